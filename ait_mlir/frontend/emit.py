@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute, Region, SSAValue
@@ -12,6 +13,7 @@ from xdsl.utils.exceptions import VerifyException
 from ait_mlir.dialects.ait.base import AitOp
 from ait_mlir.dialects.ait.data import ConstantOp, ParamOp
 from ait_mlir.dialects.ait.dtypes import is_float
+from ait_mlir.dialects.ait.syntax import properties_of
 from ait_mlir.dialects.ait.types import DimsAttr, TensorType
 from ait_mlir.dims import DimError, Scope
 from ait_mlir.frontend.assume import EQUATIONS, AssumingScope
@@ -23,19 +25,19 @@ def make_op(
     op_class: type[AitOp],
     operands: Sequence[SSAValue],
     symbols: Symbols,
-    properties: Mapping[str, Attribute] | None = None,
+    properties: Mapping[str, Any] | None = None,
     result_types: Sequence[Attribute] | None = None,
     regions: int | Sequence[Region] = 0,
     num_results: int = 1,
 ) -> AitOp:
     """An op on `operands`. The types of its `num_results` results are inferred unless given; `regions` are regions or a
-    number of empty ones.
+    number of empty ones. Properties are attributes or the Python values that the op's clauses convert.
 
     The op is verified as in a graph that declares `symbols`. Raises `BuildError` with the op's own message.
     """
     op = op_class.create(
         operands=operands,
-        properties=dict(properties or {}),
+        properties=properties_of(op_class, op_class.SYNTAX, properties or {}),
         result_types=result_types or [operands[0].type] * num_results,
         regions=[Region() for _ in range(regions)] if isinstance(regions, int) else regions,
     )
@@ -82,8 +84,7 @@ def _check_in(op: AitOp, scope: Scope, infer: bool) -> None:
     holder.properties["dims"] = DimsAttr(scope)
     try:
         if infer:
-            for result, type in zip(op.results, op.infer_result_types(), strict=True):
-                result._type = type  # pyright: ignore[reportPrivateUsage]
+            op.infer()
         else:
             op.verify_()
     except (VerifyException, DimError) as error:

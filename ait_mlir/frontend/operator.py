@@ -175,13 +175,14 @@ class Operator:
         self,
         op_class: type[AitOp],
         operands: Sequence[Tensor],
-        properties: Mapping[str, Attribute] | None = None,
+        properties: Mapping[str, Any] | None = None,
         result_types: Sequence[Attribute] | None = None,
         regions: int | Sequence[Region] = 0,
         symbols: Symbols | None = None,
         num_results: int = 1,
     ) -> list[Tensor]:
-        """Add an op and return its results. `symbols` are dims that the result types or properties use."""
+        """Add an op and return its results. Properties are Python values or attributes, `symbols` dims that
+        properties or result types use."""
         try:
             table = merge_symbols(*(t.symbols for t in operands), *([] if symbols is None else [symbols]))
             op = make_op(op_class, [t.value for t in operands], table, properties, result_types, regions, num_results)
@@ -194,7 +195,7 @@ class Operator:
         self,
         op_class: type[AitOp],
         operands: Sequence[Tensor],
-        properties: Mapping[str, Attribute] | None = None,
+        properties: Mapping[str, Any] | None = None,
         result_types: Sequence[Attribute] | None = None,
         regions: int = 0,
         symbols: Symbols | None = None,

@@ -27,7 +27,7 @@ from ait_mlir.graph.enums import behavior_note, heur_mode, numerical_note
 from ait_mlir.graph.errors import cudnnGraphNotSupportedError
 from ait_mlir.lowering.build import build_library
 from ait_mlir.lowering.fragments import Fragment, cut_in_place, offers
-from ait_mlir.lowering.kernels.base import estimate_env
+from ait_mlir.lowering.kernels.amounts import estimate_env
 from ait_mlir.lowering.module_target import make_target, target_of
 from ait_mlir.lowering.target import Target
 from ait_mlir.lowering.toolchain import TargetKind, default_arch

@@ -37,7 +37,7 @@ from ait_mlir.lowering.choices import Buffer, Selected, step_results
 from ait_mlir.lowering.cpp import CppText
 from ait_mlir.lowering.fragments import Step
 from ait_mlir.lowering.kernels import Arg, Emission, Kernel, Launch, Target
-from ait_mlir.lowering.kernels.base import element_bytes
+from ait_mlir.lowering.kernels.amounts import element_bytes
 from ait_mlir.lowering.sources import KernelText, Source, kernel_file, kernel_text
 from ait_mlir.lowering.statements import (
     Alloc,

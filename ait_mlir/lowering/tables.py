@@ -20,6 +20,7 @@ from ait_mlir.ir.pipeline import PassError
 
 ALIGNMENT = 256
 PANEL_BYTES = 192
+WINOGRAD_TAPS = 16
 """As in ait/panels.h."""
 
 
@@ -228,6 +229,9 @@ def panels_bytes(layout: str, t: BufferType) -> int | None:
     if shape is None:
         return None
     first, others = shape[0], prod(shape[1:])
+    if layout == "winograd":
+        columns = PANEL_BYTES // 4
+        return -(-first // columns) * PANEL_BYTES * WINOGRAD_TAPS * (others // 9)
     n, k = (first, others) if layout == "nk" else (others, first)
     size = BY_IR[t.element_type].bytes
     columns = PANEL_BYTES // max(size, 4)

@@ -5,15 +5,20 @@ from __future__ import annotations
 from xdsl.ir import Block, SSAValue
 
 from ait_mlir.dialects.ait.data import ParamOp
-from ait_mlir.dialects.ait.view import ConcatOp
+from ait_mlir.dialects.ait.types import tensor_type
+from ait_mlir.dialects.ait.view import ConcatOp, ReshapeOp
 from ait_mlir.dialects.ait_rt.program import KernelOp
 
 
 def is_weight(value: SSAValue) -> bool:
-    """Whether a value is params laid end to end along dim 0; inside of a kernel any operand may be."""
+    """Whether a value is params laid end to end along dim 0, in any shape with the same rows; inside of a kernel any
+    operand may be."""
     owner = value.owner
     if isinstance(owner, Block):
         return isinstance(owner.parent_op(), KernelOp)
     if isinstance(owner, ConcatOp):
         return owner.dim.value.data == 0 and all(isinstance(v.owner, ParamOp) for v in owner.operands)
+    if isinstance(owner, ReshapeOp):
+        before = tensor_type(owner.input)
+        return before.rank > 1 and before.dims[0] == tensor_type(value).dims[0] and is_weight(owner.input)
     return isinstance(owner, ParamOp)

@@ -86,10 +86,10 @@ def access_problems(program: ProgramOp) -> Iterator[Problem]:
             before[op] = set(written)
         elif isinstance(op, ViewOp):
             source = seen[op.source]
-            if panels_of(source.root.results[0]) is not None:
-                yield "views a constant in panels, which only launches can read", op
             offset = source.view.offset + op.offset.data[0]
             part = Elements(source.root, Strided(op.buffer_type.dims, offset, op.strides.data))
+            if panels_of(source.root.results[0]) is not None and not _is_reshaped(part, scope):
+                yield "views a constant in panels, of which only the whole with its rows can be viewed", op
             seen[op.buffer] = part
             yield from ((problem, op) for problem in view_problems(part, scope, loops_around(op)))
         elif isinstance(op, BufferOp):
@@ -108,7 +108,7 @@ def access_problems(program: ProgramOp) -> Iterator[Problem]:
                 (*op.ins, *([op.count] if op.count is not None else [])) if isinstance(op, LaunchOp) else (op.source,)
             )
             writes = op.outs if isinstance(op, LaunchOp) else (op.target,)
-            if isinstance(op, CopyOp) and panels_of(op.source) is not None:
+            if isinstance(op, CopyOp) and panels_of(seen[op.source].root.results[0]) is not None:
                 yield "copies a constant in panels, which only launches can read", op
             for value in reads:
                 if (part := seen[value]).root not in written and not _is_empty(part.view.dims):
@@ -200,11 +200,12 @@ def launch_problems(
         return
     for i, value in enumerate((*launch.ins, *launch.outs)):
         part = seen[value]
-        if isinstance(value.owner, ViewOp) and not selected.accepts(i, part.view.strides, scope):
+        in_panels = i < len(launch.ins) and selected.panels(i) is not None
+        if isinstance(value.owner, ViewOp) and not in_panels and not selected.accepts(i, part.view.strides, scope):
             what = f"operand {i}" if i < len(launch.ins) else f"result {i - len(launch.ins)}"
             yield f"{name} does not take {what} with the strides {shape_text(part.view.strides)}; copy it into a buffer"
     for i, value in enumerate(launch.ins):
-        wanted, found = selected.panels(i), panels_of(value)
+        wanted, found = selected.panels(i), panels_of(seen[value].root.results[0])
         if wanted != found:
             yield f"{name} reads operand {i} {_layout(wanted)}, the buffer is {_layout(found)}"
     given = sum((cast(BufferType, v.type).byte_size() for v in launch.workspace), start=const(0))
@@ -218,6 +219,12 @@ def launch_problems(
         if any(seen[launch.count].root is seen[out].root for out in launch.outs):
             yield f"{name} is masked by a number that it overwrites"
     yield from _in_place(launch, selected.op, [seen[v] for v in launch.ins], [seen[v] for v in launch.outs])
+
+
+def _is_reshaped(part: Elements, scope: Scope) -> bool:
+    """Whether a view is the whole buffer with its rows, in another shape."""
+    dims = cast(BufferType, part.root.results[0].type).dims
+    return part.view.dims[:1] == dims[:1] and part.view.is_whole(scope)
 
 
 def panels_of(value: SSAValue) -> str | None:

@@ -329,7 +329,7 @@ class Bufferizer:
             self.copy(place, target)
 
     def operand(self, value: SSAValue, panels: str | None) -> SSAValue:
-        """The buffer of an operand: row-major, or the constant with its bytes in panels."""
+        """The buffer of an operand: row-major, or the constant with its bytes in panels, in the operand's shape."""
         if panels is None:
             return self.row_major(value)
         constant = self.places[value].root.owner
@@ -340,7 +340,10 @@ class Bufferizer:
             self.program_block.insert_op_after(packed, constant)
             found = self.packed[constant.buffer, panels] = packed.buffer
             found.name_hint = constant.buffer.name_hint
-        return found
+        t = tensor_type(value)
+        if constant.buffer_type.dims == t.dims:
+            return found
+        return self.view_of(Place(found, Strided.whole(t.dims)), t.element_type)
 
     def selected(self, op: Operation, choice: KernelAttr, alike: object) -> Selected:
         """The choice's requirements for the launch's buffers; shared with equal earlier ops."""

@@ -15,7 +15,8 @@ from ait_mlir.dialects.ait_rt.program import KernelOp
 from ait_mlir.lowering.choices import Selected
 from ait_mlir.lowering.fragments import Step
 from ait_mlir.lowering.kernels import Target
-from ait_mlir.lowering.kernels.base import Config, bytes_moved, estimate_env
+from ait_mlir.lowering.kernels.amounts import bytes_moved, estimate_env
+from ait_mlir.lowering.kernels.base import Config
 
 THREADS = 2048
 """Of a multiprocessor."""

@@ -67,7 +67,13 @@ PASSES: dict[str, Pass | Patterns] = table(
         Patterns(
             "fuse-masked-attention",
             "Make attention whatever the spelling of its mask, where scores are finite.",
-            (*SIMPLIFY, "attention:CHOICES", "attention:ATTENTION", "attention_scores:SCORES", "attention:TRIANGLES"),
+            (
+                *SIMPLIFY,
+                "attention_masks:CHOICES",
+                "attention:ATTENTION",
+                "attention_scores:SCORES",
+                "attention_masks:TRIANGLES",
+            ),
             assumption="finite_scores",
         ),
         Pass("channels-last", "channels_last", "ChannelsLastPass"),
@@ -106,7 +112,7 @@ PASSES: dict[str, Pass | Patterns] = table(
             " pieces, and compute what cheap operations make of smaller tensors.",
             (
                 *("attention:ATTENTION", "attention_scores:SCORES", "attention:HEADS", "attention:PIECES"),
-                *("attention:BROADCASTS", "attention_scores:OPERANDS"),
+                *("attention_masks:BROADCASTS", "attention_scores:OPERANDS"),
             ),
         ),
         Patterns(

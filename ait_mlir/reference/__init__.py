@@ -5,52 +5,11 @@
 
 from __future__ import annotations
 
-from ait_mlir.reference import (
-    attention,
-    conv,
-    cumulative,
-    data,
-    detection,
-    elementwise,
-    foreign,
-    gemm,
-    grouped,
-    index,
-    jagged,
-    norm,
-    order,
-    pad,
-    pool,
-    reduce,
-    resize,
-    scan,
-    view,
-)
+from ait_mlir.families import modules
 from ait_mlir.reference.core import RULES, Evaluation, EvaluationError, reference
 from ait_mlir.reference.graph import evaluate_graph
 from ait_mlir.reference.interpreter import run_program
 
-FAMILIES = (
-    data,
-    detection,
-    elementwise,
-    gemm,
-    conv,
-    pad,
-    pool,
-    resize,
-    norm,
-    reduce,
-    cumulative,
-    order,
-    view,
-    index,
-    jagged,
-    attention,
-    scan,
-    grouped,
-    foreign,
-)
-"""The table of families: importing one registers what its ops mean."""
+modules(__name__)  # registers what the ops of each family mean
 
-__all__ = ["FAMILIES", "RULES", "Evaluation", "EvaluationError", "evaluate_graph", "reference", "run_program"]
+__all__ = ["RULES", "Evaluation", "EvaluationError", "evaluate_graph", "reference", "run_program"]

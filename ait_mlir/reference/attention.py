@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import cast
 
 import numpy as np
-from xdsl.ir import Operation
 
 from ait_mlir.dialects.ait.attention import AttentionOp, RaggedAttentionOp
 from ait_mlir.reference.core import Array, Evaluation, reference
@@ -65,9 +63,8 @@ def sees(rows: int, columns: int, causal: bool, window: int | None, top_left: bo
     return visible
 
 
-@reference("ait.attention")
-def _(op: Operation, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
-    attend = cast(AttentionOp, op)
+@reference(AttentionOp)
+def _(attend: AttentionOp, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
     q, k, v = arrays[:3]
     if attend.then is not None:
         k, v = (np.concatenate(pieces, axis=2) for pieces in ((k, arrays[3]), (v, arrays[4])))
@@ -83,9 +80,8 @@ def _(op: Operation, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
     return (y,) if attend.log_sums is None else (y, sums)
 
 
-@reference("ait.ragged_attention")
-def _(op: Operation, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
-    ragged = cast(RaggedAttentionOp, op)
+@reference(RaggedAttentionOp)
+def _(ragged: RaggedAttentionOp, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
     q, k, v = arrays[:3]
     given = dict(zip(ragged.integers(), arrays[3:], strict=True))
     window = None if ragged.window is None else ragged.window.value.data

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import product
-from typing import cast
 
 import numpy as np
-from xdsl.ir import Operation
 
 from ait_mlir.dialects.ait.conv import ConvOp
 from ait_mlir.reference.core import Array, Evaluation, reference
@@ -76,12 +74,11 @@ def spread(
     return result.reshape(*result.shape[: 1 + rank], out)
 
 
-@reference("ait.conv")
-def _(op: Operation, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
-    c = cast(ConvOp, op)
+@reference(ConvOp)
+def _(c: ConvOp, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
     x, w, *others = arrays
     numbers = (c.strides(), c.pads(), c.dilations(), c.num_groups())
     result = spread(x, w, *numbers, c.output_pads()) if c.is_transposed() else convolve(x, w, *numbers)
     if c.epilogue.blocks:
         (result,) = ev.run_region(c.epilogue, [result, *others])
-    return (np.broadcast_to(result, ev.shape(op.results[0].type)),)
+    return (np.broadcast_to(result, ev.shape(c.results[0].type)),)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias, TypeVar, cast
 
 import ml_dtypes
 import numpy as np
@@ -23,7 +23,9 @@ from ait_mlir.outside import row_of
 
 Array: TypeAlias = npt.NDArray[Any]
 DType: TypeAlias = np.dtype[Any]
-Rule: TypeAlias = "Callable[[Operation, list[Array], Evaluation], Sequence[Array]]"
+OpT = TypeVar("OpT", bound=Operation)
+RuleOf: TypeAlias = "Callable[[OpT, list[Array], Evaluation], Sequence[Array]]"
+Rule: TypeAlias = "RuleOf[Operation]"
 
 
 class EvaluationError(Exception):
@@ -74,17 +76,17 @@ RULES: dict[str, Rule] = {}
 """The meaning of each op, by op name."""
 
 
-def reference(*names: str) -> Callable[[Rule], Rule]:
-    """Register a function as the meaning of the named ops; `ValueError` where one has a meaning already.
+def reference(*op_classes: type[OpT]) -> Callable[[RuleOf[OpT]], RuleOf[OpT]]:
+    """Register a function as the meaning of the ops of these classes; `ValueError` where one has a meaning already.
 
-    The families that are registered are the rows of `FAMILIES` in `ait_mlir/reference/__init__.py`.
+    The families that are registered are those of `ait_mlir/families.py`.
     """
 
-    def register(rule: Rule) -> Rule:
-        for name in names:
+    def register(rule: RuleOf[OpT]) -> RuleOf[OpT]:
+        for name in (op_class.name for op_class in op_classes):
             if name in RULES:
                 raise ValueError(f"{name} has two meanings, in {_place(RULES[name])} and {_place(rule)}; remove one")
-            RULES[name] = rule
+            RULES[name] = cast(Rule, rule)
         return rule
 
     return register
@@ -96,7 +98,7 @@ def rule_of(op: Operation) -> Rule | None:
     return RULES.get(op.name) if row is None else row.rule
 
 
-def _place(rule: Rule) -> str:
+def _place(rule: object) -> str:
     code = getattr(rule, "__code__", None)
     return "an unknown file" if code is None else f"{code.co_filename}:{code.co_firstlineno}"
 

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 import numpy as np
-from xdsl.ir import Operation
 
 from ait_mlir.dialects.ait.cumulative import CumulativeOp
 from ait_mlir.reference.core import Array, Evaluation, reference
@@ -31,8 +30,7 @@ def cumulative(kind: str, x: Array, axis: int, exclusive: bool, reverse: bool) -
     return np.flip(y, axis) if reverse else y
 
 
-@reference("ait.cumulative")
-def _(op: Operation, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
-    c = cast(CumulativeOp, op)
+@reference(CumulativeOp)
+def _(c: CumulativeOp, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
     flags = (c.exclusive is not None, c.reverse is not None)
     return (cumulative(c.kind.data, arrays[0], c.dim.value.data, *flags),)

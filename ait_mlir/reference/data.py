@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import cast
 
 import numpy as np
-from xdsl.ir import Operation
 
 from ait_mlir.dialects.ait.data import ConstantOp, OutputOp, ParamOp
 from ait_mlir.reference.core import (
@@ -21,26 +19,24 @@ from ait_mlir.reference.core import (
 )
 
 
-@reference("ait.param")
-def _(op: Operation, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
-    name = cast(ParamOp, op).param_name.data
+@reference(ParamOp)
+def _(op: ParamOp, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
+    name = op.param_name.data
     if name not in ev.params:
         raise EvaluationError(f"no value for parameter {name!r}")
     return (widen(ev.params[name], element_type_of(op.results[0].type)),)
 
 
-@reference("ait.constant")
-def _(op: Operation, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
+@reference(ConstantOp)
+def _(op: ConstantOp, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
     type_ = op.results[0].type
     element_type = element_type_of(type_)
-    values = (
-        np.array(cast(ConstantOp, op).values()).astype(storage_dtype(element_type)).astype(value_dtype(element_type))
-    )
+    values = np.array(op.values()).astype(storage_dtype(element_type)).astype(value_dtype(element_type))
     shape = ev.shape(type_)
     return (np.broadcast_to(values.reshape(-1)[0], shape) if values.size == 1 else values.reshape(shape),)
 
 
-@reference("ait.output")
-def _(op: Operation, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
-    ev.outputs[cast(OutputOp, op).output_name.data] = np.array(arrays[0])
+@reference(OutputOp)
+def _(op: OutputOp, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
+    ev.outputs[op.output_name.data] = np.array(arrays[0])
     return ()

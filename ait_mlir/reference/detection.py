@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import cast
 
 import numpy as np
-from xdsl.ir import Operation
 
 from ait_mlir.dialects.ait.detection import NmsOp, RoiAlignOp
 from ait_mlir.reference.core import Array, Evaluation, EvaluationError, reference
@@ -63,10 +62,10 @@ def roi_align(op: RoiAlignOp, levels: Sequence[Array], roi: Array, bins: tuple[i
     return result / max(counts[0] * counts[1], 1)
 
 
-@reference("ait.roi_align")
-def _(op: Operation, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
-    align, (*levels, rois) = cast(RoiAlignOp, op), arrays
-    shape = ev.shape(op.results[0].type)
+@reference(RoiAlignOp)
+def _(align: RoiAlignOp, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
+    *levels, rois = arrays
+    shape = ev.shape(align.results[0].type)
     bins = (shape[1], shape[2])
     result = np.zeros(shape)
     for n, roi in enumerate(rois):
@@ -88,9 +87,9 @@ def overlap(a: Array, b: Array) -> Array:
     return inside / (area + (b[:, 2] - b[:, 0]) * (b[:, 3] - b[:, 1]) - inside)
 
 
-@reference("ait.nms")
-def _(op: Operation, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
-    boxes, iou = arrays[0], cast(NmsOp, op).iou.value.data
+@reference(NmsOp)
+def _(op: NmsOp, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
+    boxes, iou = arrays[0], op.iou.value.data
     keep = np.ones(boxes.shape[:-1], np.bool_) if len(arrays) == 1 else arrays[1].copy()
     for index in np.ndindex(boxes.shape[:-2]):
         for i in range(boxes.shape[-2]):

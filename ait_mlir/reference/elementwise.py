@@ -10,7 +10,8 @@ import scipy.special
 from xdsl.ir import Attribute, Operation
 
 from ait_mlir.dialects.ait.dtypes import BY_IR, is_float
-from ait_mlir.dialects.ait.elementwise import CastOp, ClampOp, CompareOp, FusedElementwiseOp
+from ait_mlir.dialects.ait.elementwise import OPS as ELEMENTWISE_OPS
+from ait_mlir.dialects.ait.elementwise import CastOp, ClampOp, CompareOp, FusedElementwiseOp, WhereOp
 from ait_mlir.reference.core import Array, Evaluation, Rule, element_type_of, reference, storage_dtype, value_dtype
 
 special = cast(Any, scipy.special)
@@ -39,6 +40,15 @@ def silu(x: Array) -> Array:
     return x * special.expit(x)
 
 
+def digamma(x: Array) -> Array:
+    """The derivative of log(gamma(x)); below 0 psi(1 - x) - pi / tan(pi x), with the period of tan taken off before the
+    product with pi rounds: near a pole SciPy loses digits there."""
+    apart = x - np.rint(x)
+    reflected: Array = special.digamma(1 - x) - np.pi / np.tan(np.pi * np.where(apart == 0, np.nan, apart))
+    direct: Array = special.digamma(x)
+    return np.where(x < 0, reflected, direct)
+
+
 UNARY: dict[str, Callable[[Array], Array]] = {
     "neg": np.negative,
     "exp": np.exp,
@@ -58,6 +68,21 @@ UNARY: dict[str, Callable[[Array], Array]] = {
     "cos": np.cos,
     "log1p": np.log1p,
     "expm1": np.expm1,
+    "log2": np.log2,
+    "log10": np.log10,
+    "tan": np.tan,
+    "asin": np.arcsin,
+    "acos": np.arccos,
+    "atan": np.arctan,
+    "sinh": np.sinh,
+    "cosh": np.cosh,
+    "asinh": np.arcsinh,
+    "acosh": np.arccosh,
+    "atanh": np.arctanh,
+    "erfc": special.erfc,
+    "erfinv": lambda x: np.copysign(special.erfinv(x), x),  # a zero keeps its sign
+    "lgamma": lambda x: np.where(np.isinf(x), np.abs(x), special.gammaln(x)),
+    "digamma": digamma,
 }
 
 
@@ -98,6 +123,9 @@ BINARY: dict[str, Callable[[Array, Array], Array]] = {
     "min": np.minimum,
     "pow": np.power,
     "rem": remainder,
+    "atan2": np.arctan2,
+    "hypot": np.hypot,
+    "gcd": np.gcd,
     "bit_and": np.bitwise_and,
     "bit_or": np.bitwise_or,
     "bit_xor": np.bitwise_xor,
@@ -147,33 +175,34 @@ def arithmetic(function: Callable[..., Array]) -> Rule:
     return rule
 
 
+_CLASSES = {op.name: op for op in ELEMENTWISE_OPS}
 for _name, _function in (UNARY | BINARY).items():
-    reference(f"ait.{_name}")(arithmetic(_function))
+    reference(_CLASSES[f"ait.{_name}"])(arithmetic(_function))
 
 
-@reference("ait.compare")
-def _(op: Operation, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
+@reference(CompareOp)
+def _(op: CompareOp, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
     a, b = arrays
-    return (np.asarray(COMPARE[cast(CompareOp, op).predicate.data](a, b)),)
+    return (np.asarray(COMPARE[op.predicate.data](a, b)),)
 
 
-@reference("ait.where")
-def _(op: Operation, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
+@reference(WhereOp)
+def _(op: WhereOp, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
     condition, a, b = arrays
     return (np.where(condition, a, b),)
 
 
-@reference("ait.clamp")
-def _(op: Operation, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
+@reference(ClampOp)
+def _(op: ClampOp, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
     (x,) = arrays
-    low, high = cast(ClampOp, op).bounds
+    low, high = op.bounds
     if low is not None:
         x = np.maximum(x, np.array(low, x.dtype))
     return (x if high is None else np.minimum(x, np.array(high, x.dtype)),)
 
 
-@reference("ait.cast")
-def _(op: Operation, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
+@reference(CastOp)
+def _(op: CastOp, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
     return (cast_values(arrays[0], _narrowest(op), element_type_of(op.results[0].type)),)
 
 
@@ -188,8 +217,7 @@ def _narrowest(op: Operation) -> Attribute:
     return source
 
 
-@reference("ait.fused_elementwise")
-def _(op: Operation, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
-    fused = cast(FusedElementwiseOp, op)
+@reference(FusedElementwiseOp)
+def _(fused: FusedElementwiseOp, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
     yielded = ev.run_region(fused.body, arrays)
-    return [np.broadcast_to(array, ev.shape(result.type)) for array, result in zip(yielded, op.results, strict=True)]
+    return [np.broadcast_to(array, ev.shape(result.type)) for array, result in zip(yielded, fused.results, strict=True)]

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import numpy as np
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr, StringAttr
-from xdsl.ir import Attribute, Operation
+from xdsl.ir import Attribute
 
 from ait_mlir.dialects.ait.foreign import OPERAND, RESULT, SIZE, WORKSPACE, CallFfiOp, is_bool
 from ait_mlir.dialects.ait.types import tensor_type
@@ -47,10 +47,9 @@ def foreign_function(op: CallFfiOp) -> Callable[..., Any]:
         raise EvaluationError(f"ait.call_ffi: {function!r} of kernel library '{name}': {error}") from None
 
 
-@reference("ait.call_ffi")
-def call_ffi(op: Operation, arrays: list[Array], evaluation: Evaluation) -> list[Array]:
+@reference(CallFfiOp)
+def call_ffi(op: CallFfiOp, arrays: list[Array], evaluation: Evaluation) -> list[Array]:
     """What the function writes into arrays that begin as NaN, or as ones in every bit of an integer."""
-    assert isinstance(op, CallFfiOp)
     function = foreign_function(op)
     results = [_empty(evaluation.shape(r.type), tensor_type(r).element_type) for r in op.results]
     given = [_stored(a, tensor_type(v).element_type) for a, v in zip(arrays, op.operands, strict=True)]

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import cast
 
 import numpy as np
-from xdsl.ir import Operation
 
-from ait_mlir.dialects.ait.gemm import ContractionOp
+from ait_mlir.dialects.ait.gemm import BmmOp, ContractionOp, GatedGemmOp, GemmOp
 from ait_mlir.reference.core import Array, Evaluation, reference
 
 
@@ -33,12 +31,11 @@ def contract(a: Array, b: Array, layout: str) -> Array:
     return transpose(product) if layout[2] == "c" else product
 
 
-@reference("ait.gemm", "ait.gated_gemm", "ait.bmm")
-def _(op: Operation, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
-    gemm = cast(ContractionOp, op)
+@reference(GemmOp, GatedGemmOp, BmmOp)
+def _(gemm: ContractionOp, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
     a, b, *others = arrays
     result = contract(a, b, gemm.layout.data)
     if gemm.epilogue.blocks:
         sums = np.split(result, gemm.SUMS, axis=-1)
         (result,) = ev.run_region(gemm.epilogue, [*sums, *others])
-    return (np.broadcast_to(result, ev.shape(op.results[0].type)),)
+    return (np.broadcast_to(result, ev.shape(gemm.results[0].type)),)

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import cast
 
 import numpy as np
-from xdsl.ir import Operation
 
 from ait_mlir.dialects.ait.grouped import GroupedGemmOp, RaggedGemmOp
 from ait_mlir.reference.core import Array, Evaluation, reference
 from ait_mlir.reference.gemm import contract
 
 
-@reference("ait.grouped_gemm")
-def _(op: Operation, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
-    grouped = cast(GroupedGemmOp, op)
+@reference(GroupedGemmOp)
+def _(grouped: GroupedGemmOp, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
     factors, extras = arrays[: 2 * grouped.count], arrays[2 * grouped.count :]
     each = len(extras) // grouped.count
     results: list[Array] = []
@@ -27,9 +24,8 @@ def _(op: Operation, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
     return results
 
 
-@reference("ait.ragged_gemm")
-def _(op: Operation, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
-    ragged = cast(RaggedGemmOp, op)
+@reference(RaggedGemmOp)
+def _(ragged: RaggedGemmOp, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
     a, b, ends, *extras = arrays
     result = np.zeros((a.shape[0], b.shape[2]), np.result_type(a, b))
     begin = 0

@@ -3,27 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
-from xdsl.ir import Operation
 
-from ait_mlir.dialects.ait.index import GatherOp, IndexedOp, MaskedSelectOp, ScatterOp, UpdateSliceOp
+from ait_mlir.dialects.ait.index import EmbeddingOp, GatherOp, IndexedOp, MaskedSelectOp, ScatterOp, UpdateSliceOp
 from ait_mlir.reference.core import Array, Evaluation, EvaluationError, reference
 
 
-@reference("ait.embedding")
-def _(op: Operation, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
+@reference(EmbeddingOp)
+def _(op: EmbeddingOp, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
     table, ids = arrays
     if ids.size and (int(ids.min()) < 0 or int(ids.max()) >= table.shape[0]):
         raise EvaluationError(f"ait.embedding: ids from {ids.min()} to {ids.max()} in a table of {table.shape[0]} rows")
     return (np.take(table, ids.astype(np.int64), axis=0),)
 
 
-@reference("ait.update_slice")
-def _(op: Operation, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
+@reference(UpdateSliceOp)
+def _(op: UpdateSliceOp, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
     whole, rows, position = arrays
-    axis = cast(UpdateSliceOp, op).axis
+    axis = op.axis
     count, extent = rows.shape[axis], whole.shape[axis]
     places = [int(p) for p in position] if position.ndim else range(int(position), int(position) + count)
     if places and (min(places) < 0 or max(places) >= extent):
@@ -34,11 +33,11 @@ def _(op: Operation, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
     return (result,)
 
 
-@reference("ait.masked_select")
-def _(op: Operation, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
+@reference(MaskedSelectOp)
+def _(op: MaskedSelectOp, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
     x, mask = arrays
     selected = x[mask]
-    ev.bind(str(cast(MaskedSelectOp, op).bound_dim), len(selected))
+    ev.bind(str(op.bound_dim), len(selected))
     return selected, np.array(len(selected))
 
 
@@ -60,10 +59,10 @@ def coordinates(op: IndexedOp, whole: Array, indices: Sequence[Array], space: Se
     return tuple(found[d] for d in range(whole.ndim))
 
 
-@reference("ait.gather")
-def _(op: Operation, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
+@reference(GatherOp)
+def _(op: GatherOp, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
     x, *indices = arrays
-    return (x[coordinates(cast(GatherOp, op), x, indices, ev.shape(op.results[0].type))],)
+    return (x[coordinates(op, x, indices, ev.shape(op.results[0].type))],)
 
 
 COMBINE: dict[str, Callable[..., Any]] = {
@@ -74,10 +73,9 @@ COMBINE: dict[str, Callable[..., Any]] = {
 }
 
 
-@reference("ait.scatter")
-def _(op: Operation, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
+@reference(ScatterOp)
+def _(scatter: ScatterOp, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
     x, values, *indices = arrays
-    scatter = cast(ScatterOp, op)
     space = [d.evaluate(ev.dims) for d in scatter.space()]
     at = tuple(c.reshape(-1) for c in coordinates(scatter, x, indices, space))
     result, flat = x.copy(), np.broadcast_to(values, space).reshape(-1)

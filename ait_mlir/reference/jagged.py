@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from typing import cast
 
 import numpy as np
 from xdsl.ir import Operation
 
-from ait_mlir.dialects.ait.jagged import EmbeddingBagOp, JaggedToPaddedOp, jagged_dim
+from ait_mlir.dialects.ait.jagged import (
+    EmbeddingBagOp,
+    JaggedToPaddedOp,
+    JaggedVectorProductOp,
+    MakeJaggedOp,
+    PaddedToJaggedOp,
+    jagged_dim,
+)
 from ait_mlir.dialects.ait.types import tensor_type
 from ait_mlir.reference.core import Array, Evaluation, EvaluationError, reference
 
@@ -25,14 +31,13 @@ def check_offsets(name: str, offsets: Array, limit: int, longest: int | None = N
         raise EvaluationError(f"{name}: a sequence has {lengths.max()} rows, more than {longest}")
 
 
-@reference("ait.embedding_bag")
-def _(op: Operation, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
-    bag = cast(EmbeddingBagOp, op)
+@reference(EmbeddingBagOp)
+def _(bag: EmbeddingBagOp, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
     table, ids, offsets = arrays[:3]
     weights = arrays[3] if len(arrays) > 3 else None
-    check_offsets(op.name, offsets, len(ids))
+    check_offsets(bag.name, offsets, len(ids))
     if ids.size and (int(ids.min()) < 0 or int(ids.max()) >= table.shape[0]):
-        raise EvaluationError(f"{op.name}: ids from {ids.min()} to {ids.max()} in a table of {table.shape[0]} rows")
+        raise EvaluationError(f"{bag.name}: ids from {ids.min()} to {ids.max()} in a table of {table.shape[0]} rows")
     ends = offsets if bag.closed is not None else np.append(offsets, len(ids))
     padding = None if bag.padding is None else bag.padding.value.data
     result = np.zeros((len(ends) - 1, table.shape[1]), table.dtype)
@@ -47,8 +52,8 @@ def _(op: Operation, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
     return (result,)
 
 
-@reference("ait.make_jagged")
-def _(op: Operation, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
+@reference(MakeJaggedOp)
+def _(op: MakeJaggedOp, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
     return (arrays[0],)
 
 
@@ -72,17 +77,17 @@ def rows_of(op: Operation, tensor: int, offsets: Sequence[Array], ev: Evaluation
     return at
 
 
-@reference("ait.jagged_to_padded")
-def _(op: Operation, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
+@reference(JaggedToPaddedOp)
+def _(op: JaggedToPaddedOp, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
     x, *offsets = arrays
     places = rows_of(op, 0, offsets, ev, None)
-    result = np.full((*places.shape, *x.shape[1:]), cast(JaggedToPaddedOp, op).value.value.data, x.dtype)
+    result = np.full((*places.shape, *x.shape[1:]), op.value.value.data, x.dtype)
     result[places >= 0] = x[places[places >= 0]]
     return (result,)
 
 
-@reference("ait.padded_to_jagged")
-def _(op: Operation, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
+@reference(PaddedToJaggedOp)
+def _(op: PaddedToJaggedOp, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
     x, *offsets = arrays
     places = rows_of(op, 0, offsets, ev, 0)
     result = np.zeros(ev.shape(op.results[0].type), x.dtype)
@@ -90,8 +95,8 @@ def _(op: Operation, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
     return (result,)
 
 
-@reference("ait.jagged_vector_product")
-def _(op: Operation, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
+@reference(JaggedVectorProductOp)
+def _(op: JaggedVectorProductOp, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
     vectors, matrices, offsets = arrays
     places = rows_of(op, 1, [offsets], ev, None)
     rows = np.zeros((*places.shape, *matrices.shape[1:]), matrices.dtype)

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import cast
 
 import numpy as np
-from xdsl.ir import Operation
 
-from ait_mlir.dialects.ait.norm import GroupNormOp, LayerNormOp, NormOp, SoftmaxOp
+from ait_mlir.dialects.ait.norm import GroupNormOp, LayerNormOp, NormOp, RmsNormOp, SoftmaxOp
 from ait_mlir.reference.core import Array, Evaluation, reference
 
 
@@ -37,17 +35,16 @@ def rms_norm(x: Array, axes: int, eps: float) -> Array:
     return x / np.sqrt(np.square(x).mean(axis=over, keepdims=True) + eps)
 
 
-@reference("ait.softmax")
-def _(op: Operation, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
-    return (softmax(arrays[0], cast(SoftmaxOp, op).dim.value.data),)
+@reference(SoftmaxOp)
+def _(op: SoftmaxOp, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
+    return (softmax(arrays[0], op.dim.value.data),)
 
 
-@reference("ait.layer_norm", "ait.rms_norm")
-def _(op: Operation, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
-    norm = cast(NormOp, op)
-    normalise = layer_norm if isinstance(op, LayerNormOp) else rms_norm
-    arrays_of = dict(zip(op.operands, arrays, strict=True))
-    shape = ev.shape(op.results[0].type)
+@reference(LayerNormOp, RmsNormOp)
+def _(norm: NormOp, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
+    normalise = layer_norm if isinstance(norm, LayerNormOp) else rms_norm
+    arrays_of = dict(zip(norm.operands, arrays, strict=True))
+    shape = ev.shape(norm.results[0].type)
     x, further = arrays[0], []
     if norm.prologue.blocks:
         x, *further = ev.run_region(norm.prologue, [arrays_of[v] for v in (norm.input, *norm.prologue_operands)])
@@ -71,10 +68,10 @@ def group_norm(x: Array, axis: int, groups: int, eps: float) -> Array:
     return np.moveaxis(rows.reshape(first.shape), 1, axis)
 
 
-@reference("ait.group_norm")
-def _(op: Operation, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
-    norm, axis = cast(GroupNormOp, op), cast(GroupNormOp, op).dim.value.data
-    arrays_of = dict(zip(op.operands, arrays, strict=True))
+@reference(GroupNormOp)
+def _(norm: GroupNormOp, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
+    axis = norm.dim.value.data
+    arrays_of = dict(zip(norm.operands, arrays, strict=True))
     x = arrays[0]
     y = group_norm(x, axis, norm.groups.value.data, norm.eps.value.data)
     channels = [x.shape[axis] if a == axis else 1 for a in range(x.ndim)]

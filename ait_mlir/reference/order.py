@@ -3,30 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import cast
 
 import numpy as np
-from xdsl.ir import Operation
 
 from ait_mlir.dialects.ait.order import HistogramOp, SearchSortedOp, SortOp
 from ait_mlir.reference.core import Array, Evaluation, element_type_of, reference, value_dtype
 from ait_mlir.reference.reduce import descending
 
 
-@reference("ait.sort")
-def _(op: Operation, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
-    s, (x,) = cast(SortOp, op), arrays
+@reference(SortOp)
+def _(s: SortOp, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
+    (x,) = arrays
     rows = np.moveaxis(x, s.dim.value.data, -1)
     places = np.argsort(rows, axis=-1, kind="stable") if s.descending is None else descending(rows)
     values = np.take_along_axis(rows, places, axis=-1)
-    kind = value_dtype(element_type_of(op.results[1].type))
+    kind = value_dtype(element_type_of(s.results[1].type))
     return tuple(np.moveaxis(y, -1, s.dim.value.data) for y in (values, places.astype(kind)))
 
 
-@reference("ait.search_sorted")
-def _(op: Operation, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
+@reference(SearchSortedOp)
+def _(op: SearchSortedOp, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
     rows, values = arrays
-    right, length = cast(SearchSortedOp, op).right is not None, rows.shape[-1]
+    right, length = op.right is not None, rows.shape[-1]
     table = rows.reshape(int(np.prod(rows.shape[:-1])), length)
     row = np.zeros(values.shape, np.int64)
     if rows.ndim > 1:
@@ -41,8 +39,8 @@ def _(op: Operation, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
     return (low.astype(value_dtype(element_type_of(op.results[0].type))),)
 
 
-@reference("ait.histogram")
-def _(op: Operation, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
-    bins, ids = cast(HistogramOp, op).bins.value.data, arrays[0].astype(np.int64).ravel()
+@reference(HistogramOp)
+def _(op: HistogramOp, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
+    bins, ids = op.bins.value.data, arrays[0].astype(np.int64).ravel()
     counts = np.bincount(ids[(ids >= 0) & (ids < bins)], minlength=bins)
     return (counts.astype(value_dtype(element_type_of(op.results[0].type))),)

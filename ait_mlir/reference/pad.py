@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import cast
 
 import numpy as np
-from xdsl.ir import Operation
 
 from ait_mlir.dialects.ait.pad import PadOp
 from ait_mlir.reference.core import Array, Evaluation, reference
@@ -25,10 +23,10 @@ def source(mode: str, size: int, before: int, count: int) -> Array:
     return np.where((at >= 0) & (at < size), at, -1)
 
 
-@reference("ait.pad")
-def _(op: Operation, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
-    pad, (x,) = cast(PadOp, op), arrays
-    shape = ev.shape(op.results[0].type)
+@reference(PadOp)
+def _(pad: PadOp, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
+    (x,) = arrays
+    shape = ev.shape(pad.results[0].type)
     before = [e.evaluate(ev.dims) for e in pad.before.data]
     index = [source(pad.mode.data, n, b, m) for n, b, m in zip(x.shape, before, shape, strict=True)]
     result = np.full(shape, pad.fill, x.dtype)

@@ -7,9 +7,8 @@ from itertools import product
 from typing import cast
 
 import numpy as np
-from xdsl.ir import Operation
 
-from ait_mlir.dialects.ait.pool import PoolBase, PoolOp
+from ait_mlir.dialects.ait.pool import AdaptivePoolOp, PoolBase, PoolOp
 from ait_mlir.dialects.ait.types import tensor_type
 from ait_mlir.reference.core import Array, Evaluation, reference, value_dtype
 
@@ -32,12 +31,12 @@ def adaptive_windows(size: int, places: int) -> Iterator[Window]:
         yield taps, len(taps)
 
 
-@reference("ait.pool", "ait.adaptive_pool")
-def _(op: Operation, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
-    pool, x = cast(PoolBase, op), arrays[0]
-    shape, sizes = ev.shape(op.results[0].type), x.shape[1:-1]
+@reference(PoolOp, AdaptivePoolOp)
+def _(pool: PoolBase, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
+    x = arrays[0]
+    shape, sizes = ev.shape(pool.results[0].type), x.shape[1:-1]
     values = np.zeros(shape, x.dtype)
-    places = np.zeros(shape, value_dtype(tensor_type(op.results[-1]).element_type))
+    places = np.zeros(shape, value_dtype(tensor_type(pool.results[-1]).element_type))
     along = [
         list(windows(pool, axis, n, m) if isinstance(pool, PoolOp) else adaptive_windows(n, m))
         for axis, (n, m) in enumerate(zip(sizes, shape[1:-1], strict=True))
@@ -61,7 +60,7 @@ def _(op: Operation, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
             places[at] = flat[best]
         else:
             values[at] = -np.inf if x.dtype.kind == "f" else np.iinfo(x.dtype).min
-    return (values, places)[: len(op.results)]
+    return (values, places)[: len(pool.results)]
 
 
 def _largest(seen: Array) -> Array:

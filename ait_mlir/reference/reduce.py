@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
-from xdsl.ir import Operation
 
 from ait_mlir.dialects.ait.dtypes import BY_IR
 from ait_mlir.dialects.ait.reduce import ArgmaxOp, ReduceOp, TopkOp
@@ -56,26 +55,23 @@ def descending(x: Array) -> Array:
     return np.argsort(~x, axis=-1, kind="stable")
 
 
-@reference("ait.reduce")
-def _(op: Operation, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
-    r = cast(ReduceOp, op)
+@reference(ReduceOp)
+def _(r: ReduceOp, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
     correction = 0 if r.correction is None else r.correction.value.data
     return (reduce(r.kind.data, arrays[0], r.axes(), correction),)
 
 
-@reference("ait.argmax")
-def _(op: Operation, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
-    a = cast(ArgmaxOp, op)
+@reference(ArgmaxOp)
+def _(a: ArgmaxOp, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
     places = (np.argmax if a.smallest is None else np.argmin)(arrays[0], axis=a.dim.value.data)
-    return (np.asarray(places).astype(value_dtype(element_type_of(op.results[0].type))),)
+    return (np.asarray(places).astype(value_dtype(element_type_of(a.results[0].type))),)
 
 
-@reference("ait.topk")
-def _(op: Operation, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
-    t = cast(TopkOp, op)
+@reference(TopkOp)
+def _(t: TopkOp, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
     rows = np.moveaxis(arrays[0], t.axis, -1)
     order = descending(rows) if t.smallest is None else np.argsort(rows, axis=-1, kind="stable")
     places = order[..., : t.k.value.data]
-    kind = BY_IR[element_type_of(op.results[1].type)].name
+    kind = BY_IR[element_type_of(t.results[1].type)].name
     values = np.take_along_axis(rows, places, axis=-1)
     return np.moveaxis(values, -1, t.axis), np.moveaxis(places, -1, t.axis).astype(kind)

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import cast
 
 import numpy as np
-from xdsl.ir import Operation
 
 from ait_mlir.dialects.ait.resize import TAPS, GridSampleOp, ResizeOp
 from ait_mlir.reference.core import Array, Evaluation, reference
@@ -47,10 +45,10 @@ def _far(x: Array) -> Array:
     return ((A * x - 5 * A) * x + 8 * A) * x - 4 * A
 
 
-@reference("ait.resize")
-def _(op: Operation, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
-    resize, result = cast(ResizeOp, op), arrays[0]
-    shape = ev.shape(op.results[0].type)
+@reference(ResizeOp)
+def _(resize: ResizeOp, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
+    result = arrays[0]
+    shape = ev.shape(resize.results[0].type)
     for axis, scale in enumerate(resize.factors(), 1):
         if shape[axis] == 0:
             return (np.zeros(shape, arrays[0].dtype),)
@@ -98,11 +96,11 @@ def grid_taps(op: GridSampleOp, at: Array, size: int) -> tuple[Array, Array]:
     return np.where(inside, places, -1).astype(np.int64), np.where(inside, np.stack(weights, -1), 0.0)
 
 
-@reference("ait.grid_sample")
-def _(op: Operation, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
+@reference(GridSampleOp)
+def _(op: GridSampleOp, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
     x, grid = arrays
-    rows, down = grid_taps(cast(GridSampleOp, op), grid[..., 1], x.shape[1])
-    columns, across = grid_taps(cast(GridSampleOp, op), grid[..., 0], x.shape[2])
+    rows, down = grid_taps(op, grid[..., 1], x.shape[1])
+    columns, across = grid_taps(op, grid[..., 0], x.shape[2])
     batch = np.arange(len(x))[:, None, None]
     result = np.zeros(ev.shape(op.results[0].type))
     for i in range(rows.shape[-1]):

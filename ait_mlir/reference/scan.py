@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import cast
 
 import numpy as np
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import SSAValue
 
 from ait_mlir.dialects.ait.scan import ScanOp
 from ait_mlir.reference.core import Array, Evaluation, element_type_of, reference, value_dtype
 
 
-@reference("ait.scan")
-def scan(op: Operation, arrays: list[Array], evaluation: Evaluation) -> Sequence[Array]:
-    scan = cast(ScanOp, op)
+@reference(ScanOp)
+def scan(scan: ScanOp, arrays: list[Array], evaluation: Evaluation) -> Sequence[Array]:
     count, carry = len(scan.scanned), len(scan.init)
     scanned, carried, captured = arrays[:count], arrays[count : count + carry], arrays[count + carry :]
-    stacked = [np.empty(evaluation.shape(r.type), value_dtype(element_type_of(r.type))) for r in op.results[carry:]]
+    stacked = [np.empty(evaluation.shape(r.type), value_dtype(element_type_of(r.type))) for r in scan.results[carry:]]
     steps = range(scan.length.evaluate(evaluation.dims))
     for i in reversed(steps) if scan.reverse is not None else steps:
         slices = [np.take(array, i, axis=scan.axis) for array in scanned]

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import cast
 
 import numpy as np
-from xdsl.ir import Operation
 
-from ait_mlir.dialects.ait.view import ConcatOp, PermuteOp, SliceOp, SplitOp
+from ait_mlir.dialects.ait.view import ConcatOp, CopiesOp, ExpandOp, PermuteOp, ReshapeOp, SliceOp, SplitOp
 from ait_mlir.reference.core import Array, Evaluation, EvaluationError, reference
 
 
-@reference("ait.reshape")
-def _(op: Operation, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
+@reference(ReshapeOp)
+def _(op: ReshapeOp, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
     shape = ev.shape(op.results[0].type)
     if int(np.prod(shape, dtype=np.int64)) != arrays[0].size:
         raise EvaluationError(
@@ -22,19 +20,19 @@ def _(op: Operation, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
     return (arrays[0].reshape(shape),)
 
 
-@reference("ait.expand")
-def _(op: Operation, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
+@reference(ExpandOp)
+def _(op: ExpandOp, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
     return (np.broadcast_to(arrays[0], ev.shape(op.results[0].type)),)
 
 
-@reference("ait.permute")
-def _(op: Operation, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
-    return (np.transpose(arrays[0], cast(PermuteOp, op).order()),)
+@reference(PermuteOp)
+def _(op: PermuteOp, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
+    return (np.transpose(arrays[0], op.order()),)
 
 
-@reference("ait.slice")
-def _(op: Operation, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
-    offsets = [offset.evaluate(ev.dims) for offset in cast(SliceOp, op).offsets.data]
+@reference(SliceOp)
+def _(op: SliceOp, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
+    offsets = [offset.evaluate(ev.dims) for offset in op.offsets.data]
     shape = ev.shape(op.results[0].type)
     for axis, (offset, size, extent) in enumerate(zip(offsets, shape, arrays[0].shape, strict=True)):
         if offset < 0 or offset + size > extent:
@@ -44,9 +42,9 @@ def _(op: Operation, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
     return (arrays[0][tuple(slice(offset, offset + size) for offset, size in zip(offsets, shape, strict=True))],)
 
 
-@reference("ait.split")
-def _(op: Operation, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
-    axis = cast(SplitOp, op).dim.value.data
+@reference(SplitOp)
+def _(op: SplitOp, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
+    axis = op.dim.value.data
     ends = np.cumsum([ev.shape(result.type)[axis] for result in op.results])
     if int(ends[-1]) != arrays[0].shape[axis]:
         raise EvaluationError(
@@ -55,11 +53,11 @@ def _(op: Operation, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
     return np.split(arrays[0], ends[:-1], axis)
 
 
-@reference("ait.concat")
-def _(op: Operation, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
-    return (np.concatenate(arrays, cast(ConcatOp, op).dim.value.data),)
+@reference(ConcatOp)
+def _(op: ConcatOp, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
+    return (np.concatenate(arrays, op.dim.value.data),)
 
 
-@reference("ait.copies")
-def _(op: Operation, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
+@reference(CopiesOp)
+def _(op: CopiesOp, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
     return arrays

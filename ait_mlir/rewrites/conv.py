@@ -51,34 +51,32 @@ def factor_into_weight(p: PatternBuilder, mnemonic: str) -> None:
     p.replace(root, "with_scaled_weight", product, s)
 
 
-@pattern()
-def factor_into_bias(p: PatternBuilder) -> None:
-    """(conv(x, w) + b) * s = conv(x, w) * s + b * s, where b and s follow from params alone"""
+def after_bias(p: PatternBuilder, mnemonic: str) -> tuple[SSAValue, SSAValue, SSAValue, SSAValue]:
+    """An operation on conv(x, w) + b and s, where b and s follow from params alone: conv(x, w), b, s, the operation."""
     y, b, s = p.op(trait="HasEpilogue"), p.value(), p.value()
     inner = p.op("ait.add", [p.result(y), b], in_any_order=True)
     total = p.result(inner)
-    root = p.op("ait.mul", [total, s], in_any_order=True)
+    root = p.op(mnemonic, [total, s], in_any_order=True)
     p.require("one_use", total)
     p.require("is_row_of", b, p.result(y))
     p.require("is_row_of", s, total)
     p.require("follows_from_params", b)
     p.require("follows_from_params", s)
-    p.replace(root, p.new("ait.add", [p.new("ait.mul", [p.result(y), s]), p.new("ait.mul", [b, s])]))
+    return p.result(y), b, s, root
+
+
+@pattern()
+def factor_into_bias(p: PatternBuilder) -> None:
+    """(conv(x, w) + b) * s = conv(x, w) * s + b * s, where b and s follow from params alone"""
+    y, b, s, root = after_bias(p, "ait.mul")
+    p.replace(root, p.new("ait.add", [p.new("ait.mul", [y, s]), p.new("ait.mul", [b, s])]))
 
 
 @pattern()
 def offset_into_bias(p: PatternBuilder) -> None:
     """(conv(x, w) + b) + t = conv(x, w) + (b + t), where b and t follow from params alone"""
-    y, b, t = p.op(trait="HasEpilogue"), p.value(), p.value()
-    inner = p.op("ait.add", [p.result(y), b], in_any_order=True)
-    total = p.result(inner)
-    root = p.op("ait.add", [total, t], in_any_order=True)
-    p.require("one_use", total)
-    p.require("is_row_of", b, p.result(y))
-    p.require("is_row_of", t, total)
-    p.require("follows_from_params", b)
-    p.require("follows_from_params", t)
-    p.replace(root, p.new("ait.add", [p.result(y), p.new("ait.add", [b, t])]))
+    y, b, t, root = after_bias(p, "ait.add")
+    p.replace(root, p.new("ait.add", [y, p.new("ait.add", [b, t])]))
 
 
 FACTORS = patterns(factor_into_weight, factor_into_bias, offset_into_bias)

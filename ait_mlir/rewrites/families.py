@@ -10,6 +10,7 @@ from ait_mlir.rewrites.engine.registry import Registry
 
 FAMILIES: tuple[str, ...] = (
     "attention",
+    "attention_masks",
     "attention_scores",
     "conv",
     "elementwise.algebra",

@@ -180,3 +180,38 @@ def test_a_weight_may_change(gemms: Compiled) -> None:
     finally:
         gemms.model.set_constant("w12.1", value)
     np.testing.assert_array_equal(gemms.run(inputs)["y12"], before)
+
+
+RESHAPED = """ait.graph @g(%x: !ait.tensor<b x 36 x f32>, %s: !ait.tensor<b x 1 x f32>, %i: !ait.tensor<b x 5 x 5 x 16 x f32>) dims {b = 1 to 9} {
+  %w = ait.param "nk" : !ait.tensor<50 x 3 x 3 x 4 x f32>
+  %0 = ait.reshape %w : !ait.tensor<50 x 36 x f32>
+  %1 = ait.gemm rcr %x, %0 : !ait.tensor<b x 50 x f32>
+  ait.output "nk" %1 : !ait.tensor<b x 50 x f32>
+  %v = ait.param "kn" : !ait.tensor<36 x 4 x 5 x f32>
+  %2 = ait.reshape %v : !ait.tensor<36 x 20 x f32>
+  %3 = ait.gemm rrr %x, %2 : !ait.tensor<b x 20 x f32>
+  ait.output "kn" %3 : !ait.tensor<b x 20 x f32>
+  %4 = ait.gemm rcr %x, %0 : !ait.tensor<b x 50 x f32>
+  %5 = ait.reshape %w : !ait.tensor<25 x 72 x f32>
+  %6 = ait.concat %x, %x dim 1 : !ait.tensor<b x 72 x f32>
+  %7 = ait.gemm rcr %6, %5 : !ait.tensor<b x 25 x f32>
+  ait.output "other rows" %7 : !ait.tensor<b x 25 x f32>
+  %u = ait.param "row" : !ait.tensor<8 x f32>
+  %8 = ait.reshape %u : !ait.tensor<8 x 1 x f32>
+  %9 = ait.gemm rcr %s, %8 : !ait.tensor<b x 8 x f32>
+  ait.output "row" %9 : !ait.tensor<b x 8 x f32>
+  %c = ait.param "window" : !ait.tensor<16 x 144 x f32>
+  %10 = ait.reshape %c : !ait.tensor<16 x 3 x 3 x 16 x f32>
+  %11 = ait.conv %i, %10 pad [1, 1] {kernel = #ait.kernel<"winograd", {}>} : !ait.tensor<b x 5 x 5 x 16 x f32>
+  ait.output "window" %11 : !ait.tensor<b x 5 x 5 x 16 x f32>
+}
+"""
+
+
+def test_weights_in_another_shape(tmp_path: Path) -> None:
+    """They lie in panels if their rows stay rows."""
+    compiled = compile_graph(RESHAPED, tmp_path)
+    constants = [op for op in compiled.planned.walk() if isinstance(op, ConstantOp)]
+    layouts = {(op.param_names()[0], None if op.panels is None else op.panels.data) for op in constants}
+    assert layouts == {("nk", "nk"), ("kn", "kn"), ("nk", None), ("row", None), ("window", "winograd")}
+    assert compiled.problems({"b": 9}) == []

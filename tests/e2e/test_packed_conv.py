@@ -9,10 +9,10 @@ from ait_mlir.dialects.ait_rt.program import KernelOp
 from tests.e2e.support import Compiled, compile_graph
 
 FORMS = (  # x, weight, result, clauses
-    ("b x h x 13 x 16", "64 x 3 x 3 x 16", "b x h x 13 x 64", "pad [1, 1]"),
+    ("b x h x 13 x 16", "64 x 3 x 5 x 16", "b x h x 13 x 64", "pad [1, 2]"),
     ("b x h x 17 x 3", "50 x 7 x 7 x 3", "b x (h ceildiv 2) x 9 x 50", "stride [2, 2] pad [3, 3]"),
     ("b x h x 12 x 40", "130 x 3 x 2 x 40", "b x h x 10 x 130", "pad [2, 0, 2, 1] dilation [2, 3]"),
-    ("b x h x 6 x 150", "33 x 3 x 3 x 150", "b x h x 6 x 33", "pad [1, 1]"),
+    ("b x h x 6 x 150", "33 x 3 x 3 x 150", "b x h x 3 x 33", "stride [1, 2] pad [1, 1]"),
     ("b x h x 6", "10 x 3 x 6", "b x (h ceildiv 2) x 10", "stride [2] pad [1]"),
     ("b x h x 5 x 6", "8 x 4 x 3 x 6", "b x (2*h) x 9 x 8", "transposed stride [2, 2] pad [1, 1]"),
     ("b x 3 x h x 4 x 5", "16 x 3 x 2 x 3 x 5", "b x 2 x h x 2 x 16", "stride [2, 1, 2] pad [1, 0, 1, 1, 1, 0]"),

@@ -39,3 +39,21 @@ def test_a_pass_that_is_not_idempotent_is_found(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(PatternPass, "apply", grow)
     with pytest.raises(AssertionError):
         run.checked(BROKEN, "fuse-epilogue", twice=True)
+
+
+DROPPED = """\
+ait.graph @g(%x: !ait.tensor<n x f32>) dims {n = 1 to 9} {
+  %t, %g = ait.fused_elementwise(%x) {
+  ^bb0(%a: f32):
+    %b = ait.neg %a : f32
+    %c = ait.fast_gelu %b : f32
+    ait.yield %b, %c : f32, f32
+  } : !ait.tensor<n x f32>, !ait.tensor<n x f32>
+  %m = ait.mul %t, %t : !ait.tensor<n x f32>
+  ait.output "y" %m : !ait.tensor<n x f32>
+}
+"""
+
+
+def test_operations_of_results_that_are_gone_go_with_them() -> None:
+    assert run.checked(DROPPED, "fuse-elementwise", twice=True) > 0

@@ -188,3 +188,18 @@ def test_the_plan_of_a_graph_without_kernels():
     x, y = torch.randn(3, 4), torch.empty(4, 3)
     g.execute({"x": x, "y": y}, workspace(g.get_workspace_size()))
     assert torch.equal(y, x.T)
+
+
+@pytest.mark.parametrize(("dims", "axes"), [((64, 256, 1, 1), (1, 256, 1, 1)), ((4, 16, 256), (1, 1, 256))])
+def test_an_activation_is_part_of_the_norm_before_it(dims: tuple[int, ...], axes: tuple[int, ...]) -> None:
+    g = cudnn.pygraph(
+        io_data_type=cudnn.data_type.HALF,
+        intermediate_data_type=cudnn.data_type.FLOAT,
+        compute_data_type=cudnn.data_type.FLOAT,
+    )
+    x, scale = g.tensor_like(torch.empty(dims).half()), g.tensor_like(torch.empty(axes).half())
+    phase = cudnn.norm_forward_phase.INFERENCE
+    y, _ = g.rmsnorm(norm_forward_phase=phase, input=x, scale=scale, epsilon=1e-5)
+    g.swish(y).set_output(True)
+    g.build([cudnn.heur_mode.A])
+    assert g.ir("planned").count("ait_rt.launch") == 1

@@ -38,8 +38,8 @@ class Item(Base):
 
 class TwoUnsupported(Base):
     def forward(self, x):
-        y = torch.lgamma(self.linear(x))
-        return torch.lgamma(y) + torch.rand_like(y)
+        y = torch.i0(self.linear(x))
+        return torch.i0(y) + torch.rand_like(y)
 
 
 class Fixed(Base):
@@ -102,8 +102,8 @@ def test_all_unsupported_operations_are_listed_with_their_counts():
     with pytest.raises(UnsupportedOps) as caught:
         from_torch(TwoUnsupported().eval(), (X,), dynamic_shapes=BATCH)
     found = {item.operation: item for item in caught.value.found}
-    assert {name: item.count for name, item in found.items()} == {"aten.lgamma.default": 2, "aten.rand_like.default": 1}
-    assert re.search(r"test_refusals.py:\d+ in forward: y = torch.lgamma", found["aten.lgamma.default"].place)
+    assert {name: item.count for name, item in found.items()} == {"aten.i0.default": 2, "aten.rand_like.default": 1}
+    assert re.search(r"test_refusals.py:\d+ in forward: y = torch.i0", found["aten.i0.default"].place)
     assert "random numbers" in found["aten.rand_like.default"].advice
 
 
@@ -216,3 +216,13 @@ CALLS = {
 def test_arguments_that_do_not_fit_are_refused(flagged, message):
     with pytest.raises(InputError, match=message):
         CALLS[message](flagged)
+
+
+class LeastInteger(nn.Module):
+    def forward(self, x):
+        return x + torch.full((4,), torch.iinfo(torch.int64).min)
+
+
+def test_an_integer_that_no_formula_can_hold_is_refused_with_its_place():
+    with pytest.raises(UnsupportedOps, match=r"(?s)aten\.full\.default.*test_refusals\.py"):
+        from_torch(LeastInteger().eval(), (torch.arange(4),))

@@ -60,8 +60,25 @@ CONSTANTS = Case(
     '  ait.output "w" %w : !ait.tensor<n x f32>\n}',
     [{"n": 5}],
 )
-ODD = ("neg", "tanh", "erf", "sin", "sqrt", "floor", "log1p", "expm1")
+ODD = (
+    "neg",
+    "tanh",
+    "erf",
+    "sin",
+    "sqrt",
+    "floor",
+    "log1p",
+    "expm1",
+    "tan",
+    "asin",
+    "atan",
+    "sinh",
+    "asinh",
+    "atanh",
+    "erfinv",
+)
 SIGNED = {(op, t): SPECS[op].drawn("", t) for op in ODD for t in FLOATS}
+LOGARITHMS = {t: SPECS["log2"].drawn("", t) for t in FLOATS}
 POWERS = {t: SPECS["pow"].drawn("", t) for t in FLOATS}
 CASTS = {t: SPECS["cast"].drawn(f"to-{t}", "f32") for t in ("i8", "i32", "i64")}
 QUOTIENT = SPECS["div"].drawn("", "i32")
@@ -69,7 +86,15 @@ QUOTIENT = SPECS["div"].drawn("", "i32")
 
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory) -> Library:
-    cases = [*SIGNED.values(), *POWERS.values(), *CASTS.values(), QUOTIENT, ROUNDED_INSIDE, CONSTANTS]
+    cases = [
+        *SIGNED.values(),
+        *LOGARITHMS.values(),
+        *POWERS.values(),
+        *CASTS.values(),
+        QUOTIENT,
+        ROUNDED_INSIDE,
+        CONSTANTS,
+    ]
     return Library(cases, tmp_path_factory.mktemp("map"))
 
 
@@ -78,6 +103,13 @@ def test_zeros_keep_their_sign(library: Library, key: tuple[str, str]) -> None:
     zeros = np.array([0.0, -0.0] * 9)
     (got,) = library.run(SIGNED[key], {"n": len(zeros)}, [zeros])
     np.testing.assert_array_equal(np.signbit(got.astype(np.float64)), np.signbit(zeros) != (key[0] == "neg"))
+
+
+@pytest.mark.parametrize("t", FLOATS)
+def test_logarithms_of_powers_of_two_are_whole(library: Library, t: str) -> None:
+    exponents = np.arange(-14, 15)
+    (got,) = library.run(LOGARITHMS[t], {"n": len(exponents)}, [np.exp2(exponents)])
+    np.testing.assert_array_equal(got.astype(np.float64), exponents)
 
 
 @pytest.mark.parametrize("t", POWERS)

@@ -36,7 +36,7 @@ BUFFERS = """
   %h = ait_rt.alloc at (0) : !ait_rt.buffer<b x 16 x f32>
   %g = ait_rt.alloc at (256) : !ait_rt.buffer<b x 8 x f32>
 """
-VIEW = "!ait_rt.buffer<b x 8 x f32>"
+VIEW, WEIGHT, THICK = "!ait_rt.buffer<b x 8 x f32>", "!ait_rt.buffer<8 x 8 x f32>", "!ait_rt.buffer<8 x 1 x 8 x f32>"
 
 
 def program(*lines: str) -> str:
@@ -131,7 +131,23 @@ WRONG = {
     ),
     "a view of panels": (
         [view("v", "p", "0", "8, 1"), launch("relu", "%v", "%y")],
-        "views a constant in panels, which only launches can read",
+        "views a constant in panels, of which only the whole with its rows can be viewed",
+    ),
+    "panels in a row": (
+        [view("v", "p", "0", "1", "!ait_rt.buffer<64 x f32>"), FINE],
+        "views a constant in panels, of which only the whole with its rows can be viewed",
+    ),
+    "panels with exchanged dims": (
+        [view("v", "p", "0", "1, 8", WEIGHT), FINE],
+        "views a constant in panels, of which only the whole with its rows can be viewed",
+    ),
+    "panels in another shape where they are not wanted": (
+        [view("v", "p", "0", "8, 8, 1", THICK), view("m", "v", "0", "8, 1", WEIGHT), launch("gemm", "%x, %m", "%y")],
+        "@gemm_0 reads operand 1 row-major, the buffer is a constant in panels nk",
+    ),
+    "a copy of panels in another shape": (
+        [view("v", "p", "0", "8, 8, 1", THICK), f"%c = ait_rt.alloc at (256) : {THICK}", "ait_rt.copy %v to %c", FINE],
+        "copies a constant in panels, which only launches can read",
     ),
     "a copy of panels": (
         ["%c = ait_rt.alloc at (256) : !ait_rt.buffer<8 x 8 x f32>", "ait_rt.copy %p to %c", FINE],

@@ -54,6 +54,21 @@ UNARY = {
     "cos": torch.cos,
     "log1p": torch.log1p,
     "expm1": torch.expm1,
+    "log2": torch.log2,
+    "log10": torch.log10,
+    "tan": torch.tan,
+    "asin": torch.asin,
+    "acos": torch.acos,
+    "atan": torch.atan,
+    "sinh": torch.sinh,
+    "cosh": torch.cosh,
+    "asinh": torch.asinh,
+    "acosh": torch.acosh,
+    "atanh": torch.atanh,
+    "erfc": torch.erfc,
+    "erfinv": torch.erfinv,
+    "lgamma": torch.lgamma,
+    "digamma": torch.digamma,
 }
 
 
@@ -74,6 +89,8 @@ BINARY = {
     "min": torch.minimum,
     "pow": torch.pow,
     "rem": torch.fmod,
+    "atan2": torch.atan2,
+    "hypot": torch.hypot,
 }
 
 
@@ -111,6 +128,7 @@ def test_integers_wrap_and_divide_towards_zero() -> None:
 
 
 BITS = {
+    "gcd": torch.gcd,
     "bit_and": torch.bitwise_and,
     "bit_or": torch.bitwise_or,
     "bit_xor": torch.bitwise_xor,

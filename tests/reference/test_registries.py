@@ -2,17 +2,31 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from importlib import import_module
+from pathlib import Path
 from types import ModuleType
 
 import pytest
+from pytest import MonkeyPatch
+from xdsl.dialects.builtin import IntegerAttr, StringAttr, UnitAttr, f32, i64
+from xdsl.dialects.test import TestOp as SourceOp
 from xdsl.ir import Operation
+from xdsl.utils.exceptions import VerifyException
 
 from ait_mlir.dialects.ait import AIT, ops_of, view
+from ait_mlir.dialects.ait.cumulative import CumulativeOp
 from ait_mlir.dialects.ait.data import GraphOp
 from ait_mlir.dialects.ait.elementwise import AddOp, YieldOp
+from ait_mlir.dialects.ait.syntax import properties_of
 from ait_mlir.dialects.ait.traits import Cost, Pure, ScalarLike
+from ait_mlir.dialects.ait.types import TensorType
+from ait_mlir.families import FAMILIES, modules
+from ait_mlir.importers.torch import rows
+from ait_mlir.lowering import kernels
 from ait_mlir.lowering.regions import EXPRESSIONS, NARROW_FORMS
-from ait_mlir.reference import RULES, reference
+from ait_mlir.reference import RULES, core, reference
+from tests import specs
 
 OPS: list[type[Operation]] = [op for op in AIT.operations if op not in (GraphOp, YieldOp)]
 """All ops but the one that holds a graph and the terminator of regions."""
@@ -47,4 +61,66 @@ def test_two_ops_of_one_name_are_refused() -> None:
 
 def test_two_meanings_of_one_op_are_refused() -> None:
     with pytest.raises(ValueError, match=r"ait.add has two meanings, in .*elementwise.py:\d+ and .*test_registries.py"):
-        reference("ait.add")(lambda op, arrays, ev: arrays)
+        reference(AddOp)(lambda op, arrays, ev: arrays)
+
+
+@pytest.mark.parametrize(
+    ("package", "names", "attribute"),
+    [
+        ("ait_mlir.dialects.ait", FAMILIES, "OPS"),
+        ("ait_mlir.lowering.kernels", kernels.MODULES, "KERNELS"),
+        ("ait_mlir.importers.torch.rows", rows.MODULES, "ROWS"),
+        ("tests.specs", specs.NAMES, "SPECS"),
+    ],
+)
+def test_every_file_with_a_table_is_listed(package: str, names: tuple[str, ...], attribute: str) -> None:
+    folder = Path(str(import_module(package).__file__)).parent
+    found = {f.stem for f in folder.glob("*.py") if f.stem != "__init__" and declares(f, attribute)}
+    assert found == set(names)
+
+
+def declares(file: Path, name: str) -> bool:
+    """Whether a file assigns to a name at its top level."""
+    return any(line.startswith((f"{name} =", f"{name}:")) for line in file.read_text().splitlines())
+
+
+def test_every_family_has_a_reference_and_every_reference_a_family() -> None:
+    folder = Path(str(core.__file__)).parent
+    assert {f.stem for f in folder.glob("*.py") if "\n@reference(" in f.read_text()} == set(FAMILIES)
+
+
+def test_a_family_without_a_file_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"lists 'missing', but there is no module ait_mlir.reference.missing"):
+        modules("ait_mlir.reference", ["norm", "missing"])
+
+
+def test_a_family_listed_twice_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"ait_mlir.reference lists norm twice; remove one"):
+        modules("ait_mlir.reference", ["norm", "view", "norm"])
+
+
+def test_what_a_file_of_a_family_lacks_is_not_taken_for_the_file(tmp_path: Path, monkeypatch: MonkeyPatch) -> None:
+    (tmp_path / "broken_family.py").write_text("import not_installed\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr("ait_mlir.families.import_module", lambda name: import_module(name.removeprefix("folder.")))
+    with pytest.raises(ModuleNotFoundError, match="not_installed"):
+        modules("folder", ["broken_family"])
+
+
+def test_only_rows_of_complex_numbers_are_replaced() -> None:
+    files = modules("ait_mlir.importers.torch.rows", rows.MODULES)
+    count = Counter(name for file in files for name in file.ROWS)
+    twice = {name for name, n in count.items() if n > 1}
+    assert twice <= set(files[0].ROWS) and max(count.values()) == 2 and rows.MODULES[0] == "complex"
+
+
+def test_properties_are_made_of_python_values() -> None:
+    x = SourceOp(result_types=[TensorType.get([2, 3], f32)]).results[0]
+    op = CumulativeOp("sum", x, 1, reverse=True)
+    expected = {"kind": StringAttr("sum"), "dim": IntegerAttr(1, i64), "reverse": UnitAttr()}
+    assert op.properties == expected and op.output.type == x.type
+    assert properties_of(CumulativeOp, CumulativeOp.SYNTAX, {**expected, "exclusive": None}) == expected
+    with pytest.raises(TypeError, match=r"ait.cumulative has no clause for axis=1; it has kind, dim, exclusive, rev"):
+        properties_of(CumulativeOp, CumulativeOp.SYNTAX, {"axis": 1})
+    with pytest.raises(VerifyException, match="dim 2 is out of range"):
+        CumulativeOp("sum", x, 2)

@@ -421,6 +421,10 @@ def test_a_missing_value_is_refused_where_it_must_exist() -> None:
         x, c, total = optional_sum(p)
         p.replace(p.op("ait.add", [total, p.op("ait.neg", [c])]), x)
 
+    def as_operand_of_a_new_operation(p: PatternBuilder) -> None:
+        x, c, total = optional_sum(p)
+        p.replace(p.op("ait.relu", [total]), p.new("ait.mul", [x, c]))
+
     def as_argument_of_a_native(p: PatternBuilder) -> None:
         x, c, total = optional_sum(p)
         p.replace(p.op("ait.relu", [total]), "note_any", x, x, c)
@@ -431,7 +435,13 @@ def test_a_missing_value_is_refused_where_it_must_exist() -> None:
         p.require("one_use", p.result(p.find("users_of", c)))
         p.replace(root, x)
 
-    for function in (as_replacement, as_operand_of_the_match, as_argument_of_a_native, as_argument_of_a_finder):
+    for function in (
+        as_replacement,
+        as_operand_of_the_match,
+        as_operand_of_a_new_operation,
+        as_argument_of_a_native,
+        as_argument_of_a_finder,
+    ):
         refused(function, "only some alternatives")
 
 

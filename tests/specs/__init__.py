@@ -7,45 +7,15 @@ tests/test_specs.py fails with the name of an op that has no row, or that one of
 
 from __future__ import annotations
 
-from tests.specs import (
-    attention,
-    conv,
-    cumulative,
-    detection,
-    elementwise,
-    gemm,
-    grouped,
-    index,
-    jagged,
-    norm,
-    order,
-    pad,
-    pool,
-    reduce,
-    resize,
-    scan,
-    view,
-)
+from ait_mlir.families import modules
 from tests.specs.spec import Consumer, Spec
 
+NAMES = (
+    "elementwise", "norm", "reduce", "cumulative", "order", "view", "index", "jagged", "gemm", "grouped", "conv",
+    "pool", "detection", "resize", "pad", "attention", "scan",
+)  # fmt: skip
 FAMILIES: dict[str, tuple[Spec, ...]] = {
-    "elementwise": elementwise.SPECS,
-    "norm": norm.SPECS,
-    "reduce": reduce.SPECS,
-    "cumulative": cumulative.SPECS,
-    "order": order.SPECS,
-    "view": view.SPECS,
-    "index": index.SPECS,
-    "jagged": jagged.SPECS,
-    "gemm": gemm.SPECS,
-    "grouped": grouped.SPECS,
-    "conv": conv.SPECS,
-    "pool": pool.SPECS,
-    "detection": detection.SPECS,
-    "resize": resize.SPECS,
-    "pad": pad.SPECS,
-    "attention": attention.SPECS,
-    "scan": scan.SPECS,
+    name: file.SPECS for name, file in zip(NAMES, modules(__name__, NAMES), strict=True)
 }
 ROWS: tuple[Spec, ...] = tuple(spec for family in FAMILIES.values() for spec in family)
 """An op may have several rows, of forms with other tolerances or types."""

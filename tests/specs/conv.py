@@ -50,6 +50,8 @@ CONV = Spec(
             "transposed stride [3, 2] pad [0, 1] dilation [1, 2] output_pad [2, 0] groups 2",
         ),
         conv("wide", "b x h x 9 x 64", "72 x 3 x 3 x 64", "b x h x 9 x 72", "pad [1, 1]", True),
+        conv("wide_steps", "b x h x 9 x 72", "40 x 3 x 2 x 72", "b x (h ceildiv 2) x 10 x 40", "stride [2, 1] pad [1, 1, 1, 2] dilation [1, 2]", True),
+        conv("wide_groups", "b x h x 5 x 128", "64 x 3 x 3 x 64", "b x h x 5 x 64", "pad [1, 1] groups 2", True),
         conv(
             "wide_view", "b x h x 9 x 24", "40 x 5 x 3 x 24", "b x h x 5 x 40", "stride [1, 2] pad [2, 1]", True,
             strides={0: ("h*9*32", "9*32", "32", "1"), 3: ("h*5*40", "40", "h*40", "1"), 4: ("5*h*48", "5*48", "48", "1")},

@@ -39,7 +39,8 @@ def sample(consumer: Consumer, families: Iterable[str] = FAMILIES) -> set[str]:
     """The names of the sample, which each consumer draws in another way.
 
     It has every form and every element type of every op. Emulated kernels cost the compiler half a second each, and those of
-    CUDA and HIP have one source: of an op of several forms, each target has half of them.
+    CUDA and HIP have one source: of an op of several forms, each target has half of them, and of elementwise functions, which
+    are one template, half of the ops.
     """
     turn = CONSUMERS.index(consumer)
     if consumer in ("cuda", "rocm"):
@@ -53,10 +54,12 @@ def sample(consumer: Consumer, families: Iterable[str] = FAMILIES) -> set[str]:
 
 
 def _in_turn(consumer: Consumer, family: str, turn: int) -> Iterator[str]:
-    """Half of the forms of each op, with the element types in turn."""
+    """Half of the forms of each op, or half of the functions, with the element types in turn."""
     half = int(consumer == "rocm")
+    functions = [spec for spec in FAMILIES[family] if spec.is_function]
+    elsewhere = [spec.op for i, spec in enumerate(functions) if i % 2 != half]
     for spec in FAMILIES[family]:
-        forms = spec.forms_of(consumer)
+        forms = [] if spec.op in elsewhere else spec.forms_of(consumer)
         for form in [f for i, f in enumerate(forms) if i % 2 == half or f.both or len(forms) == 1]:
             types = spec.types_of(form)
             yield spec.name(form, types[turn % len(types)])

@@ -13,24 +13,33 @@ SPECIAL = {"n": 16}
 
 POWERS = Tolerance(dict.fromkeys(FLOATS, 4.0), MAPS.floor)
 
+OUTSIDE = "most numbers are outside of its domain, and little is left to compare"
+POLES = "near a pole it turns the last bits of a sum into all"
+UNARY_NOT_IN_GRAPHS = {
+    "ait.floor": "it jumps where a sum is nearly whole",
+    **dict.fromkeys(("ait.asin", "ait.acos", "ait.acosh", "ait.atanh", "ait.erfinv"), OUTSIDE),
+    **dict.fromkeys(("ait.lgamma", "ait.digamma", "ait.tan"), POLES),
+}
 UNARY_SPECS = [
     Spec(
         op.name.removeprefix("ait."),
         (form("", f"{op.name.removeprefix('ait.')} %a", "n x T"),),
         MAPS, N, ENVS, FEW, FLOATS if op.FLOATS_ONLY else (*FLOATS, *INTEGERS), SPECIAL,
-        {"graphs": "it jumps where a sum is nearly whole"} if op.name == "ait.floor" else {},
+        without={"graphs": UNARY_NOT_IN_GRAPHS[op.name]} if op.name in UNARY_NOT_IN_GRAPHS else {},
     )
     for op in UNARY
 ]  # fmt: skip
 NOT_IN_GRAPHS = {
     "ait.pow": "a negative number to any power is NaN, and little is left to compare",
     "ait.rem": "it jumps where a quotient is nearly whole",
+    "ait.atan2": "it jumps where the left one is nearly 0",
 }
+CLOSE = {"ait.pow": POWERS, "ait.atan2": MAPS, "ait.hypot": MAPS}
 BINARY_SPECS = [
     Spec(
         op.name.removeprefix("ait."),
         (form("", f"{op.name.removeprefix('ait.')} %a, %b", "n x 3 x T", "3 x T"),),
-        POWERS if op.name == "ait.pow" else ROUNDED,
+        CLOSE.get(op.name, ROUNDED),
         N, ENVS, FEW, FLOATS if op.FLOATS_ONLY else INTEGERS if op.INTEGERS_ONLY else (*FLOATS, *INTEGERS), SPECIAL,
         without={"graphs": NOT_IN_GRAPHS[op.name]} if op.name in NOT_IN_GRAPHS else {},
     )

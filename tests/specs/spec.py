@@ -91,6 +91,11 @@ class Spec:
         """Of any form."""
         return tuple(dict.fromkeys(t for form in self.forms for t in self.types_of(form)))
 
+    @property
+    def is_function(self) -> bool:
+        """Whether it is an elementwise op of one form: its kernels differ from those of others in one expression."""
+        return self.special is not None and len(self.forms) == 1
+
     def types_of(self, form: Form) -> tuple[str, ...]:
         return self.types if form.types is None else form.types
 

@@ -7,55 +7,12 @@ from types import ModuleType
 
 from xdsl.ir import Dialect, Operation
 
-from ait_mlir.dialects.ait import (
-    attention,
-    conv,
-    cumulative,
-    data,
-    detection,
-    elementwise,
-    foreign,
-    gemm,
-    grouped,
-    index,
-    jagged,
-    norm,
-    order,
-    pad,
-    pool,
-    reduce,
-    resize,
-    scan,
-    view,
-)
 from ait_mlir.dialects.ait.types import DimsAttr, InductionAttr, KernelAttr, ShapeAttr, TensorType
-
-FAMILIES: tuple[ModuleType, ...] = (
-    data,
-    detection,
-    elementwise,
-    gemm,
-    grouped,
-    conv,
-    pad,
-    pool,
-    resize,
-    norm,
-    reduce,
-    cumulative,
-    order,
-    view,
-    index,
-    jagged,
-    attention,
-    scan,
-    foreign,
-)
-"""The table of families: a module lists its op classes in `OPS`."""
+from ait_mlir.families import modules
 
 
 def ops_of(families: Iterable[ModuleType]) -> list[type[Operation]]:
-    """The op classes of all families; `ValueError` if two have the same name."""
+    """The op classes of all families, each in `OPS` of its module; `ValueError` if two have the same name."""
     found: dict[str, tuple[type[Operation], str]] = {}
     for family in families:
         for cls in family.OPS:
@@ -68,4 +25,4 @@ def ops_of(families: Iterable[ModuleType]) -> list[type[Operation]]:
     return [cls for cls, _ in found.values()]
 
 
-AIT = Dialect("ait", ops_of(FAMILIES), [TensorType, ShapeAttr, DimsAttr, KernelAttr, InductionAttr])
+AIT = Dialect("ait", ops_of(modules(__name__)), [TensorType, ShapeAttr, DimsAttr, KernelAttr, InductionAttr])

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from xdsl.dialects.builtin import FloatAttr, IntegerAttr, UnitAttr, f64, i32, i64
-from xdsl.ir import Attribute, Operation, Region, SSAValue
+from xdsl.dialects.builtin import FloatAttr, IntegerAttr, UnitAttr, i32, i64
+from xdsl.ir import Attribute, Region, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
     irdl_op_definition,
@@ -21,7 +21,7 @@ from xdsl.irdl import (
     var_result_def,
 )
 
-from ait_mlir.dialects.ait.base import AitOp, check_broadcastable, check_region, check_yield
+from ait_mlir.dialects.ait.base import AitOp, Value, check_broadcastable, check_region, check_yield
 from ait_mlir.dialects.ait.dtypes import compute_type, is_float
 from ait_mlir.dialects.ait.syntax import (
     INT,
@@ -104,34 +104,24 @@ class AttentionOp(Cost, AitOp):
 
     def __init__(
         self,
-        q: SSAValue | Operation,
-        k: SSAValue | Operation,
-        v: SSAValue | Operation,
+        q: Value,
+        k: Value,
+        v: Value,
         scale: float,
-        mask: SSAValue | Operation | None = None,
+        mask: Value | None = None,
         causal: bool = False,
         window: int | None = None,
-        then: tuple[SSAValue | Operation, SSAValue | Operation] | None = None,
+        then: tuple[Value, Value] | None = None,
         top_left: bool = False,
         log_sums: bool = False,
         score_operands: Sequence[SSAValue] = (),
         scores: Region | None = None,
     ) -> None:
         q = SSAValue.get(q)
-        super().__init__(
-            operands=[q, k, v, [*(then or ()), *(() if mask is None else (mask,)), *score_operands]],
-            properties={
-                "scale": FloatAttr(scale, f64),
-                "causal": UnitAttr() if causal else None,
-                "top_left": UnitAttr() if top_left else None,
-                "window": None if window is None else IntegerAttr(window, i64),
-                "log_sums": UnitAttr() if log_sums else None,
-            },
-            result_types=[q.type, [q.type] * log_sums],
-            regions=[scores],
-        )
-        for result, inferred in zip(self.results, self.infer_result_types(), strict=True):
-            result._type = inferred  # pyright: ignore[reportPrivateUsage]
+        extras = [*(then or ()), *(() if mask is None else (mask,)), *score_operands]
+        properties = {"scale": scale, "causal": causal, "top_left": top_left, "window": window, "log_sums": log_sums}
+        self.set_up([q, k, v, extras], [q.type, [q.type] * log_sums], [scores], **properties)
+        self.infer()
 
     # The operands are q, k, v, those of a second piece, the mask, those of the scores. The region has an argument for
     # each of the last, so the number of operands says which are there.
@@ -309,17 +299,7 @@ class RaggedAttentionOp(Cost, AitOp):
         causal: bool = False,
         window: int | None = None,
     ) -> None:
-        super().__init__(
-            operands=[qkv, columns, rows, pages, segments],
-            properties={
-                "scale": FloatAttr(scale, f64),
-                "causal": UnitAttr() if causal else None,
-                "window": None if window is None else IntegerAttr(window, i64),
-            },
-            result_types=[qkv[0].type],
-        )
-        (inferred,) = self.infer_result_types()
-        self.results[0]._type = inferred  # pyright: ignore[reportPrivateUsage]
+        self.set_up([qkv, columns, rows, pages, segments], scale=scale, causal=causal, window=window)
 
     @property
     def sequences(self) -> Expr:

@@ -7,7 +7,7 @@ parser also reads the longer form `: (OPERAND TYPES) -> RESULT TYPES`. `SYNTAX` 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, NoReturn, Self
+from typing import Any, ClassVar, NoReturn, Self, TypeAlias
 
 from xdsl.dialects.builtin import DenseArrayBase, i32
 from xdsl.ir import Attribute, Block, ErasedSSAValue, Operation, Region, SSAValue
@@ -16,10 +16,14 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
+from ait_mlir.dialects.ait.operands import parse_signature, resolve
 from ait_mlir.dialects.ait.structure import region_key
-from ait_mlir.dialects.ait.syntax import Body, Operands, Syntax, parse_signature, resolve, values
+from ait_mlir.dialects.ait.syntax import Body, Operands, Syntax, properties_of, values
 from ait_mlir.dialects.ait.types import EMPTY_SCOPE, Shape, ShapedType, TensorType, scope_of, shape_text
 from ait_mlir.dims import Expr, Scope
+
+Value: TypeAlias = SSAValue | Operation
+"""An operand of a constructor: a value, or the op whose only result it is."""
 
 
 class AitOp(IRDLOperation):
@@ -34,6 +38,38 @@ class AitOp(IRDLOperation):
     SELF_CONTAINED: ClassVar[bool] = False
     """Whether verification depends only on the op's own types, properties and regions, and on the dims declared around
     it: not on the definitions of operands, the uses of results, or the parent op."""
+
+    def set_up(
+        self,
+        operands: Sequence[Value | Sequence[Value] | None],
+        results: Sequence[Attribute | Sequence[Attribute]] | None = None,
+        regions: Sequence[Region | Sequence[Region] | None] = (),
+        **properties: Any,
+    ) -> None:
+        """What `__init__` of an op does: operands, result types and regions are those of its fields, in order.
+
+        Properties are Python values, which the clauses of `SYNTAX` convert; None leaves one out. Without `results`,
+        the op has one, and its type is inferred: `VerifyException` if that fails.
+        """
+        given = results
+        if given is None:
+            first = operands[0]
+            assert first is not None
+            given = [SSAValue.get(first if isinstance(first, SSAValue | Operation) else first[0]).type]
+        IRDLOperation.__init__(
+            self,
+            operands=operands,
+            result_types=given,
+            properties=properties_of(type(self), self.SYNTAX, properties),
+            regions=regions,
+        )
+        if results is None:
+            self.infer()
+
+    def infer(self) -> None:
+        """Give the results the types that follow from operands and properties; `VerifyException` if none do."""
+        for result, inferred in zip(self.results, self.infer_result_types(), strict=True):
+            result._type = inferred  # pyright: ignore[reportPrivateUsage]
 
     @classmethod
     def parse_body(cls, parser: Parser, body: Body) -> None:

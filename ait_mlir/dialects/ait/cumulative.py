@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from xdsl.dialects.builtin import IntegerAttr, StringAttr, UnitAttr, i1, i64
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.dialects.builtin import IntegerAttr, StringAttr, UnitAttr, i1
+from xdsl.ir import Attribute
 from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def, result_def, traits_def
 
-from ait_mlir.dialects.ait.base import AitOp
+from ait_mlir.dialects.ait.base import AitOp, Value
 from ait_mlir.dialects.ait.dtypes import is_float
 from ait_mlir.dialects.ait.syntax import INT, Flag, Operands, Prop, Syntax, Word
 from ait_mlir.dialects.ait.traits import AlongDims, Pure, RowLike
@@ -48,21 +48,8 @@ class CumulativeOp(AlongDims, RowLike, AitOp):
     output = result_def(TensorType)
     traits = traits_def(Pure())
 
-    def __init__(
-        self, kind: str, input: SSAValue | Operation, dim: int, *, exclusive: bool = False, reverse: bool = False
-    ) -> None:
-        value = SSAValue.get(input)
-        flags = {"exclusive": exclusive, "reverse": reverse}
-        super().__init__(
-            operands=[value],
-            properties={
-                "kind": StringAttr(kind),
-                "dim": IntegerAttr(dim, i64),
-                **{k: UnitAttr() for k, given in flags.items() if given},
-            },
-            result_types=[value.type],
-        )
-        self.infer_result_types()
+    def __init__(self, kind: str, input: Value, dim: int, *, exclusive: bool = False, reverse: bool = False) -> None:
+        self.set_up([input], kind=kind, dim=dim, exclusive=exclusive, reverse=reverse)
 
     def reduced_axes(self) -> tuple[int, ...]:
         return (self.dim.value.data,)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import ClassVar, Self, cast
 
 from xdsl.dialects.builtin import ArrayAttr, FloatAttr, IntegerAttr, StringAttr, UnitAttr
-from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
+from xdsl.ir import Attribute, Block, BlockArgument, Region, SSAValue
 from xdsl.irdl import (
     irdl_op_definition,
     operand_def,
@@ -22,9 +22,9 @@ from xdsl.printer import Printer
 from xdsl.traits import IsolatedFromAbove, NoTerminator, SymbolOpInterface
 from xdsl.utils.exceptions import VerifyException
 
-from ait_mlir.dialects.ait.base import AitOp, check_declared, check_name, check_param_name, check_sizes
+from ait_mlir.dialects.ait.base import AitOp, Value, check_declared, check_name, check_param_name, check_sizes
 from ait_mlir.dialects.ait.dtypes import is_element_type, is_float
-from ait_mlir.dialects.ait.numbers import Number, literal_values, number_attr
+from ait_mlir.dialects.ait.numbers import Number, literal_values
 from ait_mlir.dialects.ait.syntax import LITERAL, STRING, Flag, Operand, Operands, Prop, Syntax
 from ait_mlir.dialects.ait.traits import BindsDim, Pure
 from ait_mlir.dialects.ait.types import DimsAttr, ShapeAttr, TensorType, shape_text
@@ -252,7 +252,7 @@ class ParamOp(AitOp):
     traits = traits_def(Pure())
 
     def __init__(self, name: str, type: TensorType) -> None:
-        super().__init__(properties={"param_name": StringAttr(name)}, result_types=[type])
+        self.set_up([], [type], param_name=name)
 
     def infer_result_types(self) -> Sequence[Attribute]:
         t = self.expect_tensor(self.results[0], "the result")
@@ -280,8 +280,7 @@ class ConstantOp(AitOp):
     traits = traits_def(Pure())
 
     def __init__(self, value: Number | Sequence[Number], type: Attribute) -> None:
-        literal = number_attr(value) if isinstance(value, int | float) else ArrayAttr([number_attr(v) for v in value])
-        super().__init__(properties={"value": literal}, result_types=[type])
+        self.set_up([], [type], value=value)
 
     def values(self) -> list[Number]:
         """The numbers, row-major; a single one fills the whole tensor unless it is a list."""
@@ -341,13 +340,8 @@ class OutputOp(AitOp):
     output_name = prop_def(StringAttr)
     or_copy = opt_prop_def(UnitAttr)
 
-    def __init__(
-        self, name: str, value: SSAValue | Operation, in_place_of: SSAValue | None = None, or_copy: bool = False
-    ) -> None:
-        super().__init__(
-            operands=[value, in_place_of],
-            properties={"output_name": StringAttr(name), "or_copy": UnitAttr() if or_copy else None},
-        )
+    def __init__(self, name: str, value: Value, in_place_of: SSAValue | None = None, or_copy: bool = False) -> None:
+        self.set_up([value, in_place_of], [], output_name=name, or_copy=or_copy)
 
     def infer_result_types(self) -> Sequence[Attribute]:
         if not self.output_name.data:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from xdsl.dialects.builtin import ArrayAttr, FloatAttr, IntegerAttr, UnitAttr, f64, i1, i64
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import (
     irdl_op_definition,
     operand_def,
@@ -19,7 +19,7 @@ from xdsl.irdl import (
     var_operand_def,
 )
 
-from ait_mlir.dialects.ait.base import AitOp, same_shape
+from ait_mlir.dialects.ait.base import AitOp, Value, same_shape
 from ait_mlir.dialects.ait.dtypes import is_float
 from ait_mlir.dialects.ait.numbers import literal_values
 from ait_mlir.dialects.ait.syntax import INT, LITERAL, NUMBER, Flag, Operand, Operands, Prop, Syntax
@@ -142,13 +142,9 @@ class NmsOp(Cost, AitOp):
     output = result_def(TensorType)
     traits = traits_def(Pure())
 
-    def __init__(self, boxes: SSAValue | Operation, iou: float, valid: SSAValue | Operation | None = None) -> None:
+    def __init__(self, boxes: Value, iou: float, valid: Value | None = None) -> None:
         t = tensor_type(SSAValue.get(boxes))
-        super().__init__(
-            operands=[boxes, [] if valid is None else [valid]],
-            properties={"iou": FloatAttr(iou, f64)},
-            result_types=[TensorType.get(t.dims[:-1], i1)],
-        )
+        self.set_up([boxes, [] if valid is None else [valid]], [TensorType.get(t.dims[:-1], i1)], iou=iou)
 
     def elements(self) -> Expr:
         return tensor_type(self.output).num_elements() * tensor_type(self.boxes).dims[-2]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr, StringAttr, i1
-from xdsl.ir import Attribute, Operation, Region, SSAValue
+from xdsl.ir import Attribute, Region, SSAValue
 from xdsl.irdl import (
     irdl_op_definition,
     operand_def,
@@ -20,7 +20,7 @@ from xdsl.irdl import (
 )
 from xdsl.traits import IsTerminator
 
-from ait_mlir.dialects.ait.base import AitOp, broadcast_shapes, check_broadcastable, check_region, check_yield
+from ait_mlir.dialects.ait.base import AitOp, Value, broadcast_shapes, check_broadcastable, check_region, check_yield
 from ait_mlir.dialects.ait.dtypes import compute_type, integer_range, is_element_type, is_float
 from ait_mlir.dialects.ait.numbers import Number, literal_values, number_attr, number_text
 from ait_mlir.dialects.ait.syntax import SCALAR, Operands, Prop, RegionClause, Syntax, Word
@@ -35,12 +35,8 @@ class ElementwiseOp(ScalarLike, AitOp):
     FLOATS_ONLY: ClassVar[bool] = False
     INTEGERS_ONLY: ClassVar[bool] = False
 
-    def __init__(self, *operands: SSAValue | Operation, result_type: Attribute | None = None) -> None:
-        values = [SSAValue.get(o) for o in operands]
-        super().__init__(operands=values, result_types=[result_type or values[0].type])
-        if result_type is None:
-            (inferred,) = self.infer_result_types()
-            self.results[0]._type = inferred  # pyright: ignore[reportPrivateUsage]
+    def __init__(self, *operands: Value, result_type: Attribute | None = None) -> None:
+        self.set_up(operands, None if result_type is None else [result_type])
 
     def element_types(self) -> list[Attribute]:
         """The element type of each operand; raises unless all are tensors or all are scalars."""
@@ -124,10 +120,28 @@ SinOp = _unary("sin", "Sine of an angle in radians; NaN at infinity.")
 CosOp = _unary("cos", "Cosine of an angle in radians; NaN at infinity.")
 Log1pOp = _unary("log1p", "log(1 + x), exact near 0; -inf at -1, NaN below.", "up")
 Expm1Op = _unary("expm1", "exp(x) - 1, exact near 0.", "up")
+Log2Op = _unary("log2", "Logarithm to base 2, exact at powers of 2; -inf at 0, NaN below.", "up")
+Log10Op = _unary("log10", "Logarithm to base 10; -inf at 0, NaN below.", "up")
+TanOp = _unary("tan", "Tangent of an angle in radians; NaN at infinity.")
+AsinOp = _unary("asin", "The angle from -pi/2 to pi/2 whose sine is x; NaN outside of -1 to 1.")
+AcosOp = _unary("acos", "The angle from 0 to pi whose cosine is x; NaN outside of -1 to 1.")
+AtanOp = _unary("atan", "The angle from -pi/2 to pi/2 whose tangent is x.", "up")
+SinhOp = _unary("sinh", "Hyperbolic sine, exact near 0.", "up")
+CoshOp = _unary("cosh", "Hyperbolic cosine.")
+AsinhOp = _unary("asinh", "Inverse of the hyperbolic sine.", "up")
+AcoshOp = _unary("acosh", "Inverse of the hyperbolic cosine, at least 0; NaN below 1.")
+AtanhOp = _unary("atanh", "Inverse of the hyperbolic tangent; infinite at -1 and 1, NaN beyond.")
+ErfcOp = _unary("erfc", "1 - erf(x), exact where that is nearly 0.", "down")
+ErfinvOp = _unary("erfinv", "Inverse of the Gauss error function; infinite at -1 and 1, NaN beyond.")
+LgammaOp = _unary("lgamma", "log(|gamma(x)|); inf at infinities and at whole numbers below 1.")
+DigammaOp = _unary(
+    "digamma", "Derivative of log(gamma(x)); NaN at whole numbers below 0, at a zero infinite with the other sign."
+)
 
 UNARY = (
     *(NegOp, ExpOp, LogOp, SqrtOp, RsqrtOp, TanhOp, ErfOp, SigmoidOp, ReluOp, GeluOp, FastGeluOp, SiluOp),
-    *(AbsOp, FloorOp, SinOp, CosOp, Log1pOp, Expm1Op),
+    *(AbsOp, FloorOp, SinOp, CosOp, Log1pOp, Expm1Op, AsinOp, AcosOp, AtanOp, SinhOp, CoshOp, AsinhOp, AcoshOp),
+    *(AtanhOp, ErfcOp, ErfinvOp, LgammaOp, DigammaOp, Log2Op, Log10Op, TanOp),
 )
 
 
@@ -175,6 +189,18 @@ PowOp = _binary("pow", "The left one to the power of the right one, as in C.", c
 RemOp = _binary(
     "rem", "What division towards zero leaves, with the sign of the left one; of x by integer 0, x.", cheap=False
 )
+Atan2Op = _binary(
+    "atan2", "The angle from -pi to pi of the point with y on the left and x on the right, as in C.",
+    cheap=False, floats_only=True,
+)  # fmt: skip
+HypotOp = _binary(
+    "hypot", "sqrt(a * a + b * b) without overflow; inf if one is infinite.",
+    commutative=True, cheap=False, floats_only=True,
+)  # fmt: skip
+GcdOp = _binary(
+    "gcd", "The greatest common divisor, at least 0; of 0 and x, |x|.",
+    commutative=True, cheap=False, integers_only=True,
+)  # fmt: skip
 BitAndOp = _binary("bit_and", "The bits that are set in both.", commutative=True, integers_only=True)
 BitOrOp = _binary("bit_or", "The bits that are set in one of both or in both.", commutative=True, integers_only=True)
 BitXorOp = _binary("bit_xor", "The bits that are set in exactly one.", commutative=True, integers_only=True)
@@ -185,7 +211,7 @@ ShiftRightOp = _binary(
 )  # fmt: skip
 
 BINARY = (
-    *(AddOp, SubOp, MulOp, DivOp, MaxOp, MinOp, PowOp, RemOp),
+    *(AddOp, SubOp, MulOp, DivOp, MaxOp, MinOp, PowOp, RemOp, Atan2Op, HypotOp, GcdOp),
     *(BitAndOp, BitOrOp, BitXorOp, ShiftLeftOp, ShiftRightOp),
 )
 
@@ -212,15 +238,8 @@ class CompareOp(ElementwiseOp):
     output = result_def()
     traits = traits_def(Pure())
 
-    def __init__(self, predicate: str, lhs: SSAValue | Operation, rhs: SSAValue | Operation) -> None:
-        AitOp.__init__(
-            self,
-            operands=[lhs, rhs],
-            properties={"predicate": StringAttr(predicate)},
-            result_types=[SSAValue.get(lhs).type],
-        )
-        (inferred,) = self.infer_result_types()
-        self.results[0]._type = inferred  # pyright: ignore[reportPrivateUsage]
+    def __init__(self, predicate: str, lhs: Value, rhs: Value) -> None:
+        self.set_up([lhs, rhs], predicate=predicate)
 
     def infer_element_type(self, elements: Sequence[Attribute]) -> Attribute:
         super().infer_element_type(elements)
@@ -279,7 +298,7 @@ class ClampOp(ElementwiseOp):
     output = result_def()
     traits = traits_def(Pure())
 
-    def __init__(self, input: SSAValue | Operation, low: Number | None = None, high: Number | None = None) -> None:
+    def __init__(self, input: Value, low: Number | None = None, high: Number | None = None) -> None:
         bounds = {name: number_attr(n) for name, n in (("min", low), ("max", high)) if n is not None}
         value = SSAValue.get(input)
         AitOp.__init__(self, operands=[value], properties=bounds, result_types=[value.type])
@@ -332,7 +351,7 @@ class CastOp(ElementwiseOp):
     output = result_def()
     traits = traits_def(Pure())
 
-    def __init__(self, input: SSAValue | Operation, element_type: Attribute) -> None:
+    def __init__(self, input: Value, element_type: Attribute) -> None:
         value = SSAValue.get(input)
         t = value.type
         result = TensorType.get(t.dims, element_type) if isinstance(t, TensorType) else element_type
@@ -365,7 +384,7 @@ class YieldOp(AitOp):
     values = var_operand_def()
     traits = traits_def(IsTerminator(), Pure())
 
-    def __init__(self, *values: SSAValue | Operation) -> None:
+    def __init__(self, *values: Value) -> None:
         super().__init__(operands=[list(values)])
 
     def infer_result_types(self) -> Sequence[Attribute]:

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from xdsl.dialects.builtin import StringAttr
-from xdsl.ir import Attribute, Operation, Region, SSAValue
+from xdsl.ir import Attribute, Region, SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def, traits_def
 
-from ait_mlir.dialects.ait.base import AitOp, broadcast_shapes
+from ait_mlir.dialects.ait.base import AitOp, Value, broadcast_shapes
 from ait_mlir.dialects.ait.dtypes import is_float
 from ait_mlir.dialects.ait.epilogue import EPILOGUE, infer_through_epilogue
 from ait_mlir.dialects.ait.syntax import Operands, Syntax, Word
@@ -38,22 +38,14 @@ class ContractionOp(HasEpilogue, ContractionExtents, AffineOperands, AitOp):
     def __init__(
         self,
         layout: str,
-        a: SSAValue | Operation,
-        b: SSAValue | Operation,
+        a: Value,
+        b: Value,
         epilogue_operands: Sequence[SSAValue] = (),
         epilogue: Region | None = None,
         result_type: Attribute | None = None,
     ) -> None:
-        a = SSAValue.get(a)
-        super().__init__(
-            operands=[a, b, epilogue_operands],
-            properties={"layout": StringAttr(layout)},
-            result_types=[result_type or a.type],
-            regions=[epilogue or Region()],
-        )
-        if result_type is None:
-            (inferred,) = self.infer_result_types()
-            self.results[0]._type = inferred  # pyright: ignore[reportPrivateUsage]
+        results = None if result_type is None else [result_type]
+        self.set_up([a, b, epilogue_operands], results, [epilogue or Region()], layout=layout)
 
     def split_a(self) -> tuple[Shape, Expr, Expr]:
         """Leading dims, M and K of operand A. The leading dims of a gemm belong to M."""

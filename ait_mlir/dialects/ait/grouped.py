@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from xdsl.dialects.builtin import StringAttr, i32, i64
-from xdsl.ir import Attribute, Operation, Region, SSAValue
+from xdsl.ir import Attribute, Region, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
     irdl_op_definition,
@@ -19,7 +19,7 @@ from xdsl.irdl import (
     var_result_def,
 )
 
-from ait_mlir.dialects.ait.base import AitOp, check_broadcastable, check_region, check_yield
+from ait_mlir.dialects.ait.base import AitOp, Value, check_broadcastable, check_region, check_yield
 from ait_mlir.dialects.ait.dtypes import compute_type, is_float
 from ait_mlir.dialects.ait.epilogue import EPILOGUE, infer_through_epilogue
 from ait_mlir.dialects.ait.syntax import Operand, Operands, Syntax, Word
@@ -67,15 +67,10 @@ class GroupedGemmOp(Cost, AitOp):
         epilogue: Region | None = None,
         result_types: Sequence[Attribute] = (),
     ) -> None:
-        super().__init__(
-            operands=[factors, epilogue_operands],
-            properties={"layout": StringAttr(layout)},
-            result_types=[result_types or [a.type for a in factors[::2]]],
-            regions=[epilogue or Region()],
-        )
+        results = result_types or [a.type for a in factors[::2]]
+        self.set_up([factors, epilogue_operands], [results], [epilogue or Region()], layout=layout)
         if not result_types:
-            for result, found in zip(self.results, self.infer_result_types(), strict=True):
-                result._type = found  # pyright: ignore[reportPrivateUsage]
+            self.infer()
 
     @property
     def count(self) -> int:
@@ -180,11 +175,8 @@ class RaggedGemmOp(HasEpilogue, ContractionExtents, AitOp):
     output = result_def(TensorType)
     traits = traits_def(Pure())
 
-    def __init__(self, a: SSAValue | Operation, b: SSAValue | Operation, ends: SSAValue | Operation) -> None:
-        a = SSAValue.get(a)
-        super().__init__(operands=[a, b, ends, []], result_types=[a.type], regions=[Region()])
-        (inferred,) = self.infer_result_types()
-        self.results[0]._type = inferred  # pyright: ignore[reportPrivateUsage]
+    def __init__(self, a: Value, b: Value, ends: Value) -> None:
+        self.set_up([a, b, ends, []], regions=[Region()])
 
     def extents(self) -> Extents:
         """The sizes of one product of all rows: the work does not depend on the matrix of B that a row is multiplied

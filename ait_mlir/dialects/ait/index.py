@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, StringAttr, i1, i32, i64
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def, traits_def, var_operand_def
 
-from ait_mlir.dialects.ait.base import AitOp, broadcast_shapes, same_shape
+from ait_mlir.dialects.ait.base import AitOp, Value, broadcast_shapes, same_shape
 from ait_mlir.dialects.ait.syntax import (
     INT,
     INTS,
@@ -20,7 +20,6 @@ from ait_mlir.dialects.ait.syntax import (
     Syntax,
     Word,
     int_list,
-    int_list_attr,
 )
 from ait_mlir.dialects.ait.traits import BindsDim, Cost, Pure, UpdatesOperand
 from ait_mlir.dialects.ait.types import Shape, TensorType, scope_of, shape_text, tensor_type
@@ -45,11 +44,8 @@ class EmbeddingOp(Cost, AitOp):
     output = result_def(TensorType)
     traits = traits_def(Pure())
 
-    def __init__(self, table: SSAValue | Operation, ids: SSAValue | Operation) -> None:
-        table = SSAValue.get(table)
-        super().__init__(operands=[table, ids], result_types=[table.type])
-        (inferred,) = self.infer_result_types()
-        self.results[0]._type = inferred  # pyright: ignore[reportPrivateUsage]
+    def __init__(self, table: Value, ids: Value) -> None:
+        self.set_up([table, ids])
 
     def bytes_read(self, position: int) -> Expr:
         whole = super().bytes_read(position)
@@ -91,15 +87,8 @@ class UpdateSliceOp(UpdatesOperand, Cost, AitOp):
     WORK: ClassVar[int] = 0
     MOVES_ONLY: ClassVar[bool] = True
 
-    def __init__(
-        self, input: SSAValue | Operation, rows: SSAValue | Operation, position: SSAValue | Operation, dim: int
-    ) -> None:
-        input = SSAValue.get(input)
-        super().__init__(
-            operands=[input, rows, position],
-            properties={"dim": IntegerAttr(dim, i64)},
-            result_types=[input.type],
-        )
+    def __init__(self, input: Value, rows: Value, position: Value, dim: int) -> None:
+        self.set_up([input, rows, position], [SSAValue.get(input).type], dim=dim)
 
     @property
     def axis(self) -> int:
@@ -161,8 +150,8 @@ class MaskedSelectOp(BindsDim, Cost, AitOp):
 
     WORK: ClassVar[int] = 0
 
-    def __init__(self, input: SSAValue | Operation, mask: SSAValue | Operation, result: TensorType) -> None:
-        super().__init__(operands=[input, mask], result_types=[result, TensorType.get((), i64)])
+    def __init__(self, input: Value, mask: Value, result: TensorType) -> None:
+        self.set_up([input, mask], [result, TensorType.get((), i64)])
 
     def infer_result_types(self) -> Sequence[Attribute]:
         x = self.expect_tensor(self.operands[0], "the tensor")
@@ -275,17 +264,8 @@ class GatherOp(IndexedOp):
     output = result_def(TensorType)
     traits = traits_def(Pure())
 
-    def __init__(
-        self, input: SSAValue | Operation, indices: Sequence[SSAValue], dims: Sequence[int], kept: Sequence[int]
-    ) -> None:
-        input = SSAValue.get(input)
-        super().__init__(
-            operands=[input, list(indices)],
-            properties={"dims": int_list_attr(dims), "kept": int_list_attr(kept)},
-            result_types=[input.type],
-        )
-        (inferred,) = self.infer_result_types()
-        self.results[0]._type = inferred  # pyright: ignore[reportPrivateUsage]
+    def __init__(self, input: Value, indices: Sequence[SSAValue], dims: Sequence[int], kept: Sequence[int]) -> None:
+        self.set_up([input, indices], dims=dims, kept=kept)
 
     def bytes_read(self, position: int) -> Expr:
         whole = super().bytes_read(position)
@@ -331,18 +311,13 @@ class ScatterOp(UpdatesOperand, IndexedOp):
     def __init__(
         self,
         kind: str,
-        input: SSAValue | Operation,
-        values: SSAValue | Operation,
+        input: Value,
+        values: Value,
         indices: Sequence[SSAValue],
         dims: Sequence[int],
         kept: Sequence[int],
     ) -> None:
-        input = SSAValue.get(input)
-        super().__init__(
-            operands=[input, values, list(indices)],
-            properties={"kind": StringAttr(kind), "dims": int_list_attr(dims), "kept": int_list_attr(kept)},
-            result_types=[input.type],
-        )
+        self.set_up([input, values, indices], [SSAValue.get(input).type], kind=kind, dims=dims, kept=kept)
 
     def bytes_read(self, position: int) -> Expr:
         return const(0) if position == 0 else super().bytes_read(position)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar, Self
 
-from xdsl.dialects.builtin import DenseArrayBase, FloatAttr, IntegerAttr, f64, i32, i64
-from xdsl.ir import Attribute, Operation, Region, SSAValue
+from xdsl.dialects.builtin import DenseArrayBase, FloatAttr, IntegerAttr, i32
+from xdsl.ir import Attribute, Region, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
     irdl_op_definition,
@@ -20,7 +20,7 @@ from xdsl.irdl import (
     var_result_def,
 )
 
-from ait_mlir.dialects.ait.base import AitOp, check_broadcastable, check_region, check_yield
+from ait_mlir.dialects.ait.base import AitOp, Value, check_broadcastable, check_region, check_yield
 from ait_mlir.dialects.ait.dtypes import compute_type, is_float
 from ait_mlir.dialects.ait.epilogue import EPILOGUE, infer_through_epilogue
 from ait_mlir.dialects.ait.syntax import INT, NUMBER, Operand, Operands, Prop, RegionClause, Syntax
@@ -46,10 +46,8 @@ class SoftmaxOp(AlongDims, RowLike, AitOp):
     output = result_def(TensorType)
     traits = traits_def(Pure())
 
-    def __init__(self, input: SSAValue | Operation, dim: int) -> None:
-        value = SSAValue.get(input)
-        super().__init__(operands=[value], properties={"dim": IntegerAttr(dim, i64)}, result_types=[value.type])
-        self.infer_result_types()
+    def __init__(self, input: Value, dim: int) -> None:
+        self.set_up([input], dim=dim)
 
     def reduced_axes(self) -> tuple[int, ...]:
         return (self.dim.value.data,)
@@ -97,22 +95,18 @@ class NormOp(HasEpilogue, RowLike, AitOp):
 
     def __init__(
         self,
-        input: SSAValue | Operation,
-        scale: SSAValue | Operation | None,
-        bias: SSAValue | Operation | None,
+        input: Value,
+        scale: Value | None,
+        bias: Value | None,
         axes: int,
         eps: float,
         prologue_operands: Sequence[SSAValue] = (),
         prologue: Region | None = None,
         result_types: Sequence[Attribute] | None = None,
     ) -> None:
-        value = SSAValue.get(input)
-        super().__init__(
-            operands=[value, scale, bias, prologue_operands, ()],
-            properties={"axes": IntegerAttr(axes, i64), "eps": FloatAttr(eps, f64)},
-            result_types=[result_types or [value.type]],
-            regions=[prologue or Region(), Region()],
-        )
+        results = [result_types or [SSAValue.get(input).type]]
+        regions = [prologue or Region(), Region()]
+        self.set_up([input, scale, bias, prologue_operands, ()], results, regions, axes=axes, eps=eps)
         if result_types is None:
             self.infer_result_types()
 
@@ -256,24 +250,15 @@ class GroupNormOp(HasEpilogue, AlongDims, Cost, AitOp):
 
     def __init__(
         self,
-        input: SSAValue | Operation,
-        scale: SSAValue | Operation | None,
-        bias: SSAValue | Operation | None,
+        input: Value,
+        scale: Value | None,
+        bias: Value | None,
         dim: int,
         groups: int,
         eps: float,
     ) -> None:
-        value = SSAValue.get(input)
-        super().__init__(
-            operands=[value, scale, bias, ()],
-            properties={
-                "dim": IntegerAttr(dim, i64),
-                "groups": IntegerAttr(groups, i64),
-                "eps": FloatAttr(eps, f64),
-            },
-            result_types=[value.type],
-            regions=[Region()],
-        )
+        results = [SSAValue.get(input).type]
+        self.set_up([input, scale, bias, ()], results, [Region()], dim=dim, groups=groups, eps=eps)
 
     def properties_with(self, extras: int) -> dict[str, Attribute]:
         sizes = [1, int(self.scale is not None), int(self.bias is not None), extras]

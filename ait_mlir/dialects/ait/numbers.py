@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 from typing import cast
 
 from xdsl.dialects.builtin import ArrayAttr, FloatAttr, IntegerAttr, f64, i64
@@ -28,6 +29,11 @@ def number_text(value: Number) -> str:
 
 def number_attr(value: Number) -> Attribute:
     return IntegerAttr(value, i64) if isinstance(value, int) else FloatAttr(value, f64)
+
+
+def literal_attr(value: Number | Sequence[Number]) -> Attribute:
+    """A number, or a list of numbers."""
+    return number_attr(value) if isinstance(value, int | float) else ArrayAttr([number_attr(v) for v in value])
 
 
 def parse_number(parser: AttrParser) -> Number:

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from xdsl.dialects.builtin import IntegerAttr, UnitAttr, i1, i64
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def, result_def, traits_def
 
-from ait_mlir.dialects.ait.base import AitOp, same_shape
+from ait_mlir.dialects.ait.base import AitOp, Value, same_shape
 from ait_mlir.dialects.ait.dtypes import is_float
 from ait_mlir.dialects.ait.reduce import index_type
 from ait_mlir.dialects.ait.syntax import INT, Flag, Operands, Prop, Syntax
@@ -40,15 +40,9 @@ class SortOp(Reduction, AitOp):
     places = result_def(TensorType)
     traits = traits_def(Pure())
 
-    def __init__(
-        self, input: SSAValue | Operation, dim: int, descending: bool = False, element_type: Attribute = i64
-    ) -> None:
+    def __init__(self, input: Value, dim: int, descending: bool = False, element_type: Attribute = i64) -> None:
         t = tensor_type(SSAValue.get(input))
-        super().__init__(
-            operands=[input],
-            properties={"dim": IntegerAttr(dim, i64), **({"descending": UnitAttr()} if descending else {})},
-            result_types=[t, TensorType.get(t.dims, element_type)],
-        )
+        self.set_up([input], [t, TensorType.get(t.dims, element_type)], dim=dim, descending=descending)
         self.infer_result_types()
 
     def reduced_axes(self) -> tuple[int, ...]:
@@ -85,16 +79,13 @@ class SearchSortedOp(Cost, AitOp):
 
     def __init__(
         self,
-        sorted: SSAValue | Operation,
-        values: SSAValue | Operation,
+        sorted: Value,
+        values: Value,
         right: bool = False,
         element_type: Attribute = i64,
     ) -> None:
-        super().__init__(
-            operands=[sorted, values],
-            properties={"right": UnitAttr()} if right else {},
-            result_types=[TensorType.get(tensor_type(SSAValue.get(values)).dims, element_type)],
-        )
+        result = TensorType.get(tensor_type(SSAValue.get(values)).dims, element_type)
+        self.set_up([sorted, values], [result], right=right)
         self.infer_result_types()
 
     def infer_result_types(self) -> Sequence[Attribute]:
@@ -131,12 +122,8 @@ class HistogramOp(Cost, AitOp):
     output = result_def(TensorType)
     traits = traits_def(Pure())
 
-    def __init__(self, input: SSAValue | Operation, bins: int, element_type: Attribute = i64) -> None:
-        super().__init__(
-            operands=[input],
-            properties={"bins": IntegerAttr(bins, i64)},
-            result_types=[TensorType.get([bins], element_type)],
-        )
+    def __init__(self, input: Value, bins: int, element_type: Attribute = i64) -> None:
+        self.set_up([input], [TensorType.get([bins], element_type)], bins=bins)
         self.infer_result_types()
 
     def elements(self) -> Expr:

@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr, StringAttr, i1
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def, result_def, traits_def
 
-from ait_mlir.dialects.ait.base import AitOp, check_expressions
+from ait_mlir.dialects.ait.base import AitOp, Value, check_expressions
 from ait_mlir.dialects.ait.dtypes import integer_range
-from ait_mlir.dialects.ait.numbers import Number, literal_values, number_attr, number_text
+from ait_mlir.dialects.ait.numbers import Number, literal_values, number_text
 from ait_mlir.dialects.ait.syntax import SCALAR, SHAPE, Operands, Prop, Syntax, Word
 from ait_mlir.dialects.ait.traits import AlongDims, Cost, Pure
-from ait_mlir.dialects.ait.types import ShapeAttr, TensorType, as_shape, scope_of, shape_text, tensor_type
+from ait_mlir.dialects.ait.types import ShapeAttr, TensorType, scope_of, shape_text, tensor_type
 from ait_mlir.dims import Expr, const, minimum
 
 MODES = ("constant", "reflect", "replicate", "circular")
@@ -53,21 +53,13 @@ class PadOp(AlongDims, Cost, AitOp):
     def __init__(
         self,
         mode: str,
-        input: SSAValue | Operation,
+        input: Value,
         before: Sequence[Expr | int],
         dims: Sequence[Expr | int],
         value: Number | None = None,
     ) -> None:
-        x = SSAValue.get(input)
-        super().__init__(
-            operands=[x],
-            properties={
-                "mode": StringAttr(mode),
-                "before": ShapeAttr(as_shape(before)),
-                "value": None if value is None else number_attr(value),
-            },
-            result_types=[TensorType.get(dims, tensor_type(x).element_type)],
-        )
+        result = TensorType.get(dims, tensor_type(SSAValue.get(input)).element_type)
+        self.set_up([input], [result], mode=mode, before=before, value=value)
 
     @property
     def fill(self) -> Number:

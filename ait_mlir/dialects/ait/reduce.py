@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, StringAttr, UnitAttr, i1, i32, i64
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def, result_def, traits_def
 
-from ait_mlir.dialects.ait.base import AitOp
+from ait_mlir.dialects.ait.base import AitOp, Value
 from ait_mlir.dialects.ait.dtypes import is_float
-from ait_mlir.dialects.ait.syntax import INT, INTS, Flag, Operands, Prop, Syntax, Word, int_list, int_list_attr
+from ait_mlir.dialects.ait.syntax import INT, INTS, Flag, Operands, Prop, Syntax, Word, int_list
 from ait_mlir.dialects.ait.traits import AlongDims, Pure, ReduceLike, Reduction
 from ait_mlir.dialects.ait.types import TensorType, scope_of, shape_text, tensor_type
 from ait_mlir.dims import const
@@ -50,21 +50,8 @@ class ReduceOp(AlongDims, ReduceLike, AitOp):
     output = result_def(TensorType)
     traits = traits_def(Pure())
 
-    def __init__(
-        self, kind: str, input: SSAValue | Operation, dims: Sequence[int], correction: int | None = None
-    ) -> None:
-        value = SSAValue.get(input)
-        super().__init__(
-            operands=[value],
-            properties={
-                "kind": StringAttr(kind),
-                "dims": int_list_attr(dims),
-                "correction": None if correction is None else IntegerAttr(correction, i64),
-            },
-            result_types=[value.type],
-        )
-        (inferred,) = self.infer_result_types()
-        self.results[0]._type = inferred  # pyright: ignore[reportPrivateUsage]
+    def __init__(self, kind: str, input: Value, dims: Sequence[int], correction: int | None = None) -> None:
+        self.set_up([input], kind=kind, dims=dims, correction=correction)
 
     def axes(self) -> tuple[int, ...]:
         """The dims that are reduced, as integers."""
@@ -111,17 +98,11 @@ class ArgmaxOp(AlongDims, ReduceLike, AitOp):
     output = result_def(TensorType)
     traits = traits_def(Pure())
 
-    def __init__(
-        self, input: SSAValue | Operation, dim: int, element_type: Attribute = i64, *, smallest: bool = False
-    ) -> None:
+    def __init__(self, input: Value, dim: int, element_type: Attribute = i64, *, smallest: bool = False) -> None:
         t = SSAValue.get(input).type
         assert isinstance(t, TensorType)
         dims = [d for i, d in enumerate(t.dims) if i != dim]
-        super().__init__(
-            operands=[input],
-            properties={"dim": IntegerAttr(dim, i64), **({"smallest": UnitAttr()} if smallest else {})},
-            result_types=[TensorType.get(dims, element_type)],
-        )
+        self.set_up([input], [TensorType.get(dims, element_type)], dim=dim, smallest=smallest)
 
     def reduced_axes(self) -> tuple[int, ...]:
         return (self.dim.value.data,)
@@ -163,7 +144,7 @@ class TopkOp(Reduction, AitOp):
 
     def __init__(
         self,
-        input: SSAValue | Operation,
+        input: Value,
         k: int,
         element_type: Attribute = i64,
         *,
@@ -173,15 +154,8 @@ class TopkOp(Reduction, AitOp):
         t = tensor_type(SSAValue.get(input))
         axis = t.rank - 1 if dim is None else dim
         dims = (*t.dims[:axis], k, *t.dims[axis + 1 :])
-        super().__init__(
-            operands=[input],
-            properties={
-                "k": IntegerAttr(k, i64),
-                "dim": None if dim is None else IntegerAttr(dim, i64),
-                **({"smallest": UnitAttr()} if smallest else {}),
-            },
-            result_types=[TensorType.get(dims, t.element_type), TensorType.get(dims, element_type)],
-        )
+        results = [TensorType.get(dims, t.element_type), TensorType.get(dims, element_type)]
+        self.set_up([input], results, k=k, dim=dim, smallest=smallest)
 
     @property
     def axis(self) -> int:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from xdsl.dialects.builtin import ArrayAttr, FloatAttr, StringAttr, UnitAttr, f64
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.dialects.builtin import ArrayAttr, FloatAttr, StringAttr, UnitAttr
+from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def, result_def, traits_def
 
-from ait_mlir.dialects.ait.base import AitOp
+from ait_mlir.dialects.ait.base import AitOp, Value
 from ait_mlir.dialects.ait.dtypes import is_float
 from ait_mlir.dialects.ait.numbers import literal_values
 from ait_mlir.dialects.ait.pool import MAX_DIMS
@@ -57,7 +57,7 @@ class ResizeOp(ChannelsLast, Cost, AitOp):
     def __init__(
         self,
         mode: str,
-        x: SSAValue | Operation,
+        x: Value,
         sizes: Sequence[Expr | int],
         scales: Sequence[float] | None = None,
         align_corners: bool = False,
@@ -65,7 +65,7 @@ class ResizeOp(ChannelsLast, Cost, AitOp):
         t = tensor_type(SSAValue.get(x))
         properties = resize_properties(mode, scales, align_corners)
         result = TensorType.get((t.dims[0], *sizes, t.dims[-1]), t.element_type)
-        super().__init__(operands=[x], properties=properties, result_types=[result])
+        self.set_up([x], [result], **properties)
 
     def factors(self) -> list[float]:
         """The scale of each spatial dim; 0 if it follows from the sizes."""
@@ -109,16 +109,10 @@ class ResizeOp(ChannelsLast, Cost, AitOp):
         return [TensorType.get((x.dims[0], *y.dims[1:-1], x.dims[-1]), x.element_type)]
 
 
-def resize_properties(
-    mode: str, scales: Sequence[float] | None = None, align_corners: bool = False
-) -> dict[str, Attribute]:
-    """The properties of a `ResizeOp`."""
-    found: dict[str, Attribute] = {"mode": StringAttr(mode)}
-    if align_corners:
-        found["align_corners"] = UnitAttr()
-    elif scales is not None:
-        found["scales"] = ArrayAttr([FloatAttr(float(n), f64) for n in scales])
-    return found
+def resize_properties(mode: str, scales: Sequence[float] | None = None, align_corners: bool = False) -> dict[str, Any]:
+    """The properties of a `ResizeOp`: `align_corners` replaces scales."""
+    given = None if align_corners or scales is None else [float(n) for n in scales]
+    return {"mode": mode, "align_corners": align_corners, "scales": given}
 
 
 OUTSIDE = ("zeros", "border", "reflection")
@@ -160,16 +154,11 @@ class GridSampleOp(ChannelsLast, Cost, AitOp):
         self,
         mode: str,
         outside: str,
-        x: SSAValue | Operation,
-        grid: SSAValue | Operation,
+        x: Value,
+        grid: Value,
         align_corners: bool = False,
     ) -> None:
-        flags = {"align_corners": UnitAttr()} if align_corners else {}
-        super().__init__(
-            operands=[x, grid],
-            properties={"mode": StringAttr(mode), "outside": StringAttr(outside), **flags},
-            result_types=[SSAValue.get(x).type],
-        )
+        self.set_up([x, grid], [SSAValue.get(x).type], mode=mode, outside=outside, align_corners=align_corners)
 
     def elements(self) -> Expr:
         return tensor_type(self.output).num_elements() * const(TAPS[self.mode.data] ** 2)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import ClassVar
 
-from xdsl.dialects.builtin import IntegerAttr, UnitAttr, i64
+from xdsl.dialects.builtin import IntegerAttr, UnitAttr
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
@@ -81,14 +81,8 @@ class ScanOp(Cost, AitOp):
     ) -> None:
         yielded = body.block.last_op
         types = () if yielded is None else tuple(yielded.operand_types)
-        super().__init__(
-            operands=[scanned, init, captured],
-            properties={"dim": IntegerAttr(dim, i64), "reverse": UnitAttr() if reverse else None},
-            regions=[body],
-            result_types=[types],
-        )
-        for result, inferred in zip(self.results, self.infer_result_types(), strict=True):
-            result._type = inferred  # pyright: ignore[reportPrivateUsage]
+        self.set_up([scanned, init, captured], [types], [body], dim=dim, reverse=reverse)
+        self.infer()
 
     @property
     def axis(self) -> int:

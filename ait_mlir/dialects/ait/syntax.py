@@ -10,7 +10,7 @@ after a space. An absent part prints nothing.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias, cast
 
@@ -20,8 +20,17 @@ from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
-from ait_mlir.dialects.ait.numbers import number_text, parse_literal, parse_number, parse_number_attr, print_literal
-from ait_mlir.dialects.ait.types import ShapeAttr, parse_dims, scan_to, shape_text
+from ait_mlir.dialects.ait.numbers import (
+    literal_attr,
+    number_attr,
+    number_text,
+    parse_literal,
+    parse_number,
+    parse_number_attr,
+    print_literal,
+)
+from ait_mlir.dialects.ait.operands import parse_operands, parse_operands_in_parens, print_operands
+from ait_mlir.dialects.ait.types import ShapeAttr, as_shape, parse_dims, scan_to, shape_text
 from ait_mlir.dims import Expr
 
 
@@ -50,6 +59,10 @@ class Clause(ABC):
     @abstractmethod
     def print(self, printer: Printer, op: Operation) -> None:
         """Print what `parse` reads."""
+
+    def make(self, value: Any) -> Attribute | None:
+        """The property of this clause from a Python value; None if that leaves it out."""
+        raise TypeError(f"{type(self).__name__} makes no property of {value!r}")
 
 
 Syntax: TypeAlias = tuple[Clause, ...]
@@ -159,10 +172,11 @@ def values(op: Operation, names: Sequence[str]) -> list[SSAValue]:
 
 @dataclass(frozen=True)
 class Kind:
-    """The text form of a property's value."""
+    """The text form of a property's value, and how a Python value becomes one."""
 
     parse: Callable[[Parser], Attribute]
     print: Callable[[Printer, Any], None]
+    make: Callable[[Any], Attribute] | None = None
 
 
 def _shape(parser: Parser) -> Attribute:
@@ -215,22 +229,28 @@ def print_int_list(printer: Printer, values: Sequence[int]) -> None:
     printer.print_string("[" + ", ".join(map(str, values)) + "]")
 
 
-INT = Kind(parse_int_attr, lambda printer, a: printer.print_string(str(a.value.data)))
+INT = Kind(
+    parse_int_attr, lambda printer, a: printer.print_string(str(a.value.data)), lambda value: IntegerAttr(value, i64)
+)
 """`128`"""
-INTS = Kind(parse_int_list, lambda printer, a: print_int_list(printer, int_list(a)))
+INTS = Kind(parse_int_list, lambda printer, a: print_int_list(printer, int_list(a)), int_list_attr)
 """`[0, 2, 1]`"""
 NUMBER = Kind(
     lambda parser: FloatAttr(float(parse_number(parser)), f64),
     lambda printer, a: printer.print_string(number_text(a.value.data)),
+    lambda value: FloatAttr(float(value), f64),
 )
 """`1e-05`, `inf`"""
-SCALAR = Kind(parse_number_attr, print_literal)
+SCALAR = Kind(parse_number_attr, print_literal, number_attr)
 """`6`, `0.5`: an integer stays one"""
-SHAPE = Kind(_shape, lambda printer, a: printer.print_string(shape_text(a.data)))
+SHAPE = Kind(
+    _shape, lambda printer, a: printer.print_string(shape_text(a.data)), lambda value: ShapeAttr(as_shape(value))
+)
 """`[0, seq - 1]`"""
 STRING = Kind(
     lambda parser: StringAttr(parser.parse_str_literal()),
     lambda printer, a: printer.print_string_literal(a.data),
+    StringAttr,
 )
 """`"encoder.weight"`"""
 DIM = Kind(
@@ -243,7 +263,7 @@ SYMBOL = Kind(
     lambda printer, a: printer.print_symbol_name(a.root_reference.data),
 )
 """`@relu_0`"""
-LITERAL = Kind(parse_literal, print_literal)
+LITERAL = Kind(parse_literal, print_literal, literal_attr)
 """`0.5`, `[1, 2, 3]`"""
 
 
@@ -267,6 +287,9 @@ class Prop(Clause):
             printer.print_string(f" {keyword} " if keyword else " ")
             self.kind.print(printer, value)
 
+    def make(self, value: Any) -> Attribute | None:
+        return super().make(value) if self.kind.make is None else self.kind.make(value)
+
 
 @dataclass(frozen=True)
 class Flag(Clause):
@@ -282,6 +305,9 @@ class Flag(Clause):
     def print(self, printer: Printer, op: Operation) -> None:
         if self.name in op.properties:
             printer.print_string(f" {self.keyword or self.name}")
+
+    def make(self, value: Any) -> Attribute | None:
+        return UnitAttr() if value else None
 
 
 @dataclass(frozen=True)
@@ -304,6 +330,26 @@ class Word(Clause):
         word = op.properties[self.name]
         assert isinstance(word, StringAttr)
         printer.print_string(f" {word.data}")
+
+    def make(self, value: Any) -> Attribute | None:
+        return StringAttr(value)
+
+
+def properties_of(op_class: type[Operation], syntax: Syntax, values: Mapping[str, Any]) -> dict[str, Attribute]:
+    """The properties of an op from Python values, by its clauses; None, and False of a flag, leave one out.
+
+    Attributes stay as they are. Raises `TypeError` for a name that has no clause.
+    """
+    clauses = {clause.name: clause for clause in syntax if isinstance(clause, Prop | Flag | Word)}
+    found: dict[str, Attribute] = {}
+    for name, value in values.items():
+        if value is not None and not isinstance(value, Attribute):
+            if name not in clauses:
+                raise TypeError(f"{op_class.name} has no clause for {name}={value!r}; it has {', '.join(clauses)}")
+            value = clauses[name].make(value)
+        if value is not None:
+            found[name] = value
+    return found
 
 
 # ** regions **
@@ -348,54 +394,3 @@ class PlainRegion(Clause):
     def print(self, printer: Printer, op: Operation) -> None:
         printer.print_string(" ")
         printer.print_region(getattr(op, self.name))
-
-
-# ** text **
-
-
-def parse_operands(parser: Parser) -> list[UnresolvedOperand]:
-    """`%a, %b` without parentheses."""
-    return (
-        parser.parse_optional_undelimited_comma_separated_list(
-            parser.parse_optional_unresolved_operand, parser.parse_unresolved_operand
-        )
-        or []
-    )
-
-
-def parse_operands_in_parens(parser: Parser) -> list[UnresolvedOperand]:
-    return parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_unresolved_operand)
-
-
-def print_operands(printer: Printer, operands: Sequence[SSAValue]) -> None:
-    if operands:
-        printer.print_string(" ")
-        printer.print_list(operands, printer.print_ssa_value)
-
-
-def resolve(parser: Parser, operand: UnresolvedOperand) -> SSAValue:
-    """The value of an operand; an error if it is not defined above."""
-    values = parser.ssa_values.get(operand.operand_name)
-    if values is None:
-        parser.raise_error(f"%{operand.operand_name} is used before its definition", operand.span)
-    if operand.index >= len(values):
-        parser.raise_error(f"%{operand.operand_name} has {len(values)} results, no #{operand.index}", operand.span)
-    return values[operand.index]
-
-
-def parse_signature(parser: Parser) -> tuple[Sequence[Attribute] | None, Sequence[Attribute]]:
-    """`: R, R` or `: (T, T) -> R` or nothing: operand types if given, and result types."""
-    if parser.parse_optional_punctuation(":") is None:
-        return None, ()
-    if parser.parse_optional_punctuation("(") is None:
-        return None, parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_type)
-    operand_types: list[Attribute] = []
-    if parser.parse_optional_punctuation(")") is None:
-        operand_types = parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_type)
-        parser.parse_punctuation(")")
-    parser.parse_punctuation("->")
-    if parser.parse_optional_punctuation("(") is None:
-        return operand_types, parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_type)
-    results = parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_type)
-    parser.parse_punctuation(")")
-    return operand_types, results

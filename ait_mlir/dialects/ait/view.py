@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, i64
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.dialects.builtin import ArrayAttr, IntegerAttr
+from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def, traits_def, var_operand_def, var_result_def
 
-from ait_mlir.dialects.ait.base import AitOp, check_broadcastable, check_declared
+from ait_mlir.dialects.ait.base import AitOp, Value, check_broadcastable, check_declared
 from ait_mlir.dialects.ait.dtypes import BY_IR
 from ait_mlir.dialects.ait.strided import Strided
-from ait_mlir.dialects.ait.syntax import INT, INTS, SHAPE, Operands, Prop, Syntax, int_list, int_list_attr
+from ait_mlir.dialects.ait.syntax import INT, INTS, SHAPE, Operands, Prop, Syntax, int_list
 from ait_mlir.dialects.ait.traits import AlongDims, Cost, Pure, ViewLike
 from ait_mlir.dialects.ait.types import (
     Shape,
@@ -53,10 +53,8 @@ class ReshapeOp(UnaryViewOp):
 
     name = "ait.reshape"
 
-    def __init__(self, input: SSAValue | Operation, dims: Sequence[Expr | int]) -> None:
-        value = SSAValue.get(input)
-        element = value.type.element_type if isinstance(value.type, TensorType) else value.type
-        super().__init__(operands=[value], result_types=[TensorType.get(dims, element)])
+    def __init__(self, input: Value, dims: Sequence[Expr | int]) -> None:
+        self.set_up([input], [TensorType.get(dims, element_of(input))])
         self.infer_result_types()
 
     def result_view(self, position: int, operand: Strided, scope: Scope) -> Strided | None:
@@ -83,10 +81,8 @@ class ExpandOp(UnaryViewOp):
 
     name = "ait.expand"
 
-    def __init__(self, input: SSAValue | Operation, dims: Sequence[Expr | int]) -> None:
-        value = SSAValue.get(input)
-        element = value.type.element_type if isinstance(value.type, TensorType) else value.type
-        super().__init__(operands=[value], result_types=[TensorType.get(dims, element)])
+    def __init__(self, input: Value, dims: Sequence[Expr | int]) -> None:
+        self.set_up([input], [TensorType.get(dims, element_of(input))])
         self.infer_result_types()
 
     def result_view(self, position: int, operand: Strided, scope: Scope) -> Strided | None:
@@ -112,13 +108,8 @@ class PermuteOp(UnaryViewOp):
 
     permutation = prop_def(ArrayAttr[IntegerAttr])
 
-    def __init__(self, input: SSAValue | Operation, permutation: Sequence[int]) -> None:
-        value = SSAValue.get(input)
-        super().__init__(
-            operands=[value], properties={"permutation": int_list_attr(permutation)}, result_types=[value.type]
-        )
-        (inferred,) = self.infer_result_types()
-        self.results[0]._type = inferred  # pyright: ignore[reportPrivateUsage]
+    def __init__(self, input: Value, permutation: Sequence[int]) -> None:
+        self.set_up([input], permutation=permutation)
 
     def order(self) -> tuple[int, ...]:
         """The permutation as integers."""
@@ -149,14 +140,8 @@ class SliceOp(AlongDims, UnaryViewOp):
 
     offsets = prop_def(ShapeAttr)
 
-    def __init__(self, input: SSAValue | Operation, offsets: Sequence[Expr | int], dims: Sequence[Expr | int]) -> None:
-        value = SSAValue.get(input)
-        element = value.type.element_type if isinstance(value.type, TensorType) else value.type
-        super().__init__(
-            operands=[value],
-            properties={"offsets": ShapeAttr(as_shape(offsets))},
-            result_types=[TensorType.get(dims, element)],
-        )
+    def __init__(self, input: Value, offsets: Sequence[Expr | int], dims: Sequence[Expr | int]) -> None:
+        self.set_up([input], [TensorType.get(dims, element_of(input))], offsets=offsets)
         self.infer_result_types()
 
     def along(self, order: Sequence[int]) -> dict[str, Attribute]:
@@ -200,12 +185,10 @@ class SplitOp(AlongDims, ViewLike, AitOp):
     outputs = var_result_def(TensorType)
     traits = traits_def(Pure())
 
-    def __init__(self, input: SSAValue | Operation, dim: int, sizes: Sequence[Expr | int]) -> None:
-        value = SSAValue.get(input)
-        t = value.type
-        assert isinstance(t, TensorType)
+    def __init__(self, input: Value, dim: int, sizes: Sequence[Expr | int]) -> None:
+        t = tensor_type(SSAValue.get(input))
         types = [TensorType.get((*t.dims[:dim], s, *t.dims[dim + 1 :]), t.element_type) for s in sizes]
-        super().__init__(operands=[value], properties={"dim": IntegerAttr(dim, i64)}, result_types=[types])
+        self.set_up([input], [types], dim=dim)
         self.infer_result_types()
 
     def result_view(self, position: int, operand: Strided, scope: Scope) -> Strided | None:
@@ -244,9 +227,7 @@ class ConcatOp(AlongDims, ViewLike, AitOp):
     traits = traits_def(Pure())
 
     def __init__(self, inputs: Sequence[SSAValue], dim: int) -> None:
-        super().__init__(operands=[inputs], properties={"dim": IntegerAttr(dim, i64)}, result_types=[inputs[0].type])
-        (inferred,) = self.infer_result_types()
-        self.results[0]._type = inferred  # pyright: ignore[reportPrivateUsage]
+        self.set_up([inputs], dim=dim)
 
     def operand_view(self, position: int, result: Strided, scope: Scope) -> Strided:
         return _piece(result, self.dim.value.data, [tensor_type(v).dims for v in self.operands], position)
@@ -312,7 +293,7 @@ class CopiesOp(Cost, AitOp):
     traits = traits_def(Pure())
 
     def __init__(self, inputs: Sequence[SSAValue]) -> None:
-        super().__init__(operands=[inputs], result_types=[[value.type for value in inputs]])
+        self.set_up([inputs], [[value.type for value in inputs]])
         self.infer_result_types()
 
     def infer_result_types(self) -> Sequence[Attribute]:
@@ -327,6 +308,12 @@ class CopiesOp(Cost, AitOp):
                     f"but those of operand 0 ({types[0].element_type}) have {size}"
                 )
         return types
+
+
+def element_of(value: Value) -> Attribute:
+    """The element type of a tensor; another type stays as it is, and the verifier refuses it."""
+    type_ = SSAValue.get(value).type
+    return type_.element_type if isinstance(type_, TensorType) else type_
 
 
 OPS = (ReshapeOp, ExpandOp, PermuteOp, SliceOp, SplitOp, ConcatOp, CopiesOp)

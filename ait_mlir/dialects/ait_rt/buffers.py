@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import ClassVar, cast
 
-from xdsl.dialects.builtin import AnyFloat, ArrayAttr, FloatAttr, IntegerAttr, StringAttr, UnitAttr, i64
+from xdsl.dialects.builtin import AnyFloat, ArrayAttr, Float64Type, FloatAttr, IntegerAttr, StringAttr, UnitAttr, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import (
     irdl_op_definition,
@@ -41,7 +42,7 @@ from ait_mlir.dialects.ait.types import Shape, ShapeAttr, scope_of
 from ait_mlir.dialects.ait_rt.types import BufferType
 from ait_mlir.dims import Expr
 
-PANEL_LAYOUTS = ("kn", "nk")
+PANEL_LAYOUTS = ("kn", "nk", "winograd")
 
 
 class BufferOp(AitOp):
@@ -140,7 +141,8 @@ class ConstantOp(BufferOp):
     ```
 
     Its bytes are row-major, or in panels of columns (`nk`: the first dim of the buffer is n, all others k; `kn`: the
-    reverse). Only a kernel that asks for panels can read them.
+    reverse; `winograd`: a weight of a 3 x 3 convolution, transformed, in f32). Only a kernel that asks for panels can
+    read them.
     """
 
     name = "ait_rt.constant"
@@ -178,7 +180,7 @@ class ConstantOp(BufferOp):
         if parser.parse_optional_keyword("rows") is not None:
             body.properties["row_counts"] = parse_int_list(parser)
         if parser.parse_optional_keyword("panels") is not None:
-            body.properties["panels"] = StringAttr(parser.parse_identifier("'nk' or 'kn'"))
+            body.properties["panels"] = StringAttr(parser.parse_identifier("'nk', 'kn' or 'winograd'"))
 
     def print_body(self, printer: Printer) -> None:
         if self.params is None:
@@ -224,9 +226,12 @@ class ConstantOp(BufferOp):
 
     def check_panels(self, layout: str, t: BufferType) -> None:
         if layout not in PANEL_LAYOUTS:
-            raise self.fail(f"has panels '{layout}', expected nk or kn")
+            raise self.fail(f"has panels '{layout}', expected nk, kn or winograd")
         if self.params is None or t.rank < 2 or not isinstance(t.element_type, AnyFloat):
             raise self.fail(f"only params of floats with two or more dims lie in panels, got {t}")
+        row = prod((t.static_shape() or ())[1:])
+        if layout == "winograd" and (row % 9 != 0 or isinstance(t.element_type, Float64Type)):
+            raise self.fail(f"only weights of n rows of 3 x 3 x channels f16, bf16 or f32 are transformed, got {t}")
 
 
 @irdl_op_definition

@@ -12,7 +12,8 @@ from xdsl.printer import Printer
 from xdsl.traits import NoTerminator
 
 from ait_mlir.dialects.ait.base import AitOp, check_expressions
-from ait_mlir.dialects.ait.syntax import parse_dim_in_parens, parse_operands_in_parens, resolve
+from ait_mlir.dialects.ait.operands import parse_operands_in_parens, resolve
+from ait_mlir.dialects.ait.syntax import parse_dim_in_parens
 from ait_mlir.dialects.ait.types import Induction, InductionAttr, scope_of
 from ait_mlir.dialects.ait_rt.buffers import AllocOp, ConstantOp, NamedBufferOp
 from ait_mlir.dialects.ait_rt.program import KernelOp, ProgramOp

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import DenseArrayBase, FloatAttr, IntegerAttr, UnitAttr, f64, i32, i64
-from xdsl.ir import Attribute
+from xdsl.dialects.builtin import DenseArrayBase, i32
 
 from ait_mlir.dialects.ait.attention import AttentionOp, RaggedAttentionOp
 from ait_mlir.frontend.errors import BuildError
@@ -36,11 +35,7 @@ class attention(Operator):
         if self.scale is None and head_size is None:
             raise self.fail("the head size is dynamic; give the scale")
         scale = self.scale if self.scale is not None else float(head_size or 1) ** -0.5
-        properties: dict[str, Attribute] = {"scale": FloatAttr(scale, f64)}
-        if self.causal:
-            properties["causal"] = UnitAttr()
-        if self.window is not None:
-            properties["window"] = IntegerAttr(self.window, i64)
+        properties = {"scale": scale, "causal": self.causal, "window": self.window}
         return self.finish(self.emit_one(AttentionOp, operands, properties))
 
 
@@ -80,14 +75,8 @@ class ragged_attention(Operator):
             raise self.fail("the head size is dynamic; give the scale")
         scale = self.scale if self.scale is not None else float(head_size or 1) ** -0.5
         sizes = [3, *(int(t is not None) for t in integers)]
-        properties: dict[str, Attribute] = {
-            "scale": FloatAttr(scale, f64),
-            "operandSegmentSizes": DenseArrayBase.from_list(i32, sizes),
-        }
-        if self.causal:
-            properties["causal"] = UnitAttr()
-        if self.window is not None:
-            properties["window"] = IntegerAttr(self.window, i64)
+        segments = DenseArrayBase.from_list(i32, sizes)
+        properties = {"scale": scale, "operandSegmentSizes": segments, "causal": self.causal, "window": self.window}
         return self.finish(self.emit_one(RaggedAttentionOp, operands, properties))
 
 

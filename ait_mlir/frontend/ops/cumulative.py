@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from xdsl.dialects.builtin import IntegerAttr, StringAttr, UnitAttr, i64
-from xdsl.ir import Attribute
-
-from ait_mlir.dialects.ait import cumulative as ait
+from ait_mlir.dialects.ait.cumulative import CumulativeOp
 from ait_mlir.frontend.operator import Operator
 from ait_mlir.frontend.tensor import Tensor
 
@@ -21,10 +18,8 @@ class _Cumulative(Operator):
 
     def __call__(self, x: Tensor) -> Tensor:
         self.begin(x)
-        flags: dict[str, Attribute] = {name: UnitAttr() for name, given in self.flags.items() if given}
-        dim = IntegerAttr(self.axis(x, self.dim), i64)
-        properties: dict[str, Attribute] = {"kind": StringAttr(self.kind), "dim": dim, **flags}
-        return self.finish(self.emit_one(ait.CumulativeOp, [x], properties))
+        properties = {"kind": self.kind, "dim": self.axis(x, self.dim), **self.flags}
+        return self.finish(self.emit_one(CumulativeOp, [x], properties))
 
 
 class cumsum(_Cumulative):

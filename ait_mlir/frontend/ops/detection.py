@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import FloatAttr, f64, i1
+from xdsl.dialects.builtin import i1
 
 from ait_mlir.dialects.ait.detection import NmsOp, RoiAlignOp, roi_properties
 from ait_mlir.dialects.ait.types import TensorType
@@ -131,7 +131,7 @@ class nms_base(Operator):
         """Whether each of the boxes [..., N, 4], the best first, remains."""
         operands = [boxes] if valid is None else [boxes, valid]
         result = TensorType.get(boxes.type.dims[:-1], i1)
-        return self.emit_one(NmsOp, operands, {"iou": FloatAttr(iou, f64)}, [result])
+        return self.emit_one(NmsOp, operands, {"iou": iou}, [result])
 
     def first(self, x: Tensor, axis: int, count: int) -> Tensor:
         """At most `count` elements along an axis."""

@@ -8,8 +8,6 @@ from collections.abc import Callable, Sequence
 from enum import Enum, auto
 from typing import ClassVar, overload
 
-from xdsl.dialects.builtin import StringAttr
-
 from ait_mlir.dialects.ait import elementwise as ait
 from ait_mlir.dialects.ait.base import AitOp
 from ait_mlir.dialects.ait.dtypes import BY_NAME, LARGEST, is_float
@@ -51,8 +49,26 @@ class FuncEnum(Enum):
     COS = auto()
     LOG1P = auto()
     EXPM1 = auto()
+    LOG2 = auto()
+    LOG10 = auto()
+    TAN = auto()
+    ASIN = auto()
+    ACOS = auto()
+    ATAN = auto()
+    SINH = auto()
+    COSH = auto()
+    ASINH = auto()
+    ACOSH = auto()
+    ATANH = auto()
+    ERFC = auto()
+    ERFINV = auto()
+    LGAMMA = auto()
+    DIGAMMA = auto()
     POW = auto()
     REM = auto()
+    ATAN2 = auto()
+    HYPOT = auto()
+    GCD = auto()
     BIT_AND = auto()
     BIT_OR = auto()
     BIT_XOR = auto()
@@ -97,8 +113,26 @@ OPS: dict[FuncEnum, type[AitOp]] = {
     FuncEnum.COS: ait.CosOp,
     FuncEnum.LOG1P: ait.Log1pOp,
     FuncEnum.EXPM1: ait.Expm1Op,
+    FuncEnum.LOG2: ait.Log2Op,
+    FuncEnum.LOG10: ait.Log10Op,
+    FuncEnum.TAN: ait.TanOp,
+    FuncEnum.ASIN: ait.AsinOp,
+    FuncEnum.ACOS: ait.AcosOp,
+    FuncEnum.ATAN: ait.AtanOp,
+    FuncEnum.SINH: ait.SinhOp,
+    FuncEnum.COSH: ait.CoshOp,
+    FuncEnum.ASINH: ait.AsinhOp,
+    FuncEnum.ACOSH: ait.AcoshOp,
+    FuncEnum.ATANH: ait.AtanhOp,
+    FuncEnum.ERFC: ait.ErfcOp,
+    FuncEnum.ERFINV: ait.ErfinvOp,
+    FuncEnum.LGAMMA: ait.LgammaOp,
+    FuncEnum.DIGAMMA: ait.DigammaOp,
     FuncEnum.POW: ait.PowOp,
     FuncEnum.REM: ait.RemOp,
+    FuncEnum.ATAN2: ait.Atan2Op,
+    FuncEnum.HYPOT: ait.HypotOp,
+    FuncEnum.GCD: ait.GcdOp,
     FuncEnum.BIT_AND: ait.BitAndOp,
     FuncEnum.BIT_OR: ait.BitOrOp,
     FuncEnum.BIT_XOR: ait.BitXorOp,
@@ -109,7 +143,7 @@ OPS: dict[FuncEnum, type[AitOp]] = {
 BINARY = {
     *(FuncEnum.ADD, FuncEnum.SUB, FuncEnum.MUL, FuncEnum.DIV, FuncEnum.MAX, FuncEnum.MIN),
     *(FuncEnum.POW, FuncEnum.FLOOR_DIV, FuncEnum.REM, FuncEnum.BIT_AND, FuncEnum.BIT_OR, FuncEnum.BIT_XOR),
-    *(FuncEnum.SHIFT_LEFT, FuncEnum.SHIFT_RIGHT),
+    *(FuncEnum.SHIFT_LEFT, FuncEnum.SHIFT_RIGHT, FuncEnum.ATAN2, FuncEnum.HYPOT, FuncEnum.GCD),
 }
 
 
@@ -203,7 +237,7 @@ class relational(Operator):
         self.begin(*(a for a in given if isinstance(a, Tensor)))
         _same_dtype(self, self.inputs, "Type promotions are not supported")
         operands = aligned(self, in_one_dtype(self, given))
-        return self.finish(self.emit_one(ait.CompareOp, operands, {"predicate": StringAttr(self.predicate)}))
+        return self.finish(self.emit_one(ait.CompareOp, operands, {"predicate": self.predicate}))
 
 
 def _relational(name: str) -> type[relational]:

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from xdsl.dialects.builtin import StringAttr
-
 from ait_mlir.dialects.ait import gemm as ait
 from ait_mlir.frontend.operator import Operator
 from ait_mlir.frontend.ops.elementwise import FuncEnum, elementwise
@@ -33,7 +31,7 @@ class contraction(Operator):
     def __call__(self, a: Tensor, b: Tensor, *extras: Tensor, **named: Tensor) -> Tensor:
         self.begin(a, b, *extras, *named.values())
         operands = operands_of(self, self.steps, OPERANDS if self.op_class is ait.GemmOp else ("c",), extras, named)
-        y = self.emit_one(self.op_class, [a, b], {"layout": StringAttr(self.layout)}, regions=1)
+        y = self.emit_one(self.op_class, [a, b], {"layout": self.layout}, regions=1)
         return self.finish(apply_steps(self, self.steps, y, operands))
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from xdsl.dialects.builtin import IntegerAttr, StringAttr, i64
+from xdsl.dialects.builtin import i64
 from xdsl.ir import Attribute
 
 from ait_mlir.dialects.ait.index import SCATTERS, EmbeddingOp, GatherOp, MaskedSelectOp, ScatterOp, UpdateSliceOp
 from ait_mlir.dialects.ait.syntax import int_list_attr
-from ait_mlir.dialects.ait.types import ShapeAttr, TensorType
+from ait_mlir.dialects.ait.types import TensorType
 from ait_mlir.dialects.ait.view import ExpandOp, SliceOp
-from ait_mlir.dims import Expr, const
+from ait_mlir.dims import Expr
 from ait_mlir.frontend.intvar import IntVar, as_dim, merge_symbols, product
 from ait_mlir.frontend.operator import Operator
 from ait_mlir.frontend.ops.norm import layernorm
@@ -69,7 +69,7 @@ class gather(Operator):
         if dims == list(x.type.dims):
             return x
         type = TensorType.get(dims, x.type.element_type)
-        return self.emit_one(SliceOp, [x], {"offsets": ShapeAttr((const(0),) * x.rank)}, [type])
+        return self.emit_one(SliceOp, [x], {"offsets": (0,) * x.rank}, [type])
 
 
 def _pairs(x: Tensor, index: Tensor) -> Iterator[tuple[Expr, Expr]]:
@@ -115,7 +115,7 @@ class scatter(Operator):
         if index.rank != x.rank:
             raise self.fail(f"the index has rank {index.rank}, expected {x.rank}")
         kept = [d for d in range(x.rank) if d != axis]
-        properties = {"kind": StringAttr(self.reduce), **indexed([axis], kept)}
+        properties = {"kind": self.reduce, **indexed([axis], kept)}
         return self.finish(self.emit_one(ScatterOp, [x, src, index], properties))
 
 
@@ -138,7 +138,7 @@ class update_slice(Operator):
 
     def __call__(self, x: Tensor, rows: Tensor, position: Tensor) -> Tensor:
         self.begin(x, rows, position)
-        properties = {"dim": IntegerAttr(self.axis(x, self.dim), i64)}
+        properties = {"dim": self.axis(x, self.dim)}
         return self.finish(self.emit_one(UpdateSliceOp, [x, rows, position], properties))
 
 

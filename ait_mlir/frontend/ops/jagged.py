@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import overload
 
-from xdsl.dialects.builtin import FloatAttr, IntegerAttr, StringAttr, UnitAttr, f64, i64
-from xdsl.ir import Attribute
-
 from ait_mlir.dialects.ait import jagged as ait
 from ait_mlir.dialects.ait.data import ConstantOp
 from ait_mlir.dialects.ait.types import TensorType
@@ -83,7 +80,7 @@ class jagged_to_padded_dense(Operator):
     def __call__(self, x: Tensor) -> Tensor:
         self.begin(x)
         dim = _jagged(self, x)
-        properties = {"value": FloatAttr(float(self.padding_value), f64)}
+        properties = {"value": self.padding_value}
         return self.finish(self.emit_one(ait.JaggedToPaddedOp, [x, *dim.offsets()], properties))
 
 
@@ -161,11 +158,7 @@ class embedding_bag(Operator):
         self.begin(table, ids, offsets, *weights)
         if self.mode not in ait.BAG_KINDS:
             raise self.fail(f'mode "{self.mode}" is unknown; expected one of {", ".join(ait.BAG_KINDS)}')
-        properties: dict[str, Attribute] = {"kind": StringAttr(self.mode)}
-        if self.padding_idx is not None:
-            properties["padding"] = IntegerAttr(self.padding_idx, i64)
-        if self.include_last_offset:
-            properties["closed"] = UnitAttr()
+        properties = {"kind": self.mode, "padding": self.padding_idx, "closed": self.include_last_offset}
         return self.finish(self.emit_one(ait.EmbeddingBagOp, [table, ids, offsets, *weights], properties))
 
 

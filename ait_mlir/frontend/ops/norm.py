@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from xdsl.dialects.builtin import DenseArrayBase, FloatAttr, IntegerAttr, f64, i32, i64
+from xdsl.dialects.builtin import DenseArrayBase, i32
 
 from ait_mlir.dialects.ait import norm as ait
 from ait_mlir.dims import const
@@ -22,7 +22,7 @@ class softmax(Operator):
     def __call__(self, x: Tensor, dim: int | None = None) -> Tensor:
         self.begin(x)
         axis = self.axis(x, -1 if dim is None else dim)
-        return self.finish(self.emit_one(ait.SoftmaxOp, [x], {"dim": IntegerAttr(axis, i64)}))
+        return self.finish(self.emit_one(ait.SoftmaxOp, [x], {"dim": axis}))
 
 
 class _Norm(Operator):
@@ -53,8 +53,8 @@ class _Norm(Operator):
             raise self.fail(f"normalized_shape [{', '.join(map(str, found))}] is not the end of the input's shape")
         sizes = [1, int(gamma is not None), int(beta is not None), 0, 0]
         properties = {
-            "axes": IntegerAttr(len(found), i64),
-            "eps": FloatAttr(eps, f64),
+            "axes": len(found),
+            "eps": eps,
             "operandSegmentSizes": DenseArrayBase.from_list(i32, sizes),
         }
         return self.finish(self.emit_one(self.op_class, operands, properties, regions=2))
@@ -118,9 +118,9 @@ class group_norm(Operator):
                 raise self.fail(f"{what} must have shape [{self.channels}], found {given.describe()}")
         sizes = [1, int(gamma is not None), int(beta is not None), 0]
         properties = {
-            "dim": IntegerAttr(x.rank - 1, i64),
-            "groups": IntegerAttr(self.groups, i64),
-            "eps": FloatAttr(eps, f64),
+            "dim": x.rank - 1,
+            "groups": self.groups,
+            "eps": eps,
             "operandSegmentSizes": DenseArrayBase.from_list(i32, sizes),
         }
         operands = [t for t in (x, gamma, beta) if t is not None]

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import IntegerAttr, UnitAttr, i32, i64
-from xdsl.ir import Attribute
+from xdsl.dialects.builtin import i32, i64
 
 from ait_mlir.dialects.ait import order as ait
 from ait_mlir.dialects.ait.types import TensorType
@@ -23,9 +22,7 @@ class sort(Operator):
 
     def __call__(self, x: Tensor) -> tuple[Tensor, Tensor]:
         self.begin(x)
-        properties: dict[str, Attribute] = {"dim": IntegerAttr(self.axis(x, self.dim), i64)}
-        if self.descending:
-            properties["descending"] = UnitAttr()
+        properties = {"dim": self.axis(x, self.dim), "descending": self.descending}
         self.outputs = self.emit(ait.SortOp, [x], properties, [x.type, TensorType.get(x.type.dims, i64)])
         return self.outputs[0], self.outputs[1]
 
@@ -50,9 +47,8 @@ class search_sorted(Operator):
 
     def __call__(self, sorted: Tensor, values: Tensor) -> Tensor:
         self.begin(sorted, values)
-        properties: dict[str, Attribute] = {"right": UnitAttr()} if self.right else {}
         type = TensorType.get(values.type.dims, self.element)
-        return self.finish(self.emit_one(ait.SearchSortedOp, [sorted, values], properties, [type]))
+        return self.finish(self.emit_one(ait.SearchSortedOp, [sorted, values], {"right": self.right}, [type]))
 
 
 class histogram(Operator):
@@ -65,4 +61,4 @@ class histogram(Operator):
     def __call__(self, x: Tensor) -> Tensor:
         self.begin(x)
         type = TensorType.get([self.bins], i64)
-        return self.finish(self.emit_one(ait.HistogramOp, [x], {"bins": IntegerAttr(self.bins, i64)}, [type]))
+        return self.finish(self.emit_one(ait.HistogramOp, [x], {"bins": self.bins}, [type]))

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
-from xdsl.dialects.builtin import StringAttr
-from xdsl.ir import Attribute
-
-from ait_mlir.dialects.ait.numbers import number_attr
 from ait_mlir.dialects.ait.pad import PadOp
-from ait_mlir.dialects.ait.types import ShapeAttr, TensorType
+from ait_mlir.dialects.ait.types import TensorType
 from ait_mlir.frontend.intvar import DimLike, as_dim, merge_symbols
 from ait_mlir.frontend.operator import Operator
 from ait_mlir.frontend.tensor import Tensor
@@ -46,13 +42,10 @@ class pad(Operator):
         before = [as_dim(0)] * (x.rank - len(pads) // 2) + pads[-2::-2]
         behind = [as_dim(0)] * (x.rank - len(pads) // 2) + pads[-1::-2]
         sizes = [n.expr + d + m.expr for n, d, m in zip(before, x.type.dims, behind, strict=True)]
-        properties: dict[str, Attribute] = {
-            "mode": StringAttr(mode),
-            "before": ShapeAttr(tuple(n.expr for n in before)),
-        }
+        properties: dict[str, Any] = {"mode": mode, "before": [n.expr for n in before]}
         if value != 0:
             whole = x.type.element_type.name.startswith("i") and float(value).is_integer()
-            properties["value"] = number_attr(int(value) if whole else value)
+            properties["value"] = int(value) if whole else value
         result = TensorType.get(sizes, x.type.element_type)
         return self.emit_one(PadOp, [x], properties, [result], symbols=merge_symbols(*(n.symbols for n in pads)))
 

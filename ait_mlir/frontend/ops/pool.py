@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from xdsl.dialects.builtin import StringAttr
-
 from ait_mlir.dialects.ait.pool import AdaptivePoolOp, PoolOp, pool_properties
 from ait_mlir.dialects.ait.types import TensorType
 from ait_mlir.frontend.errors import BuildError
@@ -93,8 +91,7 @@ class adaptive_avg_pool2d(Operator):
         sizes = [as_dim(size) for size in self.sizes]
         dims = (x.type.dims[0], *(size.expr for size in sizes), x.type.dims[-1])
         result, symbols = TensorType.get(dims, x.type.element_type), merge_symbols(*(size.symbols for size in sizes))
-        properties = {"kind": StringAttr(self.kind)}
-        return self.finish(self.emit_one(AdaptivePoolOp, [x], properties, [result], symbols=symbols))
+        return self.finish(self.emit_one(AdaptivePoolOp, [x], {"kind": self.kind}, [result], symbols=symbols))
 
 
 class adaptive_max_pool2d(adaptive_avg_pool2d):

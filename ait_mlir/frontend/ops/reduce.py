@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from xdsl.dialects.builtin import IntegerAttr, StringAttr, UnitAttr, i64
-from xdsl.ir import Attribute
+from xdsl.dialects.builtin import i64
 
 from ait_mlir.dialects.ait import reduce as ait
-from ait_mlir.dialects.ait.syntax import int_list_attr
 from ait_mlir.dialects.ait.types import TensorType
 from ait_mlir.frontend.operator import Operator
 from ait_mlir.frontend.ops.elementwise import FuncEnum, cast, elementwise, ne
@@ -26,7 +24,7 @@ class _Reduce(Operator):
     def __init__(self, dim: int | Sequence[int] | None, keepdim: bool = False, dtype: str | None = None):
         super().__init__()
         self.dim, self.keepdim, self.dtype = dim, keepdim, dtype
-        self.properties: dict[str, Attribute] = {"kind": StringAttr(self.kind)}
+        self.properties: dict[str, Any] = {"kind": self.kind}
 
     def __call__(self, x: Tensor) -> Tensor:
         self.begin(x)
@@ -36,7 +34,7 @@ class _Reduce(Operator):
             raise self.fail(f"dims {list(chosen)} name one twice")
         if self.dtype is not None and self.dtype != x.dtype():
             x = cast()(x, self.dtype)
-        y = self.emit_one(ait.ReduceOp, [x], {**self.properties, "dims": int_list_attr(axes)})
+        y = self.emit_one(ait.ReduceOp, [x], {**self.properties, "dims": axes})
         if self.keepdim:
             y = reshape()(y, [1 if i in axes else dim for i, dim in enumerate(x.shape())])
         return self.finish(y)
@@ -79,7 +77,7 @@ class var(_Reduce):
         dtype: str | None = None,
     ):
         super().__init__(dim, keepdim, dtype)
-        self.properties["correction"] = IntegerAttr(int(unbiased), i64)
+        self.properties["correction"] = int(unbiased)
 
 
 class reduce_prod(_Reduce):
@@ -135,9 +133,7 @@ class argmax(Operator):
         self.begin(x)
         axis = self.axis(x, self.dim)
         type = TensorType.get([d for i, d in enumerate(x.type.dims) if i != axis], i64)
-        properties: dict[str, Attribute] = {"dim": IntegerAttr(axis, i64)}
-        if self.smallest:
-            properties["smallest"] = UnitAttr()
+        properties = {"dim": axis, "smallest": self.smallest}
         return self.finish(self.emit_one(ait.ArgmaxOp, [x], properties, [type]))
 
 
@@ -163,11 +159,7 @@ class topk(Operator):
             raise self.fail("needs a dim to choose from")
         axis = self.axis(x, self.dim)
         dims = (*x.type.dims[:axis], self.k, *x.type.dims[axis + 1 :])
-        properties: dict[str, Attribute] = {"k": IntegerAttr(self.k, i64)}
-        if axis != x.rank - 1:
-            properties["dim"] = IntegerAttr(axis, i64)
-        if not self.largest:
-            properties["smallest"] = UnitAttr()
+        properties = {"k": self.k, "dim": axis if axis != x.rank - 1 else None, "smallest": not self.largest}
         types = [TensorType.get(dims, x.type.element_type), TensorType.get(dims, i64)]
         values, places = self.emit(ait.TopkOp, [x], properties, types)
         self.outputs = [values, places]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import cast
 
-from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, UnitAttr, i32, i64
-from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.dialects.builtin import DenseArrayBase, i32
+from xdsl.ir import Block, Operation, Region, SSAValue
 
 from ait_mlir.dialects.ait import scan as ait
 from ait_mlir.dialects.ait.data import ConstantOp
@@ -51,12 +51,8 @@ class scan(Operator):
         results = [*carried_next, *outputs]
         body, captured = step_region([t.value for t in (*slices, *carried)], [t.value for t in results])
         operands = [*xs, *init, *(cast(Tensor, handle_of(v)) for v in captured)]
-        properties: dict[str, Attribute] = {
-            "dim": IntegerAttr(axis, i64),
-            "operandSegmentSizes": DenseArrayBase.from_list(i32, [len(xs), len(init), len(captured)]),
-        }
-        if self.reverse:
-            properties["reverse"] = UnitAttr()
+        segments = DenseArrayBase.from_list(i32, [len(xs), len(init), len(captured)])
+        properties = {"dim": axis, "reverse": self.reverse, "operandSegmentSizes": segments}
         length = xs[0].type.dims[axis]
         types = [t.type for t in init]
         for t in (output.type for output in outputs):

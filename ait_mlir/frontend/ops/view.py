@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import IntegerAttr, i64
-
 from ait_mlir.dialects.ait import view as ait
 from ait_mlir.dialects.ait.syntax import int_list_attr
-from ait_mlir.dialects.ait.types import ShapeAttr, TensorType
+from ait_mlir.dialects.ait.types import TensorType
 from ait_mlir.frontend.assume import exact_quotient
 from ait_mlir.frontend.errors import BuildError
 from ait_mlir.frontend.intvar import (
@@ -225,7 +223,7 @@ class dynamic_slice(Operator):
         ends = [self._bound(end, dim, dim) for _, end, dim in bounds]
         sizes = [self._size(start, end) for start, end in zip(starts, ends, strict=True)]
         type = TensorType.get([size.expr for size in sizes], x.type.element_type)
-        offsets = ShapeAttr(tuple(start.expr for start in starts))
+        offsets = [start.expr for start in starts]
         symbols = merge_symbols(*(dim.symbols for dim in (*starts, *sizes)))
         return self.finish(self.emit_one(ait.SliceOp, [x], {"offsets": offsets}, [type], symbols=symbols))
 
@@ -272,8 +270,7 @@ class split(Operator):
         dims = x.type.dims
         types = [TensorType.get((*dims[:axis], size.expr, *dims[axis + 1 :]), x.type.element_type) for size in sizes]
         symbols = merge_symbols(*(size.symbols for size in sizes))
-        properties = {"dim": IntegerAttr(axis, i64)}
-        self.outputs = self.emit(ait.SplitOp, [x], properties, types, symbols=symbols)
+        self.outputs = self.emit(ait.SplitOp, [x], {"dim": axis}, types, symbols=symbols)
         self._attrs["output_masks"] = [True] * len(types)
         return self.outputs
 
@@ -327,7 +324,7 @@ class concatenate(Operator):
         if not inputs:
             raise self.fail("needs at least one tensor")
         axis = self.axis(inputs[0], dim)
-        return self.finish(self.emit_one(ait.ConcatOp, inputs, {"dim": IntegerAttr(axis, i64)}))
+        return self.finish(self.emit_one(ait.ConcatOp, inputs, {"dim": axis}))
 
 
 class concatenate_tanh(concatenate):

@@ -113,6 +113,7 @@ def _norm(w: Lowering, op_class: type[NormOp], node: Node, axes: Dims, rows: Seq
     """The normalised input with scale and bias of the row's shape, not rounded unless its output is of its type."""
     dtype = _common(node, ("input", *rows))
     element = ir_type(dtype, node.label)
+    axes = _up_to_last(node, axes)
     x = _rows(w, w.cast(w.value(node.inputs["input"]), element), axes)
     dims = w.dims(x)
     row = dims[len(dims) - len(axes) :]
@@ -128,6 +129,13 @@ def _norm(w: Lowering, op_class: type[NormOp], node: Node, axes: Dims, rows: Seq
     count = len(axes)
     op = op_class(x, extra[0], extra[1], count, eps, prologue=region or Region(), result_types=results)
     return _back(w, w.add(op, infer=False), axes)
+
+
+def _up_to_last(node: Node, axes: Dims) -> Dims:
+    """The normalised dims with dims of 1 that follow them, which change nothing: then no permute keeps what comes after
+    the norm from becoming its epilogue."""
+    behind = range(min(axes), len(node.dims("input")))
+    return tuple(behind) if all(a in axes or node.dims("input")[a] == 1 for a in behind) else axes
 
 
 def _own_row(node: Node, name: str, axes: Dims) -> Dims:

@@ -55,10 +55,6 @@ def _ceil(w: Lowering, node: Node, x: Sequence[SSAValue]) -> SSAValue:
     return w.pointwise("neg", w.pointwise("floor", w.pointwise("neg", x[0])))
 
 
-def _tan(w: Lowering, node: Node, x: Sequence[SSAValue]) -> SSAValue:
-    return w.pointwise("div", w.pointwise("sin", x[0]), w.pointwise("cos", x[0]))
-
-
 def _softplus(w: Lowering, node: Node, x: Sequence[SSAValue]) -> SSAValue:
     """max(x, 0) + log(1 + exp(-|x|)), which cannot overflow."""
     small = w.pointwise("log1p", w.pointwise("exp", w.pointwise("neg", w.pointwise("abs", x[0]))))
@@ -136,7 +132,7 @@ def _same(w: Lowering, node: Node, x: Sequence[SSAValue]) -> SSAValue:
 
 _UNARY: dict[str, Formula] = {
     **{name: _ait(name) for name in ("abs", "cos", "erf", "exp", "floor", "gelu", "log", "neg", "rsqrt")},
-    **{name: _ait(name) for name in ("sigmoid", "sin", "sqrt", "tanh")},
+    **{name: _ait(name) for name in ("sigmoid", "sin", "sqrt", "tan", "tanh")},
     "gelu_approx_tanh": _ait("fast_gelu"),
     "identity": _same,
     "ceil": _ceil,
@@ -144,7 +140,6 @@ _UNARY: dict[str, Formula] = {
     "logical_not": _logical_not,
     "reciprocal": _reciprocal,
     "softplus": _softplus,
-    "tan": _tan,
 }
 _BINARY: dict[tuple[str, ...], dict[str, Formula]] = {
     ("a", "b"): {

@@ -15,6 +15,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from ait_mlir.dialects.ait.data import GraphOp, OutputOp
 from ait_mlir.dialects.ait.types import TensorType, tensor_type
+from ait_mlir.dims import DimError
 from ait_mlir.importers.torch.call import Call, NotSupported, bind, element_type
 from ait_mlir.importers.torch.constants import Stored, stored_value
 from ait_mlir.importers.torch.dims import DimRequired, DimTable, Required
@@ -245,7 +246,7 @@ class Importer:
     def _call(self, node: Any, graph_module: Any) -> None:
         try:
             self.values[node] = self._value(node, graph_module)
-        except (NotSupported, VerifyException) as error:
+        except (NotSupported, VerifyException, DimError) as error:
             if not isinstance(error, _Skipped):
                 self.problems.setdefault(str(node.target), []).append((node, str(error)))
             self.values[node] = _MISSING

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from xdsl.dialects.builtin import IntegerAttr, StringAttr, i1, i64
+from xdsl.dialects.builtin import i1
 from xdsl.ir import Attribute, Block, Region, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
@@ -18,8 +18,8 @@ from ait_mlir.dialects.ait.base import AitOp
 from ait_mlir.dialects.ait.data import ConstantOp, GraphOp, ParamOp
 from ait_mlir.dialects.ait.dtypes import LARGEST, is_float
 from ait_mlir.dialects.ait.elementwise import AddOp, CastOp, CompareOp, MulOp, WhereOp
-from ait_mlir.dialects.ait.syntax import int_list_attr
-from ait_mlir.dialects.ait.types import Shape, ShapeAttr, TensorType, as_shape, tensor_type
+from ait_mlir.dialects.ait.syntax import properties_of
+from ait_mlir.dialects.ait.types import Shape, TensorType, as_shape, tensor_type
 from ait_mlir.dialects.ait.view import ConcatOp, ExpandOp, PermuteOp, ReshapeOp, SliceOp
 from ait_mlir.dims import Expr, const
 from ait_mlir.importers.torch.errors import ImportFailure
@@ -61,7 +61,7 @@ class Writer:
         self,
         op_class: type[AitOp],
         *operands: SSAValue,
-        properties: Mapping[str, Attribute] | None = None,
+        properties: Mapping[str, Any] | None = None,
         results: Sequence[Attribute] | None = None,
         regions: int = 0,
         count: int = 1,
@@ -72,11 +72,13 @@ class Writer:
         recognise `x * norm(x)` by its operands being one value.
         """
 
+        found = properties_of(op_class, op_class.SYNTAX, properties or {})
+
         def make() -> SSAValue:
             op = op_class.create(
                 operands=operands,
                 result_types=results or [operands[0].type] * count,
-                properties=dict(properties or {}),
+                properties=found,
                 regions=[Region() for _ in range(regions)],
             )
             self.block.add_op(op)
@@ -85,7 +87,7 @@ class Writer:
 
         if regions:
             return make()
-        return self.once((op_class, operands, tuple((properties or {}).items()), tuple(results or ())), make)
+        return self.once((op_class, operands, tuple(found.items()), tuple(results or ())), make)
 
     def add(self, op: AitOp) -> SSAValue:
         """Write an op that is made already; returns its first result, of the inferred type."""
@@ -95,10 +97,8 @@ class Writer:
 
     def _check(self, op: AitOp, infer: bool) -> None:
         try:
-            inferred = op.infer_result_types()
             if infer:
-                for result, type_ in zip(op.results, inferred, strict=True):
-                    result._type = type_  # pyright: ignore[reportPrivateUsage]
+                op.infer()
             else:
                 op.verify_()
         except VerifyException as error:
@@ -164,7 +164,7 @@ class Writer:
         """Dim i of the result is dim `order[i]` of the value."""
         if list(order) == list(range(len(order))):
             return value
-        return self.op(PermuteOp, value, properties={"permutation": int_list_attr(order)})
+        return self.op(PermuteOp, value, properties={"permutation": order})
 
     def slice(self, value: SSAValue, axis: int, start: Expr, size: Expr) -> SSAValue:
         """`size` elements along one axis from `start` on."""
@@ -176,13 +176,13 @@ class Writer:
         return self.op(
             SliceOp,
             value,
-            properties={"offsets": ShapeAttr(offsets)},
+            properties={"offsets": offsets},
             results=[TensorType.get(dims, t.element_type)],
         )
 
     def concat(self, values: Sequence[SSAValue], axis: int) -> SSAValue:
         """Values end to end along an axis."""
-        return self.op(ConcatOp, *values, properties={"dim": IntegerAttr(axis, i64)})
+        return self.op(ConcatOp, *values, properties={"dim": axis})
 
     def cast(self, value: SSAValue, element: Attribute) -> SSAValue:
         """Another element type; nothing is written where it has that one."""
@@ -238,9 +238,7 @@ class Writer:
         down = replace(
             formula, steps=tuple(zero if g else -s for s, g in zip(formula.steps, grows, strict=True)), offset=zero
         )
-        return self.op(
-            CompareOp, self.natural(up), self.natural(down), properties={"predicate": StringAttr("ge")}, results=None
-        )
+        return self.op(CompareOp, self.natural(up), self.natural(down), properties={"predicate": "ge"}, results=None)
 
     def _affine(self, value: Affine) -> SSAValue:
         axes = value.moving_axes()

@@ -7,39 +7,8 @@ from typing import Any
 
 from xdsl.ir import Operation
 
-from ait_mlir.lowering.kernels import (
-    attention,
-    attention_cudnn,
-    attention_hopper,
-    attention_ragged,
-    attention_split,
-    contraction_cuts,
-    conv,
-    conv_cudnn,
-    conv_mma,
-    conv_packed,
-    cumulative,
-    detection,
-    elementwise,
-    foreign,
-    gemm,
-    gemm_hopper,
-    gemm_mfma,
-    gemm_packed,
-    gemm_stream,
-    group_norm,
-    group_norm_cluster,
-    grouped,
-    index,
-    jagged,
-    norm,
-    order,
-    pad,
-    pool,
-    reduce,
-    resize,
-    view,
-)
+from ait_mlir.families import modules
+from ait_mlir.lowering.kernels import contraction_cuts
 from ait_mlir.lowering.kernels.base import Arg, Emission, Kernel, Launch, NamesAlgorithms, Target
 from ait_mlir.lowering.kernels.cuts import Cut
 from ait_mlir.lowering.kernels.outside import kernels_from_outside
@@ -60,38 +29,28 @@ __all__ = [
     "kernels_of_class",
 ]
 
-PROVIDERS: tuple[Kernel[Any], ...] = (
-    *elementwise.KERNELS,
-    *view.KERNELS,
-    *index.KERNELS,
-    *jagged.KERNELS,
-    *norm.KERNELS,
-    *group_norm.KERNELS,
-    *group_norm_cluster.KERNELS,
-    *reduce.KERNELS,
-    *conv.KERNELS,
-    *conv_mma.KERNELS,
-    *conv_packed.KERNELS,
-    *conv_cudnn.KERNELS,
-    *pad.KERNELS,
-    *detection.KERNELS,
-    *pool.KERNELS,
-    *resize.KERNELS,
-    *cumulative.KERNELS,
-    *order.KERNELS,
-    *gemm.KERNELS,
-    *gemm_hopper.KERNELS,
-    *gemm_stream.KERNELS,
-    *gemm_mfma.KERNELS,
-    *gemm_packed.KERNELS,
-    *grouped.KERNELS,
-    *attention_hopper.KERNELS,
-    *attention_split.KERNELS,
-    *attention.KERNELS,
-    *attention_cudnn.KERNELS,
-    *attention_ragged.KERNELS,
-    *foreign.KERNELS,
-)
+MODULES = (
+    "elementwise",
+    "view",
+    "index",
+    "jagged",
+    "norm", "group_norm", "group_norm_cluster",
+    "reduce",
+    "conv", "conv_hopper", "conv_mma", "conv_packed", "conv_winograd", "conv_cudnn",
+    "pad",
+    "detection",
+    "pool",
+    "resize",
+    "cumulative",
+    "order",
+    "gemm", "gemm_hopper", "gemm_stream", "gemm_mfma", "gemm_packed",
+    "grouped",
+    "attention_hopper", "attention_split", "attention", "attention_cudnn", "attention_ragged",
+    "foreign",
+)  # fmt: skip
+"""The files of kernels; a family may have several. Kernels of earlier files are preferred on a tie."""
+
+PROVIDERS: tuple[Kernel[Any], ...] = tuple(kernel for file in modules(__name__, MODULES) for kernel in file.KERNELS)
 
 CUTS: tuple[Cut[Any], ...] = (*contraction_cuts.CUTS,)
 """The cuts of all families: each makes several ops of one."""

@@ -15,18 +15,8 @@ from ait_mlir.dialects.ait.types import TensorType, scope_of, tensor_type
 from ait_mlir.dims import Expr, Scope
 from ait_mlir.lowering.cpp import element_type, literal
 from ait_mlir.lowering.estimates import Terms
-from ait_mlir.lowering.kernels.base import (
-    Arg,
-    Config,
-    Emission,
-    Kernel,
-    Launch,
-    Strides,
-    Target,
-    bytes_moved,
-    element_bytes,
-    estimate_env,
-)
+from ait_mlir.lowering.kernels.amounts import bytes_moved, element_bytes, estimate_env
+from ait_mlir.lowering.kernels.base import Arg, Config, Emission, Kernel, Launch, Strides, Target
 from ait_mlir.lowering.kernels.contraction import on_mma
 from ait_mlir.lowering.kernels.loops import broadcast_strides
 from ait_mlir.lowering.regions import functor

@@ -12,7 +12,8 @@ from ait_mlir.dialects.ait.dtypes import BY_IR
 from ait_mlir.dialects.ait.types import TensorType, scope_of
 from ait_mlir.dims import Expr, Scope, const
 from ait_mlir.lowering.cpp import literal
-from ait_mlir.lowering.kernels.base import Config, Emission, Kernel, Launch, Strides, Target, bytes_moved, estimate_env
+from ait_mlir.lowering.kernels.amounts import bytes_moved, estimate_env
+from ait_mlir.lowering.kernels.base import Config, Emission, Kernel, Launch, Strides, Target
 from ait_mlir.lowering.kernels.calls import AttentionCall, call_service
 
 __all__ = ["KERNELS", "CudnnAttention"]

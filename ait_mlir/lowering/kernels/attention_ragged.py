@@ -8,8 +8,9 @@ from ait_mlir.dialects.ait.attention import RaggedAttentionOp
 from ait_mlir.dialects.ait.types import scope_of, tensor_type
 from ait_mlir.dims import Scope, const
 from ait_mlir.lowering.cpp import element_type, literal
+from ait_mlir.lowering.kernels.amounts import bytes_moved, estimate_env
 from ait_mlir.lowering.kernels.attention import CPU_RATE, LARGEST_HEAD, SIMT_RATE
-from ait_mlir.lowering.kernels.base import Arg, Emission, Kernel, Launch, Strides, Target, bytes_moved, estimate_env
+from ait_mlir.lowering.kernels.base import Arg, Emission, Kernel, Launch, Strides, Target
 
 MOST = 2**31 - 1
 

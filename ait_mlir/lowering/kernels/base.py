@@ -9,12 +9,11 @@ from typing import Any, ClassVar, Generic, Literal, TypeVar
 
 from xdsl.ir import Operation
 
-from ait_mlir.dialects.ait.dtypes import BY_IR
 from ait_mlir.dialects.ait.strided import is_contiguous
-from ait_mlir.dialects.ait.traits import Cost
 from ait_mlir.dialects.ait.types import TensorType, scope_of
 from ait_mlir.dims import Expr, Scope, const
 from ait_mlir.lowering.estimates import Terms, in_a_model, table_for
+from ait_mlir.lowering.kernels.amounts import bytes_moved
 from ait_mlir.lowering.target import Target
 
 Strides = tuple[Expr, ...]
@@ -236,18 +235,3 @@ class NamesAlgorithms:
 
 
 # ** estimates **
-
-
-def estimate_env(scope: Scope) -> dict[str, int]:
-    """The dims at which estimates are made: the largest hint, else the maximum."""
-    return {dim.name: max(dim.hints) if dim.hints else dim.hi for dim in scope.dims}
-
-
-def bytes_moved(op: Operation, scope: Scope) -> int:
-    """The bytes that `op` touches, at `estimate_env`."""
-    assert isinstance(op, Cost), f"{op.name} does not say what it touches"
-    return op.bytes_touched().evaluate(estimate_env(scope))
-
-
-def element_bytes(t: TensorType) -> int:
-    return BY_IR[t.element_type].bytes

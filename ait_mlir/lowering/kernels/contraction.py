@@ -21,7 +21,8 @@ from ait_mlir.dialects.ait.traits import HasEpilogue
 from ait_mlir.dialects.ait.types import TensorType, scope_of, tensor_type
 from ait_mlir.dims import Expr, Scope
 from ait_mlir.lowering.cpp import element_type
-from ait_mlir.lowering.kernels.base import Arg, Emission, Launch, Strides, Target, estimate_env
+from ait_mlir.lowering.kernels.amounts import estimate_env
+from ait_mlir.lowering.kernels.base import Arg, Emission, Launch, Strides, Target
 from ait_mlir.lowering.kernels.loops import ONE, ZERO, Loop, broadcast_strides, collapse, nest
 from ait_mlir.lowering.regions import functor
 

@@ -9,23 +9,15 @@ from ait_mlir.dialects.ait.types import TensorType, scope_of, tensor_type
 from ait_mlir.dims import Expr, Scope, const, product
 from ait_mlir.lowering.cpp import element_type
 from ait_mlir.lowering.estimates import Terms
-from ait_mlir.lowering.kernels.base import (
-    Arg,
-    Config,
-    Emission,
-    Kernel,
-    Launch,
-    Strides,
-    Target,
-    bytes_moved,
-    element_bytes,
-    estimate_env,
-)
+from ait_mlir.lowering.kernels.amounts import bytes_moved, element_bytes, estimate_env
+from ait_mlir.lowering.kernels.base import Arg, Config, Emission, Kernel, Launch, Strides, Target
 from ait_mlir.lowering.kernels.contraction import Matrix, Problem, epilogue_functor
-from ait_mlir.lowering.kernels.gemm import CPU_RATE, LARGEST, SIMT_RATE
+from ait_mlir.lowering.kernels.gemm import LARGEST, SIMT_RATE
 from ait_mlir.lowering.kernels.loops import ONE, ZERO, braces, broadcast_strides, collapse, nest
 
 MAX_OPERANDS = 16
+GATHERING_RATE = 25e9
+"""Operations a second on the CPU where each strip of rows is gathered element by element."""
 MOST_LINE_TAPS, MOST_LINE_STEP = 9, 2
 """The largest window along the last dim whose code has no loop over it."""
 
@@ -123,13 +115,16 @@ class ConvKernel(Kernel[ConvOp]):
         return len(op.operands) <= MAX_OPERANDS and all(scope.bounds(size)[1] <= LARGEST for size in sizes)
 
     def seconds(self, op: ConvOp, target: Target) -> float:
-        flops = op.flops().evaluate(estimate_env(scope_of(op)))
-        rate = SIMT_RATE[element_bytes(tensor_type(op.x))] / 2 if target.is_gpu else CPU_RATE
-        return target.launch_seconds + flops / rate
+        env = estimate_env(scope_of(op))
+        if not target.is_gpu:  # the zeros of a transposed convolution are gathered, too
+            products = tensor_type(op.output).num_elements() * op.extents().k
+            return target.launch_seconds + 2 * products.evaluate(env) / GATHERING_RATE
+        rate = SIMT_RATE[element_bytes(tensor_type(op.x))] / 2
+        return target.launch_seconds + op.flops().evaluate(env) / rate
 
     def terms(self, op: ConvOp, config: Config, target: Target) -> Terms:
         scope = scope_of(op)
-        rate = SIMT_RATE[element_bytes(tensor_type(op.x))] / 2 if target.is_gpu else CPU_RATE
+        rate = SIMT_RATE[element_bytes(tensor_type(op.x))] / 2 if target.is_gpu else GATHERING_RATE
         work = {
             "products": op.flops().evaluate(estimate_env(scope)) / rate,
             "bytes": bytes_moved(op, scope) / target.bandwidth,

@@ -9,17 +9,8 @@ from ait_mlir.dialects.ait.dtypes import BY_IR
 from ait_mlir.dialects.ait.strided import is_contiguous
 from ait_mlir.dialects.ait.types import scope_of, tensor_type
 from ait_mlir.dims import Expr, Scope, const
-from ait_mlir.lowering.kernels.base import (
-    Config,
-    Emission,
-    Kernel,
-    Launch,
-    Strides,
-    Target,
-    bytes_moved,
-    element_bytes,
-    estimate_env,
-)
+from ait_mlir.lowering.kernels.amounts import bytes_moved, element_bytes, estimate_env
+from ait_mlir.lowering.kernels.base import Config, Emission, Kernel, Launch, Strides, Target
 from ait_mlir.lowering.kernels.calls import ConvCall, call_service
 from ait_mlir.lowering.kernels.contraction import library_epilogue, library_precision
 

@@ -7,20 +7,12 @@ from functools import cache
 
 from ait_mlir.dialects.ait.conv import ConvOp
 from ait_mlir.dialects.ait.types import scope_of, tensor_type
-from ait_mlir.dims import Scope, const, product
+from ait_mlir.dims import Scope, const
 from ait_mlir.lowering.estimates import Terms
-from ait_mlir.lowering.kernels.base import (
-    Config,
-    Emission,
-    Launch,
-    Strides,
-    Target,
-    bytes_moved,
-    element_bytes,
-    estimate_env,
-)
+from ait_mlir.lowering.kernels.amounts import bytes_moved, element_bytes, estimate_env
+from ait_mlir.lowering.kernels.base import Config, Emission, Launch, Strides, Target
 from ait_mlir.lowering.kernels.contraction import in_halves, on_mma
-from ait_mlir.lowering.kernels.conv import ConvKernel, call_conv, weight_steps
+from ait_mlir.lowering.kernels.conv import ConvKernel, call_conv, is_depthwise, weight_steps
 from ait_mlir.lowering.kernels.gemm_tiles import CLOCK, GemmTile, best_tiles
 
 __all__ = ["KERNELS", "MmaConv"]
@@ -34,13 +26,13 @@ ELEMENT_RATE = 1.8e11
 
 
 @cache
-def _tiles(m: int, n: int, k: int, target: Target) -> tuple[GemmTile, ...]:
-    return tuple(best_tiles(m, n, k, 1, target))
+def _tiles(m: int, n: int, k: int, groups: int, target: Target) -> tuple[GemmTile, ...]:
+    return tuple(best_tiles(m, n, k, groups, target))
 
 
 class MmaConv(ConvKernel):
-    """mma.sync over gathered rows, for one group. Rows are gathered by asynchronous copies of 16 bytes, a chunk, if the
-    channels are a whole number of chunks, otherwise element by element.
+    """mma.sync over gathered rows, a product for each group. Rows are gathered by asynchronous copies of 16 bytes, a
+    chunk, if the channels of a group are a whole number of chunks, otherwise element by element.
     """
 
     provider = "mma"
@@ -52,7 +44,7 @@ class MmaConv(ConvKernel):
             super().matches(op, target)
             and on_mma(op, target)
             and not op.is_transposed()
-            and op.num_groups() == 1
+            and not is_depthwise(op)
             and scope_of(op).positive(tensor_type(op.x).dims[-1])
             and max(op.kernel()) <= most_taps
         )
@@ -62,13 +54,13 @@ class MmaConv(ConvKernel):
         return 16 // element_bytes(tensor_type(op.x))
 
     def _in_chunks(self, op: ConvOp) -> bool:
-        return scope_of(op).divisible(tensor_type(op.x).dims[-1], self._chunk(op))
+        return scope_of(op).divisible(tensor_type(op.weight).dims[-1], self._chunk(op))
 
-    def _sizes(self, op: ConvOp, env: Mapping[str, int]) -> tuple[int, int, int]:
-        """Rows and columns of the product, and its depth in elements of 2 bytes."""
-        *places, columns = tensor_type(op.output).dims
-        depth = in_halves(op.extents().k.evaluate(env), tensor_type(op.x).element_type)
-        return product(places).evaluate(env), columns.evaluate(env), depth
+    def _sizes(self, op: ConvOp, env: Mapping[str, int]) -> tuple[int, int, int, int]:
+        """Rows and columns of the product of a group, its depth in elements of 2 bytes, and how many groups."""
+        found = op.extents()
+        depth = in_halves(found.k.evaluate(env), tensor_type(op.x).element_type)
+        return found.m.evaluate(env), found.n.evaluate(env), depth, op.num_groups()
 
     def configs(self, op: ConvOp, target: Target) -> list[dict[str, int]]:
         """The best tiles at the largest sizes and at the smallest, in turn."""
@@ -85,20 +77,20 @@ class MmaConv(ConvKernel):
         GemmTile.of(config)
 
     def seconds(self, op: ConvOp, target: Target) -> float:
-        m, n, k = self._sizes(op, estimate_env(scope_of(op)))
+        m, n, k, groups = self._sizes(op, estimate_env(scope_of(op)))
         size = element_bytes(tensor_type(op.x))
         whole = [v for v in op.epilogue_operands if tensor_type(v).dims == tensor_type(op.output).dims]
-        busy = _tiles(m, n, k, target)[0].cycles(m, n, k, 1, target) / CLOCK * GATHER_SHARE
+        busy = _tiles(m, n, k, groups, target)[0].cycles(m, n, k, groups, target) / CLOCK * GATHER_SHARE
         if not self._in_chunks(op):
-            busy += m * k * 2 / size / ELEMENT_RATE
-        return busy + len(whole) * size * m * n / target.bandwidth
+            busy += groups * m * k * 2 / size / ELEMENT_RATE
+        return busy + len(whole) * size * groups * m * n / target.bandwidth
 
     def terms(self, op: ConvOp, config: Config, target: Target) -> Terms:
-        m, n, k = self._sizes(op, estimate_env(scope_of(op)))
-        found = GemmTile.of(config).terms(m, n, k, 1, target)
+        m, n, k, groups = self._sizes(op, estimate_env(scope_of(op)))
+        found = GemmTile.of(config).terms(m, n, k, groups, target)
         whole = sum(tensor_type(v).dims == tensor_type(op.output).dims for v in op.epilogue_operands)
-        operand = whole * element_bytes(tensor_type(op.x)) * m * n / target.bandwidth
-        gather = 0.0 if self._in_chunks(op) else m * k * 2 / element_bytes(tensor_type(op.x)) / ELEMENT_RATE
+        operand = whole * element_bytes(tensor_type(op.x)) * groups * m * n / target.bandwidth
+        gather = 0.0 if self._in_chunks(op) else groups * m * k * 2 / element_bytes(tensor_type(op.x)) / ELEMENT_RATE
         work = {**found.work, "rest": bytes_moved(op, scope_of(op)) / target.bandwidth, "gather": gather}
         return Terms({**found.first, "operand": operand}, work)
 

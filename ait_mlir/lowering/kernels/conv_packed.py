@@ -7,13 +7,17 @@ from xdsl.ir import Operation
 
 from ait_mlir.dialects.ait.conv import ConvOp
 from ait_mlir.dialects.ait.types import scope_of, tensor_type
-from ait_mlir.dims import Scope
-from ait_mlir.lowering.kernels.base import Emission, Launch, PacksWeights, Strides, Target, estimate_env
+from ait_mlir.dims import Scope, product
+from ait_mlir.lowering.kernels.amounts import estimate_env
+from ait_mlir.lowering.kernels.base import Emission, Launch, PacksWeights, Strides, Target
 from ait_mlir.lowering.kernels.conv import ConvKernel, call_conv
 from ait_mlir.lowering.kernels.gemm_packed import RATE
 from ait_mlir.lowering.weights import is_weight
 
 __all__ = ["KERNELS", "PackedConv"]
+
+GATHERED, LANES = 15e9, 16
+"""Bytes of gathered rows a second, and the elements to which columns are filled up."""
 
 
 class PackedConv(ConvKernel, PacksWeights):
@@ -37,8 +41,11 @@ class PackedConv(ConvKernel, PacksWeights):
         return "nk" if position == 1 else None
 
     def seconds(self, op: ConvOp, target: Target) -> float:
-        flops = op.flops().evaluate(estimate_env(scope_of(op)))
-        return target.launch_seconds + flops / RATE
+        env = estimate_env(scope_of(op))
+        rows = product(tensor_type(op.output).dims[:-1]).evaluate(env)
+        k, n = op.extents().k.evaluate(env), tensor_type(op.output).dims[-1].evaluate(env)
+        products = 2.0 * rows * k * -(-n // LANES) * LANES
+        return target.launch_seconds + products / RATE + rows * k * 4 / GATHERED
 
     def accepts(self, op: ConvOp, position: int, strides: Strides, scope: Scope) -> bool:
         return position != 1 and (position > 0 or strides[-1].as_int() == 1)

@@ -6,17 +6,8 @@ from ait_mlir.dialects.ait.cumulative import CumulativeOp
 from ait_mlir.dialects.ait.strided import is_contiguous
 from ait_mlir.dialects.ait.types import scope_of, tensor_type
 from ait_mlir.dims import Expr, Scope, ceildiv, const, product
-from ait_mlir.lowering.kernels.base import (
-    Config,
-    Emission,
-    Kernel,
-    Launch,
-    Strides,
-    Target,
-    bytes_moved,
-    element_bytes,
-    estimate_env,
-)
+from ait_mlir.lowering.kernels.amounts import bytes_moved, element_bytes, estimate_env
+from ait_mlir.lowering.kernels.base import Config, Emission, Kernel, Launch, Strides, Target
 from ait_mlir.lowering.kernels.loops import collapse, nest, operand, single, sizes
 
 REDUCTIONS = {"sum": "Sum", "prod": "Prod", "max": "Max", "min": "Min", "logsumexp": "LogSumExp"}

@@ -9,7 +9,8 @@ from xdsl.ir import Operation
 from ait_mlir.dialects.ait.elementwise import ElementwiseOp, FusedElementwiseOp
 from ait_mlir.dialects.ait.types import TensorType
 from ait_mlir.dims import Scope
-from ait_mlir.lowering.kernels.base import Arg, Emission, Kernel, Launch, Target, element_bytes
+from ait_mlir.lowering.kernels.amounts import element_bytes
+from ait_mlir.lowering.kernels.base import Arg, Emission, Kernel, Launch, Target
 from ait_mlir.lowering.kernels.loops import Loop, broadcast_strides, collapse, nest, pack, sizes
 from ait_mlir.lowering.regions import functor, op_functor
 

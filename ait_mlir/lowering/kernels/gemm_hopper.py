@@ -7,10 +7,12 @@ from dataclasses import dataclass, replace
 from typing import cast
 
 from ait_mlir.dialects.ait.gemm import ContractionOp
+from ait_mlir.dialects.ait.traits import HasEpilogue
 from ait_mlir.dialects.ait.types import TensorType, scope_of
 from ait_mlir.dims import Expr, Scope
 from ait_mlir.lowering.estimates import Terms
-from ait_mlir.lowering.kernels.base import Config, Emission, Launch, Strides, Target, element_bytes
+from ait_mlir.lowering.kernels.amounts import element_bytes
+from ait_mlir.lowering.kernels.base import Config, Emission, Launch, Strides, Target
 from ait_mlir.lowering.kernels.contraction import Matrix, Problem, call_template, is_narrow
 from ait_mlir.lowering.kernels.gemm import ContractionKernel
 from ait_mlir.lowering.kernels.tile import Tile
@@ -54,7 +56,7 @@ class Finish:
     erf: bool
 
     @staticmethod
-    def of(op: ContractionOp) -> Finish:
+    def of(op: HasEpilogue) -> Finish:
         shapes = [cast(TensorType, v.type).dims[:-1] for v in op.operands[2:]]
         rows = sum(all(d.as_int() == 1 for d in lead) for lead in shapes)
         names = {o.name for o in op.epilogue.block.ops} if op.epilogue.blocks else set[str]()
@@ -234,7 +236,7 @@ def _is_one(stride: Expr) -> bool:
     return stride.as_int() == 1
 
 
-def _is_aligned(x: Matrix, scope: Scope) -> bool:
+def is_aligned(x: Matrix, scope: Scope) -> bool:
     """Whether all rows of a matrix with contiguous rows or columns start on 16-byte boundaries if the first does."""
     if not (_is_one(x.row) or _is_one(x.col)):
         return False
@@ -268,7 +270,7 @@ class HopperGemm(ContractionKernel):
 
     def _steps_well(self, x: Matrix, problem: Problem, scope: Scope) -> bool:
         """Whether `x` is copied in pieces of 16 bytes, or, as a result or an extra operand, has contiguous columns."""
-        return _is_aligned(x, scope) if x is problem.a or x is problem.b else _is_one(x.col)
+        return is_aligned(x, scope) if x is problem.a or x is problem.b else _is_one(x.col)
 
     def accepts(self, op: ContractionOp, position: int, strides: Strides, scope: Scope) -> bool:
         if not super().accepts(op, position, strides, scope):
@@ -308,7 +310,7 @@ class HopperGemm(ContractionKernel):
         op, problem = launch.op, Problem.of(launch.op, launch.ins, launch.outs[0])
         tile = _tile_of(launch.config, problem, op)
         a_k, b_k = _is_one(problem.a.col), _is_one(problem.b.row)
-        flags = ", ".join("true" if flag else "false" for flag in (a_k, b_k, _has_aligned_rows(problem, launch.scope)))
+        flags = ", ".join("true" if flag else "false" for flag in (a_k, b_k, has_aligned_rows(problem, launch.scope)))
         early = ", ".join("true" if x.arg.constant else "false" for x in (problem.a, problem.b))
         vectors = sum(1 << i for i, x in enumerate(problem.extras) if x.row.as_int() == 0)
         template = f"gemm_wgmma<{tile.cpp(op.SUMS)}, {flags}, {vectors}, {{epilogue}}>"
@@ -323,9 +325,9 @@ def _tile_of(config: Config, problem: Problem, op: ContractionOp) -> HopperTile:
     return tile
 
 
-def _has_aligned_rows(problem: Problem, scope: Scope) -> bool:
+def has_aligned_rows(problem: Problem, scope: Scope) -> bool:
     """Whether rows of the result and of extra operands start on 16-byte boundaries if the first does."""
-    return scope.divisible(problem.n, SPAN) and all(_is_aligned(x, scope) for x in (problem.d, *problem.extras))
+    return scope.divisible(problem.n, SPAN) and all(is_aligned(x, scope) for x in (problem.d, *problem.extras))
 
 
 def _matrices(problem: Problem) -> Iterator[Matrix]:

@@ -10,18 +10,8 @@ from xdsl.ir import SSAValue
 from ait_mlir.dialects.ait.grouped import GroupedGemmOp, RaggedGemmOp
 from ait_mlir.dialects.ait.types import scope_of, tensor_type
 from ait_mlir.dims import Scope
-from ait_mlir.lowering.kernels.base import (
-    Arg,
-    Config,
-    Emission,
-    Kernel,
-    Launch,
-    Strides,
-    Target,
-    bytes_moved,
-    element_bytes,
-    estimate_env,
-)
+from ait_mlir.lowering.kernels.amounts import bytes_moved, element_bytes, estimate_env
+from ait_mlir.lowering.kernels.base import Arg, Config, Emission, Kernel, Launch, Strides, Target
 from ait_mlir.lowering.kernels.contraction import Matrix, Problem, epilogue_functor, in_halves, on_mma
 from ait_mlir.lowering.kernels.gemm import CPU_RATE, LARGEST, SIMT_RATE
 from ait_mlir.lowering.kernels.gemm_tiles import CLOCK, TILES, GemmTile, best_tiles

@@ -8,17 +8,8 @@ from ait_mlir.dialects.ait.reduce import TopkOp
 from ait_mlir.dialects.ait.strided import is_contiguous
 from ait_mlir.dialects.ait.types import scope_of, tensor_type
 from ait_mlir.dims import Expr, Scope, const
-from ait_mlir.lowering.kernels.base import (
-    Config,
-    Emission,
-    Kernel,
-    Launch,
-    Strides,
-    Target,
-    bytes_moved,
-    element_bytes,
-    estimate_env,
-)
+from ait_mlir.lowering.kernels.amounts import bytes_moved, element_bytes, estimate_env
+from ait_mlir.lowering.kernels.base import Config, Emission, Kernel, Launch, Strides, Target
 from ait_mlir.lowering.kernels.loops import ZERO, collapse, nest, operand, single, sizes
 
 TILE = 2048

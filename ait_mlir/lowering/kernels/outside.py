@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any, Generic, TypeVar, cast
 
 from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Operation, SSAValue
@@ -24,14 +24,16 @@ from ait_mlir.lowering.kernels.base import Arg, Config, Emission, Kernel, Launch
 from ait_mlir.lowering.kernels.foreign import ForeignKernel
 from ait_mlir.outside import OperatorError, row_of, rows
 
+SourceT = TypeVar("SourceT", Cpp, Ffi)
 
-class CppKernel(Kernel[Any]):
-    """Runs an operator from outside by a function of its author's C++."""
+
+class OutsideKernel(Kernel[Any], Generic[SourceT]):
+    """Base of the kernels of operators from outside: each runs one operator on one kind of target."""
 
     provider = "outside"
     ops = (AitOp,)
 
-    def __init__(self, op_class: type[AitOp], kind: str, source: Cpp) -> None:
+    def __init__(self, op_class: type[AitOp], kind: str, source: SourceT) -> None:
         self.op_class, self.kind, self.source = op_class, kind, source
         self.name = identifier(op_class.name.replace(".", "_"))  # pyright: ignore[reportAttributeAccessIssue]
 
@@ -44,6 +46,10 @@ class CppKernel(Kernel[Any]):
     def accepts(self, op: AitOp, position: int, strides: Strides, scope: Scope) -> bool:
         value = (*op.operands, *op.results)[position]
         return self.source.strided or is_contiguous(tensor_type(value).dims, strides, scope)
+
+
+class CppKernel(OutsideKernel[Cpp]):
+    """Runs an operator from outside by a function of its author's C++."""
 
     def workspace(self, op: AitOp, config: Config) -> Expr:
         if self.source.workspace is None:
@@ -75,26 +81,10 @@ class CppKernel(Kernel[Any]):
         return Emission(includes, "", f"return ait::call_operator(ctx, [&] {{ return {function}({call}); }});\n", text)
 
 
-class FfiKernel(Kernel[Any]):
+class FfiKernel(OutsideKernel[Ffi]):
     """Runs an operator from outside by a function on tvm-ffi, as `ait.call_ffi` does."""
 
-    provider = "outside"
-    ops = (AitOp,)
     alone = True
-
-    def __init__(self, op_class: type[AitOp], kind: str, source: Ffi) -> None:
-        self.op_class, self.kind, self.source = op_class, kind, source
-        self.name = identifier(op_class.name.replace(".", "_"))  # pyright: ignore[reportAttributeAccessIssue]
-
-    def targets(self) -> list[str]:
-        return [self.kind]
-
-    def matches(self, op: AitOp, target: Target) -> bool:
-        return isinstance(op, self.op_class) and target.kind == self.kind
-
-    def accepts(self, op: AitOp, position: int, strides: Strides, scope: Scope) -> bool:
-        value = (*op.operands, *op.results)[position]
-        return self.source.strided or is_contiguous(tensor_type(value).dims, strides, scope)
 
     def kernel_library(self) -> KernelLibrary | None:
         """The library of the function; `OperatorError` if it is missing or has no such function."""

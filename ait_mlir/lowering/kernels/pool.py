@@ -8,6 +8,8 @@ from ait_mlir.lowering.kernels.base import Arg, Emission, Kernel, Launch
 from ait_mlir.lowering.kernels.loops import ONE, ZERO
 from ait_mlir.lowering.kernels.spatial import MAX_DIMS, tensor_cpp
 
+MOST_LINE_TAPS = 4
+
 
 class PoolKernel(Kernel[PoolBase]):
     """`ait.pool` and `ait.adaptive_pool`: each thread computes one window for some channels."""
@@ -26,8 +28,16 @@ class PoolKernel(Kernel[PoolBase]):
         )
         channels = all(arg.strides[-1].as_int() == 1 for arg in (x, outs[0]))
         flags = ", ".join("true" if flag else "false" for flag in (op.kind.data == "max", channels))
+        if launch.target.is_gpu:
+            flags += f", {line_taps(op)}"
         tensors = [tensor_cpp(launch, x, "const "), *(tensor_cpp(launch, out) for out in outs)]
         return launch.call("pool", f"pool<{flags}>(ctx, {shape},\n      {', '.join(tensors)})")
+
+
+def line_taps(op: PoolBase) -> int:
+    """The elements of a window along the last dim, for code that is made for them; 0 if there is none."""
+    taps = op.windows()[-1] if isinstance(op, PoolOp) else 0
+    return taps if taps <= MOST_LINE_TAPS else 0
 
 
 def axis_numbers(op: PoolBase, x: Arg) -> list[list[Expr]]:

@@ -13,15 +13,8 @@ from ait_mlir.dialects.ait.types import TensorType, scope_of, tensor_type
 from ait_mlir.dims import const, minimum
 from ait_mlir.lowering.cpp import literal
 from ait_mlir.lowering.estimates import Terms
-from ait_mlir.lowering.kernels.base import (
-    Config,
-    Emission,
-    Kernel,
-    Launch,
-    Target,
-    bytes_moved,
-    estimate_env,
-)
+from ait_mlir.lowering.kernels.amounts import bytes_moved, estimate_env
+from ait_mlir.lowering.kernels.base import Config, Emission, Kernel, Launch, Target
 from ait_mlir.lowering.kernels.loops import ZERO, Loop, collapse, nest, operand, single, sizes
 
 RESULT_RATE = 20e9

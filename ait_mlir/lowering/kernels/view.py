@@ -14,7 +14,8 @@ from ait_mlir.dialects.ait.traits import ViewLike
 from ait_mlir.dialects.ait.types import Shape, TensorType, scope_of
 from ait_mlir.dialects.ait.view import CopiesOp, ReshapeOp
 from ait_mlir.dims import Expr, Scope, const
-from ait_mlir.lowering.kernels.base import Arg, Emission, Kernel, Launch, Strides, Target, bytes_moved
+from ait_mlir.lowering.kernels.amounts import bytes_moved
+from ait_mlir.lowering.kernels.base import Arg, Emission, Kernel, Launch, Strides, Target
 from ait_mlir.lowering.kernels.loops import ZERO, Loop, collapse, nest, single, sizes, steps
 
 MAX_RANK = 16

@@ -5,6 +5,7 @@ from __future__ import annotations
 from xdsl.dialects import pdl
 from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Operation, SSAValue
+from xdsl.irdl import IRDLOperation, VarOperandDef
 
 from ait_mlir.rewrites.engine.errors import PatternError, unknown
 from ait_mlir.rewrites.engine.registry import Entry
@@ -106,7 +107,11 @@ class _Action:
 
     def create(self, op: pdl.OperationOp) -> None:
         assert isinstance(op.opName, StringAttr)
-        cls = self.constants.name(operation_class(op, op.opName.data, self.universe))
+        op_class = operation_class(op, op.opName.data, self.universe)
+        cls = self.constants.name(op_class)
+        if not has_optional_operands(op_class):
+            for value in op.operand_values:
+                self.value(value, op)  # none can be left out
         operands = ", ".join(self.operand(v) for v in op.operand_values)
         attributes = ", ".join(
             f"{self.constants.name(key.data)}: {self.value(value, op)}"
@@ -134,3 +139,10 @@ class _Action:
             self.value(value, op)
         values = ", ".join(self.operand(v) for v in op.repl_values)
         self.lines.append(f"r.replace({root}, [{values}])")
+
+
+def has_optional_operands(op_class: type[Operation]) -> bool:
+    """Whether operands may be left out of an operation of this class."""
+    if not issubclass(op_class, IRDLOperation):
+        return True
+    return any(isinstance(found, VarOperandDef) for _, found in op_class.get_irdl_definition().operands)

@@ -332,8 +332,16 @@ def apply_patterns(
     applied, seconds = statistics.applied, statistics.seconds
     dispatch = compiled.dispatch
     total = _total.get()
-    count = 0
-    while (op := rewriter.next()) is not None:
+    count = cleaned = 0
+    while True:
+        op = rewriter.next()
+        if op is None:
+            if count == cleaned:
+                break
+            # Regions that were made of others may hold operations for results that are gone.
+            cleaned = count
+            statistics.removed += rewriter.remove_dead(scope)
+            continue
         if is_dead(op):
             rewriter.erase(op)
             statistics.removed += 1

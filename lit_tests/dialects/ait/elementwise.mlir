@@ -58,9 +58,54 @@ ait.graph @unary(%x: !ait.tensor<b x 8 x f16>) dims {b = 0 to 4} {
   // CHECK-NEXT: %17 = ait.expm1 %16
   // GENERIC: "ait.expm1"
   %17 = ait.expm1 %16 : !ait.tensor<b x 8 x f16>
-  // CHECK-NEXT: ait.output "y" %17 : !ait.tensor<b x 8 x f16>
-  // GENERIC: "ait.output"(%17) <{output_name = "y"}> : (!ait.tensor<b x 8 x f16>) -> ()
-  ait.output "y" %17 : !ait.tensor<b x 8 x f16>
+  // CHECK-NEXT: %18 = ait.asin %17
+  // GENERIC: "ait.asin"
+  %18 = ait.asin %17 : !ait.tensor<b x 8 x f16>
+  // CHECK-NEXT: %19 = ait.acos %18
+  // GENERIC: "ait.acos"
+  %19 = ait.acos %18 : !ait.tensor<b x 8 x f16>
+  // CHECK-NEXT: %20 = ait.atan %19
+  // GENERIC: "ait.atan"
+  %20 = ait.atan %19 : !ait.tensor<b x 8 x f16>
+  // CHECK-NEXT: %21 = ait.sinh %20
+  // GENERIC: "ait.sinh"
+  %21 = ait.sinh %20 : !ait.tensor<b x 8 x f16>
+  // CHECK-NEXT: %22 = ait.cosh %21
+  // GENERIC: "ait.cosh"
+  %22 = ait.cosh %21 : !ait.tensor<b x 8 x f16>
+  // CHECK-NEXT: %23 = ait.asinh %22
+  // GENERIC: "ait.asinh"
+  %23 = ait.asinh %22 : !ait.tensor<b x 8 x f16>
+  // CHECK-NEXT: %24 = ait.acosh %23
+  // GENERIC: "ait.acosh"
+  %24 = ait.acosh %23 : !ait.tensor<b x 8 x f16>
+  // CHECK-NEXT: %25 = ait.atanh %24
+  // GENERIC: "ait.atanh"
+  %25 = ait.atanh %24 : !ait.tensor<b x 8 x f16>
+  // CHECK-NEXT: %26 = ait.erfc %25
+  // GENERIC: "ait.erfc"
+  %26 = ait.erfc %25 : !ait.tensor<b x 8 x f16>
+  // CHECK-NEXT: %27 = ait.erfinv %26
+  // GENERIC: "ait.erfinv"
+  %27 = ait.erfinv %26 : !ait.tensor<b x 8 x f16>
+  // CHECK-NEXT: %28 = ait.lgamma %27
+  // GENERIC: "ait.lgamma"
+  %28 = ait.lgamma %27 : !ait.tensor<b x 8 x f16>
+  // CHECK-NEXT: %29 = ait.digamma %28
+  // GENERIC: "ait.digamma"
+  %29 = ait.digamma %28 : !ait.tensor<b x 8 x f16>
+  // CHECK-NEXT: %30 = ait.log2 %29
+  // GENERIC: "ait.log2"
+  %30 = ait.log2 %29 : !ait.tensor<b x 8 x f16>
+  // CHECK-NEXT: %31 = ait.log10 %30
+  // GENERIC: "ait.log10"
+  %31 = ait.log10 %30 : !ait.tensor<b x 8 x f16>
+  // CHECK-NEXT: %32 = ait.tan %31
+  // GENERIC: "ait.tan"
+  %32 = ait.tan %31 : !ait.tensor<b x 8 x f16>
+  // CHECK-NEXT: ait.output "y" %32 : !ait.tensor<b x 8 x f16>
+  // GENERIC: "ait.output"(%32) <{output_name = "y"}> : (!ait.tensor<b x 8 x f16>) -> ()
+  ait.output "y" %32 : !ait.tensor<b x 8 x f16>
 }
 
 // Broadcasting: literal 1s and missing leading dims stretch, whichever operand has them.
@@ -87,7 +132,13 @@ ait.graph @binary(%a: !ait.tensor<b x 1 x 8 x f32>, %b: !ait.tensor<s x 8 x f32>
   // CHECK-NEXT: %6 = ait.pow %5, %c
   // GENERIC: "ait.pow"
   %6 = ait.pow %5, %c : !ait.tensor<b x s x 8 x f32>
-  ait.output "y" %6 : !ait.tensor<b x s x 8 x f32>
+  // CHECK-NEXT: %7 = ait.atan2 %6, %c
+  // GENERIC: "ait.atan2"
+  %7 = ait.atan2 %6, %c : !ait.tensor<b x s x 8 x f32>
+  // CHECK-NEXT: %8 = ait.hypot %7, %c
+  // GENERIC: "ait.hypot"
+  %8 = ait.hypot %7, %c : !ait.tensor<b x s x 8 x f32>
+  ait.output "y" %8 : !ait.tensor<b x s x 8 x f32>
 }
 
 // CHECK-LABEL: ait.graph @integers
@@ -102,7 +153,9 @@ ait.graph @integers(%a: !ait.tensor<3 x i32>, %b: !ait.tensor<3 x i32>) {
   %3 = ait.relu %2 : !ait.tensor<3 x i32>
   // CHECK-NEXT: ait.abs %3 : !ait.tensor<3 x i32>
   %4 = ait.abs %3 : !ait.tensor<3 x i32>
-  ait.output "y" %4 : !ait.tensor<3 x i32>
+  // CHECK-NEXT: ait.gcd %4, %b : !ait.tensor<3 x i32>
+  %5 = ait.gcd %4, %b : !ait.tensor<3 x i32>
+  ait.output "y" %5 : !ait.tensor<3 x i32>
 }
 
 // CHECK-LABEL: ait.graph @choose

@@ -33,6 +33,9 @@ ait_rt.program @two_halves dims {b = 1 to 4} arena (b*48 + 64) {
   // CHECK-NEXT: %p = ait_rt.constant ["q.weight", "k.weight"] rows [6, 2] panels nk : !ait_rt.buffer<8 x 16 x f32>
   // GENERIC-NEXT: "ait_rt.constant"() <{params = ["q.weight", "k.weight"], row_counts = [6 : i64, 2 : i64], panels = "nk"}>
   %p = ait_rt.constant ["q.weight", "k.weight"] rows [6, 2] panels nk : !ait_rt.buffer<8 x 16 x f32>
+  // CHECK-NEXT: %g = ait_rt.constant ["conv.weight"] panels winograd : !ait_rt.buffer<8 x 3 x 3 x 16 x f16>
+  // GENERIC-NEXT: %g = "ait_rt.constant"() <{params = ["conv.weight"], panels = "winograd"}>
+  %g = ait_rt.constant ["conv.weight"] panels winograd : !ait_rt.buffer<8 x 3 x 3 x 16 x f16>
   // CHECK-NEXT: %c = ait_rt.constant value 0.125 : !ait_rt.buffer<f16>
   // GENERIC-NEXT: "ait_rt.constant"() <{value = 1.250000e-01 : f64}>
   %c = ait_rt.constant value 0.125 : !ait_rt.buffer<f16>

@@ -93,7 +93,7 @@ ait_rt.program @both arena (0) {
 // -----
 
 ait_rt.program @panels arena (0) {
-  // expected-error @below {{ait_rt.constant: has panels 'mn', expected nk or kn}}
+  // expected-error @below {{ait_rt.constant: has panels 'mn', expected nk, kn or winograd}}
   %c = ait_rt.constant ["w"] panels mn : !ait_rt.buffer<4 x 4 x f32>
 }
 
@@ -116,6 +116,27 @@ ait_rt.program @flat_panels arena (0) {
 ait_rt.program @literal_panels arena (0) {
   // expected-error @below {{ait_rt.constant: only params of floats with two or more dims lie in panels}}
   %c = "ait_rt.constant"() <{value = [1.0, 2.0], panels = "nk"}> : () -> !ait_rt.buffer<1 x 2 x f32>
+}
+
+// -----
+
+ait_rt.program @transformed_matrix arena (0) {
+  // expected-error @below {{ait_rt.constant: only weights of n rows of 3 x 3 x channels f16, bf16 or f32 are transformed, got !ait_rt.buffer<9 x 8 x f32>}}
+  %c = ait_rt.constant ["w"] panels winograd : !ait_rt.buffer<9 x 8 x f32>
+}
+
+// -----
+
+ait_rt.program @transformed_window arena (0) {
+  // expected-error @below {{ait_rt.constant: only weights of n rows of 3 x 3 x channels f16, bf16 or f32 are transformed, got !ait_rt.buffer<4 x 3 x 5 x 8 x f32>}}
+  %c = ait_rt.constant ["w"] panels winograd : !ait_rt.buffer<4 x 3 x 5 x 8 x f32>
+}
+
+// -----
+
+ait_rt.program @transformed_doubles arena (0) {
+  // expected-error @below {{ait_rt.constant: only weights of n rows of 3 x 3 x channels f16, bf16 or f32 are transformed, got !ait_rt.buffer<4 x 3 x 3 x 8 x f64>}}
+  %c = ait_rt.constant ["w"] panels winograd : !ait_rt.buffer<4 x 3 x 3 x 8 x f64>
 }
 
 // -----

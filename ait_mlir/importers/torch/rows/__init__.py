@@ -3,56 +3,17 @@
 from __future__ import annotations
 
 from ait_mlir import outside
+from ait_mlir.families import modules
 from ait_mlir.importers.torch.call import Row
-from ait_mlir.importers.torch.rows import (
-    attention,
-    chosen,
-    complex,
-    contraction,
-    conv,
-    cumulative,
-    data,
-    detection,
-    elementwise,
-    functions,
-    index,
-    jagged,
-    norm,
-    order,
-    pad,
-    pool,
-    recurrent,
-    reduction,
-    resize,
-    scatter,
-    strided,
-    view,
-)
 
-TABLE: dict[str, Row] = {
-    **complex.ROWS,
-    **elementwise.ROWS,
-    **functions.ROWS,
-    **contraction.ROWS,
-    **conv.ROWS,
-    **pad.ROWS,
-    **pool.ROWS,
-    **detection.ROWS,
-    **resize.ROWS,
-    **attention.ROWS,
-    **norm.ROWS,
-    **reduction.ROWS,
-    **order.ROWS,
-    **chosen.ROWS,
-    **cumulative.ROWS,
-    **recurrent.ROWS,
-    **view.ROWS,
-    **jagged.ROWS,
-    **data.ROWS,
-    **index.ROWS,
-    **scatter.ROWS,
-    **strided.ROWS,
-}
+MODULES = (
+    "complex", "elementwise", "functions", "contraction", "conv", "pad", "pool", "detection", "resize", "attention",
+    "norm", "reduction", "order", "chosen", "cumulative", "recurrent", "view", "jagged", "data", "index", "scatter",
+    "strided",
+)  # fmt: skip
+"""The files of rows. An operation has one row, but for those of complex numbers, which other rows replace."""
+
+TABLE: dict[str, Row] = {name: row for file in modules(__name__, MODULES) for name, row in file.ROWS.items()}
 """Rows by the name of the overload as PyTorch prints it: `aten.add.Tensor`."""
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-from xdsl.dialects.builtin import IntegerAttr, StringAttr, i32, i64
+from xdsl.dialects.builtin import i32
 from xdsl.ir import SSAValue
 
 from ait_mlir.dialects.ait.attention import AttentionOp
@@ -102,12 +102,12 @@ def _whole_mask(c: Call, seen: Seen, scores: Shape) -> SSAValue | None:
 
 def _by_products(c: Call, q: SSAValue, k: SSAValue, v: SSAValue, mask: SSAValue | None, scale: float) -> SSAValue:
     """Attention with heads too large for one kernel."""
-    s = c.w.op(BmmOp, q, k, properties={"layout": StringAttr("rcr")}, regions=1)
+    s = c.w.op(BmmOp, q, k, properties={"layout": "rcr"}, regions=1)
     s = c.w.op(MulOp, s, c.w.scalar(scale, c.element))
     if mask is not None:
         s = c.w.op(AddOp, s, mask)
-    p = c.w.op(SoftmaxOp, s, properties={"dim": IntegerAttr(tensor_type(s).rank - 1, i64)})
-    return c.w.op(BmmOp, p, v, properties={"layout": StringAttr("rrr")}, regions=1)
+    p = c.w.op(SoftmaxOp, s, properties={"dim": tensor_type(s).rank - 1})
+    return c.w.op(BmmOp, p, v, properties={"layout": "rrr"}, regions=1)
 
 
 def _four_dims(c: Call, x: SSAValue) -> SSAValue:

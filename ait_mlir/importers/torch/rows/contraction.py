@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import SSAValue
 
+from ait_mlir.dialects.ait.dtypes import is_float
 from ait_mlir.dialects.ait.elementwise import AddOp, MulOp
 from ait_mlir.dialects.ait.gemm import BmmOp, GemmOp
 from ait_mlir.dialects.ait.grouped import RaggedGemmOp
+from ait_mlir.dialects.ait.reduce import ReduceOp
 from ait_mlir.dialects.ait.types import tensor_type
+from ait_mlir.dims import const
 from ait_mlir.importers.torch.call import Call, NotSupported, Row
 from ait_mlir.importers.torch.known import Value
 
 
 def gemm(c: Call, layout: str, a: SSAValue, b: SSAValue) -> SSAValue:
     """A product with a matrix."""
-    return c.w.op(GemmOp, a, b, properties={"layout": StringAttr(layout)}, regions=1)
+    return c.w.op(GemmOp, a, b, properties={"layout": layout}, regions=1)
 
 
 def linear(c: Call) -> Value:
@@ -24,7 +26,8 @@ def linear(c: Call) -> Value:
     vector = tensor_type(x).rank == 1
     if vector:
         x = c.w.reshape(x, (1, *tensor_type(x).dims))
-    y = gemm(c, "rcr", x, c.tensor("weight"))
+    weight = c.tensor("weight")
+    y = gemm(c, "rcr", x, weight) if is_float(tensor_type(x).element_type) else _integer_product(c, x, weight)
     if (bias := c.optional("bias")) is not None:
         y = c.w.op(AddOp, y, bias)
     return c.w.reshape(y, c.dims) if vector else y
@@ -47,26 +50,48 @@ def matmul(a: str, b: str) -> Row:
 
 def product_of(c: Call, x: SSAValue, y: SSAValue) -> SSAValue:
     """x @ y, of at least 2 dims each."""
-    if tensor_type(y).rank == 2:
+    rank = tensor_type(y).rank
+    if not is_float(tensor_type(x).element_type):  # not c.element: a result may be complex, of products of its parts
+        return _integer_product(c, x, c.w.permute(y, [*range(rank - 2), rank - 1, rank - 2]))
+    if rank == 2:
         return gemm(c, "rrr", x, y)
-    return c.w.op(BmmOp, x, y, properties={"layout": StringAttr("rrr")}, regions=1)
+    return c.w.op(BmmOp, x, y, properties={"layout": "rrr"}, regions=1)
+
+
+def _integer_product(c: Call, x: SSAValue, y: SSAValue) -> SSAValue:
+    """x [..., m, k] @ y^T, y [..., n, k], of integers, which wrap: sums of elementwise products."""
+    s, t = tensor_type(x).dims, tensor_type(y).dims
+    products = c.w.op(MulOp, c.w.reshape(x, (*s[:-1], const(1), s[-1])), c.w.reshape(y, (*t[:-2], const(1), *t[-2:])))
+    return c.w.add(ReduceOp("sum", products, [tensor_type(products).rank - 1]))
 
 
 def addmm(a: str, b: str) -> Row:
     """beta * self + alpha * (a @ b)"""
 
     def row(c: Call) -> Value:
-        y = product_of(c, c.tensor(a), c.tensor(b))
-        if c["alpha"] not in (None, 1):
-            y = c.w.op(MulOp, y, c.w.scalar(c["alpha"], c.element))
-        if c["beta"] == 0:
-            return y
-        bias = c.natural("self")
-        if c["beta"] not in (None, 1):
-            bias = c.w.op(MulOp, bias, c.w.scalar(c["beta"], c.element))
-        return c.w.op(AddOp, y, bias)
+        return _added(c, product_of(c, c.tensor(a), c.tensor(b)))
 
     return row
+
+
+def addbmm(c: Call) -> Value:
+    """beta * self + alpha * (sum of batch1[i] @ batch2[i]): one product over batch and inner dim."""
+    a, b = c.tensor("batch1"), c.tensor("batch2")
+    batch, m, k = tensor_type(a).dims
+    a = c.w.reshape(c.w.permute(a, [1, 0, 2]), (m, batch * k))
+    return _added(c, product_of(c, a, c.w.reshape(b, (batch * k, tensor_type(b).dims[2]))))
+
+
+def _added(c: Call, y: SSAValue) -> SSAValue:
+    """beta * self + alpha * y"""
+    if c["alpha"] not in (None, 1):
+        y = c.w.op(MulOp, y, c.w.scalar(c["alpha"], c.element))
+    if c["beta"] == 0:
+        return y
+    bias = c.natural("self")
+    if c["beta"] not in (None, 1):
+        bias = c.w.op(MulOp, bias, c.w.scalar(c["beta"], c.element))
+    return c.w.op(AddOp, y, bias)
 
 
 def grouped_by_transformers(c: Call) -> Value:
@@ -100,6 +125,7 @@ ROWS: dict[str, Row] = {
     "aten.mm.default": matmul("self", "mat2"),
     "aten.bmm.default": matmul("self", "mat2"),
     "aten.mv.default": matmul("self", "vec"),
+    "aten.addbmm.default": addbmm,
     "aten.addmm.default": addmm("mat1", "mat2"),
     "aten._grouped_mm.default": grouped,
     "transformers.grouped_mm_fallback.default": grouped_by_transformers,

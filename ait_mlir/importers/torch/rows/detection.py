@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import IntegerAttr, UnitAttr, i64
-
 from ait_mlir.dialects.ait.detection import NmsOp, RoiAlignOp, roi_properties
 from ait_mlir.dialects.ait.index import GatherOp, MaskedSelectOp
 from ait_mlir.dialects.ait.order import SortOp
@@ -17,11 +15,7 @@ def nms(c: Call) -> Value:
     """The places of the boxes that remain, by descending scores; the run binds their number."""
     boxes, scores = c.tensor("dets"), c.tensor("scores")
     t = tensor_type(scores)
-    sort = SortOp.create(
-        operands=[scores],
-        result_types=[t, TensorType.get(t.dims, i64)],
-        properties={"dim": IntegerAttr(0, i64), "descending": UnitAttr()},
-    )
+    sort = SortOp(scores, 0, descending=True)
     c.w.add(sort)
     places = sort.results[1]
     spread = c.w.reshape(places, (*t.dims, 1))

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TypeGuard
 
-from xdsl.dialects.builtin import StringAttr, bf16, f16, f32, f64, i1
+from xdsl.dialects.builtin import bf16, f16, f32, f64, i1
 from xdsl.ir import Attribute, SSAValue
 
 from ait_mlir.dialects.ait import elementwise as ait
@@ -163,7 +163,7 @@ def compare(predicate: str) -> Row:
         )
         element = element_type(common)
         x, y = operand(c, "self", element), operand(c, "other", element)
-        made = c.w.op(ait.CompareOp, x, y, properties={"predicate": StringAttr(predicate)})
+        made = c.w.op(ait.CompareOp, x, y, properties={"predicate": predicate})
         return Mask(c.dims, (), (made,))
 
     return row
@@ -183,7 +183,7 @@ def _same_everywhere(a: Affine, b: Affine, c: Call) -> bool | None:
 def is_nan(c: Call) -> Value:
     """What is not equal to itself."""
     x = c.natural("self")
-    return Mask(c.dims, (), (c.w.op(ait.CompareOp, x, x, properties={"predicate": StringAttr("ne")}),))
+    return Mask(c.dims, (), (c.w.op(ait.CompareOp, x, x, properties={"predicate": "ne"}),))
 
 
 def is_infinite(c: Call) -> Value:
@@ -193,7 +193,7 @@ def is_infinite(c: Call) -> Value:
         return Mask(c.dims, (Affine.filled(c.dims, -1),))
     x = c.w.op(ait.AbsOp, c.natural("self"))
     largest = c.w.scalar(LARGEST[element], element)
-    return Mask(c.dims, (), (c.w.op(ait.CompareOp, x, largest, properties={"predicate": StringAttr("gt")}),))
+    return Mask(c.dims, (), (c.w.op(ait.CompareOp, x, largest, properties={"predicate": "gt"}),))
 
 
 def both(c: Call) -> Value:
@@ -317,6 +317,24 @@ ROWS: dict[str, Row] = {
     "aten.cos.default": unary(ait.CosOp),
     "aten.log1p.default": unary(ait.Log1pOp),
     "aten.expm1.default": unary(ait.Expm1Op),
+    "aten.log2.default": unary(ait.Log2Op),
+    "aten.log10.default": unary(ait.Log10Op),
+    "aten.tan.default": unary(ait.TanOp),
+    "aten.asin.default": unary(ait.AsinOp),
+    "aten.acos.default": unary(ait.AcosOp),
+    "aten.atan.default": unary(ait.AtanOp),
+    "aten.sinh.default": unary(ait.SinhOp),
+    "aten.cosh.default": unary(ait.CoshOp),
+    "aten.asinh.default": unary(ait.AsinhOp),
+    "aten.acosh.default": unary(ait.AcoshOp),
+    "aten.atanh.default": unary(ait.AtanhOp),
+    "aten.erfc.default": unary(ait.ErfcOp),
+    "aten.erfinv.default": unary(ait.ErfinvOp),
+    "aten.lgamma.default": unary(ait.LgammaOp),
+    "aten.digamma.default": unary(ait.DigammaOp),
+    "aten.atan2.default": binary(ait.Atan2Op),
+    "aten.hypot.default": binary(ait.HypotOp),
+    "aten.gcd.default": binary(ait.GcdOp),
     "aten.clamp.default": clamp,
     "aten.clamp.Tensor": clamp,
     "aten.clamp_min.default": clamp,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from xdsl.dialects.builtin import StringAttr, i1
+from xdsl.dialects.builtin import i1
 from xdsl.ir import SSAValue
 
 from ait_mlir.dialects.ait import elementwise as ait
@@ -23,7 +23,7 @@ from ait_mlir.importers.torch.rows.reduction import axes_of, reduced
 
 def _where(c: Call, predicate: str, x: SSAValue, y: SSAValue, then: SSAValue, otherwise: SSAValue) -> SSAValue:
     """`then` where `x PREDICATE y`, else `otherwise`."""
-    condition = c.w.op(ait.CompareOp, x, y, properties={"predicate": StringAttr(predicate)})
+    condition = c.w.op(ait.CompareOp, x, y, properties={"predicate": predicate})
     return c.w.op(ait.WhereOp, condition, then, otherwise)
 
 
@@ -157,6 +157,29 @@ def copy_sign(c: Call) -> Value:
     return spread(_where(c, "lt", b, zero, negative, of_zeros), c.dims)
 
 
+def has_sign(c: Call) -> Value:
+    """Whether a number is below 0 or the zero with a sign; NaN never is."""
+    x = c.natural("self")
+    element = tensor_type(x).element_type
+    zero = c.w.scalar(0, element)
+    if is_float(element):  # 1 / x is infinite, with the sign of the zero
+        x = _where(c, "eq", x, zero, c.w.op(ait.DivOp, c.w.scalar(1, element), x), x)
+    return Mask(c.dims, (), (c.w.op(ait.CompareOp, x, zero, properties={"predicate": "lt"}),))
+
+
+def angle(c: Call, x: SSAValue) -> SSAValue:
+    """Of a real number: pi below 0, else 0; NaN stays NaN."""
+    zero = c.w.scalar(0, c.element)
+    return _where(c, "lt", x, zero, c.w.scalar(math.pi, c.element), _where(c, "eq", x, x, zero, x))
+
+
+def least_common_multiple(c: Call) -> Value:
+    """|a / gcd(a, b) * b|; 0 where one is 0."""
+    a, b = operand(c, "self", c.element), operand(c, "other", c.element)
+    part = c.w.op(ait.DivOp, a, c.w.op(ait.GcdOp, a, b))
+    return spread(c.w.op(ait.AbsOp, c.w.op(ait.MulOp, part, b)), c.dims)
+
+
 def elu(c: Call, x: SSAValue) -> SSAValue:
     """scale * x above 0, else scale * alpha * (exp(input_scale * x) - 1)."""
     alpha, scale, inner = (float(c[name]) for name in ("alpha", "scale", "input_scale"))
@@ -168,20 +191,12 @@ def elu(c: Call, x: SSAValue) -> SSAValue:
     return _where(c, "gt", x, c.w.scalar(0, c.element), times(x, scale), negative)
 
 
-def tangent(c: Call, x: SSAValue) -> SSAValue:
-    return c.w.op(ait.DivOp, c.w.op(ait.SinOp, x), c.w.op(ait.CosOp, x))
-
-
-def logarithm(base: float) -> Row:
-    return compute(lambda c, x: c.w.op(ait.MulOp, c.w.op(ait.LogOp, x), c.w.scalar(1 / math.log(base), c.element)))
-
-
 def differ(c: Call) -> Value:
     """Exclusive or, of booleans or of bits."""
     a, b = operand(c, "self", c.element), operand(c, "other", c.element)
     if c.element != i1:
         return spread(c.w.op(ait.BitXorOp, a, b), c.dims)
-    return Mask(c.dims, (), (c.w.op(ait.CompareOp, a, b, properties={"predicate": StringAttr("ne")}),))
+    return Mask(c.dims, (), (c.w.op(ait.CompareOp, a, b, properties={"predicate": "ne"}),))
 
 
 # ** over dims **
@@ -216,6 +231,12 @@ def distances(c: Call) -> Value:
     return _norm(c, apart, [tensor_type(apart).rank - 1], float(c["p"]))
 
 
+def distance(c: Call) -> Value:
+    """The norm of self - other, which broadcast."""
+    apart = c.w.op(ait.SubOp, c.w.cast(c.tensor("self"), c.element), c.w.cast(c.tensor("other"), c.element))
+    return _norm(c, apart, range(tensor_type(apart).rank), float(c["p"]))
+
+
 def _norm(c: Call, x: SSAValue, axes: Sequence[int], order: float) -> Value:
     size = c.w.op(ait.AbsOp, x)
     if math.isinf(order):
@@ -240,7 +261,7 @@ def constant_power(base: float) -> Row:
 
 
 _COMPUTED: dict[str, Callable[[Call, SSAValue], SSAValue]] = {
-    "floor": floor, "ceil": ceil, "trunc": truncate, "round": round_to_even, "sign": sign, "elu": elu, "tan": tangent,
+    "floor": floor, "ceil": ceil, "trunc": truncate, "round": round_to_even, "sign": sign, "elu": elu, "angle": angle,
 }  # fmt: skip
 
 ROWS: dict[str, Row] = {
@@ -256,6 +277,8 @@ ROWS: dict[str, Row] = {
     "aten.remainder.Scalar": remainder,
     "aten.remainder.Scalar_Tensor": remainder,
     "aten.remainder.Tensor": remainder,
+    "aten.signbit.default": has_sign,
+    "aten.lcm.default": least_common_multiple,
     "aten.copysign.Scalar": copy_sign,
     "aten.copysign.Tensor": copy_sign,
     "aten.fmod.Scalar": binary(ait.RemOp),
@@ -267,8 +290,6 @@ ROWS: dict[str, Row] = {
     "aten.pow.Tensor_Tensor": power("self", "exponent"),
     "aten.pow.Scalar": power("self", "exponent"),
     "aten.exp2.default": constant_power(2.0),
-    "aten.log2.default": logarithm(2.0),
-    "aten.log10.default": logarithm(10.0),
     "aten.logical_xor.default": differ,
     "aten.__xor__.Tensor": differ,
     "aten.__xor__.Scalar": differ,
@@ -278,6 +299,7 @@ ROWS: dict[str, Row] = {
     "aten.log_softmax.int": log_softmax,
     "aten._log_softmax.default": log_softmax,
     "aten.linalg_vector_norm.default": vector_norm,
+    "aten.dist.default": distance,
     "aten._cdist_forward.default": distances,
     "aten.cdist.default": distances,
 }

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import IntegerAttr, i64
 from xdsl.ir import SSAValue
 
 from ait_mlir.dialects.ait import elementwise as ait
@@ -21,7 +20,7 @@ TRAINING = "batch norm by the statistics of the batch is for training; call mode
 def softmax(c: Call) -> Value:
     """Along one dim, in the type asked for; a scalar is one of one element."""
     x = c.w.reshape(c.w.cast(c.tensor("self"), c.element), c.dims or [1])
-    return c.w.reshape(c.w.op(SoftmaxOp, x, properties={"dim": IntegerAttr(c.axis("dim"), i64)}), c.dims)
+    return c.w.reshape(c.w.op(SoftmaxOp, x, properties={"dim": c.axis("dim")}), c.dims)
 
 
 def normalised(c: Call) -> SSAValue:

@@ -10,6 +10,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from ait_mlir.dialects.ait import elementwise as ait
 from ait_mlir.dialects.ait.dtypes import compute_type, is_float
+from ait_mlir.dialects.ait.index import GatherOp
 from ait_mlir.dialects.ait.order import HistogramOp, SearchSortedOp, SortOp
 from ait_mlir.dialects.ait.reduce import ArgmaxOp, ReduceOp, TopkOp
 from ait_mlir.dialects.ait.types import tensor_type
@@ -76,6 +77,25 @@ def median(c: Call) -> Sequence[Value]:
     number = c.w.add(ait.CompareOp("eq", largest, largest))
     chosen = c.w.op(ait.WhereOp, number, place, first, results=[tensor_type(place)])
     return [c.w.op(ait.WhereOp, number, value, largest, results=[tensor_type(value)]), chosen]
+
+
+def mode(c: Call) -> Sequence[Value]:
+    """The most frequent element along a dim, of several the least, and its last place. NaN counts as no element."""
+    x = c.tensor("self")
+    dims, element = tensor_type(x).dims, tensor_type(x).element_type
+    if not dims:
+        return [x, c.w.scalar(0, i64)]
+    axis, last = c.axis("dim"), len(dims) - 1
+    rows = c.w.permute(c.w.cast(x, i32) if element == i1 else x, [*(a for a in range(len(dims)) if a != axis), axis])
+    values, places = _results(c.w.add(SortOp(rows, last)))
+    ends, starts = (c.w.add(SearchSortedOp(values, values, right)) for right in (True, False))
+    counts = c.w.op(ait.SubOp, ends, starts)
+    kept = (*tensor_type(values).dims[:-1], const(1))
+    first = c.w.reshape(c.w.add(ArgmaxOp(counts, last)), kept)
+    count = c.w.op(ait.MaxOp, c.w.reshape(c.w.add(ReduceOp("max", counts, [last])), kept), c.w.scalar(1, i64))
+    end = c.w.op(ait.SubOp, c.w.op(ait.AddOp, first, count), c.w.scalar(1, i64))
+    found = [c.w.add(GatherOp(y, [at], [last], range(last))) for y, at in ((values, first), (places, end))]
+    return [c.w.reshape(c.w.cast(y, t), c.type(0).dims) for y, t in zip(found, (element, i64), strict=True)]
 
 
 def median_of_all(c: Call) -> Value:
@@ -216,6 +236,7 @@ ROWS: dict[str, Row] = {
     "aten.kthvalue.default": kth_value,
     "aten.median.dim": median,
     "aten.median.default": median_of_all,
+    "aten.mode.default": mode,
     "aten.topk.default": topk,
     "aten.argmax.default": place_of_extreme(smallest=False),
     "aten.argmin.default": place_of_extreme(smallest=True),

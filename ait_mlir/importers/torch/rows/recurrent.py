@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import SSAValue
 
 from ait_mlir.dialects.ait.base import AitOp
@@ -69,7 +68,7 @@ def plain_cell(activation: type[AitOp]) -> Cell:
 
 def product(w: Writer, x: SSAValue, weight: SSAValue, bias: SSAValue | None = None) -> SSAValue:
     """x @ weight^T + bias"""
-    y = w.op(GemmOp, x, weight, properties={"layout": StringAttr("rcr")}, regions=1)
+    y = w.op(GemmOp, x, weight, properties={"layout": "rcr"}, regions=1)
     return y if bias is None else w.op(AddOp, y, bias)
 
 

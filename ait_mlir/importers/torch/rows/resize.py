@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from xdsl.dialects.builtin import StringAttr, f32, f64
+from xdsl.dialects.builtin import f32, f64
 
 from ait_mlir.dialects.ait.gemm import GemmOp
 from ait_mlir.dialects.ait.resize import OUTSIDE, GridSampleOp, ResizeOp
@@ -63,7 +63,7 @@ def antialiased(mode: str) -> Row:
             name = f"constant.resize_{mode}_{own}_{size}_{scale}_{matrix.dtype.name}"
             swapped = [0, 1, 2, 3] if axis == -1 else [0, 1, 3, 2]
             weights = c.w.stored(name, matrix, wide)
-            y = c.w.op(GemmOp, c.w.permute(y, swapped), weights, properties={"layout": StringAttr("rcr")}, regions=1)
+            y = c.w.op(GemmOp, c.w.permute(y, swapped), weights, properties={"layout": "rcr"}, regions=1)
             y = c.w.permute(y, swapped)
         return c.w.cast(y, element)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from xdsl.dialects.builtin import IntegerAttr, i64
 from xdsl.ir import SSAValue
 
 from ait_mlir.dialects.ait.elementwise import WhereOp
@@ -237,7 +236,7 @@ def split(c: Call) -> Sequence[Value]:
 
 
 def _split(c: Call, x: SSAValue, axis: int, types: Sequence[TensorType]) -> Sequence[SSAValue]:
-    first = c.w.op(SplitOp, x, properties={"dim": IntegerAttr(axis, i64)}, results=types)
+    first = c.w.op(SplitOp, x, properties={"dim": axis}, results=types)
     return first.owner.results  # pyright: ignore
 
 

@@ -1,0 +1,244 @@
+"""Attention with masks in the ways that models write them: `where` chooses scores, and triangles are computed.
+
+A number far below 0 hides a score, because its exponential is then 0 for any finite score. For an infinite score, and
+for a row in which every score is hidden, the result differs. Models do not rely on these cases, but the reference
+distinguishes them, so these patterns require an assumption of the importer.
+"""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import FloatAttr, IntegerAttr, UnitAttr, f64, i64
+from xdsl.ir import Operation, SSAValue
+
+from ait_mlir.dialects.ait.attention import AttentionOp
+from ait_mlir.dialects.ait.data import ConstantOp
+from ait_mlir.dialects.ait.elementwise import AddOp, CompareOp, ElementwiseOp
+from ait_mlir.dialects.ait.gemm import BmmOp
+from ait_mlir.dialects.ait.types import TensorType, scope_of, tensor_type
+from ait_mlir.dialects.ait.view import ExpandOp, ReshapeOp, SliceOp
+from ait_mlir.dims import Expr, const
+from ait_mlir.rewrites.attention import keeps_rows, with_operands
+from ait_mlir.rewrites.engine.driver import Rewriter
+from ait_mlir.rewrites.engine.language import PatternBuilder, pattern, patterns
+from ait_mlir.rewrites.engine.numbers import element_type_of, splat
+from ait_mlir.rewrites.engine.registry import constraint, native
+
+MAX_CHANGES = 16
+"""The operands that are looked at between a softmax and the products that it is of."""
+HIDING = -9e3
+"""A score with this added has no weight beside one without: by a factor of e^9000. (bf16 has -9984 for -1e4.)"""
+
+
+@pattern(over=("scores_first", "scores_last"))
+def mask_of_where(p: PatternBuilder, order: str) -> None:
+    """softmax(where(c, scores, low)) = softmax(scores + where(c, 0, low)): the mask is added"""
+    c, scores, low, dim = p.value(), p.value(), p.value(), p.attr()
+    first = order == "scores_first"
+    chosen = p.result(p.op("ait.where", [c, scores, low] if first else [c, low, scores]))
+    root = p.op("ait.softmax", [chosen], {"dim": dim})
+    p.require("one_use", chosen)
+    p.require("same_type", chosen, scores)
+    p.require("is_of_products", scores)
+    p.require("is_hiding_splat", low)
+    zero = p.native("zero_like", low, results=[p.VALUE])
+    mask = p.result(p.new("ait.where", [c, zero, low] if first else [c, low, zero]))
+    masked = p.result(p.new("ait.add", [scores, mask]))
+    p.replace(root, p.new("ait.softmax", [masked], {"dim": dim}))
+
+
+def hidden_by_comparison(p: PatternBuilder, what: str) -> tuple[SSAValue, SSAValue, SSAValue]:
+    """Attention whose mask is where(a >= b, m, low) if those scores are `seen`, else where(a >= b, low, m): its
+    operation, the comparison, and m."""
+    q, k, v, a, b, m, low = p.values(7)
+    condition = p.op("ait.compare", [a, b], {"predicate": "ge"})
+    chosen = [m, low] if what == "seen" else [low, m]
+    mask = p.result(p.op("ait.where", [p.result(condition), *chosen]))
+    root = p.op("ait.attention", [q, k, v, mask, p.rest()])
+    p.require("is_mask_of", mask, root)
+    p.require("is_hiding_splat", low)
+    p.require("no_attribute", root, "kernel")
+    return root, condition, m
+
+
+@pattern(over=("seen", "hidden"))
+def causal_of_triangle(p: PatternBuilder, what: str) -> None:
+    """attention with the mask where(column <= row, m, low) = causal attention with the mask m"""
+    root, condition, m = hidden_by_comparison(p, what)
+    p.require("is_up_to_diagonal" if what == "seen" else "is_behind_diagonal", condition, root)
+    p.replace(root, "causal_attention", root, m)
+
+
+@pattern(over=("seen", "hidden"))
+def window_of_band(p: PatternBuilder, what: str) -> None:
+    """causal attention with the mask where(column > row - W, m, low) = causal attention with a window of W"""
+    root, condition, m = hidden_by_comparison(p, what)
+    p.require("is_band" if what == "seen" else "is_before_band", condition, root)
+    p.replace(root, "attention_in_window", root, m, condition)
+
+
+@pattern()
+def broadcast_operand(p: PatternBuilder) -> None:
+    """a mask or an operand of the scores broadcasts by itself, without an expand or dims of 1 in front"""
+    root = p.op("ait.attention", [p.rest()], results=None)
+    p.require("reads_broadcast_operands", root)
+    p.require("no_attribute", root, "kernel")
+    p.replace(root, "with_own_operands", root)
+
+
+CHOICES = patterns(mask_of_where)
+BROADCASTS = patterns(broadcast_operand)
+TRIANGLES = BROADCASTS + patterns(causal_of_triangle, window_of_band)
+
+
+# ** constraints and natives **
+
+
+@constraint
+def is_of_products(value: SSAValue) -> bool:
+    """The value is the result of an `ait.bmm`, or elementwise operations compute it from one of the same shape."""
+    pending, seen = [value], {value}
+    while pending:
+        owner = pending.pop().owner
+        if isinstance(owner, BmmOp):
+            return True
+        if len(seen) < MAX_CHANGES and (isinstance(owner, ElementwiseOp) or keeps_rows(owner)):
+            shape = tensor_type(owner.operands[0] if isinstance(owner, ReshapeOp) else owner.results[0]).dims
+            same = [x for x in owner.operands if x not in seen and tensor_type(x).dims == shape]
+            seen.update(same)
+            pending += same
+    return False
+
+
+@constraint
+def is_hiding_splat(value: SSAValue) -> bool:
+    """The value is an `ait.constant` of one number so far below 0 that a score plus this number gets no weight."""
+    number = splat(value)
+    return number is not None and number <= HIDING
+
+
+def _broadcasts_by_itself(value: SSAValue) -> SSAValue:
+    """What an expand repeats, or a reshape puts dims of 1 in front of; the value itself if it is neither."""
+    owner = value.owner
+    if not isinstance(owner, ExpandOp | ReshapeOp):
+        return value
+    dims, own = tensor_type(value).dims, tensor_type(owner.input).dims
+    added = len(dims) - len(own)
+    if isinstance(owner, ReshapeOp):
+        same = added > 0 and dims[added:] == own and all(d.as_int() == 1 for d in dims[:added])
+        return owner.input if same else value
+    return owner.input if added >= 0 else value
+
+
+@constraint
+def reads_broadcast_operands(attention: AttentionOp) -> bool:
+    """A mask or an operand of the scores is made by an expand, or by a reshape that adds dims of 1 in front."""
+    given = [*attention.score_operands, *([] if attention.mask is None else [attention.mask])]
+    return any(_broadcasts_by_itself(x) is not x for x in given)
+
+
+@native
+def with_own_operands(r: Rewriter, root: AttentionOp) -> Operation:
+    """The attention that reads what its mask and the operands of its scores are broadcast from."""
+    first = len(root.own_operands) - (root.mask is not None)
+    operands = list(root.operands)
+    return with_operands(r, root, [*operands[:first], *map(_broadcasts_by_itself, operands[first:])])
+
+
+@constraint
+def is_mask_of(value: SSAValue, attention: AttentionOp) -> bool:
+    """The value is what the attention adds to its scores, and its keys and values are in one piece."""
+    return attention.mask is value and attention.then is None
+
+
+@constraint
+def is_up_to_diagonal(condition: CompareOp, attention: AttentionOp) -> bool:
+    """`a >= b` is true exactly where a row of a causal attention sees a column; each row sees one."""
+    return _is_triangle(condition.lhs, condition.rhs, attention, const(0))
+
+
+@constraint
+def is_behind_diagonal(condition: CompareOp, attention: AttentionOp) -> bool:
+    """`a >= b` is true exactly where a row of a causal attention does not see a column; each row sees one."""
+    return _is_triangle(condition.rhs, condition.lhs, attention, const(1))
+
+
+def _is_triangle(rows: SSAValue, columns: SSAValue, attention: AttentionOp, least: Expr) -> bool:
+    """Whether `rows - columns >= least` says that the column is at most the one at which the row stands."""
+    row, column = counting(rows), counting(columns)
+    if row is None or column is None or (row[0], column[0]) != (-2, -1) or attention.top_left is not None:
+        return False
+    scope, high, wide = scope_of(attention), tensor_type(attention.q).dims[2], tensor_type(attention.k).dims[2]
+    sizes = scope.equal(tensor_type(rows).dims[-2], high) and scope.equal(tensor_type(columns).dims[-1], wide)
+    return sizes and scope.equal(row[1] - column[1] - least, wide - high) and scope.le(high, wide)
+
+
+@constraint
+def is_band(condition: CompareOp, attention: AttentionOp) -> bool:
+    """`a >= b` is true exactly where the row of a causal attention stands less than a number of columns away."""
+    return _window(condition.lhs, condition.rhs, attention, 0) is not None
+
+
+@constraint
+def is_before_band(condition: CompareOp, attention: AttentionOp) -> bool:
+    """`a >= b` is false exactly where the row of a causal attention stands less than a number of columns away."""
+    return _window(condition.rhs, condition.lhs, attention, 1) is not None
+
+
+def _window(columns: SSAValue, rows: SSAValue, attention: AttentionOp, least: int) -> int | None:
+    """The W for which `columns - rows >= least` says that the row stands less than W columns behind the column."""
+    if attention.causal is None or attention.top_left is not None or attention.window is not None:
+        return None
+    row, column = counting(rows), counting(columns)
+    if row is None or column is None or (row[0], column[0]) != (-2, -1):
+        return None
+    scope, high, wide = scope_of(attention), tensor_type(attention.q).dims[2], attention.length
+    sizes = scope.equal(tensor_type(rows).dims[-2], high) and scope.equal(tensor_type(columns).dims[-1], wide)
+    window = (column[1] - row[1] - least + wide - high + 1).as_int()
+    return window if sizes and window is not None and window >= 1 and scope.le(high, wide) else None
+
+
+@native
+def attention_in_window(r: Rewriter, root: AttentionOp, mask: SSAValue, condition: CompareOp) -> Operation:
+    """The attention with the window that a condition says, and another mask; without one where that adds 0."""
+    window = _window(condition.lhs, condition.rhs, root, 0) or _window(condition.rhs, condition.lhs, root, 1)
+    assert window is not None, "attention_in_window needs is_band or is_before_band"
+    operands = [*root.operands[:3], *([] if splat(mask) == 0 else [mask]), *root.score_operands]
+    return with_operands(r, root, operands, window=IntegerAttr(window, i64))
+
+
+def counting(value: SSAValue) -> tuple[int, Expr] | None:
+    """The axis, from the end, along which integers count up by one, and the first of them; None for other values."""
+    axis, first = -1, const(0)
+    if tensor_type(value).rank > 1:
+        dims = tensor_type(value).dims
+        moving = [a - len(dims) for a, d in enumerate(dims) if d.as_int() != 1]
+        if len(moving) != 1:
+            return None
+        axis = moving[0]
+    while not isinstance(owner := value.owner, ConstantOp):
+        if isinstance(owner, ReshapeOp):
+            value = owner.input
+        elif isinstance(owner, SliceOp) and tensor_type(value).rank == 1:
+            value, first = owner.input, first + owner.offsets.data[0]
+        elif isinstance(owner, AddOp) and (number := splat(owner.rhs)) is not None and owner.lhs.type == value.type:
+            value, first = owner.lhs, first + int(number)
+        else:
+            return None
+    numbers = owner.values()
+    if tensor_type(value).rank != 1 or numbers != list(range(int(numbers[0]), int(numbers[0]) + len(numbers))):
+        return None
+    return axis, first + int(numbers[0])
+
+
+@native
+def zero_like(r: Rewriter, value: SSAValue) -> SSAValue:
+    """A constant 0.0 of the element type of a value, without dims."""
+    scalar = TensorType.get((), element_type_of(value))
+    return r.create(ConstantOp, [], [scalar], {"value": FloatAttr(0.0, f64)}).results[0]
+
+
+@native
+def causal_attention(r: Rewriter, root: AttentionOp, mask: SSAValue) -> Operation:
+    """The attention, causal, with another mask; without one where that adds 0 everywhere."""
+    operands = [*root.operands[:3], *([] if splat(mask) == 0 else [mask]), *root.score_operands]
+    return with_operands(r, root, operands, causal=UnitAttr())
