@@ -18,7 +18,7 @@ from tests import tiers
 from tests.emulator.library import Kind
 from tests.kernels import attention_gpu, hopper, rows
 from tests.kernels.contractions import BIAS_GELU, BIAS_RESIDUAL, TANH_MUL_ADD, contraction, gemm_cases
-from tests.kernels.conv import mma_cases
+from tests.kernels.conv import hopper_cases, mma_cases
 from tests.kernels.copies import copies_cases
 from tests.kernels.group_norm import group_norm_cases
 from tests.kernels.harness import Case, Library, check
@@ -355,6 +355,11 @@ FAMILIES = {
     ),
     "conv-mma": Family(
         {"cuda": frozenset({"conv_mma_kernel"})}, half(lambda: mma_cases("cuda")), within(CONTRACTION_ULPS, GEMM_FLOOR)
+    ),
+    "conv-hopper": Family(
+        {"cuda": frozenset({"gemm_wgmma_kernel"})},
+        half(lambda: hopper_cases("cuda")),
+        within(CONTRACTION_ULPS, GEMM_FLOOR),
     ),
     "tiles": Family({"cuda": frozenset({"gemm_mma_kernel"})}, half(_tiles), within(CONTRACTION_ULPS, GEMM_FLOOR)),
     "reduce-split": Family(

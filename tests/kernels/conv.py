@@ -7,6 +7,9 @@ from typing import Any
 
 from ait_mlir.dialects.ait.types import scope_of
 from ait_mlir.lowering.kernels import Kernel, Target, kernels_for
+from ait_mlir.lowering.kernels.conv_hopper import HopperConv
+from ait_mlir.lowering.kernels.gemm_hopper import TILES as HOPPER_TILES
+from ait_mlir.lowering.kernels.gemm_hopper import HopperTile
 from ait_mlir.lowering.kernels.gemm_tiles import TILES
 from tests.kernels.harness import Case
 from tests.kernels.library_gemm import on_kernel
@@ -41,3 +44,15 @@ def mma_cases(consumer: Consumer) -> Iterator[tuple[str, Case]]:
         name, tile = names[i % len(names)], TILES[i % len(TILES)]
         split = (1, 2, 4)[i % 3] if tile.m * tile.n <= 64 * 64 else 1
         yield f"{i}-{name}", on_kernel(forms[name], "mma", tile.config() | {"split": split})
+
+
+def hopper_cases(consumer: Consumer) -> Iterator[tuple[str, Case]]:
+    """Each tile on one of the forms, and each form on one of the tiles; the weight may be read early."""
+    forms = forms_of("hopper", Target("cuda", "sm_90a"), consumer)
+    names = list(forms)
+    kernel, target = HopperConv(), Target("cuda", "sm_90a")
+    for i in range(max(len(names), len(HOPPER_TILES))):
+        name, tile = names[i % len(names)], HOPPER_TILES[i % len(HOPPER_TILES)]
+        if kernel.config_problem(forms[name].op, tile.config(), target) is not None:
+            tile = HopperTile.of(kernel.configs(forms[name].op, target)[i % 2])
+        yield f"hopper{i}-{name}", on_kernel(forms[name], "hopper", tile.config(), (1,) if i % 2 else ())

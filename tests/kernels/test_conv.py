@@ -7,6 +7,7 @@ import pytest
 from ait_mlir.dialects.ait.types import scope_of
 from ait_mlir.dims import parse
 from ait_mlir.lowering.kernels import Target, kernel_of, kernels_for
+from ait_mlir.lowering.kernels.gemm_hopper import HopperTile
 from ait_mlir.lowering.kernels.gemm_tiles import GemmTile
 from tests.kernels.harness import Case
 from tests.specs.draw import draw
@@ -19,7 +20,7 @@ def offered(case: Case, target: Target = CUDA) -> set[str]:
     return {kernel.provider for kernel in kernels_for(case.op, target)}
 
 
-def test_mma_is_for_one_group_that_is_not_spread() -> None:
+def test_mma_is_for_groups_that_are_not_spread() -> None:
     for name, on_cards in (
         ("conv-same-f16", True),
         ("conv-wide-bf16", True),
@@ -28,7 +29,7 @@ def test_mma_is_for_one_group_that_is_not_spread() -> None:
         ("conv-same-f32", False),
         ("conv-point-f16", True),
         ("conv-steps-f16", True),
-        ("conv-groups-f16", False),
+        ("conv-groups-f16", True),
         ("conv-depthwise-f16", False),
         ("conv-spread-f16", False),
     ):
@@ -69,3 +70,90 @@ def test_mma_configurations() -> None:
     assert all(GemmTile.of(config).config() == config for config in configs)
     assert kernel.config_problem(op, {"tile_m": 48}, CUDA) is not None
     assert kernel.seconds(op, CUDA) < kernel_of("native", op, CUDA).seconds(op, CUDA)
+
+
+def test_hopper_is_for_whole_pieces() -> None:
+    for name, on_cards in (
+        ("conv-same-f16", True),
+        ("conv-wide-bf16", True),
+        ("conv-wide_steps-f16", True),
+        ("conv-long_line-bf16", True),
+        ("conv-same-f32", False),
+        ("conv-point-f16", False),  # 3 channels
+        ("conv-deep_volume-f16", False),
+        ("conv-groups-f16", False),  # 8 channels in a group
+        ("conv-wide_groups-bf16", True),
+        ("conv-spread-f16", False),
+    ):
+        assert ("hopper" in offered(DRAWN[name])) is on_cards, name
+    for target in (Target("cuda", "sm_80"), Target("rocm", "gfx90a")):
+        assert "hopper" not in offered(DRAWN["conv-same-f16"], target)
+
+
+@pytest.mark.parametrize(
+    ("clauses", "taps", "places", "taken"),
+    [
+        ("pad [64, 1]", 3, "(h + 126) x 11", True),
+        ("pad [65, 1]", 3, "(h + 128) x 11", False),
+        ("stride [8, 8] pad [1, 1]", 3, "((h - 1) floordiv 8 + 1) x 2", True),
+        ("stride [9, 1] pad [1, 1]", 3, "((h - 1) floordiv 9 + 1) x 11", False),
+        ("pad [32, 32] dilation [32, 32]", 3, "h x 11", True),
+        ("pad [33, 33] dilation [33, 33]", 3, "h x 11", False),
+    ],
+)
+def test_hopper_keeps_within_what_the_copy_engine_takes(clauses: str, taps: int, places: str, taken: bool) -> None:
+    x, w, y = "b x h x 11 x 8 x f16", f"24 x {taps} x {taps} x 8 x f16", f"b x {places} x 24 x f16"
+    text = (
+        f"ait.graph @g(%x: !ait.tensor<{x}>, %w: !ait.tensor<{w}>) dims {{b = 1 to 8, h = 1 to 64}} {{\n"
+        f'  %y = ait.conv %x, %w {clauses} : !ait.tensor<{y}>\n  ait.output "y" %y : !ait.tensor<{y}>\n}}'
+    )
+    assert ("hopper" in offered(Case(text, []))) is taken
+
+
+@pytest.mark.parametrize(
+    ("position", "strides", "accepted"),
+    [
+        (0, ("h*176", "176", "16", "1"), True),
+        (0, ("h*99", "99", "9", "1"), False),  # a piece of 16 bytes begins anywhere
+        (0, ("88*h", "1", "h", "11*h"), False),  # channels are apart
+        (1, ("72", "24", "8", "1"), True),
+        (1, ("73", "24", "8", "1"), False),
+        (2, ("h*11*48", "11*48", "48", "1"), True),  # a part of wider rows
+        (2, ("h*500", "500", "40", "1"), True),  # a batch for each row of each image
+        (2, ("h*11*24", "1", "24*h", "h"), False),
+    ],
+)
+def test_hopper_strides(position: int, strides: tuple[str, ...], accepted: bool) -> None:
+    op = DRAWN["conv-same-f16"].op
+    kernel = kernel_of("hopper", op, CUDA)
+    assert kernel.accepts(op, position, tuple(parse(s) for s in strides), scope_of(op)) is accepted
+
+
+def test_hopper_takes_operands_with_contiguous_channels() -> None:
+    text = (
+        "ait.graph @g(%x: !ait.tensor<b x 9 x 9 x 8 x f16>, %w: !ait.tensor<16 x 3 x 3 x 8 x f16>, "
+        "%e: !ait.tensor<E x f16>) dims {b = 1 to 8} {\n"
+        "  %y = ait.conv %x, %w pad [1, 1] epilogue(%e) {\n  ^bb0(%a: f32, %c: f32):\n    %s = ait.add %a, %c : f32\n"
+        "    ait.yield %s : f32\n  } : !ait.tensor<b x 9 x 9 x 16 x f16>\n"
+        '  ait.output "y" %y : !ait.tensor<b x 9 x 9 x 16 x f16>\n}'
+    )
+    for extra, taken in (("16", True), ("b x 9 x 9 x 16", True), ("b x 1 x 1 x 16", True), ("b x 9 x 9 x 1", False)):
+        assert ("hopper" in offered(Case(text.replace("E x f16", f"{extra} x f16"), []))) is taken, extra
+
+
+def test_hopper_configurations() -> None:
+    op = DRAWN["conv-wide-f16"].op
+    kernel = kernel_of("hopper", op, CUDA)
+    configs = kernel.configs(op, CUDA)
+    assert 1 < len(configs) <= 8 and len(kernel.every_config(op, CUDA)) > len(configs)
+    assert all(HopperTile.of(config).config() == config for config in configs)
+    assert kernel.config_problem(op, {"tile_m": 48}, CUDA) is not None
+    assert kernel.seconds(op, CUDA) < kernel_of("mma", op, CUDA).seconds(op, CUDA)
+
+
+def test_hopper_tiles_are_of_one_group() -> None:
+    op = DRAWN["conv-wide_groups-f16"].op  # 32 channels of the result in a group
+    kernel = kernel_of("hopper", op, CUDA)
+    assert {config["tile_n"] for config in kernel.every_config(op, CUDA)} == {32}
+    problem = kernel.config_problem(op, HopperTile(64, 64, 8, 1, 1, 1).config(), CUDA)
+    assert problem is not None and "does not divide the channels of a group, 32" in problem

@@ -3,8 +3,8 @@
 ///
 /// On the host the float forms are branch-free polynomials, so that `#pragma omp simd` loops vectorise without -ffast-math (build with
 /// -fno-math-errno -fno-trapping-math); each is within 1.5 ulp and right about infinities, NaN and denormals; odd functions keep the sign
-/// of a zero. On a device the toolchain's own functions are used. Doubles use the C library; so do sin, cos and pow of floats, which keep
-/// a host loop scalar. `half` and `bfloat16` are computed in float and rounded once.
+/// of a zero. On a device the toolchain's own functions are used. Doubles use the C library; so do the other functions of
+/// floats (sin, cos, pow, asin...), which keep a host loop scalar. `half` and `bfloat16` are computed in float and rounded once.
 /// Integers wrap; division truncates, and x / 0 is 0.
 #ifndef AIT_MATH_H_
 #define AIT_MATH_H_
@@ -194,6 +194,22 @@ AIT_FN float normal_tail(float a) {
   return a > 5.6f ? 0.f : y;
 }
 
+/// The inverse of erf, by Winitzki's approximation (relative error 2e-3) and Halley's method, which triples its digits each time. Near 1 it
+/// solves erfc(y) = 1 - x, where nothing cancels.
+AIT_FN double erfinv_host(double x) {
+  const double t = ::fabs(x);
+  if (!(t < 1.0)) return t == 1.0 ? x * INFINITY : NAN;
+  const double log_rest = ::log1p(-t * t);
+  const double half = 4.3307467508 + 0.5 * log_rest;  // 2 / (0.147 pi)
+  double y = ::sqrt(::sqrt(half * half - log_rest / 0.147) - half);
+  for (int i = 0; i < 3; ++i) {
+    const double error = t > 0.5 ? (1.0 - t) - ::erfc(y) : ::erf(y) - t;
+    const double step = error / (1.12837916709551257390 * ::exp(-y * y));  // 2 / sqrt(pi), the slope of erf
+    y = y - step / (1.0 + y * step);
+  }
+  return ::copysign(y, x);
+}
+
 /// The larger of x and 0; NaN passes.
 AIT_FN float positive(float x) {
 #if defined(AIT_DEVICE_MATH) && defined(AIT_CUDA) && __CUDA_ARCH__ >= 800
@@ -278,6 +294,21 @@ AIT_BITWISE(bit_and, &)
 AIT_BITWISE(bit_or, |)
 AIT_BITWISE(bit_xor, ^)
 #undef AIT_BITWISE
+
+/// @brief The greatest common divisor, by Euclid's algorithm; of 0 and x, |x|. The magnitude of the least integer wraps.
+template <class T>
+AIT_FN T gcd(T a, T b) {
+  static_assert(std::is_integral<T>::value, "divisors of integers");
+  using U = std::conditional_t<(sizeof(T) < 8), uint32_t, uint64_t>;
+  U x = a < T(0) ? U(0) - static_cast<U>(a) : static_cast<U>(a);
+  U y = b < T(0) ? U(0) - static_cast<U>(b) : static_cast<U>(b);
+  while (y != 0) {
+    const U rest = x % y;
+    x = y;
+    y = rest;
+  }
+  return static_cast<T>(x);
+}
 
 /// @brief a with its bits moved up; 0 for a count below 0 or beyond the type.
 template <class T>
@@ -376,6 +407,63 @@ AIT_FN double rsqrt(double x) { return 1.0 / ::sqrt(x); }
 AIT_FN float log1p(float x) { return detail::log1p_host(x); }
 AIT_FN float expm1(float x) { return detail::expm1_host(x); }
 #endif
+/// A function of the C library.
+#define AIT_OF_LIBRARY(NAME)                              \
+  AIT_FN float NAME(float x) { return ::NAME##f(x); }     \
+  AIT_FN double NAME(double x) { return ::NAME(x); }
+AIT_OF_LIBRARY(log2)
+AIT_OF_LIBRARY(log10)
+AIT_OF_LIBRARY(tan)
+AIT_OF_LIBRARY(asin)
+AIT_OF_LIBRARY(acos)
+AIT_OF_LIBRARY(atan)
+AIT_OF_LIBRARY(sinh)
+AIT_OF_LIBRARY(cosh)
+AIT_OF_LIBRARY(asinh)
+AIT_OF_LIBRARY(acosh)
+AIT_OF_LIBRARY(atanh)
+AIT_OF_LIBRARY(erfc)
+#ifdef AIT_DEVICE_MATH
+AIT_OF_LIBRARY(erfinv)
+AIT_OF_LIBRARY(lgamma)
+#else
+AIT_FN double erfinv(double x) { return detail::erfinv_host(x); }
+AIT_FN float erfinv(float x) { return static_cast<float>(detail::erfinv_host(x)); }
+AIT_FN double lgamma(double x) {
+  int sign;  // ::lgamma writes it to a global variable, which threads would share
+  return ::lgamma_r(x, &sign);
+}
+AIT_FN float lgamma(float x) {
+  int sign;
+  return ::lgammaf_r(x, &sign);
+}
+#endif
+#undef AIT_OF_LIBRARY
+
+/// @brief Derivative of log(gamma(x)), from psi(x) = psi(1 - x) - pi / tan(pi x), psi(x) = psi(x + 1) - 1 / x and the asymptotic series
+/// (Abramowitz and Stegun, 6.3.5, 6.3.7 and 6.3.18).
+AIT_FN double digamma(double x) {
+  if (x == 0.0) return 1.0 / x > 0.0 ? -INFINITY : INFINITY;
+  double y = 0.0;
+  if (x < 0.0) {
+    const double r = x - ::rint(x);  // tan has period pi: no digits of x are lost
+    if (r == 0.0 || x == -INFINITY) return NAN;
+    y = -3.14159265358979323846 / ::tan(3.14159265358979323846 * r);
+    x = 1.0 - x;
+  }
+  for (; x < 10.0; x += 1.0) y -= 1.0 / x;
+  const double s = 1.0 / (x * x);
+  double p = 1.0 / 12.0;  // B(2 k) / (2 k), from k = 7 down
+  p = p * s - 691.0 / 32760.0;
+  p = p * s + 1.0 / 132.0;
+  p = p * s - 1.0 / 240.0;
+  p = p * s + 1.0 / 252.0;
+  p = p * s - 1.0 / 120.0;
+  p = p * s + 1.0 / 12.0;
+  return y + (::log(x) - 0.5 / x - p * s);
+}
+AIT_FN float digamma(float x) { return static_cast<float>(digamma(static_cast<double>(x))); }  // sums cancel
+
 AIT_FN float floor(float x) { return ::floorf(x); }
 AIT_FN double floor(double x) { return ::floor(x); }
 AIT_FN float sin(float x) { return ::sinf(x); }
@@ -485,6 +573,21 @@ AIT_NARROW(sin)
 AIT_NARROW(cos)
 AIT_NARROW(log1p)
 AIT_NARROW(expm1)
+AIT_NARROW(log2)
+AIT_NARROW(log10)
+AIT_NARROW(tan)
+AIT_NARROW(asin)
+AIT_NARROW(acos)
+AIT_NARROW(atan)
+AIT_NARROW(sinh)
+AIT_NARROW(cosh)
+AIT_NARROW(asinh)
+AIT_NARROW(acosh)
+AIT_NARROW(atanh)
+AIT_NARROW(erfc)
+AIT_NARROW(erfinv)
+AIT_NARROW(lgamma)
+AIT_NARROW(digamma)
 #undef AIT_NARROW
 
 /// @brief a to the power of b, as in C: pow(x, 0) and pow(1, x) are 1 even for NaN, a negative number to a fractional power is NaN.
@@ -498,6 +601,22 @@ AIT_FN T pow(T a, T b) {
     return ::pow(a, b);
   }
 }
+
+/// @brief NAME(a, b) of the C library.
+#define AIT_OF_LIBRARY(NAME)                                              \
+  template <class T>                                                      \
+  AIT_FN T NAME(T a, T b) {                                               \
+    if constexpr (is_narrow_float<T>) {                                   \
+      return from_float<T>(::NAME##f(to_float(a), to_float(b)));          \
+    } else if constexpr (std::is_same<T, float>::value) {                 \
+      return ::NAME##f(a, b);                                             \
+    } else {                                                              \
+      return ::NAME(a, b);                                                \
+    }                                                                     \
+  }
+AIT_OF_LIBRARY(atan2)
+AIT_OF_LIBRARY(hypot)
+#undef AIT_OF_LIBRARY
 
 // ---- comparison, selection, conversion --------------------------------------------------------------------------------------------------
 

@@ -12,7 +12,7 @@
 extern "C" {
 #endif
 
-#define AIT_MODEL_ABI_VERSION 7
+#define AIT_MODEL_ABI_VERSION 8
 
 typedef enum ait_dtype {
   AIT_F16 = 0,
@@ -46,7 +46,8 @@ typedef struct ait_tensor_v1 {
 typedef enum ait_layout {
   AIT_ROWS = 0,       ///< row-major, as the value is
   AIT_PANELS_KN = 1,  ///< in panels (`ait/panels.h`); the rows of the value are k
-  AIT_PANELS_NK = 2   ///< in panels; the rows of the value are n
+  AIT_PANELS_NK = 2,  ///< in panels; the rows of the value are n
+  AIT_PANELS_WINOGRAD = 3  ///< a weight of n rows of 3 x 3 x channels, transformed, in panels of f32
 } ait_layout;
 
 /// How a parameter lies at one of its places. In panels it is rows [first, first + its own) of a matrix of `rows` rows that begins there.

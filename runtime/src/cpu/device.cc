@@ -91,6 +91,14 @@ void pack_as(void* to, const void* from, const ait_constant_v1& constant, const 
   }
 }
 
+template <class T>
+void pack_winograd_as(void* to, const void* from, const ait_constant_v1& constant, const ait_packing_v1& packing) {
+  int64_t channels = 1;
+  for (int i = 1; i < int(constant.rank); ++i) channels *= constant.shape[i];
+  channels /= 9;
+  pack_panels_winograd(static_cast<const T*>(from), packing.first, constant.shape[0], channels, packing.rows, static_cast<float*>(to));
+}
+
 class CpuDevice : public Device {
  public:
   DLDevice dl() const override { return {kDLCPU, 0}; }
@@ -142,7 +150,14 @@ class CpuDevice : public Device {
   }
   void copy_on(void* to, const void* from, size_t bytes, void*) override { copy(to, from, bytes); }
   void pack(void* to, const void* from, const ait_constant_v1& constant, const ait_packing_v1& packing) override {
-    if (constant.rank >= 2 && constant.dtype == AIT_F32) {
+    const bool transforms = packing.layout == AIT_PANELS_WINOGRAD && constant.rank >= 2;
+    if (transforms && constant.dtype == AIT_F32) {
+      pack_winograd_as<float>(to, from, constant, packing);
+    } else if (transforms && constant.dtype == AIT_F16) {
+      pack_winograd_as<half>(to, from, constant, packing);
+    } else if (transforms && constant.dtype == AIT_BF16) {
+      pack_winograd_as<bfloat16>(to, from, constant, packing);
+    } else if (constant.rank >= 2 && constant.dtype == AIT_F32) {
       pack_as<uint32_t>(to, from, constant, packing);
     } else if (constant.rank >= 2 && constant.dtype == AIT_F64) {
       pack_as<uint64_t>(to, from, constant, packing);

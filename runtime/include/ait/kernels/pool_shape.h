@@ -26,7 +26,7 @@ struct PoolAxis {
       return {first, count, 1, count};
     }
     const int64_t start = place * stride - before;
-    const int64_t skipped = start < 0 ? (-start + dilation - 1) / dilation : 0;
+    const int64_t skipped = start < 0 ? steps(-start) : 0;
     const int64_t inside = below(start, size), count = inside - skipped;
     return {start + skipped * dilation, count > 0 ? count : 0, dilation, below(start, size + behind)};
   }
@@ -34,9 +34,11 @@ struct PoolAxis {
  private:
   /// The number of elements of the window from `start` on that are below `limit`.
   AIT_FN int64_t below(int64_t start, int64_t limit) const {
-    const int64_t fit = limit > start ? (limit - start + dilation - 1) / dilation : 0;
+    const int64_t fit = limit > start ? steps(limit - start) : 0;
     return fit < taps ? fit : taps;
   }
+  /// How many steps of the dilation are `distance` or more. Divisions are slow on a GPU, and the dilation is rarely above 1.
+  AIT_FN int64_t steps(int64_t distance) const { return dilation == 1 ? distance : (distance + dilation - 1) / dilation; }
 };
 
 /// @brief A pool over three spatial dims; with fewer, the leading ones have size 1.

@@ -38,9 +38,18 @@ struct ResizeAxis {
   int64_t in, out;
   double scale;  ///< 0: the quotient of the sizes
   bool corners;  ///< align_corners: the first elements coincide, and so do the last ones
+  double step = 0;  ///< from one element of the result to the next, in the input; 0: not computed yet
 
+  /// @brief The same with `step`, so that no thread of a GPU divides.
+  ResizeAxis prepared() const {
+    ResizeAxis made = *this;
+    made.step = corners ? (out > 1 ? static_cast<double>(in - 1) / static_cast<double>(out - 1) : 0.0)
+                        : (scale > 0 ? 1 / scale : static_cast<double>(in) / static_cast<double>(out));
+    return made;
+  }
   /// @brief The place in the input of element `i` of the result.
   AIT_FN double place(double i) const {
+    if (step > 0) return i * step;
     if (corners) return out > 1 ? i * static_cast<double>(in - 1) / static_cast<double>(out - 1) : 0.0;
     return scale > 0 ? i / scale : i * static_cast<double>(in) / static_cast<double>(out);
   }
@@ -49,6 +58,14 @@ struct ResizeAxis {
   template <ResizeMode kMode, class A>
   AIT_FN ResizeTaps<A, kResizeTaps<kMode>> taps(int64_t i) const {
     const double number = static_cast<double>(i);
+    if constexpr (kMode == ResizeMode::nearest || kMode == ResizeMode::nearest_exact) {
+      // Whole numbers, which a rounded product of `step` may miss by one element.
+      constexpr int64_t kTwice = kMode == ResizeMode::nearest ? 1 : 2, kHalf = kTwice - 1;
+      const int64_t above = (kTwice * i + kHalf) * in, below = kTwice * out;
+      if (!corners && !(scale > 0) && above < int64_t(1) << 32 && below < int64_t(1) << 32) {
+        return {{clamped(int64_t(uint32_t(above) / uint32_t(below)))}, {A(1)}};
+      }
+    }
     if constexpr (kMode == ResizeMode::nearest) return {{clamped(static_cast<int64_t>(place(number)))}, {A(1)}};
     if constexpr (kMode == ResizeMode::nearest_exact) return {{clamped(static_cast<int64_t>(place(number + 0.5)))}, {A(1)}};
     double at = corners ? place(number) : place(number + 0.5) - 0.5;

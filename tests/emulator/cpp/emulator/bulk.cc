@@ -8,10 +8,25 @@
 
 namespace ait::emulator {
 namespace {
+/// Calls `each` for the pieces of one line: `row` is its first element, `at` the first one wanted.
+template <class Each>
+void walk_line(const TensorMap& map, uint32_t shared, uint32_t line, const char* row, bool exists, int at, const Each& each) {
+  const uint32_t line_bytes = map.box[0] * uint32_t(map.element_bytes);
+  for (uint32_t x = 0; x < line_bytes; x += 16) {
+    const uint32_t to = swizzled(shared + line * line_bytes + x, map.swizzle_bytes);
+    const int64_t begin = int64_t(at) * map.element_bytes + x, end = int64_t(map.dims[0]) * map.element_bytes;
+    if (!exists || begin >= end || begin + 16 <= 0) {
+      each(to, static_cast<char*>(nullptr), 0, 0);
+    } else {
+      const int64_t skipped = begin < 0 ? -begin : 0;
+      each(to, const_cast<char*>(row) + begin + skipped, uint32_t(skipped), uint32_t((begin + 16 < end ? begin + 16 : end) - begin - skipped));
+    }
+  }
+}
+
 /// Calls `each(shared address, pointer to the element or null, bytes)` for all pieces of a box: 16 bytes of a line, or those that exist.
 template <class Each>
 void walk(const TensorMap& map, uint32_t shared, const int* at, const Each& each) {
-  const uint32_t line_bytes = map.box[0] * uint32_t(map.element_bytes);
   uint32_t lines = 1;
   for (int d = 1; d < map.rank; ++d) lines *= map.box[d];
   for (uint32_t line = 0; line < lines; ++line) {
@@ -24,22 +39,38 @@ void walk(const TensorMap& map, uint32_t shared, const int* at, const Each& each
       exists = exists && i >= 0 && uint64_t(i) < map.dims[d];
       row += i * int64_t(map.strides[d]);
     }
-    for (uint32_t x = 0; x < line_bytes; x += 16) {
-      const uint32_t to = swizzled(shared + line * line_bytes + x, map.swizzle_bytes);
-      const int64_t begin = int64_t(at[0]) * map.element_bytes + x, end = int64_t(map.dims[0]) * map.element_bytes;
-      if (!exists || begin >= end || begin + 16 <= 0) {
-        each(to, static_cast<char*>(nullptr), 0, 0);
-      } else {
-        const int64_t skipped = begin < 0 ? -begin : 0;
-        each(to, row + begin + skipped, uint32_t(skipped), uint32_t((begin + 16 < end ? begin + 16 : end) - begin - skipped));
-      }
+    walk_line(map, shared, line, row, exists, at[0], each);
+  }
+}
+
+/// The same for places of a window: along x, then y, then images.
+template <class Each>
+void walk_window(const TensorMap& map, uint32_t shared, const int* at, const uint16_t (&offsets)[2], const Each& each) {
+  int64_t place[3] = {at[1], at[2], at[3]};
+  for (int d = 0; d < 2; ++d) {
+    const int64_t past = place[d] - map.low[d];
+    if (past < 0 || past % map.steps[d] != 0 || place[d] >= int64_t(map.dims[d + 1]) + map.high[d]) fail("a copy of windows begins at no place of them");
+  }
+  for (uint32_t line = 0; line < map.box[1]; ++line) {
+    const char* row = map.data;
+    bool exists = true;
+    for (int d = 0; d < 3; ++d) {
+      const int64_t i = place[d] + (d < 2 ? offsets[d] : 0);
+      exists = exists && i >= 0 && uint64_t(i) < map.dims[d + 1];
+      row += i * int64_t(map.strides[d + 1]);
+    }
+    walk_line(map, shared, line, row, exists, at[0], each);
+    for (int d = 0; d < 3; ++d) {
+      place[d] += d < 2 ? int64_t(map.steps[d]) : 1;
+      if (d == 2 || place[d] < int64_t(map.dims[d + 1]) + map.high[d]) break;
+      place[d] = map.low[d];
     }
   }
 }
 
 uint32_t box_bytes(const TensorMap& map) {
   uint32_t bytes = uint32_t(map.element_bytes);
-  for (int d = 0; d < map.rank; ++d) bytes *= map.box[d];
+  for (int d = 0; d < (map.windows ? 2 : map.rank); ++d) bytes *= map.box[d];
   return bytes;
 }
 
@@ -55,8 +86,14 @@ const char* map_problem(const TensorMap& map) {
   if (uintptr_t(map.data) % 16 != 0) return "the tensor is not aligned to 16 bytes";
   for (int d = 0; d < map.rank; ++d) {
     if (map.dims[d] == 0 || map.dims[d] > uint64_t(1) << 32) return "a dim is not 1 to 2^32";
-    if (map.box[d] == 0 || map.box[d] > 256) return "a side of the box is not 1 to 256";
+    if (map.windows && d >= 2 ? map.box[d] != 0 : map.box[d] == 0 || map.box[d] > 256) return "a side of the box is not 1 to 256";
     if (d > 0 && (map.strides[d] % 16 != 0 || map.strides[d] >= uint64_t(1) << 40)) return "a stride is no multiple of 16, or 2^40 or more";
+  }
+  for (int d = 0; d < 2 && map.windows; ++d) {
+    if (map.rank != 4) return "windows of another rank than 4 are not emulated";
+    if (map.low[d] < -128 || map.low[d] > 127 || map.high[d] < -128 || map.high[d] > 127) return "a corner is not -128 to 127";
+    if (map.steps[d] < 1 || map.steps[d] > 8) return "a step is not 1 to 8";
+    if (int64_t(map.dims[d + 1]) + map.high[d] <= map.low[d]) return "there is no place";
   }
   const uint32_t line = map.box[0] * uint32_t(map.element_bytes);
   if (line % 16 != 0) return "lines of the box are no multiple of 16 bytes";
@@ -64,7 +101,10 @@ const char* map_problem(const TensorMap& map) {
   return nullptr;
 }
 
-void copy_box(uint32_t to, const TensorMap& map, uint32_t barrier, const int* at, uint16_t ranks) {
+namespace {
+/// Copies what `walk_all(shared address, each)` goes through to each block of `ranks`; 0: to this block.
+template <class Walk>
+void copy_pieces(uint32_t to, const TensorMap& map, uint32_t barrier, uint16_t ranks, const Walk& walk_all) {
   const char* what = "cp.async.bulk.tensor";
   const Place own = place_of(to, what);
   const uint32_t counted = place_of(barrier, what).offset;
@@ -76,7 +116,7 @@ void copy_box(uint32_t to, const TensorMap& map, uint32_t barrier, const int* at
     if (ranks == 0 ? rank != 0 : (ranks >> rank & 1) == 0) continue;
     const Barrier& at_end = barrier_at({block, counted}, what, true);
     const Toucher by{*current->seen, at_end.actor, at_end.phase + 1, Toucher::kNobody, true, "bulk "};
-    walk(map, own.offset, at, [&](uint32_t offset, const char* from, uint32_t first, uint32_t bytes) {
+    walk_all(own.offset, [&](uint32_t offset, const char* from, uint32_t first, uint32_t bytes) {
       touch_dynamic(block, offset, 16, write, by);
       memset(block.window + offset, 0, 16);
       if (bytes == 0) return;
@@ -85,6 +125,17 @@ void copy_box(uint32_t to, const TensorMap& map, uint32_t barrier, const int* at
     });
     count_bytes({block, counted}, box_bytes(map));
   }
+}
+}  // namespace
+
+void copy_box(uint32_t to, const TensorMap& map, uint32_t barrier, const int* at, uint16_t ranks) {
+  if (map.windows) fail("a copy of a box with a map of windows");
+  copy_pieces(to, map, barrier, ranks, [&](uint32_t shared, const auto& each) { walk(map, shared, at, each); });
+}
+
+void copy_window(uint32_t to, const TensorMap& map, uint32_t barrier, const int* at, const uint16_t (&offsets)[2]) {
+  if (!map.windows) fail("a copy of windows with a map of boxes");
+  copy_pieces(to, map, barrier, 0, [&](uint32_t shared, const auto& each) { walk_window(map, shared, at, offsets, each); });
 }
 
 void copy_bulk(uint32_t to, const void* from, uint32_t bytes, uint32_t barrier) {

@@ -77,8 +77,8 @@ enum cudaDriverEntryPointQueryResult { cudaDriverEntryPointSuccess, cudaDriverEn
 constexpr unsigned long long cudaEnableDefault = 0;
 /// Of the driver there are tensor maps (cuda.h).
 inline cudaError_t cudaGetDriverEntryPointByVersion(const char* name, void** entry, unsigned, unsigned long long, cudaDriverEntryPointQueryResult* found) {
-  const bool known = strcmp(name, "cuTensorMapEncodeTiled") == 0;
-  if (known) *entry = reinterpret_cast<void*>(&cuTensorMapEncodeTiled);
+  const bool tiled = strcmp(name, "cuTensorMapEncodeTiled") == 0, known = tiled || strcmp(name, "cuTensorMapEncodeIm2col") == 0;
+  if (known) *entry = tiled ? reinterpret_cast<void*>(&cuTensorMapEncodeTiled) : reinterpret_cast<void*>(&cuTensorMapEncodeIm2col);
   return *found = known ? cudaDriverEntryPointSuccess : cudaDriverEntryPointSymbolNotFound, cudaSuccess;
 }
 

@@ -4,6 +4,7 @@
 #define AIT_KERNELS_CPU_BLOCK_H_
 
 #include <stdint.h>
+#include <string.h>
 
 #if defined(__F16C__) && defined(__AVX2__)
 #include <immintrin.h>
@@ -109,6 +110,20 @@ inline __attribute__((always_inline)) Vector<compute_t<T>> load_vector(const T* 
     return wide;
 #endif
   }
+}
+
+/// @brief `load_vector` of the first `count` elements, fewer than a vector has; the others are zero.
+template <class T>
+inline __attribute__((always_inline)) Vector<compute_t<T>> load_some(const T* from, int64_t count) {
+#if defined(__AVX512F__)
+  if constexpr (std::is_same_v<T, float>) {
+    return reinterpret_cast<Vector<float>>(_mm512_maskz_loadu_ps(static_cast<__mmask16>((1u << count) - 1u), from));
+  }
+#endif
+  T some[kLanes<compute_t<T>>];
+  memset(static_cast<void*>(some), 0, sizeof(some));
+  memcpy(static_cast<void*>(some), static_cast<const void*>(from), size_t(count) * sizeof(T));
+  return load_vector<T>(some);
 }
 
 // ---- blocks of operands -----------------------------------------------------------------------------------------------------------------

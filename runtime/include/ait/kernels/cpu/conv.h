@@ -10,34 +10,81 @@
 #include "ait/context.h"
 #include "ait/kernels/conv_shape.h"
 #include "ait/kernels/cpu/gemm.h"
+#include "ait/kernels/cpu/transpose.h"
 
 namespace ait::cpu {
 
 namespace detail {
 
-/// @brief to[k][r] = row first + r, column k of the input as a matrix, for one strip of `rows` rows, the rest zero.
+/// @brief Finds the elements of one tap for many places: the division of the tap's number is made once.
+template <class T, int R, bool kTransposed>
+class TapReader {
+ public:
+  using Input = ConvInput<T, R, kTransposed>;
+
+  TapReader(const Input& x, int tap, int64_t group) : x_(x), tap_(tap), group_(group), first_(x.data + group * x.depth * x.strides[R + 1]) {
+    for (int d = R - 1; d >= 0; --d) {
+      shift_[d] = tap % x.kernel[d] * x.dilation[d];
+      tap /= int(x.kernel[d]);
+    }
+  }
+  /// The first channel of the group, or null where there are zeros.
+  const T* at(const typename Input::Place& place) const {
+    if constexpr (kTransposed) return x_.at(place, tap_, group_);
+    const T* from = first_ + place.batch * x_.strides[0];
+    bool inside = true;
+    for (int d = 0; d < R; ++d) {
+      const int64_t along = place.at[d] + shift_[d];
+      inside = inside && along >= 0 && along < x_.size[d];
+      from += along * x_.strides[d + 1];
+    }
+    return inside ? from : nullptr;
+  }
+
+ private:
+  const Input& x_;
+  int tap_;
+  int64_t group_;
+  const T* first_;
+  int64_t shift_[R];
+};
+
+/// @brief to[k][r] = row first + r, column k of the input as a matrix, for one strip of `rows` rows, the rest zero. Squares of contiguous channels
+/// are transposed in registers.
 template <class T, int R, bool kTransposed, class A>
 inline void gather_strip(const ConvInput<T, R, kTransposed>& x, int64_t group, int64_t first, int64_t rows, int strip, A* to) {
+  constexpr int kSide = kLanes<A>;
+  const int64_t step = x.strides[R + 1];
   const int taps = int(x.taps());
   if (rows < strip) memset(static_cast<void*>(to), 0, size_t(taps * x.depth) * size_t(strip) * sizeof(A));
-  A run[kBlock];
-  for (int64_t r = 0; r < rows; ++r) {
-    const auto place = x.place(first + r);
-    A* at = to + r;
+  for (int64_t r0 = 0; r0 < rows; r0 += kSide) {
+    const int count = int(rows - r0 < kSide ? rows - r0 : kSide);
+    typename ConvInput<T, R, kTransposed>::Place places[kSide];
+    for (int r = 0; r < count; ++r) places[r] = x.place(first + r0 + r);
+    A* at = to + r0;
     for (int tap = 0; tap < taps; ++tap) {
-      const T* const from = x.at(place, tap, group);
-      for (int64_t c0 = 0; c0 < x.depth; c0 += kBlock) {
-        const int64_t count = x.depth - c0 < kBlock ? x.depth - c0 : kBlock;
-        if (from == nullptr) {
-          for (int64_t c = 0; c < count; ++c) at[c * strip] = A(0);
-        } else if (x.strides[R + 1] == 1) {
-          widen<T>(from + c0, count, run);
-          for (int64_t c = 0; c < count; ++c) at[c * strip] = run[c];
-        } else {
-          for (int64_t c = 0; c < count; ++c) at[c * strip] = static_cast<A>(from[(c0 + c) * x.strides[R + 1]]);
+      const TapReader reader(x, tap, group);
+      const T* from[kSide];
+      for (int r = 0; r < kSide; ++r) from[r] = r < count ? reader.at(places[r]) : nullptr;
+      int64_t c = 0;
+      for (; count == kSide && step == 1 && c < x.depth; c += kSide) {
+        const int64_t left = x.depth - c;
+        Vector<A> square[kSide];
+#pragma GCC unroll 16
+        for (int r = 0; r < kSide; ++r) {
+          square[r] = from[r] == nullptr ? Vector<A>{} : (left < kSide ? load_some<T>(from[r] + c, left) : load_vector<T>(from[r] + c));
         }
-        at += count * strip;
+        transpose<A>(square);
+        A* const lines = at + c * strip;
+#pragma GCC unroll 16
+        for (int i = 0; i < kSide; ++i) {
+          if (i < left) *reinterpret_cast<Vector<A>*>(lines + i * strip) = square[i];
+        }
       }
+      for (; c < x.depth; ++c) {
+        for (int r = 0; r < count; ++r) at[c * strip + r] = from[r] == nullptr ? A(0) : static_cast<A>(from[r][c * step]);
+      }
+      at += x.depth * strip;
     }
   }
 }

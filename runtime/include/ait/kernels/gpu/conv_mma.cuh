@@ -31,8 +31,9 @@ struct GatherTile {
     return OperandTile<T, kRows, kCols, kThreads, true>::offset(row, chunk);
   }
 
+  /// @param group whose channels are read
   /// @param first the place of the first row; @param rows the number of rows; @param k0 the first of all `k` elements of K
-  __device__ __forceinline__ GatherTile(const X& x_, int64_t first, int rows, int k0, int k) : x(x_) {
+  __device__ __forceinline__ GatherTile(const X& x_, int group, int64_t first, int rows, int k0, int k) : x(x_) {
     const int row = int(threadIdx.x) / kChunks, chunk = int(threadIdx.x) % kChunks;
     to = offset(row, chunk);
     channel = k0 + chunk * kChunk;
@@ -50,7 +51,7 @@ struct GatherTile {
       from[i] = x.data, inside[i] = 0;
       if (row + i * kStep >= rows) continue;
       const typename X::Place place = x.place(first + row + i * kStep);
-      from[i] += place.batch * x.strides[0];
+      from[i] += place.batch * x.strides[0] + group * x.depth * x.strides[kRank + 1];
 #pragma unroll
       for (int d = 0; d < kRank; ++d) {
         from[i] += place.at[d] * x.strides[d + 1];
@@ -126,21 +127,24 @@ struct GatherTile {
   }
 };
 
-/// @brief Blocks for each tile of each batch of rows; grid: batches * tiles * split.
+/// @brief Blocks for each tile of each group of each batch of rows; grid: batches * groups * tiles * split.
 template <class Tile, bool kAligned, class F, class X, class T, class D, class... E>
 __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks) conv_mma_kernel(const __grid_constant__ ConvArgs<X, T, D, E...> args, int split,
                                                                                   bool early) {
   const int rank = split > 1 ? int(blockIdx.x % uint32_t(split)) : 0;
-  const TileIndex tile(split > 1 ? blockIdx.x / uint32_t(split) : blockIdx.x, args.tiles_m, args.tiles_n);
-  const TileWork<T> work = tile.of(args, Tile::kM, Tile::kCols);
+  TileIndex tile(split > 1 ? blockIdx.x / uint32_t(split) : blockIdx.x, args.tiles_m, args.tiles_n);
+  const int groups = int(args.x.groups), group = tile.batch % groups, columns = args.n / groups;
+  tile.batch /= groups;
+  TileWork<T> work = tile.of(args, Tile::kM, Tile::kCols);
+  work.n0 += group * columns, work.n = (group + 1) * columns;
   mma_tile_of<Tile, true, true, kAligned, F>(args, work, split, rank, early, [&](int k0) {
-    return GatherTile<X, T, Tile::kM, Tile::template kDepth<T>, Tile::kThreads>(args.x, int64_t(tile.batch) * args.m + work.m0, work.m - work.m0, k0, work.k);
+    return GatherTile<X, T, Tile::kM, Tile::template kDepth<T>, Tile::kThreads>(args.x, group, int64_t(tile.batch) * args.m + work.m0, work.m - work.m0, k0, work.k);
   });
 }
 
-/// @brief As `conv_simt`, on the tensor cores: one group, not transposed, at most `GatherTile::kBits` taps along a dim; the elements of the window
+/// @brief As `conv_simt`, on the tensor cores: not transposed, at most `GatherTile::kBits` taps along a dim; the elements of the window
 /// of a channel of the result lie side by side in `w`. `split` blocks, one cluster, share a tile (1, 2, 4 or 8; more than 1 needs sm_90).
-/// @tparam kChunked whether the channels of x are contiguous, and their number and every other stride of x are multiples of 16 bytes
+/// @tparam kChunked whether the channels of x are contiguous, and their number in a group and every other stride of x are multiples of 16 bytes
 /// @param early whether `w` is constant
 template <class Tile, bool kChunked, class F, class X, class T, class D, class... E>
 int32_t conv_mma(const Context& ctx, const GemmShape& shape, const X& x, Matrices<const T> w, Matrices<D> d, Operands<E...> operands,
@@ -152,7 +156,7 @@ int32_t conv_mma(const Context& ctx, const GemmShape& shape, const X& x, Matrice
   const auto args = conv_args(shape, x, w, d, operands, Tile::kM, Tile::kCols);
   if (Tile::kPhases > 1) split = 1;
   LaunchConfig config;
-  config.grid = dim3(uint32_t(shape.outer * shape.inner * args.tiles_m * args.tiles_n * split));
+  config.grid = dim3(uint32_t(shape.outer * shape.inner * x.groups * args.tiles_m * args.tiles_n * split));
   config.block = dim3(Tile::kThreads);
   config.shared_bytes = Tile::kSharedBytes;
   config.cluster = uint32_t(split);

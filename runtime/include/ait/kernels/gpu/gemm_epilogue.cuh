@@ -182,7 +182,7 @@ struct TileWork {
   int64_t outer, inner;  ///< the batch of d and of the extra operands
   const T *a, *b;        ///< the matrices of the batch
   int m0, n0;            ///< the first row and column of the tile
-  int m, k;              ///< where rows end, and how many products a sum has
+  int m, k, n;           ///< where rows end, how many products a sum has, and where columns end
 };
 
 /// @brief Which tile of which batch a block computes. Tiles go in groups of 8 along m, so that neighbours in time share operands in L2.
@@ -205,7 +205,7 @@ struct TileIndex {
   __device__ __forceinline__ TileWork<T> of(const GemmArgs<T, D, E...>& args, int tile_m, int tile_n) const {
     const int64_t outer = batch / args.inner, inner = batch % args.inner;
     return {outer, inner, args.a.data + outer * args.a.outer + inner * args.a.inner, args.b.data + outer * args.b.outer + inner * args.b.inner,
-            m * tile_m, n * tile_n, args.m, args.k};
+            m * tile_m, n * tile_n, args.m, args.k, args.n};
   }
 };
 

@@ -138,7 +138,7 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks) gemm_ragged_ker
   if (!tile.exists) return;
   const bool sums = tile.group < groups;
   const T* const b = args.b.data + (sums ? tile.group : 0) * args.b.inner;
-  const TileWork<T> work{0, 0, args.a.data, b, tile.m0, index.n * Tile::kCols, tile.m, sums ? args.k : 0};
+  const TileWork<T> work{0, 0, args.a.data, b, tile.m0, index.n * Tile::kCols, tile.m, sums ? args.k : 0, args.n};
   if constexpr (std::is_same_v<Tile, SimtTile>) {
     using A = compute_t<T>;
     __shared__ SimtOperand<A> a_tile;

@@ -148,7 +148,7 @@ __device__ __forceinline__ void mma_tile_of(const GemmArgs<T, D, E...>& args, co
   const int begin = rank * share < all_steps ? rank * share : all_steps;
   const int steps = begin + share < all_steps ? share : all_steps - begin;
 
-  const int k0 = begin * kDepth, cols_n = args.n - n0;
+  const int k0 = begin * kDepth, cols_n = work.n - n0;
   const T* b_data = work.b + k0 * args.b.row + n0 * args.b.col;
   auto a = open_a(k0);
   using ATile = decltype(a);
@@ -297,11 +297,11 @@ __device__ __forceinline__ void mma_tile_of(const GemmArgs<T, D, E...>& args, co
         const int id = first + u * each, row = id / kSpans;
         rows[u] = id < kTotal ? m0 + (row / kRows) * Tile::kWarpM + phase * kRows + row % kRows : work.m;
         cols[u] = n0 + (id % kSpans) * kSpan;
-        if (rows[u] < work.m && cols[u] < args.n) args.operands.fetch(outer, inner, rows[u], cols[u], args.n - cols[u], raw[u]);
+        if (rows[u] < work.m && cols[u] < work.n) args.operands.fetch(outer, inner, rows[u], cols[u], work.n - cols[u], raw[u]);
       }
 #pragma unroll
       for (int u = 0; u < kBatch; ++u) {
-        if (rows[u] >= work.m || cols[u] >= args.n) continue;
+        if (rows[u] >= work.m || cols[u] >= work.n) continue;
         const int id = first + u * each;
         const float* from = staged + (id / kSpans) * Tile::kPitch + (id % kSpans) * kSpan;
         Span<float> sums[Tile::kHalves];
@@ -325,9 +325,9 @@ __device__ __forceinline__ void mma_tile_of(const GemmArgs<T, D, E...>& args, co
           }
         }
         if constexpr (Tile::kHalves == 2) {
-          args.template finish<F>(outer, inner, rows[u], cols[u], sums[0], raw[u], sums[1]);
+          args.template finish_some<F>(outer, inner, rows[u], cols[u], work.n - cols[u], sums[0], raw[u], sums[1]);
         } else {
-          args.template finish<F>(outer, inner, rows[u], cols[u], sums[0], raw[u]);
+          args.template finish_some<F>(outer, inner, rows[u], cols[u], work.n - cols[u], sums[0], raw[u]);
         }
       }
     }

@@ -73,15 +73,20 @@ struct HopperTile {
   static_assert(kSplit == 1 || (kCluster == 1 && kTeams == 1 && kShare % 8 == 0), "blocks that share a tile finish multiples of 8 columns");
 };
 
-/// @brief What `gemm_wgmma_kernel` is given.
-template <class T, class D, class... E>
+/// @brief Where a and b are matrices in memory; whether each has one of its own for each batch.
+struct InMatrices {
+  bool a_inner, a_outer, b_inner, b_outer;
+};
+
+/// @brief What `gemm_wgmma_kernel` is given. `From`: where a and b come from.
+template <class From, class T, class D, class... E>
 struct HopperArgs {
   CUtensorMap a_map, b_map, d_map, e_map;  ///< of a, b, d and the extra operand that is copied to where the results will be
   GemmArgs<T, D, E...> gemm;  ///< tiles_m counts tiles of whole clusters
+  From from;
   int tiles, steps;           ///< of all batches, for a cluster; along K
-  bool a_inner, a_outer, b_inner, b_outer;  ///< whether the operand has a matrix of its own for each batch
-  bool e_inner, e_outer;
-  bool a_early, b_early;                    ///< whether the operand may be read before the launch before has ended
+  bool e_inner, e_outer;      ///< whether that operand has a matrix of its own for each batch
+  bool a_early, b_early;      ///< whether the operand may be read before the launch before has ended
 };
 
 /// @brief Starts the copies of one operand of a stage: this block's share, 1 / `kShares`, of its lines. `kLines` x K if K is contiguous.
@@ -124,19 +129,20 @@ struct TilePlace {
 };
 
 /// @brief Starts the copies of a step: those of the operands chosen.
-template <class Tile, bool kAK, bool kBK, class Args>
-__device__ __forceinline__ void copy_step(const Args& args, uint32_t to, uint32_t barrier, const TilePlace<Tile>& tile, int step, int rank, bool a,
-                                          bool b) {
+template <class Tile, bool kAK, bool kBK, class T, class D, class... E>
+__device__ __forceinline__ void copy_step(const HopperArgs<InMatrices, T, D, E...>& args, uint32_t to, uint32_t barrier,
+                                          const TilePlace<Tile>& tile, int step, int rank, bool a, bool b) {
+  const InMatrices& from = args.from;
   if (a) {
-    copy_operand<Tile, Tile::kM, kAK, 1>(to, &args.a_map, barrier, tile.m0, step * Tile::kK, args.a_inner ? tile.inner : 0,
-                                         args.a_outer ? tile.outer : 0, 0);
+    copy_operand<Tile, Tile::kM, kAK, 1>(to, &args.a_map, barrier, tile.m0, step * Tile::kK, from.a_inner ? tile.inner : 0,
+                                         from.a_outer ? tile.outer : 0, 0);
   }
   if (b) {
 #pragma unroll
     for (int half = 0; half < Tile::kHalves; ++half) {
       copy_operand<Tile, Tile::kCols, kBK, Tile::kCluster>(to + Tile::kABytes + half * Tile::kCols * 128, &args.b_map, barrier,
-                                                           tile.n0 + half * args.gemm.n, step * Tile::kK, args.b_inner ? tile.inner : 0,
-                                                           args.b_outer ? tile.outer : 0, Tile::kCluster > 1 ? rank : 0);
+                                                           tile.n0 + half * args.gemm.n, step * Tile::kK, from.b_inner ? tile.inner : 0,
+                                                           from.b_outer ? tile.outer : 0, Tile::kCluster > 1 ? rank : 0);
     }
   }
 }
@@ -198,8 +204,8 @@ const auto& operand_at(const Operands<E, Rest...>& operands) {
 /// @tparam kAK, kBK whether K is the contiguous dim of the operand
 /// @tparam kAligned whether rows of d and of extra operands start on 16 bytes, and have a multiple of 8 columns
 /// @tparam kVectors bit i: extra operand i is one row that all rows share
-template <class Tile, bool kAK, bool kBK, bool kAligned, uint32_t kVectors, class F, class T, class D, class... E>
-__global__ void __launch_bounds__(Tile::kThreads, Tile::kResident) gemm_wgmma_kernel(const __grid_constant__ HopperArgs<T, D, E...> args) {
+template <class Tile, bool kAK, bool kBK, bool kAligned, uint32_t kVectors, class F, class From, class T, class D, class... E>
+__global__ void __launch_bounds__(Tile::kThreads, Tile::kResident) gemm_wgmma_kernel(const __grid_constant__ HopperArgs<From, T, D, E...> args) {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
   AIT_DYNAMIC_SHARED(16, shared);
   constexpr int kClusterBlocks = Tile::kCluster * Tile::kSplit, kSpare = Tile::kRegisters - Tile::kAccumulators;
@@ -360,6 +366,38 @@ bool all_rows(const Operands<E, Rest...>& operands) {
   return operands.first.col == 1 && all_rows(operands.rest);
 }
 
+/// @brief Describes result and extra operands to the copy engine, and launches `gemm_wgmma_kernel`. `args` has maps of a and b, the product,
+/// and what it says of a and b.
+/// @param rows of the result, `inner * outer` times
+/// @param mapped whether the driver took the maps of a and b
+template <class Tile, bool kAK, bool kBK, bool kAligned, uint32_t kVectors, class F, class From, class T, class D, class... E>
+int32_t launch_wgmma(const Context& ctx, const GemmShape& shape, HopperArgs<From, T, D, E...>& args, bool mapped) {
+  const Matrices<D>& d = args.gemm.d;
+  args.tiles = int(shape.outer * shape.inner) * args.gemm.tiles_m * args.gemm.tiles_n;
+  if constexpr (Tile::kBoxCols > 0 && sizeof(D) == 2 && kAligned) {
+    mapped = mapped && tensor_map(&args.d_map, d.data, shape.n, shape.m, d.row, shape.inner, d.inner, shape.outer, d.outer, 16, Tile::kBoxCols);
+  }
+  using Rounds = FragmentRounds<Tile::kMmaM, Tile::kShare, Tile::kHalves, Tile::kBoxCols, 0, kAligned, kVectors, D, E...>;
+  if constexpr (Rounds::kStaged >= 0) {
+    const auto& e = operand_at<Rounds::kStaged>(args.gemm.operands);
+    args.e_inner = e.inner != 0, args.e_outer = e.outer != 0;
+    mapped = mapped && tensor_map(&args.e_map, e.data, shape.n, shape.m, e.row, shape.inner, e.inner, shape.outer, e.outer, 16, Tile::kBoxCols);
+  }
+  if (!mapped) return ctx.fail("gemm: the driver does not describe its operands to the copy engine (cuTensorMapEncodeTiled, cuTensorMapEncodeIm2col)");
+  constexpr int kClusterBlocks = Tile::kCluster * Tile::kSplit;
+  const int clusters = Tile::kSplit > 1 ? args.tiles : multiprocessors() * Tile::kResident / kClusterBlocks;
+  LaunchConfig config;
+  config.grid = dim3(uint32_t(clusters < args.tiles ? clusters : args.tiles) * kClusterBlocks);
+  config.block = dim3(Tile::kThreads);
+  config.shared_bytes = spread(Tile::kSharedBytes, config.grid.x);
+  config.cluster = kClusterBlocks;
+  config.dependent = true;
+  return launch(ctx, config, gemm_wgmma_kernel<Tile, kAK, kBK, kAligned, kVectors, F, From, T, D, E...>, args);
+}
+
+/// @brief The number of tiles along one dim.
+constexpr int tiles_of(int64_t size, int tile) { return int((size + tile - 1) / tile); }
+
 /// @brief Launches `gemm_wgmma_kernel`: half or bfloat16 operands, each with one stride of 1. Where rows of a or b start off 16-byte
 /// boundaries, columns of d or an extra operand are not contiguous, or K is 0, a slow kernel takes over; so it does, if `kAligned`, where rows
 /// of d or an extra operand start off 16-byte boundaries, or N is no multiple of 8.
@@ -375,48 +413,19 @@ int32_t gemm_wgmma(const Context& ctx, const GemmShape& shape, Matrices<const T>
   if (!aligned || !rows || shape.k == 0) {
     return gemm_simt<F, Tile::kHalves>(ctx, shape, a, b, d, operands);
   }
-  constexpr int kRows = Tile::kM * Tile::kCluster, kClusterBlocks = Tile::kCluster * Tile::kSplit;
-  HopperArgs<T, D, E...> args{{},
-                              {},
-                              {},
-                              {},
-                              {int(shape.m), int(shape.n), int(shape.k), int(shape.inner), int((shape.m + kRows - 1) / kRows),
-                               int((shape.n + Tile::kCols - 1) / Tile::kCols), a, b, d, true, true, true, operands},
-                              0,
-                              int((shape.k + Tile::kK - 1) / Tile::kK),
-                              a.inner != 0,
-                              a.outer != 0,
-                              b.inner != 0,
-                              b.outer != 0,
-                              false,
-                              false,
-                              a_early,
-                              b_early};
-  args.tiles = int(shape.outer * shape.inner) * args.gemm.tiles_m * args.gemm.tiles_n;
+  HopperArgs<InMatrices, T, D, E...> args{};
+  args.gemm = {int(shape.m), int(shape.n), int(shape.k), int(shape.inner), tiles_of(shape.m, Tile::kM * Tile::kCluster),
+               tiles_of(shape.n, Tile::kCols), a, b, d, true, true, true, operands};
+  args.from = {a.inner != 0, a.outer != 0, b.inner != 0, b.outer != 0};
+  args.steps = tiles_of(shape.k, Tile::kK);
+  args.a_early = a_early, args.b_early = b_early;
   const int64_t b_cols = shape.n * Tile::kHalves;
-  bool mapped =
+  const bool mapped =
       tensor_map(&args.a_map, a.data, kAK ? shape.k : shape.m, kAK ? shape.m : shape.k, kAK ? a.row : a.col, shape.inner, a.inner,
                  shape.outer, a.outer, kAK ? Tile::kM : Tile::kK) &&
       tensor_map(&args.b_map, b.data, kBK ? shape.k : b_cols, kBK ? b_cols : shape.k, kBK ? b.col : b.row, shape.inner, b.inner,
                  shape.outer, b.outer, (kBK ? Tile::kCols : Tile::kK) / Tile::kCluster);
-  if constexpr (Tile::kBoxCols > 0 && sizeof(D) == 2 && kAligned) {
-    mapped = mapped && tensor_map(&args.d_map, d.data, shape.n, shape.m, d.row, shape.inner, d.inner, shape.outer, d.outer, 16, Tile::kBoxCols);
-  }
-  using Rounds = FragmentRounds<Tile::kMmaM, Tile::kShare, Tile::kHalves, Tile::kBoxCols, 0, kAligned, kVectors, D, E...>;
-  if constexpr (Rounds::kStaged >= 0) {
-    const auto& e = operand_at<Rounds::kStaged>(operands);
-    args.e_inner = e.inner != 0, args.e_outer = e.outer != 0;
-    mapped = mapped && tensor_map(&args.e_map, e.data, shape.n, shape.m, e.row, shape.inner, e.inner, shape.outer, e.outer, 16, Tile::kBoxCols);
-  }
-  if (!mapped) return ctx.fail("gemm: the driver does not describe its matrices to the copy engine (cuTensorMapEncodeTiled)");
-  const int clusters = Tile::kSplit > 1 ? args.tiles : multiprocessors() * Tile::kResident / kClusterBlocks;
-  LaunchConfig config;
-  config.grid = dim3(uint32_t(clusters < args.tiles ? clusters : args.tiles) * kClusterBlocks);
-  config.block = dim3(Tile::kThreads);
-  config.shared_bytes = spread(Tile::kSharedBytes, config.grid.x);
-  config.cluster = kClusterBlocks;
-  config.dependent = true;
-  return launch(ctx, config, gemm_wgmma_kernel<Tile, kAK, kBK, kAligned, kVectors, F, T, D, E...>, args);
+  return launch_wgmma<Tile, kAK, kBK, kAligned, kVectors, F>(ctx, shape, args, mapped);
 }
 
 }  // namespace ait::gpu

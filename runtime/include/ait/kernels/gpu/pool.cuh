@@ -15,7 +15,8 @@ namespace ait::gpu {
 
 /// @brief Each thread computes one window for `kVec` channels. The dims of `space` are batch, channels, and the windows along each dim, or, with `kChannels`,
 /// the channels last: neighbouring threads access neighbouring memory.
-template <bool kMax, bool kPlaces, bool kChannels, int kVec, bool kWide, class T, class I>
+/// @tparam kLine the most elements of a window along the last dim, whose loads then all start before the first is used; 0: any number
+template <bool kMax, bool kPlaces, bool kChannels, int kLine, int kVec, bool kWide, class T, class I>
 __global__ void __launch_bounds__(256) pool_kernel(Space<5, kWide> space, int64_t total, PoolShape shape, SpatialTensor<const T> x, SpatialTensor<T> y,
                                                    SpatialTensor<I> places) {
   using A = compute_t<T>;
@@ -43,13 +44,28 @@ __global__ void __launch_bounds__(256) pool_kernel(Space<5, kWide> space, int64_
         const int64_t row = w[0].first + a * w[0].step, line = w[1].first + b * w[1].step;
         const T* from = x.at(n, row, line, w[2].first) + c * x.strides[4];
         const int64_t index = shape.index(row, line, w[2].first), step = w[2].step * x.strides[3];
-        for (int64_t k = 0; k < w[2].count; ++k) {
-          T elements[kVec];
-          load<kVec>(from + k * step, elements);
+        const auto join = [&](const T(&elements)[kVec], int64_t k) {
           A values[kVec];
           convert_all(elements, values);
 #pragma unroll
           for (int j = 0; j < kVec; ++j) pooled[j].join(values[j], index + k * w[2].step);
+        };
+        if constexpr (kLine > 0) {
+          T elements[kLine][kVec];
+#pragma unroll
+          for (int k = 0; k < kLine; ++k) {
+            if (k < w[2].count) load<kVec>(from + k * step, elements[k]);
+          }
+#pragma unroll
+          for (int k = 0; k < kLine; ++k) {
+            if (k < w[2].count) join(elements[k], k);
+          }
+        } else {
+          for (int64_t k = 0; k < w[2].count; ++k) {
+            T elements[kVec];
+            load<kVec>(from + k * step, elements);
+            join(elements, k);
+          }
         }
       }
     }
@@ -72,7 +88,7 @@ __global__ void __launch_bounds__(256) pool_kernel(Space<5, kWide> space, int64_
 }
 
 namespace detail {
-template <bool kMax, bool kPlaces, bool kChannels, int kVec, class T, class I>
+template <bool kMax, bool kPlaces, bool kChannels, int kLine, int kVec, class T, class I>
 int32_t launch_pool(const Context& ctx, const PoolShape& shape, const SpatialTensor<const T>& x, const SpatialTensor<T>& y, const SpatialTensor<I>& places) {
   const int64_t channels = shape.channels / kVec, d = shape.axes[0].places, h = shape.axes[1].places, w = shape.axes[2].places;
   const int64_t last[5] = {shape.batch, d, h, w, channels}, second[5] = {shape.batch, channels, d, h, w};
@@ -83,34 +99,35 @@ int32_t launch_pool(const Context& ctx, const PoolShape& shape, const SpatialTen
   config.grid = dim3(ceil_div(total, 256, 1 << 20));
   config.dependent = true;
   if (total < int64_t(1) << 31) {
-    return launch(ctx, config, pool_kernel<kMax, kPlaces, kChannels, kVec, false, T, I>, Space<5, false>(sizes), total, shape, x, y, places);
+    return launch(ctx, config, pool_kernel<kMax, kPlaces, kChannels, kLine, kVec, false, T, I>, Space<5, false>(sizes), total, shape, x, y, places);
   }
-  return launch(ctx, config, pool_kernel<kMax, kPlaces, kChannels, kVec, true, T, I>, Space<5, true>(sizes), total, shape, x, y, places);
+  return launch(ctx, config, pool_kernel<kMax, kPlaces, kChannels, kLine, kVec, true, T, I>, Space<5, true>(sizes), total, shape, x, y, places);
 }
 
-template <bool kMax, bool kPlaces, bool kChannels, class T, class I>
+template <bool kMax, bool kPlaces, bool kChannels, int kLine, class T, class I>
 int32_t pool(const Context& ctx, const PoolShape& shape, const SpatialTensor<const T>& x, const SpatialTensor<T>& y, const SpatialTensor<I>& places) {
   constexpr int kVec = kChannelVector<T>;
   if constexpr (kChannels) {
     if (shape.channels % kVec == 0 && channel_vectors<kVec>(x) && channel_vectors<kVec>(y)) {
-      return launch_pool<kMax, kPlaces, true, kVec>(ctx, shape, x, y, places);
+      return launch_pool<kMax, kPlaces, true, kLine, kVec>(ctx, shape, x, y, places);
     }
   }
-  return launch_pool<kMax, kPlaces, kChannels, 1>(ctx, shape, x, y, places);
+  return launch_pool<kMax, kPlaces, kChannels, kLine, 1>(ctx, shape, x, y, places);
 }
 }  // namespace detail
 
 /// @brief y = the largest element (`kMax`) or the mean of each window. Any strides.
 /// @tparam kChannels whether the channels are contiguous in both tensors
-template <bool kMax, bool kChannels, class T>
+/// @tparam kLine the elements of a window along the last dim, 0 if they are many or not known
+template <bool kMax, bool kChannels, int kLine, class T>
 int32_t pool(const Context& ctx, const PoolShape& shape, const SpatialTensor<const T>& x, const SpatialTensor<T>& y) {
-  return detail::pool<kMax, false, kChannels>(ctx, shape, x, y, SpatialTensor<int64_t>{});
+  return detail::pool<kMax, false, kChannels, kLine>(ctx, shape, x, y, SpatialTensor<int64_t>{});
 }
 
 /// @brief y = the largest element of each window, places = its row-major index in the spatial dims.
-template <bool kMax, bool kChannels, class T, class I>
+template <bool kMax, bool kChannels, int kLine, class T, class I>
 int32_t pool(const Context& ctx, const PoolShape& shape, const SpatialTensor<const T>& x, const SpatialTensor<T>& y, const SpatialTensor<I>& places) {
-  return detail::pool<kMax, true, kChannels>(ctx, shape, x, y, places);
+  return detail::pool<kMax, true, kChannels, kLine>(ctx, shape, x, y, places);
 }
 
 }  // namespace ait::gpu

@@ -51,7 +51,10 @@ __global__ void __launch_bounds__(256) resize_kernel(Space<5, kWide> space, int6
 
 namespace detail {
 template <ResizeMode kMode, int kDims, bool kChannels, int kVec, class T>
-int32_t launch_resize(const Context& ctx, const ResizeShape& shape, const SpatialTensor<const T>& x, const SpatialTensor<T>& y) {
+int32_t launch_resize(const Context& ctx, ResizeShape shape, const SpatialTensor<const T>& x, const SpatialTensor<T>& y) {
+  if constexpr (kResizeTaps<kMode> > 1) {
+    for (ResizeAxis& axis : shape.axes) axis = axis.prepared();
+  }
   const int64_t channels = shape.channels / kVec, d = shape.axes[0].out, h = shape.axes[1].out, w = shape.axes[2].out;
   const int64_t last[5] = {shape.batch, d, h, w, channels}, second[5] = {shape.batch, channels, d, h, w};
   const int64_t(&sizes)[5] = kChannels ? last : second;

@@ -16,21 +16,35 @@ namespace ait::gpu {
 using EncodeTiled = CUresult (*)(CUtensorMap*, CUtensorMapDataType, cuuint32_t, void*, const cuuint64_t*, const cuuint64_t*, const cuuint32_t*,
                                  const cuuint32_t*, CUtensorMapInterleave, CUtensorMapSwizzle, CUtensorMapL2promotion,
                                  CUtensorMapFloatOOBfill);
+using EncodeWindow = CUresult (*)(CUtensorMap*, CUtensorMapDataType, cuuint32_t, void*, const cuuint64_t*, const cuuint64_t*, const int*,
+                                  const int*, cuuint32_t, cuuint32_t, const cuuint32_t*, CUtensorMapInterleave, CUtensorMapSwizzle,
+                                  CUtensorMapL2promotion, CUtensorMapFloatOOBfill);
 
-/// @brief The driver's `cuTensorMapEncodeTiled`, so that nothing links against the driver; null where it has none.
-inline EncodeTiled encode_tiled() {
-  static const EncodeTiled function = [] {
-    void* entry = nullptr;
-    cudaDriverEntryPointQueryResult found = cudaDriverEntryPointSymbolNotFound;
+/// @brief A function of the driver, so that nothing links against it; null where it has none.
+template <class Function>
+Function driver_function(const char* name) {
+  void* entry = nullptr;
+  cudaDriverEntryPointQueryResult found = cudaDriverEntryPointSymbolNotFound;
 #if CUDART_VERSION >= 12050
-    const Error error = cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &entry, 12000, cudaEnableDefault, &found);
+  const Error error = cudaGetDriverEntryPointByVersion(name, &entry, 12000, cudaEnableDefault, &found);
 #else
-    const Error error = cudaGetDriverEntryPoint("cuTensorMapEncodeTiled", &entry, cudaEnableDefault, &found);
+  const Error error = cudaGetDriverEntryPoint(name, &entry, cudaEnableDefault, &found);
 #endif
-    return error == kSuccess && found == cudaDriverEntryPointSuccess ? reinterpret_cast<EncodeTiled>(entry) : nullptr;
-  }();
+  return error == kSuccess && found == cudaDriverEntryPointSuccess ? reinterpret_cast<Function>(entry) : nullptr;
+}
+
+inline EncodeTiled encode_tiled() {
+  static const EncodeTiled function = driver_function<EncodeTiled>("cuTensorMapEncodeTiled");
   return function;
 }
+
+inline EncodeWindow encode_window() {
+  static const EncodeWindow function = driver_function<EncodeWindow>("cuTensorMapEncodeIm2col");
+  return function;
+}
+
+template <class T>
+constexpr CUtensorMapDataType kMapType = std::is_same_v<T, half> ? CU_TENSOR_MAP_DATA_TYPE_FLOAT16 : CU_TENSOR_MAP_DATA_TYPE_BFLOAT16;
 
 /// @brief A batch of matrices of 2-byte elements as the copy engine sees it: [outer, inner, lines, units] with units contiguous. A box is
 /// `box_units` units, one line of 64 or 128 bytes in shared memory, swizzled, by `box_lines` lines. What lies outside reads as zero and is
@@ -51,10 +65,36 @@ bool tensor_map(CUtensorMap* map, const T* data, int64_t units, int64_t lines, i
   const cuuint64_t strides[3] = {cuuint64_t(line) * 2, cuuint64_t(steps_inner ? inner_stride : line) * 2,
                                  cuuint64_t(steps_outer ? outer_stride : line) * 2};
   const cuuint32_t box[4] = {cuuint32_t(box_units), cuuint32_t(box_lines), 1, 1}, steps[4] = {1, 1, 1, 1};
-  const auto type = std::is_same_v<T, half> ? CU_TENSOR_MAP_DATA_TYPE_FLOAT16 : CU_TENSOR_MAP_DATA_TYPE_BFLOAT16;
   const auto swizzle = box_units == 64 ? CU_TENSOR_MAP_SWIZZLE_128B : CU_TENSOR_MAP_SWIZZLE_64B;
-  return encode(map, type, 4, const_cast<T*>(data), dims, strides, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle,
+  return encode(map, kMapType<T>, 4, const_cast<T*>(data), dims, strides, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle,
                 CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
+}
+
+/// @brief The input of a convolution as the copy engine sees it: images of 2-byte elements, [image, y, x, channel] with channels contiguous. A
+/// box is 64 channels at `box_places` places of the window, row by row and image by image, swizzled. What lies outside reads as zero.
+/// @param sizes, strides of the dims [image, y, x, channel]; the strides in elements, multiples of 8; `data` is 16-byte aligned
+/// @param low where the window begins at the first place, along y and x: -pad
+/// @param places, step of the window along y and x: how many places, and how far from one to the next
+/// @return whether the driver took it
+template <class T>
+bool window_map(CUtensorMap* map, const T* data, const int64_t (&sizes)[4], const int64_t (&strides)[3], const int (&low)[2],
+                const int (&places)[2], const int (&step)[2], int box_places) {
+  static_assert(sizeof(T) == 2, "elements have 2 bytes");
+  const EncodeWindow encode = encode_window();
+  if (encode == nullptr) return false;
+  const cuuint64_t dims[4] = {cuuint64_t(sizes[3]), cuuint64_t(sizes[2]), cuuint64_t(sizes[1]), cuuint64_t(sizes[0])};
+  cuuint64_t bytes[3];
+  for (int d = 0; d < 3; ++d) bytes[d] = cuuint64_t(sizes[2 - d] > 1 ? strides[2 - d] : 8) * 2;  // of a dim of size 1, any will do
+  // The last place counts, so the corner behind is where that begins, relative to the last element.
+  int first[2], last[2];
+  for (int d = 0; d < 2; ++d) {
+    first[1 - d] = low[d];
+    last[1 - d] = low[d] + (places[d] - 1) * step[d] + 1 - int(sizes[d + 1]);
+  }
+  const cuuint32_t steps[4] = {1, cuuint32_t(step[1]), cuuint32_t(step[0]), 1};
+  return encode(map, kMapType<T>, 4, const_cast<T*>(data), dims, bytes, first, last, 64, cuuint32_t(box_places), steps,
+                CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
+                CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
 }
 
 // ** device **

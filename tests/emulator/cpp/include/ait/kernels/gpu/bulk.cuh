@@ -25,6 +25,10 @@ void copy_box(uint32_t to, const CUtensorMap* map, uint32_t barrier, int unit, i
   if (kMulticast && mask == 0) emulator::fail("a copy to no block of the cluster");
   emulator::copy_box(to, map->map, barrier, at, kMulticast ? mask : 0);
 }
+inline void copy_window(uint32_t to, const CUtensorMap* map, uint32_t barrier, int channel, int x, int y, int image, uint16_t dx, uint16_t dy) {
+  const int at[4] = {channel, x, y, image};
+  emulator::copy_window(to, map->map, barrier, at, {dx, dy});
+}
 inline void store_box(const CUtensorMap* map, uint32_t from, int unit, int line, int inner, int outer) {
   const int at[4] = {unit, line, inner, outer};
   emulator::store_box(map->map, from, at);

@@ -1,0 +1,127 @@
+"""Convolutions of f16 and bf16 on Hopper's own matrix instruction; the copy engine gathers the windows."""
+
+from __future__ import annotations
+
+from ait_mlir.dialects.ait.conv import ConvOp
+from ait_mlir.dialects.ait.strided import contiguous_strides
+from ait_mlir.dialects.ait.types import scope_of, tensor_type
+from ait_mlir.dims import Scope, product
+from ait_mlir.lowering.estimates import Terms
+from ait_mlir.lowering.kernels.amounts import estimate_env
+from ait_mlir.lowering.kernels.base import Arg, Config, Emission, Launch, Strides, Target
+from ait_mlir.lowering.kernels.contraction import Problem, is_narrow
+from ait_mlir.lowering.kernels.conv import ConvKernel, call_conv, problem
+from ait_mlir.lowering.kernels.gemm_hopper import (
+    MAX_CONFIGS,
+    SPAN,
+    STAGE_K,
+    Finish,
+    HopperTile,
+    best_tiles,
+    has_aligned_rows,
+)
+
+__all__ = ["KERNELS", "HopperConv"]
+
+MOST_STEP, MOST_PAD, MOST_REACH = 8, 64, 64
+"""What the copy engine takes with room to spare: the step of the window, the zeros around the input, and the distance
+between the first and the last tap along a dim. Its corners are -128 to 127, its offsets 0 to 255."""
+
+
+class HopperConv(ConvKernel):
+    """wgmma and bulk tensor copies of windows (im2col), for sm_90a: one or two spatial dims, not transposed. A tile has
+    columns of one group, whose channels of x are whole steps.
+
+    A step along K is one tap and 64 of its channels, so fewer channels than 64 waste the rest of a step.
+    """
+
+    provider = "hopper"
+
+    def matches(self, op: ConvOp, target: Target) -> bool:
+        scope, channels = scope_of(op), tensor_type(op.x).dims[-1]
+        reach = ((taps - 1) * dilation for taps, dilation in zip(op.kernel(), op.dilations(), strict=True))
+        return (
+            super().matches(op, target)
+            and target.kind == "cuda"
+            and target.has("wgmma", "bulk_copies")
+            and is_narrow(tensor_type(op.x).element_type)
+            and op.spatial <= 2
+            and (
+                op.num_groups() == 1
+                or (scope.divisible(tensor_type(op.weight).dims[-1], STAGE_K) and bool(self._tiles(op)))
+            )
+            and not op.is_transposed()
+            and scope.positive(channels)
+            and scope.divisible(channels, SPAN)
+            and max(op.strides()) <= MOST_STEP
+            and all(0 <= pad <= MOST_PAD for pad in op.pads())
+            and max(reach) <= MOST_REACH
+            and self._steps_well(_contiguous(op))
+        )
+
+    def accepts(self, op: ConvOp, position: int, strides: Strides, scope: Scope) -> bool:
+        if not super().accepts(op, position, strides, scope):
+            return False
+        if position <= 1:
+            # A step along the window of a weight is one element, as `weight_steps` has found.
+            return strides[-1].as_int() == 1 and all(
+                scope.divisible(s, SPAN) for s in (strides[:-1] if position == 0 else strides[:1])
+            )
+        return self._steps_well(_contiguous(op, position, strides))
+
+    def _steps_well(self, p: Problem) -> bool:
+        """Whether result and extra operands have contiguous columns."""
+        return all(x.col.as_int() == 1 for x in (p.d, *p.extras))
+
+    def _sizes(self, op: ConvOp) -> tuple[int, int, int, int]:
+        """Rows and columns of the product, its depth in whole steps, and the number of batches."""
+        scope = scope_of(op)
+        m, n, _, batches = _contiguous(op).sizes(scope)
+        env = estimate_env(scope)
+        *taps, channels = tensor_type(op.weight).dims[1:]
+        return m, n, -(-channels.evaluate(env) // STAGE_K) * STAGE_K * product(taps).evaluate(env), batches
+
+    def _tiles(self, op: ConvOp) -> list[HopperTile]:
+        """The tiles that fit, the best estimate first."""
+        return [tile for tile in best_tiles(*self._sizes(op), Finish.of(op)) if _fits(tile, op)]
+
+    def configs(self, op: ConvOp, target: Target) -> list[dict[str, int]]:
+        return [tile.config() for tile in self._tiles(op)][:MAX_CONFIGS]
+
+    def every_config(self, op: ConvOp, target: Target) -> list[dict[str, int]]:
+        return [tile.config() for tile in self._tiles(op)]
+
+    def check(self, op: ConvOp, config: Config, target: Target) -> None:
+        if not _fits(HopperTile.of(config), op):
+            raise ValueError(f"tile_n does not divide the channels of a group, {op.extents().n}")
+
+    def seconds(self, op: ConvOp, target: Target) -> float:
+        return self._tiles(op)[0].seconds(*self._sizes(op), Finish.of(op))
+
+    def terms(self, op: ConvOp, config: Config, target: Target) -> Terms:
+        return HopperTile.of(config).terms(*self._sizes(op), Finish.of(op), target)
+
+    def emit(self, launch: Launch[ConvOp]) -> Emission:
+        op, tile = launch.op, HopperTile.of(launch.config)
+        p = problem(op, launch.ins, launch.outs[0])
+        aligned = str(has_aligned_rows(p, launch.scope)).lower()
+        vectors = sum(1 << i for i, x in enumerate(p.extras) if x.row.as_int() == 0)
+        template = f"conv_wgmma<{tile.cpp()}, {aligned}, {vectors}, {{epilogue}}>"
+        return call_conv(launch, "conv_wgmma", template, ", true" if launch.ins[1].constant else "")
+
+
+def _fits(tile: HopperTile, op: ConvOp) -> bool:
+    """Whether no tile has columns of two groups."""
+    return op.num_groups() == 1 or (op.extents().n.as_int() or 0) % tile.n == 0
+
+
+def _contiguous(op: ConvOp, position: int | None = None, strides: Strides = ()) -> Problem:
+    """The product with row-major buffers, but for the one at `position` (the result follows the operands)."""
+    args: list[Arg] = []
+    for i, value in enumerate((*op.operands, *op.results)):
+        t = tensor_type(value)
+        args.append(Arg(f"a{i}", t, strides if i == position else contiguous_strides(t.dims)))
+    return problem(op, args[:-1], args[-1])
+
+
+KERNELS = (HopperConv(),)

@@ -1,0 +1,82 @@
+/// @file conv_wgmma.cuh
+/// @brief Convolution on Hopper (sm_90a): the products of gemm_wgmma.cuh, whose rows the copy engine gathers from the input.
+///
+/// A row of the product is a place of the window. A step along K is one tap of the window and 64 of its channels: the engine reads these
+/// channels at as many places as the tile has rows, places outside of the input as zeros. No thread computes an address.
+#ifndef AIT_KERNELS_GPU_CONV_WGMMA_CUH_
+#define AIT_KERNELS_GPU_CONV_WGMMA_CUH_
+
+#include "ait/kernels/gpu/conv_simt.cuh"
+#include "ait/kernels/gpu/gemm_wgmma.cuh"
+
+#if defined(AIT_CUDA)
+namespace ait::gpu {
+
+/// @brief Where the rows of a are windows of images, along y and x, and b has a matrix for each tap. An input of one spatial dim has rows of
+/// one image.
+struct InWindows {
+  int chunks, taps_x;     ///< of 64 channels; taps along x
+  int rows_x, rows_y;     ///< places of the window
+  int step_y, step_x;     ///< from one place to the next
+  int low_y, low_x;       ///< where the first one begins: -pad
+  int dilation_y, dilation_x;
+  int columns, depth;     ///< of a group, whose channels are whole steps if there are several
+};
+
+/// @brief Starts the copies of a step: those of the operands chosen.
+template <class Tile, bool kAK, bool kBK, class T, class D, class... E>
+__device__ __forceinline__ void copy_step(const HopperArgs<InWindows, T, D, E...>& args, uint32_t to, uint32_t barrier,
+                                          const TilePlace<Tile>& tile, int step, int rank, bool a, bool b) {
+  static_assert(kAK && kBK && Tile::kHalves == 1, "K is contiguous in both operands");
+  const InWindows& from = args.from;
+  const int tap = step / from.chunks, channel = (step - tap * from.chunks) * Tile::kK;  // of the group
+  if (a) {
+    const int place = (tile.outer * args.gemm.inner + tile.inner) * args.gemm.m + tile.m0;  // batches are cut from all places, in their order
+    const int row = place / from.rows_x, image = row / from.rows_y, y = tap / from.taps_x;
+    const int at_x = (place - row * from.rows_x) * from.step_x + from.low_x, at_y = (row - image * from.rows_y) * from.step_y + from.low_y;
+    copy_window(to, &args.a_map, barrier, tile.n0 / from.columns * from.depth + channel, at_x, at_y, image, uint16_t((tap - y * from.taps_x) * from.dilation_x),
+                uint16_t(y * from.dilation_y));
+  }
+  if (b) {
+    copy_operand<Tile, Tile::kCols, true, Tile::kCluster>(to + Tile::kABytes, &args.b_map, barrier, tile.n0, channel, tap, 0,
+                                                          Tile::kCluster > 1 ? rank : 0);
+  }
+}
+
+/// @brief As `conv_simt`, on the tensor cores of Hopper: half or bfloat16, not transposed, one or two spatial dims. Several groups have multiples
+/// of 64 channels of x each, and of `Tile::kN` of the result. Channels of x
+/// and the elements of the window of a channel in `w` are contiguous; their number and every other stride are multiples of 8. Where data or, if
+/// `kAligned`, rows of d or of an extra operand start off 16-byte boundaries, or x has no elements, a slow kernel takes over.
+/// @param early whether `w` is never written, as weights are
+template <class Tile, bool kAligned, uint32_t kVectors, class F, class X, class T, class D, class... E>
+int32_t conv_wgmma(const Context& ctx, const GemmShape& shape, const X& x, Matrices<const T> w, Matrices<D> d, Operands<E...> operands,
+                   bool early = false) {
+  constexpr int kRank = X::kRank;
+  static_assert(kRank <= 2 && !X::kSpreads);
+  if (shape.m == 0 || shape.n == 0 || shape.outer * shape.inner == 0) return 0;
+  const bool rows = kAligned ? rows_aligned(d, d.col, d.row) && all_aligned(operands) && shape.n % kSpan == 0 : d.col == 1 && all_rows(operands);
+  const int y = 0, x_ = kRank - 1;  // of one dim, both are that dim; there is then one row
+  if (!rows_aligned(w, w.row, w.col) || reinterpret_cast<uintptr_t>(x.data) % 16 != 0 || !rows || x.size[y] == 0 || x.size[x_] == 0) {
+    return conv_simt<F>(ctx, shape, x, w, d, operands);
+  }
+  const bool flat = kRank == 1;
+  const int64_t images = shape.outer * shape.inner * shape.m / (x.places[x_] * (flat ? 1 : x.places[y]));
+  HopperArgs<InWindows, T, D, E...> args{};
+  args.gemm = {int(shape.m), int(shape.n), int(shape.k), int(shape.inner), tiles_of(shape.m, Tile::kM * Tile::kCluster), tiles_of(shape.n, Tile::kCols),
+               {}, w, d, true, true, true, operands};
+  const InWindows from{tiles_of(x.depth, Tile::kK), int(x.kernel[x_]), int(x.places[x_]), flat ? 1 : int(x.places[y]), flat ? 1 : int(x.stride[y]),
+                       int(x.stride[x_]), flat ? 0 : -int(x.pad[y]), -int(x.pad[x_]), flat ? 1 : int(x.dilation[y]), int(x.dilation[x_]),
+                       int(shape.n / x.groups), int(x.depth)};
+  args.from = from;
+  args.steps = from.chunks * int(x.taps());
+  args.b_early = early;
+  const int64_t sizes[4] = {images, flat ? 1 : x.size[y], x.size[x_], x.depth * x.groups}, strides[3] = {x.strides[0], x.strides[1], x.strides[kRank]};
+  const int low[2] = {from.low_y, from.low_x}, places[2] = {from.rows_y, from.rows_x}, step[2] = {from.step_y, from.step_x};
+  const bool mapped = window_map(&args.a_map, x.data, sizes, strides, low, places, step, Tile::kM) &&
+                      tensor_map(&args.b_map, w.data, x.depth, shape.n, w.col, x.taps(), x.depth, 1, 0, Tile::kCols / Tile::kCluster);
+  return launch_wgmma<Tile, true, true, kAligned, kVectors, F>(ctx, shape, args, mapped);
+}
+
+}  // namespace ait::gpu
+#endif  // AIT_CUDA
+#endif  // AIT_KERNELS_GPU_CONV_WGMMA_CUH_
