@@ -4,8 +4,8 @@
     python examples/torch_compile.py --device cpu
 
 The model decides by values, so PyTorch cuts it into two graphs. The encoder before the decision is compiled; the second
-asks for the most frequent score, which the importer does not know, and runs in PyTorch. The log says so, and where:
-each graph appears twice, at the first sizes and once more for all sizes.
+asks for singular values, which the importer does not know, and runs in PyTorch. The log says so, and where: each graph
+appears twice, at the first sizes and once more for all sizes.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from ait_mlir.importers.torch.dynamo import register
 
 
-class Voter(torch.nn.Module):
-    """An encoder, a decision that depends on values, and a vote."""
+class Rank(torch.nn.Module):
+    """An encoder, a decision that depends on values, and the singular values of the scores."""
 
     def __init__(self) -> None:
         super().__init__()
         layer = torch.nn.TransformerEncoderLayer(64, 4, 128, batch_first=True, norm_first=True)
         self.encoder = torch.nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
-        self.score = torch.nn.Linear(64, 1)
+        self.score = torch.nn.Linear(64, 4)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        scores = self.score(self.encoder(x)).squeeze(-1)
+        scores = self.score(self.encoder(x))
         if bool(scores.isnan().any()):
             scores = torch.zeros_like(scores)
-        return torch.mode(scores.round(), dim=-1).values
+        return torch.linalg.svdvals(scores)
 
 
 def main() -> int:
@@ -49,7 +49,7 @@ def main() -> int:
     register()  # needless where ait_mlir is installed
     torch.manual_seed(0)
     torch.backends.mha.set_fastpath_enabled(False)  # nn.TransformerEncoder shows what it is made of, not one op
-    model = Voter().to(device).eval()
+    model = Rank().to(device).eval()
     fast = torch.compile(model, backend="ait")
     worst = 0.0
     with torch.no_grad():
