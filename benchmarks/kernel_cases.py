@@ -130,9 +130,9 @@ def cumsum(t: str, shape: str, dim: int, rows: int, label: str, provider: str) -
 
 
 def convolution(
-    t: str, size: int, channels: int, out: int, window: int, stride: int, batch: int, groups: int = 1
+    t: str, size: int, channels: int, out: int, window: int, stride: int, batch: int, provider: str, groups: int = 1
 ) -> Measured:
-    """conv2d(x, w), channels last, with as many zeros around as keep the size; one group on the tensor cores."""
+    """conv2d(x, w), channels last, with as many zeros around as keep the size."""
     pad, left, depth = window // 2, (size + stride - 1) // stride, channels // groups
     inputs = {"x": f"n x {size} x {size} x {channels} x {t}", "w": f"{out} x {window} x {window} x {depth} x {t}"}
     result = f"n x {left} x {left} x {out} x {t}"
@@ -141,9 +141,9 @@ def convolution(
         inputs, f"  %r0 = ait.conv %x, %w {clauses} : !ait.tensor<{result}>", [result], f"dims {{n = 1 to {batch}}}"
     )
     target = Target("cuda", default_arch("cuda"))
-    provider = "mma" if groups == 1 else "native"
     case = on_kernel(case, provider, kernel_of(provider, case.op, target).configs(case.op, target)[0])
-    label = f"{batch} x {size} x {size} x {channels} to {out}, {window} x {window} by {stride}, {provider}"
+    what = f"{channels} to {out}" + (f" in {groups} groups" if 1 < groups < channels else "")
+    label = f"{batch} x {size} x {size} x {what}, {window} x {window} by {stride}, {provider}"
 
     def function(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
         y = F.conv2d(x.permute(0, 3, 1, 2), w.permute(0, 3, 1, 2), stride=stride, padding=pad, groups=groups)
@@ -281,9 +281,13 @@ def cases() -> Iterator[Measured]:
         (28, 128, 128, 3, 1),
         (14, 256, 256, 3, 1),
     ):
-        yield convolution("f16", size, channels, out, window, stride, 32)
+        for provider in ("mma", "hopper") if channels % 8 == 0 else ("mma",):
+            yield convolution("f16", size, channels, out, window, stride, 32, provider)
+    yield convolution("f16", 24, 512, 512, 3, 2, 32, "mma", 4)
+    yield convolution("f16", 24, 512, 512, 3, 2, 32, "hopper", 4)
+    yield convolution("f16", 56, 128, 128, 3, 1, 32, "mma", 32)
     for size, channels, window, stride in ((112, 64, 3, 2), (56, 96, 7, 1), (14, 480, 3, 1)):
-        yield convolution("f16", size, channels, channels, window, stride, 32, channels)
+        yield convolution("f16", size, channels, channels, window, stride, 32, "native", channels)
     window, mean, edge = "window [3, 3] stride [2, 2] pad [1, 1]", "window [2, 2] stride [2, 2]", "before [0, 1, 1, 0]"
     yield spatial(f"pool max %x {window}", "f16", 112, 56, 64, 160, lambda x: F.max_pool2d(x, 3, 2, 1))
     yield spatial(f"pool mean %x {mean}", "f16", 56, 28, 256, 160, lambda x: F.avg_pool2d(x, 2))

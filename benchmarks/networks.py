@@ -133,7 +133,7 @@ def measure_network(name: str, entry: Network, args: argparse.Namespace) -> list
         result.model.synchronize(torch.cuda.current_stream().cuda_stream if on_gpu else None)
         accuracy = measure.accuracy(outputs[output], eager, exact(*widened(theirs)))
         runs = peer_runs(peer, theirs, args.device, args.peers)
-        seconds = measure.median_seconds({"ours": run, **runs}, args.device, args.budget)
+        seconds = measure.median_seconds({"ours": run, **runs}, args.device, args.budget, shortest=args.shortest)
         moved = sum(t.nbytes for t in (*given, eager)) + sum(
             p.nbytes for n, p in module.named_parameters() if not n.startswith("tables")
         )
@@ -175,6 +175,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--keep", action="store_true", help="keep the artifacts")
     parser.add_argument("--compile-only", action="store_true", help="make the artifacts and stop")
     parser.add_argument("--budget", type=float, default=1.0, help="seconds for each time (default: %(default)s)")
+    parser.add_argument("--shortest", action="store_true", help="shortest times instead of medians")
     parser.add_argument("--peers", default=",".join(MODES), help="what to run beside ours (default: %(default)s)")
     parser.add_argument("--workdir", default="build/benchmarks", help="where artifacts go (default: %(default)s)")
 
