@@ -1,4 +1,4 @@
-"""Every operator of the builder against torch in float64."""
+"""The other operators of the builder against torch in float64."""
 
 from __future__ import annotations
 
@@ -7,85 +7,9 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from ait_mlir.frontend import BuildError, IntVar, Tensor, ops
+from ait_mlir.frontend import BuildError, ops
 from ait_mlir.frontend.ops import FuncEnum
 from tests.frontend.support import BATCH, SEQ, check, data, evaluate, tensor
-
-UNARY = {
-    FuncEnum.NEG: torch.neg,
-    FuncEnum.EXP: torch.exp,
-    FuncEnum.LOGE: torch.log,
-    FuncEnum.SQRT: torch.sqrt,
-    FuncEnum.RSQRT: torch.rsqrt,
-    FuncEnum.TANH: torch.tanh,
-    FuncEnum.ERF: torch.erf,
-    FuncEnum.SIGMOID: torch.sigmoid,
-    FuncEnum.RELU: torch.relu,
-    FuncEnum.GELU: F.gelu,
-    FuncEnum.FASTGELU: lambda x: F.gelu(x, approximate="tanh"),
-    FuncEnum.SILU: F.silu,
-    FuncEnum.ABS: torch.abs,
-    FuncEnum.FLOOR: torch.floor,
-    FuncEnum.SIN: torch.sin,
-    FuncEnum.COS: torch.cos,
-    FuncEnum.LOG1P: torch.log1p,
-    FuncEnum.EXPM1: torch.expm1,
-    FuncEnum.LOG2: torch.log2,
-    FuncEnum.LOG10: torch.log10,
-    FuncEnum.TAN: torch.tan,
-    FuncEnum.ASIN: torch.asin,
-    FuncEnum.ACOS: torch.acos,
-    FuncEnum.ATAN: torch.atan,
-    FuncEnum.SINH: torch.sinh,
-    FuncEnum.COSH: torch.cosh,
-    FuncEnum.ASINH: torch.asinh,
-    FuncEnum.ACOSH: torch.acosh,
-    FuncEnum.ATANH: torch.atanh,
-    FuncEnum.ERFC: torch.erfc,
-    FuncEnum.ERFINV: torch.erfinv,
-    FuncEnum.LGAMMA: torch.lgamma,
-    FuncEnum.DIGAMMA: torch.digamma,
-    FuncEnum.SIGN: torch.sign,
-    FuncEnum.RECIPROCAL: torch.reciprocal,
-    FuncEnum.HARDTANH: F.hardtanh,
-    FuncEnum.HARDSWISH: F.hardswish,
-    FuncEnum.LRELU: F.leaky_relu,
-    FuncEnum.ELU: F.elu,
-    FuncEnum.CELU: F.celu,
-    FuncEnum.SOFTPLUS: F.softplus,
-    FuncEnum.SOFTSIGN: F.softsign,
-    FuncEnum.NAN_TO_NUM: torch.nan_to_num,
-}
-BINARY = {
-    FuncEnum.ADD: torch.add,
-    FuncEnum.SUB: torch.sub,
-    FuncEnum.MUL: torch.mul,
-    FuncEnum.DIV: torch.div,
-    FuncEnum.MAX: torch.maximum,
-    FuncEnum.MIN: torch.minimum,
-    FuncEnum.POW: torch.pow,
-    FuncEnum.FLOOR_DIV: torch.floor_divide,
-    FuncEnum.REM: torch.fmod,
-    FuncEnum.ATAN2: torch.atan2,
-    FuncEnum.HYPOT: torch.hypot,
-}
-BITS = {
-    FuncEnum.GCD: torch.gcd,
-    FuncEnum.BIT_AND: torch.bitwise_and,
-    FuncEnum.BIT_OR: torch.bitwise_or,
-    FuncEnum.BIT_XOR: torch.bitwise_xor,
-    FuncEnum.SHIFT_LEFT: torch.bitwise_left_shift,
-    FuncEnum.SHIFT_RIGHT: torch.bitwise_right_shift,
-}
-WITH_PARAMETERS = {
-    FuncEnum.HARDTANH: ((-0.5, 0.25), F.hardtanh),
-    FuncEnum.LRELU: ((0.2,), F.leaky_relu),
-    FuncEnum.ELU: ((0.7,), F.elu),
-    FuncEnum.CELU: ((0.7,), F.celu),
-    FuncEnum.SOFTPLUS: ((2.0, 1.0), F.softplus),
-    FuncEnum.NAN_TO_NUM: ((1.0, 2.0, -3.0), torch.nan_to_num),
-    FuncEnum.CLAMP_NAN_TO_NUM: ((-0.5, 0.5, 0.125), lambda x, low, high, nan: x.nan_to_num(nan).clamp(low, high)),
-}
 
 
 def test_reductions():
@@ -151,134 +75,6 @@ def test_rms_norm_and_group_norm():
         ops.group_norm(4, 8)(x)
 
 
-def test_every_function_is_tested():
-    assert {*UNARY, *BINARY, *BITS, *WITH_PARAMETERS} == set(FuncEnum)
-
-
-@pytest.mark.parametrize("func", UNARY, ids=lambda f: f.name)
-def test_unary(func):
-    positive = func in (FuncEnum.LOGE, FuncEnum.SQRT, FuncEnum.RSQRT, FuncEnum.LOG1P)
-    check(ops.elementwise(func), UNARY[func], tensor("x", "batch", 4), positive=positive)
-
-
-@pytest.mark.parametrize("func", BINARY, ids=lambda f: f.name)
-def test_binary_broadcasts(func):
-    inputs = tensor("x", "batch", "seq", 4), tensor("bias", "seq", 1)
-    check(ops.elementwise(func), BINARY[func], *inputs, positive=func is FuncEnum.POW)
-
-
-@pytest.mark.parametrize("func", BITS, ids=lambda f: f.name)
-def test_bits(func):
-    a, b = tensor("a", "batch", 4, dtype="int32"), tensor("b", 4, dtype="int32")
-    given = np.arange(-4, 4 * BATCH - 4, dtype=np.int32).reshape(BATCH, 4), np.array([0, 1, 5, 31], np.int32)
-    (got,) = evaluate(ops.elementwise(func)(a, b), dict(zip("ab", given, strict=True)), batch=BATCH)
-    np.testing.assert_array_equal(got, BITS[func](*map(torch.from_numpy, given)).numpy())
-
-
-@pytest.mark.parametrize("func", WITH_PARAMETERS, ids=lambda f: f.name)
-def test_parameters(func):
-    numbers, function = WITH_PARAMETERS[func]
-    x = tensor("x", "batch", 4)
-    check(lambda x: ops.elementwise(func)(x, *numbers), lambda x: function(x, *numbers), x)
-    with pytest.raises(BuildError, match=r"takes 1 operand.* then (up|2) to \d parameter"):
-        ops.elementwise(func)(x, *numbers, 1.0, 1.0, 1.0)
-
-
-def test_nan_and_infinities_become_numbers():
-    x = Tensor(shape=[5], dtype="float64", name="x", is_input=True)
-    value = np.array([np.nan, np.inf, -np.inf, 1.0, -2.0])
-    for arguments in ((), (0.5, 9.0, -9.0)):
-        (got,) = evaluate(ops.elementwise(FuncEnum.NAN_TO_NUM)(x, *arguments), {"x": value})
-        np.testing.assert_array_equal(got, torch.from_numpy(value).nan_to_num(*arguments).numpy())
-    (got,) = evaluate(ops.elementwise(FuncEnum.CLAMP_NAN_TO_NUM)(x, -1.5, 1.5, 0.25), {"x": value})
-    np.testing.assert_array_equal(got, [0.25, 1.5, -1.5, 1.0, -1.5])
-    (got,) = evaluate(ops.elementwise(FuncEnum.SIGN)(x), {"x": value})
-    np.testing.assert_array_equal(got, [0, 1, -1, 1, -1])
-
-
-def test_integers_divide_downwards():
-    names = ("a", "b")
-    a, b = (Tensor(shape=[6], dtype="int32", name=n, is_input=True) for n in names)
-    values = [np.array(v, np.int32) for v in ([7, -7, 7, -7, 6, -6], [2, 2, -2, -2, 3, 3])]
-    (got,) = evaluate(ops.elementwise(FuncEnum.FLOOR_DIV)(a, b), dict(zip(names, values, strict=True)))
-    assert got.tolist() == [3, -4, -4, 3, 2, -2]
-
-
-def test_numbers_as_operands():
-    check(lambda x: ops.elementwise(FuncEnum.SUB)(1.5, x), lambda x: 1.5 - x, tensor("x", "batch", 4))
-
-
-def test_comparisons_and_where():
-    check(
-        lambda x: [
-            ops.where()(ops.gt()(x, 0.25), x, -1.0),
-            ops.where()(ops.eq()(x, x), 1.0, 0.0, dtype="float64"),
-            ops.where()(ops.le()(x, -x), x, x * 2.0),
-        ],
-        lambda x: [torch.where(x > 0.25, x, -1.0), torch.ones_like(x), torch.where(x <= -x, x, x * 2)],
-        tensor("x", "batch", 4),
-    )
-
-
-def test_clamp_and_full():
-    check(
-        lambda x: [ops.clamp()(x, -0.5, 0.5), ops.clamp()(x, min_value=0.0), x + ops.full()([4], 2.0, "float64")],
-        lambda x: [x.clamp(-0.5, 0.5), x.clamp(min=0), x + 2],
-        tensor("x", "batch", 4),
-    )
-
-
-def test_cast_changes_the_dtype():
-    y = ops.cast()(tensor("x", "batch", 4), "float16")
-    assert y.dtype() == "float16"
-    with pytest.raises(BuildError, match=r"elementwise\(ADD\)"):
-        y + tensor("z", "batch", 4)
-
-
-EPILOGUES = {
-    "gemm_rcr_bias": lambda y, b: y + b,
-    "gemm_rcr_bias_relu": lambda y, b: torch.relu(y + b),
-    "gemm_rcr_bias_sigmoid": lambda y, b: torch.sigmoid(y + b),
-    "gemm_rcr_bias_tanh": lambda y, b: torch.tanh(y + b),
-    "gemm_rcr_bias_gelu": lambda y, b: F.gelu(y + b),
-    "gemm_rcr_bias_fast_gelu": lambda y, b: F.gelu(y + b, approximate="tanh"),
-    "gemm_rcr_bias_swish": lambda y, b: F.silu(y + b),
-    "gemm_rcr_bias_hardswish": lambda y, b: F.hardswish(y + b),
-    "gemm_rcr_fast_gelu": lambda y: F.gelu(y, approximate="tanh"),
-    "gemm_rcr_bias_add": lambda y, b, d: y + b + d,
-    "gemm_rcr_bias_add_add": lambda y, b, d, e: y + b + d + e,
-    "gemm_rcr_bias_add_relu": lambda y, b, d: torch.relu(y + b + d),
-    "gemm_rcr_bias_add_add_relu": lambda y, b, d, e: torch.relu(y + b + d + e),
-    "gemm_rcr_bias_mul": lambda y, b, d: (y + b) * d,
-    "gemm_rcr_bias_mul_add": lambda y, b, d, e: (y + b) * d + e,
-    "gemm_rcr_bias_mul_tanh": lambda y, b, d: torch.tanh((y + b) * d),
-    "gemm_rcr_bias_sigmoid_mul": lambda y, b, d: torch.sigmoid(y + b) * d,
-    "gemm_rcr_bias_sigmoid_mul_tanh": lambda y, b, d: torch.tanh(torch.sigmoid(y + b) * d),
-}
-
-
-@pytest.mark.parametrize("name", EPILOGUES)
-def test_gemm_composites(name):
-    x, w = tensor("x", "batch", "seq", 4), tensor("ww", 6, 4)
-    extras = [tensor("bbb", 6), tensor("dddd", "batch", "seq", 6), tensor("eeeee", "batch", "seq", 6)]
-    function = EPILOGUES[name]
-    count = function.__code__.co_argcount - 1
-    check(getattr(ops, name)(), lambda x, w, *rest: function(x @ w.T, *rest), x, w, *extras[:count])
-
-
-def test_operands_by_name():
-    x, w, bias, d0 = tensor("x", "batch", 4), tensor("ww", 6, 4), tensor("bbb", 6), tensor("dddd", "batch", 6)
-    operator = ops.gemm_rcr_bias_mul()
-    check(lambda x, w, b, d: operator(x, w, d0=d, bias=b), lambda x, w, b, d: (x @ w.T + b) * d, x, w, bias, d0)
-    check(lambda x, w, b, d: operator(x, w, b, d0=d), lambda x, w, b, d: (x @ w.T + b) * d, x, w, bias, d0)
-    with pytest.raises(BuildError, match=r"takes 2 more tensors \(bias, d0\); 1 and bias= were given"):
-        operator(x, w, bias, bias=bias)
-    with pytest.raises(BuildError, match=r"1 and d1= were given"):
-        operator(x, w, bias, d1=d0)
-    with pytest.raises(BuildError, match="d0 must be a Tensor; found 3"):
-        operator(x, w, bias, d0=3)
-
-
 def test_order():
     x = tensor("x", "batch", "seq", 4)
     check(lambda t: ops.sort(1)(t)[0], lambda x: x.sort(1)[0], x)
@@ -304,18 +100,6 @@ def test_cumsum():
     check(ops.cumsum(1, exclusive=True), lambda x: x.cumsum(1) - x, x)
 
 
-def test_dual_gemm():
-    x, w, v = tensor("x", "batch", "seq", 4), tensor("ww", 6, 4), tensor("vvv", 6, 4)
-    check(ops.dual_gemm_rcr_silu(), lambda x, w, v: F.silu(x @ w.T) * (x @ v.T), x, w, v)
-    check(
-        ops.dual_gemm_rcr_fast_gelu(),
-        lambda x, w, v: F.gelu(x @ w.T, approximate="tanh") * (x @ v.T),
-        x,
-        w,
-        v,
-    )
-
-
 def test_rotary_embedding():
     """As a product of complex numbers."""
 
@@ -325,61 +109,6 @@ def test_rotary_embedding():
 
     x, cos, sin = tensor("x", "batch", "seq", 2, 6), tensor("cos", "seq", 1, 3), tensor("sinn", "seq", 1, 3)
     check(ops.rotary_embedding(), rotated, x, cos, sin)
-
-
-PERMUTED = {
-    "gemm_rcr_permute": lambda x, w: x @ w.T,
-    "gemm_rrr_permute": lambda x, w: x @ w,
-    "gemm_rcr_bias_permute": lambda x, w, b: x @ w.T + b,
-    "gemm_rrr_bias_permute": lambda x, w, b: x @ w + b,
-    "gemm_rcr_permute_elup1": lambda x, w: F.elu(x @ w.T) + 1,
-}
-
-
-@pytest.mark.parametrize("name", PERMUTED)
-def test_permuted_gemms(name):
-    batch, seq = IntVar([1, 8], name="batch"), IntVar([1, 16], name="seq")
-    x = Tensor([batch * seq, 4], dtype="float64", name="x", is_input=True)
-    w = tensor("ww", *((4, 12) if "rrr" in name else (12, 4)))
-    extras, operator = [tensor("bbb", 12)] * ("bias" in name), getattr(ops, name)
-    for shape, order in (((seq, 2, 3), [2, 0, 3, 1, 4]), ((seq, 3), [0, 2, 1, 3])):
-        layout = "20314" if len(shape) == 3 else "0213"
-        cut = [BATCH, SEQ, *shape[1:], 12 // int(np.prod(shape[1:]))]
-
-        def expected(*args, cut=cut, order=order):
-            return PERMUTED[name](*args).reshape(cut).permute(order)
-
-        check(operator(shape, layout), expected, x, w, *extras)
-
-
-def test_permuted_bmms():
-    batch = IntVar([1, 8], name="batch")
-    a = Tensor([batch * 4, 5, 6], dtype="float64", name="a", is_input=True)
-    b = Tensor([batch * 4, 3, 6], dtype="float64", name="bb", is_input=True)
-    c = Tensor([batch * 4, 6, 3], dtype="float64", name="ccc", is_input=True)
-    check(ops.bmm_rcr_permute([4]), lambda a, b: (a @ b.mT).reshape(-1, 4, 5, 3).permute(0, 2, 1, 3), a, b)
-    check(ops.bmm_rrr_permute([4]), lambda a, c: (a @ c).reshape(-1, 4, 5, 3).permute(0, 2, 1, 3), a, c)
-
-
-def test_gemm_rrr():
-    bias = tensor("bbb", 6)
-    check(ops.gemm_rrr(), lambda x, w: x @ w, tensor("x", "batch", 4), tensor("ww", 4, 6))
-    check(ops.gemm_rrr_bias(), lambda x, w, b: x @ w + b, tensor("x", "batch", 4), tensor("ww", 4, 6), bias)
-
-
-@pytest.mark.parametrize("layout", ["rcr", "rrr", "crr", "ccr", "rcc", "rrc", "crc", "ccc"])
-def test_bmm_layouts(layout):
-    m, n, k = 4, 5, 6
-    a = tensor("a", "batch", *((m, k) if layout[0] == "r" else (k, m)))
-    b = tensor("bb", "batch", *((k, n) if layout[1] == "r" else (n, k)))
-    c = tensor("ccc", "batch", *((m, n) if layout[2] == "r" else (n, m)))
-
-    def product(a, b):
-        y = (a if layout[0] == "r" else a.mT) @ (b if layout[1] == "r" else b.mT)
-        return y if layout[2] == "r" else y.mT
-
-    check(getattr(ops, f"bmm_{layout}")(), product, a, b)
-    check(getattr(ops, f"bmm_{layout}_add")(), lambda a, b, c: product(a, b) + c, a, b, c)
 
 
 def test_norms_of_any_order():

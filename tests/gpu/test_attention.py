@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ait_mlir.lowering.toolchain import default_arch
-from tests.gpu.test_hopper import InParts
+from tests.gpu.parts import hopper_library
 from tests.kernels.attention_gpu import hopper_cases, split_cases
 from tests.kernels.harness import Library, check
 
@@ -19,9 +18,7 @@ FLOOR = {"f16": 1e-3, "bf16": 8e-3}
 
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory) -> Library:
-    if default_arch("cuda") != "sm_90a":
-        pytest.skip("needs a card of compute capability 9.0")
-    return InParts([*HOPPER.values(), *SPLIT.values()], tmp_path_factory.mktemp("attention"))
+    return hopper_library([*HOPPER.values(), *SPLIT.values()], tmp_path_factory, "attention")
 
 
 @pytest.mark.parametrize("name", HOPPER)

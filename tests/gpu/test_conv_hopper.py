@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ait_mlir.lowering.toolchain import default_arch
-from tests.gpu.test_hopper import InParts
+from tests.gpu.parts import hopper_library
 from tests.kernels.conv import hopper_cases
 from tests.kernels.harness import Library
 from tests.specs.tolerance import PRODUCTS
@@ -17,9 +16,7 @@ CASES = dict(hopper_cases("gpu"))
 
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory) -> Library:
-    if default_arch("cuda") != "sm_90a":
-        pytest.skip("needs a card of compute capability 9.0")
-    return InParts(list(CASES.values()), tmp_path_factory.mktemp("conv_hopper"))
+    return hopper_library(list(CASES.values()), tmp_path_factory, "conv_hopper")
 
 
 @pytest.mark.parametrize("name", CASES)

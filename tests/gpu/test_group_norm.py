@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ait_mlir.lowering.toolchain import default_arch
-from tests.gpu.test_hopper import InParts
+from tests.gpu.parts import hopper_library
 from tests.kernels.group_norm import group_norm, group_norm_cases, plan
 from tests.kernels.harness import Library, check, random_inputs
 
@@ -22,9 +21,7 @@ CASES = {
 
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory) -> Library:
-    if default_arch("cuda") != "sm_90a":
-        pytest.skip("needs a card of compute capability 9.0")
-    return InParts(list(CASES.values()), tmp_path_factory.mktemp("group_norm"))
+    return hopper_library(list(CASES.values()), tmp_path_factory, "group_norm")
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ait_mlir.lowering.toolchain import default_arch
-from tests.gpu.test_hopper import InParts
+from tests.gpu.parts import hopper_library
 from tests.kernels.harness import Library, check
 from tests.kernels.stream import stream_cases
 
@@ -16,9 +15,7 @@ CASES = stream_cases()
 
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory) -> Library:
-    if default_arch("cuda") != "sm_90a":
-        pytest.skip("needs a card of compute capability 9.0")
-    return InParts(list(CASES.values()), tmp_path_factory.mktemp("stream"))
+    return hopper_library(list(CASES.values()), tmp_path_factory, "stream")
 
 
 @pytest.mark.parametrize("name", CASES)

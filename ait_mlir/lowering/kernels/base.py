@@ -232,6 +232,3 @@ class NamesAlgorithms:
 
     algorithm_keys: ClassVar[tuple[str, ...]]
     """Keys of a configuration that name an algorithm, in the order in which the library lists its parts."""
-
-
-# ** estimates **

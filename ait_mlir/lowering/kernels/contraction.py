@@ -102,12 +102,7 @@ class Problem:
     @staticmethod
     def contiguous(op: ContractionOp, position: int | None = None, strides: Strides = ()) -> Problem:
         """The problem with row-major buffers, but for the one at `position` (results follow the operands)."""
-        values = (*op.operands, *op.results)
-        args: list[Arg] = []
-        for i, value in enumerate(values):
-            t = cast(TensorType, value.type)
-            name = f"a{i}" if i < len(op.operands) else "o0"
-            args.append(Arg(name, t, strides if i == position else contiguous_strides(t.dims)))
+        args = contiguous_args(op, position, strides)
         return Problem.of(op, args[:-1], args[-1])
 
     def shape_cpp(self, place: str, cpp_dims: Mapping[str, str]) -> str:
@@ -135,6 +130,16 @@ class Problem:
         for dim in self.batch:
             batches *= dim.evaluate(env)
         return self.m.evaluate(env), self.n.evaluate(env), self.k.evaluate(env), batches
+
+
+def contiguous_args(op: Operation, position: int | None = None, strides: Strides = ()) -> list[Arg]:
+    """The buffers of an op with one result, row-major but for the one at `position` (results follow the operands)."""
+    args: list[Arg] = []
+    for i, value in enumerate((*op.operands, *op.results)):
+        t = tensor_type(value)
+        name = f"a{i}" if i < len(op.operands) else "o0"
+        args.append(Arg(name, t, strides if i == position else contiguous_strides(t.dims)))
+    return args
 
 
 def _pair(arg: Arg, straight: bool) -> tuple[Expr, Expr]:

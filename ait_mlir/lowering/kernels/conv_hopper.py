@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from ait_mlir.dialects.ait.conv import ConvOp
-from ait_mlir.dialects.ait.strided import contiguous_strides
 from ait_mlir.dialects.ait.types import scope_of, tensor_type
 from ait_mlir.dims import Scope, product
 from ait_mlir.lowering.estimates import Terms
 from ait_mlir.lowering.kernels.amounts import estimate_env
-from ait_mlir.lowering.kernels.base import Arg, Config, Emission, Launch, Strides, Target
-from ait_mlir.lowering.kernels.contraction import Problem, is_narrow
+from ait_mlir.lowering.kernels.base import Config, Emission, Launch, Strides, Target
+from ait_mlir.lowering.kernels.contraction import Problem, contiguous_args, is_narrow
 from ait_mlir.lowering.kernels.conv import ConvKernel, call_conv, problem
 from ait_mlir.lowering.kernels.gemm_hopper import (
     MAX_CONFIGS,
@@ -63,7 +62,7 @@ class HopperConv(ConvKernel):
         if not super().accepts(op, position, strides, scope):
             return False
         if position <= 1:
-            # A step along the window of a weight is one element, as `weight_steps` has found.
+            # `ConvKernel.accepts` wants contiguous windows of a weight; the map needs aligned steps between them.
             return strides[-1].as_int() == 1 and all(
                 scope.divisible(s, SPAN) for s in (strides[:-1] if position == 0 else strides[:1])
             )
@@ -117,10 +116,7 @@ def _fits(tile: HopperTile, op: ConvOp) -> bool:
 
 def _contiguous(op: ConvOp, position: int | None = None, strides: Strides = ()) -> Problem:
     """The product with row-major buffers, but for the one at `position` (the result follows the operands)."""
-    args: list[Arg] = []
-    for i, value in enumerate((*op.operands, *op.results)):
-        t = tensor_type(value)
-        args.append(Arg(f"a{i}", t, strides if i == position else contiguous_strides(t.dims)))
+    args = contiguous_args(op, position, strides)
     return problem(op, args[:-1], args[-1])
 
 

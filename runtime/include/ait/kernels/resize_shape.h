@@ -59,7 +59,7 @@ struct ResizeAxis {
   AIT_FN ResizeTaps<A, kResizeTaps<kMode>> taps(int64_t i) const {
     const double number = static_cast<double>(i);
     if constexpr (kMode == ResizeMode::nearest || kMode == ResizeMode::nearest_exact) {
-      // Whole numbers, which a rounded product of `step` may miss by one element.
+      // In whole numbers where they fit: exact, and no thread divides doubles.
       constexpr int64_t kTwice = kMode == ResizeMode::nearest ? 1 : 2, kHalf = kTwice - 1;
       const int64_t above = (kTwice * i + kHalf) * in, below = kTwice * out;
       if (!corners && !(scale > 0) && above < int64_t(1) << 32 && below < int64_t(1) << 32) {

@@ -138,7 +138,8 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks) conv_mma_kernel
   TileWork<T> work = tile.of(args, Tile::kM, Tile::kCols);
   work.n0 += group * columns, work.n = (group + 1) * columns;
   mma_tile_of<Tile, true, true, kAligned, F>(args, work, split, rank, early, [&](int k0) {
-    return GatherTile<X, T, Tile::kM, Tile::template kDepth<T>, Tile::kThreads>(args.x, group, int64_t(tile.batch) * args.m + work.m0, work.m - work.m0, k0, work.k);
+    return GatherTile<X, T, Tile::kM, Tile::template kDepth<T>, Tile::kThreads>(args.x, group, int64_t(tile.batch) * args.m + work.m0,
+                                                                                work.m - work.m0, k0, work.k);
   });
 }
 

@@ -34,8 +34,8 @@ __device__ __forceinline__ void copy_step(const HopperArgs<InWindows, T, D, E...
     const int place = (tile.outer * args.gemm.inner + tile.inner) * args.gemm.m + tile.m0;  // batches are cut from all places, in their order
     const int row = place / from.rows_x, image = row / from.rows_y, y = tap / from.taps_x;
     const int at_x = (place - row * from.rows_x) * from.step_x + from.low_x, at_y = (row - image * from.rows_y) * from.step_y + from.low_y;
-    copy_window(to, &args.a_map, barrier, tile.n0 / from.columns * from.depth + channel, at_x, at_y, image, uint16_t((tap - y * from.taps_x) * from.dilation_x),
-                uint16_t(y * from.dilation_y));
+    copy_window(to, &args.a_map, barrier, tile.n0 / from.columns * from.depth + channel, at_x, at_y, image,
+                uint16_t((tap - y * from.taps_x) * from.dilation_x), uint16_t(y * from.dilation_y));
   }
   if (b) {
     copy_operand<Tile, Tile::kCols, true, Tile::kCluster>(to + Tile::kABytes, &args.b_map, barrier, tile.n0, channel, tap, 0,
@@ -43,10 +43,11 @@ __device__ __forceinline__ void copy_step(const HopperArgs<InWindows, T, D, E...
   }
 }
 
-/// @brief As `conv_simt`, on the tensor cores of Hopper: half or bfloat16, not transposed, one or two spatial dims. Several groups have multiples
-/// of 64 channels of x each, and of `Tile::kN` of the result. Channels of x
-/// and the elements of the window of a channel in `w` are contiguous; their number and every other stride are multiples of 8. Where data or, if
-/// `kAligned`, rows of d or of an extra operand start off 16-byte boundaries, or x has no elements, a slow kernel takes over.
+/// @brief As `conv_simt`, on the tensor cores of Hopper: half or bfloat16, not transposed, one or two spatial dims.
+///
+/// Several groups have multiples of 64 channels of x each, and of `Tile::kN` of the result. Channels of x and the elements of the window of a
+/// channel in `w` are contiguous; their number and every other stride are multiples of 8. Where data or, if `kAligned`, rows of d or of an
+/// extra operand start off 16-byte boundaries, or x has no elements, a slow kernel takes over.
 /// @param early whether `w` is never written, as weights are
 template <class Tile, bool kAligned, uint32_t kVectors, class F, class X, class T, class D, class... E>
 int32_t conv_wgmma(const Context& ctx, const GemmShape& shape, const X& x, Matrices<const T> w, Matrices<D> d, Operands<E...> operands,
@@ -62,15 +63,16 @@ int32_t conv_wgmma(const Context& ctx, const GemmShape& shape, const X& x, Matri
   const bool flat = kRank == 1;
   const int64_t images = shape.outer * shape.inner * shape.m / (x.places[x_] * (flat ? 1 : x.places[y]));
   HopperArgs<InWindows, T, D, E...> args{};
-  args.gemm = {int(shape.m), int(shape.n), int(shape.k), int(shape.inner), tiles_of(shape.m, Tile::kM * Tile::kCluster), tiles_of(shape.n, Tile::kCols),
-               {}, w, d, true, true, true, operands};
+  args.gemm = {int(shape.m), int(shape.n), int(shape.k), int(shape.inner), tiles_of(shape.m, Tile::kM * Tile::kCluster),
+               tiles_of(shape.n, Tile::kCols), {}, w, d, true, true, true, operands};
   const InWindows from{tiles_of(x.depth, Tile::kK), int(x.kernel[x_]), int(x.places[x_]), flat ? 1 : int(x.places[y]), flat ? 1 : int(x.stride[y]),
                        int(x.stride[x_]), flat ? 0 : -int(x.pad[y]), -int(x.pad[x_]), flat ? 1 : int(x.dilation[y]), int(x.dilation[x_]),
                        int(shape.n / x.groups), int(x.depth)};
   args.from = from;
   args.steps = from.chunks * int(x.taps());
   args.b_early = early;
-  const int64_t sizes[4] = {images, flat ? 1 : x.size[y], x.size[x_], x.depth * x.groups}, strides[3] = {x.strides[0], x.strides[1], x.strides[kRank]};
+  const int64_t sizes[4] = {images, flat ? 1 : x.size[y], x.size[x_], x.depth * x.groups};
+  const int64_t strides[3] = {x.strides[0], x.strides[1], x.strides[kRank]};
   const int low[2] = {from.low_y, from.low_x}, places[2] = {from.rows_y, from.rows_x}, step[2] = {from.step_y, from.step_x};
   const bool mapped = window_map(&args.a_map, x.data, sizes, strides, low, places, step, Tile::kM) &&
                       tensor_map(&args.b_map, w.data, x.depth, shape.n, w.col, x.taps(), x.depth, 1, 0, Tile::kCols / Tile::kCluster);
