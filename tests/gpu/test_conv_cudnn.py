@@ -32,7 +32,13 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Library:
 
 
 def test_some_forms_are_for_cudnn() -> None:
-    assert {name.rpartition("-")[0] for name in CASES} >= {"conv-same", "conv-wide"}, CONV.op
+    assert {name.rpartition("-")[0] for name in CASES} >= {
+        "conv-same",
+        "conv-wide",
+        "conv-groups",
+        "conv-wide_groups",
+        "conv-deep",
+    }, CONV.op
 
 
 @pytest.mark.parametrize("name", CASES)

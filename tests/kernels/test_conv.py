@@ -10,6 +10,7 @@ from ait_mlir.lowering.kernels import Target, kernel_of, kernels_for
 from ait_mlir.lowering.kernels.gemm_hopper import HopperTile
 from ait_mlir.lowering.kernels.gemm_tiles import GemmTile
 from tests.kernels.harness import Case
+from tests.kernels.library_gemm import on_kernel
 from tests.specs.draw import draw
 
 CUDA = Target("cuda", "sm_90a")
@@ -157,3 +158,20 @@ def test_hopper_tiles_are_of_one_group() -> None:
     assert {config["tile_n"] for config in kernel.every_config(op, CUDA)} == {32}
     problem = kernel.config_problem(op, HopperTile(64, 64, 8, 1, 1, 1).config(), CUDA)
     assert problem is not None and "does not divide the channels of a group, 32" in problem
+
+
+def test_cudnn_takes_groups() -> None:
+    for name, on_cards in (
+        ("conv-same-f16", True),
+        ("conv-groups-f32", True),
+        ("conv-groups-f16", False),  # 36 channels are not whole pieces of 16 bytes
+        ("conv-wide_groups-bf16", True),
+        ("conv-deep-f16", True),
+        ("conv-depthwise-f32", False),  # 5 channels
+        ("conv-depthwise_spread-f32", False),  # transposed
+        ("conv-line-f32", False),
+    ):
+        assert ("cudnn" in offered(DRAWN[name])) is on_cards, name
+    for name, groups in (("conv-same-f16", 1), ("conv-groups-f32", 3), ("conv-deep-f16", 40)):
+        _, code = on_kernel(DRAWN[name], "cudnn").code(0, CUDA)
+        assert f"args.groups = {groups};" in code, code

@@ -33,7 +33,8 @@ def _piece(op: ConvOp) -> int:
 
 
 class CudnnConv(Kernel[ConvOp]):
-    """cuDNN's convolution with bias, residual and activation; x, residual and result with strides.
+    """cuDNN's convolution, in any number of groups, with bias, residual and activation; x, residual and result with
+    strides.
 
     Its plans are made at the first run of each shape, and kept. Without a card nothing says that cuDNN will be there.
     """
@@ -53,7 +54,6 @@ class CudnnConv(Kernel[ConvOp]):
             and tensor_type(op.output).element_type == kind
             and op.spatial == 2
             and not op.is_transposed()
-            and op.num_groups() == 1
             and all(scope.positive(c) and scope.divisible(c, _piece(op)) for c in channels)
             and library_epilogue(op) is not None
         )
@@ -87,7 +87,7 @@ class CudnnConv(Kernel[ConvOp]):
             dtype=BY_IR[x.type.element_type].abi,
             activation=ACTIVATIONS[found.activation],
             algo=launch.config.get("algo", 0),
-            groups=1,
+            groups=op.num_groups(),
             batch=batch,
             in_height=in_height,
             in_width=in_width,
