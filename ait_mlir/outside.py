@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import importlib.util
+import inspect
 import os
 import sys
 import traceback
@@ -88,6 +89,27 @@ def row_of(op: type[Operation]) -> Outside | None:
     return row if row is not None and row.op is op else None
 
 
+bases: list[type] = []
+"""The classes that operators from outside are derived from."""
+
+
+def undecorated(name: str) -> str:
+    """What to do about an op that has a class, but no `@operator` above it; empty if there is no such class."""
+    classes = list(bases)
+    for cls in classes:
+        classes += cls.__subclasses__()
+    found = next((cls for cls in classes if cls.__dict__.get("name") == name), None)
+    return "" if found is None else f"; write @operator above its class at {place_of(found)}"
+
+
+def place_of(cls: type) -> str:
+    """File and line of a class."""
+    try:
+        return f"{inspect.getsourcefile(cls)}:{inspect.getsourcelines(cls)[1]}"
+    except (OSError, TypeError):  # typed at a prompt
+        return f"{cls.__module__}.{cls.__qualname__}"
+
+
 def generation() -> int:
     """A number that changes with the table: what is made of it is out of date after a change."""
     return _generation
@@ -109,8 +131,10 @@ def load(path: str | os.PathLike[str]) -> Any:
     file = Path(path).resolve()
     if file in _loaded:
         return _loaded[file]
-    if not file.is_file() or file.suffix != ".py":
+    if file.suffix != ".py":
         raise OperatorError(f"cannot load operators from {path}: expected a file of Python, NAME.py")
+    if not file.is_file():
+        raise OperatorError(f"cannot load operators from {path}: there is no such file")
     if str(file.parent) not in sys.path:
         sys.path.append(str(file.parent))  # it may import files beside it
     name = _module_name(file)
@@ -126,7 +150,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     except Exception as error:
         del sys.modules[name]
         _restore(before)
-        reason = _reason(error)
+        reason = told(error)
         place = "" if reason.startswith(f"{file}:") else f"{_place_in(file, error)}: "
         raise OperatorError(f"{place}{reason}") from error
     _loaded[file] = module
@@ -160,7 +184,8 @@ def _place_in(file: Path, error: BaseException) -> str:
     return f"{file}:{lines[-1]}" if lines else str(file)
 
 
-def _reason(error: BaseException) -> str:
+def told(error: BaseException) -> str:
+    """An exception of an author's code in one line, with its type; our own errors as they are."""
     if isinstance(error, CompileError):
         return str(error)
     text = error.msg if isinstance(error, SyntaxError) else str(error)
@@ -182,7 +207,7 @@ def load_installed() -> None:
             entry.load()
         except Exception as error:
             _restore(before)
-            warnings.warn(f"the operators {entry.value!r} were not loaded: {_reason(error)}", stacklevel=2)
+            warnings.warn(f"the operators {entry.value!r} were not loaded: {told(error)}", stacklevel=2)
 
 
 __all__ = [
@@ -190,11 +215,15 @@ __all__ = [
     "OperatorError",
     "Outside",
     "add",
+    "bases",
     "dialects",
     "generation",
     "load",
     "load_installed",
+    "place_of",
     "remove",
     "row_of",
     "rows",
+    "told",
+    "undecorated",
 ]

@@ -16,7 +16,7 @@ from ait_mlir.dialects.ait.syntax import INT, INTS, NUMBER, SHAPE, STRING, Claus
 from ait_mlir.dialects.ait.traits import Cost
 from ait_mlir.dialects.ait.types import ShapeAttr
 from ait_mlir.dims import Expr, const
-from ait_mlir.outside import OperatorError
+from ait_mlir.outside import OperatorError, bases
 
 KINDS: Mapping[type[Attribute], Kind] = {
     IntegerAttr: INT,
@@ -48,6 +48,9 @@ class Elementwise(ElementwiseOp):
     CPP: ClassVar[str] = ""
 
     traits = traits_def(Pure())
+
+
+bases += [Op, Elementwise]
 
 
 def default_syntax(cls: type[AitOp]) -> Syntax:

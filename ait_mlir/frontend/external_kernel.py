@@ -25,7 +25,7 @@ from ait_mlir.frontend.tensor import Tensor
 from ait_mlir.lowering.authored import located, template_line
 from ait_mlir.lowering.cpp import identifier
 from ait_mlir.lowering.kernels.base import Arg, Emission, Kernel, Launch, Strides, Target
-from ait_mlir.outside import OperatorError
+from ait_mlir.outside import OperatorError, told
 
 PACKAGE = str(Path(__file__).parents[1])
 
@@ -76,7 +76,7 @@ class TemplateKernel(Kernel[ExternalOp]):
                 variables.append(f"[[maybe_unused]] int64_t {dim} = {launch.cpp(expr)};")
         if sizes := [a.type.num_elements() for a in launch.outs if not launch.scope.le(1, a.type.num_elements())]:
             variables.append(f"if ({' && '.join(f'({launch.cpp(e)}) == 0' for e in sizes)}) return 0;")
-        body = "\n".join([*variables, "{", located(call, file), "}", "return ait::call_operator(ctx, [] {});\n"])
+        body = "\n".join([*variables, "return ait::call_operator(ctx, [&](auto&&) {", located(call, file), "});\n"])
         includes = ("ait/external.h", *(("ait/gpu/gpu.h",) if launch.target.is_gpu else ()))
         return Emission(includes, "", body, f"{located(source, file)}\n{declaration}\n")
 
@@ -131,7 +131,7 @@ def _text(what: str, function: Callable[[], Any]) -> str:
     except OperatorError:
         raise
     except Exception as error:
-        raise OperatorError(f"{_place(error)}: {what} failed: {str(error) or type(error).__name__}") from error
+        raise OperatorError(f"{_place(error)}: {what} failed: {told(error)}") from error
     if not isinstance(text, str):
         raise OperatorError(f"{what} returned {text!r}; expected a string of C++")
     return text

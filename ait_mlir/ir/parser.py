@@ -19,10 +19,13 @@ from xdsl.utils.mlir_lexer import MLIRLexer, MLIRTokenKind, StringLiteral
 
 from ait_mlir.ir.collector import rare_collections
 from ait_mlir.ir.source import Diagnostic, SourceError, SourceText, decode, error_at
+from ait_mlir.outside import undecorated
 
 MAX_NESTING = 100
 _UNDEFINED = re.compile(r"(?:values used but not defined: \[|missing block declarations for block\(s\) )(%[^,\]]+|\w+)")
 _NO_RESULT_TYPES = "Operation has 0 results, but was given"
+_EXTERNAL = re.compile(r"(^|=\s*)external\.")
+_OPTIONS = "; arguments of an operator's constructor are written as in: options {scale = 2.0}"
 _LOAD = "; if a Python file defines it, give the file with --load"
 _UNCLEAN = (VerifyException, ValueError, KeyError, IndexError, TypeError, AttributeError, AssertionError, OverflowError)
 
@@ -67,7 +70,8 @@ class AitParser(Parser):
         except ParseError as e:
             if _NO_RESULT_TYPES not in str(e):
                 raise
-            self.raise_error("expected ':' and the types of the results", self.pos, self.pos + 1)
+            hint = _OPTIONS if _EXTERNAL.search(self.source.text, start, self.pos) else ""
+            self.raise_error(f"expected ':' and the types of the results{hint}", self.pos, self.pos + 1)
         except _UNCLEAN as e:
             self.raise_error(_message(e), start, start + 1)
         self._depth -= 1
@@ -82,7 +86,7 @@ class AitParser(Parser):
         known = [op.name for dialect in self.ctx.loaded_dialects for op in dialect.operations]
         close = difflib.get_close_matches(name, known, 1, 0.75)
         foreign = name.partition(".")[0] not in {dialect.name for dialect in self.ctx.loaded_dialects}
-        hint = f"; did you mean {close[0]}?" if close else _LOAD if foreign else ""
+        hint = f"; did you mean {close[0]}?" if close else undecorated(name) or _LOAD if foreign else ""
         self.raise_error(f"Operation {name} is not registered{hint}", start, start + len(name))
 
     def location(self, offset: int) -> LocationAttr:

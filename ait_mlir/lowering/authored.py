@@ -17,7 +17,7 @@ from typing import Any
 from ait_mlir.dialects.outside import Elementwise, python_values
 from ait_mlir.dims import Expr
 from ait_mlir.lowering.cpp import cstr
-from ait_mlir.outside import OperatorError
+from ait_mlir.outside import OperatorError, rows
 
 
 @dataclass(frozen=True)
@@ -287,9 +287,23 @@ def cpp_value(value: Any) -> str:
 _WORD = re.compile(r"(?<![\w.:])[A-Za-z_]\w*")
 
 
+_EXPRESSION = re.compile(r"/\* ([a-z0-9_]+\.[a-z0-9_]+) \*/")
+
+
+def places_of_expressions(line: str) -> list[str]:
+    """File, line and name of each elementwise operator from outside whose expression a line of generated C++ holds."""
+    found: list[str] = []
+    for name in dict.fromkeys(_EXPRESSION.findall(line)):
+        if (row := rows().get(name)) is not None and issubclass(row.op, Elementwise):
+            file, _, number = row.place.rpartition(":")
+            place = place_of(row.op.CPP, file, int(number)) if number.isdecimal() else row.place
+            found.append(f"{place}: in the expression of {name}")
+    return found
+
+
 def scalar_cpp(op: Elementwise, operands: Sequence[str], result: str) -> str:
     """The C++ expression of one element of an elementwise op; `operands` are those of its operands."""
     values: dict[str, str] = dict(zip(op.OPERAND_NAMES, operands, strict=True))
     values |= {name: cpp_value(value) for name, value in python_values(op).items()}
     values["T"] = result
-    return f"static_cast<{result}>({_WORD.sub(lambda word: values.get(word[0], word[0]), op.CPP)})"
+    return f"static_cast<{result}>(/* {op.name} */ {_WORD.sub(lambda word: values.get(word[0], word[0]), op.CPP)})"

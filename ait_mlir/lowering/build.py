@@ -354,9 +354,25 @@ def _failure(output: list[str], missing: Mapping[str, _Unit]) -> str:
     start = output.index(failed) + 2 if failed else 0  # the line after FAILED is the command
     told = list(itertools.takewhile(lambda line: not re.match(r"\[\d+/\d+\]|ninja: ", line), output[start:]))
     first = next((i for i, line in enumerate(told) if _ERROR_LINE.search(line)), 0)
-    shown = "\n".join("  " + line for line in told[first : first + _SHOWN_ERROR_LINES])
+    told = told[first : first + _SHOWN_ERROR_LINES]
+    shown = "\n".join("  " + line for line in (_by_author(told, unit.source) if unit else told))
     what = f"the compiler refused {unit.source}" if unit else "the library could not be linked"
     return f"{what}:\n{shown}"
+
+
+def _by_author(told: list[str], source: Path) -> list[str]:
+    """The messages, with the author's place where a line has the expression of an operator from outside."""
+    from ait_mlir.lowering.authored import places_of_expressions
+
+    refused = re.compile(rf"{re.escape(str(source))}[:(](\d+)[:)]\S*:? *(?=.*error)")
+    lines = source.read_text(encoding="utf-8").split("\n")
+    shown: list[str] = []
+    for message in told:
+        match = refused.match(message)
+        number = int(match[1]) if match else 0
+        places = places_of_expressions(lines[number - 1]) if 0 < number <= len(lines) else []
+        shown.append(f"{' or '.join(places)}: {message[match.end() :]}" if match and places else message)
+    return shown
 
 
 class _Progress:

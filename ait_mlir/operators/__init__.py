@@ -14,7 +14,21 @@
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import ArrayAttr, FloatAttr, IntegerAttr, StringAttr, UnitAttr
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    FloatAttr,
+    IntegerAttr,
+    StringAttr,
+    UnitAttr,
+    bf16,
+    f16,
+    f32,
+    f64,
+    i1,
+    i8,
+    i32,
+    i64,
+)
 from xdsl.irdl import operand_def, opt_operand_def, opt_prop_def, prop_def, result_def, var_operand_def, var_result_def
 
 from ait_mlir.dialects.ait.syntax import INT, INTS, NUMBER, SHAPE, STRING, Flag, Operand, Operands, Prop, Word
@@ -56,9 +70,17 @@ __all__ = [
     "TensorType",
     "UnitAttr",
     "Word",
+    "bf16",
     "ceildiv",
     "constraint",
+    "f16",
+    "f32",
+    "f64",
     "finder",
+    "i1",
+    "i8",
+    "i32",
+    "i64",
     "load",
     "maximum",
     "minimum",

@@ -11,8 +11,9 @@ from functools import partial, wraps
 from typing import Any, TypeVar, cast, overload
 
 import numpy as np
+from xdsl.dialects.builtin import f32
 from xdsl.ir import Attribute, Operation
-from xdsl.irdl import AttrSizedOperandSegments, irdl_op_definition
+from xdsl.irdl import AttrSizedOperandSegments, VerificationContext, irdl_op_definition
 from xdsl.utils.exceptions import PyRDLError, VerifyException
 
 from ait_mlir import outside
@@ -24,7 +25,7 @@ from ait_mlir.lowering.authored import Cpp, Ffi
 from ait_mlir.lowering.kernels.outside import CppKernel, FfiKernel
 from ait_mlir.lowering.target import KINDS
 from ait_mlir.operators import calls
-from ait_mlir.outside import OperatorError
+from ait_mlir.outside import OperatorError, place_of, told
 from ait_mlir.reference.core import Array, Evaluation, EvaluationError, Rule, element_type_of, widen
 from ait_mlir.rewrites.engine.errors import PatternError
 from ait_mlir.rewrites.engine.language import PatternFamily, PatternSet
@@ -64,7 +65,7 @@ def operator(cls: Any = None, *, replace: bool = False) -> Any:
 
 
 def _register(cls: type[AitOp], replace: bool) -> type[AitOp]:
-    place = _place(cls)
+    place = place_of(cls)
     try:
         return _made(cls, place, replace)
     except OperatorError as error:
@@ -86,8 +87,10 @@ def _made(cls: type[AitOp], place: str, replace: bool) -> type[AitOp]:
     if cls.SYNTAX is AitOp.SYNTAX:
         op.SYNTAX = default_syntax(op)
     if issubclass(op, base.Elementwise):
+        _check_scalars(op)
         op.CPP = getattr(cls, "cpp")  # noqa: B009
         op.OPERAND_NAMES = tuple(name for name, _ in op.get_irdl_definition().operands)
+    _check_reference(op)
     patterns = tuple(getattr(cls, "patterns", ()))
     kernels = _kernels(op, getattr(cls, "kernels", {}))
     row = outside.Outside(op, place, _rule(op), kernels, patterns, calls.torch_rows(op))
@@ -113,17 +116,25 @@ def _checked_shapes(infer: Callable[[Any], Sequence[Attribute]]) -> Callable[[An
         except (VerifyException, DimError):
             raise
         except Exception as error:
-            frame = traceback.extract_tb(error.__traceback__)[-1]
-            place = f"{frame.filename}:{frame.lineno}"
-            raise self.fail(f"its shape function failed at {place}: {type(error).__name__}: {error}") from error
+            place = _line_of(infer, error)
+            raise self.fail(f"its shape function failed at {place}: {told(error)}") from error
         found = cast("Sequence[object]", types if isinstance(types, list | tuple) else (None,))
         if not all(isinstance(t, Attribute) for t in found):
-            raise self.fail(f"its shape function returned {types!r}, expected a list with the type of each result")
+            given = str(types) if isinstance(types, Attribute) else repr(types)
+            raise self.fail(f"its shape function returned {given}, expected a list with the type of each result")
         if (count := len(self.results)) != len(found):
             raise self.fail(f"its shape function returned {len(found)} types, but the op has {count} results")
         return types
 
     return checked
+
+
+def _line_of(function: Callable[..., object], error: BaseException) -> str:
+    """The author's line at which a function of theirs failed: the innermost one in the file of the function."""
+    frames = traceback.extract_tb(error.__traceback__)
+    file = getattr(getattr(function, "__code__", None), "co_filename", None)
+    frame = next((frame for frame in reversed(frames) if frame.filename == file), frames[-1])
+    return f"{frame.filename}:{frame.lineno}"
 
 
 _plain: dict[type, type[AitOp]] = {}
@@ -155,13 +166,6 @@ def _op_class(cls: type[AitOp]) -> type[AitOp]:
     return op
 
 
-def _place(cls: type) -> str:
-    try:
-        return f"{inspect.getsourcefile(cls)}:{inspect.getsourcelines(cls)[1]}"
-    except (OSError, TypeError):  # typed at a prompt
-        return f"{cls.__module__}.{cls.__qualname__}"
-
-
 def _check(cls: type) -> None:
     """Raise `OperatorError` for what a class lacks."""
     if not issubclass(cls, base.Op | base.Elementwise):
@@ -183,6 +187,40 @@ def _check(cls: type) -> None:
         )
     if issubclass(cls, base.Elementwise) and not isinstance(getattr(cls, "cpp", None), str):
         raise OperatorError(f"{name} has no expression; set cpp, as in: cpp = 'x * x + 1'")
+
+
+def _check_scalars(op: type[AitOp]) -> None:
+    """Raise `OperatorError` for a field of an elementwise op that takes tensors only: fused, it works on scalars."""
+    definition = op.get_irdl_definition()
+    for kind, found in (("operand", definition.operands), ("result", definition.results)):
+        for name, field in found:
+            try:
+                field.constr.verify((f32,), VerificationContext())
+            except VerifyException:
+                raise OperatorError(
+                    f"{op.name}: {name} is not for every type, but an elementwise operator is one on scalars, too; "
+                    f"write {name} = {kind}_def()"
+                ) from None
+
+
+def _check_reference(op: type[AitOp]) -> None:
+    """Raise `OperatorError` if `reference` cannot be called with the operands, and the properties by name."""
+    definition = op.get_irdl_definition()
+    operands = [name for name, _ in definition.operands]
+    named = [name for name in definition.properties if name != "operandSegmentSizes"]
+    function = cast("Callable[..., object]", getattr(op, "reference"))  # noqa: B009
+    try:
+        found = inspect.signature(function)
+    except (TypeError, ValueError):  # a function of C
+        return
+    try:
+        found.bind(*operands, **dict.fromkeys(named))
+    except TypeError as error:
+        expected = ", ".join([*operands, *(["*", *named] if named else [])])
+        raise OperatorError(
+            f"{op.name}: reference{found} does not take what the op has: {error}; "
+            f"expected a static method, reference({expected})"
+        ) from None
 
 
 def _kernels(op: type[AitOp], given: object) -> tuple[CppKernel | FfiKernel, ...]:
@@ -242,7 +280,8 @@ def _rule(op: type[AitOp]) -> Rule:
         try:
             results = function(*arguments, **options)
         except Exception as error:
-            raise EvaluationError(f"the reference of {op.name} failed: {type(error).__name__}: {error}") from error
+            place = _line_of(function, error)
+            raise EvaluationError(f"the reference of {op.name} failed at {place}: {told(error)}") from error
         made = list(cast("Sequence[Any]", results)) if isinstance(results, tuple | list) else [results]
         if len(made) != len(found.results):
             raise EvaluationError(

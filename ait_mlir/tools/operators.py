@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import difflib
+import inspect
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from ait_mlir import outside
+from ait_mlir.errors import InputError
 from ait_mlir.tools.report import table
 
+if TYPE_CHECKING:
+    from xdsl.irdl import IRDLOperation
+
+TARGETS = ("cpu", "cuda", "rocm")
 PATH = Path(__file__).with_name("operators.json")
 """Made from the specifications, the kernels and the documented calls: `python -m tests.specs.operators`."""
 
@@ -23,7 +30,7 @@ def operator_table() -> str:
     rows = [["op", "dtypes", "reference", "CPU", "CUDA", "ROCm", "names in AITemplate"]]
     for op, found in operators().items():
         types = found["cpu"]["dtypes"]
-        cells = [_cell(found[target], types) for target in ("cpu", "cuda", "rocm")]
+        cells = [_cell(found[target], types) for target in TARGETS]
         reference = "-" if "reason" in found["cpu"] else "NumPy"
         rows.append([f"ait.{op}", " ".join(types) or "-", reference, *cells, " ".join(found["names"])])
     for name, row in outside.rows().items():
@@ -31,12 +38,46 @@ def operator_table() -> str:
     return table(rows)
 
 
+def operator_page(name: str) -> str:
+    """What an op does and how it is written: its docstring, operands, properties and results; its row of the table.
+
+    Raises `InputError` with the closest names if there is none.
+    """
+    from ait_mlir.dialects.ait import AIT
+
+    ours = {op.name: op for op in AIT.operations}
+    known = cast("dict[str, type[IRDLOperation]]", ours | {found: row.op for found, row in outside.rows().items()})
+    if (op := known.get(name) or known.get(f"ait.{name}")) is None:
+        asked = name if "." in name else f"ait.{name}"
+        close = difflib.get_close_matches(asked, known, 3, 0.7)
+        hint = f"did you mean {' or '.join(close)}?" if close else "ait inspect --ops lists all"
+        raise InputError(f"there is no op {name!r}; {hint}")
+    definition = op.get_irdl_definition()
+    parts = [op.name, "", inspect.cleandoc(op.__doc__ or "")]
+    fields = {
+        "operands": [operand for operand, _ in definition.operands],
+        "properties": [prop for prop in definition.properties if prop != "operandSegmentSizes"],
+        "results": [result for result, _ in definition.results],
+    }
+    parts += [f"\n{kind}: {', '.join(names)}" for kind, names in fields.items() if names]
+    if (row := outside.rows().get(op.name)) is not None:
+        kernels = [f"{target}: {found}" for target, found in zip(TARGETS, _kernels(row), strict=True)]
+        parts += ["", f"kernels: {'; '.join(kernels)}", "", f"from {row.place}"]
+    elif (entry := operators().get(op.name.removeprefix("ait."))) is not None:
+        types = entry["cpu"]["dtypes"]
+        kernels = [f"{target}: {_cell(entry[target], types)}" for target in TARGETS]
+        parts += ["", f"dtypes: {' '.join(types) or '-'}", "", f"kernels: {'; '.join(kernels)}"]
+        if entry["names"]:
+            parts += ["", f"names in AITemplate: {' '.join(entry['names'])}"]
+    return "\n".join(parts)
+
+
 def _kernels(row: outside.Outside) -> list[str]:
     """The providers of an operator from outside on each target."""
     from ait_mlir.lowering.kernels import kernels_of_class
 
     cells: list[str] = []
-    for target in ("cpu", "cuda", "rocm"):
+    for target in TARGETS:
         own = [kernel for kernel in row.kernels if target in kernel.targets()]
         found = [*own, *(kernel for kernel in kernels_of_class(row.op) if kernel not in row.kernels)]
         cells.append(", ".join(kernel.provider for kernel in found) or "none")

@@ -239,6 +239,8 @@ int32_t call(const ait_host_v1* host, const ait_ffi_call_v1* args, void* stream)
     problem = "raised " + error.kind() + ": " + error.message();
   } catch (const std::exception& error) {
     problem = std::string("failed: ") + error.what();
+  } catch (...) {
+    problem = "threw something that is no std::exception";
   }
   return host->fail(host->self, (found->label + " " + problem + "; " + arguments_text(*args, device)).c_str());
 }

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from ait_mlir.errors import AitError, CompileError
+from ait_mlir.errors import AitError, CompileError, RunError
 from ait_mlir.frontend import BuildError, Tensor, compile_model
+from ait_mlir.ir.parser import parse_text
+from ait_mlir.ir.source import SourceError
 from ait_mlir.operators import (
     Cpp,
     Elementwise,
@@ -22,6 +25,9 @@ from ait_mlir.operators import (
     prop_def,
     result_def,
 )
+from ait_mlir.reference import EvaluationError, evaluate_graph
+from ait_mlir.universe import context
+from tests.frontend.support import graph_of
 
 HERE = Path(__file__)
 GOOD = """
@@ -49,6 +55,7 @@ def make(name: str = "bad.same", base: type = Op, **members: object) -> type:
         "reference": staticmethod(lambda x, **_: x),
         "kernels": {"cpu": Cpp(GOOD, function="same")},
     } | members
+    base = found.pop("base", base)
     return type("Same", (base,), {key: value for key, value in found.items() if value is not None})
 
 
@@ -74,6 +81,18 @@ def of_nothing(p) -> None:
         ({"kernels": {"tpu": Cpp("")}}, "'tpu' is no target; expected gpu or one of cpu, cuda, rocm"),
         ({"kernels": {"cpu": GOOD}}, "expected a Cpp, a Jinja or an Ffi"),
         ({"kernels": 3}, "expected a dict from target to kernel"),
+        (
+            {"reference": lambda self, x: x},
+            r"reference\(self, x\) does not take .* missing a required argument: 'x'; expected a static method, reference\(x\)",
+        ),
+        (
+            {"base": Elementwise, "cpp": "x"},
+            r"x is not for every type, but an elementwise operator is one on scalars, too; write x = operand_def\(\)",
+        ),
+        (
+            {"base": Elementwise, "cpp": "x", "x": operand_def()},
+            r"y is not for every type, .*; write y = result_def\(\)",
+        ),
         ({"option": 3}, "Same.option is neither a function"),
         ({"option": prop_def(TensorType)}, "the property 'option' is declared as"),
         (
@@ -175,15 +194,27 @@ def test_files_that_fail(tmp_path: Path, text: str, message: str):
 
 
 def test_files_that_are_missing(tmp_path: Path):
-    with pytest.raises(OperatorError, match="expected a file of Python"):
+    with pytest.raises(OperatorError, match=r"ops.py: there is no such file"):
         load(tmp_path / "ops.py")
+    with pytest.raises(OperatorError, match="expected a file of Python"):
+        load(tmp_path)
+
+
+def test_a_class_without_the_decorator(tmp_path: Path):
+    kept = make("bad.plain")  # noqa: F841
+    text = "ait.graph @g(%x: !ait.tensor<4 x f32>) {\n  %y = bad.plain %x : !ait.tensor<4 x f32>\n}"
+    with pytest.raises(SourceError, match=r"bad.plain is not registered; write @operator above its class at "):
+        parse_text(context(), text)
 
 
 @pytest.mark.parametrize(
     ("infer", "message"),
     [
         (lambda self: [self.x.type.dims[9]], r"shape function failed at .*test_bad_operators.py:\d+: IndexError"),
-        (lambda self: self.x.type, "its shape function returned .*, expected a list with the type of each result"),
+        (
+            lambda self: self.x.type,
+            "its shape function returned !ait.tensor<4 x 8 x f32>, expected a list with the type of each result",
+        ),
         (lambda self: [self.x.type] * 2, "its shape function returned 2 types, but the op has 1 results"),
         (
             lambda self: [TensorType.get([self.x.type.dims[0] // 0], self.x.type.element_type)],
@@ -195,6 +226,62 @@ def test_shape_functions_that_fail(infer, message: str):
     x = Tensor([4, 8], dtype="float32", name="x", is_input=True)
     with pytest.raises(BuildError, match=message):
         operator(make(infer_result_types=infer)).on(x)
+
+
+@pytest.mark.parametrize("expression", ["x + undeclared_word", "(x"])
+def test_an_expression_that_does_not_compile(tmp_path: Path, expression: str):
+    file = tmp_path / "ops.py"
+    file.write_text(
+        f"from ait_mlir.operators import *\n@operator\nclass A(Elementwise):\n    name = 'bad.word'\n"
+        f"    x = operand_def()\n    y = result_def()\n    cpp = {expression!r}\n    reference = staticmethod(lambda x: x)\n"
+    )
+    with pytest.raises(CompileError, match=r"ops.py:7: in the expression of bad.word: error: "):
+        built(load(file).A, tmp_path)
+
+
+def test_a_reference_that_fails_names_its_line(tmp_path: Path):
+    x = Tensor([4, 8], dtype="float32", name="x", is_input=True)
+    op = operator(make(reference=staticmethod(lambda x: x.reshape(5, 5))))
+    module = graph_of(op.on(x).mark_as_output("y"))
+    with pytest.raises(
+        EvaluationError, match=r"reference of bad.same failed at .*test_bad_operators.py:\d+: ValueError"
+    ):
+        evaluate_graph(module, {"x": np.ones((4, 8), np.float32)}, {}, {})
+
+
+def test_a_template_that_asks_for_what_tensors_lack(tmp_path: Path):
+    text = "void same() {}  // {{ x.dtype }} {{ x.type }}"
+    with pytest.raises(AitError, match="cannot be rendered: a tensor has dtype, rank and shape, but no type"):
+        built(operator(make(kernels={"cpu": Jinja(text)})), tmp_path)
+
+
+FAILING = """
+#include <stdexcept>
+
+template <class X, class Y>
+void failing(const ait::Context& ctx, X x, Y y) {
+  if (x[0] == 1) throw std::runtime_error("x is one");
+  if (x[0] == 2) throw 2;
+  if (x[0] == 3) {
+    ctx.fail("x is three");
+    return;
+  }
+  for (int64_t i = 0; i < x.elements(); ++i) y[i] = x[i];
+}
+"""
+
+
+def test_a_kernel_that_fails_leaves_the_model_usable(tmp_path: Path):
+    model = built(operator(make("bad.failing", kernels={"cpu": Cpp(FAILING)})), tmp_path)
+    for value, message in (
+        (1, "x is one"),
+        (2, "the kernel threw something that is no std::exception"),
+        (3, "x is three"),
+    ):
+        x = np.full((4, 8), value, np.float32)
+        with pytest.raises(RunError, match=message):
+            model.run({"x": x}, {"y": np.empty_like(x)})
+        np.testing.assert_array_equal(model.run({"x": x + 4}, {"y": np.empty_like(x)})["y"], x + 4)
 
 
 @pytest.mark.parametrize("kind", [Cpp, Jinja])

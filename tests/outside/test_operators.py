@@ -247,6 +247,15 @@ def test_the_table_of_ops_has_it(capsys):
     assert rows["mine.shifted"][3:6] == ["outside", "none", "none"] and rows["mine.shifted"][-1].startswith(str(MINE))
 
 
+def test_the_page_of_one_op(mine, capsys):
+    assert cli.main(["inspect", "--ops", "mine.cube", "--load", str(MINE)]) == 0
+    printed = capsys.readouterr().out
+    assert "properties: scale\n" in printed and "cpu: native" in printed and "tests/outside/mine.py:" in printed
+    assert cli.main(["inspect", "--ops", "gemm"]) == 0
+    printed = capsys.readouterr().out
+    assert "= ait.gemm" in printed and "dtypes: f16" in printed and "gemm_rcr_bias" in printed
+
+
 def test_a_workspace_is_part_of_the_plan(tmp_path: Path):
     code = """
 void twice(const ait::Context&, ait::Tensor<const float, 1> x, ait::Tensor<float, 1> y, void* workspace) {

@@ -271,6 +271,11 @@ def test_functions_registered_twice():
             "%x options {factor = dense<1> : tensor<2xi32>}",
             "2:3: error: external.scale: its constructor failed: an operator has no option like dense",
         ),
+        (
+            "%x factor 2.0",
+            "2:30: error: expected ':' and the types of the results; arguments of an operator's constructor are written "
+            "as in: options {scale = 2.0}",
+        ),
     ],
 )
 def test_text_that_is_wrong(text: str, message: str):
@@ -341,7 +346,7 @@ def test_a_template_that_does_not_render(tmp_path: Path):
     register("wrong", lambda attrs: WRONG.render(name=attrs["name"]))
     with pytest.raises(
         AitError,
-        match=rf"test_templates.py:{line_of('1 // nothing_' + 'at_all')}: gen_function failed: 'nothing_at_all' is undefined",
+        match=rf"test_templates.py:{line_of('1 // nothing_' + 'at_all')}: gen_function failed: UndefinedError: 'nothing_at_all' is undefined",
     ):
         wrong()._attrs["op"] = "wrong"
         built(wrong, tmp_path)
@@ -370,8 +375,8 @@ def test_cpp_that_does_not_compile(tmp_path: Path):
     [
         (lambda attrs: None, "gen_function returned None; expected a string of C\\+\\+"),
         (lambda attrs: "void other() {}", "gen_function does not define the function unnamed_"),
-        (lambda attrs: 1 / 0, r"test_templates.py:\d+: gen_function failed: division by zero"),
-        (lambda attrs: attrs["nothing"], r"test_templates.py:\d+: gen_function failed: 'nothing'"),
+        (lambda attrs: 1 / 0, r"test_templates.py:\d+: gen_function failed: ZeroDivisionError: division by zero"),
+        (lambda attrs: attrs["nothing"], r"test_templates.py:\d+: gen_function failed: KeyError: 'nothing'"),
     ],
 )
 def test_functions_that_fail(tmp_path: Path, source: object, message: str):

@@ -153,6 +153,7 @@ WRONG = {
     "bench tiny.ait --count 0": "expected at least 1 of each",
     "inspect missing.ait": "there is no such artifact",
     "inspect missing.mlir": "cannot read missing.mlir",
+    "inspect --ops gemn": "there is no op 'gemn'; did you mean ait.gemm",
     "unknown": "ait: error: argument COMMAND: invalid choice: 'unknown'",
     "": "ait: error: the following arguments are required: COMMAND",
 }

@@ -78,7 +78,12 @@ class CppKernel(OutsideKernel[Cpp]):
             )
         includes = ("ait/operator.h", "ait/math.h", *(("ait/gpu/gpu.h",) if launch.target.is_gpu else ()))
         call = ", ".join(arguments)
-        return Emission(includes, "", f"return ait::call_operator(ctx, [&] {{ return {function}({call}); }});\n", text)
+        return Emission(
+            includes,
+            "",
+            f"return ait::call_operator(ctx, [&](const auto& ctx) {{ return {function}({call}); }});\n",
+            text,
+        )
 
 
 class FfiKernel(OutsideKernel[Ffi]):
@@ -149,6 +154,11 @@ class TensorValue:
         t = tensor_type(value)
         self.dtype, self.rank = str(element_type(t.element_type)), t.rank
         self.shape = [dim.as_int() for dim in t.dims]
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise OperatorError(f"a tensor has dtype, rank and shape, but no {name}")
 
 
 def variables(op: AitOp, target: Target) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ait_mlir.runtime import artifact
 from ait_mlir.runtime.artifact import Artifact, DimInfo
 from ait_mlir.tools.commands.common import EXAMPLE_ONLY, UsageError, add_precision, parse_dims, text_of_bytes
-from ait_mlir.tools.operators import operator_table
+from ait_mlir.tools.operators import operator_page, operator_table
 from ait_mlir.tools.report import Report, table
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ _EXAMPLE = """examples:
   ait inspect ffn.ait --launches --dim batch=8
   ait inspect examples/bert_layer.mlir --target cuda --launches     (IR text is planned first)
   ait inspect --ops
+  ait inspect --ops ait.gemm        (one op, and how it is written)
 """
 
 
@@ -32,7 +33,7 @@ def add(subparsers: Any) -> None:
         epilog=_EXAMPLE,
         formatter_class=EXAMPLE_ONLY,
     )
-    p.add_argument("file", nargs="?", help="a .ait file, or IR text at any phase")
+    p.add_argument("file", nargs="?", help="a .ait file, or IR text at any phase; with --ops the name of one op")
     p.add_argument("--ops", action="store_true", help="every op: names in AITemplate, element types, kernels by target")
     p.add_argument(
         "--launches", action="store_true", help="each launch: op, kernel, shapes, bytes, flops; and the totals"
@@ -52,7 +53,7 @@ def add(subparsers: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """Show; returns the exit code."""
     if options.ops:
-        print(operator_table())
+        print(operator_table() if options.file is None else operator_page(options.file))
         return 0
     if options.file is None:
         raise UsageError("name a file, or ask for --ops")

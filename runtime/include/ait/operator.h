@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include <array>
+#include <exception>
 #include <type_traits>
 
 #include "ait/context.h"
@@ -47,15 +48,41 @@ struct Tensor {
   AIT_FN T& operator[](int64_t i) const { return data[i]; }
 };
 
-/// @brief Calls the function of an operator; returns its status, or 0 if it returns none. An error of a launch on a GPU is a failure.
-template <class Call>
-int32_t call_operator([[maybe_unused]] const Context& ctx, Call&& call) {
+namespace detail {
+
+/// @brief Passes failures on, and remembers that there was one: an author may not return the status.
+struct Failures {
+  const ait_host_v1* host;
   int32_t status = 0;
-  if constexpr (std::is_void_v<decltype(call())>) {
-    call();
-  } else {
-    status = static_cast<int32_t>(call());
+
+  static int32_t keep(void* self, const char* message) {
+    auto* failures = static_cast<Failures*>(self);
+    return failures->status = failures->host->fail(failures->host->self, message);
   }
+};
+
+}  // namespace detail
+
+/// @brief Calls the function of an operator with a context; returns its status. A failure that it reports, an exception and an error of
+/// a launch on a GPU fail the run, whether or not it returns a status.
+template <class Call>
+int32_t call_operator(const Context& run, Call&& call) {
+  detail::Failures failures{run.host};
+  const ait_host_v1 host{&failures, &detail::Failures::keep};
+  const Context ctx{run.stream, &host};
+  int32_t status = 0;
+  try {
+    if constexpr (std::is_void_v<decltype(call(ctx))>) {
+      call(ctx);
+    } else {
+      status = static_cast<int32_t>(call(ctx));
+    }
+  } catch (const std::exception& error) {
+    return ctx.fail(error.what());
+  } catch (...) {
+    return ctx.fail("the kernel threw something that is no std::exception");
+  }
+  if (status == 0) status = failures.status;
 #if defined(AIT_GPU)
   if (status == 0) {
     const gpu::Error error = gpu::take_error();
