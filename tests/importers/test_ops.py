@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 import torch
-from torch.export import Dim
 from torch.nn import functional as F
 
-from ait_mlir.importers.torch import from_torch
-from ait_mlir.reference.graph import evaluate_graph
+from tests.importers.meaning import B, S, same_meaning
 
-B, S = Dim("batch", min=1, max=6), Dim("seq", min=1, max=16)
 TOKENS = {0: B, 1: S}
 
 
@@ -261,38 +257,10 @@ CASES = {
 }  # fmt: skip
 
 
-def resized(inputs, shapes, batch, seq):
-    """The inputs with other values of the dynamic dims."""
-    out = []
-    for value, spec in zip(inputs, shapes, strict=True):
-        size = list(value.shape)
-        for axis, dim in (spec or {}).items():
-            size[axis] = batch if dim is B else seq
-        if value.is_floating_point():
-            out.append(floats(*size))
-        else:
-            out.append((torch.arange(int(np.prod(size))) + 1).reshape(size) % (int(value.max()) + 1))
-    return out
-
-
 @pytest.mark.parametrize("name", CASES)
 def test_the_row_means_what_pytorch_does(name):
     function, make, dynamic = CASES[name]
     torch.manual_seed(0)
     inputs = make()
     shapes = tuple(TOKENS if dynamic is True else None for _ in inputs) if dynamic in (True, None) else dynamic
-    with torch.no_grad():
-        imported = from_torch(Lambda(function).eval(), inputs, dynamic_shapes=(shapes,))
-    imported.module.verify()
-    for batch, seq in ((2, 5), (1, 1), (3, 7)) if any(shapes) else ((0, 0),):
-        given = resized(inputs, shapes, batch, seq)
-        want = [t for t in torch.utils._pytree.tree_leaves(function(*given)) if isinstance(t, torch.Tensor)]
-        names = [item.name for item in imported.inputs.tensors]
-        arrays = {n: v.numpy() for n, v in zip(names, given, strict=True)}
-        dims = {d.name: batch if d.name == "batch" else seq for d in imported.graph.scope}
-        got = evaluate_graph(imported.graph, arrays, imported.constants, dims)
-        found = [got[value] for kind, value in imported.outputs if kind == "output"]
-        assert len(found) == len(want)
-        for a, b in zip(found, want, strict=True):
-            assert a.shape == tuple(b.shape)
-            np.testing.assert_allclose(a, b.numpy(), rtol=1e-6, atol=1e-6)
+    same_meaning(Lambda(function).eval(), inputs, shapes)

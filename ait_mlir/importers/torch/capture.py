@@ -17,6 +17,7 @@ from ait_mlir.importers.torch.errors import ImportFailure, place_in_source
 from ait_mlir.importers.torch.library import quiet, torch
 from ait_mlir.importers.torch.recurrent import whole_layers
 from ait_mlir.importers.torch.signature import declare_dims, read_inputs
+from ait_mlir.importers.torch.tracing import without_checks
 
 DimNames = dict[tuple[int, int], str]
 """Names of dims by leaf of the example inputs and axis."""
@@ -52,7 +53,7 @@ def capture(
 
     def export(**options: Any) -> Any:
         options |= {"dynamic_shapes": dynamic_shapes, "strict": False}
-        with torch.no_grad(), whole_layers():
+        with torch.no_grad(), whole_layers(), without_checks():
             return torch.export.export(module, given, named or None, **options)
 
     try:

@@ -8,8 +8,10 @@ from typing import Any
 from ait_mlir.dims import Expr, Scope
 from ait_mlir.importers.torch.dims import DimTable
 from ait_mlir.importers.torch.errors import NotSupported
+from ait_mlir.importers.torch.library import torch
 
 ASSERTION = "aten._assert_scalar.default"
+ITEM = "aten.item.default"
 
 _RELATIONS: Mapping[str, Callable[[Scope, Expr, Expr], bool]] = {
     "eq": lambda scope, a, b: scope.equal(a, b),
@@ -34,6 +36,22 @@ def is_proved(condition: Any, table: DimTable) -> bool:
         return _holds(condition, table, wanted=True)
     except NotSupported:
         return False
+
+
+def is_about_values(condition: Any) -> bool:
+    """Whether a node of a condition depends on a number that a tensor holds."""
+    if not hasattr(condition, "all_input_nodes"):
+        return False
+    return str(condition.target) == ITEM or any(map(is_about_values, condition.all_input_nodes))
+
+
+def is_only_asserted(node: Any) -> bool:
+    """Whether what is computed with a number that a tensor holds are conditions to assert, and nothing else."""
+    return all(
+        str(user.target).startswith(("aten._assert_scalar", "aten.sym_constrain_range"))
+        or (not isinstance(user.meta.get("val"), torch.Tensor) and is_only_asserted(user))
+        for user in node.users
+    )
 
 
 def _holds(node: Any, table: DimTable, wanted: bool) -> bool:

@@ -17,6 +17,7 @@ from ait_mlir.dialects.ait.data import GraphOp, OutputOp
 from ait_mlir.dialects.ait.types import TensorType, tensor_type
 from ait_mlir.dims import DimError
 from ait_mlir.importers.torch.call import Call, NotSupported, bind, element_type
+from ait_mlir.importers.torch.conditions import is_about_values, is_only_asserted
 from ait_mlir.importers.torch.constants import Stored, stored_value
 from ait_mlir.importers.torch.dims import DimRequired, DimTable, Required
 from ait_mlir.importers.torch.errors import ImportFailure, Unsupported, UnsupportedOps, place_of
@@ -24,7 +25,8 @@ from ait_mlir.importers.torch.fold import Folder
 from ait_mlir.importers.torch.known import Affine, Mask, Spread, Value
 from ait_mlir.importers.torch.library import quiet, torch
 from ait_mlir.importers.torch.rows import advice, row_named
-from ait_mlir.importers.torch.rows.complex import Interleaved, Pair, translated
+from ait_mlir.importers.torch.rows.complex import translated
+from ait_mlir.importers.torch.rows.pairs import Interleaved, Pair
 from ait_mlir.importers.torch.scan import is_flip_of_scan, is_reversed, is_scan, write_scan
 from ait_mlir.importers.torch.signature import Inputs, bind_dims, declare_dims, examples_of, read_inputs, skeleton
 from ait_mlir.importers.torch.writer import Writer
@@ -268,7 +270,7 @@ class Importer:
             return self._resolve(node.args[0])
         if (stored := self.folder.stored(node)) is not None:
             return None if self.folder.is_inner(node) else stored_value(self.w, stored, self.result.constants)
-        if _is_size(node) and not node.users:
+        if _is_size(node) and (not node.users or (is_about_values(node) and is_only_asserted(node))):
             return None
         if (row := row_named(name)) is not None:
             return translated(Call(node, bind(node, self._resolve), self.w, self.table), name, row)

@@ -94,6 +94,17 @@ def _added(c: Call, y: SSAValue) -> SSAValue:
     return c.w.op(AddOp, y, bias)
 
 
+def bilinear(c: Call) -> Value:
+    """Result channel o is x1^T weight[o] x2 + bias[o]: x2 times a matrix of [out * n1, n2], then a sum over x1."""
+    x, y, weight = c.tensor("input1"), c.tensor("input2"), c.tensor("weight")
+    out, width, depth = tensor_type(weight).dims
+    outer = tensor_type(x).dims[:-1]
+    rows = c.w.reshape(gemm(c, "rcr", y, c.w.reshape(weight, (out * width, depth))), (*outer, out, width))
+    column = c.w.reshape(x, (*outer, width, 1))
+    z = c.w.reshape(c.w.op(BmmOp, rows, column, properties={"layout": "rrr"}, regions=1), c.dims)
+    return z if (bias := c.optional("bias")) is None else c.w.op(AddOp, z, bias)
+
+
 def grouped_by_transformers(c: Call) -> Value:
     """Groups of rows of `input` that end at `offs`, each times its matrix of `weight`; `transformers` calls this."""
     return c.w.op(RaggedGemmOp, c.tensor("input"), c.tensor("weight"), c.tensor("offs"), regions=1)
@@ -120,6 +131,7 @@ def grouped(c: Call) -> Value:
 
 
 ROWS: dict[str, Row] = {
+    "aten.bilinear.default": bilinear,
     "aten.linear.default": linear,
     "aten.matmul.default": matmul("self", "other"),
     "aten.mm.default": matmul("self", "mat2"),

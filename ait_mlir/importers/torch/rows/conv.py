@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 
 from xdsl.ir import Attribute, SSAValue
 
 from ait_mlir.dialects.ait.conv import MAX_RANK, ConvOp, window
 from ait_mlir.dialects.ait.elementwise import AddOp
+from ait_mlir.dialects.ait.gemm import BmmOp
+from ait_mlir.dialects.ait.pad import PadOp
 from ait_mlir.dialects.ait.types import tensor_type
-from ait_mlir.dims import Expr, product
+from ait_mlir.dims import Expr, const, floordiv, product
 from ait_mlir.importers.torch.call import Call, NotSupported, Row
 from ait_mlir.importers.torch.known import Value
 from ait_mlir.importers.torch.rows.common import each
 from ait_mlir.importers.torch.rows.contraction import gemm
+from ait_mlir.importers.torch.rows.view import cut
 
 MOST_CHANNELS_OF_IMAGES = 4
 
@@ -30,7 +34,9 @@ def convolution(c: Call) -> Value:
         x = c.w.reshape(x, (1, *tensor_type(x).dims))
     stride, dilation = (each(c[name], rank) for name in ("stride", "dilation"))
     pad = pads(c["padding"], taps, dilation, rank)
-    if c["transposed"] or "transpose" in str(c.node.target):
+    if isinstance(c["groups"], Expr):
+        y = grouped_by_dim(c, x, weight, stride, pad, dilation)
+    elif c["transposed"] or "transpose" in str(c.node.target):
         y = transposed(c, x, weight, stride, pad, dilation)
     elif are_patches(c, x, stride, pad, dilation):
         y = patches(c, x, weight)
@@ -67,6 +73,36 @@ def windows(c: Call, x: SSAValue, weight: SSAValue, properties: dict[str, Attrib
     last = [0, *range(2, rank + 2), 1]
     y = c.w.op(ConvOp, c.w.permute(x, last), c.w.permute(weight, last), properties=properties, regions=1)
     return c.w.permute(with_bias(c, y), [0, rank + 1, *range(1, rank + 1)])
+
+
+def grouped_by_dim(
+    c: Call, x: SSAValue, weight: SSAValue, stride: list[int], pad: tuple[list[int], list[int]], dilation: list[int]
+) -> SSAValue:
+    """As many groups as a dim says, such as a weight for each image of a batch: a product for each group, with the
+    taps of every place side by side.
+    """
+    if c["transposed"] or "transpose" in str(c.node.target):
+        raise NotSupported(
+            "transposed convolutions with a dynamic number of groups are not supported; unroll the groups"
+        )
+    groups, (out, depth, *taps) = c["groups"], tensor_type(weight).dims
+    images, channels, *sizes = tensor_type(x).dims
+    channels_of_group, places = floordiv(out, groups), c.dims[-len(taps) :]
+    if any((*pad[0], *pad[1])):
+        padded = [size + n + m for size, n, m in zip(sizes, *pad, strict=True)]
+        x = c.w.add(PadOp("constant", x, [const(n) for n in (0, 0, *pad[0])], (images, channels, *padded)))
+    parts: list[SSAValue] = []
+    for taken in itertools.product(*(range(as_int(t)) for t in taps)):
+        part = x
+        for i, (tap, place) in enumerate(zip(taken, places, strict=True)):
+            part = c.w.full(cut(c, part, 2 + i, const(tap * dilation[i]), place, stride[i]))
+        parts.append(c.w.reshape(part, (images, groups, depth, 1, product(places))))
+    columns = c.w.reshape(c.w.concat(parts, 3), (images, groups, depth * len(parts), product(places)))
+    rows = c.w.reshape(weight, (1, groups, channels_of_group, depth * len(parts)))
+    y = c.w.op(BmmOp, rows, columns, properties={"layout": "rrr"}, regions=1)
+    y = c.w.reshape(y, (images, out, *places))
+    bias = c.optional("bias")
+    return y if bias is None else c.w.op(AddOp, y, c.w.reshape(bias, (out, *(1 for _ in places))))
 
 
 def transposed(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from xdsl.ir import SSAValue
 
+from ait_mlir.dialects.ait.dtypes import is_float
 from ait_mlir.dialects.ait.pad import PadOp
 from ait_mlir.dialects.ait.types import tensor_type
 from ait_mlir.dims import Expr, const
@@ -32,6 +33,8 @@ def padded(c: Call, mode: str, pads: list[Expr]) -> Value:
     before = [n for n, _ in around]
     dims = [n + d + m for d, (n, m) in zip(t.dims, around, strict=True)]
     value = c["value"] if mode == "constant" else None
+    if value and not is_float(t.element_type):
+        value = int(value)
     return c.w.add(PadOp(mode, x, before, dims, value or None))
 
 

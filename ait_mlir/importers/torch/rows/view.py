@@ -12,7 +12,7 @@ from ait_mlir.dialects.ait.types import Shape, TensorType, tensor_type
 from ait_mlir.dialects.ait.view import SplitOp
 from ait_mlir.dims import Expr, ceildiv, const, maximum, minimum
 from ait_mlir.importers.torch.call import Call, NotSupported, Row, as_expr, dims_of
-from ait_mlir.importers.torch.conditions import is_proved
+from ait_mlir.importers.torch.conditions import is_about_values, is_proved
 from ait_mlir.importers.torch.known import Affine, Mask, Spread, Value
 from ait_mlir.importers.torch.library import torch
 from ait_mlir.importers.torch.rows.common import as_mask, is_mask, lower_triangle
@@ -37,8 +37,11 @@ def nothing(c: Call) -> None:
 
 
 def asserted(c: Call) -> None:
-    """A condition on the dims: nothing where it is proved, since a run that it excludes would not be noticed."""
-    if not is_proved(c.node.args[0], c.table):
+    """A condition on the dims: nothing where it is proved, since a run that it excludes would not be noticed.
+
+    Conditions on the values of tensors are left out, like those of `aten._assert_async`: they never change a result.
+    """
+    if not is_about_values(c.node.args[0]) and not is_proved(c.node.args[0], c.table):
         told = str(c.node.args[1]).removeprefix("Runtime assertion failed for expression ").partition(" on node")[0]
         raise NotSupported(f"the model demands {told}, which the ranges of the dims do not prove; narrow them")
 

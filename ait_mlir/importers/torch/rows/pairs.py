@@ -1,0 +1,85 @@
+"""Complex tensors of a program as pairs of real values, and what rows need to work on them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from xdsl.dialects.builtin import f32, f64
+from xdsl.ir import Attribute, SSAValue
+
+from ait_mlir.dialects.ait import elementwise as ait
+from ait_mlir.dialects.ait.types import Shape, TensorType, tensor_type
+from ait_mlir.dims import Expr
+from ait_mlir.importers.torch.call import Call, NotSupported
+from ait_mlir.importers.torch.library import torch
+from ait_mlir.importers.torch.rows.common import number
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A complex tensor; without an imaginary part this is 0."""
+
+    real: SSAValue
+    imag: SSAValue | None = None
+
+
+@dataclass(frozen=True)
+class Interleaved:
+    """`view_as_real` of a complex tensor, of which only parts are read."""
+
+    pair: Pair
+
+
+class PartCall(Call):
+    """A call on the real or the imaginary parts of its arguments."""
+
+    def type_of(self, tensor: Any) -> TensorType:
+        return TensorType.get(self.table.shape(tensor.shape), part_type(tensor))
+
+
+def part_type(tensor: Any) -> Attribute:
+    if tensor.dtype not in (torch.complex64, torch.complex128):
+        raise NotSupported(f"tensors of {tensor.dtype} are not supported beside complex ones; use complex64")
+    return f64 if tensor.dtype == torch.complex128 else f32
+
+
+def imaginary(c: Call, pair: Pair) -> SSAValue:
+    t = tensor_type(pair.real)
+    return c.w.expand(c.w.scalar(0.0, t.element_type), t.dims) if pair.imag is None else pair.imag
+
+
+def result_dims(c: Call) -> Shape:
+    return c.table.shape(c.node.meta["val"].shape)
+
+
+def part_element(c: Call) -> Attribute:
+    """The type of the parts of the result, which may be real."""
+    t = c.node.meta["val"]
+    return part_type(t) if t.is_complex() else c.element
+
+
+def pair_of(c: Call, name: str) -> Pair:
+    """An argument as a complex tensor or number whose parts broadcast to the result."""
+    found, element = c.arguments[name], part_element(c)
+    if isinstance(found, Pair):
+        return found
+    if isinstance(found, complex):
+        return Pair(c.w.scalar(found.real, element), c.w.scalar(found.imag, element))
+    if isinstance(found, bool | int | float | Expr):
+        return Pair(number(c, found, element))
+    return Pair(c.w.cast(c.natural(name), element))
+
+
+def spread_pair(c: Call, pair: Pair) -> Pair:
+    dims = result_dims(c)
+    return Pair(c.w.expand(pair.real, dims), None if pair.imag is None else c.w.expand(pair.imag, dims))
+
+
+def sum_of(c: Call, a: SSAValue | None, b: SSAValue | None, subtract: bool = False) -> SSAValue | None:
+    """a + b or a - b, where None is 0."""
+    if b is None:
+        return a
+    if a is None:
+        return c.w.op(ait.NegOp, b) if subtract else b
+    return c.w.op(ait.SubOp if subtract else ait.AddOp, a, b)

@@ -1,0 +1,101 @@
+"""What models of vision, sound and physics compute, against PyTorch, by the meaning of the ops it becomes: float64."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+from torch.export import Dim
+from torch.nn import functional as F
+
+from ait_mlir.importers.torch import UnsupportedOps, from_torch
+from tests.importers.meaning import B, S, same_meaning
+from tests.importers.test_ops import Lambda, floats
+
+BATCH = {0: B}
+
+
+def weight_of_each_image(x, weight, bias):
+    """A convolution with a weight for each image: as many groups as images."""
+    b, c, h, w = x.shape
+    y = F.conv2d(x.reshape(1, b * c, h, w), weight.flatten(0, 1), bias.flatten(), (2, 1), (1, 2), (1, 2), groups=b)
+    return y.view(b, weight.shape[1], *y.shape[2:])
+
+
+def filtered(x, weight):
+    """The lowest frequencies of a signal, mixed by complex weights and written among zeros."""
+    f = torch.fft.rfft(x)
+    out = torch.zeros(x.shape[0], 3, f.shape[-1], dtype=torch.complex128)
+    out[:, :, :2] = torch.einsum("bix,iox->box", f[:, :, :2], torch.view_as_complex(weight))
+    return torch.fft.irfft(out, n=x.shape[-1])
+
+
+def checked(x):
+    """A value that only an assertion reads."""
+    torch._check((x.abs().max() + 1).item() > 0)
+    return x * 2
+
+
+def likelihood(x):
+    d = torch.distributions.Normal(x[:, :2], x[:, 2:4].exp())
+    return d.log_prob(x[:, 4:6]), d.entropy()
+
+
+# name: (function, inputs, the dynamic dims of each)
+CASES = {
+    "groups_are_a_dim": (weight_of_each_image, lambda: (floats(2, 4, 7, 6), floats(2, 5, 4, 3, 2), floats(2, 5)), (BATCH,) * 3),
+    "padding_of_booleans": (lambda x: F.pad(x > 0, (1, 2), value=True), lambda: (floats(2, 5),), (BATCH,)),
+    "bilinear": (lambda x, y, w, b: F.bilinear(x, y, w, b) + F.bilinear(x, y, w), lambda: (floats(2, 5, 3), floats(2, 5, 4), floats(6, 3, 4), floats(6)), ({0: B, 1: S}, {0: B, 1: S}, None, None)),
+    "angles": (lambda x: (torch.fft.rfft(x).angle()[..., 1:4], x.angle(), (x[:, 0] * 0 - torch.inf).angle(), (x * 0 / 0).angle()), lambda: (floats(2, 8),), (BATCH,)),
+    "products_of_complex_matrices": (lambda x, y: torch.view_as_real(torch.complex(x, y) @ torch.complex(y, x).mT + torch.complex(x, y) @ y.mT.to(torch.complex128)), lambda: (floats(2, 3, 4), floats(2, 3, 4)), (BATCH, BATCH)),
+    "frequencies": (filtered, lambda: (floats(2, 4, 8), floats(4, 3, 2, 2)), (BATCH, None)),
+    "likelihood": (likelihood, lambda: (floats(2, 6),), (BATCH,)),
+    "assertion": (checked, lambda: (floats(2, 6),), (BATCH,)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_function_means_what_pytorch_does(name):
+    function, make, shapes = CASES[name]
+    torch.manual_seed(0)
+    same_meaning(Lambda(function).eval(), make(), shapes)
+
+
+class Translator(nn.Module):
+    """PyTorch's own transformer with three masks, one of them causal in its numbers only."""
+
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.Transformer(8, 2, 1, 1, 16, batch_first=True)
+
+    def forward(self, x, y, seen):
+        causal = nn.Transformer.generate_square_subsequent_mask(y.shape[1], dtype=x.dtype)
+        hidden = seen == 0
+        return self.layers(x, y, tgt_mask=causal, src_key_padding_mask=hidden, memory_key_padding_mask=hidden)
+
+
+def test_a_transformer_with_several_masks():
+    torch.manual_seed(0)
+    seen = torch.tensor([[1, 1, 0, 0], [1, 1, 1, 1]])
+    same_meaning(Translator().double().eval(), (floats(2, 4, 8), floats(2, 3, 8), seen), (BATCH, BATCH, BATCH))
+
+
+def test_checks_of_arguments_are_back_after_an_import():
+    from_torch(Lambda(likelihood).eval(), (floats(2, 6),))
+    with pytest.raises(ValueError, match="constraint"):
+        torch.distributions.Normal(torch.zeros(1), -torch.ones(1))
+
+
+REFUSED = {
+    "a value of a tensor decides": lambda x: torch.full((2,), 1.0) * x.max().item(),
+    "transposed convolutions with a dynamic number of groups": lambda x: F.conv_transpose1d(
+        x.reshape(1, -1, 3), x.reshape(-1, 1, 3), groups=2 * x.shape[0]
+    ),
+    "products of complex vectors": lambda x: torch.view_as_real(torch.complex(x, x)[0] @ torch.complex(x, x).mT),
+}
+
+
+@pytest.mark.parametrize("message", REFUSED)
+def test_what_is_not_supported_is_said(message):
+    with pytest.raises(UnsupportedOps, match=message):
+        from_torch(Lambda(REFUSED[message]).eval(), (floats(3, 6),), dynamic_shapes=(({0: Dim("b", min=2, max=8)},),))
