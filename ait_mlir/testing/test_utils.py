@@ -16,6 +16,7 @@ from ait_mlir.frontend.operator import Operator
 from ait_mlir.frontend.ops import CausalType
 from ait_mlir.frontend.target import Target, detect_target
 from ait_mlir.frontend.tensor import Tensor, normalize_dtype
+from ait_mlir.testing.benchmark_pt import benchmark_torch_function
 from ait_mlir.utils.graph_utils import get_sorted_ops
 from ait_mlir.utils.torch_utils import string_to_torch_dtype
 
@@ -190,3 +191,24 @@ def init_random_weights(module: torch.nn.Module) -> None:
     """Fill the weight of a layer with numbers between 0 and 1: for `torch.nn.Module.apply`."""
     if isinstance(weight := getattr(module, "weight", None), torch.Tensor):
         torch.nn.init.uniform_(weight)
+
+
+def benchmark_module(
+    name: str,
+    inputs: torch.Tensor,
+    outputs: torch.Tensor,
+    pt_mod: Callable[[torch.Tensor], Any],
+    ait_mod: Any,
+    iters: int = 100,
+    permute_inputs: Sequence[int] | None = None,
+) -> None:
+    """Print the times of a module of PyTorch and of a model with one input and one output, in milliseconds.
+
+    `permute_inputs` are the dims of the model's input, if they are in another order.
+    """
+    given = inputs if permute_inputs is None else inputs.permute(*permute_inputs).contiguous()
+    theirs = benchmark_torch_function(iters, pt_mod, inputs)
+    ait_mod.benchmark_with_tensors([given], [outputs], count=iters)  # does not count
+    ours, _, _ = ait_mod.benchmark_with_tensors([given], [outputs], count=iters)
+    for kind, found in (("pt", theirs), ("ait", ours)):
+        print(f"{name}_{kind}: batch_size: {inputs.shape[0]}, {found} ms")

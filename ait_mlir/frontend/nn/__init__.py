@@ -6,7 +6,7 @@ import sys
 
 from ait_mlir.frontend.nn import bert, gpt2, llama, vit
 from ait_mlir.frontend.nn.activation import GELU
-from ait_mlir.frontend.nn.attention import CrossAttention, MultiheadAttention
+from ait_mlir.frontend.nn.attention import CrossAttention, FlashAttention, MultiheadAttention
 from ait_mlir.frontend.nn.batch_norm import BatchNorm1d, BatchNorm2d, BatchNorm3d
 from ait_mlir.frontend.nn.conv import (
     Conv1d,
@@ -31,7 +31,7 @@ from ait_mlir.frontend.nn.conv import (
     ConvTranspose2dBiasRelu,
 )
 from ait_mlir.frontend.nn.detection import FPNRoiAlign, RoiAlign
-from ait_mlir.frontend.nn.embedding import Embedding
+from ait_mlir.frontend.nn.embedding import BertEmbeddings, Embedding
 from ait_mlir.frontend.nn.linear import Linear, T5DenseGatedGeluDense
 from ait_mlir.frontend.nn.module import Dropout, Identity, Module, ModuleDict, ModuleList, Sequential
 from ait_mlir.frontend.nn.norm import GroupNorm, LayerNorm, RMSNorm
@@ -39,8 +39,10 @@ from ait_mlir.frontend.nn.pad import Ndhwc3to8, Nhwc3to8
 from ait_mlir.frontend.nn.parameter import Parameter
 from ait_mlir.frontend.nn.paths import make_modules
 from ait_mlir.frontend.nn.pool import AdaptiveAvgPool2d, AdaptiveMaxPool2d, AvgPool2d, MaxPool2d, MaxPool3d
+from ait_mlir.frontend.nn.proposal import FPNProposal, Proposal
 from ait_mlir.frontend.nn.recurrent import GRU, LSTM, RNN
 from ait_mlir.frontend.nn.resize import Upsampling2d, Upsampling2dAdd
+from ait_mlir.frontend.nn.vanilla import VanillaCrossAttention, VanillaMultiheadAttention, vanilla_attention
 from ait_mlir.frontend.nn.view import Flatten, Reshape, View
 
 __all__ = [
@@ -54,6 +56,7 @@ __all__ = [
     "BatchNorm1d",
     "BatchNorm2d",
     "BatchNorm3d",
+    "BertEmbeddings",
     "Conv1d",
     "Conv1dBias",
     "Conv2d",
@@ -77,7 +80,9 @@ __all__ = [
     "CrossAttention",
     "Dropout",
     "Embedding",
+    "FPNProposal",
     "FPNRoiAlign",
+    "FlashAttention",
     "Flatten",
     "GroupNorm",
     "Identity",
@@ -92,6 +97,7 @@ __all__ = [
     "Ndhwc3to8",
     "Nhwc3to8",
     "Parameter",
+    "Proposal",
     "RMSNorm",
     "Reshape",
     "RoiAlign",
@@ -99,10 +105,13 @@ __all__ = [
     "T5DenseGatedGeluDense",
     "Upsampling2d",
     "Upsampling2dAdd",
+    "VanillaCrossAttention",
+    "VanillaMultiheadAttention",
     "View",
     "bert",
     "gpt2",
     "llama",
+    "vanilla_attention",
     "vit",
 ]
 

@@ -6,6 +6,7 @@ from ait_mlir.frontend import ops
 from ait_mlir.frontend.errors import BuildError
 from ait_mlir.frontend.nn.linear import Linear
 from ait_mlir.frontend.nn.module import Module
+from ait_mlir.frontend.nn.parameter import Parameter
 from ait_mlir.frontend.tensor import Tensor
 
 
@@ -86,6 +87,22 @@ class CrossAttention(Module):
         parts = (self.proj_q(q), self.proj_k(k), self.proj_v(v))
         made = ops.attention(self.causal)(*(split_heads(part, self.heads) for part in parts))
         return self.proj(join_heads(made), *residual)
+
+
+class FlashAttention(Module):
+    """Self attention of packed sequences [total, 3, heads, size]: [total, heads, size].
+
+    `cu_length`, int32 [batch_size + 1], is a parameter that says where each sequence starts and ends.
+    """
+
+    def __init__(
+        self, batch_size: int, max_seq_len: int, dropout: float = 0, causal: bool = False, dtype: str = "float16"
+    ):
+        self.cu_length = Parameter([batch_size + 1], "int32")
+        self.operator = ops.flash_attention(batch_size, dropout, max_seq_len, causal)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.operator(x, self.cu_length.tensor())
 
 
 def check_heads(module: Module, dim: int, num_heads: int) -> None:

@@ -14,6 +14,8 @@ PATHS = {
     "conv3d": "Conv3d Conv3dBias",
     "dropout": "Dropout",
     "dual_gemm": "T5DenseGatedGeluDense",
+    "flash_attention": "FlashAttention",
+    "fpn_proposal": "FPNProposal",
     "group_norm": "GroupNorm",
     "identity": "Identity",
     "layer_norm": "LayerNorm",
@@ -22,6 +24,7 @@ PATHS = {
     "pool3d": "MaxPool3d",
     "roi_ops": "FPNRoiAlign RoiAlign",
     "upsample": "Upsampling2d Upsampling2dAdd",
+    "vanilla_attention": "VanillaCrossAttention VanillaMultiheadAttention vanilla_attention",
     "view_ops": "Flatten Reshape View",
 }
 """The layers of each module that has another name here."""
@@ -33,4 +36,6 @@ def make_modules(package: ModuleType) -> None:
         full = f"{package.__name__}.{path}"
         module = ModuleType(full, f"The documented import path of {', '.join(names.split())}.")
         vars(module).update({name: getattr(package, name) for name in names.split()})
-        setattr(package, path, sys.modules.setdefault(full, module))
+        found = sys.modules.setdefault(full, module)
+        if path not in names.split():  # a layer of that name stays: only an import finds the module
+            setattr(package, path, found)
