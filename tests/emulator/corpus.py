@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
+import numpy as np
+
 from ait_mlir.lowering.kernels.gemm_hopper import HopperTile
 from ait_mlir.lowering.kernels.gemm_mfma import TILES as MFMA_TILES
 from ait_mlir.lowering.kernels.gemm_tiles import TILES
@@ -18,10 +20,10 @@ from tests import tiers
 from tests.emulator.library import Kind
 from tests.kernels import attention_gpu, hopper, rows
 from tests.kernels.contractions import BIAS_GELU, BIAS_RESIDUAL, TANH_MUL_ADD, contraction, gemm_cases
-from tests.kernels.conv import hopper_cases, mma_cases
+from tests.kernels.conv import grouped_cases, hopper_cases, mma_cases
 from tests.kernels.copies import copies_cases
 from tests.kernels.group_norm import group_norm_cases
-from tests.kernels.harness import Case, Library, check
+from tests.kernels.harness import Case, Library, check, random_inputs
 from tests.kernels.library_gemm import on_kernel
 from tests.kernels.masked import check_masked, masked_cases
 from tests.kernels.reduce_split import check_split, split_cases
@@ -42,6 +44,7 @@ NOT_EMULATED: dict[Kind, dict[str, str]] = {
         "attention_hopper_kernel": "CUDA only",
         "attention_mma_kernel": "CUDA only",
         "attention_split_kernel": "CUDA only",
+        "conv_grouped_kernel": "CUDA only",
         "conv_mma_kernel": "CUDA only",
         "gemm_mma_kernel": "CUDA only",
         "map_repeat_kernel": "CUDA only",
@@ -272,6 +275,17 @@ ROW_FLOOR = {"f16": 1e-6, "bf16": 1e-6, "f32": 1e-6, "f64": 1e-14}
 CONTRACTION_ULPS = {"f16": 0.6, "bf16": 0.6, "f32": 2.0, "f64": 2.0}
 
 
+def _check_grouped(library: Library, case: Case, name: str) -> None:
+    """Also that an infinity in the first group of channels stays there, though warps multiply several groups."""
+    within(CONTRACTION_ULPS, GEMM_FLOOR)(library, case, name)
+    inputs = random_inputs(case, case.envs[0])
+    inputs[0][..., 0] = np.inf
+    (result,) = library.run(case, case.envs[0], inputs)
+    first = result.shape[-1] // case.op.num_groups()
+    finite = np.isfinite(result.astype(np.float64))
+    assert finite[..., first:].all() and not finite[..., :first].all()
+
+
 ROW = ("row_kernel", "softmax_columns_kernel", "group_factors_kernel")
 REDUCE = ("reduce_rows_kernel", "reduce_columns_kernel", "select_kernel")
 GROUPED = ("gemm_grouped_kernel", "gemm_ragged_kernel")
@@ -355,6 +369,11 @@ FAMILIES = {
     ),
     "conv-mma": Family(
         {"cuda": frozenset({"conv_mma_kernel"})}, half(lambda: mma_cases("cuda")), within(CONTRACTION_ULPS, GEMM_FLOOR)
+    ),
+    "conv-grouped": Family(
+        {"cuda": frozenset({"conv_grouped_kernel"})},
+        lambda: dict(grouped_cases("cuda")),
+        _check_grouped,
     ),
     "conv-hopper": Family(
         {"cuda": frozenset({"gemm_wgmma_kernel"})},

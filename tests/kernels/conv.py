@@ -46,6 +46,12 @@ def mma_cases(consumer: Consumer) -> Iterator[tuple[str, Case]]:
         yield f"{i}-{name}", on_kernel(forms[name], "mma", tile.config() | {"split": split})
 
 
+def grouped_cases(consumer: Consumer) -> Iterator[tuple[str, Case]]:
+    """Each form; the weight of every other one may be read early."""
+    for i, (name, case) in enumerate(forms_of("grouped", Target("cuda", "sm_90a"), consumer).items()):
+        yield f"grouped-{name}", on_kernel(case, "grouped", None, (1,) if i % 2 else ())
+
+
 def hopper_cases(consumer: Consumer) -> Iterator[tuple[str, Case]]:
     """Each tile on one of the forms, and each form on one of the tiles; the weight may be read early."""
     forms = forms_of("hopper", Target("cuda", "sm_90a"), consumer)

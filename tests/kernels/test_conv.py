@@ -6,9 +6,11 @@ import pytest
 
 from ait_mlir.dialects.ait.types import scope_of
 from ait_mlir.dims import parse
+from ait_mlir.lowering.fragments import offers
 from ait_mlir.lowering.kernels import Target, kernel_of, kernels_for
 from ait_mlir.lowering.kernels.gemm_hopper import HopperTile
 from ait_mlir.lowering.kernels.gemm_tiles import GemmTile
+from ait_mlir.passes.candidates import best_by_estimate
 from tests.kernels.harness import Case
 from tests.kernels.library_gemm import on_kernel
 from tests.specs.draw import draw
@@ -158,6 +160,77 @@ def test_hopper_tiles_are_of_one_group() -> None:
     assert {config["tile_n"] for config in kernel.every_config(op, CUDA)} == {32}
     problem = kernel.config_problem(op, HopperTile(64, 64, 8, 1, 1, 1).config(), CUDA)
     assert problem is not None and "does not divide the channels of a group, 32" in problem
+
+
+def grouped_conv(
+    x: int, w: str, y: int, groups: int, clauses: str = "", t: str = "f16", places: str = "56 x 56"
+) -> Case:
+    """32 images of `places` with `x` channels; weights of `w`, to as many places of `y` channels."""
+    result = f"!ait.tensor<32 x {places} x {y} x {t}>"
+    text = (
+        f"ait.graph @g(%x: !ait.tensor<32 x {places} x {x} x {t}>, %w: !ait.tensor<{w} x {t}>) {{\n"
+        f'  %y = ait.conv %x, %w {clauses} groups {groups} : {result}\n  ait.output "y" %y : {result}\n}}'
+    )
+    return Case(text, [{}])
+
+
+@pytest.mark.parametrize(
+    ("case", "taken"),
+    [
+        (grouped_conv(128, "128 x 3 x 3 x 4", 128, 32, "pad [1, 1]"), True),
+        (grouped_conv(128, "64 x 3 x 3 x 64", 64, 2, "pad [1, 1]"), True),
+        (grouped_conv(128, "128 x 3 x 3 x 4", 128, 32, "pad [1, 1]", t="f32"), False),
+        (grouped_conv(128, "128 x 3 x 3 x 128", 128, 1, "pad [1, 1]"), False),
+        (grouped_conv(128, "128 x 3 x 3 x 1", 128, 128, "pad [1, 1]"), False),  # depthwise
+        (grouped_conv(128, "128 x 3 x 3 x 2", 128, 64, "pad [1, 1]"), False),  # two channels in a group
+        (grouped_conv(12, "12 x 3 x 3 x 4", 12, 3, "pad [1, 1]"), False),  # 12 channels are not whole pieces
+        (grouped_conv(136, "136 x 3 x 3 x 68", 136, 2, "pad [1, 1]"), False),  # more than 64 channels in a group
+        (grouped_conv(128, "136 x 3 x 3 x 64", 136, 2, "pad [1, 1]"), False),  # more than 64 of the result
+        (grouped_conv(128, "128 x 3 x 3 x 4", 128, 32, "pad [16, 16] dilation [16, 16]"), True),
+        (grouped_conv(128, "128 x 3 x 3 x 4", 128, 32, "pad [60, 60] dilation [60, 60]"), False),  # 128 x 128 pixels
+        (grouped_conv(128, "128 x 3 x 3 x 4", 128, 32, "transposed pad [1, 1]"), False),
+    ],
+)
+def test_grouped_is_for_few_channels(case: Case, taken: bool) -> None:
+    assert ("grouped" in offered(case)) is taken
+    assert ("grouped" in offered(case, Target("cuda", "sm_80"))) is taken
+    assert "grouped" not in offered(case, Target("rocm", "gfx90a"))
+
+
+def test_grouped_is_not_for_volumes() -> None:
+    text = (
+        "ait.graph @g(%x: !ait.tensor<2 x 5 x 5 x 5 x 16 x f16>, %w: !ait.tensor<16 x 3 x 3 x 3 x 8 x f16>) {\n"
+        "  %y = ait.conv %x, %w groups 2 : !ait.tensor<2 x 3 x 3 x 3 x 16 x f16>\n"
+        '  ait.output "y" %y : !ait.tensor<2 x 3 x 3 x 3 x 16 x f16>\n}'
+    )
+    assert "grouped" not in offered(Case(text, [{}]))
+
+
+@pytest.mark.parametrize(
+    ("position", "strides", "accepted"),
+    [
+        (0, ("h*432", "432", "48", "1"), True),
+        (0, ("h*396", "396", "44", "1"), False),  # a piece of 16 bytes begins anywhere
+        (0, ("h*360", "1", "h", "9*h"), False),  # channels are apart
+        (1, ("36", "12", "4", "1"), True),
+        (1, ("37", "12", "4", "1"), True),
+        (1, ("1", "120", "40", "360"), False),
+        (2, ("h*9*41", "9*41", "41", "1"), True),
+    ],
+)
+def test_grouped_strides(position: int, strides: tuple[str, ...], accepted: bool) -> None:
+    op = DRAWN["conv-groups_of_four-f16"].op
+    kernel = kernel_of("grouped", op, CUDA)
+    assert kernel.accepts(op, position, tuple(parse(s) for s in strides), scope_of(op)) is accepted
+
+
+@pytest.mark.parametrize(("channels", "size"), [(4, 56), (8, 28), (16, 14), (32, 7)])
+def test_grouped_is_chosen_for_few_channels(channels: int, size: int) -> None:
+    """The convolutions of ResNeXt-50, without a card."""
+    count = 32 * channels
+    weight = f"{count} x 3 x 3 x {channels}"
+    case = grouped_conv(count, weight, count, 32, "pad [1, 1]", places=f"{size} x {size}")
+    assert best_by_estimate(list(offers(case.op, CUDA))).describe().startswith("grouped")
 
 
 def test_cudnn_takes_groups() -> None:

@@ -28,6 +28,13 @@ CONV = Spec(
             "steps", "b x h x 17 x 3", "16 x 7 x 7 x 3", "b x (h ceildiv 2) x 9 x 16", "stride [2, 2] pad [3, 3]", True
         ),
         conv("groups", "b x h x 6 x 24", "36 x 3 x 1 x 8", "b x h x 6 x 36", "pad [1, 0] groups 3", True),
+        conv("groups_of_four", "b x h x 9 x 40", "40 x 3 x 3 x 4", "b x h x 9 x 40", "pad [1, 1] groups 10", True),
+        conv(
+            "groups_view", "b x h x 7 x 64", "48 x 3 x 2 x 32", "b x (h ceildiv 2) x 7 x 48",
+            "stride [2, 1] pad [1, 1] dilation [1, 2] groups 2", True,
+            strides={0: ("h*7*72", "7*72", "72", "1"), 4: ("(h ceildiv 2)*7*64", "7*64", "64", "1")}, offset=8,
+        ),
+        conv("groups_line", "b x h x 24", "18 x 5 x 4", "b x (h ceildiv 2) x 18", "stride [2] pad [2] groups 6"),
         conv("deep", "b x h x 7 x 40", "40 x 3 x 3 x 1", "b x (h ceildiv 2) x 4 x 40", "stride [2, 2] pad [1, 1] groups 40", True),
         conv("deep_line", "b x h x 8", "8 x 4 x 1", "b x (2*h + 2) x 8", "transposed stride [2] groups 8"),
         conv("depthwise", "b x h x 7 x 5", "5 x 3 x 3 x 1", "b x h x 7 x 5", "pad [1, 1] groups 5"),

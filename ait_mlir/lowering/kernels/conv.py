@@ -18,6 +18,8 @@ from ait_mlir.lowering.kernels.loops import ONE, ZERO, braces, broadcast_strides
 MAX_OPERANDS = 16
 GATHERING_RATE = 25e9
 """Operations a second on the CPU where each strip of rows is gathered element by element."""
+SIMT_COLUMNS = 64
+"""Of a tile of `gpu/conv_simt.cuh`, which are all of one group."""
 MOST_LINE_TAPS, MOST_LINE_STEP = 9, 2
 """The largest window along the last dim whose code has no loop over it."""
 
@@ -102,6 +104,14 @@ def is_depthwise(op: ConvOp) -> bool:
     return groups > 1 and all(tensor_type(v).dims[-1].as_int() == groups for v in (op.x, op.output))
 
 
+def _filling(op: ConvOp) -> float:
+    """How many columns a tile on a GPU computes for each that a group has."""
+    if op.num_groups() == 1 or is_depthwise(op):
+        return 1.0
+    columns = max(1, op.extents().n.evaluate(estimate_env(scope_of(op))))
+    return -(-columns // SIMT_COLUMNS) * SIMT_COLUMNS / columns
+
+
 class ConvKernel(Kernel[ConvOp]):
     """Our own, with any epilogue: vectors on the CPU, plain arithmetic on a GPU."""
 
@@ -120,13 +130,13 @@ class ConvKernel(Kernel[ConvOp]):
             products = tensor_type(op.output).num_elements() * op.extents().k
             return target.launch_seconds + 2 * products.evaluate(env) / GATHERING_RATE
         rate = SIMT_RATE[element_bytes(tensor_type(op.x))] / 2
-        return target.launch_seconds + op.flops().evaluate(env) / rate
+        return target.launch_seconds + op.flops().evaluate(env) * _filling(op) / rate
 
     def terms(self, op: ConvOp, config: Config, target: Target) -> Terms:
         scope = scope_of(op)
         rate = SIMT_RATE[element_bytes(tensor_type(op.x))] / 2 if target.is_gpu else GATHERING_RATE
         work = {
-            "products": op.flops().evaluate(estimate_env(scope)) / rate,
+            "products": op.flops().evaluate(estimate_env(scope)) * (_filling(op) if target.is_gpu else 1) / rate,
             "bytes": bytes_moved(op, scope) / target.bandwidth,
         }
         kind = "depthwise " if is_depthwise(op) else ""
