@@ -53,7 +53,7 @@ def test_matches() -> None:
 def test_declines() -> None:
     assert offered(attention("f16")) == {"native"}  # heads of any number of columns
     assert offered(attention("f16", depth="64", width="d")) == {"native"}
-    assert offered(sized(1, 2, 64, 64, 264)) == set()
+    assert offered(sized(1, 2, 64, 64, 264)) == {"native"}  # in parts, in ordinary arithmetic
     assert offered(sized(1, 2, 64, 64, 136)) == {"hopper", "native"}
     assert offered(made("f16", then="s")) == {"split", "native"}  # k and v in two pieces
     assert offered(sized(1, 2, 65, 64, 64)) == {"hopper", "native"}  # too many rows to be few

@@ -22,6 +22,8 @@ FEW_WINDOWS = (*ENVS[:2], {"b": 1, "s": 3, "l": 133, "d": 16})
 # also with more rows than columns
 TOP_LEFT = (*ENVS, {"b": 1, "s": 300, "l": 130, "d": 16}, {"b": 2, "s": 70, "l": 1, "d": 8})
 FEW_TOP_LEFT = (*FEW, {"b": 2, "s": 9, "l": 4, "d": 8})
+# for heads of hundreds of columns
+DEEP = ({"b": 1, "s": 3, "l": 35, "d": 5}, {"b": 1, "s": 1, "l": 0, "d": 1}, {"b": 2, "s": 37, "l": 70, "d": 24})
 # The first piece is contiguous, as a cache is, the second is part of a product with heads along its rows.
 PIECES = {3: ("9*s*d", "d", "9*d", "1"), 4: ("9*s*d", "d", "9*d", "1"), 6: ("3*s*d", "d", "3*d", "1")}
 PRODUCT = {
@@ -39,18 +41,19 @@ def attention(
     then: str = "",
     heads: int = 3,
     width: str = "d",
+    depth: str = "d",
     scores: str = "",
     scale: float = 0.25,
     **options: object,
 ) -> Form:
     """`then` is how many rows the second piece of k and v has, `mask` the type of a mask, `scores` what becomes of
     them."""
-    operands = [f"b x {heads} x s x d x T", "b x 3 x l x d x T", f"b x 3 x l x {width} x T"]
+    operands = [f"b x {heads} x s x {depth} x T", f"b x 3 x l x {depth} x T", f"b x 3 x l x {width} x T"]
     names = "defghij"
     text = "attention %a, %b, %c"
     if then:
         text += " then %d, %e"
-        operands += [f"b x 3 x {then} x d x T", f"b x 3 x {then} x {width} x T"]
+        operands += [f"b x 3 x {then} x {depth} x T", f"b x 3 x {then} x {width} x T"]
     if mask:
         text += f" mask %{names[len(operands) - 3]}"
         operands.append(mask)
@@ -98,6 +101,8 @@ ATTENTION = Spec(
         attention("log-sums", "log_sums", mask="3 x s x 1 x S"),
         attention("negative", scale=-0.25),
         attention("widths", width="40"),
+        attention("deep", "causal log_sums", "l x T", width="d", depth="300", envs=DEEP, few=DEEP[:2]),
+        attention("deep-wide", width="521", depth="260", then="s", envs=DEEP, few=DEEP[:2]),
         attention("qkv", mask="l x T", offset=1, strides=PRODUCT),
     ),
     CLOSE, DIMS, ENVS, FEW,
@@ -110,12 +115,13 @@ RAGGED_ENVS = (
     {"b": 4, "s": 130, "l": 300, "d": 64},
     {"b": 0, "s": 8, "l": 9, "d": 4},
 )
+DEEP_RAGGED = ({"b": 2, "s": 9, "l": 11, "d": 5}, {"b": 0, "s": 8, "l": 9, "d": 4})
 FEW_RAGGED = ({"b": 2, "s": 9, "l": 11, "d": 5}, {"b": 1, "s": 33, "l": 40, "d": 8}, RAGGED_ENVS[3])
 
 
-def ragged(name: str, flags: str, heads: int = 3, **options: object) -> Form:
+def ragged(name: str, flags: str, heads: int = 3, depth: str = "d", **options: object) -> Form:
     """Padded: lengths of keys, and of queries."""
-    q, kv = f"b x {heads} x s x d x T", "b x 3 x l x d x T"
+    q, kv = f"b x {heads} x s x {depth} x T", f"b x 3 x l x {depth} x T"
     text = f"ragged_attention %a, %b, %c columns %d rows %e scale 0.25 {flags}".rstrip()
     return form(name, text, q, kv, kv, "b x i32", "b x i32", to=q, below={3: 9, 4: 8}, **options)
 
@@ -147,6 +153,7 @@ RAGGED = Spec(
         ragged("padded", ""),
         ragged("padded-causal", "causal", heads=6),
         ragged("padded-window", "window 2"),
+        ragged("padded-deep", "causal", depth="260", envs=DEEP_RAGGED, few=DEEP_RAGGED),
         packed("packed-causal", "causal", 3, 90),
         packed("packed-groups", "window 3", 6, 40),
         paged("paged-causal", "causal", 6),

@@ -23,7 +23,9 @@ from ait_mlir.lowering.regions import functor
 from ait_mlir.lowering.target import HOPPER
 
 LARGEST_HEAD, LARGEST_TF32 = 256, 128
-"""Columns of q, k and v; of f32 on the tensor cores, whose fragments take twice the registers."""
+"""Columns of q, k and v on the tensor cores; of f32, whose fragments take twice the registers."""
+SIMT_DEPTHS = (256, 128, 64, 32)
+"""The most columns that plain arithmetic reads at once: the first that shared memory holds."""
 SIMT_RATE, CPU_RATE = 8e12, 80e9
 """Operations per second that the kernels reach, for estimates."""
 MMA_START, MMA_ROWS, MMA_RATE = 2.2e-6, 64, 1.7e12
@@ -201,6 +203,18 @@ def check_tile(size: int, config: Mapping[str, int], element: int = 2) -> None:
         raise ValueError(f"no attention has {dict(config)} for heads of {size}: {'; '.join(wrong)}")
 
 
+def simt_tile(size: int, t: TensorType, target: Target) -> str:
+    """The tile in plain arithmetic for heads of up to `size` columns: all of them, or equal parts of them."""
+    element = max(4, element_bytes(t))  # in which it is computed
+
+    def fits(depth: int) -> bool:
+        return element * (2 * 32 * (depth + 1) + 32 * 33) <= target.shared_bytes
+
+    parts = -(-size // next(depth for depth in SIMT_DEPTHS if fits(depth)))
+    depth = -(-size // (4 * parts)) * 4
+    return f"ait::gpu::AttentionSimtTile<{depth}>"
+
+
 def _bytes(op: AttentionOp) -> int:
     """Of an element."""
     return element_bytes(tensor_type(op.q))
@@ -219,9 +233,7 @@ class AttentionKernel(Kernel[AttentionOp]):
         scope = scope_of(op)
         if any(scope.bounds(e)[1] > 2**31 - 1 for e in (batch, heads, rows, cols)):
             return False
-        if op.window is not None and scope.bounds(rows + cols)[1] > 2**30:
-            return False
-        return not target.is_gpu or self.head_size(op, scope) <= LARGEST_HEAD
+        return op.window is None or scope.bounds(rows + cols)[1] <= 2**30
 
     def head_size(self, op: AttentionOp, scope: Scope) -> int:
         """The largest number of columns of q, k and v."""
@@ -229,8 +241,8 @@ class AttentionKernel(Kernel[AttentionOp]):
         return max(scope.bounds(depth)[1], scope.bounds(width)[1], 1)
 
     def uses_tensor_cores(self, op: AttentionOp, target: Target) -> bool:
-        fits = _bytes(op) == 2 or self.head_size(op, scope_of(op)) <= LARGEST_TF32
-        return on_mma(op, target) and fits
+        largest = LARGEST_HEAD if _bytes(op) == 2 else LARGEST_TF32
+        return on_mma(op, target) and self.head_size(op, scope_of(op)) <= largest
 
     def configs(self, op: AttentionOp, target: Target) -> list[dict[str, int]]:
         if not self.uses_tensor_cores(op, target):
@@ -315,7 +327,7 @@ class AttentionKernel(Kernel[AttentionOp]):
                 flags += ", true" if odd else ", false"
                 call = f"attention_mma<ait::gpu::AttentionTile<{', '.join(map(str, tile))}>, {flags}>"
             else:
-                call = f"attention_simt<ait::gpu::AttentionSimtTile<{-(-size // 4) * 4}>, {flags}>"
+                call = f"attention_simt<{simt_tile(size, ins[0].type, target)}, {flags}>"
         else:
             call = f"attention<{causal}>"
         return AttentionCall.of(launch).emission(launch, "attention", call)

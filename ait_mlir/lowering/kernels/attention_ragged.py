@@ -9,7 +9,7 @@ from ait_mlir.dialects.ait.types import scope_of, tensor_type
 from ait_mlir.dims import Scope, const
 from ait_mlir.lowering.cpp import element_type, literal
 from ait_mlir.lowering.kernels.amounts import bytes_moved, estimate_env
-from ait_mlir.lowering.kernels.attention import CPU_RATE, LARGEST_HEAD, SIMT_RATE
+from ait_mlir.lowering.kernels.attention import CPU_RATE, SIMT_RATE, simt_tile
 from ait_mlir.lowering.kernels.base import Arg, Emission, Kernel, Launch, Strides, Target
 
 MOST = 2**31 - 1
@@ -22,12 +22,10 @@ class RaggedAttention(Kernel[RaggedAttentionOp]):
     ops = (RaggedAttentionOp,)
 
     def matches(self, op: RaggedAttentionOp, target: Target) -> bool:
-        scope, (q, _, v) = scope_of(op), (tensor_type(x) for x in op.qkv)
+        scope, q = scope_of(op), tensor_type(op.qkv[0])
         if any(scope.bounds(e)[1] > MOST for e in (*q.dims[:3], op.sequences, op.length)):
             return False
-        if op.window is not None and scope.bounds(q.dims[2] + op.length)[1] > 2**30:
-            return False
-        return not target.is_gpu or max(scope.bounds(t.dims[3])[1] for t in (q, v)) <= LARGEST_HEAD
+        return op.window is None or scope.bounds(q.dims[2] + op.length)[1] <= 2**30
 
     def seconds(self, op: RaggedAttentionOp, target: Target) -> float:
         scope = scope_of(op)
@@ -73,7 +71,7 @@ class RaggedAttention(Kernel[RaggedAttentionOp]):
         if launch.target.is_gpu:
             size = max(launch.scope.bounds(e)[1] for e in (depth, v.type.dims[3], const(1)))
             flags = f"{causal}, {'false' if op.window is None else 'true'}"
-            call = f"attention_ragged<ait::gpu::AttentionSimtTile<{-(-size // 4) * 4}>, {flags}>"
+            call = f"attention_ragged<{simt_tile(size, q.type, launch.target)}, {flags}>"
         text = ",\n      ".join(arguments)
         return launch.call("attention_ragged", f"{call}(\n      {text})")
 

@@ -11,7 +11,10 @@
 namespace ait::gpu {
 
 /// @brief A block owns 32 rows of q, four threads each; a step takes 32 rows of k and v.
-/// @tparam kDepth_ columns of q, k, v and the result, rounded up to a multiple of 4
+///
+/// Heads with more columns than `kDepth` are read in parts: a score is added up over the parts of q and k, and the walk over k is repeated for each
+/// part of the result. Scores are thus computed once for each `kDepth` columns of v, but neither shared memory nor registers grow with heads.
+/// @tparam kDepth_ columns of q, k, v and the result, rounded up to a multiple of 4, or of a part of them
 template <int kDepth_>
 struct AttentionSimtTile {
   static constexpr int kDepth = kDepth_, kRows = 32, kCols = 32, kTeam = 4, kThreads = kRows * kTeam;
@@ -21,12 +24,12 @@ struct AttentionSimtTile {
   static_assert(kDepth % kTeam == 0);
 };
 
-/// @brief Loads rows from `row0` on, of `columns` elements, of which `rows` exist in all; the rest is zero.
+/// @brief Loads columns from `first` on of rows from `row0` on; `rows` and `columns` exist in all, the rest is zero.
 template <class Tile, class A, class Rows>
-__device__ __forceinline__ void load_rows_simt(A* to, const Rows& from, int row0, int rows, int columns) {
+__device__ __forceinline__ void load_rows_simt(A* to, const Rows& from, int row0, int rows, int first, int columns) {
   for (int id = int(threadIdx.x); id < Tile::kRows * Tile::kDepth; id += Tile::kThreads) {
     const int row = id / Tile::kDepth, col = id % Tile::kDepth;
-    to[row * Tile::kPitch + col] = row0 + row < rows && col < columns ? convert<A>(from.at(row0 + row)[col]) : A(0);
+    to[row * Tile::kPitch + col] = row0 + row < rows && first + col < columns ? convert<A>(from.at(row0 + row)[first + col]) : A(0);
   }
 }
 
@@ -47,72 +50,80 @@ __device__ __forceinline__ void attention_simt_rows(const AttentionArgs<T, S>& a
   const int shift = args.shift;
   int first, visible;
   args.template columns<kCausal, kWindow>(row0, Tile::kRows, first, visible);
-  load_rows_simt<Tile>(q_tile, q, row0, args.rows, args.depth);
-  A out[Tile::kDepth / kTeam];
-#pragma unroll
-  for (int i = 0; i < Tile::kDepth / kTeam; ++i) out[i] = A(0);
-  A top = A(-INFINITY), sum = A(0);
   const ScoreLine<S> line(args.scores, batch, head, my_row < args.rows ? my_row : args.rows - 1);
+  const bool whole = args.depth <= Tile::kDepth;
+  if (whole) load_rows_simt<Tile>(q_tile, q, row0, args.rows, 0, args.depth);
 
-  for (int col0 = first; col0 < visible; col0 += kCols) {
-    __syncthreads();
-    load_rows_simt<Tile>(kv_tile, k, col0, args.cols, args.depth);
-    __syncthreads();
-    A score[kCols / kTeam];
-    A high = A(-INFINITY);
+  for (int begin = 0; begin < args.width; begin += Tile::kDepth) {  // of the columns of the result
+    A out[Tile::kDepth / kTeam];
 #pragma unroll
-    for (int c = 0; c < kCols / kTeam; ++c) score[c] = A(0);
-    for (int d = 0; d < Tile::kDepth; ++d) {
-      const A x = q_tile[row * kPitch + d];
+    for (int i = 0; i < Tile::kDepth / kTeam; ++i) out[i] = A(0);
+    A top = A(-INFINITY), sum = A(0);
+    for (int col0 = first; col0 < visible; col0 += kCols) {
+      A score[kCols / kTeam];
+      A high = A(-INFINITY);
 #pragma unroll
-      for (int c = 0; c < kCols / kTeam; ++c) score[c] += x * kv_tile[(c * kTeam + member) * kPitch + d];
+      for (int c = 0; c < kCols / kTeam; ++c) score[c] = A(0);
+      int depth = 0;
+      do {
+        __syncthreads();
+        if (!whole) load_rows_simt<Tile>(q_tile, q, row0, args.rows, depth, args.depth);
+        load_rows_simt<Tile>(kv_tile, k, col0, args.cols, depth, args.depth);
+        __syncthreads();
+        for (int d = 0; d < Tile::kDepth; ++d) {
+          const A x = q_tile[row * kPitch + d];
+#pragma unroll
+          for (int c = 0; c < kCols / kTeam; ++c) score[c] += x * kv_tile[(c * kTeam + member) * kPitch + d];
+        }
+        depth += Tile::kDepth;
+      } while (depth < args.depth);
+#pragma unroll
+      for (int c = 0; c < kCols / kTeam; ++c) {
+        const int col = col0 + c * kTeam + member;
+        score[c] *= A(args.scale);
+        score[c] = args.template sees<kCausal, kWindow>(my_row + shift, col) ? line.changed(score[c], col) : A(-INFINITY);
+        high = score[c] > high || score[c] != score[c] ? score[c] : high;
+      }
+#pragma unroll
+      for (int mask = 1; mask < kTeam; mask *= 2) {
+        const A other = shuffle_xor(high, mask);
+        high = other > high || other != other ? other : high;
+      }
+      const A now = high > top || high != high ? high : top;
+      const A base = now == A(-INFINITY) ? A(0) : now;
+      const A keep = ait::exp(top - base);
+      top = now;
+      A part = A(0);
+#pragma unroll
+      for (int c = 0; c < kCols / kTeam; ++c) {
+        const A p = ait::exp(score[c] - base);
+        p_tile[row * (kCols + 1) + c * kTeam + member] = p;
+        part += p;
+      }
+#pragma unroll
+      for (int mask = 1; mask < kTeam; mask *= 2) part += shuffle_xor(part, mask);
+      sum = sum * keep + part;
+      __syncthreads();
+      load_rows_simt<Tile>(kv_tile, v, col0, args.cols, begin, args.width);
+      __syncthreads();
+#pragma unroll
+      for (int i = 0; i < Tile::kDepth / kTeam; ++i) out[i] *= keep;
+      for (int c = 0; c < kCols; ++c) {
+        const A p = p_tile[row * (kCols + 1) + c];
+#pragma unroll
+        for (int i = 0; i < Tile::kDepth / kTeam; ++i) out[i] += p * kv_tile[c * kPitch + i * kTeam + member];
+      }
     }
-#pragma unroll
-    for (int c = 0; c < kCols / kTeam; ++c) {
-      const int col = col0 + c * kTeam + member;
-      score[c] *= A(args.scale);
-      score[c] = args.template sees<kCausal, kWindow>(my_row + shift, col) ? line.changed(score[c], col) : A(-INFINITY);
-      high = score[c] > high || score[c] != score[c] ? score[c] : high;
-    }
-#pragma unroll
-    for (int mask = 1; mask < kTeam; mask *= 2) {
-      const A other = shuffle_xor(high, mask);
-      high = other > high || other != other ? other : high;
-    }
-    const A now = high > top || high != high ? high : top;
-    const A base = now == A(-INFINITY) ? A(0) : now;
-    const A keep = ait::exp(top - base);
-    top = now;
-    A part = A(0);
-#pragma unroll
-    for (int c = 0; c < kCols / kTeam; ++c) {
-      const A p = ait::exp(score[c] - base);
-      p_tile[row * (kCols + 1) + c * kTeam + member] = p;
-      part += p;
-    }
-#pragma unroll
-    for (int mask = 1; mask < kTeam; mask *= 2) part += shuffle_xor(part, mask);
-    sum = sum * keep + part;
-    __syncthreads();
-    load_rows_simt<Tile>(kv_tile, v, col0, args.cols, args.width);
-    __syncthreads();
-#pragma unroll
-    for (int i = 0; i < Tile::kDepth / kTeam; ++i) out[i] *= keep;
-    for (int c = 0; c < kCols; ++c) {
-      const A p = p_tile[row * (kCols + 1) + c];
-#pragma unroll
-      for (int i = 0; i < Tile::kDepth / kTeam; ++i) out[i] += p * kv_tile[c * kPitch + i * kTeam + member];
-    }
-  }
-  allow_next();
+    if (begin + Tile::kDepth >= args.width) allow_next();
 
-  if (my_row < first_row || my_row >= args.rows) return;
-  const A scale_out = args.cols > 0 ? A(1) / sum : A(0);
-  if (member == 0) args.log_sums.store(batch, head, my_row, top + ait::log(sum));
-  o += int64_t(my_row) * args.o.row;
+    if (my_row < first_row || my_row >= args.rows) continue;
+    const A scale_out = args.cols > 0 ? A(1) / sum : A(0);
+    if (member == 0 && begin == 0) args.log_sums.store(batch, head, my_row, top + ait::log(sum));
+    T* const to = o + int64_t(my_row) * args.o.row + begin;
 #pragma unroll
-  for (int i = 0; i < Tile::kDepth / kTeam; ++i) {
-    if (i * kTeam + member < args.width) o[i * kTeam + member] = convert<T>(out[i] * scale_out);
+    for (int i = 0; i < Tile::kDepth / kTeam; ++i) {
+      if (begin + i * kTeam + member < args.width) to[i * kTeam + member] = convert<T>(out[i] * scale_out);
+    }
   }
 }
 
@@ -126,7 +137,7 @@ __global__ void __launch_bounds__(Tile::kThreads) attention_simt_kernel(const At
                                                        int(blockIdx.x) * Tile::kRows, 0, head, batch);
 }
 
-/// @brief Launches `attention_simt_kernel`. `depth` and `width` may be at most Tile::kDepth.
+/// @brief Launches `attention_simt_kernel`. Heads may have any number of columns.
 template <class Tile, bool kCausal, bool kWindow, class T, class S, class Pieces = OnePiece>
 int32_t attention_simt(const Context& ctx, const AttentionShape& shape, Heads<const T> q, Heads<const T> k, Heads<const T> v, Heads<T> o,
                        const S& scores, const LogSums<compute_t<T>>& log_sums = {}, Pieces pieces = {}) {
