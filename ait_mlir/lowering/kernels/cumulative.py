@@ -94,7 +94,7 @@ def chained_bytes(op: CumulativeOp) -> Expr:
         return rows * _entries(tiles, 32) * const(message) + const(32)
     if scope_of(op).bounds(rows)[1] < LANES * vector:
         vector = 1
-    tiles = ceildiv(t.dims[axis], THREADS // LANES * min(16, HELD // vector))
+    tiles = ceildiv(t.dims[axis], THREADS // LANES * (8 if vector == 4 else 16))
     columns = ceildiv(rows, LANES * vector) * const(LANES * vector)
     return columns * _entries(tiles, 16) * const(message) + const(32)
 

@@ -21,11 +21,12 @@ inline constexpr int kScanThreads = 256, kScanHeld = 32;
 inline constexpr int kScanWarps = kScanThreads / kWarpSize;
 /// Threads side by side along the rows of columns, and parts of a tile's rows.
 inline constexpr int kScanLanes = 32, kScanParts = kScanThreads / kScanLanes;
-/// Chunks of `kVec` neighbours that a thread of a block holds at once; rows of a column that it does.
+/// Chunks of `kVec` neighbours that a thread of a block holds at once; rows of a column that it does. Of 2 bytes and less it holds what it read, half
+/// the registers of sums or fewer, and has longer tiles: what blocks tell each other about a tile is the same for any length.
 template <int kVec>
 inline constexpr int kScanAhead = kScanHeld / kVec < 8 ? kScanHeld / kVec : 8;
 template <int kVec>
-inline constexpr int kScanRows = kScanHeld / kVec < 16 ? kScanHeld / kVec : 16;
+inline constexpr int kScanRows = kVec == 4 ? 8 : 16;
 /// Elements of a row, rows of columns, and columns, that a block works on at once.
 template <int kVec>
 inline constexpr int kRowTile = kScanThreads * kVec * kScanAhead<kVec>;
@@ -234,11 +235,13 @@ struct ScanColumns {
   using T = typename In::Value;
   using A = scan_acc_t<R, In>;
   static constexpr int kRows = kScanRows<kVec>, kColumns = kTileColumns<kVec>;
+  static constexpr bool kAsRead = sizeof(T) <= 2;
+  static_assert(kColumns <= kScanThreads, "a thread has the sums of a column");
   In in;
   Out out;
   int64_t length;
   bool present;
-  A x[kRows][kVec];
+  std::conditional_t<kAsRead, T, A> x[kRows][kVec];  ///< what was read, or the sums of this thread's part
 
   __device__ __forceinline__ ScanColumns(const RowSpace<kOuter, 1>& space, const In& operand, const Out& result, int64_t first)
       : in(operand), out(result), length(space.length), present(first + threadIdx.x % kScanLanes * kVec < space.rows) {
@@ -246,6 +249,11 @@ struct ScanColumns {
     coordinates<kOuter>(present ? first + threadIdx.x % kScanLanes * kVec : first, space.outer, coordinate);
     in = at_row(in, coordinate), out = at_row(out, coordinate);
   }
+
+  /// Where the sum of a part and column `j` of this thread lies in shared memory: neighbouring lanes have neighbouring words.
+  static __device__ __forceinline__ int place(int part, int j) { return part * kColumns + j * kScanLanes + int(threadIdx.x) % kScanLanes; }
+
+  static __device__ __forceinline__ A widen(T value) { return static_cast<A>(convert<typename In::Compute>(value)); }
 
   /// Row `r` of this thread's part of the tile that begins at `from`.
   static __device__ __forceinline__ int64_t row(int64_t from, int r) { return from + threadIdx.x / kScanLanes * kRows + r; }
@@ -262,27 +270,55 @@ struct ScanColumns {
         for (int j = 0; j < kVec; ++j) raws[r][j] = scan_neutral<R, In>();
       }
     }
-    A* const to = shared + threadIdx.x / kScanLanes * kColumns + threadIdx.x % kScanLanes * kVec;
 #pragma unroll
     for (int j = 0; j < kVec; ++j) {
       A column[kRows];
 #pragma unroll
-      for (int r = 0; r < kRows; ++r) column[r] = static_cast<A>(convert<typename In::Compute>(raws[r][j]));
-      to[j] = scan_thread<R, kExclusive>(column, scan_start<R, In>());
+      for (int r = 0; r < kRows; ++r) column[r] = widen(raws[r][j]);
+      shared[place(threadIdx.x / kScanLanes, j)] = scan_thread<R, kExclusive>(column, scan_start<R, In>());
 #pragma unroll
-      for (int r = 0; r < kRows; ++r) x[r][j] = column[r];
+      for (int r = 0; r < kRows; ++r) {
+        if constexpr (kAsRead) {
+          x[r][j] = raws[r][j];
+        } else {
+          x[r][j] = column[r];
+        }
+      }
     }
+  }
+
+  /// Of the column that this thread has in `shared`: makes each part's sum that of the parts before it, after `first`; the sum of all parts.
+  static __device__ __forceinline__ A join_parts(A* shared, A first) {
+#pragma unroll
+    for (int w = 0; w < kScanParts; ++w) {
+      const A own = shared[w * kColumns + threadIdx.x];
+      shared[w * kColumns + threadIdx.x] = first;
+      first = R::join(first, own);
+    }
+    return first;
   }
 
   /// Writes the sums, with what comes before this thread's part.
   __device__ __forceinline__ void write(int64_t from, const A (&before)[kVec]) const {
     if (!present) return;
+    A running[kVec];
+#pragma unroll
+    for (int j = 0; j < kVec; ++j) running[j] = before[j];
 #pragma unroll
     for (int r = 0; r < kRows; ++r) {
       if (row(from, r) >= length) continue;
       typename Out::Value raw[kVec];
 #pragma unroll
-      for (int j = 0; j < kVec; ++j) raw[j] = convert<typename Out::Value>(static_cast<typename In::Compute>(R::join(before[j], x[r][j])));
+      for (int j = 0; j < kVec; ++j) {
+        A sum = running[j];
+        if constexpr (kAsRead) {
+          running[j] = R::join(sum, widen(x[r][j]));
+          if (!kExclusive) sum = running[j];
+        } else {
+          sum = R::join(sum, x[r][j]);
+        }
+        raw[j] = convert<typename Out::Value>(static_cast<typename In::Compute>(sum));
+      }
       store<kVec>(out.data + row(from, r) * out.strides[kOuter], raw);
     }
   }
@@ -291,36 +327,28 @@ struct ScanColumns {
 
 /// A block has `kTileColumns` neighbouring columns, and walks down tile by tile.
 template <class R, bool kExclusive, int kVec, int kOuter, class In, class Out>
-__global__ void __launch_bounds__(kScanThreads) cumulative_columns_kernel(RowSpace<kOuter, 1> space, In in, Out out) {
+__global__ void __launch_bounds__(kScanThreads, 2) cumulative_columns_kernel(RowSpace<kOuter, 1> space, In in, Out out) {
   using Columns = detail::ScanColumns<R, kExclusive, kVec, kOuter, In, Out>;
   using A = typename Columns::A;
   const A none = detail::scan_start<R, In>();
-  __shared__ A shared[kScanParts * Columns::kColumns];
+  __shared__ A shared[2][kScanParts * Columns::kColumns];  // in turn, so that two barriers a tile are enough
   wait_for_previous();
   allow_next();
-  const int part = threadIdx.x / kScanLanes, lane = threadIdx.x % kScanLanes;
+  const int part = threadIdx.x / kScanLanes;
   const int64_t step = static_cast<int64_t>(gridDim.x) * Columns::kColumns;
+  int turn = 0;
   for (int64_t first = static_cast<int64_t>(blockIdx.x) * Columns::kColumns; first < space.rows; first += step) {
     Columns columns(space, in, out, first);
-    A carry[kVec];
-#pragma unroll
-    for (int j = 0; j < kVec; ++j) carry[j] = none;
-    for (int64_t from = 0; from < space.length; from += kColumnTile<kVec>) {
-      columns.read(from, shared);
+    A carry = none;  // of one column
+    for (int64_t from = 0; from < space.length; from += kColumnTile<kVec>, turn ^= 1) {
+      columns.read(from, shared[turn]);
+      __syncthreads();
+      if (static_cast<int>(threadIdx.x) < Columns::kColumns) carry = Columns::join_parts(shared[turn], carry);
       __syncthreads();
       A before[kVec];
 #pragma unroll
-      for (int j = 0; j < kVec; ++j) {
-        A sum = none;
-#pragma unroll
-        for (int w = 0; w < kScanParts; ++w) {
-          if (w == part) before[j] = R::join(carry[j], sum);
-          sum = R::join(sum, shared[w * Columns::kColumns + lane * kVec + j]);
-        }
-        carry[j] = R::join(carry[j], sum);
-      }
+      for (int j = 0; j < kVec; ++j) before[j] = shared[turn][Columns::place(part, j)];
       columns.write(from, before);
-      __syncthreads();
     }
   }
 }

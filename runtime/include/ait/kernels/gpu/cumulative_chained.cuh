@@ -43,13 +43,13 @@ __global__ void __launch_bounds__(kScanThreads, 4) cumulative_chained_rows_kerne
   for (int u = 0; u < kAhead; ++u) row.write(first + u * kWarpSize, before, x[u]);
 }
 
-/// A block has a tile of `kTileColumns` neighbouring columns.
+/// A block has a tile of `kTileColumns` neighbouring columns. A thread tells and reads the sums of one column, 8 bytes each, of up to 31 tiles: of f16 a
+/// tile has 64 KB, and these up to 64 KB, which L2 holds.
 template <class R, bool kExclusive, int kVec, int kOuter, class In, class Out, class Chain>
-__global__ void __launch_bounds__(kScanThreads, 4) cumulative_chained_columns_kernel(RowSpace<kOuter, 1> space, In in, Out out, Chain chain) {
+__global__ void __launch_bounds__(kScanThreads, kVec == 8 ? 2 : 4) cumulative_chained_columns_kernel(RowSpace<kOuter, 1> space, In in, Out out, Chain chain) {
   using Columns = detail::ScanColumns<R, kExclusive, kVec, kOuter, In, Out>;
   using A = typename Columns::A;
   constexpr int kColumns = Columns::kColumns;
-  static_assert(kColumns <= kScanThreads, "a thread has the sums of a column");
   __shared__ A shared[kScanParts * kColumns];
   __shared__ A carried[kColumns];
   __shared__ uint32_t number;
@@ -62,23 +62,13 @@ __global__ void __launch_bounds__(kScanThreads, 4) cumulative_chained_columns_ke
   __syncthreads();
   const A none = detail::scan_start<R, In>();
   A total = none;
-  if (static_cast<int>(threadIdx.x) < kColumns) {
-#pragma unroll
-    for (int w = 0; w < kScanParts; ++w) total = R::join(total, shared[w * kColumns + threadIdx.x]);
-  }
+  if (static_cast<int>(threadIdx.x) < kColumns) total = Columns::join_parts(shared, none);
   const A sum = chain.before(index, tile, total, none, nullptr);
   if (static_cast<int>(threadIdx.x) < kColumns) carried[threadIdx.x] = sum;
   __syncthreads();
-  const int part = threadIdx.x / kScanLanes, column = threadIdx.x % kScanLanes * kVec;
   A before[kVec];
 #pragma unroll
-  for (int j = 0; j < kVec; ++j) {
-    before[j] = carried[column + j];
-#pragma unroll
-    for (int w = 0; w < kScanParts; ++w) {
-      if (w < part) before[j] = R::join(before[j], shared[w * kColumns + column + j]);
-    }
-  }
+  for (int j = 0; j < kVec; ++j) before[j] = R::join(carried[Columns::place(0, j)], shared[Columns::place(threadIdx.x / kScanLanes, j)]);
   columns.write(from, before);
 }
 
