@@ -11,34 +11,49 @@
 namespace ait {
 
 /// @brief A window along one dim: `count` elements of the input from `first` on, a `step` apart; `padded` counts those in the pads, too.
-struct PoolWindow {
-  int64_t first, count, step, padded;
+template <class I>
+struct PoolWindowOf {
+  I first, count, step, padded;
 };
+using PoolWindow = PoolWindowOf<int64_t>;
 
 /// @brief The windows along one dim. Without `taps` they are adaptive: of about equal size, and they cover the input.
 struct PoolAxis {
   int64_t size, places;                           ///< of the input, of the result
   int64_t taps, stride, before, behind, dilation;  ///< elements of a window, from window to window, pads, from element to element
 
-  AIT_FN PoolWindow window(int64_t place) const {
+  /// @brief The window of a place of the result.
+  /// @tparam I a type that holds every place of the padded input
+  template <class I>
+  AIT_FN PoolWindowOf<I> window(I place) const {
     if (taps == 0) {
       const int64_t first = place * size / places, count = ((place + 1) * size + places - 1) / places - first;
-      return {first, count, 1, count};
+      return {I(first), I(count), I(1), I(count)};
     }
-    const int64_t start = place * stride - before;
-    const int64_t skipped = start < 0 ? steps(-start) : 0;
-    const int64_t inside = below(start, size), count = inside - skipped;
-    return {start + skipped * dilation, count > 0 ? count : 0, dilation, below(start, size + behind)};
+    const I start = place * I(stride) - I(before);
+    const I skipped = start < 0 ? steps<I>(-start) : 0;
+    const I inside = below<I>(start, I(size)), count = inside - skipped;
+    return {start + skipped * I(dilation), count > 0 ? count : 0, I(dilation), below<I>(start, I(size + behind))};
+  }
+  /// @brief Whether 32 bits hold every place of the padded input.
+  bool is_narrow() const {
+    constexpr int64_t kMost = int64_t(1) << 29;
+    return size < kMost && before < kMost && behind < kMost && stride < kMost && taps < kMost && dilation < kMost && places * stride < kMost &&
+           taps * dilation < kMost;
   }
 
  private:
   /// The number of elements of the window from `start` on that are below `limit`.
-  AIT_FN int64_t below(int64_t start, int64_t limit) const {
-    const int64_t fit = limit > start ? steps(limit - start) : 0;
-    return fit < taps ? fit : taps;
+  template <class I>
+  AIT_FN I below(I start, I limit) const {
+    const I fit = limit > start ? steps<I>(limit - start) : 0;
+    return fit < I(taps) ? fit : I(taps);
   }
   /// How many steps of the dilation are `distance` or more. Divisions are slow on a GPU, and the dilation is rarely above 1.
-  AIT_FN int64_t steps(int64_t distance) const { return dilation == 1 ? distance : (distance + dilation - 1) / dilation; }
+  template <class I>
+  AIT_FN I steps(I distance) const {
+    return dilation == 1 ? distance : (distance + I(dilation) - 1) / I(dilation);
+  }
 };
 
 /// @brief A pool over three spatial dims; with fewer, the leading ones have size 1.
@@ -49,9 +64,10 @@ struct PoolShape {
   int64_t divisor;   ///< a mean divides by this, unless 0
 
   /// @brief The divisor of the sum of a window.
-  AIT_FN int64_t count(const PoolWindow (&w)[3]) const {
+  template <class I>
+  AIT_FN int64_t count(const PoolWindowOf<I> (&w)[3]) const {
     if (divisor != 0) return divisor;
-    const int64_t elements = exclude_pad ? w[0].count * w[1].count * w[2].count : w[0].padded * w[1].padded * w[2].padded;
+    const int64_t elements = exclude_pad ? int64_t(w[0].count) * w[1].count * w[2].count : int64_t(w[0].padded) * w[1].padded * w[2].padded;
     return elements < 1 ? 1 : elements;
   }
   /// @brief The row-major index of an element in the spatial dims of the input.

@@ -27,9 +27,9 @@ AIT_FN A cubic_far(A x) {
 }
 
 /// @brief Indices of the input, and their weights.
-template <class A, int kTaps>
+template <class A, int kTaps, class I = int64_t>
 struct ResizeTaps {
-  int64_t index[kTaps];
+  I index[kTaps];
   A weight[kTaps];
 };
 
@@ -53,30 +53,35 @@ struct ResizeAxis {
     if (corners) return out > 1 ? i * static_cast<double>(in - 1) / static_cast<double>(out - 1) : 0.0;
     return scale > 0 ? i / scale : i * static_cast<double>(in) / static_cast<double>(out);
   }
-  AIT_FN int64_t clamped(int64_t i) const { return i < 0 ? 0 : (i < in ? i : in - 1); }
+  template <class I>
+  AIT_FN I clamped(I i) const {
+    return i < 0 ? 0 : (i < I(in) ? i : I(in) - 1);
+  }
 
-  template <ResizeMode kMode, class A>
-  AIT_FN ResizeTaps<A, kResizeTaps<kMode>> taps(int64_t i) const {
+  /// @brief The elements from which element `i` of the result is computed.
+  /// @tparam I a type that holds every index of the input and the result
+  template <ResizeMode kMode, class A, class I>
+  AIT_FN ResizeTaps<A, kResizeTaps<kMode>, I> taps(I i) const {
     const double number = static_cast<double>(i);
     if constexpr (kMode == ResizeMode::nearest || kMode == ResizeMode::nearest_exact) {
       // In whole numbers where they fit: exact, and no thread divides doubles.
       constexpr int64_t kTwice = kMode == ResizeMode::nearest ? 1 : 2, kHalf = kTwice - 1;
-      const int64_t above = (kTwice * i + kHalf) * in, below = kTwice * out;
+      const int64_t above = (kTwice * int64_t(i) + kHalf) * in, below = kTwice * out;
       if (!corners && !(scale > 0) && above < int64_t(1) << 32 && below < int64_t(1) << 32) {
-        return {{clamped(int64_t(uint32_t(above) / uint32_t(below)))}, {A(1)}};
+        return {{clamped(I(uint32_t(above) / uint32_t(below)))}, {A(1)}};
       }
     }
-    if constexpr (kMode == ResizeMode::nearest) return {{clamped(static_cast<int64_t>(place(number)))}, {A(1)}};
-    if constexpr (kMode == ResizeMode::nearest_exact) return {{clamped(static_cast<int64_t>(place(number + 0.5)))}, {A(1)}};
+    if constexpr (kMode == ResizeMode::nearest) return {{clamped(static_cast<I>(place(number)))}, {A(1)}};
+    if constexpr (kMode == ResizeMode::nearest_exact) return {{clamped(static_cast<I>(place(number + 0.5)))}, {A(1)}};
     double at = corners ? place(number) : place(number + 0.5) - 0.5;
     if constexpr (kMode == ResizeMode::linear) {
       at = at < 0 ? 0 : at;
-      const int64_t first = clamped(static_cast<int64_t>(at));
-      const double t = first == in - 1 ? 0 : at - static_cast<double>(first);
+      const I first = clamped(static_cast<I>(at));
+      const double t = first == I(in) - 1 ? 0 : at - static_cast<double>(first);
       return {{first, clamped(first + 1)}, {static_cast<A>(1 - t), static_cast<A>(t)}};
     }
     if constexpr (kMode == ResizeMode::cubic) {
-      const int64_t whole = static_cast<int64_t>(at), first = static_cast<double>(whole) > at ? whole - 1 : whole;
+      const I whole = static_cast<I>(at), first = static_cast<double>(whole) > at ? whole - 1 : whole;
       const double t = at - static_cast<double>(first);
       return {{clamped(first - 1), clamped(first), clamped(first + 1), clamped(first + 2)},
               {static_cast<A>(cubic_far(t + 1)), static_cast<A>(cubic_near(t)), static_cast<A>(cubic_near(1 - t)), static_cast<A>(cubic_far(2 - t))}};
@@ -91,13 +96,13 @@ struct ResizeShape {
 };
 
 /// @brief The weights and places of an element of the result along the dims that are resampled: the last `kDims` of three.
-template <ResizeMode kMode, int kDims, class A>
+template <ResizeMode kMode, int kDims, class A, class I = int64_t>
 struct ResizeWindow {
   static constexpr int kTaps = kResizeTaps<kMode>;
-  ResizeTaps<A, kTaps> along[kDims];
+  ResizeTaps<A, kTaps, I> along[kDims];
 
   AIT_FN ResizeWindow(const ResizeShape& shape, const int64_t (&at)[3]) {
-    for (int d = 0; d < kDims; ++d) along[d] = shape.axes[3 - kDims + d].template taps<kMode, A>(at[3 - kDims + d]);
+    for (int d = 0; d < kDims; ++d) along[d] = shape.axes[3 - kDims + d].template taps<kMode, A>(I(at[3 - kDims + d]));
   }
   /// @brief f(pointer to channel 0, weight) for each element.
   template <class T, class F>
@@ -105,12 +110,15 @@ struct ResizeWindow {
     constexpr int kFirst = kDims > 2 ? kTaps : 1, kSecond = kDims > 1 ? kTaps : 1;
     for (int i = 0; i < kFirst; ++i) {
       for (int j = 0; j < kSecond; ++j) {
+        int64_t d = 0, h = 0;
+        if constexpr (kDims > 1) h = along[kDims - 2].index[j];
+        if constexpr (kDims > 2) d = along[0].index[i];
+        const T* const line = x.at(n, d, h, 0);
         for (int k = 0; k < kTaps; ++k) {
-          int64_t d = 0, h = 0;
           A weight = along[kDims - 1].weight[k];
-          if constexpr (kDims > 1) h = along[kDims - 2].index[j], weight *= along[kDims - 2].weight[j];
-          if constexpr (kDims > 2) d = along[0].index[i], weight *= along[0].weight[i];
-          f(x.at(n, d, h, along[kDims - 1].index[k]), weight);
+          if constexpr (kDims > 1) weight *= along[kDims - 2].weight[j];
+          if constexpr (kDims > 2) weight *= along[0].weight[i];
+          f(line + along[kDims - 1].index[k] * x.strides[3], weight);
         }
       }
     }

@@ -126,6 +126,13 @@ __device__ __forceinline__ float exp2_fast(float x) {
   return y;
 }
 
+/// @brief The larger one in one instruction; no number if one is none.
+__device__ __forceinline__ float max_or_nan(float a, float b) {
+  float larger;
+  asm("max.NaN.f32 %0, %1, %2;\n" : "=f"(larger) : "f"(a), "f"(b));
+  return larger;
+}
+
 /// @brief Waits for all blocks of the cluster; what they wrote to shared memory before is visible after.
 __device__ __forceinline__ void cluster_barrier() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900

@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "ait/gpu/launch.h"
+#include "ait/kernels/gpu/mma.cuh"
 #include "ait/kernels/gpu/spatial.cuh"
 #include "ait/kernels/pool_shape.h"
 #include "ait/kernels/reduction.h"
@@ -13,13 +14,24 @@
 #if defined(AIT_GPU)
 namespace ait::gpu {
 
+/// @brief The larger one; no number if one is none.
+template <class A>
+__device__ __forceinline__ A larger_of(A a, A b) {
+#if defined(AIT_CUDA)
+  if constexpr (std::is_same_v<A, float>) return max_or_nan(a, b);
+#endif
+  return b > a || b != b ? b : a;
+}
+
 /// @brief Each thread computes one window for `kVec` channels. The dims of `space` are batch, channels, and the windows along each dim, or, with `kChannels`,
-/// the channels last: neighbouring threads access neighbouring memory.
+/// the channels last: neighbouring threads access neighbouring memory. Where windows overlap, instructions take longer than memory: places have 32 bits
+/// unless `kWide`, pointers step from line to line, and the larger of two floats is one instruction (72 of them in 3 x 3 places of 8 channels).
 /// @tparam kLine the most elements of a window along the last dim, whose loads then all start before the first is used; 0: any number
 template <bool kMax, bool kPlaces, bool kChannels, int kLine, int kVec, bool kWide, class T, class I>
 __global__ void __launch_bounds__(256) pool_kernel(Space<5, kWide> space, int64_t total, PoolShape shape, SpatialTensor<const T> x, SpatialTensor<T> y,
                                                    SpatialTensor<I> places) {
   using A = compute_t<T>;
+  using Place = std::conditional_t<kWide, int64_t, int>;
   wait_for_previous();
   allow_next();
   const int64_t stride = static_cast<int64_t>(gridDim.x) * blockDim.x;
@@ -28,7 +40,7 @@ __global__ void __launch_bounds__(256) pool_kernel(Space<5, kWide> space, int64_
     space.split(static_cast<typename Space<5, kWide>::Index>(task), at);
     const int64_t n = at[0], c = (kChannels ? at[4] : at[1]) * kVec;
     const int64_t d = at[kChannels ? 1 : 2], h = at[kChannels ? 2 : 3], i = at[kChannels ? 3 : 4];
-    const PoolWindow w[3] = {shape.axes[0].window(d), shape.axes[1].window(h), shape.axes[2].window(i)};
+    const PoolWindowOf<Place> w[3] = {shape.axes[0].window(Place(d)), shape.axes[1].window(Place(h)), shape.axes[2].window(Place(i))};
     Pooled<kMax, kPlaces, A> pooled[kVec];
 #pragma unroll
     for (int j = 0; j < kVec; ++j) {
@@ -37,18 +49,26 @@ __global__ void __launch_bounds__(256) pool_kernel(Space<5, kWide> space, int64_
       } else {
         pooled[j].value = A(0);
       }
-      pooled[j].place = shape.index(w[0].first, w[1].first, w[2].first);
+      if constexpr (kPlaces) pooled[j].place = shape.index(w[0].first, w[1].first, w[2].first);
     }
-    for (int64_t a = 0; a < w[0].count; ++a) {
-      for (int64_t b = 0; b < w[1].count; ++b) {
-        const int64_t row = w[0].first + a * w[0].step, line = w[1].first + b * w[1].step;
-        const T* from = x.at(n, row, line, w[2].first) + c * x.strides[4];
-        const int64_t index = shape.index(row, line, w[2].first), step = w[2].step * x.strides[3];
+    const T* const origin = x.at(n, w[0].first, w[1].first, w[2].first) + c * x.strides[4];
+    const int64_t step = w[2].step * x.strides[3];
+    for (Place a = 0; a < w[0].count; ++a) {
+      const T* from = origin + a * (w[0].step * x.strides[1]);
+      for (Place b = 0; b < w[1].count; ++b, from += w[1].step * x.strides[2]) {
+        int64_t index = 0;
+        if constexpr (kPlaces) index = shape.index(w[0].first + a * w[0].step, w[1].first + b * w[1].step, w[2].first);
         const auto join = [&](const T(&elements)[kVec], int64_t k) {
           A values[kVec];
           convert_all(elements, values);
 #pragma unroll
-          for (int j = 0; j < kVec; ++j) pooled[j].join(values[j], index + k * w[2].step);
+          for (int j = 0; j < kVec; ++j) {
+            if constexpr (kMax && !kPlaces) {
+              pooled[j].value = larger_of(pooled[j].value, values[j]);
+            } else {
+              pooled[j].join(values[j], index + k * w[2].step);
+            }
+          }
         };
         if constexpr (kLine > 0) {
           T elements[kLine][kVec];
@@ -61,7 +81,7 @@ __global__ void __launch_bounds__(256) pool_kernel(Space<5, kWide> space, int64_
             if (k < w[2].count) join(elements[k], k);
           }
         } else {
-          for (int64_t k = 0; k < w[2].count; ++k) {
+          for (Place k = 0; k < w[2].count; ++k) {
             T elements[kVec];
             load<kVec>(from + k * step, elements);
             join(elements, k);
@@ -98,7 +118,8 @@ int32_t launch_pool(const Context& ctx, const PoolShape& shape, const SpatialTen
   config.block = dim3(256);
   config.grid = dim3(ceil_div(total, 256, 1 << 20));
   config.dependent = true;
-  if (total < int64_t(1) << 31) {
+  const bool narrow = shape.axes[0].is_narrow() && shape.axes[1].is_narrow() && shape.axes[2].is_narrow();
+  if (narrow && total < int64_t(1) << 31) {
     return launch(ctx, config, pool_kernel<kMax, kPlaces, kChannels, kLine, kVec, false, T, I>, Space<5, false>(sizes), total, shape, x, y, places);
   }
   return launch(ctx, config, pool_kernel<kMax, kPlaces, kChannels, kLine, kVec, true, T, I>, Space<5, true>(sizes), total, shape, x, y, places);

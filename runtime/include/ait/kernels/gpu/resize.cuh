@@ -13,7 +13,7 @@
 namespace ait::gpu {
 
 /// @brief Each thread computes `kVec` channels of one element of the result. The dims of `space` are batch, channels and spatial dims, or, with `kChannels`,
-/// the channels last: neighbouring threads access neighbouring memory.
+/// the channels last: neighbouring threads access neighbouring memory. Instructions take longer than memory, so places have 32 bits unless `kWide`.
 template <ResizeMode kMode, int kDims, bool kChannels, int kVec, bool kWide, class T>
 __global__ void __launch_bounds__(256) resize_kernel(Space<5, kWide> space, int64_t total, ResizeShape shape, SpatialTensor<const T> x,
                                                      SpatialTensor<T> y) {
@@ -26,7 +26,7 @@ __global__ void __launch_bounds__(256) resize_kernel(Space<5, kWide> space, int6
     space.split(static_cast<typename Space<5, kWide>::Index>(task), at);
     const int64_t n = at[0], c = (kChannels ? at[4] : at[1]) * kVec;
     const int64_t place[3] = {at[kChannels ? 1 : 2], at[kChannels ? 2 : 3], at[kChannels ? 3 : 4]};
-    const ResizeWindow<kMode, kDims, A> window(shape, place);
+    const ResizeWindow<kMode, kDims, A, std::conditional_t<kWide, int64_t, int>> window(shape, place);
     T results[kVec];
     if constexpr (kResizeTaps<kMode> == 1) {
       window.each(x, n, [&](const T* from, A) { load<kVec>(from + c * x.strides[4], results); });
@@ -63,7 +63,12 @@ int32_t launch_resize(const Context& ctx, ResizeShape shape, const SpatialTensor
   config.block = dim3(256);
   config.grid = dim3(ceil_div(total, 256, 1 << 20));
   config.dependent = true;
-  if (total < int64_t(1) << 31) return launch(ctx, config, resize_kernel<kMode, kDims, kChannels, kVec, false, T>, Space<5, false>(sizes), total, shape, x, y);
+  bool narrow = total < int64_t(1) << 31;
+  constexpr int64_t kMost = int64_t(1) << 30;
+  for (const ResizeAxis& axis : shape.axes) {  // a scale may lead far beyond the input
+    narrow = narrow && axis.in < kMost && axis.out < kMost && axis.place(static_cast<double>(axis.out)) < static_cast<double>(kMost);
+  }
+  if (narrow) return launch(ctx, config, resize_kernel<kMode, kDims, kChannels, kVec, false, T>, Space<5, false>(sizes), total, shape, x, y);
   return launch(ctx, config, resize_kernel<kMode, kDims, kChannels, kVec, true, T>, Space<5, true>(sizes), total, shape, x, y);
 }
 }  // namespace detail

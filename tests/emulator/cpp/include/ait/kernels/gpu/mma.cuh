@@ -67,6 +67,8 @@ uint32_t pack_pair(float low, float high) {
 
 inline float exp2_fast(float x) { return x < -126.f ? 0.f : ::exp2f(x); }
 
+inline float max_or_nan(float a, float b) { return b > a || b != b ? b : a; }
+
 inline void cluster_barrier() {
   emulator::meet(emulator::Scope::cluster, "cluster_barrier", true, nullptr, nullptr, AIT_EMULATOR_SITE);
 }
