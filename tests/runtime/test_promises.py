@@ -81,21 +81,32 @@ def test_memory_stays_flat(tiny_artifact: Path, runs: int, loads: int) -> None:
     assert by_loads < 2 << 20, f"{loads} loads left {by_loads} bytes"
 
 
-@pytest.mark.full
-def test_a_fault_at_each_allocation_and_launch(tiny_artifact: Path, tmp_path: Path) -> None:
-    """`faults.cc`, with a runtime library and a leak check of AddressSanitizer."""
+def _sanitized(name: str, artifact: Path, folder: Path, *args: str) -> str:
+    """What the program NAME.cc prints, built with the runtime library and AddressSanitizer, which looks for leaks."""
     sanitizer = ("-g", "-fsanitize=address", "-fno-omit-frame-pointer")
-    (tmp_path / "libait_cpu.so").symlink_to(build_deploy_library("cpu", sanitizer))
-    include, source = cpp_root() / "include", Path(__file__).parent / "faults.cc"
-    command = [find_cxx(), "-std=c++17", *sanitizer, "-rdynamic", "-I", include, source, "-o", tmp_path / "faults"]
-    command += ["-L", tmp_path, f"-Wl,-rpath,{tmp_path}", "-lait_cpu"]
+    (folder / "libait_cpu.so").symlink_to(build_deploy_library("cpu", sanitizer))
+    include, source = cpp_root() / "include", Path(__file__).with_name(f"{name}.cc")
+    command = [find_cxx(), "-std=c++17", *sanitizer, "-rdynamic", "-I", include, source, "-o", folder / name]
+    command += ["-L", folder, f"-Wl,-rpath,{folder}", "-lait_cpu"]
     subprocess.run(list(map(str, command)), check=True)
     environment = {**os.environ, "AIT_NUM_THREADS": "1", "ASAN_OPTIONS": "detect_leaks=1"}
-    program = [str(tmp_path / "faults"), str(tiny_artifact)]
+    program = [str(folder / name), str(artifact), *args]
     done = subprocess.run(program, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-4000:]
-    of_load, of_runs = map(int, done.stdout.split())
+    return done.stdout
+
+
+@pytest.mark.full
+def test_a_fault_at_each_allocation_and_launch(tiny_artifact: Path, tmp_path: Path) -> None:
+    of_load, of_runs = map(int, _sanitized("faults", tiny_artifact, tmp_path).split())
     assert of_load > 50 and of_runs > 6 * 5
+
+
+@pytest.mark.full
+def test_no_byte_is_left_by_runs_and_loads(tiny_artifact: Path, tmp_path: Path) -> None:
+    """10,000 runs, good and refused, and 200 cycles of load, run and free: no leak, and no more heap, mappings or files."""
+    by_runs, by_loads = _sanitized("cycles", tiny_artifact, tmp_path, "10000", "200").splitlines()
+    assert (by_runs, by_loads) == ("0 0 0", "0 0 0")
 
 
 def _python(code: str, *args: str) -> str:
