@@ -247,3 +247,17 @@ def test_a_slice_that_others_read_stays():
     assert names([ops.concatenate()([cut, c], 1), cut]).count("dynamic_slice") == 1
     assert names(ops.softmax()(sliced(a), -1)) == ["dynamic_slice", "softmax"]
     assert names(ops.concatenate()([sliced(a), c], 1), optimize=False) == ["dynamic_slice", "concatenate"]
+
+
+def test_a_layer_norm_that_gates_its_input():
+    def gated(by: Tensor | None = None, seen: bool = False) -> list[str]:
+        data = x("data", ROWS, 8)
+        gate = ops.sigmoid(ops.layernorm()(data, x("g", 8), x("b", 8), [8]))
+        return names([gate * (data if by is None else by), *([ops.tanh(gate)] if seen else [])])
+
+    assert gated() == ["layernorm_sigmoid_mul"]
+    assert "layernorm_sigmoid_mul" not in gated(by=x("other", ROWS, 8)) + gated(seen=True)
+    data = x("data", ROWS, 8)
+    y = (data * ops.sigmoid(ops.layernorm()(data, x("g", 8), x("b", 8), [8]))).mark_as_output("y")
+    (made,) = get_sorted_ops(documented_graph([y]))
+    assert [tensor.name for tensor in made._attrs["inputs"]] == ["data", "g", "b"]

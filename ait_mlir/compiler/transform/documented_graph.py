@@ -41,7 +41,7 @@ WORDS: dict[FuncEnum, str] = {
 }
 """What a function adds to the name of the product that it follows."""
 
-PRODUCTS = ("gemm_", "bmm_", "conv", "transposed_conv", "group_norm")
+PRODUCTS = ("gemm_", "bmm_", "conv", "transposed_conv", "group_norm", "layernorm")
 NAMES = frozenset(name for name in ops.__all__ if name.startswith(PRODUCTS))
 
 OTHERWISE = {"conv2d_bias_add": "conv2d_bias_add_identity"}
@@ -125,24 +125,27 @@ def join_chain(product: Operator) -> None:
     name = product.attrs["op"]
     if not (isinstance(name, str) and name in NAMES and len(product.outputs) == 1):
         return
-    chain, inputs, found = [product], product.inputs[:], 0
+    chain, read, found = [product], [product.inputs], 0
     names = [name]
-    while (step := _next_step(chain[-1], names[-1])) is not None:
+    while (step := _next_step(chain[-1], names[-1], product)) is not None:
         user, word, others = step
         chain.append(user)
-        inputs += others
+        read.append([t for t in others if not _is_gate(name, product, t)])
         names.append(f"{names[-1]}_{word}")
         if names[-1] in NAMES:
             found = len(chain)
     if found:
-        operators = chain[:found]
-        count = sum(len(op.inputs) - 1 for op in operators[1:])
-        read = [*product.inputs, *inputs[len(product.inputs) : len(product.inputs) + count]]
+        operators, inputs = chain[:found], [t for step in read[:found] for t in step]
         name = OTHERWISE.get(names[found - 1], names[found - 1])
-        documented_operator(name, operators, read, operators[-1].outputs, product.attrs)
+        documented_operator(name, operators, inputs, operators[-1].outputs, product.attrs)
 
 
-def _next_step(operator: Operator, name: str) -> tuple[Operator, str, list[Tensor]] | None:
+def _is_gate(name: str, product: Operator, tensor: Tensor) -> bool:
+    """Whether a factor is what a layer norm reads, which its documented form does not name again."""
+    return name.startswith("layernorm") and tensor is product.inputs[0]
+
+
+def _next_step(operator: Operator, name: str, product: Operator) -> tuple[Operator, str, list[Tensor]] | None:
     """The operator that alone reads a result, what it adds to the name, and what else it reads."""
     result = operator.outputs[0]
     users = list(result.users)
@@ -153,6 +156,8 @@ def _next_step(operator: Operator, name: str) -> tuple[Operator, str, list[Tenso
     if len(user.inputs) != len(others) + 1 or user.outputs[0].type != result.type:
         return None
     word = _word(user, name, result, others)
+    if word == "mul" and name.startswith("layernorm") and not _is_gate(name, product, others[0]):
+        return None
     known = word is not None and any(f"{n}_".startswith(f"{name}_{word}_") for n in NAMES)
     return (user, word, others) if known and word is not None else None
 
