@@ -150,6 +150,10 @@ def chained_cumsums() -> dict[str, Case]:
         types = found.spec.types_of(found.form)
         if found.type in (types[forms.index(found.form.name) % len(types)], types[0]):
             cases[f"chained-{name}"] = on_kernel(found.case, "chained")
+    # more tiles of columns than a block asks for at once
+    t = "!ait.tensor<4500 x 40 x f16>"
+    text = f'ait.graph @g(%x: {t}) {{\n  %y = ait.cumulative sum %x dim 0 : {t}\n  ait.output "y" %y : {t}\n}}'
+    cases["chained-tall-f16"] = on_kernel(Case(text, [{}]), "chained")
     return cases
 
 

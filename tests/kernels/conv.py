@@ -47,9 +47,21 @@ def mma_cases(consumer: Consumer) -> Iterator[tuple[str, Case]]:
 
 
 def grouped_cases(consumer: Consumer) -> Iterator[tuple[str, Case]]:
-    """Each form; the weight of every other one may be read early."""
+    """Each form; the weight of every other one may be read early. Then images that share a tile, several tiles of an
+    image, and more groups than a block has."""
     for i, (name, case) in enumerate(forms_of("grouped", Target("cuda", "sm_90a"), consumer).items()):
         yield f"grouped-{name}", on_kernel(case, "grouped", None, (1,) if i % 2 else ())
+    for name, x, w, y, clauses in (
+        ("images", "5 x 7 x 7 x 64", "64 x 3 x 3 x 8", "5 x 7 x 7 x 64", "pad [1, 1] groups 8"),
+        ("tiles", "2 x 39 x 41 x 32", "32 x 3 x 3 x 4", "2 x 20 x 21 x 32", "stride [2, 2] pad [1, 1] groups 8"),
+        ("parts", "1 x 20 x 20 x 160", "160 x 3 x 3 x 4", "1 x 20 x 20 x 160", "pad [1, 1] groups 40"),
+    ):
+        tensors = [f"!ait.tensor<{shape} x f16>" for shape in (x, w, y)]
+        text = (
+            f"ait.graph @g(%x: {tensors[0]}, %w: {tensors[1]}) {{\n"
+            f'  %y = ait.conv %x, %w {clauses} : {tensors[2]}\n  ait.output "y" %y : {tensors[2]}\n}}'
+        )
+        yield f"grouped-{name}-f16", on_kernel(Case(text, [{}]), "grouped")
 
 
 def hopper_cases(consumer: Consumer) -> Iterator[tuple[str, Case]]:
