@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import count as numbers
 
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
 from xdsl.ir import Operation
@@ -36,6 +37,7 @@ class Reducer:
                 module = self._fewer(module, i, len(_graphs(module)[i].outputs()), drop_outputs)
                 module = self._fewer(module, i, len(_body(_graphs(module)[i])), bypass_ops)
                 module = self._fewer(module, i, len(_body(_graphs(module)[i])), cut_ops)
+                module = self._fewer(module, i, len(_body(_graphs(module)[i])), part_ops)
                 module = self._fewer(module, i, len(_graphs(module)[i].scope.dims), fix_dims)
             if str(module) == before:
                 return module
@@ -119,15 +121,36 @@ def bypass_ops(graph: GraphOp, chosen: Sequence[int]) -> None:
 def cut_ops(graph: GraphOp, chosen: Sequence[int]) -> None:
     """Make inputs of the results of ops, by number, and remove what no output needs any more."""
     ops = _body(graph)
-    names = [name.data for name in graph.input_names.data]
     for number in chosen:
-        for result in ops[number].results:
-            if isinstance(result.type, TensorType) and result.uses:
-                name = next(n for n in (f"cut{i}" for i in range(len(names), 10**9)) if n not in names)
-                names.append(name)
-                result.replace_all_uses_with(graph.block.insert_arg(result.type, len(graph.block.args)))
-    graph.input_names = ArrayAttr([StringAttr(name) for name in names])
+        _feed(graph, ops[number])
     sweep(graph)
+
+
+def part_ops(graph: GraphOp, chosen: Sequence[int]) -> None:
+    """Remove ops, by number, alone: what only they read becomes an output, what they computed an input."""
+    ops = _body(graph)
+    gone = {ops[number] for number in chosen}
+    stay = set(ops) - gone
+    read = dict.fromkeys(v for number in chosen for v in ops[number].operands if v.owner in stay)
+    ends = [v for v in read if isinstance(v.type, TensorType) and all(use.operation in gone for use in v.uses)]
+    for number in chosen:
+        _feed(graph, ops[number])
+    taken = {output.output_name.data for output in graph.outputs()}
+    for value in ends:
+        taken.add(name := next(n for n in (f"part{i}" for i in numbers()) if n not in taken))
+        graph.block.add_op(OutputOp(name, value))
+    sweep(graph)
+
+
+def _feed(graph: GraphOp, op: Operation) -> None:
+    """Let users of the results of an op read new inputs."""
+    names = {name.data for name in graph.input_names.data}
+    for result in op.results:
+        if isinstance(result.type, TensorType) and result.uses:
+            name = next(n for n in (f"cut{i}" for i in numbers(len(names))) if n not in names)
+            names.add(name)
+            graph.input_names = ArrayAttr([*graph.input_names.data, StringAttr(name)])
+            result.replace_all_uses_with(graph.block.insert_arg(result.type, len(graph.block.args)))
 
 
 def fix_dims(graph: GraphOp, chosen: Sequence[int]) -> None:

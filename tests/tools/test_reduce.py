@@ -6,11 +6,13 @@ import re
 from pathlib import Path
 
 import pytest
+from xdsl.dialects.builtin import ModuleOp
 
 from ait_mlir.ir.parser import parse_text
 from ait_mlir.tools.cli import main
 from ait_mlir.tools.reducer import Reducer
 from ait_mlir.universe import context
+from benchmarks.rewrites import bert_stack
 from tests.generator import random_graph
 
 CHAIN = "".join(
@@ -46,6 +48,20 @@ def test_two_hundred_ops_become_one(chain: Path, capsys: pytest.CaptureFixture[s
     )
     runs = re.fullmatch(r"ait: note: 204 ops became 4 in (\d+) runs of the command\n", err)
     assert runs is not None and int(runs[1]) < 120
+
+
+def test_two_ops_far_apart_remain_alone() -> None:
+    """Five layers of BERT fail where they have a softmax of dim 3 and a gelu; what lies between them goes."""
+
+    def fails(candidate: ModuleOp) -> bool:
+        text = str(candidate)
+        return re.search(r"ait\.softmax .* dim 3", text) is not None and "ait.gelu" in text
+
+    module = parse_text(context(), bert_stack(200))
+    reducer = Reducer(fails)
+    ops = re.findall(r"= (ait\.\w+)", str(reducer.reduce(module)))
+    assert sorted(ops) == ["ait.gelu", "ait.softmax"]
+    assert reducer.tried < 150
 
 
 def test_only_the_same_message_counts(chain: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
