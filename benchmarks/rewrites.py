@@ -2,6 +2,8 @@
 
     python -m benchmarks.rewrites              # both, with the limits; exit code 1 where one is missed
     python -m benchmarks.rewrites --ops 2500   # the phases of one stack
+    python -m benchmarks.rewrites --layers 12,48,192   # stacks of these layers: growth from each to the next
+    python -m benchmarks.rewrites --chain 100000       # elementwise ops one after another
 
 Times are CPU seconds of this process; what no pass takes is verification. The engine's is
 the smallest of several runs; a stack runs once after a warm-up.
@@ -11,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import gc
+import math
 import sys
 import time
 from collections.abc import Callable
@@ -126,6 +129,7 @@ def benchmark_patterns() -> bool:
 
 MAX_SECONDS = 8.0
 MAX_GROWTH = 4.5
+MAX_CHAIN_SECONDS = 100.0
 HIDDEN, HEADS, INTER = 768, 12, 3072
 
 
@@ -196,9 +200,22 @@ def timed(times: dict[str, float], name: str, run: Callable[[], object]) -> obje
     return result
 
 
+def chain(operations: int) -> str:
+    """Elementwise ops, each of which reads the one before."""
+    t, kinds = "!ait.tensor<b x 64 x f32>", ("relu", "tanh", "neg", "sigmoid")
+    lines = [f"  %v{i + 1} = ait.{kinds[i % 4]} %v{i} : {t}" for i in range(operations)]
+    head = f"ait.graph @chain(%v0: {t}) dims {{b = 1 to 8}} {{"
+    return "\n".join([head, *lines, f'  ait.output "y" %v{operations} : {t}', "}\n"])
+
+
 def time_stack(operations: int, phase: str = "planned", target: str = "cuda") -> dict[str, float]:
+    """CPU seconds of each step from text to a phase for a stack of BERT layers; `time_text` says what is timed."""
+    return time_text(bert_stack(operations), phase, target)
+
+
+def time_text(text: str, phase: str = "planned", target: str = "cuda") -> dict[str, float]:
     """CPU seconds of each step from text to a phase, with verification after each pass that changed something."""
-    source = SourceText("bert.mlir", bert_stack(operations))
+    source = SourceText("model.mlir", text)
     ctx = context()
     times: dict[str, float] = {}
     module = timed(times, "parse", lambda: parse_source(ctx, source))
@@ -234,11 +251,48 @@ def benchmark_stack(sizes: list[int], phase: str = "planned") -> bool:
     return totals[-1] <= MAX_SECONDS and growth <= MAX_GROWTH
 
 
+def benchmark_layers(layers: list[int], phase: str = "planned") -> bool:
+    """Time stacks of some numbers of layers; returns whether four times the ops take at most 4.5 times as long."""
+    per_layer = len(bert_layer(0, "%x"))
+    time_stack(100, phase)
+    seconds = [sum(time_stack(count * per_layer, phase).values()) for count in layers]
+    print(f"{'layers':>8}{'ops':>8}{'CPU s':>8}{'growth':>8}{'limit':>8}")
+    ok = True
+    for i, count in enumerate(layers):
+        line = f"{count:8}{count * per_layer:8}{seconds[i]:8.2f}"
+        if i:
+            growth, limit = seconds[i] / seconds[i - 1], MAX_GROWTH ** math.log(count / layers[i - 1], 4)
+            line += f"{growth:8.2f}{limit:8.2f}"
+            ok &= growth <= limit
+        print(line)
+    return ok
+
+
+def benchmark_chain(operations: int, phase: str = "planned") -> bool:
+    """Time a chain; returns whether it is within the limit."""
+    seconds = sum(time_text(chain(operations), phase).values())
+    print(f"a chain of {operations} ops: {seconds:.1f} CPU s (limit {MAX_CHAIN_SECONDS:.0f} s for 100000)")
+    return seconds <= MAX_CHAIN_SECONDS
+
+
+def ascending(text: str) -> list[int]:
+    """Whole numbers with commas between, each above the one before; for argparse."""
+    numbers = [int(part) for part in text.split(",")]
+    if not all(low < high for low, high in zip([0, *numbers], numbers, strict=False)):
+        raise argparse.ArgumentTypeError(f"{text}: expected numbers above 0, each above the one before")
+    return numbers
+
+
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--ops", type=int, help="time one stack of this many operations, and nothing else")
     parser.add_argument("--to", default="planned", metavar="PHASE", help="the phase at which a stack ends")
+    parser.add_argument("--layers", type=ascending, metavar="N,N,...", help="time stacks of these numbers of layers")
+    parser.add_argument("--chain", type=int, metavar="OPS", help="time a chain of elementwise ops")
     options = parser.parse_args(arguments)
+    if options.layers or options.chain:
+        ok = not options.layers or benchmark_layers(options.layers, options.to)
+        return int(not ((not options.chain or benchmark_chain(options.chain, options.to)) and ok))
     if options.ops is not None:
         benchmark_stack([options.ops], options.to)
         return 0
