@@ -263,10 +263,14 @@ def descend(p: Problem, limit: int, scores: Scores, is_over: Callable[[], bool])
     nothing = np.zeros(count, dtype=np.int64)
     lowest, floor = p.raised(np.zeros_like(p.missing), nothing)
     stack = [step(lowest, floor, p.missing, nothing)]
+    path: list[int] = []  # what the steps below the top of the stack placed
     order: tuple[int, ...] = ()
     for _ in range(count + SPARE_STEPS):
         while stack and stack[-1].is_exhausted():
+            if len(path) > len(order):
+                order = tuple(path)
             stack.pop()
+            del path[-1:]
         if not stack or is_over():
             break
         top = stack[-1]
@@ -284,12 +288,11 @@ def descend(p: Problem, limit: int, scores: Scores, is_over: Callable[[], bool])
             for s in stack:
                 placed, at = s.placed
                 lows[placed] = at
-            return Made(tuple(s.placed[0] for s in stack), lows)
+            return Made((*path, buffer), lows)
         lowest, floor = p.raised(floor, gone)
         if (floor + missing).max() > limit:
             continue
         top.closed = bool(gone[p.neighbours[buffer]].all())  # nothing else is live beside it
         stack.append(step(lowest, floor, missing, gone))
-        if len(stack) - 1 > len(order):
-            order = tuple(s.placed[0] for s in stack[:-1])
-    return Made(order, None)
+        path.append(buffer)
+    return Made(max(order, tuple(path), key=len), None)
