@@ -35,8 +35,9 @@ demo: $(STAMP)
 	$(BIN)/python examples/bert.py --device cpu
 	$(BIN)/python examples/import_llama.py --device cpu --layers 2
 
+# the tests of a file stay together: they share libraries and exported models, which two workers would each make or wait for
 test: check
-	$(BIN)/python -m pytest -q -n $(JOBS) --durations=8
+	$(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile --no-loadscope-reorder --durations=8
 
 # every case and all generated sources, in eight shards; what has passed on the same sources is not run again
 test-full: check

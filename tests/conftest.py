@@ -67,6 +67,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def pytest_configure(config: pytest.Config) -> None:
     tiers.FULL = "not full" not in config.getoption("markexpr")
+    if not tiers.FULL:
+        os.environ.setdefault("AIT_OPTIMIZE", tiers.QUICK)
     # one cache for all test processes, kept between runs: objects are keyed by content
     os.environ.setdefault("AIT_CACHE_DIR", str(config.rootpath / "build" / "test-cache"))
     os.environ.setdefault("AIT_MEASURE_BUDGET", "0")  # kernels by estimate: the same on each card

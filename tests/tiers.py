@@ -3,6 +3,9 @@
 A case that only `make test-full` runs has the marker `full`; `pytest --collect-only -q -m "full and not gpu"` lists them.
 The sample is the same every time: every form of every op, and every element type of every op, at least once. Tests that
 compile many cases into one library compile those of the tier alone.
+
+g++ takes two to five times as long with `-O3`, as kernels are shipped, as with `-O1`. So the sample compiles with `-O1` what is
+not about the code of kernels; `as_shipped` says what is. All tests of `make test-full` compile with `-O3`.
 """
 
 from __future__ import annotations
@@ -17,6 +20,14 @@ V = TypeVar("V")
 
 FULL = True
 """Whether everything runs; `tests/conftest.py` sets it from the expression of `-m` before tests are collected."""
+
+QUICK = "1"
+"""`AIT_OPTIMIZE` in the tests of the sample, but for those that call `as_shipped`."""
+
+
+def as_shipped(patch: pytest.MonkeyPatch) -> None:
+    """What is built until the end of `patch` is optimized as it is for users."""
+    patch.delenv("AIT_OPTIMIZE", raising=False)
 
 
 def pairs(forms: Sequence[K], types: Sequence[V], turn: int = 0) -> list[tuple[K, V]]:

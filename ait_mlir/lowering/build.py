@@ -29,7 +29,7 @@ from ait_mlir.host.files import Scratch, cache_dir, copy_atomic, is_kept, keep, 
 from ait_mlir.host.settings import whole_number
 from ait_mlir.lowering.precompiled import include_flags
 from ait_mlir.lowering.target import DEFAULT_ARCH, TargetKind
-from ait_mlir.lowering.toolchain import Toolchain, cpp_root, cuda_home, toolchain
+from ait_mlir.lowering.toolchain import Toolchain, cpp_root, cuda_home, optimization, toolchain
 
 if TYPE_CHECKING:
     from ait_mlir.lowering.kernels.base import Target
@@ -210,7 +210,7 @@ def _runtime_toolchain(kind: TargetKind, link_to: Iterable[str]) -> Toolchain:
 
     root = cpp_root()
     base = toolchain("rocm", DEFAULT_ARCH["rocm"]) if kind == "rocm" else toolchain("cpu", "native")
-    flags = ["-O2", "-std=c++17", "-fPIC", "-fvisibility=hidden", "-fdiagnostics-color=never"]
+    flags = [f"-O{min(optimization(), 2)}", "-std=c++17", "-fPIC", "-fvisibility=hidden", "-fdiagnostics-color=never"]
     flags += ["-I", str(root / "include"), "-I", str(root / "src")]
     for path in libinfo.include_paths():
         flags += ["-isystem", path]

@@ -16,10 +16,11 @@ from pathlib import Path
 
 from ait_mlir.errors import ToolchainError
 from ait_mlir.host.cpu import cpu_fields, cpu_flags
+from ait_mlir.host.settings import whole_number
 from ait_mlir.lowering.target import DEFAULT_ARCH, TargetKind
 
 _WARN = ("-fdiagnostics-color=never",)
-_CPU_FLAGS = ("-O3", "-fopenmp", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=fast", "-fPIC", "-std=c++17")
+_CPU_FLAGS = ("-fopenmp", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=fast", "-fPIC", "-std=c++17")
 _X86_FLAGS = ("-mprefer-vector-width=512",)  # elementwise loops run 1.3 to 1.6 times as fast where there is AVX-512
 _CUDA_FLAGS = ("-O3", "-DNDEBUG", "-std=c++17", "--expt-relaxed-constexpr", "-Xcompiler", "-fPIC,-fno-gnu-unique")
 _HIP_FLAGS = ("-O3", "-DNDEBUG", "-std=c++17", "-fPIC")
@@ -43,6 +44,14 @@ class Toolchain:
     environment: tuple[tuple[str, str], ...] = ()
     is_for_cpu_kernels: bool = False
     """Whether its sources include the intrinsics and the standard headers that `precompiled` has."""
+
+
+def optimization() -> int:
+    """`AIT_OPTIMIZE`: the level of optimization of what g++ compiles; 3 if it is not set.
+
+    Raises `InputError` unless it is 1, 2 or 3.
+    """
+    return whole_number("AIT_OPTIMIZE", 3) or 3
 
 
 def cpp_root() -> Path:
@@ -125,14 +134,15 @@ def detect_cuda_arch(device: int = 0) -> str | None:
 def toolchain(kind: TargetKind, arch: str) -> Toolchain:
     """The compiler and the flags for model libraries of a target.
 
-    Raises `ToolchainError` when the compiler is missing or `arch` is malformed.
+    Raises `ToolchainError` when the compiler is missing or `arch` is malformed, `InputError` for an `AIT_OPTIMIZE` that
+    is no level.
     """
     include = ("-I", str(cpp_root() / "include"))
     if kind == "cpu":
         _check_arch(arch, _CPU_ARCH, kind, "'native' or a value of -march")
         compiler = find_cxx()
         x86 = _X86_FLAGS if platform.machine() in ("x86_64", "AMD64") else ()
-        flags = (*_CPU_FLAGS, f"-march={arch}", *x86, "-fno-gnu-unique", *_WARN, *include)
+        flags = (f"-O{optimization()}", *_CPU_FLAGS, f"-march={arch}", *x86, "-fno-gnu-unique", *_WARN, *include)
         machine = _cpu_identity() if arch == "native" else ""
         link = ("-shared", "-fopenmp", "-Wl,-z,defs")
         return Toolchain(compiler, flags, link, _identity(compiler, machine), is_for_cpu_kernels=True)

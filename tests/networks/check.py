@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import copy
 import time
-from collections.abc import Generator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import pytest
 import torch
 
 from ait_mlir.errors import AitError
@@ -17,8 +17,8 @@ from ait_mlir.importers.torch import from_torch
 from ait_mlir.importers.torch.compiled import CompiledModule, build
 from ait_mlir.importers.torch.errors import UnsupportedOps
 from ait_mlir.importers.torch.program import Imported
-from ait_mlir.lowering import toolchain
 from benchmarks import measure
+from tests import tiers
 from tests.importers.models import tensors
 from tests.networks.network import Arguments, Network, made
 
@@ -50,17 +50,6 @@ class Outcome:
         return self.stage == "done" and not self.error
 
 
-@contextmanager
-def quick_builds() -> Generator[None]:
-    """Generated C++ is compiled with fewer optimizations: these tests compile much and compute little."""
-    kept = toolchain._CPU_FLAGS
-    toolchain._CPU_FLAGS = tuple("-O1" if flag == "-O3" else flag for flag in kept)
-    try:
-        yield
-    finally:
-        toolchain._CPU_FLAGS = kept
-
-
 def imported(model: torch.nn.Module, network: Network) -> Imported:
     """The network as a module, with its dynamic dims."""
     arguments = dict(network.arguments(*EXPORTED))
@@ -68,7 +57,8 @@ def imported(model: torch.nn.Module, network: Network) -> Imported:
 
 
 def compiled(module: Imported) -> CompiledModule:
-    with quick_builds():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("AIT_OPTIMIZE", tiers.QUICK)
         return build(module, as_target("cpu"))
 
 

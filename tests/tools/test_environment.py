@@ -10,6 +10,9 @@ import pytest
 
 from ait_mlir.errors import AitError, InputError
 from ait_mlir.host.settings import named_library, whole_number
+from ait_mlir.lowering import build
+from ait_mlir.lowering.target import Target
+from ait_mlir.lowering.toolchain import toolchain
 from ait_mlir.tools.cli import main
 from tests.tools.test_cli import MODEL
 
@@ -37,6 +40,20 @@ def test_a_number_and_none(monkeypatch: pytest.MonkeyPatch) -> None:
     assert whole_number("AIT_BUILD_JOBS", 12) == 12
     monkeypatch.setenv("AIT_BUILD_JOBS", "")
     assert whole_number("AIT_BUILD_JOBS", 12) is None
+
+
+def test_how_far_code_is_optimized(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def levels() -> list[str]:
+        kernels, runtime = toolchain("cpu", "native"), build._runtime_toolchain("cpu", [])
+        return [flag for tools in (kernels, runtime) for flag in tools.compile_flags if flag.startswith("-O")]
+
+    monkeypatch.setenv("AIT_OPTIMIZE", "1")
+    assert levels() == ["-O1", "-O1"]
+    monkeypatch.delenv("AIT_OPTIMIZE")
+    assert levels() == ["-O3", "-O2"]
+    monkeypatch.setenv("AIT_OPTIMIZE", "0")
+    with pytest.raises(InputError, match="AIT_OPTIMIZE is '0', expected a whole number from 1 to 3"):
+        build.build_library({"a.cc": "int a;"}, Target("cpu", "native"), tmp_path)
 
 
 def test_a_library_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
