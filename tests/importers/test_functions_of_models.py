@@ -48,6 +48,7 @@ CASES = {
     "bilinear": (lambda x, y, w, b: F.bilinear(x, y, w, b) + F.bilinear(x, y, w), lambda: (floats(2, 5, 3), floats(2, 5, 4), floats(6, 3, 4), floats(6)), ({0: B, 1: S}, {0: B, 1: S}, None, None)),
     "angles": (lambda x: (torch.fft.rfft(x).angle()[..., 1:4], x.angle(), (x[:, 0] * 0 - torch.inf).angle(), (x * 0 / 0).angle()), lambda: (floats(2, 8),), (BATCH,)),
     "products_of_complex_matrices": (lambda x, y: torch.view_as_real(torch.complex(x, y) @ torch.complex(y, x).mT + torch.complex(x, y) @ y.mT.to(torch.complex128)), lambda: (floats(2, 3, 4), floats(2, 3, 4)), (BATCH, BATCH)),
+    "complex_numbers_on_a_device": (lambda x: torch.view_as_real(torch.polar(x.exp(), x).to(x.device).to(x.device, torch.complex128)), lambda: (floats(2, 4),), (BATCH,)),
     "frequencies": (filtered, lambda: (floats(2, 4, 8), floats(4, 3, 2, 2)), (BATCH, None)),
     "likelihood": (likelihood, lambda: (floats(2, 6),), (BATCH,)),
     "assertion": (checked, lambda: (floats(2, 6),), (BATCH,)),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import numpy as np
 import pytest
 import torch
@@ -9,9 +11,10 @@ from torch import nn
 from torch.export import Dim
 
 import ait_mlir
-from ait_mlir.importers.torch import from_torch
+from ait_mlir.importers.torch import from_torch, program
 from ait_mlir.importers.torch.errors import ImportFailure
 from ait_mlir.reference.graph import evaluate_graph
+from tests.importers.meaning import B, S, same_meaning
 
 BATCH, SEQ = Dim("batch", min=1, max=6), Dim("seq", min=1, max=200)
 LAYERS = {
@@ -103,3 +106,27 @@ def test_packed_sequences_are_refused() -> None:
 
     with pytest.raises(ImportFailure):
         from_torch(Packed().eval(), (torch.randn(7, 2, 5), torch.tensor([7, 4])))
+
+
+class Decoder(nn.Module):
+    """A layer over the whole sequence, then cells, which PyTorch has to decompose."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.encoder, self.decoder = nn.GRU(5, 4, batch_first=True), nn.GRUCell(4, 4)
+
+    def forward(self, x):
+        out, end = self.encoder(x)
+        return out, self.decoder(out[:, -1], end[0])
+
+
+def test_a_layer_beside_a_decomposed_cell_keeps_its_dynamic_length() -> None:
+    torch.manual_seed(0)
+    same_meaning(Decoder().double().eval(), (torch.randn(2, 7, 5, dtype=torch.float64),), ({0: B, 1: S},))
+
+
+def test_a_decomposition_that_fixes_a_dynamic_dim_is_refused(monkeypatch) -> None:
+    monkeypatch.setattr(program, "whole_layers", contextlib.nullcontext)
+    x = torch.randn(2, 7, 5)
+    with pytest.raises(ImportFailure, match=r"makes a number of a dynamic dim of x where it decomposes aten.gru_cell"):
+        from_torch(Decoder().eval(), (x,), dynamic_shapes=({0: B, 1: S},))

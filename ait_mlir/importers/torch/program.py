@@ -24,6 +24,7 @@ from ait_mlir.importers.torch.errors import ImportFailure, Unsupported, Unsuppor
 from ait_mlir.importers.torch.fold import Folder
 from ait_mlir.importers.torch.known import Affine, Mask, Spread, Value
 from ait_mlir.importers.torch.library import quiet, torch
+from ait_mlir.importers.torch.recurrent import whole_layers
 from ait_mlir.importers.torch.rows import advice, row_named
 from ait_mlir.importers.torch.rows.complex import translated
 from ait_mlir.importers.torch.rows.pairs import Interleaved, Pair
@@ -108,11 +109,28 @@ def simpler(program: Any) -> Any:
 
 def _decomposed(program: Any, table: Any) -> Any:
     """The program with operations decomposed; what PyTorch cannot do is a failure of the import."""
+    names = ", ".join(sorted(str(op) for op in table)) or "operations in place"
+    dynamic = _dynamic_dims(program)
     try:
-        return program.run_decompositions(table)
+        with whole_layers():
+            program = program.run_decompositions(table)
     except Exception as error:
-        names = ", ".join(sorted(str(op) for op in table)) or "operations in place"
         raise ImportFailure(f"PyTorch cannot decompose {names} in this model: {error}") from error
+    if fixed := sorted(name for name, count in _dynamic_dims(program).items() if count < dynamic.get(name, 0)):
+        raise ImportFailure(
+            f"PyTorch makes a number of a dynamic dim of {', '.join(fixed)} where it decomposes {names}; declare the "
+            "dim as a number, or write the operation with others"
+        )
+    return program
+
+
+def _dynamic_dims(program: Any) -> dict[str, int]:
+    """How many dims of each input are dynamic. PyTorch's traces of one program share what they fix."""
+    holders = [n for n in program.graph.nodes if n.op == "placeholder"]
+    shapes = {n.name: getattr(n.meta.get("val"), "shape", ()) for n in holders}
+    return {
+        name: sum(bool(getattr(d, "node", None) and d.node.expr.free_symbols) for d in s) for name, s in shapes.items()
+    }
 
 
 def _composed(program: Any) -> Any:
@@ -121,7 +139,7 @@ def _composed(program: Any) -> Any:
     chosen = {op: made for op in missing if (made := _composition(op)) is not None}
     if not chosen:
         return program
-    with contextlib.suppress(Exception):  # a decomposition may not know these operands
+    with contextlib.suppress(Exception), whole_layers():  # a decomposition may not know these operands
         composed = program.run_decompositions(chosen)
         if {n.target for n in unsupported(composed)} < missing:
             return composed

@@ -50,15 +50,20 @@ SHAPES: dict[str, Callable[..., tuple[Any, ...]]] = {
 def whole_layers() -> Generator[None]:
     """During a trace, give `aten.lstm.input` and its siblings results of the right shapes, without values."""
     keys = (torch._C.DispatchKey.CompositeImplicitAutograd, torch._C.DispatchKey.Autograd)
+    table = torch._decomp.decomposition_table  # what fake tensors of dynamic sizes are computed by
     ops = {getattr(torch.ops.aten, name).input: shapes for name, shapes in SHAPES.items()}
     kept = {op: dict(op.py_kernels) for op in ops}
+    composed = {op: table[op] for op in ops if op in table}
     try:
         for op, shapes in ops.items():
             op.py_kernels.update(dict.fromkeys(keys, shapes))
             op._dispatch_cache.clear()
+            table[op] = shapes
         yield
     finally:
         for op, kernels in kept.items():
             op.py_kernels.clear()
             op.py_kernels.update(kernels)
             op._dispatch_cache.clear()
+            table.pop(op)
+        table.update(composed)

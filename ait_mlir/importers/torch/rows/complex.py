@@ -234,6 +234,7 @@ _MOVING = frozenset(
 """Operations that are linear and whose coefficients are real: the same on both parts."""
 
 _COMPLEX: dict[str, Callable[[Call], Any]] = {
+    "aten._assert_tensor_metadata.default": lambda c: None,
     "aten._conj.default": conjugate,
     "aten._fft_c2c.default": fourier(True),
     "aten._fft_c2r.default": fourier(False, real=True),
@@ -269,7 +270,9 @@ _COMPLEX: dict[str, Callable[[Call], Any]] = {
     "aten.resolve_conj.default": lambda c: c["self"],
     "aten.slice_scatter.default": written_slice,
     "aten.sub.Tensor": add(subtract=True),
+    "aten.to.device": converted,
     "aten.to.dtype": converted,
+    "aten.to.dtype_layout": converted,
     "aten.view_as_complex.default": view_as_complex,
     "aten.view_as_real.default": view_as_real,
     **{f"aten.{name}.default": filled(1.0) for name in ("ones", "ones_like", "new_ones")},
