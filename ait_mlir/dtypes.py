@@ -51,6 +51,7 @@ DTYPES: tuple[DType, ...] = (
     DType("i8", "int8", 1, 5, "int8_t", 0, "I8"),
     DType("i32", "int32", 4, 6, "int32_t", 0, "I32"),
     DType("i64", "int64", 8, 7, "int64_t", 0, "I64"),
+    DType("ui8", "uint8", 1, 8, "uint8_t", 1, "U8"),
 )
 
 BY_NAME: dict[str, DType] = {d.name: d for d in DTYPES}

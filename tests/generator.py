@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from ait_mlir.dims import Expr, Scope, const, parse, product, sym, total
 from tests.specs import ROWS
-from tests.specs.spec import Form, Spec
+from tests.specs.spec import FLOATS, Form, Spec
 
 SMOOTH = ("neg", "tanh", "erf", "sigmoid", "relu", "gelu", "fast_gelu", "silu", "abs", "sin", "cos")
 ROUGH = ("exp", "log", "sqrt", "rsqrt", "log1p", "expm1")
@@ -38,7 +38,7 @@ class Value:
 
     @property
     def is_float(self) -> bool:
-        return self.dtype[0] != "i"
+        return self.dtype in FLOATS
 
 
 def tensor(dims: Shape, dtype: str) -> str:
@@ -76,7 +76,7 @@ class Generator:
 
     def constant(self, number: float, dims: Shape = (), dtype: str | None = None) -> Value:
         dtype = dtype or self.dtype
-        text = str(int(number)) if dtype[0] == "i" else repr(float(number))
+        text = str(abs(int(number)) if dtype == "ui8" else int(number)) if dtype not in FLOATS else repr(float(number))
         return self.emit(f"ait.constant {text}", (dims, dtype))[0]
 
     def pick(self, floats: bool | None = True, rank: int = 0, dtype: str | None = None) -> Value:

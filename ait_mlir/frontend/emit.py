@@ -12,7 +12,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from ait_mlir.dialects.ait.base import AitOp
 from ait_mlir.dialects.ait.data import ConstantOp, ParamOp
-from ait_mlir.dialects.ait.dtypes import is_float
+from ait_mlir.dialects.ait.dtypes import integer_range, is_float
 from ait_mlir.dialects.ait.syntax import properties_of
 from ait_mlir.dialects.ait.types import DimsAttr, TensorType
 from ait_mlir.dims import DimError, Scope
@@ -56,10 +56,11 @@ def make_constant(type: TensorType, value: float) -> SSAValue:
 
 
 def number_of(element_type: Attribute, value: float) -> float | int:
-    """`value` as a number of an element type; raises `BuildError` for an integer that is not whole."""
+    """`value` as a number of an element type; `BuildError` for an integer that is not whole or out of range."""
     if is_float(element_type):
         return float(value)
-    if not math.isfinite(value) or value != int(value):
+    ends = integer_range(element_type) or (-math.inf, math.inf)
+    if not math.isfinite(value) or value != int(value) or not ends[0] <= value <= ends[1]:
         raise BuildError(f"a constant of {element_type} cannot be {value}")
     return int(value)
 

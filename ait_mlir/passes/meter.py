@@ -322,7 +322,7 @@ def random_bytes(dtype: str, size: int) -> np.ndarray[Any, Any]:
     kind = numpy_dtype(dtype)
     rng = np.random.default_rng(_SEED)
     count = max(1, min(size // kind.itemsize, 1 << 20))
-    if dtype in ("int32", "int64", "int8", "bool"):
+    if dtype in ("int32", "int64", "int8", "uint8", "bool"):
         data = rng.integers(0, 2, count).astype(kind)
     else:
         data = rng.standard_normal(count, dtype=np.float32).astype(kind)

@@ -43,7 +43,7 @@ def storage_dtype(element_type: Attribute) -> DType:
     dtype = STORAGE.get(element_type)
     if dtype is None:
         raise EvaluationError(
-            f"no storage for element type {element_type}: expected f16, bf16, f32, f64, i1, i8, i32 or i64"
+            f"no storage for element type {element_type}: expected one of {', '.join(map(str, STORAGE))}"
         )
     return dtype
 

@@ -109,8 +109,8 @@ def shift_left(a: Array, b: Array) -> Array:
 
 
 def shift_right(a: Array, b: Array) -> Array:
-    """Return a shifted right, with copies of its sign."""
-    last = 8 * a.itemsize - 1
+    """Return a shifted right, with copies of its sign, or zeros for an unsigned type."""
+    last = 8 * a.itemsize - (a.dtype.kind == "i")
     return np.right_shift(a, np.where((b < 0) | (b > last), last, b).astype(a.dtype))
 
 
@@ -159,7 +159,7 @@ def cast_values(x: Array, source: Attribute, target: Attribute) -> Array:
         return x.astype(dtype)
     info = np.iinfo(dtype)
     whole = np.trunc(np.nan_to_num(x, nan=0.0))
-    inside = (whole >= float(info.min)) & (whole < -float(info.min))
+    inside = (whole >= float(info.min)) & (whole < float(int(info.max) + 1))
     ends = np.where(whole > 0, np.array(info.max, dtype), np.array(info.min, dtype))
     return np.where(inside, np.where(inside, whole, 0.0).astype(dtype), ends)
 

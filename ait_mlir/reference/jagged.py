@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Sequence
 
 import numpy as np
+from xdsl.dialects.builtin import f64
 from xdsl.ir import Operation
 
 from ait_mlir.dialects.ait.jagged import (
@@ -17,7 +18,8 @@ from ait_mlir.dialects.ait.jagged import (
     jagged_dim,
 )
 from ait_mlir.dialects.ait.types import tensor_type
-from ait_mlir.reference.core import Array, Evaluation, EvaluationError, reference
+from ait_mlir.reference.core import Array, Evaluation, EvaluationError, element_type_of, reference
+from ait_mlir.reference.elementwise import cast_values
 
 
 def check_offsets(name: str, offsets: Array, limit: int, longest: int | None = None) -> None:
@@ -81,7 +83,8 @@ def rows_of(op: Operation, tensor: int, offsets: Sequence[Array], ev: Evaluation
 def _(op: JaggedToPaddedOp, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
     x, *offsets = arrays
     places = rows_of(op, 0, offsets, ev, None)
-    result = np.full((*places.shape, *x.shape[1:]), op.value.value.data, x.dtype)
+    fill = cast_values(np.array(op.value.value.data), f64, element_type_of(op.output.type))
+    result = np.full((*places.shape, *x.shape[1:]), fill, x.dtype)
     result[places >= 0] = x[places[places >= 0]]
     return (result,)
 

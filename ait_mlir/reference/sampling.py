@@ -40,7 +40,7 @@ def random_values(
     """Return normal floats of a spread, rounded to the dtype, integers in [0, below), or booleans."""
     if dtype == np.bool_:
         return rng.integers(0, 2, shape).astype(dtype)
-    if dtype.kind == "i":
+    if dtype.kind in "iu":
         return rng.integers(0, max(1, below), shape).astype(dtype)
     return (rng.standard_normal(shape, np.float32) * np.float32(spread)).astype(dtype)
 
@@ -66,7 +66,7 @@ class RandomParams(Mapping[str, Array]):
                 found = random_values(rng, shape, dtype, 2, 1.0 / max(1, shape[-1]) ** 0.5)
             else:
                 values = random_values(rng, shape, dtype, 2, 0.5)
-                found = values if dtype.kind in "ib" else (values.astype(np.float32) + np.float32(0.5)).astype(dtype)
+                found = values if dtype.kind in "iub" else (values.astype(np.float32) + np.float32(0.5)).astype(dtype)
             self._drawn[name] = found
         return found
 
@@ -86,7 +86,7 @@ def random_input(
     """
     rng = generator(seed, f"input {name} {shape}")
     values = random_values(rng, shape, storage_dtype(type_.element_type), below)
-    if special and values.dtype.kind not in "ib":
+    if special and values.dtype.kind not in "iub":
         places = rng.permutation(values.size)[: min(len(SPECIAL), values.size // 4)]
         values.reshape(-1)[places] = SPECIAL[: len(places)]
     return values
@@ -123,7 +123,7 @@ def index_bound(value: SSAValue) -> int:
                 continue
             computes = isinstance(op, Cost) and not op.MOVES_ONLY and not isinstance(op, CastOp)
             for result in reached(op, use.index):
-                if result not in seen and storage_dtype(cast(ShapedType, result.type).element_type).kind == "i":
+                if result not in seen and storage_dtype(cast(ShapedType, result.type).element_type).kind in "iu":
                     seen.add(result)
                     work.append((result, part * 4 if computes else part))
     return 8 if bound == 1 << 40 else min(bound, 1000)

@@ -42,6 +42,7 @@ DLDataType dl_dtype(int32_t dtype) {
     case AIT_BF16: return {kDLBfloat, bits, 1};
     case AIT_BOOL: return {kDLBool, bits, 1};
     case AIT_I8: case AIT_I32: case AIT_I64: return {kDLInt, bits, 1};
+    case AIT_UI8: return {kDLUInt, bits, 1};
     default: return {kDLFloat, bits, 1};
   }
 }

@@ -20,6 +20,7 @@ inline DLDataType ffi_type(int32_t dtype) {
   const auto bits = static_cast<uint8_t>(8 * dtype_bytes(dtype));
   if (dtype == AIT_BF16) return {kDLBfloat, bits, 1};
   if (dtype == AIT_BOOL) return {kDLBool, bits, 1};
+  if (dtype == AIT_UI8) return {kDLUInt, bits, 1};
   return {static_cast<uint8_t>(dtype == AIT_I8 || dtype == AIT_I32 || dtype == AIT_I64 ? kDLInt : kDLFloat), bits, 1};
 }
 

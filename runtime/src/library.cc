@@ -20,10 +20,10 @@ struct DtypeInfo {
 };
 
 constexpr DtypeInfo kDtypes[] = {{"float16", 2}, {"bfloat16", 2}, {"float32", 4}, {"float64", 8},
-                                 {"bool", 1},    {"int8", 1},     {"int32", 4},   {"int64", 8}};
+                                 {"bool", 1},    {"int8", 1},     {"int32", 4},   {"int64", 8}, {"uint8", 1}};
 
 const DtypeInfo& dtype_info(int32_t dtype) {
-  if (dtype < 0 || dtype > AIT_I64) fail(ErrorKind::kArtifact, "the model library uses the unknown dtype ", dtype);
+  if (dtype < 0 || dtype > AIT_UI8) fail(ErrorKind::kArtifact, "the model library uses the unknown dtype ", dtype);
   return kDtypes[dtype];
 }
 

@@ -11,7 +11,7 @@ from ait_mlir.reference import evaluate_graph
 from tests.e2e.support import Array, compile_graph
 
 FLOATS = ("f16", "bf16", "f32", "f64")
-INTEGERS = ("i8", "i32", "i64")
+INTEGERS = ("i8", "ui8", "i32", "i64")
 DTYPES = {
     "f16": np.float16,
     "bf16": ml_dtypes.bfloat16,
@@ -19,6 +19,7 @@ DTYPES = {
     "f64": np.float64,
     "i1": np.bool_,
     "i8": np.int8,
+    "ui8": np.uint8,
     "i32": np.int32,
     "i64": np.int64,
 }

@@ -183,7 +183,6 @@ PARTIAL: dict[str, tuple[float, str]] = {
     "as_strided.partial_views": (0.6, "memory outside of the tensor"),
     "cartesian_prod": (0.3, "several tensors"),
     "combinations": (0.3, "a value of a tensor decides a shape"),
-    "gather": (0.7, "indices in uint8"),
     "item": (0.0, "a value of a tensor decides a shape"),
     "masked.median": (0.0, "the median without NaN"),
     "masked_select": (0.7, "the bound of the count, as PyTorch has it, is too small where the tensor is broadcast"),

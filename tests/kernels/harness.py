@@ -290,7 +290,7 @@ def random_inputs(case: Case, env: Mapping[str, int], seed: int = 0) -> list[np.
         elif position in case.offsets:
             rows, longest = case.offsets[position]
             arrays.append(random_offsets(rng, shape[0], parse(rows).evaluate(env), longest).astype(dtype))
-        elif dtype.kind == "i":
+        elif dtype.kind in "iu":
             arrays.append(rng.integers(-9, 10, shape).astype(dtype))
         else:
             arrays.append((rng.standard_normal(shape) * 2).astype(dtype))
@@ -342,7 +342,7 @@ def assert_close(
     `stored` is a value on the way that the kernel under test also rounds to the dtype: half an ulp of it is allowed on top.
     """
     assert got.shape == want.shape
-    if got.dtype.kind in "ib":
+    if got.dtype.kind in "iub":
         np.testing.assert_array_equal(got, want)
         return
     with np.errstate(over="ignore"):

@@ -18,6 +18,7 @@ DTYPES = {
     "int64": "i64",
     "int32": "i32",
     "int8": "i8",
+    "uint8": "ui8",
     "bool": "i1",
 }
 

@@ -125,6 +125,14 @@ def test_integers_wrap_and_divide_towards_zero() -> None:
     d = np.array([127, -128], np.int8)
     assert run("ait.mul %d, %d", "!ait.tensor<2 x i8>", d=d).tolist() == [1, 0]
     assert run("ait.relu %c", "!ait.tensor<2 x i32>", c=c).tolist() == [2**31 - 1, 0]
+    u = np.array([3, 250], np.uint8)
+    assert run("ait.sub %u, %v", "!ait.tensor<2 x ui8>", u=u, v=u[::-1].copy()).tolist() == [9, 247]
+    assert run("ait.div %u, %v", "!ait.tensor<2 x ui8>", u=u, v=np.array([0, 7], np.uint8)).tolist() == [0, 35]
+    assert run("ait.neg %u", "!ait.tensor<2 x ui8>", u=u).tolist() == [253, 6]
+    assert run("ait.shift_right %u, %v", "!ait.tensor<2 x ui8>", u=u | 128, v=np.array([7, 8], np.uint8)).tolist() == [
+        1,
+        0,
+    ]
 
 
 BITS = {
@@ -168,6 +176,8 @@ def test_casts_round_saturate_and_wrap() -> None:
     assert run("ait.cast %x", "!ait.tensor<7 x i64>", x=x).tolist()[2:4] == [2**63 - 1, -(2**63)]
     assert run("ait.cast %x", "!ait.tensor<7 x i1>", x=np.append(x[:6], 0.0)).tolist() == [True] * 6 + [False]
     assert run("ait.cast %i", "!ait.tensor<1 x i8>", i=np.array([257])).tolist() == [1]
+    assert run("ait.cast %x", "!ait.tensor<7 x ui8>", x=x).tolist() == [2, 0, 255, 0, 0, 255, 255]
+    assert run("ait.cast %i", "!ait.tensor<2 x ui8>", i=np.array([257, -1])).tolist() == [1, 255]
     third = np.array([1 / 3])
     assert run("ait.cast %x", "!ait.tensor<1 x f16>", x=third)[0] == float(np.float16(1 / 3))
     assert run("ait.cast %x", "!ait.tensor<1 x bf16>", x=third)[0] == 0.333984375
@@ -282,6 +292,9 @@ def test_reduce_of_little_and_of_integers() -> None:
     i = np.full((2, 3), 100, np.int8)
     assert run("ait.reduce sum %i dims [1]", "!ait.tensor<2 x i8>", i=i).tolist() == [44, 44]
     assert run("ait.reduce max %i dims [0]", "!ait.tensor<3 x i8>", i=i).tolist() == [100] * 3
+    u = np.array([[200, 100], [0, 255]], np.uint8)
+    for kind, value in (("sum", [44, 255]), ("max", [200, 255]), ("min", [100, 0])):
+        assert run(f"ait.reduce {kind} %u dims [1]", "!ait.tensor<2 x ui8>", u=u).tolist() == value
 
 
 def test_largest_elements() -> None:

@@ -30,7 +30,9 @@ def test_rows_agree_with_numpy(dtype: DType) -> None:
         info = ml_dtypes.finfo(stored)
         assert (float(info.max), info.nmant) == (dtype.largest, dtype.mantissa)
     if dtype.name != "bfloat16":  # NumPy does not export it
-        assert stored.kind == ("f" if dtype.is_float else "b" if dtype.mlir == "i1" else "i")
+        assert stored.kind == (
+            "f" if dtype.is_float else "b" if dtype.mlir == "i1" else "u" if dtype.mlir == "ui8" else "i"
+        )
         assert np.zeros(1, stored).__dlpack__() is not None
 
 

@@ -51,9 +51,9 @@ CLAMP = Spec(
         form("both", "clamp %a min -0.5 max 0.1", "n x T", types=FLOATS),
         form("low", "clamp %a min 0.25", "n x T", types=FLOATS),
         form("high", "clamp %a max 2", "n x T", types=(*FLOATS, *INTEGERS)),
-        form("crossed", "clamp %a min 1 max -3", "n x T", types=(*FLOATS, *INTEGERS)),
+        form("crossed", "clamp %a min 7 max 2", "n x T", types=(*FLOATS, *INTEGERS)),
         form("infinite", "clamp %a min -inf max 0.0", "n x T", types=("f16", "f32")),
-        form("integers", "clamp %a min -3 max 5", "n x T", types=INTEGERS),
+        form("integers", "clamp %a min -3 max 5", "n x T", types=("i8", "i32", "i64")),
     ),
     BITS, N, ENVS, FEW, (*FLOATS, *INTEGERS), SPECIAL,
 )  # fmt: skip

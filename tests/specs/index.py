@@ -21,7 +21,7 @@ EMBEDDING = Spec(
     "b = 0 to 9, s = 0 to 900",
     ({"b": 3, "s": 5}, {"b": 1, "s": 1}, {"b": 0, "s": 4}, {"b": 8, "s": 700}),
     ({"b": 3, "s": 5}, {"b": 1, "s": 1}, {"b": 0, "s": 4}, {"b": 2, "s": 70}),
-    ("f16", "bf16", "f32", "i8", "i64"),
+    ("f16", "bf16", "f32", "i8", "ui8", "i64"),
 )  # fmt: skip
 
 CACHE, ROWS = "b x 3 x 9 x 16 x T", "b x 3 x 2 x 16 x T"
@@ -47,7 +47,7 @@ UPDATE_SLICE = Spec(
     "b = 0 to 9, s = 0 to 900",
     ({"b": 3, "s": 5}, {"b": 1, "s": 1}, {"b": 0, "s": 4}, {"b": 8, "s": 70}),
     ({"b": 3, "s": 5}, {"b": 1, "s": 1}, {"b": 0, "s": 4}),
-    ("f16", "bf16", "f32", "i8", "i64"),
+    ("f16", "bf16", "f32", "i8", "ui8", "i64"),
 )  # fmt: skip
 
 MASKED_SELECT = Spec(
@@ -60,7 +60,7 @@ MASKED_SELECT = Spec(
     "b = 0 to 9, s = 0 to 4000, count = 0 to b*s bound",
     tuple({"b": b, "s": s, "count": b * s} for b, s in ((3, 5), (1, 1), (0, 4), (1, 256), (8, 3900))),
     tuple({"b": b, "s": s, "count": b * s} for b, s in ((3, 5), (1, 1), (0, 4), (2, 130), (3, 2900))),
-    ("f16", "bf16", "f32", "i8", "i64"),
+    ("f16", "bf16", "f32", "i8", "ui8", "i64"),
     without={
         "codegen": "forms side by side would bind one dim; tests/codegen/corpus.py has a graph of its own",
         "graphs": "random graphs declare no dims that ops bind",
@@ -92,7 +92,7 @@ GATHER = Spec(
     BITS,
     "b = 0 to 9, s = 0 to 900",
     GRID, GRID[:3],
-    ("f16", "bf16", "f32", "i8", "i64"),
+    ("f16", "bf16", "f32", "i8", "ui8", "i64"),
 )  # fmt: skip
 _KINDS = ("set", "add", "mul", "max", "min")
 SCATTER = Spec(
@@ -127,7 +127,7 @@ SCATTER = Spec(
     SUMS,
     "b = 0 to 9, s = 0 to 900",
     GRID, GRID[:3],
-    ("f16", "bf16", "f32", "i8", "i64"),
+    ("f16", "bf16", "f32", "i8", "ui8", "i64"),
 )  # fmt: skip
 
 SPECS = (EMBEDDING, UPDATE_SLICE, MASKED_SELECT, GATHER, SCATTER)

@@ -47,7 +47,7 @@ def at(b: int, t: int, s: int) -> dict[str, int]:
 ENVS = (at(3, 9, 5), at(1, 1, 1), at(4, 0, 0), at(0, 0, 0), at(80, 270, 90))
 FEW = ENVS[:4]
 ONE, TWO = {1: ("t", 7)}, {1: ("s", 3), 2: ("t", 5)}
-MOVED = ("f16", "bf16", "f32", "i8", "i64")
+MOVED = ("f16", "bf16", "f32", "i8", "ui8", "i64")
 
 MAKE_JAGGED = Spec(
     "make_jagged",

@@ -24,7 +24,7 @@ CONSUMERS: tuple[Consumer, ...] = ("cpu", "gpu", "cuda", "rocm", "codegen", "gra
 """CPU kernel tests, tests on a card, emulated kernels of CUDA and of HIP, sources for nvcc and hipcc, random graphs."""
 
 FLOATS = ("f16", "bf16", "f32", "f64")
-INTEGERS = ("i8", "i32", "i64")
+INTEGERS = ("i8", "ui8", "i32", "i64")
 _NAME = re.compile(r"%([a-z]\w*)")
 
 
@@ -56,7 +56,7 @@ class Form:
         """The form at an element type."""
 
         def put(text: str) -> str:
-            return re.sub(r"\bS\b", "f64" if t == "f64" else t if t[0] == "i" else "f32", re.sub(r"\bT\b", t, text))
+            return re.sub(r"\bS\b", "f64" if t == "f64" else "f32" if t in FLOATS else t, re.sub(r"\bT\b", t, text))
 
         return Form(self.name, put(self.text), tuple(map(put, self.operands)), tuple(map(put, self.results)))
 

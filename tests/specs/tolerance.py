@@ -25,7 +25,7 @@ def special_inputs(case: Case, env: Env, ties: bool) -> list[Array]:
     arrays: list[Array] = []
     for i, drawn in enumerate(random_inputs(case, env)):
         values = np.array(TIES if ties else FLOATS)
-        if drawn.dtype.kind == "i" and not ties:
+        if drawn.dtype.kind in "iu" and not ties:
             ends = np.iinfo(drawn.dtype)
             values = np.array([ends.min, ends.max, 0, 1, -1, 3, -7])
         if i in case.below or drawn.dtype.kind == "b":

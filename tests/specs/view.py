@@ -9,7 +9,7 @@ DIMS = "b = 0 to 64, s = 0 to 64"
 ENVS = ({"b": 2, "s": 5}, {"b": 1, "s": 1}, {"b": 0, "s": 7}, {"b": 37, "s": 41})
 FEW = ENVS[:3]
 SQUARES = (*FEW, {"b": 24, "s": 40}, {"b": 24, "s": 41})
-TYPES = ("i8", "f16", "f32", "i64")
+TYPES = ("i8", "ui8", "f16", "f32", "i64")
 
 PERMUTE = Spec(
     "permute",

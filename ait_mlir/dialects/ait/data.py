@@ -23,8 +23,8 @@ from xdsl.traits import IsolatedFromAbove, NoTerminator, SymbolOpInterface
 from xdsl.utils.exceptions import VerifyException
 
 from ait_mlir.dialects.ait.base import AitOp, Value, check_declared, check_name, check_param_name, check_sizes
-from ait_mlir.dialects.ait.dtypes import is_element_type, is_float
-from ait_mlir.dialects.ait.numbers import Number, literal_values
+from ait_mlir.dialects.ait.dtypes import integer_range, is_element_type, is_float
+from ait_mlir.dialects.ait.numbers import Number, literal_values, number_text
 from ait_mlir.dialects.ait.syntax import LITERAL, STRING, Flag, Operand, Operands, Prop, Syntax
 from ait_mlir.dialects.ait.traits import BindsDim, Pure
 from ait_mlir.dialects.ait.types import DimsAttr, ShapeAttr, TensorType, shape_text
@@ -310,6 +310,9 @@ class ConstantOp(AitOp):
             raise self.fail(f"type {t} is neither a tensor nor an element type")
         if not is_float(element) and not all(isinstance(v, int) for v in values):
             raise self.fail(f"a number with a point cannot be of type {element}")
+        ends = integer_range(element)
+        if ends is not None and (outside := [v for v in values if not ends[0] <= v <= ends[1]]):
+            raise self.fail(f"{number_text(outside[0])} does not fit in {element}")
         return [t]
 
 

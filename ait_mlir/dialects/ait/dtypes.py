@@ -9,6 +9,8 @@ from xdsl.dialects.builtin import (
     Float16Type,
     Float32Type,
     Float64Type,
+    IntegerType,
+    Signedness,
     bf16,
     f16,
     f32,
@@ -32,7 +34,9 @@ class DType(dtypes.DType):
     ir: Attribute
 
 
-_IR: dict[str, Attribute] = {str(t): t for t in (f16, bf16, f32, f64, i1, i8, i32, i64)}
+ui8 = IntegerType(8, Signedness.UNSIGNED)
+
+_IR: dict[str, Attribute] = {str(t): t for t in (f16, bf16, f32, f64, i1, i8, i32, i64, ui8)}
 
 DTYPES: tuple[DType, ...] = tuple(DType(**asdict(row), ir=_IR[row.mlir]) for row in dtypes.DTYPES)
 
@@ -52,8 +56,8 @@ def integer_range(element_type: Attribute) -> tuple[int, int] | None:
     """The least and the largest value of an integer type; None for any other type, i1 among them."""
     if element_type not in BY_IR or is_float(element_type) or element_type == i1:
         return None
-    half = 1 << (8 * BY_IR[element_type].bytes - 1)
-    return -half, half - 1
+    bits = 8 * BY_IR[element_type].bytes
+    return (0, (1 << bits) - 1) if element_type == ui8 else (-(1 << bits - 1), (1 << bits - 1) - 1)
 
 
 def is_element_type(attribute: Attribute) -> bool:

@@ -16,7 +16,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from ait_mlir.dialects.ait.base import AitOp
 from ait_mlir.dialects.ait.data import ConstantOp, GraphOp, ParamOp
-from ait_mlir.dialects.ait.dtypes import LARGEST, is_float
+from ait_mlir.dialects.ait.dtypes import LARGEST, integer_range, is_float
 from ait_mlir.dialects.ait.elementwise import AddOp, CastOp, CompareOp, MulOp, WhereOp
 from ait_mlir.dialects.ait.syntax import properties_of
 from ait_mlir.dialects.ait.types import Shape, TensorType, as_shape, tensor_type
@@ -115,13 +115,14 @@ class Writer:
     def scalar(self, number: float, element: Attribute) -> SSAValue:
         """A constant of rank 0."""
         if not is_float(element):
-            number = int(number)
+            number = wrapped(int(number), element)
         key = ("scalar", repr(number), element)
         return self.once(key, lambda: self.constant([number], (), element, splat=True))
 
     def constant(self, numbers: Sequence[float], dims: Shape, element: Attribute, splat: bool = False) -> SSAValue:
         """A constant of these numbers in row-major order."""
-        value = numbers[0] if splat else list(numbers)
+        numbers = [wrapped(n, element) for n in numbers]
+        value = numbers[0] if splat else numbers
         op = ConstantOp(value, TensorType.get(dims, element))
         self.block.add_op(op)
         return op.output
@@ -294,3 +295,11 @@ class Writer:
         if (number := value.as_int()) is not None:
             return self.scalar(number, element)
         return self.reshape(self._range(value, const(1), element), ())
+
+
+def wrapped(number: float, element: Attribute) -> float:
+    """A number as an element type holds it: an integer modulo 2^n, as PyTorch converts it."""
+    if not isinstance(number, int) or (ends := integer_range(element)) is None:
+        return number
+    low, high = ends
+    return (number - low) % (high - low + 1) + low

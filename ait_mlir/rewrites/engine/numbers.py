@@ -72,7 +72,7 @@ def represents(wide: Attribute, narrow: Attribute) -> bool:
             return s <= significand and e <= exponent
         bits = _bits(narrow)
         return 0 < bits <= min(significand, 1 << (exponent - 1))
-    # i1 is 0 or 1, the other integers are signed
+    # a signed type holds an unsigned one of fewer bits, among them i1; no signed one is narrower than ui8
     return 0 < _bits(narrow) < _bits(wide)
 
 

@@ -115,7 +115,7 @@ def filled(kind: str, shape: tuple[int, ...], dtype: str, seed: int) -> Array:
     if kind == "ones":
         return np.ones(shape, numpy_dtype(dtype))
     random = np.random.default_rng(seed)
-    if dtype.startswith(("int", "bool")):
+    if dtype.startswith(("int", "uint", "bool")):
         return np.asarray(random.integers(0, 2, shape)).astype(numpy_dtype(dtype))
     return np.asarray(random.standard_normal(shape, np.float32)).astype(numpy_dtype(dtype))
 
@@ -167,7 +167,7 @@ def set_weights(model: Model, weights: str | None, seed: int) -> dict[str, Array
 def random_constant(name: str, shape: tuple[int, ...], dtype: str, seed: int) -> Array:
     """Values like those of a trained model: a matrix has spread 1 / sqrt(its last dim), a vector lies around 1/2."""
     values = filled("random", shape, dtype, abs(hash_name(name) + seed))
-    if values.dtype.kind in "ib":
+    if values.dtype.kind in "iub":
         return values
     wide = values.astype(np.float32)
     wide = wide / max(1, shape[-1]) ** 0.5 if len(shape) > 1 else wide / 2 + 0.5

@@ -97,6 +97,20 @@ ait.graph @constant_integer() {
 
 // -----
 
+ait.graph @constant_above() {
+  // expected-error @below {{ait.constant: 256 does not fit in ui8}}
+  %0 = ait.constant [255, 256] : !ait.tensor<2 x ui8>
+}
+
+// -----
+
+ait.graph @constant_below() {
+  // expected-error @below {{ait.constant: -1 does not fit in ui8}}
+  %0 = ait.constant -1 : !ait.tensor<ui8>
+}
+
+// -----
+
 ait.graph @constant_scalar() {
   // expected-error @below {{ait.constant: needs a tensor type, got f32; scalars stand in the regions of ops only}}
   %0 = ait.constant 1.0 : f32
@@ -140,7 +154,7 @@ ait.graph @hint(%a: !ait.tensor<b x f16>) dims {b = 1 to 4 hints [9]} {
 
 // -----
 
-// expected-error @below {{element type expected (f16, bf16, f32, f64, i1, i8, i32, i64)}}
+// expected-error @below {{element type expected (f16, bf16, f32, f64, i1, i8, i32, i64, ui8)}}
 ait.graph @element(%a: !ait.tensor<4 x i16>) {
 }
 

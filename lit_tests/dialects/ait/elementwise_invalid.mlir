@@ -267,6 +267,13 @@ ait.graph @clamp_integers_at_points(%x: !ait.tensor<4 x i32>) {
 
 // -----
 
+ait.graph @clamp_below_the_type(%x: !ait.tensor<4 x ui8>) {
+  // expected-error @below {{ait.clamp: min -1 does not fit in ui8}}
+  %0 = ait.clamp %x min -1 : !ait.tensor<4 x ui8>
+}
+
+// -----
+
 ait.graph @clamp_beyond_the_type(%x: !ait.tensor<4 x i8>) {
   // expected-error @below {{ait.clamp: max 128 does not fit in i8}}
   %0 = ait.clamp %x max 128 : !ait.tensor<4 x i8>

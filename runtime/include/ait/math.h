@@ -101,10 +101,10 @@ AIT_FN T shift_left(T a, T b) {
   return static_cast<T>(static_cast<uint64_t>(a) << count);
 }
 
-/// @brief a with its bits moved down behind copies of its sign; only these for a count below 0 or beyond the type.
+/// @brief a with its bits moved down behind copies of its sign, zeros for an unsigned type; only these for a count below 0 or beyond the type.
 template <class T>
 AIT_FN T shift_right(T a, T b) {
-  constexpr int64_t kLast = 8 * sizeof(T) - 1;
+  constexpr int64_t kLast = 8 * sizeof(T) - std::is_signed<T>::value;
   const int64_t count = static_cast<int64_t>(b);
   return static_cast<T>(static_cast<int64_t>(a) >> (count < 0 || count > kLast ? kLast : count));
 }
@@ -432,9 +432,11 @@ AIT_FN To cast(From x) {
   if constexpr (std::is_integral<To>::value && !std::is_same<To, bool>::value && !std::is_integral<From>::value) {
     using Real = compute_t<From>;
     const Real v = convert<Real>(x);
-    constexpr Real end = Real(uint64_t(1) << (8 * sizeof(To) - 1));  // 2^(n - 1), exact
-    constexpr To lowest = static_cast<To>(uint64_t(1) << (8 * sizeof(To) - 1));
+    constexpr bool kSigned = std::is_signed<To>::value;
+    constexpr Real end = Real(uint64_t(1) << (8 * sizeof(To) - kSigned));  // 2^(n - 1), or 2^n if unsigned, exact
+    constexpr To lowest = kSigned ? static_cast<To>(uint64_t(1) << (8 * sizeof(To) - 1)) : To(0);
     if (v >= end) return static_cast<To>(~lowest);
+    if constexpr (!kSigned) return v > Real(0) ? static_cast<To>(v) : To(0);
     if (v > -end - Real(1)) return v > -end ? static_cast<To>(v) : lowest;
     return v != v ? To(0) : lowest;
   } else {

@@ -141,6 +141,8 @@ template <>
 struct dtype_of<int32_t> { static constexpr int32_t value = AIT_I32; };
 template <>
 struct dtype_of<int64_t> { static constexpr int32_t value = AIT_I64; };
+template <>
+struct dtype_of<uint8_t> { static constexpr int32_t value = AIT_UI8; };
 
 }  // namespace detail
 

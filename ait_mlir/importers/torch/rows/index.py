@@ -199,6 +199,8 @@ def gather(c: Call) -> Value:
     axis, x, ids = c.axis("dim", max(len(c.shape("self")), 1)), c.value("self"), c.value("index")
     if not c.shape("self"):
         return spread(c.tensor("self"), c.dims)
+    if any(d.as_int() == 0 for d in c.dims):  # an index without elements may have any rank
+        return c.w.expand(c.w.scalar(0, c.element), c.dims)
     if isinstance(x, Affine) and x.steps[axis] is ZERO:  # all elements along the axis are equal
         return Affine(dims_of(ids), x.steps, x.offset, x.element)
     if isinstance(ids, Affine) and isinstance(x, Affine):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from xdsl.dialects.builtin import i1
 from xdsl.ir import SSAValue
 
 from ait_mlir.dialects.ait.dtypes import is_float
@@ -34,7 +35,7 @@ def padded(c: Call, mode: str, pads: list[Expr]) -> Value:
     dims = [n + d + m for d, (n, m) in zip(t.dims, around, strict=True)]
     value = c["value"] if mode == "constant" else None
     if value and not is_float(t.element_type):
-        value = int(value)
+        value = int(value != 0) if t.element_type == i1 else int(value)
     return c.w.add(PadOp(mode, x, before, dims, value or None))
 
 

@@ -64,11 +64,12 @@ def axes_of(c: Call, rank: int) -> list[int]:
 
 
 def any_or_all(kind: str) -> Row:
-    """The largest or smallest of booleans."""
+    """The largest or smallest of booleans; of uint8, PyTorch returns uint8."""
 
     def row(c: Call) -> Value:
         x = c.w.cast(c.tensor("self"), i1)
-        return Mask(c.dims, (), (reduced(c, kind, x, axes_of(c, tensor_type(x).rank)),))
+        found = reduced(c, kind, x, axes_of(c, tensor_type(x).rank))
+        return Mask(c.dims, (), (found,)) if c.element == i1 else c.w.cast(found, c.element)
 
     return row
 

@@ -33,7 +33,7 @@ AIT_FN A lowest() {
   if constexpr (std::is_same_v<T, bool>) {
     return A(0);
   } else if constexpr (std::is_integral<T>::value) {
-    return static_cast<A>(static_cast<T>(uint64_t(1) << (8 * sizeof(T) - 1)));
+    return std::is_signed<T>::value ? static_cast<A>(static_cast<T>(uint64_t(1) << (8 * sizeof(T) - 1))) : A(0);
   } else {
     return -static_cast<A>(INFINITY);
   }
@@ -121,7 +121,7 @@ struct Min {
     if constexpr (std::is_same_v<T, bool>) {
       return A(1);
     } else if constexpr (std::is_integral<T>::value) {
-      return static_cast<A>(~detail::lowest<T, A>());
+      return static_cast<A>(static_cast<T>(~detail::lowest<T, T>()));
     } else {
       return static_cast<A>(INFINITY);
     }

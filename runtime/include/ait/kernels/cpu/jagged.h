@@ -111,7 +111,7 @@ int32_t jagged_pad(const Context& ctx, const char* op, const JaggedSpace<kLevels
                    T* out) {
   if (const int32_t status = check_offsets(ctx, op, space)) return status;
   const int64_t places = space.places();
-  const T fill = convert<T>(value);
+  const T fill = cast<T>(value);
 #pragma omp parallel for schedule(static) if (places * width * static_cast<int64_t>(sizeof(T)) >= detail::kJaggedParallelBytes)
   for (int64_t place = 0; place < places; ++place) {
     const int64_t row = space.row_at(place);

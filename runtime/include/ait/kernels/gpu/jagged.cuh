@@ -186,7 +186,7 @@ int32_t embedding_bag(const Context& ctx, const BagSpace& space, const T* table,
 template <int kLevels, class Offset, class T>
 int32_t jagged_pad(const Context& ctx, const char*, const JaggedSpace<kLevels, Offset>& space, int64_t width, const T* x, double value, T* out) {
   if (space.places() <= 0 || width <= 0) return 0;
-  const T fill = convert<T>(value);
+  const T fill = cast<T>(value);
   if (detail::whole_words(x, out, width, width)) return detail::launch_pad<uint4>(ctx, space, width, x, fill, out);
   return detail::launch_pad<word_t<sizeof(T)>>(ctx, space, width, x, fill, out);
 }
