@@ -66,8 +66,6 @@ COMPOSED = [
     "lerp",
     "linalg.cross",
     "linalg.vecdot",
-    "linspace",
-    "linspace.tensor_overload",
     "logaddexp",
     "logaddexp2",
     "logit",

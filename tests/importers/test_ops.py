@@ -9,6 +9,7 @@ from torch.nn import functional as F
 from tests.importers.meaning import B, S, same_meaning
 
 TOKENS = {0: B, 1: S}
+LEAST = -(2**63)
 
 
 class Lambda(torch.nn.Module):
@@ -75,6 +76,9 @@ CASES = {
     "in_place_on_fresh": (lambda x: (x * 2).add_(x).mul_(3) + (x + 1).view(-1, 8).add_(1).view_as(x) + torch.min(x, -x), x3, True),
     "infinite": (lambda x: torch.isinf(torch.log(x.abs() * (x > 0))).any().double() + torch.isinf(x / 0.0), x3, True),
     "clamp_tensors": (lambda x: torch.clamp(x, min=-x.abs().mean(), max=x.mean(-1, keepdim=True)), x3, True),
+    "least_integer": (lambda i: (i + LEAST, i * LEAST, LEAST - i, i > LEAST, i == LEAST, i.maximum(torch.tensor(LEAST)), torch.full_like(i, LEAST), i.masked_fill(i > 3, LEAST), torch.arange(3) + LEAST - 1, torch.arange(3) > LEAST, torch.arange(3) * 2**62, torch.tensor([LEAST, 0, -LEAST - 1]) - 1, torch.tensor([LEAST, 5] * 40)), lambda: (torch.arange(10).view(2, 5),), (TOKENS,)),
+    "linspace_of_integers": (lambda x: (*(torch.linspace(a, b, n, dtype=t) for a, b, n in ((0.5, 10.7, 5), (3.9, 24.2, 7), (10.9, 0.2, 4), (2.5, 7.5, 1), (1, 100, 50)) for t in (torch.int64, torch.int32, torch.uint8)), torch.linspace(-3.9, 4.2, 7, dtype=torch.int64), torch.linspace(x[0, 0, 0] + 0.6, 9.9, 7, dtype=torch.int64)), lambda: (floats(2, 5, 8),), None),
+    "linspace_of_tensors": (lambda x: tuple(torch.linspace(x[0, 0, 0], x[0, 0, 1] if n > 1 else 2, n, dtype=torch.float64) for n in (1, 2, 3, 8)), x3, True),
     "masks": (lambda x: x.masked_fill((x > 0) & ~(x > 1) | (x < -1), -7.0), x3, True),
     "integers": (lambda i: (i * 2 + 1) - i.to(torch.int32) + torch.div(i, 3, rounding_mode="trunc"), lambda: (torch.arange(10).reshape(2, 5),), True),
     "casts": (lambda x: x.to(torch.float32).double() + x.bool() + x.long(), x3, True),

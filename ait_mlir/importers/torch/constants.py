@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from xdsl.dialects.builtin import i1
 
 from ait_mlir.dialects.ait.types import TensorType, as_shape
-from ait_mlir.dims import const
+from ait_mlir.dims import MAX_LITERAL, const
 from ait_mlir.importers.torch.call import NotSupported, element_type
 from ait_mlir.importers.torch.errors import ImportFailure
 from ait_mlir.importers.torch.known import Affine, Mask, Value
@@ -58,17 +58,22 @@ def stored_value(w: Writer, stored: Stored, constants: dict[str, NDArray[Any]]) 
 
 
 def affine(array: NDArray[Any]) -> tuple[int, list[int]] | None:
-    """`offset` and `steps` of an array of integers that is such a sum, else None."""
+    """`offset` and `steps` of an array of integers that is such a sum within 64 bits, else None."""
     if array.size == 0 or array.size > 1 << 20:
         return None
     corner = (0,) * array.ndim
     offset = int(array[corner])
+    if (reach := abs(offset)) > MAX_LITERAL:
+        return None
     steps: list[int] = []
     expected = np.full(array.shape, offset, dtype=np.int64)
     for axis, extent in enumerate(array.shape):
         at = tuple(1 if a == axis else 0 for a in range(array.ndim))
         step = int(array[at]) - offset if extent > 1 else 0
         steps.append(step)
+        reach += abs(step) * (extent - 1)
+        if reach > MAX_LITERAL:
+            return None
         counts = np.arange(extent, dtype=np.int64) * step
         expected += counts.reshape([-1 if a == axis else 1 for a in range(array.ndim)])
     return (offset, steps) if np.array_equal(expected, array) else None

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import cast
 
 from xdsl.dialects.builtin import i1, i32, i64
 from xdsl.ir import Attribute, SSAValue
 
 from ait_mlir.dialects.ait.types import Shape, tensor_type
-from ait_mlir.dims import Expr, const
+from ait_mlir.dims import DimError, Expr, const
 from ait_mlir.importers.torch.call import Call, NotSupported, as_expr, dims_of
 from ait_mlir.importers.torch.known import Affine, Mask, Spread, Value, is_causal, reach
 from ait_mlir.importers.torch.writer import Writer
@@ -37,12 +38,14 @@ def operand(c: Call, name: str, element: Attribute) -> SSAValue:
 
 
 def as_affine(c: Call, name: str) -> Affine | None:
-    """An integer argument that is known as a formula, else None."""
+    """An integer argument that is known as a formula, else None: the least of 64 bits is no number of a formula."""
     found = c.arguments[name]
     if isinstance(found, bool):
         return None
     if isinstance(found, int | Expr):
-        return Affine.filled((), found)
+        with suppress(DimError):
+            return Affine.filled((), found)
+        return None
     return found if isinstance(found, Affine) else None
 
 

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from xdsl.dialects.builtin import f32, f64, i1
 from xdsl.ir import Attribute, SSAValue
 
 from ait_mlir.dialects.ait.dtypes import is_float
-from ait_mlir.dialects.ait.elementwise import AddOp, DivOp, MulOp
+from ait_mlir.dialects.ait.elementwise import AddOp, DivOp, MulOp, SubOp, WhereOp
 from ait_mlir.dialects.ait.index import EmbeddingOp
 from ait_mlir.dialects.ait.types import tensor_type
-from ait_mlir.dims import Expr, const
+from ait_mlir.dims import DimError, Expr, const, floordiv, maximum
 from ait_mlir.importers.torch.call import Call, Row, as_expr, dims_of
-from ait_mlir.importers.torch.known import Affine, Mask, Value
+from ait_mlir.importers.torch.known import Affine, Mask, Spread, Value
 from ait_mlir.importers.torch.rows.common import INTEGERS, number, spread
 
 ONE, ZERO = const(1), const(0)
@@ -49,6 +50,32 @@ def _real(c: Call, value: Any, element: Attribute) -> SSAValue:
     return c.w.op(DivOp, number(c, numerator, element), c.w.scalar(denominator, element))
 
 
+def linspace(c: Call) -> Value:
+    """`steps` numbers from `start` to `end`, counted from the nearer one. To integers PyTorch truncates both first, and
+    the numbers between them, which it computes in f64, last.
+    """
+    n, element = c.dims[0], f64 if c.element == f64 or not is_float(c.element) else f32
+    start, end = (_end(c, name, element) for name in ("start", "end"))
+    last = maximum(n - 1, 1)
+    step = c.w.op(DivOp, c.w.op(SubOp, end, start), number(c, last, element))
+    above, below = (
+        c.w.cast(c.w.natural(Affine(c.dims, (const(way),), first)), element) for way, first in ((1, ZERO), (-1, n - 1))
+    )
+    up, down = c.w.op(AddOp, start, c.w.op(MulOp, step, above)), c.w.op(SubOp, end, c.w.op(MulOp, step, below))
+    is_first = c.w.natural(Mask(c.dims, (Affine(c.dims, (const(-1),), maximum(floordiv(n, 2), 1) - 1),)))
+    return spread(c.w.cast(c.w.op(WhereOp, is_first, up, down), c.element), c.dims)
+
+
+def _end(c: Call, name: str, element: Attribute) -> SSAValue:
+    """An end of a range, a number or a tensor, as the result's type holds it."""
+    value = c.arguments[name]
+    if isinstance(value, int | float) and not is_float(c.element):
+        return number(c, int(value), element)
+    is_tensor = isinstance(value, SSAValue | Affine | Mask | Spread)
+    found = c.w.cast(c.natural(name), element) if is_tensor else _real(c, value, element)
+    return found if is_float(c.element) else c.w.cast(c.w.cast(found, c.element), element)
+
+
 def filled(value_of: Callable[[Call], Any]) -> Row:
     """The same number everywhere."""
 
@@ -57,10 +84,11 @@ def filled(value_of: Callable[[Call], Any]) -> Row:
         if c.element == i1:
             return Mask(c.dims) if value else Mask(c.dims, (Affine.filled(c.dims, -1),))
         if c.element in INTEGERS:
-            return Affine.filled(c.dims, as_expr(value if isinstance(value, Expr) else int(value)), c.element)
+            with suppress(DimError):
+                return Affine.filled(c.dims, as_expr(value if isinstance(value, Expr) else int(value)), c.element)
         if isinstance(value, Expr):
             return spread(c.w.cast(c.w.natural(Affine.filled((), value)), c.element), c.dims)
-        return spread(c.w.scalar(float(value), c.element), c.dims)
+        return spread(c.w.scalar(float(value) if is_float(c.element) else int(value), c.element), c.dims)
 
     return row
 
@@ -107,6 +135,7 @@ ROWS: dict[str, Row] = {
     "aten.arange.default": arange,
     "aten.arange.start": arange,
     "aten.arange.start_step": arange,
+    **{f"aten.linspace.{kind}": linspace for kind in ("default", "Tensor_Tensor", "Tensor_Scalar", "Scalar_Tensor")},
     "aten.full.default": filled(lambda c: c["fill_value"]),
     "aten.full_like.default": filled(lambda c: c["fill_value"]),
     "aten.new_full.default": filled(lambda c: c["fill_value"]),

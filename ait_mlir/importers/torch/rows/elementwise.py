@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from typing import TypeGuard
 
@@ -13,7 +14,7 @@ from ait_mlir.dialects.ait import elementwise as ait
 from ait_mlir.dialects.ait.base import AitOp
 from ait_mlir.dialects.ait.dtypes import LARGEST
 from ait_mlir.dialects.ait.types import tensor_type
-from ait_mlir.dims import Expr
+from ait_mlir.dims import DimError, Expr
 from ait_mlir.importers.torch.call import Call, Row, as_expr, element_type
 from ait_mlir.importers.torch.known import Affine, Mask, Spread, Value
 from ait_mlir.importers.torch.library import torch
@@ -53,8 +54,10 @@ def affine_or(formula: Callable[[Call, Affine, Affine], Affine | None], otherwis
 
     def row(c: Call) -> Value:
         a, b = as_affine(c, "self"), as_affine(c, "other")
-        if a is not None and b is not None and c.element in INTEGERS and (made := formula(c, a, b)) is not None:
-            return replace(made, element=c.element)
+        if a is not None and b is not None and c.element in INTEGERS:
+            with suppress(DimError):  # beyond 64 bits, where the op wraps
+                if (made := formula(c, a, b)) is not None:
+                    return replace(made, element=c.element)
         found = otherwise(c)
         assert isinstance(found, SSAValue | Affine | Mask | Spread)
         return found
@@ -153,8 +156,9 @@ def compare(predicate: str) -> Row:
         a, b = as_affine(c, "self"), as_affine(c, "other")
         if a is not None and b is not None and predicate in _ORDER:
             of_a, of_b, constant = _ORDER[predicate]
-            left = Affine.filled(c.dims, constant).plus(a, of_a, c.dims)
-            return Mask(c.dims, (left.plus(b, of_b, c.dims),)).proved(c.w.scope)
+            with suppress(DimError):
+                left = Affine.filled(c.dims, constant).plus(a, of_a, c.dims)
+                return Mask(c.dims, (left.plus(b, of_b, c.dims),)).proved(c.w.scope)
         if a is not None and b is not None and (same := _same_everywhere(a, b, c)) is not None:
             return Mask(c.dims) if same == (predicate == "eq") else Mask(c.dims, (Affine.filled(c.dims, -1),))
         other = c.node.args[1]
