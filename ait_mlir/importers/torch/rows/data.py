@@ -6,7 +6,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from xdsl.dialects.builtin import f32, f64, i1
+import numpy as np
+from xdsl.dialects.builtin import f32, f64, i1, i64
 from xdsl.ir import Attribute, SSAValue
 
 from ait_mlir.dialects.ait.dtypes import is_float
@@ -14,9 +15,10 @@ from ait_mlir.dialects.ait.elementwise import AddOp, DivOp, MulOp, SubOp, WhereO
 from ait_mlir.dialects.ait.index import EmbeddingOp
 from ait_mlir.dialects.ait.types import tensor_type
 from ait_mlir.dims import DimError, Expr, const, floordiv, maximum
-from ait_mlir.importers.torch.call import Call, Row, as_expr, dims_of
+from ait_mlir.importers.torch.call import Call, NotSupported, Row, as_expr, dims_of
 from ait_mlir.importers.torch.known import Affine, Mask, Spread, Value
 from ait_mlir.importers.torch.rows.common import INTEGERS, number, spread
+from ait_mlir.importers.torch.writer import LONGEST_LITERAL
 
 ONE, ZERO = const(1), const(0)
 
@@ -93,6 +95,24 @@ def filled(value_of: Callable[[Call], Any]) -> Row:
     return row
 
 
+def triangle(lower: bool) -> Row:
+    """The rows and columns of the elements on one side of a diagonal, row by row."""
+
+    def row(c: Call) -> Value:
+        rows, columns = (c.size(name).as_int() for name in ("row", "col"))
+        if rows is None or columns is None:
+            raise NotSupported("the places of a triangle are supported for sizes that are known")
+        places = (np.tril_indices if lower else np.triu_indices)(rows, c["offset"], columns)
+        found = np.stack(places).astype(np.int64 if c.element == i64 else np.int32)
+        if found.size == 0:
+            return c.w.expand(c.w.scalar(0, c.element), c.dims)
+        if found.size > LONGEST_LITERAL:
+            return c.w.stored(f"constant.{c.node.name}", found, c.element)
+        return c.w.constant([int(n) for n in found.flat], c.dims, c.element)
+
+    return row
+
+
 def embedding(c: Call) -> Value:
     """Rows of a table; of positions in order, a slice of it."""
     return rows_of(c, c.tensor("weight"), c.value("indices"))
@@ -154,6 +174,8 @@ ROWS: dict[str, Row] = {
             *("new_empty.default", "new_empty_strided.default"),
         )
     },
+    "aten.tril_indices.default": triangle(lower=True),
+    "aten.triu_indices.default": triangle(lower=False),
     "aten.embedding.default": embedding,
     "aten.copy.default": copied,
 }

@@ -15,7 +15,7 @@ from ait_mlir.dialects.ait.reduce import ReduceOp
 from ait_mlir.dialects.ait.types import tensor_type
 from ait_mlir.dims import const
 from ait_mlir.importers.torch.call import Call, NotSupported, Row
-from ait_mlir.importers.torch.known import Mask, Value
+from ait_mlir.importers.torch.known import Affine, Mask, Value
 from ait_mlir.importers.torch.rows.common import operand, spread
 from ait_mlir.importers.torch.rows.elementwise import binary, compute
 from ait_mlir.importers.torch.rows.reduction import axes_of, reduced
@@ -119,20 +119,35 @@ def remainder(c: Call) -> Value:
 
 
 def power(base: str, exponent: str) -> Row:
-    """One to the power of the other, of floats; small whole exponents and roots are products and roots."""
+    """One to the power of the other; whole exponents and roots are products and roots, powers of 2 shifts."""
 
     def row(c: Call) -> Value:
-        n = c.arguments[exponent]
+        given = c.arguments[exponent]
+        n = given.offset.as_int() if isinstance(given, Affine) and not given.moving_axes() else given
         x = operand(c, base, c.element)
-        if n in (0.5, -0.5):
+        if isinstance(n, float) and n in (0.5, -0.5):
             return spread(c.w.op(ait.SqrtOp if n > 0 else ait.RsqrtOp, x), c.dims)
         if isinstance(n, int | float) and n == int(n) and 1 <= abs(n) <= 8:
             return spread(_whole_power(c, x, int(n)), c.dims)
         if not is_float(c.element):
-            raise NotSupported("powers of integers are supported for whole exponents from 1 to 8")
+            return spread(_integer_power(c, c.arguments[base], x, n, exponent), c.dims)
         return spread(c.w.op(ait.PowOp, x, operand(c, exponent, c.element)), c.dims)
 
     return row
+
+
+def _integer_power(c: Call, base: object, x: SSAValue, n: object, exponent: str) -> SSAValue:
+    """x ** n by squares, which wrap; 2 ** n by a shift, which leaves 0 of exponents out of range."""
+    if base == 2 and c.element != i1:
+        return c.w.op(ait.ShiftLeftOp, c.w.scalar(1, c.element), operand(c, exponent, c.element))
+    if not isinstance(n, int | float) or n < 0:
+        raise NotSupported("powers of integers are supported for exponents that are known, and of 2")
+    result, left = c.w.scalar(1, c.element), int(n)
+    while left:
+        result = c.w.op(ait.MulOp, result, x) if left & 1 else result
+        left >>= 1
+        x = c.w.op(ait.MulOp, x, x) if left else x
+    return result
 
 
 def _whole_power(c: Call, x: SSAValue, n: int) -> SSAValue:

@@ -110,6 +110,27 @@ def median_of_all(c: Call) -> Value:
     return c.w.op(ait.WhereOp, c.w.add(ait.CompareOp("eq", largest, largest)), value, largest, results=[c.type()])
 
 
+def median_of_numbers(of_all: bool) -> Row:
+    """The lower one of the middle elements that are no NaN, along a dim with its place, or of all elements."""
+
+    def row(c: Call) -> Value | Sequence[Value]:
+        x = c.tensor("self")
+        if not is_float(tensor_type(x).element_type) or not tensor_type(x).dims:
+            return median_of_all(c) if of_all else median(c)
+        x, axis, dims = (_flat(c, x), 0, c.dims) if of_all else (x, c.axis("dim"), c.type(0).dims)
+        own = tensor_type(x).dims
+        numbers = c.w.cast(c.w.add(ait.CompareOp("eq", x, x)), i64)
+        count = c.w.reshape(c.w.add(ReduceOp("sum", numbers, [axis])), (*own[:axis], const(1), *own[axis + 1 :]))
+        # NaN is the last in order; without a number, the first NaN: -1 / 2 is 0
+        middle = c.w.op(ait.DivOp, c.w.op(ait.SubOp, count, c.w.scalar(1, i64)), c.w.scalar(2, i64))
+        kept = [a for a in range(len(own)) if a != axis]
+        found = [c.w.add(GatherOp(y, [middle], [axis], kept)) for y in _results(c.w.add(SortOp(x, axis)))]
+        values, places = (c.w.reshape(y, dims) for y in found)
+        return values if of_all else [values, places]
+
+    return row
+
+
 def _without_dims(c: Call, x: SSAValue, index: Expr) -> SSAValue:
     return c.w.reshape(c.w.slice(x, 0, index, const(1)), ())
 
@@ -181,9 +202,10 @@ def _value(c: Call, rows: SSAValue) -> SSAValue:
 
 def search_sorted(c: Call) -> Value:
     """How many elements of a sorted row come before each value."""
-    if c["sorter"] is not None:
-        raise NotSupported("searchsorted with a sorter is not supported; gather the sorted elements first")
     rows = c.tensor("sorted_sequence")
+    if (sorter := c.optional("sorter")) is not None:
+        last = tensor_type(rows).rank - 1
+        rows = c.w.add(GatherOp(rows, [sorter], [last], range(last)))
     return _searched(c, rows, _value(c, rows), bool(c["right"]) or c["side"] == "right")
 
 
@@ -235,6 +257,8 @@ ROWS: dict[str, Row] = {
     "aten.msort.default": msort,
     "aten.kthvalue.default": kth_value,
     "aten.median.dim": median,
+    "aten.nanmedian.default": median_of_numbers(of_all=True),
+    "aten.nanmedian.dim": median_of_numbers(of_all=False),
     "aten.median.default": median_of_all,
     "aten.mode.default": mode,
     "aten.topk.default": topk,

@@ -91,45 +91,49 @@ def neutral(kind: str, element: Attribute) -> float:
     return ends[0] if kind == "max" else ends[1]
 
 
-def scatter_reduce(c: Call) -> Value:
+def reduced_by(write: Callable[[Call, str, SSAValue, Value], SSAValue], source: str) -> Row:
     """Elements combined with those that have their index; without `include_self`, `self` is not included."""
-    mean = str(c["reduce"]) == "mean"
-    kind, element = "add" if mean else _reduction(c), c.element
-    x, src = c.tensor("self"), c.value("src")
-    if not c["include_self"]:
-        start = spread(c.w.scalar(neutral(kind, element), element), dims_of(src))
-        x = _along(c, "set", x, start)
-    total = _along(c, kind, x, src)
-    if not mean:
-        return total
-    first = spread(c.w.scalar(1, element), dims_of(src))
-    counts = _along(c, "add", c.w.full(spread(c.w.scalar(int(c["include_self"]), element), c.dims)), first)
-    counts = c.w.op(MaxOp, counts, c.w.scalar(1, element))
-    return c.w.op(DivOp, total, counts) if is_float(element) else divided_down(c, total, counts)
+
+    def row(c: Call) -> Value:
+        mean = str(c["reduce"]) == "mean"
+        kind, element = "add" if mean else _reduction(c), c.element
+        x, src = c.tensor("self"), c.value(source)
+        if not c["include_self"]:
+            start = spread(c.w.scalar(neutral(kind, element), element), dims_of(src))
+            x = write(c, "set", x, start)
+        total = write(c, kind, x, src)
+        if not mean:
+            return total
+        first = spread(c.w.scalar(1, element), dims_of(src))
+        counts = write(c, "add", c.w.full(spread(c.w.scalar(int(c["include_self"]), element), c.dims)), first)
+        counts = c.w.op(MaxOp, counts, c.w.scalar(1, element))
+        return c.w.op(DivOp, total, counts) if is_float(element) else divided_down(c, total, counts)
+
+    return row
 
 
 # ** slices along one dim **
 
 
-def _slices(c: Call, kind: str, source: SSAValue) -> SSAValue:
-    """Slices of `source` written or added along `dim` at the places of an index of one dim."""
-    dims = c.shape("self")
+def _slices(c: Call, kind: str, x: SSAValue, source: Value) -> SSAValue:
+    """Slices of `source` written to or combined with those of `x` along `dim`, at the places of an index of one dim."""
+    dims, values = tensor_type(x).dims, c.w.natural(source)
     axis = c["dim"] % max(len(dims), 1)
     index = padded(c, c.tensor("index"), axis + 1, len(dims) - axis - 1)
     if not dims:
-        return c.w.reshape(scattered(c, kind, c.w.reshape(c.tensor("self"), (ONE,)), source, [index], [0], []), ())
-    return scattered(c, kind, c.tensor("self"), source, [index], [axis], [a for a in range(len(dims)) if a != axis])
+        return c.w.reshape(scattered(c, kind, c.w.reshape(x, (ONE,)), values, [index], [0], []), ())
+    return scattered(c, kind, x, values, [index], [axis], [a for a in range(len(dims)) if a != axis])
 
 
 def index_add(c: Call) -> Value:
     source = c.tensor("source")
     if c["alpha"] not in (None, 1):
         source = c.w.op(MulOp, source, operand(c, "alpha", tensor_type(source).element_type))
-    return _slices(c, "add", source)
+    return _slices(c, "add", c.tensor("self"), source)
 
 
 def index_fill(c: Call) -> Value:
-    return _slices(c, "set", operand(c, "value", c.element))
+    return _slices(c, "set", c.tensor("self"), operand(c, "value", c.element))
 
 
 def update(c: Call, axis: int, rows: SSAValue, position: SSAValue) -> Value:
@@ -164,6 +168,13 @@ def index_put(c: Call) -> Value:
         return _update_at(c, *used[0])
     indices, dims, kept = placed(c, given, c.w.full)
     return scattered(c, "add" if c["accumulate"] else "set", c.tensor("self"), c.natural("values"), indices, dims, kept)
+
+
+def put(c: Call) -> Value:
+    """Elements of the tensor in row-major order replaced, or added to."""
+    x, index, source = (c.tensor(name) for name in ("self", "index", "source"))
+    flat, places, values = (c.w.reshape(v, (tensor_type(v).num_elements(),)) for v in (x, index, source))
+    return c.w.reshape(scattered(c, "add" if c["accumulate"] else "set", flat, values, [places], [0], []), c.dims)
 
 
 def _update_at(c: Call, axis: int, places: Value) -> Value:
@@ -288,14 +299,16 @@ ROWS: dict[str, Row] = {
     "aten.index_fill.int_Scalar": index_fill,
     "aten.index_fill.int_Tensor": index_fill,
     "aten.index_put.default": index_put,
+    "aten.index_reduce.default": reduced_by(_slices, "source"),
     "aten._unsafe_index_put.default": index_put,
     "aten.masked_scatter.default": masked_scatter,
+    "aten.put.default": put,
     "aten.scatter.reduce": scatter(_reduction),
     "aten.scatter.src": scatter(always_set),
     "aten.scatter.value": scatter(always_set),
     "aten.scatter.value_reduce": scatter(_reduction),
     "aten.scatter_add.default": scatter(always_add),
-    "aten.scatter_reduce.two": scatter_reduce,
+    "aten.scatter_reduce.two": reduced_by(_along, "src"),
     "aten.select_scatter.default": select_scatter,
     "aten.slice_scatter.default": slice_scatter,
 }
