@@ -31,6 +31,7 @@ from ait_mlir.importers.torch import Imported, ImportFailure, UnsupportedOps, fr
 from ait_mlir.importers.torch.call import element_type
 from ait_mlir.importers.torch.rows import TABLE
 from ait_mlir.reference import evaluate_graph
+from tests.importers.opinfo_places import are_places, misplaced
 
 Array = np.ndarray[Any, Any]
 TOGETHER = 24
@@ -39,9 +40,6 @@ TOGETHER = 24
 
 UNDEFINED = {"empty", "empty_like", "empty_permuted", "empty_strided", "new_empty", "new_empty_strided"}
 """Operations that return memory as it is: only shapes and dtypes are compared."""
-
-UNSTABLE = {"mode"}
-"""Operations with a second result that depends on how PyTorch sorts equal elements: only the first is compared."""
 
 
 @cache
@@ -95,13 +93,18 @@ class Sample:
         others = [None if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]
         return Sample(op.full_name, op.op, tensors, spec, others, places, op.name in UNDEFINED)
 
-    def call(self, tensors: Sequence[torch.Tensor]) -> list[Any]:
-        """The results on these tensors, flat, complex ones as pairs."""
+    def arguments(self, tensors: Sequence[torch.Tensor]) -> tuple[list[Any], dict[str, Any]]:
+        """The arguments of the call with these tensors."""
         leaves = list(self.leaves)
         for place, tensor in zip(self.places, tensors, strict=True):
             leaves[place] = tensor
         args, kwargs = pytree.tree_unflatten(leaves, self.spec)
-        results = pytree.tree_leaves(self.function(*args, **kwargs))[: 1 if self.name in UNSTABLE else None]
+        return list(args), kwargs
+
+    def call(self, tensors: Sequence[torch.Tensor]) -> list[Any]:
+        """The results on these tensors, flat, complex ones as pairs."""
+        args, kwargs = self.arguments(tensors)
+        results = pytree.tree_leaves(self.function(*args, **kwargs))
         return [torch.view_as_real(r.resolve_conj()) if is_complex(r) else r for r in results if r is not None]
 
     def wanted(self, wide: bool) -> list[Any] | None:
@@ -231,6 +234,7 @@ def compare(samples: Sequence[Sample], imported: Imported, found: Mapping[str, A
     outputs = iter(imported.outputs)
     for sample in samples:
         narrow, wide = sample.wanted(False), sample.wanted(True)
+        args, kwargs = sample.arguments(sample.tensors)
         assert narrow is not None
         problem = None
         for i, want in enumerate(narrow):
@@ -243,6 +247,8 @@ def compare(samples: Sequence[Sample], imported: Imported, found: Mapping[str, A
                 problem = f"{types[value].element_type} instead of {want.dtype}"
             elif sample.is_undefined:
                 problem = None if found[value].shape == tuple(want.shape) else f"shape {found[value].shape}"
+            elif are_places(sample.name, i, kwargs):
+                problem = misplaced(sample.name, args, kwargs, np.asarray(found[value]), want)
             else:
                 truth = wide[i] if wide is not None and len(wide) == len(narrow) else want
                 problem = difference(np.asarray(found[value]), want, truth)

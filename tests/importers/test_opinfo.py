@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import pytest
 import torch
 
 from tests import tiers
 from tests.importers import opinfo
+from tests.importers.opinfo_places import are_places, misplaced
 from tests.importers.opinfo_shares import COMPOSED, PARTIAL
 
 PARTS = 8
@@ -40,6 +42,30 @@ def told(samples: Sequence[opinfo.Sample], *allowed: str) -> str:
 def test_the_tables_name_operations() -> None:
     assert {*PARTIAL, *COMPOSED} <= set(opinfo.operations())
     assert not {*PARTIAL, *opinfo.with_rows()} & set(COMPOSED)
+
+
+X = torch.tensor([[3.0, 1.0, 3.0, torch.nan], [2.0, 2.0, 0.0, 5.0]])
+ORDER, EQUAL = [[1, 0, 2, 3], [2, 0, 1, 3]], [[1, 2, 0, 3], [2, 1, 0, 3]]
+FOUND = {
+    "sort": ((), 1, ORDER, EQUAL, {"other elements": [[0, 1, 2, 3], [2, 0, 1, 3]], "twice": [[1, 0, 0, 3], ORDER[1]]}),
+    "argsort": ((), 0, ORDER, EQUAL, {"other elements": [ORDER[0], [0, 2, 1, 3]], "shape": ORDER[:1]}),
+    "topk": ((2,), 1, [[3, 0], [3, 0]], [[3, 2], [3, 1]], {"other": [[3, 1], [3, 0]], "twice": [[3, 3], [3, 0]]}),
+    "mode": ((), 1, [2, 1], [0, 0], {"other elements at 1 of 2": [2, 2], "outside": [2, 4]}),
+    "max.reduction_with_dim": ((1,), 1, [3, 3], [3, 3], {"other elements": [0, 3], "outside": [3, -1]}),
+    "argmin": ((1,), 0, [3, 2], [3, 2], {"other elements": [1, 2], "shape": [[3, 2]]}),
+    "argmax": ((), 0, 3, 3, {"other elements": 7, "outside": 8}),
+}
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_wrong_places_are_rejected(name: str) -> None:
+    """The elements at the places decide, and a stable order is compared place by place."""
+    args, result, given, equal, wrong = FOUND[name]
+    assert are_places(name, result, {}) and not are_places(name, result, {"stable": True})
+    for good in (given, equal):
+        assert misplaced(name, [X, *args], {}, np.array(good), torch.tensor(given)) is None
+    for told_, bad in wrong.items():
+        assert told_ in (misplaced(name, [X, *args], {}, np.array(bad), torch.tensor(given)) or "")
 
 
 @pytest.mark.parametrize("part", tiers.params(range(PARTS), [0, 3, 6]))
