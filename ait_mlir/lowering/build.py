@@ -164,6 +164,9 @@ _FFI_SOURCES = frozenset(("module.cc", "kernel_libraries.cc"))
 """The sources that need tvm-ffi: what Python calls, and calls of kernel libraries."""
 _PYTHON_SOURCES = frozenset(("module.cc", "device_models.cc", "timing.cc", "measure.cc"))
 """The sources that serve Python alone."""
+_OF_DEVICE = frozenset(("threads.cc",))
+"""The sources of `runtime/src` itself that depend on the device: they ask OpenMP where it is linked. The objects of the
+others are shared by all runtime libraries."""
 
 
 def build_runtime(kind: TargetKind) -> Path:
@@ -179,23 +182,38 @@ def build_deploy_library(kind: TargetKind, sanitizer: Sequence[str] = ()) -> Pat
     undefined = [] if sanitizer else ["-Wl,--no-undefined"]
     tools = _runtime_toolchain(kind, [f"-Wl,-soname,libait_{kind}.so", *undefined, *sanitizer])
     tools = replace(tools, compile_flags=(*tools.compile_flags, *sanitizer))
-    return _build_runtime(kind, (*_RUNTIME_SOURCES[kind], "deploy"), tools, without=_FFI_SOURCES)
+    return _build_runtime(kind, (*_RUNTIME_SOURCES[kind], "deploy"), tools, _FFI_SOURCES, sanitizer)
 
 
-def _build_runtime(kind: TargetKind, folders: Iterable[str], tools: Toolchain, without: Collection[str] = ()) -> Path:
-    units = _runtime_units(folders, tools, without)
+def _build_runtime(
+    kind: TargetKind,
+    folders: Iterable[str],
+    tools: Toolchain,
+    without: Collection[str] = (),
+    sanitizer: Sequence[str] = (),
+) -> Path:
+    units = _runtime_units(folders, tools, without, sanitizer=sanitizer)
     return _build(tools, units, f"building the {kind} runtime (once)")
 
 
 def _runtime_units(
-    folders: Iterable[str], tools: Toolchain, without: Collection[str], more: Iterable[Path] = ()
+    folders: Iterable[str],
+    tools: Toolchain,
+    without: Collection[str],
+    more: Iterable[Path] = (),
+    sanitizer: Sequence[str] = (),
 ) -> list[_Unit]:
     """The sources in folders of `runtime/src`, and others that include its headers."""
     root = cpp_root()
     sources = sorted(p for name in folders for p in (root / "src" / name).glob("*.cc") if p.name not in without)
-    shared = _digest(_tree(root / "include"), _tree(root / "src", "*.h"))
-    flags = tools.compile_flags
-    return [_Unit(p, _digest(tools.identity, *flags, shared, p.read_text())) for p in (*sources, *more)]
+    headers = _digest(_tree(root / "include"), _tree(root / "src", "*.h"))
+    common = _common_toolchain(sanitizer)
+
+    def unit(path: Path) -> _Unit:
+        used = common if path.parent == root / "src" and path.name not in _OF_DEVICE else tools
+        return _Unit(path, _digest(used.identity, *used.compile_flags, headers, path.read_text()), used)
+
+    return [unit(path) for path in (*sources, *more)]
 
 
 def _link_to_ffi() -> list[str]:
@@ -205,15 +223,26 @@ def _link_to_ffi() -> list[str]:
     return ["-L", str(ffi.parent), "-ltvm_ffi", f"-Wl,-rpath,{ffi.parent}"]
 
 
-def _runtime_toolchain(kind: TargetKind, link_to: Iterable[str]) -> Toolchain:
+def _runtime_flags() -> list[str]:
+    """What the compilers of all sources of the runtime library are told."""
     from tvm_ffi import libinfo
 
     root = cpp_root()
-    base = toolchain("rocm", DEFAULT_ARCH["rocm"]) if kind == "rocm" else toolchain("cpu", "native")
     flags = [f"-O{min(optimization(), 2)}", "-std=c++17", "-fPIC", "-fvisibility=hidden", "-fdiagnostics-color=never"]
     flags += ["-I", str(root / "include"), "-I", str(root / "src")]
-    for path in libinfo.include_paths():
-        flags += ["-isystem", path]
+    return flags + [flag for path in libinfo.include_paths() for flag in ("-isystem", path)]
+
+
+def _common_toolchain(sanitizer: Sequence[str]) -> Toolchain:
+    """g++ for the sources that are the same for each device."""
+    base = toolchain("cpu", "native")
+    identity = base.identity + importlib.metadata.version("apache-tvm-ffi")
+    return Toolchain(base.compiler, (*_runtime_flags(), "-fno-gnu-unique", *sanitizer), (), identity)
+
+
+def _runtime_toolchain(kind: TargetKind, link_to: Iterable[str]) -> Toolchain:
+    base = toolchain("rocm", DEFAULT_ARCH["rocm"]) if kind == "rocm" else toolchain("cpu", "native")
+    flags = _runtime_flags()
     link = ["-shared", *link_to, "-ldl", "-lpthread"]
     if kind == "rocm":
         # hipcc knows where ROCm's headers and libraries are; without kernels any architecture will do

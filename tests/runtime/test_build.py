@@ -156,6 +156,21 @@ def test_architectures_are_checked_before_the_compiler_is_looked_for(
         toolchain.toolchain(kind, arch)
 
 
+def test_runtime_libraries_share_the_objects_that_know_no_device() -> None:
+    def keys(kind: toolchain.TargetKind, *sanitizer: str) -> dict[str, str]:
+        tools = build._runtime_toolchain(kind, [])
+        units = build._runtime_units(build._RUNTIME_SOURCES[kind], tools, (), sanitizer=sanitizer)
+        return {str(unit.source.relative_to(toolchain.cpp_root() / "src")): unit.key for unit in units}
+
+    try:
+        cpu, cuda = keys("cpu"), keys("cuda")
+    except ToolchainError:
+        pytest.skip("no CUDA toolkit to build the runtime with")
+    same = {name for name in cpu.keys() & cuda.keys() if cpu[name] == cuda[name]}
+    assert same == {name for name in cpu if "/" not in name} - {"threads.cc"}
+    assert not set(keys("cpu", "-fsanitize=address").values()) & {cpu[name] for name in same}
+
+
 @pytest.mark.skipif(toolchain.detect_cuda_arch() is not None, reason="there is a card")
 def test_no_card_is_an_error_that_says_what_to_do(library: Path) -> None:
     try:
