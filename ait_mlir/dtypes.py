@@ -52,6 +52,7 @@ DTYPES: tuple[DType, ...] = (
     DType("i32", "int32", 4, 6, "int32_t", 0, "I32"),
     DType("i64", "int64", 8, 7, "int64_t", 0, "I64"),
     DType("ui8", "uint8", 1, 8, "uint8_t", 1, "U8"),
+    DType("i16", "int16", 2, 9, "int16_t", 0, "I16"),
 )
 
 BY_NAME: dict[str, DType] = {d.name: d for d in DTYPES}

@@ -10,6 +10,7 @@ from ait_mlir.frontend.errors import BuildError
 _COMMON = {"float32": "float", "float": "float", "float64": "double", "bool": "bool"} | {
     "int8": "int8_t",
     "uint8": "uint8_t",
+    "int16": "int16_t",
     "int32": "int32_t",
     "int": "int32_t",
     "int64": "int64_t",

@@ -102,7 +102,7 @@ def literal(value: float | int | bool, t: Attribute) -> CppText:
 def _literal(value: float | int | bool, kind: str) -> str:
     if kind == "bool":
         return "true" if value else "false"
-    if kind in ("int8_t", "uint8_t", "int32_t"):
+    if kind in ("int8_t", "uint8_t", "int16_t", "int32_t"):
         return f"{kind}({int(value)})" if int(value) != -(2**31) else "int32_t(-2147483647 - 1)"
     if kind == "int64_t":
         return "(-9223372036854775807LL - 1)" if int(value) == -(2**63) else f"int64_t({int(value)}LL)"

@@ -24,7 +24,7 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue
 
-from ait_mlir.dialects.ait.dtypes import BY_IR
+from ait_mlir.dialects.ait.dtypes import BY_IR, BY_NAME
 from ait_mlir.dialects.ait.traits import Cost
 from ait_mlir.dialects.ait.types import tensor_type
 from ait_mlir.errors import AitError, ToolchainError
@@ -322,7 +322,7 @@ def random_bytes(dtype: str, size: int) -> np.ndarray[Any, Any]:
     kind = numpy_dtype(dtype)
     rng = np.random.default_rng(_SEED)
     count = max(1, min(size // kind.itemsize, 1 << 20))
-    if dtype in ("int32", "int64", "int8", "uint8", "bool"):
+    if not BY_NAME[dtype].is_float:
         data = rng.integers(0, 2, count).astype(kind)
     else:
         data = rng.standard_normal(count, dtype=np.float32).astype(kind)

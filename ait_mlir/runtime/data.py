@@ -48,11 +48,10 @@ class _DLTensor(ctypes.Structure):
     ]
 
 
-_INT, _UINT = 0, 1
+_UINT = 1
 _DTYPES: dict[str, tuple[int, int]] = {
     **{d.name: (d.dlpack, 8 * d.bytes) for d in DTYPES},
-    "int16": (_INT, 16),
-    **{f"uint{bits}": (_UINT, bits) for bits in (8, 16, 32, 64)},
+    **{f"uint{bits}": (_UINT, bits) for bits in (16, 32, 64)},
 }
 """DLPack's type code and bits: of the element types, and of others that a tensor may have."""
 _EXPORTED = frozenset(np.dtype(name) for name in _DTYPES if name != "bfloat16")

@@ -36,17 +36,6 @@ int64_t count(const int64_t* shape, int32_t rank) {
   return too_many ? INT64_MAX : total;
 }
 
-DLDataType dl_dtype(int32_t dtype) {
-  const auto bits = static_cast<uint8_t>(8 * dtype_bytes(dtype));
-  switch (dtype) {
-    case AIT_BF16: return {kDLBfloat, bits, 1};
-    case AIT_BOOL: return {kDLBool, bits, 1};
-    case AIT_I8: case AIT_I32: case AIT_I64: return {kDLInt, bits, 1};
-    case AIT_UI8: return {kDLUInt, bits, 1};
-    default: return {kDLFloat, bits, 1};
-  }
-}
-
 std::string dl_dtype_name(DLDataType type) {
   const char* base = type.code == kDLFloat ? "float" : type.code == kDLBfloat ? "bfloat" : type.code == kDLInt ? "int"
                      : type.code == kDLUInt ? "uint" : type.code == kDLComplex ? "complex" : type.code == kDLBool ? "bool" : "type";
@@ -156,6 +145,17 @@ bool overlap(const DLTensor& a, int64_t a_bytes, const DLTensor& b, int64_t b_by
 }
 
 }  // namespace
+
+DLDataType dl_dtype(int32_t dtype) {
+  const auto bits = static_cast<uint8_t>(8 * dtype_bytes(dtype));
+  switch (dtype) {
+    case AIT_BF16: return {kDLBfloat, bits, 1};
+    case AIT_BOOL: return {kDLBool, bits, 1};
+    case AIT_I8: case AIT_I16: case AIT_I32: case AIT_I64: return {kDLInt, bits, 1};
+    case AIT_UI8: return {kDLUInt, bits, 1};
+    default: return {kDLFloat, bits, 1};
+  }
+}
 
 void* data_of(const DLTensor& tensor) {
   return tensor.data == nullptr ? nullptr : static_cast<char*>(tensor.data) + tensor.byte_offset;

@@ -19,6 +19,9 @@ using Tensors = std::vector<const DLTensor*>;
 /// @brief The first byte of a tensor; null only if it has no elements.
 void* data_of(const DLTensor& tensor);
 
+/// @brief DLPack's type for an `ait_dtype`.
+DLDataType dl_dtype(int32_t dtype);
+
 /// @brief Whether the elements of a tensor lie in order, without gaps.
 bool is_row_major(const DLTensor& tensor);
 

@@ -15,15 +15,6 @@
 
 namespace ait::runtime {
 
-/// @brief DLPack's type for an `ait_dtype`.
-inline DLDataType ffi_type(int32_t dtype) {
-  const auto bits = static_cast<uint8_t>(8 * dtype_bytes(dtype));
-  if (dtype == AIT_BF16) return {kDLBfloat, bits, 1};
-  if (dtype == AIT_BOOL) return {kDLBool, bits, 1};
-  if (dtype == AIT_UI8) return {kDLUInt, bits, 1};
-  return {static_cast<uint8_t>(dtype == AIT_I8 || dtype == AIT_I32 || dtype == AIT_I64 ? kDLInt : kDLFloat), bits, 1};
-}
-
 /// @brief Runs a model on `inputs` and returns the outputs that have a buffer of their own, one or an array of several.
 /// @param memory allocates them (`FromNDAlloc`) where no framework has an allocator
 template <class Memory>
@@ -44,8 +35,8 @@ tvm::ffi::Any run_and_return(Model& model, const Memory& memory, const Tensors& 
       continue;
     }
     const ffi::ShapeView view(shape, static_cast<size_t>(output.rank));
-    made.push_back(of_framework ? ffi::Tensor::FromEnvAlloc(TVMFFIEnvTensorAlloc, view, ffi_type(output.dtype), device)
-                                : ffi::Tensor::FromNDAlloc(memory, view, ffi_type(output.dtype), device));
+    made.push_back(of_framework ? ffi::Tensor::FromEnvAlloc(TVMFFIEnvTensorAlloc, view, dl_dtype(output.dtype), device)
+                                : ffi::Tensor::FromNDAlloc(memory, view, dl_dtype(output.dtype), device));
     outputs.push_back(made.back().GetDLTensorPtr());
   }
   const std::vector<int64_t> shapes = model.run(inputs, outputs, options);

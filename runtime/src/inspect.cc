@@ -40,8 +40,9 @@ double value_at(const char* at, int32_t dtype) {
     case AIT_F64: return read<double>(at);
     case AIT_BOOL: return read<uint8_t>(at) != 0;
     case AIT_I8: return read<int8_t>(at);
-    case AIT_I32: return read<int32_t>(at);
     case AIT_UI8: return read<uint8_t>(at);
+    case AIT_I16: return read<int16_t>(at);
+    case AIT_I32: return read<int32_t>(at);
     default: return static_cast<double>(read<int64_t>(at));
   }
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <iterator>
 #include <sstream>
 
 #include "device.h"
@@ -20,10 +21,12 @@ struct DtypeInfo {
 };
 
 constexpr DtypeInfo kDtypes[] = {{"float16", 2}, {"bfloat16", 2}, {"float32", 4}, {"float64", 8},
-                                 {"bool", 1},    {"int8", 1},     {"int32", 4},   {"int64", 8}, {"uint8", 1}};
+                                 {"bool", 1},    {"int8", 1},     {"int32", 4},   {"int64", 8},
+                                 {"uint8", 1},   {"int16", 2}};
+static_assert(std::size(kDtypes) == AIT_DTYPES);
 
 const DtypeInfo& dtype_info(int32_t dtype) {
-  if (dtype < 0 || dtype > AIT_UI8) fail(ErrorKind::kArtifact, "the model library uses the unknown dtype ", dtype);
+  if (dtype < 0 || dtype >= AIT_DTYPES) fail(ErrorKind::kArtifact, "the model library uses the unknown dtype ", dtype);
   return kDtypes[dtype];
 }
 

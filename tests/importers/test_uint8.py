@@ -1,4 +1,4 @@
-"""Models of bytes: every operation on uint8 is PyTorch's, and a compiled model takes images from each framework."""
+"""Models of bytes and of int16: every operation is PyTorch's, and a compiled model takes images from each framework."""
 
 from __future__ import annotations
 
@@ -50,6 +50,17 @@ def bytes_of(seed):
 def test_an_operation_is_that_of_pytorch(name):
     inputs = bytes_of(0), bytes_of(1) | 1
     inputs[0][0, 0, :2] = torch.tensor([0, 255])
+    agrees(name, *inputs)
+
+
+@pytest.mark.parametrize("name", ["arithmetic", "division", "comparison", "bits", "choice", "clamp", "reductions", "order"])
+def test_an_operation_on_16_bits_is_that_of_pytorch(name):
+    x, y = bytes_of(0).short() * 257 - 2**15, bytes_of(1).short() * 100 | 1
+    x[0, 0, :2] = torch.tensor([-(2**15), 2**15 - 1])
+    agrees(name, x, y)
+
+
+def agrees(name, *inputs):
     imported = from_torch(Lambda(CASES[name]).eval(), inputs)
     imported.module.verify()
     names = [item.name for item in imported.inputs.tensors]

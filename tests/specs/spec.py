@@ -24,7 +24,7 @@ CONSUMERS: tuple[Consumer, ...] = ("cpu", "gpu", "cuda", "rocm", "codegen", "gra
 """CPU kernel tests, tests on a card, emulated kernels of CUDA and of HIP, sources for nvcc and hipcc, random graphs."""
 
 FLOATS = ("f16", "bf16", "f32", "f64")
-INTEGERS = ("i8", "ui8", "i32", "i64")
+INTEGERS = ("i8", "ui8", "i16", "i32", "i64")
 _NAME = re.compile(r"%([a-z]\w*)")
 
 

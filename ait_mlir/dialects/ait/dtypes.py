@@ -17,6 +17,7 @@ from xdsl.dialects.builtin import (
     f64,
     i1,
     i8,
+    i16,
     i32,
     i64,
 )
@@ -36,7 +37,7 @@ class DType(dtypes.DType):
 
 ui8 = IntegerType(8, Signedness.UNSIGNED)
 
-_IR: dict[str, Attribute] = {str(t): t for t in (f16, bf16, f32, f64, i1, i8, i32, i64, ui8)}
+_IR: dict[str, Attribute] = {str(t): t for t in (f16, bf16, f32, f64, i1, i8, i32, i64, ui8, i16)}
 
 DTYPES: tuple[DType, ...] = tuple(DType(**asdict(row), ir=_IR[row.mlir]) for row in dtypes.DTYPES)
 

@@ -72,7 +72,7 @@ def represents(wide: Attribute, narrow: Attribute) -> bool:
             return s <= significand and e <= exponent
         bits = _bits(narrow)
         return 0 < bits <= min(significand, 1 << (exponent - 1))
-    # a signed type holds an unsigned one of fewer bits, among them i1; no signed one is narrower than ui8
+    # a type holds every narrower one: the only unsigned ones are ui8, which no signed one is narrower than, and i1
     return 0 < _bits(narrow) < _bits(wide)
 
 

@@ -154,8 +154,8 @@ ait.graph @hint(%a: !ait.tensor<b x f16>) dims {b = 1 to 4 hints [9]} {
 
 // -----
 
-// expected-error @below {{element type expected (f16, bf16, f32, f64, i1, i8, i32, i64, ui8)}}
-ait.graph @element(%a: !ait.tensor<4 x i16>) {
+// expected-error @below {{element type expected (f16, bf16, f32, f64, i1, i8, i32, i64, ui8, i16)}}
+ait.graph @element(%a: !ait.tensor<4 x ui16>) {
 }
 
 // -----

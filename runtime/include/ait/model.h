@@ -138,11 +138,13 @@ struct dtype_of<bool> { static constexpr int32_t value = AIT_BOOL; };
 template <>
 struct dtype_of<int8_t> { static constexpr int32_t value = AIT_I8; };
 template <>
+struct dtype_of<uint8_t> { static constexpr int32_t value = AIT_UI8; };
+template <>
+struct dtype_of<int16_t> { static constexpr int32_t value = AIT_I16; };
+template <>
 struct dtype_of<int32_t> { static constexpr int32_t value = AIT_I32; };
 template <>
 struct dtype_of<int64_t> { static constexpr int32_t value = AIT_I64; };
-template <>
-struct dtype_of<uint8_t> { static constexpr int32_t value = AIT_UI8; };
 
 }  // namespace detail
 

@@ -23,8 +23,10 @@ typedef enum ait_dtype {
   AIT_I8 = 5,
   AIT_I32 = 6,
   AIT_I64 = 7,
-  AIT_UI8 = 8
+  AIT_UI8 = 8,
+  AIT_I16 = 9
 } ait_dtype;
+#define AIT_DTYPES 10  ///< how many there are
 
 #define AIT_BOUND (-2)  ///< `ait_dim_v1::input` of a dim that a launch binds: at most what `ait_model_v1::bounds` says
 

@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <iterator>
 #include <set>
 #include <sstream>
 #include <string_view>
@@ -39,8 +40,9 @@ struct Code {
   const char* name;
   size_t bytes;
 };
-constexpr Code kCodes[] = {{"F16", 2}, {"BF16", 2}, {"F32", 4}, {"F64", 8}, {"BOOL", 1},
-                             {"I8", 1}, {"I32", 4}, {"I64", 8}, {"U8", 1}};
+constexpr Code kCodes[] = {{"F16", 2}, {"BF16", 2}, {"F32", 4}, {"F64", 8}, {"BOOL", 1}, {"I8", 1}, {"I32", 4}, {"I64", 8},
+                            {"U8", 1},  {"I16", 2}};
+static_assert(std::size(kCodes) == AIT_DTYPES);
 
 std::set<std::string> cpu_flags() {
   std::ifstream info("/proc/cpuinfo");
@@ -179,7 +181,7 @@ void Artifact::read_constants(const Part& part) {
     const std::string& code = about.at("dtype").string();
     int64_t bytes = 1;
     bool is_valid = false;
-    for (int32_t i = 0; i <= AIT_UI8; ++i) {
+    for (int32_t i = 0; i < AIT_DTYPES; ++i) {
       if (code == kCodes[i].name) constant.dtype = i, bytes = static_cast<int64_t>(kCodes[i].bytes), is_valid = true;
     }
     for (const Json& extent : about.at("shape").list()) {

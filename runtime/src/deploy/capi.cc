@@ -88,9 +88,8 @@ class DlTensors {
  private:
   static DLDataType dtype_of(int32_t dtype, const char* role, int32_t which) {
     static constexpr DLDataType kTypes[] = {{kDLFloat, 16, 1}, {kDLBfloat, 16, 1}, {kDLFloat, 32, 1}, {kDLFloat, 64, 1},
-                                            {kDLBool, 8, 1},   {kDLInt, 8, 1},     {kDLInt, 32, 1},   {kDLInt, 64, 1},
-                                            {kDLUInt, 8, 1}};
-    if (dtype < 0 || dtype > AIT_UI8) fail(ErrorKind::kInput, role, " ", which, " has the dtype ", dtype, ", which there is not");
+                                            {kDLBool, 8, 1},   {kDLInt, 8, 1},     {kDLInt, 32, 1},   {kDLInt, 64, 1}};
+    if (dtype < 0 || dtype >= AIT_DTYPES) fail(ErrorKind::kInput, role, " ", which, " has the dtype ", dtype, ", which there is not");
     return kTypes[dtype];
   }
 

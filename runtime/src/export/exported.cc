@@ -80,7 +80,7 @@ void set_stored_weights(Model& model, const ExportedFunction& function, const St
       tensor.data = const_cast<void*>(stored.at(function.weights[w].offset, constant.bytes));
       tensor.device = {kDLCPU, 0};
       tensor.ndim = constant.rank;
-      tensor.dtype = ffi_type(constant.dtype);
+      tensor.dtype = dl_dtype(constant.dtype);
       tensor.shape = const_cast<int64_t*>(constant.shape);
       model.constants().set({constant.name}, {&tensor}, {});
     }
