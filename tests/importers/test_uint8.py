@@ -28,6 +28,11 @@ CASES = {
     "rows": lambda x, y: (x[:, TOKENS], x.index_select(1, TOKENS), x.gather(1, y.long() % 3), x.scatter(1, y.long() % 3, 7)),
     "reductions": lambda x, y: (x.sum(), x.amax(1), x.min(1), x.prod(2), x.cumsum(1), x.any(1), x.all(), x.argmax(2)),
     "order": lambda x, y: (x.sort(2), x.topk(2, 2), x.argsort(1), x.float().mean((0, 1)), x.sum(dtype=torch.uint8)),
+    "ranges": lambda x, y: tuple(
+        torch.arange(*ends, dtype=t) + x[0, 0, 0]
+        for t in (torch.uint8, torch.int16, torch.float32)
+        for ends in ((2.1, -2.9, -1.0), (0.1, 1.1, 1.0), (-1, 2, 2))
+    ),
     "fills": lambda x, y: (torch.full_like(x, 255), x + torch.tensor([1, 2, 255, 0, 0, 0, 7, 9]).byte(), x + x.new_ones(8)),
     "nibbles": lambda x, y: torch.stack([x & 15, x >> 4], -1).flatten(-2).half() - 8,
 }  # fmt: skip
@@ -153,6 +158,12 @@ def test_another_dtype_is_refused(image, dtype):
         image[1].model.run(
             [torch.zeros(2, 6, 5, 3, dtype=torch.uint8)], [y, *(torch.empty(2, 6, 5, 3, dtype=dtype),) * 3]
         )
+
+
+def test_resampling_in_fixed_point_is_refused():
+    for options in ({"antialias": True}, {}):
+        with pytest.raises(ImportFailure, match=r"resampling of ui8 with antialias=True.*convert to float|linear needs a floating"):
+            from_torch(Lambda(lambda x, o=options: F.interpolate(x, (3, 3), mode="bilinear", **o)).eval(), (bytes_of(0)[None],))
 
 
 def test_bytes_are_no_indices():

@@ -26,14 +26,14 @@ ONE, ZERO = const(1), const(0)
 def arange(c: Call) -> Value:
     """start, start + step, ...: known, and never written where only masks and positions need it."""
     start, step = c.arguments.get("start", 0), c.arguments.get("step", 1)
-    if c.element in INTEGERS:  # PyTorch truncates both before it counts
-        start, step = (int(n) if isinstance(n, float) else n for n in (start, step))
+    if not is_float(c.element):  # PyTorch truncates both before it counts
+        start, step = (int(n) if isinstance(n, float | bool) else n for n in (start, step))
     if not isinstance(start, int | Expr) or not isinstance(step, int | Expr):
         return _in_fractions(c, start, step)
     counted = Affine(c.dims, (as_expr(step),), as_expr(start))
     if c.element in INTEGERS:
         return Affine(c.dims, counted.steps, counted.offset, c.element)
-    return c.w.cast(c.w.natural(counted), c.element)
+    return spread(c.w.cast(c.w.natural(counted), c.element), c.dims)
 
 
 def _in_fractions(c: Call, start: Any, step: Any) -> Value:
@@ -41,7 +41,7 @@ def _in_fractions(c: Call, start: Any, step: Any) -> Value:
     element = f64 if c.element == f64 or not is_float(c.element) else f32
     count = c.w.cast(c.w.natural(Affine(c.dims, (ONE,), ZERO)), element)
     scaled = c.w.op(MulOp, count, _real(c, step, element))
-    return c.w.cast(c.w.op(AddOp, scaled, _real(c, start, element)), c.element)
+    return spread(c.w.cast(c.w.op(AddOp, scaled, _real(c, start, element)), c.element), c.dims)
 
 
 def _real(c: Call, value: Any, element: Attribute) -> SSAValue:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from xdsl.dialects.builtin import f32, f64
 
+from ait_mlir.dialects.ait.dtypes import is_float
 from ait_mlir.dialects.ait.gemm import GemmOp
 from ait_mlir.dialects.ait.resize import OUTSIDE, GridSampleOp, ResizeOp
 from ait_mlir.dialects.ait.types import tensor_type
@@ -49,6 +50,8 @@ def antialiased(mode: str) -> Row:
     def row(c: Call) -> Value:
         x = c.tensor("input" if "input" in c.arguments else "self")
         element = tensor_type(x).element_type
+        if not is_float(element):  # PyTorch computes it in fixed point, and rounds twice
+            raise NotSupported(f"resampling of {element} with antialias=True is not supported; convert to float first")
         wide = f64 if element == f64 else f32
         factors = given_scales(c, 2) or [0.0, 0.0]
         y = c.w.cast(x, wide)
