@@ -34,7 +34,7 @@ def resized(
     return out
 
 
-def same_meaning(
+def check_meaning(
     model: torch.nn.Module, inputs: Sequence[torch.Tensor], shapes: Sequence[Mapping[int, Any] | None]
 ) -> None:
     """A model of float64 and what is imported of it agree at several sizes; `shapes` has the dims `B` and `S`."""

@@ -9,7 +9,7 @@ from torch.export import Dim
 from torch.nn import functional as F
 
 from ait_mlir.importers.torch import UnsupportedOps, from_torch
-from tests.importers.meaning import B, S, same_meaning
+from tests.importers.meaning import B, S, check_meaning
 from tests.importers.test_ops import Lambda, floats
 
 BATCH = {0: B}
@@ -59,7 +59,7 @@ CASES = {
 def test_a_function_means_what_pytorch_does(name):
     function, make, shapes = CASES[name]
     torch.manual_seed(0)
-    same_meaning(Lambda(function).eval(), make(), shapes)
+    check_meaning(Lambda(function).eval(), make(), shapes)
 
 
 class Translator(nn.Module):
@@ -78,7 +78,7 @@ class Translator(nn.Module):
 def test_a_transformer_with_several_masks():
     torch.manual_seed(0)
     seen = torch.tensor([[1, 1, 0, 0], [1, 1, 1, 1]])
-    same_meaning(Translator().double().eval(), (floats(2, 4, 8), floats(2, 3, 8), seen), (BATCH, BATCH, BATCH))
+    check_meaning(Translator().double().eval(), (floats(2, 4, 8), floats(2, 3, 8), seen), (BATCH, BATCH, BATCH))
 
 
 def test_checks_of_arguments_are_back_after_an_import():

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from tests.importers.meaning import B, S, same_meaning
+from tests.importers.meaning import B, S, check_meaning
 
 TOKENS = {0: B, 1: S}
 LEAST = -(2**63)
@@ -273,4 +273,4 @@ def test_the_row_means_what_pytorch_does(name):
     torch.manual_seed(0)
     inputs = make()
     shapes = tuple(TOKENS if dynamic is True else None for _ in inputs) if dynamic in (True, None) else dynamic
-    same_meaning(Lambda(function).eval(), inputs, shapes)
+    check_meaning(Lambda(function).eval(), inputs, shapes)
