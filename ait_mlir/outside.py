@@ -49,6 +49,8 @@ class Outside:
 
 
 _table: dict[str, Outside] = {}
+_decorated: set[str] = set()
+"""The names that were ever in the table."""
 _generation = 0
 _loaded: dict[Path, Any] = {}
 _installed_read = False
@@ -67,6 +69,7 @@ def add(row: Outside, replace: bool = False) -> None:
             "rename one, or replace the first with @operator(replace=True)"
         )
     _table[name] = row
+    _decorated.add(name)
     _generation += 1
 
 
@@ -95,6 +98,8 @@ bases: list[type] = []
 
 def undecorated(name: str) -> str:
     """What to do about an op that has a class, but no `@operator` above it; empty if there is no such class."""
+    if name in _decorated:
+        return ""
     classes = list(bases)
     for cls in classes:
         classes += cls.__subclasses__()
