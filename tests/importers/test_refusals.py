@@ -49,7 +49,7 @@ class Fixed(Base):
 
 class Shorts(Base):
     def forward(self, x):
-        return x.to(torch.int16)
+        return x.to(torch.uint16)
 
 
 class NotAMultiple(Base):
@@ -71,7 +71,7 @@ REFUSED = {
     Control: r"decides by the values of a tensor at .*test_refusals.py:\d+ in forward: if x.sum\(\) > 0:.*torch.where",
     Item: r"decides by the values of a tensor at .*test_refusals.py:\d+ in forward: return x\[:",
     Fixed: r"a dim that was to be dynamic is not, fixed at .*test_refusals.py:\d+ in forward.*batch.*constant \(3\)",
-    Shorts: r"aten.to.dtype, used once(.|\n)*int16 are not supported",
+    Shorts: r"aten.to.dtype, used once(.|\n)*uint16 are not supported",
 }
 
 
