@@ -26,11 +26,13 @@ from xdsl.dialects.builtin import (
     f64,
     i1,
     i8,
+    i16,
     i32,
     i64,
 )
 from xdsl.irdl import operand_def, opt_operand_def, opt_prop_def, prop_def, result_def, var_operand_def, var_result_def
 
+from ait_mlir.dialects.ait.dtypes import ui8
 from ait_mlir.dialects.ait.syntax import INT, INTS, NUMBER, SHAPE, STRING, Flag, Operand, Operands, Prop, Word
 from ait_mlir.dialects.ait.traits import InPlace, RowLike
 from ait_mlir.dialects.ait.types import ShapeAttr, TensorType
@@ -79,6 +81,7 @@ __all__ = [
     "finder",
     "i1",
     "i8",
+    "i16",
     "i32",
     "i64",
     "load",
@@ -93,6 +96,7 @@ __all__ = [
     "prop_def",
     "remove",
     "result_def",
+    "ui8",
     "var_operand_def",
     "var_result_def",
 ]

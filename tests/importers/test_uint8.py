@@ -13,6 +13,7 @@ from ait_mlir.errors import InputError
 from ait_mlir.importers.torch import ImportFailure, from_torch
 from ait_mlir.reference.graph import evaluate_graph
 from ait_mlir.runtime import AITData
+from tests.importers.test_ops import Lambda
 
 TOKENS = torch.tensor([2, 0])
 CASES = {
@@ -36,15 +37,6 @@ CASES = {
     "fills": lambda x, y: (torch.full_like(x, 255), x + torch.tensor([1, 2, 255, 0, 0, 0, 7, 9]).byte(), x + x.new_ones(8)),
     "nibbles": lambda x, y: torch.stack([x & 15, x >> 4], -1).flatten(-2).half() - 8,
 }  # fmt: skip
-
-
-class Lambda(torch.nn.Module):
-    def __init__(self, function):
-        super().__init__()
-        self.function = function
-
-    def forward(self, *args):
-        return self.function(*args)
 
 
 def bytes_of(seed):
