@@ -67,9 +67,11 @@ def candidates(problem: Problem, task: Task, target: Target) -> list[Fragment]:
         ways |= dict.fromkeys(
             [f for f in found if f.cut is not None and all(_is_few(p, dict(c)) for p, c in f.kernels)][:CUTS]
         )
-    for kernel in (k for k in kernels_for(task.op, target) if not k.only_timed):
+    for kernel in kernels_for(task.op, target):
         configs = kernel.every_config(task.op, target)
-        if family.all_ways:
+        if kernel.only_timed:
+            configs = configs[: family.libraries]
+        elif family.all_ways:
             rest = configs[BEST:]
             configs = configs[:BEST] + rng.sample(rest, min(OTHERS, len(rest)))
         else:

@@ -1,6 +1,7 @@
 """Fit estimates to samples of a card and write the table that the package brings along.
 
     python -m benchmarks.fit samples-*.jsonl -o ait_mlir/timings/estimates/h200.json
+    python -m benchmarks.fit convs.jsonl --keep ait_mlir/timings/estimates/h200.json -o new.json    # other fits stay
 
 Samples come from `benchmarks/calibrate.py`. Each kernel has a coefficient for each of its terms
 (`ait_mlir/lowering/estimates.py`), fitted to the logarithms of its times: near the best time of a problem most, and
@@ -11,6 +12,7 @@ Prints the error of each kernel: the root mean square of the logarithms, and the
 from __future__ import annotations
 
 import argparse
+import json
 import math
 import sys
 from collections import defaultdict
@@ -24,7 +26,7 @@ from numpy.typing import NDArray
 from scipy.optimize import least_squares  # pyright: ignore[reportUnknownVariableType]
 
 from ait_mlir.errors import AitError
-from ait_mlir.lowering.estimates import POWER, Fit, Table, Terms, fit_name, write_table
+from ait_mlir.lowering.estimates import POWER, Fit, Table, Terms, fit_name, read_table, write_table
 from ait_mlir.lowering.fragments import steps_of
 from ait_mlir.lowering.kernels import Target
 from benchmarks.calibrate import Sampled, read_samples
@@ -105,6 +107,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Fit estimates to samples of a card.")
     parser.add_argument("samples", nargs="+", type=Path, help="files of samples, of one card")
     parser.add_argument("-o", "--output", type=Path, required=True, help="the table to write")
+    parser.add_argument("--keep", type=Path, metavar="TABLE", help="a table whose other fits are kept")
     args = parser.parse_args()
     files = [read_samples(path) for path in args.samples]
     first = files[0]
@@ -112,6 +115,9 @@ def main() -> int:
         raise AitError(f"the samples are of two cards: {first.setting.card} and {other.setting.card}")
     target = Target("cpu" if first.arch == "native" else "cuda", first.arch)
     found = samples_of([p for f in files for p in f.problems], target)
+    kept = read_table(args.keep) if args.keep else Table(first.arch, first.setting.card)
+    if (kept.arch, kept.card) != (first.arch, first.setting.card):
+        raise AitError(f"the samples are of {first.setting.card}, but {args.keep} is of {kept.card}")
     fits: dict[str, Fit] = {}
     for name, samples in sorted(found.items()):
         if len(samples) < FEWEST:
@@ -127,7 +133,11 @@ def main() -> int:
     if not fits:
         raise AitError("there are too few samples of every kernel")
     command = f"python -m benchmarks.fit {' '.join(path.name for path in args.samples)}"
-    write_table(args.output, Table(first.arch, first.setting.card, fits), asdict(first.setting), command)
+    if args.keep:
+        command = f"{json.loads(args.keep.read_text())['command']}; {command} --keep {args.keep.name}"
+    write_table(
+        args.output, Table(first.arch, first.setting.card, {**kept.fits, **fits}), asdict(first.setting), command
+    )
     return 0
 
 

@@ -73,6 +73,8 @@ class Family:
     """Whether all tiles are timed; otherwise few of each provider, so that fewer are compiled."""
     cuts: bool = False
     """Whether the op is timed as several launches, too."""
+    libraries: int = 0
+    """How many plans are timed of a library that is never chosen by estimate."""
 
 
 # ** sizes **
@@ -129,6 +131,25 @@ def conv_sizes(rng: random.Random, depthwise: bool = False) -> Sizes:
         flops = 2.0 * batch * size * size * taps * taps * o * (1 if depthwise else c)
         if flops <= MOST_FLOPS and 2 * batch * size * size * (c + o) <= MOST_BYTES:
             return {"b": batch, "size": size, "c": c, "o": o, "taps": taps, "stride": rng.choice((1, 1, 2))}
+
+
+def grouped_conv_sizes(rng: random.Random) -> Sizes:
+    """Groups of 4 to 64 channels."""
+    while True:
+        batch, size, groups = spread(rng, 1, 64), spread(rng, 7, 112), rng.choice((2, 4, 8, 16, 32, 64))
+        c, o = (4 * groups * rng.choice((1, 2, 4, 8, 16)) for _ in range(2))
+        if rng.random() < 0.7:
+            o = c
+        if max(c, o) <= 2048 and 2 * batch * size * size * (c + o) <= MOST_BYTES:
+            return {
+                "b": batch,
+                "size": size,
+                "c": c,
+                "o": o,
+                "taps": 3,
+                "stride": rng.choice((1, 1, 2)),
+                "groups": groups,
+            }
 
 
 def row_sizes(rng: random.Random) -> Sizes:
@@ -219,9 +240,10 @@ def conv(t: str, s: Sizes, depthwise: bool = False) -> str:
     result = f"!ait.tensor<{s['b']} x {places} x {places} x {s['o']} x {t}>"
     step, pad = (f" {name} [{n}, {n}]" for name, n in (("stride", s["stride"]), ("pad", s["taps"] // 2)))
     flags = (step if s["stride"] > 1 else "") + (pad if s["taps"] > 1 else "")
-    weight = f"!ait.tensor<{s['o']} x {s['taps']} x {s['taps']} x {1 if depthwise else s['c']} x {t}>"
+    count = s["c"] if depthwise else s.get("groups", 1)
+    weight = f"!ait.tensor<{s['o']} x {s['taps']} x {s['taps']} x {s['c'] // count} x {t}>"
     param, region = EPILOGUES["bias"]
-    groups = f" groups {s['c']}" if depthwise else ""
+    groups = f" groups {count}" if count > 1 else ""
     return (
         f"ait.graph @g(%x: !ait.tensor<{s['b']} x {s['size']} x {s['size']} x {s['c']} x {t}>) {{\n"
         f'  %w = ait.param "w" : {weight}\n'
@@ -268,8 +290,9 @@ FAMILIES: dict[str, Family] = {
     "bmm": Family(bmm, batched_sizes, ("f16",), 7),
     "attention": Family(attention, attention_sizes, ("f16",), 8),
     "causal_attention": Family(causal_attention, attention_sizes, ("f16",), 4),
-    "conv": Family(conv, conv_sizes, ("f16",), 7),
-    "depthwise_conv": Family(depthwise_conv, lambda rng: conv_sizes(rng, depthwise=True), ("f16",), 2),
+    "conv": Family(conv, conv_sizes, ("f16",), 7, all_ways=True, libraries=2),
+    "grouped_conv": Family(conv, grouped_conv_sizes, ("f16",), 2, libraries=2),
+    "depthwise_conv": Family(depthwise_conv, lambda rng: conv_sizes(rng, depthwise=True), ("f16",), 2, libraries=2),
     "reduce_rows": Family(reduction(1), row_sizes, ("f16", "f32"), 4),
     "reduce_columns": Family(reduction(0), row_sizes, ("f16", "f32"), 4),
     "softmax": Family(softmax, norm_sizes, ("f16",), 2),

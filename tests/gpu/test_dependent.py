@@ -18,6 +18,8 @@ pytestmark = pytest.mark.gpu
 
 ROUNDS, BLOCKS, THREADS = 24, 264, 64
 SIZE = BLOCKS * THREADS
+ATTEMPTS = 50
+"""Runs in which a launch may start early: none does while another process has the card."""
 
 CHAIN = """
 #include <stdint.h>
@@ -121,19 +123,24 @@ def test_a_launch_steps_later_waits_for_those_before(
 
     run()
     torch.cuda.synchronize()
+    again: Callable[[], None] = run
     if recorded:
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph):
             run()
+        again = graph.replay
+    for _ in range(ATTEMPTS):
         for tensor in (values, out, times):
             tensor.fill_(-1)
         count.zero_()
-        graph.replay()
+        again()
         torch.cuda.synchronize()
-    assert count.item() == between * ROUNDS
-    assert torch.equal(out, torch.arange(ROUNDS, dtype=torch.int32, device="cuda")[:, None].expand(ROUNDS, SIZE))
-    started, ended = times[1:, 0], times[:-1, 1]
-    assert (started < ended).any(), "no launch started early: nothing was tested"
+        assert count.item() == between * ROUNDS
+        assert torch.equal(out, torch.arange(ROUNDS, dtype=torch.int32, device="cuda")[:, None].expand(ROUNDS, SIZE))
+        started, ended = times[1:, 0], times[:-1, 1]
+        if (started < ended).any():
+            return
+    pytest.skip("no launch started early, perhaps because others use the card: nothing was tested")
 
 
 def test_replays_of_a_model_never_see_what_others_left(tmp_path: Path) -> None:

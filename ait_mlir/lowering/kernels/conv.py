@@ -147,8 +147,10 @@ class ConvKernel(Kernel[ConvOp]):
 
     def emit(self, launch: Launch[ConvOp]) -> Emission:
         name = "conv_depthwise" if is_depthwise(launch.op) else "conv_simt" if launch.target.is_gpu else "conv"
-        window = f"{line_window(launch.op)}, " if name == "conv_depthwise" and launch.target.is_gpu else ""
-        return call_conv(launch, name, f"{name}<{window}{{epilogue}}>")
+        if name != "conv_depthwise" or not launch.target.is_gpu:
+            return call_conv(launch, name, f"{name}<{{epilogue}}>")
+        early = ", true" if launch.ins[1].constant else ""
+        return call_conv(launch, name, f"{name}<{line_window(launch.op)}, {{epilogue}}>", early)
 
 
 def line_window(op: ConvOp) -> str:

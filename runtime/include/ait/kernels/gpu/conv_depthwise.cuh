@@ -19,6 +19,9 @@ struct DepthwiseArgs : GemmArgs<T, D, E...> {
   static constexpr int kLine = X::kRank - 1;
   X x;
   int64_t spans;  ///< of all channels and places; of a kernel of lines, the lines
+
+  /// Shared memory for the weights of a span of channels.
+  int64_t weight_bytes() const { return this->k * kSpan * int64_t(sizeof(compute_t<T>)); }
 };
 
 template <class T>
@@ -133,64 +136,142 @@ __global__ void __launch_bounds__(kDepthwiseThreads) conv_depthwise_lines_kernel
 
 /// Threads of a multiprocessor that keep it busy with several places each; with fewer, each computes a single place.
 inline constexpr int64_t kDepthwiseBusy = 256;
+/// Spans of channels of a block of a kernel of windows at most.
+inline constexpr int kWindowSpans = 16;
+
+/// @brief Threads of a block of a kernel of windows: where each has one place, the card is not full, and small blocks reach more of it.
+template <int kPlaces>
+inline constexpr int kWindowThreads = kPlaces > 1 ? kDepthwiseThreads : kDepthwiseThreads / 2;
+
+/// @brief The windows' weights of `channels` channels from `first` on, [tap, channel], zeros behind the last one; several loads are under way.
+template <int kThreads, class A, class T>
+__device__ __forceinline__ void stage_weights(const Matrices<const T>& from, int taps, int n, int first, int channels, A* to) {
+  constexpr int kLoads = 4;
+  const int total = taps * channels;
+#pragma unroll 1
+  for (int begin = int(threadIdx.x); begin < total; begin += kLoads * kThreads) {
+    A values[kLoads];
+    int places[kLoads];
+#pragma unroll
+    for (int j = 0; j < kLoads; ++j) {
+      const int i = begin + j * kThreads, c = int(uint32_t(i) / uint32_t(taps)), tap = i - c * taps;
+      places[j] = i < total ? tap * channels + c : -1;
+      values[j] = i < total && first + c < n ? convert<A>(from.data[tap * from.row + (first + c) * from.col]) : A(0);
+    }
+#pragma unroll
+    for (int j = 0; j < kLoads; ++j) {
+      if (places[j] >= 0) to[places[j]] = values[j];
+    }
+  }
+}
 
 /// @brief As the kernel of lines, for windows of `kTaps` elements along a line at steps of `kStride`, without dilation, and for whole spans of
-/// contiguous channels: the weights of a line of the window and all sums are in registers, and no loop along the line remains.
+/// contiguous channels: all sums are in registers, no loop along the line remains, and the elements of the next line of the window are loaded
+/// while those of this one are multiplied. There are fewer than 2^31 places.
+/// @param early whether the weights are never written, so that they are read before the launch in front has ended
 template <int kTaps, int kStride, int kPlaces, class F, class X, class T, class D, class... E>
-__global__ void __launch_bounds__(kDepthwiseThreads, 2) conv_depthwise_window_kernel(const DepthwiseArgs<X, T, D, E...> args, int spans) {
+__global__ void __launch_bounds__(kWindowThreads<kPlaces>, 2)
+    conv_depthwise_window_kernel(const DepthwiseArgs<X, T, D, E...> args, int spans, bool early) {
   using A = compute_t<T>;
-  constexpr int kLast = X::kRank - 1, kReach = (kPlaces - 1) * kStride + kTaps;
+  constexpr int kRank = X::kRank, kLast = kRank - 1, kReach = (kPlaces - 1) * kStride + kTaps, kThreads = kWindowThreads<kPlaces>;
+  constexpr bool kAhead = kReach <= 7;  // two lines of elements fit into the registers
   AIT_DYNAMIC_SHARED(16, depthwise_shared);
   A* const weights = reinterpret_cast<A*>(depthwise_shared);
   const int channels = spans * kSpan, tiles = (args.n + channels - 1) / channels;
-  const int first = int(blockIdx.x % uint32_t(tiles)) * channels;
-  wait_for_previous();
+  const int tile = int(blockIdx.x % uint32_t(tiles)), first = tile * channels;
+  if (!early) wait_for_previous();
+  stage_weights<kThreads>(args.b, args.k, args.n, first, channels, weights);
+  if (early) wait_for_previous();
   allow_next();
-  for (int i = int(threadIdx.x); i < args.k * channels; i += kDepthwiseThreads) {
-    const int c = i / args.k, tap = i - c * args.k;
-    weights[tap * channels + c] = first + c < args.n ? convert<A>(args.b.data[tap * args.b.row + (first + c) * args.b.col]) : A(0);
-  }
   __syncthreads();
-  const int span = int(threadIdx.x) % spans, col = first + span * kSpan;
-  const int64_t across = args.x.places[kLast], pieces = (across + kPlaces - 1) / kPlaces;
-  const int64_t group = int64_t(blockIdx.x / uint32_t(tiles)) * (kDepthwiseThreads / spans) + int(threadIdx.x) / spans;
-  const int64_t line = group / pieces, from_place = (group - line * pieces) * kPlaces;
-  if (col >= args.n || line >= args.spans || int(threadIdx.x) / spans >= kDepthwiseThreads / spans) return;
-  typename X::Place place = args.x.place(line * across + from_place);
-  const int64_t begin = place.at[kLast], size = args.x.size[kLast], pixel = args.x.strides[X::kRank];
-  place.at[kLast] = 0;
+  const uint32_t slot = threadIdx.x / uint32_t(spans), each = kThreads / uint32_t(spans);
+  const int span = int(threadIdx.x - slot * spans), col = first + span * kSpan;
+  const uint32_t across = uint32_t(args.x.places[kLast]), pieces = (across + kPlaces - 1) / kPlaces;
+  const uint32_t group = blockIdx.x / uint32_t(tiles) * each + slot;
+  const uint32_t line = group / pieces, from_place = (group - line * pieces) * kPlaces;
+  if (slot >= each || col >= args.n || line >= args.spans) return;
+
+  int at[kRank];  // where the window begins; of the last dim, that of the first place
+  uint32_t image = line;
+#pragma unroll
+  for (int d = kLast - 1; d >= 0; --d) {
+    const uint32_t rest = image / uint32_t(args.x.places[d]);
+    at[d] = int(image - rest * uint32_t(args.x.places[d])) * int(args.x.stride[d]) - int(args.x.pad[d]);
+    image = rest;
+  }
+  at[kLast] = int(from_place) * kStride - int(args.x.pad[kLast]);
+  const int size = int(args.x.size[kLast]);
+  const int64_t pixel = args.x.strides[kRank];
+  const T* const begin = args.x.data + image * args.x.strides[0] + at[kLast] * pixel + col;
+
+  // The elements of a line of the window; zeros outside of the input.
+  const auto load_line = [&](int number, RawSpan<T>(&to)[kReach]) {
+    const T* from = begin;
+    bool inside = true;
+    int rest = number;
+#pragma unroll
+    for (int d = kLast - 1; d >= 0; --d) {
+      const int next = d > 0 ? rest / int(args.x.kernel[d]) : 0, along = at[d] + (rest - next * int(args.x.kernel[d])) * int(args.x.dilation[d]);
+      inside = inside && uint32_t(along) < uint32_t(args.x.size[d]);
+      from += along * args.x.strides[d + 1];
+      rest = next;
+    }
+#pragma unroll
+    for (int q = 0; q < kReach; ++q) {
+      to[q] = RawSpan<T>{};
+      if (inside && uint32_t(at[kLast] + q) < uint32_t(size)) load_span<T>(from + q * pixel, 1, true, kSpan, to[q]);
+    }
+  };
   A acc[kPlaces][kSpan];
 #pragma unroll
   for (int p = 0; p < kPlaces; ++p)
 #pragma unroll
     for (int e = 0; e < kSpan; ++e) acc[p][e] = A(0);
-#pragma unroll 1
-  for (int outer = 0; outer < args.k; outer += kTaps) {
-    const T* const from = args.x.at(place, outer, 0);
-    if (from == nullptr) continue;
+  const auto multiply_line = [&](int number, const RawSpan<T>(&from)[kReach]) {
     Span<A> weight[kTaps];
 #pragma unroll
-    for (int tap = 0; tap < kTaps; ++tap) weight[tap] = *reinterpret_cast<const Span<A>*>(weights + (outer + tap) * channels + span * kSpan);
-    const T* const at = from + begin * pixel + col;
+    for (int tap = 0; tap < kTaps; ++tap) weight[tap] = *reinterpret_cast<const Span<A>*>(weights + (number * kTaps + tap) * channels + span * kSpan);
 #pragma unroll
     for (int q = 0; q < kReach; ++q) {
-      RawSpan<T> raw{};
-      if (uint64_t(begin + q) < uint64_t(size)) load_span<T>(at + q * pixel, 1, true, kSpan, raw);
 #pragma unroll
       for (int e = 0; e < kSpan; ++e) {
-        const A seen = element<T>(raw, e);
+        const A seen = element<T>(from[q], e);
 #pragma unroll
         for (int p = 0; p < kPlaces; ++p) {
           if (q >= p * kStride && q - p * kStride < kTaps) acc[p][e] += seen * weight[q - p * kStride].v[e];
         }
       }
     }
-  }
+  };
+  const int lines = args.k / kTaps;
+  RawSpan<T> seen[kReach];
+  if constexpr (kAhead) {
+    load_line(0, seen);
+#pragma unroll 1
+    for (int i = 0; i + 1 < lines; ++i) {
+      RawSpan<T> next[kReach];
+      load_line(i + 1, next);
+      multiply_line(i, seen);
 #pragma unroll
-  for (int p = 0; p < kPlaces; ++p) {
+      for (int q = 0; q < kReach; ++q) seen[q] = next[q];
+    }
+    multiply_line(lines - 1, seen);
+  } else {
+#pragma unroll 1
+    for (int i = 0; i < lines; ++i) {
+      load_line(i, seen);
+      multiply_line(i, seen);
+    }
+  }
+
+  const uint32_t number = line * across + from_place;
+  uint32_t batch = number / uint32_t(args.m);
+  int row = int(number - batch * uint32_t(args.m));
+#pragma unroll
+  for (int p = 0; p < kPlaces; ++p, ++row) {
     if (from_place + p >= across) break;
-    const int64_t number = line * across + from_place + p, batch = number / args.m, outer = batch / args.inner, inner = batch - outer * args.inner;
-    const int row = int(number - batch * args.m);
+    if (row == args.m) row = 0, ++batch;
+    const uint32_t outer = batch / uint32_t(args.inner), inner = batch - outer * uint32_t(args.inner);
     Span<A> sums;
 #pragma unroll
     for (int e = 0; e < kSpan; ++e) sums.v[e] = acc[p][e];
@@ -202,25 +283,36 @@ __global__ void __launch_bounds__(kDepthwiseThreads, 2) conv_depthwise_window_ke
 
 namespace detail {
 /// @brief Launches a kernel that has `places` neighbouring places of a line and a span of channels a thread.
-template <class Args>
-int32_t launch_lines(const Context& ctx, const GemmShape& shape, Args args, int places, int spans, int64_t bytes, void (*kernel)(Args, int)) {
-  const int64_t across = args.x.places[Args::kLine], each = kDepthwiseThreads / spans;
+template <class Args, class... More>
+int32_t launch_lines(const Context& ctx, const GemmShape& shape, Args args, int places, int spans, int threads, void (*kernel)(Args, int, More...),
+                     More... more) {
+  const int64_t across = args.x.places[Args::kLine], each = threads / spans;
   args.spans = shape.outer * shape.inner * shape.m / across;
   const int64_t groups = args.spans * ((across + places - 1) / places);
   LaunchConfig config;
-  config.block = dim3(kDepthwiseThreads);
+  config.block = dim3(threads);
   config.dependent = true;
   config.grid = dim3(uint32_t((groups + each - 1) / each * ((shape.n + spans * kSpan - 1) / (spans * kSpan))));
-  config.shared_bytes = uint32_t(spans * bytes);
-  return launch(ctx, config, kernel, args, spans);
+  config.shared_bytes = uint32_t(spans * args.weight_bytes());
+  return launch(ctx, config, kernel, args, spans, more...);
+}
+
+/// @brief The kernel of windows, with `kPlaces` places a thread; `most` spans of channels fit into shared memory.
+template <int kTaps, int kStride, int kPlaces, class F, class X, class T, class D, class... E>
+int32_t launch_windows(const Context& ctx, const GemmShape& shape, const DepthwiseArgs<X, T, D, E...>& args, int64_t most, bool early) {
+  const int64_t all = shape.n / kSpan, tiles = (all + most - 1) / most;  // blocks of equal width leave few threads without channels
+  return launch_lines(ctx, shape, args, kPlaces, int((all + tiles - 1) / tiles), kWindowThreads<kPlaces>,
+                      conv_depthwise_window_kernel<kTaps, kStride, kPlaces, F, X, T, D, E...>, early);
 }
 }  // namespace detail
 
 /// @brief d = F(conv(x, w), operands...) with as many groups as channels of `x` and of `d`. The rows of `d` are places of the window, cut into
 /// batches as its strides need; `w` is [taps, channels] by its strides.
 /// @tparam kTaps elements of the window along the last dim if it has no dilation there, else 0; @tparam kStride its steps there
+/// @param early whether `w` is never written, as weights are
 template <int kTaps, int kStride, class F, class X, class T, class D, class... E>
-int32_t conv_depthwise(const Context& ctx, const GemmShape& shape, const X& x, Matrices<const T> w, Matrices<D> d, Operands<E...> operands) {
+int32_t conv_depthwise(const Context& ctx, const GemmShape& shape, const X& x, Matrices<const T> w, Matrices<D> d, Operands<E...> operands,
+                       bool early = false) {
   if (shape.m == 0 || shape.n == 0 || shape.outer * shape.inner == 0) return 0;
   constexpr int64_t kElements = 16 / sizeof(T);
   bool x_aligned = x.strides[X::kRank + 1] == 1 && reinterpret_cast<uintptr_t>(x.data) % 16 == 0;
@@ -229,22 +321,22 @@ int32_t conv_depthwise(const Context& ctx, const GemmShape& shape, const X& x, M
   static_cast<GemmArgs<T, D, E...>&>(args) = {int(shape.m), int(shape.n), int(shape.k), int(shape.inner), 0, 0, {}, w, d, x_aligned,
                                               rows_aligned(w, w.col, w.row), rows_aligned(d, d.col, d.row), operands};
   args.x = x;
+  const int64_t bytes = args.weight_bytes();
   if constexpr (!X::kSpreads) {
-    int spans = 1;
-    while (spans < kDepthwiseSpans && spans * kSpan < shape.n) spans *= 2;
-    const int64_t bytes = shape.k * kSpan * int64_t(sizeof(compute_t<T>));
-    while (spans > 1 && spans * bytes > kDepthwiseWeightBytes) spans /= 2;
     if (bytes <= kDepthwiseWeightBytes) {
       if constexpr (kTaps > 0) {
         if (x_aligned && shape.n % kSpan == 0) {
           const int64_t threads = shape.outer * shape.inner * shape.m * (shape.n / kSpan) / kDepthwisePlaces;
-          const bool busy = threads >= kDepthwiseBusy * multiprocessors();
-          const auto many = conv_depthwise_window_kernel<kTaps, kStride, kDepthwisePlaces, F, X, T, D, E...>;
-          const auto one = conv_depthwise_window_kernel<kTaps, kStride, 1, F, X, T, D, E...>;
-          return detail::launch_lines(ctx, shape, args, busy ? kDepthwisePlaces : 1, spans, bytes, busy ? many : one);
+          const int64_t most = kDepthwiseWeightBytes / bytes < kWindowSpans ? kDepthwiseWeightBytes / bytes : kWindowSpans;
+          if (threads >= kDepthwiseBusy * multiprocessors()) {
+            return detail::launch_windows<kTaps, kStride, kDepthwisePlaces, F>(ctx, shape, args, most, early);
+          }
+          return detail::launch_windows<kTaps, kStride, 1, F>(ctx, shape, args, most, early);
         }
       }
-      return detail::launch_lines(ctx, shape, args, kDepthwisePlaces, spans, bytes, conv_depthwise_lines_kernel<F, X, T, D, E...>);
+      int spans = 1;
+      while (spans < kDepthwiseSpans && spans * kSpan < shape.n && 2 * spans * bytes <= kDepthwiseWeightBytes) spans *= 2;
+      return detail::launch_lines(ctx, shape, args, kDepthwisePlaces, spans, kDepthwiseThreads, conv_depthwise_lines_kernel<F, X, T, D, E...>);
     }
   }
   LaunchConfig config;
