@@ -22,9 +22,7 @@ def llama(device: str, sizes: tuple[str, ...], tmp_path) -> None:
 def torch_compile(device: str, tmp_path) -> None:
     printed = run(f"{COMPILED} --device {device} 2>&1", ROOT, make_tools(tmp_path / "bin"))
     assert len(re.findall(r"^a graph of \d+ operations is compiled$", printed, re.M)) == 2
-    refused = (
-        r"^a graph of \d+ operations runs in PyTorch: 1 operation of the model cannot be imported:\n  aten._linalg_svd.default"
-    )
+    refused = r"^a graph of \d+ operations runs in PyTorch: 1 operation of the model cannot be imported:\n  aten._linalg_svd.default"
     assert len(re.findall(refused, printed, re.M)) == 2
     source = (ROOT / "examples/torch_compile.py").read_text().splitlines()
     (line,) = [i for i, text in enumerate(source, 1) if "torch.linalg.svdvals(" in text]

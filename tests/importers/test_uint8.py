@@ -50,7 +50,9 @@ def test_an_operation_is_that_of_pytorch(name):
     agrees(name, *inputs)
 
 
-@pytest.mark.parametrize("name", ["arithmetic", "division", "comparison", "bits", "choice", "clamp", "reductions", "order"])
+@pytest.mark.parametrize(
+    "name", ["arithmetic", "division", "comparison", "bits", "choice", "clamp", "reductions", "order"]
+)
 def test_an_operation_on_16_bits_is_that_of_pytorch(name):
     x, y = bytes_of(0).short() * 257 - 2**15, bytes_of(1).short() * 100 | 1
     x[0, 0, :2] = torch.tensor([-(2**15), 2**15 - 1])
@@ -154,8 +156,12 @@ def test_another_dtype_is_refused(image, dtype):
 
 def test_resampling_in_fixed_point_is_refused():
     for options in ({"antialias": True}, {}):
-        with pytest.raises(ImportFailure, match=r"resampling of ui8 with antialias=True.*convert to float|linear needs a floating"):
-            from_torch(Lambda(lambda x, o=options: F.interpolate(x, (3, 3), mode="bilinear", **o)).eval(), (bytes_of(0)[None],))
+        with pytest.raises(
+            ImportFailure, match=r"resampling of ui8 with antialias=True.*convert to float|linear needs a floating"
+        ):
+            from_torch(
+                Lambda(lambda x, o=options: F.interpolate(x, (3, 3), mode="bilinear", **o)).eval(), (bytes_of(0)[None],)
+            )
 
 
 def test_bytes_are_no_indices():
