@@ -7,9 +7,9 @@ from ait_mlir.families import modules
 from ait_mlir.importers.torch.call import Row
 
 MODULES = (
-    "complex", "elementwise", "functions", "contraction", "conv", "pad", "pool", "detection", "resize", "attention",
-    "norm", "reduction", "order", "chosen", "cumulative", "recurrent", "view", "jagged", "data", "index", "scatter",
-    "strided",
+    "complex", "elementwise", "functions", "special", "contraction", "conv", "pad", "pool", "detection", "resize",
+    "attention", "norm", "reduction", "order", "chosen", "cumulative", "recurrent", "view", "jagged", "data", "index",
+    "scatter", "strided",
 )  # fmt: skip
 """The files of rows. An operation has one row, but for those of complex numbers, which other rows replace."""
 

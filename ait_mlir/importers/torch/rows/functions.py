@@ -10,7 +10,7 @@ from xdsl.ir import SSAValue
 
 from ait_mlir.dialects.ait import elementwise as ait
 from ait_mlir.dialects.ait.base import AitOp
-from ait_mlir.dialects.ait.dtypes import is_float
+from ait_mlir.dialects.ait.dtypes import integer_range, is_float
 from ait_mlir.dialects.ait.reduce import ReduceOp
 from ait_mlir.dialects.ait.types import tensor_type
 from ait_mlir.dims import const
@@ -141,13 +141,29 @@ def _integer_power(c: Call, base: object, x: SSAValue, n: object, exponent: str)
     if base == 2 and c.element != i1:
         return c.w.op(ait.ShiftLeftOp, c.w.scalar(1, c.element), operand(c, exponent, c.element))
     if not isinstance(n, int | float) or n < 0:
-        raise NotSupported("powers of integers are supported for exponents that are known, and of 2")
+        return _power_by_bits(c, x, operand(c, exponent, c.element))
     result, left = c.w.scalar(1, c.element), int(n)
     while left:
         result = c.w.op(ait.MulOp, result, x) if left & 1 else result
         left >>= 1
         x = c.w.op(ait.MulOp, x, x) if left else x
     return result
+
+
+def _power_by_bits(c: Call, x: SSAValue, n: SSAValue) -> SSAValue:
+    """x ** n by squares, one for each bit of the exponent; of exponents below 0, 1 / x ** -n rounded towards zero."""
+    if c.element == i1:
+        raise NotSupported("powers of booleans are not supported; use torch.where")
+    zero, one = c.w.scalar(0, c.element), c.w.scalar(1, c.element)
+    _, largest = integer_range(c.element) or (0, 0)
+    result, square = one, x
+    for bit in range(largest.bit_length()):
+        is_set = c.w.op(ait.BitAndOp, n, c.w.scalar(1 << bit, c.element))
+        result = _where(c, "ne", is_set, zero, c.w.op(ait.MulOp, result, square), result)
+        square = c.w.op(ait.MulOp, square, square)
+    odd = _where(c, "eq", c.w.op(ait.BitAndOp, n, one), zero, one, x)
+    inverse = _where(c, "eq", x, one, one, _where(c, "eq", x, c.w.scalar(-1, c.element), odd, zero))
+    return _where(c, "lt", n, zero, inverse, result)
 
 
 def _whole_power(c: Call, x: SSAValue, n: int) -> SSAValue:
