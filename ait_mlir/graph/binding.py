@@ -11,8 +11,9 @@ from typing import Any, cast
 
 import numpy as np
 
+from ait_mlir.dialects.ait.dtypes import integer_range
 from ait_mlir.errors import InputError
-from ait_mlir.graph.enums import IR_TYPES, data_type, item_bytes
+from ait_mlir.graph.enums import FLOATS, IR_TYPES, data_type, item_bytes
 from ait_mlir.graph.layout import row_major, same_memory, span
 from ait_mlir.runtime.data import AITData, numpy_dtype
 
@@ -168,6 +169,8 @@ class Binding:
         if known is None:
             if len(self._numbers) >= NUMBERS_KEPT:
                 self._numbers.clear()
+            if reason := unfit(number, place.dtype):
+                raise InputError(f"{place.label} is {reason}")
             known = self._numbers[i, number] = rounded(number, place.dtype)
         return known
 
@@ -196,6 +199,8 @@ class Binding:
             self._check_address(place, value)
             return value
         address, dtype, dims, strides, device = describe(place.label, value)
+        if place.is_output and isinstance(value, np.ndarray) and not value.flags.writeable:
+            raise InputError(f"{place.label} is a read-only array, but execute() writes it")
         if dtype != place.dtype.value:
             raise InputError(f"{place.label} is {dtype}, expected {place.dtype.value}")
         if device != self.device:
@@ -224,6 +229,8 @@ class Binding:
     def _check_address(self, place: Place, address: int) -> None:
         if address == 0 and place.bytes:
             raise InputError(f"{place.label} is a null pointer, expected {place.bytes} bytes")
+        if not 0 <= address < 1 << 64:
+            raise InputError(f"{place.label} is at {address}, expected an address")
         aligned = ALIGNMENT if self.device != "cpu" else item_bytes(place.dtype)
         if address % aligned:
             raise InputError(f"{place.label} is at {address:#x}, expected a multiple of {aligned} bytes: pass a copy")
@@ -254,6 +261,8 @@ def describe(label: str, value: Any) -> tuple[int, str, tuple[int, ...], tuple[i
         array = cast("np.ndarray[Any, Any]", value)
         if any(s % array.itemsize for s in array.strides):
             raise InputError(f"{label} has strides of {array.strides} bytes, no multiples of its items: pass a copy")
+        if not array.dtype.isnative:
+            raise InputError(f"{label} has dtype {array.dtype.str}, bytes in the opposite order: pass a copy")
         strides = tuple(s // array.itemsize for s in array.strides)
         return array.ctypes.data, array.dtype.name, array.shape, strides, "cpu"
     if isinstance(value, AITData):
@@ -289,12 +298,26 @@ def number_of(label: str, value: Any) -> float:
 @functools.lru_cache(maxsize=1024)
 def rounded(number: float, dtype: data_type) -> float:
     """The number with the fewest digits that is the same in its data type: 1e-05 for the float32 nearest to it."""
-    return float(str(np.float32(number))) if dtype is data_type.FLOAT else number
+    if dtype is not data_type.FLOAT:
+        return number
+    with np.errstate(over="ignore"):
+        return float(str(np.float32(number)))
+
+
+def unfit(number: float, dtype: data_type) -> str | None:
+    """Why an integer data type does not have this number; None if it has. Floats round; a BOOLEAN is true unless 0."""
+    if dtype in FLOATS or dtype is data_type.BOOLEAN or dtype not in IR_TYPES:
+        return None
+    low, high = integer_range(IR_TYPES[dtype]) or (0, 0)
+    if low <= number <= high and number == int(number):
+        return None
+    return f"{number!r}, expected a whole number from {low} to {high} for {dtype.name}"
 
 
 def scalar_bytes(number: float, dtype: data_type) -> np.ndarray[Any, Any]:
     """A number in the memory of its data type."""
-    return np.array([number], dtype=numpy_dtype(dtype.value))
+    with np.errstate(over="ignore"):
+        return np.array([number], dtype=numpy_dtype(dtype.value))
 
 
 @functools.cache

@@ -14,7 +14,7 @@ from ait_mlir.graph.errors import GraphError, StepError, cudnnGraphNotSupportedE
 from ait_mlir.graph.layout import row_major
 from ait_mlir.graph.nodes import REQUIRED, Node, Operation
 from ait_mlir.graph.ops import OPERATIONS, REFUSED
-from ait_mlir.graph.tensor import tensor, whole_numbers
+from ait_mlir.graph.tensor import tensor, text, whole_numbers
 
 BY_VALUE_PORTS = ("epsilon", "attn_scale")
 """Inputs whose numbers are part of the compiled code."""
@@ -107,7 +107,10 @@ class GraphBuilder:
     def tensor_scalar(self, value: Any, scalar_type: Any = scalar_type.COMPILE_TIME_CONST, name: str = "") -> tensor:
         """A scalar. COMPILE_TIME_CONST: part of the code. RUNTIME_PARAM: a variant pack may pass another number."""
         t = self.tensor([1, 1, 1, 1], name=name, is_pass_by_value=True)
-        number = number_of(t.label, value)
+        try:
+            number = number_of(t.label, value)
+        except InputError as error:
+            raise GraphError(str(error)) from None
         t.value = number
         whole = isinstance(number, int) and not isinstance(number, bool)
         t.dtype = data_type.INT32 if whole else data_type.FLOAT
@@ -115,7 +118,8 @@ class GraphBuilder:
         return t
 
     def _new(self, name: str, producer: Node | None = None) -> tensor:
-        t = tensor(cast(Any, self), name or f"tensor_{len(self.tensors)}", producer)
+        label = text(name or f"tensor_{len(self.tensors)}", "the name of a tensor")
+        t = tensor(cast(Any, self), label, producer)
         self.tensors.append(t)
         return t
 
@@ -163,7 +167,7 @@ class GraphBuilder:
         """A node from the arguments of a method; returns its output, or the list of them."""
         self.check_open(f"{operation.name}()")
         compute = as_data_type(kwargs.pop("compute_data_type", None), operation.name)
-        given = kwargs.pop("name", "") or ""
+        given = text(kwargs.pop("name", "") or "", f"the name of a node ({operation.name})")
         name = given or f"{operation.name}.{sum(n.operation is operation for n in self.nodes)}"
         node = Node(name, operation, {}, {}, dict(operation.attributes), compute)
         if compute is data_type.NOT_SET:

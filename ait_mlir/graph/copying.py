@@ -30,7 +30,16 @@ def copy_with(graph: G, shapes: Mapping[int, Shape]) -> G:
     """
     known = {t.uid for t in (*graph.inputs(), *graph.outputs())}
     if unknown := shapes.keys() - known:
-        raise InputError(f"graph '{graph.name}': override of UID {min(unknown)}, which is no input and no output")
+        raise InputError(
+            f"graph '{graph.name}': override of UID {next(iter(unknown))!r}, which is no input and no output"
+        )
+    for t in (*graph.inputs(), *graph.outputs()):
+        shape = None if t.uid is None else shapes.get(t.uid)
+        if shape is not None and len(shape[0]) != len(t.dims or ()):
+            raise InputError(
+                f"graph '{graph.name}': the override_shape of {t.label} is {list(shape[0])}, expected "
+                f"{len(t.dims or ())} dims"
+            )
 
     def give_shape(new: tensor, t: tensor) -> None:
         shape = shapes.get(t.uid) if t.uid is not None else None

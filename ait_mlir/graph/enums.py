@@ -9,7 +9,7 @@ from typing import Any
 from xdsl.dialects.builtin import bf16, f16, f32, f64, i1, i8, i32, i64
 from xdsl.ir import Attribute
 
-from ait_mlir.dialects.ait.dtypes import BY_IR
+from ait_mlir.dialects.ait.dtypes import BY_IR, ui8
 from ait_mlir.graph.errors import GraphError, cudnnGraphNotSupportedError
 
 
@@ -18,7 +18,7 @@ def _names(name: str, *members: str) -> Any:
 
 
 class data_type(Enum):
-    """Element types. The kernels compute with the first eight; a graph with another one is not supported."""
+    """Element types. The kernels compute with the first nine; a graph with another one is not supported."""
 
     HALF = "float16"
     BFLOAT16 = "bfloat16"
@@ -110,6 +110,7 @@ IR_TYPES: dict[data_type, Attribute] = {
     data_type.DOUBLE: f64,
     data_type.BOOLEAN: i1,
     data_type.INT8: i8,
+    data_type.UINT8: ui8,
     data_type.INT32: i32,
     data_type.INT64: i64,
 }

@@ -21,7 +21,7 @@ from ait_mlir.dialects.ait.syntax import int_list_attr
 from ait_mlir.dialects.ait.types import Shape, ShapeAttr, TensorType, tensor_type
 from ait_mlir.dialects.ait.view import ConcatOp, ExpandOp, PermuteOp, ReshapeOp, SliceOp
 from ait_mlir.dims import Scope
-from ait_mlir.graph.enums import data_type, ir_type
+from ait_mlir.graph.enums import FLOATS, data_type, ir_type
 from ait_mlir.graph.errors import GraphError, cudnnGraphNotSupportedError
 from ait_mlir.graph.extents import Extent, Trace, expr_of
 from ait_mlir.graph.layout import Layout, layout_of
@@ -78,16 +78,17 @@ class Lowering:
         """The value of a tensor, in its data type."""
         if t not in self.values and (number := self.number(t)) is not None:
             element = ir_type(t.dtype, t.label)
-            op = ConstantOp(
-                int(number) if t.dtype.name.startswith("INT") else float(number), TensorType.get(t.dims or (), element)
-            )
+            if t.dtype is data_type.BOOLEAN:
+                number = number != 0
+            literal = float(number) if t.dtype in FLOATS else int(number)
+            op = ConstantOp(literal, TensorType.get(t.dims or (), element))
             self.graph.block.add_op(op)
             self.values[t] = op.output
         return self.values[t]
 
     def number(self, t: tensor) -> float | None:
         """The number of a scalar that is part of the code; None if it is known only when the graph runs."""
-        return float(t.value) if t.is_constant and t.value is not None else self.scalars.get(t)
+        return t.value if t.is_constant and t.value is not None else self.scalars.get(t)
 
     def wide(self, t: tensor, dtype: data_type) -> SSAValue:
         """The value of a tensor in the type that a node computes in."""

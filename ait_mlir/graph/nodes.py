@@ -109,7 +109,7 @@ class Node:
 
     def compute_type(self) -> data_type:
         """The type that the node computes in: integers only if asked for or if all inputs are of this type."""
-        if self.compute in (data_type.INT32, data_type.INT64, data_type.INT8):
+        if self.compute in (data_type.INT32, data_type.INT64, data_type.INT8, data_type.UINT8):
             return self.compute
         inputs = {t.dtype for t in (*self.inputs.values(), *(t for ts in self.lists.values() for t in ts))}
         if self.compute is data_type.NOT_SET and not inputs & {*FLOATS, data_type.BOOLEAN}:

@@ -6,13 +6,13 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from enum import IntEnum
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, Self, TypeVar, cast
 
 from ait_mlir.errors import AitError, InputError
 from ait_mlir.graph import programs, validation
 from ait_mlir.graph.binding import Binding
 from ait_mlir.graph.building import GraphBuilder
-from ait_mlir.graph.enums import build_plan_policy, heur_mode
+from ait_mlir.graph.enums import behavior_note, build_plan_policy, heur_mode, numerical_note
 from ait_mlir.graph.errors import StepError, cudnnGraphNotSupportedError
 from ait_mlir.graph.execution import Runner
 from ait_mlir.graph.handle import Handle, checked, default_device, ordinal_of
@@ -23,7 +23,9 @@ from ait_mlir.graph.plans import Plan, Planner, Sized
 from ait_mlir.graph.programs import Program
 from ait_mlir.graph.ragged import most_rows
 from ait_mlir.graph.structure import Structure, structure_of
-from ait_mlir.graph.tensor import tensor
+from ait_mlir.graph.tensor import tensor, whole_numbers
+
+T = TypeVar("T")
 
 
 class Step(IntEnum):
@@ -201,6 +203,8 @@ class GraphSteps(GraphBuilder):
     def create_execution_plan(self, engine_id: str, knobs: Mapping[str, int] | None = None) -> Self:
         """Append the plan with this kernel for the heaviest op, from `get_engine_and_knobs_at_index`."""
         self._need(Step.LOWERED, "create_execution_plan()")
+        if not isinstance(knobs or {}, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise InputError(f"knobs are {knobs!r}, expected a dict from get_engine_and_knobs_at_index()")
         program, dims = self._program_of(heur_mode.A)
         plan = program.planner.plan_with(engine_id, knobs or {}, dims)
         if plan is None:
@@ -228,6 +232,8 @@ class GraphSteps(GraphBuilder):
 
     def deselect_workspace_greater_than(self, workspace_limit: int) -> Self:
         """Exclude plans that need more workspace, in bytes."""
+        if isinstance(workspace_limit, bool) or not isinstance(workspace_limit, int):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise InputError(f"the limit of the workspace is {workspace_limit!r}, expected bytes")
 
         def reason(plan: Plan) -> str | None:
             found = [Runner.bytes_of(c, self.binding) for c in plan.compiled.values()]
@@ -237,25 +243,28 @@ class GraphSteps(GraphBuilder):
 
     def deselect_engines(self, engine_names: Sequence[str]) -> Self:
         """Exclude plans whose name contains one of these."""
-        return self._filter(
-            lambda plan: next((f"its name contains {n!r}" for n in engine_names if n in plan.name), None)
-        )
+        names = _listed(engine_names, str, "engine_names")
+        return self._filter(lambda plan: next((f"its name contains {n!r}" for n in names if n in plan.name), None))
 
     def select_numeric_notes(self, notes: Sequence[Any]) -> Self:
         """Keep the plans that have all of these notes."""
-        return self._filter(lambda p: next((f"lacks {n.name}" for n in notes if n not in p.numerical_notes), None))
+        found = _listed(notes, numerical_note, "notes")
+        return self._filter(lambda p: next((f"lacks {n.name}" for n in found if n not in p.numerical_notes), None))
 
     def deselect_numeric_notes(self, notes: Sequence[Any]) -> Self:
         """Exclude plans with one of these notes."""
-        return self._filter(lambda p: next((f"has {n.name}" for n in notes if n in p.numerical_notes), None))
+        found = _listed(notes, numerical_note, "notes")
+        return self._filter(lambda p: next((f"has {n.name}" for n in found if n in p.numerical_notes), None))
 
     def select_behavior_notes(self, notes: Sequence[Any]) -> Self:
         """Keep the plans that have all of these notes."""
-        return self._filter(lambda p: next((f"lacks {n.name}" for n in notes if n not in p.behavior_notes), None))
+        found = _listed(notes, behavior_note, "notes")
+        return self._filter(lambda p: next((f"lacks {n.name}" for n in found if n not in p.behavior_notes), None))
 
     def deselect_behavior_notes(self, notes: Sequence[Any]) -> Self:
         """Exclude plans with one of these notes."""
-        return self._filter(lambda p: next((f"has {n.name}" for n in notes if n in p.behavior_notes), None))
+        found = _listed(notes, behavior_note, "notes")
+        return self._filter(lambda p: next((f"has {n.name}" for n in found if n in p.behavior_notes), None))
 
     def get_behavior_notes(self) -> list[Any]:
         """The behaviour notes of the selected plan."""
@@ -310,18 +319,24 @@ class GraphSteps(GraphBuilder):
         """The same graph with other dims, built with the same heuristic."""
         if not self.may_override:
             raise StepError(f"graph '{self.name}' has fixed shapes: make it with is_override_shape_enabled=True")
-        uids, shapes = list(override_uids or ()), list(override_shapes or ())
-        strides = list(override_strides or ([()] * len(uids)))
+        try:
+            uids, shapes = list(override_uids or ()), list(override_shapes or ())
+            strides = list(override_strides or ([()] * len(uids)))
+        except TypeError as error:
+            raise InputError(f"override_uids, override_shapes and override_strides are lists: {error}") from None
         if not len(uids) == len(shapes) == len(strides):
             raise InputError(
                 f"{len(uids)} override_uids, {len(shapes)} override_shapes, {len(strides)} override_strides: expected "
                 "as many of each"
             )
-        key = tuple((u, tuple(d), tuple(s)) for u, d, s in zip(uids, shapes, strides, strict=True))
+        key = tuple(
+            (u, whole_numbers(d, f"the override_shape of UID {u}"), whole_numbers(s, f"the override_stride of UID {u}"))
+            for u, d, s in zip(uids, shapes, strides, strict=True)
+        )
         if key not in self._shapes:
             from ait_mlir.graph.copying import copy_with
 
-            other = copy_with(self, {u: (tuple(d), tuple(s)) for u, d, s in key})
+            other = copy_with(self, {u: (d, s) for u, d, s in key})
             other.build([self._plans[self._index].mode])
             self._shapes[key] = other
         return self._shapes[key]
@@ -397,7 +412,8 @@ class GraphSteps(GraphBuilder):
 
     def _plan(self, index: int) -> Plan:
         self._need(Step.PLANNED, "a plan by index")
-        if isinstance(index, bool) or not 0 <= index < len(self._plans):
+        is_number = isinstance(index, int) and not isinstance(index, bool)  # pyright: ignore[reportUnnecessaryIsInstance]
+        if not is_number or not 0 <= index < len(self._plans):
             raise InputError(f"graph '{self.name}' has no plan {index!r}; it has plans 0 to {len(self._plans) - 1}")
         return self._plans[index]
 
@@ -443,10 +459,19 @@ class GraphSteps(GraphBuilder):
         chosen = handle if handle is not None else self.handle
         if chosen is None:
             return 0
-        if chosen.is_destroyed or not isinstance(chosen, Handle):  # pyright: ignore[reportUnnecessaryIsInstance]
+        if not isinstance(chosen, Handle) or chosen.is_destroyed:  # pyright: ignore[reportUnnecessaryIsInstance]
             checked(chosen)
         if chosen.device != self.runner.binding.device:
             raise InputError(
                 f"the handle is of {chosen.device}, but graph '{self.name}' runs on {self.runner.binding.device}"
             )
         return chosen.stream
+
+
+def _listed(values: object, kind: type[T], what: str) -> list[T]:
+    """A list of values of one type; `InputError` for anything else."""
+    found = list(cast("Sequence[Any]", values)) if isinstance(values, list | tuple | set) else None
+    if found is None or not all(isinstance(v, kind) for v in found):
+        name = "text" if kind is str else f"cudnn.{kind.__name__}"
+        raise InputError(f"{what} are {values!r}, expected a list of {name}")
+    return found

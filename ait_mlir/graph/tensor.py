@@ -91,7 +91,7 @@ class tensor:
     def set_name(self, name: str) -> Self:
         """The name by which a variant pack may name the tensor."""
         self._change("set_name")
-        self.name = name
+        self.name = text(name, f"the name of {self.label}")
         return self
 
     def set_is_pass_by_value(self, value: bool) -> Self:
@@ -103,13 +103,20 @@ class tensor:
     def set_ragged_offset(self, ragged_offset: tensor | None) -> Self:
         """The tensor [B + 1, 1, 1, 1] of the places at which the sequences of a packed tensor begin."""
         self._change("set_ragged_offset")
+        if ragged_offset is not None and not isinstance(ragged_offset, tensor):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise GraphError(f"the ragged offset of {self.label} is {ragged_offset!r}, expected a tensor of the graph")
+        if ragged_offset is not None and ragged_offset.graph is not self.graph:
+            raise GraphError(f"the ragged offset of {self.label} is {ragged_offset.label} of another graph")
         self.ragged_offset = ragged_offset
         return self
 
     def set_ragged_offset_multiplier(self, multiplier: int) -> Self:
         """The number of elements that one unit of the ragged offset counts."""
         self._change("set_ragged_offset_multiplier")
-        self.ragged_multiplier = multiplier
+        (number,) = whole_numbers([multiplier], f"the ragged offset multiplier of {self.label}")
+        if number < 1:
+            raise GraphError(f"the ragged offset multiplier of {self.label} is {number}, expected at least 1")
+        self.ragged_multiplier = number
         return self
 
     def set_alignment(self, alignment: int) -> Self:
@@ -190,6 +197,13 @@ class tensor:
 
     def _change(self, what: str) -> None:
         self.graph.check_open(f"{what} of {self.label}")
+
+
+def text(value: object, what: str) -> str:
+    """A name; `GraphError` if it is no text."""
+    if not isinstance(value, str):
+        raise GraphError(f"{what} is {value!r}, expected text")
+    return value
 
 
 def whole_numbers(values: Sequence[int], what: str) -> tuple[int, ...]:

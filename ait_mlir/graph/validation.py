@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from enum import Enum
 
+from ait_mlir.dialects.ait.types import MAX_BYTES
 from ait_mlir.graph import ragged
-from ait_mlir.graph.enums import data_type, ir_type
-from ait_mlir.graph.errors import GraphError
+from ait_mlir.graph.binding import unfit
+from ait_mlir.graph.enums import data_type, ir_type, item_bytes
+from ait_mlir.graph.errors import GraphError, cudnnGraphNotSupportedError
 from ait_mlir.graph.layout import layout_of, row_major
 from ait_mlir.graph.nodes import Node
 from ait_mlir.graph.tensor import tensor
@@ -76,7 +80,10 @@ def check(nodes: Sequence[Node], io: data_type, intermediate: data_type) -> list
         for t in node.reads():
             if t.producer is None:
                 check_tensor(t)
+                if t.is_virtual:
+                    raise GraphError(f"{t.label} is virtual, but no node computes it; only outputs of nodes can be")
             read.add(t)
+        check_attributes(node)
         if node.operation.check is not None:
             node.operation.check(node)
         infer(node)
@@ -93,6 +100,15 @@ def check(nodes: Sequence[Node], io: data_type, intermediate: data_type) -> list
         raise GraphError(f"the graph has no output: call set_output(True), for instance on {last.label}")
     check_uids([*read, *outputs])
     return ordered
+
+
+def check_attributes(node: Node) -> None:
+    """Raise unless the node computes in a type that kernels have, and attributes of an enumeration are of it."""
+    if node.compute is not data_type.NOT_SET:
+        ir_type(node.compute, f"{node.label}: compute_data_type")
+    for name, default in node.operation.attributes.items():
+        if isinstance(default, Enum) and not isinstance(node[name], type(default)):
+            raise node.wrong(f"{name} is {node[name]!r}, expected one of cudnn.{type(default).__name__}")
 
 
 def check_tensor(t: tensor, node: Node | None = None) -> None:
@@ -112,6 +128,12 @@ def check_tensor(t: tensor, node: Node | None = None) -> None:
         raise GraphError(f"{where} is virtual and passed by value; it can be one of both")
     if t.is_by_value and any(n != 1 for n in t.dims):
         raise GraphError(f"{where} is passed by value, but has dims {list(t.dims)}; expected one element")
+    if max(t.dims, default=0) > 1 << 40 or math.prod(t.dims) * item_bytes(t.dtype) > MAX_BYTES:
+        raise cudnnGraphNotSupportedError(
+            f"{where} has dims {list(t.dims)}; a dim is at most 2^40, and a tensor takes at most 2^48 bytes"
+        )
+    if t.value is not None and (reason := unfit(t.value, t.dtype)):
+        raise GraphError(f"{where} is {reason}")
     layout_of(t.dims, t.strides, where)
 
 

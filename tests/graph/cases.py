@@ -20,6 +20,7 @@ TYPES = {
     torch.float64: cudnn.data_type.DOUBLE,
     torch.bool: cudnn.data_type.BOOLEAN,
     torch.int8: cudnn.data_type.INT8,
+    torch.uint8: cudnn.data_type.UINT8,
     torch.int32: cudnn.data_type.INT32,
     torch.int64: cudnn.data_type.INT64,
 }

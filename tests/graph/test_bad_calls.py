@@ -72,6 +72,20 @@ def test_all_plans_deselected():
         g.check_support()
 
 
+FILTERS: dict[str, Callable[[Any], Any]] = {
+    "engine_names are 'native'": lambda g: g.deselect_engines("native"),
+    "notes are ['TENSOR_CORE']": lambda g: g.select_numeric_notes(["TENSOR_CORE"]),
+    "notes are [3]": lambda g: g.deselect_behavior_notes([3]),
+    "the limit of the workspace is 'x'": lambda g: g.deselect_workspace_greater_than("x"),
+}
+
+
+@pytest.mark.parametrize("words", FILTERS)
+def test_filters(words: str):
+    with raises(Input, words):
+        FILTERS[words](new())
+
+
 def test_unknown_heuristic():
     g = new()
     g.relu(g.tensor([4])).set_output(True)
@@ -115,6 +129,12 @@ def built() -> tuple[Any, dict[str, torch.Tensor], Any]:
     return g, tensors, workspace
 
 
+def read_only(y: torch.Tensor) -> np.ndarray[Any, Any]:
+    array = y.numpy().view()
+    array.flags.writeable = False
+    return array
+
+
 PACKS: dict[str, tuple[tuple[str, ...], Callable[[torch.Tensor, torch.Tensor, Any], dict[Any, Any]]]] = {
     "missing": (("tensor 'y' (UID 2)", "missing"), lambda x, y, g: {1: x}),
     "extra": (("has no 9", "'x' (UID 1)"), lambda x, y, g: {1: x, 2: y, 9: x}),
@@ -129,6 +149,10 @@ PACKS: dict[str, tuple[tuple[str, ...], Callable[[torch.Tensor, torch.Tensor, An
     "device": (("tensor 'x' (UID 1)", "meta"), lambda x, y, g: {1: x.to("meta"), 2: y}),
     "null": (("tensor 'x' (UID 1) is a null pointer",), lambda x, y, g: {1: 0, 2: y}),
     "address": (("tensor 'x' (UID 1)", "multiple of 4"), lambda x, y, g: {1: x.data_ptr() + 1, 2: y}),
+    "negative address": (("tensor 'x' (UID 1) is at -16",), lambda x, y, g: {1: -16, 2: y}),
+    "long address": (("tensor 'x' (UID 1) is at",), lambda x, y, g: {1: 1 << 70, 2: y}),
+    "order of bytes": (("tensor 'x' (UID 1) has dtype >f4",), lambda x, y, g: {1: x.numpy().astype(">f4"), 2: y}),
+    "read-only": (("tensor 'y' (UID 2)", "read-only"), lambda x, y, g: {1: x, 2: read_only(y)}),
     "none": (("tensor 'x' (UID 1) is None",), lambda x, y, g: {1: None, 2: y}),
     "text": (("tensor 'x' (UID 1) is a str",), lambda x, y, g: {1: "x", 2: y}),
     "overlap": (
@@ -202,6 +226,20 @@ def test_scalar_by_value():
     assert pack[y].tolist() == [3.0] * 4
 
 
+def test_scalar_by_value_that_its_data_type_does_not_have():
+    g = new(io_data_type=cudnn.data_type.UINT8, compute_data_type=cudnn.data_type.UINT8)
+    x, alpha = g.tensor([4], name="x"), g.tensor([1], is_pass_by_value=True, name="alpha")
+    y = g.max(x, alpha).set_output(True)
+    g.build()
+    pack = {x: torch.ones(4, dtype=torch.uint8), y: torch.zeros(4, dtype=torch.uint8)}
+    for number in (256, -1, 2.5, float("inf")):
+        with raises(Input, "tensor 'alpha'", repr(number), "0 to 255"):
+            g.execute({**pack, alpha: number})
+    assert pack[y].tolist() == [0] * 4, "something was launched"
+    g.execute({**pack, alpha: 255})
+    assert pack[y].tolist() == [255] * 4
+
+
 def test_scalar_by_value_with_several_elements():
     g = new()
     g.mul(g.tensor([4]), g.tensor([4], is_pass_by_value=True, name="alpha")).set_output(True)
@@ -253,6 +291,36 @@ def test_cuda_graph_on_the_cpu(built: tuple[Any, dict[str, torch.Tensor], Any]):
     g, tensors, workspace = built
     with raises(NotSupported, "runs on the CPU"):
         g.populate_cuda_graph(None, {1: tensors["x"], 2: tensors["y"]}, workspace, 1)
+
+
+def test_handle_that_is_none(built: tuple[Any, dict[str, torch.Tensor], Any]):
+    g, tensors, workspace = built
+    with raises(Input, "expected a handle", "int"):
+        g.execute({1: tensors["x"], 2: tensors["y"]}, workspace, handle=3)
+
+
+def test_plan_that_is_no_number(built: tuple[Any, dict[str, torch.Tensor], Any]):
+    with raises(Input, "no plan 'a'"):
+        built[0].execute_plan_at_index({}, None, "a")
+
+
+@pytest.mark.parametrize(
+    ("override", "kind", "words"),
+    [
+        (([9], [[4]], [[1]]), Input, ("override of UID 9",)),
+        (([1], [[4, 4]], [[4, 1]]), Input, ("tensor 'x' (UID 1)", "[4, 4]", "1 dims")),
+        (([1], [[-4]], [[1]]), Graph, ("override_shape of UID 1", "[-4]")),
+        ((1, [[4]], [[1]]), Input, ("override_uids", "lists")),
+        (([1, 2], [[4], [5]], [[1], [1]]), Graph, ("tensor 'y'", "[5]", "[4]")),
+    ],
+)
+def test_override(override: Any, kind: type[Exception], words: tuple[str, ...]):
+    g = new(is_override_shape_enabled=True)
+    g.relu(g.tensor([8], name="x").set_uid(1)).set_output(True).set_name("y").set_uid(2)
+    g.build()
+    uids, shapes, strides = override
+    with raises(kind, *words):
+        g.execute({}, None, override_uids=uids, override_shapes=shapes, override_strides=strides)
 
 
 def test_override_of_a_fixed_graph(built: tuple[Any, dict[str, torch.Tensor], Any]):

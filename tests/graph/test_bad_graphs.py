@@ -51,6 +51,13 @@ def test_strides_that_no_block_has():
         g.validate()
 
 
+def test_tensor_that_no_address_reaches():
+    g = new()
+    g.relu(g.tensor([2**20, 2**30], name="x")).set_output(True)
+    with raises(NotSupported, "tensor 'x'", "2^48 bytes"):
+        g.validate()
+
+
 @pytest.mark.parametrize("dims", [[4, -1], [4, "x"], 4, [4, 1.5], [True, 2]])
 def test_dims_that_are_no_numbers(dims: Any):
     with raises(Graph, "the dims of tensor 'a'", "whole numbers"):
@@ -107,6 +114,60 @@ def test_uid_that_is_no_number(uid: Any):
         new().tensor([1], name="x").set_uid(uid)
 
 
+NAMES: dict[str, Callable[[Any], Any]] = {
+    "tensor": lambda g: g.tensor([4], name=3),
+    "output": lambda g: g.relu(g.tensor([4]), name="act").set_name(3),
+    "node": lambda g: g.relu(g.tensor([4]), name=3),
+}
+
+
+@pytest.mark.parametrize("what", NAMES)
+def test_name_that_is_no_text(what: str):
+    with raises(Graph, "the name of", "3, expected text"):
+        NAMES[what](new())
+
+
+def test_virtual_input():
+    g = new()
+    g.relu(g.tensor([4], name="x").set_is_virtual(True)).set_output(True)
+    with raises(Graph, "tensor 'x' is virtual", "no node computes it"):
+        g.validate()
+
+
+@pytest.mark.parametrize("offset", [3, "o"])
+def test_ragged_offset_that_is_no_tensor(offset: Any):
+    with raises(Graph, "ragged offset of tensor 'x'", repr(offset)):
+        new().tensor([2, 4, 8, 16], name="x").set_ragged_offset(offset)
+
+
+def test_ragged_offset_of_another_graph():
+    other = new().tensor([3, 1, 1, 1], name="offsets")
+    with raises(Graph, "ragged offset of tensor 'x'", "tensor 'offsets' of another graph"):
+        new().tensor([2, 4, 8, 16], name="x").set_ragged_offset(other)
+
+
+@pytest.mark.parametrize("multiplier", [0, -1, "x", 1.5])
+def test_ragged_offset_multiplier(multiplier: Any):
+    with raises(Graph, "ragged offset multiplier of tensor 'x'"):
+        new().tensor([4], name="x").set_ragged_offset_multiplier(multiplier)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "number"), [("UINT8", 256), ("UINT8", -1), ("INT8", 1.5), ("INT32", 2**40), ("INT32", float("nan"))]
+)
+def test_constant_that_its_data_type_does_not_have(dtype: str, number: float):
+    g = new()
+    scalar = g.tensor_scalar(number, name="alpha").set_data_type(cudnn.data_type[dtype])
+    g.mul(g.tensor([4]), scalar).set_output(True)
+    with raises(Graph, "tensor 'alpha'", repr(number), "whole number", dtype):
+        g.validate()
+
+
+def test_scalar_that_is_no_number():
+    with raises(Graph, "tensor 'alpha'", "expected a number", "'x'"):
+        new().tensor_scalar("x", name="alpha")
+
+
 def test_tensor_of_another_graph():
     other = new().tensor([4], name="x")
     with raises(Graph, "node 'act'", "tensor 'x' of graph 'g'"):
@@ -135,7 +196,7 @@ def test_name_that_is_no_data_type():
         new().tensor([4], data_type="float17", name="x")
 
 
-@pytest.mark.parametrize("dtype", ["FP8_E4M3", "FP4_E2M1", "UINT8", "INT4"])
+@pytest.mark.parametrize("dtype", ["FP8_E4M3", "FP4_E2M1", "INT8x4", "INT4"])
 def test_data_type_without_kernels(dtype: str):
     g = new()
     g.relu(g.tensor([4], data_type=cudnn.data_type[dtype], name="x")).set_output(True)
@@ -180,6 +241,11 @@ SDPA: dict[str, tuple[type[Exception], tuple[str, ...], Callable[[Any], dict[str
     "alibi without causal": (NotSupported, ("use_alibi_mask",), lambda g: {"use_alibi_mask": True}),
     "bias": (Graph, ("tensor 'bias'", "[3, 1, 8, 8]"), lambda g: {"bias": g.tensor([3, 1, 8, 8], name="bias")}),
     "scale": (Graph, ("attn_scale",), lambda g: {"attn_scale": float("nan")}),
+    "mask in place of a bias": (
+        NotSupported,
+        ("tensor 'bias'", "BOOLEAN", "-inf"),
+        lambda g: {"bias": g.tensor([1, 1, 8, 8], data_type=cudnn.data_type.BOOLEAN, name="bias")},
+    ),
     "one table": (
         Graph,
         ("paged_attention_k_table", "together"),
@@ -209,6 +275,30 @@ def test_heads_of_attention_do_not_divide():
 WRONG: dict[str, tuple[type[Exception], tuple[str, ...], Callable[[Any, Any], Any]]] = {
     "slices": (Graph, ("(slice)", "one Python slice"), lambda g, x: g.slice(x, [slice(0, 1)])),
     "permutation": (Graph, ("(transpose)", "[0, 0, 1]"), lambda g, x: g.transpose(x, permutation=[0, 0, 1])),
+    "step of a slice": (Graph, ("(slice)", "step cannot be zero"), lambda g, x: g.slice(x, [slice(0, 1, 0)] * 3)),
+    "bound of a slice": (Graph, ("(slice)", "'a'", "integers"), lambda g, x: g.slice(x, [slice("a", 1)] * 3)),
+    "slope": (Graph, ("(relu)", "negative_slope is 'x'"), lambda g, x: g.relu(x, negative_slope="x")),
+    "beta": (Graph, ("(swish)", "swish_beta is nan"), lambda g, x: g.swish(x, swish_beta=float("nan"))),
+    "compute type": (
+        NotSupported,
+        ("(relu)", "compute_data_type", "FP8_E4M3"),
+        lambda g, x: g.relu(x, compute_data_type=cudnn.data_type.FP8_E4M3),
+    ),
+    "name of a mode": (
+        Graph,
+        ("(conv_fprop)", "convolution_mode is 'CONVOLUTION'", "cudnn.convolution_mode"),
+        lambda g, x: g.conv_fprop(g.tensor([1, 4, 5, 5]), g.tensor([2, 4, 3, 3]), convolution_mode="CONVOLUTION"),
+    ),
+    "rows of a norm": (
+        Graph,
+        ("(layernorm)", "tensor 'row' has dims [8]"),
+        lambda g, x: norm(g, g.tensor([8], name="row")),
+    ),
+    "channels of statistics": (
+        Graph,
+        ("(genstats)", "tensor 'row' has dims [8]"),
+        lambda g, x: g.genstats(g.tensor([8], name="row"))[0],
+    ),
     "axis": (Graph, ("(gen_index)", "axis is 3"), lambda g, x: g.gen_index(x, axis=3)),
     "concatenate": (
         Graph,

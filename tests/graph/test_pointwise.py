@@ -135,6 +135,20 @@ def others(device: str) -> Cases:
     c.output("index 0", g.gen_index(ta, axis=0), torch.arange(2, dtype=torch.int32)[:, None].expand(2, 4).contiguous())
     c.output("index in float", g.gen_index(ta, axis=1, compute_data_type=cudnn.data_type.FLOAT), index.float())
     c.output("cast", g.identity(c.input(a.float() / 2)), (a.float() / 2).to(torch.int64))
+    bytes_ = torch.tensor([[0, 1, 200, 255], [7, 0, 128, 2]], dtype=torch.uint8)
+    tu, masks = c.input(bytes_), {"compute_data_type": cudnn.data_type.UINT8}
+    c.output("byte mask", g.binary_select(ta, tb, tu, **integer), torch.where(bytes_ != 0, a, b))
+    c.output("byte and", g.logical_and(tu, tp), ((bytes_ != 0) & p).to(torch.uint8))
+    c.output("byte not", g.logical_not(tu), (bytes_ == 0).to(torch.uint8))
+    c.output("compare as bytes", g.cmp_gt(ta, tb), (a > b).to(torch.uint8))
+    c.output("byte sum wraps", g.add(tu, tu, **masks), bytes_ + bytes_)
+    c.output(
+        "byte max",
+        g.max(tu, g.tensor([1, 1], data_type="uint8", is_pass_by_value=True, name="least"), **masks),
+        bytes_.clamp(min=130),
+    )
+    c.pack["least"] = 130
+    c.output("bytes to float", g.mul(tu, ta), bytes_.float() * a)
     c.output("select by numbers", g.binary_select(ta, tb, ta, **integer), torch.where(a != 0, a, b))
     return c.run()
 
@@ -143,6 +157,7 @@ def others(device: str) -> Cases:
     "name",
     [
         *("int add", "int mul", "int sub", "int max", "int neg", "int to float", "int compare", "and", "or", "not"),
+        *("byte mask", "byte and", "byte not", "compare as bytes", "byte sum wraps", "byte max", "bytes to float"),
         *("not of numbers", "compare as float", "index 1", "index 0", "index in float", "cast", "select by numbers"),
     ],
 )

@@ -51,7 +51,10 @@ def _row_dims(node: Node, name: str) -> Dims:
 
 def _infer(first: int, *stats: str) -> Callable[[Node], Shapes]:
     def infer(node: Node) -> Shapes:
-        dims, axes = node.dims("input"), _axes(node, first)
+        dims = node.dims("input")
+        if len(dims) < 2:
+            raise node.wrong(f"{node.inputs['input'].label} has dims {list(dims)}, expected [rows, sizes...]")
+        axes = _axes(node, first)
         for name in ("scale", "bias"):
             if node.has(name):
                 _row_dims(node, name)
@@ -194,6 +197,9 @@ def _infer_instance(node: Node) -> Shapes:
 
 
 def _check_channels(node: Node, names: Sequence[str]) -> None:
+    if len(node.dims("input")) < 2:
+        label, dims = node.inputs["input"].label, list(node.dims("input"))
+        raise node.wrong(f"{label} has dims {dims}, expected [N, C, sizes...]")
     channels = (1, node.dims("input")[1], *(1 for _ in node.dims("input")[2:]))
     for name in names:
         if node.has(name) and node.dims(name) != channels:
@@ -238,6 +244,7 @@ def _lower_batch(node: Node, w: Lowering) -> Mapping[str, SSAValue]:
 
 
 def _infer_sums(node: Node) -> Shapes:
+    _check_channels(node, ())
     dims = node.dims("input")
     one = (tuple(n if a == 1 else 1 for a, n in enumerate(dims)), None)
     return {"SUM": one, "SQ_SUM": one}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -25,6 +26,13 @@ def _infer(node: Node) -> Shapes:
         raise node.wrong(f"axis is {axis!r}, expected 0 to {len(dims) - 1} for dims {list(dims)}")
     like = next((node.strides(n) for n in names if node.dims(n) == dims), None)
     return {"OUT_0": (dims, None if like is None else in_order_of(dims, like))}
+
+
+def _check(node: Node) -> None:
+    for name, value in node.attributes.items():
+        is_number = isinstance(value, int | float) and not isinstance(value, bool) and not math.isnan(value)
+        if value is not None and not is_number:
+            raise node.wrong(f"{name} is {value!r}, expected a number")
 
 
 def _lower(formula: Formula) -> Callable[[Node, Lowering], Mapping[str, SSAValue]]:
@@ -123,7 +131,8 @@ def _gen_index(w: Lowering, node: Node, x: Sequence[SSAValue]) -> SSAValue:
 
 
 def _row(name: str, tensors: tuple[str, ...], formula: Formula, doc: str = "", **attributes: Any) -> Operation:
-    return Operation(name, tensors, ("OUT_0",), _infer, _lower(formula), attributes=attributes, doc=doc)
+    lower = _lower(formula)
+    return Operation(name, tensors, ("OUT_0",), _infer, lower, attributes=attributes, check=_check, doc=doc)
 
 
 def _same(w: Lowering, node: Node, x: Sequence[SSAValue]) -> SSAValue:

@@ -136,6 +136,12 @@ def _check(node: Node) -> None:
             raise node.unsupported(f"{node.inputs[name].label} has data type {dtype.name}; attention is of floats")
         if dtype is not dtypes["q"]:
             raise node.wrong(f"{node.inputs[name].label} is {dtype.name}, but q is {dtypes['q'].name}")
+    if node.has("bias") and node.inputs["bias"].dtype not in FLOATS:
+        bias = node.inputs["bias"]
+        raise node.unsupported(
+            f"{bias.label} has data type {bias.dtype.name}; a bias is added to the scores: give floats, -inf where a "
+            "mask is false"
+        )
     for name in _LENGTHS:
         if node.has(name) and node.inputs[name].dtype not in _INTEGERS:
             raise node.wrong(f"{node.inputs[name].label} is {node.inputs[name].dtype.name}, expected INT32 or INT64")

@@ -51,7 +51,10 @@ def _ranges(node: Node) -> list[range]:
     for n, s in zip(dims, slices, strict=True):
         if not isinstance(s, slice):
             raise node.wrong(f"slices are {slices!r}, expected one Python slice for each of the {len(dims)} dims")
-        found.append(range(*s.indices(n)))
+        try:
+            found.append(range(*s.indices(n)))
+        except (TypeError, ValueError) as error:
+            raise node.wrong(f"slices are {slices!r}: {error}") from None
     return found
 
 
