@@ -207,18 +207,21 @@ def on_blocks_of_places(r: Rewriter, conv: ConvOp) -> Operation:
     halves = [floordiv(size, 2) for size in sizes]
     pairs = [d for half in halves for d in (half, const(2))]
     x = permute(r, reshape(r, conv.x, (batch, *pairs, depth)).results[0], BLOCKS_LAST).results[0]
+    block_pads = _block_pads(conv)
+    assert block_pads is not None
+    # Zeros along the columns are written, so that a line of the window is one run of elements.
+    rows, columns = halves[0], halves[1] + block_pads[1] + block_pads[3]
     block = (const(2), const(2), const(BLOCK_DEPTH))
-    filled = _pad(r, x, [0] * 6, (batch, *halves, *block))
-    x = reshape(r, filled, (batch, *halves, 4 * BLOCK_DEPTH)).results[0]
+    filled = _pad(r, x, [0, 0, block_pads[1], 0, 0, 0], (batch, rows, columns, *block))
+    x = reshape(r, filled, (batch, rows, columns, 4 * BLOCK_DEPTH)).results[0]
     counts = [const(_blocks(taps, pad)) for taps, pad in zip(kernel, pads, strict=True)]
     front = [0, *(pad % 2 for pad in pads), 0]
     weight = _pad(r, conv.weight, front, (out, *(n * 2 for n in counts), const(BLOCK_DEPTH)))
     pairs = [d for n in counts for d in (n, const(2))]
     weight = permute(r, reshape(r, weight, (out, *pairs, BLOCK_DEPTH)).results[0], BLOCKS_LAST).results[0]
     weight = reshape(r, weight, (out, *counts, 4 * BLOCK_DEPTH)).results[0]
-    block_pads = _block_pads(conv)
-    assert block_pads is not None
-    return r.create(ConvOp, [x, weight], [conv.output.type], window(pad=block_pads), [Region()])
+    rest = [block_pads[0], 0, block_pads[2], 0]
+    return r.create(ConvOp, [x, weight], [conv.output.type], window(pad=rest), [Region()])
 
 
 @native

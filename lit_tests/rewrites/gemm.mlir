@@ -43,13 +43,43 @@ ait.graph @some_biases(%x: !ait.tensor<b x 4 x f16>) dims {b = 1 to 4} {
   // CHECK: ait.gemm rcr %x, {{.*}} : !ait.tensor<b x 16 x f16>
   // CHECK-NEXT: [[U:%.*]], [[V:%.*]] = ait.split
   // CHECK-NEXT: ait.add [[U]], %c
-  // CHECK-NEXT: ait.relu [[V]]
+  // CHECK-NEXT: ait.mul [[V]], %c
   %0 = ait.gemm rcr %x, %u : !ait.tensor<b x 8 x f16>
   %1 = ait.gemm rcr %x, %v : !ait.tensor<b x 8 x f16>
   %2 = ait.add %0, %c : !ait.tensor<b x 8 x f16>
-  %3 = ait.relu %1 : !ait.tensor<b x 8 x f16>
+  %3 = ait.mul %1, %c : !ait.tensor<b x 8 x f16>
   ait.output "y2" %2 : !ait.tensor<b x 8 x f16>
   ait.output "y3" %3 : !ait.tensor<b x 8 x f16>
+}
+
+// A part with an activation of its own stays apart, as its product computes that in its epilogue; the others become one. Where the activation
+// meets another part, as in a gate, all are one.
+// CHECK-LABEL: ait.graph @activations
+ait.graph @activations(%x: !ait.tensor<b x 4 x f16>, %z: !ait.tensor<b x 4 x f16>) dims {b = 1 to 4} {
+  %u = ait.param "activations.u" : !ait.tensor<8 x 4 x f16>
+  %v = ait.param "activations.v" : !ait.tensor<8 x 4 x f16>
+  %w = ait.param "activations.w" : !ait.tensor<8 x 4 x f16>
+  %c = ait.param "activations.c" : !ait.tensor<8 x f16>
+  // CHECK: ait.gemm rcr %x, {{.*}} : !ait.tensor<b x 16 x f16>
+  // CHECK: ait.gemm rcr %x, %v : !ait.tensor<b x 8 x f16>
+  // CHECK: ait.relu
+  // CHECK: ait.gemm rcr %z, {{.*}} : !ait.tensor<b x 16 x f16>
+  // CHECK: ait.silu
+  %0 = ait.gemm rcr %x, %u : !ait.tensor<b x 8 x f16>
+  %1 = ait.gemm rcr %x, %v : !ait.tensor<b x 8 x f16>
+  %2 = ait.gemm rcr %x, %w : !ait.tensor<b x 8 x f16>
+  %3 = ait.add %1, %c : !ait.tensor<b x 8 x f16>
+  %4 = ait.relu %3 : !ait.tensor<b x 8 x f16>
+  %5 = ait.mul %0, %c : !ait.tensor<b x 8 x f16>
+  %6 = ait.add %2, %c : !ait.tensor<b x 8 x f16>
+  %7 = ait.gemm rcr %z, %u : !ait.tensor<b x 8 x f16>
+  %8 = ait.gemm rcr %z, %v : !ait.tensor<b x 8 x f16>
+  %9 = ait.silu %7 : !ait.tensor<b x 8 x f16>
+  %10 = ait.mul %9, %8 : !ait.tensor<b x 8 x f16>
+  ait.output "activated" %4 : !ait.tensor<b x 8 x f16>
+  ait.output "scaled" %5 : !ait.tensor<b x 8 x f16>
+  ait.output "moved" %6 : !ait.tensor<b x 8 x f16>
+  ait.output "gated" %10 : !ait.tensor<b x 8 x f16>
 }
 
 // What is added is no bias: not a param, of another shape, or added to a part that has a second use.

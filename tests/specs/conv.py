@@ -27,6 +27,8 @@ CONV = Spec(
         conv(
             "steps", "b x h x 17 x 3", "16 x 7 x 7 x 3", "b x (h ceildiv 2) x 9 x 16", "stride [2, 2] pad [3, 3]", True
         ),
+        conv("lines", "b x h x 11 x 16", "24 x 4 x 4 x 16", "b x h x 8 x 24", "pad [2, 0, 1, 0]", True),
+        conv("long_lines", "b x h x 12 x 24", "16 x 2 x 5 x 24", "b x (h + 1) x 4 x 16", "stride [1, 2] pad [1, 0]"),
         conv("groups", "b x h x 6 x 24", "36 x 3 x 1 x 8", "b x h x 6 x 36", "pad [1, 0] groups 3", True),
         conv("groups_of_four", "b x h x 9 x 40", "40 x 3 x 3 x 4", "b x h x 9 x 40", "pad [1, 1] groups 10", True),
         conv(

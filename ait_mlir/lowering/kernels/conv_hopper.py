@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
+
 from ait_mlir.dialects.ait.conv import ConvOp
 from ait_mlir.dialects.ait.types import scope_of, tensor_type
-from ait_mlir.dims import Scope, product
+from ait_mlir.dims import Scope
 from ait_mlir.lowering.estimates import Terms
 from ait_mlir.lowering.kernels.amounts import estimate_env
 from ait_mlir.lowering.kernels.base import Config, Emission, Launch, Strides, Target
@@ -77,8 +79,9 @@ class HopperConv(ConvKernel):
         scope = scope_of(op)
         m, n, _, batches = _contiguous(op).sizes(scope)
         env = estimate_env(scope)
-        *taps, channels = tensor_type(op.weight).dims[1:]
-        return m, n, -(-channels.evaluate(env) // STAGE_K) * STAGE_K * product(taps).evaluate(env), batches
+        *rest, taps, channels = (d.evaluate(env) for d in tensor_type(op.weight).dims[1:])
+        steps = min(taps * -(-channels // STAGE_K), -(-taps * channels // STAGE_K) if _reads_lines(op) else math.inf)
+        return m, n, int(steps) * STAGE_K * math.prod(rest), batches
 
     def _tiles(self, op: ConvOp) -> list[HopperTile]:
         """The tiles that fit, the best estimate first."""
@@ -112,6 +115,13 @@ class HopperConv(ConvKernel):
 def _fits(tile: HopperTile, op: ConvOp) -> bool:
     """Whether no tile has columns of two groups."""
     return op.num_groups() == 1 or (op.extents().n.as_int() or 0) % tile.n == 0
+
+
+def _reads_lines(op: ConvOp) -> bool:
+    """Whether a line of the window is one run of elements, none of which lies outside of the input: the template then
+    reads it as the channels of one element."""
+    before, after = op.pads()[op.spatial - 1], op.pads()[-1]
+    return op.num_groups() == 1 and op.dilations()[-1] == 1 and before == after == 0
 
 
 def _contiguous(op: ConvOp, position: int | None = None, strides: Strides = ()) -> Problem:

@@ -3,11 +3,13 @@ halves of a product becomes its epilogue."""
 
 from __future__ import annotations
 
+from collections import Counter
+
 from xdsl.dialects.builtin import IntegerAttr, StringAttr, i64
 from xdsl.ir import Operation, Region, SSAValue
 
 from ait_mlir.dialects.ait.data import ParamOp
-from ait_mlir.dialects.ait.elementwise import AddOp, FusedElementwiseOp
+from ait_mlir.dialects.ait.elementwise import AddOp, ClampOp, ElementwiseOp, FusedElementwiseOp, UnaryOp
 from ait_mlir.dialects.ait.gemm import ContractionOp, GatedGemmOp, GemmOp
 from ait_mlir.dialects.ait.types import tensor_type
 from ait_mlir.dialects.ait.view import ConcatOp, SplitOp
@@ -21,7 +23,8 @@ from ait_mlir.rewrites.regions import take_region
 
 @pattern()
 def parallel_gemms(p: PatternBuilder) -> None:
-    """gemm(x, w0), gemm(x, w1) = split(gemm(x, concat(w0, w1))): query, key and value as one"""
+    """gemm(x, w0), gemm(x, w1) = split(gemm(x, concat(w0, w1))): query, key and value as one, but not what an
+    activation follows that no other part meets"""
     root = p.op("ait.gemm", p.values(2))
     p.require("has_parallel_gemms", root)
     p.apply(root, "merge_parallel_gemms", root)
@@ -65,9 +68,33 @@ GATED_PRODUCTS = patterns(gated_product)
 # ** constraints and natives **
 
 
+MOST_FOLLOWERS = 32
+"""Elementwise operations that are looked at behind a product."""
+
+
 def gemms_of_one_input(root: Operation) -> list[Operation]:
-    """The plain gemms, root included, that multiply the root's A with params [N_i, K] in layout rcr."""
-    return [use.operation for use in root.operands[0].uses if is_parallel(use.operation, root)]
+    """The plain gemms, root included, that multiply the root's A with params [N_i, K] in layout rcr. Those with an
+    activation of their own are left out: a product of its own computes that in its epilogue, a merged one cannot."""
+    found = [use.operation for use in root.operands[0].uses if is_parallel(use.operation, root)]
+    behind = [followers(op.results[0]) for op in found]
+    times = Counter(op for ops in behind for op in ops)
+    return [
+        op
+        for op, ops in zip(found, behind, strict=True)
+        if any(times[other] > 1 for other in ops) or not any(isinstance(other, UnaryOp | ClampOp) for other in ops)
+    ]
+
+
+def followers(value: SSAValue) -> set[Operation]:
+    """The elementwise operations that a value reaches through elementwise operations alone, in its block."""
+    found, pending = set[Operation](), [value]
+    while pending and len(found) < MOST_FOLLOWERS:
+        for use in pending.pop().uses:
+            op = use.operation
+            if isinstance(op, ElementwiseOp) and op not in found:
+                found.add(op)
+                pending += op.results
+    return found
 
 
 def is_parallel(op: Operation, root: Operation) -> bool:
@@ -91,7 +118,7 @@ def has_parallel_gemms(r: Rewriter, root: GemmOp) -> bool:
     if not is_parallel(root, root):
         return False
     group = gemms_of_one_input(root)
-    return len(group) > 1 and all(root is other or r.is_before(root, other) for other in group)
+    return len(group) > 1 and root in group and all(root is other or r.is_before(root, other) for other in group)
 
 
 @native

@@ -43,6 +43,15 @@ __device__ __forceinline__ void copy_step(const HopperArgs<InWindows, T, D, E...
   }
 }
 
+/// @brief Whether a line of the window is one run of elements, none of which lies outside of the input, and fewer steps of `step` channels read
+/// it as the channels of one element: the images of a first layer have few channels.
+template <class T, int R>
+bool reads_lines(const ConvInput<T, R, false>& x, int64_t step) {
+  const int64_t taps = x.kernel[R - 1], steps = (taps * x.depth + step - 1) / step;
+  return x.groups == 1 && x.pad[R - 1] == 0 && x.dilation[R - 1] == 1 && x.strides[R] == x.depth && x.strides[R + 1] == 1 &&
+         (x.places[R - 1] - 1) * x.stride[R - 1] + taps <= x.size[R - 1] && steps < taps * ((x.depth + step - 1) / step);
+}
+
 /// @brief As `conv_simt`, on the tensor cores of Hopper: half or bfloat16, not transposed, one or two spatial dims.
 ///
 /// Several groups have multiples of 64 channels of x each, and of `Tile::kN` of the result. Channels of x and the elements of the window of a
@@ -65,17 +74,22 @@ int32_t conv_wgmma(const Context& ctx, const GemmShape& shape, const X& x, Matri
   HopperArgs<InWindows, T, D, E...> args{};
   args.gemm = {int(shape.m), int(shape.n), int(shape.k), int(shape.inner), tiles_of(shape.m, Tile::kM * Tile::kCluster),
                tiles_of(shape.n, Tile::kCols), {}, w, d, true, true, true, operands};
-  const InWindows from{tiles_of(x.depth, Tile::kK), int(x.kernel[x_]), int(x.places[x_]), flat ? 1 : int(x.places[y]), flat ? 1 : int(x.stride[y]),
-                       int(x.stride[x_]), flat ? 0 : -int(x.pad[y]), -int(x.pad[x_]), flat ? 1 : int(x.dilation[y]), int(x.dilation[x_]),
-                       int(shape.n / x.groups), int(x.depth)};
-  args.from = from;
-  args.steps = from.chunks * int(x.taps());
   args.b_early = early;
-  const int64_t sizes[4] = {images, flat ? 1 : x.size[y], x.size[x_], x.depth * x.groups};
+  const int64_t sizes[3] = {images, flat ? 1 : x.size[y], x.size[x_]};
   const int64_t strides[3] = {x.strides[0], x.strides[1], x.strides[kRank]};
-  const int low[2] = {from.low_y, from.low_x}, places[2] = {from.rows_y, from.rows_x}, step[2] = {from.step_y, from.step_x};
-  const bool mapped = window_map(&args.a_map, x.data, sizes, strides, low, places, step, Tile::kM) &&
-                      tensor_map(&args.b_map, w.data, x.depth, shape.n, w.col, x.taps(), x.depth, 1, 0, Tile::kCols / Tile::kCluster);
+  // The copies of a window whose lines have `taps` elements along x, of `depth` channels each.
+  const auto describe = [&](int taps, int64_t depth) {
+    const InWindows from{tiles_of(depth, Tile::kK), taps, int(x.places[x_]), flat ? 1 : int(x.places[y]), flat ? 1 : int(x.stride[y]),
+                         int(x.stride[x_]), flat ? 0 : -int(x.pad[y]), -int(x.pad[x_]), flat ? 1 : int(x.dilation[y]), int(x.dilation[x_]),
+                         int(shape.n / x.groups), int(depth)};
+    const int low[2] = {from.low_y, from.low_x}, places[2] = {from.rows_y, from.rows_x}, step[2] = {from.step_y, from.step_x};
+    const int64_t all = shape.k / depth;
+    args.from = from;
+    args.steps = from.chunks * int(all);
+    return window_map(&args.a_map, x.data, {sizes[0], sizes[1], sizes[2], depth * x.groups}, strides, low, places, step, Tile::kM) &&
+           tensor_map(&args.b_map, w.data, depth, shape.n, w.col, all, depth, 1, 0, Tile::kCols / Tile::kCluster);
+  };
+  const bool mapped = (reads_lines(x, Tile::kK) && describe(1, x.kernel[x_] * x.depth)) || describe(int(x.kernel[x_]), x.depth);
   return launch_wgmma<Tile, true, true, kAligned, kVectors, F>(ctx, shape, args, mapped);
 }
 

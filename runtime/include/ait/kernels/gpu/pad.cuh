@@ -27,7 +27,59 @@ __global__ void __launch_bounds__(256) pad_kernel(Space<kRank, kWide> space, int
   }
 }
 
+/// @brief Each thread computes a row of the result, `kRow` elements that are written at once: channels that are filled with zeros, for instance.
+template <PadMode kMode, int kRank, bool kWide, int kRow, class Word>
+__global__ void __launch_bounds__(256) pad_rows_kernel(Space<kRank, kWide> space, int64_t total, PadDims<kRank> shape, const Word* in, Word* out, Word value) {
+  struct alignas(kRow * sizeof(Word)) Row {
+    Word v[kRow];
+  };
+  wait_for_previous();
+  allow_next();
+  const PadDim inner = shape.dims[kRank - 1];
+  const int64_t stride = static_cast<int64_t>(gridDim.x) * blockDim.x;
+  for (int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < total; i += stride) {
+    int64_t at[kRank], from, to;
+    space.split(static_cast<typename Space<kRank, kWide>::Index>(i), at);
+    const bool inside = shape.template place<kMode, kRank - 1>(at, from, to);
+    Row row;
+#pragma unroll
+    for (int j = 0; j < kRow; ++j) {
+      const int64_t source = inner.template source<kMode>(j);
+      row.v[j] = inside && source >= 0 ? in[from + source * inner.in_stride] : value;
+    }
+    *reinterpret_cast<Row*>(out + to) = row;
+  }
+}
+
 namespace detail {
+/// Whether a row of the result is one access of `bytes` bytes.
+template <size_t kRank>
+bool writes_rows(const PadDims<kRank>& shape, int64_t element, const void* out, int64_t bytes) {
+  const PadDim& inner = shape.dims[kRank - 1];
+  bool aligned = inner.out * element == bytes && inner.out_stride == 1 && reinterpret_cast<uintptr_t>(out) % bytes == 0;
+  for (size_t d = 0; d + 1 < kRank; ++d) aligned = aligned && shape.dims[d].out_stride * element % bytes == 0;
+  return aligned;
+}
+
+template <PadMode kMode, int kRow, class Word, size_t kRank>
+int32_t launch_pad_rows(const Context& ctx, const PadDims<kRank>& shape, const void* in, void* out, const void* value) {
+  int64_t sizes[kRank], total = 1;
+  for (size_t d = 0; d < kRank; ++d) total *= sizes[d] = d + 1 < kRank ? shape.dims[d].out : 1;
+  Word fill;
+  memcpy(&fill, value, sizeof fill);
+  LaunchConfig config;
+  config.block = dim3(256);
+  config.grid = dim3(ceil_div(total, 256, 1 << 20));
+  config.dependent = true;
+  constexpr int kDims = static_cast<int>(kRank);
+  const Word* const from = static_cast<const Word*>(in);
+  Word* const to = static_cast<Word*>(out);
+  if (total < int64_t(1) << 31) {
+    return launch(ctx, config, pad_rows_kernel<kMode, kDims, false, kRow, Word>, Space<kDims, false>(sizes), total, shape, from, to, fill);
+  }
+  return launch(ctx, config, pad_rows_kernel<kMode, kDims, true, kRow, Word>, Space<kDims, true>(sizes), total, shape, from, to, fill);
+}
+
 /// The widest access, in bytes, that divides rows, pads and strides.
 template <PadMode kMode, size_t kRank>
 int64_t pad_access(const PadDims<kRank>& shape, int64_t element, const void* in, const void* out) {
@@ -81,7 +133,12 @@ int32_t pad(const Context& ctx, const PadDims<kRank>& shape, const T* in, T* out
   if (bytes >= 16) return detail::launch_pad<kMode, uint4>(ctx, shape, 16 / kElement, in, out, &value, sizeof value);
   if (bytes >= 8 && kElement < 8) return detail::launch_pad<kMode, uint2>(ctx, shape, 8 / kElement, in, out, &value, sizeof value);
   if (bytes >= 4 && kElement < 4) return detail::launch_pad<kMode, uint32_t>(ctx, shape, 4 / kElement, in, out, &value, sizeof value);
-  return detail::launch_pad<kMode, word_t<sizeof(T)>>(ctx, shape, 1, in, out, &value, sizeof value);
+  using Word = word_t<sizeof(T)>;
+  if constexpr (kElement < 8) {
+    if (detail::writes_rows(shape, kElement, out, 16)) return detail::launch_pad_rows<kMode, 16 / kElement, Word>(ctx, shape, in, out, &value);
+    if (detail::writes_rows(shape, kElement, out, 8)) return detail::launch_pad_rows<kMode, 8 / kElement, Word>(ctx, shape, in, out, &value);
+  }
+  return detail::launch_pad<kMode, Word>(ctx, shape, 1, in, out, &value, sizeof value);
 }
 
 }  // namespace ait::gpu
