@@ -12,6 +12,7 @@ from torch.export import Dim
 import ait_mlir
 from ait_mlir.errors import InputError
 from ait_mlir.importers.torch import ImportFailure, UnsupportedOps, from_torch, import_program
+from tests.importers.meaning import B, S, check_meaning
 
 X = torch.randn(3, 8)
 BATCH = ({0: Dim("batch", max=16)},)
@@ -87,6 +88,20 @@ def test_a_condition_that_the_ranges_prove_is_none():
     imported = from_torch(AlwaysTheSame().eval(), (X,), dynamic_shapes=BATCH)
     assert "batch = 0 to 16" in str(imported.module) or "batch = 1 to 16" in str(imported.module)
     assert "ait.gemm" in str(imported.module)
+
+
+class Shift(nn.Module):
+    """The shift of relative positions. PyTorch asks whether dims are multiples, to make strides of the result; the
+    answer differs at length 1.
+    """
+
+    def forward(self, x):
+        b, s, _ = x.shape
+        return x.repeat(1, 1, 2).reshape(b, 2 * s, s)[:, 1:].reshape(b, s, 2 * s - 1)
+
+
+def test_conditions_that_decide_only_about_strides_are_none():
+    check_meaning(Shift().eval(), (torch.randn(2, 5, 5, dtype=torch.float64),), ({0: B, 1: S, 2: S},))
 
 
 def test_a_program_that_asserts_what_is_not_proved_is_refused():

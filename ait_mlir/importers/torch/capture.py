@@ -17,7 +17,7 @@ from ait_mlir.importers.torch.errors import ImportFailure, place_in_source
 from ait_mlir.importers.torch.library import quiet, torch
 from ait_mlir.importers.torch.recurrent import whole_layers
 from ait_mlir.importers.torch.signature import declare_dims, read_inputs
-from ait_mlir.importers.torch.tracing import without_checks
+from ait_mlir.importers.torch.tracing import without_checks, without_layouts
 
 DimNames = dict[tuple[int, int], str]
 """Names of dims by leaf of the example inputs and axis."""
@@ -128,7 +128,7 @@ def _is_about_dims(text: str) -> bool:
 
 def _with_conditions(export: Callable[..., Any]) -> Any:
     """The program with the conditions that PyTorch could not prove of its dims, if ours proves them; else None."""
-    with contextlib.suppress(Exception), quiet():
+    with contextlib.suppress(Exception), quiet(), without_layouts():
         program = export(prefer_deferred_runtime_asserts_over_guards=True)
         table = DimTable()
         declare_dims(table, program, read_inputs(program), {}, {})

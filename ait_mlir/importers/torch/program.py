@@ -30,6 +30,7 @@ from ait_mlir.importers.torch.rows.complex import translated
 from ait_mlir.importers.torch.rows.pairs import Interleaved, Pair
 from ait_mlir.importers.torch.scan import is_flip_of_scan, is_reversed, is_scan, write_scan
 from ait_mlir.importers.torch.signature import Inputs, bind_dims, declare_dims, examples_of, read_inputs, skeleton
+from ait_mlir.importers.torch.tracing import without_layouts
 from ait_mlir.importers.torch.writer import Writer
 from ait_mlir.passes.assumptions import assume
 
@@ -112,7 +113,7 @@ def _decomposed(program: Any, table: Any) -> Any:
     names = ", ".join(sorted(str(op) for op in table)) or "operations in place"
     dynamic = _dynamic_dims(program)
     try:
-        with whole_layers():
+        with whole_layers(), without_layouts():
             program = program.run_decompositions(table)
     except Exception as error:
         raise ImportFailure(f"PyTorch cannot decompose {names} in this model: {error}") from error
@@ -139,7 +140,8 @@ def _composed(program: Any) -> Any:
     chosen = {op: made for op in missing if (made := _composition(op)) is not None}
     if not chosen:
         return program
-    with contextlib.suppress(Exception), whole_layers():  # a decomposition may not know these operands
+    # a decomposition may not know these operands
+    with contextlib.suppress(Exception), whole_layers(), without_layouts():
         composed = program.run_decompositions(chosen)
         if {n.target for n in unsupported(composed)} < missing:
             return composed

@@ -7,7 +7,8 @@ PyTorch runs.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Generator
+import functools
+from collections.abc import Callable, Generator
 from typing import Any
 
 from ait_mlir.importers.torch.library import torch
@@ -30,3 +31,57 @@ def without_checks() -> Generator[None]:
         yield
     finally:
         layers._detect_is_causal_mask, distribution._validate_args = kept
+
+
+@contextlib.contextmanager
+def without_layouts() -> Generator[None]:
+    """During a trace, conditions on dims that decide only how the elements of a result lie in memory do not count.
+
+    PyTorch chooses the strides of a view and of an elementwise result by the sizes of the example: such a condition
+    may fail for other sizes, where the result has the same shape and the same elements.
+    """
+    with contextlib.ExitStack() as stack:
+        for place, name, wrap in (
+            (torch._refs, "_reshape_view_helper_core_alg", _chosen),
+            (torch._prims_common, "compute_elementwise_output_logical_to_physical_perm", _chosen),
+            (torch._subclasses.functional_tensor.FunctionalTensorMode, "__torch_dispatch__", _dispatched),
+        ):
+            kept = getattr(place, name)
+            stack.callback(setattr, place, name, kept)
+            setattr(place, name, wrap(kept))
+        yield
+
+
+def _chosen(choose: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that chooses strides. One that may copy instead of making a view is left as it is: a later write to
+    its result may change its operand.
+    """
+
+    @functools.wraps(choose)
+    def without_conditions(*args: Any, **kwargs: Any) -> Any:
+        may_copy = kwargs.get("allow_copy", any(a is True for a in args))
+        with contextlib.nullcontext() if may_copy else _unrecorded(args):
+            return choose(*args, **kwargs)
+
+    return without_conditions
+
+
+def _dispatched(dispatch: Callable[..., Any]) -> Callable[..., Any]:
+    """How a decomposition calls operations: a view there has as many elements as its operand, which the trace before
+    has asked already.
+    """
+
+    @functools.wraps(dispatch)
+    def without_conditions(self: Any, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        is_view = func in (torch.ops.aten.view.default, torch.ops.aten._unsafe_view.default)
+        with _unrecorded(args) if is_view else contextlib.nullcontext():
+            return dispatch(self, func, types, args, kwargs)
+
+    return without_conditions
+
+
+def _unrecorded(args: Any) -> contextlib.AbstractContextManager[Any]:
+    """Where conditions on the dims of tensors are decided by the sizes of the example, and not recorded."""
+    dims = (d for a in args if isinstance(a, torch.Tensor) for d in a.shape)
+    sizes = next((d.node.shape_env for d in dims if isinstance(d, torch.SymInt)), None)
+    return contextlib.nullcontext() if sizes is None else sizes.suppress_guards()
