@@ -95,19 +95,6 @@ def test_the_product_with_the_inputs_stands_in_front_of_the_loop() -> None:
         assert loop.split("ait.yield")[0].count("ait.gemm") == 1
 
 
-def test_packed_sequences_are_refused() -> None:
-    class Packed(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.lstm = nn.LSTM(5, 4)
-
-        def forward(self, x, lengths):
-            return self.lstm(nn.utils.rnn.pack_padded_sequence(x, lengths))[1][0]
-
-    with pytest.raises(ImportFailure):
-        from_torch(Packed().eval(), (torch.randn(7, 2, 5), torch.tensor([7, 4])))
-
-
 class Decoder(nn.Module):
     """A layer over the whole sequence, then cells, which PyTorch has to decompose."""
 

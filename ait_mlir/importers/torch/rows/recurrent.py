@@ -6,15 +6,25 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from xdsl.dialects.builtin import i64
 from xdsl.ir import SSAValue
 
 from ait_mlir.dialects.ait.base import AitOp
-from ait_mlir.dialects.ait.elementwise import AddOp, MulOp, ReluOp, SigmoidOp, SubOp, TanhOp
+from ait_mlir.dialects.ait.elementwise import (
+    AddOp,
+    CompareOp,
+    MulOp,
+    ReluOp,
+    SigmoidOp,
+    SubOp,
+    TanhOp,
+    WhereOp,
+)
 from ait_mlir.dialects.ait.gemm import GemmOp
 from ait_mlir.dialects.ait.types import TensorType, tensor_type
 from ait_mlir.dims import const
 from ait_mlir.importers.torch.call import Call, NotSupported, Row
-from ait_mlir.importers.torch.known import Value
+from ait_mlir.importers.torch.known import Affine, Value
 from ait_mlir.importers.torch.scan import write_scan
 from ait_mlir.importers.torch.writer import Writer
 
@@ -84,31 +94,47 @@ def _gates(w: Writer, gates: SSAValue, count: int) -> list[SSAValue]:
 def layers(cell: Cell, states: int, several: bool) -> Row:
     """A row for `aten.NAME.input`. `several`: `hx` is a list of `states` tensors, [layers * directions, B, size]."""
 
-    def row(c: Call) -> list[Value]:
-        if c["train"] and c["dropout"]:
-            raise NotSupported("dropout between the layers is for training; call model.eval() before the export")
-        w = c.w
-        x = c.tensor("input")
-        first: list[Value] = c["hx"] if several else [c["hx"]]
-        initial = [w.full(h) for h in first]
-        if c["batch_first"]:
-            x = w.permute(x, (1, 0, 2))
-        directions = 2 if c["bidirectional"] else 1
-        weights = _weights([w.full(p) for p in c["params"]], c["has_biases"], c["num_layers"] * directions)
-        finals: list[Sequence[SSAValue]] = []
-        for layer in range(c["num_layers"]):
-            outputs: list[SSAValue] = []
-            for direction in range(directions):
-                at = layer * directions + direction
-                own = [_slot(w, h, at) for h in initial]
-                last, output = _one(w, cell, x, own, weights[at], reverse=direction == 1)
-                finals.append(last)
-                outputs.append(output)
-            x = outputs[0] if directions == 1 else w.concat(outputs, 2)
-        ends = [w.concat([w.reshape(f[i], (1, *tensor_type(f[i]).dims)) for f in finals], 0) for i in range(states)]
-        return [w.permute(x, (1, 0, 2)) if c["batch_first"] else x, *ends]
+    def row(c: Call) -> Sequence[Value]:
+        x, first = c.tensor("input"), c["hx"] if several else [c["hx"]]
+        output, *ends = _stacked(c, cell, c.w.permute(x, (1, 0, 2)) if c["batch_first"] else x, first, None)
+        return [c.w.permute(output, (1, 0, 2)) if c["batch_first"] else output, *ends]
 
     return row
+
+
+def packed_layers(cell: Cell) -> Row:
+    """A row for a layer on sequences [S, B, I] of different lengths [B]: its state stands still behind a sequence."""
+
+    def row(c: Call) -> Sequence[Value]:
+        x, lengths = c.tensor("x"), c.tensor("lengths")
+        steps = c.w.full(Affine((tensor_type(x).dims[0], const(1)), (const(1), const(0)), const(0)))
+        return _stacked(c, cell, x, c["hx"], c.w.add(CompareOp("lt", steps, c.w.cast(lengths, i64))))
+
+    return row
+
+
+def _stacked(c: Call, cell: Cell, x: SSAValue, first: Sequence[Value], seen: SSAValue | None) -> list[SSAValue]:
+    """All layers and directions on x [S, B, I]: the outputs [S, B, directions * H] and the final states. `seen` [S, B]
+    is false behind the end of a sequence.
+    """
+    if c["train"] and c["dropout"]:
+        raise NotSupported("dropout between the layers is for training; call model.eval() before the export")
+    w = c.w
+    initial = [w.full(h) for h in first]
+    directions = 2 if c["bidirectional"] else 1
+    weights = _weights([w.full(p) for p in c["params"]], c["has_biases"], c["num_layers"] * directions)
+    finals: list[Sequence[SSAValue]] = []
+    for layer in range(c["num_layers"]):
+        outputs: list[SSAValue] = []
+        for direction in range(directions):
+            at = layer * directions + direction
+            own = [_slot(w, h, at) for h in initial]
+            last, output = _one(w, cell, x, own, weights[at], seen, reverse=direction == 1)
+            finals.append(last)
+            outputs.append(output)
+        x = outputs[0] if directions == 1 else w.concat(outputs, 2)
+    count = range(len(initial))
+    return [x, *(w.concat([w.reshape(f[i], (1, *tensor_type(f[i]).dims)) for f in finals], 0) for i in count)]
 
 
 def _weights(params: Sequence[SSAValue], biased: bool, count: int) -> list[Weights]:
@@ -130,7 +156,13 @@ def _slot(w: Writer, h: SSAValue, at: int) -> SSAValue:
 
 
 def _one(
-    w: Writer, cell: Cell, x: SSAValue, state: Sequence[SSAValue], weights: Weights, reverse: bool
+    w: Writer,
+    cell: Cell,
+    x: SSAValue,
+    state: Sequence[SSAValue],
+    weights: Weights,
+    seen: SSAValue | None,
+    reverse: bool,
 ) -> tuple[Sequence[SSAValue], SSAValue]:
     """One direction of one layer on x [S, B, I]: the state after the last step, and the outputs [S, B, H]."""
     given = product(w, x, weights.ih, weights.bias_ih)
@@ -142,15 +174,25 @@ def _one(
 
     def step(arguments: Sequence[SSAValue]) -> list[SSAValue]:
         before, now, inner = arguments[: len(state)], arguments[len(state)], list(arguments[len(state) + 1 :])
+        going = None if seen is None else inner.pop(0)
         parts: list[Any] = [inner.pop(0) if v is not None else None for v in (weights.hh, weights.bias_hh, weights.hr)]
         after = cell(w, now, before, Weights(weights.ih, *(parts[0], None, parts[1], parts[2])))
+        if going is not None:
+            going = w.reshape(going, (*tensor_type(going).dims, 1))
+            after = [w.op(WhereOp, going, new, old, results=[old.type]) for new, old in zip(after, before, strict=True)]
         return [*after, after[0]]
 
-    results = write_scan(w, [list(state), [given], weights.of_state()], types, step, reverse)
+    results = write_scan(
+        w, [list(state), [given, *([] if seen is None else [seen])], weights.of_state()], types, step, reverse
+    )
     return results[:-1], results[-1]
 
 
 ROWS: dict[str, Row] = {
+    "ait_packed.lstm.default": packed_layers(lstm_cell),
+    "ait_packed.gru.default": packed_layers(gru_cell),
+    "ait_packed.rnn_tanh.default": packed_layers(plain_cell(TanhOp)),
+    "ait_packed.rnn_relu.default": packed_layers(plain_cell(ReluOp)),
     "aten.lstm.input": layers(lstm_cell, 2, several=True),
     "aten.gru.input": layers(gru_cell, 1, several=False),
     "aten.rnn_tanh.input": layers(plain_cell(TanhOp), 1, several=False),

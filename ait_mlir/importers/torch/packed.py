@@ -1,0 +1,157 @@
+"""Packed sequences of PyTorch: sequences of different lengths in a recurrent layer.
+
+PyTorch packs by values: the size of what it packs is the sum of the lengths. Here a packed sequence is opaque during a
+trace. It holds the padded tensor and the lengths; a layer on it becomes one operation with the lengths as an operand,
+the row of which writes a loop that stops each sequence at its length.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Generator, Sequence
+from functools import cache
+from types import SimpleNamespace
+from typing import Any
+
+from ait_mlir.importers.torch.library import torch
+
+LAYERS = {"lstm": 2, "gru": 1, "rnn_tanh": 1, "rnn_relu": 1}
+"""How many states each layer has."""
+
+
+class Lengths:
+    """The lengths [B] in place of PyTorch's `batch_sizes`; it answers what PyTorch's modules ask of these."""
+
+    device = torch.device("cpu")
+
+    def __init__(self, values: Any) -> None:
+        self.values = values
+
+    def __getitem__(self, step: int) -> Any:
+        """How many sequences have the first step: all."""
+        assert step == 0
+        return self.values.shape[0]
+
+    def size(self, axis: int) -> Longest:
+        """The number of steps, which depends on values."""
+        assert axis == 0
+        return LONGEST
+
+
+class Longest:
+    """The length of the longest sequence, which no trace knows: every total length passes for long enough."""
+
+    def __gt__(self, other: object) -> bool:
+        return False
+
+
+LONGEST = Longest()
+
+
+class Packed:
+    """A padded tensor [S, B, I] that only recurrent layers and `pad_packed_sequence` can read."""
+
+    def __init__(self, padded: Any) -> None:
+        self.padded = padded
+        self.dtype, self.device = padded.dtype, padded.device
+
+    def dim(self) -> int:
+        return 2
+
+    def size(self, axis: int) -> Any:
+        assert axis == -1
+        return self.padded.shape[-1]
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(
+            f"the data of a packed sequence have no {name} here: recurrent layers and pad_packed_sequence read them"
+        )
+
+
+def _pack(x: Any, lengths: Any, batch_first: bool) -> tuple[Packed, Lengths]:
+    """Lengths other than 1 to S are indices out of range, which a run refuses."""
+    padded = x.transpose(0, 1) if batch_first else x
+    count = padded.shape[0]
+    places = torch.where(lengths > 0, lengths - 1, count)
+    return Packed(padded), Lengths(torch.arange(1, count + 1).gather(0, places))
+
+
+def _pad(data: Packed, lengths: Lengths, batch_first: bool, value: float, total: int | Longest) -> tuple[Any, Any]:
+    """The outputs [S, B, H], `value` behind each sequence; [B, S, H] if the batch comes first. Without a total length
+    only the steps that the longest sequence has.
+    """
+    x = data.padded
+    steps = torch.arange(x.shape[0])
+    y = torch.where((steps[:, None] < lengths.values)[..., None], x, value)
+    if isinstance(total, Longest):
+        y = y[steps < lengths.values.amax()]
+    elif total is not x.shape[0]:
+        y = torch.nn.functional.pad(y, (0, 0, 0, 0, 0, total - x.shape[0]), value=value)
+    return y.transpose(0, 1) if batch_first else y, lengths.values
+
+
+class Functions:
+    """`torch._VF` as PyTorch's modules see it; its layers take packed sequences, too."""
+
+    def __init__(self) -> None:
+        self._pack_padded_sequence, self._pad_packed_sequence = _pack, _pad
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(torch._VF, name)
+        return _layer(name, found) if name in LAYERS else found
+
+
+def _layer(name: str, whole: Any) -> Any:
+    def call(x: Any, *args: Any) -> Any:
+        if not isinstance(x, Packed):
+            return whole(x, *args)
+        lengths, hx, *rest = args
+        states: list[Any] = [hx] if isinstance(hx, torch.Tensor) else [*hx]
+        output, *finals = getattr(operators(), name)(x.padded, lengths.values, states, *rest)
+        return Packed(output), *finals
+
+    return call
+
+
+@cache
+def operators() -> Any:
+    """The layers on sequences of different lengths, as operations that a trace keeps."""
+    library = torch.library.Library("ait_packed", "DEF")  # lives as long as the cache
+    arguments = "Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional"
+    for name, states in LAYERS.items():
+        results = ", ".join(["Tensor"] * (states + 1))
+        library.define(f"{name}(Tensor x, Tensor lengths, Tensor[] hx, {arguments}) -> ({results})")
+        torch.library.register_fake(f"ait_packed::{name}", _shapes, lib=library)
+    return SimpleNamespace(library=library, **{name: getattr(torch.ops.ait_packed, name) for name in LAYERS})
+
+
+def _shapes(x: Any, lengths: Any, hx: Sequence[Any], *options: Any) -> tuple[Any, ...]:
+    both = options[-1]
+    output = x.new_empty((x.shape[0], x.shape[1], (2 if both else 1) * hx[0].shape[2]))
+    return output, *(torch.empty_like(h) for h in hx)
+
+
+@contextlib.contextmanager
+def packed_sequences() -> Generator[None]:
+    """During a trace, packed sequences are padded ones with their lengths."""
+    operators()
+    utilities, layers = torch.nn.utils.rnn, torch.nn.modules.rnn
+    kept = utilities._VF, layers._VF, layers.RNNBase.check_forward_args, layers.LSTM.check_forward_args
+
+    def unless_packed(check: Any) -> Any:
+        def checked(layer: Any, x: Any, hidden: Any, batch_sizes: Any) -> None:
+            if isinstance(x, Packed):  # the numbers of a batch are symbols here
+                layer.check_input(x, batch_sizes)
+            else:
+                check(layer, x, hidden, batch_sizes)
+
+        return checked
+
+    utilities._VF = layers._VF = Functions()
+    layers.RNNBase.check_forward_args = unless_packed(kept[2])
+    layers.LSTM.check_forward_args = unless_packed(kept[3])
+    try:
+        yield
+    finally:
+        utilities._VF, layers._VF = kept[:2]
+        layers.RNNBase.check_forward_args, layers.LSTM.check_forward_args = kept[2:]
