@@ -167,7 +167,7 @@ class Arguments:
         if isinstance(value, AITData):
             try:
                 shape = [_extent(n) for n in value.shape]
-                return self._from_address(label, value.data_ptr, shape, None, value.dtype, self._device)
+                return self._from_address(label, as_address(value.data_ptr), shape, None, value.dtype, self._device)
             except (TypeError, ctypes.ArgumentError, OverflowError) as error:
                 raise InputError(f"{label} is {value}, expected AITData(address, extents, dtype): {error}") from None
         if hasattr(value, "__dlpack__"):
@@ -225,6 +225,14 @@ class Arguments:
 def _is_scalar(value: object) -> bool:
     """Whether `value` is a NumPy scalar, NumPy's form of an array of rank 0."""
     return isinstance(value, np.generic)
+
+
+def as_address(value: Any) -> int:
+    """An address as an integer; `OverflowError` for one that memory does not have, because ctypes would truncate it."""
+    address = operator.index(value)
+    if not 0 <= address < 1 << 64:
+        raise OverflowError(f"the address {address} is not from 0 to 2^64")
+    return address
 
 
 def _extent(value: Any) -> int:

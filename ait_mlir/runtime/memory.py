@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ait_mlir.errors import InputError
-from ait_mlir.runtime.data import AITData, numpy_dtype
+from ait_mlir.runtime.data import AITData, as_address, numpy_dtype
 from ait_mlir.runtime.kinds import AITemplateMemcpyKind
 from ait_mlir.runtime.opened import OpenedModel
 
@@ -56,11 +56,16 @@ class DeviceMemory(OpenedModel):
     ) -> None:
         """Copy `count` bytes from address `src` to address `dst`; `kind` says which of them are on the device.
 
-        Raises `InputError` for null addresses and negative counts, before anything is copied.
+        Raises `InputError` for null addresses, for numbers that are none, and for negative counts, before anything is
+        copied.
         """
         self._function()
         if not isinstance(kind, AITemplateMemcpyKind):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise InputError(f"a copy is of kind {kind!r}, expected an AITemplateMemcpyKind")
+        try:
+            dst, src = as_address(dst), as_address(src)
+        except (OverflowError, TypeError) as error:
+            raise InputError(f"a copy from address {src} to {dst}: {error}") from None
         if count < 0 or (count and not (dst and src)):
             raise InputError(
                 f"a copy of {count} bytes from address {src} to {dst}, expected addresses that are not null"

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from ait_mlir.utils import graph_utils, shape_utils, torch_utils
+from ait_mlir.utils import alignment, graph_utils, shape_utils, tensor_utils, torch_utils
 
-__all__ = ["graph_utils", "shape_utils", "torch_utils"]
+__all__ = ["alignment", "graph_utils", "shape_utils", "tensor_utils", "torch_utils"]

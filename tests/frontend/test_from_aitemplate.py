@@ -25,7 +25,7 @@ from ait_mlir.errors import ArtifactError, CompileError, InputError
 from ait_mlir.frontend import BuildError, Target, nn
 from ait_mlir.frontend import ops as operators
 from ait_mlir.testing import benchmark_torch_function, jagged_utils, test_utils
-from ait_mlir.utils import graph_utils, shape_utils, torch_utils
+from ait_mlir.utils import alignment, graph_utils, shape_utils, tensor_utils, torch_utils
 from tests.frontend.support import check, evaluate, graph_of, tensor
 
 
@@ -180,6 +180,22 @@ def test_fused_elementwise_takes_the_place_of_its_operators():
     other = tensor("other", 8)
     fused.replace_input_tensor(x, other)
     np.testing.assert_allclose(evaluate(z, {"other": -data})[0], np.tanh(3 - data))
+
+
+def test_alignments_and_dims():
+    assert [alignment.get_alignments(d) for d in ("float16", "float32", "int64")] == [[8, 4, 2, 1], [4, 2, 1], [2, 1]]
+    assert [alignment.find_max_alignment(n, "bfloat16") for n in (0, 24, 12, 6, 7)] == [8, 8, 4, 2, 1]
+    assert alignment.find_max_alignment_from([24, 12], "float16") == 4
+    assert alignment.valid_alignment(8, "float16") and not alignment.valid_alignment(8, "float32")
+    with pytest.raises(ValueError, match="no tensor of a model has the dtype float8"):
+        alignment.get_alignments("float8")
+    assert [tensor_utils.wrap_dim(i, 3) for i in (-3, -1, 0, 2)] == [0, 2, 0, 2]
+    for i in (-4, 3):
+        with pytest.raises(ValueError, match=f"dim {i} of a tensor of rank 3, expected -3 to 2"):
+            tensor_utils.wrap_dim(i, 3)
+    from ait_mlir.frontend import nn, parameter
+
+    assert parameter.Parameter is nn.Parameter
 
 
 def test_dtypes_by_name():

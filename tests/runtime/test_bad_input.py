@@ -108,6 +108,8 @@ CASES: dict[str, tuple[Callable[[], tuple[Any, Any]], str]] = {
     ),
     "extent of 64 bits": (lambda: both(x=AITData(64, [(1 << 64) + 2, 6], "float32")), "input 'x' .* beyond 64 bits"),
     "no extents": (lambda: both(x=AITData(64, None, "float32")), "input 'x' is AITData.*, expected AITData"),  # type: ignore[arg-type]
+    "negative address": (lambda: both(x=AITData(-16, [2, 6], "float32")), "input 'x' is AITData.* the address -16"),
+    "long address": (lambda: both(x=AITData(1 << 70, [2, 6], "float32")), "input 'x' is AITData.* not from 0 to 2"),
     "no address": (lambda: both(x=AITData("x", [2, 6], "float32")), "input 'x' is AITData.*, expected AITData"),  # type: ignore[arg-type]
     "few outputs": (lambda: (both()[0], [f32(2, 6)]), r"has 2 outputs \(y, s\), but 1 were given"),
     "small output": (

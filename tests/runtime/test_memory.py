@@ -33,6 +33,9 @@ def test_wrong_copies_are_refused(model: Model) -> None:
         model.memcpy(address, 0, 8, AITemplateMemcpyKind.HostToDevice)
     with pytest.raises(InputError, match="a copy of -1 bytes"):
         model.memcpy(address, address, -1, AITemplateMemcpyKind.HostToDevice)
+    for wrong in (-16, 1 << 70, 1.5):
+        with pytest.raises(InputError, match=f"a copy from address {wrong} to "):
+            model.memcpy(address, wrong, 8, AITemplateMemcpyKind.HostToDevice)  # type: ignore[arg-type]
     with pytest.raises(InputError, match="a copy is of kind 1, expected an AITemplateMemcpyKind"):
         model.memcpy(address, address, 8, 1)  # type: ignore[arg-type]
     model.free_gpu_memory(address)
