@@ -13,6 +13,7 @@ from ait_mlir.lowering.kernels.amounts import bytes_moved, element_bytes, estima
 from ait_mlir.lowering.kernels.base import Config, Emission, Kernel, Launch, Strides, Target
 from ait_mlir.lowering.kernels.calls import ConvCall, call_service
 from ait_mlir.lowering.kernels.contraction import library_epilogue, library_precision
+from ait_mlir.lowering.kernels.conv import is_depthwise
 
 __all__ = ["KERNELS", "CudnnConv"]
 
@@ -56,6 +57,7 @@ class CudnnConv(Kernel[ConvOp]):
             and not op.is_transposed()
             and all(scope.positive(c) and scope.divisible(c, _piece(op)) for c in channels)
             and library_epilogue(op) is not None
+            and not (isinstance(kind, BFloat16Type) and is_depthwise(op))  # cuDNN 9.19 has no engine for it
         )
 
     def configs(self, op: ConvOp, target: Target) -> list[dict[str, int]]:

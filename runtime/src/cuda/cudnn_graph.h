@@ -101,7 +101,7 @@ class Plan {
     std::string reasons;
     for (int mode : {kHeuristicsA, kHeuristicsFallback}) {
       for (Descriptor config : configs_of(graph, mode)) {
-        if (exact && !is_exact(config)) continue;
+        if (!is_precise(config, exact)) continue;
         const Descriptor plan = own_.make(kExecutionPlan);
         own_.set(plan, kPlanHandle, kTypeHandle, 1, &handle);
         own_.set(plan, kPlanConfig, config);
@@ -164,9 +164,9 @@ class Plan {
     return configs;
   }
 
-  /// Whether the engine of a configuration computes with f32: not on tensor cores, which round f32 operands, and not with large transforms,
-  /// which lose digits.
-  bool is_exact(Descriptor config) {
+  /// Whether the engine of a configuration adds up in f32, without transforms that lose digits, and if `exact`, without tensor cores, which
+  /// round f32 operands.
+  bool is_precise(Descriptor config, bool exact) {
     const Descriptor engine = own_.make(kEngine);
     Descriptor found = engine;
     int64_t count = 0;
@@ -174,8 +174,8 @@ class Plan {
     if (!own_.good() || own_.api().get(config, kConfigEngine, kTypeDescriptor, 1, &count, &found) != kSuccess) return false;
     if (own_.api().get(engine, kEngineNotes, kTypeNumericalNote, 32, &count, notes) != kSuccess) return false;
     for (int64_t i = 0; i < count && i < 32; ++i) {
-      if (notes[i] == kNoteTensorCore || notes[i] == kNoteDownConvert || notes[i] == kNoteReducedReduction || notes[i] == kNoteFft ||
-          notes[i] == kNoteWinograd6x6 || notes[i] == kNoteWinograd13x13) {
+      if (exact && (notes[i] == kNoteTensorCore || notes[i] == kNoteFft)) return false;
+      if (notes[i] == kNoteDownConvert || notes[i] == kNoteReducedReduction || notes[i] == kNoteWinograd6x6 || notes[i] == kNoteWinograd13x13) {
         return false;
       }
     }

@@ -143,24 +143,26 @@ inline constexpr int kWindowSpans = 16;
 template <int kPlaces>
 inline constexpr int kWindowThreads = kPlaces > 1 ? kDepthwiseThreads : kDepthwiseThreads / 2;
 
-/// @brief The windows' weights of `channels` channels from `first` on, [tap, channel], zeros behind the last one; several loads are under way.
+/// @brief The windows' weights of `channels` channels from `first` on, [tap, channel], zeros behind the last one. A thread loads those of one
+/// channel, several at a time; there are at most as many channels as threads.
 template <int kThreads, class A, class T>
 __device__ __forceinline__ void stage_weights(const Matrices<const T>& from, int taps, int n, int first, int channels, A* to) {
-  constexpr int kLoads = 4;
-  const int total = taps * channels;
+  const int slot = int(threadIdx.x) / channels, c = int(threadIdx.x) - slot * channels, step = kThreads / channels;
+  if (slot >= step) return;
+  constexpr int kLoads = 8;
+  const T* const column = from.data + (first + c) * from.col;
 #pragma unroll 1
-  for (int begin = int(threadIdx.x); begin < total; begin += kLoads * kThreads) {
+  for (int begin = slot; begin < taps; begin += kLoads * step) {
     A values[kLoads];
-    int places[kLoads];
 #pragma unroll
     for (int j = 0; j < kLoads; ++j) {
-      const int i = begin + j * kThreads, c = int(uint32_t(i) / uint32_t(taps)), tap = i - c * taps;
-      places[j] = i < total ? tap * channels + c : -1;
-      values[j] = i < total && first + c < n ? convert<A>(from.data[tap * from.row + (first + c) * from.col]) : A(0);
+      const int tap = begin + j * step;
+      values[j] = tap < taps && first + c < n ? convert<A>(column[tap * from.row]) : A(0);
     }
 #pragma unroll
     for (int j = 0; j < kLoads; ++j) {
-      if (places[j] >= 0) to[places[j]] = values[j];
+      const int tap = begin + j * step;
+      if (tap < taps) to[tap * channels + c] = values[j];
     }
   }
 }
