@@ -4,7 +4,9 @@ Remembered choices and the times of the package count first. Of the other ops, t
 first: an op counts with its estimated seconds, as often as the model has it. Candidates that a library runs need no
 compiling for the device: they are timed for all ops before any other is compiled; then, for each op, the candidate with
 the best estimate, which the model would need anyway; then the rest.
-When the time is over, compiling stops. An op without times is chosen by estimate. All times are remembered, so the next
+When the time is over, compiling stops. A candidate that is the best by estimate at some size and was not timed then
+counts with its estimate and a margin, so that a library that alone was timed does not win where it is far behind. An op
+without times is chosen by estimate. All times are remembered, so the next
 compilation continues from there.
 """
 
@@ -19,13 +21,14 @@ from dataclasses import dataclass, field
 from ait_mlir.dialects.ait.traits import ContractionExtents
 from ait_mlir.errors import AitError
 from ait_mlir.lowering.choices import Choice
-from ait_mlir.lowering.fragments import Fragment, offers
+from ait_mlir.lowering.fragments import Fragment, offers, steps_of
 from ait_mlir.lowering.kernels import Target
 from ait_mlir.passes.candidates import best_by_estimate, points_of, worth_timing
 from ait_mlir.passes.measure import Selector, TimesByPoint, current_setting
 from ait_mlir.passes.meter import DeviceMeter
 from ait_mlir.passes.race import SHORT_ROUNDS
-from ait_mlir.passes.tasks import Task
+from ait_mlir.passes.ranges import Times
+from ait_mlir.passes.tasks import Point, Task
 from ait_mlir.passes.timings import Setting, TimingCache, shipped_for
 
 WAYS, LIBRARY_WAYS, NAMED = 6, 4, 3
@@ -34,8 +37,9 @@ LIBRARY_JOBS, ESTIMATED_JOBS, REST_JOBS, AHEAD = 12, 8, 2, 3
 """Ops whose candidates are compiled together, in each stage, and how many units wait to be compiled or timed."""
 UNSURE = 4.0
 """How much more a contraction can gain than another op of the same time: its estimates are further off."""
-BELIEVED = 0.5
-"""A candidate that could not be timed is taken if its estimate is below this share of the best time."""
+DOUBTED, FITTED = 2.0, 1.5
+"""What a candidate that could not be timed counts with: so many times its estimate, less where that is fitted to the
+card."""
 
 
 @dataclass
@@ -59,8 +63,8 @@ class Job:
     task: Task
     gain: float
     estimated: Fragment
-    seconds: list[float]
-    """The best estimate at each point."""
+    expected: dict[Point, dict[Fragment, float]]
+    """At each point, the estimates of the candidates that have the best one at some point."""
     libraries: list[Fragment]
     rest: list[Fragment]
     known: TimesByPoint
@@ -104,9 +108,9 @@ class BudgetSelector(Selector):
     def _job(self, index: int, task: Task, count: int) -> Job | None:
         """None for an op with one candidate."""
         points = points_of(task.scope, self.strategies)
-        best: list[float] = []
-        for point in points:
-            best.append(min((f.seconds for f in offers(task.at(point), self.target)), default=0.0))
+        offered = {p: {f: f.seconds for f in offers(task.at(p), self.target) if not f.only_timed} for p in points}
+        best = [best_by_estimate(list(fs)) for fs in offered.values() if fs]
+        expected = {p: {f: fs[f] for f in best if f in fs} for p, fs in offered.items()}
         fitting = list(offers(task.at(points[-1]), self.target))
         if not fitting:
             return None
@@ -116,9 +120,10 @@ class BudgetSelector(Selector):
         rest = [w for w in offer if w not in libraries and not w.only_timed and w != estimated][:WAYS]
         if not libraries and not rest:
             return None
-        gain = sum(best) * count * (UNSURE if isinstance(task.op, ContractionExtents) else 1.0)
+        seconds = sum(min(fs.values(), default=0.0) for fs in expected.values())
+        gain = seconds * count * (UNSURE if isinstance(task.op, ContractionExtents) else 1.0)
         known: TimesByPoint = {point: {} for point in points}
-        return Job(index, task, gain, estimated, best, libraries, rest, known)
+        return Job(index, task, gain, estimated, expected, libraries, rest, known)
 
     def _spend(self, jobs: Sequence[Job]) -> None:
         """Time candidates until the budget is spent; some units are compiled while another is timed."""
@@ -190,13 +195,15 @@ class BudgetSelector(Selector):
             self._time(job.task, point, [w for w in wanted if w not in times], times)
 
     def _settle(self, job: Job) -> Choice | None:
-        """The choice for an op from what was timed; None if nothing was, or if an estimate is far below the times."""
+        """The choice from what was timed, and from estimates where the budget ended too early; None for a choice by
+        estimate alone."""
         job.timed = any(t is not None for times in job.known.values() for t in times.values())
         if not job.timed:
             return None
-        ways = list(dict.fromkeys(way for times in job.known.values() for way in times))
-        choice = self._choose(job.task, self._measured(job.task, job.known), ways)
-        if choice is None or (not job.whole and self._is_beaten(job)):
+        known = job.known if job.whole else self._completed(job)
+        ways = list(dict.fromkeys(way for times in known.values() for way in times))
+        choice = self._choose(job.task, self._measured(job.task, known), ways)
+        if choice is None or not any(way in times for way in choice.ways for times in job.known.values()):
             self._report(job.task, None, job.known)
             return None
         self._report(job.task, choice, job.known)
@@ -206,15 +213,18 @@ class BudgetSelector(Selector):
             )
         return choice
 
-    def _is_beaten(self, job: Job) -> bool:
-        """Whether the best estimate was not timed, and is far below the best time at each point."""
-        if any(job.estimated in times for times in job.known.values()):
-            return False
-        for estimate, times in zip(job.seconds, job.known.values(), strict=True):
-            best = min((t.seconds for t in times.values() if t is not None), default=0.0)
-            if estimate > BELIEVED * best:
-                return False
-        return True
+    def _completed(self, job: Job) -> TimesByPoint:
+        """The times, and doubtful ones of the best candidates by estimate that were timed at no point."""
+        timed = {way for times in job.known.values() for way in times}
+        return {
+            point: times
+            | {w: Times(self._doubt(job, w) * s, 0.0) for w, s in job.expected[point].items() if w not in timed}
+            for point, times in job.known.items()
+        }
+
+    def _doubt(self, job: Job, way: Fragment) -> float:
+        steps = steps_of(job.task.op, way, self.target)
+        return FITTED if all(s.kernel.is_fitted(s.op, s.config, self.target) for s in steps) else DOUBTED
 
     def _within_key(self, task: Task) -> str:
         return f"within {self._choice_key(task)}"

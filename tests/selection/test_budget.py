@@ -25,7 +25,7 @@ H200 = Target("cuda", "sm_90a")
 
 def library_first(way: Fragment, dims: dict[str, int]) -> float:
     """The library is best; the rest is in the order of its text."""
-    return 5e-6 if way.kernels[0][0] == "cublaslt" else 20e-6
+    return 1e-6 if way.kernels[0][0] == "cublaslt" else 20e-6
 
 
 @pytest.fixture(autouse=True)
@@ -118,6 +118,17 @@ def test_an_estimate_far_below_what_was_timed_wins():
     meter = SlowCompiler(lambda way, dims: 1.0, compiled=False)
     assert budgeted(meter, seconds=0.3).choose(products(1024)) == [None]
     assert meter.raced
+
+
+def test_an_estimate_far_below_at_one_size_wins_there():
+    def slow_for_few_rows(way: Fragment, dims: dict[str, int]) -> float:
+        return 20e-6 if dims["batch"] == 1 else 5e-6
+
+    (choice,) = budgeted(SlowCompiler(slow_for_few_rows, compiled=False), seconds=0.3).choose(products(1024))
+    assert choice is not None
+    few, many = choice.ways[0], choice.ways[-1]
+    assert few.kernels[0][0] != "cublaslt" and many.kernels[0][0] == "cublaslt"
+    assert 1 <= choice.upto[0] < 32
 
 
 def test_the_op_that_can_gain_most_is_first():

@@ -145,6 +145,10 @@ class Kernel(ABC, Generic[OpT]):
         place = configs.index(dict(config)) if config in configs else len(configs)
         return self.seconds(op, target) * (1 + 0.01 * place)
 
+    def is_fitted(self, op: OpT, config: Config, target: Target) -> bool:
+        """Whether the estimate is fitted to the card."""
+        return self._fitted(op, config, target) is not None
+
     def ranked(self, op: OpT, target: Target) -> list[tuple[dict[str, int], float]]:
         """The configurations with their estimates, the best first."""
         configs = self.configs(op, target)
