@@ -84,6 +84,18 @@ def test_efficient_nms():
             np.testing.assert_array_equal(g[b], w)
 
 
+def test_efficient_nms_with_boxes_for_all_classes():
+    one, each, scores = tensor("x", "batch", 30, 1, 4), tensor("z", "batch", 30, 3, 4), tensor("ss", "batch", 30, 3)
+    boxes, values = some_boxes(BATCH, 30, 1), data(scores)
+    run = ops.efficient_nms(preNmsTop=20, nmsMaxOut=25, iouThreshold=0.3)
+    shared = evaluate(run(one, scores), {"x": boxes, "ss": values}, batch=BATCH)
+    run = ops.efficient_nms(preNmsTop=20, nmsMaxOut=25, iouThreshold=0.3)
+    repeated = evaluate(run(each, scores), {"z": boxes.repeat(3, 2), "ss": values}, batch=BATCH)
+    assert shared[0].min() > 0
+    for s, r in zip(shared, repeated, strict=True):
+        np.testing.assert_array_equal(s, r)
+
+
 def test_detection_refuses_what_does_not_fit():
     x, rois = tensor("x", "batch", 9, 9, 6), Tensor(shape=[4, 5], dtype="float64", name="rois", is_input=True)
     with pytest.raises(BuildError, match=r"rois must have shape \[3, 5\]"):
@@ -100,5 +112,11 @@ def test_detection_refuses_what_does_not_fit():
         ops.nms()(rois, rois)
     with pytest.raises(BuildError, match=r"boxes are \[N, R, classes, 4\]"):
         ops.efficient_nms()(rois, rois)
+    boxes = tensor("boxes", "batch", 30, 2, 4)
+    for scores in (tensor("s", "batch", 30, 3), tensor("s", "batch", 20, 2)):
+        with pytest.raises(BuildError, match=r"efficient_nms.*N, R and classes of the scores"):
+            ops.efficient_nms()(boxes, scores)
+    with pytest.raises(BuildError, match=r"efficient_nms.*boxes are \[N, R, classes, 4\], or"):
+        ops.efficient_nms()(tensor("wide", "batch", 30, 2, 5), tensor("s", "batch", 30, 2))
     with pytest.raises(BuildError, match=r"boxes are \[N, 4\]"):
         ops.batched_nms()(x)

@@ -201,14 +201,23 @@ class efficient_nms(nms):
     """The boxes of all classes that remain, by descending scores: their number [N, 1], the boxes [N, nmsMaxOut, 4],
     their scores and their classes [N, nmsMaxOut]; number and classes are int64.
 
-    Boxes are [N, R, classes, 4], scores [N, R, classes]. A box removes only boxes of its class; `preNmsTop` applies to
-    each class.
+    Scores are [N, R, classes], boxes [N, R, classes, 4], or [N, R, 1, 4] if all classes share them. A box removes only
+    boxes of its class; `preNmsTop` applies to each class. `BuildError` if boxes and scores disagree.
     """
 
     def __call__(self, boxes: Tensor, scores: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:  # type: ignore[override]
         self.begin(boxes, scores)
         if boxes.rank != 4 or scores.rank != 3:
             raise self.fail("boxes are [N, R, classes, 4] and scores [N, R, classes]")
+        images, rows, shared, _ = boxes.shape()
+        if shared.expr.as_int() == 1:
+            boxes = expand()(boxes, [images, rows, scores.shape()[2], 4])
+        for given, wanted in zip(boxes.shape(), [*scores.shape(), 4], strict=True):
+            found, expected = given.expr.as_int(), as_dim(wanted).expr.as_int()
+            if found != expected and None not in (found, expected):
+                raise self.fail(
+                    "boxes are [N, R, classes, 4], or [N, R, 1, 4] for all classes, with N, R and classes of the scores"
+                )
         values, places = sort(2, descending=True)(permute()(scores, [0, 2, 1]))
         values, places = (self.first(t, 2, self.top) for t in (values, places))
         found = batch_gather()(permute()(boxes, [0, 2, 1, 3]), places)
