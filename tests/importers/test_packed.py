@@ -97,6 +97,31 @@ def test_a_tagger_agrees_with_eager() -> None:
             compiled(torch.ones(2, 12, dtype=torch.int64), torch.tensor([2, wrong]))
 
 
+class Cut(nn.Module):
+    """Outputs of half the padded length; what stands behind is padding in every sequence."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gru = nn.GRU(5, 4)
+
+    def forward(self, x, lengths):
+        return pad_packed_sequence(self.gru(pack_padded_sequence(x, lengths))[0], total_length=x.shape[0] // 2)[0]
+
+
+def test_a_total_length_that_cuts_a_sequence_is_refused_as_in_pytorch() -> None:
+    torch.manual_seed(0)
+    model, x = Cut().eval(), torch.randn(8, 2, 5)
+    compiled = ait_mlir.compile(model, (x, torch.tensor([4, 3])), dynamic_shapes=({0: Dim("seq", min=4, max=40)}, None))
+    with torch.no_grad():
+        for steps in (8, 11):
+            given = torch.randn(steps, 2, 5), torch.tensor([4, 1])
+            torch.testing.assert_close(compiled(*given), model(*given))
+        with pytest.raises(ValueError, match="at least the length of the longest"):
+            model(x, torch.tensor([5, 1]))
+    with pytest.raises(RunError, match=r"gather: index 4 .* outside of its dim, which has 4"):
+        compiled(x, torch.tensor([5, 1]))
+
+
 class Reads(nn.Module):
     def __init__(self, read) -> None:
         super().__init__()

@@ -71,23 +71,29 @@ class Packed:
 def _pack(x: Any, lengths: Any, batch_first: bool) -> tuple[Packed, Lengths]:
     """Lengths other than 1 to S are indices out of range, which a run refuses."""
     padded = x.transpose(0, 1) if batch_first else x
-    count = padded.shape[0]
-    places = torch.where(lengths > 0, lengths - 1, count)
-    return Packed(padded), Lengths(torch.arange(1, count + 1).gather(0, places))
+    return Packed(padded), Lengths(_at_most(padded.shape[0], lengths))
+
+
+def _at_most(longest: Any, lengths: Any) -> Any:
+    """The lengths; a run refuses others than 1 to `longest`."""
+    places = torch.where(lengths > 0, lengths - 1, longest)
+    return torch.arange(1, longest + 1).gather(0, places)
 
 
 def _pad(data: Packed, lengths: Lengths, batch_first: bool, value: float, total: int | Longest) -> tuple[Any, Any]:
     """The outputs [S, B, H], `value` behind each sequence; [B, S, H] if the batch comes first. Without a total length
     only the steps that the longest sequence has.
     """
-    x = data.padded
-    steps = torch.arange(x.shape[0])
-    y = torch.where((steps[:, None] < lengths.values)[..., None], x, value)
-    if isinstance(total, Longest):
-        y = y[steps < lengths.values.amax()]
+    x, ends = data.padded, lengths.values
+    steps, is_any = torch.arange(x.shape[0]), isinstance(total, Longest)
+    if not is_any and total is not x.shape[0]:
+        ends = _at_most(total, ends)  # a shorter total length would cut longer sequences
+    y = torch.where((steps[:, None] < ends)[..., None], x, value)
+    if is_any:
+        y = y[steps < ends.amax()]
     elif total is not x.shape[0]:
         y = torch.nn.functional.pad(y, (0, 0, 0, 0, 0, total - x.shape[0]), value=value)
-    return y.transpose(0, 1) if batch_first else y, lengths.values
+    return y.transpose(0, 1) if batch_first else y, ends
 
 
 class Functions:
