@@ -53,6 +53,17 @@ class Shorts(Base):
         return x.to(torch.uint16)
 
 
+class Inverse(Base):
+    """Beside an operation that PyTorch decomposes."""
+
+    def __init__(self):
+        super().__init__()
+        self.cell = nn.GRUCell(8, 8)
+
+    def forward(self, x):
+        return self.cell(x) @ torch.linalg.inv(x.T @ x)
+
+
 class NotAMultiple(Base):
     def forward(self, x):
         return self.linear(x) if x.shape[0] % 8 else x
@@ -72,6 +83,8 @@ REFUSED = {
     Control: r"decides by the values of a tensor at .*test_refusals.py:\d+ in forward: if x.sum\(\) > 0:.*torch.where",
     Item: r"decides by the values of a tensor at .*test_refusals.py:\d+ in forward: return x\[:",
     Fixed: r"a dim that was to be dynamic is not, fixed at .*test_refusals.py:\d+ in forward.*batch.*constant \(3\)",
+    Inverse: r"1 operation of the model cannot be imported:\s+aten.linalg_inv.default, used once, first at "
+    r".*test_refusals.py:\d+ in forward: return self.cell\(x\) @ torch.linalg.inv",
     Shorts: r"aten.to.dtype, used once(.|\n)*uint16 are not supported",
 }
 

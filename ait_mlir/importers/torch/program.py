@@ -98,14 +98,27 @@ def simpler(program: Any) -> Any:
     nodes = [n for n in program.graph.nodes if n.op == "call_function"]
     if any(_is_mutable(n) and row_name(n) == str(n.target) for n in nodes):
         program = _decomposed(program, {})
+    checking: set[Any] = set()
     for _ in range(4):
         missing = {n.target for n in unsupported(program)}
         table = torch.export.default_decompositions()
-        chosen = {op: table[op] for op in missing if op in table}
+        chosen = {op: table[op] for op in missing - checking if op in table}
         if not chosen:
             break
-        program = _decomposed(program, chosen)
+        parts = _decomposed(program, chosen)
+        if _checks_values(parts):  # these operations are reported themselves, at their place in the model
+            checking |= {op for op in chosen if _checks_values(_decomposed(program, {op: chosen[op]}))}
+            continue
+        program = parts
     return _composed(program)
+
+
+def _checks_values(program: Any) -> bool:
+    """Whether a program has operations that only raise errors, which PyTorch orders by tokens, as an inverse has for a
+    matrix that is singular.
+    """
+    kinds = torch.export.graph_signature.InputKind
+    return any(spec.kind == kinds.TOKEN for spec in program.graph_signature.input_specs)
 
 
 def _decomposed(program: Any, table: Any) -> Any:
