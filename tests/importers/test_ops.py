@@ -249,6 +249,7 @@ CASES = {
     "searched": (lambda x: (torch.searchsorted(x.sort(-1)[0], x[..., 2:5].contiguous(), right=True), torch.bucketize(x, torch.linspace(-1, 1, 5, dtype=torch.float64)), torch.bucketize(0.3, x[0, 0].sort()[0])), x3, True),
     "histc": (lambda x: (torch.histc(x, 10, -1, 1), torch.histc(x * 0, 3), torch.histc(x, 7)), x3, True),
     "statistics": (lambda x: (*torch.var_mean(x, -1, correction=0), *torch.std_mean(x, (1, 2), correction=0), *torch.aminmax(x, dim=1), x.relu().count_nonzero(2), x.std(-1)), x3, True),
+    "covariances": (lambda x, w: (torch.cov(x), x.cov(correction=0), x.cov(fweights=(w * 3 + 4).abs().long(), aweights=w.abs()), x.cov(aweights=w.abs(), correction=2), x.cov(fweights=(w * 3 + 4).abs().long()), torch.corrcoef(x), x[0].cov(), torch.corrcoef(x[0]), (x * 5).long().cov()), lambda: (floats(3, 5), floats(5)), ({1: S}, {0: S})),
     "norms_of_orders": (lambda x: x.norm(p=4, dim=1) + torch.linalg.vector_norm(x, 3, 1) + torch.linalg.vector_norm(x, 0.5, 1) + torch.linalg.vector_norm(x, 0, 1), x3, True),
     "group_norm": (lambda x, w: F.group_norm(x, 2, w, w + 1, 0.1) + F.group_norm(x, 4) + F.group_norm(x[..., None].expand(-1, -1, -1, 2), 8)[..., 0], lambda: (floats(2, 8, 5), floats(8)), ({0: B, 2: S}, None)),
     "group_norm_of_rows": (lambda x: F.group_norm(x, 2), lambda: (floats(2, 8),), ({0: B},)),

@@ -64,6 +64,11 @@ class Inverse(Base):
         return self.cell(x) @ torch.linalg.inv(x.T @ x)
 
 
+class OfComplex(Base):
+    def forward(self, x):
+        return torch.cov(torch.complex(x, x)).real
+
+
 class NotAMultiple(Base):
     def forward(self, x):
         return self.linear(x) if x.shape[0] % 8 else x
@@ -83,6 +88,7 @@ REFUSED = {
     Control: r"decides by the values of a tensor at .*test_refusals.py:\d+ in forward: if x.sum\(\) > 0:.*torch.where",
     Item: r"decides by the values of a tensor at .*test_refusals.py:\d+ in forward: return x\[:",
     Fixed: r"a dim that was to be dynamic is not, fixed at .*test_refusals.py:\d+ in forward.*batch.*constant \(3\)",
+    OfComplex: r"test_refusals.py:\d+ in forward: return torch.cov.*: covariances of complex numbers are not supported",
     Inverse: r"1 operation of the model cannot be imported:\s+aten.linalg_inv.default, used once, first at "
     r".*test_refusals.py:\d+ in forward: return self.cell\(x\) @ torch.linalg.inv",
     Shorts: r"aten.to.dtype, used once(.|\n)*uint16 are not supported",

@@ -18,7 +18,7 @@ from ait_mlir.importers.torch.library import quiet, torch
 from ait_mlir.importers.torch.packed import packed_sequences
 from ait_mlir.importers.torch.recurrent import whole_layers
 from ait_mlir.importers.torch.signature import declare_dims, read_inputs
-from ait_mlir.importers.torch.tracing import without_checks, without_layouts
+from ait_mlir.importers.torch.tracing import without_checks, without_layouts, without_warnings
 
 DimNames = dict[tuple[int, int], str]
 """Names of dims by leaf of the example inputs and axis."""
@@ -54,7 +54,7 @@ def capture(
 
     def export(**options: Any) -> Any:
         options |= {"dynamic_shapes": dynamic_shapes, "strict": False}
-        with torch.no_grad(), whole_layers(), packed_sequences(), without_checks():
+        with torch.no_grad(), whole_layers(), packed_sequences(), without_checks(), without_warnings():
             return torch.export.export(module, given, named or None, **options)
 
     try:
