@@ -30,7 +30,7 @@ RIGHT = """## Where AITemplate's own rewrites are wrong
 | bmm(expand([1, 1, 64] to [4, 16, 64]), w) | the expand goes, although it enlarges M | [expand_of_rows.mlir](FUSION) |
 | y + y, y * y behind a bias | the graph comes out empty | [product_with_itself.mlir](FUSION) |
 | a sigmoid with a second reader | an error | [second_reader.mlir](FUSION) |
-| permutes in a row, two factors of scores, an output inside, c / (a @ b) | no case is known; the general causes of the others | [general_causes.mlir](FUSION) |
+| an output inside a fusion, c / (a @ b), two factors | no case is known | [general_causes.mlir](FUSION) |
 """
 
 
