@@ -15,8 +15,9 @@ from ait_mlir.importers.torch.call import Call, NotSupported, Row
 from ait_mlir.importers.torch.known import Value
 from ait_mlir.importers.torch.rows.common import spread
 
-LARGEST_ORDER = 8
-"""The largest order of a polygamma function."""
+LARGEST_ORDER, MIRRORED = 8, -4.0
+"""The largest order of a polygamma function, and where it is computed by reflection, which loses digits near its
+zeros."""
 
 
 class _Sum:
@@ -92,7 +93,7 @@ def bessel(order: int, scaled: bool) -> Row:
 
 
 def polygamma(c: Call) -> Value:
-    """Derivative `n` of digamma: (-1)^(n+1) n! zeta(n + 1, x), below 1/2 by reflection: psi_n(x) = (-1)^n psi_n(1 - x)
+    """Derivative `n` of digamma: (-1)^(n+1) n! zeta(n + 1, x), below -4 by reflection: psi_n(x) = (-1)^n psi_n(1 - x)
     - d^n/dx^n (pi cot(pi x)).
     """
     n, s = int(c["n"]), _Sum(c)
@@ -101,7 +102,7 @@ def polygamma(c: Call) -> Value:
         return spread(c.w.cast(c.w.op(ait.DigammaOp, x), c.element), c.dims)
     if n > LARGEST_ORDER:
         raise NotSupported(f"polygamma is supported up to order {LARGEST_ORDER}, found {n}")
-    right = s.where("lt", x, 0.5, s.sub(1.0, x), x)
+    right = s.where("lt", x, MIRRORED, s.sub(1.0, x), x)
     plain = s.mul(_zeta(s, n + 1, right), (-1) ** (n + 1) * math.factorial(n))
     angle = s.mul(s.sub(x, c.w.op(ait.FloorOp, s.add(x, 0.5))), math.pi)
     cotangent = s.div(c.w.op(ait.CosOp, angle), c.w.op(ait.SinOp, angle))
@@ -109,7 +110,7 @@ def polygamma(c: Call) -> Value:
     if n % 2 == 0:
         derivative = s.mul(derivative, cotangent)
     left = s.sub(s.mul(plain, (-1) ** n), s.mul(derivative, math.pi ** (n + 1)))
-    return spread(c.w.cast(s.where("lt", x, 0.5, left, plain), c.element), c.dims)
+    return spread(c.w.cast(s.where("lt", x, MIRRORED, left, plain), c.element), c.dims)
 
 
 BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510)
@@ -119,7 +120,7 @@ DIRECT = 10
 
 
 def _zeta(s: _Sum, order: int, x: SSAValue) -> SSAValue:
-    """The sum of (x + k) ** -order for all k from 0, x from 1/2 on."""
+    """The sum of (x + k) ** -order for all k from 0, x from -4 on."""
     far = s.add(x, float(DIRECT))
     inverse = s.div(1.0, far)
     corrections = [
