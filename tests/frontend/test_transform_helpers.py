@@ -27,6 +27,7 @@ from ait_mlir.compiler.transform import (
     toposort,
     transform_strided_ops,
 )
+from ait_mlir.compiler.transform.constant_folding import Workspace
 from ait_mlir.compiler.transform.fuse_conv_elementwise import get_conv2d_bias_elementwise_patterns
 from ait_mlir.compiler.transform.fuse_ops import FusedElementwiseInfo
 from ait_mlir.compiler.transform.fuse_split import StableSet
@@ -178,6 +179,7 @@ def test_documented_classes() -> None:
     y = of(FuncEnum.TANH, a := x())
     info = FusedElementwiseInfo(list(y.src_ops()), [a], [y], [a], [y])
     assert info.external_outputs == [y]
+    assert Workspace(shared_size=3, unique_size=4).total_size() == 7
     found = get_conv2d_bias_elementwise_patterns()
     assert [len(chain) for chain, _ in found] == sorted([len(chain) for chain, _ in found], reverse=True)
     names = {" ".join(op.attrs["func"].name if "func" in op.attrs else op.name for op in chain): to.__name__ for chain, to in found}  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
@@ -13,8 +14,9 @@ import pytest
 import torch
 
 from ait_mlir.compiler.transform import fuse_group_ops, fuse_mm_elementwise, optimize_graph, page
+from ait_mlir.compiler.transform.helper_rows import HELPERS, Helper
 from ait_mlir.compiler.transform.refine_graph import get_sorted_ops
-from ait_mlir.compiler.transform.rows import HELPERS, TRANSFORMATIONS
+from ait_mlir.compiler.transform.rows import OPTIMIZE, TRANSFORMATIONS, Transformation
 from ait_mlir.compiler.transform.toposort import toposort
 from ait_mlir.frontend import BuildError, IntVar, JaggedDim, Tensor, compile_model, ops
 from ait_mlir.frontend.ops import FuncEnum
@@ -186,7 +188,7 @@ def marked(made: Tensor | Outputs) -> list[Tensor]:
 
 
 def run(tensors: Sequence[Tensor], batch: int = 3) -> list[np.ndarray]:
-    """The outputs of a graph, in float64, on random data by the names of inputs and weights."""
+    """The outputs of a graph, in float64, on the data of its weights, or random data by the names of inputs and weights."""
 
     def data(tensor: Tensor) -> np.ndarray:
         shape = [dim.evaluate({"batch": batch, "total": 10}) for dim in tensor.type.dims]
@@ -195,7 +197,7 @@ def run(tensors: Sequence[Tensor], batch: int = 3) -> list[np.ndarray]:
         return np.random.default_rng([ord(c) for c in tensor.name or ""]).standard_normal(shape)
 
     inputs = {t.name or "": data(t) for t in tensors if t.is_input}
-    weights = {t.name or "": data(t) for t in tensors if t.is_param}
+    weights = {t.name or "": data(t) if t.data is None else t.data for t in tensors if t.is_param}
     dims = {"total": 10} if "offsets" in inputs else {}
     return evaluate(outputs_of(tensors), inputs, weights, batch=batch, **dims)
 
@@ -298,6 +300,13 @@ def test_every_row_has_a_case() -> None:
     assert {case.function for case in CASES} == set(TRANSFORMATIONS)
 
 
+def passes_of(row: Transformation | Helper) -> list[str]:
+    """What the test of a row must name one of: the passes, or the function itself."""
+    if isinstance(row, Helper):
+        return [row.name]
+    return [] if row.passes == OPTIMIZE else [name for name in row.passes.split(",") if name]
+
+
 def test_the_page_is_current_and_complete() -> None:
     root = Path(__file__).parents[2]
     assert (root / "docs" / "passes.md").read_text() == page.text(), "run python -m ait_mlir.compiler.transform.page"
@@ -305,6 +314,9 @@ def test_the_page_is_current_and_complete() -> None:
     assert {name for names in NAMES.values() for name in names} <= listed
     for row in (*TRANSFORMATIONS.values(), *HELPERS.values()):
         assert (root / row.file).is_file() and (root / row.test).is_file(), row.name
+        text = (root / row.test).read_text()
+        tested = passes_of(row)
+        assert not tested or any(re.search(rf"(?<![-\w]){word}(?![-\w])", text) for word in tested), row.name
         assert hasattr(import_module(f"ait_mlir.compiler.transform.{row.module}"), row.name)
 
 
