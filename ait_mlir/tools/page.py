@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import gzip
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from difflib import unified_diff
@@ -20,18 +22,17 @@ from ait_mlir.tools.report import Report, report
 
 _WIDTH = 1000
 _HEIGHT = 300
-_MARKS = {"+": "added", "-": "removed", "@": "place"}
 
 
 @dataclass(frozen=True)
 class Step:
-    """A pass that ran: its seconds, how often each pattern was applied, and the changed lines of the IR with their
-    kind: added, removed, place or same."""
+    """A pass that ran: its seconds, how often each pattern was applied, and the changes of the IR, the lines of a
+    unified diff; empty where nothing changed."""
 
     name: str
     seconds: float
     applied: Mapping[str, int]
-    changes: tuple[tuple[str, str], ...]
+    changes: str
 
 
 @dataclass
@@ -49,8 +50,7 @@ class Trace:
     def observe(self, p: ModulePass, module: ModuleOp, seconds: float) -> None:
         """Note what a pass did."""
         after = str(module)
-        lines = list(unified_diff(self.text.splitlines(), after.splitlines(), lineterm="", n=2))[2:]
-        changes = tuple((_MARKS.get(line[:1], "same"), line) for line in lines)
+        changes = "\n".join(list(unified_diff(self.text.splitlines(), after.splitlines(), lineterm="", n=2))[2:])
         taken = self.statistics.taken()
         self.rewrites.add(taken)
         self.steps.append(Step(p.name, seconds, taken.applied, changes))
@@ -97,6 +97,14 @@ def lanes(program: ProgramOp) -> dict[int, list[Box]]:
     return found
 
 
+def packed(text: str) -> str:
+    """A text as the page holds it: gzip in base64, which the page's script unpacks where it is shown.
+
+    Passes renumber values, so the changes of a large network are several times its IR, and nearly all of it repeats.
+    """
+    return base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode()
+
+
 def page(
     name: str,
     trace: Trace,
@@ -110,6 +118,7 @@ def page(
 
     counted: Report | None = None if program is None else report(module, program, dims)
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
+    environment.filters["packed"] = packed
     template = environment.from_string((Path(__file__).parent / "templates" / "report.html.j2").read_text("utf-8"))
     return template.render(
         name=name,

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import base64
+import gzip
+import html
 import re
 import shutil
 import subprocess
@@ -31,13 +34,24 @@ def write_page(folder: Path, to: str) -> Path:
     return page
 
 
+def unpacked(page: str) -> list[str]:
+    """The packed parts: the changes of each pass that changed something, then the IR."""
+    return [gzip.decompress(base64.b64decode(found)).decode() for found in re.findall('data-packed="([^"]*)"', page)]
+
+
 def test_the_page_shows_passes_patterns_launches_and_the_arena(tmp_path: Path):
     text = write_page(tmp_path, "planned").read_text()
     launches = (tmp_path / "out.mlir").read_text().count("ait_rt.launch ")
     assert launches > 1
     assert text.count('class="launch"') == launches
     assert text.count('class="buffer"') == (tmp_path / "out.mlir").read_text().count("ait_rt.alloc ")
-    assert 'class="added"' in text and 'class="removed"' in text
+    *changes, ir = unpacked(text)
+    assert ir + "\n" == (tmp_path / "out.mlir").read_text()
+    assert text.count("<details id=") - text.count(", no change") == len(changes) + 1
+    assert all({line[0] for line in change.split("\n")} <= set("+-@ ") for change in changes)
+    assert any("+    %0 = ait.relu %x" in change for change in changes) or any(
+        "-    %1 = ait.relu %0" in change for change in changes
+    )
     patterns = text.split('<h2 id="patterns">')[1].split("</table>")[0]
     assert re.search(r'<td class="n">[1-9]\d*</td>', patterns)
     assert "batch = 4" in text and "not measured" in text
@@ -54,7 +68,12 @@ def test_the_page_shows_why_each_kernel_was_chosen(tmp_path: Path):
 
 def test_names_are_escaped(tmp_path: Path):
     text = write_page(tmp_path, "planned").read_text()
-    assert "&lt;b&gt;w" in text and "<b>" not in text
+    assert "<b>" not in text and any("<b>w" in part for part in unpacked(text))
+    (tmp_path / "tiny.mlir").rename(tmp_path / "<i>.mlir")
+    page = tmp_path / "escaped.html"
+    command = ["compile", str(tmp_path / "<i>.mlir"), "--to", "simplified", "--report", str(page)]
+    assert main([*command, "-o", str(tmp_path / "out.mlir")]) == 0
+    assert "<title>&lt;i&gt;.mlir</title>" in page.read_text() and "<i>" not in page.read_text()
 
 
 def test_a_graph_without_a_plan_has_a_page_without_launches(tmp_path: Path):
@@ -72,11 +91,57 @@ def test_a_folder_that_is_not_there_is_an_error(tmp_path: Path, capsys: pytest.C
     assert not output.exists()
 
 
+LAYER = """
+  %w{i} = ait.param "w{i}" : !ait.tensor<8 x 8 x f32>
+  %g{i} = ait.gemm rcr %v{i}, %w{i} : !ait.tensor<batch x 8 x f32>
+  %r{i} = ait.relu %g{i} : !ait.tensor<batch x 8 x f32>
+  %v{j} = ait.softmax %r{i} dim 1 : !ait.tensor<batch x 8 x f32>
+"""
+
+
+def test_the_page_of_many_launches_is_small(tmp_path: Path):
+    """Of a page of 875 launches, 3 MB allow 3.4 kB for each; the changes and the IR take a fraction of their text."""
+    layers = "".join(LAYER.format(i=i, j=i + 1) for i in range(60))
+    (tmp_path / "deep.mlir").write_text(
+        "ait.graph @deep(%v0: !ait.tensor<batch x 8 x f32>) dims {batch = 1 to 6} {"
+        f'{layers}  ait.output "y" %v60 : !ait.tensor<batch x 8 x f32>\n}}\n'
+    )
+    page = tmp_path / "deep.html"
+    command = ["compile", str(tmp_path / "deep.mlir"), "--to", "planned", "--report", str(page)]
+    assert main([*command, "-o", str(tmp_path / "out.mlir")]) == 0
+    count = (tmp_path / "out.mlir").read_text().count("ait_rt.launch ")
+    assert count == 120
+    assert page.stat().st_size < 3_000_000 * count / 875
+    text = page.read_text()
+    assert sum(map(len, unpacked(text))) > 6 * sum(map(len, re.findall('data-packed="([^"]*)"', text)))
+
+
+def browse(page: Path, fragment: str, *options: str) -> subprocess.CompletedProcess[str]:
+    command = ["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr"]
+    where = [f"--user-data-dir={page.parent / 'profile'}", "--window-size=1100,900", "--virtual-time-budget=10000"]
+    arguments = [*command, *where, *options, page.as_uri() + fragment]
+    return subprocess.run(arguments, capture_output=True, text=True, timeout=120, check=True)
+
+
 @pytest.mark.skipif(shutil.which("chromium") is None, reason="chromium is not installed")
 def test_a_browser_shows_the_page(tmp_path: Path):
     page, picture = write_page(tmp_path, "planned"), tmp_path / "page.png"
-    command = ["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr"]
-    where = [f"--user-data-dir={tmp_path / 'profile'}", f"--screenshot={picture}", "--window-size=1100,900"]
-    done = subprocess.run([*command, *where, page.as_uri()], capture_output=True, text=True, timeout=120, check=True)
+    done = browse(page, "", f"--screenshot={picture}")
     assert picture.read_bytes().startswith(b"\x89PNG")
     assert "CONSOLE" not in done.stderr
+
+
+@pytest.mark.skipif(shutil.which("chromium") is None, reason="chromium is not installed")
+def test_a_browser_unpacks_what_it_shows(tmp_path: Path):
+    page = write_page(tmp_path, "planned")
+    text = page.read_text()
+    *changes, ir = unpacked(text)
+    packed = text.count("data-packed=")
+    shown = browse(page, "#ir", "--dump-dom")
+    assert html.escape(ir, quote=False) in shown.stdout and shown.stdout.count("data-packed=") == packed - 1
+    number = re.findall(r'<details id="pass-(\d+)"><summary>(?![^<]*no change)', text)[0]
+    shown = browse(page, f"#pass-{number}", "--dump-dom")
+    found = re.findall(r'<span class="(\w+)">([^<]*)\n</span>', shown.stdout)
+    marks = {"+": "added", "-": "removed", "@": "place"}
+    assert found == [(marks.get(line[0], "same"), html.escape(line, quote=False)) for line in changes[0].split("\n")]
+    assert "CONSOLE" not in shown.stderr
