@@ -8,16 +8,18 @@ import logging
 import re
 import sys
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Any, cast
 
 from ait_mlir.importers.torch.conditions import ASSERTION, is_proved
 from ait_mlir.importers.torch.dims import DimTable
 from ait_mlir.importers.torch.errors import ImportFailure, place_in_source
 from ait_mlir.importers.torch.library import quiet, torch
+from ait_mlir.importers.torch.loops import LoopFound, Loops
 from ait_mlir.importers.torch.packed import packed_sequences
 from ait_mlir.importers.torch.recurrent import whole_layers
 from ait_mlir.importers.torch.signature import declare_dims, read_inputs
+from ait_mlir.importers.torch.steps import LoopError
 from ait_mlir.importers.torch.tracing import without_checks, without_layouts, without_warnings
 
 DimNames = dict[tuple[int, int], str]
@@ -52,10 +54,13 @@ def capture(
     given, named = _distinct((tuple(args), dict(kwargs or {})))
     names = _dim_names(module, given, named, dynamic_shapes)
 
+    loops = Loops()
+
     def export(**options: Any) -> Any:
         options |= {"dynamic_shapes": dynamic_shapes, "strict": False}
-        with torch.no_grad(), whole_layers(), packed_sequences(), without_checks(), without_warnings():
-            return torch.export.export(module, given, named or None, **options)
+        while True:  # until the code of each loop over a dynamic dim is converted
+            with contextlib.suppress(LoopFound), torch.no_grad(), loops.watched(), _adapted():
+                return torch.export.export(module, given, named or None, **options)
 
     try:
         with quiet():
@@ -67,7 +72,14 @@ def capture(
     except Exception as error:
         if _is_about_dims(str(error)) and (program := _with_conditions(export)) is not None:
             return program, names
-        raise ImportFailure(explain(error, export)) from error
+        raise ImportFailure(explain(error, export, loops.refused)) from error
+
+
+@contextlib.contextmanager
+def _adapted() -> Generator[None]:
+    """A trace with what PyTorch's own would unroll, pack by values or check."""
+    with whole_layers(), packed_sequences(), without_checks(), without_warnings():
+        yield
 
 
 def _register_caches() -> None:
@@ -151,12 +163,17 @@ def _distinct(tree: Any) -> Any:
     return torch.utils._pytree.tree_map(copied, tree)
 
 
-def explain(error: Exception, again: Callable[[], Any]) -> str:
-    """What an error of `torch.export` means for the model, where, and what to do; `again` runs the export again."""
+def explain(error: Exception, again: Callable[[], Any], loops: Sequence[str] = ()) -> str:
+    """What an error of `torch.export` means for the model, where, and what to do.
+
+    `again` runs the export again; `loops` says why loops have fixed dims.
+    """
     text = str(error)
     place = place_in_source("".join(traceback.format_tb(error.__traceback__)), fallback="")
     at = f" at {place}" if place else ""
     kind = type(error).__name__
+    if isinstance(error, LoopError):
+        return f"the loop over a dynamic dim{at} cannot become a scan: {text}"
     if "DataDependent" in kind or "data-dependent" in text or "unbacked" in text:
         return (
             f"the model decides by the values of a tensor{at}; what is computed may depend on shapes only: "
@@ -165,7 +182,8 @@ def explain(error: Exception, again: Callable[[], Any]) -> str:
     if _is_about_dims(text):
         where = _where_fixed(again)
         advice = "; set use_cache=False if you need no cache of keys and values" if "cache_utils" in where else ""
-        return f"a dim that was to be dynamic is not{where}: {_essence(text)}{advice}"
+        reasons = "".join(f"; {reason}" for reason in loops)
+        return f"a dim that was to be dynamic is not{where}: {_essence(text)}{advice}{reasons}"
     if "dynamic_shapes" in text:
         return f"dynamic_shapes does not fit the example inputs: {_essence(text)}"
     return f"torch.export cannot trace the model{at}: {_essence(text)} ({kind})"

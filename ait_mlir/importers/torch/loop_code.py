@@ -1,0 +1,369 @@
+"""The code of a function with loops over dynamic dims converted to scans (`loops.py` says how)."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import textwrap
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from types import CodeType
+from typing import Any
+
+from ait_mlir.importers.torch.steps import LoopError
+
+STEPS = "_ait_steps"
+_REFUSED = (ast.Return, ast.Yield, ast.YieldFrom, ast.Await, ast.Global, ast.Nonlocal, ast.Delete)
+
+
+def source(code: CodeType) -> ast.FunctionDef | None:
+    """A function's source with the line numbers of its file, or None if there is none."""
+    try:
+        tree = ast.parse(textwrap.dedent(inspect.getsource(code))).body[0]
+    except (OSError, TypeError, SyntaxError, IndexError):
+        return None
+    if not isinstance(tree, ast.FunctionDef):
+        return None
+    ast.increment_lineno(tree, code.co_firstlineno - 1)
+    return tree
+
+
+def loop_at(tree: ast.AST, line: int) -> ast.For | None:
+    """The loop over a range that is made at this line."""
+    loops = [node for node in ast.walk(tree) if isinstance(node, ast.For) and isinstance(node.iter, ast.Call)]
+    loops = [node for node in loops if node.iter.lineno <= line <= (node.iter.end_lineno or line)]
+    return next((node for node in loops if ast.unparse(node.iter).startswith("range(")), None)
+
+
+def compiled(tree: ast.FunctionDef, original: CodeType, lines: frozenset[int]) -> CodeType:
+    """The code of a function with the loops at these lines converted."""
+    if any(name.startswith("__") and not name.endswith("__") for name in _identifiers(tree)):
+        raise LoopError("its function uses private names of a class")
+    changed = ast.fix_missing_locations(_Function(lines).visit(tree))
+    changed.decorator_list = []
+    outer = ast.parse(f"def factory({', '.join(original.co_freevars)}): pass")
+    factory = outer.body[0]
+    assert isinstance(factory, ast.FunctionDef)
+    factory.body = [changed]
+    try:
+        code = compile(ast.fix_missing_locations(outer), original.co_filename, "exec")
+    except SyntaxError as error:
+        raise LoopError(str(error)) from error
+    code = next(c for c in code.co_consts if isinstance(c, CodeType))
+    code = next(c for c in code.co_consts if isinstance(c, CodeType) and c.co_name == original.co_name)
+    if code.co_freevars != original.co_freevars:
+        raise LoopError("it reads other variables than its function")
+    return code.replace(co_qualname=original.co_qualname)
+
+
+def _identifiers(tree: ast.AST) -> Iterable[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name):
+            yield node.id
+        elif isinstance(node, ast.Attribute):
+            yield node.attr
+
+
+class _Function(ast.NodeTransformer):
+    """Converts the loops at some lines."""
+
+    def __init__(self, lines: frozenset[int]) -> None:
+        self.lines = lines
+
+    def visit_For(self, node: ast.For) -> Any:
+        if node.lineno not in self.lines:
+            return self.generic_visit(node)
+        return _converted(node)
+
+
+def _converted(loop: ast.For) -> list[ast.stmt]:
+    """A loop as a scan if the number of steps is not known, and as it was otherwise."""
+    assert isinstance(loop.iter, ast.Call)
+    if len(loop.iter.args) != 1 or loop.iter.keywords or not isinstance(loop.target, ast.Name):
+        raise LoopError("only `for name in range(n)` can")
+    if loop.orelse:
+        raise LoopError("it has an else")
+    written = _written(loop.body)
+    step = _Step(loop.target.id, written)
+    body: list[ast.stmt] = [step.visit(_copy(statement)) for statement in loop.body]
+    step.check(loop.body)
+    carried = sorted(_read_first(body, set()) & written - {loop.target.id})
+    others = sorted(written | {loop.target.id})
+    slices = [f"_ait_slice_{i}" for i in range(len(step.sliced))]
+    if not slices or any(name == loop.target.id for statement in body for name, _ in _names(statement)):
+        slices.append(loop.target.id)
+    values = [f"_ait_rows_{i}" for i in range(len(step.results))]
+    head = "".join(f"    {name} = []\n" for name in values)
+    made = _parse(
+        f"from ait_mlir.importers.torch import steps as {STEPS}\n"
+        f"def _ait_step(_ait_carried, _ait_slices):\n"
+        f"    {_tuple(carried)} = _ait_carried\n"
+        f"    {_tuple(slices)} = _ait_slices\n{head}"
+        f"    return {_tuple(carried)}, {_tuple(values)}\n"
+        f"{_tuple(carried)}, _ait_results = {STEPS}.run(_ait_step, _ait_count, {_tuple(carried)}, "
+        f"[{', '.join(f'({tensor}, {axis})' for tensor, axis in step.sliced)}], "
+        f"{slices[-1] == loop.target.id}, {[r.name for r in step.results]!r})\n"
+        + "".join(
+            f"{r.name} = {STEPS}.collected({r.name}, _ait_results[{i}])\n"
+            if r.axis is None
+            else f"{STEPS}.write({r.name}, {r.axis}, _ait_results[{i}])\n"
+            for i, r in enumerate(step.results)
+        )
+        + "".join(f"{name} = {STEPS}.Unknown({name!r})\n" for name in others if name not in carried),
+        loop.iter,
+    )
+    function = made[1]
+    assert isinstance(function, ast.FunctionDef)
+    function.body[-1:-1] = body
+    count = _parse(
+        f"from ait_mlir.importers.torch import steps as {STEPS}\n_ait_count = {ast.unparse(loop.iter.args[0])}",
+        loop.iter,
+    )
+    choice = _parse(f"if {STEPS}.is_dynamic(_ait_count): pass\nelse: pass", loop.iter)[0]
+    assert isinstance(choice, ast.If)
+    choice.body, choice.orelse = made[1:], [loop]
+    loop.iter.args[0] = ast.copy_location(ast.Name("_ait_count", ast.Load()), loop.iter)
+    return [*count, choice]
+
+
+def _parse(text: str, at: ast.AST) -> list[ast.stmt]:
+    """Statements that count as those of a place."""
+    tree = ast.parse(text)
+    for node in ast.walk(tree):
+        ast.copy_location(node, at)
+    return tree.body
+
+
+def _copy(node: ast.stmt) -> ast.stmt:
+    made = ast.parse(ast.unparse(node)).body[0]
+    for inner in ast.walk(made):
+        ast.copy_location(inner, node)
+    return made
+
+
+def _tuple(names: Sequence[str]) -> str:
+    return f"({''.join(f'{name}, ' for name in names)})"
+
+
+@dataclass(frozen=True)
+class Result:
+    """A list to which each step appends, or a tensor to which it writes along an axis."""
+
+    name: str
+    axis: int | None = None
+
+
+class _Step(ast.NodeTransformer):
+    """The body of a loop as the body of a step."""
+
+    def __init__(self, index: str, written: set[str]) -> None:
+        self.index, self.written = index, written
+        self.sliced: list[tuple[str, int]] = []
+        self.results: list[Result] = []
+
+    def check(self, body: Sequence[ast.stmt]) -> None:
+        """Raise `LoopError` for what a step cannot do."""
+        for statement in body:
+            for node in ast.walk(statement):
+                if isinstance(node, _REFUSED):
+                    raise LoopError(f"it has a `{type(node).__name__.lower()}`")
+            if _jumps(statement):
+                raise LoopError("it has a `break` or `continue`")
+        names = [r.name for r in self.results]
+        nodes = [node for statement in body for node in ast.walk(statement)]
+        typed = {id(n.value) for n in nodes if isinstance(n, ast.Attribute) and n.attr in ("dtype", "device")}
+        reads = [n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load) and id(n) not in typed]
+        for name in names:
+            if names.count(name) > 1 or reads.count(name) > 1 or name in self.written:
+                raise LoopError(f"{name} has several uses in a step")
+
+    def visit_Expr(self, node: ast.Expr) -> Any:
+        call = node.value
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr in _CHANGES:
+            owner = call.func.value
+            if call.func.attr != "append" or not isinstance(owner, ast.Name) or len(call.args) != 1 or call.keywords:
+                raise LoopError(f"it calls `{ast.unparse(call.func)}`")
+            return self._result(Result(owner.id), call.args[0], node)
+        return self.generic_visit(node)
+
+    def visit_Assign(self, node: ast.Assign) -> Any:
+        target = node.targets[0]
+        if len(node.targets) == 1 and isinstance(target, ast.Subscript) and isinstance(target.value, ast.Name):
+            items = _items(target.slice)
+            at = self._position(items)
+            rest = [item for item in items if not (isinstance(item, ast.Name) and item.id == self.index)]
+            if at is not None and len(rest) == len(items) - 1 and all(map(_is_whole, rest)):
+                return self._result(Result(target.value.id, at), node.value, node)
+        for item in node.targets:
+            _refuse_places(item)
+        return self.generic_visit(node)
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> Any:
+        _refuse_places(node.target)
+        return self.generic_visit(node)
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> Any:
+        _refuse_places(node.target)
+        assert isinstance(node.target, ast.Name)
+        name = node.target.id
+        value = ast.BinOp(ast.Name(name, ast.Load()), node.op, self.visit(node.value))
+        changed = ast.parse(f"{name} = {STEPS}.augmented({name}, None)").body[0]
+        assert isinstance(changed, ast.Assign) and isinstance(changed.value, ast.Call)
+        changed.value.args[1] = value
+        return _at(changed, node)
+
+    def visit_Subscript(self, node: ast.Subscript) -> Any:
+        items = _items(node.slice)
+        at = self._position(items)
+        read = {n.id for n in ast.walk(node.value) if isinstance(n, ast.Name)}
+        is_plain = isinstance(node.value, ast.Name | ast.Attribute) and not read & (self.written | {self.index})
+        if at is None or not is_plain or not isinstance(node.ctx, ast.Load):
+            if self.index in {name for item in items for name in _identifiers(item)}:
+                raise LoopError(
+                    f"it reads `{ast.unparse(node)}`; with `{self.index}` as an index, x[{self.index}] and the like can"
+                )
+            return self.generic_visit(node)
+        key = (ast.unparse(node.value), at)
+        if key not in self.sliced:
+            self.sliced.append(key)
+        kept = [ast.Constant(None) if isinstance(i, ast.Slice) and self._is_index(i) else i for i in items]
+        kept = [item for item in kept if not self._is_index(item)]
+        name = ast.Name(f"_ait_slice_{self.sliced.index(key)}", ast.Load())
+        made = ast.Subscript(name, ast.Tuple(kept, ast.Load()), ast.Load()) if kept else name
+        return _at(made, node)
+
+    def _result(self, result: Result, value: ast.expr, node: ast.stmt) -> ast.stmt:
+        self.results.append(result)
+        made = ast.parse(f"_ait_rows_{len(self.results) - 1}.append(None)").body[0]
+        assert isinstance(made, ast.Expr) and isinstance(made.value, ast.Call)
+        made.value.args[0] = self.visit(value)
+        return _at(made, node)
+
+    def _is_index(self, item: ast.expr) -> bool:
+        """Whether an item of an index is `t` or `t:t + 1`."""
+        texts = (self.index, f"{self.index}:{self.index} + 1")
+        return ast.unparse(item) in texts
+
+    def _position(self, items: Sequence[ast.expr]) -> int | None:
+        """The axis of the loop's index among the items of an index, if the others are slices, None and numbers."""
+        found = [i for i, item in enumerate(items) if self._is_index(item)]
+        others = [item for item in items if not self._is_index(item)]
+        if (
+            len(found) != 1
+            or not all(map(_is_fixed, others))
+            or self.index in {n for o in others for n in _identifiers(o)}
+        ):
+            return None
+        before, after = items[: found[0]], items[found[0] + 1 :]
+        if any(map(_is_ellipsis, before)):
+            return -1 - sum(not _is_none(item) for item in after)
+        return sum(not _is_none(item) for item in before)
+
+
+_CHANGES = ("append", "extend", "insert", "pop", "remove", "clear", "update", "add", "setdefault")
+
+
+def _at(made: Any, node: ast.AST) -> Any:
+    for inner in ast.walk(made):
+        if not hasattr(inner, "lineno"):
+            ast.copy_location(inner, node)
+    return ast.copy_location(made, node)
+
+
+def _items(index: ast.expr) -> list[ast.expr]:
+    return list(index.elts) if isinstance(index, ast.Tuple) else [index]
+
+
+def _is_none(item: ast.expr) -> bool:
+    return isinstance(item, ast.Constant) and item.value is None
+
+
+def _is_ellipsis(item: ast.expr) -> bool:
+    return isinstance(item, ast.Constant) and item.value is ...
+
+
+def _is_whole(item: ast.expr) -> bool:
+    return _is_ellipsis(item) or (isinstance(item, ast.Slice) and item.lower is item.upper is item.step is None)
+
+
+def _is_fixed(item: ast.expr) -> bool:
+    """Whether an item of an index is a slice, None or a number, and no tensor."""
+    is_number = isinstance(item, ast.Constant) or (isinstance(item, ast.UnaryOp) and _is_fixed(item.operand))
+    return isinstance(item, ast.Slice) or is_number
+
+
+def _refuse_places(target: ast.expr) -> None:
+    for node in ast.walk(target):
+        if isinstance(node, ast.Attribute | ast.Subscript) and isinstance(node.ctx, ast.Store):
+            raise LoopError(f"it writes to `{ast.unparse(node)}`")
+
+
+def _jumps(node: ast.AST) -> bool:
+    """Whether a statement leaves the loop around it."""
+    if isinstance(node, ast.Break | ast.Continue):
+        return True
+    if isinstance(node, ast.For | ast.While):
+        return any(map(_jumps, node.orelse))
+    return any(map(_jumps, ast.iter_child_nodes(node)))
+
+
+def _written(body: Iterable[ast.AST]) -> set[str]:
+    """The variables that statements set."""
+    return {name for statement in body for name, is_set in _names(statement) if is_set}
+
+
+def _names(node: ast.AST) -> Iterable[tuple[str, bool]]:
+    """The variables that a statement or expression reads (False) or sets (True), without those of comprehensions."""
+    own = {n for inner in ast.walk(node) if isinstance(inner, ast.comprehension) for n in _stored(inner.target)}
+    for inner in ast.walk(node):
+        if isinstance(inner, ast.Name) and inner.id not in own:
+            yield inner.id, isinstance(inner.ctx, ast.Store)
+
+
+def _stored(target: ast.AST) -> set[str]:
+    return {n.id for n in ast.walk(target) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+
+
+def _read_first(body: Sequence[ast.stmt], known: set[str]) -> set[str]:
+    """The variables that statements may read before they set them; `known` become those that are set for certain."""
+    found: set[str] = set()
+
+    def read(node: ast.AST | None) -> None:
+        found.update(name for name, is_set in _names(node or ast.Pass()) if not is_set and name not in known)
+
+    def inside(*parts: Sequence[ast.stmt]) -> list[set[str]]:
+        """Read parts that may run; returns what is set for certain after each."""
+        after = [set(known) for _ in parts]
+        for part, names in zip(parts, after, strict=True):
+            found.update(_read_first(part, names))
+        return after
+
+    for statement in body:
+        match statement:
+            case ast.Assign() | ast.AnnAssign():
+                read(statement.value)
+                for target in statement.targets if isinstance(statement, ast.Assign) else (statement.target,):
+                    read(target)
+                known |= _written([statement])
+            case ast.If():
+                read(statement.test)
+                first, second = inside(statement.body, statement.orelse)
+                known |= first & second
+            case ast.For():
+                read(statement.iter)
+                assigned = ast.Assign([statement.target], ast.Constant(None))
+                inside([assigned, *statement.body], statement.orelse)
+            case ast.While():
+                read(statement.test)
+                inside(statement.body, statement.orelse)
+            case ast.With():
+                for item in statement.items:
+                    read(item.context_expr)
+                    known |= _stored(item.optional_vars) if item.optional_vars else set()
+                found |= _read_first(statement.body, known)
+            case _:
+                read(statement)
+    return found
+
+
+__all__ = ["compiled", "loop_at", "source"]

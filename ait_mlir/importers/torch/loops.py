@@ -1,0 +1,116 @@
+"""Python loops over a dynamic dim become scans.
+
+PyTorch unrolls `for t in range(x.shape[1])`, which fixes the dim. Where a trace meets such a loop with a dim that it
+does not know, it starts again with the code of the function converted:
+
+```python
+for t in range(n):                       def step(carried, slices):
+    h = f(x[:, t], h)                        h, = carried
+    rows.append(h)                 ->        x_t, t = slices
+                                             h = f(x_t, h)
+                                             return (h,), ([h],)
+
+                                         (h,), stacked = run(step, n, (h,), [(x, 1)], ["rows"])
+                                         rows = collected(rows, stacked[0])
+```
+
+What is read before it is written in the body is carried; what is appended to a list, or written to `y[:, t]`, is a
+result of each step.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import inspect
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+from types import CodeType, FunctionType
+from typing import Any, cast
+
+from ait_mlir.importers.torch.library import torch
+from ait_mlir.importers.torch.loop_code import compiled, loop_at, source
+from ait_mlir.importers.torch.steps import LoopError, is_dynamic
+
+
+class LoopFound(BaseException):
+    """A trace has met a loop over a dynamic dim. Models must not catch this."""
+
+
+@dataclass(frozen=True)
+class Converted:
+    """A function whose loops at some lines become scans."""
+
+    functions: list[FunctionType]
+    lines: frozenset[int]
+    code: CodeType
+
+
+class Loops:
+    """The loops over dynamic dims that the traces of one model have met."""
+
+    def __init__(self) -> None:
+        self.converted: dict[CodeType, Converted] = {}
+        """What functions have become, by their original code."""
+        self.originals: dict[CodeType, CodeType] = {}
+        self.refused: list[str] = []
+        """Why loops stay as they are."""
+
+    @contextlib.contextmanager
+    def watched(self) -> Generator[None]:
+        """During a trace, functions with loops have their converted code; `LoopFound` is raised at a further loop."""
+        kept = torch.SymInt.__index__
+
+        def index(size: Any) -> int:
+            frame = inspect.currentframe()
+            assert frame is not None and frame.f_back is not None
+            frame = frame.f_back
+            if is_dynamic(size) and self._converts(frame.f_code, frame.f_lineno):
+                raise LoopFound(f"{frame.f_code.co_filename}:{frame.f_lineno}")
+            return kept(size)
+
+        scan = cast(Any, type(torch.ops.higher_order.scan))
+        call = scan.__call__
+
+        def scanned(op: Any, step: Any, init: Any, xs: Any, captured: Sequence[Any]) -> Any:
+            """PyTorch's scan, in the trace of which a tensor that a step captures may also be a constant."""
+            return call(op, step, init, xs, tuple(t.clone() if type(t) is torch.Tensor else t for t in captured))
+
+        with contextlib.ExitStack() as stack:
+            stack.callback(setattr, torch.SymInt, "__index__", kept)
+            stack.callback(setattr, scan, "__call__", call)
+            torch.SymInt.__index__, scan.__call__ = index, scanned
+            for original, found in self.converted.items():
+                for function in found.functions:
+                    stack.callback(setattr, function, "__code__", original)
+                    function.__code__ = found.code
+            yield
+
+    def _converts(self, code: CodeType, line: int) -> bool:
+        """Whether a loop starts at this line and can be converted; if so, the next trace has it converted."""
+        original = self.originals.get(code, code)
+        known = self.converted.get(original)
+        try:
+            tree = source(original)
+            if tree is None or (loop := loop_at(tree, line)) is None:
+                return False
+            lines = frozenset((*(known.lines if known else ()), loop.lineno))
+            functions = known.functions if known else _functions(original)
+            if not functions or (known and lines == known.lines):
+                raise LoopError("its function is made anew in each call")
+            made = Converted(functions, lines, compiled(tree, original, lines))
+        except LoopError as error:
+            reason = f"the loop at {original.co_filename}:{line} cannot become a scan: {error}"
+            if reason not in self.refused:
+                self.refused.append(reason)
+            return False
+        self.converted[original] = made
+        self.originals[made.code] = original
+        return True
+
+
+def _functions(code: CodeType) -> list[FunctionType]:
+    return [f for f in gc.get_referrers(code) if isinstance(f, FunctionType) and f.__code__ is code]
+
+
+__all__ = ["LoopFound", "Loops"]

@@ -1,0 +1,177 @@
+"""A loop over a dynamic dim as a scan: what a function that `loops` has converted calls while it is traced."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ait_mlir.importers.torch.library import torch
+
+Step = Callable[[Any, Sequence[Any]], tuple[Any, Sequence[Sequence[Any]]]]
+"""The body of a loop: from carried values and slices to carried values and the values for each list or tensor."""
+
+
+class LoopError(Exception):
+    """A loop over a dynamic dim does what no scan can do."""
+
+
+def is_dynamic(count: Any) -> bool:
+    """Whether a number of steps is a dim that the trace does not know."""
+    return isinstance(count, torch.SymInt) and count.node.maybe_as_int() is None
+
+
+def augmented(old: Any, new: Any) -> Any:
+    """The value of `old` after `old += ...`, where `new` is the value of `old + ...`: a tensor keeps its dtype."""
+    return new.to(old.dtype) if isinstance(old, torch.Tensor) and isinstance(new, torch.Tensor) else new
+
+
+def run(
+    step: Step,
+    count: Any,
+    carried: Any,
+    sliced: Sequence[tuple[Any, int]],
+    counts: bool,
+    names: Sequence[str],
+) -> Any:
+    """Run `count` steps.
+
+    A step gets the carried values, a slice of each tensor of `sliced` along its axis, and if it `counts` the number of
+    the step as a scalar. Returns the last carried values, and for each name the values of all steps, stacked along dim
+    0. Raises `LoopError`.
+    """
+    xs = [_slices(tensor, axis, count) for tensor, axis in sliced]
+    if counts:
+        xs.append(torch.arange(count))
+    tree = torch.utils._pytree
+    first, rows = step(carried, [x[0] for x in xs])  # shows the types; nobody reads these values
+    for name, values in zip(names, rows, strict=True):
+        if len(values) != 1 or not isinstance(values[0], torch.Tensor):
+            raise LoopError(f"a step gives {name} {len(values)} values, expected one tensor")
+    start, spec = tree.tree_flatten(carried)
+    after, spec_after = tree.tree_flatten(first)
+    if spec != spec_after:
+        raise LoopError("the first step changes the structure of what the loop carries")
+    init = [_as(old, new).clone() for old, new in zip(start, after, strict=True)]
+
+    def flat(state: Any, slices: Any) -> Any:
+        results, lists = step(tree.tree_unflatten(list(state), spec), slices)
+        return [t.clone() for t in tree.tree_leaves(results)], [values[0].clone() for values in lists]
+
+    if not init:  # PyTorch's scan carries something
+        init = [torch.zeros(())]
+
+        def flat(state: Any, slices: Any) -> Any:
+            lists = step(carried, slices)[1]
+            return [state[0].clone()], [values[0].clone() for values in lists]
+
+    last, stacked = torch._higher_order_ops.scan(flat, init, xs)
+    return tree.tree_unflatten(list(last)[: len(start)], spec), list(stacked)
+
+
+def _slices(tensor: Any, axis: int, count: Any) -> Any:
+    if not isinstance(tensor, torch.Tensor):
+        raise LoopError(f"it takes elements of a {type(tensor).__name__} by the index of the step")
+    moved = tensor.movedim(axis, 0)
+    is_whole = torch.fx.experimental.symbolic_shapes.statically_known_true(moved.shape[0] == count)
+    return moved if is_whole else moved[:count]
+
+
+def _as(old: Any, new: Any) -> Any:
+    """An initial value in the dtype and shape that it has after a step."""
+    if not isinstance(new, torch.Tensor):
+        raise LoopError(f"it carries a value of type {type(new).__name__}, expected tensors")
+    if not isinstance(old, torch.Tensor):
+        if not isinstance(old, bool | int | float):
+            raise LoopError(f"it carries a value that is {old!r} at first, expected a tensor")
+        return torch.full_like(new, old)
+    if torch.promote_types(old.dtype, new.dtype) != new.dtype:
+        raise LoopError(f"the first step changes the dtype of a carried value from {old.dtype} to {new.dtype}")
+    try:
+        return old.to(new.dtype).expand(new.shape)
+    except RuntimeError as error:
+        shapes = " to ".join(str(list(t.shape)) for t in (old, new))
+        raise LoopError(f"the first step changes the shape of a carried value from {shapes}") from error
+
+
+def write(tensor: Any, axis: int, stacked: Any) -> None:
+    """Write the values of all steps to `tensor[..., i, ...]`, with `i` at this axis."""
+    place = tensor.narrow(axis, 0, stacked.shape[0]).movedim(axis, 0)
+    place.copy_(stacked.reshape(stacked.shape[0], *(1,) * (place.dim() - stacked.dim()), *stacked.shape[1:]))
+
+
+class Rows:
+    """The tensors that all steps have appended to a list, in the place of one: stacked along dim 0."""
+
+    def __init__(self, stacked: Any) -> None:
+        self.stacked = stacked
+
+    @classmethod
+    def __torch_function__(cls, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        parts, dim = _parts(*args, **(kwargs or {}))
+        joins = (torch.cat, torch.concat, torch.concatenate)
+        if function is not torch.stack and function not in joins:
+            raise LoopError(f"torch.{function.__name__} reads a list of what each step gives; stack or cat can")
+        rank = next(p.stacked.dim() - 1 if isinstance(p, Rows) else p.dim() for p in parts)
+        axis = dim % (rank + (function is torch.stack))
+        joined: list[Any] = []
+        for part in parts:
+            if not isinstance(part, Rows):
+                joined.append(part.unsqueeze(axis) if function is torch.stack else part)
+            elif function is torch.stack:
+                joined.append(part.stacked.movedim(0, axis))
+            else:
+                joined.append(part.stacked.movedim(0, axis).flatten(axis, axis + 1))
+        return joined[0] if len(joined) == 1 else torch.cat(joined, axis)
+
+
+def _parts(tensors: Any, dim: int = 0, **_: Any) -> tuple[list[Any], int]:
+    return _items(tensors), dim
+
+
+def _items(values: Any) -> list[Any]:
+    """The items of a list or tuple."""
+    return values.items() if isinstance(values, Collected) else list(values)
+
+
+class Collected(list[Any]):
+    """A list to which a loop over a dynamic dim has appended tensors. `torch.stack` and `torch.cat` take it."""
+
+    def items(self) -> list[Any]:
+        """The tensors and the `Rows` between them."""
+        return [*super().__iter__()]
+
+    def _refuse(self, *_: Any) -> Any:
+        raise LoopError("it reads the length or single items of a list to which each step appends")
+
+    __len__ = __getitem__ = __iter__ = __reversed__ = __add__ = __mul__ = __rmul__ = __eq__ = pop = copy = _refuse
+
+
+def collected(before: Any, stacked: Any) -> Collected:
+    """A list after a loop."""
+    if not isinstance(before, list):
+        raise LoopError(f"it appends to a {type(before).__name__}, expected a list")
+    return Collected([*_items(before), Rows(stacked)])
+
+
+class Unknown:
+    """The value after a loop of a variable that the loop does not carry."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def _refuse(self, *_: Any, **__: Any) -> Any:
+        raise LoopError(f"{self.name} is read after the loop: set it before the loop, and read it in each step")
+
+    @classmethod
+    def __torch_function__(cls, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        for value in torch.utils._pytree.tree_leaves((args, kwargs)):
+            if isinstance(value, Unknown):
+                value._refuse()
+
+    def __getattr__(self, name: str) -> Any:
+        self._refuse()
+
+    __getitem__ = __iter__ = __len__ = __bool__ = __call__ = __index__ = __add__ = __radd__ = __mul__ = __rmul__ = (
+        _refuse
+    )
+    __sub__ = __rsub__ = __truediv__ = __rtruediv__ = __matmul__ = __rmatmul__ = __neg__ = __invert__ = _refuse

@@ -1,0 +1,294 @@
+"""Python loops over a dynamic dim: they become scans, on the CPU against eager at several lengths."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+from torch.export import Dim
+
+import ait_mlir
+from ait_mlir.importers.torch import ImportFailure, from_torch
+
+SEQ = Dim("seq", min=1, max=32)
+WEIGHT = torch.randn(8, 8, generator=torch.Generator().manual_seed(0)) / 3
+
+
+class Function(nn.Module):
+    """A function [2, seq, 8], [2, 8] as a model."""
+
+    def __init__(self, function) -> None:
+        super().__init__()
+        self.function = function
+
+    def forward(self, x, h):
+        return self.function(x, h)
+
+
+def rows_of_a_list(x, h):
+    rows = []
+    for t in range(x.shape[1]):
+        h = torch.tanh(x[:, t] @ WEIGHT + h)
+        rows.append(h[:, :4])
+    return torch.stack(rows, dim=1), torch.stack(rows, -1), torch.cat(rows, dim=0), h
+
+
+def rows_behind_others(x, h):
+    rows = [h]
+    for t in range(x.shape[1]):
+        h = x[:, t] - h
+        rows.append(h)
+    rows.append(h * 2)
+    return torch.stack(rows, 1), torch.cat(rows, 1)
+
+
+def rows_of_a_tensor(x, h):
+    y = torch.zeros_like(x)
+    z = torch.ones(8, x.shape[1] + 1)
+    for t in range(x.size(1)):
+        h = x[:, t, :] * h
+        y[:, t] = h.to(y.dtype)
+        z[..., t] = h[0] + 1
+    return y, z, h
+
+
+def spellings_of_a_slice(x, h):
+    rows = []
+    y = x.transpose(1, 2)
+    longer = torch.cat([x, h[:, None]], 1)
+    for t in range(x.shape[1]):
+        a = x[:, t : t + 1] + x[:, t, None]
+        b = y[..., t] + y[:, :, t] + x[0, t, 2:].sum()
+        h = h + a[:, 0] * b + x[:, t, -1:] + longer[:, t]
+        rows.append(a + b[:, None])
+    return torch.cat(rows, 1), h
+
+
+def the_number_of_a_step(x, h):
+    rows = []
+    for t in range(x.shape[1]):
+        rows.append(h * t + (t % 3) * x[:, t])
+    return torch.stack(rows)
+
+
+def nothing_carried(x, h):
+    rows = []
+    for t in range(x.shape[1]):
+        rows.append(x[:, t].softmax(-1) @ WEIGHT + h)
+    return torch.stack(rows, 1)
+
+
+def several_carried(x, h):
+    state = (h, h * 2)
+    total = 0
+    wide = torch.zeros((), dtype=torch.float32)
+    for t in range(x.shape[1]):
+        first, second = state
+        first = first + x[:, t]
+        if x.shape[0] == 2:
+            second = second * 0.5 + first
+        total += first.sum()
+        wide = wide + second.double().mean(0)
+        state = (second, first)
+    return *state, total, wide
+
+
+def in_place(x, h):
+    h = h.to(torch.float16)
+    for t in range(x.shape[1]):
+        h += x[:, t]
+    return h.float()
+
+
+def two_loops(x, h):
+    rows = []
+    for t in range(x.shape[1]):
+        h = torch.sin(h + x[:, t])
+        rows.append(h)
+    y = torch.stack(rows, 1)
+    for _ in range(2):
+        for t in range(x.shape[1]):
+            h = torch.cos(h) + y[:, t]
+    return h, y
+
+
+FUNCTIONS = [
+    rows_of_a_list, rows_behind_others, rows_of_a_tensor, spellings_of_a_slice, the_number_of_a_step, nothing_carried,
+    several_carried, in_place, two_loops,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f.__name__)
+def test_against_eager(function) -> None:
+    torch.manual_seed(0)
+    code = function.__code__
+    model = Function(function).eval()
+    with torch.no_grad():
+        given = torch.randn(2, 5, 8), torch.randn(2, 8)
+        compiled = ait_mlir.compile(model, given, dynamic_shapes={"x": {1: SEQ}, "h": None})
+        assert function.__code__ is code, "the function is as it was"
+        assert "ait.scan" in compiled.ir("imported")
+        for length in (1, 2, 9):
+            x, h = torch.randn(2, length, 8), torch.randn(2, 8)
+            for ours, theirs in zip(*map(tuple_of, (compiled(x, h), model(x, h))), strict=True):
+                torch.testing.assert_close(ours, theirs, rtol=2e-3 if function is in_place else 1e-5, atol=1e-5)
+
+
+def tuple_of(results):
+    return results if isinstance(results, tuple) else (results,)
+
+
+class Cell(nn.Module):
+    """A method with `super` in its class, a closure and an attribute that is sliced."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.table = nn.Parameter(torch.randn(4, 8, 32))
+        self.layer = nn.Linear(8, 8)
+
+    def extra_repr(self) -> str:
+        return super().extra_repr()
+
+    def forward(self, x, h):
+        scale = 2.0
+        rows = []
+        for t in range(x.shape[1]):
+            h = torch.tanh(self.layer(x[:, t] * scale) + h + self.table[0, :, t])
+            rows.append(h)
+        return torch.stack(rows, 1), super().extra_repr() or h
+
+
+def test_a_method_with_weights() -> None:
+    model = Cell().eval()
+    with torch.no_grad():
+        compiled = ait_mlir.compile(
+            model, (torch.randn(2, 5, 8), torch.randn(2, 8)), dynamic_shapes={"x": {1: SEQ}, "h": None}
+        )
+        for length in (1, 7):
+            x, h = torch.randn(2, length, 8), torch.randn(2, 8)
+            for ours, theirs in zip(compiled(x, h), model(x, h), strict=True):
+                torch.testing.assert_close(ours, theirs)
+
+
+def test_a_known_length_is_unrolled() -> None:
+    module = from_torch(Function(rows_of_a_list).eval(), (torch.randn(2, 3, 8), torch.randn(2, 8))).module
+    assert "ait.scan" not in str(module)
+
+
+def leaves_early(x, h):
+    for t in range(x.shape[1]):
+        if t > 3:
+            break
+        h = h + x[:, t]
+    return h
+
+
+def starts_later(x, h):
+    for t in range(1, x.shape[1]):
+        h = h + x[:, t]
+    return h
+
+
+def writes_to_a_dict(x, h):
+    found = {}
+    for t in range(x.shape[1]):
+        found["h"] = h + x[:, t]
+    return found["h"]
+
+
+def appends_twice(x, h):
+    rows = []
+    for t in range(x.shape[1]):
+        rows.append(h)
+        rows.append(x[:, t])
+    return torch.stack(rows)
+
+
+def appends_to_a_set(x, h):
+    found = set()
+    for t in range(x.shape[1]):
+        found.add(t)
+    return h + len(found)
+
+
+def reads_what_it_writes(x, h):
+    y = torch.zeros_like(x)
+    for t in range(x.shape[1]):
+        y[:, t] = y.sum(1) + h
+    return y
+
+
+def reads_the_last(x, h):
+    for t in range(x.shape[1]):
+        last = h + x[:, t]
+    return last * 2
+
+
+def counts_rows(x, h):
+    rows = []
+    for t in range(x.shape[1]):
+        rows.append(x[:, t])
+    return torch.stack(rows) * len(rows)
+
+
+def pads_rows(x, h):
+    rows = []
+    for t in range(x.shape[1]):
+        rows.append(x[:, t])
+    return torch.block_diag(*rows)
+
+
+def starts_without_a_tensor(x, h):
+    state = None
+    for t in range(x.shape[1]):
+        state = x[:, t] if state is None else state + x[:, t]
+    return state
+
+
+def grows(x, h):
+    for t in range(x.shape[1]):
+        h = torch.cat([h, x[:, t]], 1)
+    return h
+
+
+def changes_its_type(x, h):
+    h = h.double()
+    for t in range(x.shape[1]):
+        h = (h + x[:, t]).float()
+    return h
+
+
+def takes_from_a_list(x, h):
+    rows = [x, x]
+    for t in range(x.shape[1]):
+        h = h + rows[t][:, 0]
+    return h
+
+
+def reads_the_one_before(x, h):
+    for t in range(x.shape[1]):
+        h = h + x[:, t - 1]
+    return h
+
+
+REFUSED = {
+    reads_the_one_before: r"it reads `x\[:, t - 1\]`",
+    leaves_early: "`break`", starts_later: "only `for name in range", writes_to_a_dict: "it writes to `found",
+    appends_twice: "rows has several uses", appends_to_a_set: "calls `found.add`",
+    reads_what_it_writes: "y has several uses", reads_the_last: "last is read after the loop",
+    counts_rows: "the length or single items of a list", pads_rows: "single items of a list",
+    starts_without_a_tensor: "a value that is None", grows: "cannot become a scan: the first step changes the shape",
+    changes_its_type: "from torch.float64 to torch.float32", takes_from_a_list: "elements of a list",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("function", REFUSED, ids=lambda f: f.__name__)
+def test_what_no_scan_can_do(function) -> None:
+    code = function.__code__
+    with pytest.raises(ImportFailure, match=REFUSED[function]) as told:
+        from_torch(
+            Function(function).eval(), (torch.randn(2, 5, 8), torch.randn(2, 8)),
+            dynamic_shapes={"x": {1: SEQ}, "h": None},
+        )  # fmt: skip
+    assert "test_loops.py" in str(told.value)
+    assert function.__code__ is code
