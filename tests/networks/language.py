@@ -182,10 +182,14 @@ DECODERS = {
     ),
     "mamba": network("mamba", without_mask, TINY_MAMBA),
     "falcon_mamba": network("falcon_mamba", without_mask, TINY_MAMBA),
-    "jamba": network("jamba", without_mask, GROUPED, num_experts=4, num_experts_per_tok=2, mamba_d_state=8, mamba_dt_rank=4,
-                     attn_layer_period=2, attn_layer_offset=1, expert_layer_period=2, expert_layer_offset=1),
-    "recurrent_gemma": network("recurrent_gemma", without_mask, HEADS, num_key_value_heads=1, lru_width=64,
-                               attention_window_size=8, block_types=["recurrent", "attention"]),
+    "jamba": network(
+        "jamba", without_mask, GROUPED, num_experts=4, num_experts_per_tok=2, mamba_d_state=8, mamba_dt_rank=4,
+        attn_layer_period=2, attn_layer_offset=1, expert_layer_period=2, expert_layer_offset=1,
+    ),
+    "recurrent_gemma": network(
+        "recurrent_gemma", without_mask, HEADS, {"num_key_value_heads": 1}, lru_width=64, attention_window_size=8,
+        block_types=["recurrent", "attention"],
+    ),
     "rwkv": network(
         "rwkv", without_mask, SPECIAL, hidden_size=32, num_hidden_layers=2, context_length=64, vocab_size=VOCABULARY,
         use_cache=False,
