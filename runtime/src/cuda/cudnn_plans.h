@@ -82,6 +82,14 @@ struct Library {
 /// @brief Whether `stream` records a CUDA graph, and which. @return a reason on failure, else an empty string.
 std::string find_capture(void* stream, int* device, cudaGraph_t* recorded);
 
+/// @brief What is launched next on `stream` starts when all launches before have ended.
+///
+/// Kernels of cuDNN are launched so that they may start before the launch before them has ended, once that allows it, as ours do. Those of
+/// fused convolutions then read the residual before they wait (9.19, on H100 and H200). Something that is no kernel in between prevents it: a
+/// node without work in a graph that is recorded, else a memset of 4 bytes.
+/// @return a reason on failure, else an empty string.
+std::string finish_launches(void* stream, int device, cudaGraph_t recorded);
+
 /// @brief Ties the plan to a graph that is recorded: it stays until the graph, and what was instantiated of it, are gone.
 bool pin(Plan* plan, cudaGraph_t graph);
 
@@ -125,7 +133,7 @@ int32_t run_planned(int64_t kind, PlanKey key, const Args& args, void* stream, s
   std::string reason;
   if (const Status set = lib.api.set_stream(handle, stream); set != kSuccess) {
     reason = lib.api.status_text(set);
-  } else {
+  } else if (reason = finish_launches(stream, device, recorded); reason.empty()) {
     reason = plan->execute(args, handle);
   }
   if (reason.empty()) return 0;
