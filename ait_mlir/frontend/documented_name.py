@@ -9,7 +9,7 @@ from ait_mlir.dialects.ait import elementwise as ait
 from ait_mlir.dialects.ait.conv import ConvOp
 from ait_mlir.dialects.ait.data import ConstantOp
 from ait_mlir.dialects.ait.gemm import ContractionOp
-from ait_mlir.dialects.ait.grouped import GroupedGemmOp
+from ait_mlir.dialects.ait.grouped import GroupedGemmOp, GroupedNormOp
 from ait_mlir.dialects.ait.naming import derived_name
 from ait_mlir.dialects.ait.norm import GroupNormOp
 from ait_mlir.dialects.ait.reduce import ReduceOp
@@ -18,6 +18,8 @@ from ait_mlir.dialects.ait.types import tensor_type
 from ait_mlir.dialects.ait.view import PermuteOp, ReshapeOp
 from ait_mlir.frontend.ops.elementwise import OPS as FUNCTIONS
 from ait_mlir.frontend.ops.elementwise import FuncEnum
+
+Grouped = GroupedGemmOp | GroupedNormOp
 
 NAMES = {
     "ait.slice": "dynamic_slice",
@@ -68,6 +70,8 @@ def documented_name(op: Operation) -> str:
         return _with_epilogue(op, _product(op))
     if isinstance(op, ConvOp):
         return _with_epilogue(op, _convolution(op))
+    if isinstance(op, GroupedNormOp):
+        return _with_epilogue(op, "group_layernorm" if op.kind.data == "layer" else "group_rms_norm")
     if isinstance(op, GroupNormOp):
         return _with_epilogue(op, "group_norm")
     return NAMES.get(op.name) or derived_name(op)
@@ -93,18 +97,18 @@ def _convolution(op: ConvOp) -> str:
     return base
 
 
-def _with_epilogue(op: HasEpilogue | GroupedGemmOp, base: str) -> str:
+def _with_epilogue(op: HasEpilogue | Grouped, base: str) -> str:
     if not op.epilogue.blocks:
         return base
     found = _steps(op)
     return derived_name(op) if found is None else "_".join([base, *found[0]])
 
 
-def _sums(op: HasEpilogue | GroupedGemmOp) -> int:
-    return 1 if isinstance(op, GroupedGemmOp) else op.SUMS
+def _sums(op: HasEpilogue | Grouped) -> int:
+    return 1 if isinstance(op, Grouped) else op.SUMS
 
 
-def _steps(op: HasEpilogue | GroupedGemmOp) -> tuple[list[str], float | None] | None:
+def _steps(op: HasEpilogue | Grouped) -> tuple[list[str], float | None] | None:
     """The words of an epilogue that is a chain of documented steps, and the factor before them."""
     if _sums(op) != 1:
         return None
@@ -138,7 +142,7 @@ def _number(op: Operation, current: SSAValue) -> float | None:
     return other.owner.splat() if isinstance(other.owner, ConstantOp) else None
 
 
-def _combines(op: HasEpilogue | GroupedGemmOp, block: Block, inner: Operation, current: SSAValue) -> str | None:
+def _combines(op: HasEpilogue | Grouped, block: Block, inner: Operation, current: SSAValue) -> str | None:
     """The word for adding or multiplying an epilogue operand, each of them once."""
     if not isinstance(inner, ait.AddOp | ait.MulOp):
         return None

@@ -190,6 +190,7 @@ PASSES: dict[str, Pass | Patterns] = table(
             ("subsets:JAGGED",),
         ),
         Pass("group-products", "group_products", "GroupProductsPass", optimizes=True),
+        Pass("group-norms", "group_norms", "GroupNormsPass", optimizes=True),
         Patterns(
             "process-singleton-elementwise",
             "Make a fused_elementwise of each elementwise operation by itself.",
@@ -252,7 +253,9 @@ PHASE_TABLE: dict[str, Phase] = table(
                 "remove-duplicates",
             ),
         ),
-        Phase("selected", ("resolve-libraries", "group-products{{{card}}}", "select{{{target}}}")),
+        Phase(
+            "selected", ("resolve-libraries", "group-products{{{card}}}", "group-norms{{{card}}}", "select{{{target}}}")
+        ),
         Phase("bufferized", ("bufferize", "remove-copies", "lower-copies")),
         Phase("planned", ("assign-streams{{{streams}}}", "plan-memory", "verify-plan")),
         Phase("source"),

@@ -1,4 +1,4 @@
-"""The meaning of several products in one op: each is computed by itself."""
+"""The meaning of several problems in one op: each is computed by itself."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ait_mlir.dialects.ait.grouped import GroupedGemmOp, RaggedGemmOp
+from ait_mlir.dialects.ait.grouped import GroupedGemmOp, GroupedNormOp, RaggedGemmOp
 from ait_mlir.reference.core import Array, Evaluation, reference
 from ait_mlir.reference.gemm import contract
+from ait_mlir.reference.norm import layer_norm, rms_norm
 
 
 @reference(GroupedGemmOp)
@@ -21,6 +22,23 @@ def _(grouped: GroupedGemmOp, arrays: list[Array], ev: Evaluation) -> Sequence[A
         if grouped.epilogue.blocks:
             (result,) = ev.run_region(grouped.epilogue, [result, *extras[i * each : (i + 1) * each]])
         results.append(np.broadcast_to(result, ev.shape(grouped.results[i].type)))
+    return results
+
+
+@reference(GroupedNormOp)
+def _(grouped: GroupedNormOp, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
+    normalise = layer_norm if grouped.kind.data == "layer" else rms_norm
+    arrays_of = dict(zip(grouped.operands, arrays, strict=True))
+    results: list[Array] = []
+    for i, x in enumerate(grouped.inputs):
+        y = normalise(arrays_of[x], 1, grouped.eps.value.data)
+        if grouped.scales:
+            y = y * arrays_of[grouped.scales[i]]
+        if grouped.biases:
+            y = y + arrays_of[grouped.biases[i]]
+        if grouped.epilogue.blocks:
+            (y,) = ev.run_region(grouped.epilogue, [y, *(arrays_of[v] for v in grouped.extras_of(i))])
+        results.append(np.broadcast_to(y, ev.shape(grouped.results[i].type)))
     return results
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import torch
 
-from ait_mlir.compiler.transform import fuse_group_ops, fuse_mm_elementwise, optimize_graph, page
+from ait_mlir.compiler.transform import fuse_group_ops, fuse_mm_elementwise, fuse_ops, optimize_graph, page
 from ait_mlir.compiler.transform.helper_rows import HELPERS, Helper
 from ait_mlir.compiler.transform.refine_graph import get_sorted_ops
 from ait_mlir.compiler.transform.rows import OPTIMIZE, TRANSFORMATIONS, Transformation
@@ -257,6 +257,16 @@ def test_whole_networks(network: str) -> None:
     (got,) = evaluate(outputs_of(graph), named, data, **dims)
     np.testing.assert_allclose(got, want, rtol=1e-8, atol=1e-9)
     assert "elementwise" not in names(graph).replace("fused_elementwise", "").split()
+
+
+def test_norms_as_a_group() -> None:
+    parts = ops.split()(x(BATCH, 20), [8, 12], 1)
+    graph = marked(ops.group_layernorm_sigmoid_mul()(parts, [w(8), w(12, name="v")], [w(8, name="b"), w(12, name="c")]))
+    values = run(graph)
+    result = fuse_group_ops(fuse_ops.fuse_elementwise(graph))
+    assert names(result) == "split group_layernorm fused_elementwise fused_elementwise"
+    for got, want in zip(run(result), values, strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-9, atol=1e-12)
 
 
 def test_products_with_what_follows_them_as_a_group() -> None:

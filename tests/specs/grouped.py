@@ -1,4 +1,4 @@
-"""Several products in one op: problems of different sizes, and groups of rows with ends that a tensor holds."""
+"""Several products or norms in one op: problems of different sizes, and groups of rows with ends that a tensor holds."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from tests.specs.gemm import stored
 from tests.specs.spec import Form, Spec, form
-from tests.specs.tolerance import PRODUCTS
+from tests.specs.tolerance import PRODUCTS, ROWS
 
 BIAS_RELU = ("%s = ait.add %acc, %x0 : S", "%y = ait.relu %s : S")
 BIAS_RESIDUAL = ("%s = ait.add %acc, %x0 : S", "%y = ait.add %s, %x1 : S")
@@ -105,4 +105,57 @@ RAGGED_GEMM = Spec(
     ({"g": 5, "m": 75, "n": 9, "k": 20}, {"g": 3, "m": 9, "n": 4, "k": 0}, {"g": 0, "m": 5, "n": 4, "k": 3}),
 )  # fmt: skip
 
-SPECS = (GROUPED_GEMM, RAGGED_GEMM)
+
+def norms(
+    name: str, shapes: Sequence[str], factors: str = "", lines: str = "", extras: Sequence[str] = (), **options: object
+) -> Form:
+    """Norms of tensors of these shapes; `factors` are words of "scale bias", `extras` one operand of the epilogue for
+    each norm, `%d_in` in its `lines`."""
+    names = iter("%" + c for c in "abcdefghijklmnopqr")
+    count, kind = len(shapes), "rms" if name.startswith("rms") else "layer"
+    text, operands = f"grouped_norm {kind} {', '.join(next(names) for _ in shapes)}", [*shapes]
+    for word in factors.split():
+        text += f" {word}({', '.join(next(names) for _ in shapes)})"
+        operands += [shape.split(" x ")[-1] for shape in shapes]
+    text += " eps 1e-05"
+    if lines:
+        operands += extras
+        values = ", ".join(next(names) for _ in range(count))
+        text += f" epilogue({values}) {{\n  ^bb0(%acc_: S, %d_in: S):\n    {lines}\n    ait.yield %y_ : S\n  }}"
+    return form(name, text, *(f"{x} x T" for x in operands), to=[f"{shape} x T" for shape in shapes], **options)
+
+
+GATE = "%m_ = ait.sigmoid %acc_ : S\n    %y_ = ait.mul %m_, %d_in : S"
+TOWERS = ("b x 24", "b x 40", "m x 32")
+GROUPED_NORM = Spec(
+    "grouped_norm",
+    (
+        norms("plain", TOWERS),
+        norms("both", TOWERS, "scale bias"),
+        norms("rms", TOWERS, "scale"),
+        norms("bias", ("b x 7", "b x n", "b x 1"), "bias"),
+        norms("ranks", ("b x 3 x 24", "24", "m x 8"), "scale"),
+        norms("long", ("b x n", "b x 2000"), "scale bias"),
+        norms("longest", ("b x (8*n)", "b x 4104")),
+        norms("gate", TOWERS, "scale", GATE, TOWERS),
+        norms("rms-gate", ("b x n", "m x 9"), "", GATE, ("b x n", "1 x 9")),
+        norms("column-gate", ("b x 24", "b x 3 x 9"), "", GATE, ("b x 1", "3 x 1")),
+        norms(
+            "parts", ("b x 24", "b x 40"), "scale bias", GATE, ("b x 24", "b x 40"),
+            strides={0: ("64", "1"), 1: ("64", "1"), 8: ("80", "1")},
+        ),
+        norms("offset", ("b x 24", "b x 40"), "scale", strides={0: ("65", "1"), 5: ("43", "1")}, offset=1),
+    ),
+    ROWS,
+    "b = 0 to 64, m = 0 to 400, n = 0 to 1100",
+    (
+        {"b": 5, "m": 37, "n": 45},
+        {"b": 1, "m": 1, "n": 1},
+        {"b": 64, "m": 130, "n": 1100},
+        {"b": 0, "m": 5, "n": 0},
+        {"b": 3, "m": 0, "n": 130},
+    ),
+    ({"b": 5, "m": 9, "n": 45}, {"b": 0, "m": 5, "n": 0}, {"b": 2, "m": 0, "n": 130}),
+)  # fmt: skip
+
+SPECS = (GROUPED_GEMM, GROUPED_NORM, RAGGED_GEMM)

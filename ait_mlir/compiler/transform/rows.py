@@ -199,10 +199,10 @@ TRANSFORMATIONS: dict[str, Transformation] = table(
         _row(
             "fuse_group_ops",
             "fuse_group_ops",
-            "group-products",
-            "passes/group_products.py",
-            "passes/group_products.mlir",
-            "products of one epilogue that do not wait for each other are one grouped product",
+            "group-products,group-norms",
+            "passes/grouping.py",
+            "passes/group_norms.mlir",
+            "products, or norms, of one epilogue that do not wait for each other are one grouped product or norm",
         ),
         _row(
             "fuse_parallel_gemms",

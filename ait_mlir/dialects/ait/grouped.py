@@ -1,11 +1,12 @@
-"""Several matrix products in one op: `grouped_gemm`, each of its own sizes; `ragged_gemm`, of groups of rows."""
+"""Several problems in one op: `grouped_gemm` and `grouped_norm`, each of its own sizes; `ragged_gemm`, of groups of
+rows."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
-from xdsl.dialects.builtin import StringAttr, i32, i64
+from xdsl.dialects.builtin import FloatAttr, StringAttr, i32, i64
 from xdsl.ir import Attribute, Region, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
@@ -22,13 +23,16 @@ from xdsl.irdl import (
 from ait_mlir.dialects.ait.base import AitOp, Value, check_broadcastable, check_region, check_yield
 from ait_mlir.dialects.ait.dtypes import compute_type, is_float
 from ait_mlir.dialects.ait.epilogue import EPILOGUE, infer_through_epilogue
-from ait_mlir.dialects.ait.syntax import Operand, Operands, Syntax, Word
+from ait_mlir.dialects.ait.syntax import NUMBER, Group, Operand, Operands, Prop, Syntax, Word
 from ait_mlir.dialects.ait.traits import ContractionExtents, Cost, Extents, HasEpilogue, Pure
 from ait_mlir.dialects.ait.types import TensorType, scope_of, shape_text, tensor_type
 from ait_mlir.dims import Expr, const, minimum, total
 
 LAYOUTS = ("rrr", "rcr", "crr", "ccr")
 """How A and B are stored, as of `ait.gemm`; results are row-major."""
+
+NORMS = ("layer", "rms")
+"""The norms of `ait.grouped_norm`."""
 
 
 @irdl_op_definition
@@ -100,18 +104,12 @@ class GroupedGemmOp(Cost, AitOp):
             raise self.fail(
                 f"has {len(self.factors)} matrices and {self.count} results; expected A and B for each result"
             )
-        if len(self.epilogue_operands) % self.count:
-            raise self.fail(f"has {len(self.epilogue_operands)} epilogue operands for {self.count} products")
         accumulated = [self._accumulated(i) for i in range(self.count)]
         kind = accumulated[0].element_type
         for i, t in enumerate(accumulated):
             if t.element_type != kind:
                 raise self.fail(f"product {i} is of {t.element_type}, but product 0 of {kind}")
-        if not self.epilogue.blocks:
-            if self.epilogue_operands:
-                raise self.fail("has epilogue operands but no epilogue region")
-            return accumulated
-        return self._through_epilogue(accumulated)
+        return through_shared_epilogue(self, accumulated, "product")
 
     def _accumulated(self, i: int) -> TensorType:
         a, b = (self.expect_tensor(self.factors[2 * i + j], f"{x} of product {i}") for j, x in enumerate("AB"))
@@ -130,27 +128,134 @@ class GroupedGemmOp(Cost, AitOp):
             )
         return TensorType.get((m, n), a.element_type)
 
-    def _through_epilogue(self, accumulated: Sequence[TensorType]) -> Sequence[Attribute]:
-        found = [self.expect_tensor(r, f"result {i}").element_type for i, r in enumerate(self.results)]
-        if len(set(found)) > 1:
-            raise self.fail(f"the results have element types {', '.join(map(str, found))}, expected one for all")
-        kinds: list[list[Attribute]] = []
-        for i, t in enumerate(accumulated):
-            extras = [
-                self.expect_tensor(v, f"epilogue operand {j} of product {i}") for j, v in enumerate(self.extras_of(i))
-            ]
-            for j, extra in enumerate(extras):
-                check_broadcastable(self, f"epilogue operand {j} of product {i}", extra.dims, t.dims)
-            kinds.append([extra.element_type for extra in extras])
-            if kinds[i] != kinds[0]:
-                raise self.fail(
-                    f"the epilogue operands of product {i} are {', '.join(map(str, kinds[i]))}, "
-                    f"but those of product 0 {', '.join(map(str, kinds[0]))}"
-                )
-        arguments = [compute_type(accumulated[0].element_type), *map(compute_type, kinds[0])]
-        block = check_region(self, self.epilogue, arguments, "epilogue")
-        check_yield(self, block.last_op, [compute_type(found[0])])
-        return [TensorType.get(t.dims, found[0]) for t in accumulated]
+
+@irdl_op_definition
+class GroupedNormOp(Cost, AitOp):
+    """Norms of rows, the last dim of each input, of one kind and one epilogue; each input has its own sizes.
+
+    `layer` is the norm of `ait.layer_norm`, `rms` that of `ait.rms_norm`. There is a scale for each input or for none,
+    and so there is a bias. Each norm has the same number of epilogue operands, which broadcast to its result; those of
+    the first norm come first.
+
+    ```mlir
+    %y, %z = ait.grouped_norm layer %a, %b eps 1e-05 : !ait.tensor<8 x 64 x f16>, !ait.tensor<8 x 96 x f16>
+    ```
+    """
+
+    name = "ait.grouped_norm"
+    SYNTAX: ClassVar[Syntax] = (
+        Word("kind", NORMS, "a norm, "),
+        Operands(("inputs",)),
+        Group("scales", "scale", optional=True),
+        Group("biases", "bias", optional=True),
+        Prop("eps", NUMBER),
+        EPILOGUE,
+    )
+    SEGMENTED: ClassVar[bool] = True
+    WORK: ClassVar[int] = 8
+
+    kind = prop_def(StringAttr)
+    inputs = var_operand_def(TensorType)
+    scales = var_operand_def(TensorType)
+    biases = var_operand_def(TensorType)
+    epilogue_operands = var_operand_def(TensorType)
+    eps = prop_def(FloatAttr)
+    epilogue = region_def()
+    outputs = var_result_def(TensorType)
+    traits = traits_def(Pure())
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+
+    def __init__(
+        self,
+        kind: str,
+        inputs: Sequence[SSAValue],
+        scales: Sequence[SSAValue],
+        biases: Sequence[SSAValue],
+        eps: float,
+        epilogue_operands: Sequence[SSAValue] = (),
+        epilogue: Region | None = None,
+        result_types: Sequence[Attribute] = (),
+    ) -> None:
+        results = result_types or [x.type for x in inputs]
+        operands = [inputs, scales, biases, epilogue_operands]
+        self.set_up(operands, [results], [epilogue or Region()], kind=kind, eps=eps)
+        if not result_types:
+            self.infer()
+
+    @property
+    def count(self) -> int:
+        """The number of norms."""
+        return len(self.results)
+
+    def extras_of(self, i: int) -> Sequence[SSAValue]:
+        """The epilogue operands of norm `i`."""
+        each = len(self.epilogue_operands) // self.count
+        return self.epilogue_operands[i * each : (i + 1) * each]
+
+    def elements(self) -> Expr:
+        return total([tensor_type(x).num_elements() for x in self.inputs])
+
+    def infer_result_types(self) -> Sequence[Attribute]:
+        if self.kind.data not in NORMS:
+            raise self.fail(f"unknown norm {self.kind.data!r}; expected one of {', '.join(NORMS)}")
+        if not self.results or len(self.inputs) != self.count:
+            raise self.fail(f"has {len(self.inputs)} inputs and {self.count} results; expected one for each result")
+        for what, given in (("scales", self.scales), ("biases", self.biases)):
+            if len(given) not in (0, self.count):
+                raise self.fail(f"has {len(given)} {what} for {self.count} norms; expected one for each, or none")
+        if not self.eps.value.data >= 0:
+            raise self.fail(f"eps must not be negative, got {self.eps.value.data}")
+        inputs = [self._input(i) for i in range(self.count)]
+        return through_shared_epilogue(self, inputs, "norm")
+
+    def _input(self, i: int) -> TensorType:
+        t = self.expect_tensor(self.inputs[i], f"input {i}")
+        if not t.rank:
+            raise self.fail(f"input {i} has no dim to normalise")
+        if not is_float(t.element_type):
+            raise self.fail(f"norm {i} needs a floating-point type, got {t.element_type}")
+        if (first := tensor_type(self.inputs[0]).element_type) != t.element_type:
+            raise self.fail(f"norm {i} is of {t.element_type}, but norm 0 of {first}")
+        for what, given in (("scale", self.scales), ("bias", self.biases)):
+            if not given:
+                continue
+            v = self.expect_tensor(given[i], f"{what} {i}")
+            if v.rank != 1 or not scope_of(self).equal(v.dims[0], t.dims[-1]):
+                raise self.fail(f"{what} {i} has shape {shape_text(v.dims)}, expected {shape_text(t.dims[-1:])}")
+            if v.element_type != t.element_type:
+                raise self.fail(f"{what} {i} has element type {v.element_type}, but the input has {t.element_type}")
+        return t
+
+
+def through_shared_epilogue(
+    op: GroupedGemmOp | GroupedNormOp, accumulated: Sequence[TensorType], what: str
+) -> Sequence[TensorType]:
+    """The result types of problems with one epilogue: `accumulated` where there is none. `what` is one problem."""
+    many = f"{what}s"
+    if len(op.epilogue_operands) % op.count:
+        raise op.fail(f"has {len(op.epilogue_operands)} epilogue operands for {op.count} {many}")
+    if not op.epilogue.blocks:
+        if op.epilogue_operands:
+            raise op.fail("has epilogue operands but no epilogue region")
+        return accumulated
+    found = [op.expect_tensor(r, f"result {i}").element_type for i, r in enumerate(op.results)]
+    if len(set(found)) > 1:
+        raise op.fail(f"the results have element types {', '.join(map(str, found))}, expected one for all")
+    kinds: list[list[Attribute]] = []
+    for i, t in enumerate(accumulated):
+        extras = [op.expect_tensor(v, f"epilogue operand {j} of {what} {i}") for j, v in enumerate(op.extras_of(i))]
+        for j, extra in enumerate(extras):
+            check_broadcastable(op, f"epilogue operand {j} of {what} {i}", extra.dims, t.dims)
+        kinds.append([extra.element_type for extra in extras])
+        if kinds[i] != kinds[0]:
+            raise op.fail(
+                f"the epilogue operands of {what} {i} are {', '.join(map(str, kinds[i]))}, "
+                f"but those of {what} 0 {', '.join(map(str, kinds[0]))}"
+            )
+    arguments = [compute_type(accumulated[0].element_type), *map(compute_type, kinds[0])]
+    block = check_region(op, op.epilogue, arguments, "epilogue")
+    check_yield(op, block.last_op, [compute_type(found[0])])
+    return [TensorType.get(t.dims, found[0]) for t in accumulated]
 
 
 @irdl_op_definition
@@ -227,4 +332,4 @@ class RaggedGemmOp(HasEpilogue, ContractionExtents, AitOp):
         return [infer_through_epilogue(self, TensorType.get((a.dims[0], b.dims[2]), a.element_type))]
 
 
-OPS = (GroupedGemmOp, RaggedGemmOp)
+OPS = (GroupedGemmOp, GroupedNormOp, RaggedGemmOp)

@@ -82,7 +82,7 @@ class group_layernorm(Operator):
         normalized_shapes: Sequence[Sequence[DimLike]] | None = None,
         eps: float = 1e-5,
     ) -> list[Tensor]:
-        self.begin(*inputs)
+        self.begin(*inputs, *(t for t in (*gammas, *betas) if t is not None))
         shapes = normalized_shapes or self.shapes or [None] * len(inputs)
         if not len(inputs) == len(gammas) == len(betas) == len(shapes):
             counts = f"{len(gammas)} gammas, {len(betas)} betas and {len(shapes)} normalized_shapes"

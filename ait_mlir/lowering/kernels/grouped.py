@@ -1,21 +1,36 @@
-"""Several products in one launch: problems of different sizes, and groups of rows whose ends are a tensor."""
+"""Several problems in one launch: products and norms of different sizes, and groups of rows whose ends are a tensor."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TypeVar
 
+from xdsl.dialects.builtin import f64
 from xdsl.ir import SSAValue
 
-from ait_mlir.dialects.ait.grouped import GroupedGemmOp, RaggedGemmOp
+from ait_mlir.dialects.ait.grouped import GroupedGemmOp, GroupedNormOp, RaggedGemmOp
 from ait_mlir.dialects.ait.types import scope_of, tensor_type
-from ait_mlir.dims import Scope
+from ait_mlir.dims import Expr, Scope
+from ait_mlir.lowering.cpp import element_type, literal
 from ait_mlir.lowering.kernels.amounts import bytes_moved, element_bytes, estimate_env
 from ait_mlir.lowering.kernels.base import Arg, Config, Emission, Kernel, Launch, Strides, Target
-from ait_mlir.lowering.kernels.contraction import Matrix, Problem, epilogue_functor, in_halves, on_mma
+from ait_mlir.lowering.kernels.contraction import Matrix, Problem, epilogue_functor, in_halves, is_narrow, on_mma
 from ait_mlir.lowering.kernels.gemm import CPU_RATE, LARGEST, SIMT_RATE
 from ait_mlir.lowering.kernels.gemm_tiles import CLOCK, TILES, GemmTile, best_tiles
-from ait_mlir.lowering.kernels.loops import broadcast_strides
+from ait_mlir.lowering.kernels.loops import (
+    ONE,
+    ZERO,
+    Loop,
+    broadcast_strides,
+    collapse,
+    nest,
+    operand,
+    pack,
+    single,
+    sizes,
+)
+from ait_mlir.lowering.kernels.norm import row_template
+from ait_mlir.lowering.regions import functor, identity_functor
 
 MAX_OPERANDS = 16
 MAX_CONFIGS = 8
@@ -186,4 +201,91 @@ class RaggedKernel(TiledKernel[RaggedGemmOp]):
         return Emission(("ait/math.h", launch.header("gemm_grouped")), definition, call)
 
 
-KERNELS = (GroupedKernel(), RaggedKernel())
+class GroupedNormKernel(Kernel[GroupedNormOp]):
+    """`ait.grouped_norm`. On a GPU one launch normalises as many inputs as fit into its arguments; a CPU takes one
+    after the other.
+    """
+
+    name = "grouped_norm"
+    ops = (GroupedNormOp,)
+
+    def matches(self, op: GroupedNormOp, target: Target) -> bool:
+        """Epilogue operands lie alike in all norms: whole rows, or one element for each row."""
+        return len(op.epilogue_operands) // op.count + 2 <= MAX_OPERANDS and len(set(_widths(op))) == 1
+
+    def accepts(self, op: GroupedNormOp, position: int, strides: Strides, scope: Scope) -> bool:
+        return not strides or strides[-1].as_int() == 1
+
+    def emit(self, launch: Launch[GroupedNormOp]) -> Emission:
+        op, scope, dims, count = launch.op, launch.scope, launch.dims, launch.op.count
+        factors = len(op.scales) + len(op.biases)
+        inputs, extras = launch.ins[:count], launch.ins[count + factors :]
+        given = launch.ins[count : count + factors]
+        each = len(extras) // count
+        kind = element_type(inputs[0].type.element_type)
+        null = f"static_cast<const {kind}*>(nullptr)"
+        scales = [a.name for a in given[: len(op.scales)]] or [null] * count
+        biases = [a.name for a in given[len(op.scales) :]] or [null] * count
+        nests: list[list[Loop]] = []
+        for i, out in enumerate(launch.outs):
+            shape = out.type.dims
+            steps = [inputs[i].strides, out.strides]
+            steps += [_row_strides(e, shape) for e in extras[i * each : (i + 1) * each]]
+            *outer, row = nest(shape, steps)
+            nests.append([*collapse(outer or [single(len(steps))], scope), row])
+        rank = max(map(len, nests))
+        parts: list[str] = []
+        for i, (out, loops) in enumerate(zip(launch.outs, nests, strict=True)):
+            nested = [*[single(each + 2)] * (rank - len(loops)), *loops]
+            beside = pack(extras[i * each : (i + 1) * each], nested, 2, dims)
+            own = operand(inputs[i].name, nested, 0, dims), operand(out.name, nested, 1, dims)
+            parts.append(self._call(launch, sizes(nested, dims), own, (scales[i], biases[i]), beside))
+        narrow = launch.target.is_gpu and is_narrow(launch.outs[0].type.element_type)
+        definitions = functor(op.epilogue, "epilogue_@ID@", narrow) if op.epilogue.blocks else ""
+        if not launch.target.is_gpu:
+            definitions += identity_functor(inputs[0].type.element_type, "norm_@ID@")
+            body = "".join(f"if (const int32_t status = {part}) return status;\n  " for part in parts) + "return 0;\n"
+            return Emission(("ait/math.h", launch.header("row")), definitions, body)
+        rows = [row_template([out.type.dims[-1]], scope) for out in launch.outs]
+        high, step = max(high for _, high, _ in rows), min(step for _, _, step in rows)
+        flags = ["true" if flag else "false" for flag in (op.kind.data == "layer", all(a.constant for a in given))]
+        template = f"{flags[0]}, {high}, {step}, {flags[1]}" + (", epilogue_@ID@" if op.epilogue.blocks else "")
+        made = ",\n    ".join(parts)
+        body = f"return ait::gpu::norm_grouped<{template}>(ctx, {{\n    {made}}}, {_eps(op)});\n"
+        return Emission(("ait/math.h", launch.header("row_grouped")), definitions, body)
+
+    def _call(
+        self, launch: Launch[GroupedNormOp], shape: str, own: tuple[str, str], factors: tuple[str, str], beside: str
+    ) -> str:
+        """The C++ of one norm: of its call on a CPU, of its description on a GPU."""
+        if launch.target.is_gpu:
+            return f"ait::gpu::grouped_norm({shape}, {own[0]}, {own[1]}, {factors[0]}, {factors[1]}, {beside})"
+        template, finish = "norm_@ID@, 1", ""
+        if launch.op.epilogue.blocks:
+            template, finish = f"{template}, epilogue_@ID@", f", {beside}"
+        packs = f"ait::pack({own[0]}), ait::pack({own[1]})"
+        arguments = f"ctx, {shape}, {packs}, {factors[0]}, {factors[1]}, {_eps(launch.op)}{finish}"
+        return f"ait::cpu::{launch.op.kind.data}_norm<{template}>({arguments})"
+
+
+def _eps(op: GroupedNormOp) -> str:
+    return literal(op.eps.value.data, f64)
+
+
+def _row_strides(arg: Arg, shape: Sequence[Expr]) -> tuple[Expr, ...]:
+    """The strides of an epilogue operand over a shape: along a row 1 where it has whole rows, of any length, else 0."""
+    *outer, _ = broadcast_strides(arg, shape)
+    return (*outer, ONE if has_rows(arg.type.dims, shape) else ZERO)
+
+
+def has_rows(dims: Sequence[Expr], shape: Sequence[Expr]) -> bool:
+    """Whether a tensor that broadcasts to a shape has its last dim, not one element for it."""
+    return bool(dims) and dims[-1] is shape[-1]
+
+
+def _widths(op: GroupedNormOp) -> list[tuple[bool, ...]]:
+    shapes = [tensor_type(r).dims for r in op.results]
+    return [tuple(has_rows(tensor_type(v).dims, shape) for v in op.extras_of(i)) for i, shape in enumerate(shapes)]
+
+
+KERNELS = (GroupedKernel(), GroupedNormKernel(), RaggedKernel())

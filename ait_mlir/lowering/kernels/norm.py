@@ -18,7 +18,7 @@ from ait_mlir.lowering.kernels.loops import broadcast_strides, collapse, nest, o
 from ait_mlir.lowering.regions import functor, identity_functor
 
 
-def _row_template(row: Sequence[Expr], scope: Scope) -> tuple[int, int, int]:
+def row_template(row: Sequence[Expr], scope: Scope) -> tuple[int, int, int]:
     """Bounds of the row's length, and the largest of 8, 4, 2, 1 proved to divide it."""
     length = product(row)
     low, high = scope.bounds(length)
@@ -40,7 +40,7 @@ class SoftmaxKernel(Kernel[SoftmaxOp]):
         loops = nest(y.type.dims, [x.strides, y.strides])
         row = loops.pop(launch.op.dim.value.data)
         nested = [*collapse(loops or [single(2)], scope), row]
-        low, high, step = _row_template([row.size], scope)
+        low, high, step = row_template([row.size], scope)
         template = f"<{low}, {high}, {step}>" if launch.target.is_gpu else ""
         operands = f"{operand(x.name, nested, 0, dims)}, {operand(y.name, nested, 1, dims)}"
         return launch.call("row", f"softmax{template}(ctx, {sizes(nested, dims)}, {operands})")
@@ -71,7 +71,7 @@ class NormKernel(Kernel[NormOp]):
         packs = [pack(args, nested, n, dims) for n, args in zip(firsts, (streams, outs, extras), strict=True)]
         name = "norm_@ID@"
         element = ins[0].type.element_type
-        low, high, step = _row_template([loop.size for loop in row], scope)
+        low, high, step = row_template([loop.size for loop in row], scope)
         constant = "true" if all(ins[i].constant for i in factors) else "false"
         template = f"{name}, {len(row)}" + (f", {low}, {high}, {step}, {constant}" if launch.target.is_gpu else "")
         scale, bias = _factor_names(norm, ins)

@@ -38,3 +38,22 @@ ait.graph @ragged(%a: !ait.tensor<t x 16 x bf16>, %b: !ait.tensor<g x 16 x 24 x 
   ait.output "y" %0 : !ait.tensor<t x 24 x bf16>
   ait.output "z" %1 : !ait.tensor<t x 24 x bf16>
 }
+
+// CHECK-LABEL: ait.graph @norms
+ait.graph @norms(%a: !ait.tensor<m x 16 x f16>, %b: !ait.tensor<m x k x f16>, %g: !ait.tensor<16 x f16>, %h: !ait.tensor<k x f16>, %r: !ait.tensor<m x 1 x f32>) dims {m = 0 to 64, k = 0 to 64} {
+  // CHECK: %0, %1 = ait.grouped_norm layer %a, %b scale(%g, %h) bias(%g, %h) eps 1e-05 : !ait.tensor<m x 16 x f16>, !ait.tensor<m x k x f16>
+  // GENERIC: "ait.grouped_norm"(%a, %b, %g, %h, %g, %h) <{kind = "layer", eps = {{.*}}, operandSegmentSizes = array<i32: 2, 2, 2, 0>}>
+  %0, %1 = ait.grouped_norm layer %a, %b scale(%g, %h) bias(%g, %h) eps 1e-05 : !ait.tensor<m x 16 x f16>, !ait.tensor<m x k x f16>
+  // CHECK: %2, %3 = ait.grouped_norm rms %a, %b bias(%g, %h) eps 0.0 epilogue(%r, %r) {
+  // CHECK-NEXT: ^bb0(%n: f32, %f: f32):
+  // CHECK: } {note} : !ait.tensor<m x 16 x bf16>, !ait.tensor<m x k x bf16>
+  %2, %3 = ait.grouped_norm rms %a, %b bias(%g, %h) eps 0.0 epilogue(%r, %r) {
+  ^bb0(%n: f32, %f: f32):
+    %s = ait.mul %n, %f : f32
+    ait.yield %s : f32
+  } {note} : !ait.tensor<m x 16 x bf16>, !ait.tensor<m x k x bf16>
+  ait.output "y" %0 : !ait.tensor<m x 16 x f16>
+  ait.output "z" %1 : !ait.tensor<m x k x f16>
+  ait.output "u" %2 : !ait.tensor<m x 16 x bf16>
+  ait.output "v" %3 : !ait.tensor<m x k x bf16>
+}

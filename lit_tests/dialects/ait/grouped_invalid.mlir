@@ -177,3 +177,94 @@ ait.graph @no_region(%a: !ait.tensor<4 x 8 x f16>, %b: !ait.tensor<6 x 8 x f16>,
   // expected-error @below {{ait.grouped_gemm: has epilogue operands but no epilogue region}}
   %0 = "ait.grouped_gemm"(%a, %b, %c) <{layout = "rcr", operandSegmentSizes = array<i32: 2, 1>}> ({}) : (!ait.tensor<4 x 8 x f16>, !ait.tensor<6 x 8 x f16>, !ait.tensor<6 x f16>) -> !ait.tensor<4 x 6 x f16>
 }
+
+// -----
+
+ait.graph @kind(%a: !ait.tensor<4 x 8 x f16>) {
+  // expected-error @below {{expected a norm, one of layer, rms}}
+  %r0 = ait.grouped_norm group %a eps 1e-05 : !ait.tensor<4 x 8 x f16>
+}
+
+// -----
+
+ait.graph @inputs(%a: !ait.tensor<4 x 8 x f16>, %b: !ait.tensor<4 x 8 x f16>) {
+  // expected-error @below {{ait.grouped_norm: has 2 inputs and 1 results; expected one for each result}}
+  %r0 = ait.grouped_norm layer %a, %b eps 1e-05 : !ait.tensor<4 x 8 x f16>
+}
+
+// -----
+
+ait.graph @scales(%a: !ait.tensor<4 x 8 x f16>, %g: !ait.tensor<8 x f16>) {
+  // expected-error @below {{ait.grouped_norm: has 1 scales for 2 norms; expected one for each, or none}}
+  %r0, %r1 = ait.grouped_norm layer %a, %a scale(%g) eps 1e-05 : !ait.tensor<4 x 8 x f16>, !ait.tensor<4 x 8 x f16>
+}
+
+// -----
+
+ait.graph @biases(%a: !ait.tensor<4 x 8 x f16>, %g: !ait.tensor<8 x f16>) {
+  // expected-error @below {{ait.grouped_norm: has 1 biases for 2 norms; expected one for each, or none}}
+  %r0, %r1 = ait.grouped_norm layer %a, %a bias(%g) eps 1e-05 : !ait.tensor<4 x 8 x f16>, !ait.tensor<4 x 8 x f16>
+}
+
+// -----
+
+ait.graph @eps(%a: !ait.tensor<4 x 8 x f16>) {
+  // expected-error @below {{ait.grouped_norm: eps must not be negative, got -1.0}}
+  %r0 = ait.grouped_norm layer %a eps -1.0 : !ait.tensor<4 x 8 x f16>
+}
+
+// -----
+
+ait.graph @scalar(%a: !ait.tensor<f16>) {
+  // expected-error @below {{ait.grouped_norm: input 0 has no dim to normalise}}
+  %r0 = ait.grouped_norm layer %a eps 1e-05 : !ait.tensor<f16>
+}
+
+// -----
+
+ait.graph @whole_numbers(%a: !ait.tensor<4 x 8 x i32>) {
+  // expected-error @below {{ait.grouped_norm: norm 0 needs a floating-point type, got i32}}
+  %r0 = ait.grouped_norm layer %a eps 1e-05 : !ait.tensor<4 x 8 x i32>
+}
+
+// -----
+
+ait.graph @mixed_norms(%a: !ait.tensor<4 x 8 x f16>, %b: !ait.tensor<4 x 8 x f32>) {
+  // expected-error @below {{ait.grouped_norm: norm 1 is of f32, but norm 0 of f16}}
+  %r0, %r1 = ait.grouped_norm layer %a, %b eps 1e-05 : !ait.tensor<4 x 8 x f16>, !ait.tensor<4 x 8 x f32>
+}
+
+// -----
+
+ait.graph @scale_shape(%a: !ait.tensor<4 x 8 x f16>, %g: !ait.tensor<4 x f16>) {
+  // expected-error @below {{ait.grouped_norm: scale 0 has shape [4], expected [8]}}
+  %r0 = ait.grouped_norm layer %a scale(%g) eps 1e-05 : !ait.tensor<4 x 8 x f16>
+}
+
+// -----
+
+ait.graph @bias_type(%a: !ait.tensor<4 x 8 x f16>, %g: !ait.tensor<8 x f32>) {
+  // expected-error @below {{ait.grouped_norm: bias 0 has element type f32, but the input has f16}}
+  %r0 = ait.grouped_norm layer %a bias(%g) eps 1e-05 : !ait.tensor<4 x 8 x f16>
+}
+
+// -----
+
+ait.graph @norm_extras(%a: !ait.tensor<4 x 8 x f16>, %b: !ait.tensor<4 x 9 x f16>) {
+  // expected-error @below {{ait.grouped_norm: epilogue operand 0 of norm 1 has shape [4, 8], which does not broadcast}}
+  %r0, %r1 = ait.grouped_norm layer %a, %b eps 1e-05 epilogue(%a, %a) {
+  ^bb0(%n: f32, %x: f32):
+    %s = ait.add %n, %x : f32
+    ait.yield %s : f32
+  } : !ait.tensor<4 x 8 x f16>, !ait.tensor<4 x 9 x f16>
+}
+
+// -----
+
+ait.graph @norm_operands(%a: !ait.tensor<4 x 8 x f16>) {
+  // expected-error @below {{ait.grouped_norm: has 1 epilogue operands for 2 norms}}
+  %r0, %r1 = ait.grouped_norm layer %a, %a eps 1e-05 epilogue(%a) {
+  ^bb0(%n: f32):
+    ait.yield %n : f32
+  } : !ait.tensor<4 x 8 x f16>, !ait.tensor<4 x 8 x f16>
+}

@@ -1,0 +1,102 @@
+"""Makes one grouped norm of norms that do not wait for each other (`grouping.py`)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+
+from ait_mlir.dialects.ait.data import GraphOp
+from ait_mlir.dialects.ait.grouped import GroupedNormOp
+from ait_mlir.dialects.ait.norm import LayerNormOp, NormOp
+from ait_mlir.dialects.ait.structure import region_key
+from ait_mlir.dialects.ait.types import scope_of, tensor_type
+from ait_mlir.dims import product
+from ait_mlir.lowering.kernels import Target
+from ait_mlir.lowering.kernels.amounts import estimate_env
+from ait_mlir.lowering.kernels.grouped import has_rows
+from ait_mlir.lowering.module_target import make_target
+from ait_mlir.passes.grouping import MAX_GROUP, Grouping, group_ops
+
+SPREAD = 4
+"""Rows of one launch are less than so many times as long as its shortest ones: all are held by as many threads."""
+
+
+@dataclass(frozen=True)
+class GroupNormsPass(ModulePass):
+    """Make one grouped norm of layer norms, or of rms norms, of as many rows that do not wait for each other.
+
+    With a `target`, and the `arch` of one, only where estimates say that one launch is faster by far.
+    """
+
+    name = "group-norms"
+
+    target: str = ""
+    arch: str = ""
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        target = None if not self.target else make_target(self.target, self.arch)
+        for graph in [g for g in op.ops if isinstance(g, GraphOp)]:
+            group_ops(graph.block, Norms(), target)
+
+
+class Norms(Grouping[NormOp]):
+    """Norms over one dim, of as many rows, one `eps` and one epilogue, without a prologue."""
+
+    op_class = NormOp
+    margin = 0.5
+
+    def kind(self, op: NormOp) -> object | None:
+        if op.axes.value.data != 1 or op.prologue.blocks or "kernel" in op.attributes:
+            return None
+        t, result = tensor_type(op.input), tensor_type(op.results[0])
+        extras = [tensor_type(v) for v in op.epilogue_operands]
+        return (
+            type(op),
+            product(t.dims[:-1]),
+            t.element_type,
+            result.element_type,
+            op.eps,
+            op.scale is None,
+            op.bias is None,
+            tuple((extra.element_type, has_rows(extra.dims, result.dims)) for extra in extras),
+            region_key(op.epilogue),
+        )
+
+    def parts(self, same: list[NormOp]) -> list[list[NormOp]]:
+        """Those whose rows differ in length by less than `SPREAD`, in the order of the graph."""
+        place = {op: i for i, op in enumerate(same)}
+        found: list[list[NormOp]] = []
+        shortest = 0
+        for length, op in sorted(((row_length(op), op) for op in same), key=lambda item: (item[0], place[item[1]])):
+            if not found or length >= SPREAD * shortest or len(found[-1]) == MAX_GROUP:
+                found.append([])
+                shortest = max(1, length)
+            found[-1].append(op)
+        return [sorted(group, key=lambda op: place[op]) for group in found]
+
+    def pays(self, group: Sequence[NormOp], target: Target) -> bool:
+        """On a CPU a launch costs next to nothing. On a GPU the threads of a single norm are chosen for its own rows,
+        and no grouped norm was timed yet: half a launch counts for that."""
+        return target.is_gpu and super().pays(group, target)
+
+    def grouped(self, group: Sequence[NormOp]) -> GroupedNormOp:
+        first = group[0]
+        return GroupedNormOp(
+            "layer" if isinstance(first, LayerNormOp) else "rms",
+            [op.input for op in group],
+            [op.scale for op in group if op.scale is not None],
+            [op.bias for op in group if op.bias is not None],
+            first.eps.value.data,
+            [v for op in group for v in op.epilogue_operands],
+            first.epilogue.clone(),
+            [op.results[0].type for op in group],
+        )
+
+
+def row_length(op: NormOp) -> int:
+    """Elements of a row at the hints of its dims, or their maximum."""
+    return tensor_type(op.input).dims[-1].evaluate(estimate_env(scope_of(op)))
