@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Mapping, Sequence
 
@@ -95,9 +96,9 @@ def hopper_cases() -> dict[str, ConfiguredCase]:
         found[f"odd-{'x'.join(map(str, tile.config().values()))}-{t}"] = on_kernel(case, "hopper", tile.config(), (1,))
     few = tuple({"b": 1, "m": m, "n": n, "k": k} for m, n, k in ((1, 40, 384), (16, 96, 60), (9, 17, 1), (17, 33, 9)))
     split = [tile for tile in TILES if tile.split > 1 and tile.n % 64 == 0]
-    for tile, layout in zip(split, ("rcr", "rrr", "crr", "ccr", "rcr", "rrr"), strict=False):
+    for tile, layout in zip(split, itertools.cycle(("rcr", "rrr", "crr", "ccr")), strict=False):
         case = made("gemm", layout, "f16", few, "mnk", extras=[("n", "f16"), ("m x n", "f16")], body=BIAS_RESIDUAL)
-        found[f"split{tile.split}-{layout}-f16"] = on_kernel(case, "hopper", tile.config(), (0, 1))
+        found[f"split{tile.split}-{tile.m}x{tile.n}-{layout}-f16"] = on_kernel(case, "hopper", tile.config(), (0, 1))
     return found | gated_cases()
 
 
