@@ -11,6 +11,7 @@ import traceback
 from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Any, cast
 
+from ait_mlir.importers.torch.compositions import compositions
 from ait_mlir.importers.torch.conditions import ASSERTION, is_proved
 from ait_mlir.importers.torch.dims import DimTable
 from ait_mlir.importers.torch.errors import ImportFailure, place_in_source
@@ -20,7 +21,7 @@ from ait_mlir.importers.torch.packed import packed_sequences
 from ait_mlir.importers.torch.recurrent import whole_layers
 from ait_mlir.importers.torch.signature import declare_dims, read_inputs
 from ait_mlir.importers.torch.steps import LoopError
-from ait_mlir.importers.torch.tracing import without_checks, without_layouts, without_warnings
+from ait_mlir.importers.torch.tracing import without_checks, without_layouts
 
 DimNames = dict[tuple[int, int], str]
 """Names of dims by leaf of the example inputs and axis."""
@@ -52,7 +53,8 @@ def capture(
         )
     _register_caches()
     given, named = _distinct((tuple(args), dict(kwargs or {})))
-    names = _dim_names(module, given, named, dynamic_shapes)
+    roots = _dims(module, given, named, dynamic_shapes)
+    names = {place: str(dim.__name__) for place, dim in roots.items()}
 
     loops = Loops()
 
@@ -68,17 +70,17 @@ def capture(
             if may_call and _changes_weights(program):
                 _call_once(module, given, named)
                 program = export()
-            return program, names
+            return _with_minima(program, roots), names
     except Exception as error:
         if _is_about_dims(str(error)) and (program := _with_conditions(export)) is not None:
-            return program, names
+            return _with_minima(program, roots), names
         raise ImportFailure(explain(error, export, loops.refused)) from error
 
 
 @contextlib.contextmanager
 def _adapted() -> Generator[None]:
     """A trace with what PyTorch's own would unroll, pack by values or check."""
-    with whole_layers(), packed_sequences(), without_checks(), without_warnings():
+    with whole_layers(), packed_sequences(), without_checks(), compositions():
         yield
 
 
@@ -135,13 +137,19 @@ def _call_once(module: Any, args: Any, kwargs: Any) -> None:
         module(*args, **kwargs)
 
 
+_ABOUT_DIMS = ("specialized", "Constraints violated", "Expected op to be '=='", "Cannot create Dim with inconsistent")
+"""Parts of PyTorch's errors for conditions on dims; the last two are failures of its solver of conditions."""
+
+
 def _is_about_dims(text: str) -> bool:
-    return "specialized" in text or "Constraints violated" in text
+    return any(part in text for part in _ABOUT_DIMS)
 
 
 def _with_conditions(export: Callable[..., Any]) -> Any:
     """The program with the conditions that PyTorch could not prove of its dims, if ours proves them; else None."""
-    with contextlib.suppress(Exception), quiet(), without_layouts():
+    # dims are symbols of any size there: a derived one, such as `n - 1`, may also be 1
+    any_size = torch.fx.experimental._config.patch(backed_size_oblivious=True)
+    with contextlib.suppress(Exception), quiet(), without_layouts(), any_size:
         program = export(prefer_deferred_runtime_asserts_over_guards=True)
         table = DimTable()
         declare_dims(table, program, read_inputs(program), {}, {})
@@ -235,37 +243,52 @@ def _essence(text: str) -> str:
     return re.sub(r"\s+", " ", message)[:500]
 
 
-def _dim_names(module: Any, args: Sequence[Any], kwargs: Mapping[str, Any], dynamic_shapes: Any) -> DimNames:
-    """The names of the `torch.export.Dim`s of a specification, by leaf and axis."""
+def _dims(
+    module: Any, args: Sequence[Any], kwargs: Mapping[str, Any], dynamic_shapes: Any
+) -> dict[tuple[int, int], Any]:
+    """The `torch.export.Dim`s of a specification, by leaf and axis; that of `2*n + 1` is `n`."""
     if dynamic_shapes is None:
         return {}
     leaves: list[object] = torch.utils._pytree.tree_leaves((tuple(args), dict(kwargs)))
     leaf_of: dict[int, int] = {}
     for i, leaf in enumerate(leaves):
         leaf_of.setdefault(id(leaf), i)
-    names: DimNames = {}
+    dims: dict[tuple[int, int], Any] = {}
     try:
         bound: Any = dict(inspect.signature(module.forward).bind(*args, **kwargs).arguments)
     except TypeError:  # wrong arguments, which the export says better
         return {}
     if not isinstance(dynamic_shapes, Mapping):
         bound = list(bound.values())
-    _collect(bound, dynamic_shapes, leaf_of, names)
-    return names
+    _collect(bound, dynamic_shapes, leaf_of, dims)
+    return dims
 
 
-def _collect(value: Any, spec: Any, leaf_of: Mapping[int, int], names: DimNames) -> None:
+def _collect(value: Any, spec: Any, leaf_of: Mapping[int, int], dims: dict[tuple[int, int], Any]) -> None:
     if spec is None:
         return
     if isinstance(value, torch.Tensor):
         for axis, dim in _items(spec):
+            dim = getattr(dim, "root", dim)
             name = getattr(dim, "__name__", None)
             if id(value) in leaf_of and isinstance(axis, int) and isinstance(name, str) and name.isidentifier():
-                names[leaf_of[id(value)], axis % max(value.dim(), 1)] = name
+                dims[leaf_of[id(value)], axis % max(value.dim(), 1)] = dim
         return
     specs = dict(_items(spec))
     for i, (key, inner) in enumerate(_items(value)):
-        _collect(inner, specs.get(key, specs.get(i)), leaf_of, names)
+        _collect(inner, specs.get(key, specs.get(i)), leaf_of, dims)
+
+
+def _with_minima(program: Any, dims: Mapping[tuple[int, int], Any]) -> Any:
+    """The program with the declared minimum of each dim: PyTorch takes 2 for one that inputs have in `2*n + 1` only."""
+    for item in read_inputs(program).tensors:
+        for axis, size in enumerate(item.node.meta["val"].shape):
+            low = getattr(dims.get((item.leaf, axis)), "min", None)
+            symbols: list[Any] = [] if isinstance(size, int) else list(size.node.expr.free_symbols)
+            found = program.range_constraints.get(symbols[0]) if len(symbols) == 1 else None
+            if isinstance(low, int) and found is not None and low < found.lower == 2:
+                program.range_constraints[symbols[0]] = type(found)(low, found.upper)
+    return program
 
 
 def _items(tree: Any) -> list[tuple[Any, Any]]:

@@ -15,13 +15,18 @@ ITEM = "aten.item.default"
 
 _RELATIONS: Mapping[str, Callable[[Scope, Expr, Expr], bool]] = {
     "eq": lambda scope, a, b: scope.equal(a, b),
-    "ne": lambda scope, a, b: scope.lt(a, b) or scope.lt(b, a),
+    "ne": lambda scope, a, b: scope.lt(a, b) or scope.lt(b, a) or _is_assumed(a, b),
     "le": lambda scope, a, b: scope.le(a, b),
     "lt": lambda scope, a, b: scope.lt(a, b),
     "ge": lambda scope, a, b: scope.le(b, a),
     "gt": lambda scope, a, b: scope.lt(b, a),
 }
 _OPPOSITE = {"eq": "ne", "ne": "eq", "le": "gt", "gt": "le", "lt": "ge", "ge": "lt"}
+
+
+def _is_assumed(a: Expr, b: Expr) -> bool:
+    """Whether a condition says that a dim is not 1, which PyTorch's traces assume of every dynamic dim."""
+    return b.as_int() == 1 and a.symbols == frozenset((str(a),))
 
 
 def is_proved(condition: Any, table: DimTable) -> bool:

@@ -138,7 +138,7 @@ def declare_dims(
                     continue
                 for symbol in sorted(expression.free_symbols, key=str):
                     default = f"{item.name}_dim_{axis}"
-                    name = names.get((item.leaf, axis), default) if named else default
+                    name = names.get((item.leaf, axis), default) if len(expression.free_symbols) == 1 else default
                     lo, hi = _bounds(ranges.get(str(symbol)))
                     table.declare(str(symbol), name, lo, hi, hints.get(name, ()))
 

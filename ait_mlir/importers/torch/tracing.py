@@ -52,48 +52,6 @@ def without_layouts() -> Generator[None]:
         yield
 
 
-def _covariance(x: Any, *, correction: int = 1, fweights: Any = None, aweights: Any = None) -> Any:
-    """`torch.cov` of rows [n, observations] without its warning that there are too few observations."""
-    if x.is_complex():
-        raise NotImplementedError("covariances of complex numbers are not supported")
-    x = x.reshape(1, -1) if x.dim() < 2 else x
-    given = [w for w in (fweights, aweights) if w is not None]
-    weights = given[0] if len(given) == 1 else given[0] * given[1] if given else None
-    count = torch.ones(x.shape[1], dtype=torch.int64, device=x.device).sum() if weights is None else weights.sum()
-    centred = x - ((x if weights is None else x * weights).sum(1) / count)[:, None]
-    if aweights is None or correction == 0:
-        freedom = count - correction
-    else:
-        freedom = count - correction * (weights * aweights).sum() / count
-    weighted = centred if weights is None else centred * weights
-    return ((centred @ weighted.mT) / freedom.clamp(min=0)).squeeze()
-
-
-def _correlation(x: Any) -> Any:
-    """`torch.corrcoef` of rows [n, observations]."""
-    c = _covariance(x)
-    if c.dim() == 0:
-        return c / c
-    deviations = c.diagonal().sqrt()
-    return (c / deviations[:, None] / deviations[None, :]).clamp(-1, 1)
-
-
-@contextlib.contextmanager
-def without_warnings() -> Generator[None]:
-    """During a trace, covariances do not compare numbers to warn of too few observations."""
-    keys = (torch._C.DispatchKey.CompositeImplicitAutograd, torch._C.DispatchKey.Autograd)
-    aten = torch.ops.aten
-    with contextlib.ExitStack() as stack:
-        for op, function in ((aten.cov.default, _covariance), (aten.corrcoef.default, _correlation)):
-            kept = dict(op.py_kernels)
-            stack.callback(op._dispatch_cache.clear)
-            stack.callback(op.py_kernels.update, kept)
-            stack.callback(op.py_kernels.clear)
-            op.py_kernels.update(dict.fromkeys(keys, function))
-            op._dispatch_cache.clear()
-        yield
-
-
 def _chosen(choose: Callable[..., Any]) -> Callable[..., Any]:
     """A function that chooses strides. One that may copy instead of making a view is left as it is: a later write to
     its result may change its operand.

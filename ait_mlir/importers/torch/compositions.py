@@ -1,0 +1,86 @@
+"""Operations that PyTorch composes in C++ by the numbers of an example, composed so that dims stay dynamic."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Generator
+from typing import Any
+
+from ait_mlir.importers.torch.library import torch
+
+
+def _covariance(x: Any, *, correction: int = 1, fweights: Any = None, aweights: Any = None) -> Any:
+    """`torch.cov` of rows [n, observations] without its warning that there are too few observations."""
+    if x.is_complex():
+        raise NotImplementedError("covariances of complex numbers are not supported")
+    x = x.reshape(1, -1) if x.dim() < 2 else x
+    given = [w for w in (fweights, aweights) if w is not None]
+    weights = given[0] if len(given) == 1 else given[0] * given[1] if given else None
+    count = torch.ones(x.shape[1], dtype=torch.int64, device=x.device).sum() if weights is None else weights.sum()
+    centred = x - ((x if weights is None else x * weights).sum(1) / count)[:, None]
+    if aweights is None or correction == 0:
+        freedom = count - correction
+    else:
+        freedom = count - correction * (weights * aweights).sum() / count
+    weighted = centred if weights is None else centred * weights
+    return ((centred @ weighted.mT) / freedom.clamp(min=0)).squeeze()
+
+
+def _correlation(x: Any) -> Any:
+    """`torch.corrcoef` of rows [n, observations]."""
+    c = _covariance(x)
+    if c.dim() == 0:
+        return c / c
+    deviations = c.diagonal().sqrt()
+    return (c / deviations[:, None] / deviations[None, :]).clamp(-1, 1)
+
+
+def _kronecker(a: Any, b: Any) -> Any:
+    """`torch.kron`: each element of `a` by all of `b`."""
+    rank = max(a.dim(), b.dim())
+    a = a.reshape(*(1,) * (rank - a.dim()), *a.shape)
+    b = b.reshape(*(1,) * (rank - b.dim()), *b.shape)
+    products = a[(..., *(slice(None), None) * rank)] * b[(..., *(None, slice(None)) * rank)]
+    return products.reshape([m * n for m, n in zip(a.shape, b.shape, strict=True)])
+
+
+def _powers(x: Any, N: Any = None) -> Any:
+    """`torch.linalg.vander` of x [..., n]: powers [..., n, N] from 0. Raises `ValueError`."""
+    if isinstance(N, int) and N < 2:
+        raise ValueError(f"linalg.vander of {N} columns, expected at least 2")
+    return _columns(x, N)
+
+
+def _columns(x: Any, N: Any) -> Any:
+    columns = torch.arange(x.shape[-1] if N is None else N, device=x.device)
+    x = x if x.is_floating_point() or x.is_complex() else x.to(torch.int64)
+    return torch.where(columns == 0, 1, x[..., None]).cumprod(-1)
+
+
+def _vandermonde(x: Any, N: Any = None, increasing: bool = False) -> Any:
+    """`torch.vander` of x [n]: powers [n, N], the largest first unless `increasing`."""
+    powers = _columns(x, N)
+    return powers if increasing else powers.flip(1)
+
+
+@contextlib.contextmanager
+def compositions() -> Generator[None]:
+    """During a trace, these operations are composed here."""
+    aten = torch.ops.aten
+    table: dict[Any, Callable[..., Any]] = {
+        aten.cov.default: _covariance,
+        aten.corrcoef.default: _correlation,
+        aten.kron.default: _kronecker,
+        aten.vander.default: _vandermonde,
+        aten.linalg_vander.default: _powers,
+    }
+    keys = (torch._C.DispatchKey.CompositeImplicitAutograd, torch._C.DispatchKey.Autograd)
+    with contextlib.ExitStack() as stack:
+        for op, function in table.items():
+            kept = dict(op.py_kernels)
+            stack.callback(op._dispatch_cache.clear)
+            stack.callback(op.py_kernels.update, kept)
+            stack.callback(op.py_kernels.clear)
+            op.py_kernels.update(dict.fromkeys(keys, function))
+            op._dispatch_cache.clear()
+        yield

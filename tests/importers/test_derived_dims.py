@@ -1,0 +1,78 @@
+"""Dims that are computed from dynamic ones, from a size of 1 on: on the CPU, against eager."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+from torch.export import Dim
+from torch.nn import functional as F
+
+import ait_mlir
+from ait_mlir.importers.torch import ImportFailure, from_torch
+
+
+class Lambda(nn.Module):
+    def __init__(self, function) -> None:
+        super().__init__()
+        self.function = function
+
+    def forward(self, x):
+        return self.function(x)
+
+
+CASES = {
+    "joined": lambda x: torch.cat([x, x * 2], 1).softmax(1) + torch.cat([x[0], x[1]]),
+    "repeated": lambda x: x.repeat(2, 3) - torch.tile(x, (2, 3)),
+    "interleaved": lambda x: torch.stack([x, -x], 2).flatten(1) + x.repeat_interleave(2, 1),
+    "split again": lambda x: torch.cat([x, -x], 1).view(3, 2, x.shape[1]).sum(1) + torch.cat([x, x, x], 1)[:, ::3],
+    "differences": lambda x: (
+        torch.diff(x), torch.diff(x, prepend=x[:, :1]), torch.diff(x, prepend=x[:, :1], append=x), torch.diff(x, dim=0),
+    ),
+    "windows": lambda x: F.pad(x, (x.shape[1], 1)).unfold(1, 2, 1).sum(-1),
+    "powers": lambda x: (torch.vander(x[0]), torch.vander(x[1], increasing=True), torch.vander(x[2], 3), torch.vander(x[2], 0)),
+    "powers of integers": lambda x: (torch.vander((x[0] * 3).long(), 4), torch.linalg.vander(x, N=4)),
+    "products": lambda x: (torch.kron(x, x), torch.kron(x, torch.eye(2)), torch.kron(x[0], x), torch.kron(x[0, 0], x)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_against_eager(name) -> None:
+    torch.manual_seed(0)
+    model = Lambda(CASES[name]).eval()
+    compiled = ait_mlir.compile(model, (torch.randn(3, 5),), dynamic_shapes={"x": {1: Dim("seq", min=1, max=24)}})
+    for length in (1, 2, 9):
+        x = torch.randn(3, length)
+        torch.testing.assert_close(compiled(x), model(x), rtol=1e-4, atol=1e-5)
+
+
+def test_differences_of_a_higher_order() -> None:
+    model = Lambda(lambda x: torch.diff(x, n=2)).eval()
+    compiled = ait_mlir.compile(model, (torch.randn(3, 5),), dynamic_shapes={"x": {1: Dim("seq", min=2, max=24)}})
+    for length in (2, 3, 9):
+        x = torch.randn(3, length)
+        torch.testing.assert_close(compiled(x), model(x))
+
+
+def padded(x):
+    pad = -x.shape[1] % 4
+    x = F.pad(x, (0, pad)) if pad > 0 else x
+    return x.reshape(3, -1, 4).cumsum(1)
+
+
+def test_a_multiple_of_a_dim_decides_whether_to_pad() -> None:
+    """The dim has its own name and minimum, although no input has it by itself."""
+    model = Lambda(padded).eval()
+    blocks = Dim("blocks", min=1, max=6)
+    compiled = ait_mlir.compile(model, (torch.randn(3, 12),), dynamic_shapes={"x": {1: 4 * blocks}})
+    assert "!ait.tensor<3 x (4*blocks) x f32>" in compiled.ir("imported")
+    for count in (1, 2, 6):
+        x = torch.randn(3, 4 * count)
+        torch.testing.assert_close(compiled(x), model(x))
+    with pytest.raises(ImportFailure, match=r"if pad > 0"):
+        from_torch(model, (torch.randn(3, 11),), dynamic_shapes={"x": {1: Dim("seq", min=1, max=24)}})
+
+
+def test_a_power_has_two_columns_at_least() -> None:
+    with pytest.raises(ImportFailure, match=r"linalg\.vander of 1 columns, expected at least 2"):
+        from_torch(Lambda(lambda x: torch.linalg.vander(x, N=1)).eval(), (torch.randn(3, 5),))
