@@ -66,6 +66,8 @@ ait.graph @towers(%user: !ait.tensor<batch x 512 x f16>, %item: !ait.tensor<batc
 }
 
 // Norms that fill the card by themselves.
+// CHECK-LABEL: ait.graph @large
+// CHECK-NOT: ait.grouped_norm
 ait.graph @large(%x: !ait.tensor<16384 x 1024 x f16>, %z: !ait.tensor<16384 x 1024 x f16>) {
   %0 = ait.layer_norm %x axes 1 eps 1e-05 : !ait.tensor<16384 x 1024 x f16>
   %1 = ait.layer_norm %z axes 1 eps 1e-05 : !ait.tensor<16384 x 1024 x f16>
