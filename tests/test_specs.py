@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 
 from ait_mlir.dialects.ait import AIT
+from ait_mlir.dialects.ait.types import scope_of
 from ait_mlir.lowering.kernels import Target, kernels_for
 from ait_mlir.tools.operators import operator_table
 from ait_mlir.tools.operators import operators as operator_rows
 from tests.codegen.corpus import models
 from tests.frontend.documented import ROWS as CALLS
 from tests.generator import SPECIFIED, random_graph
+from tests.kernels.harness import Case
 from tests.specs import NO_KERNEL, ROWS, SPECS, keys_of, operators
 from tests.specs.draw import draw, sample
 from tests.specs.spec import CONSUMERS, Consumer
@@ -119,3 +122,18 @@ def test_the_table_of_operators_has_every_name_and_no_gap_without_a_reason() -> 
         {"conv2d_groups"}
     )  # the documented ones, and one that only AITemplate's own tests use
     assert "none: " in made and len(set(re.findall(r"none: (.*?)(?=  |$)", made, re.MULTILINE))) <= 10
+
+
+def test_a_case_with_no_larger_dims_than_it_runs() -> None:
+    """Dims keep their lower bound and two values at least; those that an op binds keep theirs."""
+    tensors = "%x: !ait.tensor<b x s x f32>, %m: !ait.tensor<b x s x i1>"
+    text = (
+        f"ait.graph @g({tensors}) dims {{b = 0 to 64, s = 3 to 10, n = 0 to b*s bound}} {{\n"
+        "  %y, %n = ait.masked_select %x, %m : !ait.tensor<n x f32>, !ait.tensor<i64>\n"
+        '  ait.output "y" %y : !ait.tensor<n x f32>\n}'
+    )
+    case = Case(text, [{"b": 0, "s": 7, "n": 0}, {"b": 5, "s": 3, "n": 15}])
+    assert str(scope_of(case.no_larger().op)) == "b = 0 to 5, s = 3 to 7, n = 0 to b*s bound"
+    one = replace(case, envs=[{"b": 0, "s": 3, "n": 0}]).no_larger()
+    assert str(scope_of(one.op)) == "b = 0 to 1, s = 3 to 4, n = 0 to b*s bound"
+    assert str(scope_of(replace(case, envs=[{"b": 64, "s": 99}]).no_larger().op)) == str(scope_of(case.op))

@@ -5,7 +5,8 @@ The sample is the same every time: every form of every op, and every element typ
 compile many cases into one library compile those of the tier alone.
 
 g++ takes two to five times as long with `-O3`, as kernels are shipped, as with `-O1`. So the sample compiles with `-O1` what is
-not about the code of kernels; `as_shipped` says what is. All tests of `make test-full` compile with `-O3`.
+not about the code of kernels; `as_shipped` says what is. Of many forms of a kernel some are compiled as shipped, the others
+`quickly`. All tests of `make test-full` compile with `-O3`.
 """
 
 from __future__ import annotations
@@ -28,6 +29,11 @@ QUICK = "1"
 def as_shipped(patch: pytest.MonkeyPatch) -> None:
     """What is built until the end of `patch` is optimized as it is for users."""
     patch.delenv("AIT_OPTIMIZE", raising=False)
+
+
+def quickly(patch: pytest.MonkeyPatch) -> None:
+    """What is built until the end of `patch` is optimized little, in a module that is `as_shipped` otherwise."""
+    patch.setenv("AIT_OPTIMIZE", QUICK)
 
 
 def pairs(forms: Sequence[K], types: Sequence[V], turn: int = 0) -> list[tuple[K, V]]:

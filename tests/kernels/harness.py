@@ -7,10 +7,11 @@ NumPy arrays laid out with any strides inside of a larger canvas, so that writes
 from __future__ import annotations
 
 import ctypes
+import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from xdsl.context import Context
@@ -76,6 +77,17 @@ class Case:
         self.graph = parse_graph(self.text)
         ops = [op for op in self.graph.block.ops if not isinstance(op, OutputOp | ParamOp)]
         (self.op,) = ops
+
+    def no_larger(self) -> Self:
+        """The case with dims that reach no further than in `envs`, and take two values or more.
+
+        A template compiles a kernel for each length that the dims allow; of these the case runs a few.
+        """
+        scope = scope_of(self.op)
+        most = {d.name: max(d.lo + 1, *(env.get(d.name, 0) for env in self.envs)) for d in scope.dims}
+        dims = [d if d.upper is not None else replace(d, hi=min(d.hi, most[d.name])) for d in scope.dims]
+        text = re.sub(r"(?<=dims \{)[^{}]+(?=\} \{)", ", ".join(map(str, dims)), self.text, count=1)
+        return replace(self, text=text)
 
     def args(self) -> tuple[list[Arg], list[Arg]]:
         values = [*self.op.operands, *self.op.results]

@@ -1,4 +1,8 @@
-"""Every op of the specifications on the CPU: each form, element type, dims of 0 and 1, strides, special values."""
+"""Every op of the specifications on the CPU: each form, element type, dims of 0 and 1, strides, special values.
+
+`make test` compiles as few as have each op, and in each family each element type, as they are shipped, and the others
+quickly: g++ takes up to five times as long to unroll and vectorize their loops, which differ in strides and epilogues.
+"""
 
 from __future__ import annotations
 
@@ -15,20 +19,43 @@ SPECIAL = [name for name, drawn in DRAWN.items() if drawn.spec.special is not No
 FAMILY_OF = {name: family for family in FAMILIES for name in draw("cpu", [family])}
 
 
+def shipped() -> set[str]:
+    """The names of those that `make test` compiles as shipped."""
+    chosen: set[str] = set()
+    seen: set[tuple[str, str]] = set()
+    for name, drawn in DRAWN.items():
+        new = {(FAMILY_OF[name], drawn.type), ("op", drawn.spec.op)} - seen
+        if name in SAMPLE and new:
+            chosen.add(name)
+            seen |= new
+    return chosen
+
+
+AS_SHIPPED = shipped()
+
+
 @pytest.fixture(scope="module")
-def libraries(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Library]:
-    """By family, those that tests ask for."""
+def libraries() -> dict[tuple[str, bool], Library]:
+    """By family and whether they are compiled quickly, those that tests ask for."""
     return {}
 
 
 @pytest.fixture
-def library(libraries: dict[str, Library], name: str, tmp_path_factory: pytest.TempPathFactory) -> Library:
+def library(libraries: dict[tuple[str, bool], Library], name: str, tmp_path_factory: pytest.TempPathFactory) -> Library:
     family = FAMILY_OF[name]
-    if family not in libraries:
+    key = (family, is_quick(name))
+    if key not in libraries:
         chosen = tiers.of_tier(draw("cpu", [family]), SAMPLE)
-        cases = [DRAWN[key].case for key in chosen]
-        libraries[family] = Library(cases, tmp_path_factory.mktemp(family))
-    return libraries[family]
+        cases = [DRAWN[other].case for other in chosen if is_quick(other) == is_quick(name)]
+        with pytest.MonkeyPatch.context() as patch:
+            if is_quick(name):
+                tiers.quickly(patch)
+            libraries[key] = Library(cases, tmp_path_factory.mktemp(family))
+    return libraries[key]
+
+
+def is_quick(name: str) -> bool:
+    return not tiers.FULL and name not in AS_SHIPPED
 
 
 @pytest.mark.parametrize("name", tiers.params(DRAWN, SAMPLE))
