@@ -277,7 +277,11 @@ def _source(value: SSAValue, places: Mapping[SSAValue, Source]) -> Source:
     if value in places:
         return places[value]
     split = value.owner
-    if not isinstance(split, SplitOp) or split.dim.value.data != tensor_type(value).rank - 1:
+    if (
+        not isinstance(split, SplitOp)
+        or split.dim.value.data != tensor_type(value).rank - 1
+        or split.operands[0] not in places
+    ):
         name = split.name if isinstance(split, Operation) else "an argument"
         raise ValueError(f"{name} between two launches of one op is none that a launch can read through")
     before = split.results[: list(split.results).index(cast(Any, value))]

@@ -189,6 +189,7 @@ PASSES: dict[str, Pass | Patterns] = table(
             "Let jagged views of one tensor with one set of offsets be one.",
             ("subsets:JAGGED",),
         ),
+        Pass("rotate-products", "rotate_products", "RotateProductsPass", optimizes=True),
         Pass("group-products", "group_products", "GroupProductsPass", optimizes=True),
         Pass("group-norms", "group_norms", "GroupNormsPass", optimizes=True),
         Patterns(
@@ -243,6 +244,7 @@ PHASE_TABLE: dict[str, Phase] = table(
                 "fuse-parallel-gemms",
                 "merge-parallel-gemms",
                 "simplify",
+                "rotate-products{{{card}}}",
                 "fuse-expand-bmm",
                 "fuse-bmm-permute",
                 "fuse-epilogue",

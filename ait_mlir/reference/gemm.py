@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ait_mlir.dialects.ait.gemm import BmmOp, ContractionOp, GatedGemmOp, GemmOp
+from ait_mlir.dialects.ait.gemm import BmmOp, ContractionOp, GatedGemmOp, GemmOp, RotatedGemmOp
 from ait_mlir.reference.core import Array, Evaluation, reference
 
 
@@ -39,3 +39,15 @@ def _(gemm: ContractionOp, arrays: list[Array], ev: Evaluation) -> Sequence[Arra
         sums = np.split(result, gemm.SUMS, axis=-1)
         (result,) = ev.run_region(gemm.epilogue, [*sums, *others])
     return (np.broadcast_to(result, ev.shape(gemm.results[0].type)),)
+
+
+@reference(RotatedGemmOp)
+def _(gemm: RotatedGemmOp, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
+    a, b, cosines, sines = arrays
+    result = contract(a, b, "rcr")
+    size = gemm.size.value.data
+    heads = result[..., : gemm.turned].reshape(*result.shape[:-1], gemm.heads.value.data, size)
+    first, second = heads[..., : size // 2], heads[..., size // 2 :]
+    cosines, sines = (np.expand_dims(table, -2) for table in (cosines, sines))
+    turned = np.concatenate([first * cosines - second * sines, second * cosines + first * sines], axis=-1)
+    return (np.concatenate([turned.reshape(*result.shape[:-1], gemm.turned), result[..., gemm.turned :]], axis=-1),)

@@ -1,5 +1,5 @@
-// RUN: ait-opt %s -p 'narrow-row-ops,fuse-masked-attention,channels-last,unroll-scans,simplify,remove-duplicates,fuse-attention,fuse-parallel-gemms,merge-parallel-gemms,simplify,fuse-expand-bmm,fuse-bmm-permute,fuse-epilogue,fuse-norm,fuse-elementwise,gate-products,fuse-siblings,remove-duplicates,resolve-libraries,group-products{target="cuda" arch="sm_90a"},group-norms{target="cuda" arch="sm_90a"},select{target="cuda" arch="sm_90a"},bufferize,remove-copies,lower-copies' | filecheck %s
-// RUN: ait-opt %s -p 'narrow-row-ops,fuse-masked-attention,channels-last,unroll-scans,simplify,remove-duplicates,fuse-attention,fuse-parallel-gemms,merge-parallel-gemms,simplify,fuse-expand-bmm,fuse-bmm-permute,fuse-epilogue,fuse-norm,fuse-elementwise,gate-products,fuse-siblings,remove-duplicates,resolve-libraries,group-products{target="cuda" arch="sm_90a"},group-norms{target="cuda" arch="sm_90a"},select{target="cuda" arch="sm_90a"},bufferize,remove-copies,lower-copies' | filecheck %s --check-prefix=COUNT
+// RUN: ait-opt %s -p 'narrow-row-ops,fuse-masked-attention,channels-last,unroll-scans,simplify,remove-duplicates,fuse-attention,fuse-parallel-gemms,merge-parallel-gemms,simplify,rotate-products{target="cuda" arch="sm_90a"},fuse-expand-bmm,fuse-bmm-permute,fuse-epilogue,fuse-norm,fuse-elementwise,gate-products,fuse-siblings,remove-duplicates,resolve-libraries,group-products{target="cuda" arch="sm_90a"},group-norms{target="cuda" arch="sm_90a"},select{target="cuda" arch="sm_90a"},bufferize,remove-copies,lower-copies' | filecheck %s
+// RUN: ait-opt %s -p 'narrow-row-ops,fuse-masked-attention,channels-last,unroll-scans,simplify,remove-duplicates,fuse-attention,fuse-parallel-gemms,merge-parallel-gemms,simplify,rotate-products{target="cuda" arch="sm_90a"},fuse-expand-bmm,fuse-bmm-permute,fuse-epilogue,fuse-norm,fuse-elementwise,gate-products,fuse-siblings,remove-duplicates,resolve-libraries,group-products{target="cuda" arch="sm_90a"},group-norms{target="cuda" arch="sm_90a"},select{target="cuda" arch="sm_90a"},bufferize,remove-copies,lower-copies' | filecheck %s --check-prefix=COUNT
 
 // The launches of real networks' parts on a card, in the passes of a compilation up to its launches.
 
@@ -193,18 +193,17 @@ ait.graph @swin(%x: !ait.tensor<2 x 56 x 56 x 96 x f16>) {
   ait.output "output" %48 : !ait.tensor<2 x 56 x 56 x 96 x f16>
 }
 
-// A Llama layer whose query heads share keys and values; query and key are rotated by one launch.
+// A Llama layer whose query heads share keys and values; the product rotates query and key.
 // CHECK-LABEL: ait_rt.program @llama_layer
 // CHECK: ait_rt.launch @rms_norm_{{[0-9]+}} ins
-// CHECK: ait_rt.launch @gemm_rcr_{{[0-9]+}} ins
-// CHECK: ait_rt.launch @fused_mul_mul_sub_mul_mul_add_{{[0-9]+}} ins
+// CHECK: ait_rt.launch @rotated_gemm_{{[0-9]+}} ins
 // CHECK: ait_rt.launch @attention_{{[0-9]+}} ins
 // CHECK: ait_rt.launch @gemm_rcr_add_{{[0-9]+}} ins
 // CHECK: ait_rt.launch @rms_norm_{{[0-9]+}} ins
 // CHECK: ait_rt.launch @gated_gemm_rcr_silu_mul_{{[0-9]+}} ins
 // CHECK: ait_rt.launch @gemm_rcr_add_{{[0-9]+}} ins
 // COUNT-LABEL: ait_rt.program @llama_layer
-// COUNT-COUNT-8: ait_rt.launch
+// COUNT-COUNT-7: ait_rt.launch
 // COUNT-NOT: ait_rt.launch
 // COUNT: }
 ait.graph @llama_layer(%x: !ait.tensor<batch x seq x 512 x f16>, %cos: !ait.tensor<batch x seq x 1 x 32 x f16>, %sin: !ait.tensor<batch x seq x 1 x 32 x f16>) dims {batch = 1 to 8, seq = 1 to 128} {

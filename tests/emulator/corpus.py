@@ -47,6 +47,7 @@ NOT_EMULATED: dict[Kind, dict[str, str]] = {
         "conv_grouped_kernel": "CUDA only",
         "conv_mma_kernel": "CUDA only",
         "gemm_mma_kernel": "CUDA only",
+        "gemm_rotated_simt_kernel": "CUDA only",
         "map_repeat_kernel": "CUDA only",
         "row_bulk_kernel": "CUDA only",
         "row_ring_kernel": "CUDA only",
@@ -249,6 +250,10 @@ def _hoppers() -> Iterator[tuple[str, Case]]:
         few = [env for env in case.envs if env["b"] * env["m"] > 0 and env["m"] * env["n"] < 17000]
         rounds = [{**ROUNDS, "n": (33, 255)[i % 2], "k": 9}] if any(map(str.isdigit, name.split("-")[-2])) else []
         yield name, on_kernel(at(case, [*rounds, few[-2]]), case.provider, case.config, case.constants)
+    rotated = {name: case for name, case in cases.items() if name.startswith("rotated-")}
+    for name, case in rotated.items():
+        few = [env for env in case.envs if 0 < env["b"] * env["m"] < 300]
+        yield name, on_kernel(at(case, few[-2:]), case.provider, case.config, case.constants)
     for layout in ("rcr", "crr"):
         case = hopper.made("gemm", layout, "f16", [{"b": 1, "m": 41, "n": 33, "k": 25}], "mnk")
         yield f"cluster4-{layout}-f16", on_kernel(case, "hopper", HopperTile(64, 128, 4, 4, 1, 1).config())
@@ -345,7 +350,7 @@ FAMILIES = {
     "index-rocm": drawn_family("rocm", "index", *INDEX),
     "jagged-cuda": drawn_family("cuda", "jagged", *JAGGED),
     "jagged-rocm": drawn_family("rocm", "jagged", *JAGGED),
-    "gemm-cuda": drawn_family("cuda", "gemm", "gemm_mma_kernel", "gemm_simt_kernel"),
+    "gemm-cuda": drawn_family("cuda", "gemm", "gemm_mma_kernel", "gemm_simt_kernel", "gemm_wgmma_kernel"),
     "gemm-rocm": drawn_family("rocm", "gemm", "gemm_simt_kernel"),
     "grouped-cuda": drawn_family("cuda", "grouped", *GROUPED),
     "grouped-rocm": drawn_family("rocm", "grouped", *GROUPED),
@@ -403,7 +408,9 @@ FAMILIES = {
     "stream": Family(
         {"cuda": frozenset({"gemm_stream_kernel"})}, lambda: dict(_streams()), within(CONTRACTION_ULPS, GEMM_FLOOR)
     ),
-    "hopper": Family({"cuda": frozenset({"gemm_wgmma_kernel"})}, half(_hoppers), _check_hopper),
+    "hopper": Family(
+        {"cuda": frozenset({"gemm_wgmma_kernel", "gemm_rotated_simt_kernel"})}, half(_hoppers), _check_hopper
+    ),
     "mfma": Family({"rocm": frozenset({"gemm_mfma_kernel"})}, half(_mfmas), within(CONTRACTION_ULPS, GEMM_FLOOR)),
     "split": Family(
         {"cuda": frozenset({"attention_split_kernel"})},

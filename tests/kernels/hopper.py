@@ -99,7 +99,7 @@ def hopper_cases() -> dict[str, ConfiguredCase]:
     for tile, layout in zip(split, itertools.cycle(("rcr", "rrr", "crr", "ccr")), strict=False):
         case = made("gemm", layout, "f16", few, "mnk", extras=[("n", "f16"), ("m x n", "f16")], body=BIAS_RESIDUAL)
         found[f"split{tile.split}-{tile.m}x{tile.n}-{layout}-f16"] = on_kernel(case, "hopper", tile.config(), (0, 1))
-    return found | gated_cases()
+    return found | gated_cases() | rotated_cases()
 
 
 def gated_cases() -> dict[str, ConfiguredCase]:
@@ -123,6 +123,55 @@ def gated_cases() -> dict[str, ConfiguredCase]:
         cases[f"gated-offset-{layout}-f16"] = on_kernel(case, "hopper", tile.config())
     wide = made("gated_gemm", "rcr", "bf16", body=SILU_MUL, result="f32")
     cases["gated-wide-bf16"] = on_kernel(wide, "hopper", pieces[0].config())
+    return cases
+
+
+def rotated(
+    t: str,
+    size: int,
+    heads: int,
+    tables: str,
+    envs: Sequence[Mapping[str, int]],
+    offset: int = 0,
+    **strides: tuple[str, ...],
+) -> Case:
+    """A rotated product of 8 k with `heads` heads and 8 n further columns; `tables`: the leading dims of cosines and
+    sines. `strides` of x, w, c, s or y."""
+    x, w = f"!ait.tensor<b x m x (8*k) x {t}>", f"!ait.tensor<(8*n + {heads * size}) x (8*k) x {t}>"
+    table, y = f"!ait.tensor<{tables}{size // 2} x {t}>", f"!ait.tensor<b x m x (8*n + {heads * size}) x {t}>"
+    text = (
+        f"ait.graph @g(%x: {x}, %w: {w}, %c: {table}, %s: {table}) {SIZES} {{\n"
+        f'  %y = ait.rotated_gemm %x, %w cosines %c sines %s heads {heads} size {size} : {y}\n  ait.output "y" %y : {y}\n}}'
+    )
+    return Case(text, envs, {"xwcsy".index(name): steps for name, steps in strides.items()}, offset)
+
+
+def rotated_cases() -> dict[str, ConfiguredCase]:
+    """Rotated products: on each tile of whole heads, tables of all rows, of some and of one, and misaligned buffers."""
+    cases: dict[str, ConfiguredCase] = {}
+    envs = [{**env, "n": 5} for env in ROW_ENVS]
+    for i, tile in enumerate(tile for tile in TILES if tile.split == 1):
+        sizes = [size for size in (256, 64, 128, 32, 96) if tile.n % size == 0]
+        size, t, name = sizes[i % len(sizes)], ("f16", "bf16")[i % 2], "x".join(map(str, tile.values()))
+        case = rotated(t, size, 1 + 512 // size, "b x m x ", envs)
+        cases[f"rotated-{size}-{name}-{t}"] = on_kernel(case, "native", tile.config(), (1,))
+    few = [env for env in ENVS if env["b"] * env["m"] > 0] + [ENVS[4]]
+    tile, two = HopperTile(64, 64, 6, 1, 1, 1), HopperTile(128, 128, 5, 1, 2, 1)
+    cases["rotated-rows-f16"] = on_kernel(rotated("f16", 64, 3, "m x ", few), "native", two.config())
+    cases["rotated-one-bf16"] = on_kernel(rotated("bf16", 32, 3, "", few), "native", tile.config())
+    cases["rotated-batch-f16"] = on_kernel(rotated("f16", 16, 3, "b x 1 x ", few), "native", tile.config())
+    cases["rotated-offset-f16"] = on_kernel(rotated("f16", 64, 3, "b x m x ", few, 3), "native", tile.config())
+    strided = rotated(
+        "f16",
+        64,
+        2,
+        "b x m x ",
+        few,
+        x=("8*m*k", "8*k", "1"),
+        c=("64*m", "64", "1"),
+        y=("m*(8*n + 192)", "8*n + 192", "1"),
+    )
+    cases["rotated-view-f16"] = on_kernel(strided, "native", tile.config())
     return cases
 
 

@@ -16,7 +16,7 @@ from ait_mlir.lowering.kernels.gemm_hopper import TILES, HopperTile
 from ait_mlir.lowering.toolchain import find_nvcc
 from tests.kernels.contractions import BIAS, BIAS_GELU, BIAS_RESIDUAL, SILU_MUL, contraction
 from tests.kernels.harness import Case, sources_of
-from tests.kernels.hopper import SIZES, hopper_cases, in_eights, made
+from tests.kernels.hopper import SIZES, hopper_cases, in_eights, made, rotated
 from tests.kernels.library_gemm import on_kernel
 
 CUDA = Target("cuda", "sm_90a")
@@ -140,6 +140,28 @@ def test_gated_products() -> None:
     assert "HopperTile<128, 224, 4, 2, 1, 2, 1, true>" in code and "apply(float i0, float i1, float& o0)" in code
 
 
+def test_rotated_products() -> None:
+    """Tiles of whole heads that are not split, on sm_90a alone; its terms are those of the gemm with a residual."""
+    case = rotated("f16", 96, 4, "b x m x ", [])
+    (kernel,) = kernels_for(case.op, CUDA)
+    assert not kernels_for(case.op, Target("cuda", "sm_80")) and not kernels_for(case.op, Target("rocm", "gfx90a"))
+    for odd in (
+        rotated("f16", 24, 4, "b x m x ", []),
+        rotated("f16", 512, 1, "b x m x ", []),
+        rotated("f32", 64, 4, "", []),
+    ):
+        assert not kernels_for(odd.op, CUDA)
+    tiles = [HopperTile.of(config) for config in kernel.every_config(case.op, CUDA)]
+    assert {tile.n for tile in tiles} == {96, 192} and all(tile.split == 1 for tile in tiles)
+    assert kernel.is_fitted(case.op, kernel.configs(case.op, CUDA)[0], CUDA)
+    for wrong in (HopperTile(128, 128, 5, 1, 2, 1), HopperTile(64, 96, 6, 1, 1, 1, 2)):
+        assert "whole heads of 96" in (kernel.config_problem(case.op, wrong.config(), CUDA) or "")
+    code = on_kernel(case, "native", HopperTile(64, 96, 6, 1, 1, 1).config(), (1,)).code(0, CUDA)[1]
+    assert "HopperTile<64, 96, 6, 1, 1, 1, 1, false, 96>, true, 0>" in code and "false, true);" in code
+    one = on_kernel(rotated("f16", 96, 4, "", []), "native").code(0, CUDA)[1]
+    assert "96>, true, 3>" in one  # all rows share one row of both tables
+
+
 def test_configs_fit_the_layout() -> None:
     for layout in ("rcr", "rrr"):
         case = made("gemm", layout, "f16", extras=[("n", "f16")], body=BIAS_GELU)
@@ -162,6 +184,7 @@ def test_compiles(tmp_path: Path) -> None:
             "bmm-ccc-bf16",
             "gated-wide-bf16",
             "gated-rrr-f16",
+            "rotated-rows-f16",
             "gelu-f16",
             "wide-bf16",
             "split4-192x64-rcr-f16",

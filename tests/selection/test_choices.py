@@ -224,6 +224,35 @@ def test_a_gated_product_runs_where_no_kernel_has_it(kernel: str, tmp_path: Path
             assert np.abs(y - (gate / (1 + np.exp(-gate)) * up + r)).max() < 1e-4
 
 
+ROTATED = """
+ait.graph @g(%x: !ait.tensor<b x 40 x f32>, %c: !ait.tensor<b x 2 x f32>, %s: !ait.tensor<2 x f32>) dims {b = 1 to 300} {
+  %w = ait.param "w" : !ait.tensor<COLUMNS x 40 x f32>
+  %0 = ait.rotated_gemm %x, %w cosines %c sines %s heads 3 size 4 : !ait.tensor<b x COLUMNS x f32>
+  ait.output "y" %0 : !ait.tensor<b x COLUMNS x f32>
+}
+"""
+
+
+@pytest.mark.parametrize("columns", [12, 17])
+def test_a_rotated_product_runs_where_no_kernel_has_it(columns: int, tmp_path: Path):
+    """As a product and a pass over its heads; other columns are copied."""
+    module = parse(ROTATED.replace("COLUMNS", str(columns)))
+    rng = np.random.default_rng(0)
+    w, s = rng.standard_normal((columns, 40), dtype=np.float32), rng.standard_normal(2, dtype=np.float32)
+    path = compile_module(module, "cpu", output=tmp_path / "g.ait", workdir=tmp_path / "work", constants={"w": w})
+    with Model(path) as model:
+        for b in (1, 300):
+            x, c = (rng.standard_normal((b, n), dtype=np.float32) for n in (40, 2))
+            y = np.full((b, columns), np.nan, np.float32)
+            model.run({"x": x, "c": c, "s": s}, {"y": y})
+            want = x.astype(np.float64) @ w.T.astype(np.float64)
+            for head in range(0, 12, 4):
+                first, second = want[:, head : head + 2].copy(), want[:, head + 2 : head + 4].copy()
+                want[:, head : head + 2] = first * c - second * s
+                want[:, head + 2 : head + 4] = second * c + first * s
+            assert np.abs(y - want).max() < 1e-3
+
+
 @pytest.mark.parametrize(
     ("kernels", "cut", "problem"),
     [

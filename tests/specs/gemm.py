@@ -123,6 +123,21 @@ GATED_GEMM = Spec(
         "graphs": "the generator makes the ops that it is made of",
     },
 )  # fmt: skip
+ROTATED = "rotated_gemm %a, %b cosines %c sines %d heads 3 size 32"
+X, W, Y = "b x m x (8*k) x T", "(8*n + 96) x (8*k) x T", "b x m x (8*n + 96) x T"
+ROTATED_GEMM = Spec(
+    "rotated_gemm",
+    (
+        form("all", ROTATED, X, W, "b x m x 16 x T", "b x m x 16 x T", to=Y),
+        form("rows", ROTATED, X, W, "m x 16 x T", "m x 16 x T", to=Y),
+        form("one", ROTATED, X, W, "16 x T", "b x 1 x 16 x T", to=Y),
+    ),
+    PRODUCTS, DIMS.replace("k = 0", "k = 1"),
+    tuple({**env, "n": -(-env["n"] // 8), "k": max(1, -(-env["k"] // 8))} for env in ENVS),
+    ({"b": 2, "m": 37, "n": 6, "k": 9}, {"b": 1, "m": 1, "n": 1, "k": 1}),
+    ("f16", "bf16"),
+    without=GATED_GEMM.without,
+)  # fmt: skip
 BMM = Spec(
     "bmm",
     (
@@ -140,4 +155,4 @@ BMM = Spec(
     PRODUCTS, DIMS, ENVS, FEW,
 )  # fmt: skip
 
-SPECS = (GEMM, GATED_GEMM, BMM)
+SPECS = (GEMM, GATED_GEMM, ROTATED_GEMM, BMM)

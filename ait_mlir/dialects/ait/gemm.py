@@ -1,21 +1,22 @@
-"""Contractions: `gemm`, `bmm` in every layout, with an optional epilogue region, and `gated_gemm`, which needs it."""
+"""Contractions: `gemm`, `bmm` in every layout, with an optional epilogue region, `gated_gemm`, which needs it, and
+`rotated_gemm`, whose columns are heads."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import ClassVar
 
-from xdsl.dialects.builtin import StringAttr
+from xdsl.dialects.builtin import IntegerAttr, StringAttr
 from xdsl.ir import Attribute, Region, SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def, traits_def
 
-from ait_mlir.dialects.ait.base import AitOp, Value, broadcast_shapes
+from ait_mlir.dialects.ait.base import AitOp, Value, broadcast_shapes, check_broadcastable
 from ait_mlir.dialects.ait.dtypes import is_float
 from ait_mlir.dialects.ait.epilogue import EPILOGUE, infer_through_epilogue
-from ait_mlir.dialects.ait.syntax import Operands, Syntax, Word
-from ait_mlir.dialects.ait.traits import AffineOperands, ContractionExtents, Extents, HasEpilogue, Pure
+from ait_mlir.dialects.ait.syntax import INT, Operand, Operands, Prop, Syntax, Word
+from ait_mlir.dialects.ait.traits import AffineOperands, ContractionExtents, Cost, Extents, HasEpilogue, Pure
 from ait_mlir.dialects.ait.types import Shape, TensorType, scope_of, shape_text, tensor_type
-from ait_mlir.dims import Expr, floordiv, product
+from ait_mlir.dims import Expr, const, floordiv, product
 
 LAYOUTS = ("rrr", "rrc", "rcr", "rcc", "crr", "crc", "ccr", "ccc")
 
@@ -160,6 +161,76 @@ class GatedGemmOp(MatrixOp):
 
 
 @irdl_op_definition
+class RotatedGemmOp(Cost, AitOp):
+    """A product x w^T whose first columns are heads that are turned (rotary position embedding, arXiv:2104.09864).
+
+    x is [..., K], w [N, K], the result [..., N]. Its first `heads` times `size` columns are heads of `size` columns.
+    Column i of the first half of a head, a, becomes a cosines[i] - b sines[i], and that of the second half, b, becomes
+    b cosines[i] + a sines[i]. The cosines and sines are [..., size / 2], and broadcast to the rows. Other columns are
+    those of the product.
+
+    ```mlir
+    %y = ait.rotated_gemm %x, %w cosines %c sines %s heads 10 size 64 : !ait.tensor<batch x seq x 768 x f16>
+    ```
+    """
+
+    name = "ait.rotated_gemm"
+    SYNTAX: ClassVar[Syntax] = (
+        Operands(("a", "b")),
+        Operand("cosines", "cosines"),
+        Operand("sines", "sines"),
+        Prop("heads", INT),
+        Prop("size", INT),
+    )
+
+    a = operand_def(TensorType)
+    b = operand_def(TensorType)
+    cosines = operand_def(TensorType)
+    sines = operand_def(TensorType)
+    heads = prop_def(IntegerAttr)
+    size = prop_def(IntegerAttr)
+    output = result_def(TensorType)
+    traits = traits_def(Pure())
+
+    def __init__(self, a: Value, b: Value, cosines: Value, sines: Value, heads: int, size: int) -> None:
+        self.set_up([a, b, cosines, sines], heads=heads, size=size)
+
+    @property
+    def turned(self) -> int:
+        """The columns that are turned."""
+        return self.heads.value.data * self.size.value.data
+
+    def flops(self) -> Expr:
+        rows = product(tensor_type(self.a).dims[:-1])
+        n, k = tensor_type(self.b).dims
+        return rows * (const(2) * n * k + 3 * self.turned)
+
+    def infer_result_types(self) -> Sequence[Attribute]:
+        a, b = self.expect_tensor(self.operands[0], "A"), self.expect_tensor(self.operands[1], "B")
+        heads, size, scope = self.heads.value.data, self.size.value.data, scope_of(self)
+        if a.rank < 2 or b.rank != 2:
+            raise self.fail(f"A needs at least 2 dims and B has 2, got {shape_text(a.dims)} and {shape_text(b.dims)}")
+        if a.element_type != b.element_type:
+            raise self.fail(f"B has element type {b.element_type}, but A has {a.element_type}")
+        if not is_float(a.element_type):
+            raise self.fail(f"needs a floating-point type, got {a.element_type}")
+        if not scope.equal(a.dims[-1], b.dims[1]):
+            raise self.fail(f"A sums over {a.dims[-1]} (shape {shape_text(a.dims)}), but B over {b.dims[1]}")
+        if heads < 1 or size < 2 or size % 2:
+            raise self.fail(f"has {heads} heads of {size} columns; expected at least 1, of an even number of columns")
+        if not scope.le(const(heads * size), b.dims[0]):
+            raise self.fail(f"{heads} heads of {size} columns are more than the {b.dims[0]} columns of the product")
+        for what, value in (("cosines", self.cosines), ("sines", self.sines)):
+            t = self.expect_tensor(value, f"the {what}")
+            if t.element_type != a.element_type:
+                raise self.fail(f"the {what} have element type {t.element_type}, but A has {a.element_type}")
+            if not t.rank or not scope.equal(t.dims[-1], const(size // 2)):
+                raise self.fail(f"the {what} have shape {shape_text(t.dims)}, expected {size // 2} in the last dim")
+            check_broadcastable(self, f"the rows of the {what}", t.dims[:-1], a.dims[:-1])
+        return [TensorType.get((*a.dims[:-1], b.dims[0]), a.element_type)]
+
+
+@irdl_op_definition
 class BmmOp(ContractionOp):
     """Batched matrix product over leading dims, which broadcast where one is a literal 1 or missing.
 
@@ -174,4 +245,4 @@ class BmmOp(ContractionOp):
         return broadcast_shapes(self, ("the batch of A", "the batch of B"), (a, b))
 
 
-OPS = (GemmOp, GatedGemmOp, BmmOp)
+OPS = (GemmOp, GatedGemmOp, RotatedGemmOp, BmmOp)

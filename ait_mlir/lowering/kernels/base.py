@@ -111,6 +111,8 @@ class Kernel(ABC, Generic[OpT]):
     alone: ClassVar[bool] = False
     """Its launch cannot overlap its neighbours."""
 
+    fitted_as: ClassVar[tuple[str, str] | None] = None
+    """Provider and name of the kernel whose fits its terms use, if it is that kernel with another epilogue."""
     one_instance: ClassVar[bool] = False
     """Its C++ template is long and does not become faster with sizes known at compile time: calls of one instance are
     compiled together.
@@ -162,7 +164,7 @@ class Kernel(ABC, Generic[OpT]):
         table = table_for(target.arch)
         if table is None or (terms := self.terms(op, config, target)) is None:
             return None
-        fit = table.fit(self.provider, self.name, terms.kind)
+        fit = table.fit(*(self.fitted_as or (self.provider, self.name)), terms.kind)
         return None if fit is None else in_a_model(fit.seconds(terms), self.alone and target.kind == "cuda")
 
     def accepts(self, op: OpT, position: int, strides: Strides, scope: Scope) -> bool:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from ait_mlir.dialects.ait.dtypes import compute_type
-from ait_mlir.dialects.ait.elementwise import FusedElementwiseOp, YieldOp
-from ait_mlir.dialects.ait.gemm import GatedGemmOp, GemmOp
+from ait_mlir.dialects.ait.elementwise import AddOp, FusedElementwiseOp, MulOp, SubOp, YieldOp
+from ait_mlir.dialects.ait.gemm import GatedGemmOp, GemmOp, RotatedGemmOp
 from ait_mlir.dialects.ait.traits import HasEpilogue
 from ait_mlir.dialects.ait.types import TensorType, tensor_type
-from ait_mlir.dialects.ait.view import SplitOp
+from ait_mlir.dialects.ait.view import ConcatOp, ReshapeOp, SplitOp
+from ait_mlir.dims import const, floordiv
 from ait_mlir.lowering.kernels.base import Target
 from ait_mlir.lowering.kernels.cuts import Cut
+from ait_mlir.lowering.kernels.gemm_rotated import HopperRotatedGemm
 
 
 class EpilogueCut(Cut[HasEpilogue]):
@@ -113,4 +115,55 @@ def _copy_ops(
     return operands, Region(new)
 
 
-CUTS = (EpilogueCut(), HalvesCut())
+class RotationCut(Cut[RotatedGemmOp]):
+    """A rotated product as a product and a pass over its heads, where no kernel has both.
+
+    Its columns that are no heads are copied, so no pass makes rotated products there.
+    """
+
+    name = "rotation"
+    ops = (RotatedGemmOp,)
+
+    def places(self, op: RotatedGemmOp, target: Target) -> range:
+        return range(0 if HopperRotatedGemm().matches(op, target) else 1)
+
+    def parts(self, op: RotatedGemmOp, place: int) -> tuple[Operation, ...] | None:
+        if place != 0:
+            return None
+        result = tensor_type(op.output)
+        kind, (*rows, columns) = result.element_type, result.dims
+        heads, size, turned = const(op.heads.value.data), const(op.size.value.data), const(op.turned)
+        whole = GemmOp("rcr", op.a, op.b, (), None, result)
+        rest = columns - turned
+        pieces = [turned] if rest is const(0) else [turned, rest]
+        split = SplitOp(whole.output, result.rank - 1, pieces)
+        parted = ReshapeOp(split.results[0], (*rows, heads, size))
+        halves = SplitOp(parted.output, result.rank, [floordiv(size, 2)] * 2)
+        tables = [_beside_heads(table) for table in (op.cosines, op.sines)]
+        half = TensorType.get((*rows, heads, floordiv(size, 2)), kind)
+        pair = FusedElementwiseOp(
+            [*halves.results, *(t.output for t in tables)], [half, half], _turn(compute_type(kind))
+        )
+        joined = ConcatOp(pair.results, result.rank)
+        flat = ReshapeOp(joined.output, (*rows, turned))
+        found = (whole, split, parted, halves, *tables, pair, joined, flat)
+        return found if len(pieces) == 1 else (*found, ConcatOp([flat.output, split.results[1]], result.rank - 1))
+
+
+def _beside_heads(table: SSAValue) -> ReshapeOp:
+    """A table with a dim of 1 for the heads."""
+    t = tensor_type(table)
+    return ReshapeOp(table, (*t.dims[:-1], const(1), t.dims[-1]))
+
+
+def _turn(kind: Attribute) -> Region:
+    """a c - b s, b c + a s."""
+    block = Block(arg_types=[kind] * 4)
+    a, b, c, s = block.args
+    products = [MulOp(x, y) for x, y in ((a, c), (b, s), (b, c), (a, s))]
+    first, second = SubOp(*(op.results[0] for op in products[:2])), AddOp(*(op.results[0] for op in products[2:]))
+    block.add_ops([*products, first, second, YieldOp(first.results[0], second.results[0])])
+    return Region(block)
+
+
+CUTS = (EpilogueCut(), HalvesCut(), RotationCut())

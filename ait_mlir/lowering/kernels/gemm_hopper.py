@@ -78,9 +78,9 @@ class HopperTile(Tile):
     groups: int
     split: int = 1
 
-    def cpp(self, sums: int = 1) -> str:
-        gated = ", true" if sums == 2 else ""
-        return f"ait::gpu::HopperTile<{', '.join(map(str, self.values()))}{gated}>"
+    def cpp(self, sums: int = 1, head: int = 0) -> str:
+        more = f", false, {head}" if head else ", true" if sums == 2 else ""
+        return f"ait::gpu::HopperTile<{', '.join(map(str, self.values()))}{more}>"
 
     @classmethod
     def first(cls) -> HopperTile:

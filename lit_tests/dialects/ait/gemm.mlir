@@ -100,3 +100,10 @@ ait.graph @gated(%x: !ait.tensor<b x s x k x f16>, %w: !ait.tensor<(2*n) x k x f
   ait.output "y" %0 : !ait.tensor<b x s x n x f16>
   ait.output "z" %1 : !ait.tensor<b x s x 3 x f32>
 }
+
+// CHECK-LABEL: ait.graph @rotated
+ait.graph @rotated(%x: !ait.tensor<batch x seq x 512 x f16>, %w: !ait.tensor<768 x 512 x f16>, %c: !ait.tensor<seq x 32 x f16>, %s: !ait.tensor<32 x f16>) dims {batch = 0 to 8, seq = 0 to 128} {
+  // CHECK: %0 = ait.rotated_gemm %x, %w cosines %c sines %s heads 10 size 64 : !ait.tensor<batch x seq x 768 x f16>
+  %0 = ait.rotated_gemm %x, %w cosines %c sines %s heads 10 size 64 : !ait.tensor<batch x seq x 768 x f16>
+  ait.output "y" %0 : !ait.tensor<batch x seq x 768 x f16>
+}

@@ -174,3 +174,73 @@ ait.graph @batches(%a: !ait.tensor<2 x 4 x 16 x f16>, %w: !ait.tensor<2 x 8 x 16
     ait.yield %g : f32
   } : !ait.tensor<2 x 4 x 4 x f16>
 }
+
+// -----
+
+ait.graph @rotated_rank(%x: !ait.tensor<8 x f16>, %w: !ait.tensor<32 x 8 x f16>, %c: !ait.tensor<4 x f16>) {
+  // expected-error @below {{ait.rotated_gemm: A needs at least 2 dims and B has 2, got [8] and [32, 8]}}
+  %y = ait.rotated_gemm %x, %w cosines %c sines %c heads 2 size 8 : !ait.tensor<32 x f16>
+}
+
+// -----
+
+ait.graph @rotated_types(%x: !ait.tensor<3 x 8 x f16>, %w: !ait.tensor<32 x 8 x f32>, %c: !ait.tensor<4 x f16>) {
+  // expected-error @below {{ait.rotated_gemm: B has element type f32, but A has f16}}
+  %y = ait.rotated_gemm %x, %w cosines %c sines %c heads 2 size 8 : !ait.tensor<3 x 32 x f16>
+}
+
+// -----
+
+ait.graph @rotated_integers(%x: !ait.tensor<3 x 8 x i32>, %w: !ait.tensor<32 x 8 x i32>, %c: !ait.tensor<4 x i32>) {
+  // expected-error @below {{ait.rotated_gemm: needs a floating-point type, got i32}}
+  %y = ait.rotated_gemm %x, %w cosines %c sines %c heads 2 size 8 : !ait.tensor<3 x 32 x i32>
+}
+
+// -----
+
+ait.graph @rotated_sums(%x: !ait.tensor<3 x 9 x f16>, %w: !ait.tensor<32 x 8 x f16>, %c: !ait.tensor<4 x f16>) {
+  // expected-error @below {{ait.rotated_gemm: A sums over 9 (shape [3, 9]), but B over 8}}
+  %y = ait.rotated_gemm %x, %w cosines %c sines %c heads 2 size 8 : !ait.tensor<3 x 32 x f16>
+}
+
+// -----
+
+ait.graph @rotated_odd(%x: !ait.tensor<3 x 8 x f16>, %w: !ait.tensor<32 x 8 x f16>, %c: !ait.tensor<4 x f16>) {
+  // expected-error @below {{ait.rotated_gemm: has 2 heads of 9 columns; expected at least 1, of an even number of columns}}
+  %y = ait.rotated_gemm %x, %w cosines %c sines %c heads 2 size 9 : !ait.tensor<3 x 32 x f16>
+}
+
+// -----
+
+ait.graph @rotated_none(%x: !ait.tensor<3 x 8 x f16>, %w: !ait.tensor<32 x 8 x f16>, %c: !ait.tensor<4 x f16>) {
+  // expected-error @below {{ait.rotated_gemm: has 0 heads of 8 columns; expected at least 1, of an even number of columns}}
+  %y = ait.rotated_gemm %x, %w cosines %c sines %c heads 0 size 8 : !ait.tensor<3 x 32 x f16>
+}
+
+// -----
+
+ait.graph @rotated_more(%x: !ait.tensor<3 x 8 x f16>, %w: !ait.tensor<32 x 8 x f16>, %c: !ait.tensor<4 x f16>) {
+  // expected-error @below {{ait.rotated_gemm: 5 heads of 8 columns are more than the 32 columns of the product}}
+  %y = ait.rotated_gemm %x, %w cosines %c sines %c heads 5 size 8 : !ait.tensor<3 x 32 x f16>
+}
+
+// -----
+
+ait.graph @rotated_table(%x: !ait.tensor<3 x 8 x f16>, %w: !ait.tensor<32 x 8 x f16>, %c: !ait.tensor<3 x 8 x f16>) {
+  // expected-error @below {{ait.rotated_gemm: the cosines have shape [3, 8], expected 4 in the last dim}}
+  %y = ait.rotated_gemm %x, %w cosines %c sines %c heads 2 size 8 : !ait.tensor<3 x 32 x f16>
+}
+
+// -----
+
+ait.graph @rotated_table_type(%x: !ait.tensor<3 x 8 x f16>, %w: !ait.tensor<32 x 8 x f16>, %c: !ait.tensor<3 x 4 x f32>) {
+  // expected-error @below {{ait.rotated_gemm: the cosines have element type f32, but A has f16}}
+  %y = ait.rotated_gemm %x, %w cosines %c sines %c heads 2 size 8 : !ait.tensor<3 x 32 x f16>
+}
+
+// -----
+
+ait.graph @rotated_rows(%x: !ait.tensor<3 x 8 x f16>, %w: !ait.tensor<32 x 8 x f16>, %c: !ait.tensor<2 x 4 x f16>) {
+  // expected-error @below {{ait.rotated_gemm: the rows of the cosines has shape [2], which does not broadcast}}
+  %y = ait.rotated_gemm %x, %w cosines %c sines %c heads 2 size 8 : !ait.tensor<3 x 32 x f16>
+}

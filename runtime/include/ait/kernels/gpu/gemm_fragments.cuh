@@ -48,7 +48,8 @@ constexpr int staged_operand() {
 /// @tparam kVectors bit i: operand i is one row that all rows share
 /// @tparam kStaged the operand whose pairs `run` is given as words, as `load_matrix_x4` reads them; -1 for none
 /// @tparam kAligned whether rows start on 16 bytes, and have a multiple of 8 columns
-template <int kEights, uint32_t kVectors, int kStaged, bool kAligned, class... E>
+/// @tparam kPeriod after how many columns operands repeat, a multiple of 8, with aligned rows; 0: they do not
+template <int kEights, uint32_t kVectors, int kStaged, bool kAligned, int kPeriod, class... E>
 struct Fragments {
   static constexpr int kWords = 0;  ///< registers
 
@@ -60,11 +61,12 @@ struct Fragments {
   }
 };
 
-template <int kEights, uint32_t kVectors, int kStaged, bool kAligned, class E, class... Rest>
-struct Fragments<kEights, kVectors, kStaged, kAligned, E, Rest...> {
+template <int kEights, uint32_t kVectors, int kStaged, bool kAligned, int kPeriod, class E, class... Rest>
+struct Fragments<kEights, kVectors, kStaged, kAligned, kPeriod, E, Rest...> {
+  static_assert(kPeriod % 8 == 0 && (kPeriod == 0 || kAligned));
   static constexpr bool kVector = (kVectors & 1) != 0;
   static constexpr int kRows = kVector ? 1 : 2;
-  using Others = Fragments<kEights, (kVectors >> 1), kStaged - 1, kAligned, Rest...>;
+  using Others = Fragments<kEights, (kVectors >> 1), kStaged - 1, kAligned, kPeriod, Rest...>;
   static constexpr int kPairWords = kAligned ? int(sizeof(Pair<E>) + 3) / 4 : 2 * (int(sizeof(E) + 3) / 4);
   static constexpr int kWords = Others::kWords + (kStaged == 0 ? 0 : kEights * kRows * kPairWords);
   Pair<E> pairs[kStaged == 0 ? 1 : kEights][kRows];
@@ -89,6 +91,9 @@ struct Fragments<kEights, kVectors, kStaged, kAligned, E, Rest...> {
               pairs[i / 2][r].v[i % 2] = row[col < at.n ? col : at.n - 1];
             }
           }
+        } else if constexpr (kPeriod > 0) {
+#pragma unroll
+          for (int i = 0; i < kEights; ++i) pairs[i][r] = *reinterpret_cast<const Pair<E>*>(row + (at.col + i * 8) % kPeriod);
         } else if (at.whole) {
           const Pair<E>* const from = reinterpret_cast<const Pair<E>*>(row + at.col);
 #pragma unroll
@@ -224,18 +229,24 @@ __device__ __forceinline__ void store_pair(D* to, const Pair<D>& pair, bool both
 /// @tparam kBoxCols columns of a box; 0: results go to memory directly, as those do that have not 2 bytes
 /// @tparam kSpare registers beside the accumulators
 /// @tparam kAligned_ whether rows of the result and of extra operands start on 16 bytes, and have a multiple of 8 columns
-template <int kM_, int kCols_, int kHalves_, int kBoxCols, int kSpare, bool kAligned_, uint32_t kVectors, class D, class... E>
+/// @tparam kHead_ columns of a head of which both halves make a result, a multiple of 16; extra operands have half as many; 0: there are none
+template <int kM_, int kCols_, int kHalves_, int kBoxCols, int kSpare, bool kAligned_, int kHead_, uint32_t kVectors, class D, class... E>
 struct FragmentRounds {
-  static constexpr int kM = kM_, kCols = kCols_, kHalves = kHalves_;
+  static constexpr int kM = kM_, kCols = kCols_, kHalves = kHalves_, kHead = kHead_;
   static constexpr bool kBoxed = kBoxCols > 0 && sizeof(D) == 2, kAligned = kAligned_;
-  static constexpr int kStaged = kBoxed && kAligned ? staged_operand<kVectors, 0, E...>() : -1;
+  static constexpr int kStaged = kBoxed && kAligned && kHead == 0 ? staged_operand<kVectors, 0, E...>() : -1;
   static constexpr int kPartCols = kBoxCols > 0 ? kBoxCols : kCols <= 32 ? kCols : kCols % 32 == 0 ? 32 : kCols % 16 == 0 ? 16 : 8;
   static constexpr int kEights = kPartCols / 8, kParts = kCols / kPartCols, kRounds = kM * kParts;
-  using Extra = Fragments<kEights, kVectors, kStaged, kAligned, E...>;
+  using Extra = Fragments<kEights, kVectors, kStaged, kAligned, kHead / 2, E...>;
   /// Whether operands of the next round are read before one is finished, which takes registers.
   static constexpr bool kAhead = kSpare - 2 * Extra::kWords >= 56;
   static constexpr int kBatch = kSpare >= 64 ? 4 : 1;
   static_assert(kCols % kPartCols == 0);
+  static_assert(kHead == 0 || (kHead % 16 == 0 && kCols % kHead == 0 && kHalves == 1), "a tile has whole heads");
+
+  /// The eight columns in the other half of the head of eight columns of the tile, and whether they are in its first half.
+  static constexpr int other(int eight) { return eight / (kHead / 8) * (kHead / 8) + (eight + kHead / 16) % (kHead / 8); }
+  static constexpr bool is_first(int eight) { return eight % (kHead / 8) < kHead / 16; }
 };
 
 /// @brief Starts the copies of the staged operand of a tile, as many as there are boxes.
@@ -267,11 +278,13 @@ __device__ __forceinline__ void fetch_extra(const GemmArgs<T, D, E...>& args, ty
 /// @brief Runs the epilogue on the accumulators of a warpgroup, from row `m0` and column `n0` on, and writes the results. `ready` returns
 /// when the accumulators are complete.
 /// @param first the extra operands of the first round, if `kFetched`
+/// @param turned of rounds with heads: the columns that are parts of heads, the first ones; F is given a column and its other, which counts as
+/// negative in the first half. Others are stored as they are.
 template <class Rounds, int kBoxes, class F, bool kFetched, class T, class D, class... E, class Boxes, class Ready>
 __device__ __forceinline__ void finish_fragments(const GemmArgs<T, D, E...>& args, const typename Rounds::Extra& first, const CUtensorMap* to,
                                                  const CUtensorMap* staged, Boxes& boxes,
                                                  float (&acc)[Rounds::kM][Rounds::kHalves * Rounds::kCols / 2], int m0, int n0, int outer, int inner,
-                                                 bool staged_inner, bool staged_outer, const Ready& ready) {
+                                                 bool staged_inner, bool staged_outer, const Ready& ready, int turned = 0) {
   constexpr int kParts = Rounds::kParts, kPartCols = Rounds::kPartCols;
   constexpr bool kStaged = Rounds::kStaged >= 0;
   const int lane = int(threadIdx.x) % 32, warp = int(threadIdx.x) / 32 % 4;
@@ -305,7 +318,12 @@ __device__ __forceinline__ void finish_fragments(const GemmArgs<T, D, E...>& arg
 #pragma unroll
           for (int e = 0; e < 2; ++e) {
             const int at = (part * Rounds::kEights + eight) * 4 + r * 2 + e;
-            if constexpr (Rounds::kHalves == 2) {
+            if constexpr (Rounds::kHead > 0) {
+              const int own = part * Rounds::kEights + eight;
+              const float other = acc[i][Rounds::other(own) * 4 + r * 2 + e];
+              extra[round % 2].template run<F>(words, eight, r, e, acc[i][at], out[c][r][e], Rounds::is_first(own) ? -other : other);
+              if (col + eight * 8 >= turned) out[c][r][e] = acc[i][at];
+            } else if constexpr (Rounds::kHalves == 2) {
               extra[round % 2].template run<F>(words, eight, r, e, acc[i][at], out[c][r][e], acc[i][Rounds::kCols / 2 + at]);
             } else {
               extra[round % 2].template run<F>(words, eight, r, e, acc[i][at], out[c][r][e]);

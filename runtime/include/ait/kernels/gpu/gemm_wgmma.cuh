@@ -8,6 +8,9 @@
 ///
 /// A gated product has results that are made of two columns of a @ b each, one of either half: silu(gate) * up. Half of its tile's columns
 /// are of the first half of b, the others of the second, so that a thread has both sums of a result, and stores half as many.
+///
+/// The columns of a rotated product are heads, and those of the first heads are turned: a tile has whole heads, so that a thread has both columns
+/// of a pair, which lie half a head apart.
 #ifndef AIT_KERNELS_GPU_GEMM_WGMMA_CUH_
 #define AIT_KERNELS_GPU_GEMM_WGMMA_CUH_
 
@@ -30,10 +33,11 @@ namespace ait::gpu {
 /// @tparam kTeams_, kGroups_ how many tiles are worked on at a time; warpgroups that share one
 /// @tparam kSplit_ blocks of a cluster that share the K range of a tile: 1, 2, 4 or 8
 /// @tparam kGated_ whether a result is made of two columns, one of either half of b; the tile is `kN / 2` results wide
-template <int kM_, int kN_, int kStages_, int kCluster_, int kTeams_, int kGroups_, int kSplit_ = 1, bool kGated_ = false>
+/// @tparam kHead_ columns of a head of a rotated product; 0 for any other product
+template <int kM_, int kN_, int kStages_, int kCluster_, int kTeams_, int kGroups_, int kSplit_ = 1, bool kGated_ = false, int kHead_ = 0>
 struct HopperTile {
   static constexpr int kM = kM_, kN = kN_, kK = 64, kStages = kStages_, kCluster = kCluster_, kTeams = kTeams_, kGroups = kGroups_;
-  static constexpr int kSplit = kSplit_, kHalves = kGated_ ? 2 : 1;
+  static constexpr int kSplit = kSplit_, kHalves = kGated_ ? 2 : 1, kHead = kHead_;
   static constexpr int kConsumers = 128 * kTeams * kGroups;
   static constexpr int kMmaM = kM / kGroups / 64;  ///< times 64 rows of a warpgroup
   static constexpr int kAccumulators = kMmaM * kN / 2;
@@ -70,6 +74,7 @@ struct HopperTile {
   static_assert(kCols % (8 * kCluster) == 0 && kStages >= 2 && kSharedBytes <= 227 * 1024);
   static_assert(kTileBoxes == 1 || kBoxes >= 2, "a warp has two boxes of results on their way");
   static_assert(kHalves == 1 || (kSplit == 1 && kCols % 16 == 0), "a gated tile is not split, and multiples of 16 results wide");
+  static_assert(kHead == 0 || (kSplit == 1 && kN % kHead == 0), "a rotated tile is not split, and has whole heads");
   static_assert(kSplit == 1 || (kCluster == 1 && kTeams == 1 && kShare % 8 == 0), "blocks that share a tile finish multiples of 8 columns");
 };
 
@@ -87,6 +92,7 @@ struct HopperArgs {
   int tiles, steps;           ///< of all batches, for a cluster; along K
   bool e_inner, e_outer;      ///< whether that operand has a matrix of its own for each batch
   bool a_early, b_early;      ///< whether the operand may be read before the launch before has ended
+  int turned;                 ///< of a rotated product, the columns of heads that are turned
 };
 
 /// @brief Starts the copies of one operand of a stage: this block's share, 1 / `kShares`, of its lines. `kLines` x K if K is contiguous.
@@ -209,7 +215,7 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kResident) gemm_wgmma_ke
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
   AIT_DYNAMIC_SHARED(16, shared);
   constexpr int kClusterBlocks = Tile::kCluster * Tile::kSplit, kSpare = Tile::kRegisters - Tile::kAccumulators;
-  using Rounds = FragmentRounds<Tile::kMmaM, Tile::kShare, Tile::kHalves, Tile::kBoxCols, kSpare, kAligned, kVectors, D, E...>;
+  using Rounds = FragmentRounds<Tile::kMmaM, Tile::kShare, Tile::kHalves, Tile::kBoxCols, kSpare, kAligned, Tile::kHead, kVectors, D, E...>;
   const uint32_t stages = (shared_address(shared) + 1023u) & ~1023u, staging = stages + Tile::kStages * Tile::kStageBytes;
   const uint32_t full = staging + Tile::kStagingBytes, empty = full + Tile::kStages * 8, turns = empty + Tile::kStages * 8, received = turns + 16, landed = received + 8;
   const int warp = __shfl_sync(0xffffffffu, int(threadIdx.x) / 32, 0);
@@ -342,10 +348,12 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kResident) gemm_wgmma_ke
                                                                [&] { exchange_sums<Tile>(acc, sum, staging, received, rank); });
       } else {
         finish_fragments<Rounds, Tile::kBoxes, F, kEarlyExtra>(gemm, first_extra, &args.d_map, &args.e_map, boxes, acc, m0, n0, outer, inner,
-                                                               args.e_inner, args.e_outer, [&] {
+                                                               args.e_inner, args.e_outer,
+                                                               [&] {
                                                                  wgmma_wait<0>();
                                                                  release(previous);
-                                                               });
+                                                               },
+                                                               args.turned);
       }
       if (t + Tile::kTeams * stride < args.tiles) tile = TilePlace<Tile>(args, t + Tile::kTeams * stride, rank);
     }
@@ -377,7 +385,7 @@ int32_t launch_wgmma(const Context& ctx, const GemmShape& shape, HopperArgs<From
   if constexpr (Tile::kBoxCols > 0 && sizeof(D) == 2 && kAligned) {
     mapped = mapped && tensor_map(&args.d_map, d.data, shape.n, shape.m, d.row, shape.inner, d.inner, shape.outer, d.outer, 16, Tile::kBoxCols);
   }
-  using Rounds = FragmentRounds<Tile::kMmaM, Tile::kShare, Tile::kHalves, Tile::kBoxCols, 0, kAligned, kVectors, D, E...>;
+  using Rounds = FragmentRounds<Tile::kMmaM, Tile::kShare, Tile::kHalves, Tile::kBoxCols, 0, kAligned, Tile::kHead, kVectors, D, E...>;
   if constexpr (Rounds::kStaged >= 0) {
     const auto& e = operand_at<Rounds::kStaged>(args.gemm.operands);
     args.e_inner = e.inner != 0, args.e_outer = e.outer != 0;
@@ -398,6 +406,26 @@ int32_t launch_wgmma(const Context& ctx, const GemmShape& shape, HopperArgs<From
 /// @brief The number of tiles along one dim.
 constexpr int tiles_of(int64_t size, int tile) { return int((size + tile - 1) / tile); }
 
+/// @brief Describes matrices a and b to the copy engine, and launches `gemm_wgmma_kernel`.
+/// @param turned of a rotated product, the columns of heads that are turned
+template <class Tile, bool kAK, bool kBK, bool kAligned, uint32_t kVectors, class F, class T, class D, class... E>
+int32_t launch_matrices(const Context& ctx, const GemmShape& shape, Matrices<const T> a, Matrices<const T> b, Matrices<D> d, Operands<E...> operands,
+                        bool a_early, bool b_early, int turned = 0) {
+  HopperArgs<InMatrices, T, D, E...> args{};
+  args.gemm = {int(shape.m), int(shape.n), int(shape.k), int(shape.inner), tiles_of(shape.m, Tile::kM * Tile::kCluster),
+               tiles_of(shape.n, Tile::kCols), a, b, d, true, true, true, operands};
+  args.from = {a.inner != 0, a.outer != 0, b.inner != 0, b.outer != 0};
+  args.steps = tiles_of(shape.k, Tile::kK);
+  args.a_early = a_early, args.b_early = b_early, args.turned = turned;
+  const int64_t b_cols = shape.n * Tile::kHalves;
+  const bool mapped =
+      tensor_map(&args.a_map, a.data, kAK ? shape.k : shape.m, kAK ? shape.m : shape.k, kAK ? a.row : a.col, shape.inner, a.inner,
+                 shape.outer, a.outer, kAK ? Tile::kM : Tile::kK) &&
+      tensor_map(&args.b_map, b.data, kBK ? shape.k : b_cols, kBK ? b_cols : shape.k, kBK ? b.col : b.row, shape.inner, b.inner,
+                 shape.outer, b.outer, (kBK ? Tile::kCols : Tile::kK) / Tile::kCluster);
+  return launch_wgmma<Tile, kAK, kBK, kAligned, kVectors, F>(ctx, shape, args, mapped);
+}
+
 /// @brief Launches `gemm_wgmma_kernel`: half or bfloat16 operands, each with one stride of 1. Where rows of a or b start off 16-byte
 /// boundaries, columns of d or an extra operand are not contiguous, or K is 0, a slow kernel takes over; so it does, if `kAligned`, where rows
 /// of d or an extra operand start off 16-byte boundaries, or N is no multiple of 8.
@@ -413,19 +441,7 @@ int32_t gemm_wgmma(const Context& ctx, const GemmShape& shape, Matrices<const T>
   if (!aligned || !rows || shape.k == 0) {
     return gemm_simt<F, Tile::kHalves>(ctx, shape, a, b, d, operands);
   }
-  HopperArgs<InMatrices, T, D, E...> args{};
-  args.gemm = {int(shape.m), int(shape.n), int(shape.k), int(shape.inner), tiles_of(shape.m, Tile::kM * Tile::kCluster),
-               tiles_of(shape.n, Tile::kCols), a, b, d, true, true, true, operands};
-  args.from = {a.inner != 0, a.outer != 0, b.inner != 0, b.outer != 0};
-  args.steps = tiles_of(shape.k, Tile::kK);
-  args.a_early = a_early, args.b_early = b_early;
-  const int64_t b_cols = shape.n * Tile::kHalves;
-  const bool mapped =
-      tensor_map(&args.a_map, a.data, kAK ? shape.k : shape.m, kAK ? shape.m : shape.k, kAK ? a.row : a.col, shape.inner, a.inner,
-                 shape.outer, a.outer, kAK ? Tile::kM : Tile::kK) &&
-      tensor_map(&args.b_map, b.data, kBK ? shape.k : b_cols, kBK ? b_cols : shape.k, kBK ? b.col : b.row, shape.inner, b.inner,
-                 shape.outer, b.outer, (kBK ? Tile::kCols : Tile::kK) / Tile::kCluster);
-  return launch_wgmma<Tile, kAK, kBK, kAligned, kVectors, F>(ctx, shape, args, mapped);
+  return launch_matrices<Tile, kAK, kBK, kAligned, kVectors, F>(ctx, shape, a, b, d, operands, a_early, b_early);
 }
 
 }  // namespace ait::gpu

@@ -1,0 +1,248 @@
+"""Makes rotated products of products whose first columns are heads that are turned (rotary position embedding)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i64
+from xdsl.ir import Operation, SSAValue
+from xdsl.passes import ModulePass
+
+from ait_mlir.dialects.ait.data import GraphOp
+from ait_mlir.dialects.ait.elementwise import AddOp, MulOp, SubOp
+from ait_mlir.dialects.ait.gemm import GemmOp, RotatedGemmOp
+from ait_mlir.dialects.ait.types import Shape, scope_of, tensor_type
+from ait_mlir.dialects.ait.view import ConcatOp, PermuteOp, ReshapeOp, SliceOp, SplitOp
+from ait_mlir.dims import const
+from ait_mlir.lowering.fragments import standalone
+from ait_mlir.lowering.kernels import Target, kernels_for
+from ait_mlir.lowering.module_target import make_target
+from ait_mlir.passes.estimated import points_between
+from ait_mlir.passes.grouping import best_seconds, sort
+from ait_mlir.passes.tasks import Task
+from ait_mlir.rewrites.rotary import is_half
+
+
+@dataclass(frozen=True)
+class RotateProductsPass(ModulePass):
+    """Make a rotated product of a gemm and the rotations of its first columns, which are heads of one size.
+
+    With a `target`, and the `arch` of one, only where estimates say that it is faster than the product and a pass over
+    these columns, whatever the dims.
+    """
+
+    name = "rotate-products"
+
+    target: str = ""
+    arch: str = ""
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        target = None if not self.target else make_target(self.target, self.arch)
+        for graph in [g for g in op.ops if isinstance(g, GraphOp)]:
+            known: dict[object, bool] = {}
+            changed = [rotate(gemm, target, known) for gemm in list(graph.block.ops) if isinstance(gemm, GemmOp)]
+            if any(changed):
+                sort(graph.block)
+
+
+@dataclass(frozen=True)
+class Turned:
+    """The rotation of a part of a product: the heads, what replaces the result of the last op, and all its ops, the
+    first ones first."""
+
+    heads: int
+    size: int
+    cosines: SSAValue
+    sines: SSAValue
+    axis: int
+    """Where the heads are in `heads_of`."""
+    heads_of: SSAValue
+    """The part as heads, in the order of the result."""
+    ops: tuple[Operation, ...]
+
+    @property
+    def tables(self) -> tuple[SSAValue, SSAValue, int, int]:
+        """What all rotations of one product must share."""
+        return self.cosines, self.sines, self.axis, self.size
+
+
+def rotate(gemm: GemmOp, target: Target | None, known: dict[object, bool]) -> bool:
+    """Replace a product and the rotations of its first parts; whether there was something to replace, and it pays.
+
+    `known` remembers for which sizes it does, because layers repeat.
+    """
+    found = rotations(gemm)
+    if not found:
+        return False
+    first = found[0]
+    cosines, sines = (ReshapeOp(table, rows_of(table, first)) for table in (first.cosines, first.sines))
+    heads = sum(turned.heads for turned in found)
+    one = RotatedGemmOp(gemm.a, gemm.b, cosines.output, sines.output, heads, first.size)
+    block = gemm.parent
+    assert block is not None
+    block.insert_ops_before([cosines, sines, one], gemm)
+    key = (*one.operand_types, heads, first.size)
+    if target is not None and key not in known:
+        known[key] = pays(gemm, one, target)
+    if not known.get(key, True):
+        for op in (one, cosines, sines):
+            op.detach()
+            op.erase()
+        return False
+    one.output.name_hint = gemm.output.name_hint
+    one.location = gemm.location
+    for turned in found:
+        turned.ops[-1].results[0].replace_all_uses_with(turned.heads_of)
+        for op in reversed(turned.ops):
+            op.detach()
+            op.erase()
+    gemm.output.replace_all_uses_with(one.output)
+    gemm.detach()
+    gemm.erase()
+    return True
+
+
+def pays(gemm: GemmOp, one: RotatedGemmOp, target: Target) -> bool:
+    """Whether a kernel has the rotated product, and is estimated to be faster than the product, and a launch that reads
+    and writes the columns that are turned, at all sizes for which kernels are chosen."""
+    if not kernels_for(one, target):
+        return False
+    whole, plain = Task(*standalone(one)), Task(*standalone(gemm))
+    for point in points_between(whole):
+        env = whole.environment(point)
+        rotated, product = whole.at(point), plain.at(tuple(env[dim.name] for dim in plain.scope.dims))
+        assert isinstance(rotated, RotatedGemmOp)
+        if best_seconds(rotated, target) >= best_seconds(product, target) + seconds_of_pass(rotated, target):
+            return False
+    return True
+
+
+def seconds_of_pass(op: RotatedGemmOp, target: Target) -> float:
+    """The estimate of a launch that turns the heads of a product of known size."""
+    result = tensor_type(op.output)
+    turned = 2 * result.byte_size().evaluate({}) * op.turned / max(1, result.dims[-1].evaluate({}))
+    tables = sum(tensor_type(table).byte_size().evaluate({}) for table in (op.cosines, op.sines))
+    return target.launch_seconds + (turned + tables) / target.bandwidth
+
+
+def rotations(gemm: GemmOp) -> list[Turned]:
+    """The rotations of the first parts of a product that nothing else reads, as far as they are alike."""
+    if gemm.layout.data != "rcr" or gemm.epilogue.blocks or "kernel" in gemm.attributes:
+        return []
+    split = reader(gemm.output)
+    last = tensor_type(gemm.output).rank - 1
+    parts: Sequence[SSAValue] = [gemm.output]
+    if isinstance(split, SplitOp) and split.dim.value.data == last:
+        parts = split.results
+    found: list[Turned] = []
+    for part in parts:
+        turned = rotation_of(part)
+        if turned is None or (found and turned.tables != found[0].tables):
+            break
+        found.append(turned)
+    return found
+
+
+def rotation_of(part: SSAValue) -> Turned | None:
+    """What turns [..., heads * size] as heads [..., heads, size], which a permute may have moved before other dims."""
+    reshape = reader(part)
+    if not isinstance(reshape, ReshapeOp):
+        return None
+    rows, dims = tensor_type(part).dims[:-1], tensor_type(reshape.output).dims
+    heads, size = (d.as_int() for d in dims[-2:]) if len(dims) > 1 else (None, None)
+    if dims[:-2] != rows or heads is None or size is None or size % 2:
+        return None
+    x, axis = reshape.output, len(dims) - 2
+    permute = reader(x)
+    if isinstance(permute, PermuteOp):
+        order = permute.order()
+        axis = order.index(len(dims) - 2)
+        others = [place for place in order if place != len(dims) - 2]
+        if others != sorted(others):
+            return None
+        x = permute.results[0]
+    halves = halves_of(x)
+    if halves is None:
+        return None
+    ops, a, b = halves
+    found = turned_halves(a, b)
+    if found is None:
+        return None
+    cosines, sines, steps = found
+    if not all(is_table(table, x, axis) for table in (cosines, sines)) or steps[-1].results[0].type != x.type:
+        return None
+    return Turned(heads, size, cosines, sines, axis, x, (*ops, *steps))
+
+
+def halves_of(x: SSAValue) -> tuple[tuple[Operation, ...], SSAValue, SSAValue] | None:
+    """Both halves of the last dim, if nothing else reads a value."""
+    users = [use.operation for use in x.uses]
+    if len(users) == 1 and isinstance(split := users[0], SplitOp) and len(split.results) == 2:
+        a, b = split.results
+        whole = split.dim.value.data == tensor_type(x).rank - 1 and a.type == b.type
+        return ((split,), a, b) if whole else None
+    slices = [user for user in users if isinstance(user, SliceOp)]
+    if len(users) != 2 or len(slices) != 2:
+        return None
+    for first, second in (slices, slices[::-1]):
+        if is_half(first, IntegerAttr(0, i64)) and is_half(second, IntegerAttr(1, i64)):
+            return (first, second), first.output, second.output
+    return None
+
+
+def turned_halves(a: SSAValue, b: SSAValue) -> tuple[SSAValue, SSAValue, tuple[Operation, ...]] | None:
+    """Cosines c, sines s and the ops of concat(a * c - b * s, b * c + a * s), if nothing else reads what is between."""
+    of_a, of_b = products_of(a), products_of(b)
+    if len(of_a) != 2 or set(of_a) != set(of_b):
+        return None
+    for cosines, sines in (tuple(of_a), tuple(of_a)[::-1]):
+        steps = of_a[cosines], of_b[sines], of_b[cosines], of_a[sines]
+        straight, crossed, second, first = (op.results[0] for op in steps)
+        minus, plus = reader(straight), reader(second)
+        if not isinstance(minus, SubOp) or tuple(minus.operands) != (straight, crossed):
+            continue
+        if not isinstance(plus, AddOp) or set(plus.operands) != {second, first}:
+            continue
+        halves = minus.results[0], plus.results[0]
+        joined = reader(halves[0])
+        last = tensor_type(a).rank - 1
+        if isinstance(joined, ConcatOp) and tuple(joined.operands) == halves and joined.dim.value.data == last:
+            return (cosines, sines, (*steps, minus, plus, joined)) if reader(halves[1]) is joined else None
+    return None
+
+
+def reader(value: SSAValue) -> Operation | None:
+    """The operation that alone reads a value, once."""
+    return value.get_user_of_unique_use()
+
+
+def products_of(value: SSAValue) -> dict[SSAValue, Operation]:
+    """The products of a value by the other factor, each read once; empty if it is read by anything else."""
+    found: dict[SSAValue, Operation] = {}
+    for use in value.uses:
+        op = use.operation
+        if not isinstance(op, MulOp) or op.results[0].type != value.type or reader(op.results[0]) is None:
+            return {}
+        found[op.operands[1 - use.index]] = op
+    return found
+
+
+def is_table(table: SSAValue, x: SSAValue, axis: int) -> bool:
+    """Whether a factor of the halves of x is the same for all heads, and has whole halves."""
+    full, dims = tensor_type(x).dims, padded(table, x)
+    half = scope_of(x.owner).equal(dims[-1] * 2, full[-1]) if isinstance(x.owner, Operation) else False
+    return half and dims[axis].as_int() == 1 and tensor_type(table).element_type == tensor_type(x).element_type
+
+
+def padded(table: SSAValue, x: SSAValue) -> Shape:
+    """The dims of a table with a literal 1 for each that it does not have."""
+    dims = tensor_type(table).dims
+    return (*(const(1) for _ in range(tensor_type(x).rank - len(dims))), *dims)
+
+
+def rows_of(table: SSAValue, turned: Turned) -> Shape:
+    """The dims of a table without that of the heads."""
+    dims = padded(table, turned.heads_of)
+    return (*dims[: turned.axis], *dims[turned.axis + 1 :])
