@@ -21,7 +21,7 @@ from ait_mlir.importers.torch.packed import packed_sequences
 from ait_mlir.importers.torch.recurrent import whole_layers
 from ait_mlir.importers.torch.signature import declare_dims, read_inputs
 from ait_mlir.importers.torch.steps import LoopError
-from ait_mlir.importers.torch.tracing import without_checks, without_layouts
+from ait_mlir.importers.torch.tracing import any_size, without_checks, without_layouts
 
 DimNames = dict[tuple[int, int], str]
 """Names of dims by leaf of the example inputs and axis."""
@@ -147,9 +147,7 @@ def _is_about_dims(text: str) -> bool:
 
 def _with_conditions(export: Callable[..., Any]) -> Any:
     """The program with the conditions that PyTorch could not prove of its dims, if ours proves them; else None."""
-    # dims are symbols of any size there: a derived one, such as `n - 1`, may also be 1
-    any_size = torch.fx.experimental._config.patch(backed_size_oblivious=True)
-    with contextlib.suppress(Exception), quiet(), without_layouts(), any_size:
+    with contextlib.suppress(Exception), quiet(), without_layouts(), any_size():
         program = export(prefer_deferred_runtime_asserts_over_guards=True)
         table = DimTable()
         declare_dims(table, program, read_inputs(program), {}, {})

@@ -48,7 +48,7 @@ def _powers(x: Any, N: Any = None) -> Any:
     """`torch.linalg.vander` of x [..., n]: powers [..., n, N] from 0. Raises `ValueError`."""
     if isinstance(N, int) and N < 2:
         raise ValueError(f"linalg.vander of {N} columns, expected at least 2")
-    return _columns(x, N)
+    return _columns(x.reshape(1) if x.dim() == 0 else x, N)
 
 
 def _columns(x: Any, N: Any) -> Any:

@@ -11,7 +11,7 @@ from ait_mlir.importers.torch.errors import NotSupported
 from ait_mlir.importers.torch.library import torch
 
 ASSERTION = "aten._assert_scalar.default"
-ITEM = "aten.item.default"
+ITEM, SIZE = "aten.item.default", "aten.sym_size.int"
 
 _RELATIONS: Mapping[str, Callable[[Scope, Expr, Expr], bool]] = {
     "eq": lambda scope, a, b: scope.equal(a, b),
@@ -44,10 +44,13 @@ def is_proved(condition: Any, table: DimTable) -> bool:
 
 
 def is_about_values(condition: Any) -> bool:
-    """Whether a node of a condition depends on a number that a tensor holds."""
+    """Whether a node of a condition depends on a number that a tensor holds, or on a size that the run binds."""
     if not hasattr(condition, "all_input_nodes"):
         return False
-    return str(condition.target) == ITEM or any(map(is_about_values, condition.all_input_nodes))
+    is_bound = str(condition.target) == SIZE and torch.fx.experimental.symbolic_shapes.free_unbacked_symbols(
+        condition.meta["val"]
+    )
+    return str(condition.target) == ITEM or bool(is_bound) or any(map(is_about_values, condition.all_input_nodes))
 
 
 def is_only_asserted(node: Any) -> bool:

@@ -16,6 +16,7 @@ from xdsl.utils.exceptions import VerifyException
 from ait_mlir.dialects.ait.data import GraphOp, OutputOp
 from ait_mlir.dialects.ait.types import TensorType, tensor_type
 from ait_mlir.dims import DimError
+from ait_mlir.importers.torch import composed
 from ait_mlir.importers.torch.call import Call, NotSupported, bind, element_type
 from ait_mlir.importers.torch.compositions import compositions
 from ait_mlir.importers.torch.conditions import is_about_values, is_only_asserted
@@ -31,7 +32,7 @@ from ait_mlir.importers.torch.rows.complex import translated
 from ait_mlir.importers.torch.rows.pairs import Interleaved, Pair
 from ait_mlir.importers.torch.scan import is_flip_of_scan, is_reversed, is_scan, write_scan
 from ait_mlir.importers.torch.signature import Inputs, bind_dims, declare_dims, examples_of, read_inputs, skeleton
-from ait_mlir.importers.torch.tracing import without_layouts
+from ait_mlir.importers.torch.tracing import any_size, without_layouts
 from ait_mlir.importers.torch.writer import Writer
 from ait_mlir.passes.assumptions import assume
 
@@ -103,7 +104,7 @@ def simpler(program: Any) -> Any:
     for _ in range(4):
         missing = {n.target for n in unsupported(program)}
         with compositions():  # the table has the compositions of this moment
-            table = torch.export.default_decompositions()
+            table: dict[Any, Any] = {**torch.export.default_decompositions(), **composed.table()}
         chosen = {op: table[op] for op in missing - checking if op in table}
         if not chosen:
             break
@@ -128,7 +129,7 @@ def _decomposed(program: Any, table: Any) -> Any:
     names = ", ".join(sorted(str(op) for op in table)) or "operations in place"
     dynamic = _dynamic_dims(program)
     try:
-        with whole_layers(), without_layouts(), compositions():
+        with whole_layers(), without_layouts(), any_size(), compositions():
             program = program.run_decompositions(table)
     except Exception as error:
         raise ImportFailure(f"PyTorch cannot decompose {names} in this model: {error}") from error
@@ -156,7 +157,7 @@ def _composed(program: Any) -> Any:
     if not chosen:
         return program
     # a decomposition may not know these operands
-    with contextlib.suppress(Exception), whole_layers(), without_layouts(), compositions():
+    with contextlib.suppress(Exception), whole_layers(), without_layouts(), any_size(), compositions():
         composed = program.run_decompositions(chosen)
         if {n.target for n in unsupported(composed)} < missing:
             return composed

@@ -52,6 +52,11 @@ def without_layouts() -> Generator[None]:
         yield
 
 
+def any_size() -> contextlib.AbstractContextManager[Any]:
+    """During a trace, a size that is computed from dims, such as `n - 1`, may also be 0 or 1."""
+    return torch.fx.experimental._config.patch(backed_size_oblivious=True)
+
+
 def _chosen(choose: Callable[..., Any]) -> Callable[..., Any]:
     """A function that chooses strides. One that may copy instead of making a view is left as it is: a later write to
     its result may change its operand.

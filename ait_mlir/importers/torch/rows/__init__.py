@@ -38,7 +38,6 @@ ADVICE: dict[str, str] = {
     "multinomial": _RANDOM,
     "item": _VALUE,
     "_local_scalar_dense": _VALUE,
-    "bincount": "its size depends on values; use torch.histc with a number of bins, or compare with torch.arange",
     "unique_dim": _SHAPE,
     "_transformer_encoder_layer_fwd": _FAST_PATH,
     "_native_multi_head_attention": _FAST_PATH,

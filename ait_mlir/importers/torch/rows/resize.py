@@ -91,8 +91,6 @@ def filter_matrix(mode: str, own: int, size: int, scale: float) -> NDArray[np.fl
 def grid_sample(c: Call) -> Value:
     """x [N, C, H, W] at the places of a grid [N, OH, OW, 2]."""
     x = c.tensor("input")
-    if tensor_type(x).rank != 4:
-        raise NotSupported("grid_sample is supported over two dims")
     mode, outside = ("linear", "nearest", "cubic")[int(c["interpolation_mode"])], OUTSIDE[int(c["padding_mode"])]
     op = GridSampleOp(mode, outside, channels_last(c.w, x, 2), c.tensor("grid"), bool(c["align_corners"]))
     return channels_first(c.w, c.w.add(op))
@@ -142,7 +140,6 @@ ROWS: dict[str, Row] = {
     **_both("upsample_bicubic2d", "cubic", 2),
     **{f"aten._upsample_bilinear2d_aa.{overload}": antialiased("linear") for overload in ("default", "vec")},
     **{f"aten._upsample_bicubic2d_aa.{overload}": antialiased("cubic") for overload in ("default", "vec")},
-    "aten.grid_sampler.default": grid_sample,
     "aten.grid_sampler_2d.default": grid_sample,
     "aten.pixel_shuffle.default": pixel_shuffle,
     "aten.pixel_unshuffle.default": pixel_unshuffle,

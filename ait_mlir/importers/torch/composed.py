@@ -1,0 +1,251 @@
+"""Operations of PyTorch without a row, as functions of others: floats by their parts, sampling, segments, counts."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ait_mlir.importers.torch.dims import UNBOUNDED
+from ait_mlir.importers.torch.library import torch
+
+PRECISION = {
+    "float16": (11, -24, 15),
+    "bfloat16": (8, -133, 127),
+    "float32": (24, -149, 127),
+    "float64": (53, -1074, 1023),
+}
+"""The bits of a mantissa, and the exponents of the smallest and of the largest power of 2 that a type holds."""
+
+
+# ** floats by their parts **
+
+
+def _exponent(x: Any) -> tuple[Any, Any, int]:
+    """The index of the largest power of 2 that is at most |x|, -1 for 0; all powers of 2, and their least exponent."""
+    _, least, most = PRECISION["float64" if x.dtype == torch.float64 else "float32"]
+    first = torch.arange(max(-least, most) + 1, device=x.device) == 0
+    below, above = (torch.where(first, 1.0, factor).to(x.dtype).cumprod(0) for factor in (0.5, 2.0))  # exact
+    powers = torch.cat([below[1 : 1 - least].flip(0), above[: most + 1]])
+    return torch.bucketize(x.abs(), powers, right=True) - 1, powers, least
+
+
+def _wide(x: Any) -> Any:
+    return x if x.dtype == torch.float64 else x.float()
+
+
+def _at(numbers: Any, index: Any) -> Any:
+    """The numbers at the places of an index of any shape, also of a scalar."""
+    return numbers.gather(0, index.reshape(-1)).reshape(index.shape)
+
+
+def frexp(x: Any) -> tuple[Any, Any]:
+    """`torch.frexp`: a mantissa from 0.5 to 1 and an exponent; 0, infinities and NaN are their own mantissas."""
+    wide = _wide(x)
+    index, powers, least = _exponent(wide)
+    is_number = (wide.abs() < torch.inf) & (wide != 0)
+    exponent = torch.where(is_number, index + (least + 1), 0)
+    first = exponent.div(2, rounding_mode="floor")  # 2 ** -exponent may be too large
+    parts = [_at(powers, -part - least) for part in (first, exponent - first)]
+    return (wide * parts[0] * parts[1]).to(x.dtype), exponent.int()
+
+
+def nextafter(x: Any, y: Any) -> Any:
+    """`torch.nextafter`: the next number after x towards y."""
+    dtype = torch.result_type(x, y)
+    bits, lowest, _ = PRECISION[str(dtype).removeprefix("torch.")]
+    x, y = torch.broadcast_tensors(_wide(x.to(dtype)), _wide(y.to(dtype)))
+    index, powers, least = _exponent(x)
+    size, largest = x.abs(), torch.finfo(dtype).max
+    grows = (y > x) == (x > 0)
+    is_power = size == _at(powers, index.clamp(min=0))
+    step = index - (bits - 1) - (is_power & ~grows).long()
+    step = _at(powers, step.clamp(min=lowest - least))
+    moved = torch.where(grows, size + step, torch.where(size == torch.inf, largest, size - step))
+    moved = torch.where(x == 0, powers[lowest - least], moved)
+    is_negative = torch.where(x == 0, y < 0, x < 0)
+    result = torch.where(x == y, y, torch.where(is_negative, -moved, moved))
+    return torch.where((x == x) & (y == y), result, torch.nan).to(dtype)
+
+
+# ** counts and distances **
+
+
+def bincount(x: Any, weights: Any = None, minlength: int = 0) -> Any:
+    """`torch.bincount`, with a size that the run binds: the largest number and 1, at least `minlength`.
+
+    Numbers below 0, and those that are neither below `UNBOUNDED` nor below `minlength`, are an error of the run.
+    """
+    most = max(UNBOUNDED, minlength)
+    if weights is not None and weights.dtype != torch.float32:
+        weights = weights.double()
+    ones = torch.ones_like(x, dtype=torch.int64) if weights is None else weights
+    counts = ones.new_zeros(most).scatter_add(0, torch.where(x < 0, most, x.long()), ones)
+    count = torch.cat([x.long(), x.new_full((1,), minlength - 1, dtype=torch.int64)]).amax() + 1
+    return counts[torch.arange(most, device=x.device) < count]
+
+
+def pdist(x: Any, p: float = 2.0) -> Any:
+    """`torch.pdist`: the distances of all pairs of rows of x [n, m], [n * (n - 1) / 2]."""
+    n = x.shape[0]
+    behind = n * (n - 1) // 2 - 1 - torch.arange(n * (n - 1) // 2, device=x.device)  # how many pairs follow
+    rows = ((8 * behind + 1).double().sqrt().sub(1) / 2).floor().long()  # these are rows * (rows + 1) / 2 and some more
+    rows = rows - (rows * (rows + 1) // 2 > behind).long() + ((rows + 1) * (rows + 2) // 2 <= behind).long()
+    first, second = n - 2 - rows, n - 1 - (behind - rows * (rows + 1) // 2)
+    apart = x[first] - x[second]
+    if p != float("inf"):
+        return torch.linalg.vector_norm(apart, p, dim=-1)
+    return torch.nn.functional.pad(apart, (0, 0, 0, 1)).abs().amax(-1)[:-1]  # PyTorch has no maximum of no rows
+
+
+# ** segments **
+
+_SEGMENTS = {
+    "sum": ("sum", 0.0),
+    "mean": ("sum", 0.0),
+    "prod": ("prod", 1.0),
+    "max": ("amax", -torch.inf),
+    "min": ("amin", torch.inf),
+}
+"""For each kind the reduction of a scatter, and the value of a segment without elements."""
+
+
+def segment_reduce(
+    data: Any,
+    reduce: str,
+    *,
+    lengths: Any = None,
+    indices: Any = None,
+    offsets: Any = None,
+    axis: int = 0,
+    unsafe: bool = False,
+    initial: float | None = None,
+) -> Any:
+    """`torch.segment_reduce`; segments that do not cover the data are an error of the run, unless `unsafe`."""
+    if indices is not None or (lengths is None) == (offsets is None):
+        raise NotImplementedError("segment_reduce needs either lengths or offsets")
+    axis = axis % data.dim()
+    if offsets is None:
+        offsets = torch.nn.functional.pad(lengths.cumsum(-1), (1, 0))
+    places = torch.arange(data.shape[axis], dtype=offsets.dtype, device=data.device).expand(data.shape[: axis + 1])
+    segments = torch.searchsorted(offsets.contiguous(), places.contiguous(), right=True)
+    count = offsets.shape[-1] - 1
+    if unsafe:  # what is in no segment is behind the last
+        segments = torch.where(segments > 0, segments - 1, count)
+        whole = _reduced(data, reduce, segments, count + 1, axis, initial)
+        return whole.narrow(axis, 0, count)
+    return _reduced(data, reduce, segments - 1, count, axis, initial)
+
+
+def _reduced(data: Any, reduce: str, segments: Any, bins: Any, axis: int, initial: float | None) -> Any:
+    """Data reduced by the number of a segment for each place up to the axis."""
+    segments = segments[(..., *(None,) * (data.dim() - axis - 1))].expand(data.shape)
+    kind, neutral = _SEGMENTS[reduce]
+    shape = (*data.shape[:axis], bins, *data.shape[axis + 1 :])
+    start = data.new_full(shape, neutral if initial is None else initial)
+    result = start.scatter_reduce(axis, segments, data, kind)
+    if reduce != "mean":
+        return result
+    count = torch.zeros(shape, dtype=torch.int64, device=data.device)
+    count = count.scatter_add(axis, segments, torch.ones_like(segments))
+    return torch.where(count > 0, result / count, torch.nan if initial is None else initial)
+
+
+# ** windows and points of images **
+
+
+def fractional_max_pool(rank: int) -> Any:
+    """Fractional max pools over the last `rank` dims; each plane has a sample for each of these dims."""
+
+    def pool(x: Any, kernel: Sequence[int], output: Sequence[int], samples: Any) -> tuple[Any, Any]:
+        sizes, is_batched = x.shape[-rank:], x.dim() == rank + 2
+        planes = x if is_batched else x[None]
+        at = torch.zeros((1,) * (2 + 2 * rank), dtype=torch.int64, device=x.device)
+        for axis in range(rank):
+            sample = samples[..., rank - 1 - axis if rank == 2 else axis, None].to(x.dtype)
+            starts = _starts(sample, sizes[axis], output[axis], kernel[axis])
+            window = starts[..., None] + torch.arange(kernel[axis], device=x.device)  # [N, C, out, kernel]
+            split = [1] * (2 * rank)
+            split[axis], split[rank + axis] = output[axis], kernel[axis]
+            at = at * sizes[axis] + window.reshape(*window.shape[:2], *split)
+        at = at.flatten(2 + rank)
+        flat = planes.flatten(2)
+        at = at.expand(*flat.shape[:2], *at.shape[2:])
+        values, best = flat.gather(2, at.flatten(2)).reshape(at.shape).max(-1)
+        places = at.gather(-1, best[..., None])[..., 0]
+        return (values, places) if is_batched else (values[0], places[0])
+
+    return pool
+
+
+def _starts(sample: Any, size: Any, count: int, kernel: int) -> Any:
+    """Where the windows begin: at steps that a random number shifts; the last at the end."""
+    if count == 1:
+        return torch.zeros_like(sample, dtype=torch.int64) + (size - kernel)
+    step = (size - kernel) / (count - 1)
+    number = torch.arange(count, device=sample.device)
+    starts = ((number.to(sample.dtype) + sample) * step).long() - (sample * step).long()
+    return torch.where(number == count - 1, size - kernel, starts)
+
+
+def grid_sampler(x: Any, grid: Any, mode: int, padding: int, align: bool) -> Any:
+    """`F.grid_sample`; over three dims as a sum of the eight neighbours of each point."""
+    if x.dim() == 4:
+        return torch.ops.aten.grid_sampler_2d(x, grid, mode, padding, align)
+    if mode == 2:
+        raise NotImplementedError("grid_sample over three dims is bilinear or nearest")
+    sizes = x.shape[2:]
+    at = [_coordinate(grid[..., 2 - axis], sizes[axis], padding, align) for axis in range(3)]
+    flat = x.flatten(2)
+
+    def values(corner: Sequence[Any]) -> tuple[Any, Any]:
+        """The values [N, C, D, H, W] at whole coordinates, and whether these are in the image."""
+        place: Any = 0
+        inside: Any = True
+        for axis in range(3):
+            inside = (corner[axis] >= 0) & (corner[axis] < sizes[axis]) & inside
+            place = place * sizes[axis] + corner[axis].clamp(0, sizes[axis] - 1).long()
+        found = flat.gather(2, place.flatten(1)[:, None].expand(-1, x.shape[1], -1))
+        return found.reshape(*x.shape[:2], *grid.shape[1:4]), inside
+
+    if mode == 1:
+        found, inside = values([c.round() for c in at])
+        return torch.where(inside[:, None], found, 0)
+    low = [c.floor() for c in at]
+    result = torch.zeros((), dtype=x.dtype, device=x.device)
+    for upper in itertools.product((0, 1), repeat=3):
+        found, inside = values([a + b for a, b in zip(low, upper, strict=True)])
+        weight: Any = 1
+        for c, a, b in zip(at, low, upper, strict=True):
+            weight = weight * (c - a if b else a + 1 - c)
+        result = result + torch.where(inside[:, None], found * weight[:, None], 0)
+    return result
+
+
+def _coordinate(given: Any, size: Any, padding: int, align: bool) -> Any:
+    """A coordinate from -1 to 1 as one of pixels; 0 pads with zeros, 1 with the border, 2 by reflection."""
+    at = (given + 1) / 2 * (size - 1) if align else ((given + 1) * size - 1) / 2
+    if padding == 2:
+        low, span = (0.0, size - 1) if align else (-0.5, size)
+        if align and isinstance(size, int) and size == 1:
+            return torch.zeros_like(at)
+        apart = (at - low).abs()
+        turns, rest = (apart / span).floor(), apart.fmod(span)
+        at = torch.where(turns % 2 == 0, rest + low, span - rest + low)
+    return at.clamp(0, size - 1) if padding else at
+
+
+def table() -> dict[Any, Callable[..., Any]]:
+    """The functions by the operations that they compose."""
+    aten = torch.ops.aten
+    return {
+        aten.frexp.Tensor: frexp,
+        aten.nextafter.default: nextafter,
+        aten.bincount.default: bincount,
+        aten._pdist_forward.default: pdist,
+        aten.segment_reduce.default: segment_reduce,
+        aten.fractional_max_pool2d.default: fractional_max_pool(2),
+        aten.fractional_max_pool3d.default: fractional_max_pool(3),
+        aten.grid_sampler.default: grid_sampler,
+        aten.grid_sampler_3d.default: grid_sampler,
+    }
