@@ -18,7 +18,7 @@ from ait_mlir.lowering.fragments import offers
 from ait_mlir.lowering.kernels import Target
 
 MAX_GROUP = 16
-"""Operations of one launch."""
+"""Operations of one launch, unless a kind of operations says otherwise."""
 GAIN = 1.3
 """How much faster one launch must be estimated to be: about the error of an estimate that is not fitted."""
 
@@ -32,6 +32,9 @@ class Grouping(ABC, Generic[OpT]):
     margin: ClassVar[float] = 0.0
     """Launches that count on top of the estimate of a group, because its members have better estimates or kernels."""
 
+    most: ClassVar[int] = MAX_GROUP
+    """Operations of a group."""
+
     @abstractmethod
     def kind(self, op: OpT) -> object | None:
         """What the members of a group have in common; None for an operation that joins no group."""
@@ -42,7 +45,7 @@ class Grouping(ABC, Generic[OpT]):
 
     def parts(self, same: list[OpT]) -> list[list[OpT]]:
         """Groups of operations of one kind and depth."""
-        return [same[i : i + MAX_GROUP] for i in range(0, len(same), MAX_GROUP)]
+        return [same[i : i + self.most] for i in range(0, len(same), self.most)]
 
     def pays(self, group: Sequence[OpT], target: Target) -> bool:
         """Whether one launch is estimated to be faster than one after another, by the factor `GAIN`.

@@ -192,6 +192,7 @@ PASSES: dict[str, Pass | Patterns] = table(
         Pass("rotate-products", "rotate_products", "RotateProductsPass", optimizes=True),
         Pass("group-products", "group_products", "GroupProductsPass", optimizes=True),
         Pass("group-norms", "group_norms", "GroupNormsPass", optimizes=True),
+        Pass("group-embeddings", "group_embeddings", "GroupEmbeddingsPass", optimizes=True),
         Patterns(
             "process-singleton-elementwise",
             "Make a fused_elementwise of each elementwise operation by itself.",
@@ -256,7 +257,14 @@ PHASE_TABLE: dict[str, Phase] = table(
             ),
         ),
         Phase(
-            "selected", ("resolve-libraries", "group-products{{{card}}}", "group-norms{{{card}}}", "select{{{target}}}")
+            "selected",
+            (
+                "resolve-libraries",
+                "group-products{{{card}}}",
+                "group-norms{{{card}}}",
+                "group-embeddings{{{card}}}",
+                "select{{{target}}}",
+            ),
         ),
         Phase("bufferized", ("bufferize", "remove-copies", "lower-copies")),
         Phase("planned", ("assign-streams{{{streams}}}", "plan-memory", "verify-plan")),

@@ -6,17 +6,34 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from xdsl.ir import Operation
 
-from ait_mlir.dialects.ait.index import EmbeddingOp, GatherOp, IndexedOp, MaskedSelectOp, ScatterOp, UpdateSliceOp
+from ait_mlir.dialects.ait.index import (
+    EmbeddingOp,
+    GatherOp,
+    GroupedEmbeddingOp,
+    IndexedOp,
+    MaskedSelectOp,
+    ScatterOp,
+    UpdateSliceOp,
+)
 from ait_mlir.reference.core import Array, Evaluation, EvaluationError, reference
 
 
 @reference(EmbeddingOp)
 def _(op: EmbeddingOp, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
-    table, ids = arrays
+    return (rows_of(op, *arrays),)
+
+
+@reference(GroupedEmbeddingOp)
+def _(op: GroupedEmbeddingOp, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
+    return [rows_of(op, table, ids) for table, ids in zip(arrays[::2], arrays[1::2], strict=True)]
+
+
+def rows_of(op: Operation, table: Array, ids: Array) -> Array:
     if ids.size and (int(ids.min()) < 0 or int(ids.max()) >= table.shape[0]):
-        raise EvaluationError(f"ait.embedding: ids from {ids.min()} to {ids.max()} in a table of {table.shape[0]} rows")
-    return (np.take(table, ids.astype(np.int64), axis=0),)
+        raise EvaluationError(f"{op.name}: ids from {ids.min()} to {ids.max()} in a table of {table.shape[0]} rows")
+    return np.take(table, ids.astype(np.int64), axis=0)
 
 
 @reference(UpdateSliceOp)

@@ -13,7 +13,7 @@ import numpy as np
 from xdsl.ir import Block, Operation, SSAValue
 
 from ait_mlir.dialects.ait.elementwise import CastOp, YieldOp
-from ait_mlir.dialects.ait.index import EmbeddingOp, IndexedOp, UpdateSliceOp
+from ait_mlir.dialects.ait.index import EmbeddingOp, GroupedEmbeddingOp, IndexedOp, UpdateSliceOp
 from ait_mlir.dialects.ait.jagged import EmbeddingBagOp
 from ait_mlir.dialects.ait.scan import ScanOp
 from ait_mlir.dialects.ait.traits import Cost, HasOffsets
@@ -105,8 +105,8 @@ def index_bound(value: SSAValue) -> int:
         current, part = work.pop()
         for use in current.uses:
             op = use.operation
-            if isinstance(op, EmbeddingOp) and use.index == 1:
-                rows = cast(TensorType, op.operands[0].type).dims[0].as_int() or 1
+            if isinstance(op, EmbeddingOp | GroupedEmbeddingOp) and use.index % 2:
+                rows = cast(TensorType, op.operands[use.index - 1].type).dims[0].as_int() or 1
                 bound = min(bound, max(1, rows // part))
                 continue
             if isinstance(op, HasOffsets) and use.index in op.offset_positions():

@@ -306,7 +306,15 @@ def _check_grouped(library: Library, case: Case, name: str) -> None:
 ROW = ("row_kernel", "softmax_columns_kernel", "group_factors_kernel")
 REDUCE = ("reduce_rows_kernel", "reduce_columns_kernel", "select_kernel")
 GROUPED = ("gemm_grouped_kernel", "gemm_ragged_kernel", "norm_grouped_kernel")
-INDEX = ("gather_kernel", "update_kernel", "compact_count_kernel", "compact_kernel", "take_kernel", "scatter_kernel")
+INDEX = (
+    "gather_kernel",
+    "gather_grouped_kernel",
+    "update_kernel",
+    "compact_count_kernel",
+    "compact_kernel",
+    "take_kernel",
+    "scatter_kernel",
+)
 JAGGED = ("embedding_bag_kernel", "jagged_pad_kernel", "jagged_unpad_kernel", "jagged_vector_product_kernel")
 CONV = ("conv_simt_kernel", "conv_depthwise_kernel", "conv_depthwise_lines_kernel", "conv_depthwise_window_kernel")
 COPIES = (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.specs.spec import Spec, form
+from tests.specs.spec import Form, Spec, form
 from tests.specs.tolerance import BITS, SUMS
 
 STRIDED = {0: ("30", "1"), 1: ("1", "2*b"), 2: ("s*50", "50", "1")}
@@ -16,6 +16,40 @@ EMBEDDING = Spec(
         )
         for layout in ("plain", "strided")
         for ids in ("i32", "i64")
+    ),
+    BITS,
+    "b = 0 to 9, s = 0 to 900",
+    ({"b": 3, "s": 5}, {"b": 1, "s": 1}, {"b": 0, "s": 4}, {"b": 8, "s": 700}),
+    ({"b": 3, "s": 5}, {"b": 1, "s": 1}, {"b": 0, "s": 4}, {"b": 2, "s": 70}),
+    ("f16", "bf16", "f32", "i8", "ui8", "i64"),
+)  # fmt: skip
+
+
+def embeddings(name: str, *tables: tuple[str, str], ids: str = "i64", **options: object) -> Form:
+    """Lookups in tables of 11 rows, of these (width, places)."""
+    names = ["%" + c for c in "abcdefghijkl"[: 2 * len(tables)]]
+    operands = [x for width, places in tables for x in (f"11 x {width} x T", " x ".join((*places.split(" x "), ids)))]
+    return form(
+        name,
+        f"grouped_embedding {', '.join(names)}",
+        *operands,
+        to=[f"{places} x {width} x T" for width, places in tables],
+        below=dict.fromkeys(range(1, 2 * len(tables), 2), 11),
+        **options,
+    )
+
+
+GROUPED_EMBEDDING = Spec(
+    "grouped_embedding",
+    (
+        embeddings("plain", ("24", "b"), ("24", "b"), ("24", "b")),
+        embeddings("i32", ("16", "b x s"), ("7", "s"), ids="i32"),
+        embeddings("unequal", ("64", "b x 3"), ("1", "s"), ("(8*s)", "b"), ("s", "b x s")),
+        embeddings("one", ("24", "b x s")),
+        embeddings(
+            "parts", ("24", "b"), ("40", "b"),
+            strides={1: ("2",), 3: ("2",), 4: ("64", "1"), 5: ("64", "1")}, offset=1,
+        ),
     ),
     BITS,
     "b = 0 to 9, s = 0 to 900",
@@ -130,4 +164,4 @@ SCATTER = Spec(
     ("f16", "bf16", "f32", "i8", "ui8", "i64"),
 )  # fmt: skip
 
-SPECS = (EMBEDDING, UPDATE_SLICE, MASKED_SELECT, GATHER, SCATTER)
+SPECS = (EMBEDDING, GROUPED_EMBEDDING, UPDATE_SLICE, MASKED_SELECT, GATHER, SCATTER)

@@ -7,7 +7,15 @@ from typing import ClassVar
 
 from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, StringAttr, i1, i32, i64
 from xdsl.ir import Attribute, SSAValue
-from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def, traits_def, var_operand_def
+from xdsl.irdl import (
+    irdl_op_definition,
+    operand_def,
+    prop_def,
+    result_def,
+    traits_def,
+    var_operand_def,
+    var_result_def,
+)
 
 from ait_mlir.dialects.ait.base import AitOp, Value, broadcast_shapes, same_shape
 from ait_mlir.dialects.ait.syntax import (
@@ -23,7 +31,7 @@ from ait_mlir.dialects.ait.syntax import (
 )
 from ait_mlir.dialects.ait.traits import BindsDim, Cost, Pure, UpdatesOperand
 from ait_mlir.dialects.ait.types import Shape, TensorType, scope_of, shape_text, tensor_type
-from ait_mlir.dims import Expr, const, minimum
+from ait_mlir.dims import Expr, const, minimum, total
 
 
 @irdl_op_definition
@@ -52,13 +60,70 @@ class EmbeddingOp(Cost, AitOp):
         return minimum(whole, self.bytes_written(0)) if position == 0 else whole  # the rows that ids name
 
     def infer_result_types(self) -> Sequence[Attribute]:
-        table = self.expect_tensor(self.operands[0], "the table")
-        ids = self.expect_tensor(self.operands[1], "ids")
-        if table.rank != 2:
-            raise self.fail(f"the table must have 2 dims, got {shape_text(table.dims)}")
-        if ids.element_type not in (i32, i64):
-            raise self.fail(f"ids must be i32 or i64, got {ids.element_type}")
-        return [TensorType.get((*ids.dims, table.dims[1]), table.element_type)]
+        return [_looked_up(self, self.operands[0], self.operands[1])]
+
+
+@irdl_op_definition
+class GroupedEmbeddingOp(Cost, AitOp):
+    """Rows of several tables: each result is `ait.embedding` of a table and its ids.
+
+    The tables have one element type, all ids one; sizes differ.
+
+    ```mlir
+    %y, %z = ait.grouped_embedding %t, %i, %u, %j : !ait.tensor<batch x 64 x f16>, !ait.tensor<batch x 32 x f16>
+    ```
+    """
+
+    name = "ait.grouped_embedding"
+    SYNTAX: ClassVar[Syntax] = (Operands(("pairs",)),)
+    WORK: ClassVar[int] = 0
+    MOVES_ONLY: ClassVar[bool] = True
+
+    pairs = var_operand_def(TensorType)
+    outputs = var_result_def(TensorType)
+    traits = traits_def(Pure())
+
+    def __init__(self, pairs: Sequence[SSAValue]) -> None:
+        self.set_up([pairs], [[TensorType.get((), tensor_type(v).element_type) for v in pairs[::2]]])
+        self.infer()
+
+    @property
+    def count(self) -> int:
+        """The number of tables."""
+        return len(self.results)
+
+    def elements(self) -> Expr:
+        return total([tensor_type(r).num_elements() for r in self.results])
+
+    def bytes_read(self, position: int) -> Expr:
+        whole = super().bytes_read(position)
+        return whole if position % 2 else minimum(whole, self.bytes_written(position // 2))
+
+    def infer_result_types(self) -> Sequence[Attribute]:
+        if not self.results or len(self.pairs) != 2 * self.count:
+            raise self.fail(
+                f"has {len(self.pairs)} operands and {self.count} results; expected a table and ids for each result"
+            )
+        found = [_looked_up(self, self.pairs[2 * i], self.pairs[2 * i + 1], f" {i}") for i in range(self.count)]
+        for what, kinds in (("table", self.pairs[::2]), ("ids", self.pairs[1::2])):
+            first = tensor_type(kinds[0]).element_type
+            for i, v in enumerate(kinds):
+                if (other := tensor_type(v).element_type) != first:
+                    raise self.fail(f"{what} {i} has element type {other}, but {what} 0 {first}")
+        return found
+
+
+def _looked_up(op: AitOp, table: SSAValue, ids: SSAValue, number: str = "") -> TensorType:
+    """The type of rows of a table chosen by ids; `number` tells tables apart in errors."""
+    rows, chosen = (
+        op.expect_tensor(table, f"table{number}" if number else "the table"),
+        op.expect_tensor(ids, f"ids{number}"),
+    )
+    if rows.rank != 2:
+        raise op.fail(f"{'table' + number if number else 'the table'} must have 2 dims, got {shape_text(rows.dims)}")
+    if chosen.element_type not in (i32, i64):
+        raise op.fail(f"ids{number} must be i32 or i64, got {chosen.element_type}")
+    return TensorType.get((*chosen.dims, rows.dims[1]), rows.element_type)
 
 
 @irdl_op_definition
@@ -350,4 +415,4 @@ def sym_name(e: Expr) -> str | None:
     return name if e.symbols == frozenset((name,)) else None
 
 
-OPS = (EmbeddingOp, UpdateSliceOp, MaskedSelectOp, GatherOp, ScatterOp)
+OPS = (EmbeddingOp, GroupedEmbeddingOp, UpdateSliceOp, MaskedSelectOp, GatherOp, ScatterOp)

@@ -3,9 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from ait_mlir.dialects.ait.dtypes import compute_type
-from ait_mlir.dialects.ait.index import EmbeddingOp, GatherOp, IndexedOp, MaskedSelectOp, ScatterOp, UpdateSliceOp
+from ait_mlir.dialects.ait.index import (
+    EmbeddingOp,
+    GatherOp,
+    GroupedEmbeddingOp,
+    IndexedOp,
+    MaskedSelectOp,
+    ScatterOp,
+    UpdateSliceOp,
+)
 from ait_mlir.dialects.ait.strided import is_contiguous
 from ait_mlir.dialects.ait.types import TensorType, tensor_type
 from ait_mlir.dims import Expr, Scope, const, product
@@ -29,13 +38,50 @@ class GatherKernel(Kernel[EmbeddingOp]):
 
     def emit(self, launch: Launch[EmbeddingOp]) -> Emission:
         (table, ids), (out,) = launch.ins, launch.outs
-        rows, width = table.type.dims
-        loops = collapse(nest(ids.type.dims, [ids.strides, out.strides[:-1]]), launch.scope)
-        return launch.call(
-            "gather",
-            f"gather(ctx, {sizes(loops, launch.dims)}, {table.name}, {launch.cpp(rows, width, table.strides[0])}, "
-            f"{ids.name}, {steps(loops, 0, launch.dims)}, {out.name}, {steps(loops, 1, launch.dims)})",
-        )
+        return launch.call("gather", f"gather(ctx, {_lookup(launch, table, ids, out, _places(launch, ids, out))})")
+
+
+class GroupedGatherKernel(Kernel[GroupedEmbeddingOp]):
+    """`ait.grouped_embedding`: on a GPU one launch copies the rows of as many tables as fit into its arguments; a CPU
+    takes one table after the other. Ids outside of a table as of `GatherKernel`.
+    """
+
+    name = "grouped_gather"
+    ops = (GroupedEmbeddingOp,)
+
+    def accepts(self, op: GroupedEmbeddingOp, position: int, strides: Strides, scope: Scope) -> bool:
+        is_ids = position < len(op.pairs) and position % 2 == 1
+        return is_ids or strides[-1].as_int() == 1
+
+    def emit(self, launch: Launch[GroupedEmbeddingOp]) -> Emission:
+        given = list(zip(launch.ins[::2], launch.ins[1::2], launch.outs, strict=True))
+        loops = [_places(launch, ids, out) for _, ids, out in given]
+        rank = max(map(len, loops))
+        parts = [
+            _lookup(launch, table, ids, out, [*[single(2)] * (rank - len(nested)), *nested])
+            for (table, ids, out), nested in zip(given, loops, strict=True)
+        ]
+        if not launch.target.is_gpu:
+            calls = [f"ait::cpu::gather(ctx, {part})" for part in parts]
+            body = "".join(f"if (const int32_t status = {call}) return status;\n  " for call in calls) + "return 0;\n"
+            return Emission(("ait/math.h", launch.header("gather")), "", body)
+        made = ",\n    ".join(f"ait::gpu::lookup({part})" for part in parts)
+        body = f"return ait::gpu::gather_grouped(ctx, {{\n    {made}}});\n"
+        return Emission(("ait/math.h", launch.header("gather")), "", body)
+
+
+def _places(launch: Launch[Any], ids: Arg, out: Arg) -> list[Loop]:
+    """The places of ids, with the strides of ids and of the rows of the result."""
+    return collapse(nest(ids.type.dims, [ids.strides, out.strides[:-1]]), launch.scope)
+
+
+def _lookup(launch: Launch[Any], table: Arg, ids: Arg, out: Arg, loops: Sequence[Loop]) -> str:
+    """The C++ arguments of one table and its ids."""
+    rows, width = table.type.dims
+    return (
+        f"{sizes(loops, launch.dims)}, {table.name}, {launch.cpp(rows, width, table.strides[0])}, "
+        f"{ids.name}, {steps(loops, 0, launch.dims)}, {out.name}, {steps(loops, 1, launch.dims)}"
+    )
 
 
 class UpdateKernel(Kernel[UpdateSliceOp]):
@@ -171,4 +217,4 @@ def _indexed_space(
     )
 
 
-KERNELS = (GatherKernel(), UpdateKernel(), CompactKernel(), TakeKernel(), ScatterKernel())
+KERNELS = (GatherKernel(), GroupedGatherKernel(), UpdateKernel(), CompactKernel(), TakeKernel(), ScatterKernel())

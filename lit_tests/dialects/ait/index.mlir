@@ -12,6 +12,17 @@ ait.graph @embedding(%ids: !ait.tensor<b x s x i64>, %one: !ait.tensor<i32>) dim
   ait.output "y" %0 : !ait.tensor<b x s x 16 x f16>
 }
 
+// CHECK-LABEL: ait.graph @embeddings
+ait.graph @embeddings(%i: !ait.tensor<b x i64>, %j: !ait.tensor<b x s x i64>) dims {b = 0 to 4, s = 1 to 8} {
+  %t = ait.param "t" : !ait.tensor<100 x 16 x f16>
+  %u = ait.param "u" : !ait.tensor<7 x 1 x f16>
+  // CHECK: ait.grouped_embedding %t, %i, %u, %j : !ait.tensor<b x 16 x f16>, !ait.tensor<b x s x 1 x f16>
+  // GENERIC: "ait.grouped_embedding"(%t, %i, %u, %j) : (!ait.tensor<100 x 16 x f16>, !ait.tensor<b x i64>, !ait.tensor<7 x 1 x f16>, !ait.tensor<b x s x i64>) -> (!ait.tensor<b x 16 x f16>, !ait.tensor<b x s x 1 x f16>)
+  %0, %1 = ait.grouped_embedding %t, %i, %u, %j : !ait.tensor<b x 16 x f16>, !ait.tensor<b x s x 1 x f16>
+  ait.output "y" %0 : !ait.tensor<b x 16 x f16>
+  ait.output "z" %1 : !ait.tensor<b x s x 1 x f16>
+}
+
 // CHECK-LABEL: ait.graph @gather
 ait.graph @gather(%x: !ait.tensor<b x 10 x 64 x f16>, %i: !ait.tensor<b x s x 1 x i64>, %j: !ait.tensor<7 x i64>) dims {b = 0 to 4, s = 1 to 8} {
   // CHECK: ait.gather %x at(%i) dims [1] kept [0, 2] : !ait.tensor<b x s x 64 x f16>

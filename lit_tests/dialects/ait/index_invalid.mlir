@@ -21,6 +21,41 @@ ait.graph @result(%table: !ait.tensor<100 x 16 x f16>, %ids: !ait.tensor<4 x i32
 
 // -----
 
+ait.graph @odd(%t: !ait.tensor<100 x 16 x f16>, %i: !ait.tensor<4 x i64>) {
+  // expected-error @below {{ait.grouped_embedding: has 3 operands and 1 results; expected a table and ids for each result}}
+  %0 = ait.grouped_embedding %t, %i, %t : !ait.tensor<4 x 16 x f16>
+}
+
+// -----
+
+ait.graph @table_of_a_group(%t: !ait.tensor<100 x 16 x f16>, %u: !ait.tensor<16 x f16>, %i: !ait.tensor<4 x i64>) {
+  // expected-error @below {{ait.grouped_embedding: table 1 must have 2 dims, got [16]}}
+  %0, %1 = ait.grouped_embedding %t, %i, %u, %i : !ait.tensor<4 x 16 x f16>, !ait.tensor<4 x f16>
+}
+
+// -----
+
+ait.graph @ids_of_a_group(%t: !ait.tensor<100 x 16 x f16>, %i: !ait.tensor<4 x i64>, %j: !ait.tensor<4 x i8>) {
+  // expected-error @below {{ait.grouped_embedding: ids 1 must be i32 or i64, got i8}}
+  %0, %1 = ait.grouped_embedding %t, %i, %t, %j : !ait.tensor<4 x 16 x f16>, !ait.tensor<4 x 16 x f16>
+}
+
+// -----
+
+ait.graph @mixed_tables(%t: !ait.tensor<100 x 16 x f16>, %u: !ait.tensor<100 x 16 x f32>, %i: !ait.tensor<4 x i64>) {
+  // expected-error @below {{ait.grouped_embedding: table 1 has element type f32, but table 0 f16}}
+  %0, %1 = ait.grouped_embedding %t, %i, %u, %i : !ait.tensor<4 x 16 x f16>, !ait.tensor<4 x 16 x f32>
+}
+
+// -----
+
+ait.graph @mixed_ids(%t: !ait.tensor<100 x 16 x f16>, %i: !ait.tensor<4 x i64>, %j: !ait.tensor<4 x i32>) {
+  // expected-error @below {{ait.grouped_embedding: ids 1 has element type i32, but ids 0 i64}}
+  %0, %1 = ait.grouped_embedding %t, %i, %t, %j : !ait.tensor<4 x 16 x f16>, !ait.tensor<4 x 16 x f16>
+}
+
+// -----
+
 ait.graph @twice(%x: !ait.tensor<4 x 5 x f16>, %i: !ait.tensor<3 x i64>) {
   // expected-error @below {{ait.gather: dims [0, 0] are not one or more different dims of [4, 5]}}
   %0 = ait.gather %x at(%i, %i) dims [0, 0] kept [] : !ait.tensor<3 x f16>
