@@ -48,6 +48,7 @@ class Patterns(Row):
 SIMPLIFY = (
     "elementwise.algebra:ALGEBRA",
     "elementwise.clamp:CLAMP",
+    "bags:BAGS",
     "norm:SPELLINGS",
     "gemm.spellings:SPELLINGS",
     "rotary:ROTARY",

@@ -12,6 +12,7 @@ FAMILIES: tuple[str, ...] = (
     "attention",
     "attention_masks",
     "attention_scores",
+    "bags",
     "conv",
     "elementwise.algebra",
     "elementwise.clamp",
