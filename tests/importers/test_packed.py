@@ -122,6 +122,21 @@ def test_a_total_length_that_cuts_a_sequence_is_refused_as_in_pytorch() -> None:
         compiled(x, torch.tensor([5, 1]))
 
 
+def test_lengths_that_grow_are_refused_as_in_pytorch_if_they_must_be_sorted() -> None:
+    torch.manual_seed(0)
+    model, x = Cut().eval(), torch.randn(8, 3, 5)
+    compiled = ait_mlir.compile(model, (x, torch.tensor([4, 3, 3])))
+    with torch.no_grad():
+        for lengths in ([4, 4, 1], [2, 2, 2]):
+            given = x, torch.tensor(lengths)
+            torch.testing.assert_close(compiled(*given), model(*given))
+        with pytest.raises(RuntimeError, match="sorted in decreasing order"):
+            model(x, torch.tensor([3, 4, 1]))
+    for lengths in ([3, 4, 1], [4, 1, 2]):
+        with pytest.raises(RunError, match=r"gather: index 8 .* outside of its dim, which has 8"):
+            compiled(x, torch.tensor(lengths))
+
+
 class Reads(nn.Module):
     def __init__(self, read) -> None:
         super().__init__()

@@ -69,9 +69,12 @@ class Packed:
 
 
 def _pack(x: Any, lengths: Any, batch_first: bool) -> tuple[Packed, Lengths]:
-    """Lengths other than 1 to S are indices out of range, which a run refuses."""
+    """Lengths other than 1 to S are indices out of range, which a run refuses; so are lengths that grow: PyTorch has
+    sorted them before, or demands it with `enforce_sorted`.
+    """
     padded = x.transpose(0, 1) if batch_first else x
-    return Packed(padded), Lengths(_at_most(padded.shape[0], lengths))
+    falling = torch.where(lengths > lengths.cummin(0)[0], 0, lengths)
+    return Packed(padded), Lengths(_at_most(padded.shape[0], falling))
 
 
 def _at_most(longest: Any, lengths: Any) -> Any:

@@ -91,14 +91,19 @@ def import_program(
 
 
 def unsupported(program: Any) -> list[Any]:
-    """The nodes of a program that no row of the table translates."""
-    return [n for n in program.graph.nodes if n.op == "call_function" and not _is_known(n)]
+    """The nodes of a program and of the steps of its loops that no row of the table translates."""
+    return [n for n in _calls(program) if not _is_known(n)]
+
+
+def _calls(program: Any) -> list[Any]:
+    """The operations of a program, with those of its inner graphs."""
+    graphs = [m.graph for m in program.graph_module.modules() if isinstance(m, torch.fx.GraphModule)]
+    return [n for graph in graphs for n in graph.nodes if n.op == "call_function"]
 
 
 def simpler(program: Any) -> Any:
     """The program without in-place operations, and with what the table lacks decomposed where PyTorch knows how."""
-    nodes = [n for n in program.graph.nodes if n.op == "call_function"]
-    if any(_is_mutable(n) and row_name(n) == str(n.target) for n in nodes):
+    if any(_is_mutable(n) and row_name(n) == str(n.target) for n in _calls(program)):
         program = _decomposed(program, {})
     checking: set[Any] = set()
     for _ in range(4):
