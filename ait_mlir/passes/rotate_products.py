@@ -152,7 +152,7 @@ def rotation_of(part: SSAValue) -> Turned | None:
         return None
     rows, dims = tensor_type(part).dims[:-1], tensor_type(reshape.output).dims
     heads, size = (d.as_int() for d in dims[-2:]) if len(dims) > 1 else (None, None)
-    if dims[:-2] != rows or heads is None or size is None or size % 2:
+    if dims[:-2] != rows or heads is None or size is None:
         return None
     x, axis = reshape.output, len(dims) - 2
     permute = reader(x)
@@ -160,7 +160,7 @@ def rotation_of(part: SSAValue) -> Turned | None:
         order = permute.order()
         axis = order.index(len(dims) - 2)
         others = [place for place in order if place != len(dims) - 2]
-        if others != sorted(others):
+        if order[-1] != len(dims) - 1 or others != sorted(others):
             return None
         x = permute.results[0]
     halves = halves_of(x)
@@ -177,12 +177,10 @@ def rotation_of(part: SSAValue) -> Turned | None:
 
 
 def halves_of(x: SSAValue) -> tuple[tuple[Operation, ...], SSAValue, SSAValue] | None:
-    """Both halves of the last dim, if nothing else reads a value."""
+    """Two halves of a value that nothing else reads: slices of the last dim, or the parts of a split along any dim."""
     users = [use.operation for use in x.uses]
     if len(users) == 1 and isinstance(split := users[0], SplitOp) and len(split.results) == 2:
-        a, b = split.results
-        whole = split.dim.value.data == tensor_type(x).rank - 1 and a.type == b.type
-        return ((split,), a, b) if whole else None
+        return (split,), split.results[0], split.results[1]
     slices = [user for user in users if isinstance(user, SliceOp)]
     if len(users) != 2 or len(slices) != 2:
         return None
@@ -223,7 +221,7 @@ def products_of(value: SSAValue) -> dict[SSAValue, Operation]:
     found: dict[SSAValue, Operation] = {}
     for use in value.uses:
         op = use.operation
-        if not isinstance(op, MulOp) or op.results[0].type != value.type or reader(op.results[0]) is None:
+        if not isinstance(op, MulOp) or reader(op.results[0]) is None:
             return {}
         found[op.operands[1 - use.index]] = op
     return found
@@ -233,7 +231,7 @@ def is_table(table: SSAValue, x: SSAValue, axis: int) -> bool:
     """Whether a factor of the halves of x is the same for all heads, and has whole halves."""
     full, dims = tensor_type(x).dims, padded(table, x)
     half = scope_of(x.owner).equal(dims[-1] * 2, full[-1]) if isinstance(x.owner, Operation) else False
-    return half and dims[axis].as_int() == 1 and tensor_type(table).element_type == tensor_type(x).element_type
+    return half and dims[axis].as_int() == 1
 
 
 def padded(table: SSAValue, x: SSAValue) -> Shape:

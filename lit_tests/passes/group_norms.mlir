@@ -106,3 +106,45 @@ ait.graph @single(%x: !ait.tensor<m x 4 x f32>, %z: !ait.tensor<5 x 4 x f32>, %n
   ait.output "y12" %12 : !ait.tensor<m x 4 x f32>
   ait.output "y13" %13 : !ait.tensor<m x 4 x f32>
 }
+
+// Results of other types; inputs of other types; another epilogue of the same operands; epilogue operands of other types.
+// CHECK-LABEL: ait.graph @unlike
+ait.graph @unlike(%x: !ait.tensor<2 x 4 x f32>, %n: !ait.tensor<2 x 4 x f16>) {
+  // CHECK-NOT: ait.grouped_norm
+  %0 = ait.layer_norm %x axes 1 eps 1e-05 epilogue() {
+  ^bb0(%a0: f32):
+    %r0 = ait.relu %a0 : f32
+    ait.yield %r0 : f32
+  } : !ait.tensor<2 x 4 x f32>
+  %1 = ait.layer_norm %x axes 1 eps 1e-05 epilogue() {
+  ^bb0(%a1: f32):
+    %r1 = ait.relu %a1 : f32
+    ait.yield %r1 : f32
+  } : !ait.tensor<2 x 4 x f16>
+  %2 = ait.layer_norm %n axes 1 eps 1e-05 epilogue() {
+  ^bb0(%a2: f32):
+    %r2 = ait.relu %a2 : f32
+    ait.yield %r2 : f32
+  } : !ait.tensor<2 x 4 x f32>
+  %3 = ait.layer_norm %x axes 1 eps 1e-05 epilogue(%x) {
+  ^bb0(%a3: f32, %x3: f32):
+    %r3 = ait.add %a3, %x3 : f32
+    ait.yield %r3 : f32
+  } : !ait.tensor<2 x 4 x f32>
+  %4 = ait.layer_norm %x axes 1 eps 1e-05 epilogue(%x) {
+  ^bb0(%a4: f32, %x4: f32):
+    %r4 = ait.mul %a4, %x4 : f32
+    ait.yield %r4 : f32
+  } : !ait.tensor<2 x 4 x f32>
+  %5 = ait.layer_norm %x axes 1 eps 1e-05 epilogue(%n) {
+  ^bb0(%a5: f32, %x5: f32):
+    %r5 = ait.add %a5, %x5 : f32
+    ait.yield %r5 : f32
+  } : !ait.tensor<2 x 4 x f32>
+  ait.output "y0" %0 : !ait.tensor<2 x 4 x f32>
+  ait.output "y1" %1 : !ait.tensor<2 x 4 x f16>
+  ait.output "y2" %2 : !ait.tensor<2 x 4 x f32>
+  ait.output "y3" %3 : !ait.tensor<2 x 4 x f32>
+  ait.output "y4" %4 : !ait.tensor<2 x 4 x f32>
+  ait.output "y5" %5 : !ait.tensor<2 x 4 x f32>
+}

@@ -65,6 +65,18 @@ ait.graph @towers(%user: !ait.tensor<batch x 512 x f16>, %item: !ait.tensor<batc
   ait.output "y" %6 : !ait.tensor<batch x 1 x 1 x f16>
 }
 
+// Launches and nothing else, which cost a CPU next to nothing.
+// CHECK-LABEL: ait.graph @tiny
+// CHECK: ait.grouped_norm layer %x, %z, %u
+ait.graph @tiny(%x: !ait.tensor<1 x 8 x f16>, %z: !ait.tensor<1 x 8 x f16>, %u: !ait.tensor<1 x 8 x f16>) {
+  %0 = ait.layer_norm %x axes 1 eps 1e-05 : !ait.tensor<1 x 8 x f16>
+  %1 = ait.layer_norm %z axes 1 eps 1e-05 : !ait.tensor<1 x 8 x f16>
+  %2 = ait.layer_norm %u axes 1 eps 1e-05 : !ait.tensor<1 x 8 x f16>
+  ait.output "y0" %0 : !ait.tensor<1 x 8 x f16>
+  ait.output "y1" %1 : !ait.tensor<1 x 8 x f16>
+  ait.output "y2" %2 : !ait.tensor<1 x 8 x f16>
+}
+
 // Norms that fill the card by themselves.
 // CHECK-LABEL: ait.graph @large
 // CHECK-NOT: ait.grouped_norm

@@ -415,3 +415,249 @@ ait.graph @moved(%x: !ait.tensor<2 x 3 x 6 x f32>, %c: !ait.tensor<3 x 1 x 1 x 2
   %q = ait.concat %q3, %q6 dim 3 : !ait.tensor<3 x 2 x 2 x 4 x f32>
   ait.output "q" %q : !ait.tensor<3 x 2 x 2 x 4 x f32>
 }
+
+// The product is split along its rows.
+// CHECK-LABEL: ait.graph @split_rows
+ait.graph @split_rows(%x: !ait.tensor<3 x 6 x f32>, %c: !ait.tensor<1 x 1 x 2 x f32>, %s: !ait.tensor<1 x 1 x 2 x f32>, %h: !ait.tensor<3 x 2 x 2 x f32>) {
+  // CHECK-NOT: ait.rotated_gemm
+  %w = ait.param "split_rows.w" : !ait.tensor<8 x 6 x f32>
+  %p = ait.gemm rcr %x, %w : !ait.tensor<3 x 8 x f32>
+  %p0, %p1 = ait.split %p dim 0 : !ait.tensor<1 x 8 x f32>, !ait.tensor<2 x 8 x f32>
+  %r = ait.reshape %p0 : !ait.tensor<1 x 2 x 4 x f32>
+  %qa, %qb = ait.split %r dim 2 : !ait.tensor<1 x 2 x 2 x f32>, !ait.tensor<1 x 2 x 2 x f32>
+  %q1 = ait.mul %qa, %c : !ait.tensor<1 x 2 x 2 x f32>
+  %q2 = ait.mul %qb, %s : !ait.tensor<1 x 2 x 2 x f32>
+  %q3 = ait.sub %q1, %q2 : !ait.tensor<1 x 2 x 2 x f32>
+  %q4 = ait.mul %qb, %c : !ait.tensor<1 x 2 x 2 x f32>
+  %q5 = ait.mul %qa, %s : !ait.tensor<1 x 2 x 2 x f32>
+  %q6 = ait.add %q4, %q5 : !ait.tensor<1 x 2 x 2 x f32>
+  %q = ait.concat %q3, %q6 dim 2 : !ait.tensor<1 x 2 x 4 x f32>
+  ait.output "q" %q : !ait.tensor<1 x 2 x 4 x f32>
+  ait.output "p" %p1 : !ait.tensor<2 x 8 x f32>
+}
+
+// Something else reads the heads, before their halves.
+// CHECK-LABEL: ait.graph @heads_read_before
+ait.graph @heads_read_before(%x: !ait.tensor<3 x 6 x f32>, %c: !ait.tensor<3 x 1 x 2 x f32>, %s: !ait.tensor<3 x 1 x 2 x f32>, %h: !ait.tensor<3 x 2 x 2 x f32>) {
+  // CHECK-NOT: ait.rotated_gemm
+  %w = ait.param "heads_read_before.w" : !ait.tensor<8 x 6 x f32>
+  %p = ait.gemm rcr %x, %w : !ait.tensor<3 x 8 x f32>
+  %r = ait.reshape %p : !ait.tensor<3 x 2 x 4 x f32>
+  %u = ait.relu %r : !ait.tensor<3 x 2 x 4 x f32>
+  %qa, %qb = ait.split %r dim 2 : !ait.tensor<3 x 2 x 2 x f32>, !ait.tensor<3 x 2 x 2 x f32>
+  %q1 = ait.mul %qa, %c : !ait.tensor<3 x 2 x 2 x f32>
+  %q2 = ait.mul %qb, %s : !ait.tensor<3 x 2 x 2 x f32>
+  %q3 = ait.sub %q1, %q2 : !ait.tensor<3 x 2 x 2 x f32>
+  %q4 = ait.mul %qb, %c : !ait.tensor<3 x 2 x 2 x f32>
+  %q5 = ait.mul %qa, %s : !ait.tensor<3 x 2 x 2 x f32>
+  %q6 = ait.add %q4, %q5 : !ait.tensor<3 x 2 x 2 x f32>
+  %q = ait.concat %q3, %q6 dim 2 : !ait.tensor<3 x 2 x 4 x f32>
+  ait.output "q" %q : !ait.tensor<3 x 2 x 4 x f32>
+  ait.output "u" %u : !ait.tensor<3 x 2 x 4 x f32>
+}
+
+// The same beside slices.
+// CHECK-LABEL: ait.graph @three_readers
+ait.graph @three_readers(%x: !ait.tensor<3 x 6 x f32>, %c: !ait.tensor<3 x 1 x 2 x f32>, %s: !ait.tensor<3 x 1 x 2 x f32>, %h: !ait.tensor<3 x 2 x 2 x f32>) {
+  // CHECK-NOT: ait.rotated_gemm
+  %w = ait.param "three_readers.w" : !ait.tensor<8 x 6 x f32>
+  %p = ait.gemm rcr %x, %w : !ait.tensor<3 x 8 x f32>
+  %r = ait.reshape %p : !ait.tensor<3 x 2 x 4 x f32>
+  %qa = ait.slice %r offsets [0, 0, 0] : !ait.tensor<3 x 2 x 2 x f32>
+  %qb = ait.slice %r offsets [0, 0, 2] : !ait.tensor<3 x 2 x 2 x f32>
+  %q1 = ait.mul %qa, %c : !ait.tensor<3 x 2 x 2 x f32>
+  %q2 = ait.mul %qb, %s : !ait.tensor<3 x 2 x 2 x f32>
+  %q3 = ait.sub %q1, %q2 : !ait.tensor<3 x 2 x 2 x f32>
+  %q4 = ait.mul %qb, %c : !ait.tensor<3 x 2 x 2 x f32>
+  %q5 = ait.mul %qa, %s : !ait.tensor<3 x 2 x 2 x f32>
+  %q6 = ait.add %q4, %q5 : !ait.tensor<3 x 2 x 2 x f32>
+  %q = ait.concat %q3, %q6 dim 2 : !ait.tensor<3 x 2 x 4 x f32>
+  ait.output "q" %q : !ait.tensor<3 x 2 x 4 x f32>
+  ait.output "r" %r : !ait.tensor<3 x 2 x 4 x f32>
+}
+
+// The second slice is no half.
+// CHECK-LABEL: ait.graph @second_half
+ait.graph @second_half(%x: !ait.tensor<3 x 6 x f32>, %c: !ait.tensor<3 x 1 x 2 x f32>, %s: !ait.tensor<3 x 1 x 2 x f32>, %h: !ait.tensor<3 x 2 x 2 x f32>) {
+  // CHECK-NOT: ait.rotated_gemm
+  %w = ait.param "second_half.w" : !ait.tensor<8 x 6 x f32>
+  %p = ait.gemm rcr %x, %w : !ait.tensor<3 x 8 x f32>
+  %r = ait.reshape %p : !ait.tensor<3 x 2 x 4 x f32>
+  %qa = ait.slice %r offsets [0, 0, 0] : !ait.tensor<3 x 2 x 2 x f32>
+  %qb = ait.slice %r offsets [0, 0, 1] : !ait.tensor<3 x 2 x 2 x f32>
+  %q1 = ait.mul %qa, %c : !ait.tensor<3 x 2 x 2 x f32>
+  %q2 = ait.mul %qb, %s : !ait.tensor<3 x 2 x 2 x f32>
+  %q3 = ait.sub %q1, %q2 : !ait.tensor<3 x 2 x 2 x f32>
+  %q4 = ait.mul %qb, %c : !ait.tensor<3 x 2 x 2 x f32>
+  %q5 = ait.mul %qa, %s : !ait.tensor<3 x 2 x 2 x f32>
+  %q6 = ait.add %q4, %q5 : !ait.tensor<3 x 2 x 2 x f32>
+  %q = ait.concat %q3, %q6 dim 2 : !ait.tensor<3 x 2 x 4 x f32>
+  ait.output "q" %q : !ait.tensor<3 x 2 x 4 x f32>
+}
+
+// b c - a s.
+// CHECK-LABEL: ait.graph @subtracted
+ait.graph @subtracted(%x: !ait.tensor<3 x 6 x f32>, %c: !ait.tensor<3 x 1 x 2 x f32>, %s: !ait.tensor<3 x 1 x 2 x f32>, %h: !ait.tensor<3 x 2 x 2 x f32>) {
+  // CHECK-NOT: ait.rotated_gemm
+  %w = ait.param "subtracted.w" : !ait.tensor<8 x 6 x f32>
+  %p = ait.gemm rcr %x, %w : !ait.tensor<3 x 8 x f32>
+  %r = ait.reshape %p : !ait.tensor<3 x 2 x 4 x f32>
+  %qa, %qb = ait.split %r dim 2 : !ait.tensor<3 x 2 x 2 x f32>, !ait.tensor<3 x 2 x 2 x f32>
+  %q1 = ait.mul %qa, %c : !ait.tensor<3 x 2 x 2 x f32>
+  %q2 = ait.mul %qb, %s : !ait.tensor<3 x 2 x 2 x f32>
+  %q3 = ait.sub %q1, %q2 : !ait.tensor<3 x 2 x 2 x f32>
+  %q4 = ait.mul %qb, %c : !ait.tensor<3 x 2 x 2 x f32>
+  %q5 = ait.mul %qa, %s : !ait.tensor<3 x 2 x 2 x f32>
+  %q6 = ait.sub %q4, %q5 : !ait.tensor<3 x 2 x 2 x f32>
+  %q = ait.concat %q3, %q6 dim 2 : !ait.tensor<3 x 2 x 4 x f32>
+  ait.output "q" %q : !ait.tensor<3 x 2 x 4 x f32>
+}
+
+// b c + h, and a s goes elsewhere.
+// CHECK-LABEL: ait.graph @other_sum
+ait.graph @other_sum(%x: !ait.tensor<3 x 6 x f32>, %c: !ait.tensor<3 x 1 x 2 x f32>, %s: !ait.tensor<3 x 1 x 2 x f32>, %h: !ait.tensor<3 x 2 x 2 x f32>) {
+  // CHECK-NOT: ait.rotated_gemm
+  %w = ait.param "other_sum.w" : !ait.tensor<8 x 6 x f32>
+  %p = ait.gemm rcr %x, %w : !ait.tensor<3 x 8 x f32>
+  %r = ait.reshape %p : !ait.tensor<3 x 2 x 4 x f32>
+  %qa, %qb = ait.split %r dim 2 : !ait.tensor<3 x 2 x 2 x f32>, !ait.tensor<3 x 2 x 2 x f32>
+  %q1 = ait.mul %qa, %c : !ait.tensor<3 x 2 x 2 x f32>
+  %q2 = ait.mul %qb, %s : !ait.tensor<3 x 2 x 2 x f32>
+  %q3 = ait.sub %q1, %q2 : !ait.tensor<3 x 2 x 2 x f32>
+  %q4 = ait.mul %qb, %c : !ait.tensor<3 x 2 x 2 x f32>
+  %q5 = ait.mul %qa, %s : !ait.tensor<3 x 2 x 2 x f32>
+  %q6 = ait.add %q4, %h : !ait.tensor<3 x 2 x 2 x f32>
+  %q = ait.concat %q3, %q6 dim 2 : !ait.tensor<3 x 2 x 4 x f32>
+  ait.output "q" %q : !ait.tensor<3 x 2 x 4 x f32>
+  ait.output "u" %q5 : !ait.tensor<3 x 2 x 2 x f32>
+}
+
+// The second half of the result is read as well.
+// CHECK-LABEL: ait.graph @second_end_read
+ait.graph @second_end_read(%x: !ait.tensor<3 x 6 x f32>, %c: !ait.tensor<3 x 1 x 2 x f32>, %s: !ait.tensor<3 x 1 x 2 x f32>, %h: !ait.tensor<3 x 2 x 2 x f32>) {
+  // CHECK-NOT: ait.rotated_gemm
+  %w = ait.param "second_end_read.w" : !ait.tensor<8 x 6 x f32>
+  %p = ait.gemm rcr %x, %w : !ait.tensor<3 x 8 x f32>
+  %r = ait.reshape %p : !ait.tensor<3 x 2 x 4 x f32>
+  %qa, %qb = ait.split %r dim 2 : !ait.tensor<3 x 2 x 2 x f32>, !ait.tensor<3 x 2 x 2 x f32>
+  %q1 = ait.mul %qa, %c : !ait.tensor<3 x 2 x 2 x f32>
+  %q2 = ait.mul %qb, %s : !ait.tensor<3 x 2 x 2 x f32>
+  %q3 = ait.sub %q1, %q2 : !ait.tensor<3 x 2 x 2 x f32>
+  %q4 = ait.mul %qb, %c : !ait.tensor<3 x 2 x 2 x f32>
+  %q5 = ait.mul %qa, %s : !ait.tensor<3 x 2 x 2 x f32>
+  %q6 = ait.add %q4, %q5 : !ait.tensor<3 x 2 x 2 x f32>
+  %q = ait.concat %q3, %q6 dim 2 : !ait.tensor<3 x 2 x 4 x f32>
+  ait.output "q" %q : !ait.tensor<3 x 2 x 4 x f32>
+  ait.output "u" %q6 : !ait.tensor<3 x 2 x 2 x f32>
+}
+
+// So is b s.
+// CHECK-LABEL: ait.graph @crossed_read
+ait.graph @crossed_read(%x: !ait.tensor<3 x 6 x f32>, %c: !ait.tensor<3 x 1 x 2 x f32>, %s: !ait.tensor<3 x 1 x 2 x f32>, %h: !ait.tensor<3 x 2 x 2 x f32>) {
+  // CHECK-NOT: ait.rotated_gemm
+  %w = ait.param "crossed_read.w" : !ait.tensor<8 x 6 x f32>
+  %p = ait.gemm rcr %x, %w : !ait.tensor<3 x 8 x f32>
+  %r = ait.reshape %p : !ait.tensor<3 x 2 x 4 x f32>
+  %qa, %qb = ait.split %r dim 2 : !ait.tensor<3 x 2 x 2 x f32>, !ait.tensor<3 x 2 x 2 x f32>
+  %q1 = ait.mul %qa, %c : !ait.tensor<3 x 2 x 2 x f32>
+  %q2 = ait.mul %qb, %s : !ait.tensor<3 x 2 x 2 x f32>
+  %q3 = ait.sub %q1, %q2 : !ait.tensor<3 x 2 x 2 x f32>
+  %q4 = ait.mul %qb, %c : !ait.tensor<3 x 2 x 2 x f32>
+  %q5 = ait.mul %qa, %s : !ait.tensor<3 x 2 x 2 x f32>
+  %q6 = ait.add %q4, %q5 : !ait.tensor<3 x 2 x 2 x f32>
+  %q = ait.concat %q3, %q6 dim 2 : !ait.tensor<3 x 2 x 4 x f32>
+  ait.output "q" %q : !ait.tensor<3 x 2 x 4 x f32>
+  ait.output "u" %q2 : !ait.tensor<3 x 2 x 2 x f32>
+}
+
+// So is a s.
+// CHECK-LABEL: ait.graph @last_read
+ait.graph @last_read(%x: !ait.tensor<3 x 6 x f32>, %c: !ait.tensor<3 x 1 x 2 x f32>, %s: !ait.tensor<3 x 1 x 2 x f32>, %h: !ait.tensor<3 x 2 x 2 x f32>) {
+  // CHECK-NOT: ait.rotated_gemm
+  %w = ait.param "last_read.w" : !ait.tensor<8 x 6 x f32>
+  %p = ait.gemm rcr %x, %w : !ait.tensor<3 x 8 x f32>
+  %r = ait.reshape %p : !ait.tensor<3 x 2 x 4 x f32>
+  %qa, %qb = ait.split %r dim 2 : !ait.tensor<3 x 2 x 2 x f32>, !ait.tensor<3 x 2 x 2 x f32>
+  %q1 = ait.mul %qa, %c : !ait.tensor<3 x 2 x 2 x f32>
+  %q2 = ait.mul %qb, %s : !ait.tensor<3 x 2 x 2 x f32>
+  %q3 = ait.sub %q1, %q2 : !ait.tensor<3 x 2 x 2 x f32>
+  %q4 = ait.mul %qb, %c : !ait.tensor<3 x 2 x 2 x f32>
+  %q5 = ait.mul %qa, %s : !ait.tensor<3 x 2 x 2 x f32>
+  %q6 = ait.add %q4, %q5 : !ait.tensor<3 x 2 x 2 x f32>
+  %q = ait.concat %q3, %q6 dim 2 : !ait.tensor<3 x 2 x 4 x f32>
+  ait.output "q" %q : !ait.tensor<3 x 2 x 4 x f32>
+  ait.output "u" %q5 : !ait.tensor<3 x 2 x 2 x f32>
+}
+
+// All pairs of a head are turned by one angle.
+// CHECK-LABEL: ait.graph @one_angle
+ait.graph @one_angle(%x: !ait.tensor<3 x 6 x f32>, %c: !ait.tensor<3 x 1 x 1 x f32>, %s: !ait.tensor<3 x 1 x 1 x f32>, %h: !ait.tensor<3 x 2 x 2 x f32>) {
+  // CHECK-NOT: ait.rotated_gemm
+  %w = ait.param "one_angle.w" : !ait.tensor<8 x 6 x f32>
+  %p = ait.gemm rcr %x, %w : !ait.tensor<3 x 8 x f32>
+  %r = ait.reshape %p : !ait.tensor<3 x 2 x 4 x f32>
+  %qa, %qb = ait.split %r dim 2 : !ait.tensor<3 x 2 x 2 x f32>, !ait.tensor<3 x 2 x 2 x f32>
+  %q1 = ait.mul %qa, %c : !ait.tensor<3 x 2 x 2 x f32>
+  %q2 = ait.mul %qb, %s : !ait.tensor<3 x 2 x 2 x f32>
+  %q3 = ait.sub %q1, %q2 : !ait.tensor<3 x 2 x 2 x f32>
+  %q4 = ait.mul %qb, %c : !ait.tensor<3 x 2 x 2 x f32>
+  %q5 = ait.mul %qa, %s : !ait.tensor<3 x 2 x 2 x f32>
+  %q6 = ait.add %q4, %q5 : !ait.tensor<3 x 2 x 2 x f32>
+  %q = ait.concat %q3, %q6 dim 2 : !ait.tensor<3 x 2 x 4 x f32>
+  ait.output "q" %q : !ait.tensor<3 x 2 x 4 x f32>
+}
+
+// The halves are heads.
+// CHECK-LABEL: ait.graph @pairs_of_heads
+ait.graph @pairs_of_heads(%x: !ait.tensor<3 x 6 x f32>, %c: !ait.tensor<3 x 1 x 1 x f32>, %s: !ait.tensor<3 x 1 x 1 x f32>, %h: !ait.tensor<3 x 2 x 2 x f32>) {
+  // CHECK-NOT: ait.rotated_gemm
+  %w = ait.param "pairs_of_heads.w" : !ait.tensor<4 x 6 x f32>
+  %p = ait.gemm rcr %x, %w : !ait.tensor<3 x 4 x f32>
+  %r = ait.reshape %p : !ait.tensor<3 x 2 x 2 x f32>
+  %qa, %qb = ait.split %r dim 1 : !ait.tensor<3 x 1 x 2 x f32>, !ait.tensor<3 x 1 x 2 x f32>
+  %q1 = ait.mul %qa, %c : !ait.tensor<3 x 1 x 2 x f32>
+  %q2 = ait.mul %qb, %s : !ait.tensor<3 x 1 x 2 x f32>
+  %q3 = ait.sub %q1, %q2 : !ait.tensor<3 x 1 x 2 x f32>
+  %q4 = ait.mul %qb, %c : !ait.tensor<3 x 1 x 2 x f32>
+  %q5 = ait.mul %qa, %s : !ait.tensor<3 x 1 x 2 x f32>
+  %q6 = ait.add %q4, %q5 : !ait.tensor<3 x 1 x 2 x f32>
+  %q = ait.concat %q3, %q6 dim 1 : !ait.tensor<3 x 2 x 2 x f32>
+  ait.output "q" %q : !ait.tensor<3 x 2 x 2 x f32>
+}
+
+// The same, side by side.
+// CHECK-LABEL: ait.graph @heads_side_by_side
+ait.graph @heads_side_by_side(%x: !ait.tensor<3 x 6 x f32>, %c: !ait.tensor<3 x 1 x 1 x f32>, %s: !ait.tensor<3 x 1 x 1 x f32>, %h: !ait.tensor<3 x 2 x 2 x f32>) {
+  // CHECK-NOT: ait.rotated_gemm
+  %w = ait.param "heads_side_by_side.w" : !ait.tensor<4 x 6 x f32>
+  %p = ait.gemm rcr %x, %w : !ait.tensor<3 x 4 x f32>
+  %r = ait.reshape %p : !ait.tensor<3 x 2 x 2 x f32>
+  %qa, %qb = ait.split %r dim 1 : !ait.tensor<3 x 1 x 2 x f32>, !ait.tensor<3 x 1 x 2 x f32>
+  %q1 = ait.mul %qa, %c : !ait.tensor<3 x 1 x 2 x f32>
+  %q2 = ait.mul %qb, %s : !ait.tensor<3 x 1 x 2 x f32>
+  %q3 = ait.sub %q1, %q2 : !ait.tensor<3 x 1 x 2 x f32>
+  %q4 = ait.mul %qb, %c : !ait.tensor<3 x 1 x 2 x f32>
+  %q5 = ait.mul %qa, %s : !ait.tensor<3 x 1 x 2 x f32>
+  %q6 = ait.add %q4, %q5 : !ait.tensor<3 x 1 x 2 x f32>
+  %q = ait.concat %q3, %q6 dim 2 : !ait.tensor<3 x 1 x 4 x f32>
+  ait.output "q" %q : !ait.tensor<3 x 1 x 4 x f32>
+}
+
+// The permute moves the heads behind their columns.
+// CHECK-LABEL: ait.graph @columns_last
+ait.graph @columns_last(%x: !ait.tensor<3 x 6 x f32>, %c: !ait.tensor<3 x 1 x 1 x f32>, %s: !ait.tensor<3 x 1 x 1 x f32>, %h: !ait.tensor<3 x 2 x 2 x f32>) {
+  // CHECK-NOT: ait.rotated_gemm
+  %w = ait.param "columns_last.w" : !ait.tensor<4 x 6 x f32>
+  %p = ait.gemm rcr %x, %w : !ait.tensor<3 x 4 x f32>
+  %r = ait.reshape %p : !ait.tensor<3 x 2 x 2 x f32>
+  %t = ait.permute %r [0, 2, 1] : !ait.tensor<3 x 2 x 2 x f32>
+  %qa, %qb = ait.split %t dim 2 : !ait.tensor<3 x 2 x 1 x f32>, !ait.tensor<3 x 2 x 1 x f32>
+  %q1 = ait.mul %qa, %c : !ait.tensor<3 x 2 x 1 x f32>
+  %q2 = ait.mul %qb, %s : !ait.tensor<3 x 2 x 1 x f32>
+  %q3 = ait.sub %q1, %q2 : !ait.tensor<3 x 2 x 1 x f32>
+  %q4 = ait.mul %qb, %c : !ait.tensor<3 x 2 x 1 x f32>
+  %q5 = ait.mul %qa, %s : !ait.tensor<3 x 2 x 1 x f32>
+  %q6 = ait.add %q4, %q5 : !ait.tensor<3 x 2 x 1 x f32>
+  %q = ait.concat %q3, %q6 dim 2 : !ait.tensor<3 x 2 x 2 x f32>
+  ait.output "q" %q : !ait.tensor<3 x 2 x 2 x f32>
+}
