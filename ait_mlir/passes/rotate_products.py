@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i64
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from ait_mlir.dialects.ait.data import GraphOp
@@ -41,10 +41,16 @@ class RotateProductsPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         target = None if not self.target else make_target(self.target, self.arch)
         for graph in [g for g in op.ops if isinstance(g, GraphOp)]:
-            known: dict[object, bool] = {}
-            changed = [rotate(gemm, target, known) for gemm in list(graph.block.ops) if isinstance(gemm, GemmOp)]
-            if any(changed):
-                sort(graph.block)
+            rotate_products(graph.block, target)
+
+
+def rotate_products(block: Block, target: Target | None) -> None:
+    """Rotate the products of a block, those for which it pays on a target, and sort it again."""
+    place = {op: i for i, op in enumerate(block.ops)}
+    known: dict[object, bool] = {}
+    changed = [rotate(gemm, target, known, place) for gemm in place if isinstance(gemm, GemmOp)]
+    if any(changed):
+        sort(block)
 
 
 @dataclass(frozen=True)
@@ -68,15 +74,17 @@ class Turned:
         return self.cosines, self.sines, self.axis, self.size
 
 
-def rotate(gemm: GemmOp, target: Target | None, known: dict[object, bool]) -> bool:
+def rotate(gemm: GemmOp, target: Target | None, known: dict[object, bool], place: Mapping[Operation, int]) -> bool:
     """Replace a product and the rotations of its first parts; whether there was something to replace, and it pays.
 
-    `known` remembers for which sizes it does, because layers repeat.
+    `known` remembers for which sizes it does, because layers repeat. `place` is the order of the given block.
     """
     found = rotations(gemm)
     if not found:
         return False
     first = found[0]
+    if any(follows(table, gemm, place) for table in (first.cosines, first.sines)):
+        return False
     cosines, sines = (ReshapeOp(table, rows_of(table, first)) for table in (first.cosines, first.sines))
     heads = sum(turned.heads for turned in found)
     one = RotatedGemmOp(gemm.a, gemm.b, cosines.output, sines.output, heads, first.size)
@@ -102,6 +110,21 @@ def rotate(gemm: GemmOp, target: Target | None, known: dict[object, bool]) -> bo
     gemm.detach()
     gemm.erase()
     return True
+
+
+def follows(value: SSAValue, gemm: GemmOp, place: Mapping[Operation, int]) -> bool:
+    """Whether a value is computed from a product. What stands before the product in the block is not; what took the
+    place of an operation there, neither."""
+    seen, pending = set[Operation](), [value]
+    while pending:
+        op = pending.pop().owner
+        if not isinstance(op, Operation) or op in seen or place.get(op, -1) < place[gemm]:
+            continue
+        if op is gemm:
+            return True
+        seen.add(op)
+        pending += op.operands
+    return False
 
 
 def pays(gemm: GemmOp, one: RotatedGemmOp, target: Target) -> bool:

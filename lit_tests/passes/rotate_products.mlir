@@ -661,3 +661,24 @@ ait.graph @columns_last(%x: !ait.tensor<3 x 6 x f32>, %c: !ait.tensor<3 x 1 x 1 
   %q = ait.concat %q3, %q6 dim 2 : !ait.tensor<3 x 2 x 2 x f32>
   ait.output "q" %q : !ait.tensor<3 x 2 x 2 x f32>
 }
+
+// The product computes the angles, too.
+// CHECK-LABEL: ait.graph @own_angles
+ait.graph @own_angles(%x: !ait.tensor<3 x 6 x f32>, %c: !ait.tensor<3 x 1 x 2 x f32>, %s: !ait.tensor<3 x 1 x 2 x f32>, %h: !ait.tensor<3 x 2 x 2 x f32>) {
+  // CHECK-NOT: ait.rotated_gemm
+  %w = ait.param "own_angles.w" : !ait.tensor<6 x 6 x f32>
+  %p = ait.gemm rcr %x, %w : !ait.tensor<3 x 6 x f32>
+  %p0, %p1 = ait.split %p dim 1 : !ait.tensor<3 x 4 x f32>, !ait.tensor<3 x 2 x f32>
+  %a = ait.reshape %p1 : !ait.tensor<3 x 1 x 2 x f32>
+  %cos = ait.cos %a : !ait.tensor<3 x 1 x 2 x f32>
+  %r = ait.reshape %p0 : !ait.tensor<3 x 1 x 4 x f32>
+  %qa, %qb = ait.split %r dim 2 : !ait.tensor<3 x 1 x 2 x f32>, !ait.tensor<3 x 1 x 2 x f32>
+  %q1 = ait.mul %qa, %cos : !ait.tensor<3 x 1 x 2 x f32>
+  %q2 = ait.mul %qb, %s : !ait.tensor<3 x 1 x 2 x f32>
+  %q3 = ait.sub %q1, %q2 : !ait.tensor<3 x 1 x 2 x f32>
+  %q4 = ait.mul %qb, %cos : !ait.tensor<3 x 1 x 2 x f32>
+  %q5 = ait.mul %qa, %s : !ait.tensor<3 x 1 x 2 x f32>
+  %q6 = ait.add %q4, %q5 : !ait.tensor<3 x 1 x 2 x f32>
+  %q = ait.concat %q3, %q6 dim 2 : !ait.tensor<3 x 1 x 4 x f32>
+  ait.output "q" %q : !ait.tensor<3 x 1 x 4 x f32>
+}
