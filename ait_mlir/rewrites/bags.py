@@ -7,7 +7,7 @@ from xdsl.ir import SSAValue
 from ait_mlir.dialects.ait.data import ConstantOp
 from ait_mlir.dialects.ait.jagged import EmbeddingBagOp
 from ait_mlir.dialects.ait.types import tensor_type
-from ait_mlir.dialects.ait.view import SliceOp
+from ait_mlir.dialects.ait.view import ReshapeOp, SliceOp
 from ait_mlir.rewrites.engine.language import PatternBuilder, pattern, patterns
 from ait_mlir.rewrites.engine.registry import constraint
 
@@ -38,13 +38,16 @@ def keeps_all_ids(root: EmbeddingBagOp) -> bool:
 @constraint
 def counts_up(value: SSAValue) -> bool:
     """The value is the constant 0, 1, 2 ..., or its beginning."""
-    owner = value.owner
-    if isinstance(owner, SliceOp):
-        if any(offset.as_int() != 0 for offset in owner.offsets.data):
-            return False
-        owner = owner.input.owner
+    while True:
+        owner = value.owner
+        if isinstance(owner, SliceOp) and all(x.as_int() == 0 for x in owner.offsets.data):
+            if tensor_type(owner.input).rank != 1:
+                return False
+        elif not isinstance(owner, ReshapeOp):
+            break
+        value = owner.operands[0]
     if not isinstance(owner, ConstantOp):
         return False
     numbers = owner.values()
-    splat_of_several = len(numbers) == 1 and tensor_type(owner.output).num_elements().as_int() != 1
-    return not splat_of_several and all(number == i for i, number in enumerate(numbers))
+    whole = tensor_type(value).num_elements().as_int() == len(numbers)  # no number that fills a tensor
+    return whole and all(number == i for i, number in enumerate(numbers))

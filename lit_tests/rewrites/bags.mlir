@@ -18,13 +18,33 @@ ait.graph @one_id_each(%i: !ait.tensor<3 x i64>, %j: !ait.tensor<b x i32>, %t: !
   ait.output "z" %4 : !ait.tensor<b x 8 x f16>
 }
 
-// The numbers 0 and 1, one id each.
-// CHECK-LABEL: ait.graph @single
+// One id, whose offset is a number without dims; offsets from a matrix.
+// CHECK-LABEL: ait.graph @reshaped
 // CHECK: ait.embedding %t, %i : !ait.tensor<1 x 8 x f16>
-ait.graph @single(%i: !ait.tensor<1 x i64>, %t: !ait.tensor<9 x 8 x f16>) {
-  %0 = ait.constant [0] : !ait.tensor<1 x i64>
-  %1 = ait.embedding_bag max %t, %i, %0 : !ait.tensor<1 x 8 x f16>
-  ait.output "y" %1 : !ait.tensor<1 x 8 x f16>
+// CHECK: ait.embedding %t, %j : !ait.tensor<4 x 8 x f16>
+ait.graph @reshaped(%i: !ait.tensor<1 x i64>, %j: !ait.tensor<4 x i64>, %t: !ait.tensor<9 x 8 x f16>) {
+  %0 = ait.constant 0 : !ait.tensor<i64>
+  %1 = ait.reshape %0 : !ait.tensor<1 x i64>
+  %2 = ait.embedding_bag max %t, %i, %1 : !ait.tensor<1 x 8 x f16>
+  %3 = ait.constant [0, 1, 2, 3] : !ait.tensor<2 x 2 x i64>
+  %4 = ait.reshape %3 : !ait.tensor<4 x i64>
+  %5 = ait.embedding_bag max %t, %j, %4 : !ait.tensor<4 x 8 x f16>
+  ait.output "y" %2 : !ait.tensor<1 x 8 x f16>
+  ait.output "z" %5 : !ait.tensor<4 x 8 x f16>
+}
+
+// Columns of a matrix that counts up do not, and neither does one number for all.
+// CHECK-LABEL: ait.graph @not_counting
+// CHECK-COUNT-2: ait.embedding_bag
+ait.graph @not_counting(%i: !ait.tensor<2 x i64>, %t: !ait.tensor<9 x 8 x f16>) {
+  %0 = ait.constant [0, 1, 2, 3] : !ait.tensor<2 x 2 x i64>
+  %1 = ait.slice %0 offsets [0, 0] : !ait.tensor<2 x 1 x i64>
+  %2 = ait.reshape %1 : !ait.tensor<2 x i64>
+  %3 = ait.embedding_bag sum %t, %i, %2 : !ait.tensor<2 x 8 x f16>
+  %4 = ait.constant 0 : !ait.tensor<2 x i64>
+  %5 = ait.embedding_bag sum %t, %i, %4 : !ait.tensor<2 x 8 x f16>
+  ait.output "y" %3 : !ait.tensor<2 x 8 x f16>
+  ait.output "z" %5 : !ait.tensor<2 x 8 x f16>
 }
 
 // Bags of two ids, empty bags, the end of the counting, more ids than bags, offsets of an input, weights, padding, and

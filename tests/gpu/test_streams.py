@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 import ait_mlir
-from benchmarks.peers import dlrm, inception
+from benchmarks.peers import inception
 
 pytestmark = pytest.mark.gpu
 
@@ -17,8 +17,20 @@ def branches() -> tuple[nn.Module, list[torch.Tensor]]:
     return module, [torch.randn(1, 192, 35, 35)]
 
 
+class Bags(nn.Module):
+    """Bags of two ids from 26 tables, and a product."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tables = nn.ModuleList(nn.EmbeddingBag(100, 64, mode="sum") for _ in range(26))
+        self.top = nn.Linear(26 * 64, 32)
+
+    def forward(self, ids: torch.Tensor) -> torch.Tensor:
+        return self.top(torch.cat([table(ids[:, 2 * i : 2 * i + 2]) for i, table in enumerate(self.tables)], 1))
+
+
 def recommender() -> tuple[nn.Module, list[torch.Tensor]]:
-    return dlrm.DLRM(rows=100), [x % 100 if not x.is_floating_point() else x for x in dlrm.inputs(1, torch.float32)]
+    return Bags(), [torch.randint(0, 100, (4, 52))]
 
 
 @pytest.mark.parametrize("graph_mode", [False, True], ids=["plain", "graph"])
