@@ -10,24 +10,17 @@ from __future__ import annotations
 import functools
 import hashlib
 import importlib.metadata
-import itertools
 import os
 import re
-import shlex
-import shutil
-import subprocess
-import sys
 import threading
-from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ait_mlir.errors import CompileError, ToolchainError
+from ait_mlir.errors import CompileError
 from ait_mlir.host.files import Scratch, cache_dir, copy_atomic, is_kept, keep, locked, write_atomic
-from ait_mlir.host.settings import whole_number
-from ait_mlir.lowering.precompiled import include_flags
+from ait_mlir.lowering.ninja import Unit, build_file, ninja_output, run_ninja
 from ait_mlir.lowering.target import DEFAULT_ARCH, TargetKind
 from ait_mlir.lowering.toolchain import Toolchain, cpp_root, cuda_home, optimization, toolchain
 
@@ -37,22 +30,6 @@ if TYPE_CHECKING:
 _SOURCE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 _INCLUDE = re.compile(r'^#include "(ait/[\w./]+)"', re.MULTILINE)
 _COMPILED = {".cc", ".cpp", ".cu", ".hip"}
-_ERROR_LINE = re.compile(r"(error|fatal|undefined reference|multiple definition|Killed|ptxas)", re.IGNORECASE)
-_SHOWN_ERROR_LINES = 12
-
-
-@dataclass(frozen=True)
-class _Unit:
-    """A source to compile: its file, its key, and the path of its object."""
-
-    source: Path
-    key: str
-    tools: Toolchain | None = None
-    """Its compiler and flags, if not those of the whole library."""
-
-    @property
-    def object(self) -> Path:
-        return cache_dir() / "objects" / self.key[:2] / f"{self.key}.o"
 
 
 def build_library(sources: Mapping[str, str], target: Target, workdir: str | os.PathLike[str]) -> Path:
@@ -92,8 +69,8 @@ def refused_sources(
     if not missing:
         return set()
     with Scratch() as scratch:
-        (scratch / "build.ninja").write_text(_ninja(tools, missing, None))
-        _ninja_output(scratch, tools, len(missing), "compiling kernels to time", keep_going=True, stop=stop)
+        (scratch / "build.ninja").write_text(build_file(tools, missing, None))
+        ninja_output(scratch, tools, len(missing), "compiling kernels to time", keep_going=True, stop=stop)
         made = {name for name in missing if (scratch / name).is_file()}
         for name in made:
             keep(scratch / name, missing[name].object)
@@ -132,7 +109,7 @@ def _read(path: Path, modified: int) -> str:
     return path.read_text()
 
 
-def _library_units(sources: Mapping[str, str], tools: Toolchain, directory: Path) -> list[_Unit]:
+def _library_units(sources: Mapping[str, str], tools: Toolchain, directory: Path) -> list[Unit]:
     """Write the sources of a library; returns what is to be compiled."""
     directory.mkdir(parents=True, exist_ok=True)
     for name, text in sources.items():
@@ -141,7 +118,7 @@ def _library_units(sources: Mapping[str, str], tools: Toolchain, directory: Path
         write_atomic(directory / name, text.encode())
     local = [text for name, text in sources.items() if not _is_compiled(name)]
     return [
-        _Unit(directory / name, _unit_key(tools, local, name, text))
+        Unit(directory / name, _unit_key(tools, local, name, text))
         for name, text in sources.items()
         if _is_compiled(name)
     ]
@@ -202,16 +179,16 @@ def _runtime_units(
     without: Collection[str],
     more: Iterable[Path] = (),
     sanitizer: Sequence[str] = (),
-) -> list[_Unit]:
+) -> list[Unit]:
     """The sources in folders of `runtime/src`, and others that include its headers."""
     root = cpp_root()
     sources = sorted(p for name in folders for p in (root / "src" / name).glob("*.cc") if p.name not in without)
     headers = _digest(_tree(root / "include"), _tree(root / "src", "*.h"))
     common = _common_toolchain(sanitizer)
 
-    def unit(path: Path) -> _Unit:
+    def unit(path: Path) -> Unit:
         used = common if path.parent == root / "src" and path.name not in _OF_DEVICE else tools
-        return _Unit(path, _digest(used.identity, *used.compile_flags, headers, path.read_text()), used)
+        return Unit(path, _digest(used.identity, *used.compile_flags, headers, path.read_text()), used)
 
     return [unit(path) for path in (*sources, *more)]
 
@@ -280,7 +257,7 @@ def build_exported(sources: Mapping[str, str], exports: str, target: Target, wor
     return _build(bound, units, f"exporting for {target.kind}")
 
 
-def _build(tools: Toolchain, units: list[_Unit], label: str) -> Path:
+def _build(tools: Toolchain, units: list[Unit], label: str) -> Path:
     """The library of `units` in the cache, built if it is not there yet."""
     key = _digest(tools.identity, *tools.link_flags, *(unit.key for unit in units))
     cache = cache_dir()
@@ -293,157 +270,12 @@ def _build(tools: Toolchain, units: list[_Unit], label: str) -> Path:
         with Scratch() as scratch:
             missing = {f"o{i}.o": unit for i, unit in enumerate(units) if not is_kept(unit.object)}
             objects = [next((n for n, u in missing.items() if u is unit), str(unit.object)) for unit in units]
-            (scratch / "build.ninja").write_text(_ninja(tools, missing, objects))
-            _run_ninja(scratch, tools, missing, label)
+            (scratch / "build.ninja").write_text(build_file(tools, missing, objects))
+            run_ninja(scratch, tools, missing, label)
             for name, unit in missing.items():
                 keep(scratch / name, unit.object)
             keep(scratch / "model.so", library)
     return library
-
-
-def _ninja(tools: Toolchain, missing: Mapping[str, _Unit], objects: Iterable[str] | None) -> str:
-    """The build file of the missing objects, and of the library of `objects` if there are some."""
-    used = Counter(unit.tools or tools for unit in missing.values())
-    rules = {t: f"compile{i}" for i, t in enumerate(used)}
-    link_command = [str(tools.compiler)]
-    lines = [
-        *(
-            f"rule {rule}\n  command = {_command(_compile_command(t, used[t]))} -c $in -o $out"
-            for t, rule in rules.items()
-        ),
-        f"rule link\n  command = {_command(link_command)} $in -o $out {_command(tools.link_flags)}",
-        *(f"build {name}: {rules[unit.tools or tools]} {_path(unit.source)}" for name, unit in missing.items()),
-    ]
-    if objects is not None:
-        lines.append(f"build model.so: link {' '.join(_path(Path(name)) for name in objects)}")
-    return "\n".join(lines) + "\n"
-
-
-def _compile_command(tools: Toolchain, sources: int) -> list[str]:
-    return [str(tools.compiler), *tools.compile_flags, *include_flags(tools, sources)]
-
-
-def _command(words: Iterable[str]) -> str:
-    return " ".join(shlex.quote(word) for word in words).replace("$", "$$")
-
-
-def _path(path: Path) -> str:
-    """A path in a build line. Ninja quotes `$in` for the shell itself."""
-    text = str(path)
-    if "\n" in text:
-        raise CompileError(f"a build cannot use the path {text!r}, which has a line break")
-    return re.sub(r"([$ :])", r"$\1", text)
-
-
-def _run_ninja(scratch: Path, tools: Toolchain, missing: Mapping[str, _Unit], label: str) -> None:
-    status, output = _ninja_output(scratch, tools, len(missing) + 1, label)
-    if status != 0:
-        raise CompileError(_failure(output, missing))
-
-
-def _ninja_output(
-    scratch: Path,
-    tools: Toolchain,
-    steps: int,
-    label: str,
-    keep_going: bool = False,
-    stop: threading.Event | None = None,
-) -> tuple[int, list[str]]:
-    """Run ninja, at most until `stop` is set; returns its exit status and its lines."""
-    environment = {**os.environ, **dict(tools.environment), "NINJA_STATUS": "[%f/%t] "}
-    command = [str(find_ninja()), "-C", str(scratch), "-j", str(_jobs()), *(("-k", "0") if keep_going else ())]
-    output: list[str] = []
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", env=environment
-    ) as process:
-        assert process.stdout is not None
-        if stop is not None:
-            threading.Thread(target=_end_when, args=(process, stop), daemon=True).start()
-        with _Progress(steps, label) as progress:
-            for line in process.stdout:
-                output.append(line.rstrip("\n"))
-                if match := re.match(r"\[(\d+)/\d+\]", line):
-                    progress.reached(int(match[1]))
-    return process.returncode, output
-
-
-def _end_when(process: subprocess.Popen[str], stop: threading.Event) -> None:
-    """End ninja, which then removes what is half made, when `stop` is set."""
-    while process.poll() is None:
-        if stop.wait(0.05):
-            process.terminate()
-            return
-
-
-def _failure(output: list[str], missing: Mapping[str, _Unit]) -> str:
-    failed = next((line for line in output if line.startswith("FAILED: ")), "")
-    unit = next(
-        (unit for name, unit in missing.items() if failed.endswith(f" {name}") or failed.endswith(f" {name} ")), None
-    )
-    start = output.index(failed) + 2 if failed else 0  # the line after FAILED is the command
-    told = list(itertools.takewhile(lambda line: not re.match(r"\[\d+/\d+\]|ninja: ", line), output[start:]))
-    first = next((i for i, line in enumerate(told) if _ERROR_LINE.search(line)), 0)
-    told = told[first : first + _SHOWN_ERROR_LINES]
-    shown = "\n".join("  " + line for line in (_by_author(told, unit.source) if unit else told))
-    what = f"the compiler refused {unit.source}" if unit else "the library could not be linked"
-    return f"{what}:\n{shown}"
-
-
-def _by_author(told: list[str], source: Path) -> list[str]:
-    """The messages, with the author's place where a line has the expression of an operator from outside."""
-    from ait_mlir.lowering.authored import places_of_expressions
-
-    refused = re.compile(rf"{re.escape(str(source))}[:(](\d+)[:)]\S*:? *(?=.*error)")
-    lines = source.read_text(encoding="utf-8").split("\n")
-    shown: list[str] = []
-    for message in told:
-        match = refused.match(message)
-        number = int(match[1]) if match else 0
-        places = places_of_expressions(lines[number - 1]) if 0 < number <= len(lines) else []
-        shown.append(f"{' or '.join(places)}: {message[match.end() :]}" if match and places else message)
-    return shown
-
-
-class _Progress:
-    """A progress bar on stderr, only on a terminal."""
-
-    def __init__(self, total: int, label: str) -> None:
-        self._bar = None
-        if sys.stderr.isatty():
-            from tqdm import tqdm
-
-            self._bar = tqdm(total=total, desc=label, unit="file", file=sys.stderr, leave=False)
-
-    def __enter__(self) -> _Progress:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._bar is not None:
-            self._bar.close()
-
-    def reached(self, count: int) -> None:
-        if self._bar is not None:
-            self._bar.update(count - self._bar.n)
-
-
-def find_ninja() -> Path:
-    """The ninja of the pip package, else the one in PATH."""
-    try:
-        import ninja
-
-        packaged = Path(ninja.BIN_DIR) / "ninja"
-        if packaged.is_file():
-            return packaged
-    except ImportError:
-        pass
-    if (found := shutil.which("ninja")) is None:
-        raise ToolchainError("ninja was not found: install it (pip install ninja)")
-    return Path(found)
-
-
-def _jobs() -> int:
-    """`AIT_BUILD_JOBS`, else one for each CPU that this process may use."""
-    return whole_number("AIT_BUILD_JOBS", 4096) or len(os.sched_getaffinity(0))
 
 
 def _is_compiled(name: str) -> bool:

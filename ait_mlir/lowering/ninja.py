@@ -1,0 +1,185 @@
+"""Runs ninja: the build file of some sources, the progress, and what is told when a compiler refuses one."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import threading
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from ait_mlir.errors import CompileError, ToolchainError
+from ait_mlir.host.files import cache_dir
+from ait_mlir.host.settings import whole_number
+from ait_mlir.lowering.precompiled import include_flags
+from ait_mlir.lowering.toolchain import Toolchain
+
+_ERROR_LINE = re.compile(r"(error|fatal|undefined reference|multiple definition|Killed|ptxas)", re.IGNORECASE)
+_SHOWN_ERROR_LINES = 12
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A source to compile: its file, its key, and the path of its object."""
+
+    source: Path
+    key: str
+    tools: Toolchain | None = None
+    """Its compiler and flags, if not those of the whole library."""
+
+    @property
+    def object(self) -> Path:
+        return cache_dir() / "objects" / self.key[:2] / f"{self.key}.o"
+
+
+def build_file(tools: Toolchain, missing: Mapping[str, Unit], objects: Iterable[str] | None) -> str:
+    """The build file of the missing objects, and of the library of `objects` if there are some."""
+    used = Counter(unit.tools or tools for unit in missing.values())
+    rules = {t: f"compile{i}" for i, t in enumerate(used)}
+    link_command = [str(tools.compiler)]
+    lines = [
+        *(
+            f"rule {rule}\n  command = {_command(_compile_command(t, used[t]))} -c $in -o $out"
+            for t, rule in rules.items()
+        ),
+        f"rule link\n  command = {_command(link_command)} $in -o $out {_command(tools.link_flags)}",
+        *(f"build {name}: {rules[unit.tools or tools]} {_path(unit.source)}" for name, unit in missing.items()),
+    ]
+    if objects is not None:
+        lines.append(f"build model.so: link {' '.join(_path(Path(name)) for name in objects)}")
+    return "\n".join(lines) + "\n"
+
+
+def _compile_command(tools: Toolchain, sources: int) -> list[str]:
+    return [str(tools.compiler), *tools.compile_flags, *include_flags(tools, sources)]
+
+
+def _command(words: Iterable[str]) -> str:
+    return " ".join(shlex.quote(word) for word in words).replace("$", "$$")
+
+
+def _path(path: Path) -> str:
+    """A path in a build line. Ninja quotes `$in` for the shell itself."""
+    text = str(path)
+    if "\n" in text:
+        raise CompileError(f"a build cannot use the path {text!r}, which has a line break")
+    return re.sub(r"([$ :])", r"$\1", text)
+
+
+def run_ninja(scratch: Path, tools: Toolchain, missing: Mapping[str, Unit], label: str) -> None:
+    """Make what the build file in `scratch` says. Raises `CompileError` with the first errors of the compiler."""
+    status, output = ninja_output(scratch, tools, len(missing) + 1, label)
+    if status != 0:
+        raise CompileError(_failure(output, missing))
+
+
+def ninja_output(
+    scratch: Path,
+    tools: Toolchain,
+    steps: int,
+    label: str,
+    keep_going: bool = False,
+    stop: threading.Event | None = None,
+) -> tuple[int, list[str]]:
+    """Run ninja on the build file in `scratch`, at most until `stop` is set; returns its exit status and its lines."""
+    environment = {**os.environ, **dict(tools.environment), "NINJA_STATUS": "[%f/%t] "}
+    command = [str(find_ninja()), "-C", str(scratch), "-j", str(_jobs()), *(("-k", "0") if keep_going else ())]
+    output: list[str] = []
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", env=environment
+    ) as process:
+        assert process.stdout is not None
+        if stop is not None:
+            threading.Thread(target=_end_when, args=(process, stop), daemon=True).start()
+        with _Progress(steps, label) as progress:
+            for line in process.stdout:
+                output.append(line.rstrip("\n"))
+                if match := re.match(r"\[(\d+)/\d+\]", line):
+                    progress.reached(int(match[1]))
+    return process.returncode, output
+
+
+def _end_when(process: subprocess.Popen[str], stop: threading.Event) -> None:
+    """End ninja, which then removes what is half made, when `stop` is set."""
+    while process.poll() is None:
+        if stop.wait(0.05):
+            process.terminate()
+            return
+
+
+def _failure(output: list[str], missing: Mapping[str, Unit]) -> str:
+    failed = next((line for line in output if line.startswith("FAILED: ")), "")
+    unit = next(
+        (unit for name, unit in missing.items() if failed.endswith(f" {name}") or failed.endswith(f" {name} ")), None
+    )
+    start = output.index(failed) + 2 if failed else 0  # the line after FAILED is the command
+    told = list(itertools.takewhile(lambda line: not re.match(r"\[\d+/\d+\]|ninja: ", line), output[start:]))
+    first = next((i for i, line in enumerate(told) if _ERROR_LINE.search(line)), 0)
+    told = told[first : first + _SHOWN_ERROR_LINES]
+    shown = "\n".join("  " + line for line in (_by_author(told, unit.source) if unit else told))
+    what = f"the compiler refused {unit.source}" if unit else "the library could not be linked"
+    return f"{what}:\n{shown}"
+
+
+def _by_author(told: list[str], source: Path) -> list[str]:
+    """The messages, with the author's place where a line has the expression of an operator from outside."""
+    from ait_mlir.lowering.authored import places_of_expressions
+
+    refused = re.compile(rf"{re.escape(str(source))}[:(](\d+)[:)]\S*:? *(?=.*error)")
+    lines = source.read_text(encoding="utf-8").split("\n")
+    shown: list[str] = []
+    for message in told:
+        match = refused.match(message)
+        number = int(match[1]) if match else 0
+        places = places_of_expressions(lines[number - 1]) if 0 < number <= len(lines) else []
+        shown.append(f"{' or '.join(places)}: {message[match.end() :]}" if match and places else message)
+    return shown
+
+
+class _Progress:
+    """A progress bar on stderr, only on a terminal."""
+
+    def __init__(self, total: int, label: str) -> None:
+        self._bar = None
+        if sys.stderr.isatty():
+            from tqdm import tqdm
+
+            self._bar = tqdm(total=total, desc=label, unit="file", file=sys.stderr, leave=False)
+
+    def __enter__(self) -> _Progress:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._bar is not None:
+            self._bar.close()
+
+    def reached(self, count: int) -> None:
+        if self._bar is not None:
+            self._bar.update(count - self._bar.n)
+
+
+def find_ninja() -> Path:
+    """The ninja of the pip package, else the one in PATH."""
+    try:
+        import ninja
+
+        packaged = Path(ninja.BIN_DIR) / "ninja"
+        if packaged.is_file():
+            return packaged
+    except ImportError:
+        pass
+    if (found := shutil.which("ninja")) is None:
+        raise ToolchainError("ninja was not found: install it (pip install ninja)")
+    return Path(found)
+
+
+def _jobs() -> int:
+    """`AIT_BUILD_JOBS`, else one for each CPU that this process may use."""
+    return whole_number("AIT_BUILD_JOBS", 4096) or len(os.sched_getaffinity(0))
