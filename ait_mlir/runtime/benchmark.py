@@ -7,7 +7,7 @@ import statistics
 from typing import Any
 
 from ait_mlir.errors import InputError
-from ait_mlir.runtime.data import Arguments
+from ait_mlir.runtime.data import Arguments, as_stream, as_whole
 from ait_mlir.runtime.opened import Tensors
 from ait_mlir.runtime.profile import LaunchTime, Profile
 from ait_mlir.runtime.running import RunningModel
@@ -35,8 +35,11 @@ class MeasuredModel(RunningModel):
         the stream `stream_ptr`, or each on a stream of its own. They write the same outputs, which a last run of one
         thread writes again. Two runs of each thread before the first batch warm up and record the graphs.
         """
+        count, repeat, num_threads = (
+            as_whole(what, n, 1) for what, n in (("count", count), ("repeat", repeat), ("num_threads", num_threads))
+        )
         if not use_unique_stream_per_thread:
-            stream_ptr = stream_ptr or 0
+            stream_ptr = as_stream(stream_ptr)
         elif stream_ptr:
             raise InputError(f"stream_ptr = {stream_ptr}, but each thread has a stream of its own: pass one of the two")
         with self.private_state(inputs) as inputs:
@@ -45,7 +48,7 @@ class MeasuredModel(RunningModel):
             arguments = Arguments(self._device)
             given, _ = self._arguments(arguments, inputs, outputs)
             times = self._module.benchmark(
-                stream_ptr or 0,
+                as_stream(stream_ptr),
                 graph_mode,
                 count,
                 repeat,
@@ -93,13 +96,14 @@ class MeasuredModel(RunningModel):
         `trace`. On a GPU the launches are timed by events between them, while the device never waits for the host;
         launches that overlap in a plain run do not overlap here.
         """
+        num_iters = as_whole("num_iters", num_iters, 1)
         with self.private_state(inputs) as inputs:
             outputs = self._without_state(outputs)
             self._function()
             arguments = Arguments(self._device)
             given, outs = self._arguments(arguments, inputs, outputs)
             try:
-                flat = self._module.profile(stream_ptr or 0, num_iters, len(self._inputs), *given)
+                flat = self._module.profile(as_stream(stream_ptr), num_iters, len(self._inputs), *given)
             except (RuntimeError, TypeError, BufferError) as error:
                 values = (*self._ordered(inputs, self._input_index, "input"), *outs)
                 raise self._explained(error, (*self._input_labels, *self._output_labels), values) from None

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from ait_mlir.constant_names import FOLDED, LITERAL
 from ait_mlir.errors import InputError
-from ait_mlir.runtime.data import AITData, Arguments, to_numpy
+from ait_mlir.runtime.data import AITData, Arguments, as_stream, to_numpy
 from ait_mlir.runtime.folds import Folds
 from ait_mlir.runtime.frameworks import framework_of
 from ait_mlir.runtime.memory import DeviceMemory
@@ -169,6 +169,8 @@ class ModelConstants(DeviceMemory):
         self._function()
         if not isinstance(cast(object, values), Mapping):
             raise InputError(f"constants are a {type(values).__name__}, expected a dict of names and tensors")
+        if wrong := [name for name in values if not isinstance(cast(object, name), str)]:
+            raise InputError(f"a constant is named {wrong[0]!r}, expected a string")
         with self._constants_lock:
             folds = self._folds_of(spare)
             sources = [] if folds is None else [name for name in values if name in folds.sources]
@@ -200,7 +202,7 @@ class ModelConstants(DeviceMemory):
         labels = [f"constant '{name}'" for name in values]
         given = [arguments.add(label, value) for label, value in zip(labels, values.values(), strict=True)]
         try:
-            self._module.set_constants(spare, not copy, stream_ptr or 0, list(values), *given)
+            self._module.set_constants(spare, not copy, as_stream(stream_ptr), list(values), *given)
         except (RuntimeError, TypeError, BufferError) as error:
             raise self._explained(error, labels, list(values.values())) from None
         if spare and values and not self._is_prepared:

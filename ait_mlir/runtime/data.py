@@ -235,6 +235,35 @@ def as_address(value: Any) -> int:
     return address
 
 
+def as_whole(what: str, value: Any, least: int = 0) -> int:
+    """A number of things as an integer; `InputError` for what is no whole number, or one below `least`."""
+    number = operator.index(value) if hasattr(value, "__index__") and not isinstance(value, bool) else None
+    if number is None or number < least:
+        raise InputError(f"{what} is {value!r}, expected a whole number, at least {least}")
+    return number
+
+
+def as_stream(value: Any) -> int:
+    """The address of a stream, 0 for None; `InputError` for what is no address."""
+    if value is None:
+        return 0
+    return value if type(value) is int and 0 <= value < 1 << 64 else _other_stream(value)
+
+
+def _other_stream(value: Any) -> int:
+    try:
+        return as_address(value)
+    except (OverflowError, TypeError):
+        raise InputError(f"stream_ptr is {value!r}, expected the address of a stream") from None
+
+
+def check_flags(**flags: Any) -> None:
+    """Raise `InputError` for one that is neither True nor False."""
+    for what, value in flags.items():
+        if not isinstance(value, int | np.bool_):
+            raise InputError(f"{what} is {value!r}, expected True or False")
+
+
 def _extent(value: Any) -> int:
     """An extent as an integer of 64 bits; `OverflowError` if it is larger, because ctypes would truncate it."""
     n = operator.index(value)

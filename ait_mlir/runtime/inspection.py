@@ -8,7 +8,7 @@ from typing import Any
 
 from ait_mlir.errors import InputError
 from ait_mlir.runtime.benchmark import MeasuredModel
-from ait_mlir.runtime.data import Arguments
+from ait_mlir.runtime.data import Arguments, as_stream
 from ait_mlir.runtime.opened import Tensors
 
 
@@ -80,7 +80,7 @@ class InspectedModel(MeasuredModel):
         arguments = Arguments(self._device)
         given, outs = self._arguments(arguments, inputs, outputs)
         try:
-            flat, numbers = self._module.inspect(stream_ptr or 0, len(self._inputs), *given)
+            flat, numbers = self._module.inspect(as_stream(stream_ptr), len(self._inputs), *given)
         except (RuntimeError, TypeError, BufferError) as error:
             ins = self._ordered(inputs, self._input_index, "input")
             self.forget_when_freed(ins)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ait_mlir.errors import InputError
-from ait_mlir.runtime.data import AITData, as_address, numpy_dtype
+from ait_mlir.runtime.data import AITData, as_address, as_stream, as_whole, numpy_dtype
 from ait_mlir.runtime.kinds import AITemplateMemcpyKind
 from ait_mlir.runtime.opened import OpenedModel
 
@@ -25,6 +25,7 @@ class DeviceMemory(OpenedModel):
     def allocate_memory(self, num_bytes: int) -> int:
         """The address of new memory on the device, 256-byte aligned, to be freed with `free_memory`; 0 for no bytes."""
         self._function()
+        num_bytes = as_whole("the number of bytes", num_bytes)
         address = int(self._module.allocate(num_bytes))
         self._allocated[address] = num_bytes
         return address
@@ -70,7 +71,7 @@ class DeviceMemory(OpenedModel):
             raise InputError(
                 f"a copy of {count} bytes from address {src} to {dst}, expected addresses that are not null"
             )
-        self._module.copy_on(dst, src, count, stream_ptr or 0, sync)
+        self._module.copy_on(dst, src, count, as_stream(stream_ptr), sync)
 
     def allocate_data(self, shape: Sequence[int], dtype: str) -> AITData:
         """A tensor on the device with any content; free its `data_ptr` with `free_memory`."""
@@ -85,7 +86,9 @@ class DeviceMemory(OpenedModel):
         """
         source = np.ascontiguousarray(array)
         address = self.allocate_memory(source.nbytes)
-        self._module.copy_on(address, source.ctypes.data, source.nbytes, stream_ptr or 0, sync or source is not array)
+        self._module.copy_on(
+            address, source.ctypes.data, source.nbytes, as_stream(stream_ptr), sync or source is not array
+        )
         return AITData(address, list(array.shape), array.dtype.name)
 
     def ait_data_to_numpy(
@@ -94,7 +97,7 @@ class DeviceMemory(OpenedModel):
         """A copy on the host of a tensor on the device. Without `sync`, read it when the stream is done."""
         self._function()
         array = np.empty(tuple(data.shape), dtype=numpy_dtype(data.dtype))
-        self._module.copy_on(array.ctypes.data, data.data_ptr, array.nbytes, stream_ptr or 0, sync)
+        self._module.copy_on(array.ctypes.data, data.data_ptr, array.nbytes, as_stream(stream_ptr), sync)
         return array
 
     def allocated_bytes(self) -> int:

@@ -14,7 +14,17 @@ import numpy as np
 
 from ait_mlir.errors import InputError
 from ait_mlir.runtime.constants import ModelConstants
-from ait_mlir.runtime.data import AITData, Arguments, address_of, are_plain, numpy_dtype, shaped, torch_module
+from ait_mlir.runtime.data import (
+    AITData,
+    Arguments,
+    address_of,
+    are_plain,
+    as_stream,
+    check_flags,
+    numpy_dtype,
+    shaped,
+    torch_module,
+)
 from ait_mlir.runtime.frameworks import framework_of, in_framework, stream_of, wait_for
 from ait_mlir.runtime.opened import Tensors
 from ait_mlir.runtime.state import StatefulModel
@@ -150,7 +160,7 @@ class RunningModel(StatefulModel, ModelConstants):
     def synchronize(self, stream_ptr: int | None = None) -> None:
         """Wait for the runs on a stream; `RunError` when one of them failed."""
         self._function()
-        self._module.sync(stream_ptr or 0)
+        self._module.sync(as_stream(stream_ptr))
 
     async def run_async(
         self,
@@ -221,8 +231,9 @@ class RunningModel(StatefulModel, ModelConstants):
         if not are_plain(values):
             return None
         try:
-            flat = run(stream_ptr or 0, sync, graph_mode, *values)
+            flat = run(as_stream(stream_ptr), sync, graph_mode, *values)
         except (RuntimeError, TypeError, BufferError) as error:
+            check_flags(sync=sync, graph_mode=graph_mode)
             raise self._explained(error, (*self._input_labels, *self._output_labels), values) from None
         if flat is None:
             return dict(zip(self._output_index, outputs, strict=False))
@@ -261,11 +272,11 @@ class RunningModel(StatefulModel, ModelConstants):
         given, outs = self._arguments(arguments, inputs, outputs)
         try:
             if workspace is None:
-                flat = run(stream_ptr or 0, sync, graph_mode, len(self._inputs), *given)
+                flat = run(as_stream(stream_ptr), sync, graph_mode, len(self._inputs), *given)
             else:
                 values = (*self._ordered(inputs, self._input_index, "input"), *outs)
                 place = self._workspace(workspace, self.device_of(values))
-                flat = self._module.run_in(*place, stream_ptr or 0, sync, graph_mode, len(self._inputs), *given)
+                flat = self._module.run_in(*place, as_stream(stream_ptr), sync, graph_mode, len(self._inputs), *given)
         except (RuntimeError, TypeError, BufferError) as error:
             labels, ins = (*self._input_labels, *self._output_labels), self._ordered(inputs, self._input_index, "input")
             self.forget_when_freed(ins)

@@ -209,3 +209,28 @@ def test_an_arena_that_does_not_fit_leaves_the_model_usable(model: Model) -> Non
 def test_out_of_memory_says_how_much(model: Model) -> None:
     with pytest.raises(MemoryError, match=r"out of memory: the caller needs \d+ bytes on cpu, \d+ bytes are free"):
         model.allocate_memory(1 << 60)
+
+
+WRONG: dict[str, tuple[Callable[[Model], Any], str]] = {
+    "stream": (lambda m: m.run(*both(), stream_ptr="s"), "stream_ptr is 's', expected the address of a stream"),
+    "negative stream": (lambda m: m.run(*both(), stream_ptr=-1), "stream_ptr is -1, expected the address"),
+    "stream to wait for": (lambda m: m.synchronize(1.5), "stream_ptr is 1.5, expected the address of a stream"),
+    "sync": (lambda m: m.run(*both(), sync="no"), "sync is 'no', expected True or False"),
+    "graph mode": (lambda m: m.run(*both(), graph_mode="yes"), "graph_mode is 'yes', expected True or False"),
+    "count": (lambda m: m.benchmark(*both(), count="ten"), "count is 'ten', expected a whole number, at least 1"),
+    "repeat": (lambda m: m.benchmark(*both(), repeat=1.5), "repeat is 1.5, expected a whole number, at least 1"),
+    "iterations": (lambda m: m.profile(*both(), num_iters=True), "num_iters is True, expected a whole number"),
+    "bytes": (lambda m: m.allocate_memory("12"), "the number of bytes is '12', expected a whole number, at least 0"),
+    "negative bytes": (lambda m: m.allocate_memory(-1), "the number of bytes is -1"),
+    "name of a constant": (lambda m: m.set_constant(3, f32(1)), "a constant is named 3, expected a string"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_wrong_arguments_are_named(model: Model, name: str) -> None:
+    call, message = WRONG[name]
+    with pytest.raises(InputError, match=message):
+        call(model)
+    x, m = tiny_inputs(2, 2)
+    result = model.run_with_tensors([x, m])
+    np.testing.assert_allclose(result["y"], tiny_reference(x, m)[0], rtol=1e-6)
