@@ -9,14 +9,15 @@ from ait_mlir.driver import run_to_phase
 from ait_mlir.errors import InputError
 from ait_mlir.graph import cuda_graphs, programs, serialization, validation
 from ait_mlir.graph.building import methods
+from ait_mlir.graph.choosing import GraphPlans
 from ait_mlir.graph.errors import StepError
 from ait_mlir.graph.execution import Runner
 from ait_mlir.graph.handle import Handle, checked
 from ait_mlir.graph.lowering import rename, slots_of
-from ait_mlir.graph.steps import GraphSteps, Step
+from ait_mlir.graph.steps import Step
 
 
-class pygraph(GraphSteps):
+class pygraph(GraphPlans):
     """A graph of operations in the manner of cuDNN's.
 
     A method for each operation adds a node and returns its outputs. `build` makes the plans and compiles the first
