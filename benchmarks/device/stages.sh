@@ -3,7 +3,8 @@
 #
 #   benchmarks/device/stages.sh [STAGE ...]        by default all, in the order of STAGES below
 #
-# One more stage, timings, measures what the package brings along: it writes ait_mlir/timings/h200.json, and OUT/h200.json.
+# One more stage, timings, measures what the package brings along: it writes ait_mlir/timings/h200.json, and OUT/h200.json. Those of SINGLE run
+# only where they are named.
 # OUT (default build/device) receives a log a stage. A stage that has ended well (OUT/STAGE.done) is not run again, so the same command
 # goes on where a machine went away; FORCE=1 runs all that are named. Compiled objects and times are kept in AIT_CACHE_DIR (default
 # OUT/cache); with PACK=1 they go to OUT/cache.tgz at the end, from which a call with CACHE=FILE starts on another machine.
@@ -17,6 +18,7 @@ mkdir -p "$OUT" "$AIT_CACHE_DIR"
 [ -n "${CACHE:-}" ] && tar xzf "$CACHE" -C "$AIT_CACHE_DIR"
 JOBS=${JOBS:-$(($(nproc) / 2 + 1))}
 STAGES="tests memcheck initcheck compile models1 kernels1 launches dynamic contractions models2 kernels2"
+SINGLE="networks unseen graph_api streams runtime generate" # by name alone; NETWORKS, SEED and COUNT say which networks
 failed=0
 
 stage() { # seconds, command...
@@ -87,7 +89,16 @@ for name in ${*:-$STAGES}; do
     launches) TAIL=60 stage 120 bash -c launches ;;
     dynamic) TAIL=10 stage 200 python3 -m benchmarks.dynamic bert --seq 128 --budget 0.3 ;;
     contractions) TAIL=50 stage 300 python3 -m benchmarks.contractions f16 --measure ;;
-    *) echo "unknown stage $name; known: timings $STAGES" >&2; failed=1 ;;
+    networks) TAIL=12 stage 400 python3 benchmarks/networks.py ${NETWORKS:-} --budget 0.3 --tuning 15 ;;
+    unseen)
+      TAIL=26 stage 590 python3 -m benchmarks.unseen --seed "${SEED:?a seed that nobody has used}" --count "${COUNT:-20}" \
+        --peers eager,compile --tuning 12 --budget 0.2
+      ;;
+    graph_api) TAIL=45 stage 200 python3 -m benchmarks.graph_api --limit 150 ;;
+    streams) TAIL=12 stage 120 python3 -m benchmarks.streams --budget 0.3 --seconds 80 ;;
+    runtime) TAIL=30 stage 120 python3 -m benchmarks.runtime ;;
+    generate) TAIL=12 stage 120 python3 -m benchmarks.generate --device cuda --layers 2 --steps 16 ;;
+    *) echo "unknown stage $name; known: timings $STAGES $SINGLE" >&2; failed=1 ;;
   esac
 done
 [ -n "${PACK:-}" ] && tar czf "$OUT/cache.tgz" -C "$AIT_CACHE_DIR" .
