@@ -45,7 +45,7 @@ def test_each_kind_is_counted() -> None:
 
 def test_the_cumulative_family_needs_few_lines_before_its_own() -> None:
     counts = of_family("cumulative")
-    assert sum(found.total() for found in counts.values()) <= 90
+    assert sum(found.total() for found in counts.values()) <= 89
     assert counts["ait_mlir/families.py"] == {"tables": 1}
 
 

@@ -134,16 +134,22 @@ def half(make: Callable[[], Iterator[tuple[str, Case]]], turn: int = 0) -> Calla
     return made
 
 
-def drawn_family(
-    kind: Kind, family: str, *templates: str, prepared: Callable[[Case], Case] = lambda case: case
-) -> Family:
-    """The cases of a family of specifications on one target."""
-    drawn = tiers.of_tier(draw(kind, [family]), sample(kind, [family]))
-    return Family(
-        {kind: frozenset(templates)},
-        lambda: {name: prepared(found.case) for name, found in drawn.items()},
-        partial(_check_drawn, drawn),
-    )
+def drawn_families(
+    family: str,
+    *templates: str,
+    cuda: Sequence[str] = (),
+    prepared: Callable[[Case], Case] = lambda case: case,
+) -> dict[str, Family]:
+    """The cases of a family of specifications on each target; of the templates those of `cuda` are for CUDA alone."""
+    families: dict[str, Family] = {}
+    for kind in KINDS:
+        drawn = tiers.of_tier(draw(kind, [family]), sample(kind, [family]))
+        families[f"{family}-{kind}"] = Family(
+            {kind: frozenset((*templates, *(cuda if kind == "cuda" else ())))},
+            lambda drawn=drawn: {name: prepared(found.case) for name, found in drawn.items()},
+            partial(_check_drawn, drawn),
+        )
+    return families
 
 
 # ** few long rows **
@@ -329,53 +335,35 @@ ORDER = ("sort_tile_kernel", "sort_merge_kernel", "search_kernel", "histogram_ke
 DETECTION = ("roi_align_kernel", "nms_overlap_kernel", "nms_pick_kernel")
 CUMULATIVE = ("cumulative_rows_kernel", "cumulative_blocks_kernel", "cumulative_columns_kernel")
 FAMILIES = {
-    "elementwise-cuda": drawn_family("cuda", "elementwise", "map_repeat_kernel", "map_kernel", "map_flat_kernel"),
-    "elementwise-rocm": drawn_family("rocm", "elementwise", "map_kernel", "map_flat_kernel"),
-    "norm-cuda": drawn_family("cuda", "norm", *ROW, prepared=as_run),
-    "norm-rocm": drawn_family("rocm", "norm", *ROW, prepared=as_run),
-    "reduce-cuda": drawn_family("cuda", "reduce", *REDUCE, "reduce_shared_columns_kernel"),
-    "reduce-rocm": drawn_family("rocm", "reduce", *REDUCE),
-    "cumulative-cuda": drawn_family("cuda", "cumulative", *CUMULATIVE),
-    "cumulative-rocm": drawn_family("rocm", "cumulative", *CUMULATIVE),
+    **drawn_families("elementwise", "map_kernel", "map_flat_kernel", cuda=["map_repeat_kernel"]),
+    **drawn_families("norm", *ROW, prepared=as_run),
+    **drawn_families("reduce", *REDUCE, cuda=["reduce_shared_columns_kernel"]),
+    **drawn_families("cumulative", *CUMULATIVE),
     "cumulative-chained": Family(
         dict.fromkeys(KINDS, frozenset({"cumulative_chained_rows_kernel", "cumulative_chained_columns_kernel"})),
         chained_cumsums,
         lambda library, case, name: SUMS.check(library, case, _type(name)),
     ),
-    "order-cuda": drawn_family("cuda", "order", *ORDER),
-    "order-rocm": drawn_family("rocm", "order", *ORDER),
+    **drawn_families("order", *ORDER),
     "masked": Family(
         dict.fromkeys(KINDS, frozenset({"map_masked_kernel"})), lambda: dict(masked_cases()), check_masked
     ),
-    "view-cuda": drawn_family("cuda", "view", *COPIES),
-    "view-rocm": drawn_family("rocm", "view", *COPIES),
+    **drawn_families("view", *COPIES),
     "copies": Family(
         dict.fromkeys(KINDS, frozenset({"copy_pieces_kernel", "copy_strided_kernel"})),
         lambda: dict(copies_cases()),
         lambda library, case, name: BITS.check(library, case, _type(name)),
     ),
-    "index-cuda": drawn_family("cuda", "index", *INDEX),
-    "index-rocm": drawn_family("rocm", "index", *INDEX),
-    "jagged-cuda": drawn_family("cuda", "jagged", *JAGGED),
-    "jagged-rocm": drawn_family("rocm", "jagged", *JAGGED),
-    "gemm-cuda": drawn_family("cuda", "gemm", "gemm_mma_kernel", "gemm_simt_kernel", "gemm_wgmma_kernel"),
-    "gemm-rocm": drawn_family("rocm", "gemm", "gemm_simt_kernel"),
-    "grouped-cuda": drawn_family("cuda", "grouped", *GROUPED),
-    "grouped-rocm": drawn_family("rocm", "grouped", *GROUPED),
-    "conv-cuda": drawn_family("cuda", "conv", *CONV),
-    "conv-rocm": drawn_family("rocm", "conv", *CONV),
-    "pad-cuda": drawn_family("cuda", "pad", "pad_kernel", "pad_rows_kernel"),
-    "pad-rocm": drawn_family("rocm", "pad", "pad_kernel", "pad_rows_kernel"),
-    "resize-cuda": drawn_family("cuda", "resize", "resize_kernel", "grid_sample_kernel"),
-    "resize-rocm": drawn_family("rocm", "resize", "resize_kernel", "grid_sample_kernel"),
-    "detection-cuda": drawn_family("cuda", "detection", *DETECTION),
-    "detection-rocm": drawn_family("rocm", "detection", *DETECTION),
-    "pool-cuda": drawn_family("cuda", "pool", "pool_kernel"),
-    "pool-rocm": drawn_family("rocm", "pool", "pool_kernel"),
-    "attention-cuda": drawn_family(
-        "cuda", "attention", "attention_mma_kernel", "attention_simt_kernel", "attention_ragged_kernel"
-    ),
-    "attention-rocm": drawn_family("rocm", "attention", "attention_simt_kernel", "attention_ragged_kernel"),
+    **drawn_families("index", *INDEX),
+    **drawn_families("jagged", *JAGGED),
+    **drawn_families("gemm", "gemm_simt_kernel", cuda=["gemm_mma_kernel", "gemm_wgmma_kernel"]),
+    **drawn_families("grouped", *GROUPED),
+    **drawn_families("conv", *CONV),
+    **drawn_families("pad", "pad_kernel", "pad_rows_kernel"),
+    **drawn_families("resize", "resize_kernel", "grid_sample_kernel"),
+    **drawn_families("detection", *DETECTION),
+    **drawn_families("pool", "pool_kernel"),
+    **drawn_families("attention", "attention_simt_kernel", "attention_ragged_kernel", cuda=["attention_mma_kernel"]),
     "row-cuda": Family(
         {"cuda": frozenset({"row_bulk_kernel", "row_ring_kernel", "row_split_kernel", "row_kernel"})},
         half(_rows),
