@@ -73,7 +73,7 @@ def the_number_of_a_step(x, h):
 
 def nothing_carried(x, h):
     rows = []
-    for t in range(x.shape[1]):
+    for t in range(0, x.shape[1]):
         rows.append(x[:, t].softmax(-1) @ WEIGHT + h)
     return torch.stack(rows, 1)
 
@@ -177,6 +177,16 @@ def test_a_method_with_weights() -> None:
             x, h = torch.randn(2, length, 8), torch.randn(2, 8)
             for ours, theirs in zip(compiled(x, h), model(x, h), strict=True):
                 torch.testing.assert_close(ours, theirs)
+
+
+def test_no_steps() -> None:
+    model = Function(in_place).eval()
+    shapes = {"x": {1: Dim("seq", min=0, max=32)}, "h": None}
+    with torch.no_grad():
+        compiled = ait_mlir.compile(model, (torch.randn(2, 5, 8), torch.randn(2, 8)), dynamic_shapes=shapes)
+        for length in (0, 1, 3):
+            x, h = torch.randn(2, length, 8), torch.randn(2, 8)
+            torch.testing.assert_close(compiled(x, h), model(x, h), rtol=2e-3, atol=1e-5)
 
 
 def test_a_known_length_is_unrolled() -> None:

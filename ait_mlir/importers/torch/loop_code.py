@@ -79,6 +79,8 @@ class _Function(ast.NodeTransformer):
 def _converted(loop: ast.For) -> list[ast.stmt]:
     """A loop as a scan if the number of steps is not known, and as it was otherwise."""
     assert isinstance(loop.iter, ast.Call)
+    if len(loop.iter.args) == 2 and ast.unparse(loop.iter.args[0]) == "0":
+        del loop.iter.args[0]
     if len(loop.iter.args) != 1 or loop.iter.keywords or not isinstance(loop.target, ast.Name):
         raise LoopError("only `for name in range(n)` can")
     if loop.orelse:

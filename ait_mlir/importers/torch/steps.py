@@ -43,7 +43,8 @@ def run(
     if counts:
         xs.append(torch.arange(count))
     tree = torch.utils._pytree
-    first, rows = step(carried, [x[0] for x in xs])  # shows the types; nobody reads these values
+    some = [torch.zeros(x.shape[1:], dtype=x.dtype, device=x.device) for x in xs]
+    first, rows = step(carried, some)  # shows the types; nobody reads these values
     for name, values in zip(names, rows, strict=True):
         if len(values) != 1 or not isinstance(values[0], torch.Tensor):
             raise LoopError(f"a step gives {name} {len(values)} values, expected one tensor")
