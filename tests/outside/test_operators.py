@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from io import StringIO
 from pathlib import Path
 from typing import ClassVar
@@ -13,9 +13,11 @@ import numpy as np
 import pytest
 
 from ait_mlir import driver, outside
+from ait_mlir.errors import ToolchainError
 from ait_mlir.frontend import BuildError, IntVar, Tensor, build_module, compile_model
 from ait_mlir.lowering.build import build_library
 from ait_mlir.lowering.module_target import target_of
+from ait_mlir.lowering.toolchain import find_hipcc, find_nvcc
 from ait_mlir.operators import Cpp, Op, TensorType, operand_def, operator, result_def
 from ait_mlir.tools import ait_opt, cli
 
@@ -32,12 +34,15 @@ TEXT = """ait.graph @f(%x: !ait.tensor<batch x 8 x f32>) dims {batch = 1 to 64} 
 """
 
 
-def _needs(target: str, tool: str, *marks: pytest.MarkDecorator) -> object:
-    missing = pytest.mark.skipif(shutil.which(tool) is None, reason=f"{tool} is not installed")
-    return pytest.param(target, marks=[missing, *marks])
+def _needs(target: str, find: Callable[[], Path], *marks: pytest.MarkDecorator) -> object:
+    try:
+        find()
+    except ToolchainError as missing:
+        marks = (*marks, pytest.mark.skip(reason=str(missing)))
+    return pytest.param(target, marks=marks)
 
 
-TARGETS = [_needs("cuda", "nvcc"), _needs("rocm", "hipcc", pytest.mark.full)]
+TARGETS = [_needs("cuda", find_nvcc), _needs("rocm", find_hipcc, pytest.mark.full)]
 
 
 @pytest.fixture
