@@ -31,6 +31,7 @@ from ait_mlir.runtime.model import Model
 from ait_mlir.universe import context
 from benchmarks import measure
 from benchmarks.kernels import DTYPES, captured, seconds
+from benchmarks.shared import own_folder
 
 Change = Callable[..., torch.Tensor]
 
@@ -271,8 +272,7 @@ def main() -> int:
         wanted = [p for p in wanted if p.flex is not None or not (p.mask or p.change)]
     if not wanted:
         parser.error(f"no problem of {' '.join(args.words)}")
-    workdir = Path(args.workdir)
-    workdir.mkdir(parents=True, exist_ok=True)
+    workdir = own_folder(args.workdir)
 
     def compiled(problem: Problem) -> Path:
         name = "_".join([*problem.label.split(), problem.dtype, args.kernel or "estimate"])

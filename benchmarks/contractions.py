@@ -30,6 +30,7 @@ from ait_mlir.runtime.model import Model
 from ait_mlir.universe import context
 from benchmarks import measure
 from benchmarks.kernels import CACHE, DTYPES, captured, seconds
+from benchmarks.shared import own_folder
 
 Tensors = Sequence[torch.Tensor]
 
@@ -215,8 +216,7 @@ def main() -> int:
     wanted = [c for c in cases() if all(w in f"{c.family} {c.label} {c.dtype}".split() for w in args.words)]
     if not wanted:
         parser.error(f"no op of {' '.join(args.words)}; families are gemm and attention")
-    workdir = Path(args.workdir)
-    workdir.mkdir(parents=True, exist_ok=True)
+    workdir = own_folder(args.workdir)
     with ThreadPoolExecutor(1 if args.measure else 8) as pool:
         paths = list(pool.map(lambda c: compiled(c, workdir, args.measure), wanted))
     if args.compile_only:

@@ -27,6 +27,7 @@ from ait_mlir.frontend.graph import bound_data, build_module
 from ait_mlir.passes.tasks import substituted
 from ait_mlir.runtime import Model
 from benchmarks import measure
+from benchmarks.shared import own_folder
 from benchmarks.workloads import MODELS
 
 
@@ -45,8 +46,7 @@ def artifact(work: Any, name: str, batch: int | None, hints: list[int], args: ar
     module.body.block.insert_op_before(new, graph)
     graph.detach()
     graph.erase()
-    path = Path(args.workdir) / f"{name}.ait"
-    path.parent.mkdir(parents=True, exist_ok=True)
+    path = args.workdir / f"{name}.ait"
     compile_module(module, "cuda", output=path, constants=constants, measure=args.measure)
     print(f"{name}: compiled in {time.perf_counter() - start:.1f} s", flush=True)
     return Model(path, verify_weights=False)
@@ -71,6 +71,7 @@ def main() -> int:
     parser.add_argument("--budget", type=float, default=0.5, help="seconds to spend on each time")
     parser.add_argument("--workdir", default="build/benchmarks", help="where artifacts go (default: %(default)s)")
     args = parser.parse_args()
+    args.workdir = own_folder(args.workdir)
     entry = MODELS[args.model]
     length = args.seq or entry.lengths[0]
     work = entry.build(torch.float16, args.layers or entry.layers, [(b, length) for b in args.batch])

@@ -25,6 +25,7 @@ from ait_mlir.lowering.kernels import Target, kernel_of
 from ait_mlir.lowering.toolchain import default_arch
 from benchmarks import kernels, measure
 from benchmarks.kernel_cases import Measured
+from benchmarks.shared import own_folder
 from tests.kernels.harness import Case, Library, sources_of
 from tests.kernels.library_gemm import on_kernel
 
@@ -80,8 +81,7 @@ def main() -> int:
     args = parser.parse_args()
     target = Target("cuda", default_arch("cuda"))
     cases = [m for size in SIZES for m in measured(*size, target, args.configs)]
-    Path(args.workdir).mkdir(parents=True, exist_ok=True)
-    library = InParts([m.case for m in cases], Path(args.workdir), target)
+    library = InParts([m.case for m in cases], own_folder(args.workdir), target)
     if args.compile_only:
         return 0
     if args.hot:

@@ -18,7 +18,6 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
 import torch
 
@@ -27,6 +26,7 @@ from ait_mlir.lowering.kernels import Target
 from ait_mlir.lowering.toolchain import default_arch
 from benchmarks import measure
 from benchmarks.kernel_cases import Measured, cases
+from benchmarks.shared import own_folder
 from tests.kernels.harness import Library
 
 DTYPES = {"f16": torch.float16, "bf16": torch.bfloat16, "f32": torch.float32, "i64": torch.int64}
@@ -148,8 +148,7 @@ def main() -> int:
     ]
     if not wanted:
         parser.error(f"no kernel of {' '.join(args.words)}; families are {', '.join({m.family: 0 for m in cases()})}")
-    Path(args.workdir).mkdir(parents=True, exist_ok=True)
-    library = Library([m.case for m in wanted], Path(args.workdir), Target("cuda", default_arch("cuda")))
+    library = Library([m.case for m in wanted], own_folder(args.workdir), Target("cuda", default_arch("cuda")))
     if args.compile_only:
         return 0
     bandwidth = measure.ceilings("cuda", torch.float16).bytes

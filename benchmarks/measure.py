@@ -7,12 +7,15 @@ against float64 and judged as a ratio to the error of the framework's own eager 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import statistics
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import torch
+
+from ait_mlir.host.card import alone_on_card
 
 MAX_RATIO, RMSE_RATIO = 2.0, 1.5
 """The largest max error and RMSE that pass, as multiples of eager's."""
@@ -27,6 +30,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--no-measure", dest="measure", action="store_false", help="by estimate and known times")
     parser.add_argument("--tuning", type=float, metavar="SECONDS", help="for choosing by time (default: 20)")
+
+
+def alone(device: str) -> contextlib.AbstractContextManager[object]:
+    """The card without other processes that time on it, ours and those that compile."""
+    return alone_on_card() if device == "cuda" else contextlib.nullcontext()
 
 
 @dataclass(frozen=True)

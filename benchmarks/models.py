@@ -40,6 +40,7 @@ from ait_mlir.importers.torch.compiled import build
 from benchmarks import measure
 from benchmarks.imported import NOT_IMPORTED, import_workload
 from benchmarks.measure import Run
+from benchmarks.shared import own_folder
 from benchmarks.workloads import MODELS, Size, Workload
 
 DTYPES = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}
@@ -164,7 +165,7 @@ def compiled(name: str, work: Workload, sizes: Sequence[Size], args: argparse.Na
         imported = import_workload(title, work, sizes)
         took = f"exported and imported in {time.perf_counter() - start:.1f} s, "
         start = time.perf_counter()
-        workdir = Path(args.workdir) / f"{title}_imported"
+        workdir = args.workdir / f"{title}_imported"
         result = build(imported, as_target(args.device), workdir=workdir, measure=args.measure, budget=args.tuning)
         ours = Ours(result.model, [item.name for item in imported.inputs.tensors], imported.outputs[0][1])
     else:
@@ -233,6 +234,7 @@ def parse_arguments() -> argparse.Namespace:
     args.dtype = args.dtype or ("f16" if args.device == "cuda" else "f32")
     args.models = args.models or [name for name in MODELS if not (args.imported and name in NOT_IMPORTED)]
     args.peers = [p for p in MODES if usable(p, args)]
+    args.workdir = own_folder(args.workdir)
     if unknown := set(args.models) - set(MODELS):
         parser.error(f"no model {', '.join(sorted(unknown))}; there are {', '.join(MODELS)}")
     if args.imported and (refused := [name for name in args.models if name in NOT_IMPORTED]):

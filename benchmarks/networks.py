@@ -7,6 +7,9 @@
 The batch of an artifact is dynamic. On the GPU the peers are eager and torch.compile, each in a CUDA graph, with their
 weights and images in channels-last order, which is the fastest that PyTorch has; ours replays its own
 graph. On the CPU the peer is eager. Otherwise as `benchmarks/models.py`.
+
+With `--rows FILE` the same command goes on where it was stopped. Several processes may share a file: each takes a
+network that no other has taken, and they use a card in turns, so that one compiles while another times.
 """
 
 from __future__ import annotations
@@ -36,8 +39,9 @@ from ait_mlir.frontend.target import as_target
 from ait_mlir.importers.torch import from_torch
 from ait_mlir.importers.torch.compiled import build
 from benchmarks import measure
-from benchmarks.models import DTYPES, MODES, device_name, numbers, peer_runs, widened
+from benchmarks.models import DTYPES, MODES, Ours, device_name, numbers, peer_runs, widened
 from benchmarks.peers import dlrm, unet
+from benchmarks.shared import Done, Results, Row, own_folder
 
 Inputs = list[torch.Tensor]
 
@@ -96,9 +100,9 @@ def import_network(name: str, entry: Network, module: nn.Module, batches: Sequen
     return from_torch(module, tuple(example), dynamic_shapes=shapes, name=name, hints={"batch": sorted(batches)})
 
 
-def measure_network(name: str, entry: Network, args: argparse.Namespace) -> list[tuple[list[str], float, bool]]:
-    """The cells of each batch, ours over the best peer, and whether the result is right."""
-    dtype, on_gpu = DTYPES[args.dtype], args.device == "cuda"
+def measure_network(name: str, entry: Network, args: argparse.Namespace) -> list[Row]:
+    """The row of each batch."""
+    dtype = DTYPES[args.dtype]
     torch.manual_seed(0)
     module = randomized(entry.make()).to(dtype)
     batches = args.batch or entry.batches
@@ -106,32 +110,41 @@ def measure_network(name: str, entry: Network, args: argparse.Namespace) -> list
     start = time.perf_counter()
     imported = import_network(title, entry, module, batches, dtype)
     took, start = time.perf_counter() - start, time.perf_counter()
-    folder = Path(args.workdir) / title
+    folder = args.workdir / title
     result = build(imported, as_target(args.device), workdir=folder, measure=args.measure, budget=args.tuning)
     print(f"{name}: imported in {took:.1f} s, compiled in {time.perf_counter() - start:.1f} s", flush=True)
     if args.keep:
-        result.save(Path(args.workdir) / f"{title}.ait")  # for benchmarks/launches.py
+        result.save(args.workdir / f"{title}.ait")  # for benchmarks/launches.py
     if args.compile_only:
         return []
+    names, output = [item.name for item in imported.inputs.tensors], imported.outputs[0][1]
+    with measure.alone(args.device):
+        return compare(name, entry, module, batches, Ours(result.model, names, output), args)
+
+
+def compare(
+    name: str, entry: Network, module: nn.Module, batches: Sequence[int], ours: Ours, args: argparse.Namespace
+) -> list[Row]:
+    """Results and times at each batch, beside the peers."""
+    dtype, on_gpu = DTYPES[args.dtype], args.device == "cuda"
     peer = module.to(args.device, memory_format=torch.channels_last)
     exact = copy.deepcopy(peer).double()
-    names, output = [item.name for item in imported.inputs.tensors], imported.outputs[0][1]
-    rows: list[tuple[list[str], float, bool]] = []
+    rows: list[Row] = []
     for batch in batches:
         given = entry.inputs(batch, dtype)
-        ours_in = dict(zip(names, (t.to(args.device) for t in given), strict=True))
+        ours_in = dict(zip(ours.inputs or (), (t.to(args.device) for t in given), strict=True))
         theirs = to_device(given, args.device)
         with FlopCounterMode(display=False) as counter:
             eager = peer(*theirs)
-        outputs = result.model.run_with_tensors(ours_in, sync=True)
-        outputs[output].fill_(float("nan"))
+        outputs = ours.model.run_with_tensors(ours_in, sync=True)
+        outputs[ours.output].fill_(float("nan"))
 
         def run(ours_in: Any = ours_in, outputs: Any = outputs) -> Any:
-            return result.model.run_with_tensors(ours_in, outputs, sync=not on_gpu, graph_mode=on_gpu)
+            return ours.model.run_with_tensors(ours_in, outputs, sync=not on_gpu, graph_mode=on_gpu)
 
         run()
-        result.model.synchronize(torch.cuda.current_stream().cuda_stream if on_gpu else None)
-        accuracy = measure.accuracy(outputs[output], eager, exact(*widened(theirs)))
+        ours.model.synchronize(torch.cuda.current_stream().cuda_stream if on_gpu else None)
+        accuracy = measure.accuracy(outputs[ours.output], eager, exact(*widened(theirs)))
         runs = peer_runs(peer, theirs, args.device, args.peers)
         seconds = measure.median_seconds({"ours": run, **runs}, args.device, args.budget, shortest=args.shortest)
         moved = sum(t.nbytes for t in (*given, eager)) + sum(
@@ -150,7 +163,7 @@ def measure_network(name: str, entry: Network, args: argparse.Namespace) -> list
             f"{accuracy.rmse_ratio:.2f}" + ("" if accuracy.passed else " FAILED"),
         ]
         print("  ".join(cells), flush=True)
-        rows.append((cells, ratio, accuracy.passed))
+        rows.append(Row(cells, ratio, accuracy.passed))
         del eager
         gc.collect()
     return rows
@@ -177,6 +190,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--budget", type=float, default=1.0, help="seconds for each time (default: %(default)s)")
     parser.add_argument("--shortest", action="store_true", help="shortest times instead of medians")
     parser.add_argument("--peers", default=",".join(MODES), help="what to run beside ours (default: %(default)s)")
+    parser.add_argument("--rows", type=Path, metavar="FILE", help="keep results; what the file has is not done again")
+    parser.add_argument("--seconds", type=float, help="begin no network after so many (default: measure all)")
     parser.add_argument("--workdir", default="build/benchmarks", help="where artifacts go (default: %(default)s)")
 
 
@@ -188,31 +203,61 @@ def settle_options(parser: argparse.ArgumentParser, args: argparse.Namespace) ->
     if wrong := [p for p in named if p not in MODES]:
         parser.error(f"no peer {wrong[0]}; there are {', '.join(MODES)}")
     args.peers = [p for p in named if p == "eager" or (p == "compile" and args.device == "cuda")]
+    args.workdir = own_folder(args.workdir)
 
 
 def report(networks: Mapping[str, Network], args: argparse.Namespace) -> int:
-    """Measure networks and print a table; returns the exit code."""
-    print(f"{args.dtype}, {device_name(args)}, torch {torch.__version__}")
+    """Measure networks and print a table of all that are done; returns the exit code."""
+    results = Results(args.rows)
+    measure_all(networks, results, args)
+    return print_table(networks, results, args)
+
+
+def measure_all(networks: Mapping[str, Network], results: Results, args: argparse.Namespace) -> None:
+    """Measure those that nobody else measures; none begins when the seconds are over."""
+    start = time.monotonic()
+    print(f"{args.dtype}, {device_name(args)}, torch {torch.__version__}", flush=True)
     if not args.compile_only:
-        args.ceilings = measure.ceilings(args.device, DTYPES[args.dtype])
-    rows: list[tuple[list[str], float, bool]] = []
-    failed: list[str] = []
-    with torch.inference_mode():
-        for name, entry in networks.items():
+        with measure.alone(args.device):
+            args.ceilings = measure.ceilings(args.device, DTYPES[args.dtype])
+    for name, entry in networks.items():
+        if args.seconds is not None and time.monotonic() - start > args.seconds:
+            print(f"{args.seconds:g} s are over: the rest is left", flush=True)
+            break
+        with results.taken(name) as mine, torch.inference_mode():
+            if not mine:
+                continue
+            rows, problem = list[Row](), ""
             try:
-                rows += measure_network(name, entry, args)
+                rows = measure_network(name, entry, args)
             except AitError as error:
+                problem = str(error)
                 print(f"error: {name}: {error}", file=sys.stderr, flush=True)
-                failed.append(name)
+            except Exception as error:  # the process may be of no more use, but the others need not try this one
+                results.add(Done(name, device_name(args), [], f"{type(error).__name__}: {error}"))
+                raise
+            results.add(Done(name, device_name(args), rows, problem))
+
+
+def print_table(networks: Mapping[str, Network], results: Results, args: argparse.Namespace) -> int:
+    """Print the rows of these networks that are done, the worst first; returns the exit code."""
+    found = [done for done in results.read() if done.network in networks]
+    rows = sorted((row for done in found for row in done.rows), key=lambda row: -row.ratio)
+    failed = [done for done in found if done.error]
     if rows:
-        rows.sort(key=lambda row: -row[1])
         heads = ["network", "batch", "ours ms", *(f"{p} ms" for p in args.peers), "ours / best peer", "floor ms"]
-        print(measure.table([[*heads, "max err / eager's", "rmse / eager's"], *(cells for cells, _, _ in rows)]))
-        mean = math.exp(sum(math.log(ratio) for _, ratio, _ in rows) / len(rows))
+        print(measure.table([[*heads, "max err / eager's", "rmse / eager's"], *(row.cells for row in rows)]))
+        mean = math.exp(sum(math.log(row.ratio) for row in rows) / len(rows))
         print(
-            f"ours / best peer of {len(rows)} rows: geometric mean {mean:.3f}, largest {max(r for _, r, _ in rows):.2f}"
+            f"ours / best peer of {len(rows)} rows: geometric mean {mean:.3f}, largest {rows[0].ratio:.2f}, "
+            f"{sum(row.ratio > 1 for row in rows)} above 1; {', '.join(sorted({done.device for done in found}))}"
         )
-    return 1 if failed or not all(passed for _, _, passed in rows) else 0
+    for done in failed:
+        print(f"failed: {done.network}: {done.error}")
+    missing = sorted(set(networks) - {done.network for done in found})
+    for name in missing:
+        print(f"not measured: {name}")
+    return 1 if failed or missing or not all(row.passed for row in rows) else 0
 
 
 if __name__ == "__main__":

@@ -24,6 +24,7 @@ from ait_mlir.frontend import detect_target
 from benchmarks import measure
 from benchmarks.imported import NOT_IMPORTED
 from benchmarks.models import DTYPES, Ours, compiled, device_name
+from benchmarks.shared import own_folder
 from benchmarks.workloads import MODELS, Size, Workload
 
 
@@ -81,6 +82,7 @@ def main() -> int:
     args.dtype = args.dtype or ("f16" if args.device == "cuda" else "f32")
     if unknown := set(args.models) - set(known):
         parser.error(f"no model {', '.join(sorted(unknown))}; there are {', '.join(known)}")
+    args.workdir = own_folder(args.workdir)
     print(f"{args.dtype}, {device_name(args)}, torch {torch.__version__}")
     with torch.inference_mode():
         rows = [row for name in args.models or known for row in compare(name, args)]

@@ -2,18 +2,25 @@
 
     python -m benchmarks.unseen --seed 1 --count 20                # on the GPU: eager and torch.compile in CUDA graphs
     python -m benchmarks.unseen --seed 1 --count 10 --device cpu   # small ones, beside eager
+    python -m benchmarks.unseen --seed 1 --jobs 2 --rows seed-1.jsonl --seconds 500     # can be stopped and resumed
 
-A seed always draws the same networks. The table has the worst rows first. Otherwise as `benchmarks/networks.py`.
+A seed always draws the same networks. The table has the worst rows first. With `--jobs 2`, two processes share the
+networks and the card: one compiles while the other times. Otherwise as `benchmarks/networks.py`.
 """
 
 from __future__ import annotations
 
 import argparse
+import subprocess
 import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
 
 from ait_mlir.errors import AitError
-from benchmarks.networks import Network, add_options, report, settle_options
+from benchmarks.networks import Network, add_options, measure_all, print_table, settle_options
 from benchmarks.random_networks import networks
+from benchmarks.shared import Results
 
 
 def main() -> int:
@@ -21,11 +28,15 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0, help="what is drawn (default: %(default)s)")
     parser.add_argument("--count", type=int, default=20, help="how many networks (default: %(default)s)")
     parser.add_argument("--only", type=int, action="append", metavar="N", help="network N of the seed alone, from 0 on")
+    parser.add_argument("--jobs", type=int, default=1, help="processes that share the card (default: %(default)s)")
+    parser.add_argument("--no-table", action="store_true", help="print rows only")
     add_options(parser)
     args = parser.parse_args()
     settle_options(parser, args)
     if args.count < 1 or any(not 0 <= n < args.count for n in args.only or ()):
         parser.error(f"--count is at least 1, and --only from 0 to {args.count - 1}")
+    if args.jobs < 1:
+        parser.error("--jobs is at least 1")
     drawn = networks(args.seed, args.count, small=args.device == "cpu")
     entries = {
         f"{args.seed}.{i} {net.text}": Network(
@@ -34,7 +45,25 @@ def main() -> int:
         for i, net in enumerate(drawn)
         if args.only is None or i in args.only
     }
-    return report(entries, args)
+    results = Results(args.rows)
+    if args.jobs == 1:
+        measure_all(entries, results, args)
+    else:
+        with tempfile.TemporaryDirectory() as folder:
+            results = Results(args.rows or Path(folder) / "rows.jsonl")
+            share(entries, results, args)
+    return 0 if args.no_table else print_table(entries, results, args)
+
+
+def share(entries: Mapping[str, Network], results: Results, args: argparse.Namespace) -> None:
+    """Measure networks in several processes, of which this is one."""
+    options = [*sys.argv[1:], "--jobs", "1", "--rows", str(results.path), "--no-table"]  # the last of each counts
+    others = [subprocess.Popen([sys.executable, "-m", "benchmarks.unseen", *options]) for _ in range(args.jobs - 1)]
+    try:
+        measure_all(entries, results, args)
+    finally:
+        for other in others:
+            other.wait()
 
 
 if __name__ == "__main__":

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import functools
 import importlib.metadata
+import time
+from collections.abc import Generator
 from pathlib import Path
+
+from ait_mlir.host.files import cache_dir, locked
 
 
 @functools.cache
@@ -19,6 +24,27 @@ def card_name(device: int = 0) -> str:
     if cuda.cuInit(0) or cuda.cuDeviceGet(ctypes.byref(handle), device) or cuda.cuDeviceGetName(name, 256, handle):
         return ""
     return name.value.decode(errors="replace")
+
+
+@functools.cache
+def card_id(device: int = 0) -> str:
+    """What no two cards share, the UUID in hex; the number of the card where there is none."""
+    try:
+        cuda = ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return str(device)
+    handle, found = ctypes.c_int(), (ctypes.c_ubyte * 16)()
+    if cuda.cuInit(0) or cuda.cuDeviceGet(ctypes.byref(handle), device) or cuda.cuDeviceGetUuid(found, handle):
+        return str(device)
+    return bytes(found).hex()
+
+
+@contextlib.contextmanager
+def alone_on_card(device: int = 0) -> Generator[float]:
+    """The card without other processes of this cache that time on it; gives the seconds that this waited for."""
+    start = time.monotonic()
+    with locked(cache_dir() / "locks" / f"card_{card_id(device)}"):
+        yield time.monotonic() - start
 
 
 @functools.cache

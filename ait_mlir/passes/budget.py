@@ -4,6 +4,7 @@ Remembered choices and the times of the package count first. Of the other ops, t
 first: an op counts with its estimated seconds, as often as the model has it. Candidates that a library runs need no
 compiling for the device: they are timed for all ops before any other is compiled; then, for each op, the candidate with
 the best estimate, which the model would need anyway; then the rest.
+Waiting for another process that times on the same card does not count, up to once more the budget.
 When the time is over, compiling stops. A candidate that is the best by estimate at some size and was not timed then
 counts with its estimate and a margin, so that a library that alone was timed does not win where it is far behind. An op
 without times is chosen by estimate. All times are remembered, so the next
@@ -48,11 +49,13 @@ class Budget:
 
     seconds: float
     end: float | None = None
+    waited: float = 0.0
+    """Seconds of waiting that do not count; at most as many as the budget has."""
 
     def left(self) -> float:
         if self.end is None:
             self.end = time.monotonic() + self.seconds
-        return max(0.0, self.end - time.monotonic())
+        return max(0.0, self.end + min(self.waited, self.seconds) - time.monotonic())
 
 
 @dataclass
@@ -145,6 +148,7 @@ class BudgetSelector(Selector):
                 continue
             job, ways = ready.pop(0)
             self._time_ways(job, ways)
+            self.budget.waited = meter.waited
             if not ready:
                 built.remove(ready)
         unfinished = {job.index for unit in [*built, *units] for job, _ in unit} if more or built else set[int]()

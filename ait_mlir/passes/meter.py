@@ -8,13 +8,14 @@ reads the result of the previous one.
 from __future__ import annotations
 
 import concurrent.futures
+import contextlib
 import functools
 import itertools
 import math
 import os
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, Self, cast
@@ -28,6 +29,7 @@ from ait_mlir.dialects.ait.dtypes import BY_IR, BY_NAME
 from ait_mlir.dialects.ait.traits import Cost
 from ait_mlir.dialects.ait.types import tensor_type
 from ait_mlir.errors import AitError, ToolchainError
+from ait_mlir.host.card import alone_on_card
 from ait_mlir.host.files import Scratch
 from ait_mlir.host.settings import MEASURE_DEVICE
 from ait_mlir.ir.pipeline import PassError
@@ -61,6 +63,9 @@ _SEED = 20
 
 class Meter(Protocol):
     """The interface for timing candidates; tests implement it, too."""
+
+    waited: float
+    """Seconds spent waiting for other processes that timed on the same card."""
 
     def source(self, task: Task, way: Fragment) -> str | None:
         """A digest of the code of a candidate and of what compiles it; None when it has no code."""
@@ -140,6 +145,7 @@ class DeviceMeter:
         default_factory=lambda: concurrent.futures.ThreadPoolExecutor(BUILDERS, "ait-build")
     )
     stop: threading.Event = field(default_factory=threading.Event)
+    waited: float = 0.0
 
     def __enter__(self) -> Self:
         return self
@@ -231,8 +237,9 @@ class DeviceMeter:
         program = self.program(task, way)
         if program is None or program.path is None:
             return []
-        timing, _ = self._timing(task, point, GRAPH_SECONDS)
-        parts = [int(part) for part in timing.algorithms(str(program.path), program.entry)]
+        with self._alone():
+            timing, _ = self._timing(task, point, GRAPH_SECONDS)
+            parts = [int(part) for part in timing.algorithms(str(program.path), program.entry)]
         count = len(next(iter(ALGORITHM_KEYS.values())))
         return [tuple(parts[i : i + count]) for i in range(0, len(parts), count)]
 
@@ -245,7 +252,21 @@ class DeviceMeter:
         chain, places, copies, inputs = self._workload(task, point, estimate, int(runtime.cache_bytes(card)))
         return runtime.make_timing()(card, point, chain, places, copies, len(inputs), *inputs, *_patterns()), chain
 
+    @contextlib.contextmanager
+    def _alone(self) -> Generator[None]:
+        """The card without other processes that time on it; what they compile goes on."""
+        if self.target.kind != "cuda":
+            yield
+            return
+        with alone_on_card(MEASURE_DEVICE.get()) as waited:
+            self.waited += waited
+            yield
+
     def race(self, task: Task, point: Point, ways: Sequence[Fragment], estimate: float) -> dict[Fragment, Times]:
+        with self._alone():
+            return self._race(task, point, ways, estimate)
+
+    def _race(self, task: Task, point: Point, ways: Sequence[Fragment], estimate: float) -> dict[Fragment, Times]:
         timing, chain = self._timing(task, point, estimate)
         running: list[Fragment] = []
         for way in ways:

@@ -120,6 +120,7 @@ class FakeMeter:
     raced: list[tuple[Point, tuple[Fragment, ...]]] = field(default_factory=list[tuple[Point, tuple[Fragment, ...]]])
     built: int = 0
     listed: int = 0
+    waited: float = 0.0
     library: Callable[[Point], list[tuple[int, ...]]] = lambda point: []
 
     def source(self, task: Task, way: Fragment) -> str:

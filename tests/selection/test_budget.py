@@ -196,3 +196,18 @@ def test_wrong_words_are_refused(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("AIT_MEASURE_BUDGET", "soon")
     with pytest.raises(InputError, match="AIT_MEASURE_BUDGET is 'soon'"):
         selection_options("auto")
+
+
+def test_waiting_for_another_process_does_not_count(clock: Clock):
+    class Shared(SlowCompiler):
+        """Another process times for a second before each race."""
+
+        def race(self, task: Task, point: Point, ways: Sequence[Fragment], estimate: float) -> dict[Fragment, Times]:
+            self.waited += 1.0
+            self.clock.now += 1.0
+            return super().race(task, point, ways, estimate)
+
+    alone, shared, crowded = SlowCompiler(library_first), Shared(library_first), Shared(library_first)
+    for meter, seconds in ((alone, 4.0), (shared, 4.0), (crowded, 0.5)):
+        budgeted(meter, seconds=seconds).choose(products(1024))
+    assert timed(shared) == timed(alone) > timed(crowded)  # which waits as long as its budget, and then stops

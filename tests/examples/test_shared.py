@@ -1,0 +1,61 @@
+"""Results that several processes share: who measures what, what is done, and folders of one process."""
+
+from __future__ import annotations
+
+import multiprocessing
+from pathlib import Path
+
+import pytest
+
+from ait_mlir.errors import AitError
+from benchmarks.shared import Done, Results, Row, own_folder
+
+ONE = Done("one", "a card", [Row(["one", "1", "0.5"], 0.5, True)])
+
+
+def test_what_is_done_is_not_taken_again(tmp_path: Path):
+    path = tmp_path / "rows.jsonl"
+    results = Results(path)
+    with results.taken("one") as mine:
+        assert mine
+        with Results(path).taken("one") as other:
+            assert not other
+        with Results(path).taken("two") as other:
+            assert other
+        results.add(ONE)
+    with Results(path).taken("one") as mine:
+        assert not mine
+    assert Results(path).read() == [ONE]
+
+
+def test_a_line_that_was_not_written_to_its_end_is_left_out(tmp_path: Path):
+    path = tmp_path / "rows.jsonl"
+    Results(path).add(ONE)
+    whole = path.read_bytes()
+    path.write_bytes(whole + whole[:20])
+    assert Results(path).read() == [ONE]
+    failed = Done("two", "a card", [], "it does not import")
+    Results(path).add(failed)
+    assert Results(path).read() == [ONE, failed]
+
+
+def test_another_file_is_refused(tmp_path: Path):
+    path = tmp_path / "rows.jsonl"
+    path.write_text('{"problem": 1}\n')
+    with pytest.raises(AitError, match="no file of results"):
+        Results(path).read()
+
+
+def test_without_a_file_all_is_taken():
+    results = Results(None)
+    with results.taken("one") as mine:
+        assert mine
+        results.add(ONE)
+    assert results.read() == [ONE]
+
+
+def test_two_processes_have_two_folders(tmp_path: Path):
+    wanted = str(tmp_path / "work")
+    assert own_folder(wanted) == Path(wanted)
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        assert pool.apply(own_folder, (wanted,)) == Path(f"{wanted}-2")
