@@ -88,6 +88,11 @@ def as_run(case: Case) -> Case:
     return case if tiers.FULL else case.no_larger()
 
 
+def filling(case: Case) -> Case:
+    """A case of spatial dims at sizes that fill the emulated card, too: then a thread computes several places."""
+    return at(case, [*case.envs, {"b": 3, "h": 33}])
+
+
 def _type(name: str) -> str:
     return name.rpartition("-")[2]
 
@@ -360,9 +365,9 @@ FAMILIES = {
     **drawn_families("grouped", *GROUPED),
     **drawn_families("conv", *CONV),
     **drawn_families("pad", "pad_kernel", "pad_rows_kernel"),
-    **drawn_families("resize", "resize_kernel", "grid_sample_kernel"),
+    **drawn_families("resize", "resize_kernel", "resize_double_kernel", "grid_sample_kernel", prepared=filling),
     **drawn_families("detection", *DETECTION),
-    **drawn_families("pool", "pool_kernel"),
+    **drawn_families("pool", "pool_kernel", "pool_tile_kernel", prepared=filling),
     **drawn_families("attention", "attention_simt_kernel", "attention_ragged_kernel", cuda=["attention_mma_kernel"]),
     "row-cuda": Family(
         {"cuda": frozenset({"row_bulk_kernel", "row_ring_kernel", "row_split_kernel", "row_kernel"})},

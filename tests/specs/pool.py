@@ -44,6 +44,19 @@ POOL = Spec(
             to="b x h x 4 x 2 x 8 x T",
         ),
         form(
+            "max-tiles", "pool max %a window [3, 3] stride [2, 2] pad [1, 1]", "b x h x 63 x 72 x T",
+            to="b x ((h - 1) floordiv 2 + 1) x 32 x 72 x T", types=NUMBERS,
+        ),
+        form(
+            "max-tiles-line", "pool max %a window [1, 3] pad [0, 1]", "b x h x 31 x 72 x T", types=NUMBERS,
+        ),
+        form("mean-tiles", "pool mean %a window [2, 1] stride [2, 1]", "b x 32 x h x 72 x T", to="b x 16 x h x 72 x T"),
+        form(
+            "mean-tiles-padded", "pool mean %a window [2, 3] stride [2, 1] pad [1, 0, 0, 0]", "b x h x 33 x 72 x T",
+            to="b x ((h - 1) floordiv 2 + 1) x 31 x 72 x T",
+        ),
+        form("mean-tiles-exclude", "pool mean %a window [3, 3] pad [1, 1] exclude_pad", "b x h x 31 x 72 x T"),
+        form(
             "view", "pool max %a window [1, 3] pad [0, 1]", "b x h x 6 x 8 x T",
             strides={0: ("h*96 + 5", "96", "16", "1"), 1: ("h*48", "8", "8*h", "1")}, offset=1,
         ),

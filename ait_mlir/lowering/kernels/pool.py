@@ -8,11 +8,11 @@ from ait_mlir.lowering.kernels.base import Arg, Emission, Kernel, Launch
 from ait_mlir.lowering.kernels.loops import ONE, ZERO
 from ait_mlir.lowering.kernels.spatial import MAX_DIMS, tensor_cpp
 
-MOST_LINE_TAPS = 4
+MAX_TILED_DIMS = 2
 
 
 class PoolKernel(Kernel[PoolBase]):
-    """`ait.pool` and `ait.adaptive_pool`: each thread computes one window for some channels."""
+    """`ait.pool` and `ait.adaptive_pool`: each thread computes one window for some channels, or a tile of windows."""
 
     name = "pool"
     ops = (PoolOp, AdaptivePoolOp)
@@ -29,15 +29,19 @@ class PoolKernel(Kernel[PoolBase]):
         channels = all(arg.strides[-1].as_int() == 1 for arg in (x, outs[0]))
         flags = ", ".join("true" if flag else "false" for flag in (op.kind.data == "max", channels))
         if launch.target.is_gpu:
-            flags += f", {line_taps(op)}"
+            flags += f", {taps(op)}"
         tensors = [tensor_cpp(launch, x, "const "), *(tensor_cpp(launch, out) for out in outs)]
         return launch.call("pool", f"pool<{flags}>(ctx, {shape},\n      {', '.join(tensors)})")
 
 
-def line_taps(op: PoolBase) -> int:
-    """The elements of a window along the last dim, for code that is made for them; 0 if there is none."""
-    taps = op.windows()[-1] if isinstance(op, PoolOp) else 0
-    return taps if taps <= MOST_LINE_TAPS else 0
+def taps(op: PoolBase) -> str:
+    """The `PoolTaps` of the last two spatial dims; of three dims, or with dilation, of the last one alone."""
+    if not isinstance(op, PoolOp):
+        return "ait::gpu::PoolTaps<>"
+    windows, strides = [1, *op.windows()], [1, *op.strides()]
+    if len(windows) > MAX_TILED_DIMS + 1 or any(step != 1 for step in op.dilations()):
+        return f"ait::gpu::PoolTaps<0, {windows[-1]}>"
+    return f"ait::gpu::PoolTaps<{windows[-2]}, {windows[-1]}, {strides[-2]}, {strides[-1]}>"
 
 
 def axis_numbers(op: PoolBase, x: Arg) -> list[list[Expr]]:

@@ -133,6 +133,18 @@ __device__ __forceinline__ float max_or_nan(float a, float b) {
   return larger;
 }
 
+/// @brief The larger of each of two neighbours of 16 bits; no number if one is none.
+template <class T>
+__device__ __forceinline__ uint32_t max_or_nan_pair(uint32_t a, uint32_t b) {
+  uint32_t larger;
+  if constexpr (std::is_same_v<T, half>) {
+    asm("max.NaN.f16x2 %0, %1, %2;\n" : "=r"(larger) : "r"(a), "r"(b));
+  } else {
+    asm("max.NaN.bf16x2 %0, %1, %2;\n" : "=r"(larger) : "r"(a), "r"(b));
+  }
+  return larger;
+}
+
 /// @brief Waits for all blocks of the cluster; what they wrote to shared memory before is visible after.
 __device__ __forceinline__ void cluster_barrier() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900

@@ -6,22 +6,13 @@
 #include <stdint.h>
 
 #include "ait/gpu/launch.h"
-#include "ait/kernels/gpu/mma.cuh"
+#include "ait/kernels/gpu/pool_tile.cuh"
 #include "ait/kernels/gpu/spatial.cuh"
 #include "ait/kernels/pool_shape.h"
 #include "ait/kernels/reduction.h"
 
 #if defined(AIT_GPU)
 namespace ait::gpu {
-
-/// @brief The larger one; no number if one is none.
-template <class A>
-__device__ __forceinline__ A larger_of(A a, A b) {
-#if defined(AIT_CUDA)
-  if constexpr (std::is_same_v<A, float>) return max_or_nan(a, b);
-#endif
-  return b > a || b != b ? b : a;
-}
 
 /// @brief Each thread computes one window for `kVec` channels. The dims of `space` are batch, channels, and the windows along each dim, or, with `kChannels`,
 /// the channels last: neighbouring threads access neighbouring memory. Where windows overlap, instructions take longer than memory: places have 32 bits
@@ -94,9 +85,12 @@ __global__ void __launch_bounds__(256) pool_kernel(Space<5, kWide> space, int64_
 #pragma unroll
       for (int j = 0; j < kVec; ++j) results[j] = convert<T>(pooled[j].value);
     } else {
-      const A divisor = static_cast<A>(shape.count(w));
+      A means[kVec];
 #pragma unroll
-      for (int j = 0; j < kVec; ++j) results[j] = convert<T>(pooled[j].value / divisor);
+      for (int j = 0; j < kVec; ++j) means[j] = pooled[j].value;
+      divide_all<T, false>(means, shape.count(w));
+#pragma unroll
+      for (int j = 0; j < kVec; ++j) results[j] = convert<T>(means[j]);
     }
     store<kVec>(y.at(n, d, h, i) + c * y.strides[4], results);
     if constexpr (kPlaces) {
@@ -108,6 +102,9 @@ __global__ void __launch_bounds__(256) pool_kernel(Space<5, kWide> space, int64_
 }
 
 namespace detail {
+/// The most elements of a window along the last dim whose loads all start before the first is used.
+inline constexpr int kMostLine = 4;
+
 template <bool kMax, bool kPlaces, bool kChannels, int kLine, int kVec, class T, class I>
 int32_t launch_pool(const Context& ctx, const PoolShape& shape, const SpatialTensor<const T>& x, const SpatialTensor<T>& y, const SpatialTensor<I>& places) {
   const int64_t channels = shape.channels / kVec, d = shape.axes[0].places, h = shape.axes[1].places, w = shape.axes[2].places;
@@ -125,11 +122,15 @@ int32_t launch_pool(const Context& ctx, const PoolShape& shape, const SpatialTen
   return launch(ctx, config, pool_kernel<kMax, kPlaces, kChannels, kLine, kVec, true, T, I>, Space<5, true>(sizes), total, shape, x, y, places);
 }
 
-template <bool kMax, bool kPlaces, bool kChannels, int kLine, class T, class I>
+template <bool kMax, bool kPlaces, bool kChannels, class Taps, class T, class I>
 int32_t pool(const Context& ctx, const PoolShape& shape, const SpatialTensor<const T>& x, const SpatialTensor<T>& y, const SpatialTensor<I>& places) {
-  constexpr int kVec = kChannelVector<T>;
+  constexpr int kVec = kChannelVector<T>, kLine = Taps::kWide <= kMostLine ? Taps::kWide : 0;
   if constexpr (kChannels) {
     if (shape.channels % kVec == 0 && channel_vectors<kVec>(x) && channel_vectors<kVec>(y)) {
+      if constexpr (!kPlaces && Taps::kTiles) {
+        int32_t status;
+        if (launched_pool_tiles<kMax, Taps, kVec>(ctx, shape, x, y, status)) return status;
+      }
       return launch_pool<kMax, kPlaces, true, kLine, kVec>(ctx, shape, x, y, places);
     }
   }
@@ -139,16 +140,16 @@ int32_t pool(const Context& ctx, const PoolShape& shape, const SpatialTensor<con
 
 /// @brief y = the largest element (`kMax`) or the mean of each window. Any strides.
 /// @tparam kChannels whether the channels are contiguous in both tensors
-/// @tparam kLine the elements of a window along the last dim, 0 if they are many or not known
-template <bool kMax, bool kChannels, int kLine, class T>
+/// @tparam Taps a `PoolTaps`, of the last two spatial dims
+template <bool kMax, bool kChannels, class Taps, class T>
 int32_t pool(const Context& ctx, const PoolShape& shape, const SpatialTensor<const T>& x, const SpatialTensor<T>& y) {
-  return detail::pool<kMax, false, kChannels, kLine>(ctx, shape, x, y, SpatialTensor<int64_t>{});
+  return detail::pool<kMax, false, kChannels, Taps>(ctx, shape, x, y, SpatialTensor<int64_t>{});
 }
 
 /// @brief y = the largest element of each window, places = its row-major index in the spatial dims.
-template <bool kMax, bool kChannels, int kLine, class T, class I>
+template <bool kMax, bool kChannels, class Taps, class T, class I>
 int32_t pool(const Context& ctx, const PoolShape& shape, const SpatialTensor<const T>& x, const SpatialTensor<T>& y, const SpatialTensor<I>& places) {
-  return detail::pool<kMax, true, kChannels, kLine>(ctx, shape, x, y, places);
+  return detail::pool<kMax, true, kChannels, Taps>(ctx, shape, x, y, places);
 }
 
 }  // namespace ait::gpu

@@ -207,7 +207,7 @@ __global__ void __launch_bounds__(1024) reduce_shared_columns_kernel(RowSpace<kK
   using T = typename In::Value;
   using C = typename In::Compute;
   using A = typename R::template Acc<C>;
-  static_assert(std::is_same<A, float>::value && !R::kCentred, "blocks exchange one float a result");
+  static_assert(std::is_same<A, float>::value && !R::kCentred && kVec % 4 == 0, "blocks exchange one float a result, four at a time");
   constexpr int kAhead = 4, kColumns = kWarpSize * kVec, kWarps = kManyWarps, kAllWarps = kWarps * kSharingBlocks;
   AIT_DYNAMIC_SHARED(16, column_shared);
   A* parts = reinterpret_cast<A*>(column_shared);
@@ -249,7 +249,9 @@ __global__ void __launch_bounds__(1024) reduce_shared_columns_kernel(RowSpace<kK
         for (int j = 0; j < kVec; ++j) total[j] = R::join(total[j], static_cast<A>(convert<C>(raws[j])));
       }
     }
-    store<kVec>(parts + warp * kColumns + lane * kVec, total);
+    float4* const own = reinterpret_cast<float4*>(parts + warp * kColumns + lane * kVec);
+#pragma unroll
+    for (int j = 0; j < kVec; j += 4) own[j / 4] = float4{total[j], total[j + 1], total[j + 2], total[j + 3]};
     __syncthreads();
     for (int column = threadIdx.x; column < kColumns; column += kWarps * kWarpSize) {
       A joined[4];

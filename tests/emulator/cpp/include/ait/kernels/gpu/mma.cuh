@@ -69,6 +69,16 @@ inline float exp2_fast(float x) { return x < -126.f ? 0.f : ::exp2f(x); }
 
 inline float max_or_nan(float a, float b) { return b > a || b != b ? b : a; }
 
+template <class T>
+uint32_t max_or_nan_pair(uint32_t a, uint32_t b) {
+  uint32_t larger = 0;
+  for (int bits = 0; bits < 32; bits += 16) {
+    const float value = max_or_nan(to_float(bit_cast<T>(uint16_t(a >> bits))), to_float(bit_cast<T>(uint16_t(b >> bits))));
+    larger |= uint32_t(bit_cast<uint16_t>(from_float<T>(value))) << bits;
+  }
+  return larger;
+}
+
 inline void cluster_barrier() {
   emulator::meet(emulator::Scope::cluster, "cluster_barrier", true, nullptr, nullptr, AIT_EMULATOR_SITE);
 }
