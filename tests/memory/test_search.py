@@ -66,7 +66,7 @@ def test_the_time_limit_gives_the_best_so_far():
     assert none.stopped
     assert clock.now <= 3
     clock = Clock()
-    some = Search(45, clock)  # in the second beam
+    some = Search(45, clock)  # ends at its 45th step
     assert _arena(buffers, NONE, some) <= plan(buffers, NONE).arena.evaluate({})
     assert clock.now <= 50
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from ait_mlir.errors import AitError
 from ait_mlir.passes.memory.placement import Lifetimes, Placement
-from ait_mlir.passes.memory.search import Problem, Search
+from ait_mlir.passes.memory.search import Search
 
 
 class MissingSolver(AitError):
@@ -50,19 +50,16 @@ class Exact:
         return found
 
     def _solved(self, sizes: Mapping[int, int], live: Lifetimes, start: Placement, seconds: float) -> Placement:
-        problem, unit = Problem(sizes, live), math.gcd(*sizes.values())
+        unit = math.gcd(*sizes.values())
         model = self._cp.CpModel()
         most = start.top // unit
         top = model.new_int_var(live.peak(sizes) // unit, most, "top")
         lows: dict[int, Any] = {}
         lives: list[Any] = []
         spans: list[Any] = []
-        for index, begin, length in zip(problem.indices, problem.start, problem.length, strict=True):
-            size = sizes[index] // unit
-            if size == 0:
-                continue
+        for index, size in ((i, size // unit) for i, size in sizes.items() if size):
             low = lows[index] = model.new_int_var(0, most - size, f"low{index}")
-            lives.append(model.new_fixed_size_interval_var(int(begin), int(length), f"life{index}"))
+            lives.append(model.new_fixed_size_interval_var(live.span(index)[0], live.length(index), f"life{index}"))
             spans.append(model.new_fixed_size_interval_var(low, size, f"span{index}"))
             model.add(low + size <= top)
             model.add_hint(low, start.spans[index][0] // unit)

@@ -1,22 +1,21 @@
 """A search for a smaller arena, for a limited time, with the best placement that was found.
 
-Greedy placement comes first. If it is above the peak of live units, descents follow until the time is up or the peak is
-reached, each below a limit between the peak and the best top so far.
+Greedy placement comes first. While its top is above the peak of live units, a limit between the peak and the top is
+set, and buffers that end above it wait. The waiting buffer that is largest and meets most others goes to the place
+where the buffers in its way weigh least; these wait again. A buffer that had to push others away weighs more from then
+on, so that the next ones push something else. When none waits, all fit below the limit, and a lower limit follows.
 
-A descent is a depth-first search of few steps: it puts one buffer after another as low as it can lie, from the lowest
-place to the highest one, as any placement can be made. What it has decided raises the *floor* of each position: the
-highest end of a placed buffer, and then the lowest place of all buffers that are still to come there, until nothing
-changes (the section inference of MiniMalloc, doi 10.1145/3623278.3624752). Where floor and missing sizes are above the
-limit, the descent goes back. A buffer is tried only if no other one fits below it; which of those comes first is a
-weighted sum of what such a buffer looks like. Weights are drawn at random, and later around those of the descents that
-placed most; a descent may follow the order in which such a one placed its buffers.
+This is guided ejection search (Nagata and Braeysy, doi 10.1016/j.orl.2009.04.006), with two changes that
+`benchmarks/planner.py` asked for: weights fade, and the weight of what is in the way is blurred by chance.
 """
 
 from __future__ import annotations
 
+import math
 import time
+from bisect import insort
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,13 +25,11 @@ from ait_mlir.passes.memory.placement import Lifetimes, Placement, greedy
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
-CHOICES, SPARE_STEPS = 4, 250
-"""The buffers that a step chooses from, and the steps beyond one a buffer that a descent may take."""
-CLOSER, FARTHER = 0.3, 0.95
-"""Of the way from the peak to the best top: the most ambitious limit, which comes first, and the least ambitious."""
-REMEMBERED = 8
-"""The descents that later ones resemble."""
-_GONE = 1 << 60  # above every place
+NEXT_LIMIT = 0.85
+"""Where the next limit is on the way from the peak to the best top."""
+KEPT, BLUR = 0.97, 0.5
+"""The part of the additional weights that is left after one step a buffer, and the share that chance adds to a sum."""
+_AWAY = 1 << 60  # where waiting buffers are, above every place
 
 
 class Search:
@@ -50,33 +47,21 @@ class Search:
         """The best placement that was found, at least as good as the greedy one."""
         best = greedy(sizes, live)
         peak = live.peak(sizes)
-        if best.optimal or best.top >= _GONE // 2:
+        if best.optimal or best.top >= _AWAY // 2:
             return best
-        problem = Problem(sizes, live)
-        random = np.random.default_rng(0)
-        tried: list[Descent] = []
-        share = CLOSER
+        unit = math.gcd(*sizes.values())  # of all places, so that they stay aligned
+        state = Ejections(sizes, live, best)
         while not best.optimal:
-            if self.is_over():
-                self.stopped = True
-                break
-            limit = max(peak, min(best.top - 1, int(peak + (best.top - peak) * share)))
-            wishes = wishes_like(tried, random)
-            made = descend(problem, limit, wishes.scored(problem, random), self.is_over)
-            depth = float(len(made.order))
-            if made.lows is None:
-                share = min(FARTHER, share + 0.02)
-            else:
-                share = max(CLOSER, share * 0.9)
-                spans = {i: (int(low), int(low) + sizes[i]) for i, low in zip(problem.indices, made.lows, strict=True)}
-                best = Placement(spans, max(high for _, high in spans.values()) == peak)
-                tried = [replace(t, depth=0.9 * t.depth) for t in tried]  # they had a higher limit
-            tried.append(Descent(depth, wishes, made.order))
-            tried = sorted(tried, key=lambda t: -t.depth)[:REMEMBERED]
+            state.lower_limit(min(best.top - unit, int(peak + (best.top - peak) * NEXT_LIMIT) // unit * unit))
+            while state.waiting:
+                if self._is_over():
+                    self.stopped = True
+                    return best
+                state.place_next()
+            best = state.placement(peak)
         return best
 
-    def is_over(self) -> bool:
-        """Whether the time is up."""
+    def _is_over(self) -> bool:
         return self._clock() >= self._deadline
 
     def left(self) -> float:
@@ -84,215 +69,69 @@ class Search:
         return max(0.0, self._deadline - self._clock())
 
 
-class Problem:
-    """The buffers as arrays. Positions count the starts of lifetimes: between two of them nothing begins.
+class Ejections:
+    """Where the buffers are, which ones wait, and what the buffers weigh. Buffers are numbers from 0 on here."""
 
-    Pairs of a buffer and a position of its life stand in a row, by buffer (`position`, from `by_buffer[buffer]` on) and
-    by position (`buffer`, from `by_position[position]` on).
-    """
-
-    def __init__(self, sizes: Mapping[int, int], live: Lifetimes) -> None:
-        self.indices = list(sizes)
-        spans = [live.span(i) for i in self.indices]
-        starts = np.unique(np.array([start for start, _ in spans]))
-        self.sizes: Ints = np.array([sizes[i] for i in self.indices], dtype=np.int64)
-        self.start: Ints = np.searchsorted(starts, [s for s, _ in spans]).astype(np.int64)
-        self.end: Ints = np.searchsorted(starts, [e for _, e in spans]).astype(np.int64)
-        self.length = self.end - self.start
-        self.by_buffer: Ints = np.cumsum(self.length) - self.length
-        owners: Ints = np.repeat(np.arange(len(self.indices)), self.length)
-        self.position: Ints = np.arange(len(owners)) - (self.by_buffer - self.start)[owners]
-        self.buffer: Ints = owners[np.argsort(self.position, kind="stable")]
-        counts = np.bincount(self.position, minlength=len(starts))
-        self.by_position: Ints = np.cumsum(counts) - counts
-        self.missing: Ints = np.add.reduceat(self.sizes[self.buffer], self.by_position)
-        area = self.sizes * self.length.astype(np.float64)
-        self.looks: Floats = np.stack(
-            [
-                self.length / len(starts),
-                area / area.max(),
-                self.highest(self.missing) / self.missing.max(),
-                self.sizes / self.sizes.max(),
-            ]
-        )
-        self.neighbours = [
-            np.flatnonzero((self.start < e) & (self.end > s)) for s, e in zip(self.start, self.end, strict=True)
+    def __init__(self, sizes: Mapping[int, int], live: Lifetimes, start: Placement) -> None:
+        self._indices = list(sizes)
+        number = {index: i for i, index in enumerate(self._indices)}
+        self._sizes = [sizes[index] for index in self._indices]
+        self._near: list[Ints] = [
+            np.array([number[j] for j in live.neighbours(index) if j in number and j != index], dtype=np.int64)
+            for index in self._indices
         ]
+        urgency = [size * (len(near) + 1) for size, near in zip(self._sizes, self._near, strict=True)]
+        order = sorted(range(len(urgency)), key=lambda i: (urgency[i], i))
+        self._rank = {buffer: rank for rank, buffer in enumerate(order)}
+        self._by_rank = order
+        self._low: Ints = np.array([start.spans[index][0] for index in self._indices], dtype=np.int64)
+        self._high: Ints = self._low + np.array(self._sizes, dtype=np.int64)
+        self._weight = np.ones(len(order))
+        self._random = np.random.default_rng(0)
+        self._steps = 0
+        self.limit = start.top
+        self.waiting: list[int] = []
+        """The ranks of the buffers that wait; the last one is placed next."""
 
-    def highest(self, values: Ints) -> Ints:
-        """The maximum of `values[position]` over the life of each buffer."""
-        return np.maximum.reduceat(values[self.position], self.by_buffer)
+    def lower_limit(self, limit: int) -> None:
+        """Let the buffers that end above a limit wait."""
+        self.limit = limit
+        self._eject(np.flatnonzero(self._high > limit))
 
-    def raised(self, floor: Ints, gone: Ints) -> tuple[Ints, Ints]:
-        """The lowest place of each buffer, beyond every place for those that are gone, and the floors that follow."""
-        while True:
-            lowest = self.highest(floor) + gone
-            above = np.minimum.reduceat(lowest[self.buffer], self.by_position)
-            above = np.where(above >= _GONE, floor, above)
-            if np.array_equal(above, floor):
-                return lowest, floor
-            floor = above
+    def place_next(self) -> None:
+        """Place one buffer, and eject what is in its way."""
+        buffer = self._by_rank[self.waiting.pop()]
+        near, size = self._near[buffer], self._sizes[buffer]
+        low, high = self._low[near], self._high[near]
+        # on each neighbour and below it; a limit stands for what is beyond it, where waiting neighbours are, too
+        places = np.minimum(np.maximum(np.concatenate((high, low - size)), 0), self.limit - size)
+        # in the way is what begins below the end and does not end at or below the start
+        sums = self._below(near, low, places + size, "left") - self._below(near, high, places, "right")
+        sums *= 1 + BLUR * self._random.random(len(sums))
+        sums += 1e-9 / self.limit * places  # of places with equal sums the lowest
+        place = int(places[sums.argmin()])
+        ejected = near[(low < place + size) & (high > place)]
+        if len(ejected):
+            self._weight[buffer] += 1
+            self._eject(ejected)
+        self._low[buffer], self._high[buffer] = place, place + size
+        self._steps += 1
+        if self._steps % len(self._sizes) == 0:
+            self._weight = 1 + KEPT * (self._weight - 1)
 
+    def _below(self, near: Ints, bounds: Ints, points: Ints, side: Literal["left", "right"]) -> Floats:
+        """For each point, the weights of the neighbours whose bounds are below it, or with "right" at it, too."""
+        order = bounds.argsort()
+        sums = np.concatenate(([0.0], self._weight[near[order]].cumsum()))
+        return sums[bounds[order].searchsorted(points, side)]
 
-@dataclass(frozen=True)
-class Scores:
-    """What decides the order of proposals: a number for each buffer, and weights of what its place looks like."""
+    def placement(self, peak: int) -> Placement:
+        """Where all buffers are."""
+        lows = dict(zip(self._indices, self._low.tolist(), strict=True))
+        spans = {i: (low, low + size) for (i, low), size in zip(lows.items(), self._sizes, strict=True)}
+        return Placement(spans, max(high for _, high in spans.values()) == peak)
 
-    of_buffer: Floats
-    low: float
-    tight: float
-    waste: float
-
-    def of(self, p: Problem, limit: int, buffers: Ints, lowest: Ints, floor: Ints, missing: Ints) -> Floats:
-        """The scores of buffers; the lowest comes first."""
-        at = lowest[buffers]
-        score = self.of_buffer[buffers] + self.low / limit * at
-        if self.tight:
-            score = score - self.tight / limit * p.highest(floor + missing)[buffers]
-        if self.waste:
-            below = np.add.reduceat(floor[p.position], p.by_buffer)[buffers]
-            score = score + 10 * self.waste / limit / len(floor) * (at * p.length[buffers] - below)
-        return score
-
-
-@dataclass(frozen=True)
-class Wishes:
-    """Weights: of a long life, a large area, a crowded life and a large size (`looks`), of a low place, of little room
-    above it, of room wasted below it, of chance; and of the place in an `order` of buffers."""
-
-    looks: Floats
-    low: float
-    tight: float
-    waste: float
-    chance: float
-    follow: float = 0.0
-    order: tuple[int, ...] = ()
-
-    @staticmethod
-    def drawn(random: np.random.Generator) -> Wishes:
-        """Random weights, in the ranges that did well on `benchmarks/planner.py`."""
-        return Wishes(
-            looks=10 ** random.uniform(-2, 0.5, 4) * (random.random(4) < 0.7),
-            low=10 ** random.uniform(-1, 1),
-            tight=10 ** random.uniform(-1.5, 0.3) * (random.random() < 0.6),
-            waste=10 ** random.uniform(-1.5, 1) * (random.random() < 0.7),
-            chance=10 ** random.uniform(-3, -1),
-        )
-
-    def varied(self, random: np.random.Generator) -> Wishes:
-        """Weights near these."""
-        by = 10 ** random.normal(0, 0.25, 8)
-        looks = self.looks * by[4:]
-        if random.random() < 0.2:
-            one = random.integers(4)
-            looks[one] = Wishes.drawn(random).looks[one]
-        return Wishes(looks, self.low * by[0], self.tight * by[1], self.waste * by[2], self.chance * by[3])
-
-    def scored(self, p: Problem, random: np.random.Generator) -> Scores:
-        """With what does not change while buffers are placed summed up."""
-        count = len(p.indices)
-        own = random.random(count) * self.chance - self.looks @ p.looks
-        if self.order:
-            rank = np.ones(count)
-            rank[list(self.order)] = np.arange(len(self.order)) / count
-            own = own + self.follow * rank
-        return Scores(own, self.low, self.tight, self.waste)
-
-
-@dataclass(frozen=True)
-class Descent:
-    """How many buffers it placed, what it wished, and the order in which it placed them."""
-
-    depth: float
-    wishes: Wishes
-    order: tuple[int, ...]
-
-
-def wishes_like(tried: list[Descent], random: np.random.Generator) -> Wishes:
-    """New wishes, or ones like those of an earlier descent, which come first by how far they came."""
-    if not tried or random.random() < 0.4:
-        return Wishes.drawn(random)
-    model = tried[int(random.integers(len(tried), size=2).min())]
-    wishes = model.wishes.varied(random)
-    if random.random() < 0.5:
-        return wishes
-    return replace(wishes, follow=10 ** random.uniform(-0.5, 1.5), order=model.order)
-
-
-@dataclass(frozen=True)
-class Made:
-    """The buffers placed at the deepest point of a descent, in order, and the lows of all if all are placed."""
-
-    order: tuple[int, ...]
-    lows: Ints | None
-
-
-@dataclass
-class _Step:
-    """A point of a descent: what holds there, the buffers to try with their lows, and which one is tried now."""
-
-    floor: Ints
-    missing: Ints
-    gone: Ints
-    buffers: Ints
-    lows: Ints
-    now: int = -1
-    closed: bool = False
-    """Whether another choice cannot help."""
-
-    @property
-    def placed(self) -> tuple[int, int]:
-        """The buffer that is tried, and its low."""
-        return int(self.buffers[self.now]), int(self.lows[self.now])
-
-    def is_exhausted(self) -> bool:
-        return self.closed or self.now + 1 == len(self.buffers)
-
-
-def descend(p: Problem, limit: int, scores: Scores, is_over: Callable[[], bool]) -> Made:
-    """A placement whose top is at most `limit`, or how far the descent came in its steps or until the time was up."""
-    count = len(p.indices)
-
-    def step(lowest: Ints, floor: Ints, missing: Ints, gone: Ints) -> _Step:
-        fits_below = (lowest + p.sizes).min()
-        buffers = np.flatnonzero(lowest < fits_below)
-        score = scores.of(p, limit, buffers, lowest, floor, missing)
-        first = buffers[np.argsort(score, kind="stable")[:CHOICES]]
-        return _Step(floor, missing, gone, first, lowest[first])
-
-    nothing = np.zeros(count, dtype=np.int64)
-    lowest, floor = p.raised(np.zeros_like(p.missing), nothing)
-    stack = [step(lowest, floor, p.missing, nothing)]
-    path: list[int] = []  # what the steps below the top of the stack placed
-    order: tuple[int, ...] = ()
-    for _ in range(count + SPARE_STEPS):
-        while stack and stack[-1].is_exhausted():
-            if len(path) > len(order):
-                order = tuple(path)
-            stack.pop()
-            del path[-1:]
-        if not stack or is_over():
-            break
-        top = stack[-1]
-        top.now += 1
-        buffer, low = top.placed
-        life = slice(p.start[buffer], p.end[buffer])
-        floor, missing, gone = top.floor.copy(), top.missing.copy(), top.gone.copy()
-        floor[life] = low + p.sizes[buffer]
-        missing[life] -= p.sizes[buffer]
-        gone[buffer] = _GONE
-        if (floor[life] + missing[life]).max() > limit:
-            continue
-        if len(stack) == count:
-            lows = np.zeros(count, dtype=np.int64)
-            for s in stack:
-                placed, at = s.placed
-                lows[placed] = at
-            return Made((*path, buffer), lows)
-        lowest, floor = p.raised(floor, gone)
-        if (floor + missing).max() > limit:
-            continue
-        top.closed = bool(gone[p.neighbours[buffer]].all())  # nothing else is live beside it
-        stack.append(step(lowest, floor, missing, gone))
-        path.append(buffer)
-    return Made(max(order, tuple(path), key=len), None)
+    def _eject(self, buffers: Ints) -> None:
+        for buffer in buffers.tolist():
+            insort(self.waiting, self._rank[buffer])
+        self._low[buffers] = self._high[buffers] = _AWAY
