@@ -43,6 +43,7 @@ NOT_EMULATED: dict[Kind, dict[str, str]] = {
     "rocm": {
         "attention_hopper_kernel": "CUDA only",
         "attention_mma_kernel": "CUDA only",
+        "attention_ragged_mma_kernel": "CUDA only",
         "attention_split_kernel": "CUDA only",
         "conv_grouped_kernel": "CUDA only",
         "conv_mma_kernel": "CUDA only",
@@ -368,7 +369,12 @@ FAMILIES = {
     **drawn_families("resize", "resize_kernel", "resize_double_kernel", "grid_sample_kernel", prepared=filling),
     **drawn_families("detection", *DETECTION),
     **drawn_families("pool", "pool_kernel", "pool_tile_kernel", prepared=filling),
-    **drawn_families("attention", "attention_simt_kernel", "attention_ragged_kernel", cuda=["attention_mma_kernel"]),
+    **drawn_families(
+        "attention",
+        "attention_simt_kernel",
+        "attention_ragged_kernel",
+        cuda=["attention_mma_kernel", "attention_ragged_mma_kernel"],
+    ),
     "row-cuda": Family(
         {"cuda": frozenset({"row_bulk_kernel", "row_ring_kernel", "row_split_kernel", "row_kernel"})},
         half(_rows),

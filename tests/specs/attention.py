@@ -126,22 +126,22 @@ def ragged(name: str, flags: str, heads: int = 3, depth: str = "d", **options: o
     return form(name, text, q, kv, kv, "b x i32", "b x i32", to=q, below={3: 9, 4: 8}, **options)
 
 
-def packed(name: str, flags: str, heads: int, longest: int) -> Form:
+def packed(name: str, flags: str, heads: int, longest: int, depth: str = "d") -> Form:
     """Rows of all sequences one after the other, as a product with heads along its rows gives them."""
-    q, kv = f"1 x {heads} x l x d x T", "1 x 3 x l x d x T"
+    q, kv = f"1 x {heads} x l x {depth} x T", f"1 x 3 x l x {depth} x T"
     strides = {
-        0: (f"{heads}*l*d", "d", f"{heads}*d", "1"),
-        1: ("9*l*d", "d", "9*d", "1"),
-        2: ("9*l*d", "d", "9*d", "1"),
+        0: (f"{heads}*l*{depth}", depth, f"{heads}*{depth}", "1"),
+        1: (f"9*l*{depth}", depth, f"9*{depth}", "1"),
+        2: (f"9*l*{depth}", depth, f"9*{depth}", "1"),
     }
     text = f"ragged_attention %a, %b, %c segments %d scale 0.25 {flags}".rstrip()
-    options = {"offsets": {3: ("l", longest)}, "strides": strides, "offset": 1}
+    options = {"offsets": {3: ("l", longest)}, "strides": strides, "offset": int(depth == "d")}
     return form(name, text, q, kv, kv, "(b + 1) x i64", to=q, **options)
 
 
-def paged(name: str, flags: str, heads: int, **options: object) -> Form:
+def paged(name: str, flags: str, heads: int, depth: str = "d", **options: object) -> Form:
     """A pool of 6 pages of 5 rows, up to 3 of them for a sequence."""
-    q, kv = f"b x {heads} x 3 x d x T", "6 x 3 x 5 x d x T"
+    q, kv = f"b x {heads} x 3 x {depth} x T", f"6 x 3 x 5 x {depth} x T"
     text = f"ragged_attention %a, %b, %c columns %d pages %e scale 0.25 {flags}".rstrip()
     operands = (q, kv, kv, "b x i64", "b x 3 x i64")
     return form(name, text, *operands, to=q, below={3: 16, 4: 6}, **options)
@@ -154,9 +154,12 @@ RAGGED = Spec(
         ragged("padded-causal", "causal", heads=6),
         ragged("padded-window", "window 2"),
         ragged("padded-deep", "causal", depth="260", envs=DEEP_RAGGED, few=DEEP_RAGGED),
+        ragged("padded-wide", "causal window 20", depth="192", heads=6),
         packed("packed-causal", "causal", 3, 90),
+        packed("packed-even", "causal", 6, 90, depth="64"),
         packed("packed-groups", "window 3", 6, 40),
         paged("paged-causal", "causal", 6),
+        paged("paged-even", "causal", 3, depth="80"),
         paged("paged-strides", "", 3, strides={1: ("15*d", "d", "3*d", "1"), 2: ("15*d", "d", "3*d", "1")}),
     ),
     CLOSE, RAGGED_DIMS, RAGGED_ENVS, FEW_RAGGED,

@@ -1,4 +1,4 @@
-"""Attention of sequences of different lengths; on GPUs in ordinary arithmetic."""
+"""Attention of sequences of different lengths: padded, packed, or in pages."""
 
 from __future__ import annotations
 
@@ -8,15 +8,25 @@ from ait_mlir.dialects.ait.attention import RaggedAttentionOp
 from ait_mlir.dialects.ait.types import scope_of, tensor_type
 from ait_mlir.dims import Scope, const
 from ait_mlir.lowering.cpp import element_type, literal
-from ait_mlir.lowering.kernels.amounts import bytes_moved, estimate_env
-from ait_mlir.lowering.kernels.attention import CPU_RATE, SIMT_RATE, simt_tile
-from ait_mlir.lowering.kernels.base import Arg, Emission, Kernel, Launch, Strides, Target
+from ait_mlir.lowering.kernels.amounts import bytes_moved, element_bytes, estimate_env
+from ait_mlir.lowering.kernels.attention import (
+    CPU_RATE,
+    LARGEST_HEAD,
+    LARGEST_TF32,
+    MMA_RATE,
+    SIMT_RATE,
+    check_tile,
+    simt_tile,
+)
+from ait_mlir.lowering.kernels.base import Arg, Config, Emission, Kernel, Launch, Strides, Target
+from ait_mlir.lowering.kernels.contraction import on_mma
 
 MOST = 2**31 - 1
 
 
 class RaggedAttention(Kernel[RaggedAttentionOp]):
-    """`ait.ragged_attention`: vector instructions on a CPU; on a GPU a block for 32 rows of a head."""
+    """`ait.ragged_attention`: tensor cores on CUDA, as `ait.attention` has them; plain arithmetic on other GPUs and for
+    wider heads; vectors on a CPU."""
 
     name = "attention_ragged"
     ops = (RaggedAttentionOp,)
@@ -27,10 +37,34 @@ class RaggedAttention(Kernel[RaggedAttentionOp]):
             return False
         return op.window is None or scope.bounds(q.dims[2] + op.length)[1] <= 2**30
 
+    def head_size(self, op: RaggedAttentionOp) -> int:
+        """The largest number of columns of q, k and v."""
+        scope = scope_of(op)
+        return max(scope.bounds(tensor_type(x).dims[3])[1] for x in op.qkv) or 1
+
+    def uses_tensor_cores(self, op: RaggedAttentionOp, target: Target) -> bool:
+        largest = LARGEST_HEAD if element_bytes(tensor_type(op.qkv[0])) == 2 else LARGEST_TF32
+        return on_mma(op, target) and self.head_size(op) <= largest
+
+    def configs(self, op: RaggedAttentionOp, target: Target) -> list[dict[str, int]]:
+        if not self.uses_tensor_cores(op, target):
+            return [{}]
+        rows = tensor_type(op.qkv[0]).dims[2].evaluate(estimate_env(scope_of(op)))
+        wide = self.head_size(op) > 128 or element_bytes(tensor_type(op.qkv[0])) == 4
+        few = [2] if op.segments is None and rows <= 32 else []
+        return [{"warps": w, "cols": 32 if wide else 64} for w in dict.fromkeys([*few, 4, 2, 8])]
+
     def seconds(self, op: RaggedAttentionOp, target: Target) -> float:
         scope = scope_of(op)
-        busy = op.flops().evaluate(estimate_env(scope)) / (SIMT_RATE if target.is_gpu else CPU_RATE)
+        rate = SIMT_RATE if target.is_gpu else CPU_RATE
+        if self.uses_tensor_cores(op, target):
+            rate = MMA_RATE * target.multiprocessors * 2 / element_bytes(tensor_type(op.qkv[0]))
+        busy = op.flops().evaluate(estimate_env(scope)) / rate
         return target.launch_seconds + max(busy, bytes_moved(op, scope) / target.bandwidth)
+
+    def check(self, op: RaggedAttentionOp, config: Config, target: Target) -> None:
+        if self.uses_tensor_cores(op, target):
+            check_tile(self.head_size(op), config, element_bytes(tensor_type(op.qkv[0])))
 
     def accepts(self, op: RaggedAttentionOp, position: int, strides: Strides, scope: Scope) -> bool:
         if 3 <= position < len(op.operands):
@@ -69,11 +103,27 @@ class RaggedAttention(Kernel[RaggedAttentionOp]):
         causal = "true" if op.causal is not None else "false"
         call = f"attention_ragged<{causal}>"
         if launch.target.is_gpu:
-            size = max(launch.scope.bounds(e)[1] for e in (depth, v.type.dims[3], const(1)))
-            flags = f"{causal}, {'false' if op.window is None else 'true'}"
+            flags = ", ".join(
+                [causal, *("true" if flag else "false" for flag in (op.window is not None, op.pages is not None))]
+            )
+            size = self.head_size(op)
             call = f"attention_ragged<{simt_tile(size, q.type, launch.target)}, {flags}>"
+            if self.uses_tensor_cores(op, launch.target):
+                call = f"attention_ragged_mma<{self.tile(launch)}, {flags}, {self.odd_pitches(launch)}>"
         text = ",\n      ".join(arguments)
         return launch.call("attention_ragged", f"{call}(\n      {text})")
+
+    def tile(self, launch: Launch[RaggedAttentionOp]) -> str:
+        element, size = element_bytes(launch.ins[0].type), self.head_size(launch.op)
+        check_tile(size, launch.config, element)
+        numbers = (-(-size // 16) * 16, launch.config.get("warps", 4), launch.config.get("cols", 64), element)
+        return f"ait::gpu::AttentionTile<{', '.join(map(str, numbers))}>"
+
+    def odd_pitches(self, launch: Launch[RaggedAttentionOp]) -> str:
+        """Whether rows of q, k or v may start off 16-byte boundaries."""
+        unit = 16 // element_bytes(launch.ins[0].type)
+        even = all(launch.scope.divisible(s, unit) for arg in launch.ins[:3] for s in arg.strides[:3])
+        return "false" if even else "true"
 
 
 KERNELS = (RaggedAttention(),)

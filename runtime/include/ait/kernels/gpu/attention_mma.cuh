@@ -29,18 +29,19 @@ struct AttentionTile {
 };
 
 /// @brief Tiles of `kRows` rows of q, k or v, and where a thread's part of the next one lies in memory.
-template <class Tile, int kRows, class T, bool kTwo = false>
+/// @tparam Rows where rows lie: `HeadRows` or `PagedRows`
+template <class Tile, int kRows, class T, class Rows>
 struct RowTile {
   static constexpr int kChunk = 16 / int(sizeof(T)), kChunks = Tile::kDepth / kChunk;
   /// A thread copies the same chunk of rows that are kStep apart, where the chunks of a row divide the threads.
   static constexpr bool kRegular = Tile::kThreads % kChunks == 0 && kRows % (Tile::kThreads / kChunks) == 0;
   static constexpr int kStep = kRegular ? Tile::kThreads / kChunks : 1;
 
-  HeadRows<T, kTwo> from;
+  Rows from;
   int rows, columns;  ///< how many exist from there on
 
   /// @param first the row to start at, of `end`
-  __device__ __forceinline__ RowTile(const HeadRows<T, kTwo>& head, int first, int end, int columns_) : from(head), rows(end - first), columns(columns_) {
+  __device__ __forceinline__ RowTile(const Rows& head, int first, int end, int columns_) : from(head), rows(end - first), columns(columns_) {
     from.advance(first);
     if constexpr (kRegular) {
       const int row = int(threadIdx.x) / kChunks, chunk = int(threadIdx.x) % kChunks;
@@ -86,9 +87,11 @@ struct RowTile {
   }
 };
 
-/// @brief Rows of one head of the result. Grid: row tiles, heads, batches; block: Tile::kThreads.
-template <class Tile, bool kCausal, bool kWindow, bool kAligned, bool kTwo, class T, class S>
-__global__ void __launch_bounds__(Tile::kThreads) attention_mma_kernel(const __grid_constant__ AttentionArgs<T, S> args) {
+/// @brief Rows [row0, row0 + Tile::kRows) of a head, of which those from `first_row` on are written to `o`, which points to row 0.
+/// @tparam kStart whether the launch starts here, so that it waits for the one before after it has computed addresses
+template <class Tile, bool kCausal, bool kWindow, bool kAligned, bool kStart, class T, class S, class KvRows>
+__device__ __forceinline__ void attention_mma_rows(const AttentionArgs<T, S>& args, const HeadRows<T, false>& q, const KvRows& k, const KvRows& v,
+                                                   T* o, int row0, int first_row, int64_t head, int64_t batch) {
   constexpr int kDepth = Tile::kDepth, kCols = Tile::kCols, kPitch = Tile::kPitch;
   static_assert(Tile::kBytes == sizeof(T) && (is_narrow_float<T> || std::is_same_v<T, float>));
   constexpr bool kTf32 = std::is_same_v<T, float>;
@@ -100,18 +103,13 @@ __global__ void __launch_bounds__(Tile::kThreads) attention_mma_kernel(const __g
   T* v_tiles = k_tiles + 2 * Tile::kTileElements;
 
   const int lane = int(threadIdx.x) % 32, warp = int(threadIdx.x) / 32;
-  const int64_t head = blockIdx.y, batch = blockIdx.z;
-  // Later rows have more work under a causal mask: start with them.
-  const int row0 = int(kCausal ? gridDim.x - 1 - blockIdx.x : blockIdx.x) * Tile::kRows;
-  const int64_t kv = head / args.group;
   const int shift = args.shift;
   int first, visible;
   args.template columns<kCausal, kWindow>(row0, Tile::kRows, first, visible);
   first = first / kCols * kCols;
   const int steps = (visible - first + kCols - 1) / kCols;
 
-  RowTile<Tile, kCols, T, kTwo> k_rows(args.template k_rows<kTwo>(batch, kv), first, args.cols, args.depth),
-      v_rows(args.template v_rows<kTwo>(batch, kv), first, args.cols, args.width);
+  RowTile<Tile, kCols, T, KvRows> k_rows(k, first, args.cols, args.depth), v_rows(v, first, args.cols, args.width);
   auto load_k = [&](int step) {
     if (step < steps) k_rows.template load<kAligned>(k_tiles + (step & 1) * Tile::kTileElements);
     copy_async_commit();
@@ -121,9 +119,11 @@ __global__ void __launch_bounds__(Tile::kThreads) attention_mma_kernel(const __g
     copy_async_commit();
   };
 
-  allow_next();
-  wait_for_previous();
-  RowTile<Tile, Tile::kRows, T>({args.q, args.q, 0, batch, head}, row0, args.rows, args.depth).template load<kAligned>(q_tile);
+  if constexpr (kStart) {
+    allow_next();
+    wait_for_previous();
+  }
+  RowTile<Tile, Tile::kRows, T, HeadRows<T, false>>(q, row0, args.rows, args.depth).template load<kAligned>(q_tile);
   load_k(0);
   load_v(0);
 
@@ -267,7 +267,7 @@ __global__ void __launch_bounds__(Tile::kThreads) attention_mma_kernel(const __g
     sum[r] += shuffle_xor(sum[r], 1);
     sum[r] += shuffle_xor(sum[r], 2);
     const float scale_out = args.cols > 0 ? 1.f / sum[r] : 0.f;
-    if (lane % 4 == 0 && my_row + 8 * r < args.rows) args.log_sums.store(batch, head, my_row + 8 * r, top[r] / kLog2e + ait::log(sum[r]));
+    if (lane % 4 == 0 && my_row + 8 * r >= first_row && my_row + 8 * r < args.rows) args.log_sums.store(batch, head, my_row + 8 * r, top[r] / kLog2e + ait::log(sum[r]));
 #pragma unroll
     for (int j = 0; j < kDepth / 8; ++j) {
       T* const to = staged + (lane / 4 + 8 * r) * kPitch + j * 8 + (lane % 4) * 2;
@@ -279,19 +279,29 @@ __global__ void __launch_bounds__(Tile::kThreads) attention_mma_kernel(const __g
     }
   }
   __syncwarp();
-  T* o = args.o.data + batch * args.o.batch + head * args.o.head;
   constexpr int kChunks = kDepth / kChunk;
   for (int id = lane; id < 16 * kChunks; id += 32) {
     const int row = row0 + warp * 16 + id / kChunks, col = id % kChunks * kChunk;
-    if (row >= args.rows || col >= args.width) continue;
+    if (row < first_row || row >= args.rows || col >= args.width) continue;
     const T* from = staged + (id / kChunks) * kPitch + col;
-    T* to = o + row * args.o.row + col;
+    T* to = o + int64_t(row) * args.o.row + col;
     if (args.result_aligned && col + kChunk <= args.width) {
       *reinterpret_cast<uint4*>(to) = *reinterpret_cast<const uint4*>(from);
     } else {
       for (int e = 0; e < kChunk && col + e < args.width; ++e) to[e] = from[e];
     }
   }
+}
+
+/// @brief Rows of one head of the result. Grid: row tiles, heads, batches; block: Tile::kThreads.
+template <class Tile, bool kCausal, bool kWindow, bool kAligned, bool kTwo, class T, class S>
+__global__ void __launch_bounds__(Tile::kThreads) attention_mma_kernel(const __grid_constant__ AttentionArgs<T, S> args) {
+  const int64_t head = blockIdx.y, batch = blockIdx.z, kv = head / args.group;
+  // Later rows have more work under a causal mask: start with them.
+  const int row0 = int(kCausal ? gridDim.x - 1 - blockIdx.x : blockIdx.x) * Tile::kRows;
+  attention_mma_rows<Tile, kCausal, kWindow, kAligned, true>(args, HeadRows<T, false>(args.q, args.q, 0, batch, head),
+                                                             args.template k_rows<kTwo>(batch, kv), args.template v_rows<kTwo>(batch, kv),
+                                                             args.o.data + batch * args.o.batch + head * args.o.head, row0, 0, head, batch);
 }
 
 /// @brief Launches `attention_mma_kernel`. `depth` and `width` may be at most Tile::kDepth.

@@ -1,5 +1,5 @@
 /// @file attention_ragged.cuh
-/// @brief Attention of sequences of different lengths, in ordinary arithmetic: padded, packed or in pages; for CUDA and HIP.
+/// @brief Attention of sequences of different lengths, padded, packed or in pages: on tensor cores (CUDA), or in ordinary arithmetic (HIP, too).
 #ifndef AIT_KERNELS_GPU_ATTENTION_RAGGED_CUH_
 #define AIT_KERNELS_GPU_ATTENTION_RAGGED_CUH_
 
@@ -16,10 +16,16 @@ struct PagedRows {
   int64_t page_pitch, pitch;
   const I* pages;
   int64_t page, pool;
+  int end;        ///< of the sequence; rows from there on may be asked for, but not read
+  int first = 0;  ///< the one that row 0 is now
 
   __device__ __forceinline__ const T* at(int row) const {
+    row += first;
+    row = row < end ? row : end - 1;
     return data + clamp_to(int64_t(pages[row / page]), pool - 1) * page_pitch + row % page * pitch;
   }
+  __device__ __forceinline__ void advance(int rows) { first += rows; }
+  __device__ __forceinline__ void skip_columns(int columns) { data += columns; }
 };
 
 template <class Tile, class T>
@@ -27,8 +33,9 @@ __device__ __forceinline__ void zero_rows(T* o, int64_t pitch, int width, int64_
   for (int64_t i = from * width + threadIdx.x; i < to * width; i += Tile::kThreads) o[i / width * pitch + i % width] = convert<T>(0.0f);
 }
 
-template <class Tile, bool kCausal, bool kWindow, bool kPaged, class T, class I>
-__global__ void __launch_bounds__(Tile::kThreads) attention_ragged_kernel(const AttentionArgs<T, PlainScores> given, const Ragged<I> ragged) {
+/// @brief What one block does. `compute(args, q, k, v, o, row0, first, head, batch)` computes the rows of a tile from `first` on.
+template <class Tile, bool kCausal, bool kWindow, bool kPaged, class T, class I, class Compute>
+__device__ __forceinline__ void ragged_tiles(const AttentionArgs<T, PlainScores>& given, const Ragged<I>& ragged, const Compute& compute) {
   wait_for_previous();
   const bool packed = ragged.segments != nullptr;
   const int64_t head = blockIdx.y, b = blockIdx.z, batch = packed ? 0 : b, kv = head / given.group;
@@ -54,14 +61,15 @@ __global__ void __launch_bounds__(Tile::kThreads) attention_ragged_kernel(const 
     if (first >= end || row0 >= seq.rows) continue;
     if constexpr (kPaged) {
       const I* pages = ragged.pages + b * ragged.table;
-      const PagedRows<T, I> k{args.k.data + kv * args.k.head, args.k.batch, args.k.row, pages, ragged.page, ragged.pool};
-      const PagedRows<T, I> v{args.v.data + kv * args.v.head, args.v.batch, args.v.row, pages, ragged.page, ragged.pool};
-      attention_simt_rows<Tile, kCausal, kWindow>(args, q, k, v, o, int(row0), int(first), head, batch);
+      const PagedRows<T, I> k{args.k.data + kv * args.k.head, args.k.batch, args.k.row, pages, ragged.page, ragged.pool, args.cols};
+      const PagedRows<T, I> v{args.v.data + kv * args.v.head, args.v.batch, args.v.row, pages, ragged.page, ragged.pool, args.cols};
+      compute(args, q, k, v, o, int(row0), int(first), head, batch);
     } else {
       HeadRows<T, false> k(args.k, args.k, 0, batch, kv), v(args.v, args.v, 0, batch, kv);
       k.advance(int(seq.col0)), v.advance(int(seq.col0));
-      attention_simt_rows<Tile, kCausal, kWindow>(args, q, k, v, o, int(row0), int(first), head, batch);
+      compute(args, q, k, v, o, int(row0), int(first), head, batch);
     }
+    __syncthreads();  // the next tile of the block uses the same shared memory
   }
   if (packed && blockIdx.x == 0) {
     // The result's rows outside of all sequences.
@@ -70,27 +78,74 @@ __global__ void __launch_bounds__(Tile::kThreads) attention_ragged_kernel(const 
   }
 }
 
-/// @brief Launches `attention_ragged_kernel`; `shape.batch` is the number of sequences. Integers that do not fit are clamped;
-/// offsets that decrease are empty sequences.
-template <class Tile, bool kCausal, bool kWindow, class T, class I>
-int32_t attention_ragged(const Context& ctx, AttentionShape shape, Heads<const T> q, Heads<const T> k, Heads<const T> v, Heads<T> o,
-                         const Ragged<I>& ragged) {
+template <class Tile, bool kCausal, bool kWindow, bool kPaged, class T, class I>
+__global__ void __launch_bounds__(Tile::kThreads) attention_ragged_kernel(const AttentionArgs<T, PlainScores> given, const Ragged<I> ragged) {
+  ragged_tiles<Tile, kCausal, kWindow, kPaged>(
+      given, ragged, [](const auto& args, const auto& q, const auto& k, const auto& v, T* o, int row0, int first, int64_t head, int64_t batch) {
+        attention_simt_rows<Tile, kCausal, kWindow>(args, q, k, v, o, row0, first, head, batch);
+      });
+}
+
+/// @brief Launches one of the kernels. A block of packed sequences computes several tiles where its sequence is longer than most.
+template <class Tile, class T, class I, class Kernel>
+int32_t launch_ragged(const Context& ctx, const AttentionShape& shape, const AttentionArgs<T, PlainScores>& args, const Ragged<I>& ragged, int shared_bytes,
+                      Kernel kernel) {
   const bool packed = ragged.segments != nullptr;
   if (shape.rows == 0 || shape.width == 0 || shape.heads == 0 || (shape.batch == 0 && !packed)) return 0;
-  LaunchConfig config;
-  config.block = dim3(Tile::kThreads);
-  config.dependent = true;
   if (shape.heads > 65535 || shape.batch > 65535) return ctx.fail("ragged_attention: more than 65535 heads or sequences");
-  if (ragged.pages != nullptr && ragged.pool == 0) shape.cols = 0;
-  const int64_t tiles = (shape.rows + Tile::kRows - 1) / Tile::kRows;
-  const int64_t sequences = shape.batch > 0 ? shape.batch : 1;
-  const int64_t blocks = packed ? (tiles + sequences - 1) / sequences + 1 : tiles;  // blocks of a longer sequence compute several tiles
-  config.grid = dim3(uint32_t(blocks), uint32_t(shape.heads), uint32_t(sequences));
-  config.shared_bytes = uint32_t(Tile::template shared_bytes<compute_t<T>>());
-  const AttentionArgs<T, PlainScores> args = attention_args(shape, q, k, v, o, PlainScores{}, {});
-  if (ragged.pages != nullptr) return launch(ctx, config, attention_ragged_kernel<Tile, kCausal, kWindow, true, T, I>, args, ragged);
-  return launch(ctx, config, attention_ragged_kernel<Tile, kCausal, kWindow, false, T, I>, args, ragged);
+  const int64_t tiles = (shape.rows + Tile::kRows - 1) / Tile::kRows, sequences = shape.batch > 0 ? shape.batch : 1;
+  LaunchConfig config;
+  config.grid = dim3(uint32_t(packed ? (tiles + sequences - 1) / sequences + 1 : tiles), uint32_t(shape.heads), uint32_t(sequences));
+  config.block = dim3(Tile::kThreads);
+  config.shared_bytes = uint32_t(shared_bytes);
+  config.dependent = true;
+  return launch(ctx, config, kernel, args, ragged);
 }
+
+template <class T, class I>
+inline AttentionArgs<T, PlainScores> ragged_args(AttentionShape shape, Heads<const T> q, Heads<const T> k, Heads<const T> v, Heads<T> o,
+                                                 const Ragged<I>& ragged) {
+  if (ragged.pages != nullptr && ragged.pool == 0) shape.cols = 0;
+  return attention_args(shape, q, k, v, o, PlainScores{}, {});
+}
+
+/// @brief Launches `attention_ragged_kernel`; `shape.batch` is the number of sequences. Integers that do not fit are clamped;
+/// offsets that decrease are empty sequences.
+template <class Tile, bool kCausal, bool kWindow, bool kPaged, class T, class I>
+int32_t attention_ragged(const Context& ctx, const AttentionShape& shape, Heads<const T> q, Heads<const T> k, Heads<const T> v, Heads<T> o,
+                         const Ragged<I>& ragged) {
+  return launch_ragged<Tile>(ctx, shape, ragged_args(shape, q, k, v, o, ragged), ragged, Tile::template shared_bytes<compute_t<T>>(),
+                             attention_ragged_kernel<Tile, kCausal, kWindow, kPaged, T, I>);
+}
+
+#if defined(AIT_CUDA)
+template <class Tile, bool kCausal, bool kWindow, bool kAligned, bool kPaged, class T, class I>
+__global__ void __launch_bounds__(Tile::kThreads)
+    attention_ragged_mma_kernel(const __grid_constant__ AttentionArgs<T, PlainScores> given, const __grid_constant__ Ragged<I> ragged) {
+  allow_next();
+  ragged_tiles<Tile, kCausal, kWindow, kPaged>(
+      given, ragged, [](const auto& args, const auto& q, const auto& k, const auto& v, T* o, int row0, int first, int64_t head, int64_t batch) {
+        attention_mma_rows<Tile, kCausal, kWindow, kAligned, false>(args, q, k, v, o, row0, first, head, batch);
+      });
+}
+
+/// @brief As `attention_ragged`, on tensor cores: `Tile` is an `AttentionTile`, and `depth` and `width` are at most Tile::kDepth.
+/// @tparam kOddPitches as of `attention_mma`
+template <class Tile, bool kCausal, bool kWindow, bool kPaged, bool kOddPitches, class T, class I>
+int32_t attention_ragged_mma(const Context& ctx, const AttentionShape& shape, Heads<const T> q, Heads<const T> k, Heads<const T> v, Heads<T> o,
+                             const Ragged<I>& ragged) {
+  const AttentionArgs<T, PlainScores> args = ragged_args(shape, q, k, v, o, ragged);
+  if (!args.aligned) {
+    if constexpr (kOddPitches) {
+      return launch_ragged<Tile>(ctx, shape, args, ragged, Tile::kSharedBytes,
+                                 attention_ragged_mma_kernel<Tile, kCausal, kWindow, false, kPaged, T, I>);
+    } else {
+      return attention_ragged<AttentionSimtTile<Tile::kDepth>, kCausal, kWindow, kPaged>(ctx, shape, q, k, v, o, ragged);
+    }
+  }
+  return launch_ragged<Tile>(ctx, shape, args, ragged, Tile::kSharedBytes, attention_ragged_mma_kernel<Tile, kCausal, kWindow, true, kPaged, T, I>);
+}
+#endif  // AIT_CUDA
 
 }  // namespace ait::gpu
 #endif  // AIT_GPU
