@@ -20,6 +20,7 @@ SOURCE = """\
 #include <string.h>
 #include "ait/math.h"
 #include "ait/kernels/cpu/gemm_packed.h"
+#include "ait/pack_panels.h"
 
 struct Bias {
   static AIT_FN void apply(float acc, float bias, float& out) { out = acc + bias; }

@@ -9,7 +9,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "ait/panels.h"
+#include "ait/pack_panels.h"
 #include "error.h"
 #include "strided.h"
 #include "threads.h"
