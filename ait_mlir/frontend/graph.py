@@ -73,6 +73,11 @@ class GraphBuilder:
         for s, d in bound.items():
             assert d.upper is not None
             upper = self._renamed_expr(d.upper)
+            if missing := sorted(upper.symbols - {dim.name for dim in declared}):
+                raise BuildError(
+                    f'the size of a result follows from the dim "{missing[0]}", which no input has: '
+                    "give an input this dim, or use the dim of one"
+                )
             hi = Scope(declared).bounds(upper)[1]
             declared.append(Dim(self.dims[s], d.lo, hi, d.hints, upper, self._renamed_jagged(d)))
         scope = Scope(declared)

@@ -47,6 +47,12 @@ def test_an_input_that_only_gives_the_total_stays_an_input():
     assert "dims {rows = 1 to 9, count = jagged(rows, 3, 0 to 6)}" in text
 
 
+def test_a_total_that_no_input_has_is_an_error():
+    rows = ops.padded_dense_to_jagged(IntVar([1, 9], name="rows"))(tensor(3, LONGEST, 4, name="x"), [offsets(count=4)])
+    with pytest.raises(BuildError, match='follows from the dim "rows", which no input has: give an input this dim'):
+        build_module([rows.mark_as_output("y")])
+
+
 def test_operators_agree_with_numpy(tmp_path):
     x, starts = tensor(TOTAL, 2, 4, name="x"), offsets()
     dense, vectors = tensor(BATCH, LONGEST, 2, 4, name="dense"), tensor(BATCH, 2, LONGEST, name="vectors")
