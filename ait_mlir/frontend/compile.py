@@ -19,8 +19,8 @@ from ait_mlir.dialects.ait.data import GraphOp, ParamOp
 from ait_mlir.errors import RunError
 from ait_mlir.frontend.compile_options import (
     AITDebugSettings,
+    cards_of,
     check_debug_settings,
-    device_of,
     points_of,
     streams_of_environment,
 )
@@ -29,7 +29,7 @@ from ait_mlir.frontend.errors import BuildError
 from ait_mlir.frontend.graph import bound_data, build_module
 from ait_mlir.frontend.target import Target, as_target
 from ait_mlir.frontend.tensor import Tensor
-from ait_mlir.host.settings import MEASURE_DEVICE
+from ait_mlir.host.settings import MEASURE_DEVICES
 from ait_mlir.runtime.data import is_torch, to_numpy
 from ait_mlir.runtime.frameworks import is_jax
 
@@ -79,11 +79,11 @@ def compile_model(
     those that follow from other weights, when it gets these. `do_optimize_graph=False` leaves out all fusions and
     simplifications.
 
-    The other arguments are AITemplate's. `name` is also called `test_name`. `profile_devs` are numbers of cards, the
-    first of which times kernels; `profile_timeout` is another name of `budget`; `profile_dir` has no meaning, as times
-    and kernels are in the cache. `dynamic_profiling_strategy` says at which sizes of dynamic dims kernels are chosen:
-    their hints (the default), MIN or MAX. With `dll_name` the artifact is `WORKDIR/NAME/DLL_NAME`. `allocator_kind`:
-    see `AITemplateAllocatorKind`. `debug_settings`: see `AITDebugSettings`.
+    The other arguments are AITemplate's. `name` is also called `test_name`. `profile_devs` are numbers of cards of one
+    kind, which time kernels at the same time; `profile_timeout` is another name of `budget`; `profile_dir` has no
+    meaning, as times and kernels are in the cache. `dynamic_profiling_strategy` says at which sizes of dynamic dims
+    kernels are chosen: their hints (the default), MIN or MAX. With `dll_name` the artifact is `WORKDIR/NAME/DLL_NAME`.
+    `allocator_kind`: see `AITemplateAllocatorKind`. `debug_settings`: see `AITDebugSettings`.
 
     Raises `BuildError` for an invalid model or argument, constants whose names are nearly those of weights, and data of
     another shape or dtype. Constants that no weight is named like are left out with a warning.
@@ -92,7 +92,7 @@ def compile_model(
     check_debug_settings(debug_settings)
     debug = debug_settings or AITDebugSettings()
     library = None if dll_name is None else file_name(dll_name)
-    points, card = points_of(dynamic_profiling_strategy), device_of(profile_devs)
+    points, cards = points_of(dynamic_profiling_strategy), cards_of(profile_devs)
     chosen = as_target(target)
     outputs = [tensor] if isinstance(tensor, Tensor) else list(tensor)
     module = build_module(tensor, name)
@@ -103,7 +103,7 @@ def compile_model(
 
     folder = Path(workdir) / name
     folder.mkdir(parents=True, exist_ok=True)
-    before = MEASURE_DEVICE.set(card)
+    before = MEASURE_DEVICES.set(cards)
     try:
         artifact = compile_module(
             module,
@@ -123,7 +123,7 @@ def compile_model(
             inspected=debug.check_all_nan_and_inf or debug.check_all_outputs,
         )
     finally:
-        MEASURE_DEVICE.reset(before)
+        MEASURE_DEVICES.reset(before)
     # Written a moment ago by this process: its weights need no second hash.
     model = Model(artifact, num_runtimes, allocator_kind, verify_weights=False)
     model.reports_nan_and_inf, model.reports_all_outputs = debug.check_all_nan_and_inf, debug.check_all_outputs

@@ -53,13 +53,13 @@ def points_of(strategy: object) -> str:
     return name.lower()
 
 
-def device_of(devices: Sequence[int] | None) -> int:
-    """The card on which kernels are timed: the first of these, else the first of the machine."""
+def cards_of(devices: Sequence[int] | None) -> tuple[int, ...]:
+    """The cards on which kernels are timed: these, else the first of the machine."""
     if devices is None:
-        return 0
+        return (0,)
     if isinstance(devices, str | bytes) or not all(isinstance(d, int) and d >= 0 for d in devices):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise BuildError(f"profile_devs is {devices!r}, expected a list of the numbers of cards")
-    return devices[0] if devices else 0
+    return tuple(devices) or (0,)
 
 
 def streams_of_environment() -> int | None:

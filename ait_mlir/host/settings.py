@@ -20,8 +20,8 @@ def whole_number(name: str, largest: int) -> int | None:
 
 
 MEASURE_SECONDS = 20.0
-MEASURE_DEVICE: ContextVar[int] = ContextVar("MEASURE_DEVICE", default=0)
-"""The number of the card on which a compilation times kernels."""
+MEASURE_DEVICES: ContextVar[tuple[int, ...]] = ContextVar("MEASURE_DEVICES", default=(0,))
+"""The numbers of the cards on which a compilation times kernels, all at the same time."""
 
 
 def measure_budget() -> float:

@@ -13,6 +13,7 @@ compilation continues from there.
 
 from __future__ import annotations
 
+import functools
 import json
 import time
 import warnings
@@ -25,8 +26,9 @@ from ait_mlir.lowering.choices import Choice
 from ait_mlir.lowering.fragments import Fragment, offers, steps_of
 from ait_mlir.lowering.kernels import Target
 from ait_mlir.passes.candidates import best_by_estimate, points_of, worth_timing
+from ait_mlir.passes.lanes import Lanes
 from ait_mlir.passes.measure import Selector, TimesByPoint, current_setting
-from ait_mlir.passes.meter import DeviceMeter
+from ait_mlir.passes.meter import DeviceMeter, Meter
 from ait_mlir.passes.race import SHORT_ROUNDS
 from ait_mlir.passes.ranges import Times
 from ait_mlir.passes.tasks import Point, Task
@@ -131,7 +133,15 @@ class BudgetSelector(Selector):
     def _spend(self, jobs: Sequence[Job]) -> None:
         """Time candidates until the budget is spent; some units are compiled while another is timed."""
         assert self.meter is not None
-        meter = self.meter
+        with self.meter.lanes.open():
+            unfinished = self._spend_in_lanes(jobs, self.meter, self.meter.lanes)
+        for job in jobs:
+            job.whole = job.index not in unfinished
+        if unfinished:
+            self.meter.abandon()
+
+    def _spend_in_lanes(self, jobs: Sequence[Job], meter: Meter, lanes: Lanes) -> set[int]:
+        """The jobs that have candidates left. A job is timed on one card at a time, because its times are compared."""
         units, built = self._units(jobs), list[Unit]()
         more = True
         while self.budget.left() > 0 and (more or built):
@@ -142,20 +152,22 @@ class BudgetSelector(Selector):
                     meter.build_together([(job.task, way) for job, ways in unit for way in ways])
                     built.append(unit)
                 continue
-            ready = next((u for u in built if all(meter.is_built(job.task, ways) for job, ways in u)), None)
-            if ready is None:
-                meter.wait(self.budget.left())
+            ready = [u for u in built if all(meter.is_built(job.task, ways) for job, ways in u)]
+            free = next(((u, pair) for u in ready for pair in u if not lanes.is_busy(pair[0].index)), None)
+            if free is None:
+                if lanes.is_idle:
+                    meter.wait(self.budget.left())
+                else:
+                    lanes.wait()
+                    self.budget.waited = meter.waited
                 continue
-            job, ways = ready.pop(0)
-            self._time_ways(job, ways)
+            unit, (job, ways) = free
+            unit.remove((job, ways))
+            if not unit:
+                built.remove(unit)
+            lanes.start(job.index, functools.partial(self._time_ways, job, ways))
             self.budget.waited = meter.waited
-            if not ready:
-                built.remove(ready)
-        unfinished = {job.index for unit in [*built, *units] for job, _ in unit} if more or built else set[int]()
-        for job in jobs:
-            job.whole = job.index not in unfinished
-        if unfinished:
-            meter.abandon()
+        return {job.index for unit in [*built, *units] for job, _ in unit} if more or built else set[int]()
 
     def _units(self, jobs: Sequence[Job]) -> Iterator[Unit]:
         """What is compiled together, in the order of its use; code is generated when a unit is asked for."""

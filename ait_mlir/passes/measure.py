@@ -23,6 +23,7 @@ from ait_mlir.dialects.ait.attention import AttentionOp
 from ait_mlir.dialects.ait.traits import ContractionExtents
 from ait_mlir.dialects.ait.types import tensor_type
 from ait_mlir.dims import Expr
+from ait_mlir.host.settings import MEASURE_DEVICES
 from ait_mlir.ir.pipeline import PassError
 from ait_mlir.lowering.choices import Choice, packs
 from ait_mlir.lowering.estimates import in_a_model
@@ -69,7 +70,7 @@ def axis_for(task: Task) -> Expr:
 
 @functools.cache
 def current_setting(kind: str) -> Setting:
-    """The card, the driver and the libraries of this machine."""
+    """The card that times kernels, the driver and the libraries of this machine."""
     from ait_mlir.host import card
     from ait_mlir.host.cpu import cpu_fields
     from ait_mlir.runtime.loading import cublaslt_candidates, cudnn_candidates, openblas_candidates
@@ -78,7 +79,7 @@ def current_setting(kind: str) -> Setting:
     version = next((line for line in compiler.identity.splitlines() if "release" in line or "gcc" in line), "")
     if kind == "cuda":
         libraries = card.library_versions([*cublaslt_candidates(), *cudnn_candidates()])
-        return Setting(card.card_name(), card.driver_version(), version.strip(), libraries)
+        return Setting(card.card_name(MEASURE_DEVICES.get()[0]), card.driver_version(), version.strip(), libraries)
     name = cpu_fields().get("model name", "cpu")
     return Setting(name, "", version.strip(), card.library_versions(openblas_candidates()))
 
@@ -124,9 +125,13 @@ class Selector:
             jobs.sort(key=lambda job: len(job[0]))  # what is compiled first is timed while the rest is compiled
             if wanted := [pair for job in jobs for pair in job[0]]:
                 self.meter.build(wanted)
-            for _, i, offer, times in jobs:
+
+            def measure(job: tuple[object, int, Sequence[Fragment], TimesByPoint]) -> None:
+                _, i, offer, times = job
                 found[i] = self._measure(tasks[i], offer, times)
                 self._remember(tasks[i], found[i])
+
+            self.meter.lanes.each(jobs, measure)
         return found
 
     @property

@@ -15,6 +15,7 @@ import math
 import os
 import threading
 import time
+import warnings
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -31,12 +32,13 @@ from ait_mlir.dialects.ait.types import tensor_type
 from ait_mlir.errors import AitError, ToolchainError
 from ait_mlir.host.card import alone_on_card
 from ait_mlir.host.files import Scratch
-from ait_mlir.host.settings import MEASURE_DEVICE
+from ait_mlir.host.settings import MEASURE_DEVICES
 from ait_mlir.ir.pipeline import PassError
 from ait_mlir.lowering.emit import emit_program
 from ait_mlir.lowering.fragments import Fragment, cut_in_place
 from ait_mlir.lowering.kernels import ALGORITHM_KEYS, Target
 from ait_mlir.lowering.module_target import set_target
+from ait_mlir.passes.lanes import Lanes
 from ait_mlir.passes.race import ROUNDS, race
 from ait_mlir.passes.ranges import Times
 from ait_mlir.passes.tasks import Point, Task, with_task
@@ -64,6 +66,8 @@ _SEED = 20
 class Meter(Protocol):
     """The interface for timing candidates; tests implement it, too."""
 
+    lanes: Lanes
+    """The cards it times on. Several threads may call `race` and `algorithms`, each with the turn."""
     waited: float
     """Seconds spent waiting for other processes that timed on the same card."""
 
@@ -145,6 +149,7 @@ class DeviceMeter:
         default_factory=lambda: concurrent.futures.ThreadPoolExecutor(BUILDERS, "ait-build")
     )
     stop: threading.Event = field(default_factory=threading.Event)
+    lanes: Lanes = field(default_factory=lambda: Lanes(timing_cards()))
     waited: float = 0.0
 
     def __enter__(self) -> Self:
@@ -237,44 +242,47 @@ class DeviceMeter:
         program = self.program(task, way)
         if program is None or program.path is None:
             return []
-        with self._alone():
-            timing, _ = self._timing(task, point, GRAPH_SECONDS)
-            parts = [int(part) for part in timing.algorithms(str(program.path), program.entry)]
+        with self._card() as card:
+            timing, _ = self._timing(task, point, GRAPH_SECONDS, card)
+            with self.lanes.apart():
+                parts = [int(part) for part in timing.algorithms(str(program.path), program.entry)]
         count = len(next(iter(ALGORITHM_KEYS.values())))
         return [tuple(parts[i : i + count]) for i in range(0, len(parts), count)]
 
-    def _timing(self, task: Task, point: Point, estimate: float) -> tuple[Any, int]:
-        """The stopwatch for a task at a point, and how many runs in a row it counts."""
+    def _timing(self, task: Task, point: Point, estimate: float, card: int) -> tuple[Any, int]:
+        """The stopwatch for a task at a point on a card, and how many runs in a row it counts."""
         from ait_mlir.runtime.loading import runtime_library
 
         runtime = runtime_library(self.target.kind)
-        card = MEASURE_DEVICE.get()
         chain, places, copies, inputs = self._workload(task, point, estimate, int(runtime.cache_bytes(card)))
-        return runtime.make_timing()(card, point, chain, places, copies, len(inputs), *inputs, *_patterns()), chain
+        patterns = _patterns()
+        with self.lanes.apart():
+            return runtime.make_timing()(card, point, chain, places, copies, len(inputs), *inputs, *patterns), chain
 
     @contextlib.contextmanager
-    def _alone(self) -> Generator[None]:
-        """The card without other processes that time on it; what they compile goes on."""
-        if self.target.kind != "cuda":
-            yield
-            return
-        with alone_on_card(MEASURE_DEVICE.get()) as waited:
-            self.waited += waited
-            yield
+    def _card(self) -> Generator[int]:
+        """A card that no other thread or process times on; what these compile goes on."""
+        with self.lanes.card() as card, contextlib.ExitStack() as until_done:
+            if self.target.kind == "cuda":
+                with self.lanes.apart():
+                    waited = until_done.enter_context(alone_on_card(card))
+                self.waited += waited
+            yield card
 
     def race(self, task: Task, point: Point, ways: Sequence[Fragment], estimate: float) -> dict[Fragment, Times]:
-        with self._alone():
-            return self._race(task, point, ways, estimate)
+        programs = [(way, program) for way in ways if (program := self.program(task, way)) is not None]
+        with self._card() as card:
+            timing, chain = self._timing(task, point, estimate, card)
+            with self.lanes.apart():
+                return self._race(timing, chain, programs)
 
-    def _race(self, task: Task, point: Point, ways: Sequence[Fragment], estimate: float) -> dict[Fragment, Times]:
-        timing, chain = self._timing(task, point, estimate)
-        running: list[Fragment] = []
-        for way in ways:
-            program = self.program(task, way)
-            if program is None or program.path is None:
-                continue
-            if not timing.add(str(program.path), program.entry, way.algorithm):
-                running.append(way)
+    def _race(self, timing: Any, chain: int, programs: Sequence[tuple[Fragment, Program]]) -> dict[Fragment, Times]:
+        """The times of those of the programs that can run."""
+        running = [
+            way
+            for way, program in programs
+            if program.path is not None and not timing.add(str(program.path), program.entry, way.algorithm)
+        ]
         if not running:
             return {}
 
@@ -299,6 +307,21 @@ class DeviceMeter:
         places = max(1, min(PLACES, cache // 2 // max(moving, 1)))
         inputs = [_tensor(content(v, env)) for v in task.graph.block.args]
         return chain, places, min(copies, chain), inputs
+
+
+def timing_cards() -> list[int]:
+    """The cards of `MEASURE_DEVICES`, without those that are of another kind than the first, which a warning names."""
+    from ait_mlir.host.card import card_name
+
+    cards = MEASURE_DEVICES.get()
+    names = {card: card_name(card) for card in cards}
+    others = [f"{card} ({name})" for card, name in names.items() if name != names[cards[0]]]
+    if others:
+        warnings.warn(
+            f"kernels are timed on cards like {cards[0]} ({names[cards[0]]}) alone, not on {', '.join(others)}",
+            stacklevel=2,
+        )
+    return [card for card, name in names.items() if name == names[cards[0]]]
 
 
 def library_files(programs: Sequence[Program], a_file: int = PROGRAMS_A_FILE) -> dict[str, str]:

@@ -20,6 +20,7 @@ from ait_mlir.dims import Expr, Scope
 from ait_mlir.dims import parse as parse_dim
 from ait_mlir.ir.parser import parse_text
 from ait_mlir.lowering.fragments import Fragment
+from ait_mlir.passes.lanes import Lanes
 from ait_mlir.passes.race import race
 from ait_mlir.passes.ranges import Times
 from ait_mlir.passes.select import needs_kernel
@@ -116,6 +117,7 @@ class FakeMeter:
     seconds: Formula
     noise: float = 0.0
     seed: int = 0
+    lanes: Lanes = field(default_factory=Lanes)
     revision: str = "r1"
     raced: list[tuple[Point, tuple[Fragment, ...]]] = field(default_factory=list[tuple[Point, tuple[Fragment, ...]]])
     built: int = 0
