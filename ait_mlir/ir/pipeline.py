@@ -30,6 +30,17 @@ class PassError(PassFailedException):
         self.op = op
 
 
+class TellingPass(ModulePass):
+    """A pass that says whether it changed anything; a module that it did not change is not looked at again."""
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        self.changes(ctx, op)
+
+    def changes(self, ctx: Context, module: ModuleOp) -> bool:
+        """Apply the pass; whether it changed anything."""
+        raise NotImplementedError
+
+
 def known_passes() -> dict[str, Callable[[], type[ModulePass]]]:
     """All passes by name: ours, and those of xDSL."""
     from xdsl.transforms import get_all_passes
@@ -97,20 +108,25 @@ def _run(
     observe: Observer | None,
     clock: Callable[[], float],
 ) -> None:
+    stale = not verified
     for i, p in enumerate(passes, 1):
         start = clock()
         try:
-            p.apply(ctx, module)
+            if isinstance(p, TellingPass):
+                stale |= p.changes(ctx, module)
+            else:
+                p.apply(ctx, module)
+                stale = True
         except SourceError:
             raise
         except (PassFailedException, VerifyException) as e:
             raise SourceError([diagnostic(f"pass {p.name!r}", e, source)]) from e
         seconds = clock() - start
-        if verify is True or (verify == "end" and i == len(passes)):
+        if stale and (verify is True or (verify == "end" and i == len(passes))):
             state = _state(module)
             if state != verified:
                 _verify_after(p, module, source, None if i == len(passes) else _changed(state, verified))
-            verified = state
+            verified, stale = state, False
         if observe is not None:
             observe(p, module, seconds)
 

@@ -8,9 +8,9 @@ from typing import ClassVar, cast
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.passes import ModulePass
 
 from ait_mlir import outside
+from ait_mlir.ir.pipeline import TellingPass
 from ait_mlir.passes.assumptions import assumes
 from ait_mlir.passes.pipelines import PASSES, Patterns
 from ait_mlir.rewrites.apply import rewrite
@@ -23,17 +23,18 @@ OUTSIDE_PASS = "simplify"
 
 
 @dataclass(frozen=True)
-class PatternPass(ModulePass):
+class PatternPass(TellingPass):
     """Apply sets of patterns together until none matches."""
 
     sets: ClassVar[tuple[str, ...]] = ()
     dialect: ClassVar[str] = "ait"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def changes(self, ctx: Context, module: ModuleOp) -> bool:
         patterns = pattern_set(*self.sets)
         if self.name == OUTSIDE_PASS:
             patterns = with_outside(patterns)
-        rewrite(op, patterns, dialect=self.dialect)
+        made = rewrite(module, patterns, dialect=self.dialect)
+        return made.rewrites > 0 or made.removed > 0
 
 
 @dataclass(frozen=True)
@@ -50,9 +51,8 @@ class AssumingPatternPass(PatternPass):
         """Whether the assumption is stated or taken for granted."""
         return self.assume or assumes(module, self.assumption)
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        if self.applies_to(op):
-            super().apply(ctx, op)
+    def changes(self, ctx: Context, module: ModuleOp) -> bool:
+        return self.applies_to(module) and super().changes(ctx, module)
 
 
 @cache

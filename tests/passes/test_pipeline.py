@@ -13,7 +13,7 @@ from xdsl.passes import ModulePass
 from ait_mlir.dialects.ait.types import TensorType, tensor_type
 from ait_mlir.ir import pipeline
 from ait_mlir.ir.parser import parse_text
-from ait_mlir.ir.pipeline import run_passes
+from ait_mlir.ir.pipeline import TellingPass, run_passes
 from ait_mlir.ir.source import SourceError
 from ait_mlir.universe import context
 
@@ -100,6 +100,31 @@ def checks(monkeypatch: pytest.MonkeyPatch, *changes: Callable[[ModuleOp], None]
 
 def test_what_has_not_changed_is_verified_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert checks(monkeypatch, nothing, nothing, nothing) == 1
+
+
+def test_what_a_pass_has_not_changed_is_not_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Telling(TellingPass):
+        name = "telling"
+
+        def changes(self, ctx: Context, module: ModuleOp) -> bool:
+            return False
+
+    looked: list[ModuleOp] = []
+    real = pipeline._state
+
+    def state(module: ModuleOp) -> object:
+        looked.append(module)
+        return real(module)
+
+    monkeypatch.setattr(pipeline, "_state", state)
+    ctx = context()
+    module = parse_text(ctx, TEXT)
+    run_passes(ctx, module, [Telling(), Telling()])
+    assert len(looked) == 1  # it was not verified before
+    run_passes(ctx, module, [Telling(), as_pass(sets_an_attribute), Telling()], verified=True)
+    assert len(looked) == 3
+    run_passes(ctx, module, [as_pass(sets_an_attribute), Telling()], verify="end")
+    assert len(looked) == 4
 
 
 @pytest.mark.parametrize("change", [swaps_operands, sets_an_attribute, clones_an_op])
