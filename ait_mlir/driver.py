@@ -88,8 +88,7 @@ def run_to_phase(
         pipeline = passes_between(before, after, target, arch, selection, optimize=optimize, streams=streams)
         run_passes(ctx, module, parse_passes(pipeline), source=source, verify="end", observe=observe)
         if after == "simplified" and (known or fold_unbound):
-            tensor_cores = make_target(target, arch).has("mma")
-            found = fold_params(module, known, tensor_cores, unbound=fold_unbound, compute=compute)
+            found = fold_params(module, known, make_target(target, arch), unbound=fold_unbound, compute=compute)
             if folds is not None:
                 folds += found
     return module

@@ -5,7 +5,7 @@ Each such value gets a graph of its own, which the artifact keeps. The model's g
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
@@ -18,17 +18,20 @@ from xdsl.traits import Pure
 from ait_mlir.constant_names import FOLDED
 from ait_mlir.dialects.ait.data import ConstantOp, GraphOp, OutputOp, ParamOp
 from ait_mlir.dialects.ait.dtypes import BY_IR, is_float
-from ait_mlir.dialects.ait.types import tensor_type
+from ait_mlir.dialects.ait.types import TensorType, tensor_type
 from ait_mlir.dialects.ait.view import PermuteOp, ReshapeOp, SliceOp, SplitOp
 from ait_mlir.dims import Scope
 from ait_mlir.outside import row_of
 from ait_mlir.passes.assumptions import assumes
 
 if TYPE_CHECKING:
+    from ait_mlir.lowering.kernels import Target
     from ait_mlir.runtime.safetensors_part import Deferred
 
 LARGEST_COPY = 1 << 20
 """The bytes above which a param counts as large."""
+GROWTH = 9 / 8
+"""How many times as large as its largest source a large value may be, as one whose rows are filled with zeros is."""
 
 
 Compute = Callable[[Sequence["Fold"]], Collection[str]]
@@ -111,7 +114,7 @@ def read_folds(text: str) -> list[Fold]:
 def fold_params(
     module: ModuleOp,
     known: Collection[str],
-    fill_channels: bool = False,
+    fill_for: Target | None = None,
     *,
     partial: bool = False,
     unbound: bool = False,
@@ -122,9 +125,10 @@ def fold_params(
     A value is folded if the data of all params that it depends on are `known`; with `unbound`, also the others, which
     are computed when a loaded model gets the data. `compute` is given all folds of known data, and returns the names
     of those that it could compute: the others stay as they are. If all data are known, or with `unbound`, factors join
-    weights; not with `partial`. With `fill_channels`, weights of convolutions are filled for kernels that need it
-    (rewrites/conv.py).
+    weights; not with `partial`. Then, on a target `fill_for` that has tensor cores, weights of
+    convolutions and products are filled for kernels that need it (rewrites/conv.py, pad_products.py).
     """
+    from ait_mlir.passes.pad_products import pad_products
     from ait_mlir.rewrites.apply import rewrite
     from ait_mlir.rewrites.families import pattern_set
 
@@ -136,9 +140,10 @@ def fold_params(
     if allowed == params:
         if not partial:
             rewrite(module, pattern_set("conv:FACTORS", "view:VIEWS"))
-        if fill_channels:
+        if fill_for is not None and fill_for.has("mma"):
             blocks = ["conv:BLOCKS"] if assumes(module, "finite_images") else []
             rewrite(module, pattern_set(*blocks, "conv:CHANNELS", "view:VIEWS"))
+            pad_products(graph.block, fill_for, weights=True)
     taken = set(params)
     fixed = _fixed(graph, allowed)
     found: list[tuple[SSAValue, Fold]] = []
@@ -216,9 +221,15 @@ def _closure(value: SSAValue) -> list[Operation]:
     return list(found)
 
 
+def is_worth_storing(t: TensorType, sources: Iterable[TensorType]) -> bool:
+    """Whether a value of known size is small, or not much larger than the largest param that it is computed from."""
+    size = t.byte_size().evaluate({})
+    return size <= LARGEST_COPY or size <= GROWTH * max(source.byte_size().evaluate({}) for source in sources)
+
+
 def _pays(value: SSAValue, ops: Sequence[Operation]) -> bool:
-    """Whether the value is worth storing: it is not a plain view of a param, not large and larger than its sources, and
-    not a second copy of a large param.
+    """Whether the value is worth storing: it is not a plain view of a param, not large and much larger than its
+    sources, and not a second copy of a large param.
     """
     if not any(isinstance(op, ParamOp) for op in ops):
         return False
@@ -227,9 +238,8 @@ def _pays(value: SSAValue, ops: Sequence[Operation]) -> bool:
     t = tensor_type(value)
     if t.static_shape() is None:
         return False
-    size = t.byte_size().evaluate({})
     sources = [op for op in ops if isinstance(op, ParamOp)]
-    if size > max(tensor_type(p.output).byte_size().evaluate({}) for p in sources) and size > LARGEST_COPY:
+    if not is_worth_storing(t, [tensor_type(p.output) for p in sources]):
         return False
     inside = set(ops)
     large = [p for p in sources if tensor_type(p.output).byte_size().evaluate({}) > LARGEST_COPY]

@@ -34,7 +34,8 @@ ORDER = 6
 """Passes of a random order."""
 VALUE_PASSES = sorted(
     [name for name, row in PASSES.items() if isinstance(row, Patterns) and row.dialect == "ait" and not row.assumption]
-    + ["group-embeddings", "group-norms", "group-products", "remove-duplicates", "unroll-scans"]
+    + ["group-embeddings", "group-norms", "group-products", "pad-products", "remove-duplicates", "rotate-products"]
+    + ["unroll-scans"]
 )
 
 

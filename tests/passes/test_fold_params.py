@@ -15,6 +15,7 @@ from ait_mlir.folding import Folding, Method
 from ait_mlir.ir.parser import parse_source
 from ait_mlir.ir.source import decode
 from ait_mlir.lowering.kernels import Target
+from ait_mlir.lowering.module_target import make_target
 from ait_mlir.passes.fold_params import Fold, fold_params, read_folds, write_folds
 from ait_mlir.reference.graph import evaluate_graph
 from ait_mlir.runtime import Model
@@ -289,3 +290,19 @@ def test_values_that_follow_from_one_another_are_computed_from_the_params_of_the
     values = {fold.name: fold.value(data()) for fold in folds}
     after = evaluate_graph(graph_of(module), x, {**data(), **values}, {"n": 2})["y"]
     np.testing.assert_allclose(after, before, rtol=1e-6)
+
+
+def test_a_weight_is_filled_before_the_run_where_estimates_say_so():
+    module = parsed("""
+ait.graph @g(%x: !ait.tensor<2048 x 1023 x f16>) {
+  %w = ait.param "w" : !ait.tensor<4096 x 1023 x f16>
+  %y = ait.gemm rcr %x, %w : !ait.tensor<2048 x 4096 x f16>
+  ait.output "y" %y : !ait.tensor<2048 x 4096 x f16>
+}
+""")
+    (fold,) = fold_params(module.clone(), {"w"}, make_target("cuda", "sm_90a"))
+    assert fold.source_types() == {"w": ((4096, 1023), "float16")}
+    weight = np.arange(4096 * 1023).reshape(4096, 1023).astype(np.float16)
+    np.testing.assert_array_equal(fold.value({"w": weight}), np.pad(weight, ((0, 0), (0, 1))))
+    for target in (make_target("cuda", "sm_80"), make_target("cpu", ""), None):
+        assert fold_params(module.clone(), {"w"}, target) == []

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import StringAttr, bf16, f16
-from xdsl.ir import Operation, Region, SSAValue
+from xdsl.dialects.builtin import bf16, f16
+from xdsl.ir import Operation, SSAValue
 
 from ait_mlir.dialects.ait.gemm import ContractionOp
 from ait_mlir.dialects.ait.pad import PadOp
-from ait_mlir.dialects.ait.types import ShapeAttr, TensorType, tensor_type
+from ait_mlir.dialects.ait.types import TensorType, tensor_type
 from ait_mlir.dialects.ait.view import SliceOp
-from ait_mlir.dims import Expr, const
+from ait_mlir.dims import Expr
 from ait_mlir.rewrites.engine.driver import Rewriter
 from ait_mlir.rewrites.engine.language import PatternBuilder, pattern, patterns
 from ait_mlir.rewrites.engine.registry import constraint, native
@@ -31,52 +31,71 @@ PADDING = patterns(even_product)
 # ** constraints and natives **
 
 
-def odd_sizes(op: ContractionOp) -> list[bool]:
-    """Whether M, N and K are the length of the rows of an operand or of the result, known, odd and not 1."""
+EIGHT = 8
+"""Elements of 2 bytes in an access of 16."""
+More = tuple[int, int, int]
+"""How much larger M, N and K get."""
+
+
+def fill_up(op: ContractionOp, multiple: int) -> More:
+    """What M, N and K lack to a multiple, where they are the length of rows of an operand or of the result, known, and
+    not 1; else 0."""
     a, b, c = op.layout.data
     _, m, k = op.split_a()
     _, _, n = op.split_b()
-    long = ("c" in (a, c), b == "r" or c == "r", a == "r" or b == "c")
-    return [rows and _is_odd(size) for rows, size in zip(long, (m, n, k), strict=True)]
+    rows = ("c" in (a, c), b == "r" or c == "r", a == "r" or b == "c")
+    m, n, k = (_missing(size, multiple) if is_row else 0 for is_row, size in zip(rows, (m, n, k), strict=True))
+    return m, n, k
 
 
-def _is_odd(size: Expr) -> bool:
+def _missing(size: Expr, multiple: int) -> int:
     number = size.as_int()
-    return number is not None and number > 1 and number % 2 == 1
+    return -number % multiple if number is not None and number > 1 else 0
+
+
+def is_narrow(op: ContractionOp) -> bool:
+    """Whether it is a plain product of two-byte elements, without an epilogue, for which no kernel is chosen."""
+    plain = not op.epilogue.blocks and "kernel" not in op.attributes
+    return plain and tensor_type(op.a).element_type in (f16, bf16)
+
+
+def filled(op: ContractionOp, more: More) -> list[Operation]:
+    """Detached operations that compute a product with zeros behind M, N and K; the last one has its result."""
+    m, n, k = more
+    made: list[Operation] = []
+
+    def larger(t: TensorType, position: int, rows: int, columns: int) -> TensorType:
+        dims = list(t.dims)
+        for axis, by in zip(op.matrix_axes(position), (rows, columns), strict=True):
+            dims[axis] = dims[axis] + by
+        return TensorType.get(dims, t.element_type)
+
+    def operand(position: int, rows: int, columns: int) -> SSAValue:
+        value = op.operands[position]
+        t = larger(tensor_type(value), position, rows, columns)
+        if t == value.type:
+            return value
+        made.append(PadOp("constant", value, [0] * t.rank, t.dims))
+        return made[-1].results[0]
+
+    result = tensor_type(op.output)
+    whole = larger(result, 2, m, n)
+    made.append(type(op)(op.layout.data, operand(0, m, k), operand(1, k, n), result_type=whole))
+    if whole != result:
+        made.append(SliceOp(made[-1].results[0], [0] * result.rank, result.dims))
+    return made
 
 
 @constraint
 def has_odd_rows(op: ContractionOp) -> bool:
     """Rows of two-byte elements, of an operand or of the result, have an odd number of elements, more than 1."""
-    return tensor_type(op.a).element_type in (f16, bf16) and any(odd_sizes(op))
+    return tensor_type(op.a).element_type in (f16, bf16) and any(fill_up(op, 2))
 
 
 @native
 def even_rows(r: Rewriter, op: ContractionOp) -> Operation:
     """The product with one more row, column or addend of zeros where their number is odd; the result is cut."""
-    m, n, k = odd_sizes(op)
-    a_axes, b_axes, c_axes = (op.matrix_axes(i) for i in range(3))
-    a = _padded(r, op.a, [axis for axis, odd in zip(a_axes, (m, k), strict=True) if odd])
-    b = _padded(r, op.b, [axis for axis, odd in zip(b_axes, (k, n), strict=True) if odd])
-    result = tensor_type(op.output)
-    enlarged = _grown(result, [axis for axis, odd in zip(c_axes, (m, n), strict=True) if odd])
-    layout = {"layout": StringAttr(op.layout.data)}
-    whole = r.create(type(op), [a, b], [enlarged], layout, [Region()])
-    if enlarged == result:
-        return whole
-    starts = ShapeAttr((const(0),) * result.rank)
-    return r.create(SliceOp, [whole.results[0]], [result], {"offsets": starts})
-
-
-def _grown(t: TensorType, axes: list[int]) -> TensorType:
-    dims = list(t.dims)
-    for axis in axes:
-        dims[axis] = dims[axis] + 1
-    return TensorType.get(dims, t.element_type)
-
-
-def _padded(r: Rewriter, value: SSAValue, axes: list[int]) -> SSAValue:
-    if not axes:
-        return value
-    t = _grown(tensor_type(value), axes)
-    return r.insert(PadOp("constant", value, [0] * t.rank, t.dims)).results[0]
+    *first, last = filled(op, fill_up(op, 2))
+    for new in first:
+        r.insert(new)
+    return r.insert(last)

@@ -1,0 +1,137 @@
+"""Fills the rows of products with zeros to whole accesses of 16 bytes.
+
+Kernels with bulk copies, and those with the widest loads, need rows that start on 16 bytes. Weights are filled when the
+model is compiled, if their data are known then; other operands are filled by a launch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Block, SSAValue
+from xdsl.passes import ModulePass
+
+from ait_mlir.dialects.ait.data import GraphOp
+from ait_mlir.dialects.ait.gemm import BmmOp, ContractionOp, GemmOp
+from ait_mlir.dialects.ait.pad import PadOp
+from ait_mlir.dialects.ait.types import TensorType, tensor_type
+from ait_mlir.dialects.ait.view import SliceOp
+from ait_mlir.lowering.estimates import table_for
+from ait_mlir.lowering.fragments import standalone
+from ait_mlir.lowering.kernels import Target
+from ait_mlir.lowering.module_target import make_target
+from ait_mlir.passes.estimated import points_between
+from ait_mlir.passes.fold_params import is_worth_storing
+from ait_mlir.passes.grouping import GAIN, best_seconds
+from ait_mlir.passes.tasks import Task
+from ait_mlir.rewrites.conv import follows_from_params
+from ait_mlir.rewrites.gemm.padding import EIGHT, More, fill_up, filled, is_narrow
+
+
+@dataclass(frozen=True)
+class PadProductsPass(ModulePass):
+    """Fill the rows of products of two-byte elements to a multiple of 8.
+
+    With a `target`, and the `arch` of one, only where estimates that are fitted to it say that it is faster, whatever
+    the dims. With `weights`, only products with a factor that follows from params, which is filled at compile time.
+    """
+
+    name = "pad-products"
+
+    target: str = ""
+    arch: str = ""
+    weights: bool = False
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        target = None if not self.target else make_target(self.target, self.arch)
+        for graph in [g for g in op.ops if isinstance(g, GraphOp)]:
+            pad_products(graph.block, target, self.weights)
+
+
+def pad_products(block: Block, target: Target | None, weights: bool = False) -> None:
+    """Fill the rows of the products of a block, of those for which it pays on a target."""
+    if target is not None and table_for(target.arch) is None:
+        return
+    known: dict[object, More | None] = {}
+    pads: dict[tuple[SSAValue, TensorType], PadOp] = {}
+    for op in list(block.ops):
+        if isinstance(op, GemmOp | BmmOp) and is_narrow(op):
+            free = tuple(weights and follows_from_params(v) for v in (op.a, op.b))
+            if (weights and not any(free)) or not any(fill_up(op, EIGHT)):
+                continue
+            key = (type(op), *op.operand_types, op.layout, free)
+            if key not in known:
+                known[key] = fill_up(op, EIGHT) if target is None else best(op, free, target)
+            if (more := known[key]) is not None:
+                replace(op, more, pads)
+
+
+def best(op: ContractionOp, free: Sequence[bool], target: Target) -> More | None:
+    """The fastest way to fill a product at the largest sizes, of those that pay at all sizes; None if none does.
+
+    Either K alone is filled, or M and N, too; then the result is cut.
+    """
+    every = fill_up(op, EIGHT)
+    found: dict[More, float] = {}
+    for more in dict.fromkeys([(0, 0, every[2]), every]):
+        if any(more) and (seconds := seconds_if_faster(op, more, free, target)) is not None:
+            found[more] = seconds
+    return min(found, key=lambda more: found[more], default=None)
+
+
+def seconds_if_faster(op: ContractionOp, more: More, free: Sequence[bool], target: Target) -> float | None:
+    """The estimate of a filled product at the largest sizes; None unless it is faster at all sizes by the factor `GAIN`
+    with the launches that fill its operands, but for those that are `free`, and that cut its result."""
+    block = op.parent
+    assert block is not None
+    new = filled(op, more)
+    block.insert_ops_before(new, op)
+    product = next(n for n in new if isinstance(n, ContractionOp))
+    whole, plain = Task(*standalone(product)), Task(*standalone(op))
+    moved = [o for o in new if isinstance(o, SliceOp) or (isinstance(o, PadOp) and not is_free(o, op, free))]
+    seconds = None
+    for point in points_between(whole):
+        env = whole.environment(point)
+        copies = sum(seconds_of_copy(o, env, target) for o in moved)
+        seconds = best_seconds(whole.at(point), target) + copies
+        before = best_seconds(plain.at(tuple(env[dim.name] for dim in plain.scope.dims)), target)
+        if GAIN * seconds >= before:
+            seconds = None
+            break
+    for o in reversed(new):
+        o.detach()
+        o.erase()
+    return seconds
+
+
+def is_free(pad: PadOp, op: ContractionOp, free: Sequence[bool]) -> bool:
+    """Whether what a pad computes is known before the run: it follows from params, and is worth storing."""
+    follows = any(f and pad.input is v for f, v in zip(free, (op.a, op.b), strict=True))
+    return follows and is_worth_storing(tensor_type(pad.output), [tensor_type(pad.input)])
+
+
+def seconds_of_copy(op: PadOp | SliceOp, env: dict[str, int], target: Target) -> float:
+    """The estimate of a launch that reads and writes the result of a pad or a slice."""
+    return target.launch_seconds + 2 * tensor_type(op.output).byte_size().evaluate(env) / target.bandwidth
+
+
+def replace(op: ContractionOp, more: More, pads: dict[tuple[SSAValue, TensorType], PadOp]) -> None:
+    """Put a filled product in the place of a product. Products of one operand share what fills it (`pads`)."""
+    block = op.parent
+    assert block is not None
+    new = filled(op, more)
+    for o in new:
+        o.location = op.location
+        shared = pads.setdefault((o.input, tensor_type(o.output)), o) if isinstance(o, PadOp) else o
+        if shared is o:
+            block.insert_op_before(o, op)
+        else:
+            o.results[0].replace_all_uses_with(shared.results[0])
+            o.erase()
+    new[-1].results[0].name_hint = op.output.name_hint
+    op.output.replace_all_uses_with(new[-1].results[0])
+    op.detach()
+    op.erase()

@@ -1,0 +1,68 @@
+// RUN: ait-opt %s -p 'pad-products{target="cuda" arch="sm_90a"}' | filecheck %s
+// RUN: ait-opt %s -p 'pad-products{target="cuda" arch="sm_90a" weights=true}' | filecheck %s --check-prefix=WEIGHTS
+// RUN: ait-opt %s -p 'pad-products{target="cuda" arch="sm_80"}' | filecheck %s --check-prefix=NONE
+// RUN: ait-opt %s -p 'pad-products{target="rocm" arch="gfx90a"}' | filecheck %s --check-prefix=NONE
+// RUN: ait-opt %s -p 'pad-products{target="cpu"}' | filecheck %s --check-prefix=NONE
+
+// Only where estimates are fitted to the card, and say that it is faster with what it costs to fill.
+
+// NONE-NOT: ait.pad
+
+// Rows of 1,023 elements start on odd addresses.
+// CHECK-LABEL: ait.graph @long
+// CHECK: [[X:%.*]] = ait.pad constant %x before [0, 0] : !ait.tensor<2048 x 1024 x f16>
+// CHECK-NEXT: [[W:%.*]] = ait.pad constant %w before [0, 0] : !ait.tensor<4096 x 1024 x f16>
+// CHECK-NEXT: ait.gemm rcr [[X]], [[W]] : !ait.tensor<2048 x 4096 x f16>
+// WEIGHTS-LABEL: ait.graph @long
+// WEIGHTS: ait.gemm rcr {{.*}} : !ait.tensor<2048 x 4096 x f16>
+ait.graph @long(%x: !ait.tensor<2048 x 1023 x f16>) {
+  %w = ait.param "w" : !ait.tensor<4096 x 1023 x f16>
+  %y = ait.gemm rcr %x, %w : !ait.tensor<2048 x 4096 x f16>
+  ait.output "y" %y : !ait.tensor<2048 x 4096 x f16>
+}
+
+// A launch that fills the weight does not pay for few rows; that it is filled before the run does.
+// CHECK-LABEL: ait.graph @few_rows
+// CHECK-NOT: ait.pad
+// WEIGHTS-LABEL: ait.graph @few_rows
+// WEIGHTS: ait.pad constant %x
+// WEIGHTS: ait.pad constant %w
+ait.graph @few_rows(%x: !ait.tensor<m x 1023 x f16>) dims {m = 1 to 128} {
+  %w = ait.param "w" : !ait.tensor<4096 x 1023 x f16>
+  %y = ait.gemm rcr %x, %w : !ait.tensor<m x 4096 x f16>
+  ait.output "y" %y : !ait.tensor<m x 4096 x f16>
+}
+
+// Rows so short that the filled weight is large and much larger: it would not be kept.
+// WEIGHTS-LABEL: ait.graph @short
+// WEIGHTS-NOT: ait.pad
+ait.graph @short(%x: !ait.tensor<32 x 9 x f16>) {
+  %w = ait.param "w" : !ait.tensor<65536 x 9 x f16>
+  %y = ait.gemm rcr %x, %w : !ait.tensor<32 x 65536 x f16>
+  ait.output "y" %y : !ait.tensor<32 x 65536 x f16>
+}
+
+// A batched product of two inputs, whose rows have K and N elements: the result is cut.
+// CHECK-LABEL: ait.graph @batched
+// CHECK: ait.bmm rrr {{.*}} : !ait.tensor<16 x 1024 x 1024 x f16>
+// CHECK-NEXT: ait.slice {{.*}} : !ait.tensor<16 x 1024 x 1023 x f16>
+// WEIGHTS-LABEL: ait.graph @batched
+// WEIGHTS-NOT: ait.pad
+ait.graph @batched(%x: !ait.tensor<16 x 1024 x 1023 x f16>, %y: !ait.tensor<16 x 1023 x 1023 x f16>) {
+  %0 = ait.bmm rrr %x, %y : !ait.tensor<16 x 1024 x 1023 x f16>
+  ait.output "y" %0 : !ait.tensor<16 x 1024 x 1023 x f16>
+}
+
+// Odd columns of the result alone: the kernels store those as fast. Few sums: the launch that fills costs more.
+// CHECK-LABEL: ait.graph @no_gain
+// CHECK-NOT: ait.pad
+// WEIGHTS-LABEL: ait.graph @no_gain
+// WEIGHTS-NOT: ait.pad
+ait.graph @no_gain(%x: !ait.tensor<2048 x 1024 x f16>, %v: !ait.tensor<32 x 511 x f16>) {
+  %w0 = ait.param "w0" : !ait.tensor<4095 x 1024 x f16>
+  %w1 = ait.param "w1" : !ait.tensor<512 x 511 x f16>
+  %0 = ait.gemm rcr %x, %w0 : !ait.tensor<2048 x 4095 x f16>
+  %1 = ait.gemm rcr %v, %w1 : !ait.tensor<32 x 512 x f16>
+  ait.output "y0" %0 : !ait.tensor<2048 x 4095 x f16>
+  ait.output "y1" %1 : !ait.tensor<32 x 512 x f16>
+}
