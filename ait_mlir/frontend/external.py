@@ -31,6 +31,7 @@ from xdsl.irdl import irdl_op_definition, opt_prop_def, var_operand_def, var_res
 from xdsl.utils.exceptions import VerifyException
 
 from ait_mlir import outside
+from ait_mlir.dialects.ait.base import ResultTypes
 from ait_mlir.dialects.ait.syntax import Kind, Operands, Prop, Syntax
 from ait_mlir.dialects.ait.types import TensorType, scope_of
 from ait_mlir.dialects.ait.view import ReshapeOp
@@ -78,7 +79,7 @@ class ExternalOp(Op):
     call = opt_prop_def(DictionaryAttr)
     attrs = opt_prop_def(DictionaryAttr)
 
-    def infer_result_types(self) -> Sequence[Attribute]:
+    def infer_result_types(self) -> ResultTypes:
         """The types of the outputs of a new instance, called on tensors like the operands."""
         operator = self.instance()
         symbols = symbols_of(scope_of(self))

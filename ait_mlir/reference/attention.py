@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from itertools import pairwise
 
 import numpy as np
 
 from ait_mlir.dialects.ait.attention import AttentionOp, RaggedAttentionOp
-from ait_mlir.reference.core import Array, Evaluation, reference
+from ait_mlir.reference.core import Array, Arrays, Evaluation, reference
 from ait_mlir.reference.norm import softmax
 
 
@@ -64,7 +64,7 @@ def sees(rows: int, columns: int, causal: bool, window: int | None, top_left: bo
 
 
 @reference(AttentionOp)
-def _(attend: AttentionOp, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
+def _(attend: AttentionOp, arrays: Arrays, ev: Evaluation) -> Arrays:
     q, k, v = arrays[:3]
     if attend.then is not None:
         k, v = (np.concatenate(pieces, axis=2) for pieces in ((k, arrays[3]), (v, arrays[4])))
@@ -81,7 +81,7 @@ def _(attend: AttentionOp, arrays: list[Array], ev: Evaluation) -> Sequence[Arra
 
 
 @reference(RaggedAttentionOp)
-def _(ragged: RaggedAttentionOp, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
+def _(ragged: RaggedAttentionOp, arrays: Arrays, ev: Evaluation) -> Arrays:
     q, k, v = arrays[:3]
     given = dict(zip(ragged.integers(), arrays[3:], strict=True))
     window = None if ragged.window is None else ragged.window.value.data

@@ -8,7 +8,7 @@ from itertools import product
 import numpy as np
 
 from ait_mlir.dialects.ait.conv import ConvOp
-from ait_mlir.reference.core import Array, Evaluation, reference
+from ait_mlir.reference.core import Array, Arrays, Evaluation, reference
 
 Index = tuple[slice, ...]
 
@@ -75,7 +75,7 @@ def spread(
 
 
 @reference(ConvOp)
-def _(c: ConvOp, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
+def _(c: ConvOp, arrays: Arrays, ev: Evaluation) -> Arrays:
     x, w, *others = arrays
     numbers = (c.strides(), c.pads(), c.dilations(), c.num_groups())
     result = spread(x, w, *numbers, c.output_pads()) if c.is_transposed() else convolve(x, w, *numbers)

@@ -22,9 +22,10 @@ from ait_mlir.dialects.ait.types import TensorType
 from ait_mlir.outside import row_of
 
 Array: TypeAlias = npt.NDArray[Any]
+Arrays: TypeAlias = Sequence[Array]
 DType: TypeAlias = np.dtype[Any]
 OpT = TypeVar("OpT", bound=Operation)
-RuleOf: TypeAlias = "Callable[[OpT, list[Array], Evaluation], Sequence[Array]]"
+RuleOf: TypeAlias = "Callable[[OpT, Arrays, Evaluation], Arrays]"
 Rule: TypeAlias = "RuleOf[Operation]"
 
 

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, cast
-
 import numpy as np
 
 from ait_mlir.dialects.ait.cumulative import CumulativeOp
-from ait_mlir.reference.core import Array, Evaluation, reference
+from ait_mlir.reference.core import Array, Arrays, Evaluation, reference
 from ait_mlir.reference.reduce import nothing
 
 _STEPS: dict[str, np.ufunc] = {
@@ -23,7 +20,7 @@ _STEPS: dict[str, np.ufunc] = {
 def cumulative(kind: str, x: Array, axis: int, exclusive: bool, reverse: bool) -> Array:
     """Combine the elements along `axis` up to each one; integers wrap."""
     x = np.flip(x, axis) if reverse else x
-    y: Array = _STEPS[kind].accumulate(x, axis, dtype=cast(Any, x.dtype))
+    y: Array = _STEPS[kind].accumulate(x, axis, dtype=x.dtype)
     if exclusive:
         first = np.full_like(np.take(y, range(min(1, y.shape[axis])), axis), nothing(kind, x.dtype))
         y = np.concatenate((first, np.take(y, range(y.shape[axis] - 1), axis)), axis)
@@ -31,6 +28,6 @@ def cumulative(kind: str, x: Array, axis: int, exclusive: bool, reverse: bool) -
 
 
 @reference(CumulativeOp)
-def _(c: CumulativeOp, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
+def _(c: CumulativeOp, arrays: Arrays, ev: Evaluation) -> Arrays:
     flags = (c.exclusive is not None, c.reverse is not None)
     return (cumulative(c.kind.data, arrays[0], c.dim.value.data, *flags),)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from ait_mlir.dialects.ait.data import ConstantOp, OutputOp, ParamOp
 from ait_mlir.reference.core import (
-    Array,
+    Arrays,
     Evaluation,
     EvaluationError,
     element_type_of,
@@ -20,7 +18,7 @@ from ait_mlir.reference.core import (
 
 
 @reference(ParamOp)
-def _(op: ParamOp, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
+def _(op: ParamOp, arrays: Arrays, ev: Evaluation) -> Arrays:
     name = op.param_name.data
     if name not in ev.params:
         raise EvaluationError(f"no value for parameter {name!r}")
@@ -28,7 +26,7 @@ def _(op: ParamOp, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
 
 
 @reference(ConstantOp)
-def _(op: ConstantOp, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
+def _(op: ConstantOp, arrays: Arrays, ev: Evaluation) -> Arrays:
     type_ = op.results[0].type
     element_type = element_type_of(type_)
     values = np.array(op.values()).astype(storage_dtype(element_type)).astype(value_dtype(element_type))
@@ -37,6 +35,6 @@ def _(op: ConstantOp, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
 
 
 @reference(OutputOp)
-def _(op: OutputOp, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
+def _(op: OutputOp, arrays: Arrays, ev: Evaluation) -> Arrays:
     ev.outputs[op.output_name.data] = np.array(arrays[0])
     return ()

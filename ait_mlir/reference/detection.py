@@ -9,7 +9,7 @@ from typing import cast
 import numpy as np
 
 from ait_mlir.dialects.ait.detection import NmsOp, RoiAlignOp
-from ait_mlir.reference.core import Array, Evaluation, EvaluationError, reference
+from ait_mlir.reference.core import Array, Arrays, Evaluation, EvaluationError, reference
 
 MOST_SAMPLES = 4096
 
@@ -63,7 +63,7 @@ def roi_align(op: RoiAlignOp, levels: Sequence[Array], roi: Array, bins: tuple[i
 
 
 @reference(RoiAlignOp)
-def _(align: RoiAlignOp, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
+def _(align: RoiAlignOp, arrays: Arrays, ev: Evaluation) -> Arrays:
     *levels, rois = arrays
     shape = ev.shape(align.results[0].type)
     bins = (shape[1], shape[2])
@@ -88,7 +88,7 @@ def overlap(a: Array, b: Array) -> Array:
 
 
 @reference(NmsOp)
-def _(op: NmsOp, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
+def _(op: NmsOp, arrays: Arrays, ev: Evaluation) -> Arrays:
     boxes, iou = arrays[0], op.iou.value.data
     keep = np.ones(boxes.shape[:-1], np.bool_) if len(arrays) == 1 else arrays[1].copy()
     for index in np.ndindex(boxes.shape[:-2]):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, cast
 
 import numpy as np
@@ -12,7 +12,16 @@ from xdsl.ir import Attribute, Operation
 from ait_mlir.dialects.ait.dtypes import BY_IR, is_float
 from ait_mlir.dialects.ait.elementwise import OPS as ELEMENTWISE_OPS
 from ait_mlir.dialects.ait.elementwise import CastOp, ClampOp, CompareOp, FusedElementwiseOp, WhereOp
-from ait_mlir.reference.core import Array, Evaluation, Rule, element_type_of, reference, storage_dtype, value_dtype
+from ait_mlir.reference.core import (
+    Array,
+    Arrays,
+    Evaluation,
+    Rule,
+    element_type_of,
+    reference,
+    storage_dtype,
+    value_dtype,
+)
 
 special = cast(Any, scipy.special)
 
@@ -167,7 +176,7 @@ def cast_values(x: Array, source: Attribute, target: Attribute) -> Array:
 def arithmetic(function: Callable[..., Array]) -> Rule:
     """Return the rule of a function; on `i1` it works on 0 and 1 and gives `result != 0`, as C++ does."""
 
-    def rule(op: Operation, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
+    def rule(op: Operation, arrays: Arrays, ev: Evaluation) -> Arrays:
         if arrays[0].dtype == np.bool_:
             return (np.not_equal(function(*(a.astype(np.int32) for a in arrays)), 0),)
         return (np.asarray(function(*arrays)),)
@@ -181,19 +190,19 @@ for _name, _function in (UNARY | BINARY).items():
 
 
 @reference(CompareOp)
-def _(op: CompareOp, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
+def _(op: CompareOp, arrays: Arrays, ev: Evaluation) -> Arrays:
     a, b = arrays
     return (np.asarray(COMPARE[op.predicate.data](a, b)),)
 
 
 @reference(WhereOp)
-def _(op: WhereOp, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
+def _(op: WhereOp, arrays: Arrays, ev: Evaluation) -> Arrays:
     condition, a, b = arrays
     return (np.where(condition, a, b),)
 
 
 @reference(ClampOp)
-def _(op: ClampOp, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
+def _(op: ClampOp, arrays: Arrays, ev: Evaluation) -> Arrays:
     (x,) = arrays
     low, high = op.bounds
     if low is not None:
@@ -202,7 +211,7 @@ def _(op: ClampOp, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
 
 
 @reference(CastOp)
-def _(op: CastOp, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
+def _(op: CastOp, arrays: Arrays, ev: Evaluation) -> Arrays:
     return (cast_values(arrays[0], _narrowest(op), element_type_of(op.results[0].type)),)
 
 
@@ -218,6 +227,6 @@ def _narrowest(op: Operation) -> Attribute:
 
 
 @reference(FusedElementwiseOp)
-def _(fused: FusedElementwiseOp, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
+def _(fused: FusedElementwiseOp, arrays: Arrays, ev: Evaluation) -> Arrays:
     yielded = ev.run_region(fused.body, arrays)
     return [np.broadcast_to(array, ev.shape(result.type)) for array, result in zip(yielded, fused.results, strict=True)]

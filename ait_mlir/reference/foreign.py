@@ -15,7 +15,7 @@ from ait_mlir.dialects.ait.foreign import OPERAND, RESULT, SIZE, WORKSPACE, Call
 from ait_mlir.dialects.ait.types import tensor_type
 from ait_mlir.errors import InputError
 from ait_mlir.host.kernel_libraries import find_kernel_library
-from ait_mlir.reference.core import Array, Evaluation, EvaluationError, reference, storage_dtype, widen
+from ait_mlir.reference.core import Array, Arrays, Evaluation, EvaluationError, reference, storage_dtype, widen
 
 
 def foreign_function(op: CallFfiOp) -> Callable[..., Any]:
@@ -48,7 +48,7 @@ def foreign_function(op: CallFfiOp) -> Callable[..., Any]:
 
 
 @reference(CallFfiOp)
-def call_ffi(op: CallFfiOp, arrays: list[Array], evaluation: Evaluation) -> list[Array]:
+def call_ffi(op: CallFfiOp, arrays: Arrays, evaluation: Evaluation) -> Arrays:
     """What the function writes into arrays that begin as NaN, or as ones in every bit of an integer."""
     function = foreign_function(op)
     results = [_empty(evaluation.shape(r.type), tensor_type(r).element_type) for r in op.results]

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 import numpy as np
 
 from ait_mlir.dialects.ait.gemm import BmmOp, ContractionOp, GatedGemmOp, GemmOp, RotatedGemmOp
-from ait_mlir.reference.core import Array, Evaluation, reference
+from ait_mlir.reference.core import Array, Arrays, Evaluation, reference
 
 
 def transpose(x: Array) -> Array:
@@ -32,7 +31,7 @@ def contract(a: Array, b: Array, layout: str) -> Array:
 
 
 @reference(GemmOp, GatedGemmOp, BmmOp)
-def _(gemm: ContractionOp, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
+def _(gemm: ContractionOp, arrays: Arrays, ev: Evaluation) -> Arrays:
     a, b, *others = arrays
     result = contract(a, b, gemm.layout.data)
     if gemm.epilogue.blocks:
@@ -42,7 +41,7 @@ def _(gemm: ContractionOp, arrays: list[Array], ev: Evaluation) -> Sequence[Arra
 
 
 @reference(RotatedGemmOp)
-def _(gemm: RotatedGemmOp, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
+def _(gemm: RotatedGemmOp, arrays: Arrays, ev: Evaluation) -> Arrays:
     a, b, cosines, sines = arrays
     result = contract(a, b, "rcr")
     size = gemm.size.value.data

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from ait_mlir.dialects.ait.grouped import GroupedGemmOp, GroupedNormOp, RaggedGemmOp
-from ait_mlir.reference.core import Array, Evaluation, reference
+from ait_mlir.reference.core import Array, Arrays, Evaluation, reference
 from ait_mlir.reference.gemm import contract
 from ait_mlir.reference.norm import layer_norm, rms_norm
 
 
 @reference(GroupedGemmOp)
-def _(grouped: GroupedGemmOp, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
+def _(grouped: GroupedGemmOp, arrays: Arrays, ev: Evaluation) -> Arrays:
     factors, extras = arrays[: 2 * grouped.count], arrays[2 * grouped.count :]
     each = len(extras) // grouped.count
     results: list[Array] = []
@@ -26,7 +24,7 @@ def _(grouped: GroupedGemmOp, arrays: list[Array], ev: Evaluation) -> Sequence[A
 
 
 @reference(GroupedNormOp)
-def _(grouped: GroupedNormOp, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
+def _(grouped: GroupedNormOp, arrays: Arrays, ev: Evaluation) -> Arrays:
     normalise = layer_norm if grouped.kind.data == "layer" else rms_norm
     arrays_of = dict(zip(grouped.operands, arrays, strict=True))
     results: list[Array] = []
@@ -43,7 +41,7 @@ def _(grouped: GroupedNormOp, arrays: list[Array], ev: Evaluation) -> Sequence[A
 
 
 @reference(RaggedGemmOp)
-def _(ragged: RaggedGemmOp, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
+def _(ragged: RaggedGemmOp, arrays: Arrays, ev: Evaluation) -> Arrays:
     a, b, ends, *extras = arrays
     result = np.zeros((a.shape[0], b.shape[2]), np.result_type(a, b))
     begin = 0

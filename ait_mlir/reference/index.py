@@ -17,16 +17,16 @@ from ait_mlir.dialects.ait.index import (
     ScatterOp,
     UpdateSliceOp,
 )
-from ait_mlir.reference.core import Array, Evaluation, EvaluationError, reference
+from ait_mlir.reference.core import Array, Arrays, Evaluation, EvaluationError, reference
 
 
 @reference(EmbeddingOp)
-def _(op: EmbeddingOp, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
+def _(op: EmbeddingOp, arrays: Arrays, ev: Evaluation) -> Arrays:
     return (rows_of(op, *arrays),)
 
 
 @reference(GroupedEmbeddingOp)
-def _(op: GroupedEmbeddingOp, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
+def _(op: GroupedEmbeddingOp, arrays: Arrays, ev: Evaluation) -> Arrays:
     return [rows_of(op, table, ids) for table, ids in zip(arrays[::2], arrays[1::2], strict=True)]
 
 
@@ -37,7 +37,7 @@ def rows_of(op: Operation, table: Array, ids: Array) -> Array:
 
 
 @reference(UpdateSliceOp)
-def _(op: UpdateSliceOp, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
+def _(op: UpdateSliceOp, arrays: Arrays, ev: Evaluation) -> Arrays:
     whole, rows, position = arrays
     axis = op.axis
     count, extent = rows.shape[axis], whole.shape[axis]
@@ -51,7 +51,7 @@ def _(op: UpdateSliceOp, arrays: list[Array], ev: Evaluation) -> Sequence[Array]
 
 
 @reference(MaskedSelectOp)
-def _(op: MaskedSelectOp, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
+def _(op: MaskedSelectOp, arrays: Arrays, ev: Evaluation) -> Arrays:
     x, mask = arrays
     selected = x[mask]
     ev.bind(str(op.bound_dim), len(selected))
@@ -77,7 +77,7 @@ def coordinates(op: IndexedOp, whole: Array, indices: Sequence[Array], space: Se
 
 
 @reference(GatherOp)
-def _(op: GatherOp, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
+def _(op: GatherOp, arrays: Arrays, ev: Evaluation) -> Arrays:
     x, *indices = arrays
     return (x[coordinates(op, x, indices, ev.shape(op.results[0].type))],)
 
@@ -91,7 +91,7 @@ COMBINE: dict[str, Callable[..., Any]] = {
 
 
 @reference(ScatterOp)
-def _(scatter: ScatterOp, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
+def _(scatter: ScatterOp, arrays: Arrays, ev: Evaluation) -> Arrays:
     x, values, *indices = arrays
     space = [d.evaluate(ev.dims) for d in scatter.space()]
     at = tuple(c.reshape(-1) for c in coordinates(scatter, x, indices, space))

@@ -18,7 +18,7 @@ from ait_mlir.dialects.ait.jagged import (
     jagged_dim,
 )
 from ait_mlir.dialects.ait.types import tensor_type
-from ait_mlir.reference.core import Array, Evaluation, EvaluationError, element_type_of, reference
+from ait_mlir.reference.core import Array, Arrays, Evaluation, EvaluationError, element_type_of, reference
 from ait_mlir.reference.elementwise import cast_values
 
 
@@ -34,7 +34,7 @@ def check_offsets(name: str, offsets: Array, limit: int, longest: int | None = N
 
 
 @reference(EmbeddingBagOp)
-def _(bag: EmbeddingBagOp, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
+def _(bag: EmbeddingBagOp, arrays: Arrays, ev: Evaluation) -> Arrays:
     table, ids, offsets = arrays[:3]
     weights = arrays[3] if len(arrays) > 3 else None
     check_offsets(bag.name, offsets, len(ids))
@@ -55,7 +55,7 @@ def _(bag: EmbeddingBagOp, arrays: list[Array], ev: Evaluation) -> Sequence[Arra
 
 
 @reference(MakeJaggedOp)
-def _(op: MakeJaggedOp, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
+def _(op: MakeJaggedOp, arrays: Arrays, ev: Evaluation) -> Arrays:
     return (arrays[0],)
 
 
@@ -80,7 +80,7 @@ def rows_of(op: Operation, tensor: int, offsets: Sequence[Array], ev: Evaluation
 
 
 @reference(JaggedToPaddedOp)
-def _(op: JaggedToPaddedOp, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
+def _(op: JaggedToPaddedOp, arrays: Arrays, ev: Evaluation) -> Arrays:
     x, *offsets = arrays
     places = rows_of(op, 0, offsets, ev, None)
     fill = cast_values(np.array(op.value.value.data), f64, element_type_of(op.output.type))
@@ -90,7 +90,7 @@ def _(op: JaggedToPaddedOp, arrays: list[Array], ev: Evaluation) -> Sequence[Arr
 
 
 @reference(PaddedToJaggedOp)
-def _(op: PaddedToJaggedOp, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
+def _(op: PaddedToJaggedOp, arrays: Arrays, ev: Evaluation) -> Arrays:
     x, *offsets = arrays
     places = rows_of(op, 0, offsets, ev, 0)
     result = np.zeros(ev.shape(op.results[0].type), x.dtype)
@@ -99,7 +99,7 @@ def _(op: PaddedToJaggedOp, arrays: list[Array], ev: Evaluation) -> Sequence[Arr
 
 
 @reference(JaggedVectorProductOp)
-def _(op: JaggedVectorProductOp, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
+def _(op: JaggedVectorProductOp, arrays: Arrays, ev: Evaluation) -> Arrays:
     vectors, matrices, offsets = arrays
     places = rows_of(op, 1, [offsets], ev, None)
     rows = np.zeros((*places.shape, *matrices.shape[1:]), matrices.dtype)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from ait_mlir.dialects.ait.norm import GroupNormOp, LayerNormOp, NormOp, RmsNormOp, SoftmaxOp
-from ait_mlir.reference.core import Array, Evaluation, reference
+from ait_mlir.reference.core import Array, Arrays, Evaluation, reference
 
 
 def softmax(x: Array, axis: int) -> Array:
@@ -36,12 +34,12 @@ def rms_norm(x: Array, axes: int, eps: float) -> Array:
 
 
 @reference(SoftmaxOp)
-def _(op: SoftmaxOp, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
+def _(op: SoftmaxOp, arrays: Arrays, ev: Evaluation) -> Arrays:
     return (softmax(arrays[0], op.dim.value.data),)
 
 
 @reference(LayerNormOp, RmsNormOp)
-def _(norm: NormOp, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
+def _(norm: NormOp, arrays: Arrays, ev: Evaluation) -> Arrays:
     normalise = layer_norm if isinstance(norm, LayerNormOp) else rms_norm
     arrays_of = dict(zip(norm.operands, arrays, strict=True))
     shape = ev.shape(norm.results[0].type)
@@ -69,7 +67,7 @@ def group_norm(x: Array, axis: int, groups: int, eps: float) -> Array:
 
 
 @reference(GroupNormOp)
-def _(norm: GroupNormOp, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
+def _(norm: GroupNormOp, arrays: Arrays, ev: Evaluation) -> Arrays:
     axis = norm.dim.value.data
     arrays_of = dict(zip(norm.operands, arrays, strict=True))
     x = arrays[0]

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from ait_mlir.dialects.ait.order import HistogramOp, SearchSortedOp, SortOp
-from ait_mlir.reference.core import Array, Evaluation, element_type_of, reference, value_dtype
+from ait_mlir.reference.core import Arrays, Evaluation, element_type_of, reference, value_dtype
 from ait_mlir.reference.reduce import descending
 
 
 @reference(SortOp)
-def _(s: SortOp, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
+def _(s: SortOp, arrays: Arrays, ev: Evaluation) -> Arrays:
     (x,) = arrays
     rows = np.moveaxis(x, s.dim.value.data, -1)
     places = np.argsort(rows, axis=-1, kind="stable") if s.descending is None else descending(rows)
@@ -22,7 +20,7 @@ def _(s: SortOp, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
 
 
 @reference(SearchSortedOp)
-def _(op: SearchSortedOp, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
+def _(op: SearchSortedOp, arrays: Arrays, ev: Evaluation) -> Arrays:
     rows, values = arrays
     right, length = op.right is not None, rows.shape[-1]
     table = rows.reshape(int(np.prod(rows.shape[:-1])), length)
@@ -40,7 +38,7 @@ def _(op: SearchSortedOp, arrays: list[Array], ev: Evaluation) -> Sequence[Array
 
 
 @reference(HistogramOp)
-def _(op: HistogramOp, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
+def _(op: HistogramOp, arrays: Arrays, ev: Evaluation) -> Arrays:
     bins, ids = op.bins.value.data, arrays[0].astype(np.int64).ravel()
     counts = np.bincount(ids[(ids >= 0) & (ids < bins)], minlength=bins)
     return (counts.astype(value_dtype(element_type_of(op.results[0].type))),)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from ait_mlir.dialects.ait.pad import PadOp
-from ait_mlir.reference.core import Array, Evaluation, reference
+from ait_mlir.reference.core import Array, Arrays, Evaluation, reference
 
 
 def source(mode: str, size: int, before: int, count: int) -> Array:
@@ -24,7 +22,7 @@ def source(mode: str, size: int, before: int, count: int) -> Array:
 
 
 @reference(PadOp)
-def _(pad: PadOp, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
+def _(pad: PadOp, arrays: Arrays, ev: Evaluation) -> Arrays:
     (x,) = arrays
     shape = ev.shape(pad.results[0].type)
     before = [e.evaluate(ev.dims) for e in pad.before.data]

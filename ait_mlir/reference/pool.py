@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import product
 from typing import cast
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from ait_mlir.dialects.ait.pool import AdaptivePoolOp, PoolBase, PoolOp
 from ait_mlir.dialects.ait.types import tensor_type
-from ait_mlir.reference.core import Array, Evaluation, reference, value_dtype
+from ait_mlir.reference.core import Array, Arrays, Evaluation, reference, value_dtype
 
 Window = tuple[Array, int]
 """A window along one dim: its elements of x, and their number with pads."""
@@ -32,7 +32,7 @@ def adaptive_windows(size: int, places: int) -> Iterator[Window]:
 
 
 @reference(PoolOp, AdaptivePoolOp)
-def _(pool: PoolBase, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
+def _(pool: PoolBase, arrays: Arrays, ev: Evaluation) -> Arrays:
     x = arrays[0]
     shape, sizes = ev.shape(pool.results[0].type), x.shape[1:-1]
     values = np.zeros(shape, x.dtype)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from ait_mlir.dialects.ait.dtypes import BY_IR
 from ait_mlir.dialects.ait.reduce import ArgmaxOp, ReduceOp, TopkOp
-from ait_mlir.reference.core import Array, Evaluation, element_type_of, reference, value_dtype
+from ait_mlir.reference.core import Array, Arrays, Evaluation, element_type_of, reference, value_dtype
 
 
 def nothing(kind: str, dtype: np.dtype[Any]) -> Any:
@@ -56,19 +55,19 @@ def descending(x: Array) -> Array:
 
 
 @reference(ReduceOp)
-def _(r: ReduceOp, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
+def _(r: ReduceOp, arrays: Arrays, ev: Evaluation) -> Arrays:
     correction = 0 if r.correction is None else r.correction.value.data
     return (reduce(r.kind.data, arrays[0], r.axes(), correction),)
 
 
 @reference(ArgmaxOp)
-def _(a: ArgmaxOp, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
+def _(a: ArgmaxOp, arrays: Arrays, ev: Evaluation) -> Arrays:
     places = (np.argmax if a.smallest is None else np.argmin)(arrays[0], axis=a.dim.value.data)
     return (np.asarray(places).astype(value_dtype(element_type_of(a.results[0].type))),)
 
 
 @reference(TopkOp)
-def _(t: TopkOp, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
+def _(t: TopkOp, arrays: Arrays, ev: Evaluation) -> Arrays:
     rows = np.moveaxis(arrays[0], t.axis, -1)
     order = descending(rows) if t.smallest is None else np.argsort(rows, axis=-1, kind="stable")
     places = order[..., : t.k.value.data]

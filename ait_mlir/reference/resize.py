@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from ait_mlir.dialects.ait.resize import TAPS, GridSampleOp, ResizeOp
-from ait_mlir.reference.core import Array, Evaluation, reference
+from ait_mlir.reference.core import Array, Arrays, Evaluation, reference
 
 A = -0.75
 """The parameter of the cubic weights."""
@@ -46,7 +44,7 @@ def _far(x: Array) -> Array:
 
 
 @reference(ResizeOp)
-def _(resize: ResizeOp, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
+def _(resize: ResizeOp, arrays: Arrays, ev: Evaluation) -> Arrays:
     result = arrays[0]
     shape = ev.shape(resize.results[0].type)
     for axis, scale in enumerate(resize.factors(), 1):
@@ -97,7 +95,7 @@ def grid_taps(op: GridSampleOp, at: Array, size: int) -> tuple[Array, Array]:
 
 
 @reference(GridSampleOp)
-def _(op: GridSampleOp, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
+def _(op: GridSampleOp, arrays: Arrays, ev: Evaluation) -> Arrays:
     x, grid = arrays
     rows, down = grid_taps(op, grid[..., 1], x.shape[1])
     columns, across = grid_taps(op, grid[..., 0], x.shape[2])

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 from xdsl.ir import SSAValue
 
 from ait_mlir.dialects.ait.scan import ScanOp
-from ait_mlir.reference.core import Array, Evaluation, element_type_of, reference, value_dtype
+from ait_mlir.reference.core import Array, Arrays, Evaluation, element_type_of, reference, value_dtype
 
 
 @reference(ScanOp)
-def scan(scan: ScanOp, arrays: list[Array], evaluation: Evaluation) -> Sequence[Array]:
+def scan(scan: ScanOp, arrays: Arrays, evaluation: Evaluation) -> Arrays:
     count, carry = len(scan.scanned), len(scan.init)
     scanned, carried, captured = arrays[:count], arrays[count : count + carry], arrays[count + carry :]
     stacked = [np.empty(evaluation.shape(r.type), value_dtype(element_type_of(r.type))) for r in scan.results[carry:]]

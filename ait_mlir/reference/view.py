@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from ait_mlir.dialects.ait.view import ConcatOp, CopiesOp, ExpandOp, PermuteOp, ReshapeOp, SliceOp, SplitOp
-from ait_mlir.reference.core import Array, Evaluation, EvaluationError, reference
+from ait_mlir.reference.core import Arrays, Evaluation, EvaluationError, reference
 
 
 @reference(ReshapeOp)
-def _(op: ReshapeOp, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
+def _(op: ReshapeOp, arrays: Arrays, ev: Evaluation) -> Arrays:
     shape = ev.shape(op.results[0].type)
     if int(np.prod(shape, dtype=np.int64)) != arrays[0].size:
         raise EvaluationError(
@@ -21,17 +19,17 @@ def _(op: ReshapeOp, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
 
 
 @reference(ExpandOp)
-def _(op: ExpandOp, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
+def _(op: ExpandOp, arrays: Arrays, ev: Evaluation) -> Arrays:
     return (np.broadcast_to(arrays[0], ev.shape(op.results[0].type)),)
 
 
 @reference(PermuteOp)
-def _(op: PermuteOp, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
+def _(op: PermuteOp, arrays: Arrays, ev: Evaluation) -> Arrays:
     return (np.transpose(arrays[0], op.order()),)
 
 
 @reference(SliceOp)
-def _(op: SliceOp, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
+def _(op: SliceOp, arrays: Arrays, ev: Evaluation) -> Arrays:
     offsets = [offset.evaluate(ev.dims) for offset in op.offsets.data]
     shape = ev.shape(op.results[0].type)
     for axis, (offset, size, extent) in enumerate(zip(offsets, shape, arrays[0].shape, strict=True)):
@@ -43,7 +41,7 @@ def _(op: SliceOp, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
 
 
 @reference(SplitOp)
-def _(op: SplitOp, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
+def _(op: SplitOp, arrays: Arrays, ev: Evaluation) -> Arrays:
     axis = op.dim.value.data
     ends = np.cumsum([ev.shape(result.type)[axis] for result in op.results])
     if int(ends[-1]) != arrays[0].shape[axis]:
@@ -54,10 +52,10 @@ def _(op: SplitOp, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
 
 
 @reference(ConcatOp)
-def _(op: ConcatOp, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
+def _(op: ConcatOp, arrays: Arrays, ev: Evaluation) -> Arrays:
     return (np.concatenate(arrays, op.dim.value.data),)
 
 
 @reference(CopiesOp)
-def _(op: CopiesOp, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
+def _(op: CopiesOp, arrays: Arrays, ev: Evaluation) -> Arrays:
     return arrays

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr, UnitAttr, i32, i64
-from xdsl.ir import Attribute, Region, SSAValue
+from xdsl.ir import Region, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
     irdl_op_definition,
@@ -21,7 +21,7 @@ from xdsl.irdl import (
     var_result_def,
 )
 
-from ait_mlir.dialects.ait.base import AitOp, Value, check_broadcastable, check_region, check_yield
+from ait_mlir.dialects.ait.base import AitOp, ResultTypes, Value, check_broadcastable, check_region, check_yield
 from ait_mlir.dialects.ait.dtypes import compute_type, is_float
 from ait_mlir.dialects.ait.syntax import (
     INT,
@@ -178,7 +178,7 @@ class AttentionOp(Cost, AitOp):
         checks = [(n, t, axis, what, whose, p.dims[axis]) for n, t, whose, p in names for axis, what in same]
         return [*checks, ("the second v", next_v, 2, "length", "the second k", next_k.dims[2])]
 
-    def infer_result_types(self) -> Sequence[Attribute]:
+    def infer_result_types(self) -> ResultTypes:
         if len(own := self.own_operands) > 6:
             raise self.fail(f"takes q, k, v, a second k and v, and a mask at most, got {len(own)} operands")
         pieced = self.then is not None
@@ -323,7 +323,7 @@ class RaggedAttentionOp(Cost, AitOp):
         found = {"columns": self.columns, "rows": self.rows, "pages": self.pages, "segments": self.segments}
         return {name: value for name, value in found.items() if value is not None}
 
-    def infer_result_types(self) -> Sequence[Attribute]:
+    def infer_result_types(self) -> ResultTypes:
         if len(self.qkv) != 3:
             raise self.fail(f"takes q, k and v, got {len(self.qkv)} operands before the first keyword")
         names = ("q", "k", "v")

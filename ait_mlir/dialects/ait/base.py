@@ -24,6 +24,7 @@ from ait_mlir.dims import Expr, Scope
 
 Value: TypeAlias = SSAValue | Operation
 """An operand of a constructor: a value, or the op whose only result it is."""
+ResultTypes: TypeAlias = Sequence[Attribute]
 
 
 class AitOp(IRDLOperation):
@@ -143,7 +144,7 @@ class AitOp(IRDLOperation):
                 check_sizes(self, scope, result.type)
                 scope.memo[result.type] = True
 
-    def infer_result_types(self) -> Sequence[Attribute]:
+    def infer_result_types(self) -> ResultTypes:
         """The result types that follow from operands and properties; `VerifyException` if these do not fit together.
 
         Ops whose result type is given (reshape, param) check it against the operands and return it.

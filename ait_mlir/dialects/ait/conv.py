@@ -10,7 +10,7 @@ from xdsl.ir import Attribute
 from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, result_def, traits_def
 from xdsl.parser import Parser
 
-from ait_mlir.dialects.ait.base import AitOp
+from ait_mlir.dialects.ait.base import AitOp, ResultTypes
 from ait_mlir.dialects.ait.dtypes import is_float
 from ait_mlir.dialects.ait.epilogue import EPILOGUE, infer_through_epilogue
 from ait_mlir.dialects.ait.syntax import (
@@ -167,7 +167,7 @@ class ConvOp(ChannelsLast, HasEpilogue, ContractionExtents, AitOp):
         groups = self.num_groups()
         return Extents((const(groups),), product(placed.dims[:-1]), floordiv(channels, groups), product(taps))
 
-    def infer_result_types(self) -> Sequence[Attribute]:
+    def infer_result_types(self) -> ResultTypes:
         x, w = (self.expect_tensor(self.operands[i], what) for i, what in enumerate(("x", "the weight")))
         if not 3 <= x.rank <= 2 + MAX_RANK or w.rank != x.rank:
             raise self.fail(

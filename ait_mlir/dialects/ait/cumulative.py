@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import ClassVar
 
 from xdsl.dialects.builtin import IntegerAttr, StringAttr, UnitAttr, i1
-from xdsl.ir import Attribute
 from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def, result_def, traits_def
 
-from ait_mlir.dialects.ait.base import AitOp, Value
+from ait_mlir.dialects.ait.base import AitOp, ResultTypes, Value
 from ait_mlir.dialects.ait.dtypes import is_float
 from ait_mlir.dialects.ait.syntax import INT, Flag, Operands, Prop, Syntax, Word
 from ait_mlir.dialects.ait.traits import AlongDims, Pure, RowLike
@@ -51,10 +49,7 @@ class CumulativeOp(AlongDims, RowLike, AitOp):
     def __init__(self, kind: str, input: Value, dim: int, *, exclusive: bool = False, reverse: bool = False) -> None:
         self.set_up([input], kind=kind, dim=dim, exclusive=exclusive, reverse=reverse)
 
-    def reduced_axes(self) -> tuple[int, ...]:
-        return (self.dim.value.data,)
-
-    def infer_result_types(self) -> Sequence[Attribute]:
+    def infer_result_types(self) -> ResultTypes:
         t, kind = self.expect_tensor(self.operands[0], "the input"), self.kind.data
         if kind not in KINDS:
             raise self.fail(f"unknown kind {self.kind}; expected one of {', '.join(KINDS)}")

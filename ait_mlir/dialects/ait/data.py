@@ -22,7 +22,15 @@ from xdsl.printer import Printer
 from xdsl.traits import IsolatedFromAbove, NoTerminator, SymbolOpInterface
 from xdsl.utils.exceptions import VerifyException
 
-from ait_mlir.dialects.ait.base import AitOp, Value, check_declared, check_name, check_param_name, check_sizes
+from ait_mlir.dialects.ait.base import (
+    AitOp,
+    ResultTypes,
+    Value,
+    check_declared,
+    check_name,
+    check_param_name,
+    check_sizes,
+)
 from ait_mlir.dialects.ait.dtypes import integer_range, is_element_type, is_float
 from ait_mlir.dialects.ait.numbers import Number, literal_values, number_text
 from ait_mlir.dialects.ait.syntax import LITERAL, STRING, Flag, Operand, Operands, Prop, Syntax
@@ -212,7 +220,7 @@ class GraphOp(AitOp):
                     f"write 'in place of %{inputs[name].name_hint or name}' at an output, or leave out 'donated'"
                 )
 
-    def infer_result_types(self) -> Sequence[Attribute]:
+    def infer_result_types(self) -> ResultTypes:
         return []
 
 
@@ -254,7 +262,7 @@ class ParamOp(AitOp):
     def __init__(self, name: str, type: TensorType) -> None:
         self.set_up([], [type], param_name=name)
 
-    def infer_result_types(self) -> Sequence[Attribute]:
+    def infer_result_types(self) -> ResultTypes:
         t = self.expect_tensor(self.results[0], "the result")
         check_param_name(self, self.param_name.data)
         if t.static_shape() is None:
@@ -291,7 +299,7 @@ class ConstantOp(AitOp):
         values = self.values()
         return values[0] if values and all(v == values[0] for v in values) else None
 
-    def infer_result_types(self) -> Sequence[Attribute]:
+    def infer_result_types(self) -> ResultTypes:
         t = self.output.type
         values = self.values()
         element = t
@@ -346,7 +354,7 @@ class OutputOp(AitOp):
     def __init__(self, name: str, value: Value, in_place_of: SSAValue | None = None, or_copy: bool = False) -> None:
         self.set_up([value, in_place_of], [], output_name=name, or_copy=or_copy)
 
-    def infer_result_types(self) -> Sequence[Attribute]:
+    def infer_result_types(self) -> ResultTypes:
         if not self.output_name.data:
             raise self.fail("needs a name")
         if not isinstance(self.parent_op(), GraphOp | None):

@@ -19,7 +19,7 @@ from xdsl.irdl import (
     var_operand_def,
 )
 
-from ait_mlir.dialects.ait.base import AitOp, Value, same_shape
+from ait_mlir.dialects.ait.base import AitOp, ResultTypes, Value, same_shape
 from ait_mlir.dialects.ait.dtypes import is_float
 from ait_mlir.dialects.ait.numbers import literal_values
 from ait_mlir.dialects.ait.syntax import INT, LITERAL, NUMBER, Flag, Operand, Operands, Prop, Syntax
@@ -84,7 +84,7 @@ class RoiAlignOp(Cost, AitOp):
         whole = super().bytes_read(position)
         return whole if position == len(self.levels) else minimum(whole, 4 * self.bytes_written(0))
 
-    def infer_result_types(self) -> Sequence[Attribute]:
+    def infer_result_types(self) -> ResultTypes:
         rois, y = self.expect_tensor(self.rois, "rois"), self.expect_tensor(self.results[0], "the result")
         levels = [self.expect_tensor(v, f"level {i}") for i, v in enumerate(self.levels)]
         if not 1 <= len(levels) <= MOST_LEVELS:
@@ -149,7 +149,7 @@ class NmsOp(Cost, AitOp):
     def elements(self) -> Expr:
         return tensor_type(self.output).num_elements() * tensor_type(self.boxes).dims[-2]
 
-    def infer_result_types(self) -> Sequence[Attribute]:
+    def infer_result_types(self) -> ResultTypes:
         boxes = self.expect_tensor(self.operands[0], "boxes")
         if boxes.rank < 2 or boxes.dims[-1].as_int() != 4 or not is_float(boxes.element_type):
             raise self.fail(f"boxes are [..., N, 4] of a floating-point type, got {boxes}")

@@ -20,7 +20,15 @@ from xdsl.irdl import (
 )
 from xdsl.traits import IsTerminator
 
-from ait_mlir.dialects.ait.base import AitOp, Value, broadcast_shapes, check_broadcastable, check_region, check_yield
+from ait_mlir.dialects.ait.base import (
+    AitOp,
+    ResultTypes,
+    Value,
+    broadcast_shapes,
+    check_broadcastable,
+    check_region,
+    check_yield,
+)
 from ait_mlir.dialects.ait.dtypes import compute_type, integer_range, is_element_type, is_float
 from ait_mlir.dialects.ait.numbers import Number, literal_values, number_attr, number_text
 from ait_mlir.dialects.ait.syntax import SCALAR, Operands, Prop, RegionClause, Syntax, Word
@@ -61,7 +69,7 @@ class ElementwiseOp(ScalarLike, AitOp):
             raise self.fail(f"needs an integer type, got {first}; convert with ait.cast")
         return first
 
-    def infer_result_types(self) -> Sequence[Attribute]:
+    def infer_result_types(self) -> ResultTypes:
         element = self.infer_element_type(self.element_types())
         shapes = [t.dims for t in self.operand_types if isinstance(t, TensorType)]
         if not shapes:
@@ -357,7 +365,7 @@ class CastOp(ElementwiseOp):
         result = TensorType.get(t.dims, element_type) if isinstance(t, TensorType) else element_type
         AitOp.__init__(self, operands=[value], result_types=[result])
 
-    def infer_result_types(self) -> Sequence[Attribute]:
+    def infer_result_types(self) -> ResultTypes:
         self.element_types()
         source, result = self.input.type, self.output.type
         if not isinstance(source, TensorType):
@@ -387,7 +395,7 @@ class YieldOp(AitOp):
     def __init__(self, *values: Value) -> None:
         super().__init__(operands=[list(values)])
 
-    def infer_result_types(self) -> Sequence[Attribute]:
+    def infer_result_types(self) -> ResultTypes:
         return []
 
 
@@ -420,7 +428,7 @@ class FusedElementwiseOp(InPlace, Cost, AitOp):
     def __init__(self, inputs: Sequence[SSAValue], result_types: Sequence[Attribute], body: Region) -> None:
         super().__init__(operands=[inputs], result_types=[result_types], regions=[body])
 
-    def infer_result_types(self) -> Sequence[Attribute]:
+    def infer_result_types(self) -> ResultTypes:
         inputs = [self.expect_tensor(v, f"operand {i}") for i, v in enumerate(self.operands)]
         outputs = [self.expect_tensor(v, f"result {i}") for i, v in enumerate(self.results)]
         if not outputs:

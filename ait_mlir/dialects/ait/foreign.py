@@ -22,7 +22,7 @@ from xdsl.irdl import irdl_op_definition, opt_prop_def, prop_def, traits_def, va
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 
-from ait_mlir.dialects.ait.base import AitOp, check_expressions, check_name
+from ait_mlir.dialects.ait.base import AitOp, ResultTypes, check_expressions, check_name
 from ait_mlir.dialects.ait.numbers import number_text, parse_number
 from ait_mlir.dialects.ait.syntax import DIM, STRING, SYMBOL, Body, Flag, Prop, Syntax, parse_dim_in_parens
 from ait_mlir.dialects.ait.traits import Cost, Pure
@@ -121,7 +121,7 @@ class CallFfiOp(Cost, AitOp):
             given.append(WORKSPACE)
         return given
 
-    def infer_result_types(self) -> Sequence[Attribute]:
+    def infer_result_types(self) -> ResultTypes:
         for i, value in enumerate(self.operands):
             self.expect_tensor(value, f"operand {i}")
         if not self.results:

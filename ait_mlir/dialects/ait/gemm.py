@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import IntegerAttr, StringAttr
 from xdsl.ir import Attribute, Region, SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def, traits_def
 
-from ait_mlir.dialects.ait.base import AitOp, Value, broadcast_shapes, check_broadcastable
+from ait_mlir.dialects.ait.base import AitOp, ResultTypes, Value, broadcast_shapes, check_broadcastable
 from ait_mlir.dialects.ait.dtypes import is_float
 from ait_mlir.dialects.ait.epilogue import EPILOGUE, infer_through_epilogue
 from ait_mlir.dialects.ait.syntax import INT, Operand, Operands, Prop, Syntax, Word
@@ -75,7 +75,7 @@ class ContractionOp(HasEpilogue, ContractionExtents, AffineOperands, AitOp):
         """The columns of the result, from those of B."""
         return n
 
-    def infer_result_types(self) -> Sequence[Attribute]:
+    def infer_result_types(self) -> ResultTypes:
         a = self.expect_tensor(self.operands[0], "A")
         b = self.expect_tensor(self.operands[1], "B")
         layout = self.layout.data
@@ -205,7 +205,7 @@ class RotatedGemmOp(Cost, AitOp):
         n, k = tensor_type(self.b).dims
         return rows * (const(2) * n * k + 3 * self.turned)
 
-    def infer_result_types(self) -> Sequence[Attribute]:
+    def infer_result_types(self) -> ResultTypes:
         a, b = self.expect_tensor(self.operands[0], "A"), self.expect_tensor(self.operands[1], "B")
         heads, size, scope = self.heads.value.data, self.size.value.data, scope_of(self)
         if a.rank < 2 or b.rank != 2:

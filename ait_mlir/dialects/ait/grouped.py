@@ -20,7 +20,7 @@ from xdsl.irdl import (
     var_result_def,
 )
 
-from ait_mlir.dialects.ait.base import AitOp, Value, check_broadcastable, check_region, check_yield
+from ait_mlir.dialects.ait.base import AitOp, ResultTypes, Value, check_broadcastable, check_region, check_yield
 from ait_mlir.dialects.ait.dtypes import compute_type, is_float
 from ait_mlir.dialects.ait.epilogue import EPILOGUE, infer_through_epilogue
 from ait_mlir.dialects.ait.syntax import NUMBER, Group, Operand, Operands, Prop, Syntax, Word
@@ -96,7 +96,7 @@ class GroupedGemmOp(Cost, AitOp):
     def flops(self) -> Expr:
         return total([m * n * (const(2) * k + self.region_ops()) for m, n, k in map(self.sizes, range(self.count))])
 
-    def infer_result_types(self) -> Sequence[Attribute]:
+    def infer_result_types(self) -> ResultTypes:
         layout = self.layout.data
         if layout not in LAYOUTS:
             raise self.fail(f"unknown layout {layout!r}; expected one of {', '.join(LAYOUTS)}")
@@ -195,7 +195,7 @@ class GroupedNormOp(Cost, AitOp):
     def elements(self) -> Expr:
         return total([tensor_type(x).num_elements() for x in self.inputs])
 
-    def infer_result_types(self) -> Sequence[Attribute]:
+    def infer_result_types(self) -> ResultTypes:
         if self.kind.data not in NORMS:
             raise self.fail(f"unknown norm {self.kind.data!r}; expected one of {', '.join(NORMS)}")
         if not self.results or len(self.inputs) != self.count:
@@ -305,7 +305,7 @@ class RaggedGemmOp(HasEpilogue, ContractionExtents, AitOp):
         rows, groups = (tensor_type(v).dims[0].evaluate(env) for v in (self.a, self.b))
         return [rows * (group + 1) // groups for group in range(groups)]
 
-    def infer_result_types(self) -> Sequence[Attribute]:
+    def infer_result_types(self) -> ResultTypes:
         a = self.expect_tensor(self.operands[0], "A")
         b = self.expect_tensor(self.operands[1], "B")
         ends = self.expect_tensor(self.operands[2], "ends")

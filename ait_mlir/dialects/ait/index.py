@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, StringAttr, i1, i32, i64
-from xdsl.ir import Attribute, SSAValue
+from xdsl.ir import SSAValue
 from xdsl.irdl import (
     irdl_op_definition,
     operand_def,
@@ -17,7 +17,7 @@ from xdsl.irdl import (
     var_result_def,
 )
 
-from ait_mlir.dialects.ait.base import AitOp, Value, broadcast_shapes, same_shape
+from ait_mlir.dialects.ait.base import AitOp, ResultTypes, Value, broadcast_shapes, same_shape
 from ait_mlir.dialects.ait.syntax import (
     INT,
     INTS,
@@ -59,7 +59,7 @@ class EmbeddingOp(Cost, AitOp):
         whole = super().bytes_read(position)
         return minimum(whole, self.bytes_written(0)) if position == 0 else whole  # the rows that ids name
 
-    def infer_result_types(self) -> Sequence[Attribute]:
+    def infer_result_types(self) -> ResultTypes:
         return [_looked_up(self, self.operands[0], self.operands[1])]
 
 
@@ -99,7 +99,7 @@ class GroupedEmbeddingOp(Cost, AitOp):
         whole = super().bytes_read(position)
         return whole if position % 2 else minimum(whole, self.bytes_written(position // 2))
 
-    def infer_result_types(self) -> Sequence[Attribute]:
+    def infer_result_types(self) -> ResultTypes:
         if not self.results or len(self.pairs) != 2 * self.count:
             raise self.fail(
                 f"has {len(self.pairs)} operands and {self.count} results; expected a table and ids for each result"
@@ -165,7 +165,7 @@ class UpdateSliceOp(UpdatesOperand, Cost, AitOp):
     def bytes_written(self, position: int) -> Expr:
         return self.bytes_read(1)
 
-    def infer_result_types(self) -> Sequence[Attribute]:
+    def infer_result_types(self) -> ResultTypes:
         whole = self.expect_tensor(self.operands[0], "the tensor")
         rows = self.expect_tensor(self.operands[1], "rows")
         position = self.expect_tensor(self.operands[2], "the position")
@@ -218,7 +218,7 @@ class MaskedSelectOp(BindsDim, Cost, AitOp):
     def __init__(self, input: Value, mask: Value, result: TensorType) -> None:
         self.set_up([input, mask], [result, TensorType.get((), i64)])
 
-    def infer_result_types(self) -> Sequence[Attribute]:
+    def infer_result_types(self) -> ResultTypes:
         x = self.expect_tensor(self.operands[0], "the tensor")
         mask = self.expect_tensor(self.operands[1], "the mask")
         result = self.expect_tensor(self.results[0], "the first result")
@@ -339,7 +339,7 @@ class GatherOp(IndexedOp):
     def space(self) -> Shape:
         return self.infer_space()
 
-    def infer_result_types(self) -> Sequence[Attribute]:
+    def infer_result_types(self) -> ResultTypes:
         return [TensorType.get(self.space(), self.expect_tensor(self.operands[0], "the input").element_type)]
 
 
@@ -396,7 +396,7 @@ class ScatterOp(UpdatesOperand, IndexedOp):
     def space(self) -> Shape:
         return self.infer_space([("values", self.values)])
 
-    def infer_result_types(self) -> Sequence[Attribute]:
+    def infer_result_types(self) -> ResultTypes:
         whole = self.expect_tensor(self.operands[0], "the tensor")
         values = self.expect_tensor(self.operands[1], "values")
         if self.kind.data not in SCATTERS:

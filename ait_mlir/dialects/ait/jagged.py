@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr, StringAttr, UnitAttr, i32, i64
-from xdsl.ir import Attribute, SSAValue
+from xdsl.ir import SSAValue
 from xdsl.irdl import (
     irdl_op_definition,
     operand_def,
@@ -23,7 +23,7 @@ from xdsl.irdl import (
     var_operand_def,
 )
 
-from ait_mlir.dialects.ait.base import AitOp, same_shape
+from ait_mlir.dialects.ait.base import AitOp, ResultTypes, same_shape
 from ait_mlir.dialects.ait.dtypes import is_float
 from ait_mlir.dialects.ait.strided import Strided
 from ait_mlir.dialects.ait.syntax import INT, NUMBER, Flag, Group, Operand, Operands, Prop, Syntax, Word
@@ -94,7 +94,7 @@ class EmbeddingBagOp(HasOffsets, Cost, AitOp):
     def flops(self) -> Expr:
         return tensor_type(self.ids).dims[0] * tensor_type(self.table).dims[1]
 
-    def infer_result_types(self) -> Sequence[Attribute]:
+    def infer_result_types(self) -> ResultTypes:
         table = self.expect_tensor(self.table, "the table")
         if table.rank != 2 or not is_float(table.element_type):
             raise self.fail(f"the table must be floating-point of two dims, got {table}")
@@ -180,7 +180,7 @@ class MakeJaggedOp(_WithOffsets, ViewLike, AitOp):
     def result_view(self, position: int, operand: Strided, scope: Scope) -> Strided | None:
         return Strided(tensor_type(self.output).dims, operand.offset, operand.strides)
 
-    def infer_result_types(self) -> Sequence[Attribute]:
+    def infer_result_types(self) -> ResultTypes:
         source = self.expect_tensor(self.input, "the tensor")
         result = self.expect_tensor(self.results[0], "the result")
         jagged = jagged_dim(self, result, "the result")
@@ -210,7 +210,7 @@ class JaggedToPaddedOp(_WithOffsets, Cost, AitOp):
     output = result_def(TensorType)
     traits = traits_def(Pure())
 
-    def infer_result_types(self) -> Sequence[Attribute]:
+    def infer_result_types(self) -> ResultTypes:
         source = self.expect_tensor(self.input, "the tensor")
         jagged = jagged_dim(self, source, "the tensor")
         check_offsets(self, self.offsets, jagged)
@@ -241,7 +241,7 @@ class PaddedToJaggedOp(_WithOffsets, Cost, AitOp):
     def bytes_read(self, position: int) -> Expr:
         return self.bytes_written(0) if position == 0 else super().bytes_read(position)
 
-    def infer_result_types(self) -> Sequence[Attribute]:
+    def infer_result_types(self) -> ResultTypes:
         source = self.expect_tensor(self.input, "the tensor")
         result = self.expect_tensor(self.results[0], "the result")
         jagged = jagged_dim(self, result, "the result")
@@ -283,7 +283,7 @@ class JaggedVectorProductOp(HasOffsets, Cost, AitOp):
     def flops(self) -> Expr:
         return const(2) * tensor_type(self.matrices).num_elements()
 
-    def infer_result_types(self) -> Sequence[Attribute]:
+    def infer_result_types(self) -> ResultTypes:
         vectors = self.expect_tensor(self.vectors, "the vectors")
         matrices = self.expect_tensor(self.matrices, "the matrices")
         jagged = jagged_dim(self, matrices, "the matrices")

@@ -20,7 +20,7 @@ from xdsl.irdl import (
     var_result_def,
 )
 
-from ait_mlir.dialects.ait.base import AitOp, Value, check_broadcastable, check_region, check_yield
+from ait_mlir.dialects.ait.base import AitOp, ResultTypes, Value, check_broadcastable, check_region, check_yield
 from ait_mlir.dialects.ait.dtypes import compute_type, is_float
 from ait_mlir.dialects.ait.epilogue import EPILOGUE, infer_through_epilogue
 from ait_mlir.dialects.ait.syntax import INT, NUMBER, Operand, Operands, Prop, RegionClause, Syntax
@@ -49,10 +49,7 @@ class SoftmaxOp(AlongDims, RowLike, AitOp):
     def __init__(self, input: Value, dim: int) -> None:
         self.set_up([input], dim=dim)
 
-    def reduced_axes(self) -> tuple[int, ...]:
-        return (self.dim.value.data,)
-
-    def infer_result_types(self) -> Sequence[Attribute]:
+    def infer_result_types(self) -> ResultTypes:
         t = self.expect_tensor(self.operands[0], "the input")
         if not 0 <= self.dim.value.data < t.rank:
             raise self.fail(f"dim {self.dim.value.data} is out of range for shape {shape_text(t.dims)}")
@@ -129,7 +126,7 @@ class NormOp(HasEpilogue, RowLike, AitOp):
         rank = tensor_type(self.input).rank
         return tuple(range(rank - self.axes.value.data, rank))
 
-    def infer_result_types(self) -> Sequence[Attribute]:
+    def infer_result_types(self) -> ResultTypes:
         t = self.expect_tensor(self.input, "the input")
         axes = self.axes.value.data
         if not 1 <= axes <= t.rank:
@@ -267,7 +264,7 @@ class GroupNormOp(HasEpilogue, AlongDims, Cost, AitOp):
     def per_dim_operands(self) -> tuple[int, ...]:
         return tuple(range(1, len(self.own_operands)))
 
-    def infer_result_types(self) -> Sequence[Attribute]:
+    def infer_result_types(self) -> ResultTypes:
         t, scope = self.expect_tensor(self.input, "the input"), scope_of(self)
         axis, groups = self.dim.value.data, self.groups.value.data
         if not 1 <= axis < t.rank:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import ClassVar
 
 from xdsl.dialects.builtin import IntegerAttr, UnitAttr, i1, i64
 from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def, result_def, traits_def
 
-from ait_mlir.dialects.ait.base import AitOp, Value, same_shape
+from ait_mlir.dialects.ait.base import AitOp, ResultTypes, Value, same_shape
 from ait_mlir.dialects.ait.dtypes import is_float
 from ait_mlir.dialects.ait.reduce import index_type
 from ait_mlir.dialects.ait.syntax import INT, Flag, Operands, Prop, Syntax
@@ -45,10 +44,7 @@ class SortOp(Reduction, AitOp):
         self.set_up([input], [t, TensorType.get(t.dims, element_type)], dim=dim, descending=descending)
         self.infer_result_types()
 
-    def reduced_axes(self) -> tuple[int, ...]:
-        return (self.dim.value.data,)
-
-    def infer_result_types(self) -> Sequence[Attribute]:
+    def infer_result_types(self) -> ResultTypes:
         t = self.expect_tensor(self.operands[0], "the input")
         if not 0 <= self.dim.value.data < t.rank:
             raise self.fail(f"dim {self.dim.value.data} is out of range for shape {shape_text(t.dims)}")
@@ -88,7 +84,7 @@ class SearchSortedOp(Cost, AitOp):
         self.set_up([sorted, values], [result], right=right)
         self.infer_result_types()
 
-    def infer_result_types(self) -> Sequence[Attribute]:
+    def infer_result_types(self) -> ResultTypes:
         rows, values = self.expect_tensor(self.operands[0], "sorted"), self.expect_tensor(self.operands[1], "values")
         if rows.rank == 0:
             raise self.fail("sorted has no dim to search in")
@@ -129,7 +125,7 @@ class HistogramOp(Cost, AitOp):
     def elements(self) -> Expr:
         return tensor_type(self.input).num_elements()
 
-    def infer_result_types(self) -> Sequence[Attribute]:
+    def infer_result_types(self) -> ResultTypes:
         t, bins = self.expect_tensor(self.operands[0], "the input"), self.bins.value.data
         if is_float(t.element_type) or t.element_type == i1:
             raise self.fail(f"counts integers, got {t.element_type}; convert with ait.cast")

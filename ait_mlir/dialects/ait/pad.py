@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import FloatAttr, IntegerAttr, StringAttr, i1
 from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def, result_def, traits_def
 
-from ait_mlir.dialects.ait.base import AitOp, Value, check_expressions
+from ait_mlir.dialects.ait.base import AitOp, ResultTypes, Value, check_expressions
 from ait_mlir.dialects.ait.dtypes import integer_range
 from ait_mlir.dialects.ait.numbers import Number, literal_values, number_text
 from ait_mlir.dialects.ait.syntax import SCALAR, SHAPE, Operands, Prop, Syntax, Word
@@ -78,7 +78,7 @@ class PadOp(AlongDims, Cost, AitOp):
     def bytes_read(self, position: int) -> Expr:
         return minimum(super().bytes_read(position), self.bytes_written(0))
 
-    def infer_result_types(self) -> Sequence[Attribute]:
+    def infer_result_types(self) -> ResultTypes:
         x = self.expect_tensor(self.operands[0], "the input")
         y = self.expect_tensor(self.results[0], "the result")
         mode, before, scope = self.mode.data, self.before.data, scope_of(self)

@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, StringAttr, UnitAttr, 
 from xdsl.ir import Attribute
 from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def, traits_def, var_result_def
 
-from ait_mlir.dialects.ait.base import AitOp
+from ait_mlir.dialects.ait.base import AitOp, ResultTypes
 from ait_mlir.dialects.ait.dtypes import is_float
 from ait_mlir.dialects.ait.syntax import INT, INTS, Flag, Operands, Prop, Syntax, Word, int_list, int_list_attr
 from ait_mlir.dialects.ait.traits import ChannelsLast, Cost, Pure
@@ -119,7 +119,7 @@ class PoolOp(PoolBase):
     def elements(self) -> Expr:
         return tensor_type(self.outputs[0]).num_elements() * product(map(const, self.windows()))
 
-    def infer_result_types(self) -> Sequence[Attribute]:
+    def infer_result_types(self) -> ResultTypes:
         x = self.expect_input()
         rank = x.rank - 2
         self._check_numbers("window", self.windows(), rank, 1)
@@ -176,7 +176,7 @@ class AdaptivePoolOp(PoolBase):
     def elements(self) -> Expr:
         return tensor_type(self.x).num_elements()
 
-    def infer_result_types(self) -> Sequence[Attribute]:
+    def infer_result_types(self) -> ResultTypes:
         x = self.expect_input()
         y = self.expect_tensor(self.outputs[0], "the result")
         if y.rank != x.rank:

@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, StringAttr, UnitAttr, 
 from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def, result_def, traits_def
 
-from ait_mlir.dialects.ait.base import AitOp, Value
+from ait_mlir.dialects.ait.base import AitOp, ResultTypes, Value
 from ait_mlir.dialects.ait.dtypes import is_float
 from ait_mlir.dialects.ait.syntax import INT, INTS, Flag, Operands, Prop, Syntax, Word, int_list
 from ait_mlir.dialects.ait.traits import AlongDims, Pure, ReduceLike, Reduction
@@ -60,7 +60,7 @@ class ReduceOp(AlongDims, ReduceLike, AitOp):
     def reduced_axes(self) -> tuple[int, ...]:
         return self.axes()
 
-    def infer_result_types(self) -> Sequence[Attribute]:
+    def infer_result_types(self) -> ResultTypes:
         t = self.expect_tensor(self.operands[0], "the input")
         axes, kind = self.axes(), self.kind.data
         if kind not in KINDS:
@@ -104,10 +104,7 @@ class ArgmaxOp(AlongDims, ReduceLike, AitOp):
         dims = [d for i, d in enumerate(t.dims) if i != dim]
         self.set_up([input], [TensorType.get(dims, element_type)], dim=dim, smallest=smallest)
 
-    def reduced_axes(self) -> tuple[int, ...]:
-        return (self.dim.value.data,)
-
-    def infer_result_types(self) -> Sequence[Attribute]:
+    def infer_result_types(self) -> ResultTypes:
         t = self.expect_tensor(self.operands[0], "the input")
         axis = self.dim.value.data
         if not 0 <= axis < t.rank:
@@ -165,7 +162,7 @@ class TopkOp(Reduction, AitOp):
     def reduced_axes(self) -> tuple[int, ...]:
         return (self.axis,)
 
-    def infer_result_types(self) -> Sequence[Attribute]:
+    def infer_result_types(self) -> ResultTypes:
         t = self.expect_tensor(self.operands[0], "the input")
         k = self.k.value.data
         if t.rank == 0:

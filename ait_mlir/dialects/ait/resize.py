@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from xdsl.dialects.builtin import ArrayAttr, FloatAttr, StringAttr, UnitAttr
-from xdsl.ir import Attribute, SSAValue
+from xdsl.ir import SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def, result_def, traits_def
 
-from ait_mlir.dialects.ait.base import AitOp, Value
+from ait_mlir.dialects.ait.base import AitOp, ResultTypes, Value
 from ait_mlir.dialects.ait.dtypes import is_float
 from ait_mlir.dialects.ait.numbers import literal_values
 from ait_mlir.dialects.ait.pool import MAX_DIMS
@@ -86,7 +86,7 @@ class ResizeOp(ChannelsLast, Cost, AitOp):
         whole = super().bytes_read(position)
         return minimum(whole, self.bytes_written(0)) if self.moves_only else whole
 
-    def infer_result_types(self) -> Sequence[Attribute]:
+    def infer_result_types(self) -> ResultTypes:
         x, y = self.expect_tensor(self.operands[0], "x"), self.expect_tensor(self.results[0], "the result")
         mode, rank, scope = self.mode.data, x.rank - 2, scope_of(self)
         if mode not in TAPS:
@@ -163,7 +163,7 @@ class GridSampleOp(ChannelsLast, Cost, AitOp):
     def elements(self) -> Expr:
         return tensor_type(self.output).num_elements() * const(TAPS[self.mode.data] ** 2)
 
-    def infer_result_types(self) -> Sequence[Attribute]:
+    def infer_result_types(self) -> ResultTypes:
         x, grid = self.expect_tensor(self.operands[0], "x"), self.expect_tensor(self.operands[1], "the grid")
         scope = scope_of(self)
         if self.mode.data not in TAPS or self.mode.data == "nearest_exact" or self.outside.data not in OUTSIDE:

@@ -18,7 +18,7 @@ from xdsl.irdl import (
     var_result_def,
 )
 
-from ait_mlir.dialects.ait.base import AitOp, same_type
+from ait_mlir.dialects.ait.base import AitOp, ResultTypes, same_type
 from ait_mlir.dialects.ait.data import GraphOp, OutputOp, ParamOp
 from ait_mlir.dialects.ait.elementwise import YieldOp
 from ait_mlir.dialects.ait.syntax import INT, Flag, Group, Operands, PlainRegion, Prop, Syntax
@@ -105,7 +105,7 @@ class ScanOp(Cost, AitOp):
         last = self.block.last_op
         return () if last is None else last.operands
 
-    def infer_result_types(self) -> Sequence[Attribute]:
+    def infer_result_types(self) -> ResultTypes:
         if not self.scanned:
             raise self.fail("scans nothing: its length is that of the tensors it takes slices of")
         types = [tensor_type(v) for v in self.scanned]

@@ -183,6 +183,11 @@ class ViewLike(Cost):
 # ** along axes **
 
 
+def _number(attribute: Attribute) -> int:
+    assert isinstance(attribute, IntegerAttr)
+    return attribute.value.data
+
+
 class Norm(OpTrait):
     """A `NormOp`: normalises rows; a prologue may compute the input."""
 
@@ -191,8 +196,8 @@ class Reduction(Cost):
     """Works along some axes of the first operand: it combines the elements with equal indices in all other axes."""
 
     def reduced_axes(self) -> tuple[int, ...]:
-        """The axes that it works along, ascending."""
-        raise NotImplementedError
+        """The axes that it works along, ascending; by default its property `dim`."""
+        return (_number(self.properties["dim"]),)
 
     def kept_axes(self) -> tuple[int, ...]:
         """The other axes of the first operand, ascending."""
@@ -212,11 +217,6 @@ class ReduceLike(Reduction):
 
 
 # ** dims by number **
-
-
-def _number(attribute: Attribute) -> int:
-    assert isinstance(attribute, IntegerAttr)
-    return attribute.value.data
 
 
 class AlongDims(Interface):

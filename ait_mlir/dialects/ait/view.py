@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import ArrayAttr, IntegerAttr
 from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def, traits_def, var_operand_def, var_result_def
 
-from ait_mlir.dialects.ait.base import AitOp, Value, check_broadcastable, check_declared
+from ait_mlir.dialects.ait.base import AitOp, ResultTypes, Value, check_broadcastable, check_declared
 from ait_mlir.dialects.ait.dtypes import BY_IR
 from ait_mlir.dialects.ait.strided import Strided
 from ait_mlir.dialects.ait.syntax import INT, INTS, SHAPE, Operands, Prop, Syntax, int_list
@@ -60,7 +60,7 @@ class ReshapeOp(UnaryViewOp):
     def result_view(self, position: int, operand: Strided, scope: Scope) -> Strided | None:
         return operand.reshape(tensor_type(self.output).dims, scope)
 
-    def infer_result_types(self) -> Sequence[Attribute]:
+    def infer_result_types(self) -> ResultTypes:
         source, target = self.types()
         if not scope_of(self).equal(source.num_elements(), target.num_elements()):
             raise self.fail(
@@ -88,7 +88,7 @@ class ExpandOp(UnaryViewOp):
     def result_view(self, position: int, operand: Strided, scope: Scope) -> Strided | None:
         return operand.expand(tensor_type(self.output).dims)
 
-    def infer_result_types(self) -> Sequence[Attribute]:
+    def infer_result_types(self) -> ResultTypes:
         source, target = self.types()
         check_broadcastable(self, "the input", source.dims, target.dims)
         return [target]
@@ -118,7 +118,7 @@ class PermuteOp(UnaryViewOp):
     def result_view(self, position: int, operand: Strided, scope: Scope) -> Strided | None:
         return operand.permute(self.order())
 
-    def infer_result_types(self) -> Sequence[Attribute]:
+    def infer_result_types(self) -> ResultTypes:
         source = self.expect_tensor(self.operands[0], "the input")
         order = self.order()
         if sorted(order) != list(range(source.rank)):
@@ -153,7 +153,7 @@ class SliceOp(AlongDims, UnaryViewOp):
     def bytes_read(self, position: int) -> Expr:
         return self.bytes_written(0)
 
-    def infer_result_types(self) -> Sequence[Attribute]:
+    def infer_result_types(self) -> ResultTypes:
         source, target = self.types()
         offsets: Shape = self.offsets.data
         if not len(offsets) == source.rank == target.rank:
@@ -194,7 +194,7 @@ class SplitOp(AlongDims, ViewLike, AitOp):
     def result_view(self, position: int, operand: Strided, scope: Scope) -> Strided | None:
         return _piece(operand, self.dim.value.data, [tensor_type(r).dims for r in self.results], position)
 
-    def infer_result_types(self) -> Sequence[Attribute]:
+    def infer_result_types(self) -> ResultTypes:
         source = self.expect_tensor(self.operands[0], "the input")
         axis = _checked_axis(self, self.dim, source)
         outputs = [self.expect_tensor(r, f"result {i}") for i, r in enumerate(self.results)]
@@ -232,7 +232,7 @@ class ConcatOp(AlongDims, ViewLike, AitOp):
     def operand_view(self, position: int, result: Strided, scope: Scope) -> Strided:
         return _piece(result, self.dim.value.data, [tensor_type(v).dims for v in self.operands], position)
 
-    def infer_result_types(self) -> Sequence[Attribute]:
+    def infer_result_types(self) -> ResultTypes:
         if not self.operands:
             raise self.fail("needs at least one operand")
         inputs = [self.expect_tensor(v, f"operand {i}") for i, v in enumerate(self.operands)]
@@ -296,7 +296,7 @@ class CopiesOp(Cost, AitOp):
         self.set_up([inputs], [[value.type for value in inputs]])
         self.infer_result_types()
 
-    def infer_result_types(self) -> Sequence[Attribute]:
+    def infer_result_types(self) -> ResultTypes:
         if not self.operands:
             raise self.fail("needs at least one operand")
         types = [self.expect_tensor(value, f"operand {i}") for i, value in enumerate(self.operands)]

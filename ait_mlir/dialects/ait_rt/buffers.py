@@ -21,7 +21,14 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import Pure
 
-from ait_mlir.dialects.ait.base import AitOp, check_declared, check_expressions, check_param_name, check_sizes
+from ait_mlir.dialects.ait.base import (
+    AitOp,
+    ResultTypes,
+    check_declared,
+    check_expressions,
+    check_param_name,
+    check_sizes,
+)
 from ait_mlir.dialects.ait.numbers import literal_values, parse_literal, print_literal
 from ait_mlir.dialects.ait.syntax import (
     DIM,
@@ -56,7 +63,7 @@ class BufferOp(AitOp):
     def buffer_type(self) -> BufferType:
         return cast(BufferType, self.results[0].type)
 
-    def infer_result_types(self) -> Sequence[Attribute]:
+    def infer_result_types(self) -> ResultTypes:
         if not isinstance(self.results[0].type, BufferType):
             raise self.fail(f"the result must be a buffer, got {self.results[0].type}")
         scope = scope_of(self)
@@ -115,7 +122,7 @@ class DestinationOp(NamedBufferOp):
     def __init__(self, name: str, type: BufferType, in_place_of: SSAValue | None = None) -> None:
         super().__init__(operands=[in_place_of], properties={"buffer_name": StringAttr(name)}, result_types=[type])
 
-    def infer_result_types(self) -> Sequence[Attribute]:
+    def infer_result_types(self) -> ResultTypes:
         if (place := self.in_place_of) is not None:
             source = place.owner
             if not isinstance(source, InputOp) or not source.is_state:
@@ -203,7 +210,7 @@ class ConstantOp(BufferOp):
         """How many rows along dim 0 each of several params has; empty for one param."""
         return () if self.row_counts is None else int_list(self.row_counts)
 
-    def infer_result_types(self) -> Sequence[Attribute]:
+    def infer_result_types(self) -> ResultTypes:
         (t,) = super().infer_result_types()
         size = cast(BufferType, t).num_elements().as_int()
         if size is None:
@@ -257,7 +264,7 @@ class AllocOp(BufferOp):
         """The byte offset into the arena, None while it is not planned."""
         return None if self.offset is None else self.offset.data[0]
 
-    def infer_result_types(self) -> Sequence[Attribute]:
+    def infer_result_types(self) -> ResultTypes:
         check_expressions(self, scope_of(self), () if self.at is None else (self.at,), "the offset")
         return super().infer_result_types()
 
@@ -286,7 +293,7 @@ class ViewOp(BufferOp):
             result_types=[type],
         )
 
-    def infer_result_types(self) -> Sequence[Attribute]:
+    def infer_result_types(self) -> ResultTypes:
         (t,) = super().infer_result_types()
         source, target = self.operands[0].type, cast(BufferType, t)
         if not isinstance(source, BufferType):
@@ -334,7 +341,7 @@ class CopyOp(AitOp):
     def __init__(self, source: SSAValue | Operation, target: SSAValue | Operation) -> None:
         super().__init__(operands=[source, target])
 
-    def infer_result_types(self) -> Sequence[Attribute]:
+    def infer_result_types(self) -> ResultTypes:
         source, target = self.source.type, self.target.type
         if not isinstance(source, BufferType) or not isinstance(target, BufferType):
             raise self.fail(f"copies buffers, got {source} and {target}")
@@ -370,7 +377,7 @@ class ReadDimOp(AitOp):
     def __init__(self, dim: str, source: SSAValue) -> None:
         super().__init__(operands=[source], properties={"dim": StringAttr(dim)})
 
-    def infer_result_types(self) -> Sequence[Attribute]:
+    def infer_result_types(self) -> ResultTypes:
         source, scope, name = self.source.type, scope_of(self), self.dim.data
         if not isinstance(source, BufferType) or source.rank or source.element_type != i64:
             raise self.fail(f"reads a number of type i64, got {source}")

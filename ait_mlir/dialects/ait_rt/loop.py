@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Self
 
-from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.irdl import irdl_op_definition, prop_def, region_def, traits_def, var_operand_def
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import NoTerminator
 
-from ait_mlir.dialects.ait.base import AitOp, check_expressions
+from ait_mlir.dialects.ait.base import AitOp, ResultTypes, check_expressions
 from ait_mlir.dialects.ait.operands import parse_operands_in_parens, resolve
 from ait_mlir.dialects.ait.syntax import parse_dim_in_parens
 from ait_mlir.dialects.ait.types import Induction, InductionAttr, scope_of
@@ -115,7 +115,7 @@ class LoopOp(AitOp):
                 if isinstance(t, BufferType) and any(self.step in e.symbols for e in t.dims):
                     raise self.fail(f"{t} has a dim that changes from step to step")
 
-    def infer_result_types(self) -> Sequence[Attribute]:
+    def infer_result_types(self) -> ResultTypes:
         return []
 
 

@@ -31,7 +31,7 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import IsolatedFromAbove, IsTerminator, NoTerminator, SymbolOpInterface, SymbolTable
 
-from ait_mlir.dialects.ait.base import AitOp, check_expressions, check_name
+from ait_mlir.dialects.ait.base import AitOp, ResultTypes, check_expressions, check_name
 from ait_mlir.dialects.ait.syntax import (
     INT,
     STRING,
@@ -144,7 +144,7 @@ class KernelOp(AitOp):
         if list(ops[1].operands) != list(ops[0].results):
             raise self.fail(f"@{self.sym_name.data} must return the results of its op in order")
 
-    def infer_result_types(self) -> Sequence[Attribute]:
+    def infer_result_types(self) -> ResultTypes:
         return []
 
 
@@ -167,7 +167,7 @@ class ReturnOp(AitOp):
     def __init__(self, values: Sequence[SSAValue]) -> None:
         super().__init__(operands=[values])
 
-    def infer_result_types(self) -> Sequence[Attribute]:
+    def infer_result_types(self) -> ResultTypes:
         return []
 
 
@@ -275,7 +275,7 @@ class ProgramOp(AitOp):
                     name, count = op.buffer_name.data, len(takers)
                     raise self.fail(f"input {name!r} is donated, and {count} outputs take its place, expected 1")
 
-    def infer_result_types(self) -> Sequence[Attribute]:
+    def infer_result_types(self) -> ResultTypes:
         return []
 
 
@@ -389,7 +389,7 @@ class LaunchOp(AitOp):
                     f"@{self.kernel_name} is for {d.name} = {d.lo} to {d.hi}, the program has {low} to {high}"
                 )
 
-    def infer_result_types(self) -> Sequence[Attribute]:
+    def infer_result_types(self) -> ResultTypes:
         return []
 
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import ClassVar
 
 from xdsl.dialects.builtin import IntegerAttr, i64
-from xdsl.ir import Attribute
 from xdsl.irdl import irdl_op_definition, prop_def
 
-from ait_mlir.dialects.ait.base import AitOp
+from ait_mlir.dialects.ait.base import AitOp, ResultTypes
 from ait_mlir.dialects.ait.syntax import INT, Prop, Syntax
 from ait_mlir.dialects.ait_rt.loop import LoopOp
 from ait_mlir.dialects.ait_rt.program import MAX_STREAMS
@@ -37,7 +35,7 @@ class EventOp(AitOp):
         """The number of its stream."""
         return self.stream.value.data
 
-    def infer_result_types(self) -> Sequence[Attribute]:
+    def infer_result_types(self) -> ResultTypes:
         if not 0 <= self.number < MAX_EVENTS:
             raise self.fail(f"event {self.number}, expected a number from 0 to {MAX_EVENTS - 1}")
         if not 0 <= self.on < MAX_STREAMS:

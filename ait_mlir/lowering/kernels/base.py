@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Generic, Literal, TypeVar
 from xdsl.ir import Operation
 
 from ait_mlir.dialects.ait.strided import is_contiguous
-from ait_mlir.dialects.ait.types import TensorType, scope_of
+from ait_mlir.dialects.ait.types import TensorType, scope_of, tensor_type
 from ait_mlir.dims import Expr, Scope, const
 from ait_mlir.lowering.estimates import Terms, in_a_model, table_for
 from ait_mlir.lowering.kernels.amounts import bytes_moved
@@ -108,6 +108,10 @@ class Kernel(ABC, Generic[OpT]):
     """Keys of a configuration in addition to those of `configs`."""
     only_timed: ClassVar[bool] = False
     """Never chosen by estimate, because a library that it needs may be missing."""
+    gpu_only: ClassVar[bool] = False
+    """It runs on GPUs alone."""
+    row_major: ClassVar[bool] = False
+    """All its operands and results are row-major; otherwise they may have any strides."""
     alone: ClassVar[bool] = False
     """Its launch cannot overlap its neighbours."""
 
@@ -120,7 +124,7 @@ class Kernel(ABC, Generic[OpT]):
 
     def matches(self, op: OpT, target: Target) -> bool:
         """Whether it can run this op, which is one of `ops`: types, regions and dims."""
-        return True
+        return target.is_gpu or not self.gpu_only
 
     def configs(self, op: OpT, target: Target) -> list[dict[str, int]]:
         """The tunable choices, best guess first; `[{}]` when there are none."""
@@ -168,8 +172,10 @@ class Kernel(ABC, Generic[OpT]):
         return None if fit is None else in_a_model(fit.seconds(terms), self.alone and target.kind == "cuda")
 
     def accepts(self, op: OpT, position: int, strides: Strides, scope: Scope) -> bool:
-        """Whether operand `position` (results follow the operands) may have these strides; by default any."""
-        return True
+        """Whether operand `position` (results follow the operands) may have these strides."""
+        if not self.row_major:
+            return True
+        return is_contiguous(tensor_type((*op.operands, *op.results)[position]).dims, strides, scope)
 
     def masks(self, op: OpT, target: Target) -> bool:
         """Whether it can read the value of a bound dim from device memory (`Launch.masked`).

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from ait_mlir.dialects.ait.cumulative import CumulativeOp
-from ait_mlir.dialects.ait.strided import is_contiguous
 from ait_mlir.dialects.ait.types import scope_of, tensor_type
-from ait_mlir.dims import Expr, Scope, ceildiv, const, product
+from ait_mlir.dims import Expr, ceildiv, const, product
 from ait_mlir.lowering.kernels.amounts import bytes_moved, element_bytes, estimate_env
-from ait_mlir.lowering.kernels.base import Config, Emission, Kernel, Launch, Strides, Target
+from ait_mlir.lowering.kernels.base import Config, Emission, Kernel, Launch, Target
 from ait_mlir.lowering.kernels.loops import collapse, nest, operand, single, sizes
 
 REDUCTIONS = {"sum": "Sum", "prod": "Prod", "max": "Max", "min": "Min", "logsumexp": "LogSumExp"}
@@ -54,12 +53,8 @@ class ChainedCumulative(CumulativeKernel):
     name = "cumulative_chained"
     function = "cumulative_chained"
     more = ", ws"
-
-    def matches(self, op: CumulativeOp, target: Target) -> bool:
-        return target.is_gpu
-
-    def accepts(self, op: CumulativeOp, position: int, strides: Strides, scope: Scope) -> bool:
-        return is_contiguous(tensor_type(op.input).dims, strides, scope)  # as `chained_bytes` counts
+    gpu_only = True
+    row_major = True  # as `chained_bytes` counts
 
     def seconds(self, op: CumulativeOp, target: Target) -> float:
         # clearing the flags is a launch, too

@@ -5,11 +5,10 @@ from __future__ import annotations
 from xdsl.dialects.builtin import f64, i64
 
 from ait_mlir.dialects.ait.detection import NmsOp, RoiAlignOp
-from ait_mlir.dialects.ait.strided import is_contiguous
 from ait_mlir.dialects.ait.types import TensorType, scope_of, tensor_type
-from ait_mlir.dims import Expr, Scope, ceildiv, product
+from ait_mlir.dims import Expr, ceildiv, product
 from ait_mlir.lowering.cpp import element_type, literal
-from ait_mlir.lowering.kernels.base import Config, Emission, Kernel, Launch, Strides, Target
+from ait_mlir.lowering.kernels.base import Config, Emission, Kernel, Launch, Target
 from ait_mlir.lowering.kernels.loops import braces
 
 GROUP = 64
@@ -52,12 +51,10 @@ class NmsKernel(Kernel[NmsOp]):
 
     name = "nms"
     ops = (NmsOp,)
+    row_major = True
 
     def matches(self, op: NmsOp, target: Target) -> bool:
         return not target.is_gpu or scope_of(op).bounds(tensor_type(op.boxes).dims[-2])[1] <= MOST_BOXES
-
-    def accepts(self, op: NmsOp, position: int, strides: Strides, scope: Scope) -> bool:
-        return is_contiguous(tensor_type((*op.operands, *op.results)[position]).dims, strides, scope)
 
     def between(self, op: NmsOp, config: Config, target: Target) -> tuple[TensorType, ...]:
         batch, count = _extents(op)

@@ -120,13 +120,11 @@ class CompactKernel(Kernel[MaskedSelectOp]):
 
     name = "compact"
     ops = (MaskedSelectOp,)
+    row_major = True
 
     def workspace(self, op: MaskedSelectOp, config: Config) -> Expr:
         """A count for each block, which only a GPU has."""
         return const(8 * 1024)
-
-    def accepts(self, op: MaskedSelectOp, position: int, strides: Strides, scope: Scope) -> bool:
-        return is_contiguous(tensor_type((*op.operands, *op.results)[position]).dims, strides, scope)
 
     def emit(self, launch: Launch[MaskedSelectOp]) -> Emission:
         (x, mask), outs = launch.ins, launch.outs

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ait_mlir.dialects.ait.base import AitOp
 from ait_mlir.dialects.ait.jagged import (
     EmbeddingBagOp,
     JaggedToPaddedOp,
@@ -13,8 +12,7 @@ from ait_mlir.dialects.ait.jagged import (
     PaddedToJaggedOp,
     jagged_dim,
 )
-from ait_mlir.dialects.ait.strided import is_contiguous
-from ait_mlir.dialects.ait.types import TensorType, tensor_type
+from ait_mlir.dialects.ait.types import TensorType
 from ait_mlir.dims import Scope, product
 from ait_mlir.lowering.kernels.base import Arg, Emission, Kernel, Launch, Strides
 
@@ -57,18 +55,12 @@ def space_of(launch: Launch[Any], t: TensorType, offsets: Sequence[Arg]) -> str:
     )
 
 
-class _Contiguous:
-    """Accepts contiguous operands and results; offsets may be a part of a tensor."""
-
-    def accepts(self, op: AitOp, position: int, strides: Strides, scope: Scope) -> bool:
-        return is_contiguous(tensor_type((*op.operands, *op.results)[position]).dims, strides, scope)
-
-
-class PadKernel(_Contiguous, Kernel[JaggedToPaddedOp]):
+class PadKernel(Kernel[JaggedToPaddedOp]):
     """`ait.jagged_to_padded`: finds for each row of the result its place in the sequences."""
 
     name = "jagged_pad"
     ops = (JaggedToPaddedOp,)
+    row_major = True
 
     def emit(self, launch: Launch[JaggedToPaddedOp]) -> Emission:
         (x, *offsets), (out,) = launch.ins, launch.outs
@@ -86,11 +78,12 @@ def _special(value: float) -> str:
     return "NAN" if value != value else "INFINITY" if value > 0 else "-INFINITY"
 
 
-class UnpadKernel(_Contiguous, Kernel[PaddedToJaggedOp]):
+class UnpadKernel(Kernel[PaddedToJaggedOp]):
     """`ait.padded_to_jagged`: each row of the result finds its sequence by bisection."""
 
     name = "jagged_unpad"
     ops = (PaddedToJaggedOp,)
+    row_major = True
 
     def emit(self, launch: Launch[PaddedToJaggedOp]) -> Emission:
         (x, *offsets), (out,) = launch.ins, launch.outs
@@ -102,11 +95,12 @@ class UnpadKernel(_Contiguous, Kernel[PaddedToJaggedOp]):
         )
 
 
-class JaggedProductKernel(_Contiguous, Kernel[JaggedVectorProductOp]):
+class JaggedProductKernel(Kernel[JaggedVectorProductOp]):
     """`ait.jagged_vector_product`: a row of threads, or a CPU thread, computes one head of a sequence at a time."""
 
     name = "jagged_vector_product"
     ops = (JaggedVectorProductOp,)
+    row_major = True
 
     def emit(self, launch: Launch[JaggedVectorProductOp]) -> Emission:
         (vectors, matrices, offsets), (out,) = launch.ins, launch.outs

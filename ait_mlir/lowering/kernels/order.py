@@ -5,11 +5,10 @@ from __future__ import annotations
 from ait_mlir.dialects.ait.dtypes import BY_IR
 from ait_mlir.dialects.ait.order import HistogramOp, SearchSortedOp, SortOp
 from ait_mlir.dialects.ait.reduce import TopkOp
-from ait_mlir.dialects.ait.strided import is_contiguous
 from ait_mlir.dialects.ait.types import scope_of, tensor_type
-from ait_mlir.dims import Expr, Scope, const
+from ait_mlir.dims import Expr, const
 from ait_mlir.lowering.kernels.amounts import bytes_moved, element_bytes, estimate_env
-from ait_mlir.lowering.kernels.base import Config, Emission, Kernel, Launch, Strides, Target
+from ait_mlir.lowering.kernels.base import Config, Emission, Kernel, Launch, Target
 from ait_mlir.lowering.kernels.loops import ZERO, collapse, nest, operand, single, sizes
 
 TILE = 2048
@@ -83,9 +82,7 @@ class SortingTopk(Kernel[TopkOp]):
     provider = "sort"
     name = "topk_sort"
     ops = (TopkOp,)
-
-    def matches(self, op: TopkOp, target: Target) -> bool:
-        return target.is_gpu
+    gpu_only = True
 
     def seconds(self, op: TopkOp, target: Target) -> float:
         return sort_seconds(op, op.axis, target)
@@ -122,11 +119,9 @@ class HistogramKernel(Kernel[HistogramOp]):
 
     name = "histogram"
     ops = (HistogramOp,)
+    row_major = True
     alone = True
     """Its result is cleared before the launch."""
-
-    def accepts(self, op: HistogramOp, position: int, strides: Strides, scope: Scope) -> bool:
-        return is_contiguous(tensor_type((*op.operands, *op.results)[position]).dims, strides, scope)
 
     def emit(self, launch: Launch[HistogramOp]) -> Emission:
         (x,), (out,) = launch.ins, launch.outs

@@ -57,9 +57,7 @@ class SplitReduce(Kernel[ReduceOp]):
     name = "reduce_split"
     ops = (ReduceOp,)
     one_instance = True
-
-    def matches(self, op: ReduceOp, target: Target) -> bool:
-        return target.is_gpu
+    gpu_only = True
 
     def seconds(self, op: ReduceOp, target: Target) -> float:
         return 2 * target.launch_seconds + JOIN_SECONDS + bytes_moved(op, scope_of(op)) / target.bandwidth

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from xdsl.dialects.builtin import i1, i64
 
 from ait_mlir.dialects.ait.cumulative import CumulativeOp
@@ -41,7 +39,7 @@ def extreme(kind: str) -> Row:
     An element that is the extreme so far gets its own place; any other gets the largest place before it.
     """
 
-    def row(c: Call) -> Sequence[Value]:
+    def row(c: Call) -> list[Value]:
         x = c.tensor("self")
         t = tensor_type(x)
         if not t.dims:
