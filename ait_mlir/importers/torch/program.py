@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,27 +15,22 @@ from xdsl.utils.exceptions import VerifyException
 from ait_mlir.dialects.ait.data import GraphOp, OutputOp
 from ait_mlir.dialects.ait.types import TensorType, tensor_type
 from ait_mlir.dims import DimError
-from ait_mlir.importers.torch import composed
 from ait_mlir.importers.torch.call import Call, NotSupported, bind, element_type
-from ait_mlir.importers.torch.compositions import compositions
 from ait_mlir.importers.torch.conditions import is_about_values, is_only_asserted
 from ait_mlir.importers.torch.constants import Stored, stored_value
+from ait_mlir.importers.torch.decomposition import is_inlined, is_size, row_name, simpler
 from ait_mlir.importers.torch.dims import DimRequired, DimTable, Required
 from ait_mlir.importers.torch.errors import ImportFailure, Unsupported, UnsupportedOps, place_of
 from ait_mlir.importers.torch.fold import Folder
 from ait_mlir.importers.torch.known import Affine, Mask, Spread, Value
 from ait_mlir.importers.torch.library import quiet, torch
-from ait_mlir.importers.torch.recurrent import whole_layers
 from ait_mlir.importers.torch.rows import advice, row_named
 from ait_mlir.importers.torch.rows.complex import translated
 from ait_mlir.importers.torch.rows.pairs import Interleaved, Pair
 from ait_mlir.importers.torch.scan import is_flip_of_scan, is_reversed, is_scan, write_scan
 from ait_mlir.importers.torch.signature import Inputs, bind_dims, declare_dims, examples_of, read_inputs, skeleton
-from ait_mlir.importers.torch.tracing import any_size, without_layouts
 from ait_mlir.importers.torch.writer import Writer
 from ait_mlir.passes.assumptions import assume
-
-INLINED = ("wrap_with_set_grad_enabled", "wrap_with_autocast")
 
 
 @dataclass
@@ -88,131 +82,6 @@ def import_program(
             return Importer(program, name, dim_names or {}, hints or {}, same_dims, required).run()
         except DimRequired as found:  # the dims are declared before the first operation: start again
             required.add(found)
-
-
-def unsupported(program: Any) -> list[Any]:
-    """The nodes of a program and of the steps of its loops that no row of the table translates."""
-    return [n for n in _calls(program) if not _is_known(n)]
-
-
-def _calls(program: Any) -> list[Any]:
-    """The operations of a program, with those of its inner graphs."""
-    graphs = [m.graph for m in program.graph_module.modules() if isinstance(m, torch.fx.GraphModule)]
-    return [n for graph in graphs for n in graph.nodes if n.op == "call_function"]
-
-
-def simpler(program: Any) -> Any:
-    """The program without in-place operations, and with what the table lacks decomposed where PyTorch knows how."""
-    if any(_is_mutable(n) and row_name(n) == str(n.target) for n in _calls(program)):
-        program = _decomposed(program, {})
-    checking: set[Any] = set()
-    for _ in range(4):
-        missing = {n.target for n in unsupported(program)}
-        with compositions():  # the table has the compositions of this moment
-            table: dict[Any, Any] = {**torch.export.default_decompositions(), **composed.table()}
-        chosen = {op: table[op] for op in missing - checking if op in table}
-        if not chosen:
-            break
-        parts = _decomposed(program, chosen)
-        if _checks_values(parts):  # these operations are reported themselves, at their place in the model
-            checking |= {op for op in chosen if _checks_values(_decomposed(program, {op: chosen[op]}))}
-            continue
-        program = parts
-    return _composed(program)
-
-
-def _checks_values(program: Any) -> bool:
-    """Whether a program has operations that only raise errors, which PyTorch orders by tokens, as an inverse has for a
-    matrix that is singular.
-    """
-    kinds = torch.export.graph_signature.InputKind
-    return any(spec.kind == kinds.TOKEN for spec in program.graph_signature.input_specs)
-
-
-def _decomposed(program: Any, table: Any) -> Any:
-    """The program with operations decomposed; what PyTorch cannot do is a failure of the import."""
-    names = ", ".join(sorted(str(op) for op in table)) or "operations in place"
-    dynamic = _dynamic_dims(program)
-    try:
-        with whole_layers(), without_layouts(), any_size(), compositions():
-            program = program.run_decompositions(table)
-    except Exception as error:
-        raise ImportFailure(f"PyTorch cannot decompose {names} in this model: {error}") from error
-    if fixed := sorted(name for name, count in _dynamic_dims(program).items() if count < dynamic.get(name, 0)):
-        raise ImportFailure(
-            f"PyTorch makes a number of a dynamic dim of {', '.join(fixed)} where it decomposes {names}; declare the "
-            "dim as a number, or write the operation with others"
-        )
-    return program
-
-
-def _dynamic_dims(program: Any) -> dict[str, int]:
-    """How many dims of each input are dynamic. PyTorch's traces of one program share what they fix."""
-    holders = [n for n in program.graph.nodes if n.op == "placeholder"]
-    shapes = {n.name: getattr(n.meta.get("val"), "shape", ()) for n in holders}
-    return {
-        name: sum(bool(getattr(d, "node", None) and d.node.expr.free_symbols) for d in s) for name, s in shapes.items()
-    }
-
-
-def _composed(program: Any) -> Any:
-    """The program with missing operations as PyTorch composes them, if all of what they become is in the table."""
-    missing = {n.target for n in unsupported(program)}
-    chosen = {op: made for op in missing if (made := _composition(op)) is not None}
-    if not chosen:
-        return program
-    # a decomposition may not know these operands
-    with contextlib.suppress(Exception), whole_layers(), without_layouts(), any_size(), compositions():
-        composed = program.run_decompositions(chosen)
-        if {n.target for n in unsupported(composed)} < missing:
-            return composed
-    return program
-
-
-def _composition(op: Any) -> Any:
-    """A function of other operations that does what `op` does, if PyTorch has one."""
-    found = torch._decomp.decomposition_table.get(op)
-    if found is not None and found.__module__ == "torch._decomp.decompositions":  # others are functions of the user's,
-        return found  # whose arguments are not those of the operation
-    return op.decompose if isinstance(op, torch._ops.OpOverload) and op._can_decompose() else None
-
-
-def _is_mutable(node: Any) -> bool:
-    return getattr(getattr(node.target, "_schema", None), "is_mutable", False)
-
-
-def row_name(node: Any) -> str:
-    """The name of the operation in the table. An in-place operation gets the name of the out-of-place one, if possible.
-
-    This is possible if its operand is computed, is not a view, and has no other use. PyTorch's own decomposition would
-    trace the whole program again.
-    """
-    name = str(node.target)
-    if not _is_mutable(node) or not node.args:
-        return name
-    written = node.args[0]
-    schema = getattr(getattr(written, "target", None), "_schema", None)
-    fresh = schema is not None and all(r.alias_info is None for r in schema.returns) and len(written.users) == 1
-    functional = name.replace("_.", ".", 1)
-    return functional if fresh and row_named(functional) is not None else name
-
-
-def _is_known(node: Any) -> bool:
-    if node.target is operator.getitem or row_named(row_name(node)) is not None or _is_inlined(node):
-        return True
-    if is_scan(node) or is_flip_of_scan(node):
-        return True
-    return not isinstance(node.meta.get("val"), torch.Tensor | list | tuple) and _is_size(node)
-
-
-def _is_size(node: Any) -> bool:
-    """Whether a node computes with sizes alone."""
-    val = node.meta.get("val")
-    return isinstance(val, int | float | torch.SymInt | torch.SymBool | torch.SymFloat)
-
-
-def _is_inlined(node: Any) -> bool:
-    return any(part in str(node.target) for part in INLINED)
 
 
 class Importer:
@@ -303,7 +172,7 @@ class Importer:
             if at >= len(values):
                 raise NotSupported("a result that is for training only is used")
             return values[at]
-        if _is_inlined(node):
+        if is_inlined(node):
             return self._inline(node)
         if is_scan(node):
             return self._scan(node)
@@ -311,11 +180,11 @@ class Importer:
             return self._resolve(node.args[0])
         if (stored := self.folder.stored(node)) is not None:
             return None if self.folder.is_inner(node) else stored_value(self.w, stored, self.result.constants)
-        if _is_size(node) and (not node.users or (is_about_values(node) and is_only_asserted(node))):
+        if is_size(node) and (not node.users or (is_about_values(node) and is_only_asserted(node))):
             return None
         if (row := row_named(name)) is not None:
             return translated(Call(node, bind(node, self._resolve), self.w, self.table), name, row)
-        if _is_size(node):
+        if is_size(node):
             self._resolve(node.args)  # a size of what could not be translated is reported with it
             val = node.meta["val"]
             return self.table.expr(val) if isinstance(val, int | torch.SymInt) and not isinstance(val, bool) else val
@@ -443,6 +312,3 @@ def _attribute(module: Any, path: str) -> Any:
     for part in path.split("."):
         module = getattr(module, part)
     return module
-
-
-__all__ = ["Imported", "Importer", "import_program", "simpler", "unsupported"]

@@ -43,7 +43,7 @@ MODULES = (
     "resize",
     "cumulative",
     "order",
-    "gemm", "gemm_hopper", "gemm_rotated", "gemm_stream", "gemm_mfma", "gemm_packed",
+    "gemm_cublaslt", "gemm", "gemm_hopper", "gemm_rotated", "gemm_stream", "gemm_mfma", "gemm_packed",
     "grouped",
     "attention_hopper", "attention_split", "attention", "attention_cudnn", "attention_ragged",
     "foreign",

@@ -1,0 +1,145 @@
+"""Brings a `torch.export` program to operations that have a row in the table, where PyTorch can decompose others."""
+
+from __future__ import annotations
+
+import contextlib
+import operator
+from typing import Any
+
+from ait_mlir.importers.torch import composed
+from ait_mlir.importers.torch.compositions import compositions
+from ait_mlir.importers.torch.errors import ImportFailure
+from ait_mlir.importers.torch.library import torch
+from ait_mlir.importers.torch.recurrent import whole_layers
+from ait_mlir.importers.torch.rows import row_named
+from ait_mlir.importers.torch.scan import is_flip_of_scan, is_scan
+from ait_mlir.importers.torch.tracing import any_size, without_layouts
+
+INLINED = ("wrap_with_set_grad_enabled", "wrap_with_autocast")
+"""Submodules that stand in the graph; their operations are imported in place."""
+
+
+def unsupported(program: Any) -> list[Any]:
+    """The nodes of a program and of the steps of its loops that no row of the table translates."""
+    return [n for n in _calls(program) if not _is_known(n)]
+
+
+def _calls(program: Any) -> list[Any]:
+    """The operations of a program, with those of its inner graphs."""
+    graphs = [m.graph for m in program.graph_module.modules() if isinstance(m, torch.fx.GraphModule)]
+    return [n for graph in graphs for n in graph.nodes if n.op == "call_function"]
+
+
+def simpler(program: Any) -> Any:
+    """The program without in-place operations, and with what the table lacks decomposed where PyTorch knows how."""
+    if any(_is_mutable(n) and row_name(n) == str(n.target) for n in _calls(program)):
+        program = _decomposed(program, {})
+    checking: set[Any] = set()
+    for _ in range(4):
+        missing = {n.target for n in unsupported(program)}
+        with compositions():  # the table has the compositions of this moment
+            table: dict[Any, Any] = {**torch.export.default_decompositions(), **composed.table()}
+        chosen = {op: table[op] for op in missing - checking if op in table}
+        if not chosen:
+            break
+        parts = _decomposed(program, chosen)
+        if _checks_values(parts):  # these operations are reported themselves, at their place in the model
+            checking |= {op for op in chosen if _checks_values(_decomposed(program, {op: chosen[op]}))}
+            continue
+        program = parts
+    return _composed(program)
+
+
+def _checks_values(program: Any) -> bool:
+    """Whether a program has operations that only raise errors, which PyTorch orders by tokens, as an inverse has for a
+    matrix that is singular.
+    """
+    kinds = torch.export.graph_signature.InputKind
+    return any(spec.kind == kinds.TOKEN for spec in program.graph_signature.input_specs)
+
+
+def _decomposed(program: Any, table: Any) -> Any:
+    """The program with operations decomposed; what PyTorch cannot do is a failure of the import."""
+    names = ", ".join(sorted(str(op) for op in table)) or "operations in place"
+    dynamic = _dynamic_dims(program)
+    try:
+        with whole_layers(), without_layouts(), any_size(), compositions():
+            program = program.run_decompositions(table)
+    except Exception as error:
+        raise ImportFailure(f"PyTorch cannot decompose {names} in this model: {error}") from error
+    if fixed := sorted(name for name, count in _dynamic_dims(program).items() if count < dynamic.get(name, 0)):
+        raise ImportFailure(
+            f"PyTorch makes a number of a dynamic dim of {', '.join(fixed)} where it decomposes {names}; declare the "
+            "dim as a number, or write the operation with others"
+        )
+    return program
+
+
+def _dynamic_dims(program: Any) -> dict[str, int]:
+    """How many dims of each input are dynamic. PyTorch's traces of one program share what they fix."""
+    holders = [n for n in program.graph.nodes if n.op == "placeholder"]
+    shapes = {n.name: getattr(n.meta.get("val"), "shape", ()) for n in holders}
+    return {
+        name: sum(bool(getattr(d, "node", None) and d.node.expr.free_symbols) for d in s) for name, s in shapes.items()
+    }
+
+
+def _composed(program: Any) -> Any:
+    """The program with missing operations as PyTorch composes them, if all of what they become is in the table."""
+    missing = {n.target for n in unsupported(program)}
+    chosen = {op: made for op in missing if (made := _composition(op)) is not None}
+    if not chosen:
+        return program
+    # a decomposition may not know these operands
+    with contextlib.suppress(Exception), whole_layers(), without_layouts(), any_size(), compositions():
+        found = program.run_decompositions(chosen)
+        if {n.target for n in unsupported(found)} < missing:
+            return found
+    return program
+
+
+def _composition(op: Any) -> Any:
+    """A function of other operations that does what `op` does, if PyTorch has one."""
+    found = torch._decomp.decomposition_table.get(op)
+    if found is not None and found.__module__ == "torch._decomp.decompositions":  # others are functions of the user's,
+        return found  # whose arguments are not those of the operation
+    return op.decompose if isinstance(op, torch._ops.OpOverload) and op._can_decompose() else None
+
+
+def _is_mutable(node: Any) -> bool:
+    return getattr(getattr(node.target, "_schema", None), "is_mutable", False)
+
+
+def row_name(node: Any) -> str:
+    """The name of the operation in the table. An in-place operation gets the name of the out-of-place one, if possible.
+
+    This is possible if its operand is computed, is not a view, and has no other use. PyTorch's own decomposition would
+    trace the whole program again.
+    """
+    name = str(node.target)
+    if not _is_mutable(node) or not node.args:
+        return name
+    written = node.args[0]
+    schema = getattr(getattr(written, "target", None), "_schema", None)
+    fresh = schema is not None and all(r.alias_info is None for r in schema.returns) and len(written.users) == 1
+    functional = name.replace("_.", ".", 1)
+    return functional if fresh and row_named(functional) is not None else name
+
+
+def _is_known(node: Any) -> bool:
+    if node.target is operator.getitem or row_named(row_name(node)) is not None or is_inlined(node):
+        return True
+    if is_scan(node) or is_flip_of_scan(node):
+        return True
+    return not isinstance(node.meta.get("val"), torch.Tensor | list | tuple) and is_size(node)
+
+
+def is_size(node: Any) -> bool:
+    """Whether a node computes with sizes alone."""
+    val = node.meta.get("val")
+    return isinstance(val, int | float | torch.SymInt | torch.SymBool | torch.SymFloat)
+
+
+def is_inlined(node: Any) -> bool:
+    """Whether a node runs a submodule in place."""
+    return any(part in str(node.target) for part in INLINED)
