@@ -16,8 +16,8 @@ from xdsl.dialects.builtin import ArrayAttr, FloatAttr, IntegerAttr, ModuleOp, S
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from ait_mlir.dialects.ait.data import ConstantOp, GraphOp, OutputOp, ParamOp
-from ait_mlir.dialects.ait.elementwise import FusedElementwiseOp
 from ait_mlir.dialects.ait.gemm import ContractionOp
+from ait_mlir.dialects.ait.region import FusedElementwiseOp
 from ait_mlir.dialects.ait.types import ShapeAttr, tensor_type
 from ait_mlir.dialects.ait.view import ReshapeOp
 from ait_mlir.dims import Dim

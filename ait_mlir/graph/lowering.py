@@ -14,9 +14,10 @@ from xdsl.utils.exceptions import VerifyException
 from ait_mlir.dialects.ait.base import AitOp
 from ait_mlir.dialects.ait.data import ConstantOp, GraphOp, OutputOp
 from ait_mlir.dialects.ait.dtypes import compute_type
-from ait_mlir.dialects.ait.elementwise import ELEMENTWISE, CastOp, CompareOp, WhereOp, YieldOp
+from ait_mlir.dialects.ait.elementwise import ELEMENTWISE, CastOp, CompareOp, WhereOp
 from ait_mlir.dialects.ait.index import UpdateSliceOp
 from ait_mlir.dialects.ait.reduce import ReduceOp
+from ait_mlir.dialects.ait.region import YieldOp
 from ait_mlir.dialects.ait.syntax import int_list_attr
 from ait_mlir.dialects.ait.types import Shape, ShapeAttr, TensorType, tensor_type
 from ait_mlir.dialects.ait.view import ConcatOp, ExpandOp, PermuteOp, ReshapeOp, SliceOp

@@ -10,7 +10,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from ait_mlir.dialects.ait.data import ConstantOp, GraphOp
-from ait_mlir.dialects.ait.elementwise import YieldOp
+from ait_mlir.dialects.ait.region import YieldOp
 from ait_mlir.dialects.ait.scan import ScanOp, tensor_ops
 from ait_mlir.dialects.ait.traits import ViewLike
 from ait_mlir.dialects.ait.types import ShapeAttr, TensorType, tensor_type

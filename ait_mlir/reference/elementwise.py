@@ -11,7 +11,8 @@ from xdsl.ir import Attribute, Operation
 
 from ait_mlir.dialects.ait.dtypes import BY_IR, is_float
 from ait_mlir.dialects.ait.elementwise import OPS as ELEMENTWISE_OPS
-from ait_mlir.dialects.ait.elementwise import CastOp, ClampOp, CompareOp, FusedElementwiseOp, WhereOp
+from ait_mlir.dialects.ait.elementwise import CastOp, ClampOp, CompareOp, WhereOp
+from ait_mlir.dialects.ait.region import FusedElementwiseOp
 from ait_mlir.reference.core import (
     Array,
     Arrays,

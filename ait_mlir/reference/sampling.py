@@ -12,9 +12,10 @@ from typing import cast
 import numpy as np
 from xdsl.ir import Block, Operation, SSAValue
 
-from ait_mlir.dialects.ait.elementwise import CastOp, YieldOp
+from ait_mlir.dialects.ait.elementwise import CastOp
 from ait_mlir.dialects.ait.index import EmbeddingOp, GroupedEmbeddingOp, IndexedOp, UpdateSliceOp
 from ait_mlir.dialects.ait.jagged import EmbeddingBagOp
+from ait_mlir.dialects.ait.region import YieldOp
 from ait_mlir.dialects.ait.scan import ScanOp
 from ait_mlir.dialects.ait.traits import Cost, HasOffsets
 from ait_mlir.dialects.ait.types import ShapedType, TensorType, scope_of

@@ -19,9 +19,10 @@ from ait_mlir.dialects.ait.attention import AttentionOp
 from ait_mlir.dialects.ait.base import same_shape
 from ait_mlir.dialects.ait.data import ConstantOp
 from ait_mlir.dialects.ait.dtypes import compute_type, is_float
-from ait_mlir.dialects.ait.elementwise import AddOp, DivOp, ElementwiseOp, MulOp, WhereOp, YieldOp
+from ait_mlir.dialects.ait.elementwise import AddOp, DivOp, ElementwiseOp, MulOp, WhereOp
 from ait_mlir.dialects.ait.gemm import BmmOp
 from ait_mlir.dialects.ait.norm import SoftmaxOp
+from ait_mlir.dialects.ait.region import YieldOp
 from ait_mlir.dialects.ait.types import TensorType, scope_of, tensor_type
 from ait_mlir.dialects.ait.view import ExpandOp, ReshapeOp
 from ait_mlir.dims import Expr, const, product

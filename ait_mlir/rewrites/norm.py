@@ -7,9 +7,10 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from ait_mlir.dialects.ait.base import same_shape as same_dims
 from ait_mlir.dialects.ait.dtypes import compute_type
-from ait_mlir.dialects.ait.elementwise import AddOp, YieldOp
+from ait_mlir.dialects.ait.elementwise import AddOp
 from ait_mlir.dialects.ait.norm import NormOp, RmsNormOp
 from ait_mlir.dialects.ait.reduce import ReduceOp
+from ait_mlir.dialects.ait.region import YieldOp
 from ait_mlir.dialects.ait.types import TensorType, scope_of, tensor_type
 from ait_mlir.dialects.ait.view import SliceOp
 from ait_mlir.dims import const

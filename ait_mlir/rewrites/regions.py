@@ -7,7 +7,8 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from ait_mlir.dialects.ait.data import ConstantOp
 from ait_mlir.dialects.ait.dtypes import compute_type
-from ait_mlir.dialects.ait.elementwise import CastOp, YieldOp
+from ait_mlir.dialects.ait.elementwise import CastOp
+from ait_mlir.dialects.ait.region import YieldOp
 from ait_mlir.rewrites.engine.numbers import element_type_of, splat
 
 

@@ -17,7 +17,8 @@ from xdsl.utils.exceptions import VerifyException
 from ait_mlir.dialects.ait import AIT, ops_of, view
 from ait_mlir.dialects.ait.cumulative import CumulativeOp
 from ait_mlir.dialects.ait.data import GraphOp
-from ait_mlir.dialects.ait.elementwise import AddOp, YieldOp
+from ait_mlir.dialects.ait.elementwise import AddOp
+from ait_mlir.dialects.ait.region import YieldOp
 from ait_mlir.dialects.ait.syntax import properties_of
 from ait_mlir.dialects.ait.traits import Cost, Pure, ScalarLike
 from ait_mlir.dialects.ait.types import TensorType

@@ -21,8 +21,9 @@ from xdsl.irdl import (
     var_result_def,
 )
 
-from ait_mlir.dialects.ait.base import AitOp, ResultTypes, Value, check_broadcastable, check_region, check_yield
+from ait_mlir.dialects.ait.base import AitOp, ResultTypes, Value, check_broadcastable
 from ait_mlir.dialects.ait.dtypes import compute_type, is_float
+from ait_mlir.dialects.ait.region import check_region, check_yield
 from ait_mlir.dialects.ait.syntax import (
     INT,
     NUMBER,

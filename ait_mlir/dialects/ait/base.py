@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar, NoReturn, Self, TypeAlias
 
 from xdsl.dialects.builtin import DenseArrayBase, i32
-from xdsl.ir import Attribute, Block, ErasedSSAValue, Operation, Region, SSAValue
+from xdsl.ir import Attribute, ErasedSSAValue, Operation, Region, SSAValue
 from xdsl.irdl import IRDLOperation
 from xdsl.parser import Parser
 from xdsl.printer import Printer
@@ -268,43 +268,3 @@ def broadcasts_to(shape: Shape, target: Shape, scope: Scope) -> bool:
     return len(shape) <= len(target) and all(
         a is b or a.as_int() == 1 or scope.equal(a, b) for a, b in zip(reversed(shape), reversed(target), strict=False)
     )
-
-
-# ** regions on scalars **
-
-
-def check_region(op: AitOp, region: Region, argument_types: Sequence[Attribute], what: str) -> Block:
-    """Raise unless `region` is one block of elementwise ops on scalars with these arguments; return the block."""
-    from ait_mlir.dialects.ait.elementwise import YieldOp
-    from ait_mlir.dialects.ait.traits import ScalarLike
-
-    if len(region.blocks) != 1:
-        raise op.fail(f"the {what} must have one block, it has {len(region.blocks)}")
-    block = region.blocks[0]
-    types = tuple(block.arg_types)
-    if types != tuple(argument_types):
-        want = ", ".join(map(str, argument_types))
-        raise op.fail(f"the {what} takes ({', '.join(map(str, types))}), expected ({want})")
-    last = block.last_op
-    if not isinstance(last, YieldOp):
-        raise op.fail(f"the {what} must end with ait.yield")
-    for inner in block.ops:
-        if inner is not last and not isinstance(inner, ScalarLike) and inner.name != "ait.constant":
-            raise op.fail(f"the {what} holds {inner.name}; only elementwise ops and constants are allowed there")
-        if any(isinstance(r.type, TensorType) for r in inner.results):
-            raise op.fail(f"{inner.name} in the {what} makes a tensor; the {what} works on scalars")
-        if any(_block_of(v) is not block for v in inner.operands):
-            raise op.fail(f"{inner.name} in the {what} uses a value from outside of it; make it an operand")
-    return block
-
-
-def check_yield(op: AitOp, terminator: Operation | None, types: Sequence[Attribute]) -> None:
-    """Raise unless the terminator yields values of these types."""
-    found = () if terminator is None else tuple(terminator.operand_types)
-    if found != tuple(types):
-        want = ", ".join(map(str, types))
-        raise op.fail(f"the region yields ({', '.join(map(str, found))}), expected ({want})")
-
-
-def _block_of(value: SSAValue) -> Block | None:
-    return value.owner if isinstance(value.owner, Block) else value.owner.parent

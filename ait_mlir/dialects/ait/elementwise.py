@@ -6,34 +6,23 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr, StringAttr, i1
-from xdsl.ir import Attribute, Region, SSAValue
+from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import (
     irdl_op_definition,
     operand_def,
     opt_prop_def,
     prop_def,
-    region_def,
     result_def,
     traits_def,
-    var_operand_def,
-    var_result_def,
 )
-from xdsl.traits import IsTerminator
 
-from ait_mlir.dialects.ait.base import (
-    AitOp,
-    ResultTypes,
-    Value,
-    broadcast_shapes,
-    check_broadcastable,
-    check_region,
-    check_yield,
-)
-from ait_mlir.dialects.ait.dtypes import compute_type, integer_range, is_element_type, is_float
+from ait_mlir.dialects.ait.base import AitOp, ResultTypes, Value, broadcast_shapes
+from ait_mlir.dialects.ait.dtypes import integer_range, is_element_type, is_float
 from ait_mlir.dialects.ait.numbers import Number, literal_values, number_attr, number_text
-from ait_mlir.dialects.ait.syntax import SCALAR, Operands, Prop, RegionClause, Syntax, Word
-from ait_mlir.dialects.ait.traits import Commutative, Cost, InPlace, Monotone, Pure, ScalarLike
-from ait_mlir.dialects.ait.types import TensorType, shape_text
+from ait_mlir.dialects.ait.region import FusedElementwiseOp, YieldOp
+from ait_mlir.dialects.ait.syntax import SCALAR, Operands, Prop, Syntax, Word
+from ait_mlir.dialects.ait.traits import Commutative, Monotone, Pure, ScalarLike
+from ait_mlir.dialects.ait.types import TensorType
 
 
 class ElementwiseOp(ScalarLike, AitOp):
@@ -375,73 +364,6 @@ class CastOp(ElementwiseOp):
         if not isinstance(result, TensorType):
             raise self.fail(f"the result {result} must be a tensor like the input {source}")
         return [TensorType.get(source.dims, result.element_type)]
-
-
-@irdl_op_definition
-class YieldOp(AitOp):
-    """End a region with its values.
-
-    ```mlir
-    ait.yield %a, %b : f32, f32
-    ```
-    """
-
-    name = "ait.yield"
-    OPERAND_TYPES: ClassVar[str] = "values"
-
-    values = var_operand_def()
-    traits = traits_def(IsTerminator(), Pure())
-
-    def __init__(self, *values: Value) -> None:
-        super().__init__(operands=[list(values)])
-
-    def infer_result_types(self) -> ResultTypes:
-        return []
-
-
-@irdl_op_definition
-class FusedElementwiseOp(InPlace, Cost, AitOp):
-    """Several elementwise ops in one pass over memory, with one or more results of one shape.
-
-    Block arguments are the operands' elements in their compute type; each yield is rounded once to its result's
-    element type.
-
-    ```mlir
-    %y = ait.fused_elementwise(%a, %b) {
-    ^bb0(%0: f32, %1: f32):
-      %2 = ait.add %0, %1 : f32
-      %3 = ait.relu %2 : f32
-      ait.yield %3 : f32
-    } : !ait.tensor<batch x 768 x f16>
-    ```
-    """
-
-    name = "ait.fused_elementwise"
-    SYNTAX: ClassVar[Syntax] = (RegionClause("inputs"),)
-    WORK: ClassVar[int] = 0
-
-    inputs = var_operand_def(TensorType)
-    outputs = var_result_def(TensorType)
-    body = region_def()
-    traits = traits_def(Pure())
-
-    def __init__(self, inputs: Sequence[SSAValue], result_types: Sequence[Attribute], body: Region) -> None:
-        super().__init__(operands=[inputs], result_types=[result_types], regions=[body])
-
-    def infer_result_types(self) -> ResultTypes:
-        inputs = [self.expect_tensor(v, f"operand {i}") for i, v in enumerate(self.operands)]
-        outputs = [self.expect_tensor(v, f"result {i}") for i, v in enumerate(self.results)]
-        if not outputs:
-            raise self.fail("needs at least one result")
-        block = check_region(self, self.body, [compute_type(t.element_type) for t in inputs], "region")
-        check_yield(self, block.last_op, [compute_type(t.element_type) for t in outputs])
-        shape = outputs[0].dims
-        for i, t in enumerate(outputs):
-            if t.dims != shape:
-                raise self.fail(f"result {i} has shape {shape_text(t.dims)}, but result 0 has {shape_text(shape)}")
-        for i, t in enumerate(inputs):
-            check_broadcastable(self, f"operand {i}", t.dims, shape)
-        return [TensorType.get(shape, t.element_type) for t in outputs]
 
 
 ELEMENTWISE = (*UNARY, *BINARY, ClampOp, CompareOp, WhereOp, CastOp)

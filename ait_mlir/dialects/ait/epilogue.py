@@ -13,8 +13,9 @@ its `infer_result_types` ends with `infer_through_epilogue`.
 
 from __future__ import annotations
 
-from ait_mlir.dialects.ait.base import AitOp, check_broadcastable, check_region, check_yield
+from ait_mlir.dialects.ait.base import AitOp, check_broadcastable
 from ait_mlir.dialects.ait.dtypes import compute_type
+from ait_mlir.dialects.ait.region import check_region, check_yield
 from ait_mlir.dialects.ait.syntax import RegionClause
 from ait_mlir.dialects.ait.traits import HasEpilogue
 from ait_mlir.dialects.ait.types import TensorType

@@ -20,9 +20,10 @@ from xdsl.irdl import (
     var_result_def,
 )
 
-from ait_mlir.dialects.ait.base import AitOp, ResultTypes, Value, check_broadcastable, check_region, check_yield
+from ait_mlir.dialects.ait.base import AitOp, ResultTypes, Value, check_broadcastable
 from ait_mlir.dialects.ait.dtypes import compute_type, is_float
 from ait_mlir.dialects.ait.epilogue import EPILOGUE, infer_through_epilogue
+from ait_mlir.dialects.ait.region import check_region, check_yield
 from ait_mlir.dialects.ait.syntax import NUMBER, Group, Operand, Operands, Prop, Syntax, Word
 from ait_mlir.dialects.ait.traits import ContractionExtents, Cost, Extents, HasEpilogue, Pure
 from ait_mlir.dialects.ait.types import TensorType, scope_of, shape_text, tensor_type

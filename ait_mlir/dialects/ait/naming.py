@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from xdsl.ir import Block, Operation
 
-from ait_mlir.dialects.ait.elementwise import FusedElementwiseOp
 from ait_mlir.dialects.ait.gemm import ContractionOp
 from ait_mlir.dialects.ait.norm import NormOp
+from ait_mlir.dialects.ait.region import FusedElementwiseOp
 from ait_mlir.dialects.ait.traits import HasEpilogue
 from ait_mlir.dialects.ait.types import tensor_type
 

@@ -20,7 +20,7 @@ from xdsl.irdl import (
 
 from ait_mlir.dialects.ait.base import AitOp, ResultTypes, same_type
 from ait_mlir.dialects.ait.data import GraphOp, OutputOp, ParamOp
-from ait_mlir.dialects.ait.elementwise import YieldOp
+from ait_mlir.dialects.ait.region import YieldOp
 from ait_mlir.dialects.ait.syntax import INT, Flag, Group, Operands, PlainRegion, Prop, Syntax
 from ait_mlir.dialects.ait.traits import Cost, Pure
 from ait_mlir.dialects.ait.types import TensorType, scope_of, shape_text, tensor_type

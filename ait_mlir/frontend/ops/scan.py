@@ -10,7 +10,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 
 from ait_mlir.dialects.ait import scan as ait
 from ait_mlir.dialects.ait.data import ConstantOp
-from ait_mlir.dialects.ait.elementwise import YieldOp
+from ait_mlir.dialects.ait.region import YieldOp
 from ait_mlir.dialects.ait.types import TensorType
 from ait_mlir.frontend.intvar import Symbols, merge_symbols
 from ait_mlir.frontend.operator import Operator, calls_of_its_own

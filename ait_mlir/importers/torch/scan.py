@@ -11,7 +11,7 @@ from typing import Any
 from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, UnitAttr, i32, i64
 from xdsl.ir import Attribute, Block, Region, SSAValue
 
-from ait_mlir.dialects.ait.elementwise import YieldOp
+from ait_mlir.dialects.ait.region import YieldOp
 from ait_mlir.dialects.ait.scan import ScanOp
 from ait_mlir.dialects.ait.types import TensorType, tensor_type
 from ait_mlir.importers.torch.call import NotSupported

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from ait_mlir.dialects.ait.dtypes import compute_type
-from ait_mlir.dialects.ait.elementwise import AddOp, FusedElementwiseOp, MulOp, SubOp, YieldOp
+from ait_mlir.dialects.ait.elementwise import AddOp, MulOp, SubOp
 from ait_mlir.dialects.ait.gemm import GatedGemmOp, GemmOp, RotatedGemmOp
+from ait_mlir.dialects.ait.region import FusedElementwiseOp, YieldOp
 from ait_mlir.dialects.ait.traits import HasEpilogue
 from ait_mlir.dialects.ait.types import TensorType, tensor_type
 from ait_mlir.dialects.ait.view import ConcatOp, ReshapeOp, SplitOp

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from xdsl.ir import Operation
 
-from ait_mlir.dialects.ait.elementwise import ElementwiseOp, FusedElementwiseOp
+from ait_mlir.dialects.ait.elementwise import ElementwiseOp
+from ait_mlir.dialects.ait.region import FusedElementwiseOp
 from ait_mlir.dialects.ait.types import TensorType
 from ait_mlir.dims import Scope
 from ait_mlir.lowering.kernels.amounts import element_bytes

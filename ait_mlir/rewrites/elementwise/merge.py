@@ -9,7 +9,8 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 
 from ait_mlir.dialects.ait.base import same_shape
 from ait_mlir.dialects.ait.data import ConstantOp, ParamOp
-from ait_mlir.dialects.ait.elementwise import ElementwiseOp, FusedElementwiseOp, YieldOp
+from ait_mlir.dialects.ait.elementwise import ElementwiseOp
+from ait_mlir.dialects.ait.region import FusedElementwiseOp, YieldOp
 from ait_mlir.dialects.ait.traits import ViewLike
 from ait_mlir.dialects.ait.types import scope_of, tensor_type
 from ait_mlir.dialects.ait.view import ReshapeOp

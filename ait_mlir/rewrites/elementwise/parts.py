@@ -14,7 +14,7 @@ from xdsl.ir import Operation, OpResult, Region, SSAValue
 
 from ait_mlir.dialects.ait.base import same_shape
 from ait_mlir.dialects.ait.data import OutputOp
-from ait_mlir.dialects.ait.elementwise import FusedElementwiseOp
+from ait_mlir.dialects.ait.region import FusedElementwiseOp
 from ait_mlir.dialects.ait.structure import region_key
 from ait_mlir.dialects.ait.traits import UpdatesOperand, ViewLike
 from ait_mlir.dialects.ait.types import Shape, ShapeAttr, TensorType, scope_of, tensor_type

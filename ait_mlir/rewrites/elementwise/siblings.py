@@ -15,7 +15,7 @@ from xdsl.ir import Operation, SSAValue
 
 from ait_mlir.dialects.ait.data import ConstantOp, OutputOp
 from ait_mlir.dialects.ait.dtypes import BY_IR
-from ait_mlir.dialects.ait.elementwise import FusedElementwiseOp, YieldOp
+from ait_mlir.dialects.ait.region import FusedElementwiseOp, YieldOp
 from ait_mlir.dialects.ait.traits import ScalarLike
 from ait_mlir.dialects.ait.types import tensor_type
 from ait_mlir.rewrites.elementwise.chunks import chunk_of, keeps_chunks

@@ -9,8 +9,9 @@ from xdsl.dialects.builtin import IntegerAttr, StringAttr, i64
 from xdsl.ir import Operation, Region, SSAValue
 
 from ait_mlir.dialects.ait.data import ParamOp
-from ait_mlir.dialects.ait.elementwise import AddOp, ClampOp, ElementwiseOp, FusedElementwiseOp, UnaryOp
+from ait_mlir.dialects.ait.elementwise import AddOp, ClampOp, ElementwiseOp, UnaryOp
 from ait_mlir.dialects.ait.gemm import ContractionOp, GatedGemmOp, GemmOp
+from ait_mlir.dialects.ait.region import FusedElementwiseOp
 from ait_mlir.dialects.ait.types import tensor_type
 from ait_mlir.dialects.ait.view import ConcatOp, SplitOp
 from ait_mlir.rewrites.engine.constraints import not_output
