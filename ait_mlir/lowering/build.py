@@ -137,9 +137,9 @@ _RUNTIME_SOURCES: dict[TargetKind, tuple[str, ...]] = {
 """The folders of `runtime/src` that the runtime library of a device is made of."""
 
 
-_FFI_SOURCES = frozenset(("module.cc", "kernel_libraries.cc"))
+_FFI_SOURCES = frozenset(("module.cc", "timing_module.cc", "kernel_libraries.cc"))
 """The sources that need tvm-ffi: what Python calls, and calls of kernel libraries."""
-_PYTHON_SOURCES = frozenset(("module.cc", "device_models.cc", "timing.cc", "measure.cc"))
+_PYTHON_SOURCES = frozenset(("module.cc", "timing_module.cc", "device_models.cc", "timing.cc", "measure.cc"))
 """The sources that serve Python alone."""
 _OF_DEVICE = frozenset(("threads.cc",))
 """The sources of `runtime/src` itself that depend on the device: they ask OpenMP where it is linked. The objects of the

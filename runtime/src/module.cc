@@ -1,19 +1,18 @@
 /// @file module.cc
-/// @brief The tvm-ffi face of the runtime library. Beside it only `kernel_libraries.cc` knows tvm-ffi.
+/// @brief A model as a module of tvm-ffi, and the functions of the runtime library for Python. `timing_module.cc` and
+/// `kernel_libraries.cc` know tvm-ffi, too.
 ///
 /// A loaded model is a `ModuleObj` whose functions are the methods below. It has no type key of its own, so that several runtime
 /// libraries may live in one process.
 #include <tvm/ffi/container/array.h>
 #include <tvm/ffi/container/shape.h>
 #include <tvm/ffi/container/tensor.h>
-#include <tvm/ffi/error.h>
 #include <tvm/ffi/extra/c_env_api.h>
 #include <tvm/ffi/extra/module.h>
 #include <tvm/ffi/function.h>
 
 #include <algorithm>
 #include <memory>
-#include <new>
 #include <string>
 #include <utility>
 #include <vector>
@@ -25,33 +24,17 @@
 #include "inspect.h"
 #include "ffi_errors.h"
 #include "ffi_outputs.h"
+#include "ffi_tensors.h"
 #include "kernel_libraries.h"
 #include "measure.h"
 #include "model.h"
 #include "services.h"
 #include "threads.h"
-#include "timing.h"
 
 namespace ait::runtime {
 namespace {
 
 namespace ffi = tvm::ffi;
-
-/// Tensors of a call, from tensor arguments or from addresses of DLTensor structures that the caller keeps alive.
-class TensorArguments {
- public:
-  TensorArguments(const ffi::PackedArgs& args, int begin, int end) {
-    tensors_.reserve(static_cast<size_t>(end - begin));
-    for (int i = begin; i < end; ++i) {
-      const bool is_address = args[i].type_index() == TVMFFITypeIndex::kTVMFFIOpaquePtr;
-      tensors_.push_back(is_address ? static_cast<const DLTensor*>(args[i].cast<void*>()) : args[i].cast<DLTensor*>());
-    }
-  }
-  const Tensors& tensors() const { return tensors_; }
-
- private:
-  Tensors tensors_;
-};
 
 using Models = std::shared_ptr<DeviceModels>;
 
@@ -82,16 +65,6 @@ std::shared_ptr<void> lend_from_framework(Device& device, size_t bytes) {
   // What the framework has launched before it freed these bytes may still use them; a run may be on another stream than that.
   device.sync(TVMFFIEnvGetStream(place.device_type, place.device_id));
   return {tensor, tensor->data_ptr()};
-}
-
-ffi::Shape to_shape(const std::vector<int64_t>& values) { return ffi::Shape(values.begin(), values.end()); }
-
-std::vector<int64_t> to_vector(const ffi::Shape& shape) { return {shape.begin(), shape.end()}; }
-
-std::vector<std::string> to_strings(const ffi::Array<ffi::String>& list) {
-  std::vector<std::string> strings;
-  for (const ffi::String& text : list) strings.emplace_back(text);
-  return strings;
 }
 
 class ModelModule : public ffi::ModuleObj {
@@ -407,54 +380,6 @@ ffi::Module create(const ffi::String& library, int num_runtimes, int device, boo
   return guarded([&] { return ffi::Module(ffi::make_object<ModelModule>(std::string(library), num_runtimes, device, is_fixed, lends)); });
 }
 
-/// Times candidates: `add(path, symbol, algorithm) -> reason or ""`, `algorithms(path, symbol) -> parts`, `sample(index) -> seconds`.
-class TimingModule : public ffi::ModuleObj {
- public:
-  explicit TimingModule(std::shared_ptr<Timing> timing) : timing_(std::move(timing)) {}
-
-  const char* kind() const override { return "ait_timing"; }
-  int GetPropertyMask() const override { return ffi::Module::kRunnable; }
-
-  ffi::Optional<ffi::Function> GetFunction(const ffi::String& name) override {
-    const std::shared_ptr<Timing> timing = timing_;
-    if (name == "add") {
-      return ffi::Function::FromTyped([timing](const ffi::String& path, const ffi::String& symbol, const ffi::Shape& algorithm) {
-        return guarded([&] { return ffi::String(timing->add(std::string(path), std::string(symbol), to_vector(algorithm))); });
-      });
-    }
-    if (name == "algorithms") {
-      return ffi::Function::FromTyped([timing](const ffi::String& path, const ffi::String& symbol) {
-        return guarded([&] { return to_shape(timing->algorithms(std::string(path), std::string(symbol))); });
-      });
-    }
-    if (name == "sample") {
-      return ffi::Function::FromTyped([timing](int64_t index) {
-        return guarded([&] { return timing->sample(static_cast<size_t>(index)); });
-      });
-    }
-    return std::nullopt;
-  }
-
- private:
-  std::shared_ptr<Timing> timing_;
-};
-
-/// timing(device, dims, chain, places, copies, num_inputs, inputs..., patterns...) -> Module
-ffi::Function timing_function() {
-  return ffi::Function::FromPacked([](ffi::PackedArgs args, ffi::Any* result) {
-    guarded([&] {
-      const int num_inputs = args[5].cast<int>();
-      constexpr int kFirst = 6;
-      if (num_inputs < 0 || kFirst + num_inputs > args.size()) fail(ErrorKind::kInput, "a timing got too few tensors");
-      const TensorArguments inputs(args, kFirst, kFirst + num_inputs);
-      const TensorArguments patterns(args, kFirst + num_inputs, args.size());
-      auto timing = std::make_shared<Timing>(args[0].cast<int>(), to_vector(args[1].cast<ffi::Shape>()), args[2].cast<int>(),
-                                             args[3].cast<int>(), args[4].cast<int>(), inputs.tensors(), patterns.tensors());
-      *result = ffi::Module(ffi::make_object<TimingModule>(std::move(timing)));
-    });
-  });
-}
-
 /// The last cache of a device, in bytes.
 int64_t cache_bytes(int device) {
   return guarded([&] {
@@ -494,4 +419,3 @@ TVM_FFI_DLL_EXPORT_TYPED_FUNC(num_threads, ait::runtime::num_threads);
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(may_use_amx, ait::runtime::may_use_amx);
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(set_amx, ait::runtime::set_amx);
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(cache_bytes, ait::runtime::cache_bytes);
-TVM_FFI_DLL_EXPORT_TYPED_FUNC(make_timing, ait::runtime::timing_function);

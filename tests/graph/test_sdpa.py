@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import ait_mlir.graph as cudnn
-from ait_mlir.graph.ops.sdpa import alibi_slopes
+from ait_mlir.graph.ops.sdpa_lowering import alibi_slopes
 from tests import tiers
 from tests.graph.cases import Cases
 
