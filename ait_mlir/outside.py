@@ -6,7 +6,6 @@ importer) ask this table beside their own.
 
 from __future__ import annotations
 
-import importlib.metadata
 import importlib.util
 import inspect
 import os
@@ -120,10 +119,10 @@ def generation() -> int:
     return _generation
 
 
-def dialects() -> dict[str, list[type[Operation]]]:
-    """The op classes of the table by the dialect that their names start with."""
+def dialects(*, installed: bool = True) -> dict[str, list[type[Operation]]]:
+    """The op classes of the table by the dialect that their names start with; with those of `installed` packages."""
     found: dict[str, list[type[Operation]]] = {}
-    for name, row in rows().items():
+    for name, row in (rows() if installed else _table).items():
         found.setdefault(name.partition(".")[0], []).append(row.op)
     return found
 
@@ -206,6 +205,8 @@ def load_installed() -> None:
     if _installed_read:
         return
     _installed_read = True
+    import importlib.metadata  # takes 20 ms, which only a text with operators from outside is worth
+
     for entry in importlib.metadata.entry_points(group=ENTRY_POINTS):
         before = dict(_table)
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -242,6 +243,17 @@ def test_an_installed_package_is_loaded(tmp_path: Path, text: Path):
     assert done.returncode == 0, done.stderr
     assert "mine.rotate %n angle 0.5" in done.stdout
     assert "the operators 'broken_ops' were not loaded: ZeroDivisionError" in done.stderr
+
+
+def test_installed_packages_are_looked_for_when_a_text_names_their_dialect(tmp_path: Path, text: Path):
+    own = tmp_path / "own.mlir"
+    own.write_text('ait.graph @g(%x: !ait.tensor<4 x f32>) {\n  ait.output "y" %x : !ait.tensor<4 x f32>\n}\n')
+    code = "import sys\nfrom ait_mlir.tools.ait_opt import main\nmain(sys.argv[1:])\nprint('importlib.metadata' in sys.modules)"
+    env = os.environ | {"PYTHONPATH": str(Path(outside.__file__).parents[1])}
+    run = [sys.executable, "-c", code]
+    for file, is_searched in ((own, False), (text, True)):
+        done = subprocess.run([*run, str(file)], capture_output=True, text=True, check=False, env=env)
+        assert done.stdout.splitlines()[-1] == str(is_searched), done.stderr
 
 
 def test_the_table_of_ops_has_it(capsys):
