@@ -43,7 +43,7 @@ from ait_mlir.frontend.operator import Operator
 from ait_mlir.frontend.registry import functions_of
 from ait_mlir.frontend.tensor import Tensor
 from ait_mlir.outside import OperatorError, Outside
-from ait_mlir.reference.core import Array, Evaluation, EvaluationError, element_type_of, widen
+from ait_mlir.reference.core import Arrays, Evaluation, EvaluationError, element_type_of, widen
 
 DIALECT = "external"
 STANDARD = ("op", "name", "depth", "nop", "inputs", "outputs")
@@ -160,7 +160,7 @@ def _says(cls: type[Operator]) -> object:
         return None
 
 
-def _reference(op: Operation, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
+def _reference(op: Operation, arrays: Arrays, ev: Evaluation) -> Arrays:
     """What an operator computes, if its class has a method `reference` on NumPy arrays."""
     operator = cast(ExternalOp, op).instance()
     function = cast("Callable[..., Any] | None", getattr(operator, "reference", None))

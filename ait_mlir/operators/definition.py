@@ -26,7 +26,7 @@ from ait_mlir.lowering.kernels.outside import CppKernel, FfiKernel
 from ait_mlir.lowering.target import KINDS
 from ait_mlir.operators import calls
 from ait_mlir.outside import OperatorError, place_of, told
-from ait_mlir.reference.core import Array, Evaluation, EvaluationError, Rule, element_type_of, widen
+from ait_mlir.reference.core import Arrays, Evaluation, EvaluationError, Rule, element_type_of, widen
 from ait_mlir.rewrites.engine.errors import PatternError
 from ait_mlir.rewrites.engine.language import PatternFamily, PatternSet
 
@@ -265,7 +265,7 @@ def _rule(op: type[AitOp]) -> Rule:
     """The reference of an operator as a rule of the evaluator."""
     function = cast("Callable[..., Any]", getattr(op, "reference"))  # noqa: B009
 
-    def rule(found: Operation, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
+    def rule(found: Operation, arrays: Arrays, ev: Evaluation) -> Arrays:
         given = list(arrays)
         arguments: list[Any] = []
         for _, values, several in fields(cast(AitOp, found)):

@@ -5,6 +5,7 @@
 
 #include <tvm/ffi/container/array.h>
 #include <tvm/ffi/container/shape.h>
+#include <tvm/ffi/container/tensor.h>
 #include <tvm/ffi/function.h>
 
 #include <string>
