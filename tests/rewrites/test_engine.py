@@ -20,7 +20,6 @@ from ait_mlir.rewrites.attention import ATTENTION
 from ait_mlir.rewrites.elementwise.merge import ELEMENTWISE
 from ait_mlir.rewrites.engine.compile import CompiledPatterns, compile_patterns
 from ait_mlir.rewrites.engine.driver import Rewriter, apply_patterns
-from ait_mlir.rewrites.engine.errors import PatternError, RewriteError
 from ait_mlir.rewrites.engine.language import PatternBuilder, PatternFamily, PatternSet, pattern, patterns
 from ait_mlir.rewrites.families import CONSTRAINTS, NATIVES
 from ait_mlir.rewrites.file import load_patterns
@@ -283,72 +282,6 @@ def test_strings_of_a_pattern_file_never_become_code(tmp_path: Path) -> None:
     apply_patterns(module, compiled)
     assert names(module) == ["ait.output"]
     assert not target.exists()
-
-
-# ** errors **
-
-
-def expect_error(text: str, message: str) -> None:
-    module = Parser(context(), text).parse_module()
-    found = [op for op in module.body.block.ops if isinstance(op, pdl.PatternOp)]
-    with pytest.raises(PatternError, match=message):
-        compile_patterns(found, universe())
-
-
-def test_operation_out_of_reach() -> None:
-    expect_error(
-        """pdl.pattern : benefit(1) {
-          %x = pdl.operand
-          %t = pdl.type
-          %a = pdl.operation "ait.neg" (%x : !pdl.value) -> (%t : !pdl.type)
-          %b = pdl.operation "ait.exp" (%x : !pdl.value) -> (%t : !pdl.type)
-          pdl.rewrite %a { pdl.replace %a with (%x : !pdl.value) }
-        }""",
-        "cannot be reached from the root",
-    )
-
-
-def test_two_roots() -> None:
-    expect_error(
-        """pdl.pattern : benefit(1) {
-          %x = pdl.operand
-          %t = pdl.type
-          %a = pdl.operation "ait.neg" (%x : !pdl.value) -> (%t : !pdl.type)
-          %b = pdl.operation "ait.exp" (%x : !pdl.value) -> (%t : !pdl.type)
-          pdl.rewrite { pdl.replace %a with (%x : !pdl.value) }
-        }""",
-        "2 possible roots",
-    )
-
-
-def test_runaway_pattern_is_named() -> None:
-    forever = chain_pattern("forever", 1, ["neg"], "neg")
-    with pytest.raises(RewriteError, match=r"pattern 'forever' was applied .* does not come to an end"):
-        rewritten(unary_chain("neg", "exp"), patterns(forever).patterns)
-
-
-def test_wrong_type_of_a_new_operation_is_an_error() -> None:
-    @pattern()
-    def mixes(p: PatternBuilder) -> None:
-        x = p.value()
-        root = p.op("ait.cast", [x])
-        p.replace(root, p.new("ait.add", [x, p.result(root)]))
-
-    half = "!ait.tensor<4 x f16>"
-    text = f'ait.graph @f(%x: {T}) {{ %0 = ait.cast %x : {half}\n ait.output "y" %0 : {half} }}'
-    with pytest.raises(RewriteError, match=r"'mixes' cannot be applied to 'ait.cast': .*rhs has element type f16"):
-        rewritten(text, patterns(mixes).patterns)
-
-
-def test_native_rewrite_on_another_operation_is_an_error() -> None:
-    @pattern()
-    def misuses(p: PatternBuilder) -> None:
-        inner = p.op("ait.neg", [p.value()])
-        root = p.op("ait.exp", [p.result(inner)])
-        p.replace(root, "compose_permutes", inner, root)
-
-    with pytest.raises(RewriteError, match=r"pattern 'misuses' cannot be applied to 'ait.exp'"):
-        rewritten(unary_chain("neg", "exp"), patterns(misuses).patterns)
 
 
 # ** the worklist **
