@@ -26,7 +26,7 @@ NUMBERS_KEPT = 1024
 
 
 @dataclass
-class Place:
+class BoundTensor:
     """A tensor that `execute` needs."""
 
     label: str
@@ -57,7 +57,7 @@ class Binding:
     """
 
     def __init__(
-        self, graph: str, places: Sequence[Place], device: str, keys: Mapping[Key, int], also: Mapping[Key, str]
+        self, graph: str, places: Sequence[BoundTensor], device: str, keys: Mapping[Key, int], also: Mapping[Key, str]
     ):
         self.graph = graph
         self.places = list(places)
@@ -193,7 +193,7 @@ class Binding:
         verb = "is" if len(missing) == 1 else "are"
         return f"graph '{self.graph}': {', '.join(missing)} {verb} missing from the variant pack"
 
-    def _address(self, place: Place, value: Any) -> int:
+    def _address(self, place: BoundTensor, value: Any) -> int:
         """The address of a tensor of any framework, after all checks."""
         if isinstance(value, int) and not isinstance(value, bool):
             self._check_address(place, value)
@@ -211,7 +211,7 @@ class Binding:
             self._check_address(place, address)
         return address
 
-    def _check_shape(self, place: Place, dims: tuple[int, ...], strides: tuple[int, ...]) -> None:
+    def _check_shape(self, place: BoundTensor, dims: tuple[int, ...], strides: tuple[int, ...]) -> None:
         if dims == place.dims and same_memory(dims, strides, place.strides):
             return
         squeezed = [(n, s) for n, s in zip(dims, strides, strict=True) if n != 1]
@@ -226,7 +226,7 @@ class Binding:
             f"expected {list(place.dims)} and {list(place.strides)}"
         )
 
-    def _check_address(self, place: Place, address: int) -> None:
+    def _check_address(self, place: BoundTensor, address: int) -> None:
         if address == 0 and place.bytes:
             raise InputError(f"{place.label} is a null pointer, expected {place.bytes} bytes")
         if not 0 <= address < 1 << 64:

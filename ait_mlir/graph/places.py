@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ait_mlir.graph.binding import Binding, Place
+from ait_mlir.graph.binding import Binding, BoundTensor
 from ait_mlir.graph.lowering import slots_of
 from ait_mlir.graph.ragged import row_stride
 
@@ -19,7 +19,7 @@ def make_binding(graph: GraphSteps) -> Binding:
     tensors = [*own, *outs, *graph.code_scalars()]
     outputs = set(outs)
     places = [
-        Place(
+        BoundTensor(
             t.label,
             t.name,
             graph.uid_of(t),

@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from ait_mlir.errors import ArtifactError, InputError
-from ait_mlir.graph.binding import Binding, Place
+from ait_mlir.graph.binding import Binding, BoundTensor
 from ait_mlir.graph.enums import data_type
 from ait_mlir.graph.handle import Handle, default_device
 from ait_mlir.graph.plans import Compiled, Sized
@@ -122,8 +122,8 @@ def _card() -> str:
     return found if found != "cpu" else "cuda:0"
 
 
-def _place(p: dict[str, Any]) -> Place:
-    return Place(
+def _place(p: dict[str, Any]) -> BoundTensor:
+    return BoundTensor(
         p["label"],
         p["name"],
         int(p["uid"]),

@@ -21,7 +21,7 @@ from ait_mlir.outside import OperatorError, rows
 
 
 @dataclass(frozen=True)
-class Place:
+class SourceLine:
     """A line of a file."""
 
     file: str
@@ -63,20 +63,20 @@ class Ffi:
         set_(self, "strided", strided)
 
 
-def caller(text: str, depth: int = 2) -> Place:
+def caller(text: str, depth: int = 2) -> SourceLine:
     """Where the caller `depth` frames up wrote `text` in its file: the line of the first line of the text."""
     frame = sys._getframe(depth)  # pyright: ignore[reportPrivateUsage]
     return place_of(text, frame.f_code.co_filename, frame.f_lineno)
 
 
-def place_of(text: str, file: str, line: int) -> Place:
+def place_of(text: str, file: str, line: int) -> SourceLine:
     """The place of a string of a Python file, the one nearest to `line` if there are several; else `line`."""
     try:
         parsed = ast.parse(_text_of(file) or "")
     except (SyntaxError, ValueError):  # no file of Python
-        return Place(file, line)
+        return SourceLine(file, line)
     found = [node.lineno for node in ast.walk(parsed) if isinstance(node, ast.Constant) and node.value == text]
-    return Place(file, min(found, key=lambda n: abs(n - line), default=line))
+    return SourceLine(file, min(found, key=lambda n: abs(n - line), default=line))
 
 
 def _text_of(file: str) -> str | None:
@@ -107,7 +107,7 @@ class Cpp:
     function: str
     strided: bool
     workspace: Callable[[Any], Expr | int] | None
-    place: Place
+    place: SourceLine
 
     def __init__(
         self,
@@ -116,7 +116,7 @@ class Cpp:
         function: str = "",
         strided: bool = False,
         workspace: Callable[[Any], Expr | int] | None = None,
-        place: Place | None = None,
+        place: SourceLine | None = None,
     ) -> None:
         set_ = object.__setattr__
         set_(self, "text", text)
@@ -130,7 +130,7 @@ class Cpp:
         """A kernel whose text is a file. Raises `OperatorError` if it cannot be read."""
         if (text := _text_of(str(path))) is None:
             raise OperatorError(f"cannot read the kernel {path}")
-        return cls(text, place=Place(str(path), 1), **options)
+        return cls(text, place=SourceLine(str(path), 1), **options)
 
     def render(self, values: Mapping[str, Any]) -> str:
         """The C++ with `#line`."""
@@ -176,7 +176,7 @@ def template_line(error: BaseException) -> int | None:
     return lines[-1] if lines else None
 
 
-def line_directive(place: Place) -> str:
+def line_directive(place: SourceLine) -> str:
     return f"#line {place.line} {cstr(place.file)}"
 
 
@@ -199,14 +199,14 @@ def _marked(environment: Any, text: str) -> str:
     return "\n".join(lines)
 
 
-def _with_lines(rendered: str, place: Place) -> Iterator[str]:
+def _with_lines(rendered: str, place: SourceLine) -> Iterator[str]:
     """The lines without marks, with `#line` where they do not follow each other."""
     expected, continued = -1, False
     for line in rendered.split("\n"):
         found = _MARKED.match(line)
         if found is not None and int(found[1]) != expected and not continued:
             expected = int(found[1])
-            yield line_directive(Place(place.file, place.line + expected - 1))
+            yield line_directive(SourceLine(place.file, place.line + expected - 1))
         clean = _MARKED.sub("", line)
         yield clean
         continued = clean.endswith("\\")
@@ -226,7 +226,7 @@ def located(text: str, file: str) -> str:
         found = index.lines(line)
         if found and expected not in found and not continued:
             expected = min(found, key=lambda n: (n < expected, n))
-            lines.append(line_directive(Place(file, expected)))
+            lines.append(line_directive(SourceLine(file, expected)))
         lines.append(line)
         continued = line.endswith("\\")
         expected += 1
