@@ -344,7 +344,7 @@ FAMILIES = {
     **drawn_families("elementwise", "map_kernel", "map_flat_kernel", cuda=["map_repeat_kernel"]),
     **drawn_families("norm", *ROW, prepared=as_run),
     **drawn_families("reduce", *REDUCE, cuda=["reduce_shared_columns_kernel"]),
-    **drawn_families("cumulative", *CUMULATIVE),
+    **drawn_families("cumulative", *CUMULATIVE, cuda=["cumulative_copied_columns_kernel"]),
     "cumulative-chained": Family(
         dict.fromkeys(KINDS, frozenset({"cumulative_chained_rows_kernel", "cumulative_chained_columns_kernel"})),
         chained_cumsums,

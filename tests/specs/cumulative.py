@@ -42,6 +42,7 @@ CUMULATIVE = Spec(
         form("middle-reverse", "cumulative sum %a dim 1 reverse", "b x s x 9 x T"),
         form("first-exclusive", "cumulative sum %a dim 0 exclusive", "s x b x 3 x T"),
         form("wide", "cumulative sum %a dim 0", "s x 264 x T"),
+        form("wide-words", "cumulative sum %a dim 0 exclusive", "s x 264 x T", types=("f16", "f32"), both=True),
         form("vector", "cumulative sum %a dim 0", "s x T"),
         form("one", "cumulative sum %a dim 1", "b x s x 1 x T"),
         form("view", "cumulative sum %a dim 1", "b x s x T", strides={0: ("s + 3", "1")}, offset=1),

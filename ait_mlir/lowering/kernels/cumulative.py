@@ -13,8 +13,8 @@ REDUCTIONS = {"sum": "Sum", "prod": "Prod", "max": "Max", "min": "Min", "logsume
 """The classes of `ait/kernels/reduction.h`."""
 BLOCK_RATE = 3.5e9
 """Bytes per second that a block reads and writes alone, walking along a row."""
-THREADS, LANES, HELD = 256, 32, 32
-"""Threads of a block, those side by side over columns, and the sums that one holds: of `gpu/cumulative.cuh`."""
+THREADS, LANES, CHUNKS = 256, 32, 8
+"""Threads of a block, those side by side over columns, and chunks of one along a row: of `gpu/scan_tile.cuh`."""
 
 
 class CumulativeKernel(Kernel[CumulativeOp]):
@@ -85,7 +85,7 @@ def chained_bytes(op: CumulativeOp) -> Expr:
     rows = product([d for i, d in enumerate(t.dims) if i != axis])
     message, vector = 2 * max(4, size), min(8, 16 // size)
     if all(d.as_int() == 1 for d in t.dims[axis + 1 :]):
-        tiles = ceildiv(t.dims[axis] + vector - 1, THREADS * vector * min(8, HELD // vector))
+        tiles = ceildiv(t.dims[axis] + vector - 1, THREADS * vector * CHUNKS)
         return rows * _entries(tiles, 32) * const(message) + const(32)
     if scope_of(op).bounds(rows)[1] < LANES * vector:
         vector = 1

@@ -28,10 +28,13 @@ struct Message {
     memcpy(parts, &value, sizeof(A));
 #pragma unroll
     for (int w = 0; w < kWords; ++w) {
-#if defined(AIT_HIP) && !defined(AIT_EMULATED)
-      __hip_atomic_store(to + w, kMark | parts[w], __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);
+      const uint64_t word = kMark | parts[w];
+#if defined(AIT_EMULATED)
+      *static_cast<volatile uint64_t*>(to + w) = word;
+#elif defined(AIT_HIP)
+      __hip_atomic_store(to + w, word, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);
 #else
-      *static_cast<volatile uint64_t*>(to + w) = kMark | parts[w];
+      asm volatile("st.relaxed.gpu.global.u64 [%0], %1;" ::"l"(__cvta_generic_to_global(to + w)), "l"(word));
 #endif
     }
   }
@@ -42,10 +45,13 @@ struct Message {
     bool here = true;
 #pragma unroll
     for (int w = 0; w < kWords; ++w) {
-#if defined(AIT_HIP) && !defined(AIT_EMULATED)
-      const uint64_t word = __hip_atomic_load(from + w, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);
+      uint64_t word;
+#if defined(AIT_EMULATED)
+      word = *static_cast<const volatile uint64_t*>(from + w);
+#elif defined(AIT_HIP)
+      word = __hip_atomic_load(from + w, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);
 #else
-      const uint64_t word = *static_cast<const volatile uint64_t*>(from + w);
+      asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];" : "=l"(word) : "l"(__cvta_generic_to_global(from + w)));
 #endif
       here = here && word >= kMark;
       parts[w] = static_cast<uint32_t>(word);

@@ -15,13 +15,16 @@ namespace ait::gpu {
 /// Sums that a block fetches at once: a lane each along a row; one after the other of a column.
 inline constexpr int kRowFan = 32, kColumnFan = 16;
 
-/// A block has a tile of a row.
+/// A block has a tile of a row, as many bytes of each type: it waits for the blocks before it as long. The tile is in shared memory, so that six blocks fit
+/// on a multiprocessor, and is summed twice: for what comes after it, and once it is known what comes before it.
 template <class R, bool kExclusive, bool kReverse, int kVec, int kOuter, class In, class Out, class Chain>
-__global__ void __launch_bounds__(kScanThreads, 4) cumulative_chained_rows_kernel(RowSpace<kOuter, 1> space, In in, Out out, Chain chain) {
+__global__ void __launch_bounds__(kScanThreads, 6) cumulative_chained_rows_kernel(RowSpace<kOuter, 1> space, In in, Out out, Chain chain) {
   using Row = detail::ScanRow<R, kVec, kReverse, In, Out>;
   using A = typename Row::A;
-  constexpr int kAhead = kScanAhead<kVec>;
+  constexpr int kAhead = kChainAhead;
   const A none = detail::scan_start<R, In>();
+  AIT_DYNAMIC_SHARED(16, chained_tile);
+  auto* const held = reinterpret_cast<typename Row::Word(*)[kScanThreads]>(chained_tile);
   __shared__ A shared[kScanWarps], sums[3];
   __shared__ uint32_t number;
   wait_for_previous();
@@ -31,16 +34,31 @@ __global__ void __launch_bounds__(kScanThreads, 4) cumulative_chained_rows_kerne
   coordinates<kOuter>(index, space.outer, coordinate);
   const Row row(in, out, coordinate, space.length);
   const int64_t first = tile * (kScanThreads * kAhead) + threadIdx.x / kWarpSize * kWarpSize * kAhead + threadIdx.x % kWarpSize;
-  typename Row::T raws[kAhead][kVec];
+  row.template start_copies<kAhead>(first, held);
+  Row::finish_copies();
+  const auto chunk = [&](int u, A(&x)[kVec]) {
+    typename Row::T raw[kVec];
+    const typename Row::Word word = held[u][threadIdx.x];
+    memcpy(&raw, &word, sizeof(raw));
+    Row::widen(raw, x);
+    return detail::scan_thread<R, kExclusive>(x, none);
+  };
+  A before[kAhead], within, total;
 #pragma unroll
-  for (int u = 0; u < kAhead; ++u) row.read(first + u * kWarpSize, raws[u]);
-  A x[kAhead][kVec], within, total;
+  for (int u = 0; u < kAhead; ++u) {
+    A x[kVec];
+    before[u] = chunk(u, x);
+  }
+  detail::join_warps<R>(detail::scan_before<R, kWarpSize>(before, none), none, shared, within, total);
+  const A all = R::join(chain.before(index, tile, total, none, sums), within);
 #pragma unroll
-  for (int u = 0; u < kAhead; ++u) Row::widen(raws[u], x[u]);
-  detail::join_warps<R>(detail::scan_chunks<R, kExclusive, kWarpSize>(x, none), none, shared, within, total);
-  const A before = R::join(chain.before(index, tile, total, none, sums), within);
+  for (int u = 0; u < kAhead; ++u) {
+    A x[kVec];
+    chunk(u, x);
 #pragma unroll
-  for (int u = 0; u < kAhead; ++u) row.write(first + u * kWarpSize, before, x[u]);
+    for (int j = 0; j < kVec; ++j) x[j] = R::join(before[u], x[j]);
+    row.write(first + u * kWarpSize, all, x);
+  }
 }
 
 /// A block has a tile of `kTileColumns` neighbouring columns. A thread tells and reads the sums of one column, 8 bytes each, of up to 31 tiles: of f16 a
@@ -74,12 +92,13 @@ __global__ void __launch_bounds__(kScanThreads, kVec == 8 ? 2 : 4) cumulative_ch
 
 namespace detail {
 template <class Chain, class... Params>
-int32_t launch_chained(const Context& ctx, const Chain& chain, void (*kernel)(Params...), const Params&... arguments) {
+int32_t launch_chained(const Context& ctx, const Chain& chain, uint32_t shared_bytes, void (*kernel)(Params...), const Params&... arguments) {
   if (const int32_t status = fill_bytes(ctx, chain.next, 0, static_cast<size_t>(chain.cleared()))) return status;
   LaunchConfig config;
   config.block = dim3(kScanThreads);
   config.grid = dim3(static_cast<uint32_t>(chain.tiles * chain.chains));
   config.dependent = true;
+  config.shared_bytes = shared_bytes;
   return launch(ctx, config, kernel, arguments...);
 }
 
@@ -87,7 +106,7 @@ template <class R, bool kExclusive, int kVec, int kOuter, class In, class Out>
 int32_t chain_columns(const Context& ctx, const RowSpace<kOuter, 1>& space, const In& in, const Out& out, void* workspace) {
   using Chain = Chains<R, scan_acc_t<R, In>, kTileColumns<kVec>, kColumnFan>;
   const Chain chain((space.rows + kTileColumns<kVec> - 1) / kTileColumns<kVec>, (space.length + kColumnTile<kVec> - 1) / kColumnTile<kVec>, workspace);
-  return launch_chained(ctx, chain, cumulative_chained_columns_kernel<R, kExclusive, kVec, kOuter, In, Out, Chain>, space, in, out, chain);
+  return launch_chained(ctx, chain, 0, cumulative_chained_columns_kernel<R, kExclusive, kVec, kOuter, In, Out, Chain>, space, in, out, chain);
 }
 }  // namespace detail
 
@@ -111,8 +130,8 @@ int32_t cumulative_chained(const Context& ctx, const int64_t (&sizes)[kRank], co
     using Chain = Chains<R, detail::scan_acc_t<R, In>, 1, kRowFan>;
     // A row that begins between two boundaries has a chunk more.
     const Chain chain(space.rows, (space.length + kVec - 1 + kRowTile<kVec> - 1) / kRowTile<kVec>, workspace);
-    return detail::launch_chained(ctx, chain, cumulative_chained_rows_kernel<R, kExclusive, kReverse, kVec, kOuter, In, Out, Chain>, space, in, out,
-                                  chain);
+    return detail::launch_chained(ctx, chain, uint32_t(sizeof(typename In::Value) * kRowTile<kVec>),
+                                  cumulative_chained_rows_kernel<R, kExclusive, kReverse, kVec, kOuter, In, Out, Chain>, space, in, out, chain);
   }
 }
 
