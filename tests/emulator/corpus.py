@@ -47,6 +47,7 @@ NOT_EMULATED: dict[Kind, dict[str, str]] = {
         "attention_split_kernel": "CUDA only",
         "conv_grouped_kernel": "CUDA only",
         "conv_mma_kernel": "CUDA only",
+        "cumulative_copied_columns_kernel": "CUDA only",
         "gemm_mma_kernel": "CUDA only",
         "gemm_rotated_simt_kernel": "CUDA only",
         "map_repeat_kernel": "CUDA only",
