@@ -51,6 +51,7 @@ CASES = {
     "complex_numbers_on_a_device": (lambda x: torch.view_as_real(torch.polar(x.exp(), x).to(x.device).to(x.device, torch.complex128)), lambda: (floats(2, 4),), (BATCH,)),
     "frequencies": (filtered, lambda: (floats(2, 4, 8), floats(4, 3, 2, 2)), (BATCH, None)),
     "likelihood": (likelihood, lambda: (floats(2, 6),), (BATCH,)),
+    "products_of_four": (lambda x, y: torch.einsum("bij,bjk,bkl,bl->bi", x, y, y.mT, y[:, :, 0]), lambda: (floats(2, 5, 4), floats(2, 4, 5)), ({0: B, 1: S}, {0: B, 2: S})),
     "assertion": (checked, lambda: (floats(2, 6),), (BATCH,)),
 }  # fmt: skip
 
@@ -92,7 +93,6 @@ REFUSED = {
     "transposed convolutions with a dynamic number of groups": lambda x: F.conv_transpose1d(
         x.reshape(1, -1, 3), x.reshape(-1, 1, 3), groups=2 * x.shape[0]
     ),
-    "products of complex vectors": lambda x: torch.view_as_real(torch.complex(x, x)[0] @ torch.complex(x, x).mT),
 }
 
 

@@ -21,7 +21,7 @@ from ait_mlir.importers.torch.packed import packed_sequences
 from ait_mlir.importers.torch.recurrent import whole_layers
 from ait_mlir.importers.torch.signature import declare_dims, read_inputs
 from ait_mlir.importers.torch.steps import LoopError
-from ait_mlir.importers.torch.tracing import any_size, without_checks, without_layouts
+from ait_mlir.importers.torch.tracing import any_size, orders_by_example, without_checks, without_layouts
 
 DimNames = dict[tuple[int, int], str]
 """Names of dims by leaf of the example inputs and axis."""
@@ -80,7 +80,7 @@ def capture(
 @contextlib.contextmanager
 def _adapted() -> Generator[None]:
     """A trace with what PyTorch's own would unroll, pack by values or check."""
-    with whole_layers(), packed_sequences(), without_checks(), compositions():
+    with whole_layers(), packed_sequences(), without_checks(), orders_by_example(), compositions():
         yield
 
 

@@ -34,6 +34,36 @@ def without_checks() -> Generator[None]:
 
 
 @contextlib.contextmanager
+def orders_by_example() -> Generator[None]:
+    """During a trace, the sizes of the example alone decide in which order `einsum` multiplies three and more tensors.
+
+    PyTorch asks the package opt_einsum, if it is installed, which converts sizes to ints: this fixes every dim.
+    """
+    package = torch.backends.opt_einsum.get_opt_einsum()
+    if package is None:
+        yield
+        return
+    choose = package.contract_path
+
+    def contract_path(equation: str, *operands: Any, **options: Any) -> Any:
+        shapes = [tuple(map(_example_size, getattr(x, "shape", x))) for x in operands]
+        return choose(equation, *shapes, **options | {"shapes": True})
+
+    package.contract_path = contract_path
+    try:
+        yield
+    finally:
+        package.contract_path = choose
+
+
+def _example_size(size: Any) -> int:
+    """A size in the example; 1 if it depends on values."""
+    if not isinstance(size, torch.SymInt):
+        return int(size)
+    return int(size.node.hint) if size.node.has_hint() else 1
+
+
+@contextlib.contextmanager
 def without_layouts() -> Generator[None]:
     """During a trace, conditions on dims that decide only how the elements of a result lie in memory do not count.
 

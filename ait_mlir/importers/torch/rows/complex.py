@@ -19,6 +19,7 @@ from ait_mlir.dims import const
 from ait_mlir.importers.torch.call import Call, NotSupported, Row
 from ait_mlir.importers.torch.known import Value
 from ait_mlir.importers.torch.library import torch
+from ait_mlir.importers.torch.rows.complex_functions import FUNCTIONS, Numbers
 from ait_mlir.importers.torch.rows.contraction import product_of
 from ait_mlir.importers.torch.rows.fourier import fourier
 from ait_mlir.importers.torch.rows.pairs import (
@@ -65,6 +66,9 @@ def _by_parts(c: Call, row: Row) -> Any:
     if isinstance(seen := c["self"], Interleaved):
         return seen.pair.real if c["index"] == 0 else imaginary(c, seen.pair)
     pairs = [a for a in _leaves(c) if isinstance(a, Pair)]
+    arguments = dict(c.arguments)
+    if "tensors" in arguments:  # of which some may be real
+        arguments["tensors"] = [a if isinstance(a, Pair) else _as_pair(c, a) for a in c["tensors"]]
 
     def of(take: Callable[[Pair], SSAValue]) -> Any:
         def put(a: Any) -> Any:
@@ -72,7 +76,7 @@ def _by_parts(c: Call, row: Row) -> Any:
                 return [put(each) for each in cast("list[Any]", a)]
             return take(a) if isinstance(a, Pair) else a
 
-        made = row(PartCall(c.node, {k: put(a) for k, a in c.arguments.items()}, c.w, c.table))
+        made = row(PartCall(c.node, {k: put(a) for k, a in arguments.items()}, c.w, c.table))
         return [c.w.full(m) for m in made] if isinstance(made, list | tuple) else c.w.full(cast(Value, made))
 
     real = of(lambda p: p.real)
@@ -81,6 +85,11 @@ def _by_parts(c: Call, row: Row) -> Any:
         reals = cast("list[SSAValue]", real)
         return [Pair(r, None if imag is None else imag[n]) for n, r in enumerate(reals)]
     return Pair(real, imag)
+
+
+def _as_pair(c: Call, value: Value) -> Pair:
+    """A real tensor as a complex one."""
+    return Pair(c.w.cast(c.w.full(value), part_element(c)))
 
 
 def view_as_real(c: Call) -> Any:
@@ -173,9 +182,9 @@ def written_slice(c: Call) -> Pair:
 
 def add(subtract: bool) -> Callable[[Call], Pair]:
     def row(c: Call) -> Pair:
-        if c["alpha"] not in (None, 1):
-            raise NotSupported("alpha is not supported on complex numbers; multiply first")
         a, b = pair_of(c, "self"), pair_of(c, "other")
+        if c["alpha"] not in (None, 1):
+            b = Numbers(c).mul(pair_of(c, "alpha"), b)
         real = sum_of(c, a.real, b.real, subtract)
         assert real is not None
         return spread_pair(c, Pair(real, sum_of(c, a.imag, b.imag, subtract)))
@@ -183,57 +192,58 @@ def add(subtract: bool) -> Callable[[Call], Pair]:
     return row
 
 
-def multiply(c: Call) -> Pair:
-    a, b = pair_of(c, "self"), pair_of(c, "other")
-
-    def times(x: SSAValue | None, y: SSAValue | None) -> SSAValue | None:
-        return None if x is None or y is None else c.w.op(ait.MulOp, x, y)
-
-    real = sum_of(c, times(a.real, b.real), times(a.imag, b.imag), subtract=True)
-    assert real is not None
-    return spread_pair(c, Pair(real, sum_of(c, times(a.real, b.imag), times(a.imag, b.real))))
-
-
-def matmul(b: str) -> Callable[[Call], Pair]:
-    """Products of matrices: of parts, one for each pair of them."""
+def matmul(a: str, b: str, bias: str | None = None) -> Callable[[Call], Pair]:
+    """Products of matrices: of parts, one for each pair of them. With a bias, `b` is transposed, as in `linear`."""
 
     def row(c: Call) -> Pair:
-        x, y = pair_of(c, "self"), pair_of(c, b)
+        x, y = pair_of(c, a), pair_of(c, b)
+        # a vector is a row on the left and a column on the right
+        left, right = (tensor_type(p.real).rank == 1 for p in (x, y))
+
+        def matrix(part: SSAValue, on_the_left: bool) -> SSAValue:
+            dims = tensor_type(part).dims
+            if len(dims) == 1:
+                return c.w.reshape(part, (ONE, *dims) if on_the_left else (*dims, ONE))
+            return part if on_the_left or bias is None else c.w.permute(part, [1, 0])
 
         def times(u: SSAValue | None, v: SSAValue | None) -> SSAValue | None:
-            return None if u is None or v is None else product_of(c, u, v)
+            if u is None or v is None:
+                return None
+            made = product_of(c, matrix(u, True), matrix(v, False))
+            return c.w.reshape(made, result_dims(c)) if left or right else made
 
-        if min(tensor_type(x.real).rank, tensor_type(y.real).rank) < 2:
-            raise NotSupported("products of complex vectors are not supported; give them a dim of 1")
         real = sum_of(c, times(x.real, y.real), times(x.imag, y.imag), subtract=True)
         assert real is not None
-        return Pair(real, sum_of(c, times(x.real, y.imag), times(x.imag, y.real)))
+        made = Pair(real, sum_of(c, times(x.real, y.imag), times(x.imag, y.real)))
+        if bias is None or c[bias] is None:
+            return made
+        added = pair_of(c, bias)
+        with_bias = sum_of(c, made.real, added.real)
+        assert with_bias is not None
+        return spread_pair(c, Pair(with_bias, sum_of(c, made.imag, added.imag)))
 
     return row
-
-
-def divide(c: Call) -> Pair:
-    a, b = pair_of(c, "self"), pair_of(c, "other")
-    if b.imag is not None:
-        raise NotSupported("division by complex numbers is not supported; multiply by the conjugate first")
-    imag = None if a.imag is None else c.w.op(ait.DivOp, a.imag, b.real)
-    return spread_pair(c, Pair(c.w.op(ait.DivOp, a.real, b.real), imag))
 
 
 _MOVING = frozenset(
     f"aten.{name}"
     for name in (
-        *("alias.default", "cat.default", "chunk.default", "clone.default", "contiguous.default", "detach.default"),
-        *("expand.default", "flatten.using_ints", "flip.default", "lift_fresh_copy.default", "movedim.int"),
-        *("movedim.intlist", "neg.default", "permute.default", "repeat.default", "reshape.default", "roll.default"),
-        *("select.int", "slice.Tensor", "split.Tensor", "split_with_sizes.default", "squeeze.default", "squeeze.dim"),
-        *("squeeze.dims", "stack.default", "sum.default", "sum.dim_IntList", "t.default", "transpose.int"),
-        *("mT.default", "unbind.int", "unflatten.int", "unsqueeze.default", "view.default", "_unsafe_view.default"),
+        *("alias.default", "broadcast_to.default", "cat.default", "chunk.default", "clone.default", "concat.default"),
+        *("contiguous.default", "cumsum.default", "detach.default", "diag_embed.default", "diagonal.default"),
+        *("expand.default", "flatten.using_ints", "flip.default", "gather.default", "index.Tensor"),
+        *("index_select.default", "lift_fresh_copy.default", "mean.default", "mean.dim", "movedim.int"),
+        *("movedim.intlist", "mT.default", "narrow.default", "neg.default", "numpy_T.default", "permute.default"),
+        *("repeat.default", "repeat_interleave.self_int", "reshape.default", "roll.default", "select.int"),
+        *("slice.Tensor", "split.Tensor", "split_with_sizes.default", "squeeze.default", "squeeze.dim"),
+        *("squeeze.dims", "stack.default", "sum.default", "sum.dim_IntList", "t.default", "tile.default"),
+        *("transpose.int", "tril.default", "triu.default", "unbind.int", "unflatten.int", "unfold.default"),
+        *("unsqueeze.default", "view.default", "view_as.default", "_unsafe_view.default"),
     )
 )
 """Operations that are linear and whose coefficients are real: the same on both parts."""
 
 _COMPLEX: dict[str, Callable[[Call], Any]] = {
+    **FUNCTIONS,
     "aten._assert_tensor_metadata.default": lambda c: None,
     "aten._conj.default": conjugate,
     "aten._fft_c2c.default": fourier(True),
@@ -243,12 +253,11 @@ _COMPLEX: dict[str, Callable[[Call], Any]] = {
     "aten.abs.default": magnitude,
     "aten.add.Tensor": add(subtract=False),
     "aten.angle.default": angle,
-    "aten.bmm.default": matmul("mat2"),
+    "aten.bmm.default": matmul("self", "mat2"),
     "aten.complex.default": from_parts,
     "aten.conj.default": conjugate,
     "aten.conj_physical.default": conjugate,
     "aten.copy.default": copied,
-    "aten.div.Tensor": divide,
     "aten.fft_fft.default": fourier(True),
     "aten.fft_fft2.default": fourier(True),
     "aten.fft_fftn.default": fourier(True),
@@ -262,9 +271,10 @@ _COMPLEX: dict[str, Callable[[Call], Any]] = {
     "aten.fft_rfft2.default": fourier(True, real=True),
     "aten.fft_rfftn.default": fourier(True, real=True),
     "aten.imag.default": lambda c: imaginary(c, c["self"]),
-    "aten.matmul.default": matmul("other"),
-    "aten.mm.default": matmul("mat2"),
-    "aten.mul.Tensor": multiply,
+    "aten.linear.default": matmul("input", "weight", "bias"),
+    "aten.matmul.default": matmul("self", "other"),
+    "aten.mm.default": matmul("self", "mat2"),
+    "aten.mv.default": matmul("self", "vec"),
     "aten.polar.default": polar,
     "aten.real.default": lambda c: c["self"].real,
     "aten.resolve_conj.default": lambda c: c["self"],

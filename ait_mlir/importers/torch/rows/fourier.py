@@ -12,7 +12,7 @@ from xdsl.ir import Attribute, SSAValue
 
 from ait_mlir.dialects.ait import elementwise as ait
 from ait_mlir.dialects.ait.types import tensor_type
-from ait_mlir.dims import Expr, const
+from ait_mlir.dims import Expr, const, floordiv
 from ait_mlir.importers.torch.call import Call, NotSupported
 from ait_mlir.importers.torch.known import Affine
 from ait_mlir.importers.torch.rows.common import number
@@ -85,14 +85,25 @@ def _transformed(c: Call, pair: Pair, axis: int, n: Expr, columns: Expr, forward
     return Pair(*(None if f is None else _scaled(c, f, n, power) for f in found))  # type: ignore
 
 
+def _weights(c: Call, n: Expr, rows: Expr, element: Attribute) -> SSAValue:
+    """How often each coefficient of a real transform of length n counts: twice, but for the first and the middle one."""
+    length, height = n.as_int(), rows.as_int()
+    if length is not None and height is not None:
+        return c.w.constant([1.0 if k in (0, length / 2) else 2.0 for k in range(height)], (rows, ONE), element)
+    k = c.w.full(Affine((rows, ONE), (ONE, ONE), const(0)))
+    found = c.w.scalar(2.0, element)
+    for place, at in ((k, number(c, 0, i64)), (c.w.op(ait.AddOp, k, k), number(c, n, i64))):
+        is_lone = c.w.op(ait.CompareOp, place, at, properties={"predicate": "eq"})
+        found = c.w.op(ait.WhereOp, is_lone, c.w.scalar(1.0, element), found)
+    return found
+
+
 def _to_real(c: Call, pair: Pair, axis: int, n: Expr, power: float) -> SSAValue:
     """The real inverse transform of length n along an axis, from the first half of the coefficients."""
-    if (length := n.as_int()) is None:
-        raise NotSupported("inverse real transforms are supported along dims that are numbers")
-    pair, rows = _fitting(c, pair, axis, const(length // 2 + 1))
-    cos, sin = _waves(c, n, rows, n, tensor_type(pair.real).element_type)
-    weights = [1.0 if k == 0 or 2 * k == length else 2.0 for k in range(rows.as_int() or 0)]
-    column = c.w.constant(weights, (rows, ONE), tensor_type(pair.real).element_type)
+    pair, rows = _fitting(c, pair, axis, floordiv(n, 2) + 1)
+    element = tensor_type(pair.real).element_type
+    cos, sin = _waves(c, n, rows, n, element)
+    column = _weights(c, n, rows, element)
     cos, sin = (c.w.op(ait.MulOp, wave, column) for wave in (cos, sin))
     found = sum_of(c, _product(c, pair.real, axis, cos), _product(c, pair.imag, axis, sin), subtract=True)
     assert found is not None
