@@ -45,6 +45,7 @@ CASES = {
     "quotient": (with_both(lambda z, w: z / w), pair, ({0: B}, {0: B})),
     "quotient_of_a_real": (lambda x, y: torch.view_as_real(x[..., 0] / torch.view_as_complex(y)), pair, ({0: B}, {0: B})),
     "large_quotient": (with_both(lambda z, w: z / (w * 1e200)), pair, ({0: B}, {0: B})),
+    "of_two_types": (with_both(lambda z, w: z * w.to(torch.complex64) + torch.tensor(1j, dtype=torch.complex64) / z), pair, ({0: B}, {0: B})),
     "chosen": (with_both(lambda z, w: torch.where(z.real > 0, z, w)), pair, ({0: B}, {0: B})),
     "filled": (with_both(lambda z, w: z.masked_fill(w.imag > 0, 0)), pair, ({0: B}, {0: B})),
     "beside_real_ones": (lambda x, y: torch.view_as_real(torch.cat([torch.view_as_complex(x), y[..., 0]], 1)), pair, ({0: B}, {0: B})),

@@ -30,6 +30,15 @@ def filtered(x, weight):
     return torch.fft.irfft(out, n=x.shape[-1])
 
 
+def pieces(x):
+    """Parts whose number PyTorch counts by rounded quotients of dims."""
+    doubled = torch.cat([x, x + 1])
+    guided, plain = doubled.chunk(2)
+    first, second = doubled.split(x.shape[0])
+    longer, shorter = torch.cat([x, x, x], 1).split(2 * x.shape[1], 1)
+    return plain + 3 * (guided - plain), first * second, longer, shorter, *x[:0].chunk(2), *x.expand(3, *x.shape).chunk(2)
+
+
 def checked(x):
     """A value that only an assertion reads."""
     torch._check((x.abs().max() + 1).item() > 0)
@@ -52,6 +61,8 @@ CASES = {
     "frequencies": (filtered, lambda: (floats(2, 4, 8), floats(4, 3, 2, 2)), (BATCH, None)),
     "likelihood": (likelihood, lambda: (floats(2, 6),), (BATCH,)),
     "products_of_four": (lambda x, y: torch.einsum("bij,bjk,bkl,bl->bi", x, y, y.mT, y[:, :, 0]), lambda: (floats(2, 5, 4), floats(2, 4, 5)), ({0: B, 1: S}, {0: B, 2: S})),
+    "pieces": (pieces, lambda: (floats(2, 6),), ({0: B, 1: S},)),
+    "max_pools_of_any_length": (lambda x: (F.max_pool1d(x, 2, 1, 1)[..., : x.shape[-1]], *F.max_pool1d(F.pad(x, (0, 3)), 3, 2, ceil_mode=True, return_indices=True)), lambda: (floats(2, 4, 6),), ({0: B, 2: S},)),
     "assertion": (checked, lambda: (floats(2, 6),), (BATCH,)),
 }  # fmt: skip
 

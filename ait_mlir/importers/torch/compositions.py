@@ -7,6 +7,7 @@ from collections.abc import Callable, Generator
 from typing import Any
 
 from ait_mlir.importers.torch.library import torch
+from ait_mlir.importers.torch.tracing import example_size
 
 
 def _covariance(x: Any, *, correction: int = 1, fweights: Any = None, aweights: Any = None) -> Any:
@@ -63,16 +64,66 @@ def _vandermonde(x: Any, N: Any = None, increasing: bool = False) -> Any:
     return powers if increasing else powers.flip(1)
 
 
+def _is_static(condition: Any) -> bool:
+    """Whether a condition on dims holds without a guard."""
+    return bool(torch.fx.experimental.symbolic_shapes.statically_known_true(condition))
+
+
+def _chunks(x: Any, chunks: int, dim: int = 0) -> Any:
+    """`torch.chunk`: as many pieces as in the example."""
+    n = x.shape[dim]
+    return _split(x, 0 if isinstance(n, int) and n == 0 else (n + chunks - 1) // chunks, dim, chunks)
+
+
+def _split(x: Any, size: Any, dim: int = 0, most: int = 1) -> Any:
+    """Pieces of x of a size along a dim: as many as in the example, which must hold for all dims.
+
+    PyTorch counts them with a rounded quotient of dims. It then takes the sizes of the example for the only ones of
+    that quotient.
+    """
+    n = x.shape[dim]
+    count = -(-example_size(n) // max(example_size(size), 1)) if example_size(n) else most
+    if not _is_static(count * size == n):
+        torch._check((count - 1) * size < n)
+        torch._check(n <= count * size)
+    return x.split_with_sizes([*[size] * (count - 1), n - (count - 1) * size], dim)
+
+
+def _max_pool(
+    x: Any, kernel_size: Any, stride: Any = (), padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False
+) -> Any:
+    """`torch.max_pool1d` as a pool over two dims, the first of which is 1: PyTorch's own check fixes the length."""
+    return _max_pool_and_places(x, kernel_size, stride, padding, dilation, ceil_mode)[0]
+
+
+def _max_pool_and_places(
+    x: Any, kernel_size: Any, stride: Any = (), padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False
+) -> Any:
+    """`torch.nn.functional.max_pool1d_with_indices`, likewise."""
+    kernel, step, pad, spread = (
+        v if isinstance(v, int) else next(iter(v), None) for v in (kernel_size, stride, padding, dilation)
+    )
+    step = kernel if step is None else step
+    pooled = torch.ops.aten.max_pool2d_with_indices(
+        x.unsqueeze(-2), [1, kernel], [1, step], [0, pad], [1, spread], ceil_mode
+    )
+    return tuple(y.squeeze(-2) for y in pooled)
+
+
 @contextlib.contextmanager
 def compositions() -> Generator[None]:
     """During a trace, these operations are composed here."""
     aten = torch.ops.aten
     table: dict[Any, Callable[..., Any]] = {
+        aten.chunk.default: _chunks,
         aten.cov.default: _covariance,
         aten.corrcoef.default: _correlation,
         aten.kron.default: _kronecker,
         aten.vander.default: _vandermonde,
         aten.linalg_vander.default: _powers,
+        aten.max_pool1d.default: _max_pool,
+        aten.max_pool1d_with_indices.default: _max_pool_and_places,
+        aten.split.Tensor: _split,
     }
     keys = (torch._C.DispatchKey.CompositeImplicitAutograd, torch._C.DispatchKey.Autograd)
     with contextlib.ExitStack() as stack:

@@ -46,7 +46,7 @@ def orders_by_example() -> Generator[None]:
     choose = package.contract_path
 
     def contract_path(equation: str, *operands: Any, **options: Any) -> Any:
-        shapes = [tuple(map(_example_size, getattr(x, "shape", x))) for x in operands]
+        shapes = [tuple(map(example_size, getattr(x, "shape", x))) for x in operands]
         return choose(equation, *shapes, **options | {"shapes": True})
 
     package.contract_path = contract_path
@@ -56,7 +56,7 @@ def orders_by_example() -> Generator[None]:
         package.contract_path = choose
 
 
-def _example_size(size: Any) -> int:
+def example_size(size: Any) -> int:
     """A size in the example; 1 if it depends on values."""
     if not isinstance(size, torch.SymInt):
         return int(size)

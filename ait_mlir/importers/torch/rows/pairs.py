@@ -60,10 +60,10 @@ def part_element(c: Call) -> Attribute:
 
 
 def pair_of(c: Call, name: str) -> Pair:
-    """An argument as a complex tensor or number whose parts broadcast to the result."""
+    """An argument as a complex tensor or number of the result's type, whose parts broadcast to the result."""
     found, element = c.arguments[name], part_element(c)
     if isinstance(found, Pair):
-        return found
+        return Pair(c.w.cast(found.real, element), None if found.imag is None else c.w.cast(found.imag, element))
     if isinstance(found, complex):
         return Pair(c.w.scalar(found.real, element), c.w.scalar(found.imag, element))
     if isinstance(found, bool | int | float | Expr):
