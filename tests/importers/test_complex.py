@@ -77,7 +77,9 @@ def test_transforms_over_a_dynamic_length(norm):
 
     def function(x, y):
         n = 2 * x.shape[-1]
-        together = torch.fft.irfft(torch.fft.rfft(x, n=n, norm=norm) * torch.fft.rfft(y, n=n, norm=norm), n=n, norm=norm)
+        together = torch.fft.irfft(
+            torch.fft.rfft(x, n=n, norm=norm) * torch.fft.rfft(y, n=n, norm=norm), n=n, norm=norm
+        )
         return together[..., : x.shape[-1]], torch.fft.irfft(torch.fft.rfft(x, norm=norm), n=x.shape[-1], norm=norm)
 
     check_meaning(Lambda(function).eval(), (floats(2, 5), floats(2, 5)), ({0: B, 1: S}, {0: B, 1: S}))

@@ -36,7 +36,14 @@ def pieces(x):
     guided, plain = doubled.chunk(2)
     first, second = doubled.split(x.shape[0])
     longer, shorter = torch.cat([x, x, x], 1).split(2 * x.shape[1], 1)
-    return plain + 3 * (guided - plain), first * second, longer, shorter, *x[:0].chunk(2), *x.expand(3, *x.shape).chunk(2)
+    return (
+        plain + 3 * (guided - plain),
+        first * second,
+        longer,
+        shorter,
+        *x[:0].chunk(2),
+        *x.expand(3, *x.shape).chunk(2),
+    )
 
 
 def checked(x):

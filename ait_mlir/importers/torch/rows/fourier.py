@@ -86,7 +86,7 @@ def _transformed(c: Call, pair: Pair, axis: int, n: Expr, columns: Expr, forward
 
 
 def _weights(c: Call, n: Expr, rows: Expr, element: Attribute) -> SSAValue:
-    """How often each coefficient of a real transform of length n counts: twice, but for the first and the middle one."""
+    """The factors of the coefficients of a real transform of length n: 2, but 1 for the first and the middle one."""
     length, height = n.as_int(), rows.as_int()
     if length is not None and height is not None:
         return c.w.constant([1.0 if k in (0, length / 2) else 2.0 for k in range(height)], (rows, ONE), element)
