@@ -2,6 +2,18 @@
 
 from __future__ import annotations
 
+from ait_mlir.frontend.ops.arranged import (
+    flip,
+    meshgrid,
+    one_hot,
+    pixel_shuffle,
+    pixel_unshuffle,
+    repeat_interleave,
+    roll,
+    scatter_add,
+    tril,
+    triu,
+)
 from ait_mlir.frontend.ops.attention import (
     attention,
     flash_attention,
@@ -168,6 +180,7 @@ from ait_mlir.frontend.ops.math import (
     tanh,
 )
 from ait_mlir.frontend.ops.norm import (
+    batch_norm,
     group_norm,
     group_norm_swish,
     layernorm,
@@ -206,6 +219,9 @@ from ait_mlir.frontend.ops.ranges import arange
 from ait_mlir.frontend.ops.reduce import (
     argmax,
     argmin,
+    logsumexp,
+    reduce_all,
+    reduce_any,
     reduce_max,
     reduce_mean,
     reduce_min,
@@ -215,7 +231,7 @@ from ait_mlir.frontend.ops.reduce import (
     var,
     vector_norm,
 )
-from ait_mlir.frontend.ops.resize import upsampling2d, upsampling2d_add
+from ait_mlir.frontend.ops.resize import grid_sample, upsampling2d, upsampling2d_add
 from ait_mlir.frontend.ops.rotary import rotary_embedding
 from ait_mlir.frontend.ops.scan import scan
 from ait_mlir.frontend.ops.slices import slice_reshape_scatter, slice_scatter
@@ -245,7 +261,7 @@ from ait_mlir.frontend.ops.view import (
 
 __all__ = [
     "CausalType", "FuncEnum", "abs", "adaptive_avg_pool2d", "adaptive_max_pool2d", "arange", "argmax", "argmin",
-    "argsort", "attention", "avg_pool2d", "batch_gather", "batch_layernorm_sigmoid_mul",
+    "argsort", "attention", "avg_pool2d", "batch_gather", "batch_layernorm_sigmoid_mul", "batch_norm",
     "batched_dense_vec_jagged_2d_mul", "batched_nms", "bert_embeddings", "bmm_ccc", "bmm_ccc_add", "bmm_ccr",
     "bmm_ccr_add", "bmm_crc", "bmm_crc_add", "bmm_crr", "bmm_crr_add", "bmm_rcc", "bmm_rcc_add", "bmm_rcr",
     "bmm_rcr_add", "bmm_rcr_n1", "bmm_rcr_permute", "bmm_rcr_softmax", "bmm_rrc", "bmm_rrc_add", "bmm_rrr",
@@ -257,28 +273,29 @@ __all__ = [
     "conv2d_depthwise_bias", "conv2d_groups", "conv3d", "conv3d_bias", "cos", "cummax", "cummin", "cumprod", "cumsum",
     "depthwise_conv3d", "dual_bmm_rrr_div", "dual_gemm_rcr_fast_gelu", "dual_gemm_rcr_silu", "dynamic_slice",
     "efficient_nms", "elementwise", "elu", "embedding", "embedding_bag", "eq", "exp", "expand", "fast_gelu",
-    "flash_attention", "flatten", "floor", "floor_div", "fmha_style_b2b_bmm", "full", "fused_elementwise", "gather",
-    "ge", "gelu", "gemm_rcr", "gemm_rcr_bias", "gemm_rcr_bias_add", "gemm_rcr_bias_add_add",
+    "flash_attention", "flatten", "flip", "floor", "floor_div", "fmha_style_b2b_bmm", "full", "fused_elementwise",
+    "gather", "ge", "gelu", "gemm_rcr", "gemm_rcr_bias", "gemm_rcr_bias_add", "gemm_rcr_bias_add_add",
     "gemm_rcr_bias_add_add_relu", "gemm_rcr_bias_add_relu", "gemm_rcr_bias_fast_gelu", "gemm_rcr_bias_gelu",
     "gemm_rcr_bias_hardswish", "gemm_rcr_bias_mul", "gemm_rcr_bias_mul_add", "gemm_rcr_bias_mul_tanh",
     "gemm_rcr_bias_permute", "gemm_rcr_bias_relu", "gemm_rcr_bias_sigmoid", "gemm_rcr_bias_sigmoid_mul",
     "gemm_rcr_bias_sigmoid_mul_tanh", "gemm_rcr_bias_softmax", "gemm_rcr_bias_swish", "gemm_rcr_bias_tanh",
     "gemm_rcr_fast_gelu", "gemm_rcr_permute", "gemm_rcr_permute_elup1", "gemm_rcr_softmax", "gemm_rrr", "gemm_rrr_bias",
-    "gemm_rrr_bias_permute", "gemm_rrr_permute", "gemm_rrr_small_nk", "getitem", "group_gemm_rcr",
+    "gemm_rrr_bias_permute", "gemm_rrr_permute", "gemm_rrr_small_nk", "getitem", "grid_sample", "group_gemm_rcr",
     "group_gemm_rcr_bias", "group_gemm_rcr_bias_relu", "group_gemm_rcr_bias_sigmoid", "group_layernorm",
     "group_layernorm_sigmoid_mul", "group_norm", "group_norm_swish", "grouped_classic_b2b_bmm",
     "grouped_fmha_style_b2b_bmm", "gt", "hardtanh", "histogram", "identity", "index_select", "int_elementwise",
     "jagged_lengths_to_offsets", "jagged_lengths_to_presences", "jagged_to_padded_dense", "layernorm",
-    "layernorm_sigmoid_mul", "le", "leaky_relu", "list_construct", "log", "log1p", "logcumsumexp", "lt", "make_jagged",
-    "masked_select", "max", "max_pool2d", "mem_eff_attention", "min", "mixture_of_experts", "multi_level_roi_align",
-    "nan_to_num", "ndhwc3to8", "ne", "nhwc3to4", "nhwc3to8", "nms", "pad", "pad_last_dim", "padded_dense_to_jagged",
-    "perm021fc_ccr", "perm021fc_ccr_bias", "perm021fc_ccr_bias_permute", "perm021fc_crc", "perm021fc_crc_bias",
-    "perm102_bmm_rcr", "perm102_bmm_rcr_bias", "perm102_bmm_rrr", "perm102_bmm_rrr_bias", "permute", "permute021",
-    "permute0213", "permute102", "permute210", "pow", "ragged_attention", "ragged_gemm", "reciprocal", "reduce_max",
-    "reduce_mean", "reduce_min", "reduce_prod", "reduce_sum", "relu", "reshape", "rms_norm", "roi_align",
-    "rotary_embedding", "scan", "scatter", "search_sorted", "sigmoid", "sign", "silu", "sin", "size",
-    "slice_reshape_scatter", "slice_scatter", "softmax", "softplus", "softsign", "sort", "split", "sqrt", "squeeze",
-    "tanh", "topk", "transpose", "transposed_conv2d", "transposed_conv2d_bias", "transposed_conv2d_bias_relu",
-    "tuple_construct", "unsqueeze", "update_cache", "update_slice", "upsampling2d", "upsampling2d_add", "var",
-    "vector_norm", "where",
+    "layernorm_sigmoid_mul", "le", "leaky_relu", "list_construct", "log", "log1p", "logcumsumexp", "logsumexp", "lt",
+    "make_jagged", "masked_select", "max", "max_pool2d", "mem_eff_attention", "meshgrid", "min", "mixture_of_experts",
+    "multi_level_roi_align", "nan_to_num", "ndhwc3to8", "ne", "nhwc3to4", "nhwc3to8", "nms", "one_hot", "pad",
+    "pad_last_dim", "padded_dense_to_jagged", "perm021fc_ccr", "perm021fc_ccr_bias", "perm021fc_ccr_bias_permute",
+    "perm021fc_crc", "perm021fc_crc_bias", "perm102_bmm_rcr", "perm102_bmm_rcr_bias", "perm102_bmm_rrr",
+    "perm102_bmm_rrr_bias", "permute", "permute021", "permute0213", "permute102", "permute210", "pixel_shuffle",
+    "pixel_unshuffle", "pow", "ragged_attention", "ragged_gemm", "reciprocal", "reduce_all", "reduce_any", "reduce_max",
+    "reduce_mean", "reduce_min", "reduce_prod", "reduce_sum", "relu", "repeat_interleave", "reshape", "rms_norm",
+    "roi_align", "roll", "rotary_embedding", "scan", "scatter", "scatter_add", "search_sorted", "sigmoid", "sign",
+    "silu", "sin", "size", "slice_reshape_scatter", "slice_scatter", "softmax", "softplus", "softsign", "sort", "split",
+    "sqrt", "squeeze", "tanh", "topk", "transpose", "transposed_conv2d", "transposed_conv2d_bias",
+    "transposed_conv2d_bias_relu", "tril", "triu", "tuple_construct", "unsqueeze", "update_cache", "update_slice",
+    "upsampling2d", "upsampling2d_add", "var", "vector_norm", "where",
 ]  # fmt: skip

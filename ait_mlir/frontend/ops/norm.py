@@ -139,3 +139,24 @@ class group_norm_swish(group_norm):
         eps: float = 1e-5,
     ) -> Tensor:
         return self.finish(elementwise(FuncEnum.SILU)(super().__call__(x, gamma, beta, normalized_shape, eps)))
+
+
+class batch_norm(Operator):
+    """(x - mean) / sqrt(var + eps) * gamma + beta for each channel, the last dim of x, with stored statistics."""
+
+    def __init__(self, eps: float = 1e-5):
+        super().__init__()
+        self.eps = eps
+
+    def __call__(
+        self, x: Tensor, mean: Tensor, var: Tensor, gamma: Tensor | None = None, beta: Tensor | None = None
+    ) -> Tensor:
+        given = [t for t in (mean, var, gamma, beta) if t is not None]
+        self.begin(x, *given)
+        for t in given:
+            if t.rank != 1 or x.rank < 1 or t.type.dims[0] != x.type.dims[-1]:
+                raise self.fail(f"needs statistics and factors of the channels of {x.describe()}, found {t.describe()}")
+        factor = elementwise(FuncEnum.RSQRT)(var + self.eps)
+        factor = factor if gamma is None else factor * gamma
+        offset = mean * factor * -1.0 if beta is None else beta - mean * factor
+        return self.finish(x * factor + offset)

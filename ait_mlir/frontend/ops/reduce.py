@@ -11,7 +11,7 @@ from xdsl.dialects.builtin import i64
 from ait_mlir.dialects.ait import reduce as ait
 from ait_mlir.dialects.ait.types import TensorType
 from ait_mlir.frontend.operator import Operator
-from ait_mlir.frontend.ops.elementwise import FuncEnum, cast, elementwise, ne
+from ait_mlir.frontend.ops.elementwise import FuncEnum, cast, elementwise, eq, ne, where
 from ait_mlir.frontend.ops.view import reshape
 from ait_mlir.frontend.tensor import Tensor
 
@@ -84,6 +84,48 @@ class reduce_prod(_Reduce):
     """Product over `dim`, one or several, all where None; `dtype` converts the input first."""
 
     kind = "prod"
+
+
+class _Quantifier(_Reduce):
+    """A reduction of a bool tensor."""
+
+    def __init__(self, dim: int | Sequence[int] | None, keepdim: bool = False):
+        super().__init__(dim, keepdim)
+
+    def __call__(self, x: Tensor) -> Tensor:
+        self.begin(x)
+        if x.dtype() != "bool":
+            raise self.fail(f"needs a bool tensor, found {x.describe()}")
+        return super().__call__(x)
+
+
+class reduce_any(_Quantifier):
+    """Whether any element over `dim` is true; bool, of a bool tensor."""
+
+    kind = "max"
+
+
+class reduce_all(_Quantifier):
+    """Whether all elements over `dim` are true; bool, of a bool tensor."""
+
+    kind = "min"
+
+
+class logsumexp(Operator):
+    """log(sum(exp(x))) over `dim`, one or several, all where None; exp does not overflow."""
+
+    def __init__(self, dim: int | Sequence[int] | None, keepdim: bool = False):
+        super().__init__()
+        self.dim, self.keepdim = dim, keepdim
+
+    def __call__(self, x: Tensor) -> Tensor:
+        self.begin(x)
+        largest = reduce_max(self.dim, keepdim=True)(x)
+        is_infinite = eq()(elementwise(FuncEnum.ABS)(largest), math.inf)
+        largest = where()(is_infinite, 0.0, largest)
+        sums = reduce_sum(self.dim, keepdim=True)(elementwise(FuncEnum.EXP)(x - largest))
+        y = elementwise(FuncEnum.LOGE)(sums) + largest
+        return self.finish(y if self.keepdim else reshape()(y, reduce_max(self.dim)(x).shape()))
 
 
 class vector_norm(Operator):

@@ -1,11 +1,11 @@
-"""Resampling of [N, H, W, C] over H and W."""
+"""Resampling of [N, H, W, C] over H and W, to other sizes or at the places of a grid."""
 
 from __future__ import annotations
 
 from fractions import Fraction
 from typing import ClassVar, Literal
 
-from ait_mlir.dialects.ait.resize import ResizeOp, resize_properties
+from ait_mlir.dialects.ait.resize import GridSampleOp, ResizeOp, resize_properties
 from ait_mlir.dialects.ait.types import TensorType
 from ait_mlir.dims import Expr, floordiv
 from ait_mlir.frontend.errors import BuildError
@@ -13,7 +13,7 @@ from ait_mlir.frontend.operator import Operator
 from ait_mlir.frontend.ops.elementwise import FuncEnum, elementwise
 from ait_mlir.frontend.tensor import Tensor
 
-__all__ = ["upsampling2d", "upsampling2d_add"]
+__all__ = ["grid_sample", "upsampling2d", "upsampling2d_add"]
 
 MODES = {"nearest": "nearest", "nearest-exact": "nearest_exact", "bilinear": "linear", "bicubic": "cubic"}
 
@@ -67,3 +67,23 @@ class upsampling2d_add(upsampling2d_base):
         if r.rank != y.rank or any(dim is not None and dim != wanted for dim, wanted in constant):
             raise self.fail(f"r must have the shape of the result, {y.describe()}, found {r.describe()}")
         return self.finish(elementwise(FuncEnum.ADD)(y, r))
+
+
+class grid_sample(Operator):
+    """x [N, H, W, C] at the places of a grid [N, OH, OW, 2]: [N, OH, OW, C], as in `torch.nn.functional.grid_sample`.
+
+    A place is (x, y), each from -1 to 1. `padding_mode` says what is outside of x.
+    """
+
+    def __init__(
+        self,
+        mode: Literal["nearest", "bilinear", "bicubic"] = "bilinear",
+        padding_mode: Literal["zeros", "border", "reflection"] = "zeros",
+        align_corners: bool = False,
+    ):
+        super().__init__()
+        self.properties = {"mode": MODES[mode], "outside": padding_mode, "align_corners": align_corners}
+
+    def __call__(self, x: Tensor, grid: Tensor) -> Tensor:
+        self.begin(x, grid)
+        return self.finish(self.emit_one(GridSampleOp, [x, grid], self.properties))
