@@ -142,8 +142,8 @@ class IntVar:
         self,
         values: Sequence[int] | int,
         name: str | None = None,
-        hints: Sequence[int] = (),
         symbolic_value: sympy.Expr | int | None = None,
+        hints: Sequence[int] = (),
     ):
         bounds = sorted({values} if isinstance(values, int) else set(values))
         if not bounds or any(type(v) is not int for v in bounds):
@@ -317,13 +317,26 @@ class IntVarTensor(IntVar):
     >>> y = ops.reshape()(x, [-1, seq * 2])
 
     It may be used wherever a dim may: in shapes, in the bounds of slices and of `ops.arange`. `_attrs["int_var"]` is
-    the dim. `+`, `-`, `*` and `//` return values, too. A constant value is also an index.
+    the dim. `+`, `-`, `*` and `//` return values, too. A constant value is also an index. The arguments behind `name` are
+    kept in `_attrs` and change nothing: the operators and the value of a dim follow from the dim.
     """
 
-    def __init__(self, int_var: IntVar | int, name: str | None = None):
+    def __init__(
+        self,
+        int_var: IntVar | int,
+        name: str | None = None,
+        src_ops: object = None,
+        dst_ops: object = None,
+        dtype: str = "float16",
+        is_input: bool = False,
+        is_output: bool = False,
+        value: object = None,
+        is_view_of: object = None,
+    ):
         dim = as_dim(int_var)
         self.expr, self.symbols, self._quotient = dim.expr, dim.symbols, dim._quotient
-        self._attrs = IntVarAttrs(self, {"int_var": dim})
+        given = {"src_ops": src_ops, "dst_ops": dst_ops, "dtype": dtype, "is_input": is_input, "is_output": is_output}
+        self._attrs = IntVarAttrs(self, {"int_var": dim, **given, "value": value, "is_view_of": is_view_of})
         if name is not None:
             self.rename(name)
 

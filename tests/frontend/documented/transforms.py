@@ -4,7 +4,7 @@ standard library are left out."""
 from __future__ import annotations
 
 GRAPH, FOLDER = "sorted_graph", "sorted_graph workdir"
-INT_VAR_TENSOR = "int_var name"
+INT_VAR_TENSOR = "int_var name src_ops dst_ops dtype is_input is_output value is_view_of"
 JAGGED = "total_length batch_dim jagged_dims"
 
 NAMES: dict[str, dict[str, str | None]] = {
