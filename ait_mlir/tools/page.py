@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import gzip
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import InitVar, dataclass, field
 from difflib import unified_diff
 from itertools import accumulate
 from pathlib import Path
@@ -19,6 +19,7 @@ from ait_mlir.passes.lifetimes import lifetimes
 from ait_mlir.passes.select import Selections
 from ait_mlir.rewrites.engine.driver import Statistics
 from ait_mlir.tools.report import Report, report
+from ait_mlir.tools.steady import Names, steady_text
 
 _WIDTH = 1000
 _HEIGHT = 300
@@ -41,15 +42,21 @@ class Trace:
 
     statistics: Statistics
     """Where the rewrites of the pass that runs are counted."""
-    text: str
-    """The IR after the last pass."""
+    module: InitVar[ModuleOp]
+    """As it is before the first pass."""
+    names: Names = field(default_factory=Names)
+    text: str = ""
+    """The IR after the last pass, with these names."""
     steps: list[Step] = field(default_factory=list[Step])
     rewrites: Statistics = field(default_factory=Statistics)
     """Those of all steps."""
 
+    def __post_init__(self, module: ModuleOp) -> None:
+        self.text = steady_text(module, self.names)
+
     def observe(self, p: ModulePass, module: ModuleOp, seconds: float) -> None:
         """Note what a pass did."""
-        after = str(module)
+        after = steady_text(module, self.names)
         changes = "\n".join(list(unified_diff(self.text.splitlines(), after.splitlines(), lineterm="", n=2))[2:])
         taken = self.statistics.taken()
         self.rewrites.add(taken)
@@ -98,10 +105,8 @@ def lanes(program: ProgramOp) -> dict[int, list[Box]]:
 
 
 def packed(text: str) -> str:
-    """A text as the page holds it: gzip in base64, which the page's script unpacks where it is shown.
-
-    Passes renumber values, so the changes of a large network are several times its IR, and nearly all of it repeats.
-    """
+    """A text as the page holds it: gzip in base64, which the page's script unpacks where it is shown. The changes of a
+    large network are several times its IR, and nearly all of it repeats."""
     return base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode()
 
 
@@ -123,7 +128,7 @@ def page(
     return template.render(
         name=name,
         steps=trace.steps,
-        text=trace.text,
+        text=str(module),
         applied=sorted(trace.rewrites.applied.items(), key=lambda row: (-row[1], row[0])),
         selections=selections,
         report=counted,

@@ -12,7 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from ait_mlir.ir.parser import parse_text
 from ait_mlir.tools.cli import main
+from ait_mlir.tools.steady import Names, steady_text
+from ait_mlir.universe import context
 
 MODEL = """
 ait.graph @tiny(%x: !ait.tensor<batch x 8 x f32>) dims {batch = 1 to 6 hints [2, 4]} {
@@ -55,6 +58,30 @@ def test_the_page_shows_passes_patterns_launches_and_the_arena(tmp_path: Path):
     patterns = text.split('<h2 id="patterns">')[1].split("</table>")[0]
     assert re.search(r'<td class="n">[1-9]\d*</td>', patterns)
     assert "batch = 4" in text and "not measured" in text
+
+
+def test_the_changes_of_a_pass_are_those_of_the_program(tmp_path: Path):
+    change, *_ = unpacked(write_page(tmp_path, "simplified").read_text())
+    t = "!ait.tensor<batch x 8 x f32>"
+    assert [line for line in change.split("\n") if line[0] in "+-"] == [
+        f"-    %1 = ait.relu %0 : {t}",
+        f"-    %2 = ait.gemm rcr %1, %w : {t}",
+        f"+    %2 = ait.gemm rcr %0, %w : {t}",
+    ]
+
+
+def test_a_name_belongs_to_one_value():
+    module = parse_text(context(), MODEL.replace("%0", "%h"))
+    names = Names()
+    before = steady_text(module, names)
+    first, second = (op for op in module.walk() if op.name == "ait.relu")
+    clone = first.clone()
+    second.parent.insert_op_before(clone, second)  # type: ignore[union-attr]
+    second.operands[0] = clone.results[0]
+    after = steady_text(module, names)
+    assert set(before.splitlines()) - set(after.splitlines()) == {"    %0 = ait.relu %h : !ait.tensor<batch x 8 x f32>"}
+    added = {line.partition(" :")[0].strip() for line in set(after.splitlines()) - set(before.splitlines())}
+    assert added == {"%h_0 = ait.relu %x", "%0 = ait.relu %h_0"}
 
 
 def test_the_page_shows_why_each_kernel_was_chosen(tmp_path: Path):

@@ -144,7 +144,7 @@ def run(options: argparse.Namespace) -> int:
     if not Path(options.report).absolute().parent.is_dir():
         raise UsageError(f"--report {options.report}: there is no such folder")
     with counted_rewrites() as statistics, kept_selections() as selections:
-        trace = Trace(statistics, str(module))
+        trace = Trace(statistics, module)
         code = _compile(options, module, source, weights, trace.observe)
     program = next((op for op in module.ops if isinstance(op, ProgramOp)), None)
     if program is None or driver.phase_of(module) != "planned":
