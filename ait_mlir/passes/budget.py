@@ -1,14 +1,14 @@
 """Chooses kernels by time within a number of seconds, compiling of candidates included.
 
-Remembered choices and the times of the package count first. Of the other ops, those that can gain most are timed
-first: an op counts with its estimated seconds, as often as the model has it. Candidates that a library runs need no
-compiling for the device: they are timed for all ops before any other is compiled; then, for each op, the candidate with
-the best estimate, which the model would need anyway; then the rest.
-Waiting for another process that times on the same card does not count, up to once more the budget.
-When the time is over, compiling stops. A candidate that is the best by estimate at some size and was not timed then
-counts with its estimate and a margin, so that a library that alone was timed does not win where it is far behind. An op
-without times is chosen by estimate. All times are remembered, so the next
-compilation continues from there.
+Remembered choices and the times of the package are used first. The other ops are timed in the order of their estimated
+seconds, times how often the model has them. Candidates of libraries need no compiling for the device, so they are timed
+for all ops first. Then follows, for each op, the candidate with the best estimate, which the model would need anyway;
+then the rest. Time spent waiting for another process that times on the same card does not count, up to as much again as
+the budget.
+
+When the time is over, compiling stops. If the best candidate by estimate at some size was not timed, its estimate and a
+margin stand for its time, so that a library does not win only because nothing else was timed. An op without times is
+chosen by estimate. All times are remembered, so the next compilation continues from there.
 """
 
 from __future__ import annotations
@@ -170,7 +170,7 @@ class BudgetSelector(Selector):
         return {job.index for unit in [*built, *units] for job, _ in unit} if more or built else set[int]()
 
     def _units(self, jobs: Sequence[Job]) -> Iterator[Unit]:
-        """What is compiled together, in the order of its use; code is generated when a unit is asked for."""
+        """The units of compilation in the order of their use; the code of a unit is generated when it is taken."""
         stages: list[tuple[int, Callable[[Job], list[Fragment]]]] = [
             (LIBRARY_JOBS, lambda job: job.libraries),
             (ESTIMATED_JOBS, lambda job: [job.estimated] if job.estimated not in job.libraries else []),

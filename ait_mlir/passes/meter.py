@@ -261,7 +261,7 @@ class DeviceMeter:
 
     @contextlib.contextmanager
     def _card(self) -> Generator[int]:
-        """A card that no other thread or process times on; what these compile goes on."""
+        """A card on which no other thread or process times meanwhile; they may go on compiling."""
         with self.lanes.card() as card, contextlib.ExitStack() as until_done:
             if self.target.kind == "cuda":
                 with self.lanes.apart():

@@ -1,8 +1,8 @@
 """Attention whose scores change in other ways than by a scale and a mask: the elementwise operations become its region.
 
-A bias of each head, ALiBi, soft-capping, or a choice of scores: whatever elementwise operations stand between the first
-product and the softmax and keep the shape of the scores join the attention; batches and heads may be one dim there.
-What they read is read by the kernel where it lies. A tensor of the size of scores that cheap operations compute from
+Examples are a bias of each head, ALiBi, soft-capping, or a choice of scores. All elementwise operations between the
+first product and the softmax that keep the shape of the scores join the attention. Batches and heads may be one dim
+there. The kernel reads their operands in place. A tensor of the size of scores that cheap operations compute from
 smaller ones (a slope of each head times a distance, a bias plus a padding mask, a comparison of positions) is computed
 in the kernel, too, and not stored.
 """

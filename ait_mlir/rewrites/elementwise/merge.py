@@ -35,7 +35,7 @@ MAX_BUFFERS = 32
 
 
 def merge_as_one(p: PatternBuilder, first: SSAValue, second: SSAValue, limit: int) -> None:
-    """What is asked of two fused_elementwise, the first of which stands before the second, to become one."""
+    """The requirements for merging two fused_elementwise, where the first stands before the second."""
     for op in (first, second):
         p.require("no_attribute", op, "kernel")
     p.require("fit_as_one", first, second, limit)
@@ -44,7 +44,7 @@ def merge_as_one(p: PatternBuilder, first: SSAValue, second: SSAValue, limit: in
 
 @pattern()
 def merge_with_producer(p: PatternBuilder) -> None:
-    """Two connected ones of the same shape become one; what others use of the first becomes a further result"""
+    """Producer and user of the same shape become one; a value of the producer with other users is a further result"""
     made = p.value()
     root = p.op(FUSED, [p.rest(), made, p.rest()], results=None)
     producer = p.find("fused_producer", made)
@@ -55,7 +55,7 @@ def merge_with_producer(p: PatternBuilder) -> None:
 
 @pattern()
 def leading_ones(p: PatternBuilder) -> None:
-    """reshape(f(x)) = f(x) where the reshape puts dims of 1 in front, and that is all: operands broadcast over them"""
+    """reshape(f(x)) = f(x) where the reshape only puts dims of 1 in front: operands broadcast over them"""
     inner = p.op("ait.fused_elementwise")
     root = p.op("ait.reshape", [p.result(inner)])
     p.require("one_use", p.result(inner))
@@ -84,7 +84,7 @@ def outline_elementwise(r: Rewriter, root: ElementwiseOp) -> Operation:
 
 @constraint
 def adds_leading_ones(op: ReshapeOp) -> bool:
-    """The reshape puts dims of 1 in front of its operand's, and does nothing else."""
+    """The reshape only adds dims of 1 in front."""
     before, after = tensor_type(op.input).dims, tensor_type(op.output).dims
     more = len(after) - len(before)
     return (
@@ -94,7 +94,7 @@ def adds_leading_ones(op: ReshapeOp) -> bool:
 
 @native
 def with_result_of(r: Rewriter, op: FusedElementwiseOp, root: Operation) -> Operation:
-    """The fused_elementwise with the type of the root's result for its own."""
+    """The fused_elementwise with the result type of the root."""
     region = take_region(op)
     op.add_region(Region())  # what it leaves has no use when the root is replaced
     return r.create(FusedElementwiseOp, op.operands, [root.results[0].type], {}, [region])
@@ -140,7 +140,7 @@ def views_between(r: Rewriter, producer: Operation, root: Operation) -> list[Ope
 
 
 def is_free(op: Operation) -> bool:
-    """Whether nothing is computed for an operation: a view, as long as it needs no copy, or data that is there."""
+    """Whether an operation computes nothing: a view that needs no copy, or data."""
     return isinstance(op, ViewLike | ParamOp | ConstantOp)
 
 
@@ -201,7 +201,7 @@ def merge(r: Rewriter, producer: Operation, place: MergePoint, root: Operation) 
 
 
 def is_shorter(first: Block, second: Block) -> bool:
-    """Whether the first block has fewer operations; takes as many steps as the shorter one has."""
+    """Whether the first block has fewer operations, in as many steps as the shorter block has operations."""
     a, b = first.first_op, second.first_op
     while a is not None and b is not None:
         a, b = a.next_op, b.next_op

@@ -1,7 +1,7 @@
-"""Elementwise operations that compute the same of neighbouring parts of one tensor, as one on both parts.
+"""Two elementwise operations that compute the same function of neighbouring parts of a tensor become one on both parts.
 
 A product of query, key and value is split into them. Query and key are rotated alike, but have different numbers of
-heads: two launches of different shapes. The heads of both lie side by side, so one launch rotates both.
+heads, which makes two launches of different shapes. Their heads lie side by side, so one launch can rotate both.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def levels_of(first: SSAValue, second: SSAValue, dim: int, scope: Scope) -> list
 
 
 def _alike(first: OpResult, second: OpResult, dim: int, scope: Scope) -> bool:
-    """Whether views of two values do the same to both, and leave the dim along which they are one."""
+    """Whether two views change their values in the same way, and keep the dim along which the values are joined."""
     a, b = first.owner, second.owner
     if not _equal_but_for(_dims(first), _dims(second), dim, scope):
         return False
@@ -121,7 +121,7 @@ def _cuts_last_dim(value: OpResult, dim: int, scope: Scope) -> bool:
 
 
 def build(r: Rewriter, levels: Sequence[Level], before: Operation) -> SSAValue:
-    """The value that two are as one, in front of an operation."""
+    """The joined value of a level, made in front of an operation."""
     split = levels[0].first.owner
     assert isinstance(split, SplitOp)
     value: SSAValue = split.input
@@ -138,7 +138,7 @@ def build(r: Rewriter, levels: Sequence[Level], before: Operation) -> SSAValue:
 
 
 def joint_dim(first: Operation, second: Operation) -> int | None:
-    """The one dim in which the results of two operations differ."""
+    """The only dim in which the results of two operations differ."""
     a, b, scope = _dims(first.results[0]), _dims(second.results[0]), scope_of(first)
     if len(a) != len(b):
         return None
@@ -164,7 +164,7 @@ def joint_operands(first: Operation, second: Operation, dim: int) -> list[SSAVal
 
 @constraint
 def compute_alike(first: Operation, second: Operation) -> bool:
-    """Two fused_elementwise compute the same of operands and to results of the same element types."""
+    """Two fused_elementwise compute the same function, on operands and results of the same element types."""
     assert isinstance(first, FusedElementwiseOp) and isinstance(second, FusedElementwiseOp)
     if len(first.operands) != len(second.operands) or region_key(first.body) != region_key(second.body):
         return False

@@ -1,8 +1,8 @@
-"""Elementwise operations of which neither makes what the other reads in its shape, as one launch.
+"""Merges elementwise operations that do not feed each other into one launch.
 
-There are three reasons. Two that read one large tensor read it once. Two that have a tensor in common, however small,
-and no launch between them, are a launch less; nothing lives longer for it, as all that moves is views. And what is
-small and cheap is computed again by the one operation that reads it, for each element, rather than by a launch.
+There are three cases. Two operations that read the same large tensor then read it once. Two operations that share any
+tensor, with no launch between them, save a launch; no buffer lives longer, because only views move. A small and cheap
+operation is computed again for each element by its only user, which saves its launch.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ MAX_RECOMPUTED = 4
 
 @pattern()
 def merge_with_sibling(p: PatternBuilder) -> None:
-    """Two of the same shape that read one tensor of it become one, which reads it once: the halves of a rotation"""
+    """Two operations of one shape that read the same tensor of this shape become one: the halves of a rotation"""
     shared = p.value()
     root = p.op(FUSED, [p.rest(), shared, p.rest()], results=None)
     sibling = p.find("fused_before_that_reads", shared, root)
@@ -45,7 +45,7 @@ def merge_with_sibling(p: PatternBuilder) -> None:
 
 @pattern()
 def merge_with_neighbour(p: PatternBuilder) -> None:
-    """Two of the same shape with nothing launched between that read one tensor: query and key, which rotate alike"""
+    """Two operations of one shape that share a tensor, with no launch between them: the rotations of query and key"""
     root = p.op(FUSED, results=None)
     neighbour = p.find("fused_in_front", root)
     p.require("same_shape", p.result(neighbour), p.result(root))
@@ -57,7 +57,7 @@ def merge_with_neighbour(p: PatternBuilder) -> None:
 
 @pattern()
 def merge_into_user(p: PatternBuilder) -> None:
-    """A few instructions on a row or column are done for each element that reads it: the type of token positions"""
+    """A few instructions on a row or column are computed for each element that reads it: the type of token positions"""
     root = p.op(FUSED, results=None)
     user = p.find("fused_only_user", root)
     p.require("is_cheap", root, MAX_RECOMPUTED)
@@ -76,7 +76,7 @@ SIBLINGS = patterns(merge_with_sibling, merge_with_neighbour, merge_into_user)
 
 @finder
 def fused_before_that_reads(r: Rewriter, value: SSAValue, root: Operation) -> Iterator[Operation]:
-    """The fused_elementwise before the root, in its block, that read a value."""
+    """The fused_elementwise operations before the root, in its block, that read a value."""
     for use in value.uses:
         op = use.operation
         if isinstance(op, FusedElementwiseOp) and op is not root and op.parent is root.parent and r.is_before(op, root):
@@ -91,7 +91,7 @@ LOOK_BACK = 64
 
 @finder
 def fused_in_front(root: Operation) -> Iterator[Operation]:
-    """The fused_elementwise before the root with only views, data and outputs between the two."""
+    """The fused_elementwise before the root, if only views, data and outputs stand between them."""
     op = root.prev_op
     for _ in range(LOOK_BACK):
         if isinstance(op, FusedElementwiseOp):
@@ -103,7 +103,7 @@ def fused_in_front(root: Operation) -> Iterator[Operation]:
 
 @constraint
 def share_elements(first: Operation, second: Operation) -> bool:
-    """Both read one tensor that is more than one element."""
+    """Both read the same tensor of more than one element."""
     shared = set(first.operands) & set(second.operands)
     return any(any(dim.as_int() != 1 for dim in tensor_type(value).dims) for value in shared)
 
@@ -129,7 +129,7 @@ def fused_only_user(root: Operation) -> Iterator[Operation]:
 
 @constraint
 def is_cheap(root: FusedElementwiseOp, limit: IntegerAttr) -> bool:
-    """At most `limit` operations beside constants, of a few instructions each: no division, no function."""
+    """At most `limit` operations besides constants, each of a few instructions: no division and no function."""
     made = [op for op in root.body.block.ops if not isinstance(op, ConstantOp | YieldOp)]
     return len(made) <= limit.value.data and all(isinstance(op, ScalarLike) and op.CHEAP for op in made)
 

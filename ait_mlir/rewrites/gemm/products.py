@@ -1,5 +1,5 @@
-"""Matrix products of one input with several params become one, the biases of its parts one add; what alone reads both
-halves of a product becomes its epilogue."""
+"""Products of one input with several params become one product, and the biases of its parts one add. An operation that
+alone reads both halves of a product becomes its epilogue."""
 
 from __future__ import annotations
 
