@@ -120,7 +120,7 @@ def selection_options(
         raise AitError(f"points are hints, min, max or several with a plus between, not {points!r}")
     if measure not in (True, False, "auto"):
         raise AitError(f'measure is {measure!r}, expected True, False or "auto"')
-    if budget is not None and not 0 <= budget < math.inf:
+    if budget is not None and not (_is_number(budget) and 0 <= budget < math.inf):
         raise AitError(f"budget is {budget!r}, expected a number of seconds, 0 or more")
     if (problem := precision_problem(precision)) is not None:
         raise AitError(problem)
@@ -133,6 +133,10 @@ def selection_options(
     if precision != "highest":
         options.append(f'precision="{precision}"')
     return " ".join([*options, *(["report=true"] if report else [])])
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float | np.number) and value is not True and value is not False
 
 
 def program_of(module: ModuleOp) -> ProgramOp:

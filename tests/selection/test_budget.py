@@ -181,8 +181,8 @@ def test_options_of_a_compilation(monkeypatch: pytest.MonkeyPatch):
     assert selection_options("auto") == ""
 
 
-@pytest.mark.parametrize("budget", [-1.0, float("nan"), float("inf")])
-def test_wrong_budgets_are_refused(budget: float, monkeypatch: pytest.MonkeyPatch):
+@pytest.mark.parametrize("budget", [-1.0, float("nan"), float("inf"), "soon", True, [3]])
+def test_wrong_budgets_are_refused(budget, monkeypatch: pytest.MonkeyPatch):
     with pytest.raises(AitError, match="expected a number of seconds"):
         selection_options("auto", budget=budget)
     monkeypatch.setenv("AIT_MEASURE_BUDGET", str(budget))
