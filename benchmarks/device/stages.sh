@@ -5,6 +5,10 @@
 #
 # One more stage, timings, measures what the package brings along: it writes ait_mlir/timings/h200.json, and OUT/h200.json. Those of SINGLE run
 # only where they are named.
+# Two cards of one machine work at once on two seeds, or on one, whose networks they then share (the caches, too, are shared):
+#
+#   for i in 0 1; do CUDA_VISIBLE_DEVICES=$i SEED=$((9300 + i)) benchmarks/device/stages.sh unseen regret & done; wait
+#
 # OUT (default build/device) receives a log a stage. A stage that has ended well (OUT/STAGE.done) is not run again, so the same command
 # goes on where a machine went away; FORCE=1 runs all that are named. Compiled objects and times are kept in AIT_CACHE_DIR (default
 # OUT/cache); with PACK=1 they go to OUT/cache.tgz at the end, from which a call with CACHE=FILE starts on another machine.
@@ -18,18 +22,18 @@ mkdir -p "$OUT" "$AIT_CACHE_DIR"
 [ -n "${CACHE:-}" ] && tar xzf "$CACHE" -C "$AIT_CACHE_DIR"
 JOBS=${JOBS:-$(($(nproc) / 2 + 1))}
 STAGES="tests memcheck initcheck compile models1 kernels1 launches dynamic contractions models2 kernels2"
-SINGLE="networks unseen graph_api streams runtime generate" # by name alone; NETWORKS, SEED and COUNT say which networks
+SINGLE="networks unseen regret graph_api streams runtime generate" # by name alone; NETWORKS, SEED and COUNT say which networks
 failed=0
 
 stage() { # seconds, command...
   local limit=$1 begin=$SECONDS
   shift
-  echo "=== $name: $*"
-  timeout "$limit" "$@" >"$OUT/$name.log" 2>&1
+  echo "=== $key: $*"
+  timeout "$limit" "$@" >"$OUT/$key.log" 2>&1
   local status=$?
-  tail -n "${TAIL:-6}" "$OUT/$name.log"
-  echo "=== $name: exit $status, $((SECONDS - begin)) s"
-  if [ $status -eq 0 ]; then touch "$OUT/$name.done"; else failed=1; fi
+  tail -n "${TAIL:-6}" "$OUT/$key.log"
+  echo "=== $key: exit $status, $((SECONDS - begin)) s"
+  if [ $status -eq 0 ]; then touch "$OUT/$key.done"; else failed=1; fi
 }
 
 # A sanitizer over the tests whose operands come from the host, so that initcheck knows what was written: one process a file and type, the
@@ -78,7 +82,8 @@ timings() {
 export -f launches compile timings
 
 for name in ${*:-$STAGES}; do
-  [ -e "$OUT/$name.done" ] && [ -z "${FORCE:-}" ] && echo "=== $name: done before" && continue
+  case $name in unseen | regret) key=${name}_${SEED:?a seed that nobody has used} ;; *) key=$name ;; esac
+  [ -e "$OUT/$key.done" ] && [ -z "${FORCE:-}" ] && echo "=== $key: done before" && continue
   case $name in
     tests) stage 420 python3 -m pytest -q -m gpu -n "$JOBS" --no-header -p no:cacheprovider tests ;;
     memcheck | initcheck) TAIL=16 stage 540 bash -c "sanitize $name" ;;
@@ -92,8 +97,12 @@ for name in ${*:-$STAGES}; do
     networks) TAIL=12 stage 400 python3 benchmarks/networks.py ${NETWORKS:-} --budget 0.3 --tuning 15 ;;
     unseen)
       # Two processes share the card and the file of rows, so a card that goes away costs two networks.
-      TAIL=30 stage 590 python3 -m benchmarks.unseen --seed "${SEED:?a seed that nobody has used}" --count "${COUNT:-20}" \
-        --peers eager,compile --tuning 12 --budget 0.2 --jobs 2 --rows "$OUT/unseen_$SEED.jsonl" --seconds "${SECONDS_LEFT:-530}"
+      TAIL=30 stage 590 python3 -m benchmarks.unseen --seed "$SEED" --count "${COUNT:-20}" --peers eager,compile --tuning 12 --budget 0.2 \
+        --jobs 2 --rows "$OUT/unseen_$SEED.jsonl" --seconds "${LIMIT:-500}"
+      ;;
+    regret) # with the problems of other seeds in OUT
+      TAIL=60 stage 400 python3 -m benchmarks.regret $(ls "$OUT"/regret_*.jsonl 2>/dev/null | grep -v "regret_$SEED.jsonl") --seed "$SEED" \
+        --count 100 --seconds "${LIMIT:-240}" -o "$OUT/regret_$SEED.jsonl"
       ;;
     graph_api) TAIL=45 stage 200 python3 -m benchmarks.graph_api --limit 150 ;;
     streams) TAIL=12 stage 120 python3 -m benchmarks.streams --budget 0.3 --seconds 80 ;;
