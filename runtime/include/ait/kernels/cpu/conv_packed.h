@@ -14,19 +14,17 @@ namespace ait::cpu {
 
 namespace detail {
 
-/// @brief to[r] = row first + r of the input as a matrix, in the compute type. Channels are contiguous.
-template <class T, int R, bool kTransposed>
-void gather_rows(const ConvInput<T, R, kTransposed>& x, int64_t first, int64_t rows, compute_t<T>* to) {
+/// @brief to[r] = row first + r of the input as a matrix, as it is or in the compute type. Channels are contiguous.
+template <class T, int R, bool kTransposed, class To>
+void gather_rows(const ConvInput<T, R, kTransposed>& x, int64_t first, int64_t rows, To* to) {
   const int64_t across = x.kernel[R - 1], taps = x.taps();
   // Taps along the last dim whose elements lie one after another are copied at once.
   const bool joined = !kTransposed && x.dilation[R - 1] == 1 && x.strides[R] == x.depth;
   const auto copy = [&to](const T* from, int64_t count) {
     if (from == nullptr) {
       memset(static_cast<void*>(to), 0, size_t(count) * sizeof(*to));
-    } else if constexpr (is_narrow_float<T>) {
-      widen<T>(from, count, to);
     } else {
-      memcpy(static_cast<void*>(to), from, size_t(count) * sizeof(T));
+      copy_or_widen(from, count, to);
     }
     to += count;
   };
@@ -54,7 +52,7 @@ template <class F, class T, int R, bool kTransposed, class... E>
 int32_t conv_packed(const Context& ctx, const GemmShape& shape, const ConvInput<T, R, kTransposed>& x, const T* panels, Matrices<T> d,
                     Operands<E...> extra) {
   if (shape.m == 0 || shape.n == 0 || shape.outer * shape.inner == 0) return 0;
-  const auto gather = [&](int64_t batch, int64_t m, int64_t count, compute_t<T>* to) { detail::gather_rows(x, batch * shape.m + m, count, to); };
+  const auto gather = [&](int64_t batch, int64_t m, int64_t count, auto* to) { detail::gather_rows(x, batch * shape.m + m, count, to); };
   const char* const what = "conv: no memory for gathered rows";
 #ifdef AIT_CPU_AMX
   if constexpr (std::is_same_v<T, float>) {

@@ -1,13 +1,14 @@
 /// @file gemm_gathered.h
 /// @brief Gemm on the CPU with a weight in panels, whose rows are made where they are needed: gathered from an image, or widened from 2 bytes.
 ///
-/// A task owns a piece of the rows and some panels. The rows are written in the compute type, at most once by each thread, and stay in its
-/// second-level cache from panel to panel.
+/// A task owns a piece of the rows and some panels. The rows are written in the compute type, or in pairs (pairs.h), at most once by each thread,
+/// and stay in its second-level cache from panel to panel.
 #ifndef AIT_KERNELS_CPU_GEMM_GATHERED_H_
 #define AIT_KERNELS_CPU_GEMM_GATHERED_H_
 
 #include <omp.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "ait/context.h"
 #include "ait/kernels/cpu/gemm_amx.h"
@@ -29,17 +30,40 @@ inline GatherScratch& gather_scratch() {
   return scratch;
 }
 
+/// @brief `count` numbers, as they are or in their compute type.
+template <class T, class To>
+inline void copy_or_widen(const T* from, int64_t count, To* to) {
+  if constexpr (std::is_same_v<T, To>) {
+    memcpy(static_cast<void*>(to), static_cast<const void*>(from), size_t(count) * sizeof(T));
+  } else {
+    widen<T>(from, count, to);
+  }
+}
+
+/// @brief Rows of an even number of elements: one of an odd number is followed by a zero.
+template <class Gather, class T>
+void gather_pairs(const Gather& gather, int64_t batch, int64_t m, int64_t count, int64_t k, T* to) {
+  if (k % 2 == 0) return gather(batch, m, count, to);
+  for (int64_t r = 0; r < count; ++r, to += k + 1) {
+    gather(batch, m + r, 1, to);
+    to[k] = T(0.0f);
+  }
+}
+
 /// @brief d = F(rows @ b, operands...) with `b` in panels, on the matrix unit (f32) or on the vector unit.
-/// @param gather `gather(batch, m, count, to)` writes rows [m, m + count) of a batch to `to`, one after another
+/// @param gather `gather(batch, m, count, to)` writes rows [m, m + count) of a batch to `to`, one after another, in the type that `to` points to
 /// @param what the kernel, for the error if there is no memory
 template <bool kMatrixUnit, class F, class T, class Gather, class... E>
 int32_t gemm_gathered(const Context& ctx, const GemmShape& shape, const Gather& gather, const T* panels, const Matrices<T>& d,
                       const Operands<E...>& extra, const char* what) {
   using A = compute_t<T>;
+  using R = RowElement<T>;
+  constexpr bool kPairs = std::is_same_v<R, Pair>;
+  const int64_t pitch = (shape.k + kStepsOf<R> - 1) / kStepsOf<R>;
   constexpr int64_t kUnit = (kMatrixUnit ? 2 : 1) * kPanelColumns<T>;  // columns of a task
   const int64_t batches = shape.outer * shape.inner, units = (shape.n + kUnit - 1) / kUnit;
   const int threads = shape.m * shape.n * shape.k * batches < 65536 ? 1 : omp_get_max_threads();
-  int64_t most = kGatherBytes / int64_t(sizeof(A)) / (shape.k > 0 ? shape.k : 1);
+  int64_t most = kGatherBytes / int64_t(sizeof(R)) / (pitch > 0 ? pitch : 1);
   most = most < kPanelRows ? kPanelRows : (most < kGatherRows ? most : kGatherRows);
   const int64_t pieces = (shape.m + most - 1) / most;
   const int64_t block = ((shape.m + pieces - 1) / pieces + kPanelRows - 1) / kPanelRows * kPanelRows, blocks = (shape.m + block - 1) / block;
@@ -60,13 +84,19 @@ int32_t gemm_gathered(const Context& ctx, const GemmShape& shape, const Gather& 
       const int64_t piece = task / cuts, batch = piece / blocks, o = batch / shape.inner, i = batch % shape.inner;
       const int64_t m0 = piece % blocks * block, m1 = m0 + block < shape.m ? m0 + block : shape.m;
       const int64_t n0 = task % cuts * share * kUnit, n1 = n0 + share * kUnit < shape.n ? n0 + share * kUnit : shape.n;
-      A* const rows = static_cast<A*>(scratch.rows.get(size_t(block * shape.k + 1) * sizeof(A)));
+      R* const rows = static_cast<R*>(scratch.rows.get(size_t(block * pitch + 1) * sizeof(R)));
       A* const staged = static_cast<A*>(scratch.staged.get(size_t(kStageBytes<T>)));
       enough = enough && rows != nullptr && staged != nullptr;
       if (!enough) continue;
-      if (scratch.call != call || scratch.piece != piece) gather(batch, m0, m1 - m0, rows);
+      if (scratch.call != call || scratch.piece != piece) {
+        if constexpr (kPairs) {
+          gather_pairs(gather, batch, m0, m1 - m0, shape.k, reinterpret_cast<T*>(rows));
+        } else {
+          gather(batch, m0, m1 - m0, rows);
+        }
+      }
       scratch.call = call, scratch.piece = piece;
-      const Matrices<const A> a{rows - m0 * shape.k, shape.k, 1};
+      const Matrices<const R> a{rows - m0 * pitch, pitch, 1};
 #ifdef AIT_CPU_AMX
       if constexpr (kMatrixUnit) {
         const AmxWork<E...> work{shape, a, panels, d, extra, o, i, m0, m1, n0, n1, share * kUnit, call, piece};

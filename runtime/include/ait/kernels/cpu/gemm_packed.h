@@ -64,9 +64,9 @@ int32_t gemm_packed(const Context& ctx, const GemmShape& shape, Matrices<const T
   static_assert(kPanelColumns<T> <= kGemmColumns, "a row of a tile is finished at once");
   if (shape.m == 0 || shape.n == 0 || shape.outer * shape.inner == 0) return 0;
   if constexpr (is_narrow_float<T>) {
-    const auto rows = [&](int64_t batch, int64_t m, int64_t count, float* to) {
+    const auto rows = [&](int64_t batch, int64_t m, int64_t count, auto* to) {
       const T* const from = a.at(batch / shape.inner, batch % shape.inner);
-      for (int64_t r = 0; r < count; ++r) widen<T>(from + (m + r) * a.row, shape.k, to + r * shape.k);
+      for (int64_t r = 0; r < count; ++r) detail::copy_or_widen(from + (m + r) * a.row, shape.k, to + r * shape.k);
     };
     return detail::gemm_gathered<false, F>(ctx, shape, rows, panels, d, extra, "gemm: no memory for widened rows");
   } else {

@@ -9,6 +9,7 @@
 
 #include "ait/kernels/cpu/gemm.h"
 #include "ait/kernels/cpu/gemm_block.h"
+#include "ait/kernels/cpu/pairs.h"
 #include "ait/panels.h"
 
 namespace ait::cpu::detail {
@@ -43,10 +44,10 @@ inline int64_t panel_call() {
 }
 
 /// @brief out[r][c] = sum over k of a[r][k] * panel[k][c] for kRows rows and the first kVectors vectors of columns of one panel; with `add`, on top of `out`.
-/// @tparam P the type of the panel's elements, which are widened as they are loaded
-/// @param row elements from one row of `a` to the next; @param next what to fetch into the second-level cache, `step` bytes for each k
-template <class P, int kRows, int kVectors = kPanelVectors, class A>
-void multiply_panel(const A* a, int64_t row, const P* panel, int64_t depth, bool add, A* out, const char* next, int64_t step) {
+/// @tparam P the type of the panel's elements, which are widened as they are loaded, or pairs @tparam R of a row's: A, or pairs
+/// @param row elements from one row of `a` to the next; @param depth elements of a row; @param next what to fetch into the second-level cache, `step` bytes for each k
+template <class P, int kRows, int kVectors = kPanelVectors, class R, class A>
+void multiply_panel(const R* a, int64_t row, const P* panel, int64_t depth, bool add, A* out, const char* next, int64_t step) {
   using V = Vector<A>;
   constexpr int64_t kColumns = kPanelColumns<A>;
   V acc[kRows][kVectors];
@@ -55,19 +56,19 @@ void multiply_panel(const A* a, int64_t row, const P* panel, int64_t depth, bool
 #pragma GCC unroll 12
     for (int v = 0; v < kVectors; ++v) acc[r][v] = V{};
   }
-  const A* low = a;  // rows 0..3 hang on one pointer, rows 4..7 on the other
-  const A* high = a + 4 * row;
+  const R* low = a;  // rows 0..3 hang on one pointer, rows 4..7 on the other
+  const R* high = a + 4 * row;
   const int64_t row3 = 3 * row;
   const auto multiply = [&](int64_t u) __attribute__((always_inline)) {
-    V x[kVectors];
+    decltype(load_line<P>(panel)) x[kVectors];
 #pragma GCC unroll 12
-    for (int v = 0; v < kVectors; ++v) x[v] = load_vector<P>(panel + u * kColumns + v * kLanes<A>);
+    for (int v = 0; v < kVectors; ++v) x[v] = load_line<P>(panel + u * kColumns + v * kLanes<A>);
 #pragma GCC unroll 8
     for (int r = 0; r < kRows; ++r) {
-      const A* base = r < 4 ? low : high;
-      const A y = (r % 4 == 3 ? base + row3 : base + r % 4 * row)[u];
+      const R* base = r < 4 ? low : high;
+      const R y = (r % 4 == 3 ? base + row3 : base + r % 4 * row)[u];
 #pragma GCC unroll 12
-      for (int v = 0; v < kVectors; ++v) acc[r][v] += x[v] * y;
+      for (int v = 0; v < kVectors; ++v) add_product(acc[r][v], x[v], y);
     }
   };
   int64_t k = 0;
@@ -96,8 +97,8 @@ void multiply_panel(const A* a, int64_t row, const P* panel, int64_t depth, bool
 }
 
 /// `multiply_panel` for `rows` rows, at most kPanelRows. Of all vectors of a panel at least the first `columns` columns are computed.
-template <class P, int kRows = kPanelRows, class A>
-inline void multiply_rows(int rows, int64_t columns, const A* a, int64_t row, const P* panel, int64_t depth, bool add, A* out, const char* next,
+template <class P, int kRows = kPanelRows, class R, class A>
+inline void multiply_rows(int rows, int64_t columns, const R* a, int64_t row, const P* panel, int64_t depth, bool add, A* out, const char* next,
                           int64_t step) {
   if constexpr (kRows > 1) {
     if (rows < kRows) return multiply_rows<P, kRows - 1>(rows, columns, a, row, panel, depth, add, out, next, step);
@@ -118,16 +119,17 @@ inline constexpr int64_t kStageBytes = (kPanelStage + (is_narrow_float<T> ? kPan
 /// Rows [m0, m1), at most kPanelStage, by the panel that begins at column `n0`, of one batch.
 ///
 /// A block of a panel of 2-byte elements is widened once for all rows, where there is more than one tile of them: the conversions would
-/// take the products' ports otherwise. (`vdpbf16ps` makes no more products in a cycle than `vfmadd` of f32 does, on the processors that were measured.)
+/// take the products' ports otherwise. Where rows are pairs, the lines of a block are joined by twos.
 /// @param after the panel that this thread will likely work on next; @param staged kStageBytes
-template <class F, class T, class A, class... E>
-void gemm_stage(const GemmShape& shape, int64_t o, int64_t i, int64_t m0, int64_t m1, int64_t n0, const Matrices<const A>& a, const T* panel,
+template <class F, class T, class R, class A, class... E>
+void gemm_stage(const GemmShape& shape, int64_t o, int64_t i, int64_t m0, int64_t m1, int64_t n0, const Matrices<const R>& a, const T* panel,
                 const T* after, const Matrices<T>& d, const Operands<E...>& extra, A* staged) {
+  constexpr bool kPairs = std::is_same_v<R, Pair>;
   constexpr int64_t kColumns = kPanelColumns<T>, kLineBytes = kColumns * int64_t(sizeof(T));
   const int64_t columns = shape.n - n0 < kColumns ? shape.n - n0 : kColumns;
   const int64_t tiles = (m1 - m0 + kPanelRows - 1) / kPanelRows;
   const int64_t step = (kLineBytes + tiles - 1) / tiles;
-  const A* const first = a.at(o, i) + m0 * a.row;
+  const R* const first = a.at(o, i) + m0 * a.row;
   [[maybe_unused]] A* const widened = staged + kPanelStage * kColumns;
   const int64_t most = shape.m <= kPanelFew ? kPanelShort : kPanelDepth;
   int64_t k = 0;
@@ -137,7 +139,9 @@ void gemm_stage(const GemmShape& shape, int64_t o, int64_t i, int64_t m0, int64_
     const bool last = k + depth == shape.k;
     const char* const next = reinterpret_cast<const char*>(last ? after : block + depth * kColumns);
     bool widens = false;
-    if constexpr (is_narrow_float<T>) {
+    if constexpr (kPairs) {
+      pair_lines(block, depth, kColumns, reinterpret_cast<Pair*>(widened));
+    } else if constexpr (is_narrow_float<T>) {
       widens = tiles > 1;
       if (widens) widen<T>(block, depth * kColumns, widened);
     }
@@ -150,7 +154,10 @@ void gemm_stage(const GemmShape& shape, int64_t o, int64_t i, int64_t m0, int64_
         for (int64_t at = 0; at < kLineBytes; at += 64) __builtin_prefetch(to + at, 1, 3);
       }
       const char* const fetched = next + tile * depth * step;
-      if (widens) {
+      if constexpr (kPairs) {
+        multiply_rows<Pair>(rows, columns, first + m * a.row + k / 2, a.row, reinterpret_cast<const Pair*>(widened), (depth + 1) / 2, k > 0, out, fetched,
+                            2 * step);
+      } else if (widens) {
         multiply_rows<A>(rows, columns, first + m * a.row + k, a.row, widened, depth, k > 0, out, fetched, step);
       } else {
         multiply_rows<T>(rows, columns, first + m * a.row + k, a.row, block, depth, k > 0, out, fetched, step);
