@@ -38,6 +38,9 @@ class Jagged:
 class Dim:
     """A declared dim: `lo <= value <= hi`, both within 0 and 2^40; `hints` are values to tune for.
 
+    The value of a dim that `is_given` comes from the caller of a run, not from the shape of an input; in a run that
+    gives none it is `usual`.
+
     A dim with an `upper`, an expression of dims declared before it, gets its value from an op at run time, at most
     `upper`; `hi` is the largest value of `upper`. The value of a `jagged` dim is its total, which is also its `upper`.
     Proofs treat it as a dim of its own, so only tensors with the same sequences match.
@@ -49,6 +52,12 @@ class Dim:
     hints: tuple[int, ...] = ()
     upper: Expr | None = None
     jagged: Jagged | None = None
+    is_given: bool = False
+
+    @property
+    def usual(self) -> int:
+        """The first hint, else the least value."""
+        return self.hints[0] if self.hints else self.lo
 
     def __post_init__(self) -> None:
         check_name(self.name)
@@ -66,7 +75,8 @@ class Dim:
             return f"{self.name} = {self.jagged}{hints}"
         if self.upper is not None:
             return f"{self.name} = {self.lo} to {self.upper}{hints} bound"
-        return f"{self.name} = {self.lo} to {self.hi}{hints}"
+        given = " given" if self.is_given else ""
+        return f"{self.name} = {self.lo} to {self.hi}{hints}{given}"
 
 
 class Scope:
@@ -218,6 +228,7 @@ def _parse_dim(tokens: Tokens, before: list[Dim]) -> Dim:
     upper = parse_expr(tokens)
     hints = _parse_hints(tokens)
     is_bound = tokens.accept("bound")
+    is_given = not is_bound and tokens.accept("given")
     hi = upper.as_int()
     if hi is None and not is_bound:
         tokens.fail(
@@ -232,7 +243,7 @@ def _parse_dim(tokens: Tokens, before: list[Dim]) -> Dim:
         hi = scope.bounds(upper)[1]
     assert hi is not None
     try:
-        return Dim(name, lo, hi, hints, upper if is_bound else None)
+        return Dim(name, lo, hi, hints, upper if is_bound else None, is_given=is_given)
     except DimSyntaxError:
         raise
     except DimError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, cast
@@ -13,11 +14,10 @@ from ait_mlir.graph.enums import as_data_type, data_type, scalar_type
 from ait_mlir.graph.errors import GraphError, StepError, cudnnGraphNotSupportedError
 from ait_mlir.graph.layout import row_major
 from ait_mlir.graph.nodes import REQUIRED, Node, Operation
+from ait_mlir.graph.numbers import PORTS
 from ait_mlir.graph.ops import OPERATIONS, REFUSED
 from ait_mlir.graph.tensor import tensor, text, whole_numbers
 
-BY_VALUE_PORTS = ("epsilon", "attn_scale")
-"""Inputs whose numbers are part of the compiled code."""
 EPSILON = 1e-5
 """The epsilon that a plan is built for before the first one is passed."""
 
@@ -117,6 +117,14 @@ class GraphBuilder:
         t.is_constant = getattr(scalar_type, "name", "") == "COMPILE_TIME_CONST"
         return t
 
+    def _constant(self, name: str, value: float) -> tensor:
+        """A scalar that no variant pack passes."""
+        t = self._new(name)
+        t.dims = t.strides = (1, 1, 1, 1)
+        t.has_own_dims = t.has_own_strides = t.is_by_value = t.is_constant = True
+        t.value, t.dtype = value, data_type.FLOAT
+        return t
+
     def _new(self, name: str, producer: Node | None = None) -> tensor:
         label = text(name or f"tensor_{len(self.tensors)}", "the name of a tensor")
         t = tensor(cast(Any, self), label, producer)
@@ -210,9 +218,13 @@ class GraphBuilder:
             value = values.get(attribute, default)
             if value is REQUIRED:
                 raise TypeError(f"{operation.name}() of node '{node.name}' needs {attribute!r}")
-            if attribute in BY_VALUE_PORTS and not isinstance(value, int | float | None):
-                node.inputs[attribute] = self._as_tensor(value, node.name, attribute)
-                value = None
+            if attribute in PORTS and value is not None and not isinstance(value, bool):
+                if isinstance(value, int | float) and math.isfinite(value):
+                    node.inputs[attribute] = self._constant(f"{node.name}::{attribute}", float(value))
+                    value = None
+                elif not isinstance(value, int | float):
+                    node.inputs[attribute] = self._as_tensor(value, node.name, attribute)
+                    value = None
             node.attributes[attribute] = value
 
     def _make_outputs(self, node: Node, values: dict[str, Any]) -> None:
@@ -254,13 +266,18 @@ class GraphBuilder:
         return [t for t in self.tensors if t in made and not t.is_virtual]
 
     def code_scalars(self) -> dict[tensor, float]:
-        """The scalars passed by value whose numbers are part of the code, with the number assumed for each."""
+        """The scalars passed by value that are arguments or constants of the code, with the number assumed for each."""
+        usual = self.usual_numbers()
+        return {t: n if t.value is None else rounded(float(t.value), t.dtype) for t, n in usual.items()}
+
+    def usual_numbers(self, is_constant: bool = False) -> dict[tensor, float]:
+        """These scalars with the number that each usually has; or those that no variant pack passes."""
         found: dict[tensor, float] = {}
         for node in self.nodes:
-            for port in BY_VALUE_PORTS:
+            for port in PORTS:
                 t = node.inputs.get(port)
-                if t is not None and t.is_by_value and not t.is_constant:
-                    found[t] = rounded(_assumed(node, port) if t.value is None else float(t.value), t.dtype)
+                if t is not None and t.is_by_value and t.is_constant is is_constant:
+                    found[t] = rounded(_assumed(node, port), t.dtype)
         return found
 
     def find_tensor(self, name_or_uid: str | int) -> tensor | None:

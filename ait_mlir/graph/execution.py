@@ -20,7 +20,7 @@ class Runner:
     """A compiled plan with the places of its tensors.
 
     The addresses are those of the inputs, of the memory of padded outputs, and of the outputs. A scalar passed by value
-    that is part of the code selects the code: `specialise` compiles it for a number that was not there before.
+    that is part of the code selects the library: `specialise` gives the one for other numbers.
     """
 
     def __init__(
@@ -28,7 +28,7 @@ class Runner:
         compiled: Sized,
         binding: Binding,
         numbers: tuple[float, ...],
-        specialise: Callable[[tuple[float, ...]], Sized] | None,
+        specialise: Callable[[tuple[float, ...]], Sized],
     ) -> None:
         self.compiled = compiled
         self.binding = binding
@@ -112,14 +112,6 @@ class Runner:
         self.last_numbers = numbers
         if numbers == self._numbers:
             return self.compiled
-        if self._specialise is None:
-            from ait_mlir.errors import InputError
-
-            place = self.binding.places[self._first_code]
-            raise InputError(
-                f"{place.label} is {numbers[0]}, but the serialized graph is compiled for {self._numbers[0]}: pass "
-                "that number, or make the scalar with tensor_scalar before serializing"
-            )
         return self._specialise(numbers)
 
     def synchronize(self, stream: int) -> None:

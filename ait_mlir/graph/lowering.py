@@ -21,12 +21,13 @@ from ait_mlir.dialects.ait.region import YieldOp
 from ait_mlir.dialects.ait.syntax import int_list_attr
 from ait_mlir.dialects.ait.types import Shape, ShapeAttr, TensorType, tensor_type
 from ait_mlir.dialects.ait.view import ConcatOp, ExpandOp, PermuteOp, ReshapeOp, SliceOp
-from ait_mlir.dims import Scope
+from ait_mlir.dims import Expr, Scope
 from ait_mlir.graph.enums import FLOATS, data_type, ir_type
 from ait_mlir.graph.errors import GraphError, cudnnGraphNotSupportedError
 from ait_mlir.graph.extents import Extent, Trace, expr_of
 from ait_mlir.graph.layout import Layout, layout_of
 from ait_mlir.graph.nodes import Node
+from ait_mlir.graph.numbers import Numbers
 from ait_mlir.graph.ragged import Ragged, packed, padded
 from ait_mlir.graph.tensor import tensor
 
@@ -66,7 +67,9 @@ class Lowering:
 
     graph: GraphOp
     scalars: Mapping[tensor, float] = field(default_factory=dict["tensor", float])
-    """Scalars passed by value whose numbers are part of the code."""
+    """Scalars passed by value whose numbers are constants of the code."""
+    arguments: Mapping[tensor, Expr] = field(default_factory=dict["tensor", Expr])
+    """Those that are arguments of it, with the dims of their bits."""
     values: dict[tensor, SSAValue] = field(default_factory=dict["tensor", SSAValue])
     read: set[tensor] = field(default_factory=set["tensor"])
     """The tensors that nodes read."""
@@ -90,6 +93,10 @@ class Lowering:
     def number(self, t: tensor) -> float | None:
         """The number of a scalar that is part of the code; None if it is known only when the graph runs."""
         return t.value if t.is_constant and t.value is not None else self.scalars.get(t)
+
+    def number_or_bits(self, t: tensor) -> float | ShapeAttr | None:
+        """The number of a scalar as a property of an op; None if it lies in memory."""
+        return ShapeAttr((self.arguments[t],)) if t in self.arguments else self.number(t)
 
     def wide(self, t: tensor, dtype: data_type) -> SSAValue:
         """The value of a tensor in the type that a node computes in."""
@@ -302,22 +309,24 @@ def lower(
     nodes: Sequence[Node],
     inputs: Sequence[tensor],
     outputs: Sequence[tensor],
-    scalars: Mapping[tensor, float],
+    numbers: Numbers,
     trace: Trace | None = None,
 ) -> Lowered:
-    """The module of a validated graph. `scalars` are numbers passed by value that become part of the code. With a
-    `trace` the dims and strides of the tensors are its extents, and the module is one for many sizes.
+    """The module of a validated graph. Its dims are those of the `trace`, those of the scalars that are arguments, and
+    two for each ragged tensor. With a trace the dims and strides of the tensors are its extents, and the module is one
+    for many sizes.
 
     Raises `cudnnGraphNotSupportedError`, with the node, for what no `ait` op computes.
     """
     ins, outs = slots_of(inputs, outputs)
     types = [_memory_type(s) for s in ins]
     input_names, output_names = names_of(ins, outs)
-    scope = Scope() if trace is None else trace.scope
+    scope, arguments = numbers.declare(Scope() if trace is None else trace.scope)
     for ragged in ragged_of(ins):
         scope = ragged.declare(scope)
     graph = GraphOp(name, list(zip(input_names, types, strict=True)), scope, donated=_donated(input_names, ins))
-    writer = Lowering(graph, scalars, read={t for node in nodes for t in node.reads()}, trace=trace)
+    read = {t for node in nodes for t in node.reads()}
+    writer = Lowering(graph, numbers.constants, arguments, read=read, trace=trace)
     memory: dict[tensor, SSAValue] = {}
     for slot, block, input_name in zip(ins, graph.block.args, input_names, strict=True):
         block.name_hint = input_name if _IDENTIFIER.fullmatch(input_name) else None

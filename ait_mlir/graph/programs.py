@@ -8,7 +8,7 @@ programs, which are compiled side by side: one for this size, and one for others
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,7 @@ from ait_mlir.graph import validation
 from ait_mlir.graph.copying import copy_graph
 from ait_mlir.graph.extents import Facts, Group, Guard, Retrace, Trace
 from ait_mlir.graph.lowering import Lowered, lower
+from ait_mlir.graph.numbers import Numbers, numbers_of
 from ait_mlir.graph.plans import Kept, Planner
 from ait_mlir.graph.structure import Pattern, Structure
 
@@ -70,13 +71,15 @@ _known: Kept[Known] = Kept(KEPT)
 
 
 def find(
-    graph: GraphSteps, structure: Structure | None, scalars: dict[tensor, float]
+    graph: GraphSteps, structure: Structure | None, scalars: Mapping[tensor, float]
 ) -> tuple[Program, tuple[int, ...]]:
-    """A program for many sizes that is valid for a validated graph, with the dims of its module; it is made if there is
-    none yet. Raises `cudnnGraphNotSupportedError` for what no `ait` op computes."""
+    """A program for many sizes that is valid for a validated graph with these numbers, and the dims of its module but
+    for those of ragged tensors; it is made if there is none yet. Raises `cudnnGraphNotSupportedError` for what no `ait`
+    op computes."""
     if structure is None:
-        return exact(graph, scalars), ()
-    key = structure.key, tuple(scalars.values()), graph.kind, graph.ordinal
+        return exact(graph, scalars)
+    numbers = numbers_of(graph, scalars)
+    key = structure.key, numbers.key, graph.kind, graph.ordinal
     known = _known.get(key)
     if known is None:
         known = _known.keep(key, Known())
@@ -84,55 +87,54 @@ def find(
         for program in known.programs:
             dims = program.dims_for(structure.sizes)
             if dims is not None:
-                return program, dims
-        general = _made(graph, structure, scalars)
+                return program, (*dims, *numbers.bits)
+        general = _made(graph, structure, numbers)
         programs = [general]
         if general.is_general and any(node.operation.faster is not None for node in graph.nodes):
-            fast = _made(graph, structure, scalars, fast=True)
+            fast = _made(graph, structure, numbers, fast=True)
             fast.planner.companion = general.planner
             programs.insert(0, fast)
         program = programs[0]
         dims = program.dims_for(structure.sizes)
         assert dims is not None, "a program is valid for the sizes that it was made with"
         known.programs[:0] = programs
-        return program, dims
+        return program, (*dims, *numbers.bits)
 
 
-def exact(graph: GraphSteps, scalars: dict[tensor, float]) -> Program:
-    """The program for the sizes of a graph alone."""
-    return Program(graph.planner_of(graph.lowered(scalars)))
+def exact(graph: GraphSteps, scalars: Mapping[tensor, float]) -> tuple[Program, tuple[int, ...]]:
+    """The program for the sizes of a graph alone, and the dims that its scalars are."""
+    numbers = numbers_of(graph, scalars)
+    return Program(graph.planner_of(graph.lowered(numbers))), numbers.bits
 
 
-def _made(graph: GraphSteps, structure: Structure, scalars: dict[tensor, float], fast: bool = False) -> Program:
+def _made(graph: GraphSteps, structure: Structure, numbers: Numbers, fast: bool = False) -> Program:
     """A program for many sizes; for the sizes of the graph if there is no such program, or if it would be slow. With
     `fast` the sizes that make kernels faster if they know them are constants."""
     alone = tuple(Group((i,), size) for i, size in enumerate(structure.sizes))
     try:
-        lowered, trace = traced(graph, structure, scalars, fast)
+        lowered, trace = traced(graph, structure, numbers, fast)
         general = graph.planner_of(lowered)
-        if graph.kind != "cpu" and not general.seconds() <= SLOWER * exact(graph, scalars).planner.seconds():
-            return Program(exact(graph, scalars).planner, alone)
+        if graph.kind != "cpu":
+            for_these = graph.planner_of(graph.lowered(numbers))
+            if not general.seconds() <= SLOWER * for_these.seconds():
+                return Program(for_these, alone)
     except (AitError, VerifyException, ValueError):  # an op must know sizes, or no proof says that they fit
-        return Program(exact(graph, scalars).planner, alone)
+        return Program(graph.planner_of(graph.lowered(numbers)), alone)
     return Program(general, tuple(trace.groups), tuple(trace.guards))
 
 
-def traced(
-    graph: GraphSteps, structure: Structure, scalars: dict[tensor, float], fast: bool = False
-) -> tuple[Lowered, Trace]:
+def traced(graph: GraphSteps, structure: Structure, numbers: Numbers, fast: bool = False) -> tuple[Lowered, Trace]:
     """The module of a graph for many sizes, and the facts that it is valid under."""
     facts = Facts(structure.sizes, structure.aligned)
     while True:
         trace = Trace(facts)
         try:
-            return _written(graph, structure, trace, scalars, fast), trace
+            return _written(graph, structure, trace, numbers, fast), trace
         except Retrace:
             continue
 
 
-def _written(
-    graph: GraphSteps, structure: Structure, trace: Trace, scalars: dict[tensor, float], fast: bool
-) -> Lowered:
+def _written(graph: GraphSteps, structure: Structure, trace: Trace, numbers: Numbers, fast: bool) -> Lowered:
     waiting: dict[tensor, Pattern] = {}
 
     def give_shape(new: tensor, t: tensor) -> None:
@@ -156,5 +158,4 @@ def _written(
         for sizes in (node.operation.fixed, node.operation.faster if fast else None):
             for size in () if sizes is None else sizes(node):
                 int(size)
-    numbers = dict(zip(copy.code_scalars(), scalars.values(), strict=True))
-    return lower(graph.symbol, ordered, *copy.sides(), numbers, trace)
+    return lower(graph.symbol, ordered, *copy.sides(), numbers.of(copy, graph), trace)

@@ -14,6 +14,7 @@ from ait_mlir.graph.errors import StepError
 from ait_mlir.graph.execution import Runner
 from ait_mlir.graph.handle import Handle, checked
 from ait_mlir.graph.lowering import rename, slots_of
+from ait_mlir.graph.numbers import numbers_of
 from ait_mlir.graph.steps import Step
 
 
@@ -97,7 +98,7 @@ class pygraph(GraphPlans):
             return self._deserialized.planned
         if self._program is None:
             self._ordered = validation.check(self.nodes, self.io_data_type, self.intermediate_data_type)
-            planner = programs.exact(self, self.code_scalars()).planner
+            planner = programs.exact(self, self.code_scalars())[0].planner
         else:
             planner = self._program.planner
         start, module = "imported", planner.module.clone()
@@ -117,7 +118,10 @@ class pygraph(GraphPlans):
             plan, numbers = self._plans[self._index], self.runner.last_numbers
             fitted = self._fitted(plan, numbers)
             artifact = fitted.planner.artifact(fitted)
-            data = serialization.write(artifact, self.binding, numbers, plan.name, fitted.target, fitted.dims)
+            arguments = numbers_of(self, dict(zip(self.code_scalars(), numbers, strict=True))).arguments
+            first = len(fitted.dims) - len(self._most_rows) - len(arguments)
+            places = [first + list(arguments).index(t) if t in arguments else -1 for t in self.code_scalars()]
+            data = serialization.write(artifact, self.binding, (numbers, places), plan.name, fitted.target, fitted.dims)
         return data if as_bytes else list(data)
 
     def deserialize(self, *args: Any) -> None:
@@ -133,7 +137,7 @@ class pygraph(GraphPlans):
         if len(data) != 1:
             raise InputError("deserialize() takes the data, with or without a handle before it")
         self._deserialized = loaded = serialization.read(data[0], self.handle)
-        self._runner = Runner(loaded.compiled, loaded.binding, loaded.numbers, None)
+        self._runner = Runner(loaded.compiled, loaded.binding, loaded.numbers, loaded.with_numbers)
         self.is_open = False
         self._step = Step.BUILT
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from ait_mlir.dialects.ait.bits import bits_of
 from ait_mlir.errors import ArtifactError, InputError
 from ait_mlir.graph.binding import Binding, BoundTensor
 from ait_mlir.graph.enums import data_type
@@ -21,7 +22,7 @@ from ait_mlir.lowering.toolchain import detect_cuda_arch
 from ait_mlir.runtime import artifact
 
 MAGIC = b"AITGRAPH"
-VERSION = 2
+VERSION = 3
 _FIXED = struct.Struct("<8sII32s")
 
 
@@ -33,6 +34,8 @@ class Loaded:
     binding: Binding
     numbers: tuple[float, ...]
     """Of the scalars that are part of the code."""
+    places: tuple[int, ...]
+    """The dim that the bits of each of these scalars are; -1 for a constant."""
     plan_name: str
     data: bytes
 
@@ -40,11 +43,32 @@ class Loaded:
     def planned(self) -> str:
         return self.compiled.library.planned
 
+    def with_numbers(self, numbers: tuple[float, ...]) -> Sized:
+        """The library for other numbers of the scalars. Raises `InputError` for a constant that is another one."""
+        dims = list(self.compiled.dims)
+        first = len(self.binding.places) - len(numbers)
+        for i, (number, built, place) in enumerate(zip(numbers, self.numbers, self.places, strict=True)):
+            bits = bits_of(number)
+            if place >= 0 and bits is not None:
+                dims[place] = bits
+            elif number != built:
+                raise InputError(
+                    f"{self.binding.places[first + i].label} is {number}, but the serialized graph is compiled for "
+                    f"{built}: pass that number, or make the scalar with tensor_scalar before serializing"
+                )
+        return self.compiled.library.at(dims)
+
 
 def write(
-    file: bytes, binding: Binding, numbers: Sequence[float], plan_name: str, target: Target, dims: Sequence[int]
+    file: bytes,
+    binding: Binding,
+    numbers: tuple[Sequence[float], Sequence[int]],
+    plan_name: str,
+    target: Target,
+    dims: Sequence[int],
 ) -> bytes:
-    """The bytes of a graph: `file` is the artifact of its plan, which runs at these dims of its module."""
+    """The bytes of a graph: `file` is the artifact of its plan, which runs at these dims of its module. `numbers` are
+    those of the scalars, and the dim that each is, or -1."""
     header = {
         "name": binding.graph,
         "plan": plan_name,
@@ -52,7 +76,8 @@ def write(
         "inputs": binding.inputs,
         "results": binding.results,
         "donated": binding.donated,
-        "numbers": list(numbers),
+        "numbers": list(numbers[0]),
+        "number_dims": list(numbers[1]),
         "dims": list(dims),
         "places": [
             {
@@ -92,7 +117,9 @@ def read(data: Any, handle: Handle | None) -> Loaded:
         kind, name = header["target"], header["name"]
         inputs, results, donated = int(header["inputs"]), int(header["results"]), list(header["donated"])
         numbers = tuple(map(float, header["numbers"]))
-        dims = tuple(map(int, header["dims"]))
+        dims, number_dims = (tuple(map(int, header[name])) for name in ("dims", "number_dims"))
+        if len(number_dims) != len(numbers) or max(number_dims, default=-1) >= len(dims):
+            raise ValueError("number_dims")
     except (KeyError, TypeError, ValueError) as error:
         raise ArtifactError(f"the header of the serialized graph is wrong: {error!r}") from None
     device = handle.device if handle is not None else ("cpu" if kind == "cpu" else _card())
@@ -104,7 +131,7 @@ def read(data: Any, handle: Handle | None) -> Loaded:
     binding = Binding(name, places, device, keys, {})
     binding.inputs, binding.results, binding.donated = inputs, results, donated
     compiled = _load(body[length:], kind, 0 if device == "cpu" else int(device.partition(":")[2] or 0)).at(dims)
-    return Loaded(compiled, binding, numbers, header["plan"], raw)
+    return Loaded(compiled, binding, numbers, number_dims, header["plan"], raw)
 
 
 def _load(file: bytes, kind: Any, ordinal: int) -> Compiled:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from enum import IntEnum
 from functools import cached_property
 from typing import Any, Self
@@ -17,12 +17,16 @@ from ait_mlir.graph.execution import Runner
 from ait_mlir.graph.handle import Handle, checked, default_device, ordinal_of
 from ait_mlir.graph.lowering import Lowered, lower
 from ait_mlir.graph.nodes import Node
+from ait_mlir.graph.numbers import Numbers
 from ait_mlir.graph.places import make_binding
 from ait_mlir.graph.plans import Plan, Planner, Sized
 from ait_mlir.graph.programs import Program
 from ait_mlir.graph.ragged import most_rows
 from ait_mlir.graph.structure import Structure, structure_of
 from ait_mlir.graph.tensor import tensor, whole_numbers
+
+NUMBERS_KEPT = 256
+"""Numbers of scalars whose libraries a plan remembers."""
 
 
 class Step(IntEnum):
@@ -233,9 +237,9 @@ class GraphSteps(GraphBuilder):
         code = self.code_scalars()
         return [t for t in self.inputs() if not t.is_constant and t not in code], self.outputs()
 
-    def lowered(self, scalars: Mapping[tensor, float]) -> Lowered:
+    def lowered(self, numbers: Numbers) -> Lowered:
         """The graph as `ait` ops, for its sizes alone and with these numbers."""
-        return lower(self.symbol, self._ordered, *self.sides(), scalars)
+        return lower(self.symbol, self._ordered, *self.sides(), numbers)
 
     def planner_of(self, lowered: Lowered) -> Planner:
         """The planner of a module of this graph."""
@@ -245,7 +249,8 @@ class GraphSteps(GraphBuilder):
         """The program of a heuristic: B times kernels for the sizes of this graph alone."""
         assert self._program is not None
         if mode is heur_mode.B and self._program.is_general:
-            return programs.exact(self, self.code_scalars()), self._most_rows
+            program, dims = programs.exact(self, self.code_scalars())
+            return program, (*dims, *self._most_rows)
         return self._program, self._dims
 
     @property
@@ -277,9 +282,13 @@ class GraphSteps(GraphBuilder):
         return [i for i, plan in enumerate(self._plans) if self._barred(plan) is None]
 
     def _compiled(self, plan: Plan, scalars: tuple[float, ...] | None = None) -> Sized:
-        """The library of a plan, specialised for the numbers of the scalars that are part of the code."""
-        key = self._scalar_key if scalars is None else scalars
+        """The library of a plan for the numbers of the scalars that are part of the code; compiled, unless they are
+        arguments of code that there is."""
+        own = self._scalar_key
+        key = own if scalars is None else scalars
         if key not in plan.compiled:
+            if len(plan.compiled) >= NUMBERS_KEPT:
+                plan.compiled = {k: v for k, v in plan.compiled.items() if k == own}
             fitted = self._fitted(plan, key)
             plan.compiled[key] = fitted.planner.compiled(fitted).at(fitted.dims)
         return plan.compiled[key]
@@ -289,9 +298,8 @@ class GraphSteps(GraphBuilder):
         if numbers == self._scalar_key:
             return plan
         scalars = dict(zip(self.code_scalars(), numbers, strict=True))
-        program, dims = programs.exact(self, scalars), ()
-        if plan.mode is not heur_mode.B:
-            program, dims = programs.find(self, self._structure, scalars)
+        is_exact = plan.mode is heur_mode.B
+        program, dims = programs.exact(self, scalars) if is_exact else programs.find(self, self._structure, scalars)
         return program.planner.fitted(plan, (*dims, *self._most_rows))
 
     def _runner_of(self, plan: Plan) -> Runner:

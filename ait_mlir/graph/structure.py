@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from ait_mlir.graph.copying import OWN_DIMS
 from ait_mlir.graph.extents import Trace
+from ait_mlir.graph.numbers import numbers_of
 
 if TYPE_CHECKING:
     from ait_mlir.graph.steps import GraphSteps
@@ -83,6 +84,7 @@ class Structure:
 
 def structure_of(graph: GraphSteps) -> Structure | None:
     """The structure of a validated graph; None for one with a dim of 0."""
+    arguments = numbers_of(graph, graph.code_scalars()).arguments
     used = {t for node in graph.nodes for t in (*node.reads(), *node.outputs.values())}
     tensors = [t for t in graph.tensors if t in used]
     index = {t: i for i, t in enumerate(tensors)}
@@ -104,7 +106,7 @@ def structure_of(graph: GraphSteps) -> Structure | None:
                 found.aligned += rows_of
             shape = pattern, own_dims, own_strides
         ragged = None if t.ragged_offset is None else (index[t.ragged_offset], t.ragged_multiplier)
-        number = t.value if t.is_constant else None
+        number = t.value if t.is_constant and t not in arguments else None
         rows.append((t.dtype, t.is_virtual, t.is_by_value, number, ragged, shape))
     nodes = [
         (

@@ -65,7 +65,8 @@ class Constant:
 
 @dataclass(frozen=True)
 class Binding:
-    """Where a dim's value comes from: `(shape(input)[axis] - add) / mul`, or a launch (`AIT_BOUND` for the input)."""
+    """Where a dim's value comes from: `(shape(input)[axis] - add) / mul`, a launch (`AIT_BOUND` for the input), or the
+    caller of a run (`AIT_GIVEN`; without one it is `add`)."""
 
     input: int
     axis: int
@@ -153,6 +154,8 @@ def program_tables(program: ProgramOp) -> ProgramTables:
     bindings: dict[str, Binding] = {}
     for d in program.scope.dims:
         found = BY_LAUNCH if d.upper is not None else _binding(d.name, inputs)
+        if d.is_given:
+            found = Binding(-3, 0, 1, d.usual)
         if found is None:
             raise PassError(
                 f"dim {d.name!r} cannot be computed from the shape of any input; "

@@ -98,8 +98,10 @@ class SemanticsChecker:
             scope = cast(DimsAttr, root.properties["dims"]).data
             top = reduced_maximum(root, scope, budget)
             between = middle(scope, top, seed)
-            points = dict.fromkeys(tuple(p.items()) for p in (scope.minimum_env(), top, between))
-            declared[name] = [*(Point(p) for p in points), Point(tuple(between.items()), special=True)]
+            given = {d.name: d.usual for d in scope if d.is_given}
+            tried = [p | given for p in (scope.minimum_env(), top, between)]
+            points = dict.fromkeys(tuple(p.items()) for p in tried)
+            declared[name] = [*(Point(p) for p in points), Point(tuple(tried[-1].items()), special=True)]
         self._subjects = [_Subject(self, module, declared)]
         wide = widened(module)
         if wide is None:
@@ -300,7 +302,8 @@ def widened_scope(scope: Scope, low: int) -> Scope:
     dims: list[Dim] = []
     for d in scope:
         hi = d.hi if d.upper is None else Scope(dims).bounds(d.upper)[1]
-        dims.append(Dim(d.name, min(low, d.lo), max(1, hi), d.hints, d.upper, d.jagged))
+        widened = Dim(d.name, min(low, d.lo), max(1, hi), d.hints, d.upper, d.jagged)
+        dims.append(d if d.is_given else widened)
     return Scope(dims)
 
 
@@ -311,4 +314,5 @@ def small_points(scope: Scope, low: int) -> list[Point]:
     if low == 0:
         small = {d.name: min(3, d.hi) for d in scope}
         tried += [dict.fromkeys(names, 0), *(small | {name: 0} for name in names[:SINGLE_ZEROS])]
-    return [Point(dims) for dims in dict.fromkeys(tuple(p.items()) for p in tried)]
+    given = {d.name: d.usual for d in scope if d.is_given}
+    return [Point(dims) for dims in dict.fromkeys(tuple((p | given).items()) for p in tried)]

@@ -90,7 +90,7 @@ class Norms(Grouping[NormOp]):
             [op.input for op in group],
             [op.scale for op in group if op.scale is not None],
             [op.bias for op in group if op.bias is not None],
-            first.eps.value.data,
+            first.eps,
             [v for op in group for v in op.epilogue_operands],
             first.epilogue.clone(),
             [op.results[0].type for op in group],

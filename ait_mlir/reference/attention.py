@@ -76,7 +76,7 @@ def _(attend: AttentionOp, arrays: Arrays, ev: Evaluation) -> Arrays:
     def change(scores: Array) -> Array:
         return ev.run_region(attend.scores, [scores, *arrays[own:]])[0]
 
-    y, sums = attention(q, k, v, mask, attend.scale.value.data, visible, change if attend.changes_scores else None)
+    y, sums = attention(q, k, v, mask, ev.number(attend.scale), visible, change if attend.changes_scores else None)
     return (y,) if attend.log_sums is None else (y, sums)
 
 
@@ -85,7 +85,7 @@ def _(ragged: RaggedAttentionOp, arrays: Arrays, ev: Evaluation) -> Arrays:
     q, k, v = arrays[:3]
     given = dict(zip(ragged.integers(), arrays[3:], strict=True))
     window = None if ragged.window is None else ragged.window.value.data
-    scale, causal = ragged.scale.value.data, ragged.causal is not None
+    scale, causal = ev.number(ragged.scale), ragged.causal is not None
     out = np.zeros((*q.shape[:3], v.shape[3]), np.result_type(q, k, v))
 
     def attend(batch: int, rows: slice, keys: Array, values: Array) -> None:

@@ -17,8 +17,9 @@ import numpy as np
 import numpy.typing as npt
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
+from ait_mlir.dialects.ait.bits import from_bits, known_number
 from ait_mlir.dialects.ait.dtypes import DTYPES, is_float
-from ait_mlir.dialects.ait.types import TensorType
+from ait_mlir.dialects.ait.types import ShapeAttr, TensorType
 from ait_mlir.outside import row_of
 
 Array: TypeAlias = npt.NDArray[Any]
@@ -120,6 +121,14 @@ class Evaluation:
     def shape(self, type_: Attribute) -> tuple[int, ...]:
         """Return the shape of a tensor type at the dims of this run, () for a scalar."""
         return tuple(dim.evaluate(self.dims) for dim in type_.dims) if isinstance(type_, TensorType) else ()
+
+    def number(self, attribute: Attribute) -> float:
+        """Return the number of a property, which may be given by a dim of this run."""
+        if isinstance(attribute, ShapeAttr):
+            return from_bits(attribute.data[0].evaluate(self.dims))
+        number = known_number(attribute)
+        assert number is not None, "a number or its bits"
+        return number
 
     def run_ops(self, ops: Iterable[Operation], env: dict[SSAValue, Array]) -> tuple[Array, ...]:
         """Evaluate ops in order, and return the operands of the terminator, if there is one.

@@ -29,7 +29,7 @@ def _(grouped: GroupedNormOp, arrays: Arrays, ev: Evaluation) -> Arrays:
     arrays_of = dict(zip(grouped.operands, arrays, strict=True))
     results: list[Array] = []
     for i, x in enumerate(grouped.inputs):
-        y = normalise(arrays_of[x], 1, grouped.eps.value.data)
+        y = normalise(arrays_of[x], 1, ev.number(grouped.eps))
         if grouped.scales:
             y = y * arrays_of[grouped.scales[i]]
         if grouped.biases:

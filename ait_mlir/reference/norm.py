@@ -46,7 +46,7 @@ def _(norm: NormOp, arrays: Arrays, ev: Evaluation) -> Arrays:
     x, further = arrays[0], []
     if norm.prologue.blocks:
         x, *further = ev.run_region(norm.prologue, [arrays_of[v] for v in (norm.input, *norm.prologue_operands)])
-    y = normalise(np.broadcast_to(x, shape), norm.axes.value.data, norm.eps.value.data)
+    y = normalise(np.broadcast_to(x, shape), norm.axes.value.data, ev.number(norm.eps))
     if norm.scale is not None:
         y = y * arrays_of[norm.scale]
     if norm.bias is not None:
@@ -71,7 +71,7 @@ def _(norm: GroupNormOp, arrays: Arrays, ev: Evaluation) -> Arrays:
     axis = norm.dim.value.data
     arrays_of = dict(zip(norm.operands, arrays, strict=True))
     x = arrays[0]
-    y = group_norm(x, axis, norm.groups.value.data, norm.eps.value.data)
+    y = group_norm(x, axis, norm.groups.value.data, ev.number(norm.eps))
     channels = [x.shape[axis] if a == axis else 1 for a in range(x.ndim)]
     if norm.scale is not None:
         y = y * arrays_of[norm.scale].reshape(channels)

@@ -200,7 +200,7 @@ std::vector<int64_t> bind_dims(const ait_model_v1& table, const Device& device, 
   for (size_t i = 0; i < dims.size(); ++i) {
     const ait_dim_v1& dim = table.dims[i];
     if (dim.input < 0) {
-      dims[i] = dim.lo;
+      dims[i] = dim.input == AIT_GIVEN ? dim.add : dim.lo;
       continue;
     }
     const Label label{"input", table.inputs[dim.input].name};

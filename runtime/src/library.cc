@@ -109,6 +109,7 @@ void Library::open(ait_model_get_fn get, const std::string& path) {
     const bool bound = dim.input >= 0 && dim.input < table_->num_inputs && dim.axis >= 0 &&
                        dim.axis < table_->inputs[dim.input].rank && dim.mul != 0;
     if (dim.input == AIT_BOUND && table_->bounds != nullptr) continue;
+    if (dim.input == AIT_GIVEN) continue;
     if (!bound && dim.lo != dim.hi) fail(ErrorKind::kArtifact, path, ": no input gives the value of dim ", dim.name);
   }
   bind_services(*table_, path);

@@ -10,6 +10,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 import ait_mlir.graph as cudnn
 from ait_mlir.dialects.ait.data import GraphOp
+from ait_mlir.graph.numbers import numbers_of
 from ait_mlir.reference import evaluate_graph
 from ait_mlir.runtime.data import numpy_dtype, to_numpy
 
@@ -70,7 +71,8 @@ class Cases:
         graph = self.graph
         graph.validate()
         graph.build_operation_graph()
-        lowered = graph.lowered(graph.code_scalars())
+        numbers = numbers_of(graph, graph.code_scalars())
+        lowered = graph.lowered(numbers)
         module = lowered.module.clone()
         inputs = {}
         for slot, name in zip(lowered.inputs, (n for n, _ in first_graph(module).inputs()), strict=True):
@@ -81,7 +83,8 @@ class Cases:
                 strided = np.lib.stride_tricks.as_strided(block, slot.tensor.dims, steps)
                 strided[...] = data.reshape(slot.tensor.dims)
             inputs[name] = block
-        results = evaluate_graph(first_graph(module), inputs, {}, {})
+        dims = dict(zip((d.name for d in first_graph(module).scope if d.is_given), numbers.bits, strict=True))
+        results = evaluate_graph(first_graph(module), inputs, {}, dims)
         for slot, value in zip(lowered.outputs, results.values(), strict=True):
             block = np.ascontiguousarray(value)
             steps = [s * block.itemsize for s in slot.tensor.strides]

@@ -160,10 +160,11 @@ def test_plan_by_engine_and_knobs(planned: Any):
 
 
 def test_serialized_graph_keeps_its_epsilon():
+    """In training it is a constant of the code."""
     g = new()
     x, scale = g.tensor([4, 16]), g.tensor([1, 16])
     eps = g.tensor([1, 1], is_pass_by_value=True, name="eps").set_uid(9)
-    phase = cudnn.norm_forward_phase.INFERENCE
+    phase = cudnn.norm_forward_phase.TRAINING
     y, _ = g.rmsnorm(norm_forward_phase=phase, input=x, scale=scale, epsilon=eps, name="n")
     y.set_output(True)
     g.build()

@@ -36,7 +36,7 @@ from ait_mlir.dialects.ait.syntax import (
     Syntax,
 )
 from ait_mlir.dialects.ait.traits import Cost, Pure
-from ait_mlir.dialects.ait.types import TensorType, scope_of, shape_text, tensor_type
+from ait_mlir.dialects.ait.types import ShapeAttr, TensorType, scope_of, shape_text, tensor_type
 from ait_mlir.dims import Expr, Scope, product, total
 
 Check = tuple[str, TensorType, int, str, str, Expr]
@@ -93,7 +93,7 @@ class AttentionOp(Cost, AitOp):
     k = operand_def(TensorType)
     v = operand_def(TensorType)
     rest = var_operand_def(TensorType)
-    scale = prop_def(FloatAttr)
+    scale = prop_def(FloatAttr | ShapeAttr)
     causal = opt_prop_def(UnitAttr)
     top_left = opt_prop_def(UnitAttr)
     window = opt_prop_def(IntegerAttr)
@@ -108,7 +108,7 @@ class AttentionOp(Cost, AitOp):
         q: Value,
         k: Value,
         v: Value,
-        scale: float,
+        scale: float | ShapeAttr,
         mask: Value | None = None,
         causal: bool = False,
         window: int | None = None,
@@ -282,7 +282,7 @@ class RaggedAttentionOp(Cost, AitOp):
     rows = opt_operand_def(TensorType)
     pages = opt_operand_def(TensorType)
     segments = opt_operand_def(TensorType)
-    scale = prop_def(FloatAttr)
+    scale = prop_def(FloatAttr | ShapeAttr)
     causal = opt_prop_def(UnitAttr)
     window = opt_prop_def(IntegerAttr)
     output = result_def(TensorType)
@@ -292,7 +292,7 @@ class RaggedAttentionOp(Cost, AitOp):
     def __init__(
         self,
         qkv: Sequence[SSAValue],
-        scale: float,
+        scale: float | ShapeAttr,
         columns: SSAValue | None = None,
         rows: SSAValue | None = None,
         pages: SSAValue | None = None,

@@ -16,10 +16,11 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
+from ait_mlir.dialects.ait.bits import LEAST, MOST
 from ait_mlir.dialects.ait.operands import parse_signature, resolve
 from ait_mlir.dialects.ait.structure import region_key
-from ait_mlir.dialects.ait.syntax import Body, Operands, Syntax, properties_of, values
-from ait_mlir.dialects.ait.types import EMPTY_SCOPE, Shape, ShapedType, TensorType, scope_of, shape_text
+from ait_mlir.dialects.ait.syntax import NUMBER, Body, Operands, Prop, Syntax, properties_of, values
+from ait_mlir.dialects.ait.types import EMPTY_SCOPE, Shape, ShapeAttr, ShapedType, TensorType, scope_of, shape_text
 from ait_mlir.dims import Expr, Scope
 
 Value: TypeAlias = SSAValue | Operation
@@ -135,6 +136,9 @@ class AitOp(IRDLOperation):
     def verify_(self) -> None:
         expected = self.infer_result_types()
         scope = scope_of(self)
+        for clause in self.SYNTAX:
+            if isinstance(clause, Prop) and clause.kind is NUMBER:
+                check_number(self, scope, clause.name)
         for i, (result, want) in enumerate(zip(self.results, expected, strict=True)):
             if not same_type(result.type, want, scope):
                 which = f"result {i}" if len(expected) > 1 else "the result"
@@ -204,6 +208,17 @@ def check_expressions(op: AitOp, scope: Scope, expressions: Sequence[Expr], what
                 raise op.fail(f"dim {name!r} of {what} is not declared; add it to the dims {{...}} around it")
         if (divisors := e.divisors()) and (bad := [d for d in divisors if not scope.positive(d)]):
             raise op.fail(f"dim {e} divides by {bad[0]}, which is not proved to be at least 1")
+
+
+def check_number(op: AitOp, scope: Scope, name: str) -> None:
+    """Raise unless a property that is a number is a positive one for all values of the dims, if it is given as bits."""
+    bits = op.properties.get(name)
+    if not isinstance(bits, ShapeAttr):
+        return
+    check_expressions(op, scope, bits.data, name)
+    if not (scope.le(LEAST, bits.data[0]) and scope.le(bits.data[0], MOST)):
+        low, high = scope.bounds(bits.data[0])
+        raise op.fail(f"{name} has bits from {low} to {high}, expected {LEAST} to {MOST}: positive numbers of f32")
 
 
 def check_sizes(op: AitOp, scope: Scope, t: ShapedType) -> None:

@@ -21,12 +21,13 @@ from xdsl.irdl import (
 )
 
 from ait_mlir.dialects.ait.base import AitOp, ResultTypes, Value, check_broadcastable
+from ait_mlir.dialects.ait.bits import known_number
 from ait_mlir.dialects.ait.dtypes import compute_type, is_float
 from ait_mlir.dialects.ait.epilogue import EPILOGUE, infer_through_epilogue
 from ait_mlir.dialects.ait.region import check_region, check_yield
 from ait_mlir.dialects.ait.syntax import NUMBER, Group, Operand, Operands, Prop, Syntax, Word
 from ait_mlir.dialects.ait.traits import ContractionExtents, Cost, Extents, HasEpilogue, Pure
-from ait_mlir.dialects.ait.types import TensorType, scope_of, shape_text, tensor_type
+from ait_mlir.dialects.ait.types import ShapeAttr, TensorType, scope_of, shape_text, tensor_type
 from ait_mlir.dims import Expr, const, minimum, total
 
 LAYOUTS = ("rrr", "rcr", "crr", "ccr")
@@ -160,7 +161,7 @@ class GroupedNormOp(Cost, AitOp):
     scales = var_operand_def(TensorType)
     biases = var_operand_def(TensorType)
     epilogue_operands = var_operand_def(TensorType)
-    eps = prop_def(FloatAttr)
+    eps = prop_def(FloatAttr | ShapeAttr)
     epilogue = region_def()
     outputs = var_result_def(TensorType)
     traits = traits_def(Pure())
@@ -172,7 +173,7 @@ class GroupedNormOp(Cost, AitOp):
         inputs: Sequence[SSAValue],
         scales: Sequence[SSAValue],
         biases: Sequence[SSAValue],
-        eps: float,
+        eps: float | ShapeAttr,
         epilogue_operands: Sequence[SSAValue] = (),
         epilogue: Region | None = None,
         result_types: Sequence[Attribute] = (),
@@ -204,8 +205,8 @@ class GroupedNormOp(Cost, AitOp):
         for what, given in (("scales", self.scales), ("biases", self.biases)):
             if len(given) not in (0, self.count):
                 raise self.fail(f"has {len(given)} {what} for {self.count} norms; expected one for each, or none")
-        if not self.eps.value.data >= 0:
-            raise self.fail(f"eps must not be negative, got {self.eps.value.data}")
+        if (eps := known_number(self.eps)) is not None and not eps >= 0:
+            raise self.fail(f"eps must not be negative, got {eps}")
         inputs = [self._input(i) for i in range(self.count)]
         return through_shared_epilogue(self, inputs, "norm")
 

@@ -21,12 +21,13 @@ from xdsl.irdl import (
 )
 
 from ait_mlir.dialects.ait.base import AitOp, ResultTypes, Value, check_broadcastable
+from ait_mlir.dialects.ait.bits import known_number
 from ait_mlir.dialects.ait.dtypes import compute_type, is_float
 from ait_mlir.dialects.ait.epilogue import EPILOGUE, infer_through_epilogue
 from ait_mlir.dialects.ait.region import check_region, check_yield
 from ait_mlir.dialects.ait.syntax import INT, NUMBER, Operand, Operands, Prop, RegionClause, Syntax
 from ait_mlir.dialects.ait.traits import AlongDims, Cost, HasEpilogue, Norm, Pure, RowLike
-from ait_mlir.dialects.ait.types import TensorType, scope_of, shape_text, tensor_type
+from ait_mlir.dialects.ait.types import ShapeAttr, TensorType, scope_of, shape_text, tensor_type
 
 
 @irdl_op_definition
@@ -84,7 +85,7 @@ class NormOp(HasEpilogue, RowLike, AitOp):
     prologue_operands = var_operand_def(TensorType)
     epilogue_operands = var_operand_def(TensorType)
     axes = prop_def(IntegerAttr)
-    eps = prop_def(FloatAttr)
+    eps = prop_def(FloatAttr | ShapeAttr)
     outputs = var_result_def(TensorType)
     prologue = region_def()
     epilogue = region_def()
@@ -97,7 +98,7 @@ class NormOp(HasEpilogue, RowLike, AitOp):
         scale: Value | None,
         bias: Value | None,
         axes: int,
-        eps: float,
+        eps: float | ShapeAttr,
         prologue_operands: Sequence[SSAValue] = (),
         prologue: Region | None = None,
         result_types: Sequence[Attribute] | None = None,
@@ -134,8 +135,8 @@ class NormOp(HasEpilogue, RowLike, AitOp):
             raise self.fail(f"axes is {axes}, expected 1 to {t.rank} for shape {shape_text(t.dims)}")
         if not is_float(t.element_type):
             raise self.fail(f"needs a floating-point type, got {t.element_type}")
-        if not self.eps.value.data >= 0:
-            raise self.fail(f"eps must not be negative, got {self.eps.value.data}")
+        if (eps := known_number(self.eps)) is not None and not eps >= 0:
+            raise self.fail(f"eps must not be negative, got {eps}")
         scope = scope_of(self)
         row = t.dims[t.rank - axes :]
         for what, value in (("scale", self.scale), ("bias", self.bias)):
@@ -240,7 +241,7 @@ class GroupNormOp(HasEpilogue, AlongDims, Cost, AitOp):
     epilogue_operands = var_operand_def(TensorType)
     dim = prop_def(IntegerAttr)
     groups = prop_def(IntegerAttr)
-    eps = prop_def(FloatAttr)
+    eps = prop_def(FloatAttr | ShapeAttr)
     output = result_def(TensorType)
     epilogue = region_def()
     traits = traits_def(Pure())
@@ -253,7 +254,7 @@ class GroupNormOp(HasEpilogue, AlongDims, Cost, AitOp):
         bias: Value | None,
         dim: int,
         groups: int,
-        eps: float,
+        eps: float | ShapeAttr,
     ) -> None:
         results = [SSAValue.get(input).type]
         self.set_up([input, scale, bias, ()], results, [Region()], dim=dim, groups=groups, eps=eps)
@@ -276,8 +277,8 @@ class GroupNormOp(HasEpilogue, AlongDims, Cost, AitOp):
             raise self.fail(
                 f"{groups} groups are not proved to divide dim {axis} of the input, {t.dims[axis]} channels"
             )
-        if not self.eps.value.data >= 0:
-            raise self.fail(f"eps must not be negative, got {self.eps.value.data}")
+        if (eps := known_number(self.eps)) is not None and not eps >= 0:
+            raise self.fail(f"eps must not be negative, got {eps}")
         for what, value in (("scale", self.scale), ("bias", self.bias)):
             if value is None:
                 continue

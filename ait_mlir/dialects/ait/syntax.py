@@ -235,12 +235,21 @@ INT = Kind(
 """`128`"""
 INTS = Kind(parse_int_list, lambda printer, a: print_int_list(printer, int_list(a)), int_list_attr)
 """`[0, 2, 1]`"""
-NUMBER = Kind(
-    lambda parser: FloatAttr(float(parse_number(parser)), f64),
-    lambda printer, a: printer.print_string(number_text(a.value.data)),
-    lambda value: FloatAttr(float(value), f64),
-)
-"""`1e-05`, `inf`"""
+
+
+def _number_or_bits(parser: Parser) -> Attribute:
+    if parser.parse_optional_keyword("bits") is None:
+        return FloatAttr(float(parse_number(parser)), f64)
+    return ShapeAttr((parse_dim_in_parens(parser),))
+
+
+def _print_number_or_bits(printer: Printer, attribute: Any) -> None:
+    is_bits = isinstance(attribute, ShapeAttr)
+    printer.print_string(f"bits({attribute.data[0]})" if is_bits else number_text(attribute.value.data))
+
+
+NUMBER = Kind(_number_or_bits, _print_number_or_bits, lambda value: FloatAttr(float(value), f64))
+"""`1e-05`, `inf`, `bits(eps)`: a number, or the positive f32 whose bits are a dim expression"""
 SCALAR = Kind(parse_number_attr, print_literal, number_attr)
 """`6`, `0.5`: an integer stays one"""
 SHAPE = Kind(

@@ -1,4 +1,4 @@
-"""Normalisations. `epsilon` is a scalar tensor; its number is part of the compiled code."""
+"""Normalisations. `epsilon` is a scalar tensor; its number is an argument of the code, or a constant of it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from xdsl.ir import Region, SSAValue
 
 from ait_mlir.dialects.ait.dtypes import compute_type
 from ait_mlir.dialects.ait.norm import GroupNormOp, LayerNormOp, NormOp, RmsNormOp
-from ait_mlir.dialects.ait.types import tensor_type
+from ait_mlir.dialects.ait.types import ShapeAttr, tensor_type
 from ait_mlir.graph.enums import FLOATS, data_type, ir_type, norm_forward_phase
 from ait_mlir.graph.layout import in_order_of
 from ait_mlir.graph.lowering import Lowering
@@ -84,11 +84,16 @@ def _check(node: Node) -> None:
             )
 
 
-def _eps(w: Lowering, eps: tensor) -> float:
-    number = w.number(eps)
-    if number is None or not number >= 0:
+def _eps(w: Lowering, eps: tensor) -> float | ShapeAttr:
+    number = w.number_or_bits(eps)
+    if number is None or (not isinstance(number, ShapeAttr) and not number >= 0):
         raise w.fail(f"{eps.label} is {number}, expected a number that is not negative")
     return number
+
+
+def _takes_number(node: Node) -> bool:
+    """The statistics of training compute with the number, and f64 needs more digits than f32 has."""
+    return not _is_training(node) and node.compute_float() is data_type.FLOAT
 
 
 def _common(node: Node, names: Sequence[str]) -> data_type:
@@ -112,7 +117,9 @@ def _back(w: Lowering, value: SSAValue, axes: Dims) -> SSAValue:
     return w.permute(value, [order.index(a) for a in range(rank)])
 
 
-def _norm(w: Lowering, op_class: type[NormOp], node: Node, axes: Dims, rows: Sequence[str], eps: float) -> SSAValue:
+def _norm(
+    w: Lowering, op_class: type[NormOp], node: Node, axes: Dims, rows: Sequence[str], eps: float | ShapeAttr
+) -> SSAValue:
     """The normalised input with scale and bias of the row's shape, not rounded unless its output is of its type."""
     dtype = _common(node, ("input", *rows))
     element = ir_type(dtype, node.label)
@@ -147,8 +154,9 @@ def _own_row(node: Node, name: str, axes: Dims) -> Dims:
     return tuple(dims[a] if a in axes else given[a] for a in range(len(dims)))[-len(node.dims(name)) :]
 
 
-def _statistics(w: Lowering, node: Node, axes: Dims, eps: float, centered: bool) -> dict[str, SSAValue]:
+def _statistics(w: Lowering, node: Node, axes: Dims, eps: float | ShapeAttr, centered: bool) -> dict[str, SSAValue]:
     """Mean and 1 / sqrt(variance + epsilon), or 1 / sqrt(mean square + epsilon)."""
+    assert not isinstance(eps, ShapeAttr), "a constant in training"
     x = w.wide(node.inputs["input"], node.compute_float())
     found: dict[str, SSAValue] = {}
     if centered:
@@ -270,6 +278,7 @@ OPERATIONS = (
         attributes=_PHASE,
         present=_present("mean", "inv_var"),
         check=_check,
+        takes_number=_takes_number,
         faster=_row(0),
         doc="Normalises the dims where the scale is not 1. In the TRAINING phase also mean and 1 / sqrt(var + eps).",
     ),
@@ -283,6 +292,7 @@ OPERATIONS = (
         attributes=_PHASE,
         present=_present("inv_var"),
         check=_check,
+        takes_number=_takes_number,
         faster=_row(0),
         doc="Divides by the root of the mean square over the dims where the scale is not 1.",
     ),
@@ -296,6 +306,7 @@ OPERATIONS = (
         attributes=_PHASE,
         present=_present("mean", "inv_var"),
         check=_check,
+        takes_number=_takes_number,
         faster=_row(1),
         doc="layernorm with a scale and a bias for each batch.",
     ),
@@ -309,6 +320,7 @@ OPERATIONS = (
         attributes=_PHASE,
         present=_present("mean", "inv_var"),
         check=_check,
+        takes_number=_takes_number,
         doc="Normalises each channel of each image.",
     ),
     Operation(

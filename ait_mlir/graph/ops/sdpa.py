@@ -110,6 +110,12 @@ def _check(node: Node) -> None:
         raise node.wrong(f"attn_scale is {scale!r}, expected a finite number")
 
 
+def _takes_number(node: Node) -> bool:
+    """The largest score and the sum of the exponentials come from scores that are scaled by a constant."""
+    stored = node.outputs.keys() & {"score_max", "score_sum_exp"}
+    return not stored and node.compute_float() is data_type.FLOAT
+
+
 def _present(node: Node) -> Sequence[str]:
     stats = node["generate_stats"]
     if stats is None:
@@ -157,6 +163,7 @@ OPERATIONS = (
         present=_present,
         check=_check,
         fixed=lambda node: [node.dims("q")[1], node.dims("q")[3], node.dims("k")[1], node.dims("v")[3]],
+        takes_number=_takes_number,
         doc="softmax(attn_scale * q @ k^T + bias) @ v, q [B, H, S, D], k [B, G, L, D], v [B, G, L, E]; G divides H. "
         "Stats is the logarithm of the sum of the exponentials of each row, -inf where a row sees no column.",
     ),

@@ -18,7 +18,7 @@ from xdsl.ir import SSAValue
 from ait_mlir.dialects.ait.attention import AttentionOp, RaggedAttentionOp
 from ait_mlir.dialects.ait.gemm import BmmOp
 from ait_mlir.dialects.ait.index import GatherOp
-from ait_mlir.dialects.ait.types import tensor_type
+from ait_mlir.dialects.ait.types import ShapeAttr, tensor_type
 from ait_mlir.graph.enums import data_type, diagonal_alignment, ir_type
 from ait_mlir.graph.lowering import Lowering
 from ait_mlir.graph.nodes import Node
@@ -75,7 +75,7 @@ class _Attention:
     q: SSAValue
     k: SSAValue
     v: SSAValue
-    scale: float
+    scale: float | ShapeAttr
     band: Band
 
     @property
@@ -205,6 +205,7 @@ class _Attention:
         q = w.reshape(self.q, [batch, groups, heads // groups * rows, size])
         found = w.contraction(BmmOp, [q, self.k], {"layout": StringAttr("rcr")}, True)
         found = w.reshape(found, [batch, heads, rows, self.columns])
+        assert not isinstance(self.scale, ShapeAttr), "a constant where scores are stored"
         if self.scale != 1:
             found = w.pointwise("mul", found, w.scalar_like(self.scale, found))
         if mask is None:
@@ -283,9 +284,9 @@ def _extremes(a: _Attention) -> dict[str, SSAValue]:
     return {"score_max": largest, "score_sum_exp": total}
 
 
-def _scale(node: Node, w: Lowering) -> float:
+def _scale(node: Node, w: Lowering) -> float | ShapeAttr:
     if node.has("attn_scale"):
-        number = w.number(node.inputs["attn_scale"])
+        number = w.number_or_bits(node.inputs["attn_scale"])
         if number is None:
             raise node.unsupported(
                 f"{node.inputs['attn_scale'].label} lies in memory of the device; attn_scale is a number, or a scalar "

@@ -10,10 +10,11 @@ from typing import cast
 from xdsl.dialects.builtin import f32, f64
 
 from ait_mlir.dialects.ait.attention import AttentionOp
+from ait_mlir.dialects.ait.bits import known_number
 from ait_mlir.dialects.ait.dtypes import compute_type
 from ait_mlir.dialects.ait.types import TensorType, scope_of, tensor_type
 from ait_mlir.dims import Expr, Scope
-from ait_mlir.lowering.cpp import element_type, literal
+from ait_mlir.lowering.cpp import element_type
 from ait_mlir.lowering.estimates import Terms
 from ait_mlir.lowering.kernels.amounts import bytes_moved, element_bytes, estimate_env
 from ait_mlir.lowering.kernels.base import Arg, Config, Emission, Kernel, Launch, Strides, Target
@@ -56,7 +57,7 @@ def reads_whole_lines(op: AttentionOp, position: int, strides: Strides) -> bool:
 
 def is_changed(op: AttentionOp) -> bool:
     """Whether more happens to scores than a multiplication by a positive number."""
-    return op.mask is not None or op.changes_scores or op.scale.value.data <= 0
+    return op.mask is not None or op.changes_scores or ((scale := known_number(op.scale)) is not None and scale <= 0)
 
 
 @dataclass(frozen=True)
@@ -117,7 +118,7 @@ class AttentionCall:
         groups = ins[1].type.dims[1]
         group = f"{launch.cpp(heads)} / {launch.cpp(groups)}"
         window = "ait::kNoWindow" if op.window is None else str(op.window.value.data)
-        scale = literal(op.scale.value.data, f32 if launch.target.is_gpu else f64)
+        scale = launch.number(op.scale, f32 if launch.target.is_gpu else f64)
         top_left = "" if op.top_left is None else ", true"
 
         def heads_of(arg: Arg, const: str) -> str:

@@ -11,7 +11,6 @@ from ait_mlir.dialects.ait.attention import AttentionOp
 from ait_mlir.dialects.ait.dtypes import BY_IR
 from ait_mlir.dialects.ait.types import TensorType, scope_of
 from ait_mlir.dims import Expr, Scope, const
-from ait_mlir.lowering.cpp import literal
 from ait_mlir.lowering.kernels.amounts import bytes_moved, estimate_env
 from ait_mlir.lowering.kernels.base import Config, Emission, Kernel, Launch, Strides, Target
 from ait_mlir.lowering.kernels.calls import AttentionCall, call_service
@@ -109,7 +108,7 @@ class CudnnAttention(Kernel[AttentionOp]):
             k=k.name,
             v=v.name,
             o=out.name,
-            scale=literal(op.scale.value.data, Float32Type()),
+            scale=launch.number(op.scale, Float32Type()),
             workspace="ws",
             workspace_bytes=self.workspace(op, launch.config),
         )

@@ -7,7 +7,7 @@ from xdsl.dialects.builtin import f32, f64
 from ait_mlir.dialects.ait.attention import RaggedAttentionOp
 from ait_mlir.dialects.ait.types import scope_of, tensor_type
 from ait_mlir.dims import Scope, const
-from ait_mlir.lowering.cpp import element_type, literal
+from ait_mlir.lowering.cpp import element_type
 from ait_mlir.lowering.kernels.amounts import bytes_moved, element_bytes, estimate_env
 from ait_mlir.lowering.kernels.attention import (
     CPU_RATE,
@@ -79,7 +79,7 @@ class RaggedAttention(Kernel[RaggedAttentionOp]):
         element, index = (element_type(x.type.element_type) for x in (q, launch.ins[3]))
         _, heads, rows, depth = q.type.dims
         batch = op.sequences
-        scale = literal(op.scale.value.data, f32 if launch.target.is_gpu else f64)
+        scale = launch.number(op.scale, f32 if launch.target.is_gpu else f64)
         window = "ait::kNoWindow" if op.window is None else str(op.window.value.data)
         group = f"{cpp(heads)} / {cpp(k.type.dims[1])}"
         sizes = f"{cpp(batch, heads, rows, op.length, depth, v.type.dims[3])}, {scale}, {group}, {window}"

@@ -7,11 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, Literal, TypeVar
 
-from xdsl.ir import Operation
+from xdsl.ir import Attribute, Operation
 
+from ait_mlir.dialects.ait.bits import known_number
 from ait_mlir.dialects.ait.strided import is_contiguous
-from ait_mlir.dialects.ait.types import TensorType, scope_of, tensor_type
+from ait_mlir.dialects.ait.types import ShapeAttr, TensorType, scope_of, tensor_type
 from ait_mlir.dims import Expr, Scope, const
+from ait_mlir.lowering.cpp import literal
 from ait_mlir.lowering.estimates import Terms, in_a_model, table_for
 from ait_mlir.lowering.kernels.amounts import bytes_moved
 from ait_mlir.lowering.target import Target
@@ -70,6 +72,14 @@ class Launch(Generic[OpT]):
     def cpp(self, *exprs: Expr) -> str:
         """The expressions in C++, with commas between: `d0, 768`."""
         return ", ".join(e.cpp(self.dims) for e in exprs)
+
+    def number(self, attribute: Attribute, element: Attribute) -> str:
+        """The number of a property in C++: a literal, or the f32 whose bits the run is given."""
+        known = known_number(attribute)
+        if known is not None:
+            return literal(known, element)
+        assert isinstance(attribute, ShapeAttr), "a number or its bits"
+        return f"ait::bit_cast<float>(static_cast<uint32_t>({self.cpp(*attribute.data)}))"
 
     def header(self, stem: str) -> str:
         """`ait/kernels/gpu/map.cuh` or `ait/kernels/cpu/map.h` for `map`."""

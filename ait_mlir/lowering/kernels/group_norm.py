@@ -15,7 +15,7 @@ from ait_mlir.dialects.ait.norm import GroupNormOp
 from ait_mlir.dialects.ait.strided import is_contiguous
 from ait_mlir.dialects.ait.types import TensorType, scope_of, tensor_type
 from ait_mlir.dims import Expr, Scope, const, floordiv
-from ait_mlir.lowering.cpp import element_type, literal
+from ait_mlir.lowering.cpp import element_type
 from ait_mlir.lowering.kernels.amounts import bytes_moved, element_bytes, estimate_env
 from ait_mlir.lowering.kernels.base import Arg, Config, Emission, Kernel, Launch, Strides, Target
 from ait_mlir.lowering.kernels.contraction import is_narrow
@@ -62,7 +62,7 @@ class GroupNormKernel(Kernel[GroupNormOp]):
         u, (found, factors), (x, *_) = _Units.of(launch), launch.between, launch.ins
         null = f"static_cast<const {element_type(x.type.element_type)}*>(nullptr)"
         scale = launch.ins[1].name if launch.op.scale is not None else null
-        eps = literal(launch.op.eps.value.data, f64)
+        eps = launch.number(launch.op.eps, f64)
         group = f"{launch.cpp(u.groups, u.per_group, u.channels)}, {scale}, {eps}, {factors.name}"
         if launch.target.is_gpu:
             given = f"ctx, {u.sizes}, {u.operand}, "

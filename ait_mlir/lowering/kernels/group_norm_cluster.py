@@ -13,7 +13,7 @@ from ait_mlir.dialects.ait.norm import GroupNormOp
 from ait_mlir.dialects.ait.strided import is_contiguous
 from ait_mlir.dialects.ait.types import scope_of, tensor_type
 from ait_mlir.dims import Scope, const, product
-from ait_mlir.lowering.cpp import element_type, literal
+from ait_mlir.lowering.cpp import element_type
 from ait_mlir.lowering.kernels.amounts import bytes_moved, element_bytes, estimate_env
 from ait_mlir.lowering.kernels.base import Config, Emission, Kernel, Launch, Strides, Target
 from ait_mlir.lowering.kernels.contraction import is_narrow
@@ -182,7 +182,7 @@ class ClusterGroupNorm(Kernel[GroupNormOp]):
             f"{sizes(nested, dims)}, {operand(x.name, nested, 0, dims)}, {pack(extras, nested, 1, dims)}, "
             f"{operand(y.name, nested, len(strides) - 1, dims)}, {scale}, {bias}, "
             f"{launch.cpp(*(const(n) for n in (op.groups.value.data, width)))}, {cluster}, "
-            f"{literal(op.eps.value.data, f64)})",
+            f"{launch.number(op.eps, f64)})",
             functor(op.epilogue, name, is_narrow(y.type.element_type))
             if op.epilogue.blocks
             else identity_functor(x.type.element_type, name),

@@ -11,7 +11,7 @@ from xdsl.ir import SSAValue
 from ait_mlir.dialects.ait.grouped import GroupedGemmOp, GroupedNormOp, RaggedGemmOp
 from ait_mlir.dialects.ait.types import scope_of, tensor_type
 from ait_mlir.dims import Expr, Scope
-from ait_mlir.lowering.cpp import element_type, literal
+from ait_mlir.lowering.cpp import element_type
 from ait_mlir.lowering.kernels.amounts import bytes_moved, element_bytes, estimate_env
 from ait_mlir.lowering.kernels.base import Arg, Config, Emission, Kernel, Launch, Strides, Target
 from ait_mlir.lowering.kernels.contraction import Matrix, Problem, epilogue_functor, in_halves, is_narrow, on_mma
@@ -251,7 +251,7 @@ class GroupedNormKernel(Kernel[GroupedNormOp]):
         flags = ["true" if flag else "false" for flag in (op.kind.data == "layer", all(a.constant for a in given))]
         template = f"{flags[0]}, {high}, {step}, {flags[1]}" + (", epilogue_@ID@" if op.epilogue.blocks else "")
         made = ",\n    ".join(parts)
-        body = f"return ait::gpu::norm_grouped<{template}>(ctx, {{\n    {made}}}, {_eps(op)});\n"
+        body = f"return ait::gpu::norm_grouped<{template}>(ctx, {{\n    {made}}}, {launch.number(op.eps, f64)});\n"
         return Emission(("ait/math.h", launch.header("row_grouped")), definitions, body)
 
     def _call(
@@ -264,12 +264,8 @@ class GroupedNormKernel(Kernel[GroupedNormOp]):
         if launch.op.epilogue.blocks:
             template, finish = f"{template}, epilogue_@ID@", f", {beside}"
         packs = f"ait::pack({own[0]}), ait::pack({own[1]})"
-        arguments = f"ctx, {shape}, {packs}, {factors[0]}, {factors[1]}, {_eps(launch.op)}{finish}"
+        arguments = f"ctx, {shape}, {packs}, {factors[0]}, {factors[1]}, {launch.number(launch.op.eps, f64)}{finish}"
         return f"ait::cpu::{launch.op.kind.data}_norm<{template}>({arguments})"
-
-
-def _eps(op: GroupedNormOp) -> str:
-    return literal(op.eps.value.data, f64)
 
 
 def _row_strides(arg: Arg, shape: Sequence[Expr]) -> tuple[Expr, ...]:

@@ -11,7 +11,7 @@ from ait_mlir.dialects.ait.norm import LayerNormOp, NormOp, RmsNormOp, SoftmaxOp
 from ait_mlir.dialects.ait.strided import is_contiguous
 from ait_mlir.dialects.ait.types import TensorType
 from ait_mlir.dims import Expr, Scope, product
-from ait_mlir.lowering.cpp import element_type, literal
+from ait_mlir.lowering.cpp import element_type
 from ait_mlir.lowering.kernels.base import Arg, Emission, Kernel, Launch, Strides
 from ait_mlir.lowering.kernels.contraction import is_narrow
 from ait_mlir.lowering.kernels.loops import broadcast_strides, collapse, nest, operand, pack, single, sizes
@@ -84,7 +84,7 @@ class NormKernel(Kernel[NormOp]):
         return launch.call(
             "row",
             f"{self.name}<{template}>(ctx, {sizes(nested, dims)}, {packs[0]}, {packs[1]}, "
-            f"{scale}, {bias}, {literal(norm.eps.value.data, f64)}{finish})",
+            f"{scale}, {bias}, {launch.number(norm.eps, f64)}{finish})",
             definitions,
         )
 

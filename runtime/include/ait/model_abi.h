@@ -29,6 +29,7 @@ typedef enum ait_dtype {
 #define AIT_DTYPES 10  ///< how many there are
 
 #define AIT_BOUND (-2)  ///< `ait_dim_v1::input` of a dim that a launch binds: at most what `ait_model_v1::bounds` says
+#define AIT_GIVEN (-3)  ///< `ait_dim_v1::input` of a dim that the caller of a run gives: `add` where it gives none
 
 /// A named dim and where its value comes from: `(shape(input)[axis] - add) / mul`, which must be an integer in [lo, hi].
 typedef struct ait_dim_v1 {

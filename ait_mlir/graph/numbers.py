@@ -1,0 +1,74 @@
+"""Scalars whose numbers are constants of the code, or arguments of it: `epsilon` and `attn_scale`.
+
+A positive number of FLOAT is an argument: the module has a given dim with its bits, so another number compiles nothing.
+Any other number is a constant of the code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from ait_mlir.dialects.ait.bits import bits_of, number_dim
+from ait_mlir.dims import Expr, Scope, sym
+from ait_mlir.graph.enums import data_type
+
+if TYPE_CHECKING:
+    from ait_mlir.graph.building import GraphBuilder
+    from ait_mlir.graph.tensor import tensor
+
+PORTS = ("epsilon", "attn_scale")
+"""Inputs of nodes that take such scalars."""
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """The scalars of a graph, in order, with their numbers."""
+
+    constants: Mapping[tensor, float] = field(default_factory=dict["tensor", float])
+    arguments: Mapping[tensor, float] = field(default_factory=dict["tensor", float])
+    usual: Mapping[tensor, float] = field(default_factory=dict["tensor", float])
+    """The number that each argument usually has."""
+
+    @property
+    def key(self) -> tuple[float | None, ...]:
+        """What code depends on: the constants, and which scalars are arguments."""
+        return (*self.constants.values(), None, *(None for _ in self.arguments))
+
+    @property
+    def bits(self) -> tuple[int, ...]:
+        """The dims of the module that the arguments are."""
+        found = [bits_of(number) for number in self.arguments.values()]
+        return tuple(bits for bits in found if bits is not None)
+
+    def of(self, copy: GraphBuilder, graph: GraphBuilder) -> Numbers:
+        """The same numbers for the tensors of a copy of the graph."""
+        twin = dict(zip(graph.tensors, copy.tensors, strict=True))
+        return Numbers(*({twin[t]: n for t, n in m.items()} for m in (self.constants, self.arguments, self.usual)))
+
+    def declare(self, scope: Scope) -> tuple[Scope, dict[tensor, Expr]]:
+        """The scope with a dim for each argument, and the dim that each is."""
+        dims = [number_dim(f"n{i}", self.usual[t]) for i, t in enumerate(self.arguments)]
+        return Scope([*scope.dims, *dims]), {t: sym(d.name) for t, d in zip(self.arguments, dims, strict=True)}
+
+
+def numbers_of(graph: GraphBuilder, given: Mapping[tensor, float]) -> Numbers:
+    """Which of the scalars of a graph are arguments for these numbers, and which are constants."""
+    candidates = graph.usual_numbers() | graph.usual_numbers(is_constant=True)
+    usual = {t: n for t, n in candidates.items() if bits_of(n) is not None and _may_be_argument(graph, t)}
+    known = {t: n if t.value is None else float(t.value) for t, n in candidates.items() if t.is_constant} | {**given}
+    arguments = {t: n for t, n in known.items() if t in usual and bits_of(n) is not None}
+    return Numbers({t: n for t, n in given.items() if t not in arguments}, arguments, usual)
+
+
+def _may_be_argument(graph: GraphBuilder, t: tensor) -> bool:
+    """Whether the nodes that read a scalar hand it to kernels: none computes with it as with a tensor."""
+    if t.dtype is data_type.DOUBLE:
+        return False
+    for node in graph.nodes:
+        for port, read in (*node.inputs.items(), *(("", x) for several in node.lists.values() for x in several)):
+            takes = node.operation.takes_number
+            if read is t and (port not in PORTS or takes is None or not takes(node)):
+                return False
+    return True
