@@ -6,7 +6,7 @@ from tests.specs.scores import scores_of
 from tests.specs.spec import Form, Spec, form
 from tests.specs.tolerance import ATTENTION as CLOSE
 
-DIMS = "b = 0 to 4, s = 0 to 400, l = 0 to 400, d = 1 to 80"
+DIMS = "b = 0 to 4, s = 0 to 400, l = 0 to 400, d = 1 to 80, num = 1 to 2139095039 hints [1040187392] given"
 ENVS = (
     {"b": 2, "s": 37, "l": 70, "d": 24},
     {"b": 1, "s": 1, "l": 1, "d": 1},
@@ -34,6 +34,12 @@ PRODUCT = {
 }
 
 
+GIVEN = ({"b": 2, "s": 9, "l": 21, "d": 8, "num": 1048576000}, {"b": 1, "s": 33, "l": 40, "d": 16, "num": 1040187392})
+"""Scales of 0.25 and 0.125, as bits."""
+GIVEN_RAGGED = tuple(env | {"s": 8 + env["s"]} for env in GIVEN)
+NOT_RANDOM = {"graphs": "random sizes are bits of numbers next to 0"}
+
+
 def attention(
     name: str,
     flags: str = "",
@@ -43,7 +49,7 @@ def attention(
     width: str = "d",
     depth: str = "d",
     scores: str = "",
-    scale: float = 0.25,
+    scale: float | str = 0.25,
     **options: object,
 ) -> Form:
     """`then` is how many rows the second piece of k and v has, `mask` the type of a mask, `scores` what becomes of
@@ -100,6 +106,8 @@ ATTENTION = Spec(
         attention("top-left-window", "top_left window 50", envs=WINDOWS, few=FEW_WINDOWS),
         attention("log-sums", "log_sums", mask="3 x s x 1 x S"),
         attention("negative", scale=-0.25),
+        attention("given", "causal", scale="bits(num)", envs=GIVEN, few=GIVEN, without=NOT_RANDOM),
+        attention("given-mask", mask="l x T", scale="bits(num)", envs=GIVEN, few=GIVEN, without=NOT_RANDOM),
         attention("widths", width="40"),
         attention("deep", "causal log_sums", "l x T", width="d", depth="300", envs=DEEP, few=DEEP[:2]),
         attention("deep-wide", width="521", depth="260", then="s", envs=DEEP, few=DEEP[:2]),
@@ -108,7 +116,7 @@ ATTENTION = Spec(
     CLOSE, DIMS, ENVS, FEW,
 )  # fmt: skip
 
-RAGGED_DIMS = "b = 0 to 4, s = 8 to 400, l = 8 to 400, d = 1 to 80"
+RAGGED_DIMS = "b = 0 to 4, s = 8 to 400, l = 8 to 400, d = 1 to 80, num = 1 to 2139095039 hints [1040187392] given"
 RAGGED_ENVS = (
     {"b": 2, "s": 37, "l": 70, "d": 24},
     {"b": 1, "s": 8, "l": 8, "d": 1},
@@ -119,10 +127,12 @@ DEEP_RAGGED = ({"b": 2, "s": 9, "l": 11, "d": 5}, {"b": 0, "s": 8, "l": 9, "d": 
 FEW_RAGGED = ({"b": 2, "s": 9, "l": 11, "d": 5}, {"b": 1, "s": 33, "l": 40, "d": 8}, RAGGED_ENVS[3])
 
 
-def ragged(name: str, flags: str, heads: int = 3, depth: str = "d", **options: object) -> Form:
+def ragged(
+    name: str, flags: str, heads: int = 3, depth: str = "d", scale: float | str = 0.25, **options: object
+) -> Form:
     """Padded: lengths of keys, and of queries."""
     q, kv = f"b x {heads} x s x {depth} x T", f"b x 3 x l x {depth} x T"
-    text = f"ragged_attention %a, %b, %c columns %d rows %e scale 0.25 {flags}".rstrip()
+    text = f"ragged_attention %a, %b, %c columns %d rows %e scale {scale} {flags}".rstrip()
     return form(name, text, q, kv, kv, "b x i32", "b x i32", to=q, below={3: 9, 4: 8}, **options)
 
 
@@ -152,6 +162,7 @@ RAGGED = Spec(
     (
         ragged("padded", ""),
         ragged("padded-causal", "causal", heads=6),
+        ragged("padded-given", "causal", scale="bits(num)", envs=GIVEN_RAGGED, few=GIVEN_RAGGED),
         ragged("padded-window", "window 2"),
         ragged("padded-deep", "causal", depth="260", envs=DEEP_RAGGED, few=DEEP_RAGGED),
         ragged("padded-wide", "causal window 20", depth="192", heads=6),

@@ -5,10 +5,21 @@ from __future__ import annotations
 from tests.specs.spec import Form, Spec, form
 from tests.specs.tolerance import ROWS
 
-DIMS = "b = 0 to 64, s = 0 to 3000"
+DIMS = "b = 0 to 64, s = 0 to 3000, num = 1 to 2139095039 hints [925353388] given"
 ENVS = ({"b": 3, "s": 5}, {"b": 1, "s": 1}, {"b": 2, "s": 0}, {"b": 2, "s": 1537})
 FEW = ({"b": 3, "s": 5}, {"b": 1, "s": 1}, {"b": 2, "s": 0}, {"b": 2, "s": 131})
 PROLOGUE_ENVS = ({"b": 3, "s": 5}, {"b": 1, "s": 1}, {"b": 0, "s": 4}, {"b": 2, "s": 131})
+
+GIVEN_ENVS = ({"b": 3, "s": 5, "num": 925353388}, {"b": 2, "s": 7, "num": 1056964608})
+"""An epsilon of 1e-5 and one of 0.5, as bits."""
+
+
+def given(op: str, text: str, shape: str, *factors: str) -> Form:
+    """A norm whose epsilon the run is given."""
+    without = {"graphs": "random sizes are bits of numbers next to 0"}
+    options = {"envs": GIVEN_ENVS, "few": GIVEN_ENVS, "without": without}
+    return form("given", f"{op} %a {text} eps bits(num)", f"{shape} x T", *factors, **options)
+
 
 SOFTMAX = Spec(
     "softmax",
@@ -66,6 +77,7 @@ LAYER_NORM = Spec(
         norm("layer_norm", "scale", "b x 77", 1, "scale %b"),
         norm("layer_norm", "bias", "b x 77", 1, "bias %b"),
         norm("layer_norm", "plain", "b x 77", 1, ""),
+        given("layer_norm", "scale %b axes 1", "b x s x 24", "24 x T"),
         norm(
             "layer_norm", "view", "b x s x 24", 1,
             strides={0: ("s*40", "40", "1"), 3: ("s*24", "24", "1")}, offset=1,
@@ -95,6 +107,7 @@ RMS_NORM = Spec(
         norm("rms_norm", "dynamic", "b x s", 1, "scale %b"),
         norm("rms_norm", "two-axes", "b x s x 6", 2),
         norm("rms_norm", "plain", "b x 77", 1, ""),
+        given("rms_norm", "axes 1", "b x s"),
         summed("rms_norm", "residual", "b x s x 24", 1),
         summed("rms_norm", "two-axes-residual", "24", 2),
         finished("rms_norm", "gate", "b x s x 77", "b x s x 77"),
@@ -116,6 +129,7 @@ GROUP_NORM = Spec(
         form("instance", "group_norm %a dim 1 groups 12 eps 1e-05", FIRST),
         form("one", "group_norm %a scale %b dim 2 groups 1 eps 1e-03", "b x s x 12 x T", "12 x T"),
         form("rows", "group_norm %a bias %b dim 1 groups 4 eps 1e-05", "b x 12 x T", "12 x T"),
+        given("group_norm", "dim 3 groups 4", LAST.removesuffix(" x T")),
         form("silu-last", f"group_norm %a {BOTH} dim 3 groups 4 eps 1e-05 {SILU}", LAST, "12 x T", "12 x T", LAST),
         form("silu-first", f"group_norm %a {BOTH} dim 1 groups 2 eps 1e-05 {SILU}", FIRST, "12 x T", "12 x T", "s x T", to=FIRST),
         form(

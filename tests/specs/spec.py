@@ -162,7 +162,7 @@ class Spec:
         for dim in reversed(Scope.parse(self.dims).dims):
             used |= set(re.findall(r"\w+", str(dim))) if dim.name in used else set()
         dims = [d for d in Scope.parse(self.dims).dims if d.name in used]
-        if bound and dims:
-            inputs.append(f"%dims: !ait.tensor<{' x '.join(d.name for d in dims)} x i8>")
+        if bound and (sizes := [d.name for d in dims if not d.is_given]):
+            inputs.append(f"%dims: !ait.tensor<{' x '.join(sizes)} x i8>")
         ranges = ", ".join(map(str, dims))
         return f"ait.graph @g({', '.join(inputs)}) dims {{{ranges}}} {{\n{body}\n}}"
