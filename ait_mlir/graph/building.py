@@ -174,25 +174,22 @@ class GraphBuilder:
     def add_node(self, operation: Operation, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         """A node from the arguments of a method; returns its output, or the list of them."""
         self.check_open(f"{operation.name}()")
+        kwargs = _with_positional(operation, args, kwargs)
         compute = as_data_type(kwargs.pop("compute_data_type", None), operation.name)
         given = text(kwargs.pop("name", "") or "", f"the name of a node ({operation.name})")
+        out_dims = kwargs.pop("out_dims", None)
         name = given or f"{operation.name}.{sum(n.operation is operation for n in self.nodes)}"
         node = Node(name, operation, {}, {}, dict(operation.attributes), compute)
         if compute is data_type.NOT_SET:
             node.compute = self.compute_data_type
-        order = (*operation.lists, *operation.tensors, *operation.attributes, *operation.adopted)
-        if len(args) > len(order):
-            raise TypeError(f"{operation.name}() takes {len(order)} arguments, got {len(args)}: {', '.join(order)}")
-        values = dict(zip(order, args, strict=False))
-        if twice := values.keys() & kwargs.keys():
-            raise TypeError(f"{operation.name}() got {', '.join(sorted(twice))} twice")
-        values |= kwargs
-        if unknown := values.keys() - {*order}:
+        order = _arguments(operation)
+        if unknown := kwargs.keys() - {*order}:
             raise TypeError(
                 f"{operation.name}() has no argument {', '.join(map(repr, sorted(unknown)))}; it has {', '.join(order)}"
             )
-        self._take(node, values)
-        self._make_outputs(node, values)
+        self._take(node, kwargs)
+        self._make_outputs(node, kwargs)
+        _set_dims(node, out_dims)
         self.nodes.append(node)
         self._infer_early(node)
         if len(operation.outputs) == 1:
@@ -312,6 +309,35 @@ class GraphBuilder:
         }
 
 
+def _arguments(operation: Operation) -> tuple[str, ...]:
+    """The arguments of an operation but for those that all have."""
+    return (*operation.lists, *operation.tensors, *operation.attributes, *operation.adopted)
+
+
+def _with_positional(operation: Operation, args: Sequence[Any], kwargs: dict[str, Any]) -> dict[str, Any]:
+    """All arguments by their names. Raises `TypeError` for too many, and for one that is there twice."""
+    order = _arguments(operation)
+    if operation.positional:
+        order = (*operation.tensors, *operation.positional)
+    if len(args) > len(order):
+        raise TypeError(f"{operation.name}() takes {len(order)} arguments, got {len(args)}: {', '.join(order)}")
+    values = dict(zip(order, args, strict=False))
+    if twice := values.keys() & kwargs.keys():
+        raise TypeError(f"{operation.name}() got {', '.join(sorted(twice))} twice")
+    return values | kwargs
+
+
+def _set_dims(node: Node, out_dims: Any) -> None:
+    """Give outputs the dims that the caller wants: those of the first one, or by the names of several."""
+    if out_dims is None:
+        return
+    by_name = cast("dict[str, Any]", out_dims) if isinstance(out_dims, dict) else {node.operation.outputs[0]: out_dims}
+    for port, dims in by_name.items():
+        if port not in node.outputs:
+            raise node.wrong(f"out_dims are for {port!r}; the outputs are {', '.join(node.outputs)}")
+        node.outputs[port].set_dim(dims)
+
+
 def _assumed(node: Node, port: str) -> float:
     """The number that a plan is built for before the first one is passed: the usual one."""
     if port == "epsilon":
@@ -339,11 +365,15 @@ def _method(operation: Operation) -> Callable[..., Any]:
         default: Any = None if has_default else inspect.Parameter.empty
         parameters.append(inspect.Parameter(name, named, default=default))
     keyword = inspect.Parameter.KEYWORD_ONLY
-    for name, default in operation.attributes.items():
-        default = inspect.Parameter.empty if default is REQUIRED else default
+    defaults: dict[str, Any] = {"compute_data_type": None, "name": "", **operation.attributes}
+    for name in operation.positional:
+        default = inspect.Parameter.empty if defaults[name] is REQUIRED else defaults[name]
+        parameters.append(inspect.Parameter(name, named, default=default))
+    others = [n for n in (*operation.attributes, "compute_data_type", "name") if n not in operation.positional]
+    for name in others:
+        default = inspect.Parameter.empty if defaults[name] is REQUIRED else defaults[name]
         parameters.append(inspect.Parameter(name, keyword, default=default))
-    parameters += [inspect.Parameter(name, keyword, default=None) for name in operation.adopted]
-    parameters += [inspect.Parameter(name, keyword, default=None) for name in ("compute_data_type", "name")]
+    parameters += [inspect.Parameter(name, keyword, default=None) for name in (*operation.adopted, "out_dims")]
     cast(Any, method).__signature__ = inspect.Signature(parameters)
     method.__name__ = operation.name
     method.__qualname__ = f"pygraph.{operation.name}"

@@ -76,15 +76,35 @@ class GraphPlans(GraphSteps):
         self._step = max(self._step, Step.PLANNED)
         return self
 
-    def get_workspace_size(self, handle: Handle | None = None, **overrides: Any) -> int:
-        """The bytes of workspace that `execute` needs with the selected plan."""
+    def get_workspace_size(
+        self,
+        handle: Handle | None = None,
+        override_uids: Sequence[int] | None = None,
+        override_shapes: Sequence[Sequence[int]] | None = None,
+        override_strides: Sequence[Sequence[int]] | None = None,
+    ) -> int:
+        """The bytes of workspace that `execute` needs with the selected plan, for these shapes."""
         self._need(Step.BUILT, "get_workspace_size()")
-        target = self.overridden(**overrides) if overrides else self
+        is_other = override_uids is not None or override_shapes is not None
+        target = self.overridden(override_uids, override_shapes, override_strides) if is_other else self
         return target.runner.workspace
 
-    def get_workspace_size_plan_at_index(self, index: int, handle: Handle | None = None) -> int:
-        """The bytes of workspace that a plan needs; it must be built."""
+    def get_workspace_size_plan_at_index(
+        self,
+        index: int,
+        handle: Handle | None = None,
+        override_uids: Sequence[int] | None = None,
+        override_shapes: Sequence[Sequence[int]] | None = None,
+        override_strides: Sequence[Sequence[int]] | None = None,
+    ) -> int:
+        """The bytes of workspace that a plan needs; it must be built. With other shapes, those of the selected plan."""
         plan = self._plan(index)
+        if override_uids is not None or override_shapes is not None:
+            if index != self._index:
+                raise cudnnGraphNotSupportedError(
+                    f"plan {index} is not selected: only plan {self._index} is for other shapes"
+                )
+            return self.overridden(override_uids, override_shapes, override_strides).runner.workspace
         compiled = plan.compiled.get(self._scalar_key)
         if compiled is None:
             raise StepError(f"plan {index} ({plan.name}) is not built: call build_plan_at_index({index})")

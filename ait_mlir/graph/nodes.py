@@ -47,6 +47,8 @@ class Operation:
     lists: tuple[str, ...] = ()
     adopted: tuple[str, ...] = ()
     """Arguments that are tensors the node computes."""
+    positional: tuple[str, ...] = ()
+    """What may follow the tensors without a keyword, in order; all attributes if this is empty."""
     attributes: Mapping[str, Any] = field(default_factory=dict[str, Any])
     present: Callable[[Node], Sequence[str]] | None = None
     check: Callable[[Node], None] | None = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from ait_mlir.driver import run_to_phase
 from ait_mlir.errors import InputError
@@ -29,7 +29,7 @@ class pygraph(GraphPlans):
 
     def execute(
         self,
-        variant_pack: Mapping[Any, Any] | Sequence[Any],
+        tensor_dict: Mapping[Any, Any] | Sequence[Any],
         workspace: Any = None,
         handle: Handle | None = None,
         override_uids: Sequence[int] | None = None,
@@ -39,17 +39,13 @@ class pygraph(GraphPlans):
     ) -> None:
         """Run the selected plan on the handle's stream. Nothing is allocated, and the call does not wait.
 
-        `variant_pack` maps tensors, UIDs or names to torch, NumPy or DLPack tensors, or to addresses. With
-        `tensor_uids` it may be a list of tensors in the order of these UIDs. Raises `InputError` before anything is
-        launched. Keep the tensors alive until the stream is done.
+        `tensor_dict`, the variant pack, maps tensors, UIDs or names to torch, NumPy or DLPack tensors, or to addresses.
+        With `tensor_uids` it may be a list of tensors in the order of these UIDs. Raises `InputError` before anything
+        is launched. Keep the tensors alive until the stream is done.
         """
-        pack: Any = variant_pack
         if self._runner is None:
             self._need(Step.BUILT, "execute()")
-        if tensor_uids is not None and not isinstance(variant_pack, Mapping):
-            if len(tensor_uids) != len(variant_pack):
-                raise InputError(f"{len(tensor_uids)} tensor_uids for {len(variant_pack)} tensors: expected as many")
-            pack = dict(zip(tensor_uids, variant_pack, strict=True))
+        pack: Any = tensor_dict if tensor_uids is None else _by_uids(tensor_dict, tensor_uids)
         if override_uids is not None:
             other = self.overridden(override_uids, override_shapes, override_strides)
             other.runner.execute(self._by_uid(pack), workspace, self._stream(handle))
@@ -57,23 +53,38 @@ class pygraph(GraphPlans):
         self.runner.execute(pack, workspace, self._stream(handle))
 
     def execute_plan_at_index(
-        self, variant_pack: Mapping[Any, Any], workspace: Any = None, index: int = 0, handle: Handle | None = None
+        self,
+        tensor_dict: Mapping[Any, Any] | Sequence[Any],
+        workspace: Any = None,
+        index: int = 0,
+        handle: Handle | None = None,
+        *,
+        tensor_uids: Sequence[int] | None = None,
     ) -> None:
         """Run one plan, which must be built."""
         plan = self._plan(index)
         if self._scalar_key not in plan.compiled:
             raise StepError(f"plan {index} ({plan.name}) is not built: call build_plan_at_index({index})")
-        self._runner_of(plan).execute(variant_pack, workspace, self._stream(handle))
+        pack: Any = tensor_dict if tensor_uids is None else _by_uids(tensor_dict, tensor_uids)
+        self._runner_of(plan).execute(pack, workspace, self._stream(handle))
 
-    def populate_cuda_graph(self, handle: Handle, variant_pack: Mapping[Any, Any], workspace: Any, graph: int) -> None:
+    def populate_cuda_graph(
+        self, handle: Handle, variant_pack: Mapping[Any, Any], workspace: Any, cuda_graph: int
+    ) -> None:
         """Add the launches of the selected plan to an empty `cudaGraph_t`."""
         self._need(Step.BUILT, "populate_cuda_graph()")
-        cuda_graphs.populate(self.runner, variant_pack, workspace, graph)
+        cuda_graphs.populate(self.runner, variant_pack, workspace, cuda_graph)
 
-    def update_cuda_graph(self, handle: Handle, variant_pack: Mapping[Any, Any], workspace: Any, graph: int) -> None:
+    def update_cuda_graph(
+        self, handle: Handle, variant_pack: Mapping[Any, Any], workspace: Any, cuda_graph: int
+    ) -> None:
         """Let a `cudaGraph_t` that was populated by this graph work on other tensors."""
         self._need(Step.BUILT, "update_cuda_graph()")
-        cuda_graphs.update(self.runner, variant_pack, workspace, graph)
+        cuda_graphs.update(self.runner, variant_pack, workspace, cuda_graph)
+
+    def get_cuda_graph_retention(self) -> Any:
+        """What the graph was made with. Nothing depends on it: our kernels lie in recorded graphs as they are."""
+        return self.retention
 
     # ** dynamic shapes **
 
@@ -109,8 +120,9 @@ class pygraph(GraphPlans):
         target = planner.target
         return str(run_to_phase(module, phase, start=start, target=target.kind, arch=target.arch))
 
-    def serialize(self, *, as_bytes: bool = False, **_: Any) -> list[int] | bytes:
-        """The graph with its selected plan, compiled: a list of integers below 256, or bytes."""
+    def serialize(self, *, as_bytes: bool = False, include_kernels: bool = True) -> list[int] | bytes:
+        """The graph with its selected plan, compiled: a list of integers below 256, or bytes. It always includes the
+        kernels."""
         if self._deserialized is not None:
             data = self._deserialized.data
         else:
@@ -154,6 +166,15 @@ class pygraph(GraphPlans):
             f"{node.label}: {', '.join(map(repr, node.reads()))} -> {', '.join(map(repr, node.outputs.values()))}"
             for node in self.nodes
         )
+
+
+def _by_uids(tensors: Any, uids: Sequence[int]) -> Mapping[Any, Any]:
+    """A variant pack from tensors in the order of these UIDs."""
+    if isinstance(tensors, Mapping):
+        return cast("Mapping[Any, Any]", tensors)
+    if len(uids) != len(tensors):
+        raise InputError(f"{len(uids)} tensor_uids for {len(tensors)} tensors: expected as many")
+    return dict(zip(uids, tensors, strict=True))
 
 
 for _name, _method in methods():

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any, Self
 
 from ait_mlir.errors import AitError, InputError
-from ait_mlir.graph import programs, validation
+from ait_mlir.graph import enums, programs, validation
 from ait_mlir.graph.binding import Binding
 from ait_mlir.graph.building import GraphBuilder
 from ait_mlir.graph.enums import build_plan_policy, heur_mode
@@ -70,6 +70,7 @@ class GraphSteps(GraphBuilder):
         super().__init__(name, io_data_type, intermediate_data_type, compute_data_type)
         self.handle = None if handle is None else checked(handle)
         self.kernel_cache = kernel_cache
+        self.retention = enums.cuda_graph_retention.NONE if cuda_graph_retention is None else cuda_graph_retention
         self.may_override = bool(is_dynamic_shape_enabled or is_override_shape_enabled)
         self._step = Step.OPEN
         self._ordered: list[Node] = []

@@ -58,10 +58,10 @@ class tensor:
         self.is_virtual = value
         return self
 
-    def set_data_type(self, dtype: Any) -> Self:
+    def set_data_type(self, data_type: Any) -> Self:
         """The element type: a `data_type`, or a dtype of PyTorch or NumPy."""
         self._change("set_data_type")
-        self.dtype = as_data_type(dtype, self.label)
+        self.dtype = as_data_type(data_type, self.label)
         return self
 
     def set_dim(self, dim: Sequence[int]) -> Self:
@@ -142,6 +142,35 @@ class tensor:
 
     # ** getters **
 
+    @property
+    def data_type(self) -> Any:
+        return self.dtype
+
+    @property
+    def dim(self) -> list[int]:
+        return self.get_dim()
+
+    @property
+    def stride(self) -> list[int]:
+        return self.get_stride()
+
+    @property
+    def is_pass_by_value(self) -> bool:
+        return self.is_by_value
+
+    @property
+    def pass_by_value(self) -> float | int | None:
+        """The number of a scalar that the graph was given."""
+        return self.value
+
+    @property
+    def ragged_offset_multiplier(self) -> int:
+        return self.ragged_multiplier
+
+    @property
+    def reordering_type(self) -> Any:
+        return self.reordering
+
     def get_name(self) -> str:
         return self.name
 
@@ -155,7 +184,7 @@ class tensor:
     def get_stride(self) -> list[int]:
         return list(self.strides or ())
 
-    def get_data_type(self) -> data_type:
+    def get_data_type(self) -> Any:
         return self.dtype
 
     def get_is_virtual(self) -> bool:

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 _SOURCE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 _INCLUDE = re.compile(r'^#include "(ait/[\w./]+)"', re.MULTILINE)
 _COMPILED = {".cc", ".cpp", ".cu", ".hip"}
+_HOST = ".cc"
+"""The suffix of sources of a GPU's library that have no kernels."""
 
 
 def build_library(sources: Mapping[str, str], target: Target, workdir: str | os.PathLike[str]) -> Path:
@@ -118,9 +120,10 @@ def _library_units(sources: Mapping[str, str], tools: Toolchain, directory: Path
         write_atomic(directory / name, text.encode())
     local = [text for name, text in sources.items() if not _is_compiled(name)]
     return [
-        Unit(directory / name, _unit_key(tools, local, name, text))
+        Unit(directory / name, _unit_key(used, local, name, text), used)
         for name, text in sources.items()
         if _is_compiled(name)
+        for used in (tools.host if tools.host is not None and Path(name).suffix == _HOST else tools,)
     ]
 
 
@@ -246,7 +249,7 @@ def build_exported(sources: Mapping[str, str], exports: str, target: Target, wor
     folder = Path(workdir).resolve()
     tools = _runtime_toolchain(target.kind, _link_to_ffi())
     model = toolchain(target.kind, target.arch)
-    units = [replace(unit, tools=model) for unit in _library_units(sources, model, folder)]
+    units = _library_units(sources, model, folder)
     write_atomic(folder / "exports.cc", exports.encode())
     more = (cpp_root() / "src" / "deploy" / "blake3.cc", folder / "exports.cc")
     units += _runtime_units((*_RUNTIME_SOURCES[target.kind], "export"), tools, _PYTHON_SOURCES, more)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -276,6 +277,67 @@ def test_methods_of_the_reference_package():
         missing = [n for n in names.split() if not hasattr(owner, n)]
         assert missing == []
     assert all(getattr(cudnn.pygraph, n).__doc__ for n in METHODS.split())
+
+
+POSITIONAL = {
+    "gen_index": ("input", "axis", "name", "compute_data_type"),
+    "leaky_relu": ("input", "negative_slope", "name", "compute_data_type"),
+    "matmul": ("A", "B", "compute_data_type", "padding", "name"),
+    "relu": ("input", "negative_slope", "lower_clip", "upper_clip", "name", "compute_data_type"),
+    "swish": ("input", "swish_beta", "name", "compute_data_type"),
+    "execute": (
+        *("tensor_dict", "workspace", "handle", "override_uids", "override_shapes", "override_strides", "tensor_uids"),
+    ),
+    "execute_plan_at_index": ("tensor_dict", "workspace", "index", "handle"),
+    "get_workspace_size": ("handle", "override_uids", "override_shapes", "override_strides"),
+    "get_workspace_size_plan_at_index": ("index", "handle", "override_uids", "override_shapes", "override_strides"),
+    "populate_cuda_graph": ("handle", "variant_pack", "workspace", "cuda_graph"),
+    "update_cuda_graph": ("handle", "variant_pack", "workspace", "cuda_graph"),
+}
+"""The arguments that may be given without a keyword, in the order of the reference package."""
+
+
+@pytest.mark.parametrize("name", POSITIONAL)
+def test_positional_arguments_of_the_reference_package(name: str):
+    parameters = list(inspect.signature(getattr(cudnn.pygraph, name)).parameters.values())
+    found = tuple(p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD and p.name != "self")
+    assert found == POSITIONAL[name]
+
+
+def test_arguments_by_position():
+    g = new()
+    x = g.tensor([4, 4])
+    y = g.matmul(x, x, cudnn.data_type.FLOAT, 0.0, "mm")
+    z = g.relu(y, 0.25, 0.5, 2.0, "clip", cudnn.data_type.FLOAT)
+    assert [n.name for n in g.nodes] == ["mm", "clip"]
+    assert g.nodes[1].attributes == {"negative_slope": 0.25, "lower_clip": 0.5, "upper_clip": 2.0}
+    with pytest.raises(TypeError, match=r"relu\(\) takes 6 arguments, got 7"):
+        g.relu(z, None, None, None, "n", None, 1)
+    with pytest.raises(TypeError, match="got name twice"):
+        g.relu(z, None, None, None, "n", name="m")
+
+
+def test_out_dims():
+    g = new()
+    x = g.tensor([4, 6])
+    assert g.reduction(x, mode=cudnn.reduction_mode.ADD, out_dims=[4, 1]).dim == [4, 1]
+    assert g.reshape(x, out_dims={"OUT_0": [2, 12]}).dim == [2, 12]
+    with pytest.raises(cudnn.GraphError, match="out_dims are for 'Y'; the outputs are OUT_0"):
+        g.reshape(x, out_dims={"Y": [2, 12]}, name="r")
+    with pytest.raises(cudnn.GraphError, match=r"'r2' .* has dims \[5\], 5 elements"):
+        h = new()
+        h.reshape(h.tensor([4, 6]), out_dims=[5], name="r2").set_output(True)
+        h.validate()
+
+
+def test_attributes_of_tensors():
+    g = new()
+    t = g.tensor([2, 3], name="x", data_type=cudnn.data_type.HALF)
+    scalar = g.tensor_scalar(0.5)
+    assert (t.dim, t.stride, t.data_type, t.is_pass_by_value) == ([2, 3], [3, 1], cudnn.data_type.HALF, False)
+    assert (scalar.is_pass_by_value, scalar.pass_by_value) == (True, 0.5)
+    assert (t.ragged_offset_multiplier, t.reordering_type) == (1, cudnn.tensor_reordering.NONE)
+    assert g.get_cuda_graph_retention() is cudnn.cuda_graph_retention.NONE
 
 
 def test_graph_as_plain_data():

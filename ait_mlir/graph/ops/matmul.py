@@ -88,6 +88,7 @@ OPERATIONS = (
         _infer,
         _lower,
         attributes={"padding": 0.0},
+        positional=("compute_data_type", "padding", "name"),
         check=_check,
         doc="[..., M, K] x [..., K, N] -> [..., M, N]; batch dims broadcast. Sums are in FLOAT, or DOUBLE.",
     ),

@@ -132,7 +132,10 @@ def _gen_index(w: Lowering, node: Node, x: Sequence[SSAValue]) -> SSAValue:
 
 def _row(name: str, tensors: tuple[str, ...], formula: Formula, doc: str = "", **attributes: Any) -> Operation:
     lower = _lower(formula)
-    return Operation(name, tensors, ("OUT_0",), _infer, lower, attributes=attributes, check=_check, doc=doc)
+    positional = (*attributes, "name", "compute_data_type")
+    return Operation(
+        name, tensors, ("OUT_0",), _infer, lower, attributes=attributes, positional=positional, check=_check, doc=doc
+    )
 
 
 def _same(w: Lowering, node: Node, x: Sequence[SSAValue]) -> SSAValue:

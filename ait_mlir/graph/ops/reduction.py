@@ -37,6 +37,8 @@ def _infer(node: Node) -> Shapes:
 
 
 def _check(node: Node) -> None:
+    if node.has("group_offset"):
+        raise node.unsupported("group_offset is of grouped products, which are not part of this graph")
     if not isinstance(node["mode"], reduction_mode) or node["mode"] is reduction_mode.NOT_SET:
         raise node.unsupported(f"mode is {node['mode']!r}, expected one of cudnn.reduction_mode")
 
@@ -91,10 +93,11 @@ def _lower_softmax(node: Node, w: Lowering) -> Mapping[str, SSAValue]:
 OPERATIONS = (
     Operation(
         "reduction",
-        ("input",),
+        ("input", "group_offset"),
         ("OUT_0",),
         _infer,
         _lower,
+        optional=("group_offset",),
         attributes={"mode": REQUIRED},
         check=_check,
         doc="Reduces the dims that are 1 in the dims of the output, which the caller sets.",
