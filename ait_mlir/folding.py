@@ -1,5 +1,5 @@
-"""Computes constants that follow from others while a model is compiled: by kernels where that pays, else by the
-reference."""
+"""Computes constants that follow from others, when a model is compiled or gets their sources: by kernels where that
+pays, else by the reference."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from ait_mlir.dialects.ait.data import ParamOp
 from ait_mlir.dialects.ait.types import tensor_type
+from ait_mlir.errors import AitError
 from ait_mlir.lowering.kernels.base import Target
 from ait_mlir.passes.fold_params import Fold
 from ait_mlir.runtime.safetensors_part import Deferred
@@ -93,6 +94,19 @@ def kernel_value(fold: Fold, data: Arrays, target: Target) -> NDArray[Any]:
                 return model.ait_data_to_numpy(output)
             finally:
                 model.free_memory(output.data_ptr)
+
+
+def value_at_load(fold: Fold, data: Arrays, target: Target) -> NDArray[Any]:
+    """The value of a fold of a loaded model: by kernels where they pay and can be compiled here, else by the reference.
+
+    The kernels are in the cache from the second time on.
+    """
+    if fold.only_moves or _elements(fold) < LARGE:
+        return fold.value(data)
+    try:
+        return kernel_value(fold, data, target)
+    except AitError:  # where a model runs there may be no compiler
+        return fold.value(data)
 
 
 def _at_hand(target: Target) -> Target:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import cached_property
+from functools import cached_property, partial
 from threading import Lock
 from typing import Any, cast
 
@@ -82,7 +82,11 @@ class ModelConstants(DeviceMemory):
         """The constants that the model computes from others; None if there are none."""
         if self.manifest is None or not self.manifest.folds:
             return None
-        return Folds(self.manifest.folds, self._artifact_values)
+        from ait_mlir.folding import value_at_load
+        from ait_mlir.lowering.module_target import make_target
+
+        target = make_target(self.manifest.target, self.manifest.arch)
+        return Folds(self.manifest.folds, self._artifact_values, partial(value_at_load, target=target))
 
     def constant_shape(self, name: str) -> tuple[int, ...]:
         """The shape of a constant."""

@@ -4,7 +4,7 @@ in.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -26,15 +26,26 @@ class Found:
     taken: Mapping[str, NDArray[Any]]
 
 
+def by_reference(fold: Fold, data: Mapping[str, NDArray[Any]]) -> NDArray[Any]:
+    """The value of a fold, computed in float64 and rounded once."""
+    return fold.value(data)
+
+
 class Folds:
     """The folds of an artifact. When a source is set, all sources of the same constant must be set again."""
 
-    def __init__(self, text: str, values: Mapping[str, NDArray[Any]] | None = None) -> None:
+    def __init__(
+        self,
+        text: str,
+        values: Mapping[str, NDArray[Any]] | None = None,
+        compute: Callable[[Fold, Mapping[str, NDArray[Any]]], NDArray[Any]] | None = None,
+    ) -> None:
         """From the text of the folds, and what the artifact holds: values of folds, and of sources whose folds have
-        none."""
+        none. `compute` gives the value of a fold from its sources; by default it is that of the reference."""
         from ait_mlir.passes.fold_params import read_folds
 
         self._folds: list[Fold] = read_folds(text)
+        self._compute = compute or by_reference
         self._taken: Mapping[str, NDArray[Any]] = {}
         self.sources: dict[str, tuple[tuple[int, ...], str]] = {}
         """Shape and dtype of each source, by name."""
@@ -71,7 +82,7 @@ class Folds:
         for fold in self._folds:
             sources = fold.source_types()
             if sources.keys() & values.keys() and sources.keys() <= known.keys():
-                computed[fold.name] = fold.value(known)
+                computed[fold.name] = self._compute(fold, known)
         missing = self._missing(taken, self._computed | computed.keys())
         return Found(computed, missing, taken if missing else {})
 
@@ -88,6 +99,7 @@ class Folds:
         """For a second set of constants, which begins with the values of the first."""
         made = object.__new__(Folds)
         made._folds, made.sources, made._given = self._folds, self.sources, self._given
+        made._compute = self._compute
         made._from_artifact = self._from_artifact
         made._taken, made._computed = self._taken, set(self._computed)
         return made

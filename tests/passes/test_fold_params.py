@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from ait_mlir.dialects.ait.data import GraphOp
 from ait_mlir.driver import compile_module, run_to_phase
-from ait_mlir.errors import InputError
+from ait_mlir.errors import InputError, ToolchainError
 from ait_mlir.folding import Folding, Method
 from ait_mlir.ir.parser import parse_source
 from ait_mlir.ir.source import decode
@@ -213,6 +213,39 @@ def test_constants_that_get_data_later_are_computed_when_they_get_it(tmp_path: P
         with pytest.raises(InputError, match=r"constant 's' is one that others are computed from"):
             model.set_constant("s", data(1)["s"], copy=False)
         check(model, {"w": 0, "s": 3, "b": 1})
+
+
+@pytest.mark.parametrize("compiler", [True, False])
+def test_large_values_are_computed_by_kernels_when_a_model_gets_their_sources(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, compiler: bool
+):
+    """Without a compiler by the reference."""
+    module = parsed(BLOCK)
+    original = graph_of(module.clone())
+    path = compile_module(module, "cpu", output=tmp_path / "m.ait", fold="load")
+    x = np.random.default_rng(1).standard_normal((2, 5, 4)).astype(np.float32)
+    monkeypatch.setattr("ait_mlir.folding.LARGE", 0)
+    asked: list[str] = []
+
+    def no_reference(fold: Fold, _: object) -> None:
+        asked.append(fold.name)
+        raise AssertionError(f"the reference computes {fold.name}")
+
+    def no_compiler(*_: object, **__: object) -> None:
+        asked.append("a library")
+        raise ToolchainError("a C++17 compiler was not found")
+
+    with Model(path) as model:
+        if compiler:
+            monkeypatch.setattr(Fold, "value", no_reference)
+        else:
+            monkeypatch.setattr("ait_mlir.lowering.build.build_library", no_compiler)
+        for seed in (0, 1):
+            model.set_many_constants(data(seed))
+            y = model.run_with_tensors({"x": x})["y"]
+            expected = evaluate_graph(original, {"x": x}, data(seed), {"n": 2})["y"]
+            np.testing.assert_allclose(y, expected, rtol=1e-4, atol=1e-5)
+    assert bool(asked) is not compiler
 
 
 def test_without_the_option_nothing_that_gets_data_later_is_folded(tmp_path: Path):
