@@ -34,12 +34,14 @@ inline constexpr int64_t kFewRows = 2048;
 inline constexpr int64_t kFillingThreads = 512;
 
 /// Blocks that an SM should have room for, so that some wait for memory while others compute: a bound on registers. AMD counts otherwise.
-template <int kGroup, int kItems, detail::Cut kCut>
+template <int kGroup, int kItems, detail::Cut kCut, detail::Few kFew, class Ins>
 constexpr int row_blocks() {
 #if defined(AIT_HIP)
   return 1;
 #else
   if (kItems == detail::kInShared) return kGroup <= 512 ? 2 : 1;
+  // 32 warps: 4096 rows of 768 are on the card at once. A norm would take 68 registers otherwise, and a tenth of the rows would come after the others.
+  if (kGroup == kWarpSize && kItems == 3 && kFew == detail::Few::chunks && Ins::kSize == 1) return 8;
   if (kGroup <= kWarpSize || kItems <= 0 || kItems > 2) return 1;  // these would spill
   constexpr int kThreads = kCut == detail::Cut::whole ? 1024 : kCut == detail::Cut::same ? 768 : 512;
   return kGroup < kThreads ? kThreads / kGroup : 1;
@@ -47,7 +49,7 @@ constexpr int row_blocks() {
 }
 
 template <class F, int kGroup, int kItems, int kVec, detail::Cut kCut, detail::Few kFew, int kOuter, int kRowRank, class Policy, class Ins, class Outs>
-__global__ void __launch_bounds__(kGroup > kWarpSize ? kGroup : kWarpRowThreads, (row_blocks<kGroup, kItems, kCut>()))
+__global__ void __launch_bounds__(kGroup > kWarpSize ? kGroup : kWarpRowThreads, (row_blocks<kGroup, kItems, kCut, kFew, Ins>()))
     row_kernel(RowSpace<kOuter, kRowRank> space, int pitch, Ins ins, Outs outs, Policy policy) {
   using R = detail::Row<F, kGroup, kItems, kVec, kCut, kFew, kRowRank, Ins, Outs>;
   // Lanes of a warp take part in each other's shuffles, so a warp walks on as one; groups behind the last row hold nothing.
