@@ -89,6 +89,7 @@ class Generator(Body):
                 self.cast,
                 self.parallel,
                 self.gated,
+                self.rotated,
                 self.column_gemm,
                 self.batched,
                 self.attention,

@@ -178,6 +178,31 @@ class Body:
         a, b = (gate, parts[1]) if self.rng.random() < 0.5 else (parts[1], gate)
         return self.emit(f"ait.{self.rng.choice(('mul', 'mul', 'sub'))} {a.name}, {b.name}", (dims, t))[0]
 
+    def rotated(self) -> Value:
+        """A product of heads, some of which are turned as in rotary position embeddings."""
+        rng = self.rng
+        x = self.pick(rank=2)
+        if x.dims[-1].as_int() is None:
+            return x
+        rows, t, half, heads = x.dims[:-1], x.dtype, rng.choice((1, 2)), rng.choice((1, 2, 3))
+        others = rng.choice((0, 2 * half))
+        columns = [const(2 * half * heads), const(others)][: 2 if others else 1]
+        w = self.param((const(2 * half * heads + others), x.dims[-1]), t)
+        y = self.emit(f"ait.gemm rcr {x.name}, {w.name}", ((*rows, const(2 * half * heads + others)), t))[0]
+        if others:
+            y = self.emit(f"ait.split {y.name} dim {len(rows)}", *(((*rows, n), t) for n in columns))[0]
+        whole, part = (*rows, const(heads), const(2 * half)), (*rows, const(heads), const(half))
+        y = self.emit(f"ait.reshape {y.name}", (whole, t))[0]
+        a, b = self.emit(f"ait.split {y.name} dim {len(rows) + 1}", (part, t), (part, t))
+        c, s = self.param((const(half),), t), self.param((const(half),), t)
+
+        def of(name: str, left: Value, right: Value) -> Value:
+            return self.emit(f"ait.{name} {left.name}, {right.name}", (part, t))[0]
+
+        first = of("sub", of("mul", a, c), of("mul", b, s))
+        second = of("add", of("mul", b, c), of("mul", a, s))
+        return self.emit(f"ait.concat {first.name}, {second.name} dim {len(rows) + 1}", (whole, t))[0]
+
     def column_gemm(self) -> Value:
         x = self.pick(rank=2)
         if len(x.dims) != 2 or x.dims[0].as_int() is None:
