@@ -317,8 +317,8 @@ class IntVarTensor(IntVar):
     >>> y = ops.reshape()(x, [-1, seq * 2])
 
     It may be used wherever a dim may: in shapes, in the bounds of slices and of `ops.arange`. `_attrs["int_var"]` is
-    the dim. `+`, `-`, `*` and `//` return values, too. A constant value is also an index. The arguments behind `name` are
-    kept in `_attrs` and change nothing: the operators and the value of a dim follow from the dim.
+    the dim. `+`, `-`, `*` and `//` return values, too. A constant value is also an index. The arguments behind `name`
+    are kept in `_attrs` and change nothing: the operators and the value of a dim follow from the dim.
     """
 
     def __init__(
