@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import ModuleType
@@ -219,6 +220,27 @@ SMALL: tuple[Case, ...] = (
     norm("rmsnorm", 512, 1024, "swish"),
 )
 
+
+def unusual(what: str, m: int, n: int, k: int, chain: Callable[[Any, Any, float], Any]) -> Case:
+    """A product whose epilogue has a number that no graph had before, so that no cache has its code."""
+    plain = product(1, m, n, k, "relu")
+    number = 1 + random.SystemRandom().random()
+
+    def make(api: ModuleType, handle: Any, t: dict[str, torch.Tensor]) -> tuple[Any, Any]:
+        g = opened(api, handle)
+        x = {name: g.tensor_like(data) for name, data in t.items()}
+        return g, (x, chain(g, g.bias(input=g.matmul(A=x["a"], B=x["b"]), bias=x["bias"]), number))
+
+    return Case(what, plain.inputs, make, plain.expected, plain.like)
+
+
+UNUSUAL: tuple[Case, ...] = (
+    unusual("relu with another clip", 512, 3072, 768, lambda g, y, c: g.relu(y, lower_clip=c)),
+    unusual("swish of another beta", 512, 3072, 768, lambda g, y, c: g.swish(y, swish_beta=c)),
+    unusual("tanh, exp and a clip", 128, 768, 768, lambda g, y, c: g.relu(g.exp(g.tanh(y)), upper_clip=c)),
+    unusual("softplus, square root", 2048, 4096, 4096, lambda g, y, c: g.sqrt(g.relu(g.softplus(y), lower_clip=c))),
+)
+"""Graphs that must be compiled."""
 
 RESIZED: tuple[tuple[Case, Case], ...] = (
     (product(1, 192, 1536, 1024, "relu"), product(1, 320, 1280, 768, "relu")),
