@@ -40,8 +40,8 @@ constexpr int row_blocks() {
   return 1;
 #else
   if (kItems == detail::kInShared) return kGroup <= 512 ? 2 : 1;
-  // 32 warps: 4096 rows of 768 are on the card at once. A norm would take 68 registers otherwise, and a tenth of the rows would come after the others.
-  if (kGroup == kWarpSize && kItems == 3 && kFew == detail::Few::chunks && Ins::kSize == 1) return 8;
+  // 32 warps have 64 registers, without spills, and 4096 rows are on the card at once: with 28 warps a tenth of them would come after the others.
+  if (kGroup == kWarpSize && (kItems == 3 || kItems == 4) && kFew == detail::Few::chunks && Ins::kSize == 1) return 8;
   if (kGroup <= kWarpSize || kItems <= 0 || kItems > 2) return 1;  // these would spill
   constexpr int kThreads = kCut == detail::Cut::whole ? 1024 : kCut == detail::Cut::same ? 768 : 512;
   return kGroup < kThreads ? kThreads / kGroup : 1;

@@ -37,6 +37,8 @@ struct RowNorm {
   template <class R>
   struct Early {
     static constexpr bool kHeld = R::kItems > 0 && R::kWhole && (R::kEarly || R::kItems <= 2);
+    /// Those of one chunk, and of the next one while a chunk is finished.
+    static constexpr bool kNext = !kHeld && R::kFull && R::kItems > 2;
     typename R::template Factors<S, R::kVec> scale[kHeld ? R::kItems : 1];
     typename R::template Factors<S, R::kVec> bias[kHeld ? R::kItems : 1];
   };
@@ -45,12 +47,18 @@ struct RowNorm {
   __device__ __forceinline__ void read_early(const R& row, Early<R>& early) const {
     if constexpr (Early<R>::kHeld) {
 #pragma unroll
-      for (int item = 0; item < R::kItems; ++item) {
-        if (!row.has(row.number(item))) continue;
-        row.read_factors(scale, row.start(row.number(item)), early.scale[item]);
-        row.read_factors(bias, row.start(row.number(item)), early.bias[item]);
-      }
+      for (int item = 0; item < R::kItems; ++item) read_item(row, early, item, item);
+    } else if constexpr (Early<R>::kNext) {
+      read_item(row, early, 0, 0);
     }
+  }
+
+  /// The factors of chunk `item` of a lane.
+  template <class R>
+  __device__ __forceinline__ void read_item(const R& row, Early<R>& early, int item, int place) const {
+    if (!row.has(row.number(item))) return;
+    row.read_factors(scale, row.start(row.number(item)), early.scale[place]);
+    row.read_factors(bias, row.start(row.number(item)), early.bias[place]);
   }
 
   /// The elements of a further operand beside the chunk at `i`.
@@ -142,6 +150,9 @@ struct RowNorm {
       typename R::template Factors<S, kCount> scales, biases;
       if constexpr (Early<R>::kHeld && kCount == R::kVec) {
         scales = early.scale[slot], biases = early.bias[slot];
+      } else if constexpr (Early<R>::kNext && kCount == R::kVec) {
+        scales = early.scale[0], biases = early.bias[0];
+        if (slot + 1 < R::kItems) read_item(row, early, slot + 1, 0);
       } else {
         row.read_factors(scale, i, scales);
         row.read_factors(bias, i, biases);
