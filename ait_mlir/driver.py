@@ -267,6 +267,7 @@ def compile_module(
     """
     from ait_mlir.lowering.build import build_library
     from ait_mlir.runtime import artifact
+    from ait_mlir.runtime.manifest import KernelLibraryInfo
 
     folds, values = plan_model(
         module,
@@ -302,8 +303,7 @@ def compile_module(
         libraries = called_libraries(module, source)
         manifest = _manifest(module, program, name or program.sym_name.data, write_folds(folds) if folds else "")
         called = tuple(
-            artifact.KernelLibraryInfo(k.name, k.sha256, "" if store_kernel_libraries else str(k.path))
-            for k in libraries
+            KernelLibraryInfo(k.name, k.sha256, "" if store_kernel_libraries else str(k.path)) for k in libraries
         )
         manifest = replace(manifest, kernel_libraries=called)
         return artifact.write(output, manifest, text, library, data, {k.sha256: k.path for k in libraries})
@@ -361,14 +361,14 @@ def literal_array(literal: TableLiteral) -> NDArray[Any]:
 
 def dim_info(dim: Dim) -> Any:
     """A dim in the form of the manifest."""
-    from ait_mlir.runtime.artifact import DimInfo
+    from ait_mlir.runtime.manifest import DimInfo
 
     return DimInfo(dim.name, dim.lo, dim.hi, tuple(dim.hints), "" if dim.upper is None else str(dim.upper))
 
 
 def _manifest(module: ModuleOp, program: ProgramOp, name: str, folds: str) -> Any:
     from ait_mlir.host.cpu import instruction_sets
-    from ait_mlir.runtime.artifact import Manifest, TensorInfo, producers
+    from ait_mlir.runtime.manifest import Manifest, TensorInfo, producers
 
     target = target_of(module)
 

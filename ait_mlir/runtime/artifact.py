@@ -3,8 +3,8 @@
 Layout: a 64-byte header (magic, format version, size of the manifest, size of the file, BLAKE3 of the manifest), the
 manifest as JSON, then the parts: the IR text, the library, the constants (safetensors), and the kernel libraries that
 are stored in the file. Each part begins on a new page; zeros fill the gaps. The manifest gives offset, size and BLAKE3
-of each part. BLAKE3 is a tree of hashes, so all CPUs compute it together. `runtime/src/artifact.cc` reads the same
-format without Python.
+of each part. BLAKE3 is a tree of hashes, so all CPUs compute it together. `runtime/src/deploy/artifact.cc` reads the
+same format without Python.
 """
 
 from __future__ import annotations
@@ -18,9 +18,8 @@ import re
 import struct
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from functools import cached_property
-from importlib import metadata
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
@@ -32,6 +31,7 @@ from ait_mlir.host.cpu import instruction_sets
 from ait_mlir.host.files import atomic_file, cache_dir, write_atomic
 from ait_mlir.host.kernel_libraries import find_kernel_library, read_kernel_library
 from ait_mlir.runtime import safetensors_part
+from ait_mlir.runtime.manifest import KernelLibraryInfo, Manifest, library_part, manifest_from_json, producers
 from ait_mlir.runtime.safetensors_part import PAGE, Deferred
 
 FORMAT_VERSION = 2
@@ -42,79 +42,8 @@ _MAX_MANIFEST = 1 << 28
 _BLOCK = 1 << 26
 """Bytes that are hashed at a time; pages of the file leave the memory of the process after each block."""
 _PROCESS = os.getpid()
-_PRODUCERS = ("ait_mlir", "xdsl", "apache-tvm-ffi", "numpy")
 
 Piece = bytes | memoryview
-
-
-@dataclass(frozen=True)
-class TensorInfo:
-    """An input or output: its name, dtype ("float16") and shape, each dim as text ("batch", "2*seq + 1", "768").
-
-    `in_place_of` is the donated input whose memory an output uses, or "".
-    """
-
-    name: str
-    dtype: str
-    shape: tuple[str, ...]
-    in_place_of: str = ""
-
-
-@dataclass(frozen=True)
-class DimInfo:
-    """A named dim: the range of its values and the values worth tuning for.
-
-    `bound` is the upper bound of a dim that a run binds, such as "8*batch", or "".
-    """
-
-    name: str
-    lo: int
-    hi: int
-    hints: tuple[int, ...] = ()
-    bound: str = ""
-
-
-@dataclass(frozen=True)
-class KernelLibraryInfo:
-    """A kernel library that the model calls: its name and the SHA-256 of its file.
-
-    `path` is where the file was if the artifact only refers to it; "" if the artifact stores it.
-    """
-
-    name: str
-    sha256: str
-    path: str = ""
-
-
-@dataclass(frozen=True)
-class Manifest:
-    """The description of an artifact. `name` has 1 to 64 letters, digits, '_' and '-'."""
-
-    name: str
-    target: str
-    arch: str
-    inputs: tuple[TensorInfo, ...] = ()
-    outputs: tuple[TensorInfo, ...] = ()
-    dims: tuple[DimInfo, ...] = ()
-    instruction_sets: tuple[str, ...] = ()
-    """The instruction sets that the library needs, if `arch` is "native" on a CPU."""
-    producers: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Versions of the packages that wrote the artifact."""
-    precision: str = "highest"
-    """How products of f32 are computed: `ait_mlir.lowering.target.PRECISIONS`."""
-    folds: str = ""
-    """IR of the constants that are computed from others (`passes/fold_params.py`)."""
-    kernel_libraries: tuple[KernelLibraryInfo, ...] = ()
-
-    def part_names(self) -> list[str]:
-        """The parts of the file in order."""
-        stored = (library_part(library) for library in self.kernel_libraries if not library.path)
-        return ["ir", "library", "constants", *stored]
-
-
-def library_part(library: KernelLibraryInfo) -> str:
-    """The name of the part that stores a kernel library."""
-    return f"kernel_library.{library.sha256}"
 
 
 @dataclass(frozen=True)
@@ -275,7 +204,7 @@ def read(path: str | os.PathLike[str], *, verify_weights: bool = True) -> Artifa
     parts: dict[str, tuple[int, int]] = {}
     hashes: dict[str, str] = {}
     try:
-        manifest = _manifest_from_json(raw)
+        manifest = manifest_from_json(raw)
         for name in manifest.part_names():
             entry = raw["parts"][name]
             offset, size, hashes[name] = int(entry["offset"]), int(entry["size"]), str(entry["blake3"])
@@ -369,37 +298,6 @@ def _read_manifest(file: Path, data: np.ndarray[Any, np.dtype[np.uint8]]) -> tup
         return cast("dict[str, Any]", json.loads(text)), end
     except ValueError as error:
         raise ArtifactError(f"{file} has a malformed manifest: {error}") from error
-
-
-def _manifest_from_json(raw: Mapping[str, Any]) -> Manifest:
-    return Manifest(
-        name=raw["name"],
-        target=raw["target"],
-        arch=raw["arch"],
-        inputs=tuple(TensorInfo(t["name"], t["dtype"], tuple(t["shape"])) for t in raw["inputs"]),
-        outputs=tuple(
-            TensorInfo(t["name"], t["dtype"], tuple(t["shape"]), t.get("in_place_of", "")) for t in raw["outputs"]
-        ),
-        dims=tuple(DimInfo(d["name"], d["lo"], d["hi"], tuple(d["hints"]), d.get("bound", "")) for d in raw["dims"]),
-        instruction_sets=tuple(raw["instruction_sets"]),
-        producers=dict(raw["producers"]),
-        precision=raw.get("precision", "highest"),
-        folds=raw.get("folds", ""),
-        kernel_libraries=tuple(
-            KernelLibraryInfo(k["name"], k["sha256"], k["path"]) for k in raw.get("kernel_libraries", ())
-        ),
-    )
-
-
-def producers() -> dict[str, str]:
-    """Versions of the packages that make artifacts, of those that are installed."""
-    found: dict[str, str] = {}
-    for package in _PRODUCERS:
-        try:
-            found[package] = metadata.version(package)
-        except metadata.PackageNotFoundError:
-            continue
-    return found
 
 
 def _parallel_blake3() -> blake3:

@@ -14,6 +14,7 @@ from ait_mlir.lowering.toolchain import TargetKind, detect_cuda_arch
 from ait_mlir.runtime import artifact
 from ait_mlir.runtime.inspection import InspectedModel
 from ait_mlir.runtime.kinds import AITemplateAllocatorKind
+from ait_mlir.runtime.manifest import Manifest
 from ait_mlir.runtime.on_host import HostOutputModel
 
 
@@ -75,7 +76,7 @@ class Model(InspectedModel, HostOutputModel):
         libraries = loaded.kernel_library_files()
         is_framework = allocator_kind is AITemplateAllocatorKind.FRAMEWORK
         self._open(loaded.extract_library(), manifest.target, num_runtimes, device, libraries, is_framework)
-        self.manifest: artifact.Manifest | None = manifest
+        self.manifest: Manifest | None = manifest
         self.ir_text: str = loaded.ir_text
         self._open_constants()
         key = loaded.constants_key if share_constants and verify_weights else None

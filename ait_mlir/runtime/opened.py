@@ -12,9 +12,9 @@ from typing import Any, cast
 from ait_mlir.errors import AitError, ArgumentTypeError, InputError, RunError
 from ait_mlir.host.kernel_libraries import known_kernel_libraries
 from ait_mlir.lowering.toolchain import TargetKind
-from ait_mlir.runtime.artifact import Manifest
 from ait_mlir.runtime.data import CPU, untakable
 from ait_mlir.runtime.loading import runtime_library
+from ait_mlir.runtime.manifest import Manifest
 
 Tensors = Sequence[Any] | Mapping[str, Any]
 """Tensors in the order of the model, or by name: torch, NumPy or DLPack tensors, or `AITData`."""

@@ -13,6 +13,7 @@ import pytest
 from ait_mlir.errors import ArtifactError, InputError, OutOfMemoryError
 from ait_mlir.host.files import cache_dir
 from ait_mlir.runtime import Model, artifact
+from ait_mlir.runtime.manifest import Manifest
 from ait_mlir.tools.cli import main
 
 ROOT = Path(__file__).parents[2]
@@ -159,6 +160,6 @@ def test_an_artifact_for_other_hardware(folder: Path) -> None:
     read = artifact.read(folder / "tiny.ait")
     body = {**read.manifest.__dict__, "instruction_sets": (*read.manifest.instruction_sets, "avx1024")}
     library = read.extract_library()
-    path = artifact.write(folder / "other.ait", artifact.Manifest(**body), read.ir_text, library, read.constants)
+    path = artifact.write(folder / "other.ait", Manifest(**body), read.ir_text, library, read.constants)
     with pytest.raises(ArtifactError, match="was compiled for a CPU with avx1024, which this one lacks"):
         Model(path)

@@ -11,7 +11,7 @@ import pytest
 from ait_mlir.lowering.build import build_library
 from ait_mlir.lowering.kernels.base import Target
 from ait_mlir.runtime import Model, artifact
-from ait_mlir.runtime.artifact import DimInfo, Manifest, TensorInfo
+from ait_mlir.runtime.manifest import DimInfo, Manifest, TensorInfo
 
 SOURCE = Path(__file__).parent / "tiny_model.cc"
 W, B = np.float32([2.5]), np.float32([-1.0])

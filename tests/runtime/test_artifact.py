@@ -15,8 +15,8 @@ from safetensors.torch import load as load_safetensors
 
 from ait_mlir.errors import ArtifactError
 from ait_mlir.runtime import Model, artifact, safetensors_part
-from ait_mlir.runtime.artifact import Manifest
 from ait_mlir.runtime.data import to_numpy
+from ait_mlir.runtime.manifest import Manifest
 from ait_mlir.runtime.safetensors_part import Deferred
 from tests.runtime.conftest import B, W, tiny_inputs, tiny_reference
 

@@ -18,7 +18,7 @@ from ait_mlir.lowering.build import build_with
 from ait_mlir.lowering.deploy import install_runtime
 from ait_mlir.lowering.toolchain import cpp_root, toolchain
 from ait_mlir.runtime import Model, artifact
-from ait_mlir.runtime.artifact import KernelLibraryInfo, Manifest
+from ait_mlir.runtime.manifest import KernelLibraryInfo, Manifest
 from tests.runtime.conftest import B, W, tiny_inputs, tiny_reference
 
 ROOT = Path(__file__).parents[2]

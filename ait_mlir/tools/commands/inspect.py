@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ait_mlir.runtime import artifact
-from ait_mlir.runtime.artifact import Artifact, DimInfo
+from ait_mlir.runtime.artifact import Artifact
+from ait_mlir.runtime.manifest import DimInfo
 from ait_mlir.tools.commands.common import EXAMPLE_ONLY, UsageError, add_precision, parse_dims, text_of_bytes
 from ait_mlir.tools.operators import operator_page, operator_table
 from ait_mlir.tools.report import Report, table

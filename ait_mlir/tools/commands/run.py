@@ -12,8 +12,8 @@ import numpy as np
 
 from ait_mlir.errors import AitError, InputError
 from ait_mlir.host.files import atomic_file
-from ait_mlir.runtime.artifact import Manifest
 from ait_mlir.runtime.data import AITData
+from ait_mlir.runtime.manifest import Manifest
 from ait_mlir.runtime.model import Model
 from ait_mlir.tools.commands.common import (
     EXAMPLE_ONLY,
