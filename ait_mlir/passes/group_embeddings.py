@@ -7,18 +7,18 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.passes import ModulePass
 
 from ait_mlir.dialects.ait.data import GraphOp
 from ait_mlir.dialects.ait.index import EmbeddingOp, GroupedEmbeddingOp
 from ait_mlir.dialects.ait.types import tensor_type
+from ait_mlir.ir.pipeline import TellingPass
 from ait_mlir.lowering.kernels import Target
 from ait_mlir.lowering.module_target import make_target
 from ait_mlir.passes.grouping import Grouping, group_ops
 
 
 @dataclass(frozen=True)
-class GroupEmbeddingsPass(ModulePass):
+class GroupEmbeddingsPass(TellingPass):
     """Make one grouped embedding of embeddings that do not wait for each other, of one element type and type of ids.
 
     With a `target`, and the `arch` of one, only where estimates say that one launch is faster by far.
@@ -29,10 +29,9 @@ class GroupEmbeddingsPass(ModulePass):
     target: str = ""
     arch: str = ""
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def changes(self, ctx: Context, module: ModuleOp) -> bool:
         target = None if not self.target else make_target(self.target, self.arch)
-        for graph in [g for g in op.ops if isinstance(g, GraphOp)]:
-            group_ops(graph.block, Embeddings(), target)
+        return any([group_ops(graph.block, Embeddings(), target) for graph in module.ops if isinstance(graph, GraphOp)])
 
 
 class Embeddings(Grouping[EmbeddingOp]):

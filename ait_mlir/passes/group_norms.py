@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.passes import ModulePass
 
 from ait_mlir.dialects.ait.data import GraphOp
 from ait_mlir.dialects.ait.grouped import GroupedNormOp
@@ -15,6 +14,7 @@ from ait_mlir.dialects.ait.norm import LayerNormOp, NormOp
 from ait_mlir.dialects.ait.structure import region_key
 from ait_mlir.dialects.ait.types import scope_of, tensor_type
 from ait_mlir.dims import product
+from ait_mlir.ir.pipeline import TellingPass
 from ait_mlir.lowering.kernels import Target
 from ait_mlir.lowering.kernels.amounts import estimate_env
 from ait_mlir.lowering.kernels.grouped import has_rows
@@ -26,7 +26,7 @@ SPREAD = 4
 
 
 @dataclass(frozen=True)
-class GroupNormsPass(ModulePass):
+class GroupNormsPass(TellingPass):
     """Make one grouped norm of layer norms, or of rms norms, of as many rows that do not wait for each other.
 
     With a `target`, and the `arch` of one, only where estimates say that one launch is faster by far.
@@ -37,10 +37,9 @@ class GroupNormsPass(ModulePass):
     target: str = ""
     arch: str = ""
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def changes(self, ctx: Context, module: ModuleOp) -> bool:
         target = None if not self.target else make_target(self.target, self.arch)
-        for graph in [g for g in op.ops if isinstance(g, GraphOp)]:
-            group_ops(graph.block, Norms(), target)
+        return any([group_ops(graph.block, Norms(), target) for graph in module.ops if isinstance(graph, GraphOp)])
 
 
 class Norms(Grouping[NormOp]):

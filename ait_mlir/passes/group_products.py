@@ -7,20 +7,20 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, bf16, f16
-from xdsl.passes import ModulePass
 
 from ait_mlir.dialects.ait.data import GraphOp
 from ait_mlir.dialects.ait.gemm import GemmOp
 from ait_mlir.dialects.ait.grouped import LAYOUTS, GroupedGemmOp
 from ait_mlir.dialects.ait.structure import region_key
 from ait_mlir.dialects.ait.types import tensor_type
+from ait_mlir.ir.pipeline import TellingPass
 from ait_mlir.lowering.kernels import Target
 from ait_mlir.lowering.module_target import make_target
 from ait_mlir.passes.grouping import Grouping, group_ops
 
 
 @dataclass(frozen=True)
-class GroupProductsPass(ModulePass):
+class GroupProductsPass(TellingPass):
     """Make one grouped product of gemms of known sizes that do not wait for each other and have the same epilogue.
 
     With a `target`, and the `arch` of one, only where estimates say that one launch is faster by far.
@@ -31,10 +31,9 @@ class GroupProductsPass(ModulePass):
     target: str = ""
     arch: str = ""
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def changes(self, ctx: Context, module: ModuleOp) -> bool:
         target = None if not self.target else make_target(self.target, self.arch)
-        for graph in [g for g in op.ops if isinstance(g, GraphOp)]:
-            group_ops(graph.block, Products(), target)
+        return any([group_ops(graph.block, Products(), target) for graph in module.ops if isinstance(graph, GraphOp)])
 
 
 class Products(Grouping[GemmOp]):

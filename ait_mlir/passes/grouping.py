@@ -62,8 +62,8 @@ class Grouping(ABC, Generic[OpT]):
         return GAIN * together < sum(alone)
 
 
-def group_ops(block: Block, grouping: Grouping[OpT], target: Target | None = None) -> None:
-    """Group operations of a block, those for which it pays on a target, and sort it again."""
+def group_ops(block: Block, grouping: Grouping[OpT], target: Target | None = None) -> bool:
+    """Group operations of a block, those for which it pays on a target, and sort it again; whether there were any."""
     groups: dict[object, list[OpT]] = {}
     depth: dict[Operation, int] = {}
     for op in block.ops:
@@ -76,6 +76,7 @@ def group_ops(block: Block, grouping: Grouping[OpT], target: Target | None = Non
         join(block, group, grouping.grouped(group))
     if chosen:
         sort(block)
+    return bool(chosen)
 
 
 def best_seconds(op: Operation, target: Target) -> float:

@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, SSAValue
-from xdsl.passes import ModulePass
 
 from ait_mlir.dialects.ait.data import GraphOp
 from ait_mlir.dialects.ait.gemm import BmmOp, ContractionOp, GemmOp
 from ait_mlir.dialects.ait.pad import PadOp
 from ait_mlir.dialects.ait.types import TensorType, tensor_type
 from ait_mlir.dialects.ait.view import SliceOp
+from ait_mlir.ir.pipeline import TellingPass
 from ait_mlir.lowering.estimates import table_for
 from ait_mlir.lowering.fragments import standalone
 from ait_mlir.lowering.kernels import Target
@@ -32,7 +32,7 @@ from ait_mlir.rewrites.gemm.padding import EIGHT, More, fill_up, filled, is_narr
 
 
 @dataclass(frozen=True)
-class PadProductsPass(ModulePass):
+class PadProductsPass(TellingPass):
     """Fill the rows of products of two-byte elements to a multiple of 8.
 
     With a `target`, and the `arch` of one, only where estimates that are fitted to it say that it is faster, whatever
@@ -45,16 +45,17 @@ class PadProductsPass(ModulePass):
     arch: str = ""
     weights: bool = False
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def changes(self, ctx: Context, module: ModuleOp) -> bool:
         target = None if not self.target else make_target(self.target, self.arch)
-        for graph in [g for g in op.ops if isinstance(g, GraphOp)]:
-            pad_products(graph.block, target, self.weights)
+        graphs = [graph for graph in module.ops if isinstance(graph, GraphOp)]
+        return any([pad_products(graph.block, target, self.weights) for graph in graphs])
 
 
-def pad_products(block: Block, target: Target | None, weights: bool = False) -> None:
-    """Fill the rows of the products of a block, of those for which it pays on a target."""
+def pad_products(block: Block, target: Target | None, weights: bool = False) -> bool:
+    """Fill the rows of the products of a block, of those for which it pays on a target; whether there were any."""
     if target is not None and table_for(target.arch) is None:
-        return
+        return False
+    changed = False
     known: dict[object, More | None] = {}
     pads: dict[tuple[SSAValue, TensorType], PadOp] = {}
     for op in list(block.ops):
@@ -67,6 +68,8 @@ def pad_products(block: Block, target: Target | None, weights: bool = False) -> 
                 known[key] = fill_up(op, EIGHT) if target is None else best(op, free, target)
             if (more := known[key]) is not None:
                 replace(op, more, pads)
+                changed = True
+    return changed
 
 
 def best(op: ContractionOp, free: Sequence[bool], target: Target) -> More | None:

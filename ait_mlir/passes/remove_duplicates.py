@@ -11,18 +11,18 @@ from dataclasses import dataclass, field
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
-from xdsl.passes import ModulePass
 from xdsl.traits import Commutative
 
 from ait_mlir.dialects.ait.data import ConstantOp, GraphOp, OutputOp, ParamOp
 from ait_mlir.dialects.ait.scan import ScanOp
 from ait_mlir.dialects.ait.structure import op_key
 from ait_mlir.dialects.ait.traits import BindsDim, ViewLike
+from ait_mlir.ir.pipeline import TellingPass
 from ait_mlir.rewrites.engine.driver import is_pure
 
 
 @dataclass(frozen=True)
-class RemoveDuplicatesPass(ModulePass):
+class RemoveDuplicatesPass(TellingPass):
     """Let operations that compute the same value share one, and remove those without users.
 
     Views and constants stay as they are, even if there are two of one kind. They cost nothing, and a pattern that takes
@@ -31,13 +31,15 @@ class RemoveDuplicatesPass(ModulePass):
 
     name = "remove-duplicates"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for graph in [g for g in op.ops if isinstance(g, GraphOp)]:
+    def changes(self, ctx: Context, module: ModuleOp) -> bool:
+        changed = False
+        for graph in [g for g in module.ops if isinstance(g, GraphOp)]:
             blocks = [graph.block]
             while blocks:
                 block = blocks.pop()
-                share_values(block)
+                changed |= share_values(block)
                 blocks += [region.block for inner in block.ops if isinstance(inner, ScanOp) for region in inner.regions]
+        return changed
 
 
 @dataclass
@@ -64,8 +66,10 @@ def is_new_state(value: SSAValue) -> bool:
     return any(isinstance(use.operation, OutputOp) and use.operation.in_place_of is not None for use in value.uses)
 
 
-def share_values(block: Block) -> None:
-    """Let the operations of a block that compute the same value share one; remove those without users."""
+def share_values(block: Block) -> bool:
+    """Let the operations of a block that compute the same value share one; remove those without users; whether any was
+    changed."""
+    changed = False
     numbers: dict[SSAValue, SSAValue] = {}
     """For each value the first one that is the same."""
     known = Known()
@@ -82,7 +86,10 @@ def share_values(block: Block) -> None:
         if not isinstance(op, ViewLike | ConstantOp) and not any(is_new_state(result) for result in op.results):
             for old, new in zip(op.results, first.results, strict=True):
                 old.replace_all_uses_with(new)
+            changed = True
     for op in reversed(list(block.ops)):
         if op.results and is_pure(op) and all(result.first_use is None for result in op.results):
             op.detach()
             op.erase()
+            changed = True
+    return changed

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from xdsl.context import Context
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i64
 from xdsl.ir import Block, Operation, SSAValue
-from xdsl.passes import ModulePass
 
 from ait_mlir.dialects.ait.data import GraphOp
 from ait_mlir.dialects.ait.elementwise import AddOp, MulOp, SubOp
@@ -16,6 +15,7 @@ from ait_mlir.dialects.ait.gemm import GemmOp, RotatedGemmOp
 from ait_mlir.dialects.ait.types import Shape, scope_of, tensor_type
 from ait_mlir.dialects.ait.view import ConcatOp, PermuteOp, ReshapeOp, SliceOp, SplitOp
 from ait_mlir.dims import const
+from ait_mlir.ir.pipeline import TellingPass
 from ait_mlir.lowering.fragments import standalone
 from ait_mlir.lowering.kernels import Target, kernels_for
 from ait_mlir.lowering.module_target import make_target
@@ -26,7 +26,7 @@ from ait_mlir.rewrites.rotary import is_half
 
 
 @dataclass(frozen=True)
-class RotateProductsPass(ModulePass):
+class RotateProductsPass(TellingPass):
     """Make a rotated product of a gemm and the rotations of its first columns, which are heads of one size.
 
     With a `target`, and the `arch` of one, only where estimates say that it is faster than the product and a pass over
@@ -38,19 +38,19 @@ class RotateProductsPass(ModulePass):
     target: str = ""
     arch: str = ""
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def changes(self, ctx: Context, module: ModuleOp) -> bool:
         target = None if not self.target else make_target(self.target, self.arch)
-        for graph in [g for g in op.ops if isinstance(g, GraphOp)]:
-            rotate_products(graph.block, target)
+        return any([rotate_products(graph.block, target) for graph in module.ops if isinstance(graph, GraphOp)])
 
 
-def rotate_products(block: Block, target: Target | None) -> None:
-    """Rotate the products of a block, those for which it pays on a target, and sort it again."""
+def rotate_products(block: Block, target: Target | None) -> bool:
+    """Rotate the products of a block, those for which it pays on a target, and sort it again; whether any is."""
     place = {op: i for i, op in enumerate(block.ops)}
     known: dict[object, bool] = {}
     changed = [rotate(gemm, target, known, place) for gemm in place if isinstance(gemm, GemmOp)]
     if any(changed):
         sort(block)
+    return any(changed)
 
 
 @dataclass(frozen=True)

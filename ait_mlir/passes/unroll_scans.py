@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
-from xdsl.passes import ModulePass
 
 from ait_mlir.dialects.ait.data import ConstantOp, GraphOp
 from ait_mlir.dialects.ait.region import YieldOp
@@ -16,6 +15,7 @@ from ait_mlir.dialects.ait.traits import ViewLike
 from ait_mlir.dialects.ait.types import ShapeAttr, TensorType, tensor_type
 from ait_mlir.dialects.ait.view import ConcatOp, ReshapeOp, SliceOp
 from ait_mlir.dims import const
+from ait_mlir.ir.pipeline import TellingPass
 
 MAX_OPS = 64
 """The most computing ops of an unrolled scan: a loop of more steps saves compile time and code."""
@@ -84,21 +84,23 @@ def unroll(scan: ScanOp) -> None:
 
 
 @dataclass(frozen=True)
-class UnrollScansPass(ModulePass):
+class UnrollScansPass(TellingPass):
     """Unroll scans of a static length that become at most `limit` ops: `unroll-scans{limit=64}`."""
 
     name = "unroll-scans"
 
     limit: int = MAX_OPS
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for graph in [g for g in op.ops if isinstance(g, GraphOp)]:
-            self.unroll_in(graph.block)
+    def changes(self, ctx: Context, module: ModuleOp) -> bool:
+        return any([self.unroll_in(graph.block) for graph in module.ops if isinstance(graph, GraphOp)])
 
-    def unroll_in(self, block: Block) -> None:
-        """Unroll the scans of a block, inner ones first."""
+    def unroll_in(self, block: Block) -> bool:
+        """Unroll the scans of a block, inner ones first; whether there were any that can be."""
+        changed = False
         for scan in [op for op in block.ops if isinstance(op, ScanOp)]:
-            self.unroll_in(scan.block)
+            changed |= self.unroll_in(scan.block)
             count = unrolled_ops(scan)
             if count is not None and count <= self.limit:
                 unroll(scan)
+                changed = True
+        return changed

@@ -6,11 +6,10 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.passes import ModulePass
 
 from ait_mlir.dialects.ait_rt.program import ProgramOp
 from ait_mlir.dims import Expr
-from ait_mlir.ir.pipeline import PassError
+from ait_mlir.ir.pipeline import PassError, TellingPass
 from ait_mlir.passes.accesses import access_problems
 from ait_mlir.passes.lifetimes import in_text_order
 from ait_mlir.passes.memory import Buffer, verify
@@ -51,16 +50,17 @@ def verify_streams(program: ProgramOp) -> None:
 
 
 @dataclass(frozen=True)
-class VerifyPlanPass(ModulePass):
+class VerifyPlanPass(TellingPass):
     """Check the memory plan with a verifier that shares no code with the planner, and what launches and views touch.
 
     With streams, all accesses to the same memory, one of them a write, must be ordered by events."""
 
     name = "verify-plan"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for program in op.ops:
+    def changes(self, ctx: Context, module: ModuleOp) -> bool:
+        for program in module.ops:
             if isinstance(program, ProgramOp):
                 verify_streams(program)
                 verify_program(program)
                 verify_accesses(program)
+        return False

@@ -13,9 +13,11 @@ from xdsl.passes import ModulePass
 from ait_mlir.dialects.ait.types import TensorType, tensor_type
 from ait_mlir.ir import pipeline
 from ait_mlir.ir.parser import parse_text
-from ait_mlir.ir.pipeline import TellingPass, run_passes
+from ait_mlir.ir.pipeline import TellingPass, parse_passes, run_passes
 from ait_mlir.ir.source import SourceError
 from ait_mlir.universe import context
+from tests.fuzz.run import VALUE_PASSES
+from tests.generator import random_graph
 
 TEXT = """
 ait.graph @g(%x: !ait.tensor<8 x f16>, %z: !ait.tensor<8 x f16>) {
@@ -125,6 +127,19 @@ def test_what_a_pass_has_not_changed_is_not_looked_at(monkeypatch: pytest.Monkey
     assert len(looked) == 3
     run_passes(ctx, module, [as_pass(sets_an_attribute), Telling()], verify="end")
     assert len(looked) == 4
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_pass_tells_what_it_changes(seed: int) -> None:
+    ctx = context()
+    module = parse_text(ctx, random_graph(seed))
+    told: list[bool] = []
+    for p in parse_passes(",".join([*VALUE_PASSES, *VALUE_PASSES[::-1]])):
+        before = str(module)
+        assert isinstance(p, TellingPass)
+        told.append(p.changes(ctx, module))
+        assert told[-1] or str(module) == before, p.name
+    assert True in told and False in told
 
 
 @pytest.mark.parametrize("change", [swaps_operands, sets_an_attribute, clones_an_op])
