@@ -187,7 +187,7 @@ def test_compiles(tmp_path: Path) -> None:
             "rotated-rows-f16",
             "gelu-f16",
             "wide-bf16",
-            "split4-192x64-rcr-f16",
+            "split2-128x128-rcr-f16",
             "odd-rows-f16",
             "odd-wide-bf16",
             "odd-mask-f16",

@@ -198,6 +198,7 @@ TILES = (
     HopperTile(128, 128, 5, 1, 2, 1),
     HopperTile(128, 128, 5, 1, 2, 2),
     HopperTile(128, 128, 6, 2, 2, 1),
+    HopperTile(128, 128, 5, 1, 1, 2, 2),
     HopperTile(128, 192, 4, 1, 1, 2),
     HopperTile(128, 192, 4, 1, 2, 1),
     HopperTile(192, 128, 4, 1, 1, 3),
