@@ -18,7 +18,7 @@ SOURCE = """\
 #define AIT_CPU_PAIRS @PAIRS@
 #include "ait/math.h"
 #include "ait/kernels/cpu/gemm_packed.h"
-#include "ait/panels.h"
+#include "ait/pack_panels.h"
 
 struct Bias {
   static AIT_FN void apply(float acc, float bias, float& out) { out = acc + bias; }
