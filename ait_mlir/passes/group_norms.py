@@ -5,20 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Block
 
-from ait_mlir.dialects.ait.data import GraphOp
 from ait_mlir.dialects.ait.grouped import GroupedNormOp
 from ait_mlir.dialects.ait.norm import LayerNormOp, NormOp
 from ait_mlir.dialects.ait.structure import region_key
 from ait_mlir.dialects.ait.types import scope_of, tensor_type
 from ait_mlir.dims import product
-from ait_mlir.ir.pipeline import TellingPass
 from ait_mlir.lowering.kernels import Target
 from ait_mlir.lowering.kernels.amounts import estimate_env
 from ait_mlir.lowering.kernels.grouped import has_rows
-from ait_mlir.lowering.module_target import make_target
+from ait_mlir.passes.by_estimate import ByEstimatePass
 from ait_mlir.passes.grouping import MAX_GROUP, Grouping, group_ops
 
 SPREAD = 4
@@ -26,20 +23,16 @@ SPREAD = 4
 
 
 @dataclass(frozen=True)
-class GroupNormsPass(TellingPass):
+class GroupNormsPass(ByEstimatePass):
     """Make one grouped norm of layer norms, or of rms norms, of as many rows that do not wait for each other.
 
-    With a `target`, and the `arch` of one, only where estimates say that one launch is faster by far.
+    With a target, only where estimates say that one launch is faster by far.
     """
 
     name = "group-norms"
 
-    target: str = ""
-    arch: str = ""
-
-    def changes(self, ctx: Context, module: ModuleOp) -> bool:
-        target = None if not self.target else make_target(self.target, self.arch)
-        return any([group_ops(graph.block, Norms(), target) for graph in module.ops if isinstance(graph, GraphOp)])
+    def rewrite(self, block: Block, target: Target | None) -> bool:
+        return group_ops(block, Norms(), target)
 
 
 class Norms(Grouping[NormOp]):
@@ -78,8 +71,8 @@ class Norms(Grouping[NormOp]):
         return [sorted(group, key=lambda op: place[op]) for group in found]
 
     def pays(self, group: Sequence[NormOp], target: Target) -> bool:
-        """On a CPU a launch costs next to nothing. On a GPU the threads of a single norm are chosen for its own rows,
-        and no grouped norm was timed yet: half a launch counts for that."""
+        """Not on a CPU, where a launch costs next to nothing. On a GPU the group must be faster by half a launch: the
+        threads of a single norm are chosen for its own rows, and no grouped norm was timed yet."""
         return target.is_gpu and super().pays(group, target)
 
     def grouped(self, group: Sequence[NormOp]) -> GroupedNormOp:

@@ -5,35 +5,29 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp, bf16, f16
+from xdsl.dialects.builtin import bf16, f16
+from xdsl.ir import Block
 
-from ait_mlir.dialects.ait.data import GraphOp
 from ait_mlir.dialects.ait.gemm import GemmOp
 from ait_mlir.dialects.ait.grouped import LAYOUTS, GroupedGemmOp
 from ait_mlir.dialects.ait.structure import region_key
 from ait_mlir.dialects.ait.types import tensor_type
-from ait_mlir.ir.pipeline import TellingPass
 from ait_mlir.lowering.kernels import Target
-from ait_mlir.lowering.module_target import make_target
+from ait_mlir.passes.by_estimate import ByEstimatePass
 from ait_mlir.passes.grouping import Grouping, group_ops
 
 
 @dataclass(frozen=True)
-class GroupProductsPass(TellingPass):
+class GroupProductsPass(ByEstimatePass):
     """Make one grouped product of gemms of known sizes that do not wait for each other and have the same epilogue.
 
-    With a `target`, and the `arch` of one, only where estimates say that one launch is faster by far.
+    With a target, only where estimates say that one launch is faster by far.
     """
 
     name = "group-products"
 
-    target: str = ""
-    arch: str = ""
-
-    def changes(self, ctx: Context, module: ModuleOp) -> bool:
-        target = None if not self.target else make_target(self.target, self.arch)
-        return any([group_ops(graph.block, Products(), target) for graph in module.ops if isinstance(graph, GraphOp)])
+    def rewrite(self, block: Block, target: Target | None) -> bool:
+        return group_ops(block, Products(), target)
 
 
 class Products(Grouping[GemmOp]):
@@ -43,9 +37,9 @@ class Products(Grouping[GemmOp]):
     margin = 1.0
 
     def pays(self, group: Sequence[GemmOp], target: Target) -> bool:
-        """On a CPU products of their own have packed weights, and on a GPU products of f32 have more kernels.
+        """Not on a CPU, where single products have packed weights, and not for f32, for which they have more kernels.
 
-        No time of a grouped product is fitted to a card, and those of single ones are: a launch counts for that.
+        The group must be faster by one launch, because its estimate is not fitted to a card; those of single ones are.
         """
         narrow = tensor_type(group[0].a).element_type in (f16, bf16)
         return target.is_gpu and narrow and super().pays(group, target)

@@ -1,7 +1,7 @@
-"""Makes one operation of several of one kind that do not wait for each other.
+"""Merges operations of one kind that do not depend on each other into one operation.
 
-Operations at the same depth, the longest way from an input, do not wait for each other. The cost is linear in the
-number of operations, up to the sort that puts them into order again.
+Operations at the same depth, which is the longest path from an input, do not depend on each other. The cost is linear
+in the number of operations, except for the sort that puts them into order again.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ class Grouping(ABC, Generic[OpT]):
         return [same[i : i + self.most] for i in range(0, len(same), self.most)]
 
     def pays(self, group: Sequence[OpT], target: Target) -> bool:
-        """Whether one launch is estimated to be faster than one after another, by the factor `GAIN`.
+        """Whether one launch is estimated to be faster than the launches of the members, by the factor `GAIN`.
 
-        None is faster than its slowest member alone.
+        A group is never faster than its slowest member.
         """
         block, alone = group[-1].parent, [best_seconds(op, target) for op in group]
         assert block is not None

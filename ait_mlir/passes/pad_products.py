@@ -9,20 +9,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, SSAValue
 
-from ait_mlir.dialects.ait.data import GraphOp
 from ait_mlir.dialects.ait.gemm import BmmOp, ContractionOp, GemmOp
 from ait_mlir.dialects.ait.pad import PadOp
 from ait_mlir.dialects.ait.types import TensorType, tensor_type
 from ait_mlir.dialects.ait.view import SliceOp
-from ait_mlir.ir.pipeline import TellingPass
 from ait_mlir.lowering.estimates import table_for
 from ait_mlir.lowering.fragments import standalone
 from ait_mlir.lowering.kernels import Target
-from ait_mlir.lowering.module_target import make_target
+from ait_mlir.passes.by_estimate import ByEstimatePass
 from ait_mlir.passes.estimated import points_between
 from ait_mlir.passes.fold_params import is_worth_storing
 from ait_mlir.passes.grouping import GAIN, best_seconds
@@ -32,23 +28,19 @@ from ait_mlir.rewrites.gemm.padding import EIGHT, More, fill_up, filled, is_narr
 
 
 @dataclass(frozen=True)
-class PadProductsPass(TellingPass):
+class PadProductsPass(ByEstimatePass):
     """Fill the rows of products of two-byte elements to a multiple of 8.
 
-    With a `target`, and the `arch` of one, only where estimates that are fitted to it say that it is faster, whatever
-    the dims. With `weights`, only products with a factor that follows from params, which is filled at compile time.
+    With a target, only where estimates that are fitted to it say that it is faster at all sizes. With `weights`, only
+    products with a factor that follows from params, which is filled at compile time.
     """
 
     name = "pad-products"
 
-    target: str = ""
-    arch: str = ""
     weights: bool = False
 
-    def changes(self, ctx: Context, module: ModuleOp) -> bool:
-        target = None if not self.target else make_target(self.target, self.arch)
-        graphs = [graph for graph in module.ops if isinstance(graph, GraphOp)]
-        return any([pad_products(graph.block, target, self.weights) for graph in graphs])
+    def rewrite(self, block: Block, target: Target | None) -> bool:
+        return pad_products(block, target, self.weights)
 
 
 def pad_products(block: Block, target: Target | None, weights: bool = False) -> bool:

@@ -5,20 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from xdsl.context import Context
-from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i64
+from xdsl.dialects.builtin import IntegerAttr, i64
 from xdsl.ir import Block, Operation, SSAValue
 
-from ait_mlir.dialects.ait.data import GraphOp
 from ait_mlir.dialects.ait.elementwise import AddOp, MulOp, SubOp
 from ait_mlir.dialects.ait.gemm import GemmOp, RotatedGemmOp
 from ait_mlir.dialects.ait.types import Shape, scope_of, tensor_type
 from ait_mlir.dialects.ait.view import ConcatOp, PermuteOp, ReshapeOp, SliceOp, SplitOp
 from ait_mlir.dims import const
-from ait_mlir.ir.pipeline import TellingPass
 from ait_mlir.lowering.fragments import standalone
 from ait_mlir.lowering.kernels import Target, kernels_for
-from ait_mlir.lowering.module_target import make_target
+from ait_mlir.passes.by_estimate import ByEstimatePass
 from ait_mlir.passes.estimated import points_between
 from ait_mlir.passes.grouping import best_seconds, sort
 from ait_mlir.passes.tasks import Task
@@ -26,21 +23,17 @@ from ait_mlir.rewrites.rotary import is_half
 
 
 @dataclass(frozen=True)
-class RotateProductsPass(TellingPass):
+class RotateProductsPass(ByEstimatePass):
     """Make a rotated product of a gemm and the rotations of its first columns, which are heads of one size.
 
-    With a `target`, and the `arch` of one, only where estimates say that it is faster than the product and a pass over
-    these columns, whatever the dims.
+    With a target, only where estimates say that it is faster than the product and a pass over these columns, at all
+    sizes.
     """
 
     name = "rotate-products"
 
-    target: str = ""
-    arch: str = ""
-
-    def changes(self, ctx: Context, module: ModuleOp) -> bool:
-        target = None if not self.target else make_target(self.target, self.arch)
-        return any([rotate_products(graph.block, target) for graph in module.ops if isinstance(graph, GraphOp)])
+    def rewrite(self, block: Block, target: Target | None) -> bool:
+        return rotate_products(block, target)
 
 
 def rotate_products(block: Block, target: Target | None) -> bool:

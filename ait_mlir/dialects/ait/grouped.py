@@ -173,7 +173,7 @@ class GroupedNormOp(Cost, AitOp):
         inputs: Sequence[SSAValue],
         scales: Sequence[SSAValue],
         biases: Sequence[SSAValue],
-        eps: float | ShapeAttr,
+        eps: float | FloatAttr | ShapeAttr,
         epilogue_operands: Sequence[SSAValue] = (),
         epilogue: Region | None = None,
         result_types: Sequence[Attribute] = (),

@@ -1,4 +1,4 @@
-"""Products of odd sizes as products of even sizes, with zeros: kernels then read and write several elements at once."""
+"""Fills products of odd sizes with zeros to even sizes: kernels then read and write several elements at once."""
 
 from __future__ import annotations
 
