@@ -185,7 +185,8 @@ TRANSFORMATIONS: dict[str, Transformation] = table(
             "apply-padding",
             "rewrites/gemm/padding.py",
             "rewrites/padding.mlir",
-            "x @ y = slice(pad(x) @ pad(y)), where two-byte rows have an odd number of elements",
+            "x @ y = slice(pad(x) @ pad(y)), where two-byte rows have an odd number of elements; compilations have"
+            " `pad-products`, by cost",
         ),
         _row(
             "transform_odd_alignment",
