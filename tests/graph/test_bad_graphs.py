@@ -339,6 +339,11 @@ WRONG: dict[str, tuple[type[Exception], tuple[str, ...], Callable[[Any, Any], An
         ("(layernorm)", "tensor 'gain'", "[1, 2, 5]"),
         lambda g, x: norm(g, x, g.tensor([1, 2, 5], name="gain")),
     ),
+    "group offset": (
+        NotSupported,
+        ("(reduction)", "group_offset"),
+        lambda g, x: g.reduction(x, g.tensor([3]), mode=cudnn.reduction_mode.ADD, out_dims=[4, 1, 5]),
+    ),
     "epsilon in memory": (
         NotSupported,
         ("(layernorm)", "tensor 'eps'", "set_is_pass_by_value"),

@@ -264,3 +264,17 @@ def test_atomic_files_are_whole_or_absent(tmp_path: Path) -> None:
 
 def test_the_cache_is_for_its_owner(fresh_cache: Path) -> None:
     assert cache_dir() == fresh_cache and fresh_cache.stat().st_mode & 0o777 == 0o700
+
+
+@pytest.mark.parametrize("kind", ["cuda", "rocm"])
+def test_sources_without_kernels_of_a_gpu_are_compiled_by_the_cpp_compiler(kind: str, tmp_path: Path) -> None:
+    try:
+        tools = toolchain.toolchain(kind, toolchain.DEFAULT_ARCH[kind])
+    except ToolchainError as error:
+        pytest.skip(str(error))
+    kernel = "k.cu" if kind == "cuda" else "k.hip"
+    units = build._library_units({"program.cc": SOURCE, kernel: SOURCE}, tools, tmp_path)
+    compilers = {unit.source.name: (unit.tools or tools).compiler for unit in units}
+    assert compilers == {"program.cc": toolchain.find_cxx(), kernel: tools.compiler}
+    library = build.build_with(tools, {"program.cc": SOURCE, kernel: "int other = 1;"}, tmp_path, "test")
+    assert "answer" in subprocess.run(["nm", "-D", library], capture_output=True, text=True, check=True).stdout
