@@ -57,6 +57,11 @@ def group_norm_cases(*, clusters: bool = True) -> dict[str, ConfiguredCase]:
         "again-bf16": group_norm("bf16", 512, 1, plan(512, 1, 1), envs=({"b": 1, "s": 11},)),
         "kept-f16": group_norm("f16", 240, 8, plan(240, many(4), 16), envs=({"b": 1, "s": 330},)),
         "kept-bf16": group_norm("bf16", 120, 4, plan(120, 1, 8), envs=({"b": 1, "s": 60},)),
+        "small-f16": group_norm("f16", 24, 8, plan(12, many(4), 4)),  # of 3 channels, accesses of 2
+        "small-bf16": group_norm("bf16", 16, 4, plan(16, many(2), 2), factors="scale %g"),
+        "small-again-f16": group_norm("f16", 64, 16, plan(32, 1, 1), envs=({"b": 2, "s": 131},)),
+        "single-f16": group_norm("f16", 20, 20, plan(10, many(2), 8), residual="b x s x 3 x 20"),
+        "nine-f16": group_norm("f16", 36, 4, plan(36, many(2), 4)),  # accesses of 4 across groups
         "odd-f16": group_norm("f16", 40, 4, plan(40, many(2), 2), offset=1),
         "odd-f32": group_norm("f32", 12, 3, plan(12, many(2), 2), offset=1, residual="b x s x 3 x 12"),
         "residual-bf16": group_norm("bf16", 40, 4, plan(40, many(2), 4), residual=d),

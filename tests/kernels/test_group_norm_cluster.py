@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from ait_mlir.dialects.ait.types import scope_of
@@ -9,7 +11,8 @@ from ait_mlir.dims import parse
 from ait_mlir.lowering.fragments import offers
 from ait_mlir.lowering.kernels import Target, kernel_of, kernels_for
 from tests.kernels.group_norm import group_norm, plan
-from tests.kernels.harness import Case
+from tests.kernels.harness import Case, sources_of
+from tests.kernels.library_gemm import on_kernel
 
 CUDA, AMPERE, ROCM, CPU = (
     Target("cuda", "sm_90a"), Target("cuda", "sm_80"), Target("rocm", "gfx90a"), Target("cpu", "native"),
@@ -32,11 +35,12 @@ def norm(shape: str, groups: int, dim: int = 3) -> Case:
         ("b x 64 x 64 x 320 x f16", 32, 3, CPU, False),
         ("b x 64 x 64 x 320 x f64", 32, 3, CUDA, False),  # moments are floats
         ("b x 320 x 64 x 64 x f16", 32, 1, CUDA, False),  # the channels are not the last dim
-        ("b x 64 x 64 x 128 x f16", 32, 3, CUDA, False),  # groups of 4 channels, accesses of 8
+        ("b x 64 x 64 x 128 x f16", 32, 3, CUDA, True),  # groups of 4 channels: accesses of 4
+        ("b x 64 x 64 x 24 x f16", 24, 3, CUDA, True),  # one by one
         ("b x 64 x 64 x 128 x f32", 32, 3, CUDA, True),  # accesses of 4
         ("b x 8 x 8 x 512 x f16", 1, 3, CUDA, True),
         ("b x 8 x 8 x 1024 x f16", 1, 3, CUDA, False),  # more channels than threads
-        ("b x 8 x 8 x 36 x f16", 4, 3, CUDA, False),  # no whole accesses of whole groups
+        ("b x 8 x 8 x 36 x f16", 4, 3, CUDA, True),  # accesses of 4, since 36 channels are no whole accesses of 8
     ],
 )
 def test_matches(shape: str, groups: int, dim: int, target: Target, matches: bool) -> None:
@@ -56,6 +60,23 @@ def test_plans_fill_the_card() -> None:
         assert (first["width"], first["cluster"]) == (width, first["cluster"]) and first["cluster"] in clusters
     for target in (AMPERE, ROCM):
         assert {c["cluster"] for c in kernel_of("cluster", op, target).configs(op, target)} == {1}
+
+
+@pytest.mark.parametrize(
+    ("channels", "groups", "t", "elements"),
+    [
+        (320, 32, "f16", 8),
+        (128, 32, "f16", 4),
+        (24, 8, "bf16", 2),
+        (24, 24, "f16", 1),
+        (36, 4, "f16", 4),
+        (48, 8, "f32", 4),
+    ],
+)
+def test_an_access_has_channels_of_two_groups_at_most(channels: int, groups: int, t: str, elements: int) -> None:
+    case = on_kernel(norm(f"b x 9 x 9 x {channels} x {t}", groups), "cluster", {})
+    text = "\n".join(sources_of([case], CUDA).values())
+    assert re.search(rf"group_norm<epilogue_\w+, {elements}, ", text)
 
 
 def test_it_is_the_estimate_where_blocks_have_room() -> None:

@@ -22,6 +22,8 @@ from ait_mlir.lowering.regions import functor, identity_functor
 
 ITEMS = (1, 2, 4, 8, 16)
 """Chunks of 16 bytes that a thread may keep."""
+ACCESSES = (8, 4, 2, 1)
+"""Elements of an access."""
 CLUSTERS = (1, 2, 4, 8)
 MOST_CHANNELS = 512
 """Of a unit: the threads of a block where elements are read one by one."""
@@ -52,13 +54,13 @@ class _Shape:
     channels: int
     groups: int
     vector: int
-    """Elements of an access."""
+    """Elements of an access: 16 bytes of the narrowest tensor, or less, so that it touches two groups at most."""
     narrow: int
     """Bytes of an element of the input."""
 
     @staticmethod
     def of(op: GroupNormOp) -> _Shape | None:
-        """None for what the template does not do: channels that are not the last dim, groups below an access."""
+        """None for what the template does not do: channels that are not the last dim."""
         t = tensor_type(op.input)
         types = [tensor_type(v) for v in (op.input, op.output, *op.epilogue_operands)]
         channels, groups = t.dims[-1].as_int(), op.groups.value.data
@@ -69,9 +71,8 @@ class _Shape:
         ):
             return None
         env = estimate_env(scope_of(op))
-        vector = min(8, 16 // min(element_bytes(x) for x in types))
-        if channels // groups < vector:
-            return None
+        most = min(channels // groups, 8, 16 // min(element_bytes(x) for x in types))
+        vector = next(v for v in ACCESSES if v <= most and channels % math.lcm(channels // groups, v) == 0)
         places = product(t.dims[1:-1]).evaluate(env)
         return _Shape(t.dims[0].evaluate(env), places, channels, groups, vector, element_bytes(t))
 
@@ -169,7 +170,8 @@ class ClusterGroupNorm(Kernel[GroupNormOp]):
         scale = names.pop(0) if op.scale is not None else null
         bias = names.pop(0) if op.bias is not None else null
         highest = scope.bounds(product(shape[1:-1]))[1]
-        room = items * (threads_of(items) // max(1, width // self._shape(op).vector))
+        vector = self._shape(op).vector
+        room = items * (threads_of(items) // max(1, width // vector))
         flags = (
             -(-highest // cluster) <= room,
             all(a.constant for a in factors),
@@ -178,7 +180,7 @@ class ClusterGroupNorm(Kernel[GroupNormOp]):
         name = "epilogue_@ID@"
         return launch.call(
             "group_norm_cluster",
-            f"group_norm<{name}, {items}, {', '.join('true' if f else 'false' for f in flags)}>(ctx, "
+            f"group_norm<{name}, {vector}, {items}, {', '.join('true' if f else 'false' for f in flags)}>(ctx, "
             f"{sizes(nested, dims)}, {operand(x.name, nested, 0, dims)}, {pack(extras, nested, 1, dims)}, "
             f"{operand(y.name, nested, len(strides) - 1, dims)}, {scale}, {bias}, "
             f"{launch.cpp(*(const(n) for n in (op.groups.value.data, width)))}, {cluster}, "

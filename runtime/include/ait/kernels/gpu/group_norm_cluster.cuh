@@ -312,13 +312,14 @@ bool extras_may_access(const Pack<Extras...>& extras, std::index_sequence<I...>)
 ///
 /// `sizes` are the samples, the places (one dim or several) and the channels. The channels of x are neighbours in memory. `scale` and `bias` are
 /// contiguous, or null.
-/// @tparam kItems chunks of 16 bytes that a thread keeps: 1, 2, 4, 8 or 16
+/// @tparam kMost elements of an access at most: a power of two, and no more than a group has channels
+/// @tparam kItems accesses that a thread keeps: 1, 2, 4, 8 or 16
 /// @tparam kHolds whether threads always have room for the elements of a block
 /// @tparam kConstant nothing ever writes scale and bias
 /// @tparam kWide whether a sample may have 2^31 places or more
 /// @param width channels of a cluster, whole groups; at most 512
 /// @param cluster blocks of a cluster, 1 to 8: 1 where the architecture has no clusters
-template <class F, int kItems, bool kHolds, bool kConstant, bool kWide, size_t kRank, class X, class... Extras, class Out, class S>
+template <class F, int kMost, int kItems, bool kHolds, bool kConstant, bool kWide, size_t kRank, class X, class... Extras, class Out, class S>
 int32_t group_norm(const Context& ctx, const int64_t (&sizes)[kRank], const X& x, const Pack<Extras...>& extras, const Out& out, const S* scale,
                    const S* bias, int64_t groups, int64_t width, int cluster, double eps) {
   static_assert(kRank >= 3, "samples, places, channels");
@@ -334,7 +335,7 @@ int32_t group_norm(const Context& ctx, const int64_t (&sizes)[kRank], const X& x
   plan.cluster = kHasClusters ? cluster : 1;
   plan.share = (plan.places + plan.cluster - 1) / plan.cluster;
   plan.eps = eps;
-  constexpr int kVec = vector_width<X, Out, Extras...>();
+  constexpr int kVec = vector_width<X, Out, Extras...>() < kMost ? vector_width<X, Out, Extras...>() : kMost;
   const uintptr_t factors = reinterpret_cast<uintptr_t>(scale) | reinterpret_cast<uintptr_t>(bias);
   const bool aligned = may_access<kVec>(x) && may_access<kVec>(out) && factors % kAccessBytes<S, kVec> == 0 &&
                        detail::extras_may_access<kVec>(extras, std::index_sequence_for<Extras...>{});
