@@ -168,20 +168,16 @@ def _compile(
 
     if options.to == "built":
         return _build(options, module, source, weights, observe)
-    start = options.start or driver.phase_of(module)
+    settings = _settings(options)
+    settings["start"] = options.start or driver.phase_of(module)
     stop = "planned" if options.to == "source" else options.to
     arch = options.arch or _default_arch(options.target)
     driver.run_to_phase(
         module,
         stop,
-        start=start,
         target=options.target,
         arch=arch,
-        measure=options.measure,
-        budget=options.budget,
-        points=options.points,
-        precision=options.precision,
-        streams=options.streams,
+        **settings,
         report=options.times,
         observe=observe,
         source=source,
@@ -196,6 +192,11 @@ def _compile(
     else:
         write_atomic(Path(options.output), text.encode())
     return 0
+
+
+def _settings(options: argparse.Namespace) -> dict[str, Any]:
+    """The options that each way to compile takes."""
+    return {name: getattr(options, name) for name in ("start", "measure", "budget", "points", "precision", "streams")}
 
 
 def _read(path: str) -> tuple[ModuleOp, SourceText | None, dict[str, Any]]:
@@ -232,13 +233,8 @@ def _build(
         constants=weights,
         output=output,
         arch=options.arch,
-        start=options.start,
-        measure=options.measure,
+        **_settings(options),
         store_kernel_libraries=not options.reference_libraries,
-        budget=options.budget,
-        points=options.points,
-        precision=options.precision,
-        streams=options.streams,
         report=options.times,
         observe=observe,
         source=source,
@@ -262,12 +258,7 @@ def _export(options: argparse.Namespace, module: ModuleOp, source: SourceText | 
             name=options.name,
             constants=weights,
             arch=options.arch,
-            start=options.start,
-            measure=options.measure,
-            budget=options.budget,
-            points=options.points,
-            precision=options.precision,
-            streams=options.streams,
+            **_settings(options),
             source=source,
         )
     else:
@@ -276,12 +267,7 @@ def _export(options: argparse.Namespace, module: ModuleOp, source: SourceText | 
             options.target,
             output=output,
             arch=options.arch,
-            start=options.start,
-            measure=options.measure,
-            budget=options.budget,
-            points=options.points,
-            precision=options.precision,
-            streams=options.streams,
+            **_settings(options),
             source=source,
         )[1]
         for name, reason in left_out.items():
