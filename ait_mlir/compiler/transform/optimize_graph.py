@@ -44,12 +44,12 @@ def merge_view_ops(sorted_graph: list[Tensor], workdir: str | None = None) -> li
     return apply("merge_view_ops", sorted_graph, workdir)
 
 
-def move_view_op_before_concat(sorted_graph: list[Tensor], workdir: str | None = None) -> list[Tensor]:
+def move_view_op_before_concat(sorted_graph: list[Tensor], wordir: str | None = None) -> list[Tensor]:
     """Reshapes of a concatenation that another one reads, as reshapes of its operands; the concatenations become one.
 
-    A reshape must keep the joints of the operands apart.
+    A reshape must keep the joints of the operands apart. `wordir` is the workdir; the name is the documented one.
     """
-    return apply("move_view_op_before_concat", sorted_graph, workdir)
+    return apply("move_view_op_before_concat", sorted_graph, wordir)
 
 
 def remove_elementwise_no_ops(sorted_graph: list[Tensor], workdir: str | None = None) -> list[Tensor]:

@@ -58,7 +58,7 @@ NAMES: dict[str, dict[str, str | None]] = {
         "fuse_permute_bmm_and_gemm": FOLDER,
         "fuse_single_source_parallel_gemms": FOLDER,
         "merge_view_ops": FOLDER,
-        "move_view_op_before_concat": FOLDER,
+        "move_view_op_before_concat": "sorted_graph wordir",  # so it is documented
         "optimize_graph": "sorted_graph workdir optimize",
         "process_singleton_elementwise": FOLDER,
         "remove_elementwise_no_ops": FOLDER,
