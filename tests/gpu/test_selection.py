@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from ait_mlir.driver import compile_module
+from ait_mlir.host.settings import MEASURE_DEVICES
 from ait_mlir.lowering.fragments import Fragment
 from ait_mlir.lowering.kernels import Target
 from ait_mlir.passes.meter import DeviceMeter
+from ait_mlir.passes.tasks import Point, Task
 from ait_mlir.runtime import Model
 from tests.selection.cards import parse, tasks_of
 from tests.selection.test_choices import pinned
@@ -67,6 +70,47 @@ def test_measured_kernels_are_right_and_remembered(tmp_path: Path, monkeypatch: 
         run_and_compare(path, w, v)
         monkeypatch.setattr("ait_mlir.passes.meter.DeviceMeter.race", lambda *_: pytest.fail("measured again"))
     assert chosen[0] == chosen[1]
+
+
+TWO = """
+ait.graph @two(%x: !ait.tensor<b x 64 x f16>) dims {b = 1 to 300} {
+  %w = ait.param "w" : !ait.tensor<128 x 64 x f16>
+  %u = ait.param "u" : !ait.tensor<256 x 128 x f16>
+  %0 = ait.gemm rcr %x, %w : !ait.tensor<b x 128 x f16>
+  %1 = ait.gemm rcr %0, %u : !ait.tensor<b x 256 x f16>
+  ait.output "y" %1 : !ait.tensor<b x 256 x f16>
+}
+"""
+
+
+def test_two_cards_time_kernels_of_one_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import torch
+
+    if torch.cuda.device_count() < 2:
+        pytest.skip("needs two cards in this machine")
+    monkeypatch.setenv("AIT_TIMINGS", str(tmp_path / "timings.sqlite3"))
+    used: list[int] = []
+    timing = DeviceMeter._timing
+
+    def noted(self: DeviceMeter, task: Task, point: Point, estimate: float, card: int) -> tuple[Any, int]:
+        used.append(card)
+        return timing(self, task, point, estimate, card)
+
+    monkeypatch.setattr(DeviceMeter, "_timing", noted)
+    rng = np.random.default_rng(0)
+    w, u = ((rng.standard_normal(shape) / 8).astype(np.float16) for shape in ((128, 64), (256, 128)))
+    cards = MEASURE_DEVICES.set((0, 1))
+    try:
+        path = compile_module(parse(TWO), "cuda", output=tmp_path / "g.ait", constants={"w": w, "u": u}, measure=True)
+    finally:
+        MEASURE_DEVICES.reset(cards)
+    assert set(used) == {0, 1}
+    x = rng.standard_normal((100, 64)).astype(np.float16)
+    with Model(path) as model:
+        for card in (0, 1):
+            y = model.run_with_tensors([torch.from_numpy(x).to(f"cuda:{card}")])["y"]
+            want = (x.astype(np.float64) @ w.T).astype(np.float16).astype(np.float64) @ u.T
+            np.testing.assert_allclose(y.cpu().numpy(), want, atol=2e-2, rtol=2e-2)
 
 
 def kernel_text(algorithm: tuple[int, ...]) -> str:
