@@ -1,7 +1,8 @@
 """Fills the rows of products with zeros to whole accesses of 16 bytes.
 
 Kernels with bulk copies, and those with the widest loads, need rows that start on 16 bytes. Weights are filled when the
-model is compiled, if their data are known then; other operands are filled by a launch.
+model is compiled, if their data are known then. Other operands are joined with zeros, so that what computes them can
+write into the larger tensor; the estimates count a launch that copies them.
 """
 
 from __future__ import annotations
@@ -9,12 +10,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from xdsl.ir import Block, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 
+from ait_mlir.dialects.ait.data import ConstantOp
 from ait_mlir.dialects.ait.gemm import BmmOp, ContractionOp, GemmOp
 from ait_mlir.dialects.ait.pad import PadOp
 from ait_mlir.dialects.ait.types import TensorType, tensor_type
-from ait_mlir.dialects.ait.view import SliceOp
+from ait_mlir.dialects.ait.view import ConcatOp, ExpandOp, SliceOp
 from ait_mlir.lowering.estimates import table_for
 from ait_mlir.lowering.fragments import standalone
 from ait_mlir.lowering.kernels import Target
@@ -49,7 +51,7 @@ def pad_products(block: Block, target: Target | None, weights: bool = False) -> 
         return False
     changed = False
     known: dict[object, More | None] = {}
-    pads: dict[tuple[SSAValue, TensorType], PadOp] = {}
+    larger: dict[tuple[SSAValue, TensorType], SSAValue] = {}
     for op in list(block.ops):
         if isinstance(op, GemmOp | BmmOp) and is_narrow(op):
             free = tuple(weights and follows_from_params(v) for v in (op.a, op.b))
@@ -59,7 +61,7 @@ def pad_products(block: Block, target: Target | None, weights: bool = False) -> 
             if key not in known:
                 known[key] = fill_up(op, EIGHT) if target is None else best(op, free, target)
             if (more := known[key]) is not None:
-                replace(op, more, pads)
+                replace(op, more, larger)
                 changed = True
     return changed
 
@@ -113,20 +115,47 @@ def seconds_of_copy(op: PadOp | SliceOp, env: dict[str, int], target: Target) ->
     return target.launch_seconds + 2 * tensor_type(op.output).byte_size().evaluate(env) / target.bandwidth
 
 
-def replace(op: ContractionOp, more: More, pads: dict[tuple[SSAValue, TensorType], PadOp]) -> None:
-    """Put a filled product in the place of a product. Products of one operand share what fills it (`pads`)."""
+def replace(op: ContractionOp, more: More, larger: dict[tuple[SSAValue, TensorType], SSAValue]) -> None:
+    """Put a filled product in the place of a product. Products of one operand share what fills it (`larger`)."""
     block = op.parent
     assert block is not None
     new = filled(op, more)
     for o in new:
-        o.location = op.location
-        shared = pads.setdefault((o.input, tensor_type(o.output)), o) if isinstance(o, PadOp) else o
-        if shared is o:
-            block.insert_op_before(o, op)
-        else:
-            o.results[0].replace_all_uses_with(shared.results[0])
-            o.erase()
+        steps: list[Operation] = [o]
+        if isinstance(o, PadOp):
+            key = o.input, tensor_type(o.output)
+            if key in larger:
+                steps = []
+            elif not follows_from_params(o.input):
+                steps = beside_zeros(o)
+            value = larger.setdefault(key, steps[-1].results[0] if steps else o.output)
+            if value is not o.output:
+                o.output.replace_all_uses_with(value)
+                o.erase()
+        for step in steps:
+            step.location = op.location
+            block.insert_op_before(step, op)
     new[-1].results[0].name_hint = op.output.name_hint
     op.output.replace_all_uses_with(new[-1].results[0])
     op.detach()
     op.erase()
+
+
+def beside_zeros(pad: PadOp) -> list[Operation]:
+    """Operations that compute a pad as a concat: what computes its operand can write into the larger tensor."""
+    value, dims, t = pad.input, list(tensor_type(pad.input).dims), tensor_type(pad.output)
+    zero = ConstantOp(0.0, TensorType.get((), t.element_type))
+    made: list[Operation] = [zero]
+    for axis, behind in enumerate(pad.behind()):
+        if behind.as_int() != 0:
+            zeros = ExpandOp(zero.output, [*dims[:axis], behind, *dims[axis + 1 :]])
+            made += [zeros, ConcatOp([*pieces(value, axis, pad), zeros.output], axis)]
+            value, dims[axis] = made[-1].results[0], t.dims[axis]
+    return made
+
+
+def pieces(value: SSAValue, axis: int, pad: PadOp) -> Sequence[SSAValue]:
+    """The operands of a concat along the same dim that one operation alone reads beside the pad; else the value."""
+    joined = value.owner
+    alone = len({use.operation for use in value.uses} - {pad}) == 1
+    return joined.operands if isinstance(joined, ConcatOp) and joined.dim.value.data == axis and alone else [value]

@@ -6,11 +6,11 @@
 
 // Only where estimates are fitted to the card, and say that it is faster with what it costs to fill.
 
-// NONE-NOT: ait.pad
+// NONE-NOT: ait.{{pad|concat}}
 
 // Rows of 1,023 elements start on odd addresses.
 // CHECK-LABEL: ait.graph @long
-// CHECK: [[X:%.*]] = ait.pad constant %x before [0, 0] : !ait.tensor<2048 x 1024 x f16>
+// CHECK: [[X:%.*]] = ait.concat %x, {{.*}} dim 1 : !ait.tensor<2048 x 1024 x f16>
 // CHECK-NEXT: [[W:%.*]] = ait.pad constant %w before [0, 0] : !ait.tensor<4096 x 1024 x f16>
 // CHECK-NEXT: ait.gemm rcr [[X]], [[W]] : !ait.tensor<2048 x 4096 x f16>
 // WEIGHTS-LABEL: ait.graph @long
@@ -23,9 +23,9 @@ ait.graph @long(%x: !ait.tensor<2048 x 1023 x f16>) {
 
 // A launch that fills the weight does not pay for few rows; that it is filled before the run does.
 // CHECK-LABEL: ait.graph @few_rows
-// CHECK-NOT: ait.pad
+// CHECK-NOT: ait.{{pad|concat}}
 // WEIGHTS-LABEL: ait.graph @few_rows
-// WEIGHTS: ait.pad constant %x
+// WEIGHTS: ait.concat %x
 // WEIGHTS: ait.pad constant %w
 ait.graph @few_rows(%x: !ait.tensor<m x 1023 x f16>) dims {m = 1 to 128} {
   %w = ait.param "w" : !ait.tensor<4096 x 1023 x f16>
@@ -35,7 +35,7 @@ ait.graph @few_rows(%x: !ait.tensor<m x 1023 x f16>) dims {m = 1 to 128} {
 
 // Rows so short that the filled weight is large and much larger: it would not be kept.
 // WEIGHTS-LABEL: ait.graph @short
-// WEIGHTS-NOT: ait.pad
+// WEIGHTS-NOT: ait.{{pad|concat}}
 ait.graph @short(%x: !ait.tensor<32 x 9 x f16>) {
   %w = ait.param "w" : !ait.tensor<65536 x 9 x f16>
   %y = ait.gemm rcr %x, %w : !ait.tensor<32 x 65536 x f16>
@@ -47,7 +47,7 @@ ait.graph @short(%x: !ait.tensor<32 x 9 x f16>) {
 // CHECK: ait.bmm rrr {{.*}} : !ait.tensor<16 x 1024 x 1024 x f16>
 // CHECK-NEXT: ait.slice {{.*}} : !ait.tensor<16 x 1024 x 1023 x f16>
 // WEIGHTS-LABEL: ait.graph @batched
-// WEIGHTS-NOT: ait.pad
+// WEIGHTS-NOT: ait.{{pad|concat}}
 ait.graph @batched(%x: !ait.tensor<16 x 1024 x 1023 x f16>, %y: !ait.tensor<16 x 1023 x 1023 x f16>) {
   %0 = ait.bmm rrr %x, %y : !ait.tensor<16 x 1024 x 1023 x f16>
   ait.output "y" %0 : !ait.tensor<16 x 1024 x 1023 x f16>
@@ -55,9 +55,9 @@ ait.graph @batched(%x: !ait.tensor<16 x 1024 x 1023 x f16>, %y: !ait.tensor<16 x
 
 // Odd columns of the result alone: the kernels store those as fast. Few sums: the launch that fills costs more.
 // CHECK-LABEL: ait.graph @no_gain
-// CHECK-NOT: ait.pad
+// CHECK-NOT: ait.{{pad|concat}}
 // WEIGHTS-LABEL: ait.graph @no_gain
-// WEIGHTS-NOT: ait.pad
+// WEIGHTS-NOT: ait.{{pad|concat}}
 ait.graph @no_gain(%x: !ait.tensor<2048 x 1024 x f16>, %v: !ait.tensor<32 x 511 x f16>) {
   %w0 = ait.param "w0" : !ait.tensor<4095 x 1024 x f16>
   %w1 = ait.param "w1" : !ait.tensor<512 x 511 x f16>
