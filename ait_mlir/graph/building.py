@@ -257,6 +257,10 @@ class GraphBuilder:
         read = {t for node in self.nodes for t in node.reads()}
         return [t for t in self.tensors if t in read and t.producer is None]
 
+    def get_inputs(self) -> list[tensor]:
+        """The tensors that a variant pack has and no node computes."""
+        return [t for t in self.inputs() if not t.is_constant]
+
     def outputs(self) -> list[tensor]:
         """The tensors that `execute` writes."""
         made = {t for node in self.nodes for t in node.outputs.values()}
@@ -286,7 +290,6 @@ class GraphBuilder:
         return next((n for n in self.nodes if n.name == name), None)
 
     query_tensor_attributes_of_uid = find_tensor
-    get_inputs = inputs
     get_outputs = outputs
 
     def inspect(self) -> dict[str, Any]:

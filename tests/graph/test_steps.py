@@ -317,6 +317,14 @@ def test_arguments_by_position():
         g.relu(z, None, None, None, "n", name="m")
 
 
+def test_numbers_are_no_inputs():
+    g = new()
+    q = g.tensor([1, 2, 4, 8], name="q")
+    o, _ = g.sdpa(q, q, q, attn_scale=0.5)
+    g.mul(o, g.tensor_scalar(2.0)).set_output(True)
+    assert g.get_inputs() == [q]
+
+
 def test_out_dims():
     g = new()
     x = g.tensor([4, 6])
