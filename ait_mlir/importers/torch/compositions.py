@@ -64,6 +64,11 @@ def _vandermonde(x: Any, N: Any = None, increasing: bool = False) -> Any:
     return powers if increasing else powers.flip(1)
 
 
+def _depends_on_values(size: Any) -> bool:
+    """Whether a size is known in a run only."""
+    return isinstance(size, torch.SymInt) and not size.node.has_hint()
+
+
 def _is_static(condition: Any) -> bool:
     """Whether a condition on dims holds without a guard."""
     return bool(torch.fx.experimental.symbolic_shapes.statically_known_true(condition))
@@ -82,7 +87,10 @@ def _split(x: Any, size: Any, dim: int = 0, most: int = 1) -> Any:
     that quotient.
     """
     n = x.shape[dim]
-    count = -(-example_size(n) // max(example_size(size), 1)) if example_size(n) else most
+    if _depends_on_values(n) or _depends_on_values(size):
+        count = int((n + size - 1) // size)  # which PyTorch refuses
+    else:
+        count = -(-example_size(n) // max(example_size(size), 1)) if example_size(n) else most
     if not _is_static(count * size == n):
         torch._check((count - 1) * size < n)
         torch._check(n <= count * size)
