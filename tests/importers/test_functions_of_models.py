@@ -71,6 +71,7 @@ CASES = {
     "products_of_four": (lambda x, y: torch.einsum("bij,bjk,bkl,bl->bi", x, y, y.mT, y[:, :, 0]), lambda: (floats(2, 5, 4), floats(2, 4, 5)), ({0: B, 1: S}, {0: B, 2: S})),
     "pieces": (pieces, lambda: (floats(2, 6),), ({0: B, 1: S},)),
     "max_pools_of_any_length": (lambda x: (F.max_pool1d(x, 2, 1, 1)[..., : x.shape[-1]], *F.max_pool1d(F.pad(x, (0, 3)), 3, 2, ceil_mode=True, return_indices=True)), lambda: (floats(2, 4, 6),), ({0: B, 2: S},)),
+    "elements_along_a_dim": (lambda x: (x.take_along_dim(x.argsort(-1), -1), x.take_along_dim(x[:, :1].long() * 0, 1), x.take_along_dim((x > 9).long())), lambda: (floats(2, 6),), ({0: B, 1: S},)),
     "assertion": (checked, lambda: (floats(2, 6),), (BATCH,)),
 }  # fmt: skip
 

@@ -58,18 +58,32 @@ def gpt2() -> Any:
 MODELS = {"llama": llama, "gpt2": gpt2}
 
 
+GREEDY: dict[str, Any] = {"do_sample": False}
+STRATEGIES: dict[str, dict[str, Any]] = {
+    "greedy": GREEDY,
+    "beams": GREEDY | {"num_beams": 3},
+    "sampling": {"do_sample": True, "top_k": 20, "top_p": 0.9, "temperature": 0.8, "repetition_penalty": 1.2},
+}
+
+
 @pytest.mark.parametrize(
-    ("name", "cache", "batch"),
+    ("name", "cache", "batch", "strategy"),
     [
-        ("llama", "dynamic", 2),
-        ("llama", "static", 1),
-        pytest.param("gpt2", "static", 2, marks=FULL),
-        pytest.param("gpt2", "dynamic", 1, marks=FULL),
-        pytest.param("llama", "static", 3, marks=FULL),
-        pytest.param("llama", "dynamic", 1, marks=FULL),
+        ("llama", "dynamic", 2, "greedy"),
+        ("llama", "static", 1, "greedy"),
+        pytest.param("gpt2", "static", 2, "greedy", marks=FULL),
+        pytest.param("gpt2", "dynamic", 1, "greedy", marks=FULL),
+        pytest.param("llama", "static", 3, "greedy", marks=FULL),
+        pytest.param("llama", "dynamic", 1, "greedy", marks=FULL),
+        pytest.param("llama", "dynamic", 2, "beams", marks=FULL),
+        pytest.param("llama", "static", 1, "beams", marks=FULL),
+        pytest.param("llama", "dynamic", 2, "sampling", marks=FULL),
+        pytest.param("gpt2", "static", 1, "sampling", marks=FULL),
     ],
 )
-def test_the_tokens_are_those_of_pytorch(name: str, cache: str, batch: int, caplog: pytest.LogCaptureFixture) -> None:
+def test_the_tokens_are_those_of_pytorch(
+    name: str, cache: str, batch: int, strategy: str, caplog: pytest.LogCaptureFixture
+) -> None:
     """Two prompts, so that a compiled graph meets a second cache; the rows of a batch are padded on the left."""
     caplog.set_level(logging.INFO, logger="ait_mlir.torch_compile")
     torch.manual_seed(batch)
@@ -81,11 +95,12 @@ def test_the_tokens_are_those_of_pytorch(name: str, cache: str, batch: int, capl
         mask = torch.ones_like(prompt)
         if batch > 1:
             mask[0, :3] = 0
-        options = {"max_length": STEPS + 9, "do_sample": False, "attention_mask": mask}
+        options = {"max_length": STEPS + 9, "attention_mask": mask, **STRATEGIES[strategy]}
         options |= {"cache_implementation": "static"} if cache == "static" else {}
         tokens = []
         for forward in (eager, compiled):
             model.forward = forward
+            torch.manual_seed(0)
             tokens.append(model.generate(prompt, **options))
         assert tokens[1].shape == (batch, STEPS + 9)
         assert torch.equal(*tokens)

@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ait_mlir.importers.torch import linear_algebra
 from ait_mlir.importers.torch.dims import UNBOUNDED
 from ait_mlir.importers.torch.library import torch
 
@@ -248,4 +249,5 @@ def table() -> dict[Any, Callable[..., Any]]:
         aten.fractional_max_pool3d.default: fractional_max_pool(3),
         aten.grid_sampler.default: grid_sampler,
         aten.grid_sampler_3d.default: grid_sampler,
+        **linear_algebra.table(),
     }

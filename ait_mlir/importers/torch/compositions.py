@@ -97,6 +97,20 @@ def _split(x: Any, size: Any, dim: int = 0, most: int = 1) -> Any:
     return x.split_with_sizes([*[size] * (count - 1), n - (count - 1) * size], dim)
 
 
+def _take_along(x: Any, indices: Any, dim: int | None = None) -> Any:
+    """`torch.take_along_dim`: a gather after the other dims are broadcast."""
+    if dim is None:
+        return x.reshape(-1).gather(0, indices.reshape(-1))
+    axis = dim % x.dim()
+    pairs = list(zip(x.shape, indices.shape, strict=True))
+    shape = [b if isinstance(a, int) and a == 1 else a for a, b in pairs]
+
+    def wide(t: Any) -> Any:
+        return t.expand([t.shape[d] if d == axis else n for d, n in enumerate(shape)])
+
+    return wide(x).gather(axis, wide(indices))
+
+
 def _max_pool(
     x: Any, kernel_size: Any, stride: Any = (), padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False
 ) -> Any:
@@ -132,6 +146,7 @@ def compositions() -> Generator[None]:
         aten.max_pool1d.default: _max_pool,
         aten.max_pool1d_with_indices.default: _max_pool_and_places,
         aten.split.Tensor: _split,
+        aten.take_along_dim.default: _take_along,
     }
     keys = (torch._C.DispatchKey.CompositeImplicitAutograd, torch._C.DispatchKey.Autograd)
     with contextlib.ExitStack() as stack:

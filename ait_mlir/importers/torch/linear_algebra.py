@@ -1,0 +1,143 @@
+"""Small linear systems as functions of other operations: elimination with its steps written one after another.
+
+A matrix that has no inverse gives infinities and NaN where PyTorch raises an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ait_mlir.importers.torch.library import torch
+
+LARGEST = 16
+"""The most rows of a matrix: the program grows with them."""
+
+
+def _rows(a: Any) -> int:
+    n = a.shape[-1]
+    if not isinstance(n, int) or n > LARGEST:
+        raise NotImplementedError(f"matrices of {n} rows; the number of rows must be known and at most {LARGEST}")
+    if a.is_complex():
+        raise NotImplementedError("systems of complex numbers are not supported")
+    return n
+
+
+def eliminated(a: Any, b: Any) -> tuple[list[Any], Any]:
+    """The rows of [a, b] as an upper triangle, by elimination that starts with the largest element of each column, and
+    the sign of the order of rows: Golub and Van Loan, Matrix Computations, 3.4.
+    """
+    n = _rows(a)
+    rest, rows, sign = torch.cat([a, b], -1), list[Any](), torch.ones_like(a[..., 0, 0])
+    for k in range(n):
+        place = rest[..., k].abs().argmax(-1, keepdim=True)
+        chosen = place[..., None] == torch.arange(n - k, device=a.device)[:, None]
+        pivot = torch.where(chosen, rest, 0).sum(-2, keepdim=True)
+        sign = torch.where(place[..., 0] == 0, sign, -sign)
+        others = torch.where(chosen, rest[..., :1, :], rest)[
+            ..., 1:, :
+        ]  # the first row takes the place of the chosen one
+        rest = others - others[..., k : k + 1] / pivot[..., k : k + 1] * pivot
+        rows.append(pivot[..., 0, :])
+    return rows, sign
+
+
+def substituted(a: Any, b: Any, upper: bool, unitriangular: bool = False) -> Any:
+    """x with a @ x = b, for an upper or a lower triangle a; what is on its other side is not read."""
+    n, found = _rows(a), dict[int, Any]()
+    for k in reversed(range(n)) if upper else range(n):
+        known = b[..., k, :]
+        for j, x in found.items():
+            known = known - a[..., k, j, None] * x
+        found[k] = known if unitriangular else known / a[..., k, k, None]
+    return torch.stack([found[k] for k in range(n)], -2)
+
+
+def solve_triangular(a: Any, b: Any, *, upper: bool, left: bool = True, unitriangular: bool = False) -> Any:
+    """`torch.linalg.solve_triangular`"""
+    a, b = _broadcast(a, b)
+    return substituted(a, b, upper, unitriangular) if left else substituted(a.mT, b.mT, not upper, unitriangular).mT
+
+
+def _broadcast(a: Any, b: Any) -> tuple[Any, Any]:
+    """Two tensors of matrices with the same leading dims."""
+    lead = torch.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    return a.expand(*lead, *a.shape[-2:]), b.expand(*lead, *b.shape[-2:])
+
+
+def solved(a: Any, b: Any) -> Any:
+    """x with a @ x = b, for b of the rank of a."""
+    whole = torch.stack(eliminated(a, b)[0], -2)
+    n = a.shape[-1]
+    return substituted(whole[..., :n], whole[..., n:], upper=True)
+
+
+def solve(a: Any, b: Any, *, left: bool = True) -> Any:
+    """`torch.linalg.solve`; b is a vector for each matrix if it lacks a dim of a."""
+    is_vector = b.dim() == 1 or (b.dim() == a.dim() - 1 and tuple(b.shape) == tuple(a.shape[:-1]))
+    b = b[..., None] if is_vector else b
+    a, b = _broadcast(a, b)
+    x = solved(a, b) if left else solved(a.mT, b.mT).mT
+    return x[..., 0] if is_vector else x
+
+
+def inverse(a: Any) -> Any:
+    """`torch.linalg.inv`"""
+    return solved(a, torch.eye(_rows(a), dtype=a.dtype, device=a.device).expand(a.shape))
+
+
+def _diagonal(a: Any) -> tuple[Any, Any]:
+    """The diagonal of the eliminated matrix, and the sign of the order of its rows."""
+    rows, sign = eliminated(a, a[..., :0])
+    return torch.stack([row[..., k] for k, row in enumerate(rows)], -1), sign
+
+
+def determinant(a: Any) -> tuple[Any, Any, Any]:
+    """`torch.linalg.det`; the other results of the operation, the factors, are left out."""
+    diagonal, sign = _diagonal(a)
+    return diagonal.prod(-1) * sign, a, a[..., 0].int()
+
+
+def sign_and_log(a: Any) -> tuple[Any, Any, Any, Any]:
+    """`torch.linalg.slogdet`, likewise."""
+    diagonal, sign = _diagonal(a)
+    return diagonal.sign().prod(-1) * sign, diagonal.abs().log().sum(-1), a, a[..., 0].int()
+
+
+def cholesky(a: Any, *, upper: bool = False) -> Any:
+    """`torch.linalg.cholesky`, column by column; NaN for a matrix that is not positive definite."""
+    n, columns = _rows(a), list[Any]()
+    rest = a.mT if upper else a
+    for k in range(n):
+        column = rest[..., k:, k]
+        for known in columns:
+            column = column - known[..., k:] * known[..., k, None]
+        column = column / column[..., :1].sqrt()
+        columns.append(torch.nn.functional.pad(column, (k, 0)))
+    factor = torch.stack(columns, -1)
+    return factor.mT if upper else factor
+
+
+def _unchecked(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function whose operation has a second result, which says that nothing is wrong."""
+
+    def both(a: Any, *args: Any, check_errors: bool = False, **kwargs: Any) -> tuple[Any, Any]:
+        return function(a, *args, **kwargs), torch.zeros(a.shape[:-2], dtype=torch.int32, device=a.device)
+
+    return both
+
+
+def table() -> dict[Any, Callable[..., Any]]:
+    """The functions by the operations that they compose."""
+    aten = torch.ops.aten
+    return {
+        aten.inverse.default: inverse,
+        aten.linalg_inv.default: inverse,
+        aten.linalg_inv_ex.default: _unchecked(inverse),
+        aten.linalg_cholesky.default: cholesky,
+        aten.linalg_cholesky_ex.default: _unchecked(cholesky),
+        aten.linalg_solve.default: solve,
+        aten.linalg_solve_triangular.default: solve_triangular,
+        aten._linalg_det.default: determinant,
+        aten._linalg_slogdet.default: sign_and_log,
+    }
