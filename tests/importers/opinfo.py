@@ -243,6 +243,8 @@ def compare(samples: Sequence[Sample], imported: Imported, found: Mapping[str, A
                 continue
             if kind == "constant":
                 problem = None if value == want else f"{value} instead of {want}"
+            elif kind == "number":
+                problem = difference(np.asarray(found[value]), torch.tensor(want), torch.tensor(want))
             elif types[value].element_type != element_type(want.dtype):
                 problem = f"{types[value].element_type} instead of {want.dtype}"
             elif sample.is_undefined:

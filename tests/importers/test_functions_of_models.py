@@ -8,6 +8,7 @@ from torch import nn
 from torch.export import Dim
 from torch.nn import functional as F
 
+import ait_mlir
 from ait_mlir.importers.torch import ImportFailure, from_torch
 from tests.importers.meaning import B, S, check_meaning
 from tests.importers.test_ops import Lambda, floats
@@ -108,9 +109,20 @@ def test_checks_of_arguments_are_back_after_an_import():
         torch.distributions.Normal(torch.zeros(1), -torch.ones(1))
 
 
+def test_the_number_in_a_tensor_is_a_result():
+    def function(x):
+        return x * 2, {"sum": x.sum().item(), "place": x.argmax().item()}
+
+    x = torch.randn(3, 4)
+    doubled, numbers = ait_mlir.compile(Lambda(function).eval(), (x,))(x)
+    assert torch.equal(doubled, x * 2) and numbers["place"] == x.argmax().item()
+    assert type(numbers["place"]) is int and numbers["sum"] == pytest.approx(x.sum().item(), rel=1e-5, abs=1e-6)
+
+
 REFUSED = {
     "decides by the values of a tensor": lambda x: torch.cat([p.sum(0, keepdim=True) for p in x[x > 0].split(4)]),
     "decides by the values of a tensor.*chunk": lambda x: sum(p.sum() for p in x[x > 0].chunk(2)),
+    "value of a tensor decides": lambda x: x.sum().item() * 2,
     "a value of a tensor decides": lambda x: torch.full((2,), 1.0) * x.max().item(),
     "transposed convolutions with a dynamic number of groups": lambda x: F.conv_transpose1d(
         x.reshape(1, -1, 3), x.reshape(-1, 1, 3), groups=2 * x.shape[0]

@@ -224,7 +224,10 @@ class CompiledModule:
         for item in self._inputs.tensors:  # what the module changes of its arguments
             if item.name in self.model.state and given[item.name] is not leaves[item.leaf]:
                 leaves[item.leaf].copy_(given[item.name])
-        values = [results[value] if kind == "output" else value for kind, value in self._outputs]
+        values = [
+            value if kind == "constant" else results[value].item() if kind == "number" else results[value]
+            for kind, value in self._outputs
+        ]
         return torch.utils._pytree.tree_unflatten(values, self._out_spec)
 
     def _flatten(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:

@@ -57,7 +57,15 @@ def is_only_asserted(node: Any) -> bool:
     """Whether what is computed with a number that a tensor holds are conditions to assert, and nothing else."""
     return all(
         str(user.target).startswith(("aten._assert_scalar", "aten.sym_constrain_range"))
-        or (not isinstance(user.meta.get("val"), torch.Tensor) and is_only_asserted(user))
+        or (user.op != "output" and not isinstance(user.meta.get("val"), torch.Tensor) and is_only_asserted(user))
+        for user in node.users
+    )
+
+
+def is_only_returned(node: Any) -> bool:
+    """Whether a number that a tensor holds is a result of the model, and nothing is computed with it but conditions."""
+    return all(
+        user.op == "output" or (is_only_asserted(user) and not isinstance(user.meta.get("val"), torch.Tensor))
         for user in node.users
     )
 

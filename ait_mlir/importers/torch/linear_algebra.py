@@ -16,8 +16,8 @@ LARGEST = 16
 
 def _rows(a: Any) -> int:
     n = a.shape[-1]
-    if not isinstance(n, int) or n > LARGEST:
-        raise NotImplementedError(f"matrices of {n} rows; the number of rows must be known and at most {LARGEST}")
+    if not isinstance(n, int) or not 1 <= n <= LARGEST:
+        raise NotImplementedError(f"matrices of {n} rows; the number of rows must be known, and from 1 to {LARGEST}")
     if a.is_complex():
         raise NotImplementedError("systems of complex numbers are not supported")
     return n

@@ -42,7 +42,9 @@ class Imported:
     constants: dict[str, NDArray[Any]]
     """The weights by name; a storage that the model shares is here once."""
     outputs: list[tuple[str, Any]] = field(default_factory=list[tuple[str, Any]])
-    """For each leaf of the result `("output", name)` or `("constant", value)`."""
+    """For each leaf of the result `("output", name)`, `("number", name)` for the number in an output, or
+    `("constant", value)`.
+    """
     out_spec: Any = None
     state: dict[str, Any] = field(default_factory=dict[str, Any])
     """The model's buffers that it changes, by the names of the donated inputs that they are."""
@@ -276,7 +278,8 @@ class Importer:
             if written not in taken:
                 taken[written] = names[i]
                 self.w.graph.block.add_op(OutputOp(taken[written], written))
-            self.result.outputs.append(("output", taken[written]))
+            is_number = not isinstance(node.meta.get("val"), torch.Tensor)
+            self.result.outputs.append(("number" if is_number else "output", taken[written]))
 
     def _write_state(self, node: Any, name: str) -> None:
         """The new value of a donated input. Where it cannot be computed in place it is copied, as PyTorch copies it."""

@@ -12,7 +12,7 @@ from ait_mlir.dialects.ait.types import Shape, TensorType, tensor_type
 from ait_mlir.dialects.ait.view import SplitOp
 from ait_mlir.dims import Expr, ceildiv, const, maximum, minimum
 from ait_mlir.importers.torch.call import Call, NotSupported, Row, as_expr, dims_of
-from ait_mlir.importers.torch.conditions import is_about_values, is_proved
+from ait_mlir.importers.torch.conditions import is_about_values, is_only_returned, is_proved
 from ait_mlir.importers.torch.known import Affine, Mask, Spread, Value
 from ait_mlir.importers.torch.library import torch
 from ait_mlir.importers.torch.rows.common import as_mask, is_mask, lower_triangle
@@ -202,11 +202,16 @@ def slice_(c: Call) -> Value:
     return cut(c, c.value("self"), axis, start, c.dims[axis], c["step"] or 1)
 
 
-def item(c: Call) -> Expr | float:
-    """The value of a scalar: a size that follows from the dims, or the value that an assertion of the model states."""
+def item(c: Call) -> Value | Expr | float:
+    """The value of a scalar: a size that follows from the dims, or the value that an assertion of the model states.
+
+    One that is only a result of the model stays a tensor; a call converts it to a number.
+    """
     value, meant = c.value("self"), c.node.meta["val"]
     if not isinstance(value, Affine) or not isinstance(meant, torch.SymInt):
         if getattr(getattr(meant, "node", None), "expr", None) is not None and meant.node.expr.free_symbols:
+            if is_only_returned(c.node):
+                return value
             raise NotSupported("a value of a tensor decides what is computed; decide by shapes, or use torch.where")
         return meant
     for symbol in c.node.meta.get("unbacked_bindings") or ():
