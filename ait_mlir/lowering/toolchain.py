@@ -157,7 +157,7 @@ def toolchain(kind: TargetKind, arch: str) -> Toolchain:
         libraries = ("-L", str(wheel / "lib")) if (wheel := nvidia_wheel()) and compiler.is_relative_to(wheel) else ()
         link = ("-shared", *gencode, *libraries)
         flags = (*_CUDA_FLAGS, level, *gencode, *include, "-x", "cu")
-        return Toolchain(compiler, flags, link, _identity(compiler), host=_host(include))
+        return Toolchain(compiler, flags, link, _identity(compiler), host=_host((*include, *_cuda_include())))
     if kind == "rocm":
         arch = default_arch(kind) if arch == "native" else arch
         _check_arch(arch, _HIP_ARCH, kind, "gfx90a, gfx942 ...")
@@ -169,8 +169,16 @@ def toolchain(kind: TargetKind, arch: str) -> Toolchain:
     raise ToolchainError(f"unknown target '{kind}': expected cpu, cuda or rocm")
 
 
+def _cuda_include() -> tuple[str, ...]:
+    """Where the C++ compiler finds the headers that nvcc finds by itself; nothing where there are none beside nvcc."""
+    try:
+        return ("-isystem", str(cuda_home() / "include"))
+    except ToolchainError:
+        return ()
+
+
 def _host(include: tuple[str, ...]) -> Toolchain:
-    """The C++ compiler for the program of a GPU's library, which only calls kernels."""
+    """The C++ compiler for sources of a GPU's library that have no kernels, such as its program."""
     compiler = find_cxx()
     flags = ("-O2", "-DNDEBUG", "-std=c++17", "-fPIC", "-fno-gnu-unique", *_WARN, *include)
     return Toolchain(compiler, flags, (), _identity(compiler))
