@@ -69,6 +69,8 @@ class Operator:
         """The inputs that the ops of the last call read; `_attrs["inputs"]` may name others since."""
         self.made: list[Tensor] = []
         """The results of the last call; tensors in `_attrs["outputs"]` may take their places since."""
+        self.sized_by: list[Tensor] = []
+        """Inputs of the model of which the last call used a dim and nothing else. They live as long as the operator."""
         self.part_of: Operator | None = None
         """The operator that took the place of this one."""
 
@@ -155,6 +157,9 @@ class Operator:
             return
         self._set_depth()
         self.called_with, self.made = self.inputs[:], self.outputs[:]
+        read = {name for tensor in self.inputs for name in tensor.symbols}
+        new = [symbol for tensor in fresh for name, symbol in tensor.symbols.items() if name not in read]
+        self.sized_by = [tensor for symbol in new for ref in symbol.inputs if (tensor := ref()) is not None]
         for tensor in fresh:
             tensor.sources.add(self)
             tensor.made_by, tensor.depth = self, self.depth + 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 
 import numpy as np
@@ -45,6 +46,18 @@ def test_an_input_that_only_gives_the_total_stays_an_input():
     text = str(build_module([rows.mark_as_output("y")]))
     assert "%like: !ait.tensor<rows x f32>" in text
     assert "dims {rows = 1 to 9, count = jagged(rows, 3, 0 to 6)}" in text
+
+
+def test_an_input_that_only_gives_a_dim_lives_as_long_as_what_it_sizes():
+    def made() -> list[Tensor]:
+        total, count = (tensor(IntVar([1, 9], name=name), name=f"like_{name}") for name in ("rows", "n"))
+        rows = ops.padded_dense_to_jagged(total.shape()[0])(tensor(3, LONGEST, 4, name="x"), [offsets(count=4)])
+        return [rows.mark_as_output("y"), ops.full()([count.shape()[0], 2], 1.0).mark_as_output("z")]
+
+    outputs = made()
+    gc.collect()
+    text = str(build_module(outputs))
+    assert "%like_rows: !ait.tensor<rows x f32>" in text and "%like_n: !ait.tensor<n x f32>" in text
 
 
 def test_a_total_that_no_input_has_is_an_error():
