@@ -197,7 +197,7 @@ __global__ void __launch_bounds__(kTileThreads) copy_squares_kernel(TiledCopy pl
       const Run run = tile[row][column ^ (row / kN)];
       Word* to = out + place.to + row * plan.rows.out + column * kN;
       if (left >= kN) {
-        *reinterpret_cast<Run*>(to) = run;
+        store_word(reinterpret_cast<Run*>(to), run);
       } else {
         Word turned[kN];
         memcpy(&turned, &run, sizeof(run));
