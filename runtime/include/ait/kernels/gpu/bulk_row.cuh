@@ -186,13 +186,13 @@ struct BulkRow<F, Plan, kVec, kCut, Policy, Pack<Ins...>, Pack<Outs...>> {
       publish_to_copies();  // an arrival may overtake reads that wait behind stores, and the next copy comes before them
       __syncwarp();
       if (thread % kWarpSize == 0) barrier_arrive(empty + place.stage * 8);
-      if (has_chunk && is_whole(turn)) policy.add(own, row.template compute<true, kVec>(elements(turn, InIndices{}), row.start(number(turn))).v, turn);
+      if (has_chunk && is_whole(turn)) policy.add(own, row.template compute<true, kVec, true, false>(elements(turn, InIndices{}), row.start(number(turn))).v, turn);
     }
     policy.template settle<kVec>(own);
     if constexpr (!kWhole) {
 #pragma unroll
       for (int turn = 0; turn < kTurns; ++turn) {
-        each_element(turn, [&](const auto& x, int, int i, int) { policy.add_one(own, row.template compute<true, 1>(x, i).v[0]); });
+        each_element(turn, [&](const auto& x, int, int i, int) { policy.add_one(own, row.template compute<true, 1, true, false>(x, i).v[0]); });
       }
     }
     return own;
@@ -262,7 +262,7 @@ struct BulkRow<F, Plan, kVec, kCut, Policy, Pack<Ins...>, Pack<Outs...>> {
       if constexpr (kFactors > 1) factors_of(1, turn, biases);
 #pragma unroll
       for (int j = 0; j < kVec; ++j) chunk.v[j] = policy.apply(chunk.v[j], result, kFactors > 0 ? scales[j] : 1.f, kFactors > 1 ? biases[j] : 0.f);
-      row.write(get<0>(row.outs), row.start(number(turn)), chunk);
+      row.template write<false>(get<0>(row.outs), row.start(number(turn)), chunk);
     }
     if constexpr (!kWhole) {
 #pragma unroll
@@ -272,7 +272,7 @@ struct BulkRow<F, Plan, kVec, kCut, Policy, Pack<Ins...>, Pack<Outs...>> {
           if constexpr (kFactors > 0) scale = convert<float>(pick<S>(factor_word(0, turn, of), j));
           if constexpr (kFactors > 1) bias = convert<float>(pick<S>(factor_word(1, turn, of), j));
           const Values<float, 1> y{policy.apply(row.template compute<false, 1>(x, i).v[0], result, scale, bias)};
-          row.write(get<0>(row.outs), i, y);
+          row.template write<false>(get<0>(row.outs), i, y);
         });
       }
     }

@@ -130,7 +130,7 @@ struct RingRow<F, Plan, kVec, kCut, Policy, Pack<Ins...>, Pack<Outs...>> {
   __device__ __forceinline__ Part read(const Policy& policy, bool more) {
     Part own;
     if constexpr (kEdges > 0) {
-      if (row.edge(0) >= 0) edge[kSlot] = row.template compute<true, 1>(row.template take<1>(edge_reads.reads[0], InIndices{}), row.edge(0));
+      if (row.edge(0) >= 0) edge[kSlot] = row.template compute<true, 1, true, false>(row.template take<1>(edge_reads.reads[0], InIndices{}), row.edge(0));
     }
     int place = first_place;
     const auto some = [&](auto index) {
@@ -139,7 +139,7 @@ struct RingRow<F, Plan, kVec, kCut, Policy, Pack<Ins...>, Pack<Outs...>> {
 #pragma unroll
       for (int turn = kFirst; turn < kEnd; ++turn, place = next(place)) {
         if (!has(turn)) continue;
-        policy.add(own, row.template compute<true, kVec>(take(place, InIndices{}), row.start(number(turn))).v, turn);
+        policy.add(own, row.template compute<true, kVec, true, false>(take(place, InIndices{}), row.start(number(turn))).v, turn);
       }
     };
     each_part(some, std::make_index_sequence<kParts>{});
@@ -206,7 +206,7 @@ struct RingRow<F, Plan, kVec, kCut, Policy, Pack<Ins...>, Pack<Outs...>> {
         if constexpr (kFactors > 1) factors_of(1, turn, biases);
 #pragma unroll
         for (int j = 0; j < kVec; ++j) chunk.v[j] = policy.apply(chunk.v[j], result, kFactors > 0 ? scales[j] : 1.f, kFactors > 1 ? biases[j] : 0.f);
-        row.write(get<0>(row.outs), row.start(number(turn)), chunk);
+        row.template write<false>(get<0>(row.outs), row.start(number(turn)), chunk);
       }
       copy_next(place);
       place = next(place);
@@ -225,7 +225,7 @@ struct RingRow<F, Plan, kVec, kCut, Policy, Pack<Ins...>, Pack<Outs...>> {
     if constexpr (kEdges > 0) {
       if (row.edge(0) >= 0) {
         const Values<float, 1> y{policy.apply(edge[kSlot].v[0], result, edge_factors[0], edge_factors[1])};
-        row.write(get<0>(row.outs), row.edge(0), y);
+        row.template write<false>(get<0>(row.outs), row.edge(0), y);
       }
     }
     advance(get<0>(row.outs), step);

@@ -124,13 +124,14 @@ struct Row<F, kGroup, kItemsOf, kVecOf, kCut, kFewOf, kRowRank, Pack<Ins...>, Pa
     return operand.data + row_offset<kRowRank>(operand, i, sizes);
   }
 
-  template <class Op, int kCount>
+  /// @tparam kForced as of `store`
+  template <bool kForced = true, class Op, int kCount>
   __device__ __forceinline__ void write(const Op& operand, Index i, const Values<typename Op::Compute, kCount>& values) const {
     auto* to = at(operand, i);
     if constexpr (kWhole || kCount == 1 || (kCut == Cut::same && Op::kInner == Inner::unit)) {
-      store_values<kCount>(operand, to, values);
+      store_values<kCount, kForced>(operand, to, values);
     } else if (Op::kInner == Inner::unit && reinterpret_cast<uintptr_t>(to) % kAccessBytes<typename Op::Value, kCount> == 0) {
-      store_values<kCount>(operand, to, values);
+      store_values<kCount, kForced>(operand, to, values);
     } else {
 #pragma unroll
       for (int j = 0; j < kCount; ++j) {
@@ -174,19 +175,19 @@ struct Row<F, kGroup, kItemsOf, kVecOf, kCut, kFewOf, kRowRank, Pack<Ins...>, Pa
     return result;
   }
 
-  /// Computes the chunk at `i` from its elements, storing the further results of F if asked.
-  template <bool kStore, int kCount, bool kPairs, size_t... I, size_t... O>
+  /// Computes the chunk at `i` from its elements, storing the further results of F if asked (`kForced` as of `store`).
+  template <bool kStore, int kCount, bool kPairs, bool kForced, size_t... I, size_t... O>
   __device__ __forceinline__ Values<C, kCount> compute(const ElementsOf<kCount>& elements, Index i, std::index_sequence<I...> in_indices,
                                                        std::index_sequence<0, O...> out_indices) const {
     const Pack<Values<typename Ins::Compute, kCount>...> values = pack(values_of<Ins, kCount, kPairs>(get<I>(elements))...);
     Pack<Values<typename Outs::Compute, kCount>...> results;
     apply_values<F, kCount>(values, in_indices, results, out_indices);
-    if constexpr (kStore) (write(get<O>(outs), i, get<O>(results)), ...);
+    if constexpr (kStore) (write<kForced>(get<O>(outs), i, get<O>(results)), ...);
     return get<0>(results);
   }
-  template <bool kStore, int kCount, bool kPairs = true>
+  template <bool kStore, int kCount, bool kPairs = true, bool kForced = true>
   __device__ __forceinline__ Values<C, kCount> compute(const ElementsOf<kCount>& elements, Index i) const {
-    return compute<kStore, kCount, kPairs>(elements, i, InIndices{}, std::index_sequence_for<Outs...>{});
+    return compute<kStore, kCount, kPairs, kForced>(elements, i, InIndices{}, std::index_sequence_for<Outs...>{});
   }
 
   /// Moves all operands to the row with these outer coordinates.

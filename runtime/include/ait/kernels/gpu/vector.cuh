@@ -86,14 +86,21 @@ __device__ __forceinline__ void store_word(Word* to, const Word& word) {
 }
 
 /// @brief Writes `kCount` elements to an address of global memory that is aligned to `kAccessBytes`.
-template <int kCount, class T>
+/// @tparam kForced whether by `store_word`, which no other access passes: kernels whose words the compiler stores as a whole are better off without
+template <int kCount, bool kForced = true, class T>
 __device__ __forceinline__ void store(T* to, const T (&from)[kCount]) {
   using Word = word_t<kAccessBytes<T, kCount>>;
   constexpr int kWords = sizeof(T) * kCount / sizeof(Word);
   Word words[kWords];
   memcpy(&words, &from, sizeof(from));
 #pragma unroll
-  for (int i = 0; i < kWords; ++i) store_word(reinterpret_cast<Word*>(to) + i, words[i]);
+  for (int i = 0; i < kWords; ++i) {
+    if constexpr (kForced) {
+      store_word(reinterpret_cast<Word*>(to) + i, words[i]);
+    } else {
+      reinterpret_cast<Word*>(to)[i] = words[i];
+    }
+  }
 }
 
 /// @brief The aligned 16-byte words around `kCount` neighbours, as they were read: one more than the elements need if these may begin anywhere.
@@ -248,14 +255,14 @@ __device__ __forceinline__ Values<typename Op::Compute, kCount> load_values(cons
 }
 
 /// @brief Writes `kCount` elements along the innermost dim, rounded to the element type.
-template <int kCount, class Op>
+template <int kCount, bool kForced = true, class Op>
 __device__ __forceinline__ void store_values(const Op& operand, typename Op::Value* to, const Values<typename Op::Compute, kCount>& values) {
   using T = typename Op::Value;
   if constexpr (Op::kInner == Inner::unit) {
     T raw[kCount];
 #pragma unroll
     for (int i = 0; i < kCount; ++i) raw[i] = convert<T>(values.v[i]);
-    store<kCount>(to, raw);
+    store<kCount, kForced>(to, raw);
   } else {
 #pragma unroll
     for (int i = 0; i < kCount; ++i) to[i * operand.strides[Op::kRank - 1]] = convert<T>(values.v[i]);
