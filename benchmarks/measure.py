@@ -75,17 +75,23 @@ def _rms(values: torch.Tensor) -> float:
 
 
 def median_seconds(
-    runs: Mapping[str, Run], device: str, budget: float = 2.0, warmup: int = 2, shortest: bool = False
+    runs: Mapping[str, Run],
+    device: str,
+    budget: float = 2.0,
+    warmup: int = 2,
+    shortest: bool = False,
+    own_clock: bool = False,
 ) -> dict[str, float]:
     """The median time of one call of each candidate, in seconds, taking turns.
 
     On a GPU each turn is a batch of calls between two events. `budget` is the time to spend on each candidate, in
-    seconds. `shortest`: the shortest time instead, for a machine with other work.
+    seconds. `shortest`: the shortest time instead, for a machine with other work. `own_clock`: on a CPU, the seconds
+    that the calling thread has run, which leaves out those in which other work ran; for runs with one thread.
     """
     for _ in range(warmup):
         for run in runs.values():
             run()
-    turn = _gpu_turn if device == "cuda" else _cpu_turn
+    turn = _gpu_turn if device == "cuda" else _own_turn if own_clock else _cpu_turn
     single = {name: turn(run, 1) for name, run in runs.items()}
     times: dict[str, list[float]] = {name: [] for name in runs}
     batch = {name: max(1, min(50, int(0.005 / max(s, 1e-7)))) if device == "cuda" else 1 for name, s in single.items()}
@@ -97,10 +103,18 @@ def median_seconds(
 
 
 def _cpu_turn(run: Run, calls: int) -> float:
-    start = time.perf_counter()
+    return _clocked(run, calls, time.perf_counter)
+
+
+def _own_turn(run: Run, calls: int) -> float:
+    return _clocked(run, calls, time.thread_time)
+
+
+def _clocked(run: Run, calls: int, clock: Callable[[], float]) -> float:
+    start = clock()
     for _ in range(calls):
         run()
-    return (time.perf_counter() - start) / calls
+    return (clock() - start) / calls
 
 
 def _gpu_turn(run: Run, calls: int) -> float:

@@ -18,6 +18,7 @@ import argparse
 import copy
 import gc
 import math
+import os
 import re
 import sys
 import time
@@ -146,7 +147,9 @@ def compare(
         ours.model.synchronize(torch.cuda.current_stream().cuda_stream if on_gpu else None)
         accuracy = measure.accuracy(outputs[ours.output], eager, exact(*widened(theirs)))
         runs = peer_runs(peer, theirs, args.device, args.peers)
-        seconds = measure.median_seconds({"ours": run, **runs}, args.device, args.budget, shortest=args.shortest)
+        seconds = measure.median_seconds(
+            {"ours": run, **runs}, args.device, args.budget, shortest=args.shortest, own_clock=args.own_clock
+        )
         moved = sum(t.nbytes for t in (*given, eager)) + sum(
             p.nbytes for n, p in module.named_parameters() if not n.startswith("tables")
         )
@@ -189,6 +192,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--compile-only", action="store_true", help="make the artifacts and stop")
     parser.add_argument("--budget", type=float, default=1.0, help="seconds for each time (default: %(default)s)")
     parser.add_argument("--shortest", action="store_true", help="shortest times instead of medians")
+    parser.add_argument(
+        "--own-clock",
+        action="store_true",
+        help="seconds of the thread alone, for a CPU with other work; OMP_NUM_THREADS=1",
+    )
     parser.add_argument("--peers", default=",".join(MODES), help="what to run beside ours (default: %(default)s)")
     parser.add_argument("--rows", type=Path, metavar="FILE", help="keep results; what the file has is not done again")
     parser.add_argument("--seconds", type=float, help="begin no network after so many (default: measure all)")
@@ -203,6 +211,8 @@ def settle_options(parser: argparse.ArgumentParser, args: argparse.Namespace) ->
     if wrong := [p for p in named if p not in MODES]:
         parser.error(f"no peer {wrong[0]}; there are {', '.join(MODES)}")
     args.peers = [p for p in named if p == "eager" or (p == "compile" and args.device == "cuda")]
+    if args.own_clock and (args.device == "cuda" or os.environ.get("OMP_NUM_THREADS") != "1"):
+        parser.error("--own-clock is for one thread of a CPU: set OMP_NUM_THREADS=1")
     args.workdir = own_folder(args.workdir)
 
 

@@ -40,7 +40,8 @@ def test_one_wrong_element_of_many_does_not_pass():
     assert not measure.accuracy(ours, eager, exact).passed
 
 
-def test_medians_take_turns(monkeypatch: pytest.MonkeyPatch):
+@pytest.mark.parametrize("own", [False, True])
+def test_medians_take_turns(own: bool, monkeypatch: pytest.MonkeyPatch):
     calls: list[str] = []
     now = 0.0
 
@@ -49,9 +50,9 @@ def test_medians_take_turns(monkeypatch: pytest.MonkeyPatch):
         calls.append(name)
         now += 0.5 if len(calls) == 7 else seconds  # the first measured turn is disturbed
 
-    monkeypatch.setattr(measure.time, "perf_counter", lambda: now)
+    monkeypatch.setattr(measure.time, "thread_time" if own else "perf_counter", lambda: now)
     runs = {"slow": lambda: run("slow", 0.25), "fast": lambda: run("fast", 0.125)}
-    assert measure.median_seconds(runs, "cpu", budget=2.0) == {"slow": 0.25, "fast": 0.125}
+    assert measure.median_seconds(runs, "cpu", budget=2.0, own_clock=own) == {"slow": 0.25, "fast": 0.125}
     assert calls == ["slow", "fast"] * (len(calls) // 2)
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import argparse
 import multiprocessing
 from pathlib import Path
 
 import pytest
 
 from ait_mlir.errors import AitError
+from benchmarks.networks import add_options, settle_options
 from benchmarks.shared import Done, Results, Row, own_folder
 
 ONE = Done("one", "a card", [Row(["one", "1", "0.5"], 0.5, True)])
@@ -52,6 +54,24 @@ def test_without_a_file_all_is_taken():
         assert mine
         results.add(ONE)
     assert results.read() == [ONE]
+
+
+def test_the_clock_of_a_thread_is_for_one_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys):
+    def settled(*options: str) -> argparse.Namespace:
+        parser = argparse.ArgumentParser()
+        add_options(parser)
+        args = parser.parse_args(["--workdir", str(tmp_path / "work"), "--own-clock", *options])
+        settle_options(parser, args)
+        return args
+
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    with pytest.raises(SystemExit):
+        settled("--device", "cpu")
+    assert "set OMP_NUM_THREADS=1" in capsys.readouterr().err
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    assert settled("--device", "cpu").own_clock
+    with pytest.raises(SystemExit):
+        settled("--device", "cuda")
 
 
 def test_two_processes_have_two_folders(tmp_path: Path):
