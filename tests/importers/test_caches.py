@@ -9,6 +9,7 @@ from torch.export import Dim
 from ait_mlir.errors import InputError
 from ait_mlir.frontend.target import as_target
 from ait_mlir.importers.torch import from_torch
+from ait_mlir.importers.torch.capture import explain
 from ait_mlir.importers.torch.compiled import build
 
 
@@ -49,3 +50,10 @@ def test_a_cache_for_each_of_two_attentions() -> None:
     )
     names = [name for name in str(module.module).splitlines() if "ait.output" in name]
     assert any('"past_key_values_cross_attention_cache_key_cache_0"' in name for name in names), names
+
+
+def test_a_cache_that_pytorch_cannot_return_is_said():
+    """Caches with states of convolutions, as those of LFM2."""
+    error = RuntimeError("This pytree flattening function should be applied to DynamicCache containing only layers")
+    told = explain(error, lambda: None)
+    assert told.endswith("(RuntimeError); set use_cache=False if you need no cache of keys and values")

@@ -187,12 +187,16 @@ def explain(error: Exception, again: Callable[[], Any], loops: Sequence[str] = (
         )
     if _is_about_dims(text):
         where = _where_fixed(again)
-        advice = "; set use_cache=False if you need no cache of keys and values" if "cache_utils" in where else ""
+        advice = _NO_CACHE if "cache_utils" in where else ""
         reasons = "".join(f"; {reason}" for reason in loops)
         return f"a dim that was to be dynamic is not{where}: {_essence(text)}{advice}{reasons}"
     if "dynamic_shapes" in text:
         return f"dynamic_shapes does not fit the example inputs: {_essence(text)}"
-    return f"torch.export cannot trace the model{at}: {_essence(text)} ({kind})"
+    advice = _NO_CACHE if "DynamicCache" in text else ""
+    return f"torch.export cannot trace the model{at}: {_essence(text)} ({kind}){advice}"
+
+
+_NO_CACHE = "; set use_cache=False if you need no cache of keys and values"
 
 
 class _Watch(logging.Handler):
