@@ -25,7 +25,7 @@ from ait_mlir.passes.memory.placement import Lifetimes, Placement, greedy
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
-NEXT_LIMIT = 0.85
+NEXT_LIMIT = 0.92
 """Where the next limit is on the way from the peak to the best top."""
 KEPT, BLUR = 0.97, 0.5
 """The part of the additional weights that is left after one step a buffer, and the share that chance adds to a sum."""
