@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from itertools import pairwise
@@ -15,6 +15,7 @@ from typing import Any, Literal, TypedDict, Unpack, cast
 import numpy as np
 from numpy.typing import NDArray
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
 
 from ait_mlir.dialects.ait.dtypes import BY_IR
 from ait_mlir.dialects.ait.foreign import CallFfiOp
@@ -96,12 +97,21 @@ def run_to_phase(
 
 def phase_of(module: ModuleOp) -> str:
     """The phase from which compilation can continue: planned or bufferized for a program, imported or selected for a
-    graph."""
+    graph. A program without buffers of its own looks the same in both phases; it is bufferized, and its streams are
+    assigned again."""
     for op in module.ops:
         if isinstance(op, ProgramOp):
-            planned = all(a.properties.get("offset") is not None for a in op.body.walk() if a.name == "ait_rt.alloc")
-            return "planned" if planned else "bufferized"
+            return "planned" if next(_buffers(op), None) is not None and has_places(op) else "bufferized"
     return "selected" if "ait.target" in module.attributes else "imported"
+
+
+def has_places(program: ProgramOp) -> bool:
+    """Whether every buffer of a program has its place in the arena."""
+    return all(buffer.properties.get("offset") is not None for buffer in _buffers(program))
+
+
+def _buffers(program: ProgramOp) -> Iterator[Operation]:
+    return (op for op in program.body.walk() if op.name == "ait_rt.alloc")
 
 
 def selection_options(

@@ -147,7 +147,7 @@ def run(options: argparse.Namespace) -> int:
         trace = Trace(statistics, module)
         code = _compile(options, module, source, weights, trace.observe)
     program = next((op for op in module.ops if isinstance(op, ProgramOp)), None)
-    if program is None or driver.phase_of(module) != "planned":
+    if program is None or not driver.has_places(program):
         program, dims = None, {}
     else:
         dims = parse_dims([], list(map(driver.dim_info, program.scope.dims)))
