@@ -156,7 +156,6 @@ COMPOSED = [
     "resize_",
     "resolve_neg",
     "rot90",
-    "sgn",
     "sinc",
     "special.entr",
     "special.ndtr",

@@ -11,7 +11,7 @@ from torch import nn
 from torch.export import Dim
 
 import ait_mlir
-from ait_mlir.importers.torch import from_torch, program
+from ait_mlir.importers.torch import decomposition, from_torch
 from ait_mlir.importers.torch.errors import ImportFailure
 from ait_mlir.reference.graph import evaluate_graph
 from tests.importers.meaning import B, S, check_meaning
@@ -113,7 +113,7 @@ def test_a_layer_beside_a_decomposed_cell_keeps_its_dynamic_length() -> None:
 
 
 def test_a_decomposition_that_fixes_a_dynamic_dim_is_refused(monkeypatch) -> None:
-    monkeypatch.setattr(program, "whole_layers", contextlib.nullcontext)
+    monkeypatch.setattr(decomposition, "whole_layers", contextlib.nullcontext)
     x = torch.randn(2, 7, 5)
     with pytest.raises(ImportFailure, match=r"makes a number of a dynamic dim of x where it decomposes aten.gru_cell"):
         from_torch(Decoder().eval(), (x,), dynamic_shapes=({0: B, 1: S},))

@@ -292,7 +292,8 @@ def constant_power(base: float) -> Row:
 
 
 _COMPUTED: dict[str, Callable[[Call, SSAValue], SSAValue]] = {
-    "floor": floor, "ceil": ceil, "trunc": truncate, "round": round_to_even, "sign": sign, "elu": elu, "angle": angle,
+    "floor": floor, "ceil": ceil, "trunc": truncate, "round": round_to_even, "sign": sign, "sgn": sign, "elu": elu,
+    "angle": angle,
 }  # fmt: skip
 
 ROWS: dict[str, Row] = {
