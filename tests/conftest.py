@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import sysconfig
 from collections import Counter
 
 import pytest
@@ -69,6 +70,8 @@ def pytest_configure(config: pytest.Config) -> None:
     tiers.FULL = "not full" not in config.getoption("markexpr")
     if not tiers.FULL:
         os.environ.setdefault("AIT_OPTIMIZE", tiers.QUICK)
+    # as in an activated environment: tvm-ffi looks for ninja there, which is not on every machine
+    os.environ["PATH"] = os.pathsep.join([sysconfig.get_path("scripts"), os.environ.get("PATH", os.defpath)])
     # one cache for all test processes, kept between runs: objects are keyed by content
     os.environ.setdefault("AIT_CACHE_DIR", str(config.rootpath / "build" / "test-cache"))
     os.environ.setdefault("AIT_MEASURE_BUDGET", "0")  # kernels by estimate: the same on each card
