@@ -70,7 +70,7 @@ def run_to_phase(
     folds: list[Fold] | None = None,
     fold_unbound: bool = False,
     compute: Compute | None = None,
-    optimize: bool = True,
+    without: Collection[str] = (),
     precision: str = "highest",
     streams: int | None = None,
 ) -> ModuleOp:
@@ -78,15 +78,15 @@ def run_to_phase(
     the module.
 
     Values that depend on params of `known` data alone become new params, which are appended to `folds`; with
-    `fold_unbound`, values that depend on any params. `compute` leaves out the folds that it cannot compute. Without
-    `optimize`, the passes of patterns before selection are left out. `precision`, `streams`: see `compile_module`.
+    `fold_unbound`, values that depend on any params. `compute` leaves out the folds that it cannot compute. The
+    passes of `without` do not run. `precision`, `streams`: see `compile_module`.
     """
-    passes_between(start, phase, target, arch)
+    passes_between(start, phase, target, arch, without=without)
     first, last = PHASES.index(start), PHASES.index(phase)
     ctx = context()
     selection = selection_options(measure, points, report, budget, target, precision)
     for before, after in pairwise(PHASES[first : last + 1]):
-        pipeline = passes_between(before, after, target, arch, selection, optimize=optimize, streams=streams)
+        pipeline = passes_between(before, after, target, arch, selection, without=without, streams=streams)
         run_passes(ctx, module, parse_passes(pipeline), source=source, verify="end", observe=observe)
         if after == "simplified" and (known or fold_unbound):
             found = fold_params(module, known, make_target(target, arch), unbound=fold_unbound, compute=compute)
@@ -189,6 +189,8 @@ class PlanOptions(TypedDict, total=False):
     precision: str
     streams: int | None
     """See `compile_module`."""
+    without: Collection[str]
+    """Passes of `pipelines.OPTIONAL` that do not run."""
     source: SourceText | None
     """The text, for errors."""
 
@@ -203,7 +205,6 @@ def plan_model(
     fold_by: Method = "auto",
     report: bool = False,
     observe: Observer | None = None,
-    optimize: bool = True,
     **options: Unpack[PlanOptions],
 ) -> tuple[list[Fold], Folding]:
     """Run the phases up to `planned`; returns the constants that are computed from others, and their values.
@@ -232,7 +233,7 @@ def plan_model(
         folds=folds,
         fold_unbound=fold == "load",
         compute=values.compute,
-        optimize=optimize,
+        without=options.get("without", ()),
         streams=options.get("streams"),
     )
     return folds, values
@@ -256,7 +257,7 @@ def compile_module(
     observe: Observer | None = None,
     fold: bool | Literal["load"] = True,
     fold_by: Method = "auto",
-    optimize: bool = True,
+    without: Collection[str] = (),
     inspected: bool = False,
     store_kernel_libraries: bool = True,
     precision: str = "highest",
@@ -264,16 +265,16 @@ def compile_module(
 ) -> Path:
     """Compile a module to the artifact `output` and return its path. The module is modified.
 
-    `constants` are the data of params by name; params without data must be set on the loaded model. With `fold`, values
-    that follow from `constants` alone are computed now, by kernels or by the reference (`fold_by`); with "load", also
-    those that follow from any params, when the loaded model gets the data. Without `optimize`, the passes of patterns
-    before selection are left out. `precision` says how products, convolutions and attention of f32 may be computed on
-    a GPU: "highest" (exactly), "high" (operands rounded to TF32) or "medium" (to bf16). `streams` is the most streams
-    of a GPU that a run may use, 0 or 1 for one; by default several where estimates say that it pays. An `inspected`
-    model can show what each launch computes. If `workdir` is given, the sources and the IR are kept there. With
-    `store_kernel_libraries` the artifact stores the kernel libraries that the model calls; otherwise it refers to their
-    files. Raises `SourceError` for wrong IR, `CompileError` if the C++
-    compiler reports errors.
+    `constants` are the data of params by name; params without data must be set on the loaded model. With `fold`,
+    values that follow from `constants` alone are computed now, by kernels or by the reference (`fold_by`); with
+    "load", also those that follow from any params, when the loaded model gets the data. The passes of `without`, of
+    `pipelines.OPTIONAL`, do not run. `precision` says how products, convolutions and attention of f32 may be
+    computed on a GPU: "highest" (exactly), "high" (operands rounded to TF32) or "medium" (to bf16). `streams` is
+    the most streams of a GPU that a run may use, 0 or 1 for one; by default several where estimates say that it
+    pays. An `inspected` model can show what each launch computes. If `workdir` is given, the sources and the IR are
+    kept there. With `store_kernel_libraries` the artifact stores the kernel libraries that the model calls;
+    otherwise it refers to their files. Raises `SourceError` for wrong IR, `CompileError` if the C++ compiler
+    reports errors.
     """
     from ait_mlir.lowering.build import build_library
     from ait_mlir.runtime import artifact
@@ -288,7 +289,7 @@ def compile_module(
         fold_by=fold_by,
         report=report,
         observe=observe,
-        optimize=optimize,
+        without=without,
         arch=arch,
         start=start,
         measure=measure,

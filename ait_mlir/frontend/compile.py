@@ -99,6 +99,7 @@ def compile_model(
     data = bind_constants(module, bound_data(tensor), constants or {})
     # the compiler and the runtime are loaded once a model is compiled, not when one is written
     from ait_mlir.driver import compile_module
+    from ait_mlir.passes.pipelines import OPTIMIZATIONS
     from ait_mlir.runtime import Model
 
     folder = Path(workdir) / name
@@ -119,7 +120,7 @@ def compile_model(
             streams=streams_of_environment() if streams is None else streams,
             points=points,
             fold=do_constant_folding,
-            optimize=do_optimize_graph,
+            without=() if do_optimize_graph else OPTIMIZATIONS,
             inspected=debug.check_all_nan_and_inf or debug.check_all_outputs,
         )
     finally:

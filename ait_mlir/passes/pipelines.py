@@ -5,6 +5,7 @@ A table is text alone: what it names is imported on first use.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
@@ -280,9 +281,24 @@ PHASE_TABLE: dict[str, Phase] = table(
 PHASES: tuple[str, ...] = tuple(PHASE_TABLE)
 
 
+def _name(step: str) -> str:
+    return step.partition("{")[0]
+
+
 def _is_optimization(step: str) -> bool:
-    row = PASSES[step.partition("{")[0]]
+    row = PASSES[_name(step)]
     return row.optimizes if isinstance(row, Pass) else row.dialect == "ait"
+
+
+def _distinct(steps: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(map(_name, steps)))
+
+
+OPTIMIZATIONS: tuple[str, ...] = _distinct(s for p in PHASE_TABLE.values() for s in p.passes if _is_optimization(s))
+"""The passes on graphs that a model can be compiled without, in the order in which they first run."""
+
+OPTIONAL: tuple[str, ...] = (*OPTIMIZATIONS, "remove-copies")
+"""All passes that a model can be compiled without."""
 
 
 def passes_between(
@@ -292,23 +308,24 @@ def passes_between(
     arch: str = "",
     selection: str = "",
     *,
-    optimize: bool = True,
+    without: Collection[str] = (),
     streams: int | None = None,
 ) -> str:
     """The pipeline that takes a module from phase `start` to phase `end`; `AitError` for an unknown phase or the
-    wrong order. `selection` are further options of `select`. Without `optimize`, the pipeline has no passes of patterns
-    on graphs, which is what a model can be compiled without. `streams` is the most that a run may use; by default
-    the pass decides."""
+    wrong order, or for a pass of `without` that is not `OPTIONAL`. `selection` are further options of `select`.
+    The pipeline leaves out the passes of `without`. `streams` is the most that a run may use; by default the pass
+    decides."""
     for phase in (start, end):
         if phase not in PHASES:
             raise AitError(f"unknown phase {phase!r}; the phases are {', '.join(PHASES)}")
     first, last = PHASES.index(start), PHASES.index(end)
     if first > last:
         raise AitError(f"phase {end!r} comes before {start!r}; the phases are {', '.join(PHASES)}")
+    if needed := [name for name in without if name not in OPTIONAL]:
+        raise AitError(f"cannot leave out {needed[0]!r}; a model can be compiled without {', '.join(OPTIONAL)}")
     card = f'target="{target}"' + (f' arch="{arch}"' if arch else "")
     options = card + (f" {selection}" if selection else "")
     limit = "" if streams is None else f"streams={streams}"
     steps = [step for phase in PHASES[first + 1 : last + 1] for step in PHASE_TABLE[phase].passes]
-    if not optimize:
-        steps = [step for step in steps if not _is_optimization(step)]
+    steps = [step for step in steps if _name(step) not in without]
     return ",".join(step.format(card=card, target=options, streams=limit).removesuffix("{}") for step in steps)

@@ -164,3 +164,39 @@ def test_attention_spelled_out_with_infinite_masks(dtype):
             result = measure.accuracy(ours, eager, truth)
             print(f"spelled {dtype} {b} x {s}: {result}")
             assert result.passed, result
+
+
+@pytest.mark.parametrize("way", ["forward", "steps"])
+def test_generate_with_a_static_cache_runs_compiled(way, caplog):
+    """The first step makes the cache of a length on the CPU; later steps transformers compiles, or we with all else."""
+    transformers = pytest.importorskip("transformers")
+    if not torch.cuda.is_available():
+        pytest.skip("compiles for tensors of a card")
+    caplog.set_level("INFO", logger="ait_mlir.torch_compile")
+    register()
+    torch._dynamo.reset()
+    torch.manual_seed(0)
+    config = transformers.LlamaConfig(
+        hidden_size=64,
+        intermediate_size=96,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        vocab_size=96,
+        eos_token_id=None,
+        pad_token_id=0,
+    )
+    model = transformers.LlamaForCausalLM(config).cuda().eval()
+    prompt = torch.randint(1, 96, (2, 7), device="cuda")
+    options = {"max_length": 24, "do_sample": False, "attention_mask": torch.ones_like(prompt)}
+    options["cache_implementation"] = "static"
+    expected = model.generate(prompt, **options, disable_compile=True)
+    if way == "forward":
+        model.forward = torch.compile(model.forward, backend="ait")
+        options["disable_compile"] = True
+    else:
+        options["compile_config"] = transformers.CompileConfig(backend="ait")
+    assert torch.equal(model.generate(prompt, **options), expected)
+    torch._dynamo.reset()
+    told = [r.message for r in caplog.records]
+    assert told and all("is compiled" in t for t in told), told

@@ -11,7 +11,7 @@ torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
 from ait_mlir.errors import InputError  # noqa: E402
-from ait_mlir.importers.torch.dynamo import register  # noqa: E402
+from ait_mlir.importers.torch.dynamo import MODES, graph_device, is_moved, register  # noqa: E402
 
 STEPS = 64
 FULL = pytest.mark.full
@@ -106,6 +106,84 @@ def test_the_tokens_are_those_of_pytorch(
         assert torch.equal(*tokens)
     told = [r.getMessage() for r in caplog.records]
     assert told and all("is compiled" in t for t in told), "\n".join(told)
+
+
+def test_the_steps_that_transformers_compiles(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, logger="ait_mlir.torch_compile")
+    config = transformers.CompileConfig(backend="ait")
+    config._compile_all_devices = True
+    model, prompt = llama(), torch.randint(1, 96, (1, 7))
+    options = {"max_length": 16, "do_sample": False, "attention_mask": torch.ones_like(prompt)}
+    options["cache_implementation"] = "static"
+    expected = model.generate(prompt, **options)
+    assert torch.equal(model.generate(prompt, **options, compile_config=config), expected)
+    assert caplog.records and all("is compiled" in r.getMessage() for r in caplog.records)
+
+
+@pytest.mark.parametrize("mode", [*MODES, "max-speed"])
+def test_the_modes_of_torch_compile(mode: str, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, logger="ait_mlir.torch_compile")
+    x = torch.randn(3, 4)
+    fast = torch.compile(torch.nn.Linear(4, 4).requires_grad_(False), backend="ait", mode=mode)
+    if mode in MODES:
+        fast(x)
+        assert ["is compiled" in r.getMessage() for r in caplog.records] == [True]
+    else:
+        with pytest.raises(Exception, match=f"unknown mode '{mode}' of the backend 'ait'; the modes are default"):
+            fast(x)
+
+
+class Scaled:
+    """What a graph does with a single number on the CPU, on the device `meta`."""
+
+    @staticmethod
+    def copied(x: Any, s: Any) -> Any:
+        return x * s.to("meta")
+
+    @staticmethod
+    def copied_and_changed(x: Any, s: Any) -> Any:
+        return x * s.to("meta").add_(1)
+
+    @staticmethod
+    def multiplied(x: Any, s: Any) -> Any:
+        return x * s
+
+    @staticmethod
+    def changed(x: Any, s: Any) -> Any:
+        return x * s.add_(1)
+
+    @staticmethod
+    def computed(x: Any, s: Any) -> Any:
+        return x * (s + 1)
+
+    @staticmethod
+    def returned(x: Any, s: Any) -> Any:
+        return x * s, s
+
+
+@pytest.mark.parametrize(
+    ("case", "moved"),
+    [
+        ("copied", True),
+        ("copied_and_changed", True),
+        ("multiplied", True),
+        ("changed", False),
+        ("computed", False),
+        ("returned", True),  # not by the graph
+    ],
+)
+def test_which_numbers_on_the_cpu_are_moved_to_the_card(case: str, moved: bool) -> None:
+    seen: list[Any] = []
+
+    def backend(graph: Any, inputs: Any) -> Any:
+        holders = [n for n in graph.graph.nodes if n.op == "placeholder"]
+        device = graph_device(inputs)
+        assert device.type == "meta"
+        seen.extend(is_moved(n, x, device) for n, x in zip(holders, inputs, strict=True) if x.device.type == "cpu")
+        return graph.forward
+
+    torch.compile(getattr(Scaled, case), backend=backend)(torch.empty(4, device="meta"), torch.tensor(2.0))
+    assert seen == [moved]
 
 
 def test_dims_that_an_operation_requires_to_be_equal_are_one() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import pytest
@@ -15,6 +16,7 @@ from ait_mlir.ir import pipeline
 from ait_mlir.ir.parser import parse_text
 from ait_mlir.ir.pipeline import TellingPass, parse_passes, run_passes
 from ait_mlir.ir.source import SourceError
+from ait_mlir.passes.pipelines import OPTIONAL, passes_between
 from ait_mlir.universe import context
 from tests.fuzz.run import VALUE_PASSES
 from tests.generator import random_graph
@@ -155,3 +157,19 @@ def test_a_pass_that_breaks_the_program_is_named(
     ctx = context()
     with pytest.raises(SourceError, match=f"after pass '{change.__name__}'"):
         run_passes(ctx, parse_text(ctx, TEXT), [as_pass(p) for p in (*before, change, nothing)])
+
+
+@pytest.mark.parametrize("name", OPTIONAL)
+def test_each_optional_pass_can_be_left_out(name: str) -> None:
+    """On a random graph, up to a verified plan."""
+    module = parse_text(context(), random_graph(OPTIONAL.index(name)))
+    pipeline = passes_between("imported", "planned", "cpu", without=(name,))
+    assert name not in re.split(r"[,{}]", pipeline) and "bufferize" in pipeline
+    run_passes(context(), module, parse_passes(pipeline))
+
+
+def test_a_pass_that_is_left_out_does_nothing() -> None:
+    for without, fused in (((), True), (("fuse-elementwise",), False)):
+        module = parse_text(context(), TEXT)
+        run_passes(context(), module, parse_passes(passes_between("imported", "fused", without=without)))
+        assert any(op.name == "ait.fused_elementwise" for op in module.walk()) == fused

@@ -131,6 +131,8 @@ WRONG = {
     "compile bad.mlir": "bad.mlir:1:",
     "compile tiny.mlir --to nowhere": "ait: error: --to nowhere: the phases are imported, canonical, simplified",
     "compile tiny.mlir --from built": "ait: error: --from built: a file can be at imported",
+    "compile tiny.mlir --without bufferize": "ait: error: cannot leave out 'bufferize'; a model can be compiled without",
+    "compile tiny.mlir --to fused --without gelu": "ait: error: cannot leave out 'gelu'",
     "compile tiny.mlir --target tpu": "ait: error: argument --target: invalid choice: 'tpu'",
     "compile tiny.mlir --arch ;rm": "architecture",
     "compile tiny.mlir --weights missing": "ait: error: missing: there is no such file of weights",

@@ -8,7 +8,7 @@ fails while a graph is imported, compiled or called, PyTorch runs it, too; the m
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from ait_mlir.errors import AitError, InputError, RunError
@@ -20,17 +20,29 @@ from ait_mlir.lowering.target import precision_problem
 
 LOG = logging.getLogger("ait_mlir.torch_compile")
 OPTIONS = ("measure", "budget", "precision", "graph_mode", "num_runtimes")
+MODES: Mapping[str, Mapping[str, Any]] = {
+    "default": {},
+    "reduce-overhead": {"graph_mode": True},
+    "max-autotune": {"graph_mode": True, "measure": True},
+    "max-autotune-no-cudagraphs": {"measure": True},
+}
+"""The modes of `torch.compile`, as options."""
 
 
-def backend(graph: Any, example_inputs: Sequence[Any], options: Mapping[str, Any] | None = None) -> Callable[..., Any]:
+def backend(
+    graph: Any, example_inputs: Sequence[Any], options: Mapping[str, Any] | None = None, mode: str = "default"
+) -> Callable[..., Any]:
     """A callable like `graph`: compiled, or `graph` itself if it cannot be imported.
 
     `options` are those of `ait_mlir.compile` among `measure`, `budget`, `precision`, `graph_mode` and `num_runtimes`;
-    `precision` is `torch.get_float32_matmul_precision()` if it is left out.
+    `precision` is `torch.get_float32_matmul_precision()` if it is left out. `mode` is one of `torch.compile`:
+    "reduce-overhead" replays CUDA graphs, "max-autotune" also chooses all kernels by time; `options` go before it.
     """
+    if mode not in MODES:
+        raise ImportFailure(f"unknown mode {mode!r} of the backend 'ait'; the modes are {', '.join(MODES)}")
     if unknown := sorted(set(options or {}) - set(OPTIONS)):
         raise ImportFailure(f"unknown option {unknown[0]!r} of the backend 'ait'; the options are {', '.join(OPTIONS)}")
-    options = {"precision": torch.get_float32_matmul_precision(), **(options or {})}
+    options = {"precision": torch.get_float32_matmul_precision(), **MODES[mode], **(options or {})}
     if (problem := precision_problem(options["precision"])) is not None:
         raise ImportFailure(problem)
     if torch.is_grad_enabled() and any(getattr(x, "requires_grad", False) for x in example_inputs):
@@ -69,12 +81,14 @@ class Part:
         """
         carried = {i: (len(self._taken) + n, 0) for n, i in enumerate(self._numbers)}
         sizes = {i: source or carried[i] for i, source in given.items()}
-        self._device = next((example_inputs[i].device for i in self._taken), torch.device("cpu"))
-        values = (*(_real(example_inputs[i]) for i in self._taken), *self._carriers(example_inputs))
+        self._device = graph_device([*(example_inputs[i] for i in self._taken), *weights.values()])
+        self._moved = {i for i in self._taken if is_moved(holders[i], example_inputs[i], self._device)}
+        """The positions of single numbers on the CPU that the graph copies to its device."""
+        values = (*(_real(x) for x in self._inputs(example_inputs)), *self._carriers(example_inputs))
         shapes = tuple(_dynamic_axes(holders[i]) for i in self._taken) + ({0: torch.export.Dim.AUTO},) * len(carried)
         symbols = [_symbols(holders[i]) for i in self._taken]
         same = {(leaf, axis): name for leaf, axes in enumerate(symbols) for axis, name in axes.items()}
-        module = _Bound(graph, len(holders), weights, sizes, self._taken).eval()
+        module = _Bound(graph, len(holders), weights, sizes, self._taken, self._moved).eval()
         guards = torch._guards  # what this export assumes must not be checked at each call of the outer one
         with quiet(), guards.tracing(None), guards.compile_context(None):
             imported = from_torch(module, values, dynamic_shapes=(shapes,), name="graph", same_dims=same)
@@ -105,7 +119,7 @@ class Part:
                 for name, i in self._weights.items():
                     self._compiled.model.set_constant(name, args[i].detach().contiguous())
                 self._held = held
-            inputs = *(args[i] for i in self._taken), *self._carriers(args)
+            inputs = *self._inputs(args), *self._carriers(args)
             state = {name: args[i] for name, i in self._state.items()}
             result = self._compiled.run(inputs, state)
         except Exception as error:
@@ -117,6 +131,10 @@ class Part:
             if not args[i].is_inference():
                 torch.autograd.graph.increment_version(args[i])
         return result
+
+    def _inputs(self, args: Sequence[Any]) -> list[Any]:
+        """The tensors that are given at each call."""
+        return [args[i].to(self._device) if i in self._moved else args[i] for i in self._taken]
 
     def _carriers(self, args: Sequence[Any]) -> list[Any]:
         """For each integer an empty tensor of that size. Raises `InputError` for other numbers."""
@@ -137,6 +155,7 @@ def _bound_class() -> Any:
             weights: Mapping[int, Any],
             sizes: Mapping[int, tuple[int, int]],
             taken: Sequence[int],
+            moved: Collection[int],
         ) -> None:
             torch.nn.Module.__init__(self)
             self.graph = graph
@@ -151,13 +170,14 @@ def _bound_class() -> Any:
                     self.register_buffer(self.names[i], held)
             self.sizes = dict(sizes)
             self.taken = list(taken)
+            self.moved = frozenset(moved)
 
         def forward(self, *inputs: Any) -> Any:
             given: list[Any] = [None] * self.count
             for i, name in self.names.items():
                 given[i] = getattr(self, name)
             for i, value in zip(self.taken, inputs, strict=False):  # then those that carry a number
-                given[i] = value
+                given[i] = value.clone() if i in self.moved else value  # a copy for the graph, too, which may write it
             for i, (position, axis) in self.sizes.items():
                 given[i] = inputs[position].shape[axis]
             with torch.fx.traceback.preserve_node_meta():  # the places in the model's source go over into the export
@@ -187,6 +207,20 @@ def _is_captured(target: str) -> bool:
 def _is_weight(node: Any, value: Any) -> bool:
     told: Mapping[str, Any] = node.meta.get("tensor_dict") or {}
     return isinstance(value, torch.nn.Parameter) or "_dynamo_static_input_type" in told
+
+
+def graph_device(tensors: Iterable[Any]) -> Any:
+    """Where a graph runs: the first device that is not the CPU, if there is one."""
+    cpu = torch.device("cpu")
+    return next((x.device for x in tensors if x.device != cpu), cpu)
+
+
+def is_moved(node: Any, value: Any, device: Any) -> bool:
+    """Whether an input is a single number on the CPU of which the graph only makes tensors on its device."""
+    if value.dim() or value.device.type != "cpu" or device.type == "cpu":
+        return False
+    made = [user.meta.get("example_value") for user in node.users]
+    return all(isinstance(x, torch.Tensor) and x.device.type == device.type for x in made)
 
 
 def _real(value: Any) -> Any:

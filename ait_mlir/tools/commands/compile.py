@@ -93,6 +93,13 @@ def add(subparsers: Any) -> None:
         "it pays)",
     )
     p.add_argument(
+        "--without",
+        action="append",
+        default=[],
+        metavar="PASS",
+        help="leave out an optimization, such as fuse-epilogue; may be given several times",
+    )
+    p.add_argument(
         "--emit",
         choices=("artifact", "module", "kernels"),
         default="artifact",
@@ -196,7 +203,8 @@ def _compile(
 
 def _settings(options: argparse.Namespace) -> dict[str, Any]:
     """The options that each way to compile takes."""
-    return {name: getattr(options, name) for name in ("start", "measure", "budget", "points", "precision", "streams")}
+    names = ("start", "measure", "budget", "points", "precision", "streams", "without")
+    return {name: getattr(options, name) for name in names}
 
 
 def _read(path: str) -> tuple[ModuleOp, SourceText | None, dict[str, Any]]:
