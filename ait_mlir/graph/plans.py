@@ -19,8 +19,8 @@ from ait_mlir.dialects.ait.attention import AttentionOp
 from ait_mlir.dialects.ait.data import GraphOp
 from ait_mlir.dialects.ait.scan import tensor_ops
 from ait_mlir.dialects.ait.traits import ContractionExtents, Cost
-from ait_mlir.dialects.ait.types import scope_of, tensor_type
-from ait_mlir.dims import Expr
+from ait_mlir.dialects.ait.types import DimsAttr, scope_of, tensor_type
+from ait_mlir.dims import Expr, Scope
 from ait_mlir.driver import Arrays, compile_module, emit, literal_array, run_to_phase
 from ait_mlir.errors import AitError
 from ait_mlir.graph.enums import behavior_note, heur_mode, numerical_note
@@ -41,6 +41,8 @@ T = TypeVar("T")
 CONFIGS = 4
 """Configurations of a kernel that become plans."""
 MOST_PLANS = 16
+SLOWER = 1.25
+"""A plan that is not compiled is worth the wait if the estimate of the compiled one is this many times its own."""
 KEPT = 256
 """Modules and loaded libraries that the process keeps."""
 
@@ -131,6 +133,11 @@ class Plan:
         return found | ({behavior_note.CUBLASLT_DEPENDENCY} if "cublaslt" in self.providers else set())
 
     @property
+    def seconds(self) -> float:
+        """The estimate of its kernels, at the dims that it was made for."""
+        return sum(f.seconds for f in self.fragments.values())
+
+    @property
     def key(self) -> tuple[object, ...]:
         return self.is_measured, tuple(sorted((i, f.text) for i, f in self.fragments.items()))
 
@@ -149,25 +156,34 @@ class Planner:
             fused = run_to_phase(module.clone(), "fused", target=kind, arch=self.target.arch)
             fused = _kept_modules.keep(key, fused)
         self.fused: ModuleOp = fused
-        self._plans: dict[heur_mode, list[Plan]] = {}
+        self._plans: Kept[list[Plan]] = Kept(KEPT)
         self.companion: Planner | None = None
         """The planner of a module for more sizes, which is compiled at the same time."""
 
     def plans(self, mode: heur_mode, dims: tuple[int, ...] = ()) -> list[Plan]:
         """The plans of a heuristic, in order, without repetitions, for these dims of the module.
 
-        Raises `cudnnGraphNotSupportedError` if an op has no kernel.
+        The estimates of A are those for the dims. A plan that is compiled comes first if it is not `SLOWER` than the
+        best one. Raises `cudnnGraphNotSupportedError` if an op has no kernel.
         """
-        if mode not in self._plans:
-            self._plans[mode] = list({plan.key: plan for plan in self._made(mode)}.values())
-        return [replace(plan, dims=dims, compiled={}) for plan in self._plans[mode]]
+        key = mode, dims if mode is heur_mode.A else ()
+        made = self._plans.get(key)
+        if made is None:
+            fused = with_hints(self.fused, dims) if key[1] else self.fused
+            made = list({plan.key: plan for plan in self._made(mode, fused)}.values())
+            made = self._plans.keep(key, made)
+        if key[1]:
+            ready = next((p for p in made if self._library_key(p) in _kept_libraries), made[0])
+            if ready.seconds <= SLOWER * made[0].seconds:
+                made = [ready, *(p for p in made if p is not ready)]
+        return [replace(plan, dims=dims, compiled={}) for plan in made]
 
     def seconds(self) -> float:
         """The estimate for the kernels of the best estimates, at the hints of the dims."""
-        return sum(best_by_estimate(offered).seconds for _, offered in self._offered().values())
+        return sum(best_by_estimate(offered).seconds for _, offered in self._offered(self.fused).values())
 
-    def _made(self, mode: heur_mode) -> Iterator[Plan]:
-        numbered = self._offered()
+    def _made(self, mode: heur_mode, fused: ModuleOp) -> Iterator[Plan]:
+        numbered = self._offered(fused)
         if not numbered:
             yield self._plan(heur_mode.A, {}, 0, "copy")
             return
@@ -188,7 +204,7 @@ class Planner:
 
         The heaviest op keeps its kernel, if that is offered for it; the other ops get those of the plan's heuristic.
         """
-        numbered = self._offered()
+        numbered = self._offered(self.fused)
         if plan.ops == self._names() or not numbered:
             return replace(plan, planner=self, dims=dims)
         heaviest = max(numbered, key=lambda i: (_work(numbered[i][0]), -i))
@@ -198,9 +214,9 @@ class Planner:
             fragments[heaviest] = wanted
         return replace(self._plan(plan.mode, fragments, heaviest, plan.op_name), dims=dims)
 
-    def _offered(self) -> dict[int, tuple[Operation, list[Fragment]]]:
+    def _offered(self, fused: ModuleOp) -> dict[int, tuple[Operation, list[Fragment]]]:
         found: dict[int, tuple[Operation, list[Fragment]]] = {}
-        for i, op in enumerate(_ops(self.fused)):
+        for i, op in enumerate(_ops(fused)):
             if not needs_kernel(op):
                 continue
             offered = list(offers(op, self.target, CONFIGS, 1))
@@ -226,7 +242,7 @@ class Planner:
 
     def plan_with(self, provider: str, config: Mapping[str, int], dims: tuple[int, ...]) -> Plan | None:
         """The plan with this kernel for the heaviest op, and for the others those of the best estimates; else None."""
-        numbered = self._offered()
+        numbered = self._offered(self.fused)
         heaviest = max(numbered, key=lambda i: (_work(numbered[i][0]), -i), default=None)
         if heaviest is None:
             return None
@@ -244,7 +260,7 @@ class Planner:
 
         Raises `cudnnGraphNotSupportedError` if the plan cannot run the graph, `CompileError`, `ToolchainError`.
         """
-        key = (self.text, self.target.kind, self.target.arch, self.ordinal, plan.key)
+        key = self._library_key(plan)
         found = _kept_libraries.get(key)
         if found is None:
             beside = threading.Thread(target=self._compile_companion, args=(plan.mode,))
@@ -254,6 +270,9 @@ class Planner:
             finally:
                 beside.join()
         return found
+
+    def _library_key(self, plan: Plan) -> object:
+        return self.text, self.target.kind, self.target.arch, self.ordinal, plan.key
 
     def _compile_companion(self, mode: heur_mode) -> None:
         """Compile what graphs with other sizes will ask for. If it fails, such a graph says so."""
@@ -301,6 +320,20 @@ class Planner:
             return path.read_bytes()
 
 
+def with_hints(module: ModuleOp, dims: Sequence[int]) -> ModuleOp:
+    """A copy of a module whose estimates are those at the given dims."""
+    new = module.clone()
+    for graph in new.ops:
+        if isinstance(graph, GraphOp):
+            given = iter(dims)
+            graph.properties["dims"] = DimsAttr(
+                Scope(
+                    replace(d, hints=(n,)) if d.upper is None and (n := next(given, None)) else d for d in graph.scope
+                )
+            )
+    return new
+
+
 def _ops(module: ModuleOp) -> Iterator[Operation]:
     for graph in module.ops:
         if isinstance(graph, GraphOp):
@@ -339,6 +372,10 @@ class Kept(Generic[T]):
             if key in self._values:
                 self._values.move_to_end(key)
             return self._values.get(key)
+
+    def __contains__(self, key: object) -> bool:
+        with self._lock:
+            return key in self._values
 
     def keep(self, key: object, value: T) -> T:
         """Keep a value, unless there is one: that one is returned."""

@@ -8,6 +8,10 @@ import pytest
 import torch
 
 import ait_mlir.graph as cudnn
+from ait_mlir.graph import plans
+from ait_mlir.graph.plans import Planner
+from ait_mlir.ir.parser import parse_text
+from ait_mlir.universe import context
 from tests.graph.dense import FALLBACK, A, B, check, data, dense, new, workspace
 
 
@@ -204,3 +208,39 @@ def test_an_activation_is_part_of_the_norm_before_it(dims: tuple[int, ...], axes
     g.swish(y).set_output(True)
     g.build([cudnn.heur_mode.A])
     assert g.ir("planned").count("ait_rt.launch") == 1
+
+
+PRODUCT = """
+ait.graph @product(%x: !ait.tensor<m x 512 x f16>, %w: !ait.tensor<n x 512 x f16>)
+    dims {m = 1 to 8192 hints [4096], n = 1 to 8192 hints [4096]} {
+  %0 = ait.gemm rcr %x, %w : !ait.tensor<m x n x f16>
+  ait.output "y" %0 : !ait.tensor<m x n x f16>
+}
+"""
+
+
+@pytest.fixture
+def planner(monkeypatch: pytest.MonkeyPatch) -> Planner:
+    """For an H200, which need not be here: nothing is compiled."""
+    monkeypatch.setattr(plans, "_kept_libraries", plans.Kept(8))
+    monkeypatch.setattr(plans, "default_arch", lambda kind: "sm_90a")
+    return Planner(parse_text(context(), PRODUCT), "cuda")
+
+
+def test_the_first_plan_is_the_best_for_the_dims(planner: Planner):
+    large, small = (planner.plans(A, dims)[0] for dims in ((4096, 4096), (1, 512)))
+    assert large.key == planner.plans(A)[0].key != small.key
+    assert small.seconds < large.seconds and small.dims == (1, 512)
+    assert small.key in {plan.key for plan in planner.plans(A, (1, 512))}
+
+
+def test_a_compiled_plan_goes_first_unless_it_is_much_slower(planner: Planner):
+    best, second, *others = planner.plans(A, (1, 512))
+    slow = max(others, key=lambda plan: plan.seconds)
+    assert best.seconds <= second.seconds <= plans.SLOWER * best.seconds < slow.seconds
+    for ready, first in ((slow, best), (second, second)):
+        plans._kept_libraries.keep(planner._library_key(ready), object())
+        found = planner.plans(A, (1, 512))
+        assert found[0].key == first.key
+        assert {plan.key for plan in found} == {plan.key for plan in (best, second, *others)}
+        plans._kept_libraries = plans.Kept(8)
