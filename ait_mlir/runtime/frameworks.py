@@ -55,7 +55,9 @@ def wait_for(framework: str, values: Iterable[Any]) -> None:
 def stream_of(framework: str, device: int) -> int:
     """The address of the current stream of a framework on a GPU; 0 where it has none."""
     if framework == "torch":
-        return int(torch_module().cuda.current_stream(device).cuda_stream)
+        torch = torch_module()
+        raw = getattr(torch._C, "_cuda_getCurrentRawStream", None)  # a tenth of the time, where there is one
+        return int(torch.cuda.current_stream(device).cuda_stream if raw is None else raw(device))
     if framework == "cupy":
         return int(sys.modules["cupy"].cuda.get_current_stream().ptr)
     return 0

@@ -21,6 +21,7 @@ from ait_mlir.runtime.data import (
     are_plain,
     as_stream,
     check_flags,
+    is_torch,
     numpy_dtype,
     shaped,
     torch_module,
@@ -66,10 +67,8 @@ class RunningModel(StatefulModel, ModelConstants):
 
         Raises `InputError` before anything is launched, `RunError` when the model fails, `OutOfMemoryError`.
         """
-        if workspace is None:
-            done = self._run_plain(inputs, outputs, stream_ptr, sync, graph_mode)
-            if done is not None:
-                return done
+        if workspace is None and (values := self._plain(inputs, outputs)) is not None:
+            return self._run_plain(values, as_stream(stream_ptr), sync, graph_mode)
         outs, shapes = self._launch(inputs, outputs, stream_ptr, sync, graph_mode, workspace)
         return {name: shaped(value, shape) for name, value, shape in zip(self._output_index, outs, shapes, strict=True)}
 
@@ -87,6 +86,11 @@ class RunningModel(StatefulModel, ModelConstants):
         else CuPy, JAX, or NumPy. JAX arrays cannot be written, so they cannot be outputs; JAX has no streams to name,
         so the call waits for such inputs and for the run.
         """
+        if outputs is not None and (plain := self._plain(inputs, outputs)) is not None and is_torch(plain[0]):
+            if stream_ptr is None:
+                place = plain[0].get_device()  # -1 for the CPU
+                stream_ptr = stream_of("torch", place) if place >= 0 and self.target != "cpu" else 0
+            return self._run_plain(plain, as_stream(stream_ptr), sync, graph_mode)
         values = self._ordered(inputs, self._input_index, "input")
         framework = framework_of(values)
         wait_for(framework, values)
@@ -95,6 +99,10 @@ class RunningModel(StatefulModel, ModelConstants):
             outs, shapes = self._launch(inputs, buffers, stream_ptr, True, graph_mode)
             made = [in_framework(framework, out) for out in outs]
             return {n: shaped(value, shape) for n, value, shape in zip(self._output_index, made, shapes, strict=True)}
+        if outputs is None and framework == "torch":
+            stream = self._framework_stream(values) if stream_ptr is None else as_stream(stream_ptr)
+            if (found := self.run_torch(values, stream, sync, graph_mode)) is not None:
+                return dict(zip(self._output_index, found, strict=True))
         if outputs is None:
             outputs = self.make_outputs(inputs)
         if stream_ptr is None:
@@ -208,12 +216,9 @@ class RunningModel(StatefulModel, ModelConstants):
         """Whether runs report on the results of launches, which takes the longer way."""
         return False
 
-    def _run_plain(
-        self, inputs: Tensors, outputs: Tensors, stream_ptr: int | None, sync: bool, graph_mode: bool
-    ) -> dict[str, Any] | None:
-        """`run` with no work in Python, for tensors that need none; None, and nothing is run, for others."""
-        run = self._run_whole
-        if run is None or self.state or self._unset or self._watched():
+    def _plain(self, inputs: Tensors, outputs: Tensors) -> tuple[Any, ...] | None:
+        """The tensors in the order of the model, if a run with them needs no work in Python; None for others."""
+        if self._run_whole is None or self.state or self._unset or self._watched():
             return None
         if type(inputs) is dict:
             if inputs.keys() != self._input_index.keys():
@@ -228,16 +233,20 @@ class RunningModel(StatefulModel, ModelConstants):
         if len(inputs) != len(self._inputs) or len(outputs) != len(self._outputs):
             return None
         values: tuple[Any, ...] = (*inputs, *outputs)
-        if not are_plain(values):
-            return None
+        return values if are_plain(values) else None
+
+    def _run_plain(self, values: tuple[Any, ...], stream: int, sync: bool, graph_mode: bool) -> dict[str, Any]:
+        """`run` with tensors that `_plain` returned."""
+        run = self._run_whole
+        assert run is not None
         try:
-            flat = run(as_stream(stream_ptr), sync, graph_mode, *values)
+            flat = run(stream, sync, graph_mode, *values)
         except (RuntimeError, TypeError, BufferError) as error:
             check_flags(sync=sync, graph_mode=graph_mode)
             raise self._explained(error, (*self._input_labels, *self._output_labels), values) from None
-        if flat is None:
-            return dict(zip(self._output_index, outputs, strict=False))
         outs = values[len(self._inputs) :]
+        if flat is None:
+            return dict(zip(self._output_index, outs, strict=False))
         shapes = self._split(flat, self._outputs)
         return {name: shaped(value, shape) for name, value, shape in zip(self._output_index, outs, shapes, strict=True)}
 

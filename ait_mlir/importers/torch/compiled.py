@@ -17,6 +17,7 @@ from ait_mlir.importers.torch.errors import ImportFailure
 from ait_mlir.importers.torch.library import torch
 from ait_mlir.importers.torch.program import Imported, import_program
 from ait_mlir.importers.torch.signature import skeleton
+from ait_mlir.runtime.frameworks import stream_of
 
 if TYPE_CHECKING:
     from ait_mlir.driver import Measure
@@ -190,8 +191,7 @@ class CompiledModule:
         on_gpu = self.model.target != "cpu"
         stream = 0
         if on_gpu:
-            place = args[0].device if args and args[0].is_cuda else self.model.device[1]
-            stream = torch.cuda.current_stream(place).cuda_stream
+            stream = stream_of("torch", args[0].get_device() if args and args[0].is_cuda else self.model.device[1])
         found = self.model.run_torch(args, stream, not on_gpu, self._graph_mode and on_gpu)
         if found is None:
             return None
