@@ -94,6 +94,10 @@ class AttentionSizes:
         causal = op.causal is not None and op.window is None
         return AttentionSizes(rows, cols, batch * heads, max(1, group), seen, causal, bytes_moved(op, scope), kv_bytes)
 
+    def decisive(self, rounds: int) -> float:
+        """Columns of the tiles that the time depends on: of the longest one if all run at once, else of most."""
+        return self.seen + (self.cols - self.seen) / rounds if self.causal else self.seen
+
 
 @dataclass(frozen=True)
 class AttentionCall:
@@ -290,7 +294,7 @@ class AttentionKernel(Kernel[AttentionOp]):
         blocks = -(-p.rows // rows) * p.instances
         side = max(1, min(8 // warps, -(-blocks // target.multiprocessors)))
         waves = -(-blocks // (target.multiprocessors * side))
-        steps = math.ceil(p.seen / step)
+        steps = math.ceil(p.decisive(waves) / step)
         work = {
             "products": waves * side * rows * steps * step * 2.0 * columns / MMA_RATE,
             "step": waves * steps * 0.1e-6,

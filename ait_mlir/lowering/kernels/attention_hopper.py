@@ -120,7 +120,7 @@ class FlashTile:
         rounds = -(-(-(-p.rows // self.rows) * p.instances) // SMS)
         steps = math.ceil(p.seen / self.cols)
         if p.causal:  # half of a tile's last step is hidden; in one round, the longest tile decides
-            steps = (p.seen + (p.cols - p.seen) / rounds) / self.cols + 0.5
+            steps = p.decisive(rounds) / self.cols + 0.5
         step = self.rows * self.cols * SCORE_SECONDS.get((self.depth, self.groups), SCORE_SECONDS[self.depth, 2])
         return START_SECONDS + rounds * (TILE_SECONDS[self.groups] + max(1.0, steps) * step)
 
@@ -188,7 +188,7 @@ class HopperAttention(AttentionKernel):
         rounds = -(-tiles // SMS)
         steps = max(1.0, math.ceil(p.seen / tile.cols))
         if p.causal:
-            steps = max(1.0, (p.seen + (p.cols - p.seen) / rounds) / tile.cols + 0.5)
+            steps = max(1.0, p.decisive(rounds) / tile.cols + 0.5)
         work = {
             "products": rounds * steps * tile.rows * tile.cols * tile.depth * 4 / 6e12 * changed,
             "scores": rounds * steps * tile.rows * tile.cols * 0.1e-9 / tile.groups * changed,

@@ -26,6 +26,8 @@ MOST_ROWS = 64
 START_SECONDS = 2.8e-6
 BLOCK_RATE = 20e9
 """Bytes of k and v per second that a block reads."""
+STEP_SECONDS = 2e-6
+"""Of a block with 8 rows and heads of 64, where a multiprocessor computes several: many short sequences wait."""
 SHARED_RATE = 5.5e12
 """Bytes of k and v per second that come from L2, because several tiles of q read them."""
 MOST_BLOCKS = 16
@@ -63,15 +65,26 @@ class SplitAttention(AttentionKernel):
         instances = p.instances // p.group * tiles
         units = target.multiprocessors
         rate = target.bandwidth if instances >= units else min(instances * MOST_BLOCKS, units) * BLOCK_RATE
-        return START_SECONDS + p.kv_bytes / rate + (tiles - 1) * p.kv_bytes / SHARED_RATE
+        moving = p.kv_bytes / rate + (tiles - 1) * p.kv_bytes / SHARED_RATE
+        (first, *_), depth = self.configs(op, target), self.head_size(op, scope_of(op))
+        rounds, steps = self._rounds(p, first, target)
+        each = STEP_SECONDS * first["eights"] * max(1.0, depth / 64) ** 0.7
+        return START_SECONDS + max(moving, rounds * steps * each if rounds > 1 else 0.0)
+
+    @staticmethod
+    def _rounds(p: AttentionSizes, config: Config, target: Target) -> tuple[int, int]:
+        """How many blocks a multiprocessor computes one after the other, and the steps of each."""
+        eights, warps, most = _tile_of(config)
+        tiles = -(-p.rows * p.group // (8 * eights))  # of q, each of which reads k and v
+        blocks = max(1, min(most, -(-p.cols // (16 * warps))))
+        rounds = -(-p.instances // p.group * tiles * blocks // (target.multiprocessors * max(1, 16 // warps)))
+        return rounds, -(-p.cols // (16 * warps * blocks))
 
     def terms(self, op: AttentionOp, config: Config, target: Target) -> Terms:
         p, (eights, warps, most) = AttentionSizes.of(op), _tile_of(config)
         tiles = -(-p.rows * p.group // (8 * eights))  # of q, each of which reads k and v
-        instances = p.instances // p.group * tiles
         blocks = max(1, min(most, -(-p.cols // (16 * warps))))
-        waves = -(-instances * blocks // (target.multiprocessors * max(1, 16 // warps)))
-        steps = -(-p.cols // (16 * warps * blocks))
+        waves, steps = self._rounds(p, config, target)
         work = {
             "bytes": p.kv_bytes / target.bandwidth,
             "cache": (tiles - 1) * p.kv_bytes / (2 * target.bandwidth),

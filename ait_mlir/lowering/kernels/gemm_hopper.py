@@ -229,8 +229,9 @@ TILES = (
 
 
 def best_tiles(m: int, n: int, k: int, batches: int, finish: Finish) -> list[HopperTile]:
-    """Every tile, the best estimate first."""
-    return sorted(TILES, key=lambda tile: tile.seconds(m, n, k, batches, finish))
+    """Every tile that leaves no part of a split K empty, the best estimate first."""
+    whole = (tile for tile in TILES if tile.split <= max(1, -(-k // STAGE_K)))
+    return sorted(whole, key=lambda tile: tile.seconds(m, n, k, batches, finish))
 
 
 def _is_one(stride: Expr) -> bool:
