@@ -210,7 +210,7 @@ PARTIAL: dict[str, tuple[float, str]] = {
     "repeat_interleave": (0.6, "a value of a tensor decides a shape"),
     "sparse.mm.reduce": (0.0, "a sparse operand"),
     "tensor_split": (0.6, "a value of a tensor decides a shape"),
-    "unique": (0.3, "along a dim"),
+    "unique": (0.2, "along a dim"),
     "unique_consecutive": (0.2, "along a dim"),
 }
 """The least share of the samples in float32 that are imported and right, and why the others are refused."""

@@ -9,6 +9,8 @@ from torch.export import Dim
 from torch.nn import functional as F
 
 import ait_mlir
+from ait_mlir.dialects.ait.data import OutputOp
+from ait_mlir.dialects.ait.types import tensor_type
 from ait_mlir.importers.torch import ImportFailure, from_torch
 from tests.importers.meaning import B, S, check_meaning
 from tests.importers.test_ops import Lambda, floats
@@ -63,6 +65,7 @@ def likelihood(x):
 CASES = {
     "groups_are_a_dim": (weight_of_each_image, lambda: (floats(2, 4, 7, 6), floats(2, 5, 4, 3, 2), floats(2, 5)), (BATCH,) * 3),
     "padding_of_booleans": (lambda x: F.pad(x > 0, (1, 2), value=True), lambda: (floats(2, 5),), (BATCH,)),
+    "bilinear of one row": (lambda x, y, w: F.bilinear(x, y, w), lambda: (floats(3), floats(4), floats(6, 3, 4)), (None, None, None)),
     "bilinear": (lambda x, y, w, b: F.bilinear(x, y, w, b) + F.bilinear(x, y, w), lambda: (floats(2, 5, 3), floats(2, 5, 4), floats(6, 3, 4), floats(6)), ({0: B, 1: S}, {0: B, 1: S}, None, None)),
     "angles": (lambda x: (torch.fft.rfft(x).angle()[..., 1:4], x.angle(), (x[:, 0] * 0 - torch.inf).angle(), (x * 0 / 0).angle()), lambda: (floats(2, 8),), (BATCH,)),
     "products_of_complex_matrices": (lambda x, y: torch.view_as_real(torch.complex(x, y) @ torch.complex(y, x).mT + torch.complex(x, y) @ y.mT.to(torch.complex128)), lambda: (floats(2, 3, 4), floats(2, 3, 4)), (BATCH, BATCH)),
@@ -117,6 +120,13 @@ def test_the_number_in_a_tensor_is_a_result():
     doubled, numbers = ait_mlir.compile(Lambda(function).eval(), (x,))(x)
     assert torch.equal(doubled, x * 2) and numbers["place"] == x.argmax().item()
     assert type(numbers["place"]) is int and numbers["sum"] == pytest.approx(x.sum().item(), rel=1e-5, abs=1e-6)
+
+
+def test_the_number_of_a_vector_of_one_is_an_output_without_dims():
+    imported = from_torch(Lambda(lambda x: x[:, 0].sum(0, keepdim=True).item()).eval(), (torch.randn(3, 4),))
+    ((kind, name),) = imported.outputs
+    types = {op.output_name.data: tensor_type(op.value) for op in imported.module.walk() if isinstance(op, OutputOp)}
+    assert kind == "number" and types[name].rank == 0
 
 
 REFUSED = {

@@ -275,10 +275,12 @@ class Importer:
                 self.result.outputs.append(("constant", value))
                 continue
             written = self.w.full(cast(Value, value))
+            is_number = not isinstance(node.meta.get("val"), torch.Tensor)
+            if is_number and tensor_type(written).rank:  # `item` of a tensor of one element
+                written = self.w.reshape(written, ())
             if written not in taken:
                 taken[written] = names[i]
                 self.w.graph.block.add_op(OutputOp(taken[written], written))
-            is_number = not isinstance(node.meta.get("val"), torch.Tensor)
             self.result.outputs.append(("number" if is_number else "output", taken[written]))
 
     def _write_state(self, node: Any, name: str) -> None:

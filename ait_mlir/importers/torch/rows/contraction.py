@@ -99,6 +99,7 @@ def bilinear(c: Call) -> Value:
     x, y, weight = c.tensor("input1"), c.tensor("input2"), c.tensor("weight")
     out, width, depth = tensor_type(weight).dims
     outer = tensor_type(x).dims[:-1]
+    y = c.w.reshape(y, (*outer, depth) if outer else (1, depth))  # a product has at least two dims
     rows = c.w.reshape(gemm(c, "rcr", y, c.w.reshape(weight, (out * width, depth))), (*outer, out, width))
     column = c.w.reshape(x, (*outer, width, 1))
     z = c.w.reshape(c.w.op(BmmOp, rows, column, properties={"layout": "rrr"}, regions=1), c.dims)
