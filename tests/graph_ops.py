@@ -219,7 +219,7 @@ class Body:
         return self.emit(f"ait.bmm {layout} {x.name}, {x.name}", ((*rest, *dims), x.dtype))[0]
 
     def attention(self) -> Value:
-        """Heads cut from one value, scores, scale, mask, softmax, values."""
+        """Heads cut from one value, scores, scale, mask, softmax or another function, values."""
         rng = self.rng
         x = self.pick(rank=3)
         if len(x.dims) != 3 or x.dims[2].as_int() is None:
@@ -241,7 +241,8 @@ class Body:
         if rng.random() < 0.4:
             mask = self.emit(f"ait.constant {rng.choice((0.0, -1.0))}", ((s, s), t))[0]
             p = self.emit(f"ait.add {p.name}, {mask.name}", (shape, t))[0]
-        p = self.emit(f"ait.softmax {p.name} dim 3", (shape, t))[0]
+        weights = rng.choice(("softmax", "softmax", "softmax", "tanh", "sigmoid"))
+        p = self.emit(f"ait.{weights} {p.name}" + " dim 3" * (weights == "softmax"), (shape, t))[0]
         y = self.emit(f"ait.bmm rrr {p.name}, {v.name}", ((b, heads, s, size), t))[0]
         y = self.emit(f"ait.permute {y.name} [0, 2, 1, 3]", ((b, s, heads, size), t))[0]
         return self.emit(f"ait.reshape {y.name}", ((b, s, heads * size), t))[0]

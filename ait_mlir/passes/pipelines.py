@@ -110,11 +110,11 @@ PASSES: dict[str, Pass | Patterns] = table(
         ),
         Patterns(
             "fuse-attention",
-            "Make attention of bmm, elementwise operations, softmax, bmm; let it share repeated heads, read concats in"
-            " pieces, and compute what cheap operations make of smaller tensors.",
+            "Make attention of bmm, elementwise operations, softmax or not, bmm; let it share repeated heads, read concats"
+            " in pieces, and compute what cheap operations make of smaller tensors.",
             (
-                *("attention:ATTENTION", "attention_scores:SCORES", "attention:HEADS", "attention:PIECES"),
-                *("attention_masks:BROADCASTS", "attention_scores:OPERANDS"),
+                *("attention:ATTENTION", "attention_scores:SCORES", "attention_scores:PRODUCTS", "attention:HEADS"),
+                *("attention:PIECES", "attention_masks:BROADCASTS", "attention_scores:OPERANDS"),
             ),
         ),
         Patterns(

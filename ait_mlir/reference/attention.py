@@ -20,12 +20,14 @@ def attention(
     scale: float,
     visible: Array,
     change: Callable[[Array], Array] | None = None,
+    no_softmax: bool = False,
 ) -> tuple[Array, Array]:
     """Return [B, H, S, E] for q [B, H, S, D], k [B, G, L, D], v [B, G, L, E], where G divides H, and the logarithms of
     the sums of exponentials, [B, H, S].
 
     `visible` [S, L] is which columns a row sees, `change` what becomes of scaled scores. A row that sees no column
-    gives NaN, as softmax of -inf alone does, and a logarithm of -inf.
+    gives NaN, as softmax of -inf alone does, and a logarithm of -inf. With `no_softmax` the scores that a row sees are
+    the weights, and there are no logarithms.
     """
     if k.shape[1] != q.shape[1]:
         k, v = (np.repeat(x, q.shape[1] // x.shape[1], axis=1) for x in (k, v))
@@ -34,6 +36,8 @@ def attention(
         scores = np.broadcast_to(change(scores), scores.shape)
     if mask is not None:
         scores = scores + mask
+    if no_softmax:
+        return np.matmul(np.where(visible, scores, 0.0).astype(scores.dtype), v), np.empty(scores.shape[:3])
     scores = np.where(visible, scores, -np.inf)
     return np.matmul(softmax(scores, -1), v), log_sum_exp(scores)
 
@@ -76,7 +80,9 @@ def _(attend: AttentionOp, arrays: Arrays, ev: Evaluation) -> Arrays:
     def change(scores: Array) -> Array:
         return ev.run_region(attend.scores, [scores, *arrays[own:]])[0]
 
-    y, sums = attention(q, k, v, mask, ev.number(attend.scale), visible, change if attend.changes_scores else None)
+    region = change if attend.changes_scores else None
+    no_softmax = attend.no_softmax is not None
+    y, sums = attention(q, k, v, mask, ev.number(attend.scale), visible, region, no_softmax)
     return (y,) if attend.log_sums is None else (y, sums)
 
 

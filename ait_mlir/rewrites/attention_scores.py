@@ -4,7 +4,7 @@ Examples are a bias of each head, ALiBi, soft-capping, or a choice of scores. Al
 first product and the softmax that keep the shape of the scores join the attention. Batches and heads may be one dim
 there. The kernel reads their operands in place. A tensor of the size of scores that cheap operations compute from
 smaller ones (a slope of each head times a distance, a bias plus a padding mask, a comparison of positions) is computed
-in the kernel, too, and not stored.
+in the kernel, too, and not stored. Two products without a softmax between them are such an attention, too.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from xdsl.dialects.builtin import FloatAttr, f64
-from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.dialects.builtin import FloatAttr, UnitAttr, f64
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from ait_mlir.dialects.ait.attention import AttentionOp
 from ait_mlir.dialects.ait.base import same_shape
@@ -34,6 +34,8 @@ from ait_mlir.rewrites.engine.registry import constraint, native
 from ait_mlir.rewrites.regions import RegionGrower, narrow_of
 from ait_mlir.rewrites.view import reshape
 
+MAX_WIDTH = 128
+"""Columns of q and v without a softmax: with more, two products are faster although they store the scores."""
 MAX_OPERANDS = 6
 """Operands of a region: each takes registers of a kernel."""
 MAX_BETWEEN = 16
@@ -53,6 +55,16 @@ def attention_of_changed_scores(p: PatternBuilder) -> None:
 
 
 @pattern()
+def products_of_changed_scores(p: PatternBuilder) -> None:
+    """f(q @ k^T) @ v for elementwise operations f that keep the shape, without a softmax"""
+    root = p.op("ait.bmm", None, {"layout": "rrr"})
+    p.require("no_region", root)
+    p.require("no_attribute", root, "kernel")
+    p.require("ends_two_products", root)
+    p.apply(root, "attention_with_scores", root)
+
+
+@pattern()
 def operands_computed_by_attention(p: PatternBuilder) -> None:
     """what cheap operations compute from smaller tensors, a mask or an operand of the scores, the region computes"""
     root = p.op("ait.attention", [p.rest()], results=None)
@@ -62,6 +74,7 @@ def operands_computed_by_attention(p: PatternBuilder) -> None:
 
 
 SCORES = patterns(attention_of_changed_scores)
+PRODUCTS = patterns(products_of_changed_scores)
 OPERANDS = patterns(operands_computed_by_attention)
 
 
@@ -73,11 +86,13 @@ Frame = tuple[Expr, ...]
 
 @dataclass(frozen=True)
 class Group:
-    """The operations of an attention. `between` are those from the first product to the softmax, in any order."""
+    """The operations of an attention. `between` are those from the first product to `scores`, in any order."""
 
     product: BmmOp
     between: list[Operation]
-    softmax: SoftmaxOp
+    scores: SSAValue
+    """What the softmax reads, or the weights if there is none."""
+    softmax: SoftmaxOp | None
     after: list[ReshapeOp]
     """Reshapes of the weights, the last first."""
     frame: Frame
@@ -91,15 +106,20 @@ def group_of(root: BmmOp) -> Group | None:
     while isinstance(owner := value.owner, ReshapeOp) and keeps_rows(owner) and value.has_one_use():
         after.append(owner)
         value = owner.input
-    softmax = value.owner
-    if not isinstance(softmax, SoftmaxOp) or not value.has_one_use() or not normalises_last_dim(softmax):
+    if not value.has_one_use():
         return None
-    for first in products_before(softmax.input):
-        between = users_between(first, softmax)
+    softmax, scores, last = None, value, after[-1] if after else root
+    if isinstance(value.owner, SoftmaxOp):
+        softmax = last = value.owner
+        scores = softmax.input
+        if not normalises_last_dim(softmax):
+            return None
+    for first in products_before(scores):
+        between = users_between(first, scores, last)
         if between is None:
             continue
         frames = [tensor_type(x).dims[:-2] for x in (first.results[0], value, root.results[0])]
-        group = Group(first, between, softmax, after, batch_and_heads(frames))
+        group = Group(first, between, scores, softmax, after, batch_and_heads(frames))
         return group if _fits(group, root) else None
     return None
 
@@ -112,7 +132,8 @@ def _fits(group: Group, root: BmmOp) -> bool:
     scope = scope_of(root)
     first, last = (tensor_type(op.results[0]).dims[:-2] for op in (group.product, root))
     batches = (q.dims[:-2], first), (k.dims[:-2], first), (v.dims[:-2], last)
-    widths = all(scope.bounds(t.dims[-1])[1] <= MAX_HEAD_SIZE for t in (q, v))
+    most = MAX_WIDTH if group.softmax is None else MAX_HEAD_SIZE
+    widths = all(scope.bounds(t.dims[-1])[1] <= most for t in (q, v))
     read = {x for op in group.between if isinstance(op, ElementwiseOp) for x in op.operands if splat(x) is None}
     made = {op.results[0] for op in (group.product, *group.between)}
     return widths and len(read - made) <= MAX_OPERANDS and all(same_shape(a, b, scope) for a, b in batches)
@@ -139,17 +160,17 @@ def products_before(scores: SSAValue) -> Iterator[BmmOp]:
             seen.update(owner.operands)
 
 
-def users_between(first: BmmOp, softmax: SoftmaxOp) -> list[Operation] | None:
-    """What uses a product up to a softmax: elementwise operations that keep the shape, and reshapes of batch and heads;
-    None if there is another user."""
-    scope = scope_of(softmax)
+def users_between(first: BmmOp, scores: SSAValue, last: Operation) -> list[Operation] | None:
+    """What uses a product up to `scores`, which `last` reads first: elementwise operations that keep the shape, and
+    reshapes of batch and heads; None if there is another user."""
+    scope = scope_of(last)
     found: list[Operation] = []
     pending: list[SSAValue] = [first.results[0]]
     while pending:
         value = pending.pop()
         for use in value.uses:
             user = use.operation
-            if user is softmax or user in found:
+            if user in found or (user is last and use.index == 0):
                 continue
             whole = isinstance(user, ElementwiseOp) and same_shape(
                 tensor_type(user.results[0]).dims, tensor_type(value).dims, scope
@@ -158,32 +179,44 @@ def users_between(first: BmmOp, softmax: SoftmaxOp) -> list[Operation] | None:
                 return None
             found.append(user)
             pending.append(user.results[0])
-    return found if softmax.input in {first.results[0], *(op.results[0] for op in found)} else None
+    return found if scores in {first.results[0], *(op.results[0] for op in found)} else None
 
 
 @constraint
 def ends_attention(root: BmmOp) -> bool:
     """The product multiplies values with weights that are a softmax of changed products of queries and keys."""
-    return group_of(root) is not None
+    group = group_of(root)
+    return group is not None and group.softmax is not None
+
+
+@constraint
+def ends_two_products(root: BmmOp) -> bool:
+    """The product multiplies values with changed products of queries and keys."""
+    group = group_of(root)
+    return group is not None and group.softmax is None
 
 
 @native
 def attention_with_scores(r: Rewriter, root: BmmOp) -> None:
-    """Replace the root by an attention whose region is all between the products and the softmax."""
+    """Replace the root by an attention whose region is all between the products, but for the softmax."""
     group = group_of(root)
-    assert group is not None, "attention_with_scores needs ends_attention"
+    assert group is not None, "attention_with_scores needs ends_attention or ends_two_products"
     first, between = group.product, sorted(group.between, key=r.position)
     block, operands = region_of(r, group, between)
     scale = take_scale(block)
-    mask = take_mask(block, operands)
+    mask = None if group.softmax is None else take_mask(block, operands)
     qkv = [framed(r, x, group.frame) for x in (first.a, first.b, root.b)]
     last = block.last_op
     assert last is not None
     regions = [] if last.operands[0] is block.args[0] else [Region(block)]
     values = [*qkv, *([] if mask is None else [mask]), *operands]
-    attention = r.create(AttentionOp, values, None, {"scale": FloatAttr(scale, f64)}, regions)
+    properties: dict[str, Attribute] = {"scale": FloatAttr(scale, f64)}
+    softmax = [] if group.softmax is None else [group.softmax]
+    if not softmax:
+        properties["no_softmax"] = UnitAttr()
+    attention = r.create(AttentionOp, values, None, properties, regions)
     r.replace(root, like(r, attention, root).results[:1])
-    for op in (*group.after, group.softmax, *reversed(between), first):
+    for op in (*group.after, *softmax, *reversed(between), first):
         r.erase(op)
 
 
@@ -209,8 +242,8 @@ def region_of(r: Rewriter, group: Group, between: Sequence[Operation]) -> tuple[
                 moved = broadcast_in(r, narrow, tensor_type(op.results[0]).dims[:-2], group.frame)
                 grower.scalars[x] = grower.scalar(moved)
         grower.compute(op)
-    value = grower.scalars[group.softmax.input]
-    value = grower.cast(value, element_type_of(group.softmax.input), element_type_of(group.product.a))
+    value = grower.scalars[group.scores]
+    value = grower.cast(value, element_type_of(group.scores), element_type_of(group.product.a))
     grower.finish([value])
     return block, grower.operands
 

@@ -8,7 +8,10 @@ import numpy as np
 import pytest
 import torch
 
+from ait_mlir.dialects.ait_rt.program import LaunchOp
+from ait_mlir.driver import program_of, run_to_phase
 from ait_mlir.frontend import BuildError, IntVar, JaggedDim, Tensor, ops
+from ait_mlir.frontend.graph import build_module
 from tests.frontend.support import check, evaluate, graph_of, tensor
 
 
@@ -277,3 +280,20 @@ def test_sequences_name_what_is_wrong():
         ops.grouped_fmha_style_b2b_bmm(NONE, "Identity", 1.0, 1.0, num_heads=3)(j, j, j)
     with pytest.raises(BuildError, match="k must be jagged as q is"):
         op(ops.make_jagged(batch, [JaggedDim(0, 6)])(x, [offsets]), x, x)
+
+
+@pytest.mark.parametrize("target", [("cpu", "native"), ("cuda", "sm_90a"), ("rocm", "gfx90a")], ids=lambda t: t[0])
+@pytest.mark.parametrize("causal", ops.CausalType)
+def test_b2b_bmm_is_one_launch(causal, target):
+    b = IntVar([1, 8], name="b")
+
+    def inputs(*shapes):
+        return [Tensor([b, *s], name=n, dtype="float16", is_input=True) for n, s in zip("qkvd", shapes, strict=False)]
+
+    classic = ops.classic_b2b_bmm(causal, "Sigmoid", 0.5, 2.0, True)(*inputs((64, 16), (64, 16), (64, 8), (64, 64)))
+    fmha = ops.fmha_style_b2b_bmm(causal, "SiLu", 0.5, 1.0)(*inputs((64, 4, 16), (64, 4, 16), (64, 4, 8)))
+    for y in (classic, fmha):
+        y._attrs["is_output"] = True
+        module = run_to_phase(build_module(y), "planned", target=target[0], arch=target[1])
+        launches = [op for op in program_of(module).walk() if isinstance(op, LaunchOp)]
+        assert [op.kernel.string_value().split("_")[0] for op in launches] == ["attention"]

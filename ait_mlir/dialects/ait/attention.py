@@ -57,6 +57,9 @@ class AttentionOp(Cost, AitOp):
     compute type and the elements of operands that broadcast to [B, H, S, L], and yields a score. A bias of each head,
     slopes times distances (arXiv:2108.12409) and soft-capping (arXiv:2408.00118) are such regions.
 
+    With `no_softmax` the changed scores are the weights as they are, and those of hidden columns are 0: two products
+    with a function of each score between them. There is no mask then, which the region can add.
+
     With `log_sums` there is a second result, the logarithm of the sum of the exponentials of the changed and masked
     scores that a row sees: [B, H, S], f32, or f64 if q is f64; -inf where there is none.
 
@@ -83,6 +86,7 @@ class AttentionOp(Cost, AitOp):
         Flag("causal"),
         Flag("top_left"),
         Prop("window", INT, optional=True),
+        Flag("no_softmax"),
         Flag("log_sums"),
         RegionClause("score_operands", "scores", optional=True),
     )
@@ -97,6 +101,7 @@ class AttentionOp(Cost, AitOp):
     causal = opt_prop_def(UnitAttr)
     top_left = opt_prop_def(UnitAttr)
     window = opt_prop_def(IntegerAttr)
+    no_softmax = opt_prop_def(UnitAttr)
     log_sums = opt_prop_def(UnitAttr)
     output = result_def(TensorType)
     sums = var_result_def(TensorType)
@@ -168,7 +173,8 @@ class AttentionOp(Cost, AitOp):
 
     def flops(self) -> Expr:
         depth, width = tensor_type(self.q).dims[3], tensor_type(self.v).dims[3]
-        return self.elements() * (2 * (depth + width) + self.WORK + self.region_ops())
+        work = self.WORK if self.no_softmax is None else 0
+        return self.elements() * (2 * (depth + width) + work + self.region_ops())
 
     def checks_of_second_piece(self, q: TensorType, k: TensorType, v: TensorType) -> list[Check]:
         """What the second piece of k and of v has in common with the first."""
@@ -213,6 +219,10 @@ class AttentionOp(Cost, AitOp):
             raise self.fail(f"window must be at least 1, got {self.window.value.data}")
         if not scope.equal(k.dims[2], v.dims[2]):
             raise self.fail(f"length of v is {v.dims[2]}, but of k {k.dims[2]}")
+        if self.no_softmax is not None and self.mask is not None:
+            raise self.fail("has no softmax, so a mask cannot hide columns; the region of the scores can")
+        if self.no_softmax is not None and self.log_sums is not None:
+            raise self.fail("has no softmax, so there are no sums of exponentials")
         if self.mask is not None:
             m = self.expect_tensor(self.mask, "the mask")
             check_broadcastable(self, "the mask", m.dims, (*q.dims[:3], self.length))

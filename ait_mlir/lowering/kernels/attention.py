@@ -56,7 +56,9 @@ def reads_whole_lines(op: AttentionOp, position: int, strides: Strides) -> bool:
 
 
 def is_changed(op: AttentionOp) -> bool:
-    """Whether more happens to scores than a multiplication by a positive number."""
+    """Whether more happens to scores than a multiplication by a positive number and a softmax."""
+    if op.no_softmax is not None:
+        return True
     return op.mask is not None or op.changes_scores or ((scale := known_number(op.scale)) is not None and scale <= 0)
 
 
@@ -168,6 +170,8 @@ def _scores(launch: Launch[AttentionOp]) -> tuple[str, str]:
         if op.mask is not None:
             definition += _then_mask(op, name, "masked_@ID@")
             name = "masked_@ID@"
+    if op.no_softmax is not None:
+        name = f"ait::NoSoftmax<{name}>"
     operands = ", ".join(_score_operand(launch, arg) for arg in args)
     return definition, f"ait::{place}::changed_scores<{name}>({operands})"
 

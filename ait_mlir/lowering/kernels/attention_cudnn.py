@@ -47,7 +47,9 @@ class CudnnAttention(Kernel[AttentionOp]):
     alone = True
 
     def matches(self, op: AttentionOp, target: Target) -> bool:
-        if target.kind != "cuda" or op.then is not None or op.changes_scores or op.log_sums is not None:
+        if target.kind != "cuda" or op.then is not None or op.changes_scores:
+            return False
+        if op.log_sums is not None or op.no_softmax is not None:
             return False
         q, k, v = _type(op.q.type), _type(op.k.type), _type(op.v.type)
         scope = scope_of(op)

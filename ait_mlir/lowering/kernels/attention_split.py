@@ -40,7 +40,7 @@ class SplitAttention(AttentionKernel):
     provider = "split"
 
     def matches(self, op: AttentionOp, target: Target) -> bool:
-        if not super().matches(op, target) or not target.has("clusters"):
+        if not super().matches(op, target) or not target.has("clusters") or op.no_softmax is not None:
             return False
         scope = scope_of(op)
         (_, _, rows), _, depth, width = sizes_of(op)

@@ -73,3 +73,19 @@ ait.graph @scores(%q: !ait.tensor<b x 12 x s x 64 x f16>, %k: !ait.tensor<b x 4 
   ait.output "y" %y : !ait.tensor<b x 12 x s x 64 x f16>
   ait.output "sums" %sums : !ait.tensor<b x 12 x s x f32>
 }
+
+// The scores as weights, without a softmax.
+// CHECK-LABEL: ait.graph @weights
+ait.graph @weights(%q: !ait.tensor<b x 4 x s x 64 x f16>) dims {b = 0 to 4, s = 1 to 8} {
+  // CHECK: ait.attention %q, %q, %q scale 0.125 causal no_softmax scores() {
+  // CHECK: ait.attention %q, %q, %q scale 0.125 no_softmax : !ait.tensor<b x 4 x s x 64 x f16>
+  // GENERIC: <{scale = 1.250000e-01 : f64, causal, no_softmax}> ({
+  %0 = ait.attention %q, %q, %q scale 0.125 causal no_softmax scores() {
+  ^bb0(%score: f32):
+    %1 = ait.silu %score : f32
+    ait.yield %1 : f32
+  } : !ait.tensor<b x 4 x s x 64 x f16>
+  %2 = ait.attention %q, %q, %q scale 0.125 no_softmax : !ait.tensor<b x 4 x s x 64 x f16>
+  ait.output "y" %0 : !ait.tensor<b x 4 x s x 64 x f16>
+  ait.output "z" %2 : !ait.tensor<b x 4 x s x 64 x f16>
+}

@@ -311,3 +311,17 @@ ait.graph @score_ops(%q: !ait.tensor<2 x 1 x 4 x 8 x f16>) {
     ait.yield %s : f32
   } : !ait.tensor<2 x 1 x 4 x 8 x f16>
 }
+
+// -----
+
+ait.graph @mask_without_softmax(%q: !ait.tensor<2 x 1 x 4 x 8 x f16>, %m: !ait.tensor<4 x 4 x f16>) {
+  // expected-error @below {{ait.attention: has no softmax, so a mask cannot hide columns; the region of the scores can}}
+  %0 = ait.attention %q, %q, %q mask %m scale 1.0 no_softmax : !ait.tensor<2 x 1 x 4 x 8 x f16>
+}
+
+// -----
+
+ait.graph @sums_without_softmax(%q: !ait.tensor<2 x 1 x 4 x 8 x f16>) {
+  // expected-error @below {{ait.attention: has no softmax, so there are no sums of exponentials}}
+  %0, %1 = ait.attention %q, %q, %q scale 1.0 no_softmax log_sums : !ait.tensor<2 x 1 x 4 x 8 x f16>, !ait.tensor<2 x 1 x 4 x f32>
+}

@@ -30,5 +30,15 @@ struct SameScores {
   }
 };
 
+/// @brief Changes scores as `F` does; the results are the weights, with 0 for hidden columns.
+template <class F>
+struct NoSoftmax : F {};
+
+/// @brief Whether the weights of a row are a softmax of its scores, changed by `F`.
+template <class F>
+inline constexpr bool kHasSoftmax = true;
+template <class F>
+inline constexpr bool kHasSoftmax<NoSoftmax<F>> = false;
+
 }  // namespace ait
 #endif  // AIT_KERNELS_ATTENTION_SCORES_H_

@@ -1,5 +1,5 @@
 /// @file attention.h
-/// @brief softmax(changed(q @ k^T * scale)) @ v on the CPU, a tile of scores at a time.
+/// @brief softmax(changed(q @ k^T * scale)) @ v on the CPU, or the same without the softmax, a tile of scores at a time.
 ///
 /// Some rows of q of one head at a time walk over tiles of k and v with a running maximum and sum per row (after FlashAttention, Dao et al.,
 /// 2022). Both products are the register-blocked one of the gemm.
@@ -43,6 +43,7 @@ struct ScoreOperand {
 
 /// @brief Scores that are only scaled.
 struct PlainScores {
+  static constexpr bool kSoftmax = true;
   PlainScores from(int64_t, int64_t, int64_t, int64_t) const { return {}; }
   template <int64_t kRows, class A>
   void change(A*, int64_t, int64_t) const {}
@@ -79,6 +80,7 @@ inline void change_column(A* line, const Columns&... columns) {
 /// @brief Scores that a functor changes. @tparam F `apply(score, elements..., result&)`
 template <class F, class... O>
 struct ChangedScores {
+  static constexpr bool kSoftmax = kHasSoftmax<F>;
   std::tuple<O...> operands;
 
   ChangedScores from(int64_t batch, int64_t head, int64_t row, int64_t col) const {
@@ -148,10 +150,11 @@ inline constexpr int64_t kAttentionColumns = kGemmRows * (kGemmRows >= 14 ? 10 :
 inline constexpr int64_t kAttentionHead = 768 * 1024;
 
 /// @brief A tile of scores, `count` columns of kRows rows each with the row along the vector: scaled, changed, and replaced by
-/// exp(score - maximum). Updates the maximum and sum of each row; `keep` is the factor by which what was summed before shrinks.
+/// exp(score - maximum), unless there is no softmax. Updates the maximum and sum of each row; `keep` is the factor by which what was summed before shrinks.
 /// @param first,hidden row r sees the columns from `first + r` on, up to but not including `hidden + r`
 template <int64_t kRows, class A, class S>
 inline void softmax_step(A* scores, int64_t count, A scale, const S& changed, int64_t rows, int64_t first, int64_t hidden, A* top, A* sum, A* keep) {
+  constexpr A kHidden = S::kSoftmax ? A(-INFINITY) : A(0);
   A high[kRows], base[kRows], part[kRows];
   for (int64_t r = 0; r < kRows; ++r) high[r] = top[r], part[r] = A(0);
   for (int64_t c = 0; c < count; ++c) {
@@ -162,16 +165,17 @@ inline void softmax_step(A* scores, int64_t count, A scale, const S& changed, in
     if (c - first < kRows - 1) {
       const int32_t last = int32_t(c - first > -1 ? c - first : -1);
 #pragma omp simd
-      for (int32_t r = 0; r < int32_t(kRows); ++r) line[r] = r > last ? A(-INFINITY) : line[r];
+      for (int32_t r = 0; r < int32_t(kRows); ++r) line[r] = r > last ? kHidden : line[r];
     }
     if (c >= hidden) {
       const int32_t last = int32_t(c - hidden < kRows ? c - hidden : kRows);
 #pragma omp simd
-      for (int32_t r = 0; r < int32_t(kRows); ++r) line[r] = r <= last ? A(-INFINITY) : line[r];
+      for (int32_t r = 0; r < int32_t(kRows); ++r) line[r] = r <= last ? kHidden : line[r];
     }
 #pragma omp simd
     for (int64_t r = 0; r < kRows; ++r) high[r] = line[r] > high[r] ? line[r] : high[r];
   }
+  if constexpr (!S::kSoftmax) return;
 #pragma omp simd
   for (int64_t r = 0; r < kRows; ++r) {
     base[r] = high[r] == A(-INFINITY) ? A(0) : high[r];
@@ -235,7 +239,7 @@ bool attention_rows(const AttentionShape& s, const T* q, int64_t q_row, const He
                                        scores + c * kRows, kRows);
     }
     softmax_step<kRows, A>(scores, cols, A(s.scale), changed.from(0, 0, row0, col0), rows, lowest - col0, row0 + shift + reach - col0, top, sum, keep);
-    if (col0 > start) {
+    if (C::kSoftmax && col0 > start) {
       for (int64_t d = 0; d < width; ++d) {
 #pragma omp simd
         for (int64_t r = 0; r < kRows; ++r) out[d * kRows + r] *= keep[r];
@@ -253,7 +257,7 @@ bool attention_rows(const AttentionShape& s, const T* q, int64_t q_row, const He
     }
   }
   for (int64_t r = 0; log_sums.data != nullptr && r < rows; ++r) log_sums.data[(row0 + r) * log_sums.row] = top[r] + ait::log(sum[r]);
-  for (int64_t r = 0; r < kRows; ++r) sum[r] = s.cols > 0 ? A(1) / sum[r] : A(0);
+  for (int64_t r = 0; r < kRows; ++r) sum[r] = !C::kSoftmax ? A(1) : s.cols > 0 ? A(1) / sum[r] : A(0);
   int64_t done = 0;
   if constexpr (std::is_same_v<T, A>) {
     constexpr int64_t kBlock = kLanes<A>;

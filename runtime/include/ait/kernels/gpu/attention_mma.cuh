@@ -96,7 +96,8 @@ __device__ __forceinline__ void attention_mma_rows(const AttentionArgs<T, S>& ar
   static_assert(Tile::kBytes == sizeof(T) && (is_narrow_float<T> || std::is_same_v<T, float>));
   constexpr bool kTf32 = std::is_same_v<T, float>;
   constexpr int kChunk = 16 / int(sizeof(T)), kAlong = 2 * kChunk;  // elements along the sums of one mma
-  constexpr float kLog2e = 1.44269504088896341f;
+  constexpr bool kSoftmax = S::kSoftmax;
+  constexpr float kLog2e = kSoftmax ? 1.44269504088896341f : 1.f, kHidden = kSoftmax ? -INFINITY : 0.f;
   AIT_DYNAMIC_SHARED(128, shared);
   T* q_tile = reinterpret_cast<T*>(shared);
   T* k_tiles = q_tile + Tile::kRows * kPitch;
@@ -182,7 +183,7 @@ __device__ __forceinline__ void attention_mma_rows(const AttentionArgs<T, S>& ar
       }
     }
 
-    // Scores in units of log2; columns past the end count as -inf.
+    // Scores in units of log2, or weights if there is no softmax; columns past the end are hidden.
 #pragma unroll
     for (int j = 0; j < kCols / 8; ++j) {
 #pragma unroll
@@ -200,12 +201,12 @@ __device__ __forceinline__ void attention_mma_rows(const AttentionArgs<T, S>& ar
 #pragma unroll
         for (int e = 0; e < 4; ++e) {
           const int col = col0 + j * 8 + e % 2;
-          if (!args.template sees<kCausal, kWindow>(my_row + (e / 2) * 8 + shift, col)) scores[j][e] = -INFINITY;
+          if (!args.template sees<kCausal, kWindow>(my_row + (e / 2) * 8 + shift, col)) scores[j][e] = kHidden;
         }
       }
     }
 #pragma unroll
-    for (int r = 0; r < 2; ++r) {
+    for (int r = 0; kSoftmax && r < 2; ++r) {
       float high = top[r];
 #pragma unroll
       for (int j = 0; j < kCols / 8; ++j) high = fmaxf(high, fmaxf(scores[j][2 * r], scores[j][2 * r + 1]));
@@ -266,7 +267,7 @@ __device__ __forceinline__ void attention_mma_rows(const AttentionArgs<T, S>& ar
   for (int r = 0; r < 2; ++r) {
     sum[r] += shuffle_xor(sum[r], 1);
     sum[r] += shuffle_xor(sum[r], 2);
-    const float scale_out = args.cols > 0 ? 1.f / sum[r] : 0.f;
+    const float scale_out = !kSoftmax ? 1.f : args.cols > 0 ? 1.f / sum[r] : 0.f;
     if (lane % 4 == 0 && my_row + 8 * r >= first_row && my_row + 8 * r < args.rows) args.log_sums.store(batch, head, my_row + 8 * r, top[r] / kLog2e + ait::log(sum[r]));
 #pragma unroll
     for (int j = 0; j < kDepth / 8; ++j) {

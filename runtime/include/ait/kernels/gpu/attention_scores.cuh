@@ -59,14 +59,14 @@ inline ScoreOperands<O, Rest...> score_operands(const O& first, const Rest&... r
 
 /// @brief Scores that are only scaled.
 struct PlainScores {
-  static constexpr bool kChanged = false;
+  static constexpr bool kChanged = false, kSoftmax = true;
   bool paired() const { return true; }
 };
 
 /// @brief Scores that a functor changes. @tparam F `apply(score, elements..., result&)` in the type in which the kernel computes
 template <class F, class... O>
 struct ChangedScores {
-  static constexpr bool kChanged = true;
+  static constexpr bool kChanged = true, kSoftmax = kHasSoftmax<F>;
   ScoreOperands<O...> operands;
   bool paired() const { return operands.paired(); }
 };

@@ -40,6 +40,7 @@ __device__ __forceinline__ void attention_simt_rows(const AttentionArgs<T, S>& a
                                                     int row0, int first_row, int64_t head, int64_t batch) {
   using A = compute_t<T>;
   constexpr int kTeam = Tile::kTeam, kCols = Tile::kCols, kPitch = Tile::kPitch;
+  constexpr bool kSoftmax = S::kSoftmax;
   AIT_DYNAMIC_SHARED(16, shared_simt);
   A* q_tile = reinterpret_cast<A*>(shared_simt);
   A* kv_tile = q_tile + Tile::kRows * kPitch;  // k, then v of the same step
@@ -81,7 +82,7 @@ __device__ __forceinline__ void attention_simt_rows(const AttentionArgs<T, S>& a
       for (int c = 0; c < kCols / kTeam; ++c) {
         const int col = col0 + c * kTeam + member;
         score[c] *= A(args.scale);
-        score[c] = args.template sees<kCausal, kWindow>(my_row + shift, col) ? line.changed(score[c], col) : A(-INFINITY);
+        score[c] = args.template sees<kCausal, kWindow>(my_row + shift, col) ? line.changed(score[c], col) : A(kSoftmax ? -INFINITY : 0);
         high = score[c] > high || score[c] != score[c] ? score[c] : high;
       }
 #pragma unroll
@@ -91,12 +92,12 @@ __device__ __forceinline__ void attention_simt_rows(const AttentionArgs<T, S>& a
       }
       const A now = high > top || high != high ? high : top;
       const A base = now == A(-INFINITY) ? A(0) : now;
-      const A keep = ait::exp(top - base);
+      const A keep = kSoftmax ? ait::exp(top - base) : A(1);
       top = now;
       A part = A(0);
 #pragma unroll
       for (int c = 0; c < kCols / kTeam; ++c) {
-        const A p = ait::exp(score[c] - base);
+        const A p = kSoftmax ? ait::exp(score[c] - base) : score[c];
         p_tile[row * (kCols + 1) + c * kTeam + member] = p;
         part += p;
       }
@@ -117,7 +118,7 @@ __device__ __forceinline__ void attention_simt_rows(const AttentionArgs<T, S>& a
     if (begin + Tile::kDepth >= args.width) allow_next();
 
     if (my_row < first_row || my_row >= args.rows) continue;
-    const A scale_out = args.cols > 0 ? A(1) / sum : A(0);
+    const A scale_out = !kSoftmax ? A(1) : args.cols > 0 ? A(1) / sum : A(0);
     if (member == 0 && begin == 0) args.log_sums.store(batch, head, my_row, top + ait::log(sum));
     T* const to = o + int64_t(my_row) * args.o.row + begin;
 #pragma unroll
