@@ -110,8 +110,8 @@ PASSES: dict[str, Pass | Patterns] = table(
         ),
         Patterns(
             "fuse-attention",
-            "Make attention of bmm, elementwise operations, softmax or not, bmm; let it share repeated heads, read concats"
-            " in pieces, and compute what cheap operations make of smaller tensors.",
+            "Make attention of bmm, elementwise operations, softmax or not, bmm; let it share repeated heads, read"
+            " concats in pieces, and compute what cheap operations make of smaller tensors.",
             (
                 *("attention:ATTENTION", "attention_scores:SCORES", "attention_scores:PRODUCTS", "attention:HEADS"),
                 *("attention:PIECES", "attention_masks:BROADCASTS", "attention_scores:OPERANDS"),
