@@ -18,7 +18,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from ait_mlir.dialects.ait.attention import AttentionOp
 from ait_mlir.dialects.ait.base import same_shape
 from ait_mlir.dialects.ait.data import ConstantOp
-from ait_mlir.dialects.ait.dtypes import compute_type, is_float
+from ait_mlir.dialects.ait.dtypes import BY_IR, compute_type, is_float
 from ait_mlir.dialects.ait.elementwise import AddOp, DivOp, ElementwiseOp, MulOp, WhereOp
 from ait_mlir.dialects.ait.gemm import BmmOp
 from ait_mlir.dialects.ait.norm import SoftmaxOp
@@ -35,7 +35,8 @@ from ait_mlir.rewrites.regions import RegionGrower, narrow_of
 from ait_mlir.rewrites.view import reshape
 
 MAX_WIDTH = 128
-"""Columns of q and v without a softmax: with more, two products are faster although they store the scores."""
+"""Columns of q and v without a softmax: with more, two products are faster although they store the scores. In f32, too,
+where attention is plain arithmetic on a GPU."""
 MAX_OPERANDS = 6
 """Operands of a region: each takes registers of a kernel."""
 MAX_BETWEEN = 16
@@ -128,6 +129,8 @@ def _fits(group: Group, root: BmmOp) -> bool:
     q, k, v = (tensor_type(x) for x in (group.product.a, group.product.b, root.b))
     kinds = {t.element_type for t in (q, k, v, tensor_type(root.results[0]))}
     if len(kinds) > 1 or len(group.frame) != 2 or 2 in (q.rank, k.rank, v.rank):
+        return False
+    if group.softmax is None and BY_IR[q.element_type].bytes != 2:
         return False
     scope = scope_of(root)
     first, last = (tensor_type(op.results[0]).dims[:-2] for op in (group.product, root))

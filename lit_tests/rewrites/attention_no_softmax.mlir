@@ -23,16 +23,16 @@ ait.graph @activation(%q: !ait.tensor<b x 4 x s x 8 x f16>, %k: !ait.tensor<b x 
 
 // Scores that are used as they are, of one head, and what is added last stays in the region: there is no mask.
 // CHECK-LABEL: ait.graph @plain
-ait.graph @plain(%q: !ait.tensor<b x s x 8 x f32>, %m: !ait.tensor<s x s x f32>) dims {b = 1 to 4, s = 2 to 8} {
-  // CHECK: [[Y:%.*]] = ait.attention {{%.*}}, {{%.*}}, {{%.*}} scale 1.0 no_softmax : !ait.tensor<b x 1 x s x 8 x f32>
+ait.graph @plain(%q: !ait.tensor<b x s x 8 x f16>, %m: !ait.tensor<s x s x f16>) dims {b = 1 to 4, s = 2 to 8} {
+  // CHECK: [[Y:%.*]] = ait.attention {{%.*}}, {{%.*}}, {{%.*}} scale 1.0 no_softmax : !ait.tensor<b x 1 x s x 8 x f16>
   // CHECK: [[Z:%.*]] = ait.attention {{%.*}}, {{%.*}}, {{%.*}} scale 1.0 no_softmax scores(%m) {
   // CHECK-NOT: ait.bmm
-  %0 = ait.bmm rcr %q, %q : !ait.tensor<b x s x s x f32>
-  %1 = ait.bmm rrr %0, %q : !ait.tensor<b x s x 8 x f32>
-  %2 = ait.bmm rcr %1, %q : !ait.tensor<b x s x s x f32>
-  %3 = ait.add %2, %m : !ait.tensor<b x s x s x f32>
-  %4 = ait.bmm rrr %3, %q : !ait.tensor<b x s x 8 x f32>
-  ait.output "y" %4 : !ait.tensor<b x s x 8 x f32>
+  %0 = ait.bmm rcr %q, %q : !ait.tensor<b x s x s x f16>
+  %1 = ait.bmm rrr %0, %q : !ait.tensor<b x s x 8 x f16>
+  %2 = ait.bmm rcr %1, %q : !ait.tensor<b x s x s x f16>
+  %3 = ait.add %2, %m : !ait.tensor<b x s x s x f16>
+  %4 = ait.bmm rrr %3, %q : !ait.tensor<b x s x 8 x f16>
+  ait.output "y" %4 : !ait.tensor<b x s x 8 x f16>
 }
 
 // Scores above the diagonal are 0: the region compares the positions.
@@ -141,4 +141,15 @@ ait.graph @columns_of_values(%q: !ait.tensor<2 x 4 x 8 x 8 x f16>) {
   %1 = ait.tanh %0 : !ait.tensor<2 x 4 x 8 x 8 x f16>
   %2 = ait.bmm rcr %1, %q : !ait.tensor<2 x 4 x 8 x 8 x f16>
   ait.output "y" %2 : !ait.tensor<2 x 4 x 8 x 8 x f16>
+}
+
+// Products of f32 stay two: a GPU computes attention of f32 in plain arithmetic.
+// CHECK-LABEL: ait.graph @wide_elements
+ait.graph @wide_elements(%q: !ait.tensor<2 x 4 x 8 x 8 x f32>) {
+  // CHECK-NOT: ait.attention
+  // CHECK: ait.output
+  %0 = ait.bmm rcr %q, %q : !ait.tensor<2 x 4 x 8 x 8 x f32>
+  %1 = ait.tanh %0 : !ait.tensor<2 x 4 x 8 x 8 x f32>
+  %2 = ait.bmm rrr %1, %q : !ait.tensor<2 x 4 x 8 x 8 x f32>
+  ait.output "y" %2 : !ait.tensor<2 x 4 x 8 x 8 x f32>
 }
