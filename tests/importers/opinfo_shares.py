@@ -176,6 +176,7 @@ COMPOSED = [
     "trapezoid",
     "trapz",
     "unfold_copy",
+    "unique",
     "unsafe_split",
     "unsqueeze_copy",
     "vdot",
@@ -191,7 +192,6 @@ PARTIAL: dict[str, tuple[float, str]] = {
     "as_strided.partial_views": (0.6, "memory outside of the tensor"),
     "cartesian_prod": (0.3, "several tensors"),
     "combinations": (0.3, "a value of a tensor decides a shape"),
-    "item": (0.0, "a value of a tensor decides a shape"),
     "masked_select": (0.7, "the bound of the count, as PyTorch has it, is too small where the tensor is broadcast"),
     "narrow": (0.5, "a value of a tensor decides a shape"),
     "native_batch_norm": (0.0, "for training: a random number, or statistics of the batch"),
@@ -210,7 +210,5 @@ PARTIAL: dict[str, tuple[float, str]] = {
     "repeat_interleave": (0.6, "a value of a tensor decides a shape"),
     "sparse.mm.reduce": (0.0, "a sparse operand"),
     "tensor_split": (0.6, "a value of a tensor decides a shape"),
-    "unique": (0.2, "along a dim"),
-    "unique_consecutive": (0.2, "along a dim"),
 }
 """The least share of the samples in float32 that are imported and right, and why the others are refused."""

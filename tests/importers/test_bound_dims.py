@@ -50,6 +50,30 @@ def test_what_is_found_by_value() -> None:
             np.testing.assert_array_equal(found.numpy(), want.numpy())
 
 
+class Rows(torch.nn.Module):
+    """Distinct slices along each dim."""
+
+    def forward(self, x: Any) -> Any:
+        i = (x * 1.5).long()
+        both = {"return_inverse": True, "return_counts": True}
+        rows, runs = torch.unique(i, dim=0, **both), torch.unique_consecutive(i > 0, dim=-1, **both)
+        volume = torch.stack([i, i + 1, i], 1)
+        return *rows, *runs, rows[0].sum(0), torch.unique(volume, dim=-2), torch.unique(x[:, :1].round(), dim=0)
+
+
+def test_slices_are_distinct_along_a_dim() -> None:
+    """With a number of rows, and of columns by which they are sorted, that a run chooses."""
+    shapes = ({0: torch.export.Dim("n", max=64), 1: torch.export.Dim("m", min=2, max=8)},)
+    compiled = ait_mlir.compile(Rows().eval(), (torch.randn(5, 3),), target="cpu", dynamic_shapes=shapes)
+    assert "bound" in compiled.ir()
+    for seed, size in enumerate(((5, 3), (1, 2), (33, 2), (40, 7))):
+        torch.manual_seed(seed)
+        x = torch.randn(size)
+        for found, want in zip(compiled(x), Rows()(x), strict=True):
+            assert found.shape == want.shape
+            np.testing.assert_array_equal(found.numpy(), want.numpy())
+
+
 class Put(torch.nn.Module):
     """Writes at masks of leading and of inner dims; reads at masks of inner dims, beside other indices, and several
     tensors at one mask.

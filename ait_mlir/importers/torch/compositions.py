@@ -132,6 +132,13 @@ def _max_pool_and_places(
     return tuple(y.squeeze(-2) for y in pooled)
 
 
+def _runs(x: Any, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None) -> Any:
+    """`torch.unique_consecutive`: PyTorch's trace has the wrong shape for a dim that is counted from the end."""
+    axis = dim if dim is None else dim % max(x.dim(), 1)
+    with torch._C._AutoDispatchBelowAutograd():
+        return torch.ops.aten.unique_consecutive(x, return_inverse, return_counts, axis)
+
+
 @contextlib.contextmanager
 def compositions() -> Generator[None]:
     """During a trace, these operations are composed here."""
@@ -148,13 +155,16 @@ def compositions() -> Generator[None]:
         aten.split.Tensor: _split,
         aten.take_along_dim.default: _take_along,
     }
-    keys = (torch._C.DispatchKey.CompositeImplicitAutograd, torch._C.DispatchKey.Autograd)
+    autograd = torch._C.DispatchKey.Autograd
+    keys = (torch._C.DispatchKey.CompositeImplicitAutograd, autograd)
+    kernels = {op: dict.fromkeys(keys, function) for op, function in table.items()}
+    kernels[aten.unique_consecutive.default] = {autograd: _runs}  # not what it is made of: it calls itself
     with contextlib.ExitStack() as stack:
-        for op, function in table.items():
+        for op, own in kernels.items():
             kept = dict(op.py_kernels)
             stack.callback(op._dispatch_cache.clear)
             stack.callback(op.py_kernels.update, kept)
             stack.callback(op.py_kernels.clear)
-            op.py_kernels.update(dict.fromkeys(keys, function))
+            op.py_kernels.update(own)
             op._dispatch_cache.clear()
         yield

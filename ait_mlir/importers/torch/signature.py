@@ -155,6 +155,7 @@ SELECTING = {
     "aten.nonzero.default": slice(0, 1),
     "aten.unique_consecutive.default": slice(0, 1),
     "aten._unique2.default": slice(0, 1),
+    "aten.unique_dim.default": slice(0, 1),
     "torchvision.nms.default": slice(1, 2),
 }
 """Operations whose result size depends on values, with the arguments that bound it."""
@@ -175,7 +176,18 @@ def bind_dims(table: DimTable, program: Any) -> None:
         if (size := next((d for d in symbols if str(d) not in table), None)) is None:
             continue
         shapes = [table.shape(n.meta["val"].shape) for n in among if n is not None]
+        if (axis := _axis_of_distinct(node)) is not None and shapes[0]:
+            shapes = [(shapes[0][axis],)]
         table.bind(str(size), max((product(shape) for shape in shapes), key=lambda e: table.scope().bounds(e)[1]))
+
+
+def _axis_of_distinct(node: Any) -> int | None:
+    """The dim along which an operation looks for distinct slices; None if it looks at single elements."""
+    if not str(node.target).startswith("aten.unique"):
+        return None
+    names = [a.name for a in node.target._schema.arguments]
+    place = names.index("dim")
+    return node.args[place] if place < len(node.args) else node.kwargs.get("dim")
 
 
 def _bounds(found: Any) -> tuple[int, int]:

@@ -26,7 +26,6 @@ def row_named(name: str) -> Row | None:
 
 _RANDOM = "random numbers are not supported; make them an input, or call model.eval() before the export"
 _VALUE = "a value of a tensor decides what is computed; decide by shapes, or use torch.where"
-_SHAPE = "its shape depends on values; compute with all elements and mask with torch.where"
 _FLOW = "control flow is not supported; compute both sides and choose with torch.where"
 _FAST_PATH = "call torch.backends.mha.set_fastpath_enabled(False) first: PyTorch then shows what the layer is made of"
 _ANY = "write it with other operations, or add an operator with a row for it (docs/add_an_operator.md)"
@@ -38,7 +37,6 @@ ADVICE: dict[str, str] = {
     "multinomial": _RANDOM,
     "item": _VALUE,
     "_local_scalar_dense": _VALUE,
-    "unique_dim": _SHAPE,
     "_transformer_encoder_layer_fwd": _FAST_PATH,
     "_native_multi_head_attention": _FAST_PATH,
     "cond": _FLOW,

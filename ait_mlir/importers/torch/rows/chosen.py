@@ -14,10 +14,12 @@ from ait_mlir.dialects.ait import elementwise as ait
 from ait_mlir.dialects.ait.cumulative import CumulativeOp
 from ait_mlir.dialects.ait.index import EmbeddingOp, MaskedSelectOp
 from ait_mlir.dialects.ait.order import SortOp
+from ait_mlir.dialects.ait.reduce import ReduceOp
 from ait_mlir.dialects.ait.types import TensorType, tensor_type
 from ait_mlir.dims import Expr, const, product
 from ait_mlir.importers.torch.call import Call, NotSupported, Row
 from ait_mlir.importers.torch.known import Affine, Value
+from ait_mlir.importers.torch.scan import write_scan
 
 
 def _number(c: Call, value: Expr) -> SSAValue:
@@ -72,47 +74,76 @@ def nonzero(c: Call) -> Value:
     return columns[0] if len(columns) == 1 else c.w.concat(columns, 1)
 
 
-def _starts(c: Call, x: SSAValue) -> SSAValue:
-    """Where an element of a flat tensor differs from the one before; the first one does."""
-    t = tensor_type(x)
-    (count,) = t.dims
-    nothing = c.w.expand(c.w.scalar(0, t.element_type), [const(1)])
+def _runs(c: Call, x: SSAValue, bound: Expr) -> tuple[SSAValue, SSAValue, SSAValue]:
+    """Of the rows of x [n, m]: the place where each run of equal ones starts, the number of the run of each row, and
+    the runs' lengths; the number of runs is the dim `bound`.
+    """
+    count, width = tensor_type(x).dims
+    nothing = c.w.expand(c.w.scalar(0, tensor_type(x).element_type), [const(1), width])
     before = c.w.slice(c.w.concat([nothing, x], 0), 0, const(0), count)
     first = c.w.add(ait.CompareOp("eq", _places(c, count), c.w.scalar(0, i64)))
-    return c.w.op(ait.WhereOp, first, first, c.w.add(ait.CompareOp("ne", x, before)))
-
-
-def _runs(c: Call, x: SSAValue) -> tuple[SSAValue, SSAValue, SSAValue]:
-    """Of a flat tensor: the first element of each run of equal ones, the number of the run of each element, and the
-    runs' lengths.
-    """
-    (count,) = tensor_type(x).dims
-    starts = _starts(c, x)
-    places = _selected(c, starts, c.type(0).dims[0])
+    differs = c.w.add(ait.CompareOp("ne", x, before))
+    any_differs = c.w.reshape(differs, [count]) if width.as_int() == 1 else c.w.add(ReduceOp("max", differs, [1]))
+    starts = c.w.op(ait.WhereOp, first, first, any_differs)
+    places = _selected(c, starts, bound)
     run = c.w.op(ait.SubOp, c.w.add(CumulativeOp("sum", c.w.cast(starts, i64), 0)), c.w.scalar(1, i64))
     own = c.w.op(ait.WhereOp, starts, _places(c, count), _number(c, count), results=[TensorType.get([count], i64)])
     after = c.w.add(CumulativeOp("min", own, 0, exclusive=True, reverse=True))
     ends = c.w.op(ait.MinOp, after, _number(c, count))
-    return _at(c, x, places), run, c.w.op(ait.SubOp, _at(c, ends, places), places)
+    return places, run, c.w.op(ait.SubOp, _at(c, ends, places), places)
+
+
+def _order_of_rows(c: Call, x: SSAValue) -> SSAValue:
+    """The places of the rows of x [n, m] in ascending order: sorted by the last column, then stably by those before."""
+    count, width = tensor_type(x).dims
+
+    def order(keys: SSAValue) -> SSAValue:
+        return cast(Operation, c.w.add(SortOp(keys, 0)).owner).results[1]
+
+    if width.as_int() == 1:
+        return order(c.w.reshape(x, [count]))
+
+    def step(arguments: Sequence[SSAValue]) -> Sequence[SSAValue]:
+        before, column = arguments
+        return [_at(c, before, order(_at(c, column, before)))]
+
+    start = _places(c, count)
+    columns = c.w.permute(x, [1, 0])
+    return write_scan(c.w, [[start], [columns], []], [tensor_type(start)], step, reverse=True)[0]
 
 
 def unique(in_order: bool) -> Row:
-    """The distinct elements, of runs or of all in ascending order; the place of each element among them, and how often
-    each occurs.
+    """The distinct elements, or slices along a dim, of runs or of all in ascending order; the place of each among them,
+    and how often each occurs.
     """
 
     def row(c: Call) -> Sequence[Value]:
-        if c["dim"] is not None:
-            raise NotSupported("unique is supported without a dim, for the elements of the whole tensor")
-        x = c.w.reshape(c.tensor("self"), [product(tensor_type(c.tensor("self")).dims)])
+        x = c.tensor("self")
+        own = tensor_type(x).dims
+        axis = None if c["dim"] is None or not own else c.axis("dim")
+        if axis is None:
+            rows = c.w.reshape(x, [product(own), const(1)])
+            bound = c.type(0).dims[0]
+        else:
+            moved = [axis, *(a for a in range(len(own)) if a != axis)]
+            others = [own[a] for a in moved[1:]]
+            rows = c.w.reshape(c.w.permute(x, moved), [own[axis], product(others)])
+            bound = c.type(0).dims[axis]
+            if bound.as_int() == 0:
+                return [x, *(c.w.full(Affine.filled((bound,), 0)) for _ in range(2))]
         order = None
         if not in_order:
-            x, order = cast(Operation, c.w.add(SortOp(x, 0)).owner).results
-        values, run, counts = _runs(c, x)
+            order = _order_of_rows(c, rows)
+            rows = c.w.add(EmbeddingOp(rows, order))
+        places, run, counts = _runs(c, rows, bound)
+        values = c.w.add(EmbeddingOp(rows, places))
         if order is not None:
             back = cast(Operation, c.w.add(SortOp(order, 0)).owner).results[1]  # the inverse of a permutation
             run = _at(c, run, back)
-        return [values, c.w.reshape(run, tensor_type(c.tensor("self")).dims), counts]
+        if axis is None:
+            return [c.w.reshape(values, [bound]), c.w.reshape(run, own), counts]
+        values = c.w.reshape(values, [bound, *(own[a] for a in range(len(own)) if a != axis)])
+        return [c.w.permute(values, [*range(1, axis + 1), 0, *range(axis + 1, len(own))]), run, counts]
 
     return row
 
@@ -120,5 +151,6 @@ def unique(in_order: bool) -> Row:
 ROWS: dict[str, Row] = {
     "aten.nonzero.default": nonzero,
     "aten.unique_consecutive.default": unique(in_order=True),
+    "aten.unique_dim.default": unique(in_order=False),
     "aten._unique2.default": unique(in_order=False),
 }

@@ -26,8 +26,7 @@ def linear(c: Call) -> Value:
     vector = tensor_type(x).rank == 1
     if vector:
         x = c.w.reshape(x, (1, *tensor_type(x).dims))
-    weight = c.tensor("weight")
-    y = gemm(c, "rcr", x, weight) if is_float(tensor_type(x).element_type) else _integer_product(c, x, weight)
+    y = _with_rows(c, x, c.tensor("weight"))
     if (bias := c.optional("bias")) is not None:
         y = c.w.op(AddOp, y, bias)
     return c.w.reshape(y, c.dims) if vector else y
@@ -56,6 +55,11 @@ def product_of(c: Call, x: SSAValue, y: SSAValue) -> SSAValue:
     if rank == 2:
         return gemm(c, "rrr", x, y)
     return c.w.op(BmmOp, x, y, properties={"layout": "rrr"}, regions=1)
+
+
+def _with_rows(c: Call, x: SSAValue, weight: SSAValue) -> SSAValue:
+    """x @ weight^T"""
+    return gemm(c, "rcr", x, weight) if is_float(tensor_type(x).element_type) else _integer_product(c, x, weight)
 
 
 def _integer_product(c: Call, x: SSAValue, y: SSAValue) -> SSAValue:
@@ -100,9 +104,8 @@ def bilinear(c: Call) -> Value:
     out, width, depth = tensor_type(weight).dims
     outer = tensor_type(x).dims[:-1]
     y = c.w.reshape(y, (*outer, depth) if outer else (1, depth))  # a product has at least two dims
-    rows = c.w.reshape(gemm(c, "rcr", y, c.w.reshape(weight, (out * width, depth))), (*outer, out, width))
-    column = c.w.reshape(x, (*outer, width, 1))
-    z = c.w.reshape(c.w.op(BmmOp, rows, column, properties={"layout": "rrr"}, regions=1), c.dims)
+    rows = c.w.reshape(_with_rows(c, y, c.w.reshape(weight, (out * width, depth))), (*outer, out, width))
+    z = c.w.reshape(product_of(c, rows, c.w.reshape(x, (*outer, width, 1))), c.dims)
     return z if (bias := c.optional("bias")) is None else c.w.op(AddOp, z, bias)
 
 
