@@ -114,7 +114,8 @@ PASSES: dict[str, Pass | Patterns] = table(
             " concats in pieces, and compute what cheap operations make of smaller tensors.",
             (
                 *("attention:ATTENTION", "attention_scores:SCORES", "attention_scores:PRODUCTS", "attention:HEADS"),
-                *("attention:PIECES", "attention_masks:BROADCASTS", "attention_scores:OPERANDS"),
+                *("attention:PIECES", "attention_masks:BROADCASTS", "attention_masks:ZEROS"),
+                "attention_scores:OPERANDS",
             ),
         ),
         Patterns(

@@ -2,17 +2,20 @@
 
 A number far below 0 hides a score, because its exponential is then 0 for any finite score. For an infinite score, and
 for a row in which every score is hidden, the result differs. Models do not rely on these cases, but the reference
-distinguishes them, so these patterns require an assumption of the importer.
+distinguishes them, so these patterns require an assumption of the importer. Without a softmax, a score of 0 hides a
+column for any scores.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr, UnitAttr, f64, i64
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from ait_mlir.dialects.ait.attention import AttentionOp
 from ait_mlir.dialects.ait.data import ConstantOp
-from ait_mlir.dialects.ait.elementwise import AddOp, CompareOp, ElementwiseOp
+from ait_mlir.dialects.ait.elementwise import AddOp, CompareOp, ElementwiseOp, WhereOp
 from ait_mlir.dialects.ait.gemm import BmmOp
 from ait_mlir.dialects.ait.types import TensorType, scope_of, tensor_type
 from ait_mlir.dialects.ait.view import ExpandOp, ReshapeOp, SliceOp
@@ -76,6 +79,15 @@ def window_of_band(p: PatternBuilder, what: str) -> None:
     p.replace(root, "attention_in_window", root, m, condition)
 
 
+@pattern(benefit=2)  # before the region computes the comparison
+def causal_of_zeros(p: PatternBuilder) -> None:
+    """without a softmax, scores where(column <= row, s, 0) are causal attention with the scores s"""
+    root = p.op("ait.attention", [p.rest()], results=None)
+    p.require("no_attribute", root, "kernel")
+    p.require("zeroes_after_diagonal", root)
+    p.replace(root, "causal_weights", root)
+
+
 @pattern()
 def broadcast_operand(p: PatternBuilder) -> None:
     """a mask or an operand of the scores broadcasts by itself, without an expand or dims of 1 in front"""
@@ -87,6 +99,7 @@ def broadcast_operand(p: PatternBuilder) -> None:
 
 CHOICES = patterns(mask_of_where)
 BROADCASTS = patterns(broadcast_operand)
+ZEROS = patterns(causal_of_zeros)
 TRIANGLES = BROADCASTS + patterns(causal_of_triangle, window_of_band)
 
 
@@ -164,12 +177,87 @@ def is_behind_diagonal(condition: CompareOp, attention: AttentionOp) -> bool:
 
 def _is_triangle(rows: SSAValue, columns: SSAValue, attention: AttentionOp, least: Expr) -> bool:
     """Whether `rows - columns >= least` says that the column is at most the one at which the row stands."""
-    row, column = counting(rows), counting(columns)
-    if row is None or column is None or (row[0], column[0]) != (-2, -1) or attention.top_left is not None:
+    first = _diagonal(rows, columns, attention)
+    if first is None or attention.top_left is not None:
         return False
-    scope, high, wide = scope_of(attention), tensor_type(attention.q).dims[2], tensor_type(attention.k).dims[2]
+    scope, high, wide = scope_of(attention), tensor_type(attention.q).dims[2], attention.length
+    return scope.equal(first - least, wide - high) and scope.le(high, wide)
+
+
+def _diagonal(rows: SSAValue, columns: SSAValue, attention: AttentionOp) -> Expr | None:
+    """`rows - columns` for the first score, if these count the rows and the columns of the scores."""
+    row, column = counting(rows), counting(columns)
+    if row is None or column is None or (row[0], column[0]) != (-2, -1):
+        return None
+    scope, high, wide = scope_of(attention), tensor_type(attention.q).dims[2], attention.length
     sizes = scope.equal(tensor_type(rows).dims[-2], high) and scope.equal(tensor_type(columns).dims[-1], wide)
-    return sizes and scope.equal(row[1] - column[1] - least, wide - high) and scope.le(high, wide)
+    return row[1] - column[1] if sizes else None
+
+
+@constraint
+def zeroes_after_diagonal(attention: AttentionOp) -> bool:
+    """The scores of an attention without a softmax are 0 exactly where a causal one would hide them."""
+    return _zeros(attention) is not None
+
+
+@dataclass(frozen=True)
+class Zeros:
+    """A choice, last in the region, that sets the scores after a diagonal to 0."""
+
+    choice: WhereOp
+    kept: SSAValue
+    """The scores before."""
+    argument: int
+    """The argument of the region that says which scores are kept, or which are not."""
+    top_left: bool
+    """Whether the diagonal is that from the first row and column, not that to the last."""
+
+
+def _zeros(attention: AttentionOp) -> Zeros | None:
+    if attention.no_softmax is None or not attention.changes_scores:
+        return None
+    if attention.causal is not None or attention.window is not None or attention.top_left is not None:
+        return None
+    block = attention.scores.block
+    choice = None if block.last_op is None else block.last_op.operands[0].owner
+    if not isinstance(choice, WhereOp) or not isinstance(choice.condition, BlockArgument):
+        return None
+    argument = choice.condition.index
+    compare = attention.score_operands[argument - 1].owner
+    if not isinstance(compare, CompareOp) or compare.predicate.data != "ge":
+        return None
+    scope, shift = scope_of(attention), attention.length - tensor_type(attention.q).dims[2]
+    for kept, zero, rows, columns, least in (
+        (choice.a, choice.b, compare.lhs, compare.rhs, 0),
+        (choice.b, choice.a, compare.rhs, compare.lhs, 1),
+    ):
+        is_zero = isinstance(zero.owner, ConstantOp) and float(zero.owner.values()[0]) == 0
+        first = _diagonal(rows, columns, attention) if is_zero else None
+        if first is not None and (scope.equal(first, least) or scope.equal(first - least, shift)):
+            return Zeros(choice, kept, argument, scope.equal(first, least))
+    return None
+
+
+@native
+def causal_weights(r: Rewriter, root: AttentionOp) -> Operation:
+    """The attention, causal, whose region does not set the scores after the diagonal to 0."""
+    zeros = _zeros(root)
+    assert zeros is not None, "causal_weights needs zeroes_after_diagonal"
+    block, operands, first = root.scores.block, list(root.operands), len(root.own_operands)
+    zeros.choice.results[0].replace_all_uses_with(zeros.kept)
+    unused = [zeros.choice, *(x.owner for x in (zeros.choice.a, zeros.choice.b) if x is not zeros.kept)]
+    for op in unused:
+        if isinstance(op, Operation) and op.results[0].uses.get_length() == 0:
+            block.erase_op(op)
+    condition = block.args[zeros.argument]
+    if condition.uses.get_length() == 0:
+        block.erase_arg(condition)
+        del operands[first + zeros.argument - 1]
+    flags = {"causal": UnitAttr()} | ({"top_left": UnitAttr()} if zeros.top_left else {})
+    if zeros.kept is not block.args[0]:
+        return with_operands(r, root, operands, **flags)
+    properties = {**root.properties, **root.attributes, **flags}
+    return r.create(AttentionOp, operands[:first], list(root.result_types), properties)
 
 
 @constraint
@@ -188,13 +276,12 @@ def _window(columns: SSAValue, rows: SSAValue, attention: AttentionOp, least: in
     """The W for which `columns - rows >= least` says that the row stands less than W columns behind the column."""
     if attention.causal is None or attention.top_left is not None or attention.window is not None:
         return None
-    row, column = counting(rows), counting(columns)
-    if row is None or column is None or (row[0], column[0]) != (-2, -1):
+    first = _diagonal(rows, columns, attention)
+    if first is None:
         return None
     scope, high, wide = scope_of(attention), tensor_type(attention.q).dims[2], attention.length
-    sizes = scope.equal(tensor_type(rows).dims[-2], high) and scope.equal(tensor_type(columns).dims[-1], wide)
-    window = (column[1] - row[1] - least + wide - high + 1).as_int()
-    return window if sizes and window is not None and window >= 1 and scope.le(high, wide) else None
+    window = (wide - high - first - least + 1).as_int()
+    return window if window is not None and window >= 1 and scope.le(high, wide) else None
 
 
 @native

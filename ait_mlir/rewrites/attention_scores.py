@@ -37,6 +37,9 @@ from ait_mlir.rewrites.view import reshape
 MAX_WIDTH = 128
 """Columns of q and v without a softmax: with more, two products are faster although they store the scores. In f32, too,
 where attention is plain arithmetic on a GPU."""
+FEW_COLUMNS, COLUMNS_OF_ROW = 512, 4
+"""Columns without a softmax: up to so many, or up to so many times the rows. More columns of few rows are faster as two
+products, which share them out over a card; an attention walks over all columns with each tile of rows."""
 MAX_OPERANDS = 6
 """Operands of a region: each takes registers of a kernel."""
 MAX_BETWEEN = 16
@@ -130,9 +133,13 @@ def _fits(group: Group, root: BmmOp) -> bool:
     kinds = {t.element_type for t in (q, k, v, tensor_type(root.results[0]))}
     if len(kinds) > 1 or len(group.frame) != 2 or 2 in (q.rank, k.rank, v.rank):
         return False
-    if group.softmax is None and BY_IR[q.element_type].bytes != 2:
-        return False
     scope = scope_of(root)
+    if group.softmax is None:
+        if BY_IR[q.element_type].bytes != 2:
+            return False
+        rows, columns = q.dims[-2], k.dims[-2]
+        if scope.bounds(columns)[1] > FEW_COLUMNS and not scope.le(columns, rows * COLUMNS_OF_ROW):
+            return False
     first, last = (tensor_type(op.results[0]).dims[:-2] for op in (group.product, root))
     batches = (q.dims[:-2], first), (k.dims[:-2], first), (v.dims[:-2], last)
     most = MAX_WIDTH if group.softmax is None else MAX_HEAD_SIZE

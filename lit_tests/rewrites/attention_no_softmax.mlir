@@ -153,3 +153,72 @@ ait.graph @wide_elements(%q: !ait.tensor<2 x 4 x 8 x 8 x f32>) {
   %2 = ait.bmm rrr %1, %q : !ait.tensor<2 x 4 x 8 x 8 x f32>
   ait.output "y" %2 : !ait.tensor<2 x 4 x 8 x 8 x f32>
 }
+
+// Many columns of few rows are faster as two products; 512 columns, or 4 times the rows, are not many.
+// CHECK-LABEL: ait.graph @few_rows
+ait.graph @few_rows(%q: !ait.tensor<1 x 2 x s x 8 x f16>, %k: !ait.tensor<1 x 2 x 513 x 8 x f16>) dims {s = 1 to 4} {
+  // CHECK: ait.bmm rcr %q, %k
+  // CHECK: ait.bmm rrr {{.*}}, %k
+  // CHECK-NOT: ait.attention
+  // CHECK: ait.output
+  %0 = ait.bmm rcr %q, %k : !ait.tensor<1 x 2 x s x 513 x f16>
+  %1 = ait.tanh %0 : !ait.tensor<1 x 2 x s x 513 x f16>
+  %2 = ait.bmm rrr %1, %k : !ait.tensor<1 x 2 x s x 8 x f16>
+  ait.output "y" %2 : !ait.tensor<1 x 2 x s x 8 x f16>
+}
+
+// CHECK-LABEL: ait.graph @few_columns
+ait.graph @few_columns(%q: !ait.tensor<1 x 2 x s x 8 x f16>, %k: !ait.tensor<1 x 2 x 512 x 8 x f16>) dims {s = 1 to 4} {
+  // CHECK: ait.attention %q, %k, %k scale 1.0 no_softmax
+  // CHECK-NOT: ait.bmm
+  // CHECK: ait.output
+  %0 = ait.bmm rcr %q, %k : !ait.tensor<1 x 2 x s x 512 x f16>
+  %1 = ait.tanh %0 : !ait.tensor<1 x 2 x s x 512 x f16>
+  %2 = ait.bmm rrr %1, %k : !ait.tensor<1 x 2 x s x 8 x f16>
+  ait.output "y" %2 : !ait.tensor<1 x 2 x s x 8 x f16>
+}
+
+// CHECK-LABEL: ait.graph @many_rows
+ait.graph @many_rows(%q: !ait.tensor<1 x 1 x s x 8 x f16>, %k: !ait.tensor<1 x 1 x (4*s) x 8 x f16>, %l: !ait.tensor<1 x 1 x (4*s + 1) x 8 x f16>) dims {s = 128 to 130} {
+  // CHECK: [[Y:%.*]] = ait.attention %q, %k, %k scale 1.0 no_softmax
+  // CHECK: ait.bmm rcr [[Y]], %l
+  // CHECK: ait.bmm rrr {{.*}}, %l
+  // CHECK: ait.output
+  %0 = ait.bmm rcr %q, %k : !ait.tensor<1 x 1 x s x (4*s) x f16>
+  %1 = ait.tanh %0 : !ait.tensor<1 x 1 x s x (4*s) x f16>
+  %2 = ait.bmm rrr %1, %k : !ait.tensor<1 x 1 x s x 8 x f16>
+  %3 = ait.bmm rcr %2, %l : !ait.tensor<1 x 1 x s x (4*s + 1) x f16>
+  %4 = ait.tanh %3 : !ait.tensor<1 x 1 x s x (4*s + 1) x f16>
+  %5 = ait.bmm rrr %4, %l : !ait.tensor<1 x 1 x s x 8 x f16>
+  ait.output "y" %5 : !ait.tensor<1 x 1 x s x 8 x f16>
+}
+
+// The region rounds where the graph casts.
+// CHECK-LABEL: ait.graph @casts
+ait.graph @casts(%q: !ait.tensor<2 x 4 x 8 x 8 x f16>) {
+  // CHECK: ait.attention %q, %q, %q scale 1.0 no_softmax scores() {
+  // CHECK-NEXT: ^bb0([[S:%.*]]: f32):
+  // CHECK-NEXT:   [[N:%.*]] = ait.cast [[S]] : bf16
+  // CHECK-NEXT:   [[W:%.*]] = ait.cast [[N]] : f32
+  // CHECK-NEXT:   [[T:%.*]] = ait.tanh [[W]] : f32
+  // CHECK-NEXT:   [[H:%.*]] = ait.cast [[T]] : f16
+  // CHECK-NEXT:   [[Y:%.*]] = ait.cast [[H]] : f32
+  // CHECK-NEXT:   ait.yield [[Y]] : f32
+  %0 = ait.bmm rcr %q, %q : !ait.tensor<2 x 4 x 8 x 8 x f16>
+  %1 = ait.cast %0 : !ait.tensor<2 x 4 x 8 x 8 x bf16>
+  %2 = ait.tanh %1 : !ait.tensor<2 x 4 x 8 x 8 x bf16>
+  %3 = ait.cast %2 : !ait.tensor<2 x 4 x 8 x 8 x f16>
+  %4 = ait.bmm rrr %3, %q : !ait.tensor<2 x 4 x 8 x 8 x f16>
+  ait.output "y" %4 : !ait.tensor<2 x 4 x 8 x 8 x f16>
+}
+
+// The second product is one of other elements.
+// CHECK-LABEL: ait.graph @other_elements
+ait.graph @other_elements(%q: !ait.tensor<2 x 4 x 8 x 8 x f16>, %v: !ait.tensor<2 x 4 x 8 x 8 x f32>) {
+  // CHECK-NOT: ait.attention
+  // CHECK: ait.output
+  %0 = ait.bmm rcr %q, %q : !ait.tensor<2 x 4 x 8 x 8 x f16>
+  %1 = ait.cast %0 : !ait.tensor<2 x 4 x 8 x 8 x f32>
+  %2 = ait.bmm rrr %1, %v : !ait.tensor<2 x 4 x 8 x 8 x f32>
+  ait.output "y" %2 : !ait.tensor<2 x 4 x 8 x 8 x f32>
+}

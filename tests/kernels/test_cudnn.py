@@ -51,6 +51,7 @@ def test_takes(name: str) -> None:
         {"flags": "causal", "sizes": LONGER},
         {"flags": "window 3", "sizes": LONGER},
         {"mask": "b x 3 x s x l"},
+        {"flags": "no_softmax"},
         {"sizes": "dims {b = 1 to 4294967296, s = 1 to 9, l = 1 to 9}"},
     ],
     ids=str,

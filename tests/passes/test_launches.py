@@ -12,7 +12,7 @@ from ait_mlir.ir.source import SourceError, SourceText
 from ait_mlir.passes.pipelines import passes_between
 from ait_mlir.universe import context
 
-LISTS = Path(__file__).parents[2] / "lit_tests" / "passes" / "launches.mlir"
+LISTS = Path(__file__).parents[2] / "lit_tests" / "passes"
 
 GRAPH = """
 ait.graph @f(%x: !ait.tensor<b x 8 x f16>) dims {b = 1 to 64} {
@@ -64,9 +64,17 @@ def test_a_program_with_a_larger_range_than_the_kernel() -> None:
         parse(head + "ait_rt.program" + program.replace("b = 1 to 64", "b = 1 to 65"))
 
 
-def test_the_lists_of_launches_are_those_of_a_compilation() -> None:
-    run = LISTS.read_text().splitlines()[0]
-    assert f"-p '{passes_between('imported', 'bufferized', 'cuda', 'sm_90a')}'" in run
+@pytest.mark.parametrize(
+    ("name", "line", "target", "arch"),
+    [
+        ("launches.mlir", 0, "cuda", "sm_90a"),
+        ("launches_b2b.mlir", 0, "cuda", "sm_90a"),
+        ("launches_b2b.mlir", 1, "cpu", ""),
+    ],
+)
+def test_the_lists_of_launches_are_those_of_a_compilation(name: str, line: int, target: str, arch: str) -> None:
+    run = (LISTS / name).read_text().splitlines()[line]
+    assert f"-p '{passes_between('imported', 'bufferized', target, arch)}'" in run
 
 
 @pytest.mark.parametrize("target", ["cpu", "cuda", "rocm"])
