@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, StringAttr, i1, i32, i64
-from xdsl.ir import SSAValue
+from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import (
     irdl_op_definition,
     operand_def,
@@ -18,6 +18,7 @@ from xdsl.irdl import (
 )
 
 from ait_mlir.dialects.ait.base import AitOp, ResultTypes, Value, broadcast_shapes, same_shape
+from ait_mlir.dialects.ait.dtypes import integer_range
 from ait_mlir.dialects.ait.syntax import (
     INT,
     INTS,
@@ -344,6 +345,18 @@ class GatherOp(IndexedOp):
 
 
 SCATTERS = ("set", "add", "mul", "max", "min")
+
+
+def neutral(kind: str, element: Attribute) -> float:
+    """The number from which a reduction of this kind starts: combined with others, it changes nothing."""
+    if kind in ("add", "mul"):
+        return int(kind == "mul")
+    if element == i1:
+        return int(kind == "min")
+    ends = integer_range(element)
+    if ends is None:
+        return float("-inf") if kind == "max" else float("inf")
+    return ends[0] if kind == "max" else ends[1]
 
 
 @irdl_op_definition

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar, Literal
 
-from ait_mlir.frontend.intvar import IntVar, product
+from ait_mlir.frontend.intvar import DimLike, IntVar, as_dim, merge_symbols, product, scope_from
 from ait_mlir.frontend.operator import Operator
 from ait_mlir.frontend.ops.elementwise import FuncEnum, cast, elementwise, eq, ge, le, where
 from ait_mlir.frontend.ops.index import index_select, scatter
 from ait_mlir.frontend.ops.ranges import arange
-from ait_mlir.frontend.ops.view import expand, permute, reshape, unsqueeze
+from ait_mlir.frontend.ops.view import dynamic_slice, expand, permute, reshape, unsqueeze
 from ait_mlir.frontend.tensor import Tensor
 
 __all__ = [
-    "flip", "meshgrid", "one_hot", "pixel_shuffle", "pixel_unshuffle", "repeat_interleave", "roll", "scatter_add",
-    "tril", "triu",
+    "as_strided", "flip", "meshgrid", "one_hot", "pixel_shuffle", "pixel_unshuffle", "repeat_interleave", "roll",
+    "scatter_add", "tril", "triu",
 ]  # fmt: skip
 
 
@@ -86,6 +86,44 @@ class triu(_triangle):
     """`x` with 0 below a diagonal of its last two dims; `diagonal` counts from the main one upwards."""
 
     lower = False
+
+
+class as_strided(Operator):
+    """Elements of `x`, taken as row-major without gaps, at `storage_offset` plus the sum of index * stride of each dim.
+
+    Sizes may be dims; strides are numbers of elements. Elements that no place of `x` has are a `BuildError` where the
+    dims show it, else as those of `index_select`.
+    """
+
+    def __init__(self, size: Sequence[DimLike], stride: Sequence[DimLike], storage_offset: DimLike = 0):
+        super().__init__()
+        self.size, self.stride = [as_dim(n) for n in size], [as_dim(n) for n in stride]
+        self.offset = as_dim(storage_offset)
+
+    def __call__(self, x: Tensor) -> Tensor:
+        self.begin(x)
+        if len(self.size) != len(self.stride):
+            raise self.fail(f"has {len(self.size)} sizes and {len(self.stride)} strides")
+        flat, total = reshape()(x, [-1]), product(x.shape())
+        last = self.offset
+        for size, stride in zip(self.size, self.stride, strict=True):
+            last = last + (size - 1) * stride
+        if last.lower_bound() >= total.upper_bound() and product(self.size).lower_bound() > 0:
+            raise self.fail(f"reads up to element {last} of {total}")
+        end = self.offset + product(self.size)
+        if self._is_dense() and scope_from(merge_symbols(end.symbols, total.symbols)).le(end.expr, total.expr):
+            part = dynamic_slice()(flat, [self.offset], [end])
+            return self.finish(reshape()(part, self.size))
+        places = arange().number(self.offset)
+        for axis, (size, stride) in enumerate(zip(self.size, self.stride, strict=True)):
+            along = arange()(size) * arange().number(stride)
+            places = places + reshape()(along, [size, *[1] * (len(self.size) - axis - 1)])
+        picked = index_select(0)(flat, reshape()(expand()(places, self.size), [-1]))
+        return self.finish(reshape()(picked, self.size))
+
+    def _is_dense(self) -> bool:
+        """Whether the result has the row-major strides of its sizes."""
+        return all(stride == product(self.size[axis + 1 :]) for axis, stride in enumerate(self.stride))
 
 
 class one_hot(Operator):

@@ -3,17 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import ClassVar
 
 from xdsl.dialects.builtin import i64
 from xdsl.ir import Attribute
 
-from ait_mlir.dialects.ait.index import SCATTERS, EmbeddingOp, GatherOp, MaskedSelectOp, ScatterOp, UpdateSliceOp
+from ait_mlir.dialects.ait.dtypes import is_float
+from ait_mlir.dialects.ait.index import (
+    SCATTERS,
+    EmbeddingOp,
+    GatherOp,
+    MaskedSelectOp,
+    ScatterOp,
+    UpdateSliceOp,
+    neutral,
+)
 from ait_mlir.dialects.ait.syntax import int_list_attr
 from ait_mlir.dialects.ait.types import TensorType
 from ait_mlir.dialects.ait.view import ExpandOp, SliceOp
 from ait_mlir.dims import Expr
 from ait_mlir.frontend.intvar import IntVar, as_dim, merge_symbols, product
 from ait_mlir.frontend.operator import Operator
+from ait_mlir.frontend.ops.elementwise import FuncEnum, elementwise, where
 from ait_mlir.frontend.ops.norm import layernorm
 from ait_mlir.frontend.ops.view import reshape
 from ait_mlir.frontend.tensor import Tensor
@@ -117,6 +128,78 @@ class scatter(Operator):
         kept = [d for d in range(x.rank) if d != axis]
         properties = {"kind": self.reduce, **indexed([axis], kept)}
         return self.finish(self.emit_one(ScatterOp, [x, src, index], properties))
+
+
+class scatter_reduce(Operator):
+    """`x` combined along `dim` with the elements of `src` that have its index: as `scatter`, with the names of PyTorch.
+
+    `reduce` is "sum", "prod", "amax", "amin" or "mean", which rounds down for integers. Without `include_self` an
+    element of `x` that an index names is not part of its result.
+    """
+
+    KINDS: ClassVar = {"sum": "add", "prod": "mul", "amax": "max", "amin": "min", "mean": "add"}
+
+    def __init__(self, dim: int, reduce: str, include_self: bool = True):
+        super().__init__()
+        self.dim, self.reduce, self.include_self = dim, reduce, include_self
+
+    def __call__(self, x: Tensor, index: Tensor, src: Tensor) -> Tensor:
+        self.begin(x, index, src)
+        if (kind := self.KINDS.get(self.reduce)) is None:
+            raise self.fail(f"reduce is {self.reduce!r}, expected one of {', '.join(self.KINDS)}")
+        count = self._full(x, int(self.include_self))
+        if not self.include_self:
+            x = scatter(self.dim)(x, index, self._full(src, neutral(kind, x.type.element_type)))
+        total = scatter(self.dim, kind)(x, index, src)
+        if self.reduce != "mean":
+            return self.finish(total)
+        count = elementwise(FuncEnum.MAX)(scatter(self.dim, "add")(count, index, self._full(src, 1)), 1)
+        exact = is_float(x.type.element_type)
+        return self.finish(total / count if exact else elementwise(FuncEnum.FLOOR_DIV)(total, count))
+
+    def _full(self, like: Tensor, number: float) -> Tensor:
+        return Tensor(shape=like.shape(), dtype=like.dtype(), value=number)
+
+
+class index_put(Operator):
+    """`x[i, :, j] = values`, or `+=` with `accumulate`.
+
+    `indices` has an int32 or int64 tensor, or None for a dim without index, for each of the leading dims of `x`. The
+    index tensors broadcast to one shape. As in NumPy and PyTorch its dims stand where the first index does if all
+    indices are neighbours, else in front; `values` broadcast to these dims and those without index. Of several values
+    for one element the last one is kept, or all are added. Indices are as of `scatter`. A single bool tensor with the
+    leading dims of `x` chooses the elements where it is true; `values` then broadcast to `x`.
+    """
+
+    def __init__(self, accumulate: bool = False):
+        super().__init__()
+        self.accumulate = accumulate
+
+    def __call__(self, x: Tensor, indices: Sequence[Tensor | None], values: Tensor) -> Tensor:
+        used = {d: i for d, i in enumerate(indices) if i is not None}
+        self.begin(x, *used.values(), values)
+        if not used or len(indices) > x.rank:
+            raise self.fail(f"needs 1 to {x.rank} indices, found {len(indices)}, of which {len(used)} are not None")
+        if any(i.dtype() == "bool" for i in used.values()):
+            return self.finish(self._where(x, indices, values))
+        dims, rank = [*used], max(i.rank for i in used.values())
+        first = dims[0] if dims == [*range(dims[0], dims[-1] + 1)] else 0
+        rest = [d for d in range(x.rank) if d not in used]
+        kept = [n if n < first else n + rank for n in range(len(rest))]
+        behind = len(rest) - first
+        spread = [reshape()(i, [*[1] * (first + rank - i.rank), *i.shape(), *[1] * behind]) for i in used.values()]
+        properties = {"kind": "add" if self.accumulate else "set", **indexed(dims, kept)}
+        return self.finish(self.emit_one(ScatterOp, [x, values, *spread], properties))
+
+    def _where(self, x: Tensor, indices: Sequence[Tensor | None], values: Tensor) -> Tensor:
+        mask = indices[0]
+        if mask is None or len(indices) > 1:
+            raise self.fail("a bool index must be the only one")
+        mask = reshape()(mask, [*mask.shape(), *[1] * (x.rank - mask.rank)])
+        y = where()(mask, x + values if self.accumulate else values, x)
+        if y.shape() != x.shape():
+            raise self.fail(f"the mask and the values do not broadcast to {x.describe()}")
+        return y
 
 
 def indexed(dims: Sequence[int], kept: Sequence[int]) -> dict[str, Attribute]:

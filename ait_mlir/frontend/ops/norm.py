@@ -1,4 +1,4 @@
-"""Operators that reduce over rows and keep the shape: softmax, layernorm, rms_norm, group_norm."""
+"""Operators that normalise and keep the shape: softmax, layernorm, rms_norm, group_norm, instance_norm, batch_norm."""
 
 from __future__ import annotations
 
@@ -139,6 +139,24 @@ class group_norm_swish(group_norm):
         eps: float = 1e-5,
     ) -> Tensor:
         return self.finish(elementwise(FuncEnum.SILU)(super().__call__(x, gamma, beta, normalized_shape, eps)))
+
+
+class instance_norm(Operator):
+    """Normalise each channel of each batch over all places, then scale and shift (arXiv:1607.08022).
+
+    x is [batch, ..., channels], `gamma` and `beta` are [channels].
+    """
+
+    def __init__(self, eps: float = 1e-5):
+        super().__init__()
+        self.eps = eps
+
+    def __call__(self, x: Tensor, gamma: Tensor | None = None, beta: Tensor | None = None) -> Tensor:
+        self.begin(*[t for t in (x, gamma, beta) if t is not None])
+        channels = x.type.dims[-1].as_int() if x.rank >= 2 else None
+        if channels is None:
+            raise self.fail("needs [batch, ..., a fixed number of channels]")
+        return self.finish(group_norm(channels, channels)(x, gamma, beta, eps=self.eps))
 
 
 class batch_norm(Operator):

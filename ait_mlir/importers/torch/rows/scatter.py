@@ -6,12 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 from xdsl.dialects.builtin import i1, i64
-from xdsl.ir import Attribute, SSAValue
+from xdsl.ir import SSAValue
 
 from ait_mlir.dialects.ait.cumulative import CumulativeOp
-from ait_mlir.dialects.ait.dtypes import integer_range, is_float
+from ait_mlir.dialects.ait.dtypes import is_float
 from ait_mlir.dialects.ait.elementwise import AddOp, DivOp, MaxOp, MulOp, WhereOp
-from ait_mlir.dialects.ait.index import GatherOp, ScatterOp, UpdateSliceOp
+from ait_mlir.dialects.ait.index import GatherOp, ScatterOp, UpdateSliceOp, neutral
 from ait_mlir.dialects.ait.types import tensor_type
 from ait_mlir.dims import Expr, const, product
 from ait_mlir.importers.torch.call import Call, NotSupported, Row, as_expr, dims_of
@@ -77,18 +77,6 @@ def _reduction(c: Call) -> str:
     if (found := str(c["reduce"])) not in _REDUCTIONS:
         raise NotSupported(f"scatter with reduce={found!r} is not supported; use scatter_reduce")
     return _REDUCTIONS[found]
-
-
-def neutral(kind: str, element: Attribute) -> float:
-    """The initial value of a reduction of this kind."""
-    if kind in ("add", "mul"):
-        return int(kind == "mul")
-    if element == i1:
-        return int(kind == "min")
-    ends = integer_range(element)
-    if ends is None:
-        return float("-inf") if kind == "max" else float("inf")
-    return ends[0] if kind == "max" else ends[1]
 
 
 def reduced_by(write: Callable[[Call, str, SSAValue, Value], SSAValue], source: str) -> Row:
