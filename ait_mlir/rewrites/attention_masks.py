@@ -312,7 +312,9 @@ def counting(value: SSAValue) -> tuple[int, Expr] | None:
         else:
             return None
     numbers = owner.values()
-    if tensor_type(value).rank != 1 or numbers != list(range(int(numbers[0]), int(numbers[0]) + len(numbers))):
+    if not numbers or tensor_type(value).num_elements().as_int() != len(numbers):
+        return None
+    if numbers != list(range(int(numbers[0]), int(numbers[0]) + len(numbers))):
         return None
     return axis, first + int(numbers[0])
 

@@ -82,6 +82,37 @@ ait.graph @read_twice(%q: !ait.tensor<2 x 2 x 4 x 8 x f16>) {
   ait.output "y" %1 : !ait.tensor<2 x 2 x 4 x 8 x f16>
 }
 
+// Constants that count along one of several dims.
+// CHECK-LABEL: ait.graph @constants
+ait.graph @constants(%q: !ait.tensor<2 x 2 x 4 x 8 x f16>) {
+  // CHECK: ait.attention %q, %q, %q scale 1.0 causal top_left no_softmax :
+  // CHECK-NEXT: ait.output
+  %r = ait.constant [0, 1, 2, 3] : !ait.tensor<1 x 4 x 1 x i32>
+  %i = ait.constant [0, 1, 2, 3] : !ait.tensor<1 x 4 x i32>
+  %zero = ait.constant 0.0 : !ait.tensor<f16>
+  %0 = ait.bmm rcr %q, %q : !ait.tensor<2 x 2 x 4 x 4 x f16>
+  %1 = ait.compare ge %r, %i : !ait.tensor<1 x 4 x 4 x i1>
+  %2 = ait.where %1, %0, %zero : !ait.tensor<2 x 2 x 4 x 4 x f16>
+  %3 = ait.bmm rrr %2, %q : !ait.tensor<2 x 2 x 4 x 8 x f16>
+  ait.output "y" %3 : !ait.tensor<2 x 2 x 4 x 8 x f16>
+}
+
+// A number that all elements have counts nothing.
+// CHECK-LABEL: ait.graph @one_number
+ait.graph @one_number(%q: !ait.tensor<2 x 2 x 4 x 8 x f16>) {
+  // CHECK-NOT: causal
+  // CHECK: ait.output
+  %n = ait.constant 0 : !ait.tensor<4 x i32>
+  %r = ait.reshape %n : !ait.tensor<4 x 1 x i32>
+  %i = ait.constant [0, 1, 2, 3] : !ait.tensor<4 x i32>
+  %zero = ait.constant 0.0 : !ait.tensor<f16>
+  %0 = ait.bmm rcr %q, %q : !ait.tensor<2 x 2 x 4 x 4 x f16>
+  %1 = ait.compare ge %r, %i : !ait.tensor<4 x 4 x i1>
+  %2 = ait.where %1, %0, %zero : !ait.tensor<2 x 2 x 4 x 4 x f16>
+  %3 = ait.bmm rrr %2, %q : !ait.tensor<2 x 2 x 4 x 8 x f16>
+  ait.output "y" %3 : !ait.tensor<2 x 2 x 4 x 8 x f16>
+}
+
 // No triangle of zeros: below the diagonal, another comparison or diagonal, another number, columns for rows, values
 // that do not count.
 // CHECK-LABEL: ait.graph @no_triangle

@@ -85,6 +85,18 @@ def changed(t: str, envs: Sequence[Mapping[str, int]]) -> dict[str, Case]:
     return cases
 
 
+def weights(t: str, envs: Sequence[Mapping[str, int]]) -> dict[str, Case]:
+    """Without a softmax: the changed scores are the weights."""
+    seeing = [env for env in envs if env in SEEING]
+    return {
+        f"weights-plain-{t}": made(t, envs, flags="no_softmax"),
+        f"weights-causal-{t}": made(t, envs, scores="cap", causal=True, heads=6, flags="no_softmax"),
+        f"weights-window-{t}": made(t, seeing, scores="bias", window=50, flags="no_softmax"),
+        f"weights-top-left-{t}": made(t, envs, scores="choice", causal=True, flags="top_left no_softmax"),
+        f"wide-weights-{t}": wide(made(t, envs, scores="cap", flags="no_softmax")),
+    }
+
+
 def forms(t: str, envs: Sequence[Mapping[str, int]]) -> dict[str, Case]:
     """What both kernels take: causal or not, groups, windows, widths, parts of one tensor, places off a boundary."""
     seeing = [env for env in envs if env in SEEING]
@@ -110,7 +122,7 @@ def hopper_cases() -> dict[str, ConfiguredCase]:
     """By name, which ends with the element type; each on one of the tiles, and each tile on one."""
     found: dict[str, ConfiguredCase] = {}
     for t in ("f16", "bf16"):
-        for i, (name, case) in enumerate((forms(t, ENVS) | changed(t, ENVS)).items()):
+        for i, (name, case) in enumerate((forms(t, ENVS) | changed(t, ENVS) | weights(t, ENVS)).items()):
             op = case.op
             assert isinstance(op, AttentionOp)
             tiles = tiles_for(op, 128 if name.startswith("wide") else 64)

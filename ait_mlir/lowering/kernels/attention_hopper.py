@@ -158,7 +158,6 @@ class HopperAttention(AttentionKernel):
         return (
             self.uses_tensor_cores(op, target)
             and op.then is None
-            and op.no_softmax is None
             and self.head_size(op, scope) <= LARGEST_HEAD
             and scope.divisible(depth, 8)
             and scope.divisible(width, 8)

@@ -123,12 +123,13 @@ struct FlashRows {
 #pragma unroll
     for (int i = 0; i < kScores; ++i) {
       const int col = col0 + i / 4 * 8 + i % 2;
-      if (!args.template sees<kCausal, kWindow>(at + i / 2 % 2 * 8, col)) scores[i] = -INFINITY;
+      if (!args.template sees<kCausal, kWindow>(at + i / 2 % 2 * 8, col)) scores[i] = S::kSoftmax ? -INFINITY : 0.f;
     }
   }
 
-  /// Turns scores into weights. @param keep what the weighted sums must be multiplied by
+  /// Turns scores into weights, which they are if there is no softmax. @param keep what the weighted sums must be multiplied by
   __device__ __forceinline__ void weigh(float (&scores)[kScores], float scale, float (&keep)[2]) {
+    if constexpr (!S::kSoftmax) return;
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
       float high[2] = {top[r], scores[2 * r]};
@@ -157,6 +158,7 @@ struct FlashRows {
   }
 
   __device__ __forceinline__ void rescale(const float (&keep)[2]) {
+    if constexpr (!S::kSoftmax) return;
 #pragma unroll
     for (int i = 0; i < kOut; ++i) out[i] *= keep[i / 2 % 2];
   }
@@ -169,8 +171,8 @@ struct FlashRows {
     for (int r = 0; r < 2; ++r) {
       sum[r] += shuffle_xor(sum[r], 1);
       sum[r] += shuffle_xor(sum[r], 2);
-      const float scale = 1.f / sum[r];
-      if (lane == 0 && row + 8 * r < args.rows) {
+      const float scale = S::kSoftmax ? 1.f / sum[r] : 1.f;
+      if (S::kSoftmax && lane == 0 && row + 8 * r < args.rows) {
         args.log_sums.store(place.batch, place.head, row + 8 * r, (top[r] * unit + log2f(sum[r])) * 0.69314718055994531f);
       }
 #pragma unroll
@@ -191,12 +193,12 @@ struct FlashRows {
   }
 };
 
-/// @brief softmax(changed(q @ k^T * scale)) @ v. Grid: any; block: Tile::kThreads. At least one row, column, and column of each head.
+/// @brief softmax(changed(q @ k^T * scale)) @ v, or without the softmax. Grid: any; block: Tile::kThreads. At least one row, column, and column of each head.
 template <class Tile, bool kCausal, bool kWindow, class T, class S>
 __global__ void __launch_bounds__(Tile::kThreads, 1) attention_hopper_kernel(const __grid_constant__ FlashArgs<T, S> args) {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
   constexpr int kStages = Tile::kStages, kQueries = Tile::kQueries, kCols = Tile::kCols, kGroups = Tile::kGroups;
-  constexpr float kLog2e = 1.44269504088896341f;
+  constexpr float kLog2e = S::kSoftmax ? 1.44269504088896341f : 1.f;
   AIT_DYNAMIC_SHARED(16, shared);
   const uint32_t q_at = (shared_address(shared) + 1023u) & ~1023u;
   const uint32_t k_at = q_at + kQueries * Tile::kQueryBytes, v_at = k_at + kStages * Tile::kStepBytes;
