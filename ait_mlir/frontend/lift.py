@@ -27,7 +27,7 @@ from ait_mlir.frontend.graph import GraphBuilder
 from ait_mlir.frontend.intvar import Symbol, with_parts
 from ait_mlir.frontend.operator import Operator, mark_operator, operator_of
 from ait_mlir.frontend.ops.elementwise import elementwise
-from ait_mlir.frontend.ops.view import ViewOperator
+from ait_mlir.frontend.ops.view import ViewOperator, concatenate, dynamic_slice, split
 from ait_mlir.frontend.tensor import Tensor
 from ait_mlir.frontend.wiring import toposort
 
@@ -77,7 +77,7 @@ class Emission:
     marked: bool
     groups: dict[Operator, list[_Snapshot]] = field(default_factory=dict[Operator, list[_Snapshot]])
     views: dict[str, str] = field(default_factory=dict[str, str])
-    """The documented names of the operators that move no element to make an output, by the output's name."""
+    """The documented names of the operators that only move elements to make an output, by the output's name."""
 
     @property
     def graph(self) -> GraphOp:
@@ -99,7 +99,7 @@ def emit(tensors: Sequence[Tensor]) -> Emission:
     made = Emission(module, values, symbols, bool(marked))
     for tensor in marked:
         for op in tensor.src_ops():
-            if tensor.name and isinstance(op, ViewOperator):
+            if tensor.name and isinstance(op, ViewOperator | dynamic_slice | split | concatenate):
                 made.views[tensor.name] = op.attrs["op"]
     for op in builder.ops:
         operator = operator_of(op)
@@ -149,6 +149,7 @@ class _Lift:
         self.tensors: dict[SSAValue, Tensor] = {}
         self.origin = {v: t for t, v in emission.values.items()}
         self.named = {v.name_hint: t for t, v in emission.values.items() if v.name_hint is not None}
+        self.given = {t: tensor_type(v) for t, v in emission.values.items()}
 
     def run(self) -> list[Tensor]:
         for name, argument in self.graph.inputs():
@@ -190,7 +191,7 @@ class _Lift:
         if (before := self.origin.get(old)) is not None:
             tensor.name = before.name
             tensor.extra = dict(before.extra)
-        elif (before := self.named.get(old.name_hint or "")) is not None and before.type == tensor.type:
+        elif (before := self.named.get(old.name_hint or "")) is not None and self.given[before] == tensor.type:
             tensor.name = before.name  # a pattern wrote another op for this tensor
         self.tensors[old] = tensor
         return tensor

@@ -222,6 +222,50 @@ def test_a_group_and_what_it_reads_and_makes():
     assert list(y.src_ops()) == [fused] and fused in a.dst_ops()
 
 
+SPECIAL: dict[str, tuple[Callable[[], Tensor], str]] = {
+    "one column": (lambda: ops.bmm_rrr()(x("a", ROWS, 3, 8), ops.permute021()(x("b", ROWS, 1, 8))), "bmm_rcr_n1"),
+    "two columns": (lambda: ops.bmm_rcr()(x("a", ROWS, 3, 8), x("b", ROWS, 2, 8)), "bmm_rcr"),
+    "one column for all batches": (lambda: ops.bmm_rcr()(x("a", 4, 3, 8), x("b", 1, 8)), "bmm_rcr"),
+    "a small factor": (lambda: ops.gemm_rrr()(x("a", ROWS, 16), x("b", 16, 8)), "gemm_rrr_small_nk"),
+    "a larger factor": (lambda: ops.gemm_rrr()(x("a", ROWS, 16), x("b", 16, 9)), "gemm_rrr"),
+    "a factor of dynamic size": (lambda: ops.gemm_rrr()(x("a", 3, ROWS), x("b", ROWS, 8)), "gemm_rrr"),
+}
+
+
+@pytest.mark.parametrize("what", SPECIAL)
+def test_products_of_special_sizes(what: str):
+    build, name = SPECIAL[what]
+    assert names(build()) == [name]
+
+
+def test_a_product_that_is_parted_into_heads():
+    def moved(*shape: int, order: Sequence[int] = (0, 2, 1, 3)) -> list[str]:
+        y = ops.gemm_rcr()(x("a", 12, 8), x("w", 20, 8))
+        return names(ops.permute()(ops.reshape()(y, list(shape)), list(order)))
+
+    assert moved(3, 4, 5, 4) == ["gemm_rcr_permute"]
+    assert "gemm_rcr_permute" not in moved(3, 4, 4, 5) + moved(3, 4, 5, 4, order=(0, 2, 3, 1)) + moved(3, 8, 5, 2)
+    y = ops.gemm_rcr()(x("a", 12, 8), x("w", 20, 8))
+    parted = ops.reshape()(y, [3, 4, 5, 4])
+    assert "gemm_rcr_permute" not in names([ops.permute()(parted, [0, 2, 1, 3]), ops.softmax()(parted, -1)])
+
+
+def test_an_output_that_moves_nothing_keeps_its_operator():
+    a = x("a", ROWS, 6)
+    assert names(ops.split()(a, 6, 1)) == ["split"]
+    assert names(ops.concatenate()([a], 1)) == ["concatenate"]
+    assert names(ops.dynamic_slice()(a, [None, 0], [None, 9])) == ["dynamic_slice"]
+    assert names(ops.cos(ops.split()(a, 6, 1)[0])) == ["fused_elementwise"]
+
+
+def test_tensors_over_dims_without_a_name_keep_theirs():
+    """A pass that writes another operator for a tensor keeps its name."""
+    batch = IntVar([1, 3])
+    y = named(ops.bmm_rrr()(x("a", batch, 3, 8), ops.permute021()(x("b", batch, 2, 8))), "scores")
+    graph = documented_graph([ops.cos(y).mark_as_output("last")])
+    assert [t.name for t in graph] == ["a", "b", "scores", "last"]
+
+
 def sliced(tensor: Tensor, start: int = 1, end: int = 3) -> Tensor:
     return ops.dynamic_slice()(tensor, [0, start], [None, end])
 

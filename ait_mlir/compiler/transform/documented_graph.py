@@ -10,9 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from ait_mlir.compiler.transform.documented_places import place_operators
 from ait_mlir.compiler.transform.fuse_ops import ends
 from ait_mlir.compiler.transform.name_graph import name_graph
 from ait_mlir.compiler.transform.refine_graph import refine_graph
+from ait_mlir.dialects.ait.view import PermuteOp
 from ait_mlir.frontend import ops
 from ait_mlir.frontend.emit import make_param
 from ait_mlir.frontend.lift import emit, lift
@@ -81,7 +83,7 @@ def documented_graph(outputs: Sequence[Tensor], optimize: bool = True, fold: boo
     if optimize:
         for operator in get_sorted_ops(graph):
             join_chain(operator)
-        read_slices_in_place(toposort(last))
+        name_products(toposort(last))
     graph = toposort(last)
     found = groups(graph) if optimize else [[op] for op in get_sorted_ops(graph) if is_elementwise(op)]
     for operators in found:
@@ -89,7 +91,8 @@ def documented_graph(outputs: Sequence[Tensor], optimize: bool = True, fold: boo
         documented_operator("fused_elementwise", operators, inputs, made, {"elementwise_ops": operators})
     graph = toposort(last)
     name_graph(graph)
-    return refine_graph(graph)
+    graph = refine_graph(graph)
+    return place_operators(graph) if optimize else graph
 
 
 def folded(graph: Sequence[Tensor]) -> list[Tensor]:
@@ -178,23 +181,48 @@ def _word(user: Operator, name: str, result: Tensor, others: Sequence[Tensor]) -
     return "add" if other.type == result.type else None
 
 
-# ** slices **
+def name_products(graph: Sequence[Tensor]) -> None:
+    """Give products of special sizes, and products whose result alone is permuted in heads, their documented names."""
+    for operator in get_sorted_ops(graph):
+        name = operator.attrs["op"]
+        if name == "bmm_rcr" and _is_one_column(operator):
+            operator.attrs["op"] = "bmm_rcr_n1"
+        elif name == "gemm_rrr" and _has_small_factor(operator):
+            operator.attrs["op"] = "gemm_rrr_small_nk"
+        elif name == "gemm_rcr" and (heads := _heads(operator)) is not None:
+            attrs = {**operator.attrs, "shape": heads[-1].inputs[0].type.dims[1:3], "layout": "0213"}
+            documented_operator("gemm_rcr_permute", [operator, *heads], operator.inputs, heads[-1].outputs, attrs)
 
 
-def read_slices_in_place(graph: Sequence[Tensor]) -> None:
-    """Let concatenations read what a slice is cut from, if nothing but concatenations reads the slice."""
-    sources: dict[Tensor, Tensor] = {}
-    for operator in get_sorted_ops(graph):
-        if operator.attrs["op"] == "dynamic_slice":
-            (result,) = operator.outputs
-            users = list(result.users)
-            if users and not result.is_output and all(user.attrs["op"] == "concatenate" for user in users):
-                sources[result] = operator.inputs[0]
-    for operator in get_sorted_ops(graph):
-        if operator.attrs["op"] == "concatenate" and not sources.keys().isdisjoint(operator.inputs):
-            inputs = [sources.get(t, t) for t in operator.inputs]
-            slices = [op for t in dict.fromkeys(operator.inputs) if t in sources for op in t.src_ops()]
-            documented_operator("concatenate", [*slices, operator], inputs, operator.outputs, operator.attrs)
+def _is_one_column(product: Operator) -> bool:
+    a, b = (t.type.dims for t in product.inputs)
+    return len(a) == len(b) == 3 and a[0] is b[0] and b[1].as_int() == 1 and b[2].as_int() is not None
+
+
+def _has_small_factor(product: Operator) -> bool:
+    sizes = [dim.as_int() for dim in product.inputs[1].type.dims]
+    return all(n is not None and n <= most for n, most in zip(sizes, (16, 8), strict=True))
+
+
+def _heads(product: Operator) -> list[Operator] | None:
+    """The reshape to [M / a, a, b, N / b] and the permute to [M / a, b, a, N / b] that alone read a product."""
+    reshape = _only_user(product)
+    permute = None if reshape is None or reshape.attrs["op"] != "reshape" else _only_user(reshape)
+    if reshape is None or permute is None:
+        return None
+    moved = permute.outputs[0].value.owner
+    before, parted = (operator.outputs[0].type.dims for operator in (product, reshape))
+    if not isinstance(moved, PermuteOp) or moved.order() != (0, 2, 1, 3) or len(before) != 2:
+        return None
+    columns, (a, b, rest) = before[1].as_int(), (dim.as_int() for dim in parted[1:])
+    if columns is None or a is None or b is None or rest is None or rest % 2 or b * rest != columns:
+        return None
+    return [reshape, permute]
+
+
+def _only_user(operator: Operator) -> Operator | None:
+    (result,) = operator.outputs
+    return None if result.is_output or len(result.users) != 1 else next(iter(result.users))
 
 
 # ** elementwise operators **

@@ -1,0 +1,267 @@
+"""Operators of the documented graph that read and write parts of other tensors, as they do in AITemplate's graph.
+
+A reshape is left out where the operator beside it can find its elements by strides. A slice, and a split that products
+read, are left out likewise: those operators read the tensor that they are cut from. A result that a concatenation alone
+reads is written into the concatenation: then several operators compute one tensor, and the concatenation reads what is
+left, as its `_attrs["input_masks"]` say. The compiled program finds more such places, by strides of any form
+(`transform_strided_ops`). This module keeps to those that tests of models written for AITemplate ask for.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+from xdsl.ir import Operation, OpResult
+
+from ait_mlir.dialects.ait.dtypes import BY_IR
+from ait_mlir.dialects.ait.view import ConcatOp, SliceOp, SplitOp
+from ait_mlir.dims import Expr
+from ait_mlir.frontend.operator import Operator
+from ait_mlir.frontend.tensor import Tensor
+from ait_mlir.frontend.wiring import toposort
+from ait_mlir.utils.graph_utils import get_sorted_ops
+
+Dims = tuple[Expr, ...]
+
+VIEWS = frozenset({"reshape", "flatten", "squeeze", "unsqueeze"})
+ROWS = ("fused_elementwise", "layernorm", "group_layernorm")
+PRODUCTS = ("gemm_", "bmm_", "perm102_bmm_r")
+REDUCTIONS = frozenset({"reduce_sum", "reduce_mean", "var", "vector_norm"})
+OTHERWISE = ("permute", "softmax", "small_nk")
+"""Parts of the names of products that take whole tensors only."""
+READ_SPLITS = frozenset({"bmm_rcr", "bmm_rcr_n1", "bmm_rrr_permute"})
+
+
+def place_operators(graph: Sequence[Tensor]) -> list[Tensor]:
+    """The sorted graph with operators that read and write in place; it ends in the same tensors.
+
+    Operators and tensors are those of `graph`; their inputs, outputs, sources and users change.
+    """
+    last = [t for t in graph if t.is_output] or [graph[-1]]
+    places = _Places(get_sorted_ops(graph))
+    while places.join_views():
+        pass
+    places.write_into_concatenations()
+    places.read_splits()
+    places.read_slices()
+    return toposort(last)
+
+
+class _Places:
+    """The operators of one graph, with the dims that each one sees of what it reads and makes."""
+
+    def __init__(self, operators: Sequence[Operator]):
+        self.operators = list(operators)
+        self.read = {op: [t.type.dims for t in op.inputs] for op in operators}
+        self.made = {op: [t.type.dims for t in op.outputs] for op in operators}
+
+    def named(self, *names: str) -> Iterator[Operator]:
+        return (op for op in self.operators if op.attrs["op"] in names)
+
+    def let_read(self, operator: Operator, before: Tensor, after: Tensor) -> None:
+        """Read another tensor, of which `before` is a view."""
+        operator.replace_input_tensor(before, after)
+        before.users.discard(operator)
+        after.users.add(operator)
+
+    def let_make(self, operator: Operator, before: Tensor, after: Tensor) -> None:
+        """Compute another tensor, of which `before` is a view."""
+        operator.outputs = [after if t is before else t for t in operator.outputs]
+        before.sources.discard(operator)
+        after.sources.add(operator)
+
+    def remove(self, operator: Operator) -> None:
+        for tensor in operator.inputs:
+            tensor.users.discard(operator)
+        for tensor in operator.outputs:
+            tensor.sources.discard(operator)
+        self.operators.remove(operator)
+
+    # ** views **
+
+    def join_views(self) -> bool:
+        """Leave out reshapes beside operators that read or write by strides; whether there were any."""
+        return any([self.join_view(op) for op in list(self.named(*VIEWS))])
+
+    def join_view(self, view: Operator) -> bool:
+        (source,), (result,) = view.inputs, view.outputs
+        if _dynamic(source.type.dims) != _dynamic(result.type.dims):
+            return False
+        maker = _maker(source)
+        if maker is not None and _writes(maker) and len(source.users) == 1 and not source.is_output:
+            self.remove(view)
+            self.let_make(maker, source, result)
+            result.made_by = maker
+            return True
+        if result.is_output or (maker is not None and maker.attrs["op"].startswith("group_gemm")):
+            return False
+        readers = [user for user in result.users if _reads(user)]
+        for user in readers:
+            self.let_read(user, result, source)
+        if not result.users:
+            self.remove(view)
+        return bool(readers)
+
+    # ** concatenations **
+
+    def write_into_concatenations(self) -> None:
+        """Let operators write what a concatenation alone reads into its result."""
+        for concat in list(self.named("concatenate")):
+            (joined,) = concat.outputs
+            axis = _axis(concat, joined)
+            if axis is None or any(dim.as_int() is None for dim in joined.type.dims[axis:]):
+                continue
+            masks: list[bool] = []
+            for tensor in concat.inputs:
+                maker = _maker(tensor)
+                once = concat.inputs.count(tensor) == 1 and len(tensor.users) == 1 and not tensor.is_output
+                masks.append(not (maker is not None and once and self.may_write(maker, tensor, axis)))
+                if maker is not None and not masks[-1]:
+                    tensor.users.discard(concat)
+                    self.let_make(maker, tensor, joined)
+            concat.attrs["input_masks"] = masks
+            concat.inputs = [t for t, reads in zip(concat.inputs, masks, strict=True) if reads]
+            if not concat.inputs:
+                self.remove(concat)
+
+    def may_write(self, maker: Operator, tensor: Tensor, axis: int) -> bool:
+        """Whether an operator can write its result into a part of a tensor that is longer along an axis."""
+        name, dims = maker.attrs["op"], self.made[maker][maker.outputs.index(tensor)]
+        if name.startswith("group_gemm"):
+            return _rows_keep_their_stride(dims, tensor.type.dims, axis)
+        if not _writes(maker):
+            return False
+        if name.startswith("gemm_"):
+            inner = len(dims) <= 2 or axis == len(dims) - 1 or all(d.as_int() == 1 for d in dims[axis:-1])
+            return inner and _rows_keep_their_stride(dims, tensor.type.dims, axis)
+        if name.startswith("bmm_"):
+            return name.startswith(("bmm_rcr", "bmm_crr")) and _rows_keep_their_stride(dims, tensor.type.dims, axis)
+        if name.startswith("perm102_bmm_r"):
+            return tensor.rank == 2 and axis == 1 and tensor.type.dims[0] is maker.inputs[0].type.dims[0]
+        if name == "reduce_sum":
+            before = self.read[maker][0]
+            return dims[: len(before) - 1] == before[:-1]
+        return True
+
+    # ** splits and slices **
+
+    def read_splits(self) -> None:
+        """Let products read the parts of a split in place, if all parts can be read so."""
+        for split in list(self.named("split")):
+            (source,) = split.inputs
+            axis = _axis(split, split.outputs[0])
+            if axis is None or any(dim.as_int() is None for dim in source.type.dims[axis:]):
+                continue
+            users = [list(part.users) for part in split.outputs]
+            if any(len(found) != 1 for found in users) or any(part.is_output for part in split.outputs):
+                continue
+            starts = [0]
+            for part in split.outputs:
+                starts.append(starts[-1] + (part.type.dims[axis].as_int() or 0))
+            pairs = [(part, found[0], start) for part, found, start in zip(split.outputs, users, starts, strict=False)]
+            if all(self.may_read_part(user, part, source, axis, start) for part, user, start in pairs):
+                for part, user, _ in pairs:
+                    self.let_read(user, part, source)
+                self.remove(split)
+
+    def may_read_part(self, user: Operator, part: Tensor, source: Tensor, axis: int, start: int) -> bool:
+        name, place = user.attrs["op"], user.inputs.index(part)
+        if name.startswith("group_gemm_r"):
+            return axis == 1 and all(_maker(t) is _maker(part) for t in user.inputs[:: 3 if "bias" in name else 2])
+        if name not in READ_SPLITS or not _rows_keep_their_stride(self.read[user][place], part.type.dims, axis):
+            return False
+        columns = [dims[-1].as_int() or 1 for dims in self.read[user][: 1 + (name == "bmm_rrr_permute")]]
+        return name == "bmm_rcr_n1" or _aligned(part, start * _stride(source.type.dims, axis), *columns)
+
+    def read_slices(self) -> None:
+        """Let operators read slices along one constant dim in place."""
+        for cut in list(self.named("dynamic_slice")):
+            (source,), (result,) = cut.inputs, cut.outputs
+            for user in list(result.users):
+                if _reads(user) and self.may_read_slice(user, source, result):
+                    self.let_read(user, result, source)
+            if not result.users and not result.is_output:
+                self.remove(cut)
+
+    def may_read_slice(self, user: Operator, source: Tensor, result: Tensor) -> bool:
+        whole, part, name = source.type.dims, result.type.dims, user.attrs["op"]
+        axes = [axis for axis, (w, p) in enumerate(zip(whole, part, strict=True)) if w is not p]
+        if len(axes) != 1 or any(dim.as_int() is None for dim in whole[axes[0] :]):
+            return False
+        if not name.startswith(PRODUCTS):
+            return True
+        (axis,), place = axes, user.inputs.index(result)
+        start = _start(result, axis)
+        if not name.startswith(("gemm_rcr", "bmm_")) or place > 1 or len(part) < 2 or start is None:
+            return False
+        if name.startswith("gemm_") and len(self.made[user][0]) > 2 and axis != len(whole) - 1:
+            return False
+        aligned = _aligned(result, start * _stride(whole, axis), whole[-1].as_int() or 1)
+        return aligned and _rows_keep_their_stride(self.read[user][place], part, axis)
+
+
+def _maker(tensor: Tensor) -> Operator | None:
+    """The operator that computes a tensor; None for an input, and for one that several write."""
+    return next(iter(tensor.sources)) if len(tensor.sources) == 1 else None
+
+
+def _writes(operator: Operator) -> bool:
+    """Whether it writes its result by strides."""
+    name: str = operator.attrs["op"]
+    products = name.startswith(PRODUCTS) and not any(word in name for word in OTHERWISE)
+    return products or name.startswith(ROWS) or name in REDUCTIONS
+
+
+def _reads(operator: Operator) -> bool:
+    """Whether it reads its operands by strides."""
+    name: str = operator.attrs["op"]
+    products = name.startswith(PRODUCTS) and not any(word in name for word in OTHERWISE)
+    return products or name.startswith(ROWS) or name in ("concatenate", "permute021")
+
+
+def _dynamic(dims: Dims) -> set[Expr]:
+    return {dim for dim in dims if dim.as_int() is None}
+
+
+def _op(tensor: Tensor) -> Operation | None:
+    return tensor.value.owner if isinstance(tensor.value, OpResult) else None
+
+
+def _axis(operator: Operator, result: Tensor) -> int | None:
+    """The dim along which a concatenation joins, or a split cuts."""
+    op = _op(result)
+    return op.dim.value.data if isinstance(op, ConcatOp | SplitOp) else None
+
+
+def _start(result: Tensor, axis: int) -> int | None:
+    op = _op(result)
+    return op.offsets.data[axis].as_int() if isinstance(op, SliceOp) else None
+
+
+def _stride(dims: Dims, axis: int) -> int:
+    """The elements from one index of a constant dim to the next."""
+    return math.prod(dim.as_int() or 0 for dim in dims[axis + 1 :])
+
+
+def _aligned(tensor: Tensor, *elements: int) -> bool:
+    """Whether loads of 4 bytes may start at these distances."""
+    return BY_IR[tensor.type.element_type].bytes >= 4 or math.gcd(*elements) % 2 == 0
+
+
+def _rows_keep_their_stride(seen: Dims, stored: Dims, axis: int) -> bool:
+    """Whether an operator that sees a tensor as `seen` has rows of one stride if `stored` is longer along `axis`.
+
+    The elements from one index of that dim to the next must be those of a dim that the operator sees.
+    """
+    if any(dim.as_int() is None for dim in stored[axis:]):
+        return False
+    block = math.prod(dim.as_int() or 0 for dim in stored[axis:])
+    sizes = [dim.as_int() for dim in seen]
+    for first in reversed(range(len(seen))):
+        inner = sizes[first:]
+        if any(n is None for n in inner):
+            return False
+        if math.prod(n or 0 for n in inner) == block:
+            return True
+    return False
