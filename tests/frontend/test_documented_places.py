@@ -108,6 +108,11 @@ PLACES: dict[str, tuple[Callable[[], Tensor | list[Tensor]], list[str], int]] = 
     "a batched product of rows": (
         lambda: join(ops.bmm_rcr()(x(BATCH, 4, 6), x(BATCH, 2, 6)), x(BATCH, 4, 1), dim=2), ["bmm_rcr", "concatenate"], 4,
     ),
+    "rows that a view joins": (
+        lambda: join(view(ops.bmm_rcr()(x(BATCH, 4, 6), x(BATCH, 2, 6)), BATCH, 8), x(BATCH, 1)),
+        ["bmm_rcr", "concatenate"],
+        5,
+    ),
     "rows of every batch": (
         lambda: join(view(ops.perm102_bmm_rrr()(x(BATCH, 3, 8), x(3, 8, 4)), BATCH, 12), x(BATCH, 1)),
         ["concatenate", "perm102_bmm_rrr"],

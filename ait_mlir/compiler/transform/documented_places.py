@@ -252,16 +252,18 @@ def _aligned(tensor: Tensor, *elements: int) -> bool:
 def _rows_keep_their_stride(seen: Dims, stored: Dims, axis: int) -> bool:
     """Whether an operator that sees a tensor as `seen` has rows of one stride if `stored` is longer along `axis`.
 
-    The elements from one index of that dim to the next must be those of a dim that the operator sees.
+    The elements from one index of that dim to the next must be those of a dim that the operator sees, and rows must be
+    apart in `stored`, too.
     """
     if any(dim.as_int() is None for dim in stored[axis:]):
         return False
-    block = math.prod(dim.as_int() or 0 for dim in stored[axis:])
-    sizes = [dim.as_int() for dim in seen]
+    ends = {_stride(stored, i - 1) for i in range(axis, len(stored))}
+    row = seen[-1].as_int()
+    if row not in ends and row != 1:
+        return False
     for first in reversed(range(len(seen))):
-        inner = sizes[first:]
-        if any(n is None for n in inner):
+        if any(dim.as_int() is None for dim in seen[first:]):
             return False
-        if math.prod(n or 0 for n in inner) == block:
+        if _stride(seen, first - 1) == _stride(stored, axis - 1):
             return True
     return False
