@@ -126,6 +126,7 @@ def test_fused_elementwise_takes_the_place_of_its_operators():
 def test_hints_of_expand_change_nothing():
     x = tensor("x", 1, 3)
     assert ops.expand()(x, [2, -1], index_type="int32", optimize_fixed_dims=False).shape() == [2, 3]
+    assert ops.expand()(x, [2, -1], optimize_fixed_dims="int32").shape() == [2, 3]
 
 
 def test_an_argument_of_another_type_is_a_type_error():

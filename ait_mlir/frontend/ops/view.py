@@ -180,15 +180,16 @@ class permute210(fixed_permute):
 class expand(ViewOperator):
     """Repeat dims of size 1, and add leading dims, to reach `shape`; -1 keeps a dim.
 
-    `index_type` and `optimize_fixed_dims` are hints of AITemplate for its kernel, which the compiler does not need.
+    `index_type` and `optimize_fixed_dims` are hints of AITemplate for its kernel, which the compiler does not need:
+    they may be anything.
     """
 
     def __call__(
         self,
         tensor: Tensor,
         shape: Sequence[DimLike],
-        index_type: str = "int64",
-        optimize_fixed_dims: bool = True,
+        index_type: object = "int64",
+        optimize_fixed_dims: object = True,
     ) -> Tensor:
         self.begin(tensor)
         missing = len(shape) - tensor.rank
