@@ -95,9 +95,14 @@ class Profile:
             )
         return {"traceEvents": events, "displayTimeUnit": "ns"}
 
+    def by_name(self) -> dict[str, Any]:
+        """The rows of the report by the operator and the place of the launch, such as `gemm_rcr_0`."""
+        names = [what.partition(":")[0].partition(" ")[0] for what in self.launches]
+        return {f"{names[row['index']]}_{row['index']}": row for row in self.report()["launches"]}
+
     def write(self, path: str | os.PathLike[str]) -> None:
-        """Write the report as JSON, whole or not at all."""
-        write_atomic(Path(path), (json.dumps(self.report(), indent=1) + "\n").encode())
+        """Write the rows by name as JSON, whole or not at all."""
+        write_atomic(Path(path), (json.dumps(self.by_name(), indent=1) + "\n").encode())
 
     def write_trace(self, path: str | os.PathLike[str]) -> None:
         """Write the trace as JSON, whole or not at all."""
