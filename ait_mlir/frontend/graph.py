@@ -15,6 +15,7 @@ from ait_mlir.dialects.ait.traits import BindsDim
 from ait_mlir.dialects.ait.types import ShapeAttr, TensorType
 from ait_mlir.dims import Dim, Expr, Jagged, Scope, sym
 from ait_mlir.frontend.assume import Solution, equations_of, solve_all
+from ait_mlir.frontend.emit import make_constant
 from ait_mlir.frontend.errors import BuildError
 from ait_mlir.frontend.intvar import UNNAMED, Symbol, Symbols, merge_symbols
 from ait_mlir.frontend.tensor import STEP, Tensor, handle_of
@@ -55,7 +56,7 @@ class GraphBuilder:
         wanted = {*read, *self.state}
         self.inputs = list(dict.fromkeys([*(t for t in toposort(self.outputs) if t in wanted), *read, *self.state]))
         self.inputs += _of_dims_alone(self.inputs, self.ops)
-        self.params = [op.output for op in self.ops if isinstance(op, ParamOp)]
+        self.params = [op.output for op in self.ops if isinstance(op, ParamOp) and not _is_internal_zero(op.output)]
         self.values: dict[SSAValue, SSAValue] = {}
         """The graph's value for each value of the builder, once built."""
 
@@ -111,6 +112,9 @@ class GraphBuilder:
 
     def _copy(self, op: Operation, values: dict[SSAValue, SSAValue], params: dict[SSAValue, str]) -> Operation:
         """`op` on the graph's values, with the dims' final names."""
+        if isinstance(op, ParamOp) and op.output not in params:
+            values[op.output] = make_constant(op.output.type, 0)
+            return cast(Operation, values[op.output].owner)
         copy = type(op).create(
             operands=[values[self.wiring.operand(op, operand)] for operand in op.operands],
             result_types=[self._renamed_type(cast(TensorType, type)) for type in op.result_types],
@@ -159,6 +163,12 @@ class GraphBuilder:
         if not isinstance(attribute, ShapeAttr):
             return attribute
         return ShapeAttr(tuple(self._renamed_expr(dim) for dim in attribute.data))
+
+
+def _is_internal_zero(weight: SSAValue) -> bool:
+    """Whether a weight holds the zeros of an operator and is none of the model's."""
+    tensor = cast(Tensor, handle_of(weight))
+    return tensor.data is not None and bool(tensor.extra.get("is_internal_constant")) and not tensor.data.any()
 
 
 def bound_data(outputs: Tensor | Sequence[Tensor]) -> dict[str, NDArray[Any]]:

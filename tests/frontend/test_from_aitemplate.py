@@ -10,6 +10,7 @@ import unittest
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import sympy
 import torch
@@ -24,7 +25,7 @@ from ait_mlir.frontend import ops as operators
 from ait_mlir.frontend.wiring import toposort
 from ait_mlir.testing import benchmark_torch_function, jagged_utils, test_utils
 from ait_mlir.utils import alignment, graph_utils, shape_utils, tensor_utils, torch_utils
-from tests.frontend.support import graph_of, tensor
+from tests.frontend.support import evaluate, graph_of, tensor
 
 
 def test_the_page_runs(tmp_path, monkeypatch):
@@ -134,6 +135,17 @@ def test_sizes_and_zeros():
     assert (x.size_bytes(), x.size_bytes(64), base.get_aligned_size([3, IntImm(2)], "float16")) == (60, 64, 64)
     zeros = base._create_host_zero_tensor([2, 3], "zeros", dtype="float32")
     assert zeros._attrs["is_internal_constant"] and zeros.data is not None and not zeros.data.any()
+
+
+def test_zeros_of_an_operator_are_no_weight_of_the_model():
+    zeros = base._create_host_zero_tensor([2, 3], "zeros", dtype="float32")
+    own = base._create_host_zero_tensor([2, 3], "own", dtype="float32", is_internal_constant=False)
+    weight = Tensor(shape=[2, 3], dtype="float32", name="w")
+    graph = graph_of(ops.concatenate()([weight, zeros, own]))
+    assert sorted(op.param_name.data for op in graph.params()) == ["own", "w"]
+    x = tensor("x", 1, 3)
+    y = ops.concatenate()([x, base._create_host_zero_tensor([1, 3], dtype=x.dtype())])
+    np.testing.assert_array_equal(evaluate(y, {"x": np.ones((1, 3))})[0], [[1, 1, 1], [0, 0, 0]])
 
 
 def test_shape_helpers():
