@@ -155,6 +155,18 @@ PLACES: dict[str, tuple[Callable[[], Tensor | list[Tensor]], list[str], int]] = 
     "a split that products read": (
         lambda: [ops.bmm_rcr()(part, x(12, 3, 8)) for part in halves()], ["bmm_rcr", "bmm_rcr"], 5,
     ),
+    "a split that a concatenation reads": (lambda: join(*halves()[::-1], dim=2), ["concatenate"], 2),
+    "a split that is joined along another dim": (lambda: join(*halves()[::-1], dim=1), ["concatenate", "split"], 4),
+    "a split that products and a concatenation read": (
+        lambda: (lambda a, b: [ops.bmm_rcr()(a, x(12, 3, 8)), join(b, b, dim=2)])(*halves()),
+        ["bmm_rcr", "concatenate"],
+        4,
+    ),
+    "a part that two products read": (
+        lambda: (lambda a, b: [ops.bmm_rcr()(t, x(12, 3, 8)) for t in (a, a, b)])(*halves()),
+        ["bmm_rcr", "bmm_rcr", "bmm_rcr", "split"],
+        9,
+    ),
     "a split that others read": (lambda: [tanh(part) for part in halves()], [FUSED, FUSED, "split"], 5),
 }  # fmt: skip
 
@@ -176,6 +188,27 @@ def test_several_operators_write_one_tensor():
     assert len(joined._attrs["src_ops"]) == 3 and made == {FUSED, "concatenate"}
     assert concat._attrs["input_masks"] == [False, True, False]
     assert [t._attrs["name"] for t in concat._attrs["inputs"]] == [b._attrs["name"]]
+
+
+SAME: dict[str, tuple[Callable[[Tensor], Tensor | list[Tensor]], int]] = {
+    "the same function": (lambda a: [ops.softmax()(tanh(a), 0), ops.softmax()(tanh(a), 1)], 1),
+    "other functions": (lambda a: [ops.softmax()(tanh(a), 0), ops.softmax()(cos(a), 1)], 2),
+    "other inputs": (lambda a: [ops.softmax()(tanh(a), 0), ops.softmax()(tanh(x(12, 8)), 1)], 2),
+    "the same function of what it made": (lambda a: [ops.softmax()(tanh(ops.softmax()(tanh(a), d)), 0) for d in (0, 1)], 3),
+    "two outputs": (lambda a: [tanh(a), tanh(a)], 1),
+    "parts of a concatenation": (lambda a: join(tanh(a), tanh(a)), 1),
+    "a part and a tensor": (lambda a: [join(tanh(a), x(12, 2)), ops.softmax()(tanh(a), 1)], 1),
+    "the same slice": (lambda a: [ops.softmax()(tanh(cut(a, 1, 0, 4)), d) for d in (0, 1)], 1),
+    "slices at other places": (lambda a: [ops.softmax()(tanh(cut(a, 1, d, 4 + d)), d) for d in (0, 1)], 2),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", SAME)
+def test_elementwise_operators_that_compute_the_same(what: str):
+    build, count = SAME[what]
+    built = build(x(12, 8))
+    graph = graph_of(*([built] if isinstance(built, Tensor) else built))
+    assert names(graph).count(FUSED) == count
 
 
 def test_a_group_of_products_reads_a_split():

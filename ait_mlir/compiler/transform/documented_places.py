@@ -1,9 +1,10 @@
 """Operators of the documented graph that read and write parts of other tensors, as they do in AITemplate's graph.
 
 A reshape is left out where the operator beside it can find its elements by strides. A slice, and a split that products
-read, are left out likewise: those operators read the tensor that they are cut from. A result that a concatenation alone
-reads is written into the concatenation: then several operators compute one tensor, and the concatenation reads what is
-left, as its `_attrs["input_masks"]` say. The compiled program finds more such places, by strides of any form
+or concatenations read, are left out likewise: those operators read the tensor that they are cut from. A result that a
+concatenation alone reads is written into the concatenation: then several operators compute one tensor, and the
+concatenation reads what is left, as its `_attrs["input_masks"]` say. Elementwise operators that compute the same of the
+same elements become one. The compiled program finds more such places, by strides of any form
 (`transform_strided_ops`). This module keeps to those that tests of models written for AITemplate ask for.
 """
 
@@ -45,6 +46,7 @@ def place_operators(graph: Sequence[Tensor]) -> list[Tensor]:
     places.write_into_concatenations()
     places.read_splits()
     places.read_slices()
+    places.merge_duplicates()
     return toposort(last)
 
 
@@ -55,12 +57,20 @@ class _Places:
         self.operators = list(operators)
         self.read = {op: [t.type.dims for t in op.inputs] for op in operators}
         self.made = {op: [t.type.dims for t in op.outputs] for op in operators}
+        self.parts: dict[Operator, list[tuple[tuple[int, int], ...]]] = {op: [()] * len(op.inputs) for op in operators}
+        """The axis and the start of each part that an operator reads, by the place of the input."""
+        self.joined: set[Tensor] = set()
+        """The tensors of which operators write parts."""
 
     def named(self, *names: str) -> Iterator[Operator]:
         return (op for op in self.operators if op.attrs["op"] in names)
 
-    def let_read(self, operator: Operator, before: Tensor, after: Tensor) -> None:
-        """Read another tensor, of which `before` is a view."""
+    def let_read(self, operator: Operator, before: Tensor, after: Tensor, *part: tuple[int, int]) -> None:
+        """Read another tensor, of which `before` is a view, or the part that starts on an axis."""
+        parts = self.parts[operator]
+        for place, tensor in enumerate(operator.inputs):
+            if tensor is before:
+                parts[place] += part
         operator.replace_input_tensor(before, after)
         before.users.discard(operator)
         after.users.add(operator)
@@ -120,6 +130,7 @@ class _Places:
                 if maker is not None and not masks[-1]:
                     tensor.users.discard(concat)
                     self.let_make(maker, tensor, joined)
+                    self.joined.add(joined)
             concat.attrs["input_masks"] = masks
             concat.inputs = [t for t, reads in zip(concat.inputs, masks, strict=True) if reads]
             if not concat.inputs:
@@ -147,26 +158,29 @@ class _Places:
     # ** splits and slices **
 
     def read_splits(self) -> None:
-        """Let products read the parts of a split in place, if all parts can be read so."""
+        """Let products and concatenations read the parts of a split in place, if all parts can be read so."""
         for split in list(self.named("split")):
             (source,) = split.inputs
             axis = _axis(split, split.outputs[0])
             if axis is None or any(dim.as_int() is None for dim in source.type.dims[axis:]):
                 continue
-            users = [list(part.users) for part in split.outputs]
-            if any(len(found) != 1 for found in users) or any(part.is_output for part in split.outputs):
-                continue
-            starts = [0]
+            start = 0
+            reads: list[tuple[Operator, Tensor, int]] = []
             for part in split.outputs:
-                starts.append(starts[-1] + (part.type.dims[axis].as_int() or 0))
-            pairs = [(part, found[0], start) for part, found, start in zip(split.outputs, users, starts, strict=False)]
-            if all(self.may_read_part(user, part, source, axis, start) for part, user, start in pairs):
-                for part, user, _ in pairs:
-                    self.let_read(user, part, source)
+                reads += [(user, part, start) for user in part.users]
+                start += part.type.dims[axis].as_int() or 0
+            stays = any(part.is_output for part in split.outputs)
+            if not stays and all(self.may_read_part(user, part, source, axis, at) for user, part, at in reads):
+                for user, part, at in reads:
+                    self.let_read(user, part, source, (axis, at))
                 self.remove(split)
 
     def may_read_part(self, user: Operator, part: Tensor, source: Tensor, axis: int, start: int) -> bool:
         name, place = user.attrs["op"], user.inputs.index(part)
+        if name == "concatenate":
+            return self.read[user][place] == part.type.dims and _axis(user, user.outputs[0]) == axis
+        if len(part.users) != 1:
+            return False
         if name.startswith("group_gemm_r"):
             return axis == 1 and all(_maker(t) is _maker(part) for t in user.inputs[:: 3 if "bias" in name else 2])
         if name not in READ_SPLITS or not _rows_keep_their_stride(self.read[user][place], part.type.dims, axis):
@@ -179,26 +193,50 @@ class _Places:
         for cut in list(self.named("dynamic_slice")):
             (source,), (result,) = cut.inputs, cut.outputs
             for user in list(result.users):
-                if _reads(user) and self.may_read_slice(user, source, result):
-                    self.let_read(user, result, source)
+                if _reads(user) and (part := self.part_of_slice(user, source, result)) is not None:
+                    self.let_read(user, result, source, part)
             if not result.users and not result.is_output:
                 self.remove(cut)
 
-    def may_read_slice(self, user: Operator, source: Tensor, result: Tensor) -> bool:
+    def part_of_slice(self, user: Operator, source: Tensor, result: Tensor) -> tuple[int, int] | None:
+        """The axis and the start of a slice that an operator can read in place."""
         whole, part, name = source.type.dims, result.type.dims, user.attrs["op"]
         axes = [axis for axis, (w, p) in enumerate(zip(whole, part, strict=True)) if w is not p]
         if len(axes) != 1 or any(dim.as_int() is None for dim in whole[axes[0] :]):
-            return False
-        if not name.startswith(PRODUCTS):
-            return True
+            return None
         (axis,), place = axes, user.inputs.index(result)
         start = _start(result, axis)
-        if not name.startswith(("gemm_rcr", "bmm_")) or place > 1 or len(part) < 2 or start is None:
-            return False
+        if start is None or not name.startswith(PRODUCTS):
+            return None if start is None else (axis, start)
+        if not name.startswith(("gemm_rcr", "bmm_")) or place > 1 or len(part) < 2:
+            return None
         if name.startswith("gemm_") and len(self.made[user][0]) > 2 and axis != len(whole) - 1:
-            return False
+            return None
         aligned = _aligned(result, start * _stride(whole, axis), whole[-1].as_int() or 1)
-        return aligned and _rows_keep_their_stride(self.read[user][place], part, axis)
+        return (axis, start) if aligned and _rows_keep_their_stride(self.read[user][place], part, axis) else None
+
+    # ** duplicates **
+
+    def merge_duplicates(self) -> None:
+        """Compute once what several elementwise operators compute of the same elements."""
+        found: dict[object, Operator] = {}
+        for operator in list(self.named("fused_elementwise")):
+            read = zip(operator.inputs, self.read[operator], self.parts[operator], strict=True)
+            kept = found.setdefault((operator.attrs["name"], *read), operator)
+            if kept is not operator:
+                self.remove(operator)
+                for tensor, same in zip(operator.outputs, kept.outputs, strict=False):
+                    self.take_over(kept, tensor, same)
+
+    def take_over(self, kept: Operator, tensor: Tensor, same: Tensor) -> None:
+        """Let what reads `tensor` read the equal `same`; where that is not possible, `kept` computes both."""
+        apart = self.joined.isdisjoint((tensor, same)) and tensor.type == same.type and not tensor.is_output
+        if not apart:
+            kept.outputs = [*kept.outputs, tensor]
+            tensor.sources.add(kept)
+            return
+        for user in list(tensor.users):
+            self.let_read(user, tensor, same)
 
 
 def _maker(tensor: Tensor) -> Operator | None:
