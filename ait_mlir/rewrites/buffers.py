@@ -274,7 +274,7 @@ def shows_all_in_order(view: Operation) -> bool:
 
 @constraint
 def is_permutation(view: Operation) -> bool:
-    """The view shows all of a row-major buffer with its dims in another order."""
+    """The view shows all of a row-major buffer with its dims in another order; dims of 1 may come and go."""
     return isinstance(view, ViewOp) and permutation(view) is not None
 
 
@@ -283,7 +283,7 @@ def keeps_last_dim(view: Operation) -> bool:
     """A permutation keeps the last dim in its place."""
     order = permutation(cast(ViewOp, view))
     assert order is not None, "keeps_last_dim needs is_permutation"
-    return not order or order[-1] == len(order) - 1
+    return not order or order[-1] == cast(ViewOp, view).buffer_type.rank - 1
 
 
 @constraint
@@ -301,27 +301,35 @@ def writer_accepts_inverse_of(value: SSAValue, view: Operation, target: SSAValue
     return len(writes) == 1 and launch_accepts(writes[0], inverse_strides(cast(ViewOp, view), target), _scope(value))
 
 
-def permutation(view: ViewOp) -> list[int] | None:
-    """For each dim of the viewed buffer, which one of the view it is; None if the view is no permutation of it."""
+def permutation(view: ViewOp) -> list[int | None] | None:
+    """For each dim of the viewed buffer, which one of the view it is, or None for a dim of 1 that the view lacks.
+
+    None if the view is no permutation of it.
+    """
     source, target = cast(BufferType, view.source.type), view.buffer_type
-    if view.offset.data[0] is not const(0) or source.rank != target.rank or isinstance(view.source.owner, ViewOp):
+    if view.offset.data[0] is not const(0) or isinstance(view.source.owner, ViewOp):
         return None
     rest = list(range(target.rank))
-    order: list[int] = []
+    order: list[int | None] = []
     for dim, stride in zip(source.dims, contiguous_strides(source.dims), strict=True):
         j = next((j for j in rest if target.dims[j] is dim and view.strides.data[j] is stride), None)
-        if j is None:
+        if j is not None:
+            rest.remove(j)
+        elif dim is not const(1):
             return None
-        rest.remove(j)
         order.append(j)
-    return order
+    return order if all(target.dims[j] is const(1) for j in rest) else None
 
 
 def inverse_strides(view: ViewOp, target: SSAValue) -> Shape:
-    """Strides for the viewed buffer under which the view, a permutation, would be `target`."""
-    order = permutation(view)
+    """Strides for the viewed buffer under which the view, a permutation, would be `target`.
+
+    Dims of 1 that the view lacks have the stride of the whole buffer.
+    """
+    order, strides = permutation(view), strides_of(target)
     assert order is not None, "inverse_strides needs is_permutation"
-    return tuple(strides_of(target)[j] for j in order)
+    whole = product(cast(BufferType, view.source.type).dims)
+    return tuple(whole if j is None else strides[j] for j in order)
 
 
 # ** rewrites **

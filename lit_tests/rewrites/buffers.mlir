@@ -25,6 +25,10 @@ builtin.module attributes {ait.target = "cpu", ait.arch = "native"} {
     %1 = ait.softmax %0 dim 2 : !ait.tensor<3 x 2 x 4 x f32>
     ait_rt.return %1 : !ait.tensor<3 x 2 x 4 x f32>
   }
+  ait_rt.kernel @relu4 "native" {} (%0: !ait.tensor<1 x 2 x 3 x 4 x f32>) {
+    %1 = ait.relu %0 : !ait.tensor<1 x 2 x 3 x 4 x f32>
+    ait_rt.return %1 : !ait.tensor<1 x 2 x 3 x 4 x f32>
+  }
   ait_rt.kernel @bmm "native" {} (%0: !ait.tensor<2 x 3 x 2 x 5 x 4 x f32>, %1: !ait.tensor<2 x 3 x 2 x 5 x 4 x f32>) {
     %2 = ait.bmm rcr %0, %1 : !ait.tensor<2 x 3 x 2 x 5 x 5 x f32>
     ait_rt.return %2 : !ait.tensor<2 x 3 x 2 x 5 x 5 x f32>
@@ -183,6 +187,47 @@ builtin.module attributes {ait.target = "cpu", ait.arch = "native"} {
     ait_rt.launch @bmm ins(%m, %m) outs(%c) workspace() stream 0
     %s = ait_rt.view %c offset (0) strides [25, 50, 150, 5, 1] : !ait_rt.buffer<2 x 3 x 2 x 5 x 5 x f32>
     ait_rt.copy %s to %n
+  }
+
+  // Dims of 1 that the view lacks, or has in addition, are in no one's way.
+  // CHECK-LABEL: ait_rt.program @dims_of_one
+  ait_rt.program @dims_of_one arena (0) {
+    %x = ait_rt.input "x" : !ait_rt.buffer<1 x 2 x 3 x 4 x f32>
+    %v = ait_rt.input "v" : !ait_rt.buffer<2 x 3 x 4 x f32>
+    %y = ait_rt.output "y" : !ait_rt.buffer<3 x 2 x 4 x f32>
+    %z = ait_rt.output "z" : !ait_rt.buffer<3 x 1 x 2 x 4 x f32>
+    // CHECK: [[I:%.*]] = ait_rt.view %y offset (0) strides [24, 4, 8, 1] : !ait_rt.buffer<1 x 2 x 3 x 4 x f32>
+    // CHECK-NEXT: ait_rt.launch @relu4 ins(%x) outs([[I]])
+    %a = ait_rt.alloc : !ait_rt.buffer<1 x 2 x 3 x 4 x f32>
+    ait_rt.launch @relu4 ins(%x) outs(%a) workspace() stream 0
+    %t = ait_rt.view %a offset (0) strides [4, 12, 1] : !ait_rt.buffer<3 x 2 x 4 x f32>
+    ait_rt.copy %t to %y
+    // CHECK-NEXT: [[J:%.*]] = ait_rt.view %z offset (0) strides [4, 8, 1] : !ait_rt.buffer<2 x 3 x 4 x f32>
+    // CHECK-NEXT: ait_rt.launch @relu3 ins(%v) outs([[J]])
+    // CHECK-NEXT: }
+    %b = ait_rt.alloc : !ait_rt.buffer<2 x 3 x 4 x f32>
+    ait_rt.launch @relu3 ins(%v) outs(%b) workspace() stream 0
+    %u = ait_rt.view %b offset (0) strides [4, 4, 12, 1] : !ait_rt.buffer<3 x 1 x 2 x 4 x f32>
+    ait_rt.copy %u to %z
+  }
+
+  // A part of the buffer, and a view that repeats it, show something else.
+  // CHECK-LABEL: ait_rt.program @other_dims
+  ait_rt.program @other_dims arena (0) {
+    %x = ait_rt.input "x" : !ait_rt.buffer<1 x 2 x 3 x 4 x f32>
+    %v = ait_rt.input "v" : !ait_rt.buffer<2 x 3 x 4 x f32>
+    %y = ait_rt.output "y" : !ait_rt.buffer<3 x 4 x f32>
+    %z = ait_rt.output "z" : !ait_rt.buffer<3 x 5 x 2 x 4 x f32>
+    // CHECK-COUNT-2: ait_rt.copy
+    // CHECK-NEXT: }
+    %a = ait_rt.alloc : !ait_rt.buffer<1 x 2 x 3 x 4 x f32>
+    ait_rt.launch @relu4 ins(%x) outs(%a) workspace() stream 0
+    %t = ait_rt.view %a offset (0) strides [4, 1] : !ait_rt.buffer<3 x 4 x f32>
+    ait_rt.copy %t to %y
+    %b = ait_rt.alloc : !ait_rt.buffer<2 x 3 x 4 x f32>
+    ait_rt.launch @relu3 ins(%v) outs(%b) workspace() stream 0
+    %u = ait_rt.view %b offset (0) strides [4, 0, 12, 1] : !ait_rt.buffer<3 x 5 x 2 x 4 x f32>
+    ait_rt.copy %u to %z
   }
 
   // A view that repeats elements has no inverse.

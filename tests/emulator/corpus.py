@@ -18,7 +18,7 @@ from ait_mlir.lowering.kernels.gemm_tiles import TILES
 from ait_mlir.lowering.toolchain import cpp_root
 from tests import tiers
 from tests.emulator.library import Kind
-from tests.kernels import attention_gpu, hopper, rows
+from tests.kernels import attention_gpu, attention_ragged, hopper, rows
 from tests.kernels.contractions import BIAS_GELU, BIAS_RESIDUAL, TANH_MUL_ADD, contraction, gemm_cases
 from tests.kernels.conv import grouped_cases, hopper_cases, mma_cases
 from tests.kernels.copies import copies_cases
@@ -280,6 +280,18 @@ def _hopper_attentions() -> Iterator[tuple[str, Case]]:
         yield name, on_kernel(at(case, few), "hopper", cases[name].config)
 
 
+def _ragged_attentions() -> Iterator[tuple[str, Case]]:
+    cases = attention_ragged.hopper_cases()
+    tiles = {name: case for name, case in cases.items() if name[0].isdigit()}
+    for name, case in (*tiles.items(), *in_turn({name: case for name, case in cases.items() if name not in tiles})):
+        few = [env for env in case.envs if env["b"] * env.get("s", 1) * env["l"] < 60000]
+        yield name, on_kernel(at(case, few), "hopper", cases[name].config)
+
+
+def _check_ragged(library: Library, case: Case, name: str) -> None:
+    attention_ragged.check_poisoned(library, case, CONTRACTION_ULPS[_type(name)], ATTENTION_FLOOR[_type(name)])
+
+
 def _check_hopper(library: Library, case: Case, name: str) -> None:
     check(library, case, CONTRACTION_ULPS["f32" if "wide" in name else _type(name)], GEMM_FLOOR[_type(name)])
 
@@ -430,4 +442,5 @@ FAMILIES = {
         half(_hopper_attentions),
         within(CONTRACTION_ULPS, ATTENTION_FLOOR),
     ),
+    "flash-ragged": Family({"cuda": frozenset({"attention_hopper_kernel"})}, half(_ragged_attentions), _check_ragged),
 }

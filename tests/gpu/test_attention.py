@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.gpu.parts import hopper_library
+from tests.kernels import attention_ragged
 from tests.kernels.attention_gpu import hopper_cases, split_cases
 from tests.kernels.harness import Library, check
 
@@ -12,13 +13,14 @@ pytestmark = pytest.mark.gpu
 
 HOPPER = hopper_cases()
 SPLIT = split_cases()
+RAGGED = attention_ragged.hopper_cases()
 # The weights are rounded to the element type before the second product.
 FLOOR = {"f16": 1e-3, "bf16": 8e-3}
 
 
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory) -> Library:
-    return hopper_library([*HOPPER.values(), *SPLIT.values()], tmp_path_factory, "attention")
+    return hopper_library([*HOPPER.values(), *SPLIT.values(), *RAGGED.values()], tmp_path_factory, "attention")
 
 
 @pytest.mark.parametrize("name", HOPPER)
@@ -29,3 +31,9 @@ def test_hopper(library: Library, name: str) -> None:
 @pytest.mark.parametrize("name", SPLIT)
 def test_split(library: Library, name: str) -> None:
     check(library, SPLIT[name], 0.6, FLOOR[name.rsplit("-", 1)[-1]])
+
+
+@pytest.mark.parametrize("name", RAGGED)
+def test_ragged(library: Library, name: str) -> None:
+    """No NaN of a row that belongs to no sequence reaches a result."""
+    attention_ragged.check_poisoned(library, RAGGED[name], 0.6, FLOOR[name.rsplit("-", 1)[-1]])

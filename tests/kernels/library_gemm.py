@@ -91,7 +91,7 @@ def on_kernel(
     case: Case, provider: str, config: Mapping[str, int] | None = None, constants: Sequence[int] = ()
 ) -> ConfiguredCase:
     """The same case on the kernel of `provider`."""
-    made = ConfiguredCase(case.text, case.envs, case.strides, case.offset, constants=constants)
+    made = ConfiguredCase(case.text, case.envs, case.strides, case.offset, None, constants, case.below, case.offsets)
     made.provider, made.config = provider, config or {}
     return made
 

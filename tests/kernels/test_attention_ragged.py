@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from ait_mlir.lowering.kernels import Target, kernels_for
+from ait_mlir.dialects.ait.attention import RaggedAttentionOp
+from ait_mlir.dialects.ait.types import scope_of
+from ait_mlir.dims import const
+from ait_mlir.lowering.kernels import Target, kernel_of, kernels_for
+from ait_mlir.lowering.kernels.attention_ragged_hopper import HopperRaggedAttention
+from tests.kernels.attention_ragged import hopper_cases
 from tests.kernels.harness import Case, sources_of
 from tests.kernels.library_gemm import on_kernel
 
@@ -70,7 +75,7 @@ def test_pages_and_odd_rows_are_said_to_the_compiler() -> None:
 
 def test_a_tile_that_does_not_fit_is_refused() -> None:
     case = FORMS["wide"]
-    (kernel,) = kernels_for(case.op, SM_90)
+    kernel = kernel_of("native", case.op, SM_90)
     assert kernel.config_problem(case.op, {"warps": 4, "cols": 32}, SM_90) is None
     assert "227 KiB" in (kernel.config_problem(case.op, {"warps": 16, "cols": 256}, SM_90) or "")
     assert "attention_ragged_mma<ait::gpu::AttentionTile<192, 2, 32, 2>" in code(
@@ -80,7 +85,53 @@ def test_a_tile_that_does_not_fit_is_refused() -> None:
 
 def test_few_rows_take_small_tiles() -> None:
     case = ragged("columns %n")
-    (kernel,) = kernels_for(case.op, SM_90)
+    kernel = kernel_of("native", case.op, SM_90)
     few = Case(case.text.replace("x 40 x", "x 1 x"))
     assert kernel.configs(case.op, SM_90)[0]["warps"] == 4
     assert kernel.configs(few.op, SM_90)[0]["warps"] == 2
+
+
+def offered(case: Case, target: Target = SM_90) -> set[str]:
+    return {k.provider for k in kernels_for(case.op, target)}
+
+
+def test_hopper_takes_padded_and_packed_sequences() -> None:
+    for name, case in hopper_cases().items():
+        assert offered(case) == {"hopper", "native"}, name
+        assert offered(case, SM_80) == offered(case, Target("rocm", "gfx90a")) == {"native"}, name
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        FORMS["paged"],
+        ragged("columns %n", depth=264),
+        ragged("columns %n", depth=20),
+        ragged("columns %n", "f32"),
+        Case(FORMS["padded"].text.replace("scale 0.125", "scale -0.125")),
+        Case(
+            FORMS["padded"].text.replace("scale 0.125", "scale bits(n)").replace(") {\n", ") dims {n = 1 to 9} {\n", 1)
+        ),
+    ],
+    ids=["pages", "too wide", "no eights", "f32", "a negative scale", "an unknown scale"],
+)
+def test_hopper_declines(case: Case) -> None:
+    assert offered(case) == {"native"}
+
+
+def test_hopper_reads_rows_on_sixteen_bytes() -> None:
+    case = hopper_cases()["padded-plain-f16"]
+    kernel, scope = kernel_of("hopper", case.op, SM_90), scope_of(case.op)
+    assert isinstance(kernel, HopperRaggedAttention) and isinstance(case.op, RaggedAttentionOp)
+    rows = tuple(map(const, (3 * 64 * 8, 64 * 8, 64, 1)))
+    assert kernel.accepts(case.op, 0, rows, scope)
+    assert not kernel.accepts(case.op, 0, (*rows[:2], const(68), const(1)), scope)
+    assert not kernel.accepts(case.op, 0, (*rows[:3], const(2)), scope)
+    assert "227 KiB" in (kernel.config_problem(case.op, {"groups": 2, "cols": 256, "stages": 4}, SM_90) or "")
+
+
+def test_long_sequences_take_the_fast_kernel_and_few_rows_the_other() -> None:
+    long = Case(FORMS["padded"].text.replace("x 40 x", "x 2048 x").replace("x 50 x", "x 2048 x"))
+    few = Case(FORMS["padded"].text.replace("x 40 x", "x 1 x").replace("x 50 x", "x 2048 x"))
+    for case, first in ((long, "hopper"), (few, "native")):
+        assert min(kernels_for(case.op, SM_90), key=lambda k: k.seconds(case.op, SM_90)).provider == first

@@ -45,7 +45,8 @@ MODULES = (
     "order",
     "gemm_cublaslt", "gemm", "gemm_hopper", "gemm_rotated", "gemm_stream", "gemm_mfma", "gemm_packed",
     "grouped",
-    "attention_hopper", "attention_split", "attention", "attention_cudnn", "attention_ragged",
+    "attention_hopper", "attention_split", "attention", "attention_cudnn",
+    "attention_ragged", "attention_ragged_hopper",
     "foreign",
 )  # fmt: skip
 """The files of kernels; a family may have several. Kernels of earlier files are preferred on a tie."""

@@ -15,6 +15,7 @@ from ait_mlir.lowering.kernels.attention import (
     LARGEST_TF32,
     MMA_RATE,
     SIMT_RATE,
+    AttentionSizes,
     check_tile,
     simt_tile,
 )
@@ -22,6 +23,23 @@ from ait_mlir.lowering.kernels.base import Arg, Config, Emission, Kernel, Launch
 from ait_mlir.lowering.kernels.contraction import on_mma
 
 MOST = 2**31 - 1
+
+
+def ragged_sizes(op: RaggedAttentionOp) -> AttentionSizes:
+    """The sizes at `estimate_env`, as if all sequences were as long as they may be, or shared the rows evenly."""
+    scope = scope_of(op)
+    env = estimate_env(scope)
+    heads, rows = (max(1, d.evaluate(env)) for d in tensor_type(op.qkv[0]).dims[1:3])
+    sequences, cols = (max(1, e.evaluate(env)) for e in (op.sequences, op.length))
+    if op.segments is not None:
+        rows, cols = -(-rows // sequences), -(-cols // sequences)
+    seen = cols - (min(rows, cols) - 1) / 2 if op.causal is not None else float(cols)
+    if op.window is not None:
+        seen = min(seen, (1 if op.causal is not None else 2) * op.window.value.data)
+    group = max(1, heads // max(1, tensor_type(op.qkv[1]).dims[1].evaluate(env)))
+    kv_bytes = sum(tensor_type(x).byte_size().evaluate(env) for x in op.qkv[1:])
+    causal = op.causal is not None and op.window is None
+    return AttentionSizes(rows, cols, heads * sequences, group, seen, causal, bytes_moved(op, scope), kv_bytes)
 
 
 class RaggedAttention(Kernel[RaggedAttentionOp]):
@@ -55,12 +73,13 @@ class RaggedAttention(Kernel[RaggedAttentionOp]):
         return [{"warps": w, "cols": 32 if wide else 64} for w in dict.fromkeys([*few, 4, 2, 8])]
 
     def seconds(self, op: RaggedAttentionOp, target: Target) -> float:
-        scope = scope_of(op)
-        rate = SIMT_RATE if target.is_gpu else CPU_RATE
+        rate, p = SIMT_RATE if target.is_gpu else CPU_RATE, ragged_sizes(op)
         if self.uses_tensor_cores(op, target):
             rate = MMA_RATE * target.multiprocessors * 2 / element_bytes(tensor_type(op.qkv[0]))
-        busy = op.flops().evaluate(estimate_env(scope)) / rate
-        return target.launch_seconds + max(busy, bytes_moved(op, scope) / target.bandwidth)
+        env = estimate_env(scope_of(op))
+        columns = sum(tensor_type(x).dims[3].evaluate(env) for x in (op.qkv[0], op.qkv[2]))
+        busy = p.instances * p.rows * p.seen * (2 * columns + op.WORK) / rate
+        return target.launch_seconds + max(busy, p.bytes / target.bandwidth)
 
     def check(self, op: RaggedAttentionOp, config: Config, target: Target) -> None:
         if self.uses_tensor_cores(op, target):
@@ -73,6 +92,18 @@ class RaggedAttention(Kernel[RaggedAttentionOp]):
         return strides[-1].as_int() == 1
 
     def emit(self, launch: Launch[RaggedAttentionOp]) -> Emission:
+        op = launch.op
+        call = f"attention_ragged<{flag(op.causal)}>"
+        if launch.target.is_gpu:
+            flags = ", ".join(map(flag, (op.causal, op.window, op.pages)))
+            size = self.head_size(op)
+            call = f"attention_ragged<{simt_tile(size, launch.ins[0].type, launch.target)}, {flags}>"
+            if self.uses_tensor_cores(op, launch.target):
+                call = f"attention_ragged_mma<{self.tile(launch)}, {flags}, {self.odd_pitches(launch)}>"
+        return launch.call("attention_ragged", f"{call}(\n      {self.arguments(launch)})")
+
+    def arguments(self, launch: Launch[RaggedAttentionOp]) -> str:
+        """What the C++ function of every kernel is given."""
         op, place, cpp = launch.op, launch.place, launch.cpp
         (q, k, v), (out,) = launch.ins[:3], launch.outs
         given = dict(zip(op.integers(), launch.ins[3:], strict=True))
@@ -100,18 +131,7 @@ class RaggedAttention(Kernel[RaggedAttentionOp]):
             heads_of(out, ""),
             ragged,
         )
-        causal = "true" if op.causal is not None else "false"
-        call = f"attention_ragged<{causal}>"
-        if launch.target.is_gpu:
-            flags = ", ".join(
-                [causal, *("true" if flag else "false" for flag in (op.window is not None, op.pages is not None))]
-            )
-            size = self.head_size(op)
-            call = f"attention_ragged<{simt_tile(size, q.type, launch.target)}, {flags}>"
-            if self.uses_tensor_cores(op, launch.target):
-                call = f"attention_ragged_mma<{self.tile(launch)}, {flags}, {self.odd_pitches(launch)}>"
-        text = ",\n      ".join(arguments)
-        return launch.call("attention_ragged", f"{call}(\n      {text})")
+        return ",\n      ".join(arguments)
 
     def tile(self, launch: Launch[RaggedAttentionOp]) -> str:
         element, size = element_bytes(launch.ins[0].type), self.head_size(launch.op)
@@ -124,6 +144,11 @@ class RaggedAttention(Kernel[RaggedAttentionOp]):
         unit = 16 // element_bytes(launch.ins[0].type)
         even = all(launch.scope.divisible(s, unit) for arg in launch.ins[:3] for s in arg.strides[:3])
         return "false" if even else "true"
+
+
+def flag(given: object) -> str:
+    """Whether an optional property or operand is there, in C++."""
+    return "false" if given is None else "true"
 
 
 KERNELS = (RaggedAttention(),)

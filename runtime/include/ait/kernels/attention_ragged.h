@@ -46,5 +46,30 @@ AIT_FN Sequence sequence_of(const Ragged<I>& ragged, int64_t b, int64_t rows, in
   return {0, ragged.rows == nullptr ? rows : clamp_to(int64_t(ragged.rows[b]), rows), 0, clamp_to(int64_t(ragged.columns[b]), cols)};
 }
 
+/// @brief Which tile of which packed sequence.
+struct PackedTile {
+  int sequence, tile;  ///< a tile below 0: before the first sequence
+};
+
+/// @brief Packed sequences share the slots of a head. A sequence has those from its first row / `tile_rows` + its number on: as many as it has
+/// tiles of `tile_rows` rows, or one or two more.
+AIT_FN int64_t packed_slots(int64_t rows, int64_t sequences, int tile_rows) { return rows / tile_rows + sequences; }
+
+/// @brief The tile of a slot; it is found by halves.
+template <class I>
+AIT_FN PackedTile packed_tile(const Ragged<I>& ragged, int slot, int64_t rows, int tile_rows) {
+  auto first_slot = [&](int b) { return int(clamp_to(int64_t(ragged.segments[b]), rows)) / tile_rows + b; };
+  int b = 0;
+  for (int last = int(ragged.sequences) - 1; b < last;) {
+    const int middle = (b + last + 1) / 2;
+    if (first_slot(middle) <= slot) {
+      b = middle;
+    } else {
+      last = middle - 1;
+    }
+  }
+  return {b, slot - first_slot(b)};
+}
+
 }  // namespace ait
 #endif  // AIT_KERNELS_ATTENTION_RAGGED_H_

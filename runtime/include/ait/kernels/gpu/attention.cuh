@@ -79,27 +79,9 @@ struct HeadRows {
   __device__ __forceinline__ void skip_columns(int columns) { data += columns, next += columns; }
 };
 
-/// @tparam S what becomes of the scores: `PlainScores` or `ChangedScores`
-template <class T, class S>
-struct AttentionArgs {
-  int heads, rows, cols, depth, width;
-  float scale;
-  bool aligned;          ///< q, k and v can be read in 16-byte pieces
-  bool result_aligned;
-  bool paired;           ///< `S::paired`, of an even number of columns
-  Heads<const T> q, k, v;
-  Heads<T> o;
-  S scores;
-  LogSums<compute_t<T>> log_sums;
-  int group, window;
-  int shift;                      ///< row r stands at column r + shift
-  Heads<const T> next_k, next_v;  ///< the second piece, whose rows start at `first`
-  int first;
-
-  template <bool kTwo>
-  __device__ __forceinline__ HeadRows<T, kTwo> k_rows(int64_t batch, int64_t head) const { return {k, next_k, first, batch, head}; }
-  template <bool kTwo>
-  __device__ __forceinline__ HeadRows<T, kTwo> v_rows(int64_t batch, int64_t head) const { return {v, next_v, first, batch, head}; }
+/// @brief Which columns rows see. Row r stands at column r + shift.
+struct Sight {
+  int rows, cols, shift, window;
 
   /// @brief The columns [first, end) that some of the rows [row0, row0 + count) see; empty if end <= first.
   template <bool kCausal, bool kWindow>
@@ -122,6 +104,39 @@ struct AttentionArgs {
     if constexpr (kCausal) seen = seen && col <= at;
     if constexpr (kWindow) seen = seen && col > at - window && col < at + window;
     return seen;
+  }
+};
+
+/// @tparam S what becomes of the scores: `PlainScores` or `ChangedScores`
+template <class T, class S>
+struct AttentionArgs {
+  int heads, rows, cols, depth, width;
+  float scale;
+  bool aligned;          ///< q, k and v can be read in 16-byte pieces
+  bool result_aligned;
+  bool paired;           ///< `S::paired`, of an even number of columns
+  Heads<const T> q, k, v;
+  Heads<T> o;
+  S scores;
+  LogSums<compute_t<T>> log_sums;
+  int group, window;
+  int shift;                      ///< row r stands at column r + shift
+  Heads<const T> next_k, next_v;  ///< the second piece, whose rows start at `first`
+  int first;
+
+  template <bool kTwo>
+  __device__ __forceinline__ HeadRows<T, kTwo> k_rows(int64_t batch, int64_t head) const { return {k, next_k, first, batch, head}; }
+  template <bool kTwo>
+  __device__ __forceinline__ HeadRows<T, kTwo> v_rows(int64_t batch, int64_t head) const { return {v, next_v, first, batch, head}; }
+
+  __device__ __forceinline__ Sight sight() const { return {rows, cols, shift, window}; }
+  template <bool kCausal, bool kWindow>
+  __device__ __forceinline__ void columns(int row0, int count, int& from, int& end) const {
+    sight().template columns<kCausal, kWindow>(row0, count, from, end);
+  }
+  template <bool kCausal, bool kWindow>
+  __device__ __forceinline__ bool sees(int at, int col) const {
+    return sight().template sees<kCausal, kWindow>(at, col);
   }
 };
 

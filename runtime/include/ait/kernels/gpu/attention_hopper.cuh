@@ -10,7 +10,7 @@
 
 #include "ait/gpu/launch.h"
 #include "ait/kernels/attention_section.h"
-#include "ait/kernels/gpu/attention.cuh"
+#include "ait/kernels/gpu/attention_flash.cuh"
 #include "ait/kernels/gpu/mma.cuh"
 #include "ait/kernels/gpu/tma.cuh"
 #include "ait/kernels/gpu/wgmma.cuh"
@@ -19,183 +19,9 @@
 #if defined(AIT_CUDA)
 namespace ait::gpu {
 
-/// @brief The shape of a block's work.
-/// @tparam kDepth_ columns of q, k, v and the result, rounded up to a multiple of 64
-/// @tparam kGroups_ warpgroups that compute, of 64 rows of q each
-/// @tparam kCols_ rows of k and v a step
-/// @tparam kStages_ steps of k and of v in flight
-template <int kDepth_, int kGroups_, int kCols_, int kStages_>
-struct FlashTile {
-  static constexpr int kDepth = kDepth_, kGroups = kGroups_, kCols = kCols_, kStages = kStages_;
-  static constexpr int kRows = 64 * kGroups, kChunks = kDepth / 64;
-  static constexpr int kConsumers = 128 * kGroups, kThreads = kConsumers + 128;
-  static constexpr int kQueryBytes = kRows * kDepth * 2, kStepBytes = kCols * kDepth * 2;
-  static constexpr int kLimit = 227 * 1024, kBarrierBytes = 8 * 2 * (2 + 2 * kStages);
-  /// Places for q: two, so that the next rows come while these are worked on, where there is room.
-  static constexpr int kQueries = 1024 + 2 * kQueryBytes + 2 * kStages * kStepBytes + kBarrierBytes <= kLimit ? 2 : 1;
-  static constexpr int kSharedBytes = 1024 + kQueries * kQueryBytes + 2 * kStages * kStepBytes + kBarrierBytes;
-
-  /// Registers of a thread at the start, of one that copies and of one that computes: together no more than at the start.
-  static constexpr int kStartRegisters = kGroups == 1 ? 255 : 65536 / kThreads / 8 * 8;
-  static constexpr int kCopyRegisters = kGroups == 2 ? 24 : 32;
-  static constexpr int kRegisters = (kStartRegisters * kThreads - kCopyRegisters * 128) / kConsumers / 8 * 8;
-
-  static_assert(kDepth % 64 == 0 && 64 <= kDepth && kDepth <= 256, "heads have up to 256 columns");
-  static_assert(1 <= kGroups && kGroups <= 3 && kCols % 32 == 0 && 32 <= kCols && kCols <= 256 && kStages >= 1);
-  static_assert(kSharedBytes <= kLimit, "at most 227 KiB of shared memory");
-};
-
-/// @brief What `attention_hopper_kernel` is given.
-template <class T, class S>
-struct FlashArgs {
-  CUtensorMap q_map, k_map, v_map;
-  AttentionArgs<T, S> attention;
-  int batch;
-  int row_tiles, tiles;    ///< of a head; of all heads
-  int section;             ///< heads whose tiles are worked on side by side, longest first
-  bool q_heads, q_batches, k_heads, k_batches, v_heads, v_batches;  ///< whether each head or batch has rows of its own
-};
-
-/// @brief Which rows of which head a tile is: those with the most columns under a causal mask first.
-struct FlashPlace {
-  int row_tile, head, batch;
-  int kv;  ///< the head of k and v
-
-  template <class T, class S>
-  __device__ __forceinline__ FlashPlace(const FlashArgs<T, S>& args, int tile) {
-    const int heads = args.attention.heads, of_section = args.section * args.row_tiles;
-    const int first = tile / of_section * args.section, left = heads * args.batch - first, at = tile % of_section;
-    const int side = left < args.section ? left : args.section;
-    row_tile = args.row_tiles - 1 - at / side;
-    const int instance = first + at % side;
-    head = instance % heads, batch = instance / heads, kv = head / args.attention.group;
-  }
-};
-
-/// @brief The tiles of a block: every other round goes through the blocks backwards, so that long and short ones even out.
-struct FlashTurns {
-  int base = 0, round = 0;
-
-  __device__ __forceinline__ int tile() const { return base + int(round & 1 ? gridDim.x - 1 - blockIdx.x : blockIdx.x); }
-  /// Moves on to the next tile, where it is; false when there are no more.
-  template <class T, class S>
-  __device__ __forceinline__ bool next(const FlashArgs<T, S>& args, FlashPlace& place) {
-    base += int(gridDim.x), ++round;
-    const int to = tile();
-    if (to < args.tiles) place = FlashPlace(args, to);
-    return to < args.tiles;
-  }
-};
-
-/// @brief Among four neighbouring lanes: word j of lane i becomes word i of lane j.
-__device__ __forceinline__ void transpose_words(uint32_t (&v)[4]) {
-  const int lane = int(threadIdx.x);
-#pragma unroll
-  for (int bit = 1; bit <= 2; bit *= 2) {
-    const bool upper = (lane & bit) != 0;
-#pragma unroll
-    for (int j = 0; j < 4; ++j) {
-      if ((j & bit) != 0) continue;
-      const uint32_t received = shuffle_xor(upper ? v[j] : v[j + bit], bit);
-      if (upper) {
-        v[j] = received;
-      } else {
-        v[j + bit] = received;
-      }
-    }
-  }
-}
-
-/// @brief The rows of a warpgroup: running maxima, sums and weighted sums of rows lane / 4 and lane / 4 + 8 of each warp.
-template <class Tile, bool kCausal, bool kWindow, class T, class S>
-struct FlashRows {
-  static constexpr int kScores = Tile::kCols / 2, kOut = Tile::kDepth / 2;
-  float out[kOut], top[2], sum[2];
-
-  __device__ __forceinline__ void clear() {
-#pragma unroll
-    for (int i = 0; i < kOut; ++i) out[i] = 0.f;
-    top[0] = top[1] = -INFINITY, sum[0] = sum[1] = 0.f;
-  }
-
-  /// Hides the scores of columns that a row does not see; `at`: where the first of the two rows stands.
-  __device__ __forceinline__ void hide(const AttentionArgs<T, S>& args, float (&scores)[kScores], int at, int col0) const {
-#pragma unroll
-    for (int i = 0; i < kScores; ++i) {
-      const int col = col0 + i / 4 * 8 + i % 2;
-      if (!args.template sees<kCausal, kWindow>(at + i / 2 % 2 * 8, col)) scores[i] = S::kSoftmax ? -INFINITY : 0.f;
-    }
-  }
-
-  /// Turns scores into weights, which they are if there is no softmax. @param keep what the weighted sums must be multiplied by
-  __device__ __forceinline__ void weigh(float (&scores)[kScores], float scale, float (&keep)[2]) {
-    if constexpr (!S::kSoftmax) return;
-#pragma unroll
-    for (int r = 0; r < 2; ++r) {
-      float high[2] = {top[r], scores[2 * r]};
-#pragma unroll
-      for (int i = 0; i < kScores; i += 4) {
-        high[0] = fmaxf(high[0], scores[i + 2 * r]);
-        high[1] = fmaxf(high[1], scores[i + 2 * r + 1]);
-      }
-      high[0] = fmaxf(high[0], high[1]);
-      high[0] = fmaxf(high[0], shuffle_xor(high[0], 1));
-      high[0] = fmaxf(high[0], shuffle_xor(high[0], 2));
-      const float base = high[0] == -INFINITY ? 0.f : high[0] * scale;
-      keep[r] = exp2_fast(top[r] * scale - base);
-      top[r] = high[0];
-      float part[2] = {sum[r] * keep[r], 0.f};
-#pragma unroll
-      for (int i = 0; i < kScores; i += 4) {
-#pragma unroll
-        for (int e = 0; e < 2; ++e) {
-          scores[i + 2 * r + e] = exp2_fast(scores[i + 2 * r + e] * scale - base);
-          part[e] += scores[i + 2 * r + e];
-        }
-      }
-      sum[r] = part[0] + part[1];
-    }
-  }
-
-  __device__ __forceinline__ void rescale(const float (&keep)[2]) {
-    if constexpr (!S::kSoftmax) return;
-#pragma unroll
-    for (int i = 0; i < kOut; ++i) out[i] *= keep[i / 2 % 2];
-  }
-
-  /// Writes the two rows from `row` on, 16 bytes a lane. @param unit what a score was multiplied by on its way to a power of two
-  __device__ __forceinline__ void store(const AttentionArgs<T, S>& args, const FlashPlace& place, int row, float unit) {
-    T* to = args.o.data + place.batch * args.o.batch + place.head * args.o.head;
-    const int lane = int(threadIdx.x) % 4;
-#pragma unroll
-    for (int r = 0; r < 2; ++r) {
-      sum[r] += shuffle_xor(sum[r], 1);
-      sum[r] += shuffle_xor(sum[r], 2);
-      const float scale = S::kSoftmax ? 1.f / sum[r] : 1.f;
-      if (S::kSoftmax && lane == 0 && row + 8 * r < args.rows) {
-        args.log_sums.store(place.batch, place.head, row + 8 * r, (top[r] * unit + log2f(sum[r])) * 0.69314718055994531f);
-      }
-#pragma unroll
-      for (int block = 0; block < kOut / 16; ++block) {  // of 32 columns
-        uint32_t words[4];
-#pragma unroll
-        for (int j = 0; j < 4; ++j) {
-          const int i = block * 16 + j * 4 + 2 * r;
-          words[j] = pack_pair<T>(out[i] * scale, out[i + 1] * scale);
-        }
-        transpose_words(words);
-        const int col = block * 32 + lane * 8;
-        if (row + 8 * r < args.rows && col < args.width) {
-          *reinterpret_cast<uint4*>(to + int64_t(row + 8 * r) * args.o.row + col) = make_uint4(words[0], words[1], words[2], words[3]);
-        }
-      }
-    }
-  }
-};
-
 /// @brief softmax(changed(q @ k^T * scale)) @ v, or without the softmax. Grid: any; block: Tile::kThreads. At least one row, column, and column of each head.
-template <class Tile, bool kCausal, bool kWindow, class T, class S>
-__global__ void __launch_bounds__(Tile::kThreads, 1) attention_hopper_kernel(const __grid_constant__ FlashArgs<T, S> args) {
+template <class Tile, bool kCausal, bool kWindow, class T, class S, class Q>
+__global__ void __launch_bounds__(Tile::kThreads, 1) attention_hopper_kernel(const __grid_constant__ FlashArgs<T, S, Q> args) {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
   constexpr int kStages = Tile::kStages, kQueries = Tile::kQueries, kCols = Tile::kCols, kGroups = Tile::kGroups;
   constexpr float kLog2e = S::kSoftmax ? 1.44269504088896341f : 1.f;
@@ -224,10 +50,12 @@ __global__ void __launch_bounds__(Tile::kThreads, 1) attention_hopper_kernel(con
 
   RingPlace<kQueries> q_place;
   RingPlace<kStages> k_place, v_place;
-  auto steps_of = [&](int row0, int& first) {
+  auto sequence_of_tile = [&](FlashPlace& place) { return args.sequences.template at<Tile::kRows, kCausal, kWindow>(attention, place); };
+  auto steps_of = [&](const FlashSequence& seq, int row0, int& first) {
     int end;
-    attention.template columns<kCausal, kWindow>(row0, Tile::kRows, first, end);
+    seq.sight.template columns<kCausal, kWindow>(row0, Tile::kRows, first, end);
     first = first / kCols * kCols;
+    if (Q::kRagged && (row0 >= seq.sight.rows || row0 + Tile::kRows <= seq.seeing)) return 0;
     return (end - first + kCols - 1) / kCols;
   };
 
@@ -243,29 +71,30 @@ __global__ void __launch_bounds__(Tile::kThreads, 1) attention_hopper_kernel(con
       if ((place.row_tile | place.head | place.batch | place.kv) < 0) __trap();  // never; so the divisions are not put behind the wait
       wait_for_previous();
       do {
+        const FlashSequence seq = sequence_of_tile(place);
         const int row0 = place.row_tile * Tile::kRows;
         int first;
-        const int steps = steps_of(row0, first);
+        const int steps = steps_of(seq, row0, first);
         if (steps <= 0) continue;
         barrier_wait(q_empty + q_place.stage * 8, q_place.parity ^ 1);
         barrier_expect(q_full + q_place.stage * 8, Tile::kQueryBytes);
-        copy(q_at + q_place.stage * Tile::kQueryBytes, &args.q_map, q_full + q_place.stage * 8, Tile::kRows, row0,
-             args.q_heads ? place.head : 0, args.q_batches ? place.batch : 0);
+        copy(q_at + q_place.stage * Tile::kQueryBytes, &args.q_map, q_full + q_place.stage * 8, Tile::kRows, seq.row_at + row0,
+             args.q_heads ? place.head : 0, args.q_batches ? seq.batch : 0);
         q_place.next();
         // A group asks for the k of a step before it asks for the v of the step before.
         for (int step = steps - 1; step >= -1; --step) {
           if (step >= 0) {
             barrier_wait(k_empty + k_place.stage * 8, k_place.parity ^ 1);
             barrier_expect(k_full + k_place.stage * 8, Tile::kStepBytes);
-            copy(k_at + k_place.stage * Tile::kStepBytes, &args.k_map, k_full + k_place.stage * 8, kCols, first + step * kCols,
-                 args.k_heads ? place.kv : 0, args.k_batches ? place.batch : 0);
+            copy(k_at + k_place.stage * Tile::kStepBytes, &args.k_map, k_full + k_place.stage * 8, kCols, seq.col_at + first + step * kCols,
+                 args.k_heads ? place.kv : 0, args.k_batches ? seq.batch : 0);
             k_place.next();
           }
           if (step < steps - 1) {
             barrier_wait(v_empty + v_place.stage * 8, v_place.parity ^ 1);
             barrier_expect(v_full + v_place.stage * 8, Tile::kStepBytes);
-            copy(v_at + v_place.stage * Tile::kStepBytes, &args.v_map, v_full + v_place.stage * 8, kCols, first + (step + 1) * kCols,
-                 args.v_heads ? place.kv : 0, args.v_batches ? place.batch : 0);
+            copy(v_at + v_place.stage * Tile::kStepBytes, &args.v_map, v_full + v_place.stage * 8, kCols, seq.col_at + first + (step + 1) * kCols,
+                 args.v_heads ? place.kv : 0, args.v_batches ? seq.batch : 0);
             v_place.next();
           }
         }
@@ -316,13 +145,27 @@ __global__ void __launch_bounds__(Tile::kThreads, 1) attention_hopper_kernel(con
         for (int e = 0; e < 4; ++e) weights[i][e] = pack_pair<T>(scores[8 * i + 2 * e], scores[8 * i + 2 * e + 1]);
     };
 
+    // Behind a sequence lie rows of others, and 0 times their NaN is NaN: rows of v that nobody sees become 0.
+    auto clear_v = [&](int from) {
+      barrier_wait(v_full + v_place.stage * 8, v_place.parity);
+      unsigned char* const v = reinterpret_cast<unsigned char*>(shared) + (v_at - shared_address(shared)) + v_place.stage * Tile::kStepBytes;
+      for (int i = int(threadIdx.x); i < (kCols - from) * Tile::kChunks * 8; i += Tile::kConsumers) {
+        const int line = i / 8, chunk = line / (kCols - from), row = from + line % (kCols - from);
+        *reinterpret_cast<uint4*>(v + (chunk * kCols + row) * 128 + i % 8 * 16) = make_uint4(0, 0, 0, 0);
+      }
+      publish_to_copies();
+      named_barrier_wait(5, Tile::kConsumers);
+    };
+
     FlashTurns turns;
     FlashPlace place(args, turns.tile());
     wait_for_previous();
     do {
-      const int row0 = place.row_tile * Tile::kRows + group * 64, shift = attention.shift;
+      args.sequences.template clear_outside<Tile::kConsumers>(attention, place, args.row_tiles);
+      const FlashSequence seq = sequence_of_tile(place);
+      const int row0 = place.row_tile * Tile::kRows + group * 64, shift = seq.sight.shift;
       int first;
-      const int steps = steps_of(place.row_tile * Tile::kRows, first);
+      const int steps = steps_of(seq, place.row_tile * Tile::kRows, first);
       const int my_row = row0 + warp % 4 * 16 + lane / 4;
       auto fetch = [&](int col0) { fragment.fetch(col0 + lane % 4 * 2, col0, attention.cols, attention.paired); };
       auto change_and_hide = [&](int col0) {
@@ -330,9 +173,9 @@ __global__ void __launch_bounds__(Tile::kThreads, 1) attention_hopper_kernel(con
 #pragma unroll
           for (int i = 0; i < kCols / 2; ++i) scores[i] = fragment.changed(i, scores[i] * attention.scale) * kLog2e;
         }
-        const bool edge = col0 + kCols > attention.cols || (kCausal && col0 + kCols > row0 + shift + 1) ||
+        const bool edge = col0 + kCols > seq.sight.cols || (kCausal && col0 + kCols > row0 + shift + 1) ||
                           (kWindow && (col0 <= row0 + 63 + shift - attention.window || col0 + kCols > row0 + shift + attention.window));
-        if (edge) rows.hide(attention, scores, my_row + shift, col0 + lane % 4 * 2);
+        if (edge) rows.hide(seq.sight, scores, my_row + shift, col0 + lane % 4 * 2);
       };
       rows.clear();
       if (steps > 0) {
@@ -352,6 +195,7 @@ __global__ void __launch_bounds__(Tile::kThreads, 1) attention_hopper_kernel(con
         change_and_hide(col0);
         rows.weigh(scores, scale, keep);
         round_weights();
+        if (Q::kRagged && col0 + kCols > seq.sight.cols) clear_v(seq.sight.cols - col0);
         while (col0 > first) {
           col0 -= kCols;
           barrier_wait(k_full + k_place.stage * 8, k_place.parity);
@@ -386,7 +230,7 @@ __global__ void __launch_bounds__(Tile::kThreads, 1) attention_hopper_kernel(con
         release(v_empty + v_place.stage * 8);
         v_place.next();
       }
-      rows.store(attention, place, my_row, scale);
+      rows.template store<Q::kRagged>(attention, seq, place, my_row, scale);
     } while (turns.next(args, place));
     if (group == 0) take_turn();  // the last turn that was passed
   }
@@ -396,43 +240,53 @@ __global__ void __launch_bounds__(Tile::kThreads, 1) attention_hopper_kernel(con
 /// @brief Of how many heads the k and v may be read by turns and stay in L2: bytes.
 inline constexpr int64_t kShareOfL2 = 32 << 20;
 
-/// @brief Launches `attention_hopper_kernel` on half or bfloat16. Where q, k, v or the result do not start on 16-byte boundaries, the width is
-/// no multiple of 8, or a size is 0, a slow kernel takes over. `depth` and `width` may be at most Tile::kDepth; scores that are not changed have a `scale` above 0.
+/// @brief Launches `attention_hopper_kernel` on `batch` batches. @param row_tiles of a head
 /// @param section heads whose tiles are worked on side by side, longest first; 0: what is even
-template <class Tile, bool kCausal, bool kWindow, class T, class S>
-int32_t attention_hopper(const Context& ctx, const AttentionShape& shape, Heads<const T> q, Heads<const T> k, Heads<const T> v, Heads<T> o,
-                         const S& scores, const LogSums<float>& log_sums = {}, int section = 0) {
-  if (shape.rows == 0 || shape.width == 0 || shape.batch * shape.heads == 0) return 0;
-  FlashArgs<T, S> args{{}, {}, {}, attention_args(shape, q, k, v, o, scores, log_sums), int(shape.batch), 0, 0, 1};
-  const int64_t row_tiles = (shape.rows + Tile::kRows - 1) / Tile::kRows, instances = shape.heads * shape.batch;
-  const bool fits = args.attention.aligned && args.attention.result_aligned && shape.width % 8 == 0 && shape.depth > 0 && shape.cols > 0 &&
-                    row_tiles * instances < (int64_t(1) << 30);
-  if (!fits) {
-    return attention_simt<AttentionSimtTile<Tile::kDepth>, kCausal, kWindow>(ctx, shape, q, k, v, o, scores, log_sums);
-  }
-  args.row_tiles = int(row_tiles), args.tiles = int(row_tiles * instances);
+template <class Tile, bool kCausal, bool kWindow, class T, class S, class Q>
+int32_t launch_flash(const Context& ctx, const AttentionShape& shape, const AttentionArgs<T, S>& attention, const Q& sequences, int64_t batch,
+                     int64_t row_tiles, int section) {
+  FlashArgs<T, S, Q> args{{}, {}, {}, attention, sequences, int(batch), int(row_tiles), int(row_tiles * shape.heads * batch), section > 0 ? section : 1};
   const int sms = multiprocessors();
-  args.section = section > 0 ? section : 1;
   if (kCausal && !kWindow && section <= 0) {
-    const int64_t most = kShareOfL2 / (shape.cols * (shape.depth + shape.width) * 2) * shape.group;
+    const int64_t most = kShareOfL2 / (shape.cols * (shape.depth + shape.width) * 2) * shape.group, instances = shape.heads * batch;
     args.section = even_section({args.row_tiles, int(instances), Tile::kRows, Tile::kCols, int(shape.shift()), int(shape.cols),
                                  int(most < instances ? most : instances), sms});
   }
+  const Heads<const T>&q = attention.q, &k = attention.k, &v = attention.v;
   args.q_heads = q.head != 0, args.q_batches = q.batch != 0;
   args.k_heads = k.head != 0, args.k_batches = k.batch != 0;
   args.v_heads = v.head != 0, args.v_batches = v.batch != 0;
   const int64_t kv_heads = shape.heads / shape.group;
-  const bool mapped =
-      tensor_map(&args.q_map, q.data, shape.depth, shape.rows, q.row, shape.heads, q.head, shape.batch, q.batch, Tile::kRows) &&
-      tensor_map(&args.k_map, k.data, shape.depth, shape.cols, k.row, kv_heads, k.head, shape.batch, k.batch, Tile::kCols) &&
-      tensor_map(&args.v_map, v.data, shape.width, shape.cols, v.row, kv_heads, v.head, shape.batch, v.batch, Tile::kCols);
+  const bool mapped = tensor_map(&args.q_map, q.data, shape.depth, shape.rows, q.row, shape.heads, q.head, batch, q.batch, Tile::kRows) &&
+                      tensor_map(&args.k_map, k.data, shape.depth, shape.cols, k.row, kv_heads, k.head, batch, k.batch, Tile::kCols) &&
+                      tensor_map(&args.v_map, v.data, shape.width, shape.cols, v.row, kv_heads, v.head, batch, v.batch, Tile::kCols);
   if (!mapped) return ctx.fail("attention: the driver does not describe its operands to the copy engine (cuTensorMapEncodeTiled)");
   LaunchConfig config;
   config.grid = dim3(uint32_t(sms < args.tiles ? sms : args.tiles));
   config.block = dim3(Tile::kThreads);
   config.shared_bytes = Tile::kSharedBytes;
   config.dependent = true;
-  return launch(ctx, config, attention_hopper_kernel<Tile, kCausal, kWindow, T, S>, args);
+  return launch(ctx, config, attention_hopper_kernel<Tile, kCausal, kWindow, T, S, Q>, args);
+}
+
+/// @brief Whether the copy engine can read q, k and v, the result can be written 16 bytes at a time, and tiles can be counted.
+template <class T, class S>
+inline bool fits_flash(const AttentionShape& shape, const AttentionArgs<T, S>& args, int64_t tiles) {
+  return args.aligned && args.result_aligned && shape.width % 8 == 0 && shape.depth > 0 && shape.cols > 0 && tiles < (int64_t(1) << 30);
+}
+
+/// @brief Attention of half or bfloat16. Where q, k, v or the result do not start on 16-byte boundaries, the width is no multiple of 8, or a
+/// size is 0, a slow kernel takes over. `depth` and `width` may be at most Tile::kDepth; scores that are not changed have a `scale` above 0.
+template <class Tile, bool kCausal, bool kWindow, class T, class S>
+int32_t attention_hopper(const Context& ctx, const AttentionShape& shape, Heads<const T> q, Heads<const T> k, Heads<const T> v, Heads<T> o,
+                         const S& scores, const LogSums<float>& log_sums = {}, int section = 0) {
+  if (shape.rows == 0 || shape.width == 0 || shape.batch * shape.heads == 0) return 0;
+  const AttentionArgs<T, S> args = attention_args(shape, q, k, v, o, scores, log_sums);
+  const int64_t row_tiles = (shape.rows + Tile::kRows - 1) / Tile::kRows;
+  if (!fits_flash(shape, args, row_tiles * shape.heads * shape.batch)) {
+    return attention_simt<AttentionSimtTile<Tile::kDepth>, kCausal, kWindow>(ctx, shape, q, k, v, o, scores, log_sums);
+  }
+  return launch_flash<Tile, kCausal, kWindow>(ctx, shape, args, WholeSequences{}, shape.batch, row_tiles, section);
 }
 
 }  // namespace ait::gpu

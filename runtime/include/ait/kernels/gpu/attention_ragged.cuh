@@ -28,74 +28,106 @@ struct PagedRows {
   __device__ __forceinline__ void skip_columns(int columns) { data += columns; }
 };
 
-template <class Tile, class T>
+/// @brief Writes 0 to the rows [from, to) with the first `kThreads` threads of a block.
+template <int kThreads, class T>
 __device__ __forceinline__ void zero_rows(T* o, int64_t pitch, int width, int64_t from, int64_t to) {
-  for (int64_t i = from * width + threadIdx.x; i < to * width; i += Tile::kThreads) o[i / width * pitch + i % width] = convert<T>(0.0f);
+  for (int64_t i = from * width + threadIdx.x; i < to * width; i += kThreads) o[i / width * pitch + i % width] = convert<T>(0.0f);
+}
+
+/// @brief As `zero_rows`, of the share of one of `slots` blocks.
+template <int kThreads, class T>
+__device__ __forceinline__ void zero_share(T* o, int64_t pitch, int width, int from, int to, int slot, int slots) {
+  if (from >= to) return;
+  const int step = (to - from + slots - 1) / slots, begin = from + slot * step;
+  zero_rows<kThreads>(o, pitch, width, begin, begin + step < to ? begin + step : to);
+}
+
+/// @brief Writes 0 to a slot's share of the rows outside of all packed sequences.
+template <int kThreads, class T, class I>
+__device__ __forceinline__ void zero_outside(const Ragged<I>& ragged, T* o, int64_t pitch, int width, int rows, int slot, int slots) {
+  const int64_t before = clamp_to(int64_t(ragged.segments[0]), rows), after = clamp_to(int64_t(ragged.segments[ragged.sequences]), rows);
+  zero_share<kThreads>(o, pitch, width, 0, int(before), slot, slots);
+  zero_share<kThreads>(o, pitch, width, int(after), rows, slot, slots);
+}
+
+/// @brief `packed_tile`, looked for by all threads of a block at once. Uses the first bytes of the shared memory.
+template <class Tile, class I>
+__device__ __forceinline__ PackedTile packed_tile_of_block(const Ragged<I>& ragged, int slot, int rows) {
+  AIT_DYNAMIC_SHARED(16, shared_place);
+  int* const found = reinterpret_cast<int*>(shared_place);
+  auto first_slot = [&](int b) { return int(clamp_to(int64_t(ragged.segments[b]), rows)) / Tile::kRows + b; };
+  const int sequences = int(ragged.sequences);
+  if (threadIdx.x == 0) found[0] = 0, found[1] = -1;
+  __syncthreads();
+  for (int b = int(threadIdx.x); b < sequences; b += Tile::kThreads) {
+    const int first = first_slot(b);
+    if (first <= slot && (b + 1 == sequences || slot < first_slot(b + 1))) found[0] = b, found[1] = slot - first;
+  }
+  __syncthreads();
+  const PackedTile place{found[0], found[1]};
+  __syncthreads();
+  return place;
 }
 
 /// @brief What one block does. `compute(args, q, k, v, o, row0, first, head, batch)` computes the rows of a tile from `first` on.
 template <class Tile, bool kCausal, bool kWindow, bool kPaged, class T, class I, class Compute>
-__device__ __forceinline__ void ragged_tiles(const AttentionArgs<T, PlainScores>& given, const Ragged<I>& ragged, const Compute& compute) {
+__device__ __forceinline__ void ragged_tile(const AttentionArgs<T, PlainScores>& given, const Ragged<I>& ragged, const Compute& compute) {
   wait_for_previous();
   const bool packed = ragged.segments != nullptr;
-  const int64_t head = blockIdx.y, b = blockIdx.z, batch = packed ? 0 : b, kv = head / given.group;
+  const int64_t head = blockIdx.y, batch = packed ? 0 : blockIdx.z, kv = head / given.group;
+  // Later rows have more work under a causal mask: start with them.
+  const int slots = int(gridDim.x), slot = int(kCausal ? gridDim.x - 1 - blockIdx.x : blockIdx.x);
   AttentionArgs<T, PlainScores> args = given;
-  if (ragged.sequences == 0) {
-    const int64_t step = (given.rows + gridDim.x - 1) / gridDim.x, from = blockIdx.x * step;
-    zero_rows<Tile>(args.o.data + head * args.o.head, args.o.row, args.width, from, from + step < given.rows ? from + step : given.rows);
-    return;
+  T* o = args.o.data + batch * args.o.batch + head * args.o.head;
+  if (ragged.sequences == 0) return zero_share<Tile::kThreads>(o, args.o.row, args.width, 0, int(given.rows), slot, slots);
+  PackedTile place{int(blockIdx.z), slot};
+  if (packed) {
+    zero_outside<Tile::kThreads>(ragged, o, args.o.row, args.width, given.rows, slot, slots);
+    place = packed_tile_of_block<Tile>(ragged, slot, given.rows);
   }
-  const Sequence seq = sequence_of(ragged, b, given.rows, given.cols);
+  const Sequence seq = sequence_of(ragged, place.sequence, given.rows, given.cols);
+  const int64_t limit = packed ? seq.rows : given.rows, row0 = int64_t(place.tile) * Tile::kRows;
+  if (row0 < 0 || row0 >= limit) return;
   args.rows = int(seq.rows), args.cols = int(seq.cols), args.shift = args.cols - args.rows;
-  const int64_t reach = kCausal ? 1 : given.window;
-  const int64_t first = kCausal || kWindow ? seq.first_seeing(reach) : seq.cols == 0 ? seq.rows : 0;
-  T* all = args.o.data + batch * args.o.batch + head * args.o.head;
-  T* o = all + seq.row0 * args.o.row;
+  const int64_t first = kCausal || kWindow ? seq.first_seeing(kCausal ? 1 : given.window) : seq.cols == 0 ? seq.rows : 0;
+  const int64_t end = row0 + Tile::kRows < limit ? row0 + Tile::kRows : limit;
+  o += seq.row0 * args.o.row;
+  zero_rows<Tile::kThreads>(o, args.o.row, args.width, row0, first < end ? first : end);
+  zero_rows<Tile::kThreads>(o, args.o.row, args.width, row0 > seq.rows ? row0 : seq.rows, end);
+  if (first >= end || row0 >= seq.rows) return;
   HeadRows<T, false> q(args.q, args.q, 0, batch, head);
   q.advance(int(seq.row0));
-  const int64_t limit = packed ? seq.rows : given.rows;
-  for (int64_t row0 = int64_t(blockIdx.x) * Tile::kRows; row0 < limit; row0 += int64_t(gridDim.x) * Tile::kRows) {
-    const int64_t end = row0 + Tile::kRows < limit ? row0 + Tile::kRows : limit;
-    zero_rows<Tile>(o, args.o.row, args.width, row0, first < end ? first : end);
-    zero_rows<Tile>(o, args.o.row, args.width, row0 > seq.rows ? row0 : seq.rows, end);
-    if (first >= end || row0 >= seq.rows) continue;
-    if constexpr (kPaged) {
-      const I* pages = ragged.pages + b * ragged.table;
-      const PagedRows<T, I> k{args.k.data + kv * args.k.head, args.k.batch, args.k.row, pages, ragged.page, ragged.pool, args.cols};
-      const PagedRows<T, I> v{args.v.data + kv * args.v.head, args.v.batch, args.v.row, pages, ragged.page, ragged.pool, args.cols};
-      compute(args, q, k, v, o, int(row0), int(first), head, batch);
-    } else {
-      HeadRows<T, false> k(args.k, args.k, 0, batch, kv), v(args.v, args.v, 0, batch, kv);
-      k.advance(int(seq.col0)), v.advance(int(seq.col0));
-      compute(args, q, k, v, o, int(row0), int(first), head, batch);
-    }
-    __syncthreads();  // the next tile of the block uses the same shared memory
-  }
-  if (packed && blockIdx.x == 0) {
-    // The result's rows outside of all sequences.
-    if (b == 0) zero_rows<Tile>(all, args.o.row, args.width, 0, seq.row0);
-    if (b == ragged.sequences - 1) zero_rows<Tile>(all, args.o.row, args.width, clamp_to(int64_t(ragged.segments[b + 1]), given.rows), given.rows);
+  if constexpr (kPaged) {
+    const I* pages = ragged.pages + place.sequence * ragged.table;
+    const PagedRows<T, I> k{args.k.data + kv * args.k.head, args.k.batch, args.k.row, pages, ragged.page, ragged.pool, args.cols};
+    const PagedRows<T, I> v{args.v.data + kv * args.v.head, args.v.batch, args.v.row, pages, ragged.page, ragged.pool, args.cols};
+    compute(args, q, k, v, o, int(row0), int(first), head, batch);
+  } else {
+    HeadRows<T, false> k(args.k, args.k, 0, batch, kv), v(args.v, args.v, 0, batch, kv);
+    k.advance(int(seq.col0)), v.advance(int(seq.col0));
+    compute(args, q, k, v, o, int(row0), int(first), head, batch);
   }
 }
 
 template <class Tile, bool kCausal, bool kWindow, bool kPaged, class T, class I>
 __global__ void __launch_bounds__(Tile::kThreads) attention_ragged_kernel(const AttentionArgs<T, PlainScores> given, const Ragged<I> ragged) {
-  ragged_tiles<Tile, kCausal, kWindow, kPaged>(
+  ragged_tile<Tile, kCausal, kWindow, kPaged>(
       given, ragged, [](const auto& args, const auto& q, const auto& k, const auto& v, T* o, int row0, int first, int64_t head, int64_t batch) {
         attention_simt_rows<Tile, kCausal, kWindow>(args, q, k, v, o, row0, first, head, batch);
       });
 }
 
-/// @brief Launches one of the kernels. A block of packed sequences computes several tiles where its sequence is longer than most.
+/// @brief Launches one of the kernels.
 template <class Tile, class T, class I, class Kernel>
 int32_t launch_ragged(const Context& ctx, const AttentionShape& shape, const AttentionArgs<T, PlainScores>& args, const Ragged<I>& ragged, int shared_bytes,
                       Kernel kernel) {
   const bool packed = ragged.segments != nullptr;
   if (shape.rows == 0 || shape.width == 0 || shape.heads == 0 || (shape.batch == 0 && !packed)) return 0;
-  if (shape.heads > 65535 || shape.batch > 65535) return ctx.fail("ragged_attention: more than 65535 heads or sequences");
-  const int64_t tiles = (shape.rows + Tile::kRows - 1) / Tile::kRows, sequences = shape.batch > 0 ? shape.batch : 1;
+  if (shape.heads > 65535 || (shape.batch > 65535 && !packed)) return ctx.fail("ragged_attention: more than 65535 heads or sequences");
+  const int64_t tiles = (shape.rows + Tile::kRows - 1) / Tile::kRows;
   LaunchConfig config;
-  config.grid = dim3(uint32_t(packed ? (tiles + sequences - 1) / sequences + 1 : tiles), uint32_t(shape.heads), uint32_t(sequences));
+  config.grid = dim3(uint32_t(packed && shape.batch > 0 ? packed_slots(shape.rows, shape.batch, Tile::kRows) : tiles), uint32_t(shape.heads),
+                     uint32_t(packed ? 1 : shape.batch));
   config.block = dim3(Tile::kThreads);
   config.shared_bytes = uint32_t(shared_bytes);
   config.dependent = true;
@@ -123,7 +155,7 @@ template <class Tile, bool kCausal, bool kWindow, bool kAligned, bool kPaged, cl
 __global__ void __launch_bounds__(Tile::kThreads)
     attention_ragged_mma_kernel(const __grid_constant__ AttentionArgs<T, PlainScores> given, const __grid_constant__ Ragged<I> ragged) {
   allow_next();
-  ragged_tiles<Tile, kCausal, kWindow, kPaged>(
+  ragged_tile<Tile, kCausal, kWindow, kPaged>(
       given, ragged, [](const auto& args, const auto& q, const auto& k, const auto& v, T* o, int row0, int first, int64_t head, int64_t batch) {
         attention_mma_rows<Tile, kCausal, kWindow, kAligned, false>(args, q, k, v, o, row0, first, head, batch);
       });

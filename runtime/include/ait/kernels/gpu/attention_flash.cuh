@@ -1,0 +1,213 @@
+/// @file attention_flash.cuh
+/// @brief The parts of attention_hopper.cuh: tiles, their order and their sequences, and what a warpgroup does with its rows.
+#ifndef AIT_KERNELS_GPU_ATTENTION_FLASH_CUH_
+#define AIT_KERNELS_GPU_ATTENTION_FLASH_CUH_
+
+#include "ait/kernels/gpu/attention.cuh"
+#include "ait/kernels/gpu/mma.cuh"
+#include "ait/kernels/gpu/tma.cuh"
+
+#if defined(AIT_CUDA)
+namespace ait::gpu {
+
+/// @brief The shape of a block's work.
+/// @tparam kDepth_ columns of q, k, v and the result, rounded up to a multiple of 64
+/// @tparam kGroups_ warpgroups that compute, of 64 rows of q each
+/// @tparam kCols_ rows of k and v a step
+/// @tparam kStages_ steps of k and of v in flight
+template <int kDepth_, int kGroups_, int kCols_, int kStages_>
+struct FlashTile {
+  static constexpr int kDepth = kDepth_, kGroups = kGroups_, kCols = kCols_, kStages = kStages_;
+  static constexpr int kRows = 64 * kGroups, kChunks = kDepth / 64;
+  static constexpr int kConsumers = 128 * kGroups, kThreads = kConsumers + 128;
+  static constexpr int kQueryBytes = kRows * kDepth * 2, kStepBytes = kCols * kDepth * 2;
+  static constexpr int kLimit = 227 * 1024, kBarrierBytes = 8 * 2 * (2 + 2 * kStages);
+  /// Places for q: two, so that the next rows come while these are worked on, where there is room.
+  static constexpr int kQueries = 1024 + 2 * kQueryBytes + 2 * kStages * kStepBytes + kBarrierBytes <= kLimit ? 2 : 1;
+  static constexpr int kSharedBytes = 1024 + kQueries * kQueryBytes + 2 * kStages * kStepBytes + kBarrierBytes;
+
+  /// Registers of a thread at the start, of one that copies and of one that computes: together no more than at the start.
+  static constexpr int kStartRegisters = kGroups == 1 ? 255 : 65536 / kThreads / 8 * 8;
+  static constexpr int kCopyRegisters = kGroups == 2 ? 24 : 32;
+  static constexpr int kRegisters = (kStartRegisters * kThreads - kCopyRegisters * 128) / kConsumers / 8 * 8;
+
+  static_assert(kDepth % 64 == 0 && 64 <= kDepth && kDepth <= 256, "heads have up to 256 columns");
+  static_assert(1 <= kGroups && kGroups <= 3 && kCols % 32 == 0 && 32 <= kCols && kCols <= 256 && kStages >= 1);
+  static_assert(kSharedBytes <= kLimit, "at most 227 KiB of shared memory");
+};
+
+/// @brief What `attention_hopper_kernel` is given. @tparam Q which sequences there are: `WholeSequences` or `RaggedSequences`
+template <class T, class S, class Q>
+struct FlashArgs {
+  CUtensorMap q_map, k_map, v_map;
+  AttentionArgs<T, S> attention;
+  Q sequences;
+  int batch;
+  int row_tiles, tiles;    ///< of a head; of all heads
+  int section;             ///< heads whose tiles are worked on side by side, longest first
+  bool q_heads, q_batches, k_heads, k_batches, v_heads, v_batches;  ///< whether each head or batch has rows of its own
+};
+
+/// @brief Which rows of which head a tile is: those with the most columns under a causal mask first.
+struct FlashPlace {
+  int row_tile, head, batch;
+  int kv;  ///< the head of k and v
+
+  template <class Args>
+  __device__ __forceinline__ FlashPlace(const Args& args, int tile) {
+    const int heads = args.attention.heads, of_section = args.section * args.row_tiles;
+    const int first = tile / of_section * args.section, left = heads * args.batch - first, at = tile % of_section;
+    const int side = left < args.section ? left : args.section;
+    row_tile = args.row_tiles - 1 - at / side;
+    const int instance = first + at % side;
+    head = instance % heads, batch = instance / heads, kv = head / args.attention.group;
+  }
+};
+
+/// @brief The sequence of a tile.
+struct FlashSequence {
+  Sight sight;
+  int row_at, col_at;  ///< where its rows of q and the result begin, and those of k and v
+  int batch;
+  int seeing, limit;   ///< the rows from `seeing` on see a column; of the other rows of the result those before `limit` are 0
+};
+
+/// @brief Each head of each batch is a sequence of its own.
+struct WholeSequences {
+  static constexpr bool kRagged = false;
+
+  template <int kRows, bool kCausal, bool kWindow, class Args>
+  __device__ __forceinline__ FlashSequence at(const Args& args, FlashPlace& place) const {
+    return {args.sight(), 0, 0, place.batch, 0, args.rows};
+  }
+  template <int kThreads, class Args>
+  __device__ __forceinline__ void clear_outside(const Args&, const FlashPlace&, int) const {}
+};
+
+/// @brief The tiles of a block: every other round goes through the blocks backwards, so that long and short ones even out.
+struct FlashTurns {
+  int base = 0, round = 0;
+
+  __device__ __forceinline__ int tile() const { return base + int(round & 1 ? gridDim.x - 1 - blockIdx.x : blockIdx.x); }
+  /// Moves on to the next tile, where it is; false when there are no more.
+  template <class Args>
+  __device__ __forceinline__ bool next(const Args& args, FlashPlace& place) {
+    base += int(gridDim.x), ++round;
+    const int to = tile();
+    if (to < args.tiles) place = FlashPlace(args, to);
+    return to < args.tiles;
+  }
+};
+
+/// @brief Among four neighbouring lanes: word j of lane i becomes word i of lane j.
+__device__ __forceinline__ void transpose_words(uint32_t (&v)[4]) {
+  const int lane = int(threadIdx.x);
+#pragma unroll
+  for (int bit = 1; bit <= 2; bit *= 2) {
+    const bool upper = (lane & bit) != 0;
+#pragma unroll
+    for (int j = 0; j < 4; ++j) {
+      if ((j & bit) != 0) continue;
+      const uint32_t received = shuffle_xor(upper ? v[j] : v[j + bit], bit);
+      if (upper) {
+        v[j] = received;
+      } else {
+        v[j + bit] = received;
+      }
+    }
+  }
+}
+
+/// @brief The rows of a warpgroup: running maxima, sums and weighted sums of rows lane / 4 and lane / 4 + 8 of each warp.
+template <class Tile, bool kCausal, bool kWindow, class T, class S>
+struct FlashRows {
+  static constexpr int kScores = Tile::kCols / 2, kOut = Tile::kDepth / 2;
+  float out[kOut], top[2], sum[2];
+
+  __device__ __forceinline__ void clear() {
+#pragma unroll
+    for (int i = 0; i < kOut; ++i) out[i] = 0.f;
+    top[0] = top[1] = -INFINITY, sum[0] = sum[1] = 0.f;
+  }
+
+  /// Hides the scores of columns that a row does not see; `at`: where the first of the two rows stands.
+  __device__ __forceinline__ void hide(const Sight& sight, float (&scores)[kScores], int at, int col0) const {
+#pragma unroll
+    for (int i = 0; i < kScores; ++i) {
+      const int col = col0 + i / 4 * 8 + i % 2;
+      if (!sight.template sees<kCausal, kWindow>(at + i / 2 % 2 * 8, col)) scores[i] = S::kSoftmax ? -INFINITY : 0.f;
+    }
+  }
+
+  /// Turns scores into weights, which they are if there is no softmax. @param keep what the weighted sums must be multiplied by
+  __device__ __forceinline__ void weigh(float (&scores)[kScores], float scale, float (&keep)[2]) {
+    if constexpr (!S::kSoftmax) return;
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      float high[2] = {top[r], scores[2 * r]};
+#pragma unroll
+      for (int i = 0; i < kScores; i += 4) {
+        high[0] = fmaxf(high[0], scores[i + 2 * r]);
+        high[1] = fmaxf(high[1], scores[i + 2 * r + 1]);
+      }
+      high[0] = fmaxf(high[0], high[1]);
+      high[0] = fmaxf(high[0], shuffle_xor(high[0], 1));
+      high[0] = fmaxf(high[0], shuffle_xor(high[0], 2));
+      const float base = high[0] == -INFINITY ? 0.f : high[0] * scale;
+      keep[r] = exp2_fast(top[r] * scale - base);
+      top[r] = high[0];
+      float part[2] = {sum[r] * keep[r], 0.f};
+#pragma unroll
+      for (int i = 0; i < kScores; i += 4) {
+#pragma unroll
+        for (int e = 0; e < 2; ++e) {
+          scores[i + 2 * r + e] = exp2_fast(scores[i + 2 * r + e] * scale - base);
+          part[e] += scores[i + 2 * r + e];
+        }
+      }
+      sum[r] = part[0] + part[1];
+    }
+  }
+
+  __device__ __forceinline__ void rescale(const float (&keep)[2]) {
+    if constexpr (!S::kSoftmax) return;
+#pragma unroll
+    for (int i = 0; i < kOut; ++i) out[i] *= keep[i / 2 % 2];
+  }
+
+  /// Writes the two rows from `row` on, 16 bytes a lane. @param unit what a score was multiplied by on its way to a power of two
+  template <bool kRagged>
+  __device__ __forceinline__ void store(const AttentionArgs<T, S>& args, const FlashSequence& seq, const FlashPlace& place, int row, float unit) {
+    T* to = args.o.data + seq.batch * args.o.batch + place.head * args.o.head;
+    if constexpr (kRagged) to += seq.row_at * args.o.row;
+    const int lane = int(threadIdx.x) % 4;
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      sum[r] += shuffle_xor(sum[r], 1);
+      sum[r] += shuffle_xor(sum[r], 2);
+      const float scale = S::kSoftmax ? 1.f / sum[r] : 1.f;
+      const bool is_zero = kRagged && (row + 8 * r < seq.seeing || row + 8 * r >= seq.sight.rows);
+      if (S::kSoftmax && lane == 0 && row + 8 * r < args.rows) {
+        args.log_sums.store(place.batch, place.head, row + 8 * r, (top[r] * unit + log2f(sum[r])) * 0.69314718055994531f);
+      }
+#pragma unroll
+      for (int block = 0; block < kOut / 16; ++block) {  // of 32 columns
+        uint32_t words[4];
+#pragma unroll
+        for (int j = 0; j < 4; ++j) {
+          const int i = block * 16 + j * 4 + 2 * r;
+          words[j] = is_zero ? 0 : pack_pair<T>(out[i] * scale, out[i + 1] * scale);
+        }
+        transpose_words(words);
+        const int col = block * 32 + lane * 8;
+        if (row + 8 * r < seq.limit && col < args.width) {
+          *reinterpret_cast<uint4*>(to + int64_t(row + 8 * r) * args.o.row + col) = make_uint4(words[0], words[1], words[2], words[3]);
+        }
+      }
+    }
+  }
+};
+
+}  // namespace ait::gpu
+#endif  // AIT_CUDA
+#endif  // AIT_KERNELS_GPU_ATTENTION_FLASH_CUH_
