@@ -179,8 +179,10 @@ def bind_constants(
     graphs = [op for op in module.walk() if isinstance(op, GraphOp)]
     inputs = {name for graph in graphs for name, _ in graph.inputs()}
     outputs = {output.output_name.data for graph in graphs for output in graph.outputs()}
-    data = dict(bound)
+    data = {name: value for name, value in bound.items() if name in params}
     for name, value in constants.items():
+        if name in bound:
+            raise BuildError(f"Tensor {name} is already bound! Leave it out of constants, or do not bind data to it")
         if name not in params:
             if name in inputs:
                 raise BuildError(f"Cannot bind input tensor {name}: each run is given it; a weight has no is_input")
@@ -190,8 +192,6 @@ def bind_constants(
                 raise BuildError(f'the model has no weight "{name}"; did you mean "{close[0]}"?')
             warnings.warn(f'the model has no weight "{name}"; it is left out', stacklevel=3)
             continue
-        if name in bound:
-            raise BuildError(f"Tensor {name} is already bound! Leave it out of constants, or do not bind data to it")
         data[name] = as_array(value)
         check_data(f'the weight "{name}"', params[name].output.type, data[name])
     return data

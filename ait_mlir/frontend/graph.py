@@ -172,11 +172,14 @@ def _is_internal_zero(weight: SSAValue) -> bool:
 
 
 def bound_data(outputs: Tensor | Sequence[Tensor]) -> dict[str, NDArray[Any]]:
-    """The data bound to the weights of a model, by the names that `build_module` gives them."""
+    """The data bound to the weights of a model, by the names that `build_module` gives them; and the zeros of its
+    operators that have names."""
     builder = GraphBuilder([outputs] if isinstance(outputs, Tensor) else list(outputs), "model")
     tensors = [cast(Tensor, handle_of(value)) for value in builder.params]
     names = _assign_names("weights", "param", tensors)
-    return {name: tensor.data for name, tensor in zip(names, tensors, strict=True) if tensor.data is not None}
+    zeros = [t for t in toposort(outputs) if t.is_param and _is_internal_zero(t.value)]
+    named = [*zip(names, tensors, strict=True), *((t.name, t) for t in zeros)]
+    return {name: tensor.data for name, tensor in named if name is not None and tensor.data is not None}
 
 
 def _all_outputs(given: Sequence[Tensor], ops: Sequence[Operation]) -> list[Tensor]:

@@ -137,12 +137,14 @@ def test_sizes_and_zeros():
     assert zeros._attrs["is_internal_constant"] and zeros.data is not None and not zeros.data.any()
 
 
-def test_zeros_of_an_operator_are_no_weight_of_the_model():
+def test_zeros_of_an_operator_are_no_weight_of_the_model(tmp_path: Path):
     zeros = base._create_host_zero_tensor([2, 3], "zeros", dtype="float32")
     own = base._create_host_zero_tensor([2, 3], "own", dtype="float32", is_internal_constant=False)
     weight = Tensor(shape=[2, 3], dtype="float32", name="w")
     graph = graph_of(ops.concatenate()([weight, zeros, own]))
     assert sorted(op.param_name.data for op in graph.params()) == ["own", "w"]
+    with pytest.raises(ValueError, match="Tensor zeros is already bound!"):
+        compile_model(weight + zeros, Target("cpu"), tmp_path, "m", constants={"zeros": np.ones((2, 3), np.float32)})
     x = tensor("x", 1, 3)
     y = ops.concatenate()([x, base._create_host_zero_tensor([1, 3], dtype=x.dtype())])
     np.testing.assert_array_equal(evaluate(y, {"x": np.ones((1, 3))})[0], [[1, 1, 1], [0, 0, 0]])
