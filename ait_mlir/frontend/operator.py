@@ -142,8 +142,7 @@ class Operator:
         """Stand for operators that were called: read `inputs` and compute `outputs` instead of them."""
         for operator in operators:
             operator.part_of = self
-        for tensor in self.inputs:
-            for operator in operators:
+            for tensor in (*operator.inputs, *self.inputs):
                 tensor.users.discard(operator)
         self._set_depth()
         self.called_with, self.made = self.inputs[:], self.outputs[:]

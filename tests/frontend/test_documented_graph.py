@@ -119,6 +119,7 @@ def test_elementwise_operators_are_one_where_they_can_be():
     assert names(wide * (a + b)) == ["fused_elementwise"]  # nobody else reads the smaller result
     total = a + b
     assert names([total, wide * total]) == ["fused_elementwise"] * 2
+    assert names((lambda y: [y, ops.cos(y)])(a + b)) == ["fused_elementwise"]  # it reads an output of its own
     first = ops.cos(a)
     around = ops.elementwise(ADD)(first, ops.softmax()(first, -1))
     assert names(around) == ["fused_elementwise", "softmax", "fused_elementwise"]
@@ -142,6 +143,29 @@ def test_operators_that_do_the_same_have_one_name_and_the_given_graph_stays():
     found = get_sorted_ops(documented_graph(outputs))
     assert len({op._attrs["name"] for op in found}) == 1 and found[0] is not found[1]
     assert [op._attrs for op in get_sorted_ops(toposort(outputs))] == before
+
+
+def test_operators_that_read_their_inputs_in_another_order_have_two_names():
+    a, b, c, d = (x(name, ROWS, 4) for name in "abcd")
+
+    def one_name(*outputs: Tensor) -> bool:
+        for i, tensor in enumerate(outputs):
+            tensor.mark_as_output(f"y{i}")
+        return len({op._attrs["name"] for op in get_sorted_ops(documented_graph(outputs))}) == 1
+
+    assert one_name((a + b) * b, (c + d) * d)
+    assert not one_name(a / (a * a), (b * b) / b)
+    assert not one_name((a + b) * c, (a + c) * b)
+    parts = ops.split()(x("p", 4, 6, 16), 8, 2)
+    assert not one_name(*[ops.bmm_rcr()(part, x(f"q{i}", 4, 3, 8)) for i, part in enumerate(parts)])
+
+
+def test_a_permute_that_moves_dims_of_1_is_a_reshape():
+    assert names(ops.softmax()(ops.permute()(x("a", 8, 5, 1), [0, 2, 1]), 1)) == ["reshape", "softmax"]
+    assert names(ops.softmax()(ops.permute()(x("a", 8, 5, 1), [1, 2, 0]), 1)) == ["permute", "softmax"]
+    assert names(ops.cos(ops.permute()(x("a", 8, 5, 1), [0, 2, 1]))) == ["fused_elementwise"]
+    heads = ops.bmm_rrr_permute((1,))(x("a", 3, 6, 8), x("b", 3, 8, 4))
+    assert names(heads) == ["bmm_rrr_permute"]
 
 
 def test_a_view_that_is_an_output_keeps_its_name():

@@ -16,6 +16,7 @@ from ait_mlir.compiler.transform.name_graph import name_graph
 from ait_mlir.compiler.transform.refine_graph import refine_graph
 from ait_mlir.dialects.ait.view import PermuteOp
 from ait_mlir.frontend import ops
+from ait_mlir.frontend.documented_name import PERMUTES
 from ait_mlir.frontend.emit import make_param
 from ait_mlir.frontend.lift import emit, lift
 from ait_mlir.frontend.operator import Operator
@@ -83,11 +84,12 @@ def documented_graph(outputs: Sequence[Tensor], optimize: bool = True, fold: boo
     if optimize:
         for operator in get_sorted_ops(graph):
             join_chain(operator)
-        name_products(toposort(last))
+        name_operators(toposort(last))
     graph = toposort(last)
     found = groups(graph) if optimize else [[op] for op in get_sorted_ops(graph) if is_elementwise(op)]
     for operators in found:
-        inputs, made = ends(operators)
+        read, made = ends(operators)
+        inputs = sorted(read, key=graph.index)
         documented_operator("fused_elementwise", operators, inputs, made, {"elementwise_ops": operators})
     graph = toposort(last)
     name_graph(graph)
@@ -181,17 +183,27 @@ def _word(user: Operator, name: str, result: Tensor, others: Sequence[Tensor]) -
     return "add" if other.type == result.type else None
 
 
-def name_products(graph: Sequence[Tensor]) -> None:
-    """Give products of special sizes, and products whose result alone is permuted in heads, their documented names."""
+def name_operators(graph: Sequence[Tensor]) -> None:
+    """Give products of special sizes, products whose result alone is permuted in heads, and permutes that move only
+    dims of 1 their documented names."""
     for operator in get_sorted_ops(graph):
         name = operator.attrs["op"]
         if name == "bmm_rcr" and _is_one_column(operator):
             operator.attrs["op"] = "bmm_rcr_n1"
         elif name == "gemm_rrr" and _has_small_factor(operator):
             operator.attrs["op"] = "gemm_rrr_small_nk"
+        elif name in (*PERMUTES.values(), "permute") and _moves_only_ones(operator):
+            operator.attrs["op"] = "reshape"
         elif name == "gemm_rcr" and (heads := _heads(operator)) is not None:
             attrs = {**operator.attrs, "shape": heads[-1].inputs[0].type.dims[1:3], "layout": "0213"}
             documented_operator("gemm_rcr_permute", [operator, *heads], operator.inputs, heads[-1].outputs, attrs)
+
+
+def _moves_only_ones(permute: Operator) -> bool:
+    op = permute.outputs[0].value.owner
+    dims = permute.inputs[0].type.dims
+    others = [axis for axis in op.order() if dims[axis].as_int() != 1] if isinstance(op, PermuteOp) else []
+    return isinstance(op, PermuteOp) and others == sorted(others)
 
 
 def _is_one_column(product: Operator) -> bool:

@@ -47,6 +47,7 @@ def place_operators(graph: Sequence[Tensor]) -> list[Tensor]:
     places.read_splits()
     places.read_slices()
     places.merge_duplicates()
+    places.name_apart()
     return toposort(last)
 
 
@@ -59,6 +60,8 @@ class _Places:
         self.made = {op: [t.type.dims for t in op.outputs] for op in operators}
         self.parts: dict[Operator, list[tuple[tuple[int, int], ...]]] = {op: [()] * len(op.inputs) for op in operators}
         """The axis and the start of each part that an operator reads, by the place of the input."""
+        self.written: dict[Operator, list[tuple[int, int]]] = {op: [] for op in operators}
+        """The axis and the start of each part that an operator writes."""
         self.joined: set[Tensor] = set()
         """The tensors of which operators write parts."""
 
@@ -123,14 +126,18 @@ class _Places:
             if axis is None or any(dim.as_int() is None for dim in joined.type.dims[axis:]):
                 continue
             masks: list[bool] = []
-            for tensor in concat.inputs:
+            start = 0
+            for tensor, dims in zip(concat.inputs, self.read[concat], strict=True):
                 maker = _maker(tensor)
                 once = concat.inputs.count(tensor) == 1 and len(tensor.users) == 1 and not tensor.is_output
-                masks.append(not (maker is not None and once and self.may_write(maker, tensor, axis)))
+                whole = once and dims == tensor.type.dims
+                masks.append(not (maker is not None and whole and self.may_write(maker, tensor, axis)))
                 if maker is not None and not masks[-1]:
                     tensor.users.discard(concat)
                     self.let_make(maker, tensor, joined)
                     self.joined.add(joined)
+                    self.written[maker].append((axis, start))
+                start += dims[axis].as_int() or 0
             concat.attrs["input_masks"] = masks
             concat.inputs = [t for t, reads in zip(concat.inputs, masks, strict=True) if reads]
             if not concat.inputs:
@@ -237,6 +244,16 @@ class _Places:
             return
         for user in list(tensor.users):
             self.let_read(user, tensor, same)
+
+    # ** names **
+
+    def name_apart(self) -> None:
+        """Give operators that read or write other parts than those of their name the names that they had before."""
+        found: dict[str, object] = {}
+        for operator in self.operators:
+            where = self.parts[operator], self.written[operator]
+            if found.setdefault(operator.attrs["name"], where) != where:
+                operator.attrs["name"] = operator.attrs.get("original_name") or operator.attrs["name"]
 
 
 def _maker(tensor: Tensor) -> Operator | None:

@@ -14,6 +14,10 @@ from ait_mlir.utils.graph_utils import get_sorted_ops
 __all__ = ["get_sorted_ops", "refine_graph"]
 
 
+def _place(value: SSAValue, values: Sequence[SSAValue | None]) -> int | None:
+    return values.index(value) if value in values else None
+
+
 def refine_graph(sorted_graph: Sequence[Tensor]) -> list[Tensor]:
     """Give operators that compute the same, on tensors of equal types, the name of the first; returns the list.
 
@@ -28,7 +32,7 @@ def refine_graph(sorted_graph: Sequence[Tensor]) -> list[Tensor]:
             continue
         read = [emission.values.get(tensor) for tensor in op.inputs]
         made: list[SSAValue] = [r for s in snapshots for r in s.op.results]
-        wires = tuple((v in made and made.index(v), v in read and read.index(v)) for s in snapshots for v in s.operands)
+        wires = tuple((_place(v, made), _place(v, read)) for s in snapshots for v in s.operands)
         key = op.attrs["op"], tuple(op_key(s.op) for s in snapshots), wires
         name = names.setdefault(key, op.attrs["name"])
         if name != op.attrs["name"]:
