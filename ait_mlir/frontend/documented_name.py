@@ -109,8 +109,9 @@ def _sums(op: HasEpilogue | Grouped) -> int:
 
 
 def _steps(op: HasEpilogue | Grouped) -> tuple[list[str], float | None] | None:
-    """The words of an epilogue that is a chain of documented steps, and the factor before them."""
-    if _sums(op) != 1:
+    """The words of an epilogue of one result that is a chain of documented steps, and the factor before them."""
+    last = op.epilogue.block.last_op
+    if _sums(op) != 1 or last is None or len(last.operands) != 1:
         return None
     block = op.epilogue.block
     current: SSAValue = block.args[0]
@@ -132,8 +133,7 @@ def _steps(op: HasEpilogue | Grouped) -> tuple[list[str], float | None] | None:
         else:
             return None
         current = inner.results[0]
-    last = block.last_op
-    return (words, alpha) if last is not None and last.operands[0] is current else None
+    return (words, alpha) if last.operands[0] is current else None
 
 
 def _number(op: Operation, current: SSAValue) -> float | None:

@@ -51,11 +51,13 @@ class Products(Grouping[GemmOp]):
         return GroupedGemmOp(group[0].layout.data, factors, extras, group[0].epilogue.clone(), types)
 
     def kind(self, op: GemmOp) -> object | None:
-        """None also for products of more than two dims, of unknown sizes, or selected already."""
+        """None also for products of more than two dims, of unknown sizes, of several results, or selected already."""
         types = [tensor_type(v) for v in (op.a, op.b, op.output)]
         if op.layout.data not in LAYOUTS or any(t.rank != 2 or t.static_shape() is None for t in types):
             return None
         if "kernel" in op.attributes or any(tensor_type(v).rank != 1 for v in op.epilogue_operands):
+            return None
+        if len(op.results) > 1:
             return None
         extras = tuple(tensor_type(v).element_type for v in op.epilogue_operands)
         return op.layout, types[0].element_type, types[2].element_type, extras, region_key(op.epilogue)

@@ -79,6 +79,5 @@ def _(c: ConvOp, arrays: Arrays, ev: Evaluation) -> Arrays:
     x, w, *others = arrays
     numbers = (c.strides(), c.pads(), c.dilations(), c.num_groups())
     result = spread(x, w, *numbers, c.output_pads()) if c.is_transposed() else convolve(x, w, *numbers)
-    if c.epilogue.blocks:
-        (result,) = ev.run_region(c.epilogue, [result, *others])
-    return (np.broadcast_to(result, ev.shape(c.results[0].type)),)
+    results = ev.run_region(c.epilogue, [result, *others]) if c.epilogue.blocks else [result]
+    return ev.whole(results, c)

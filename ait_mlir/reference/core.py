@@ -179,6 +179,10 @@ class Evaluation:
             env[argument] = round_to(array, argument.type) if self.rounding else array
         return self.run_ops(block.ops, env)
 
+    def whole(self, arrays: Sequence[Array], op: Operation) -> Arrays:
+        """Return an array for each result of an op, in the result's shape."""
+        return [np.broadcast_to(x, self.shape(result.type)) for x, result in zip(arrays, op.results, strict=True)]
+
     def _check(self, op: Operation, type_: Attribute, array: Array) -> None:
         if array.dtype != value_dtype(element_type_of(type_)):
             raise EvaluationError(f"the reference of {op.name} made {array.dtype} where the type is {type_}")

@@ -230,4 +230,4 @@ def _narrowest(op: Operation) -> Attribute:
 @reference(FusedElementwiseOp)
 def _(fused: FusedElementwiseOp, arrays: Arrays, ev: Evaluation) -> Arrays:
     yielded = ev.run_region(fused.body, arrays)
-    return [np.broadcast_to(array, ev.shape(result.type)) for array, result in zip(yielded, fused.results, strict=True)]
+    return ev.whole(yielded, fused)

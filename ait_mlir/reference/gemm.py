@@ -36,8 +36,10 @@ def _(gemm: ContractionOp, arrays: Arrays, ev: Evaluation) -> Arrays:
     result = contract(a, b, gemm.layout.data)
     if gemm.epilogue.blocks:
         sums = np.split(result, gemm.SUMS, axis=-1)
-        (result,) = ev.run_region(gemm.epilogue, [*sums, *others])
-    return (np.broadcast_to(result, ev.shape(gemm.results[0].type)),)
+        results = ev.run_region(gemm.epilogue, [*sums, *others])
+    else:
+        results = [result]
+    return ev.whole(results, gemm)
 
 
 @reference(RotatedGemmOp)

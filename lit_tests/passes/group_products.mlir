@@ -26,6 +26,27 @@ ait.graph @independent(%x: !ait.tensor<4 x 8 x f32>, %z: !ait.tensor<2 x 16 x f3
   ait.output "y2" %2 : !ait.tensor<2 x 10 x f32>
 }
 
+// A grouped product has one result for each product.
+// CHECK-LABEL: ait.graph @several_results
+ait.graph @several_results(%x: !ait.tensor<4 x 8 x f32>, %z: !ait.tensor<2 x 16 x f32>, %v: !ait.tensor<6 x 8 x f32>, %w: !ait.tensor<10 x 16 x f32>) {
+  // CHECK-NOT: ait.grouped_gemm
+  // CHECK-COUNT-2: ait.gemm
+  %0, %1 = ait.gemm rcr %x, %v epilogue() {
+  ^bb0(%acc: f32):
+    %r = ait.relu %acc : f32
+    ait.yield %acc, %r : f32, f32
+  } : !ait.tensor<4 x 6 x f32>, !ait.tensor<4 x 6 x f32>
+  %2, %3 = ait.gemm rcr %z, %w epilogue() {
+  ^bb0(%acc: f32):
+    %r = ait.relu %acc : f32
+    ait.yield %acc, %r : f32, f32
+  } : !ait.tensor<2 x 10 x f32>, !ait.tensor<2 x 10 x f32>
+  ait.output "y0" %0 : !ait.tensor<4 x 6 x f32>
+  ait.output "y1" %1 : !ait.tensor<4 x 6 x f32>
+  ait.output "y2" %2 : !ait.tensor<2 x 10 x f32>
+  ait.output "y3" %3 : !ait.tensor<2 x 10 x f32>
+}
+
 // One after another; another layout; another epilogue; a size that is not known; more dims; selected; another operand.
 // CHECK-LABEL: ait.graph @single
 ait.graph @single(%x: !ait.tensor<4 x 4 x f32>, %d: !ait.tensor<m x 4 x f32>, %t: !ait.tensor<2 x 3 x 4 x f32>) dims {m = 1 to 4} {

@@ -51,13 +51,15 @@ class AitOp(IRDLOperation):
         """What `__init__` of an op does: operands, result types and regions are those of its fields, in order.
 
         Properties are Python values, which the clauses of `SYNTAX` convert; None leaves one out. Without `results`,
-        the op has one, and its type is inferred: `VerifyException` if that fails.
+        the op has one, the first of its fields, and its type is inferred: `VerifyException` if that fails.
         """
         given = results
         if given is None:
             first = operands[0]
             assert first is not None
-            given = [SSAValue.get(first if isinstance(first, SSAValue | Operation) else first[0]).type]
+            type_ = SSAValue.get(first if isinstance(first, SSAValue | Operation) else first[0]).type
+            none: Sequence[Attribute] = ()
+            given = [type_, *(none for _ in self.get_irdl_definition().results[1:])]
         IRDLOperation.__init__(
             self,
             operands=operands,

@@ -7,12 +7,12 @@ from typing import ClassVar
 
 from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, UnitAttr, i64
 from xdsl.ir import Attribute
-from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, result_def, traits_def
+from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, result_def, traits_def, var_result_def
 from xdsl.parser import Parser
 
 from ait_mlir.dialects.ait.base import AitOp, ResultTypes
 from ait_mlir.dialects.ait.dtypes import is_float
-from ait_mlir.dialects.ait.epilogue import EPILOGUE, infer_through_epilogue
+from ait_mlir.dialects.ait.epilogue import EPILOGUE, MAX_RESULTS, infer_results
 from ait_mlir.dialects.ait.syntax import (
     INT,
     INTS,
@@ -98,6 +98,7 @@ class ConvOp(ChannelsLast, HasEpilogue, ContractionExtents, AitOp):
     """
 
     name = "ait.conv"
+    MAX_RESULTS: ClassVar[int] = MAX_RESULTS
     SYNTAX: ClassVar[Syntax] = (
         Operands(("x", "weight")),
         Flag("transposed"),
@@ -118,6 +119,7 @@ class ConvOp(ChannelsLast, HasEpilogue, ContractionExtents, AitOp):
     output_pad = opt_prop_def(ArrayAttr[IntegerAttr])
     groups = opt_prop_def(IntegerAttr)
     output = result_def(TensorType)
+    further = var_result_def(TensorType)
     traits = traits_def(Pure())
 
     # ** sizes **
@@ -187,7 +189,7 @@ class ConvOp(ChannelsLast, HasEpilogue, ContractionExtents, AitOp):
                 f"x has {x.dims[-1]} channels, but the weight is for {w.dims[-1]} in each of {groups} groups "
                 f"(shapes {shape_text(x.dims)} and {shape_text(w.dims)})"
             )
-        return [infer_through_epilogue(self, TensorType.get(self._result_dims(x.dims, w.dims), x.element_type))]
+        return infer_results(self, TensorType.get(self._result_dims(x.dims, w.dims), x.element_type))
 
     def _check_numbers(self) -> None:
         for name, least in LEAST.items():

@@ -8,11 +8,11 @@ from typing import ClassVar
 
 from xdsl.dialects.builtin import IntegerAttr, StringAttr
 from xdsl.ir import Attribute, Region, SSAValue
-from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def, traits_def
+from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def, traits_def, var_result_def
 
 from ait_mlir.dialects.ait.base import AitOp, ResultTypes, Value, broadcast_shapes, check_broadcastable
 from ait_mlir.dialects.ait.dtypes import is_float
-from ait_mlir.dialects.ait.epilogue import EPILOGUE, infer_through_epilogue
+from ait_mlir.dialects.ait.epilogue import EPILOGUE, MAX_RESULTS, infer_results
 from ait_mlir.dialects.ait.syntax import INT, Operand, Operands, Prop, Syntax, Word
 from ait_mlir.dialects.ait.traits import AffineOperands, ContractionExtents, Cost, Extents, HasEpilogue, Pure
 from ait_mlir.dialects.ait.types import Shape, TensorType, scope_of, shape_text, tensor_type
@@ -26,6 +26,7 @@ class ContractionOp(HasEpilogue, ContractionExtents, AffineOperands, AitOp):
 
     The epilogue region maps the accumulator (first argument, in the compute type) and the elements of the epilogue
     operands, which broadcast to the result's shape, to the value that is rounded once to the result's element type.
+    Where the epilogue yields more values, those after the first are the results `further`.
     """
 
     SYNTAX: ClassVar[Syntax] = (Word("layout", LAYOUTS, "a layout, "), Operands(("a", "b")), EPILOGUE)
@@ -34,6 +35,7 @@ class ContractionOp(HasEpilogue, ContractionExtents, AffineOperands, AitOp):
     b = operand_def(TensorType)
     layout = prop_def(StringAttr)
     output = result_def(TensorType)
+    further = var_result_def(TensorType)
     traits = traits_def(Pure())
 
     def __init__(
@@ -44,8 +46,9 @@ class ContractionOp(HasEpilogue, ContractionExtents, AffineOperands, AitOp):
         epilogue_operands: Sequence[SSAValue] = (),
         epilogue: Region | None = None,
         result_type: Attribute | None = None,
+        further_types: Sequence[Attribute] = (),
     ) -> None:
-        results = None if result_type is None else [result_type]
+        results = None if result_type is None else [result_type, further_types]
         self.set_up([a, b, epilogue_operands], results, [epilogue or Region()], layout=layout)
 
     def split_a(self) -> tuple[Shape, Expr, Expr]:
@@ -97,7 +100,7 @@ class ContractionOp(HasEpilogue, ContractionExtents, AffineOperands, AitOp):
         batch = self.infer_batch(batch_a, batch_b)
         columns = self.infer_columns(n)
         shape = (*batch, m, columns) if layout[2] == "r" else (*batch, columns, m)
-        return [infer_through_epilogue(self, TensorType.get(shape, a.element_type))]
+        return infer_results(self, TensorType.get(shape, a.element_type))
 
 
 class MatrixOp(ContractionOp):
@@ -130,6 +133,7 @@ class GemmOp(MatrixOp):
     """
 
     name = "ait.gemm"
+    MAX_RESULTS: ClassVar[int] = MAX_RESULTS
 
 
 @irdl_op_definition
@@ -240,6 +244,7 @@ class BmmOp(ContractionOp):
     """
 
     name = "ait.bmm"
+    MAX_RESULTS: ClassVar[int] = MAX_RESULTS
 
     def infer_batch(self, a: Shape, b: Shape) -> Shape:
         return broadcast_shapes(self, ("the batch of A", "the batch of B"), (a, b))

@@ -275,10 +275,15 @@ class HasEpilogue(Interface):
     The first `SUMS` arguments of the region are the accumulators, in the compute type; the others are the elements of
     the epilogue operands, which are the last operands and broadcast to the result's shape. What it yields is rounded
     once to the result's element type. Without a region, the result is the accumulator.
+
+    An op with `MAX_RESULTS` above 1 may yield several values: each is a result of the same shape, rounded to its own
+    element type.
     """
 
     SUMS: ClassVar[int] = 1
     """The number of accumulators for each element of the result: the first arguments of the epilogue."""
+    MAX_RESULTS: ClassVar[int] = 1
+    """The most values that the epilogue may yield."""
 
     epilogue_operands = var_operand_def(TensorType)
     epilogue = region_def()
@@ -297,7 +302,7 @@ class HasEpilogue(Interface):
         return dict(self.properties)
 
     def with_epilogue(self, operands: Sequence[SSAValue], epilogue: Region, element_type: Attribute) -> Self:
-        """A new op with the same own operands, properties and attributes, and this epilogue."""
+        """A new op with the same own operands, properties and attributes, and this epilogue of one result."""
         result = TensorType.get(tensor_type(self.results[0]).dims, element_type)
         return type(self).create(
             operands=[*self.own_operands, *operands],

@@ -21,6 +21,22 @@ ait.graph @conv(%x: !ait.tensor<b x h x 17 x 8 x f16>, %w: !ait.tensor<12 x 3 x 
   ait.output "c" %2 : !ait.tensor<b x h x 6 x 12 x f16>
 }
 
+// The sum and what the next layer reads of it are two results.
+// CHECK-LABEL: ait.graph @several
+ait.graph @several(%x: !ait.tensor<b x 9 x 8 x f16>, %w: !ait.tensor<4 x 3 x 8 x f16>, %r: !ait.tensor<b x 7 x 4 x f16>) dims {b = 0 to 4} {
+  // CHECK: %0, %1 = ait.conv %x, %w epilogue(%r) {
+  // CHECK: ait.yield %{{.*}}, %{{.*}} : f32, f32
+  // CHECK-NEXT: } : !ait.tensor<b x 7 x 4 x f16>, !ait.tensor<b x 7 x 4 x f32>
+  // GENERIC: }) : (!ait.tensor<b x 9 x 8 x f16>, !ait.tensor<4 x 3 x 8 x f16>, !ait.tensor<b x 7 x 4 x f16>) -> (!ait.tensor<b x 7 x 4 x f16>, !ait.tensor<b x 7 x 4 x f32>)
+  %0, %1 = ait.conv %x, %w epilogue(%r) {
+  ^bb0(%acc: f32, %before: f32):
+    %s = ait.add %acc, %before : f32
+    %a = ait.relu %s : f32
+    ait.yield %s, %a : f32, f32
+  } : !ait.tensor<b x 7 x 4 x f16>, !ait.tensor<b x 7 x 4 x f32>
+  ait.output "y" %1 : !ait.tensor<b x 7 x 4 x f32>
+}
+
 // CHECK-LABEL: ait.graph @ranks
 ait.graph @ranks(%x: !ait.tensor<b x h x 8 x f16>, %w: !ait.tensor<4 x 3 x 8 x f16>, %y: !ait.tensor<b x 5 x 6 x h x 2 x f16>, %v: !ait.tensor<4 x 2 x 3 x 1 x 2 x f16>) dims {b = 0 to 4, h = 3 to 64} {
   // CHECK: ait.conv %x, %w pad [1] : !ait.tensor<b x h x 4 x f16>

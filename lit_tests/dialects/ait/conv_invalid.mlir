@@ -113,3 +113,13 @@ ait.graph @nothing(%x: !ait.tensor<1 x h x 8 x 4 x f16>, %w: !ait.tensor<4 x 3 x
   // expected-error @below {{ait.conv: the result has h - 2 places along height, which may be fewer than none}}
   %0 = ait.conv %x, %w transposed pad [2, 2] : !ait.tensor<1 x (h - 2) x 6 x 4 x f16>
 }
+
+// -----
+
+ait.graph @too_many(%x: !ait.tensor<1 x 8 x 8 x 4 x f16>, %w: !ait.tensor<4 x 3 x 3 x 4 x f16>) {
+  // expected-error @below {{ait.conv: has 4 results, expected 1 to 3}}
+  %0, %1, %2, %3 = ait.conv %x, %w epilogue() {
+  ^bb0(%acc: f32):
+    ait.yield %acc, %acc, %acc, %acc : f32, f32, f32, f32
+  } : !ait.tensor<1 x 6 x 6 x 4 x f16>, !ait.tensor<1 x 6 x 6 x 4 x f16>, !ait.tensor<1 x 6 x 6 x 4 x f16>, !ait.tensor<1 x 6 x 6 x 4 x f16>
+}

@@ -107,3 +107,27 @@ ait.graph @rotated(%x: !ait.tensor<batch x seq x 512 x f16>, %w: !ait.tensor<768
   %0 = ait.rotated_gemm %x, %w cosines %c sines %s heads 10 size 64 : !ait.tensor<batch x seq x 768 x f16>
   ait.output "y" %0 : !ait.tensor<batch x seq x 768 x f16>
 }
+
+// An epilogue may yield several values: each is a result with its own element type.
+// CHECK-LABEL: ait.graph @several
+ait.graph @several(%x: !ait.tensor<m x 16 x f16>, %w: !ait.tensor<8 x 16 x f16>, %q: !ait.tensor<2 x m x 16 x f16>, %v: !ait.tensor<8 x 1 x f16>) dims {m = 1 to 64} {
+  // CHECK: %0, %1, %2 = ait.gemm rcr %x, %w epilogue() {
+  // CHECK-NEXT: ^bb0([[ACC:%.*]]: f32):
+  // CHECK-NEXT: [[G:%.*]] = ait.gelu [[ACC]] : f32
+  // CHECK-NEXT: ait.yield [[G]], [[ACC]], [[G]] : f32, f32, f32
+  // CHECK-NEXT: } : !ait.tensor<m x 8 x f16>, !ait.tensor<m x 8 x f32>, !ait.tensor<m x 8 x bf16>
+  // GENERIC: "ait.gemm"(%x, %w) <{layout = "rcr"}> ({
+  // GENERIC: }) : (!ait.tensor<m x 16 x f16>, !ait.tensor<8 x 16 x f16>) -> (!ait.tensor<m x 8 x f16>, !ait.tensor<m x 8 x f32>, !ait.tensor<m x 8 x bf16>)
+  %0, %1, %2 = ait.gemm rcr %x, %w epilogue() {
+  ^bb0(%acc: f32):
+    %g = ait.gelu %acc : f32
+    ait.yield %g, %acc, %g : f32, f32, f32
+  } : !ait.tensor<m x 8 x f16>, !ait.tensor<m x 8 x f32>, !ait.tensor<m x 8 x bf16>
+  // CHECK-NEXT: %3, %4 = ait.bmm rcc %q, %w epilogue(%v) {
+  %3, %4 = ait.bmm rcc %q, %w epilogue(%v) {
+  ^bb0(%acc_1: f32, %r: f32):
+    %s = ait.add %acc_1, %r : f32
+    ait.yield %s, %acc_1 : f32, f32
+  } : !ait.tensor<2 x 8 x m x f16>, !ait.tensor<2 x 8 x m x f16>
+  ait.output "y" %3 : !ait.tensor<2 x 8 x m x f16>
+}

@@ -244,3 +244,60 @@ ait.graph @rotated_rows(%x: !ait.tensor<3 x 8 x f16>, %w: !ait.tensor<32 x 8 x f
   // expected-error @below {{ait.rotated_gemm: the rows of the cosines has shape [2], which does not broadcast}}
   %y = ait.rotated_gemm %x, %w cosines %c sines %c heads 2 size 8 : !ait.tensor<3 x 32 x f16>
 }
+
+// -----
+
+ait.graph @further_without_epilogue(%a: !ait.tensor<4 x 16 x f16>, %w: !ait.tensor<8 x 16 x f16>) {
+  // expected-error @below {{ait.gemm: has 2 results but no epilogue region, which yields them}}
+  %0, %1 = ait.gemm rcr %a, %w : !ait.tensor<4 x 8 x f16>, !ait.tensor<4 x 8 x f16>
+}
+
+// -----
+
+ait.graph @too_many(%a: !ait.tensor<4 x 16 x f16>, %w: !ait.tensor<8 x 16 x f16>) {
+  // expected-error @below {{ait.gemm: has 4 results, expected 1 to 3}}
+  %0, %1, %2, %3 = ait.gemm rcr %a, %w epilogue() {
+  ^bb0(%acc: f32):
+    ait.yield %acc, %acc, %acc, %acc : f32, f32, f32, f32
+  } : !ait.tensor<4 x 8 x f16>, !ait.tensor<4 x 8 x f16>, !ait.tensor<4 x 8 x f16>, !ait.tensor<4 x 8 x f16>
+}
+
+// -----
+
+ait.graph @more_yields(%a: !ait.tensor<4 x 16 x f16>, %w: !ait.tensor<8 x 16 x f16>) {
+  // expected-error @below {{ait.gemm: the region yields (f32, f32), expected (f32)}}
+  %0 = ait.gemm rcr %a, %w epilogue() {
+  ^bb0(%acc: f32):
+    ait.yield %acc, %acc : f32, f32
+  } : !ait.tensor<4 x 8 x f16>
+}
+
+// -----
+
+ait.graph @fewer_yields(%a: !ait.tensor<4 x 16 x f16>, %w: !ait.tensor<8 x 16 x f16>) {
+  // expected-error @below {{ait.gemm: the region yields (f32), expected (f32, f32)}}
+  %0, %1 = ait.gemm rcr %a, %w epilogue() {
+  ^bb0(%acc: f32):
+    ait.yield %acc : f32
+  } : !ait.tensor<4 x 8 x f16>, !ait.tensor<4 x 8 x f16>
+}
+
+// -----
+
+ait.graph @further_shape(%a: !ait.tensor<4 x 16 x f16>, %w: !ait.tensor<8 x 16 x f16>) {
+  // expected-error @below {{ait.gemm: result 1 is !ait.tensor<8 x f16>, expected !ait.tensor<4 x 8 x f16>}}
+  %0, %1 = ait.gemm rcr %a, %w epilogue() {
+  ^bb0(%acc: f32):
+    ait.yield %acc, %acc : f32, f32
+  } : !ait.tensor<4 x 8 x f16>, !ait.tensor<8 x f16>
+}
+
+// -----
+
+ait.graph @gated_further(%a: !ait.tensor<4 x 16 x f16>, %w: !ait.tensor<8 x 16 x f16>) {
+  // expected-error @below {{ait.gated_gemm: has 2 results, expected one}}
+  %0, %1 = ait.gated_gemm rcr %a, %w epilogue() {
+  ^bb0(%gate: f32, %up: f32):
+    ait.yield %gate, %up : f32, f32
+  } : !ait.tensor<4 x 4 x f16>, !ait.tensor<4 x 4 x f16>
+}
