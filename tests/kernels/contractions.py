@@ -29,33 +29,37 @@ def contraction(
     extras: Sequence[tuple[str, str]] = (),
     body: str = "",
     result: str | None = None,
+    further: Mapping[str, str] | None = None,
     sizes: str = SIZES,
     **options: object,
 ) -> Case:
     """One op. `batch`: leading dims of A, B and the result (`"b x "`); `extras`: shape and type of each epilogue operand;
     `body`: the epilogue's text, which defines %y and has T for the compute type. Of a gated product B has 2*n columns,
-    and the epilogue both %acc and %up.
+    and the epilogue both %acc and %up. `further` are more values that the epilogue yields, with the types of their
+    results.
     """
     scalar = "f64" if t == "f64" else "f32"
     wide = {"f16": "f32", "bf16": "f32"}
     gated = op == "gated_gemm"
     a, b = batch[0] + stored(layout[0], m, "k"), batch[1] + stored(layout[1], "k", "(2*n)" if gated else "n")
-    d = f"!ait.tensor<{batch[2]}{stored(layout[2], m, 'n')} x {result or t}>"
+    stored_as = {"%y": result or t, **(further or {})}
+    types = [f"!ait.tensor<{batch[2]}{stored(layout[2], m, 'n')} x {kind}>" for kind in stored_as.values()]
+    names = "rstu"[: len(types)]
     inputs = [f"%a: !ait.tensor<{a} x {t}>", f"%b: !ait.tensor<{b} x {t}>"]
     inputs += [f"%e{i}: !ait.tensor<{shape}{' x ' if shape else ''}{kind}>" for i, (shape, kind) in enumerate(extras)]
     epilogue = ""
     if body:
         sums = [f"%{name}: {scalar}" for name in (("acc", "up") if gated else ("acc",))]
         arguments = [*sums, *(f"%{i}: {wide.get(kind, kind)}" for i, (_, kind) in enumerate(extras))]
-        yielded = wide.get(result or t, result or t)
+        yielded = f"{', '.join(stored_as)} : {', '.join(wide.get(kind, kind) for kind in stored_as.values())}"
         operands = ", ".join(f"%e{i}" for i in range(len(extras)))
         lines = body.replace("T", scalar)
-        epilogue = (
-            f" epilogue({operands}) {{\n  ^bb0({', '.join(arguments)}):\n{lines}    ait.yield %y : {yielded}\n  }}"
-        )
+        epilogue = f" epilogue({operands}) {{\n  ^bb0({', '.join(arguments)}):\n{lines}    ait.yield {yielded}\n  }}"
     return Case(
-        f"ait.graph @g({', '.join(inputs)}) {sizes} {{\n  %r = ait.{op} {layout} %a, %b{epilogue} : {d}\n"
-        f'  ait.output "r" %r : {d}\n}}',
+        f"ait.graph @g({', '.join(inputs)}) {sizes} {{\n"
+        f"  {', '.join(f'%{n}' for n in names)} = ait.{op} {layout} %a, %b{epilogue} : {', '.join(types)}\n"
+        + "".join(f'  ait.output "{n}" %{n} : {d}\n' for n, d in zip(names, types, strict=True))
+        + "}",
         envs,
         **options,  # type: ignore[arg-type]
     )

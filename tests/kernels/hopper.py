@@ -39,6 +39,13 @@ ODD_ENVS = (
     {"b": 2, "m": 0, "n": 5, "k": 3},
 )
 """n of any residue of 8."""
+SUMMED_TILES = (
+    HopperTile(64, 64, 6, 1, 1, 1, 2),
+    HopperTile(64, 128, 4, 1, 1, 1, 8),
+    HopperTile(128, 224, 4, 2, 1, 2),
+    HopperTile(192, 128, 4, 1, 2, 1),
+)
+"""Tiles whose epilogues differ: partial sums of other blocks, boxes of 64 columns or of 32, one team or two."""
 MASK = "    %z = ait.constant 0.5 : T\n    %y = ait.where %0, %acc, %z : T\n"
 
 
@@ -71,6 +78,12 @@ def hopper_cases() -> dict[str, ConfiguredCase]:
             cases[f"gemm-{layout}-{t}"] = made("gemm", layout, t, names="mnk")
             cases[f"bmm-{layout}-{t}"] = made("bmm", layout, t, names="mnk", batch=("b x ", "b x ", "b x "))
         cases[f"rows-{t}"] = made("gemm", "rcr", t, ROW_ENVS, batch=lead, extras=extras, body=BIAS_RESIDUAL)
+        cases[f"summed-{t}"] = made(
+            "gemm", "rcr", t, ROW_ENVS, batch=lead, extras=extras, body=BIAS_RESIDUAL, further={"%s": t}
+        )
+        cases[f"wide-summed-{t}"] = made(
+            "gemm", "rrr", t, extras=[("n", "f32")], body=BIAS_GELU, result="f32", further={"%s": t, "%acc": "f32"}
+        )
         cases[f"gelu-{t}"] = made("gemm", "rrr", t, ROW_ENVS, batch=lead, extras=extras[:1], body=BIAS_GELU)
         cases[f"tanh-{t}"] = made("gemm", "rcr", t, ROW_ENVS, batch=lead, extras=extras[:1], body=BIAS_TANH)
         cases[f"wide-{t}"] = made("gemm", "rcr", t, extras=[("n", "f32")], body=BIAS, result="f32")
@@ -99,6 +112,12 @@ def hopper_cases() -> dict[str, ConfiguredCase]:
     for tile, layout in zip(split, itertools.cycle(("rcr", "rrr", "crr", "ccr")), strict=False):
         case = made("gemm", layout, "f16", few, "mnk", extras=[("n", "f16"), ("m x n", "f16")], body=BIAS_RESIDUAL)
         found[f"split{tile.split}-{tile.m}x{tile.n}-{layout}-f16"] = on_kernel(case, "hopper", tile.config(), (0, 1))
+    for tile in SUMMED_TILES:
+        extras, name = [("n", "f16"), ("m x n", "f16")], "x".join(map(str, tile.values()))
+        case = made("gemm", "rcr", "f16", ROW_ENVS, extras=extras, body=BIAS_RESIDUAL, further={"%s": "f16"})
+        found[f"summed-{name}-f16"] = on_kernel(case, "hopper", tile.config(), (1,))
+        case = made("gemm", "rcr", "f16", ODD_ENVS, "k", extras=extras, body=BIAS_RESIDUAL, further={"%s": "f16"})
+        found[f"summed-odd-{name}-f16"] = on_kernel(case, "hopper", tile.config(), (1,))
     return found | gated_cases() | rotated_cases()
 
 
@@ -188,6 +207,10 @@ def odd_cases() -> dict[str, Case]:
         cases[f"odd-ccr-{t}"] = made("gemm", "ccr", t, ODD_ENVS, "mk")
         cases[f"odd-bmm-{t}"] = made("bmm", "rcr", t, ODD_ENVS, "k", batch=("b x ", "b x ", "b x "))
         cases[f"odd-rows-{t}"] = made("gemm", "rcr", t, ODD_ENVS, "k", batch=lead, extras=both, body=BIAS_RESIDUAL)
+        cases[f"odd-summed-{t}"] = made(
+            "gemm", "rcr", t, ODD_ENVS, "k", batch=lead, extras=both, body=BIAS_RESIDUAL, further={"%s": t},
+            strides={4: ("m*(n + 5)", "n + 5", "1"), 5: ("n", "b*n", "1")},
+        )  # fmt: skip
         cases[f"odd-gelu-{t}"] = made("gemm", "rcr", t, ODD_ENVS, "k", batch=lead, extras=both[:1], body=BIAS_GELU)
         wide_extra = [("m x n", "f32")]
         cases[f"odd-wide-{t}"] = made("gemm", "rcr", t, ODD_ENVS, "k", extras=wide_extra, body=BIAS, result="f32")

@@ -35,6 +35,9 @@ def stream_cases() -> dict[str, ConfiguredCase]:
         forms[f"lead-{t}"] = made(
             "gemm", "rcr", t, ENVS, batch=("b x ", "", "b x "), extras=[("n", t), ("b x m x n", t)], body=BIAS_RESIDUAL
         )
+        forms[f"summed-{t}"] = made(
+            "gemm", "rcr", t, ENVS, extras=[("n", t), ("m x n", t)], body=BIAS_RESIDUAL, further={"%s": t}
+        )
         forms[f"wide-{t}"] = made("gemm", "rcr", t, ENVS, extras=[("n", "f32")], body=BIAS, result="f32")
         forms[f"offset-{t}"] = made("gemm", "rcr", t, ENVS[:4], extras=[("n", t)], body=BIAS, offset=3)
         forms[f"vector-{t}"] = made("gemm", "rcr", t, ENVS[:4], m="1", extras=[("n", t)], body=BIAS)

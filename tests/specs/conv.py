@@ -10,13 +10,27 @@ BIAS_RESIDUAL_RELU = (
     "    %t = ait.add %s, %d_in : S\n    %u = ait.relu %t : S\n    ait.yield %u : S\n  }"
 )
 
+SUM_AND_RELU = BIAS_RESIDUAL_RELU.replace("ait.yield %u : S", "ait.yield %t, %u : S, S")
+
 
 def conv(
-    name: str, x: str, weight: str, result: str, clauses: str = "", fused: bool = False, **options: object
+    name: str,
+    x: str,
+    weight: str,
+    result: str,
+    clauses: str = "",
+    fused: bool = False,
+    stored: str = "",
+    **options: object,
 ) -> Form:
-    extras = [f"{weight.split(' x ')[0]} x T", f"{result} x T"] if fused else []
-    text = f"conv %a, %b {clauses}".rstrip() + (BIAS_RESIDUAL_RELU if fused else "")
-    return form(name, text, f"{x} x T", f"{weight} x T", *extras, to=f"{result} x T", **options)
+    """One convolution. `fused`: with an epilogue; `stored`: also with the sum before the relu, of this element type, as
+    the first result."""
+    extras = [f"{weight.split(' x ')[0]} x T", f"{result} x T"] if fused or stored else []
+    epilogue = SUM_AND_RELU if stored else BIAS_RESIDUAL_RELU if fused else ""
+    results = [f"{result} x {t}" for t in ([stored] if stored else []) + ["T"]]
+    return form(
+        name, f"conv %a, %b {clauses}".rstrip() + epilogue, f"{x} x T", f"{weight} x T", *extras, to=results, **options
+    )
 
 
 CONV = Spec(
@@ -79,6 +93,21 @@ CONV = Spec(
             "view", "b x h x 6 x 8", "8 x 3 x 3 x 8", "b x h x 6 x 8", "pad [1, 1]", True,
             strides={0: ("h*6*8", "1", "h", "h*6"), 3: ("h*6*8", "1", "8*h", "h"), 4: ("6*h*16", "6*16", "16", "1")},
             offset=1,
+        ),
+        # several results
+        conv("summed", "b x h x 9 x 64", "72 x 3 x 3 x 64", "b x h x 9 x 72", "pad [1, 1]", stored="T"),
+        conv("summed_odd", "b x h x 9 x 6", "5 x 3 x 2 x 6", "b x h x 10 x 5", "pad [1, 1]", stored="T"),
+        conv("summed_groups", "b x h x 6 x 24", "36 x 3 x 1 x 8", "b x h x 6 x 36", "pad [1, 0] groups 3", stored="T"),
+        conv("summed_depthwise", "b x h x 7 x 40", "40 x 3 x 3 x 1", "b x h x 7 x 40", "pad [1, 1] groups 40", stored="T"),
+        conv(
+            "summed_spread", "b x h x 5 x 6", "8 x 4 x 3 x 6", "b x (2*h) x 9 x 8",
+            "transposed stride [2, 2] pad [1, 1]", stored="T",
+        ),
+        conv("summed_wide", "b x h x 24", "18 x 5 x 24", "b x (h ceildiv 2) x 18", "stride [2] pad [2]", stored="f32",
+             types=("f16", "bf16", "f32")),
+        conv(
+            "summed_view", "b x h x 9 x 24", "40 x 3 x 3 x 24", "b x h x 9 x 40", "pad [1, 1]", stored="T",
+            strides={4: ("h*9*40", "40", "h*40", "1"), 5: ("9*h*48", "9*48", "48", "1")}, offset=8,
         ),
     ),
     PRODUCTS,

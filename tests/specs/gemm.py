@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from tests.specs.spec import Form, Spec, form
 from tests.specs.tolerance import PRODUCTS
@@ -37,10 +37,12 @@ def product(
     sizes: tuple[str, str, str] = ("m", "n", "k"),
     extras: Sequence[str] = (),
     result: str = "T",
+    further: Mapping[str, str] | None = None,
     **options: object,
 ) -> Form:
     """One product. `batch`: leading dims of A, B and the result (`"b x "`); `extras`: types of the epilogue's operands,
-    which are `%c_in, %d_in, ...` in its `lines`, the sums being `%acc` (and `%up` of a gated product), the result `%y`."""
+    which are `%c_in, %d_in, ...` in its `lines`, the sums being `%acc` (and `%up` of a gated product), the result `%y`.
+    `further` are more values that it yields, with the element types of their results."""
     gated = op == "gated_gemm"
     m, n, k = sizes
     a = batch[0] + stored(layout[0], m, k) + " x T"
@@ -50,11 +52,14 @@ def product(
     kinds = [t.rpartition(" x ")[2] for t in extras]
     arguments = [f"%{c}_in: {scalars.get(kind, kind)}" for c, kind in zip(names, kinds, strict=True)]
     arguments = ["%acc: S", *(["%up: S"] if gated else []), *arguments]
-    yielded = f"ait.yield %y : {scalars.get(result, result)}"
+    stored_as = {"%y": result, **(further or {})}
+    computed = {"f16": "f32", "bf16": "f32", **scalars}
+    yielded = f"ait.yield {', '.join(stored_as)} : {', '.join(computed.get(t, t) for t in stored_as.values())}"
     body = "".join(f"    {line if ' : ' in line else f'{line} : S'}\n" for line in (*lines, yielded))
     epilogue = f" epilogue({', '.join(f'%{c}' for c in names)}) {{\n  ^bb0({', '.join(arguments)}):\n{body}  }}"
     text = f"{op} {layout} %a, %b{epilogue if lines else ''}"
-    return form(name, text, a, b, *extras, to=f"{batch[2]}{stored(layout[2], m, n)} x {result}", **options)
+    shape = f"{batch[2]}{stored(layout[2], m, n)}"
+    return form(name, text, a, b, *extras, to=[f"{shape} x {t}" for t in stored_as.values()], **options)
 
 
 NARROW = ("f16", "bf16", "f32")
@@ -64,6 +69,8 @@ LEAD = ("b x ", "", "b x ")
 BATCHES = ("b x ", "b x ", "b x ")
 ROW, RESIDUAL = "n x T", "b x m x n x T"
 SUM = "%s = ait.add %acc, %c_in"
+SUMMED = ("%y = ait.add %acc, %d_in", "%t = ait.mul %y, %c_in", "%s = ait.relu %t")
+"""The sum with a residual, and what the next layer makes of it."""
 
 GEMM = Spec(
     "gemm",
@@ -102,6 +109,31 @@ GEMM = Spec(
             "view", "gemm", "rcr", SUM, "%y = ait.add %d_in, %s", batch=LEAD, extras=[ROW, RESIDUAL], offset=3,
             strides={0: ("m*(k + 9)", "k + 9", "1"), 1: ("2*k + 1", "1"), 2: ("1",), 3: ("n", "b*n", "1"),
                      4: ("3*n*m", "3*n", "1")},
+        ),
+        # several results
+        product("summed", "gemm", "rcr", *SUMMED, batch=LEAD, extras=[ROW, RESIDUAL], further={"%s": "T"}),
+        product(
+            "even-summed", "gemm", "rrr", *SUMMED, batch=LEAD, sizes=EIGHTS, extras=["(8*n) x T", "b x m x (8*n) x T"],
+            further={"%s": "T"}, envs=LESS,
+        ),
+        product(
+            "few-summed", "gemm", "rcr", *SUMMED, extras=[ROW, "m x n x T"], further={"%s": "T"},
+            envs=FEW_ROWS, few=FEW_ROWS[:1],
+        ),
+        product(
+            "summed-column", "gemm", "rcc", *SUMMED, extras=["n x 1 x T", "1 x m x T"], further={"%s": "f32"},
+            types=NARROW,
+        ),
+        product(
+            "three", "gemm", "rcr", SUM, "%y = ait.relu %s", "%t = ait.mul %acc, %c_in", extras=["m x 1 x T"],
+            result="f32", further={"%s": "T", "%t": "f16"}, types=NARROW,
+        ),
+        product(
+            "summed-vector", "gemm", "rcr", *SUMMED, sizes=("1", "n", "k"), extras=[ROW, ROW], further={"%s": "T"},
+        ),
+        product(
+            "summed-view", "gemm", "rcr", *SUMMED, batch=LEAD, extras=[ROW, RESIDUAL], further={"%s": "T"}, offset=3,
+            strides={4: ("n", "b*n", "1"), 5: ("3*n*m", "3*n", "1")},
         ),
     ),
     PRODUCTS, DIMS, ENVS, FEW,
@@ -150,6 +182,11 @@ BMM = Spec(
         product(
             "heads", "bmm", "rcr", batch=("b x 3 x ", "b x 3 x ", "b x 3 x "), envs=ENVS[:3],
             strides={0: ("3*m*k", "k", "3*k", "1"), 1: ("3*n*k + 8", "k", "3*k", "1"), 2: ("3*m*n", "n", "3*n", "1")},
+        ),
+        product(
+            "summed", "bmm", "rrr", *SUMMED, batch=("b x 3 x ", "3 x ", "b x 3 x "),
+            extras=["3 x 1 x n x T", "b x 3 x m x n x T"], further={"%s": "T"}, envs=ENVS[:6],
+            strides={5: ("3*m*n", "n", "3*n", "1")},
         ),
     ),
     PRODUCTS, DIMS, ENVS, FEW,

@@ -47,7 +47,8 @@ class Matrix:
 @dataclass(frozen=True)
 class Problem:
     """`d[batch, m, n] = epilogue(a[batch, m, k] @ b[batch, k, n])`; `batch`: loops over batches, outermost first. Of a
-    gated product b has twice as many columns: `d = epilogue(a @ b[.., :n], a @ b[.., n:])`."""
+    gated product b has twice as many columns: `d = epilogue(a @ b[.., :n], a @ b[.., n:])`. `further` are the results
+    of the epilogue after d."""
 
     m: Expr
     n: Expr
@@ -57,18 +58,21 @@ class Problem:
     b: Matrix
     d: Matrix
     extras: tuple[Matrix, ...]
+    further: tuple[Matrix, ...] = ()
 
     @staticmethod
-    def of(op: ContractionOp, ins: Sequence[Arg], out: Arg) -> Problem:
+    def of(op: ContractionOp, ins: Sequence[Arg], outs: Sequence[Arg]) -> Problem:
         """The problem with these buffers. Leading dims of a gemm join m where all buffers step through them as one."""
+        out, *further = outs
         layout, shape = op.layout.data, out.type.dims
         a_mk, b_kn = _pair(ins[0], layout[0] == "r"), _pair(ins[1], layout[1] == "r")
         first, first_mk, second, second_kn = ins[0], a_mk, ins[1], b_kn
         if layout[2] == "c":  # the swapped product
             first, first_mk, second, second_kn = ins[1], (b_kn[1], b_kn[0]), ins[0], (a_mk[1], a_mk[0])
-        extras = [broadcast_strides(e, shape) for e in ins[2:]]
+        beside = [*ins[2:], *further]
+        extras = [broadcast_strides(e, shape) for e in beside]
         lead = len(shape) - 2
-        # The steps along the rows, then along the batches, of the first matrix, the result and the extras.
+        # The steps along the rows, then along the batches, of the first matrix, the result, extras and further results.
         rows = [first_mk[0], out.strides[-2], *(e[lead] for e in extras)]
         if isinstance(op, MatrixOp):
             # Loops over the leading dims and m: the innermost is m, the others are batches that share b.
@@ -77,14 +81,18 @@ class Problem:
             columns = [(*steps, row) for steps, row in zip(outer, rows, strict=True)]
             *loops, innermost = collapse(nest(shape[: lead + 1], columns), scope_of(op))
             m, rows = innermost.size, list(innermost.strides)
-            if m.as_int() == 1:  # any step does, so a and the result get those of whole rows, which kernels like
-                rows = [op.split_a()[2], shape[-1], *(ZERO for _ in extras)]
+            if m.as_int() == 1:  # any step does, so a and the results get those of whole rows, which kernels like
+                rows = [op.split_a()[2], shape[-1], *(ZERO for _ in ins[2:]), *(shape[-1] for _ in further)]
             batches = [*_columns(loops, len(columns)), (ZERO,) * len(loops)]
         else:
             outer = [broadcast_strides(_leading(first), shape[:lead]), out.strides[:lead], *(e[:lead] for e in extras)]
             outer.append(broadcast_strides(_leading(second), shape[:lead]))
             loops = [x for x in collapse(nest(shape[:lead], outer), scope_of(op)) if x.size.as_int() != 1]
             m, batches = shape[-2], _columns(loops, len(outer))
+        matrices = [
+            Matrix(arg, row, strides[-1], steps)
+            for arg, row, strides, steps in zip(beside, rows[2:], extras, batches[2:-1], strict=True)
+        ]
         return Problem(
             m,
             shape[-1],
@@ -93,17 +101,14 @@ class Problem:
             Matrix(first, rows[0], first_mk[1], batches[0]),
             Matrix(second, second_kn[0], second_kn[1], batches[-1]),
             Matrix(out, rows[1], out.strides[-1], batches[1]),
-            tuple(
-                Matrix(arg, row, strides[-1], steps)
-                for arg, row, strides, steps in zip(ins[2:], rows[2:], extras, batches[2:-1], strict=True)
-            ),
+            tuple(matrices[: len(ins) - 2]),
+            tuple(matrices[len(ins) - 2 :]),
         )
 
     @staticmethod
     def contiguous(op: ContractionOp, position: int | None = None, strides: Strides = ()) -> Problem:
         """The problem with row-major buffers, but for the one at `position` (results follow the operands)."""
-        args = contiguous_args(op, position, strides)
-        return Problem.of(op, args[:-1], args[-1])
+        return Problem.of(op, *contiguous_args(op, position, strides))
 
     def shape_cpp(self, place: str, cpp_dims: Mapping[str, str]) -> str:
         outer, inner = (*(ONE,) * (2 - len(self.batch)), *self.batch)
@@ -112,7 +117,20 @@ class Problem:
         )
 
     def extras_cpp(self, place: str, cpp_dims: Mapping[str, str]) -> str:
-        return f"ait::{place}::operands({', '.join(e.cpp(place, cpp_dims) for e in self.extras)})"
+        """What the epilogue reads and the further results that it writes, as every template takes them."""
+        read = [x.cpp(place, cpp_dims) for x in self.extras]
+        written = [x.cpp(place, cpp_dims, const=False) for x in self.further]
+        return f"ait::{place}::operands({', '.join([*read, *written])})"
+
+    def results(self) -> tuple[Matrix, ...]:
+        return self.d, *self.further
+
+    def matrices(self) -> tuple[Matrix, ...]:
+        return self.a, self.b, *self.extras, *self.results()
+
+    def one_of(self, name: str) -> Matrix:
+        """The matrix in the buffer `name`."""
+        return next(x for x in self.matrices() if x.arg.name == name)
 
     def arguments(self, launch: Launch[Any]) -> tuple[str, str, str]:
         """What every template of ours is given: context and shape; a and b; the result and extra operands."""
@@ -132,14 +150,22 @@ class Problem:
         return self.m.evaluate(env), self.n.evaluate(env), self.k.evaluate(env), batches
 
 
-def contiguous_args(op: Operation, position: int | None = None, strides: Strides = ()) -> list[Arg]:
-    """The buffers of an op with one result, row-major but for the one at `position` (results follow the operands)."""
+def contiguous_args(
+    op: Operation, position: int | None = None, strides: Strides = ()
+) -> tuple[Sequence[Arg], Sequence[Arg]]:
+    """The buffers of an op's operands and results, row-major but for the one at `position` (results follow the
+    operands)."""
     args: list[Arg] = []
     for i, value in enumerate((*op.operands, *op.results)):
         t = tensor_type(value)
-        name = f"a{i}" if i < len(op.operands) else "o0"
-        args.append(Arg(name, t, strides if i == position else contiguous_strides(t.dims)))
-    return args
+        args.append(Arg(arg_name(op, i), t, strides if i == position else contiguous_strides(t.dims)))
+    return args[: len(op.operands)], args[len(op.operands) :]
+
+
+def arg_name(op: Operation, position: int) -> str:
+    """The buffer of operand `position` in C++; results follow the operands."""
+    count = len(op.operands)
+    return f"a{position}" if position < count else f"o{position - count}"
 
 
 def _pair(arg: Arg, straight: bool) -> tuple[Expr, Expr]:
@@ -156,6 +182,12 @@ def _leading(arg: Arg) -> Arg:
 def _columns(loops: Sequence[Loop], operands: int) -> list[tuple[Expr, ...]]:
     """The steps of each operand along the loops."""
     return [tuple(loop.strides[i] for loop in loops) for i in range(operands)]
+
+
+def matrices_beside(op: HasEpilogue) -> int:
+    """How many tensors of the result's shape the epilogue reads, and writes beside the result."""
+    shape = tensor_type(op.results[0]).dims
+    return sum(tensor_type(v).dims == shape for v in op.epilogue_operands) + len(op.results) - 1
 
 
 def is_narrow(kind: Attribute) -> bool:
@@ -187,13 +219,13 @@ def epilogue_functor(op: HasEpilogue | GroupedGemmOp, name: str, place: str) -> 
     """The definition of the epilogue's functor, empty where there is none, and the type's name."""
     if not op.epilogue.blocks:
         return "", f"ait::{place}::NoEpilogue"
-    narrow = place == "gpu" and is_narrow(tensor_type(op.results[0]).element_type)
+    narrow = place == "gpu" and all(is_narrow(tensor_type(r).element_type) for r in op.results)
     return functor(op.epilogue, name, narrow), name
 
 
 def call_template(launch: Launch[ContractionOp], header: str, template: str, more: str = "") -> Emission:
     """The call of a template of ours, in whose name `{epilogue}` stands for the functor; `more` arguments follow."""
-    problem = Problem.of(launch.op, launch.ins, launch.outs[0])
+    problem = Problem.of(launch.op, launch.ins, launch.outs)
     definition, functor = epilogue_functor(launch.op, "epilogue_@ID@", launch.place)
     arguments = ",\n      ".join(problem.arguments(launch)) + more
     call = f"return ait::{launch.place}::{template.replace('{epilogue}', functor)}(\n      {arguments});\n"
@@ -224,6 +256,8 @@ def library_epilogue(op: HasEpilogue) -> LibraryEpilogue | None:
     """How a gemm library computes the whole epilogue, or None where it cannot."""
     if not op.epilogue.blocks:
         return LibraryEpilogue()
+    if len(op.results) > 1:
+        return None
     length, found = _scan(op)
     last = op.epilogue.block.last_op
     assert last is not None

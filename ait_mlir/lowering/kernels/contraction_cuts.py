@@ -20,7 +20,8 @@ from ait_mlir.lowering.kernels.gemm_rotated import HopperRotatedGemm
 
 
 class EpilogueCut(Cut[HasEpilogue]):
-    """After the first ops of an epilogue of one accumulator, which stay in the op; the rest becomes one fused kernel.
+    """After the first ops of an epilogue of one accumulator, which stay in the op; the rest becomes one fused kernel,
+    which writes all results.
 
     The value between the two is stored in the operands' element type, so it is rounded once more than in the whole op.
     Only GPUs have libraries that are worth it.
@@ -44,19 +45,20 @@ class EpilogueCut(Cut[HasEpilogue]):
         made = {accumulator, *(r for o in head for r in o.results)} - {crossing}
         if any(v in made for o in (*tail, last) for v in o.operands):
             return None
-        element, result = tensor_type(op.operands[0]).element_type, op.results[0]
+        element = tensor_type(op.operands[0]).element_type
         if crossing.type != compute_type(element):
             return None
         extras = list(op.epilogue_operands)
-        operands, region = _copy_ops(block, head, accumulator, crossing, extras) if head else ([], Region())
+        operands, region = _copy_ops(block, head, accumulator, [crossing], extras) if head else ([], Region())
         first = op.with_epilogue(operands, region, element)
-        operands, region = _copy_ops(block, tail, crossing, last.operands[0], extras)
-        return first, FusedElementwiseOp([first.results[0], *operands], [result.type], region)
+        operands, region = _copy_ops(block, tail, crossing, last.operands, extras)
+        return first, FusedElementwiseOp([first.results[0], *operands], op.result_types, region)
 
 
 def _is_simple(op: HasEpilogue) -> bool:
     """One accumulator, and no results but the epilogue's."""
-    return op.SUMS == 1 and len(op.results) == 1
+    assert op.epilogue.block.last_op is not None
+    return op.SUMS == 1 and len(op.results) == len(op.epilogue.block.last_op.operands)
 
 
 class HalvesCut(Cut[GatedGemmOp]):
@@ -90,14 +92,15 @@ def _inner(epilogue: Region) -> list[Operation]:
 
 
 def _copy_ops(
-    block: Block, ops: Sequence[Operation], first: SSAValue, result: SSAValue, extras: Sequence[SSAValue]
+    block: Block, ops: Sequence[Operation], first: SSAValue, results: Sequence[SSAValue], extras: Sequence[SSAValue]
 ) -> tuple[list[SSAValue], Region]:
-    """A region that starts from `first`, runs copies of `ops` and yields `result`; and the extra tensors it reads."""
+    """A region that starts from `first`, runs copies of `ops` and yields `results`; and the extra tensors it reads."""
     new = Block(arg_types=[first.type])
     mapped: dict[SSAValue, SSAValue] = {first: new.args[0]}
     operands: list[SSAValue] = []
-    for op in ops:
-        for v in op.operands:
+
+    def bring(values: Sequence[SSAValue]) -> None:
+        for v in values:
             if v in mapped:
                 continue
             owner = v.owner
@@ -109,10 +112,14 @@ def _copy_ops(
                 constant = owner.clone()
                 new.add_op(constant)
                 mapped[v] = constant.results[0]
+
+    for op in ops:
+        bring(op.operands)
         clone = op.clone(mapped)
         new.add_op(clone)
         mapped.update(zip(op.results, clone.results, strict=True))
-    new.add_op(YieldOp(mapped[result]))
+    bring(results)
+    new.add_op(YieldOp(*(mapped[result] for result in results)))
     return operands, Region(new)
 
 

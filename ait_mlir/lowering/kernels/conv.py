@@ -24,13 +24,14 @@ MOST_LINE_TAPS, MOST_LINE_STEP = 9, 2
 """The largest window along the last dim whose code has no loop over it."""
 
 
-def problem(op: ConvOp, ins: Sequence[Arg], out: Arg) -> Problem:
+def problem(op: ConvOp, ins: Sequence[Arg], outs: Sequence[Arg]) -> Problem:
     """The product of all groups with these buffers: a row for each place of the window, all channels as columns.
 
-    Places are cut into batches where the result or an epilogue operand does not step through them as one.
+    Places are cut into batches where a result or an epilogue operand does not step through them as one.
     """
-    shape, w = out.type.dims, ins[1]
-    extras = [broadcast_strides(e, shape) for e in ins[2:]]
+    out, *further = outs
+    shape, w, beside = out.type.dims, ins[1], [*ins[2:], *further]
+    extras = [broadcast_strides(e, shape) for e in beside]
     loops = collapse(nest(shape[:-1], [out.strides[:-1], *(e[:-1] for e in extras)]), scope_of(op))
     rows, outer = loops[-1], loops[:-1]
 
@@ -40,6 +41,7 @@ def problem(op: ConvOp, ins: Sequence[Arg], out: Arg) -> Problem:
     depth = product(w.type.dims[1:])
     along = weight_steps(w.type, w.strides, scope_of(op))
     assert along is not None, "accepts was asked"
+    matrices = [matrix(arg, 1 + i, extras[i][-1]) for i, arg in enumerate(beside)]
     return Problem(
         rows.size,
         shape[-1],
@@ -48,7 +50,8 @@ def problem(op: ConvOp, ins: Sequence[Arg], out: Arg) -> Problem:
         Matrix(ins[0], ZERO, ONE, ()),  # addressed by `input_cpp`
         Matrix(w, along, w.strides[0], ()),
         matrix(out, 0, out.strides[-1]),
-        tuple(matrix(arg, 1 + i, extras[i][-1]) for i, arg in enumerate(ins[2:])),
+        tuple(matrices[: len(ins) - 2]),
+        tuple(matrices[len(ins) - 2 :]),
     )
 
 
@@ -83,7 +86,7 @@ def call_conv(launch: Launch[ConvOp], header: str, template: str, more: str = ""
     A `packed` weight is passed as the pointer to its panels.
     """
     op, place, dims = launch.op, launch.place, launch.dims
-    p = problem(op, launch.ins, launch.outs[0])
+    p = problem(op, launch.ins, launch.outs)
     definition, functor = epilogue_functor(op, "epilogue_@ID@", place)
     arguments = ",\n      ".join(
         (

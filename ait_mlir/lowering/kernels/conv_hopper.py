@@ -71,8 +71,8 @@ class HopperConv(ConvKernel):
         return self._steps_well(_contiguous(op, position, strides))
 
     def _steps_well(self, p: Problem) -> bool:
-        """Whether result and extra operands have contiguous columns."""
-        return all(x.col.as_int() == 1 for x in (p.d, *p.extras))
+        """Whether results and extra operands have contiguous columns."""
+        return all(x.col.as_int() == 1 for x in (*p.results(), *p.extras))
 
     def _sizes(self, op: ConvOp) -> tuple[int, int, int, int]:
         """Rows and columns of the product, its depth in whole steps, and the number of batches."""
@@ -105,7 +105,7 @@ class HopperConv(ConvKernel):
 
     def emit(self, launch: Launch[ConvOp]) -> Emission:
         op, tile = launch.op, HopperTile.of(launch.config)
-        p = problem(op, launch.ins, launch.outs[0])
+        p = problem(op, launch.ins, launch.outs)
         aligned = str(has_aligned_rows(p, launch.scope)).lower()
         vectors = sum(1 << i for i, x in enumerate(p.extras) if x.row.as_int() == 0)
         template = f"conv_wgmma<{tile.cpp()}, {aligned}, {vectors}, {{epilogue}}>"
@@ -126,8 +126,7 @@ def _reads_lines(op: ConvOp) -> bool:
 
 def _contiguous(op: ConvOp, position: int | None = None, strides: Strides = ()) -> Problem:
     """The product with row-major buffers, but for the one at `position` (the result follows the operands)."""
-    args = contiguous_args(op, position, strides)
-    return problem(op, args[:-1], args[-1])
+    return problem(op, *contiguous_args(op, position, strides))
 
 
 KERNELS = (HopperConv(),)

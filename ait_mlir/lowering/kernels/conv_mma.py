@@ -11,7 +11,7 @@ from ait_mlir.dims import Scope, const
 from ait_mlir.lowering.estimates import Terms
 from ait_mlir.lowering.kernels.amounts import bytes_moved, element_bytes, estimate_env
 from ait_mlir.lowering.kernels.base import Config, Emission, Launch, Strides, Target
-from ait_mlir.lowering.kernels.contraction import in_halves, on_mma
+from ait_mlir.lowering.kernels.contraction import in_halves, matrices_beside, on_mma
 from ait_mlir.lowering.kernels.conv import ConvKernel, call_conv, is_depthwise, weight_steps
 from ait_mlir.lowering.kernels.gemm_tiles import CLOCK, GemmTile, best_tiles
 
@@ -79,17 +79,15 @@ class MmaConv(ConvKernel):
     def seconds(self, op: ConvOp, target: Target) -> float:
         m, n, k, groups = self._sizes(op, estimate_env(scope_of(op)))
         size = element_bytes(tensor_type(op.x))
-        whole = [v for v in op.epilogue_operands if tensor_type(v).dims == tensor_type(op.output).dims]
         busy = _tiles(m, n, k, groups, target)[0].cycles(m, n, k, groups, target) / CLOCK * GATHER_SHARE
         if not self._in_chunks(op):
             busy += groups * m * k * 2 / size / ELEMENT_RATE
-        return busy + len(whole) * size * groups * m * n / target.bandwidth
+        return busy + matrices_beside(op) * size * groups * m * n / target.bandwidth
 
     def terms(self, op: ConvOp, config: Config, target: Target) -> Terms:
         m, n, k, groups = self._sizes(op, estimate_env(scope_of(op)))
         found = GemmTile.of(config).terms(m, n, k, groups, target)
-        whole = sum(tensor_type(v).dims == tensor_type(op.output).dims for v in op.epilogue_operands)
-        operand = whole * element_bytes(tensor_type(op.x)) * groups * m * n / target.bandwidth
+        operand = matrices_beside(op) * element_bytes(tensor_type(op.x)) * groups * m * n / target.bandwidth
         gather = 0.0 if self._in_chunks(op) else groups * m * k * 2 / element_bytes(tensor_type(op.x)) / ELEMENT_RATE
         work = {**found.work, "rest": bytes_moved(op, scope_of(op)) / target.bandwidth, "gather": gather}
         return Terms({**found.first, "operand": operand}, work)

@@ -18,10 +18,12 @@ from ait_mlir.lowering.kernels.base import Config, Emission, Kernel, Launch, Str
 from ait_mlir.lowering.kernels.contraction import (
     Matrix,
     Problem,
+    arg_name,
     call_template,
     epilogue_functor,
     in_halves,
     is_narrow,
+    matrices_beside,
     on_mma,
 )
 from ait_mlir.lowering.kernels.gemm_tiles import CLOCK, TILES, GemmTile, best_tiles, tile_for_few_rows
@@ -101,7 +103,7 @@ class ContractionKernel(Kernel[ContractionOp]):
         if len(problem.batch) > self.max_batch_loops:
             return False
         if position < 2:
-            mine = next(x for x in (problem.a, problem.b) if x.arg.name == f"a{position}")
+            mine = problem.one_of(arg_name(op, position))
             first = mine is problem.a
             rows, cols = (problem.m, problem.k) if first else (problem.k, problem.n)
             return _is_matrix(mine, rows, cols, scope)
@@ -110,7 +112,7 @@ class ContractionKernel(Kernel[ContractionOp]):
         return self.accepts_extra(op, position, problem, scope)
 
     def accepts_extra(self, op: ContractionOp, position: int, problem: Problem, scope: Scope) -> bool:
-        """Whether the epilogue operand at `position` may have the strides that it has in `problem`."""
+        """Whether the epilogue operand or further result at `position` may have its strides in `problem`."""
         return True
 
 
@@ -176,11 +178,10 @@ class NativeGemm(ContractionKernel):
         tile = GemmTile.of({key: value for key, value in config.items() if not key.startswith("small_")})
         found = tile.terms(m, n * op.SUMS, in_halves(k, kind), batches, target)
         erf = op.epilogue.blocks and any(o.name in ("ait.gelu", "ait.erf") for o in op.epilogue.block.ops)
-        whole = sum(cast(TensorType, v.type).dims == op.output.type.dims for v in op.epilogue_operands)
         each = m * n * batches
         first = {
             "erf": ERF_CYCLES * each / target.multiprocessors / CLOCK if erf else 0.0,
-            "operand": whole * BY_IR[kind].bytes * each / target.bandwidth,
+            "operand": matrices_beside(op) * BY_IR[kind].bytes * each / target.bandwidth,
         }
         even = self._has_even_pitches(op, problem)
         return Terms({**found.first, **first}, found.work, "" if even else "odd")
@@ -198,8 +199,7 @@ class NativeGemm(ContractionKernel):
         cycles = best_tiles(m, columns, halves, batches, target)[0].cycles(m, columns, halves, batches, target)
         if op.epilogue.blocks and any(o.name in ("ait.gelu", "ait.erf") for o in op.epilogue.block.ops):
             cycles += ERF_CYCLES * m * n * batches / target.multiprocessors
-        whole = [v for v in op.epilogue_operands if cast(TensorType, v.type).dims == op.output.type.dims]
-        return cycles / CLOCK + len(whole) * size * m * n * batches / target.bandwidth
+        return cycles / CLOCK + matrices_beside(op) * size * m * n * batches / target.bandwidth
 
     def check(self, op: ContractionOp, config: Config, target: Target) -> None:
         if self.uses_tensor_cores(op, target):
@@ -208,7 +208,7 @@ class NativeGemm(ContractionKernel):
 
     def emit(self, launch: Launch[ContractionOp]) -> Emission:
         op, config, target = launch.op, launch.config, launch.target
-        problem = Problem.of(op, launch.ins, launch.outs[0])
+        problem = Problem.of(op, launch.ins, launch.outs)
         definition, functor = epilogue_functor(op, "epilogue_@ID@", launch.place)
         arguments = ",\n      ".join(problem.arguments(launch))
         calls: list[str] = []

@@ -135,7 +135,7 @@ class CublasLtGemm(ContractionKernel, NamesAlgorithms):
 
     def emit(self, launch: Launch[ContractionOp]) -> Emission:
         op, config = launch.op, launch.config
-        problem = Problem.of(op, launch.ins, launch.outs[0])
+        problem = Problem.of(op, launch.ins, launch.outs)
         epilogue = library_epilogue(op)
         assert epilogue is not None
         a, b, d = problem.a, problem.b, problem.d

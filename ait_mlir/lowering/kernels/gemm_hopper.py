@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import cast
 
@@ -13,7 +13,7 @@ from ait_mlir.dims import Expr, Scope
 from ait_mlir.lowering.estimates import Terms
 from ait_mlir.lowering.kernels.amounts import element_bytes
 from ait_mlir.lowering.kernels.base import Config, Emission, Launch, Strides, Target
-from ait_mlir.lowering.kernels.contraction import Matrix, Problem, call_template, is_narrow
+from ait_mlir.lowering.kernels.contraction import Matrix, Problem, arg_name, call_template, is_narrow
 from ait_mlir.lowering.kernels.gemm import ContractionKernel
 from ait_mlir.lowering.kernels.tile import Tile
 from ait_mlir.lowering.target import HOPPER
@@ -50,7 +50,8 @@ OPERAND_SECONDS, OPERAND_SECONDS_OF_TWO_TEAMS = 0.147e-9, 0.06e-9
 
 @dataclass(frozen=True)
 class Finish:
-    """What an epilogue does: how many extra operands are as large as the result; whether there is an erf."""
+    """What an epilogue does: how many extra operands are as large as the result, and how many further results there
+    are; whether there is an erf."""
 
     matrices: int
     erf: bool
@@ -60,7 +61,7 @@ class Finish:
         shapes = [cast(TensorType, v.type).dims[:-1] for v in op.operands[2:]]
         rows = sum(all(d.as_int() == 1 for d in lead) for lead in shapes)
         names = {o.name for o in op.epilogue.block.ops} if op.epilogue.blocks else set[str]()
-        return Finish(len(shapes) - rows, bool(names & {"ait.gelu", "ait.erf"}))
+        return Finish(len(shapes) - rows + len(op.results) - 1, bool(names & {"ait.gelu", "ait.erf"}))
 
 
 @dataclass(frozen=True)
@@ -268,7 +269,7 @@ class HopperGemm(ContractionKernel):
         if not super().matches(op, target):
             return False
         problem, scope = Problem.contiguous(op), scope_of(op)
-        return all(self._steps_well(x, problem, scope) for x in _matrices(problem))
+        return all(self._steps_well(x, problem, scope) for x in problem.matrices())
 
     def _steps_well(self, x: Matrix, problem: Problem, scope: Scope) -> bool:
         """Whether `x` is copied in pieces of 16 bytes, or, as a result or an extra operand, has contiguous columns."""
@@ -278,8 +279,7 @@ class HopperGemm(ContractionKernel):
         if not super().accepts(op, position, strides, scope):
             return False
         problem = Problem.contiguous(op, position, strides)
-        name = f"a{position}" if position < len(op.operands) else "o0"
-        return all(self._steps_well(x, problem, scope) for x in _matrices(problem) if x.arg.name == name)
+        return self._steps_well(problem.one_of(arg_name(op, position)), problem, scope)
 
     def configs(self, op: ContractionOp, target: Target) -> list[dict[str, int]]:
         sizes = Problem.contiguous(op).sizes(scope_of(op))
@@ -309,7 +309,7 @@ class HopperGemm(ContractionKernel):
         _tile_of(config, Problem.contiguous(op), op)
 
     def emit(self, launch: Launch[ContractionOp]) -> Emission:
-        op, problem = launch.op, Problem.of(launch.op, launch.ins, launch.outs[0])
+        op, problem = launch.op, Problem.of(launch.op, launch.ins, launch.outs)
         tile = _tile_of(launch.config, problem, op)
         a_k, b_k = _is_one(problem.a.col), _is_one(problem.b.row)
         flags = ", ".join("true" if flag else "false" for flag in (a_k, b_k, has_aligned_rows(problem, launch.scope)))
@@ -328,12 +328,8 @@ def _tile_of(config: Config, problem: Problem, op: ContractionOp) -> HopperTile:
 
 
 def has_aligned_rows(problem: Problem, scope: Scope) -> bool:
-    """Whether rows of the result and of extra operands start on 16-byte boundaries if the first does."""
-    return scope.divisible(problem.n, SPAN) and all(is_aligned(x, scope) for x in (problem.d, *problem.extras))
-
-
-def _matrices(problem: Problem) -> Iterator[Matrix]:
-    yield from (problem.a, problem.b, problem.d, *problem.extras)
+    """Whether rows of the results and of extra operands start on 16-byte boundaries if the first does."""
+    return scope.divisible(problem.n, SPAN) and all(is_aligned(x, scope) for x in (*problem.results(), *problem.extras))
 
 
 KERNELS = (HopperGemm(),)

@@ -92,7 +92,7 @@ class MfmaGemm(ContractionKernel):
         MfmaTile.of(config)
 
     def emit(self, launch: Launch[ContractionOp]) -> Emission:
-        problem = Problem.of(launch.op, launch.ins, launch.outs[0])
+        problem = Problem.of(launch.op, launch.ins, launch.outs)
         along_k = (problem.a.col, problem.b.row)
         flags = ", ".join("true" if stride.as_int() == 1 else "false" for stride in along_k)
         return call_template(launch, "gemm", f"gemm_mfma<{MfmaTile.of(launch.config).cpp}, {flags}, {{epilogue}}>")

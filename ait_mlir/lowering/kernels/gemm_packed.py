@@ -59,7 +59,7 @@ class PackedGemm(ContractionKernel, PacksWeights):
 
     def emit(self, launch: Launch[ContractionOp]) -> Emission:
         op, dims = launch.op, launch.dims
-        problem = Problem.of(op, launch.ins, launch.outs[0])
+        problem = Problem.of(op, launch.ins, launch.outs)
         definition, functor = epilogue_functor(op, "epilogue_@ID@", "cpu")
         return Emission(
             ("ait/math.h", "ait/kernels/cpu/gemm_packed.h"),

@@ -30,7 +30,7 @@ class HopperRotatedGemm(Kernel[RotatedGemmOp]):
     one_instance = True
 
     def matches(self, op: RotatedGemmOp, target: Target) -> bool:
-        scope, p = scope_of(op), problem(op, contiguous_args(op))
+        scope, p = scope_of(op), problem(op, *contiguous_args(op))
         return (
             target.kind == "cuda"
             and target.has("wgmma", "bulk_copies")
@@ -44,7 +44,7 @@ class HopperRotatedGemm(Kernel[RotatedGemmOp]):
         )
 
     def accepts(self, op: RotatedGemmOp, position: int, strides: Strides, scope: Scope) -> bool:
-        return _steps_well(problem(op, contiguous_args(op, position, strides)), scope)
+        return _steps_well(problem(op, *contiguous_args(op, position, strides)), scope)
 
     def configs(self, op: RotatedGemmOp, target: Target) -> list[dict[str, int]]:
         return [tile.config() for tile in _tiles(op)][:MAX_CONFIGS]
@@ -64,7 +64,7 @@ class HopperRotatedGemm(Kernel[RotatedGemmOp]):
             raise ValueError(f"the tile {tile.config()} is split, or has no whole heads of {size} columns")
 
     def emit(self, launch: Launch[RotatedGemmOp]) -> Emission:
-        op, p = launch.op, problem(launch.op, [*launch.ins, launch.outs[0]])
+        op, p = launch.op, problem(launch.op, launch.ins, launch.outs)
         tile = HopperTile.of(launch.config)
         vectors = sum(1 << i for i, x in enumerate(p.extras) if x.row.as_int() == 0)
         template = f"gemm_rotated<{tile.cpp(head=op.size.value.data)}, true, {vectors}>"
@@ -74,9 +74,9 @@ class HopperRotatedGemm(Kernel[RotatedGemmOp]):
         return launch.call("gemm_rotated", f"{template}(\n      {arguments})")
 
 
-def problem(op: RotatedGemmOp, args: Sequence[Arg]) -> Problem:
+def problem(op: RotatedGemmOp, ins: Sequence[Arg], outs: Sequence[Arg]) -> Problem:
     """The product with these buffers; leading dims join m where all of them step through these dims as one."""
-    a, b, cosines, sines, out = args
+    (a, b, cosines, sines), (out,) = ins, outs
     lead = out.type.dims[:-1]
     steps = [a.strides[:-1], out.strides[:-1], *(_row_strides(table, lead) for table in (cosines, sines))]
     *loops, rows = collapse(nest(lead, steps), scope_of(op))
@@ -112,7 +112,7 @@ def _steps_well(p: Problem, scope: Scope) -> bool:
 
 
 def _sizes(op: RotatedGemmOp) -> tuple[int, int, int, int]:
-    return problem(op, contiguous_args(op)).sizes(scope_of(op))
+    return problem(op, *contiguous_args(op)).sizes(scope_of(op))
 
 
 def _fits(tile: HopperTile, size: int) -> bool:

@@ -144,7 +144,7 @@ class StreamGemm(ContractionKernel):
         StreamTile.of(config)
 
     def emit(self, launch: Launch[ContractionOp]) -> Emission:
-        problem = Problem.of(launch.op, launch.ins, launch.outs[0])
+        problem = Problem.of(launch.op, launch.ins, launch.outs)
         tile = StreamTile.of(launch.config)
         early = "true" if problem.b.arg.constant else "false"
         template = f"gemm_stream<{tile.cpp}, {{epilogue}}>"

@@ -9,6 +9,7 @@
 #include "ait/kernels/cpu/block.h"
 #include "ait/kernels/cpu/transpose.h"
 #include "ait/kernels/cpu/vector.h"
+#include "ait/kernels/further.h"
 #include "ait/types.h"
 
 namespace ait::cpu {
@@ -161,13 +162,30 @@ inline void multiply_strip(const A* packed, const A* b, int64_t pitch_b, int64_t
 
 // ---- epilogue ---------------------------------------------------------------------------------------------------------------------------
 
-/// @brief Extra operands of an epilogue. `run` finishes `count` neighbouring columns of a row, at most kGemmColumns of them.
+/// @brief Writes a run of results, rounded once.
+template <class D>
+inline void store_run(const compute_t<D>* from, int64_t count, D* to, int64_t step) {
+  if (step == 1) {
+    narrow<D>(from, count, to);
+  } else {
+    for (int64_t i = 0; i < count; ++i) to[i * step] = static_cast<D>(from[i]);
+  }
+}
+
+/// @brief Extra operands of an epilogue, then its further results. `run` finishes `count` neighbouring columns of a row, at most kGemmColumns
+/// of them.
 template <class... E>
 struct Operands {
   template <class F, class A, class O, class... Loaded>
-  void run(int64_t, int64_t, int64_t, int64_t, int64_t count, const A* acc, O* out, const Loaded*... loaded) const {
+  void run(int64_t outer, int64_t inner, int64_t row, int64_t col, int64_t count, const A* acc, O* out, const Loaded*... loaded) const {
+    finish<F>(outer, inner, row, col, count, acc, loaded..., out);
+  }
+
+  /// Runs F on columns of the accumulator, the operands and all results.
+  template <class F, class... Columns>
+  void finish(int64_t, int64_t, int64_t, int64_t, int64_t count, Columns*... columns) const {
 #pragma omp simd
-    for (int64_t i = 0; i < count; ++i) F::apply(acc[i], loaded[i]..., out[i]);
+    for (int64_t i = 0; i < count; ++i) F::apply(columns[i]...);
   }
 };
 
@@ -199,11 +217,30 @@ struct Operands<E, Rest...> {
   }
 };
 
-/// @brief Gathers the extra operands of an epilogue, in the order of the region's arguments.
+template <class D, class... Rest>
+struct Operands<Further<D>, Rest...> {
+  Matrices<D> first;
+  Operands<Rest...> rest;
+
+  template <class F, class A, class O, class... Loaded>
+  void run(int64_t outer, int64_t inner, int64_t row, int64_t col, int64_t count, const A* acc, O* out, const Loaded*... loaded) const {
+    finish<F>(outer, inner, row, col, count, acc, loaded..., out);
+  }
+
+  template <class F, class... Columns>
+  void finish(int64_t outer, int64_t inner, int64_t row, int64_t col, int64_t count, Columns*... columns) const {
+    compute_t<D> values[kGemmColumns];
+    rest.template finish<F>(outer, inner, row, col, count, columns..., values);
+    store_run<D>(values, count, first.at(outer, inner) + row * first.row + col * first.col, first.col);
+  }
+};
+
+/// @brief Gathers the extra operands of an epilogue, in the order of the region's arguments, and the further results, of which the elements are
+/// not const.
 inline Operands<> operands() { return {}; }
 
-template <class E, class... Rest>
-inline Operands<E, Rest...> operands(Matrices<const E> first, Matrices<const Rest>... rest) {
+template <class T, class... Rest>
+inline Operands<typename OperandOf<T>::Type, typename OperandOf<Rest>::Type...> operands(Matrices<T> first, Matrices<Rest>... rest) {
   return {first, operands(rest...)};
 }
 
@@ -221,11 +258,7 @@ inline void finish_row(const Operands<E...>& extra, const Matrices<D>& d, int64_
   }
   O values[kGemmColumns];
   extra.template run<F>(o, b, row, col, count, acc, values);
-  if (d.col == 1) {
-    narrow<D>(values, count, to);
-  } else {
-    for (int64_t i = 0; i < count; ++i) to[i * d.col] = static_cast<D>(values[i]);
-  }
+  store_run<D>(values, count, to, d.col);
 }
 
 }  // namespace ait::cpu

@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "ait/gpu/gpu.h"
+#include "ait/kernels/further.h"
 #include "ait/types.h"
 
 namespace ait::gpu {
@@ -96,7 +97,19 @@ __device__ __forceinline__ void store_span(T* to, int64_t stride, bool aligned, 
   }
 }
 
-/// @brief The extra operands of an epilogue: `fetch` reads a span of each, `run` hands them to the functor lane by lane.
+/// @brief Where a span is: the batch, the row, its first column, and how many of its columns exist.
+struct SpanPlace {
+  int64_t outer, inner, row, col;
+  int valid;
+
+  template <class T>
+  __device__ __forceinline__ T* of(const Matrices<T>& x) const {
+    return x.data + outer * x.outer + inner * x.inner + row * x.row + col * x.col;
+  }
+};
+
+/// @brief The extra operands of an epilogue, then its further results: `fetch` reads a span of each operand, `run` hands them to the functor
+/// lane by lane and writes the further results.
 template <class... E>
 struct Operands {
   struct Raw {};
@@ -104,9 +117,15 @@ struct Operands {
   __device__ __forceinline__ void fetch(int64_t, int64_t, int64_t, int64_t, int, Raw&) const {}
 
   template <class F, class A, class O, class... Loaded>
-  static __device__ __forceinline__ void run(const Raw&, const Span<A>& acc, Span<O>& out, const Loaded&... loaded) {
+  __device__ __forceinline__ void run(const SpanPlace& at, const Raw&, const Span<A>& acc, Span<O>& out, const Loaded&... loaded) const {
+    finish<F>(at, acc, loaded..., out);
+  }
+
+  /// Runs F on spans of the sums, the operands and all results.
+  template <class F, class... Spans>
+  __device__ __forceinline__ void finish(const SpanPlace&, Spans&... spans) const {
 #pragma unroll
-    for (int i = 0; i < kSpan; ++i) F::apply(acc.v[i], loaded.v[i]..., out.v[i]);
+    for (int i = 0; i < kSpan; ++i) F::apply(spans.v[i]...);
   }
 };
 
@@ -123,27 +142,50 @@ struct Operands<E, Rest...> {
 
   /// Reads columns col, col + 1 ... of a row, of which `valid` exist.
   __device__ __forceinline__ void fetch(int64_t outer, int64_t inner, int64_t row, int64_t col, int valid, Raw& raw) const {
-    const E* from = first.data + outer * first.outer + inner * first.inner + row * first.row + col * first.col;
-    load_span<E>(from, first.col, aligned, valid, raw.first);
+    load_span<E>(SpanPlace{outer, inner, row, col, valid}.of(first), first.col, aligned, valid, raw.first);
     rest.fetch(outer, inner, row, col, valid, raw.rest);
   }
 
   template <class F, class A, class O, class... Loaded>
-  static __device__ __forceinline__ void run(const Raw& raw, const Span<A>& acc, Span<O>& out, const Loaded&... loaded) {
+  __device__ __forceinline__ void run(const SpanPlace& at, const Raw& raw, const Span<A>& acc, Span<O>& out, const Loaded&... loaded) const {
     Span<compute_t<E>> values;
 #pragma unroll
     for (int i = 0; i < kSpan; ++i) {
       values.v[i] = convert<compute_t<E>>(raw.first.pieces[i / (kSpan / kPieces<E>)].v[i % (kSpan / kPieces<E>)]);
     }
-    Operands<Rest...>::template run<F>(raw.rest, acc, out, loaded..., values);
+    rest.template run<F>(at, raw.rest, acc, out, loaded..., values);
   }
 };
 
-/// @brief Gathers the extra operands of an epilogue, in the order of the region's arguments.
+template <class D, class... Rest>
+struct Operands<Further<D>, Rest...> {
+  Matrices<D> first;
+  bool aligned;
+  Operands<Rest...> rest;
+
+  struct Raw {};
+
+  __device__ __forceinline__ void fetch(int64_t, int64_t, int64_t, int64_t, int, Raw&) const {}
+
+  template <class F, class A, class O, class... Loaded>
+  __device__ __forceinline__ void run(const SpanPlace& at, const Raw&, const Span<A>& acc, Span<O>& out, const Loaded&... loaded) const {
+    finish<F>(at, acc, loaded..., out);
+  }
+
+  template <class F, class... Spans>
+  __device__ __forceinline__ void finish(const SpanPlace& at, Spans&... spans) const {
+    Span<compute_t<D>> out;
+    rest.template finish<F>(at, spans..., out);
+    store_span<D>(at.of(first), first.col, aligned, at.valid, out);
+  }
+};
+
+/// @brief Gathers the extra operands of an epilogue, in the order of the region's arguments, and the further results, of which the elements are
+/// not const.
 inline Operands<> operands() { return {}; }
 
-template <class E, class... Rest>
-inline Operands<E, Rest...> operands(Matrices<const E> first, Matrices<const Rest>... rest) {
+template <class T, class... Rest>
+inline Operands<typename OperandOf<T>::Type, typename OperandOf<Rest>::Type...> operands(Matrices<T> first, Matrices<Rest>... rest) {
   return {first, rows_aligned(first, first.col, first.row), operands(rest...)};
 }
 
@@ -170,9 +212,10 @@ struct GemmArgs {
   template <class F, class A, class... Others>
   __device__ __forceinline__ void finish_some(int64_t o, int64_t i, int row, int col, int valid, const Span<A>& acc,
                                               const typename Operands<E...>::Raw& raw, const Others&... others) const {
+    const SpanPlace at{o, i, row, col, valid};
     Span<compute_t<D>> out;
-    Operands<E...>::template run<F>(raw, acc, out, others...);
-    store_span<D>(d.data + o * d.outer + i * d.inner + int64_t(row) * d.row + int64_t(col) * d.col, d.col, d_aligned, valid, out);
+    operands.template run<F>(at, raw, acc, out, others...);
+    store_span<D>(at.of(d), d.col, d_aligned, valid, out);
   }
 };
 

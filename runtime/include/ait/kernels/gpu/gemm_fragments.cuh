@@ -20,10 +20,22 @@ struct alignas(2 * sizeof(T)) Pair {
   T v[2];
 };
 
+/// @brief Writes a pair, or its first element alone unless `both` exist. `kAligned`: it lies on the bytes of a pair, and both exist.
+template <bool kAligned, class D>
+__device__ __forceinline__ void store_pair(D* to, const Pair<D>& pair, bool both) {
+  if (kAligned || (both && reinterpret_cast<uintptr_t>(to) % sizeof(Pair<D>) == 0)) {
+    *reinterpret_cast<Pair<D>*>(to) = pair;
+  } else {
+    to[0] = pair.v[0];
+    if (both) to[1] = pair.v[1];
+  }
+}
+
 /// @brief Where the pairs of a thread are: two rows, and from `col` on two columns of every eight.
 struct FragmentPlace {
   int64_t outer, inner;
-  int rows[2];  ///< that exist
+  int rows[2];     ///< that exist: a row that does not is the last one
+  bool exists[2];  ///< whether it does
   int col;
   int n, last;  ///< how many columns there are; the last column at which a pair of this thread may start, if rows are aligned
   bool whole;   ///< whether all columns exist
@@ -44,7 +56,8 @@ constexpr int staged_operand() {
   }
 }
 
-/// @brief The extra operands of 16 rows and `kEights` times 8 columns: of each, the pairs of a thread.
+/// @brief The extra operands and further results of 16 rows and `kEights` times 8 columns: of each, the pairs of a thread. `run` is called for
+/// the first element of a pair, then for the second; the further results are written in pairs.
 /// @tparam kVectors bit i: operand i is one row that all rows share
 /// @tparam kStaged the operand whose pairs `run` is given as words, as `load_matrix_x4` reads them; -1 for none
 /// @tparam kAligned whether rows start on 16 bytes, and have a multiple of 8 columns
@@ -56,8 +69,14 @@ struct Fragments {
   __device__ __forceinline__ void fetch(const Operands<>&, const FragmentPlace&) {}
 
   template <class F, class O, class... Loaded>
-  __device__ __forceinline__ void run(const uint32_t (&)[4], int, int, int, float acc, O& out, const Loaded&... loaded) const {
+  __device__ __forceinline__ void run(const uint32_t (&)[4], int, int, int, float acc, O& out, const Loaded&... loaded) {
     F::apply(acc, loaded..., out);
+  }
+
+  /// Runs F on the sums, the operands and all results of one element.
+  template <class F, class... Values>
+  __device__ __forceinline__ void finish(int, int, int, Values&... values) {
+    F::apply(values...);
   }
 };
 
@@ -112,11 +131,47 @@ struct Fragments<kEights, kVectors, kStaged, kAligned, kPeriod, E, Rest...> {
 
   /// The result of the eight columns `i`, row `r`, column `e` of the pair.
   template <class F, class O, class... Loaded>
-  __device__ __forceinline__ void run(const uint32_t (&words)[4], int i, int r, int e, float acc, O& out, const Loaded&... loaded) const {
+  __device__ __forceinline__ void run(const uint32_t (&words)[4], int i, int r, int e, float acc, O& out, const Loaded&... loaded) {
     if constexpr (kStaged == 0) {
       rest.template run<F>(words, i, r, e, acc, out, loaded..., convert<compute_t<E>>(bit_cast<Pair<E>>(words[i % 2 * 2 + r]).v[e]));
     } else {
       rest.template run<F>(words, i, r, e, acc, out, loaded..., convert<compute_t<E>>(pairs[i][kVector ? 0 : r].v[e]));
+    }
+  }
+};
+
+template <int kEights, uint32_t kVectors, int kStaged, bool kAligned, int kPeriod, class D, class... Rest>
+struct Fragments<kEights, kVectors, kStaged, kAligned, kPeriod, Further<D>, Rest...> {
+  using Others = Fragments<kEights, (kVectors >> 1), kStaged - 1, kAligned, kPeriod, Rest...>;
+  static constexpr int kWords = Others::kWords + 5;
+  D* rows[2];  ///< where the first pairs lie; null for a row that does not exist
+  int left;    ///< how many columns there are from those on
+  D first_of_pair;
+  Others rest;
+
+  __device__ __forceinline__ void fetch(const Operands<Further<D>, Rest...>& operands, const FragmentPlace& at) {
+    const auto& x = operands.first;
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      rows[r] = at.exists[r] ? x.data + at.outer * x.outer + at.inner * x.inner + at.rows[r] * x.row + at.col : nullptr;
+    }
+    left = at.n - at.col;
+    rest.fetch(operands.rest, at);
+  }
+
+  template <class F, class O, class... Loaded>
+  __device__ __forceinline__ void run(const uint32_t (&)[4], int i, int r, int e, float acc, O& out, const Loaded&... loaded) {
+    finish<F>(i, r, e, acc, loaded..., out);
+  }
+
+  template <class F, class... Values>
+  __device__ __forceinline__ void finish(int i, int r, int e, Values&... values) {
+    compute_t<D> out;
+    rest.template finish<F>(i, r, e, values..., out);
+    if (e == 0) {
+      first_of_pair = convert<D>(out);
+    } else if (rows[r] != nullptr && i * 8 < left) {
+      store_pair<kAligned>(rows[r] + i * 8, Pair<D>{{first_of_pair, convert<D>(out)}}, i * 8 + 1 < left);
     }
   }
 };
@@ -213,17 +268,6 @@ struct Boxes {
   }
 };
 
-/// @brief Writes a pair, or its first element alone unless `both` exist. `kAligned`: it lies on the bytes of a pair, and both exist.
-template <bool kAligned, class D>
-__device__ __forceinline__ void store_pair(D* to, const Pair<D>& pair, bool both) {
-  if (kAligned || (both && reinterpret_cast<uintptr_t>(to) % sizeof(Pair<D>) == 0)) {
-    *reinterpret_cast<Pair<D>*>(to) = pair;
-  } else {
-    to[0] = pair.v[0];
-    if (both) to[1] = pair.v[1];
-  }
-}
-
 /// @brief What `finish_fragments` writes: `kM` times 64 rows, 16 a warp, and `kCols` columns, in rounds.
 /// @tparam kHalves sums that a result is made of: the accumulators have so many times `kCols` columns
 /// @tparam kBoxCols columns of a box; 0: results go to memory directly, as those do that have not 2 bytes
@@ -269,9 +313,9 @@ __device__ __forceinline__ void fetch_extra(const GemmArgs<T, D, E...>& args, ty
                                             int inner) {
   const int lane = int(threadIdx.x) % 32, warp = int(threadIdx.x) / 32 % 4, shift = lane % 4 * 2;
   const int row = m0 + warp * 16 + round / Rounds::kParts * 64 + lane / 4, col = n0 + round % Rounds::kParts * Rounds::kPartCols;
-  FragmentPlace at{outer, inner, {}, col + shift, args.n, args.n - 8 + shift, col + Rounds::kPartCols <= args.n};
-  at.rows[0] = row < args.m ? row : args.m - 1;
-  at.rows[1] = row + 8 < args.m ? row + 8 : args.m - 1;
+  FragmentPlace at{outer, inner, {}, {row < args.m, row + 8 < args.m}, col + shift, args.n, args.n - 8 + shift, col + Rounds::kPartCols <= args.n};
+  at.rows[0] = at.exists[0] ? row : args.m - 1;
+  at.rows[1] = at.exists[1] ? row + 8 : args.m - 1;
   into.fetch(args.operands, at);
 }
 

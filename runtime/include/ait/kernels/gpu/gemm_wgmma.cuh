@@ -195,7 +195,7 @@ __device__ __forceinline__ void exchange_sums(const float (&acc)[Tile::kMmaM][Ti
   }
 }
 
-/// @brief One of the extra operands.
+/// @brief One of the extra operands, before any further result.
 template <int kIndex, class E, class... Rest>
 const auto& operand_at(const Operands<E, Rest...>& operands) {
   if constexpr (kIndex == 0) {
