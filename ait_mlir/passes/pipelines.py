@@ -146,6 +146,11 @@ PASSES: dict[str, Pass | Patterns] = table(
             ("elementwise.siblings:SIBLINGS", "elementwise.parts:PARTS"),
         ),
         Patterns(
+            "fuse-results",
+            "Let a product or convolution also compute what one launch makes of its result, which others read, too.",
+            ("gemm.results:RESULTS",),
+        ),
+        Patterns(
             "remove-no-ops",
             "Remove views to the type that a value has, splits into one part, concats of one.",
             ("subsets:NO_OPS",),
@@ -258,6 +263,7 @@ PHASE_TABLE: dict[str, Phase] = table(
                 "fuse-elementwise",
                 "gate-products",
                 "fuse-siblings",
+                "fuse-results",
                 "remove-duplicates",
             ),
         ),

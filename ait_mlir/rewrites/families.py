@@ -21,6 +21,7 @@ FAMILIES: tuple[str, ...] = (
     "elementwise.siblings",
     "gemm.batches",
     "gemm.epilogue",
+    "gemm.results",
     "gemm.padding",
     "gemm.products",
     "gemm.spellings",

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
 from xdsl.dialects.builtin import IntegerAttr
-from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from ait_mlir.dialects.ait.base import same_shape
 from ait_mlir.dialects.ait.data import ConstantOp, ParamOp
@@ -172,31 +172,40 @@ def can_stand_as_one(r: Rewriter, first: Operation, second: Operation) -> bool:
 @native
 def merge_fused(r: Rewriter, first: FusedElementwiseOp, second: FusedElementwiseOp) -> None:
     """Merge the regions of two fused_elementwise; results of the first that others use come before the second's."""
-    place = place_of_merge(r, first, second)
-    assert place is not None, "merge_fused needs can_stand_as_one"
-    merge(r, first, place, second)
+    # The smaller region moves into the larger one, so that n merges move O(n log n) operations.
+    operands, kept = (list(first.operands), list(second.operands)), kept_results(first, second)
+    blocks = take_block(first), take_block(second)
+    join = join_before if is_shorter(*blocks) else join_after
+    block, inputs, values = join(*blocks, operands, list(first.results), kept)
+    block.add_op(YieldOp(*values))
+    put_as_one(r, first, second, (FusedElementwiseOp, inputs, {}, Region(block)))
 
 
-def merge(r: Rewriter, producer: Operation, place: MergePoint, root: Operation) -> None:
-    """One fused_elementwise at `place` for two, the first of which may produce operands of the root.
+def kept_results(producer: Operation, root: Operation) -> list[SSAValue]:
+    """The results of the producer that others than the root use."""
+    return [v for v in producer.results if any(use.operation is not root for use in v.uses)]
 
-    The smaller region moves into the larger one, so that n merges move O(n log n) operations.
-    """
+
+Parts = tuple[type[Operation], Sequence[SSAValue], Mapping[str, Attribute], Region]
+"""The class, operands, attributes and region of an operation."""
+
+
+def put_as_one(r: Rewriter, producer: Operation, root: Operation, parts: Parts) -> None:
+    """Put one operation in the place of two, whose regions are taken; its results are those of the producer that others
+    use, then those of the root."""
+    place = place_of_merge(r, producer, root)
+    assert place is not None, "it needs can_stand_as_one"
     where, views = place
     for view in views:
         r.move(view, before=where)
-    kept: list[SSAValue] = [v for v in producer.results if any(use.operation is not root for use in v.uses)]
-    operands = list(producer.operands), list(root.operands)
-    first, second = take_block(producer), take_block(root)
-    join = join_before if is_shorter(first, second) else join_after
-    block, inputs, values = join(first, second, operands, list(producer.results), kept)
-    types = [result.type for result in (*kept, *root.results)]
-    new = r.create(FusedElementwiseOp, inputs, types, {}, [Region(block)], before=where)
-    block.add_op(YieldOp(*values))
-    for old, result in zip((*kept, *root.results), new.results, strict=True):
+    replaced = [*kept_results(producer, root), *root.results]
+    op_class, operands, attributes, region = parts
+    new = r.create(op_class, operands, [v.type for v in replaced], attributes, [region], before=where)
+    for old, result in zip(replaced, new.results, strict=True):
         r.replace_value(old, result)
     for op in (root, producer):
-        op.add_region(Region())
+        if not op.regions:
+            op.add_region(Region())
         r.erase(op)
 
 

@@ -1,0 +1,78 @@
+"""What one launch makes of a contraction's result, which others read, too, becomes a further result of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from xdsl.ir import Block, Operation, Region, SSAValue
+
+from ait_mlir.dialects.ait.dtypes import is_float
+from ait_mlir.dialects.ait.region import FusedElementwiseOp, YieldOp
+from ait_mlir.dialects.ait.traits import HasEpilogue
+from ait_mlir.rewrites.elementwise.merge import FUSED, join_after, kept_results, put_as_one, take_block
+from ait_mlir.rewrites.engine.driver import Rewriter
+from ait_mlir.rewrites.engine.language import PatternBuilder, pattern, patterns
+from ait_mlir.rewrites.engine.numbers import element_type_of
+from ait_mlir.rewrites.engine.registry import constraint, finder, native
+from ait_mlir.rewrites.gemm.epilogue import MAX_OPERANDS
+
+
+@pattern()
+def compute_beside_result(p: PatternBuilder) -> None:
+    """z = x @ w + r, which others read, too, and relu(s * z) are two results of one product"""
+    made = p.value()
+    root = p.op(FUSED, [p.rest(), made, p.rest()], results=None)
+    contraction = p.find("contraction_that_makes", made)
+    p.require("result_has_shape_of", root, made)
+    p.require("makes_floats", root)
+    for op in (contraction, root):
+        p.require("no_attribute", op, "kernel")
+    p.require("may_yield_all", contraction, root)
+    p.require("operands_fit", contraction, root, MAX_OPERANDS)
+    p.require("can_stand_as_one", contraction, root)
+    p.apply(root, "compute_in_epilogue", contraction, root)
+
+
+RESULTS = patterns(compute_beside_result)
+
+
+# ** constraints and natives **
+
+
+@finder
+def contraction_that_makes(value: SSAValue) -> Iterator[Operation]:
+    """The op with an epilogue that may have several results, of which a value is one."""
+    if isinstance(value.owner, HasEpilogue) and value.owner.MAX_RESULTS > 1:
+        yield value.owner
+
+
+@constraint
+def makes_floats(op: Operation) -> bool:
+    """All results are of floating-point numbers."""
+    return all(is_float(element_type_of(result)) for result in op.results)
+
+
+@constraint
+def may_yield_all(contraction: HasEpilogue, root: Operation) -> bool:
+    """An epilogue may yield the results of the root and those of the contraction that others read."""
+    return len(kept_results(contraction, root)) + len(root.results) <= contraction.MAX_RESULTS
+
+
+@native
+def compute_in_epilogue(r: Rewriter, contraction: HasEpilogue, root: FusedElementwiseOp) -> None:
+    """Move a fused_elementwise to the end of the epilogue of a contraction that it reads; its results come after those
+    of the contraction that others read."""
+    kept, sums = kept_results(contraction, root), contraction.SUMS
+    if contraction.epilogue.blocks:
+        first = take_block(contraction)
+    else:
+        first = Block(arg_types=contraction.accumulator_types())
+        first.args[0].name_hint = "acc"
+        first.add_op(YieldOp(first.args[0]))
+    # The sums stand for themselves: no operand of the root is one.
+    operands = [*first.args[:sums], *contraction.epilogue_operands], list(root.operands)
+    block, inputs, values = join_after(first, take_block(root), operands, list(contraction.results), kept)
+    block.add_op(YieldOp(*values))
+    properties = contraction.properties_with(len(inputs) - sums) | contraction.attributes
+    own = contraction.own_operands
+    put_as_one(r, contraction, root, (type(contraction), [*own, *inputs[sums:]], properties, Region(block)))
