@@ -19,6 +19,7 @@ from ait_mlir.compiler import base, compile_model, dtype, ops, public, symbolic
 from ait_mlir.compiler.base import IntImm, IntVar, IntVarTensor, Tensor
 from ait_mlir.compiler.model import torch_to_ait_data
 from ait_mlir.compiler.ops.paths import FAMILIES, MODULES, all_modules
+from ait_mlir.compiler.transform import paths as transformations
 from ait_mlir.errors import ArtifactError, CompileError, InputError
 from ait_mlir.frontend import BuildError, Target, nn
 from ait_mlir.frontend import ops as operators
@@ -68,6 +69,13 @@ def test_every_operator_has_its_documented_path():
         assert sys.modules[f"ait_mlir.compiler.ops.{path}"] is module
     assert ops.softmax is operators.softmax  # the operator, not the family of its name
     assert public.gemm_rcr is operators.gemm_rcr and public.DynamicProfileStrategy.MAX.name == "MAX"
+
+
+def test_every_transformation_has_its_documented_path():
+    for path, transformation in transformations.PATHS.items():
+        module = importlib.import_module(f"ait_mlir.compiler.transform.{path}")
+        assert getattr(module, transformation.__name__) is transformation
+        assert sys.modules[f"ait_mlir.compiler.transform.{path}"] is module
 
 
 def test_alignments_and_dims():

@@ -31,6 +31,7 @@ from ait_mlir.compiler.transform.constant_folding import Workspace
 from ait_mlir.compiler.transform.fuse_conv_elementwise import get_conv2d_bias_elementwise_patterns
 from ait_mlir.compiler.transform.fuse_ops import FusedElementwiseInfo
 from ait_mlir.compiler.transform.fuse_split import StableSet
+from ait_mlir.compiler.transform.fuse_utils import extract_only_one_op, is_elementwise_type
 from ait_mlir.compiler.transform.memory_planning import (
     multistream_max_mem_parallel_ops,
     multistream_mode,
@@ -305,6 +306,16 @@ def test_profilers_run_on_their_devices_and_the_fastest_is_kept() -> None:
     assert seen.count(None) == 2 and {out.split()[1] for out in seen if out} <= {"3", "5"}
     assert delegate.best["gemm", "m_2"].split_k == 2
     assert operator.attrs["exec_path"]["m_2"].op_config == "cut2"
+
+
+def test_operators_by_number_and_function() -> None:
+    added, other = x() + x(), ops.softmax()(x(), dim=0)
+    add = extract_only_one_op(added.src_ops())
+    softmax = extract_only_one_op(other.src_ops())
+    assert add is not None and softmax is not None and extract_only_one_op([]) is None
+    assert extract_only_one_op([add, softmax]) is None
+    assert [is_elementwise_type(op, ops.FuncEnum.ADD) for op in (add, softmax)] == [True, False]
+    assert not is_elementwise_type(add, ops.FuncEnum.MUL)
 
 
 def test_a_profiler_that_hangs_is_stopped() -> None:

@@ -6,11 +6,10 @@ operator unless `MODULES` names it. The modules hold names only, so they are mad
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping, Sequence
-from types import ModuleType
 
 from ait_mlir.frontend import ops
+from ait_mlir.name_modules import name_module
 
 FAMILIES: dict[str, str] = {
     "attention": "flash_attention mem_eff_attention",
@@ -77,12 +76,7 @@ MODULES: dict[str, str] = {
 def make_modules(package: str) -> None:
     """Enter the modules of the tables below `package` in `sys.modules`."""
     for path, names in all_modules().items():
-        full = f"{package}.{path}"
-        module = sys.modules.setdefault(full, ModuleType(full, f"The documented import path of {', '.join(names)}."))
-        module.__path__ = []
-        vars(module).update({name: getattr(ops, name) for name in names})
-        parent, _, last = full.rpartition(".")
-        vars(sys.modules[parent]).setdefault(last, module)  # an operator goes before a module of its name
+        name_module(f"{package}.{path}", {name: getattr(ops, name) for name in names})
 
 
 def all_modules() -> Mapping[str, Sequence[str]]:

@@ -24,6 +24,7 @@ from ait_mlir.compiler.transform.memory_planning import (
 )
 from ait_mlir.compiler.transform.name_graph import dedup_symbolic_name, name_graph
 from ait_mlir.compiler.transform.optimize_graph import optimize_graph
+from ait_mlir.compiler.transform.paths import make_modules
 from ait_mlir.compiler.transform.profile import profile
 from ait_mlir.compiler.transform.refine_graph import refine_graph
 from ait_mlir.compiler.transform.remove_no_ops import remove_no_ops
@@ -65,3 +66,5 @@ __all__ = [
     "transform_strided_ops",
     "transform_utils",
 ]
+
+make_modules(__name__)

@@ -56,6 +56,15 @@ HELPERS: dict[str, Helper] = table(
             "the documented chains; any other one joins, too",
             DATA,
         ),
+        _helper("extract_only_one_op", "fuse_utils", "", f"{HERE}/fuse_utils.py", "the operator, if one", READS),
+        _helper(
+            "is_elementwise_type",
+            "fuse_utils",
+            "",
+            f"{HERE}/fuse_utils.py",
+            "its function",
+            READS,
+        ),
         _helper("FusedElementwiseInfo", "fuse_ops", "", f"{HERE}/fuse_ops.py", "operators that become one", DATA),
         _helper(
             "fused_elementwise",

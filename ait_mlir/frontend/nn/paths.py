@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 from types import ModuleType
+
+from ait_mlir.name_modules import name_module
 
 PATHS = {
     "container": "ModuleDict ModuleList Sequential",
@@ -33,9 +34,4 @@ PATHS = {
 def make_modules(package: ModuleType) -> None:
     """Enter the modules of `PATHS` below `package`, which has the layers, in `sys.modules`."""
     for path, names in PATHS.items():
-        full = f"{package.__name__}.{path}"
-        module = ModuleType(full, f"The documented import path of {', '.join(names.split())}.")
-        vars(module).update({name: getattr(package, name) for name in names.split()})
-        found = sys.modules.setdefault(full, module)
-        if path not in names.split():  # a layer of that name stays: only an import finds the module
-            setattr(package, path, found)
+        name_module(f"{package.__name__}.{path}", {name: getattr(package, name) for name in names.split()})

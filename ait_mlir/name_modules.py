@@ -1,0 +1,24 @@
+"""Modules that hold names only, for import paths that a table gives, not a file."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from types import ModuleType
+
+
+def name_module(path: str, names: Mapping[str, object]) -> None:
+    """Enter a module of these names in `sys.modules`, and in its parent unless that has the name already.
+
+    A module of that path that was imported before gets the names.
+    """
+    module = sys.modules.get(path)
+    if module is None:
+        module = sys.modules[path] = ModuleType(path, f"The documented import path of {', '.join(names)}.")
+        module.__path__ = []
+    vars(module).update(names)
+    parent, _, last = path.rpartition(".")
+    vars(sys.modules[parent]).setdefault(last, module)  # an operator or a layer goes before a module of its name
+
+
+__all__ = ["name_module"]
