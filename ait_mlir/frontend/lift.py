@@ -8,7 +8,7 @@ and operators of a module again. An operator of which nothing was changed keeps 
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -225,14 +225,35 @@ class _Lift:
 
     def kept(self) -> dict[Operator, list[_Snapshot]]:
         """The operators of which nothing was changed, with their ops in order."""
-        position = {op: i for i, op in enumerate(self.graph.block.ops)}
+        here = set(self.graph.block.ops)
+        same = {
+            operator: snapshots
+            for operator, snapshots in self.emission.groups.items()
+            if all(s.op in here and _signature(s.op) == s.signature for s in snapshots)
+        }
+        position = self.gathered([{s.op for s in snapshots} for snapshots in same.values()])
         found: dict[Operator, list[_Snapshot]] = {}
-        for operator, snapshots in self.emission.groups.items():
-            if all(s.op in position and _signature(s.op) == s.signature for s in snapshots):
-                snapshots = sorted(snapshots, key=lambda s: position[s.op])
-                if self.is_whole(operator, snapshots, position):
-                    found[operator] = snapshots
+        for operator, snapshots in same.items():
+            snapshots = sorted(snapshots, key=lambda s: position[s.op])
+            if self.is_whole(operator, snapshots, position):
+                found[operator] = snapshots
         return found
+
+    def gathered(self, operators: Sequence[Collection[Operation]]) -> dict[Operation, int]:
+        """The place of each op, once what reads the ops of an operator stands behind all of them, where it can."""
+        block = self.graph.block
+        ops = list(block.ops)
+        position = {op: i for i, op in enumerate(ops)}
+        for inside in operators:
+            first, last = min(position[op] for op in inside), max(position[op] for op in inside)
+            behind = _readers(ops[first : last + 1], inside) if last - first >= len(inside) else []
+            for before, op in zip([ops[last], *behind], behind, strict=False):
+                op.detach()
+                block.insert_op_after(op, before)
+            if behind:
+                ops = list(block.ops)
+                position = {op: i for i, op in enumerate(ops)}
+        return position
 
     def is_whole(self, operator: Operator, snapshots: list[_Snapshot], position: Mapping[Operation, int]) -> bool:
         """Whether the ops still read each other as before, and others read the operator's results alone, behind it."""
@@ -258,6 +279,19 @@ class _Lift:
         twin.inputs = [self.tensors[v] for v in current if v in self.tensors]
         twin.outputs = [self.tensors[self.emission.values[t]] for t in operator.outputs]
         twin.record()
+
+
+def _readers(ops: Sequence[Operation], inside: Collection[Operation]) -> list[Operation]:
+    """Which other ops of the list read the ops inside, or what reads them; none if an op inside waits for one."""
+    found: dict[Operation, None] = {}
+    for op in ops:
+        read = {operand.owner for part in op.walk() for operand in part.operands}
+        if op in inside:
+            if not read.isdisjoint(found):
+                return []
+        elif not read.isdisjoint(found) or not read.isdisjoint(inside):
+            found[op] = None
+    return list(found)
 
 
 def _signature(op: Operation) -> tuple[object, ...]:

@@ -317,6 +317,15 @@ def test_a_slice_that_others_read_stays():
     assert names(ops.concatenate()([sliced(a), c], 1), optimize=False) == ["dynamic_slice", "concatenate"]
 
 
+def test_an_operator_of_several_results_is_whole_when_one_is_read_before_the_others():
+    rows = [x(f"x{i}", 4, 8) for i in range(4)]
+    norms = ops.group_layernorm()(rows, [None] * 4, [None] * 4, [[8]] * 4)
+    halves = [ops.concatenate()(norms[i : i + 2], dim=1) for i in (0, 2)]
+    assert names(halves) == ["group_layernorm"]
+    sums = [ops.softmax()(norms[i], -1) + norms[i + 1] for i in (0, 2)]
+    assert sorted(names(sums)) == ["fused_elementwise", "fused_elementwise", "group_layernorm", "softmax", "softmax"]
+
+
 def test_a_layer_norm_that_gates_its_input():
     def gated(by: Tensor | None = None, seen: bool = False) -> list[str]:
         data = x("data", ROWS, 8)
