@@ -15,5 +15,5 @@ def test_the_page_runs(tmp_path: Path) -> None:
     (tmp_path / "page.py").write_text("".join(blocks))
     told = run("python page.py", tmp_path, make_tools(tmp_path / "bin"))
     assert re.fullmatch(r"0 gemm.*1\n", told), told
-    assert json.loads((tmp_path / "report.json").read_text())["model"] == "linear"
+    assert next(iter(json.loads((tmp_path / "report.json").read_text()))).startswith("gemm_")
     assert json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
