@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import subprocess
 import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -22,6 +21,7 @@ import torch
 
 from ait_mlir.runtime import Model
 from benchmarks import measure
+from benchmarks.artifacts import compile_text
 from benchmarks.models import DTYPES
 
 SIZES = (
@@ -59,18 +59,6 @@ def text_of(size: tuple[int, int, int, int], causal: bool, dtype: str) -> str:
     return PLAIN.format(**names, triangle=triangle, choice=choice, last=3 if causal else 2)
 
 
-def compiled(text: str, path: Path, device: str, without: Sequence[str]) -> Path:
-    """The artifact of a graph."""
-    file = path.with_suffix(".mlir")
-    file.write_text(text, encoding="utf-8")
-    command = [sys.executable, "-m", "ait_mlir.tools.cli", "compile", str(file), "--target", device, "--no-measure"]
-    command += ["-o", str(path), *(part for each in without for part in ("--without", each))]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise SystemExit(f"error: {path.stem}: {done.stderr.strip()}")
-    return path
-
-
 def main(argv: Sequence[str] | None = None) -> int:
     """Measure; returns the exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -88,7 +76,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     def make(case: tuple[tuple[int, int, int, int], bool], which: str) -> Path:
         size, causal = case
         name = f"{'x'.join(map(str, size))}_{'causal' if causal else 'plain'}_{which}.ait"
-        return compiled(text_of(size, causal, args.dtype), args.workdir / name, args.device, both[which])
+        options = [part for each in both[which] for part in ("--without", each)]
+        return compile_text(text_of(size, causal, args.dtype), args.workdir / name, args.device, *options)
 
     with ThreadPoolExecutor(args.jobs) as pool:
         paths = {(case, which): pool.submit(make, case, which) for case in cases for which in both}

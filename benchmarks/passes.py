@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import subprocess
 import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -32,6 +31,7 @@ from ait_mlir.tools.commands.common import parse_dims
 from ait_mlir.tools.report import report
 from ait_mlir.universe import context
 from benchmarks import measure
+from benchmarks.artifacts import compile_file
 from benchmarks.launches import example_inputs
 from benchmarks.models import DTYPES
 from benchmarks.networks import NETWORKS, import_network, randomized
@@ -65,14 +65,10 @@ def compile_all(name: str, text: str, args: argparse.Namespace) -> dict[str, Pat
 
     def compiled(which: str) -> tuple[str, Path]:
         output = folder / f"{which.replace(' ', '_')}.{suffix}"
-        command = [sys.executable, "-m", "ait_mlir.tools.cli", "compile", str(file), "--target", "cuda"]
-        command += ["--no-measure", "--streams", "1", "-o", str(output), "--weights", "random"]
-        command += ["--arch", args.arch, *(["--to", "planned"] if args.plan else [])]
-        command += [part for each in left_out[which] for part in ("--without", each)]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if done.returncode:
-            raise SystemExit(f"error: {name} without {which}: {done.stderr.strip()}")
-        return which, output
+        options = ["--streams", "1", "--weights", "random", "--arch", args.arch]
+        options += ["--to", "planned"] if args.plan else []
+        options += [part for each in left_out[which] for part in ("--without", each)]
+        return which, compile_file(file, output, "cuda", *options)
 
     with ThreadPoolExecutor(args.jobs) as pool:
         return dict(pool.map(compiled, left_out))

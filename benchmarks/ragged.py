@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import itertools
 import os
-import subprocess
 import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -22,6 +21,7 @@ import torch
 
 from ait_mlir.runtime import Model
 from benchmarks import measure
+from benchmarks.artifacts import compile_text
 
 HEADS = 16
 LENGTHS: dict[str, list[int]] = {
@@ -54,17 +54,6 @@ def text_of(lengths: Sequence[int], depth: int, causal: bool, kernel: str) -> st
     )
 
 
-def compiled(text: str, path: Path) -> Path:
-    """The artifact of a graph, with kernels by estimate."""
-    file = path.with_suffix(".mlir")
-    file.write_text(text, encoding="utf-8")
-    command = [sys.executable, "-m", "ait_mlir.tools.cli", "compile", str(file), "--target", "cuda", "--no-measure"]
-    done = subprocess.run([*command, "-o", str(path)], capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise SystemExit(f"error: {path.stem}: {done.stderr.strip()}")
-    return path
-
-
 def peer(inputs: dict[str, torch.Tensor], longest: int, depth: int, causal: bool) -> measure.Run:
     """PyTorch's flash attention, in a CUDA graph."""
     q, k, v, o = (inputs[n] for n in "qkvo")
@@ -95,7 +84,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     def make(case: tuple[str, int, bool], kernel: str) -> Path:
         name, depth, causal = case
         path = args.workdir / f"{name}_{depth}_{'causal' if causal else 'plain'}_{kernel}.ait"
-        return compiled(text_of(LENGTHS[name], depth, causal, kernel), path)
+        return compile_text(text_of(LENGTHS[name], depth, causal, kernel), path, "cuda")
 
     with ThreadPoolExecutor(args.jobs) as pool:
         paths = {(case, kernel): pool.submit(make, case, kernel) for case in cases for kernel in KERNELS}

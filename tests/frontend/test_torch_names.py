@@ -211,6 +211,8 @@ def test_what_does_not_fit_is_named():
         (lambda: ops.index_put()(x, [i, i, i, i], x), "needs 1 to 3 indices, found 4"),
         (lambda: ops.index_put()(x, [None, ops.gt()(x, 0.0)], x), "a bool index must be the only one"),
         (lambda: ops.as_strided([2, 3], [1])(x), "has 2 sizes and 1 strides"),
+        (lambda: ops.as_strided([2], [-1], 3)(x), "must be at least 0"),
+        (lambda: ops.as_strided([2], [1], -1)(x), "must be at least 0"),
         (lambda: ops.as_strided([300], [1])(x), "reads up to element 299"),
         (lambda: ops.instance_norm()(tensor("n", 4, "batch")), "a fixed number of channels"),
         (lambda: ops.fft()(i), "needs floats"),

@@ -4,8 +4,8 @@ A reshape is left out where the operator beside it can find its elements by stri
 or concatenations read, are left out likewise: those operators read the tensor that they are cut from. A result that a
 concatenation alone reads is written into the concatenation: then several operators compute one tensor, and the
 concatenation reads what is left, as its `_attrs["input_masks"]` say. Elementwise operators that compute the same of the
-same elements become one. The compiled program finds more such places, by strides of any form
-(`transform_strided_ops`). This module keeps to those that tests of models written for AITemplate ask for.
+same elements become one. This graph is for reading only. What runs is found on buffers, by strides of any form
+(`transform_strided_ops`), and has more such places.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from ait_mlir.utils.graph_utils import get_sorted_ops
 
 Dims = tuple[Expr, ...]
 
+# AITemplate's operators, by what they can do there.
 VIEWS = frozenset({"reshape", "flatten", "squeeze", "unsqueeze"})
 ROWS = ("fused_elementwise", "layernorm", "group_layernorm")
 PRODUCTS = ("gemm_", "bmm_", "perm102_bmm_r")
@@ -32,6 +33,7 @@ REDUCTIONS = frozenset({"reduce_sum", "reduce_mean", "var", "vector_norm"})
 OTHERWISE = ("permute", "softmax", "small_nk")
 """Parts of the names of products that take whole tensors only."""
 READ_SPLITS = frozenset({"bmm_rcr", "bmm_rcr_n1", "bmm_rrr_permute"})
+"""Products that read the parts of a split in place."""
 
 
 def place_operators(graph: Sequence[Tensor]) -> list[Tensor]:

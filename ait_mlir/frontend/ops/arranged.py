@@ -104,6 +104,8 @@ class as_strided(Operator):
         self.begin(x)
         if len(self.size) != len(self.stride):
             raise self.fail(f"has {len(self.size)} sizes and {len(self.stride)} strides")
+        if any((known := n.expr.as_int()) is not None and known < 0 for n in (*self.size, *self.stride, self.offset)):
+            raise self.fail("sizes, strides and the offset must be at least 0")
         flat, total = reshape()(x, [-1]), product(x.shape())
         last = self.offset
         for size, stride in zip(self.size, self.stride, strict=True):

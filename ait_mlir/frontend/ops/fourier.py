@@ -77,16 +77,18 @@ class _Transform(Operator):
         return permute()(y, [order.index(a) for a in range(x.rank)])
 
     def scaled(self, x: Tensor, n: IntVar) -> Tensor:
-        if (known := n.expr.as_int()) is not None:
-            return x if self.power == 0 else x * float(max(known, 1)) ** self.power
-        size = arange(x.dtype()).number(n)
+        """x * n ** power"""
         if self.power == 0:
             return x
+        if (known := n.expr.as_int()) is not None:
+            return x * float(max(known, 1)) ** self.power
+        size = arange(x.dtype()).number(n)
         return x / size if self.power == -1 else x * elementwise(FuncEnum.RSQRT)(size)
 
     def transformed(
         self, real: Tensor, imag: Part, columns: Callable[[IntVar], IntVar] = lambda n: n
     ) -> tuple[Tensor, Tensor]:
+        """The parts of the transform, or of as many of its first columns as `columns` says for a length."""
         axis = self.start(real, imag)
         n = self.length(real.shape()[axis])
         kept, kept_imag = self.fitting(real, axis, n), self.fitting(imag, axis, n)

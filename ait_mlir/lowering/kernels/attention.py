@@ -9,7 +9,7 @@ from typing import cast
 
 from xdsl.dialects.builtin import f32, f64
 
-from ait_mlir.dialects.ait.attention import AttentionOp
+from ait_mlir.dialects.ait.attention import AttentionOp, RaggedAttentionOp
 from ait_mlir.dialects.ait.bits import known_number
 from ait_mlir.dialects.ait.dtypes import compute_type
 from ait_mlir.dialects.ait.types import TensorType, scope_of, tensor_type
@@ -88,9 +88,7 @@ class AttentionSizes:
         batch, heads, rows = (max(1, e.evaluate(env)) for e in lead)
         cols = max(1, columns.evaluate(env))
         kv = [cast(TensorType, x.type) for x in (op.k, op.v, *(op.then or ()))]
-        seen = cols - (min(rows, cols) - 1) / 2 if op.causal is not None else float(cols)
-        if op.window is not None:
-            seen = min(seen, (1 if op.causal is not None else 2) * op.window.value.data)
+        seen = columns_seen(op, rows, cols)
         kv_bytes = sum(t.byte_size().evaluate(env) for t in kv)
         group = heads // max(1, kv[0].dims[1].evaluate(env))
         causal = op.causal is not None and op.window is None
@@ -99,6 +97,12 @@ class AttentionSizes:
     def decisive(self, rounds: int) -> float:
         """Columns of the tiles that the time depends on: of the longest one if all run at once, else of most."""
         return self.seen + (self.cols - self.seen) / rounds if self.causal else self.seen
+
+
+def columns_seen(op: AttentionOp | RaggedAttentionOp, rows: int, cols: int) -> float:
+    """How many of so many columns a row sees, on average."""
+    seen = cols - (min(rows, cols) - 1) / 2 if op.causal is not None else float(cols)
+    return seen if op.window is None else min(seen, (1 if op.causal is not None else 2) * op.window.value.data)
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from ait_mlir.lowering.kernels.attention import (
     SIMT_RATE,
     AttentionSizes,
     check_tile,
+    columns_seen,
     simt_tile,
 )
 from ait_mlir.lowering.kernels.base import Arg, Config, Emission, Kernel, Launch, Strides, Target
@@ -33,9 +34,7 @@ def ragged_sizes(op: RaggedAttentionOp) -> AttentionSizes:
     sequences, cols = (max(1, e.evaluate(env)) for e in (op.sequences, op.length))
     if op.segments is not None:
         rows, cols = -(-rows // sequences), -(-cols // sequences)
-    seen = cols - (min(rows, cols) - 1) / 2 if op.causal is not None else float(cols)
-    if op.window is not None:
-        seen = min(seen, (1 if op.causal is not None else 2) * op.window.value.data)
+    seen = columns_seen(op, rows, cols)
     group = max(1, heads // max(1, tensor_type(op.qkv[1]).dims[1].evaluate(env)))
     kv_bytes = sum(tensor_type(x).byte_size().evaluate(env) for x in op.qkv[1:])
     causal = op.causal is not None and op.window is None

@@ -1,4 +1,4 @@
-"""What one launch makes of a contraction's result, which others read, too, becomes a further result of it."""
+"""What one launch makes of a contraction's result becomes a further result, whether others read the first or not."""
 
 from __future__ import annotations
 

@@ -51,11 +51,11 @@ struct PackedTile {
   int sequence, tile;  ///< a tile below 0: before the first sequence
 };
 
-/// @brief Packed sequences share the slots of a head. A sequence has those from its first row / `tile_rows` + its number on: as many as it has
-/// tiles of `tile_rows` rows, or one or two more.
+/// @brief How many slots the packed sequences of a head share. A sequence has those from its first row / `tile_rows` + its number on: one for each
+/// of its tiles of `tile_rows` rows, and at most one more.
 AIT_FN int64_t packed_slots(int64_t rows, int64_t sequences, int tile_rows) { return rows / tile_rows + sequences; }
 
-/// @brief The tile of a slot; it is found by halves.
+/// @brief The tile of a slot, by a binary search.
 template <class I>
 AIT_FN PackedTile packed_tile(const Ragged<I>& ragged, int slot, int64_t rows, int tile_rows) {
   auto first_slot = [&](int b) { return int(clamp_to(int64_t(ragged.segments[b]), rows)) / tile_rows + b; };
