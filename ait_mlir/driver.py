@@ -169,7 +169,7 @@ def emit(
     program = program_of(module)
     run_passes(context(), module, parse_passes("verify-plan"), source=source, verify=False)
     try:
-        return emit_program(module, program, target_of(module), entry, inspected)
+        return emit_program(module, program, target_of(module), entry, inspected, copies=True)
     except PassError as e:
         raise SourceError([diagnostic("C++", e, source)]) from e
 
@@ -384,9 +384,10 @@ def _manifest(module: ModuleOp, program: ProgramOp, name: str, folds: str) -> An
     target = target_of(module)
 
     def tensor(op: NamedBufferOp) -> TensorInfo:
-        t, place = op.buffer_type, next(iter(op.operands), None)
+        dtype, place = BY_IR[op.buffer_type.element_type].name, next(iter(op.operands), None)
         taken = place.owner.buffer_name.data if place is not None and isinstance(place.owner, NamedBufferOp) else ""
-        return TensorInfo(op.buffer_name.data, BY_IR[t.element_type].name, tuple(map(str, t.dims)), taken)
+        strides = () if op.strides is None else op.strides.data
+        return TensorInfo(op.buffer_name.data, dtype, tuple(map(str, op.dims)), taken, tuple(map(str, strides)))
 
     return Manifest(
         name=re.sub(r"[^A-Za-z0-9_-]", "_", name)[:64] or "model",

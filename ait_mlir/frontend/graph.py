@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from numpy.typing import NDArray
@@ -12,7 +12,7 @@ from xdsl.ir import Attribute, Operation, Region, SSAValue
 
 from ait_mlir.dialects.ait.data import GraphOp, OutputOp, ParamOp
 from ait_mlir.dialects.ait.traits import BindsDim
-from ait_mlir.dialects.ait.types import ShapeAttr, TensorType
+from ait_mlir.dialects.ait.types import Shape, ShapeAttr, TensorType
 from ait_mlir.dims import Dim, Expr, Jagged, Scope, sym
 from ait_mlir.frontend.assume import Solution, equations_of, solve_all
 from ait_mlir.frontend.emit import make_constant
@@ -69,7 +69,8 @@ class GraphBuilder:
         symbols = self._solved_symbols({s: d for s, d in given.items() if d.jagged is None})
         bound = merge_symbols({s: d for s, d in given.items() if d.jagged}, *(_bound_symbols(op) for op in self.ops))
         shapes = [[self.solution.of(dim) for dim in t.type.dims] for t in self.inputs]
-        self.dims = _name_dims(merge_symbols(symbols, bound), shapes, input_names)
+        strides = [[self.solution.of(dim) for dim in t.strides or ()] for t in self.inputs]
+        self.dims = _name_dims(merge_symbols(symbols, bound), {"dim": shapes, "stride": strides}, input_names)
         declared = [Dim(self.dims[s], d.lo, d.hi, d.hints) for s, d in symbols.items()]
         for s, d in bound.items():
             assert d.upper is not None
@@ -84,7 +85,10 @@ class GraphBuilder:
         scope = Scope(declared)
         inputs = [(n, self._renamed_type(t.type)) for n, t in zip(input_names, self.inputs, strict=True)]
         donated = [n for n, t in zip(input_names, self.inputs, strict=True) if t in self.state]
-        graph = GraphOp(self.name, inputs, scope, donated=donated)
+        strides = {
+            n: self._renamed_shape(t.strides) for n, t in zip(input_names, self.inputs, strict=True) if t.strides
+        }
+        graph = GraphOp(self.name, inputs, scope, donated=donated, strides=strides)
         values = self.values
         for tensor, argument, name in zip(self.inputs, graph.block.args, input_names, strict=True):
             values[tensor.value] = argument
@@ -94,7 +98,9 @@ class GraphBuilder:
             graph.block.add_op(self._copy(op, values, names))
         for tensor, name in zip(self.outputs, output_names, strict=True):
             place = None if tensor.in_place_of is None else values[tensor.in_place_of.value]
-            graph.block.add_op(OutputOp(name, values[self.wiring.value(tensor.value)], place, tensor.or_copy))
+            strides = None if tensor.strides is None or tensor.is_input else self._renamed_shape(tensor.strides)
+            value = values[self.wiring.value(tensor.value)]
+            graph.block.add_op(OutputOp(name, value, place, tensor.or_copy, strides))
         return ModuleOp([graph])
 
     def _solution(self) -> Solution:
@@ -136,6 +142,9 @@ class GraphBuilder:
         changed = {s: sym(self.dims[s]) for s in expr.symbols if self.dims.get(s, s) != s}
         return expr.substitute(changed) if changed else expr
 
+    def _renamed_shape(self, shape: Sequence[Expr]) -> Shape:
+        return tuple(self._renamed_expr(e) for e in shape)
+
     def _renamed_jagged(self, symbol: Symbol) -> Jagged | None:
         if (jagged := symbol.jagged) is None:
             return None
@@ -143,7 +152,7 @@ class GraphBuilder:
         return Jagged(self._renamed_expr(jagged.total), self._renamed_expr(jagged.batch), levels)
 
     def _renamed_type(self, type: TensorType) -> TensorType:
-        renamed = [self._renamed_expr(dim) for dim in type.dims]
+        renamed = self._renamed_shape(type.dims)
         same = all(a is b for a, b in zip(renamed, type.dims, strict=True))
         return type if same else TensorType.get(renamed, type.element_type)
 
@@ -162,7 +171,7 @@ class GraphBuilder:
     def _renamed(self, attribute: Attribute) -> Attribute:
         if not isinstance(attribute, ShapeAttr):
             return attribute
-        return ShapeAttr(tuple(self._renamed_expr(dim) for dim in attribute.data))
+        return ShapeAttr(self._renamed_shape(attribute.data))
 
 
 def _is_internal_zero(weight: SSAValue) -> bool:
@@ -224,8 +233,10 @@ def _assign_names(what: str, prefix: str, tensors: Sequence[Tensor]) -> list[str
     return names
 
 
-def _name_dims(symbols: Symbols, shapes: Sequence[Sequence[Expr]], input_names: Sequence[str]) -> dict[str, str]:
-    """The final name of each symbol; `shapes` are those of the inputs."""
+def _name_dims(
+    symbols: Symbols, given: Mapping[str, Sequence[Sequence[Expr]]], input_names: Sequence[str]
+) -> dict[str, str]:
+    """The final name of each symbol; `given` are the shapes and strides of the inputs, each with its word for names."""
     names = {s: d.name or "" for s, d in symbols.items()}
     known: dict[str, Symbol] = {}
     for symbol, dim in symbols.items():
@@ -235,13 +246,14 @@ def _name_dims(symbols: Symbols, shapes: Sequence[Sequence[Expr]], input_names: 
                 "use one IntVar for both, or give them different names"
             )
     taken = {n for n in names.values() if n}
-    for shape, name in zip(shapes, input_names, strict=True):
-        base = name if _IDENTIFIER.fullmatch(name) and not name.startswith(UNNAMED) else "dim"
-        for axis, dim in enumerate(shape):
-            for symbol in sorted(dim.symbols):
-                if not names[symbol]:
-                    names[symbol] = _fresh(f"{base}_dim_{axis}", taken)
-                    taken.add(names[symbol])
+    for word, shapes in given.items():
+        for shape, name in zip(shapes, input_names, strict=True):
+            base = name if _IDENTIFIER.fullmatch(name) and not name.startswith(UNNAMED) else "dim"
+            for axis, dim in enumerate(shape):
+                for symbol in sorted(dim.symbols):
+                    if not names[symbol]:
+                        names[symbol] = _fresh(f"{base}_{word}_{axis}", taken)
+                        taken.add(names[symbol])
     for symbol in [s for s, n in names.items() if not n and symbols[s].upper is not None]:
         names[symbol] = _fresh("count", taken)
         taken.add(names[symbol])

@@ -13,12 +13,13 @@ from xdsl.utils.exceptions import VerifyException
 
 from ait_mlir.dialects.ait.data import ConstantOp
 from ait_mlir.dialects.ait.dtypes import BY_IR, BY_NAME
-from ait_mlir.dialects.ait.types import TensorType, shape_text
+from ait_mlir.dialects.ait.layouts import problem_of
+from ait_mlir.dialects.ait.types import Shape, TensorType, shape_text
 from ait_mlir.frontend.attrs import TensorAttrs
 from ait_mlir.frontend.constant_data import ConstantTensorData, check_data
 from ait_mlir.frontend.emit import make_constant, make_param
 from ait_mlir.frontend.errors import BuildError
-from ait_mlir.frontend.intvar import DimLike, IntVar, Symbols, as_dim, at_least_0, merge_symbols
+from ait_mlir.frontend.intvar import DimLike, IntVar, Symbols, as_dim, at_least_0, merge_symbols, scope_from
 from ait_mlir.frontend.stable_set import StableSet
 
 if TYPE_CHECKING:
@@ -43,9 +44,10 @@ class Tensor:
     >>> x = Tensor(shape=[IntVar([1, 64], name="batch"), 768], dtype="float16", name="x", is_input=True)
 
     Without `is_input` and `value` it is a weight: its data are bound by name, in `compile_model(constants=...)` or with
-    `bind`. `value` makes a constant filled with one number, no input. A difference in the shape counts as 0 where it is
-    negative. Shape and dtype are read from the value behind the handle. Raises `BuildError` for a shape or dtype that
-    no tensor can have.
+    `bind`. `value` makes a constant filled with one number, no input. `strides`, in elements, say how the memory of an
+    input lies, which is row-major otherwise; a dim that only they have is computed from them, and tensors that lie
+    otherwise are copied in a run. A difference in the shape counts as 0 where it is negative. Shape and dtype are read
+    from the value behind the handle. Raises `BuildError` for a shape or dtype that no tensor can have.
     """
 
     value: SSAValue
@@ -54,6 +56,7 @@ class Tensor:
     is_output: bool
     in_place_of: Tensor | None
     or_copy: bool
+    strides: Shape | None
     data: NDArray[Any] | None
     constant_data: Any
     serial: int
@@ -78,9 +81,12 @@ class Tensor:
         check_nan_and_inf: bool = False,
         check_outputs: bool = False,
         original_name: str | None = None,
+        strides: Sequence[DimLike] | None = None,
     ):
         type = tensor_type(shape, dtype if is_view_of is None else is_view_of.dtype())
-        dims = [as_dim(dim) for dim in shape]
+        dims = [as_dim(dim) for dim in (*shape, *(strides or ()))]
+        if strides is not None and (not is_input or value is not None):
+            raise BuildError("only an input has strides: say where a result is to lie with mark_as_output")
         if value is not None:
             source: SSAValue = make_constant(type, value)
         elif is_input:
@@ -92,6 +98,7 @@ class Tensor:
             for symbol in self.symbols.values():
                 symbol.inputs.append(weakref.ref(self))
         self.name = name
+        self.strides = self._laid_out(strides)
         self.is_output = is_output
         self.sources.update(src_ops or ())
         self.users.update(dst_ops or ())
@@ -118,7 +125,7 @@ class Tensor:
     def _attach(self, value: SSAValue, symbols: Symbols) -> None:
         self.symbols = symbols
         self.name, self.is_output, self.data, self.constant_data = None, False, None, None
-        self.in_place_of, self.or_copy = None, False
+        self.in_place_of, self.or_copy, self.strides = None, False, None
         self.serial = next(_serial)
         self.extra: dict[str, Any] = {}
         self.sources, self.users, self.made_by, self.depth = StableSet(), StableSet(), None, 0
@@ -199,19 +206,40 @@ class Tensor:
         return aligned_size(self.shape(), self.dtype(), alignment)
 
     def mark_as_output(
-        self, name: str | None = None, in_place_of: Tensor | None = None, or_copy: bool = False
+        self,
+        name: str | None = None,
+        in_place_of: Tensor | None = None,
+        or_copy: bool = False,
+        strides: Sequence[DimLike] | None = None,
     ) -> Tensor:
         """Make this a result of the model, called `name`; returns the tensor.
 
         `in_place_of` is an input of the same shape and dtype. This input is then state: a run overwrites it with
         this result. If the result cannot be computed in place, compilation fails; with `or_copy` the model computes it
-        elsewhere and copies it.
+        elsewhere and copies it. `strides`, in elements, say how the caller's memory lies, which is row-major otherwise.
         """
         if in_place_of is not None and not in_place_of.is_input:
             raise BuildError(f"a result takes the place of an input, and {in_place_of.describe()} is none")
         self.is_output, self.in_place_of, self.or_copy = True, in_place_of, or_copy
         self.name = self.name if name is None else name
+        if strides is not None:
+            if self.is_input:
+                raise BuildError(f"{self.describe()} is an input, whose strides are given when it is made")
+            self.strides = self._laid_out(strides)
         return self
+
+    def _laid_out(self, strides: Sequence[DimLike] | None) -> Shape | None:
+        """Strides as the IR has them; `BuildError` for those that the tensor cannot have."""
+        if strides is None:
+            return None
+        dims = [as_dim(stride) for stride in strides]
+        found, scope = (
+            tuple(dim.expr for dim in dims),
+            scope_from(merge_symbols(self.symbols, *(d.symbols for d in dims))),
+        )
+        if (problem := problem_of(scope, self.describe(), self.type, found)) is not None:
+            raise BuildError(problem)
+        return found
 
     def bind(self, data: NDArray[Any] | ConstantTensorData) -> None:
         """Give a weight its data. Raises `BuildError` for another shape or dtype, or a tensor that is no weight."""

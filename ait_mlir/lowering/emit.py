@@ -65,14 +65,20 @@ SUFFIX = {"cpu": ".cc", "cuda": ".cu", "rocm": ".hip"}
 
 
 def emit_program(
-    module: ModuleOp, program: ProgramOp, target: Target, entry: str = "ait_model_get", inspected: bool = False
+    module: ModuleOp,
+    program: ProgramOp,
+    target: Target,
+    entry: str = "ait_model_get",
+    inspected: bool = False,
+    copies: bool = False,
 ) -> Source:
     """Print a planned program; raises `PassError` if it is not planned or has ops that are not lowered.
 
     `entry` is the function that returns the table of the model. A program that is `inspected` shows the results of its
-    launches to whoever watches a run. Programs with different entries may be one source file.
+    launches to whoever watches a run. Programs with different entries may be one source file. With `copies`, a program
+    for a GPU can copy tensors of the caller that lie otherwise than kernels expect.
     """
-    return _ProgramPrinter(module, program, target, entry, inspected).run()
+    return _ProgramPrinter(module, program, target, entry, inspected, copies).run()
 
 
 @dataclass(frozen=True)
@@ -93,6 +99,17 @@ class _Call:
         return Call(self.function, (*operands, *own, *_places(workspace, self.rest)))
 
 
+@dataclass
+class CopyFunction:
+    """The function that copies tensors whose elements have some bytes."""
+
+    element: int
+    function: str = ""
+
+    def __post_init__(self) -> None:
+        self.function = f"copy_tensor_{self.element}"
+
+
 def _places(workspace: str, starts: Sequence[Expr]) -> list[Argument]:
     return [Argument(workspace, None if start.as_int() == 0 else start) for start in starts]
 
@@ -107,7 +124,9 @@ class _Calls:
 
 
 class _ProgramPrinter:
-    def __init__(self, module: ModuleOp, program: ProgramOp, target: Target, entry: str, inspected: bool) -> None:
+    def __init__(
+        self, module: ModuleOp, program: ProgramOp, target: Target, entry: str, inspected: bool, copies: bool
+    ) -> None:
         self.module, self.program, self.target, self.entry = module, program, target, entry
         self.scope = program.scope
         self.tables = program_tables(program)
@@ -119,12 +138,18 @@ class _ProgramPrinter:
         self.statements: list[Statement] = []
         self.launches: list[str] = []
         self.inspected = inspected
+        self.copies: list[CopyFunction] = []
+        if copies and target.is_gpu:
+            elements = {BY_IR[op.buffer_type.element_type].bytes for op in self.tables.tensors}
+            self.copies = [CopyFunction(size) for size in sorted(elements)]
         self.source = Source()
 
     def run(self) -> Source:
         self.print_ops(self.program.block)
         self.source.literals = self.tables.literals
         self.source.files["program.cc"] = self.program_file()
+        for copy in self.copies:
+            self.source.files[copy.function + SUFFIX[self.target.kind]] = str(render("copy_tensor.j2", **vars(copy)))
         return self.source
 
     def print_ops(self, block: Block) -> None:
@@ -376,6 +401,7 @@ class _ProgramPrinter:
             streams_if_recorded=self.program.streams_if_recorded is not None,
             ends_with_wait=len(parts) % 2 == 0,
             entry=self.entry,
+            copies=self.copies,
         )
         return str(text)
 

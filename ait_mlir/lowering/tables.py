@@ -65,8 +65,8 @@ class Constant:
 
 @dataclass(frozen=True)
 class Binding:
-    """Where a dim's value comes from: `(shape(input)[axis] - add) / mul`, a launch (`AIT_BOUND` for the input), or the
-    caller of a run (`AIT_GIVEN`; without one it is `add`)."""
+    """Where a dim's value comes from: `(shape(input)[axis] - add) / mul`, of the strides where the axis is not below
+    the rank; a launch (`AIT_BOUND` for the input); or the caller of a run (`AIT_GIVEN`; without one it is `add`)."""
 
     input: int
     axis: int
@@ -98,8 +98,7 @@ class TensorRow:
 
     @staticmethod
     def of(op: NamedBufferOp, in_place_of: int = 0) -> TensorRow:
-        t = op.buffer_type
-        return TensorRow(op.buffer_name.data, BY_IR[t.element_type], t.rank, in_place_of)
+        return TensorRow(op.buffer_name.data, BY_IR[op.buffer_type.element_type], len(op.dims), in_place_of)
 
 
 @dataclass
@@ -114,6 +113,16 @@ class ProgramTables:
     literals: dict[str, Literal] = field(default_factory=dict[str, Literal])
     offsets: dict[object, int] = field(default_factory=dict[object, int])
     size: int = 0
+
+    @property
+    def tensors(self) -> list[NamedBufferOp]:
+        """The inputs, then the outputs."""
+        return [*self.inputs, *self.outputs]
+
+    @property
+    def has_strides(self) -> bool:
+        """Whether the caller's memory of any of them is not row-major."""
+        return any(op.strides is not None for op in self.tensors)
 
     def taker(self, op: InputOp) -> int | None:
         """The output that takes the place of a donated input; None where the input is not donated."""
@@ -142,7 +151,8 @@ class ProgramTables:
             "constants": list(self.constants.values()),
             "constants_bytes": self.size,
             "bounds": {i: d.upper for i, d in enumerate(self.program.scope.dims) if d.upper is not None},
-            "shapes": [size for op in (*self.inputs, *self.outputs) for size in op.buffer_type.dims],
+            "shapes": [size for op in self.tensors for size in op.dims],
+            "strides": [stride for op in self.tensors for stride in op.seen().strides] if self.has_strides else [],
         }
 
 
@@ -158,7 +168,7 @@ def program_tables(program: ProgramOp) -> ProgramTables:
             found = Binding(-3, 0, 1, d.usual)
         if found is None:
             raise PassError(
-                f"dim {d.name!r} cannot be computed from the shape of any input; "
+                f"dim {d.name!r} cannot be computed from the shape or strides of any input; "
                 "give an input a dim that is it, or a multiple of it plus a number",
                 program,
             )
@@ -174,16 +184,22 @@ def _binding(name: str, inputs: Sequence[InputOp]) -> Binding | None:
     """The simplest input dim that determines `name`: `name` itself, else `mul * name + add`."""
     best: Binding | None = None
     for i, op in enumerate(inputs):
-        for axis, e in enumerate(op.buffer_type.dims):
+        for axis, e in enumerate((*op.dims, *(() if op.strides is None else op.strides.data))):
             if e.symbols != frozenset((name,)):
                 continue
             add = e.evaluate({name: 0}) if not e.divisors() else 0
             mul = e.evaluate({name: 1}) - add if not e.divisors() else 0
             if mul <= 0 or sym(name) * mul + const(add) is not e:
                 continue
-            if best is None or (mul, add) < (best.mul, best.add):
-                best = Binding(i, axis, mul, add)
+            found = Binding(i, axis, mul, add)
+            if best is None or _order(found, inputs) < _order(best, inputs):
+                best = found
     return best
+
+
+def _order(binding: Binding, inputs: Sequence[InputOp]) -> tuple[bool, int, int]:
+    """Sizes before strides, which the caller may choose, then the simplest."""
+    return binding.axis >= len(inputs[binding.input].dims), binding.mul, binding.add
 
 
 def _constant_key(op: ConstantOp) -> object:

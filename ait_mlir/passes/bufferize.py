@@ -20,10 +20,10 @@ from ait_mlir.dialects.ait.data import ConstantOp, GraphOp, OutputOp, ParamOp
 from ait_mlir.dialects.ait.naming import derived_name
 from ait_mlir.dialects.ait.region import YieldOp
 from ait_mlir.dialects.ait.scan import ScanOp, tensor_ops
-from ait_mlir.dialects.ait.strided import Strided, contiguous_strides, is_contiguous
+from ait_mlir.dialects.ait.strided import ZERO, Strided, contiguous_strides, extent, is_contiguous
 from ait_mlir.dialects.ait.structure import op_key
 from ait_mlir.dialects.ait.traits import BindsDim, InPlace, UpdatesOperand, ViewLike
-from ait_mlir.dialects.ait.types import Induction, KernelAttr, in_loops, tensor_type
+from ait_mlir.dialects.ait.types import Induction, KernelAttr, Shape, TensorType, in_loops, tensor_type
 from ait_mlir.dialects.ait.view import ConcatOp, ReshapeOp
 from ait_mlir.dialects.ait_rt import buffers as rt
 from ait_mlir.dialects.ait_rt.program import KernelOp, LaunchOp, ProgramOp, ReturnOp
@@ -63,7 +63,7 @@ class Bufferizer:
     """Where constants stand, in whatever loop they are used."""
     loops: list[Induction] = field(default_factory=list[Induction])
     """The loops around `block`, outermost first."""
-    destinations: dict[OutputOp, SSAValue] = field(default_factory=dict[OutputOp, SSAValue])
+    destinations: dict[OutputOp, Place] = field(default_factory=dict[OutputOp, Place])
     donations: list[Donation] = field(default_factory=list[Donation])
     bound: list[BoundDim] = field(default_factory=list[BoundDim])
     launched: dict[LaunchOp, Selected] = field(default_factory=dict[LaunchOp, Selected])
@@ -92,18 +92,16 @@ class Bufferizer:
         self.donations = donations_of(self.graph)
         self.order = {op: i for i, op in enumerate(tensor_ops(self.graph.block))}
         state = {donation.value for donation in self.donations}
+        strides = self.graph.strides()
         for name, value in self.graph.inputs():
-            self.define(value, self.emit(rt.InputOp(name, BufferType.of(tensor_type(value)), value in state)))
-        self.destinations = {
-            op: self.emit(
-                rt.DestinationOp(
-                    op.output_name.data,
-                    BufferType.of(tensor_type(op.value)),
-                    None if op.in_place_of is None else self.places[op.in_place_of].root,
-                )
-            )
-            for op in self.graph.outputs()
-        }
+            if name in strides:
+                t, view = self.memory(tensor_type(value), strides[name])
+                root = self.emit(rt.InputOp(name, t, view=view))
+                root.name_hint = value.name_hint
+                self.places[value] = Place(root, view)
+            else:
+                self.define(value, self.emit(rt.InputOp(name, BufferType.of(tensor_type(value)), value in state)))
+        self.destinations = {op: self.destination(op) for op in self.graph.outputs()}
         self.run_ops(self.graph.block)
         self.finish_donations()
         place_waits(self.block, self.bound, lambda launch: self.launched[launch].masks())
@@ -115,6 +113,20 @@ class Bufferizer:
         program.location = self.graph.location
         return program
 
+    def memory(self, t: TensorType, strides: Shape) -> tuple[BufferType, Strided]:
+        """All memory of a caller's tensor with these strides, and the tensor in it."""
+        return BufferType.get([extent(t.dims, strides, self.scope)], t.element_type), Strided(t.dims, ZERO, strides)
+
+    def destination(self, op: OutputOp) -> Place:
+        """The caller's memory of an output."""
+        t, name = tensor_type(op.value), op.output_name.data
+        if op.strides is not None:
+            kind, view = self.memory(t, op.strides.data)
+            return Place(self.emit(rt.DestinationOp(name, kind, view=view)), view)
+        taken = None if op.in_place_of is None else self.places[op.in_place_of].root
+        buffer = self.emit(rt.DestinationOp(name, BufferType.of(t), taken))
+        return Place(buffer, Strided.whole(t.dims), buffer)
+
     def run_ops(self, block: Block) -> None:
         """Add the ops that compute the values of a graph's or scan's block; the caller handles the terminator."""
         for op in block.ops:
@@ -122,7 +134,8 @@ class Bufferizer:
                 continue
             if isinstance(op, OutputOp):
                 if op.in_place_of is None:
-                    self.copy(self.places[op.value], self.destinations[op])
+                    target = self.view_of(self.destinations[op], tensor_type(op.value).element_type)
+                    self.copy(self.places[op.value], target)
             elif isinstance(op, ParamOp):
                 t = BufferType.of(tensor_type(op.output))
                 self.define(op.output, self.emit_constant(rt.ConstantOp(t, [op.param_name.data])))

@@ -26,9 +26,11 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue
 
+from ait_mlir.dialects.ait.data import stored
 from ait_mlir.dialects.ait.dtypes import BY_IR, BY_NAME
+from ait_mlir.dialects.ait.strided import extent
 from ait_mlir.dialects.ait.traits import Cost
-from ait_mlir.dialects.ait.types import tensor_type
+from ait_mlir.dialects.ait.types import EMPTY_SCOPE, tensor_type
 from ait_mlir.errors import AitError, ToolchainError
 from ait_mlir.host.card import alone_on_card
 from ait_mlir.host.files import Scratch
@@ -297,7 +299,7 @@ class DeviceMeter:
     def _workload(self, task: Task, point: Point, estimate: float, cache: int) -> tuple[int, int, int, list[Any]]:
         """Runs in a row, places of inputs and outputs, copies of the weights, and what the inputs hold."""
         env = task.environment(point)
-        sizes = [tensor_type(v).byte_size().evaluate(env) for v in task.graph.block.args]
+        sizes = [_room(v, env) for v in task.graph.block.args]
         weights = sum(tensor_type(p.output).byte_size().evaluate(env) for p in task.graph.params())
         copies = min(LONGEST, max(2, math.ceil(2 * cache / max(weights, 1)))) if weights else 1
         chain = max(USUAL, copies)
@@ -350,13 +352,23 @@ def content(value: SSAValue, env: Mapping[str, int]) -> np.ndarray[Any, Any]:
     """The bytes of an input at some dims: the integers that an op that reads it asks for, otherwise typical numbers."""
     from ait_mlir.runtime.data import numpy_dtype
 
-    t = tensor_type(value)
-    dtype = BY_IR[t.element_type].name
+    view, dtype = stored(value), BY_IR[tensor_type(value).element_type].name
     for use in value.uses:
         op = use.operation
         if isinstance(op, Cost) and (found := op.timed_values(use.index, env)):
-            return np.array(found, numpy_dtype(dtype)).view(np.uint8)
-    return random_bytes(dtype, t.byte_size().evaluate(env))
+            shape, strides = ([e.evaluate(env) for e in part] for part in (view.dims, view.strides))
+            memory = np.zeros(_room(value, env), np.uint8)
+            kind = numpy_dtype(dtype)
+            tensor = np.ndarray(shape, kind, memory, strides=[s * kind.itemsize for s in strides])
+            tensor[...] = np.reshape(found, shape)
+            return memory
+    return random_bytes(dtype, _room(value, env))
+
+
+def _room(value: SSAValue, env: Mapping[str, int]) -> int:
+    """The bytes of memory that an input takes."""
+    view, t = stored(value), tensor_type(value)
+    return extent(view.dims, view.strides, EMPTY_SCOPE).evaluate(env) * BY_IR[t.element_type].bytes
 
 
 def random_bytes(dtype: str, size: int) -> np.ndarray[Any, Any]:

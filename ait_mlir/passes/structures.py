@@ -3,9 +3,10 @@
     [[["d0", 768, "f16"]], [["ait.softmax", {"dim": "1 : i64"}, [0], [["d0", 768, "f16"]], []],
                             ["ait.output", {"output_name": "\\"y0\\""}, [1], [], []]]]
 
-A graph is the types of its inputs and its ops; an op its name, its properties, the numbers of its operands, the types
-of its results and its regions, which are like graphs. Values are numbered from 0, inputs first. Dims are integers or
-expressions; properties are MLIR's builtin attributes as text, shapes lists of dims.
+A graph is the types of its inputs, its ops and, if some inputs declare strides, these by the number of the input; an op
+is its name, its properties, the numbers of its operands, the types of its results and its regions, which are like
+graphs. Values are numbered from 0, inputs first. Dims are integers or expressions; properties are MLIR's builtin
+attributes as text, shapes lists of dims.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import Any, cast
 
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
-from ait_mlir.dialects.ait.data import GraphOp
+from ait_mlir.dialects.ait.data import GraphOp, declared_strides
 from ait_mlir.dialects.ait.dtypes import BY_IR
 from ait_mlir.dialects.ait.types import ShapeAttr, TensorType
 from ait_mlir.dims import Expr, parse
@@ -36,7 +37,8 @@ def structure_of(graph: GraphOp, values: Mapping[str, Expr | int]) -> str:
     def dims(shape: Sequence[Expr]) -> Structure:
         return [_dim(e.substitute(values)) for e in shape]
 
-    return _text(_block(graph.block, dims))
+    laid_out = {str(i): dims(strides) for i, v in enumerate(graph.block.args) if (strides := declared_strides(v))}
+    return _text([*_block(graph.block, dims), *([laid_out] if laid_out else [])])
 
 
 def at_point(structure: str, point: Point) -> str:
@@ -97,14 +99,14 @@ def _mapped(structure: Structure, dims: Callable[[list[int | str]], Structure]) 
         *shape, element = cast("list[Any]", t)
         return [*dims(shape), element]
 
-    def block(arguments: Structure, ops: Structure) -> Structure:
+    def block(arguments: Structure, ops: Structure, laid_out: Structure = ()) -> Structure:
         inputs = [typed(t) for t in arguments]
         made: list[Structure] = []
         for name, properties, operands, results, regions in ops:
             new = {k: p if isinstance(p, str) else {"shape": dims(p["shape"])} for k, p in properties.items()}
             outputs = [typed(t) for t in results]
             made.append([name, new, operands, outputs, [block(*region) if region else [] for region in regions]])
-        return [inputs, made]
+        return [inputs, made, *([{i: dims(strides) for i, strides in laid_out.items()}] if laid_out else [])]
 
     return block(*structure)
 
@@ -125,7 +127,7 @@ def taken_apart(structure: str) -> tuple[str, tuple[int | str, ...]]:
 @functools.lru_cache(maxsize=4096)
 def first_output(structure: str) -> tuple[Expr, ...]:
     """The dims of the value that the first `ait.output` shows."""
-    arguments, ops = json.loads(structure)
+    arguments, ops, *_ = json.loads(structure)
     values = list(arguments)
     for name, _, operands, results, _ in ops:
         if name == "ait.output":

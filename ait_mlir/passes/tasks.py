@@ -15,7 +15,7 @@ from typing import cast
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute, Operation, OpResult, SSAValue
 
-from ait_mlir.dialects.ait.data import ConstantOp, GraphOp, OutputOp, ParamOp
+from ait_mlir.dialects.ait.data import ConstantOp, GraphOp, OutputOp, ParamOp, declared_strides, stored
 from ait_mlir.dialects.ait.strided import Strided
 from ait_mlir.dialects.ait.structure import op_key
 from ait_mlir.dialects.ait.traits import ViewLike
@@ -85,7 +85,7 @@ class Surroundings:
             ops.append((op is self.op, op_key(op), *[numbers[v] for v in op.operands]))
             for result in op.results:
                 numbers[result] = next(number)
-        bases = [(v.type, _is_weight(v)) for v in self.bases]
+        bases = [(v.type, _is_weight(v), declared_strides(v)) for v in self.bases]
         return scope_of(self.op), tuple(bases), tuple(ops), tuple(numbers[v] for v in self.ends)
 
     def task(self) -> Task:
@@ -120,12 +120,15 @@ def _build(op: Operation, bases: Sequence[SSAValue], inside: Sequence[Operation]
     symbols: set[str] = set()
     for value in (*bases, *(r for o in inside for r in o.results)):
         symbols.update(*(e.symbols for e in tensor_type(value).dims))
+    laid_out = {v: strides for v in bases if (strides := declared_strides(v)) is not None}
+    symbols.update(*(e.symbols for strides in laid_out.values() for e in strides))
     for attr in (a for o in inside for a in o.properties.values()):
         if isinstance(attr, ShapeAttr):
             symbols.update(*(e.symbols for e in attr.data))
     scope = Scope(replace(d, upper=None) for d in scope_of(op).dims if d.name in symbols)
     inputs = [v for v in bases if not _is_weight(v)]
-    graph = GraphOp("task", [(f"x{i}", tensor_type(v)) for i, v in enumerate(inputs)], scope)
+    strides = {f"x{i}": laid_out[v] for i, v in enumerate(inputs) if v in laid_out}
+    graph = GraphOp("task", [(f"x{i}", tensor_type(v)) for i, v in enumerate(inputs)], scope, strides=strides)
     mapping: dict[SSAValue, SSAValue] = dict(zip(inputs, graph.block.args, strict=True))
     for i, value in enumerate(v for v in bases if _is_weight(v)):
         param = ParamOp(f"w{i}", tensor_type(value))
@@ -171,7 +174,7 @@ def _strided(value: SSAValue, scope: Scope) -> Strided | None:
     """`value` as a view of its source; None if it can only be a copy."""
     owner = value.owner
     if not isinstance(owner, ViewLike) or isinstance(owner, ConcatOp):
-        return Strided.whole(tensor_type(value).dims)
+        return stored(value)
     inner = _strided(owner.operands[0], scope)
     assert isinstance(value, OpResult)
     return None if inner is None else owner.result_view(value.index, inner, scope)
@@ -230,7 +233,8 @@ def substituted(graph: GraphOp, values: Mapping[str, Expr | int], scope: Scope) 
         return attr
 
     inputs = [(name, cast(TensorType, replace(value.type))) for name, value in graph.inputs()]
-    new = GraphOp(graph.sym_name.data, inputs, scope)
+    strides = {name: tuple(e.substitute(values) for e in given) for name, given in graph.strides().items()}
+    new = GraphOp(graph.sym_name.data, inputs, scope, strides=strides)
     mapping: dict[SSAValue, SSAValue] = dict(zip(graph.block.args, new.block.args, strict=True))
     for op in graph.block.ops:
         made = type(op).create(

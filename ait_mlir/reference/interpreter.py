@@ -18,7 +18,16 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from ait_mlir.dialects.ait.numbers import literal_values
 from ait_mlir.dialects.ait.traits import InPlace, UpdatesOperand
 from ait_mlir.dialects.ait.types import ShapedType
-from ait_mlir.dialects.ait_rt.buffers import AllocOp, ConstantOp, CopyOp, DestinationOp, InputOp, ReadDimOp, ViewOp
+from ait_mlir.dialects.ait_rt.buffers import (
+    AllocOp,
+    ConstantOp,
+    CopyOp,
+    DestinationOp,
+    InputOp,
+    NamedBufferOp,
+    ReadDimOp,
+    ViewOp,
+)
 from ait_mlir.dialects.ait_rt.loop import LoopOp
 from ait_mlir.dialects.ait_rt.program import KernelOp, LaunchOp, ProgramOp
 from ait_mlir.dialects.ait_rt.streams import EventOp
@@ -96,6 +105,13 @@ class Run:
                 name = op.buffer_name.data
                 if name not in self.inputs:
                     raise EvaluationError(f"no value for input {name!r}")
+                if op.strides is not None:
+                    memory = Memory.fresh(f"input {name!r}", self.bytes_of(op.results[0].type), self.exact)
+                    view = self.seen(op, self.place(op, memory.name, memory))
+                    if (array := np.asarray(self.inputs[name])).shape != view.shape:
+                        raise EvaluationError(f"input {name!r} has shape {array.shape}, expected {view.shape}")
+                    view.write(array)
+                    return
                 view = self.hold(op, f"input {name!r}", np.asarray(self.inputs[name]))
                 if op.is_state:
                     memory = Memory.fresh(view.name, self.bytes_of(op.results[0].type), self.exact)
@@ -107,7 +123,7 @@ class Run:
                     self.taken.add(name)
                     return
                 memory = Memory.fresh(f"output {name!r}", self.bytes_of(op.results[0].type), self.exact)
-                self.outputs[name] = self.place(op, f"output {name!r}", memory)
+                self.outputs[name] = self.seen(op, self.place(op, f"output {name!r}", memory))
             case ConstantOp():
                 self.hold(op, "a constant", self.constant(op))
             case AllocOp():
@@ -147,6 +163,13 @@ class Run:
             case _:
                 raise EvaluationError(f"the interpreter does not know {op.name}")
 
+    def seen(self, op: NamedBufferOp, whole: View) -> View:
+        """The caller's tensor in the memory of an input or output."""
+        if op.strides is None:
+            return whole
+        dims, strides = (tuple(e.evaluate(self.dims) for e in part) for part in (op.dims, op.strides.data))
+        return replace(whole, shape=dims, strides=strides)
+
     def number(self, source: SSAValue, reader: str) -> int:
         return int(self.read(self.views[source], reader))
 
@@ -162,7 +185,7 @@ class Run:
                 strides = tuple(e.evaluate(self.dims) for e in told) if told else row_major(shape)
                 self.views[value] = replace(view, shape=shape, strides=strides)
         self.outputs = {
-            output.buffer_name.data: self.views[value]
+            output.buffer_name.data: self.seen(output, self.views[value])
             for value in self.views
             if isinstance(output := value.owner, DestinationOp)
         } | {name: view for name, view in self.outputs.items() if name in self.taken}

@@ -86,13 +86,13 @@ def write_in_place(p: PatternBuilder) -> None:
 @pattern(benefit=1)
 def write_permuted(p: PatternBuilder) -> None:
     """A buffer that is only copied elsewhere with its dims permuted: its kernel, if it can, writes in the permuted
-    order there at once. The last dim stays the last, else the kernel would write each element apart from the next."""
+    order there at once. Elements that it writes one after another stay neighbours, or all lie apart as they did."""
     source, target = p.result(p.op("ait_rt.alloc", [])), p.value()
     view = p.op("ait_rt.view", [source])
     root = p.op("ait_rt.copy", [p.result(view), target], results=0)
     p.require("is_permutation", view)
-    p.require("keeps_last_dim", view)
     p.require("only_viewed_by", source, view)
+    p.require("keeps_neighbours", view, target)
     p.require("writer_accepts_inverse_of", source, view, target)
     p.require("is_made_beside", source, root)
     p.require("is_written_once", target)
@@ -279,11 +279,12 @@ def is_permutation(view: Operation) -> bool:
 
 
 @constraint
-def keeps_last_dim(view: Operation) -> bool:
-    """A permutation keeps the last dim in its place."""
+def keeps_neighbours(view: Operation, target: SSAValue) -> bool:
+    """A permutation keeps the last dim of the buffer in its place, or `target` has its elements side by side."""
     order = permutation(cast(ViewOp, view))
-    assert order is not None, "keeps_last_dim needs is_permutation"
-    return not order or order[-1] == cast(ViewOp, view).buffer_type.rank - 1
+    assert order is not None, "keeps_neighbours needs is_permutation"
+    last_stays = not order or order[-1] == cast(ViewOp, view).buffer_type.rank - 1
+    return last_stays or inverse_strides(cast(ViewOp, view), target)[-1] is const(1)
 
 
 @constraint

@@ -292,6 +292,12 @@ def is_contiguous(value: Any) -> bool:
     return not hasattr(value, "flags") or bool(value.flags.c_contiguous)
 
 
+def empty_strided(dtype: np.dtype[Any], shape: Sequence[int], strides: Sequence[int]) -> np.ndarray[Any, Any]:
+    """A NumPy array with these strides, in elements, and any content."""
+    size = 0 if 0 in shape else 1 + sum((n - 1) * s for n, s in zip(shape, strides, strict=True))
+    return np.ndarray(shape, dtype, np.empty(size, dtype), strides=[s * dtype.itemsize for s in strides])
+
+
 def shaped(value: Any, shape: tuple[int, ...]) -> Any:
     """The output of a run, of this shape, in a buffer that may be larger.
 

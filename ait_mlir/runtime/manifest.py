@@ -15,13 +15,15 @@ PRODUCERS = ("ait_mlir", "xdsl", "apache-tvm-ffi", "numpy")
 class TensorInfo:
     """An input or output: its name, dtype ("float16") and shape, each dim as text ("batch", "2*seq + 1", "768").
 
-    `in_place_of` is the donated input whose memory an output uses, or "".
+    `in_place_of` is the donated input whose memory an output uses, or "". `strides`, in elements, are those with which
+    kernels use the caller's memory; () if it is row-major.
     """
 
     name: str
     dtype: str
     shape: tuple[str, ...]
     in_place_of: str = ""
+    strides: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -87,10 +89,8 @@ def manifest_from_json(raw: Mapping[str, Any]) -> Manifest:
         name=raw["name"],
         target=raw["target"],
         arch=raw["arch"],
-        inputs=tuple(TensorInfo(t["name"], t["dtype"], tuple(t["shape"])) for t in raw["inputs"]),
-        outputs=tuple(
-            TensorInfo(t["name"], t["dtype"], tuple(t["shape"]), t.get("in_place_of", "")) for t in raw["outputs"]
-        ),
+        inputs=tuple(map(_tensor_from_json, raw["inputs"])),
+        outputs=tuple(map(_tensor_from_json, raw["outputs"])),
         dims=tuple(DimInfo(d["name"], d["lo"], d["hi"], tuple(d["hints"]), d.get("bound", "")) for d in raw["dims"]),
         instruction_sets=tuple(raw["instruction_sets"]),
         producers=dict(raw["producers"]),
@@ -100,6 +100,10 @@ def manifest_from_json(raw: Mapping[str, Any]) -> Manifest:
             KernelLibraryInfo(k["name"], k["sha256"], k["path"]) for k in raw.get("kernel_libraries", ())
         ),
     )
+
+
+def _tensor_from_json(t: Mapping[str, Any]) -> TensorInfo:
+    return TensorInfo(t["name"], t["dtype"], tuple(t["shape"]), t.get("in_place_of", ""), tuple(t.get("strides", ())))
 
 
 def producers() -> dict[str, str]:

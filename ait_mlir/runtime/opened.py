@@ -69,6 +69,7 @@ class OpenedModel:
         self.state: dict[str, str] = {
             self._inputs[t["in_place_of"]]["name"]: t["name"] for t in self._outputs if t["in_place_of"] >= 0
         }
+        self._has_strides: bool = about["strides"]
         self._maximum_shapes = self._split(about["maximum_output_shapes"], self._outputs)
 
     @property
@@ -128,9 +129,17 @@ class OpenedModel:
         """The shapes of the inputs for these values of the dims."""
         return self._named(self._split(self._module.input_shapes(self._dims(dims)), self._inputs), self._inputs)
 
+    def input_strides(self, dims: Mapping[str, int]) -> dict[str, tuple[int, ...]]:
+        """The strides, in elements, of inputs that kernels read where they are; inputs with others are copied."""
+        return self._named(self._split(self._module.input_strides(self._dims(dims)), self._inputs), self._inputs)
+
     def output_shapes(self, dims: Mapping[str, int]) -> dict[str, tuple[int, ...]]:
         """The shapes of the outputs for these values of the dims."""
         return self._named(self._split(self._module.output_shapes(self._dims(dims)), self._outputs), self._outputs)
+
+    def output_strides(self, dims: Mapping[str, int]) -> dict[str, tuple[int, ...]]:
+        """The strides, in elements, of outputs that kernels write where they are; others are copied there."""
+        return self._named(self._split(self._module.output_strides(self._dims(dims)), self._outputs), self._outputs)
 
     def arena_bytes(self, dims: Mapping[str, int]) -> int:
         """Bytes of scratch memory that a run with these dims uses, per runtime."""

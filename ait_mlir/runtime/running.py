@@ -21,6 +21,7 @@ from ait_mlir.runtime.data import (
     are_plain,
     as_stream,
     check_flags,
+    empty_strided,
     is_torch,
     numpy_dtype,
     shaped,
@@ -111,12 +112,15 @@ class RunningModel(StatefulModel, ModelConstants):
 
     def infer_output_shapes(self, inputs: Tensors) -> dict[str, tuple[int, ...]]:
         """The shapes of the outputs for these inputs; checks the inputs like `run`."""
+        return self._inferred("infer", inputs)
+
+    def _inferred(self, function: str, inputs: Tensors) -> dict[str, tuple[int, ...]]:
         ins = self._ordered(inputs, self._input_index, "input")
         arguments = Arguments(self._device)
         given = [arguments.add(label, value) for label, value in zip(self._input_labels, ins, strict=True)]
         self._function()
         try:
-            flat = self._module.infer(*given)
+            flat = self._module.get_function(function)(*given)
         except (RuntimeError, TypeError, BufferError) as error:
             raise self._explained(error, self._input_labels, ins) from None
         return self._named(self._split(flat, self._outputs), self._outputs)
@@ -137,17 +141,33 @@ class RunningModel(StatefulModel, ModelConstants):
             and (torch := torch_module()) is not None
             and (self.target != "cpu" or framework == "torch")
         ):
-            shapes = self.infer_output_shapes(inputs)
             place = "cpu" if self.target == "cpu" else f"cuda:{self.device_of(values)[1]}"
-            made = [torch.empty(shapes[t["name"]], dtype=getattr(torch, t["dtype"]), device=place) for t in self._own()]
+            made = [
+                torch.empty_strided(shape, strides, dtype=getattr(torch, dtype), device=place)
+                for dtype, shape, strides in self._layouts(inputs)
+            ]
             return self._interleaved(made, values)
         return self._interleaved([in_framework(framework, buffer) for buffer in self._buffers(inputs)], values)
 
+    def _layouts(self, inputs: Tensors) -> list[tuple[str, tuple[int, ...], tuple[int, ...]]]:
+        """Dtype, shape and strides, in elements, of the outputs that need memory of their own."""
+        shapes = self._inferred("infer", inputs)
+        strides = self._inferred("infer_strides", inputs) if self._has_strides else {}
+        found: list[tuple[str, tuple[int, ...], tuple[int, ...]]] = []
+        for t in self._own():
+            shape = shapes[t["name"]]
+            packed = tuple(math.prod(shape[i + 1 :]) for i in range(len(shape)))
+            found.append((t["dtype"], shape, strides.get(t["name"], packed)))
+        return found
+
     def _buffers(self, inputs: Tensors) -> list[Any]:
-        """Memory for the outputs: NumPy arrays, or tensors of the runtime library on a device."""
-        shapes = self.infer_output_shapes(inputs)
+        """Memory for the outputs: NumPy arrays, or row-major tensors of the runtime library on a device."""
         if self.target == "cpu":
-            return [np.empty(shapes[t["name"]], numpy_dtype(t["dtype"])) for t in self._own()]
+            return [
+                empty_strided(np.dtype(numpy_dtype(dtype)), shape, strides)
+                for dtype, shape, strides in self._layouts(inputs)
+            ]
+        shapes = self.infer_output_shapes(inputs)
         import tvm_ffi
 
         ffi = cast(Any, tvm_ffi)

@@ -132,9 +132,16 @@ std::string dims_text(const ait_model_v1& table, const std::vector<int64_t>& dim
   for (int32_t i = 0; i < table.num_dims; ++i) {
     const ait_dim_v1& dim = table.dims[i];
     out << (i ? ", " : "") << dim.name << " = " << dims[static_cast<size_t>(i)];
-    if (dim.input >= 0) out << " (input '" << table.inputs[dim.input].name << "', axis " << dim.axis << ")";
+    if (dim.input < 0) continue;
+    const int32_t rank = table.inputs[dim.input].rank, axis = dim.axis % rank;
+    out << " (input '" << table.inputs[dim.input].name << "', " << (dim.axis < rank ? "axis " : "stride of axis ") << axis << ")";
   }
   return out.str();
+}
+
+int64_t stride_of(const DLTensor& tensor, int32_t axis) {
+  if (tensor.strides != nullptr) return tensor.strides[axis];
+  return count(tensor.shape + axis + 1, tensor.ndim - axis - 1);
 }
 
 /// Whether two tensors may share memory. A row-major one has `bytes` of it.
@@ -183,9 +190,18 @@ Span span_of(const DLTensor& tensor, int64_t bytes) {
   return {begin + static_cast<uintptr_t>(low * element), begin + static_cast<uintptr_t>((high + 1) * element)};
 }
 
-bool needs_copy(const Device& device, const DLTensor& tensor) {
+bool is_misaligned(const Device& device, const DLTensor& tensor) {
   if (count(tensor.shape, tensor.ndim) == 0) return false;
-  return !is_row_major(tensor) || reinterpret_cast<uintptr_t>(data_of(tensor)) % alignment_of(device, tensor) != 0;
+  return reinterpret_cast<uintptr_t>(data_of(tensor)) % alignment_of(device, tensor) != 0;
+}
+
+bool lies_at(const DLTensor& tensor, const int64_t* strides) {
+  if (count(tensor.shape, tensor.ndim) == 0) return true;
+  int64_t packed = 1;
+  for (int32_t i = tensor.ndim - 1; i >= 0; packed *= tensor.shape[i--]) {
+    if (tensor.shape[i] != 1 && (tensor.strides == nullptr ? packed : tensor.strides[i]) != strides[i]) return false;
+  }
+  return true;
 }
 
 std::vector<int64_t> bind_dims(const ait_model_v1& table, const Device& device, const Tensors& inputs) {
@@ -204,7 +220,14 @@ std::vector<int64_t> bind_dims(const ait_model_v1& table, const Device& device, 
       continue;
     }
     const Label label{"input", table.inputs[dim.input].name};
-    const int64_t extent = inputs[static_cast<size_t>(dim.input)]->shape[dim.axis];
+    const DLTensor& tensor = *inputs[static_cast<size_t>(dim.input)];
+    if (dim.axis >= tensor.ndim) {
+      const int64_t distance = stride_of(tensor, dim.axis - tensor.ndim) - dim.add;
+      const bool fits = distance % dim.mul == 0 && distance / dim.mul >= dim.lo && distance / dim.mul <= dim.hi;
+      dims[i] = fits ? distance / dim.mul : dim.lo;
+      continue;
+    }
+    const int64_t extent = tensor.shape[dim.axis];
     if ((extent - dim.add) % dim.mul != 0) {
       fail(ErrorKind::kInput, label, " has extent ", extent, " on axis ", dim.axis, ", expected ", dim.mul, " * ", dim.name, " + ", dim.add,
            " for a whole ", dim.name);
@@ -299,7 +322,7 @@ void check_bound_constant(const ait_constant_v1& constant, const Device& device,
     fail(ErrorKind::kInput, label, " is on ", dl_device_name(value.device), ", expected ", device.name(), " where no copy is made");
   }
   check_pointer(label, value, value.shape);
-  if (needs_copy(device, value)) {
+  if (!is_row_major(value) || is_misaligned(device, value)) {
     fail(ErrorKind::kInput, label, " is at an address that is not a multiple of ", alignment_of(device, value), " bytes: set it with a copy");
   }
 }

@@ -33,11 +33,15 @@ struct Span {
 /// @brief All addresses between the first and the last element; `bytes` are those of a row-major tensor, which may be less than its shape says.
 Span span_of(const DLTensor& tensor, int64_t bytes);
 
-/// @brief Whether kernels cannot use a tensor where it is: it is not row-major, or its address is not aligned.
-bool needs_copy(const Device& device, const DLTensor& tensor);
+/// @brief Whether an address is no multiple of what kernels ask of the address of such a tensor. Nothing is asked of one without elements.
+bool is_misaligned(const Device& device, const DLTensor& tensor);
+
+/// @brief Whether the elements of a tensor lie at `strides`; those of dims of 1 do not matter.
+bool lies_at(const DLTensor& tensor, const int64_t* strides);
 
 /// @brief Checks number, dtype, rank, device, layout and pointer of each input, finds the value of each dim, and checks that every
-/// input has the shape that those values ask for. Returns the values in the order of the table.
+/// input has the shape that those values ask for. A dim of a stride has its least value where the stride does not fit. Returns the values in
+/// the order of the table.
 std::vector<int64_t> bind_dims(const ait_model_v1& table, const Device& device, const Tensors& inputs);
 
 /// @brief Checks that each output can hold its shape (its buffer may be larger in any dim) and overlaps no other tensor of the run.

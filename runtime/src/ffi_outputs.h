@@ -15,6 +15,16 @@
 
 namespace ait::runtime {
 
+/// @brief The elements from the first one of a tensor to its last one.
+inline int64_t extent(tvm::ffi::ShapeView shape, tvm::ffi::ShapeView strides) {
+  int64_t last = 0;
+  for (size_t i = 0; i < shape.size(); ++i) {
+    if (shape[i] == 0) return 0;
+    last += (shape[i] - 1) * strides[i];
+  }
+  return last + 1;
+}
+
 /// @brief Runs a model on `inputs` and returns the outputs that have a buffer of their own, one or an array of several.
 /// @param memory allocates them (`FromNDAlloc`) where no framework has an allocator
 template <class Memory>
@@ -26,22 +36,25 @@ tvm::ffi::Any run_and_return(Model& model, const Memory& memory, const Tensors& 
   std::vector<ffi::Tensor> made;
   Tensors outputs;
   outputs.reserve(static_cast<size_t>(table.num_outputs));
-  const std::vector<int64_t> room = model.infer(inputs);
-  const int64_t* shape = room.data();
-  for (int32_t i = 0; i < table.num_outputs; shape += table.outputs[i++].rank) {
+  const Shapes room = model.infer(inputs);
+  for (int32_t i = 0; i < table.num_outputs; ++i) {
     const ait_tensor_v1& output = table.outputs[i];
     if (output.in_place_of != 0) {
       outputs.push_back(inputs[static_cast<size_t>(output.in_place_of - 1)]);
       continue;
     }
-    const ffi::ShapeView view(shape, static_cast<size_t>(output.rank));
+    const auto rank = static_cast<size_t>(output.rank);
+    const ffi::ShapeView shape(room.output(i), rank), strides(room.output_strides(i), rank);
+    const int64_t elements = table.strides == nullptr ? 0 : extent(shape, strides);
+    const ffi::ShapeView view = table.strides == nullptr ? shape : ffi::ShapeView(&elements, 1);
     made.push_back(of_framework ? ffi::Tensor::FromEnvAlloc(TVMFFIEnvTensorAlloc, view, dl_dtype(output.dtype), device)
                                 : ffi::Tensor::FromNDAlloc(memory, view, dl_dtype(output.dtype), device));
+    if (table.strides != nullptr) made.back() = made.back().as_strided(shape, strides);
     outputs.push_back(made.back().GetDLTensorPtr());
   }
   const std::vector<int64_t> shapes = model.run(inputs, outputs, options);
   ffi::Array<ffi::Any> results;
-  shape = shapes.data();
+  const int64_t* shape = shapes.data();
   for (int32_t i = 0, next = 0; i < table.num_outputs; shape += table.outputs[i++].rank) {
     if (table.outputs[i].in_place_of != 0) continue;
     ffi::Tensor& tensor = made[static_cast<size_t>(next++)];

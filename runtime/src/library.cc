@@ -74,7 +74,13 @@ Shapes::Shapes(const ait_model_v1& table, const int64_t* dims) : num_inputs_(sta
   }
   starts_.push_back(total);
   values_.resize(total);
+  strides_.resize(total);
   table.shapes(dims, values_.data());
+  if (table.strides != nullptr) table.strides(dims, strides_.data());
+  for (size_t which = 0; table.strides == nullptr && which + 1 < starts_.size(); ++which) {
+    int64_t step = 1;
+    for (size_t i = starts_[which + 1]; i-- > starts_[which]; step *= values_[i]) strides_[i] = step;
+  }
 }
 
 Library::Library(const std::string& path, const std::string& symbol) {
@@ -107,7 +113,7 @@ void Library::open(ait_model_get_fn get, const std::string& path) {
   for (int32_t i = 0; i < table_->num_dims; ++i) {
     const ait_dim_v1& dim = table_->dims[i];
     const bool bound = dim.input >= 0 && dim.input < table_->num_inputs && dim.axis >= 0 &&
-                       dim.axis < table_->inputs[dim.input].rank && dim.mul != 0;
+                       dim.axis < table_->inputs[dim.input].rank * (table_->strides == nullptr ? 1 : 2) && dim.mul != 0;
     if (dim.input == AIT_BOUND && table_->bounds != nullptr) continue;
     if (dim.input == AIT_GIVEN) continue;
     if (!bound && dim.lo != dim.hi) fail(ErrorKind::kArtifact, path, ": no input gives the value of dim ", dim.name);
@@ -161,7 +167,7 @@ std::string Library::describe() const {
   const std::vector<int64_t> maximum = maximum_output_shapes();
   out << "],\"maximum_output_shapes\":[";
   for (size_t i = 0; i < maximum.size(); ++i) out << (i ? "," : "") << maximum[i];
-  out << "],\"constants_bytes\":" << t.constants_bytes << "}";
+  out << "],\"constants_bytes\":" << t.constants_bytes << ",\"strides\":" << (t.strides == nullptr ? "false" : "true") << "}";
   return out.str();
 }
 

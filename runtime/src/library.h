@@ -11,17 +11,27 @@
 
 namespace ait::runtime {
 
-/// @brief The shapes of one set of dims: inputs, then outputs, each with the rank of its table entry.
+/// @brief The shapes and strides of one set of dims: of inputs, then outputs, each with the rank of its table entry.
 class Shapes {
  public:
   Shapes(const ait_model_v1& table, const int64_t* dims);
   const int64_t* input(int i) const { return values_.data() + starts_[i]; }
   const int64_t* output(int i) const { return values_.data() + starts_[num_inputs_ + i]; }
-  /// All output shapes, one after another.
-  std::vector<int64_t> outputs() const { return {values_.begin() + starts_[num_inputs_], values_.end()}; }
+  /// The shapes of all inputs, or of all outputs, one after another.
+  std::vector<int64_t> inputs() const { return of_inputs(values_); }
+  std::vector<int64_t> outputs() const { return of_outputs(values_); }
+  /// The strides, in elements, with which kernels use an input's memory.
+  const int64_t* input_strides(int i) const { return strides_.data() + starts_[i]; }
+  const int64_t* output_strides(int i) const { return strides_.data() + starts_[num_inputs_ + i]; }
+  /// The strides of all inputs, or of all outputs, one after another.
+  std::vector<int64_t> strides_of_inputs() const { return of_inputs(strides_); }
+  std::vector<int64_t> strides_of_outputs() const { return of_outputs(strides_); }
 
  private:
-  std::vector<int64_t> values_;
+  std::vector<int64_t> of_inputs(const std::vector<int64_t>& values) const { return {values.data(), values.data() + starts_[num_inputs_]}; }
+  std::vector<int64_t> of_outputs(const std::vector<int64_t>& values) const { return {values.data() + starts_[num_inputs_], values.data() + values.size()}; }
+
+  std::vector<int64_t> values_, strides_;
   std::vector<size_t> starts_;
   size_t num_inputs_;
 };

@@ -96,16 +96,18 @@ class Model::Staging {
   Staging(Device& device, const ait_model_v1& table, const Shapes& shapes, const Tensors& inputs, const Tensors& outputs, size_t used)
       : device_(device), table_(table), inputs_(inputs), outputs_(outputs), bytes_(used) {
     for (int32_t i = 0; i < table.num_inputs; ++i) {
-      if (needs_copy(device, *inputs[static_cast<size_t>(i)])) add(&ins_, i, shapes.input(i), table.inputs[i]);
+      const DLTensor& tensor = *inputs[static_cast<size_t>(i)];
+      const int64_t* strides = shapes.input_strides(i);
+      if (is_misaligned(device, tensor) || !lies_at(tensor, strides)) add(&ins_, i, shapes.input(i), strides, table.inputs[i]);
     }
     for (int32_t i = 0; i < table.num_outputs; ++i) {
       const int32_t own = table.outputs[i].in_place_of - 1;
-      if (!needs_copy(device, *outputs[static_cast<size_t>(i)])) continue;
+      if (can_be_written(*outputs[static_cast<size_t>(i)], shapes.output(i), shapes.output_strides(i))) continue;
       const auto same = std::find_if(ins_.begin(), ins_.end(), [own](const Copied& c) { return c.which == own; });
       if (same != ins_.end()) {
-        outs_.push_back({i, same->offset});  // the model writes into the copy of the input
+        outs_.push_back({i, same->offset, nullptr});  // the model writes into the copy of the input
       } else {
-        add(&outs_, i, shapes.output(i), table.outputs[i]);
+        add(&outs_, i, shapes.output(i), shapes.output_strides(i), table.outputs[i]);
       }
     }
   }
@@ -119,7 +121,7 @@ class Model::Staging {
     for (const Copied& copied : ins_) {
       const DLTensor& tensor = *inputs_[static_cast<size_t>(copied.which)];
       call.inputs[static_cast<size_t>(copied.which)] = arena_ + copied.offset;
-      copy(tensor, tensor.shape, arena_ + copied.offset, true, stream);
+      copy(tensor, tensor.shape, copied, true, stream);
     }
     for (const Copied& copied : outs_) call.outputs[static_cast<size_t>(copied.which)] = arena_ + copied.offset;
   }
@@ -129,7 +131,7 @@ class Model::Staging {
     for (const Copied& copied : outs_) {
       size_t start = 0;
       for (int32_t i = 0; i < copied.which; ++i) start += static_cast<size_t>(table_.outputs[i].rank);
-      copy(*outputs_[static_cast<size_t>(copied.which)], shapes.data() + start, arena_ + copied.offset, false, stream);
+      copy(*outputs_[static_cast<size_t>(copied.which)], shapes.data() + start, copied, false, stream);
     }
   }
 
@@ -137,18 +139,40 @@ class Model::Staging {
   struct Copied {
     int32_t which;
     size_t offset;
+    const int64_t* strides;  ///< where kernels find its elements; null: it is row-major, of the shape of the run
   };
 
-  void add(std::vector<Copied>* list, int32_t which, const int64_t* shape, const ait_tensor_v1& tensor) {
-    const size_t offset = (bytes_ + kAlignment - 1) / kAlignment * kAlignment;
-    auto size = static_cast<size_t>(dtype_bytes(tensor.dtype));
-    for (int32_t axis = 0; axis < tensor.rank; ++axis) size *= static_cast<size_t>(shape[axis]);
-    list->push_back({which, offset});
-    bytes_ = offset + size;
+  /// Whether kernels can write an output of this shape where it is. A row-major buffer that is larger holds its output without gaps.
+  bool can_be_written(const DLTensor& tensor, const int64_t* shape, const int64_t* strides) const {
+    if (is_misaligned(device_, tensor)) return false;
+    if (are_packed(shape, strides, tensor.ndim)) return is_row_major(tensor);
+    return lies_at(tensor, strides) && std::equal(shape, shape + tensor.ndim, tensor.shape);
   }
 
-  void copy(const DLTensor& tensor, const int64_t* shape, char* packed, bool to_packed, void* stream) {
+  static bool are_packed(const int64_t* shape, const int64_t* strides, int32_t rank) {
+    int64_t step = 1;
+    for (int32_t i = rank; i-- > 0; step *= shape[i]) {
+      if (shape[i] != 1 && strides[i] != step) return false;
+    }
+    return true;
+  }
+
+  void add(std::vector<Copied>* list, int32_t which, const int64_t* shape, const int64_t* strides, const ait_tensor_v1& tensor) {
+    const size_t offset = (bytes_ + kAlignment - 1) / kAlignment * kAlignment;
+    int64_t last = 0;
+    bool is_empty = false;
+    for (int32_t axis = 0; axis < tensor.rank; ++axis) {
+      last += (shape[axis] - 1) * strides[axis];
+      is_empty |= shape[axis] == 0;
+    }
+    // The result of a dim that the run binds lies row-major in the shape that it has then.
+    list->push_back({which, offset, are_packed(shape, strides, tensor.rank) ? nullptr : strides});
+    bytes_ = offset + (is_empty ? 0 : static_cast<size_t>((last + 1) * dtype_bytes(tensor.dtype)));
+  }
+
+  void copy(const DLTensor& tensor, const int64_t* shape, const Copied& copied, bool to_packed, void* stream) {
     const auto rank = static_cast<size_t>(tensor.ndim);
+    char* const packed = arena_ + copied.offset;
     StridedCopy copy{nullptr, nullptr, {shape, shape + rank}, std::vector<int64_t>(rank), std::vector<int64_t>(rank),
                      static_cast<size_t>(tensor.dtype.bits + 7) / 8};
     std::vector<int64_t>& own = to_packed ? copy.to_strides : copy.from_strides;
@@ -156,14 +180,24 @@ class Model::Staging {
     const bool is_packed = is_row_major(tensor);
     int64_t packed_stride = 1;
     for (size_t i = rank; i-- > 0;) {
-      own[i] = packed_stride;
+      own[i] = copied.strides == nullptr ? packed_stride : copied.strides[i];
       // A row-major buffer that is larger than its output holds it without gaps, as one that needs no copy does.
       theirs[i] = is_packed ? packed_stride : tensor.strides[i];
       packed_stride *= shape[i];
     }
     copy.to = to_packed ? packed : static_cast<char*>(data_of(tensor));
     copy.from = to_packed ? static_cast<char*>(data_of(tensor)) : packed;
-    device_.copy_strided(copy, stream);
+    if (table_.copy == nullptr || !copied_by_model(copy)) return device_.copy_strided(copy, stream);
+    RunHost host(nullptr);
+    const ait_copy_v1 launched{copy.to, copy.from, tensor.ndim, static_cast<int32_t>(copy.element), copy.shape.data(), copy.to_strides.data(), copy.from_strides.data()};
+    if (table_.copy(&launched, stream, &host.table) != 0) fail(ErrorKind::kRun, "copying a strided tensor: ", host.error);
+  }
+
+  /// Whether the kernels of the model can make a copy: they ask for addresses of whole elements, and not for strides below 0.
+  static bool copied_by_model(const StridedCopy& copy) {
+    const auto is_whole = [&](const void* address) { return reinterpret_cast<uintptr_t>(address) % copy.element == 0; };
+    const auto grows = [](const std::vector<int64_t>& strides) { return std::all_of(strides.begin(), strides.end(), [](int64_t s) { return s >= 0; }); };
+    return copy.shape.size() <= AIT_MAX_COPY_RANK && is_whole(copy.to) && is_whole(copy.from) && grows(copy.to_strides) && grows(copy.from_strides);
   }
 
   Device& device_;
@@ -384,19 +418,13 @@ void Model::check(const std::string& error, void* stream) {
   fail(ErrorKind::kRun, "model ", library_.table().name, " failed: ", error);
 }
 
-std::vector<int64_t> Model::infer(const Tensors& inputs) const {
-  return Shapes(library_.table(), bind_dims(library_.table(), *device_, inputs).data()).outputs();
-}
+Shapes Model::infer(const Tensors& inputs) const { return {library_.table(), bind_dims(library_.table(), *device_, inputs).data()}; }
 
-std::vector<int64_t> Model::shapes_of_dims(std::vector<int64_t> dims, bool inputs) const {
+Shapes Model::shapes_of_dims(std::vector<int64_t> dims) const {
   const ait_model_v1& table = library_.table();
   check_dims(table, dims);
   if (table.bounds != nullptr) table.bounds(dims.data());
-  const Shapes shapes(table, dims.data());
-  if (!inputs) return shapes.outputs();
-  std::vector<int64_t> all;
-  for (int32_t i = 0; i < table.num_inputs; ++i) all.insert(all.end(), shapes.input(i), shapes.input(i) + table.inputs[i].rank);
-  return all;
+  return {table, dims.data()};
 }
 
 int64_t Model::arena_bytes(std::vector<int64_t> dims) const {

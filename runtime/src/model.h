@@ -56,7 +56,7 @@ class Model {
                  void* stream);
 
   /// The shapes that the outputs would have, after the same checks of the inputs as `run` makes.
-  std::vector<int64_t> infer(const Tensors& inputs) const;
+  Shapes infer(const Tensors& inputs) const;
 
   Constants& constants() { return constants_; }
   const Constants& constants() const { return constants_; }
@@ -67,9 +67,8 @@ class Model {
   /// Waits for the runs on a stream.
   void sync(void* stream);
 
-  /// Shapes of all inputs, or of all outputs, one after another, for these values of the dims.
-  /// Dims that launches bind count as their bounds.
-  std::vector<int64_t> shapes_of_dims(std::vector<int64_t> dims, bool inputs) const;
+  /// The shapes and strides for these values of the dims. Dims that launches bind count as their bounds.
+  Shapes shapes_of_dims(std::vector<int64_t> dims) const;
   int64_t arena_bytes(std::vector<int64_t> dims) const;
 
   int num_launches() const { return library_.table().num_launches; }

@@ -89,7 +89,8 @@ class ModelModule : public ffi::ModuleObj {
     if (name == "run_and_return") return run_and_return_function(models);
     if (name == "run_in") return run_in_function(models);
     if (name == "launch_in") return launch_in_function(model);
-    if (name == "infer") return infer_function(models);
+    if (name == "infer") return infer_function(models, &Shapes::outputs);
+    if (name == "infer_strides") return infer_function(models, &Shapes::strides_of_outputs);
     if (name == "set_constants") return set_constants_function(models);
     if (name == "swap_constants") {
       return ffi::Function::FromTyped([models] { guarded([&] { models->swap_constants(); }); });
@@ -104,8 +105,10 @@ class ModelModule : public ffi::ModuleObj {
     }
     if (name == "devices") return ffi::Function::FromTyped([models] { return to_shape(models->devices()); });
     if (name == "describe") return ffi::Function::FromTyped([model] { return ffi::String(model->describe()); });
-    if (name == "input_shapes") return shapes_function(model, true);
-    if (name == "output_shapes") return shapes_function(model, false);
+    if (name == "input_shapes") return shapes_function(model, &Shapes::inputs);
+    if (name == "output_shapes") return shapes_function(model, &Shapes::outputs);
+    if (name == "input_strides") return shapes_function(model, &Shapes::strides_of_inputs);
+    if (name == "output_strides") return shapes_function(model, &Shapes::strides_of_outputs);
     if (name == "arena_bytes") {
       return ffi::Function::FromTyped([model](const ffi::Shape& dims) {
         return guarded([&] { return model->arena_bytes(to_vector(dims)); });
@@ -343,12 +346,12 @@ class ModelModule : public ffi::ModuleObj {
     });
   }
 
-  /// infer(inputs...) -> Shape
-  static ffi::Function infer_function(Models models) {
-    return ffi::Function::FromPacked([models = std::move(models)](ffi::PackedArgs args, ffi::Any* result) {
+  /// infer(inputs...), infer_strides(inputs...) -> Shape
+  static ffi::Function infer_function(Models models, std::vector<int64_t> (Shapes::*part)() const) {
+    return ffi::Function::FromPacked([models = std::move(models), part](ffi::PackedArgs args, ffi::Any* result) {
       guarded([&] {
         const TensorArguments inputs(args, 0, args.size());
-        *result = to_shape(models->of(inputs.tensors(), {}).infer(inputs.tensors()));
+        *result = to_shape((models->of(inputs.tensors(), {}).infer(inputs.tensors()).*part)());
       });
     });
   }
@@ -367,9 +370,9 @@ class ModelModule : public ffi::ModuleObj {
     });
   }
 
-  static ffi::Function shapes_function(std::shared_ptr<Model> model, bool inputs) {
-    return ffi::Function::FromTyped([model = std::move(model), inputs](const ffi::Shape& dims) {
-      return guarded([&] { return to_shape(model->shapes_of_dims(to_vector(dims), inputs)); });
+  static ffi::Function shapes_function(std::shared_ptr<Model> model, std::vector<int64_t> (Shapes::*part)() const) {
+    return ffi::Function::FromTyped([model = std::move(model), part](const ffi::Shape& dims) {
+      return guarded([&] { return to_shape((model->shapes_of_dims(to_vector(dims)).*part)()); });
     });
   }
 

@@ -61,7 +61,7 @@ def tasks_of(text: str) -> list[Task]:
 
 def task_of(key: str, values: Mapping[str, Expr] | None = None) -> Task:
     """The task that a key says, its dims from 1 to 4096, or with `values` for them."""
-    arguments, ops = json.loads(key)
+    arguments, ops, *_ = json.loads(key)
     used = sorted({*re.findall(r"\bd\d+\b", key)} - (values or {}).keys(), key=lambda name: int(name[1:]))
     scope = Scope.parse(", ".join(f"{name} = 1 to 4096" for name in used))
 

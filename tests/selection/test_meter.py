@@ -139,3 +139,21 @@ def test_groups_of_rows_are_timed_with_rows() -> None:
     assert list(content(ends, {"t": 10, "g": 4}).view(np.int64)) == [2, 5, 7, 10]
     assert content(ends, {"t": 10, "g": 0}).nbytes == 1
     assert content(a, {"t": 10, "g": 4}).nbytes == 160 and content(b, {"t": 10, "g": 4}).nbytes == 512
+
+
+def test_inputs_with_strides_have_room_for_them(tmp_path: Path) -> None:
+    text = TEXT.replace("%x: !ait.tensor<b x 64 x f32>", "%x: !ait.tensor<b x 64 x f32> strides [96, 1]")
+    (task,) = tasks_of(text)
+    (x,) = task.graph.block.args
+    assert content(x, {"b": 4}).nbytes == 4 * (3 * 96 + 64) and content(x, {"b": 1}).nbytes == 4 * 64
+    ways = [Fragment.of(None, [(p, {})]) for p in ("packed", "native")]
+    with DeviceMeter(CPU) as meter:
+        meter.build([(task, w) for w in ways])
+        assert set(meter.race(task, (4,), ways, 1e-6)) == set(ways)
+    ends = parse_graph(
+        "ait.graph @g(%a: !ait.tensor<t x 4 x f32>, %b: !ait.tensor<g x 4 x 8 x f32>, "
+        "%ends: !ait.tensor<g x i64> strides [2]) dims {t = 0 to 99, g = 0 to 9} {\n"
+        "  %y = ait.ragged_gemm %a, %b to %ends : !ait.tensor<t x 8 x f32>\n"
+        '  ait.output "y" %y : !ait.tensor<t x 8 x f32>\n}'
+    ).block.args[2]
+    assert list(content(ends, {"t": 10, "g": 4}).view(np.int64)) == [2, 0, 5, 0, 7, 0, 10]

@@ -77,6 +77,30 @@ def test_one_batch_is_a_case_of_many():
     assert one.key == many.key_at((1,)) and "concat" in one.key
 
 
+STRIDES = """
+ait.graph @g(%x: !ait.tensor<batch x 64 x f16> STRIDES) dims {batch = 1 to 64, pitch = 64 to 512} {
+  %w = ait.param "w" : !ait.tensor<64 x 64 x f16>
+  %0 = ait.reshape %x : !ait.tensor<batch x 1 x 64 x f16>
+  %1 = ait.gemm rcr %0, %w : !ait.tensor<batch x 1 x 64 x f16>
+  ait.output "y" %1 : !ait.tensor<batch x 1 x 64 x f16>
+}
+"""
+
+
+def test_strides_of_an_input_are_part_of_the_task() -> None:
+    (plain,), (wide,), (other,), (fixed,) = (
+        tasks_of(STRIDES.replace("STRIDES", strides))
+        for strides in ("", "strides [pitch, 1]", "strides [8*pitch, 1]", "strides [128, 1]")
+    )
+    assert len({t.key for t in (plain, wide, other, fixed)}) == 4
+    assert [d.name for d in plain.scope.dims] == ["batch"] and [d.name for d in wide.scope.dims] == ["batch", "pitch"]
+    assert json.loads(wide.key)[2] == {"0": ["d1", 1]} and len(json.loads(plain.key)) == 2
+    assert wide.key_at((3, 128)) == fixed.key_at((3,)) and wide.key_at((3, 128)) != plain.key_at((3,))
+    assert "strides [128, 1]" in str(wide.at((3, 128)).parent_op())
+    kept = surroundings(next(op for op in wide.graph.block.ops if op.name == "ait.gemm")).task()
+    assert kept.key == wide.key
+
+
 def test_surroundings_that_are_alike_have_one_task():
     """Their keys stand for the keys of the tasks, ranges of dims among them."""
     files = [p.read_text() for p in (Path(__file__).parents[2] / "examples").glob("*.mlir")]

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import ClassVar, Self, cast
 
-from xdsl.dialects.builtin import ArrayAttr, FloatAttr, IntegerAttr, StringAttr, UnitAttr
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, FloatAttr, IntegerAttr, StringAttr, UnitAttr
 from xdsl.ir import Attribute, Block, BlockArgument, Region, SSAValue
 from xdsl.irdl import (
     irdl_op_definition,
@@ -32,10 +32,12 @@ from ait_mlir.dialects.ait.base import (
     check_sizes,
 )
 from ait_mlir.dialects.ait.dtypes import integer_range, is_element_type, is_float
+from ait_mlir.dialects.ait.layouts import check_strides, strides_by_name
 from ait_mlir.dialects.ait.numbers import Number, literal_values, number_text
-from ait_mlir.dialects.ait.syntax import LITERAL, STRING, Flag, Operand, Operands, Prop, Syntax
+from ait_mlir.dialects.ait.strided import ZERO, Strided
+from ait_mlir.dialects.ait.syntax import LITERAL, SHAPE, STRING, Flag, Operand, Operands, Prop, Syntax
 from ait_mlir.dialects.ait.traits import BindsDim, Pure
-from ait_mlir.dialects.ait.types import DimsAttr, ShapeAttr, TensorType, shape_text
+from ait_mlir.dialects.ait.types import DimsAttr, Shape, ShapeAttr, TensorType, scope_of, shape_text
 from ait_mlir.dims import Expr, Scope
 
 
@@ -54,6 +56,13 @@ class GraphOp(AitOp):
     ```mlir
     ait.graph @step(%cache: !ait.tensor<512 x 64 x f16> donated, %row: !ait.tensor<1 x 64 x f16>) {
     ```
+
+    `strides` say how the caller's memory of an input lies, in elements; without them it is row-major. A dim that only
+    strides have is computed from them. A caller may pass other strides: the input is copied then.
+
+    ```mlir
+    ait.graph @f(%x: !ait.tensor<rows x 768 x f16> strides [8*pitch, 1]) dims {rows = 1 to 64, pitch = 96 to 512} {
+    ```
     """
 
     name = "ait.graph"
@@ -62,6 +71,7 @@ class GraphOp(AitOp):
     dims = prop_def(DimsAttr)
     input_names = prop_def(ArrayAttr[StringAttr])
     donated_names = opt_prop_def(ArrayAttr[StringAttr])
+    input_strides = opt_prop_def(DictionaryAttr)
     body = region_def("single_block")
     traits = traits_def(IsolatedFromAbove(), NoTerminator(), SymbolOpInterface())
 
@@ -72,6 +82,7 @@ class GraphOp(AitOp):
         dims: Scope,
         body: Region | None = None,
         donated: Sequence[str] = (),
+        strides: Mapping[str, Shape] | None = None,
     ):
         region = body or Region(Block(arg_types=[t for _, t in inputs]))
         super().__init__(
@@ -80,6 +91,7 @@ class GraphOp(AitOp):
                 "dims": DimsAttr(dims),
                 "input_names": ArrayAttr([StringAttr(n) for n, _ in inputs]),
                 "donated_names": _names_or_none(donated),
+                "input_strides": strides_by_name(strides or {}),
             },
             regions=[region],
         )
@@ -100,6 +112,12 @@ class GraphOp(AitOp):
         """Names of the inputs that are donated."""
         return [] if self.donated_names is None else [n.data for n in self.donated_names.data]
 
+    def strides(self) -> dict[str, Shape]:
+        """The strides of the inputs that declare some, by name."""
+        if self.input_strides is None:
+            return {}
+        return {name: cast(ShapeAttr, attr).data for name, attr in self.input_strides.data.items()}
+
     def outputs(self) -> list[OutputOp]:
         return [op for op in self.block.ops if isinstance(op, OutputOp)]
 
@@ -111,11 +129,14 @@ class GraphOp(AitOp):
         name = parser.parse_symbol_name()
         names: list[StringAttr] = []
         donated: list[str] = []
+        strides: dict[str, Shape] = {}
 
         def parse_input() -> Parser.Argument:
             given = parser.parse_optional_str_literal()
             argument = parser.parse_argument()
             names.append(StringAttr(argument.name.text[1:] if given is None else given))
+            if parser.parse_optional_keyword("strides") is not None:
+                strides[names[-1].data] = cast(ShapeAttr, SHAPE.parse(parser)).data
             if parser.parse_optional_keyword("donated") is not None:
                 donated.append(names[-1].data)
             return argument
@@ -129,6 +150,8 @@ class GraphOp(AitOp):
         properties: dict[str, Attribute] = {"sym_name": name, "dims": dims, "input_names": ArrayAttr(names)}
         if (state := _names_or_none(donated)) is not None:
             properties["donated_names"] = state
+        if (laid_out := strides_by_name(strides)) is not None:
+            properties["input_strides"] = laid_out
         return cls.create(
             properties=properties,
             attributes=dict(attributes.data) if attributes is not None else {},
@@ -145,6 +168,8 @@ class GraphOp(AitOp):
                 printer.print_string_literal(name.data)
                 printer.print_string(" ")
             printer.print_block_argument(value)
+            if (laid_out := self.strides().get(name.data)) is not None:
+                printer.print_string(f" strides {shape_text(laid_out)}")
             printer.print_string(" donated" if name.data in self.donated() else "")
         printer.print_string(")")
         if self.scope.dims:
@@ -170,6 +195,7 @@ class GraphOp(AitOp):
         outputs = self.outputs()
         _check_unique(self, "outputs", [o.output_name.data for o in outputs])
         self.check_donated(outputs)
+        self.check_strides()
         if self.scope.bound:
             self.check_bound_dims()
         params: dict[str, Attribute] = {}
@@ -220,8 +246,33 @@ class GraphOp(AitOp):
                     f"write 'in place of %{inputs[name].name_hint or name}' at an output, or leave out 'donated'"
                 )
 
+    def check_strides(self) -> None:
+        """Raise unless the strides of inputs keep all elements apart."""
+        inputs = dict(self.inputs())
+        for name, strides in self.strides().items():
+            if name not in inputs:
+                raise self.fail(f"input {name!r} has strides, but there is no such input")
+            if name in self.donated():
+                raise self.fail(f"input {name!r} is donated and has strides; a donated input is row-major")
+            check_strides(self, self.scope, f"input {name!r}", cast(TensorType, inputs[name].type), strides)
+
     def infer_result_types(self) -> ResultTypes:
         return []
+
+
+def stored(value: SSAValue) -> Strided:
+    """The memory of a value that is no view: that of an input with strides lies as they say, any other is row-major."""
+    dims, given = cast(TensorType, value.type).dims, declared_strides(value)
+    return Strided.whole(dims) if given is None else Strided(dims, ZERO, given)
+
+
+def declared_strides(value: SSAValue) -> Shape | None:
+    """The strides of an input that declares some; None for other values."""
+    if not isinstance(value, BlockArgument) or not isinstance(graph := value.owner.parent_op(), GraphOp):
+        return None
+    if graph.input_strides is None:
+        return None
+    return graph.strides().get(graph.input_names.data[value.index].data)
 
 
 def _symbols(scope: Scope, dims: Sequence[Expr]) -> list[str]:
@@ -333,6 +384,8 @@ class OutputOp(AitOp):
     ait.output "cache" %new in place of %cache : !ait.tensor<512 x 64 x f16>
     ```
 
+    `strides` say how the caller's memory lies, as those of an input of `ait.graph`.
+
     An output in place of a donated input uses that input's memory. Bufferisation must prove that the new value can be
     computed there; otherwise it fails. With `or copy` it may compute the value elsewhere and copy it.
     """
@@ -341,6 +394,7 @@ class OutputOp(AitOp):
     SYNTAX: ClassVar[Syntax] = (
         Prop("output_name", STRING, ""),
         Operands(("value",)),
+        Prop("strides", SHAPE, optional=True),
         Operand("in_place_of", "in place of", optional=True),
         Flag("or_copy", "or copy"),
     )
@@ -349,10 +403,18 @@ class OutputOp(AitOp):
     value = operand_def(TensorType)
     in_place_of = opt_operand_def(TensorType)
     output_name = prop_def(StringAttr)
+    strides = opt_prop_def(ShapeAttr)
     or_copy = opt_prop_def(UnitAttr)
 
-    def __init__(self, name: str, value: Value, in_place_of: SSAValue | None = None, or_copy: bool = False) -> None:
-        self.set_up([value, in_place_of], [], output_name=name, or_copy=or_copy)
+    def __init__(
+        self,
+        name: str,
+        value: Value,
+        in_place_of: SSAValue | None = None,
+        or_copy: bool = False,
+        strides: Shape | None = None,
+    ) -> None:
+        self.set_up([value, in_place_of], [], output_name=name, or_copy=or_copy, strides=strides)
 
     def infer_result_types(self) -> ResultTypes:
         if not self.output_name.data:
@@ -360,6 +422,11 @@ class OutputOp(AitOp):
         if not isinstance(self.parent_op(), GraphOp | None):
             raise self.fail("stands in the body of an ait.graph only")
         self.check_place()
+        if self.strides is not None:
+            what = f"output {self.output_name.data!r}"
+            if self.in_place_of is not None:
+                raise self.fail(f"{what} is in place of an input and has strides; such memory is row-major")
+            check_strides(self, scope_of(self), what, cast(TensorType, self.value.type), self.strides.data)
         return []
 
     def check_place(self) -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ait_mlir.dialects.ait.types import Shape
-from ait_mlir.dims import Expr, Scope, const
+from ait_mlir.dims import Expr, Scope, const, maximum, total
 
 ZERO, ONE = const(0), const(1)
 
@@ -31,6 +32,24 @@ def is_contiguous(dims: Sequence[Expr], strides: Sequence[Expr], scope: Scope | 
             return False
         step = step * e
     return True
+
+
+def extent(dims: Sequence[Expr], strides: Sequence[Expr], scope: Scope) -> Expr:
+    """The elements of memory from the first element of a tensor to its last one; strides are at least 0."""
+    if any(d is ZERO for d in dims):
+        return ZERO
+    last = total((d - 1) * s for d, s in zip(dims, strides, strict=True)) + 1
+    return last if scope.le(ZERO, last) else maximum(last, ZERO)
+
+
+def are_apart(dims: Sequence[Expr], strides: Sequence[Expr], scope: Scope) -> bool:
+    """Whether each element is proved to have a place of its own: sorted by strides, no dim reaches into the next."""
+    far = scope.maximum_env()
+    moving = [(d, s) for d, s in zip(dims, strides, strict=True) if d.as_int() not in (0, 1)]
+    moving.sort(key=lambda pair: pair[1].evaluate(far))
+    return all(scope.lt(ZERO, s) for _, s in moving[:1]) and all(
+        scope.le(inner * d, outer) for (d, inner), (_, outer) in itertools.pairwise(moving)
+    )
 
 
 @dataclass(frozen=True)

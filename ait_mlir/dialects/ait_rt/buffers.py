@@ -29,7 +29,9 @@ from ait_mlir.dialects.ait.base import (
     check_param_name,
     check_sizes,
 )
+from ait_mlir.dialects.ait.layouts import check_strides
 from ait_mlir.dialects.ait.numbers import literal_values, parse_literal, print_literal
+from ait_mlir.dialects.ait.strided import ZERO, Strided, extent
 from ait_mlir.dialects.ait.syntax import (
     DIM,
     SHAPE,
@@ -45,7 +47,7 @@ from ait_mlir.dialects.ait.syntax import (
     parse_int_list,
     print_int_list,
 )
-from ait_mlir.dialects.ait.types import Shape, ShapeAttr, scope_of
+from ait_mlir.dialects.ait.types import Shape, ShapeAttr, TensorType, scope_of, shape_text
 from ait_mlir.dialects.ait_rt.types import BufferType
 from ait_mlir.dims import Expr
 
@@ -73,10 +75,47 @@ class BufferOp(AitOp):
 
 
 class NamedBufferOp(BufferOp):
-    """Base of inputs and outputs."""
+    """Base of inputs and outputs.
+
+    The caller's tensor has the shape of the buffer and is row-major, unless `shape` and `strides` say otherwise: then
+    the buffer is all memory from its first element to its last one, and views show the tensor.
+    """
 
     buffer_name = prop_def(StringAttr)
-    SYNTAX: ClassVar[Syntax] = (Prop("buffer_name", STRING, ""),)
+    shape = opt_prop_def(ShapeAttr)
+    strides = opt_prop_def(ShapeAttr)
+    SYNTAX: ClassVar[Syntax] = (
+        Prop("buffer_name", STRING, ""),
+        Prop("shape", SHAPE, optional=True),
+        Prop("strides", SHAPE, optional=True),
+    )
+
+    @property
+    def dims(self) -> Shape:
+        """The shape of the caller's tensor."""
+        return self.buffer_type.dims if self.shape is None else self.shape.data
+
+    def seen(self) -> Strided:
+        """The caller's tensor in the buffer."""
+        return Strided.whole(self.dims) if self.strides is None else Strided(self.dims, ZERO, self.strides.data)
+
+    def infer_result_types(self) -> ResultTypes:
+        if (self.shape is None) != (self.strides is None):
+            raise self.fail("shape and strides are given together")
+        if self.shape is not None and self.strides is not None:
+            scope, t = scope_of(self), self.buffer_type
+            tensor = TensorType.get(self.shape.data, t.element_type)
+            check_declared(self, scope, tensor)
+            check_strides(self, scope, repr(self.buffer_name.data), tensor, self.strides.data)
+            if t.dims != (room := (extent(self.shape.data, self.strides.data, scope),)):
+                raise self.fail(f"{self.buffer_name.data!r} is {t}, but its strides need {shape_text(room)}")
+        return super().infer_result_types()
+
+
+def properties_of(name: str, view: Strided | None) -> dict[str, Attribute | None]:
+    """The properties of an input or output whose memory the caller's tensor fills as `view` says."""
+    laid_out = {} if view is None else {"shape": ShapeAttr(view.dims), "strides": ShapeAttr(view.strides)}
+    return {"buffer_name": StringAttr(name), **laid_out}
 
 
 @irdl_op_definition
@@ -86,6 +125,7 @@ class InputOp(NamedBufferOp):
     ```mlir
     %x = ait_rt.input "x" : !ait_rt.buffer<batch x 768 x f16>
     %k = ait_rt.input "cache" donated : !ait_rt.buffer<512 x 64 x f16>
+    %z = ait_rt.input "z" shape [batch, 768] strides [1024, 1] : !ait_rt.buffer<(1024*batch - 256) x f16>
     ```
     """
 
@@ -94,8 +134,8 @@ class InputOp(NamedBufferOp):
 
     donated = opt_prop_def(UnitAttr)
 
-    def __init__(self, name: str, type: BufferType, donated: bool = False) -> None:
-        properties = {"buffer_name": StringAttr(name), "donated": UnitAttr() if donated else None}
+    def __init__(self, name: str, type: BufferType, donated: bool = False, view: Strided | None = None) -> None:
+        properties = {**properties_of(name, view), "donated": UnitAttr() if donated else None}
         super().__init__(properties=properties, result_types=[type])
 
     @property
@@ -119,8 +159,10 @@ class DestinationOp(NamedBufferOp):
 
     in_place_of = opt_operand_def(BufferType)
 
-    def __init__(self, name: str, type: BufferType, in_place_of: SSAValue | None = None) -> None:
-        super().__init__(operands=[in_place_of], properties={"buffer_name": StringAttr(name)}, result_types=[type])
+    def __init__(
+        self, name: str, type: BufferType, in_place_of: SSAValue | None = None, view: Strided | None = None
+    ) -> None:
+        super().__init__(operands=[in_place_of], properties=properties_of(name, view), result_types=[type])
 
     def infer_result_types(self) -> ResultTypes:
         if (place := self.in_place_of) is not None:

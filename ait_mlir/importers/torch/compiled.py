@@ -182,12 +182,9 @@ class CompiledModule:
         )
 
     def _run_flat(self, args: tuple[Any, ...]) -> Any:
-        """A call on contiguous torch tensors; None, and nothing is run, for others."""
-        if len(args) != len(self._inputs.tensors):
+        """A call on torch tensors; None, and nothing is run, for others."""
+        if len(args) != len(self._inputs.tensors) or any(type(value) is not torch.Tensor for value in args):
             return None
-        for value in args:
-            if type(value) is not torch.Tensor or not value.is_contiguous():
-                return None
         on_gpu = self.model.target != "cpu"
         stream = 0
         if on_gpu:
@@ -199,12 +196,7 @@ class CompiledModule:
 
     def run(self, args: tuple[Any, ...], state: Mapping[str, Any]) -> Any:
         """Run like a call, but with the caller's tensors as the state, which are written in place."""
-        held = {name: value if value.is_contiguous() else value.contiguous() for name, value in state.items()}
-        results = self._run(self._flatten(args, {}), held)
-        for name, value in state.items():
-            if held[name] is not value:
-                value.copy_(held[name])
-        return results
+        return self._run(self._flatten(args, {}), state)
 
     def changed_leaves(self) -> list[int]:
         """The leaves of the arguments that a call writes."""
@@ -216,14 +208,11 @@ class CompiledModule:
             leaf = leaves[item.leaf]
             if not isinstance(leaf, torch.Tensor):
                 raise InputError(f"argument {item.name!r} has type {type(leaf).__name__}, expected a tensor")
-            given[item.name] = leaf if leaf.is_contiguous() else leaf.contiguous()
+            given[item.name] = leaf
         on_gpu = self.model.target != "cpu"
         results = self.model.run_with_tensors(
             {**given, **state}, sync=not on_gpu, graph_mode=self._graph_mode and on_gpu
         )
-        for item in self._inputs.tensors:  # what the module changes of its arguments
-            if item.name in self.model.state and given[item.name] is not leaves[item.leaf]:
-                leaves[item.leaf].copy_(given[item.name])
         values = [
             value if kind == "constant" else results[value].item() if kind == "number" else results[value]
             for kind, value in self._outputs

@@ -13,8 +13,9 @@ from xdsl.ir import SSAValue
 from xdsl.utils.exceptions import VerifyException
 
 from ait_mlir.dialects.ait.data import GraphOp, OutputOp
-from ait_mlir.dialects.ait.types import TensorType, tensor_type
-from ait_mlir.dims import DimError
+from ait_mlir.dialects.ait.strided import are_apart, extent, is_contiguous
+from ait_mlir.dialects.ait.types import Shape, TensorType, tensor_type
+from ait_mlir.dims import DimError, product
 from ait_mlir.importers.torch.call import Call, NotSupported, bind, element_type
 from ait_mlir.importers.torch.conditions import is_about_values, is_only_asserted
 from ait_mlir.importers.torch.constants import Stored, stored_value
@@ -119,7 +120,12 @@ class Importer:
         self.donated = {item.name: item.name for item in self.inputs.tensors if item.name in changed}
         self.donated |= dict(zip((s.name for s in self.inputs.state), state_names, strict=True))
         self.folder = Folder(program.graph)
-        graph = GraphOp(name, types, self.table.scope(), donated=list(self.donated.values()))
+        strides = {
+            item.name: found
+            for item in self.inputs.tensors
+            if item.name not in self.donated and (found := self._strides(item.node)) is not None
+        }
+        graph = GraphOp(name, types, self.table.scope(), donated=list(self.donated.values()), strides=strides)
         self.result = Imported(ModuleOp([graph]), self.inputs, {})
         self.w = Writer(graph)
         self.w.constants = self.result.constants
@@ -280,8 +286,24 @@ class Importer:
                 written = self.w.reshape(written, ())
             if written not in taken:
                 taken[written] = names[i]
-                self.w.graph.block.add_op(OutputOp(taken[written], written))
+                strides = None if is_number else self._strides(node)
+                self.w.graph.block.add_op(OutputOp(taken[written], written, strides=strides))
             self.result.outputs.append(("number" if is_number else "output", taken[written]))
+
+    def _strides(self, node: Any) -> Shape | None:
+        """The strides of a tensor that lies without gaps with its dims in another order; None for others."""
+        value = node.meta.get("val")
+        try:
+            dims, strides = self.table.shape(value.shape), self.table.shape(value.stride())
+        except (AttributeError, NotSupported):
+            return None
+        scope = self.table.scope()
+        if any(scope.upper(e) is not e for e in (*dims, *strides)) or is_contiguous(dims, strides, scope):
+            return None
+        if any(d.as_int() == 0 for d in dims):
+            return None
+        has_gaps = not scope.equal(extent(dims, strides, scope), product(dims))
+        return None if has_gaps or not are_apart(dims, strides, scope) else strides
 
     def _write_state(self, node: Any, name: str) -> None:
         """The new value of a donated input. Where it cannot be computed in place it is copied, as PyTorch copies it."""

@@ -12,7 +12,7 @@ from ait_mlir.dialects.ait.types import TensorType
 from ait_mlir.dims import Scope
 from ait_mlir.lowering.kernels.amounts import element_bytes
 from ait_mlir.lowering.kernels.base import Arg, Emission, Kernel, Launch, Target
-from ait_mlir.lowering.kernels.loops import Loop, broadcast_strides, collapse, nest, pack, sizes
+from ait_mlir.lowering.kernels.loops import Loop, broadcast_strides, collapse, in_order_of, nest, pack, sizes
 from ait_mlir.lowering.regions import functor, op_functor
 
 MAX_OPERANDS = 32
@@ -61,7 +61,10 @@ class MapKernel(Kernel[Operation]):
         op, ins, outs = launch.op, launch.ins, launch.outs
         shape = outs[0].type.dims
         strides = [broadcast_strides(a, shape) for a in ins] + [a.strides for a in outs]
-        loops = collapse(nest(shape, strides), launch.scope)
+        loops = nest(shape, strides)
+        if launch.masked is None:  # which counts along the leading dim
+            loops = in_order_of(loops, len(ins), launch.scope)
+        loops = collapse(loops, launch.scope)
         packs = [pack(args, loops, first, launch.dims) for first, args in ((0, ins), (len(ins), outs))]
         name = "map_@ID@"
         definitions = functor(op.body, name) if isinstance(op, FusedElementwiseOp) else op_functor(op, name)

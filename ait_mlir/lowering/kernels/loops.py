@@ -54,6 +54,22 @@ def collapse(loops: Sequence[Loop], scope: Scope) -> list[Loop]:
     return merged or [single(len(loops[0].strides))]
 
 
+def in_order_of(loops: Sequence[Loop], position: int, scope: Scope) -> list[Loop]:
+    """The loops in the order in which an operand lies in memory, its neighbours last, as far as that is proved."""
+    ordered: list[Loop] = []
+    for loop in loops:
+        place = len(ordered)
+        while place and _is_within(ordered[place - 1].strides[position], loop.strides[position], scope):
+            place -= 1
+        ordered.insert(place, loop)
+    return ordered
+
+
+def _is_within(a: Expr, b: Expr, scope: Scope) -> bool:
+    """Whether the smaller one of two strides is proved to be `a`."""
+    return a is not b and scope.le(a, b) and not scope.le(b, a)
+
+
 def _continues(outer: Loop, inner: Loop, scope: Scope) -> bool:
     return all(
         a is (b * inner.size) or scope.equal(a, b * inner.size)

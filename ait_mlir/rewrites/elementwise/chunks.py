@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from xdsl.ir import Operation, OpResult, SSAValue
 
+from ait_mlir.dialects.ait.data import stored
 from ait_mlir.dialects.ait.dtypes import BY_IR
 from ait_mlir.dialects.ait.strided import Strided
 from ait_mlir.dialects.ait.traits import ViewLike
@@ -50,9 +51,9 @@ def _read_in_chunks(value: SSAValue, count: int, scope: Scope) -> bool:
 def _seen(value: SSAValue, far: int, scope: Scope) -> Strided | None:
     """What an operation reads of a buffer through at most `far` views; None where there are more."""
     op = value.owner
-    whole = Strided.whole(tensor_type(value).dims)
     if not isinstance(op, ViewLike) or isinstance(op, ConcatOp):
-        return whole
+        return stored(value)
+    whole = Strided.whole(tensor_type(value).dims)
     source = _seen(op.operands[0], far - 1, scope) if far else None
     if source is None:
         return None

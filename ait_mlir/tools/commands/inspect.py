@@ -119,7 +119,8 @@ def _print_manifest(loaded: Artifact) -> None:
     for role, tensors in (("input", manifest.inputs), ("output", manifest.outputs)):
         for tensor in tensors:
             place = f" in place of input {tensor.in_place_of}" if tensor.in_place_of else ""
-            print(f"{role:8}  {tensor.name}: {tensor.dtype} [{', '.join(tensor.shape)}]{place}")
+            strides = f" strides [{', '.join(tensor.strides)}]" if tensor.strides else ""
+            print(f"{role:8}  {tensor.name}: {tensor.dtype} [{', '.join(tensor.shape)}]{strides}{place}")
     sizes = {name: size for name, (_, size) in loaded.parts.items()}
     constants = loaded.constants
     total = sum(array.nbytes for array in constants.values())

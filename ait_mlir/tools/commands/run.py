@@ -12,7 +12,7 @@ import numpy as np
 
 from ait_mlir.errors import AitError, InputError
 from ait_mlir.host.files import atomic_file
-from ait_mlir.runtime.data import AITData
+from ait_mlir.runtime.data import AITData, empty_strided
 from ait_mlir.runtime.manifest import Manifest
 from ait_mlir.runtime.model import Model
 from ait_mlir.tools.commands.common import (
@@ -94,10 +94,13 @@ def make_inputs(model: Model, options: argparse.Namespace) -> dict[str, Array]:
             raise UsageError(f"--input {text}: there is no input '{name}'; the inputs are {', '.join(known) or 'none'}")
         given[name] = parse_input(value, model.get_input_dtype(name), options.seed + known[name])
     if len(given) < len(known):
-        shapes = model.input_shapes(_dims_of(model, given, options.dim))
+        dims = _dims_of(model, given, options.dim)
+        shapes, strides = model.input_shapes(dims), model.input_strides(dims)
         for name in known.keys() - given.keys():
             text = "random:" + "x".join(map(str, shapes[name]))
-            given[name] = parse_input(text, model.get_input_dtype(name), options.seed + known[name])
+            made = parse_input(text, model.get_input_dtype(name), options.seed + known[name])
+            given[name] = empty_strided(made.dtype, made.shape, strides[name])
+            given[name][...] = made
     return {name: given[name] for name in known}
 
 
@@ -253,6 +256,8 @@ def _dims_of_run(model: Model, manifest: Manifest, inputs: Mapping[str, Array]) 
             value = low[name] + (extent - base) // step if step else low[name]
             if name not in values and expression.evaluate({name: value}) == extent:
                 values[name] = value
+    in_strides = {name for tensor in manifest.inputs for text in tensor.strides for name in parse(text).symbols}
+    values |= {name: low[name] for name in in_strides - values.keys()}  # where elements lie changes no result
     if missing := [d.name for d in manifest.dims if d.name not in values and not d.bound]:
         raise AitError(f"model {model.name}: the inputs do not give the value of {', '.join(missing)}")
     return values

@@ -12,7 +12,7 @@
 extern "C" {
 #endif
 
-#define AIT_MODEL_ABI_VERSION 8
+#define AIT_MODEL_ABI_VERSION 9
 
 typedef enum ait_dtype {
   AIT_F16 = 0,
@@ -31,7 +31,8 @@ typedef enum ait_dtype {
 #define AIT_BOUND (-2)  ///< `ait_dim_v1::input` of a dim that a launch binds: at most what `ait_model_v1::bounds` says
 #define AIT_GIVEN (-3)  ///< `ait_dim_v1::input` of a dim that the caller of a run gives: `add` where it gives none
 
-/// A named dim and where its value comes from: `(shape(input)[axis] - add) / mul`, which must be an integer in [lo, hi].
+/// A named dim and where its value comes from: `(shape(input)[axis] - add) / mul`, which must be an integer in [lo, hi]. An axis of `rank` and
+/// more is that of a stride: if it gives no such integer, the dim is `lo` and the input is copied.
 typedef struct ait_dim_v1 {
   const char* name;
   int64_t lo, hi;
@@ -112,6 +113,15 @@ typedef struct ait_run_v1 {
   const ait_observer_v1* observer;  ///< null where nobody watches
 } ait_run_v1;
 
+/// A copy between tensors of one shape; strides are in elements of `element` bytes, none is below 0.
+typedef struct ait_copy_v1 {
+  void* to;
+  const void* from;
+  int32_t rank, element;
+  const int64_t *shape, *to_strides, *from_strides;
+} ait_copy_v1;
+#define AIT_MAX_COPY_RANK 16
+
 typedef struct ait_model_v1 {
   int32_t version;                ///< AIT_MODEL_ABI_VERSION
   const char* name;
@@ -134,6 +144,10 @@ typedef struct ait_model_v1 {
   int32_t (*wait)(const ait_run_v1* args);  ///< waits until a part has ended, and writes the dims that it has bound
   int32_t num_launches;
   const char* const* launches;    ///< what each launch computes, for people
+  /// Writes the strides, in elements, of all inputs, then all outputs, as `shapes` does; null where all are row-major.
+  void (*strides)(const int64_t* dims, int64_t* out);
+  /// Launches a copy of an input or output of at most AIT_MAX_COPY_RANK dims; null where the runtime library copies.
+  int32_t (*copy)(const ait_copy_v1* copy, void* stream, const ait_host_v1* host);
 } ait_model_v1;
 
 /// Exported by every model library.

@@ -8,7 +8,9 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 
+#include "ait/kernels/cpu/copy.h"
 #include "ait/pack_panels.h"
 #include "error.h"
 #include "strided.h"
@@ -169,6 +171,30 @@ class CpuDevice : public Device {
   }
 
   void copy_strided(const StridedCopy& copy, void*) override {
+    switch (copy.element) {
+      case 1: return copy_as<1>(copy);
+      case 2: return copy_as<2>(copy);
+      case 4: return copy_as<4>(copy);
+      case 8: return copy_as<8>(copy);
+      default: return copy_pieces(copy);
+    }
+  }
+
+  template <size_t kBytes>
+  static void copy_as(const StridedCopy& copy) {
+    using Word = typename UnsignedOf<kBytes>::Type;
+    const auto plain = [](const std::vector<int64_t>& strides) { return std::all_of(strides.begin(), strides.end(), [](int64_t s) { return s >= 0; }); };
+    const auto bits = reinterpret_cast<uintptr_t>(copy.to) | reinterpret_cast<uintptr_t>(copy.from);
+    if (copy.shape.size() > kMaxCopyRank || bits % kBytes != 0 || !plain(copy.to_strides) || !plain(copy.from_strides)) return copy_pieces(copy);
+    int64_t sizes[kMaxCopyRank], to[kMaxCopyRank] = {}, from[kMaxCopyRank] = {};
+    std::fill(std::begin(sizes), std::end(sizes), 1);
+    std::copy(copy.shape.begin(), copy.shape.end(), sizes);
+    std::copy(copy.to_strides.begin(), copy.to_strides.end(), to);
+    std::copy(copy.from_strides.begin(), copy.from_strides.end(), from);
+    cpu::copy(copy_piece(sizes, static_cast<const Word*>(copy.from), from, static_cast<Word*>(copy.to), to));
+  }
+
+  static void copy_pieces(const StridedCopy& copy) {
     for_each_line(copy, 1, [&copy](char* to, const char* from, const StridedLines& lines) {
       for (int64_t i = 0; i < lines.count; ++i) {
         std::memcpy(to, from, copy.element);

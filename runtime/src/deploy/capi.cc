@@ -87,10 +87,8 @@ class DlTensors {
 
  private:
   static DLDataType dtype_of(int32_t dtype, const char* role, int32_t which) {
-    static constexpr DLDataType kTypes[] = {{kDLFloat, 16, 1}, {kDLBfloat, 16, 1}, {kDLFloat, 32, 1}, {kDLFloat, 64, 1},
-                                            {kDLBool, 8, 1},   {kDLInt, 8, 1},     {kDLInt, 32, 1},   {kDLInt, 64, 1}};
     if (dtype < 0 || dtype >= AIT_DTYPES) fail(ErrorKind::kInput, role, " ", which, " has the dtype ", dtype, ", which there is not");
-    return kTypes[dtype];
+    return ait::runtime::dl_dtype(dtype);
   }
 
   std::vector<DLTensor> held_;
@@ -162,7 +160,7 @@ ait_status ait_model_infer(ait_model* model, const ait_tensor* inputs, int32_t n
   return guarded([&] {
     expect(model, "the model");
     const DlTensors ins(inputs, num_inputs, "input", model->model.device().dl());
-    write_shapes(model->model.infer(ins.tensors()), shapes);
+    write_shapes(model->model.infer(ins.tensors()).outputs(), shapes);
   });
 }
 

@@ -6,11 +6,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "ait/model_abi.h"
 #include "ait/types.h"
 
 namespace ait {
 
-inline constexpr int kMaxCopyRank = 16;
+inline constexpr int kMaxCopyRank = AIT_MAX_COPY_RANK;
 
 /// @brief One dim of a copy: its size and the step of both sides, in elements.
 struct CopyDim {
