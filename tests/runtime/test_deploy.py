@@ -14,11 +14,16 @@ import numpy as np
 import pytest
 from blake3 import blake3
 
+from ait_mlir.dialects.ait.dtypes import BY_MLIR, BY_NAME
+from ait_mlir.driver import compile_module
+from ait_mlir.ir.parser import parse_source, parse_text
+from ait_mlir.ir.source import decode
 from ait_mlir.lowering.build import build_with
 from ait_mlir.lowering.deploy import install_runtime
 from ait_mlir.lowering.toolchain import cpp_root, toolchain
 from ait_mlir.runtime import Model, artifact
 from ait_mlir.runtime.manifest import KernelLibraryInfo, Manifest
+from ait_mlir.universe import context
 from tests.runtime.conftest import B, W, tiny_inputs, tiny_reference
 
 ROOT = Path(__file__).parents[2]
@@ -71,10 +76,12 @@ class Loaded:
 
 
 def _tensors(arrays: list[np.ndarray]) -> ctypes.Array[Tensor]:
-    f32 = 2
-    return (Tensor * len(arrays))(
-        *(Tensor(a.ctypes.data, f32, a.ndim, (ctypes.c_int64 * a.ndim)(*a.shape), None, 0) for a in arrays)
-    )
+    def tensor(a: np.ndarray) -> Tensor:
+        extents = ctypes.c_int64 * a.ndim
+        strides = None if a.flags.c_contiguous else extents(*(s // a.itemsize for s in a.strides))
+        return Tensor(a.ctypes.data, BY_NAME[a.dtype.name].abi, a.ndim, extents(*a.shape), strides, 0)
+
+    return (Tensor * len(arrays))(*map(tensor, arrays))
 
 
 def _message(api: ctypes.CDLL) -> str:
@@ -109,6 +116,21 @@ def test_constants_are_set_and_swapped(api: ctypes.CDLL, tiny_artifact: Path) ->
     assert not y.any()
     assert api.ait_model_set_constant(model.model, b"v", _tensors([zero]), 0) == INPUT
     assert "has no constant 'v'" in _message(api)
+
+
+@pytest.mark.parametrize("dtype", ["f16", "f32", "f64", "i1", "i8", "i16", "i32", "i64", "ui8"])
+def test_tensors_of_each_dtype_at_strides(api: ctypes.CDLL, tmp_path: Path, dtype: str) -> None:
+    text = f"""
+    ait.graph @f(%x: !ait.tensor<n x 4 x {dtype}> strides [8, 1]) dims {{n = 1 to 4}} {{
+      ait.output "y" %x strides [1, n] : !ait.tensor<n x 4 x {dtype}>
+    }}
+    """
+    model = Loaded(api, compile_module(parse_text(context(), text), "cpu", output=tmp_path / "f.ait"))
+    kind = BY_MLIR[dtype].name
+    x = np.random.default_rng(0).integers(0, 2, (3, 8)).astype(kind)[:, :4]
+    for given, y in ((x, np.zeros((4, 3), kind).T), (np.ascontiguousarray(x), np.zeros((3, 4), kind))):
+        assert model.run([given], [y]) == (OK, [3, 4]), _message(api)
+        np.testing.assert_array_equal(y, x)
 
 
 def test_wrong_calls_have_a_status_and_a_message(api: ctypes.CDLL, tiny_artifact: Path, tmp_path: Path) -> None:
@@ -251,11 +273,6 @@ ait.graph @ffn(%x: !ait.tensor<batch x 24 x f32>) dims {batch = 1 to 8} {
 
 @pytest.fixture(scope="module")
 def ffn(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    from ait_mlir.driver import compile_module
-    from ait_mlir.ir.parser import parse_source
-    from ait_mlir.ir.source import decode
-    from ait_mlir.universe import context
-
     random = np.random.default_rng(0)
     weights = {"up.weight": random.random((48, 24), np.float32), "up.bias": random.random(48, np.float32) - 1}
     module = parse_source(context(), decode(GRAPH.encode(), "ffn.mlir"))

@@ -42,7 +42,7 @@ typedef struct ait_tensor {
   int32_t dtype;           ///< an `ait_dtype`
   int32_t rank;
   const int64_t* shape;
-  const int64_t* strides;  ///< in elements; null: row-major
+  const int64_t* strides;  ///< in elements; null: row-major. Other strides than those of `ait_model_v1::strides` cost a copy
   int32_t on_host;         ///< of a constant of a model on a GPU: its value is in host memory
 } ait_tensor;
 
