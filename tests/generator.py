@@ -1,6 +1,7 @@
 """Random graphs of small tensors, as text: ops of `tests/graph_ops.py`, and any form of any op of `tests/specs`.
 
-They have several outputs, outputs that are inputs, parameters or constants, and dead code.
+They have several outputs, outputs that are inputs, parameters or constants, dead code, and strides of inputs and
+outputs.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ class Generator(Body):
     ranges: dict[str, tuple[int, int]] = field(default_factory=dict)
     due: list[tuple[Spec, list[Form]]] = field(default_factory=list)
     """Ops of the specifications that the graph must have."""
+    layouts: random.Random = field(default_factory=random.Random)
+    """Draws the strides, apart from the ops."""
 
     # ** any op **
 
@@ -104,7 +107,7 @@ class Generator(Body):
             self.specified()
         self.outputs()
         dims_text = ", ".join(f"{n} = {low} to {high}" for n, (low, high) in self.ranges.items())
-        arguments = ", ".join(f"{v.name}: {v.type}" for v in self.inputs)
+        arguments = ", ".join(f"{v.name}: {v.type}{self.strides(v)}" for v in self.inputs)
         body = "".join(f"  {line}\n" for line in self.lines)
         return f"ait.graph @{name}({arguments}) dims {{{dims_text}}} {{\n{body}}}\n"
 
@@ -117,7 +120,19 @@ class Generator(Body):
         if rng.random() < 0.15:
             chosen.append(self.inputs[0])
         for i, value in enumerate(chosen):
-            self.lines.append(f'ait.output "y{i}" {value.name} : {value.type}')
+            self.lines.append(f'ait.output "y{i}" {value.name}{self.strides(value)} : {value.type}')
+
+    def strides(self, value: Value) -> str:
+        """Mostly nothing; else strides of the dims in any order, with or without gaps."""
+        rng = self.layouts
+        if rng.random() > 0.2:
+            return ""
+        found: dict[int, Expr] = {}
+        step = const(rng.choice((1, 1, 1, 2)))
+        for axis in rng.sample(range(len(value.dims)), len(value.dims)):
+            found[axis] = step
+            step = step * value.dims[axis] * rng.choice((1, 1, 1, 3))
+        return f" strides [{', '.join(str(found[axis]) for axis in range(len(value.dims)))}]"
 
 
 def shape_of(text: str, sizes: Mapping[str, Expr]) -> tuple[Shape, str]:
@@ -141,6 +156,6 @@ SPECIFIED: list[tuple[Spec, list[Form]]] = [
 def random_graph(seed: int) -> str:
     """The text of the random graph of a seed: 3 to 30 ops on tensors of at most some hundred elements."""
     rng = random.Random(seed)
-    return Generator(rng, due=[SPECIFIED[seed % len(SPECIFIED)]]).graph(
+    return Generator(rng, due=[SPECIFIED[seed % len(SPECIFIED)]], layouts=random.Random(-1 - seed)).graph(
         f"random_{seed}", rng.choice((3, 6, 10, 15, 30))
     )

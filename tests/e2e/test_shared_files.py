@@ -76,7 +76,7 @@ def test_sizes_are_arguments_of_gpu_kernels(provider):
         plan(module)
         files.append(emit(module).files)
     programs = [found.pop("program.cc") for found in files]
-    assert files[0] == files[1] == files[2] and len(files[0]) == 3  # a product, and both launches of the reduction
+    assert files[0] == files[1] == files[2] and len(files[0]) == 4  # a product, both launches of the reduction, and copies of the tensors
     for text, (m, n, k) in zip(programs, ((64, 128, 256), (1, 40, 64), (300, 4096, 1024)), strict=True):
         assert f"const int64_t sizes[] = {{{m}, {n}, {k}, 1, 1, " in text
 
@@ -99,7 +99,7 @@ def test_a_function_is_called_with_the_sizes_of_each_launch():
             op.attributes["kernel"] = Fragment.of(None, [("hopper", tile.config())]).attrs()[0]
     plan(module)
     files = emit(module).files
-    assert len(files) == 2  # the program, and one kernel
+    assert len(files) == 3  # the program, one kernel, and copies of its tensors
     (name,) = [n.removesuffix(".cu") for n in files if n != "program.cc"]
     assert re.findall(rf"int32_t ({name}_\d)\(", files["program.cc"]) == [f"{name}_0", f"{name}_1"]
     assert re.findall(rf"status = {name}_(\d)\(", files["program.cc"]) == ["0", "0", "1"]
