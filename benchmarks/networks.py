@@ -69,8 +69,11 @@ def timm_model(name: str, size: int = 224) -> Network:
 
 NETWORKS = {
     "resnet50": timm_model("resnet50"),
+    "resnetv2_50": timm_model("resnetv2_50"),
+    "nf_resnet50": timm_model("nf_resnet50"),
     "mobilenetv3": timm_model("mobilenetv3_large_100"),
     "convnext": timm_model("convnext_tiny"),
+    "coatnet": timm_model("coatnet_0_rw_224"),
     "unet": Network(unet.UNet, unet.inputs, (2,), (0, 1, 2), 8),
     "dlrm": Network(dlrm.DLRM, dlrm.inputs, (2048,), (0, 1), 4096),
 }

@@ -2,6 +2,7 @@
 
     python -m benchmarks.passes                                # all networks, all passes that change them
     python -m benchmarks.passes bert resnet50 --only fuse-epilogue --only remove-copies
+    python -m benchmarks.passes resnetv2_50 --only fuse-results --batch 32
     python -m benchmarks.passes bert --plan                    # without a card: how many launches
 
 A row is a network and a pass: launches and time without it, over those with all passes. All artifacts of a network are
@@ -42,16 +43,16 @@ NONE = "no optional pass"
 KNOWN = ("bert", "vit", "gpt2", "llama", "llama-decode", *NETWORKS)
 
 
-def text_of(name: str, dtype: str) -> str:
-    """A network before any pass; the only hints of its dims are its first batch and length."""
+def text_of(name: str, dtype: str, batch: int | None) -> str:
+    """A network before any pass; the only hints of its dims are `batch`, or its first one, and its first length."""
     if name in MODELS:
         entry = MODELS[name]
-        size = entry.batches[0], entry.lengths[0]
+        size = batch or entry.batches[0], entry.lengths[0]
         return str(build_module(entry.build(DTYPES[dtype], min(entry.layers, 4), [size]).outputs)) + "\n"
     network = NETWORKS[name]
     torch.manual_seed(0)
     module = randomized(network.make()).to(DTYPES[dtype])
-    return str(import_network(name, network, module, network.batches[:1], DTYPES[dtype]).module) + "\n"
+    return str(import_network(name, network, module, [batch or network.batches[0]], DTYPES[dtype]).module) + "\n"
 
 
 def compile_all(name: str, text: str, args: argparse.Namespace) -> dict[str, Path]:
@@ -91,7 +92,7 @@ def launches_of(text: str) -> tuple[int, dict[str, int]]:
 
 def measure_network(name: str, args: argparse.Namespace) -> list[list[str]]:
     """A row for each pass that changes the plan of a network."""
-    artifacts = compile_all(name, text_of(name, args.dtype), args)
+    artifacts = compile_all(name, text_of(name, args.dtype, args.batch), args)
     plans = {which: plan_of(path) for which, path in artifacts.items()}
     acting = [which for which in artifacts if which == ALL or plans[which] != plans[ALL]]
     found = {which: launches_of(plans[which]) for which in acting}
@@ -122,6 +123,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("networks", nargs="*", metavar="NETWORK", help=f"{', '.join(KNOWN)} (default: all)")
     parser.add_argument("--only", action="append", choices=OPTIONAL, metavar="PASS", help="this pass (default: all)")
+    parser.add_argument("--batch", type=int, help="default: the first one of each network")
     parser.add_argument("--dtype", choices=DTYPES, default="f16", help="default: %(default)s")
     parser.add_argument("--arch", default="", help="default: that of the card; sm_90a with --plan")
     parser.add_argument("--plan", action="store_true", help="only count launches, without a card")
