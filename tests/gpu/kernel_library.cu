@@ -88,6 +88,22 @@ void wants_cpu(ffi::TensorView x, ffi::TensorView) {
   TVM_FFI_CHECK(x.device().device_type == kDLCPU, ValueError) << "x is on device type " << x.device().device_type << ", expected the CPU";
 }
 
+// ** faults **
+
+__global__ void copy_or_stray_kernel(const float* x, float* y, int64_t count) {
+  constexpr int64_t kFar = int64_t{1} << 40;
+  const int64_t i = blockIdx.x * int64_t(blockDim.x) + threadIdx.x;
+  if (i < count) y[x[i] < 0 ? i + kFar : i] = x[i];
+}
+
+/// y = x; a negative element goes to an address at which there is no memory.
+void copy_or_stray(ffi::TensorView x, ffi::TensorView y) {
+  const int64_t count = x.numel();
+  copy_or_stray_kernel<<<static_cast<unsigned>((count + 255) / 256), 256, 0, stream_of(x.device())>>>(
+      static_cast<const float*>(x.data_ptr()), static_cast<float*>(y.data_ptr()), count);
+  check(cudaGetLastError());
+}
+
 }  // namespace
 
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(nd_alloc, nd_alloc);
@@ -96,3 +112,4 @@ TVM_FFI_DLL_EXPORT_TYPED_FUNC(stream, stream);
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(scale, scale);
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(through_temporary, through_temporary);
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(wants_cpu, wants_cpu);
+TVM_FFI_DLL_EXPORT_TYPED_FUNC(copy_or_stray, copy_or_stray);
