@@ -1,9 +1,10 @@
 /// @file gemm_fragments.cuh
 /// @brief The epilogue of the Hopper gemm: extra operands and results in the layout in which `wgmma` leaves its accumulators.
 ///
-/// A thread holds pairs of neighbouring columns of two rows, and never gives one to another thread: extra operands are read in pairs, and
-/// results of 2 bytes go through a box of shared memory, 16 rows a warp, from where the copy engine writes whole lines. The copy engine knows
-/// only rows that start on 16 bytes: where they start anywhere, extra operands are read one by one, and the warp writes the lines of its box.
+/// A thread holds pairs of neighbouring columns of two rows: extra operands are read in pairs, and results of 2 bytes go through a box of
+/// shared memory, 16 rows a warp, from where the copy engine writes whole lines. Of further results of 2 bytes, four lanes exchange their
+/// pairs, and each writes 16 bytes. The copy engine knows only rows that start on 16 bytes: where they start anywhere, extra operands are read
+/// one by one, the warp writes the lines of its box, and further results are written in pairs.
 #ifndef AIT_KERNELS_GPU_GEMM_FRAGMENTS_CUH_
 #define AIT_KERNELS_GPU_GEMM_FRAGMENTS_CUH_
 
@@ -140,22 +141,90 @@ struct Fragments<kEights, kVectors, kStaged, kAligned, kPeriod, E, Rest...> {
   }
 };
 
-template <int kEights, uint32_t kVectors, int kStaged, bool kAligned, int kPeriod, class D, class... Rest>
-struct Fragments<kEights, kVectors, kStaged, kAligned, kPeriod, Further<D>, Rest...> {
-  using Others = Fragments<kEights, (kVectors >> 1), kStaged - 1, kAligned, kPeriod, Rest...>;
-  static constexpr int kWords = Others::kWords + 5;
+/// @brief Writes a further result in the pairs in which a thread holds it.
+template <class D, bool kAligned, bool kGathered>
+struct FurtherStores {
+  static constexpr int kWords = 5;
   D* rows[2];  ///< where the first pairs lie; null for a row that does not exist
   int left;    ///< how many columns there are from those on
   D first_of_pair;
-  Others rest;
 
-  __device__ __forceinline__ void fetch(const Operands<Further<D>, Rest...>& operands, const FragmentPlace& at) {
-    const auto& x = operands.first;
+  __device__ __forceinline__ void begin(const Matrices<D>& x, const FragmentPlace& at) {
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
       rows[r] = at.exists[r] ? x.data + at.outer * x.outer + at.inner * x.inner + at.rows[r] * x.row + at.col : nullptr;
     }
     left = at.n - at.col;
+  }
+
+  /// Takes the elements in order: of eight columns `i`, row `r`, column `e` of the pair.
+  __device__ __forceinline__ void put(int i, int r, int e, D value) {
+    if (e == 0) {
+      first_of_pair = value;
+    } else if (rows[r] != nullptr && i * 8 < left) {
+      store_pair<kAligned>(rows[r] + i * 8, Pair<D>{{first_of_pair, value}}, i * 8 + 1 < left);
+    }
+  }
+};
+
+/// @brief Writes a further result of 2 bytes in pieces of eight columns. Four lanes hold two rows of two times eight columns in pairs; each of
+/// them gets one piece, so that what is stored are whole sectors.
+template <class D>
+struct FurtherStores<D, true, true> {
+  static constexpr int kWords = 7;
+  D* piece;  ///< where the first piece of this lane lies; null if its row does not exist
+  int left;  ///< how many columns there are from that on
+  D first_of_pair;
+  uint32_t words[4];  ///< pairs of the piece of each lane
+
+  __device__ __forceinline__ void begin(const Matrices<D>& x, const FragmentPlace& at) {
+    const int lane = int(threadIdx.x) % 4, col = at.col - lane * 2 + lane % 2 * 8;
+    const bool second = lane >= 2;
+    const int64_t row = second ? at.rows[1] : at.rows[0];
+    piece = (second ? at.exists[1] : at.exists[0]) ? x.data + at.outer * x.outer + at.inner * x.inner + row * x.row + col : nullptr;
+    left = at.n - col;
+  }
+
+  __device__ __forceinline__ void put(int i, int r, int e, D value) {
+    if (e == 0) {
+      first_of_pair = value;
+      return;
+    }
+    words[r * 2 + i % 2] = bit_cast<uint32_t>(Pair<D>{{first_of_pair, value}});
+    if (i % 2 == 0 || r == 0) return;
+    const bool odd = threadIdx.x % 2 != 0, second = threadIdx.x % 4 >= 2;
+    uint32_t halves[2][2];  // of a piece of each row: the pairs of this lane and its neighbour
+#pragma unroll
+    for (int row = 0; row < 2; ++row) {
+      const uint32_t even_word = words[row * 2], odd_word = words[row * 2 + 1];
+      const uint32_t kept = odd ? odd_word : even_word, got = shuffle_xor(odd ? even_word : odd_word, 1);
+      halves[row][0] = odd ? got : kept;
+      halves[row][1] = odd ? kept : got;
+    }
+    struct alignas(16) Piece {
+      uint32_t pairs[4];
+    } whole;
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const uint32_t kept = second ? halves[1][half] : halves[0][half];
+      const uint32_t got = shuffle_xor(second ? halves[0][half] : halves[1][half], 2);
+      whole.pairs[half] = second ? got : kept;
+      whole.pairs[2 + half] = second ? kept : got;
+    }
+    if (piece != nullptr && (i - 1) * 8 < left) *reinterpret_cast<Piece*>(piece + (i - 1) * 8) = whole;
+  }
+};
+
+template <int kEights, uint32_t kVectors, int kStaged, bool kAligned, int kPeriod, class D, class... Rest>
+struct Fragments<kEights, kVectors, kStaged, kAligned, kPeriod, Further<D>, Rest...> {
+  using Others = Fragments<kEights, (kVectors >> 1), kStaged - 1, kAligned, kPeriod, Rest...>;
+  using Stores = FurtherStores<D, kAligned, kAligned && sizeof(D) == 2 && kEights % 2 == 0>;
+  static constexpr int kWords = Others::kWords + Stores::kWords;
+  Stores stores;
+  Others rest;
+
+  __device__ __forceinline__ void fetch(const Operands<Further<D>, Rest...>& operands, const FragmentPlace& at) {
+    stores.begin(operands.first, at);
     rest.fetch(operands.rest, at);
   }
 
@@ -168,11 +237,7 @@ struct Fragments<kEights, kVectors, kStaged, kAligned, kPeriod, Further<D>, Rest
   __device__ __forceinline__ void finish(int i, int r, int e, Values&... values) {
     compute_t<D> out;
     rest.template finish<F>(i, r, e, values..., out);
-    if (e == 0) {
-      first_of_pair = convert<D>(out);
-    } else if (rows[r] != nullptr && i * 8 < left) {
-      store_pair<kAligned>(rows[r] + i * 8, Pair<D>{{first_of_pair, convert<D>(out)}}, i * 8 + 1 < left);
-    }
+    stores.put(i, r, e, convert<D>(out));
   }
 };
 
