@@ -76,7 +76,9 @@ def test_sizes_are_arguments_of_gpu_kernels(provider):
         plan(module)
         files.append(emit(module).files)
     programs = [found.pop("program.cc") for found in files]
-    assert files[0] == files[1] == files[2] and len(files[0]) == 4  # a product, both launches of the reduction, and copies of the tensors
+    assert (
+        files[0] == files[1] == files[2] and len(files[0]) == 4
+    )  # a product, both launches of the reduction, and copies of the tensors
     for text, (m, n, k) in zip(programs, ((64, 128, 256), (1, 40, 64), (300, 4096, 1024)), strict=True):
         assert f"const int64_t sizes[] = {{{m}, {n}, {k}, 1, 1, " in text
 

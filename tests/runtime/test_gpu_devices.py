@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import statistics
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -118,6 +120,8 @@ def test_two_models_of_a_file_share_weights(linear: Path) -> None:
 
 
 def test_memory_is_flat_over_200_loads(linear: Path) -> None:
+    """A leak shows in each of the parts; what other processes take meanwhile, in one or two."""
+
     def load() -> None:
         with Model(linear, 2) as model:
             for _ in range(3):
@@ -127,8 +131,9 @@ def test_memory_is_flat_over_200_loads(linear: Path) -> None:
     free: list[int] = []
     for i in range(200):
         load()
-        if i % 50 == 49:
+        if i % 20 == 19:
             torch.cuda.synchronize()
             torch.cuda.empty_cache()
             free.append(torch.cuda.mem_get_info()[0])
-    assert max(free[:2]) - min(free[2:]) <= 8 << 20
+    taken = [before - after for before, after in itertools.pairwise(free)]
+    assert statistics.median(taken) <= 1 << 20, taken
