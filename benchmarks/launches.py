@@ -52,14 +52,15 @@ class Event:
 
 
 def example_inputs(model: Model, dims: dict[str, int]) -> dict[str, torch.Tensor]:
-    """Random inputs for these dims."""
+    """Random inputs for these dims, which lie as the model reads them."""
     inputs: dict[str, torch.Tensor] = {}
+    strides = model.input_strides(dims)
     for name, shape in model.input_shapes(dims).items():
         dtype = _TORCH[model.get_input_dtype(name)]
         value = (
             torch.randn(shape, device="cuda") if dtype.is_floating_point else torch.randint(0, 2, shape, device="cuda")
         )
-        inputs[name] = value.to(dtype)
+        inputs[name] = torch.empty_strided(shape, strides[name], dtype=dtype, device="cuda").copy_(value)
     return inputs
 
 

@@ -85,9 +85,8 @@ class GraphBuilder:
         scope = Scope(declared)
         inputs = [(n, self._renamed_type(t.type)) for n, t in zip(input_names, self.inputs, strict=True)]
         donated = [n for n, t in zip(input_names, self.inputs, strict=True) if t in self.state]
-        strides = {
-            n: self._renamed_shape(t.strides) for n, t in zip(input_names, self.inputs, strict=True) if t.strides
-        }
+        named = zip(input_names, self.inputs, strict=True)
+        strides = {n: self._renamed_shape(t.strides) for n, t in named if t.strides is not None}
         graph = GraphOp(self.name, inputs, scope, donated=donated, strides=strides)
         values = self.values
         for tensor, argument, name in zip(self.inputs, graph.block.args, input_names, strict=True):
@@ -99,6 +98,8 @@ class GraphBuilder:
         for tensor, name in zip(self.outputs, output_names, strict=True):
             place = None if tensor.in_place_of is None else values[tensor.in_place_of.value]
             strides = None if tensor.strides is None or tensor.is_input else self._renamed_shape(tensor.strides)
+            if missing := sorted({s for e in strides or () for s in e.symbols} - {dim.name for dim in declared}):
+                raise BuildError(f'{tensor.describe()} has strides with the dim "{missing[0]}", which no input has')
             value = values[self.wiring.value(tensor.value)]
             graph.block.add_op(OutputOp(name, value, place, tensor.or_copy, strides))
         return ModuleOp([graph])

@@ -220,12 +220,12 @@ class Tensor:
         """
         if in_place_of is not None and not in_place_of.is_input:
             raise BuildError(f"a result takes the place of an input, and {in_place_of.describe()} is none")
+        if strides is not None and self.is_input:
+            raise BuildError(f"{self.describe()} is an input, whose strides are given when it is made")
+        laid_out = self._laid_out(strides)
         self.is_output, self.in_place_of, self.or_copy = True, in_place_of, or_copy
         self.name = self.name if name is None else name
-        if strides is not None:
-            if self.is_input:
-                raise BuildError(f"{self.describe()} is an input, whose strides are given when it is made")
-            self.strides = self._laid_out(strides)
+        self.strides = self.strides if laid_out is None else laid_out
         return self
 
     def _laid_out(self, strides: Sequence[DimLike] | None) -> Shape | None:
@@ -233,10 +233,8 @@ class Tensor:
         if strides is None:
             return None
         dims = [as_dim(stride) for stride in strides]
-        found, scope = (
-            tuple(dim.expr for dim in dims),
-            scope_from(merge_symbols(self.symbols, *(d.symbols for d in dims))),
-        )
+        found = tuple(dim.expr for dim in dims)
+        scope = scope_from(merge_symbols(self.symbols, *(dim.symbols for dim in dims)))
         if (problem := problem_of(scope, self.describe(), self.type, found)) is not None:
             raise BuildError(problem)
         return found

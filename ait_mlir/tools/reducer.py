@@ -11,6 +11,7 @@ from xdsl.ir import Operation
 from xdsl.utils.exceptions import DiagnosticException
 
 from ait_mlir.dialects.ait.data import GraphOp, OutputOp, ParamOp
+from ait_mlir.dialects.ait.layouts import strides_by_name
 from ait_mlir.dialects.ait.types import DimsAttr, TensorType
 from ait_mlir.dims import Dim, Scope
 
@@ -172,6 +173,8 @@ def sweep(graph: GraphOp) -> None:
             graph.block.erase_arg(graph.block.args[i])
             del names[i]
     graph.input_names = ArrayAttr(names)
+    left = {name.data for name in names}
+    graph.input_strides = strides_by_name({name: s for name, s in graph.strides().items() if name in left})
 
 
 def _graphs(module: ModuleOp) -> list[GraphOp]:

@@ -55,6 +55,9 @@ def test_wrong_strides_are_refused() -> None:
     x = Tensor([4, 8], "x", is_input=True)
     with pytest.raises(BuildError, match="is an input, whose strides are given when it is made"):
         x.mark_as_output("y", strides=[16, 1])
+    y = ops.elementwise(ops.FuncEnum.RELU)(x).mark_as_output("y", strides=[IntVar([8, 64], name="pitch"), 1])
+    with pytest.raises(BuildError, match=r'"y" .* has strides with the dim "pitch", which no input has'):
+        build_module(y)
     for strides, told in (([8], "expected 2 of them"), ([4, 1], "a place of its own")):
         with pytest.raises(BuildError, match=told):
             ops.elementwise(ops.FuncEnum.RELU)(x).mark_as_output("y", strides=strides)
