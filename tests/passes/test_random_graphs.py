@@ -55,6 +55,7 @@ def test_the_generator_covers_what_breaks_compilers() -> None:
     for what in (
         "!ait.tensor<f32>",
         "!ait.tensor<0 x ",
+        "> strides [",
         " x 1 x ",
         "f16>",
         "bf16>",

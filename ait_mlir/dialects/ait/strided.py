@@ -44,8 +44,10 @@ def extent(dims: Sequence[Expr], strides: Sequence[Expr], scope: Scope) -> Expr:
 
 def are_apart(dims: Sequence[Expr], strides: Sequence[Expr], scope: Scope) -> bool:
     """Whether each element is proved to have a place of its own: sorted by strides, no dim reaches into the next."""
+    if any(d is ZERO for d in dims):
+        return True
     far = scope.maximum_env()
-    moving = [(d, s) for d, s in zip(dims, strides, strict=True) if d.as_int() not in (0, 1)]
+    moving = [(d, s) for d, s in zip(dims, strides, strict=True) if d is not ONE]
     moving.sort(key=lambda pair: pair[1].evaluate(far))
     return all(scope.lt(ZERO, s) for _, s in moving[:1]) and all(
         scope.le(inner * d, outer) for (d, inner), (_, outer) in itertools.pairwise(moving)
