@@ -1,6 +1,6 @@
 """Tensors with strides: a model that declares them, one that does not and copies, and PyTorch, on the same tensors.
 
-    python -m benchmarks.strides                     # on a CUDA device, replays of graphs in turns
+    python -m benchmarks.strides                     # on a CUDA device, replays of CUDA graphs in turns
     python -m benchmarks.strides --device cpu --dtype f32
 
 The rows: a product on a third of the columns of a matrix; a convolution in the order N, C, H, W on images that lie
@@ -24,7 +24,7 @@ from torch.nn import functional as F
 from ait_mlir.runtime import Model
 from benchmarks import measure
 from benchmarks.artifacts import compile_text
-from benchmarks.models import DTYPES
+from benchmarks.models import DTYPES, captured
 
 ROWS, WIDTH, IMAGES, CHANNELS, SIZE = 4096, 1024, 32, 64, 56
 
@@ -112,7 +112,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         torch.manual_seed(0)
         inputs, weights = case.tensors(new)
         expected = case.eager(*inputs, *weights)
-        runs: dict[str, measure.Run] = {"PyTorch": lambda c=case, i=inputs, w=weights: c.eager(*i, *w)}
+
+        def eager(c: Case = case, i: list[torch.Tensor] = inputs, w: list[torch.Tensor] = weights) -> torch.Tensor:
+            return c.eager(*i, *w)
+
+        runs: dict[str, measure.Run] = {"PyTorch": captured(eager) if on_gpu else eager}
         copies: dict[str, int] = {}
         for way, text in (("declared", case.text), ("copied", without_strides(case.text))):
             text = text.replace(" x T>", f" x {args.dtype}>")
