@@ -16,7 +16,6 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch.nn import functional as F
@@ -59,18 +58,22 @@ SUM = f"""ait.graph @sum(%x: !ait.tensor<{WIDTH} x {ROWS} x T> strides [1, {WIDT
 """
 
 
+New = Callable[..., torch.Tensor]
+"""Makes a random tensor of some sizes."""
+
+
 @dataclass(frozen=True)
 class Case:
     """A graph that declares strides, the tensors of a run, and the same in PyTorch."""
 
     name: str
     text: str
-    tensors: Callable[..., tuple[list[torch.Tensor], list[torch.Tensor]]]
+    tensors: Callable[[New], tuple[list[torch.Tensor], list[torch.Tensor]]]
     """Inputs and weights, from a function that makes random ones."""
-    eager: Callable[..., torch.Tensor]
+    eager: Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 
 
-def _images(new: Any) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
+def _images(new: New) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
     x = new(IMAGES, CHANNELS, SIZE, SIZE).to(memory_format=torch.channels_last)
     return [x], [new(CHANNELS, 3, 3, CHANNELS)]
 
