@@ -88,7 +88,7 @@ class AitOp(IRDLOperation):
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
-        body = Body()
+        body = Body(cls.name)
         cls.parse_body(parser, body)
         if cls.SEGMENTED:
             body.properties["operandSegmentSizes"] = DenseArrayBase.from_list(i32, body.segments)

@@ -44,7 +44,13 @@ def parse_signature(parser: Parser) -> tuple[Sequence[Attribute] | None, Sequenc
     if parser.parse_optional_punctuation(":") is None:
         return None, ()
     if parser.parse_optional_punctuation("(") is None:
-        return None, parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_type)
+        results = parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_type)
+        if parser.parse_optional_punctuation("->") is not None:
+            at = parser.pos - len("->")
+            parser.raise_error(
+                "types of operands need parentheses: write `: (OPERANDS) -> RESULT`, or `: RESULT` alone", at, at + 2
+            )
+        return None, results
     operand_types: list[Attribute] = []
     if parser.parse_optional_punctuation(")") is None:
         operand_types = parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_type)

@@ -38,6 +38,8 @@ from ait_mlir.dims import Expr
 class Body:
     """The parsed parts of an op, before its types are known."""
 
+    op: str = "the op"
+    """Its name, for errors."""
     operands: list[UnresolvedOperand] = field(default_factory=list[UnresolvedOperand])
     properties: dict[str, Attribute] = field(default_factory=dict[str, Attribute])
     regions: list[Region] = field(default_factory=list[Region])
@@ -69,14 +71,13 @@ Syntax: TypeAlias = tuple[Clause, ...]
 """The clauses of a body, in order."""
 
 
-def _parse_keyword(parser: Parser, keyword: str, optional: bool) -> bool:
+def _parse_keyword(parser: Parser, keyword: str, optional: bool, body: Body) -> bool:
     """Parse the words of a keyword; returns whether an optional keyword is present."""
     first, *others = keyword.split()
-    if optional:
-        if parser.parse_optional_keyword(first) is None:
-            return False
-    else:
-        parser.parse_keyword(first)
+    if parser.parse_optional_keyword(first) is None:
+        if not optional:
+            parser.raise_error(f"{body.op}: expected '{keyword}'")
+        return False
     for word in others:
         parser.parse_keyword(word)
     return True
@@ -107,7 +108,7 @@ class Operand(Clause):
     optional: bool = False
 
     def parse(self, parser: Parser, body: Body) -> None:
-        there = not self.keyword or _parse_keyword(parser, self.keyword, self.optional)
+        there = not self.keyword or _parse_keyword(parser, self.keyword, self.optional, body)
         body.add_operands([parser.parse_unresolved_operand()] if there else [])
 
     def print(self, printer: Printer, op: Operation) -> None:
@@ -147,7 +148,7 @@ class Group(Clause):
     optional: bool = False
 
     def parse(self, parser: Parser, body: Body) -> None:
-        there = _parse_keyword(parser, self.keyword, self.optional)
+        there = _parse_keyword(parser, self.keyword, self.optional, body)
         body.add_operands(parse_operands_in_parens(parser) if there else [])
 
     def print(self, printer: Printer, op: Operation) -> None:
@@ -287,7 +288,7 @@ class Prop(Clause):
 
     def parse(self, parser: Parser, body: Body) -> None:
         keyword = self.name if self.keyword is None else self.keyword
-        if not keyword or _parse_keyword(parser, keyword, self.optional):
+        if not keyword or _parse_keyword(parser, keyword, self.optional, body):
             body.properties[self.name] = self.kind.parse(parser)
 
     def print(self, printer: Printer, op: Operation) -> None:
@@ -308,7 +309,7 @@ class Flag(Clause):
     keyword: str = ""
 
     def parse(self, parser: Parser, body: Body) -> None:
-        if _parse_keyword(parser, self.keyword or self.name, optional=True):
+        if _parse_keyword(parser, self.keyword or self.name, True, body):
             body.properties[self.name] = UnitAttr()
 
     def print(self, printer: Printer, op: Operation) -> None:

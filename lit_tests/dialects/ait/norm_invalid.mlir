@@ -98,7 +98,7 @@ ait.graph @prologue_yield(%x: !ait.tensor<4 x 8 x f16>) {
 // -----
 
 ait.graph @keyword(%x: !ait.tensor<4 x 8 x f16>) {
-  // expected-error @below {{Expected 'axes'}}
+  // expected-error @below {{expected 'axes'}}
   %0 = ait.layer_norm %x eps 0.001 : !ait.tensor<4 x 8 x f16>
 }
 
