@@ -17,6 +17,14 @@ import pytest
 from tests import full, tiers
 
 
+@pytest.fixture(scope="session")
+def built_runtime() -> None:
+    """The runtime library of the CPU is there: to build it is told on stderr, which a test may look at."""
+    from ait_mlir.lowering.build import build_runtime
+
+    build_runtime("cpu")
+
+
 def _cuda_devices() -> int:
     """How many CUDA devices the driver reports; 0 where there is no driver."""
     try:

@@ -14,7 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ait_mlir.dialects.outside import Elementwise, python_values
+from ait_mlir.dialects.ait.base import AitOp
+from ait_mlir.dialects.ait.types import tensor_type
+from ait_mlir.dialects.outside import Elementwise, fields, python_values
 from ait_mlir.dims import Expr
 from ait_mlir.lowering.cpp import cstr
 from ait_mlir.outside import OperatorError, rows
@@ -299,6 +301,33 @@ def places_of_expressions(line: str) -> list[str]:
             place = place_of(row.op.CPP, file, int(number)) if number.isdecimal() else row.place
             found.append(f"{place}: in the expression of {name}")
     return found
+
+
+CALLER = "the code that calls it"
+"""What the compiler calls the generated code around the author's text."""
+_CALL = re.compile(r"/\* the kernel of (\S+) for (\w+): (.*) \*/")
+
+
+def call_comment(op: AitOp, kind: str) -> str:
+    """A comment in the code that calls a kernel: its operator, its target and the element types of its tensors."""
+    types: list[str] = []
+    for name, values, _ in fields(op):
+        types += [f"{name} is {tensor_type(value).element_type}" for value in values]
+    names = [name for name, _ in type(op).get_irdl_definition().results]
+    types += [f"{n} is {tensor_type(v).element_type}" for n, v in zip(names, op.results, strict=False)]
+    return f"/* the kernel of {op.name} for {kind}: {', '.join(dict.fromkeys(types))} */"
+
+
+def refused_kernel(source: str, message: str) -> str | None:
+    """What a compiler's first message on generated C++ is about, if that calls an author's kernel."""
+    if (found := _CALL.search(source)) is None or (row := rows().get(found[1])) is None:
+        return None
+    name, kind, types = found.groups()
+    place = next((k.source.place for k in row.kernels if k.kind == kind and isinstance(k.source, Cpp)), row.place)
+    told = f"{place}: the kernel of {name} does not compile where {types}"
+    if CALLER in message or not all(t.endswith(" f32") for t in types.split(", ")):
+        told += "; if it is not for these element types, refuse them in infer_result_types"
+    return f"{told}:"
 
 
 def scalar_cpp(op: Elementwise, operands: Sequence[str], result: str) -> str:

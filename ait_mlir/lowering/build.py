@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 from ait_mlir.errors import CompileError
 from ait_mlir.host.files import Scratch, cache_dir, copy_atomic, is_kept, keep, locked, write_atomic
-from ait_mlir.lowering.ninja import Unit, build_file, ninja_output, run_ninja
+from ait_mlir.lowering.ninja import ONCE, Unit, build_file, ninja_output, run_ninja
 from ait_mlir.lowering.target import DEFAULT_ARCH, TargetKind
 from ait_mlir.lowering.toolchain import Toolchain, cpp_root, cuda_home, optimization, toolchain
 
@@ -173,7 +173,7 @@ def _build_runtime(
     sanitizer: Sequence[str] = (),
 ) -> Path:
     units = _runtime_units(folders, tools, without, sanitizer=sanitizer)
-    return _build(tools, units, f"building the {kind} runtime (once)")
+    return _build(tools, units, f"building the {kind} runtime{ONCE}")
 
 
 def _runtime_units(

@@ -23,6 +23,8 @@ from ait_mlir.lowering.toolchain import Toolchain
 
 _ERROR_LINE = re.compile(r"(error|fatal|undefined reference|multiple definition|Killed|ptxas)", re.IGNORECASE)
 _SHOWN_ERROR_LINES = 12
+ONCE = " (once)"
+"""Ends the label of a build that all later models share: what it makes is told where there is no progress bar."""
 
 
 @dataclass(frozen=True)
@@ -123,18 +125,21 @@ def _failure(output: list[str], missing: Mapping[str, Unit]) -> str:
     told = list(itertools.takewhile(lambda line: not re.match(r"\[\d+/\d+\]|ninja: ", line), output[start:]))
     first = next((i for i, line in enumerate(told) if _ERROR_LINE.search(line)), 0)
     told = told[first : first + _SHOWN_ERROR_LINES]
-    shown = "\n".join("  " + line for line in (_by_author(told, unit.source) if unit else told))
+    shown = "\n".join("  " + line for line in (_by_author(told, unit.source) if unit and told else told))
     what = f"the compiler refused {unit.source}" if unit else "the library could not be linked"
     return f"{what}:\n{shown}"
 
 
 def _by_author(told: list[str], source: Path) -> list[str]:
-    """The messages, with the author's place where a line has the expression of an operator from outside."""
-    from ait_mlir.lowering.authored import places_of_expressions
+    """The messages, with the author's place where a line has the expression of an operator from outside, after a line
+    that names the author's kernel that the source calls."""
+    from ait_mlir.lowering.authored import places_of_expressions, refused_kernel
 
     refused = re.compile(rf"{re.escape(str(source))}[:(](\d+)[:)]\S*:? *(?=.*error)")
-    lines = source.read_text(encoding="utf-8").split("\n")
-    shown: list[str] = []
+    text = source.read_text(encoding="utf-8")
+    lines = text.split("\n")
+    kernel = refused_kernel(text, told[0])
+    shown = [] if kernel is None else [kernel]
     for message in told:
         match = refused.match(message)
         number = int(match[1]) if match else 0
@@ -144,7 +149,7 @@ def _by_author(told: list[str], source: Path) -> list[str]:
 
 
 class _Progress:
-    """A progress bar on stderr, only on a terminal."""
+    """A progress bar on stderr, only on a terminal; elsewhere a line if the build is `once` for all models."""
 
     def __init__(self, total: int, label: str) -> None:
         self._bar = None
@@ -152,6 +157,8 @@ class _Progress:
             from tqdm import tqdm
 
             self._bar = tqdm(total=total, desc=label, unit="file", file=sys.stderr, leave=False)
+        elif label.endswith(ONCE):
+            print(label, file=sys.stderr, flush=True)
 
     def __enter__(self) -> _Progress:
         return self

@@ -102,6 +102,7 @@ def test_printed_and_read_again_at_every_phase(which: str) -> None:
         assert str(module) == printed
 
 
+@pytest.mark.usefixtures("built_runtime")
 def test_the_command_line_takes_and_shows_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for which in ("statement", "newline", "format", "unicode", "control"):
         (tmp_path / "m.mlir").write_text(model_text(HOSTILE[which]))

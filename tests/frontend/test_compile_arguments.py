@@ -79,6 +79,7 @@ def test_folding_at_load_and_no_optimization(tmp_path: Path) -> None:
         check(model)
 
 
+@pytest.mark.usefixtures("built_runtime")
 def test_runs_report_what_is_not_finite(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """log(x) of a negative number, then a product with a constant that makes the rest of its row NaN, too."""
     x = Tensor([IntVar([1, 4], "batch"), 8], name="x", dtype="float16", is_input=True)

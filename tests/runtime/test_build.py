@@ -14,7 +14,7 @@ import pytest
 
 from ait_mlir.errors import CompileError, RunError, ToolchainError
 from ait_mlir.host.files import DIGEST, atomic_file, cache_dir, is_kept, write_atomic
-from ait_mlir.lowering import build, toolchain
+from ait_mlir.lowering import build, ninja, toolchain
 from ait_mlir.lowering.build import build_library
 from ait_mlir.lowering.kernels.base import Target
 from ait_mlir.runtime import Model
@@ -40,6 +40,19 @@ def test_the_second_build_compiles_nothing(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(build, "run_ninja", lambda *_: pytest.fail("compiled again"))
     second = build_library({"a.cc": SOURCE}, CPU, tmp_path / "w2")
     assert first.read_bytes() == second.read_bytes() and first != second
+
+
+@pytest.mark.usefixtures("fresh_cache")
+def test_a_build_that_all_models_share_is_told_when_it_begins(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    tools = toolchain.toolchain("cpu", "native")
+    label = f"building the library{ninja.ONCE}"
+    for told in (f"{label}\n", ""):
+        build.build_with(tools, {"a.cc": SOURCE}, tmp_path / "w", label)
+        assert capfd.readouterr() == ("", told)
+    build_library({"a.cc": SOURCE + SOURCE.replace("answer", "question")}, CPU, tmp_path / "w")
+    assert capfd.readouterr() == ("", "")
 
 
 def test_objects_are_shared_between_libraries(tmp_path: Path, fresh_cache: Path) -> None:

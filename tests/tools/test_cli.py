@@ -55,7 +55,7 @@ def test_compile_to_a_phase_and_on_from_there(capsys: pytest.CaptureFixture[str]
     assert "ait_model_get" in capsys.readouterr().out
 
 
-@pytest.mark.usefixtures("here")
+@pytest.mark.usefixtures("here", "built_runtime")
 def test_run_compares_with_the_reference(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["run", "tiny.ait", "--input", "x=random:3x8", "--input", "m=ones:3x1", "--compare", "reference"]) == 0
     captured = capsys.readouterr()

@@ -18,7 +18,7 @@ from ait_mlir.dialects.outside import fields, python_values
 from ait_mlir.dims import Expr, Scope, const
 from ait_mlir.errors import InputError
 from ait_mlir.host.kernel_libraries import KernelLibrary, add_kernel_library, find_kernel_library
-from ait_mlir.lowering.authored import Cpp, Ffi, cpp_value
+from ait_mlir.lowering.authored import Cpp, Ffi, call_comment, cpp_value
 from ait_mlir.lowering.cpp import element_type, identifier
 from ait_mlir.lowering.kernels.base import Arg, Config, Emission, Kernel, Launch, Strides, Target
 from ait_mlir.lowering.kernels.foreign import ForeignKernel
@@ -81,6 +81,7 @@ class CppKernel(OutsideKernel[Cpp]):
         return Emission(
             includes,
             "",
+            f"{call_comment(op, launch.target.kind)}\n"
             f"return ait::call_operator(ctx, [&](const auto& ctx) {{ return {function}({call}); }});\n",
             text,
         )
