@@ -38,9 +38,10 @@ def checked(method: Method) -> Method:
         try:
             bound = signature.bind(self, *args, **kwargs)
         except TypeError as error:
-            raise ArgumentError(
-                f"{_name(self)}: {error}; it takes ({', '.join([*signature.parameters][1:])})"
-            ) from None
+            takes = f"it takes ({', '.join([*signature.parameters][1:])})"
+            if method.__name__ == "__init__":
+                takes += f", and what it makes takes the inputs: {_name(self)}(...)(x)"
+            raise ArgumentError(f"{_name(self)}: {error}; {takes}") from None
         for name, value in bound.arguments.items():
             kind = signature.parameters[name].kind
             if name not in hints:

@@ -54,6 +54,7 @@ class Operator:
     label: str | None = None
     """What error messages call the operator, if not its `_attrs["op"]`."""
 
+    @checked
     def __init__(self) -> None:
         self._attrs: dict[str, Any] = {
             "op": self.op_name or type(self).__name__,

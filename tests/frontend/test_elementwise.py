@@ -124,6 +124,16 @@ def test_parameters(func):
         ops.elementwise(func)(x, *numbers, 1.0, 1.0, 1.0)
 
 
+def test_cast_is_called_at_once_or_in_two_steps():
+    x = tensor("x", "batch", 4)
+    made = [ops.cast(x, "float16"), ops.cast(x=x, dtype="float16"), ops.cast()(x, "float16")]
+    assert [y.dtype() for y in made] == ["float16"] * 3
+    assert ops.cast(x).dtype() == ops.cast()(x).dtype() == "bfloat16"
+    operators = [op for y in made for op in y._attrs["src_ops"]]
+    assert [type(op) for op in operators] == [ops.cast] * 3 and operators[0]._get_op_attributes() == {}
+    check(lambda x: ops.cast(x, "float64"), lambda x: x, x)
+
+
 def test_nan_and_infinities_become_numbers():
     x = Tensor(shape=[5], dtype="float64", name="x", is_input=True)
     value = np.array([np.nan, np.inf, -np.inf, 1.0, -2.0])

@@ -6,7 +6,7 @@ import functools
 import math
 from collections.abc import Callable, Sequence
 from enum import Enum, auto
-from typing import ClassVar, overload
+from typing import ClassVar, Self, overload
 
 from ait_mlir.dialects.ait import elementwise as ait
 from ait_mlir.dialects.ait.base import AitOp
@@ -272,7 +272,18 @@ class where(Operator):
 
 
 class cast(Operator):
-    """Convert to another dtype."""
+    """Convert to another dtype. `ops.cast(x, "float32")` is `ops.cast()(x, "float32")`."""
+
+    @overload
+    def __new__(cls) -> Self: ...
+    @overload
+    def __new__(cls, x: Tensor, dtype: str = "bfloat16") -> Tensor: ...
+    def __new__(cls, x: Tensor | None = None, dtype: str = "bfloat16") -> Self | Tensor:
+        made = super().__new__(cls)
+        if x is None:
+            return made
+        made.__init__()
+        return made(x, dtype)
 
     def __call__(self, x: Tensor, dtype: str = "bfloat16") -> Tensor:
         self.begin(x)

@@ -5,14 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ait_mlir.dialects.ait.dtypes import integer_range
+from ait_mlir.frontend.errors import BuildError
 from ait_mlir.frontend.operator import Operator
-from ait_mlir.frontend.ops.elementwise import FuncEnum, elementwise, eq, lt, ne, where
+from ait_mlir.frontend.ops.elementwise import BINARY, FuncEnum, elementwise, eq, lt, ne, where
 from ait_mlir.frontend.tensor import Tensor
 
 
 def _named(func: FuncEnum) -> Callable[..., Tensor]:
     def apply(*args: Tensor | float) -> Tensor:
-        return elementwise(func)(*args)
+        try:
+            return elementwise(func)(*args)
+        except BuildError as error:
+            if args:
+                raise
+            name = next(name for name, found in globals().items() if found is apply)
+            raise BuildError(f"{error}; write ops.{name}({'x, y' if func in BINARY else 'x'})") from None
 
     apply.__doc__ = f"`elementwise(FuncEnum.{func.name})` of the operands and parameters."
     return apply
