@@ -6,6 +6,7 @@ importer) ask this table beside their own.
 
 from __future__ import annotations
 
+import dataclasses
 import importlib.util
 import inspect
 import os
@@ -15,6 +16,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any
 
 from ait_mlir.errors import CompileError
@@ -28,6 +30,18 @@ ENTRY_POINTS = "ait_mlir.operators"
 
 class OperatorError(CompileError, ValueError):
     """An operator from outside is wrong: its class, its template, or the file that defines it."""
+
+
+@dataclass(frozen=True)
+class Site:
+    """A line that called `@operator`, in code that runs: a module that is read again is other code."""
+
+    code: CodeType
+    line: int
+
+    @classmethod
+    def of(cls, frame: FrameType) -> Site:
+        return cls(frame.f_code, frame.f_lineno)
 
 
 @dataclass(frozen=True)
@@ -45,6 +59,8 @@ class Outside:
     """Its patterns, which the pass `simplify` applies with our own."""
     torch: Mapping[str, Callable[[Any], Any]] = field(default_factory=dict[str, "Callable[[Any], Any]"])
     """Rows of the PyTorch importer, by the name of the overload: `mine::gate` is `mine.gate.default`."""
+    sites: tuple[Site, ...] = ()
+    """What made it an operator; after it the sites in the same code whose operators of this name it replaced."""
 
 
 _table: dict[str, Outside] = {}
@@ -58,18 +74,41 @@ _installed_read = False
 def add(row: Outside, replace: bool = False) -> None:
     """Add an operator; `OperatorError` with both places if there is one of this name and it is not to be replaced.
 
-    A file that runs again replaces its own operators.
+    A file that runs again, also after it was edited, and a function that is called again replace their own operators.
     """
     global _generation
     name = row.op.name
-    if (other := _table.get(name)) is not None and not replace and other.place != row.place:
-        raise OperatorError(
-            f"two operators are called {name!r}: {other.place} and {row.place}; "
-            "rename one, or replace the first with @operator(replace=True)"
-        )
+    if (other := _table.get(name)) is not None:
+        if not replace and not _is_again(row, other):
+            raise OperatorError(
+                f"two operators are called {name!r}: {other.place} and {row.place}; "
+                "rename one, or replace the first with @operator(replace=True)"
+            )
+        earlier = [site for site in _sites_in_its_code(row, other) if site.line != row.sites[0].line]
+        row = dataclasses.replace(row, sites=(*row.sites, *earlier))
     _table[name] = row
     _decorated.add(name)
     _generation += 1
+
+
+def _is_again(row: Outside, other: Outside) -> bool:
+    """Whether a row comes from code that made an operator of its name before: one that has run to its end, and was
+    read or called again, not one that names two operators alike."""
+    if _file_of(row) != _file_of(other):
+        return False
+    before = _sites_in_its_code(row, other)
+    return not before or any(site.line == row.sites[0].line for site in before)
+
+
+def _sites_in_its_code(row: Outside, other: Outside) -> tuple[Site, ...]:
+    """The sites of `other` in the code that made the row."""
+    return tuple(site for site in other.sites if row.sites and site.code is row.sites[0].code)
+
+
+def _file_of(row: Outside) -> str:
+    """The file of a definition; the name of a class that was typed at a prompt."""
+    file, _, line = row.place.rpartition(":")
+    return file if line.isdecimal() else row.place
 
 
 def remove(name: str) -> None:
@@ -106,12 +145,23 @@ def undecorated(name: str) -> str:
     return "" if found is None else f"; write @operator above its class at {place_of(found)}"
 
 
-def place_of(cls: type) -> str:
-    """File and line of a class."""
+def place_of(cls: type, site: Site | None = None) -> str:
+    """File and line of a class, those of the `site` of its decorator if it is in the file of the class."""
     try:
-        return f"{inspect.getsourcefile(cls)}:{inspect.getsourcelines(cls)[1]}"
+        file = inspect.getsourcefile(cls)
+        if site is not None and file is not None and os.path.abspath(site.code.co_filename) == os.path.abspath(file):
+            return f"{file}:{site.line}"
+        return f"{file}:{inspect.getsourcelines(cls)[1]}"
     except (OSError, TypeError):  # typed at a prompt
         return f"{cls.__module__}.{cls.__qualname__}"
+
+
+def line_of(function: Callable[..., object], error: BaseException) -> str:
+    """The author's line at which a function of theirs failed: the innermost one in the file of the function."""
+    frames = traceback.extract_tb(error.__traceback__)
+    file = getattr(getattr(function, "__code__", None), "co_filename", None)
+    frame = next((frame for frame in reversed(frames) if frame.filename == file), frames[-1])
+    return f"{frame.filename}:{frame.lineno}"
 
 
 def generation() -> int:
@@ -196,6 +246,11 @@ def told(error: BaseException) -> str:
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
+def counted(count: int, noun: str) -> str:
+    """`1 operand`, `2 operands`."""
+    return f"{count} {noun}{'s' * (count != 1)}"
+
+
 def load_installed() -> None:
     """Import the modules that installed packages name under `ait_mlir.operators`, once in a process.
 
@@ -220,10 +275,13 @@ __all__ = [
     "ENTRY_POINTS",
     "OperatorError",
     "Outside",
+    "Site",
     "add",
     "bases",
+    "counted",
     "dialects",
     "generation",
+    "line_of",
     "load",
     "load_installed",
     "place_of",

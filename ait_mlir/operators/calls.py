@@ -11,7 +11,7 @@ from xdsl.irdl import OptOperandDef, OptPropertyDef, VarOperandDef, VarResultDef
 
 from ait_mlir.dialects.ait.base import AitOp
 from ait_mlir.dialects.outside import attribute_of
-from ait_mlir.outside import OperatorError
+from ait_mlir.outside import OperatorError, counted, told
 
 if TYPE_CHECKING:
     from ait_mlir.frontend.tensor import Tensor
@@ -19,6 +19,16 @@ if TYPE_CHECKING:
 
 class Callable_(AitOp):
     """An op that the Python builder can call."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        try:
+            super().__init__(*args, **kwargs)
+        except (TypeError, ValueError, IndexError, AttributeError) as error:
+            name = type(self).__name__
+            raise OperatorError(
+                f"{name}(...) is an op in the text of a model, made of its values; {told(error)}. "
+                f"In Python, add it to a model with {_spelled(type(self))}"
+            ) from error
 
     @classmethod
     def on(cls, *tensors: Any, **properties: Any) -> Any:
@@ -44,11 +54,22 @@ class Callable_(AitOp):
         return operator.outputs[0] if results == 1 else list(operator.outputs)
 
 
+def _spelled(cls: type[AitOp]) -> str:
+    """How the builder's call of an op is written: `Rotate.on(x, angle=...)`."""
+    definition = cls.get_irdl_definition()
+    required = [
+        f"{name}=..."
+        for name, prop in definition.properties.items()
+        if name != "operandSegmentSizes" and not isinstance(prop, OptPropertyDef)
+    ]
+    return f"{cls.__name__}.on({', '.join([*(name for name, _ in definition.operands), *required])})"
+
+
 def _operands(cls: type[AitOp], operator: Any, tensors: tuple[Any, ...], named: dict[str, Any]) -> list[list[Tensor]]:
     """The tensors of each operand; those given by name are taken out of `named`."""
     definition = cls.get_irdl_definition()
     if len(tensors) > len(definition.operands):
-        raise operator.fail(f"takes {len(definition.operands)} operands, {len(tensors)} are given")
+        raise operator.fail(f"takes {counted(len(definition.operands), 'operand')}; found {len(tensors)}")
     groups: list[list[Tensor]] = []
     for i, (name, operand) in enumerate(definition.operands):
         value = tensors[i] if i < len(tensors) else named.pop(name, None)

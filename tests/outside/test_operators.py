@@ -167,7 +167,7 @@ def test_optional_operands_and_several_results(mine, tmp_path: Path):
         (lambda op, x: op.on(x, angle="s"), "angle must be a number; found 's'"),
         (lambda op, x: op.on(x, angle=1.0, turn=2), "there is no 'turn'; it takes angle"),
         (lambda op, x: op.on(angle=1.0), "the operand x is missing"),
-        (lambda op, x: op.on(x, x, angle=1.0), "takes 1 operands, 2 are given"),
+        (lambda op, x: op.on(x, x, angle=1.0), "takes 1 operand; found 2"),
         (lambda op, x: op.on(3, angle=1.0), "input 0 must be a Tensor"),
     ],
 )
@@ -175,6 +175,50 @@ def test_wrong_calls(mine, call, message: str):
     x = Tensor([4, 8], dtype="float32", name="x", is_input=True)
     with pytest.raises(BuildError, match=message):
         call(mine.Rotate, x)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda op, x: op()(x), r"In Python, add it to a model with Rotate.on\(x, angle=...\)"),
+        (lambda op, x: op(x), "Rotate.on"),
+        (lambda op, x: op(x, angle=0.5), "Rotate.on"),
+        (lambda op, x: op(angle=0.5)(x), "Rotate.on"),
+    ],
+)
+def test_a_class_that_is_called_as_in_aitemplate(mine, call, message: str):
+    x = Tensor([4, 8], dtype="float32", name="x", is_input=True)
+    with pytest.raises(outside.OperatorError, match=message):
+        call(mine.Rotate, x)
+    with pytest.raises(outside.OperatorError, match=r"Power.on\(x, scale=...\)"):
+        call(mine.Power, x)
+    with pytest.raises(outside.OperatorError, match=r"Shifted.on\(x, shift\)"):
+        call(mine.Shifted, x)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("angle 0.5", "", "6:24: error: mine.rotate: expected 'angle'"),
+        ("angle 0.5", "0.5", "6:23: error: mine.rotate: expected 'angle'"),
+        (
+            "angle 0.5 :",
+            "angle 0.5 : !ait.tensor<batch x 8 x f32> ->",
+            "6:65: error: types of operands need parentheses",
+        ),
+    ],
+)
+def test_wrong_text(text: Path, old: str, new: str, message: str):
+    text.write_text(TEXT.replace(old, new))
+    code, _, err = opt(str(text), "--load", str(MINE))
+    assert code == 1 and f"{text}:{message}" in err
+
+
+def test_the_longer_text(text: Path):
+    printed = opt(str(text), "--load", str(MINE))[1]
+    long = "angle 0.5 : (!ait.tensor<batch x 8 x f32>) ->"
+    text.write_text(TEXT.replace("angle 0.5 :", long))
+    assert opt(str(text), "--load", str(MINE))[1] == printed
 
 
 def test_a_target_without_a_kernel(mine, text: Path, tmp_path: Path):
