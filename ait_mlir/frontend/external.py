@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, cast
 
-import numpy as np
 from xdsl.dialects.builtin import (
     ArrayAttr,
     DictionaryAttr,
@@ -43,7 +42,8 @@ from ait_mlir.frontend.operator import Operator
 from ait_mlir.frontend.registry import functions_of
 from ait_mlir.frontend.tensor import Tensor
 from ait_mlir.outside import OperatorError, Outside
-from ait_mlir.reference.core import Arrays, Evaluation, EvaluationError, element_type_of, widen
+from ait_mlir.reference.core import Arrays, Evaluation, EvaluationError
+from ait_mlir.reference.outside import call_reference
 
 DIALECT = "external"
 STANDARD = ("op", "name", "depth", "nop", "inputs", "outputs")
@@ -168,10 +168,7 @@ def _reference(op: Operation, arrays: Arrays, ev: Evaluation) -> Arrays:
         raise EvaluationError(
             f"{op.name} has no reference; give its class a method reference, which computes with NumPy"
         )
-    made = function(*arrays)
-    results = list(cast("Sequence[Any]", made)) if isinstance(made, tuple | list) else [made]
-    types = [element_type_of(result.type) for result in op.results]
-    return [widen(np.asarray(array), t) for array, t in zip(results, types, strict=True)]
+    return call_reference(function, arrays, {}, op, ev)
 
 
 # ** from operators to ops **

@@ -5,12 +5,10 @@ from __future__ import annotations
 import inspect
 import re
 import sys
-import traceback
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial, wraps
 from typing import Any, TypeVar, cast, overload
 
-import numpy as np
 from xdsl.dialects.builtin import f32
 from xdsl.ir import Attribute, Operation
 from xdsl.irdl import AttrSizedOperandSegments, VerificationContext, irdl_op_definition
@@ -25,8 +23,9 @@ from ait_mlir.lowering.authored import Cpp, Ffi
 from ait_mlir.lowering.kernels.outside import CppKernel, FfiKernel
 from ait_mlir.lowering.target import KINDS
 from ait_mlir.operators import calls
-from ait_mlir.outside import OperatorError, place_of, told
-from ait_mlir.reference.core import Arrays, Evaluation, EvaluationError, Rule, element_type_of, widen
+from ait_mlir.outside import OperatorError, Site, counted, line_of, place_of, told
+from ait_mlir.reference.core import Arrays, Evaluation, Rule
+from ait_mlir.reference.outside import call_reference
 from ait_mlir.rewrites.engine.errors import PatternError
 from ait_mlir.rewrites.engine.language import PatternFamily, PatternSet
 
@@ -59,15 +58,16 @@ def operator(cls: Any = None, *, replace: bool = False) -> Any:
     by name) and `SYNTAX`. With `replace` it takes the place of an operator of the same name. Raises `OperatorError`
     with the place of the class.
     """
+    site = Site.of(sys._getframe(1))  # pyright: ignore[reportPrivateUsage]
     if cls is None:
-        return partial(_register, replace=replace)
-    return _register(cls, replace)
+        return partial(_register, replace=replace, site=site)
+    return _register(cls, replace, site)
 
 
-def _register(cls: type[AitOp], replace: bool) -> type[AitOp]:
-    place = place_of(cls)
+def _register(cls: type[AitOp], replace: bool, site: Site) -> type[AitOp]:
+    place = place_of(cls, site)
     try:
-        return _made(cls, place, replace)
+        return _made(cls, place, replace, site)
     except OperatorError as error:
         text = str(error)
         raise OperatorError(text if place in text else f"{place}: {text}") from error
@@ -75,7 +75,7 @@ def _register(cls: type[AitOp], replace: bool) -> type[AitOp]:
         raise OperatorError(f"{place}: {cls.__name__}: {error}") from error
 
 
-def _made(cls: type[AitOp], place: str, replace: bool) -> type[AitOp]:
+def _made(cls: type[AitOp], place: str, replace: bool, site: Site) -> type[AitOp]:
     _check(cls)
     bases = tuple(_plain.get(found, found) for found in cls.__bases__)
     cls = cls if bases == cls.__bases__ else _copy(cls, bases)
@@ -93,7 +93,7 @@ def _made(cls: type[AitOp], place: str, replace: bool) -> type[AitOp]:
     _check_reference(op)
     patterns = tuple(getattr(cls, "patterns", ()))
     kernels = _kernels(op, getattr(cls, "kernels", {}))
-    row = outside.Outside(op, place, _rule(op), kernels, patterns, calls.torch_rows(op))
+    row = outside.Outside(op, place, _rule(op), kernels, patterns, calls.torch_rows(op), (site,))
     before = outside.rows().get(op.name)
     outside.add(row, replace)
     try:
@@ -116,25 +116,19 @@ def _checked_shapes(infer: Callable[[Any], Sequence[Attribute]]) -> Callable[[An
         except (VerifyException, DimError):
             raise
         except Exception as error:
-            place = _line_of(infer, error)
+            place = line_of(infer, error)
             raise self.fail(f"its shape function failed at {place}: {told(error)}") from error
         found = cast("Sequence[object]", types if isinstance(types, list | tuple) else (None,))
         if not all(isinstance(t, Attribute) for t in found):
             given = str(types) if isinstance(types, Attribute) else repr(types)
             raise self.fail(f"its shape function returned {given}, expected a list with the type of each result")
         if (count := len(self.results)) != len(found):
-            raise self.fail(f"its shape function returned {len(found)} types, but the op has {count} results")
+            raise self.fail(
+                f"its shape function returned {counted(len(found), 'type')}, but the op has {counted(count, 'result')}"
+            )
         return types
 
     return checked
-
-
-def _line_of(function: Callable[..., object], error: BaseException) -> str:
-    """The author's line at which a function of theirs failed: the innermost one in the file of the function."""
-    frames = traceback.extract_tb(error.__traceback__)
-    file = getattr(getattr(function, "__code__", None), "co_filename", None)
-    frame = next((frame for frame in reversed(frames) if frame.filename == file), frames[-1])
-    return f"{frame.filename}:{frame.lineno}"
 
 
 _plain: dict[type, type[AitOp]] = {}
@@ -277,17 +271,6 @@ def _rule(op: type[AitOp]) -> Rule:
             else value
             for name, value in python_values(cast(AitOp, found)).items()
         }
-        try:
-            results = function(*arguments, **options)
-        except Exception as error:
-            place = _line_of(function, error)
-            raise EvaluationError(f"the reference of {op.name} failed at {place}: {told(error)}") from error
-        made = list(cast("Sequence[Any]", results)) if isinstance(results, tuple | list) else [results]
-        if len(made) != len(found.results):
-            raise EvaluationError(
-                f"the reference of {op.name} made {len(made)} results where the op has {len(found.results)}"
-            )
-        types: list[Attribute] = [element_type_of(result.type) for result in found.results]
-        return [widen(np.asarray(array), t) for array, t in zip(made, types, strict=True)]
+        return call_reference(function, arguments, options, found, ev)
 
     return rule

@@ -10,6 +10,9 @@ Floats agree when they differ by at most 1e-9 of the largest value in the output
 at the same positions. Integers, and outputs that are only moved elements, must agree bitwise. Programs run in the
 interpreter's exact mode, so the same bound holds for them. A read of bytes that belong to another buffer is a
 difference. A program with streams runs in a random order that its events allow.
+
+An operator from outside whose reference fails at declared dims, or does not make what the op's results are, is an error
+before any pass runs. At other dims, and with NaN among the inputs, it is a point that is not tried.
 """
 
 from __future__ import annotations
@@ -32,7 +35,7 @@ from ait_mlir.dialects.ait_rt.program import ProgramOp
 from ait_mlir.dims import Dim, Scope
 from ait_mlir.passes.order import has_streams, shuffled
 from ait_mlir.reference import EvaluationError, evaluate_graph, run_program
-from ait_mlir.reference.core import Array
+from ait_mlir.reference.core import Array, WrongReference
 from ait_mlir.reference.sampling import RandomParams, index_bound, middle, random_input, reduced_maximum
 
 WORK_BUDGET = 2 * 10**9
@@ -84,13 +87,18 @@ class SemanticsChecker:
     for difference in checker.differences: print(difference)
     ```
 
-    `checks` counts the compared evaluations; `skipped` has the reason for each point that was not tried.
+    `checks` counts the compared evaluations; `skipped` has the reason for each point that was not tried. Raises
+    `WrongReference` for an operator from outside whose reference is wrong at dims that the module declares.
     """
 
     def __init__(self, module: ModuleOp, seed: int = 0, budget: int = WORK_BUDGET) -> None:
         self.differences: list[Difference] = []
         self.skipped: list[str] = []
         self.checks = 0
+        self.changed = False
+        """Whether a pass that was compared has changed the module."""
+        self.assumed = False
+        """Whether a pass that was not compared has changed it, as an assumption of the module allows."""
         self.seed = seed
         self._params = RandomParams(param_types(module), seed)
         declared: dict[str, list[Point]] = {}
@@ -102,7 +110,7 @@ class SemanticsChecker:
             tried = [p | given for p in (scope.minimum_env(), top, between)]
             points = dict.fromkeys(tuple(p.items()) for p in tried)
             declared[name] = [*(Point(p) for p in points), Point(tuple(tried[-1].items()), special=True)]
-        self._subjects = [_Subject(self, module, declared)]
+        self._subjects = [_Subject(self, module, declared, is_declared=True)]
         wide = widened(module)
         if wide is None:
             self.skipped.append("dims at 0 and 1: the module is not valid when its dims are declared from there")
@@ -147,6 +155,15 @@ class SemanticsChecker:
             for name, value in named_inputs(root)
         }
 
+    def summary(self) -> str:
+        """What was compared, in words, when there were no differences."""
+        if self.checks:
+            return f"{self.checks} evaluations compared, no difference"
+        if self.changed:
+            return "nothing was compared: the reference could not run"
+        other = ", but for what its assumptions allow" if self.assumed else ""
+        return f"nothing was compared: no pass changed the module{other}"
+
     @property
     def params(self) -> Mapping[str, Array]:
         """The random parameters, by name."""
@@ -156,7 +173,13 @@ class SemanticsChecker:
 class _Subject:
     """One module during a pipeline: its inputs, fixed at the start, and its latest outputs at each point."""
 
-    def __init__(self, checker: SemanticsChecker, module: ModuleOp, points: Mapping[str, list[Point]]) -> None:
+    def __init__(
+        self,
+        checker: SemanticsChecker,
+        module: ModuleOp,
+        points: Mapping[str, list[Point]],
+        is_declared: bool = False,
+    ) -> None:
         self.checker = checker
         self.text = str(module)
         self.inputs: dict[Key, dict[str, Array]] = {}
@@ -170,6 +193,8 @@ class _Subject:
                 try:
                     self.outputs[key] = self.evaluate(module, root, key)
                 except EvaluationError as e:
+                    if isinstance(e, WrongReference) and is_declared and not point.special:
+                        raise WrongReference(f"{e}{point}", e.op) from e
                     checker.skipped.append(f"@{name}{point}: {e}")
 
     def evaluate(self, module: ModuleOp, root: Operation, key: Key) -> Outputs:
@@ -186,6 +211,7 @@ class _Subject:
         if text == self.text:
             return
         self.text = text
+        self.checker.changed = True
         found = callables(module)
         for key, expected in self.outputs.items():
             name = key[0]

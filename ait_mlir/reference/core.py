@@ -34,6 +34,14 @@ class EvaluationError(Exception):
     """The reference cannot evaluate something: the message names the op and says what was found and expected."""
 
 
+class WrongReference(EvaluationError):
+    """The reference that an author wrote for an op fails, or does not make what the op's results are."""
+
+    def __init__(self, message: str, op: Operation) -> None:
+        super().__init__(message)
+        self.op = op
+
+
 STORAGE: Mapping[Attribute, DType] = {
     d.ir: np.dtype(cast(Any, ml_dtypes).bfloat16 if d.name == "bfloat16" else d.name) for d in DTYPES
 }

@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Sequence
 from io import StringIO
 from pathlib import Path
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -18,12 +18,15 @@ from xdsl.passes import ModulePass
 from xdsl.printer import Printer
 
 from ait_mlir.errors import AitError
-from ait_mlir.ir.parser import check, parse_source
+from ait_mlir.ir.parser import check, op_place, parse_source
 from ait_mlir.ir.pipeline import parse_passes, run_passes
 from ait_mlir.ir.source import Diagnostic, SourceError, SourceText, decode
 from ait_mlir.outside import load
 from ait_mlir.rewrites.engine.driver import Statistics, counted_rewrites
 from ait_mlir.universe import AIT_UNIVERSE, context
+
+if TYPE_CHECKING:
+    from ait_mlir.passes.check_semantics import SemanticsChecker
 
 EXAMPLE = """examples:
   ait-opt examples/ffn.mlir -p simplify,fuse-epilogue
@@ -182,11 +185,7 @@ def process(options: Options, source: SourceText, err: TextIO) -> str:
     module = parse_source(ctx, source)
     if not options.disable_verify:
         check(module, source)
-    checker = None
-    if options.check_semantics:
-        from ait_mlir.passes.check_semantics import SemanticsChecker
-
-        checker = SemanticsChecker(module)
+    checker = semantics_checker(module, source) if options.check_semantics else None
 
     def observe(p: ModulePass, module: ModuleOp, seconds: float) -> None:
         nonlocal checker
@@ -199,7 +198,8 @@ def process(options: Options, source: SourceText, err: TextIO) -> str:
         if checker is not None:
             if is_free_of_reference(p, module):
                 # What an assumption allows is measured by the framework's own error; later passes must keep the result.
-                checker = type(checker)(module)
+                checks, checker = checker.checks, semantics_checker(module, source)
+                checker.checks, checker.assumed = checks, True
                 return
             found = checker.after(p.name, module, lambda copy: p.apply(ctx, copy))
             statistics.taken()  # of the pass on the copy
@@ -217,9 +217,22 @@ def process(options: Options, source: SourceText, err: TextIO) -> str:
             observe=observe,
         )
     if checker is not None:
-        err.write(f"// semantics: {checker.checks} evaluations compared, no difference\n")
+        err.write(f"// semantics: {checker.summary()}\n")
         err.writelines(f"// semantics: not tried: {reason}\n" for reason in checker.skipped)
     return print_module(module, options)
+
+
+def semantics_checker(module: ModuleOp, source: SourceText) -> SemanticsChecker:
+    """The checker of a module; raises `SourceError` at an op whose reference is wrong."""
+    from ait_mlir.passes.check_semantics import SemanticsChecker
+    from ait_mlir.reference.core import WrongReference
+
+    try:
+        return SemanticsChecker(module)
+    except WrongReference as e:
+        file, line, column = op_place(e.op) or (source.name, 1, 1)
+        text = source.line_text(line) if file == source.name else ""
+        raise SourceError([Diagnostic(file, line, column, str(e), text)]) from None
 
 
 def statistics_lines(name: str, seconds: float, statistics: Statistics) -> list[str]:
