@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import runpy
@@ -14,8 +15,11 @@ from pathlib import Path
 
 import pytest
 
-from ait_mlir import outside
+from ait_mlir import operators, outside
+from ait_mlir.dtypes import DTYPES
 from ait_mlir.frontend import registry
+from ait_mlir.lowering.build import build_library
+from ait_mlir.lowering.kernels.base import Target
 from ait_mlir.tools import ait_opt, cli
 from tests.examples.support import ROOT, run
 
@@ -27,7 +31,11 @@ PRINTED = {
     "ait-opt model.mlir --load my_ops.py": "%y = mine.rotate %t angle 0.5 : !ait.tensor<batch x 8 x f32>",
     "ait run model.ait --load": "ok",
     "python build.py": "True",
+    "ait run ./tmp/turn.ait": "ok",
+    "ait-opt bins.mlir": "%n = mine.bins %s count 4 : !ait.tensor<batch x 4 x i32>",
+    "ait run bins.ait": "ok",
     "ait-opt cube.mlir": "mine.cube %t scale 2.0 : f32",
+    "ait inspect cube.ait": "fused_tanh_mine_cube",
     "ait run cube.ait": "ok",
     "ait compile model.mlir --load my_gpu_ops.py": "rotate_kernel<<<",
     "python my_ffi_ops.py": "True",
@@ -47,6 +55,8 @@ def follow(folder: Path, run_command: Callable[[str], str]) -> None:
             "my_ops.py",
             "model.mlir",
             "build.py",
+            "bins.py",
+            "bins.mlir",
             "cube.py",
             "cube.mlir",
             "my_gpu_ops.py",
@@ -89,6 +99,80 @@ def test_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytes
         return capsys.readouterr().out
 
     follow(tmp_path, run_command)
+
+
+def rows_of(header: str) -> list[list[str]]:
+    """The rows of the table of the page under a header, their cells without quotes."""
+    _, _, below = PAGE.partition(f"{header}\n")
+    lines = itertools.takewhile(lambda line: line.startswith("|"), below.splitlines()[1:])
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+
+
+def test_the_table_of_element_types():
+    rows = rows_of("| element type | C++ | NumPy |")
+    assert {row[0]: (row[1], row[2].partition(",")[0]) for row in rows} == {
+        f"`{d.mlir}`": (f"`{d.cpp}`", d.name) for d in DTYPES
+    }
+    assert len(rows) == len(DTYPES)
+
+
+def test_the_table_of_properties(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Each row is an operator whose kernel compares the type of its property with that of the table."""
+    monkeypatch.setattr(outside, "_table", dict(outside.rows()))
+    rows = rows_of("| declared as | in text | in Python | in C++ |")
+    assert len(rows) == 6
+    tried = [(row[0], row[1], row[3].strip("`")) for row in rows[:4]]
+    tried += [("`p = opt_prop_def(UnitAttr)`", text, "bool") for text in ("`p`", "``")]
+    for declared, text, cpp in [*tried]:
+        if "opt_" not in declared:
+            optional = declared.replace("prop_def", "opt_prop_def")
+            tried += [(optional, text, cpp), (optional, "``", "std::nullptr_t")]
+    kernel = """
+template <class P>
+void prop(const ait::Context&, ait::Tensor<const float, 1> x, ait::Tensor<float, 1> y, P p) {
+  static_assert(std::is_same_v<P, TYPE>);
+  for (int64_t i = 0; i < x.elements(); ++i) y[i] = x[i];
+}
+"""
+    texts: list[str] = []
+    for i, (declared, text, cpp) in enumerate(tried):
+        members: dict[str, object] = {"__module__": __name__, "name": f"page.prop_{i}", "x": operators.operand_def()}
+        members["p"] = eval(declared.strip("`").partition(" = ")[2], vars(operators))
+        members |= {"y": operators.result_def(), "infer_result_types": lambda self: [self.x.type]}
+        members["reference"] = staticmethod(lambda x, p: x)
+        members["kernels"] = {"cpu": operators.Cpp(kernel.replace("TYPE", cpp), function="prop")}
+        operators.operator(type("Prop", (operators.Op,), members))
+        texts.append(f"%{i + 1} = page.prop_{i} %{i or 'x'} {text.strip('`')} : !ait.tensor<4 x f32>")
+    last = f'ait.output "y" %{len(tried)} : !ait.tensor<4 x f32>'
+    (tmp_path / "m.mlir").write_text("\n".join(["ait.graph @g(%x: !ait.tensor<4 x f32>) {", *texts, last, "}\n"]))
+    assert cli.main(["compile", str(tmp_path / "m.mlir"), "-o", str(tmp_path / "m.ait")]) == 0
+
+
+def test_the_table_of_functions(tmp_path: Path):
+    """All functions of the header but those of our own kernels, and no others; each compiles for its element types."""
+    header = (ROOT / "runtime/include/ait/math.h").read_text()
+    defined = set(re.findall(r"^ *AIT_FN \w+ (\w+)\(", header, re.M)) - {"NAME"}
+    macros = r"^AIT_(?:ARITHMETIC|BITWISE|OF_LIBRARY|NARROW|COMPARE)\((\w+)"
+    defined |= set(re.findall(macros, header, re.M))
+    rows = rows_of("| functions | element types |")
+    names = [name for row in rows for name in row[0].strip("`").replace("<T>", "").split()]
+    assert sorted(names) == sorted(name for name in defined if not name.endswith("_narrow"))
+    floats = [d.cpp for d in DTYPES if d.is_float]
+    integers = [d.cpp for d in DTYPES if not d.is_float and d.cpp != "bool"]
+    kinds = {"all": [*floats, *integers, "bool"], "integers": integers, "floats": floats}
+    counts = {"neg": 1, "abs": 1, "relu": 1, "clamp": 3, "where": 3}
+    lines: list[str] = []
+    for (functions, types), count in zip(rows, (2, 2, 1, 2, 1, 2), strict=True):
+        for name in functions.strip("`").split():
+            for kind in kinds[re.match(r"\w+", types)[0]]:
+                operands = [f"{kind}()"] * counts.get(name, count)
+                operands[:1] = ["true"] if name == "where" else operands[:1]
+                for made in kinds["all"] if name == "cast<T>" else [kind]:
+                    result = "bool" if name.startswith("compare_") else made
+                    call = f"ait::{name.replace('<T>', f'<{made}>')}({', '.join(operands)})"
+                    lines.append(f"  static_assert(std::is_same_v<decltype({call}), {result}>);\n  (void){call};")
+    text = "\n".join(['#include "ait/math.h"', 'extern "C" void calls() {', *lines, "}\n"])
+    build_library({"calls.cc": text}, Target("cpu", "native"), tmp_path)
 
 
 def test_the_gpu_template_is_the_one_that_is_tested():
