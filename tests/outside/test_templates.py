@@ -186,6 +186,25 @@ def test_a_reference_is_used(tmp_path: Path):
         evaluate_graph(graph, {"X": np.arange(4.0)}, {}, {})
 
 
+@pytest.mark.parametrize(
+    ("made", "message"),
+    [
+        (lambda x: x.reshape(3, 3), r"failed at .*test_templates.py:\d+: ValueError: cannot reshape"),
+        (lambda x: x[:2], r"at .*test_templates.py:\d+ made shape \(2,\) where !ait.tensor<4 x f16> is \(4,\)"),
+        (lambda x: (x, x), r"at .* made 2 results, but the op has 1"),
+        (lambda x: x * 1j, r"at .* made complex128"),
+    ],
+)
+def test_a_reference_that_is_wrong_names_its_place(made, message: str, monkeypatch: pytest.MonkeyPatch):
+    from ait_mlir.reference import EvaluationError, evaluate_graph
+
+    monkeypatch.setattr(CPU, "reference", lambda self, x: made(x), raising=False)
+    x = Tensor([4], dtype="float32", name="x", is_input=True)
+    (graph,) = build_module(CPU()(x).mark_as_output("y")).ops
+    with pytest.raises(EvaluationError, match=rf"the reference of external.add_one {message}"):
+        evaluate_graph(graph, {"x": np.arange(4.0)}, {}, {})
+
+
 def test_options_that_are_no_text(tmp_path: Path):
     _register_scale()
     x = Tensor([4], dtype="float32", name="x", is_input=True)
