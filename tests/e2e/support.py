@@ -25,6 +25,7 @@ from ait_mlir.passes.check_semantics import moved_outputs, param_types
 from ait_mlir.reference import evaluate_graph
 from ait_mlir.reference.sampling import RandomParams, index_bound, random_input
 from ait_mlir.runtime import Model
+from ait_mlir.runtime.data import empty_strided
 from ait_mlir.universe import context
 
 Array = np.ndarray[Any, Any]
@@ -49,12 +50,15 @@ class Compiled:
     params: RandomParams
 
     def inputs(self, dims: Dims, seed: int = 0, special: bool = False) -> Arrays:
-        """Random inputs at some dims."""
+        """Random inputs at some dims, which lie as the model reads them."""
         made: Arrays = {}
+        strides = self.model.input_strides(dims)
         for name, value in self.graph.inputs():
             type_ = tensor_type(value)
             shape = tuple(d.evaluate(dims) for d in type_.dims)
-            made[name] = np.asarray(random_input(name, shape, type_, index_bound(value), seed, special))
+            array = np.asarray(random_input(name, shape, type_, index_bound(value), seed, special))
+            made[name] = empty_strided(array.dtype, shape, strides[name])
+            made[name][...] = array
         return made
 
     def run(self, inputs: Arrays) -> Arrays:
@@ -63,7 +67,7 @@ class Compiled:
             outputs = self.model.make_outputs(own)
             for array in outputs:
                 if not any(array is value for value in own.values()):
-                    array.reshape(-1).view(np.uint8)[:] = 0xFF
+                    array[...] = np.full(array.nbytes, 0xFF, np.uint8).view(array.dtype).reshape(array.shape)
             return self.model.run(own, outputs)
 
     def problems(self, dims: Dims, seed: int = 0, special: bool = False) -> list[str]:
