@@ -52,7 +52,7 @@ class Compiled:
     def inputs(self, dims: Dims, seed: int = 0, special: bool = False) -> Arrays:
         """Random inputs at some dims, which lie as the model reads them."""
         made: Arrays = {}
-        strides = self.model.input_strides(dims)
+        strides = self.model.input_strides({name: dims[name] for name in self.model.dims})
         for name, value in self.graph.inputs():
             type_ = tensor_type(value)
             shape = tuple(d.evaluate(dims) for d in type_.dims)
