@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ait_mlir.graph.errors import GraphError, cudnnGraphNotSupportedError
+from ait_mlir.runtime.data import span
 
 
 @dataclass(frozen=True)
@@ -58,13 +59,6 @@ def in_order_of(dims: Sequence[int], like: Sequence[int]) -> tuple[int, ...]:
 def channels_last(dims: Sequence[int]) -> tuple[int, ...]:
     """The strides of [N, C, sizes...] with the channels innermost."""
     return in_order_of(dims, [len(dims) + 1, 0, *range(len(dims) - 1, 1, -1)]) if len(dims) > 2 else row_major(dims)
-
-
-def span(dims: Sequence[int], strides: Sequence[int]) -> int:
-    """Elements from the first one of a tensor to its last one."""
-    if 0 in dims:
-        return 0
-    return 1 + sum((n - 1) * s for n, s in zip(dims, strides, strict=True))
 
 
 def layout_of(dims: Sequence[int], strides: Sequence[int], where: str) -> Layout:

@@ -99,17 +99,6 @@ class _Call:
         return Call(self.function, (*operands, *own, *_places(workspace, self.rest)))
 
 
-@dataclass
-class CopyFunction:
-    """The function that copies tensors whose elements have some bytes."""
-
-    element: int
-    function: str = ""
-
-    def __post_init__(self) -> None:
-        self.function = f"copy_tensor_{self.element}"
-
-
 def _places(workspace: str, starts: Sequence[Expr]) -> list[Argument]:
     return [Argument(workspace, None if start.as_int() == 0 else start) for start in starts]
 
@@ -138,18 +127,17 @@ class _ProgramPrinter:
         self.statements: list[Statement] = []
         self.launches: list[str] = []
         self.inspected = inspected
-        self.copies: list[CopyFunction] = []
-        if copies and target.is_gpu:
-            elements = {BY_IR[op.buffer_type.element_type].bytes for op in self.tables.tensors}
-            self.copies = [CopyFunction(size) for size in sorted(elements)]
+        elements = {BY_IR[op.buffer_type.element_type].bytes for op in self.tables.tensors}
+        self.copied = sorted(elements) if copies and target.is_gpu else []
         self.source = Source()
 
     def run(self) -> Source:
         self.print_ops(self.program.block)
         self.source.literals = self.tables.literals
         self.source.files["program.cc"] = self.program_file()
-        for copy in self.copies:
-            self.source.files[copy.function + SUFFIX[self.target.kind]] = str(render("copy_tensor.j2", **vars(copy)))
+        for size in self.copied:
+            text = render("copy_tensor.j2", bytes=size)
+            self.source.files[f"copy_tensor_{size}{SUFFIX[self.target.kind]}"] = str(text)
         return self.source
 
     def print_ops(self, block: Block) -> None:
@@ -401,7 +389,7 @@ class _ProgramPrinter:
             streams_if_recorded=self.program.streams_if_recorded is not None,
             ends_with_wait=len(parts) % 2 == 0,
             entry=self.entry,
-            copies=self.copies,
+            copied=self.copied,
         )
         return str(text)
 

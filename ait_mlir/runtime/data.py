@@ -292,10 +292,16 @@ def is_contiguous(value: Any) -> bool:
     return not hasattr(value, "flags") or bool(value.flags.c_contiguous)
 
 
+def span(dims: Sequence[int], strides: Sequence[int]) -> int:
+    """Elements from the first one of a tensor to its last one."""
+    return 0 if 0 in dims else 1 + sum((n - 1) * s for n, s in zip(dims, strides, strict=True))
+
+
 def empty_strided(dtype: np.dtype[Any], shape: Sequence[int], strides: Sequence[int]) -> np.ndarray[Any, Any]:
     """A NumPy array with these strides, in elements, and any content."""
-    size = 0 if 0 in shape else 1 + sum((n - 1) * s for n, s in zip(shape, strides, strict=True))
-    return np.ndarray(shape, dtype, np.empty(size, dtype), strides=[s * dtype.itemsize for s in strides])
+    return np.ndarray(
+        shape, dtype, np.empty(span(shape, strides), dtype), strides=[s * dtype.itemsize for s in strides]
+    )
 
 
 def shaped(value: Any, shape: tuple[int, ...]) -> Any:

@@ -69,7 +69,6 @@ class OpenedModel:
         self.state: dict[str, str] = {
             self._inputs[t["in_place_of"]]["name"]: t["name"] for t in self._outputs if t["in_place_of"] >= 0
         }
-        self._has_strides: bool = about["strides"]
         self._maximum_shapes = self._split(about["maximum_output_shapes"], self._outputs)
 
     @property

@@ -151,14 +151,8 @@ class RunningModel(StatefulModel, ModelConstants):
 
     def _layouts(self, inputs: Tensors) -> list[tuple[str, tuple[int, ...], tuple[int, ...]]]:
         """Dtype, shape and strides, in elements, of the outputs that need memory of their own."""
-        shapes = self._inferred("infer", inputs)
-        strides = self._inferred("infer_strides", inputs) if self._has_strides else {}
-        found: list[tuple[str, tuple[int, ...], tuple[int, ...]]] = []
-        for t in self._own():
-            shape = shapes[t["name"]]
-            packed = tuple(math.prod(shape[i + 1 :]) for i in range(len(shape)))
-            found.append((t["dtype"], shape, strides.get(t["name"], packed)))
-        return found
+        shapes, strides = self._inferred("infer", inputs), self._inferred("infer_strides", inputs)
+        return [(t["dtype"], shapes[t["name"]], strides[t["name"]]) for t in self._own()]
 
     def _buffers(self, inputs: Tensors) -> list[Any]:
         """Memory for the outputs: NumPy arrays, or row-major tensors of the runtime library on a device."""

@@ -170,12 +170,7 @@ void* data_of(const DLTensor& tensor) {
 
 bool is_row_major(const DLTensor& tensor) {
   if (tensor.strides == nullptr || count(tensor.shape, tensor.ndim) == 0) return true;
-  int64_t expected = 1;
-  for (int32_t i = tensor.ndim - 1; i >= 0; --i) {
-    if (tensor.shape[i] != 1 && tensor.strides[i] != expected) return false;
-    expected *= tensor.shape[i];
-  }
-  return true;
+  return are_packed(tensor.shape, tensor.strides, tensor.ndim);
 }
 
 Span span_of(const DLTensor& tensor, int64_t bytes) {
@@ -197,9 +192,9 @@ bool is_misaligned(const Device& device, const DLTensor& tensor) {
 
 bool lies_at(const DLTensor& tensor, const int64_t* strides) {
   if (count(tensor.shape, tensor.ndim) == 0) return true;
-  int64_t packed = 1;
-  for (int32_t i = tensor.ndim - 1; i >= 0; packed *= tensor.shape[i--]) {
-    if (tensor.shape[i] != 1 && (tensor.strides == nullptr ? packed : tensor.strides[i]) != strides[i]) return false;
+  if (tensor.strides == nullptr) return are_packed(tensor.shape, strides, tensor.ndim);
+  for (int32_t i = 0; i < tensor.ndim; ++i) {
+    if (tensor.shape[i] != 1 && tensor.strides[i] != strides[i]) return false;
   }
   return true;
 }

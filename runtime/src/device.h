@@ -5,6 +5,7 @@
 
 #include <dlpack/dlpack.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -67,6 +68,13 @@ struct StridedCopy {
   const void* from;
   std::vector<int64_t> shape, to_strides, from_strides;
   size_t element;
+
+  /// Whether kernels can make it: there are not too many dims, addresses are of whole elements, and no stride is below 0.
+  bool fits_kernels() const {
+    const auto is_whole = [this](const void* address) { return reinterpret_cast<uintptr_t>(address) % element == 0; };
+    const auto grows = [](const std::vector<int64_t>& strides) { return std::all_of(strides.begin(), strides.end(), [](int64_t s) { return s >= 0; }); };
+    return shape.size() <= AIT_MAX_COPY_RANK && is_whole(to) && is_whole(from) && grows(to_strides) && grows(from_strides);
+  }
 };
 
 class Device {

@@ -15,16 +15,6 @@
 
 namespace ait::runtime {
 
-/// @brief The elements from the first one of a tensor to its last one.
-inline int64_t extent(tvm::ffi::ShapeView shape, tvm::ffi::ShapeView strides) {
-  int64_t last = 0;
-  for (size_t i = 0; i < shape.size(); ++i) {
-    if (shape[i] == 0) return 0;
-    last += (shape[i] - 1) * strides[i];
-  }
-  return last + 1;
-}
-
 /// @brief Runs a model on `inputs` and returns the outputs that have a buffer of their own, one or an array of several.
 /// @param memory allocates them (`FromNDAlloc`) where no framework has an allocator
 template <class Memory>
@@ -45,7 +35,7 @@ tvm::ffi::Any run_and_return(Model& model, const Memory& memory, const Tensors& 
     }
     const auto rank = static_cast<size_t>(output.rank);
     const ffi::ShapeView shape(room.output(i), rank), strides(room.output_strides(i), rank);
-    const int64_t elements = table.strides == nullptr ? 0 : extent(shape, strides);
+    const int64_t elements = table.strides == nullptr ? 0 : extent(room.output(i), room.output_strides(i), output.rank);
     const ffi::ShapeView view = table.strides == nullptr ? shape : ffi::ShapeView(&elements, 1);
     made.push_back(of_framework ? ffi::Tensor::FromEnvAlloc(TVMFFIEnvTensorAlloc, view, dl_dtype(output.dtype), device)
                                 : ffi::Tensor::FromNDAlloc(memory, view, dl_dtype(output.dtype), device));

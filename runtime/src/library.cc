@@ -62,6 +62,23 @@ void describe_tensors(std::ostream& out, const char* key, const ait_tensor_v1* t
 const char* dtype_name(int32_t dtype) { return dtype_info(dtype).name; }
 int64_t dtype_bytes(int32_t dtype) { return dtype_info(dtype).bytes; }
 
+int64_t extent(const int64_t* shape, const int64_t* strides, int32_t rank) {
+  int64_t last = 0;
+  for (int32_t i = 0; i < rank; ++i) {
+    if (shape[i] == 0) return 0;
+    last += (shape[i] - 1) * strides[i];
+  }
+  return last + 1;
+}
+
+bool are_packed(const int64_t* shape, const int64_t* strides, int32_t rank) {
+  int64_t step = 1;
+  for (int32_t i = rank; i-- > 0; step *= shape[i]) {
+    if (shape[i] != 1 && strides[i] != step) return false;
+  }
+  return true;
+}
+
 Shapes::Shapes(const ait_model_v1& table, const int64_t* dims) : num_inputs_(static_cast<size_t>(table.num_inputs)) {
   size_t total = 0;
   for (int32_t i = 0; i < table.num_inputs; ++i) {
@@ -167,7 +184,7 @@ std::string Library::describe() const {
   const std::vector<int64_t> maximum = maximum_output_shapes();
   out << "],\"maximum_output_shapes\":[";
   for (size_t i = 0; i < maximum.size(); ++i) out << (i ? "," : "") << maximum[i];
-  out << "],\"constants_bytes\":" << t.constants_bytes << ",\"strides\":" << (t.strides == nullptr ? "false" : "true") << "}";
+  out << "],\"constants_bytes\":" << t.constants_bytes << "}";
   return out.str();
 }
 

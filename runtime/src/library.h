@@ -11,6 +11,12 @@
 
 namespace ait::runtime {
 
+/// @brief The elements from the first one of a tensor to its last one, at strides of at least 0.
+int64_t extent(const int64_t* shape, const int64_t* strides, int32_t rank);
+
+/// @brief Whether strides are those of a row-major tensor; those of dims of 1 do not matter.
+bool are_packed(const int64_t* shape, const int64_t* strides, int32_t rank);
+
 /// @brief The shapes and strides of one set of dims: of inputs, then outputs, each with the rank of its table entry.
 class Shapes {
  public:

@@ -149,25 +149,11 @@ class Model::Staging {
     return lies_at(tensor, strides) && std::equal(shape, shape + tensor.ndim, tensor.shape);
   }
 
-  static bool are_packed(const int64_t* shape, const int64_t* strides, int32_t rank) {
-    int64_t step = 1;
-    for (int32_t i = rank; i-- > 0; step *= shape[i]) {
-      if (shape[i] != 1 && strides[i] != step) return false;
-    }
-    return true;
-  }
-
   void add(std::vector<Copied>* list, int32_t which, const int64_t* shape, const int64_t* strides, const ait_tensor_v1& tensor) {
     const size_t offset = (bytes_ + kAlignment - 1) / kAlignment * kAlignment;
-    int64_t last = 0;
-    bool is_empty = false;
-    for (int32_t axis = 0; axis < tensor.rank; ++axis) {
-      last += (shape[axis] - 1) * strides[axis];
-      is_empty |= shape[axis] == 0;
-    }
     // The result of a dim that the run binds lies row-major in the shape that it has then.
     list->push_back({which, offset, are_packed(shape, strides, tensor.rank) ? nullptr : strides});
-    bytes_ = offset + (is_empty ? 0 : static_cast<size_t>((last + 1) * dtype_bytes(tensor.dtype)));
+    bytes_ = offset + static_cast<size_t>(extent(shape, strides, tensor.rank) * dtype_bytes(tensor.dtype));
   }
 
   void copy(const DLTensor& tensor, const int64_t* shape, const Copied& copied, bool to_packed, void* stream) {
@@ -187,17 +173,10 @@ class Model::Staging {
     }
     copy.to = to_packed ? packed : static_cast<char*>(data_of(tensor));
     copy.from = to_packed ? static_cast<char*>(data_of(tensor)) : packed;
-    if (table_.copy == nullptr || !copied_by_model(copy)) return device_.copy_strided(copy, stream);
+    if (table_.copy == nullptr || !copy.fits_kernels()) return device_.copy_strided(copy, stream);
     RunHost host(nullptr);
     const ait_copy_v1 launched{copy.to, copy.from, tensor.ndim, static_cast<int32_t>(copy.element), copy.shape.data(), copy.to_strides.data(), copy.from_strides.data()};
     if (table_.copy(&launched, stream, &host.table) != 0) fail(ErrorKind::kRun, "copying a strided tensor: ", host.error);
-  }
-
-  /// Whether the kernels of the model can make a copy: they ask for addresses of whole elements, and not for strides below 0.
-  static bool copied_by_model(const StridedCopy& copy) {
-    const auto is_whole = [&](const void* address) { return reinterpret_cast<uintptr_t>(address) % copy.element == 0; };
-    const auto grows = [](const std::vector<int64_t>& strides) { return std::all_of(strides.begin(), strides.end(), [](int64_t s) { return s >= 0; }); };
-    return copy.shape.size() <= AIT_MAX_COPY_RANK && is_whole(copy.to) && is_whole(copy.from) && grows(copy.to_strides) && grows(copy.from_strides);
   }
 
   Device& device_;

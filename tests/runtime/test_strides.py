@@ -153,3 +153,4 @@ def test_the_command_line(path: Path) -> None:
     told = ait("inspect", str(path))
     assert "x: float32 [n, c, h, w] strides [c*h*w, 1, c*w, c]" in told and "y: float32 [n, 8] strides [8*p, 1]" in told
     assert ait("run", str(path), "--dim", "p=2", "--compare", "reference").count(" ok") == 2
+    assert "each run copies tensors" in ait("bench", str(path), "--count", "2")

@@ -15,7 +15,7 @@ from xdsl.utils.exceptions import VerifyException
 from ait_mlir.dialects.ait.data import GraphOp, OutputOp
 from ait_mlir.dialects.ait.strided import are_apart, extent, is_contiguous
 from ait_mlir.dialects.ait.types import Shape, TensorType, tensor_type
-from ait_mlir.dims import DimError, product
+from ait_mlir.dims import DimError, const, product
 from ait_mlir.importers.torch.call import Call, NotSupported, bind, element_type
 from ait_mlir.importers.torch.conditions import is_about_values, is_only_asserted
 from ait_mlir.importers.torch.constants import Stored, stored_value
@@ -292,18 +292,17 @@ class Importer:
 
     def _strides(self, node: Any) -> Shape | None:
         """The strides of a tensor that lies without gaps with its dims in another order; None for others."""
-        value = node.meta.get("val")
+        value, scope = node.meta["val"], self.table.scope()
         try:
             dims, strides = self.table.shape(value.shape), self.table.shape(value.stride())
-        except (AttributeError, NotSupported):
+        except NotSupported:  # a size that the run finds
             return None
-        scope = self.table.scope()
-        if any(scope.upper(e) is not e for e in (*dims, *strides)) or is_contiguous(dims, strides, scope):
-            return None
-        if any(d.as_int() == 0 for d in dims):
+        if any(scope.upper(e) is not e for e in (*dims, *strides)) or const(0) in dims:
             return None
         has_gaps = not scope.equal(extent(dims, strides, scope), product(dims))
-        return None if has_gaps or not are_apart(dims, strides, scope) else strides
+        if has_gaps or is_contiguous(dims, strides, scope) or not are_apart(dims, strides, scope):
+            return None
+        return strides
 
     def _write_state(self, node: Any, name: str) -> None:
         """The new value of a donated input. Where it cannot be computed in place it is copied, as PyTorch copies it."""

@@ -62,6 +62,8 @@ def run(options: argparse.Namespace) -> int:
         told = ", ".join(f"{name} = {value}" for name, value in dims.items()) or "no dims"
         print(f"{model.name} on {model.target}, {told}: {mean:.4f} ms a run, deviation {deviation:.4f} ms")
         print(f"{options.repeat} batches of {options.count} runs; arena {text_of_bytes(model.arena_bytes(dims))}")
+        if model.stats()["copies"]:
+            print("each run copies tensors, which are row-major here: the model declares other strides")
         if options.graph:
             print("graphs: " + ", ".join(f"{count} {name}" for name, count in model.graph_stats().items()))
     return 0

@@ -171,7 +171,7 @@ class CpuDevice : public Device {
   }
 
   void copy_strided(const StridedCopy& copy, void*) override {
-    switch (copy.element) {
+    switch (copy.fits_kernels() ? copy.element : 0) {
       case 1: return copy_as<1>(copy);
       case 2: return copy_as<2>(copy);
       case 4: return copy_as<4>(copy);
@@ -183,9 +183,6 @@ class CpuDevice : public Device {
   template <size_t kBytes>
   static void copy_as(const StridedCopy& copy) {
     using Word = typename UnsignedOf<kBytes>::Type;
-    const auto plain = [](const std::vector<int64_t>& strides) { return std::all_of(strides.begin(), strides.end(), [](int64_t s) { return s >= 0; }); };
-    const auto bits = reinterpret_cast<uintptr_t>(copy.to) | reinterpret_cast<uintptr_t>(copy.from);
-    if (copy.shape.size() > kMaxCopyRank || bits % kBytes != 0 || !plain(copy.to_strides) || !plain(copy.from_strides)) return copy_pieces(copy);
     int64_t sizes[kMaxCopyRank], to[kMaxCopyRank] = {}, from[kMaxCopyRank] = {};
     std::fill(std::begin(sizes), std::end(sizes), 1);
     std::copy(copy.shape.begin(), copy.shape.end(), sizes);
