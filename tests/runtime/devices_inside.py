@@ -17,11 +17,12 @@ import numpy as np
 import pytest
 from xdsl.dialects.builtin import UnitAttr
 
-from ait_mlir.driver import emit, program_of, run_to_phase
+from ait_mlir.driver import program_of, run_to_phase
 from ait_mlir.errors import InputError, OutOfMemoryError, RunError
 from ait_mlir.ir.parser import parse_source
 from ait_mlir.ir.source import SourceText
 from ait_mlir.lowering import build
+from ait_mlir.lowering.emit import emit_program
 from ait_mlir.lowering.kernels.base import Target
 from ait_mlir.lowering.toolchain import cuda_home, find_cxx
 from ait_mlir.runtime import Model, loading
@@ -281,7 +282,7 @@ def streamed_library(folder: Path, if_recorded: bool) -> Path:
     program.properties.pop("streams_if_recorded", None)
     if if_recorded:
         program.properties["streams_if_recorded"] = UnitAttr()
-    text = emit(module).files["program.cc"]
+    text = emit_program(module, program, Target("cuda", "sm_90a")).files["program.cc"]
     kernels = ['#include "ait/context.h"', "#include <cstddef>", KERNEL]
     for name, parameters in re.findall(r'extern "C" int32_t (k_\w+)\((.*)\);', text):
         types = [part.strip() for part in parameters.split(",")]
