@@ -31,8 +31,8 @@ from benchmarks import measure
 from benchmarks.measure import Ceilings, table
 
 RUNS = 20
-BELONGS = ("splitKreduce", "Memset", "memset")
-"""Parts of names of kernels that the launch before them brought."""
+BELONGS = ("splitKreduce", "Memset", "memset", "reduce_join_kernel", "NormPart)2")
+"""Parts of names of kernels that follow another one of the same launch."""
 _TORCH = {
     "float16": torch.float16,
     "bfloat16": torch.bfloat16,

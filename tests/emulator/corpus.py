@@ -20,7 +20,7 @@ from tests import tiers
 from tests.emulator.library import Kind
 from tests.kernels import attention_gpu, attention_ragged, hopper, rows
 from tests.kernels.contractions import BIAS_GELU, BIAS_RESIDUAL, TANH_MUL_ADD, contraction, gemm_cases
-from tests.kernels.conv import grouped_cases, hopper_cases, mma_cases
+from tests.kernels.conv import grouped_cases, hopper_cases, mma_cases, patch_cases
 from tests.kernels.copies import copies_cases
 from tests.kernels.group_norm import group_norm_cases
 from tests.kernels.harness import Case, Library, check, random_inputs
@@ -416,6 +416,11 @@ FAMILIES = {
         {"cuda": frozenset({"conv_grouped_kernel"})},
         lambda: dict(grouped_cases("cuda")),
         _check_grouped,
+    ),
+    "conv-patch": Family(
+        {"cuda": frozenset({"conv_patch_kernel"})},
+        lambda: dict(patch_cases("cuda")),
+        within(CONTRACTION_ULPS, GEMM_FLOOR),
     ),
     "conv-hopper": Family(
         {"cuda": frozenset({"gemm_wgmma_kernel"})},

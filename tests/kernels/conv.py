@@ -8,6 +8,7 @@ from typing import Any
 from ait_mlir.dialects.ait.types import scope_of
 from ait_mlir.lowering.kernels import Kernel, Target, kernels_for
 from ait_mlir.lowering.kernels.conv_hopper import HopperConv
+from ait_mlir.lowering.kernels.conv_patch import TILES as PATCH_TILES
 from ait_mlir.lowering.kernels.gemm_hopper import TILES as HOPPER_TILES
 from ait_mlir.lowering.kernels.gemm_hopper import HopperTile
 from ait_mlir.lowering.kernels.gemm_tiles import TILES
@@ -62,6 +63,33 @@ def grouped_cases(consumer: Consumer) -> Iterator[tuple[str, Case]]:
             f'  %y = ait.conv %x, %w {clauses} : {tensors[2]}\n  ait.output "y" %y : {tensors[2]}\n}}'
         )
         yield f"grouped-{name}-f16", on_kernel(Case(text, [{}]), "grouped")
+
+
+def patch_cases(consumer: Consumer) -> Iterator[tuple[str, Case]]:
+    """Each form on one of the tiles, and each tile; the weight of every other one may be read early. Then images that
+    share a tile, several tiles of an image, few and odd channels, many columns, and results off boundaries."""
+    for i, (name, case) in enumerate(forms_of("patch", Target("cuda", "sm_90a"), consumer).items()):
+        tile = PATCH_TILES[i % len(PATCH_TILES)]
+        yield f"patch{i}-{name}", on_kernel(case, "patch", tile.config(), (1,) if i % 2 else ())
+    for i, (name, x, w, y, clauses, options) in enumerate(
+        (
+            ("images", "5 x 7 x 7 x 16", "24 x 3 x 3 x 16", "5 x 7 x 7 x 24", "pad [1, 1]", {}),
+            ("tiles", "2 x 39 x 41 x 8", "16 x 5 x 5 x 8", "2 x 20 x 21 x 16", "stride [2, 2] pad [2, 2]", {}),
+            ("three", "2 x 33 x 30 x 3", "16 x 7 x 7 x 3", "2 x 17 x 15 x 16", "stride [2, 2] pad [3, 3]", {}),
+            ("dilated", "1 x 20 x 21 x 24", "20 x 3 x 3 x 24", "1 x 20 x 21 x 20", "pad [2, 2] dilation [2, 2]", {}),
+            ("wide", "2 x 12 x 12 x 32", "136 x 3 x 3 x 32", "2 x 12 x 12 x 136", "pad [1, 1]", {}),
+            ("odd", "2 x 12 x 13 x 12", "13 x 3 x 3 x 12", "2 x 12 x 13 x 13", "pad [1, 1]", {"offset": 1}),
+            ("line", "3 x 50 x 40", "16 x 5 x 40", "3 x 50 x 16", "pad [2]", {}),
+            ("one", "1 x 1 x 1 x 8", "8 x 3 x 3 x 8", "1 x 1 x 1 x 8", "pad [1, 1]", {}),
+        )
+    ):
+        tensors = [f"!ait.tensor<{shape} x f16>" for shape in (x, w, y)]
+        text = (
+            f"ait.graph @g(%x: {tensors[0]}, %w: {tensors[1]}) {{\n"
+            f'  %y = ait.conv %x, %w {clauses} : {tensors[2]}\n  ait.output "y" %y : {tensors[2]}\n}}'
+        )
+        case = Case(text, [{}], **options)  # type: ignore[arg-type]
+        yield f"patch-{name}-f16", on_kernel(case, "patch", PATCH_TILES[i % len(PATCH_TILES)].config())
 
 
 def hopper_cases(consumer: Consumer) -> Iterator[tuple[str, Case]]:

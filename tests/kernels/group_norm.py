@@ -22,6 +22,7 @@ def group_norm(
     *,
     factors: str = "scale %g bias %h",
     residual: str = "",
+    provider: str = "cluster",
     **options: object,
 ) -> ConfiguredCase:
     """Of [b, s, 3, channels]; `residual` is the shape of an operand that is added behind silu."""
@@ -34,11 +35,34 @@ def group_norm(
         f"!ait.tensor<{shape}>\n"
         f'  ait.output "y" %y : !ait.tensor<{shape}>\n}}'
     )
-    return on_kernel(Case(text, **({"envs": ENVS} | options)), "cluster", config)  # type: ignore[arg-type]
+    return on_kernel(Case(text, **({"envs": ENVS} | options)), provider, config)  # type: ignore[arg-type]
 
 
 def plan(width: int, cluster: int, items: int) -> dict[str, int]:
     return {"width": width, "cluster": cluster, "items": items}
+
+
+def split(width: int, splits: int, items: int) -> dict[str, int]:
+    return {"width": width, "splits": splits, "items": items}
+
+
+def split_cases() -> dict[str, ConfiguredCase]:
+    """In two launches; by name, which ends with the element type."""
+
+    def norm(t: str, channels: int, groups: int, config: Mapping[str, int], **options: object) -> ConfiguredCase:
+        return group_norm(t, channels, groups, config, provider="split", **options)  # type: ignore[arg-type]
+
+    return {
+        "split-parts-f16": norm("f16", 80, 8, split(40, 3, 2)),
+        "split-pairs-f16": norm("f16", 16, 8, split(16, 5, 1), envs=({"b": 2, "s": 97}, *ENVS)),
+        "split-fours-bf16": norm("bf16", 32, 8, split(16, 2, 4), residual="b x s x 3 x 32"),
+        "split-many-f32": norm(
+            "f32", 8, 2, split(8, 70, 1), envs=({"b": 1, "s": 200}, *ENVS)
+        ),  # more than a warp joins at once
+        "split-again-f16": norm("f16", 40, 2, split(40, 2, 1), envs=({"b": 2, "s": 331},), factors=""),
+        "split-odd-f16": norm("f16", 40, 4, split(40, 2, 2), offset=1),
+        "split-early-f16": norm("f16", 40, 4, split(20, 4, 1), constants=(1, 2)),
+    }
 
 
 def group_norm_cases(*, clusters: bool = True) -> dict[str, ConfiguredCase]:
@@ -48,7 +72,7 @@ def group_norm_cases(*, clusters: bool = True) -> dict[str, ConfiguredCase]:
         return blocks if clusters else 1
 
     d = "b x s x 3 x 40"
-    return {
+    return split_cases() | {
         "parts-f16": group_norm("f16", 80, 8, plan(40, many(4), 2)),  # of 10 channels, cut anywhere
         "one-f16": group_norm("f16", 40, 4, plan(40, 1, 8)),
         "whole-bf16": group_norm("bf16", 64, 8, plan(32, many(2), 1), factors="scale %g"),
@@ -59,7 +83,14 @@ def group_norm_cases(*, clusters: bool = True) -> dict[str, ConfiguredCase]:
         "kept-bf16": group_norm("bf16", 120, 4, plan(120, 1, 8), envs=({"b": 1, "s": 60},)),
         "small-f16": group_norm("f16", 24, 8, plan(12, many(4), 4)),  # of 3 channels, accesses of 2
         "small-bf16": group_norm("bf16", 16, 4, plan(16, many(2), 2), factors="scale %g"),
-        "small-again-f16": group_norm("f16", 64, 16, plan(32, 1, 1), envs=({"b": 2, "s": 131},)),
+        "small-again-f16": group_norm("f16", 48, 16, plan(24, 1, 1), envs=({"b": 2, "s": 131},)),
+        "pairs-f16": group_norm("f16", 16, 8, plan(8, many(4), 2)),  # four groups of an access
+        "pairs-bf16": group_norm("bf16", 32, 16, plan(16, many(8), 4), factors="", residual="b x s x 3 x 32"),
+        "pairs-f32": group_norm("f32", 16, 8, plan(16, many(2), 4)),
+        "fours-f16": group_norm("f16", 48, 12, plan(24, 1, 2), envs=({"b": 1, "s": 97}, *ENVS)),  # warps share a group
+        "fours-again-f16": group_norm("f16", 32, 8, plan(32, many(2), 1), envs=({"b": 2, "s": 270},)),
+        "fours-odd-f16": group_norm("f16", 32, 8, plan(32, many(2), 2), offset=1),
+        "shared-f16": group_norm("f16", 8, 1, plan(8, many(4), 2), envs=({"b": 2, "s": 550}, *ENVS)),
         "single-f16": group_norm("f16", 20, 20, plan(10, many(2), 8), residual="b x s x 3 x 20"),
         "nine-f16": group_norm("f16", 36, 4, plan(36, many(2), 4)),  # accesses of 4 across groups
         "odd-f16": group_norm("f16", 40, 4, plan(40, many(2), 2), offset=1),

@@ -6,11 +6,11 @@ import re
 
 import pytest
 
-from ait_mlir.dialects.ait.types import scope_of
+from ait_mlir.dialects.ait.types import scope_of, tensor_type
 from ait_mlir.dims import parse
 from ait_mlir.lowering.fragments import offers
 from ait_mlir.lowering.kernels import Target, kernel_of, kernels_for
-from tests.kernels.group_norm import group_norm, plan
+from tests.kernels.group_norm import group_norm, plan, split
 from tests.kernels.harness import Case, sources_of
 from tests.kernels.library_gemm import on_kernel
 
@@ -35,8 +35,8 @@ def norm(shape: str, groups: int, dim: int = 3) -> Case:
         ("b x 64 x 64 x 320 x f16", 32, 3, CPU, False),
         ("b x 64 x 64 x 320 x f64", 32, 3, CUDA, False),  # moments are floats
         ("b x 320 x 64 x 64 x f16", 32, 1, CUDA, False),  # the channels are not the last dim
-        ("b x 64 x 64 x 128 x f16", 32, 3, CUDA, True),  # groups of 4 channels: accesses of 4
-        ("b x 64 x 64 x 24 x f16", 24, 3, CUDA, True),  # one by one
+        ("b x 64 x 64 x 128 x f16", 32, 3, CUDA, True),  # groups of 4 channels, two of an access
+        ("b x 64 x 64 x 24 x f16", 24, 3, CUDA, True),
         ("b x 64 x 64 x 128 x f32", 32, 3, CUDA, True),  # accesses of 4
         ("b x 8 x 8 x 512 x f16", 1, 3, CUDA, True),
         ("b x 8 x 8 x 1024 x f16", 1, 3, CUDA, False),  # more channels than threads
@@ -63,20 +63,49 @@ def test_plans_fill_the_card() -> None:
 
 
 @pytest.mark.parametrize(
-    ("channels", "groups", "t", "elements"),
+    ("channels", "groups", "t", "elements", "of_group"),
     [
-        (320, 32, "f16", 8),
-        (128, 32, "f16", 4),
-        (24, 8, "bf16", 2),
-        (24, 24, "f16", 1),
-        (36, 4, "f16", 4),
-        (48, 8, "f32", 4),
+        (320, 32, "f16", 8, 0),
+        (128, 32, "f16", 8, 4),
+        (16, 8, "bf16", 8, 2),
+        (16, 8, "f32", 4, 2),
+        (24, 8, "bf16", 2, 0),
+        (24, 24, "f16", 4, 1),
+        (36, 4, "f16", 4, 0),
+        (48, 8, "f32", 4, 0),
     ],
 )
-def test_an_access_has_channels_of_two_groups_at_most(channels: int, groups: int, t: str, elements: int) -> None:
+def test_an_access_has_channels_of_two_groups_or_some_whole_groups(
+    channels: int, groups: int, t: str, elements: int, of_group: int
+) -> None:
     case = on_kernel(norm(f"b x 9 x 9 x {channels} x {t}", groups), "cluster", {})
     text = "\n".join(sources_of([case], CUDA).values())
-    assert re.search(rf"group_norm<epilogue_\w+, {elements}, ", text)
+    assert re.search(rf"group_norm<epilogue_\w+, ait::gpu::NormPart::whole, {elements}, {of_group}, ", text)
+
+
+def test_small_samples_may_be_shared_by_more_blocks() -> None:
+    """16 channels in groups of 2 are one unit, or two: narrower than a line, which the cache has."""
+    op = norm("b x 64 x 64 x 16 x f16", 8).op
+    for provider in ("cluster", "split"):
+        assert {c["width"] for c in kernel_of(provider, op, CUDA).configs(op, CUDA)} == {8, 16}
+
+
+def test_two_launches_are_shared_by_as_many_blocks_as_a_card_runs() -> None:
+    for shape, groups in (("b x 64 x 64 x 16 x f16", 8), ("b x 256 x 256 x 32 x f16", 32), ("b x 8 x 8 x 64 x f16", 8)):
+        op = norm(shape, groups).op
+        kernel = kernel_of("split", op, CUDA)
+        for config in kernel.configs(op, CUDA):
+            assert kernel.config_problem(op, config, CUDA) is None
+            blocks = 2 * (tensor_type(op.operands[0]).dims[-1].as_int() or 0) // config["width"] * config["splits"]
+            assert blocks <= 8 * CUDA.multiprocessors
+
+
+def test_two_launches_pass_the_moments_of_each_block() -> None:
+    case = group_norm("f16", 80, 8, split(40, 3, 2), provider="split")
+    (found,) = kernel_of("split", case.op, CUDA).between(case.op, split(40, 3, 2), CUDA)
+    assert str(found) == "!ait.tensor<b x 384 x f32>"  # 8 groups, 3 blocks, 4 slices, 4 numbers
+    text = "\n".join(sources_of([case], CUDA).values())
+    assert [f"NormPart::{part}" in text for part in ("moments", "result", "whole")] == [True, True, False]
 
 
 def test_it_is_the_estimate_where_blocks_have_room() -> None:
@@ -85,7 +114,8 @@ def test_it_is_the_estimate_where_blocks_have_room() -> None:
         return found.kernels[0][0]
 
     assert best("b x 64 x 64 x 320 x f16", 32) == best("b x 8 x 8 x 2560 x f16", 32) == "cluster"
-    assert best("b x 1024 x 1024 x 256 x f16", 2) == "native"  # few blocks, which read twice
+    assert best("b x 64 x 64 x 16 x f16", 8) == "split"  # a cluster is few blocks
+    assert best("b x 1024 x 1024 x 256 x f16", 2) != "cluster"  # few blocks, which read twice
 
 
 @pytest.mark.parametrize(
@@ -104,6 +134,10 @@ def test_bad_configurations(config: dict[str, int], message: str) -> None:
     assert message in (kernel.config_problem(case.op, config, CUDA) or "")
     assert kernel.config_problem(case.op, plan(40, 8, 4), CUDA) is None
     assert "cluster is 8" in (kernel.config_problem(case.op, plan(40, 8, 4), AMPERE) or "")
+    two = kernel_of("split", case.op, CUDA)
+    assert "splits is 257, expected 1 to 256" in (two.config_problem(case.op, split(40, 257, 1), CUDA) or "")
+    assert "splits is 0" in (two.config_problem(case.op, split(40, 0, 1), CUDA) or "")
+    assert two.config_problem(case.op, split(40, 7, 1), AMPERE) is None
 
 
 def test_strides() -> None:

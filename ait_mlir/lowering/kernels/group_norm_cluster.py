@@ -1,17 +1,18 @@
-"""Group norm with the channels last, on a GPU, in one launch: a cluster of blocks has some groups of a sample."""
+"""Group norm with the channels last, on a GPU: blocks share groups of a sample, as a cluster or in two launches."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
-from xdsl.dialects.builtin import f64
+from xdsl.dialects.builtin import f32, f64
 
 from ait_mlir.dialects.ait.dtypes import compute_type
 from ait_mlir.dialects.ait.norm import GroupNormOp
 from ait_mlir.dialects.ait.strided import is_contiguous
-from ait_mlir.dialects.ait.types import scope_of, tensor_type
+from ait_mlir.dialects.ait.types import TensorType, scope_of, tensor_type
 from ait_mlir.dims import Scope, const, product
 from ait_mlir.lowering.cpp import element_type
 from ait_mlir.lowering.kernels.amounts import bytes_moved, element_bytes, estimate_env
@@ -25,24 +26,37 @@ ITEMS = (1, 2, 4, 8, 16)
 ACCESSES = (8, 4, 2, 1)
 """Elements of an access."""
 CLUSTERS = (1, 2, 4, 8)
+MOST_GROUPS = 4
+"""Of an access."""
 MOST_CHANNELS = 512
 """Of a unit: the threads of a block where elements are read one by one."""
 LINE_BYTES = 64
 """What a unit should have of a place, so that what comes from memory is used."""
-CONFIGS = 4
-# As benchmarks/group_norms.py measures them on an H200.
-JOIN_SECONDS = 2.5e-6
+SECTOR_BYTES = 32
+"""What a cache reads and writes at least."""
+CONFIGS = 6
+MOST_SPLITS, MOST_SLICES, WARP = 256, 4, 32
+"""Blocks that share a unit in two launches; as `kFoundSlices` of the template; threads of a warp."""
+# As benchmarks/group_norms.py measures them on an H200 and an H100.
+JOIN_SECONDS = 1.8e-6
 """What the threads of a block take to join their moments."""
 EXCHANGE_SECONDS = 0.5e-6
 """What it takes the blocks of a cluster to tell each other their moments."""
+JOINED_SECONDS = 0.3e-6
+"""What it takes a warp of the second launch to join what 32 blocks found of a group."""
+WAIT_SECONDS = 0.1e-6
+SPLIT_THREADS, RUNNING = (256, 128, 512), 1024
+"""Threads of a block in two launches; of a multiprocessor."""
 ALONE = 1.2
+SPLIT_SHARE = 0.6
+"""Of the bandwidth, that the two launches reach."""
 SHARE_OF_BANDWIDTH = 0.5
 """What a multiprocessor alone reaches of its share of the bandwidth."""
 
 
 def threads_of(items: int) -> int:
     """As `group_norm_threads` of the template."""
-    return 768 if items <= 4 else 384 if items == 8 else 512
+    return 768 if items == 4 else 384 if items == 8 else 512
 
 
 @dataclass(frozen=True)
@@ -54,7 +68,8 @@ class _Shape:
     channels: int
     groups: int
     vector: int
-    """Elements of an access: 16 bytes of the narrowest tensor, or less, so that it touches two groups at most."""
+    """Elements of an access: 16 bytes of the narrowest tensor, or less, so that it has channels of two groups at most,
+    or of up to four whole groups."""
     narrow: int
     """Bytes of an element of the input."""
 
@@ -71,17 +86,22 @@ class _Shape:
         ):
             return None
         env = estimate_env(scope_of(op))
-        most = min(channels // groups, 8, 16 // min(element_bytes(x) for x in types))
-        vector = next(v for v in ACCESSES if v <= most and channels % math.lcm(channels // groups, v) == 0)
+        size, most = channels // groups, min(8, 16 // min(element_bytes(x) for x in types))
+        fits = (v <= size or (v % size == 0 and v <= MOST_GROUPS * size) for v in ACCESSES)
+        vector = next(
+            v for v, f in zip(ACCESSES, fits, strict=True) if f and v <= most and channels % math.lcm(size, v) == 0
+        )
         places = product(t.dims[1:-1]).evaluate(env)
         return _Shape(t.dims[0].evaluate(env), places, channels, groups, vector, element_bytes(t))
 
     def widths(self) -> Iterator[int]:
-        """Channels of a unit: whole groups and whole accesses; the smallest that fills lines, and twice as many."""
+        """Channels of a unit: whole groups and whole accesses; the smallest that fills lines, twice as many, and some
+        smaller ones, so that more blocks share a small sample."""
         least = math.lcm(self.channels // self.groups, self.vector)
         fitting = [w for w in range(least, min(self.channels, MOST_CHANNELS) + 1, least) if self.channels % w == 0]
         wide = [w for w in fitting if w * self.narrow >= LINE_BYTES] or fitting[-1:]
         yield from wide[:2]
+        yield from [w for w in fitting if w < wide[0]][:2]
 
     def items(self, width: int, cluster: int) -> int:
         """The fewest chunks of a thread with which a block has room for its share; 0: none has room."""
@@ -92,6 +112,7 @@ class _Shape:
     def seconds(self, width: int, cluster: int, target: Target, moved: int) -> float:
         """The time of a plan: of the multiprocessor with the most blocks, or of the memory."""
         blocks = max(1, self.samples) * (self.channels // width) * cluster
+        moved = int(moved * max(1.0, SECTOR_BYTES / (width * self.narrow)))
         if self.items(width, cluster) == 0:
             moved += self.samples * self.places * self.channels * self.narrow
         turns = -(-blocks // target.multiprocessors)
@@ -108,23 +129,29 @@ class ClusterGroupNorm(Kernel[GroupNormOp]):
     provider = "cluster"
     name = "group_norm"
     ops = (GroupNormOp,)
+    shared: ClassVar[str] = "cluster"
+    """The key of the number of blocks that share a unit."""
 
     def matches(self, op: GroupNormOp, target: Target) -> bool:
         shape = _Shape.of(op) if target.is_gpu else None
         return shape is not None and any(shape.widths())
 
-    def configs(self, op: GroupNormOp, target: Target) -> list[dict[str, int]]:
-        shape = self._shape(op)
-        moved = bytes_moved(op, scope_of(op))
+    def plans(self, shape: _Shape, target: Target) -> list[tuple[int, int]]:
+        """Widths of units, and how many blocks share one."""
         clusters = [c for c in CLUSTERS if c == 1 or (target.has("clusters") and c <= max(1, shape.places))]
-        plans = [(w, c) for w in shape.widths() for c in clusters]
-        plans.sort(key=lambda plan: shape.seconds(*plan, target, moved))
-        return [{"width": w, "cluster": c, "items": shape.items(w, c) or 4} for w, c in plans[:CONFIGS]]
+        return [(w, c) for w in shape.widths() for c in clusters]
+
+    def seconds_of(self, shape: _Shape, plan: tuple[int, int], target: Target, moved: int) -> float:
+        return shape.seconds(*plan, target, moved)
+
+    def configs(self, op: GroupNormOp, target: Target) -> list[dict[str, int]]:
+        shape, moved = self._shape(op), bytes_moved(op, scope_of(op))
+        plans = sorted(self.plans(shape, target), key=lambda plan: self.seconds_of(shape, plan, target, moved))
+        return [{"width": w, self.shared: c, "items": shape.items(w, c) or 4} for w, c in plans[:CONFIGS]]
 
     def seconds(self, op: GroupNormOp, target: Target) -> float:
-        best = self.configs(op, target)[0]
-        moved = bytes_moved(op, scope_of(op))
-        return self._shape(op).seconds(best["width"], best["cluster"], target, moved)
+        best, moved = self.configs(op, target)[0], bytes_moved(op, scope_of(op))
+        return self.seconds_of(self._shape(op), (best["width"], best[self.shared]), target, moved)
 
     def accepts(self, op: GroupNormOp, position: int, strides: Strides, scope: Scope) -> bool:
         if 1 <= position < len(op.own_operands):
@@ -133,17 +160,20 @@ class ClusterGroupNorm(Kernel[GroupNormOp]):
 
     def check(self, op: GroupNormOp, config: Config, target: Target) -> None:
         shape = self._shape(op)
-        width, cluster, items = (self._value(op, config, target, key) for key in ("width", "cluster", "items"))
+        width, cluster, items = (self._value(op, config, target, key) for key in ("width", self.shared, "items"))
         size = shape.channels // shape.groups
         if width < 1 or width % size or shape.channels % width or width > MOST_CHANNELS:
             raise ValueError(
                 f"width is {width}, expected a multiple of {size}, the channels of a group, that divides "
                 f"{shape.channels} and is at most {MOST_CHANNELS}"
             )
-        if cluster not in CLUSTERS or (cluster > 1 and not target.has("clusters")):
-            raise ValueError(f"cluster is {cluster}, expected 1, or 2, 4 or 8 where blocks form clusters")
+        self.check_shared(cluster, target)
         if items not in ITEMS:
             raise ValueError(f"items is {items}, expected one of {', '.join(map(str, ITEMS))}")
+
+    def check_shared(self, blocks: int, target: Target) -> None:
+        if blocks not in CLUSTERS or (blocks > 1 and not target.has("clusters")):
+            raise ValueError(f"cluster is {blocks}, expected 1, or 2, 4 or 8 where blocks form clusters")
 
     def _shape(self, op: GroupNormOp) -> _Shape:
         shape = _Shape.of(op)
@@ -153,11 +183,15 @@ class ClusterGroupNorm(Kernel[GroupNormOp]):
     def _value(self, op: GroupNormOp, config: Config, target: Target, key: str) -> int:
         return config[key] if key in config else self.configs(op, target)[0][key]
 
-    def emit(self, launch: Launch[GroupNormOp]) -> Emission:
+    def emit(self, launch: Launch[GroupNormOp]) -> Emission | tuple[Emission, ...]:
+        return self.part(launch, "whole")
+
+    def part(self, launch: Launch[GroupNormOp], kind: str) -> Emission:
+        """The call for a `NormPart` of the template."""
         op, scope, dims = launch.op, launch.scope, launch.dims
         (x, *_), (y,) = launch.ins, launch.outs
         width, cluster, items = (
-            self._value(op, launch.config, launch.target, key) for key in ("width", "cluster", "items")
+            self._value(op, launch.config, launch.target, key) for key in ("width", self.shared, "items")
         )
         extras, shape = launch.ins[len(op.own_operands) :], y.type.dims
         strides = [x.strides, *(broadcast_strides(a, shape) for a in extras), y.strides]
@@ -170,7 +204,8 @@ class ClusterGroupNorm(Kernel[GroupNormOp]):
         scale = names.pop(0) if op.scale is not None else null
         bias = names.pop(0) if op.bias is not None else null
         highest = scope.bounds(product(shape[1:-1]))[1]
-        vector = self._shape(op).vector
+        found = self._shape(op)
+        vector, size = found.vector, found.channels // found.groups
         room = items * (threads_of(items) // max(1, width // vector))
         flags = (
             -(-highest // cluster) <= room,
@@ -180,15 +215,58 @@ class ClusterGroupNorm(Kernel[GroupNormOp]):
         name = "epilogue_@ID@"
         return launch.call(
             "group_norm_cluster",
-            f"group_norm<{name}, {vector}, {items}, {', '.join('true' if f else 'false' for f in flags)}>(ctx, "
+            f"group_norm<{name}, ait::{launch.place}::NormPart::{kind}, {vector}, {size if size < vector else 0}, "
+            f"{items}, {', '.join('true' if f else 'false' for f in flags)}>(ctx, "
             f"{sizes(nested, dims)}, {operand(x.name, nested, 0, dims)}, {pack(extras, nested, 1, dims)}, "
             f"{operand(y.name, nested, len(strides) - 1, dims)}, {scale}, {bias}, "
             f"{launch.cpp(*(const(n) for n in (op.groups.value.data, width)))}, {cluster}, "
-            f"{launch.number(op.eps, f64)})",
+            f"{launch.number(op.eps, f64)}{''.join(f', {b.name}' for b in launch.between)})",
             functor(op.epilogue, name, is_narrow(y.type.element_type))
             if op.epilogue.blocks
             else identity_functor(x.type.element_type, name),
         )
 
 
-KERNELS = (ClusterGroupNorm(),)
+class SplitGroupNorm(ClusterGroupNorm):
+    """In two launches, so that any number of blocks share the places of a sample; the input is read twice."""
+
+    provider = "split"
+    shared = "splits"
+
+    def plans(self, shape: _Shape, target: Target) -> list[tuple[int, int]]:
+        """Blocks of so many threads as together are about as many as the card runs at a time."""
+        found: dict[tuple[int, int], None] = {}
+        for width in shape.widths():
+            units, columns = max(1, shape.samples) * (shape.channels // width), width // shape.vector
+            for threads in SPLIT_THREADS:
+                lanes = max(1, threads // columns)
+                splits = -(-shape.places // lanes)
+                most = max(1, target.multiprocessors * RUNNING // (threads * units))
+                found[width, max(1, min(splits, most, MOST_SPLITS))] = None
+        return list(found)
+
+    def seconds_of(self, shape: _Shape, plan: tuple[int, int], target: Target, moved: int) -> float:
+        (width, splits), samples = plan, max(1, shape.samples)
+        groups = shape.groups * width // shape.channels
+        threads = min(512, width // shape.vector * -(-shape.places // splits))
+        moved += samples * shape.places * shape.channels * shape.narrow
+        busy = min(1.0, samples * (shape.channels // width) * splits * threads / (target.multiprocessors * RUNNING / 2))
+        work = moved * max(1.0, SECTOR_BYTES / (width * shape.narrow)) / busy / target.bandwidth
+        joined = JOINED_SECONDS * -(-groups * WARP // threads) * -(-splits // WARP)
+        return 2 * (target.launch_seconds + WAIT_SECONDS) + joined + work / SPLIT_SHARE
+
+    def check_shared(self, blocks: int, target: Target) -> None:
+        if not 1 <= blocks <= MOST_SPLITS:
+            raise ValueError(f"splits is {blocks}, expected 1 to {MOST_SPLITS}")
+
+    def between(self, op: GroupNormOp, config: Config, target: Target) -> tuple[TensorType, ...]:
+        """Four numbers for each group of each sample, each block that shares it and each of its slices."""
+        splits = self._value(op, config, target, "splits")
+        numbers = const(4 * MOST_SLICES * splits * op.groups.value.data)
+        return (TensorType.get([tensor_type(op.input).dims[0], numbers], f32),)
+
+    def emit(self, launch: Launch[GroupNormOp]) -> tuple[Emission, ...]:
+        return self.part(launch, "moments"), self.part(launch, "result")
+
+
+KERNELS = (ClusterGroupNorm(), SplitGroupNorm())

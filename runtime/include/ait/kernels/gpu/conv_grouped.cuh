@@ -13,6 +13,7 @@
 #define AIT_KERNELS_GPU_CONV_GROUPED_CUH_
 
 #include "ait/gpu/multiprocessors.h"
+#include "ait/kernels/gpu/conv_pixels.cuh"
 #include "ait/kernels/gpu/conv_simt.cuh"
 #include "ait/kernels/gpu/mma.cuh"
 
@@ -31,55 +32,29 @@ struct GroupedTile {
   static_assert(kSets == 1 || kTiles == 1, "several groups have one tile of columns each");
 };
 
-/// @brief The dims of a plane: those of an input of two spatial dims, or one line of an input of one.
-struct Plane {
-  int size[2], places[2], kernel[2], stride[2], dilation[2], pad[2];
-  int64_t step[2];
-
-  template <class X>
-  static Plane of(const X& x) {
-    Plane plane;
-    for (int i = 0; i < 2; ++i) {
-      const int d = i - (2 - X::kRank);
-      const bool is = d >= 0;
-      plane.size[i] = is ? int(x.size[d]) : 1, plane.places[i] = is ? int(x.places[d]) : 1, plane.kernel[i] = is ? int(x.kernel[d]) : 1;
-      plane.stride[i] = is ? int(x.stride[d]) : 1, plane.dilation[i] = is ? int(x.dilation[d]) : 1, plane.pad[i] = is ? int(x.pad[d]) : 0;
-      plane.step[i] = is ? x.strides[d + 1] : 0;
-    }
-    return plane;
-  }
-};
-
-/// @brief How the work is cut: a tile has `images` x 2^high x 2^wide places, which read `images` x in_y x in_x pixels.
-struct GroupedPlan {
+/// @brief How the work is cut.
+struct GroupedPlan : PixelTiles {
   int groups = 0;                                ///< of a block
-  int wide = 0, high = 0, images = 0, in_y = 0, in_x = 0;
-  int tiles_y = 0, tiles_x = 0, tiles = 0;       ///< along the dims of an image, and in all
   int sharers = 0;                               ///< blocks that share the tiles of the same groups
   int steps = 0, tiles_n = 0;                    ///< of four quads that a sum has; of 8 columns that a group has
-  int pitch = 0;                                 ///< bytes from pixel to pixel
   int weights = 0, staged = 0, data = 0, bytes = 0;  ///< where these begin in shared memory, behind the table of offsets; all of it
-
-  AIT_FN int rows() const { return images << (wide + high); }
-  AIT_FN int pixels() const { return images * in_y * in_x; }
 };
 
 template <class T, class D, class... E>
 struct GroupedArgs : GemmArgs<T, D, E...> {
-  const T* x;
-  int64_t image;                          ///< elements from image to image
-  int images, groups, channels, columns;  ///< channels of x and of the result of a group
-  Plane plane;
+  Pixels<T> pixels;
+  int groups, channels, columns;  ///< channels of x and of the result of a group
   GroupedPlan plan;
 };
 
 /// @brief Where the quads of a sum lie, in bytes from the first pixel of a place; -1 for those behind the last.
 template <class Args>
 __device__ __forceinline__ void fill_offsets(const Args& args, int* offsets) {
-  const int quads = args.channels / 4, taps_x = args.plane.kernel[1], taps = args.plane.kernel[0] * taps_x;
+  const Plane& plane = args.pixels.plane;
+  const int quads = args.channels / 4, taps_x = plane.kernel[1], taps = plane.kernel[0] * taps_x;
   for (int q = int(threadIdx.x); q < args.plan.steps * 4; q += kGroupedThreads) {
     const int tap = q / quads, y = tap / taps_x, x = tap - y * taps_x;
-    const int pixel = y * args.plane.dilation[0] * args.plan.in_x + x * args.plane.dilation[1];
+    const int pixel = y * plane.dilation[0] * args.plan.in_x + x * plane.dilation[1];
     offsets[q] = tap < taps ? pixel * args.plan.pitch + (q - tap * quads) * 8 : -1;
   }
 }
@@ -99,34 +74,6 @@ __device__ __forceinline__ void fill_weights(const Args& args, int first, int gr
       for (int e = 0; e < 4; ++e) words[e / 2] |= uint32_t(bit_cast<uint16_t>(from[e])) << (e % 2 * 16);
     }
     to[i] = uint2{words[0], words[1]};
-  }
-}
-
-/// @brief The first place of a tile.
-struct GroupedPlace {
-  int image, y, x;
-};
-
-/// @brief Starts copies of the pixels of a tile, 16 bytes at a time; pixels outside of the input are zeros.
-template <class Args>
-__device__ __forceinline__ void load_pixels(const Args& args, const GroupedPlace& place, int channel, int channels, char* to) {
-  const GroupedPlan& plan = args.plan;
-  const Plane& plane = args.plane;
-  int across = 1;  // threads side by side over the channels of a pixel
-  while (across * 8 < channels && across < 32) across *= 2;
-  const int step = kGroupedThreads / across, first = int(threadIdx.x) % across * 8;
-  const int y0 = place.y * plane.stride[0] - plane.pad[0], x0 = place.x * plane.stride[1] - plane.pad[1];
-  int pixel = int(threadIdx.x) / across, y = pixel / plan.in_x, x = pixel - y * plan.in_x, image = y / plan.in_y;
-  y -= image * plan.in_y;
-  for (; pixel < plan.pixels(); pixel += step) {
-    const int row = y0 + y, col = x0 + x;
-    const bool inside = place.image + image < args.images && row >= 0 && row < plane.size[0] && col >= 0 && col < plane.size[1];
-    const auto* const from = args.x + (place.image + image) * args.image + row * plane.step[0] + col * plane.step[1] + channel;
-    for (int c = first; c < channels; c += across * 8) {
-      copy_async_16(shared_address(to + pixel * plan.pitch + c * 2), inside ? from + c : args.x, inside ? 16 : 0);
-    }
-    for (x += step; x >= plan.in_x; x -= plan.in_x) ++y;
-    for (; y >= plan.in_y; y -= plan.in_y) ++image;
   }
 }
 
@@ -179,9 +126,8 @@ __global__ void __launch_bounds__(kGroupedThreads, 3) conv_grouped_kernel(const 
   if (!early) fill_weights(args, first, groups, weights);
   allow_next();
   for (int number = int(blockIdx.x) - part * plan.sharers; number < plan.tiles; number += plan.sharers) {
-    const int line = number / plan.tiles_x, set = line / plan.tiles_y;
-    const GroupedPlace place{set * plan.images, (line - set * plan.tiles_y) << plan.high, (number - line * plan.tiles_x) << plan.wide};
-    load_pixels(args, place, first * args.channels, groups * args.channels, data);
+    const PlaceOfTile place(plan, number);
+    load_pixels<kGroupedThreads>(args.pixels, plan, place, first * args.channels, groups * args.channels, data);
     copy_async_commit();
     copy_async_wait<0>();
     __syncthreads();
@@ -191,10 +137,7 @@ __global__ void __launch_bounds__(kGroupedThreads, 3) conv_grouped_kernel(const 
       int from[kRows][2];
 #pragma unroll
       for (int i = 0; i < kRows * 2; ++i) {
-        const int row = row0 + i * 8 + lane / 4;
-        const int x = row & ((1 << plan.wide) - 1), y = (row >> plan.wide) & ((1 << plan.high) - 1), image = row >> (plan.wide + plan.high);
-        const int pixel = (image * plan.in_y + y * args.plane.stride[0]) * plan.in_x + x * args.plane.stride[1];
-        from[i / 2][i % 2] = pixel * plan.pitch;
+        from[i / 2][i % 2] = plan.pixel(args.pixels.plane, row0 + i * 8 + lane / 4) * plan.pitch;
       }
       float acc[kSets][kRows][kTiles][4];
 #pragma unroll
@@ -224,10 +167,9 @@ __global__ void __launch_bounds__(kGroupedThreads, 3) conv_grouped_kernel(const 
         const int spans = (columns + kSpan - 1) / kSpan;
         for (int id = lane; id < 16 * spans; id += 32) {
           const int in_band = id / spans, col = (id - in_band * spans) * kSpan, row = row0 + i * 16 + in_band;
-          const int x = place.x + (row & ((1 << plan.wide) - 1)), y = place.y + ((row >> plan.wide) & ((1 << plan.high) - 1));
-          const int image = place.image + (row >> (plan.wide + plan.high));
-          if (x >= args.plane.places[1] || y >= args.plane.places[0] || image >= args.images) continue;
-          const int where = (image * args.plane.places[0] + y) * args.plane.places[1] + x, batch = where / args.m;
+          const int where = place.number(args.pixels, plan, row);
+          if (where < 0) continue;
+          const int batch = where / args.m;
           const int64_t outer = batch / args.inner, inner = batch - outer * args.inner;
           Span<float> acc_of;
 #pragma unroll
@@ -264,26 +206,17 @@ GroupedPlan plan_grouped(const Plane& plane, int images, int groups, int channel
     plan.data = plan.staged + kGroupedWarps * Tile::kStagedBytes;
     const int parts = (groups + count - 1) / count, units = (count + Tile::kSets - 1) / Tile::kSets * ((plan.tiles_n + Tile::kTiles - 1) / Tile::kTiles);
     for (int rows = 128; rows >= kRows; rows /= 2) {
-      for (plan.wide = 0; 1 << plan.wide <= rows; ++plan.wide) {
-        const bool all_x = 1 << plan.wide >= plane.places[1];
-        if (!all_x && plan.wide < 3) continue;
-        for (plan.high = 0; 1 << (plan.wide + plan.high) <= rows; ++plan.high) {
-          const bool all_y = 1 << plan.high >= plane.places[0];
-          plan.images = rows >> (plan.wide + plan.high);
-          if (plan.images > 1 && !(all_x && all_y)) continue;
-          plan.in_y = ((1 << plan.high) - 1) * plane.stride[0] + (plane.kernel[0] - 1) * plane.dilation[0] + 1;
-          plan.in_x = ((1 << plan.wide) - 1) * plane.stride[1] + (plane.kernel[1] - 1) * plane.dilation[1] + 1;
-          if (int64_t(plan.images) * plan.in_y * plan.in_x * plan.pitch > limit - plan.data) continue;
-          plan.bytes = plan.data + plan.pixels() * plan.pitch;
-          plan.tiles_y = (plane.places[0] + (1 << plan.high) - 1) >> plan.high;
-          plan.tiles_x = (plane.places[1] + (1 << plan.wide) - 1) >> plan.wide;
-          plan.tiles = (images + plan.images - 1) / plan.images * plan.tiles_y * plan.tiles_x;
-          const double reads = Tile::kSets * double(plan.steps) * (Tile::kRows * 4 + Tile::kTiles * 2 + 1) + Tile::kRows * 24;
-          const double cycles = rows / kRows * units * reads + 2.0 * plan.pixels() * count * channels / 8;
-          const double all = double((int64_t(plan.tiles) * parts + cards - 1) / cards) * cycles;
-          if (best.bytes == 0 || all < least) least = all, best = plan;
-        }
-      }
+      for_each_tile(plane, images, rows, [&](const PixelTiles& tiles) {
+        if (int64_t(tiles.pixels()) * plan.pitch > limit - plan.data) return;
+        const int pitch = plan.pitch;
+        static_cast<PixelTiles&>(plan) = tiles;
+        plan.pitch = pitch;
+        plan.bytes = plan.data + plan.pixels() * plan.pitch;
+        const double reads = Tile::kSets * double(plan.steps) * (Tile::kRows * 4 + Tile::kTiles * 2 + 1) + Tile::kRows * 24;
+        const double cycles = rows / kRows * units * reads + 2.0 * plan.pixels() * count * channels / 8;
+        const double all = double((int64_t(plan.tiles) * parts + cards - 1) / cards) * cycles;
+        if (best.bytes == 0 || all < least) least = all, best = plan;
+      });
     }
   }
   const int parts = best.groups > 0 ? (groups + best.groups - 1) / best.groups : 1, most = (3 * cards + parts - 1) / parts;
@@ -302,12 +235,10 @@ int32_t conv_grouped(const Context& ctx, const GemmShape& shape, const X& x, Mat
   static_assert(X::kRank <= 2 && !X::kSpreads);
   if (shape.m == 0 || shape.n == 0 || shape.outer * shape.inner == 0) return 0;
   GroupedArgs<T, D, E...> args;
-  args.plane = Plane::of(x);
-  args.x = x.data, args.image = x.strides[0];
-  args.images = int(shape.outer * shape.inner * shape.m / (int64_t(args.plane.places[0]) * args.plane.places[1]));
+  args.pixels = Pixels<T>::of(x, shape);
   args.groups = int(x.groups), args.channels = int(x.depth), args.columns = int(shape.n / x.groups);
   const auto planned = [&](int limit) {
-    return detail::plan_grouped<Tile>(args.plane, args.images, args.groups, args.channels, args.columns, limit);
+    return detail::plan_grouped<Tile>(args.pixels.plane, args.pixels.images, args.groups, args.channels, args.columns, limit);
   };
   args.plan = planned(kGroupedFew < kLimit ? kGroupedFew : kLimit);
   if (args.plan.bytes == 0) args.plan = planned(kLimit);
