@@ -46,6 +46,7 @@ NOT_EMULATED: dict[Kind, dict[str, str]] = {
         "attention_ragged_mma_kernel": "CUDA only",
         "attention_split_kernel": "CUDA only",
         "conv_grouped_kernel": "CUDA only",
+        "conv_patch_kernel": "CUDA only",
         "conv_mma_kernel": "CUDA only",
         "cumulative_copied_columns_kernel": "CUDA only",
         "gemm_mma_kernel": "CUDA only",
@@ -349,6 +350,7 @@ JAGGED = ("embedding_bag_kernel", "jagged_pad_kernel", "jagged_unpad_kernel", "j
 CONV = ("conv_simt_kernel", "conv_depthwise_kernel", "conv_depthwise_lines_kernel", "conv_depthwise_window_kernel")
 COPIES = (
     "copy_strided_kernel",
+    "copy_few_kernel",
     "copy_tiled_kernel",
     "copy_squares_kernel",
     "copy_rows_kernel",

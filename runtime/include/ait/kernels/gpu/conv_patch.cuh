@@ -26,7 +26,8 @@ struct PatchTile {
   static constexpr int kRows = kRows_, kTiles = kTiles_, kWarps = kWarps_;
   static constexpr int kThreads = 32 * kWarps, kPlaces = 16 * kRows * kWarps, kColumns = 8 * kTiles;
   static constexpr int kSums = 4 * kRows * kTiles;  ///< of a lane
-  static constexpr int kResident = kThreads * (kSums > 32 ? 2 : 1) <= 128 ? 4 : 2;
+  /// Blocks that a multiprocessor should have room for: most of a tile's time is waiting.
+  static constexpr int kResident = (kSums > 32 ? 4 : kSums > 16 ? 5 : 7) * 128 / kThreads;
   static_assert(kTiles % 2 == 0 && kSums <= 64, "weights are read for two tiles at a time, and the sums fit in registers");
 };
 
@@ -68,20 +69,25 @@ __device__ __forceinline__ void fill_chunk_offsets(const Plane& plane, const Pat
 }
 
 /// @brief Brings the weight of the columns of a block: [column][chunk], zeros for columns and chunks that do not exist.
-/// @tparam kChunked whether chunks are aligned in memory
+/// @tparam kChunked whether chunks are aligned in memory, and lie one behind the other
 template <class Tile, bool kChunked, class Args>
 __device__ __forceinline__ void load_weight(const Args& args, int n0, char* to) {
+  constexpr int kSlots = Tile::kColumns <= 16 ? 16 : Tile::kColumns <= 32 ? 32 : 64, kAcross = Tile::kThreads / kSlots;  // threads of a column
   const PatchPlan& plan = args.plan;
-  const int of_column = plan.steps * 2, all = Tile::kColumns * of_column, taps = args.pixels.plane.kernel[0] * args.pixels.plane.kernel[1];
-  for (int i = int(threadIdx.x); i < all; i += Tile::kThreads) {
-    const int col = i / of_column, chunk = i - col * of_column, tap = chunk / plan.chunks, channel = (chunk - tap * plan.chunks) * 8;
-    const bool exists = n0 + col < args.n && tap < taps;
-    const auto* const from = args.b.data + (exists ? (n0 + col) * args.b.col + tap * args.channels + channel : 0);
-    char* const at = to + col * plan.weight_pitch + chunk * 16;
+  const int taps = args.pixels.plane.kernel[0] * args.pixels.plane.kernel[1], col = int(threadIdx.x) / kAcross;
+  if (col >= Tile::kColumns) return;
+  const bool exists = n0 + col < args.n;
+  const auto* const column = args.b.data + (exists ? (n0 + col) * args.b.col : 0);
+  char* const at = to + col * plan.weight_pitch;
+  for (int chunk = int(threadIdx.x) % kAcross; chunk < plan.steps * 2; chunk += kAcross) {
     if constexpr (kChunked) {
-      copy_async_16(shared_address(at), from, exists ? 16 : 0);
+      const bool inside = exists && chunk < taps * plan.chunks;
+      copy_async_16(shared_address(at + chunk * 16), column + (inside ? chunk * 8 : 0), inside ? 16 : 0);
     } else {
-      *reinterpret_cast<uint4*>(at) = eight_elements(from, exists ? args.channels - channel : 0);
+      const int tap = chunk / plan.chunks, channel = (chunk - tap * plan.chunks) * 8;
+      const bool inside = exists && tap < taps;
+      const auto* const from = column + (inside ? tap * args.channels + channel : 0);
+      *reinterpret_cast<uint4*>(at + chunk * 16) = eight_elements(from, inside ? args.channels - channel : 0);
     }
   }
 }
@@ -154,20 +160,25 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kResident) conv_patch_ke
   for (int i = 0; i < kRows; ++i) {
     from[i] = shared_address(data) + uint32_t(plan.pixel(args.pixels.plane, (warp * kRows + i) * 16 + lane % 16) * plan.pitch);
   }
-  for (int number = int(blockIdx.x) / plan.tiles_n; number < plan.tiles; number += sharers) {
-    const PlaceOfTile place(plan, number);
+  const auto bring_pixels = [&](const PlaceOfTile& place) {
     if constexpr (kChunked) {
       load_pixels<Tile::kThreads>(args.pixels, plan, place, 0, args.channels, data);
     } else {
       fill_pixels<Tile::kThreads>(args.pixels, plan, place, args.channels, data);
     }
     copy_async_commit();
+  };
+  int number = int(blockIdx.x) / plan.tiles_n;
+  PlaceOfTile next(plan, number);
+  bring_pixels(next);
+  while (number < plan.tiles) {
+    const PlaceOfTile place = next;
     copy_async_wait<0>();
     __syncthreads();
     float acc[kRows][kTiles][4];
 #pragma unroll
     for (int i = 0; i < Tile::kSums; ++i) acc[i / (kTiles * 4)][i / 4 % kTiles][i % 4] = 0.f;
-#pragma unroll 2
+#pragma unroll(Tile::kSums > 32 ? 2 : 4)
     for (int step = 0; step < plan.steps; ++step) {
       const int offset = own_offsets[step * 2];
       uint32_t b[kTiles / 2][4];
@@ -180,6 +191,12 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kResident) conv_patch_ke
 #pragma unroll
         for (int j = 0; j < kTiles; ++j) mma_16x8x16<T>(acc[i][j], a, b[j / 2][j % 2 * 2], b[j / 2][j % 2 * 2 + 1]);
       }
+    }
+    __syncthreads();
+    number += sharers;
+    if (number < plan.tiles) {  // the next pixels are on their way while these sums are finished
+      next = PlaceOfTile(plan, number);
+      bring_pixels(next);
     }
 #pragma unroll
     for (int i = 0; i < kRows; ++i) {
@@ -196,7 +213,6 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kResident) conv_patch_ke
         args.template finish<F>(outer, inner, where - batch * args.m, col, sums, raw);
       }
     }
-    __syncthreads();
   }
 }
 

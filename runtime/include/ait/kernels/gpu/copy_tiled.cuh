@@ -71,6 +71,39 @@ __global__ void __launch_bounds__(kTileThreads) copy_tiled_kernel(TiledCopy plan
   }
 }
 
+/// Rows or columns of a matrix that are few, so that a tile would be almost empty.
+inline constexpr int kFew = 8;
+
+/// One of the dims is `few` long, up to `kFew`: a thread copies all of them at a place of the other one. Neighbours access neighbouring memory on the
+/// side where that dim is contiguous, and the same lines on the other side.
+template <class Word>
+__global__ void __launch_bounds__(kTileThreads) copy_few_kernel(TiledCopy plan, int64_t total, CopyDim few, CopyDim many, const Word* in, Word* out) {
+  wait_for_previous();
+  allow_next();
+  const int64_t stride = static_cast<int64_t>(gridDim.x) * kTileThreads;
+  for (int64_t index = static_cast<int64_t>(blockIdx.x) * kTileThreads + threadIdx.x; index < total; index += stride) {
+    int64_t linear = index / many.size;
+    const int64_t place = index - linear * many.size;
+    const Word* from = in + place * many.in;
+    Word* to = out + place * many.out;
+    for (int d = plan.rank - 1; d >= 0; --d) {
+      const int64_t quotient = linear / plan.outer[d].size, coordinate = linear - quotient * plan.outer[d].size;
+      from += coordinate * plan.outer[d].in;
+      to += coordinate * plan.outer[d].out;
+      linear = quotient;
+    }
+    Word words[kFew];
+#pragma unroll
+    for (int i = 0; i < kFew; ++i) {
+      if (i < few.size) words[i] = from[i * few.in];
+    }
+#pragma unroll
+    for (int i = 0; i < kFew; ++i) {
+      if (i < few.size) to[i * few.out] = words[i];
+    }
+  }
+}
+
 /// A thread turns a square of this many elements a side, whose rows are one access each.
 template <class Word>
 inline constexpr int kSquare = sizeof(Word) == 1 ? 8 : 16 / static_cast<int>(sizeof(Word));
@@ -241,6 +274,14 @@ int32_t launch_tiled(const Context& ctx, const CopyPlan& plan, int unit, const v
   const Word* from = static_cast<const Word*>(in);
   Word* to = static_cast<Word*>(out);
   constexpr int64_t kSize = sizeof(Word), kBytes = kSize * kN;
+  if (tiled.rows.size <= kFew || tiled.columns.size <= kFew) {
+    const bool rows = tiled.rows.size <= tiled.columns.size;
+    const CopyDim few = rows ? tiled.rows : tiled.columns, many = rows ? tiled.columns : tiled.rows;
+    const int64_t total = batches * many.size;
+    config.block = dim3(kTileThreads);
+    config.grid = dim3(ceil_div(total, kTileThreads, 1 << 20));
+    return launch(ctx, config, copy_few_kernel<Word>, tiled, total, few, many, from, to);
+  }
   if constexpr (sizeof(Word) < 16) {
     if (tiled.rows.size >= kN && tiled.columns.size >= kN && runs_aligned(tiled, out, kBytes, kSize, &CopyDim::out, tiled.rows)) {
       cut(kSquaresOfSide * kN, kSquaresOfSide * kN);
