@@ -85,7 +85,7 @@ for name in ${*:-$STAGES}; do
   case $name in unseen | regret) key=${name}_${SEED:?a seed that nobody has used} ;; *) key=$name ;; esac
   [ -e "$OUT/$key.done" ] && [ -z "${FORCE:-}" ] && echo "=== $key: done before" && continue
   case $name in
-    tests) stage 420 python3 -m pytest -q -m gpu -n "$JOBS" --no-header -p no:cacheprovider tests ;;
+    tests) stage 420 python3 -m pytest -v -m gpu -n "$JOBS" --no-header -p no:cacheprovider tests ;; # -v: the log has the names even where time ran out
     memcheck | initcheck) TAIL=16 stage 540 bash -c "sanitize $name" ;;
     timings) stage 580 bash -c timings ;;
     compile) rm -rf "$AIT_CACHE_DIR"/compile_* && stage 200 bash -c compile ;;

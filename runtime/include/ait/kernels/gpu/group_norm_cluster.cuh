@@ -92,7 +92,7 @@ __global__ void __launch_bounds__(group_norm_threads(kItems), group_norm_blocks(
   using C = typename X::Compute;
   static_assert(std::is_same<C, float>::value, "moments are floats");
   constexpr int kOwn = kSmall > 0 ? kVec / kSmall : 2;  // groups of a thread
-  static_assert(kSmall == 0 || (kVec % kSmall == 0 && kOwn > 1 && kOwn <= 4), "several whole groups");
+  static_assert(kSmall == 0 || (kOwn * kSmall == kVec && kOwn > 1 && kOwn <= 4), "several whole groups");
   AIT_DYNAMIC_SHARED(16, group_norm_shared);
   float4* const of_block = reinterpret_cast<float4*>(group_norm_shared);                  // by group and slice: count, mean, squares
   float2* const normal = reinterpret_cast<float2*>(of_block + plan.groups * plan.slices);  // by group: mean, 1 / sqrt(variance + eps)
