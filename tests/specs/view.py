@@ -17,7 +17,10 @@ PERMUTE = Spec(
         form("heads", "permute %a [0, 2, 1, 3]", "b x s x 3 x 16 x T", to="b x 3 x s x 16 x T"),
         form("transpose", "permute %a [1, 0]", "b x s x T", to="s x b x T", few=SQUARES),
         form("odd", "permute %a [0, 2, 1]", "b x s x 7 x T", to="b x 7 x s x T", few=SQUARES, offset=1),
-        form("nine", "permute %a [0, 2, 1]", "b x s x 9 x T", to="b x 9 x s x T", few=SQUARES, offset=1),
+        form(
+            "nine", "permute %a [0, 2, 1]", "b x s x 9 x T", to="b x 9 x s x T",
+            few=SQUARES, offset=1, both=True,
+        ),
         form("last", "permute %a [0, 2, 1]", "b x 3 x s x T", to="b x s x 3 x T", few=SQUARES),
         form(
             "tiles", "permute %a [1, 0]", "300 x 203 x T", to="203 x 300 x T",
