@@ -28,6 +28,8 @@ WAIT_SECONDS = 0.3e-6
 ROW_CYCLES, STEP_CYCLES = 600, 70
 """What 16 places of 16 columns take a warp: to be read and finished, and each step along K."""
 BUSY_WARPS = 6.0
+CACHE_BANDWIDTH = 2.5e12
+"""Bytes a second with which blocks fill shared memory."""
 
 
 @dataclass(frozen=True)
@@ -113,7 +115,9 @@ class _Window:
         alone = -(-turns // tile.resident) * tile.rows * row
         around = self.pixels(tile) / (tile.places * math.prod(self.strides))
         shared = turns * tile.rows * tile.warps * row * max(1.0, around) / BUSY_WARPS
-        return target.launch_seconds + WAIT_SECONDS + max(moved / target.bandwidth, max(alone, shared) / CLOCK)
+        weight = tile.columns * self.steps * 32 * min(blocks, tile.resident * target.multiprocessors)
+        filled = (weight + blocks * self.pixels(tile) * self.chunks * 16) / CACHE_BANDWIDTH
+        return target.launch_seconds + WAIT_SECONDS + max(moved / target.bandwidth, max(alone, shared) / CLOCK + filled)
 
 
 class PatchConv(ConvKernel):
