@@ -1,6 +1,6 @@
-"""Group norm and silu with the channels last, at the sizes of Stable Diffusion's UNet: one launch beside three.
+"""Group norm and silu with the channels last, at the sizes of Stable Diffusion's UNet: one launch beside two and three.
 
-    python -m benchmarks.group_norms                   # each way in which the one launch may be split, too
+    python -m benchmarks.group_norms                   # each way in which blocks may share one launch or two, too
     python -m benchmarks.group_norms --configs 1       # the first guess alone
     python -m benchmarks.group_norms --compile-only    # no card needed
 
@@ -55,7 +55,7 @@ def torch_function(x: torch.Tensor, g: torch.Tensor, h: torch.Tensor) -> torch.T
 
 
 def measured(side: int, channels: int, target: Target, configs: int) -> Iterator[Measured]:
-    """One size in three launches, then in one, split in each of the ways."""
+    """One size in three launches, then in one and in two, shared by blocks in each of the ways."""
     shape, row = f"n x {side} x {side} x {channels} x f16", f"{channels} x f16"
     text = (
         f"ait.graph @g(%x: !ait.tensor<{shape}>, %g: !ait.tensor<{row}>, %h: !ait.tensor<{row}>) "
@@ -65,7 +65,8 @@ def measured(side: int, channels: int, target: Target, configs: int) -> Iterator
     )
     case = Case(text)
     ways: list[tuple[str, dict[str, int]]] = [("native", {})]
-    ways += [("cluster", c) for c in kernel_of("cluster", case.op, target).configs(case.op, target)[:configs]]
+    for provider in ("cluster", "split"):
+        ways += [(provider, c) for c in kernel_of(provider, case.op, target).configs(case.op, target)[:configs]]
     for provider, config in ways:
         label = " ".join([provider, *(f"{key} {value}" for key, value in config.items())])
         chosen = on_kernel(case, provider, config, constants=(1, 2))
@@ -75,7 +76,7 @@ def measured(side: int, channels: int, target: Target, configs: int) -> Iterator
 def main() -> int:
     parser = argparse.ArgumentParser(description="Group norm and silu: one launch beside three.")
     parser.add_argument("--compile-only", action="store_true", help="compile the kernels and stop")
-    parser.add_argument("--configs", type=int, default=3, help="ways to split the one launch (default: %(default)s)")
+    parser.add_argument("--configs", type=int, default=3, help="ways to share one launch or two (default: %(default)s)")
     parser.add_argument("--hot", action="store_true", help="one set of buffers, which stays in the cache")
     parser.add_argument("--workdir", default="build/benchmarks/group_norms", help="default: %(default)s")
     args = parser.parse_args()

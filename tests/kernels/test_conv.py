@@ -166,12 +166,7 @@ def grouped_conv(
     x: int, w: str, y: int, groups: int, clauses: str = "", t: str = "f16", places: str = "56 x 56"
 ) -> Case:
     """32 images of `places` with `x` channels; weights of `w`, to as many places of `y` channels."""
-    result = f"!ait.tensor<32 x {places} x {y} x {t}>"
-    text = (
-        f"ait.graph @g(%x: !ait.tensor<32 x {places} x {x} x {t}>, %w: !ait.tensor<{w} x {t}>) {{\n"
-        f'  %y = ait.conv %x, %w {clauses} groups {groups} : {result}\n  ait.output "y" %y : {result}\n}}'
-    )
-    return Case(text, [{}])
+    return conv(f"32 x {places} x {x}", w, f"32 x {places} x {y}", f"{clauses} groups {groups}", t)
 
 
 @pytest.mark.parametrize(

@@ -20,14 +20,17 @@ __all__ = ["KERNELS", "PatchConv"]
 EIGHT = 8
 """Channels of a chunk, 16 bytes; columns of a tile of the instruction."""
 MOST_CHANNELS = 128
+"""Of the input. With more, `hopper` and cuDNN fill their tiles."""
 MOST_SUMS = 64
-"""Of a lane."""
+"""Of a lane: they stay in registers."""
 CONFIGS = 4
-# As measured on an H100 with 3 to 96 channels and windows of 3 x 3 and 7 x 7.
+# Fitted to times of an H100 with 3 to 96 channels and windows of 3 x 3 and 7 x 7 (docs/performance_log.md).
 WAIT_SECONDS = 0.3e-6
+"""From the start of a launch to its first pixels."""
 ROW_CYCLES, STEP_CYCLES = 600, 70
 """What 16 places of 16 columns take a warp: to be read and finished, and each step along K."""
 BUSY_WARPS = 6.0
+"""As many warps that have a multiprocessor to themselves do the work of all that share one."""
 CACHE_BANDWIDTH = 2.5e12
 """Bytes a second with which blocks fill shared memory."""
 

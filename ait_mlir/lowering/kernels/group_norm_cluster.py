@@ -35,9 +35,12 @@ LINE_BYTES = 64
 SECTOR_BYTES = 32
 """What a cache reads and writes at least."""
 CONFIGS = 6
-MOST_SPLITS, MOST_SLICES, WARP = 256, 4, 32
-"""Blocks that share a unit in two launches; as `kFoundSlices` of the template; threads of a warp."""
-# As benchmarks/group_norms.py measures them on an H200 and an H100.
+MOST_SPLITS = 256
+"""The most blocks that share a unit in two launches."""
+MOST_SLICES = 4
+"""As `kFoundSlices` of the template."""
+WARP = 32
+# Fitted to times of an H200 (`python -m benchmarks.group_norms`) and of an H100 (docs/performance_log.md).
 JOIN_SECONDS = 1.8e-6
 """What the threads of a block take to join their moments."""
 EXCHANGE_SECONDS = 0.5e-6
@@ -45,11 +48,14 @@ EXCHANGE_SECONDS = 0.5e-6
 JOINED_SECONDS = 0.3e-6
 """What it takes a warp of the second launch to join what 32 blocks found of a group."""
 WAIT_SECONDS = 0.1e-6
-SPLIT_THREADS, RUNNING = (256, 128, 512), 1024
-"""Threads of a block in two launches; of a multiprocessor."""
+"""What each of two launches waits for the one before, beside being launched."""
+SPLIT_THREADS = (256, 128, 512)
+"""Threads of a block in two launches, the best guess first."""
+RUNNING = 1024
+"""Threads that a multiprocessor runs at a time."""
 ALONE = 1.2
 SPLIT_SHARE = 0.6
-"""Of the bandwidth, that the two launches reach."""
+"""The share of the bandwidth that the two launches reach."""
 SHARE_OF_BANDWIDTH = 0.5
 """What a multiprocessor alone reaches of its share of the bandwidth."""
 

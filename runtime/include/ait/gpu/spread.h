@@ -31,8 +31,8 @@ static_assert(3 * (spread_bytes(0, 264, 132) + 1024) > 228 * 1024 && 2 * (spread
 static_assert(spread_bytes(200 * 1024, 10, 132) == 200 * 1024, "never less than it needs");
 static_assert(spread_bytes(1024, 132 * 4, 132) == 1024 && spread_bytes(1024, 8, 0) == 1024);
 
-/// @brief `spread_bytes` on the current device, where launches may start early: older cards have less shared memory, too. The emulator's blocks get what
-/// they need and no more, so that it sees accesses beyond that.
+/// @brief `spread_bytes` on cards that start launches early (sm_90 and later); `bytes` on older ones, some of which have less shared memory. The
+/// emulator's blocks get what they need and no more, so that it sees accesses beyond that.
 inline uint32_t spread(uint32_t bytes, uint32_t blocks) {
 #if defined(AIT_CUDA) && !defined(AIT_EMULATED)
   if constexpr (kHasClusters) return spread_bytes(bytes, blocks, uint32_t(multiprocessors()));

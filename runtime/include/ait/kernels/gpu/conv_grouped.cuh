@@ -206,11 +206,9 @@ GroupedPlan plan_grouped(const Plane& plane, int images, int groups, int channel
     plan.data = plan.staged + kGroupedWarps * Tile::kStagedBytes;
     const int parts = (groups + count - 1) / count, units = (count + Tile::kSets - 1) / Tile::kSets * ((plan.tiles_n + Tile::kTiles - 1) / Tile::kTiles);
     for (int rows = 128; rows >= kRows; rows /= 2) {
-      for_each_tile(plane, images, rows, [&](const PixelTiles& tiles) {
-        if (int64_t(tiles.pixels()) * plan.pitch > limit - plan.data) return;
-        const int pitch = plan.pitch;
+      for_each_tile(plane, images, rows, plan.pitch, [&](const PixelTiles& tiles) {
+        if (int64_t(tiles.pixels()) * tiles.pitch > limit - plan.data) return;
         static_cast<PixelTiles&>(plan) = tiles;
-        plan.pitch = pitch;
         plan.bytes = plan.data + plan.pixels() * plan.pitch;
         const double reads = Tile::kSets * double(plan.steps) * (Tile::kRows * 4 + Tile::kTiles * 2 + 1) + Tile::kRows * 24;
         const double cycles = rows / kRows * units * reads + 2.0 * plan.pixels() * count * channels / 8;

@@ -230,10 +230,9 @@ PatchPlan plan_patch(const Plane& plane, int images, int channels, int columns, 
   plan.zeros = (plan.steps * 8 + 15) / 16 * 16;
   plan.weight = plan.zeros + 16;
   plan.data = plan.weight + Tile::kColumns * plan.weight_pitch;
-  for_each_tile(plane, images, Tile::kPlaces, [&](const PixelTiles& tiles) {
+  for_each_tile(plane, images, Tile::kPlaces, pitch, [&](const PixelTiles& tiles) {
     if (int64_t(tiles.pixels()) * pitch > limit - plan.data) return;
     static_cast<PixelTiles&>(plan) = tiles;
-    plan.pitch = pitch;
     plan.bytes = plan.data + plan.pixels() * pitch;
     const int64_t all = int64_t(plan.tiles) * (plan.pixels() * plan.chunks + Tile::kPlaces * plan.steps);
     if (best.bytes == 0 || all < least) least = all, best = plan;

@@ -61,10 +61,11 @@ struct PixelTiles {
   }
 };
 
-/// @brief Calls `use` with each way to cut the places into tiles of `rows`, a power of two.
+/// @brief Calls `use` with each way to cut the places into tiles of `rows`, a power of two, whose pixels are `pitch` bytes apart.
 template <class Use>
-void for_each_tile(const Plane& plane, int images, int rows, const Use& use) {
+void for_each_tile(const Plane& plane, int images, int rows, int pitch, const Use& use) {
   PixelTiles t;
+  t.pitch = pitch;
   for (t.wide = 0; 1 << t.wide <= rows; ++t.wide) {
     const bool all_x = 1 << t.wide >= plane.places[1];
     if (!all_x && t.wide < 3) continue;

@@ -3,7 +3,8 @@
 ///
 /// Each block of a unit has a share of the places. In one launch these are a cluster, which exchanges what the blocks found. In two launches there may
 /// be more of them: the first writes what each block found, the second joins that and reads the input once more. In one launch a thread keeps its
-/// elements in registers between the statistics and the result, so memory is read once. A thread reads `kVec` neighbouring channels of each of its places: of one group or two, or of several whole groups.
+/// elements in registers between the statistics and the result, so memory is read once. A thread reads `kVec` neighbouring channels of each of its
+/// places: they belong to one group or two, or are several whole groups.
 #ifndef AIT_KERNELS_GPU_GROUP_NORM_CLUSTER_CUH_
 #define AIT_KERNELS_GPU_GROUP_NORM_CLUSTER_CUH_
 
