@@ -162,6 +162,15 @@ def test_hopper_tiles_are_of_one_group() -> None:
     assert problem is not None and "does not divide the channels of a group, 32" in problem
 
 
+def conv(x: str, w: str, y: str, clauses: str = "pad [1, 1]", t: str = "f16", dims: str = "") -> Case:
+    result = f"!ait.tensor<{y} x {t}>"
+    text = (
+        f"ait.graph @g(%x: !ait.tensor<{x} x {t}>, %w: !ait.tensor<{w} x {t}>) {dims} {{\n"
+        f'  %y = ait.conv %x, %w {clauses} : {result}\n  ait.output "y" %y : {result}\n}}'
+    )
+    return Case(text, [{}])
+
+
 def grouped_conv(
     x: int, w: str, y: int, groups: int, clauses: str = "", t: str = "f16", places: str = "56 x 56"
 ) -> Case:
@@ -243,15 +252,6 @@ def test_cudnn_takes_groups() -> None:
     for name, groups in (("conv-same-f16", 1), ("conv-groups-f32", 3), ("conv-deep-f16", 40)):
         _, code = on_kernel(DRAWN[name], "cudnn").code(0, CUDA)
         assert f"args.groups = {groups};" in code, code
-
-
-def conv(x: str, w: str, y: str, clauses: str = "pad [1, 1]", t: str = "f16", dims: str = "") -> Case:
-    result = f"!ait.tensor<{y} x {t}>"
-    text = (
-        f"ait.graph @g(%x: !ait.tensor<{x} x {t}>, %w: !ait.tensor<{w} x {t}>) {dims} {{\n"
-        f'  %y = ait.conv %x, %w {clauses} : {result}\n  ait.output "y" %y : {result}\n}}'
-    )
-    return Case(text, [{}])
 
 
 @pytest.mark.parametrize(
