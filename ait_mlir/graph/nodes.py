@@ -56,6 +56,8 @@ class Operation:
     """The sizes that kernels must know when they are compiled."""
     faster: Callable[[Node], Sequence[int]] | None = None
     """The sizes that make kernels faster if they know them."""
+    decisive: Callable[[Node], Sequence[int]] | None = None
+    """The sizes that some kernels must know: constants where those for any sizes would be slow."""
     takes_number: Callable[[Node], bool] | None = None
     """Whether kernels take the number of a scalar as an argument."""
     doc: str = ""

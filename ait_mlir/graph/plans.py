@@ -178,9 +178,10 @@ class Planner:
                 made = [ready, *(p for p in made if p is not ready)]
         return [replace(plan, dims=dims, compiled={}) for plan in made]
 
-    def seconds(self) -> float:
-        """The estimate for the kernels of the best estimates, at the hints of the dims."""
-        return sum(best_by_estimate(offered).seconds for _, offered in self._offered(self.fused).values())
+    def seconds(self, dims: tuple[int, ...] = ()) -> float:
+        """The estimate for the kernels of the best estimates, at these dims of the module or at its hints."""
+        offered = self._offered(with_hints(self.fused, dims) if dims else self.fused)
+        return sum(best_by_estimate(fragments).seconds for _, fragments in offered.values())
 
     def _made(self, mode: heur_mode, fused: ModuleOp) -> Iterator[Plan]:
         numbered = self._offered(fused)

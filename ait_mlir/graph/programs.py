@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from xdsl.utils.exceptions import VerifyException
 
@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from ait_mlir.graph.steps import GraphSteps
     from ait_mlir.graph.tensor import tensor
 
+Constants = tuple[Literal["fixed", "faster", "decisive"], ...]
+"""Sizes of operations that are constants of a program, by the names of the fields of `Operation` that have them."""
+FEW: Constants = ("fixed",)
 KEPT = 1024
 """Structures whose programs the process keeps."""
 SLOWER = 1.1
@@ -47,6 +50,11 @@ class Program:
         """Whether sizes are arguments of the code."""
         return any(group.constant is None for group in self.groups)
 
+    @property
+    def known_sizes(self) -> int:
+        """How many sizes it knows: of two programs for a graph, the one that knows more is the faster one."""
+        return sum(len(group.members) for group in self.groups if group.constant is not None)
+
     def dims_for(self, sizes: Sequence[int]) -> tuple[int, ...] | None:
         """The dims of the module for these sizes, in order; None if it is not valid for them."""
         dims: dict[str, int] = {}
@@ -64,6 +72,9 @@ class Known:
     """The programs of one structure on one device."""
 
     programs: list[Program] = field(default_factory=list[Program])
+    """Those that know more sizes first."""
+    decided: set[tuple[int, ...]] = field(default_factory=lambda: {()})
+    """Decisive sizes for which the first program that is valid is fast enough."""
     lock: Any = field(default_factory=threading.Lock)
 
 
@@ -83,21 +94,30 @@ def find(
     known = _known.get(key)
     if known is None:
         known = _known.keep(key, Known())
+    decisive = _decisive(graph)
     with known.lock:
         for program in known.programs:
             dims = program.dims_for(structure.sizes)
-            if dims is not None:
-                return program, (*dims, *numbers.bits)
+            if dims is None:
+                continue
+            dims = *dims, *numbers.bits
+            if program.is_general and decisive not in known.decided:
+                if _is_slow(program.planner, graph.planner_of(graph.lowered(numbers)), dims):
+                    continue
+                known.decided.add(decisive)
+            return program, dims
         general = _made(graph, structure, numbers)
         programs = [general]
         if general.is_general and any(node.operation.faster is not None for node in graph.nodes):
-            fast = _made(graph, structure, numbers, fast=True)
+            fast = _made(graph, structure, numbers, (*FEW, "faster"))
             fast.planner.companion = general.planner
             programs.insert(0, fast)
         program = programs[0]
         dims = program.dims_for(structure.sizes)
         assert dims is not None, "a program is valid for the sizes that it was made with"
-        known.programs[:0] = programs
+        if program.is_general:
+            known.decided.add(decisive)
+        known.programs = sorted([*programs, *known.programs], key=lambda p: -p.known_sizes)
         return program, (*dims, *numbers.bits)
 
 
@@ -107,34 +127,53 @@ def exact(graph: GraphSteps, scalars: Mapping[tensor, float]) -> tuple[Program, 
     return Program(graph.planner_of(graph.lowered(numbers))), numbers.bits
 
 
-def _made(graph: GraphSteps, structure: Structure, numbers: Numbers, fast: bool = False) -> Program:
-    """A program for many sizes; for the sizes of the graph if there is no such program, or if it would be slow. With
-    `fast` the sizes that make kernels faster if they know them are constants."""
+def _decisive(graph: GraphSteps) -> tuple[int, ...]:
+    """The sizes that decide which kernels there are."""
+    if graph.kind == "cpu":
+        return ()
+    return tuple(size for n in graph.nodes if n.operation.decisive is not None for size in n.operation.decisive(n))
+
+
+def _is_slow(planner: Planner, for_these: Planner, dims: tuple[int, ...] = ()) -> bool:
+    return not planner.seconds(dims) <= SLOWER * for_these.seconds()
+
+
+def _made(graph: GraphSteps, structure: Structure, numbers: Numbers, constants: Constants = FEW) -> Program:
+    """A program for many sizes, with these as constants, and `decisive` ones if it would be slow without; one for the
+    sizes of the graph if there is no such program, or if that would be slow, too."""
     alone = tuple(Group((i,), size) for i, size in enumerate(structure.sizes))
+    choices = [constants]
+    if _decisive(graph):
+        choices.append((*constants, "decisive"))
+    for_these: Planner | None = None
     try:
-        lowered, trace = traced(graph, structure, numbers, fast)
-        general = graph.planner_of(lowered)
-        if graph.kind != "cpu":
-            for_these = graph.planner_of(graph.lowered(numbers))
-            if not general.seconds() <= SLOWER * for_these.seconds():
-                return Program(for_these, alone)
+        for choice in choices:
+            lowered, trace = traced(graph, structure, numbers, choice)
+            general = graph.planner_of(lowered)
+            if graph.kind != "cpu":
+                for_these = for_these or graph.planner_of(graph.lowered(numbers))
+                if _is_slow(general, for_these):
+                    continue
+            return Program(general, tuple(trace.groups), tuple(trace.guards))
     except (AitError, VerifyException, ValueError):  # an op must know sizes, or no proof says that they fit
-        return Program(graph.planner_of(graph.lowered(numbers)), alone)
-    return Program(general, tuple(trace.groups), tuple(trace.guards))
+        pass
+    return Program(for_these or graph.planner_of(graph.lowered(numbers)), alone)
 
 
-def traced(graph: GraphSteps, structure: Structure, numbers: Numbers, fast: bool = False) -> tuple[Lowered, Trace]:
+def traced(
+    graph: GraphSteps, structure: Structure, numbers: Numbers, constants: Constants = FEW
+) -> tuple[Lowered, Trace]:
     """The module of a graph for many sizes, and the facts that it is valid under."""
     facts = Facts(structure.sizes, structure.aligned)
     while True:
         trace = Trace(facts)
         try:
-            return _written(graph, structure, trace, numbers, fast), trace
+            return _written(graph, structure, trace, numbers, constants), trace
         except Retrace:
             continue
 
 
-def _written(graph: GraphSteps, structure: Structure, trace: Trace, numbers: Numbers, fast: bool) -> Lowered:
+def _written(graph: GraphSteps, structure: Structure, trace: Trace, numbers: Numbers, constants: Constants) -> Lowered:
     waiting: dict[tensor, Pattern] = {}
 
     def give_shape(new: tensor, t: tensor) -> None:
@@ -155,7 +194,8 @@ def _written(graph: GraphSteps, structure: Structure, trace: Trace, numbers: Num
         for t in node.outputs.values():
             if t in waiting and t.dims is not None:
                 t.strides = waiting[t].strides_of(t.dims)
-        for sizes in (node.operation.fixed, node.operation.faster if fast else None):
+        for name in constants:
+            sizes = getattr(node.operation, name)
             for size in () if sizes is None else sizes(node):
                 int(size)
     return lower(graph.symbol, ordered, *copy.sides(), numbers.of(copy, graph), trace)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import subprocess
 import sys
 from collections.abc import Callable
@@ -12,7 +13,7 @@ import pytest
 import torch
 
 import ait_mlir.graph as cudnn
-from ait_mlir.graph import plans
+from ait_mlir.graph import plans, programs
 from ait_mlir.graph.plans import Kept
 from tests.graph.cases import Cases
 
@@ -111,7 +112,7 @@ CASES: dict[str, tuple[Make, tuple[int, ...], tuple[int, ...]]] = {
     "matmul bias gelu": (dense, (2, 70, 32, 64), (5, 100, 48, 40)),
     "matmul, column-major": (column_major, (7, 32, 24), (33, 64, 48)),
     "rows in memory longer than a tensor": (long_rows, (5, 16, 8), (9, 48, 8)),
-    "conv bias relu": (convolution, (2, 8, 14, 16), (3, 16, 9, 24)),
+    "conv bias relu": (convolution, (2, 8, 14, 16), (3, 8, 9, 24)),
     "layernorm": (norm, (5, 48), (17, 64)),
     "softmax": (softmax, (5, 48), (17, 64)),
     "reduction": (reduction, (7, 20), (40, 9)),
@@ -187,6 +188,59 @@ def test_what_needs_a_size_is_compiled_for_it(device: str):
         c.run().check("y")
         found.append(c.graph.runner.compiled.library)
     assert found[0] is not found[2]
+
+
+def convolution_ir(device: str, n: int, channels: int, size: int, k: int) -> str:
+    """The code of a convolution, for a card that need not be there: nothing is compiled."""
+    g = cudnn.pygraph(
+        handle=cudnn.create_handle(device=device),
+        io_data_type=cudnn.data_type.HALF,
+        compute_data_type=cudnn.data_type.FLOAT,
+    )
+    x, w = ([n, channels, size, size], [k, channels, 3, 3])
+    image, weight = (g.tensor(dims, [math.prod(dims[1:]), 1, dims[1] * dims[2], dims[1]]) for dims in (x, w))
+    g.conv_fprop(image, weight, padding=[1, 1], stride=[1, 1], dilation=[1, 1]).set_output(True)
+    g.validate()
+    g.build_operation_graph()
+    return g.ir()
+
+
+@pytest.fixture
+def on_a_card(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kernels are chosen for sm_90a, and no program is known."""
+    monkeypatch.setattr(plans, "default_arch", lambda kind: "sm_90a")
+    monkeypatch.setattr(programs, "_known", Kept(8))
+
+
+FEW_CHANNELS, SAME_CHANNELS, OTHER_CHANNELS = (2, 8, 14, 16), (3, 8, 9, 24), (3, 16, 9, 24)
+MANY_CHANNELS, MORE_CHANNELS = (8, 64, 56, 64), (8, 56, 56, 64)
+"""With many, the kernel for few channels is no faster."""
+
+
+@pytest.mark.usefixtures("on_a_card")
+@pytest.mark.parametrize("before", [(), (MANY_CHANNELS,)], ids=["first", "after code for any channels"])
+def test_channels_are_known_where_kernels_for_few_are_faster(before: tuple[tuple[int, ...], ...]):
+    """Other images and filters share that code, other channels do not."""
+    general = [convolution_ir("cuda:0", *sizes) for sizes in before]
+    few, same, other, again = (
+        convolution_ir("cuda:0", *sizes) for sizes in (FEW_CHANNELS, SAME_CHANNELS, OTHER_CHANNELS, FEW_CHANNELS)
+    )
+    assert few == same == again != other
+    assert "x 8 x f16" in few and "x 16 x f16" in other
+    assert not {few, other} & set(general)
+
+
+@pytest.mark.usefixtures("on_a_card")
+def test_channels_are_a_dim_where_kernels_for_few_are_no_faster():
+    few, many, more, again = (
+        convolution_ir("cuda:0", *sizes) for sizes in (FEW_CHANNELS, MANY_CHANNELS, MORE_CHANNELS, FEW_CHANNELS)
+    )
+    assert few == again != many == more
+    assert "x 64 x f16" not in many
+
+
+def test_channels_are_a_dim_on_the_cpu():
+    assert convolution_ir("cpu", 2, 8, 14, 16) == convolution_ir("cpu", 3, 16, 9, 24)
 
 
 def test_heuristic_b_times_kernels_for_the_sizes_alone():

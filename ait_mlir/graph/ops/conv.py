@@ -176,6 +176,7 @@ OPERATIONS = (
         attributes={**_WINDOW, "dilation": None, "convolution_mode": convolution_mode.CROSS_CORRELATION},
         check=_check,
         fixed=lambda node: node.dims("weight")[2:],
+        decisive=lambda node: [node.dims("image")[1]],
         doc="image [N, C, sizes...], weight [K, C / groups, taps...] -> [N, K, places...], one to three sizes.",
     ),
     Operation(
