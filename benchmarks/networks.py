@@ -3,6 +3,7 @@
     python benchmarks/networks.py                                 # all of them
     python benchmarks/networks.py resnet50 --batch 1,32 --measure    # all kernels by time, whatever that takes
     python benchmarks/networks.py resnet50 --device cpu --batch 1
+    python benchmarks/networks.py timm:swin_tiny_patch4_window7_224  # any model of timm, with images of its own size
 
 The batch of an artifact is dynamic. On the GPU the peers are eager and torch.compile, each in a CUDA graph, with their
 weights and images in channels-last order, which is the fastest that PyTorch has; ours replays its own
@@ -24,6 +25,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -58,25 +60,44 @@ class Network:
     largest: int = 64
 
 
-def timm_model(name: str, size: int = 224) -> Network:
-    def make() -> nn.Module:
-        from tests.importers.vision import timm  # without torchvision, which stands in the way of transformers
+def timm_model(name: str) -> Network:
+    """A model of timm, with images of the size that it was made for."""
+    from tests.importers.vision import timm  # without torchvision, which stands in the way of transformers
 
-        return timm().create_model(name, pretrained=False)
+    if not timm().is_model(name):
+        raise AitError(f"timm has no model {name}")
+    shape = timm().get_pretrained_cfg(name).input_size
+    return Network(
+        lambda: timm().create_model(name, pretrained=False),
+        lambda batch, dtype: [torch.randn(batch, *shape).to(dtype)],
+    )
 
-    return Network(make, lambda batch, dtype: [torch.randn(batch, 3, size, size).to(dtype)])
 
-
-NETWORKS = {
-    "resnet50": timm_model("resnet50"),
-    "resnetv2_50": timm_model("resnetv2_50"),
-    "nf_resnet50": timm_model("nf_resnet50"),
-    "mobilenetv3": timm_model("mobilenetv3_large_100"),
-    "convnext": timm_model("convnext_tiny"),
-    "coatnet": timm_model("coatnet_0_rw_224"),
-    "unet": Network(unet.UNet, unet.inputs, (2,), (0, 1, 2), 8),
-    "dlrm": Network(dlrm.DLRM, dlrm.inputs, (2048,), (0, 1), 4096),
+NETWORKS: Mapping[str, Callable[[], Network]] = {
+    **{
+        name: partial(timm_model, model)
+        for name, model in {
+            "resnet50": "resnet50",
+            "resnetv2_50": "resnetv2_50",
+            "nf_resnet50": "nf_resnet50",
+            "mobilenetv3": "mobilenetv3_large_100",
+            "convnext": "convnext_tiny",
+            "coatnet": "coatnet_0_rw_224",
+        }.items()
+    },
+    "unet": lambda: Network(unet.UNet, unet.inputs, (2,), (0, 1, 2), 8),
+    "dlrm": lambda: Network(dlrm.DLRM, dlrm.inputs, (2048,), (0, 1), 4096),
 }
+TIMM = "timm:"
+
+
+def network(name: str) -> Network:
+    """The network of a name; `AitError` where there is none."""
+    if name.startswith(TIMM):
+        return timm_model(name.removeprefix(TIMM))
+    if name not in NETWORKS:
+        raise AitError(f"no network {name}; there are {', '.join(NETWORKS)}, and timm:MODEL")
+    return NETWORKS[name]()
 
 
 def randomized(module: nn.Module) -> nn.Module:
@@ -177,13 +198,13 @@ def compare(
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="Imported networks beside PyTorch.")
-    parser.add_argument("networks", nargs="*", metavar="NETWORK", help=f"{', '.join(NETWORKS)} (default: all)")
+    parser.add_argument(
+        "networks", nargs="*", metavar="NETWORK", help=f"{', '.join(NETWORKS)} (default: all of these), or timm:MODEL"
+    )
     add_options(parser)
     args = parser.parse_args()
     settle_options(parser, args)
-    if unknown := set(args.networks) - set(NETWORKS):
-        parser.error(f"no network {', '.join(sorted(unknown))}; there are {', '.join(NETWORKS)}")
-    return report({name: NETWORKS[name] for name in args.networks or NETWORKS}, args)
+    return report({name: network(name) for name in args.networks or NETWORKS}, args)
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

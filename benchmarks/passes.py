@@ -35,7 +35,7 @@ from benchmarks import measure
 from benchmarks.artifacts import compile_file
 from benchmarks.launches import example_inputs
 from benchmarks.models import DTYPES
-from benchmarks.networks import NETWORKS, import_network, randomized
+from benchmarks.networks import NETWORKS, import_network, network, randomized
 from benchmarks.workloads import MODELS
 
 ALL = "all passes"
@@ -49,10 +49,10 @@ def text_of(name: str, dtype: str, batch: int | None) -> str:
         entry = MODELS[name]
         size = batch or entry.batches[0], entry.lengths[0]
         return str(build_module(entry.build(DTYPES[dtype], min(entry.layers, 4), [size]).outputs)) + "\n"
-    network = NETWORKS[name]
+    found = network(name)
     torch.manual_seed(0)
-    module = randomized(network.make()).to(DTYPES[dtype])
-    return str(import_network(name, network, module, [batch or network.batches[0]], DTYPES[dtype]).module) + "\n"
+    module = randomized(found.make()).to(DTYPES[dtype])
+    return str(import_network(name, found, module, [batch or found.batches[0]], DTYPES[dtype]).module) + "\n"
 
 
 def compile_all(name: str, text: str, args: argparse.Namespace) -> dict[str, Path]:
@@ -121,7 +121,7 @@ def measure_network(name: str, args: argparse.Namespace) -> list[list[str]]:
 def main(argv: Sequence[str] | None = None) -> int:
     """Measure; returns the exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("networks", nargs="*", metavar="NETWORK", help=f"{', '.join(KNOWN)} (default: all)")
+    parser.add_argument("networks", nargs="*", metavar="NETWORK", help=f"{', '.join(KNOWN)} (default: all), timm:MODEL")
     parser.add_argument("--only", action="append", choices=OPTIONAL, metavar="PASS", help="this pass (default: all)")
     parser.add_argument("--batch", type=int, help="default: the first one of each network")
     parser.add_argument("--dtype", choices=DTYPES, default="f16", help="default: %(default)s")
@@ -131,8 +131,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="compilations at once")
     parser.add_argument("--workdir", type=Path, default=Path("build/benchmarks/passes"), help="default: %(default)s")
     args = parser.parse_args(argv)
-    if unknown := sorted(set(args.networks) - set(KNOWN)):
-        parser.error(f"no network {unknown[0]}; there are {', '.join(KNOWN)}")
+    for name in set(args.networks) - set(KNOWN):
+        network(name)  # refused before anything is measured
     if not args.plan and not torch.cuda.is_available():
         parser.error("PyTorch finds no CUDA device; use --plan")
     args.arch = args.arch or ("sm_90a" if args.plan else "")
