@@ -101,12 +101,15 @@ def network(name: str) -> Network:
 
 
 def randomized(module: nn.Module) -> nn.Module:
-    """Set the statistics of batch norms as after some training, so that values neither vanish nor overflow."""
+    """Set the statistics of batch norms, and weights that begin as zeros, as after some training: values neither vanish
+    nor overflow, and no result follows from a bias alone."""
     generator = torch.Generator().manual_seed(0)
     for part in module.modules():
         if isinstance(part, nn.BatchNorm2d) and part.running_mean is not None and part.running_var is not None:
             part.running_mean.normal_(0, 0.1, generator=generator)
             part.running_var.uniform_(0.5, 1.5, generator=generator)
+        elif isinstance(part, (nn.Linear, nn.Conv2d)) and not part.weight.any():
+            nn.init.normal_(part.weight, 0, 0.02, generator=generator)
     return module.eval()
 
 
