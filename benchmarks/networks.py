@@ -74,19 +74,14 @@ def timm_model(name: str) -> Network:
 
 
 NETWORKS: Mapping[str, Callable[[], Network]] = {
-    **{
-        name: partial(timm_model, model)
-        for name, model in {
-            "resnet50": "resnet50",
-            "resnetv2_50": "resnetv2_50",
-            "nf_resnet50": "nf_resnet50",
-            "mobilenetv3": "mobilenetv3_large_100",
-            "convnext": "convnext_tiny",
-            "coatnet": "coatnet_0_rw_224",
-        }.items()
-    },
-    "unet": lambda: Network(unet.UNet, unet.inputs, (2,), (0, 1, 2), 8),
-    "dlrm": lambda: Network(dlrm.DLRM, dlrm.inputs, (2048,), (0, 1), 4096),
+    "resnet50": partial(timm_model, "resnet50"),
+    "resnetv2_50": partial(timm_model, "resnetv2_50"),
+    "nf_resnet50": partial(timm_model, "nf_resnet50"),
+    "mobilenetv3": partial(timm_model, "mobilenetv3_large_100"),
+    "convnext": partial(timm_model, "convnext_tiny"),
+    "coatnet": partial(timm_model, "coatnet_0_rw_224"),
+    "unet": partial(Network, unet.UNet, unet.inputs, (2,), (0, 1, 2), 8),
+    "dlrm": partial(Network, dlrm.DLRM, dlrm.inputs, (2048,), (0, 1), 4096),
 }
 TIMM = "timm:"
 

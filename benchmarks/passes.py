@@ -23,6 +23,7 @@ from pathlib import Path
 import torch
 
 from ait_mlir.driver import dim_info, program_of
+from ait_mlir.errors import AitError
 from ait_mlir.frontend.graph import build_module
 from ait_mlir.ir.parser import parse_source
 from ait_mlir.ir.source import SourceText
@@ -145,4 +146,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except AitError as error:
+        sys.exit(f"error: {error}")

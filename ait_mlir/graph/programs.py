@@ -2,7 +2,8 @@
 
 The process remembers the programs of each structure. A graph with new sizes takes the first one whose facts are true
 of them, and compiles nothing. Where kernels are faster if they know a size, as the length of a row, there are two
-programs, which are compiled side by side: one for this size, and one for others.
+programs, which are compiled side by side: one for this size, and one for others. Where the fastest kernels must know a
+size, as the channels of a convolution, it is a constant if a program without it is estimated to be slow.
 """
 
 from __future__ import annotations

@@ -240,7 +240,12 @@ def test_channels_are_a_dim_where_kernels_for_few_are_no_faster():
 
 
 def test_channels_are_a_dim_on_the_cpu():
-    assert convolution_ir("cpu", 2, 8, 14, 16) == convolution_ir("cpu", 3, 16, 9, 24)
+    assert convolution_ir("cpu", *FEW_CHANNELS) == convolution_ir("cpu", *OTHER_CHANNELS)
+
+
+def test_convolutions_of_any_channels_are_right(device: str):
+    for sizes in (FEW_CHANNELS, MANY_CHANNELS, OTHER_CHANNELS, MORE_CHANNELS, SAME_CHANNELS, FEW_CHANNELS):
+        made(device, convolution, sizes).run().check("y")
 
 
 def test_heuristic_b_times_kernels_for_the_sizes_alone():
