@@ -4,7 +4,7 @@ Remembered choices and the times of the package are used first. The other ops ar
 seconds, times how often the model has them. Candidates of libraries need no compiling for the device, so they are timed
 for all ops first. Then follows, for each op, the candidate with the best estimate, which the model would need anyway;
 then the rest. Time spent waiting for another process that times on the same card does not count, up to as much again as
-the budget.
+the budget, nor does the runtime library, which a machine builds once.
 
 When the time is over, compiling stops. If the best candidate by estimate at some size was not timed, its estimate and a
 margin stand for its time, so that a library does not win only because nothing else was timed. An op without times is
@@ -54,10 +54,19 @@ class Budget:
     waited: float = 0.0
     """Seconds of waiting that do not count; at most as many as the budget has."""
 
-    def left(self) -> float:
+    def begin(self) -> None:
+        """Let the seconds begin, unless they have begun."""
         if self.end is None:
             self.end = time.monotonic() + self.seconds
+
+    def left(self) -> float:
+        if self.end is None:
+            return self.seconds
         return max(0.0, self.end + min(self.waited, self.seconds) - time.monotonic())
+
+    @property
+    def is_over(self) -> bool:
+        return self.left() == 0
 
 
 @dataclass
@@ -90,12 +99,16 @@ class BudgetSelector(Selector):
     def choose(self, tasks: Sequence[Task], counts: Sequence[int] = ()) -> list[Choice | None]:
         found = [self._remembered_within(task) or self._from_shipped(task) for task in tasks]
         left = [i for i, choice in enumerate(found) if choice is None]
-        if not left or self.budget.left() == 0:
+        if not left or self.budget.is_over:
             return found
-        start = time.monotonic()
         jobs = [job for i in left if (job := self._job(i, tasks[i], counts[i] if counts else 1)) is not None]
         jobs.sort(key=lambda job: -job.gain)
+        start = time.monotonic()
         try:
+            assert self.meter is not None
+            self.meter.prepare()
+            start = time.monotonic()
+            self.budget.begin()
             self._spend(jobs)
         except (AitError, RuntimeError, OSError) as error:
             warnings.warn(

@@ -73,6 +73,10 @@ class Meter(Protocol):
     waited: float
     """Seconds spent waiting for other processes that timed on the same card."""
 
+    def prepare(self) -> None:
+        """Make what timing needs whatever the candidates are, such as the runtime library on a new machine."""
+        ...
+
     def source(self, task: Task, way: Fragment) -> str | None:
         """A digest of the code of a candidate and of what compiles it; None when it has no code."""
         ...
@@ -164,6 +168,11 @@ class DeviceMeter:
         self.builders.shutdown(wait=True, cancel_futures=True)
         for folder in self.folders:
             folder.remove()
+
+    def prepare(self) -> None:
+        from ait_mlir.runtime.loading import runtime_library
+
+        runtime_library(self.target.kind)
 
     def source(self, task: Task, way: Fragment) -> str | None:
         program = self.program(task, way)

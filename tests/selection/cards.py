@@ -125,6 +125,8 @@ class FakeMeter:
     waited: float = 0.0
     library: Callable[[Point], list[tuple[int, ...]]] = lambda point: []
 
+    def prepare(self) -> None: ...
+
     def source(self, task: Task, way: Fragment) -> str:
         return f"{self.revision}{hash(way) & 0xFFFFFFFF:08x}".ljust(64, "0")
 

@@ -10,7 +10,7 @@ from typing import ClassVar
 import pytest
 
 from ait_mlir.driver import selection_options
-from ait_mlir.errors import AitError, InputError
+from ait_mlir.errors import AitError, InputError, ToolchainError
 from ait_mlir.lowering.fragments import Fragment
 from ait_mlir.lowering.kernels import Target
 from ait_mlir.passes.budget import Budget, BudgetSelector
@@ -56,9 +56,14 @@ class SlowCompiler(FakeMeter):
     """Candidates of a library are prepared at once, all others if `compiled`."""
 
     compiled: bool = True
+    preparation: float = 0.0
+    """Seconds of what a machine builds once."""
     submitted: list[tuple[str, Fragment]] = field(default_factory=list[tuple[str, Fragment]])
     abandoned: bool = False
     clock: ClassVar[Clock] = Clock()
+
+    def prepare(self) -> None:
+        self.clock.now += self.preparation
 
     def build_together(self, wanted: Sequence[tuple[Task, Fragment]]) -> None:
         self.build(wanted)
@@ -149,6 +154,35 @@ def test_the_best_estimate_is_compiled_before_other_candidates():
     point = {"batch": 32}
     best = best_by_estimate(list(offers(task.at(tuple(point.values())), H200)))
     assert best in slow and slow[0] == best
+
+
+def test_what_a_machine_builds_once_does_not_count(clock: Clock):
+    meter = SlowCompiler(library_first, preparation=100.0)
+    choosing = budgeted(meter, seconds=0.3)
+    (choice,) = choosing.choose(products(1024))
+    assert choice is not None and {w.kernels[0][0] for w in timed(meter)} > {"cublaslt", "hopper"}
+    assert choosing.log[-1].startswith("timed 1 of 1 ops without known times in 0.0 s")
+
+
+def test_without_a_runtime_library_the_estimate_decides():
+    class Refused(SlowCompiler):
+        def prepare(self) -> None:
+            raise ToolchainError("no nvcc found")
+
+    meter = Refused(library_first)
+    with pytest.warns(UserWarning, match=r"chosen by estimate: no nvcc found"):
+        assert budgeted(meter).choose(products(1024)) == [None]
+    assert not meter.raced
+
+
+def test_a_budget_that_is_spent_prepares_nothing():
+    meter = SlowCompiler(library_first, compiled=False)
+    choosing = budgeted(meter, seconds=0.3)
+    choosing.choose(products(1024))
+    raced, meter.preparation = len(meter.raced), 100.0
+    now = meter.clock.now
+    assert choosing.choose(products(2048)) == [None]
+    assert len(meter.raced) == raced and meter.clock.now == now
 
 
 def test_no_budget_measures_nothing():
