@@ -45,14 +45,10 @@ def main() -> int:
         for i, net in enumerate(drawn)
         if args.only is None or i in args.only
     }
-    results = Results(args.rows)
-    if args.jobs == 1:
-        measure_all(entries, results, args)
-    else:
-        with tempfile.TemporaryDirectory() as folder:
-            results = Results(args.rows or Path(folder) / "rows.jsonl")
-            share(entries, results, args)
-    return 0 if args.no_table else print_table(entries, results, args)
+    with tempfile.TemporaryDirectory() as folder:
+        results = Results(args.rows or (Path(folder) / "rows.jsonl" if args.jobs > 1 else None))
+        (measure_all if args.jobs == 1 else share)(entries, results, args)
+        return 0 if args.no_table else print_table(entries, results, args)
 
 
 def share(entries: Mapping[str, Network], results: Results, args: argparse.Namespace) -> None:

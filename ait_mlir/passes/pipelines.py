@@ -125,8 +125,8 @@ PASSES: dict[str, Pass | Patterns] = table(
         ),
         Patterns(
             "fuse-epilogue",
-            "Let elementwise operations that alone use a contraction join its epilogue.",
-            ("gemm.epilogue:EPILOGUE",),
+            "Let elementwise operations that alone use a contraction, also behind a reshape, join its epilogue.",
+            ("gemm.epilogue:EPILOGUE", "gemm.reshaped:RESHAPED"),
         ),
         Patterns("fuse-norm", "Let norms compute the residual sums that they read.", ("norm:NORM",)),
         Patterns(

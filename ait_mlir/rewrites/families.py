@@ -24,6 +24,7 @@ FAMILIES: tuple[str, ...] = (
     "gemm.results",
     "gemm.padding",
     "gemm.products",
+    "gemm.reshaped",
     "gemm.spellings",
     "norm",
     "pieces",

@@ -1,7 +1,8 @@
 """Rewrites rotary position embeddings to products and sums of halves.
 
 The tables of cosines and sines contain each value twice, once for each half of a head's elements. The concatenation
-that repeats a table moves after the ops that compute it, so these run once; then the rotation reads one half.
+that repeats a table moves after the ops that compute it, so these run once; then the rotation reads one half. Where
+neighbours are turned in place of halves, the rotation reads and writes every other element.
 """
 
 from __future__ import annotations
@@ -10,9 +11,11 @@ from xdsl.dialects.builtin import IntegerAttr, i64
 from xdsl.ir import Operation, SSAValue
 
 from ait_mlir.dialects.ait.base import same_shape as same_dims
-from ait_mlir.dialects.ait.types import TensorType, scope_of, tensor_type
-from ait_mlir.dialects.ait.view import ConcatOp, ReshapeOp, SliceOp
-from ait_mlir.dims import const
+from ait_mlir.dialects.ait.elementwise import AddOp, MulOp, NegOp, SubOp
+from ait_mlir.dialects.ait.types import Shape, TensorType, scope_of, tensor_type
+from ait_mlir.dialects.ait.view import ConcatOp, ReshapeOp, SliceOp, SplitOp
+from ait_mlir.dims import const, floordiv
+from ait_mlir.rewrites.engine.constraints import scope_of_value
 from ait_mlir.rewrites.engine.driver import Rewriter
 from ait_mlir.rewrites.engine.language import PatternBuilder, pattern, patterns
 from ait_mlir.rewrites.engine.registry import constraint, native
@@ -68,7 +71,21 @@ def rotation(p: PatternBuilder, halves: str) -> None:
     p.replace(root, "concat_last", p.result(first_half), p.result(second_half))
 
 
-ROTARY = patterns(unary_of_doubled, reshape_of_doubled, rotation)
+@pattern()
+def rotation_of_pairs(p: PatternBuilder) -> None:
+    """x * c + t * s, where the pairs of t are (-b, a) for the pairs (a, b) of x: (a * c0 - b * s0, b * c1 + a * s1)"""
+    x, turned, c, s = p.values(4)
+    straight = p.result(p.op("ait.mul", [x, c], in_any_order=True))
+    crossed = p.result(p.op("ait.mul", [turned, s], in_any_order=True))
+    root = p.op("ait.add", [straight, crossed], in_any_order=True)
+    p.require("turns_pairs", turned, x)
+    p.require("same_type", p.result(root), x)
+    p.require("same_last_dim", c, x)
+    p.require("same_last_dim", s, x)
+    p.replace(root, "rotate_pairs", x, c, s)
+
+
+ROTARY = patterns(unary_of_doubled, reshape_of_doubled, rotation, rotation_of_pairs)
 
 
 # ** constraints and natives **
@@ -84,6 +101,82 @@ def is_half(op: SliceOp, which: IntegerAttr) -> bool:
         return False
     start = op.offsets.data[-1]
     return scope.equal(start, size if which.value.data else const(0))
+
+
+@constraint
+def turns_pairs(turned: SSAValue, x: SSAValue) -> bool:
+    """Each pair of neighbours (a, b) along the last dim of x is (-b, a) in the other value: a concat joins them behind
+    a dim of 2."""
+    joined = _input_of(turned, ReshapeOp)
+    if joined is None or not isinstance(joined.owner, ConcatOp) or len(joined.owner.operands) != 2:
+        return False
+    dims, scope = _paired(x), scope_of(joined.owner)
+    if (
+        dims is None
+        or not same_dims(tensor_type(joined).dims, dims, scope)
+        or joined.owner.dim.value.data != len(dims) - 1
+    ):
+        return False
+    first, second = joined.owner.operands
+    negated = _input_of(_unreshaped(first), NegOp)
+    places = [None if v is None else _element_of_pairs(_unreshaped(v), x) for v in (negated, second)]
+    return same_dims(tensor_type(turned).dims, tensor_type(x).dims, scope) and places == [1, 0]
+
+
+def _paired(x: SSAValue) -> Shape | None:
+    """The shape of a tensor with its last dim, which is even, as pairs."""
+    *outer, last = tensor_type(x).dims
+    return (*outer, floordiv(last, 2), const(2)) if scope_of_value(x).divisible(last, 2) else None
+
+
+def _element_of_pairs(value: SSAValue, x: SSAValue) -> int | None:
+    """Whether a value holds the first (0) or second (1) elements of the pairs of x; None if neither."""
+    op, dims = value.owner, _paired(x)
+    if dims is None or not isinstance(op, SliceOp | SplitOp) or _input_of(op.operands[0], ReshapeOp) is not x:
+        return None
+    scope = scope_of(op)
+    if not same_dims(tensor_type(op.operands[0]).dims, dims, scope):
+        return None
+    if not same_dims(tensor_type(value).dims, (*dims[:-1], const(1)), scope):
+        return None
+    return op.results.index(value) if isinstance(op, SplitOp) else op.offsets.data[-1].as_int()
+
+
+def _input_of(value: SSAValue, kind: type[Operation]) -> SSAValue | None:
+    """What the op that computes a value reads, if it is of this kind."""
+    return value.owner.operands[0] if isinstance(value.owner, kind) else None
+
+
+def _unreshaped(value: SSAValue) -> SSAValue:
+    """What a dim of 1 is added to or taken from; the value itself if it is no such reshape."""
+    source = _input_of(value, ReshapeOp)
+    if source is None:
+        return value
+    own, other = ([e for e in tensor_type(v).dims if e.as_int() != 1] for v in (value, source))
+    return source if same_dims(tuple(own), tuple(other), scope_of_value(value)) else value
+
+
+@native
+def rotate_pairs(r: Rewriter, x: SSAValue, c: SSAValue, s: SSAValue) -> Operation:
+    """The pairs of x, turned by cosines and sines for each element."""
+    (a, b), (c0, c1), (s0, s1) = (_pairs(r, value) for value in (x, c, s))
+
+    def combined(kind: type[Operation], *factors: tuple[SSAValue, SSAValue]) -> SSAValue:
+        products = [r.create(MulOp, pair, [a.type]).results[0] for pair in factors]
+        return r.create(kind, products, [a.type]).results[0]
+
+    first, second = combined(SubOp, (a, c0), (b, s0)), combined(AddOp, (b, c1), (a, s1))
+    return reshape(r, concat_last(r, first, second).results[0], tensor_type(x).dims)
+
+
+def _pairs(r: Rewriter, value: SSAValue) -> tuple[SSAValue, SSAValue]:
+    """The first and the second elements of the pairs along the last dim, in a last dim of 1."""
+    dims = _paired(value)
+    assert dims is not None, "rotate_pairs needs turns_pairs"
+    pairs = reshape(r, value, dims).results[0]
+    half = TensorType.get((*dims[:-1], 1), tensor_type(value).element_type)
+    parts = r.create(SplitOp, [pairs], [half, half], {"dim": IntegerAttr(len(dims) - 1, i64)})
+    return parts.results[0], parts.results[1]
 
 
 @native

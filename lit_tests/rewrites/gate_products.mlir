@@ -58,7 +58,115 @@ ait.graph @f32(%x: !ait.tensor<1 x 4 x f32>, %w: !ait.tensor<2 x 4 x f32>) {
   ait.output "y" %1 : !ait.tensor<1 x 1 x f32>
 }
 
+// The product adds a bias first: each half gets its own, in place of what a concat joins.
+// CHECK-LABEL: ait.graph @biased
+// CHECK-NEXT: ait.gated_gemm rcr %x, %w epilogue(%p, %q) {
+// CHECK-NEXT: ^bb0([[G:%.*]]: f32, [[U:%.*]]: f32, [[P:%.*]]: f32, [[Q:%.*]]: f32):
+// CHECK-NEXT: [[GP:%.*]] = ait.add [[G]], [[P]] : f32
+// CHECK-NEXT: [[UQ:%.*]] = ait.add [[U]], [[Q]] : f32
+// CHECK-NEXT: [[S:%.*]] = ait.silu [[UQ]] : f32
+// CHECK-NEXT: ait.mul [[S]], [[GP]] : f32
+// CHECK: } : !ait.tensor<b x 6 x f16>
+ait.graph @biased(%x: !ait.tensor<b x 4 x f16>, %w: !ait.tensor<12 x 4 x f16>, %p: !ait.tensor<6 x f16>, %q: !ait.tensor<6 x f16>) dims {b = 0 to 8} {
+  %b = ait.concat %p, %q dim 0 : !ait.tensor<12 x f16>
+  %0 = ait.gemm rcr %x, %w epilogue(%b) {
+  ^bb0(%7: f32, %8: f32):
+    %9 = ait.add %7, %8 : f32
+    ait.yield %9 : f32
+  } : !ait.tensor<b x 12 x f16>
+  %g, %u = ait.split %0 dim 1 : !ait.tensor<b x 6 x f16>, !ait.tensor<b x 6 x f16>
+  %1 = ait.fused_elementwise(%u, %g) {
+  ^bb0(%2: f32, %3: f32):
+    %4 = ait.silu %2 : f32
+    %5 = ait.mul %4, %3 : f32
+    ait.yield %5 : f32
+  } : !ait.tensor<b x 6 x f16>
+  ait.output "y" %1 : !ait.tensor<b x 6 x f16>
+}
+
+// A bias and a residual in one tensor, a factor for each row, an operand of the product that the pass reads, too; of
+// what a concat joins unevenly, and of any other tensor, the halves are taken.
+// CHECK-LABEL: ait.graph @everything
+// CHECK: [[P:%.*]], [[Q:%.*]] = ait.split {{%.*}} dim 0 : !ait.tensor<n x f16>, !ait.tensor<n x f16>
+// CHECK-NEXT: [[R:%.*]], [[T:%.*]] = ait.split %r dim 1 : !ait.tensor<b x n x f32>, !ait.tensor<b x n x f32>
+// CHECK-NEXT: ait.gated_gemm rcr %x, %w epilogue([[P]], [[R]], %f, [[Q]], [[T]]) {
+// CHECK-NEXT: ^bb0([[G:%.*]]: f32, [[U:%.*]]: f32, [[P:%.*]]: f32, [[R:%.*]]: f32, [[F:%.*]]: f32, [[Q:%.*]]: f32, [[T:%.*]]: f32):
+// CHECK-NEXT: [[GP:%.*]] = ait.add [[G]], [[P]] : f32
+// CHECK-NEXT: [[GR:%.*]] = ait.sub [[GP]], [[R]] : f32
+// CHECK-NEXT: [[GF:%.*]] = ait.mul [[GR]], [[F]] : f32
+// CHECK-NEXT: [[UQ:%.*]] = ait.add [[U]], [[Q]] : f32
+// CHECK-NEXT: [[UT:%.*]] = ait.sub [[UQ]], [[T]] : f32
+// CHECK-NEXT: [[UF:%.*]] = ait.mul [[UT]], [[F]] : f32
+// CHECK-NEXT: [[D:%.*]] = ait.sub [[GF]], [[UF]] : f32
+// CHECK-NEXT: [[E:%.*]] = ait.mul [[D]], [[F]] : f32
+// CHECK-NEXT: ait.yield [[E]] : f32
+ait.graph @everything(%x: !ait.tensor<b x 4 x f16>, %w: !ait.tensor<(2*n) x 4 x f16>, %p: !ait.tensor<1 x f16>, %q: !ait.tensor<(2*n-1) x f16>, %r: !ait.tensor<b x (2*n) x f32>, %f: !ait.tensor<b x 1 x f16>) dims {b = 0 to 3, n = 1 to 5} {
+  %b = ait.concat %p, %q dim 0 : !ait.tensor<(2*n) x f16>
+  %0 = ait.gemm rcr %x, %w epilogue(%b, %r, %f) {
+  ^bb0(%7: f32, %8: f32, %9: f32, %10: f32):
+    %11 = ait.add %7, %8 : f32
+    %12 = ait.sub %11, %9 : f32
+    %13 = ait.mul %12, %10 : f32
+    ait.yield %13 : f32
+  } : !ait.tensor<b x (2*n) x f16>
+  %g, %u = ait.split %0 dim 1 : !ait.tensor<b x n x f16>, !ait.tensor<b x n x f16>
+  %1 = ait.fused_elementwise(%g, %u, %f) {
+  ^bb0(%2: f32, %3: f32, %4: f32):
+    %5 = ait.sub %2, %3 : f32
+    %6 = ait.mul %5, %4 : f32
+    ait.yield %6 : f32
+  } : !ait.tensor<b x n x f16>
+  ait.output "y" %1 : !ait.tensor<b x n x f16>
+}
+
+// A product that computes something of its own alone.
+// CHECK-LABEL: ait.graph @rectified
+// CHECK-NEXT: ait.gated_gemm rcr %x, %w epilogue() {
+// CHECK: ait.relu
+// CHECK: ait.relu
+// CHECK: ait.mul
+ait.graph @rectified(%x: !ait.tensor<b x 4 x f16>, %w: !ait.tensor<12 x 4 x f16>) dims {b = 1 to 8} {
+  %0 = ait.gemm rcr %x, %w epilogue() {
+  ^bb0(%7: f32):
+    %8 = ait.relu %7 : f32
+    ait.yield %8 : f32
+  } : !ait.tensor<b x 12 x f16>
+  %g, %u = ait.split %0 dim 1 : !ait.tensor<b x 6 x f16>, !ait.tensor<b x 6 x f16>
+  %1 = ait.fused_elementwise(%g, %u) {
+  ^bb0(%2: f32, %3: f32):
+    %4 = ait.mul %2, %3 : f32
+    ait.yield %4 : f32
+  } : !ait.tensor<b x 6 x f16>
+  ait.output "y" %1 : !ait.tensor<b x 6 x f16>
+}
+
 // What follows stays as it is, once with the first half read first and once with the second.
+
+// The halves of what the product reads are too many operands.
+// CHECK-LABEL: ait.graph @halved_operands(
+// CHECK-NOT: ait.gated_gemm
+// CHECK: ait.output
+ait.graph @halved_operands(%x: !ait.tensor<b x 4 x f16>, %w: !ait.tensor<12 x 4 x f16>, %r0: !ait.tensor<12 x f16>, %r1: !ait.tensor<12 x f16>, %r2: !ait.tensor<12 x f16>, %r3: !ait.tensor<12 x f16>, %r4: !ait.tensor<12 x f16>, %r5: !ait.tensor<12 x f16>, %r6: !ait.tensor<12 x f16>, %r7: !ait.tensor<12 x f16>) dims {b = 1 to 8} {
+  %0 = ait.gemm rcr %x, %w epilogue(%r0, %r1, %r2, %r3, %r4, %r5, %r6, %r7) {
+  ^bb0(%a: f32, %q0: f32, %q1: f32, %q2: f32, %q3: f32, %q4: f32, %q5: f32, %q6: f32, %q7: f32):
+    %s0 = ait.add %a, %q0 : f32
+    %s1 = ait.add %s0, %q1 : f32
+    %s2 = ait.add %s1, %q2 : f32
+    %s3 = ait.add %s2, %q3 : f32
+    %s4 = ait.add %s3, %q4 : f32
+    %s5 = ait.add %s4, %q5 : f32
+    %s6 = ait.add %s5, %q6 : f32
+    %s7 = ait.add %s6, %q7 : f32
+    ait.yield %s7 : f32
+  } : !ait.tensor<b x 12 x f16>
+  %g, %u = ait.split %0 dim 1 : !ait.tensor<b x 6 x f16>, !ait.tensor<b x 6 x f16>
+  %1 = ait.fused_elementwise(%g, %u) {
+  ^bb0(%2: f32, %3: f32):
+    %4 = ait.mul %2, %3 : f32
+    ait.yield %4 : f32
+  } : !ait.tensor<b x 6 x f16>
+  ait.output "y" %1 : !ait.tensor<b x 6 x f16>
+}
 
 // Three parts, of which two are read.
 // CHECK-LABEL: ait.graph @three
@@ -220,25 +328,6 @@ ait.graph @compared_0(%x: !ait.tensor<b x 4 x f16>, %w: !ait.tensor<12 x 4 x f16
 // CHECK: ait.output
 ait.graph @column_major_0(%x: !ait.tensor<12 x 4 x f16>, %w: !ait.tensor<b x 4 x f16>) dims {b = 1 to 8} {
   %0 = ait.gemm rcc %x, %w : !ait.tensor<b x 12 x f16>
-  %g, %u = ait.split %0 dim 1 : !ait.tensor<b x 6 x f16>, !ait.tensor<b x 6 x f16>
-  %1 = ait.fused_elementwise(%g, %u) {
-  ^bb0(%2: f32, %3: f32):
-    %4 = ait.mul %2, %3 : f32
-    ait.yield %4 : f32
-  } : !ait.tensor<b x 6 x f16>
-  ait.output "y" %1 : !ait.tensor<b x 6 x f16>
-}
-
-// The product does something already.
-// CHECK-LABEL: ait.graph @epilogue_0(
-// CHECK-NOT: ait.gated_gemm
-// CHECK: ait.output
-ait.graph @epilogue_0(%x: !ait.tensor<b x 4 x f16>, %w: !ait.tensor<12 x 4 x f16>) dims {b = 1 to 8} {
-  %0 = ait.gemm rcr %x, %w epilogue() {
-  ^bb0(%7: f32):
-    %8 = ait.relu %7 : f32
-    ait.yield %8 : f32
-  } : !ait.tensor<b x 12 x f16>
   %g, %u = ait.split %0 dim 1 : !ait.tensor<b x 6 x f16>, !ait.tensor<b x 6 x f16>
   %1 = ait.fused_elementwise(%g, %u) {
   ^bb0(%2: f32, %3: f32):
@@ -453,25 +542,6 @@ ait.graph @compared_1(%x: !ait.tensor<b x 4 x f16>, %w: !ait.tensor<12 x 4 x f16
 // CHECK: ait.output
 ait.graph @column_major_1(%x: !ait.tensor<12 x 4 x f16>, %w: !ait.tensor<b x 4 x f16>) dims {b = 1 to 8} {
   %0 = ait.gemm rcc %x, %w : !ait.tensor<b x 12 x f16>
-  %g, %u = ait.split %0 dim 1 : !ait.tensor<b x 6 x f16>, !ait.tensor<b x 6 x f16>
-  %1 = ait.fused_elementwise(%u, %g) {
-  ^bb0(%2: f32, %3: f32):
-    %4 = ait.mul %2, %3 : f32
-    ait.yield %4 : f32
-  } : !ait.tensor<b x 6 x f16>
-  ait.output "y" %1 : !ait.tensor<b x 6 x f16>
-}
-
-// The product does something already.
-// CHECK-LABEL: ait.graph @epilogue_1(
-// CHECK-NOT: ait.gated_gemm
-// CHECK: ait.output
-ait.graph @epilogue_1(%x: !ait.tensor<b x 4 x f16>, %w: !ait.tensor<12 x 4 x f16>) dims {b = 1 to 8} {
-  %0 = ait.gemm rcr %x, %w epilogue() {
-  ^bb0(%7: f32):
-    %8 = ait.relu %7 : f32
-    ait.yield %8 : f32
-  } : !ait.tensor<b x 12 x f16>
   %g, %u = ait.split %0 dim 1 : !ait.tensor<b x 6 x f16>, !ait.tensor<b x 6 x f16>
   %1 = ait.fused_elementwise(%u, %g) {
   ^bb0(%2: f32, %3: f32):

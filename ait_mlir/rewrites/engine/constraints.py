@@ -180,12 +180,6 @@ def operands_fit(first: Operation, second: Operation, limit: IntegerAttr) -> boo
 
 
 @constraint
-def has_operands(op: Operation, limit: IntegerAttr) -> bool:
-    """The operation has at most `limit` operands."""
-    return len(op.operands) <= limit.value.data
-
-
-@constraint
 def same_rows(a: SSAValue, b: SSAValue) -> bool:
     """Both tensors have the same dims but for the last, and are no vectors."""
     rows = tensor_type(a).dims[:-1]

@@ -4,22 +4,23 @@ alone reads both halves of a product becomes its epilogue."""
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 
 from xdsl.dialects.builtin import IntegerAttr, StringAttr, i64
-from xdsl.ir import Operation, Region, SSAValue
+from xdsl.ir import Block, Operation, Region, SSAValue
 
+from ait_mlir.dialects.ait.base import same_type
 from ait_mlir.dialects.ait.data import ParamOp
 from ait_mlir.dialects.ait.elementwise import AddOp, ClampOp, ElementwiseOp, UnaryOp
 from ait_mlir.dialects.ait.gemm import ContractionOp, GatedGemmOp, GemmOp
-from ait_mlir.dialects.ait.region import FusedElementwiseOp
-from ait_mlir.dialects.ait.types import tensor_type
+from ait_mlir.dialects.ait.region import FusedElementwiseOp, YieldOp
+from ait_mlir.dialects.ait.types import TensorType, scope_of, tensor_type
 from ait_mlir.dialects.ait.view import ConcatOp, SplitOp
 from ait_mlir.rewrites.engine.constraints import not_output
 from ait_mlir.rewrites.engine.driver import Rewriter
 from ait_mlir.rewrites.engine.language import PatternBuilder, pattern, patterns
 from ait_mlir.rewrites.engine.registry import constraint, native
 from ait_mlir.rewrites.gemm.epilogue import MAX_OPERANDS
-from ait_mlir.rewrites.regions import take_region
 
 
 @pattern()
@@ -43,8 +44,11 @@ def bias_of_parts(p: PatternBuilder) -> None:
 
 @pattern(over=(0, 1))
 def gated_product(p: PatternBuilder, first: int) -> None:
-    """f(split(x @ w)[0], split(x @ w)[1]) = gated_gemm(x, w): silu(gate) * up, with both sums at hand"""
-    product = p.op("ait.gemm", p.values(2))
+    """f(split(x @ w)[0], split(x @ w)[1]) = gated_gemm(x, w): silu(gate) * up, with both sums at hand
+
+    What the product does first, such as to add a bias, is done for each half.
+    """
+    product = p.op("ait.gemm", [*p.values(2), p.rest()])
     halves = p.op("ait.split", [p.result(product)], results=2)
     root = p.op("ait.fused_elementwise", [p.result(halves, first), p.rest()])
     p.require("one_use", p.result(product))
@@ -55,10 +59,9 @@ def gated_product(p: PatternBuilder, first: int) -> None:
     p.require("same_shape", p.result(root), p.result(halves, 0))
     p.require("is_floating", p.result(root))
     p.require("stores_rows", product)
-    p.require("no_region", product)
     p.require("no_attribute", product, "kernel")
     p.require("no_attribute", root, "kernel")
-    p.require("has_operands", root, MAX_OPERANDS)  # a and b for the halves
+    p.require("gates_with", product, root, MAX_OPERANDS)
     p.replace(root, "gate_product", product, halves, root)
 
 
@@ -190,24 +193,70 @@ def stores_rows(contraction: ContractionOp) -> bool:
     return contraction.layout.data[2] == "r"
 
 
+def is_halved(product: GemmOp, value: SSAValue) -> bool | None:
+    """Whether an operand of a product's epilogue has an element for each column; None if its columns are no such."""
+    dims = tensor_type(value).dims
+    if not dims or dims[-1].as_int() == 1:
+        return False
+    return True if scope_of(product).equal(dims[-1], tensor_type(product.output).dims[-1]) else None
+
+
+@constraint
+def gates_with(product: GemmOp, root: FusedElementwiseOp, limit: IntegerAttr) -> bool:
+    """The epilogue of the product can be computed for each half of its columns, and with the root there are at most
+    `limit` operands."""
+    halved = [is_halved(product, value) for value in product.epilogue_operands]
+    count = sum(2 if both else 1 for both in halved) + len(root.operands)  # a and b for the halves
+    return None not in halved and count <= limit.value.data
+
+
 @native
 def gate_product(r: Rewriter, product: GemmOp, halves: SplitOp, root: FusedElementwiseOp) -> Operation:
-    """One gated product for a product, its halves and the ops on them. The sums come first in the region."""
-    region = take_region(root)
-    block = region.block
-    order = sorted(range(len(root.operands)), key=lambda i: _half(halves, root.operands[i]))
-    for count, i in enumerate(order):
-        argument = block.insert_arg(block.args[i + count].type, count)
-        argument.name_hint = block.args[i + count + 1].name_hint
-    for count, i in enumerate(order):
-        block.args[len(order) + i].replace_all_uses_with(block.args[count])
-    for argument in reversed(block.args[len(order) :]):
-        block.erase_arg(argument)
-    root.add_region(Region())
-    operands = [*product.operands, *(root.operands[i] for i in order[2:])]
-    return r.create(GatedGemmOp, operands, [root.results[0].type], {"layout": product.layout}, [region])
+    """One gated product for a product, its halves and the ops on them. The sums come first in the region, then what the
+    product's epilogue reads for the first half, what it reads for the second, and what the root reads."""
+    block = Block()
+    scalars: dict[SSAValue, SSAValue] = {}
+
+    def scalar(value: SSAValue, argument: SSAValue) -> SSAValue:
+        if value not in scalars:
+            scalars[value] = block.insert_arg(argument.type, len(block.args))
+            scalars[value].name_hint = argument.name_hint
+        return scalars[value]
+
+    read = dict(zip(root.operands, root.body.block.args, strict=True))
+    sums = [scalar(half, read[half]) for half in halves.results]
+    if product.epilogue.blocks:
+        parts = [_halves(r, product, value, halves) for value in product.epilogue_operands]
+        arguments = product.epilogue.block.args[1:]
+        given = [[scalar(part[i], x) for part, x in zip(parts, arguments, strict=True)] for i in range(2)]
+        done = [_inlined(product.epilogue, [sums[i], *given[i]], block) for i in range(2)]
+    else:
+        done = sums
+    scalars |= dict(zip(halves.results, done, strict=True))
+    result = _inlined(root.body, [scalar(value, argument) for value, argument in read.items()], block)
+    block.add_op(YieldOp(result))
+    operands = [*product.own_operands, *(value for value in scalars if value not in halves.results)]
+    return r.create(GatedGemmOp, operands, [root.results[0].type], {"layout": product.layout}, [Region(block)])
 
 
-def _half(halves: SplitOp, value: SSAValue) -> int:
-    """Where a value stands among the sums: 0, 1, or 2 for what is neither half."""
-    return next((i for i, half in enumerate(halves.results) if half is value), 2)
+def _halves(r: Rewriter, product: GemmOp, value: SSAValue, halves: SplitOp) -> tuple[SSAValue, SSAValue]:
+    """An operand of the product's epilogue for each half of the columns."""
+    if not is_halved(product, value):
+        return value, value
+    t = tensor_type(value)
+    half = TensorType.get((*t.dims[:-1], tensor_type(halves.results[0]).dims[-1]), t.element_type)
+    joined = value.owner.operands if isinstance(value.owner, ConcatOp) else ()
+    if len(joined) == 2 and all(same_type(part.type, half, scope_of(product)) for part in joined):
+        return joined[0], joined[1]  # one of a single column along another dim has two operands of another shape
+    parts = r.create(SplitOp, [value], [half, half], {"dim": IntegerAttr(t.rank - 1, i64)})
+    return parts.results[0], parts.results[1]
+
+
+def _inlined(region: Region, arguments: Sequence[SSAValue], block: Block) -> SSAValue:
+    """The one result of a region, computed at the end of a block by copies of its ops."""
+    mapped = dict(zip(region.block.args, arguments, strict=True))
+    for op in region.block.ops:
+        if isinstance(op, YieldOp):
+            return mapped[op.operands[0]]
+        block.add_op(op.clone(mapped))
+    raise AssertionError("a region ends with a yield")

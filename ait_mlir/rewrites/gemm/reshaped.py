@@ -1,0 +1,86 @@
+"""Elementwise operations behind a reshape move before it, where they can join the epilogue of what is reshaped.
+
+Models that change between images and tokens reshape what a convolution or product computes before they apply an
+activation or add a residual.
+"""
+
+from __future__ import annotations
+
+from xdsl.ir import Operation, SSAValue
+
+from ait_mlir.dialects.ait.base import same_shape as same_dims
+from ait_mlir.dialects.ait.elementwise import CastOp, ElementwiseOp
+from ait_mlir.dialects.ait.traits import ViewLike
+from ait_mlir.dialects.ait.types import Shape, TensorType, scope_of, tensor_type
+from ait_mlir.dialects.ait.view import ReshapeOp
+from ait_mlir.rewrites.engine.constraints import same_shape
+from ait_mlir.rewrites.engine.driver import Rewriter
+from ait_mlir.rewrites.engine.language import PatternBuilder, pattern, patterns
+from ait_mlir.rewrites.engine.registry import constraint, native
+from ait_mlir.rewrites.view import reshape
+
+
+@pattern()
+def elementwise_of_reshape(p: PatternBuilder) -> None:
+    """f(reshape(x), y) = reshape(f(x, reshape(y))), where elementwise operations alone use x, which has an epilogue"""
+    acc = p.op(trait="HasEpilogue")
+    view = p.op("ait.reshape", [p.result(acc)])
+    root = p.op(operands=[p.rest(), p.result(view), p.rest()], trait="ScalarLike")
+    p.require("no_attribute", acc, "kernel")
+    p.require("is_floating", p.result(root))
+    p.require("stays_in_type", acc, root)
+    p.require("elementwise_alone_reads", view)
+    p.require("moves_before", root, view)
+    p.replace(root, "move_before", root, view)
+
+
+RESHAPED = patterns(elementwise_of_reshape)
+
+
+# ** constraints and natives **
+
+
+@constraint
+def elementwise_alone_reads(view: ReshapeOp) -> bool:
+    """Elementwise operations alone read the reshape, and what it reads; their results have the shape of what they
+    read."""
+    users = [(use.operation, value) for value in (view.input, view.output) for use in value.uses]
+    return all(op is view or (isinstance(op, ElementwiseOp) and same_shape(op.results[0], v)) for op, v in users)
+
+
+@constraint
+def moves_before(root: ElementwiseOp, view: ReshapeOp) -> bool:
+    """Each operand of the root can be read in the shape from before the reshape without a copy. A cast stays: others
+    move it behind views."""
+    return not isinstance(root, CastOp) and all(_before(view, value) is not None for value in root.operands)
+
+
+@native
+def move_before(r: Rewriter, root: ElementwiseOp, view: ReshapeOp) -> Operation:
+    """The reshape of the root, which reads what stands before the reshape."""
+    operands: list[SSAValue] = []
+    for operand in root.operands:
+        found = _before(view, operand)
+        assert found is not None, "move_before needs moves_before"
+        value, dims = found
+        operands.append(value if tensor_type(value).dims == dims else reshape(r, value, dims).results[0])
+    result = tensor_type(root.results[0])
+    moved = TensorType.get(tensor_type(view.input).dims, result.element_type)
+    made = r.create(type(root), operands, [moved], root.properties | root.attributes)
+    return reshape(r, made.results[0], result.dims)
+
+
+def _before(view: ReshapeOp, value: SSAValue) -> tuple[SSAValue, Shape] | None:
+    """What an operation before the reshape reads in place of an operand behind it, and the shape it needs."""
+    before, after, dims = tensor_type(view.input).dims, tensor_type(view.output).dims, tensor_type(value).dims
+    if same_shape(value, view.output):
+        if isinstance(value.owner, ReshapeOp):
+            return value.owner.input, before
+        return None if isinstance(value.owner, ViewLike) else (value, before)
+    while dims and dims[0].as_int() == 1:
+        dims = dims[1:]
+    if len(dims) > len(before) or not same_dims(
+        before[len(before) - len(dims) :], after[len(after) - len(dims) :], scope_of(view)
+    ):
+        return None
+    return value, dims
