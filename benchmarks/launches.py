@@ -112,7 +112,7 @@ def launch_rows(launches: Sequence[Launch], micros: Sequence[float], ceilings: C
         floor = ceilings.floor(flops, moved) * 1e6
         each = statistics.median(micros[i] for i in members)
         spent = sum(micros[i] for i in members)
-        figures = [f"{moved / 1e6:.2f}", f"{flops / 1e9:.2f}", f"{each:.2f}", f"{floor:.2f}", f"{floor / each:.0%}"]
+        figures = [f"{moved / 1e6:.2f}", f"{flops / 1e9:.2f}", f"{each:.2f}", f"{floor:.2f}", _share(floor, each)]
         return [*names, str(len(members)), *figures, f"{spent:.1f}", f"{spent / total:.0%}"]
 
     ordered = sorted(groups.items(), key=lambda item: -sum(micros[i] for i in item[1]))
@@ -121,6 +121,11 @@ def launch_rows(launches: Sequence[Launch], micros: Sequence[float], ceilings: C
     moved, flops = (sum(values) for values in zip(*((x.read + x.written, x.flops) for x in launches), strict=True))
     sums = [f"{moved / 1e6:.2f}", f"{flops / 1e9:.2f}", "", f"{floors:.2f}", f"{floors / total:.0%}"]
     return [*rows, ["all", "", "", str(len(launches)), *sums, f"{total:.1f}", "100%"]]
+
+
+def _share(part: float, whole: float) -> str:
+    """A share in percent; a launch for nothing, such as no element, takes no time."""
+    return f"{part / whole:.0%}" if whole else "-"
 
 
 def kernel_rows(events: Sequence[Event]) -> list[list[str]]:

@@ -36,13 +36,13 @@ class GroupNormsPass(ByEstimatePass):
 
 
 class Norms(Grouping[NormOp]):
-    """Norms over one dim, of as many rows, one `eps` and one epilogue, without a prologue."""
+    """Norms over one dim, of as many rows, one `eps`, which is added, and one epilogue, without a prologue."""
 
     op_class = NormOp
     margin = 0.5
 
     def kind(self, op: NormOp) -> object | None:
-        if op.axes.value.data != 1 or op.prologue.blocks or "kernel" in op.attributes:
+        if op.axes.value.data != 1 or op.prologue.blocks or "kernel" in op.attributes or "bounded" in op.properties:
             return None
         t, result = tensor_type(op.input), tensor_type(op.results[0])
         extras = [tensor_type(v) for v in op.epilogue_operands]

@@ -14,7 +14,7 @@ from xdsl.passes import ModulePass
 from ait_mlir.dialects.ait.dtypes import BY_IR
 from ait_mlir.dialects.ait.types import TensorType
 from ait_mlir.dialects.ait.view import CopiesOp, ReshapeOp
-from ait_mlir.dialects.ait_rt.buffers import BufferOp, CopyOp, InputOp, ViewOp, root_of
+from ait_mlir.dialects.ait_rt.buffers import AllocOp, BufferOp, CopyOp, DestinationOp, InputOp, ViewOp, root_of
 from ait_mlir.dialects.ait_rt.loop import program_ops
 from ait_mlir.dialects.ait_rt.program import KernelOp, LaunchOp, ProgramOp, ReturnOp
 from ait_mlir.dialects.ait_rt.types import BufferType
@@ -67,6 +67,67 @@ class Run:
         self.targets.add(copy.target)
 
 
+NEAR = 8
+"""Operations that a copy may move over, other than views and buffers."""
+
+
+def gather(block: Block) -> None:
+    """Move a copy up to an earlier one that reads the same buffer, so that both are one launch: pieces of a product,
+    each of which something else needs at once. Nothing in between may touch what the copy writes, or write what it
+    reads."""
+    for op in list(block.ops):
+        if not isinstance(op, CopyOp):
+            continue
+        place = _place(op)
+        if place is not None:
+            op.detach()
+            block.insert_op_after(op, place)
+            _move_up(op.target, op)
+            _move_up(op.source, op)
+
+
+def _place(copy: CopyOp) -> CopyOp | None:
+    """The copy that this one may stand behind, if anything is launched between them."""
+    source, left, op = root_of(copy.source), NEAR, copy.prev_op
+    if not isinstance(root_of(copy.target), AllocOp | DestinationOp):
+        return None
+    while op is not None and left:
+        if isinstance(op, CopyOp | LaunchOp):
+            if isinstance(op, CopyOp) and root_of(op.source) is source:
+                return None if left == NEAR else op
+            if _meets(op, copy):
+                return None
+            left -= 1
+        elif not isinstance(op, ViewOp | BufferOp):
+            return None
+        op = op.prev_op
+    return None
+
+
+def _meets(op: CopyOp | LaunchOp, copy: CopyOp) -> bool:
+    """Whether an operation writes what a copy reads, or uses what it writes; parts of one buffer are apart."""
+    ins, outs = (op.ins, op.outs) if isinstance(op, LaunchOp) else ([op.source], [op.target])
+    source, target = root_of(copy.source), root_of(copy.target)
+    parts = [value for value in outs if root_of(value) is target]
+    return (
+        any(root_of(value) is source for value in outs)
+        or any(root_of(value) is target for value in ins)
+        or not all(isinstance(value.owner, ViewOp) for value in (*parts, *([copy.target] if parts else [])))
+        or copy.target in parts
+    )
+
+
+def _move_up(value: SSAValue, before: Operation) -> None:
+    """Let a buffer, and what it is a view of, stand before an operation of the same block."""
+    owner, block = value.owner, before.parent
+    if isinstance(owner, ViewOp | AllocOp) and owner.parent is block and not owner.is_before_in_block(before):
+        owner.detach()
+        assert block is not None
+        block.insert_op_before(owner, before)
+        if isinstance(owner, ViewOp):
+            _move_up(owner.source, owner)
+
+
 def runs(block: Block) -> Iterator[list[CopyOp]]:
     """The copies of a block, those together that may be one launch; in order."""
     run = Run()
@@ -115,7 +176,7 @@ class CopyKernels:
 
 @dataclass(frozen=True)
 class LowerCopiesPass(ModulePass):
-    """Turn `ait_rt.copy` into launches, neighbours into one."""
+    """Turn `ait_rt.copy` into launches, neighbours into one, and copies near each other of parts of one buffer."""
 
     name = "lower-copies"
 
@@ -125,6 +186,7 @@ class LowerCopiesPass(ModulePass):
             blocks = list(dict.fromkeys(c.parent for c in program_ops(program.block) if isinstance(c, CopyOp)))
             for block in blocks:
                 assert block is not None
+                gather(block)
                 for copies in list(runs(block)):
                     kernel = kernels.of(copies)
                     launch = LaunchOp(kernel.sym_name.data, [c.source for c in copies], [c.target for c in copies])

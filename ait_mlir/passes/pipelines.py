@@ -221,7 +221,7 @@ PASSES: dict[str, Pass | Patterns] = table(
         Patterns(
             "remove-copies",
             "Read views in place and write into the parts of a concat, where the kernels accept the strides.",
-            ("buffers:REMOVE_COPIES",),
+            ("buffers:REMOVE_COPIES", "buffer_parts:PARTS"),
             dialect="ait_rt",
         ),
         Pass("lower-copies", "lower_copies", "LowerCopiesPass"),

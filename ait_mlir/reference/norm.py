@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from ait_mlir.dialects.ait.norm import GroupNormOp, LayerNormOp, NormOp, RmsNormOp, SoftmaxOp
@@ -25,12 +27,13 @@ def layer_norm(x: Array, axes: int, eps: float) -> Array:
     return centred / np.sqrt(np.square(centred).mean(axis=over, keepdims=True) + eps)
 
 
-def rms_norm(x: Array, axes: int, eps: float) -> Array:
-    """x / sqrt(mean(x^2) + eps) over the trailing `axes` dims."""
+def rms_norm(x: Array, axes: int, eps: float, bounded: bool = False) -> Array:
+    """x / sqrt(mean(x^2) + eps) over the trailing `axes` dims; x / sqrt(max(mean(x^2), eps)) if it is bounded."""
     if x.size == 0:
         return x.copy()
     over = tuple(range(x.ndim - axes, x.ndim))
-    return x / np.sqrt(np.square(x).mean(axis=over, keepdims=True) + eps)
+    mean = np.square(x).mean(axis=over, keepdims=True)
+    return x / np.sqrt(np.maximum(mean, eps) if bounded else mean + eps)
 
 
 @reference(SoftmaxOp)
@@ -40,7 +43,8 @@ def _(op: SoftmaxOp, arrays: Arrays, ev: Evaluation) -> Arrays:
 
 @reference(LayerNormOp, RmsNormOp)
 def _(norm: NormOp, arrays: Arrays, ev: Evaluation) -> Arrays:
-    normalise = layer_norm if isinstance(norm, LayerNormOp) else rms_norm
+    bounded = isinstance(norm, RmsNormOp) and norm.bounded is not None
+    normalise = layer_norm if isinstance(norm, LayerNormOp) else partial(rms_norm, bounded=bounded)
     arrays_of = dict(zip(norm.operands, arrays, strict=True))
     shape = ev.shape(norm.results[0].type)
     x, further = arrays[0], []

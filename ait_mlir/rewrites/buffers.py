@@ -336,7 +336,7 @@ def inverse_strides(view: ViewOp, target: SSAValue) -> Shape:
 # ** rewrites **
 
 
-def _hoist(r: Rewriter, value: SSAValue, before: Operation) -> None:
+def hoist(r: Rewriter, value: SSAValue, before: Operation) -> None:
     """Define a buffer, and what it is a view of, before an op of the same block."""
     chain: list[Operation] = []
     owner = value.owner
@@ -370,7 +370,7 @@ def write_target(r: Rewriter, copy: Operation) -> None:
     source, target = copy.operands
     alloc = cast(Operation, source.owner)
     r.erase(copy)
-    _hoist(r, target, alloc)
+    hoist(r, target, alloc)
     r.replace_value(source, target)
     r.erase(alloc)
 
@@ -382,7 +382,7 @@ def become_view_of_target(r: Rewriter, copy: Operation) -> None:
     source = cast(ViewOp, view.owner).source
     alloc = cast(Operation, source.owner)
     r.erase(copy)
-    _hoist(r, target, alloc)
+    hoist(r, target, alloc)
     t = cast(BufferType, source.type)
     whole = ViewOp(target, const(0), contiguous_strides(t.dims), t)
     r.insert(whole, before=alloc)
@@ -401,7 +401,7 @@ def write_inverse(r: Rewriter, copy: Operation) -> None:
     launch = next(use.operation for use in source.uses if is_write(use))
     r.erase(copy)
     r.erase(view)
-    _hoist(r, target, launch)
+    hoist(r, target, launch)
     inverse = ViewOp(target, const(0), strides, cast(BufferType, source.type))
     r.insert(inverse, before=launch)
     r.replace_value(source, inverse.buffer)

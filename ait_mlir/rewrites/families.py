@@ -32,9 +32,10 @@ FAMILIES: tuple[str, ...] = (
     "subsets",
     "view",
     "buffers",
+    "buffer_parts",
 )
-"""Modules of `ait_mlir.rewrites`. One is imported when a name is looked for that none before it has; `buffers`, which
-needs the kernels, stands last."""
+"""Modules of `ait_mlir.rewrites`. One is imported when a name is looked for that none before it has; those on
+buffers, which need the kernels, stand last."""
 
 _MODULES = ("ait_mlir.rewrites.engine.constraints", *(f"ait_mlir.rewrites.{family}" for family in FAMILIES))
 

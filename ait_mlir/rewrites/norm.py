@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import DenseArrayBase, FloatAttr, IntegerAttr, StringAttr, f64, i32, i64
+from xdsl.dialects.builtin import DenseArrayBase, FloatAttr, IntegerAttr, StringAttr, UnitAttr, f64, i32, i64
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from ait_mlir.dialects.ait.base import same_shape as same_dims
+from ait_mlir.dialects.ait.data import ConstantOp
 from ait_mlir.dialects.ait.dtypes import compute_type
-from ait_mlir.dialects.ait.elementwise import AddOp
+from ait_mlir.dialects.ait.elementwise import AddOp, ClampOp, MulOp
 from ait_mlir.dialects.ait.norm import NormOp, RmsNormOp
 from ait_mlir.dialects.ait.reduce import ReduceOp
 from ait_mlir.dialects.ait.region import YieldOp
@@ -37,6 +38,9 @@ def residual_norm(p: PatternBuilder, position: int) -> None:
 
 NORM = patterns(residual_norm)
 
+SHORTEST = 1e-16
+"""The least bound of a length whose square kernels use, which compute in f32."""
+
 
 # ** norms as models spell them **
 
@@ -55,6 +59,29 @@ def rms_norm_of_mean(p: PatternBuilder) -> None:
     p.require("is_nonnegative_splat", eps)
     p.require("same_type", p.result(root), x)
     p.replace(root, "rms_norm", x, eps)
+
+
+@pattern(over=(("root", "clamp"), ("root", "plain"), ("reshape", "clamp"), ("reshape", "plain")))
+def norm_to_length_one(p: PatternBuilder, last: str, bound: str) -> None:
+    """x / max(sqrt(sum(x * x)), e) = rms_norm(x) / sqrt(n), where the mean of the squares is at least e * e / n"""
+    x = p.value()
+    square = p.result(p.op("ait.mul", [x, x]))
+    total = p.op("ait.reduce", [square], {"kind": StringAttr("sum")})
+    length = p.result(total)
+    for name in ("ait.reshape", "ait.sqrt") if last == "root" else ("ait.sqrt", "ait.reshape"):
+        length = p.result(p.op(name, [length]))
+    clamped = p.op("ait.clamp", [length]) if bound == "clamp" else None
+    divisor = length if clamped is None else p.result(clamped)
+    root = p.op("ait.div", [x, divisor])
+    p.require("reduces_last_dim", total)
+    p.require("is_row_factor", divisor, x)
+    p.require("same_type", p.result(root), x)
+    p.require("has_known_last_dim", x)
+    if clamped is None:
+        p.replace(root, "length_one", x)
+    else:
+        p.require("bounds_length", clamped)
+        p.replace(root, "length_one_bounded", x, clamped)
 
 
 @pattern(over=(0, 1))
@@ -84,7 +111,7 @@ def slice_of_norm(p: PatternBuilder) -> None:
     p.replace(root, "norm_of_slice", norm, root)
 
 
-SPELLINGS = patterns(rms_norm_of_mean, scale_of_rms_norm, slice_of_norm)
+SPELLINGS = patterns(rms_norm_of_mean, norm_to_length_one, scale_of_rms_norm, slice_of_norm)
 
 
 # ** norms and softmax that a model widened **
@@ -231,12 +258,57 @@ def rms_norm(r: Rewriter, x: SSAValue, eps: SSAValue) -> Operation:
     """The norm of x over its last dim, with the number of a splat constant added to the mean of the squares."""
     number = splat(eps)
     assert number is not None, "rms_norm needs is_nonnegative_splat"
-    properties = {
+    return _rms_norm(r, x, float(number), Region(), bounded=False)
+
+
+def _rms_norm(r: Rewriter, x: SSAValue, eps: float, epilogue: Region, bounded: bool) -> Operation:
+    properties: dict[str, Attribute] = {
         "axes": IntegerAttr(1, i64),
-        "eps": FloatAttr(float(number), f64),
+        "eps": FloatAttr(eps, f64),
         "operandSegmentSizes": DenseArrayBase.from_list(i32, [1, 0, 0, 0, 0]),
     }
-    return r.create(RmsNormOp, [x], [x.type], properties, [Region(), Region()])
+    if bounded:
+        properties["bounded"] = UnitAttr()
+    return r.create(RmsNormOp, [x], [x.type], properties, [Region(), epilogue])
+
+
+@constraint
+def has_known_last_dim(value: SSAValue) -> bool:
+    """The last dim of the tensor is a number, not 0."""
+    return isinstance(value.type, TensorType) and value.type.rank > 0 and bool(value.type.dims[-1].as_int())
+
+
+@constraint
+def bounds_length(op: ClampOp) -> bool:
+    """The clamp has a lower bound alone, whose square, by the number of elements, kernels can tell from 0."""
+    low, high = op.bounds
+    return low is not None and high is None and low >= SHORTEST
+
+
+@native
+def length_one(r: Rewriter, x: SSAValue) -> Operation:
+    """x divided by its length along the last dim; NaN where that is 0."""
+    return _to_length_one(r, x, 0.0)
+
+
+@native
+def length_one_bounded(r: Rewriter, x: SSAValue, clamp: ClampOp) -> Operation:
+    """x divided by its length along the last dim, or by the lower bound of a clamp where it is shorter."""
+    low, _ = clamp.bounds
+    assert low is not None, "length_one_bounded needs bounds_length"
+    return _to_length_one(r, x, float(low))
+
+
+def _to_length_one(r: Rewriter, x: SSAValue, least: float) -> Operation:
+    count = tensor_type(x).dims[-1].as_int()
+    assert count, "a norm to length one needs has_known_last_dim"
+    computed = compute_type(element_type_of(x))
+    epilogue = Region(Block(arg_types=[computed]))
+    block = epilogue.block
+    factor = ConstantOp(count**-0.5, computed)
+    scaled = MulOp.create(operands=[block.args[0], factor.results[0]], result_types=[computed])
+    block.add_ops([factor, scaled, YieldOp(scaled.results[0])])
+    return _rms_norm(r, x, least * least / count, epilogue, bounded=True)
 
 
 @native

@@ -147,6 +147,37 @@ def test_a_rotation_reads_half_a_table(rotate, by_product, dtype):
     assert text.count("= ait.mul ") == 5 and "ait.neg" not in text  # the angles, and four products of halves
 
 
+def every_other(x):
+    """timm's `rot`, and the one of GPT-J."""
+    return torch.stack((-x[..., 1::2], x[..., ::2]), dim=-1).reshape(x.shape)
+
+
+def unbound(x):
+    a, b = x.unflatten(-1, (-1, 2)).unbind(-1)
+    return torch.stack((-b, a), dim=-1).flatten(-2)
+
+
+class RotatedPairs(Rotated):
+    """Neighbours are turned by one angle."""
+
+    def forward(self, x):
+        angles = torch.arange(x.shape[1])[None, :, None].float() * self.inv_freq.float()
+        both = angles.repeat_interleave(2, -1)
+        cos, sin = both.cos().to(x.dtype), both.sin().to(x.dtype)
+        return x * cos + self.rotate(x) * sin
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("rotate", [every_other, unbound], ids=lambda f: f.__name__)
+def test_neighbours_are_turned_in_one_operation(rotate, dtype):
+    module = RotatedPairs(rotate, False)
+    module.inv_freq = module.inv_freq.to(dtype)
+    text = fused(module, torch.randn(2, 3, 16, dtype=dtype))
+    assert set(operations(text)) == {"fused_elementwise", "expand"}  # which repeats the angles
+    assert text.count("= ait.sub ") == 1 and "ait.neg" not in text
+    assert text.count("= ait.mul ") == 5  # the angles, and four products
+
+
 def no_mask(scores, seen):
     return scores
 

@@ -115,6 +115,20 @@ def rotations() -> Form:
     return form("rotations", text, *[half] * 4, angle, angle, position, to=[half] * 4, strides=strides)
 
 
+def neighbours() -> Form:
+    """The elements of pairs, turned: every other element of what is read and written, and of the tables."""
+    one, table = "b x s x 12 x 1 x T", "s x 12 x 1 x T"
+    text = (
+        "fused_elementwise(%a, %b, %c, %d) {\n  ^bb0(%a_in: S, %b_in: S, %c_in: S, %d_in: S):\n"
+        "    %m_ = ait.mul %a_in, %c_in : S\n    %n_ = ait.mul %b_in, %d_in : S\n    %o_ = ait.sub %m_, %n_ : S\n"
+        "    %p_ = ait.mul %b_in, %c_in : S\n    %q_ = ait.mul %a_in, %d_in : S\n    %r_ = ait.add %p_, %q_ : S\n"
+        "    ait.yield %o_, %r_ : S, S\n  }"
+    )
+    every_other = ("s*24", "24", "2", "1")
+    strides = {0: every_other, 1: every_other, 2: ("48", "2", "1"), 4: every_other, 5: every_other}
+    return form("neighbours", text, one, one, table, table, to=[one] * 2, strides=strides, offset=1)
+
+
 BATCHES = ({"b": 2, "s": 5}, {"b": 1, "s": 1}, {"b": 0, "s": 3}, {"b": 33, "s": 40})
 REPEATS = ({"b": 5, "s": 8}, {"b": 2, "s": 3}, {"b": 64, "s": 20})
 LONG = "(b*s) x 1003"
@@ -139,6 +153,7 @@ FUSED = Spec(
         ),
         total("odd-results", "b x s x 77", to="b x s x 77", offset=5, strides={1: ("s*99", "99", "1")}),
         rotations(),
+        neighbours(),
         # few rows, more than the blocks of four multiprocessors keep rows for, and more than those of a large card do
         total("repeat-row", LONG, "1003", to=LONG, types=("f16",), envs=REPEATS, few=REPEATS[:2]),
         total(

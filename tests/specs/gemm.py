@@ -146,6 +146,10 @@ GATED_GEMM = Spec(
             "residual", "gated_gemm", "rcr", "%s = ait.fast_gelu %up", "%p = ait.mul %acc, %s",
             "%y = ait.add %p, %c_in", extras=["m x n x T"],
         ),
+        product(
+            "biases", "gated_gemm", "rcr", "%g = ait.add %acc, %c_in", "%u = ait.add %up, %d_in", "%s = ait.silu %g",
+            "%y = ait.mul %s, %u", batch=LEAD, extras=[ROW, ROW], offset=1,
+        ),
     ),
     PRODUCTS, DIMS, ENVS, FEW, ("f16", "bf16"),
     without={

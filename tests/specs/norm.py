@@ -107,6 +107,7 @@ RMS_NORM = Spec(
         norm("rms_norm", "dynamic", "b x s", 1, "scale %b"),
         norm("rms_norm", "two-axes", "b x s x 6", 2),
         norm("rms_norm", "plain", "b x 77", 1, ""),
+        form("bounded", "rms_norm %a scale %b axes 1 eps 0.5 bounded", "b x s x 24 x T", "24 x T"),
         given("rms_norm", "axes 1", "b x s"),
         summed("rms_norm", "residual", "b x s x 24", 1),
         summed("rms_norm", "two-axes-residual", "24", 2),

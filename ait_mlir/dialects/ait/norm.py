@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar, Self
 
-from xdsl.dialects.builtin import DenseArrayBase, FloatAttr, IntegerAttr, i32
+from xdsl.dialects.builtin import DenseArrayBase, FloatAttr, IntegerAttr, UnitAttr, i32
 from xdsl.ir import Attribute, Region, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
     irdl_op_definition,
     operand_def,
     opt_operand_def,
+    opt_prop_def,
     prop_def,
     region_def,
     result_def,
@@ -25,7 +26,7 @@ from ait_mlir.dialects.ait.bits import known_number
 from ait_mlir.dialects.ait.dtypes import compute_type, is_float
 from ait_mlir.dialects.ait.epilogue import EPILOGUE, infer_through_epilogue
 from ait_mlir.dialects.ait.region import check_region, check_yield
-from ait_mlir.dialects.ait.syntax import INT, NUMBER, Operand, Operands, Prop, RegionClause, Syntax
+from ait_mlir.dialects.ait.syntax import INT, NUMBER, Flag, Operand, Operands, Prop, RegionClause, Syntax
 from ait_mlir.dialects.ait.traits import AlongDims, Cost, HasEpilogue, Norm, Pure, RowLike
 from ait_mlir.dialects.ait.types import ShapeAttr, TensorType, scope_of, shape_text, tensor_type
 
@@ -195,7 +196,7 @@ class LayerNormOp(NormOp):
 class RmsNormOp(NormOp):
     """Divide by the root of the mean square over the trailing `axes` dims, then scale and shift (arXiv:1910.07467).
 
-    `eps` is added to the mean of the squares.
+    `eps` is added to the mean of the squares. With `bounded` the mean counts as `eps` where it is less, instead.
 
     ```mlir
     %y, %sum = ait.rms_norm %x scale %g axes 1 eps 1e-05 prologue(%r) {
@@ -207,7 +208,10 @@ class RmsNormOp(NormOp):
     """
 
     name = "ait.rms_norm"
+    SYNTAX: ClassVar[Syntax] = (*NormOp.SYNTAX[:5], Flag("bounded"), *NormOp.SYNTAX[5:])
     WORK: ClassVar[int] = 5
+
+    bounded = opt_prop_def(UnitAttr)
 
 
 @irdl_op_definition

@@ -84,9 +84,14 @@ class NormKernel(Kernel[NormOp]):
         return launch.call(
             "row",
             f"{self.name}<{template}>(ctx, {sizes(nested, dims)}, {packs[0]}, {packs[1]}, "
-            f"{scale}, {bias}, {launch.number(norm.eps, f64)}{finish})",
+            f"{scale}, {bias}, {self.eps(launch)}{finish})",
             definitions,
         )
+
+    def eps(self, launch: Launch[NormOp]) -> str:
+        """What the template is told of `eps`: a negative one bounds the mean of the squares."""
+        number = launch.number(launch.op.eps, f64)
+        return f"-({number})" if isinstance(launch.op, RmsNormOp) and launch.op.bounded is not None else number
 
 
 class LayerNormKernel(NormKernel):

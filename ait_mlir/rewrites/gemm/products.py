@@ -254,7 +254,7 @@ def _halves(r: Rewriter, product: GemmOp, value: SSAValue, halves: SplitOp) -> t
 
 def _inlined(region: Region, arguments: Sequence[SSAValue], block: Block) -> SSAValue:
     """The one result of a region, computed at the end of a block by copies of its ops."""
-    mapped = dict(zip(region.block.args, arguments, strict=True))
+    mapped: dict[SSAValue, SSAValue] = dict(zip(region.block.args, arguments, strict=True))
     for op in region.block.ops:
         if isinstance(op, YieldOp):
             return mapped[op.operands[0]]

@@ -17,18 +17,18 @@ from ait_mlir.rewrites.engine.constraints import same_shape
 from ait_mlir.rewrites.engine.driver import Rewriter
 from ait_mlir.rewrites.engine.language import PatternBuilder, pattern, patterns
 from ait_mlir.rewrites.engine.registry import constraint, native
+from ait_mlir.rewrites.gemm.epilogue import contractions_before, stays_in_type
 from ait_mlir.rewrites.view import reshape
 
 
 @pattern()
 def elementwise_of_reshape(p: PatternBuilder) -> None:
-    """f(reshape(x), y) = reshape(f(x, reshape(y))), where elementwise operations alone use x, which has an epilogue"""
-    acc = p.op(trait="HasEpilogue")
-    view = p.op("ait.reshape", [p.result(acc)])
+    """f(reshape(x), y) = reshape(f(x, reshape(y))), where elementwise operations alone use x, which could join an
+    epilogue"""
+    view = p.op("ait.reshape", [p.value()])
     root = p.op(operands=[p.rest(), p.result(view), p.rest()], trait="ScalarLike")
-    p.require("no_attribute", acc, "kernel")
     p.require("is_floating", p.result(root))
-    p.require("stays_in_type", acc, root)
+    p.require("follows_epilogue", view, root)
     p.require("elementwise_alone_reads", view)
     p.require("moves_before", root, view)
     p.replace(root, "move_before", root, view)
@@ -38,6 +38,12 @@ RESHAPED = patterns(elementwise_of_reshape)
 
 
 # ** constraints and natives **
+
+
+@constraint
+def follows_epilogue(view: ReshapeOp, root: ElementwiseOp) -> bool:
+    """An op that has an epilogue computes what the reshape reads, or what elementwise operations make that of."""
+    return any(stays_in_type(op, root) for op in contractions_before(view))
 
 
 @constraint

@@ -223,7 +223,7 @@ int32_t norm(const int64_t (&sizes)[kRank], const Pack<Ins...>& ins, const Pack<
       const Moments<C> moments = row_moments(row, n, mean);
       const C shift = kCentred ? moments.differences / count : C(0);
       const C variance = moments.squares / count - shift * shift;
-      const C inverse = C(1) / ait::sqrt((variance < C(0) ? C(0) : variance) + static_cast<C>(eps));
+      const C inverse = C(1) / ait::sqrt(with_eps(variance < C(0) ? C(0) : variance, static_cast<C>(eps)));
       C* const to = std::is_void_v<E> ? row_target<kRowRank>(get<0>(outs), coordinate, row) : row;
 #pragma omp simd
       for (int64_t i = 0; i < n; ++i) to[i] = ((row[i] - mean) - shift) * inverse * g[i] + b[i];
@@ -249,7 +249,8 @@ int32_t layer_norm(const Context&, const int64_t (&sizes)[kRank], const Pack<Ins
   return detail::norm<F, true, kRowRank, E>(sizes, ins, outs, scale, bias, eps, extras);
 }
 
-/// @brief Divides the rows of s by the root of their mean square: out0 = s / sqrt(mean(s^2) + eps) * scale + bias; otherwise as layer_norm.
+/// @brief Divides the rows of s by the root of their mean square: out0 = s / sqrt(mean(s^2) + eps) * scale + bias; otherwise as layer_norm. A negative
+/// eps bounds the mean from below by -eps instead.
 template <class F, int kRowRank, class E = void, size_t kRank, class... Ins, class... Outs, class S, class Extras = Pack<>>
 int32_t rms_norm(const Context&, const int64_t (&sizes)[kRank], const Pack<Ins...>& ins, const Pack<Outs...>& outs, const S* scale,
                  const S* bias, double eps, const Extras& extras = {}) {

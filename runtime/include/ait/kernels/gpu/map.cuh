@@ -326,7 +326,9 @@ int32_t map(const Context& ctx, const int64_t (&sizes)[kRank], const Pack<Ins...
   for (size_t d = 0; d < kRank; ++d) {
     if (sizes[d] <= 0) return 0;
   }
-  constexpr int kCount = vector_width<Ins..., Outs...>();
+  // Where no operand has neighbours side by side, a thread takes one element: those of a warp then fall into few lines.
+  constexpr bool kChunks = ((Ins::kInner == Inner::unit) || ... || false) || ((Outs::kInner == Inner::unit) || ... || false);
+  constexpr int kCount = kChunks ? vector_width<Ins..., Outs...>() : 1;
   const bool whole = kRank == 1 || sizes[kRank - 1] % kCount == 0;
   if (whole && detail::all_may_access<kCount>(ins, std::index_sequence_for<Ins...>{}) &&
       detail::all_may_access<kCount>(outs, std::index_sequence_for<Outs...>{})) {

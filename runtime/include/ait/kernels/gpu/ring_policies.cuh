@@ -122,7 +122,7 @@ struct RingPolicy<RowNorm<S, kCentred, kConstant>, kNarrow> {
     joined.squares = over_warp(squares, Plus{});
     return joined;
   }
-  __device__ __forceinline__ Result result(const Part& all, float length) const { return Result{all.mean, ait::rsqrt(all.squares / length + eps)}; }
+  __device__ __forceinline__ Result result(const Part& all, float length) const { return Result{all.mean, ait::rsqrt(with_eps(all.squares / length, eps))}; }
   __device__ __forceinline__ float apply(float x, const Result& result, float scaled, float shifted) const {
     return (x - result.mean) * (result.inverse * scaled) + shifted;
   }

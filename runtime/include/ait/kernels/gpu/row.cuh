@@ -278,7 +278,8 @@ int32_t layer_norm(const Context& ctx, const int64_t (&sizes)[kRank], const Pack
                                                               std::index_sequence_for<Outs...>{}, policy);
 }
 
-/// @brief Divides the rows of s by the root of their mean square: out0 = s / sqrt(mean(s^2) + eps) * scale + bias; otherwise as layer_norm.
+/// @brief Divides the rows of s by the root of their mean square: out0 = s / sqrt(mean(s^2) + eps) * scale + bias; otherwise as layer_norm. A negative
+/// eps bounds the mean from below by -eps instead.
 template <class F, int kRowRank, int64_t kLow, int64_t kHigh, int kStep, bool kConstant, class E = void, size_t kRank, class... Ins, class... Outs,
           class S, class Extras = Pack<>>
 int32_t rms_norm(const Context& ctx, const int64_t (&sizes)[kRank], const Pack<Ins...>& ins, const Pack<Outs...>& outs, const S* scale,

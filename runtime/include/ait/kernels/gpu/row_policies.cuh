@@ -144,7 +144,7 @@ struct RowNorm {
       before_last_sums();
       variance = row.sum(squares) / count;
     }
-    const C inverse = ait::rsqrt((variance < C(0) ? C(0) : variance) + static_cast<C>(eps));
+    const C inverse = ait::rsqrt(with_eps(variance < C(0) ? C(0) : variance, static_cast<C>(eps)));
     row.finish([&](auto& chunk, auto i, int slot) {
       constexpr int kCount = std::decay_t<decltype(chunk)>::kCount;
       typename R::template Factors<S, kCount> scales, biases;
