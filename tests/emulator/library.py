@@ -117,10 +117,13 @@ class EmulatedLibrary(Library):
         self.use()
         ins, _ = case.args()
         self.forget_buffers()
-        for i, (_, view) in enumerate(placed):
+        for i, (canvas, view) in enumerate(placed):
+            if i in case.within:  # its buffer is known
+                continue
             written: Role = "updated" if isinstance(case.op, UpdatesOperand) else "result"
             role: Role = written if i >= len(ins) else "constant" if i in case.constants else "operand"
-            self.buffer(view.ctypes.data, extent_bytes(view), role, i)
+            ends = [v.ctypes.data + extent_bytes(v) for c, v in placed if c is canvas]
+            self.buffer(view.ctypes.data, max(ends) - view.ctypes.data, role, i)
         workspace = scratch(case.workspace_bytes(self.target, env))
         self.buffer(workspace.ctypes.data, workspace.nbytes, "result", len(placed))
         try:

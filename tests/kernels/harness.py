@@ -72,6 +72,8 @@ class Case:
     """Of operands that are indices: what all of them are below."""
     offsets: Mapping[int, tuple[str, int]] = field(default_factory=dict[int, tuple[str, int]])
     """Of operands that are offsets of sequences: the rows there are, and the longest sequence."""
+    within: Mapping[int, tuple[int, int]] = field(default_factory=dict[int, tuple[int, int]])
+    """Operands or results (by position) that lie in the buffer of an earlier one, so many elements behind its first."""
 
     def __post_init__(self) -> None:
         self.graph = parse_graph(self.text)
@@ -227,7 +229,11 @@ class Library:
     def run(self, case: Case, env: Mapping[str, int], inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
         """The results of a case, after a look at what was written beside them."""
         ins, outs = case.args()
-        placed = [lay_out(arg, env, case.offset) for arg in (*ins, *outs)]
+        placed: list[tuple[np.ndarray, np.ndarray]] = []
+        for i, arg in enumerate((*ins, *outs)):
+            other, behind = case.within.get(i, (None, 0))
+            canvas = None if other is None else placed[other][0]
+            placed.append(lay_out(arg, env, case.offset + behind, canvas))
         for (_, view), array in zip(placed, inputs, strict=False):
             view[...] = array
         before = [canvas.copy() for canvas, _ in placed]
@@ -253,7 +259,8 @@ class Library:
     ) -> None:
         import torch
 
-        canvases = [torch.from_numpy(canvas.view(np.uint8)).cuda() for canvas, _ in placed]
+        by_id = {id(canvas): torch.from_numpy(canvas.view(np.uint8)).cuda() for canvas, _ in placed}
+        canvases = [by_id[id(canvas)] for canvas, _ in placed]
         offsets = [view.ctypes.data - canvas.ctypes.data for canvas, view in placed]
         workspace = torch.full((case.workspace_bytes(self.target, env),), 0xA5, dtype=torch.uint8, device="cuda")
         torch.cuda.synchronize()
@@ -270,16 +277,20 @@ def scratch(size: int) -> np.ndarray:
     return raw[-raw.ctypes.data % 64 :][:size]
 
 
-def lay_out(arg: Arg, env: Mapping[str, int], offset: int) -> tuple[np.ndarray, np.ndarray]:
-    """A canvas of 0xa5 bytes, aligned to 64 bytes, and a view with the strides of `arg` from its element `offset` on."""
+def lay_out(
+    arg: Arg, env: Mapping[str, int], offset: int, canvas: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """A canvas of 0xa5 bytes, aligned to 64 bytes, and a view with the strides of `arg` from its element `offset` on;
+    of a given canvas, if there is one."""
     dtype = storage_dtype(arg.type.element_type)
     shape = [d.evaluate(env) for d in arg.type.dims]
     strides = [s.evaluate(env) for s in arg.strides]
     extent = 1 + sum((n - 1) * s for n, s in zip(shape, strides, strict=True)) if all(shape) else 0
     size = (extent + offset + CANVAS_MARGIN) * dtype.itemsize
-    raw = np.full(size + 64, 0xA5, np.uint8)
-    start = -raw.ctypes.data % 64
-    canvas = raw[start : start + size].view(dtype)
+    if canvas is None:
+        raw = np.full(size + 64, 0xA5, np.uint8)
+        start = -raw.ctypes.data % 64
+        canvas = raw[start : start + size].view(dtype)
     view = np.lib.stride_tricks.as_strided(canvas[offset:], shape, [s * dtype.itemsize for s in strides])
     return canvas, view
 

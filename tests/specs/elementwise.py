@@ -115,8 +115,8 @@ def rotations() -> Form:
     return form("rotations", text, *[half] * 4, angle, angle, position, to=[half] * 4, strides=strides)
 
 
-def neighbours() -> Form:
-    """The elements of pairs, turned: every other element of what is read and written, and of the tables."""
+def neighbours(name: str, row: str, **options: object) -> Form:
+    """The elements of pairs, turned: every other element of what is read, of the tables, and of what is written."""
     one, table = "b x s x 12 x 1 x T", "s x 12 x 1 x T"
     text = (
         "fused_elementwise(%a, %b, %c, %d) {\n  ^bb0(%a_in: S, %b_in: S, %c_in: S, %d_in: S):\n"
@@ -124,9 +124,9 @@ def neighbours() -> Form:
         "    %p_ = ait.mul %b_in, %c_in : S\n    %q_ = ait.mul %a_in, %d_in : S\n    %r_ = ait.add %p_, %q_ : S\n"
         "    ait.yield %o_, %r_ : S, S\n  }"
     )
-    every_other = ("s*24", "24", "2", "1")
-    strides = {0: every_other, 1: every_other, 2: ("48", "2", "1"), 4: every_other, 5: every_other}
-    return form("neighbours", text, one, one, table, table, to=[one] * 2, strides=strides, offset=1)
+    whole, of_table = (f"s*{row}", row, "2", "1"), ("48", "2", "1")
+    strides = {0: whole, 1: whole, 2: of_table, 3: of_table, 4: whole, 5: whole}
+    return form(name, text, one, one, table, table, to=[one] * 2, strides=strides, **options)
 
 
 BATCHES = ({"b": 2, "s": 5}, {"b": 1, "s": 1}, {"b": 0, "s": 3}, {"b": 33, "s": 40})
@@ -153,7 +153,10 @@ FUSED = Spec(
         ),
         total("odd-results", "b x s x 77", to="b x s x 77", offset=5, strides={1: ("s*99", "99", "1")}),
         rotations(),
-        neighbours(),
+        neighbours("neighbours", "24"),
+        neighbours("pairs", "32", within={1: (0, 1), 3: (2, 1), 5: (4, 1)}, both=True),
+        neighbours("pairs-odd-rows", "26", within={1: (0, 1), 3: (2, 1), 5: (4, 1)}),
+        neighbours("pairs-misaligned", "32", within={1: (0, 1), 3: (2, 1), 5: (4, 1)}, offset=1),
         # few rows, more than the blocks of four multiprocessors keep rows for, and more than those of a large card do
         total("repeat-row", LONG, "1003", to=LONG, types=("f16",), envs=REPEATS, few=REPEATS[:2]),
         total(

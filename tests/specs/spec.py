@@ -47,6 +47,8 @@ class Form:
     """Of operands that are indices: what all of them are below."""
     offsets: Mapping[int, tuple[str, int]] = field(default_factory=dict[int, tuple[str, int]])
     """Of operands that are offsets of sequences: the rows there are, and the longest sequence."""
+    within: Mapping[int, tuple[int, int]] = field(default_factory=dict[int, tuple[int, int]])
+    """Operands or results that lie in the buffer of an earlier one, so many elements behind its first."""
     both: bool = False
     """Whether it alone reaches some template, so that `make test` runs it on both emulated targets."""
     without: frozenset[Consumer] = frozenset()
@@ -132,6 +134,7 @@ class Spec:
             constants=form.constants,
             below=form.below,
             offsets=form.offsets,
+            within=form.within,
         )
 
     def find(self, name: str) -> Form:

@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "ait/gpu/launch.h"
+#include "ait/kernels/gpu/map_pairs.cuh"
 #include "ait/kernels/gpu/map_repeat.cuh"
 #include "ait/kernels/gpu/vector.cuh"
 #include "ait/kernels/operand.h"
@@ -325,6 +326,11 @@ template <class F, uint64_t kRepeated = 0, size_t kRank, class... Ins, class... 
 int32_t map(const Context& ctx, const int64_t (&sizes)[kRank], const Pack<Ins...>& ins, const Pack<Outs...>& outs) {
   for (size_t d = 0; d < kRank; ++d) {
     if (sizes[d] <= 0) return 0;
+  }
+  if constexpr (detail::kMayBePairs<Pack<Ins...>, Pack<Outs...>>) {
+    bool done = false;
+    const int32_t status = detail::launch_pairs<F>(ctx, sizes, ins, std::index_sequence_for<Ins...>{}, outs, done);
+    if (done) return status;
   }
   // Where no operand has neighbours side by side, a thread takes one element: those of a warp then fall into few lines.
   constexpr bool kChunks = ((Ins::kInner == Inner::unit) || ... || false) || ((Outs::kInner == Inner::unit) || ... || false);
