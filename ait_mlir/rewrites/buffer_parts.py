@@ -10,7 +10,7 @@ from xdsl.ir import Operation, SSAValue
 
 from ait_mlir.dialects.ait.strided import Strided, contiguous_strides
 from ait_mlir.dialects.ait.types import scope_of
-from ait_mlir.dialects.ait_rt.buffers import CopyOp, ViewOp
+from ait_mlir.dialects.ait_rt.buffers import ViewOp
 from ait_mlir.dialects.ait_rt.types import BufferType
 from ait_mlir.dims import Expr, Scope, const, floordiv
 from ait_mlir.rewrites.buffers import hoist, launch_accepts, strides_of
@@ -31,7 +31,6 @@ def write_parts_in_place(p: PatternBuilder, copied: str) -> None:
         p.require("shows_all_in_order", view)
         p.require("one_use", seen)
     root = p.op("ait_rt.copy", [seen, target], results=0)
-    p.require("is_written_in_parts", source, root)
     p.require("parts_fit_in", source, target, root)
     p.require("is_made_beside", source, root)
     p.require("is_not_carried_on", target, source, root)
@@ -60,21 +59,12 @@ def _parts(source: SSAValue, copy: Operation) -> Iterator[ViewOp | None]:
 
 
 @constraint
-def is_written_in_parts(source: SSAValue, copy: Operation) -> bool:
-    """The buffer is used by the copy and through views of parts, which launches alone use."""
-    parts = list(_parts(source, copy))
-    return bool(parts) and all(
-        part is not None and all(not isinstance(use.operation, CopyOp | ViewOp) for use in part.buffer.uses)
-        for part in parts
-    )
-
-
-@constraint
 def parts_fit_in(source: SSAValue, target: SSAValue, copy: Operation) -> bool:
-    """The target can be seen in the shape of the source, and all that use a part accept its strides there."""
+    """The source is used through views of parts alone, the target can be seen in its shape, and all that use a part are
+    launches that accept its strides there."""
     scope = scope_of(copy)
     whole = _in_shape_of(source, target, scope)
-    if whole is None:
+    if whole is None or not any(True for _ in _parts(source, copy)):
         return False
     for part in _parts(source, copy):
         place = None if part is None else _part_of(whole, part, scope)

@@ -75,7 +75,6 @@ def norm_to_length_one(p: PatternBuilder, last: str, bound: str) -> None:
     root = p.op("ait.div", [x, divisor])
     p.require("reduces_last_dim", total)
     p.require("is_row_factor", divisor, x)
-    p.require("same_type", p.result(root), x)
     p.require("has_known_last_dim", x)
     if clamped is None:
         p.replace(root, "length_one", x)

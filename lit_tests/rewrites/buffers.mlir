@@ -105,15 +105,18 @@ builtin.module attributes {ait.target = "cpu", ait.arch = "native"} {
     ait_rt.copy %a to %t
   }
 
-  // What has views of its own is no target for a buffer in parts.
+  // Kernels write the parts of an output at once, also where others read a part of it. What copies write is copied on.
   // CHECK-LABEL: ait_rt.program @parts
   ait_rt.program @parts arena (0) {
     %x = ait_rt.input "x" : !ait_rt.buffer<4 x 4 x f32>
     %y = ait_rt.output "y" : !ait_rt.buffer<4 x 8 x f32>
     %z = ait_rt.output "z" : !ait_rt.buffer<4 x 16 x f32>
     %s = ait_rt.output "s" : !ait_rt.buffer<4 x 4 x f32>
-    // CHECK: [[C:%.*]] = ait_rt.alloc : !ait_rt.buffer<4 x 8 x f32>
-    // CHECK: ait_rt.copy [[C]] to %y
+    // CHECK-NOT: ait_rt.alloc : !ait_rt.buffer<4 x 8 x f32>
+    // CHECK: [[A:%.*]] = ait_rt.view %y offset (0) strides [8, 1] : !ait_rt.buffer<4 x 4 x f32>
+    // CHECK-NEXT: ait_rt.launch @softmax ins(%x) outs([[A]])
+    // CHECK-NEXT: [[B:%.*]] = ait_rt.view %y offset (4) strides [8, 1] : !ait_rt.buffer<4 x 4 x f32>
+    // CHECK-NEXT: ait_rt.launch @relu ins(%x) outs([[B]])
     %c = ait_rt.alloc : !ait_rt.buffer<4 x 8 x f32>
     %0 = ait_rt.view %c offset (0) strides [8, 1] : !ait_rt.buffer<4 x 4 x f32>
     ait_rt.launch @softmax ins(%x) outs(%0) workspace() stream 0
