@@ -124,9 +124,11 @@ def turns_pairs(turned: SSAValue, x: SSAValue) -> bool:
 
 
 def _paired(x: SSAValue) -> Shape | None:
-    """The shape of a tensor with its last dim, which is even, as pairs."""
-    *outer, last = tensor_type(x).dims
-    return (*outer, floordiv(last, 2), const(2)) if scope_of_value(x).divisible(last, 2) else None
+    """The shape of a tensor with its last dim as pairs; None where it has no dim that is even."""
+    dims = tensor_type(x).dims
+    if not dims or not scope_of_value(x).divisible(dims[-1], 2):
+        return None
+    return (*dims[:-1], floordiv(dims[-1], 2), const(2))
 
 
 def _element_of_pairs(value: SSAValue, x: SSAValue) -> int | None:

@@ -285,3 +285,35 @@ ait.graph @end_to_end(%x: !ait.tensor<b x s x 8 x f16>, %c: !ait.tensor<s x 8 x 
   %y = ait.add %l, %r : !ait.tensor<b x s x 8 x f16>
   ait.output "y" %y : !ait.tensor<b x s x 8 x f16>
 }
+
+// Scalars of a region are no pairs.
+// CHECK-LABEL: ait.graph @scalars(
+// CHECK: ait.add
+// CHECK: ait.output
+ait.graph @scalars(%x: !ait.tensor<4 x f64>, %c: !ait.tensor<4 x f64>) {
+  %0 = ait.fused_elementwise(%x, %c) {
+  ^bb0(%a: f64, %b: f64):
+    %l = ait.mul %a, %b : f64
+    %r = ait.mul %b, %a : f64
+    %y = ait.add %l, %r : f64
+    ait.yield %y : f64
+  } : !ait.tensor<4 x f64>
+  ait.output "y" %0 : !ait.tensor<4 x f64>
+}
+
+// No rotation: one number is added to what is turned.
+// CHECK-LABEL: ait.graph @one_number(
+// CHECK: ait.neg
+// CHECK-NOT: ait.sub
+// CHECK: ait.output
+ait.graph @one_number(%z: !ait.tensor<s x 8 x f16>, %x: !ait.tensor<f16>, %c: !ait.tensor<f16>, %s: !ait.tensor<s x 8 x f16>) dims {s = 0 to 3} {
+  %p = ait.reshape %z : !ait.tensor<s x 4 x 2 x f16>
+  %v, %u = ait.split %p dim 2 : !ait.tensor<s x 4 x 1 x f16>, !ait.tensor<s x 4 x 1 x f16>
+  %n = ait.neg %u : !ait.tensor<s x 4 x 1 x f16>
+  %j = ait.concat %n, %v dim 2 : !ait.tensor<s x 4 x 2 x f16>
+  %t = ait.reshape %j : !ait.tensor<s x 8 x f16>
+  %l = ait.mul %x, %c : !ait.tensor<f16>
+  %r = ait.mul %t, %s : !ait.tensor<s x 8 x f16>
+  %y = ait.add %l, %r : !ait.tensor<s x 8 x f16>
+  ait.output "y" %y : !ait.tensor<s x 8 x f16>
+}

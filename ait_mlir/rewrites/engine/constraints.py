@@ -189,7 +189,7 @@ def same_rows(a: SSAValue, b: SSAValue) -> bool:
 @constraint
 def same_last_dim(a: SSAValue, b: SSAValue) -> bool:
     """Both tensors have the same last dim; a scalar has none."""
-    last = [tensor_type(value).dims[-1:] for value in (a, b)]
+    last = [value.type.dims[-1:] if isinstance(value.type, TensorType) else () for value in (a, b)]
     return bool(last[0]) and same_dims(last[0], last[1], scope_of_value(a))
 
 
