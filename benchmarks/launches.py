@@ -112,7 +112,7 @@ def launch_rows(launches: Sequence[Launch], micros: Sequence[float], ceilings: C
         floor = ceilings.floor(flops, moved) * 1e6
         each = statistics.median(micros[i] for i in members)
         spent = sum(micros[i] for i in members)
-        figures = [f"{moved / 1e6:.2f}", f"{flops / 1e9:.2f}", f"{each:.2f}", f"{floor:.2f}", _share(floor, each)]
+        figures = [f"{moved / 1e6:.2f}", f"{flops / 1e9:.2f}", f"{each:.2f}", f"{floor:.2f}", share_of(floor, each)]
         return [*names, str(len(members)), *figures, f"{spent:.1f}", f"{spent / total:.0%}"]
 
     ordered = sorted(groups.items(), key=lambda item: -sum(micros[i] for i in item[1]))
@@ -123,7 +123,7 @@ def launch_rows(launches: Sequence[Launch], micros: Sequence[float], ceilings: C
     return [*rows, ["all", "", "", str(len(launches)), *sums, f"{total:.1f}", "100%"]]
 
 
-def _share(part: float, whole: float) -> str:
+def share_of(part: float, whole: float) -> str:
     """A share in percent; a launch for nothing, such as no element, takes no time."""
     return f"{part / whole:.0%}" if whole else "-"
 

@@ -61,20 +61,29 @@ def rms_norm_of_mean(p: PatternBuilder) -> None:
     p.replace(root, "rms_norm", x, eps)
 
 
-@pattern(over=(("root", "clamp"), ("root", "plain"), ("reshape", "clamp"), ("reshape", "plain")))
-def norm_to_length_one(p: PatternBuilder, last: str, bound: str) -> None:
+LENGTHS = (
+    ("reshape", "sqrt", "clamp"),
+    ("sqrt", "reshape", "clamp"),
+    ("sqrt", "clamp", "reshape"),
+    ("reshape", "sqrt"),
+    ("sqrt", "reshape"),
+)
+"""How a length is computed from the sum of squares."""
+
+
+@pattern(over=LENGTHS)
+def norm_to_length_one(p: PatternBuilder, *steps: str) -> None:
     """x / max(sqrt(sum(x * x)), e) = rms_norm(x) / sqrt(n), where the mean of the squares is at least e * e / n"""
     x = p.value()
     square = p.result(p.op("ait.mul", [x, x]))
     total = p.op("ait.reduce", [square], {"kind": StringAttr("sum")})
-    length = p.result(total)
-    for name in ("ait.reshape", "ait.sqrt") if last == "root" else ("ait.sqrt", "ait.reshape"):
-        length = p.result(p.op(name, [length]))
-    clamped = p.op("ait.clamp", [length]) if bound == "clamp" else None
-    divisor = length if clamped is None else p.result(clamped)
-    root = p.op("ait.div", [x, divisor])
+    length, clamped = p.result(total), None
+    for step in steps:
+        op = p.op(f"ait.{step}", [length])
+        length, clamped = p.result(op), op if step == "clamp" else clamped
+    root = p.op("ait.div", [x, length])
     p.require("reduces_last_dim", total)
-    p.require("is_row_factor", divisor, x)
+    p.require("is_row_factor", length, x)
     p.require("has_known_last_dim", x)
     if clamped is None:
         p.replace(root, "length_one", x)

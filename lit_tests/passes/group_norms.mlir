@@ -148,3 +148,14 @@ ait.graph @unlike(%x: !ait.tensor<2 x 4 x f32>, %n: !ait.tensor<2 x 4 x f16>) {
   ait.output "y4" %4 : !ait.tensor<2 x 4 x f32>
   ait.output "y5" %5 : !ait.tensor<2 x 4 x f32>
 }
+
+// Norms whose mean is bounded stay alone: a grouped norm adds its eps.
+// CHECK-LABEL: ait.graph @bounded
+// CHECK-NOT: ait.grouped_norm
+// CHECK: ait.output
+ait.graph @bounded(%p: !ait.tensor<m x 4 x f32>, %q: !ait.tensor<m x 4 x f32>) dims {m = 0 to 4} {
+  %0 = ait.rms_norm %p axes 1 eps 0.5 bounded : !ait.tensor<m x 4 x f32>
+  %1 = ait.rms_norm %q axes 1 eps 0.5 bounded : !ait.tensor<m x 4 x f32>
+  ait.output "y" %0 : !ait.tensor<m x 4 x f32>
+  ait.output "z" %1 : !ait.tensor<m x 4 x f32>
+}

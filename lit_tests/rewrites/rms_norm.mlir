@@ -488,3 +488,115 @@ ait.graph @no_length_one(%x: !ait.tensor<4 x 4 x f32>, %z: !ait.tensor<4 x 4 x f
   ait.output "y41" %f41 : !ait.tensor<4 x 4 x f32>
   // CHECK: ait.output
 }
+
+// The reshape last.
+// CHECK-LABEL: ait.graph @length_one_reshaped
+// CHECK-NEXT: ait.rms_norm %x axes 1 eps 0.0025000000000000005 bounded epilogue() {
+// CHECK-NOT: ait.div
+// CHECK: ait.output
+ait.graph @length_one_reshaped(%x: !ait.tensor<4 x 4 x f32>) {
+  %a0 = ait.mul %x, %x : !ait.tensor<4 x 4 x f32>
+  %b0 = ait.reduce sum %a0 dims [1] : !ait.tensor<4 x f32>
+  %c0 = ait.sqrt %b0 : !ait.tensor<4 x f32>
+  %d0 = ait.clamp %c0 min 0.1 : !ait.tensor<4 x f32>
+  %e0 = ait.reshape %d0 : !ait.tensor<4 x 1 x f32>
+  %f0 = ait.div %x, %e0 : !ait.tensor<4 x 4 x f32>
+  ait.output "y0" %f0 : !ait.tensor<4 x 4 x f32>
+}
+
+// CHECK-LABEL: ait.graph @no_length_one_reshaped
+ait.graph @no_length_one_reshaped(%x: !ait.tensor<4 x 4 x f32>, %z: !ait.tensor<4 x 4 x f32>, %n: !ait.tensor<4 x n x f32>) dims {n = 1 to 4} {
+  // CHECK-NOT: ait.rms_norm
+  %a0 = ait.mul %z, %x : !ait.tensor<4 x 4 x f32>
+  %b0 = ait.reduce sum %a0 dims [1] : !ait.tensor<4 x f32>
+  %c0 = ait.sqrt %b0 : !ait.tensor<4 x f32>
+  %d0 = ait.clamp %c0 min 0.1 : !ait.tensor<4 x f32>
+  %e0 = ait.reshape %d0 : !ait.tensor<4 x 1 x f32>
+  %f0 = ait.div %x, %e0 : !ait.tensor<4 x 4 x f32>
+  ait.output "y0" %f0 : !ait.tensor<4 x 4 x f32>
+  %a1 = ait.mul %x, %z : !ait.tensor<4 x 4 x f32>
+  %b1 = ait.reduce sum %a1 dims [1] : !ait.tensor<4 x f32>
+  %c1 = ait.sqrt %b1 : !ait.tensor<4 x f32>
+  %d1 = ait.clamp %c1 min 0.1 : !ait.tensor<4 x f32>
+  %e1 = ait.reshape %d1 : !ait.tensor<4 x 1 x f32>
+  %f1 = ait.div %x, %e1 : !ait.tensor<4 x 4 x f32>
+  ait.output "y1" %f1 : !ait.tensor<4 x 4 x f32>
+  %a2 = ait.mul %x, %x : !ait.tensor<4 x 4 x f32>
+  %b2 = ait.reduce sum %a2 dims [1] : !ait.tensor<4 x f32>
+  %c2 = ait.sqrt %b2 : !ait.tensor<4 x f32>
+  %d2 = ait.clamp %c2 min 0.1 : !ait.tensor<4 x f32>
+  %e2 = ait.reshape %d2 : !ait.tensor<4 x 1 x f32>
+  %f2 = ait.div %z, %e2 : !ait.tensor<4 x 4 x f32>
+  ait.output "y2" %f2 : !ait.tensor<4 x 4 x f32>
+  %a3 = ait.mul %x, %x : !ait.tensor<4 x 4 x f32>
+  %b3 = ait.reduce max %a3 dims [1] : !ait.tensor<4 x f32>
+  %c3 = ait.sqrt %b3 : !ait.tensor<4 x f32>
+  %d3 = ait.clamp %c3 min 0.1 : !ait.tensor<4 x f32>
+  %e3 = ait.reshape %d3 : !ait.tensor<4 x 1 x f32>
+  %f3 = ait.div %x, %e3 : !ait.tensor<4 x 4 x f32>
+  ait.output "y3" %f3 : !ait.tensor<4 x 4 x f32>
+  %a4 = ait.mul %x, %x : !ait.tensor<4 x 4 x f32>
+  %b4 = ait.reduce sum %a4 dims [0] : !ait.tensor<4 x f32>
+  %c4 = ait.sqrt %b4 : !ait.tensor<4 x f32>
+  %d4 = ait.clamp %c4 min 0.1 : !ait.tensor<4 x f32>
+  %e4 = ait.reshape %d4 : !ait.tensor<4 x 1 x f32>
+  %f4 = ait.div %x, %e4 : !ait.tensor<4 x 4 x f32>
+  ait.output "y4" %f4 : !ait.tensor<4 x 4 x f32>
+  %a5 = ait.mul %x, %x : !ait.tensor<4 x 4 x f32>
+  %b5 = ait.reduce sum %a5 dims [1] : !ait.tensor<4 x f32>
+  %c5 = ait.sqrt %b5 : !ait.tensor<4 x f32>
+  %d5 = ait.clamp %c5 min 0.1 : !ait.tensor<4 x f32>
+  %e5 = ait.reshape %d5 : !ait.tensor<1 x 4 x f32>
+  %f5 = ait.div %x, %e5 : !ait.tensor<4 x 4 x f32>
+  ait.output "y5" %f5 : !ait.tensor<4 x 4 x f32>
+  %a6 = ait.mul %x, %x : !ait.tensor<4 x 4 x f32>
+  %b6 = ait.reduce sum %a6 dims [1] : !ait.tensor<4 x f32>
+  %c6 = ait.sqrt %b6 : !ait.tensor<4 x f32>
+  %d6 = ait.clamp %c6 min 0.1 : !ait.tensor<4 x f32>
+  %e6 = ait.reshape %d6 : !ait.tensor<1 x 4 x 1 x f32>
+  %f6 = ait.div %x, %e6 : !ait.tensor<1 x 4 x 4 x f32>
+  ait.output "y6" %f6 : !ait.tensor<1 x 4 x 4 x f32>
+  %a7 = ait.mul %n, %n : !ait.tensor<4 x n x f32>
+  %b7 = ait.reduce sum %a7 dims [1] : !ait.tensor<4 x f32>
+  %c7 = ait.sqrt %b7 : !ait.tensor<4 x f32>
+  %d7 = ait.clamp %c7 min 0.1 : !ait.tensor<4 x f32>
+  %e7 = ait.reshape %d7 : !ait.tensor<4 x 1 x f32>
+  %f7 = ait.div %n, %e7 : !ait.tensor<4 x n x f32>
+  ait.output "y7" %f7 : !ait.tensor<4 x n x f32>
+  %a8 = ait.mul %x, %x : !ait.tensor<4 x 4 x f32>
+  %b8 = ait.reduce sum %a8 dims [1] : !ait.tensor<4 x f32>
+  %c8 = ait.sqrt %b8 : !ait.tensor<4 x f32>
+  %d8 = ait.clamp %c8 max 0.1 : !ait.tensor<4 x f32>
+  %e8 = ait.reshape %d8 : !ait.tensor<4 x 1 x f32>
+  %f8 = ait.div %x, %e8 : !ait.tensor<4 x 4 x f32>
+  ait.output "y8" %f8 : !ait.tensor<4 x 4 x f32>
+  %a9 = ait.mul %x, %x : !ait.tensor<4 x 4 x f32>
+  %b9 = ait.reduce sum %a9 dims [1] : !ait.tensor<4 x f32>
+  %c9 = ait.sqrt %b9 : !ait.tensor<4 x f32>
+  %d9 = ait.clamp %c9 min 0.1 max 9.0 : !ait.tensor<4 x f32>
+  %e9 = ait.reshape %d9 : !ait.tensor<4 x 1 x f32>
+  %f9 = ait.div %x, %e9 : !ait.tensor<4 x 4 x f32>
+  ait.output "y9" %f9 : !ait.tensor<4 x 4 x f32>
+  %a10 = ait.mul %x, %x : !ait.tensor<4 x 4 x f32>
+  %b10 = ait.reduce sum %a10 dims [1] : !ait.tensor<4 x f32>
+  %c10 = ait.sqrt %b10 : !ait.tensor<4 x f32>
+  %d10 = ait.clamp %c10 min 0.0 : !ait.tensor<4 x f32>
+  %e10 = ait.reshape %d10 : !ait.tensor<4 x 1 x f32>
+  %f10 = ait.div %x, %e10 : !ait.tensor<4 x 4 x f32>
+  ait.output "y10" %f10 : !ait.tensor<4 x 4 x f32>
+  %a11 = ait.mul %x, %x : !ait.tensor<4 x 4 x f32>
+  %b11 = ait.reduce sum %a11 dims [1] : !ait.tensor<4 x f32>
+  %c11 = ait.sqrt %b11 : !ait.tensor<4 x f32>
+  %d11 = ait.clamp %c11 min -0.1 : !ait.tensor<4 x f32>
+  %e11 = ait.reshape %d11 : !ait.tensor<4 x 1 x f32>
+  %f11 = ait.div %x, %e11 : !ait.tensor<4 x 4 x f32>
+  ait.output "y11" %f11 : !ait.tensor<4 x 4 x f32>
+  %a12 = ait.mul %x, %x : !ait.tensor<4 x 4 x f32>
+  %b12 = ait.reduce sum %a12 dims [1] : !ait.tensor<4 x f32>
+  %c12 = ait.sqrt %b12 : !ait.tensor<4 x f32>
+  %d12 = ait.clamp %c12 min 1e-17 : !ait.tensor<4 x f32>
+  %e12 = ait.reshape %d12 : !ait.tensor<4 x 1 x f32>
+  %f12 = ait.div %x, %e12 : !ait.tensor<4 x 4 x f32>
+  ait.output "y12" %f12 : !ait.tensor<4 x 4 x f32>
+  // CHECK: ait.output
+}

@@ -79,3 +79,25 @@ def test_two_processes_have_two_folders(tmp_path: Path):
     assert own_folder(wanted) == Path(wanted)
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         assert pool.apply(own_folder, (wanted,)) == Path(f"{wanted}-2")
+
+
+def test_the_table_has_what_several_processes_measured(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys):
+    from benchmarks import unseen
+
+    def share(entries, results: Results, args: argparse.Namespace) -> None:
+        cells = ["of two processes", "8", "0.5", "1.0", "0.50 (eager)", "0.1", "0.90", "0.80"]
+        for name in entries:
+            results.add(Done(name, "a card", [Row([name, *cells[1:]], 0.5, True)]))
+
+    monkeypatch.setattr(unseen, "share", share)
+    options = ["--count", "2", "--jobs", "2", "--device", "cpu", "--workdir", str(tmp_path)]
+    monkeypatch.setattr("sys.argv", ["unseen", *options])
+    assert unseen.main() == 0
+    printed = capsys.readouterr().out
+    assert "of 2 rows: geometric mean 0.500" in printed and "not measured" not in printed
+
+
+def test_a_launch_for_nothing_has_no_share():
+    from benchmarks.launches import share_of
+
+    assert share_of(1.0, 4.0) == "25%" and share_of(0.0, 0.0) == "-"

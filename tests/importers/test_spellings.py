@@ -178,6 +178,29 @@ def test_neighbours_are_turned_in_one_operation(rotate, dtype):
     assert text.count("= ait.mul ") == 5  # the angles, and four products
 
 
+def normalize(x):
+    return F.normalize(x, dim=-1)
+
+
+def by_length(x):
+    return x / x.norm(dim=-1, keepdim=True)
+
+
+def by_root_of_sum(x):
+    return x / x.pow(2).sum(-1).sqrt().clamp_min(1e-6).unsqueeze(-1)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("spelling", [normalize, by_length, by_root_of_sum], ids=lambda f: f.__name__)
+def test_a_norm_to_length_one_is_one_operation(spelling, dtype):
+    class Normalized(nn.Module):
+        def forward(self, x):
+            return spelling(x)
+
+    text = fused(Normalized(), torch.randn(2, 3, 16, dtype=dtype))
+    assert operations(text) == {"rms_norm": 1} and " bounded epilogue" in text
+
+
 def no_mask(scores, seen):
     return scores
 
