@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Sequence
+from itertools import islice
 
 from xdsl.ir import Operation
 
@@ -40,7 +41,7 @@ def choice_by_estimate(task: Task, bound: Collection[str], target: Target) -> Ch
     ways: dict[Fragment, None] = {}
     for op in ops.values():
         offered = sorted((f for f in offers(op, target, BEST) if not f.only_timed), key=_order)
-        ways |= dict.fromkeys([f for f in offered if fits(task.op, f, target)][:BEST])
+        ways |= dict.fromkeys(islice((f for f in offered if f in ways or fits(task.op, f, target)), BEST))
     if not ways or any(packs(step) for way in ways for step in steps_of(task.op, way, target)):
         return None
     axis = axis_of(tensor_type(task.op.results[0]).dims)

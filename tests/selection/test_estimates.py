@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from xdsl.dialects.builtin import StringAttr
 
 from ait_mlir.driver import run_to_phase
 from ait_mlir.errors import InputError
@@ -17,7 +18,7 @@ from ait_mlir.ir.parser import parse_text
 from ait_mlir.lowering import estimates
 from ait_mlir.lowering.estimates import Fit, Table, Terms, fit_name, read_table, table_for, write_table
 from ait_mlir.lowering.fragments import estimate, offers
-from ait_mlir.lowering.kernels import Target, kernels_for
+from ait_mlir.lowering.kernels import Target, contraction, kernels_for
 from ait_mlir.passes.candidates import best_by_estimate
 from ait_mlir.universe import context
 from benchmarks import calibrate, regret
@@ -415,3 +416,12 @@ def test_a_small_gain_makes_no_branch(table):
 def test_without_a_table_one_kernel_serves_all_sizes(table, monkeypatch):
     table(arch="sm_80", **FEW_AND_MANY)
     assert "ranges" not in chosen("m = 1 to 5000")
+
+
+def test_the_operands_of_an_op_that_changed_are_others():
+    op = product(16, 24, 24)
+    first = contraction.Problem.contiguous(op)
+    assert contraction.Problem.contiguous(op) is first
+    op.properties["layout"] = StringAttr("crr")
+    changed = contraction.Problem.contiguous(op)
+    assert changed == contraction.Problem.of(op, *contraction.contiguous_args(op)) != first

@@ -107,8 +107,14 @@ class Problem:
 
     @staticmethod
     def contiguous(op: ContractionOp, position: int | None = None, strides: Strides = ()) -> Problem:
-        """The problem with row-major buffers, but for the one at `position` (results follow the operands)."""
-        return Problem.of(op, *contiguous_args(op, position, strides))
+        """The problem with row-major buffers, but for the one at `position` (results follow the operands). That of the
+        last op is kept, for estimates ask for it once for each configuration."""
+        global _last
+        types = tuple([value.type for value in (*op.operands, *op.results)])
+        given = (op, op.layout, types, scope_of(op), position, strides)
+        if _last is None or _last[0] != given:
+            _last = given, Problem.of(op, *contiguous_args(op, position, strides))
+        return _last[1]
 
     def shape_cpp(self, place: str, cpp_dims: Mapping[str, str]) -> str:
         outer, inner = (*(ONE,) * (2 - len(self.batch)), *self.batch)
@@ -148,6 +154,10 @@ class Problem:
         for dim in self.batch:
             batches *= dim.evaluate(env)
         return self.m.evaluate(env), self.n.evaluate(env), self.k.evaluate(env), batches
+
+
+_last: tuple[object, Problem] | None = None
+"""What `Problem.contiguous` was asked last, and its answer."""
 
 
 def contiguous_args(
