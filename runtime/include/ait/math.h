@@ -131,12 +131,6 @@ AIT_FN T min(T a, T b) {
   }
 }
 
-/// @brief What a norm divides by the root of: a variance, or mean of squares, plus `eps`; a negative one bounds it from below by -`eps` instead.
-template <class T>
-AIT_FN T with_eps(T squares, T eps) {
-  return eps < T(0) ? max(squares, -eps) : squares + eps;
-}
-
 /// @brief min(max(x, low), high); NaN if x is NaN, `high` if `low` is above it.
 template <class T>
 AIT_FN T clamp(T x, T low, T high) {

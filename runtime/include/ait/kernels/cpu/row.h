@@ -13,6 +13,7 @@
 
 #include "ait/context.h"
 #include "ait/kernels/cpu/block.h"
+#include "ait/kernels/norm_eps.h"
 #include "ait/kernels/operand.h"
 #include "ait/math.h"
 

@@ -10,6 +10,7 @@
 #include "ait/kernels/gpu/mma.cuh"
 #include "ait/kernels/gpu/ring_plan.cuh"
 #include "ait/kernels/gpu/row_policies.cuh"
+#include "ait/kernels/norm_eps.h"
 #include "ait/math.h"
 
 #if defined(AIT_CUDA)

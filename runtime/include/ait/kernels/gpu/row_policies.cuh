@@ -11,6 +11,7 @@
 
 #include "ait/kernels/gpu/row_group.cuh"
 #include "ait/kernels/gpu/vector.cuh"
+#include "ait/kernels/norm_eps.h"
 #include "ait/kernels/operand.h"
 #include "ait/math.h"
 
