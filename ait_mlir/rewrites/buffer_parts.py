@@ -34,6 +34,7 @@ def write_parts_in_place(p: PatternBuilder, copied: str) -> None:
     p.require("parts_fit_in", source, target, root)
     p.require("is_made_beside", source, root)
     p.require("is_not_carried_on", target, source, root)
+    p.require("is_written_once", source)
     p.require("is_written_once", target)
     p.apply(root, "write_parts_of_target", root)
 

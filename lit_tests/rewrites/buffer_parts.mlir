@@ -322,6 +322,55 @@ builtin.module attributes {ait.target = "cpu", ait.arch = "native"} {
     ait_rt.copy %e to %rest
   }
 
+  // A launch updates a part after it was copied.
+  // CHECK-LABEL: ait_rt.program @updated_later arena
+  // CHECK: ait_rt.copy %c to %t
+  ait_rt.program @updated_later arena (0) {
+    %e = ait_rt.input "e" : !ait_rt.buffer<4 x 2 x 2 x f32>
+    %x = ait_rt.input "x" : !ait_rt.buffer<4 x 3 x 1 x f32>
+    %z = ait_rt.input "z" : !ait_rt.buffer<4 x 3 x 1 x f32>
+    %n = ait_rt.input "n" : !ait_rt.buffer<1 x 3 x 1 x f32>
+    %i = ait_rt.input "i" : !ait_rt.buffer<i64>
+    %y = ait_rt.output "y" : !ait_rt.buffer<4 x 5 x 2 x f32>
+    %w = ait_rt.output "w" : !ait_rt.buffer<4 x 3 x 1 x f32>
+    %c = ait_rt.alloc : !ait_rt.buffer<4 x 3 x 2 x f32>
+    %p = ait_rt.view %c offset (0) strides [6, 2, 1] : !ait_rt.buffer<4 x 3 x 1 x f32>
+    ait_rt.launch @relu ins(%x) outs(%p) workspace() stream 0
+    %q = ait_rt.view %c offset (1) strides [6, 2, 1] : !ait_rt.buffer<4 x 3 x 1 x f32>
+    ait_rt.launch @relu ins(%z) outs(%q) workspace() stream 0
+    %t = ait_rt.view %y offset (4) strides [10, 2, 1] : !ait_rt.buffer<4 x 3 x 2 x f32>
+    ait_rt.copy %c to %t
+    ait_rt.launch @update ins(%p, %n, %i) outs(%p) workspace() stream 0
+    ait_rt.launch @relu ins(%p) outs(%w) workspace() stream 0
+    %rest = ait_rt.view %y offset (0) strides [10, 2, 1] : !ait_rt.buffer<4 x 2 x 2 x f32>
+    ait_rt.copy %e to %rest
+  }
+
+  // The same in another shape.
+  // CHECK-LABEL: ait_rt.program @updated_later_reshaped arena
+  // CHECK: ait_rt.copy %v to %t
+  ait_rt.program @updated_later_reshaped arena (0) {
+    %e = ait_rt.input "e" : !ait_rt.buffer<4 x 2 x f32>
+    %x = ait_rt.input "x" : !ait_rt.buffer<4 x 3 x 1 x f32>
+    %z = ait_rt.input "z" : !ait_rt.buffer<4 x 3 x 1 x f32>
+    %n = ait_rt.input "n" : !ait_rt.buffer<1 x 3 x 1 x f32>
+    %i = ait_rt.input "i" : !ait_rt.buffer<i64>
+    %y = ait_rt.output "y" : !ait_rt.buffer<4 x 8 x f32>
+    %w = ait_rt.output "w" : !ait_rt.buffer<4 x 3 x 1 x f32>
+    %c = ait_rt.alloc : !ait_rt.buffer<4 x 3 x 2 x f32>
+    %p = ait_rt.view %c offset (0) strides [6, 2, 1] : !ait_rt.buffer<4 x 3 x 1 x f32>
+    ait_rt.launch @relu ins(%x) outs(%p) workspace() stream 0
+    %q = ait_rt.view %c offset (1) strides [6, 2, 1] : !ait_rt.buffer<4 x 3 x 1 x f32>
+    ait_rt.launch @relu ins(%z) outs(%q) workspace() stream 0
+    %v = ait_rt.view %c offset (0) strides [6, 1] : !ait_rt.buffer<4 x 6 x f32>
+    %t = ait_rt.view %y offset (2) strides [8, 1] : !ait_rt.buffer<4 x 6 x f32>
+    ait_rt.copy %v to %t
+    ait_rt.launch @update ins(%p, %n, %i) outs(%p) workspace() stream 0
+    ait_rt.launch @relu ins(%p) outs(%w) workspace() stream 0
+    %rest = ait_rt.view %y offset (0) strides [8, 1] : !ait_rt.buffer<4 x 2 x f32>
+    ait_rt.copy %e to %rest
+  }
+
   // The buffer is the first carried value of a loop, which overwrites it before a part is read.
   // CHECK-LABEL: ait_rt.program @carried arena
   // CHECK: ait_rt.copy %c to %t

@@ -112,9 +112,10 @@ class Problem:
         global _last
         types = tuple([value.type for value in (*op.operands, *op.results)])
         given = (op, op.layout, types, scope_of(op), position, strides)
-        if _last is None or _last[0] != given:
-            _last = given, Problem.of(op, *contiguous_args(op, position, strides))
-        return _last[1]
+        last = _last  # other threads set it, too
+        if last is None or last[0] != given:
+            last = _last = given, Problem.of(op, *contiguous_args(op, position, strides))
+        return last[1]
 
     def shape_cpp(self, place: str, cpp_dims: Mapping[str, str]) -> str:
         outer, inner = (*(ONE,) * (2 - len(self.batch)), *self.batch)

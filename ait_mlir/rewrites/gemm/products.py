@@ -247,7 +247,7 @@ def _halves(r: Rewriter, product: GemmOp, value: SSAValue, halves: SplitOp) -> t
     half = TensorType.get((*t.dims[:-1], tensor_type(halves.results[0]).dims[-1]), t.element_type)
     joined = value.owner.operands if isinstance(value.owner, ConcatOp) else ()
     if len(joined) == 2 and all(same_type(part.type, half, scope_of(product)) for part in joined):
-        return joined[0], joined[1]  # one of a single column along another dim has two operands of another shape
+        return joined[0], joined[1]  # two such halves can only be joined along the last dim
     parts = r.create(SplitOp, [value], [half, half], {"dim": IntegerAttr(t.rank - 1, i64)})
     return parts.results[0], parts.results[1]
 
