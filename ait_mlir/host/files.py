@@ -8,6 +8,7 @@ import hashlib
 import os
 import secrets
 import shutil
+import stat
 import tempfile
 from collections.abc import Generator
 from pathlib import Path
@@ -19,6 +20,8 @@ DIGEST = ".sha256"
 """The end of the name of the file that holds the digest of a kept one."""
 _HELD = ".held"
 """The file in a scratch folder that its process holds a lock of."""
+_MOST_LINKS = 40
+"""As many symbolic links as Linux follows."""
 
 
 def cache_dir() -> Path:
@@ -42,26 +45,65 @@ def cache_dir() -> Path:
 
 @contextlib.contextmanager
 def atomic_file(path: Path, flush: bool = True) -> Generator[BinaryIO]:
-    """A file that is renamed to `path` when the block ends without an error, and is removed otherwise.
+    """A file whose content replaces that of `path` when the block ends without an error.
 
-    Without `flush` the file may be incomplete after a crash of the machine.
+    After an error `path` is as before. A regular file is replaced by renaming: readers see the old content or the new. It
+    keeps its mode and owner; a new file has the mode that the umask allows. Links are followed. A device or a pipe is
+    written through, at the end. Without `flush` the file may be incomplete after a crash of the machine. Raises `AitError` for a folder.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    name = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(6)}.tmp")
+    target = _target(path)
+    if target is None:
+        with tempfile.TemporaryFile() as content:
+            yield content
+            content.seek(0)
+            with path.open("wb", buffering=0) as sink:
+                shutil.copyfileobj(content, sink, 1 << 20)
+        return
+    target.parent.mkdir(parents=True, exist_ok=True)
+    name = target.with_name(f".{target.name}.{os.getpid()}.{secrets.token_hex(6)}.tmp")
     handle = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
     try:
         with os.fdopen(handle, "wb") as file:
+            _adopt_mode(handle, target)
             yield file
             if flush:
                 file.flush()
                 os.fsync(file.fileno())
-        os.replace(name, path)
+        os.replace(name, target)
     except BaseException:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(name)
         raise
     if flush:
-        _sync_directory(path.parent)
+        _sync_directory(target.parent)
+
+
+def _target(path: Path) -> Path | None:
+    """The regular file that `path` names, after its links; None for a device, a pipe, or the open file of a process."""
+    if path.is_dir():
+        raise AitError(f"{path} is a folder; give the name of a file to write")
+    if path.exists() and not path.is_file():
+        return None
+    target = path
+    for _ in range(_MOST_LINKS):
+        target = target.parent.resolve() / target.name
+        if target.is_relative_to("/proc"):  # /dev/stdout, /dev/fd/3: a name for a file that a process has opened
+            return None
+        if not target.is_symlink():
+            return target
+        target = target.parent / os.readlink(target)
+    raise AitError(f"{path}: too many symbolic links")
+
+
+def _adopt_mode(handle: int, replaced: Path) -> None:
+    """Give an open file the mode and the owner of the file that it is going to replace, if there is one."""
+    try:
+        old = replaced.stat()
+    except FileNotFoundError:
+        return
+    with contextlib.suppress(PermissionError):  # a file of another user's becomes ours
+        os.fchown(handle, old.st_uid, old.st_gid)
+    os.fchmod(handle, stat.S_IMODE(old.st_mode))
 
 
 def write_atomic(path: Path, data: bytes) -> None:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import os
 import re
 import sys
-import tempfile
 from collections.abc import Sequence
 from io import StringIO
 from pathlib import Path
@@ -18,6 +16,7 @@ from xdsl.passes import ModulePass
 from xdsl.printer import Printer
 
 from ait_mlir.errors import AitError
+from ait_mlir.host.files import write_atomic
 from ait_mlir.ir.parser import check, op_place, parse_source
 from ait_mlir.ir.pipeline import parse_passes, run_passes
 from ait_mlir.ir.source import Diagnostic, SourceError, SourceText, decode
@@ -146,9 +145,12 @@ def run(options: Options, out: TextIO, err: TextIO) -> int:
         out.write(text)
     else:
         try:
-            write_atomically(Path(options.output), text)
+            write_atomic(Path(options.output), text.encode())
         except OSError as e:
             err.write(f"ait-opt: error: cannot write {options.output}: {e.strerror}\n")
+            return 1
+        except AitError as e:
+            err.write(f"ait-opt: error: {e}\n")
             return 1
     return int(failed)
 
@@ -284,20 +286,6 @@ def check_expected(source: SourceText, found: list[Diagnostic]) -> list[str]:
         else:
             rest.remove(match)
     return problems + [f"{d} (unexpected)" for d in rest]
-
-
-def write_atomically(path: Path, text: str) -> None:
-    """Write a file whole or not at all."""
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".tmp")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as f:
-            f.write(text)
-            f.flush()
-            os.fsync(f.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
 
 
 if __name__ == "__main__":

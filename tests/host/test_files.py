@@ -1,0 +1,112 @@
+"""Files that commands write: what is replaced, what is written through, and what stays as it was."""
+
+from __future__ import annotations
+
+import os
+import stat
+import threading
+from pathlib import Path
+
+import pytest
+
+from ait_mlir.errors import AitError
+from ait_mlir.host.files import atomic_file, write_atomic
+from ait_mlir.tools import ait_opt
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def test_a_new_file_has_the_mode_that_the_umask_allows(tmp_path: Path) -> None:
+    old = os.umask(0o027)
+    try:
+        write_atomic(tmp_path / "new", b"text")
+    finally:
+        os.umask(old)
+    assert mode(tmp_path / "new") == 0o640
+
+
+def test_an_existing_file_keeps_its_mode(tmp_path: Path) -> None:
+    path = tmp_path / "old"
+    path.write_bytes(b"old")
+    path.chmod(0o604)
+    write_atomic(path, b"new")
+    assert (path.read_bytes(), mode(path)) == (b"new", 0o604)
+
+
+@pytest.mark.parametrize("exists", [True, False])
+def test_links_are_followed_and_stay_links(tmp_path: Path, exists: bool) -> None:
+    (tmp_path / "folder").mkdir()
+    target = tmp_path / "folder" / "target"
+    if exists:
+        target.write_bytes(b"old")
+    (tmp_path / "inner").symlink_to("folder/target")
+    (tmp_path / "outer").symlink_to(tmp_path / "inner")
+    write_atomic(tmp_path / "outer", b"new")
+    assert (tmp_path / "outer").is_symlink() and (tmp_path / "inner").is_symlink()
+    assert target.read_bytes() == b"new" and not target.is_symlink()
+    assert os.listdir(tmp_path / "folder") == ["target"]
+
+
+def test_links_in_a_circle_are_an_error(tmp_path: Path) -> None:
+    (tmp_path / "a").symlink_to("b")
+    (tmp_path / "b").symlink_to("a")
+    with pytest.raises(AitError, match="too many symbolic links"):
+        write_atomic(tmp_path / "a", b"new")
+
+
+def test_a_folder_is_an_error_and_stays(tmp_path: Path) -> None:
+    with pytest.raises(AitError, match="is a folder"):
+        write_atomic(tmp_path, b"new")
+    assert ait_opt.main([write_graph(tmp_path), "-o", str(tmp_path)]) == 1
+
+
+def test_a_pipe_is_written_through(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    read: list[bytes] = []
+    reader = threading.Thread(target=lambda: read.append(pipe.read_bytes()))
+    reader.start()
+    write_atomic(pipe, b"text")
+    reader.join()
+    assert read == [b"text"] and stat.S_ISFIFO(pipe.stat().st_mode)
+
+
+def test_a_device_is_written_through(tmp_path: Path) -> None:
+    null = tmp_path / "null"
+    try:
+        os.mknod(null, stat.S_IFCHR | 0o666, os.makedev(1, 3))
+    except PermissionError:
+        pytest.skip("only root can make a device")
+    before = null.stat()
+    assert ait_opt.main([write_graph(tmp_path), "-o", str(null)]) == 0
+    after = null.stat()
+    assert (after.st_mode, after.st_rdev, after.st_ino) == (before.st_mode, before.st_rdev, before.st_ino)
+    assert sorted(os.listdir(tmp_path)) == ["graph.mlir", "null"]
+
+
+def test_an_open_file_of_a_process_is_written_through(tmp_path: Path) -> None:
+    with (tmp_path / "open").open("w+b") as file:
+        inode = os.fstat(file.fileno()).st_ino
+        write_atomic(Path(f"/proc/self/fd/{file.fileno()}"), b"text")
+        (tmp_path / "link").symlink_to(f"/proc/self/fd/{file.fileno()}")
+        write_atomic(tmp_path / "link", b"more")
+        assert file.read() == b"more"
+    assert (tmp_path / "open").stat().st_ino == inode
+
+
+def test_an_error_within_leaves_what_was_there(tmp_path: Path) -> None:
+    (tmp_path / "old").write_bytes(b"old")
+    (tmp_path / "link").symlink_to("old")
+    with pytest.raises(KeyboardInterrupt), atomic_file(tmp_path / "link") as file:
+        file.write(b"half")
+        raise KeyboardInterrupt
+    assert (tmp_path / "old").read_bytes() == b"old"
+    assert sorted(os.listdir(tmp_path)) == ["link", "old"]
+
+
+def write_graph(folder: Path) -> str:
+    path = folder / "graph.mlir"
+    path.write_text("ait.graph @g(%x: !ait.tensor<4 x f32>) {\n  ait.output \"y\" %x : !ait.tensor<4 x f32>\n}\n")
+    return str(path)
