@@ -47,9 +47,10 @@ def cache_dir() -> Path:
 def atomic_file(path: Path, flush: bool = True) -> Generator[BinaryIO]:
     """A file whose content replaces that of `path` when the block ends without an error.
 
-    After an error `path` is as before. A regular file is replaced by renaming: readers see the old content or the new. It
-    keeps its mode and owner; a new file has the mode that the umask allows. Links are followed. A device or a pipe is
-    written through, at the end. Without `flush` the file may be incomplete after a crash of the machine. Raises `AitError` for a folder.
+    After an error `path` is as before. A regular file is replaced by renaming: readers see the old content or the new.
+    It keeps its mode and owner; a new file has the mode that the umask allows. Links are followed. A device or a pipe
+    is written through, at the end. Without `flush` the file may be incomplete after a crash of the machine.
+    Raises `AitError` for a folder.
     """
     target = _target(path)
     if target is None:
