@@ -42,8 +42,8 @@ from ait_mlir.lowering.module_target import set_target, target_of
 from ait_mlir.lowering.sources import Source
 from ait_mlir.lowering.target import Target, TargetKind
 from ait_mlir.lowering.template import render
-from ait_mlir.passes.meter import plan
 from ait_mlir.runtime.safetensors_part import PAGE, Deferred, data_offsets, encode_data
+from ait_mlir.selection.meter import plan
 
 _MAGIC = b"AITWGHT1"
 """How the footer behind the weights begins. Where they begin, their size (both u64), zeros and their BLAKE3 follow."""

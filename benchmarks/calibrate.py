@@ -5,7 +5,7 @@
     python -m benchmarks.calibrate --target cpu --count 20 --seconds 60 -o cpu.jsonl
 
 `benchmarks/problems.py` has the problems. For each of them, candidates of all providers are timed in turns, under the
-conditions of a model (`passes/meter.py`). A line of the output is one problem with all its times, written when it is
+conditions of a model (`selection/meter.py`). A line of the output is one problem with all its times, written when it is
 complete; the first line says which card it was. Problems that the file has already are not timed again, so the same
 command goes on where it was stopped, and several seeds may go to one file. `--seconds` includes compiling.
 `benchmarks/fit.py` fits estimates to such files, `benchmarks/regret.py` tells how good the choices by estimate are.
@@ -27,12 +27,12 @@ from ait_mlir.lowering.fragments import Fragment, offers
 from ait_mlir.lowering.kernels import Target, kernels_for
 from ait_mlir.lowering.kernels.base import Config
 from ait_mlir.lowering.toolchain import default_arch
-from ait_mlir.passes.candidates import best_by_estimate
-from ait_mlir.passes.measure import current_setting, require_device
-from ait_mlir.passes.meter import DeviceMeter
-from ait_mlir.passes.ranges import Times
-from ait_mlir.passes.tasks import Task
-from ait_mlir.passes.timings import Setting
+from ait_mlir.selection.candidates import best_by_estimate
+from ait_mlir.selection.measure import current_setting, require_device
+from ait_mlir.selection.meter import DeviceMeter
+from ait_mlir.selection.ranges import Times
+from ait_mlir.selection.tasks import Task
+from ait_mlir.selection.timings import Setting
 from benchmarks.problems import FAMILIES, Problem, draw
 
 SAMPLES = ((4, 1.0),)

@@ -26,8 +26,9 @@ from ait_mlir.dialects.ait_rt.program import ProgramOp
 from ait_mlir.dims import Scope, const
 from ait_mlir.driver import program_of, run_to_phase
 from ait_mlir.importers.torch import from_torch
+from ait_mlir.passes.checks.memory_plan import verify
 from ait_mlir.passes.lifetimes import lifetimes
-from ait_mlir.passes.memory import Buffer, verify
+from ait_mlir.passes.memory import Buffer
 from ait_mlir.passes.plan_memory import STRATEGIES, planned_buffers, planner_of
 from benchmarks.networks import timm_model
 

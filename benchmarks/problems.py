@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 from ait_mlir.dialects.ait.data import GraphOp
 from ait_mlir.ir.parser import parse_text
-from ait_mlir.passes.select import needs_kernel
-from ait_mlir.passes.tasks import Task, make_task
+from ait_mlir.selection.select import needs_kernel
+from ait_mlir.selection.tasks import Task, make_task
 from ait_mlir.universe import context
 
 Sizes = dict[str, int]

@@ -24,7 +24,7 @@ from ait_mlir.errors import AitError
 from ait_mlir.lowering.estimates import in_a_model
 from ait_mlir.lowering.fragments import Fragment, estimate, steps_of
 from ait_mlir.lowering.kernels import Target
-from ait_mlir.passes.measure import is_alone
+from ait_mlir.selection.measure import is_alone
 from benchmarks import calibrate
 from benchmarks.calibrate import Sampled, read_samples
 from benchmarks.problems import Problem

@@ -31,12 +31,12 @@ from ait_mlir.lowering.choices import Choice
 from ait_mlir.lowering.fragments import Fragment
 from ait_mlir.lowering.kernels import Target
 from ait_mlir.lowering.toolchain import default_arch
-from ait_mlir.passes.measure import Selector, current_setting
-from ait_mlir.passes.meter import DeviceMeter
-from ait_mlir.passes.ranges import Times
-from ait_mlir.passes.select import needs_kernel
-from ait_mlir.passes.tasks import Point, Task, make_task
-from ait_mlir.passes.timings import TimingCache
+from ait_mlir.selection.measure import Selector, current_setting
+from ait_mlir.selection.meter import DeviceMeter
+from ait_mlir.selection.ranges import Times
+from ait_mlir.selection.select import needs_kernel
+from ait_mlir.selection.tasks import Point, Task, make_task
+from ait_mlir.selection.timings import TimingCache
 from benchmarks.workloads import MODELS, Size
 
 NEAR = 1.1

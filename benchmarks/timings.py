@@ -31,10 +31,10 @@ from ait_mlir.errors import AitError
 from ait_mlir.frontend.graph import build_module
 from ait_mlir.lowering.kernels import Target
 from ait_mlir.lowering.toolchain import default_arch
-from ait_mlir.passes.candidates import points_of, worth_timing
-from ait_mlir.passes.measure import current_setting, static_digest
-from ait_mlir.passes.meter import DeviceMeter
-from ait_mlir.passes.timings import Record, Shipped, TimingCache, joined, read_shipped, write_shipped
+from ait_mlir.selection.candidates import points_of, worth_timing
+from ait_mlir.selection.measure import current_setting, static_digest
+from ait_mlir.selection.meter import DeviceMeter
+from ait_mlir.selection.timings import Record, Shipped, TimingCache, joined, read_shipped, write_shipped
 from benchmarks.selection import tasks_of
 from benchmarks.workloads import MODELS, Size
 from tests.selection.cards import task_of

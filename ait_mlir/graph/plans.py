@@ -31,10 +31,10 @@ from ait_mlir.lowering.kernels.amounts import estimate_env
 from ait_mlir.lowering.module_target import make_target, target_of
 from ait_mlir.lowering.target import Target
 from ait_mlir.lowering.toolchain import TargetKind, default_arch
-from ait_mlir.passes.candidates import best_by_estimate
-from ait_mlir.passes.select import needs_kernel
 from ait_mlir.runtime.data import CPU, Arguments
 from ait_mlir.runtime.loading import runtime_library
+from ait_mlir.selection.candidates import best_by_estimate
+from ait_mlir.selection.select import needs_kernel
 
 T = TypeVar("T")
 

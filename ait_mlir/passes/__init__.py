@@ -1,1 +1,1 @@
-"""The passes, one in each file, and the pipelines that run them."""
+"""Passes that are no patterns, and the tables of passes and phases."""

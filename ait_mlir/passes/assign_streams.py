@@ -25,9 +25,9 @@ from ait_mlir.dialects.ait_rt.streams import EventOp, RecordOp, WaitOp
 from ait_mlir.ir.pipeline import PassError
 from ait_mlir.lowering.kernels import Target
 from ait_mlir.lowering.module_target import target_of
+from ait_mlir.passes.checks.races import conflict
 from ait_mlir.passes.launch_cost import LaunchCost, launch_cost
 from ait_mlir.passes.order import Step, has_streams, steps_of
-from ait_mlir.passes.races import conflict
 from ait_mlir.passes.schedule import Task, best_schedule
 
 MOST_STEPS = 4096

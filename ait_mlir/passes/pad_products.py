@@ -21,12 +21,12 @@ from ait_mlir.lowering.estimates import table_for
 from ait_mlir.lowering.fragments import standalone
 from ait_mlir.lowering.kernels import Target
 from ait_mlir.passes.by_estimate import ByEstimatePass
-from ait_mlir.passes.estimated import points_between
 from ait_mlir.passes.fold_params import is_worth_storing
 from ait_mlir.passes.grouping import GAIN, best_seconds
-from ait_mlir.passes.tasks import Task
 from ait_mlir.rewrites.conv import follows_from_params
 from ait_mlir.rewrites.gemm.padding import EIGHT, More, fill_up, filled, is_narrow
+from ait_mlir.selection.estimated import points_between
+from ait_mlir.selection.tasks import Task
 
 
 @dataclass(frozen=True)

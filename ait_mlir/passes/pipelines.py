@@ -16,7 +16,7 @@ from ait_mlir.rows import Row, table
 
 @dataclass(frozen=True)
 class Pass(Row):
-    """A pass that is a class of a module of `ait_mlir.passes`."""
+    """A pass that is a class of a module, named below `ait_mlir`."""
 
     module: str
     cls: str
@@ -25,7 +25,7 @@ class Pass(Row):
 
     def load(self) -> type[Any]:
         """The class of the pass."""
-        return getattr(import_module(f"ait_mlir.passes.{self.module}"), self.cls)
+        return getattr(import_module(f"ait_mlir.{self.module}"), self.cls)
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ PASSES: dict[str, Pass | Patterns] = table(
             ),
             assumption="finite_scores",
         ),
-        Pass("channels-last", "channels_last", "ChannelsLastPass"),
+        Pass("channels-last", "passes.channels_last", "ChannelsLastPass"),
         Patterns(
             "simplify",
             "Remove neutral elements, identities and no-ops; compose and cancel views; name what models spell out.",
@@ -197,11 +197,11 @@ PASSES: dict[str, Pass | Patterns] = table(
             "Let jagged views of one tensor with one set of offsets be one.",
             ("subsets:JAGGED",),
         ),
-        Pass("rotate-products", "rotate_products", "RotateProductsPass", optimizes=True),
-        Pass("pad-products", "pad_products", "PadProductsPass", optimizes=True),
-        Pass("group-products", "group_products", "GroupProductsPass", optimizes=True),
-        Pass("group-norms", "group_norms", "GroupNormsPass", optimizes=True),
-        Pass("group-embeddings", "group_embeddings", "GroupEmbeddingsPass", optimizes=True),
+        Pass("rotate-products", "passes.rotate_products", "RotateProductsPass", optimizes=True),
+        Pass("pad-products", "passes.pad_products", "PadProductsPass", optimizes=True),
+        Pass("group-products", "passes.group_products", "GroupProductsPass", optimizes=True),
+        Pass("group-norms", "passes.group_norms", "GroupNormsPass", optimizes=True),
+        Pass("group-embeddings", "passes.group_embeddings", "GroupEmbeddingsPass", optimizes=True),
         Patterns(
             "process-singleton-elementwise",
             "Make a fused_elementwise of each elementwise operation by itself.",
@@ -212,22 +212,22 @@ PASSES: dict[str, Pass | Patterns] = table(
             "Make products of convolutions whose window is one element, and a multiplication of products with K = 1.",
             ("subsets:SPECIAL",),
         ),
-        Pass("remove-duplicates", "remove_duplicates", "RemoveDuplicatesPass"),
-        Pass("unroll-scans", "unroll_scans", "UnrollScansPass"),
-        Pass("apply-patterns", "apply_patterns", "ApplyPatternsPass"),
-        Pass("resolve-libraries", "resolve_libraries", "ResolveLibrariesPass"),
-        Pass("select", "select", "SelectPass"),
-        Pass("bufferize", "bufferize", "BufferizePass"),
+        Pass("remove-duplicates", "passes.remove_duplicates", "RemoveDuplicatesPass"),
+        Pass("unroll-scans", "passes.unroll_scans", "UnrollScansPass"),
+        Pass("apply-patterns", "passes.apply_patterns", "ApplyPatternsPass"),
+        Pass("resolve-libraries", "passes.resolve_libraries", "ResolveLibrariesPass"),
+        Pass("select", "selection.select", "SelectPass"),
+        Pass("bufferize", "passes.bufferize", "BufferizePass"),
         Patterns(
             "remove-copies",
             "Read views in place and write into the parts of a concat, where the kernels accept the strides.",
             ("buffers:REMOVE_COPIES", "buffer_parts:PARTS"),
             dialect="ait_rt",
         ),
-        Pass("lower-copies", "lower_copies", "LowerCopiesPass"),
-        Pass("assign-streams", "assign_streams", "AssignStreamsPass"),
-        Pass("plan-memory", "plan_memory", "PlanMemoryPass"),
-        Pass("verify-plan", "verify_plan", "VerifyPlanPass"),
+        Pass("lower-copies", "passes.lower_copies", "LowerCopiesPass"),
+        Pass("assign-streams", "passes.assign_streams", "AssignStreamsPass"),
+        Pass("plan-memory", "passes.plan_memory", "PlanMemoryPass"),
+        Pass("verify-plan", "passes.checks.verify_plan", "VerifyPlanPass"),
     ),
 )
 

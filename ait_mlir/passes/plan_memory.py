@@ -18,11 +18,11 @@ from ait_mlir.dialects.ait_rt.loop import program_ops
 from ait_mlir.dialects.ait_rt.program import ProgramOp
 from ait_mlir.dims import Scope
 from ait_mlir.ir.pipeline import PassError
+from ait_mlir.passes.checks.verify_plan import verify_program
 from ait_mlir.passes.lifetimes import Lifetime, lifetimes
 from ait_mlir.passes.memory import Buffer, Plan, naive, plan
 from ait_mlir.passes.memory.exact import Exact, MissingSolver
 from ait_mlir.passes.memory.search import Search
-from ait_mlir.passes.verify_plan import verify_program
 
 Planner = Callable[[list[Buffer], Scope], Plan]
 

@@ -16,10 +16,10 @@ from ait_mlir.dims import const
 from ait_mlir.lowering.fragments import standalone
 from ait_mlir.lowering.kernels import Target, kernels_for
 from ait_mlir.passes.by_estimate import ByEstimatePass
-from ait_mlir.passes.estimated import points_between
 from ait_mlir.passes.grouping import best_seconds, sort
-from ait_mlir.passes.tasks import Task
 from ait_mlir.rewrites.rotary import is_half
+from ait_mlir.selection.estimated import points_between
+from ait_mlir.selection.tasks import Task
 
 
 @dataclass(frozen=True)

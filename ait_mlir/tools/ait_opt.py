@@ -25,7 +25,7 @@ from ait_mlir.rewrites.engine.driver import Statistics, counted_rewrites
 from ait_mlir.universe import AIT_UNIVERSE, context
 
 if TYPE_CHECKING:
-    from ait_mlir.passes.check_semantics import SemanticsChecker
+    from ait_mlir.passes.checks.check_semantics import SemanticsChecker
 
 EXAMPLE = """examples:
   ait-opt examples/ffn.mlir -p simplify,fuse-epilogue
@@ -226,7 +226,7 @@ def process(options: Options, source: SourceText, err: TextIO) -> str:
 
 def semantics_checker(module: ModuleOp, source: SourceText) -> SemanticsChecker:
     """The checker of a module; raises `SourceError` at an op whose reference is wrong."""
-    from ait_mlir.passes.check_semantics import SemanticsChecker
+    from ait_mlir.passes.checks.check_semantics import SemanticsChecker
     from ait_mlir.reference.core import WrongReference
 
     try:

@@ -16,8 +16,8 @@ from xdsl.passes import ModulePass
 from ait_mlir.dialects.ait_rt.loop import program_ops
 from ait_mlir.dialects.ait_rt.program import LaunchOp, ProgramOp
 from ait_mlir.passes.lifetimes import lifetimes
-from ait_mlir.passes.select import Selections
 from ait_mlir.rewrites.engine.driver import Statistics
+from ait_mlir.selection.select import Selections
 from ait_mlir.tools.report import Report, report
 from ait_mlir.tools.steady import Names, steady_text
 

@@ -34,7 +34,7 @@ from ait_mlir.lowering.kernels import Target, kernels_for
 from ait_mlir.lowering.module_target import make_target
 from ait_mlir.lowering.target import TargetKind
 from ait_mlir.lowering.toolchain import Toolchain, cpp_root, toolchain
-from ait_mlir.passes.select import needs_kernel
+from ait_mlir.selection.select import needs_kernel
 from ait_mlir.universe import context
 from tests.codegen.corpus import models
 

@@ -21,7 +21,7 @@ from ait_mlir.ir.parser import check, parse_text
 from ait_mlir.ir.source import SourceText
 from ait_mlir.lowering.build import build_library
 from ait_mlir.lowering.kernels import Target
-from ait_mlir.passes.check_semantics import moved_outputs, param_types
+from ait_mlir.passes.checks.check_semantics import moved_outputs, param_types
 from ait_mlir.reference import evaluate_graph
 from ait_mlir.reference.sampling import RandomParams, index_bound, random_input
 from ait_mlir.runtime import Model

@@ -86,7 +86,7 @@ def test_one_message_and_exit_code_1(
     command: str, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(folder)
-    monkeypatch.setattr("ait_mlir.passes.measure.detect_cuda_arch", lambda: None)
+    monkeypatch.setattr("ait_mlir.selection.measure.detect_cuda_arch", lambda: None)
     try:
         code = main(command.split())
     except SystemExit as stopped:

@@ -12,8 +12,8 @@ from ait_mlir.ir.parser import parse_text
 from ait_mlir.lowering.fragments import Fragment
 from ait_mlir.lowering.kernels.gemm_hopper import HopperTile
 from ait_mlir.lowering.kernels.gemm_tiles import GemmTile
-from ait_mlir.passes.meter import plan
 from ait_mlir.runtime import Model
+from ait_mlir.selection.meter import plan
 from ait_mlir.universe import context
 
 MODULE = """

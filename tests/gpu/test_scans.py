@@ -10,7 +10,7 @@ from ait_mlir.driver import emit, literal_array, run_to_phase
 from ait_mlir.lowering.build import build_library
 from ait_mlir.lowering.kernels import Target
 from ait_mlir.lowering.toolchain import default_arch
-from ait_mlir.passes.check_semantics import param_types
+from ait_mlir.passes.checks.check_semantics import param_types
 from ait_mlir.reference import evaluate_graph
 from ait_mlir.reference.sampling import RandomParams
 from ait_mlir.runtime import Model

@@ -12,9 +12,9 @@ from ait_mlir.driver import compile_module
 from ait_mlir.host.settings import MEASURE_DEVICES
 from ait_mlir.lowering.fragments import Fragment
 from ait_mlir.lowering.kernels import Target
-from ait_mlir.passes.meter import DeviceMeter
-from ait_mlir.passes.tasks import Point, Task
 from ait_mlir.runtime import Model
+from ait_mlir.selection.meter import DeviceMeter
+from ait_mlir.selection.tasks import Point, Task
 from tests.selection.cards import parse, tasks_of
 from tests.selection.test_choices import pinned
 
@@ -68,7 +68,7 @@ def test_measured_kernels_are_right_and_remembered(tmp_path: Path, monkeypatch: 
         )
         chosen.append(str(module))
         run_and_compare(path, w, v)
-        monkeypatch.setattr("ait_mlir.passes.meter.DeviceMeter.race", lambda *_: pytest.fail("measured again"))
+        monkeypatch.setattr("ait_mlir.selection.meter.DeviceMeter.race", lambda *_: pytest.fail("measured again"))
     assert chosen[0] == chosen[1]
 
 

@@ -108,5 +108,5 @@ def test_an_error_within_leaves_what_was_there(tmp_path: Path) -> None:
 
 def write_graph(folder: Path) -> str:
     path = folder / "graph.mlir"
-    path.write_text("ait.graph @g(%x: !ait.tensor<4 x f32>) {\n  ait.output \"y\" %x : !ait.tensor<4 x f32>\n}\n")
+    path.write_text('ait.graph @g(%x: !ait.tensor<4 x f32>) {\n  ait.output "y" %x : !ait.tensor<4 x f32>\n}\n')
     return str(path)

@@ -17,7 +17,7 @@ from ait_mlir.lowering.kernels import Target, kernel_of, kernels_for
 from ait_mlir.lowering.kernels.attention import is_changed
 from ait_mlir.lowering.kernels.attention_hopper import TILES, FlashTile
 from ait_mlir.lowering.toolchain import find_nvcc
-from ait_mlir.passes.candidates import best_by_estimate
+from ait_mlir.selection.candidates import best_by_estimate
 from tests.kernels.attention_gpu import ENVS, changed, hopper_cases, made, split_cases, wide
 from tests.kernels.contractions import attention
 from tests.kernels.harness import Case, sources_of

@@ -10,7 +10,7 @@ from ait_mlir.lowering.fragments import offers
 from ait_mlir.lowering.kernels import Target, kernel_of, kernels_for
 from ait_mlir.lowering.kernels.gemm_hopper import HopperTile
 from ait_mlir.lowering.kernels.gemm_tiles import GemmTile
-from ait_mlir.passes.candidates import best_by_estimate
+from ait_mlir.selection.candidates import best_by_estimate
 from tests.kernels.harness import Case
 from tests.kernels.library_gemm import on_kernel
 from tests.specs.draw import draw

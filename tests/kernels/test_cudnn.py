@@ -16,7 +16,7 @@ from ait_mlir.dims import parse
 from ait_mlir.lowering.fragments import offers
 from ait_mlir.lowering.kernels import Target, kernels_for
 from ait_mlir.lowering.kernels.attention_cudnn import CudnnAttention
-from ait_mlir.passes.candidates import best_by_estimate
+from ait_mlir.selection.candidates import best_by_estimate
 from tests.kernels.cudnn import LONGER, cudnn_attention, cudnn_cases
 from tests.kernels.harness import Case
 

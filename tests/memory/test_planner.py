@@ -8,7 +8,8 @@ import random
 import pytest
 
 from ait_mlir.dims import Dim, Scope, const, parse
-from ait_mlir.passes.memory import Buffer, MemoryPlanError, naive, plan, verify
+from ait_mlir.passes.checks.memory_plan import verify
+from ait_mlir.passes.memory import Buffer, MemoryPlanError, naive, plan
 from ait_mlir.passes.memory.planner import peak_bytes, total_bytes
 from tests.effort import at_most
 

@@ -8,7 +8,8 @@ import sys
 import pytest
 
 from ait_mlir.dims import Scope, const, parse
-from ait_mlir.passes.memory import Buffer, plan, verify
+from ait_mlir.passes.checks.memory_plan import verify
+from ait_mlir.passes.memory import Buffer, plan
 from ait_mlir.passes.memory.exact import Exact, MissingSolver
 from ait_mlir.passes.memory.search import Search
 from ait_mlir.passes.plan_memory import STRATEGIES, planner_of

@@ -8,7 +8,8 @@ import re
 import pytest
 
 from ait_mlir.dims import Expr, Scope, const, parse
-from ait_mlir.passes.memory import Buffer, plan, verify
+from ait_mlir.passes.checks.memory_plan import verify
+from ait_mlir.passes.memory import Buffer, plan
 
 SCOPE = Scope.parse("batch = 1 to 64, seq = 1 to 512")
 H = parse("1536*batch*seq")

@@ -12,7 +12,7 @@ from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 
 from ait_mlir.ir.parser import parse_text
-from ait_mlir.passes.check_semantics import Point, SemanticsChecker
+from ait_mlir.passes.checks.check_semantics import Point, SemanticsChecker
 from ait_mlir.passes.pipelines import passes_between
 from ait_mlir.universe import context
 from tests import tiers

@@ -9,7 +9,7 @@ import pytest
 
 from ait_mlir.ir.parser import parse_text
 from ait_mlir.ir.pipeline import parse_passes
-from ait_mlir.passes.check_semantics import SemanticsChecker
+from ait_mlir.passes.checks.check_semantics import SemanticsChecker
 from ait_mlir.passes.pipelines import passes_between
 from ait_mlir.universe import context
 from tests.generator import random_graph

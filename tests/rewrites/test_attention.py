@@ -6,7 +6,7 @@ import pytest
 from xdsl.dialects import pdl
 from xdsl.dialects.builtin import FloatAttr, f64
 
-from ait_mlir.passes.check_semantics import SemanticsChecker
+from ait_mlir.passes.checks.check_semantics import SemanticsChecker
 from ait_mlir.rewrites.apply import rewrite, universe
 from ait_mlir.rewrites.attention import ATTENTION
 from ait_mlir.rewrites.engine.compile import compile_patterns

@@ -50,8 +50,8 @@ def test_every_pattern_is_in_a_pass() -> None:
 
 def test_every_pass_is_in_the_table() -> None:
     listed = {row.load() for row in PASSES.values()}
-    for file in (PACKAGE / "passes").glob("*.py"):
-        module = import_module(f"ait_mlir.passes.{file.stem}")
+    for file in (f for folder in ("passes", "selection") for f in (PACKAGE / folder).rglob("*.py")):
+        module = import_module(".".join(file.relative_to(PACKAGE.parent).with_suffix("").parts))
         for cls in vars(module).values():
             if isinstance(cls, type) and issubclass(cls, ModulePass) and cls.__module__ == module.__name__:
                 assert cls in listed or cls in (PatternPass, AssumingPatternPass, ByEstimatePass), (

@@ -20,12 +20,12 @@ from ait_mlir.dims import Expr, Scope
 from ait_mlir.dims import parse as parse_dim
 from ait_mlir.ir.parser import parse_text
 from ait_mlir.lowering.fragments import Fragment
-from ait_mlir.passes.lanes import Lanes
-from ait_mlir.passes.race import race
-from ait_mlir.passes.ranges import Times
-from ait_mlir.passes.select import needs_kernel
-from ait_mlir.passes.tasks import Point, Task, make_task
-from ait_mlir.passes.timings import Setting
+from ait_mlir.selection.lanes import Lanes
+from ait_mlir.selection.race import race
+from ait_mlir.selection.ranges import Times
+from ait_mlir.selection.select import needs_kernel
+from ait_mlir.selection.tasks import Point, Task, make_task
+from ait_mlir.selection.timings import Setting
 from ait_mlir.universe import context
 
 SETTING = Setting("a card", "1.0", "13.0", "libraries 1")

@@ -13,11 +13,11 @@ from ait_mlir.driver import selection_options
 from ait_mlir.errors import AitError, InputError, ToolchainError
 from ait_mlir.lowering.fragments import Fragment
 from ait_mlir.lowering.kernels import Target
-from ait_mlir.passes.budget import Budget, BudgetSelector
-from ait_mlir.passes.candidates import best_by_estimate, offers
-from ait_mlir.passes.ranges import Times
-from ait_mlir.passes.tasks import Point, Task
-from ait_mlir.passes.timings import TimingCache
+from ait_mlir.selection.budget import Budget, BudgetSelector
+from ait_mlir.selection.candidates import best_by_estimate, offers
+from ait_mlir.selection.ranges import Times
+from ait_mlir.selection.tasks import Point, Task
+from ait_mlir.selection.timings import TimingCache
 from tests.selection.cards import GEMM, SETTING, FakeMeter, tasks_of
 
 H200 = Target("cuda", "sm_90a")
@@ -46,7 +46,7 @@ class Clock:
 @pytest.fixture(autouse=True)
 def clock(monkeypatch) -> Clock:
     found = Clock()
-    monkeypatch.setattr("ait_mlir.passes.budget.time", found)
+    monkeypatch.setattr("ait_mlir.selection.budget.time", found)
     monkeypatch.setattr(SlowCompiler, "clock", found)
     return found
 

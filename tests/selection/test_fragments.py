@@ -16,8 +16,8 @@ from ait_mlir.driver import compile_module, emit, run_to_phase
 from ait_mlir.lowering import kernels
 from ait_mlir.lowering.fragments import offers, steps_of
 from ait_mlir.lowering.kernels.base import Config, Emission, Kernel, Launch, Target
-from ait_mlir.passes.candidates import code_digest
 from ait_mlir.runtime import Model
+from ait_mlir.selection.candidates import code_digest
 from tests.selection.cards import parse, tasks_of
 
 CPU = Target("cpu", "native")

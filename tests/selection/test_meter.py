@@ -12,9 +12,9 @@ from ait_mlir.lowering import build
 from ait_mlir.lowering.build import refused_sources, sources_digest
 from ait_mlir.lowering.fragments import Fragment
 from ait_mlir.lowering.kernels import Target
-from ait_mlir.passes.measure import Selector
-from ait_mlir.passes.meter import DeviceMeter, content, random_bytes
-from ait_mlir.passes.timings import TimingCache
+from ait_mlir.selection.measure import Selector
+from ait_mlir.selection.meter import DeviceMeter, content, random_bytes
+from ait_mlir.selection.timings import TimingCache
 from tests.kernels.harness import parse_graph
 from tests.selection.cards import SETTING, tasks_of
 

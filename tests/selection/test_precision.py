@@ -15,10 +15,10 @@ from ait_mlir.ir.source import SourceText
 from ait_mlir.lowering.kernels import Target
 from ait_mlir.lowering.module_target import target_of
 from ait_mlir.lowering.target import PRECISIONS
-from ait_mlir.passes.measure import Selector
-from ait_mlir.passes.tasks import make_task
-from ait_mlir.passes.timings import Setting
 from ait_mlir.runtime import artifact
+from ait_mlir.selection.measure import Selector
+from ait_mlir.selection.tasks import make_task
+from ait_mlir.selection.timings import Setting
 from ait_mlir.tools.cli import main
 from ait_mlir.universe import context
 

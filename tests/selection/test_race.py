@@ -6,8 +6,8 @@ import random
 
 from ait_mlir.dims import sym
 from ait_mlir.lowering.fragments import Fragment
-from ait_mlir.passes.race import ENOUGH, ROUNDS, race, summary
-from ait_mlir.passes.ranges import Times, axis_of, choose
+from ait_mlir.selection.race import ENOUGH, ROUNDS, race, summary
+from ait_mlir.selection.ranges import Times, axis_of, choose
 
 A, B, C = (Fragment.of(None, [("native", {"tile": n})]) for n in (1, 2, 3))
 AXIS = sym("batch") * sym("seq")

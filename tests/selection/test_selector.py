@@ -15,12 +15,12 @@ from ait_mlir.lowering.choices import Choice
 from ait_mlir.lowering.estimates import ALONE, ALONE_SHARE
 from ait_mlir.lowering.fragments import Fragment, offers
 from ait_mlir.lowering.kernels import Target
-from ait_mlir.passes.candidates import MAX_POINTS, points_of, worth_timing
-from ait_mlir.passes.matching import bound_axis, match, within
-from ait_mlir.passes.measure import Selector, static_digest
-from ait_mlir.passes.ranges import Times
-from ait_mlir.passes.tasks import Task
-from ait_mlir.passes.timings import Record, Shipped, TimingCache, digest_of
+from ait_mlir.selection.candidates import MAX_POINTS, points_of, worth_timing
+from ait_mlir.selection.matching import bound_axis, match, within
+from ait_mlir.selection.measure import Selector, static_digest
+from ait_mlir.selection.ranges import Times
+from ait_mlir.selection.tasks import Task
+from ait_mlir.selection.timings import Record, Shipped, TimingCache, digest_of
 from ait_mlir.universe import context
 from tests.selection.cards import GEMM, SETTING, FakeMeter, Formula, gemm_task, parse, tasks_of
 
@@ -120,7 +120,7 @@ def test_nothing_is_measured_twice(tmp_path: Path):
 def test_times_outlive_choices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     choosing, _ = selector(tmp_path)
     first = only(choosing.choose([with_library()]))
-    monkeypatch.setattr("ait_mlir.passes.measure.code_digest", lambda task, target: "other code")
+    monkeypatch.setattr("ait_mlir.selection.measure.code_digest", lambda task, target: "other code")
     choosing, meter = selector(tmp_path)
     assert only(choosing.choose([with_library()])) == first
     assert not meter.raced and not meter.built
@@ -133,7 +133,7 @@ def test_another_setting_is_measured_again(tmp_path: Path, monkeypatch: pytest.M
     choosing, meter = selector(tmp_path)
     if change == "source":
         meter.revision = "r2"
-        monkeypatch.setattr("ait_mlir.passes.measure.code_digest", lambda task, target: "other code")
+        monkeypatch.setattr("ait_mlir.selection.measure.code_digest", lambda task, target: "other code")
     else:
         choosing.setting = replace(SETTING, **{change: "other"})
     choosing.choose([with_library()])

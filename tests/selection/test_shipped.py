@@ -12,12 +12,12 @@ from ait_mlir.lowering.choices import Choice
 from ait_mlir.lowering.estimates import in_a_model
 from ait_mlir.lowering.fragments import Fragment
 from ait_mlir.lowering.kernels import Target
-from ait_mlir.passes.budget import selector
-from ait_mlir.passes.matching import axis_of_key
-from ait_mlir.passes.measure import Selector, is_alone, static_digest
-from ait_mlir.passes.ranges import MOST_NOISE, SWITCH
-from ait_mlir.passes.tasks import Task
-from ait_mlir.passes.timings import METHOD, Record, read_shipped, shipped_for
+from ait_mlir.selection.budget import selector
+from ait_mlir.selection.matching import axis_of_key
+from ait_mlir.selection.measure import Selector, is_alone, static_digest
+from ait_mlir.selection.ranges import MOST_NOISE, SWITCH
+from ait_mlir.selection.tasks import Task
+from ait_mlir.selection.timings import METHOD, Record, read_shipped, shipped_for
 from tests.selection.cards import task_of, tasks_of
 
 H200 = Target("cuda", "sm_90a")

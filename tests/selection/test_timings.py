@@ -16,8 +16,8 @@ from ait_mlir.dims import parse
 from ait_mlir.errors import AitError
 from ait_mlir.lowering.choices import Choice
 from ait_mlir.lowering.fragments import Fragment
-from ait_mlir.passes.ranges import Times
-from ait_mlir.passes.timings import (
+from ait_mlir.selection.ranges import Times
+from ait_mlir.selection.timings import (
     Record,
     Setting,
     Shipped,
@@ -64,8 +64,8 @@ WRITER = """
 import sys
 from dataclasses import replace
 from pathlib import Path
-from ait_mlir.passes.ranges import Times
-from ait_mlir.passes.timings import TimingCache
+from ait_mlir.selection.ranges import Times
+from ait_mlir.selection.timings import TimingCache
 from tests.selection.test_timings import KEY
 path, number = sys.argv[1], int(sys.argv[2])
 for i in range(20):

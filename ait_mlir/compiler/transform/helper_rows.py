@@ -181,7 +181,7 @@ HELPERS: dict[str, Helper] = table(
             "profile",
             "profile",
             "`select{measure=true}`",
-            "passes/select.py",
+            "selection/select.py",
             "the fastest kernel at the sizes of the strategy",
         ),
         _helper(

@@ -12,9 +12,9 @@ from ait_mlir.frontend.errors import BuildError
 from ait_mlir.frontend.lift import check_sorted
 from ait_mlir.frontend.operator import Operator
 from ait_mlir.frontend.tensor import Tensor
+from ait_mlir.passes.checks.memory_plan import verify
 from ait_mlir.passes.memory.buffers import ALIGNMENT, Buffer
 from ait_mlir.passes.memory.planner import plan
-from ait_mlir.passes.memory.verifier import verify
 from ait_mlir.utils.graph_utils import get_sorted_ops
 
 PlannedGraph = tuple[int, int, Workspace]

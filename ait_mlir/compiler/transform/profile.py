@@ -26,11 +26,11 @@ from ait_mlir.frontend.target import Target, as_target, detect_target
 from ait_mlir.frontend.tensor import Tensor
 from ait_mlir.lowering.choices import Choice
 from ait_mlir.lowering.module_target import make_target, set_target
-from ait_mlir.passes.budget import selector
-from ait_mlir.passes.measure import Selector, require_device
-from ait_mlir.passes.select import select_graph
-from ait_mlir.passes.tasks import Task
-from ait_mlir.passes.timings import TimingCache
+from ait_mlir.selection.budget import selector
+from ait_mlir.selection.measure import Selector, require_device
+from ait_mlir.selection.select import select_graph
+from ait_mlir.selection.tasks import Task
+from ait_mlir.selection.timings import TimingCache
 
 Callback = Callable[[Any, Any], None]
 """Gets what a profiler printed, or None if it failed, and the delegate."""

@@ -130,8 +130,8 @@ def run(options: argparse.Namespace) -> int:
     """Compile; returns the exit code."""
     from ait_mlir import driver
     from ait_mlir.dialects.ait_rt.program import ProgramOp
-    from ait_mlir.passes.select import kept_selections
     from ait_mlir.rewrites.engine.driver import counted_rewrites
+    from ait_mlir.selection.select import kept_selections
     from ait_mlir.tools.page import Trace, page
 
     if options.to not in driver.PHASES:

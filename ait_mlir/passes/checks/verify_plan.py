@@ -10,11 +10,12 @@ from xdsl.dialects.builtin import ModuleOp
 from ait_mlir.dialects.ait_rt.program import ProgramOp
 from ait_mlir.dims import Expr
 from ait_mlir.ir.pipeline import PassError, TellingPass
-from ait_mlir.passes.accesses import access_problems
+from ait_mlir.passes.checks.accesses import access_problems
+from ait_mlir.passes.checks.memory_plan import verify
+from ait_mlir.passes.checks.races import ends_beside, event_problems, races
 from ait_mlir.passes.lifetimes import in_text_order
-from ait_mlir.passes.memory import Buffer, verify
+from ait_mlir.passes.memory import Buffer
 from ait_mlir.passes.order import has_streams
-from ait_mlir.passes.races import ends_beside, event_problems, races
 
 
 def verify_program(program: ProgramOp) -> None:

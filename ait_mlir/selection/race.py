@@ -6,7 +6,7 @@ import math
 import statistics
 from collections.abc import Callable, Sequence
 
-from ait_mlir.passes.ranges import Times
+from ait_mlir.selection.ranges import Times
 
 ROUNDS = ((3, 1.2), (6, 1.05), (12, 1.02), (24, 1.0))
 """After this many samples, a candidate stops if its fast quarter is slower than the best by this ratio and by more than

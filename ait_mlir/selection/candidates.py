@@ -12,7 +12,7 @@ from ait_mlir.dims import Dim, Scope
 from ait_mlir.lowering.build import headers_of
 from ait_mlir.lowering.fragments import Fragment, code_of, offers, steps_of
 from ait_mlir.lowering.kernels import Target
-from ait_mlir.passes.tasks import Point, Task
+from ait_mlir.selection.tasks import Point, Task
 
 SLOWEST = 3.0
 """Candidates whose estimate exceeds the best one by more than this factor are not timed."""

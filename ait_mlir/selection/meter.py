@@ -40,10 +40,10 @@ from ait_mlir.lowering.emit import emit_program
 from ait_mlir.lowering.fragments import Fragment, cut_in_place
 from ait_mlir.lowering.kernels import ALGORITHM_KEYS, Target
 from ait_mlir.lowering.module_target import set_target
-from ait_mlir.passes.lanes import Lanes
-from ait_mlir.passes.race import ROUNDS, race
-from ait_mlir.passes.ranges import Times
-from ait_mlir.passes.tasks import Point, Task, with_task
+from ait_mlir.selection.lanes import Lanes
+from ait_mlir.selection.race import ROUNDS, race
+from ait_mlir.selection.ranges import Times
+from ait_mlir.selection.tasks import Point, Task, with_task
 
 LONGEST, SHORTEST = 96, 4
 """Runs in a row in one graph."""

@@ -25,14 +25,14 @@ from ait_mlir.errors import AitError
 from ait_mlir.lowering.choices import Choice
 from ait_mlir.lowering.fragments import Fragment, offers, steps_of
 from ait_mlir.lowering.kernels import Target
-from ait_mlir.passes.candidates import best_by_estimate, points_of, worth_timing
-from ait_mlir.passes.lanes import Lanes
-from ait_mlir.passes.measure import Selector, TimesByPoint, current_setting
-from ait_mlir.passes.meter import DeviceMeter, Meter
-from ait_mlir.passes.race import SHORT_ROUNDS
-from ait_mlir.passes.ranges import Times
-from ait_mlir.passes.tasks import Point, Task
-from ait_mlir.passes.timings import Setting, TimingCache, shipped_for
+from ait_mlir.selection.candidates import best_by_estimate, points_of, worth_timing
+from ait_mlir.selection.lanes import Lanes
+from ait_mlir.selection.measure import Selector, TimesByPoint, current_setting
+from ait_mlir.selection.meter import DeviceMeter, Meter
+from ait_mlir.selection.race import SHORT_ROUNDS
+from ait_mlir.selection.ranges import Times
+from ait_mlir.selection.tasks import Point, Task
+from ait_mlir.selection.timings import Setting, TimingCache, shipped_for
 
 WAYS, LIBRARY_WAYS, NAMED = 6, 4, 3
 """Candidates of an op to compile, those of libraries, and algorithms of a library to time at a point, at most."""

@@ -18,9 +18,9 @@ from ait_mlir.lowering.choices import Choice, packs
 from ait_mlir.lowering.estimates import table_for
 from ait_mlir.lowering.fragments import Fragment, estimate, offers, steps_of
 from ait_mlir.lowering.kernels import Target
-from ait_mlir.passes.candidates import fits, points_of
-from ait_mlir.passes.ranges import Times, axis_of, choose
-from ait_mlir.passes.tasks import Point, Task
+from ait_mlir.selection.candidates import fits, points_of
+from ait_mlir.selection.ranges import Times, axis_of, choose
+from ait_mlir.selection.tasks import Point, Task
 
 STEPS = 5
 """Points between the smallest and the largest size."""

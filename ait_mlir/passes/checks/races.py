@@ -14,8 +14,8 @@ from ait_mlir.dialects.ait.types import scope_of
 from ait_mlir.dialects.ait_rt.buffers import AllocOp, BufferOp
 from ait_mlir.dialects.ait_rt.program import LaunchOp, ProgramOp
 from ait_mlir.dialects.ait_rt.streams import EventOp, RecordOp, WaitOp
-from ait_mlir.passes.accesses import name_of
-from ait_mlir.passes.disjoint import are_disjoint
+from ait_mlir.passes.checks.accesses import name_of
+from ait_mlir.passes.checks.disjoint import are_disjoint
 from ait_mlir.passes.order import Access, Step, parts_of, steps_of, users_of
 
 Problem = tuple[str, Operation]

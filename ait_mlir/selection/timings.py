@@ -17,8 +17,8 @@ from typing import Any, TypeVar
 from ait_mlir.errors import AitError
 from ait_mlir.host.files import cache_dir, write_atomic
 from ait_mlir.lowering.fragments import Fragment
-from ait_mlir.passes.ranges import Times
-from ait_mlir.passes.structures import VERSION
+from ait_mlir.selection.ranges import Times
+from ait_mlir.selection.structures import VERSION
 
 TABLES = (
     "times (key TEXT PRIMARY KEY, seconds REAL, spread REAL, what TEXT, made REAL)",

@@ -1,6 +1,6 @@
 """Checks the memory accesses of a program: views stay inside their buffers, and each read follows a write.
 
-This check is independent of the memory plan, which `memory.verifier` checks. It resolves views to the input, output,
+This check is independent of the memory plan, which `memory_plan` checks. It resolves views to the input, output,
 constant or allocation that they show.
 """
 
@@ -35,7 +35,7 @@ from ait_mlir.lowering.choices import Selected
 from ait_mlir.lowering.kernels import Target
 from ait_mlir.lowering.module_target import target_of
 from ait_mlir.passes.bound_dims import mask_problem
-from ait_mlir.passes.loop_accesses import (
+from ait_mlir.passes.checks.loop_accesses import (
     LoopEnd,
     ops_and_ends,
     over_steps,

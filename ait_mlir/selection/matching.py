@@ -10,8 +10,8 @@ from collections.abc import Mapping
 
 from ait_mlir.dims import Expr, const, parse, sym
 from ait_mlir.lowering.choices import Choice
-from ait_mlir.passes.ranges import axis_of
-from ait_mlir.passes.structures import first_output, taken_apart
+from ait_mlir.selection.ranges import axis_of
+from ait_mlir.selection.structures import first_output, taken_apart
 
 Binding = tuple[int | str, ...]
 """For each dim of the task that was timed a number, or a dim of the other task."""

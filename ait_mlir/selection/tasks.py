@@ -22,7 +22,7 @@ from ait_mlir.dialects.ait.traits import ViewLike
 from ait_mlir.dialects.ait.types import ShapeAttr, TensorType, scope_of, tensor_type
 from ait_mlir.dialects.ait.view import ConcatOp, PermuteOp, ReshapeOp
 from ait_mlir.dims import Expr, Scope, sym, total
-from ait_mlir.passes.structures import at_point, structure_of
+from ait_mlir.selection.structures import at_point, structure_of
 
 Point = tuple[int, ...]
 """A value for each dim of a task, in the order of its scope."""

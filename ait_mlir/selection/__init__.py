@@ -1,0 +1,1 @@
+"""Chooses the kernels of every op by time: candidates, measured and estimated times, the choice."""
