@@ -8,15 +8,19 @@ from dataclasses import replace
 import pytest
 
 from ait_mlir.dialects.ait import AIT
+from ait_mlir.dialects.ait.data import ConstantOp, OutputOp, ParamOp
+from ait_mlir.dialects.ait.traits import ScalarLike, ViewLike
 from ait_mlir.dialects.ait.types import scope_of
-from ait_mlir.lowering.kernels import Target, kernels_for
-from ait_mlir.tools.operators import operator_table
-from ait_mlir.tools.operators import operators as operator_rows
+from ait_mlir.lowering.kernels import PROVIDERS, Target, kernels_for
+from ait_mlir.tools.op_examples import EXAMPLES, NAMES, NO_KERNEL
+from ait_mlir.tools.operators import operator_row, operator_table
 from tests.codegen.corpus import models
 from tests.frontend.documented import ROWS as CALLS
+from tests.frontend.documented.row import Row
+from tests.frontend.support import graph_of
 from tests.generator import SPECIFIED, random_graph
 from tests.kernels.harness import Case
-from tests.specs import NO_KERNEL, ROWS, SPECS, keys_of, operators
+from tests.specs import ROWS, SPECS, keys_of
 from tests.specs.draw import draw, sample
 from tests.specs.spec import CONSUMERS, Consumer
 
@@ -111,17 +115,54 @@ def test_random_graphs_have_every_op() -> None:
     assert not missing, f"no random graph has ait.{', ait.'.join(sorted(missing))}"
 
 
-def test_the_table_of_operators_is_what_the_code_says() -> None:
-    assert operators.PATH.read_text() == operators.text(), "old: python -m tests.specs.operators writes it again"
+@pytest.mark.parametrize("consumer", ["cpu", "cuda", "rocm"])
+def test_the_table_of_operators_has_every_type_and_provider_of_the_specifications(consumer: Consumer) -> None:
+    """No form of an op finds a kernel that the example of `ait inspect --ops` misses, and no op is without an example."""
+    for spec in ROWS:
+        if spec.op in NO_KERNEL:
+            continue
+        row = operator_row(spec.op)[consumer]
+        for form, t in spec.keys(consumer):
+            if t in row["dtypes"] and t != "f16":  # all forms of one type find all providers
+                continue
+            found = {kernel.provider for kernel in kernels_for(spec.case(form, t).op, TARGETS[consumer])}
+            assert not found or t in row["dtypes"], f"ait.{spec.op}: no example of type {t}, as in {form.name}"
+            assert found <= {*row["providers"]}, f"ait.{spec.op}: no example for the kernels of {form.name}"
 
 
-def test_the_table_of_operators_has_every_name_and_no_gap_without_a_reason() -> None:
-    made = operator_table()
-    assert sum(len(found["names"]) for found in operator_rows().values()) == len(CALLS)
+def test_the_table_of_operators_has_every_kernel() -> None:
+    """A kernel that matches none of the examples is missing in what `ait inspect --ops` prints."""
+    rows = {op.name.removeprefix("ait."): op for op in AIT.operations if op.name.removeprefix("ait.") not in NO_KERNEL}
+    for kernel in PROVIDERS:
+        ops = [name for name, op in rows.items() if issubclass(op, kernel.ops)]
+        listed = {
+            p for name in ops for target in ("cpu", "cuda", "rocm") for p in operator_row(name)[target]["providers"]
+        }
+        assert not ops or kernel.provider in listed, f"no example of ait.{', ait.'.join(ops)} has {kernel.provider}"
+
+
+def main_op(row: Row) -> str:
+    """The op that a documented operator is: the first of its graph that computes more than elements, else the first."""
+    graph = graph_of(row.outputs(row.tensors()))
+    ops = [op for op in graph.block.ops if not isinstance(op, OutputOp | ParamOp | ConstantOp)]
+    heavy = [op for op in ops if not isinstance(op, ScalarLike | ViewLike)]
+    return (heavy or ops)[0].name.removeprefix("ait.") if ops else "graph"
+
+
+def test_the_table_of_operators_has_the_names_of_aitemplate() -> None:
+    found: dict[str, list[str]] = {}
+    for name, row in sorted(CALLS.items()):
+        found.setdefault(main_op(row), []).append(name)
+    assert {op: names.split() for op, names in NAMES.items()} == found
     assert len(CALLS) == 169 + len(
         {"conv2d_groups"}
     )  # the documented ones, and one that only AITemplate's own tests use
-    assert "none: " in made and len(set(re.findall(r"none: (.*?)(?=  |$)", made, re.MULTILINE))) <= 10
+
+
+def test_the_table_of_operators_says_why_there_is_no_kernel() -> None:
+    made = operator_table()
+    assert all(f"ait.{op} " in made for op in (*EXAMPLES, *NO_KERNEL, "exp", "add"))
+    assert len(set(re.findall(r"none: (.*?)(?=  |$)", made, re.MULTILINE))) == len(set(NO_KERNEL.values())) + 1
 
 
 def test_a_case_with_no_larger_dims_than_it_runs() -> None:

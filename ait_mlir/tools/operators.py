@@ -1,34 +1,47 @@
-"""The table of ops: their names in AITemplate, and the element types and providers of each target."""
+"""The table of ops: their names in AITemplate, and the element types and providers of each target.
+
+It is made when it is asked for, from an example of each op and the kernels that accept it.
+"""
 
 from __future__ import annotations
 
 import difflib
 import inspect
-import json
-from pathlib import Path
+from functools import cache
 from typing import TYPE_CHECKING, Any, cast
 
 from ait_mlir import outside
+from ait_mlir.dialects.ait import AIT
 from ait_mlir.errors import InputError
+from ait_mlir.lowering.kernels import Target, kernels_for, kernels_of_class
+from ait_mlir.tools.op_examples import ELEMENT_TYPES, NAMES, NO_KERNEL, examples
 from ait_mlir.tools.report import table
 
 if TYPE_CHECKING:
     from xdsl.irdl import IRDLOperation
 
-TARGETS = ("cpu", "cuda", "rocm")
-PATH = Path(__file__).with_name("operators.json")
-"""Made from the specifications, the kernels and the documented calls: `python -m tests.specs.operators`."""
+TARGETS = {"cpu": Target("cpu", "native"), "cuda": Target("cuda", "sm_90a"), "rocm": Target("rocm", "gfx90a")}
 
 
-def operators() -> dict[str, dict[str, Any]]:
-    """By op: its `names`, and for `cpu`, `cuda`, `rocm` the `dtypes` and `providers`, or the `reason` for none."""
-    return json.loads(PATH.read_text())
+@cache
+def operator_row(op: str) -> dict[str, Any]:
+    """The `names` of an op, and for `cpu`, `cuda`, `rocm` its `dtypes` and `providers`, or the `reason` for none."""
+    row: dict[str, Any] = {"names": NAMES.get(op, "").split()}
+    found = {} if op in NO_KERNEL else {t: examples(op, t) for t in ELEMENT_TYPES}
+    for name, target in TARGETS.items():
+        by_type = {t: [k.provider for e in ops for k in kernels_for(e, target)] for t, ops in found.items()}
+        providers = dict.fromkeys(provider for made in by_type.values() for provider in made)
+        row[name] = {"dtypes": [t for t, made in by_type.items() if made], "providers": list(providers)}
+        if not providers:
+            row[name]["reason"] = NO_KERNEL.get(op, "no kernel, and no pass makes it there")
+    return row
 
 
 def operator_table() -> str:
     """One row for each op of the dialect, and one for each operator from outside, with the place of its definition."""
     rows = [["op", "dtypes", "reference", "CPU", "CUDA", "ROCm", "names in AITemplate"]]
-    for op, found in operators().items():
+    for op in sorted(op.name.removeprefix("ait.") for op in AIT.operations):
+        found = operator_row(op)
         types = found["cpu"]["dtypes"]
         cells = [_cell(found[target], types) for target in TARGETS]
         reference = "-" if "reason" in found["cpu"] else "NumPy"
@@ -43,8 +56,6 @@ def operator_page(name: str) -> str:
 
     Raises `InputError` with the closest names if there is none.
     """
-    from ait_mlir.dialects.ait import AIT
-
     ours = {op.name: op for op in AIT.operations}
     known = cast("dict[str, type[IRDLOperation]]", ours | {found: row.op for found, row in outside.rows().items()})
     if (op := known.get(name) or known.get(f"ait.{name}")) is None:
@@ -63,7 +74,8 @@ def operator_page(name: str) -> str:
     if (row := outside.rows().get(op.name)) is not None:
         kernels = [f"{target}: {found}" for target, found in zip(TARGETS, _kernels(row), strict=True)]
         parts += ["", f"kernels: {'; '.join(kernels)}", "", f"from {row.place}"]
-    elif (entry := operators().get(op.name.removeprefix("ait."))) is not None:
+    else:
+        entry = operator_row(op.name.removeprefix("ait."))
         types = entry["cpu"]["dtypes"]
         kernels = [f"{target}: {_cell(entry[target], types)}" for target in TARGETS]
         parts += ["", f"dtypes: {' '.join(types) or '-'}", "", f"kernels: {'; '.join(kernels)}"]
@@ -74,8 +86,6 @@ def operator_page(name: str) -> str:
 
 def _kernels(row: outside.Outside) -> list[str]:
     """The providers of an operator from outside on each target."""
-    from ait_mlir.lowering.kernels import kernels_of_class
-
     cells: list[str] = []
     for target in TARGETS:
         own = [kernel for kernel in row.kernels if target in kernel.targets()]

@@ -26,13 +26,3 @@ def keys_of(op: str, consumer: Consumer) -> set[tuple[str, str]]:
     """The forms that a consumer draws of an op, each with an element type."""
     return {(form.name, t) for spec in ROWS if spec.op == op for form, t in spec.keys(consumer)}
 
-
-NO_KERNEL = {
-    "graph": "what holds ops",
-    "output": "a name for a value",
-    "param": "data of the model",
-    "constant": "data of the model",
-    "yield": "the end of a region",
-    "call_ffi": "its kernel is a function of the library that it names",
-}
-"""Ops without a kernel of ours."""

@@ -10,7 +10,6 @@ from ait_mlir.runtime import artifact
 from ait_mlir.runtime.artifact import Artifact
 from ait_mlir.runtime.manifest import DimInfo
 from ait_mlir.tools.commands.common import EXAMPLE_ONLY, UsageError, add_precision, parse_dims, text_of_bytes
-from ait_mlir.tools.operators import operator_page, operator_table
 from ait_mlir.tools.report import Report, table
 
 if TYPE_CHECKING:
@@ -54,6 +53,8 @@ def add(subparsers: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """Show; returns the exit code."""
     if options.ops:
+        from ait_mlir.tools.operators import operator_page, operator_table
+
         print(operator_table() if options.file is None else operator_page(options.file))
         return 0
     if options.file is None:
