@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from ait_mlir.frontend.errors import BuildError
 from ait_mlir.lowering.target import KINDS, TargetKind
-from ait_mlir.lowering.toolchain import detect_cuda_arch
+from ait_mlir.lowering.toolchain import detect_cuda_arch, supported_rocm_arch
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,8 @@ def as_target(target: Target | str) -> Target:
 
 
 def detect_target(**options: object) -> Target:
-    """The best device of this machine: the first CUDA device, else the first ROCm device, else the CPU.
+    """The best device of this machine: the first CUDA device, else the first ROCm device that the kernels support,
+    else the CPU.
 
     `options` are those of AITemplate's targets, for another speed or accuracy, its kernel libraries, directories and
     cache. They are kept in `_kwargs` and change nothing: f16 and bf16 are summed in f32, and the compiler chooses the
@@ -78,7 +79,8 @@ def detect_target(**options: object) -> Target:
     """
     if (arch := detect_cuda_arch()) is not None:
         return Target("cuda", arch, tuple(options.items()))
-    return Target("rocm" if _hip_devices() else "cpu", options=tuple(options.items()))
+    arch = supported_rocm_arch() if _hip_devices() else None
+    return Target("cpu" if arch is None else "rocm", arch or "", tuple(options.items()))
 
 
 def _hip_devices() -> int:

@@ -3,23 +3,31 @@
 
 from __future__ import annotations
 
-from typing import cast
+from typing import Any, cast
 
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 
 from ait_mlir.ir.pipeline import PassError
-from ait_mlir.lowering.target import DEFAULT_ARCH, Precision, Target, precision_problem
+from ait_mlir.lowering.target import DEFAULT_ARCH, Precision, Target, architecture_problem, precision_problem
+from ait_mlir.lowering.toolchain import default_arch
 
 
 def make_target(kind: str, arch: str = "", precision: str = "highest") -> Target:
-    """The target of a kind, `cpu`, `cuda` or `rocm`, and an architecture, the default one if empty."""
+    """The target of a kind, `cpu`, `cuda` or `rocm`, and an architecture, the default one if empty.
+
+    Raises `PassError` for an unknown kind or precision, and for an architecture that the kernels do not support.
+    """
     if kind not in DEFAULT_ARCH:
         raise PassError(f"unknown target {kind!r}; expected one of {', '.join(DEFAULT_ARCH)}")
     if arch and not all(c.isalnum() or c in "_-" for c in arch):
         raise PassError(f"no architecture: {arch!r}; expected one like {DEFAULT_ARCH[kind]!r}")
-    if (problem := precision_problem(precision)) is not None:
-        raise PassError(problem)
-    return Target(kind, arch or DEFAULT_ARCH[kind], cast(Precision, precision))
+    if arch == "native" and kind != "cpu":
+        arch = default_arch(cast(Any, kind))
+    arch = arch or DEFAULT_ARCH[kind]
+    for problem in (precision_problem(precision), architecture_problem(cast(Any, kind), arch)):
+        if problem is not None:
+            raise PassError(problem)
+    return Target(kind, arch, cast(Precision, precision))
 
 
 def set_target(module: ModuleOp, target: Target) -> None:

@@ -1,7 +1,8 @@
 """The targets of code generation and their capabilities: one row for each architecture.
 
-A kernel asks `target.has("wgmma")` and never compares names of architectures. Estimates use the numbers of the row. An
-architecture without a row is treated as the nearest older one of its kind.
+A kernel asks `target.has("wgmma")` and never compares names of architectures. Estimates use the numbers of the row. A
+CUDA architecture without a row is treated as the nearest older one. An AMD architecture without a row is refused: the
+kernels are written for waves of 64 lanes, and on a card with waves of 32 they would compute wrong results.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ import functools
 import re
 from dataclasses import dataclass
 from typing import Literal, get_args
+
+from ait_mlir.errors import ToolchainError
 
 TargetKind = Literal["cpu", "cuda", "rocm"]
 KINDS: tuple[TargetKind, ...] = get_args(TargetKind)
@@ -76,9 +79,10 @@ ARCHITECTURES: dict[str, Architecture] = {
     "sm_90a": _row("cuda", 132, 227 * KiB, 50 * MiB, 4.2e12, 989e12, can=(*_SINCE_90, "wgmma")),
     "sm_100": _row("cuda", 148, 227 * KiB, 126 * MiB, 4.2e12, 2250e12, can=_SINCE_90),
     "sm_120": _row("cuda", 170, 99 * KiB, 96 * MiB, 1.5e12, 419e12, can=_SINCE_90),
+    "gfx906": _row("rocm", 60, 64 * KiB, 4 * MiB, 0.8e12, 26e12),
+    "gfx908": _row("rocm", 120, 64 * KiB, 8 * MiB, 1e12, 46e12),
     "gfx90a": _row("rocm", 110, 64 * KiB, 8 * MiB, 1.3e12, 191e12, can=("mfma",)),
     "gfx942": _row("rocm", 304, 64 * KiB, 256 * MiB, 4e12, 1307e12, can=("mfma",)),
-    "gfx": _row("rocm", 96, 64 * KiB, 6 * MiB, 4e12, 120e12),
 }
 HOPPER = ARCHITECTURES["sm_90a"]
 """The card whose times the estimates of the CUDA kernels are fitted to (H200)."""
@@ -86,13 +90,36 @@ HOPPER = ARCHITECTURES["sm_90a"]
 
 @functools.cache
 def architecture(kind: TargetKind, arch: str) -> Architecture:
-    """The row of an architecture; of one that has none, of the nearest older one of its kind."""
+    """The row of an architecture; of a CUDA architecture that has none, of the nearest older one.
+
+    Raises `ToolchainError` for an AMD architecture without a row.
+    """
     if (found := ARCHITECTURES.get(arch)) is not None and found.kind == kind:
         return found
     if kind == "cuda" and (number := _number(arch)) is not None:
         rows = {n: name for name in ARCHITECTURES if (n := _number(name)) is not None and name == f"sm_{n}"}
         return ARCHITECTURES[rows[max((n for n in rows if n <= number), default=min(rows))]]
-    return ARCHITECTURES[{"cpu": "native", "cuda": "sm_80", "rocm": "gfx"}[kind]]
+    if (problem := architecture_problem(kind, arch)) is not None:
+        raise ToolchainError(problem)
+    return ARCHITECTURES["native" if kind == "cpu" else "sm_80"]
+
+
+def architectures(kind: TargetKind) -> tuple[str, ...]:
+    """The architectures of a kind that have a row."""
+    return tuple(name for name, row in ARCHITECTURES.items() if row.kind == kind)
+
+
+def architecture_problem(kind: TargetKind, arch: str) -> str | None:
+    """The error if the kernels would compute wrong results on this architecture, or nothing is known about it."""
+    if kind != "rocm" or arch in architectures(kind):
+        return None
+    supported = f"expected one of {', '.join(architectures(kind))}"
+    if re.fullmatch(r"gfx1\d[0-9a-f]{2}", arch):
+        return (
+            f"architecture {arch} of target rocm is not supported: its waves have 32 lanes, the kernels need 64; "
+            f"{supported}"
+        )
+    return f"architecture {arch!r} of target rocm is not supported; {supported}"
 
 
 def _number(arch: str) -> int | None:

@@ -17,7 +17,7 @@ from pathlib import Path
 from ait_mlir.errors import ToolchainError
 from ait_mlir.host.cpu import cpu_fields, cpu_flags
 from ait_mlir.host.settings import whole_number
-from ait_mlir.lowering.target import DEFAULT_ARCH, TargetKind
+from ait_mlir.lowering.target import DEFAULT_ARCH, TargetKind, architecture_problem
 
 _WARN = ("-fdiagnostics-color=never",)
 _CPU_FLAGS = ("-fopenmp", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=fast", "-fPIC", "-std=c++17")
@@ -26,7 +26,8 @@ _CUDA_FLAGS = ("-O3", "-DNDEBUG", "-std=c++17", "--expt-relaxed-constexpr", "-Xc
 _HIP_FLAGS = ("-O3", "-DNDEBUG", "-std=c++17", "-fPIC")
 _CPU_ARCH = re.compile(r"[a-z0-9][a-z0-9_.-]*")
 _CUDA_ARCH = re.compile(r"sm_(\d{2,3}[af]?)")
-_HIP_ARCH = re.compile(r"gfx[0-9a-f]{3,4}")
+_KFD = Path("/sys/class/kfd/kfd/topology/nodes")
+"""Where the AMD driver lists the CPUs and cards of this machine; a folder for each."""
 
 
 @dataclass(frozen=True)
@@ -106,19 +107,40 @@ def cuda_home() -> Path:
 
 
 def default_arch(kind: TargetKind) -> str:
-    """The architecture when none is named: that of the card of this machine, else native, sm_90a or gfx90a."""
+    """The architecture when none is named: that of the card of this machine, else native, sm_90a or gfx90a.
+
+    Raises `ToolchainError` if this machine has AMD cards and the kernels support none of them.
+    """
     if kind == "cuda":
         return detect_cuda_arch() or DEFAULT_ARCH[kind]
+    if kind == "rocm" and (cards := detect_rocm_archs()):
+        supported = supported_rocm_arch()
+        if supported is None:
+            raise ToolchainError(
+                f"{architecture_problem(kind, cards[0])}, but the AMD cards of this machine are {', '.join(cards)}; "
+                "name an architecture to compile for another machine, or compile for target cpu"
+            )
+        return supported
     return DEFAULT_ARCH[kind]
 
 
-@functools.cache
 def detect_cuda_arch(device: int = 0) -> str | None:
     """The architecture of a CUDA device, from its compute capability ("sm_80", "sm_90a"); None without a card."""
+    return _ask_cuda(device)[0]
+
+
+def why_no_cuda(device: int = 0) -> str:
+    """Why there is no CUDA device to use, as the driver says; empty if there is one."""
+    return _ask_cuda(device)[1]
+
+
+@functools.cache
+def _ask_cuda(device: int) -> tuple[str | None, str]:
+    """The architecture of a CUDA device, or None and the reason."""
     try:
         cuda = ctypes.CDLL("libcuda.so.1")
     except OSError:
-        return None
+        return None, "the CUDA driver (libcuda.so.1) is not installed"
     handle, major, minor = ctypes.c_int(), ctypes.c_int(), ctypes.c_int()
     capability_major, capability_minor = 75, 76  # CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, _MINOR
     failed = (
@@ -128,16 +150,45 @@ def detect_cuda_arch(device: int = 0) -> str | None:
         or cuda.cuDeviceGetAttribute(ctypes.byref(minor), capability_minor, handle)
     )
     if failed:
-        return None
+        text = ctypes.c_char_p()
+        cuda.cuGetErrorString(failed, ctypes.byref(text))
+        return None, f"the CUDA driver says: {(text.value or b'').decode(errors='replace') or f'error {failed}'}"
     # From 9.0 on the features that matter (wgmma, TMA multicast) exist only in the architecture-specific set.
-    return f"sm_{major.value}{minor.value}{'a' if major.value >= 9 else ''}"
+    return f"sm_{major.value}{minor.value}{'a' if major.value >= 9 else ''}", ""
+
+
+def detect_rocm_archs() -> tuple[str, ...]:
+    """The architectures of the AMD cards of this machine ("gfx90a"), in the driver's order; none without a card."""
+    return tuple(arch for node in _kfd_nodes() if (arch := _arch_of_node(node)) is not None)
+
+
+def supported_rocm_arch() -> str | None:
+    """The architecture of the first AMD card of this machine that the kernels support."""
+    return next((arch for arch in detect_rocm_archs() if architecture_problem("rocm", arch) is None), None)
+
+
+def _kfd_nodes() -> list[Path]:
+    try:
+        return sorted((node for node in _KFD.iterdir() if node.name.isdecimal()), key=lambda node: int(node.name))
+    except OSError:
+        return []
+
+
+def _arch_of_node(node: Path) -> str | None:
+    """The driver writes 9.0.10, of gfx90a, as `gfx_target_version 90010`. CPUs have the version 0."""
+    try:
+        found = re.search(r"^gfx_target_version (\d+)$", (node / "properties").read_text(), re.MULTILINE)
+    except OSError:
+        return None
+    version = 0 if found is None else int(found[1])
+    return f"gfx{version // 10000}{version // 100 % 100:x}{version % 100:x}" if version else None
 
 
 def toolchain(kind: TargetKind, arch: str) -> Toolchain:
     """The compiler and the flags for model libraries of a target.
 
-    Raises `ToolchainError` when the compiler is missing or `arch` is malformed, `InputError` for an `AIT_OPTIMIZE` that
-    is no level.
+    Raises `ToolchainError` when the compiler is missing or `arch` is malformed or not supported, `InputError` for an
+    `AIT_OPTIMIZE` that is no level.
     """
     include = ("-I", str(cpp_root() / "include"))
     if kind == "cpu":
@@ -160,7 +211,8 @@ def toolchain(kind: TargetKind, arch: str) -> Toolchain:
         return Toolchain(compiler, flags, link, _identity(compiler), host=_host((*include, *_cuda_include())))
     if kind == "rocm":
         arch = default_arch(kind) if arch == "native" else arch
-        _check_arch(arch, _HIP_ARCH, kind, "gfx90a, gfx942 ...")
+        if (problem := architecture_problem(kind, arch)) is not None:
+            raise ToolchainError(problem)
         compiler = find_hipcc()
         offload = f"--offload-arch={arch}"
         environment = (("HIP_PLATFORM", "amd"),)  # without it hipcc starts nvcc

@@ -16,7 +16,7 @@ import mmap
 import os
 import re
 import struct
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -30,6 +30,8 @@ from ait_mlir.errors import ArtifactError, InputError
 from ait_mlir.host.cpu import instruction_sets
 from ait_mlir.host.files import atomic_file, cache_dir, write_atomic
 from ait_mlir.host.kernel_libraries import find_kernel_library, read_kernel_library
+from ait_mlir.lowering.target import architecture_problem
+from ait_mlir.lowering.toolchain import detect_rocm_archs
 from ait_mlir.runtime import safetensors_part
 from ait_mlir.runtime.manifest import KernelLibraryInfo, Manifest, library_part, manifest_from_json, producers
 from ait_mlir.runtime.safetensors_part import PAGE, Deferred
@@ -224,8 +226,15 @@ def read(path: str | os.PathLike[str], *, verify_weights: bool = True) -> Artifa
     return Artifact(file, manifest, ir_text, hashes["library"], key, data, parts)
 
 
-def check_machine(manifest: Manifest, cuda_arch: Callable[[], str | None]) -> None:
-    """Refuse a library that this machine cannot run: its CPU lacks instructions, or the library is for another card."""
+def check_machine(
+    manifest: Manifest,
+    cuda_arch: Callable[[], str | None],
+    rocm_archs: Callable[[], Sequence[str]] = detect_rocm_archs,
+) -> None:
+    """Refuse a library that this machine cannot run: its CPU lacks instructions, or the library is for another card.
+
+    `cuda_arch` is the architecture of the card that will run it, `rocm_archs` those of all AMD cards of this machine.
+    """
     if manifest.target == "cpu":
         missing = sorted(set(manifest.instruction_sets) - instruction_sets())
         if missing:
@@ -237,6 +246,15 @@ def check_machine(manifest: Manifest, cuda_arch: Callable[[], str | None]) -> No
         raise ArtifactError(
             f"model {manifest.name} was compiled for {manifest.arch}, this card is {found}: compile it for {found}"
         )
+    if manifest.target == "rocm":
+        if (problem := architecture_problem("rocm", manifest.arch)) is not None:
+            raise ArtifactError(f"model {manifest.name} was compiled for {manifest.arch}: {problem}")
+        if (cards := rocm_archs()) and manifest.arch not in cards:
+            found = ", ".join(dict.fromkeys(cards))
+            raise ArtifactError(
+                f"model {manifest.name} was compiled for {manifest.arch}, the AMD cards of this machine are {found}: "
+                "compile it for one of them"
+            )
 
 
 def _runs_on(arch: str, card: str) -> bool:

@@ -29,7 +29,7 @@ from ait_mlir.lowering.choices import Choice, packs
 from ait_mlir.lowering.estimates import in_a_model
 from ait_mlir.lowering.fragments import Fragment, Step, is_usual, offers, steps_of
 from ait_mlir.lowering.kernels import Target
-from ait_mlir.lowering.toolchain import default_arch, detect_cuda_arch, toolchain
+from ait_mlir.lowering.toolchain import default_arch, detect_cuda_arch, toolchain, why_no_cuda
 from ait_mlir.selection.candidates import best_by_estimate, code_digest, points_of, worth_timing
 from ait_mlir.selection.knowledge import Algorithm, Knowledge
 from ait_mlir.selection.matching import Binding, axis_of_key, bound_axis, match, within
@@ -52,10 +52,13 @@ def require_device(target: Target) -> None:
     """Raise `PassError` unless this machine has a device to measure on."""
     if target.kind == "cuda" and detect_cuda_arch() is None:
         raise PassError(
-            "kernels for cuda cannot be measured here: there is no card; leave out measure to choose by estimate"
+            f"kernels for cuda cannot be measured here: {why_no_cuda()}; leave out measure to choose by estimate"
         )
     if target.kind == "rocm":
-        raise PassError("kernels for rocm cannot be measured: there is no runtime library for it; leave out measure")
+        raise PassError(
+            "kernels for rocm cannot be measured: ait_mlir measures on the CPU and on CUDA cards only; "
+            "leave out measure to choose by estimate"
+        )
 
 
 def static_digest(key: str, point: Point) -> str:

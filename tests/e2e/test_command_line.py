@@ -73,8 +73,11 @@ WRONG = {
     "run tiny.ait --seed -1": "--seed: '-1' is no whole number",
     "run tiny.ait --dim s=1048576 --dim b=1": "out of memory: the arena of a run needs",
     "bench tiny.ait --dim s=1048576 --dim b=1": "out of memory: the arena of a run needs",
-    "compile tiny.mlir --target cuda --measure": "kernels for cuda cannot be measured here: there is no card",
-    "compile tiny.mlir --target rocm --measure": "kernels for rocm cannot be measured",
+    "compile tiny.mlir --target cuda --measure": "kernels for cuda cannot be measured here: the CUDA driver ",
+    "compile tiny.mlir --target rocm --measure": "kernels for rocm cannot be measured: ait_mlir measures on the CPU and on "
+    "CUDA cards only",
+    "compile tiny.mlir --target rocm --arch gfx1100": "architecture gfx1100 of target rocm is not supported: its waves "
+    "have 32 lanes, the kernels need 64; expected one of gfx906, gfx908, gfx90a, gfx942",
     "compile tiny.mlir --points middle": "unknown points 'middle'; expected some of hints, min, max",
     "compile tiny.mlir --precision tf32": 'precision is \'tf32\', expected "highest" (exact f32), "high" (TF32) or',
     "compile tiny.mlir --points min,max": "points are hints, min, max or several with a plus between, not 'min,max'",

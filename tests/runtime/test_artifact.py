@@ -217,6 +217,31 @@ def test_which_card_runs_which_code(manifest: Manifest, arch: str, card: str | N
         artifact.check_machine(cuda, lambda: card)
 
 
+@pytest.mark.parametrize(
+    ("arch", "cards", "message"),
+    [
+        ("gfx90a", ("gfx90a",), None),
+        ("gfx90a", ("gfx1036", "gfx90a"), None),
+        ("gfx90a", (), None),  # no card: the device says so, in better words
+        ("gfx90a", ("gfx942", "gfx942"), "compiled for gfx90a, the AMD cards of this machine are gfx942: compile it"),
+        (
+            "gfx1100",
+            ("gfx1100",),
+            "compiled for gfx1100: .* its waves have 32 lanes, the kernels need 64; expected one of",
+        ),
+    ],
+)
+def test_which_amd_card_runs_which_code(
+    manifest: Manifest, arch: str, cards: tuple[str, ...], message: str | None
+) -> None:
+    rocm = dataclasses.replace(manifest, target="rocm", arch=arch)
+    if message is None:
+        artifact.check_machine(rocm, lambda: None, lambda: cards)
+        return
+    with pytest.raises(ArtifactError, match=message):
+        artifact.check_machine(rocm, lambda: None, lambda: cards)
+
+
 def test_a_library_for_another_target_is_refused(tmp_path: Path, manifest: Manifest, library: Path) -> None:
     wrong = library.read_bytes().replace(b"\0cpu\0", b"\0gpu\0")
     path = artifact.write(tmp_path / "wrong.ait", manifest, "", wrong, {})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -165,7 +166,7 @@ def test_architectures_are_checked_before_the_compiler_is_looked_for(
 ) -> None:
     for variable in ("CXX", "CUDACXX", "HIPCXX"):
         monkeypatch.setenv(variable, "no-such-compiler")
-    with pytest.raises(ToolchainError, match="is no architecture of target"):
+    with pytest.raises(ToolchainError, match=rf"{re.escape(repr(arch))} .*of target {kind}"):
         toolchain.toolchain(kind, arch)
 
 
@@ -203,6 +204,28 @@ def test_no_amd_card_is_an_error_that_says_what_to_do(library: Path) -> None:
     with pytest.raises(RunError, match=r"no ROCm device can be used: .*where rocminfo lists a card.*target cpu"):
         Model.from_library(library, "rocm")
     assert list(runtime_library("rocm").services()) == ["gemm 2", "ffi 1", "streams 1", "recording 1"]
+
+
+WAVES_OF_32 = """
+extern "C" int hipGetDeviceCount(int* count) { return *count = 1, 0; }
+extern "C" int hipDeviceGetAttribute(int* value, int, int) { return *value = 32, 0; }
+"""
+
+
+def test_an_amd_card_with_waves_of_32_lanes_is_refused(library: Path, tmp_path: Path) -> None:
+    try:
+        toolchain.find_hipcc()
+    except ToolchainError:
+        pytest.skip("no hipcc to build the runtime with")
+    source, driver = tmp_path / "driver.cc", tmp_path / "driver.so"
+    source.write_text(WAVES_OF_32)
+    subprocess.run([toolchain.find_cxx(), "-shared", "-fPIC", source, "-o", driver], check=True)
+    program = f"from ait_mlir.runtime import Model; Model.from_library({str(library)!r}, 'rocm')"
+    environment = {**os.environ, "LD_PRELOAD": str(driver)}
+    ran = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False)
+    assert (
+        "rocm:0 cannot be used: its waves have 32 lanes, the kernels need 64: run the model on a card of" in ran.stderr
+    )
 
 
 def test_the_rocm_runtime_names_the_compiler_that_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:

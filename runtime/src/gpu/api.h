@@ -20,12 +20,16 @@ inline constexpr const char* kTarget = "rocm";
 inline constexpr const char* kPlatform = "ROCm";
 inline constexpr const char* kListsCards = "rocminfo";
 inline constexpr auto kCacheBytes = hipDeviceAttributeL2CacheSize;
+inline constexpr auto kLanes = hipDeviceAttributeWarpSize;
+inline constexpr int kLanesNeeded = 64;  ///< kWarpSize of ait/gpu/gpu.h
 #else
 inline constexpr bool kIsRocm = false;
 inline constexpr const char* kTarget = "cuda";
 inline constexpr const char* kPlatform = "CUDA";
 inline constexpr const char* kListsCards = "nvidia-smi";
 inline constexpr auto kCacheBytes = cudaDevAttrL2CacheSize;
+inline constexpr auto kLanes = cudaDevAttrWarpSize;
+inline constexpr int kLanesNeeded = 32;
 #endif
 
 using Error = GPU(Error_t);

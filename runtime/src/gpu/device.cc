@@ -266,6 +266,12 @@ std::unique_ptr<Device> make_device(int id) {
   if (id < 0 || id >= count) {
     fail(ErrorKind::kRun, "there is no ", gpu::kTarget, ":", id, ": this machine has ", count, " ", gpu::kPlatform, " device(s)");
   }
+  int lanes = 0;
+  check(GPU(DeviceGetAttribute)(&lanes, gpu::kLanes, id), "asking for the lanes of a wave");
+  if (lanes != gpu::kLanesNeeded) {
+    fail(ErrorKind::kRun, gpu::kTarget, ":", id, " cannot be used: its waves have ", lanes, " lanes, the kernels need ", gpu::kLanesNeeded,
+         ": run the model on a card of the architecture that it was compiled for, or compile it for target cpu");
+  }
   return std::make_unique<GpuDevice>(id);
 }
 
