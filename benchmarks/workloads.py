@@ -13,14 +13,14 @@ import torch
 from torch import nn
 
 from ait_mlir.frontend import IntVar, Tensor
-from ait_mlir.frontend.nn import bert as our_bert
-from ait_mlir.frontend.nn import gpt2 as our_gpt2
-from ait_mlir.frontend.nn import llama as our_llama
-from ait_mlir.frontend.nn import vit as our_vit
 from benchmarks.peers import bert as peer_bert
 from benchmarks.peers import gpt2 as peer_gpt2
 from benchmarks.peers import llama as peer_llama
 from benchmarks.peers import vit as peer_vit
+from examples.models import bert as our_bert
+from examples.models import gpt2 as our_gpt2
+from examples.models import llama as our_llama
+from examples.models import vit as our_vit
 
 Size = tuple[int, int]
 Inputs = dict[str, torch.Tensor]

@@ -22,10 +22,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from ait_mlir.errors import AitError
 from ait_mlir.frontend import IntVar, Tensor, compile_model, detect_target
-from ait_mlir.frontend.nn.bert import BertConfig, BertEncoder
 from ait_mlir.runtime import Model
 from benchmarks import measure
 from benchmarks.peers import bert as peer
+from examples.models.bert import BertConfig, BertEncoder
 
 DTYPES = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}
 SIZES = {"cpu": [(1, 1), (1, 128), (3, 37), (2, 200)], "cuda": [(1, 1), (1, 128), (7, 50), (32, 128), (8, 384)]}

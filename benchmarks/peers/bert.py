@@ -1,4 +1,4 @@
-"""BERT in plain PyTorch: the peer of `ait_mlir.frontend.nn.bert`.
+"""BERT in plain PyTorch: the peer of `examples/models/bert.py`.
 
 Parameters have the names of the published checkpoints, so one `state_dict` serves both sides. Attention is
 `scaled_dot_product_attention` without a mask, which lets PyTorch take its fastest kernel.

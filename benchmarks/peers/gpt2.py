@@ -1,4 +1,4 @@
-"""GPT-2 in plain PyTorch: the peer of `ait_mlir.frontend.nn.gpt2`, with the parameter names of the checkpoints."""
+"""GPT-2 in plain PyTorch: the peer of `examples/models/gpt2.py`, with the parameter names of the checkpoints."""
 
 from __future__ import annotations
 

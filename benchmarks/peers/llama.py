@@ -1,4 +1,4 @@
-"""Llama in plain PyTorch: the peer of `ait_mlir.frontend.nn.llama`, with the parameter names of the checkpoints."""
+"""Llama in plain PyTorch: the peer of `examples/models/llama.py`, with the parameter names of the checkpoints."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Vision Transformer in plain PyTorch: the peer of `ait_mlir.frontend.nn.vit`, with the parameter names of timm."""
+"""Vision Transformer in plain PyTorch: the peer of `examples/models/vit.py`, with the parameter names of timm."""
 
 from __future__ import annotations
 

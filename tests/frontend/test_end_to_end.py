@@ -11,10 +11,10 @@ from torch.nn import functional as F
 
 from ait_mlir.errors import InputError
 from ait_mlir.frontend import IntVar, Tensor, compile_model, nn, ops
-from ait_mlir.frontend.nn.bert import BertConfig, BertModel
 from ait_mlir.frontend.ops import FuncEnum
 from benchmarks import measure
 from benchmarks.peers import bert as peer
+from examples.models.bert import BertConfig, BertModel
 from tests import tiers
 
 SMALL = {

@@ -14,12 +14,12 @@ import torch
 from ait_mlir.dialects.ait_rt.program import LaunchOp
 from ait_mlir.driver import run_to_phase
 from ait_mlir.frontend import BuildError, IntVar, Tensor, build_module, compile_model, ops
-from ait_mlir.frontend.nn import gpt2, llama, vit
 from benchmarks import measure
 from benchmarks.peers import gpt2 as gpt2_peer
 from benchmarks.peers import llama as llama_peer
 from benchmarks.peers import vit as vit_peer
 from benchmarks.peers.bert import randomize
+from examples.models import gpt2, llama, vit
 from tests import tiers
 from tests.frontend.support import evaluate
 

@@ -8,8 +8,8 @@ import torch
 from torch.nn import functional as F
 
 from ait_mlir.frontend import BuildError, IntVar, Tensor, nn, ops
-from ait_mlir.frontend.nn.bert import BertConfig, BertEncoder, BertModel
 from benchmarks.peers import bert as peer
+from examples.models.bert import BertConfig, BertEncoder, BertModel
 from tests.frontend.support import evaluate, graph_of
 
 SMALL = {

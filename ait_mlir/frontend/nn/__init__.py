@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 
-from ait_mlir.frontend.nn import bert, gpt2, llama, vit
 from ait_mlir.frontend.nn.activation import GELU
 from ait_mlir.frontend.nn.attention import CrossAttention, FlashAttention, MultiheadAttention
 from ait_mlir.frontend.nn.batch_norm import BatchNorm1d, BatchNorm2d, BatchNorm3d
@@ -108,11 +107,7 @@ __all__ = [
     "VanillaCrossAttention",
     "VanillaMultiheadAttention",
     "View",
-    "bert",
-    "gpt2",
-    "llama",
     "vanilla_attention",
-    "vit",
 ]
 
 make_modules(sys.modules[__name__])

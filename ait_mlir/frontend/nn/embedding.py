@@ -26,10 +26,7 @@ class Embedding(Module):
 
 
 class BertEmbeddings(Module):
-    """Token ids, token types and positions, each [batch, seq] and int32 or int64, to [batch, seq, hidden_size].
-
-    `nn.bert.BertEmbeddings` takes a `BertConfig` instead of AITemplate's arguments.
-    """
+    """Token ids, token types and positions, each [batch, seq] and int32 or int64, to [batch, seq, hidden_size]."""
 
     def __init__(
         self,

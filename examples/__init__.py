@@ -1,0 +1,1 @@
+"""Whole models and programs, each run by `tests/examples`."""
