@@ -1,6 +1,8 @@
 /// @file matrix.cc
 #include "emulator/matrix.h"
 
+#include <float.h>
+#include <math.h>
 #include <string.h>
 
 namespace ait::emulator {
@@ -114,24 +116,28 @@ struct Square {
   Narrow type;
 };
 
+/// What gfx90a takes a number for: zero if it is below the smallest normal one of its type.
+float flushed(float x, float smallest) { return fabsf(x) < smallest ? copysignf(0.f, x) : x; }
+
 void multiply_squares(void** brought, int) {
   const int size = static_cast<Square*>(brought[0])->size, depth = 256 / size;
   const Narrow type = static_cast<Square*>(brought[0])->type;
+  const float smallest = type == Narrow::half ? 0x1p-14f : FLT_MIN;
   float a[32][16], b[16][32];
   for (int lane = 0; lane < 64; ++lane) {
     const auto& mine = *static_cast<Square*>(brought[lane]);
     for (int i = 0; i < 4; ++i) {
-      a[lane % size][4 * (lane / size) + i] = widen(mine.a[i], type);
-      b[4 * (lane / size) + i][lane % size] = widen(mine.b[i], type);
+      a[lane % size][4 * (lane / size) + i] = flushed(widen(mine.a[i], type), smallest);
+      b[4 * (lane / size) + i][lane % size] = flushed(widen(mine.b[i], type), smallest);
     }
   }
   for (int lane = 0; lane < 64; ++lane) {
     float* c = static_cast<Square*>(brought[lane])->c;
     for (int r = 0; r < size * size / 64; ++r) {
       const int row = 8 * (r / 4) + 4 * (lane / size) + r % 4;
-      double sum = c[r];
+      double sum = flushed(c[r], FLT_MIN);
       for (int k = 0; k < depth; ++k) sum += double(a[row][k]) * double(b[k][lane % size]);
-      c[r] = float(sum);
+      c[r] = flushed(float(sum), FLT_MIN);
     }
   }
 }

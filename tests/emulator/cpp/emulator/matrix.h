@@ -31,7 +31,7 @@ void multiply_16x8x16(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32
 void multiply_16x8x8(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1, Site site);
 
 /// @brief mfma.f32.SxSxD of CDNA, S 32 or 16 and D 256 / S: c += a @ b. With g = l / S, lane l holds a[l % S][4 g + i] and b[4 g + i][l % S]
-/// in element i of `a` and `b`, and c[8 (r / 4) + 4 g + r % 4][l % S] in c[r].
+/// in element i of `a` and `b`, and c[8 (r / 4) + 4 g + r % 4][l % S] in c[r]. As on gfx90a, a subnormal element or sum is taken for zero.
 void multiply_mfma(int size, float* c, const uint16_t (&a)[4], const uint16_t (&b)[4], Narrow type, Site site);
 
 }  // namespace ait::emulator

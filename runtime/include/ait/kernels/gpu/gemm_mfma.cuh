@@ -121,7 +121,7 @@ __global__ void __launch_bounds__(Tile::kThreads) gemm_mfma_kernel(const GemmArg
   };
   load(0);
   // Where this lane's elements of the first square and the first step are.
-  const int first = lane % Tile::kSize * Tile::kPitch + lane / Tile::kSize * 4;
+  const int first = Matrix::line(lane) * Tile::kPitch + Matrix::k(lane);
   const uint16_t* a_from = a_tile + wave_m * Tile::kWaveM * Tile::kPitch + first;
   const uint16_t* b_from = b_tile + wave_n * Tile::kWaveN * Tile::kPitch + first;
   for (int k0 = 0; k0 < args.k; k0 += Tile::kK) {
@@ -154,7 +154,7 @@ __global__ void __launch_bounds__(Tile::kThreads) gemm_mfma_kernel(const GemmArg
 #pragma unroll
       for (int e = 0; e < Matrix::kElements; ++e) {
         const int row = wave_m * Tile::kSize + Matrix::row(lane, e);
-        staged[row * Tile::kStagedPitch + wave_n * Tile::kWaveN + j * Tile::kSize + lane % Tile::kSize] = acc[i][j][e];
+        staged[row * Tile::kStagedPitch + wave_n * Tile::kWaveN + j * Tile::kSize + Matrix::line(lane)] = acc[i][j][e];
       }
     }
     __syncthreads();

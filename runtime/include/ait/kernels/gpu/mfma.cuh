@@ -1,15 +1,13 @@
 /// @file mfma.cuh
 /// @brief The matrix instructions of AMD's CDNA cards (gfx90a, gfx942): a wave multiplies kSize x kDepth by kDepth x kSize tiles of half or
-/// bfloat16 from registers, and accumulates in float.
-///
-/// Lane l holds a[l % kSize][4 (l / kSize) + {0..3}] and b[4 (l / kSize) + {0..3}][l % kSize]; of the accumulators, in element r,
-/// c[8 (r / 4) + 4 (l / kSize) + r % 4][l % kSize] (AMD Matrix Instruction Calculator, v_mfma_f32_32x32x8f16 and v_mfma_f32_16x16x16f16).
+/// bfloat16 from registers, and accumulates in float. gfx90a takes subnormal operands and results for zero.
 #ifndef AIT_KERNELS_GPU_MFMA_CUH_
 #define AIT_KERNELS_GPU_MFMA_CUH_
 
 #include <stdint.h>
 
 #include "ait/gpu/gpu.h"
+#include "ait/kernels/gpu/mfma_layout.h"
 #include "ait/types.h"
 
 #if defined(AIT_HIP)
@@ -22,13 +20,10 @@ struct alignas(8) Quad {
 
 /// @tparam kSize_ 32 or 16: rows and columns of the result
 template <class T, int kSize_>
-struct Mfma {
-  static_assert(is_narrow_float<T> && (kSize_ == 32 || kSize_ == 16), "half and bfloat16, 32 x 32 x 8 and 16 x 16 x 16");
-  static constexpr int kSize = kSize_, kDepth = 256 / kSize, kElements = kSize * kSize / 64;
-  typedef float Accumulators __attribute__((vector_size(kElements * sizeof(float))));
-
-  /// The row of accumulator `r` of this lane; its column is lane % kSize.
-  static __device__ __forceinline__ int row(int lane, int r) { return 8 * (r / 4) + 4 * (lane / kSize) + r % 4; }
+struct Mfma : MfmaLayout<kSize_> {
+  static_assert(is_narrow_float<T>, "half and bfloat16");
+  using MfmaLayout<kSize_>::kSize;
+  typedef float Accumulators __attribute__((vector_size(MfmaLayout<kSize_>::kElements * sizeof(float))));
 
   /// c += a @ b
   static __device__ __forceinline__ void run(Accumulators& c, const Quad& a, const Quad& b) {

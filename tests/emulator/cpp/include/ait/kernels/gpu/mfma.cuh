@@ -4,6 +4,7 @@
 #define AIT_KERNELS_GPU_MFMA_CUH_
 
 #include "ait/gpu/gpu.h"
+#include "ait/kernels/gpu/mfma_layout.h"
 #include "ait/types.h"
 #include "emulator/matrix.h"
 
@@ -15,19 +16,16 @@ struct alignas(8) Quad {
 };
 
 template <class T, int kSize_>
-struct Mfma {
-  static_assert(is_narrow_float<T> && (kSize_ == 32 || kSize_ == 16), "half and bfloat16, 32 x 32 x 8 and 16 x 16 x 16");
-  static constexpr int kSize = kSize_, kDepth = 256 / kSize, kElements = kSize * kSize / 64;
+struct Mfma : MfmaLayout<kSize_> {
+  static_assert(is_narrow_float<T>, "half and bfloat16");
   struct Accumulators {
-    float v[kElements];
+    float v[MfmaLayout<kSize_>::kElements];
     float& operator[](int i) { return v[i]; }
   };
 
-  static int row(int lane, int r) { return 8 * (r / 4) + 4 * (lane / kSize) + r % 4; }
-
   static void run(Accumulators& c, const Quad& a, const Quad& b) {
     constexpr auto kType = std::is_same_v<T, half> ? emulator::Narrow::half : emulator::Narrow::bfloat16;
-    emulator::multiply_mfma(kSize, c.v, a.v, b.v, kType, AIT_EMULATOR_SITE);
+    emulator::multiply_mfma(kSize_, c.v, a.v, b.v, kType, AIT_EMULATOR_SITE);
   }
 };
 
