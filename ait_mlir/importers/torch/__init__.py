@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ait_mlir.importers.torch.archive import read_program
 from ait_mlir.importers.torch.compiled import CompiledModule, compile, from_torch
 from ait_mlir.importers.torch.errors import ImportFailure, UnsupportedOps
 from ait_mlir.importers.torch.program import Imported, import_program
@@ -14,4 +15,5 @@ __all__ = [
     "compile",
     "from_torch",
     "import_program",
+    "read_program",
 ]

@@ -70,6 +70,15 @@ def add_precision(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_trust_pickle(parser: argparse.ArgumentParser) -> None:
+    """Declare `--trust-pickle`."""
+    parser.add_argument(
+        "--trust-pickle",
+        action="store_true",
+        help="let PyTorch run the code that FILE.pt2 may hold; without this option such a file is refused",
+    )
+
+
 def parse_dims(texts: Iterable[str], dims: Sequence[DimInfo]) -> dict[str, int]:
     """Values of all dims that inputs give: as given by NAME=NUMBER, else the last hint, else the maximum."""
     known = {dim.name: dim for dim in dims if not dim.bound}

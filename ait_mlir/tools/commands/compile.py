@@ -14,6 +14,7 @@ from ait_mlir.tools.commands.common import (
     EXAMPLE_ONLY,
     UsageError,
     add_precision,
+    add_trust_pickle,
     name_and_value,
     note,
     parse_dims,
@@ -117,6 +118,7 @@ def add(subparsers: Any) -> None:
         action="store_true",
         help="let the artifact refer to the files of kernel libraries instead of storing them",
     )
+    add_trust_pickle(p)
     p.add_argument("--times", action="store_true", help="print the times of the fastest kernels, and what was chosen")
     p.add_argument(
         "--report",
@@ -140,7 +142,7 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError(f"--from {options.start}: a file can be at {', '.join(driver.PHASES[:-2])}")
     for text in options.library:
         add_kernel_library(*name_and_value(text, "--library"))
-    module, source, stored = _read(options.file)
+    module, source, stored = _read(options.file, options.trust_pickle)
     weights = stored if options.weights is None else _weights(options.weights, module, options.file)
     if options.emit != "artifact":
         if options.report is not None:
@@ -207,14 +209,14 @@ def _settings(options: argparse.Namespace) -> dict[str, Any]:
     return {name: getattr(options, name) for name in names}
 
 
-def _read(path: str) -> tuple[ModuleOp, SourceText | None, dict[str, Any]]:
+def _read(path: str, trust_pickle: bool) -> tuple[ModuleOp, SourceText | None, dict[str, Any]]:
     """The module of a file, its text if it is one, and the weights that come with it."""
     from ait_mlir import driver
 
     if path.endswith(".pt2"):
         from ait_mlir.tools.commands.import_ import import_pt2
 
-        imported = import_pt2(path)
+        imported = import_pt2(path, trust_pickle=trust_pickle)
         return imported.module, None, imported.constants
     try:
         module, source = driver.read_module(path)

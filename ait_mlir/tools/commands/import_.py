@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from ait_mlir.errors import AitError
 from ait_mlir.host.files import atomic_file
-from ait_mlir.tools.commands.common import EXAMPLE_ONLY, UsageError
+from ait_mlir.tools.commands.common import EXAMPLE_ONLY, UsageError, add_trust_pickle
 
 if TYPE_CHECKING:
     from ait_mlir.importers.torch import Imported
@@ -21,7 +21,8 @@ _EXAMPLE = """examples:
   ait import --check model.py:build         # everything that cannot be imported, at once
   ait compile bert.mlir --weights bert.safetensors -o bert.ait
 
-A .pt2 file is what torch.export.save writes. build() returns (module, example_inputs) or
+A .pt2 file is what torch.export.save writes. One that would run code is refused, unless --trust-pickle is given.
+FILE.py is run. build() returns (module, example_inputs) or
 (module, example_inputs, dynamic_shapes), or a dict with these names and example_kwargs.
 """
 
@@ -42,12 +43,13 @@ def add(subparsers: Any) -> None:
     phases = ("imported", "canonical")
     p.add_argument("--to", default="canonical", choices=phases, help="the phase to write (default: canonical)")
     p.add_argument("--check", action="store_true", help="write nothing; say whether the model can be imported")
+    add_trust_pickle(p)
     p.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
     """Import; returns the exit code."""
-    imported = load(options.source, options.name)
+    imported = load(options.source, options.name, trust_pickle=options.trust_pickle)
     params = len(imported.constants)
     size = sum(array.nbytes for array in imported.constants.values())
     told = f"{imported.operations} operations, {params} weights of {size} bytes"
@@ -69,30 +71,21 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def load(source: str, name: str | None = None) -> Imported:
+def load(source: str, name: str | None = None, *, trust_pickle: bool = False) -> Imported:
     """The model that FILE.pt2 holds, or that FUNCTION of FILE.py returns."""
     file, colon, function = source.rpartition(":")
     if colon and file.endswith(".py"):
         return _built(file, function, name)
     if not source.endswith(".pt2"):
         raise UsageError(f"{source}: expected FILE.pt2, as torch.export.save writes it, or FILE.py:FUNCTION")
-    return import_pt2(source, name)
+    return import_pt2(source, name, trust_pickle=trust_pickle)
 
 
-def import_pt2(path: str, name: str | None = None) -> Imported:
+def import_pt2(path: str, name: str | None = None, *, trust_pickle: bool = False) -> Imported:
     """The module of a saved program."""
-    from ait_mlir.importers.torch import from_torch
-    from ait_mlir.importers.torch.library import quiet, torch
+    from ait_mlir.importers.torch import from_torch, read_program
 
-    if not Path(path).is_file():
-        raise UsageError(f"{path}: there is no such file")
-    try:
-        with quiet():
-            program = torch.export.load(path)
-    except Exception as error:
-        detail = str(error).strip().splitlines() or [type(error).__name__]
-        raise UsageError(f"{path} is no program that torch.export.save has written: {detail[0]}") from error
-    return from_torch(program, name=name or Path(path).stem)
+    return from_torch(read_program(path, trust_pickle=trust_pickle), name=name or Path(path).stem)
 
 
 def _built(file: str, function: str, name: str | None) -> Imported:
