@@ -150,8 +150,7 @@ def _table_for(arch: str, named: str) -> Table | None:
 
 ALONE, ALONE_SHARE = 0.7e-6, 0.02
 """The extra cost in a model of a launch that cannot overlap its neighbours: seconds, and a share of its time in a chain
-of such launches. Lower than most costs observed on an H200: 0.5 to 12 us for launches of 5 to 280 us
-(docs/performance_log.md, Selection)."""
+of such launches. Lower than most costs observed on an H200: 0.5 to 12 us for launches of 5 to 280 us."""
 
 
 def in_a_model(seconds: float, alone: bool) -> float:

@@ -22,7 +22,7 @@ PIECE = 8
 """Elements of 16 bytes: what every stride of q, k, v and the result is a multiple of."""
 MAX_PLANS = 6
 SECONDS, RATE = 4.5e-6, 450e12
-"""As benchmarks/device/attention_cudnn.py measures them on an H200."""
+"""Fitted to times of an H200; `python -m benchmarks.contractions attention` prints such times."""
 WORKSPACE, WORKSPACE_LIMIT = 256, 32 << 20
 FEW_ROWS, MOST_SPLITS = 16, 8
 """Where there are few rows, a plan may split the columns; each part has a result, a sum and a maximum in f32."""

@@ -29,7 +29,7 @@ LARGEST_HEAD = 256
 GROUP_ROWS = 64
 SHARED_LIMIT, SMS = HOPPER.shared_bytes, HOPPER.multiprocessors
 
-# As benchmarks/device/attention.py measures them on an H200.
+# Fitted to times of an H200; `python -m benchmarks.contractions attention` prints such times.
 START_SECONDS = 1.6e-6
 TILE_SECONDS = {1: 0.8e-6, 2: 1.2e-6, 3: 1.6e-6}
 """What a tile of so many groups costs beside its steps: its first product and its last, and the result."""

@@ -24,7 +24,7 @@ MOST_CHANNELS = 128
 MOST_SUMS = 64
 """Of a lane: they stay in registers."""
 CONFIGS = 4
-# Fitted to times of an H100 with 3 to 96 channels and windows of 3 x 3 and 7 x 7 (docs/performance_log.md).
+# Fitted to times of an H100 with 3 to 96 channels and windows of 3 x 3 and 7 x 7.
 WAIT_SECONDS = 0.3e-6
 """From the start of a launch to its first pixels."""
 ROW_CYCLES, STEP_CYCLES = 600, 70

@@ -31,7 +31,7 @@ from ait_mlir.lowering.kernels.gemm_tiles import CLOCK, TILES, GemmTile, best_ti
 LARGEST = 2**31 - 1
 MAX_CONFIGS = 8
 
-# Operations per second, as benchmarks/device/gemm_native.py measures them.
+# Operations per second.
 SIMT_RATE = {2: 20e12, 4: 20e12, 8: 10e12}
 CPU_RATE = 133e9
 TILE_RATE, TILE_ROWS = 800e9, 8

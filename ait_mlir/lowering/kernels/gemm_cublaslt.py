@@ -24,7 +24,7 @@ from ait_mlir.lowering.kernels.gemm import ContractionKernel, element_of, has_ev
 
 WORKSPACE_LIMIT = 32 << 20
 
-# Operations per second, and what a call costs beside them, as benchmarks/device/gemm_native.py measures them.
+# Operations per second on an H200 whose operands come from memory, and the seconds that a call takes beside them.
 LT_RATE = {2: 650e12, 4: 45e12, 8: 45e12}
 LT_ODD_RATE = 100e12
 """Where rows start at no 16-byte boundary, which its fast algorithms for elements of 2 bytes need."""
@@ -42,9 +42,10 @@ LT_FINISH_K = 128
 class CublasLtGemm(ContractionKernel, NamesAlgorithms):
     """cuBLASLt with the epilogues it has: bias, residual, relu, tanh-form gelu.
 
-    Only its Hopper kernels round once where a bias and a residual, or a bias and the gelu, stand together; the older
-    ones round to the element type before the second of them (docs/measurements.md). So a 2-byte gemm with both is taken
-    only where every row starts on 16 bytes, which those kernels want; the runtime library then picks among them.
+    With a bias and a residual, or a bias and the gelu, only its Hopper kernels round once. The older ones round to the
+    element type before the second of them, and so do all that split K with a bias (every algorithm of cuBLASLt 13.1 at
+    four shapes, compared with float64). So a 2-byte gemm with both is taken only where every row starts on 16 bytes, as
+    the Hopper kernels need; the runtime library picks among them, and takes no split of K beside a bias.
     """
 
     provider = "cublaslt"

@@ -40,7 +40,7 @@ MOST_SPLITS = 256
 MOST_SLICES = 4
 """As `kFoundSlices` of the template."""
 WARP = 32
-# Fitted to times of an H200 (`python -m benchmarks.group_norms`) and of an H100 (docs/performance_log.md).
+# Fitted to times of an H200 and an H100 (`python -m benchmarks.group_norms`).
 JOIN_SECONDS = 1.8e-6
 """What the threads of a block take to join their moments."""
 EXCHANGE_SECONDS = 0.5e-6

@@ -1,21 +1,21 @@
 #!/usr/bin/env bash
 # The whole check of a card, in stages that can be run apart and taken up again:
 #
-#   benchmarks/device/stages.sh [STAGE ...]        by default all, in the order of STAGES below
+#   benchmarks/stages.sh [STAGE ...]        by default all, in the order of STAGES below
 #
 # One more stage, timings, measures what the package brings along: it writes ait_mlir/timings/h200.json, and OUT/h200.json. Those of SINGLE run
 # only where they are named.
 # Two cards of one machine work at once on two seeds, or on one, whose networks they then share (the caches, too, are shared):
 #
-#   for i in 0 1; do CUDA_VISIBLE_DEVICES=$i SEED=$((9300 + i)) benchmarks/device/stages.sh unseen regret & done; wait
+#   for i in 0 1; do CUDA_VISIBLE_DEVICES=$i SEED=$((9300 + i)) benchmarks/stages.sh unseen regret & done; wait
 #
-# OUT (default build/device) receives a log a stage. A stage that has ended well (OUT/STAGE.done) is not run again, so the same command
+# OUT (default build/stages) receives a log a stage. A stage that has ended well (OUT/STAGE.done) is not run again, so the same command
 # goes on where a machine went away; FORCE=1 runs all that are named. Compiled objects and times are kept in AIT_CACHE_DIR (default
 # OUT/cache); with PACK=1 they go to OUT/cache.tgz at the end, from which a call with CACHE=FILE starts on another machine.
 # Needs nvcc, compute-sanitizer, a PyTorch with CUDA, and this project's Python dependencies with its extra `test`.
 set -u
-cd "$(dirname "$0")/../.." || exit 1
-OUT=$(realpath -m "${OUT:-build/device}")
+cd "$(dirname "$0")/.." || exit 1
+OUT=$(realpath -m "${OUT:-build/stages}")
 export PYTHONUNBUFFERED=1 PYTHONPATH=${PYTHONPATH:+$PYTHONPATH:}$PWD
 export AIT_CACHE_DIR=${AIT_CACHE_DIR:-$OUT/cache}
 mkdir -p "$OUT" "$AIT_CACHE_DIR"
