@@ -28,8 +28,8 @@ CLUSTERED = {4: 120, 8: 112}
 """Multiprocessors that clusters of so many blocks reach, because a cluster stays within one part of the chip."""
 MAX_CONFIGS = 8
 
-# Fitted to times of an H200; `python -m benchmarks.contractions gemm --measure` prints such times. Of tiles that take at
-# most 1.6 times as long as the best, the estimates are 9 % off on average.
+# Fitted to times of an H200; `python -m benchmarks.contractions gemm --measure` prints such times. Of tiles that take
+# at most 1.6 times as long as the best, the estimates are 9 % off on average.
 START_SECONDS, SPLIT_SECONDS = 1.77e-6, 1.63e-6
 """A launch, and the exchange of partial sums."""
 STEP_RATE = 3.0e12
