@@ -27,8 +27,9 @@ from ait_mlir.folding import Folding, Method
 from ait_mlir.host.files import Scratch
 from ait_mlir.host.kernel_libraries import KernelLibrary, find_kernel_library
 from ait_mlir.host.settings import measure_budget
+from ait_mlir.ir.context import context
 from ait_mlir.ir.parser import check, parse_source
-from ait_mlir.ir.pipeline import Observer, PassError, diagnostic, parse_passes, run_passes
+from ait_mlir.ir.pipeline import Observer, PassError, diagnostic, run_passes
 from ait_mlir.ir.source import SourceError, SourceText, decode
 from ait_mlir.lowering.emit import Source, emit_program
 from ait_mlir.lowering.kernels.outside import called_library
@@ -37,8 +38,8 @@ from ait_mlir.lowering.tables import Literal as TableLiteral
 from ait_mlir.lowering.target import precision_problem
 from ait_mlir.lowering.toolchain import detect_cuda_arch
 from ait_mlir.passes.fold_params import Compute, Fold, fold_params, write_folds
+from ait_mlir.passes.parse import parse_passes
 from ait_mlir.passes.pipelines import PHASES, passes_between
-from ait_mlir.universe import context
 
 Arrays = Mapping[str, NDArray[Any]]
 Measure = bool | Literal["auto"]

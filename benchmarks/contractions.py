@@ -24,10 +24,10 @@ from torch.nn import functional as F
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from ait_mlir.driver import compile_module
+from ait_mlir.ir.context import context
 from ait_mlir.ir.parser import parse_text
 from ait_mlir.lowering.toolchain import default_arch
 from ait_mlir.runtime.model import Model
-from ait_mlir.universe import context
 from benchmarks import measure
 from benchmarks.kernels import CACHE, DTYPES, captured, seconds
 from benchmarks.shared import own_folder

@@ -22,12 +22,12 @@ import torch
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from ait_mlir.driver import compile_module
+from ait_mlir.ir.context import context
 from ait_mlir.ir.parser import parse_text
 from ait_mlir.lowering.build import build_library
 from ait_mlir.lowering.kernels import Target
 from ait_mlir.runtime import Model
 from ait_mlir.runtime.loading import runtime_library
-from ait_mlir.universe import context
 from benchmarks.measure import median_seconds, table
 
 SHAPES = "128x768x768,128x3072x768,128x768x3072,1024x768x768,1024x3072x768,1024x768x3072"

@@ -93,9 +93,9 @@ class AnonymousPeak:
 def step_compile(layers: int, path: str) -> dict[str, float]:
     """Compile to `path`."""
     from ait_mlir.driver import compile_module
+    from ait_mlir.ir.context import context
     from ait_mlir.ir.parser import parse_source
     from ait_mlir.ir.source import decode
-    from ait_mlir.universe import context
 
     def compiled(n: int, data: dict[str, np.ndarray[Any, Any]], output: str) -> None:
         module = parse_source(context(), decode(model_text(n).encode(), "large.mlir"))

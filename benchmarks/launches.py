@@ -22,11 +22,11 @@ import torch
 
 from ait_mlir import driver
 from ait_mlir.errors import AitError
+from ait_mlir.ir.context import context
 from ait_mlir.ir.parser import parse_source
 from ait_mlir.ir.source import SourceText
 from ait_mlir.runtime import Model, artifact
 from ait_mlir.tools.report import Launch, report
-from ait_mlir.universe import context
 from benchmarks import measure
 from benchmarks.measure import Ceilings, table
 

@@ -25,13 +25,13 @@ import torch
 from ait_mlir.driver import dim_info, program_of
 from ait_mlir.errors import AitError
 from ait_mlir.frontend.graph import build_module
+from ait_mlir.ir.context import context
 from ait_mlir.ir.parser import parse_source
 from ait_mlir.ir.source import SourceText
 from ait_mlir.passes.pipelines import OPTIMIZATIONS, OPTIONAL
 from ait_mlir.runtime import Model
 from ait_mlir.tools.commands.common import parse_dims
 from ait_mlir.tools.report import report
-from ait_mlir.universe import context
 from benchmarks import measure
 from benchmarks.artifacts import compile_file
 from benchmarks.launches import example_inputs

@@ -13,10 +13,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ait_mlir.dialects.ait.data import GraphOp
+from ait_mlir.ir.context import context
 from ait_mlir.ir.parser import parse_text
 from ait_mlir.selection.select import needs_kernel
 from ait_mlir.selection.tasks import Task, make_task
-from ait_mlir.universe import context
 
 Sizes = dict[str, int]
 

@@ -22,15 +22,16 @@ from xdsl.dialects import pdl
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
+from ait_mlir.ir.context import context
 from ait_mlir.ir.parser import check, parse_source
-from ait_mlir.ir.pipeline import parse_passes, run_passes
+from ait_mlir.ir.pipeline import run_passes
 from ait_mlir.ir.source import SourceText
+from ait_mlir.passes.parse import parse_passes
 from ait_mlir.passes.pipelines import passes_between
 from ait_mlir.rewrites.apply import universe
 from ait_mlir.rewrites.engine.compile import CompiledPatterns, compile_patterns
 from ait_mlir.rewrites.engine.driver import apply_patterns
 from ait_mlir.rewrites.engine.language import PatternBuilder, pattern, patterns
-from ait_mlir.universe import context
 
 # ** many patterns against one **
 

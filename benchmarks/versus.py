@@ -21,11 +21,11 @@ import torch
 
 from ait_mlir import driver
 from ait_mlir.errors import AitError
+from ait_mlir.ir.context import context
 from ait_mlir.ir.parser import parse_source
 from ait_mlir.ir.source import SourceText
 from ait_mlir.runtime import Model
 from ait_mlir.tools.report import report
-from ait_mlir.universe import context
 from benchmarks.launches import by_launch, dim, example_inputs, traced
 from benchmarks.measure import Run, table
 

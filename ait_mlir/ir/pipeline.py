@@ -1,4 +1,4 @@
-"""Pass pipelines from text, `simplify,apply-patterns{file="a.mlir"}`, run with verification and places for errors."""
+"""Runs passes in order, with verification after each and places for errors."""
 
 from __future__ import annotations
 
@@ -10,13 +10,11 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, SymbolRefAttr
 from xdsl.ir import Operation
 from xdsl.passes import ModulePass
-from xdsl.utils.arg_spec import parse_pipeline
-from xdsl.utils.exceptions import ArgSpecParseError, PassFailedException, VerifyException
+from xdsl.utils.exceptions import PassFailedException, VerifyException
 
 from ait_mlir.ir.collector import rare_collections
 from ait_mlir.ir.parser import check, op_place
-from ait_mlir.ir.source import Diagnostic, SourceError, SourceText, error_at
-from ait_mlir.universe import AIT_UNIVERSE
+from ait_mlir.ir.source import Diagnostic, SourceError, SourceText
 
 Observer = Callable[[ModulePass, ModuleOp, float], None]
 
@@ -41,41 +39,8 @@ class TellingPass(ModulePass):
         raise NotImplementedError
 
 
-def known_passes() -> dict[str, Callable[[], type[ModulePass]]]:
-    """All passes by name: ours, and those of xDSL."""
-    from xdsl.transforms import get_all_passes
-
-    return {**get_all_passes(), **AIT_UNIVERSE.all_passes}
-
-
-def parse_passes(text: str, source_name: str = "<passes>") -> list[ModulePass]:
-    """The passes that a pipeline names; raises `SourceError` at the place of the first wrong one."""
-    if not text.strip():
-        return []
-    source = SourceText(source_name, text)
-    try:
-        specs = list(parse_pipeline(text))
-    except (ArgSpecParseError, ValueError, KeyError, IndexError) as e:
-        token = getattr(e, "token", None)
-        at = token.span.start if token is not None else 0
-        raise error_at(source, at, "expected passes as in 'simplify,apply-patterns{file=\"a.mlir\"}'") from None
-    passes: list[ModulePass] = []
-    at = 0
-    for spec in specs:
-        at = text.find(spec.name, at)
-        factory = AIT_UNIVERSE.all_passes.get(spec.name) or known_passes().get(spec.name)
-        if factory is None:
-            names = ", ".join(sorted(AIT_UNIVERSE.all_passes))
-            raise error_at(source, at, f"unknown pass {spec.name!r}; known: {names}")
-        try:
-            passes.append(factory().from_pass_spec(spec))
-        except Exception as e:  # xDSL raises many kinds for wrong options
-            raise error_at(source, at, f"wrong options for pass {spec.name!r}: {_first_line(e)}") from None
-        at += len(spec.name)
-    return passes
-
-
-def _first_line(e: BaseException) -> str:
+def first_line(e: BaseException) -> str:
+    """The first line of an error's message, or its type."""
     lines = str(e).strip().splitlines()
     return lines[0] if lines else type(e).__name__
 
@@ -185,7 +150,7 @@ def diagnostic(who: str, e: Exception, source: SourceText | None) -> Diagnostic:
     """What an error of a pass says, at the place of its op."""
     op: Any = getattr(e, "op", None)
     place = op_place(op) if isinstance(op, Operation) else None
-    message = f"{who}: {getattr(e, 'message', None) or _first_line(e)}"
+    message = f"{who}: {getattr(e, 'message', None) or first_line(e)}"
     if place is None:
         return Diagnostic(source.name if source is not None else "<ir>", 1, 1, message)
     text = source.line_text(place[1]) if source is not None and source.name == place[0] else ""

@@ -101,9 +101,9 @@ def write_folds(folds: Sequence[Fold]) -> str:
 
 def read_folds(text: str) -> list[Fold]:
     """The folds that `write_folds` wrote."""
+    from ait_mlir.ir.context import context
     from ait_mlir.ir.parser import parse_source
     from ait_mlir.ir.source import decode
-    from ait_mlir.universe import context
 
     module = parse_source(context(), decode(text.encode(), "folds"))
     names = cast(ArrayAttr[StringAttr], module.attributes["ait.folds"])

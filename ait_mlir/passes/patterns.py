@@ -1,4 +1,4 @@
-"""Passes that apply patterns: one class for each row of the table in `pipelines.py`."""
+"""Passes that apply patterns: one class for each row `Patterns` of the table in `pipelines.py`."""
 
 from __future__ import annotations
 
@@ -12,9 +12,7 @@ from xdsl.dialects.builtin import ModuleOp
 from ait_mlir import outside
 from ait_mlir.ir.pipeline import TellingPass
 from ait_mlir.passes.assumptions import assumes
-from ait_mlir.passes.pipelines import PASSES, Patterns
 from ait_mlir.rewrites.apply import rewrite
-from ait_mlir.rewrites.engine.driver import Statistics
 from ait_mlir.rewrites.engine.language import PatternSet
 from ait_mlir.rewrites.families import pattern_set
 
@@ -73,15 +71,3 @@ def with_outside(patterns: PatternSet) -> PatternSet:
     """The patterns, and those of the operators from outside; the same set where these have none."""
     more = tuple(family for row in outside.rows().values() for family in row.patterns)
     return patterns + PatternSet(more) if more else patterns
-
-
-def patterns_of(name: str) -> PatternSet:
-    """The patterns of a pass of the table."""
-    row = PASSES[name]
-    assert isinstance(row, Patterns), f"{name} is no pass of patterns"
-    return pattern_set(*row.sets)
-
-
-def apply_pass(name: str, module: ModuleOp) -> Statistics:
-    """Apply the patterns of a pass over `ait` to a module, whatever it assumes."""
-    return rewrite(module, patterns_of(name))

@@ -8,10 +8,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ait_mlir.errors import AitError
 from ait_mlir.rows import Row, table
+
+if TYPE_CHECKING:
+    from ait_mlir.rewrites.engine.language import PatternSet
 
 
 @dataclass(frozen=True)
@@ -230,6 +233,15 @@ PASSES: dict[str, Pass | Patterns] = table(
         Pass("verify-plan", "passes.checks.verify_plan", "VerifyPlanPass"),
     ),
 )
+
+
+def patterns_of(name: str) -> PatternSet:
+    """The patterns of a pass of the table."""
+    from ait_mlir.rewrites.families import pattern_set
+
+    row = PASSES[name]
+    assert isinstance(row, Patterns), f"{name} is no pass of patterns"
+    return pattern_set(*row.sets)
 
 
 @dataclass(frozen=True)

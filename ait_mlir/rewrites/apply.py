@@ -9,12 +9,12 @@ from xdsl.ir import Operation
 
 from ait_mlir import outside
 from ait_mlir.dialects.ait import AIT
+from ait_mlir.ir.context import DIALECTS
 from ait_mlir.rewrites.engine.compile import CompiledPatterns, compile_patterns
 from ait_mlir.rewrites.engine.driver import Statistics, apply_patterns
 from ait_mlir.rewrites.engine.language import PatternSet
 from ait_mlir.rewrites.engine.steps import Universe
 from ait_mlir.rewrites.families import CONSTRAINTS, FINDERS, NATIVES
-from ait_mlir.universe import DIALECTS
 
 
 def universe(operations: Mapping[str, type[Operation]] | None = None) -> Universe:

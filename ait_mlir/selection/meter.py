@@ -396,14 +396,15 @@ def random_bytes(dtype: str, size: int) -> np.ndarray[Any, Any]:
 
 @functools.cache
 def _context() -> Context:
-    from ait_mlir.universe import context
+    from ait_mlir.ir.context import context
 
     return context()
 
 
 def plan(module: ModuleOp) -> None:
     """Run the passes from `selected` to `planned`."""
-    from ait_mlir.ir.pipeline import parse_passes, run_passes
+    from ait_mlir.ir.pipeline import run_passes
+    from ait_mlir.passes.parse import parse_passes
     from ait_mlir.passes.pipelines import passes_between
 
     run_passes(_context(), module, parse_passes(passes_between("selected", "planned", streams=0)), verify=False)

@@ -17,12 +17,14 @@ from xdsl.printer import Printer
 
 from ait_mlir.errors import AitError
 from ait_mlir.host.files import write_atomic
+from ait_mlir.ir.context import context
 from ait_mlir.ir.parser import check, op_place, parse_source
-from ait_mlir.ir.pipeline import parse_passes, run_passes
+from ait_mlir.ir.pipeline import run_passes
 from ait_mlir.ir.source import Diagnostic, SourceError, SourceText, decode
 from ait_mlir.outside import load
+from ait_mlir.passes.parse import parse_passes
+from ait_mlir.passes.pipelines import PASSES
 from ait_mlir.rewrites.engine.driver import Statistics, counted_rewrites
-from ait_mlir.universe import AIT_UNIVERSE, context
 
 if TYPE_CHECKING:
     from ait_mlir.passes.checks.check_semantics import SemanticsChecker
@@ -100,7 +102,7 @@ def main(args: Sequence[str] | None = None) -> int:
 def run(options: Options, out: TextIO, err: TextIO) -> int:
     """Run with given streams; returns the exit code: 0, or 1 after an error."""
     if options.list_passes:
-        out.write("\n".join(sorted(AIT_UNIVERSE.all_passes)) + "\n")
+        out.write("\n".join(sorted(PASSES)) + "\n")
         return 0
     try:
         for path in options.load:

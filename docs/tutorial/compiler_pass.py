@@ -15,12 +15,12 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i64
 from xdsl.passes import ModulePass
 
+from ait_mlir.ir.context import context
 from ait_mlir.ir.parser import parse_source
 from ait_mlir.ir.source import decode
 from ait_mlir.passes.checks.check_semantics import SemanticsChecker
 from ait_mlir.rewrites.apply import rewrite
 from ait_mlir.rewrites.engine.language import PatternBuilder, pattern, patterns
-from ait_mlir.universe import context
 
 # ** The model **
 #

@@ -24,6 +24,7 @@ from pathlib import Path
 from ait_mlir.dialects.ait.data import GraphOp
 from ait_mlir.driver import emit, run_to_phase
 from ait_mlir.errors import AitError, CompileError, ToolchainError
+from ait_mlir.ir.context import context
 from ait_mlir.ir.parser import parse_text
 from ait_mlir.ir.pipeline import PassError
 from ait_mlir.ir.source import SourceError
@@ -35,7 +36,6 @@ from ait_mlir.lowering.module_target import make_target
 from ait_mlir.lowering.target import TargetKind
 from ait_mlir.lowering.toolchain import Toolchain, cpp_root, toolchain
 from ait_mlir.selection.select import needs_kernel
-from ait_mlir.universe import context
 from tests.codegen.corpus import models
 
 ROOT = Path(__file__).parents[2]

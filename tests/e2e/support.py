@@ -17,6 +17,7 @@ from xdsl.dialects.builtin import ModuleOp
 from ait_mlir.dialects.ait.data import GraphOp
 from ait_mlir.dialects.ait.types import tensor_type
 from ait_mlir.driver import emit, literal_array, run_to_phase
+from ait_mlir.ir.context import context
 from ait_mlir.ir.parser import check, parse_text
 from ait_mlir.ir.source import SourceText
 from ait_mlir.lowering.build import build_library
@@ -26,7 +27,6 @@ from ait_mlir.reference import evaluate_graph
 from ait_mlir.reference.sampling import RandomParams, index_bound, random_input
 from ait_mlir.runtime import Model
 from ait_mlir.runtime.data import empty_strided
-from ait_mlir.universe import context
 
 Array = np.ndarray[Any, Any]
 Arrays = dict[str, Array]

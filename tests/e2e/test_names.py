@@ -13,10 +13,10 @@ from ait_mlir.errors import CompileError
 from ait_mlir.frontend import Tensor
 from ait_mlir.frontend.errors import BuildError
 from ait_mlir.frontend.graph import build_module
+from ait_mlir.ir.context import context
 from ait_mlir.ir.parser import parse_text
 from ait_mlir.runtime import Model
 from ait_mlir.tools.cli import main
-from ait_mlir.universe import context
 from tests.lit.runner import run_ait_opt
 
 BOMB = "__import__('os').abort()"

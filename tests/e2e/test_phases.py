@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from ait_mlir.driver import emit, phase_of, run_to_phase
+from ait_mlir.ir.context import context
 from ait_mlir.ir.parser import check, parse_text
 from ait_mlir.ir.source import SourceError, SourceText
 from ait_mlir.lowering.kernels.gemm_hopper import HopperTile
 from ait_mlir.lowering.kernels.gemm_stream import StreamTile
 from ait_mlir.lowering.kernels.gemm_tiles import GemmTile
 from ait_mlir.passes.pipelines import PHASES
-from ait_mlir.universe import context
 from tests.generator import random_graph
 
 ROOT = Path(__file__).parents[2]

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from ait_mlir.driver import compile_module, emit, run_to_phase
+from ait_mlir.ir.context import context
 from ait_mlir.ir.parser import parse_text
 from ait_mlir.lowering.fragments import Fragment
 from ait_mlir.lowering.kernels.gemm_hopper import HopperTile
 from ait_mlir.lowering.kernels.gemm_tiles import GemmTile
 from ait_mlir.runtime import Model
 from ait_mlir.selection.meter import plan
-from ait_mlir.universe import context
 
 MODULE = """
 ait.graph @layers(%x: !ait.tensor<batch x 16 x f32>) dims {batch = 1 to 8} {

@@ -12,10 +12,11 @@ from xdsl.dialects.builtin import ModuleOp
 
 from ait_mlir.dialects.ait.data import GraphOp
 from ait_mlir.driver import read_module, run_to_phase
-from ait_mlir.ir.pipeline import parse_passes, run_passes
+from ait_mlir.ir.context import context
+from ait_mlir.ir.pipeline import run_passes
+from ait_mlir.passes.parse import parse_passes
 from ait_mlir.reference import evaluate_graph
 from ait_mlir.tools.cli import main
-from ait_mlir.universe import context
 from benchmarks.peers import bert as peer
 from benchmarks.peers import llama as llama_peer
 from tests.examples.support import ROOT

@@ -6,9 +6,9 @@ import pytest
 
 from ait_mlir.dialects.ait.data import GraphOp
 from ait_mlir.frontend import BuildError, IntVar, Tensor, build_module, ops
+from ait_mlir.ir.context import context
 from ait_mlir.ir.parser import parse_source
 from ait_mlir.ir.source import decode
-from ait_mlir.universe import context
 from tests.effort import at_most
 from tests.frontend.support import graph_of
 

@@ -22,8 +22,9 @@ from ait_mlir.errors import AitError
 from ait_mlir.frontend import IntVar, Tensor, ops
 from ait_mlir.frontend.lift import emit
 from ait_mlir.frontend.ops import FuncEnum
-from ait_mlir.ir.pipeline import parse_passes, run_passes
-from ait_mlir.universe import context
+from ait_mlir.ir.context import context
+from ait_mlir.ir.pipeline import run_passes
+from ait_mlir.passes.parse import parse_passes
 from tests.frontend.test_transforms import CASES as PASSES
 from tests.frontend.test_transforms import function_of, marked, names, of, run, w, x
 

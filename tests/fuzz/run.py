@@ -19,11 +19,12 @@ from pathlib import Path
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
+from ait_mlir.ir.context import context
 from ait_mlir.ir.parser import parse_text
-from ait_mlir.ir.pipeline import parse_passes, run_passes
+from ait_mlir.ir.pipeline import run_passes
 from ait_mlir.passes.checks.check_semantics import SemanticsChecker
+from ait_mlir.passes.parse import parse_passes
 from ait_mlir.passes.pipelines import PASSES, Patterns, passes_between
-from ait_mlir.universe import context
 from tests.full import sources_digest
 from tests.generator import random_graph
 

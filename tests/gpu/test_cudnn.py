@@ -9,12 +9,12 @@ import pytest
 
 from ait_mlir.dialects.ait_rt.program import LaunchOp
 from ait_mlir.driver import compile_module
+from ait_mlir.ir.context import context
 from ait_mlir.ir.parser import parse_text
 from ait_mlir.lowering.kernels import Target
 from ait_mlir.lowering.toolchain import default_arch
 from ait_mlir.runtime import Model
 from ait_mlir.runtime.loading import cudnn_candidates
-from ait_mlir.universe import context
 from tests.kernels.cudnn import ENVS, cudnn_attention, cudnn_cases
 from tests.kernels.harness import Case, Library, check
 from tests.kernels.library_gemm import GemmLibrary, on_kernel

@@ -11,9 +11,9 @@ import torch
 
 import ait_mlir
 from ait_mlir.driver import compile_module
+from ait_mlir.ir.context import context
 from ait_mlir.ir.parser import parse_text
 from ait_mlir.runtime import Model
-from ait_mlir.universe import context
 
 pytestmark = pytest.mark.gpu
 

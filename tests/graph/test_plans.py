@@ -10,8 +10,8 @@ import torch
 import ait_mlir.graph as cudnn
 from ait_mlir.graph import plans
 from ait_mlir.graph.plans import Planner
+from ait_mlir.ir.context import context
 from ait_mlir.ir.parser import parse_text
-from ait_mlir.universe import context
 from tests.graph.dense import FALLBACK, A, B, check, data, dense, new, workspace
 
 

@@ -13,10 +13,10 @@ from xdsl.ir import Operation
 import ait_mlir.graph as cudnn
 from ait_mlir.dialects.ait.elementwise import CastOp
 from ait_mlir.driver import run_to_phase
+from ait_mlir.ir.context import context
 from ait_mlir.ir.parser import parse_source
 from ait_mlir.ir.source import SourceText
 from ait_mlir.reference import evaluate_graph
-from ait_mlir.universe import context
 from tests.graph.cases import first_graph
 
 HALF, BFLOAT16, FLOAT = cudnn.data_type.HALF, cudnn.data_type.BFLOAT16, cudnn.data_type.FLOAT

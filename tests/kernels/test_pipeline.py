@@ -9,10 +9,10 @@ import pytest
 import torch
 
 from ait_mlir.driver import compile_module
+from ait_mlir.ir.context import context
 from ait_mlir.ir.parser import parse_text
 from ait_mlir.reference.graph import evaluate_graph
 from ait_mlir.runtime import Model
-from ait_mlir.universe import context
 from tests.kernels.harness import parse_graph
 
 TORCH = {"f16": torch.float16, "bf16": torch.bfloat16, "f32": torch.float32}

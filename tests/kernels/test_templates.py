@@ -11,10 +11,10 @@ import pytest
 
 from ait_mlir.dims import parse
 from ait_mlir.driver import emit, run_to_phase
+from ait_mlir.ir.context import context
 from ait_mlir.ir.parser import parse_text
 from ait_mlir.lowering.cpp import CppText, identifier
 from ait_mlir.lowering.template import TEMPLATES, TemplateError, environment_of, render, render_with
-from ait_mlir.universe import context
 
 ROOT = Path(__file__).parents[2]
 

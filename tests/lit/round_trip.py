@@ -10,9 +10,9 @@ from pathlib import Path
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.printer import Printer
 
+from ait_mlir.ir.context import context
 from ait_mlir.ir.parser import parse_text
 from ait_mlir.ir.source import SourceError
-from ait_mlir.universe import context
 
 
 def text_of(module: ModuleOp, generic: bool) -> str:

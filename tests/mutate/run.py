@@ -20,13 +20,12 @@ from xdsl.dialects import pdl
 from xdsl.dialects.builtin import StringAttr, UnitAttr
 from xdsl.ir import Operation, SSAValue
 
-from ait_mlir.passes.patterns import patterns_of
-from ait_mlir.passes.pipelines import PASSES, Patterns
+from ait_mlir.ir.context import DIALECTS
+from ait_mlir.passes.pipelines import PASSES, Patterns, patterns_of
 from ait_mlir.rewrites import apply
 from ait_mlir.rewrites.engine.compile import CompiledPatterns, compile_patterns
 from ait_mlir.rewrites.engine.errors import PatternError
 from ait_mlir.rewrites.engine.language import EITHER, PatternSet
-from ait_mlir.universe import DIALECTS
 from tests.lit.runner import run_command, run_lines
 from tests.rewrites.attention_cases import VARIANTS, matching
 from tests.rewrites.test_attention import check_variant

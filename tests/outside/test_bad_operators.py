@@ -15,6 +15,7 @@ from xdsl.ir import Attribute
 from ait_mlir import outside
 from ait_mlir.errors import AitError, CompileError, RunError
 from ait_mlir.frontend import BuildError, Tensor, compile_model
+from ait_mlir.ir.context import context
 from ait_mlir.ir.parser import parse_text
 from ait_mlir.ir.source import SourceError
 from ait_mlir.operators import (
@@ -37,7 +38,6 @@ from ait_mlir.operators import (
     result_def,
 )
 from ait_mlir.reference import EvaluationError, evaluate_graph
-from ait_mlir.universe import context
 from tests.frontend.support import graph_of
 from tests.lit.runner import Outcome, run_ait_opt
 

@@ -16,12 +16,12 @@ from ait_mlir.compiler.base import IntVar, Operator, Tensor
 from ait_mlir.errors import AitError, CompileError
 from ait_mlir.frontend import BuildError, build_module, compile_model, external, ops
 from ait_mlir.frontend import registry as functions
+from ait_mlir.ir.context import context
 from ait_mlir.ir.parser import parse_text
 from ait_mlir.ir.source import SourceError
 from ait_mlir.lowering.build import build_library
 from ait_mlir.lowering.module_target import target_of
 from ait_mlir.outside import OperatorError
-from ait_mlir.universe import context
 from tests.outside import add_one, add_one_cpu
 from tests.outside.test_bad_operators import line_of as _line_of
 from tests.outside.test_operators import TARGETS

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from ait_mlir.driver import emit
+from ait_mlir.ir.context import context
 from ait_mlir.ir.parser import check, parse_text
 from ait_mlir.ir.source import SourceError, SourceText
-from ait_mlir.universe import context
 
 KERNELS = """
 ait_rt.kernel @relu_0 "native" {} (%a: !ait.tensor<b x 8 x f32>) dims {b = 1 to 4} {

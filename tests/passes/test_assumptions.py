@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from ait_mlir.driver import run_to_phase
+from ait_mlir.ir.context import context
 from ait_mlir.ir.parser import parse_text
 from ait_mlir.ir.pipeline import PassError
 from ait_mlir.passes.assumptions import assume, assumes
-from ait_mlir.universe import context
 from tests.lit.runner import run_ait_opt
 
 WIDENED = """ait.graph @f(%x: !ait.tensor<4 x 8 x f16>) {

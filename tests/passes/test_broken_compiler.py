@@ -16,12 +16,13 @@ from ait_mlir.dialects.ait.types import ShapeAttr
 from ait_mlir.dialects.ait_rt.buffers import AllocOp, ConstantOp, ViewOp
 from ait_mlir.dialects.ait_rt.program import LaunchOp
 from ait_mlir.dims import const
+from ait_mlir.ir.context import context
 from ait_mlir.ir.parser import parse_text
-from ait_mlir.ir.pipeline import parse_passes, run_passes
+from ait_mlir.ir.pipeline import run_passes
 from ait_mlir.lowering.fragments import cut_in_place
 from ait_mlir.passes.checks.check_semantics import SemanticsChecker
+from ait_mlir.passes.parse import parse_passes
 from ait_mlir.passes.pipelines import passes_between
-from ait_mlir.universe import context
 from tests.lit.runner import run_ait_opt
 
 TEXT = """

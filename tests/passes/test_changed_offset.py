@@ -13,13 +13,13 @@ from ait_mlir.dialects.ait.types import ShapeAttr
 from ait_mlir.dialects.ait_rt.buffers import AllocOp
 from ait_mlir.dialects.ait_rt.program import ProgramOp
 from ait_mlir.dims import Expr
+from ait_mlir.ir.context import context
 from ait_mlir.ir.parser import parse_text
 from ait_mlir.ir.pipeline import PassError
 from ait_mlir.passes.checks.check_semantics import SemanticsChecker
 from ait_mlir.passes.checks.verify_plan import verify_program
 from ait_mlir.passes.pipelines import passes_between
 from ait_mlir.reference import EvaluationError, run_program
-from ait_mlir.universe import context
 from tests.lit.runner import run_ait_opt
 
 ROOT = Path(__file__).parents[2]

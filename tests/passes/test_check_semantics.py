@@ -11,10 +11,10 @@ from xdsl.dialects.builtin import FloatAttr, ModuleOp, StringAttr, f64
 from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 
+from ait_mlir.ir.context import context
 from ait_mlir.ir.parser import parse_text
 from ait_mlir.passes.checks.check_semantics import Point, SemanticsChecker
-from ait_mlir.passes.pipelines import passes_between
-from ait_mlir.universe import context
+from ait_mlir.passes.pipelines import PASSES, Pass, passes_between
 from tests import tiers
 from tests.lit.runner import run_ait_opt
 
@@ -205,10 +205,15 @@ class Break(ModulePass):
         constant(0.75)(op)
 
 
-def test_ait_opt_reports_and_exits_with_1(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from ait_mlir.universe import AIT_UNIVERSE
+class BreakRow(Pass):
+    """The row of that pass."""
 
-    monkeypatch.setitem(AIT_UNIVERSE.all_passes, "test-break", lambda: Break)
+    def load(self) -> type[ModulePass]:
+        return Break
+
+
+def test_ait_opt_reports_and_exits_with_1(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(PASSES, "test-break", BreakRow("test-break", __name__, "Break"))
     path = tmp_path / "g.mlir"
     path.write_text(TEXT)
     outcome = run_ait_opt([str(path), "-p", "test-break", "--check-semantics"])

@@ -10,11 +10,11 @@ from ait_mlir.dialects.ait.data import GraphOp
 from ait_mlir.dialects.ait.dtypes import BY_IR
 from ait_mlir.dialects.ait.types import tensor_type
 from ait_mlir.driver import run_to_phase
+from ait_mlir.ir.context import context
 from ait_mlir.ir.parser import parse_text
 from ait_mlir.reference.graph import evaluate_graph
 from ait_mlir.rewrites.apply import rewrite
 from ait_mlir.rewrites.families import pattern_set
-from ait_mlir.universe import context
 
 STEM = """builtin.module {{
   ait.graph @stem(%x: !ait.tensor<{x} x f16>) dims {{n = 1 to 3}} {{

@@ -12,6 +12,7 @@ from ait_mlir.dialects.ait.data import GraphOp
 from ait_mlir.driver import compile_module, run_to_phase
 from ait_mlir.errors import InputError, ToolchainError
 from ait_mlir.folding import Folding, Method
+from ait_mlir.ir.context import context
 from ait_mlir.ir.parser import parse_source
 from ait_mlir.ir.source import decode
 from ait_mlir.lowering.kernels import Target
@@ -20,7 +21,6 @@ from ait_mlir.passes.fold_params import Fold, fold_params, read_folds, write_fol
 from ait_mlir.reference.graph import evaluate_graph
 from ait_mlir.runtime import Model
 from ait_mlir.runtime.artifact import read
-from ait_mlir.universe import context
 
 BLOCK = """
 ait.graph @block(%x: !ait.tensor<n x 5 x 4 x f32>) dims {n = 1 to 4} {

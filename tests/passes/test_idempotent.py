@@ -7,10 +7,11 @@ import re
 import pytest
 from xdsl.dialects.builtin import ModuleOp
 
+from ait_mlir.ir.context import context
 from ait_mlir.ir.parser import parse_text
-from ait_mlir.ir.pipeline import parse_passes, run_passes
+from ait_mlir.ir.pipeline import run_passes
+from ait_mlir.passes.parse import parse_passes
 from ait_mlir.passes.pipelines import PASSES, PHASE_TABLE, Patterns, passes_between
-from ait_mlir.universe import context
 from tests.generator import random_graph
 from tests.mutate.run import LIT, families
 from tests.tiers import params

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from ait_mlir.driver import run_to_phase
+from ait_mlir.ir.context import context
 from ait_mlir.ir.parser import check, parse_text
 from ait_mlir.ir.source import SourceError, SourceText
 from ait_mlir.passes.pipelines import passes_between
-from ait_mlir.universe import context
 
 LISTS = Path(__file__).parents[2] / "lit_tests" / "passes"
 

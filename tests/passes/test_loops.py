@@ -11,6 +11,7 @@ import pytest
 from ait_mlir.dialects.ait.types import ShapeAttr
 from ait_mlir.dialects.ait_rt.buffers import AllocOp
 from ait_mlir.dialects.ait_rt.program import ProgramOp
+from ait_mlir.ir.context import context
 from ait_mlir.ir.parser import check, parse_text
 from ait_mlir.ir.pipeline import PassError
 from ait_mlir.ir.source import SourceText
@@ -19,7 +20,6 @@ from ait_mlir.passes.checks.verify_plan import verify_accesses, verify_program
 from ait_mlir.passes.lifetimes import lifetimes
 from ait_mlir.passes.pipelines import passes_between
 from ait_mlir.reference import EvaluationError, run_program
-from ait_mlir.universe import context
 from tests.e2e.scans import SCANS
 from tests.lit.runner import run_ait_opt
 

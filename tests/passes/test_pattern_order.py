@@ -7,12 +7,13 @@ from random import Random
 
 import pytest
 
+from ait_mlir.ir.context import context
 from ait_mlir.ir.parser import parse_text
-from ait_mlir.ir.pipeline import parse_passes, run_passes
+from ait_mlir.ir.pipeline import run_passes
 from ait_mlir.passes import patterns
+from ait_mlir.passes.parse import parse_passes
 from ait_mlir.passes.pipelines import passes_between
 from ait_mlir.rewrites.engine.language import PatternSet
-from ait_mlir.universe import context
 from tests.mutate.run import LIT
 
 NETWORKS = (LIT.parent / "passes" / "launches.mlir").read_text()

@@ -13,11 +13,12 @@ from xdsl.passes import ModulePass
 
 from ait_mlir.dialects.ait.types import TensorType, tensor_type
 from ait_mlir.ir import pipeline
+from ait_mlir.ir.context import context
 from ait_mlir.ir.parser import parse_text
-from ait_mlir.ir.pipeline import TellingPass, parse_passes, run_passes
+from ait_mlir.ir.pipeline import TellingPass, run_passes
 from ait_mlir.ir.source import SourceError
+from ait_mlir.passes.parse import parse_passes
 from ait_mlir.passes.pipelines import OPTIONAL, passes_between
-from ait_mlir.universe import context
 from tests.fuzz.run import VALUE_PASSES
 from tests.generator import random_graph
 

@@ -6,11 +6,12 @@ import pytest
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
+from ait_mlir.ir.context import context
 from ait_mlir.ir.parser import parse_text
-from ait_mlir.ir.pipeline import parse_passes, run_passes
+from ait_mlir.ir.pipeline import run_passes
 from ait_mlir.passes.checks.check_semantics import SemanticsChecker
+from ait_mlir.passes.parse import parse_passes
 from ait_mlir.passes.pipelines import passes_between
-from ait_mlir.universe import context
 from tests.generator import random_graph
 from tests.lit.round_trip import check_round_trip
 

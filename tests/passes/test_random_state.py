@@ -7,11 +7,11 @@ import re
 
 import pytest
 
+from ait_mlir.ir.context import context
 from ait_mlir.ir.parser import parse_text
-from ait_mlir.ir.pipeline import parse_passes
 from ait_mlir.passes.checks.check_semantics import SemanticsChecker
+from ait_mlir.passes.parse import parse_passes
 from ait_mlir.passes.pipelines import passes_between
-from ait_mlir.universe import context
 from tests.generator import random_graph
 
 _GRAPH = re.compile(

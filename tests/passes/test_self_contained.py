@@ -15,9 +15,9 @@ from ait_mlir.dialects.ait import AIT
 from ait_mlir.dialects.ait.base import AitOp
 from ait_mlir.dialects.ait.types import scope_of
 from ait_mlir.dialects.ait_rt import AIT_RT
+from ait_mlir.ir.context import context
 from ait_mlir.ir.parser import check, parse_source, parse_text
 from ait_mlir.ir.source import SourceError, SourceText
-from ait_mlir.universe import context
 from tests.lit.round_trip import valid_chunks
 
 FILES = Path(__file__).parents[2] / "lit_tests" / "dialects"

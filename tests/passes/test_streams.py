@@ -10,15 +10,16 @@ from ait_mlir.dialects.ait.strided import Strided
 from ait_mlir.dialects.ait_rt.program import LaunchOp, ProgramOp
 from ait_mlir.dialects.ait_rt.streams import WaitOp
 from ait_mlir.dims import Scope, const
+from ait_mlir.ir.context import context
 from ait_mlir.ir.parser import parse_source
-from ait_mlir.ir.pipeline import PassError, parse_passes, run_passes
+from ait_mlir.ir.pipeline import PassError, run_passes
 from ait_mlir.ir.source import SourceText
 from ait_mlir.passes.checks.disjoint import are_disjoint
 from ait_mlir.passes.checks.verify_plan import verify_program, verify_streams
 from ait_mlir.passes.lifetimes import in_text_order, lifetimes
 from ait_mlir.passes.order import shuffled
+from ait_mlir.passes.parse import parse_passes
 from ait_mlir.passes.schedule import EVENT_SECONDS, Task, best_schedule, simulate
-from ait_mlir.universe import context
 
 TYPE = "!ait.tensor<64 x 64 x f16>"
 

@@ -7,8 +7,8 @@ import pytest
 from ait_mlir.dialects.ait.strided import Strided
 from ait_mlir.dims import Expr, Scope, parse
 from ait_mlir.driver import run_to_phase
+from ait_mlir.ir.context import context
 from ait_mlir.ir.parser import parse_text
-from ait_mlir.universe import context
 
 SCOPE = Scope.parse("b = 1 to 8, seq = 1 to 512")
 

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from ait_mlir.dialects.ait.data import GraphOp
+from ait_mlir.ir.context import context
 from ait_mlir.ir.parser import parse_text
 from ait_mlir.reference import evaluate_graph
-from ait_mlir.universe import context
 
 DTYPES = {
     "float64": "f64",

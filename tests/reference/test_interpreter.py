@@ -9,10 +9,10 @@ import pytest
 from xdsl.dialects.builtin import ModuleOp
 
 from ait_mlir.dialects.ait_rt.program import ProgramOp
+from ait_mlir.ir.context import context
 from ait_mlir.ir.parser import parse_source, parse_text
 from ait_mlir.ir.source import SourceError, SourceText
 from ait_mlir.reference import EvaluationError, run_program
-from ait_mlir.universe import context
 
 KERNELS = """
 ait_rt.kernel @relu "native" {} (%a: !ait.tensor<b x 8 x f16>) dims {b = 0 to 4} {

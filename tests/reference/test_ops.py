@@ -9,8 +9,8 @@ import pytest
 import torch
 from torch.nn import functional
 
+from ait_mlir.ir.context import context
 from ait_mlir.reference import RULES, EvaluationError
-from ait_mlir.universe import context
 from tests.reference.evaluate import evaluate, run
 
 Array = np.ndarray[Any, Any]

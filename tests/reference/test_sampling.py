@@ -6,11 +6,11 @@ import numpy as np
 
 from ait_mlir.dialects.ait.data import GraphOp
 from ait_mlir.dialects.ait_rt.program import ProgramOp
+from ait_mlir.ir.context import context
 from ait_mlir.ir.parser import parse_text
 from ait_mlir.passes.checks.check_semantics import SemanticsChecker, named_inputs
 from ait_mlir.passes.pipelines import passes_between
 from ait_mlir.reference.sampling import index_bound, reduced_maximum, total_work
-from ait_mlir.universe import context
 from tests.lit.runner import run_ait_opt
 
 TEXT = """

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from xdsl.dialects import pdl
 from xdsl.dialects.builtin import ModuleOp
 
+from ait_mlir.ir.context import context
 from ait_mlir.ir.parser import check, parse_text
 from ait_mlir.rewrites.apply import universe
 from ait_mlir.rewrites.engine.compile import compile_patterns
 from ait_mlir.rewrites.engine.driver import Statistics, apply_patterns
-from ait_mlir.universe import context
 
 
 def parse(text: str) -> ModuleOp:

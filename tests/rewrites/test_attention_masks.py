@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from ait_mlir.dialects.ait.data import GraphOp
-from ait_mlir.passes.patterns import apply_pass
+from ait_mlir.passes.pipelines import patterns_of
 from ait_mlir.reference.graph import evaluate_graph
+from ait_mlir.rewrites.apply import rewrite
 from tests.rewrites.support import parse
 
 FILE = Path(__file__).parents[2] / "lit_tests/rewrites/attention_masks.mlir"
@@ -25,7 +26,7 @@ def graphs(text: str) -> dict[str, GraphOp]:
 def test_meaning(name: str, dims: dict[str, int]) -> None:
     before = graphs(FILE.read_text())[name]
     module = parse(FILE.read_text())
-    apply_pass("fuse-masked-attention", module)
+    rewrite(module, patterns_of("fuse-masked-attention"))
     after = next(op for op in module.body.block.ops if isinstance(op, GraphOp) and op.sym_name.data == name)
     if name in ("chosen", "triangle"):
         assert "ait.softmax" not in [op.name for op in after.block.ops]

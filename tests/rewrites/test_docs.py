@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from ait_mlir.ir.context import context
 from ait_mlir.rewrites.apply import universe
 from ait_mlir.rewrites.engine.driver import apply_patterns
 from ait_mlir.rewrites.engine.registry import Registry
 from ait_mlir.rewrites.families import CONSTRAINTS, FINDERS, NATIVES
 from ait_mlir.rewrites.file import load_patterns
-from ait_mlir.universe import context
 from tests.rewrites.support import names
 from tests.rewrites.test_engine import parse, unary_chain
 

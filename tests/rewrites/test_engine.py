@@ -14,7 +14,8 @@ from xdsl.dialects.builtin import FileLineColLoc, ModuleOp, StringAttr
 from xdsl.ir import Operation
 from xdsl.parser import Parser
 
-from ait_mlir.passes.patterns import patterns_of
+from ait_mlir.ir.context import context
+from ait_mlir.passes.pipelines import patterns_of
 from ait_mlir.rewrites.apply import rewrite, universe
 from ait_mlir.rewrites.attention import ATTENTION
 from ait_mlir.rewrites.elementwise.merge import ELEMENTWISE
@@ -26,7 +27,6 @@ from ait_mlir.rewrites.file import load_patterns
 from ait_mlir.rewrites.gemm.epilogue import EPILOGUE
 from ait_mlir.rewrites.gemm.products import PARALLEL_GEMMS
 from ait_mlir.rewrites.norm import NORM
-from ait_mlir.universe import context
 from tests.rewrites.support import names, parse, rewritten
 
 SIMPLIFY = patterns_of("simplify")

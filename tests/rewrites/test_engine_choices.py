@@ -12,6 +12,7 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.parser import Parser
 
 from ait_mlir.dialects.ait import AIT
+from ait_mlir.ir.context import context
 from ait_mlir.rewrites import families
 from ait_mlir.rewrites.apply import universe
 from ait_mlir.rewrites.engine.compile import CompiledPatterns, compile_patterns
@@ -19,7 +20,6 @@ from ait_mlir.rewrites.engine.driver import Match, Rewriter
 from ait_mlir.rewrites.engine.language import PatternBuilder, PatternFamily, pattern, patterns
 from ait_mlir.rewrites.engine.registry import Registry, constraint, finder, native
 from ait_mlir.rewrites.engine.steps import Universe
-from ait_mlir.universe import context
 from tests.rewrites.support import parse, rewritten
 
 T = "!ait.tensor<4 x f32>"

@@ -10,11 +10,11 @@ from xdsl.dialects import pdl
 from xdsl.ir import SSAValue
 from xdsl.parser import Parser
 
+from ait_mlir.ir.context import context
 from ait_mlir.rewrites.apply import universe
 from ait_mlir.rewrites.engine.compile import compile_patterns
 from ait_mlir.rewrites.engine.errors import PatternError, RewriteError
 from ait_mlir.rewrites.engine.language import PatternBuilder, pattern, patterns
-from ait_mlir.universe import context
 from tests.rewrites.support import rewritten
 from tests.rewrites.test_engine import chain_pattern, unary_chain
 from tests.rewrites.test_engine_choices import T, with_notes

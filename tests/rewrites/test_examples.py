@@ -8,10 +8,11 @@ import pytest
 from xdsl.dialects.builtin import ModuleOp
 
 from ait_mlir.dialects.ait.traits import ViewLike
+from ait_mlir.ir.context import context
 from ait_mlir.ir.parser import check
-from ait_mlir.ir.pipeline import parse_passes, run_passes
+from ait_mlir.ir.pipeline import run_passes
+from ait_mlir.passes.parse import parse_passes
 from ait_mlir.passes.pipelines import passes_between
-from ait_mlir.universe import context
 from benchmarks.rewrites import bert_stack
 from tests.rewrites.support import names, parse
 

@@ -14,8 +14,8 @@ from xdsl.passes import ModulePass
 
 import ait_mlir
 from ait_mlir.passes.by_estimate import ByEstimatePass
-from ait_mlir.passes.patterns import AssumingPatternPass, PatternPass, patterns_of
-from ait_mlir.passes.pipelines import PASSES, PHASE_TABLE, Pass, Patterns, Phase
+from ait_mlir.passes.patterns import AssumingPatternPass, PatternPass
+from ait_mlir.passes.pipelines import PASSES, PHASE_TABLE, Pass, Patterns, Phase, patterns_of
 from ait_mlir.rewrites.engine.language import PatternFamily
 from ait_mlir.rewrites.engine.registry import Registry, constraint
 from ait_mlir.rewrites.families import CONSTRAINTS, FAMILIES, NATIVES, pattern_set

@@ -19,6 +19,7 @@ from xdsl.dialects.builtin import UnitAttr
 
 from ait_mlir.driver import program_of, run_to_phase
 from ait_mlir.errors import InputError, OutOfMemoryError, RunError
+from ait_mlir.ir.context import context
 from ait_mlir.ir.parser import parse_source
 from ait_mlir.ir.source import SourceText
 from ait_mlir.lowering import build
@@ -26,7 +27,6 @@ from ait_mlir.lowering.emit import emit_program
 from ait_mlir.lowering.kernels.base import Target
 from ait_mlir.lowering.toolchain import cuda_home, find_cxx
 from ait_mlir.runtime import Model, loading
-from ait_mlir.universe import context
 from tests.runtime.conftest import SOURCE, B, W, tiny_inputs, tiny_reference
 
 

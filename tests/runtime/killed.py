@@ -20,9 +20,9 @@ from typing import Any
 import numpy as np
 
 from ait_mlir.driver import compile_module
+from ait_mlir.ir.context import context
 from ait_mlir.ir.parser import parse_source
 from ait_mlir.ir.source import decode
-from ait_mlir.universe import context
 
 TEXT = """
 ait.graph @net(%x: !ait.tensor<batch x WIDTH x f32>) dims {batch = 1 to 4} {

@@ -15,10 +15,10 @@ import torch
 
 from ait_mlir.driver import compile_module
 from ait_mlir.errors import InputError
+from ait_mlir.ir.context import context
 from ait_mlir.ir.parser import parse_source
 from ait_mlir.ir.source import decode
 from ait_mlir.runtime import AITData, Model
-from ait_mlir.universe import context
 from tests.runtime.conftest import B, W, tiny_inputs
 
 LINEAR = """

@@ -16,6 +16,7 @@ from blake3 import blake3
 
 from ait_mlir.dialects.ait.dtypes import BY_MLIR, BY_NAME
 from ait_mlir.driver import compile_module
+from ait_mlir.ir.context import context
 from ait_mlir.ir.parser import parse_source, parse_text
 from ait_mlir.ir.source import decode
 from ait_mlir.lowering.build import build_with
@@ -23,7 +24,6 @@ from ait_mlir.lowering.deploy import install_runtime
 from ait_mlir.lowering.toolchain import cpp_root, toolchain
 from ait_mlir.runtime import Model, artifact
 from ait_mlir.runtime.manifest import KernelLibraryInfo, Manifest
-from ait_mlir.universe import context
 from tests.runtime.conftest import B, W, tiny_inputs, tiny_reference
 
 ROOT = Path(__file__).parents[2]

@@ -14,9 +14,9 @@ import torch
 
 from ait_mlir.driver import compile_module
 from ait_mlir.errors import InputError
+from ait_mlir.ir.context import context
 from ait_mlir.ir.parser import parse_text
 from ait_mlir.runtime import Model
-from ait_mlir.universe import context
 
 TEXT = """
 ait.graph @f(

@@ -18,6 +18,7 @@ from ait_mlir.dialects.ait.dtypes import BY_MLIR
 from ait_mlir.dialects.ait.types import ShapeAttr, TensorType
 from ait_mlir.dims import Expr, Scope
 from ait_mlir.dims import parse as parse_dim
+from ait_mlir.ir.context import context
 from ait_mlir.ir.parser import parse_text
 from ait_mlir.lowering.fragments import Fragment
 from ait_mlir.selection.lanes import Lanes
@@ -26,7 +27,6 @@ from ait_mlir.selection.ranges import Times
 from ait_mlir.selection.select import needs_kernel
 from ait_mlir.selection.tasks import Point, Task, make_task
 from ait_mlir.selection.timings import Setting
-from ait_mlir.universe import context
 
 SETTING = Setting("a card", "1.0", "13.0", "libraries 1")
 

@@ -14,13 +14,13 @@ from xdsl.dialects.builtin import StringAttr
 
 from ait_mlir.driver import run_to_phase
 from ait_mlir.errors import InputError
+from ait_mlir.ir.context import context
 from ait_mlir.ir.parser import parse_text
 from ait_mlir.lowering import estimates
 from ait_mlir.lowering.estimates import Fit, Table, Terms, fit_name, read_table, table_for, write_table
 from ait_mlir.lowering.fragments import estimate, offers
 from ait_mlir.lowering.kernels import Target, contraction, kernels_for
 from ait_mlir.selection.candidates import best_by_estimate
-from ait_mlir.universe import context
 from benchmarks import calibrate, regret
 from benchmarks.fit import Sample, fit, samples_of
 from benchmarks.problems import FAMILIES, Problem, draw

@@ -10,6 +10,7 @@ from xdsl.dialects.builtin import ModuleOp
 from ait_mlir.dialects.ait.data import GraphOp
 from ait_mlir.driver import compile_module, emit, run_to_phase
 from ait_mlir.errors import AitError
+from ait_mlir.ir.context import context
 from ait_mlir.ir.parser import parse_source
 from ait_mlir.ir.source import SourceText
 from ait_mlir.lowering.kernels import Target
@@ -20,7 +21,6 @@ from ait_mlir.selection.measure import Selector
 from ait_mlir.selection.tasks import make_task
 from ait_mlir.selection.timings import Setting
 from ait_mlir.tools.cli import main
-from ait_mlir.universe import context
 
 TEXT = """ait.graph @g(%x: !ait.tensor<64 x 64 x T>) {
   %w = ait.param "w" : !ait.tensor<64 x 64 x T>

@@ -10,18 +10,19 @@ import pytest
 
 from ait_mlir.dims import Scope, sym
 from ait_mlir.errors import AitError
-from ait_mlir.ir.pipeline import parse_passes, run_passes
+from ait_mlir.ir.context import context
+from ait_mlir.ir.pipeline import run_passes
 from ait_mlir.lowering.choices import Choice
 from ait_mlir.lowering.estimates import ALONE, ALONE_SHARE
 from ait_mlir.lowering.fragments import Fragment, offers
 from ait_mlir.lowering.kernels import Target
+from ait_mlir.passes.parse import parse_passes
 from ait_mlir.selection.candidates import MAX_POINTS, points_of, worth_timing
 from ait_mlir.selection.matching import bound_axis, match, within
 from ait_mlir.selection.measure import Selector, static_digest
 from ait_mlir.selection.ranges import Times
 from ait_mlir.selection.tasks import Task
 from ait_mlir.selection.timings import Record, Shipped, TimingCache, digest_of
-from ait_mlir.universe import context
 from tests.selection.cards import GEMM, SETTING, FakeMeter, Formula, gemm_task, parse, tasks_of
 
 H200 = Target("cuda", "sm_90a")

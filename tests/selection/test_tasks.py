@@ -8,12 +8,13 @@ from pathlib import Path
 import pytest
 
 from ait_mlir.dialects.ait.scan import tensor_ops
+from ait_mlir.ir.context import context
 from ait_mlir.ir.parser import parse_text
-from ait_mlir.ir.pipeline import parse_passes, run_passes
+from ait_mlir.ir.pipeline import run_passes
+from ait_mlir.passes.parse import parse_passes
 from ait_mlir.passes.pipelines import passes_between
 from ait_mlir.selection.select import needs_kernel
 from ait_mlir.selection.tasks import make_task, surroundings
-from ait_mlir.universe import context
 from tests.generator import random_graph
 from tests.selection.cards import tasks_of
 

@@ -6,9 +6,9 @@ import random
 import re
 from pathlib import Path
 
+from ait_mlir.ir.context import context
 from ait_mlir.ir.parser import parse_text
 from ait_mlir.ir.source import SourceError
-from ait_mlir.universe import context
 from tests import tiers
 from tests.effort import at_most
 from tests.lit.round_trip import text_of

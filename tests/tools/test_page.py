@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from ait_mlir.ir.context import context
 from ait_mlir.ir.parser import parse_text
 from ait_mlir.tools.cli import main
 from ait_mlir.tools.steady import Names, steady_text
-from ait_mlir.universe import context
 
 MODEL = """
 ait.graph @tiny(%x: !ait.tensor<batch x 8 x f32>) dims {batch = 1 to 6 hints [2, 4]} {

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from xdsl.dialects.builtin import ModuleOp
 
+from ait_mlir.ir.context import context
 from ait_mlir.ir.parser import parse_text
 from ait_mlir.tools.cli import main
 from ait_mlir.tools.reducer import Reducer
-from ait_mlir.universe import context
 from benchmarks.rewrites import bert_stack
 from tests.generator import random_graph
 

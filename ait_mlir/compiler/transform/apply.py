@@ -20,8 +20,9 @@ from ait_mlir.dialects.ait.traits import HasEpilogue
 from ait_mlir.frontend.errors import BuildError
 from ait_mlir.frontend.lift import emit, lift
 from ait_mlir.frontend.tensor import Tensor
-from ait_mlir.ir.pipeline import parse_passes, run_passes
-from ait_mlir.universe import context
+from ait_mlir.ir.context import context
+from ait_mlir.ir.pipeline import run_passes
+from ait_mlir.passes.parse import parse_passes
 from ait_mlir.utils.graph_utils import get_sorted_ops
 
 Applies = Callable[[Operation], bool]

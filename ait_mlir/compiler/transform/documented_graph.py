@@ -24,8 +24,9 @@ from ait_mlir.frontend.ops.elementwise import FuncEnum
 from ait_mlir.frontend.stable_set import StableSet
 from ait_mlir.frontend.tensor import Tensor
 from ait_mlir.frontend.wiring import toposort
-from ait_mlir.ir.pipeline import parse_passes, run_passes
-from ait_mlir.universe import context
+from ait_mlir.ir.context import context
+from ait_mlir.ir.pipeline import run_passes
+from ait_mlir.passes.parse import parse_passes
 from ait_mlir.utils.graph_utils import get_sorted_ops
 
 PASSES = (

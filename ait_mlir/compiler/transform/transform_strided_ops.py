@@ -18,8 +18,9 @@ from ait_mlir.dims import const
 from ait_mlir.frontend.lift import Emission, emit
 from ait_mlir.frontend.target import detect_target
 from ait_mlir.frontend.tensor import Tensor
-from ait_mlir.ir.pipeline import parse_passes, run_passes
-from ait_mlir.universe import context
+from ait_mlir.ir.context import context
+from ait_mlir.ir.pipeline import run_passes
+from ait_mlir.passes.parse import parse_passes
 
 __all__ = ["TensorAccessor", "detect_target", "transform_strided_ops"]
 

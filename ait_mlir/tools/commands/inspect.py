@@ -100,9 +100,9 @@ def _plan(options: argparse.Namespace) -> tuple[ModuleOp, tuple[DimInfo, ...]]:
 
 
 def _parse(name: str, text: str) -> ModuleOp:
+    from ait_mlir.ir.context import context
     from ait_mlir.ir.parser import parse_source
     from ait_mlir.ir.source import SourceText
-    from ait_mlir.universe import context
 
     return parse_source(context(), SourceText(name, text))
 

@@ -223,11 +223,11 @@ def evaluate_reference(
 ) -> dict[str, Array]:
     """What the program in the artifact means, in float64."""
     from ait_mlir import driver
+    from ait_mlir.ir.context import context
     from ait_mlir.ir.parser import parse_source
     from ait_mlir.ir.source import SourceText
     from ait_mlir.reference.interpreter import run_program
     from ait_mlir.runtime import artifact
-    from ait_mlir.universe import context
 
     module = parse_source(context(), SourceText(path, model.ir_text))
     manifest = manifest_of(model)
