@@ -11,9 +11,9 @@ from xdsl.ir import Operation
 
 from ait_mlir.dialects.ait import AIT
 from ait_mlir.dialects.ait.elementwise import ElementwiseOp
+from ait_mlir.ir.context import context
 from ait_mlir.ir.parser import parse_text
 from ait_mlir.ir.source import SourceError
-from ait_mlir.universe import context
 
 ELEMENT_TYPES = ("f16", "bf16", "f32", "f64", "i1", "i8", "ui8", "i16", "i32", "i64")
 _DIMS = ("b = 1 to 64", "s = 1 to 512", "count = 0 to b*s bound", "words = jagged(s, b, 0 to 7)")

@@ -8,12 +8,12 @@ import pytest
 
 from ait_mlir.errors import ToolchainError
 from ait_mlir.frontend import target as frontend_target
+from ait_mlir.ir.context import context
 from ait_mlir.ir.parser import parse_text
 from ait_mlir.ir.pipeline import PassError
 from ait_mlir.lowering import toolchain
 from ait_mlir.lowering.module_target import make_target, target_of
 from ait_mlir.lowering.target import ARCHITECTURES, DEFAULT_ARCH, KINDS, Target, architecture
-from ait_mlir.universe import context
 
 
 def test_default_architectures_have_rows_of_their_kind() -> None:
