@@ -21,7 +21,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO
 
 import numpy as np
 from blake3 import blake3
@@ -33,7 +33,15 @@ from ait_mlir.host.kernel_libraries import find_kernel_library, read_kernel_libr
 from ait_mlir.lowering.target import architecture_problem
 from ait_mlir.lowering.toolchain import detect_rocm_archs
 from ait_mlir.runtime import safetensors_part
-from ait_mlir.runtime.manifest import KernelLibraryInfo, Manifest, library_part, manifest_from_json, producers
+from ait_mlir.runtime.json_values import JsonError, JsonValue, parse_json
+from ait_mlir.runtime.manifest import (
+    KernelLibraryInfo,
+    Manifest,
+    library_part,
+    manifest_from_json,
+    part_from_json,
+    producers,
+)
 from ait_mlir.runtime.safetensors_part import PAGE, Deferred
 
 FORMAT_VERSION = 2
@@ -64,7 +72,10 @@ class Artifact:
     @cached_property
     def constants(self) -> dict[str, np.ndarray[Any, Any]]:
         """The bound constants by name, read-only, without a copy."""
-        return safetensors_part.decode(self._part("constants"))
+        try:
+            return safetensors_part.decode(self._part("constants"))
+        except ArtifactError as error:
+            raise ArtifactError(f"{self.path}: {error}") from None
 
     def release(self, name: str) -> None:
         """Take the pages of a constant out of the memory of this process, because its data were copied."""
@@ -208,10 +219,9 @@ def read(path: str | os.PathLike[str], *, verify_weights: bool = True) -> Artifa
     try:
         manifest = manifest_from_json(raw)
         for name in manifest.part_names():
-            entry = raw["parts"][name]
-            offset, size, hashes[name] = int(entry["offset"]), int(entry["size"]), str(entry["blake3"])
+            offset, size, hashes[name] = part_from_json(raw, name)
             parts[name] = offset, size
-            if offset < end or offset + size > data.size or data[end:offset].any():
+            if not end <= offset < end + PAGE or offset + size > data.size or data[end:offset].any():
                 raise ArtifactError(f"{file} is damaged: the {name} is not where the manifest says")
             if (name != "constants" or verify_weights) and _hash(data, offset, size) != hashes[name]:
                 raise ArtifactError(f"{file} is damaged: the {name} does not have the hash in the manifest")
@@ -220,8 +230,10 @@ def read(path: str | os.PathLike[str], *, verify_weights: bool = True) -> Artifa
             raise ArtifactError(f"{file} is damaged: {data.size - end} bytes follow its last part")
         offset, size = parts["ir"]
         ir_text = data[offset : offset + size].tobytes().decode()
-    except (KeyError, TypeError, ValueError) as error:
-        raise ArtifactError(f"{file} has a malformed manifest: {error!r}") from error
+    except UnicodeDecodeError as error:
+        raise ArtifactError(f"{file} is damaged: its IR is no UTF-8: {error}") from error
+    except JsonError as error:
+        raise ArtifactError(f"{file} has a malformed manifest: {error}") from error
     key = f"{hashes['library']}-{hashes['constants']}"
     return Artifact(file, manifest, ir_text, hashes["library"], key, data, parts)
 
@@ -295,7 +307,7 @@ def _layout(
         room = needed
 
 
-def _read_manifest(file: Path, data: np.ndarray[Any, np.dtype[np.uint8]]) -> tuple[dict[str, Any], int]:
+def _read_manifest(file: Path, data: np.ndarray[Any, np.dtype[np.uint8]]) -> tuple[JsonValue, int]:
     """The manifest, and where it ends."""
     if data.size < _HEADER.size:
         raise ArtifactError(f"{file} is no artifact or is truncated: it has {data.size} bytes")
@@ -313,8 +325,8 @@ def _read_manifest(file: Path, data: np.ndarray[Any, np.dtype[np.uint8]]) -> tup
     if blake3(text).digest() != digest:
         raise ArtifactError(f"{file} is damaged: the manifest does not have the hash in the header")
     try:
-        return cast("dict[str, Any]", json.loads(text)), end
-    except ValueError as error:
+        return parse_json(text, "the manifest"), end
+    except JsonError as error:
         raise ArtifactError(f"{file} has a malformed manifest: {error}") from error
 
 

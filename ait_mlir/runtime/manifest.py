@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib import metadata
-from typing import Any
+
+from ait_mlir.runtime.json_values import JsonValue
 
 PRODUCERS = ("ait_mlir", "xdsl", "apache-tvm-ffi", "numpy")
 """The packages whose versions an artifact records."""
@@ -83,27 +84,53 @@ def library_part(library: KernelLibraryInfo) -> str:
     return f"kernel_library.{library.sha256}"
 
 
-def manifest_from_json(raw: Mapping[str, Any]) -> Manifest:
-    """The manifest of a file; `KeyError`, `TypeError` or `ValueError` where something is missing or of another kind."""
+def manifest_from_json(raw: JsonValue) -> Manifest:
+    """The manifest of a file. Raises `JsonError` where something is missing or of another kind."""
+    inputs = tuple(map(_tensor_from_json, raw.at("inputs").items()))
+    outputs = tuple(map(_tensor_from_json, raw.at("outputs").items()))
+    donated = ["", *(tensor.name for tensor in inputs)]
+    for tensor, row in zip(outputs, raw.at("outputs").items(), strict=True):
+        if tensor.in_place_of not in donated:
+            row.get("in_place_of", "").refuse("the name of an input")
     return Manifest(
-        name=raw["name"],
-        target=raw["target"],
-        arch=raw["arch"],
-        inputs=tuple(map(_tensor_from_json, raw["inputs"])),
-        outputs=tuple(map(_tensor_from_json, raw["outputs"])),
-        dims=tuple(DimInfo(d["name"], d["lo"], d["hi"], tuple(d["hints"]), d.get("bound", "")) for d in raw["dims"]),
-        instruction_sets=tuple(raw["instruction_sets"]),
-        producers=dict(raw["producers"]),
-        precision=raw.get("precision", "highest"),
-        folds=raw.get("folds", ""),
+        name=raw.at("name").text(),
+        target=raw.at("target").text(),
+        arch=raw.at("arch").text(),
+        inputs=inputs,
+        outputs=outputs,
+        dims=tuple(map(_dim_from_json, raw.at("dims").items())),
+        instruction_sets=raw.at("instruction_sets").texts(),
+        producers={name: version.text() for name, version in raw.at("producers").members().items()},
+        precision=raw.get("precision", "highest").text(),
+        folds=raw.get("folds", "").text(),
         kernel_libraries=tuple(
-            KernelLibraryInfo(k["name"], k["sha256"], k["path"]) for k in raw.get("kernel_libraries", ())
+            KernelLibraryInfo(k.at("name").text(), k.at("sha256").digest(), k.at("path").text())
+            for k in raw.get("kernel_libraries", []).items()
         ),
     )
 
 
-def _tensor_from_json(t: Mapping[str, Any]) -> TensorInfo:
-    return TensorInfo(t["name"], t["dtype"], tuple(t["shape"]), t.get("in_place_of", ""), tuple(t.get("strides", ())))
+def part_from_json(raw: JsonValue, name: str) -> tuple[int, int, str]:
+    """Offset, size and BLAKE3 of a part. Raises `JsonError` like `manifest_from_json`."""
+    part = raw.at("parts").at(name)
+    return part.at("offset").whole(), part.at("size").whole(), part.at("blake3").digest()
+
+
+def _tensor_from_json(t: JsonValue) -> TensorInfo:
+    return TensorInfo(
+        t.at("name").text(),
+        t.at("dtype").dtype(),
+        t.at("shape").texts(),
+        t.get("in_place_of", "").text(),
+        t.get("strides", []).texts(),
+    )
+
+
+def _dim_from_json(d: JsonValue) -> DimInfo:
+    lo = d.at("lo").whole()
+    hi = d.at("hi").whole(lo)
+    hints = tuple(hint.whole(lo, hi) for hint in d.at("hints").items())
+    return DimInfo(d.at("name").text(), lo, hi, hints, d.get("bound", "").text())
 
 
 def producers() -> dict[str, str]:

@@ -6,15 +6,20 @@ import json
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
-from ait_mlir.dtypes import DTYPES
+from ait_mlir.dtypes import BY_NAME, DTYPES
 from ait_mlir.errors import ArtifactError
 from ait_mlir.runtime.data import numpy_dtype
+from ait_mlir.runtime.json_values import JsonError, JsonValue, parse_json
 
 PAGE = 4096
+_MAX_HEADER = 100_000_000
+"""The most bytes of a header that the safetensors library reads."""
+_MAX_RANK = 64
+_MAX_ELEMENTS = 1 << 48
 _CODES = {d.name: d.safetensors for d in DTYPES}
 _NAMES = {code: name for name, code in _CODES.items()}
 
@@ -81,16 +86,56 @@ def _order(tensors: Mapping[str, np.ndarray[Any, Any] | Deferred]) -> list[str]:
 
 
 def decode(data: np.ndarray[Any, np.dtype[np.uint8]]) -> dict[str, np.ndarray[Any, Any]]:
-    """The tensors of a safetensors file as views of its bytes. Raises `ArtifactError` when it is malformed."""
+    """The tensors of a safetensors file as views of its bytes.
+
+    Raises `ArtifactError` when it is malformed: the tensors have to lie one behind another, from the header to the end.
+    """
     try:
         size = int.from_bytes(data[:8].tobytes(), "little")
-        header = cast("dict[str, Any]", json.loads(data[8 : 8 + size].tobytes()))
-        body = data[8 + size :]
-        return {name: _tensor(body, info) for name, info in header.items() if name != "__metadata__"}
-    except (ValueError, KeyError, TypeError) as error:
-        raise ArtifactError(f"the constants are no safetensors file: {error}") from error
+        if data.size < 8 or size > min(data.size - 8, _MAX_HEADER):
+            raise JsonError(f"its header has {size} bytes, expected at most {max(0, min(data.size - 8, _MAX_HEADER))}")
+        header = parse_json(data[8 : 8 + size].tobytes(), "the header").members()
+        if (notes := header.pop("__metadata__", None)) is not None:
+            for note in notes.members().values():
+                note.text()
+        places = {name: _Place.of(info) for name, info in header.items()}
+    except JsonError as error:
+        raise ArtifactError(f"the constants are no safetensors file: {error}") from None
+    body = data[8 + size :]
+    end = 0
+    for name, place in sorted(places.items(), key=lambda row: (row[1].begin, row[1].end)):
+        if place.begin != end:
+            told = "overlap those of another tensor" if place.begin < end else f"leave a gap behind byte {end}"
+            raise ArtifactError(f"the constants are no safetensors file: the bytes of '{name}' {told}")
+        end = place.end
+    if end != body.size:
+        raise ArtifactError(
+            f"the constants are no safetensors file: the tensors have {end} bytes, but {body.size} follow the header"
+        )
+    return {name: body[p.begin : p.end].view(numpy_dtype(p.dtype)).reshape(p.shape) for name, p in places.items()}
 
 
-def _tensor(body: np.ndarray[Any, np.dtype[np.uint8]], info: Mapping[str, Any]) -> np.ndarray[Any, Any]:
-    begin, end = info["data_offsets"]
-    return body[begin:end].view(numpy_dtype(_NAMES[info["dtype"]])).reshape(info["shape"])
+@dataclass(frozen=True)
+class _Place:
+    """Where a tensor is behind the header, and its kind."""
+
+    dtype: str
+    shape: tuple[int, ...]
+    begin: int
+    end: int
+
+    @classmethod
+    def of(cls, info: JsonValue) -> _Place:
+        code = info.at("dtype")
+        if code.text() not in _NAMES:
+            code.refuse(f"one of {', '.join(_NAMES)}")
+        dtype = BY_NAME[_NAMES[code.text()]]
+        extents = info.at("shape")
+        shape = tuple(extent.whole(0, _MAX_ELEMENTS) for extent in extents.items())
+        if len(shape) > _MAX_RANK or math.prod(max(extent, 1) for extent in shape) > _MAX_ELEMENTS:
+            extents.refuse(f"at most {_MAX_RANK} dims and {_MAX_ELEMENTS} elements")
+        offsets = info.at("data_offsets")
+        ends = [offset.whole() for offset in offsets.items()]
+        if len(ends) != 2 or ends[1] - ends[0] != math.prod(shape) * dtype.bytes:
+            offsets.refuse(f"two numbers that are {math.prod(shape) * dtype.bytes} apart")
+        return cls(dtype.name, shape, *ends)

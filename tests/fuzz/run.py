@@ -8,12 +8,8 @@ seeds, so that a run that was cut off goes on. The graph of a failure is written
 
 from __future__ import annotations
 
-import argparse
-import concurrent.futures
-import os
 import random
 import sys
-import time
 from pathlib import Path
 
 from xdsl.dialects.builtin import ModuleOp
@@ -25,7 +21,7 @@ from ait_mlir.ir.pipeline import run_passes
 from ait_mlir.passes.checks.check_semantics import SemanticsChecker
 from ait_mlir.passes.parse import parse_passes
 from ait_mlir.passes.pipelines import PASSES, Patterns, passes_between
-from tests.full import sources_digest
+from tests.fuzz.ranges import Campaign, Tried
 from tests.generator import random_graph
 
 TARGETS = ("cpu", "cuda", "rocm")
@@ -69,44 +65,18 @@ def try_seed(seed: int) -> tuple[int, str]:
         return 0, f"seed {seed} ({','.join(order)}): {type(error).__name__}: {error}\n{text}"
 
 
-def try_range(first: int) -> tuple[int, int, list[tuple[int, str]]]:
-    """The first seed of a range, the evaluations compared, and the failures."""
+def try_range(first: int) -> Tried:
+    """Try a range of seeds."""
     found = [(seed, *try_seed(seed)) for seed in range(first, first + RANGE)]
-    return first, sum(checks for _, checks, _ in found), [(seed, told) for seed, _, told in found if told]
+    return Tried(first, sum(checks for _, checks, _ in found), [(seed, told) for seed, _, told in found if told])
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description="Random graphs through the passes, against the reference.")
-    parser.add_argument("--count", type=int, default=1000, help="graphs (default: %(default)s)")
-    parser.add_argument("--first", type=int, default=0, help="the first seed (default: %(default)s)")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes (default: %(default)s)")
-    parser.add_argument("--folder", type=Path, default=Path("build/fuzz"), help="default: %(default)s")
-    args = parser.parse_args()
-    if args.count < 1 or args.first < 0 or args.jobs < 1:
-        parser.error("--count and --jobs are at least 1, --first at least 0")
-    done = args.folder / sources_digest()[:16]
-    done.mkdir(parents=True, exist_ok=True)
-    begin = args.first // RANGE * RANGE
-    ranges = range(begin, args.first + args.count, RANGE)
-    left = [first for first in ranges if not (done / str(first)).exists()]
-    print(f"{len(ranges) * RANGE} graphs from seed {begin}, {len(left) * RANGE} to try", flush=True)
-    start, checks, failed = time.monotonic(), 0, 0
-    with concurrent.futures.ProcessPoolExecutor(args.jobs) as pool:
-        for number, (first, compared, failures) in enumerate(pool.map(try_range, left), 1):
-            checks, failed = checks + compared, failed + len(failures)
-            for seed, told in failures:
-                (args.folder / f"seed_{seed}.mlir").write_text(random_graph(seed))
-                print(told, flush=True)
-            if not failures:
-                (done / str(first)).touch()
-            if number % 25 == 0:
-                print(f"{number * RANGE} graphs, {time.monotonic() - start:.0f} s", flush=True)
-    print(
-        f"{len(left) * RANGE - failed} passed, {failed} failed, {checks} evaluations compared, "
-        f"{time.monotonic() - start:.0f} s"
-    )
-    return 1 if failed else 0
+def save(seed: int, folder: Path) -> None:
+    """Write the graph of a seed that failed."""
+    (folder / f"seed_{seed}.mlir").write_text(random_graph(seed))
 
+
+CAMPAIGN = Campaign("graphs", "evaluations compared", RANGE, try_range, save)
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(CAMPAIGN.main("Random graphs through the passes, against the reference.", "build/fuzz"))

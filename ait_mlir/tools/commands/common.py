@@ -132,11 +132,14 @@ def filled(kind: str, shape: tuple[int, ...], dtype: str, seed: int) -> Array:
 def read_npy(path: str) -> Array:
     """An array from a .npy file; objects are refused."""
     try:
-        return cast(Array, np.load(path, allow_pickle=False))
+        found = np.load(path, allow_pickle=False)
     except FileNotFoundError:
         raise UsageError(f"{path}: there is no such file") from None
-    except (ValueError, EOFError, OSError) as error:
+    except Exception as error:  # NumPy reads the header with Python's own parser
         raise UsageError(f"{path} is no .npy file: {error}") from error
+    if not isinstance(found, np.ndarray):
+        raise UsageError(f"{path} is no .npy file: it holds several arrays")
+    return cast(Array, found)
 
 
 def _bf16(path: str) -> Array:
