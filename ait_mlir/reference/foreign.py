@@ -11,7 +11,7 @@ import numpy as np
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr, StringAttr
 from xdsl.ir import Attribute
 
-from ait_mlir.dialects.ait.foreign import OPERAND, RESULT, SIZE, WORKSPACE, CallFfiOp, is_bool
+from ait_mlir.dialects.ait.foreign import OPERAND, RESULT, SIZE, WORKSPACE, CallFfiOp, is_bool, refused_function
 from ait_mlir.dialects.ait.types import tensor_type
 from ait_mlir.errors import InputError
 from ait_mlir.host.kernel_libraries import find_kernel_library
@@ -23,6 +23,8 @@ def foreign_function(op: CallFfiOp) -> Callable[..., Any]:
     import tvm_ffi
 
     function, name = op.function.data, op.library_name
+    if (reason := refused_function(name, function)) is not None:  # the op may not be verified
+        raise EvaluationError(f"ait.call_ffi: {reason}")
     if name is None:
         found: Any = cast(Any, tvm_ffi).get_global_func(function, allow_missing=True)
         if found is None:

@@ -13,12 +13,15 @@ import torch
 import tvm_ffi
 
 from ait_mlir.driver import compile_module, read_module
+from ait_mlir.dialects.ait.foreign import CallFfiOp
 from ait_mlir.errors import ArtifactError, InputError, RunError
 from ait_mlir.frontend import BuildError, IntVar, Tensor, compile_model, ops
 from ait_mlir.host import kernel_libraries
 from ait_mlir.host.files import write_atomic
 from ait_mlir.host.kernel_libraries import KernelLibrary, add_kernel_library, find_kernel_library
 from ait_mlir.ir.source import SourceError
+from ait_mlir.reference.core import EvaluationError
+from ait_mlir.reference.foreign import foreign_function
 from ait_mlir.runtime.model import Model
 from tests.e2e.support import Compiled, compile_graph
 
@@ -294,3 +297,13 @@ def test_files_that_are_no_kernel_libraries(tmp_path: Path) -> None:
         add_kernel_library("a:b", tmp_path / "text.so")
     with pytest.raises(InputError, match="there is no kernel library 'bad'"):
         find_kernel_library("bad")
+
+
+@pytest.mark.parametrize("name", ["ffi.ModuleLoadFromFile", "testing.echo", "runtime.GetDevice"])
+def test_functions_of_tvm_ffi_itself_are_not_callable(tmp_path: Path, name: str) -> None:
+    """They are registered in the process as functions of the user are; some of them load files."""
+    with pytest.raises(SourceError, match=rf"function '{name}' is one of tvm-ffi's own, which programs may not call"):
+        compile_graph(graph("", name), tmp_path)
+    op = CallFfiOp.make(None, name, [1], [])
+    with pytest.raises(EvaluationError, match=r"is one of tvm-ffi's own"):
+        foreign_function(op)

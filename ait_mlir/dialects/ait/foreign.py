@@ -45,6 +45,18 @@ Scalar: TypeAlias = Expr | int | float | bool | str | None
 
 _LIBRARY = re.compile(r"[A-Za-z_][A-Za-z0-9_.$-]*")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
+_OWN_FUNCTIONS = ("ffi.", "testing.", "runtime.")
+"""How functions begin that tvm-ffi and programs on it register for themselves; some load files or take addresses."""
+
+
+def refused_function(library: str | None, function: str) -> str | None:
+    """Why text may not call a function of the process, or None if it may, or if the function is one of a library."""
+    if library is not None or not function.startswith(_OWN_FUNCTIONS):
+        return None
+    return (
+        f"function {function!r} is one of tvm-ffi's own, which programs may not call: "
+        "register a function of yours (tvm_ffi.register_global_func) under another name"
+    )
 
 
 @irdl_op_definition
@@ -133,6 +145,8 @@ class CallFfiOp(Cost, AitOp):
         check_name(self, "function", self.function.data)
         if not self.function.data:
             raise self.fail("the function needs a name")
+        if (reason := refused_function(self.library_name, self.function.data)) is not None:
+            raise self.fail(reason)
         if self.library_name is not None and not _LIBRARY.fullmatch(self.library_name):
             raise self.fail(f"library {self.library_name!r}: expected letters, digits, '_', '.', '-' and '$'")
         if self.sha256 is not None and not _SHA256.fullmatch(self.sha256.data):

@@ -102,3 +102,17 @@ ait.graph @word(%x: !ait.tensor<4 x f32>) {
   // expected-error @below {{a number expected}}
   %y = ait.call_ffi @lib "f"(%x, nothing) : !ait.tensor<4 x f32>
 }
+
+// -----
+
+ait.graph @loader(%x: !ait.tensor<4 x f32>) {
+  // expected-error @below {{function 'ffi.ModuleLoadFromFile' is one of tvm-ffi's own, which programs may not call}}
+  %y = ait.call_ffi "ffi.ModuleLoadFromFile"("/tmp/library.so") : !ait.tensor<4 x f32>
+}
+
+// -----
+
+ait.graph @echo(%x: !ait.tensor<4 x f32>) {
+  // expected-error @below {{function 'testing.echo' is one of tvm-ffi's own}}
+  %y = ait.call_ffi "testing.echo"(%x) : !ait.tensor<4 x f32>
+}
