@@ -24,7 +24,7 @@ from ait_mlir.dialects.ait_rt.program import ProgramOp
 from ait_mlir.dims import Dim
 from ait_mlir.errors import AitError, CompileError, InputError
 from ait_mlir.folding import Folding, Method
-from ait_mlir.host.files import Scratch
+from ait_mlir.host.cache import Scratch
 from ait_mlir.host.kernel_libraries import KernelLibrary, find_kernel_library
 from ait_mlir.host.settings import measure_budget
 from ait_mlir.ir.context import context

@@ -35,7 +35,8 @@ from ait_mlir.driver import (
 )
 from ait_mlir.errors import AitError, CompileError
 from ait_mlir.folding import Folding
-from ait_mlir.host.files import Scratch, atomic_file
+from ait_mlir.host.cache import Scratch
+from ait_mlir.host.files import atomic_file
 from ait_mlir.host.kernel_libraries import KernelLibrary
 from ait_mlir.ir.pipeline import PassError
 from ait_mlir.lowering.module_target import set_target, target_of
@@ -210,12 +211,11 @@ def _write(
         sources |= files
     with Scratch() as folder:
         library = build_exported(sources, str(exports), target, folder)
-        with atomic_file(output) as file:
+        with atomic_file(output, executable=True) as file:
             with library.open("rb") as built:
                 shutil.copyfileobj(built, file, 1 << 20)
             if weights:
                 _append(file, weights)
-        output.chmod(0o755)
     return output
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ait_mlir.host.files import cache_dir
+from ait_mlir.host.cache import cache_dir
 
 
 class KernelCache:

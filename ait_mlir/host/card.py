@@ -10,7 +10,7 @@ import time
 from collections.abc import Generator
 from pathlib import Path
 
-from ait_mlir.host.files import cache_dir, locked
+from ait_mlir.host.cache import locked
 
 
 @functools.cache
@@ -43,7 +43,7 @@ def card_id(device: int = 0) -> str:
 def alone_on_card(device: int = 0) -> Generator[float]:
     """The card without other processes of this cache that time on it; gives the seconds that this waited for."""
     start = time.monotonic()
-    with locked(cache_dir() / "locks" / f"card_{card_id(device)}"):
+    with locked(f"card_{card_id(device)}"):
         yield time.monotonic() - start
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
+import errno
 import hashlib
 import os
 import secrets
@@ -16,67 +16,82 @@ from typing import BinaryIO
 
 from ait_mlir.errors import AitError
 
-DIGEST = ".sha256"
-"""The end of the name of the file that holds the digest of a kept one."""
-_HELD = ".held"
-"""The file in a scratch folder that its process holds a lock of."""
+_LONGEST_NAME = 200
+"""Bytes of a name that go into the name of the file beside it, which then is no longer than file systems allow."""
 _MOST_LINKS = 40
 """As many symbolic links as Linux follows."""
 
 
-def cache_dir() -> Path:
-    """The directory of what is built once: `AIT_CACHE_DIR`, else `~/.cache/ait_mlir`. Made for its owner alone.
-
-    Raises `AitError` where it can be neither made nor written to.
-    """
-    text = os.environ.get("AIT_CACHE_DIR")
-    path = Path(text).expanduser() if text else Path.home() / ".cache" / "ait_mlir"
-    problem = None
-    try:
-        path.mkdir(parents=True, exist_ok=True, mode=0o700)
-        if not os.access(path, os.W_OK | os.X_OK):
-            problem = "nothing can be written there"
-    except OSError as error:
-        problem = error.strerror
-    if problem is not None:
-        raise AitError(f"{path} cannot be the cache directory: {problem}; set AIT_CACHE_DIR to one that can be written")
-    return path.resolve()
-
-
 @contextlib.contextmanager
-def atomic_file(path: Path, flush: bool = True) -> Generator[BinaryIO]:
+def atomic_file(path: Path, executable: bool = False) -> Generator[BinaryIO]:
     """A file whose content replaces that of `path` when the block ends without an error.
 
     After an error `path` is as before. A regular file is replaced by renaming: readers see the old content or the new.
     It keeps its mode and owner; a new file has the mode that the umask allows. Links are followed. A device or a pipe
-    is written through, at the end. Without `flush` the file may be incomplete after a crash of the machine.
+    is written through, at the end.
     Raises `AitError` for a folder.
     """
     target = _target(path)
-    if target is None:
-        with tempfile.TemporaryFile() as content:
+    if target is not None:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with _named(path), replaced_file(target, executable=executable) as content:
             yield content
-            content.seek(0)
-            with path.open("wb", buffering=0) as sink:
-                shutil.copyfileobj(content, sink, 1 << 20)
         return
-    target.parent.mkdir(parents=True, exist_ok=True)
-    name = target.with_name(f".{target.name}.{os.getpid()}.{secrets.token_hex(6)}.tmp")
-    handle = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+    with _named(path), tempfile.TemporaryFile() as content:
+        yield content
+        content.seek(0)
+        with path.open("wb", buffering=0) as sink:
+            shutil.copyfileobj(content, sink, 1 << 20)
+
+
+@contextlib.contextmanager
+def replaced_file(target: Path, flush: bool = True, executable: bool = False) -> Generator[BinaryIO]:
+    """Like `atomic_file`, for the name of a regular file: a link of this name is replaced, not followed.
+
+    Without `flush` the file may be incomplete after a crash of the machine.
+    """
+    start = os.fsdecode(os.fsencode(target.name)[:_LONGEST_NAME])
+    name = target.with_name(f".{start}.{os.getpid()}.{secrets.token_hex(6)}.tmp")
+    is_new = not os.path.lexists(target)
+    mode = (0o777 if executable else 0o666) if is_new else 0o600  # nobody opens it before it has the mode of the old
+    handle = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
     try:
         with os.fdopen(handle, "wb") as file:
-            _adopt_mode(handle, target)
+            if not is_new:
+                _adopt_mode(handle, target)
             yield file
             if flush:
                 file.flush()
                 os.fsync(file.fileno())
-        os.replace(name, target)
+        _rename(name, target)
     except BaseException:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(name)
         raise
     if flush:
         _sync_directory(target.parent)
+
+
+def _rename(name: Path, target: Path) -> None:
+    """Rename a file to `target`; where a file system is mounted on that very file, write through."""
+    try:
+        os.replace(name, target)
+    except OSError as error:
+        if error.errno != errno.EBUSY:
+            raise
+        shutil.copyfile(name, target)
+        os.unlink(name)
+
+
+@contextlib.contextmanager
+def _named(path: Path) -> Generator[None]:
+    """Errors of a disk without room in the block name `path`."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            raise OSError(error.errno, error.strerror, str(path)) from error
+        raise
 
 
 def _target(path: Path) -> Path | None:
@@ -97,14 +112,16 @@ def _target(path: Path) -> Path | None:
 
 
 def _adopt_mode(handle: int, replaced: Path) -> None:
-    """Give an open file the mode and the owner of the file that it is going to replace, if there is one."""
+    """Give an open file the mode and the owner of the regular file that it is going to replace."""
     try:
-        old = replaced.stat()
+        old = replaced.lstat()
     except FileNotFoundError:
+        return
+    if not stat.S_ISREG(old.st_mode):
         return
     with contextlib.suppress(PermissionError):  # a file of another user's becomes ours
         os.fchown(handle, old.st_uid, old.st_gid)
-    os.fchmod(handle, stat.S_IMODE(old.st_mode))
+    os.fchmod(handle, stat.S_IMODE(old.st_mode) & 0o777)  # other content is not to run as another user
 
 
 def write_atomic(path: Path, data: bytes) -> None:
@@ -119,79 +136,10 @@ def copy_atomic(source: Path, path: Path) -> None:
         shutil.copyfileobj(data, file, 1 << 20)
 
 
-def keep(source: Path, path: Path) -> None:
-    """Copy `source` to `path` so that `is_kept` holds. The file is not flushed; after a loss `is_kept` is false."""
-    with atomic_file(_digest_of(path), flush=False) as file:
-        file.write(sha256_file(source).encode())
-    with source.open("rb") as data, atomic_file(path, flush=False) as file:
-        shutil.copyfileobj(data, file, 1 << 20)
-
-
-def is_kept(path: Path) -> bool:
-    """Whether `path` still has the content that `keep` wrote."""
-    try:
-        return _digest_of(path).read_text() == sha256_file(path)
-    except (FileNotFoundError, UnicodeDecodeError):
-        return False
-
-
-def _digest_of(path: Path) -> Path:
-    return path.with_name(path.name + DIGEST)
-
-
 def sha256_file(path: Path) -> str:
     """The SHA-256 of a file, in hex."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-@contextlib.contextmanager
-def locked(path: Path) -> Generator[None]:
-    """Hold the lock of a lock file, across threads and processes; a process that dies lets go of it."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("ab") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
-
-
-class Scratch:
-    """A folder for the files of one build, in the cache. It is removed with `remove`, or at the end of a `with` block.
-
-    A process that is killed leaves its folders: the next one that makes a folder removes those that nobody holds.
-    """
-
-    def __init__(self) -> None:
-        home = cache_dir() / "tmp"
-        home.mkdir(exist_ok=True)
-        with locked(cache_dir() / "locks" / "scratch"):
-            _remove_abandoned(home)
-            self.path = Path(tempfile.mkdtemp(dir=home))
-            self._held = (self.path / _HELD).open("ab")
-            fcntl.flock(self._held, fcntl.LOCK_EX)
-
-    def remove(self) -> None:
-        """Remove the folder and what is in it."""
-        shutil.rmtree(self.path, ignore_errors=True)
-        self._held.close()
-
-    def __enter__(self) -> Path:
-        return self.path
-
-    def __exit__(self, *_: object) -> None:
-        self.remove()
-
-
-def _remove_abandoned(home: Path) -> None:
-    """Remove scratch folders whose lock nobody holds. The caller has the lock of scratch folders."""
-    for folder in home.iterdir():
-        if not folder.is_dir():
-            continue
-        try:
-            with (folder / _HELD).open("ab") as file:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            continue  # in use, or gone meanwhile
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _sync_directory(path: Path) -> None:

@@ -1,8 +1,8 @@
 """Builds shared libraries from sources, by ninja and a cache of objects and libraries, keyed on all of their inputs.
 
-Models and processes share the cache (`AIT_CACHE_DIR`). Entries are created atomically, by rename, and are used only if
-their digest is correct. A lock for each library prevents two processes from building it at the same time. Commands
-consist of our flags and checked file names; they contain no text of a user.
+Models and processes share the cache (`host/cache.py`). Entries are created atomically, by rename, and are used only if
+the record beside them has their key and their digest. A lock for each library prevents two processes from building it
+at the same time. Commands consist of our flags and checked file names; they contain no text of a user.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ait_mlir.errors import CompileError
-from ait_mlir.host.files import Scratch, cache_dir, copy_atomic, is_kept, keep, locked, write_atomic
+from ait_mlir.host.cache import Scratch, cache_dir, is_kept, keep, locked
+from ait_mlir.host.files import copy_atomic, write_atomic
 from ait_mlir.lowering.ninja import ONCE, Unit, build_file, ninja_output, run_ninja
 from ait_mlir.lowering.target import DEFAULT_ARCH, TargetKind
 from ait_mlir.lowering.toolchain import Toolchain, cpp_root, cuda_home, optimization, toolchain
@@ -67,7 +68,7 @@ def refused_sources(
     """
     tools = toolchain(target.kind, target.arch)
     units = _library_units(sources, tools, Path(workdir).resolve())
-    missing = {f"o{i}.o": unit for i, unit in enumerate(units) if not is_kept(unit.object)}
+    missing = {f"o{i}.o": unit for i, unit in enumerate(units) if not is_kept(unit.object, unit.key)}
     if not missing:
         return set()
     with Scratch() as scratch:
@@ -75,7 +76,7 @@ def refused_sources(
         ninja_output(scratch, tools, len(missing), "compiling kernels to time", keep_going=True, stop=stop)
         made = {name for name in missing if (scratch / name).is_file()}
         for name in made:
-            keep(scratch / name, missing[name].object)
+            keep(scratch / name, missing[name].object, missing[name].key)
     return {unit.source.name for name, unit in missing.items() if name not in made}
 
 
@@ -239,7 +240,7 @@ def _runtime_toolchain(kind: TargetKind, link_to: Iterable[str]) -> Toolchain:
         folders = [path for name in ("lib64", "lib") if (path := home / name).is_dir()]
         link += [part for path in folders for part in ("-L", str(path))] + ["-lcudart_static", "-lrt"]
     identity = base.identity + importlib.metadata.version("apache-tvm-ffi")
-    return Toolchain(base.compiler, tuple(flags), tuple(link), identity, base.environment)
+    return Toolchain(base.compiler, tuple(flags), tuple(link), identity, base.environment, uses_shell=base.uses_shell)
 
 
 def build_exported(sources: Mapping[str, str], exports: str, target: Target, workdir: str | os.PathLike[str]) -> Path:
@@ -263,21 +264,20 @@ def build_exported(sources: Mapping[str, str], exports: str, target: Target, wor
 def _build(tools: Toolchain, units: list[Unit], label: str) -> Path:
     """The library of `units` in the cache, built if it is not there yet."""
     key = _digest(tools.identity, *tools.link_flags, *(unit.key for unit in units))
-    cache = cache_dir()
-    library = cache / "libraries" / key[:2] / f"{key}.so"
-    if is_kept(library):
+    library = cache_dir() / "libraries" / key[:2] / f"{key}.so"
+    if is_kept(library, key):
         return library
-    with locked(cache / "locks" / key):
-        if is_kept(library):
+    with locked(key):
+        if is_kept(library, key):
             return library
         with Scratch() as scratch:
-            missing = {f"o{i}.o": unit for i, unit in enumerate(units) if not is_kept(unit.object)}
+            missing = {f"o{i}.o": unit for i, unit in enumerate(units) if not is_kept(unit.object, unit.key)}
             objects = [next((n for n, u in missing.items() if u is unit), str(unit.object)) for unit in units]
             (scratch / "build.ninja").write_text(build_file(tools, missing, objects))
             run_ninja(scratch, tools, missing, label)
             for name, unit in missing.items():
-                keep(scratch / name, unit.object)
-            keep(scratch / "model.so", library)
+                keep(scratch / name, unit.object, unit.key)
+            keep(scratch / "model.so", library, key)
     return library
 
 

@@ -6,7 +6,8 @@ import importlib.util
 from pathlib import Path
 
 from ait_mlir import __version__
-from ait_mlir.host.files import cache_dir, copy_atomic, write_atomic
+from ait_mlir.host.cache import cache_dir, private_folder
+from ait_mlir.host.files import copy_atomic, write_atomic
 from ait_mlir.lowering.build import build_deploy_library
 from ait_mlir.lowering.target import TargetKind
 from ait_mlir.lowering.toolchain import cpp_root
@@ -21,7 +22,7 @@ def install_runtime(kind: TargetKind, prefix: Path | None = None) -> Path:
     the whole prefix can be moved. For the CPU, OpenBLAS lies beside the library. Raises like `build_library`.
     """
     library = build_deploy_library(kind)
-    root = (prefix or cache_dir() / "prefix").absolute()
+    root = private_folder(cache_dir() / "prefix") if prefix is None else prefix.absolute()
     files = cpp_root() / "deploy"
     for name in _HEADERS:
         copy_atomic(cpp_root() / "include" / "ait" / name, root / "include" / "ait" / name)

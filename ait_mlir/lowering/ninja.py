@@ -16,12 +16,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ait_mlir.errors import CompileError, ToolchainError
-from ait_mlir.host.files import cache_dir
+from ait_mlir.host.cache import CONTROL, cache_dir
+from ait_mlir.host.processes import started
 from ait_mlir.host.settings import whole_number
 from ait_mlir.lowering.precompiled import include_flags
-from ait_mlir.lowering.toolchain import Toolchain
+from ait_mlir.lowering.toolchain import Toolchain, compiler_environment
 
 _ERROR_LINE = re.compile(r"(error|fatal|undefined reference|multiple definition|Killed|ptxas)", re.IGNORECASE)
+_FOR_SHELL = re.compile(r'[$`"\\]')
+"""The characters that a shell does not take as they are between double quotes."""
 _SHOWN_ERROR_LINES = 12
 ONCE = " (once)"
 """Ends the label of a build that all later models share: what it makes is told where there is no progress bar."""
@@ -45,17 +48,21 @@ def build_file(tools: Toolchain, missing: Mapping[str, Unit], objects: Iterable[
     """The build file of the missing objects, and of the library of `objects` if there are some."""
     used = Counter(unit.tools or tools for unit in missing.values())
     rules = {t: f"compile{i}" for i, t in enumerate(used)}
-    link_command = [str(tools.compiler)]
+    for t in (tools, *used):
+        _usable(t, os.environ.get("TMPDIR", ""))
     lines = [
-        *(
-            f"rule {rule}\n  command = {_command(_compile_command(t, used[t]))} -c $in -o $out"
-            for t, rule in rules.items()
-        ),
-        f"rule link\n  command = {_command(link_command)} $in -o $out {_command(tools.link_flags)}",
-        *(f"build {name}: {rules[unit.tools or tools]} {_path(unit.source)}" for name, unit in missing.items()),
+        f"rule {rule}\n  command = {_command(t, _compile_command(t, used[t]))} -c $in -o $out"
+        for t, rule in rules.items()
     ]
+    for name, unit in missing.items():
+        t = unit.tools or tools
+        lines += [_variable(f"source_{name}", t, unit.source), f"build {name}: {rules[t]} ${{source_{name}}}"]
     if objects is not None:
-        lines.append(f"build model.so: link {' '.join(_path(Path(name)) for name in objects)}")
+        link = f"{_command(tools, [str(tools.compiler)])} $in -o $out {_command(tools, tools.link_flags)}"
+        names = list(objects)
+        lines += [f"rule link\n  command = {link}"]
+        lines += [_variable(f"object_{i}", tools, Path(name)) for i, name in enumerate(names)]
+        lines += [f"build model.so: link {' '.join(f'${{object_{i}}}' for i in range(len(names)))}"]
     return "\n".join(lines) + "\n"
 
 
@@ -63,16 +70,26 @@ def _compile_command(tools: Toolchain, sources: int) -> list[str]:
     return [str(tools.compiler), *tools.compile_flags, *include_flags(tools, sources)]
 
 
-def _command(words: Iterable[str]) -> str:
-    return " ".join(shlex.quote(word) for word in words).replace("$", "$$")
+def _command(tools: Toolchain, words: Iterable[str]) -> str:
+    return " ".join(shlex.quote(_usable(tools, word)) for word in words).replace("$", "$$")
 
 
-def _path(path: Path) -> str:
-    """A path in a build line. Ninja quotes `$in` for the shell itself."""
-    text = str(path)
-    if "\n" in text:
-        raise CompileError(f"a build cannot use the path {text!r}, which has a line break")
-    return re.sub(r"([$ :])", r"$\1", text)
+def _variable(name: str, tools: Toolchain, path: Path) -> str:
+    """A path as a variable, whose value may have any character but `$`. In a build line `|` cannot be written. Ninja
+    quotes `$in` for the shell itself."""
+    return f"{name} = {_usable(tools, str(path)).replace('$', '$$')}"
+
+
+def _usable(tools: Toolchain, text: str) -> str:
+    """A path or flag for a compiler. Raises `CompileError` for one that would not reach it as it is."""
+    if CONTROL.search(text):
+        raise CompileError(f"a build cannot use the path {text!r}, which has a line break or a control character")
+    if tools.uses_shell and _FOR_SHELL.search(text):
+        raise CompileError(
+            f"a build cannot use the path {text!r}: {tools.compiler.name} gives it to a shell, which would run what is "
+            'behind $ or ` in it; AIT_CACHE_DIR, TMPDIR and the working directory must be free of $, `, " and \\'
+        )
+    return text
 
 
 def run_ninja(scratch: Path, tools: Toolchain, missing: Mapping[str, Unit], label: str) -> None:
@@ -91,12 +108,10 @@ def ninja_output(
     stop: threading.Event | None = None,
 ) -> tuple[int, list[str]]:
     """Run ninja on the build file in `scratch`, at most until `stop` is set; returns its exit status and its lines."""
-    environment = {**os.environ, **dict(tools.environment), "NINJA_STATUS": "[%f/%t] "}
+    environment = {**compiler_environment(tools), "NINJA_STATUS": "[%f/%t] "}
     command = [str(find_ninja()), "-C", str(scratch), "-j", str(_jobs()), *(("-k", "0") if keep_going else ())]
     output: list[str] = []
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", env=environment
-    ) as process:
+    with started(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=environment) as process:
         assert process.stdout is not None
         if stop is not None:
             threading.Thread(target=_end_when, args=(process, stop), daemon=True).start()

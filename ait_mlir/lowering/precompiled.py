@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import os
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from ait_mlir.host.files import Scratch, cache_dir, is_kept, keep, locked, write_atomic
-from ait_mlir.lowering.toolchain import Toolchain
+from ait_mlir.host.cache import Scratch, cache_dir, is_kept, keep, locked, put
+from ait_mlir.host.processes import run
+from ait_mlir.lowering.toolchain import Toolchain, compiler_environment
 
 TEXT = """\
 #ifndef AIT_PRECOMPILED_H
@@ -83,24 +83,24 @@ def include_flags(tools: Toolchain, sources: int) -> tuple[str, ...]:
 @functools.lru_cache(maxsize=16)
 def _include_flags(key: _Key) -> tuple[str, ...]:
     """The flags for a compiler and a cache; the file is checked once in a process."""
-    tools, header = key.tools, key.header
+    header = key.header
     compiled = header.with_name("common.h.gch")
     try:
-        with locked(key.cache / "locks" / key.name):
-            header.parent.mkdir(parents=True, exist_ok=True)
+        with locked(key.name):
             if not header.is_file() or header.read_text() != TEXT:
-                write_atomic(header, TEXT.encode())
-            if not is_kept(compiled) and not _compile(tools, header, compiled):
+                put(header, TEXT.encode())
+            if not is_kept(compiled, key.name) and not _compile(key, compiled):
                 return ()
     except OSError:  # no room, or a cache that others write to
         return ()
     return ("-include", str(header))
 
 
-def _compile(tools: Toolchain, header: Path, compiled: Path) -> bool:
+def _compile(key: _Key, compiled: Path) -> bool:
     """Make the precompiled header and use it once; whether both worked."""
+    tools = key.tools
     with Scratch() as scratch:
-        text, made, source = scratch / header.name, scratch / compiled.name, scratch / "use.cc"
+        text, made, source = scratch / key.header.name, scratch / compiled.name, scratch / "use.cc"
         text.write_text(TEXT)
         source.write_text("")
         compiler = [str(tools.compiler), *tools.compile_flags]
@@ -110,14 +110,12 @@ def _compile(tools: Toolchain, header: Path, compiled: Path) -> bool:
         ):
             if not _succeeds(command, tools):
                 return False
-        keep(made, compiled)
+        keep(made, compiled, key.name)
     return True
 
 
 def _succeeds(command: list[str], tools: Toolchain) -> bool:
-    environment = {**os.environ, **dict(tools.environment)}
     try:
-        subprocess.run(command, capture_output=True, timeout=SECONDS, env=environment, check=True)
-    except subprocess.SubprocessError:
+        return run(command, SECONDS, compiler_environment(tools)).returncode == 0
+    except subprocess.TimeoutExpired:
         return False
-    return True

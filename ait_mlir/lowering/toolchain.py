@@ -30,12 +30,32 @@ _KFD = Path("/sys/class/kfd/kfd/topology/nodes")
 """Where the AMD driver lists the CPUs and cards of this machine; a folder for each."""
 
 
+_CHANGES_OBJECTS = re.compile(
+    # GCC, its linker, and clang: where they look for headers, libraries and their own programs
+    r"CPATH|C_INCLUDE_PATH|CPLUS_INCLUDE_PATH|LIBRARY_PATH|COMPILER_PATH|GCC_EXEC_PREFIX|LD_RUN_PATH|LDEMULATION"
+    r"|CCC_OVERRIDE_OPTIONS|SOURCE_DATE_EPOCH|SYSROOT|CONDA_BUILD_SYSROOT"
+    # nvcc, and hipcc with the places of ROCm
+    r"|NVCC_\w+|CUDAFE_FLAGS|HIPCC_\w+|HIP_PATH|HIP_PLATFORM|HIP_COMPILER|HIP_RUNTIME|HIP_CLANG_PATH|HIP_LIB_PATH"
+    r"|HIP_CLANG_LAUNCHER|(?:HIP_)?DEVICE_LIB_PATH|ROCM_PATH|HSA_PATH"
+    # what wrappers of compilers add to the command
+    r"|NIX_(?:CFLAGS|LDFLAGS)\w*|CCACHE_\w+|SCCACHE_\w+|DISTCC_\w+"
+)
+"""The names of variables of the environment that can make another object of the same source and flags."""
+_WRITES_FILES = ("DEPENDENCIES_OUTPUT", "SUNPRO_DEPENDENCIES")
+"""Variables that make GCC write a file beside the object. They are taken out of the environment of compilers."""
+
+
+def compiler_environment(tools: Toolchain) -> dict[str, str]:
+    """The environment of a compiler: that of this process and the settings of the toolchain."""
+    return {**{k: v for k, v in os.environ.items() if k not in _WRITES_FILES}, **dict(tools.environment)}
+
+
 @dataclass(frozen=True)
 class Toolchain:
     """One compiler with the flags of one target.
 
-    `identity` changes if the same source and flags may give another object: it depends on the compiler and, for
-    `-march=native`, on the CPU.
+    `identity` changes if the same source and flags may give another object: it depends on the compiler, on the
+    variables of the environment that compilers read, and for `-march=native` on the CPU.
     """
 
     compiler: Path
@@ -45,6 +65,8 @@ class Toolchain:
     environment: tuple[tuple[str, str], ...] = ()
     is_for_cpu_kernels: bool = False
     """Whether its sources include the intrinsics and the standard headers that `precompiled` has."""
+    uses_shell: bool = False
+    """Whether the compiler starts its own programs by a shell, with names between double quotes, as nvcc and hipcc."""
     host: Toolchain | None = None
     """The compiler of sources without kernels, if that is another one: g++ takes 0.03 s for a program, nvcc 0.6 s."""
 
@@ -208,7 +230,8 @@ def toolchain(kind: TargetKind, arch: str) -> Toolchain:
         libraries = ("-L", str(wheel / "lib")) if (wheel := nvidia_wheel()) and compiler.is_relative_to(wheel) else ()
         link = ("-shared", *gencode, *libraries)
         flags = (*_CUDA_FLAGS, level, *gencode, *include, "-x", "cu")
-        return Toolchain(compiler, flags, link, _identity(compiler), host=_host((*include, *_cuda_include())))
+        host = _host((*include, *_cuda_include()))
+        return Toolchain(compiler, flags, link, _identity(compiler), uses_shell=True, host=host)
     if kind == "rocm":
         arch = default_arch(kind) if arch == "native" else arch
         if (problem := architecture_problem(kind, arch)) is not None:
@@ -217,7 +240,8 @@ def toolchain(kind: TargetKind, arch: str) -> Toolchain:
         offload = f"--offload-arch={arch}"
         environment = (("HIP_PLATFORM", "amd"),)  # without it hipcc starts nvcc
         flags = (*_HIP_FLAGS, offload, *_WARN, *include, "-x", "hip")
-        return Toolchain(compiler, flags, ("-shared", offload), _identity(compiler), environment, host=_host(include))
+        link, identity = ("-shared", offload), _identity(compiler)
+        return Toolchain(compiler, flags, link, identity, environment, uses_shell=True, host=_host(include))
     raise ToolchainError(f"unknown target '{kind}': expected cpu, cuda or rocm")
 
 
@@ -253,7 +277,8 @@ def _find(name: str, places: list[Path], what: str, advice: str) -> Path:
 
 def _identity(compiler: Path, *more: str) -> str:
     real = compiler.resolve()
-    return "\n".join([_version(str(compiler), real.stat().st_mtime_ns), *more])
+    settings = [f"{name}={os.environ[name]}" for name in sorted(filter(_CHANGES_OBJECTS.fullmatch, os.environ))]
+    return "\n".join([_version(str(compiler), real.stat().st_mtime_ns), *more, *settings])
 
 
 @functools.cache

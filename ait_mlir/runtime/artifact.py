@@ -27,8 +27,9 @@ import numpy as np
 from blake3 import blake3
 
 from ait_mlir.errors import ArtifactError, InputError
+from ait_mlir.host.cache import cache_dir, is_plain, private_folder, put
 from ait_mlir.host.cpu import instruction_sets
-from ait_mlir.host.files import atomic_file, cache_dir, write_atomic
+from ait_mlir.host.files import atomic_file
 from ait_mlir.host.kernel_libraries import find_kernel_library, read_kernel_library
 from ait_mlir.lowering.target import architecture_problem
 from ait_mlir.lowering.toolchain import detect_rocm_archs
@@ -103,14 +104,12 @@ class Artifact:
 
     def _extracted(self, part: str, name: str, digest: Callable[[bytes], str]) -> Path:
         """The file of a part, named by its hash."""
-        folder = cache_dir() / "models"
-        folder.mkdir(mode=0o700, exist_ok=True)
-        path = folder / f"{name}.so"
-        if not path.is_file() or digest(path.read_bytes()) != name:
+        path = private_folder(cache_dir() / "models") / f"{name}.so"
+        if not is_plain(path) or digest(path.read_bytes()) != name:
             code = self._part(part).tobytes()
             if digest(code) != name:
                 raise ArtifactError(f"{self.path}: the {part} changed after it was checked")
-            write_atomic(path, code)
+            put(path, code)
         return path
 
     def _part(self, name: str) -> np.ndarray[Any, np.dtype[np.uint8]]:

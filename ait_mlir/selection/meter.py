@@ -32,8 +32,8 @@ from ait_mlir.dialects.ait.strided import extent
 from ait_mlir.dialects.ait.traits import Cost
 from ait_mlir.dialects.ait.types import EMPTY_SCOPE, tensor_type
 from ait_mlir.errors import AitError, ToolchainError
+from ait_mlir.host.cache import Scratch
 from ait_mlir.host.card import alone_on_card
-from ait_mlir.host.files import Scratch
 from ait_mlir.host.settings import MEASURE_DEVICES
 from ait_mlir.ir.pipeline import PassError
 from ait_mlir.lowering.emit import emit_program

@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ait_mlir.errors import AitError
-from ait_mlir.host.files import cache_dir, write_atomic
+from ait_mlir.host.cache import cache_dir
+from ait_mlir.host.files import write_atomic
 from ait_mlir.lowering.fragments import Fragment
 from ait_mlir.selection.ranges import Times
 from ait_mlir.selection.structures import VERSION
@@ -61,21 +62,28 @@ class TimingKey:
 class TimingCache:
     """Times and choices by key, in a file that processes share.
 
-    Writers wait for each other, and rows are written atomically. A file that is not a database is renamed, and a row
-    without a valid time or choice is ignored.
+    Writers wait for each other, and rows are written atomically. A file of the cache that is not a database is renamed;
+    one that a user names is left alone, with an error. A row without a valid time or choice is ignored.
     """
 
     def __init__(self, path: Path | None = None) -> None:
-        self.path = path or Path(os.environ.get("AIT_TIMINGS") or cache_dir() / "timings-1.sqlite3")
+        named = path or os.environ.get("AIT_TIMINGS")
+        self.is_ours = not named
+        self.path = Path(named) if named else cache_dir() / "timings-1.sqlite3"
 
     @contextlib.contextmanager
     def _open(self) -> Generator[sqlite3.Connection]:
+        if (self.path.exists() and not self.path.is_file()) or (self.is_ours and self.path.is_symlink()):
+            raise sqlite3.OperationalError("it is no regular file")
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise sqlite3.OperationalError(f"{self.path.parent} cannot be made: {error.strerror}") from error
         connection = sqlite3.connect(self.path, timeout=60, isolation_level=None)
         try:
+            tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+            if tables and "times" not in tables:
+                raise sqlite3.OperationalError("it is a database of another program")
             for table in TABLES:
                 connection.execute(f"CREATE TABLE IF NOT EXISTS {table}")
             yield connection
@@ -87,7 +95,7 @@ class TimingCache:
             with self._open() as connection:
                 return work(connection)
         except sqlite3.DatabaseError as error:
-            if isinstance(error, sqlite3.OperationalError):
+            if isinstance(error, sqlite3.OperationalError) or not self.is_ours:
                 advice = "AIT_TIMINGS names another file"
                 raise AitError(f"the cache of timings {self.path} cannot be used: {error}; {advice}") from error
             with contextlib.suppress(OSError):

@@ -25,6 +25,7 @@ from ait_mlir.outside import load
 from ait_mlir.passes.parse import parse_passes
 from ait_mlir.passes.pipelines import PASSES
 from ait_mlir.rewrites.engine.driver import Statistics, counted_rewrites
+from ait_mlir.tools.ending import ended_cleanly
 
 if TYPE_CHECKING:
     from ait_mlir.passes.checks.check_semantics import SemanticsChecker
@@ -95,8 +96,11 @@ def argument_parser() -> argparse.ArgumentParser:
 
 def main(args: Sequence[str] | None = None) -> int:
     """Run the tool; returns its exit code."""
-    options = argument_parser().parse_args(args, namespace=Options())
-    return run(options, sys.stdout, sys.stderr)
+
+    def command() -> int:
+        return run(argument_parser().parse_args(args, namespace=Options()), sys.stdout, sys.stderr)
+
+    return ended_cleanly("ait-opt", command)
 
 
 def run(options: Options, out: TextIO, err: TextIO) -> int:

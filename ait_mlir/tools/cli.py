@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from ait_mlir import __version__, outside
 from ait_mlir.errors import AitError
+from ait_mlir.tools.ending import ended_cleanly
 
 _DESCRIPTION = "Compile neural networks to C++ for the CPU, CUDA or ROCm, and run them."
 _EXAMPLE = """example:
@@ -52,8 +53,11 @@ def main(args: Sequence[str] | None = None) -> int:
 
     Every failure is one message on stderr and exit code 1; `AIT_TRACEBACK=1` adds where it was raised.
     """
-    options = argument_parser().parse_args(args)
+    return ended_cleanly("ait", lambda: _run(args))
 
+
+def _run(args: Sequence[str] | None) -> int:
+    options = argument_parser().parse_args(args)
     try:
         for path in getattr(options, "load", ()):
             outside.load(path)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from ait_mlir.errors import ArtifactError, InputError, OutOfMemoryError
-from ait_mlir.host.files import cache_dir
+from ait_mlir.host.cache import cache_dir
 from ait_mlir.runtime import Model, artifact
 from ait_mlir.runtime.manifest import Manifest
 from ait_mlir.tools.cli import main

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ait_mlir.host.files import cache_dir
+from ait_mlir.host.cache import cache_dir
 from ait_mlir.host.kernel_libraries import KernelLibrary, add_kernel_library
 
 

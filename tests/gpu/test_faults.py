@@ -15,7 +15,7 @@ import tvm_ffi.cpp
 
 from ait_mlir.driver import compile_module, read_module
 from ait_mlir.errors import OutOfMemoryError
-from ait_mlir.host.files import cache_dir
+from ait_mlir.host.cache import cache_dir
 from ait_mlir.host.kernel_libraries import add_kernel_library
 from ait_mlir.runtime import Model
 

@@ -13,7 +13,7 @@ import tvm_ffi
 from ait_mlir.driver import compile_module, read_module
 from ait_mlir.errors import RunError
 from ait_mlir.export import export_kernels, export_module
-from ait_mlir.host.files import cache_dir
+from ait_mlir.host.cache import cache_dir
 from ait_mlir.host.kernel_libraries import KernelLibrary, add_kernel_library
 from ait_mlir.runtime.model import Model
 

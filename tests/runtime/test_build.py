@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 
 from ait_mlir.errors import CompileError, RunError, ToolchainError
-from ait_mlir.host.files import DIGEST, atomic_file, cache_dir, is_kept, write_atomic
+from ait_mlir.host.cache import DIGEST, FOLDER, cache_dir, is_kept
+from ait_mlir.host.files import atomic_file, write_atomic
 from ait_mlir.lowering import build, ninja, toolchain
 from ait_mlir.lowering.build import build_library
 from ait_mlir.lowering.kernels.base import Target
@@ -28,7 +29,7 @@ SOURCE = 'extern "C" int answer() { return 42; }\n'
 @pytest.fixture
 def fresh_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("AIT_CACHE_DIR", str(tmp_path / "cache"))
-    return tmp_path / "cache"
+    return tmp_path / "cache" / FOLDER
 
 
 def objects(cache: Path) -> list[Path]:
@@ -93,9 +94,9 @@ def test_damaged_entries_are_built_again(tmp_path: Path, fresh_cache: Path, chan
     for path in kept:
         path.write_bytes(change(path.read_bytes()))
     assert build_library({"a.cc": SOURCE}, CPU, tmp_path / "w").read_bytes() == good
-    assert [is_kept(path) for path in kept] == [True, True]
+    assert [is_kept(path, path.stem) for path in kept] == [True, True]
     kept[0].with_name(kept[0].name + DIGEST).unlink()
-    assert not is_kept(kept[0])
+    assert not is_kept(kept[0], kept[0].stem)
 
 
 def test_headers_and_flags_are_part_of_the_key(tmp_path: Path, fresh_cache: Path) -> None:
@@ -134,7 +135,7 @@ def test_names_of_sources_are_checked(tmp_path: Path, name: str) -> None:
 
 @pytest.mark.usefixtures("fresh_cache")
 def test_directories_may_have_any_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    odd = tmp_path / "a b $(touch pwned) ;:'\"& é"
+    odd = tmp_path / "a b|c $(touch pwned) `touch pwned` ;:'\"&,\\ é*"
     monkeypatch.setenv("AIT_CACHE_DIR", str(odd / "cache $HOME"))
     assert build_library({"a.cc": SOURCE}, CPU, odd / "w").is_file()
     assert not list(tmp_path.rglob("pwned"))

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ait_mlir.host.files import Scratch
+from ait_mlir.host.cache import Scratch
 from ait_mlir.runtime import Model
 from tests.runtime.killed import weights
 
@@ -37,10 +37,11 @@ def test_a_killed_compile_leaves_no_half_artifact_and_no_poisoned_cache(
 
 def test_scratch_folders_of_others_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AIT_CACHE_DIR", str(tmp_path))
-    (tmp_path / "tmp" / "left").mkdir(parents=True)
-    (tmp_path / "tmp" / "left" / "program.cc").write_text("")
     with Scratch() as one, Scratch() as other:
-        assert sorted(path for path in one.parent.iterdir() if path.is_dir()) == sorted((one, other))
+        (one.parent / "build-left").mkdir()
+        (one.parent / "build-left" / ".held").write_text("")
+        with Scratch() as third:
+            assert sorted(one.parent.iterdir()) == sorted((one, other, third))
     assert not one.exists() and not other.exists()
 
 

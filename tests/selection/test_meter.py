@@ -119,8 +119,8 @@ def test_sources_that_another_process_compiles_too_are_not_refused(tmp_path: Pat
     monkeypatch.setenv("AIT_CACHE_DIR", str(tmp_path / "cache"))
     keep = build.keep
 
-    def and_another(source: Path, path: Path) -> None:
-        keep(source, path)
+    def and_another(source: Path, path: Path, key: str) -> None:
+        keep(source, path, key)
         path.write_bytes(path.read_bytes() + b"\0")
 
     monkeypatch.setattr(build, "keep", and_another)

@@ -85,12 +85,13 @@ def test_writers_share_it(tmp_path: Path):
     assert TimingCache(path).times(keys) == keys
 
 
-def test_a_file_that_is_no_database_is_set_aside(tmp_path: Path):
-    path = tmp_path / "t.sqlite3"
-    path.write_bytes(b"no database, but long enough to be read as one" * 100)
-    cache = TimingCache(path)
+def test_a_file_of_the_cache_that_is_no_database_is_set_aside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("AIT_CACHE_DIR", str(tmp_path))
+    monkeypatch.delenv("AIT_TIMINGS", raising=False)
+    cache = TimingCache()
+    cache.path.write_bytes(b"no database, but long enough to be read as one" * 100)
     cache.keep_times({KEY: Times(1e-6, 0.0)})
-    assert cache.times([KEY]) and len(list(tmp_path.glob("*.broken-*"))) == 1
+    assert cache.times([KEY]) and len(list(cache.path.parent.glob("*.broken-*"))) == 1
 
 
 def test_a_directory_in_its_place_is_an_error(tmp_path: Path):

@@ -24,6 +24,7 @@ from ait_mlir.frontend.lift import emit
 from ait_mlir.frontend.operator import Operator
 from ait_mlir.frontend.target import Target, as_target, detect_target
 from ait_mlir.frontend.tensor import Tensor
+from ait_mlir.host.processes import run
 from ait_mlir.lowering.choices import Choice
 from ait_mlir.lowering.module_target import make_target, set_target
 from ait_mlir.selection.budget import selector
@@ -116,7 +117,7 @@ class ProfilerRunner:
         device = self._free.get()
         environment = {**os.environ, "CUDA_VISIBLE_DEVICES": device, "HIP_VISIBLE_DEVICES": device}
         try:
-            done = subprocess.run(cmds, capture_output=True, text=True, timeout=self.timeout, env=environment)
+            done = run(cmds, self.timeout, environment)
             found = done.stdout if done.returncode == 0 else None
         except (OSError, subprocess.TimeoutExpired):
             found = None

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import tempfile
+import weakref
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -12,6 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from ait_mlir.errors import InputError
 from ait_mlir.frontend.target import Target, as_target
+from ait_mlir.host.files import copy_atomic
 from ait_mlir.importers.torch.capture import capture
 from ait_mlir.importers.torch.errors import ImportFailure
 from ait_mlir.importers.torch.library import torch
@@ -114,22 +117,35 @@ def build(
     from ait_mlir.runtime import Model
 
     text = str(imported.module) + "\n"
-    kept = tempfile.NamedTemporaryFile(prefix="ait_", suffix=".ait")  # noqa: SIM115 (lives with the result)
-    compile_module(
-        imported.module.clone(),
-        target.kind,
-        workdir=workdir,
-        constants=imported.constants,
-        output=kept.name,
-        arch=target.arch,
-        measure=measure,
-        budget=budget,
-        precision=precision,
-        streams=streams,
-    )
-    # Written a moment ago by this process: its weights need no second hash.
-    model = Model(kept.name, num_runtimes=num_runtimes, verify_weights=False)
-    return CompiledModule(imported, model, kept, text, graph_mode)
+    folder = Path(tempfile.mkdtemp(prefix="ait_"))  # for its owner alone: the artifact has the weights
+    file = folder / "model.ait"
+    try:
+        compile_module(
+            imported.module.clone(),
+            target.kind,
+            workdir=workdir,
+            constants=imported.constants,
+            output=file,
+            arch=target.arch,
+            measure=measure,
+            budget=budget,
+            precision=precision,
+            streams=streams,
+        )
+        # Written a moment ago by this process: its weights need no second hash.
+        model = Model(file, num_runtimes=num_runtimes, verify_weights=False)
+        compiled = CompiledModule(imported, model, file, text, graph_mode)
+    except BaseException:
+        _remove(folder, os.getpid())
+        raise
+    weakref.finalize(compiled, _remove, folder, os.getpid())
+    return compiled
+
+
+def _remove(folder: Path, owner: int) -> None:
+    """Remove a temporary folder, unless this is a fork of the process that made it."""
+    if os.getpid() == owner:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 class CompiledModule:
@@ -140,7 +156,7 @@ class CompiledModule:
     object and start as copies of the module's buffers.
     """
 
-    def __init__(self, imported: Imported, model: Model, artifact: Any, text: str, graph_mode: bool = False) -> None:
+    def __init__(self, imported: Imported, model: Model, artifact: Path, text: str, graph_mode: bool = False) -> None:
         self.model = model
         self._text = text
         self._artifact = artifact
@@ -242,7 +258,7 @@ class CompiledModule:
     def save(self, path: str | Path) -> Path:
         """Write the artifact, for `ait_mlir.runtime.Model` and `ait run`; returns its path."""
         target = Path(path)
-        shutil.copyfile(self._artifact.name, target)
+        copy_atomic(self._artifact, target)
         return target
 
     def ir(self, phase: str = "imported") -> str:

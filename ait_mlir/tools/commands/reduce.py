@@ -14,6 +14,7 @@ from typing import Any
 from xdsl.dialects.builtin import ModuleOp
 
 from ait_mlir.host.files import write_atomic
+from ait_mlir.host.processes import run as run_program
 from ait_mlir.tools.commands.common import EXAMPLE_ONLY, UsageError, note
 
 _EXAMPLE = """A text fails if the command ends as it does on the file: with the same exit status, not 0, or not in time.
@@ -57,7 +58,7 @@ class Trial:
         if "{}" not in self.command:
             words.append(str(self.path))
         try:
-            done = subprocess.run(words, capture_output=True, text=True, errors="replace", timeout=self.timeout)
+            done = run_program(words, self.timeout)
         except subprocess.TimeoutExpired:
             return None
         except OSError as error:
