@@ -11,6 +11,7 @@ from typing import Any, cast
 
 from ait_mlir.errors import AitError, ArgumentTypeError, InputError, RunError
 from ait_mlir.host.kernel_libraries import known_kernel_libraries
+from ait_mlir.host.model_libraries import check_model_library
 from ait_mlir.lowering.toolchain import TargetKind
 from ait_mlir.runtime.data import CPU, untakable
 from ait_mlir.runtime.loading import runtime_library
@@ -44,6 +45,7 @@ class OpenedModel:
         runtime = runtime_library(target)
         for sha256, path in (known_kernel_libraries() if kernel_libraries is None else kernel_libraries).items():
             runtime.add_kernel_library(sha256, str(path))
+        check_model_library(library)
         self._module: Any = runtime.create(
             str(library), num_runtimes, first, target == "cpu" or device is not None, arenas_of_framework
         )

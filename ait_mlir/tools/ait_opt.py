@@ -75,7 +75,11 @@ def argument_parser() -> argparse.ArgumentParser:
     p.add_argument("-o", "--output", help="write there instead of to standard output")
     p.add_argument("-p", "--passes", default="", help="passes to run, as in 'simplify,fuse-epilogue'")
     p.add_argument(
-        "--load", action="append", default=[], metavar="FILE", help="run a Python file that defines operators"
+        "--load",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="run a Python file that defines operators: only one that you trust (docs/trust.md)",
     )
     for flag, text in (
         ("--split-input-file", "treat the parts between '// -----' lines as files of their own"),

@@ -43,7 +43,11 @@ def argument_parser() -> argparse.ArgumentParser:
     for name, command in subparsers.choices.items():
         if name not in ("cache", "runtime"):
             command.add_argument(
-                "--load", action="append", default=[], metavar="FILE", help="run a Python file that defines operators"
+                "--load",
+                action="append",
+                default=[],
+                metavar="FILE",
+                help="run a Python file that defines operators: only one that you trust",
             )
     return parser
 

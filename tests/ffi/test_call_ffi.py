@@ -12,8 +12,8 @@ import pytest
 import torch
 import tvm_ffi
 
-from ait_mlir.driver import compile_module, read_module
 from ait_mlir.dialects.ait.foreign import CallFfiOp
+from ait_mlir.driver import compile_module, read_module
 from ait_mlir.errors import ArtifactError, InputError, RunError
 from ait_mlir.frontend import BuildError, IntVar, Tensor, compile_model, ops
 from ait_mlir.host import kernel_libraries

@@ -7,7 +7,15 @@ from typing import Any
 
 from ait_mlir.runtime.data import AITData
 from ait_mlir.runtime.model import Model
-from ait_mlir.tools.commands.common import EXAMPLE_ONLY, UsageError, filled, parse_dims, set_weights, text_of_bytes
+from ait_mlir.tools.commands.common import (
+    EXAMPLE_ONLY,
+    TRUST,
+    UsageError,
+    filled,
+    parse_dims,
+    set_weights,
+    text_of_bytes,
+)
 from ait_mlir.tools.commands.run import manifest_of
 
 _EXAMPLE = """examples:
@@ -21,7 +29,8 @@ def add(subparsers: Any) -> None:
     p: argparse.ArgumentParser = subparsers.add_parser(
         "bench",
         help="time an artifact",
-        description="Time runs of an artifact on random inputs.",
+        description="Time runs of an artifact on random inputs. "
+        f"The machine code of the file runs, also where an option is refused later. {TRUST}",
         epilog=_EXAMPLE,
         formatter_class=EXAMPLE_ONLY,
     )

@@ -22,6 +22,10 @@ Array = np.ndarray[Any, Any]
 EXAMPLE_ONLY = argparse.RawDescriptionHelpFormatter
 
 
+TRUST = "Give it only what you trust: docs/trust.md."
+"""The end of the description of each command that may run code from outside."""
+
+
 class UsageError(AitError):
     """The command line makes no sense."""
 

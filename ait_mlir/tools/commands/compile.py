@@ -12,6 +12,7 @@ from ait_mlir.host.files import write_atomic
 from ait_mlir.host.kernel_libraries import add_kernel_library
 from ait_mlir.tools.commands.common import (
     EXAMPLE_ONLY,
+    TRUST,
     UsageError,
     add_precision,
     add_trust_pickle,
@@ -42,7 +43,8 @@ def add(subparsers: Any) -> None:
     p: argparse.ArgumentParser = subparsers.add_parser(
         "compile",
         help="compile IR text to an artifact, or to a phase before it",
-        description="Compile IR text to an artifact, or print it at a phase before that.",
+        description="Compile IR text to an artifact, or print it at a phase before that. "
+        f"Text and weights are only read; --load, --library and --trust-pickle let code of their files run. {TRUST}",
         epilog=_EXAMPLE,
         formatter_class=EXAMPLE_ONLY,
     )

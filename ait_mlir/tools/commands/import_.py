@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from ait_mlir.errors import AitError
 from ait_mlir.host.files import atomic_file
-from ait_mlir.tools.commands.common import EXAMPLE_ONLY, UsageError, add_trust_pickle
+from ait_mlir.tools.commands.common import EXAMPLE_ONLY, TRUST, UsageError, add_trust_pickle
 
 if TYPE_CHECKING:
     from ait_mlir.importers.torch import Imported
@@ -32,7 +32,8 @@ def add(subparsers: Any) -> None:
     p: argparse.ArgumentParser = subparsers.add_parser(
         "import",
         help="turn a PyTorch model into IR text and weights",
-        description="Turn a PyTorch model into IR text and a safetensors file of its weights.",
+        description="Turn a PyTorch model into IR text and a safetensors file of its weights. "
+        f"FILE.py is run, also with --check; FILE.pt2 is refused if it would run code. {TRUST}",
         epilog=_EXAMPLE,
         formatter_class=EXAMPLE_ONLY,
     )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ait_mlir.runtime import artifact
 from ait_mlir.runtime.artifact import Artifact
 from ait_mlir.runtime.manifest import DimInfo
-from ait_mlir.tools.commands.common import EXAMPLE_ONLY, UsageError, add_precision, parse_dims, text_of_bytes
+from ait_mlir.tools.commands.common import EXAMPLE_ONLY, TRUST, UsageError, add_precision, parse_dims, text_of_bytes
 from ait_mlir.tools.report import Report, table
 
 if TYPE_CHECKING:
@@ -29,7 +29,8 @@ def add(subparsers: Any) -> None:
     p: argparse.ArgumentParser = subparsers.add_parser(
         "inspect",
         help="show what is in an artifact, and its launches",
-        description="Show what is in an artifact, and with --launches what a run will do.",
+        description="Show what is in an artifact, and with --launches what a run will do. "
+        f"No code of the file is loaded or run; --load runs its file. {TRUST}",
         epilog=_EXAMPLE,
         formatter_class=EXAMPLE_ONLY,
     )

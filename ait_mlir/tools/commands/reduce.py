@@ -15,7 +15,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from ait_mlir.host.files import write_atomic
 from ait_mlir.host.processes import run as run_program
-from ait_mlir.tools.commands.common import EXAMPLE_ONLY, UsageError, note
+from ait_mlir.tools.commands.common import EXAMPLE_ONLY, TRUST, UsageError, note
 
 _EXAMPLE = """A text fails if the command ends as it does on the file: with the same exit status, not 0, or not in time.
 
@@ -30,7 +30,8 @@ def add(subparsers: Any) -> None:
     p: argparse.ArgumentParser = subparsers.add_parser(
         "reduce",
         help="cut a failing text down to the smallest that still fails",
-        description="Remove outputs, ops, inputs and dims from IR text as long as a command still fails on it.",
+        description="Remove outputs, ops, inputs and dims from IR text as long as a command still fails on it. "
+        f"The command is run many times. {TRUST}",
         epilog=_EXAMPLE,
         formatter_class=EXAMPLE_ONLY,
     )

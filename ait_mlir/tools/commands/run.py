@@ -17,6 +17,7 @@ from ait_mlir.runtime.manifest import Manifest
 from ait_mlir.runtime.model import Model
 from ait_mlir.tools.commands.common import (
     EXAMPLE_ONLY,
+    TRUST,
     Array,
     UsageError,
     name_and_value,
@@ -42,7 +43,8 @@ def add(subparsers: Any) -> None:
     p: argparse.ArgumentParser = subparsers.add_parser(
         "run",
         help="run an artifact once",
-        description="Run an artifact once; print or write its outputs, or compare them.",
+        description="Run an artifact once; print or write its outputs, or compare them. "
+        f"The machine code of the file runs, also where an option is refused later. {TRUST}",
         epilog=_EXAMPLE,
         formatter_class=EXAMPLE_ONLY,
     )

@@ -1,0 +1,67 @@
+"""Who runs code from outside says so, and says where docs/trust.md is."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from pathlib import Path
+
+import pytest
+
+from ait_mlir.tools import ait_opt, cli
+
+ROOT = Path(__file__).parents[2]
+PAGE = "docs/trust.md"
+OF_OUR_OWN = ("cache", "runtime")
+"""The commands that run no code but ours and the compiler's."""
+
+
+def commands() -> dict[str, argparse.ArgumentParser]:
+    (subparsers,) = (a for a in cli.argument_parser()._actions if isinstance(a, argparse._SubParsersAction))
+    return {f"ait {name}": parser for name, parser in subparsers.choices.items() if name not in OF_OUR_OWN}
+
+
+@pytest.mark.parametrize("name", [*commands(), "ait-opt"])
+def test_the_help_of_a_command_that_runs_code_names_the_page(name: str) -> None:
+    parser = ait_opt.argument_parser() if name == "ait-opt" else commands()[name]
+    told = " ".join(parser.format_help().split())
+    assert PAGE in told
+    if "--load FILE" in told:
+        assert "only one that you trust" in told
+
+
+@pytest.mark.parametrize("name", ["ait run", "ait bench"])
+def test_runs_say_that_code_runs_before_options_are_checked(name: str) -> None:
+    told = " ".join(commands()[name].format_help().split())
+    assert "The machine code of the file runs, also where an option is refused later." in told
+
+
+@pytest.mark.parametrize("name", ["ait import", "ait compile"])
+def test_commands_that_take_pt2_files_have_the_option(name: str) -> None:
+    told = " ".join(commands()[name].format_help().split())
+    assert "--trust-pickle let PyTorch run the code that FILE.pt2 may hold" in told
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/importing.md", "docs/runtime.md", "docs/kernel_libraries.md"])
+def test_pages_link_to_the_page(page: str) -> None:
+    text = (ROOT / page).read_text()
+    if page == "README.md":
+        text = text[text.index("## Read on") :]
+    links = re.findall(r"\]\(([^)#]+)\)", text)
+    assert any((ROOT / page).parent.joinpath(link).resolve() == ROOT / PAGE for link in links)
+
+
+def test_the_page_names_the_settings_that_lead_to_code() -> None:
+    """Each variable that a page or our code takes a program or a library from."""
+    page = (ROOT / PAGE).read_text()
+    must, need_not = page.split("## What need not be trusted")
+    listed = re.search(
+        r"Compilers and toolkits are found by the usual names: (.*?)\.", (ROOT / "docs/internals.md").read_text()
+    )
+    assert listed is not None
+    names = re.findall(r"`(\w+)`", listed[1])
+    assert "CXX" in names
+    names += ["AIT_CACHE_DIR", "AIT_KERNEL_PATH", "AIT_OPENBLAS", "AIT_CUBLASLT", "AIT_HIPBLASLT", "AIT_CUDNN"]
+    names += ["--load", "--library", "--trust-pickle", "FILE.py:FUNCTION"]
+    assert [name for name in names if f"`{name}" not in must] == []
+    assert "safetensors" in need_not and "Hashes are not signatures" in must
