@@ -29,7 +29,7 @@ from ait_mlir.ir.context import context
 from ait_mlir.ir.parser import parse_text
 from ait_mlir.lowering.toolchain import default_arch
 from ait_mlir.runtime.model import Model
-from benchmarks import measure
+from benchmarks import measure, record
 from benchmarks.kernels import DTYPES, captured, seconds
 from benchmarks.shared import own_folder
 
@@ -265,6 +265,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=600, help="start no row after so long (default: %(default)s)")
     parser.add_argument("--compile-only", action="store_true", help="compile the ops and stop")
     parser.add_argument("--workdir", default="build/benchmarks/attention_scores", help="default: %(default)s")
+    record.add_save(parser)
     args = parser.parse_args()
     start = time.monotonic()
     wanted = [p for p in problems() if not args.words or set(args.words) & set(p.label.split())]
@@ -296,7 +297,7 @@ def main() -> int:
             rows.append(row(problem, path, args.flex))
             print("  ".join(rows[-1]), flush=True)
             torch.cuda.empty_cache()
-    print(measure.table([HEADS, *rows]))
+    record.show(args.save, HEADS, rows)
     return 1 if any("FAILED" in r[-1] for r in rows) else 0
 
 

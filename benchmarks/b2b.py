@@ -20,7 +20,7 @@ from pathlib import Path
 import torch
 
 from ait_mlir.runtime import Model
-from benchmarks import measure
+from benchmarks import measure, record
 from benchmarks.artifacts import compile_text
 from benchmarks.models import DTYPES
 
@@ -68,6 +68,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--budget", type=float, default=0.3, help="seconds for each time (default: %(default)s)")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="compilations at once")
     parser.add_argument("--workdir", type=Path, default=Path("build/benchmarks/b2b"), help="default: %(default)s")
+    record.add_save(parser)
     args = parser.parse_args(argv)
     args.workdir.mkdir(parents=True, exist_ok=True)
     cases = [(s, c) for s in SIZES for c in (False, True) if args.only in (None, f"{s[1]}x{s[2]}")]
@@ -101,7 +102,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         sizes = [*map(str, size), "causal" if causal else "plain", "yes" if fused else "no"]
         rows.append([*sizes, f"{seconds['one'] * 1e6:.1f}", f"{seconds['two'] * 1e6:.1f}", f"{ratio:.2f}"])
         print("  ".join(rows[-1]), flush=True)
-    print(measure.table([["heads", "rows", "columns", "width", "", "fused", "us", "two, us", "ratio"], *rows]))
+    heads = ["heads", "rows", "columns", "width", "mask", "fused", "us", "two us", "ratio"]
+    record.show(args.save, heads, rows, args.device)
     return 0
 
 

@@ -28,7 +28,7 @@ from ait_mlir.ir.context import context
 from ait_mlir.ir.parser import parse_text
 from ait_mlir.lowering.toolchain import default_arch
 from ait_mlir.runtime.model import Model
-from benchmarks import measure
+from benchmarks import measure, record
 from benchmarks.kernels import CACHE, DTYPES, captured, seconds
 from benchmarks.shared import own_folder
 
@@ -212,6 +212,7 @@ def main() -> int:
     parser.add_argument("--measure", action="store_true", help="choose our kernels by time")
     parser.add_argument("--compile-only", action="store_true", help="compile the ops and stop")
     parser.add_argument("--workdir", default="build/benchmarks/contractions", help="default: %(default)s")
+    record.add_save(parser)
     args = parser.parse_args()
     wanted = [c for c in cases() if all(w in f"{c.family} {c.label} {c.dtype}".split() for w in args.words)]
     if not wanted:
@@ -232,7 +233,8 @@ def main() -> int:
             rows.append(row(case, path, ceilings))
             print("  ".join(rows[-1]), flush=True)
             torch.cuda.empty_cache()
-    print(measure.table([HEADS, *rows]))
+    limits = f"{ceilings.flops / 1e12:.0f} TFLOP/s, {ceilings.bytes / 1e9:.0f} GB/s"
+    record.show(args.save, HEADS, rows, limits=limits)
     return 1 if any("FAILED" in r[-1] for r in rows) else 0
 
 

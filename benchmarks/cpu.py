@@ -28,7 +28,8 @@ from ait_mlir.lowering.build import build_library
 from ait_mlir.lowering.kernels import Target
 from ait_mlir.runtime import Model
 from ait_mlir.runtime.loading import runtime_library
-from benchmarks.measure import median_seconds, table
+from benchmarks import record
+from benchmarks.measure import median_seconds
 
 SHAPES = "128x768x768,128x3072x768,128x768x3072,1024x768x768,1024x3072x768,1024x768x3072"
 WEIGHTS = 256 << 20
@@ -138,6 +139,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
     parser.add_argument("--shapes", default=SHAPES, help="m x n x k, with commas between them (default: %(default)s)")
     parser.add_argument("--budget", type=float, default=2.0, help="seconds to spend on each time")
+    record.add_save(parser)
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as name, torch.inference_mode():
         library = build_library({"peak.cc": PEAK.replace("CHAINS", str(CHAINS))}, Target("cpu", "native"), name)
@@ -150,7 +152,8 @@ def main() -> None:
             peaks["tiles"] = lambda: functions.tiles(BLOCKS)
         rows = [row(shape, peaks, Path(name), args.budget) for shape in args.shapes.split(",")]
     heads = [f"{name} GFLOP/s" for name in ("ours", "torch", *peaks)]
-    print(table([["m x n x k", *heads, *(f"ours / {p}" for p in peaks), "ours / torch"], *rows]))
+    heads = ["m x n x k", *heads, *(f"ours / {p}" for p in peaks), "ours / torch"]
+    record.show(args.save, heads, rows, "cpu")
 
 
 if __name__ == "__main__":

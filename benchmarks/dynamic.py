@@ -26,7 +26,7 @@ from ait_mlir.frontend.compile import bind_constants
 from ait_mlir.frontend.graph import bound_data, build_module
 from ait_mlir.runtime import Model
 from ait_mlir.selection.tasks import substituted
-from benchmarks import measure
+from benchmarks import measure, record
 from benchmarks.shared import own_folder
 from benchmarks.workloads import MODELS
 
@@ -70,13 +70,14 @@ def main() -> int:
     parser.add_argument("--measure", action="store_true", help="choose kernels by time")
     parser.add_argument("--budget", type=float, default=0.5, help="seconds to spend on each time")
     parser.add_argument("--workdir", default="build/benchmarks", help="where artifacts go (default: %(default)s)")
+    record.add_save(parser)
     args = parser.parse_args()
     args.workdir = own_folder(args.workdir)
     entry = MODELS[args.model]
     length = args.seq or entry.lengths[0]
     work = entry.build(torch.float16, args.layers or entry.layers, [(b, length) for b in args.batch])
     dynamic = artifact(work, f"{args.model}_dynamic", None, args.hints, args)
-    rows = [["batch x length", "dynamic ms", "fixed ms", "ratio"]]
+    rows: list[list[str]] = []
     worst = 0.0
     for batch in args.batch:
         fixed = artifact(work, f"{args.model}_{batch}", batch, [], args)
@@ -90,7 +91,7 @@ def main() -> int:
         worst = max(worst, ratio)
         rows.append([f"{batch} x {length}", *(f"{seconds[n] * 1e3:.3f}" for n in runs), f"{ratio:.3f}"])
         fixed.close()
-    print(measure.table(rows))
+    record.show(args.save, ["batch x length", "dynamic ms", "fixed ms", "ratio"], rows)
     print(f"{args.model}, {torch.cuda.get_device_name()}: largest ratio {worst:.3f}")
     return 0
 

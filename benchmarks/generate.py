@@ -20,7 +20,7 @@ from typing import Any
 import torch
 
 from ait_mlir.importers.torch.dynamo import register
-from benchmarks import measure
+from benchmarks import record
 
 WAYS = ("eager", "compile", "ait", "ait graphs")
 
@@ -32,6 +32,7 @@ def main() -> None:
     parser.add_argument("--hidden", type=int, default=512, help="default: %(default)s")
     parser.add_argument("--batch", type=int, default=2, help="default: %(default)s")
     parser.add_argument("--steps", type=int, default=64, help="tokens to generate (default: %(default)s)")
+    record.add_save(parser)
     args = parser.parse_args()
     from transformers import CompileConfig, LlamaConfig, LlamaForCausalLM
 
@@ -54,7 +55,7 @@ def main() -> None:
     model = LlamaForCausalLM(sizes).to(args.device, dtype).eval()
     eager = model.forward
     prompt = torch.randint(1, 1000, (args.batch, 16), device=args.device)
-    rows = [["cache", *WAYS, "same tokens"]]
+    rows: list[list[str]] = []
     for cache in ("dynamic", "static"):
         options = {"max_new_tokens": args.steps, "do_sample": False, "attention_mask": torch.ones_like(prompt)}
         options |= {"cache_implementation": "static"} if cache == "static" else {}
@@ -74,7 +75,7 @@ def main() -> None:
             cells.append(f"{(time.perf_counter() - start) / args.steps * 1e3:.2f}")
         rows.append([cache, *cells, "yes" if all(t == tokens[0] for t in tokens) else "no"])
         print("  ".join(rows[-1]), flush=True)
-    print(measure.table(rows))
+    record.show(args.save, ["cache", *(f"{way} ms" for way in WAYS), "same tokens"], rows, args.device)
 
 
 if __name__ == "__main__":

@@ -31,6 +31,7 @@ from typing import Any
 import torch
 
 import ait_mlir.graph as ours
+from benchmarks import record
 from benchmarks.graph_cases import CASES, RESIZED, SMALL, UNUSUAL, Case
 from benchmarks.measure import table
 
@@ -261,6 +262,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--results", metavar="FILE", help="results as JSON lines; graphs that are there do not run")
     parser.add_argument("--unusual", action="store_true", help="time builds of epilogues that no cache has, only")
     parser.add_argument("--no-resize", action="store_true", help="do not time builds with new sizes")
+    record.add_save(parser)
     options = parser.parse_args(arguments)
     start = time.perf_counter()
 
@@ -283,8 +285,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     compile_all(mine, left)
     head = ["graph", "device us", "host us", "build ms", "error"]
     if theirs is not None:
-        head += ["peer us", "ratio", "peer host", "ratio", "peer build", "ratio"]
-    rows = [[*head, "plan", *([] if theirs is None else ["peer's failure"])]]
+        head += ["peer us", "device / peer", "peer host", "host / peer", "peer build", "build / peer"]
+    head += ["plan", *([] if theirs is None else ["peer's failure"])]
+    rows: list[list[str]] = []
     pairs: list[tuple[Result, Result]] = []
     for case in cases:
         if is_late() and case in left:
@@ -299,9 +302,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
             pairs.append((a, b))
         rows.append(show(case.name, a, b))
         print(f"{case.name}: {a.failure or 'done'}", file=sys.stderr, flush=True)
-    print(table(rows))
-    if len(rows) <= len(cases):
-        print(f"{len(cases) - len(rows) + 1} of {len(cases)} graphs are left: --limit {options.limit:g} is over")
+    record.show(options.save, head, rows, options.device)
+    if len(rows) < len(cases):
+        print(f"{len(cases) - len(rows)} of {len(cases)} graphs are left: --limit {options.limit:g} is over")
     for what in ("device", "host", "build") if pairs else ():
         print(summary(f"{what} time over the peer's", [getattr(a, what) / getattr(b, what) for a, b in pairs]))
     if not options.no_resize and not is_late():

@@ -23,7 +23,7 @@ from torch.nn import functional as F
 from ait_mlir.lowering.build import build_library
 from ait_mlir.lowering.kernels import Target, kernel_of
 from ait_mlir.lowering.toolchain import default_arch
-from benchmarks import kernels, measure
+from benchmarks import kernels, measure, record
 from benchmarks.kernel_cases import Measured
 from benchmarks.shared import own_folder
 from tests.kernels.harness import Case, Library, sources_of
@@ -79,6 +79,7 @@ def main() -> int:
     parser.add_argument("--configs", type=int, default=3, help="ways to share one launch or two (default: %(default)s)")
     parser.add_argument("--hot", action="store_true", help="one set of buffers, which stays in the cache")
     parser.add_argument("--workdir", default="build/benchmarks/group_norms", help="default: %(default)s")
+    record.add_save(parser)
     args = parser.parse_args()
     target = Target("cuda", default_arch("cuda"))
     cases = [m for size in SIZES for m in measured(*size, target, args.configs)]
@@ -94,7 +95,7 @@ def main() -> int:
         for m in cases:
             rows.append(kernels.row(m, library, bandwidth))
             torch.cuda.empty_cache()
-    print(measure.table([kernels.HEADS, *rows]))
+    record.show(args.save, kernels.HEADS, rows, limits=f"copy {bandwidth / 1e9:.0f} GB/s")
     return 1 if any("FAILED" in r[-1] for r in rows) else 0
 
 

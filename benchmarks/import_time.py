@@ -20,7 +20,7 @@ from torch.export import Dim
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from ait_mlir.importers.torch import import_program
-from benchmarks import measure
+from benchmarks import record
 
 SIZE = {"hidden_size": 64, "num_attention_heads": 4, "intermediate_size": 128, "vocab_size": 100}
 MODELS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -52,16 +52,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
     parser.add_argument("models", nargs="*", metavar="MODEL", help=f"{', '.join(MODELS)} (default: all)")
     parser.add_argument("--layers", default="12,24,48,96", help="default: %(default)s")
+    record.add_save(parser)
     args = parser.parse_args()
     torch.set_num_threads(1)
     seconds(next(iter(MODELS)), 1)  # modules and patterns are loaded once
-    rows = [["model", "layers", "operations", "torch.export s", "import s", "import ms a layer"]]
+    rows: list[list[str]] = []
     for name in args.models or MODELS:
         for layers in map(int, args.layers.split(",")):
             exported, imported, operations = seconds(name, layers)
             cells = [f"{exported:.2f}", f"{imported:.2f}", f"{imported / layers * 1e3:.1f}"]
             rows.append([name, str(layers), str(operations), *cells])
-    print(measure.table(rows))
+    heads = ["model", "layers", "operations", "torch.export s", "import s", "import ms a layer"]
+    record.show(args.save, heads, rows, "cpu")
 
 
 if __name__ == "__main__":

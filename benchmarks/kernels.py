@@ -24,7 +24,7 @@ import torch
 from ait_mlir.dialects.ait.types import tensor_type
 from ait_mlir.lowering.kernels import Target
 from ait_mlir.lowering.toolchain import default_arch
-from benchmarks import measure
+from benchmarks import measure, record
 from benchmarks.kernel_cases import Measured, cases
 from benchmarks.shared import own_folder
 from tests.kernels.harness import Library
@@ -142,6 +142,7 @@ def main() -> int:
     parser.add_argument("words", nargs="*", help="families, or words of labels (default: all)")
     parser.add_argument("--compile-only", action="store_true", help="compile the kernels and stop")
     parser.add_argument("--workdir", default="build/benchmarks/kernels", help="default: %(default)s")
+    record.add_save(parser)
     args = parser.parse_args()
     wanted = [
         m for m in cases() if not args.words or any(w in f"{m.family} {m.label} {m.dtype}".split() for w in args.words)
@@ -159,7 +160,7 @@ def main() -> int:
             rows.append(row(m, library, bandwidth))
             print("  ".join(rows[-1]), flush=True)
             torch.cuda.empty_cache()
-    print(measure.table([HEADS, *rows]))
+    record.show(args.save, HEADS, rows, limits=f"copy {bandwidth / 1e9:.0f} GB/s")
     return 1 if any("FAILED" in r[-1] for r in rows) else 0
 
 

@@ -27,6 +27,8 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from benchmarks import record
+
 WIDTH, INNER = 2048, 8192
 WEIGHTS = {
     **{f"{name}.weight": (WIDTH, WIDTH) for name in "qkvo"},
@@ -148,6 +150,7 @@ def main() -> None:
     parser.add_argument("--layers", type=int, default=10, help="default: %(default)s")
     parser.add_argument("--keep", metavar="FILE", help="where to write the artifact (default: a temporary file)")
     parser.add_argument("--step", help=argparse.SUPPRESS)
+    record.add_save(parser)
     args = parser.parse_args()
     if args.step:
         name, *rest = json.loads(args.step)
@@ -158,14 +161,14 @@ def main() -> None:
         made = in_process("compile", args.layers, path)
         size = made["weights"]
         print(f"weights: {size / 2**30:.2f} GiB, {args.layers} layers")
-        print(f"compile: {made['seconds']:.1f} s, memory {made['memory']:.2f} times the weights")
+        rows = [["compile", f"{made['seconds']:.1f}", "-", "-", f"{made['memory']:.2f}", "-"]]
         for verify in (True, False):
             row = in_process("load", args.layers, path, verify)
-            print(
-                f"load {'with' if verify else 'without'} verification: {row['seconds']:.2f} s, "
-                f"{row['rate'] / 1e9:.1f} GB/s, {row['cpu']:.2f} s of CPU, "
-                f"memory {row['memory']:.2f} times the weights; {row['seconds'] / row['copy']:.1f} times a copy"
-            )
+            cells = [f"{row['seconds']:.2f}", f"{row['rate'] / 1e9:.1f}", f"{row['cpu']:.2f}", f"{row['memory']:.2f}"]
+            step = f"load {'with' if verify else 'without'} verification"
+            rows.append([step, *cells, f"{row['seconds'] / row['copy']:.1f}"])
+        heads = ["step", "seconds", "GB/s", "CPU seconds", "memory / weights", "time of copies"]
+        record.show(args.save, heads, rows, "cpu")
 
 
 if __name__ == "__main__":

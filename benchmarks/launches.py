@@ -27,7 +27,7 @@ from ait_mlir.ir.parser import parse_source
 from ait_mlir.ir.source import SourceText
 from ait_mlir.runtime import Model, artifact
 from ait_mlir.tools.report import Launch, report
-from benchmarks import measure
+from benchmarks import measure, record
 from benchmarks.measure import Ceilings, table
 
 RUNS = 20
@@ -160,6 +160,7 @@ def main() -> None:
     parser.add_argument("artifact")
     parser.add_argument("--dim", action="append", default=[], metavar="NAME=N", type=dim)
     parser.add_argument("--kernels", action="store_true", help="the kernels by name, too")
+    record.add_save(parser)
     args = parser.parse_args()
     if several := [name for name, values in args.dim if len(values) != 1]:
         parser.error(f"one value for {several[0]}: one size is shown")
@@ -185,7 +186,8 @@ def main() -> None:
     print(f"ceilings: {ceilings.flops / 1e12:.0f} TFLOP/s, {ceilings.bytes / 1e9:.0f} GB/s")
     if micros is not None:
         heads = ["op", "kernel", "shapes", "calls", "MB", "GFLOP", "us", "floor us", "of floor", "us a run", "share"]
-        print(table([heads, *launch_rows(launches, micros, ceilings)]))
+        limits = f"{ceilings.flops / 1e12:.0f} TFLOP/s, {ceilings.bytes / 1e9:.0f} GB/s"
+        record.show(args.save, heads, launch_rows(launches, micros, ceilings), limits=limits)
     else:
         print(f"{len(events) / RUNS:g} kernels a run do not correspond to {len(launches)} launches")
     if micros is None or args.kernels:

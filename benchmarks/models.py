@@ -37,7 +37,7 @@ from ait_mlir.errors import AitError
 from ait_mlir.frontend import compile_model, detect_target
 from ait_mlir.frontend.target import as_target
 from ait_mlir.importers.torch.compiled import build
-from benchmarks import measure
+from benchmarks import measure, record
 from benchmarks.imported import NOT_IMPORTED, import_workload
 from benchmarks.measure import Run
 from benchmarks.shared import own_folder
@@ -229,6 +229,7 @@ def parse_arguments() -> argparse.Namespace:
         "--budget", type=float, default=2.0, help="seconds to spend on each time (default: %(default)s)"
     )
     parser.add_argument("--workdir", default="build/benchmarks", help="where artifacts go (default: %(default)s)")
+    record.add_save(parser)
     args = parser.parse_args()
     args.device = args.device or ("cuda" if detect_target().name() == "cuda" else "cpu")
     args.dtype = args.dtype or ("f16" if args.device == "cuda" else "f32")
@@ -262,7 +263,8 @@ def main() -> int:
     if rows:
         heads = ["model", "batch x length", "ours ms", *(f"{p} ms" for p in args.peers), "ours / best peer"]
         heads += ["floor ms", "of floor", "max err / eager's", "rmse / eager's"]
-        print(measure.table([heads, *(row.cells(args.peers) for row in rows)]))
+        limits = f"{args.ceilings.flops / 1e12:.0f} TFLOP/s, {args.ceilings.bytes / 1e9:.0f} GB/s"
+        record.show(args.save, heads, [row.cells(args.peers) for row in rows], args.device, limits)
         mean = math.exp(sum(math.log(row.ratio) for row in rows) / len(rows))
         largest = max(row.ratio for row in rows)
         print(f"ours / best peer of {len(rows)} rows: geometric mean {mean:.3f}, largest {largest:.2f}")

@@ -41,7 +41,7 @@ from ait_mlir.frontend import detect_target
 from ait_mlir.frontend.target import as_target
 from ait_mlir.importers.torch import from_torch
 from ait_mlir.importers.torch.compiled import build
-from benchmarks import measure
+from benchmarks import measure, record
 from benchmarks.models import DTYPES, MODES, Ours, device_name, numbers, peer_runs, widened
 from benchmarks.peers import dlrm, unet
 from benchmarks.shared import Done, Results, Row, own_folder
@@ -210,6 +210,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--device", choices=["cuda", "cpu"], help="default: cuda where there is a card, else cpu")
     parser.add_argument("--dtype", choices=DTYPES, help="default: f16 on the GPU, f32 on the CPU")
     measure.add_options(parser)
+    record.add_save(parser)
     parser.add_argument("--keep", action="store_true", help="keep the artifacts")
     parser.add_argument("--compile-only", action="store_true", help="make the artifacts and stop")
     parser.add_argument("--budget", type=float, default=1.0, help="seconds for each time (default: %(default)s)")
@@ -278,7 +279,8 @@ def print_table(networks: Mapping[str, Network], results: Results, args: argpars
     failed = [done for done in found if done.error]
     if rows:
         heads = ["network", "batch", "ours ms", *(f"{p} ms" for p in args.peers), "ours / best peer", "floor ms"]
-        print(measure.table([[*heads, "max err / eager's", "rmse / eager's"], *(row.cells for row in rows)]))
+        heads += ["max err / eager's", "rmse / eager's"]
+        record.show(args.save, heads, [row.cells for row in rows], args.device)
         mean = math.exp(sum(math.log(row.ratio) for row in rows) / len(rows))
         print(
             f"ours / best peer of {len(rows)} rows: geometric mean {mean:.3f}, largest {rows[0].ratio:.2f}, "

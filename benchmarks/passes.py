@@ -32,7 +32,7 @@ from ait_mlir.passes.pipelines import OPTIMIZATIONS, OPTIONAL
 from ait_mlir.runtime import Model
 from ait_mlir.tools.commands.common import parse_dims
 from ait_mlir.tools.report import report
-from benchmarks import measure
+from benchmarks import measure, record
 from benchmarks.artifacts import compile_file
 from benchmarks.launches import example_inputs
 from benchmarks.models import DTYPES
@@ -131,6 +131,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--budget", type=float, default=0.3, help="seconds for each time (default: %(default)s)")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="compilations at once")
     parser.add_argument("--workdir", type=Path, default=Path("build/benchmarks/passes"), help="default: %(default)s")
+    record.add_save(parser)
     args = parser.parse_args(argv)
     for name in set(args.networks) - set(KNOWN):
         network(name)  # refused before anything is measured
@@ -140,8 +141,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     rows: list[list[str]] = []
     for name in args.networks or KNOWN:
         rows += measure_network(name, args)
-    heads = ["network", "without", "launches", "ratio"] + ([] if args.plan else ["us", "ratio"])
-    print(measure.table([heads, *rows]))
+    heads = ["network", "without", "launches", "ratio"] + ([] if args.plan else ["us", "time ratio"])
+    record.show(args.save, heads, rows, "cpu" if args.plan else "cuda")
     return 0
 
 

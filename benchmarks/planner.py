@@ -30,6 +30,7 @@ from ait_mlir.passes.checks.memory_plan import verify
 from ait_mlir.passes.lifetimes import lifetimes
 from ait_mlir.passes.memory import Buffer
 from ait_mlir.passes.plan_memory import STRATEGIES, planned_buffers, planner_of
+from benchmarks import record
 from benchmarks.networks import timm_model
 
 NETWORKS = {
@@ -57,18 +58,20 @@ def network(name: str) -> ProgramOp:
     return program_of(run_to_phase(imported.module, "bufferized", known=imported.constants.keys()))
 
 
-def row(name: str, buffers: list[Buffer], scope: Scope, strategy: str, seconds: float, capacity: int = 0) -> str:
-    """Plan and verify; a line of the table."""
+def row(name: str, buffers: list[Buffer], scope: Scope, strategy: str, seconds: float, capacity: int = 0) -> list[str]:
+    """Plan and verify; a row of the table."""
     start, cpu = time.perf_counter(), time.process_time()
     made = planner_of(strategy, seconds)(buffers, scope)
     took, cpu = time.perf_counter() - start, time.process_time() - cpu
     if problems := verify(buffers, made.offsets, made.arena, scope):
         raise SystemExit(f"{name}, {strategy}: {problems[0]}")
     arena = made.arena.evaluate(scope.maximum_env())
-    over = f"{arena / capacity:8.3f}" if capacity else "       -"
-    state = "optimal" if made.optimal else "time limit" if made.stopped else ""
-    planned = f"{name:10} {len(buffers):7} {strategy:8} {arena:12} {arena / made.peak:8.3f} {over}"
-    return f"{planned} {took:8.3f} {cpu:8.3f}  {state}"
+    over = f"{arena / capacity:.3f}" if capacity else "-"
+    state = "optimal" if made.optimal else "time limit" if made.stopped else "-"
+    cells = [name, str(len(buffers)), strategy, str(arena), f"{arena / made.peak:.3f}", over]
+    cells += [f"{took:.3f}", f"{cpu:.3f}", state]
+    print("  ".join(cells), flush=True)
+    return cells
 
 
 def main() -> int:
@@ -77,6 +80,7 @@ def main() -> int:
     parser.add_argument("--networks", default=",".join(NETWORKS), help="default: %(default)s")
     parser.add_argument("--strategies", default="naive,greedy,search", help="default: %(default)s")
     parser.add_argument("--seconds", type=float, default=10.0, help="the time limit (default: %(default)s)")
+    record.add_save(parser)
     args = parser.parse_args()
     names, strategies = [n for n in args.networks.split(",") if n], args.strategies.split(",")
     if unknown := [n for n in names if n not in NETWORKS] + [s for s in strategies if s not in STRATEGIES]:
@@ -84,16 +88,18 @@ def main() -> int:
     files = sorted(args.instances.glob("*.*.csv")) if args.instances else []
     if args.instances and not files:
         parser.error(f"no files NAME.CAPACITY.csv in {args.instances}")
-    print("graph      buffers strategy        arena  /bound /capacity    time      cpu")
+    rows: list[list[str]] = []
     for path in files:
         name, capacity = path.stem.rsplit(".", 1)
         for strategy in strategies:
-            print(row(name, instance(path), Scope(), strategy, args.seconds, int(capacity)), flush=True)
+            rows.append(row(name, instance(path), Scope(), strategy, args.seconds, int(capacity)))
     for name in names:
         program = network(name)
         buffers = planned_buffers(program, lifetimes(program))
         for strategy in strategies:
-            print(row(name, buffers, program.scope, strategy, args.seconds), flush=True)
+            rows.append(row(name, buffers, program.scope, strategy, args.seconds))
+    heads = ["graph", "buffers", "strategy", "arena", "/ bound", "/ capacity", "seconds", "CPU seconds", "end"]
+    record.show(args.save, heads, rows, "cpu")
     return 0
 
 

@@ -27,7 +27,7 @@ from ait_mlir.driver import compile_module
 from ait_mlir.errors import AitError
 from ait_mlir.importers.torch import from_torch
 from ait_mlir.lowering.target import PRECISIONS
-from benchmarks import measure
+from benchmarks import measure, record
 from benchmarks.models import captured, widened
 
 
@@ -122,6 +122,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=0.3, help="of timing for each row (default: %(default)s)")
     parser.add_argument("--compile-only", action="store_true", help="do not run")
     measure.add_options(parser)
+    record.add_save(parser)
     args = parser.parse_args()
     names = [n for n in ROWS if not args.words or any(w in n for w in args.words)]
     lines: list[list[str]] = []
@@ -130,7 +131,7 @@ def main() -> int:
             lines += [cells for name in names if (cells := row(name, setting, args)) is not None]
     if lines:
         heads = ["row", "setting", "ours us", "eager us", "ours / eager", "error", "eager's", "compiled in s"]
-        print(measure.table([heads, *lines]))
+        record.show(args.save, heads, lines)
         for setting in dict.fromkeys(cells[1] for cells in lines):
             ratios = [float(cells[4]) for cells in lines if cells[1] == setting]
             mean = math.exp(sum(map(math.log, ratios)) / len(ratios))

@@ -20,7 +20,7 @@ from pathlib import Path
 import torch
 
 from ait_mlir.runtime import Model
-from benchmarks import measure
+from benchmarks import measure, record
 from benchmarks.artifacts import compile_text
 
 HEADS = 16
@@ -77,6 +77,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--budget", type=float, default=0.3, help="seconds for each time (default: %(default)s)")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="compilations at once")
     parser.add_argument("--workdir", type=Path, default=Path("build/benchmarks/ragged"), help="default: %(default)s")
+    record.add_save(parser)
     args = parser.parse_args(argv)
     args.workdir.mkdir(parents=True, exist_ok=True)
     cases = [(n, d, c) for n in LENGTHS if args.only in (None, n) for d in (64, 128) for c in (False, True)]
@@ -107,7 +108,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         rows.append([name, str(depth), "causal" if causal else "plain", *(f"{seconds[r] * 1e6:.1f}" for r in runs)])
         rows[-1] += [f"{flops / seconds['default'] / 1e12:.0f}", f"{seconds['default'] / seconds['PyTorch']:.2f}"]
         print("  ".join(rows[-1]), flush=True)
-    print(measure.table([["lengths", "width", "", "PyTorch, us", *KERNELS, "TFLOP/s", "ratio"], *rows]))
+    record.show(args.save, ["lengths", "width", "mask", "PyTorch us", *KERNELS, "TFLOP/s", "ratio"], rows)
     return 0
 
 

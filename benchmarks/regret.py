@@ -20,12 +20,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import torch
+
 from ait_mlir.errors import AitError
 from ait_mlir.lowering.estimates import in_a_model
 from ait_mlir.lowering.fragments import Fragment, estimate, steps_of
 from ait_mlir.lowering.kernels import Target
 from ait_mlir.selection.measure import is_alone
-from benchmarks import calibrate
+from benchmarks import calibrate, record
 from benchmarks.calibrate import Sampled, read_samples
 from benchmarks.problems import Problem
 
@@ -67,18 +69,19 @@ def row(sampled: Sampled, target: Target) -> Row | None:
     return Row(sampled.problem, {way: estimate(op, way, target) for way in times}, times)
 
 
-def report(rows: Sequence[Row]) -> None:
+def report(rows: Sequence[Row], save: Path | None) -> None:
     """Print the regret of each family and of all, and the worst problems with estimates and times."""
     families: dict[str, list[float]] = defaultdict(list)
     for r in rows:
         families[r.problem.family].append(r.regret)
-    width = max(map(len, families), default=8)
-    print(f"{'':{width}}  problems  geometric mean  95th percentile   worst  best way chosen")
+    cells: list[list[str]] = []
     for name, values in [*sorted(families.items()), ("all", [r.regret for r in rows])]:
         mean = math.exp(statistics.fmean(map(math.log, values)))
         high = sorted(values)[min(len(values) - 1, math.ceil(0.95 * len(values)) - 1)]
         right = sum(v < 1.02 for v in values) / len(values)
-        print(f"{name:{width}}  {len(values):8}  {mean:14.3f}  {high:15.3f}  {max(values):6.2f}  {right:15.0%}")
+        cells.append([name, str(len(values)), f"{mean:.3f}", f"{high:.3f}", f"{max(values):.2f}", f"{right:.0%}"])
+    heads = ["family", "problems", "geometric mean", "95th percentile", "worst", "best way chosen"]
+    record.show(save, heads, cells, "cuda" if torch.cuda.is_available() else "cpu")
     print(f"\nThe worst {WORST}: estimate and time in us")
     for r in sorted(rows, key=lambda r: -r.regret)[:WORST]:
         print(f"{r.regret:.2f} {r.problem.title}")
@@ -92,6 +95,7 @@ def main() -> int:
     options = calibrate.parser("How much time choices by estimate lose.")
     options.add_argument("samples", nargs="*", type=Path, help="files of samples")
     options.add_argument("--estimates", help="a table of estimates, or 'none' for those written in the kernels")
+    record.add_save(options)
     args = options.parse_args()
     if args.estimates is not None:
         os.environ["AIT_ESTIMATES"] = args.estimates
@@ -107,7 +111,7 @@ def main() -> int:
         rows += [found for sampled in samples.problems if (found := row(sampled, target)) is not None]
     if not rows:
         raise AitError("no problem of these files has more than one way to choose from")
-    report(rows)
+    report(rows, args.save)
     return 0
 
 

@@ -22,6 +22,7 @@ import ait_mlir
 from ait_mlir.driver import compile_module, read_module
 from ait_mlir.export import export_module
 from ait_mlir.runtime.model import Model
+from benchmarks import record
 
 TEXT = """
 ait.graph @tiny(%x: !ait.tensor<b x 8 x f32>) dims {b = 1 to 64} {
@@ -56,7 +57,7 @@ def in_cpp(model: Model, x: torch.Tensor, y: torch.Tensor, graph: bool) -> float
     return min(model.benchmark([x], [y], count=CALLS, repeat=1, graph_mode=graph)[0] for _ in range(ROUNDS)) * 1e3
 
 
-def calls(target: str) -> None:
+def calls(target: str, save: Path | None) -> None:
     """Print a row for each way to call the tiny model."""
     gpu = target != "cpu"
     place = "cuda" if gpu else "cpu"
@@ -93,9 +94,8 @@ def calls(target: str) -> None:
         rows["CompiledModule"] = microseconds(lambda: compiled(x), wait)
         rows["eager PyTorch"] = microseconds(lambda: torch.relu(x), wait)
     base = rows["torch.cuda.CUDAGraph.replay()" if gpu else "the launches, from C++"]
-    print(f"{'call':36} {'us':>8} {'beyond ' + ('replay' if gpu else 'C++'):>14}")
-    for name, value in rows.items():
-        print(f"{name:36} {value:8.2f} {value - base:14.2f}")
+    heads = ["call", "us", f"beyond {'replay' if gpu else 'C++'}"]
+    record.show(save, heads, [[name, f"{us:.2f}", f"{us - base:.2f}"] for name, us in rows.items()], place)
 
 
 def load(path: str) -> None:
@@ -125,11 +125,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--target", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--load", metavar="ARTIFACT", help="time the first answer of this model instead")
+    record.add_save(parser)
     options = parser.parse_args()
     if options.load:
         load(options.load)
     else:
-        calls(options.target)
+        calls(options.target, options.save)
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ from ait_mlir import driver
 from ait_mlir.dialects.ait_rt.program import LaunchOp
 from ait_mlir.frontend.target import as_target
 from ait_mlir.importers.torch.compiled import build, from_torch
-from benchmarks import measure
+from benchmarks import measure, record
 from benchmarks.networks import randomized, timm_model
 from benchmarks.peers import dlrm, inception
 
@@ -110,9 +110,10 @@ def main() -> int:
     parser.add_argument("--measure", action="store_true", help="choose kernels by time (default: by estimate)")
     parser.add_argument("--budget", type=float, default=0.5, help="seconds for each candidate (default: 0.5)")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="start no network after so many seconds")
+    record.add_save(parser)
     args = parser.parse_args()
     start = time.perf_counter()
-    rows = [["network", "mode", "one us", "several us", "eager us", "one / several", "several / eager", "same bits"]]
+    rows: list[list[str]] = []
     for name in args.only:
         if time.perf_counter() - start > args.seconds:
             print(f"{name}: left out, the time is up")
@@ -120,8 +121,9 @@ def main() -> int:
             plan(name)
         else:
             rows += measure_network(name, args)
-    if len(rows) > 1:
-        print(measure.table(rows))
+    if rows:
+        heads = ["network", "mode", "one us", "several us", "eager us", "one / several", "several / eager", "same bits"]
+        record.show(args.save, heads, rows)
     return int(any(row[-1] == "NO" for row in rows))
 
 

@@ -21,7 +21,7 @@ import torch
 from torch.nn import functional as F
 
 from ait_mlir.runtime import Model
-from benchmarks import measure
+from benchmarks import measure, record
 from benchmarks.artifacts import compile_text
 from benchmarks.models import DTYPES, captured
 
@@ -103,6 +103,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--dtype", choices=("f16", "bf16", "f32"), default="f16", help="default: %(default)s")
     parser.add_argument("--budget", type=float, default=0.5, help="seconds for each time (default: %(default)s)")
     parser.add_argument("--workdir", type=Path, default=Path("build/benchmarks/strides"), help="default: %(default)s")
+    record.add_save(parser)
     args = parser.parse_args(argv)
     args.workdir.mkdir(parents=True, exist_ok=True)
     on_gpu = args.device == "cuda"
@@ -110,7 +111,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     def new(*shape: int) -> torch.Tensor:
         return (torch.randn(*shape, device=args.device) / 8).to(DTYPES[args.dtype])
 
-    rows = [["", "declared, us", "copies", "copied, us", "copies", "PyTorch, us", "declared / copied", "/ PyTorch"]]
+    rows: list[list[str]] = []
     for case in CASES:
         torch.manual_seed(0)
         inputs, weights = case.tensors(new)
@@ -145,7 +146,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             ]
         )
         print("  ".join(rows[-1]), flush=True)
-    print(measure.table(rows))
+    heads = ["op", "declared us", "copies", "copied us", "its copies", "PyTorch us", "declared / copied", "/ PyTorch"]
+    record.show(args.save, heads, rows, args.device)
     return 0
 
 

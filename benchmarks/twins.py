@@ -21,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from ait_mlir.errors import AitError
 from ait_mlir.frontend import detect_target
-from benchmarks import measure
+from benchmarks import measure, record
 from benchmarks.imported import NOT_IMPORTED
 from benchmarks.models import DTYPES, Ours, compiled, device_name
 from benchmarks.shared import own_folder
@@ -77,6 +77,7 @@ def main() -> int:
     parser.add_argument("--measure", action="store_true", help="choose our kernels by time, on the GPU")
     parser.add_argument("--budget", type=float, default=1.0, help="seconds for each time (default: %(default)s)")
     parser.add_argument("--workdir", default="build/benchmarks", help="where artifacts go (default: %(default)s)")
+    record.add_save(parser)
     args = parser.parse_args()
     args.device = args.device or ("cuda" if detect_target().name() == "cuda" else "cpu")
     args.dtype = args.dtype or ("f16" if args.device == "cuda" else "f32")
@@ -87,7 +88,7 @@ def main() -> int:
     with torch.inference_mode():
         rows = [row for name in args.models or known for row in compare(name, args)]
     heads = ["model", "batch x length", "by hand ms", "imported ms", "imported / by hand", "results apart"]
-    print(measure.table([heads, *rows]))
+    record.show(args.save, heads, rows, args.device)
     return 0
 
 

@@ -11,16 +11,18 @@ networks and the card: one compiles while the other times. Otherwise as `benchma
 from __future__ import annotations
 
 import argparse
+import math
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ait_mlir.errors import AitError
+from benchmarks import record
 from benchmarks.networks import Network, add_options, measure_all, print_table, settle_options
 from benchmarks.random_networks import networks
-from benchmarks.shared import Results
+from benchmarks.shared import Results, Row
 
 
 def main() -> int:
@@ -48,7 +50,26 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         results = Results(args.rows or (Path(folder) / "rows.jsonl" if args.jobs > 1 else None))
         (measure_all if args.jobs == 1 else share)(entries, results, args)
-        return 0 if args.no_table else print_table(entries, results, args)
+        if args.no_table:
+            return 0
+        save, args.save = args.save, None
+        failed = print_table(entries, results, args)
+        if rows := [row for done in results.read() if done.network in entries for row in done.rows]:
+            record.show(save, HEADS, [[str(args.seed), args.dtype, *summary(rows)]], args.device)
+        return failed
+
+
+HEADS = ["seed", "dtype", "networks", "geometric mean", "smallest", "largest", "above 1"]
+HEADS += ["max err / eager's", "rmse / eager's"]
+
+
+def summary(rows: Sequence[Row]) -> list[str]:
+    """How many networks there are, their ratios, and their largest errors."""
+    ratios = [row.ratio for row in rows]
+    mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
+    errors = [[float(row.cells[column].split()[0]) for row in rows] for column in (-2, -1)]
+    cells = [f"{mean:.2f}", f"{min(ratios):.2f}", f"{max(ratios):.2f}", str(sum(r > 1 for r in ratios))]
+    return [str(len(rows)), *cells, *(f"{max(values):.2f}" for values in errors)]
 
 
 def share(entries: Mapping[str, Network], results: Results, args: argparse.Namespace) -> None:

@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from benchmarks.record import read
 from tests import tiers
 from tests.examples.support import ROOT, make_tools, run
 
@@ -19,13 +20,17 @@ def test_example_is_as_precise_as_torch(dtype, tmp_path):
     assert (tmp_path / "bert.ait").exists()
 
 
-def test_benchmark_prints_a_table(tmp_path):
-    sizes = "--layers 1 --seq 16 --batch 1,2 --budget 0.1"
-    command = f"python benchmarks/models.py bert --device cpu {sizes} --workdir {tmp_path}"
+def test_benchmark_prints_a_table_and_writes_it(tmp_path):
+    sizes = f"--layers 1 --seq 16 --batch 1,2 --budget 0.1 --workdir {tmp_path}"
+    command = f"python benchmarks/models.py bert --device cpu {sizes} --save {tmp_path}/rows.json"
     printed = run(command, ROOT, make_tools(tmp_path / "bin"))
     assert "ours / best peer" in printed
     assert "FAILED" not in printed
     assert re.search(r"^ *bert +2 x 16 +\d", printed, re.M)
+    (saved,) = read(tmp_path / "rows.json")
+    assert saved.command == f"python -m benchmarks.models bert --device cpu {sizes}"
+    assert [row[:2] for row in saved.rows] == [["bert", "1 x 16"], ["bert", "2 x 16"]]
+    assert "GB/s" in saved.limits and "torch" in saved.software and "cores" in saved.machine
 
 
 def test_bad_arguments_are_told_in_one_line(tmp_path):

@@ -1,0 +1,106 @@
+"""Rows of measurements in files, and the page that is made of them."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from pathlib import Path
+
+import pytest
+
+from ait_mlir.errors import AitError
+from benchmarks import page, record
+from benchmarks.record import FOLDER, Run, read, show, text, write
+
+ONE = Run("python -m benchmarks.one", "a card", "a driver", "", "", ["op", "us", "ratio"], [["a", "1.0", "0.50"]])
+OTHER = dataclasses.replace(ONE, command="python -m benchmarks.one --more", rows=[["b", "4.0", "2.00"]])
+
+
+def test_the_page_is_what_the_files_make():
+    assert page.PAGE.read_text() == page.page(), "old: python -m benchmarks.page writes it again"
+
+
+@pytest.mark.parametrize("path", sorted(FOLDER.glob("*.json")), ids=lambda path: path.stem)
+def test_a_file_of_rows_is_as_the_benchmarks_write_it(path: Path):
+    runs = read(path)
+    assert path.read_text() == text(runs)
+    for run in runs:
+        name = run.command.split()[2].removeprefix("benchmarks.")
+        assert run.command.startswith("python -m benchmarks.") and (FOLDER.parent / f"{name}.py").exists()
+        assert run.machine and run.rows
+
+
+def test_a_run_replaces_the_one_with_its_command(tmp_path: Path):
+    path = tmp_path / "new" / "rows.json"
+    write(path, ONE)
+    write(path, OTHER)
+    again = dataclasses.replace(ONE, rows=[["a", "0.9", "0.45"]])
+    write(path, again)
+    assert read(path) == [again, OTHER]
+
+
+def test_show_writes_what_it_prints(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    path = tmp_path / "rows.json"
+    monkeypatch.setattr(sys, "argv", ["benchmarks/one.py", "--only", "a b", "--save", str(path)])
+    show(path, ["op", "us"], [["a", "1.0"]], "cpu", "9 GB/s")
+    assert capsys.readouterr().out.splitlines()[-1].split() == ["a", "1.0"]
+    (saved,) = read(path)
+    assert (saved.command, saved.limits) == ("python -m benchmarks.one --only 'a b'", "9 GB/s")
+    assert (saved.heads, saved.rows) == (["op", "us"], [["a", "1.0"]])
+    monkeypatch.setattr(sys, "argv", ["benchmarks/one.py", f"--save={path}", "--only", "a b"])
+    assert record.command() == saved.command
+
+
+@pytest.mark.parametrize(
+    ("content", "error"),
+    [
+        ("{", "has no rows of a benchmark"),
+        ('{"runs": [{"command": "x"}]}', "has no rows of a benchmark"),
+        (text([dataclasses.replace(ONE, rows=[["a"]])]), r"expected 3 cells in a row, found \['a'\]"),
+    ],
+)
+def test_a_broken_file_is_told_by_name(tmp_path: Path, content: str, error: str):
+    path = tmp_path / "rows.json"
+    path.write_text(content)
+    with pytest.raises(AitError, match=f"rows.json.*{error}"):
+        read(path)
+
+
+def made(monkeypatch: pytest.MonkeyPatch, folder: Path, template: str) -> str:
+    write(folder / "one-card.json", ONE)
+    write(folder / "one-card.json", OTHER)
+    (folder / "page.md").write_text(template)
+    monkeypatch.setattr(page, "FOLDER", folder)
+    monkeypatch.setattr(page, "TEMPLATE", folder / "page.md")
+    return page.page()
+
+
+def test_lines_of_the_template(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    found = made(
+        monkeypatch, tmp_path, "# Title\n:: software\n:: summary one-card | ratio\n:: table one-card#2 | op, machine\n"
+    )
+    assert found == (
+        "# Title\nUnless a table says otherwise: a driver.\n"
+        "2 rows: geometric mean 1.00, 0.50 to 2.00, 1 above 1. "
+        "`python -m benchmarks.one`, `python -m benchmarks.one --more`: a card.\n"
+        "`python -m benchmarks.one --more`: a card.\n\n| op | machine |\n| --- | --- |\n| b | a card |\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "error"),
+    [
+        (":: table one-card | op, ms", "no run of one-card has the column 'ms'"),
+        (":: table one-card | op | c", "has no such rows"),
+        (":: table one-card#3 | op", "one-card has 2 runs"),
+        (":: chart one-card | op", "expected `:: table FILE"),
+        (":: table two-card | op", "No such file"),
+    ],
+)
+def test_a_wrong_line_of_the_template_is_told_with_its_number(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str, error: str
+):
+    with pytest.raises(AitError, match=f"page.md:2: .*{error}"):
+        made(monkeypatch, tmp_path, f"# Title\n{line}\n")
