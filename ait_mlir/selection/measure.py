@@ -147,7 +147,7 @@ class Selector:
 
     def _from_shipped(self, task: Task) -> Choice | None:
         """The choice by the package's times for this task, or for a task that this one is a case of."""
-        if self.shipped is None or (self.target.precision != "highest" and _multiplies_f32(task.op)):
+        if self.shipped is None or (self.target.precision != "highest" and multiplies_f32(task.op)):
             return None  # the package's times are of exact products
         names = {f"d{i}": d.name for i, d in enumerate(task.scope.dims)}
         cases = ((key, binding) for key in self.shipped.by_op if (binding := match(key, task.key)) is not None)
@@ -348,7 +348,7 @@ def _is_one_product(op: Operation) -> bool:
     return isinstance(op, ContractionExtents) and all(e.as_int() == 1 for e in op.extents().batch)
 
 
-def _multiplies_f32(op: Operation) -> bool:
+def multiplies_f32(op: Operation) -> bool:
     """Whether the precision setting may change how it is computed."""
     return isinstance(op, ContractionExtents | AttentionOp) and isinstance(
         tensor_type(op.operands[0]).element_type, Float32Type

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,15 +26,18 @@ from ait_mlir.tools.commands.common import (
     read_npy,
     set_weights,
 )
-from ait_mlir.tools.report import table
+from ait_mlir.tools.comparison import TOLERANCE, Expected, compare
+
+if TYPE_CHECKING:
+    from xdsl.dialects.builtin import ModuleOp
+
+    from ait_mlir.dialects.ait_rt.program import ProgramOp
 
 _EXAMPLE = """examples:
   ait run ffn.ait --input x=random:8x768 --compare reference
   ait run ffn.ait --input x=@x.npy --compare y=expected.npy --output y=@y.npy
   ait run ffn.ait --dim batch=8           (random inputs of the shapes that the dims give)
 """
-_TOLERANCE = {"float16": 4e-3, "bfloat16": 3e-2, "float32": 2e-5, "float64": 1e-12}
-"""Of the largest magnitude of the expected output; integers and booleans must be equal."""
 
 
 def add(subparsers: Any) -> None:
@@ -65,7 +67,11 @@ def add(subparsers: Any) -> None:
         metavar="WHAT",
         help="'reference' (the meaning of the IR, in float64), FILE.npy or NAME=FILE.npy; exit code 1 if it differs",
     )
-    p.add_argument("--tolerance", type=float, help="largest error allowed, over the largest expected magnitude")
+    p.add_argument(
+        "--tolerance",
+        type=float,
+        help="largest error allowed, over the largest expected magnitude (default: by what the run rounds)",
+    )
     p.add_argument("--weights", metavar="FILE", help="a safetensors file for constants, or 'random'")
     p.add_argument("--graph", action="store_true", help="as a CUDA graph (run three times)")
     p.add_argument("--seed", type=natural, default=0, help="of random inputs and weights (default: 0)")
@@ -171,12 +177,15 @@ def _run(model: Model, inputs: Mapping[str, Any], outputs: Any, start: Mapping[s
 
 
 def summary(array: Array) -> str:
-    """Mean, spread and range of an array."""
+    """Mean, spread and range of the finite elements of an array."""
     if array.size == 0:
         return "empty"
     wide = array.astype(np.float64)
-    told = f"mean {wide.mean():.4g}  std {wide.std():.4g}  min {wide.min():.4g}  max {wide.max():.4g}"
     bad = int((~np.isfinite(wide)).sum())
+    if bad == wide.size:
+        return f"{bad} not finite"
+    wide = wide[np.isfinite(wide)]
+    told = f"mean {wide.mean():.4g}  std {wide.std():.4g}  min {wide.min():.4g}  max {wide.max():.4g}"
     return told + (f"  {bad} not finite" if bad else "")
 
 
@@ -209,21 +218,21 @@ def _expected(
     inputs: Mapping[str, Array],
     outputs: Mapping[str, Array],
     weights: Mapping[str, Array],
-) -> dict[str, Array]:
-    expected: dict[str, Array] = {}
+) -> dict[str, Expected]:
+    expected: dict[str, Expected] = {}
     for what in options.compare:
         if what == "reference":
             expected |= evaluate_reference(options.artifact, model, inputs, outputs, weights)
             continue
         name, path = what.split("=", 1) if "=" in what else (next(iter(outputs)), what)
-        expected[name] = read_npy(path)
+        expected[name] = Expected(read_npy(path))
     return expected
 
 
 def evaluate_reference(
     path: str, model: Model, inputs: Mapping[str, Array], outputs: Mapping[str, Array], weights: Mapping[str, Array]
-) -> dict[str, Array]:
-    """What the program in the artifact means, in float64."""
+) -> dict[str, Expected]:
+    """What the program in the artifact means, in float64, and with each buffer rounded to its element type."""
     from ait_mlir import driver
     from ait_mlir.ir.context import context
     from ait_mlir.ir.parser import parse_source
@@ -235,8 +244,33 @@ def evaluate_reference(
     manifest = manifest_of(model)
     dims = _dims_of_run(model, manifest, inputs)
     params = {**artifact.read(path).constants, **weights}
-    found = run_program(module, driver.program_of(module), inputs, params, dims, exact=True)
-    return {name: found[name] for name in outputs}
+    program = driver.program_of(module)
+    exact = run_program(module, program, inputs, params, dims, exact=True)
+    stored = run_program(module, program, inputs, params, dims)
+    ceiling, operands = _tolerance_of_buffers(program), _tolerance_of_products(module)
+    return {name: Expected(exact[name], stored[name], ceiling, operands) for name in outputs}
+
+
+def _tolerance_of_buffers(program: ProgramOp) -> float:
+    """The tolerance of the narrowest type that a buffer of the program has."""
+    from ait_mlir.dialects.ait.dtypes import BY_IR
+    from ait_mlir.dialects.ait.types import ShapedType
+
+    types = [result.type for op in program.walk() for result in op.results]
+    names = {BY_IR[t.element_type].name for t in types if isinstance(t, ShapedType)}
+    return max((TOLERANCE.get(name, 0.0) for name in names), default=0.0)
+
+
+def _tolerance_of_products(module: ModuleOp) -> float:
+    """The tolerance of the type that operands of products of f32 are rounded to; 0 if they are not, or there are none.
+
+    TF32 has as many bits as f16.
+    """
+    from ait_mlir.lowering.module_target import target_of
+    from ait_mlir.selection.measure import multiplies_f32
+
+    narrow = {"high": "float16", "medium": "bfloat16"}.get(target_of(module).precision)
+    return TOLERANCE[narrow] if narrow and any(multiplies_f32(op) for op in module.walk()) else 0.0
 
 
 def _dims_of_run(model: Model, manifest: Manifest, inputs: Mapping[str, Array]) -> dict[str, int]:
@@ -263,47 +297,3 @@ def _dims_of_run(model: Model, manifest: Manifest, inputs: Mapping[str, Array]) 
     if missing := [d.name for d in manifest.dims if d.name not in values and not d.bound]:
         raise AitError(f"model {model.name}: the inputs do not give the value of {', '.join(missing)}")
     return values
-
-
-def compare(outputs: Mapping[str, Array], expected: Mapping[str, Array], tolerance: float | None) -> int:
-    """Print the errors of each output; returns 1 when one is larger than allowed, else 0."""
-    rows = [["output", "max error", "over max", "rmse", "allowed", ""]]
-    failed = False
-    for name, want in expected.items():
-        got = outputs[name]
-        if got.shape != want.shape:
-            raise AitError(f"output '{name}' has shape {list(got.shape)}, expected {list(want.shape)}")
-        errors = measure(got, want)
-        allowed = tolerance if tolerance is not None else _TOLERANCE.get(got.dtype.name, 0.0)
-        good = errors.same_places and errors.relative <= allowed
-        failed |= not good
-        told = "ok" if good else "WRONG" if errors.same_places else "WRONG: NaN or Inf in other places"
-        rows.append(
-            [name, f"{errors.largest:.3g}", f"{errors.relative:.3g}", f"{errors.rmse:.3g}", f"{allowed:.3g}", told]
-        )
-    print(table(rows, right=(1, 2, 3, 4)))
-    return int(failed)
-
-
-@dataclasses.dataclass(frozen=True)
-class Errors:
-    """How far an array is from another: largest and root-mean-square error, the largest over the largest magnitude."""
-
-    largest: float
-    relative: float
-    rmse: float
-    same_places: bool
-
-
-def measure(got: Array, want: Array) -> Errors:
-    """Compare in float64; values that are not finite must be the same in both."""
-    a, b = got.astype(np.float64), want.astype(np.float64)
-    finite = np.isfinite(a) & np.isfinite(b)
-    same = bool(np.array_equal(a[~finite], b[~finite], equal_nan=True))
-    if not finite.any():
-        return Errors(0.0, 0.0, 0.0, same)
-    difference = np.abs(a[finite] - b[finite])
-    scale = float(np.abs(b[finite]).max())
-    largest = float(difference.max())
-    relative = largest / scale if scale else (0.0 if largest == 0 else float("inf"))
-    return Errors(largest, relative, float(np.sqrt((difference**2).mean())), same)
