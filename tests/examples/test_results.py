@@ -20,6 +20,32 @@ def test_the_page_is_what_the_files_make():
     assert page.PAGE.read_text() == page.page(), "old: python -m benchmarks.page writes it again"
 
 
+README_ROWS = {
+    "BERT-base": [("bert", "1 x 128"), ("bert", "32 x 384")],
+    "ViT-B/16": [("vit", "1 x 197"), ("vit", "32 x 197")],
+    "GPT-2": [("gpt2", "1 x 128"), ("gpt2", "32 x 128")],
+    "Llama-2, 4 layers, prefill": [("llama", "1 x 512"), ("llama", "4 x 512")],
+    "one step of its decoding": [("llama-decode", "1 x 2048"), ("llama-decode", "16 x 2048")],
+    "ResNet-50": [("resnet50", "1"), ("resnet50", "32")],
+    "MobileNetV3": [("mobilenetv3", "1"), ("mobilenetv3", "32")],
+    "UNet of Stable Diffusion 1.5": [("unet", "2")],
+}
+
+
+def test_the_table_of_the_readme_has_rows_of_the_files():
+    rows: dict[tuple[str, str], dict[str, str]] = {}
+    for run in (run for name in ("models-h200", "networks-h200") for run in read(FOLDER / f"{name}.json")):
+        rows |= {(cells[0], cells[1]): dict(zip(run.heads, cells, strict=True)) for cells in run.rows}
+    lines = (FOLDER.parents[1] / "README.md").read_text().split("## How fast")[1].split("\n## ")[0].splitlines()
+    table = {cells[0]: cells[2:] for line in lines if line.startswith("|") and (cells := line.strip("| ").split(" | "))}
+    assert set(README_ROWS) <= set(table)
+    for name, keys in README_ROWS.items():
+        found = [rows[key] for key in keys]
+        best = [min(row["eager ms"], row["compile ms"], key=float) for row in found]
+        made = [", ".join(row[c] for row in found) for c in ("ours ms", "ours / best peer")]
+        assert table[name] == [made[0], ", ".join(best), made[1]], name
+
+
 @pytest.mark.parametrize("path", sorted(FOLDER.glob("*.json")), ids=lambda path: path.stem)
 def test_a_file_of_rows_is_as_the_benchmarks_write_it(path: Path):
     runs = read(path)
