@@ -29,7 +29,7 @@ from ait_mlir.host.kernel_libraries import KernelLibrary, find_kernel_library
 from ait_mlir.host.settings import measure_budget
 from ait_mlir.ir.context import context
 from ait_mlir.ir.parser import check, parse_source
-from ait_mlir.ir.pipeline import Observer, PassError, diagnostic, run_passes
+from ait_mlir.ir.pipeline import Observer, PassError, diagnostic, errors_with_places, run_passes
 from ait_mlir.ir.source import SourceError, SourceText, decode
 from ait_mlir.lowering.emit import Source, emit_program
 from ait_mlir.lowering.kernels.outside import called_library
@@ -90,7 +90,8 @@ def run_to_phase(
         pipeline = passes_between(before, after, target, arch, selection, without=without, streams=streams)
         run_passes(ctx, module, parse_passes(pipeline), source=source, verify="end", observe=observe)
         if after == "simplified" and (known or fold_unbound):
-            found = fold_params(module, known, make_target(target, arch), unbound=fold_unbound, compute=compute)
+            with errors_with_places("folding of params", module, source):
+                found = fold_params(module, known, make_target(target, arch), unbound=fold_unbound, compute=compute)
             if folds is not None:
                 folds += found
     return module
@@ -169,10 +170,8 @@ def emit(
     """
     program = program_of(module)
     run_passes(context(), module, parse_passes("verify-plan"), source=source, verify=False)
-    try:
+    with errors_with_places("C++", module, source):
         return emit_program(module, program, target_of(module), entry, inspected, copies=True)
-    except PassError as e:
-        raise SourceError([diagnostic("C++", e, source)]) from e
 
 
 class PlanOptions(TypedDict, total=False):

@@ -60,6 +60,19 @@ class Numbered(dict[str, str]):
         return f"{self.array}[{len(self.exprs) - 1}]"
 
 
+class Noted(dict[str, str]):
+    """C++ names of dims that note every expression which is printed with them, under what it is `noted_for` first."""
+
+    def __init__(self, names: Mapping[str, str]) -> None:
+        super().__init__(names)
+        self.noted_for = ""
+        self.exprs: dict[Expr, str] = {}
+
+    def note(self, expr: Expr) -> None:
+        """Add an expression."""
+        self.exprs.setdefault(expr, self.noted_for)
+
+
 class Atom:
     """A named dim (`op` is None, `name` set), or an operator applied to expressions. Interned."""
 
@@ -148,6 +161,10 @@ class Expr:
                     found.add(atom.args[1])
         return frozenset(found)
 
+    def largest_coefficient(self) -> int:
+        """The largest absolute value of a coefficient of the polynomial; 0 for 0."""
+        return max((abs(c) for c, _ in self._terms), default=0)
+
     def evaluate(self, env: Mapping[str, int]) -> int:
         """The value at `env`, the value of each dim. Raises DimError for a missing dim or a divisor below 1."""
         if self._int is not None:
@@ -173,7 +190,11 @@ class Expr:
 
         `names` gives the C++ identifier of each dim, `ait/dims.h` the helpers. Raises DimError for a missing dim.
         """
-        return names.place(self) if isinstance(names, Numbered) else terms_cpp(self._terms, names)
+        if isinstance(names, Numbered):
+            return names.place(self)
+        if isinstance(names, Noted):
+            names.note(self)
+        return terms_cpp(self._terms, names)
 
     def to_sympy(self, scope: Scope | None = None) -> sympy.Expr:
         """This expression in SymPy, over integer symbols that are positive or non-negative, as the scope's ranges say.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import cast
 
 from ait_mlir.dims.errors import DimError, DimSyntaxError
 from ait_mlir.dims.expr import Expr, check_name, const
@@ -180,6 +181,23 @@ class Scope:
     def bounds(self, e: Expr | int) -> tuple[int, int]:
         """`(lo, hi)` with lo <= e <= hi for all values of the dims; not always the tightest."""
         return self._prover.bounds(_expr(e))
+
+    def magnitude(self, e: Expr) -> int:
+        """A bound on the absolute value of `e` and of all numbers that come up while it is computed term by term."""
+        key = ("magnitude", e)
+        if (found := self.memo.get(key)) is None:
+            found = self.memo[key] = self._magnitude(e)
+        return cast(int, found)
+
+    def _magnitude(self, e: Expr) -> int:
+        inside = largest = 0
+        for coefficient, mono in e.terms():
+            factor = abs(coefficient)
+            for atom in mono:
+                factor *= max(1, *map(abs, self.bounds(atom.expr())))
+                inside = max(inside, *(self.magnitude(arg) for arg in atom.args), 0)
+            largest += factor
+        return max(inside, largest)
 
     def equal(self, a: Expr | int, b: Expr | int) -> bool:
         """Whether a == b is proved."""

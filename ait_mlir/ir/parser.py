@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
+import struct
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -27,7 +28,10 @@ _NO_RESULT_TYPES = "Operation has 0 results, but was given"
 _EXTERNAL = re.compile(r"(^|=\s*)external\.")
 _OPTIONS = "; arguments of an operator's constructor are written as in: options {scale = 2.0}"
 _LOAD = "; if a Python file defines it, give the file with --load"
-_UNCLEAN = (VerifyException, ValueError, KeyError, IndexError, TypeError, AttributeError, AssertionError, OverflowError)
+_UNCLEAN = (
+    *(VerifyException, ValueError, KeyError, IndexError, TypeError, AttributeError, AssertionError, OverflowError),
+    *(MemoryError, struct.error),
+)
 
 
 class Lexer(MLIRLexer):
@@ -99,8 +103,10 @@ def _message(e: Exception) -> str:
     text = str(e) if isinstance(e, VerifyException | ValueError) else f"cannot be read ({type(e).__name__}: {e})"
     if "integer string conversion" in text:
         return "the number has too many digits"
-    if isinstance(e, OverflowError):
+    if isinstance(e, OverflowError | struct.error):
         return "a number is too large for its type"
+    if isinstance(e, MemoryError):
+        return "too large to be held in memory"
     return text.strip().splitlines()[-1] if text.strip() else type(e).__name__
 
 

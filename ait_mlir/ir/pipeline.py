@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from typing import Any, Literal
+import traceback
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from typing import Literal
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, SymbolRefAttr
@@ -12,6 +14,8 @@ from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException, VerifyException
 
+from ait_mlir.dims import DimError
+from ait_mlir.errors import AitError
 from ait_mlir.ir.collector import rare_collections
 from ait_mlir.ir.parser import check, op_place
 from ait_mlir.ir.source import Diagnostic, SourceError, SourceText
@@ -76,16 +80,12 @@ def _run(
     stale = not verified
     for i, p in enumerate(passes, 1):
         start = clock()
-        try:
+        with errors_with_places(f"pass {p.name!r}", module, source):
             if isinstance(p, TellingPass):
                 stale |= p.changes(ctx, module)
             else:
                 p.apply(ctx, module)
                 stale = True
-        except SourceError:
-            raise
-        except (PassFailedException, VerifyException) as e:
-            raise SourceError([diagnostic(f"pass {p.name!r}", e, source)]) from e
         seconds = clock() - start
         if stale and (verify is True or (verify == "end" and i == len(passes))):
             state = _state(module)
@@ -146,10 +146,46 @@ def _verify_after(p: ModulePass, module: ModuleOp, source: SourceText | None, on
         raise SourceError(broken) from None
 
 
-def diagnostic(who: str, e: Exception, source: SourceText | None) -> Diagnostic:
-    """What an error of a pass says, at the place of its op."""
-    op: Any = getattr(e, "op", None)
-    place = op_place(op) if isinstance(op, Operation) else None
+_OF_THE_PROGRAM = (PassFailedException, VerifyException, DimError, OverflowError, MemoryError, RecursionError)
+"""Errors that a program can cause: it asks for what cannot be done, or for numbers beyond what can be computed."""
+
+
+@contextmanager
+def errors_with_places(who: str, module: ModuleOp, source: SourceText | None) -> Generator[None]:
+    """Raise what a step of compilation raises as `SourceError` at the op that the step was looking at.
+
+    An `AitError` stays what it is, for its message is about the machine or the arguments of the call. Any other error
+    is a bug: it gets a note with the place.
+    """
+    try:
+        yield
+    except AitError:
+        raise
+    except _OF_THE_PROGRAM as e:
+        raise SourceError([diagnostic(who, e, source, module)]) from e
+    except Exception as e:
+        e.add_note(str(diagnostic(who, e, source, module)))
+        raise
+
+
+def _op_of(e: BaseException, module: ModuleOp | None) -> Operation | None:
+    """The op that an error names; else the one with a place that the innermost function had in hand when it raised;
+    else the first op of the module."""
+    named: object = getattr(e, "op", None)
+    if isinstance(named, Operation):
+        return named
+    found = None if module is None else next(iter(module.ops), None)
+    for frame, _ in traceback.walk_tb(e.__traceback__):
+        for value in frame.f_locals.values():
+            if isinstance(value, Operation) and value is not module and op_place(value) is not None:
+                found = value
+    return found
+
+
+def diagnostic(who: str, e: Exception, source: SourceText | None, module: ModuleOp | None = None) -> Diagnostic:
+    """What an error of a pass over a module says, at the place of its op."""
+    op = _op_of(e, module)
+    place = None if op is None else op_place(op)
     message = f"{who}: {getattr(e, 'message', None) or first_line(e)}"
     if place is None:
         return Diagnostic(source.name if source is not None else "<ir>", 1, 1, message)

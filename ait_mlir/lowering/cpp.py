@@ -14,7 +14,7 @@ from typing import SupportsIndex
 from xdsl.ir import Attribute
 
 from ait_mlir.dialects.ait.dtypes import BY_IR
-from ait_mlir.dims import Expr
+from ait_mlir.dims import Expr, Noted
 
 _PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 _.,:;()[]{}<>=+-*/%&|^~!@#$")
 _COMMENT_UNSAFE = re.compile(r"[^A-Za-z0-9 _.,:;()\[\]{}<>=+\-*%&|^~!@#$'\"]")
@@ -48,6 +48,8 @@ def numbers(values: Iterable[SupportsIndex]) -> CppText:
 
 def dim(expr: Expr, names: Mapping[str, str]) -> CppText:
     """The `int64_t` expression of a dim expression; `names` are the C++ names of the dims."""
+    if isinstance(names, Noted):
+        names.note(expr)
     return CppText(expr.cpp({name: identifier(cpp) for name, cpp in names.items()}))
 
 

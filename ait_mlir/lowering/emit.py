@@ -31,13 +31,14 @@ from ait_mlir.dialects.ait_rt.loop import LoopOp
 from ait_mlir.dialects.ait_rt.program import KernelOp, LaunchOp, ProgramOp, kernel_named
 from ait_mlir.dialects.ait_rt.streams import EventOp, RecordOp
 from ait_mlir.dialects.ait_rt.types import BufferType
-from ait_mlir.dims import Expr, Numbered
+from ait_mlir.dims import Expr, Noted, Numbered
 from ait_mlir.ir.pipeline import PassError
 from ait_mlir.lowering.choices import Buffer, Selected, step_results
 from ait_mlir.lowering.cpp import CppText
 from ait_mlir.lowering.fragments import Step
 from ait_mlir.lowering.kernels import Arg, Emission, Kernel, Launch, Target
 from ait_mlir.lowering.kernels.amounts import element_bytes
+from ait_mlir.lowering.sizes import can_be_large, large_sizes
 from ait_mlir.lowering.sources import KernelText, Source, kernel_file, kernel_text
 from ait_mlir.lowering.statements import (
     Alloc,
@@ -119,7 +120,7 @@ class _ProgramPrinter:
         self.module, self.program, self.target, self.entry = module, program, target, entry
         self.scope = program.scope
         self.tables = program_tables(program)
-        self.dims = {d.name: f"d{i}" for i, d in enumerate(self.scope.dims)}
+        self.dims = Noted({d.name: f"d{i}" for i, d in enumerate(self.scope.dims)})
         self.steps: dict[str, str] = {}  # the C++ variables of the loops around
         self.names: dict[SSAValue, str] = {}
         self.kernels: dict[object, _Calls] = {}
@@ -263,6 +264,7 @@ class _ProgramPrinter:
         ins = [Arg(f"a{i}", _tensor(v), strides(v), is_constant(v)) for i, v in enumerate(launch.ins)]
         outs = [Arg(f"o{i}", _tensor(v), strides(v)) for i, v in enumerate(launch.outs)]
         what = describe(kernel)
+        self.dims.noted_for = f"a launch of {what}"
         try:
             selected = Selected.of(kernel.provider.data, config, op, self.target)
             masked = None if launch.masked is None else launch.masked.data
@@ -270,6 +272,8 @@ class _ProgramPrinter:
         except ValueError as e:
             raise PassError(f"@{kernel.sym_name.data}: {e}", launch) from e
         choice = selected.choice
+        if choice.axis is not None:
+            self.dims.note(choice.axis)
         return _Calls(ways, choice.axis if len(ways) > 1 else None, choice.upto)
 
     def way(
@@ -317,6 +321,9 @@ class _ProgramPrinter:
                 places.append(len(ins))
             results = tuple(b.offset for b in here) or None
             rest = (*(b.offset for b in between), scratch)
+            for start in (*places, *(results or ()), *rest):
+                if isinstance(start, Expr):
+                    self.dims.note(start)
             calls += [_Call(f, tuple(places), results, rest) for f in self.write_functions(step.kernel, launch, what)]
         return calls
 
@@ -344,6 +351,8 @@ class _ProgramPrinter:
         numbered = Numbered(self.dims, "sizes")
         emitted = kernel.emit(replace(launch, dims=numbered))
         sizes, results = tuple(numbered.exprs), [*launch.outs, *launch.between]
+        for e in sizes:
+            self.dims.note(e)
         called = derived_name(launch.op)
         names: list[str] = []
         for emission in (emitted,) if isinstance(emitted, Emission) else emitted:
@@ -371,6 +380,8 @@ class _ProgramPrinter:
         text = render(
             "program.j2",
             **self.tables.values(),
+            large_sizes=large_sizes(self.program, dict(self.dims.exprs)),
+            checked=self.checked_functions(),
             title=f"Program {self.program.sym_name.data} for {self.target.kind} ({self.target.arch}).",
             functions=self.functions,
             namespace="" if self.entry == "ait_model_get" else f"{self.entry}_code",
@@ -392,6 +403,18 @@ class _ProgramPrinter:
             copied=self.copied,
         )
         return str(text)
+
+    def checked_functions(self) -> list[str]:
+        """The functions of dims whose numbers may be too large."""
+        uppers = [d.upper for d in self.scope.bound if d.upper is not None]
+        tensors = self.tables.tensors
+        exprs = {
+            "shapes": [e for op in tensors for e in op.dims],
+            "strides": [e for op in tensors for e in op.seen().strides],
+            "arena": [self.program.arena_size],
+            "bounds": uppers,
+        }
+        return [name for name, numbers in exprs.items() if can_be_large(self.scope, numbers)]
 
 
 def strides(value: SSAValue) -> Shape:

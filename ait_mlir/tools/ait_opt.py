@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import sys
 from collections.abc import Sequence
@@ -25,6 +26,7 @@ from ait_mlir.outside import load
 from ait_mlir.passes.parse import parse_passes
 from ait_mlir.passes.pipelines import PASSES
 from ait_mlir.rewrites.engine.driver import Statistics, counted_rewrites
+from ait_mlir.tools.cli import internal_error
 from ait_mlir.tools.ending import ended_cleanly
 
 if TYPE_CHECKING:
@@ -145,6 +147,12 @@ def run(options: Options, out: TextIO, err: TextIO) -> int:
                 texts.append(f"{e}\n")
                 continue
             unmatched = check_expected(source, e.diagnostics)
+        except AitError as e:
+            unmatched = [f"ait-opt: error: {e}"]
+        except Exception as e:
+            if os.environ.get("AIT_TRACEBACK"):
+                raise
+            unmatched = [internal_error("ait-opt", e)]
         for line in unmatched:
             err.write(f"{line}\n")
             failed = True

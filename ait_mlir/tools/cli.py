@@ -92,7 +92,13 @@ def _message(error: BaseException) -> str:
         case KeyboardInterrupt():
             return "ait: interrupted"
         case _:  # a mistake of ours: still no traceback, unless it is asked for
-            return f"ait: internal error: {type(error).__name__}: {error}; AIT_TRACEBACK=1 shows where"
+            return internal_error("ait", error)
+
+
+def internal_error(tool: str, error: BaseException) -> str:
+    """What a tool says after a mistake of the compiler: the error, and where in the program it came up."""
+    notes = "".join(f"\n{note}" for note in getattr(error, "__notes__", ()))
+    return f"{tool}: internal error: {type(error).__name__}: {error}; AIT_TRACEBACK=1 shows where{notes}"
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@
 #include <sstream>
 #include <utility>
 
+#include "ait/checked.h"
 #include "error.h"
 
 namespace ait::runtime {
@@ -74,6 +75,20 @@ void check_rank(const Label& label, int32_t rank, const DLTensor& tensor) {
   }
 }
 
+/// Refuses a tensor that is larger, or reaches farther, than addresses do.
+void check_reach(const Label& label, const DLTensor& tensor) {
+  Checked elements = 1, low = 0, high = 1;
+  for (int32_t i = 0; i < tensor.ndim; ++i) {
+    const int64_t extent = tensor.shape[i], stride = tensor.strides == nullptr ? 0 : tensor.strides[i];
+    elements = elements * max(extent, 1);
+    if (extent > 1 || !Checked(stride).fits()) (stride < 0 ? low : high) = (stride < 0 ? low : high) + Checked(stride) * (extent - 1);
+  }
+  const int64_t element = (tensor.dtype.bits + 7) / 8;
+  if ((elements * element).fits() && ((high - low) * element).fits()) return;
+  fail(ErrorKind::kInput, label, " has shape ", shape_text(tensor.shape, tensor.ndim),
+       tensor.strides == nullptr ? "" : " and strides " + shape_text(tensor.strides, tensor.ndim), ", more than 2^62 bytes: pass a smaller tensor");
+}
+
 void check_layout(const Label& label, const DLTensor& tensor) {
   if (is_row_major(tensor)) return;
   fail(ErrorKind::kInput, label, " has strides ", shape_text(tensor.strides, tensor.ndim), " for shape ", shape_text(tensor.shape, tensor.ndim),
@@ -114,6 +129,7 @@ void check_pointer(const Label& label, const DLTensor& tensor, const int64_t* sh
 void check_tensor(const Label& label, const ait_tensor_v1& expected, const Device& device, const DLTensor& tensor) {
   check_dtype(label, expected.dtype, tensor);
   check_rank(label, expected.rank, tensor);
+  check_reach(label, tensor);
   if (!same_device(tensor.device, device.dl()) && !(on_host(tensor.device) && device.dl().device_type == kDLCPU)) {
     fail(ErrorKind::kInput, label, " is on ", dl_device_name(tensor.device), ", expected ", device.name(), ": move it there");
   }
@@ -137,6 +153,12 @@ std::string dims_text(const ait_model_v1& table, const std::vector<int64_t>& dim
     out << " (input '" << table.inputs[dim.input].name << "', " << (dim.axis < rank ? "axis " : "stride of axis ") << axis << ")";
   }
   return out.str();
+}
+
+/// Refuses dims for which a size is too large to be computed.
+void check_sizes(const ait_model_v1& table, const std::vector<int64_t>& dims) {
+  const char* const what = table.too_large == nullptr ? nullptr : table.too_large(dims.data());
+  if (what != nullptr) fail(ErrorKind::kInput, what, " needs more than 2^62 bytes for ", dims_text(table, dims), ": pass smaller tensors");
 }
 
 int64_t stride_of(const DLTensor& tensor, int32_t axis) {
@@ -234,6 +256,7 @@ std::vector<int64_t> bind_dims(const ait_model_v1& table, const Device& device, 
     }
   }
   if (table.bounds != nullptr) table.bounds(dims.data());
+  check_sizes(table, dims);
 
   const Shapes shapes(table, dims.data());
   for (int32_t i = 0; i < table.num_inputs; ++i) {
@@ -331,6 +354,7 @@ void check_dims(const ait_model_v1& table, const std::vector<int64_t>& dims) {
       fail(ErrorKind::kInput, "dim ", dim.name, " = ", value, ", expected a value from ", dim.lo, " to ", dim.hi);
     }
   }
+  check_sizes(table, dims);
 }
 
 }  // namespace ait::runtime

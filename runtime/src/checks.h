@@ -53,7 +53,7 @@ void check_constant(const ait_constant_v1& constant, const Device& device, const
 /// @brief Checks that a run can read a constant from the memory of `value` itself.
 void check_bound_constant(const ait_constant_v1& constant, const Device& device, const DLTensor& value);
 
-/// @brief Checks values that are given for the dims rather than read from inputs.
+/// @brief Checks values that are given for the dims rather than read from inputs, and that no size is too large for them.
 void check_dims(const ait_model_v1& table, const std::vector<int64_t>& dims);
 
 }  // namespace ait::runtime

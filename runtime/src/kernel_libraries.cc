@@ -14,6 +14,7 @@
 #include <optional>
 #include <vector>
 
+#include "ait/checked.h"
 #include "environment.h"
 #include "services.h"
 
@@ -152,13 +153,14 @@ int make_tensor(DLTensor* prototype, DLManagedTensorVersioned** out, void* conte
   auto made = std::make_unique<Made>();
   made->shape.assign(prototype->shape, prototype->shape + prototype->ndim);
   made->strides.resize(made->shape.size());
-  int64_t elements = 1;
+  Checked elements = 1;
   for (size_t i = made->shape.size(); i-- > 0;) {
-    made->strides[i] = elements;
-    elements *= made->shape[i];
+    made->strides[i] = elements.value();
+    elements = elements * made->shape[i];
   }
+  const bool fits = (elements * ((prototype->dtype.bits * prototype->dtype.lanes + 7) / 8)).fits();
   made->stream = TVMFFIEnvGetStream(prototype->device.device_type, prototype->device.device_id);
-  void* const data = allocate_on(made->stream, ffi::GetDataSize(static_cast<size_t>(elements), prototype->dtype));
+  void* const data = fits ? allocate_on(made->stream, ffi::GetDataSize(static_cast<size_t>(elements.value()), prototype->dtype)) : nullptr;
   if (data == nullptr) {
     set_error(context, "MemoryError", "there is no memory for a tensor that a kernel library makes");
     return -1;

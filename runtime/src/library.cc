@@ -8,6 +8,7 @@
 #include <iterator>
 #include <sstream>
 
+#include "ait/checked.h"
 #include "device.h"
 #include "error.h"
 #include "services.h"
@@ -73,7 +74,7 @@ int64_t extent(const int64_t* shape, const int64_t* strides, int32_t rank) {
 
 bool are_packed(const int64_t* shape, const int64_t* strides, int32_t rank) {
   int64_t step = 1;
-  for (int32_t i = rank; i-- > 0; step *= shape[i]) {
+  for (int32_t i = rank; i-- > 0; step = (Checked(step) * shape[i]).value()) {
     if (shape[i] != 1 && strides[i] != step) return false;
   }
   return true;
@@ -96,7 +97,7 @@ Shapes::Shapes(const ait_model_v1& table, const int64_t* dims) : num_inputs_(sta
   if (table.strides != nullptr) table.strides(dims, strides_.data());
   for (size_t which = 0; table.strides == nullptr && which + 1 < starts_.size(); ++which) {
     int64_t step = 1;
-    for (size_t i = starts_[which + 1]; i-- > starts_[which]; step *= values_[i]) strides_[i] = step;
+    for (size_t i = starts_[which + 1]; i-- > starts_[which]; step = (Checked(step) * values_[i]).value()) strides_[i] = step;
   }
 }
 

@@ -12,6 +12,8 @@ namespace {
 
 constexpr size_t kAlignment = 256;  ///< of the arena, and of each copy in it
 
+constexpr size_t kMostBytes = size_t{1} << 62;  ///< of an arena with its copies
+
 int positive(int num_runtimes) {
   if (num_runtimes < 1) fail(ErrorKind::kInput, "num_runtimes is ", num_runtimes, ", expected at least 1");
   return num_runtimes;
@@ -154,6 +156,7 @@ class Model::Staging {
     // The result of a dim that the run binds lies row-major in the shape that it has then.
     list->push_back({which, offset, are_packed(shape, strides, tensor.rank) ? nullptr : strides});
     bytes_ = offset + static_cast<size_t>(extent(shape, strides, tensor.rank) * dtype_bytes(tensor.dtype));
+    if (bytes_ > kMostBytes) fail(ErrorKind::kInput, "the arena and the copies of tensors need more than 2^62 bytes: pass tensors that lie as declared");
   }
 
   void copy(const DLTensor& tensor, const int64_t* shape, const Copied& copied, bool to_packed, void* stream) {

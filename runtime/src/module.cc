@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "ait/amx_service.h"
+#include "ait/checked.h"
 #include "device_models.h"
 #include "dynamic_library.h"
 #include "error.h"
@@ -44,10 +45,10 @@ struct TensorMemory {
   Model* model;
 
   void AllocData(DLTensor* tensor) {
-    size_t bytes = static_cast<size_t>(tensor->dtype.bits + 7) / 8;
-    for (int32_t i = 0; i < tensor->ndim; ++i) bytes *= static_cast<size_t>(tensor->shape[i]);
+    Checked bytes = (tensor->dtype.bits + 7) / 8;
+    for (int32_t i = 0; i < tensor->ndim; ++i) bytes = bytes * tensor->shape[i];
     const DeviceScope scope(model->device());
-    tensor->data = bytes == 0 ? nullptr : model->device().allocate(bytes, "a tensor");
+    tensor->data = bytes.value() == 0 ? nullptr : model->device().allocate(static_cast<size_t>(bytes.value()), "a tensor");
   }
   void FreeData(DLTensor* tensor) {
     const DeviceScope scope(model->device());

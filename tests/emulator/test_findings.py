@@ -26,11 +26,11 @@ __global__ void planted_kernel(const float* in, float* out) {
 """
 ENTRY = """
 }
-extern "C" int32_t run(const float* in, float* out, char* message, uint32_t blocks, uint32_t shared, uint32_t cluster, int dependent) {
+extern "C" int32_t run(const float* in, float* out, char* message, int64_t blocks, uint32_t shared, uint32_t cluster, int dependent) {
   const ait_host_v1 host = {message, test_fail};
   const ait::Context ctx{nullptr, &host};
   LaunchConfig config;
-  config.grid = dim3(blocks);
+  config.grid = dim3(grid_size(blocks));
   config.block = dim3(128);
   config.shared_bytes = shared;
   config.cluster = cluster;
@@ -55,7 +55,7 @@ class Planted:
         self.library.buffer(y.ctypes.data, y.nbytes, "result", 1)
         message = ctypes.create_string_buffer(512)
         places = (ctypes.c_void_p(x.ctypes.data), ctypes.c_void_p(y.ctypes.data))
-        if self.library.lib.run(*places, message, blocks, shared, cluster, int(dependent)) != 0:
+        if self.library.lib.run(*places, message, ctypes.c_int64(blocks), shared, cluster, int(dependent)) != 0:
             raise RuntimeError(message.value.decode())
         return y
 
@@ -221,6 +221,15 @@ def test_dependent_launches_wait(tmp_path: Path) -> None:
     plant(body.replace("WAIT", "wait_for_previous();"), "cuda", tmp_path / "right").run(dependent=True)
     with pytest.raises(RuntimeError, match=r"read of buffer 0 before wait_for_previous"):
         plant(body.replace("WAIT", ""), "cuda", tmp_path / "wrong").run(dependent=True)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_grid_beyond_what_a_launch_takes(kind: Kind, tmp_path: Path) -> None:
+    planted = plant("if (blockIdx.x == 0) out[threadIdx.x] = in[threadIdx.x];", kind, tmp_path)
+    for blocks in (2**31, 2**32, 2**32 + 1, 2**62, -1):
+        with pytest.raises(RuntimeError, match="too large for one launch"):
+            planted.run(blocks=blocks)
+    assert planted.run(blocks=2)[63] == 63
 
 
 def test_shared_memory_is_limited(tmp_path: Path) -> None:

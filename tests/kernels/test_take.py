@@ -29,14 +29,14 @@ def test_indices_below_zero_count_from_the_end(library: Library) -> None:
     assert got.sum(1).tolist() == [24.0, *[0.0] * 9, 48.0]
 
 
-@pytest.mark.parametrize("bad", [-8, 7, 2**40])
+@pytest.mark.parametrize("bad", [-8, 7, 2**40, -(2**63), 2**63 - 3])
 def test_an_index_outside_of_its_dim_is_named(library: Library, bad: int) -> None:
     i = np.array([0, bad]).reshape(2, 1, 1)
     with pytest.raises(
         RuntimeError, match=rf"gather: index {bad} of index tensor 0 is outside of its dim, which has 7"
     ):
         library.run(GATHER, ENV, [np.zeros((7, 3, 9), np.float32), i, np.zeros((3, 1), np.int64)])
-    j = np.array([0, bad + 2 if bad > 0 else bad - 2, 0]).reshape(3, 1)
+    j = np.array([0, bad + 2 if bad > 0 else max(bad - 2, -(2**63)), 0]).reshape(3, 1)
     with pytest.raises(RuntimeError, match=rf"index {j[1, 0]} of index tensor 1 is outside of its dim, which has 9"):
         library.run(GATHER, ENV, [np.zeros((7, 3, 9), np.float32), np.zeros_like(i), j])
 

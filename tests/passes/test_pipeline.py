@@ -12,6 +12,7 @@ from xdsl.ir import Block, Operation
 from xdsl.passes import ModulePass
 
 from ait_mlir.dialects.ait.types import TensorType, tensor_type
+from ait_mlir.dims import DimError
 from ait_mlir.ir import pipeline
 from ait_mlir.ir.context import context
 from ait_mlir.ir.parser import parse_text
@@ -86,6 +87,41 @@ def as_pass(change: Callable[[ModuleOp], None]) -> ModulePass:
             change(op)
 
     return Change()
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        DimError("a number is beyond 64 bits"),
+        OverflowError("too large"),
+        MemoryError("no memory"),
+        RecursionError("deep"),
+    ],
+)
+def test_an_error_of_a_pass_has_the_place_of_its_op(error: Exception) -> None:
+    def look_at(op: Operation) -> None:
+        if op.name == "ait.relu":
+            raise error
+
+    def fails(module: ModuleOp) -> None:
+        for op in module.walk():
+            look_at(op)
+
+    ctx = context()
+    with pytest.raises(SourceError, match=rf"^sizes.mlir:4:3: error: pass 'fails': {error}"):
+        run_passes(ctx, parse_text(ctx, TEXT, "sizes.mlir"), [as_pass(fails)])
+
+
+def test_a_bug_of_a_pass_says_where_it_was() -> None:
+    def fails(module: ModuleOp) -> None:
+        for op in module.walk():
+            if op.name == "ait.relu":
+                raise KeyError("no such thing")
+
+    ctx = context()
+    with pytest.raises(KeyError) as raised:
+        run_passes(ctx, parse_text(ctx, TEXT, "sizes.mlir"), [as_pass(fails)])
+    assert raised.value.__notes__[0].startswith("sizes.mlir:4:3: error: pass 'fails': ")
 
 
 def checks(monkeypatch: pytest.MonkeyPatch, *changes: Callable[[ModuleOp], None]) -> int:

@@ -103,6 +103,30 @@ BAD_INPUTS: dict[str, tuple[str | bytes, str]] = {
         with_type("!ait.tensor<1099511627776 x 1099511627776 x f16>"),
         r"1:\d+: error: .*2\^48 bytes",
     ),
+    "a dim beyond what is computed": (with_dim("9223372036854775807*b"), r"1:30: error: a number that a dim is multi"),
+    "a product of dims beyond what is computed": (
+        with_type("!ait.tensor<(1099511627776*b) x (1099511627776*b) x f16>"),
+        r"1:\d+: error: .*2\^48 bytes",
+    ),
+    "a product of many terms": (
+        with_type(
+            f"!ait.tensor<{' x '.join(['(' + ' + '.join(f'b{i}' for i in range(40)) + ')'] * 3)} x f16>",
+            ", ".join(f"b{i} = 1 to 9" for i in range(40)),
+        ),
+        r"1:\d+: error: the bytes of .* cannot be computed",
+    ),
+    "strides beyond what is computed": (
+        with_type("!ait.tensor<4 x b x f16> strides [4611686018427387904, 4]"),
+        r"1:1: error: ait.graph: strides .* over more than 2\^48 bytes",
+    ),
+    "a kept dim of a gather beyond memory": (
+        graph("  %y = ait.gather %x at(%x) dims [0] kept [1099511627776] : " + RELU),
+        r"2:3: error: ait.gather: kept .* below 64",
+    ),
+    "bits beyond f32": (
+        graph("  %y = ait.rms_norm %x axes 1 eps bits(-1099511627776) : " + RELU),
+        r"2:3: error: .*bits\(-1099511627776\)",
+    ),
     "giant splat": (
         "builtin.module attributes {a = dense<1.0> : tensor<1000000000000xf32>} {}",
         r"1:\d+: error: too large to be held in memory",

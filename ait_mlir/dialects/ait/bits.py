@@ -10,6 +10,7 @@ import struct
 
 from xdsl.dialects.builtin import FloatAttr
 from xdsl.ir import Attribute
+from xdsl.utils.exceptions import VerifyException
 
 from ait_mlir.dialects.ait.types import ShapeAttr
 from ait_mlir.dims import Dim
@@ -45,4 +46,6 @@ def known_number(attribute: Attribute) -> float | None:
         return attribute.value.data
     assert isinstance(attribute, ShapeAttr), "a number or its bits"
     bits = attribute.data[0].as_int()
+    if bits is not None and not 0 <= bits <= MOST:
+        raise VerifyException(f"bits({bits}) are not those of a number of f32 that is at least 0: they are 0 to {MOST}")
     return None if bits is None else from_bits(bits)

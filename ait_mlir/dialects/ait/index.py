@@ -34,6 +34,9 @@ from ait_mlir.dialects.ait.traits import BindsDim, Cost, Pure, UpdatesOperand
 from ait_mlir.dialects.ait.types import Shape, TensorType, scope_of, shape_text, tensor_type
 from ait_mlir.dims import Expr, const, minimum, total
 
+MAX_SPACE = 64
+"""The most dims of the space of a gather or scatter."""
+
 
 @irdl_op_definition
 class EmbeddingOp(Cost, AitOp):
@@ -283,9 +286,11 @@ class IndexedOp(Cost, AitOp):
             raise self.fail(f"dims {list(dims)} are not one or more different dims of {shape_text(whole.dims)}")
         if len(self.indices) != len(dims):
             raise self.fail(f"{len(self.indices)} index tensors for {len(dims)} dims")
-        if len(kept) != whole.rank - len(dims) or len(set(kept)) != len(kept) or any(k < 0 for k in kept):
-            rest = whole.rank - len(dims)
-            raise self.fail(f"kept {list(kept)} must name {rest} different dims, one for each dim without indices")
+        rest = whole.rank - len(dims)
+        if len(kept) != rest or len(set(kept)) != rest or not all(0 <= k < MAX_SPACE for k in kept):
+            raise self.fail(
+                f"kept {list(kept)} must name {rest} different dims below {MAX_SPACE}, one for each dim without indices"
+            )
         named = [*((f"index {i}", v) for i, v in enumerate(self.indices)), *others]
         types = [self.expect_tensor(v, what) for what, v in named]
         elements = {t.element_type for t in types[: len(dims)]}

@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from xdsl.dialects.builtin import DictionaryAttr
 
 from ait_mlir.dialects.ait.base import AitOp, check_expressions
-from ait_mlir.dialects.ait.strided import ZERO, are_apart
-from ait_mlir.dialects.ait.types import Shape, ShapeAttr, ShapedType, shape_text
-from ait_mlir.dims import Scope
+from ait_mlir.dialects.ait.dtypes import BY_IR
+from ait_mlir.dialects.ait.strided import ZERO, are_apart, extent
+from ait_mlir.dialects.ait.types import MAX_BYTES, Shape, ShapeAttr, ShapedType, shape_text
+from ait_mlir.dims import DimError, Scope
 
 
 def check_strides(op: AitOp, scope: Scope, what: str, t: ShapedType, strides: Shape) -> None:
@@ -21,7 +22,7 @@ def check_strides(op: AitOp, scope: Scope, what: str, t: ShapedType, strides: Sh
 
 def problem_of(scope: Scope, what: str, t: ShapedType, strides: Shape) -> str | None:
     """Why strides may not be declared for a tensor: they do not fit it, may be below 0, or are not proved to give each
-    element a place of its own."""
+    element a place of its own, or put some too far away."""
     text = shape_text(strides)
     if len(strides) != t.rank:
         return f"{what} has strides {text}, expected {t.rank} of them for {t}"
@@ -33,7 +34,18 @@ def problem_of(scope: Scope, what: str, t: ShapedType, strides: Shape) -> str | 
         return f"stride {below[0]} of {what} is not proved to be at least 0"
     if not are_apart(t.dims, strides, scope):
         return f"strides {text} of {what} are not proved to give each element of {t} a place of its own"
+    if not _is_addressable(scope, t, strides):
+        return f"strides {text} of {what} spread {t} over more than 2^48 bytes"
     return None
+
+
+def _is_addressable(scope: Scope, t: ShapedType, strides: Shape) -> bool:
+    """Whether the memory of a tensor is within `MAX_BYTES` but for the values of its dims."""
+    try:
+        sizes = [extent(t.dims, strides, scope) * BY_IR[t.element_type].bytes, *strides]
+    except DimError:  # a number beyond 64 bits
+        return False
+    return all(e.largest_coefficient() <= MAX_BYTES for e in sizes)
 
 
 def strides_by_name(strides: Mapping[str, Shape]) -> DictionaryAttr | None:

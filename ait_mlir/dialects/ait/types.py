@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from ait_mlir.dialects.ait.dtypes import BY_IR, BY_MLIR, is_element_type
 from ait_mlir.dims import Expr, Scope
 
 MAX_BYTES = 1 << 48
+"""The most bytes of a tensor of known sizes; the largest number in the bytes of one with dims is no larger."""
 _SPLIT = re.compile(r"\s+x\s+|[()]")
 
 Shape = tuple[Expr, ...]
@@ -158,18 +160,20 @@ class ShapedType(ParametrizedAttribute, TypeAttribute):
             raise VerifyException(
                 f"element type {self.element_type} is not supported; expected one of {', '.join(BY_MLIR)}"
             )
-        size = 1
         for e in self.dims:
             n = e.as_int()
-            if n is None:
-                continue
-            if n < 0:
+            if n is not None and n < 0:
                 raise VerifyException(f"a dim cannot be negative: {n}")
-            if n > 1 << 40:
+            if n is not None and n > d.MAX_DIM:
                 raise VerifyException(f"a dim is at most 2^40: {n}")
-            size *= n
-        if size * BY_IR[self.element_type].bytes > MAX_BYTES:
+            if e.largest_coefficient() > d.MAX_DIM:
+                raise VerifyException(f"a number that a dim is multiplied by is at most 2^40: {e}")
+        if math.prod(e.largest_coefficient() for e in self.dims) * BY_IR[self.element_type].bytes > MAX_BYTES:
             raise VerifyException(f"the tensor takes more than 2^48 bytes: {shape_text(self.dims)}")
+        try:
+            self.byte_size()
+        except d.DimError as error:
+            raise VerifyException(f"the bytes of {shape_text(self.dims)} cannot be computed: {error}") from None
 
     @classmethod
     def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:

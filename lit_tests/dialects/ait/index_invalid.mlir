@@ -78,7 +78,7 @@ ait.graph @count(%x: !ait.tensor<4 x 5 x f16>, %i: !ait.tensor<3 x i64>) {
 // -----
 
 ait.graph @kept(%x: !ait.tensor<4 x 5 x 6 x f16>, %i: !ait.tensor<3 x 1 x i64>) {
-  // expected-error @below {{ait.gather: kept [1, 1] must name 2 different dims, one for each dim without indices}}
+  // expected-error @below {{ait.gather: kept [1, 1] must name 2 different dims below 64, one for each dim without indices}}
   %0 = ait.gather %x at(%i) dims [0] kept [1, 1] : !ait.tensor<3 x 5 x f16>
 }
 

@@ -12,7 +12,7 @@
 extern "C" {
 #endif
 
-#define AIT_MODEL_ABI_VERSION 9
+#define AIT_MODEL_ABI_VERSION 10
 
 typedef enum ait_dtype {
   AIT_F16 = 0,
@@ -148,6 +148,10 @@ typedef struct ait_model_v1 {
   void (*strides)(const int64_t* dims, int64_t* out);
   /// Launches a copy of an input or output of at most AIT_MAX_COPY_RANK dims; null where the runtime library copies.
   int32_t (*copy)(const ait_copy_v1* copy, void* stream, const ait_host_v1* host);
+  /// What needs more than 2^62 bytes for these dims, "the arena of @f"; null if nothing does, so that a run computes all sizes in 64 bits. Dims
+  /// that launches bind are not read. `shapes`, `strides`, `bounds` and `arena_bytes` give INT64_MAX for a number that is too large. The
+  /// pointer is null where no number can be, whatever the dims.
+  const char* (*too_large)(const int64_t* dims);
 } ait_model_v1;
 
 /// Exported by every model library.

@@ -24,6 +24,11 @@ struct LaunchConfig {
   bool dependent = false;
 };
 
+/// @brief The extent of a grid, for `LaunchConfig::grid`. One that is too large for its type stays too large, so that `launch` refuses it.
+inline uint32_t grid_size(int64_t blocks) {
+  return blocks < 0 || blocks > UINT32_MAX ? UINT32_MAX : static_cast<uint32_t>(blocks);
+}
+
 /// @brief Keeps "`what`: text of `error`" as the reason of the failure and clears the error of this thread.
 inline int32_t fail(const Context& ctx, const char* what, Error error) {
   char message[512];
@@ -38,6 +43,9 @@ template <class... Params, class... Args>
 int32_t launch(const Context& ctx, const LaunchConfig& config, void (*kernel)(Params...), Args... args) {
   static_assert(sizeof...(Params) == sizeof...(Args), "a launch needs one argument for each parameter of the kernel");
   if (config.grid.x == 0 || config.grid.y == 0 || config.grid.z == 0) return 0;
+  if (config.grid.x > INT32_MAX || config.grid.y > 65535 || config.grid.z > 65535) {
+    return ctx.fail("a tensor is too large for one launch, which has at most 2^31 - 1 blocks along x and 65535 along y and z: pass smaller tensors");
+  }
   constexpr uint32_t kDefaultShared = 48 * 1024;
 #if defined(AIT_HIP)
   if (config.shared_bytes > kDefaultShared) {

@@ -29,14 +29,20 @@ struct IndexedSpace {
     return total;
   }
 
-  /// @brief The value of index k at these coordinates, counted from the front; `known` becomes false if it is outside of its dim.
-  AIT_FN int64_t index(int k, const int64_t (&coordinate)[kRank], bool& known) const {
+  /// @brief The value of index k at these coordinates, as it is stored: negative ones count from the end of the dim.
+  AIT_FN int64_t stored(int k, const int64_t (&coordinate)[kRank]) const {
     int64_t at = 0;
     for (int d = 0; d < kRank; ++d) at += coordinate[d] * index_strides[k][d];
-    const int64_t given = static_cast<int64_t>(indices[k][at]);
+    return static_cast<int64_t>(indices[k][at]);
+  }
+
+  /// @brief The value of index k at these coordinates, counted from the front; 0, and `known` becomes false, if it is outside of its dim.
+  AIT_FN int64_t index(int k, const int64_t (&coordinate)[kRank], bool& known) const {
+    const int64_t given = stored(k, coordinate);
     const int64_t found = given < 0 ? given + extents[k] : given;
-    known = known && found >= 0 && found < extents[k];
-    return found;
+    const bool inside = found >= 0 && found < extents[k];
+    known = known && inside;
+    return inside ? found : 0;
   }
 
   /// @brief Offsets of a place on the dense side and in the whole; false if an index is outside of its dim.

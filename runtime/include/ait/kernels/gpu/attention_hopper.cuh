@@ -262,7 +262,7 @@ int32_t launch_flash(const Context& ctx, const AttentionShape& shape, const Atte
                       tensor_map(&args.v_map, v.data, shape.width, shape.cols, v.row, kv_heads, v.head, batch, v.batch, Tile::kCols);
   if (!mapped) return ctx.fail("attention: the driver does not describe its operands to the copy engine (cuTensorMapEncodeTiled)");
   LaunchConfig config;
-  config.grid = dim3(uint32_t(sms < args.tiles ? sms : args.tiles));
+  config.grid = dim3(grid_size(sms < args.tiles ? sms : args.tiles));
   config.block = dim3(Tile::kThreads);
   config.shared_bytes = Tile::kSharedBytes;
   config.dependent = true;

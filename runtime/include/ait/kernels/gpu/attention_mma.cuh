@@ -317,7 +317,7 @@ int32_t attention_mma(const Context& ctx, const AttentionShape& shape, Heads<con
     return attention_simt<AttentionSimtTile<Tile::kDepth>, kCausal, kWindow>(ctx, shape, q, k, v, o, scores, log_sums, pieces);
   }
   LaunchConfig config;
-  config.grid = dim3(uint32_t((shape.rows + Tile::kRows - 1) / Tile::kRows), uint32_t(shape.heads), uint32_t(shape.batch));
+  config.grid = dim3(grid_size((shape.rows + Tile::kRows - 1) / Tile::kRows), grid_size(shape.heads), grid_size(shape.batch));
   config.block = dim3(Tile::kThreads);
   config.shared_bytes = Tile::kSharedBytes;
   config.dependent = true;

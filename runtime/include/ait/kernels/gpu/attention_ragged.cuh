@@ -126,7 +126,7 @@ int32_t launch_ragged(const Context& ctx, const AttentionShape& shape, const Att
   if (shape.heads > 65535 || (shape.batch > 65535 && !packed)) return ctx.fail("ragged_attention: more than 65535 heads or sequences");
   const int64_t tiles = (shape.rows + Tile::kRows - 1) / Tile::kRows;
   LaunchConfig config;
-  config.grid = dim3(uint32_t(packed && shape.batch > 0 ? packed_slots(shape.rows, shape.batch, Tile::kRows) : tiles), uint32_t(shape.heads),
+  config.grid = dim3(grid_size(packed && shape.batch > 0 ? packed_slots(shape.rows, shape.batch, Tile::kRows) : tiles), grid_size(shape.heads),
                      uint32_t(packed ? 1 : shape.batch));
   config.block = dim3(Tile::kThreads);
   config.shared_bytes = uint32_t(shared_bytes);

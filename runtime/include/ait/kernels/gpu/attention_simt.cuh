@@ -145,7 +145,7 @@ int32_t attention_simt(const Context& ctx, const AttentionShape& shape, Heads<co
   if (shape.rows == 0 || shape.width == 0 || shape.batch * shape.heads == 0) return 0;
   if (shape.heads > 65535 || shape.batch > 65535) return ctx.fail("attention: more than 65535 heads or batches");
   LaunchConfig config;
-  config.grid = dim3(uint32_t((shape.rows + Tile::kRows - 1) / Tile::kRows), uint32_t(shape.heads), uint32_t(shape.batch));
+  config.grid = dim3(grid_size((shape.rows + Tile::kRows - 1) / Tile::kRows), grid_size(shape.heads), grid_size(shape.batch));
   config.block = dim3(Tile::kThreads);
   config.shared_bytes = uint32_t(Tile::template shared_bytes<compute_t<T>>());
   config.dependent = true;

@@ -333,7 +333,7 @@ int32_t attention_split(const Context& ctx, const AttentionShape& shape, Heads<c
   for (int log = 1; log < ClustersTogether::kSizes && 1 << log <= most_blocks; ++log) {
     if (instances * shape.batch <= together.count[log] && steps >= (int64_t(1) << log) * Tile::kWarps) splits = 1 << log;
   }
-  config.grid = dim3(uint32_t(splits), uint32_t(instances), uint32_t(shape.batch));
+  config.grid = dim3(grid_size(splits), grid_size(instances), grid_size(shape.batch));
   config.cluster = uint32_t(splits);
   return launch(ctx, config, kernel, args, int(q_tiles));
 }

@@ -85,7 +85,7 @@ int32_t compact(const Context& ctx, int64_t rows, int64_t width, const T* in, co
   const int64_t stretch = (rows + blocks - 1) / blocks;
   LaunchConfig config;
   config.block = dim3(kCompactThreads);
-  config.grid = dim3(static_cast<uint32_t>(blocks));
+  config.grid = dim3(grid_size(blocks));
   config.dependent = true;
   if (const int32_t status = launch(ctx, config, compact_count_kernel<bool>, rows, stretch, mask, counts)) return status;
   using Word = word_t<sizeof(T)>;

@@ -294,7 +294,7 @@ int32_t launch_lines(const Context& ctx, const GemmShape& shape, Args args, int 
   LaunchConfig config;
   config.block = dim3(threads);
   config.dependent = true;
-  config.grid = dim3(uint32_t((groups + each - 1) / each * ((shape.n + spans * kSpan - 1) / (spans * kSpan))));
+  config.grid = dim3(grid_size((groups + each - 1) / each * ((shape.n + spans * kSpan - 1) / (spans * kSpan))));
   config.shared_bytes = uint32_t(spans * args.weight_bytes());
   return launch(ctx, config, kernel, args, spans, more...);
 }
@@ -346,7 +346,7 @@ int32_t conv_depthwise(const Context& ctx, const GemmShape& shape, const X& x, M
   config.dependent = true;
   args.spans = shape.outer * shape.inner * shape.m * ((shape.n + kSpan - 1) / kSpan);
   const int64_t blocks = (args.spans + kDepthwiseThreads - 1) / kDepthwiseThreads;
-  config.grid = dim3(uint32_t(blocks < (int64_t(1) << 24) ? blocks : int64_t(1) << 24));
+  config.grid = dim3(grid_size(blocks < (int64_t(1) << 24) ? blocks : int64_t(1) << 24));
   return launch(ctx, config, conv_depthwise_kernel<F, X, T, D, E...>, args);
 }
 

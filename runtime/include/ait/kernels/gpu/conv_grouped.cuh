@@ -246,7 +246,7 @@ int32_t conv_grouped(const Context& ctx, const GemmShape& shape, const X& x, Mat
   static_cast<GemmArgs<T, D, E...>&>(args) = {int(shape.m), int(shape.n), int(shape.k), int(shape.inner), 0, 0, {}, w, d, true, false,
                                               spans && rows_aligned(d, d.col, d.row), spans ? operands : unaligned(operands)};
   LaunchConfig config;
-  config.grid = dim3(uint32_t((args.groups + args.plan.groups - 1) / args.plan.groups * args.plan.sharers));
+  config.grid = dim3(grid_size((args.groups + args.plan.groups - 1) / args.plan.groups * args.plan.sharers));
   config.block = dim3(kGroupedThreads);
   config.shared_bytes = uint32_t(args.plan.bytes);
   config.dependent = true;

@@ -157,7 +157,7 @@ int32_t conv_mma(const Context& ctx, const GemmShape& shape, const X& x, Matrice
   const auto args = conv_args(shape, x, w, d, operands, Tile::kM, Tile::kCols);
   if (Tile::kPhases > 1) split = 1;
   LaunchConfig config;
-  config.grid = dim3(uint32_t(shape.outer * shape.inner * x.groups * args.tiles_m * args.tiles_n * split));
+  config.grid = dim3(grid_size(shape.outer * shape.inner * x.groups * args.tiles_m * args.tiles_n * split));
   config.block = dim3(Tile::kThreads);
   config.shared_bytes = Tile::kSharedBytes;
   config.cluster = uint32_t(split);

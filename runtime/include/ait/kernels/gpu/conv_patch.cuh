@@ -264,7 +264,7 @@ int32_t conv_patch(const Context& ctx, const GemmShape& shape, const X& x, Matri
   const int fit = 224 * 1024 / (args.plan.bytes + 1024), resident = fit < Tile::kResident ? fit : Tile::kResident;
   const int most = (cards * (resident > 0 ? resident : 1) + args.plan.tiles_n - 1) / args.plan.tiles_n;
   LaunchConfig config;
-  config.grid = dim3(uint32_t((args.plan.tiles < most ? args.plan.tiles : most) * args.plan.tiles_n));
+  config.grid = dim3(grid_size((args.plan.tiles < most ? args.plan.tiles : most) * args.plan.tiles_n));
   config.block = dim3(Tile::kThreads);
   config.shared_bytes = spread(uint32_t(args.plan.bytes), config.grid.x);
   config.dependent = true;

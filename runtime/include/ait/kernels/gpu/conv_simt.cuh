@@ -144,7 +144,7 @@ int32_t conv_simt(const Context& ctx, const GemmShape& shape, const X& x, Matric
   if (shape.m == 0 || shape.n == 0 || shape.outer * shape.inner == 0) return 0;
   const auto args = conv_args(shape, x, w, d, operands, kSimtTile, kSimtTile);
   LaunchConfig config;
-  config.grid = dim3(uint32_t(shape.outer * shape.inner * x.groups * args.tiles_m * args.tiles_n));
+  config.grid = dim3(grid_size(shape.outer * shape.inner * x.groups * args.tiles_m * args.tiles_n));
   config.block = dim3(kSimtThreads);
   config.dependent = true;
   return launch(ctx, config, conv_simt_kernel<F, X, T, D, E...>, args);

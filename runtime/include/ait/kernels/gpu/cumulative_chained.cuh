@@ -96,7 +96,7 @@ int32_t launch_chained(const Context& ctx, const Chain& chain, uint32_t shared_b
   if (const int32_t status = fill_bytes(ctx, chain.next, 0, static_cast<size_t>(chain.cleared()))) return status;
   LaunchConfig config;
   config.block = dim3(kScanThreads);
-  config.grid = dim3(static_cast<uint32_t>(chain.tiles * chain.chains));
+  config.grid = dim3(grid_size(chain.tiles * chain.chains));
   config.dependent = true;
   config.shared_bytes = shared_bytes;
   return launch(ctx, config, kernel, arguments...);

@@ -195,7 +195,7 @@ int32_t gather_grouped(const Context& ctx, const Lookup<kRank, T, Id> (&lookups)
     }
     if (group.count == 0) continue;
     group.first[group.count] = static_cast<int>(blocks);
-    config.grid = dim3(static_cast<uint32_t>(blocks));
+    config.grid = dim3(grid_size(blocks));
     if (const int32_t status = launch(ctx, config, gather_grouped_kernel<kRank, T, Id>, group)) return status;
   }
   return 0;

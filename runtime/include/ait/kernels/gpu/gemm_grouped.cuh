@@ -19,7 +19,7 @@ struct SimtTile {
 template <class Tile>
 LaunchConfig grouped_config(int64_t blocks) {
   LaunchConfig config;
-  config.grid = dim3(uint32_t(blocks));
+  config.grid = dim3(grid_size(blocks));
   config.block = dim3(Tile::kThreads);
   config.shared_bytes = Tile::kSharedBytes;
   config.dependent = true;

@@ -184,7 +184,7 @@ int32_t gemm_mfma(const Context& ctx, const GemmShape& shape, Matrices<const T> 
                                   kAK ? rows_aligned(a, a.col, a.row) : rows_aligned(a, a.row, a.col),
                                   kBK ? rows_aligned(b, b.row, b.col) : rows_aligned(b, b.col, b.row), rows_aligned(d, d.col, d.row), operands};
   LaunchConfig config;
-  config.grid = dim3(uint32_t(shape.outer * shape.inner * args.tiles_m * args.tiles_n));
+  config.grid = dim3(grid_size(shape.outer * shape.inner * args.tiles_m * args.tiles_n));
   config.block = dim3(Tile::kThreads);
   config.shared_bytes = Tile::kSharedBytes;
   config.dependent = true;

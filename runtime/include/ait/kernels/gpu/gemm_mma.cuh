@@ -370,7 +370,7 @@ int32_t gemm_mma(const Context& ctx, const GemmShape& shape, Matrices<const T> a
                                   int((shape.n + Tile::kCols - 1) / Tile::kCols), a, b, d, aligned, aligned, rows_aligned(d, d.col, d.row), operands};
   if (Tile::kPhases > 1) split = 1;
   LaunchConfig config;
-  config.grid = dim3(uint32_t(shape.outer * shape.inner * args.tiles_m * args.tiles_n * split));
+  config.grid = dim3(grid_size(shape.outer * shape.inner * args.tiles_m * args.tiles_n * split));
   config.block = dim3(Tile::kThreads);
   config.shared_bytes = Tile::kSharedBytes;
   config.cluster = uint32_t(split);

@@ -163,7 +163,7 @@ int32_t gemm_simt(const Context& ctx, const GemmShape& shape, Matrices<const T> 
   if (shape.m == 0 || shape.n == 0 || shape.outer * shape.inner == 0) return 0;
   const GemmArgs<T, D, E...> args = gemm_args<kHalves>(shape, a, b, d, operands, kSimtTile, kSimtTile);
   LaunchConfig config;
-  config.grid = dim3(uint32_t(shape.outer * shape.inner * args.tiles_m * args.tiles_n));
+  config.grid = dim3(grid_size(shape.outer * shape.inner * args.tiles_m * args.tiles_n));
   config.block = dim3(kSimtThreads);
   config.dependent = true;
   return launch(ctx, config, gemm_simt_kernel<F, kHalves, T, D, E...>, args);

@@ -176,7 +176,7 @@ int32_t gemm_stream(const Context& ctx, const GemmShape& shape, Matrices<const T
   const GemmArgs<T, D, E...> args{int(shape.m), int(shape.n), int(shape.k), 1, int(tiles_m), int(tiles_n), a, b, d,
                                   true, true, rows_aligned(d, d.col, d.row), operands};
   LaunchConfig config;
-  config.grid = dim3(uint32_t(split), uint32_t(tiles_n), uint32_t(tiles_m));
+  config.grid = dim3(grid_size(split), grid_size(tiles_n), grid_size(tiles_m));
   config.block = dim3(Tile::kThreads);
   config.shared_bytes = Tile::kSharedBytes;
   config.cluster = uint32_t(split);

@@ -395,7 +395,7 @@ int32_t launch_wgmma(const Context& ctx, const GemmShape& shape, HopperArgs<From
   constexpr int kClusterBlocks = Tile::kCluster * Tile::kSplit;
   const int clusters = Tile::kSplit > 1 ? args.tiles : multiprocessors() * Tile::kResident / kClusterBlocks;
   LaunchConfig config;
-  config.grid = dim3(uint32_t(clusters < args.tiles ? clusters : args.tiles) * kClusterBlocks);
+  config.grid = dim3(grid_size(clusters < args.tiles ? clusters : args.tiles) * kClusterBlocks);
   config.block = dim3(Tile::kThreads);
   config.shared_bytes = spread(Tile::kSharedBytes, config.grid.x);
   config.cluster = kClusterBlocks;

@@ -52,7 +52,7 @@ int32_t group_factors(const Context& ctx, const int64_t (&sizes)[kRank], const I
   const int64_t step = kColumns ? split.space.rows : 1, next = kColumns ? 1 : split.parts;
   LaunchConfig config;
   config.block = dim3(kPartThreads);
-  config.grid = dim3(static_cast<uint32_t>(split.space.rows / per_group));
+  config.grid = dim3(grid_size(split.space.rows / per_group));
   config.dependent = true;
   return launch(ctx, config, group_factors_kernel<Number, T, P>, reinterpret_cast<const P*>(parts), split.parts, step, next, groups, per_group,
                 channels, scale, eps, factors);

@@ -322,7 +322,7 @@ int32_t launch_group_norm(const Context& ctx, int64_t samples, GroupNormPlan pla
   if (blocks > INT32_MAX) return ctx.fail("a group norm has more groups than a launch has blocks");
   LaunchConfig config;
   config.block = dim3(static_cast<uint32_t>(threads));
-  config.grid = dim3(static_cast<uint32_t>(blocks));
+  config.grid = dim3(grid_size(blocks));
   config.cluster = kPart == NormPart::whole ? static_cast<uint32_t>(plan.cluster) : 1;
   constexpr int kOwn = kSmall > 0 ? kVec / kSmall : 2;
   const size_t bytes = plan.groups * (plan.slices * sizeof(float4) + sizeof(float2)) + kOwn * threads * sizeof(GroupMoments);

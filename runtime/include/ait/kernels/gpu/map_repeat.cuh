@@ -164,7 +164,7 @@ int32_t launch_repeat(const Context& ctx, const int64_t (&sizes)[2], const Pack<
   config.shared_bytes = 16 * static_cast<uint32_t>((RepeatRead<kRepeated, I, Ins, kCount>::shared_words(length) + ...));
   if (config.shared_bytes > shared_limit()) return 0;
   config.block = dim3(kRepeatThreads);
-  config.grid = dim3(static_cast<uint32_t>(blocks));
+  config.grid = dim3(grid_size(blocks));
   config.dependent = true;
   done = true;
   return launch(ctx, config, map_repeat_kernel<F, kRepeated, kCount, Pack<Ins...>, Pack<Outs...>>, Divider(static_cast<uint32_t>(length)),

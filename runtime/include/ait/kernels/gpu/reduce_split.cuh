@@ -274,7 +274,7 @@ int32_t reduce_parts(const Context& ctx, const int64_t (&sizes)[kRank], const In
   P* const found = reinterpret_cast<P*>(parts);
   LaunchConfig config;
   config.block = dim3(kPartThreads);
-  config.grid = dim3(static_cast<uint32_t>(split.groups * split.parts));
+  config.grid = dim3(grid_size(split.groups * split.parts));
   config.dependent = true;
   if constexpr (kColumns) {
     if (split.wide) return launch(ctx, config, reduce_part_columns_kernel<R, kVec, kKept, kReduced, In, P>, split.space, in, split.parts, found);
@@ -298,7 +298,7 @@ int32_t join_parts(const Context& ctx, const int64_t (&sizes)[kRank], const In& 
   if (split.space.rows <= 0) return 0;
   LaunchConfig config;
   config.block = dim3(kPartThreads);
-  config.grid = dim3(static_cast<uint32_t>(split.space.rows));
+  config.grid = dim3(grid_size(split.space.rows));
   config.dependent = true;
   // Parts of one result lie side by side, or those of neighbouring results do.
   const int64_t step = kColumns ? split.space.rows : 1, next = kColumns ? 1 : split.parts;

@@ -100,7 +100,7 @@ int32_t launch_bulk(const Context& ctx, int64_t rows, const Pack<Ins...>& ins, s
         if (clusters % period != 0) return 0;
       }
       if (rows < 2 * clusters) return 0;
-      config.grid = dim3(static_cast<uint32_t>(clusters * kPlan.cluster));
+      config.grid = dim3(grid_size(clusters * kPlan.cluster));
       done = true;
       return launch(ctx, config, kernel, rows, ins, outs, policy);
     }

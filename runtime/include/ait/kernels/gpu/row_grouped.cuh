@@ -119,7 +119,7 @@ int32_t launch_grouped(const Context& ctx, const Norm* norms, size_t count, doub
     group.first[group.count] = static_cast<int>(blocks);
     LaunchConfig config;
     config.block = dim3(static_cast<uint32_t>(threads));
-    config.grid = dim3(static_cast<uint32_t>(blocks));
+    config.grid = dim3(grid_size(blocks));
     config.dependent = true;
     const int32_t status = launch(ctx, config, norm_grouped_kernel<kCentred, kConstant, E, kVec, Group, Norm>, group);
     if (status != 0) return status;

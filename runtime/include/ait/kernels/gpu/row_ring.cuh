@@ -114,7 +114,7 @@ int32_t launch_ring(const Context& ctx, int64_t rows, const Pack<Ins...>& ins, s
       while (kCut != Cut::whole && !((steps_evenly(get<I>(ins), period) && ...) && (steps_evenly(get<O>(outs), period) && ...))) period *= 2;
       if (clusters > period) clusters -= clusters % period;
       if (clusters % period != 0 || rows < 2 * clusters * kPlan.groups) return 0;
-      config.grid = dim3(static_cast<uint32_t>(clusters * kPlan.cluster));
+      config.grid = dim3(grid_size(clusters * kPlan.cluster));
       done = true;
       return launch(ctx, config, kernel, rows, static_cast<int>(kLength), ins, outs, policy);
     }

@@ -126,7 +126,7 @@ int32_t launch_split(const Context& ctx, int64_t rows, const In& in, const Out& 
       config.shared_bytes = static_cast<uint32_t>(kPlan.own * 16 + Told::kBytes + Plan::kTurns * 8);
       static const int together = resident_clusters(config, kernel);
       if (together == 0 || rows > INT32_MAX / kPlan.cluster) return 0;
-      config.grid = dim3(static_cast<uint32_t>(rows * kPlan.cluster));
+      config.grid = dim3(grid_size(rows * kPlan.cluster));
       done = true;
       return launch(ctx, config, kernel, in, out, OfRing(of_rows));
     }

@@ -176,7 +176,7 @@ int32_t sort(const Context& ctx, const int64_t (&sizes)[kRank], const In& in, in
   config.dependent = true;
   const int64_t blocks = tiles > 1 ? rows * tiles : (rows + kSortTile / width - 1) / (kSortTile / width);
   if (blocks > INT32_MAX) return ctx.fail("sort: a tensor has more elements than a launch can sort");
-  config.grid = dim3(static_cast<uint32_t>(blocks));
+  config.grid = dim3(grid_size(blocks));
   if (const int32_t status = launch(ctx, config, sort_tile_kernel<kDescending, Pair, kOuter, In, Values, Indices>, sorted, width, columns, tiles, from)) {
     return status;
   }
