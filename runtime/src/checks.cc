@@ -129,7 +129,6 @@ void check_pointer(const Label& label, const DLTensor& tensor, const int64_t* sh
 void check_tensor(const Label& label, const ait_tensor_v1& expected, const Device& device, const DLTensor& tensor) {
   check_dtype(label, expected.dtype, tensor);
   check_rank(label, expected.rank, tensor);
-  check_reach(label, tensor);
   if (!same_device(tensor.device, device.dl()) && !(on_host(tensor.device) && device.dl().device_type == kDLCPU)) {
     fail(ErrorKind::kInput, label, " is on ", dl_device_name(tensor.device), ", expected ", device.name(), ": move it there");
   }
@@ -227,6 +226,7 @@ std::vector<int64_t> bind_dims(const ait_model_v1& table, const Device& device, 
     const Label label{"input", table.inputs[i].name};
     check_tensor(label, table.inputs[i], device, *inputs[i]);
     check_pointer(label, *inputs[i], inputs[i]->shape);
+    check_reach(label, *inputs[i]);
   }
 
   std::vector<int64_t> dims(static_cast<size_t>(table.num_dims));
@@ -282,6 +282,7 @@ void check_outputs(const ait_model_v1& table, const Device& device, const Shapes
     const int64_t* needed = shapes.output(static_cast<int>(i));
     check_tensor(label, table.outputs[i], device, tensor);
     check_pointer(label, tensor, needed);
+    check_reach(label, tensor);
     check_distinct(label, tensor);
     const int32_t own = table.outputs[i].in_place_of - 1;
     if (own >= 0 && (data_of(tensor) != data_of(*inputs[static_cast<size_t>(own)]) ||
