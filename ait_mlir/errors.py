@@ -6,9 +6,23 @@ one for some mistakes and the other for similar ones.
 
 from __future__ import annotations
 
+import re
+
+_CONTROL = re.compile("[\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f\\u202a-\\u202e\\u2066-\\u2069\\ud800-\\udfff]")
+"""Control characters but tab and the end of a line, those that turn the direction of text, and halves of surrogate
+pairs: a terminal obeys them, or cannot print them."""
+
+
+def printable(text: str) -> str:
+    """A text with its control characters as escapes, as in `\\x1b`."""
+    return _CONTROL.sub(lambda found: repr(found[0])[1:-1], text)
+
 
 class AitError(Exception):
-    """Base of every error that ait_mlir raises on purpose."""
+    """Base of every error that ait_mlir raises on purpose. Its text has names and paths without control characters."""
+
+    def __str__(self) -> str:
+        return printable(super().__str__())
 
 
 class CompileError(AitError, RuntimeError):

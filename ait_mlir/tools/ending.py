@@ -5,9 +5,10 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
 from typing import Any, TextIO, cast
 
+from ait_mlir.errors import printable
 from ait_mlir.host.processes import Ended, ended_by_signals
 
 BROKEN_PIPE = 141
@@ -30,11 +31,12 @@ def ended_cleanly(name: str, command: Callable[[], int]) -> int:
     """
     if sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison]  (closed by the caller: `>&-`)
         sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
-    output = _Output(sys.stdout)
+    output, errors = _Output(sys.stdout), _Printable(sys.stderr)
     try:
         with ended_by_signals(), contextlib.redirect_stdout(cast(TextIO, output)):
             try:
-                return command()
+                with contextlib.redirect_stderr(cast(TextIO, errors)):
+                    return command()
             finally:
                 output.flush()
     except _OutputError as error:
@@ -48,22 +50,33 @@ def ended_cleanly(name: str, command: Callable[[], int]) -> int:
         return error.status
 
 
-class _Output:
-    """Standard output whose errors reach `ended_cleanly`, past commands and argparse, which ignores them."""
+class _Printable:
+    """A stream that writes the control characters of names, paths and texts as escapes: a terminal obeys none."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
 
     def write(self, text: str) -> int:
+        return self._stream.write(printable(text))
+
+    def writelines(self, lines: Iterable[str]) -> None:
+        for line in lines:
+            self.write(line)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+class _Output(_Printable):
+    """Standard output whose errors reach `ended_cleanly`, past commands and argparse, which ignores them."""
+
+    def write(self, text: str) -> int:
         with _told():
-            return self._stream.write(text)
+            return super().write(text)
 
     def flush(self) -> None:
         with _told():
             self._stream.flush()
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._stream, name)
 
 
 @contextlib.contextmanager

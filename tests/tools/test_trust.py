@@ -6,9 +6,13 @@ import argparse
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from ait_mlir.errors import AitError
+from ait_mlir.runtime.safetensors_part import encode
 from ait_mlir.tools import ait_opt, cli
+from tests.fuzz import load
 
 ROOT = Path(__file__).parents[2]
 PAGE = "docs/trust.md"
@@ -65,3 +69,35 @@ def test_the_page_names_the_settings_that_lead_to_code() -> None:
     names += ["--load", "--library", "--trust-pickle", "FILE.py:FUNCTION"]
     assert [name for name in names if f"`{name}" not in must] == []
     assert "safetensors" in need_not and "Hashes are not signatures" in must
+
+
+NAMED = 'ait.graph @g(%x: !ait.tensor<2 x f32>) {\n  ait.output "NAME" %x : !ait.tensor<2 x f32>\n}\n'
+CONTROL = "a\x1b[2J\x07\x9b\x7f\u202ez"
+
+
+def test_control_characters_are_shown_as_escapes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In what commands print of an artifact, of weights and of IR text, and in errors."""
+    monkeypatch.chdir(tmp_path)
+    manifest = load.good_manifest()
+    manifest["inputs"][0]["name"] = CONTROL
+    Path("hostile.ait").write_bytes(load.forged(manifest, {"ir": b"// \x1b[2J\n"}))
+    Path("weights.safetensors").write_bytes(b"".join(map(bytes, encode({CONTROL: np.zeros(2, np.float32)}))))
+    Path("g.mlir").write_text(NAMED.replace("NAME", "y"))
+    Path("broken.mlir").write_text(NAMED.replace("NAME", CONTROL).replace("2 x f32", "n x f32"))
+    done = [cli.main(["inspect", "hostile.ait"]), cli.main(["inspect", "hostile.ait", "--ir"])]
+    done += [cli.main(["compile", "g.mlir", "--weights", "weights.safetensors", "--to", "planned"])]
+    assert done == [0, 0, 0]
+    told = capsys.readouterr()
+    shown = r"a\x1b[2J\x07\x9b\x7f\u202ez"
+    assert f"input     {shown}: float32" in told.out and f"the first '{shown}'" in told.err
+    assert cli.main(["compile", "broken.mlir"]) == 1 and ait_opt.main(["broken.mlir", "-o", CONTROL + "/\0"]) == 1
+    assert cli.main(["run", CONTROL]) == 1
+    told = told.out + told.err + "".join(capsys.readouterr())
+    assert f"{shown}: there is no such artifact" in told
+    assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e]", told)
+
+
+def test_errors_show_control_characters_as_escapes() -> None:
+    assert str(AitError("no input 'a\x1b[2J'\n\tb\ud800")) == "no input 'a\\x1b[2J'\n\tb\\ud800"
