@@ -1,4 +1,4 @@
-"""Settings from the environment: `AIT_*` variables (docs/internals.md, section 10)."""
+"""Settings from the environment: `AIT_*` variables (docs/internals/environment.md)."""
 
 from __future__ import annotations
 

@@ -103,7 +103,7 @@ def select_graph(graph: GraphOp, target: Target, by_time: Selector) -> None:
         if plain not in offered:
             offered[plain] = list(offers(op, target, configs=2, configs_cut=2))
             if not offered[plain]:
-                told = advice(op, target) or "see docs/internals.md, section 4, for how to add one"
+                told = advice(op, target) or "see docs/internals/kernels.md for how to add one"
                 types = ", ".join(map(str, op.operand_types))
                 raise PassError(f"no kernel for {op.name} on {target.kind} ({types}); {told}", op)
         key: object = plain

@@ -60,7 +60,8 @@ def test_the_page_names_the_settings_that_lead_to_code() -> None:
     page = (ROOT / PAGE).read_text()
     must, need_not = page.split("## What need not be trusted")
     listed = re.search(
-        r"Compilers and toolkits are found by the usual names: (.*?)\.", (ROOT / "docs/internals.md").read_text()
+        r"Compilers and toolkits are found by the usual names: (.*?)\.",
+        (ROOT / "docs/internals/environment.md").read_text(),
     )
     assert listed is not None
     names = re.findall(r"`(\w+)`", listed[1])

@@ -322,8 +322,8 @@ class GatherOp(IndexedOp):
     ```
 
     The element of the result at a place is the element of the input at the index for each of `dims`, and at the same
-    coordinate along each kept dim. An index outside of its dim is invalid: the CPU fails and names the index, a GPU
-    writes NaN for floats and 0 for other types.
+    coordinate along each kept dim. An index from -size to -1 counts from the end. Any other index outside of its dim
+    is invalid: the CPU fails and names the index, a GPU writes NaN for floats and 0 for other types.
     """
 
     name = "ait.gather"
