@@ -138,7 +138,7 @@ def _load(file: bytes, kind: Any, ordinal: int) -> Compiled:
     with TemporaryDirectory(prefix="ait_graph_") as folder:
         path = Path(folder) / "graph.ait"
         path.write_bytes(file)
-        loaded = artifact.read(path)
+        loaded = artifact.read(path, defer_weights=True)
         artifact.check_machine(loaded.manifest, lambda: detect_cuda_arch(ordinal))
         constants = {name: array.copy() for name, array in loaded.constants.items()}
         return Compiled(loaded.extract_library(), kind, ordinal, constants, loaded.ir_text)

@@ -1,10 +1,15 @@
 """`NAME.ait`: a compiled model as one file. All of it is checked before any part is loaded.
 
 Layout: a 64-byte header (magic, format version, size of the manifest, size of the file, BLAKE3 of the manifest), the
-manifest as JSON, then the parts: the IR text, the library, the constants (safetensors), and the kernel libraries that
-are stored in the file. Each part begins on a new page; zeros fill the gaps. The manifest gives offset, size and BLAKE3
-of each part. BLAKE3 is a tree of hashes, so all CPUs compute it together. `runtime/src/deploy/artifact.cc` reads the
-same format without Python.
+manifest as JSON, then the parts: the IR text, the library, the same library for other CPUs, the constants
+(safetensors), and the kernel libraries that are stored in the file. Each part begins on a new page; zeros fill the
+gaps. The manifest gives offset, size and BLAKE3 of each part. BLAKE3 is a tree of hashes, so all CPUs compute it
+together. `runtime/src/deploy/artifact.cc` reads the same format without Python.
+
+A part is copied into memory of this process, and the copy is hashed and used. The file is never mapped: another process
+that writes or truncates it meanwhile causes an error, not other bytes or a SIGBUS. Constants are copied when they are
+used, and given back as each goes to the device, so a load needs the memory of the constants once, and of the largest
+one.
 """
 
 from __future__ import annotations
@@ -26,7 +31,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from blake3 import blake3
 
-from ait_mlir.errors import ArtifactError, InputError
+from ait_mlir.errors import ArtifactError, InputError, OutOfMemoryError
 from ait_mlir.host.cache import cache_dir, is_plain, private_folder, put
 from ait_mlir.host.cpu import instruction_sets
 from ait_mlir.host.files import atomic_file
@@ -42,6 +47,7 @@ from ait_mlir.runtime.manifest import (
     manifest_from_json,
     part_from_json,
     producers,
+    variant_part,
 )
 from ait_mlir.runtime.safetensors_part import PAGE, Deferred
 
@@ -51,42 +57,111 @@ _HEADER = struct.Struct("<8sIIQQ32s")
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _MAX_MANIFEST = 1 << 28
 _BLOCK = 1 << 26
-"""Bytes that are hashed at a time; pages of the file leave the memory of the process after each block."""
+"""Bytes that are read and hashed at a time."""
 _PROCESS = os.getpid()
 
 Piece = bytes | memoryview
 
 
 @dataclass(frozen=True)
+class Part:
+    """Where a part is in the file, and the BLAKE3 that the manifest gives it."""
+
+    offset: int
+    size: int
+    blake3: str
+
+
+@dataclass(frozen=True)
 class Artifact:
-    """An artifact with checked header, manifest, IR and library."""
+    """An artifact with checked header, manifest, IR and libraries."""
 
     path: Path
     manifest: Manifest
     ir_text: str
-    library_hash: str
-    constants_key: str
-    """What the constants in memory depend on: the library, which says where they are, and their hash."""
-    data: np.ndarray[Any, np.dtype[np.uint8]]
-    parts: Mapping[str, tuple[int, int]]
+    parts: Mapping[str, Part]
+    bytes: FileBytes
+    libraries: Mapping[str, bytes]
+    """The contents of the parts with code, by name."""
+    verify_weights: bool
+
+    @property
+    def constants_key(self) -> str:
+        """What the constants in memory depend on: the library, which says where they are, and their hash."""
+        return f"{self.parts[self._chosen()].blake3}-{self.parts['constants'].blake3}"
 
     @cached_property
     def constants(self) -> dict[str, np.ndarray[Any, Any]]:
-        """The bound constants by name, read-only, without a copy."""
+        """The bound constants by name, in memory of this process. Raises `ArtifactError` if they are damaged."""
+        data = self._memory[: self.parts["constants"].size]
+        self._read_constants(data)
+        data.setflags(write=False)
         try:
-            return safetensors_part.decode(self._part("constants"))
+            return safetensors_part.decode(data)
         except ArtifactError as error:
             raise ArtifactError(f"{self.path}: {error}") from None
 
+    @cached_property
+    def _pages(self) -> mmap.mmap:
+        """Memory for all constants, which only takes what is written."""
+        size = max(self.parts["constants"].size, 1)
+        try:
+            return mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        except OSError as error:
+            raise OutOfMemoryError(f"the constants of {self.path} need {size} bytes: {error.strerror}") from error
+
+    @property
+    def _memory(self) -> np.ndarray[Any, np.dtype[np.uint8]]:
+        return np.frombuffer(self._pages, np.uint8)
+
+    def constant_bytes(self) -> dict[str, int]:
+        """The bytes of each bound constant, without reading their values. Raises `ArtifactError`."""
+        part = self.parts["constants"]
+        try:
+            header = self.bytes.read(
+                part.offset, safetensors_part.header_bytes(self.bytes.read(part.offset, 8), part.size)
+            )
+            return {name: place.end - place.begin for name, place in safetensors_part.places(header, part.size).items()}
+        except ArtifactError as error:
+            raise ArtifactError(f"{self.path}: {error}") from None
+
+    def check_constants(self) -> None:
+        """Check the hash of the constants, without memory for all of them. Raises `ArtifactError`."""
+        if self.verify_weights:
+            self._read_constants(None)
+
     def release(self, name: str) -> None:
-        """Take the pages of a constant out of the memory of this process, because its data were copied."""
+        """Give the memory of a constant back, because its data were copied. Its whole pages are zeros afterwards."""
         array = self.constants[name]
-        start = array.ctypes.data - self.data.ctypes.data
-        _release_pages(self.data, start, start + array.nbytes)
+        start = array.ctypes.data - self._memory.ctypes.data
+        first, last = _page_up(start), (start + array.nbytes) // PAGE * PAGE
+        if first < last:
+            self._pages.madvise(mmap.MADV_DONTNEED, first, last - first)
+
+    def _read_constants(self, to: np.ndarray[Any, np.dtype[np.uint8]] | None) -> None:
+        """Read the constants, to an array or to nowhere, and check their hash."""
+        part = self.parts["constants"]
+        window = np.empty(min(part.size, _BLOCK), np.uint8) if to is None else to
+        digest = _parallel_blake3()
+        for start in range(0, part.size, _BLOCK):
+            size = min(_BLOCK, part.size - start)
+            piece = window[:size] if to is None else window[start : start + size]
+            self.bytes.read_into(part.offset + start, piece.data)
+            if self.verify_weights:
+                digest.update(piece.data)
+        if self.verify_weights and digest.hexdigest() != part.blake3:
+            raise _damaged(self.path, "constants")
 
     def extract_library(self) -> Path:
-        """A private copy of the library, named by its hash. A copy that is already there is checked."""
-        return self._extracted("library", self.library_hash, _blake3)
+        """A private copy of the library for this machine, named by its hash. A copy that is already there is checked.
+
+        Raises `ArtifactError` if this CPU can run none.
+        """
+        part = self._chosen()
+        return self._extracted(part, self.parts[part].blake3, _blake3)
+
+    def _chosen(self) -> str:
+        return choose_library(self.manifest)
 
     def kernel_library_files(self) -> dict[str, Path]:
         """The files of the kernel libraries by SHA-256: copies of those that the artifact stores, and the others where
@@ -106,15 +181,48 @@ class Artifact:
         """The file of a part, named by its hash."""
         path = private_folder(cache_dir() / "models") / f"{name}.so"
         if not is_plain(path) or digest(path.read_bytes()) != name:
-            code = self._part(part).tobytes()
-            if digest(code) != name:
-                raise ArtifactError(f"{self.path}: the {part} changed after it was checked")
-            put(path, code)
+            put(path, self.libraries[part])
         return path
 
-    def _part(self, name: str) -> np.ndarray[Any, np.dtype[np.uint8]]:
-        offset, size = self.parts[name]
-        return self.data[offset : offset + size]
+
+class FileBytes:
+    """The bytes of a file that is open: a file that is renamed onto its name meanwhile is another one."""
+
+    def __init__(self, path: Path) -> None:
+        try:
+            self._file = path.open("rb", buffering=0)
+            self.size = os.fstat(self._file.fileno()).st_size
+        except FileNotFoundError:
+            raise ArtifactError(f"{path}: there is no such artifact") from None
+        except OSError as error:
+            raise ArtifactError(f"{path} cannot be read: {error.strerror}") from error
+        self.path = path
+
+    def read(self, offset: int, size: int) -> bytes:
+        """A copy of a range. Raises `ArtifactError` if the file is shorter by now."""
+        copy = bytearray(size)
+        self.read_into(offset, memoryview(copy))
+        return bytes(copy)
+
+    def read_into(self, offset: int, to: memoryview) -> None:
+        """Copy a range, as long as `to`."""
+        done = 0
+        try:
+            while done < to.nbytes:
+                count = os.preadv(self._file.fileno(), [to[done:]], offset + done)
+                if count == 0:
+                    raise ArtifactError(
+                        f"{self.path} became shorter while it was read: replace an artifact by renaming a new file"
+                    )
+                done += count
+        except OSError as error:
+            raise ArtifactError(f"{self.path} cannot be read: {error.strerror}") from error
+
+
+def _damaged(path: Path, part: str) -> ArtifactError:
+    return ArtifactError(
+        f"{path} is damaged: the {part} does not have the hash in the manifest, unless it was written while it was read"
+    )
 
 
 def _blake3(data: bytes) -> str:
@@ -151,10 +259,12 @@ def write(
     library: str | os.PathLike[str] | bytes,
     constants: Mapping[str, np.ndarray[Any, Any] | Deferred],
     kernel_libraries: Mapping[str, Path] | None = None,
+    variants: Mapping[str, Path] | None = None,
 ) -> Path:
     """Write an artifact, whole or not at all. Each constant is made, written and dropped before the next one.
 
-    `kernel_libraries` are the files of those that the artifact stores, by SHA-256.
+    `kernel_libraries` are the files of those that the artifact stores, by SHA-256; `variants` the libraries for the
+    other CPUs of the manifest, by arch.
 
     Raises `ArtifactError` for a bad name or dtype, `OSError` from the disk.
     """
@@ -165,12 +275,13 @@ def write(
     code = library if isinstance(library, bytes) else Path(library).read_bytes()
     text = ir_text.encode()
     header, size = safetensors_part.encode_header(constants)
-    contents: dict[str, Iterable[Piece]] = {
-        "ir": [text],
-        "library": [code],
-        "constants": itertools.chain([header], safetensors_part.encode_data(constants)),
-    }
-    sizes = {"ir": len(text), "library": len(code), "constants": len(header) + size}
+    contents: dict[str, Iterable[Piece]] = {"ir": [text], "library": [code]}
+    sizes = {"ir": len(text), "library": len(code)}
+    for variant in manifest.variants:
+        data = (variants or {})[variant.arch].read_bytes()
+        contents[variant_part(variant)], sizes[variant_part(variant)] = [data], len(data)
+    contents["constants"] = itertools.chain([header], safetensors_part.encode_data(constants))
+    sizes["constants"] = len(header) + size
     for stored in manifest.kernel_libraries:
         if not stored.path:
             data = (kernel_libraries or {})[stored.sha256].read_bytes()
@@ -199,42 +310,70 @@ def _write_and_hash(file: BinaryIO, pieces: Iterable[Piece]) -> str:
     return digest.hexdigest()
 
 
-def read(path: str | os.PathLike[str], *, verify_weights: bool = True) -> Artifact:
-    """Check an artifact and map it into memory, without loading or running any of its code.
+def read(path: str | os.PathLike[str], *, verify_weights: bool = True, defer_weights: bool = False) -> Artifact:
+    """Check an artifact, without loading or running any of its code.
 
-    `verify_weights=False` skips the hash of the constants, which saves time for very large files. Header,
-    manifest, IR and code are always checked. Raises `ArtifactError` if a part is damaged or has another version.
+    `verify_weights=False` skips the hash of the constants, which saves time for very large files; `defer_weights`
+    checks it only when the constants are read. Header, manifest, IR and code are always checked. Raises `ArtifactError`
+    if a part is damaged or has another version.
     """
-    file = Path(path)
-    try:
-        data = np.memmap(file, dtype=np.uint8, mode="r") if file.stat().st_size else np.zeros(0, np.uint8)
-    except FileNotFoundError:
-        raise ArtifactError(f"{file}: there is no such artifact") from None
-    except OSError as error:
-        raise ArtifactError(f"{file} cannot be read: {error.strerror}") from error
-    raw, end = _read_manifest(file, data)
-    parts: dict[str, tuple[int, int]] = {}
-    hashes: dict[str, str] = {}
+    file = FileBytes(_as_path(path))
+    raw, end = _read_manifest(file)
+    parts: dict[str, Part] = {}
+    contents: dict[str, bytes] = {}
     try:
         manifest = manifest_from_json(raw)
         for name in manifest.part_names():
-            offset, size, hashes[name] = part_from_json(raw, name)
-            parts[name] = offset, size
-            if not end <= offset < end + PAGE or offset + size > data.size or data[end:offset].any():
-                raise ArtifactError(f"{file} is damaged: the {name} is not where the manifest says")
-            if (name != "constants" or verify_weights) and _hash(data, offset, size) != hashes[name]:
-                raise ArtifactError(f"{file} is damaged: the {name} does not have the hash in the manifest")
-            end = offset + size
-        if end != data.size:
-            raise ArtifactError(f"{file} is damaged: {data.size - end} bytes follow its last part")
-        offset, size = parts["ir"]
-        ir_text = data[offset : offset + size].tobytes().decode()
+            part = parts[name] = Part(*part_from_json(raw, name))
+            is_inside = end <= part.offset < end + PAGE and part.offset + part.size <= file.size
+            if not is_inside or any(file.read(end, part.offset - end)):
+                raise ArtifactError(f"{file.path} is damaged: the {name} is not where the manifest says")
+            if name != "constants":
+                contents[name] = file.read(part.offset, part.size)
+                if _blake3(contents[name]) != part.blake3:
+                    raise _damaged(file.path, name)
+            end = part.offset + part.size
+        if end != file.size:
+            raise ArtifactError(f"{file.path} is damaged: {file.size - end} bytes follow its last part")
+        ir_text = contents.pop("ir").decode()
     except UnicodeDecodeError as error:
-        raise ArtifactError(f"{file} is damaged: its IR is no UTF-8: {error}") from error
+        raise ArtifactError(f"{file.path} is damaged: its IR is no UTF-8: {error}") from error
     except JsonError as error:
-        raise ArtifactError(f"{file} has a malformed manifest: {error}") from error
-    key = f"{hashes['library']}-{hashes['constants']}"
-    return Artifact(file, manifest, ir_text, hashes["library"], key, data, parts)
+        raise ArtifactError(f"{file.path} has a malformed manifest: {error}") from error
+    found = Artifact(file.path, manifest, ir_text, parts, file, contents, verify_weights)
+    if not defer_weights:
+        found.check_constants()
+    return found
+
+
+def _as_path(path: str | os.PathLike[str]) -> Path:
+    try:
+        return Path(path)
+    except TypeError:
+        raise InputError(f"the path of an artifact is {path!r}, expected a string or a Path") from None
+
+
+def choose_library(manifest: Manifest) -> str:
+    """The part with the library for this machine: of those that this CPU can run, the one that uses most of it.
+
+    Raises `ArtifactError` if it can run none.
+    """
+    if manifest.target != "cpu":
+        return "library"
+    flags = instruction_sets()
+    refusals: list[str] = []
+    found: list[tuple[int, str]] = []
+    for arch, needed, part in manifest.libraries():
+        if missing := sorted(set(needed) - flags):
+            refusals.append(f"{arch} needs {', '.join(missing)}")
+        else:
+            found.append((len(needed), part))
+    if not found:
+        raise ArtifactError(
+            f"model {manifest.name} was compiled for a CPU with features that this one lacks ({'; '.join(refusals)}): "
+            "compile it here, or with a --cpu that both have"
+        )
+    return max(found, key=lambda one: one[0])[1]
 
 
 def check_machine(
@@ -246,13 +385,7 @@ def check_machine(
 
     `cuda_arch` is the architecture of the card that will run it, `rocm_archs` those of all AMD cards of this machine.
     """
-    if manifest.target == "cpu":
-        missing = sorted(set(manifest.instruction_sets) - instruction_sets())
-        if missing:
-            raise ArtifactError(
-                f"model {manifest.name} was compiled for a CPU with {', '.join(missing)}, which this one lacks: "
-                "compile it here, or with an arch that both have"
-            )
+    choose_library(manifest)
     if manifest.target == "cuda" and (found := cuda_arch()) is not None and not _runs_on(manifest.arch, found):
         raise ArtifactError(
             f"model {manifest.name} was compiled for {manifest.arch}, this card is {found}: compile it for {found}"
@@ -306,27 +439,29 @@ def _layout(
         room = needed
 
 
-def _read_manifest(file: Path, data: np.ndarray[Any, np.dtype[np.uint8]]) -> tuple[JsonValue, int]:
+def _read_manifest(file: FileBytes) -> tuple[JsonValue, int]:
     """The manifest, and where it ends."""
-    if data.size < _HEADER.size:
-        raise ArtifactError(f"{file} is no artifact or is truncated: it has {data.size} bytes")
-    magic, version, reserved, size, total, digest = _HEADER.unpack(data[: _HEADER.size].tobytes())
+    if file.size < _HEADER.size:
+        raise ArtifactError(f"{file.path} is no artifact or is truncated: it has {file.size} bytes")
+    magic, version, reserved, size, total, digest = _HEADER.unpack(file.read(0, _HEADER.size))
     if magic != _MAGIC:
-        raise ArtifactError(f"{file} is no artifact: it does not begin with the magic number of one")
+        raise ArtifactError(f"{file.path} is no artifact: it does not begin with the magic number of one")
     if version != FORMAT_VERSION:
-        raise ArtifactError(f"{file} has artifact format {version}, expected {FORMAT_VERSION}: compile the model again")
-    if total != data.size:
-        raise ArtifactError(f"{file} is truncated or damaged: it has {data.size} bytes, its header says {total}")
+        raise ArtifactError(
+            f"{file.path} has artifact format {version}, expected {FORMAT_VERSION}: compile the model again"
+        )
+    if total != file.size:
+        raise ArtifactError(f"{file.path} is truncated or damaged: it has {file.size} bytes, its header says {total}")
     end = _HEADER.size + size
-    if reserved != 0 or size > _MAX_MANIFEST or end > data.size:
-        raise ArtifactError(f"{file} is damaged: its header makes no sense")
-    text = data[_HEADER.size : end].tobytes()
+    if reserved != 0 or size > _MAX_MANIFEST or end > file.size:
+        raise ArtifactError(f"{file.path} is damaged: its header makes no sense")
+    text = file.read(_HEADER.size, size)
     if blake3(text).digest() != digest:
-        raise ArtifactError(f"{file} is damaged: the manifest does not have the hash in the header")
+        raise ArtifactError(f"{file.path} is damaged: the manifest does not have the hash in the header")
     try:
         return parse_json(text, "the manifest"), end
     except JsonError as error:
-        raise ArtifactError(f"{file} has a malformed manifest: {error}") from error
+        raise ArtifactError(f"{file.path} has a malformed manifest: {error}") from error
 
 
 def _parallel_blake3() -> blake3:
@@ -334,24 +469,6 @@ def _parallel_blake3() -> blake3:
     ever: there the hash has threads of its own.
     """
     return blake3(max_threads=blake3.AUTO if os.getpid() == _PROCESS else len(os.sched_getaffinity(0)))
-
-
-def _hash(data: np.ndarray[Any, np.dtype[np.uint8]], offset: int, size: int) -> str:
-    """The BLAKE3 of a range of the file, by all CPUs. Pages that are hashed stay in the page cache alone."""
-    digest = _parallel_blake3()
-    for start in range(offset, offset + size, _BLOCK):
-        end = min(start + _BLOCK, offset + size)
-        digest.update(data[start:end].data)
-        _release_pages(data, start, end)
-    return digest.hexdigest()
-
-
-def _release_pages(data: np.ndarray[Any, np.dtype[np.uint8]], start: int, end: int) -> None:
-    """Take whole pages of a mapped file out of the memory of this process; they are read again when they are used."""
-    mapped = getattr(data, "_mmap", None)
-    start, end = _page_up(start), end // PAGE * PAGE
-    if mapped is not None and start < end:
-        mapped.madvise(mmap.MADV_DONTNEED, start, end - start)
 
 
 def _page_up(size: int) -> int:

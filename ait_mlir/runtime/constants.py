@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import cached_property, partial
-from threading import Lock
 from typing import Any, cast
 
+import numpy as np
+
 from ait_mlir.constant_names import FOLDED, LITERAL
-from ait_mlir.errors import InputError
+from ait_mlir.errors import ArtifactError, InputError
+from ait_mlir.host.forks import ForkLock
+from ait_mlir.runtime.artifact import Artifact
 from ait_mlir.runtime.data import AITData, Arguments, as_stream, to_numpy
 from ait_mlir.runtime.folds import Folds
 from ait_mlir.runtime.frameworks import framework_of
@@ -24,7 +27,9 @@ class ModelConstants(DeviceMemory):
     """
 
     def _open_constants(self) -> None:
-        self._constants_lock = Lock()
+        self._constants_lock = ForkLock()
+        self._changed = False
+        """Whether a constant was set since the model was loaded."""
         self._unset: list[str] = []
         self._artifact_values: Mapping[str, Any] = {}
         self._held: dict[str, Any] = {}
@@ -32,18 +37,30 @@ class ModelConstants(DeviceMemory):
         self._spare_folds: Folds | None = None
         self._is_prepared = False
 
-    def _load_constants(self, values: Mapping[str, Any], release: Callable[[str], None], key: str | None) -> None:
-        """Take the values that an artifact holds, one after another; calls `release` with the name of each.
-
-        Models with the same `key` share them on a device; None: with no other model.
-        """
-        own = [name for name in values if name in self._constants]
-        if key is None or not own or not self._module.adopt_constants(key):
+    def _load_constants(self, artifact: Artifact, is_shared: bool) -> None:
+        """Take the values that an artifact holds, one after another. Models of one artifact share them on a device, if
+        `is_shared`."""
+        sizes = artifact.constant_bytes()
+        own = [name for name in sizes if name in self._constants]
+        folds = "" if self.manifest is None else self.manifest.folds
+        sources = Folds(folds).sources if folds else {}
+        others = [name for name in sizes if name not in self._constants or name in sources]
+        values: dict[str, Any] = dict.fromkeys(own)
+        if is_shared and own and self._module.adopt_constants(artifact.constants_key):
+            if others:
+                values |= {name: artifact.constants[name] for name in others}
+            else:
+                artifact.check_constants()
+        else:
+            constants = artifact.constants
+            if constants.keys() != sizes.keys():
+                raise ArtifactError(f"{artifact.path} was written while it was read: its constants changed")
+            values |= {name: np.array(constants[name]) for name in others}
             for name in own:
-                self._store({name: values[name]}, False, True, None)
-                release(name)
-            if key is not None and own:
-                self._module.publish_constants(key)
+                self._store({name: constants[name]}, False, True, None)
+                artifact.release(name)
+            if is_shared and own:
+                self._module.publish_constants(artifact.constants_key)
         self._artifact_values = values
         if any(name.startswith(FOLDED) and name not in values for name in self._constants) and self.folds is not None:
             self._unset = self.folds.missing()
@@ -176,6 +193,7 @@ class ModelConstants(DeviceMemory):
         if wrong := [name for name in values if not isinstance(cast(object, name), str)]:
             raise InputError(f"a constant is named {wrong[0]!r}, expected a string")
         with self._constants_lock:
+            self._changed = self._changed or bool(values)
             folds = self._folds_of(spare)
             sources = [] if folds is None else [name for name in values if name in folds.sources]
             if sources and not copy:

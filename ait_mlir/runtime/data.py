@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 import operator
 import sys
 from collections.abc import Callable, Sequence
@@ -12,7 +13,7 @@ import ml_dtypes
 import numpy as np
 
 from ait_mlir.dtypes import DTYPES
-from ait_mlir.errors import InputError
+from ait_mlir.errors import InputError, OutOfMemoryError
 
 
 class AITData(NamedTuple):
@@ -235,11 +236,13 @@ def as_address(value: Any) -> int:
     return address
 
 
-def as_whole(what: str, value: Any, least: int = 0) -> int:
-    """A number of things as an integer; `InputError` for what is no whole number, or one below `least`."""
+def as_whole(what: str, value: Any, least: int = 0, most: int | None = None) -> int:
+    """A number of things as an integer; `InputError` for what is no whole number, or one that is not from `least` to
+    `most`."""
     number = operator.index(value) if hasattr(value, "__index__") and not isinstance(value, bool) else None
-    if number is None or number < least:
-        raise InputError(f"{what} is {value!r}, expected a whole number, at least {least}")
+    if number is None or number < least or (most is not None and number > most):
+        expected = f"a whole number, at least {least}" if most is None else f"a whole number from {least} to {most}"
+        raise InputError(f"{what} is {value!r}, expected {expected}")
     return number
 
 
@@ -299,9 +302,17 @@ def span(dims: Sequence[int], strides: Sequence[int]) -> int:
 
 def empty_strided(dtype: np.dtype[Any], shape: Sequence[int], strides: Sequence[int]) -> np.ndarray[Any, Any]:
     """A NumPy array with these strides, in elements, and any content."""
-    return np.ndarray(
-        shape, dtype, np.empty(span(shape, strides), dtype), strides=[s * dtype.itemsize for s in strides]
-    )
+    memory = empty((span(shape, strides),), dtype)
+    return np.ndarray(shape, dtype, memory, strides=[s * dtype.itemsize for s in strides])
+
+
+def empty(shape: Sequence[int], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    """A NumPy array with any content. Raises `OutOfMemoryError`."""
+    try:
+        return np.empty(tuple(shape), dtype)
+    except (MemoryError, ValueError):  # the latter for more bytes than an address has
+        needed = math.prod(shape) * dtype.itemsize
+        raise OutOfMemoryError(f"an array of shape {list(shape)} and dtype {dtype} needs {needed} bytes") from None
 
 
 def shaped(value: Any, shape: tuple[int, ...]) -> Any:

@@ -12,18 +12,18 @@ import contextlib
 import ctypes
 import importlib.util
 import os
-import threading
 from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Any, cast
 
 from ait_mlir import errors
 from ait_mlir.host.cpu import cpu_fields, cpu_flags
+from ait_mlir.host.forks import ForkLock
 from ait_mlir.host.settings import named_library, whole_number
 from ait_mlir.lowering.build import build_runtime
 from ait_mlir.lowering.toolchain import TargetKind, nvidia_wheel
 
-_lock = threading.Lock()
+_lock = ForkLock()
 _loaded: dict[str, Any] = {}
 
 

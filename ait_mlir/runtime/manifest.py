@@ -54,6 +54,14 @@ class KernelLibraryInfo:
 
 
 @dataclass(frozen=True)
+class Variant:
+    """A further library of an artifact, for another CPU: a value of -march, and the instruction sets that it needs."""
+
+    arch: str
+    instruction_sets: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Manifest:
     """The description of an artifact. `name` has 1 to 64 letters, digits, '_' and '-'."""
 
@@ -64,7 +72,7 @@ class Manifest:
     outputs: tuple[TensorInfo, ...] = ()
     dims: tuple[DimInfo, ...] = ()
     instruction_sets: tuple[str, ...] = ()
-    """The instruction sets that the library needs, if `arch` is "native" on a CPU."""
+    """The instruction sets that the library needs on a CPU."""
     producers: Mapping[str, str] = field(default_factory=dict[str, str])
     """Versions of the packages that wrote the artifact."""
     precision: str = "highest"
@@ -72,11 +80,24 @@ class Manifest:
     folds: str = ""
     """IR of the constants that are computed from others (`passes/fold_params.py`)."""
     kernel_libraries: tuple[KernelLibraryInfo, ...] = ()
+    variants: tuple[Variant, ...] = ()
 
     def part_names(self) -> list[str]:
         """The parts of the file in order."""
         stored = (library_part(library) for library in self.kernel_libraries if not library.path)
-        return ["ir", "library", "constants", *stored]
+        return ["ir", *(part for _, _, part in self.libraries()), "constants", *stored]
+
+    def libraries(self) -> list[tuple[str, tuple[str, ...], str]]:
+        """The libraries of the model: the arch of each, the instruction sets that it needs, and its part."""
+        return [
+            (self.arch, self.instruction_sets, "library"),
+            *((variant.arch, variant.instruction_sets, variant_part(variant)) for variant in self.variants),
+        ]
+
+
+def variant_part(variant: Variant) -> str:
+    """The name of the part that stores the library for another CPU."""
+    return f"library.{variant.arch}"
 
 
 def library_part(library: KernelLibraryInfo) -> str:
@@ -106,6 +127,9 @@ def manifest_from_json(raw: JsonValue) -> Manifest:
         kernel_libraries=tuple(
             KernelLibraryInfo(k.at("name").text(), k.at("sha256").digest(), k.at("path").text())
             for k in raw.get("kernel_libraries", []).items()
+        ),
+        variants=tuple(
+            Variant(v.at("arch").text(), v.at("instruction_sets").texts()) for v in raw.get("variants", []).items()
         ),
     )
 

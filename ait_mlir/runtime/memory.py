@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ait_mlir.errors import InputError
-from ait_mlir.runtime.data import AITData, as_address, as_stream, as_whole, numpy_dtype
+from ait_mlir.runtime.data import AITData, as_address, as_stream, as_whole, empty, numpy_dtype
 from ait_mlir.runtime.kinds import AITemplateMemcpyKind
 from ait_mlir.runtime.opened import OpenedModel
 
@@ -96,7 +96,7 @@ class DeviceMemory(OpenedModel):
     ) -> np.ndarray[Any, Any]:
         """A copy on the host of a tensor on the device. Without `sync`, read it when the stream is done."""
         self._function()
-        array = np.empty(tuple(data.shape), dtype=numpy_dtype(data.dtype))
+        array = empty(data.shape, numpy_dtype(data.dtype))
         self._module.copy_on(array.ctypes.data, data.data_ptr, array.nbytes, as_stream(stream_ptr), sync)
         return array
 

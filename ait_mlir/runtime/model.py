@@ -16,6 +16,7 @@ from ait_mlir.runtime.inspection import InspectedModel
 from ait_mlir.runtime.kinds import AITemplateAllocatorKind
 from ait_mlir.runtime.manifest import Manifest
 from ait_mlir.runtime.on_host import HostOutputModel
+from ait_mlir.runtime.opened import as_runtimes
 
 
 def _from_path(cls: type[Model], path: str, num_runtimes: int, device: int | None) -> Model:
@@ -30,9 +31,9 @@ class Model(InspectedModel, HostOutputModel):
     """A model loaded from an artifact.
 
     The constants of the artifact are copied to the device when the model is loaded; constants that it does not hold
-    must be set with `set_constant` before the first run. `num_runtimes` runs can execute at the same time; further
-    runs wait. All methods may be called from several threads. The model stays usable after an error. `allocator_kind`
-    says where the scratch memory of runs comes from.
+    must be set with `set_constant` before the first run. `num_runtimes` runs, at most 4096, can execute at the same
+    time; further runs wait. All methods may be called from several threads. The model stays usable after an error.
+    `allocator_kind` says where the scratch memory of runs comes from.
 
     On a host with several GPUs a run is on the device of its tensors. The first run on a device copies the constants
     there, and each device has `num_runtimes` runtimes of its own. With `device`, the model uses that device alone and
@@ -42,8 +43,8 @@ class Model(InspectedModel, HostOutputModel):
     a model whose constants are set gets a copy of its own. The constants are freed with the last model.
 
     A model can be pickled: by the path of its artifact, or, with `pickle_by="bytes"`, with the content of the file,
-    for processes that do not see it. The copy is loaded with the constants of the artifact and the same arguments;
-    what was set since is not part of it.
+    for processes that do not see it. The copy is loaded with the constants of the artifact and the same arguments. A
+    model whose constants were set cannot be pickled or copied.
 
     Raises `ArtifactError` when the artifact is damaged or not for this machine, `OutOfMemoryError`, `RunError` when
     the device is missing, `ToolchainError` when the runtime library has to be built and there is no C++ compiler.
@@ -66,9 +67,10 @@ class Model(InspectedModel, HostOutputModel):
             raise InputError(f"allocator_kind is {allocator_kind!r}, expected an AITemplateAllocatorKind")
         if pickle_by not in ("path", "bytes"):
             raise InputError(f'pickle_by is {pickle_by!r}, expected "path" or "bytes"')
-        self._path: Path | None = Path(path).absolute()
+        num_runtimes = as_runtimes(num_runtimes)
         self._pickle_by = pickle_by
-        loaded = artifact.read(path, verify_weights=verify_weights)
+        loaded = artifact.read(path, verify_weights=verify_weights, defer_weights=True)
+        self._path: Path | None = loaded.path.absolute()
         manifest = loaded.manifest
         if manifest.target not in ("cpu", "cuda", "rocm"):
             raise ArtifactError(f"{path} is for target '{manifest.target}', which this ait_mlir does not know")
@@ -79,8 +81,7 @@ class Model(InspectedModel, HostOutputModel):
         self.manifest: Manifest | None = manifest
         self.ir_text: str = loaded.ir_text
         self._open_constants()
-        key = loaded.constants_key if share_constants and verify_weights else None
-        self._load_constants(loaded.constants, loaded.release, key)
+        self._load_constants(loaded, share_constants and verify_weights)
 
     @classmethod
     def from_library(
@@ -102,6 +103,7 @@ class Model(InspectedModel, HostOutputModel):
         model._path = None
         model._open_constants()
         model.set_constants(constants or {})
+        model._changed = False
         return model
 
     sorted_graph: Callable[[], list[Any]] | None = None
@@ -121,6 +123,12 @@ class Model(InspectedModel, HostOutputModel):
     @classmethod
     def from_bytes(cls, content: bytes, num_runtimes: int = 1, *, device: int | None = None) -> Self:
         """A model from the content of an artifact, which is checked like a file."""
+        try:
+            content = bytes(memoryview(content))
+        except TypeError:
+            raise InputError(
+                f"the content of an artifact is a {type(content).__name__}, expected bytes: Model(PATH) loads a file"
+            ) from None
         with tempfile.NamedTemporaryFile(suffix=".ait") as file:
             file.write(content)
             file.flush()
@@ -129,6 +137,11 @@ class Model(InspectedModel, HostOutputModel):
         return model
 
     def __reduce__(self) -> tuple[Any, ...]:
+        if self._changed and (self._path is not None or self._content is not None):
+            raise InputError(
+                f"constants of model {self.name} were set since it was loaded, and a copy or pickle would have those "
+                "of its artifact: load the artifact again and set them there, or compile the model with these values"
+            )
         options = (self.num_runtimes, self._given_device)
         if self._path is not None and self._pickle_by == "path":
             return _from_path, (type(self), str(self._path), *options)

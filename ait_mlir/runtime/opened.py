@@ -13,13 +13,22 @@ from ait_mlir.errors import AitError, ArgumentTypeError, InputError, RunError
 from ait_mlir.host.kernel_libraries import known_kernel_libraries
 from ait_mlir.host.model_libraries import check_model_library
 from ait_mlir.lowering.toolchain import TargetKind
-from ait_mlir.runtime.data import CPU, untakable
+from ait_mlir.runtime.data import CPU, as_whole, untakable
 from ait_mlir.runtime.loading import runtime_library
 from ait_mlir.runtime.manifest import Manifest
 
 Tensors = Sequence[Any] | Mapping[str, Any]
 """Tensors in the order of the model, or by name: torch, NumPy or DLPack tensors, or `AITData`."""
 _DLPACK_GPU = {"cuda": 2, "rocm": 10}
+
+
+MAX_RUNTIMES = 4096
+"""AIT_MAX_RUNTIMES of the runtime library."""
+
+
+def as_runtimes(value: Any) -> int:
+    """A number of runtimes; `InputError` unless it is a whole number from 1 to `MAX_RUNTIMES`."""
+    return as_whole("num_runtimes", value, 1, MAX_RUNTIMES)
 
 
 class OpenedModel:
@@ -37,6 +46,7 @@ class OpenedModel:
         kernel_libraries: Mapping[str, Path] | None = None,
         arenas_of_framework: bool = False,
     ) -> None:
+        num_runtimes = as_runtimes(num_runtimes)
         self.target: TargetKind = target
         self._allocated: dict[int, int] = {}
         self._given_device = device

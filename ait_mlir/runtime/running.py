@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import itertools
 import math
+import os
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import cached_property, partial
+from functools import partial
 from typing import Any, cast
 
 import numpy as np
@@ -202,9 +203,13 @@ class RunningModel(StatefulModel, ModelConstants):
         call = partial(self.run_with_tensors, inputs, outputs, stream_ptr, True, graph_mode)
         return await asyncio.get_running_loop().run_in_executor(self._executor, call)
 
-    @cached_property
+    @property
     def _executor(self) -> ThreadPoolExecutor:
-        return ThreadPoolExecutor(self.num_runtimes, f"ait {self.name}")
+        process, found = self.__dict__.get("_threads", (0, None))
+        if process != os.getpid():  # a forked process does not have the threads of its parent
+            found = ThreadPoolExecutor(self.num_runtimes, f"ait {self.name}")
+            self.__dict__["_threads"] = os.getpid(), found
+        return cast(ThreadPoolExecutor, found)
 
     def stats(self) -> dict[str, int]:
         """What the model has done since it was loaded.

@@ -85,38 +85,59 @@ def _order(tensors: Mapping[str, np.ndarray[Any, Any] | Deferred]) -> list[str]:
     return sorted(tensors, key=lambda name: (-tensors[name].dtype.itemsize, name))
 
 
-def decode(data: np.ndarray[Any, np.dtype[np.uint8]]) -> dict[str, np.ndarray[Any, Any]]:
-    """The tensors of a safetensors file as views of its bytes.
+def header_bytes(start: bytes, size: int) -> int:
+    """The bytes of the header, with the eight of its own size, of a file of `size` bytes that begins with `start`.
+
+    Raises `ArtifactError` like `places`.
+    """
+    length = int.from_bytes(start[:8], "little")
+    if size < 8 or length > min(size - 8, _MAX_HEADER):
+        raise ArtifactError(
+            f"the constants are no safetensors file: its header has {length} bytes, expected at most "
+            f"{max(0, min(size - 8, _MAX_HEADER))}"
+        )
+    return 8 + length
+
+
+def places(header: bytes, size: int) -> dict[str, Place]:
+    """Where each tensor is in a file of `size` bytes, by its header.
 
     Raises `ArtifactError` when it is malformed: the tensors have to lie one behind another, from the header to the end.
     """
     try:
-        size = int.from_bytes(data[:8].tobytes(), "little")
-        if data.size < 8 or size > min(data.size - 8, _MAX_HEADER):
-            raise JsonError(f"its header has {size} bytes, expected at most {max(0, min(data.size - 8, _MAX_HEADER))}")
-        header = parse_json(data[8 : 8 + size].tobytes(), "the header").members()
-        if (notes := header.pop("__metadata__", None)) is not None:
+        rows = parse_json(header[8:], "the header").members()
+        if (notes := rows.pop("__metadata__", None)) is not None:
             for note in notes.members().values():
                 note.text()
-        places = {name: _Place.of(info) for name, info in header.items()}
+        found = {name: Place.of(info) for name, info in rows.items()}
     except JsonError as error:
         raise ArtifactError(f"the constants are no safetensors file: {error}") from None
-    body = data[8 + size :]
     end = 0
-    for name, place in sorted(places.items(), key=lambda row: (row[1].begin, row[1].end)):
+    for name, place in sorted(found.items(), key=lambda row: (row[1].begin, row[1].end)):
         if place.begin != end:
             told = "overlap those of another tensor" if place.begin < end else f"leave a gap behind byte {end}"
             raise ArtifactError(f"the constants are no safetensors file: the bytes of '{name}' {told}")
         end = place.end
-    if end != body.size:
+    if end != size - len(header):
         raise ArtifactError(
-            f"the constants are no safetensors file: the tensors have {end} bytes, but {body.size} follow the header"
+            f"the constants are no safetensors file: the tensors have {end} bytes, but {size - len(header)} follow the "
+            "header"
         )
-    return {name: body[p.begin : p.end].view(numpy_dtype(p.dtype)).reshape(p.shape) for name, p in places.items()}
+    return found
+
+
+def decode(data: np.ndarray[Any, np.dtype[np.uint8]]) -> dict[str, np.ndarray[Any, Any]]:
+    """The tensors of a safetensors file as views of its bytes. Raises `ArtifactError` like `places`."""
+    header = data[: header_bytes(data[:8].tobytes(), data.size)].tobytes()
+    body = data[len(header) :]
+    return {
+        name: body[p.begin : p.end].view(numpy_dtype(p.dtype)).reshape(p.shape)
+        for name, p in places(header, data.size).items()
+    }
 
 
 @dataclass(frozen=True)
-class _Place:
+class Place:
     """Where a tensor is behind the header, and its kind."""
 
     dtype: str
@@ -125,7 +146,7 @@ class _Place:
     end: int
 
     @classmethod
-    def of(cls, info: JsonValue) -> _Place:
+    def of(cls, info: JsonValue) -> Place:
         code = info.at("dtype")
         if code.text() not in _NAMES:
             code.refuse(f"one of {', '.join(_NAMES)}")

@@ -5,13 +5,14 @@
 #include <utility>
 
 #include "error.h"
+#include "forks.h"
 
 namespace ait::runtime {
 namespace {
 
 /// The sets that models share, by key. Never destroyed: a model may be closed while the process ends.
 struct SharedSets {
-  std::mutex mutex;
+  ProcessMutex mutex{ProcessMutex::kSharedConstants};
   std::map<std::string, std::weak_ptr<ConstantSet>> sets;
 
   static SharedSets& all() {
@@ -29,14 +30,14 @@ struct SharedSets {
 
 }  // namespace
 
-Constants::Constants(std::shared_ptr<Device> device, const ait_model_v1& table)
-    : owned_device_(std::move(device)), device_(*owned_device_), table_(table) {
-  current_ = std::make_shared<ConstantSet>(owned_device_, static_cast<size_t>(table.num_constants));
+Constants::Constants(std::shared_ptr<Device> device, const ait_model_v1& table, Lender memory)
+    : owned_device_(std::move(device)), device_(*owned_device_), table_(table), memory_(std::move(memory)) {
+  current_ = std::make_shared<ConstantSet>(owned_device_, static_cast<size_t>(table.num_constants), memory_);
 }
 
 Constants::~Constants() {
   SharedSets& shared = SharedSets::all();
-  const std::lock_guard<std::mutex> lock(shared.mutex);
+  const std::lock_guard<ProcessMutex> lock(shared.mutex);
   for (const auto& set : {current_, spare_}) {
     if (set != nullptr) shared.leave(*set);
   }
@@ -44,12 +45,13 @@ Constants::~Constants() {
 
 /// A set with room for all constants.
 std::shared_ptr<ConstantSet> Constants::made(const char* what) const {
-  auto set = std::make_shared<ConstantSet>(owned_device_, static_cast<size_t>(table_.num_constants));
+  auto set = std::make_shared<ConstantSet>(owned_device_, static_cast<size_t>(table_.num_constants), memory_);
   set->blob.grow(static_cast<size_t>(table_.constants_bytes), what);
   return set;
 }
 
 void Constants::copy_from(const Constants& other) {
+  const ForkGuard::Use use(fork_guard_), use_of_other(other.fork_guard_);
   const std::lock_guard<std::mutex> others(other.writers_);
   const std::lock_guard<std::mutex> writer(writers_);
   const DeviceScope scope(device_);
@@ -77,10 +79,11 @@ bool Constants::adopt(const std::string& key) { return share(key, false); }
 void Constants::publish(const std::string& key) { share(key, true); }
 
 bool Constants::share(const std::string& key, bool publishes) {
+  const ForkGuard::Use use(fork_guard_);
   const std::lock_guard<std::mutex> writer(writers_);
   const std::lock_guard<std::mutex> gate(gate_);
   SharedSets& shared = SharedSets::all();
-  const std::lock_guard<std::mutex> lock(shared.mutex);
+  const std::lock_guard<ProcessMutex> lock(shared.mutex);
   const std::string name = device_.name() + " " + key;
   const auto found = shared.sets.find(name);
   if (found != shared.sets.end()) {  // of two models that are loaded at the same time, the second one finds it when it publishes
@@ -101,7 +104,7 @@ void Constants::own_current() {
   if (current_->blob.bytes() == 0) current_->blob.grow(static_cast<size_t>(table_.constants_bytes), "the constants of the model");
   SharedSets& shared = SharedSets::all();
   {
-    const std::lock_guard<std::mutex> lock(shared.mutex);
+    const std::lock_guard<ProcessMutex> lock(shared.mutex);
     if (current_->sharers <= 1) {
       shared.leave(*current_);
       return;
@@ -115,12 +118,12 @@ void Constants::own_current() {
   device_.sync_all();  // what reads the shared set may be freed by those that share it
   if (own->blob.bytes() > 0) device_.copy(own->blob.data(), current_->blob.data(), own->blob.bytes());
   own->is_set = current_->is_set;
-  const std::lock_guard<std::mutex> lock(shared.mutex);
+  const std::lock_guard<ProcessMutex> lock(shared.mutex);
   shared.leave(*current_);
   current_ = std::move(own);
 }
 
-Constants::Use::Use(const Constants& constants) {
+Constants::Use::Use(const Constants& constants) : use_(constants.fork_guard_) {
   const std::lock_guard<std::mutex> gate(constants.gate_);
   set_ = constants.current_;
   lock_ = std::shared_lock<std::shared_mutex>(set_->mutex);
@@ -143,6 +146,7 @@ void Constants::check_all_set(const ConstantSet& set) const {
 }
 
 std::vector<std::string> Constants::missing(bool spare) const {
+  const ForkGuard::Use use(fork_guard_);
   std::vector<std::string> names;
   const std::lock_guard<std::mutex> writer(writers_);
   const ConstantSet& set = spare && is_prepared_ ? *spare_ : *current_;
@@ -155,7 +159,7 @@ std::vector<std::string> Constants::missing(bool spare) const {
 ConstantSet& Constants::spare() {
   if (spare_ != nullptr) {
     SharedSets& shared = SharedSets::all();
-    const std::lock_guard<std::mutex> lock(shared.mutex);
+    const std::lock_guard<ProcessMutex> lock(shared.mutex);
     const bool is_shared = spare_->sharers > 1;
     shared.leave(*spare_);
     if (spare_->is_recorded) kept_.push_back(spare_);
@@ -174,6 +178,7 @@ void Constants::set(const std::vector<std::string>& names, const Tensors& values
     if (options.bind) check_bound_constant(constant, device_, *values[i]);
   }
   if (names.empty()) return;
+  const ForkGuard::Use use(fork_guard_);
   const std::lock_guard<std::mutex> writer(writers_);
   const DeviceScope scope(device_);
   for (const DLTensor* value : values) {  // a copy from another device does not come after what is on its streams
@@ -228,6 +233,7 @@ void Constants::store(ConstantSet& set, int32_t index, const DLTensor& value, co
 }
 
 void Constants::swap() {
+  const ForkGuard::Use use(fork_guard_);
   const std::lock_guard<std::mutex> writer(writers_);
   const std::lock_guard<std::mutex> gate(gate_);
   if (!is_prepared_) {

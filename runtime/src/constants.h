@@ -13,12 +13,14 @@
 
 #include "checks.h"
 #include "device.h"
+#include "forks.h"
 
 namespace ait::runtime {
 
 /// @brief Values of all constants. Runs share it; who changes it has it alone. Models of one artifact may share it, too: nobody changes it then.
 struct ConstantSet {
-  ConstantSet(std::shared_ptr<Device> of, size_t constants) : device(std::move(of)), blob(*device), bound(constants), is_set(constants) {}
+  ConstantSet(std::shared_ptr<Device> of, size_t constants, const Lender& memory)
+      : device(std::move(of)), blob(*device, memory), bound(constants), is_set(constants) {}
 
   std::shared_ptr<Device> device;
   DeviceBuffer blob;
@@ -40,7 +42,8 @@ struct SetOptions {
 
 class Constants {
  public:
-  Constants(std::shared_ptr<Device> device, const ait_model_v1& table);
+  /// @param memory where the memory of the values comes from; null: the device
+  Constants(std::shared_ptr<Device> device, const ait_model_v1& table, Lender memory = nullptr);
   ~Constants();
   Constants(const Constants&) = delete;
   Constants& operator=(const Constants&) = delete;
@@ -53,6 +56,7 @@ class Constants {
     ConstantSet* operator->() const { return set_.get(); }
 
    private:
+    ForkGuard::Use use_;
     std::shared_ptr<ConstantSet> set_;
     std::shared_lock<std::shared_mutex> lock_;
   };
@@ -84,9 +88,11 @@ class Constants {
   bool share(const std::string& key, bool publishes);
   void own_current();
 
+  ForkGuard fork_guard_{"the set of constants of a model"};
   std::shared_ptr<Device> owned_device_;
   Device& device_;
   const ait_model_v1& table_;
+  Lender memory_;
   mutable std::mutex writers_;             ///< one caller changes sets at a time
   mutable std::mutex gate_;        ///< of `current_`, and of new runs while the current set is changed
   std::shared_ptr<ConstantSet> current_, spare_;

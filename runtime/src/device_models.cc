@@ -29,6 +29,7 @@ Model& DeviceModels::of(const Tensors& inputs, const Tensors& outputs) {
 Model& DeviceModels::on(int device) {
   if (device < 0 || device >= kMaxDevices) fail(ErrorKind::kInput, "there is no ", device_target(), ":", device);
   if (Model* const known = models_[device].load(std::memory_order_acquire); known != nullptr) return *known;
+  const ForkGuard::Use use(fork_guard_);
   const std::lock_guard<std::mutex> lock(mutex_);
   if (Model* const known = models_[device].load(std::memory_order_acquire); known != nullptr) return *known;
   std::unique_ptr<Model> model = make_(device);
@@ -39,6 +40,7 @@ Model& DeviceModels::on(int device) {
 }
 
 void DeviceModels::set_constants(const std::vector<std::string>& names, const Tensors& values, const SetOptions& options) {
+  const ForkGuard::Use use(fork_guard_);
   const std::lock_guard<std::mutex> lock(mutex_);
   if (options.bind && owned_.size() > 1) {
     fail(ErrorKind::kInput, "the model runs on ", owned_.size(), " devices, so a constant cannot be read from memory on one of them: set it with a copy");
@@ -49,21 +51,25 @@ void DeviceModels::set_constants(const std::vector<std::string>& names, const Te
 }
 
 void DeviceModels::swap_constants() {
+  const ForkGuard::Use use(fork_guard_);
   const std::lock_guard<std::mutex> lock(mutex_);
   for (const std::unique_ptr<Model>& model : owned_) model->constants().swap();
 }
 
 bool DeviceModels::adopt_constants(const std::string& key) {
+  const ForkGuard::Use use(fork_guard_);
   const std::lock_guard<std::mutex> lock(mutex_);
   return first_->constants().adopt(key);
 }
 
 void DeviceModels::publish_constants(const std::string& key) {
+  const ForkGuard::Use use(fork_guard_);
   const std::lock_guard<std::mutex> lock(mutex_);
   first_->constants().publish(key);
 }
 
 void DeviceModels::state_was_set(uintptr_t begin, size_t bytes) {
+  const ForkGuard::Use use(fork_guard_);
   const std::lock_guard<std::mutex> lock(mutex_);
   for (const std::unique_ptr<Model>& model : owned_) model->state_was_set(begin, bytes);
 }
@@ -71,13 +77,15 @@ void DeviceModels::state_was_set(uintptr_t begin, size_t bytes) {
 void DeviceModels::sync(void* stream) {
   std::vector<Model*> models;
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const ForkGuard::Use use(fork_guard_);
+  const std::lock_guard<std::mutex> lock(mutex_);
     for (const std::unique_ptr<Model>& model : owned_) models.push_back(model.get());
   }
   for (Model* const model : models) model->sync(stream);
 }
 
 ModelStats DeviceModels::stats() {
+  const ForkGuard::Use use(fork_guard_);
   const std::lock_guard<std::mutex> lock(mutex_);
   ModelStats sum;
   for (const std::unique_ptr<Model>& model : owned_) {
@@ -91,6 +99,7 @@ ModelStats DeviceModels::stats() {
 }
 
 std::vector<int64_t> DeviceModels::devices() {
+  const ForkGuard::Use use(fork_guard_);
   const std::lock_guard<std::mutex> lock(mutex_);
   std::vector<int64_t> found;
   for (const std::unique_ptr<Model>& model : owned_) found.push_back(model->device().dl().device_id);

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "forks.h"
 #include "model.h"
 
 namespace ait::runtime {
@@ -47,6 +48,7 @@ class DeviceModels {
 
   std::function<std::unique_ptr<Model>(int)> make_;
   bool is_fixed_;
+  ForkGuard fork_guard_{"the model"};
   std::mutex mutex_;  ///< of the list, and of constants, which a new device must not miss
   std::vector<std::unique_ptr<Model>> owned_;
   std::atomic<Model*> models_[kMaxDevices] = {};

@@ -16,6 +16,7 @@
 
 #include "ait/checked.h"
 #include "environment.h"
+#include "forks.h"
 #include "services.h"
 
 namespace ait::runtime {
@@ -30,7 +31,7 @@ struct Found {
 };
 
 struct Registry {
-  std::mutex lock;
+  ProcessMutex lock{ProcessMutex::kKernelLibraries};
   std::map<std::string, std::string> paths;
   std::map<std::string, ffi::Module> modules;
   std::map<std::string, std::unique_ptr<Found>> functions;
@@ -253,13 +254,13 @@ const ait_ffi_service_v1 kFfiService{call};
 
 void add_kernel_library(const std::string& sha256, const std::string& path) {
   Registry& all = registry();
-  const std::lock_guard<std::mutex> held(all.lock);
+  const std::lock_guard<ProcessMutex> held(all.lock);
   all.paths[sha256] = path;
 }
 
 void load_kernel_library(const std::string& sha256, const std::string& path) {
   Registry& all = registry();
-  const std::lock_guard<std::mutex> held(all.lock);
+  const std::lock_guard<ProcessMutex> held(all.lock);
   if (all.modules.count(sha256) == 0) all.modules.emplace(sha256, ffi::Module::LoadFromFile(path));
 }
 
@@ -270,7 +271,7 @@ const void* find_callee(const std::string& name, std::string* error) {
     return nullptr;
   }
   Registry& all = registry();
-  const std::lock_guard<std::mutex> held(all.lock);
+  const std::lock_guard<ProcessMutex> held(all.lock);
   std::unique_ptr<Found>& known = all.functions[name];
   try {
     if (known == nullptr || parts->sha256.empty()) {

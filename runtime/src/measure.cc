@@ -1,14 +1,12 @@
 #include "measure.h"
 
-#include <algorithm>
+#include <atomic>
 #include <chrono>
-#include <exception>
 #include <memory>
-#include <mutex>
-#include <thread>
 #include <utility>
 
 #include "error.h"
+#include "threads.h"
 
 namespace ait::runtime {
 namespace {
@@ -59,23 +57,13 @@ std::vector<double> benchmark(Model& model, const Tensors& inputs, const Tensors
       run.stream = streams.back()->get();
     }
   }
-  std::mutex mutex;
-  std::exception_ptr failure;
-  const auto work = [&](const RunOptions& run, int count) {
-    try {
-      for (int i = 0; i < count; ++i) model.run(inputs, outputs, run);
-      model.sync(run.stream);
-    } catch (...) {
-      const std::lock_guard<std::mutex> lock(mutex);
-      failure = std::current_exception();
-    }
-  };
   const auto batch = [&](int count) {
-    std::vector<std::thread> threads;
-    for (size_t i = 1; i < runs.size(); ++i) threads.emplace_back(work, runs[i], count);
-    work(runs[0], count);
-    for (std::thread& thread : threads) thread.join();
-    if (failure != nullptr) std::rethrow_exception(failure);
+    std::atomic<bool> is_stopped{false};
+    const auto work = [&](size_t which) {
+      for (int i = 0; i < count && !is_stopped; ++i) model.run(inputs, outputs, runs[which]);
+      model.sync(runs[which].stream);
+    };
+    run_threads(runs.size(), work, [&] { is_stopped = true; });
   };
   batch(2);  // warms up, and records the graphs
   std::vector<double> times;

@@ -14,9 +14,9 @@ constexpr size_t kAlignment = 256;  ///< of the arena, and of each copy in it
 
 constexpr size_t kMostBytes = size_t{1} << 62;  ///< of an arena with its copies
 
-int positive(int num_runtimes) {
-  if (num_runtimes < 1) fail(ErrorKind::kInput, "num_runtimes is ", num_runtimes, ", expected at least 1");
-  return num_runtimes;
+int checked(int num_runtimes) {
+  if (num_runtimes >= 1 && num_runtimes <= AIT_MAX_RUNTIMES) return num_runtimes;
+  fail(ErrorKind::kInput, "num_runtimes is ", num_runtimes, ", expected a number from 1 to ", AIT_MAX_RUNTIMES);
 }
 
 /// The memory of the donated inputs of a run.
@@ -191,11 +191,11 @@ class Model::Staging {
   std::vector<Copied> ins_, outs_;
 };
 
-Model::Model(const std::string& library_path, int num_runtimes, int device, const Lender& arenas)
+Model::Model(const std::string& library_path, int num_runtimes, int device, const Lender& arenas, const Lender& constants)
     : device_(make_device(device)),
       library_(library_path),
-      constants_(device_, library_.table()),
-      pool_(*device_, positive(num_runtimes), arenas),
+      constants_(device_, library_.table(), constants),
+      pool_(*device_, checked(num_runtimes), arenas),
       stream_sets_(*device_),
       states_(*device_) {}
 
@@ -203,7 +203,7 @@ Model::Model(ait_model_get_fn get, int num_runtimes, int device)
     : device_(make_device(device)),
       library_(get),
       constants_(device_, library_.table()),
-      pool_(*device_, positive(num_runtimes), nullptr),
+      pool_(*device_, checked(num_runtimes), nullptr),
       stream_sets_(*device_),
       states_(*device_) {}
 
@@ -217,6 +217,7 @@ Model::~Model() {
 }
 
 std::vector<int64_t> Model::run(const Tensors& inputs, const Tensors& outputs, const RunOptions& options) {
+  const ForkGuard::Use use(fork_guard_);
   const ait_model_v1& table = library_.table();
   if (options.graph && !device_->has_graphs()) {
     fail(ErrorKind::kInput, "graph mode is not there on target ", device_target(), ", which has no graphs: pass graph_mode=False");
@@ -301,6 +302,7 @@ void* Model::arena_for(Runtime& runtime, size_t needed, const RunOptions& option
 
 void Model::launch_in(std::vector<int64_t> dims, std::vector<const void*> inputs, std::vector<void*> outputs, void* arena, size_t bytes,
                       void* stream) {
+  const ForkGuard::Use use(fork_guard_);
   const ait_model_v1& table = library_.table();
   const Constants::Use constants(constants_);
   check_dims(table, dims);
@@ -332,6 +334,7 @@ void Model::make_arena(Runtime& runtime, size_t needed, bool capturing) {
 }
 
 void Model::sync(void* stream) {
+  const ForkGuard::Use use(fork_guard_);
   const DeviceScope scope(*device_);
   try {
     device_->sync(stream);
@@ -416,6 +419,7 @@ int64_t Model::arena_bytes(std::vector<int64_t> dims) const {
 }
 
 ModelStats Model::stats() const {
+  const ForkGuard::Use use(fork_guard_);
   const std::lock_guard<std::mutex> lock(stats_mutex_);
   ModelStats stats = stats_;
   stats.waits = pool_.waits();

@@ -11,6 +11,7 @@
 #include "checks.h"
 #include "constants.h"
 #include "device.h"
+#include "forks.h"
 #include "library.h"
 #include "runtime_pool.h"
 #include "states.h"
@@ -39,8 +40,8 @@ struct ModelStats {
 
 class Model {
  public:
-  /// @param arenas where the arenas come from; null: the device
-  Model(const std::string& library_path, int num_runtimes, int device, const Lender& arenas = nullptr);
+  /// @param arenas, constants where the memory of the arenas and of the constants comes from; null: the device
+  Model(const std::string& library_path, int num_runtimes, int device, const Lender& arenas = nullptr, const Lender& constants = nullptr);
   /// The model of a table in this library itself.
   Model(ait_model_get_fn get, int num_runtimes, int device);
   ~Model();
@@ -93,6 +94,7 @@ class Model {
   /// Fails for an error of a run that is not empty, after what it has launched has ended.
   void check(const std::string& error, void* stream);
 
+  ForkGuard fork_guard_{"the model"};
   std::shared_ptr<Device> device_;
   Library library_;
   Constants constants_;

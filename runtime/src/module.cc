@@ -104,7 +104,7 @@ class ModelModule : public ffi::ModuleObj {
     if (name == "publish_constants") {
       return ffi::Function::FromTyped([models](const ffi::String& key) { guarded([&] { models->publish_constants(std::string(key)); }); });
     }
-    if (name == "devices") return ffi::Function::FromTyped([models] { return to_shape(models->devices()); });
+    if (name == "devices") return ffi::Function::FromTyped([models] { return guarded([&] { return to_shape(models->devices()); }); });
     if (name == "describe") return ffi::Function::FromTyped([model] { return ffi::String(model->describe()); });
     if (name == "input_shapes") return shapes_function(model, &Shapes::inputs);
     if (name == "output_shapes") return shapes_function(model, &Shapes::outputs);
@@ -118,17 +118,17 @@ class ModelModule : public ffi::ModuleObj {
     if (name == "missing_constants") {
       return ffi::Function::FromTyped([model](bool spare) {
         ffi::Array<ffi::String> names;
-        for (const std::string& missing : model->constants().missing(spare)) names.push_back(missing);
+        for (const std::string& missing : guarded([&] { return model->constants().missing(spare); })) names.push_back(missing);
         return names;
       });
     }
     if (name == "benchmark") return benchmark_function(models);
     if (name == "profile") return profile_function(models);
     if (name == "inspect") return inspect_function(models);
-    if (name == "allocated_bytes") return ffi::Function::FromTyped([models] { return models->stats().bytes; });
+    if (name == "allocated_bytes") return ffi::Function::FromTyped([models] { return guarded([&] { return models->stats().bytes; }); });
     if (name == "stats") {
       return ffi::Function::FromTyped([models] {
-        const ModelStats s = models->stats();
+        const ModelStats s = guarded([&] { return models->stats(); });
         const GraphStats& g = s.graphs;
         return ffi::Shape({s.runs, s.failures, s.waits, s.copies, s.bytes, g.hits, g.captures, g.updates, g.warmups, g.fallbacks, g.evictions});
       });
@@ -140,7 +140,7 @@ class ModelModule : public ffi::ModuleObj {
     }
     if (name == "state_was_set") {
       return ffi::Function::FromTyped([models](int64_t address, int64_t bytes) {
-        models->state_was_set(static_cast<uintptr_t>(address), static_cast<size_t>(bytes));
+        guarded([&] { models->state_was_set(static_cast<uintptr_t>(address), static_cast<size_t>(bytes)); });
       });
     }
     if (name == "allocate") {
@@ -155,8 +155,10 @@ class ModelModule : public ffi::ModuleObj {
     }
     if (name == "release") {
       return ffi::Function::FromTyped([model](int64_t address) {
-        const DeviceScope scope(model->device());
-        if (address != 0) model->device().release(reinterpret_cast<void*>(address));
+        guarded([&] {
+          const DeviceScope scope(model->device());
+          if (address != 0) model->device().release(reinterpret_cast<void*>(address));
+        });
       });
     }
     if (name == "copy") {

@@ -5,6 +5,7 @@
 
 #include "device.h"
 #include "error.h"
+#include "forks.h"
 #include "kernel_libraries.h"
 
 namespace ait::runtime {
@@ -18,8 +19,8 @@ const void* find_service(const std::string& name, int32_t version) {
 
 void bind_services(const ait_model_v1& model, const std::string& path) {
   // Two models may be made of one library at the same time: its entries exist once.
-  static std::mutex lock;
-  const std::lock_guard<std::mutex> held(lock);
+  static ProcessMutex lock(ProcessMutex::kServices);
+  const std::lock_guard<ProcessMutex> held(lock);
   for (ait_service_v1* needed = model.services == nullptr ? nullptr : model.services(); needed != nullptr; needed = needed->next) {
     if (std::strncmp(needed->name, kCalleePrefix.c_str(), kCalleePrefix.size()) == 0) {
       std::string reason;

@@ -1,7 +1,12 @@
 #include "threads.h"
 
 #include <cstdlib>
+#include <exception>
+#include <mutex>
 #include <thread>
+#include <vector>
+
+#include "error.h"
 
 #ifdef _OPENMP
 #include <omp.h>
@@ -24,11 +29,75 @@ int count_threads() {
 #endif
 }
 
+/// Threads that keep the first exception, and are joined whatever happens.
+class Threads {
+ public:
+  ~Threads() { join(); }
+
+  /// Starts `work(1)` to `work(count - 1)`. Returns why it could not start all of them, or null.
+  std::exception_ptr start(size_t count, const std::function<void(size_t)>& work) {
+    try {
+      threads_.reserve(count);
+      for (size_t i = 1; i < count; ++i) threads_.emplace_back([this, &work, i] { call(work, i); });
+    } catch (...) {
+      return std::current_exception();
+    }
+    return nullptr;
+  }
+  /// Calls `work(0)`, waits for the threads, and throws the first exception of all.
+  void finish(const std::function<void(size_t)>& work) {
+    call(work, 0);
+    join();
+    if (failure_ != nullptr) std::rethrow_exception(failure_);
+  }
+  void join() {
+    for (std::thread& thread : threads_) {
+      if (thread.joinable()) thread.join();
+    }
+  }
+  size_t size() const { return threads_.size(); }
+
+ private:
+  void call(const std::function<void(size_t)>& work, size_t i) {
+    try {
+      work(i);
+    } catch (...) {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      if (failure_ == nullptr) failure_ = std::current_exception();
+    }
+  }
+
+  std::mutex mutex_;
+  std::exception_ptr failure_;
+  std::vector<std::thread> threads_;
+};
+
 }  // namespace
 
 int num_threads() {
   static const int count = count_threads();
   return count;
+}
+
+void run_threads(size_t count, const std::function<void(size_t)>& work, const std::function<void()>& stop) {
+  Threads threads;
+  const std::exception_ptr refusal = threads.start(count, work);
+  if (refusal == nullptr) return threads.finish(work);
+  stop();
+  threads.join();
+  try {
+    std::rethrow_exception(refusal);
+  } catch (const std::exception& error) {
+    fail(ErrorKind::kMemory, "only ", threads.size() + 1, " of ", count, " threads could be started (", error.what(),
+         "): use fewer, or allow the process more");
+  }
+}
+
+void share_work(size_t count, const std::function<void()>& work) {
+  const auto each = [&work](size_t) { work(); };
+  Threads threads;
+  (void)threads.start(count, each);
+  threads.finish(each);
 }
 
 }  // namespace ait::runtime

@@ -3,11 +3,24 @@
 #ifndef AIT_RUNTIME_THREADS_H_
 #define AIT_RUNTIME_THREADS_H_
 
+#include <cstddef>
+#include <functional>
+
 namespace ait::runtime {
 
 /// @brief How many CPU threads the runs of this process may use: AIT_NUM_THREADS, else what OpenMP had when the runtime library was loaded.
 /// A run has those that no other run has, and its caller's (`src/cpu/device.cc`); its OpenMP regions and the gemm library use as many.
 int num_threads();
+
+/// @brief Calls `work(i)` for each i below `count`, each on a thread of its own, that of 0 on the caller's; returns when all have ended.
+///
+/// Throws the first exception of a call. If a thread cannot be started, it calls `stop`, waits for those that were started, and throws an
+/// Error of kind kMemory.
+void run_threads(size_t count, const std::function<void(size_t)>& work, const std::function<void()>& stop = [] {});
+
+/// @brief Calls `work` on the caller's thread and on up to `count - 1` others, on fewer where no more can be started: all take pieces of one work.
+/// Throws the first exception of a call.
+void share_work(size_t count, const std::function<void()>& work);
 
 }  // namespace ait::runtime
 

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import re
 import subprocess
 from collections.abc import Callable, Iterator
@@ -323,3 +324,33 @@ def test_plain_runs_use_one_stream_where_the_program_says_so(
             assert fake.fake_events() == (4 if several else 0)
         assert model.stats()["graph_captures"] == model.stats()["graph_hits"] == 1
         del given, found
+
+
+def test_a_forked_process_is_told_so(model: Model, tiny: Path) -> None:
+    """Of a model of the parent, and of one that the child would load."""
+    case = Case(model, 0)
+    reads, writes = os.pipe()
+    if os.fork() == 0:
+        told: list[str] = []
+        for use in (
+            lambda: model.run(case.inputs, case.outputs),
+            lambda: model.allocate_memory(16),
+            lambda: model.set_constant("w", W),
+            lambda: Model.from_library(tiny, "cuda"),
+        ):
+            try:
+                use()
+                told.append("works")
+            except Exception as error:
+                told.append(f"{type(error).__name__}: {error}")
+        os.write(writes, "\n".join(told).encode())
+        os._exit(0)
+    os.close(writes)
+    with os.fdopen(reads) as file:
+        lines = file.read().splitlines()
+    os.wait()
+    assert len(lines) == 4
+    for line in lines:
+        assert line.startswith("RunError: CUDA was used before this process was forked"), lines
+    model.run(case.inputs, case.outputs)
+    case.check()

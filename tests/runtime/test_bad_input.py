@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -234,3 +236,53 @@ def test_wrong_arguments_are_named(model: Model, name: str) -> None:
     x, m = tiny_inputs(2, 2)
     result = model.run_with_tensors([x, m])
     np.testing.assert_allclose(result["y"], tiny_reference(x, m)[0], rtol=1e-6)
+
+
+@pytest.mark.parametrize("number", ["2", 2.0, True, None, -1, 4097, 10**9, 10**30])
+def test_numbers_of_runtimes_are_whole_and_few(library: Path, tiny_artifact: Path, number: Any) -> None:
+    for make in (
+        lambda: Model(tiny_artifact, number),
+        lambda: Model.from_library(library, "cpu", num_runtimes=number),
+        lambda: Model.from_bytes(tiny_artifact.read_bytes(), number),
+    ):
+        with pytest.raises(InputError, match=r"num_runtimes is .*, expected a whole number from 1 to 4096"):
+            make()
+
+
+@pytest.mark.parametrize("path", [None, 3, ["a.ait"]])
+def test_a_path_that_is_none(path: Any) -> None:
+    with pytest.raises(InputError, match=r"the path of an artifact is .*, expected a string or a Path"):
+        Model(path)
+
+
+@pytest.mark.parametrize("content", ["abc", None, 3])
+def test_a_content_that_is_no_bytes(content: Any) -> None:
+    with pytest.raises(InputError, match=r"the content of an artifact is a \w+, expected bytes"):
+        Model.from_bytes(content)
+
+
+def test_contents_are_any_bytes(tiny_artifact: Path) -> None:
+    x, m = tiny_inputs(2, 4)
+    for content in (bytearray(tiny_artifact.read_bytes()), memoryview(tiny_artifact.read_bytes())):
+        with Model.from_bytes(content) as model:  # type: ignore[arg-type]
+            np.testing.assert_allclose(model.run_with_tensors([x, m])["y"], tiny_reference(x, m)[0], rtol=1e-6)
+
+
+def test_memory_that_numpy_does_not_have(model: Model) -> None:
+    for shape in ([1 << 45], [1 << 62, 1 << 10]):
+        with pytest.raises(OutOfMemoryError, match=r"an array of shape .* and dtype float32 needs \d+ bytes"):
+            model.ait_data_to_numpy(AITData(4096, shape, "float32"))
+
+
+def test_copies_do_not_lose_constants_that_were_set(tiny_artifact: Path) -> None:
+    told = "constants of model tiny were set since it was loaded, and a copy or pickle would have those of its artifact"
+    for change in (
+        lambda model: model.set_constant("w", np.float32([3])),
+        lambda model: model.set_many_double_buffer_constants({"b": np.float32([3])}),
+    ):
+        with Model(tiny_artifact, pickle_by="bytes") as model:
+            copy.deepcopy(model).close()
+            change(model)
+            for copies in (copy.copy, copy.deepcopy, pickle.dumps):
+                with pytest.raises(InputError, match=told):
+                    copies(model)

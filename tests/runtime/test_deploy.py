@@ -91,7 +91,7 @@ def _message(api: ctypes.CDLL) -> str:
 def test_a_model_runs(api: ctypes.CDLL, tiny_artifact: Path) -> None:
     model = Loaded(api, tiny_artifact)
     assert model.status == OK, _message(api)
-    assert (api.ait_api_version(), api.ait_target()) == (1, b"cpu")
+    assert (api.ait_api_version(), api.ait_target()) == (2, b"cpu")
     x, m = tiny_inputs(2, 4)
     y, s = np.zeros((2, 8), np.float32), np.zeros(2, np.float32)
     assert model.run([x, m], [y, s]) == (OK, [2, 8, 2])
@@ -165,7 +165,10 @@ def test_wrong_calls_have_a_status_and_a_message(api: ctypes.CDLL, tiny_artifact
 def test_another_machine_is_refused(api: ctypes.CDLL, tmp_path: Path, library: Path) -> None:
     for change, told in (
         ({"target": "cuda", "arch": "sm_90a"}, "it is for target cuda, this runtime runs target cpu"),
-        ({"target": "cpu", "arch": "native", "instruction_sets": ("avx9000",)}, "for a CPU with avx9000"),
+        (
+            {"target": "cpu", "arch": "native", "instruction_sets": ("avx9000",)},
+            "for a CPU with features that this one lacks (native needs avx9000)",
+        ),
         (
             {"target": "cpu", "arch": "native", "kernel_libraries": (KernelLibraryInfo("k", "0" * 64, "/k.so"),)},
             "it calls functions of kernel libraries",
@@ -226,9 +229,29 @@ def test_a_manifest_that_lies_is_refused(api: ctypes.CDLL, tiny_artifact: Path, 
         refuse(api, tmp_path / "lies.ait", whole)
 
 
+def _hash_without_threads(library: Path) -> None:
+    """The caller hashes alone where no thread can be started. The size of the stack of a thread is fixed when a process starts."""
+    code = """
+import ctypes, resource, sys
+import numpy as np
+from blake3 import blake3
+library = ctypes.CDLL(sys.argv[1])
+data, found = np.arange(100 << 18, dtype=np.uint32), np.zeros(32, np.uint8)
+resource.setrlimit(resource.RLIMIT_AS, (8 << 30, -1))
+library.hash(data.ctypes.data_as(ctypes.c_void_p), ctypes.c_size_t(data.nbytes), 4, found.ctypes.data_as(ctypes.c_void_p))
+resource.setrlimit(resource.RLIMIT_AS, (-1, -1))
+assert found.tobytes() == blake3(data.tobytes()).digest()
+"""
+    command = ["bash", "-c", f"ulimit -s {64 << 20} && exec {sys.executable} -c '{code}' {library}"]
+    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    assert done.returncode == 0, done.stderr
+
+
 def test_the_hash_is_blake3(tmp_path: Path) -> None:
     source = """
 #include "deploy/blake3.cc"
+#include "threads.cc"
 extern "C" __attribute__((visibility("default"))) void hash(const void* data, size_t size, int threads, void* out) {
   const ait::runtime::Blake3 found = ait::runtime::blake3(data, size, threads);
   std::memcpy(out, found.data(), found.size());
@@ -245,6 +268,7 @@ extern "C" __attribute__((visibility("default"))) void hash(const void* data, si
         tmp_path,
         "hash",
     )
+    _hash_without_threads(path)
     function = ctypes.CDLL(str(path)).hash
     data = np.random.default_rng(0).integers(0, 256, (1 << 25) + (1 << 24) + 1500, np.uint8)
     subtree = 1 << 24

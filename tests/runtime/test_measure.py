@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import re
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -92,3 +96,33 @@ def test_wrong_profiles_are_refused_and_nothing_is_written(linear: Model, tmp_pa
     with pytest.raises(InputError, match=r"input 'x' has rank 1"):
         linear.profile([X[0]], [np.empty((4, 8), np.float32)], filename=tmp_path / "report.json")
     assert not list(tmp_path.iterdir())
+
+
+THREADS = """
+import resource, sys
+import numpy as np
+from ait_mlir.errors import OutOfMemoryError
+from ait_mlir.runtime import Model
+
+x, m = np.ones((2, 4), np.float32), np.ones((2, 2), np.float32)
+with Model(sys.argv[1]) as model:
+    model.run_with_tensors([x, m])
+    used = int(open("/proc/self/statm").read().split()[0]) * 4096
+    resource.setrlimit(resource.RLIMIT_AS, (used + (1 << 30), -1))  # room for some threads
+    try:
+        model.benchmark_with_tensors([x, m], count=2, num_threads=4000)
+    except OutOfMemoryError as error:
+        print(error)
+    resource.setrlimit(resource.RLIMIT_AS, (-1, -1))
+    print(model.benchmark_with_tensors([x, m], count=2, num_threads=3)[0] > 0)
+"""
+
+
+def test_threads_that_cannot_be_started_are_an_error(tiny_artifact: Path) -> None:
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    command = [sys.executable, "-c", THREADS, str(tiny_artifact)]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    assert done.returncode == 0, done.stderr
+    refused, works = done.stdout.splitlines()
+    assert re.match(r"only \d+ of 4000 threads could be started \(.*\): use fewer, or allow the process more", refused)
+    assert works == "True"

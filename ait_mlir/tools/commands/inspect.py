@@ -123,12 +123,14 @@ def _print_manifest(loaded: Artifact) -> None:
             place = f" in place of input {tensor.in_place_of}" if tensor.in_place_of else ""
             strides = f" strides [{', '.join(tensor.strides)}]" if tensor.strides else ""
             print(f"{role:8}  {tensor.name}: {tensor.dtype} [{', '.join(tensor.shape)}]{strides}{place}")
-    sizes = {name: size for name, (_, size) in loaded.parts.items()}
-    constants = loaded.constants
-    total = sum(array.nbytes for array in constants.values())
+    for arch, _, _ in manifest.libraries()[1:]:
+        print(f"also for  {manifest.target} {arch}")
+    sizes = {name: part.size for name, part in loaded.parts.items()}
+    constants = loaded.constant_bytes()
+    total = sum(constants.values())
     print(f"constants {len(constants)} bound, {text_of_bytes(total)}")
     parts = f"library {text_of_bytes(sizes['library'])}, IR {text_of_bytes(sizes['ir'])}"
-    print(f"file      {text_of_bytes(loaded.data.size)}: {parts}")
+    print(f"file      {text_of_bytes(loaded.bytes.size)}: {parts}")
     print(f"made by   {', '.join(f'{name} {version}' for name, version in manifest.producers.items())}")
 
 

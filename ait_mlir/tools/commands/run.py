@@ -243,7 +243,7 @@ def evaluate_reference(
     module = parse_source(context(), SourceText(path, model.ir_text))
     manifest = manifest_of(model)
     dims = _dims_of_run(model, manifest, inputs)
-    params = {**artifact.read(path).constants, **weights}
+    params = {**artifact.read(path, defer_weights=True).constants, **weights}
     program = driver.program_of(module)
     exact = run_program(module, program, inputs, params, dims, exact=True)
     stored = run_program(module, program, inputs, params, dims)

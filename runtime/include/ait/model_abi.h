@@ -28,6 +28,8 @@ typedef enum ait_dtype {
 } ait_dtype;
 #define AIT_DTYPES 10  ///< how many there are
 
+#define AIT_MAX_RUNTIMES 4096  ///< the most runs of a model that may be under way at the same time
+
 #define AIT_BOUND (-2)  ///< `ait_dim_v1::input` of a dim that a launch binds: at most what `ait_model_v1::bounds` says
 #define AIT_GIVEN (-3)  ///< `ait_dim_v1::input` of a dim that the caller of a run gives: `add` where it gives none
 

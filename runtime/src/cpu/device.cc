@@ -13,6 +13,7 @@
 #include "ait/kernels/cpu/copy.h"
 #include "ait/pack_panels.h"
 #include "error.h"
+#include "forks.h"
 #include "strided.h"
 #include "threads.h"
 
@@ -55,20 +56,23 @@ class ThreadShare {
  public:
   int enter() {
     if (depth_++ == 0) {
-      int found = free().load();
-      do taken_ = found > 1 ? found : 1;
-      while (!free().compare_exchange_weak(found, found - taken_));
+      std::atomic<int>& free = free_threads();
+      int found = free.load();
+      do taken_ = found > 1 && !is_forked_thread() ? found : 1;
+      while (!free.compare_exchange_weak(found, found - taken_));
     }
     return taken_;
   }
   void leave() noexcept {
-    if (--depth_ == 0) free() += taken_;
+    if (--depth_ == 0) free_threads() += taken_;
   }
 
  private:
-  /// Below zero where there are more callers than threads.
-  static std::atomic<int>& free() {
-    static std::atomic<int> count{num_threads()};
+  /// Below zero where there are more callers than threads. All are free in a process that was just forked, whatever its parent's threads had.
+  static std::atomic<int>& free_threads() {
+    static std::atomic<int> count{num_threads()}, of_fork{forks()};
+    const int now = forks();
+    if (of_fork.load(std::memory_order_relaxed) != now && of_fork.exchange(now) != now) count = num_threads();
     return count;
   }
 

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -12,25 +13,28 @@
 
 namespace ait::runtime {
 
-/// @brief A file that is mapped into memory, read-only.
-class MappedFile {
+/// @brief The bytes of an artifact: a file, or memory of the caller's. They are copied before they are checked, so that a file that is written
+/// meanwhile is refused, and never used in part.
+class ArtifactBytes {
  public:
-  explicit MappedFile(const std::string& path);
-  ~MappedFile();
-  MappedFile(const MappedFile&) = delete;
-  MappedFile& operator=(const MappedFile&) = delete;
+  explicit ArtifactBytes(const std::string& path);
+  ArtifactBytes(const void* data, size_t size) : data_(static_cast<const uint8_t*>(data)), size_(size) {}
+  ~ArtifactBytes();
+  ArtifactBytes(const ArtifactBytes&) = delete;
+  ArtifactBytes& operator=(const ArtifactBytes&) = delete;
 
-  const uint8_t* data() const { return data_; }
   size_t size() const { return size_; }
-  /// Takes the whole pages of a range out of the memory of the process; they are read again when they are used.
-  void release(const uint8_t* begin, size_t size) const;
+  /// Copies a range. Throws an Error of kind kArtifact if the file is shorter by now, or cannot be read.
+  void read(size_t offset, size_t size, void* to) const;
+  std::vector<uint8_t> read(size_t offset, size_t size) const;
 
  private:
-  uint8_t* data_ = nullptr;
+  int file_ = -1;
+  const uint8_t* data_ = nullptr;
   size_t size_ = 0;
 };
 
-/// @brief A constant of an artifact; its bytes belong to the artifact.
+/// @brief A constant of an artifact.
 struct StoredConstant {
   std::string name;
   int32_t dtype;
@@ -39,32 +43,65 @@ struct StoredConstant {
   size_t bytes;
 };
 
+/// @brief The constants of an artifact in memory of this process alone.
+class StoredConstants {
+ public:
+  explicit StoredConstants(size_t bytes);
+  ~StoredConstants();
+  StoredConstants(const StoredConstants&) = delete;
+  StoredConstants& operator=(const StoredConstants&) = delete;
+
+  uint8_t* data() const { return data_; }
+  const std::vector<StoredConstant>& all() const { return all_; }
+  /// Reads the header of a safetensors file. Throws an Error of kind kArtifact if it is malformed.
+  void read_header();
+  /// Gives the whole pages of a constant back, which is not read any more.
+  void release(const StoredConstant& constant) const;
+
+ private:
+  uint8_t* data_ = nullptr;
+  size_t size_;
+  std::vector<StoredConstant> all_;
+};
+
 /// @brief A checked artifact. Throws an Error of kind kArtifact if it is damaged or not for this machine.
 class Artifact {
  public:
   /// @param verify_weights whether the hash of the constants is checked; that of everything else always is
   Artifact(const std::string& path, bool verify_weights);
+  Artifact(const void* data, size_t size, bool verify_weights);
 
-  const std::vector<StoredConstant>& constants() const { return constants_; }
-  /// Writes the library to a new file that only this user can read, and returns its path.
+  /// Under which models find the constants that they can share: what their values and places depend on. Empty if they are not verified.
+  const std::string& constants_key() const { return constants_key_; }
+  /// Copies the constants. Throws an Error of kind kArtifact unless the copy has the right hash.
+  std::unique_ptr<StoredConstants> constants() const;
+  /// Checks the hash of the constants, without memory for all of them.
+  void check_constants() const;
+  /// Writes the library for this machine to a new file that only this user can read, and returns its path.
   std::string extract_library() const;
-  void release(const StoredConstant& constant) const { file_.release(constant.data, constant.bytes); }
 
  private:
   struct Part {
-    const uint8_t* data;
-    size_t size;
+    size_t offset, size;
+    std::string hash;
   };
 
+  void open();
   Json read_manifest(size_t* end) const;
-  Part read_part(const Json& parts, const char* name, bool verify, size_t* end) const;
-  void check_machine(const Json& manifest) const;
-  void read_constants(const Part& part);
+  Part find_part(const Json& parts, const std::string& name, size_t* end) const;
+  std::vector<uint8_t> read_part(const Part& part, const std::string& name) const;
+  /// The name of the part with the library that this machine can run.
+  std::string choose_library(const Json& manifest) const;
+  /// Reads the constants in pieces, to `to` or, if it is null, to nowhere; checks their hash.
+  void read_constants(uint8_t* to) const;
+  [[noreturn]] void damaged(const std::string& name) const;
 
   std::string path_;
-  MappedFile file_;
-  Part library_{};
-  std::vector<StoredConstant> constants_;
+  ArtifactBytes bytes_;
+  bool verify_weights_;
+  std::vector<uint8_t> library_;
+  Part constants_{};
+  std::string constants_key_;
 };
 
 }  // namespace ait::runtime

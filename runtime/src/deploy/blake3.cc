@@ -3,8 +3,9 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
-#include <thread>
 #include <vector>
+
+#include "threads.h"
 
 namespace ait::runtime {
 namespace {
@@ -21,7 +22,7 @@ constexpr uint8_t kOrder[16] = {2, 6, 3, 10, 7, 0, 4, 13, 1, 11, 12, 5, 9, 14, 1
 /// One word of `kLanes` hashes that are computed together.
 typedef uint32_t Lanes __attribute__((vector_size(4 * kLanes)));
 
-using Words = std::array<uint32_t, 8>;  ///< the chaining value of a node
+using Words = Blake3Stream::Node;
 
 #define AIT_INLINE inline __attribute__((always_inline))
 
@@ -151,36 +152,58 @@ std::vector<Words> hash_chunks(const uint8_t* data, size_t size, uint64_t counte
   return nodes;
 }
 
+/// The node of a subtree that begins with chunk number `counter`.
+Words hash_subtree(const uint8_t* data, size_t size, uint64_t counter) {
+  std::vector<Words> nodes = hash_chunks(data, size, counter);
+  reduce(&nodes, 1);
+  return nodes[0];
+}
+
 }  // namespace
 
 Blake3 blake3(const void* data, size_t size, int threads) {
-  const auto* const bytes = static_cast<const uint8_t*>(data);
-  Words root;
-  if (size <= kChunk) {
-    root = hash_chunk(bytes, size, 0, kRoot);
-  } else {
-    constexpr size_t kBytes = kSubtree * kChunk;
-    const size_t subtrees = (size + kBytes - 1) / kBytes;
-    std::vector<Words> nodes(subtrees);
-    if (subtrees == 1) {
-      nodes = hash_chunks(bytes, size, 0);
-    } else {
+  Blake3Stream stream(threads);
+  stream.update(data, size);
+  return stream.finish();
+}
+
+void Blake3Stream::update(const void* data, size_t size) {
+  const auto* bytes = static_cast<const uint8_t*>(data);
+  constexpr size_t kBytes = kSubtree * kChunk;
+  while (size > 0) {
+    if (rest_.empty() && size > kBytes) {  // the last bytes stay: they may be the root
+      const size_t whole = (size - 1) / kBytes, first = nodes_.size();
+      nodes_.resize(first + whole);
       std::atomic<size_t> next{0};
-      const auto work = [&] {
-        for (size_t i = next++; i < subtrees; i = next++) {
-          std::vector<Words> mine = hash_chunks(bytes + i * kBytes, std::min(kBytes, size - i * kBytes), i * kSubtree);
-          reduce(&mine, 1);
-          nodes[i] = mine[0];
-        }
-      };
-      std::vector<std::thread> helpers;
-      const auto wanted = std::min(static_cast<size_t>(std::max(threads, 1)), subtrees);
-      for (size_t i = 1; i < wanted; ++i) helpers.emplace_back(work);
-      work();
-      for (std::thread& helper : helpers) helper.join();
+      share_work(std::min(threads_, whole), [&] {
+        for (size_t i = next++; i < whole; i = next++) nodes_[first + i] = hash_subtree(bytes + i * kBytes, kBytes, (first + i) * kSubtree);
+      });
+      bytes += whole * kBytes;
+      size -= whole * kBytes;
+    } else if (rest_.size() == kBytes) {
+      nodes_.push_back(hash_subtree(rest_.data(), kBytes, nodes_.size() * kSubtree));
+      rest_.clear();
+    } else {
+      const size_t taken = std::min(size, kBytes - rest_.size());
+      rest_.insert(rest_.end(), bytes, bytes + taken);
+      bytes += taken;
+      size -= taken;
     }
-    reduce(&nodes, 2);
-    root = hash_pair(nodes.data(), kRoot);
+  }
+}
+
+Blake3 Blake3Stream::finish() {
+  Words root;
+  if (nodes_.empty() && rest_.size() <= kChunk) {
+    root = hash_chunk(rest_.data(), rest_.size(), 0, kRoot);
+  } else {
+    if (nodes_.empty()) {
+      nodes_ = hash_chunks(rest_.data(), rest_.size(), 0);
+    } else if (!rest_.empty()) {
+      nodes_.push_back(hash_subtree(rest_.data(), rest_.size(), nodes_.size() * kSubtree));
+    }
+    reduce(&nodes_, 2);
+    root = hash_pair(nodes_.data(), kRoot);
   }
   Blake3 hash;
   std::memcpy(hash.data(), root.data(), hash.size());

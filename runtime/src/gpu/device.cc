@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "error.h"
+#include "forks.h"
 #include "gpu/api.h"
 #include "strided.h"
 
@@ -18,6 +19,13 @@ void check(gpu::Error status, const char* what) {
   if (status == gpu::kSuccess) return;
   (void)GPU(GetLastError)();
   fail(ErrorKind::kRun, what, ": ", GPU(GetErrorString)(status), " (", GPU(GetErrorName)(status), ")");
+}
+
+/// Fails in a process whose parent used the device before the fork: the platform does not work there any more.
+void check_fork(int forks_of_use) {
+  if (forks_of_use == forks()) return;
+  fail(ErrorKind::kRun, gpu::kPlatform, " was used before this process was forked, and does not work in a forked process: start processes with "
+                        "the method \"spawn\", or load models only after the fork");
 }
 
 gpu::Stream as_stream(void* stream) { return static_cast<gpu::Stream>(stream); }
@@ -138,6 +146,7 @@ class GpuDevice : public Device {
   size_t tensor_alignment() const override { return 16; }
 
   int enter() override {
+    check_fork(forks_);
     int previous = 0;
     check(GPU(GetDevice)(&previous), "asking for the current device");
     if (previous != id_) check(GPU(SetDevice)(id_), "selecting the device");
@@ -248,7 +257,7 @@ class GpuDevice : public Device {
   }
 
  private:
-  int id_;
+  int id_, forks_ = forks();
 };
 
 }  // namespace
@@ -256,6 +265,8 @@ class GpuDevice : public Device {
 const char* device_target() { return gpu::kTarget; }
 
 std::unique_ptr<Device> make_device(int id) {
+  static const int forks_of_first_use = forks();
+  check_fork(forks_of_first_use);
   int count = 0;
   const gpu::Error status = GPU(GetDeviceCount)(&count);
   if (status != gpu::kSuccess) {
