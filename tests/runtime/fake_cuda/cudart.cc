@@ -121,7 +121,9 @@ cudaError_t cudaGetDeviceCount(int* count) { return *count = kDevices, cudaSucce
 cudaError_t cudaGetDevice(int* device) { return *device = current, cudaSuccess; }
 cudaError_t cudaSetDevice(int device) { return current = device, cudaSuccess; }
 cudaError_t cudaDeviceSynchronize() { return step(); }
-cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr, int) { return *value = 1 << 20, cudaSuccess; }
+cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr which, int) {
+  return *value = which == cudaDevAttrWarpSize ? 32 : 1 << 20, cudaSuccess;
+}
 cudaError_t cudaGetLastError() {
   const cudaError_t found = last;
   last = cudaSuccess;
