@@ -18,12 +18,12 @@ import pytest
 import torch
 
 from ait_mlir.driver import compile_module
+from ait_mlir.ir.context import context
 from ait_mlir.ir.parser import parse_text
 from ait_mlir.lowering.build import build_deploy_library, build_library
 from ait_mlir.lowering.kernels import Target
 from ait_mlir.lowering.toolchain import cpp_root, find_cxx
 from ait_mlir.runtime import Model
-from ait_mlir.universe import context
 
 ROOT = Path(__file__).parents[2]
 GRAPH = """

@@ -12,10 +12,10 @@ import pytest
 
 from ait_mlir.driver import compile_module
 from ait_mlir.errors import ArtifactError
+from ait_mlir.ir.context import context
 from ait_mlir.ir.parser import parse_text
 from ait_mlir.lowering.build import build_deploy_library
 from ait_mlir.runtime import Model, artifact
-from ait_mlir.universe import context
 
 ROOT = Path(__file__).parents[2]
 ROWS = 1500
