@@ -47,10 +47,7 @@ class ModelConstants(DeviceMemory):
         others = [name for name in sizes if name not in self._constants or name in sources]
         values: dict[str, Any] = dict.fromkeys(own)
         if is_shared and own and self._module.adopt_constants(artifact.constants_key):
-            if others:
-                values |= {name: artifact.constants[name] for name in others}
-            else:
-                artifact.check_constants()
+            values |= {name: artifact.constants[name] for name in others}
         else:
             constants = artifact.constants
             if constants.keys() != sizes.keys():

@@ -14,6 +14,7 @@ from ait_mlir.lowering.toolchain import TargetKind, detect_cuda_arch
 from ait_mlir.runtime import artifact
 from ait_mlir.runtime.inspection import InspectedModel
 from ait_mlir.runtime.kinds import AITemplateAllocatorKind
+from ait_mlir.runtime.loading import runtime_library
 from ait_mlir.runtime.manifest import Manifest
 from ait_mlir.runtime.on_host import HostOutputModel
 from ait_mlir.runtime.opened import as_runtimes
@@ -75,13 +76,20 @@ class Model(InspectedModel, HostOutputModel):
         if manifest.target not in ("cpu", "cuda", "rocm"):
             raise ArtifactError(f"{path} is for target '{manifest.target}', which this ait_mlir does not know")
         artifact.check_machine(manifest, lambda: detect_cuda_arch(device or 0))
+        is_shared = share_constants and verify_weights
+        if is_shared and runtime_library(manifest.target).has_constants(
+            "cpu" if manifest.target == "cpu" else f"{manifest.target}:{device or 0}", loaded.constants_key
+        ):
+            loaded.check_constants()
+        else:
+            _ = loaded.constants  # all of the file is checked before any of its code is loaded
         libraries = loaded.kernel_library_files()
         is_framework = allocator_kind is AITemplateAllocatorKind.FRAMEWORK
         self._open(loaded.extract_library(), manifest.target, num_runtimes, device, libraries, is_framework)
         self.manifest: Manifest | None = manifest
         self.ir_text: str = loaded.ir_text
         self._open_constants()
-        self._load_constants(loaded, share_constants and verify_weights)
+        self._load_constants(loaded, is_shared)
 
     @classmethod
     def from_library(

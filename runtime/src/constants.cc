@@ -76,6 +76,12 @@ void Constants::copy_from(const Constants& other) {
 
 bool Constants::adopt(const std::string& key) { return share(key, false); }
 
+bool Constants::is_published(const std::string& device, const std::string& key) {
+  SharedSets& shared = SharedSets::all();
+  const std::lock_guard<ProcessMutex> lock(shared.mutex);
+  return shared.sets.count(device + " " + key) != 0;
+}
+
 void Constants::publish(const std::string& key) { share(key, true); }
 
 bool Constants::share(const std::string& key, bool publishes) {

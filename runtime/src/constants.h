@@ -73,6 +73,8 @@ class Constants {
 
   /// @brief Takes the values that a model has published on this device under `key` instead of own ones; false if there is none.
   bool adopt(const std::string& key);
+  /// @brief Whether a model has published values under `key` on the device of this name, which `adopt` would find.
+  static bool is_published(const std::string& device, const std::string& key);
   /// @brief Lets models that adopt `key` read these values. Who changes them later gets a copy of its own. For a model that has not run.
   void publish(const std::string& key);
 

@@ -403,6 +403,10 @@ void configure(const ffi::String& library, const ffi::Array<ffi::String>& places
 /// Says where the file of a kernel library is, by its SHA-256.
 void kernel_library(const ffi::String& sha256, const ffi::String& path) { add_kernel_library(std::string(sha256), std::string(path)); }
 
+bool has_constants(const ffi::String& device, const ffi::String& key) {
+  return Constants::is_published(std::string(device), std::string(key));
+}
+
 /// "amx 1", "gemm 2" ...
 ffi::Array<ffi::String> service_names() {
   ffi::Array<ffi::String> names;
@@ -420,6 +424,7 @@ bool set_amx(bool wanted) { return amx() != nullptr && amx()->set_wanted(wanted)
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(create, ait::runtime::create);
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(configure, ait::runtime::configure);
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(add_kernel_library, ait::runtime::kernel_library);
+TVM_FFI_DLL_EXPORT_TYPED_FUNC(has_constants, ait::runtime::has_constants);
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(services, ait::runtime::service_names);
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(num_threads, ait::runtime::num_threads);
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(may_use_amx, ait::runtime::may_use_amx);

@@ -24,6 +24,7 @@ using ait::runtime::Error;
 using ait::runtime::ErrorKind;
 using ait::runtime::fail;
 using ait::runtime::Lender;
+using ait::runtime::StoredConstants;
 
 struct ait_model {
   ait_model(const std::string& library, int num_runtimes, int device, const Lender& memory) : model(library, num_runtimes, device, memory, memory) {}
@@ -156,13 +157,11 @@ void tell_tensor(const ait_model* model, const char* what, bool is_input, int32_
   tell(info, {0, tensor.name, tensor.dtype, tensor.rank, tensor.in_place_of - 1});
 }
 
-/// Takes the values of the file, or shares those of a model of the same file.
-void load_constants(const Artifact& artifact, ait_model& made, bool may_share) {
+/// Takes the values of the file; null: those of a model of the same file, which has published them under `key`.
+void load_constants(const Artifact& artifact, ait_model& made, const std::string& key, std::unique_ptr<StoredConstants> stored) {
   ait::runtime::Constants& constants = made.model.constants();
   const ait_model_v1& table = made.model.table();
-  const std::string& key = may_share ? artifact.constants_key() : std::string();
-  if (!key.empty() && constants.adopt(key)) {
-    artifact.check_constants();
+  if (stored == nullptr && constants.adopt(key)) {
     const std::vector<std::string> missing = constants.missing(false);
     for (int32_t i = 0; i < table.num_constants; ++i) {
       const std::string name = table.constants[i].name;
@@ -170,22 +169,30 @@ void load_constants(const Artifact& artifact, ait_model& made, bool may_share) {
     }
     return;
   }
-  const auto stored = artifact.constants();
+  if (stored == nullptr) stored = artifact.constants();
   for (const auto& constant : stored->all()) {
     const auto is_same = [&](const ait_constant_v1& c) { return constant.name == c.name; };
-    if (std::any_of(table.constants, table.constants + table.num_constants, is_same)) made.stored.push_back(constant.name);
-  }
-  for (const auto& constant : stored->all()) {
-    if (!made.is_stored(constant.name.c_str())) continue;
+    if (std::none_of(table.constants, table.constants + table.num_constants, is_same)) continue;
     const ait_tensor value{const_cast<uint8_t*>(constant.data), constant.dtype, static_cast<int32_t>(constant.shape.size()),
                            constant.shape.data(), nullptr, 1};
     constants.set({constant.name}, DlTensors(&value, 1, "constant", made.model.device().dl()).tensors(), {});
     stored->release(constant);
+    made.stored.push_back(constant.name);
   }
   if (!key.empty() && !made.stored.empty()) constants.publish(key);
 }
 
 std::unique_ptr<ait_model> load(const Artifact& artifact, const ait_load_options& options) {
+  const std::string key = options.allocator == nullptr ? artifact.constants_key() : "";
+  const std::string target = ait::runtime::device_target();
+  const std::string device = target == "cpu" ? target : target + ":" + std::to_string(options.device);
+  // All of the file is checked before any of its code is loaded.
+  std::unique_ptr<StoredConstants> stored;
+  if (!key.empty() && ait::runtime::Constants::is_published(device, key)) {
+    artifact.check_constants();
+  } else {
+    stored = artifact.constants();
+  }
   const std::string library = artifact.extract_library();
   std::unique_ptr<ait_model> made;
   try {
@@ -196,7 +203,7 @@ std::unique_ptr<ait_model> load(const Artifact& artifact, const ait_load_options
     throw;
   }
   unlink(library.c_str());
-  load_constants(artifact, *made, options.allocator == nullptr);
+  load_constants(artifact, *made, key, std::move(stored));
   return made;
 }
 
