@@ -20,9 +20,11 @@ from ait_mlir.graph.plans import Compiled, Sized
 from ait_mlir.lowering.target import Target
 from ait_mlir.lowering.toolchain import detect_cuda_arch
 from ait_mlir.runtime import artifact
+from ait_mlir.runtime.json_values import JsonError, JsonValue, parse_json
 
 MAGIC = b"AITGRAPH"
 VERSION = 3
+_LOWEST = -(1 << 63)
 _FIXED = struct.Struct("<8sII32s")
 
 
@@ -112,16 +114,17 @@ def read(data: Any, handle: Handle | None) -> Loaded:
     if hashlib.sha256(body).digest() != digest or length > len(body):
         raise ArtifactError("the serialized graph is damaged: its digest is wrong")
     try:
-        header = json.loads(body[:length])
-        places = [_place(p) for p in header["places"]]
-        kind, name = header["target"], header["name"]
-        inputs, results, donated = int(header["inputs"]), int(header["results"]), list(header["donated"])
-        numbers = tuple(map(float, header["numbers"]))
-        dims, number_dims = (tuple(map(int, header[name])) for name in ("dims", "number_dims"))
+        header = parse_json(body[:length], "the header", constants=True)
+        places = [_place(p) for p in header.at("places").items()]
+        kind, name, plan = (header.at(key).text() for key in ("target", "name", "plan"))
+        inputs, results = header.at("inputs").whole(), header.at("results").whole()
+        donated = list(header.at("donated").wholes())
+        numbers = tuple(number.number() for number in header.at("numbers").items())
+        dims, number_dims = header.at("dims").wholes(_LOWEST), header.at("number_dims").wholes(-1)
         if len(number_dims) != len(numbers) or max(number_dims, default=-1) >= len(dims):
-            raise ValueError("number_dims")
-    except (KeyError, TypeError, ValueError) as error:
-        raise ArtifactError(f"the header of the serialized graph is wrong: {error!r}") from None
+            header.at("number_dims").refuse(f"a dim for each of {len(numbers)} numbers")
+    except JsonError as error:
+        raise ArtifactError(f"the serialized graph is damaged: {error}") from None
     device = handle.device if handle is not None else ("cpu" if kind == "cpu" else _card())
     if (device == "cpu") != (kind == "cpu"):
         raise ArtifactError(f"the graph was serialized for {kind}, but the handle is of {device}")
@@ -131,7 +134,7 @@ def read(data: Any, handle: Handle | None) -> Loaded:
     binding = Binding(name, places, device, keys, {})
     binding.inputs, binding.results, binding.donated = inputs, results, donated
     compiled = _load(body[length:], kind, 0 if device == "cpu" else int(device.partition(":")[2] or 0)).at(dims)
-    return Loaded(compiled, binding, numbers, number_dims, header["plan"], raw)
+    return Loaded(compiled, binding, numbers, number_dims, plan, raw)
 
 
 def _load(file: bytes, kind: Any, ordinal: int) -> Compiled:
@@ -149,18 +152,21 @@ def _card() -> str:
     return found if found != "cpu" else "cuda:0"
 
 
-def _place(p: dict[str, Any]) -> BoundTensor:
+def _place(p: JsonValue) -> BoundTensor:
+    dtype, value = p.at("dtype"), p.at("value")
+    if dtype.text() not in data_type.__members__:
+        dtype.refuse("the name of a data_type")
     return BoundTensor(
-        p["label"],
-        p["name"],
-        int(p["uid"]),
-        data_type[p["dtype"]],
-        tuple(map(int, p["dims"])),
-        tuple(map(int, p["strides"])),
-        bool(p["is_output"]),
-        bool(p["is_by_value"]),
-        p["value"],
-        int(p["row_stride"]),
+        p.at("label").text(),
+        p.at("name").text(),
+        p.at("uid").whole(_LOWEST),
+        data_type[dtype.text()],
+        p.at("dims").wholes(),
+        p.at("strides").wholes(_LOWEST),
+        p.at("is_output").flag(),
+        p.at("is_by_value").flag(),
+        None if value.is_null() else value.number(),
+        p.at("row_stride").whole(),
     )
 
 

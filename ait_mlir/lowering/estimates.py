@@ -83,7 +83,7 @@ def read_table(path: Path) -> Table:
         if not isinstance(arch, str) or not isinstance(card, str):
             raise TypeError("arch and card must be strings")
         fits = {str(name): _fit(item) for name, item in data["fits"].items()} if data["version"] == VERSION else {}
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         what = f"{error} is missing" if isinstance(error, KeyError) else str(error)
         raise InputError(f"{path} is no table of estimates: {what}; benchmarks/fit.py writes one") from error
     return Table(arch, card, fits)

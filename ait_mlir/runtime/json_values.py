@@ -71,6 +71,29 @@ class JsonValue:
             self.refuse(f"a whole number from {low} to {high}")
         return self._value
 
+    def wholes(self, low: int = 0) -> tuple[int, ...]:
+        """The whole numbers of a list."""
+        return tuple(item.whole(low) for item in self.items())
+
+    def number(self) -> float:
+        """A number."""
+        if not isinstance(value := self._value, int | float) or isinstance(value, bool):
+            self.refuse("a number")
+        try:
+            return float(value)
+        except OverflowError:
+            self.refuse("a number that a float can hold")
+
+    def flag(self) -> bool:
+        """True or false."""
+        if not isinstance(self._value, bool):
+            self.refuse("true or false")
+        return self._value
+
+    def is_null(self) -> bool:
+        """Whether it is null."""
+        return self._value is None
+
     def dtype(self) -> str:
         """The name of an element type."""
         name = self.text()
@@ -86,13 +109,15 @@ class JsonValue:
         return found
 
 
-def parse_json(text: bytes, place: str) -> JsonValue:
-    """The value of a JSON text; `place` is what errors call it.
+def parse_json(text: bytes, place: str, *, constants: bool = False) -> JsonValue:
+    """The value of a JSON text; `place` is what errors call it. With `constants`, NaN and Infinity are numbers.
 
     Raises `JsonError` for a text that is malformed, too deep, or has a name twice in an object.
     """
     try:
-        value = json.loads(text.decode(), object_pairs_hook=_object, parse_constant=_refuse_constant)
+        value = json.loads(
+            text.decode(), object_pairs_hook=_object, parse_constant=float if constants else _refuse_constant
+        )
     except RecursionError:
         raise JsonError(f"{place} is nested deeper than {_DEEPEST} levels") from None
     except ValueError as error:

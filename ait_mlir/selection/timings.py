@@ -253,7 +253,7 @@ def read_shipped(path: Path, any_structure: bool = False) -> Shipped:
             op = json.dumps(data["ops"][item["op"]], separators=(",", ":"))
             records.append(Record(op, tuple(item["point"]), item["static"], times))
         return Shipped(data["arch"], Setting(**data["setting"]), tuple(records))
-    except (OSError, ValueError, KeyError, TypeError, IndexError) as error:
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise AitError(f"{path} is no file of shipped timings: {error}") from error
 
 

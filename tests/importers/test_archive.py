@@ -15,6 +15,7 @@ from torch.export import Dim
 
 from ait_mlir.errors import CompileError
 from ait_mlir.importers.torch import read_program
+from ait_mlir.importers.torch.fold import Folder
 from ait_mlir.tools.cli import main
 
 MARK = "mark-of-code-that-ran"
@@ -203,3 +204,23 @@ def test_a_deep_file_is_no_program(good: Path, folder: Path, depth: int) -> None
     edited(good, folder / "bad.pt2", in_file("models/model.json", lambda _: b"[" * depth))
     with pytest.raises(CompileError, match=r"is no program that torch.export.save has written"):
         read_program("bad.pt2")
+
+
+def test_the_import_computes_nothing_that_may_open_a_file(folder: Path) -> None:
+    def stored(target: object, *args: object) -> object:
+        graph = torch.fx.Graph()
+        node = graph.call_function(target, args)  # type: ignore[arg-type]
+        node.meta["val"] = torch.empty(2)
+        return Folder(graph).stored(node)
+
+    with torch.library._scoped_library("ait_trust_test", "FRAGMENT") as library:
+        library.define("numbers(int n) -> Tensor")
+        library.define("read(str path, int n) -> Tensor")
+        library.impl("numbers", lambda n: torch.zeros(n), "CompositeExplicitAutograd")
+        library.impl("read", lambda path, n: torch.zeros(n), "CompositeExplicitAutograd")
+        ops = torch.ops.ait_trust_test
+        assert stored(torch.ops.aten.zeros.default, [2]) is not None
+        assert stored(ops.numbers.default, 2) is not None
+        assert stored(ops.read.default, MARK, 2) is None
+    assert stored(torch.ops.aten.from_file.default, MARK, True, 2) is None
+    assert not (folder / MARK).exists()

@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ait_mlir.errors import ArtifactError
+from ait_mlir.errors import AitError, ArtifactError
+from ait_mlir.lowering.estimates import read_table
 from ait_mlir.runtime import artifact
 from ait_mlir.runtime.safetensors_part import decode
+from ait_mlir.selection.timings import read_shipped
 from ait_mlir.tools.commands.common import UsageError, read_npy
 from tests.fuzz import load
 
@@ -163,3 +165,13 @@ def test_several_arrays_and_broken_headers_are_no_npy_file(tmp_path: Path) -> No
     (tmp_path / "cut.npy").write_bytes(good.replace(b"}", b"("))
     with pytest.raises(UsageError, match=r"is no \.npy file"):
         read_npy(str(tmp_path / "cut.npy"))
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, "[]", "1", '{"arch": [1e999]}', '{"method": 3}', "NaN", "\x00"])
+def test_tables_of_times_and_estimates_that_are_none(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "table.json"
+    path.write_text(text)
+    with pytest.raises(AitError, match=r"table.json is no table of estimates"):
+        read_table(path)
+    with pytest.raises(AitError, match=r"table.json is no file of shipped timings"):
+        read_shipped(path)

@@ -15,6 +15,13 @@ LARGEST = 1 << 20
 _FROM_FILE = torch.ops.aten.from_file.default
 
 
+def _may_open_files(node: Any) -> bool:
+    """Whether an operation may take the name of a file: a program from outside shall not have files read or written."""
+    if node.target.namespace in ("aten", "prims"):
+        return node.target is _FROM_FILE
+    return any(isinstance(value, str) for value in (*node.args, *node.kwargs.values()))
+
+
 class Folder:
     """Finds the nodes of a program that depend on no input and no weight, and computes them when they are asked for.
 
@@ -38,8 +45,8 @@ class Folder:
             return False
         if torch.Tag.nondeterministic_seeded in node.target.tags or node.target._schema.is_mutable:
             return False
-        if node.target.namespace not in ("aten", "prims") or node.target is _FROM_FILE:
-            return False  # it may do more than compute
+        if _may_open_files(node):
+            return False
         if not all(isinstance(d, int) for d in value.shape) or value.numel() > LARGEST:
             return False
         return all(source in self._constant for source in node.all_input_nodes)
