@@ -112,7 +112,7 @@ def usual_software() -> str:
 def short(command: str) -> str:
     """A command without the numbers that differ between its runs, and without a long list of networks."""
     command = re.sub(r"( timm:\w+){3,}", " timm:NAME ...", command)
-    return re.sub(r"--(seed|count|tuning|dtype) [\w.]+", lambda m: f"--{m[1]} {m[1][0].upper()}", command)
+    return re.sub(r"--(seed|count|tuning|jobs|seconds) [\w.]+", r"--\1 ...", command)
 
 
 def main() -> int:

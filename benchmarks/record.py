@@ -85,14 +85,18 @@ def text(runs: Sequence[Run]) -> str:
     return '{"runs": [\n' + ",\n".join(blocks) + "\n]}\n"
 
 
+PLACES = ("--save", "--rows", "--workdir")
+"""Options that name places, and say nothing about what is measured."""
+
+
 def command() -> str:
-    """How this process was started, without `--save`."""
+    """How this process was started, without the places of files."""
     words = iter(sys.argv[1:])
     kept: list[str] = []
     for word in words:
-        if word == "--save":
+        if word in PLACES:
             next(words, None)
-        elif not word.startswith("--save="):
+        elif word.partition("=")[0] not in PLACES:
             kept.append(word)
     return shlex.join(["python", "-m", f"benchmarks.{Path(sys.argv[0]).stem}", *kept])
 

@@ -12,6 +12,8 @@
 # OUT (default build/stages) receives a log a stage. A stage that has ended well (OUT/STAGE.done) is not run again, so the same command
 # goes on where a machine went away; FORCE=1 runs all that are named. Compiled objects and times are kept in AIT_CACHE_DIR (default
 # OUT/cache); with PACK=1 they go to OUT/cache.tgz at the end, from which a call with CACHE=FILE starts on another machine.
+# Rows of measurements go to OUT/results, files as in benchmarks/results, from which `python -m benchmarks.page` makes docs/results.md: copy
+# them there to publish them.
 # Needs nvcc, compute-sanitizer, a PyTorch with CUDA, and this project's Python dependencies with its extra `test`.
 set -u
 cd "$(dirname "$0")/.." || exit 1
@@ -20,6 +22,10 @@ export PYTHONUNBUFFERED=1 PYTHONPATH=${PYTHONPATH:+$PYTHONPATH:}$PWD
 export AIT_CACHE_DIR=${AIT_CACHE_DIR:-$OUT/cache}
 mkdir -p "$OUT" "$AIT_CACHE_DIR"
 [ -n "${CACHE:-}" ] && tar xzf "$CACHE" -C "$AIT_CACHE_DIR"
+CARD=$(nvidia-smi --query-gpu=name --format=csv,noheader 2>/dev/null | grep -oiE -m 1 "[a-z]+[0-9]+" | head -n 1 | tr "[:upper:]" "[:lower:]")
+CARD=${CARD:-card} # h200 of NVIDIA H200, h100 of NVIDIA H100 80GB HBM3
+mkdir -p "$OUT/results"
+cp -n benchmarks/results/*-"$CARD".json "$OUT/results" 2>/dev/null
 JOBS=${JOBS:-$(($(nproc) / 2 + 1))}
 STAGES="tests memcheck initcheck compile models1 kernels1 launches dynamic contractions models2 kernels2"
 SINGLE="networks unseen regret graph_api streams runtime generate" # by name alone; NETWORKS, SEED and COUNT say which networks
@@ -61,12 +67,13 @@ sanitize_part() { # "FILE TYPES" in $0
   [ $status -eq 0 ] || [ $status -eq 5 ] # no test of that type
 }
 export -f sanitize sanitize_part
-export OUT JOBS
+save() { echo --save "$OUT/results/$1-$CARD.json"; }
+export OUT JOBS CARD
 
 launches() {
   for run in "bert_f16 --dim batch=1 --dim seq=128" "bert_f16 --dim batch=32 --dim seq=128" "vit_f16 --dim batch=32"; do
     set -- $run
-    python3 -m benchmarks.launches "build/benchmarks/$1.ait" "${@:2}" || return 1
+    python3 -m benchmarks.launches "build/benchmarks/$1.ait" "${@:2}" --save "$OUT/results/launches-$CARD.json" || return 1
   done
 }
 compile() { # cold with measuring, from those caches, and cold with the times of the package
@@ -89,25 +96,25 @@ for name in ${*:-$STAGES}; do
     memcheck | initcheck) TAIL=16 stage 540 bash -c "sanitize $name" ;;
     timings) stage 580 bash -c timings ;;
     compile) rm -rf "$AIT_CACHE_DIR"/compile_* && stage 200 bash -c compile ;;
-    models[12]) TAIL=30 stage 300 python3 benchmarks/models.py --budget 0.25 ${MODELS:-} ;;
-    kernels[12]) TAIL=90 stage 200 python3 -m benchmarks.kernels ;;
+    models[12]) TAIL=30 stage 300 python3 benchmarks/models.py --budget 0.25 ${MODELS:-} $(save models) ;;
+    kernels[12]) TAIL=90 stage 200 python3 -m benchmarks.kernels $(save kernels) ;;
     launches) TAIL=60 stage 120 bash -c launches ;;
-    dynamic) TAIL=10 stage 200 python3 -m benchmarks.dynamic bert --seq 128 --budget 0.3 ;;
-    contractions) TAIL=50 stage 300 python3 -m benchmarks.contractions f16 --measure ;;
-    networks) TAIL=12 stage 400 python3 benchmarks/networks.py ${NETWORKS:-} --budget 0.3 --tuning 15 ;;
+    dynamic) TAIL=10 stage 200 python3 -m benchmarks.dynamic bert --seq 128 --budget 0.25 $(save dynamic) ;;
+    contractions) TAIL=50 stage 300 python3 -m benchmarks.contractions f16 --measure $(save contractions) ;;
+    networks) TAIL=12 stage 400 python3 benchmarks/networks.py ${NETWORKS:-} --budget 0.3 --tuning 15 $(save networks) ;;
     unseen)
       # Two processes share the card and the file of rows, so a card that goes away costs two networks.
       TAIL=30 stage 590 python3 -m benchmarks.unseen --seed "$SEED" --count "${COUNT:-20}" --peers eager,compile --tuning 12 --budget 0.2 \
-        --jobs 2 --rows "$OUT/unseen_$SEED.jsonl" --seconds "${LIMIT:-500}"
+        --jobs 2 --rows "$OUT/unseen_$SEED.jsonl" --seconds "${LIMIT:-500}" $(save unseen)
       ;;
     regret) # with the problems of other seeds in OUT
       TAIL=60 stage 400 python3 -m benchmarks.regret $(ls "$OUT"/regret_*.jsonl 2>/dev/null | grep -v "regret_$SEED.jsonl") --seed "$SEED" \
         --count 100 --seconds "${LIMIT:-240}" -o "$OUT/regret_$SEED.jsonl"
       ;;
-    graph_api) TAIL=45 stage 200 python3 -m benchmarks.graph_api --limit 150 ;;
-    streams) TAIL=12 stage 120 python3 -m benchmarks.streams --budget 0.3 --seconds 80 ;;
-    runtime) TAIL=30 stage 120 python3 -m benchmarks.runtime ;;
-    generate) TAIL=12 stage 120 python3 -m benchmarks.generate --device cuda --layers 2 --steps 16 ;;
+    graph_api) TAIL=45 stage 200 python3 -m benchmarks.graph_api --limit 150 $(save graph_api) ;;
+    streams) TAIL=12 stage 120 python3 -m benchmarks.streams --budget 0.3 --seconds 80 $(save streams) ;;
+    runtime) TAIL=30 stage 120 python3 -m benchmarks.runtime --target cuda $(save runtime) ;;
+    generate) TAIL=12 stage 120 python3 -m benchmarks.generate --device cuda --layers 2 --steps 16 $(save generate) ;;
     *) echo "unknown stage $name; known: timings $STAGES $SINGLE" >&2; failed=1 ;;
   esac
 done

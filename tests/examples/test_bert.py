@@ -21,8 +21,8 @@ def test_example_is_as_precise_as_torch(dtype, tmp_path):
 
 
 def test_benchmark_prints_a_table_and_writes_it(tmp_path):
-    sizes = f"--layers 1 --seq 16 --batch 1,2 --budget 0.1 --workdir {tmp_path}"
-    command = f"python benchmarks/models.py bert --device cpu {sizes} --save {tmp_path}/rows.json"
+    sizes = "--layers 1 --seq 16 --batch 1,2 --budget 0.1"
+    command = f"python benchmarks/models.py bert --device cpu {sizes} --workdir {tmp_path} --save {tmp_path}/rows.json"
     printed = run(command, ROOT, make_tools(tmp_path / "bin"))
     assert "ours / best peer" in printed
     assert "FAILED" not in printed
