@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+from ait_mlir import hooks
+from ait_mlir.version import __version__
 
 if TYPE_CHECKING:
     from ait_mlir.host.kernel_libraries import add_kernel_library
@@ -23,3 +25,19 @@ def __getattr__(name: str) -> object:
 
         return add_kernel_library
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def _fold_value(fold: Any, data: Mapping[str, Any], target: Any) -> Any:
+    from ait_mlir.driver import value_at_load
+
+    return value_at_load(fold, data, target)
+
+
+def _documented_graph(tensors: Sequence[Any], optimize: bool, fold: bool) -> list[Any]:
+    from ait_mlir.compiler.transform.documented_graph import documented_graph
+
+    return documented_graph(tensors, optimize, fold)
+
+
+hooks.fold_value = _fold_value
+hooks.documented_graph = _documented_graph

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import re
+import tempfile
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
@@ -23,7 +24,7 @@ from ait_mlir.dialects.ait_rt.buffers import ConstantOp, NamedBufferOp
 from ait_mlir.dialects.ait_rt.program import ProgramOp
 from ait_mlir.dims import Dim
 from ait_mlir.errors import AitError, CompileError, InputError
-from ait_mlir.folding import Folding, Method
+from ait_mlir.folding import Folding, Method, needs_kernels
 from ait_mlir.host.cache import Scratch
 from ait_mlir.host.kernel_libraries import KernelLibrary, find_kernel_library
 from ait_mlir.host.settings import measure_budget
@@ -32,14 +33,16 @@ from ait_mlir.ir.parser import check, parse_source
 from ait_mlir.ir.pipeline import Observer, PassError, diagnostic, errors_with_places, run_passes
 from ait_mlir.ir.source import SourceError, SourceText, decode
 from ait_mlir.lowering.emit import Source, emit_program
+from ait_mlir.lowering.kernels import Target
 from ait_mlir.lowering.kernels.outside import called_library
 from ait_mlir.lowering.module_target import make_target, target_of
 from ait_mlir.lowering.tables import Literal as TableLiteral
 from ait_mlir.lowering.target import precision_problem
 from ait_mlir.lowering.toolchain import detect_cuda_arch
-from ait_mlir.passes.fold_params import Compute, Fold, fold_params, write_folds
+from ait_mlir.passes.fold_params import Compute, fold_params
 from ait_mlir.passes.parse import parse_passes
 from ait_mlir.passes.pipelines import PHASES, passes_between
+from ait_mlir.reference.folds import Fold, write_folds
 
 Arrays = Mapping[str, NDArray[Any]]
 Measure = bool | Literal["auto"]
@@ -215,7 +218,9 @@ def plan_model(
 
     chosen = make_target(target, options.get("arch") or default_arch(cast(Any, target)))
     folds: list[Fold] = []
-    values = Folding(constants or {}, chosen, place if place is not None and place.is_dir() else None, fold_by)
+    values = Folding(
+        constants or {}, chosen, place if place is not None and place.is_dir() else None, kernel_value, fold_by
+    )
     run_to_phase(
         module,
         "planned",
@@ -362,12 +367,56 @@ def _folded(program: ProgramOp, data: dict[str, Any], folds: Sequence[Fold], val
 
 def literal_array(literal: TableLiteral) -> NDArray[Any]:
     """The array of a literal in its element type."""
-    from ait_mlir.runtime.data import numpy_dtype
+    from ait_mlir.dtypes import numpy_dtype
 
     dtype = numpy_dtype(literal.dtype.name)
     if len(literal.values) == 1:
         return np.full(literal.shape, literal.values[0], dtype=dtype)
     return np.array(literal.values, dtype=dtype).reshape(literal.shape)
+
+
+def kernel_value(fold: Fold, data: Arrays, target: Target) -> NDArray[Any]:
+    """The value of a fold, computed by a model that is compiled for it."""
+    from ait_mlir.lowering.build import build_library
+    from ait_mlir.runtime.model import Model
+
+    target = _at_hand(target)
+    module = ModuleOp([fold.graph.clone()])
+    run_to_phase(module, "planned", target=target.kind, arch=target.arch)
+    code = emit(module)
+    constants = {name: literal_array(value) for name, value in code.literals.items()}
+    constants |= {name: data[name] for name in fold.source_types()}
+    with tempfile.TemporaryDirectory(prefix="ait_fold_") as folder:
+        library = build_library(code.joined(), target, folder)
+        with Model.from_library(library, target.kind, constants=constants) as model:
+            output = model.allocate_data(model.get_output_maximum_shape("value"), model.get_output_dtype("value"))
+            try:
+                model.run({}, {"value": output})
+                return model.ait_data_to_numpy(output)
+            finally:
+                model.free_memory(output.data_ptr)
+
+
+def value_at_load(fold: Fold, data: Arrays, target: Target) -> NDArray[Any]:
+    """The value of a fold of a loaded model: by kernels where they pay and can be compiled here, else by the reference.
+
+    The kernels are in the cache from the second time on.
+    """
+    if fold.only_moves or not needs_kernels(fold):
+        return fold.value(data)
+    try:
+        return kernel_value(fold, data, target)
+    except AitError:  # where a model runs there may be no compiler
+        return fold.value(data)
+
+
+def _at_hand(target: Target) -> Target:
+    """The target, if this machine has such a device; else this machine's CPU."""
+    from ait_mlir.lowering.toolchain import default_arch
+
+    if target.kind == "cuda" and detect_cuda_arch() == target.arch:
+        return target
+    return make_target("cpu", default_arch("cpu"))
 
 
 def dim_info(dim: Dim) -> Any:

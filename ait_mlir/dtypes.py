@@ -6,6 +6,10 @@ This file has no heavy imports, so running a model needs no compiler. `dialects/
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import numpy as np
 
 
 @dataclass(frozen=True)
@@ -56,3 +60,11 @@ DTYPES: tuple[DType, ...] = (
 )
 
 BY_NAME: dict[str, DType] = {d.name: d for d in DTYPES}
+
+
+def numpy_dtype(name: str) -> np.dtype[Any]:
+    """The NumPy dtype of an element type by its name: "float16", "bfloat16", "bool" ..."""
+    import ml_dtypes
+    import numpy as np
+
+    return np.dtype(ml_dtypes.bfloat16) if name == "bfloat16" else np.dtype(name)

@@ -29,6 +29,7 @@ from ait_mlir.driver import (
     called_libraries,
     constants_of,
     emit,
+    kernel_value,
     plan_model,
     program_of,
     run_to_phase,
@@ -164,7 +165,7 @@ def _kernel_function(kernel: KernelOp, target: Target, entry: str) -> _Function:
             function_name(kernel.sym_name.data),
             entry,
             code,
-            constants_of(program, code, {}, [], Folding({}, target, None)),
+            constants_of(program, code, {}, [], Folding({}, target, None, kernel_value)),
         )
     assert first is not None
     raise first

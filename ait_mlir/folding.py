@@ -1,23 +1,23 @@
-"""Computes constants that follow from others, when a model is compiled or gets their sources: by kernels where that
-pays, else by the reference."""
+"""Computes constants that follow from others when a model is compiled: by kernels where that pays, else by the
+reference."""
 
 from __future__ import annotations
 
 import tempfile
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from xdsl.dialects.builtin import ModuleOp
 
 from ait_mlir.dialects.ait.data import ParamOp
+from ait_mlir.dialects.ait.dtypes import BY_IR
 from ait_mlir.dialects.ait.types import tensor_type
-from ait_mlir.errors import AitError
+from ait_mlir.dtypes import numpy_dtype
 from ait_mlir.lowering.kernels.base import Target
-from ait_mlir.passes.fold_params import Fold
+from ait_mlir.reference.folds import Fold
 from ait_mlir.runtime.safetensors_part import Deferred
 
 Arrays = Mapping[str, NDArray[Any]]
@@ -29,6 +29,10 @@ LARGE = 1 << 26
 the kernels takes longer than the reference."""
 
 
+ByKernels = Callable[[Fold, Arrays, Target], NDArray[Any]]
+"""Computes the value of a fold by kernels, from the data of its sources."""
+
+
 class Folding:
     """The values of the folds of one compilation, from the `data` of params.
 
@@ -37,8 +41,11 @@ class Folding:
     for temporary files), not in memory; those that only move elements are made when the artifact is written.
     """
 
-    def __init__(self, data: Arrays, target: Target, spill: Path | None, method: Method = "auto") -> None:
+    def __init__(
+        self, data: Arrays, target: Target, spill: Path | None, by_kernels: ByKernels, method: Method = "auto"
+    ) -> None:
         self.data, self.target, self.spill, self.method = data, target, spill, method
+        self.by_kernels = by_kernels
         self.values: dict[str, NDArray[Any] | Deferred] = {}
         """The value of each fold that can be computed, by name."""
 
@@ -46,7 +53,7 @@ class Folding:
         """Compute what can be computed; returns the names. A fold that fails gives a warning, and is left out."""
         for fold in folds:
             if self.method != "kernels" and fold.only_moves:
-                self.values[fold.name] = fold.deferred(self.data)
+                self.values[fold.name] = deferred(fold, self.data)
                 continue
             try:
                 self.values[fold.name] = self._kept(self._value(fold))
@@ -60,8 +67,8 @@ class Folding:
         return {fold.name for fold in folds if fold.name in self.values}
 
     def _value(self, fold: Fold) -> NDArray[Any]:
-        if self.method == "kernels" or (self.method == "auto" and _elements(fold) >= LARGE):
-            return kernel_value(fold, self.data, self.target)
+        if self.method == "kernels" or (self.method == "auto" and needs_kernels(fold)):
+            return self.by_kernels(fold, self.data, self.target)
         return fold.value(self.data)
 
     def _kept(self, value: NDArray[Any]) -> NDArray[Any]:
@@ -73,53 +80,14 @@ class Folding:
             return np.memmap(file, dtype=value.dtype, mode="r", shape=value.shape)
 
 
-def kernel_value(fold: Fold, data: Arrays, target: Target) -> NDArray[Any]:
-    """The value of a fold, computed by a model that is compiled for it."""
-    from ait_mlir.driver import emit, literal_array, run_to_phase
-    from ait_mlir.lowering.build import build_library
-    from ait_mlir.runtime.model import Model
-
-    target = _at_hand(target)
-    module = ModuleOp([fold.graph.clone()])
-    run_to_phase(module, "planned", target=target.kind, arch=target.arch)
-    code = emit(module)
-    constants = {name: literal_array(value) for name, value in code.literals.items()}
-    constants |= {name: data[name] for name in fold.source_types()}
-    with tempfile.TemporaryDirectory(prefix="ait_fold_") as folder:
-        library = build_library(code.joined(), target, folder)
-        with Model.from_library(library, target.kind, constants=constants) as model:
-            output = model.allocate_data(model.get_output_maximum_shape("value"), model.get_output_dtype("value"))
-            try:
-                model.run({}, {"value": output})
-                return model.ait_data_to_numpy(output)
-            finally:
-                model.free_memory(output.data_ptr)
+def deferred(fold: Fold, data: Arrays) -> Deferred:
+    """The value of a fold, computed when it is needed."""
+    t = tensor_type(fold.graph.outputs()[0].operands[0])
+    dtype = numpy_dtype(BY_IR[t.element_type].name)
+    return Deferred(t.static_shape() or (), dtype, lambda: fold.value(data))
 
 
-def value_at_load(fold: Fold, data: Arrays, target: Target) -> NDArray[Any]:
-    """The value of a fold of a loaded model: by kernels where they pay and can be compiled here, else by the reference.
-
-    The kernels are in the cache from the second time on.
-    """
-    if fold.only_moves or _elements(fold) < LARGE:
-        return fold.value(data)
-    try:
-        return kernel_value(fold, data, target)
-    except AitError:  # where a model runs there may be no compiler
-        return fold.value(data)
-
-
-def _at_hand(target: Target) -> Target:
-    """The target, if this machine has such a device; else this machine's CPU."""
-    from ait_mlir.lowering.module_target import make_target
-    from ait_mlir.lowering.toolchain import default_arch, detect_cuda_arch
-
-    if target.kind == "cuda" and detect_cuda_arch() == target.arch:
-        return target
-    return make_target("cpu", default_arch("cpu"))
-
-
-def _elements(fold: Fold) -> int:
-    """The elements of all that the ops of a fold make."""
+def needs_kernels(fold: Fold) -> bool:
+    """Whether kernels compute the value of a fold faster than the reference, their compiler included."""
     types = [tensor_type(r) for op in fold.graph.block.ops if not isinstance(op, ParamOp) for r in op.results]
-    return sum(t.num_elements().evaluate({}) for t in types)
+    return sum(t.num_elements().evaluate({}) for t in types) >= LARGE

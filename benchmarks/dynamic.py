@@ -24,8 +24,8 @@ from ait_mlir.driver import compile_module
 from ait_mlir.errors import AitError
 from ait_mlir.frontend.compile import bind_constants
 from ait_mlir.frontend.graph import bound_data, build_module
+from ait_mlir.lowering.points import substituted
 from ait_mlir.runtime import Model
-from ait_mlir.selection.tasks import substituted
 from benchmarks import measure, record
 from benchmarks.shared import own_folder
 from benchmarks.workloads import MODELS

@@ -30,12 +30,13 @@ from ait_mlir.frontend.graph import build_module
 from ait_mlir.lowering.choices import Choice
 from ait_mlir.lowering.fragments import Fragment
 from ait_mlir.lowering.kernels import Target
+from ait_mlir.lowering.points import Point
 from ait_mlir.lowering.toolchain import default_arch
 from ait_mlir.selection.measure import Selector, current_setting
 from ait_mlir.selection.meter import DeviceMeter
 from ait_mlir.selection.ranges import Times
 from ait_mlir.selection.select import needs_kernel
-from ait_mlir.selection.tasks import Point, Task, make_task
+from ait_mlir.selection.tasks import Task, make_task
 from ait_mlir.selection.timings import TimingCache
 from benchmarks.workloads import MODELS, Size
 

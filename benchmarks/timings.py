@@ -30,8 +30,9 @@ from ait_mlir.driver import run_to_phase
 from ait_mlir.errors import AitError
 from ait_mlir.frontend.graph import build_module
 from ait_mlir.lowering.kernels import Target
+from ait_mlir.lowering.points import points_of
 from ait_mlir.lowering.toolchain import default_arch
-from ait_mlir.selection.candidates import points_of, worth_timing
+from ait_mlir.selection.candidates import worth_timing
 from ait_mlir.selection.measure import current_setting, static_digest
 from ait_mlir.selection.meter import DeviceMeter
 from ait_mlir.selection.timings import Record, Shipped, TimingCache, joined, read_shipped, write_shipped

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from xdsl.dialects.builtin import ModuleOp
 
+from ait_mlir import hooks
 from ait_mlir.dialects.ait.data import GraphOp, ParamOp
 from ait_mlir.errors import RunError
 from ait_mlir.frontend.compile_options import (
@@ -160,12 +161,10 @@ def sorted_graph(outputs: Sequence[weakref.ref[Tensor]], optimize: bool, fold: b
 
     Raises `RunError` if the tensors are gone.
     """
-    from ait_mlir.compiler.transform.documented_graph import documented_graph
-
     tensors = [tensor for ref in outputs if (tensor := ref()) is not None]
     if len(tensors) < len(outputs):
         raise RunError("the tensors that the model was compiled from are gone; keep its outputs to see its graph")
-    return documented_graph(tensors, optimize, fold)
+    return hooks.documented_graph(tensors, optimize, fold)
 
 
 def bind_constants(

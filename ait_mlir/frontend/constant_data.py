@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from ait_mlir.dialects.ait.dtypes import BY_IR, BY_NAME
 from ait_mlir.dialects.ait.types import TensorType
+from ait_mlir.dtypes import numpy_dtype
 from ait_mlir.frontend.errors import BuildError
-from ait_mlir.runtime.data import is_torch, numpy_dtype, to_numpy
+from ait_mlir.runtime.data import is_torch, to_numpy
 
 
 class ConstantTensorData(ABC):

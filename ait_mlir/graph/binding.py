@@ -12,10 +12,11 @@ from typing import Any, cast
 import numpy as np
 
 from ait_mlir.dialects.ait.dtypes import integer_range
+from ait_mlir.dtypes import numpy_dtype
 from ait_mlir.errors import InputError
 from ait_mlir.graph.enums import FLOATS, IR_TYPES, data_type, item_bytes
 from ait_mlir.graph.layout import row_major, same_memory, span
-from ait_mlir.runtime.data import AITData, numpy_dtype
+from ait_mlir.runtime.data import AITData
 
 Key = object
 """What names a tensor in a variant pack: the tensor, its UID or its name."""

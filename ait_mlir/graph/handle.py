@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import ait_mlir
 from ait_mlir.errors import InputError, RunError
 from ait_mlir.lowering.toolchain import TargetKind
 from ait_mlir.runtime.data import torch_module
+from ait_mlir.version import __version__
 
 
 class Handle:
@@ -101,11 +101,11 @@ def checked(handle: object) -> Handle:
 
 def backend_version() -> int:
     """The version of ait_mlir as one number: major * 10000 + minor * 100 + patch."""
-    parts = [int(part) for part in ait_mlir.__version__.split(".")[:3] if part.isdigit()]
+    parts = [int(part) for part in __version__.split(".")[:3] if part.isdigit()]
     major, minor, patch = (*parts, 0, 0, 0)[:3]
     return major * 10000 + minor * 100 + patch
 
 
 def backend_version_string() -> str:
     """The version of ait_mlir."""
-    return ait_mlir.__version__
+    return __version__

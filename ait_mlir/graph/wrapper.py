@@ -9,12 +9,12 @@ from typing import Any, Self
 
 import numpy as np
 
+from ait_mlir.dtypes import numpy_dtype
 from ait_mlir.errors import InputError
 from ait_mlir.graph.enums import data_type, heur_mode
 from ait_mlir.graph.handle import Handle
 from ait_mlir.graph.pygraph import pygraph
 from ait_mlir.graph.tensor import tensor
-from ait_mlir.runtime.data import numpy_dtype
 
 
 class Graph:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import importlib.util
 from pathlib import Path
 
-from ait_mlir import __version__
 from ait_mlir.host.cache import cache_dir, private_folder
 from ait_mlir.host.files import copy_atomic, write_atomic
 from ait_mlir.lowering.build import build_deploy_library
 from ait_mlir.lowering.target import TargetKind
 from ait_mlir.lowering.toolchain import cpp_root
+from ait_mlir.version import __version__
 
 _HEADERS = ("model.h", "model_abi.h")
 

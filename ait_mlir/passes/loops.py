@@ -7,21 +7,16 @@ view that moves with the step, and writes its slice of a stacked result through 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
-
 from xdsl.ir import Block, Region, SSAValue
 
 from ait_mlir.dialects.ait.scan import ScanOp
 from ait_mlir.dialects.ait.strided import ONE, ZERO, Strided, contiguous_strides
-from ait_mlir.dialects.ait.types import Induction, TensorType, tensor_type
+from ait_mlir.dialects.ait.types import TensorType, tensor_type
 from ait_mlir.dialects.ait_rt import buffers as rt
 from ait_mlir.dialects.ait_rt.loop import LoopOp
 from ait_mlir.dialects.ait_rt.types import BufferType
 from ait_mlir.dims import Expr, ceildiv, mod, sym
-
-if TYPE_CHECKING:
-    from ait_mlir.passes.bufferize import Bufferizer
+from ait_mlir.passes.bufferizer import Bufferizer, Place
 
 SLOT_ALIGNMENT = 64
 """Elements: a slot begins where an access of any kernel may."""
@@ -29,8 +24,6 @@ SLOT_ALIGNMENT = 64
 
 def bufferize_scan(b: Bufferizer, scan: ScanOp) -> None:
     """Add the loop of a scan to the program and record the locations of its results."""
-    from ait_mlir.passes.bufferize import Place
-
     scanned, carry = len(scan.scanned), len(scan.init)
     carried = [_carry(b, value) for value in scan.init]
     stacked = [b.emit(rt.AllocOp(BufferType.of(tensor_type(r)))) for r in scan.results[carry:]]
@@ -68,16 +61,8 @@ def bufferize_scan(b: Bufferizer, scan: ScanOp) -> None:
         b.define(result, buffer)
 
 
-def fresh_step(taken: Sequence[str], count: Expr) -> Induction:
-    """An induction dim with an unused name."""
-    name = next(n for n in ("step", *(f"step{i}" for i in range(len(taken) + 1))) if n not in taken)
-    return Induction(name, count)
-
-
 def _carry(b: Bufferizer, value: SSAValue) -> SSAValue:
     """Two slots for a carried value; the first one holds the initial value."""
-    from ait_mlir.passes.bufferize import Place
-
     t = tensor_type(value)
     slots = b.emit(rt.AllocOp(BufferType.get((2, _slot_size(t)), t.element_type)))
     slots.name_hint = value.name_hint

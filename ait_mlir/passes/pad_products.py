@@ -20,13 +20,12 @@ from ait_mlir.dialects.ait.view import ConcatOp, ExpandOp, SliceOp
 from ait_mlir.lowering.estimates import table_for
 from ait_mlir.lowering.fragments import standalone
 from ait_mlir.lowering.kernels import Target
+from ait_mlir.lowering.points import Standalone, points_between
 from ait_mlir.passes.by_estimate import ByEstimatePass
-from ait_mlir.passes.fold_params import is_worth_storing
 from ait_mlir.passes.grouping import GAIN, best_seconds
+from ait_mlir.reference.folds import is_worth_storing
 from ait_mlir.rewrites.conv import follows_from_params
 from ait_mlir.rewrites.gemm.padding import EIGHT, More, fill_up, filled, is_narrow
-from ait_mlir.selection.estimated import points_between
-from ait_mlir.selection.tasks import Task
 
 
 @dataclass(frozen=True)
@@ -87,10 +86,10 @@ def seconds_if_faster(op: ContractionOp, more: More, free: Sequence[bool], targe
     new = filled(op, more)
     block.insert_ops_before(new, op)
     product = next(n for n in new if isinstance(n, ContractionOp))
-    whole, plain = Task(*standalone(product)), Task(*standalone(op))
+    whole, plain = Standalone(*standalone(product)), Standalone(*standalone(op))
     moved = [o for o in new if isinstance(o, SliceOp) or (isinstance(o, PadOp) and not is_free(o, op, free))]
     seconds = None
-    for point in points_between(whole):
+    for point in points_between(whole.scope):
         env = whole.environment(point)
         copies = sum(seconds_of_copy(o, env, target) for o in moved)
         seconds = best_seconds(whole.at(point), target) + copies

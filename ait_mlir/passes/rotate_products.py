@@ -15,11 +15,10 @@ from ait_mlir.dialects.ait.view import ConcatOp, PermuteOp, ReshapeOp, SliceOp, 
 from ait_mlir.dims import const
 from ait_mlir.lowering.fragments import standalone
 from ait_mlir.lowering.kernels import Target, kernels_for
+from ait_mlir.lowering.points import Standalone, points_between
 from ait_mlir.passes.by_estimate import ByEstimatePass
 from ait_mlir.passes.grouping import best_seconds, sort
 from ait_mlir.rewrites.rotary import is_half
-from ait_mlir.selection.estimated import points_between
-from ait_mlir.selection.tasks import Task
 
 
 @dataclass(frozen=True)
@@ -125,8 +124,8 @@ def pays(gemm: GemmOp, one: RotatedGemmOp, target: Target) -> bool:
     and writes the columns that are turned, at all sizes for which kernels are chosen."""
     if not kernels_for(one, target):
         return False
-    whole, plain = Task(*standalone(one)), Task(*standalone(gemm))
-    for point in points_between(whole):
+    whole, plain = Standalone(*standalone(one)), Standalone(*standalone(gemm))
+    for point in points_between(whole.scope):
         env = whole.environment(point)
         rotated, product = whole.at(point), plain.at(tuple(env[dim.name] for dim in plain.scope.dims))
         assert isinstance(rotated, RotatedGemmOp)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cached_property, partial
-from typing import Any, cast
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+from ait_mlir import hooks
 from ait_mlir.constant_names import FOLDED, LITERAL
 from ait_mlir.errors import ArtifactError, InputError
 from ait_mlir.host.forks import ForkLock
@@ -16,6 +17,9 @@ from ait_mlir.runtime.data import AITData, Arguments, as_stream, to_numpy
 from ait_mlir.runtime.folds import Folds
 from ait_mlir.runtime.frameworks import framework_of
 from ait_mlir.runtime.memory import DeviceMemory
+
+if TYPE_CHECKING:
+    from ait_mlir.reference.folds import Fold
 
 
 class ModelConstants(DeviceMemory):
@@ -96,11 +100,14 @@ class ModelConstants(DeviceMemory):
         """The constants that the model computes from others; None if there are none."""
         if self.manifest is None or not self.manifest.folds:
             return None
-        from ait_mlir.folding import value_at_load
         from ait_mlir.lowering.module_target import make_target
 
         target = make_target(self.manifest.target, self.manifest.arch)
-        return Folds(self.manifest.folds, self._artifact_values, partial(value_at_load, target=target))
+
+        def value(fold: Fold, data: Mapping[str, Any]) -> Any:
+            return hooks.fold_value(fold, data, target)
+
+        return Folds(self.manifest.folds, self._artifact_values, value)
 
     def constant_shape(self, name: str) -> tuple[int, ...]:
         """The shape of a constant."""

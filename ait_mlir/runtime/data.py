@@ -60,11 +60,6 @@ CPU = (1, 0)
 """The DLPack device (type, number) of host memory."""
 
 
-def numpy_dtype(name: str) -> np.dtype[Any]:
-    """The NumPy dtype of an element type by its name: "float16", "bfloat16", "bool" ..."""
-    return np.dtype(ml_dtypes.bfloat16) if name == "bfloat16" else np.dtype(name)
-
-
 def torch_module() -> Any:
     """PyTorch if this process has imported it, else None. Without PyTorch no value can be a `torch.Tensor`."""
     return sys.modules.get("torch")

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ait_mlir.errors import InputError
 
 if TYPE_CHECKING:
-    from ait_mlir.passes.fold_params import Fold
+    from ait_mlir.reference.folds import Fold
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Folds:
     ) -> None:
         """From the text of the folds, and what the artifact holds: values of folds, and of sources whose folds have
         none. `compute` gives the value of a fold from its sources; by default it is that of the reference."""
-        from ait_mlir.passes.fold_params import read_folds
+        from ait_mlir.reference.folds import read_folds
 
         self._folds: list[Fold] = read_folds(text)
         self._compute = compute or by_reference

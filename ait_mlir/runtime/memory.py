@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from ait_mlir.dtypes import numpy_dtype
 from ait_mlir.errors import InputError
-from ait_mlir.runtime.data import AITData, as_address, as_stream, as_whole, empty, numpy_dtype
+from ait_mlir.runtime.data import AITData, as_address, as_stream, as_whole, empty
 from ait_mlir.runtime.kinds import AITemplateMemcpyKind
 from ait_mlir.runtime.opened import OpenedModel
 

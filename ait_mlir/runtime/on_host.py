@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from ait_mlir.dtypes import numpy_dtype
 from ait_mlir.errors import InputError
-from ait_mlir.runtime.data import AITData, address_of, is_torch, numpy_dtype, shaped
+from ait_mlir.runtime.data import AITData, address_of, is_torch, shaped
 from ait_mlir.runtime.kinds import AITemplateMemcpyKind
 from ait_mlir.runtime.opened import Tensors
 from ait_mlir.runtime.running import RunningModel

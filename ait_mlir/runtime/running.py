@@ -13,6 +13,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from ait_mlir.dtypes import numpy_dtype
 from ait_mlir.errors import InputError
 from ait_mlir.runtime.constants import ModelConstants
 from ait_mlir.runtime.data import (
@@ -24,7 +25,6 @@ from ait_mlir.runtime.data import (
     check_flags,
     empty_strided,
     is_torch,
-    numpy_dtype,
     shaped,
     torch_module,
 )

@@ -10,9 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from ait_mlir.dtypes import BY_NAME, DTYPES
+from ait_mlir.dtypes import BY_NAME, DTYPES, numpy_dtype
 from ait_mlir.errors import ArtifactError
-from ait_mlir.runtime.data import numpy_dtype
 from ait_mlir.runtime.json_values import JsonError, JsonValue, parse_json
 
 PAGE = 4096

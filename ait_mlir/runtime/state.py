@@ -14,8 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from ait_mlir.dtypes import numpy_dtype
 from ait_mlir.errors import InputError
-from ait_mlir.runtime.data import AITData, address_of, copy_of, is_torch, numpy_dtype, owner_of, to_numpy
+from ait_mlir.runtime.data import AITData, address_of, copy_of, is_torch, owner_of, to_numpy
 from ait_mlir.runtime.memory import DeviceMemory
 from ait_mlir.runtime.opened import Tensors
 

@@ -25,13 +25,14 @@ from ait_mlir.errors import AitError
 from ait_mlir.lowering.choices import Choice
 from ait_mlir.lowering.fragments import Fragment, offers, steps_of
 from ait_mlir.lowering.kernels import Target
-from ait_mlir.selection.candidates import best_by_estimate, points_of, worth_timing
+from ait_mlir.lowering.points import Point, points_of
+from ait_mlir.selection.candidates import best_by_estimate, worth_timing
 from ait_mlir.selection.lanes import Lanes
 from ait_mlir.selection.measure import Selector, TimesByPoint, current_setting
 from ait_mlir.selection.meter import DeviceMeter, Meter
 from ait_mlir.selection.race import SHORT_ROUNDS
 from ait_mlir.selection.ranges import Times
-from ait_mlir.selection.tasks import Point, Task
+from ait_mlir.selection.tasks import Task
 from ait_mlir.selection.timings import Setting, TimingCache, shipped_for
 
 WAYS, LIBRARY_WAYS, NAMED = 6, 4, 3

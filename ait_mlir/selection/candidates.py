@@ -8,11 +8,11 @@ from collections.abc import Sequence
 
 from xdsl.ir import Operation
 
-from ait_mlir.dims import Dim, Scope
 from ait_mlir.lowering.build import headers_of
 from ait_mlir.lowering.fragments import Fragment, code_of, offers, steps_of
 from ait_mlir.lowering.kernels import Target
-from ait_mlir.selection.tasks import Point, Task
+from ait_mlir.lowering.points import Point
+from ait_mlir.selection.tasks import Task
 
 SLOWEST = 3.0
 """Candidates whose estimate exceeds the best one by more than this factor are not timed."""
@@ -20,8 +20,6 @@ CONFIGS, CONFIGS_CUT = 6, 3
 """Configurations of a kernel to time at a point, when it runs the whole op, and when the op is cut."""
 MOST = 40
 """Candidates of one op to time, at most."""
-MAX_POINTS = 6
-STRATEGIES = ("hints", "min", "max")
 
 
 def best_by_estimate(found: Sequence[Fragment]) -> Fragment:
@@ -74,27 +72,3 @@ def fits(op: Operation, fragment: Fragment, target: Target) -> bool:
     except ValueError:
         return False
     return all(s.kernel.config_problem(s.op, s.config, target) is None for s in steps)
-
-
-def points_of(scope: Scope, strategies: Sequence[str] = ("hints",)) -> list[Point]:
-    """The points to measure: all combinations of the values of each dim, or `MAX_POINTS` of them, evenly spaced.
-
-    `strategies` selects the values of a dim: `hints` (without hints, its smallest and largest value), `min` and `max`.
-    """
-    choices = [_values(d, strategies) for d in scope.dims]
-    points = sorted(itertools.product(*choices))
-    if len(points) <= MAX_POINTS:
-        return points
-    return [points[round(i * (len(points) - 1) / (MAX_POINTS - 1))] for i in range(MAX_POINTS)]
-
-
-def _values(dim: Dim, strategies: Sequence[str]) -> list[int]:
-    low = max(1, dim.lo) if dim.hi >= 1 else dim.lo
-    values: set[int] = set()
-    if "hints" in strategies:
-        values.update(dim.hints or (low, dim.hi))
-    if "min" in strategies:
-        values.add(low)
-    if "max" in strategies:
-        values.add(dim.hi)
-    return sorted(values)

@@ -7,8 +7,7 @@ estimates are further off.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from itertools import islice
 
 from xdsl.ir import Operation
@@ -18,12 +17,11 @@ from ait_mlir.lowering.choices import Choice, packs
 from ait_mlir.lowering.estimates import table_for
 from ait_mlir.lowering.fragments import Fragment, estimate, offers, steps_of
 from ait_mlir.lowering.kernels import Target
-from ait_mlir.selection.candidates import fits, points_of
+from ait_mlir.lowering.points import points_between
+from ait_mlir.selection.candidates import fits
 from ait_mlir.selection.ranges import Times, axis_of, choose
-from ait_mlir.selection.tasks import Point, Task
+from ait_mlir.selection.tasks import Task
 
-STEPS = 5
-"""Points between the smallest and the largest size."""
 BEST = 2
 """Fragments of each point to compare at all points."""
 BRANCH = 0.1
@@ -36,7 +34,7 @@ def choice_by_estimate(task: Task, bound: Collection[str], target: Target) -> Ch
     names = {dim.name for dim in task.scope.dims}
     if not names or names & set(bound) or table_for(target.arch) is None:
         return None
-    points = points_between(task)
+    points = points_between(task.scope)
     ops = {point: task.at(point) for point in points}
     ways: dict[Fragment, None] = {}
     for op in ops.values():
@@ -49,20 +47,6 @@ def choice_by_estimate(task: Task, bound: Collection[str], target: Target) -> Ch
         (axis.evaluate(task.environment(point)), {w: _times(op, w, target) for w in ways}) for point, op in ops.items()
     ]
     return choose(rows, list(ways), axis, BRANCH)
-
-
-def points_between(task: Task) -> Sequence[Point]:
-    """The points to compare at: the hints, and some from the smallest to the largest values of all dims together.
-
-    With hints, the largest and smallest of them are the ends.
-    """
-    hinted = points_of(task.scope)
-    low, high = [min(column) for column in zip(*hinted, strict=True)], [max(c) for c in zip(*hinted, strict=True)]
-    between = {
-        tuple(round(max(a, 1) ** (1 - i / STEPS) * max(b, 1) ** (i / STEPS)) for a, b in zip(low, high, strict=True))
-        for i in range(STEPS + 1)
-    }
-    return sorted({*hinted, *between}, key=lambda point: (math.prod(point), point))
 
 
 def _times(op: Operation, way: Fragment, target: Target) -> Times | None:

@@ -7,8 +7,9 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from ait_mlir.lowering.fragments import Fragment
+from ait_mlir.lowering.points import Point
 from ait_mlir.selection.ranges import Row, Times
-from ait_mlir.selection.tasks import Point, Task
+from ait_mlir.selection.tasks import Task
 from ait_mlir.selection.timings import Record, Setting, Shipped, TimingCache, TimingKey
 
 Algorithm = tuple[int, ...]

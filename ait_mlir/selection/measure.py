@@ -29,14 +29,15 @@ from ait_mlir.lowering.choices import Choice, packs
 from ait_mlir.lowering.estimates import in_a_model
 from ait_mlir.lowering.fragments import Fragment, Step, is_usual, offers, steps_of
 from ait_mlir.lowering.kernels import Target
+from ait_mlir.lowering.points import Point, points_of
 from ait_mlir.lowering.toolchain import default_arch, detect_cuda_arch, toolchain, why_no_cuda
-from ait_mlir.selection.candidates import best_by_estimate, code_digest, points_of, worth_timing
+from ait_mlir.selection.candidates import best_by_estimate, code_digest, worth_timing
 from ait_mlir.selection.knowledge import Algorithm, Knowledge
 from ait_mlir.selection.matching import Binding, axis_of_key, bound_axis, match, within
 from ait_mlir.selection.meter import Meter
 from ait_mlir.selection.ranges import Row, Times, axis_of, choose
 from ait_mlir.selection.structures import VERSION, at_point
-from ait_mlir.selection.tasks import Point, Task
+from ait_mlir.selection.tasks import Task
 from ait_mlir.selection.timings import METHOD, Record, Setting, Shipped, TimingCache, digest_of
 
 TimesByPoint = dict[Point, dict[Fragment, Times | None]]

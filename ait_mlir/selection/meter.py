@@ -40,10 +40,11 @@ from ait_mlir.lowering.emit import emit_program
 from ait_mlir.lowering.fragments import Fragment, cut_in_place
 from ait_mlir.lowering.kernels import ALGORITHM_KEYS, Target
 from ait_mlir.lowering.module_target import set_target
+from ait_mlir.lowering.points import Point
 from ait_mlir.selection.lanes import Lanes
 from ait_mlir.selection.race import ROUNDS, race
 from ait_mlir.selection.ranges import Times
-from ait_mlir.selection.tasks import Point, Task, with_task
+from ait_mlir.selection.tasks import Task, with_task
 
 LONGEST, SHORTEST = 96, 4
 """Runs in a row in one graph."""
@@ -359,7 +360,7 @@ def _patterns() -> list[Any]:
 
 def content(value: SSAValue, env: Mapping[str, int]) -> np.ndarray[Any, Any]:
     """The bytes of an input at some dims: the integers that an op that reads it asks for, otherwise typical numbers."""
-    from ait_mlir.runtime.data import numpy_dtype
+    from ait_mlir.dtypes import numpy_dtype
 
     view, dtype = stored(value), BY_IR[tensor_type(value).element_type].name
     for use in value.uses:
@@ -382,7 +383,7 @@ def _room(value: SSAValue, env: Mapping[str, int]) -> int:
 
 def random_bytes(dtype: str, size: int) -> np.ndarray[Any, Any]:
     """`size` bytes of a tensor with typical numbers: normally distributed, or 0 and 1 for integers."""
-    from ait_mlir.runtime.data import numpy_dtype
+    from ait_mlir.dtypes import numpy_dtype
 
     kind = numpy_dtype(dtype)
     rng = np.random.default_rng(_SEED)

@@ -30,9 +30,10 @@ from ait_mlir.lowering.fragments import Fragment, cut_in_place, offers
 from ait_mlir.lowering.kernels import Target
 from ait_mlir.lowering.kernels.outside import advice
 from ait_mlir.lowering.module_target import make_target, set_target
+from ait_mlir.lowering.points import STRATEGIES
 from ait_mlir.lowering.weights import is_weight
 from ait_mlir.selection.budget import selector
-from ait_mlir.selection.candidates import STRATEGIES, best_by_estimate
+from ait_mlir.selection.candidates import best_by_estimate
 from ait_mlir.selection.estimated import choice_by_estimate
 from ait_mlir.selection.measure import Selector, require_device, show
 from ait_mlir.selection.tasks import Task, surroundings

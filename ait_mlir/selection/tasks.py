@@ -6,42 +6,28 @@ these strides saves a copy; the time of another kernel includes the copy.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import count
-from typing import cast
 
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Attribute, Operation, OpResult, SSAValue
+from xdsl.ir import Operation, OpResult, SSAValue
 
 from ait_mlir.dialects.ait.data import ConstantOp, GraphOp, OutputOp, ParamOp, declared_strides, stored
 from ait_mlir.dialects.ait.strided import Strided
 from ait_mlir.dialects.ait.structure import op_key
 from ait_mlir.dialects.ait.traits import ViewLike
-from ait_mlir.dialects.ait.types import ShapeAttr, TensorType, scope_of, tensor_type
+from ait_mlir.dialects.ait.types import ShapeAttr, scope_of, tensor_type
 from ait_mlir.dialects.ait.view import ConcatOp, PermuteOp, ReshapeOp
-from ait_mlir.dims import Expr, Scope, sym, total
+from ait_mlir.dims import Scope, sym, total
+from ait_mlir.lowering.points import Point, Standalone
 from ait_mlir.selection.structures import at_point, structure_of
-
-Point = tuple[int, ...]
-"""A value for each dim of a task, in the order of its scope."""
 
 
 @dataclass(frozen=True)
-class Task:
-    """One op to choose a kernel for.
-
-    `graph` declares exactly the dims that the op depends on. Operands that are computed from params only become params.
-    `op` is the op in this graph.
-    """
-
-    graph: GraphOp
-    op: Operation
-
-    @property
-    def scope(self) -> Scope:
-        return self.graph.scope
+class Task(Standalone):
+    """One op to choose a kernel for. Operands that are computed from params alone are params of its graph."""
 
     @cached_property
     def key(self) -> str:
@@ -51,17 +37,6 @@ class Task:
     def key_at(self, point: Point) -> str:
         """The key of the task with numbers for dims."""
         return at_point(self.key, point)
-
-    def environment(self, point: Point) -> dict[str, int]:
-        return {d.name: n for d, n in zip(self.scope.dims, point, strict=True)}
-
-    def at(self, point: Point) -> Operation:
-        """The op with numbers for dims, in a graph of its own."""
-        graph = substituted(self.graph, self.environment(point), Scope())
-        for old, new in zip(self.graph.block.ops, graph.block.ops, strict=True):
-            if old is self.op:
-                return new
-        raise AssertionError("the op of a task is in its graph")
 
 
 @dataclass(frozen=True)
@@ -222,33 +197,6 @@ def _is_weight(value: SSAValue) -> bool:
     return isinstance(owner, ViewLike) and all(_is_weight(v) for v in owner.operands)
 
 
-def substituted(graph: GraphOp, values: Mapping[str, Expr | int], scope: Scope) -> GraphOp:
-    """A copy of the graph with other expressions for its dims, which `scope` declares."""
-
-    def replace(attr: Attribute) -> Attribute:
-        if isinstance(attr, TensorType):
-            return TensorType.get([e.substitute(values) for e in attr.dims], attr.element_type)
-        if isinstance(attr, ShapeAttr):
-            return ShapeAttr(tuple(e.substitute(values) for e in attr.data))
-        return attr
-
-    inputs = [(name, cast(TensorType, replace(value.type))) for name, value in graph.inputs()]
-    strides = {name: tuple(e.substitute(values) for e in given) for name, given in graph.strides().items()}
-    new = GraphOp(graph.sym_name.data, inputs, scope, strides=strides)
-    mapping: dict[SSAValue, SSAValue] = dict(zip(graph.block.args, new.block.args, strict=True))
-    for op in graph.block.ops:
-        made = type(op).create(
-            operands=[mapping[v] for v in op.operands],
-            result_types=[replace(t) for t in op.result_types],
-            properties={k: replace(a) for k, a in op.properties.items()},
-            attributes=dict(op.attributes),
-            regions=[r.clone() for r in op.regions],
-        )
-        mapping.update(zip(op.results, made.results, strict=True))
-        new.block.add_op(made)
-    return new
-
-
 def with_task(task: Task) -> tuple[ModuleOp, Operation]:
     """A module that holds a copy of the task's graph, and the op in it."""
     graph = task.graph.clone()
@@ -256,4 +204,4 @@ def with_task(task: Task) -> tuple[ModuleOp, Operation]:
     return ModuleOp([graph]), op
 
 
-__all__ = ["Point", "Surroundings", "Task", "make_task", "substituted", "surroundings", "with_task"]
+__all__ = ["Surroundings", "Task", "make_task", "surroundings", "with_task"]

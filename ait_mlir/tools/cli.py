@@ -7,9 +7,10 @@ import os
 import sys
 from collections.abc import Sequence
 
-from ait_mlir import __version__, outside
+from ait_mlir import outside
 from ait_mlir.errors import AitError
 from ait_mlir.tools.ending import ended_cleanly
+from ait_mlir.version import __version__
 
 _DESCRIPTION = "Compile neural networks to C++ for the CPU, CUDA or ROCm, and run them."
 _EXAMPLE = """example:

@@ -12,13 +12,13 @@ import pytest
 from ait_mlir.dialects.ait.data import ParamOp
 from ait_mlir.dialects.ait.dtypes import BY_IR
 from ait_mlir.driver import compile_module
+from ait_mlir.dtypes import numpy_dtype
 from ait_mlir.ir.context import context
 from ait_mlir.ir.parser import parse_text
 from ait_mlir.lowering.build import build_library
 from ait_mlir.lowering.kernels import Target
 from ait_mlir.lowering.toolchain import default_arch
 from ait_mlir.runtime import Model
-from ait_mlir.runtime.data import numpy_dtype
 
 pytestmark = pytest.mark.gpu
 

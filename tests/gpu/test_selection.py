@@ -12,9 +12,10 @@ from ait_mlir.driver import compile_module
 from ait_mlir.host.settings import MEASURE_DEVICES
 from ait_mlir.lowering.fragments import Fragment
 from ait_mlir.lowering.kernels import Target
+from ait_mlir.lowering.points import Point
 from ait_mlir.runtime import Model
 from ait_mlir.selection.meter import DeviceMeter
-from ait_mlir.selection.tasks import Point, Task
+from ait_mlir.selection.tasks import Task
 from tests.selection.cards import parse, tasks_of
 from tests.selection.test_choices import pinned
 

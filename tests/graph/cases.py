@@ -10,9 +10,10 @@ from xdsl.dialects.builtin import ModuleOp
 
 import ait_mlir.graph as cudnn
 from ait_mlir.dialects.ait.data import GraphOp
+from ait_mlir.dtypes import numpy_dtype
 from ait_mlir.graph.numbers import numbers_of
 from ait_mlir.reference import evaluate_graph
-from ait_mlir.runtime.data import numpy_dtype, to_numpy
+from ait_mlir.runtime.data import to_numpy
 
 TYPES = {
     torch.float16: cudnn.data_type.HALF,

@@ -9,7 +9,7 @@ import pytest
 from xdsl.dialects.builtin import ModuleOp
 
 from ait_mlir.dialects.ait.data import GraphOp
-from ait_mlir.driver import compile_module, run_to_phase
+from ait_mlir.driver import compile_module, kernel_value, run_to_phase
 from ait_mlir.errors import InputError, ToolchainError
 from ait_mlir.folding import Folding, Method
 from ait_mlir.ir.context import context
@@ -17,7 +17,8 @@ from ait_mlir.ir.parser import parse_source
 from ait_mlir.ir.source import decode
 from ait_mlir.lowering.kernels import Target
 from ait_mlir.lowering.module_target import make_target
-from ait_mlir.passes.fold_params import Fold, fold_params, read_folds, write_folds
+from ait_mlir.passes.fold_params import fold_params
+from ait_mlir.reference.folds import Fold, read_folds, write_folds
 from ait_mlir.reference.graph import evaluate_graph
 from ait_mlir.runtime import Model
 from ait_mlir.runtime.artifact import read
@@ -276,7 +277,7 @@ def test_a_fold_that_fails_stays_in_the_graph(tmp_path: Path, monkeypatch: pytes
 
     monkeypatch.setattr(Fold, "value", broken)
     monkeypatch.setattr("ait_mlir.lowering.build.build_with", broken)
-    folding = Folding(data(), Target("cpu", "native"), tmp_path, method)
+    folding = Folding(data(), Target("cpu", "native"), tmp_path, kernel_value, method)
     module = parsed(BLOCK)
     with pytest.warns(RuntimeWarning, match="follows from w, s alone is computed in every run.* MemoryError: no room"):
         assert fold_params(module, data(), compute=folding.compute) == []

@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 from ait_mlir.dialects.ait.dtypes import BY_IR
-from ait_mlir.dtypes import DTYPES, DType
+from ait_mlir.dtypes import DTYPES, DType, numpy_dtype
 from ait_mlir.lowering.toolchain import cpp_root
-from ait_mlir.runtime.data import numpy_dtype
 
 
 def test_numbers_are_those_of_the_c_header() -> None:

@@ -21,11 +21,12 @@ from ait_mlir.dims import parse as parse_dim
 from ait_mlir.ir.context import context
 from ait_mlir.ir.parser import parse_text
 from ait_mlir.lowering.fragments import Fragment
+from ait_mlir.lowering.points import Point
 from ait_mlir.selection.lanes import Lanes
 from ait_mlir.selection.race import race
 from ait_mlir.selection.ranges import Times
 from ait_mlir.selection.select import needs_kernel
-from ait_mlir.selection.tasks import Point, Task, make_task
+from ait_mlir.selection.tasks import Task, make_task
 from ait_mlir.selection.timings import Setting
 
 SETTING = Setting("a card", "1.0", "13.0", "libraries 1")

@@ -13,10 +13,11 @@ from ait_mlir.driver import selection_options
 from ait_mlir.errors import AitError, InputError, ToolchainError
 from ait_mlir.lowering.fragments import Fragment
 from ait_mlir.lowering.kernels import Target
+from ait_mlir.lowering.points import Point
 from ait_mlir.selection.budget import Budget, BudgetSelector
 from ait_mlir.selection.candidates import best_by_estimate, offers
 from ait_mlir.selection.ranges import Times
-from ait_mlir.selection.tasks import Point, Task
+from ait_mlir.selection.tasks import Task
 from ait_mlir.selection.timings import TimingCache
 from tests.selection.cards import GEMM, SETTING, FakeMeter, tasks_of
 

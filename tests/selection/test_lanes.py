@@ -10,12 +10,13 @@ import pytest
 
 from ait_mlir.host.settings import MEASURE_DEVICES
 from ait_mlir.lowering.fragments import Fragment
+from ait_mlir.lowering.points import Point
 from ait_mlir.selection.budget import Budget, BudgetSelector
 from ait_mlir.selection.lanes import Lanes
 from ait_mlir.selection.measure import Selector
 from ait_mlir.selection.meter import timing_cards
 from ait_mlir.selection.ranges import Times
-from ait_mlir.selection.tasks import Point, Task
+from ait_mlir.selection.tasks import Task
 from tests.selection.cards import SETTING, FakeMeter
 from tests.selection.test_budget import H200, library_first, products
 

@@ -105,7 +105,7 @@ def test_the_digest_of_a_source_counts_its_headers_and_no_others(tmp_path: Path,
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64", "bool", "int8", "int32", "int64"])
 def test_inputs_are_neither_zero_nor_unusual(dtype: str):
-    from ait_mlir.runtime.data import numpy_dtype
+    from ait_mlir.dtypes import numpy_dtype
 
     data = random_bytes(dtype, 6400)
     assert data.nbytes == 6400

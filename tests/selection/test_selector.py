@@ -16,8 +16,9 @@ from ait_mlir.lowering.choices import Choice
 from ait_mlir.lowering.estimates import ALONE, ALONE_SHARE
 from ait_mlir.lowering.fragments import Fragment, offers
 from ait_mlir.lowering.kernels import Target
+from ait_mlir.lowering.points import MAX_POINTS, points_of
 from ait_mlir.passes.parse import parse_passes
-from ait_mlir.selection.candidates import MAX_POINTS, points_of, worth_timing
+from ait_mlir.selection.candidates import worth_timing
 from ait_mlir.selection.matching import bound_axis, match, within
 from ait_mlir.selection.measure import Selector, static_digest
 from ait_mlir.selection.ranges import Times

@@ -25,4 +25,3 @@ SPECS: dict[str, Spec] = {spec.op: spec for spec in ROWS}
 def keys_of(op: str, consumer: Consumer) -> set[tuple[str, str]]:
     """The forms that a consumer draws of an op, each with an element type."""
     return {(form.name, t) for spec in ROWS if spec.op == op for form, t in spec.keys(consumer)}
-

@@ -12,7 +12,8 @@ from ait_mlir.compiler.transform.apply import dump, writable
 from ait_mlir.frontend.intvar import IntVarTensor
 from ait_mlir.frontend.lift import emit, lift
 from ait_mlir.frontend.tensor import Tensor
-from ait_mlir.passes.fold_params import fold_params, write_folds
+from ait_mlir.passes.fold_params import fold_params
+from ait_mlir.reference.folds import write_folds
 
 __all__ = ["IntVarTensor", "Workspace", "constant_folding"]
 

@@ -12,8 +12,8 @@ from typing import Any, cast
 
 import numpy as np
 
+from ait_mlir.dtypes import numpy_dtype
 from ait_mlir.errors import AitError, InputError
-from ait_mlir.runtime.data import numpy_dtype
 from ait_mlir.runtime.manifest import DimInfo
 from ait_mlir.runtime.model import Model
 from ait_mlir.runtime.safetensors_part import decode

@@ -1,0 +1,110 @@
+"""An op with numbers for its dims, and the points at which times and estimates are taken."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import cast
+
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from ait_mlir.dialects.ait.data import GraphOp
+from ait_mlir.dialects.ait.types import ShapeAttr, TensorType
+from ait_mlir.dims import Dim, Expr, Scope
+
+Point = tuple[int, ...]
+"""A value for each dim of a task, in the order of its scope."""
+MAX_POINTS = 6
+STRATEGIES = ("hints", "min", "max")
+STEPS = 5
+"""Points between the smallest and the largest size."""
+
+
+@dataclass(frozen=True)
+class Standalone:
+    """An op in a graph of its own, which declares exactly the dims that the op depends on."""
+
+    graph: GraphOp
+    op: Operation
+
+    @property
+    def scope(self) -> Scope:
+        return self.graph.scope
+
+    def environment(self, point: Point) -> dict[str, int]:
+        return {d.name: n for d, n in zip(self.scope.dims, point, strict=True)}
+
+    def at(self, point: Point) -> Operation:
+        """The op with numbers for dims, in a graph of its own."""
+        graph = substituted(self.graph, self.environment(point), Scope())
+        for old, new in zip(self.graph.block.ops, graph.block.ops, strict=True):
+            if old is self.op:
+                return new
+        raise AssertionError("the op is in its graph")
+
+
+def points_of(scope: Scope, strategies: Sequence[str] = ("hints",)) -> list[Point]:
+    """The points to measure: all combinations of the values of each dim, or `MAX_POINTS` of them, evenly spaced.
+
+    `strategies` selects the values of a dim: `hints` (without hints, its smallest and largest value), `min` and `max`.
+    """
+    choices = [_values(d, strategies) for d in scope.dims]
+    points = sorted(itertools.product(*choices))
+    if len(points) <= MAX_POINTS:
+        return points
+    return [points[round(i * (len(points) - 1) / (MAX_POINTS - 1))] for i in range(MAX_POINTS)]
+
+
+def _values(dim: Dim, strategies: Sequence[str]) -> list[int]:
+    low = max(1, dim.lo) if dim.hi >= 1 else dim.lo
+    values: set[int] = set()
+    if "hints" in strategies:
+        values.update(dim.hints or (low, dim.hi))
+    if "min" in strategies:
+        values.add(low)
+    if "max" in strategies:
+        values.add(dim.hi)
+    return sorted(values)
+
+
+def points_between(scope: Scope) -> Sequence[Point]:
+    """The points to compare at: the hints, and some from the smallest to the largest values of all dims together.
+
+    With hints, the largest and smallest of them are the ends.
+    """
+    hinted = points_of(scope)
+    low, high = [min(column) for column in zip(*hinted, strict=True)], [max(c) for c in zip(*hinted, strict=True)]
+    between = {
+        tuple(round(max(a, 1) ** (1 - i / STEPS) * max(b, 1) ** (i / STEPS)) for a, b in zip(low, high, strict=True))
+        for i in range(STEPS + 1)
+    }
+    return sorted({*hinted, *between}, key=lambda point: (math.prod(point), point))
+
+
+def substituted(graph: GraphOp, values: Mapping[str, Expr | int], scope: Scope) -> GraphOp:
+    """A copy of the graph with other expressions for its dims, which `scope` declares."""
+
+    def replace(attr: Attribute) -> Attribute:
+        if isinstance(attr, TensorType):
+            return TensorType.get([e.substitute(values) for e in attr.dims], attr.element_type)
+        if isinstance(attr, ShapeAttr):
+            return ShapeAttr(tuple(e.substitute(values) for e in attr.data))
+        return attr
+
+    inputs = [(name, cast(TensorType, replace(value.type))) for name, value in graph.inputs()]
+    strides = {name: tuple(e.substitute(values) for e in given) for name, given in graph.strides().items()}
+    new = GraphOp(graph.sym_name.data, inputs, scope, strides=strides)
+    mapping: dict[SSAValue, SSAValue] = dict(zip(graph.block.args, new.block.args, strict=True))
+    for op in graph.block.ops:
+        made = type(op).create(
+            operands=[mapping[v] for v in op.operands],
+            result_types=[replace(t) for t in op.result_types],
+            properties={k: replace(a) for k, a in op.properties.items()},
+            attributes=dict(op.attributes),
+            regions=[r.clone() for r in op.regions],
+        )
+        mapping.update(zip(op.results, made.results, strict=True))
+        new.block.add_op(made)
+    return new

@@ -1,0 +1,90 @@
+"""Values that are computed from params once, as graphs and as text; their meaning is that of the reference."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
+
+from ait_mlir.dialects.ait.data import GraphOp, OutputOp, ParamOp
+from ait_mlir.dialects.ait.dtypes import BY_IR
+from ait_mlir.dialects.ait.types import TensorType, tensor_type
+from ait_mlir.dialects.ait.view import PermuteOp, ReshapeOp
+from ait_mlir.dtypes import numpy_dtype
+from ait_mlir.ir.context import context
+from ait_mlir.ir.parser import parse_source
+from ait_mlir.ir.source import decode
+from ait_mlir.reference.graph import evaluate_graph
+
+LARGEST_COPY = 1 << 20
+"""The bytes above which a param counts as large."""
+GROWTH = 9 / 8
+"""How many times as large as its largest source a large value may be, as one whose rows are filled with zeros is."""
+
+
+@dataclass(frozen=True)
+class Fold:
+    """A param that is computed from others: a graph without inputs with the output `value`."""
+
+    name: str
+    graph: GraphOp
+
+    def source_types(self) -> dict[str, tuple[tuple[int, ...], str]]:
+        """Shape and dtype of the params that it is computed from, by name."""
+        found = {p.param_name.data: tensor_type(p.output) for p in self.graph.params()}
+        return {name: (t.static_shape() or (), BY_IR[t.element_type].name) for name, t in found.items()}
+
+    def value(self, data: Mapping[str, Any]) -> NDArray[Any]:
+        """The value of the new param, computed in float64 and rounded once, from the data of its sources.
+
+        One that only moves the elements of a param is not copied, except to make it contiguous.
+        """
+        if (moved := self._moved(data)) is not None:
+            return moved
+        (output,) = self.graph.outputs()
+        dtype = numpy_dtype(BY_IR[tensor_type(output.operands[0]).element_type].name)
+        with np.errstate(over="ignore"):
+            return np.asarray(evaluate_graph(self.graph, {}, data, {})["value"].astype(dtype), order="C")
+
+    def _moved(self, data: Mapping[str, Any]) -> NDArray[Any] | None:
+        """The value, if it is a permutation of the elements of one param."""
+        array: NDArray[Any] | None = None
+        for op in self.graph.block.ops:
+            if isinstance(op, ParamOp) and array is None:
+                array = np.asarray(data[op.param_name.data])
+            elif isinstance(op, PermuteOp) and array is not None:
+                array = array.transpose(op.order())
+            elif isinstance(op, ReshapeOp) and array is not None:
+                array = array.reshape(tensor_type(op.results[0]).static_shape() or ())
+            elif not isinstance(op, OutputOp):
+                return None
+        return None if array is None else np.ascontiguousarray(array).reshape(array.shape)
+
+    @property
+    def only_moves(self) -> bool:
+        """Whether the value has the elements of params in another order."""
+        return all(isinstance(op, ParamOp | PermuteOp | ReshapeOp | OutputOp) for op in self.graph.block.ops)
+
+
+def write_folds(folds: Sequence[Fold]) -> str:
+    """The folds as the text of a module: a graph each, named in order."""
+    names = [StringAttr(fold.name) for fold in folds]
+    return str(ModuleOp([fold.graph.clone() for fold in folds], {"ait.folds": ArrayAttr(names)})) + "\n"
+
+
+def read_folds(text: str) -> list[Fold]:
+    """The folds that `write_folds` wrote."""
+    module = parse_source(context(), decode(text.encode(), "folds"))
+    names = cast(ArrayAttr[StringAttr], module.attributes["ait.folds"])
+    graphs = [op for op in module.ops if isinstance(op, GraphOp)]
+    return [Fold(n.data, g) for n, g in zip(names.data, graphs, strict=True)]
+
+
+def is_worth_storing(t: TensorType, sources: Iterable[TensorType]) -> bool:
+    """Whether a value of known size is small, or not much larger than the largest param that it is computed from."""
+    size = t.byte_size().evaluate({})
+    return size <= LARGEST_COPY or size <= GROWTH * max(source.byte_size().evaluate({}) for source in sources)
