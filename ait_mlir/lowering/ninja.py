@@ -49,7 +49,8 @@ def build_file(tools: Toolchain, missing: Mapping[str, Unit], objects: Iterable[
     used = Counter(unit.tools or tools for unit in missing.values())
     rules = {t: f"compile{i}" for i, t in enumerate(used)}
     for t in (tools, *used):
-        _usable(t, os.environ.get("TMPDIR", ""))
+        for place in (str(cache_dir()), os.environ.get("TMPDIR", "")):
+            _usable(t, place)
     lines = [
         f"rule {rule}\n  command = {_command(t, _compile_command(t, used[t]))} -c $in -o $out"
         for t, rule in rules.items()

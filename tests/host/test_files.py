@@ -110,3 +110,52 @@ def write_graph(folder: Path) -> str:
     path = folder / "graph.mlir"
     path.write_text('ait.graph @g(%x: !ait.tensor<4 x f32>) {\n  ait.output "y" %x : !ait.tensor<4 x f32>\n}\n')
     return str(path)
+
+
+def test_content_is_never_readable_for_more_than_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not before the mode is set, either: who opens a file in time could read on."""
+    path = tmp_path / "secret"
+    path.write_bytes(b"old")
+    path.chmod(0o600)
+    modes: list[int] = []
+    real = os.open
+
+    def opened(name: Path, flags: int, mode: int = 0o777) -> int:
+        handle = real(name, flags, mode)
+        modes.append(stat.S_IMODE(os.fstat(handle).st_mode))
+        return handle
+
+    monkeypatch.setattr(os, "open", opened)
+    with atomic_file(path) as file:
+        file.write(b"new")
+        assert modes == [0o600]
+    assert mode(path) == 0o600
+
+
+def test_a_file_of_other_content_does_not_run_as_another_user(tmp_path: Path) -> None:
+    path = tmp_path / "tool"
+    path.write_bytes(b"old")
+    path.chmod(0o6755)
+    write_atomic(path, b"new")
+    assert mode(path) == 0o755
+
+
+def test_a_program_can_be_run_if_the_umask_allows(tmp_path: Path) -> None:
+    old = os.umask(0o027)
+    try:
+        with atomic_file(tmp_path / "library.so", executable=True) as file:
+            file.write(b"code")
+    finally:
+        os.umask(old)
+    assert mode(tmp_path / "library.so") == 0o750
+
+
+@pytest.mark.parametrize("name", ["é" * 127, "x" * 255])
+def test_a_name_may_be_as_long_as_the_file_system_allows(tmp_path: Path, name: str) -> None:
+    write_atomic(tmp_path / name, b"text")
+    assert os.listdir(tmp_path) == [name]
+
+
+def test_a_full_disk_is_named() -> None:
+    with pytest.raises(OSError, match=r"No space left on device: '/dev/full'"):
+        write_atomic(Path("/dev/full"), b"text")

@@ -141,6 +141,30 @@ def test_directories_may_have_any_name(tmp_path: Path, monkeypatch: pytest.Monke
     assert not list(tmp_path.rglob("pwned"))
 
 
+@pytest.mark.parametrize("kind", ["cuda", "rocm"])
+@pytest.mark.parametrize("character", ["|", "'", ",", ";", " ", "$(touch pwned)", "`touch pwned`", '"', "\\"])
+def test_no_part_of_a_path_is_run_by_the_compiler_of_a_gpu(
+    kind: toolchain.TargetKind, character: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    try:
+        toolchain.toolchain(kind, toolchain.DEFAULT_ARCH[kind])
+    except ToolchainError as error:
+        pytest.skip(str(error))
+    monkeypatch.chdir(tmp_path)
+    target, odd = Target(kind, toolchain.DEFAULT_ARCH[kind]), tmp_path / f"a{character}b"
+    sources = {"k.cu" if kind == "cuda" else "k.hip": SOURCE}
+    for cache, workdir in ((tmp_path / "cache", odd), (odd, tmp_path / "w")):
+        monkeypatch.setenv("AIT_CACHE_DIR", str(cache))
+        if set(character) & set('$`"\\'):
+            with pytest.raises(
+                CompileError, match=r"a build cannot use the path .* gives it to a shell.*AIT_CACHE_DIR"
+            ):
+                build_library(sources, target, workdir)
+        else:
+            assert build_library(sources, target, workdir).is_file()
+    assert not list(tmp_path.rglob("pwned"))
+
+
 @pytest.mark.parametrize(
     ("kind", "tool", "variable", "advice"),
     [

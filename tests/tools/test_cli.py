@@ -138,6 +138,7 @@ WRONG = {
     "compile tiny.mlir --weights missing": "ait: error: missing: there is no such file of weights",
     "compile tiny.mlir --weights bad.mlir": "ait: error: bad.mlir",
     "compile tiny.mlir --weights shape.safetensors": "'w' is float32 [4], but the param is float32 [8]",
+    "import missing.pt2 -o /dev/null": "/dev/null is no regular file, so weights cannot be put beside it: name theirs",
     "run missing.ait": "ait: error: missing.ait: there is no such artifact",
     "run bad.mlir": "ait: error: bad.mlir is no artifact",
     "run tiny.ait --input x": "ait: error: --input 'x': expected NAME=VALUE",

@@ -50,6 +50,10 @@ def add(subparsers: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Import; returns the exit code."""
+    stem = Path(options.source.partition(".py:")[2] or options.source).stem
+    output = Path(options.output or f"{stem}.mlir")
+    if options.weights is None and output.exists() and not output.is_file():
+        raise UsageError(f"{output} is no regular file, so weights cannot be put beside it: name theirs with --weights")
     imported = load(options.source, options.name, trust_pickle=options.trust_pickle)
     params = len(imported.constants)
     size = sum(array.nbytes for array in imported.constants.values())
@@ -60,8 +64,6 @@ def run(options: argparse.Namespace) -> int:
     from ait_mlir.driver import run_to_phase
     from ait_mlir.runtime.safetensors_part import encode
 
-    stem = Path(options.source.partition(".py:")[2] or options.source).stem
-    output = Path(options.output or f"{stem}.mlir")
     weights = Path(options.weights or output.with_suffix(".safetensors"))
     if weights == output:
         raise UsageError(f"{output} cannot hold both the IR and the weights; give --weights another name")
