@@ -238,6 +238,8 @@ def as_whole(what: str, value: Any, least: int = 0, most: int | None = None) -> 
     if number is None or number < least or (most is not None and number > most):
         expected = f"a whole number, at least {least}" if most is None else f"a whole number from {least} to {most}"
         raise InputError(f"{what} is {value!r}, expected {expected}")
+    if number >= 1 << 63:
+        raise InputError(f"{what} is {value!r}, expected a whole number below 2^63")
     return number
 
 

@@ -68,9 +68,10 @@ class DeviceMemory(OpenedModel):
             dst, src = as_address(dst), as_address(src)
         except (OverflowError, TypeError) as error:
             raise InputError(f"a copy from address {src} to {dst}: {error}") from None
-        if count < 0 or (count and not (dst and src)):
+        if count >= 1 << 63 or count < 0 or (count and not (dst and src)):
             raise InputError(
-                f"a copy of {count} bytes from address {src} to {dst}, expected addresses that are not null"
+                f"a copy of {count} bytes from address {src} to {dst}, expected addresses that are not null, and "
+                "from 0 to below 2^63 bytes"
             )
         self._module.copy_on(dst, src, count, as_stream(stream_ptr), sync)
 

@@ -14,6 +14,7 @@ from ait_mlir.ir.context import context
 from ait_mlir.ir.parser import parse_text
 from ait_mlir.runtime import Model
 from ait_mlir.runtime.data import AITData
+from ait_mlir.runtime.kinds import AITemplateMemcpyKind
 
 MOST = 1 << 40
 
@@ -117,3 +118,17 @@ def test_a_stride_of_the_caller(compiled: Callable[[str], Path]) -> None:
         o = np.zeros((1, 1), np.float32)
         model.run([far], [o])
         assert o == 0
+
+
+def test_bytes_beyond_64_bits(compiled: Callable[[str], Path]) -> None:
+    with Model(compiled(STRIDED)) as model:
+        for call in (
+            lambda: model.allocate_memory(1 << 63),
+            lambda: model.allocate_data([1 << 40, 1 << 40], "float32"),
+        ):
+            with pytest.raises(InputError, match=r"expected a whole number below 2\^63"):
+                call()
+        with pytest.raises(InputError, match=r"below 2\^63"):
+            model.memcpy(1, 1, 1 << 70, AITemplateMemcpyKind.DeviceToDevice)
+        with pytest.raises(MemoryError, match=f"needs {1 << 62} bytes"):
+            model.allocate_memory(1 << 62)

@@ -7,12 +7,15 @@ import random
 import re
 from pathlib import Path
 
+import pytest
+
 from ait_mlir.driver import emit, run_to_phase
 from ait_mlir.ir.context import context
 from ait_mlir.ir.parser import check as verify
 from ait_mlir.ir.parser import parse_source
 from ait_mlir.ir.source import SourceError, SourceText
 from tests import tiers
+from tests.runtime.test_sizes import OUTER
 
 ROOT = Path(__file__).parents[2]
 COUNT = 600 if tiers.FULL else 150
@@ -73,6 +76,14 @@ def outcome(text: str, target: str, arch: str) -> str:
             assert "cannot be read" not in d.message, str(d)
         return f"not {phase}: {e.diagnostics[0].message}"
     return "source"
+
+
+@pytest.mark.parametrize(("target", "arch"), TARGETS)
+def test_ranges_up_to_the_largest_dim(target: str, arch: str) -> None:
+    """What is valid for small dims is compiled for all dims: no number that only a range allows is in the way."""
+    for text in (OUTER, *sources()):
+        wide = RANGE.sub(str(2**40), text)
+        assert "beyond 64 bits" not in outcome(wide, target, arch), wide
 
 
 def test_numbers_at_the_ends_of_their_ranges() -> None:

@@ -15,7 +15,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from ait_mlir.dims import Expr, Scope, ceildiv, const, from_terms, total
+from ait_mlir.dims import DimError, Expr, Scope, ceildiv, const, from_terms, total
 from ait_mlir.passes.memory.buffers import ALIGNMENT, Buffer, MemoryPlanError, Plan
 from ait_mlir.passes.memory.placement import Lifetimes, Strategy, best_gap, greedy
 
@@ -138,7 +138,10 @@ class _Fits:
                 return None
             needed = max(needed, -(-size.evaluate(point) // room))
         needed = -(-needed // grain) * grain
-        return needed if self._scope.le(size, base * needed) else None
+        try:
+            return needed if self._scope.le(size, base * needed) else None
+        except DimError:  # a number beyond 64 bits
+            return None
 
 
 def _host(index: int, size: Expr, done: list[tuple[_Section, Expr]], fits: _Fits, live: Lifetimes) -> Expr | None:
