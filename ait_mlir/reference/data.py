@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from xdsl.dialects.builtin import FloatAttr
 
 from ait_mlir.dialects.ait.data import ConstantOp, OutputOp, ParamOp
 from ait_mlir.reference.core import (
@@ -15,6 +16,9 @@ from ait_mlir.reference.core import (
     value_dtype,
     widen,
 )
+
+UNROUNDED = "ait.unrounded"
+"""An attribute of a constant: the number to evaluate with, instead of its value rounded to its element type."""
 
 
 @reference(ParamOp)
@@ -31,6 +35,8 @@ def _(op: ConstantOp, arrays: Arrays, ev: Evaluation) -> Arrays:
     element_type = element_type_of(type_)
     values = np.array(op.values()).astype(storage_dtype(element_type)).astype(value_dtype(element_type))
     shape = ev.shape(type_)
+    if isinstance(number := op.attributes.get(UNROUNDED), FloatAttr):
+        return (np.full(shape, number.value.data),)
     return (np.broadcast_to(values.reshape(-1)[0], shape) if values.size == 1 else values.reshape(shape),)
 
 

@@ -1,6 +1,8 @@
 // RUN: ait-opt %s -p simplify | filecheck %s
+// RUN: ait-opt %s -p simplify --check-semantics 2>&1 | filecheck %s --check-prefix=SEMANTICS
+// SEMANTICS: no difference
 
-// Numbers as near as the element type holds them; the reference, which sees their last bits, is not asked.
+// Numbers as near as the element type holds them.
 // CHECK-LABEL: ait.graph @gelu
 ait.graph @gelu(%x: !ait.tensor<4 x f32>) {
   // CHECK-NEXT: %0 = ait.gelu %x

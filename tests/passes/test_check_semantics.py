@@ -14,6 +14,7 @@ from xdsl.passes import ModulePass
 from ait_mlir.ir.context import context
 from ait_mlir.ir.parser import parse_text
 from ait_mlir.passes.checks.check_semantics import Point, SemanticsChecker
+from ait_mlir.passes.parse import parse_passes
 from ait_mlir.passes.pipelines import PASSES, Pass, passes_between
 from tests import tiers
 from tests.lit.runner import run_ait_opt
@@ -110,6 +111,90 @@ def test_a_pass_that_keeps_the_meaning() -> None:
     assert not checker.after("halve", module, halve)
     assert checker.checks == 4 + 4  # minimum, maximum, middle twice; ones, zeros, each dim at zero
     assert not checker.skipped
+
+
+GELU = """
+ait.graph @g(%x: !ait.tensor<b x 9 x f32>) dims {b = 1 to 4} {
+  %half = ait.constant 0.5 : !ait.tensor<f16>
+  %one = ait.constant 1.0 : !ait.tensor<f16>
+  %r = ait.constant 0.70703125 : !ait.tensor<f16>
+  %a = ait.cast %x : !ait.tensor<b x 9 x bf16>
+  %h = ait.cast %a : !ait.tensor<b x 9 x f16>
+  %0 = ait.mul %h, %r : !ait.tensor<b x 9 x f16>
+  %1 = ait.erf %0 : !ait.tensor<b x 9 x f16>
+  %2 = ait.add %1, %one : !ait.tensor<b x 9 x f16>
+  %3 = ait.mul %h, %half : !ait.tensor<b x 9 x f16>
+  %4 = ait.mul %3, %2 : !ait.tensor<b x 9 x f16>
+  %5 = ait.mul %h, %r : !ait.tensor<b x 9 x f16>
+  ait.output "y" %4 : !ait.tensor<b x 9 x f16>
+  ait.output "z" %5 : !ait.tensor<b x 9 x f16>
+}
+"""
+
+
+def simplify(module: ModuleOp) -> None:
+    for p in parse_passes("simplify"):
+        p.apply(context(), module)
+    assert op_of(module, "ait.gelu")
+
+
+def drop_a_cast(module: ModuleOp) -> None:
+    first, second = (op for op in module.walk() if op.name == "ait.cast")
+    second.operands = [first.operands[0]]
+
+
+def number(old: float, new: float) -> Callable[[ModuleOp], None]:
+    def change(module: ModuleOp) -> None:
+        found = FloatAttr(old, f64)
+        ops = [op for op in module.walk() if op.name == "ait.constant" and op.properties["value"] == found]
+        assert ops
+        for op in ops:
+            op.properties["value"] = FloatAttr(new, f64)
+
+    return change
+
+
+STEP = 2.0**-11
+"""The distance of neighbouring numbers of f16 at sqrt(1/2)."""
+
+
+def test_a_rounded_constant_is_replaced_by_the_number_that_it_stands_for() -> None:
+    """In one of its two uses: the other one stays as it is."""
+    module = parse_text(context(), GELU)
+    checker = SemanticsChecker(module)
+    simplify(module)
+    assert not checker.after("simplify", module, simplify)
+    assert checker.checks and not checker.skipped
+
+
+@pytest.mark.parametrize(
+    ("text", "change"),
+    [
+        (GELU.replace("0.70703125", str(0.70703125 + 2 * STEP)), number(0.70703125 + 2 * STEP, 0.70703125)),
+        (GELU.replace("0.70703125", str(0.70703125 - 2 * STEP)), number(0.70703125 - 2 * STEP, 0.70703125)),
+        (GELU, drop_a_cast),
+    ],
+    ids=["too large", "too small", "a dropped cast"],
+)
+def test_more_than_rounding_is_found_beside_a_replaced_constant(text: str, change: Callable[[ModuleOp], None]) -> None:
+    def wrong(m: ModuleOp) -> None:
+        change(m)
+        simplify(m)
+
+    module = parse_text(context(), text)
+    checker = SemanticsChecker(module)
+    wrong(module)
+    assert checker.after("wrong", module, wrong)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"), [(0.70703125, 0.70703125 + STEP), (0.70703125, -0.70703125), (0.5, 0.501), (0.5, -0.5), (1.0, 0.0)]
+)
+def test_another_number_is_found(old: float, new: float) -> None:
+    module = parse_text(context(), GELU)
+    checker = SemanticsChecker(module)
+    number(old, new)(module)
+    assert checker.after("wrong", module, number(old, new))
 
 
 def test_each_pass_is_compared_with_the_one_before() -> None:

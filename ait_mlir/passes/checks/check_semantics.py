@@ -11,6 +11,10 @@ at the same positions. Integers, and outputs that are only moved elements, must 
 interpreter's exact mode, so the same bound holds for them. A read of bytes that belong to another buffer is a
 difference. A program with streams runs in a random order that its events allow.
 
+A constant stands for every number that its element type rounds to it, unless it is 0 or a power of two. If a pass
+replaces such constants and outputs differ, the numbers that explain the difference are looked for, within half a step
+of the type; with them, the outputs must agree as above.
+
 An operator from outside whose reference fails at declared dims, or does not make what the op's results are, is an error
 before any pass runs. At other dims, and with NaN among the inputs, it is a point that is not tried.
 """
@@ -18,7 +22,7 @@ before any pass runs. At other dims, and with NaN among the inputs, it is a poin
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -33,6 +37,7 @@ from ait_mlir.dialects.ait.types import DimsAttr, ShapedType, TensorType, tensor
 from ait_mlir.dialects.ait_rt.buffers import ConstantOp, InputOp
 from ait_mlir.dialects.ait_rt.program import ProgramOp
 from ait_mlir.dims import Dim, Scope
+from ait_mlir.passes.checks.rounded_constants import Refit, replaced_constants
 from ait_mlir.passes.order import has_streams, shuffled
 from ait_mlir.reference import EvaluationError, evaluate_graph, run_program
 from ait_mlir.reference.core import Array, WrongReference
@@ -181,7 +186,7 @@ class _Subject:
         is_declared: bool = False,
     ) -> None:
         self.checker = checker
-        self.text = str(module)
+        self.text, self.module = str(module), module.clone()
         self.inputs: dict[Key, dict[str, Array]] = {}
         self.outputs: dict[Key, Outputs] = {}
         self.bitwise: dict[str, set[str]] = {}
@@ -213,6 +218,8 @@ class _Subject:
         self.text = text
         self.checker.changed = True
         found = callables(module)
+        before, self.module = self.module, module.clone()
+        details: dict[Key, list[str]] = {}
         for key, expected in self.outputs.items():
             name = key[0]
             if name not in found:
@@ -224,9 +231,41 @@ class _Subject:
                 self.report(pass_name, key, str(e))
                 continue
             self.checker.checks += 1
-            for detail in compare_outputs(expected, outputs, self.bitwise[name]):
-                self.report(pass_name, key, detail)
+            details[key] = compare_outputs(expected, outputs, self.bitwise[name])
             self.outputs[key] = outputs
+        for name in dict.fromkeys(key[0] for key, found_details in details.items() if found_details):
+            wrong = [key for key, found_details in details.items() if found_details and key[0] == name]
+            refit = self.refit(name, before, wrong)
+            for key in wrong:
+                for detail in self.compare_refitted(refit, key, details[key]):
+                    self.report(pass_name, key, detail)
+
+    def refit(self, name: str, before: ModuleOp, keys: Sequence[Key]) -> Refit | None:
+        """The module before a pass with other numbers for constants that the pass replaced; None if it replaced none.
+
+        The numbers are found where most elements are.
+        """
+        root = callables(before)[name]
+        replaced = replaced_constants(before, root, self.module, callables(self.module)[name])
+        if not replaced:
+            return None
+        key = max(keys, key=lambda k: (not k[1].special, sum(array.size for array in self.outputs[k].values())))
+        refit = Refit(before, root, replaced)
+        try:
+            refit.fit(lambda: self.evaluate(before, root, key), self.outputs[key])
+        except EvaluationError:
+            return None
+        return refit
+
+    def compare_refitted(self, refit: Refit | None, key: Key, details: list[str]) -> list[str]:
+        """What differs from the refitted module; `details` if there is none."""
+        if refit is None:
+            return details
+        try:
+            expected = self.evaluate(refit.module, refit.root, key)
+        except EvaluationError:
+            return details
+        return details if compare_outputs(expected, self.outputs[key], self.bitwise[key[0]]) else []
 
     def report(self, pass_name: str, key: Key, detail: str) -> None:
         self.checker.differences.append(Difference(pass_name, *key, detail))
