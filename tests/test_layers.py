@@ -1,4 +1,4 @@
-"""Imports of the package go down the layers of docs/architecture.md, and no modules import each other in a cycle.
+"""Imports of the package go down the layers of docs/architecture.md, and modules do not import each other in cycles.
 
 Every import counts: at the top of a file, inside a function, and under `TYPE_CHECKING`.
 """
@@ -10,7 +10,6 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -38,10 +37,11 @@ def imports_of(text: str, importer: str, place: str, modules: Mapping[str, Path]
     """The imports of one file, but for those of the file itself."""
     package = importer if place.endswith("__init__.py") else importer.rpartition(".")[0]
     for node in ast.walk(ast.parse(text)):
-        found: list[str] = []
         if isinstance(node, ast.Import):
             found = [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
+        elif not isinstance(node, ast.ImportFrom):
+            continue
+        else:
             above = package.split(".")[: len(package.split(".")) - node.level + 1] if node.level else []
             base = ".".join([*above, *([node.module] if node.module else [])])
             found = [name if (name := f"{base}.{alias.name}") in modules else base for alias in node.names]
@@ -96,32 +96,45 @@ def upward(imports: list[Import], rows: tuple[tuple[str, ...], ...]) -> list[str
     return found
 
 
-def cycles(imports: list[Import]) -> list[str]:
-    """A sentence for each set of modules that import each other, with the imports of one cycle."""
-    edges: dict[str, dict[str, Import]] = {}
+def knots(imports: list[Import]) -> list[frozenset[str]]:
+    """The largest sets of modules in which every module imports every other one, directly or through others."""
+    edges: dict[str, list[str]] = {}
     for line in imports:
-        edges.setdefault(line.importer, {}).setdefault(line.imported, line)
-    done: set[str] = set()
-    found: list[str] = []
-    for start in sorted(edges):
-        if start in done:
+        edges.setdefault(line.importer, []).append(line.imported)
+        edges.setdefault(line.imported, [])
+    number: dict[str, int] = {}
+    lowest: dict[str, int] = {}
+    stack: list[str] = []
+    found: list[frozenset[str]] = []
+    for start in sorted(edges):  # Tarjan's algorithm, with a stack of its own
+        if start in number:
             continue
-        path = [start]
-        onward = [iter(edges.get(start, {}))]
-        while path:
-            step = next(onward[-1], None)
-            if step is None:
-                done.add(path.pop())
-                onward.pop()
-            elif step in path:
-                ring = [*path[path.index(step) :], step]
-                lines = [edges[a][b] for a, b in pairwise(ring)]
-                said = "\n".join(f"  {line.place}: {line.importer} imports {line.imported}" for line in lines)
-                found.append(f"modules import each other in a cycle:\n{said}")
-            elif step not in done:
-                path.append(step)
-                onward.append(iter(edges.get(step, {})))
+        number[start] = lowest[start] = len(number)
+        stack.append(start)
+        work = [(start, iter(edges[start]))]
+        while work:
+            module, onward = work[-1]
+            if (step := next(onward, None)) is None:
+                work.pop()
+                if work:
+                    lowest[work[-1][0]] = min(lowest[work[-1][0]], lowest[module])
+                if lowest[module] == number[module]:
+                    inside = frozenset(stack[stack.index(module) :])
+                    del stack[stack.index(module) :]
+                    found += [inside] if len(inside) > 1 else []
+            elif step not in number:
+                number[step] = lowest[step] = len(number)
+                stack.append(step)
+                work.append((step, iter(edges[step])))
+            elif step in stack:
+                lowest[module] = min(lowest[module], number[step])
     return found
+
+
+def said(knot: frozenset[str], imports: list[Import]) -> str:
+    """The imports inside a set of modules."""
+    inside = [line for line in imports if line.importer in knot and line.imported in knot]
+    return "\n".join(f"  {line.place}: {line.importer} imports {line.imported}" for line in inside)
 
 
 def test_every_module_is_in_a_layer() -> None:
@@ -133,6 +146,20 @@ def test_every_module_is_in_a_layer() -> None:
 def test_imports_go_down() -> None:
     _, imports = package(ROOT)
     assert not (wrong := upward(imports, layers())), "\n".join(wrong)
+
+
+UNTIED = ("ait_mlir.frontend", "ait_mlir.graph")
+"""Packages whose modules still import each other in cycles; take one out of this table once it has none."""
+
+
+def test_no_modules_import_each_other() -> None:
+    _, imports = package(ROOT)
+    tied: set[str] = set()
+    for knot in knots(imports):
+        around = {name for name in UNTIED if all(module.startswith(f"{name}.") for module in knot)}
+        assert around, f"modules import each other in a cycle:\n{said(knot, imports)}"
+        tied |= around
+    assert tied == set(UNTIED), f"no cycle is left in {', '.join(set(UNTIED) - tied)}; take it out of the table"
 
 
 LOW_AND_HIGH = {
@@ -159,5 +186,6 @@ def test_an_import_of_a_higher_layer_is_named(tmp_path: Path, text: str, line: i
     _, imports = package(tmp_path)
     (wrong,) = upward(imports, (("ait_mlir.dims",), ("ait_mlir.passes",)))
     assert wrong.startswith(f"ait_mlir/dims/expr.py:{line}: ait_mlir.dims.expr imports ait_mlir.passes.simplify")
-    (ring,) = cycles(imports)
+    (knot,) = knots(imports)
+    ring = said(knot, imports)
     assert f"ait_mlir/dims/expr.py:{line}: " in ring and "ait_mlir/passes/simplify.py:1: " in ring

@@ -12,15 +12,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import NoReturn
 
 from ait_mlir.dims.errors import DimError
-from ait_mlir.dims.text import atom_text, missing, terms_cpp, terms_text
-
-if TYPE_CHECKING:
-    import sympy
-
-    from ait_mlir.dims.scope import Scope
 
 MAX_LITERAL = 2**63 - 1
 MAX_TERMS = 1024  # of one polynomial
@@ -40,6 +34,10 @@ class Operator:
     infix: bool
     apply: Callable[[Sequence[int]], int]
     build: Callable[[Sequence[Expr]], Expr]
+
+
+OPERATORS: dict[str, Operator] = {}
+"""The operators by name; `rules.py` fills it."""
 
 
 class Numbered(dict[str, str]):
@@ -89,7 +87,7 @@ class Atom:
                 f"a dim expression of {self.size} parts, nested {self.nesting} deep, is too large; "
                 f"at most {MAX_SIZE} parts and {MAX_NESTING} levels are allowed"
             )
-        self.key: tuple[int, str] = (0, name) if op is None else (1, atom_text(self))
+        self.key: tuple[int, str] = (0, name) if op is None else (1, _atom_text(self))
 
     def expr(self) -> Expr:
         """The expression that is this atom alone."""
@@ -106,9 +104,6 @@ class Atom:
 
     def __deepcopy__(self, memo: object) -> Atom:
         return self
-
-    def __reduce__(self) -> tuple[Callable[[str], Atom], tuple[str]]:
-        return _atom_from_text, (str(self),)
 
 
 class Expr:
@@ -194,23 +189,7 @@ class Expr:
             return names.place(self)
         if isinstance(names, Noted):
             names.note(self)
-        return terms_cpp(self._terms, names)
-
-    def to_sympy(self, scope: Scope | None = None) -> sympy.Expr:
-        """This expression in SymPy, over integer symbols that are positive or non-negative, as the scope's ranges say.
-
-        A dim that the scope does not declare is non-negative.
-        """
-        from ait_mlir.dims.symbolic import to_sympy
-
-        return to_sympy(self, scope)
-
-    @staticmethod
-    def from_sympy(value: sympy.Expr | int) -> Expr:
-        """The expression that SymPy's says. Raises DimError for what is no dim expression; text is none."""
-        from ait_mlir.dims.symbolic import from_sympy
-
-        return from_sympy(value)
+        return _terms_cpp(self._terms, names)
 
     def __add__(self, other: Expr | int) -> Expr:
         return _memo_binary(_ADDED, self, _expr(other), _add)
@@ -234,18 +213,14 @@ class Expr:
         return const(other) * self
 
     def __floordiv__(self, other: Expr | int) -> Expr:
-        from ait_mlir.dims.rules import floordiv
-
-        return floordiv(self, other)
+        return OPERATORS["floordiv"].build([self, _expr(other)])
 
     def __mod__(self, other: Expr | int) -> Expr:
-        from ait_mlir.dims.rules import mod
-
-        return mod(self, other)
+        return OPERATORS["mod"].build([self, _expr(other)])
 
     def __str__(self) -> str:
         if self._text is None:
-            self._text = terms_text(self._terms)
+            self._text = _terms_text(self._terms)
         return self._text
 
     def __repr__(self) -> str:
@@ -256,9 +231,6 @@ class Expr:
 
     def __deepcopy__(self, memo: object) -> Expr:
         return self
-
-    def __reduce__(self) -> tuple[Callable[[str], Expr], tuple[str]]:
-        return _expr_from_text, (str(self),)
 
 
 # ** making **
@@ -412,7 +384,7 @@ def _evaluate_atom(atom: Atom, env: Mapping[str, int]) -> int:
         return atom.op.apply([arg.evaluate(env) for arg in atom.args])
     value = env.get(atom.name)
     if value is None:
-        missing(atom.name, env)
+        _missing(atom.name, env)
     return value
 
 
@@ -423,14 +395,90 @@ def _substitute_atom(atom: Atom, env: Mapping[str, Expr | int]) -> Expr:
     return atom.expr() if value is None else _expr(value)
 
 
-# ** pickling **
+# ** text: `parse` reads it back to the same object; and C++ **
 
 
-def _expr_from_text(text: str) -> Expr:
-    from ait_mlir.dims.parser import parse
+def _terms_text(terms: Terms) -> str:
+    """The text of a polynomial."""
+    if not terms:
+        return "0"
+    text = ""
+    for coefficient, mono in terms:
+        size = abs(coefficient)
+        if len(mono) == 1 and size == 1:
+            # a leading minus binds to the first factor, so an infix operator needs parentheses after it
+            body = f"({mono[0]})" if coefficient < 0 and not text and _is_infix(mono[0]) else str(mono[0])
+        else:
+            factors = [f"({a})" if _is_infix(a) else str(a) for a in mono]
+            body = "*".join(factors if size == 1 and factors else [str(size), *factors])
+        if coefficient < 0:
+            text += f" - {body}" if text else f"-{body}"
+        else:
+            text += f" + {body}" if text else body
+    return text
 
-    return parse(text)
+
+def _atom_text(atom: Atom) -> str:
+    """The text of an atom, without parentheses around it."""
+    if atom.op is None:
+        return atom.name
+    if not atom.op.infix:
+        return f"{atom.op.name}({', '.join(str(a) for a in atom.args)})"
+    if (ceil := _as_ceildiv(atom)) is not None:
+        return f"{_operand_text(ceil[0])} ceildiv {ceil[1]}"
+    return f"{_operand_text(atom.args[0])} {atom.op.name} {_operand_text(atom.args[1])}"
 
 
-def _atom_from_text(text: str) -> Atom:
-    return _expr_from_text(text).terms()[0][1][0]
+def _terms_cpp(terms: Terms, names: Mapping[str, str]) -> str:
+    """The C++ of a polynomial, in parentheses unless it is one name, one number or one call."""
+    if not terms:
+        return "0"
+    text = ""
+    for coefficient, mono in terms:
+        factors = [_atom_cpp(atom, names) for atom in mono]
+        if abs(coefficient) != 1 or not factors:
+            factors.insert(0, str(abs(coefficient)))
+        sign = " - " if coefficient < 0 else " + "
+        text += (sign if text else sign.strip(" +")) + " * ".join(factors)
+    alone = len(terms) == 1 and terms[0][0] > 0 and (not terms[0][1] or (terms[0][0] == 1 and len(terms[0][1]) == 1))
+    return text if alone else f"({text})"
+
+
+def _as_ceildiv(atom: Atom) -> tuple[Expr, int] | None:
+    """`(a, n)` where the atom is a floordiv that is `a ceildiv n`, because its constant is n - 1."""
+    if atom.op is None or atom.op.name != "floordiv" or (n := atom.args[1].as_int()) is None:
+        return None
+    last = atom.args[0].terms()[-1]
+    return (atom.args[0] - (n - 1), n) if last == (n - 1, ()) else None
+
+
+def _missing(name: str, known: Mapping[str, object]) -> NoReturn:
+    """Raise the error for a dim that has no value or no C++ name."""
+    raise DimError(f"dim {name!r} has no value here; known: {', '.join(sorted(known)) or 'none'}")
+
+
+def _is_infix(atom: Atom) -> bool:
+    return atom.op is not None and atom.op.infix
+
+
+def _operand_text(e: Expr) -> str:
+    value = e.as_int()
+    terms = e.terms()
+    simple = value is not None and value >= 0
+    if len(terms) == 1 and len(terms[0][1]) == 1:
+        simple = terms[0][0] == 1 and not _is_infix(terms[0][1][0])
+    return str(e) if simple else f"({e})"
+
+
+def _atom_cpp(atom: Atom, names: Mapping[str, str]) -> str:
+    if atom.op is None:
+        if (name := names.get(atom.name)) is None:
+            _missing(atom.name, names)
+        return name
+    if (ceil := _as_ceildiv(atom)) is not None:
+        return f"ait::ceildiv({ceil[0].cpp(names)}, {ceil[1]})"
+    args = [arg.cpp(names) for arg in atom.args]
+    text = args[-1]
+    for arg in reversed(args[:-1]):
+        text = f"ait::{atom.op.name}({arg}, {text})"
+    return text

@@ -7,12 +7,13 @@ factor  := '-' factor | NUMBER | NAME | '(' sum ')' | ('min' | 'max') '(' sum ('
 
 from __future__ import annotations
 
+import copyreg
 import re
 from collections.abc import Callable, Iterator
 from typing import NoReturn
 
 from ait_mlir.dims.errors import DimError, DimSyntaxError
-from ait_mlir.dims.expr import MAX_LITERAL, Expr, const, sym, total
+from ait_mlir.dims.expr import MAX_LITERAL, Atom, Expr, const, sym, total
 from ait_mlir.dims.rules import ceildiv, floordiv, maximum, minimum, mod
 
 MAX_PARENTHESES = 100
@@ -170,3 +171,22 @@ def _at(tokens: Tokens, offset: int, compute: Callable[[], Expr]) -> Expr:
         raise
     except DimError as error:
         tokens.fail(str(error), offset)
+
+
+# ** pickling: as text, so that an expression is interned again **
+
+
+def _atom_from_text(text: str) -> Atom:
+    return parse(text).terms()[0][1][0]
+
+
+def _reduce_expr(e: Expr) -> tuple[Callable[[str], Expr], tuple[str]]:
+    return parse, (str(e),)
+
+
+def _reduce_atom(atom: Atom) -> tuple[Callable[[str], Atom], tuple[str]]:
+    return _atom_from_text, (str(atom),)
+
+
+copyreg.pickle(Expr, _reduce_expr)
+copyreg.pickle(Atom, _reduce_atom)

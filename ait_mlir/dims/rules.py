@@ -16,7 +16,7 @@ import math
 from collections.abc import Callable, Sequence
 
 from ait_mlir.dims.errors import DimError
-from ait_mlir.dims.expr import Atom, Expr, Monomial, Operator, const, content, from_terms, make_atom, merge
+from ait_mlir.dims.expr import OPERATORS, Atom, Expr, Monomial, Operator, const, content, from_terms, make_atom, merge
 
 
 def floordiv(a: Expr | int, b: Expr | int) -> Expr:
@@ -228,3 +228,5 @@ FLOORDIV = Operator("floordiv", True, _divide(lambda a, b: a // b), lambda e: fl
 MOD = Operator("mod", True, _divide(lambda a, b: a % b), lambda e: mod(e[0], e[1]))
 MIN = Operator("min", False, min, lambda e: minimum(*e))
 MAX = Operator("max", False, max, lambda e: maximum(*e))
+
+OPERATORS.update({op.name: op for op in (FLOORDIV, MOD, MIN, MAX)})

@@ -6,16 +6,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from ait_mlir.dims.expr import Atom, Expr, const, product, total
 from ait_mlir.dims.rules import FLOORDIV, MAX, MIN, MOD
 
-if TYPE_CHECKING:
-    from ait_mlir.dims.scope import Scope
+
+class Ranges(Protocol):
+    """The questions about ranges that a scope answers."""
+
+    def bounds(self, e: Expr | int) -> tuple[int, int]: ...
+    def le(self, a: Expr | int, b: Expr | int) -> bool: ...
+    def lt(self, a: Expr | int, b: Expr | int) -> bool: ...
 
 
-def simplified(e: Expr, scope: Scope) -> Expr:
+def simplified(e: Expr, scope: Ranges) -> Expr:
     """`e` without the arguments of `min` and `max` that are never the result, and with the divisions that the ranges
     decide replaced by their results.
     """
@@ -24,7 +29,7 @@ def simplified(e: Expr, scope: Scope) -> Expr:
     return total(product([const(c), *(_atom(atom, scope) for atom in mono)]) for c, mono in e.terms())
 
 
-def _atom(atom: Atom, scope: Scope) -> Expr:
+def _atom(atom: Atom, scope: Ranges) -> Expr:
     if atom.op is None:
         return atom.expr()
     args = [simplified(arg, scope) for arg in atom.args]

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ait_mlir.dims import DimError, Expr, Scope, ceildiv, const, floordiv, maximum, minimum, mod, parse, sym
+from ait_mlir.dims.symbolic import from_sympy, to_sympy
 
 SCOPE = Scope.parse("a = 0 to 9, b = 1 to 9, c = 2 to 9")
 LEAVES = st.sampled_from("abc").map(sym) | st.integers(-5, 5).map(const)
@@ -40,31 +41,31 @@ def _value(e: sympy.Expr, env: Mapping[str, int]) -> int:
 @given(POLYNOMIALS, POLYNOMIALS)
 @settings(max_examples=60, deadline=None)
 def test_polynomials_are_one_object_exactly_where_sympy_expands_them_to_one(p: Expr, q: Expr):
-    assert (p is q) == (sympy.expand(p.to_sympy(SCOPE) - q.to_sympy(SCOPE)) == 0)
-    assert Expr.from_sympy(p.to_sympy(SCOPE)) is p
+    assert (p is q) == (sympy.expand(to_sympy(p, SCOPE) - to_sympy(q, SCOPE)) == 0)
+    assert from_sympy(to_sympy(p, SCOPE)) is p
 
 
 @given(EXPRESSIONS, ENVS)
 @settings(max_examples=100, deadline=None)
 def test_values_agree_with_sympy_in_both_directions(e: Expr, env: dict[str, int]):
     value = e.evaluate(env)
-    assert _value(e.to_sympy(SCOPE), env) == value
-    assert Expr.from_sympy(e.to_sympy(SCOPE)).evaluate(env) == value
+    assert _value(to_sympy(e, SCOPE), env) == value
+    assert from_sympy(to_sympy(e, SCOPE)).evaluate(env) == value
 
 
 def test_ranges_are_assumptions():
-    symbols = {s.name: s for s in parse("a + b + other").to_sympy(SCOPE).free_symbols}
+    symbols = {s.name: s for s in to_sympy(parse("a + b + other"), SCOPE).free_symbols}
     assert all(s.is_integer and s.is_nonnegative for s in symbols.values())
     assert [name for name, s in sorted(symbols.items()) if s.is_positive] == ["b"]
-    assert sym("b").to_sympy().is_positive is None
+    assert to_sympy(sym("b")).is_positive is None
 
 
 def test_quotients_are_rounded():
     a, b = (sympy.Symbol(n, integer=True, positive=True) for n in "ab")
-    assert Expr.from_sympy(sympy.floor((2 * a + b) / 4)) is floordiv(parse("2*a + b"), 4)
-    assert Expr.from_sympy(sympy.ceiling(a / b)) is ceildiv(sym("a"), sym("b"))
-    assert Expr.from_sympy((a + 1) ** 2) is parse("a*a + 2*a + 1")
-    assert Expr.from_sympy(7) is const(7)
+    assert from_sympy(sympy.floor((2 * a + b) / 4)) is floordiv(parse("2*a + b"), 4)
+    assert from_sympy(sympy.ceiling(a / b)) is ceildiv(sym("a"), sym("b"))
+    assert from_sympy((a + 1) ** 2) is parse("a*a + 2*a + 1")
+    assert from_sympy(7) is const(7)
 
 
 @pytest.mark.parametrize(
@@ -85,4 +86,4 @@ def test_quotients_are_rounded():
 )
 def test_what_is_no_dim_expression_is_refused(value: object, message: str):
     with pytest.raises(DimError, match=message):
-        Expr.from_sympy(value)  # pyright: ignore[reportArgumentType]
+        from_sympy(value)  # pyright: ignore[reportArgumentType]
