@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib
 import importlib.metadata
 import itertools
+import os
+import re
 import shutil
 import subprocess
 import sys
@@ -70,6 +72,31 @@ def test_the_wheel_holds_templates_headers_and_times(tmp_path: Path):
     headers = [p for p in (ROOT / "runtime").rglob("*") if p.suffix in {".h", ".cc", ".cmake", ".in"}]
     assert {p.suffix for p in headers} == {".h", ".cc", ".cmake", ".in"}
     assert {f"ait_mlir/_cpp/{p.relative_to(ROOT / 'runtime')}" for p in headers} <= held
+
+
+def test_a_cpp_program_from_the_wheel_alone(tmp_path: Path):
+    """README's model and C++ program, with the package that the wheel installs, in an empty folder."""
+    (wheel,) = WheelBuilder(str(ROOT)).build(directory=str(tmp_path), versions=["standard"])
+    install = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--no-index", "--target", "site", wheel]
+    readme = (ROOT / "README.md").read_text()
+    (program,) = re.findall(r"```cpp\n(.*?)```", readme, re.S)
+    (tmp_path / "ffn.cc").write_text(program)
+    shutil.copytree(ROOT / "examples", tmp_path / "examples")
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path / "site"), "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+    (where,) = re.findall(r"```sh\n(ait runtime.*?)```", readme, re.S)
+    compile_ = re.findall(r"^ait compile .* -o ffn\.ait.*$", readme, re.M)
+    told = subprocess.run(install, cwd=tmp_path, capture_output=True, text=True, env=environment, check=False)
+    assert told.returncode == 0, told.stderr
+    for command in [*compile_, *where.splitlines()]:
+        words = command.split()
+        if words[0] == "ait":
+            words = [sys.executable, "-m", "ait_mlir.tools.cli", *words[1:]]
+        told = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, env=environment, check=False)
+        assert told.returncode == 0, f"{command}: {told.stderr}"
+    assert float(told.stdout) != 0 or told.stdout.strip() == "0"
+    code = "import ait_mlir; print(ait_mlir.__file__)"
+    told = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, env=environment)
+    assert told.stdout.startswith(str(tmp_path / "site")), "the package of the wheel was used"
 
 
 def test_stock_xdsl_opt_knows_the_dialects():

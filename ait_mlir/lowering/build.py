@@ -12,13 +12,15 @@ import hashlib
 import importlib.metadata
 import os
 import re
+import shutil
+import subprocess
 import threading
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ait_mlir.errors import CompileError
+from ait_mlir.errors import CompileError, ToolchainError
 from ait_mlir.host.cache import Scratch, cache_dir, is_kept, keep, locked
 from ait_mlir.host.files import copy_atomic, write_atomic
 from ait_mlir.lowering.ninja import ONCE, Unit, build_file, ninja_output, run_ninja
@@ -164,6 +166,29 @@ def build_deploy_library(kind: TargetKind, sanitizer: Sequence[str] = ()) -> Pat
     tools = _runtime_toolchain(kind, [f"-Wl,-soname,libait_{kind}.so", *undefined, *sanitizer])
     tools = replace(tools, compile_flags=(*tools.compile_flags, *sanitizer))
     return _build_runtime(kind, (*_RUNTIME_SOURCES[kind], "deploy"), tools, _FFI_SOURCES, sanitizer)
+
+
+def build_static_library(kind: TargetKind) -> Path:
+    """`build_deploy_library` as a static library for programs of the same compiler. Raises alike."""
+    tools = _runtime_toolchain(kind, ())
+    units = _runtime_units((*_RUNTIME_SOURCES[kind], "deploy"), tools, _FFI_SOURCES)
+    _build(tools, units, f"building the {kind} runtime{ONCE}")
+    archiver = shutil.which(os.environ.get("AR") or "ar")
+    if archiver is None:
+        raise ToolchainError("ar, which makes static libraries, was not found: install binutils, or set AR")
+    with Scratch() as scratch:
+        names: list[str] = []
+        for unit in units:  # objects are kept by their digest
+            names.append(f"{unit.source.parent.name}_{unit.source.stem}.o")
+            copy_atomic(unit.object, scratch / names[-1])
+        made = subprocess.run(
+            [archiver, "rcsD", "libait.a", *names], cwd=scratch, capture_output=True, text=True, check=False
+        )
+        if made.returncode != 0:
+            raise CompileError(f"{archiver} cannot make a static library: {made.stderr.strip()}")
+        library = cache_dir() / "libraries" / f"libait_{kind}.a"
+        copy_atomic(scratch / "libait.a", library)
+    return library
 
 
 def _build_runtime(

@@ -7,19 +7,26 @@ from pathlib import Path
 
 from ait_mlir.host.cache import cache_dir, private_folder
 from ait_mlir.host.files import copy_atomic, write_atomic
-from ait_mlir.lowering.build import build_deploy_library
+from ait_mlir.lowering.build import build_deploy_library, build_static_library
 from ait_mlir.lowering.target import TargetKind
 from ait_mlir.lowering.toolchain import cpp_root
 from ait_mlir.version import __version__
 
 _HEADERS = ("model.h", "model_abi.h")
+_SYSTEM_LIBRARIES: dict[TargetKind, str] = {
+    "cpu": "-fopenmp -ldl -lpthread",
+    "cuda": "-lcudart_static -lrt -ldl -lpthread",
+    "rocm": "-lamdhip64 -ldl -lpthread",
+}
+"""What a program with the static library links, too."""
 
 
-def install_runtime(kind: TargetKind, prefix: Path | None = None) -> Path:
+def install_runtime(kind: TargetKind, prefix: Path | None = None, static: bool = False) -> Path:
     """Build the library for a target and install it under `prefix`, by default a folder of the cache; returns that.
 
     `include/ait/model.h` is its interface. `lib/cmake/ait` and `lib/pkgconfig` find their folder by their own place, so
-    the whole prefix can be moved. For the CPU, OpenBLAS lies beside the library. Raises like `build_library`.
+    the whole prefix can be moved. For the CPU, OpenBLAS lies beside the library. With `static` a static library is
+    installed, too. Raises like `build_library`.
     """
     library = build_deploy_library(kind)
     root = private_folder(cache_dir() / "prefix") if prefix is None else prefix.absolute()
@@ -31,8 +38,12 @@ def install_runtime(kind: TargetKind, prefix: Path | None = None) -> Path:
         copy_atomic(openblas, root / "lib" / "libscipy_openblas.so")
     copy_atomic(files / "aitConfig.cmake", root / "lib" / "cmake" / "ait" / "aitConfig.cmake")
     texts = {"aitConfigVersion.cmake.in": "cmake/ait/aitConfigVersion.cmake", "ait.pc.in": f"pkgconfig/ait-{kind}.pc"}
+    if static:
+        copy_atomic(build_static_library(kind), root / "lib" / f"libait_{kind}.a")
+        texts["ait-static.pc.in"] = f"pkgconfig/ait-{kind}-static.pc"
     for template, place in texts.items():
         text = (files / template).read_text().replace("@version@", __version__).replace("@target@", kind)
+        text = text.replace("@system_libraries@", _SYSTEM_LIBRARIES[kind])
         write_atomic(root / "lib" / place, text.encode())
     return root
 

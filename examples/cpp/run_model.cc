@@ -11,6 +11,7 @@
 #include <cstring>
 #include <exception>
 #include <numeric>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -22,21 +23,22 @@ size_t count(const ait::Shape& shape) {
 
 size_t element_bytes(int32_t dtype) {
   switch (dtype) {
-    case AIT_BOOL: case AIT_I8: return 1;
-    case AIT_F16: case AIT_BF16: return 2;
+    case AIT_BOOL: case AIT_I8: case AIT_UI8: return 1;
+    case AIT_F16: case AIT_BF16: case AIT_I16: return 2;
     case AIT_F64: case AIT_I64: return 8;
     default: return 4;
   }
 }
 
 // The value of each dim, from arguments like "batch=2".
-std::vector<int64_t> dims_of(const ait_model_v1& table, int argc, char** argv) {
-  std::vector<int64_t> dims;
-  for (int32_t i = 0; i < table.num_dims; ++i) {
-    dims.push_back(table.dims[i].hi);
-    const std::string start = std::string(table.dims[i].name) + "=";
+ait::Dims dims_of(const ait::Model& model, int argc, char** argv) {
+  ait::Dims dims;
+  for (const ait::DimInfo& dim : model.dims()) {
+    if (dim.kind == AIT_DIM_OF_RUN) continue;
+    dims[dim.name] = dim.hi;
+    const std::string start = dim.name + "=";
     for (int a = 2; a < argc; ++a) {
-      if (std::strncmp(argv[a], start.c_str(), start.size()) == 0) dims.back() = std::atoll(argv[a] + start.size());
+      if (std::strncmp(argv[a], start.c_str(), start.size()) == 0) dims[dim.name] = std::atoll(argv[a] + start.size());
     }
   }
   return dims;
@@ -44,39 +46,38 @@ std::vector<int64_t> dims_of(const ait_model_v1& table, int argc, char** argv) {
 
 void run(int argc, char** argv) {
   ait::Model model(argv[1]);
-  const ait_model_v1& table = model.table();
-  std::vector<int64_t> dims = dims_of(table, argc, argv);
-
-  // The table computes all shapes from the dims: of the inputs, then of the outputs, one after another.
-  size_t ranks = 0;
-  for (int32_t i = 0; i < table.num_inputs; ++i) ranks += static_cast<size_t>(table.inputs[i].rank);
-  for (int32_t i = 0; i < table.num_outputs; ++i) ranks += static_cast<size_t>(table.outputs[i].rank);
-  std::vector<int64_t> extents(ranks);
-  table.shapes(dims.data(), extents.data());
+  for (const std::string& name : model.unset_constants()) throw std::runtime_error("the file has no value of constant " + name);
+  const ait::Dims dims = dims_of(model, argc, argv);
+  const std::vector<ait::Shape> input_shapes = model.input_shapes(dims), output_shapes = model.output_shapes(dims);
 
   std::vector<std::vector<char>> memory;
   std::vector<ait::TensorView> inputs, outputs;
-  auto extent = extents.begin();
-  for (int32_t i = 0; i < table.num_inputs + table.num_outputs; ++i) {
-    const bool is_input = i < table.num_inputs;
-    const ait_tensor_v1& tensor = is_input ? table.inputs[i] : table.outputs[i - table.num_inputs];
-    const ait::Shape shape(extent, extent + tensor.rank);
-    extent += tensor.rank;
-    memory.emplace_back(count(shape) * element_bytes(tensor.dtype));
-    if (is_input && tensor.dtype == AIT_F32) {
+  for (size_t i = 0; i < input_shapes.size(); ++i) {
+    const ait::TensorInfo& tensor = model.inputs()[i];
+    memory.emplace_back(count(input_shapes[i]) * element_bytes(tensor.dtype));
+    if (tensor.dtype == AIT_F32) {
       auto* const values = reinterpret_cast<float*>(memory.back().data());
-      for (size_t n = 0; n < count(shape); ++n) values[n] = static_cast<float>(n % 10) / 10;
+      for (size_t n = 0; n < count(input_shapes[i]); ++n) values[n] = static_cast<float>(n % 10) / 10;
     }
-    (is_input ? inputs : outputs).emplace_back(memory.back().data(), tensor.dtype, shape);
+    inputs.emplace_back(memory.back().data(), tensor.dtype, input_shapes[i]);
+  }
+  for (size_t i = 0; i < output_shapes.size(); ++i) {
+    const ait::TensorInfo& tensor = model.outputs()[i];
+    if (tensor.in_place_of >= 0) {  // a cache: the run updates the memory of the input, and the next run is given the same
+      outputs.push_back(inputs[static_cast<size_t>(tensor.in_place_of)]);
+      continue;
+    }
+    memory.emplace_back(count(output_shapes[i]) * element_bytes(tensor.dtype));
+    outputs.emplace_back(memory.back().data(), tensor.dtype, output_shapes[i]);
   }
 
   const std::vector<ait::Shape> shapes = model.run(inputs, outputs);
   for (size_t i = 0; i < shapes.size(); ++i) {
-    std::printf("%s [", table.outputs[i].name);
+    std::printf("%s [", model.outputs()[i].name.c_str());
     for (size_t axis = 0; axis < shapes[i].size(); ++axis) std::printf(axis == 0 ? "%lld" : ", %lld", static_cast<long long>(shapes[i][axis]));
     std::printf("]");
     const auto* const values = static_cast<const float*>(outputs[i].data);
-    for (size_t n = 0; table.outputs[i].dtype == AIT_F32 && n < count(shapes[i]) && n < 4; ++n) std::printf(" %.6g", values[n]);
+    for (size_t n = 0; model.outputs()[i].dtype == AIT_F32 && n < count(shapes[i]) && n < 4; ++n) std::printf(" %.6g", values[n]);
     std::printf("\n");
   }
 }

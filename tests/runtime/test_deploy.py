@@ -331,7 +331,10 @@ def test_the_example_runs_without_python(prefix: Path, ffn: Path, tmp_path: Path
     assert done.stdout.startswith("y [3, 48] ")
     np.testing.assert_allclose(np.array(done.stdout.split("]")[1].split(), float), expected.ravel()[:4], rtol=1e-5)
     refused = subprocess.run([program, str(ffn), "batch=9"], env=_clean(), capture_output=True, text=True, check=False)
-    assert refused.returncode == 1 and "so batch = 9, expected a value from 1 to 8" in refused.stderr
+    assert refused.returncode == 1 and "dim batch = 9, expected a value from 1 to 8" in refused.stderr
+    cached = compile_module(parse_text(context(), CACHE), "cpu", output=tmp_path / "cache.ait")
+    done = subprocess.run([program, str(cached), "n=1"], env=_clean(), capture_output=True, text=True, check=False)
+    assert done.stdout == "total [1, 4] 0 0.2 0.4 0.6\n", done.stderr
     loaded = subprocess.run(["ldd", program], capture_output=True, text=True, check=True).stdout
     assert "libait_cpu.so" in loaded and "python" not in loaded and "tvm_ffi" not in loaded
 
@@ -378,12 +381,62 @@ def test_loading_leaves_no_file(
     assert list(folder.iterdir()) == []
 
 
-def test_the_program_of_the_readme_compiles(tmp_path: Path) -> None:
-    (text,) = re.findall(r"```cpp\n(.*?)```", (ROOT / "README.md").read_text(), re.S)
-    includes, body = text.split("\n\n", 1)
-    (tmp_path / "main.cc").write_text(f"{includes}\nint main() {{\n{body}}}\n")
-    command = [os.environ.get("CXX", "g++"), "-std=c++17", "-fsyntax-only", "-Wall", "-Wextra", "-Werror"]
-    done = subprocess.run(
-        [*command, "-I", str(cpp_root() / "include"), str(tmp_path / "main.cc")], capture_output=True, text=True
+CACHE = """
+ait.graph @sum(%total: !ait.tensor<n x 4 x f32> donated, %x: !ait.tensor<n x 4 x f32>) dims {n = 1 to 2} {
+  %0 = ait.add %total, %x : !ait.tensor<n x 4 x f32>
+  ait.output "total" %0 in place of %total : !ait.tensor<n x 4 x f32>
+}
+"""
+PROGRAM_GRAPH = """
+ait.graph @f(%x: !ait.tensor<n x 4 x f16>, %i: !ait.tensor<n x i64>) dims {n = 1 to 4} {
+  %w = ait.param "w" : !ait.tensor<4 x f16>
+  %v = ait.param "v" : !ait.tensor<4 x f16>
+  %0 = ait.add %x, %w : !ait.tensor<n x 4 x f16>
+  %1 = ait.mul %0, %v : !ait.tensor<n x 4 x f16>
+  %2 = ait.add %i, %i : !ait.tensor<n x i64>
+  ait.output "y" %1 : !ait.tensor<n x 4 x f16>
+  ait.output "j" %2 : !ait.tensor<n x i64>
+}
+"""
+BIG_GRAPH = """
+ait.graph @big(%x: !ait.tensor<b x 4096 x f32>) dims {b = 1 to 4} {
+  %w = ait.param "w" : !ait.tensor<4096 x 4096 x f32>
+  %y = ait.gemm rcr %x, %w : !ait.tensor<b x 4096 x f32>
+  ait.output "y" %y : !ait.tensor<b x 4096 x f32>
+}
+"""
+
+
+def test_what_a_program_can_do(prefix: Path, tmp_path: Path) -> None:
+    """`cpp_interface.cc`: each of its checks names itself when it fails."""
+    weights = {"w": np.arange(4).astype(np.float16)}
+    path = compile_module(parse_text(context(), PROGRAM_GRAPH), "cpu", constants=weights, output=tmp_path / "f.ait")
+    big = compile_module(
+        parse_text(context(), BIG_GRAPH),
+        "cpu",
+        constants={"w": np.ones((4096, 4096), np.float32)},
+        output=tmp_path / "big.ait",
     )
-    assert done.returncode == 0, done.stderr
+    source = Path(__file__).with_name("cpp_interface.cc")
+    command = [os.environ.get("CXX", "g++"), "-std=c++17", "-Wall", "-Wextra", "-Werror", str(source)]
+    command += ["-o", str(tmp_path / "main"), "-I", str(prefix / "include"), "-L", str(prefix / "lib")]
+    subprocess.run([*command, f"-Wl,-rpath,{prefix / 'lib'}", "-lait_cpu"], check=True)
+    run = [str(tmp_path / "main"), str(path), str(big), str((prefix / "lib" / "libait_cpu.so").resolve())]
+    done = subprocess.run(run, env=_clean(), capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "all right\n"), done.stderr
+
+
+def test_a_program_with_the_static_library(tmp_path: Path, ffn: Path) -> None:
+    """It needs no file beside it; by the flags of pkg-config's file, and with CMake's target."""
+    prefix = install_runtime("cpu", tmp_path / "prefix", static=True)
+    lines = (prefix / "lib" / "pkgconfig" / "ait-cpu-static.pc").read_text().splitlines()
+    fields = dict(line.split(": ", 1) for line in lines if ": " in line)
+    flags = [flag.replace("${prefix}", str(prefix)) for name in ("Cflags", "Libs") for flag in fields[name].split()]
+    source = ROOT / "examples" / "cpp" / "run_model.cc"
+    compiler = os.environ.get("CXX", "g++")
+    subprocess.run([compiler, "-std=c++17", str(source), "-o", str(tmp_path / "main"), *flags], check=True)
+    shutil.rmtree(prefix)
+    command = [str(tmp_path / "main"), str(ffn), "batch=2"]
+    done = subprocess.run(command, env=_clean(), capture_output=True, text=True, check=False)
+    assert done.stdout.startswith("y [2, 48] "), done.stderr
+    assert "libait" not in subprocess.run(["ldd", command[0]], capture_output=True, text=True, check=True).stdout

@@ -27,6 +27,11 @@ def add(subparsers: Any) -> None:
     )
     p.add_argument("--target", choices=("cpu", "cuda", "rocm"), default="cpu", help="default: %(default)s")
     p.add_argument("--prefix", metavar="DIR", help="where to install it (default: a folder in the cache)")
+    p.add_argument(
+        "--static",
+        action="store_true",
+        help="install a static library, too: ait::cpu_static for CMake, ait-cpu-static for pkg-config",
+    )
     p.set_defaults(run=run)
 
 
@@ -34,5 +39,6 @@ def run(options: argparse.Namespace) -> int:
     """Install; returns the exit code."""
     from ait_mlir.lowering.deploy import install_runtime
 
-    print(install_runtime(options.target, None if options.prefix is None else Path(options.prefix)))
+    prefix = None if options.prefix is None else Path(options.prefix)
+    print(install_runtime(options.target, prefix, options.static))
     return 0

@@ -257,9 +257,10 @@ Info ask(Function function, Arguments... arguments) {
 
 /// @brief A tensor in memory of the caller's, row-major unless it has strides.
 struct TensorView {
-  /// `steps` are strides in elements; none: the tensor is row-major.
-  TensorView(void* address, int32_t element, Shape extents, Shape steps = {})
-      : data(address), dtype(element), shape(std::move(extents)), strides(std::move(steps)) {
+  /// `element` is an `ait_dtype`; `steps` are strides in elements; none: the tensor is row-major.
+  template <class Dtype, std::enable_if_t<std::is_same_v<Dtype, int32_t> || std::is_same_v<Dtype, ait_dtype>, int> = 0>
+  TensorView(void* address, Dtype element, Shape extents, Shape steps = {})
+      : data(address), dtype(static_cast<int32_t>(element)), shape(std::move(extents)), strides(std::move(steps)) {
     if (!strides.empty() && strides.size() != shape.size()) {
       throw ModelError(AIT_INPUT_ERROR, "a tensor has " + std::to_string(shape.size()) + " dims and " + std::to_string(strides.size()) +
                                             " strides: give one for each dim, or none");
