@@ -81,9 +81,10 @@ def run_to_phase(
     """Run the pipeline in place from phase `start` to `phase` (at most `planned`), verifying at each phase; returns
     the module.
 
-    Values that depend on params of `known` data alone become new params, which are appended to `folds`; with
-    `fold_unbound`, values that depend on any params. `compute` leaves out the folds that it cannot compute. The
-    passes of `without` do not run. `precision`, `streams`: see `compile_module`.
+    With `folds`, `known` or `fold_unbound`, values that no input changes become new params, which are appended to
+    `folds`: those of constants and of params of `known` data alone; with `fold_unbound`, those of any params. `compute`
+    leaves out the folds that it cannot compute. The passes of `without` do not run. `precision`, `streams`: see
+    `compile_module`.
     """
     passes_between(start, phase, target, arch, without=without)
     first, last = PHASES.index(start), PHASES.index(phase)
@@ -92,7 +93,7 @@ def run_to_phase(
     for before, after in pairwise(PHASES[first : last + 1]):
         pipeline = passes_between(before, after, target, arch, selection, without=without, streams=streams)
         run_passes(ctx, module, parse_passes(pipeline), source=source, verify="end", observe=observe)
-        if after == "simplified" and (known or fold_unbound):
+        if after == "simplified" and (known or fold_unbound or folds is not None):
             with errors_with_places("folding of params", module, source):
                 found = fold_params(module, known, make_target(target, arch), unbound=fold_unbound, compute=compute)
             if folds is not None:
@@ -235,7 +236,7 @@ def plan_model(
         source=options.get("source"),
         observe=observe,
         known=(constants or {}).keys() if fold else (),
-        folds=folds,
+        folds=folds if fold else None,
         fold_unbound=fold == "load",
         compute=values.compute,
         without=options.get("without", ()),

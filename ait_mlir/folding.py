@@ -58,9 +58,10 @@ class Folding:
             try:
                 self.values[fold.name] = self._kept(self._value(fold))
             except Exception as error:  # whatever it is, the model can be compiled without this fold
+                sources = ", ".join(fold.source_types()) or "constants"
                 warnings.warn(
-                    f"what follows from {', '.join(fold.source_types())} alone is computed in every run, because it "
-                    f"could not be computed at compile time: {type(error).__name__}: {error}",
+                    f"what follows from {sources} alone is computed in every run, "
+                    f"because it could not be computed at compile time: {type(error).__name__}: {error}",
                     RuntimeWarning,
                     stacklevel=2,
                 )

@@ -36,11 +36,11 @@ from ait_mlir.dialects.ait.types import TensorType, scope_of
 from ait_mlir.dialects.ait.view import ReshapeOp
 from ait_mlir.dialects.outside import Op
 from ait_mlir.dims import Scope
-from ait_mlir.frontend.emit import make_op
 from ait_mlir.frontend.intvar import IntVar, Symbol, Symbols, merge_symbols
 from ait_mlir.frontend.operator import Operator
 from ait_mlir.frontend.registry import functions_of
 from ait_mlir.frontend.tensor import Tensor
+from ait_mlir.frontend.writer import TensorWriter
 from ait_mlir.outside import OperatorError, Outside
 from ait_mlir.reference.core import Arrays, Evaluation, EvaluationError
 from ait_mlir.reference.outside import call_reference
@@ -190,12 +190,13 @@ def materialize(operator: Operator) -> list[Tensor] | None:
     if operator._attrs.get("nop"):
         if len(inputs) != 1 or len(outputs) != 1 or inputs[0].dtype() != outputs[0].dtype():
             raise operator.fail('_attrs["nop"] is for one input and one output of the same dtype')
-        op: Operation = make_op(ReshapeOp, values, symbols, result_types=types)
+        op_class, properties = ReshapeOp, {}
     else:
         _only_class(name, type(operator))
-        op = make_op(define(name, _place(type(operator))), values, symbols, _properties(operator), types)
+        op_class, properties = define(name, _place(type(operator))), _properties(operator)
+    results = TensorWriter(symbols).ops(op_class, *values, properties=properties, results=types)
     operator.called_with = inputs[:]
-    operator.made = [Tensor.of(result, symbols) for result in op.results]
+    operator.made = [Tensor.of(result, symbols) for result in results]
     return operator.made
 
 

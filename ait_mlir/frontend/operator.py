@@ -5,22 +5,23 @@ from __future__ import annotations
 import functools
 import inspect
 import threading
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar, cast
 
-from xdsl.ir import Attribute, Operation, Region
+from xdsl.ir import Attribute, Operation, Region, SSAValue
 
 from ait_mlir.dialects.ait.base import AitOp
 from ait_mlir.frontend.arguments import checked
-from ait_mlir.frontend.emit import make_op
 from ait_mlir.frontend.errors import BuildError
-from ait_mlir.frontend.intvar import Symbols, merge_symbols
+from ait_mlir.frontend.intvar import IntVar, Symbols, merge_symbols
 from ait_mlir.frontend.stable_set import StableSet
 from ait_mlir.frontend.tensor import Tensor
+from ait_mlir.frontend.writer import TensorWriter
 
 _OPERATOR = "_ait_operator"
+Found = TypeVar("Found")
 
 
 class _Calls(threading.local):
@@ -188,13 +189,38 @@ class Operator:
     ) -> list[Tensor]:
         """Add an op and return its results. Properties are Python values or attributes, `symbols` dims that
         properties or result types use."""
+        w = self.writer(*operands, symbols=symbols)
+        values = [t.value for t in operands]
+        made = w.ops(op_class, *values, properties=properties, results=result_types, regions=regions, count=num_results)
+        return [Tensor.of(result, w.symbols) for result in made]
+
+    def writer(self, *inputs: Tensor | IntVar, symbols: Symbols | None = None) -> TensorWriter:
+        """What writes ops of this call on these tensors and dims; `symbols` are more dims that the ops use."""
         try:
-            table = merge_symbols(*(t.symbols for t in operands), *([] if symbols is None else [symbols]))
-            op = make_op(op_class, [t.value for t in operands], table, properties, result_types, regions, num_results)
+            table = merge_symbols(*(t.symbols for t in inputs), *([] if symbols is None else [symbols]))
         except BuildError as error:
             raise self.fail(str(error)) from None
-        mark_operator(op, _calls.outermost or self)
-        return [Tensor.of(result, table) for result in op.results]
+        return TensorWriter(table, self.fail, functools.partial(mark_operator, operator=_calls.outermost or self))
+
+    def write(self, composition: Callable[..., SSAValue], *arguments: Any, **named: Any) -> Tensor:
+        """Add a composition to the model and return its result, which ends the call.
+
+        Of the arguments, tensors are given as values and dims as expressions, also in lists; others as they are.
+        """
+        w, found = self._written(composition, arguments, named)
+        return self.finish(Tensor.of(found, w.symbols))
+
+    def write_all(self, composition: Callable[..., Sequence[SSAValue]], *arguments: Any, **named: Any) -> list[Tensor]:
+        """Add a composition of several results to the model and return them, which ends the call."""
+        w, found = self._written(composition, arguments, named)
+        self.outputs = [Tensor.of(value, w.symbols) for value in found]
+        return self.outputs
+
+    def _written(
+        self, composition: Callable[..., Found], arguments: Sequence[Any], named: Mapping[str, Any]
+    ) -> tuple[TensorWriter, Found]:
+        w = self.writer(*_handles([*arguments, *named.values()]))
+        return w, composition(w, *map(_plain, arguments), **{name: _plain(a) for name, a in named.items()})
 
     def emit_one(
         self,
@@ -239,6 +265,30 @@ def operator_of(op: Operation) -> Operator | None:
     while found is not None and found.part_of is not None:
         found = found.part_of
     return found
+
+
+def _handles(arguments: Iterable[Any]) -> list[Tensor | IntVar]:
+    """The tensors and dims among arguments, also in lists of them."""
+    found: list[Tensor | IntVar] = []
+    for argument in arguments:
+        if isinstance(argument, list | tuple):
+            found += _handles(cast("Sequence[Any]", argument))
+        elif isinstance(argument, Tensor | IntVar):
+            found.append(argument)
+    return found
+
+
+def _plain(argument: Any) -> Any:
+    """An argument as compositions take it: the value of a tensor, the expression of a dim."""
+    match argument:
+        case Tensor():
+            return argument.value
+        case IntVar():
+            return argument.expr
+        case list() | tuple():
+            return [_plain(a) for a in cast("Sequence[Any]", argument)]
+        case _:
+            return argument
 
 
 Method = Callable[..., Any]

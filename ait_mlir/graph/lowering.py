@@ -7,20 +7,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, ModuleOp, StringAttr, f32, i1, i64
+from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, ModuleOp, StringAttr, f32, i64
 from xdsl.ir import Attribute, Block, Region, SSAValue
-from xdsl.utils.exceptions import VerifyException
 
+from ait_mlir.building.writer import Writer
 from ait_mlir.dialects.ait.base import AitOp
 from ait_mlir.dialects.ait.data import ConstantOp, GraphOp, OutputOp
 from ait_mlir.dialects.ait.dtypes import compute_type
-from ait_mlir.dialects.ait.elementwise import ELEMENTWISE, CastOp, CompareOp, WhereOp
 from ait_mlir.dialects.ait.index import UpdateSliceOp
-from ait_mlir.dialects.ait.reduce import ReduceOp
 from ait_mlir.dialects.ait.region import YieldOp
-from ait_mlir.dialects.ait.syntax import int_list_attr
 from ait_mlir.dialects.ait.types import Shape, ShapeAttr, TensorType, tensor_type
-from ait_mlir.dialects.ait.view import ConcatOp, ExpandOp, PermuteOp, ReshapeOp, SliceOp
 from ait_mlir.dims import Expr, Scope
 from ait_mlir.graph.enums import FLOATS, data_type, ir_type
 from ait_mlir.graph.errors import GraphError, cudnnGraphNotSupportedError
@@ -32,7 +28,6 @@ from ait_mlir.graph.ragged import Ragged, packed, padded
 from ait_mlir.graph.tensor import tensor
 
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_CLASSES = {op.name.removeprefix("ait."): op for op in ELEMENTWISE}
 
 
 @dataclass(frozen=True)
@@ -59,7 +54,7 @@ class Lowered:
 
 
 @dataclass
-class Lowering:
+class Lowering(Writer):
     """Writes the ops of one graph. Methods take and return values of the IR; dims are those that the graph declares.
 
     With a `trace` the dims are extents, so that the ops are valid for many sizes.
@@ -76,11 +71,14 @@ class Lowering:
     node: Node | None = None
     trace: Trace | None = None
 
+    def __post_init__(self) -> None:
+        super().__init__(self.graph.block)
+
     # ** tensors **
 
     def value(self, t: tensor) -> SSAValue:
         """The value of a tensor, in its data type."""
-        if t not in self.values and (number := self.number(t)) is not None:
+        if t not in self.values and (number := self.fixed_number(t)) is not None:
             element = ir_type(t.dtype, t.label)
             if t.dtype is data_type.BOOLEAN:
                 number = number != 0
@@ -90,13 +88,13 @@ class Lowering:
             self.values[t] = op.output
         return self.values[t]
 
-    def number(self, t: tensor) -> float | None:
+    def fixed_number(self, t: tensor) -> float | None:
         """The number of a scalar that is part of the code; None if it is known only when the graph runs."""
         return t.value if t.is_constant and t.value is not None else self.scalars.get(t)
 
     def number_or_bits(self, t: tensor) -> float | ShapeAttr | None:
         """The number of a scalar as a property of an op; None if it lies in memory."""
-        return ShapeAttr((self.arguments[t],)) if t in self.arguments else self.number(t)
+        return ShapeAttr((self.arguments[t],)) if t in self.arguments else self.fixed_number(t)
 
     def wide(self, t: tensor, dtype: data_type) -> SSAValue:
         """The value of a tensor in the type that a node computes in."""
@@ -110,95 +108,22 @@ class Lowering:
         """An error of the node that is being written."""
         return GraphError(message) if self.node is None else self.node.wrong(message)
 
-    # ** ops **
+    # ** the writer **
 
-    def op(
-        self,
-        op_class: type[AitOp],
-        *operands: SSAValue,
-        properties: Mapping[str, Attribute] | None = None,
-        result: Attribute | None = None,
-        regions: Sequence[Region] = (),
-    ) -> SSAValue:
-        """Write an op and verify it; returns its first result, of the inferred type unless `result` is given."""
-        op = op_class.create(
-            operands=operands,
-            result_types=[result or operands[0].type],
-            properties=dict(properties or {}),
-            regions=regions,
-        )
-        return self.add(op, infer=result is None)
+    def invalid(self, message: str) -> Exception:
+        where = f"{self.node.label}: " if self.node is not None else ""
+        return cudnnGraphNotSupportedError(f"{where}{message}")
 
-    def add(self, op: AitOp, infer: bool = True) -> SSAValue:
-        """Write an op that is made already; returns its first result."""
-        self.graph.block.add_op(op)
-        try:
-            inferred = op.infer_result_types()
-            if infer:
-                for value, type_ in zip(op.results, inferred, strict=True):
-                    value._type = type_  # pyright: ignore[reportPrivateUsage]
-            else:
-                op.verify_()
-        except VerifyException as error:
-            where = f"{self.node.label}: " if self.node is not None else ""
-            raise cudnnGraphNotSupportedError(f"{where}{error}") from None
-        return op.results[0]
-
-    def pointwise(self, mnemonic: str, *operands: SSAValue) -> SSAValue:
-        """An elementwise op by its name, with broadcasting."""
-        return self.op(_CLASSES[mnemonic], *operands)
-
-    def compare(self, predicate: str, a: SSAValue, b: SSAValue) -> SSAValue:
-        return self.op(CompareOp, a, b, properties={"predicate": StringAttr(predicate)})
-
-    def where(self, condition: SSAValue, a: SSAValue, b: SSAValue) -> SSAValue:
-        return self.op(WhereOp, condition, a, b)
-
-    def both(self, a: SSAValue, b: SSAValue) -> SSAValue:
-        """Whether both conditions hold."""
-        return self.where(a, b, self.scalar(0, i1))
-
-    def either(self, a: SSAValue, b: SSAValue) -> SSAValue:
-        """Whether a condition of two holds."""
-        return self.where(a, self.scalar(1, i1), b)
+    def shape(self, dims: Sequence[Any]) -> Shape:
+        """Integers, extents or expressions as the dims of a type."""
+        return shape_of(dims)
 
     def scalar(self, number: float | Extent, element: Attribute) -> SSAValue:
-        """A constant of rank 0."""
-        if isinstance(number, Extent):
-            number = int(number)
-        op = ConstantOp(number, TensorType.get((), element))
-        self.graph.block.add_op(op)
-        return op.output
-
-    def scalar_like(self, number: float, value: SSAValue) -> SSAValue:
-        """A constant of rank 0 in the element type of a value."""
-        return self.scalar(number, tensor_type(value).element_type)
-
-    def numbers(self, numbers: Sequence[float], dims: Sequence[int], element: Attribute) -> SSAValue:
-        """A constant of these numbers, in row-major order."""
-        op = ConstantOp(list(numbers), TensorType.get(dims, element))
-        self.graph.block.add_op(op)
-        return op.output
+        return super().scalar(int(number) if isinstance(number, Extent) else number, element)
 
     def index(self, size: int, axis: int, rank: int, element: Attribute) -> SSAValue:
         """0, 1, 2, ... along one axis of `rank` dims, the others of which are 1."""
-        return self.numbers(range(size), [size if a == axis else 1 for a in range(rank)], element)
-
-    def cast(self, value: SSAValue, element: Attribute) -> SSAValue:
-        """Another element type; nothing is written where it has that one."""
-        t = tensor_type(value)
-        if t.element_type == element:
-            return value
-        return self.op(CastOp, value, result=TensorType.get(t.dims, element))
-
-    def reduce(self, kind: str, value: SSAValue, axes: Sequence[int], keep: bool = True) -> SSAValue:
-        """A reduction; the axes stay as dims of 1 if `keep`."""
-        t = tensor_type(value)
-        properties = {"kind": StringAttr(kind), "dims": int_list_attr(sorted(axes))}
-        reduced = self.op(ReduceOp, value, properties=properties)
-        return self.reshape(reduced, [1 if a in axes else n for a, n in enumerate(t.dims)]) if keep else reduced
-
-    # ** views **
+        return self.constant(range(size), [size if a == axis else 1 for a in range(rank)], element)
 
     def dims(self, value: SSAValue) -> tuple[int, ...]:
         """The dims of a value as integers or extents."""
@@ -211,38 +136,6 @@ class Lowering:
     def type(self, dims: Sequence[Any], element: Attribute) -> TensorType:
         """The type of a tensor with these dims: integers, extents or expressions."""
         return TensorType.get(shape_of(dims), element)
-
-    def reshape(self, value: SSAValue, dims: Sequence[Any]) -> SSAValue:
-        """Row-major elements in another shape."""
-        return self._view(ReshapeOp, value, dims)
-
-    def expand(self, value: SSAValue, dims: Sequence[Any]) -> SSAValue:
-        """Broadcast to a shape."""
-        return self._view(ExpandOp, value, dims)
-
-    def _view(self, op: type[AitOp], value: SSAValue, dims: Sequence[Any]) -> SSAValue:
-        t, shape = tensor_type(value), shape_of(dims)
-        return value if t.dims == shape else self.op(op, value, result=TensorType.get(shape, t.element_type))
-
-    def permute(self, value: SSAValue, order: Sequence[int]) -> SSAValue:
-        """Dim i of the result is dim `order[i]` of the value."""
-        if list(order) == list(range(len(order))):
-            return value
-        return self.op(PermuteOp, value, properties={"permutation": int_list_attr(order)})
-
-    def slice(self, value: SSAValue, axis: int, start: int, size: int) -> SSAValue:
-        """`size` elements along one axis from `start` on."""
-        t = tensor_type(value)
-        if t.dims[axis] is expr_of(size):
-            return value
-        offsets = shape_of([start if a == axis else 0 for a in range(t.rank)])
-        dims = (*t.dims[:axis], expr_of(size), *t.dims[axis + 1 :])
-        return self.op(
-            SliceOp, value, properties={"offsets": ShapeAttr(offsets)}, result=TensorType.get(dims, t.element_type)
-        )
-
-    def concat(self, values: Sequence[SSAValue], axis: int) -> SSAValue:
-        return values[0] if len(values) == 1 else self.op(ConcatOp, *values, properties={"dim": IntegerAttr(axis, i64)})
 
     def is_wide(self, out: tensor, narrow: data_type) -> bool:
         """Whether the result of a contraction of `narrow` operands must not be rounded by it.
@@ -265,7 +158,7 @@ class Lowering:
             properties=dict(properties),
             regions=[self.identity_region(t.element_type)],
         )
-        return self.add(op)
+        return self.put(op)
 
     def identity_region(self, element: Attribute) -> Region:
         """A region that yields its argument: the accumulator of a product, not rounded."""

@@ -182,9 +182,9 @@ def offsets_of(w: Lowering, ragged: Ragged) -> SSAValue:
     row = row_stride(t)
     common = math.gcd(row, t.ragged_multiplier)
     if t.ragged_multiplier != common:
-        value = w.pointwise("mul", value, w.scalar_like(t.ragged_multiplier // common, value))
+        value = w.mul(value, t.ragged_multiplier // common)
     if row != common:
-        value = w.pointwise("div", value, w.scalar_like(row // common, value))
+        value = w.div(value, row // common)
     return value
 
 
@@ -198,10 +198,10 @@ def padded(w: Lowering, ragged: Ragged, memory: SSAValue) -> SSAValue:
     offsets = offsets_of(w, ragged)
     inner = tensor_type(value).dims[1:]
     element = tensor_type(value).element_type
-    value = w.op(MakeJaggedOp, value, offsets, result=TensorType.get((sym(ragged.rows), *inner), element))
+    value = w.op(MakeJaggedOp, value, offsets, results=[TensorType.get((sym(ragged.rows), *inner), element)])
     dims = (expr_of(dims_of(t)[0]), const(ragged.length), *inner)
     zero = {"value": FloatAttr(0.0, f64)}
-    value = w.op(JaggedToPaddedOp, value, offsets, properties=zero, result=TensorType.get(dims, element))
+    value = w.op(JaggedToPaddedOp, value, offsets, properties=zero, results=[TensorType.get(dims, element)])
     order = [0, *(1 + a for a in (axis, *layout.order[1:]))]
     return w.permute(value, [order.index(a) for a in range(len(order))])
 
@@ -212,4 +212,4 @@ def packed(w: Lowering, ragged: Ragged, value: SSAValue) -> SSAValue:
     if any(n != layout.dims[a] for n, a in zip(layout.block[1:], layout.order[1:], strict=True)):
         raise cudnnGraphNotSupportedError(f"{ragged.tensor.label} is a ragged output with rows longer than its dims")
     value = w.permute(value, [0, *(1 + a for a in (axis, *layout.order[1:]))])
-    return w.op(PaddedToJaggedOp, value, offsets_of(w, ragged), result=ragged.memory(ragged.rows))
+    return w.op(PaddedToJaggedOp, value, offsets_of(w, ragged), results=[ragged.memory(ragged.rows)])

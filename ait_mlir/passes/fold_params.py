@@ -1,6 +1,8 @@
-"""Computes values that depend on params alone once, when the params are set: reordered weights, folded batch norms.
+"""Computes values that no input changes once: reordered weights, folded batch norms, tables of cosines.
 
-Each such value gets a graph of its own, which the artifact keeps. The model's graph reads the value as a new param.
+Each value gets a graph of its own, and the model's graph reads the value as a new param. The artifact keeps the graphs
+of values that follow from params, to compute them again when the params are set. Of constants alone, the value is
+enough; a short one becomes a constant of the graph.
 """
 
 from __future__ import annotations
@@ -11,11 +13,12 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 from xdsl.traits import Pure
 
-from ait_mlir.constant_names import FOLDED
+from ait_mlir.constant_names import COMPUTED, FOLDED
 from ait_mlir.dialects.ait.data import ConstantOp, GraphOp, OutputOp, ParamOp
 from ait_mlir.dialects.ait.dtypes import is_float
-from ait_mlir.dialects.ait.types import tensor_type
-from ait_mlir.dialects.ait.view import PermuteOp, ReshapeOp, SliceOp, SplitOp
+from ait_mlir.dialects.ait.traits import Cost
+from ait_mlir.dialects.ait.types import TensorType, tensor_type
+from ait_mlir.dialects.ait.view import ExpandOp, PermuteOp, ReshapeOp, SliceOp, SplitOp
 from ait_mlir.dims import Scope
 from ait_mlir.lowering.kernels import Target
 from ait_mlir.outside import row_of
@@ -24,6 +27,12 @@ from ait_mlir.passes.pad_products import pad_products
 from ait_mlir.reference.folds import LARGEST_COPY, Fold, is_worth_storing
 from ait_mlir.rewrites.apply import rewrite
 from ait_mlir.rewrites.families import pattern_set
+
+LARGEST_TABLE = 1 << 26
+"""The most bytes of a value of constants alone. Above `LARGEST_COPY` it takes more than one operation for each byte:
+reading a value that is computed so is faster than computing it."""
+LONGEST_LITERAL = 64
+"""The most numbers of such a value that become a constant of the graph."""
 
 Compute = Callable[[Sequence[Fold]], Collection[str]]
 
@@ -37,20 +46,21 @@ def fold_params(
     unbound: bool = False,
     compute: Compute | None = None,
 ) -> list[Fold]:
-    """Replace values that depend on params alone by new params, in the one graph of a module; returns their folds.
+    """Replace values that no input changes by new params, in the one graph of a module; returns their folds.
 
-    A value is folded if the data of all params that it depends on are `known`; with `unbound`, also the others, which
-    are computed when a loaded model gets the data. `compute` is given all folds of known data, and returns the names
-    of those that it could compute: the others stay as they are. If all data are known, or with `unbound`, factors join
-    weights; not with `partial`. Then, on a target `fill_for` that has tensor cores, weights of
-    convolutions and products are filled for kernels that need it (rewrites/conv.py, pad_products.py).
+    A value of constants alone is folded if storing it costs less than computing it in every run (`LARGEST_TABLE`).
+    Another value is folded if the data of all params that it depends on are `known`; with `unbound`, also the others,
+    which are computed when a loaded model gets the data. `compute` is given all folds of known data, and returns the
+    names of those that it could compute: the others stay as they are. If all data are known, or with `unbound`, factors
+    join weights; not with `partial`. Then, on a target `fill_for` that has tensor cores, weights of convolutions and
+    products are filled for kernels that need it (rewrites/conv.py, pad_products.py).
     """
     graph = next((op for op in module.ops if isinstance(op, GraphOp)), None)
-    if graph is None or not (known or unbound):
+    if graph is None:
         return []
     params = {p.param_name.data for p in graph.params()}
     allowed = params if unbound else params & set(known)
-    if allowed == params:
+    if allowed == params and (known or unbound):
         if not partial:
             rewrite(module, pattern_set("conv:FACTORS", "view:VIEWS"))
         if fill_for is not None and fill_for.has("mma"):
@@ -65,7 +75,10 @@ def fold_params(
         if not _pays(value, ops):
             continue
         sources = [op.param_name.data for op in ops if isinstance(op, ParamOp)]
-        name = base = FOLDED + sources[0]
+        if not sources and (literal := _literal(value, ops)) is not None:
+            _use(graph, value, literal, fixed)
+            continue
+        name = base = FOLDED + sources[0] if sources else COMPUTED
         while name in taken:
             name = f"{base}.{len(found)}"
         taken.add(name)
@@ -76,7 +89,7 @@ def fold_params(
     folds: list[Fold] = []
     for value, fold in found:
         if fold.name not in left:
-            _replace(graph, value, fold.name, fixed)
+            _use(graph, value, ParamOp(fold.name, tensor_type(value)), fixed)
             folds.append(fold)
     for op in reversed(list(graph.block.ops)):
         if op.results and op in fixed and not any(r.uses for r in op.results):
@@ -85,23 +98,42 @@ def fold_params(
     return folds
 
 
-def _replace(graph: GraphOp, value: SSAValue, name: str, fixed: Collection[Operation]) -> None:
-    """Let the ops that depend on an input read a new param instead of `value`."""
-    param = ParamOp(name, tensor_type(value))
+def _use(graph: GraphOp, value: SSAValue, source: ParamOp | ConstantOp, fixed: Collection[Operation]) -> None:
+    """Let the ops that depend on an input read a new param or constant instead of `value`."""
     first = graph.block.first_op
     assert first is not None
-    graph.block.insert_op_before(param, first)
+    graph.block.insert_op_before(source, first)
     for use in list(value.uses):  # other folds compute it again: each reads params of the model alone
         if use.operation not in fixed:
-            use.operation.operands[use.index] = param.output
+            use.operation.operands[use.index] = source.output
+
+
+def _literal(value: SSAValue, ops: Sequence[Operation]) -> ConstantOp | None:
+    """A value of constants alone as a constant of the graph, if it is short; None for a value without a reference."""
+    t = tensor_type(value)
+    if not 0 < t.num_elements().evaluate({}) <= LONGEST_LITERAL:
+        return None
+    try:
+        numbers = Fold("", _graph_of(value, ops, 0)).value({}).reshape(-1).tolist()
+    except (ArithmeticError, NotImplementedError, ValueError):
+        return None
+    numbers = [int(n) if isinstance(n, bool) else n for n in numbers]
+    return ConstantOp(numbers[0] if len(numbers) == 1 else numbers, t)
 
 
 def _fixed(graph: GraphOp, known: Collection[str]) -> set[Operation]:
-    """The ops that depend on constants and known params alone; not those from outside, as their definition is not part
-    of the artifact."""
+    """The ops that depend on constants and known params alone.
+
+    Of those from outside, only ops of constants alone that have a reference: their definition is not part of the
+    artifact.
+    """
     found: set[Operation] = set()
+    constant: set[Operation] = set()
     for op in graph.block.ops:
-        if row_of(type(op)) is not None:
+        if isinstance(op, ConstantOp) or (op.operands and all(v.owner in constant for v in op.operands)):
+            constant.add(op)
+        row = row_of(type(op))
+        if row is not None and (row.rule is None or op not in constant):
             continue
         is_source = isinstance(op, ConstantOp) or (isinstance(op, ParamOp) and op.param_name.data in known)
         if is_source or (op.operands and op.has_trait(Pure) and all(v.owner in found for v in op.operands)):
@@ -139,7 +171,7 @@ def _pays(value: SSAValue, ops: Sequence[Operation]) -> bool:
     sources, and not a second copy of a large param.
     """
     if not any(isinstance(op, ParamOp) for op in ops):
-        return False
+        return _is_worth_computing(tensor_type(value), ops)
     if all(isinstance(op, ParamOp | ReshapeOp | SliceOp | SplitOp) for op in ops):
         return False
     t = tensor_type(value)
@@ -154,6 +186,18 @@ def _pays(value: SSAValue, ops: Sequence[Operation]) -> bool:
     return not shared and (
         is_float(t.element_type) or all(isinstance(op, ParamOp | ReshapeOp | PermuteOp) for op in ops)
     )
+
+
+def _is_worth_computing(t: TensorType, ops: Sequence[Operation]) -> bool:
+    """Whether a value of constants alone is better read than computed: it is no view of one, and not too large."""
+    views = (ConstantOp, ReshapeOp, SliceOp, SplitOp, ExpandOp, PermuteOp)
+    if all(isinstance(op, views) for op in ops):
+        return False
+    if any(tensor_type(result).static_shape() is None for op in ops for result in op.results):
+        return False
+    size = t.byte_size().evaluate({})
+    operations = sum(op.flops().evaluate({}) for op in ops if isinstance(op, Cost))
+    return size <= LARGEST_COPY or (size <= LARGEST_TABLE and operations > size)
 
 
 def _graph_of(value: SSAValue, ops: Sequence[Operation], number: int) -> GraphOp:

@@ -1,4 +1,4 @@
-"""Values that are computed from params once, as graphs and as text; their meaning is that of the reference."""
+"""Values that are computed from params or constants once, as graphs and as text; their meaning is that of the reference."""
 
 from __future__ import annotations
 
@@ -38,6 +38,11 @@ class Fold:
         found = {p.param_name.data: tensor_type(p.output) for p in self.graph.params()}
         return {name: (t.static_shape() or (), BY_IR[t.element_type].name) for name, t in found.items()}
 
+    @property
+    def is_constant(self) -> bool:
+        """Whether it follows from constants alone, so that it is never computed again."""
+        return not self.graph.params()
+
     def value(self, data: Mapping[str, Any]) -> NDArray[Any]:
         """The value of the new param, computed in float64 and rounded once, from the data of its sources.
 
@@ -71,9 +76,10 @@ class Fold:
 
 
 def write_folds(folds: Sequence[Fold]) -> str:
-    """The folds as the text of a module: a graph each, named in order."""
-    names = [StringAttr(fold.name) for fold in folds]
-    return str(ModuleOp([fold.graph.clone() for fold in folds], {"ait.folds": ArrayAttr(names)})) + "\n"
+    """The folds that a loaded model may compute again, as the text of a module; empty if there are none."""
+    kept = [fold for fold in folds if not fold.is_constant]
+    names = [StringAttr(fold.name) for fold in kept]
+    return str(ModuleOp([fold.graph.clone() for fold in kept], {"ait.folds": ArrayAttr(names)})) + "\n" if kept else ""
 
 
 def read_folds(text: str) -> list[Fold]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from ait_mlir import hooks
-from ait_mlir.constant_names import FOLDED, LITERAL
+from ait_mlir.constant_names import COMPUTED, FOLDED, LITERAL
 from ait_mlir.errors import ArtifactError, InputError
 from ait_mlir.host.forks import ForkLock
 from ait_mlir.runtime.artifact import Artifact
@@ -86,7 +86,7 @@ class ModelConstants(DeviceMemory):
         return [
             name
             for name in names
-            if not name.startswith(LITERAL)
+            if not name.startswith((LITERAL, COMPUTED))
             and not (unbound_constants_only and name in bound)
             and not (constant_folding_only and name not in sources)
         ]

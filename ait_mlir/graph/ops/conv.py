@@ -97,8 +97,8 @@ def _mirrored(w: Lowering, weight: SSAValue) -> SSAValue:
     """The weight [K, taps..., C] with its taps in the opposite order."""
     dims = w.dims(weight)
     for axis in range(1, len(dims) - 1):
-        at = w.numbers(range(dims[axis] - 1, -1, -1), [1] * axis + [dims[axis]] + [1] * (len(dims) - axis - 1), i64)
-        weight = w.add(GatherOp(weight, [at], [axis], [a for a in range(len(dims)) if a != axis]))
+        at = w.constant(range(dims[axis] - 1, -1, -1), [1] * axis + [dims[axis]] + [1] * (len(dims) - axis - 1), i64)
+        weight = w.put(GatherOp(weight, [at], [axis], [a for a in range(len(dims)) if a != axis]))
     return weight
 
 

@@ -138,7 +138,7 @@ def _norm(
         region, results = w.identity_region(element), [w.type(dims, compute_type(element))]
     count = len(axes)
     op = op_class(x, extra[0], extra[1], count, eps, prologue=region or Region(), result_types=results)
-    return _back(w, w.add(op, infer=False), axes)
+    return _back(w, w.put(op, infer=False), axes)
 
 
 def _up_to_last(node: Node, axes: Dims) -> Dims:
@@ -160,11 +160,11 @@ def _statistics(w: Lowering, node: Node, axes: Dims, eps: float | ShapeAttr, cen
     x = w.wide(node.inputs["input"], node.compute_float())
     found: dict[str, SSAValue] = {}
     if centered:
-        found["mean"] = w.reduce("mean", x, axes)
-        spread = w.reduce("var", x, axes)
+        found["mean"] = w.reduce("mean", x, axes, keep=True)
+        spread = w.reduce("var", x, axes, keep=True)
     else:
-        spread = w.reduce("mean", w.pointwise("mul", x, x), axes)
-    found["inv_var"] = w.pointwise("rsqrt", w.pointwise("add", spread, w.scalar_like(eps, spread)))
+        spread = w.reduce("mean", w.mul(x, x), axes, keep=True)
+    found["inv_var"] = w.pointwise("rsqrt", w.add(spread, eps))
     return found
 
 
@@ -184,10 +184,10 @@ def _lower_adaptive(node: Node, w: Lowering) -> Mapping[str, SSAValue]:
     axes, eps = _axes(node, 1), _eps(w, node.inputs["epsilon"])
     dtype = node.compute_float()
     x = _rows(w, w.wide(node.inputs["input"], dtype), axes)
-    y = _back(w, w.add(LayerNormOp(x, None, None, len(axes), eps), infer=False), axes)
-    y = w.pointwise("mul", y, w.wide(node.inputs["scale"], dtype))
+    y = _back(w, w.put(LayerNormOp(x, None, None, len(axes), eps), infer=False), axes)
+    y = w.mul(y, w.wide(node.inputs["scale"], dtype))
     if node.has("bias"):
-        y = w.pointwise("add", y, w.wide(node.inputs["bias"], dtype))
+        y = w.add(y, w.wide(node.inputs["bias"], dtype))
     found = {"Y": y}
     return found | _statistics(w, node, axes, eps, True) if _is_training(node) else found
 
@@ -231,7 +231,7 @@ def _lower_instance(node: Node, w: Lowering) -> Mapping[str, SSAValue]:
         w.reshape(w.cast(w.value(node.inputs[n]), element), [dims[1]]) if node.has(n) else None
         for n in ("scale", "bias")
     )
-    y = w.add(GroupNormOp(x, scale, bias, rank - 1 if last else 1, int(dims[1]), eps))
+    y = w.put(GroupNormOp(x, scale, bias, rank - 1 if last else 1, int(dims[1]), eps))
     y = w.permute(y, [0, rank - 1, *range(1, rank - 1)]) if last else y
     found = {"Y": y}
     return found | _statistics(w, node, tuple(range(2, rank)), eps, True) if _is_training(node) else found
@@ -247,8 +247,8 @@ def _lower_batch(node: Node, w: Lowering) -> Mapping[str, SSAValue]:
     x, mean, inverse, scale, bias = (
         w.wide(node.inputs[n], node.compute_float()) for n in ("input", "mean", "inv_variance", "scale", "bias")
     )
-    normal = w.pointwise("mul", w.pointwise("sub", x, mean), inverse)
-    return {"Y": w.pointwise("add", w.pointwise("mul", normal, scale), bias)}
+    normal = w.mul(w.sub(x, mean), inverse)
+    return {"Y": w.add(w.mul(normal, scale), bias)}
 
 
 def _infer_sums(node: Node) -> Shapes:
@@ -261,7 +261,7 @@ def _infer_sums(node: Node) -> Shapes:
 def _lower_sums(node: Node, w: Lowering) -> Mapping[str, SSAValue]:
     x = w.wide(node.inputs["input"], node.compute_float())
     axes = [a for a in range(len(w.dims(x))) if a != 1]
-    return {"SUM": w.reduce("sum", x, axes), "SQ_SUM": w.reduce("sum", w.pointwise("mul", x, x), axes)}
+    return {"SUM": w.reduce("sum", x, axes, keep=True), "SQ_SUM": w.reduce("sum", w.mul(x, x), axes, keep=True)}
 
 
 _TENSORS = ("input", "scale", "bias", "epsilon")

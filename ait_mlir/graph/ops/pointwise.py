@@ -56,17 +56,17 @@ def _ait(mnemonic: str) -> Formula:
 
 
 def _reciprocal(w: Lowering, node: Node, x: Sequence[SSAValue]) -> SSAValue:
-    return w.pointwise("div", w.scalar_like(1, x[0]), x[0])
+    return w.div(w.scalar_like(1, x[0]), x[0])
 
 
 def _ceil(w: Lowering, node: Node, x: Sequence[SSAValue]) -> SSAValue:
-    return w.pointwise("neg", w.pointwise("floor", w.pointwise("neg", x[0])))
+    return w.neg(w.pointwise("floor", w.neg(x[0])))
 
 
 def _softplus(w: Lowering, node: Node, x: Sequence[SSAValue]) -> SSAValue:
     """max(x, 0) + log(1 + exp(-|x|)), which cannot overflow."""
-    small = w.pointwise("log1p", w.pointwise("exp", w.pointwise("neg", w.pointwise("abs", x[0]))))
-    return w.pointwise("add", w.pointwise("relu", x[0]), small)
+    small = w.pointwise("log1p", w.pointwise("exp", w.neg(w.pointwise("abs", x[0]))))
+    return w.add(w.pointwise("relu", x[0]), small)
 
 
 def _elu(w: Lowering, node: Node, x: Sequence[SSAValue]) -> SSAValue:
@@ -79,24 +79,24 @@ def _relu(w: Lowering, node: Node, x: Sequence[SSAValue]) -> SSAValue:
     lower, upper, slope = (node.attributes.get(n) for n in ("lower_clip", "upper_clip", "negative_slope"))
     result, value = x[0], x[0]
     if not slope:
-        result = w.pointwise("relu", value) if not lower else w.pointwise("max", value, w.scalar_like(lower, value))
+        result = w.pointwise("relu", value) if not lower else w.maximum(value, lower)
     else:
         edge = w.scalar_like(lower or 0, value)
-        line = w.pointwise("mul", w.pointwise("sub", value, edge) if lower else value, w.scalar_like(slope, value))
-        result = w.where(w.compare("gt", value, edge), value, w.pointwise("add", line, edge) if lower else line)
-    return result if upper is None else w.pointwise("min", result, w.scalar_like(upper, value))
+        line = w.mul(w.sub(value, edge) if lower else value, w.scalar_like(slope, value))
+        result = w.where(w.compare("gt", value, edge), value, w.add(line, edge) if lower else line)
+    return result if upper is None else w.minimum(result, w.scalar_like(upper, value))
 
 
 def _swish(w: Lowering, node: Node, x: Sequence[SSAValue]) -> SSAValue:
     beta = node["swish_beta"]
     if beta is None or beta == 1:
         return w.pointwise("silu", x[0])
-    inner = w.pointwise("mul", x[0], w.scalar_like(beta, x[0]))
-    return w.pointwise("mul", x[0], w.pointwise("sigmoid", inner))
+    inner = w.mul(x[0], w.scalar_like(beta, x[0]))
+    return w.mul(x[0], w.pointwise("sigmoid", inner))
 
 
 def _add_square(w: Lowering, node: Node, x: Sequence[SSAValue]) -> SSAValue:
-    return w.pointwise("add", x[0], w.pointwise("mul", x[1], x[1]))
+    return w.add(x[0], w.mul(x[1], x[1]))
 
 
 def _compare(predicate: str) -> Formula:

@@ -50,11 +50,11 @@ def _lower(node: Node, w: Lowering) -> Mapping[str, SSAValue]:
     if mode in (reduction_mode.AMAX, reduction_mode.NORM1):
         x = w.pointwise("abs", x)
     if mode is reduction_mode.NORM2:
-        x = w.pointwise("mul", x, x)
+        x = w.mul(x, x)
     if mode is reduction_mode.MUL_NO_ZEROS:
         x = w.where(w.compare("eq", x, w.scalar_like(0, x)), w.scalar_like(1, x), x)
     kind = _KINDS.get(mode) or {"AMAX": "max", "MUL_NO_ZEROS": "prod"}.get(mode.name, "sum")
-    y = w.reduce(kind, x, axes) if axes else x
+    y = w.reduce(kind, x, axes, keep=True) if axes else x
     return {"OUT_0": w.pointwise("sqrt", y) if mode is reduction_mode.NORM2 else y}
 
 
@@ -77,9 +77,9 @@ def _infer_softmax(node: Node) -> Shapes:
 
 def log_sum_exp(w: Lowering, x: SSAValue, axis: int) -> SSAValue:
     """max + log(sum(exp(x - max))) along an axis, which stays as a dim of 1."""
-    largest = w.reduce("max", x, [axis])
-    total = w.reduce("sum", w.pointwise("exp", w.pointwise("sub", x, largest)), [axis])
-    return w.pointwise("add", largest, w.pointwise("log", total))
+    largest = w.reduce("max", x, [axis], keep=True)
+    total = w.reduce("sum", w.pointwise("exp", w.sub(x, largest)), [axis], keep=True)
+    return w.add(largest, w.pointwise("log", total))
 
 
 def _lower_softmax(node: Node, w: Lowering) -> Mapping[str, SSAValue]:

@@ -94,12 +94,12 @@ class _Attention:
             return w.reshape(w.value(node.inputs[name]), [node.dims(name)[0]])
         ends = w.reshape(w.value(node.inputs[f"cu_{name}"]), [node.dims(f"cu_{name}")[0]])
         count = w.dims(ends)[0] - 1
-        return w.pointwise("sub", w.slice(ends, 0, 1, count), w.slice(ends, 0, 0, count))
+        return w.sub(w.slice(ends, 0, 1, count), w.slice(ends, 0, 0, count))
 
     def attention(self, mask: SSAValue | None = None, causal: bool = False, **options: Any) -> AttentionOp:
         """Write the op."""
         op = AttentionOp(self.q, self.k, self.v, self.scale, mask=mask, causal=causal, **options)
-        self.w.add(op, infer=False)
+        self.w.put(op, infer=False)
         return op
 
     def plain(self, log_sums: bool = False) -> AttentionOp | None:
@@ -132,7 +132,7 @@ class _Attention:
         if len({tensor_type(x).element_type for x in integers}) > 1:
             columns, rows = w.cast(columns, i64), w.cast(rows, i64)
             pages = None if pages is None else w.cast(pages, i64)
-        return w.add(
+        return w.put(
             RaggedAttentionOp(
                 [self.q, self.k, self.v], self.scale, columns, rows, pages, causal=causal, window=band.left
             ),
@@ -148,7 +148,7 @@ class _Attention:
             pages = w.reshape(w.value(table), [batch, count, 1, 1, 1])
             pool = getattr(self, name)
             _, heads, page, size = w.dims(pool)
-            gathered = w.add(GatherOp(pool, [pages], [0], [2, 3, 4]))
+            gathered = w.put(GatherOp(pool, [pages], [0], [2, 3, 4]))
             gathered = w.permute(gathered, [0, 2, 1, 3, 4])
             rows = w.reshape(gathered, [batch, heads, count * page, size])
             setattr(self, name, w.slice(rows, 2, 0, most_columns(node)))
@@ -162,15 +162,15 @@ class _Attention:
         batch = w.dims(self.q)[0]
         sides = [w.reshape(w.cast(self.lengths(s), i32), [batch, 1, 1, 1]) for s in ("q", "kv")] if padded else []
         if band.bottom_right and (band.left is not None or band.right is not None):
-            shift = w.pointwise("sub", sides[1], sides[0]) if padded else w.scalar(self.columns - self.rows, i32)
-            row_place = w.pointwise("add", row, shift)
+            shift = w.sub(sides[1], sides[0]) if padded else w.scalar(self.columns - self.rows, i32)
+            row_place = w.add(row, shift)
         else:
             row_place = row
         if band.right is not None:
-            last = w.pointwise("add", row_place, w.scalar(band.right, i32)) if band.right else row_place
+            last = w.add(row_place, w.scalar(band.right, i32)) if band.right else row_place
             conditions.append(w.compare("ge", last, column))
         if band.left is not None:
-            conditions.append(w.compare("gt", w.pointwise("add", column, w.scalar(band.left, i32)), row_place))
+            conditions.append(w.compare("gt", w.add(column, w.scalar(band.left, i32)), row_place))
         if padded:
             conditions.append(w.both(w.compare("lt", row, sides[0]), w.compare("lt", column, sides[1])))
         found = None
@@ -186,15 +186,15 @@ class _Attention:
             parts.append(w.cast(w.value(node.inputs["bias"]), f32))
         if node["use_alibi_mask"]:
             heads = w.dims(self.q)[1]
-            slopes = w.numbers(alibi_slopes(heads), [1, heads, 1, 1], f32)
+            slopes = w.constant(alibi_slopes(heads), [1, heads, 1, 1], f32)
             row, column = w.index(self.rows, 2, 4, i32), w.index(self.columns, 3, 4, i32)
-            distance = w.cast(w.pointwise("sub", column, row), f32)
-            parts.append(w.pointwise("mul", distance, slopes))
+            distance = w.cast(w.sub(column, row), f32)
+            parts.append(w.mul(distance, slopes))
         if visible is not None:
             parts.append(w.where(visible, w.scalar(0.0, f32), w.scalar(HIDDEN, f32)))
         total = None
         for part in parts:
-            total = part if total is None else w.pointwise("add", total, part)
+            total = part if total is None else w.add(total, part)
         return total
 
     def scores(self, mask: SSAValue | None) -> SSAValue:
@@ -207,10 +207,10 @@ class _Attention:
         found = w.reshape(found, [batch, heads, rows, self.columns])
         assert not isinstance(self.scale, ShapeAttr), "a constant where scores are stored"
         if self.scale != 1:
-            found = w.pointwise("mul", found, w.scalar_like(self.scale, found))
+            found = w.mul(found, self.scale)
         if mask is None:
             return found
-        return w.pointwise("add", found, w.cast(mask, tensor_type(found).element_type))
+        return w.add(found, w.cast(mask, tensor_type(found).element_type))
 
     def rows_seen(self, visible: SSAValue | None) -> SSAValue | None:
         """Whether each row sees a column; None if all do."""
@@ -220,7 +220,7 @@ class _Attention:
         always = not self.node["use_padding_mask"] and (
             self.rows <= self.columns or (not band.bottom_right and band.left is None)
         )
-        return None if always else self.w.reduce("max", visible, [3])
+        return None if always else self.w.reduce("max", visible, [3], keep=True)
 
 
 def lower(node: Node, w: Lowering) -> Mapping[str, SSAValue]:
@@ -262,15 +262,15 @@ def _statistics(a: _Attention, lse: SSAValue, seen: SSAValue | None, result: SSA
     found = {"O": result}
     if node.has("sink_token"):
         sink = w.cast(w.value(node.inputs["sink_token"]), element)
-        share = w.pointwise("sigmoid", w.pointwise("sub", lse, sink))
-        found["O"] = w.pointwise("mul", w.cast(result, element), share)
-        high = w.pointwise("max", lse, sink)
-        terms = [w.pointwise("exp", w.pointwise("sub", x, high)) for x in (lse, sink)]
-        lse = w.pointwise("add", high, w.pointwise("log", w.pointwise("add", *terms)))
+        share = w.pointwise("sigmoid", w.sub(lse, sink))
+        found["O"] = w.mul(w.cast(result, element), share)
+        high = w.maximum(lse, sink)
+        terms = [w.pointwise("exp", w.sub(x, high)) for x in (lse, sink)]
+        lse = w.add(high, w.pointwise("log", w.add(*terms)))
     if seen is not None:
         lse = w.where(seen, lse, w.scalar(-math.inf, element))
     if node["stats_use_log2"]:
-        lse = w.pointwise("mul", lse, w.scalar(math.log2(math.e), element))
+        lse = w.mul(lse, w.scalar(math.log2(math.e), element))
     found["Stats"] = lse
     return found
 
@@ -279,8 +279,8 @@ def _extremes(a: _Attention) -> dict[str, SSAValue]:
     """The largest score of each row, and the sum of the exponentials, from scores that are stored."""
     w = a.w
     scores = a.scores(a.additive(a.visible()))
-    largest = w.reduce("max", scores, [3])
-    total = w.reduce("sum", w.pointwise("exp", w.pointwise("sub", scores, largest)), [3])
+    largest = w.reduce("max", scores, [3], keep=True)
+    total = w.reduce("sum", w.pointwise("exp", w.sub(scores, largest)), [3], keep=True)
     return {"score_max": largest, "score_sum_exp": total}
 
 

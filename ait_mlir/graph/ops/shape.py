@@ -70,8 +70,8 @@ def _lower_slice(node: Node, w: Lowering) -> Mapping[str, SSAValue]:
             value = w.slice(value, axis, taken.start, len(taken))
             continue
         rank = len(w.dims(value))
-        at = w.numbers(taken, [len(taken) if a == axis else 1 for a in range(rank)], i64)
-        value = w.add(GatherOp(value, [at], [axis], [a for a in range(rank) if a != axis]))
+        at = w.constant(taken, [len(taken) if a == axis else 1 for a in range(rank)], i64)
+        value = w.put(GatherOp(value, [at], [axis], [a for a in range(rank) if a != axis]))
     return {"OUT_0": value}
 
 

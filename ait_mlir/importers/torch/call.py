@@ -8,13 +8,13 @@ from typing import Any, cast
 
 from xdsl.ir import Attribute, SSAValue
 
+from ait_mlir.building.known import Affine, Mask, Spread, Value
 from ait_mlir.dialects.ait.dtypes import BY_NAME
 from ait_mlir.dialects.ait.types import Shape, TensorType, tensor_type
 from ait_mlir.dims import Expr, const
 from ait_mlir.importers.torch.dims import DimTable
 from ait_mlir.importers.torch.errors import NotSupported, place_of
-from ait_mlir.importers.torch.known import Affine, Mask, Spread, Value
-from ait_mlir.importers.torch.writer import Writer
+from ait_mlir.importers.torch.writer import ImportWriter
 
 Row = Callable[["Call"], "Value | Sequence[Value] | Expr | float | None"]
 """Writes one operation: returns its value, its values, a number, or None for an operation without a result."""
@@ -34,7 +34,7 @@ class Call:
 
     node: Any
     arguments: Mapping[str, Any]
-    w: Writer
+    w: ImportWriter
     table: DimTable
 
     def __getitem__(self, name: str) -> Any:

@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 from xdsl.dialects.builtin import i1
 
+from ait_mlir.building.known import Affine, Mask, Value
 from ait_mlir.dialects.ait.types import TensorType, as_shape
 from ait_mlir.dims import MAX_LITERAL, const
 from ait_mlir.importers.torch.call import NotSupported, element_type
 from ait_mlir.importers.torch.errors import ImportFailure
-from ait_mlir.importers.torch.known import Affine, Mask, Value
 from ait_mlir.importers.torch.rows.common import INTEGERS
-from ait_mlir.importers.torch.writer import Writer
+from ait_mlir.importers.torch.writer import ImportWriter
 from ait_mlir.runtime.data import to_numpy
 
 LARGEST_LITERAL = 64
@@ -31,7 +31,7 @@ class Stored:
     is_weight: bool
 
 
-def stored_value(w: Writer, stored: Stored, constants: dict[str, NDArray[Any]]) -> Value:
+def stored_value(w: ImportWriter, stored: Stored, constants: dict[str, NDArray[Any]]) -> Value:
     """The value of a stored tensor; the data of params are added to `constants`."""
     tensor = stored.tensor
     try:

@@ -12,6 +12,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue
 from xdsl.utils.exceptions import VerifyException
 
+from ait_mlir.building.known import Affine, Mask, Spread, Value
 from ait_mlir.dialects.ait.data import GraphOp, OutputOp
 from ait_mlir.dialects.ait.strided import are_apart, extent, is_contiguous
 from ait_mlir.dialects.ait.types import Shape, TensorType, tensor_type
@@ -23,14 +24,13 @@ from ait_mlir.importers.torch.decomposition import is_inlined, is_size, row_name
 from ait_mlir.importers.torch.dims import DimRequired, DimTable, Required
 from ait_mlir.importers.torch.errors import ImportFailure, Unsupported, UnsupportedOps, place_of
 from ait_mlir.importers.torch.fold import Folder
-from ait_mlir.importers.torch.known import Affine, Mask, Spread, Value
 from ait_mlir.importers.torch.library import quiet, torch
 from ait_mlir.importers.torch.rows import advice, row_named
 from ait_mlir.importers.torch.rows.complex import translated
 from ait_mlir.importers.torch.rows.pairs import Interleaved, Pair
 from ait_mlir.importers.torch.scan import is_flip_of_scan, is_reversed, is_scan, write_scan
 from ait_mlir.importers.torch.signature import Inputs, bind_dims, declare_dims, examples_of, read_inputs, skeleton
-from ait_mlir.importers.torch.writer import Writer
+from ait_mlir.importers.torch.writer import ImportWriter
 from ait_mlir.passes.assumptions import assume
 
 
@@ -127,7 +127,7 @@ class Importer:
         }
         graph = GraphOp(name, types, self.table.scope(), donated=list(self.donated.values()), strides=strides)
         self.result = Imported(ModuleOp([graph]), self.inputs, {})
-        self.w = Writer(graph)
+        self.w = ImportWriter(graph)
         self.w.constants = self.result.constants
         self.values: dict[Any, Any] = {}
         self.result.state_names = {self.donated[item.name]: item.name for item in self.inputs.state}

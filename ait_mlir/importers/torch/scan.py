@@ -15,7 +15,7 @@ from ait_mlir.dialects.ait.region import YieldOp
 from ait_mlir.dialects.ait.scan import ScanOp
 from ait_mlir.dialects.ait.types import TensorType, tensor_type
 from ait_mlir.importers.torch.call import NotSupported
-from ait_mlir.importers.torch.writer import Writer
+from ait_mlir.importers.torch.writer import ImportWriter
 
 
 def is_scan(node: Any) -> bool:
@@ -45,7 +45,7 @@ def _flips(node: Any) -> bool:
 
 
 def write_scan(
-    w: Writer,
+    w: ImportWriter,
     groups: Sequence[Sequence[SSAValue]],
     types: Sequence[TensorType],
     step: Callable[[Sequence[SSAValue]], Sequence[SSAValue]],

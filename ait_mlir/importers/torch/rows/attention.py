@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from xdsl.dialects.builtin import i32
 from xdsl.ir import SSAValue
 
+from ait_mlir.building.known import Affine, Mask, is_causal
 from ait_mlir.dialects.ait.attention import AttentionOp
 from ait_mlir.dialects.ait.elementwise import AddOp, MulOp
 from ait_mlir.dialects.ait.gemm import BmmOp
@@ -15,7 +16,6 @@ from ait_mlir.dialects.ait.norm import SoftmaxOp
 from ait_mlir.dialects.ait.types import Shape, TensorType, tensor_type
 from ait_mlir.dims import const, product
 from ait_mlir.importers.torch.call import Call, NotSupported, Row
-from ait_mlir.importers.torch.known import Affine, Mask, is_causal
 from ait_mlir.importers.torch.rows.common import as_mask, is_mask, lower_triangle, parted, window_of
 from ait_mlir.rewrites.attention import MAX_HEAD_SIZE
 
@@ -46,7 +46,7 @@ def attention(c: Call) -> SSAValue:
     q4, k4, v4 = (_four_dims(c, x) for x in (q, k, v))
     if mask is not None and tensor_type(mask).rank > 2:
         mask = _mask_of_four_dims(c, mask)
-    y = c.w.add(AttentionOp(q4, k4, v4, scale, mask, seen.causal, seen.window, top_left=seen.top_left))
+    y = c.w.put(AttentionOp(q4, k4, v4, scale, mask, seen.causal, seen.window, top_left=seen.top_left))
     return c.w.reshape(y, c.dims)
 
 

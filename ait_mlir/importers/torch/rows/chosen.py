@@ -5,11 +5,11 @@ before them.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import cast
 
 from xdsl.dialects.builtin import i1, i64
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import SSAValue
 
+from ait_mlir.building.known import Affine, Value
 from ait_mlir.dialects.ait import elementwise as ait
 from ait_mlir.dialects.ait.cumulative import CumulativeOp
 from ait_mlir.dialects.ait.index import EmbeddingOp, MaskedSelectOp
@@ -18,7 +18,6 @@ from ait_mlir.dialects.ait.reduce import ReduceOp
 from ait_mlir.dialects.ait.types import TensorType, tensor_type
 from ait_mlir.dims import Expr, const, product
 from ait_mlir.importers.torch.call import Call, NotSupported, Row
-from ait_mlir.importers.torch.known import Affine, Value
 from ait_mlir.importers.torch.scan import write_scan
 
 
@@ -37,13 +36,13 @@ def _selected(c: Call, mask: SSAValue, bound: Expr) -> SSAValue:
     PyTorch gives results that select from one tensor in the same way one dim, so the places are computed once.
     """
     places = _places(c, tensor_type(mask).dims[0])
-    return c.w.once(("bound", bound), lambda: c.w.add(MaskedSelectOp(places, mask, TensorType.get([bound], i64))))
+    return c.w.once(("bound", bound), lambda: c.w.put(MaskedSelectOp(places, mask, TensorType.get([bound], i64))))
 
 
 def _at(c: Call, values: SSAValue, places: SSAValue) -> SSAValue:
     """Elements of a flat tensor, by place."""
     (count,) = tensor_type(values).dims
-    return c.w.reshape(c.w.add(EmbeddingOp(c.w.reshape(values, [count, const(1)]), places)), tensor_type(places).dims)
+    return c.w.reshape(c.w.put(EmbeddingOp(c.w.reshape(values, [count, const(1)]), places)), tensor_type(places).dims)
 
 
 def true_places(c: Call, mask: SSAValue, bound: Expr) -> list[SSAValue]:
@@ -81,14 +80,14 @@ def _runs(c: Call, x: SSAValue, bound: Expr) -> tuple[SSAValue, SSAValue, SSAVal
     count, width = tensor_type(x).dims
     nothing = c.w.expand(c.w.scalar(0, tensor_type(x).element_type), [const(1), width])
     before = c.w.slice(c.w.concat([nothing, x], 0), 0, const(0), count)
-    first = c.w.add(ait.CompareOp("eq", _places(c, count), c.w.scalar(0, i64)))
-    differs = c.w.add(ait.CompareOp("ne", x, before))
-    any_differs = c.w.reshape(differs, [count]) if width.as_int() == 1 else c.w.add(ReduceOp("max", differs, [1]))
+    first = c.w.put(ait.CompareOp("eq", _places(c, count), c.w.scalar(0, i64)))
+    differs = c.w.put(ait.CompareOp("ne", x, before))
+    any_differs = c.w.reshape(differs, [count]) if width.as_int() == 1 else c.w.put(ReduceOp("max", differs, [1]))
     starts = c.w.op(ait.WhereOp, first, first, any_differs)
     places = _selected(c, starts, bound)
-    run = c.w.op(ait.SubOp, c.w.add(CumulativeOp("sum", c.w.cast(starts, i64), 0)), c.w.scalar(1, i64))
+    run = c.w.op(ait.SubOp, c.w.put(CumulativeOp("sum", c.w.cast(starts, i64), 0)), c.w.scalar(1, i64))
     own = c.w.op(ait.WhereOp, starts, _places(c, count), _number(c, count), results=[TensorType.get([count], i64)])
-    after = c.w.add(CumulativeOp("min", own, 0, exclusive=True, reverse=True))
+    after = c.w.put(CumulativeOp("min", own, 0, exclusive=True, reverse=True))
     ends = c.w.op(ait.MinOp, after, _number(c, count))
     return places, run, c.w.op(ait.SubOp, _at(c, ends, places), places)
 
@@ -98,7 +97,7 @@ def _order_of_rows(c: Call, x: SSAValue) -> SSAValue:
     count, width = tensor_type(x).dims
 
     def order(keys: SSAValue) -> SSAValue:
-        return cast(Operation, c.w.add(SortOp(keys, 0)).owner).results[1]
+        return c.w.put_all(SortOp(keys, 0))[1]
 
     if width.as_int() == 1:
         return order(c.w.reshape(x, [count]))
@@ -134,11 +133,11 @@ def unique(in_order: bool) -> Row:
         order = None
         if not in_order:
             order = _order_of_rows(c, rows)
-            rows = c.w.add(EmbeddingOp(rows, order))
+            rows = c.w.put(EmbeddingOp(rows, order))
         places, run, counts = _runs(c, rows, bound)
-        values = c.w.add(EmbeddingOp(rows, places))
+        values = c.w.put(EmbeddingOp(rows, places))
         if order is not None:
-            back = cast(Operation, c.w.add(SortOp(order, 0)).owner).results[1]  # the inverse of a permutation
+            back = c.w.put_all(SortOp(order, 0))[1]  # the inverse of a permutation
             run = _at(c, run, back)
         if axis is None:
             return [c.w.reshape(values, [bound]), c.w.reshape(run, own), counts]

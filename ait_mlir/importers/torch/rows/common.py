@@ -8,11 +8,11 @@ from typing import cast
 from xdsl.dialects.builtin import i1, i32, i64
 from xdsl.ir import Attribute, SSAValue
 
+from ait_mlir.building.known import Affine, Mask, Spread, Value, is_causal, reach
 from ait_mlir.dialects.ait.types import Shape, tensor_type
 from ait_mlir.dims import DimError, Expr, const
 from ait_mlir.importers.torch.call import Call, NotSupported, as_expr, dims_of
-from ait_mlir.importers.torch.known import Affine, Mask, Spread, Value, is_causal, reach
-from ait_mlir.importers.torch.writer import Writer
+from ait_mlir.importers.torch.writer import ImportWriter
 
 INTEGERS = (i32, i64)
 
@@ -100,7 +100,7 @@ def each(given: object, rank: int) -> list[int]:
     return [n for n in known if n is not None] * (rank if len(known) == 1 else 1)
 
 
-def channels_last(w: Writer, x: SSAValue, rank: int) -> SSAValue:
+def channels_last(w: ImportWriter, x: SSAValue, rank: int) -> SSAValue:
     """[batch, channels, `rank` dims] as [batch, dims, channels]; a missing batch is one of 1."""
     dims = tensor_type(x).dims
     if len(dims) == rank + 1:
@@ -108,7 +108,7 @@ def channels_last(w: Writer, x: SSAValue, rank: int) -> SSAValue:
     return w.permute(x, [0, *range(2, rank + 2), 1])
 
 
-def channels_first(w: Writer, y: SSAValue, batched: bool = True) -> SSAValue:
+def channels_first(w: ImportWriter, y: SSAValue, batched: bool = True) -> SSAValue:
     """[batch, dims, channels] as [batch, channels, dims], without the batch where there was none."""
     rank = tensor_type(y).rank
     y = w.permute(y, [0, rank - 1, *range(1, rank - 1)])

@@ -13,14 +13,15 @@ from typing import Any, cast
 
 from xdsl.ir import SSAValue
 
+from ait_mlir.building.known import Value
+from ait_mlir.compositions.contraction import product
+from ait_mlir.compositions.fourier import sum_of
 from ait_mlir.dialects.ait import elementwise as ait
 from ait_mlir.dialects.ait.types import tensor_type
 from ait_mlir.dims import const
 from ait_mlir.importers.torch.call import Call, NotSupported, Row
-from ait_mlir.importers.torch.known import Value
 from ait_mlir.importers.torch.library import torch
 from ait_mlir.importers.torch.rows.complex_functions import FUNCTIONS, Numbers
-from ait_mlir.importers.torch.rows.contraction import product_of
 from ait_mlir.importers.torch.rows.fourier import fourier
 from ait_mlir.importers.torch.rows.pairs import (
     Interleaved,
@@ -31,7 +32,6 @@ from ait_mlir.importers.torch.rows.pairs import (
     part_element,
     result_dims,
     spread_pair,
-    sum_of,
 )
 from ait_mlir.importers.torch.rows.scatter import slice_scatter
 
@@ -185,9 +185,9 @@ def add(subtract: bool) -> Callable[[Call], Pair]:
         a, b = pair_of(c, "self"), pair_of(c, "other")
         if c["alpha"] not in (None, 1):
             b = Numbers(c).mul(pair_of(c, "alpha"), b)
-        real = sum_of(c, a.real, b.real, subtract)
+        real = sum_of(c.w, a.real, b.real, subtract)
         assert real is not None
-        return spread_pair(c, Pair(real, sum_of(c, a.imag, b.imag, subtract)))
+        return spread_pair(c, Pair(real, sum_of(c.w, a.imag, b.imag, subtract)))
 
     return row
 
@@ -209,18 +209,18 @@ def matmul(a: str, b: str, bias: str | None = None) -> Callable[[Call], Pair]:
         def times(u: SSAValue | None, v: SSAValue | None) -> SSAValue | None:
             if u is None or v is None:
                 return None
-            made = product_of(c, matrix(u, True), matrix(v, False))
+            made = product(c.w, matrix(u, True), matrix(v, False))
             return c.w.reshape(made, result_dims(c)) if left or right else made
 
-        real = sum_of(c, times(x.real, y.real), times(x.imag, y.imag), subtract=True)
+        real = sum_of(c.w, times(x.real, y.real), times(x.imag, y.imag), subtract=True)
         assert real is not None
-        made = Pair(real, sum_of(c, times(x.real, y.imag), times(x.imag, y.real)))
+        made = Pair(real, sum_of(c.w, times(x.real, y.imag), times(x.imag, y.real)))
         if bias is None or c[bias] is None:
             return made
         added = pair_of(c, bias)
-        with_bias = sum_of(c, made.real, added.real)
+        with_bias = sum_of(c.w, made.real, added.real)
         assert with_bias is not None
-        return spread_pair(c, Pair(with_bias, sum_of(c, made.imag, added.imag)))
+        return spread_pair(c, Pair(with_bias, sum_of(c.w, made.imag, added.imag)))
 
     return row
 

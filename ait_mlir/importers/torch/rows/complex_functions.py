@@ -11,11 +11,12 @@ from dataclasses import dataclass, replace
 
 from xdsl.ir import SSAValue
 
+from ait_mlir.compositions.fourier import sum_of
 from ait_mlir.dialects.ait import elementwise as ait
 from ait_mlir.dialects.ait.types import tensor_type
 from ait_mlir.importers.torch.call import Call
 from ait_mlir.importers.torch.rows.common import as_mask
-from ait_mlir.importers.torch.rows.pairs import Pair, imaginary, pair_of, part_element, spread_pair, sum_of
+from ait_mlir.importers.torch.rows.pairs import Pair, imaginary, pair_of, part_element, spread_pair
 
 LARGEST_POWER = 8
 """The largest whole exponent that is computed by products."""
@@ -37,9 +38,9 @@ class Numbers:
         def times(u: SSAValue | None, v: SSAValue | None) -> SSAValue | None:
             return None if u is None or v is None else self.op(ait.MulOp, u, v)
 
-        real = sum_of(self.c, times(x.real, y.real), times(x.imag, y.imag), subtract=True)
+        real = sum_of(self.c.w, times(x.real, y.real), times(x.imag, y.imag), subtract=True)
         assert real is not None
-        return Pair(real, sum_of(self.c, times(x.real, y.imag), times(x.imag, y.real)))
+        return Pair(real, sum_of(self.c.w, times(x.real, y.imag), times(x.imag, y.real)))
 
     def div(self, x: Pair, y: Pair) -> Pair:
         """x / y = x * conj(y) / |y|^2; y is divided by its larger part first, so that no square overflows."""

@@ -4,20 +4,12 @@ from __future__ import annotations
 
 from xdsl.ir import SSAValue
 
-from ait_mlir.dialects.ait.dtypes import is_float
+from ait_mlir.building.known import Value
+from ait_mlir.compositions.contraction import product, product_with_rows
 from ait_mlir.dialects.ait.elementwise import AddOp, MulOp
-from ait_mlir.dialects.ait.gemm import BmmOp, GemmOp
 from ait_mlir.dialects.ait.grouped import RaggedGemmOp
-from ait_mlir.dialects.ait.reduce import ReduceOp
 from ait_mlir.dialects.ait.types import tensor_type
-from ait_mlir.dims import const
 from ait_mlir.importers.torch.call import Call, NotSupported, Row
-from ait_mlir.importers.torch.known import Value
-
-
-def gemm(c: Call, layout: str, a: SSAValue, b: SSAValue) -> SSAValue:
-    """A product with a matrix."""
-    return c.w.op(GemmOp, a, b, properties={"layout": layout}, regions=1)
 
 
 def linear(c: Call) -> Value:
@@ -26,7 +18,7 @@ def linear(c: Call) -> Value:
     vector = tensor_type(x).rank == 1
     if vector:
         x = c.w.reshape(x, (1, *tensor_type(x).dims))
-    y = _with_rows(c, x, c.tensor("weight"))
+    y = product_with_rows(c.w, x, c.tensor("weight"))
     if (bias := c.optional("bias")) is not None:
         y = c.w.op(AddOp, y, bias)
     return c.w.reshape(y, c.dims) if vector else y
@@ -42,38 +34,16 @@ def matmul(a: str, b: str) -> Row:
             x = c.w.reshape(x, (1, *s.dims))
         if t.rank == 1:
             y = c.w.reshape(y, (*t.dims, 1))
-        return c.w.reshape(product_of(c, x, y), c.dims)
+        return c.w.reshape(product(c.w, x, y), c.dims)
 
     return row
-
-
-def product_of(c: Call, x: SSAValue, y: SSAValue) -> SSAValue:
-    """x @ y, of at least 2 dims each."""
-    rank = tensor_type(y).rank
-    if not is_float(tensor_type(x).element_type):  # not c.element: a result may be complex, of products of its parts
-        return _integer_product(c, x, c.w.permute(y, [*range(rank - 2), rank - 1, rank - 2]))
-    if rank == 2:
-        return gemm(c, "rrr", x, y)
-    return c.w.op(BmmOp, x, y, properties={"layout": "rrr"}, regions=1)
-
-
-def _with_rows(c: Call, x: SSAValue, weight: SSAValue) -> SSAValue:
-    """x @ weight^T"""
-    return gemm(c, "rcr", x, weight) if is_float(tensor_type(x).element_type) else _integer_product(c, x, weight)
-
-
-def _integer_product(c: Call, x: SSAValue, y: SSAValue) -> SSAValue:
-    """x [..., m, k] @ y^T, y [..., n, k], of integers, which wrap: sums of elementwise products."""
-    s, t = tensor_type(x).dims, tensor_type(y).dims
-    products = c.w.op(MulOp, c.w.reshape(x, (*s[:-1], const(1), s[-1])), c.w.reshape(y, (*t[:-2], const(1), *t[-2:])))
-    return c.w.add(ReduceOp("sum", products, [tensor_type(products).rank - 1]))
 
 
 def addmm(a: str, b: str) -> Row:
     """beta * self + alpha * (a @ b)"""
 
     def row(c: Call) -> Value:
-        return _added(c, product_of(c, c.tensor(a), c.tensor(b)))
+        return _added(c, product(c.w, c.tensor(a), c.tensor(b)))
 
     return row
 
@@ -83,7 +53,7 @@ def addbmm(c: Call) -> Value:
     a, b = c.tensor("batch1"), c.tensor("batch2")
     batch, m, k = tensor_type(a).dims
     a = c.w.reshape(c.w.permute(a, [1, 0, 2]), (m, batch * k))
-    return _added(c, product_of(c, a, c.w.reshape(b, (batch * k, tensor_type(b).dims[2]))))
+    return _added(c, product(c.w, a, c.w.reshape(b, (batch * k, tensor_type(b).dims[2]))))
 
 
 def _added(c: Call, y: SSAValue) -> SSAValue:
@@ -104,8 +74,8 @@ def bilinear(c: Call) -> Value:
     out, width, depth = tensor_type(weight).dims
     outer = tensor_type(x).dims[:-1]
     y = c.w.reshape(y, (*outer, depth) if outer else (1, depth))  # a product has at least two dims
-    rows = c.w.reshape(_with_rows(c, y, c.w.reshape(weight, (out * width, depth))), (*outer, out, width))
-    z = c.w.reshape(product_of(c, rows, c.w.reshape(x, (*outer, width, 1))), c.dims)
+    rows = c.w.reshape(product_with_rows(c.w, y, c.w.reshape(weight, (out * width, depth))), (*outer, out, width))
+    z = c.w.reshape(product(c.w, rows, c.w.reshape(x, (*outer, width, 1))), c.dims)
     return z if (bias := c.optional("bias")) is None else c.w.op(AddOp, z, bias)
 
 
@@ -121,7 +91,7 @@ def grouped(c: Call) -> Value:
     a, b = c.tensor("self"), c.tensor("mat2")
     ranks = tensor_type(a).rank, tensor_type(b).rank
     if ranks == (3, 3):
-        y = product_of(c, a, b)
+        y = product(c.w, a, b)
     elif ranks == (2, 3):
         y = c.w.op(RaggedGemmOp, a, b, c.tensor("offs"), regions=1)
     elif ranks == (3, 2):  # what is grouped are the rows of the transposed product

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 
 from xdsl.ir import Attribute, SSAValue
 
+from ait_mlir.building.known import Value
+from ait_mlir.compositions.contraction import product_with_rows
 from ait_mlir.dialects.ait.conv import MAX_RANK, ConvOp, window
 from ait_mlir.dialects.ait.elementwise import AddOp
 from ait_mlir.dialects.ait.gemm import BmmOp
@@ -14,9 +16,7 @@ from ait_mlir.dialects.ait.pad import PadOp
 from ait_mlir.dialects.ait.types import tensor_type
 from ait_mlir.dims import Expr, const, floordiv, product
 from ait_mlir.importers.torch.call import Call, NotSupported, Row
-from ait_mlir.importers.torch.known import Value
 from ait_mlir.importers.torch.rows.common import each
-from ait_mlir.importers.torch.rows.contraction import gemm
 from ait_mlir.importers.torch.rows.view import cut
 
 MOST_CHANNELS_OF_IMAGES = 4
@@ -90,7 +90,7 @@ def grouped_by_dim(
     channels_of_group, places = floordiv(out, groups), c.dims[-len(taps) :]
     if any((*pad[0], *pad[1])):
         padded = [size + n + m for size, n, m in zip(sizes, *pad, strict=True)]
-        x = c.w.add(PadOp("constant", x, [const(n) for n in (0, 0, *pad[0])], (images, channels, *padded)))
+        x = c.w.put(PadOp("constant", x, [const(n) for n in (0, 0, *pad[0])], (images, channels, *padded)))
     parts: list[SSAValue] = []
     for taken in itertools.product(*(range(as_int(t)) for t in taps)):
         part = x
@@ -148,7 +148,7 @@ def patches(c: Call, x: SSAValue, weight: SSAValue) -> SSAValue:
     cut = c.w.reshape(x, (batch, channels, *(d for pair in zip(counts, taps, strict=True) for d in pair)))
     order = [0, *(2 + 2 * i for i in range(rank)), 1, *(3 + 2 * i for i in range(rank))]
     rows = c.w.reshape(c.w.permute(cut, order), (batch, product(counts), product([channels, *taps])))
-    y = with_bias(c, gemm(c, "rcr", rows, c.w.reshape(weight, (out, product([depth, *taps])))))
+    y = with_bias(c, product_with_rows(c.w, rows, c.w.reshape(weight, (out, product([depth, *taps])))))
     return c.w.permute(c.w.reshape(y, (batch, *counts, out)), [0, rank + 1, *range(1, rank + 1)])
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from xdsl.dialects.builtin import i1, i64
 
+from ait_mlir.building.known import Affine, Mask, Value
 from ait_mlir.dialects.ait.cumulative import CumulativeOp
 from ait_mlir.dialects.ait.dtypes import is_float
 from ait_mlir.dialects.ait.elementwise import CompareOp, WhereOp
 from ait_mlir.dialects.ait.types import tensor_type
 from ait_mlir.dims import const
 from ait_mlir.importers.torch.call import Call, NotSupported, Row
-from ait_mlir.importers.torch.known import Affine, Mask, Value
 
 
 def cumsum(c: Call) -> Value:
@@ -20,7 +20,7 @@ def cumsum(c: Call) -> Value:
     axis = c.axis("dim")
     if (known := _known_sums(c, c.value("self"), axis)) is not None:
         return known
-    return c.w.add(CumulativeOp("sum", c.w.cast(c.tensor("self"), c.element), axis))
+    return c.w.put(CumulativeOp("sum", c.w.cast(c.tensor("self"), c.element), axis))
 
 
 def cumulative(kind: str) -> Row:
@@ -28,7 +28,7 @@ def cumulative(kind: str) -> Row:
 
     def row(c: Call) -> Value:
         x = c.w.cast(c.tensor("self"), c.element)
-        return c.w.add(CumulativeOp(kind, x, c.axis("dim"))) if c.dims else x
+        return c.w.put(CumulativeOp(kind, x, c.axis("dim"))) if c.dims else x
 
     return row
 
@@ -47,14 +47,14 @@ def extreme(kind: str) -> Row:
         if t.element_type == i1:
             raise NotSupported(f"cumulative {kind} of booleans is not supported; convert to integers first")
         axis = c.axis("dim")
-        found = c.w.add(CumulativeOp(kind, x, axis))
-        own = c.w.add(CompareOp("eq", x, found))
+        found = c.w.put(CumulativeOp(kind, x, axis))
+        own = c.w.put(CompareOp("eq", x, found))
         if is_float(t.element_type):
-            own = c.w.op(WhereOp, own, own, c.w.add(CompareOp("ne", x, x)))
+            own = c.w.op(WhereOp, own, own, c.w.put(CompareOp("ne", x, x)))
         steps = tuple(const(int(a == axis)) for a in range(t.rank))
         place = c.w.full(Affine(t.dims, steps, const(0)))
         own_place = c.w.op(WhereOp, own, place, c.w.scalar(0, i64), results=[tensor_type(place)])
-        return [found, c.w.add(CumulativeOp("max", own_place, axis))]
+        return [found, c.w.put(CumulativeOp("max", own_place, axis))]
 
     return row
 

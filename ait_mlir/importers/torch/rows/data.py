@@ -10,15 +10,15 @@ import numpy as np
 from xdsl.dialects.builtin import f32, f64, i1, i64
 from xdsl.ir import Attribute, SSAValue
 
+from ait_mlir.building.known import Affine, Mask, Spread, Value
+from ait_mlir.building.writer import LONGEST_LITERAL
 from ait_mlir.dialects.ait.dtypes import is_float
 from ait_mlir.dialects.ait.elementwise import AddOp, DivOp, MulOp, SubOp, WhereOp
 from ait_mlir.dialects.ait.index import EmbeddingOp
 from ait_mlir.dialects.ait.types import tensor_type
 from ait_mlir.dims import DimError, Expr, const, floordiv, maximum
 from ait_mlir.importers.torch.call import Call, NotSupported, Row, as_expr, dims_of
-from ait_mlir.importers.torch.known import Affine, Mask, Spread, Value
 from ait_mlir.importers.torch.rows.common import INTEGERS, number, spread
-from ait_mlir.importers.torch.writer import LONGEST_LITERAL
 
 ONE, ZERO = const(1), const(0)
 
@@ -107,7 +107,7 @@ def triangle(lower: bool) -> Row:
         if found.size == 0:
             return c.w.expand(c.w.scalar(0, c.element), c.dims)
         if found.size > LONGEST_LITERAL:
-            return c.w.stored(f"constant.{c.node.name}", found, c.element)
+            return c.w.store(f"constant.{c.node.name}", found, c.element)
         return c.w.constant([int(n) for n in found.flat], c.dims, c.element)
 
     return row

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from ait_mlir.building.known import Value
 from ait_mlir.dialects.ait.detection import NmsOp, RoiAlignOp, roi_properties
 from ait_mlir.dialects.ait.index import GatherOp, MaskedSelectOp
 from ait_mlir.dialects.ait.order import SortOp
 from ait_mlir.dialects.ait.types import TensorType, tensor_type
 from ait_mlir.importers.torch.call import Call, Row
-from ait_mlir.importers.torch.known import Value
 from ait_mlir.importers.torch.rows.common import channels_first, channels_last
 
 
@@ -16,11 +16,11 @@ def nms(c: Call) -> Value:
     boxes, scores = c.tensor("dets"), c.tensor("scores")
     t = tensor_type(scores)
     sort = SortOp(scores, 0, descending=True)
-    c.w.add(sort)
+    c.w.put(sort)
     places = sort.results[1]
     spread = c.w.reshape(places, (*t.dims, 1))
-    keep = c.w.add(NmsOp(c.w.add(GatherOp(boxes, [spread], [0], [1])), float(c["iou_threshold"])))
-    return c.w.add(MaskedSelectOp(places, keep, c.type()))
+    keep = c.w.put(NmsOp(c.w.put(GatherOp(boxes, [spread], [0], [1])), float(c["iou_threshold"])))
+    return c.w.put(MaskedSelectOp(places, keep, c.type()))
 
 
 def roi_align(c: Call) -> Value:
@@ -30,7 +30,7 @@ def roi_align(c: Call) -> Value:
     regions, channels, *bins = c.dims
     t = TensorType.get((regions, *bins, channels), tensor_type(x).element_type)
     op = RoiAlignOp.create(operands=[channels_last(c.w, x, 2), rois], result_types=[t], properties=properties)
-    return channels_first(c.w, c.w.add(op))
+    return channels_first(c.w, c.w.put(op))
 
 
 ROWS: dict[str, Row] = {

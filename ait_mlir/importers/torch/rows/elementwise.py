@@ -10,13 +10,13 @@ from typing import TypeGuard
 from xdsl.dialects.builtin import bf16, f16, f32, f64, i1
 from xdsl.ir import Attribute, SSAValue
 
+from ait_mlir.building.known import Affine, Mask, Spread, Value
 from ait_mlir.dialects.ait import elementwise as ait
 from ait_mlir.dialects.ait.base import AitOp
 from ait_mlir.dialects.ait.dtypes import LARGEST
 from ait_mlir.dialects.ait.types import tensor_type
 from ait_mlir.dims import DimError, Expr
 from ait_mlir.importers.torch.call import Call, Row, as_expr, element_type
-from ait_mlir.importers.torch.known import Affine, Mask, Spread, Value
 from ait_mlir.importers.torch.library import torch
 from ait_mlir.importers.torch.rows.common import INTEGERS, as_affine, as_mask, is_mask, operand, parted, spread
 
@@ -120,7 +120,7 @@ def clamp(c: Call) -> Value:
     x = c.w.cast(c.natural("self"), c.element)
     bounds = [None if name is None else c[name] for name in (low, high)]
     if all(bound is None or _may_bound(bound, c.element) for bound in bounds):
-        return spread(c.w.add(ait.ClampOp(x, *bounds)) if any(b is not None for b in bounds) else x, c.dims)
+        return spread(c.w.put(ait.ClampOp(x, *bounds)) if any(b is not None for b in bounds) else x, c.dims)
     if low is not None and c[low] is not None:
         x = c.w.op(ait.MaxOp, x, operand(c, low, c.element))
     if high is not None and c[high] is not None:
@@ -135,7 +135,7 @@ def leaky_relu(c: Call, x: SSAValue) -> SSAValue:
 
 
 def relu6(c: Call, x: SSAValue) -> SSAValue:
-    return c.w.add(ait.ClampOp(x, 0.0, 6.0))
+    return c.w.put(ait.ClampOp(x, 0.0, 6.0))
 
 
 def hard_sigmoid(c: Call, x: SSAValue) -> SSAValue:

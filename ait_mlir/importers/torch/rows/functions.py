@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from xdsl.dialects.builtin import i1
 from xdsl.ir import SSAValue
 
+from ait_mlir.building.known import Affine, Mask, Value
 from ait_mlir.dialects.ait import elementwise as ait
 from ait_mlir.dialects.ait.base import AitOp
 from ait_mlir.dialects.ait.dtypes import integer_range, is_float
@@ -15,7 +16,6 @@ from ait_mlir.dialects.ait.reduce import ReduceOp
 from ait_mlir.dialects.ait.types import tensor_type
 from ait_mlir.dims import const
 from ait_mlir.importers.torch.call import Call, NotSupported, Row
-from ait_mlir.importers.torch.known import Affine, Mask, Value
 from ait_mlir.importers.torch.rows.common import operand, spread
 from ait_mlir.importers.torch.rows.elementwise import binary, compute
 from ait_mlir.importers.torch.rows.reduction import axes_of, reduced
@@ -238,8 +238,8 @@ def log_softmax(c: Call) -> Value:
     x, axis = c.w.reshape(c.w.cast(c.tensor("self"), c.element), c.dims or [1]), c.axis("dim")
     t = tensor_type(x)
     kept = [1 if a == axis else d for a, d in enumerate(t.dims)]
-    low = c.w.op(ait.SubOp, x, c.w.reshape(c.w.add(ReduceOp("max", x, [axis])), kept))
-    total = c.w.reshape(c.w.add(ReduceOp("sum", c.w.op(ait.ExpOp, low), [axis])), kept)
+    low = c.w.op(ait.SubOp, x, c.w.reshape(c.w.put(ReduceOp("max", x, [axis])), kept))
+    total = c.w.reshape(c.w.put(ReduceOp("sum", c.w.op(ait.ExpOp, low), [axis])), kept)
     return c.w.reshape(c.w.op(ait.SubOp, low, c.w.op(ait.LogOp, total)), c.dims)
 
 

@@ -7,11 +7,11 @@ from collections.abc import Callable, Sequence
 from xdsl.dialects.builtin import i1, i32, i64
 from xdsl.ir import SSAValue
 
+from ait_mlir.building.known import Affine, Mask, Spread, Value
 from ait_mlir.dialects.ait.index import GatherOp, MaskedSelectOp
 from ait_mlir.dialects.ait.types import Shape, tensor_type
 from ait_mlir.dims import const, product
 from ait_mlir.importers.torch.call import Call, NotSupported, Row, dims_of
-from ait_mlir.importers.torch.known import Affine, Mask, Spread, Value
 from ait_mlir.importers.torch.rows.chosen import true_places
 from ait_mlir.importers.torch.rows.common import is_mask, spread
 from ait_mlir.importers.torch.rows.data import in_order, rows_of
@@ -45,7 +45,7 @@ def picked(
 ) -> Value:
     """`ait.gather` as a value of the result's dims, to which it broadcasts."""
     result = c.dims if result is None else result
-    y = c.w.add(GatherOp(x, alike(c, indices), dims, kept))
+    y = c.w.put(GatherOp(x, alike(c, indices), dims, kept))
     assert tensor_type(y).rank == len(result)
     return Mask(result, (), (y,)) if tensor_type(y).element_type == i1 else spread(y, result)
 
@@ -228,7 +228,7 @@ def masked_select(c: Call) -> Value:
 
 
 def _selected(c: Call, x: SSAValue, mask: SSAValue) -> Value:
-    return c.w.add(MaskedSelectOp(x, mask, c.type()))
+    return c.w.put(MaskedSelectOp(x, mask, c.type()))
 
 
 ROWS: dict[str, Row] = {

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 from xdsl.ir import SSAValue
 
+from ait_mlir.building.known import Value
 from ait_mlir.dialects.ait import elementwise as ait
 from ait_mlir.dialects.ait.norm import GroupNormOp, LayerNormOp, RmsNormOp, SoftmaxOp
 from ait_mlir.dialects.ait.types import tensor_type
 from ait_mlir.dims import const, product
 from ait_mlir.importers.torch.call import Call, NotSupported, Row
-from ait_mlir.importers.torch.known import Value
 from ait_mlir.importers.torch.library import torch
 
 TRAINING = "batch norm by the statistics of the batch is for training; call model.eval() first"
@@ -27,7 +27,7 @@ def normalised(c: Call) -> SSAValue:
     """Layer norm over the trailing `normalized_shape`, in the input's type."""
     scale, bias = c.optional("weight"), c.optional("bias")
     x = c.tensor("input")
-    return c.w.add(LayerNormOp(x, scale, bias, len(c["normalized_shape"]), float(c["eps"]), result_types=[x.type]))
+    return c.w.put(LayerNormOp(x, scale, bias, len(c["normalized_shape"]), float(c["eps"]), result_types=[x.type]))
 
 
 def layer_norm(c: Call) -> Value:
@@ -44,7 +44,7 @@ def rms_norm(c: Call) -> Value:
     x = c.tensor("input")
     eps = torch.finfo(c.node.meta["val"].dtype).eps if c["eps"] is None else c["eps"]
     op = RmsNormOp(x, c.optional("weight"), None, len(c["normalized_shape"]), float(eps), result_types=[x.type])
-    return c.w.add(op)
+    return c.w.put(op)
 
 
 def batch_norm(c: Call) -> SSAValue:
@@ -80,7 +80,7 @@ def group_norm(c: Call) -> SSAValue:
     """Each of `num_groups` groups of neighbouring channels over all places, then scaled and shifted a channel."""
     x = c.tensor("input")
     groups = c["num_groups"] if "num_groups" in c.arguments else c["group"]
-    return c.w.add(GroupNormOp(x, c.optional("weight"), c.optional("bias"), 1, int(groups), float(c["eps"])))
+    return c.w.put(GroupNormOp(x, c.optional("weight"), c.optional("bias"), 1, int(groups), float(c["eps"])))
 
 
 def instance_norm(c: Call) -> SSAValue:
@@ -91,7 +91,7 @@ def instance_norm(c: Call) -> SSAValue:
     channels = tensor_type(x).dims[1].as_int()
     if channels is None:
         raise NotSupported(f"instance norm needs a fixed number of channels, found {tensor_type(x).dims[1]}")
-    return c.w.add(GroupNormOp(x, c.optional("weight"), c.optional("bias"), 1, channels, float(c["eps"])))
+    return c.w.put(GroupNormOp(x, c.optional("weight"), c.optional("bias"), 1, channels, float(c["eps"])))
 
 
 def norm_of_batch(c: Call) -> SSAValue:
@@ -101,7 +101,7 @@ def norm_of_batch(c: Call) -> SSAValue:
     if batch.as_int() != 1:
         raise NotSupported(TRAINING)
     rows = c.w.reshape(x, [channels, product(places)])
-    y = c.w.add(LayerNormOp(rows, None, None, 1, float(c["eps"]), result_types=[rows.type]))
+    y = c.w.put(LayerNormOp(rows, None, None, 1, float(c["eps"]), result_types=[rows.type]))
     for op, given in ((ait.MulOp, c.optional("weight")), (ait.AddOp, c.optional("bias"))):
         if given is not None:
             y = c.w.op(op, y, c.w.reshape(given, [channels, 1]))

@@ -8,6 +8,7 @@ from typing import cast
 from xdsl.dialects.builtin import f32, i1, i32, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 
+from ait_mlir.building.known import Value
 from ait_mlir.dialects.ait import elementwise as ait
 from ait_mlir.dialects.ait.dtypes import compute_type, is_float
 from ait_mlir.dialects.ait.index import GatherOp
@@ -16,7 +17,6 @@ from ait_mlir.dialects.ait.reduce import ArgmaxOp, ReduceOp, TopkOp
 from ait_mlir.dialects.ait.types import tensor_type
 from ait_mlir.dims import Expr, const, floordiv
 from ait_mlir.importers.torch.call import Call, NotSupported, Row
-from ait_mlir.importers.torch.known import Value
 
 
 def _results(value: SSAValue) -> list[SSAValue]:
@@ -40,7 +40,7 @@ def sort(c: Call) -> Sequence[Value]:
     x = c.tensor("self")
     if not tensor_type(x).dims:
         return [x, c.w.scalar(0, i64)]
-    return _results(c.w.add(SortOp(x, c.axis("dim"), bool(c["descending"]))))
+    return _results(c.w.put(SortOp(x, c.axis("dim"), bool(c["descending"]))))
 
 
 def argsort(c: Call) -> Value:
@@ -48,7 +48,7 @@ def argsort(c: Call) -> Value:
 
 
 def msort(c: Call) -> Value:
-    return _results(c.w.add(SortOp(c.tensor("self"), 0)))[0]
+    return _results(c.w.put(SortOp(c.tensor("self"), 0)))[0]
 
 
 def kth_value(c: Call) -> Sequence[Value]:
@@ -57,7 +57,7 @@ def kth_value(c: Call) -> Sequence[Value]:
     if not tensor_type(x).dims:
         return [x, c.w.scalar(0, i64)]
     axis = c.axis("dim")
-    return [_without(c, result, axis, k - 1) for result in _results(c.w.add(SortOp(x, axis)))]
+    return [_without(c, result, axis, k - 1) for result in _results(c.w.put(SortOp(x, axis)))]
 
 
 def median(c: Call) -> Sequence[Value]:
@@ -67,14 +67,14 @@ def median(c: Call) -> Sequence[Value]:
         return [x, c.w.scalar(0, i64)]
     axis = c.axis("dim")
     middle = floordiv(tensor_type(x).dims[axis] - 1, 2)
-    values, places = _results(c.w.add(SortOp(x, axis)))
+    values, places = _results(c.w.put(SortOp(x, axis)))
     value, place = _without(c, values, axis, middle), _without(c, places, axis, middle)
     if not is_float(tensor_type(x).element_type):
         return [value, place]
     # NaN is the last in order, and comes first for argmax
     largest = _without(c, values, axis, tensor_type(x).dims[axis] - 1)
-    first = c.w.reshape(c.w.add(ArgmaxOp(x, axis)), c.type(0).dims)
-    number = c.w.add(ait.CompareOp("eq", largest, largest))
+    first = c.w.reshape(c.w.put(ArgmaxOp(x, axis)), c.type(0).dims)
+    number = c.w.put(ait.CompareOp("eq", largest, largest))
     chosen = c.w.op(ait.WhereOp, number, place, first, results=[tensor_type(place)])
     return [c.w.op(ait.WhereOp, number, value, largest, results=[tensor_type(value)]), chosen]
 
@@ -87,14 +87,14 @@ def mode(c: Call) -> Sequence[Value]:
         return [x, c.w.scalar(0, i64)]
     axis, last = c.axis("dim"), len(dims) - 1
     rows = c.w.permute(c.w.cast(x, i32) if element == i1 else x, [*(a for a in range(len(dims)) if a != axis), axis])
-    values, places = _results(c.w.add(SortOp(rows, last)))
-    ends, starts = (c.w.add(SearchSortedOp(values, values, right)) for right in (True, False))
+    values, places = _results(c.w.put(SortOp(rows, last)))
+    ends, starts = (c.w.put(SearchSortedOp(values, values, right)) for right in (True, False))
     counts = c.w.op(ait.SubOp, ends, starts)
     kept = (*tensor_type(values).dims[:-1], const(1))
-    first = c.w.reshape(c.w.add(ArgmaxOp(counts, last)), kept)
-    count = c.w.op(ait.MaxOp, c.w.reshape(c.w.add(ReduceOp("max", counts, [last])), kept), c.w.scalar(1, i64))
+    first = c.w.reshape(c.w.put(ArgmaxOp(counts, last)), kept)
+    count = c.w.op(ait.MaxOp, c.w.reshape(c.w.put(ReduceOp("max", counts, [last])), kept), c.w.scalar(1, i64))
     end = c.w.op(ait.SubOp, c.w.op(ait.AddOp, first, count), c.w.scalar(1, i64))
-    found = [c.w.add(GatherOp(y, [at], [last], range(last))) for y, at in ((values, first), (places, end))]
+    found = [c.w.put(GatherOp(y, [at], [last], range(last))) for y, at in ((values, first), (places, end))]
     return [c.w.reshape(c.w.cast(y, t), c.type(0).dims) for y, t in zip(found, (element, i64), strict=True)]
 
 
@@ -102,12 +102,12 @@ def median_of_all(c: Call) -> Value:
     """The lower one of the middle elements, or NaN if there is one."""
     x = _flat(c, c.tensor("self"))
     count = tensor_type(x).dims[0]
-    values = _results(c.w.add(SortOp(x, 0)))[0]
+    values = _results(c.w.put(SortOp(x, 0)))[0]
     value = _without_dims(c, values, floordiv(count - 1, 2))
     if not is_float(tensor_type(x).element_type):
         return value
     largest = _without_dims(c, values, count - 1)
-    return c.w.op(ait.WhereOp, c.w.add(ait.CompareOp("eq", largest, largest)), value, largest, results=[c.type()])
+    return c.w.op(ait.WhereOp, c.w.put(ait.CompareOp("eq", largest, largest)), value, largest, results=[c.type()])
 
 
 def median_of_numbers(of_all: bool) -> Row:
@@ -119,12 +119,12 @@ def median_of_numbers(of_all: bool) -> Row:
             return median_of_all(c) if of_all else median(c)
         x, axis, dims = (_flat(c, x), 0, c.dims) if of_all else (x, c.axis("dim"), c.type(0).dims)
         own = tensor_type(x).dims
-        numbers = c.w.cast(c.w.add(ait.CompareOp("eq", x, x)), i64)
-        count = c.w.reshape(c.w.add(ReduceOp("sum", numbers, [axis])), (*own[:axis], const(1), *own[axis + 1 :]))
+        numbers = c.w.cast(c.w.put(ait.CompareOp("eq", x, x)), i64)
+        count = c.w.reshape(c.w.put(ReduceOp("sum", numbers, [axis])), (*own[:axis], const(1), *own[axis + 1 :]))
         # NaN is the last in order; without a number, the first NaN: -1 / 2 is 0
         middle = c.w.op(ait.DivOp, c.w.op(ait.SubOp, count, c.w.scalar(1, i64)), c.w.scalar(2, i64))
         kept = [a for a in range(len(own)) if a != axis]
-        found = [c.w.add(GatherOp(y, [middle], [axis], kept)) for y in _results(c.w.add(SortOp(x, axis)))]
+        found = [c.w.put(GatherOp(y, [middle], [axis], kept)) for y in _results(c.w.put(SortOp(x, axis)))]
         values, places = (c.w.reshape(y, dims) for y in found)
         return values if of_all else [values, places]
 
@@ -148,9 +148,9 @@ def topk(c: Call) -> Sequence[Value]:
         return [x, c.w.scalar(0, i64)]
     axis = c.axis("dim")
     if k == 0 or t.element_type == i1:
-        ordered = _results(c.w.add(SortOp(x, axis, not smallest)))
+        ordered = _results(c.w.put(SortOp(x, axis, not smallest)))
         return [c.w.slice(result, axis, const(0), const(k)) for result in ordered]
-    return _results(c.w.add(TopkOp(x, k, dim=None if axis == t.rank - 1 else axis, smallest=smallest)))
+    return _results(c.w.put(TopkOp(x, k, dim=None if axis == t.rank - 1 else axis, smallest=smallest)))
 
 
 def place_of_extreme(smallest: bool) -> Row:
@@ -160,10 +160,10 @@ def place_of_extreme(smallest: bool) -> Row:
         x = c.tensor("self")
         x = c.w.cast(x, i32) if tensor_type(x).element_type == i1 else x
         if c["dim"] is None:
-            return c.w.reshape(c.w.add(ArgmaxOp(_flat(c, x), 0, smallest=smallest)), c.dims)
+            return c.w.reshape(c.w.put(ArgmaxOp(_flat(c, x), 0, smallest=smallest)), c.dims)
         if not tensor_type(x).dims:
             return c.w.scalar(0, i64)
-        return c.w.reshape(c.w.add(ArgmaxOp(x, c.axis("dim"), smallest=smallest)), c.dims)
+        return c.w.reshape(c.w.put(ArgmaxOp(x, c.axis("dim"), smallest=smallest)), c.dims)
 
     return row
 
@@ -176,11 +176,11 @@ def extreme(kind: str) -> Row:
         if not tensor_type(x).dims:
             return [x, c.w.scalar(0, i64)]
         axis = c.axis("dim")
-        values = c.w.reshape(c.w.add(ReduceOp(kind, x, [axis])), dims)
+        values = c.w.reshape(c.w.put(ReduceOp(kind, x, [axis])), dims)
         if all(user.args[1] == 0 for user in c.node.users):
             return [values]
         numbers = c.w.cast(x, i32) if tensor_type(x).element_type == i1 else x
-        return [values, c.w.reshape(c.w.add(ArgmaxOp(numbers, axis, smallest=kind == "min")), dims)]
+        return [values, c.w.reshape(c.w.put(ArgmaxOp(numbers, axis, smallest=kind == "min")), dims)]
 
     return row
 
@@ -190,7 +190,7 @@ def extreme(kind: str) -> Row:
 
 def _searched(c: Call, rows: SSAValue, values: SSAValue, right: bool) -> Value:
     element: Attribute = i32 if c["out_int32"] else i64
-    return c.w.add(SearchSortedOp(rows, c.w.cast(values, tensor_type(rows).element_type), right, element))
+    return c.w.put(SearchSortedOp(rows, c.w.cast(values, tensor_type(rows).element_type), right, element))
 
 
 def _value(c: Call, rows: SSAValue) -> SSAValue:
@@ -205,7 +205,7 @@ def search_sorted(c: Call) -> Value:
     rows = c.tensor("sorted_sequence")
     if (sorter := c.optional("sorter")) is not None:
         last = tensor_type(rows).rank - 1
-        rows = c.w.add(GatherOp(rows, [sorter], [last], range(last)))
+        rows = c.w.put(GatherOp(rows, [sorter], [last], range(last)))
     return _searched(c, rows, _value(c, rows), bool(c["right"]) or c["side"] == "right")
 
 
@@ -234,8 +234,8 @@ def histc(c: Call) -> Value:
         return c.w.op(ait.WhereOp, condition, a, b)
 
     if low == high:
-        least, most = (c.w.add(ReduceOp(kind, x, [0])) for kind in ("min", "max"))
-        same = c.w.add(ait.CompareOp("eq", least, most))
+        least, most = (c.w.put(ReduceOp(kind, x, [0])) for kind in ("min", "max"))
+        same = c.w.put(ait.CompareOp("eq", least, most))
         start = chosen(same, c.w.op(ait.SubOp, least, one), least)
         end = chosen(same, c.w.op(ait.AddOp, most, one), most)
     else:
@@ -245,8 +245,8 @@ def histc(c: Call) -> Value:
     place = c.w.op(ait.MinOp, place, c.w.scalar(bins - 1, i32))
     outside = c.w.scalar(-1, i32)
     for predicate, end_of_range in (("ge", start), ("le", end)):
-        place = chosen(c.w.add(ait.CompareOp(predicate, x, end_of_range)), place, outside)
-    return c.w.cast(c.w.add(HistogramOp(place, bins)), c.element)
+        place = chosen(c.w.put(ait.CompareOp(predicate, x, end_of_range)), place, outside)
+    return c.w.cast(c.w.put(HistogramOp(place, bins)), c.element)
 
 
 ROWS: dict[str, Row] = {

@@ -5,12 +5,12 @@ from __future__ import annotations
 from xdsl.dialects.builtin import i1
 from xdsl.ir import SSAValue
 
+from ait_mlir.building.known import Value
 from ait_mlir.dialects.ait.dtypes import is_float
 from ait_mlir.dialects.ait.pad import PadOp
 from ait_mlir.dialects.ait.types import tensor_type
 from ait_mlir.dims import Expr, const
 from ait_mlir.importers.torch.call import Call, NotSupported, Row, as_expr
-from ait_mlir.importers.torch.known import Value
 
 ZERO = const(0)
 
@@ -36,7 +36,7 @@ def padded(c: Call, mode: str, pads: list[Expr]) -> Value:
     value = c["value"] if mode == "constant" else None
     if value and not is_float(t.element_type):
         value = int(value != 0) if t.element_type == i1 else int(value)
-    return c.w.add(PadOp(mode, x, before, dims, value or None))
+    return c.w.put(PadOp(mode, x, before, dims, value or None))
 
 
 def _cropped(c: Call, x: SSAValue, around: list[tuple[Expr, Expr]]) -> tuple[SSAValue, list[tuple[Expr, Expr]]]:

@@ -8,7 +8,6 @@ from typing import Any
 from xdsl.dialects.builtin import f32, f64
 from xdsl.ir import Attribute, SSAValue
 
-from ait_mlir.dialects.ait import elementwise as ait
 from ait_mlir.dialects.ait.types import Shape, TensorType, tensor_type
 from ait_mlir.dims import Expr
 from ait_mlir.importers.torch.call import Call, NotSupported
@@ -74,12 +73,3 @@ def pair_of(c: Call, name: str) -> Pair:
 def spread_pair(c: Call, pair: Pair) -> Pair:
     dims = result_dims(c)
     return Pair(c.w.expand(pair.real, dims), None if pair.imag is None else c.w.expand(pair.imag, dims))
-
-
-def sum_of(c: Call, a: SSAValue | None, b: SSAValue | None, subtract: bool = False) -> SSAValue | None:
-    """a + b or a - b, where None is 0."""
-    if b is None:
-        return a
-    if a is None:
-        return c.w.op(ait.NegOp, b) if subtract else b
-    return c.w.op(ait.SubOp if subtract else ait.AddOp, a, b)

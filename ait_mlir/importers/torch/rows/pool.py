@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from xdsl.dialects.builtin import StringAttr, i64
 from xdsl.ir import SSAValue
 
+from ait_mlir.building.known import Value
 from ait_mlir.dialects.ait.pool import AdaptivePoolOp, PoolOp, pool_properties
 from ait_mlir.dialects.ait.reduce import ReduceOp
 from ait_mlir.dialects.ait.types import TensorType, tensor_type
 from ait_mlir.importers.torch.call import Call, Row
-from ait_mlir.importers.torch.known import Value
 from ait_mlir.importers.torch.rows.common import channels_first, channels_last, each
 
 
@@ -47,7 +47,7 @@ def adaptive(kind: str, rank: int) -> Row:
         if all(d.as_int() == 1 for d in sizes) and not _wants_places(c):
             x = c.tensor("self")
             axes = range(tensor_type(x).rank - rank, tensor_type(x).rank)
-            whole = c.w.reshape(c.w.add(ReduceOp(kind, x, list(axes))), (*outer, channels, *sizes))
+            whole = c.w.reshape(c.w.put(ReduceOp(kind, x, list(axes))), (*outer, channels, *sizes))
             return whole if kind == "mean" else [whole]
         x = channels_last(c.w, c.tensor("self"), rank)
         t = tensor_type(x)
@@ -71,7 +71,7 @@ def _types(c: Call, values: TensorType) -> list[TensorType]:
 
 def _results(c: Call, op: PoolOp | AdaptivePoolOp) -> Value | Sequence[Value]:
     """The results of the op, channels first again, with the rank of `self`."""
-    c.w.add(op)
+    c.w.put(op)
     batched = len(c.shape("self")) == tensor_type(op.x).rank
     found: list[SSAValue] = [channels_first(c.w, result, batched) for result in op.results]
     return found if isinstance(c.node.meta["val"], tuple | list) else found[0]

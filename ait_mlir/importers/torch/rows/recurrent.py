@@ -9,6 +9,7 @@ from typing import Any
 from xdsl.dialects.builtin import i64
 from xdsl.ir import SSAValue
 
+from ait_mlir.building.known import Affine, Value
 from ait_mlir.dialects.ait.base import AitOp
 from ait_mlir.dialects.ait.elementwise import (
     AddOp,
@@ -24,9 +25,8 @@ from ait_mlir.dialects.ait.gemm import GemmOp
 from ait_mlir.dialects.ait.types import TensorType, tensor_type
 from ait_mlir.dims import const
 from ait_mlir.importers.torch.call import Call, NotSupported, Row
-from ait_mlir.importers.torch.known import Affine, Value
 from ait_mlir.importers.torch.scan import write_scan
-from ait_mlir.importers.torch.writer import Writer
+from ait_mlir.importers.torch.writer import ImportWriter
 
 
 @dataclass(frozen=True)
@@ -44,11 +44,11 @@ class Weights:
         return [v for v in (self.hh, self.bias_hh, self.hr) if v is not None]
 
 
-Cell = Callable[[Writer, SSAValue, Sequence[SSAValue], Weights], Sequence[SSAValue]]
+Cell = Callable[[ImportWriter, SSAValue, Sequence[SSAValue], Weights], Sequence[SSAValue]]
 """One step: takes the products with the inputs [B, gates * H], the state and the weights; returns the next state."""
 
 
-def lstm_cell(w: Writer, given: SSAValue, state: Sequence[SSAValue], weights: Weights) -> Sequence[SSAValue]:
+def lstm_cell(w: ImportWriter, given: SSAValue, state: Sequence[SSAValue], weights: Weights) -> Sequence[SSAValue]:
     """Gates in the order i, f, g, o (Hochreiter and Schmidhuber 1997, with the forget gate)."""
     i, f, g, o = _gates(w, w.op(AddOp, given, product(w, state[0], weights.hh, weights.bias_hh)), 4)
     kept = w.op(MulOp, w.op(SigmoidOp, f), state[1])
@@ -57,7 +57,7 @@ def lstm_cell(w: Writer, given: SSAValue, state: Sequence[SSAValue], weights: We
     return (hidden if weights.hr is None else product(w, hidden, weights.hr)), cell
 
 
-def gru_cell(w: Writer, given: SSAValue, state: Sequence[SSAValue], weights: Weights) -> Sequence[SSAValue]:
+def gru_cell(w: ImportWriter, given: SSAValue, state: Sequence[SSAValue], weights: Weights) -> Sequence[SSAValue]:
     """Gates in the order r, z, n (arXiv:1406.1078, the reset after the product as in cuDNN)."""
     (h,) = state
     r, z, n = _gates(w, given, 3)
@@ -70,19 +70,19 @@ def gru_cell(w: Writer, given: SSAValue, state: Sequence[SSAValue], weights: Wei
 def plain_cell(activation: type[AitOp]) -> Cell:
     """act(x W_ih + b_ih + h W_hh + b_hh)"""
 
-    def cell(w: Writer, given: SSAValue, state: Sequence[SSAValue], weights: Weights) -> Sequence[SSAValue]:
+    def cell(w: ImportWriter, given: SSAValue, state: Sequence[SSAValue], weights: Weights) -> Sequence[SSAValue]:
         return (w.op(activation, w.op(AddOp, given, product(w, state[0], weights.hh, weights.bias_hh))),)
 
     return cell
 
 
-def product(w: Writer, x: SSAValue, weight: SSAValue, bias: SSAValue | None = None) -> SSAValue:
+def product(w: ImportWriter, x: SSAValue, weight: SSAValue, bias: SSAValue | None = None) -> SSAValue:
     """x @ weight^T + bias"""
     y = w.op(GemmOp, x, weight, properties={"layout": "rcr"}, regions=1)
     return y if bias is None else w.op(AddOp, y, bias)
 
 
-def _gates(w: Writer, gates: SSAValue, count: int) -> list[SSAValue]:
+def _gates(w: ImportWriter, gates: SSAValue, count: int) -> list[SSAValue]:
     """[B, count * H] as `count` times [B, H]."""
     width = tensor_type(gates).dims[1].as_int()
     if width is None or width % count:
@@ -108,7 +108,7 @@ def packed_layers(cell: Cell) -> Row:
     def row(c: Call) -> Sequence[Value]:
         x, lengths = c.tensor("x"), c.tensor("lengths")
         steps = c.w.full(Affine((tensor_type(x).dims[0], const(1)), (const(1), const(0)), const(0)))
-        return _stacked(c, cell, x, c["hx"], c.w.add(CompareOp("lt", steps, c.w.cast(lengths, i64))))
+        return _stacked(c, cell, x, c["hx"], c.w.put(CompareOp("lt", steps, c.w.cast(lengths, i64))))
 
     return row
 
@@ -149,14 +149,14 @@ def _weights(params: Sequence[SSAValue], biased: bool, count: int) -> list[Weigh
     return found
 
 
-def _slot(w: Writer, h: SSAValue, at: int) -> SSAValue:
+def _slot(w: ImportWriter, h: SSAValue, at: int) -> SSAValue:
     """h[at], [B, size]"""
     dims = tensor_type(h).dims
     return w.reshape(w.slice(h, 0, const(at), const(1)), dims[1:])
 
 
 def _one(
-    w: Writer,
+    w: ImportWriter,
     cell: Cell,
     x: SSAValue,
     state: Sequence[SSAValue],

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from xdsl.dialects.builtin import i1
 from xdsl.ir import SSAValue
 
+from ait_mlir.building.known import Affine, Mask, Value
 from ait_mlir.dialects.ait.dtypes import compute_type, is_float
 from ait_mlir.dialects.ait.elementwise import CompareOp, DivOp, MaxOp, MulOp, SqrtOp, SubOp
 from ait_mlir.dialects.ait.reduce import ReduceOp
 from ait_mlir.dialects.ait.types import tensor_type
 from ait_mlir.dims import const, product
 from ait_mlir.importers.torch.call import Call, Row, dims_of
-from ait_mlir.importers.torch.known import Affine, Mask, Value
 from ait_mlir.importers.torch.rows.common import number
 from ait_mlir.importers.torch.rows.view import cut, joined
 
@@ -33,7 +33,7 @@ def reduce(kind: str) -> Row:
 
 def reduced(c: Call, kind: str, x: SSAValue, axes: Sequence[int]) -> SSAValue:
     """`x` reduced, in the result's dims."""
-    return c.w.reshape(c.w.add(ReduceOp(kind, x, axes)), c.dims)
+    return c.w.reshape(c.w.put(ReduceOp(kind, x, axes)), c.dims)
 
 
 def variance(c: Call) -> Value:
@@ -46,8 +46,8 @@ def _variance(c: Call, x: SSAValue, axes: Sequence[int]) -> SSAValue:
     """A fraction or less than 0 as correction is a factor of the variance without one."""
     correction = 1 if c["correction"] is None else c["correction"]
     if correction == int(correction) and correction >= 0:
-        return c.w.add(ReduceOp("var", x, axes, int(correction)))
-    plain = c.w.add(ReduceOp("var", x, axes, 0))
+        return c.w.put(ReduceOp("var", x, axes, int(correction)))
+    plain = c.w.put(ReduceOp("var", x, axes, 0))
     element = compute_type(tensor_type(x).element_type)
     count = number(c, product([tensor_type(x).dims[axis] for axis in axes]), element)
     zero, less = c.w.scalar(0.0, element), c.w.scalar(float(correction), element)
@@ -80,7 +80,7 @@ def statistics(root: bool) -> Row:
     def row(c: Call) -> Sequence[Value]:
         x = c.tensor("self")
         axes = axes_of(c, tensor_type(x).rank)
-        parts = _variance(c, x, axes), c.w.add(ReduceOp("mean", x, axes))
+        parts = _variance(c, x, axes), c.w.put(ReduceOp("mean", x, axes))
         var, mean = (c.w.reshape(part, c.type(0).dims) for part in parts)
         return [c.w.op(SqrtOp, var) if root else var, mean]
 
@@ -91,7 +91,7 @@ def extremes(c: Call) -> Sequence[Value]:
     """The smallest and the largest element."""
     x = c.tensor("self")
     axes = axes_of(c, tensor_type(x).rank) if tensor_type(x).rank else []
-    return [c.w.reshape(c.w.add(ReduceOp(kind, x, axes)), c.type(0).dims) for kind in ("min", "max")]
+    return [c.w.reshape(c.w.put(ReduceOp(kind, x, axes)), c.type(0).dims) for kind in ("min", "max")]
 
 
 def count_nonzero(c: Call) -> Value:
@@ -114,7 +114,7 @@ def differences(c: Call) -> Value:
         if isinstance(after, Affine) and isinstance(before, Affine):
             result = after.plus(before, -1, after.dims)
         elif c.element == i1:
-            result = Mask(dims_of(after), (), (c.w.add(CompareOp("ne", c.w.full(after), c.w.full(before))),))
+            result = Mask(dims_of(after), (), (c.w.put(CompareOp("ne", c.w.full(after), c.w.full(before))),))
         else:
             result = c.w.op(SubOp, c.w.full(after), c.w.full(before))
     return result

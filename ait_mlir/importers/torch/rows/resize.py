@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 from xdsl.dialects.builtin import f32, f64
 
+from ait_mlir.building.known import Value
 from ait_mlir.dialects.ait.dtypes import is_float
 from ait_mlir.dialects.ait.gemm import GemmOp
 from ait_mlir.dialects.ait.resize import OUTSIDE, GridSampleOp, ResizeOp
 from ait_mlir.dialects.ait.types import tensor_type
 from ait_mlir.importers.torch.call import Call, NotSupported, Row
-from ait_mlir.importers.torch.known import Value
 from ait_mlir.importers.torch.rows.common import channels_first, channels_last
 
 
@@ -30,7 +30,7 @@ def upsample(mode: str, rank: int) -> Row:
         ):
             factors = None  # the sizes say as much
         op = ResizeOp(mode, channels_last(c.w, x, rank), sizes, factors, bool(c["align_corners"]))
-        return channels_first(c.w, c.w.add(op))
+        return channels_first(c.w, c.w.put(op))
 
     return row
 
@@ -65,7 +65,7 @@ def antialiased(mode: str) -> Row:
             matrix = filter_matrix(mode, own, size, scale).astype(np.float64 if wide == f64 else np.float32)
             name = f"constant.resize_{mode}_{own}_{size}_{scale}_{matrix.dtype.name}"
             swapped = [0, 1, 2, 3] if axis == -1 else [0, 1, 3, 2]
-            weights = c.w.stored(name, matrix, wide)
+            weights = c.w.store(name, matrix, wide)
             y = c.w.op(GemmOp, c.w.permute(y, swapped), weights, properties={"layout": "rcr"}, regions=1)
             y = c.w.permute(y, swapped)
         return c.w.cast(y, element)
@@ -93,7 +93,7 @@ def grid_sample(c: Call) -> Value:
     x = c.tensor("input")
     mode, outside = ("linear", "nearest", "cubic")[int(c["interpolation_mode"])], OUTSIDE[int(c["padding_mode"])]
     op = GridSampleOp(mode, outside, channels_last(c.w, x, 2), c.tensor("grid"), bool(c["align_corners"]))
-    return channels_first(c.w, c.w.add(op))
+    return channels_first(c.w, c.w.put(op))
 
 
 def pixel_shuffle(c: Call) -> Value:

@@ -8,6 +8,7 @@ from typing import Any
 from xdsl.dialects.builtin import i1, i64
 from xdsl.ir import SSAValue
 
+from ait_mlir.building.known import Affine, Value
 from ait_mlir.dialects.ait.cumulative import CumulativeOp
 from ait_mlir.dialects.ait.dtypes import is_float
 from ait_mlir.dialects.ait.elementwise import AddOp, DivOp, MaxOp, MulOp, WhereOp
@@ -15,7 +16,6 @@ from ait_mlir.dialects.ait.index import GatherOp, ScatterOp, UpdateSliceOp, neut
 from ait_mlir.dialects.ait.types import tensor_type
 from ait_mlir.dims import Expr, const, product
 from ait_mlir.importers.torch.call import Call, NotSupported, Row, as_expr, dims_of
-from ait_mlir.importers.torch.known import Affine, Value
 from ait_mlir.importers.torch.rows.common import is_mask, operand, spread
 from ait_mlir.importers.torch.rows.functions import divided_down
 from ait_mlir.importers.torch.rows.index import alike, padded, picked, placed
@@ -31,8 +31,8 @@ def scattered(
     element = tensor_type(x).element_type
     if element == i1 and kind != "set":
         wide = (c.w.cast(x, i64), c.w.cast(values, i64))
-        return c.w.cast(c.w.add(ScatterOp(kind, *wide, alike(c, indices), dims, kept)), i1)
-    return c.w.add(ScatterOp(kind, x, c.w.cast(values, element), alike(c, indices), dims, kept))
+        return c.w.cast(c.w.put(ScatterOp(kind, *wide, alike(c, indices), dims, kept)), i1)
+    return c.w.put(ScatterOp(kind, x, c.w.cast(values, element), alike(c, indices), dims, kept))
 
 
 # ** along one dim, at an index of the same rank **
@@ -128,7 +128,7 @@ def update(c: Call, axis: int, rows: SSAValue, position: SSAValue) -> Value:
     """`self` with rows along an axis replaced, either from one position on or each at its own position."""
     x = c.tensor("self")
     element = tensor_type(x).element_type
-    return c.w.add(UpdateSliceOp(x, c.w.cast(rows, element), c.w.cast(position, i64), axis))
+    return c.w.put(UpdateSliceOp(x, c.w.cast(rows, element), c.w.cast(position, i64), axis))
 
 
 def index_copy(c: Call) -> Value:
@@ -202,12 +202,12 @@ def in_turn(c: Call, source: SSAValue, axis: int, mask: SSAValue) -> SSAValue:
     """
     dims, places = tensor_type(source).dims, tensor_type(mask).dims
     flat = c.w.reshape(c.w.cast(mask, i64), (product(places),))
-    number = c.w.op(MulOp, c.w.add(CumulativeOp("sum", flat, 0)), flat)  # 0, or one more than the place in the source
+    number = c.w.op(MulOp, c.w.put(CumulativeOp("sum", flat, 0)), flat)  # 0, or one more than the place in the source
     zeros = c.w.expand(c.w.scalar(0, tensor_type(source).element_type), (*dims[:axis], ONE, *dims[axis + 1 :]))
     behind = len(dims) - axis - 1
     index = padded(c, c.w.reshape(number, places), axis + len(places), behind)
     kept = [*range(axis), *range(axis + len(places), axis + len(places) + behind)]
-    return c.w.add(GatherOp(c.w.concat([zeros, source], axis), [index], [axis], kept))
+    return c.w.put(GatherOp(c.w.concat([zeros, source], axis), [index], [axis], kept))
 
 
 def masked_scatter(c: Call) -> Value:

@@ -9,10 +9,10 @@ import numpy as np
 from xdsl.dialects.builtin import f64
 from xdsl.ir import SSAValue
 
+from ait_mlir.building.known import Value
 from ait_mlir.dialects.ait import elementwise as ait
 from ait_mlir.dialects.ait.dtypes import compute_type
 from ait_mlir.importers.torch.call import Call, NotSupported, Row
-from ait_mlir.importers.torch.known import Value
 from ait_mlir.importers.torch.rows.common import spread
 
 LARGEST_ORDER, MIRRORED = 8, -4.0
@@ -42,7 +42,7 @@ class _Sum:
         return self.w.op(ait.DivOp, self.of(a), self.of(b))
 
     def where(self, predicate: str, x: SSAValue, y: float, then: SSAValue, otherwise: SSAValue) -> SSAValue:
-        return self.w.op(ait.WhereOp, self.w.add(ait.CompareOp(predicate, x, self.of(y))), then, otherwise)
+        return self.w.op(ait.WhereOp, self.w.put(ait.CompareOp(predicate, x, self.of(y))), then, otherwise)
 
     def polynomial(self, coefficients: Sequence[float], x: SSAValue) -> SSAValue:
         """The first coefficient is the constant one (Horner's rule)."""
@@ -84,7 +84,7 @@ def bessel(order: int, scaled: bool) -> Row:
         grown = c.w.op(ait.ExpOp, c.w.op(ait.NegOp, x) if scaled else x)
         near, tail = (s.mul(near, grown), tail) if scaled else (near, s.mul(tail, grown))
         y = s.where("lt", x, far, near, tail)
-        y = c.w.op(ait.WhereOp, c.w.add(ait.CompareOp("eq", x, x)), y, x)
+        y = c.w.op(ait.WhereOp, c.w.put(ait.CompareOp("eq", x, x)), y, x)
         if order == 1:
             y = s.where("lt", given, 0.0, c.w.op(ait.NegOp, y), y)
         return spread(c.w.cast(y, c.element), c.dims)

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from xdsl.ir import SSAValue
 
+from ait_mlir.building.known import Affine, Mask, Value
 from ait_mlir.dialects.ait.types import Shape, tensor_type
 from ait_mlir.dims import Expr, const, floordiv, mod, product
 from ait_mlir.importers.torch.call import Call, NotSupported, Row, as_expr
-from ait_mlir.importers.torch.known import Affine, Mask, Value
 from ait_mlir.importers.torch.rows.common import spread
 from ait_mlir.importers.torch.rows.data import rows_of
 from ait_mlir.importers.torch.rows.index import padded, picked

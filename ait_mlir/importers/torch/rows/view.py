@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from xdsl.ir import SSAValue
 
+from ait_mlir.building.known import Affine, Mask, Spread, Value
 from ait_mlir.dialects.ait.elementwise import WhereOp
 from ait_mlir.dialects.ait.index import GatherOp
 from ait_mlir.dialects.ait.types import Shape, TensorType, tensor_type
@@ -13,7 +14,6 @@ from ait_mlir.dialects.ait.view import SplitOp
 from ait_mlir.dims import Expr, ceildiv, const, maximum, minimum
 from ait_mlir.importers.torch.call import Call, NotSupported, Row, as_expr, dims_of
 from ait_mlir.importers.torch.conditions import is_about_values, is_only_returned, is_proved
-from ait_mlir.importers.torch.known import Affine, Mask, Spread, Value
 from ait_mlir.importers.torch.library import torch
 from ait_mlir.importers.torch.rows.common import as_mask, is_mask, lower_triangle
 
@@ -183,7 +183,7 @@ def _every(c: Call, x: SSAValue, axis: int, start: Expr, size: Expr, step: int) 
     if not scope.positive(size):
         places = c.w.full(Affine((size,), (const(step),), start))
         index = c.w.reshape(places, tuple(size if a == axis else ONE for a in range(len(dims))))
-        return c.w.add(GatherOp(x, [index], [axis], [a for a in range(len(dims)) if a != axis]))
+        return c.w.put(GatherOp(x, [index], [axis], [a for a in range(len(dims)) if a != axis]))
     last = c.w.slice(x, axis, start + (size - 1) * step, ONE)
     if size is ONE:
         return last
@@ -240,12 +240,7 @@ def split(c: Call) -> Sequence[Value]:
     types = [c.type(i) for i in range(len(c.node.meta["val"]))]
     if len(types) == 1:
         return [x]
-    return list(_split(c, x, axis, types))
-
-
-def _split(c: Call, x: SSAValue, axis: int, types: Sequence[TensorType]) -> Sequence[SSAValue]:
-    first = c.w.op(SplitOp, x, properties={"dim": axis}, results=types)
-    return first.owner.results  # pyright: ignore
+    return list(c.w.ops(SplitOp, x, properties={"dim": axis}, results=types))
 
 
 def unbind(c: Call) -> Sequence[Value]:
@@ -257,7 +252,7 @@ def unbind(c: Call) -> Sequence[Value]:
     if count is None:
         raise NotSupported("unbind needs a dim that is a number")
     part = TensorType.get((*dims[:axis], 1, *dims[axis + 1 :]), element)
-    parts = [x] if count == 1 else _split(c, x, axis, [part] * count)
+    parts = [x] if count == 1 else c.w.ops(SplitOp, x, properties={"dim": axis}, results=[part] * count)
     return [c.w.reshape(p, (*dims[:axis], *dims[axis + 1 :])) for p in parts]
 
 

@@ -1,0 +1,1 @@
+"""The one writer of `ait`, which front ends and rewrites share."""

@@ -1,0 +1,95 @@
+"""The writer of the builder: its ops are checked in the scope of their dims, and detached until the graph is built."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from numpy.typing import NDArray
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.utils.exceptions import VerifyException
+
+from ait_mlir.building.writer import Writer
+from ait_mlir.dialects.ait.base import AitOp
+from ait_mlir.dialects.ait.types import DimsAttr, TensorType, as_shape
+from ait_mlir.dims import DimError, Expr, Scope
+from ait_mlir.frontend.assume import EQUATIONS, AssumingScope
+from ait_mlir.frontend.emit import make_param
+from ait_mlir.frontend.errors import BuildError
+from ait_mlir.frontend.intvar import IntVar, Symbols, merge_symbols, scope_from
+from ait_mlir.frontend.tensor import Tensor
+
+
+class TensorWriter(Writer):
+    """Writes the ops of one call of an operator, on values whose dims are `symbols`. Each result gets its tensor.
+
+    `fail` makes the errors; `mark` is told of each op.
+    """
+
+    def __init__(
+        self,
+        symbols: Symbols,
+        fail: Callable[[str], BuildError] = BuildError,
+        mark: Callable[[Operation], None] = lambda op: None,
+    ) -> None:
+        super().__init__(Block())
+        self.symbols, self.fail, self.mark = symbols, fail, mark
+        self._scope = scope_from(symbols)
+
+    @property
+    def scope(self) -> Scope:
+        return self._scope
+
+    def insert(self, op: AitOp) -> Operation:
+        """An op is not in a block until the graph is built."""
+        self.mark(op)
+        for result in op.results:
+            if isinstance(result.type, TensorType):
+                Tensor.of(result, self.symbols)
+        return op
+
+    def invalid(self, message: str) -> Exception:
+        return self.fail(message)
+
+    def bind(self, most: Expr, given: Expr | None = None) -> Expr:
+        if given is not None:
+            return given
+        dim = IntVar.bound_by(IntVar.of(most, self.symbols))
+        self.symbols = merge_symbols(self.symbols, dim.symbols)
+        self._scope = scope_from(self.symbols)
+        return dim.expr
+
+    def store(self, name: str, data: NDArray[Any], element: Attribute) -> SSAValue:
+        value = make_param(TensorType.get(as_shape(data.shape), element))
+        tensor = Tensor.of(value, {})
+        tensor.bind(data)
+        return value
+
+    def check(self, op: AitOp, infer: bool = False) -> None:
+        """Verify an op; one that fails only because dims are not proved to be equal assumes that they are."""
+        try:
+            _check_in(op, self.scope, infer)
+        except BuildError as error:
+            assuming = AssumingScope(self.symbols)
+            try:
+                _check_in(op, assuming, infer)
+            except BuildError:
+                assuming.equations.clear()
+            if not assuming.equations:
+                raise self.fail(str(error)) from None
+            setattr(op, EQUATIONS, tuple(assuming.equations))
+
+
+def _check_in(op: AitOp, scope: Scope, infer: bool) -> None:
+    holder = ModuleOp([op])
+    holder.properties["dims"] = DimsAttr(scope)
+    try:
+        if infer:
+            op.infer()
+        else:
+            op.verify_()
+    except (VerifyException, DimError) as error:
+        raise BuildError(str(error)) from None
+    finally:
+        op.detach()
