@@ -83,7 +83,7 @@ def _waves(w: Writer, n: Expr, rows: Expr, columns: Expr, element: Attribute, si
     """cos and sin of sign * 2 pi j k / n, [rows, columns]; with known sizes they are computed once, in 64 bits."""
     most = w.scope.bounds(n)[1]
     if most > LONGEST:
-        raise w.unsupported(f"a Fourier transform has up to {LONGEST} elements; this one, of {n}, may have {most}")
+        raise w.unsupported(f"a transform has up to {LONGEST} elements; this one may have {most}")
     j, k = w.full(Affine((rows, ONE), (ONE, ONE), ZERO)), w.places(columns)
     turns = w.rem(w.mul(j, k), n)
     if (length := n.as_int()) is not None and all(e.as_int() is not None for e in (rows, columns)):

@@ -1,4 +1,4 @@
-"""Values that are computed from params or constants once, as graphs and as text; their meaning is that of the reference."""
+"""Values that are computed once, from params or constants, as graphs and as text; the reference gives their meaning."""
 
 from __future__ import annotations
 

@@ -261,6 +261,21 @@ def test_a_row_for_pytorch(mine):
     assert "mine.rotate %0 angle 0.25 : !ait.tensor<4 x 8 x f32>" in str(imported.module)
 
 
+def test_what_it_computes_of_constants_is_folded_by_its_reference(mine, tmp_path: Path):
+    text = """ait.graph @f(%x: !ait.tensor<2 x 4 x f32>) {
+      %c = ait.constant [1, 2, 3, 4, 5, 6, 7, 8] : !ait.tensor<2 x 4 x f32>
+      %r = mine.rotate %c angle 0.5 : !ait.tensor<2 x 4 x f32>
+      %y = ait.add %x, %r : !ait.tensor<2 x 4 x f32>
+      ait.output "y" %y : !ait.tensor<2 x 4 x f32>
+    }"""
+    path = tmp_path / "m.mlir"
+    path.write_text(text)
+    module, _ = driver.read_module(path)
+    driver.run_to_phase(module, "planned", folds=[])
+    assert "mine.rotate" not in str(module)
+    assert f"{float(np.float32(np.cos(0.5) - 2 * np.sin(0.5)))!r}, " in str(module)
+
+
 def test_what_it_computes_of_params_is_not_folded(mine, tmp_path: Path):
     weight = Tensor([4, 8], dtype="float32", name="w")
     x = Tensor([4, 8], dtype="float32", name="x", is_input=True)

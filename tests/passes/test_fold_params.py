@@ -340,3 +340,55 @@ ait.graph @g(%x: !ait.tensor<2048 x 1023 x f16>) {
     np.testing.assert_array_equal(fold.value({"w": weight}), np.pad(weight, ((0, 0), (0, 1))))
     for target in (make_target("cuda", "sm_80"), make_target("cpu", ""), None):
         assert fold_params(module.clone(), {"w"}, target) == []
+
+
+TABLE = """
+ait.graph @wave(%x: !ait.tensor<ROWS x 300 x f32>) {{
+  %0 = ait.constant [{numbers}] : !ait.tensor<300 x f32>
+  {ops}
+  %y = ait.mul %x, %t : !ait.tensor<ROWS x 300 x f32>
+  ait.output "y" %y : !ait.tensor<ROWS x 300 x f32>
+}}
+"""
+
+
+def table(ops: str, rows: int = 2) -> ModuleOp:
+    numbers = ", ".join(str(float(n)) for n in range(300))
+    return parsed(TABLE.format(numbers=numbers, ops=ops).replace("ROWS", str(rows)))
+
+
+def test_a_value_of_constants_alone_is_computed_once(tmp_path: Path):
+    module = table("%t = ait.cos %0 : !ait.tensor<300 x f32>")
+    path = compile_module(module, "cpu", output=tmp_path / "m.ait")
+    assert "ait.cos" not in read(path).ir_text
+    x, y = np.ones((2, 300), np.float32), np.empty((2, 300), np.float32)
+    with Model(path) as model:
+        model.run({"x": x}, {"y": y})
+        assert model.get_constant_names(False) == []
+    np.testing.assert_array_equal(y[1], np.cos(np.arange(300.0)).astype(np.float32))
+
+
+def test_a_short_value_of_constants_becomes_a_constant():
+    module = table(
+        "%s = ait.reduce max %0 dims [0] : !ait.tensor<f32>\n  %t = ait.cos %s : !ait.tensor<f32>",
+    )
+    assert fold_params(module, ()) == []
+    assert f"ait.constant {float(np.float32(np.cos(299.0)))!r}" in str(module)
+
+
+@pytest.mark.parametrize(
+    ("what", "ops", "rows", "folds"),
+    [
+        ("a view", "%t = ait.expand %0 : !ait.tensor<2 x 300 x f32>", 2, 0),
+        ("cheap and large", "%t = ait.add %c, %0 : !ait.tensor<2000 x 300 x f32>", 2000, 0),
+        ("large", "%d = ait.add %c, %0 : !ait.tensor<2000 x 300 x f32>" + "\n".join(
+            f"  %{b} = ait.cos %{a} : !ait.tensor<2000 x 300 x f32>" for a, b in ("de", "ef", "fg", "gt")
+        ), 2000, 1),
+        ("too large", "%d = ait.add %c, %0 : !ait.tensor<60000 x 300 x f32>" + "\n".join(
+            f"  %{b} = ait.cos %{a} : !ait.tensor<60000 x 300 x f32>" for a, b in ("de", "ef", "fg", "gt")
+        ), 60000, 0),
+    ],
+)  # fmt: skip
+def test_the_size_and_the_cost_decide(what: str, ops: str, rows: int, folds: int):
+    column = f"%c = ait.constant 0.5 : !ait.tensor<{rows} x 1 x f32>\n  "
+    assert len(fold_params(table(column + ops, rows), ())) == folds, what
