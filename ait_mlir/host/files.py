@@ -27,13 +27,16 @@ def atomic_file(path: Path, executable: bool = False) -> Generator[BinaryIO]:
     """A file whose content replaces that of `path` when the block ends without an error.
 
     After an error `path` is as before. A regular file is replaced by renaming: readers see the old content or the new.
-    It keeps its mode and owner; a new file has the mode that the umask allows. Links are followed. A device or a pipe
-    is written through, at the end.
+    It keeps its mode and owner; a new file has the mode that the umask allows. Missing folders are made. Links are
+    followed. A device or a pipe is written through, at the end.
     Raises `AitError` for a folder.
     """
     target = _target(path)
     if target is not None:
-        target.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+        except FileExistsError as error:
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(path)) from error
         with _named(path), replaced_file(target, executable=executable) as content:
             yield content
         return

@@ -68,12 +68,15 @@ def test_bad_passes(passes: str, pattern: str) -> None:
 
 
 def test_bad_options(tmp_path: Path) -> None:
+    write(tmp_path / "file", "")
     for arguments, pattern in (
         (["--no-such-option"], "--no-such-option"),
         (["a.mlir", "b.mlir"], "b.mlir"),
         ([str(tmp_path / "missing.mlir")], "cannot read .*missing.mlir: No such file"),
         ([str(tmp_path)], "cannot read .*: Is a directory"),
-        (["-", "-o", str(tmp_path / "no" / "where.mlir")], "cannot write .*where.mlir: No such file"),
+        (["-", "-o", "/proc/where.mlir"], "cannot write .*where.mlir: No such file"),
+        (["-", "-o", str(tmp_path / "file" / "where.mlir")], "cannot write .*where.mlir: Not a directory"),
+        (["-", "-o", str(tmp_path)], "is a folder"),
     ):
         outcome = run_ait_opt(arguments, graph())
         assert outcome.code == 1, arguments
