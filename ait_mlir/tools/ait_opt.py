@@ -9,6 +9,7 @@ import sys
 from collections.abc import Sequence
 from io import StringIO
 from pathlib import Path
+from textwrap import wrap
 from typing import TYPE_CHECKING, TextIO
 
 from xdsl.context import Context
@@ -55,6 +56,7 @@ class Options(argparse.Namespace):
     disable_verify: bool
     allow_unregistered_dialect: bool
     list_passes: bool
+    list_constraints: bool
     load: list[str]
 
 
@@ -95,6 +97,7 @@ def argument_parser() -> argparse.ArgumentParser:
         ("--disable-verify", "do not verify the input and after each pass"),
         ("--allow-unregistered-dialect", "accept ops of dialects that are not known"),
         ("--list-passes", "print the names of all passes and stop"),
+        ("--list-constraints", "print the constraints, finders and native rewrites that patterns may call, and stop"),
     ):
         p.add_argument(flag, action="store_true", help=text)
     return p
@@ -109,6 +112,21 @@ def main(args: Sequence[str] | None = None) -> int:
     return ended_cleanly("ait-opt", command)
 
 
+def pattern_functions() -> str:
+    """The functions that patterns may call: name, kinds of arguments, first paragraph of the docstring."""
+    from ait_mlir.rewrites.apply import universe
+
+    known = universe()
+    lines: list[str] = []
+    for registry in (known.constraints, known.finders, known.natives):
+        lines.append(f"{registry.what}s")
+        for entry in (registry.entries[name] for name in sorted(registry.entries)):
+            lines += ["", f"  {entry.name}({', '.join(entry.params)})"]
+            lines += wrap(entry.summary, 96, initial_indent=" " * 4, subsequent_indent=" " * 4)
+        lines.append("")
+    return "\n".join(lines)
+
+
 def run(options: Options, out: TextIO, err: TextIO) -> int:
     """Run with given streams; returns the exit code: 0, or 1 after an error."""
     if options.list_passes:
@@ -120,6 +138,9 @@ def run(options: Options, out: TextIO, err: TextIO) -> int:
     except AitError as e:
         err.write(f"ait-opt: error: {e}\n")
         return 1
+    if options.list_constraints:
+        out.write(pattern_functions())
+        return 0
     try:
         chunks = read_chunks(options)
         passes_text = options.passes
