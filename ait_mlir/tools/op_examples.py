@@ -168,7 +168,7 @@ NAMES: dict[str, str] = {
 """By op: the operators of AITemplate that it computes, alone or as the heaviest op of several."""
 
 NO_KERNEL = {
-    "graph": "what holds ops",
+    "graph": "it holds ops",
     "output": "a name for a value",
     "param": "data of the model",
     "constant": "data of the model",
