@@ -1,1 +1,1 @@
-"""Benchmarks: each prints a table, says how it measured, and writes its rows with `--save` (record.py)."""
+"""Benchmarks: each prints a table and says how it measured; most write their rows with `--save` (record.py)."""
