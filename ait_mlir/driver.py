@@ -268,6 +268,7 @@ def compile_module(
     store_kernel_libraries: bool = True,
     precision: str = "highest",
     streams: int | None = None,
+    cpus: Sequence[str] = (),
 ) -> Path:
     """Compile a module to the artifact `output` and return its path. The module is modified.
 
@@ -278,14 +279,17 @@ def compile_module(
     computed on a GPU: "highest" (exactly), "high" (operands rounded to TF32) or "medium" (to bf16). `streams` is
     the most streams of a GPU that a run may use, 0 or 1 for one; by default several where estimates say that it
     pays. An `inspected` model can show what each launch computes. If `workdir` is given, the sources and the IR are
-    kept there. With `store_kernel_libraries` the artifact stores the kernel libraries that the model calls;
-    otherwise it refers to their files. Raises `SourceError` for wrong IR, `CompileError` if the C++ compiler
-    reports errors.
+    kept there. The artifact of a CPU model has its library for each of `cpus`, values of -march, too, and a load takes
+    the one that uses most of the CPU. With `store_kernel_libraries` the artifact stores the kernel libraries that the
+    model calls; otherwise it refers to their files. Raises `SourceError` for wrong IR, `CompileError` if the C++
+    compiler reports errors.
     """
     from ait_mlir.lowering.build import build_library
+    from ait_mlir.lowering.toolchain import cpu_features
     from ait_mlir.runtime import artifact
-    from ait_mlir.runtime.manifest import KernelLibraryInfo
+    from ait_mlir.runtime.manifest import KernelLibraryInfo, Variant
 
+    features = {cpu: cpu_features(cpu) for cpu in cpus}  # refuses unknown ones before the work begins
     folds, values = plan_model(
         module,
         target,
@@ -322,8 +326,13 @@ def compile_module(
         called = tuple(
             KernelLibraryInfo(k.name, k.sha256, "" if store_kernel_libraries else str(k.path)) for k in libraries
         )
-        manifest = replace(manifest, kernel_libraries=called)
-        return artifact.write(output, manifest, text, library, data, {k.sha256: k.path for k in libraries})
+        variants = tuple(Variant(cpu, needed) for cpu, needed in features.items() if cpu != manifest.arch)
+        built = {
+            variant.arch: build_library(files, replace(target_of(module), arch=variant.arch), folder / variant.arch)
+            for variant in variants
+        }
+        manifest = replace(manifest, kernel_libraries=called, variants=variants)
+        return artifact.write(output, manifest, text, library, data, {k.sha256: k.path for k in libraries}, built)
 
 
 def called_libraries(module: ModuleOp, source: SourceText | None = None) -> list[KernelLibrary]:
@@ -428,7 +437,7 @@ def dim_info(dim: Dim) -> Any:
 
 
 def _manifest(module: ModuleOp, program: ProgramOp, name: str, folds: str) -> Any:
-    from ait_mlir.host.cpu import instruction_sets
+    from ait_mlir.lowering.toolchain import cpu_features
     from ait_mlir.runtime.manifest import Manifest, TensorInfo, producers
 
     target = target_of(module)
@@ -446,7 +455,7 @@ def _manifest(module: ModuleOp, program: ProgramOp, name: str, folds: str) -> An
         inputs=tuple(map(tensor, program.inputs())),
         outputs=tuple(map(tensor, program.outputs())),
         dims=tuple(map(dim_info, program.scope.dims)),
-        instruction_sets=tuple(sorted(instruction_sets())) if target.kind == "cpu" and target.arch == "native" else (),
+        instruction_sets=cpu_features(target.arch) if target.kind == "cpu" else (),
         producers=producers(),
         precision=target.precision,
         folds=folds,

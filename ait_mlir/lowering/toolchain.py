@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ait_mlir.errors import ToolchainError
-from ait_mlir.host.cpu import cpu_fields, cpu_flags
+from ait_mlir.host.cpu import cpu_fields, cpu_flags, instruction_sets
 from ait_mlir.host.settings import whole_number
 from ait_mlir.lowering.target import DEFAULT_ARCH, TargetKind, architecture_problem
 
@@ -291,6 +291,43 @@ def _version(compiler: str, modified: int) -> str:
     except (OSError, subprocess.SubprocessError) as error:
         raise ToolchainError(f"{compiler} cannot be run: {error}") from error
     return ran.stdout
+
+
+_FEATURES = {
+    **{
+        f"__{name.upper()}__": name
+        for name in ("sse", "sse2", "ssse3", "sse4_1", "sse4_2", "avx", "avx2", "fma", "f16c")
+    },
+    **{f"__{name.upper()}__": name for name in ("bmi2", "movbe", "gfni", "vaes", "vpclmulqdq", "adx")},
+    **{f"__AVX512{name.upper()}__": f"avx512{name}" for name in ("f", "bw", "dq", "vl", "cd", "ifma", "vbmi")},
+    **{
+        f"__AVX512{name.upper()}__": f"avx512_{name}"
+        for name in ("vbmi2", "vnni", "bitalg", "vpopcntdq", "bf16", "fp16")
+    },
+    **{f"__AMX_{name.upper()}__": f"amx_{name}" for name in ("tile", "bf16", "int8")},
+    "__BMI__": "bmi1",
+    "__LZCNT__": "abm",
+    "__AVXVNNI__": "avx_vnni",
+}
+"""The names of /proc/cpuinfo for the macros of instruction sets."""
+
+
+def cpu_features(arch: str) -> tuple[str, ...]:
+    """The instruction sets, as /proc/cpuinfo names them, of code that is compiled for a value of -march.
+
+    Raises `ToolchainError` for a value that the compiler does not know.
+    """
+    if arch == "native":
+        return tuple(sorted(instruction_sets()))
+    _check_arch(arch, _CPU_ARCH, "cpu", "'native' or a value of -march")
+    compiler = find_cxx()
+    command = [str(compiler), f"-march={arch}", "-dM", "-E", "-x", "c++", os.devnull]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False)
+    if ran.returncode != 0:
+        told = next((line for line in ran.stderr.splitlines() if "error" in line), ran.stderr.strip())
+        raise ToolchainError(f"{compiler} cannot compile for CPU '{arch}': {told}")
+    defined = {line.split()[1] for line in ran.stdout.splitlines() if line.startswith("#define ")}
+    return tuple(sorted(_FEATURES[macro] for macro in defined & _FEATURES.keys()))
 
 
 @functools.cache

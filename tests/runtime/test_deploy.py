@@ -16,6 +16,7 @@ from blake3 import blake3
 
 from ait_mlir.dialects.ait.dtypes import BY_MLIR, BY_NAME
 from ait_mlir.driver import compile_module
+from ait_mlir.errors import ArtifactError
 from ait_mlir.ir.context import context
 from ait_mlir.ir.parser import parse_source, parse_text
 from ait_mlir.ir.source import decode
@@ -24,6 +25,7 @@ from ait_mlir.lowering.deploy import install_runtime
 from ait_mlir.lowering.toolchain import cpp_root, toolchain
 from ait_mlir.runtime import Model, artifact
 from ait_mlir.runtime.manifest import KernelLibraryInfo, Manifest
+from ait_mlir.tools.cli import main
 from tests.runtime.conftest import B, W, tiny_inputs, tiny_reference
 
 ROOT = Path(__file__).parents[2]
@@ -440,3 +442,39 @@ def test_a_program_with_the_static_library(tmp_path: Path, ffn: Path) -> None:
     done = subprocess.run(command, env=_clean(), capture_output=True, text=True, check=False)
     assert done.stdout.startswith("y [2, 48] "), done.stderr
     assert "libait" not in subprocess.run(["ldd", command[0]], capture_output=True, text=True, check=True).stdout
+
+
+def test_code_for_several_cpus(
+    api: ctypes.CDLL, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A load takes the library that uses most of the CPU, and refuses a file without one for it."""
+    (tmp_path / "ffn.mlir").write_text(GRAPH)
+    path = tmp_path / "ffn.ait"
+    cpus = ["--cpu", "x86-64-v2", "--cpu", "x86-64-v3", "--cpu", "sapphirerapids"]
+    assert main(["compile", str(tmp_path / "ffn.mlir"), *cpus, "-o", str(path), "--weights", "random"]) == 0
+    loaded = artifact.read(path)
+    names = ["library", "library.x86-64-v3", "library.sapphirerapids"]
+    assert list(loaded.parts) == ["ir", *names, "constants"]
+    assert len({loaded.parts[name].blake3 for name in names}) == 3
+    x = np.ones((2, 24), np.float32)
+    found = [np.zeros((2, 48), np.float32) for _ in range(2)]
+    model = Loaded(api, path)
+    assert model.status == OK and model.run([x], [found[0]])[0] == OK, _message(api)
+    with Model(path) as own:
+        own.run([x], [found[1]])
+    np.testing.assert_array_equal(*found)
+    flags = {variant: set(needed) for variant, needed, _ in loaded.manifest.libraries()}
+    for cpu, part in zip(flags, names, strict=True):
+        monkeypatch.setattr(artifact, "instruction_sets", lambda cpu=cpu: frozenset(flags[cpu]))
+        assert artifact.choose_library(loaded.manifest) == part
+    monkeypatch.setattr(artifact, "instruction_sets", lambda: frozenset(flags["x86-64-v2"] - {"sse4_2"}))
+    with pytest.raises(
+        ArtifactError, match=r"\(x86-64-v2 needs sse4_2; x86-64-v3 needs .*avx2.*\): compile it here, or"
+    ):
+        Model(path)
+    assert main(["inspect", str(path)]) == 0
+    assert "also for  cpu x86-64-v3" in capsys.readouterr().out
+    assert main(["compile", str(tmp_path / "ffn.mlir"), "--cpu", "z80", "-o", str(path)]) == 1
+    assert "cannot compile for CPU 'z80'" in capsys.readouterr().err
+    assert main(["compile", str(tmp_path / "ffn.mlir"), "--cpu", "native", "--target", "cuda"]) == 1
+    assert "--cpu names the CPUs of target cpu" in capsys.readouterr().err

@@ -53,6 +53,14 @@ def add(subparsers: Any) -> None:
     p.add_argument(
         "--arch", default="", help="such as sm_90a, gfx90a or native (default: the card or CPU that is here)"
     )
+    p.add_argument(
+        "--cpu",
+        action="append",
+        default=[],
+        metavar="ARCH",
+        help="another CPU than this one, such as x86-64-v3; if it is given several times, the artifact has code for "
+        "each of them, and a load takes the best one that its CPU can run",
+    )
     p.add_argument("-o", "--output", help="where to write (default: NAME.ait for an artifact, else standard output)")
     p.add_argument(
         "--to",
@@ -237,6 +245,8 @@ def _build(
     from ait_mlir import driver
 
     output = Path(options.output or Path(options.file).stem + ".ait")
+    if options.cpu and (options.target != "cpu" or options.arch):
+        raise UsageError("--cpu names the CPUs of target cpu: leave out --arch, or --cpu")
     driver.compile_module(
         module,
         options.target,
@@ -244,7 +254,8 @@ def _build(
         name=options.name,
         constants=weights,
         output=output,
-        arch=options.arch,
+        arch=options.cpu[0] if options.cpu else options.arch,
+        cpus=options.cpu,
         **_settings(options),
         store_kernel_libraries=not options.reference_libraries,
         report=options.times,
