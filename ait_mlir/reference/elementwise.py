@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
 import numpy as np
 import scipy.special
 from xdsl.ir import Attribute, Operation
 
+from ait_mlir.dialects.ait import elementwise as ops
 from ait_mlir.dialects.ait.dtypes import BY_IR, is_float
-from ait_mlir.dialects.ait.elementwise import OPS as ELEMENTWISE_OPS
 from ait_mlir.dialects.ait.elementwise import CastOp, ClampOp, CompareOp, WhereOp
 from ait_mlir.dialects.ait.region import FusedElementwiseOp
 from ait_mlir.reference.core import (
@@ -78,6 +78,7 @@ UNARY: dict[str, Callable[[Array], Array]] = {
     "cos": np.cos,
     "log1p": np.log1p,
     "expm1": np.expm1,
+    "exp2": np.exp2,
     "log2": np.log2,
     "log10": np.log10,
     "tan": np.tan,
@@ -185,9 +186,20 @@ def arithmetic(function: Callable[..., Array]) -> Rule:
     return rule
 
 
-_CLASSES = {op.name: op for op in ELEMENTWISE_OPS}
-for _name, _function in (UNARY | BINARY).items():
-    reference(_CLASSES[f"ait.{_name}"])(arithmetic(_function))
+def define(wanted: Sequence[type[Operation]], table: Mapping[str, Callable[..., Array]], name: str) -> None:
+    """Give each op the meaning of its row; `ValueError` for an op without a row, or a row without an op."""
+    classes = {op.name.removeprefix("ait."): op for op in wanted}
+    for mnemonic in classes.keys() ^ table.keys():
+        where = f"dialects/ait/elementwise.py defines no ait.{mnemonic}"
+        if mnemonic in classes:
+            where = f"ait.{mnemonic} of dialects/ait/elementwise.py has no row"
+        raise ValueError(f"{where}, but {name} of {__file__} must have one row for each; add or remove one")
+    for mnemonic, function in table.items():
+        reference(classes[mnemonic])(arithmetic(function))
+
+
+define(ops.UNARY, UNARY, "UNARY")
+define(ops.BINARY, BINARY, "BINARY")
 
 
 @reference(CompareOp)

@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch.nn import functional
 
+from ait_mlir.dialects.ait import elementwise
 from ait_mlir.ir.context import context
 from ait_mlir.reference import RULES, EvaluationError
 from tests.reference.evaluate import evaluate, run
@@ -35,41 +36,13 @@ def _dialect(name: str) -> list[Any]:
     return [op for d in ctx.loaded_dialects if d.name == name for op in d.operations]
 
 
-UNARY = {
-    "neg": torch.neg,
-    "exp": torch.exp,
-    "log": torch.log,
-    "sqrt": torch.sqrt,
-    "rsqrt": torch.rsqrt,
-    "tanh": torch.tanh,
-    "erf": torch.erf,
-    "sigmoid": torch.sigmoid,
-    "relu": torch.relu,
+SPELLED = {
     "gelu": functional.gelu,
     "fast_gelu": lambda x: functional.gelu(x, approximate="tanh"),
     "silu": functional.silu,
-    "abs": torch.abs,
-    "floor": torch.floor,
-    "sin": torch.sin,
-    "cos": torch.cos,
-    "log1p": torch.log1p,
-    "expm1": torch.expm1,
-    "log2": torch.log2,
-    "log10": torch.log10,
-    "tan": torch.tan,
-    "asin": torch.asin,
-    "acos": torch.acos,
-    "atan": torch.atan,
-    "sinh": torch.sinh,
-    "cosh": torch.cosh,
-    "asinh": torch.asinh,
-    "acosh": torch.acosh,
-    "atanh": torch.atanh,
-    "erfc": torch.erfc,
-    "erfinv": torch.erfinv,
-    "lgamma": torch.lgamma,
-    "digamma": torch.digamma,
 }
+UNARY = {name: SPELLED.get(name) or getattr(torch, name) for name in (op.name[4:] for op in elementwise.UNARY)}
+"""PyTorch's function for each unary op: that of its name, or the one spelled out above."""
 
 
 @pytest.mark.parametrize("name", UNARY)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
+import numpy as np
 import pytest
 from pytest import MonkeyPatch
 from xdsl.dialects.builtin import IntegerAttr, StringAttr, UnitAttr, f32, i64
@@ -17,7 +20,7 @@ from xdsl.utils.exceptions import VerifyException
 from ait_mlir.dialects.ait import AIT, ops_of, view
 from ait_mlir.dialects.ait.cumulative import CumulativeOp
 from ait_mlir.dialects.ait.data import GraphOp
-from ait_mlir.dialects.ait.elementwise import AddOp
+from ait_mlir.dialects.ait.elementwise import BINARY, UNARY, AddOp, NegOp
 from ait_mlir.dialects.ait.region import YieldOp
 from ait_mlir.dialects.ait.syntax import properties_of
 from ait_mlir.dialects.ait.traits import Cost, Pure, ScalarLike
@@ -27,6 +30,7 @@ from ait_mlir.importers.torch import rows
 from ait_mlir.lowering import kernels
 from ait_mlir.lowering.regions import EXPRESSIONS, NARROW_FORMS
 from ait_mlir.reference import RULES, core, reference
+from ait_mlir.reference.elementwise import define
 from tests import specs
 
 OPS: list[type[Operation]] = [op for op in AIT.operations if op not in (GraphOp, YieldOp)]
@@ -112,7 +116,46 @@ def test_only_rows_of_complex_numbers_are_replaced() -> None:
     files = modules("ait_mlir.importers.torch.rows", rows.MODULES)
     count = Counter(name for file in files for name in file.ROWS)
     twice = {name for name, n in count.items() if n > 1}
-    assert twice <= set(files[0].ROWS) and max(count.values()) == 2 and rows.MODULES[0] == "complex"
+    assert twice <= set(files[0].ROWS) and rows.MODULES[0] == "complex"
+
+
+def test_two_rows_of_one_operation_are_refused_with_both_places(tmp_path: Path, monkeypatch: MonkeyPatch) -> None:
+    (tmp_path / "first_rows.py").write_text("ROWS = {}\n")
+    (tmp_path / "second_rows.py").write_text('ROWS = {\n    "aten.exp2.default": 1,\n}\n')
+    (tmp_path / "third_rows.py").write_text('ROWS = {f"aten.{name}.default": 1 for name in ("exp2",)}\n')
+    monkeypatch.syspath_prepend(str(tmp_path))
+    files = [import_module(f"{name}_rows") for name in ("first", "second", "third")]
+    with pytest.raises(ValueError, match=r"aten.exp2.default: .*second_rows.py:2 and .*third_rows.py:1; remove one"):
+        rows.joined(files)
+    assert set(rows.joined([files[2], files[1]])) == {"aten.exp2.default"}
+
+
+def test_an_op_left_out_of_its_table_is_refused_with_both_places() -> None:
+    class Left(AddOp):
+        name = "ait.left"
+
+    Left.__module__ = "family"
+    family = ModuleType("family")
+    family.__dict__.update(Left=Left, OPS=(), __file__="family.py")
+    with pytest.raises(
+        ValueError, match=r"Left \(ait.left\) is defined in family.py, but not in its OPS; add it there"
+    ):
+        ops_of((family,))
+
+
+@pytest.mark.parametrize("table", [{}, {"neg": np.negative, "left": np.negative}], ids=["no row", "no op"])
+def test_a_meaning_for_each_elementwise_op_and_no_other(table: dict[str, Any]) -> None:
+    with pytest.raises(
+        ValueError, match=r"ait.(neg|left).*, but UNARY of .*reference/elementwise.py must have one row"
+    ):
+        define([NegOp], table, "UNARY")
+
+
+def test_every_elementwise_op_has_its_function_in_math_h() -> None:
+    text = (Path(__file__).parents[2] / "runtime/include/ait/math.h").read_text()
+    found = set(re.findall(r"AIT_FN \w+ (\w+)\(", text)) | set(re.findall(r"^AIT_\w+\((\w+)", text, re.M))
+    missing = {op.name.removeprefix("ait.") for op in (*UNARY, *BINARY)} - found
+    assert not missing, f"runtime/include/ait/math.h has no function for {', '.join(sorted(missing))}"
 
 
 def test_properties_are_made_of_python_values() -> None:

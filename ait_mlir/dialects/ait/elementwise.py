@@ -78,10 +78,14 @@ class UnaryOp(ElementwiseOp):
     traits = traits_def(Pure())
 
 
+UNARY: list[type[UnaryOp]] = []
+"""The unary ops, in the order in which they are defined below."""
+
+
 def _unary(
     mnemonic: str, meaning: str, monotone: Monotone | None = None, cheap: bool = False, floats_only: bool = True
 ) -> type[UnaryOp]:
-    """Define `ait.MNEMONIC`."""
+    """Define `ait.MNEMONIC` and add it to `UNARY`."""
     doc = f"""{meaning}
 
     ```mlir
@@ -90,7 +94,8 @@ def _unary(
     """
     facts = {"MONOTONE": monotone, "CHEAP": cheap, "FLOATS_ONLY": floats_only}
     name = "".join(p.capitalize() for p in mnemonic.split("_")) + "Op"
-    return irdl_op_definition(type(name, (UnaryOp,), _namespace(mnemonic, doc, facts)))
+    UNARY.append(irdl_op_definition(type(name, (UnaryOp,), _namespace(mnemonic, doc, facts))))
+    return UNARY[-1]
 
 
 def _namespace(mnemonic: str, doc: str, facts: dict[str, Any]) -> dict[str, Any]:
@@ -117,6 +122,7 @@ SinOp = _unary("sin", "Sine of an angle in radians; NaN at infinity.")
 CosOp = _unary("cos", "Cosine of an angle in radians; NaN at infinity.")
 Log1pOp = _unary("log1p", "log(1 + x), exact near 0; -inf at -1, NaN below.", "up")
 Expm1Op = _unary("expm1", "exp(x) - 1, exact near 0.", "up")
+Exp2Op = _unary("exp2", "2 to the power x.", "up")
 Log2Op = _unary("log2", "Logarithm to base 2, exact at powers of 2; -inf at 0, NaN below.", "up")
 Log10Op = _unary("log10", "Logarithm to base 10; -inf at 0, NaN below.", "up")
 TanOp = _unary("tan", "Tangent of an angle in radians; NaN at infinity.")
@@ -135,12 +141,6 @@ DigammaOp = _unary(
     "digamma", "Derivative of log(gamma(x)); NaN at whole numbers below 0, at a zero infinite with the other sign."
 )
 
-UNARY = (
-    *(NegOp, ExpOp, LogOp, SqrtOp, RsqrtOp, TanhOp, ErfOp, SigmoidOp, ReluOp, GeluOp, FastGeluOp, SiluOp),
-    *(AbsOp, FloorOp, SinOp, CosOp, Log1pOp, Expm1Op, AsinOp, AcosOp, AtanOp, SinhOp, CoshOp, AsinhOp, AcoshOp),
-    *(AtanhOp, ErfcOp, ErfinvOp, LgammaOp, DigammaOp, Log2Op, Log10Op, TanOp),
-)
-
 
 # ** binary **
 
@@ -152,6 +152,10 @@ class BinaryOp(ElementwiseOp):
     rhs = operand_def()
     output = result_def()
     traits = traits_def(Pure())
+
+
+BINARY: list[type[BinaryOp]] = []
+"""The binary ops, in the order in which they are defined below."""
 
 
 def _binary(
@@ -173,7 +177,8 @@ def _binary(
     if commutative:
         namespace["traits"] = traits_def(Commutative())
     name = "".join(p.capitalize() for p in mnemonic.split("_")) + "Op"
-    return irdl_op_definition(type(name, (BinaryOp,), namespace))
+    BINARY.append(irdl_op_definition(type(name, (BinaryOp,), namespace)))
+    return BINARY[-1]
 
 
 AddOp = _binary("add", "Sum.", commutative=True)
@@ -206,11 +211,6 @@ ShiftRightOp = _binary(
     "shift_right", "Bits moved down, behind copies of the sign; only these for a count below 0 or beyond the type.",
     integers_only=True,
 )  # fmt: skip
-
-BINARY = (
-    *(AddOp, SubOp, MulOp, DivOp, MaxOp, MinOp, PowOp, RemOp, Atan2Op, HypotOp, GcdOp),
-    *(BitAndOp, BitOrOp, BitXorOp, ShiftLeftOp, ShiftRightOp),
-)
 
 PREDICATES = ("eq", "ne", "lt", "le", "gt", "ge")
 

@@ -103,9 +103,12 @@ ait.graph @unary(%x: !ait.tensor<b x 8 x f16>) dims {b = 0 to 4} {
   // CHECK-NEXT: %32 = ait.tan %31
   // GENERIC: "ait.tan"
   %32 = ait.tan %31 : !ait.tensor<b x 8 x f16>
-  // CHECK-NEXT: ait.output "y" %32 : !ait.tensor<b x 8 x f16>
-  // GENERIC: "ait.output"(%32) <{output_name = "y"}> : (!ait.tensor<b x 8 x f16>) -> ()
-  ait.output "y" %32 : !ait.tensor<b x 8 x f16>
+  // CHECK-NEXT: %33 = ait.exp2 %32
+  // GENERIC: "ait.exp2"
+  %33 = ait.exp2 %32 : !ait.tensor<b x 8 x f16>
+  // CHECK-NEXT: ait.output "y" %33 : !ait.tensor<b x 8 x f16>
+  // GENERIC: "ait.output"(%33) <{output_name = "y"}> : (!ait.tensor<b x 8 x f16>) -> ()
+  ait.output "y" %33 : !ait.tensor<b x 8 x f16>
 }
 
 // Broadcasting: literal 1s and missing leading dims stretch, whichever operand has them.

@@ -190,12 +190,18 @@ AIT_FN double rsqrt(double x) { return 1.0 / ::sqrt(x); }
 AIT_FN float log1p(float x) { return detail::log1p_host(x); }
 AIT_FN float expm1(float x) { return detail::expm1_host(x); }
 #endif
-/// A function of the C library.
+/// The forms for narrow floats of a function that is declared for float.
+#define AIT_NARROW(NAME)                                                        \
+  AIT_FN half NAME(half x) { return from_float<half>(NAME(to_float(x))); }        \
+  AIT_FN bfloat16 NAME(bfloat16 x) { return from_float<bfloat16>(NAME(to_float(x))); }
+/// A function of the C library that has the name of the op, for all types of floats.
 #define AIT_OF_LIBRARY(NAME)                              \
   AIT_FN float NAME(float x) { return ::NAME##f(x); }     \
-  AIT_FN double NAME(double x) { return ::NAME(x); }
+  AIT_FN double NAME(double x) { return ::NAME(x); }      \
+  AIT_NARROW(NAME)
 AIT_OF_LIBRARY(log2)
 AIT_OF_LIBRARY(log10)
+AIT_OF_LIBRARY(exp2)
 AIT_OF_LIBRARY(tan)
 AIT_OF_LIBRARY(asin)
 AIT_OF_LIBRARY(acos)
@@ -220,6 +226,8 @@ AIT_FN float lgamma(float x) {
   int sign;
   return ::lgammaf_r(x, &sign);
 }
+AIT_NARROW(erfinv)
+AIT_NARROW(lgamma)
 #endif
 #undef AIT_OF_LIBRARY
 
@@ -338,9 +346,6 @@ AIT_FN float fast_gelu_narrow(float x) {
 #endif
 }
 
-#define AIT_NARROW(NAME)                                                        \
-  AIT_FN half NAME(half x) { return from_float<half>(NAME(to_float(x))); }        \
-  AIT_FN bfloat16 NAME(bfloat16 x) { return from_float<bfloat16>(NAME(to_float(x))); }
 AIT_NARROW(exp)
 AIT_NARROW(log)
 AIT_NARROW(sqrt)
@@ -356,20 +361,6 @@ AIT_NARROW(sin)
 AIT_NARROW(cos)
 AIT_NARROW(log1p)
 AIT_NARROW(expm1)
-AIT_NARROW(log2)
-AIT_NARROW(log10)
-AIT_NARROW(tan)
-AIT_NARROW(asin)
-AIT_NARROW(acos)
-AIT_NARROW(atan)
-AIT_NARROW(sinh)
-AIT_NARROW(cosh)
-AIT_NARROW(asinh)
-AIT_NARROW(acosh)
-AIT_NARROW(atanh)
-AIT_NARROW(erfc)
-AIT_NARROW(erfinv)
-AIT_NARROW(lgamma)
 AIT_NARROW(digamma)
 #undef AIT_NARROW
 

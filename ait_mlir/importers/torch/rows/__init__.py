@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import Path
+from types import ModuleType
+
 from ait_mlir import outside
 from ait_mlir.families import modules
 from ait_mlir.importers.torch.call import Row
@@ -13,7 +17,31 @@ MODULES = (
 )  # fmt: skip
 """The files of rows. An operation has one row, but for those of complex numbers, which other rows replace."""
 
-TABLE: dict[str, Row] = {name: row for file in modules(__name__, MODULES) for name, row in file.ROWS.items()}
+
+def joined(files: Sequence[ModuleType]) -> dict[str, Row]:
+    """The rows of all files by name; those of the first file give way to others.
+
+    `ValueError` with both places for two rows of one name.
+    """
+    found: dict[str, tuple[Row, ModuleType]] = {}
+    for file in files:
+        for name, row in file.ROWS.items():
+            if name in found and found[name][1] is not files[0]:
+                places = f"{_place(found[name][1], name)} and {_place(file, name)}"
+                raise ValueError(f"two rows import {name}: {places}; remove one of them")
+            found[name] = row, file
+    return {name: row for name, (row, _) in found.items()}
+
+
+def _place(file: ModuleType, name: str) -> str:
+    """File and line of a row; the file alone if the name of the row is made there from parts."""
+    path = Path(str(file.__file__))
+    lines = path.read_text(encoding="utf-8").splitlines()
+    spelled = f'"{name}"', f'"{name.split(".")[1]}"'
+    return next((f"{path}:{i}" for text in spelled for i, line in enumerate(lines, 1) if text in line), str(path))
+
+
+TABLE: dict[str, Row] = joined(modules(__name__, MODULES))
 """Rows by the name of the overload as PyTorch prints it: `aten.add.Tensor`."""
 
 

@@ -321,6 +321,7 @@ ROWS: dict[str, Row] = {
     "aten.cos.default": unary(ait.CosOp),
     "aten.log1p.default": unary(ait.Log1pOp),
     "aten.expm1.default": unary(ait.Expm1Op),
+    "aten.exp2.default": unary(ait.Exp2Op),
     "aten.log2.default": unary(ait.Log2Op),
     "aten.log10.default": unary(ait.Log10Op),
     "aten.tan.default": unary(ait.TanOp),

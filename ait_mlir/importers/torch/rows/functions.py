@@ -287,10 +287,6 @@ def _power(c: Call, x: SSAValue, exponent: float) -> SSAValue:
     return c.w.op(ait.PowOp, x, c.w.scalar(exponent, c.element))
 
 
-def constant_power(base: float) -> Row:
-    return compute(lambda c, x: c.w.op(ait.PowOp, c.w.scalar(base, c.element), x))
-
-
 _COMPUTED: dict[str, Callable[[Call, SSAValue], SSAValue]] = {
     "floor": floor, "ceil": ceil, "trunc": truncate, "round": round_to_even, "sign": sign, "sgn": sign, "elu": elu,
     "angle": angle,
@@ -321,7 +317,6 @@ ROWS: dict[str, Row] = {
     "aten.pow.Tensor_Scalar": power("self", "exponent"),
     "aten.pow.Tensor_Tensor": power("self", "exponent"),
     "aten.pow.Scalar": power("self", "exponent"),
-    "aten.exp2.default": constant_power(2.0),
     "aten.logical_xor.default": differ,
     "aten.__xor__.Tensor": differ,
     "aten.__xor__.Scalar": differ,
