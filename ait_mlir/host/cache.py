@@ -36,7 +36,6 @@ _SCRATCH = "build-"
 """Begins the names of scratch folders."""
 _HELD = ".held"
 """The file in a scratch folder that its process holds a lock of."""
-_OTHERS_MAY_WRITE = stat.S_IWGRP | stat.S_IWOTH
 CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _ADVICE = "set AIT_CACHE_DIR to a folder of your own"
 

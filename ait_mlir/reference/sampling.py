@@ -173,11 +173,6 @@ def kernels_around(program: Operation) -> dict[str, KernelOp]:
     return {} if module is None else {k.sym_name.data: k for k in module.regions[0].ops if isinstance(k, KernelOp)}
 
 
-def total_work(root: Operation, dims: Mapping[str, int]) -> int:
-    """Return the work of all ops in a graph, regions on scalars left out, or of all launches of a program."""
-    return sum(work.evaluate(dims) for work in works(root.regions[0].block, kernels_around(root)))
-
-
 def works(block: Block, kernels: Mapping[str, KernelOp]) -> Iterator[Expr]:
     """Yield the work of each op of a block; what stands in a scan or a loop counts once for each step."""
     for op in block.ops:

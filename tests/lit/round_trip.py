@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from difflib import unified_diff
 from io import StringIO
 from pathlib import Path
 
+import pytest
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.printer import Printer
 
@@ -22,15 +24,23 @@ def text_of(module: ModuleOp, generic: bool) -> str:
     return stream.getvalue()
 
 
-def check_round_trip(text: str) -> None:
-    """Assert that a module prints to text that parses to the same text, in both forms and from one to the other."""
+def check_round_trip(text: str, name: str = "the module") -> None:
+    """Fail unless a module prints to text that parses to the same text, in both forms and from one to the other."""
     module = parse_text(context(), text)
-    pretty, generic = text_of(module, False), text_of(module, True)
-    from_pretty, from_generic = parse_text(context(), pretty), parse_text(context(), generic)
-    assert text_of(from_pretty, False) == pretty
-    assert text_of(from_generic, True) == generic
-    assert text_of(from_pretty, True) == generic
-    assert text_of(from_generic, False) == pretty
+    forms = {"pretty": False, "generic": True}
+    for form, generic in forms.items():
+        try:
+            again = parse_text(context(), text_of(module, generic))
+        except SourceError as error:
+            pytest.fail(f"{name}: the {form} form is printed as text that does not parse:\n{error}", pytrace=False)
+        for other, into in forms.items():
+            before, after = text_of(module, into).splitlines(), text_of(again, into).splitlines()
+            if before != after:
+                changed = "\n".join(
+                    unified_diff(before, after, "printed", "parsed and printed again", lineterm="", n=1)
+                )
+                how = f"once its {form} form is parsed, its {other} form is another one"
+                pytest.fail(f"{name}: {how}:\n{changed}", pytrace=False)
 
 
 def valid_chunks(path: Path) -> Iterator[str]:

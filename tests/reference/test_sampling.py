@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
+from xdsl.ir import Operation
 
 from ait_mlir.dialects.ait.data import GraphOp
 from ait_mlir.dialects.ait_rt.program import ProgramOp
@@ -10,7 +13,7 @@ from ait_mlir.ir.context import context
 from ait_mlir.ir.parser import parse_text
 from ait_mlir.passes.checks.check_semantics import SemanticsChecker, named_inputs
 from ait_mlir.passes.pipelines import passes_between
-from ait_mlir.reference.sampling import index_bound, reduced_maximum, total_work
+from ait_mlir.reference.sampling import index_bound, kernels_around, reduced_maximum, works
 from tests.lit.runner import run_ait_opt
 
 TEXT = """
@@ -52,6 +55,11 @@ def test_indices_stay_in_the_tables() -> None:
     """Directly as many as there are rows, after arithmetic a quarter, and a few where nothing is looked up."""
     assert {name: index_bound(value) for name, value in graph().inputs()} == {"ids": 25, "kinds": 2, "n": 8}
     assert {name: index_bound(value) for name, value in named_inputs(program())}["kinds"] == 2
+
+
+def total_work(root: Operation, dims: Mapping[str, int]) -> int:
+    """The work of all ops in a graph, or of all launches of a program."""
+    return sum(work.evaluate(dims) for work in works(root.regions[0].block, kernels_around(root)))
 
 
 def test_the_maximum_is_reduced_to_the_budget() -> None:

@@ -278,11 +278,6 @@ def library_epilogue(op: HasEpilogue) -> LibraryEpilogue | None:
     return found if whole and last.operands[0] is yielded else None
 
 
-def library_prefix(op: HasEpilogue) -> int:
-    """How many ops at the start of the epilogue a gemm library can compute; the rest can follow as one fused kernel."""
-    return _scan(op)[0] if op.epilogue.blocks else 0
-
-
 def _scan(op: HasEpilogue) -> tuple[int, LibraryEpilogue]:
     block: Block = op.epilogue.block
     out = tensor_type(op.results[0])

@@ -46,12 +46,11 @@ def emit_sort(launch: Launch[SortOp] | Launch[TopkOp], axis: int, descending: bo
     row = loops.pop(axis)
     nested = [*collapse(loops or [single(3)], launch.scope), row]
     far = launch.scope.bounds(row.size)[1] >= 2**32 - 1
-    operands = ", ".join(operand(a.name, nested, i, dims) for i, a in enumerate((x, *outs)))
-    first, *results = operands.split(", ait::")
+    first, *results = (operand(a.name, nested, i, dims) for i, a in enumerate((x, *outs)))
     return launch.call(
         "sort",
         f"sort<{_flag(descending)}, {_flag(far)}>(ctx, {sizes(nested, dims)}, {first}, {launch.cpp(count)}, "
-        f"{', '.join('ait::' + r for r in results)}, ws)",
+        f"{', '.join(results)}, ws)",
     )
 
 

@@ -15,7 +15,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from ait_mlir.dims import DimError, Expr, Scope, ceildiv, const, from_terms, total
+from ait_mlir.dims import DimError, Expr, Scope, ceildiv, const, from_terms
 from ait_mlir.passes.memory.buffers import ALIGNMENT, Buffer, MemoryPlanError, Plan
 from ait_mlir.passes.memory.placement import Lifetimes, Strategy, best_gap, greedy
 
@@ -175,8 +175,3 @@ def peak_bytes(buffers: Sequence[Buffer], scope: Scope) -> int:
     """The most bytes live at one position with each dim at its maximum: no arena can be smaller there."""
     env = scope.maximum_env()
     return Lifetimes(buffers).peak({i: b.size.evaluate(env) for i, b in enumerate(buffers)})
-
-
-def total_bytes(buffers: Sequence[Buffer]) -> Expr:
-    """The bytes without any sharing."""
-    return total(b.size for b in buffers)
