@@ -383,7 +383,7 @@ class Writer:
     def _affine(self, value: Affine) -> SSAValue:
         axes = value.moving_axes()
         if not axes:
-            return self._number(value.offset, value.element)
+            return self._dim_value(value.offset, value.element)
         rank = len(value.dims)
         if (written := self._literal(value, axes)) is not None:
             return written
@@ -394,11 +394,11 @@ class Writer:
             part = self._range(start if axis == first else const(0), value.dims[axis], value.element)
             part = self.reshape(part, [value.dims[axis] if a == axis else const(1) for a in range(axis, rank)])
             if value.steps[axis].as_int() != 1:
-                part = self.mul(part, self._number(value.steps[axis], value.element))
+                part = self.mul(part, self._dim_value(value.steps[axis], value.element))
             result = part if result is None else self.add(result, part)
         assert result is not None
         if first is None and value.offset.as_int() != 0:
-            result = self.add(result, self._number(value.offset, value.element))
+            result = self.add(result, self._dim_value(value.offset, value.element))
         return result
 
     def _literal(self, value: Affine, axes: Sequence[int]) -> SSAValue | None:
@@ -428,7 +428,7 @@ class Writer:
         numbers = self.once(key, lambda: self.constant(range(low, high), [const(length)], element))
         return self.slice(numbers, 0, start - low, size)
 
-    def _number(self, value: Expr, element: Attribute) -> SSAValue:
+    def _dim_value(self, value: Expr, element: Attribute) -> SSAValue:
         """A number that may depend on the dims, in rank 0."""
         if (number := value.as_int()) is not None:
             return self.scalar(number, element)

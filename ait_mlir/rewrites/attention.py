@@ -23,7 +23,6 @@ from ait_mlir.rewrites.engine.driver import Rewriter
 from ait_mlir.rewrites.engine.language import PatternBuilder, pattern, patterns
 from ait_mlir.rewrites.engine.numbers import splat
 from ait_mlir.rewrites.engine.registry import constraint, native
-from ait_mlir.rewrites.view import reshape
 
 MAX_HEAD_SIZE = 256
 """Kernels keep a row of queries and of results in registers or shared memory."""
@@ -147,7 +146,7 @@ def with_heads(r: Rewriter, value: SSAValue | None, q: SSAValue) -> SSAValue | N
     if value is None or tensor_type(q).rank == 4 or tensor_type(value).rank < 3:
         return value
     first, *others = tensor_type(value).dims
-    return reshape(r, value, (first, 1, *others)).results[0]
+    return r.reshape(value, (first, 1, *others))
 
 
 @native
@@ -176,7 +175,7 @@ def in_one_piece(root: AttentionOp) -> bool:
 def like(r: Rewriter, op: Operation, root: Operation) -> Operation:
     """The result of `op` in the shape of the root's result."""
     t = tensor_type(root.results[0])
-    return op if op.results[0].type == t else reshape(r, op.results[0], t.dims)
+    return op if op.results[0].type == t else r.create(ReshapeOp, [op.results[0]], [t])
 
 
 def keeps_rows(op: object) -> TypeGuard[ReshapeOp]:

@@ -32,7 +32,6 @@ from ait_mlir.rewrites.engine.language import PatternBuilder, pattern, patterns
 from ait_mlir.rewrites.engine.numbers import element_type_of, splat
 from ait_mlir.rewrites.engine.registry import constraint, native
 from ait_mlir.rewrites.regions import RegionGrower, narrow_of
-from ait_mlir.rewrites.view import reshape
 
 MAX_WIDTH = 128
 """Columns of q and v without a softmax: with more, two products are faster although they store the scores. In f32, too,
@@ -233,7 +232,7 @@ def attention_with_scores(r: Rewriter, root: BmmOp) -> None:
 def framed(r: Rewriter, value: SSAValue, frame: Frame) -> SSAValue:
     """Queries, keys or values with this batch and these heads."""
     dims = tensor_type(value).dims
-    return value if dims[:-2] == frame else reshape(r, value, (*frame, *dims[-2:])).results[0]
+    return r.reshape(value, (*frame, *dims[-2:]))
 
 
 def region_of(r: Rewriter, group: Group, between: Sequence[Operation]) -> tuple[Block, list[SSAValue]]:
@@ -265,7 +264,7 @@ def broadcast_in(r: Rewriter, x: SSAValue, frame: Frame, to: Frame) -> SSAValue:
     if len(dims) < 3 or frame == to:
         return x
     if all(d.as_int() == 1 for d in front):
-        return reshape(r, x, rest).results[0]
+        return r.reshape(x, rest)
     front = (*(const(1),) * (len(frame) - len(front)), *front)
     spread, last = list(front), list[Expr]()
     groups = regrouped(frame, to)
@@ -278,7 +277,7 @@ def broadcast_in(r: Rewriter, x: SSAValue, frame: Frame, to: Frame) -> SSAValue:
         last.append(whole if moves else const(1))
     if tuple(spread) != front:
         x = r.create(ExpandOp, [x], [TensorType.get((*spread, *rest), element_type_of(x))]).results[0]
-    return reshape(r, x, (*last, *rest)).results[0]
+    return r.reshape(x, (*last, *rest))
 
 
 def regrouped(frame: Frame, to: Frame) -> list[list[int]] | None:

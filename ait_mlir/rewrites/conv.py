@@ -19,7 +19,6 @@ from ait_mlir.dims import Expr, const, floordiv
 from ait_mlir.rewrites.engine.driver import Rewriter
 from ait_mlir.rewrites.engine.language import PatternBuilder, pattern, patterns
 from ait_mlir.rewrites.engine.registry import constraint, native
-from ait_mlir.rewrites.view import permute, reshape
 
 
 @pattern()
@@ -194,7 +193,7 @@ def follows_from_params(value: SSAValue) -> bool:
 def product_at_each_place(r: Rewriter, conv: ConvOp) -> Operation:
     """The product of x at all places with the weight [channels of the result, channels of x]."""
     out, *_, depth = tensor_type(conv.weight).dims
-    weight = reshape(r, conv.weight, (out, depth)).results[0]
+    weight = r.reshape(conv.weight, (out, depth))
     return r.create(GemmOp, [conv.x, weight], [conv.output.type], {"layout": StringAttr("rcr")}, [Region()])
 
 
@@ -206,20 +205,20 @@ def on_blocks_of_places(r: Rewriter, conv: ConvOp) -> Operation:
     pads, kernel = conv.pads()[:2], conv.kernel()
     halves = [floordiv(size, 2) for size in sizes]
     pairs = [d for half in halves for d in (half, const(2))]
-    x = permute(r, reshape(r, conv.x, (batch, *pairs, depth)).results[0], BLOCKS_LAST).results[0]
+    x = r.permute(r.reshape(conv.x, (batch, *pairs, depth)), BLOCKS_LAST)
     block_pads = _block_pads(conv)
     assert block_pads is not None
     # Zeros along the columns are written, so that a line of the window is one run of elements.
     rows, columns = halves[0], halves[1] + block_pads[1] + block_pads[3]
     block = (const(2), const(2), const(BLOCK_DEPTH))
     filled = _pad(r, x, [0, 0, block_pads[1], 0, 0, 0], (batch, rows, columns, *block))
-    x = reshape(r, filled, (batch, rows, columns, 4 * BLOCK_DEPTH)).results[0]
+    x = r.reshape(filled, (batch, rows, columns, 4 * BLOCK_DEPTH))
     counts = [const(_blocks(taps, pad)) for taps, pad in zip(kernel, pads, strict=True)]
     front = [0, *(pad % 2 for pad in pads), 0]
     weight = _pad(r, conv.weight, front, (out, *(n * 2 for n in counts), const(BLOCK_DEPTH)))
     pairs = [d for n in counts for d in (n, const(2))]
-    weight = permute(r, reshape(r, weight, (out, *pairs, BLOCK_DEPTH)).results[0], BLOCKS_LAST).results[0]
-    weight = reshape(r, weight, (out, *counts, 4 * BLOCK_DEPTH)).results[0]
+    weight = r.permute(r.reshape(weight, (out, *pairs, BLOCK_DEPTH)), BLOCKS_LAST)
+    weight = r.reshape(weight, (out, *counts, 4 * BLOCK_DEPTH))
     rest = [block_pads[0], 0, block_pads[2], 0]
     return r.create(ConvOp, [x, weight], [conv.output.type], window(pad=rest), [Region()])
 
@@ -247,7 +246,7 @@ def with_scaled_weight(r: Rewriter, product: HasEpilogue, factor: SSAValue) -> O
     """The product or convolution with each row of its weight multiplied by a factor."""
     x, weight = product.operands
     t = tensor_type(weight)
-    column = reshape(r, factor, (t.dims[0], *(1 for _ in t.dims[1:]))).results[0]
+    column = r.reshape(factor, (t.dims[0], *(1 for _ in t.dims[1:])))
     scaled = r.create(MulOp, [weight, column], [t]).results[0]
     properties = product.properties | product.attributes
     return r.create(type(product), [x, scaled], [product.results[0].type], properties, [Region()])

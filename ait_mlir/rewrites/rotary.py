@@ -19,7 +19,6 @@ from ait_mlir.rewrites.engine.constraints import scope_of_value
 from ait_mlir.rewrites.engine.driver import Rewriter
 from ait_mlir.rewrites.engine.language import PatternBuilder, pattern, patterns
 from ait_mlir.rewrites.engine.registry import constraint, native
-from ait_mlir.rewrites.view import reshape
 
 
 @pattern()
@@ -168,14 +167,14 @@ def rotate_pairs(r: Rewriter, x: SSAValue, c: SSAValue, s: SSAValue) -> Operatio
         return r.create(kind, products, [a.type]).results[0]
 
     first, second = combined(SubOp, (a, c0), (b, s0)), combined(AddOp, (b, c1), (a, s1))
-    return reshape(r, concat_last(r, first, second).results[0], tensor_type(x).dims)
+    return r.create(ReshapeOp, [concat_last(r, first, second).results[0]], [x.type])
 
 
 def _pairs(r: Rewriter, value: SSAValue) -> tuple[SSAValue, SSAValue]:
     """The first and the second elements of the pairs along the last dim, in a last dim of 1."""
     dims = _paired(value)
     assert dims is not None, "rotate_pairs needs turns_pairs"
-    pairs = reshape(r, value, dims).results[0]
+    pairs = r.reshape(value, dims)
     half = TensorType.get((*dims[:-1], 1), tensor_type(value).element_type)
     parts = r.create(SplitOp, [pairs], [half, half], {"dim": IntegerAttr(len(dims) - 1, i64)})
     return parts.results[0], parts.results[1]
@@ -192,7 +191,9 @@ def on_operand(r: Rewriter, op: Operation, operand: SSAValue) -> Operation:
 @native
 def reshape_rows(r: Rewriter, like: ReshapeOp, value: SSAValue) -> Operation:
     """The value in the leading dims of a reshape's result, its last dim kept."""
-    return reshape(r, value, (*tensor_type(like.output).dims[:-1], tensor_type(value).dims[-1]))
+    t = tensor_type(value)
+    dims = (*tensor_type(like.output).dims[:-1], t.dims[-1])
+    return r.create(ReshapeOp, [value], [TensorType.get(dims, t.element_type)])
 
 
 @native

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, StringAttr
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, Operation
 
 from ait_mlir.dialects.ait.gemm import ContractionOp
 from ait_mlir.dialects.ait.syntax import int_list, int_list_attr
-from ait_mlir.dialects.ait.types import ShapeAttr, TensorType, tensor_type
-from ait_mlir.dialects.ait.view import PermuteOp, ReshapeOp, SliceOp
-from ait_mlir.dims import Expr
+from ait_mlir.dialects.ait.types import ShapeAttr, tensor_type
+from ait_mlir.dialects.ait.view import PermuteOp, SliceOp
 from ait_mlir.rewrites.engine.driver import Rewriter
 from ait_mlir.rewrites.engine.language import PatternBuilder, pattern, patterns
 from ait_mlir.rewrites.engine.registry import constraint, native
@@ -140,23 +137,12 @@ def along_last_dim(op: Operation) -> bool:
 # ** natives **
 
 
-def permute(r: Rewriter, value: SSAValue, order: Sequence[int]) -> Operation:
-    """A new permute before the root."""
-    t = tensor_type(value)
-    result = TensorType.get([t.dims[i] for i in order], t.element_type)
-    return r.create(PermuteOp, [value], [result], {"permutation": int_list_attr(order)})
-
-
-def reshape(r: Rewriter, value: SSAValue, dims: Sequence[Expr | int]) -> Operation:
-    """A new reshape before the root."""
-    return r.create(ReshapeOp, [value], [TensorType.get(dims, tensor_type(value).element_type)])
-
-
 @native
 def compose_permutes(r: Rewriter, inner: PermuteOp, outer: PermuteOp) -> Operation:
     """One permute for a permute of a permute."""
     first, second = inner.order(), outer.order()
-    return permute(r, inner.operands[0], [first[i] for i in second])
+    order = int_list_attr([first[i] for i in second])
+    return r.create(PermuteOp, [inner.operands[0]], [outer.results[0].type], {"permutation": order})
 
 
 @native
@@ -179,6 +165,6 @@ def fold_transpose(r: Rewriter, permutation: PermuteOp, root: ContractionOp) -> 
     position = 0 if root.operands[0] is source else 1
     layout[position] = "r" if layout[position] == "c" else "c"
     operands = list(root.operands)
-    operands[position] = permute(r, permutation.operands[0], order).results[0]
+    operands[position] = r.permute(permutation.operands[0], order)
     attributes = root.properties | root.attributes | {"layout": StringAttr("".join(layout))}
     return r.create(type(root), operands, [root.output.type], attributes, [root.detach_region(root.epilogue)])

@@ -7,7 +7,7 @@ recurses on graph depth.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Hashable, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -20,6 +20,10 @@ from xdsl.irdl import IRDLOperation
 from xdsl.traits import NoMemoryEffect
 from xdsl.utils.exceptions import VerifyException
 
+from ait_mlir.building.writer import Writer
+from ait_mlir.dialects.ait.base import AitOp
+from ait_mlir.dialects.ait.types import scope_of
+from ait_mlir.dims import Scope
 from ait_mlir.rewrites.engine.errors import RewriteError
 
 
@@ -89,12 +93,16 @@ def counted_rewrites() -> Generator[Statistics]:
 ORDER_GAP = 1 << 20
 
 
-class Rewriter:
-    """How patterns and native rewrites change the IR. New operations get the root's location and stand at its place."""
+class Rewriter(Writer):
+    """How patterns and native rewrites change the IR. New operations get the root's location and stand at its place.
+
+    As a `Writer` it writes `ait` ops by their meaning (`r.reshape(x, dims)`), and raises RewriteError for a wrong one.
+    """
 
     root: Operation
 
     def __init__(self) -> None:
+        super().__init__(Block())
         self._worklist: list[Operation] = []
         self._pending: set[Operation] = set()
         self._order: dict[Operation, int] = {}
@@ -129,6 +137,22 @@ class Rewriter:
             for result, inferred in zip(op.results, inferred_types(op), strict=True):
                 result._type = inferred  # pyright: ignore[reportPrivateUsage]
         return op
+
+    @property
+    def scope(self) -> Scope:
+        return scope_of(self.root)
+
+    def invalid(self, message: str) -> Exception:
+        return _wrong(message)
+
+    def once(self, key: Hashable, make: Callable[[], SSAValue]) -> SSAValue:
+        """Nothing is remembered, as other rewrites change and erase operations."""
+        return make()
+
+    def check(self, op: AitOp, infer: bool = False) -> None:
+        """Infer the result types that are not given; the pass verifies what patterns wrote."""
+        if infer:
+            super().check(op, infer)
 
     def insert(self, op: Operation, *, before: Operation | None = None) -> Operation:
         """Put a detached operation before `before` (the root unless given), with its location."""
@@ -272,7 +296,11 @@ def inferred_types(op: Operation) -> Sequence[Attribute]:
     try:
         return infer()
     except VerifyException as error:
-        raise RewriteError(f"a pattern writes an operation that is wrong: {error}") from error
+        raise _wrong(str(error)) from error
+
+
+def _wrong(message: str) -> RewriteError:
+    return RewriteError(f"a pattern writes an operation that is wrong: {message}")
 
 
 def split_attributes(

@@ -15,12 +15,11 @@ from ait_mlir.dialects.ait.elementwise import AddOp
 from ait_mlir.dialects.ait.gemm import BmmOp, ContractionOp, GemmOp
 from ait_mlir.dialects.ait.syntax import int_list
 from ait_mlir.dialects.ait.types import scope_of, tensor_type
-from ait_mlir.dialects.ait.view import ConcatOp, ExpandOp, PermuteOp, SplitOp
+from ait_mlir.dialects.ait.view import ConcatOp, ExpandOp, PermuteOp, ReshapeOp, SplitOp
 from ait_mlir.dims import Expr, product
 from ait_mlir.rewrites.engine.driver import Rewriter
 from ait_mlir.rewrites.engine.language import PatternBuilder, pattern, patterns
 from ait_mlir.rewrites.engine.registry import constraint, native
-from ait_mlir.rewrites.view import permute, reshape
 
 
 @pattern(over=(0, 1))
@@ -143,8 +142,8 @@ def product_by_heads(r: Rewriter, gemm: GemmOp, root: PermuteOp) -> Operation:
     """x as [A, 1, B, K] times w as [C, D, K]."""
     a, b, c, d = tensor_type(root.operands[0]).dims
     k = tensor_type(gemm.a).dims[-1]
-    x = reshape(r, gemm.a, [a, 1, b, k]).results[0]
-    w = reshape(r, gemm.b, [c, d, k]).results[0]
+    x = r.reshape(gemm.a, [a, 1, b, k])
+    w = r.reshape(gemm.b, [c, d, k])
     return r.create(BmmOp, [x, w], [root.results[0].type], {"layout": StringAttr("rcr")}, [Region()])
 
 
@@ -211,16 +210,16 @@ def batched_products(r: Rewriter, concat: ConcatOp) -> Operation:
     n, k = tensor_type(found.weights[0]).dims
     count = len(found.weights)
     assert total is k * count
-    parted = permute(r, reshape(r, found.source, [rows, count, k]).results[0], [1, 0, 2]).results[0]
+    parted = r.permute(r.reshape(found.source, [rows, count, k]), [1, 0, 2])
     weights = _stack(r, found.weights, [count, n, k])
     y = r.create(BmmOp, [parted, weights], None, {"layout": StringAttr("rcr")}, [Region()])
     if found.biases:
         biases = _stack(r, found.biases, [count, 1, n])
         y = r.create(AddOp, [y.results[0], biases], [y.results[0].type])
-    return reshape(r, permute(r, y.results[0], [1, 0, 2]).results[0], [rows, count * n])
+    return r.create(ReshapeOp, [r.permute(y.results[0], [1, 0, 2])], [concat.results[0].type])
 
 
 def _stack(r: Rewriter, params: list[SSAValue], dims: list[Expr | int]) -> SSAValue:
     """The params as one tensor, laid end to end along their first dim, which costs nothing."""
     joined = r.create(ConcatOp, params, None, {"dim": IntegerAttr(0, i64)}).results[0]
-    return reshape(r, joined, dims).results[0]
+    return r.reshape(joined, dims)

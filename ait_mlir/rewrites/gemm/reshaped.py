@@ -18,7 +18,6 @@ from ait_mlir.rewrites.engine.driver import Rewriter
 from ait_mlir.rewrites.engine.language import PatternBuilder, pattern, patterns
 from ait_mlir.rewrites.engine.registry import constraint, native
 from ait_mlir.rewrites.gemm.epilogue import contractions_before, stays_in_type
-from ait_mlir.rewrites.view import reshape
 
 
 @pattern()
@@ -69,11 +68,11 @@ def move_before(r: Rewriter, root: ElementwiseOp, view: ReshapeOp) -> Operation:
         found = _before(view, operand)
         assert found is not None, "move_before needs moves_before"
         value, dims = found
-        operands.append(value if tensor_type(value).dims == dims else reshape(r, value, dims).results[0])
+        operands.append(r.reshape(value, dims))
     result = tensor_type(root.results[0])
     moved = TensorType.get(tensor_type(view.input).dims, result.element_type)
     made = r.create(type(root), operands, [moved], root.properties | root.attributes)
-    return reshape(r, made.results[0], result.dims)
+    return r.create(ReshapeOp, [made.results[0]], [result])
 
 
 def _before(view: ReshapeOp, value: SSAValue) -> tuple[SSAValue, Shape] | None:
