@@ -6,17 +6,21 @@ import inspect
 import math
 import weakref
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, cast
+from typing import Any, Self, cast
 
 from ait_mlir.errors import InputError
 from ait_mlir.graph.binding import describe, number_of, rounded
 from ait_mlir.graph.enums import as_data_type, data_type, scalar_type
 from ait_mlir.graph.errors import GraphError, StepError, cudnnGraphNotSupportedError
+from ait_mlir.graph.handle import Handle, checked, default_device, ordinal_of
 from ait_mlir.graph.layout import row_major
+from ait_mlir.graph.lowering import Lowered, lower
 from ait_mlir.graph.nodes import REQUIRED, Node, Operation
-from ait_mlir.graph.numbers import PORTS
+from ait_mlir.graph.numbers import PORTS, Numbers
 from ait_mlir.graph.ops import OPERATIONS, REFUSED
+from ait_mlir.graph.plans import Planner
 from ait_mlir.graph.tensor import tensor, text, whole_numbers
+from ait_mlir.graph.validation import infer
 
 EPSILON = 1e-5
 """The epsilon that a plan is built for before the first one is passed."""
@@ -25,16 +29,28 @@ EPSILON = 1e-5
 class GraphBuilder:
     """Tensors, nodes and UIDs of a graph that is being made."""
 
-    def __init__(self, name: str, io: Any, intermediate: Any, compute: Any) -> None:
+    def __init__(
+        self,
+        name: str,
+        io_data_type: Any,
+        intermediate_data_type: Any,
+        compute_data_type: Any,
+        handle: Handle | None = None,
+        kernel_cache: Any = None,
+    ) -> None:
         self.name = name
-        self.io_data_type = as_data_type(io, "io_data_type")
-        self.intermediate_data_type = as_data_type(intermediate, "intermediate_data_type")
-        self.compute_data_type = as_data_type(compute, "compute_data_type")
+        self.io_data_type = as_data_type(io_data_type, "io_data_type")
+        self.intermediate_data_type = as_data_type(intermediate_data_type, "intermediate_data_type")
+        self.compute_data_type = as_data_type(compute_data_type, "compute_data_type")
+        self.handle = None if handle is None else checked(handle)
+        self.kernel_cache = kernel_cache
         if self.intermediate_data_type is data_type.NOT_SET:
             self.intermediate_data_type = self.compute_data_type
         if self.intermediate_data_type is data_type.NOT_SET:
             self.intermediate_data_type = self.io_data_type
         self.nodes: list[Node] = []
+        self.ordered: list[Node] = []
+        """The nodes of a validated graph, each after those that it reads."""
         self.tensors: list[tensor] = []
         self.bound: dict[tensor, Any] = {}
         """Tensors with data that were given to an operation in place of a tensor of the graph."""
@@ -127,7 +143,7 @@ class GraphBuilder:
 
     def _new(self, name: str, producer: Node | None = None) -> tensor:
         label = text(name or f"tensor_{len(self.tensors)}", "the name of a tensor")
-        t = tensor(cast(Any, self), label, producer)
+        t = tensor(self, label, producer)
         self.tensors.append(t)
         return t
 
@@ -241,14 +257,63 @@ class GraphBuilder:
 
     def _infer_early(self, node: Node) -> None:
         """Dims of the outputs, where they are known already; what is wrong is found by validate()."""
-        from ait_mlir.graph.validation import infer
-
         try:
             infer(node)
         except (GraphError, cudnnGraphNotSupportedError):
             for t in node.outputs.values():
                 if not t.has_own_dims and node.operation.name not in ("reduction", "reshape"):
                     t.dims = None
+
+    def empty_copy(self) -> Self:
+        """A graph of this name, these types and this device, without tensors and nodes."""
+        copy = type(self)(
+            name=self.name,
+            io_data_type=self.io_data_type,
+            intermediate_data_type=self.intermediate_data_type,
+            compute_data_type=self.compute_data_type,
+            handle=self.handle,
+            kernel_cache=self.kernel_cache,
+        )
+        copy.template_device = self.template_device
+        return copy
+
+    # ** its device, and its `ait` ops **
+
+    @property
+    def kind(self) -> Any:
+        """The target: "cpu" or "cuda"."""
+        return "cpu" if self.device == "cpu" else "cuda"
+
+    @property
+    def ordinal(self) -> int:
+        """The number of the device."""
+        return ordinal_of(self.device)
+
+    @property
+    def device(self) -> str:
+        """Where the graph runs: the handle's device, that of the first tensor it was made like, or the default."""
+        if self.handle is not None:
+            return self.handle.device
+        return self.template_device or default_device()
+
+    @property
+    def symbol(self) -> str:
+        """The name of the graph as a name in the IR."""
+        name = "".join(c if c.isalnum() or c == "_" else "_" for c in self.name)
+        return name if name[:1].isalpha() or name[:1] == "_" else f"_{name}"
+
+    def sides(self) -> tuple[list[tensor], list[tensor]]:
+        """The inputs in memory and the outputs."""
+        code = self.code_scalars()
+        return [t for t in self.inputs() if not t.is_constant and t not in code], self.outputs()
+
+    def lowered(self, numbers: Numbers) -> Lowered:
+        """The graph as `ait` ops, for its sizes alone and with these numbers."""
+        return lower(self.symbol, self.ordered, *self.sides(), numbers)
+
+    def planner_of(self, lowered: Lowered) -> Planner:
+        """The planner of a module of this graph."""
+        return Planner(lowered.module, self.kind, self.ordinal)
 
     # ** queries **
 

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TypeVar
 
 from ait_mlir.errors import InputError
+from ait_mlir.graph.building import GraphBuilder
 from ait_mlir.graph.layout import in_order_of, row_major
 from ait_mlir.graph.nodes import Node
 from ait_mlir.graph.tensor import tensor
 
-if TYPE_CHECKING:
-    from ait_mlir.graph.pygraph import pygraph
-    from ait_mlir.graph.steps import GraphSteps
-
-G = TypeVar("G", bound="GraphSteps")
+G = TypeVar("G", bound=GraphBuilder)
 Shape = tuple[tuple[int, ...], tuple[int, ...]]
 GiveShape = Callable[[tensor, tensor], None]
 """Gives a new tensor the dims and strides that it has beside the old one."""
@@ -57,18 +54,10 @@ def copy_with(graph: G, shapes: Mapping[int, Shape]) -> G:
 
 def copy_graph(graph: G, give_shape: GiveShape) -> G:
     """A graph with the same nodes, whose tensors have the dims that `give_shape` gives them."""
-    copy = type(graph)(
-        name=graph.name,
-        io_data_type=graph.io_data_type,
-        intermediate_data_type=graph.intermediate_data_type,
-        compute_data_type=graph.compute_data_type,
-        handle=graph.handle,
-        kernel_cache=graph.kernel_cache,
-    )
-    copy.template_device = graph.template_device
+    copy = graph.empty_copy()
     copies: dict[tensor, tensor] = {}
     for t in graph.tensors:
-        new = tensor(cast("pygraph", copy), t.name)
+        new = tensor(copy, t.name)
         for field in ("dtype", "is_virtual", "is_by_value", "value", "is_constant", "ragged_multiplier", "uid"):
             setattr(new, field, getattr(t, field))
         new.has_own_uid = t.has_own_uid

@@ -7,18 +7,13 @@ library share.
 from __future__ import annotations
 
 import ctypes
-import functools
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Any
 
 from ait_mlir.errors import RunError
+from ait_mlir.graph.cuda_driver import call_driver
 from ait_mlir.graph.errors import cudnnGraphNotSupportedError
-
-if TYPE_CHECKING:
-    from ait_mlir.graph.execution import Runner
+from ait_mlir.graph.execution import Runner
 
 _RELAXED = 2  # CU_STREAM_CAPTURE_MODE_RELAXED
 _KERNEL = 0  # CU_GRAPH_NODE_TYPE_KERNEL
@@ -37,50 +32,27 @@ class _KernelParams(ctypes.Structure):
     ]
 
 
-@functools.cache
-def _driver() -> Any:
-    try:
-        return ctypes.CDLL("libcuda.so.1")
-    except OSError as error:
-        raise RunError(f"there is no CUDA driver: {error}") from None
-
-
-def _call(name: str, *args: Any) -> None:
-    if (status := getattr(_driver(), name)(*args)) != 0:
-        text = ctypes.c_char_p()
-        _driver().cuGetErrorString(status, ctypes.byref(text))
-        raise RunError(f"{name} failed: {(text.value or b'').decode(errors='replace')} ({status})")
-
-
-def write_scalar(address: int, number: NDArray[Any], stream: int) -> None:
-    """Write a scalar of 1 to 8 bytes into device memory, on a stream, without memory of the host."""
-    raw = number.tobytes()
-    sizes = {1: ("cuMemsetD8Async", np.uint8), 2: ("cuMemsetD16Async", np.uint16)}
-    function, unit = sizes.get(len(raw), ("cuMemsetD32Async", np.uint32))
-    for i, word in enumerate(np.frombuffer(raw, dtype=unit)):
-        place = ctypes.c_uint64(address + i * word.nbytes)
-        _call(function, place, ctypes.c_uint(int(word)), ctypes.c_size_t(1), ctypes.c_void_p(stream))
-
-
 def _captured(runner: Runner, pack: Mapping[Any, Any], workspace: Any, graph: ctypes.c_void_p) -> None:
     """Record the launches of a plan into an empty graph."""
     stream, ended = ctypes.c_void_p(), ctypes.c_void_p()
-    _call("cuStreamCreate", ctypes.byref(stream), ctypes.c_uint(1))
+    call_driver("cuStreamCreate", ctypes.byref(stream), ctypes.c_uint(1))
     try:
-        _call("cuStreamBeginCaptureToGraph", stream, graph, None, None, ctypes.c_size_t(0), ctypes.c_int(_RELAXED))
+        call_driver(
+            "cuStreamBeginCaptureToGraph", stream, graph, None, None, ctypes.c_size_t(0), ctypes.c_int(_RELAXED)
+        )
         try:
             runner.execute(pack, workspace, stream.value or 0)
         finally:
-            _call("cuStreamEndCapture", stream, ctypes.byref(ended))
+            call_driver("cuStreamEndCapture", stream, ctypes.byref(ended))
     finally:
-        _call("cuStreamDestroy_v2", stream)
+        call_driver("cuStreamDestroy_v2", stream)
 
 
 def _nodes(graph: ctypes.c_void_p) -> list[ctypes.c_void_p]:
     count = ctypes.c_size_t()
-    _call("cuGraphGetNodes", graph, None, ctypes.byref(count))
+    call_driver("cuGraphGetNodes", graph, None, ctypes.byref(count))
     found = (ctypes.c_void_p * count.value)()
-    _call("cuGraphGetNodes", graph, found, ctypes.byref(count))
+    call_driver("cuGraphGetNodes", graph, found, ctypes.byref(count))
     return [ctypes.c_void_p(node) for node in found]
 
 
@@ -94,7 +66,7 @@ def update(runner: Runner, pack: Mapping[Any, Any], workspace: Any, graph: int) 
     """Give the kernels of a graph from `populate` the tensors of another variant pack."""
     _need_card(runner)
     other = ctypes.c_void_p()
-    _call("cuGraphCreate", ctypes.byref(other), ctypes.c_uint(0))
+    call_driver("cuGraphCreate", ctypes.byref(other), ctypes.c_uint(0))
     try:
         _captured(runner, pack, workspace, other)
         old, new = _nodes(ctypes.c_void_p(int(graph))), _nodes(other)
@@ -102,17 +74,17 @@ def update(runner: Runner, pack: Mapping[Any, Any], workspace: Any, graph: int) 
             raise RunError(f"the CUDA graph has {len(old)} nodes, but the plan {len(new)}: populate it with this graph")
         for target, source in zip(old, new, strict=True):
             kind = ctypes.c_int()
-            _call("cuGraphNodeGetType", source, ctypes.byref(kind))
+            call_driver("cuGraphNodeGetType", source, ctypes.byref(kind))
             if kind.value == _KERNEL:
                 params = _KernelParams()
-                _call("cuGraphKernelNodeGetParams_v2", source, ctypes.byref(params))
-                _call("cuGraphKernelNodeSetParams_v2", target, ctypes.byref(params))
+                call_driver("cuGraphKernelNodeGetParams_v2", source, ctypes.byref(params))
+                call_driver("cuGraphKernelNodeSetParams_v2", target, ctypes.byref(params))
             else:
                 raise cudnnGraphNotSupportedError(
                     "update_cuda_graph updates kernels alone, but the plan has other nodes: populate a new CUDA graph"
                 )
     finally:
-        _call("cuGraphDestroy", other)
+        call_driver("cuGraphDestroy", other)
 
 
 def _need_card(runner: Runner) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ait_mlir.graph.binding import WORKSPACE_ALIGNMENT, Binding, scalar_bytes, workspace_address
+from ait_mlir.graph.cuda_driver import write_scalar
 from ait_mlir.graph.plans import Sized
 
 SCALAR_BYTES = 16
@@ -73,8 +74,6 @@ class Runner:
                 kept.append(number)
                 addresses[i] = number.ctypes.data
             else:
-                from ait_mlir.graph.cuda_graphs import write_scalar
-
                 place = arena + -(-compiled.workspace // SCALAR_BYTES) * SCALAR_BYTES + slot * SCALAR_BYTES
                 write_scalar(place, number, stream)
                 addresses[i] = place

@@ -229,7 +229,7 @@ def lower(
             writer.values[slot.tensor] = writer.from_memory(block, slot.layout)
     for slot, block in zip(ins, graph.block.args, strict=True):
         if slot.ragged is not None and not slot.is_donated:
-            writer.values[slot.tensor] = padded(writer, slot.ragged, block)
+            writer.values[slot.tensor] = padded(writer, slot.ragged, block, writer.value)
     for node in nodes:
         writer.node = node
         results = node.operation.lower(node, writer)
@@ -241,7 +241,9 @@ def lower(
     writer.node = None
     for slot, output_name in zip(outs, output_names, strict=True):
         if slot.ragged is not None:
-            graph.block.add_op(OutputOp(output_name, packed(writer, slot.ragged, writer.values[slot.tensor])))
+            graph.block.add_op(
+                OutputOp(output_name, packed(writer, slot.ragged, writer.values[slot.tensor], writer.value))
+            )
             continue
         value = writer.to_memory(writer.values[slot.tensor], slot.layout)
         place = memory.get(slot.tensor)

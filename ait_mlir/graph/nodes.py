@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from xdsl.ir import SSAValue
 
 from ait_mlir.graph.enums import FLOATS, data_type
 from ait_mlir.graph.errors import GraphError, cudnnGraphNotSupportedError
-
-if TYPE_CHECKING:
-    from ait_mlir.graph.lowering import Lowering
-    from ait_mlir.graph.tensor import tensor
+from ait_mlir.graph.tensor import tensor
 
 Dims = tuple[int, ...]
 Shapes = Mapping[str, tuple[Dims, Dims | None]]
@@ -42,7 +39,8 @@ class Operation:
     tensors: tuple[str, ...]
     outputs: tuple[str, ...]
     infer: Callable[[Node], Shapes]
-    lower: Callable[[Node, Lowering], Mapping[str, SSAValue]]
+    lower: Callable[[Node, Any], Mapping[str, SSAValue]]
+    """Writes the node with a `Lowering`; its outputs by name."""
     optional: tuple[str, ...] = ()
     lists: tuple[str, ...] = ()
     adopted: tuple[str, ...] = ()
@@ -73,7 +71,7 @@ class Node:
     lists: dict[str, list[tensor]]
     attributes: dict[str, Any]
     compute: data_type = data_type.NOT_SET
-    outputs: dict[str, tensor] = field(default_factory=dict[str, "tensor"])
+    outputs: dict[str, tensor] = field(default_factory=dict[str, tensor])
 
     @property
     def label(self) -> str:

@@ -8,27 +8,34 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from ait_mlir.dialects.ait.bits import bits_of, number_dim
 from ait_mlir.dims import Expr, Scope, sym
 from ait_mlir.graph.enums import data_type
-
-if TYPE_CHECKING:
-    from ait_mlir.graph.building import GraphBuilder
-    from ait_mlir.graph.tensor import tensor
+from ait_mlir.graph.nodes import Node
+from ait_mlir.graph.tensor import tensor
 
 PORTS = ("epsilon", "attn_scale")
 """Inputs of nodes that take such scalars."""
+
+
+class Scalars(Protocol):
+    """A graph, as far as its scalars are concerned."""
+
+    nodes: list[Node]
+    tensors: list[tensor]
+
+    def usual_numbers(self, is_constant: bool = False) -> dict[tensor, float]: ...
 
 
 @dataclass(frozen=True)
 class Numbers:
     """The scalars of a graph, in order, with their numbers."""
 
-    constants: Mapping[tensor, float] = field(default_factory=dict["tensor", float])
-    arguments: Mapping[tensor, float] = field(default_factory=dict["tensor", float])
-    usual: Mapping[tensor, float] = field(default_factory=dict["tensor", float])
+    constants: Mapping[tensor, float] = field(default_factory=dict[tensor, float])
+    arguments: Mapping[tensor, float] = field(default_factory=dict[tensor, float])
+    usual: Mapping[tensor, float] = field(default_factory=dict[tensor, float])
     """The number that each argument usually has."""
 
     @property
@@ -42,7 +49,7 @@ class Numbers:
         found = [bits_of(number) for number in self.arguments.values()]
         return tuple(bits for bits in found if bits is not None)
 
-    def of(self, copy: GraphBuilder, graph: GraphBuilder) -> Numbers:
+    def of(self, copy: Scalars, graph: Scalars) -> Numbers:
         """The same numbers for the tensors of a copy of the graph."""
         twin = dict(zip(graph.tensors, copy.tensors, strict=True))
         return Numbers(*({twin[t]: n for t, n in m.items()} for m in (self.constants, self.arguments, self.usual)))
@@ -53,7 +60,7 @@ class Numbers:
         return Scope([*scope.dims, *dims]), {t: sym(d.name) for t, d in zip(self.arguments, dims, strict=True)}
 
 
-def numbers_of(graph: GraphBuilder, given: Mapping[tensor, float]) -> Numbers:
+def numbers_of(graph: Scalars, given: Mapping[tensor, float]) -> Numbers:
     """Which of the scalars of a graph are arguments for these numbers, and which are constants."""
     candidates = graph.usual_numbers() | graph.usual_numbers(is_constant=True)
     usual = {t: n for t, n in candidates.items() if bits_of(n) is not None and _may_be_argument(graph, t)}
@@ -62,7 +69,7 @@ def numbers_of(graph: GraphBuilder, given: Mapping[tensor, float]) -> Numbers:
     return Numbers({t: n for t, n in given.items() if t not in arguments}, arguments, usual)
 
 
-def _may_be_argument(graph: GraphBuilder, t: tensor) -> bool:
+def _may_be_argument(graph: Scalars, t: tensor) -> bool:
     """Whether the nodes that read a scalar hand it to kernels: none computes with it as with a tensor."""
     if t.dtype is data_type.DOUBLE:
         return False

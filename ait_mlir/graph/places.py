@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ait_mlir.graph.binding import Binding, BoundTensor
+from ait_mlir.graph.building import GraphBuilder
 from ait_mlir.graph.lowering import slots_of
 from ait_mlir.graph.ragged import row_stride
 
-if TYPE_CHECKING:
-    from ait_mlir.graph.steps import GraphSteps
 
-
-def make_binding(graph: GraphSteps) -> Binding:
+def make_binding(graph: GraphBuilder) -> Binding:
     """The places of a validated graph, with all the keys that name each."""
     own, outs = graph.sides()
     slots, _ = slots_of(own, outs)

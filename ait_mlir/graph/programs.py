@@ -11,22 +11,20 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from xdsl.utils.exceptions import VerifyException
 
 from ait_mlir.errors import AitError
 from ait_mlir.graph import validation
+from ait_mlir.graph.building import GraphBuilder
 from ait_mlir.graph.copying import copy_graph
 from ait_mlir.graph.extents import Facts, Group, Guard, Retrace, Trace
 from ait_mlir.graph.lowering import Lowered, lower
 from ait_mlir.graph.numbers import Numbers, numbers_of
 from ait_mlir.graph.plans import Kept, Planner
 from ait_mlir.graph.structure import Pattern, Structure
-
-if TYPE_CHECKING:
-    from ait_mlir.graph.steps import GraphSteps
-    from ait_mlir.graph.tensor import tensor
+from ait_mlir.graph.tensor import tensor
 
 Constants = tuple[Literal["fixed", "faster", "decisive"], ...]
 """Sizes of operations that are constants of a program, by the names of the fields of `Operation` that have them."""
@@ -83,7 +81,7 @@ _known: Kept[Known] = Kept(KEPT)
 
 
 def find(
-    graph: GraphSteps, structure: Structure | None, scalars: Mapping[tensor, float]
+    graph: GraphBuilder, structure: Structure | None, scalars: Mapping[tensor, float]
 ) -> tuple[Program, tuple[int, ...]]:
     """A program for many sizes that is valid for a validated graph with these numbers, and the dims of its module but
     for those of ragged tensors; it is made if there is none yet. Raises `cudnnGraphNotSupportedError` for what no `ait`
@@ -122,13 +120,13 @@ def find(
         return program, (*dims, *numbers.bits)
 
 
-def exact(graph: GraphSteps, scalars: Mapping[tensor, float]) -> tuple[Program, tuple[int, ...]]:
+def exact(graph: GraphBuilder, scalars: Mapping[tensor, float]) -> tuple[Program, tuple[int, ...]]:
     """The program for the sizes of a graph alone, and the dims that its scalars are."""
     numbers = numbers_of(graph, scalars)
     return Program(graph.planner_of(graph.lowered(numbers))), numbers.bits
 
 
-def _decisive(graph: GraphSteps) -> tuple[int, ...]:
+def _decisive(graph: GraphBuilder) -> tuple[int, ...]:
     """The sizes that decide which kernels there are."""
     if graph.kind == "cpu":
         return ()
@@ -139,7 +137,7 @@ def _is_slow(planner: Planner, for_these: Planner, dims: tuple[int, ...] = ()) -
     return not planner.seconds(dims) <= SLOWER * for_these.seconds()
 
 
-def _made(graph: GraphSteps, structure: Structure, numbers: Numbers, constants: Constants = FEW) -> Program:
+def _made(graph: GraphBuilder, structure: Structure, numbers: Numbers, constants: Constants = FEW) -> Program:
     """A program for many sizes, with these as constants, and `decisive` ones if it would be slow without; one for the
     sizes of the graph if there is no such program, or if that would be slow, too."""
     alone = tuple(Group((i,), size) for i, size in enumerate(structure.sizes))
@@ -162,7 +160,7 @@ def _made(graph: GraphSteps, structure: Structure, numbers: Numbers, constants: 
 
 
 def traced(
-    graph: GraphSteps, structure: Structure, numbers: Numbers, constants: Constants = FEW
+    graph: GraphBuilder, structure: Structure, numbers: Numbers, constants: Constants = FEW
 ) -> tuple[Lowered, Trace]:
     """The module of a graph for many sizes, and the facts that it is valid under."""
     facts = Facts(structure.sizes, structure.aligned)
@@ -174,7 +172,9 @@ def traced(
             continue
 
 
-def _written(graph: GraphSteps, structure: Structure, trace: Trace, numbers: Numbers, constants: Constants) -> Lowered:
+def _written(
+    graph: GraphBuilder, structure: Structure, trace: Trace, numbers: Numbers, constants: Constants
+) -> Lowered:
     waiting: dict[tensor, Pattern] = {}
 
     def give_shape(new: tensor, t: tensor) -> None:

@@ -108,7 +108,7 @@ class pygraph(GraphPlans):
         if self._deserialized is not None:
             return self._deserialized.planned
         if self._program is None:
-            self._ordered = validation.check(self.nodes, self.io_data_type, self.intermediate_data_type)
+            self.ordered = validation.check(self.nodes, self.io_data_type, self.intermediate_data_type)
             planner = programs.exact(self, self.code_scalars())[0].planner
         else:
             planner = self._program.planner

@@ -11,13 +11,13 @@ How many rows there are, the total, is known when the graph runs, from the tenso
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from xdsl.dialects.builtin import FloatAttr, f64
 from xdsl.ir import SSAValue
 
+from ait_mlir.building.writer import Writer
 from ait_mlir.dialects.ait.jagged import JaggedToPaddedOp, MakeJaggedOp, PaddedToJaggedOp
 from ait_mlir.dialects.ait.types import Shape, TensorType, tensor_type
 from ait_mlir.dims import Dim, Jagged, Scope, const, jagged_dim, sym
@@ -25,12 +25,11 @@ from ait_mlir.graph.enums import data_type, ir_type
 from ait_mlir.graph.errors import cudnnGraphNotSupportedError
 from ait_mlir.graph.extents import expr_of
 from ait_mlir.graph.layout import Layout, layout_of
+from ait_mlir.graph.nodes import Node
+from ait_mlir.graph.tensor import tensor
 
-if TYPE_CHECKING:
-    from ait_mlir.graph.lowering import Lowering
-    from ait_mlir.graph.nodes import Node
-    from ait_mlir.graph.tensor import tensor
-
+ValueOf = Callable[[tensor], SSAValue]
+"""The value in the IR of a tensor."""
 PORTS = {
     "sdpa": {"q", "k", "v", "O", "Stats", "score_max", "score_sum_exp"},
     "matmul": {"A", "C"},
@@ -171,11 +170,11 @@ def check(t: tensor, node: Node, port: str) -> None:
     sequence_layout(t)
 
 
-def offsets_of(w: Lowering, ragged: Ragged) -> SSAValue:
+def offsets_of(w: Writer, ragged: Ragged, value_of: ValueOf) -> SSAValue:
     """The row at which each sequence begins, and the end of the last one, as [batch + 1]."""
     t = ragged.tensor
     assert t.ragged_offset is not None
-    value = w.value(t.ragged_offset)
+    value = value_of(t.ragged_offset)
     count = next(n for n in dims_of(t.ragged_offset) if n != 1)
     assert count == dims_of(t)[0] + 1, "one more than the batch"  # in a trace: what the code relies on
     value = w.reshape(value, [count])
@@ -188,14 +187,14 @@ def offsets_of(w: Lowering, ragged: Ragged) -> SSAValue:
     return value
 
 
-def padded(w: Lowering, ragged: Ragged, memory: SSAValue) -> SSAValue:
+def padded(w: Writer, ragged: Ragged, memory: SSAValue, value_of: ValueOf) -> SSAValue:
     """The tensor with its declared dims, from its memory."""
     t, layout, axis = ragged.tensor, ragged.layout, _row_axis(ragged.tensor)
     value = memory
     for place, (n, a) in enumerate(zip(layout.block[1:], layout.order[1:], strict=True), 1):
         if n != layout.dims[a]:
             value = w.slice(value, place, 0, layout.dims[a])
-    offsets = offsets_of(w, ragged)
+    offsets = offsets_of(w, ragged, value_of)
     inner = tensor_type(value).dims[1:]
     element = tensor_type(value).element_type
     value = w.op(MakeJaggedOp, value, offsets, results=[TensorType.get((sym(ragged.rows), *inner), element)])
@@ -206,10 +205,10 @@ def padded(w: Lowering, ragged: Ragged, memory: SSAValue) -> SSAValue:
     return w.permute(value, [order.index(a) for a in range(len(order))])
 
 
-def packed(w: Lowering, ragged: Ragged, value: SSAValue) -> SSAValue:
+def packed(w: Writer, ragged: Ragged, value: SSAValue, value_of: ValueOf) -> SSAValue:
     """The memory of an output, from its padded value."""
     layout, axis = ragged.layout, _row_axis(ragged.tensor)
     if any(n != layout.dims[a] for n, a in zip(layout.block[1:], layout.order[1:], strict=True)):
         raise cudnnGraphNotSupportedError(f"{ragged.tensor.label} is a ragged output with rows longer than its dims")
     value = w.permute(value, [0, *(1 + a for a in (axis, *layout.order[1:]))])
-    return w.op(PaddedToJaggedOp, value, offsets_of(w, ragged), results=[ragged.memory(ragged.rows)])
+    return w.op(PaddedToJaggedOp, value, offsets_of(w, ragged, value_of), results=[ragged.memory(ragged.rows)])

@@ -11,19 +11,17 @@ from ait_mlir.errors import AitError, InputError
 from ait_mlir.graph import enums, programs, validation
 from ait_mlir.graph.binding import Binding
 from ait_mlir.graph.building import GraphBuilder
+from ait_mlir.graph.copying import copy_with
 from ait_mlir.graph.enums import build_plan_policy, heur_mode
 from ait_mlir.graph.errors import StepError, cudnnGraphNotSupportedError
 from ait_mlir.graph.execution import Runner
-from ait_mlir.graph.handle import Handle, checked, default_device, ordinal_of
-from ait_mlir.graph.lowering import Lowered, lower
-from ait_mlir.graph.nodes import Node
-from ait_mlir.graph.numbers import Numbers
+from ait_mlir.graph.handle import Handle, checked
 from ait_mlir.graph.places import make_binding
-from ait_mlir.graph.plans import Plan, Planner, Sized
+from ait_mlir.graph.plans import Plan, Sized
 from ait_mlir.graph.programs import Program
 from ait_mlir.graph.ragged import most_rows
 from ait_mlir.graph.structure import Structure, structure_of
-from ait_mlir.graph.tensor import tensor, whole_numbers
+from ait_mlir.graph.tensor import whole_numbers
 
 NUMBERS_KEPT = 256
 """Numbers of scalars whose libraries a plan remembers."""
@@ -67,13 +65,10 @@ class GraphSteps(GraphBuilder):
         *,
         is_cuda_graph_replay_expected: bool = False,
     ) -> None:
-        super().__init__(name, io_data_type, intermediate_data_type, compute_data_type)
-        self.handle = None if handle is None else checked(handle)
-        self.kernel_cache = kernel_cache
+        super().__init__(name, io_data_type, intermediate_data_type, compute_data_type, handle, kernel_cache)
         self.retention = enums.cuda_graph_retention.NONE if cuda_graph_retention is None else cuda_graph_retention
         self.may_override = bool(is_dynamic_shape_enabled or is_override_shape_enabled)
         self._step = Step.OPEN
-        self._ordered: list[Node] = []
         self._structure: Structure | None = None
         self._program: Program | None = None
         """What the plans run, with the dims that it has for this graph."""
@@ -97,7 +92,7 @@ class GraphSteps(GraphBuilder):
         """
         if self._step > Step.VALIDATED:
             raise StepError(f"graph '{self.name}': validate() after build_operation_graph()")
-        self._ordered = validation.check(self.nodes, self.io_data_type, self.intermediate_data_type)
+        self.ordered = validation.check(self.nodes, self.io_data_type, self.intermediate_data_type)
         for t in self.tensors:
             self.uid_of(t)
         self._step = Step.VALIDATED
@@ -192,8 +187,6 @@ class GraphSteps(GraphBuilder):
             for u, d, s in zip(uids, shapes, strides, strict=True)
         )
         if key not in self._shapes:
-            from ait_mlir.graph.copying import copy_with
-
             other = copy_with(self, {u: (d, s) for u, d, s in key})
             other.build([self._plans[self._index].mode])
             self._shapes[key] = other
@@ -209,42 +202,6 @@ class GraphSteps(GraphBuilder):
             raise StepError(f"graph '{self.name}': {call} needs {_CALLS[step]} first")
         if exactly and self._step > step:
             raise StepError(f"graph '{self.name}': {call} was called already")
-
-    @property
-    def kind(self) -> Any:
-        """The target: "cpu" or "cuda"."""
-        return "cpu" if self.device == "cpu" else "cuda"
-
-    @property
-    def ordinal(self) -> int:
-        """The number of the device."""
-        return ordinal_of(self.device)
-
-    @property
-    def device(self) -> str:
-        """Where the graph runs: the handle's device, that of the first tensor it was made like, or the default."""
-        if self.handle is not None:
-            return self.handle.device
-        return self.template_device or default_device()
-
-    @property
-    def symbol(self) -> str:
-        """The name of the graph as a name in the IR."""
-        name = "".join(c if c.isalnum() or c == "_" else "_" for c in self.name)
-        return name if name[:1].isalpha() or name[:1] == "_" else f"_{name}"
-
-    def sides(self) -> tuple[list[tensor], list[tensor]]:
-        """The inputs in memory and the outputs."""
-        code = self.code_scalars()
-        return [t for t in self.inputs() if not t.is_constant and t not in code], self.outputs()
-
-    def lowered(self, numbers: Numbers) -> Lowered:
-        """The graph as `ait` ops, for its sizes alone and with these numbers."""
-        return lower(self.symbol, self._ordered, *self.sides(), numbers)
-
-    def planner_of(self, lowered: Lowered) -> Planner:
-        """The planner of a module of this graph."""
-        return Planner(lowered.module, self.kind, self.ordinal)
 
     def _program_of(self, mode: heur_mode) -> tuple[Program, tuple[int, ...]]:
         """The program of a heuristic: B times kernels for the sizes of this graph alone."""

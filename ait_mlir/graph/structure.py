@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
+from ait_mlir.graph.building import GraphBuilder
 from ait_mlir.graph.copying import OWN_DIMS
 from ait_mlir.graph.extents import Trace
 from ait_mlir.graph.numbers import numbers_of
-
-if TYPE_CHECKING:
-    from ait_mlir.graph.steps import GraphSteps
-    from ait_mlir.graph.tensor import tensor
+from ait_mlir.graph.tensor import tensor
 
 Step = tuple[str, int, int]
 """The stride of a dim: ("is", number, 0); or ("behind", dim, gap), behind the elements of another dim and a gap of so
@@ -82,7 +80,7 @@ class Structure:
     """For each tensor its pattern, the index of its first size if its dims are given, and whether its strides are."""
 
 
-def structure_of(graph: GraphSteps) -> Structure | None:
+def structure_of(graph: GraphBuilder) -> Structure | None:
     """The structure of a validated graph; None for one with a dim of 0."""
     arguments = numbers_of(graph, graph.code_scalars()).arguments
     used = {t for node in graph.nodes for t in (*node.reads(), *node.outputs.values())}

@@ -3,14 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Protocol, Self
 
 from ait_mlir.graph.enums import as_data_type, data_type, tensor_reordering
 from ait_mlir.graph.errors import GraphError, cudnnGraphNotSupportedError
 
-if TYPE_CHECKING:
-    from ait_mlir.graph.nodes import Node
-    from ait_mlir.graph.pygraph import pygraph
+
+class Named(Protocol):
+    """A thing with a name."""
+
+    @property
+    def name(self) -> str: ...
+
+
+class Producer(Named, Protocol):
+    """The node that computes a tensor, as far as tensors and their readers ask."""
+
+    @property
+    def operation(self) -> Named: ...
+
+
+class Owner(Protocol):
+    """The graph of a tensor, as far as its tensors ask."""
+
+    name: str
+
+    def give_uid(self, t: tensor, uid: int) -> None: ...
+    def uid_of(self, t: tensor) -> int: ...
+    def check_open(self, what: str) -> None: ...
 
 
 class tensor:
@@ -20,7 +40,7 @@ class tensor:
     rounded. The setters return the tensor, so that they chain.
     """
 
-    def __init__(self, graph: pygraph, name: str, producer: Node | None = None) -> None:
+    def __init__(self, graph: Owner, name: str, producer: Producer | None = None) -> None:
         self.graph = graph
         self.producer = producer
         self.name = name
