@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import math
 import os
 import re
 import tempfile
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Literal, TypedDict, Unpack, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,10 +23,9 @@ from ait_mlir.dialects.ait_rt.buffers import ConstantOp, NamedBufferOp
 from ait_mlir.dialects.ait_rt.program import ProgramOp
 from ait_mlir.dims import Dim
 from ait_mlir.errors import AitError, CompileError, InputError
-from ait_mlir.folding import Folding, Method, needs_kernels
+from ait_mlir.folding import Folding, needs_kernels
 from ait_mlir.host.cache import Scratch
 from ait_mlir.host.kernel_libraries import KernelLibrary, find_kernel_library
-from ait_mlir.host.settings import measure_budget
 from ait_mlir.ir.context import context
 from ait_mlir.ir.parser import check, parse_source
 from ait_mlir.ir.pipeline import Observer, PassError, diagnostic, errors_with_places, run_passes
@@ -37,16 +35,14 @@ from ait_mlir.lowering.kernels import Target
 from ait_mlir.lowering.kernels.outside import called_library
 from ait_mlir.lowering.module_target import make_target, target_of
 from ait_mlir.lowering.tables import Literal as TableLiteral
-from ait_mlir.lowering.target import precision_problem
 from ait_mlir.lowering.toolchain import detect_cuda_arch
-from ait_mlir.passes.fold_params import Compute, fold_params
+from ait_mlir.options import CompileOptions
+from ait_mlir.passes.fold_params import fold_params
 from ait_mlir.passes.parse import parse_passes
-from ait_mlir.passes.pipelines import PHASES, passes_between
+from ait_mlir.passes.pipelines import PHASES, passes_between, phase_index
 from ait_mlir.reference.folds import Fold, write_folds
 
 Arrays = Mapping[str, NDArray[Any]]
-Measure = bool | Literal["auto"]
-"""Whether kernels are chosen by their times on the card: never, until all are known, or within a budget of seconds."""
 
 
 def read_module(path: str | os.PathLike[str]) -> tuple[ModuleOp, SourceText]:
@@ -60,44 +56,33 @@ def read_module(path: str | os.PathLike[str]) -> tuple[ModuleOp, SourceText]:
 def run_to_phase(
     module: ModuleOp,
     phase: str,
+    options: CompileOptions = CompileOptions(),
     *,
-    start: str = "imported",
-    target: str = "cpu",
-    arch: str = "",
-    measure: Measure = False,
-    budget: float | None = None,
-    points: str = "hints",
-    report: bool = False,
+    known: Collection[str] = (),
+    folding: Folding | None = None,
     source: SourceText | None = None,
     observe: Observer | None = None,
-    known: Collection[str] = (),
-    folds: list[Fold] | None = None,
-    fold_unbound: bool = False,
-    compute: Compute | None = None,
-    without: Collection[str] = (),
-    precision: str = "highest",
-    streams: int | None = None,
 ) -> ModuleOp:
-    """Run the pipeline in place from phase `start` to `phase` (at most `planned`), verifying at each phase; returns
-    the module.
+    """Run the pipeline in place up to `phase`, at most `planned`, verifying at each phase; returns the module.
 
-    With `folds`, `known` or `fold_unbound`, values that no input changes become new params, which are appended to
-    `folds`: those of constants and of params of `known` data alone; with `fold_unbound`, those of any params. `compute`
-    leaves out the folds that it cannot compute. The passes of `without` do not run. `precision`, `streams`: see
-    `compile_module`.
+    With `options.fold` and `known`, `folding` or "load", values that no input changes become new params: those of
+    constants and of params of `known` data alone, with "load" those of any params. `folding` gets their folds and
+    computes them; what it cannot compute stays as it is.
     """
-    passes_between(start, phase, target, arch, without=without)
-    first, last = PHASES.index(start), PHASES.index(phase)
+    target, start, selection = options.device, options.start or phase_of(module), options.selection()
+    passes_between(start, phase)  # refuses the wrong order
     ctx = context()
-    selection = selection_options(measure, points, report, budget, target, precision)
-    for before, after in pairwise(PHASES[first : last + 1]):
-        pipeline = passes_between(before, after, target, arch, selection, without=without, streams=streams)
+    for before, after in pairwise(PHASES[phase_index(start) : phase_index(phase) + 1]):
+        pipeline = passes_between(
+            before, after, target.kind, target.arch, selection, without=options.without, streams=options.streams
+        )
         run_passes(ctx, module, parse_passes(pipeline), source=source, verify="end", observe=observe)
-        if after == "simplified" and (known or fold_unbound or folds is not None):
+        if after == "simplified" and options.fold and (known or folding is not None or options.fold == "load"):
+            compute = None if folding is None else folding.compute
             with errors_with_places("folding of params", module, source):
-                found = fold_params(module, known, make_target(target, arch), unbound=fold_unbound, compute=compute)
-            if folds is not None:
-                folds += found
+                found = fold_params(module, known, target, unbound=options.fold == "load", compute=compute)
+            if folding is not None:
+                folding.folds += found
     return module
 
 
@@ -118,41 +103,6 @@ def has_places(program: ProgramOp) -> bool:
 
 def _buffers(program: ProgramOp) -> Iterator[Operation]:
     return (op for op in program.body.walk() if op.name == "ait_rt.alloc")
-
-
-def selection_options(
-    measure: Measure = False,
-    points: str = "hints",
-    report: bool = False,
-    budget: float | None = None,
-    target: str = "cuda",
-    precision: str = "highest",
-) -> str:
-    """The options of `select` except the target; `AitError` for malformed `points`, a wrong `budget` or `precision`.
-
-    With `measure` "auto", kernels are timed within the budget if this machine has a card for the target.
-    """
-    if not all(part.isidentifier() for part in points.split("+")):
-        raise AitError(f"points are hints, min, max or several with a plus between, not {points!r}")
-    if measure not in (True, False, "auto"):
-        raise AitError(f'measure is {measure!r}, expected True, False or "auto"')
-    if budget is not None and not (_is_number(budget) and 0 <= budget < math.inf):
-        raise AitError(f"budget is {budget!r}, expected a number of seconds, 0 or more")
-    if (problem := precision_problem(precision)) is not None:
-        raise AitError(problem)
-    if measure == "auto":
-        budget = measure_budget() if budget is None else budget
-        measure = target == "cuda" and budget > 0 and detect_cuda_arch() is not None
-    options = [*(["measure=true"] if measure else []), *([f'points="{points}"'] if points != "hints" else [])]
-    if measure and budget is not None:
-        options.append(f"budget={float(budget)}")
-    if precision != "highest":
-        options.append(f'precision="{precision}"')
-    return " ".join([*options, *(["report=true"] if report else [])])
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float | np.number) and value is not True and value is not False
 
 
 def program_of(module: ModuleOp) -> ProgramOp:
@@ -178,139 +128,53 @@ def emit(
         return emit_program(module, program, target_of(module), entry, inspected, copies=True)
 
 
-class PlanOptions(TypedDict, total=False):
-    """How a module is compiled to a plan, whatever is made of it."""
-
-    arch: str
-    """The architecture; "" is that of this machine."""
-    start: str | None
-    """The phase of the module; None: as it looks."""
-    measure: Measure
-    budget: float | None
-    """Seconds for measuring."""
-    points: str
-    """The sizes at which kernels are chosen: "hints", "min", "max" or several with a plus between."""
-    precision: str
-    streams: int | None
-    """See `compile_module`."""
-    without: Collection[str]
-    """Passes of `pipelines.OPTIONAL` that do not run."""
-    source: SourceText | None
-    """The text, for errors."""
-
-
 def plan_model(
     module: ModuleOp,
-    target: str,
+    options: CompileOptions,
     *,
     constants: Arrays | None = None,
     place: Path | None = None,
-    fold: bool | Literal["load"] = True,
-    fold_by: Method = "auto",
-    report: bool = False,
+    source: SourceText | None = None,
     observe: Observer | None = None,
-    **options: Unpack[PlanOptions],
-) -> tuple[list[Fold], Folding]:
-    """Run the phases up to `planned`; returns the constants that are computed from others, and their values.
+) -> Folding:
+    """Run the phases up to `planned`; returns the constants that are computed from others, with their values.
 
-    Large values are in files in the folder `place`, if it exists. The other arguments are those of `compile_module`.
+    Large values are in files in the folder `place`, if it exists.
     """
-    from ait_mlir.lowering.toolchain import default_arch
-
-    chosen = make_target(target, options.get("arch") or default_arch(cast(Any, target)))
-    folds: list[Fold] = []
-    values = Folding(
-        constants or {}, chosen, place if place is not None and place.is_dir() else None, kernel_value, fold_by
-    )
-    run_to_phase(
-        module,
-        "planned",
-        start=options.get("start") or phase_of(module),
-        target=chosen.kind,
-        arch=chosen.arch,
-        measure=options.get("measure", False),
-        budget=options.get("budget"),
-        points=options.get("points", "hints"),
-        precision=options.get("precision", "highest"),
-        report=report,
-        source=options.get("source"),
-        observe=observe,
-        known=(constants or {}).keys() if fold else (),
-        folds=folds if fold else None,
-        fold_unbound=fold == "load",
-        compute=values.compute,
-        without=options.get("without", ()),
-        streams=options.get("streams"),
-    )
-    return folds, values
+    spill = place if place is not None and place.is_dir() else None
+    folding = Folding(constants or {}, options.device, spill, kernel_value, options.fold_by)
+    run_to_phase(module, "planned", options, known=folding.data.keys(), folding=folding, source=source, observe=observe)
+    return folding
 
 
 def compile_module(
     module: ModuleOp,
-    target: str,
+    options: CompileOptions = CompileOptions(),
     *,
-    workdir: str | os.PathLike[str] | None = None,
-    name: str | None = None,
-    constants: Arrays | None = None,
     output: str | os.PathLike[str],
-    arch: str = "",
-    start: str | None = None,
-    measure: Measure = False,
-    budget: float | None = None,
-    points: str = "hints",
-    report: bool = False,
+    constants: Arrays | None = None,
+    name: str | None = None,
+    workdir: str | os.PathLike[str] | None = None,
     source: SourceText | None = None,
     observe: Observer | None = None,
-    fold: bool | Literal["load"] = True,
-    fold_by: Method = "auto",
-    without: Collection[str] = (),
-    inspected: bool = False,
-    store_kernel_libraries: bool = True,
-    precision: str = "highest",
-    streams: int | None = None,
-    cpus: Sequence[str] = (),
 ) -> Path:
     """Compile a module to the artifact `output` and return its path. The module is modified.
 
-    `constants` are the data of params by name; params without data must be set on the loaded model. With `fold`,
-    values that follow from `constants` alone are computed now, by kernels or by the reference (`fold_by`); with
-    "load", also those that follow from any params, when the loaded model gets the data. The passes of `without`, of
-    `pipelines.OPTIONAL`, do not run. `precision` says how products, convolutions and attention of f32 may be
-    computed on a GPU: "highest" (exactly), "high" (operands rounded to TF32) or "medium" (to bf16). `streams` is
-    the most streams of a GPU that a run may use, 0 or 1 for one; by default several where estimates say that it
-    pays. An `inspected` model can show what each launch computes. If `workdir` is given, the sources and the IR are
-    kept there. The artifact of a CPU model has its library for each of `cpus`, values of -march, too, and a load takes
-    the one that uses most of the CPU. With `store_kernel_libraries` the artifact stores the kernel libraries that the
-    model calls; otherwise it refers to their files. Raises `SourceError` for wrong IR, `CompileError` if the C++
-    compiler reports errors.
+    `constants` are the data of params by name; params without data must be set on the loaded model. If `workdir` is
+    given, the sources and the IR are kept there. Raises `SourceError` for wrong IR, `CompileError` if the C++ compiler
+    reports errors.
     """
     from ait_mlir.lowering.build import build_library
     from ait_mlir.lowering.toolchain import cpu_features
     from ait_mlir.runtime import artifact
     from ait_mlir.runtime.manifest import KernelLibraryInfo, Variant
 
-    features = {cpu: cpu_features(cpu) for cpu in cpus}  # refuses unknown ones before the work begins
-    folds, values = plan_model(
-        module,
-        target,
-        constants=constants,
-        place=Path(output).parent,
-        fold=fold,
-        fold_by=fold_by,
-        report=report,
-        observe=observe,
-        without=without,
-        arch=arch,
-        start=start,
-        measure=measure,
-        budget=budget,
-        points=points,
-        precision=precision,
-        streams=streams,
-        source=source,
+    features = {cpu: cpu_features(cpu) for cpu in options.cpus}  # refuses unknown ones before the work begins
+    folding = plan_model(
+        module, options, constants=constants, place=Path(output).parent, source=source, observe=observe
     )
     program = program_of(module)
-    code = emit(module, source, inspected=inspected)
+    code = emit(module, source, inspected=options.inspected)
     files = code.joined()
     with nullcontext(Path(workdir)) if workdir is not None else Scratch() as folder:
         folder.mkdir(parents=True, exist_ok=True)
@@ -320,12 +184,12 @@ def compile_module(
             for file, content in files.items():
                 (folder / file).write_text(content, encoding="utf-8")
         library = build_library(files, target_of(module), folder)
-        data = constants_of(program, code, constants or {}, folds, values)
+        data = constants_of(program, code, folding)
         libraries = called_libraries(module, source)
-        manifest = _manifest(module, program, name or program.sym_name.data, write_folds(folds) if folds else "")
-        called = tuple(
-            KernelLibraryInfo(k.name, k.sha256, "" if store_kernel_libraries else str(k.path)) for k in libraries
-        )
+        folds = write_folds(folding.folds) if folding.folds else ""
+        manifest = _manifest(module, program, name or program.sym_name.data, folds)
+        stored = options.store_kernel_libraries
+        called = tuple(KernelLibraryInfo(k.name, k.sha256, "" if stored else str(k.path)) for k in libraries)
         variants = tuple(Variant(cpu, needed) for cpu, needed in features.items() if cpu != manifest.arch)
         built = {
             variant.arch: build_library(files, replace(target_of(module), arch=variant.arch), folder / variant.arch)
@@ -356,19 +220,18 @@ def called_libraries(module: ModuleOp, source: SourceText | None = None) -> list
     return list(found.values())
 
 
-def constants_of(
-    program: ProgramOp, code: Source, data: Arrays, folds: Sequence[Fold], values: Folding
-) -> dict[str, Any]:
-    """The constants of a program by name, as far as `data`, those of params, are known."""
-    return _folded(program, dict(data), folds, values) | {n: literal_array(x) for n, x in code.literals.items()}
+def constants_of(program: ProgramOp, code: Source, folding: Folding) -> dict[str, Any]:
+    """The constants of a program by name, as far as the data of the params are known."""
+    return _folded(program, folding) | {n: literal_array(x) for n, x in code.literals.items()}
 
 
-def _folded(program: ProgramOp, data: dict[str, Any], folds: Sequence[Fold], values: Folding) -> dict[str, Any]:
+def _folded(program: ProgramOp, folding: Folding) -> dict[str, Any]:
     """The data with the values of the folds, without params that only folds with values read."""
+    data, folds = dict(folding.data), folding.folds
     if not folds:
         return data
     read = {name for op in program.body.walk() if isinstance(op, ConstantOp) for name in op.param_names()}
-    computed = {fold.name: values.values[fold.name] for fold in folds if fold.name in values.values}
+    computed = {fold.name: folding.values[fold.name] for fold in folds if fold.name in folding.values}
     sources = {source for fold in folds if fold.name in computed for source in fold.source_types()}
     sources -= {source for fold in folds if fold.name not in computed for source in fold.source_types()}
     kept = {name: array for name, array in data.items() if name in read or name not in sources}
@@ -392,7 +255,7 @@ def kernel_value(fold: Fold, data: Arrays, target: Target) -> NDArray[Any]:
 
     target = _at_hand(target)
     module = ModuleOp([fold.graph.clone()])
-    run_to_phase(module, "planned", target=target.kind, arch=target.arch)
+    run_to_phase(module, "planned", CompileOptions(target.kind, target.arch))
     code = emit(module)
     constants = {name: literal_array(value) for name, value in code.literals.items()}
     constants |= {name: data[name] for name in fold.source_types()}

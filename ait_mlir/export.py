@@ -12,7 +12,7 @@ import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any
 
 import numpy as np
 from blake3 import blake3
@@ -25,7 +25,6 @@ from ait_mlir.dialects.ait.types import KernelAttr, tensor_type
 from ait_mlir.dialects.ait_rt.program import KernelOp
 from ait_mlir.driver import (
     Arrays,
-    PlanOptions,
     called_libraries,
     constants_of,
     emit,
@@ -40,10 +39,12 @@ from ait_mlir.host.cache import Scratch
 from ait_mlir.host.files import atomic_file
 from ait_mlir.host.kernel_libraries import KernelLibrary
 from ait_mlir.ir.pipeline import PassError
+from ait_mlir.ir.source import SourceText
 from ait_mlir.lowering.module_target import set_target, target_of
 from ait_mlir.lowering.sources import Source
 from ait_mlir.lowering.target import Target, TargetKind
 from ait_mlir.lowering.template import render
+from ait_mlir.options import CompileOptions
 from ait_mlir.runtime.safetensors_part import PAGE, Deferred, data_offsets, encode_data
 from ait_mlir.selection.meter import plan
 
@@ -63,13 +64,13 @@ class _Function:
 
 def export_module(
     module: ModuleOp,
-    target: str,
+    options: CompileOptions = CompileOptions(),
     *,
     output: str | os.PathLike[str],
     name: str | None = None,
     constants: Arrays | None = None,
     num_runtimes: int = 1,
-    **options: Unpack[PlanOptions],
+    source: SourceText | None = None,
 ) -> Path:
     """Compile a module to a tvm-ffi library with one function, called like its graph; returns the path.
 
@@ -79,16 +80,12 @@ def export_module(
     module is modified. Raises `SourceError` for wrong IR and for kernel libraries whose files are gone or have changed,
     `CompileError` if the C++ compiler reports errors.
     """
-    source = options.get("source")
-    folds, values = plan_model(module, target, constants=constants, place=Path(output).parent, **options)
+    folding = plan_model(module, options, constants=constants, place=Path(output).parent, source=source)
     program = program_of(module)
     entry = "ait_exported_model_0"
     code = emit(module, source, entry)
     function = _Function(
-        function_name(name or program.sym_name.data),
-        entry,
-        code,
-        constants_of(program, code, constants or {}, folds, values),
+        function_name(name or program.sym_name.data), entry, code, constants_of(program, code, folding)
     )
     libraries = called_libraries(module, source)
     return _write([function], libraries, target_of(module), Path(output), num_runtimes)
@@ -96,10 +93,10 @@ def export_module(
 
 def export_kernels(
     module: ModuleOp,
-    target: str,
+    options: CompileOptions = CompileOptions(),
     *,
     output: str | os.PathLike[str],
-    **options: Unpack[PlanOptions],
+    source: SourceText | None = None,
 ) -> tuple[Path, dict[str, str]]:
     """Write every kernel of a model as a function of a tvm-ffi library; returns the path and what was left out.
 
@@ -108,7 +105,7 @@ def export_kernels(
     replaced by the best one that does not. A kernel whose dims do not follow from the shapes of its operands is left
     out, with the reason. Raises like `export_module`.
     """
-    plan_model(module, target, **options)
+    plan_model(module, options, source=source)
     functions: list[_Function] = []
     left_out: dict[str, str] = {}
     for kernel in module.ops:
@@ -121,7 +118,7 @@ def export_kernels(
             left_out[kernel.sym_name.data] = str(error).strip().splitlines()[0]
     if not functions:
         raise CompileError("no kernel of the model can be exported")
-    libraries = called_libraries(module, options.get("source"))
+    libraries = called_libraries(module, source)
     return _write(functions, libraries, target_of(module), Path(output), 1), left_out
 
 
@@ -153,7 +150,7 @@ def _kernel_function(kernel: KernelOp, target: Target, entry: str) -> _Function:
             copy.attributes["kernel"] = KernelAttr(kernel.provider, kernel.config)
         try:
             if not pinned:
-                run_to_phase(single, "selected", start="fused", target=target.kind, arch=target.arch)
+                run_to_phase(single, "selected", CompileOptions(target.kind, target.arch, start="fused"))
             plan(single)
             single.verify()
             code = emit(single, None, entry)
@@ -161,12 +158,8 @@ def _kernel_function(kernel: KernelOp, target: Target, entry: str) -> _Function:
             first = first or error
             continue
         program = program_of(single)
-        return _Function(
-            function_name(kernel.sym_name.data),
-            entry,
-            code,
-            constants_of(program, code, {}, [], Folding({}, target, None, kernel_value)),
-        )
+        constants = constants_of(program, code, Folding({}, target, None, kernel_value))
+        return _Function(function_name(kernel.sym_name.data), entry, code, constants)
     assert first is not None
     raise first
 

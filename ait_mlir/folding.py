@@ -7,7 +7,7 @@ import tempfile
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,11 +17,11 @@ from ait_mlir.dialects.ait.dtypes import BY_IR
 from ait_mlir.dialects.ait.types import tensor_type
 from ait_mlir.dtypes import numpy_dtype
 from ait_mlir.lowering.kernels.base import Target
+from ait_mlir.options import Method
 from ait_mlir.reference.folds import Fold
 from ait_mlir.runtime.safetensors_part import Deferred
 
 Arrays = Mapping[str, NDArray[Any]]
-Method = Literal["auto", "kernels", "reference"]
 SMALL = 1 << 20
 """The bytes up to which a value stays in memory."""
 LARGE = 1 << 26
@@ -46,6 +46,8 @@ class Folding:
     ) -> None:
         self.data, self.target, self.spill, self.method = data, target, spill, method
         self.by_kernels = by_kernels
+        self.folds: list[Fold] = []
+        """The constants of the module that are computed from others."""
         self.values: dict[str, NDArray[Any] | Deferred] = {}
         """The value of each fold that can be computed, by name."""
 

@@ -28,6 +28,7 @@ from ait_mlir.driver import compile_module
 from ait_mlir.ir.context import context
 from ait_mlir.ir.parser import parse_text
 from ait_mlir.lowering.toolchain import default_arch
+from ait_mlir.options import CompileOptions
 from ait_mlir.runtime.model import Model
 from benchmarks import measure, record
 from benchmarks.kernels import DTYPES, captured, seconds
@@ -279,7 +280,7 @@ def main() -> int:
         name = "_".join([*problem.label.split(), problem.dtype, args.kernel or "estimate"])
         module = parse_text(context(), problem.text(args.kernel))
         return compile_module(
-            module, "cuda", output=workdir / f"{name}.ait", workdir=workdir / name, arch=default_arch("cuda")
+            module, CompileOptions("cuda", default_arch("cuda")), output=workdir / f"{name}.ait", workdir=workdir / name
         )
 
     paths = [compiled(wanted[0])]  # by itself: passes and kernels are loaded once

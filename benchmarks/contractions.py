@@ -27,6 +27,7 @@ from ait_mlir.driver import compile_module
 from ait_mlir.ir.context import context
 from ait_mlir.ir.parser import parse_text
 from ait_mlir.lowering.toolchain import default_arch
+from ait_mlir.options import CompileOptions
 from ait_mlir.runtime.model import Model
 from benchmarks import measure, record
 from benchmarks.kernels import CACHE, DTYPES, captured, seconds
@@ -151,7 +152,10 @@ def compiled(case: Contraction, workdir: Path, by_time: bool) -> Path:
     folder = workdir / name
     module = parse_text(context(), case.text)
     return compile_module(
-        module, "cuda", output=workdir / f"{name}.ait", workdir=folder, arch=default_arch("cuda"), measure=by_time
+        module,
+        CompileOptions("cuda", default_arch("cuda"), measure=by_time),
+        output=workdir / f"{name}.ait",
+        workdir=folder,
     )
 
 

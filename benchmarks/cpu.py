@@ -109,7 +109,7 @@ def model_of(m: int, n: int, k: int, count: int, folder: Path) -> Model:
         for i in range(count)
     )
     module = parse_text(context(), f"ait.graph @product(%x: !ait.tensor<{m} x {k} x f32>) {{\n{body}}}\n")
-    return Model(compile_module(module, "cpu", output=folder / f"{m}_{n}_{k}.ait"))
+    return Model(compile_module(module, output=folder / f"{m}_{n}_{k}.ait"))
 
 
 def row(shape: str, peaks: dict[str, Callable[[], int]], folder: Path, budget: float) -> list[str]:

@@ -25,6 +25,7 @@ from ait_mlir.errors import AitError
 from ait_mlir.frontend.compile import bind_constants
 from ait_mlir.frontend.graph import bound_data, build_module
 from ait_mlir.lowering.points import substituted
+from ait_mlir.options import CompileOptions
 from ait_mlir.runtime import Model
 from benchmarks import measure, record
 from benchmarks.shared import own_folder
@@ -47,7 +48,7 @@ def artifact(work: Any, name: str, batch: int | None, hints: list[int], args: ar
     graph.detach()
     graph.erase()
     path = args.workdir / f"{name}.ait"
-    compile_module(module, "cuda", output=path, constants=constants, measure=args.measure)
+    compile_module(module, CompileOptions("cuda", measure=args.measure), output=path, constants=constants)
     print(f"{name}: compiled in {time.perf_counter() - start:.1f} s", flush=True)
     return Model(path, verify_weights=False)
 

@@ -101,7 +101,7 @@ def step_compile(layers: int, path: str) -> dict[str, float]:
 
     def compiled(n: int, data: dict[str, np.ndarray[Any, Any]], output: str) -> None:
         module = parse_source(context(), decode(model_text(n).encode(), "large.mlir"))
-        compile_module(module, "cpu", constants=data, output=output)
+        compile_module(module, constants=data, output=output)
 
     compiled(1, weights(1), path)  # imports all, builds the runtime library
     with AnonymousPeak() as memory:

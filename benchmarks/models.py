@@ -35,8 +35,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from ait_mlir.errors import AitError
 from ait_mlir.frontend import compile_model, detect_target
-from ait_mlir.frontend.target import as_target
 from ait_mlir.importers.torch.compiled import build
+from ait_mlir.options import CompileOptions
 from benchmarks import measure, record
 from benchmarks.imported import NOT_IMPORTED, import_workload
 from benchmarks.measure import Run
@@ -166,7 +166,8 @@ def compiled(name: str, work: Workload, sizes: Sequence[Size], args: argparse.Na
         took = f"exported and imported in {time.perf_counter() - start:.1f} s, "
         start = time.perf_counter()
         workdir = args.workdir / f"{title}_imported"
-        result = build(imported, as_target(args.device), workdir=workdir, measure=args.measure, budget=args.tuning)
+        options = CompileOptions(args.device, measure=args.measure, budget=args.tuning)
+        result = build(imported, options, workdir=workdir)
         ours = Ours(result.model, [item.name for item in imported.inputs.tensors], imported.outputs[0][1])
     else:
         weights, took = work.peer.state_dict(), ""

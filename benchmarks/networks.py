@@ -38,9 +38,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from ait_mlir.errors import AitError
 from ait_mlir.frontend import detect_target
-from ait_mlir.frontend.target import as_target
 from ait_mlir.importers.torch import from_torch
 from ait_mlir.importers.torch.compiled import build
+from ait_mlir.options import CompileOptions
 from benchmarks import measure, record
 from benchmarks.models import DTYPES, MODES, Ours, device_name, numbers, peer_runs, widened
 from benchmarks.peers import dlrm, unet
@@ -134,7 +134,8 @@ def measure_network(name: str, entry: Network, args: argparse.Namespace) -> list
     imported = import_network(title, entry, module, batches, dtype)
     took, start = time.perf_counter() - start, time.perf_counter()
     folder = args.workdir / title
-    result = build(imported, as_target(args.device), workdir=folder, measure=args.measure, budget=args.tuning)
+    options = CompileOptions(args.device, measure=args.measure, budget=args.tuning)
+    result = build(imported, options, workdir=folder)
     print(f"{name}: imported in {took:.1f} s, compiled in {time.perf_counter() - start:.1f} s", flush=True)
     if args.keep:
         result.save(args.workdir / f"{title}.ait")  # for benchmarks/launches.py

@@ -27,6 +27,7 @@ from ait_mlir.driver import compile_module
 from ait_mlir.errors import AitError
 from ait_mlir.importers.torch import from_torch
 from ait_mlir.lowering.target import PRECISIONS
+from ait_mlir.options import CompileOptions
 from benchmarks import measure, record
 from benchmarks.models import captured, widened
 
@@ -85,7 +86,7 @@ def row(name: str, setting: str, args: argparse.Namespace) -> list[str] | None:
     if args.compile_only:
         with tempfile.NamedTemporaryFile(suffix=".ait") as file:
             imported = from_torch(module, tuple(inputs))
-            compile_module(imported.module, "cuda", output=file.name, precision=setting)
+            compile_module(imported.module, CompileOptions("cuda", precision=setting), output=file.name)
         print(f"{name} {setting}: compiled in {time.perf_counter() - began:.1f} s", flush=True)
         return None
     compiled = ait_mlir.compile(

@@ -21,6 +21,7 @@ import tvm_ffi
 import ait_mlir
 from ait_mlir.driver import compile_module, read_module
 from ait_mlir.export import export_module
+from ait_mlir.options import CompileOptions
 from ait_mlir.runtime.model import Model
 from benchmarks import record
 
@@ -69,8 +70,10 @@ def calls(target: str, save: Path | None) -> None:
         def module() -> Any:
             return read_module(path)[0]
 
-        model = Model(compile_module(module(), target, output=Path(folder) / "tiny.ait"))
-        exported = tvm_ffi.load_module(str(export_module(module(), target, output=Path(folder) / "tiny.so"))).tiny
+        model = Model(compile_module(module(), CompileOptions(target), output=Path(folder) / "tiny.ait"))
+        exported = tvm_ffi.load_module(
+            str(export_module(module(), CompileOptions(target), output=Path(folder) / "tiny.so"))
+        ).tiny
         x, y = torch.randn(2, 8, device=place), torch.empty(2, 8, device=place)
         compiled = ait_mlir.compile(Relu().eval(), (x,), target=target)
         for _ in range(3):

@@ -32,6 +32,7 @@ from ait_mlir.lowering.fragments import Fragment
 from ait_mlir.lowering.kernels import Target
 from ait_mlir.lowering.points import Point
 from ait_mlir.lowering.toolchain import default_arch
+from ait_mlir.options import CompileOptions
 from ait_mlir.selection.measure import Selector, current_setting
 from ait_mlir.selection.meter import DeviceMeter
 from ait_mlir.selection.ranges import Times
@@ -49,7 +50,7 @@ Found = dict[Point, dict[Fragment, Times]]
 def tasks_of(name: str, sizes: Sequence[Size], target: Target) -> list[Task]:
     """The tasks of one layer of a model, f16, with these sizes as hints; those that are alike once."""
     module = build_module(MODELS[name].build(torch.float16, 1, sizes).outputs, "model")
-    run_to_phase(module, "fused", target=target.kind, arch=target.arch)
+    run_to_phase(module, "fused", CompileOptions(target.kind, target.arch))
     graphs = [op for op in module.ops if isinstance(op, GraphOp)]
     tasks = [make_task(op) for graph in graphs for op in graph.block.ops if needs_kernel(op)]
     return list({task.key: task for task in tasks}.values())

@@ -19,8 +19,8 @@ import torch
 
 from ait_mlir import driver
 from ait_mlir.dialects.ait_rt.program import LaunchOp
-from ait_mlir.frontend.target import as_target
 from ait_mlir.importers.torch.compiled import build, from_torch
+from ait_mlir.options import CompileOptions
 from benchmarks import measure, record
 from benchmarks.networks import randomized, timm_model
 from benchmarks.peers import dlrm, inception
@@ -47,7 +47,7 @@ def plan(name: str) -> None:
     """Print how many launches are on each stream, by estimates for an H200."""
     module, given = make(name)
     imported = from_torch(module, tuple(given), name=name)
-    driver.run_to_phase(imported.module, "planned", target="cuda", arch="sm_90a", known=imported.constants.keys())
+    driver.run_to_phase(imported.module, "planned", CompileOptions("cuda", "sm_90a"), known=imported.constants.keys())
     ops = driver.program_of(imported.module).block.ops
     found = Counter(op.on for op in ops if isinstance(op, LaunchOp))
     print(f"{name}: {', '.join(f'stream {s}: {n} launches' for s, n in sorted(found.items()))}", flush=True)
@@ -59,7 +59,7 @@ def measure_network(name: str, args: argparse.Namespace) -> list[list[str]]:
     imported = from_torch(module, tuple(given), name=name)
     start = time.perf_counter()
     models = {
-        which: build(imported, as_target("cuda"), measure=args.measure, streams=streams)
+        which: build(imported, CompileOptions("cuda", measure=args.measure, streams=streams))
         for which, streams in (("one", 0), ("several", None))
     }
     print(f"{name}: compiled twice in {time.perf_counter() - start:.1f} s", flush=True)

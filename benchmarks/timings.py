@@ -32,6 +32,7 @@ from ait_mlir.frontend.graph import build_module
 from ait_mlir.lowering.kernels import Target
 from ait_mlir.lowering.points import points_of
 from ait_mlir.lowering.toolchain import default_arch
+from ait_mlir.options import CompileOptions
 from ait_mlir.selection.candidates import worth_timing
 from ait_mlir.selection.measure import current_setting, static_digest
 from ait_mlir.selection.meter import DeviceMeter
@@ -47,7 +48,7 @@ def measure(name: str, sizes: list[Size], arch: str) -> None:
     """Choose kernels for one layer of a model; the times go to the cache."""
     start = time.perf_counter()
     module = build_module(MODELS[name].build(DTYPE, 1, sizes).outputs, "model")
-    run_to_phase(module, "selected", target="cuda", arch=arch, measure=True)
+    run_to_phase(module, "selected", CompileOptions("cuda", arch, measure=True))
     print(f"{name} {text_of(sizes)}: {time.perf_counter() - start:.1f} s", flush=True)
 
 

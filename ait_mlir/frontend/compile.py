@@ -35,7 +35,7 @@ from ait_mlir.runtime.data import is_torch, to_numpy
 from ait_mlir.runtime.frameworks import is_jax
 
 if TYPE_CHECKING:
-    from ait_mlir.driver import Measure
+    from ait_mlir.options import Measure
     from ait_mlir.runtime import AITemplateAllocatorKind, Model
 
 _NOT_IN_FILES = re.compile(r"[^A-Za-z0-9_.-]")
@@ -68,17 +68,11 @@ def compile_model(
 
     The artifact is `WORKDIR/NAME.ait`; its sources and IR are in `WORKDIR/NAME/`. In the name, characters that some
     file systems do not allow become "_". `constants` are the weights' data by name: NumPy arrays, torch tensors or JAX
-    arrays of the weights' shape and dtype. Weights without data must be set on the model before it runs. With `measure`
-    "auto", kernels are chosen by their times on the card, if there is one: those that are not known are measured within
-    `budget` seconds (default: `AIT_MEASURE_BUDGET`, else 20), compiling included. With True all are measured; with
-    False estimates decide. `precision` is that of products, convolutions and attention of f32 on a GPU: "highest"
-    (exact), "high" (TF32) or "medium" (bf16); a CPU computes all of them exactly. `streams` is the most
-    streams of a GPU that a run may use, 0 or 1 for one. By default `AIT_MULTISTREAM_MODE` decides: 0 for one, 1 for
-    one and `AIT_MULTISTREAM_EXTRA_STREAMS` (4) more; without it, several where estimates say that it pays.
+    arrays of the weights' shape and dtype. Weights without data must be set on the model before it runs.
 
-    `do_constant_folding` computes values that follow from `constants` alone now; with "load", the model also computes
-    those that follow from other weights, when it gets these. `do_optimize_graph=False` leaves out all fusions and
-    simplifications.
+    `measure`, `budget`, `precision` and `streams` are those of `CompileOptions`, and `do_constant_folding` is its
+    `fold`. Where `streams` is None, `AIT_MULTISTREAM_MODE` decides: 0 for one stream, 1 for one and
+    `AIT_MULTISTREAM_EXTRA_STREAMS` (4) more. `do_optimize_graph=False` leaves out all fusions and simplifications.
 
     The other arguments are AITemplate's. `name` is also called `test_name`. `profile_devs` are numbers of cards of one
     kind, which time kernels at the same time; `profile_timeout` is another name of `budget`; `profile_dir` has no
@@ -100,30 +94,28 @@ def compile_model(
     data = bind_constants(module, bound_data(tensor), constants or {})
     # the compiler and the runtime are loaded once a model is compiled, not when one is written
     from ait_mlir.driver import compile_module
+    from ait_mlir.options import CompileOptions
     from ait_mlir.passes.pipelines import OPTIMIZATIONS
     from ait_mlir.runtime import Model
 
+    options = CompileOptions(
+        chosen.kind,
+        chosen.arch,
+        measure=measure,
+        budget=profile_timeout if budget is None else budget,
+        precision=precision,
+        streams=streams_of_environment() if streams is None else streams,
+        points=points,
+        fold=do_constant_folding,
+        without=() if do_optimize_graph else OPTIMIZATIONS,
+        inspected=debug.check_all_nan_and_inf or debug.check_all_outputs,
+    )
     folder = Path(workdir) / name
     folder.mkdir(parents=True, exist_ok=True)
+    output = folder.with_name(f"{name}.ait") if library is None else folder / library
     before = MEASURE_DEVICES.set(cards)
     try:
-        artifact = compile_module(
-            module,
-            chosen.kind,
-            workdir=folder,
-            name=name,
-            constants=data,
-            output=folder.with_name(f"{name}.ait") if library is None else folder / library,
-            arch=chosen.arch,
-            measure=measure,
-            budget=profile_timeout if budget is None else budget,
-            precision=precision,
-            streams=streams_of_environment() if streams is None else streams,
-            points=points,
-            fold=do_constant_folding,
-            without=() if do_optimize_graph else OPTIMIZATIONS,
-            inspected=debug.check_all_nan_and_inf or debug.check_all_outputs,
-        )
+        artifact = compile_module(module, options, output=output, constants=data, name=name, workdir=folder)
     finally:
         MEASURE_DEVICES.reset(before)
     # Written a moment ago by this process: its weights need no second hash.

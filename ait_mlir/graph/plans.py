@@ -31,6 +31,7 @@ from ait_mlir.lowering.kernels.amounts import estimate_env
 from ait_mlir.lowering.module_target import make_target, target_of
 from ait_mlir.lowering.target import Target
 from ait_mlir.lowering.toolchain import TargetKind, default_arch
+from ait_mlir.options import CompileOptions
 from ait_mlir.runtime.data import CPU, Arguments
 from ait_mlir.runtime.loading import runtime_library
 from ait_mlir.selection.candidates import best_by_estimate
@@ -153,7 +154,7 @@ class Planner:
         key = (self.text, self.target.kind, self.target.arch)
         fused = _kept_modules.get(key)
         if fused is None:
-            fused = run_to_phase(module.clone(), "fused", target=kind, arch=self.target.arch)
+            fused = run_to_phase(module.clone(), "fused", CompileOptions(kind, self.target.arch))
             fused = _kept_modules.keep(key, fused)
         self.fused: ModuleOp = fused
         self._plans: Kept[list[Plan]] = Kept(KEPT)
@@ -294,9 +295,11 @@ class Planner:
 
     def planned(self, plan: Plan) -> ModuleOp:
         """The module of a plan in the phase `planned`."""
-        module = self.pinned(plan)
-        kind, arch = self.target.kind, self.target.arch
-        return run_to_phase(module, "planned", start="fused", target=kind, arch=arch, measure=plan.is_measured)
+        return run_to_phase(self.pinned(plan), "planned", self._options(plan))
+
+    def _options(self, plan: Plan) -> CompileOptions:
+        """How the pinned module of a plan is compiled."""
+        return CompileOptions(self.target.kind, self.target.arch, start="fused", measure=plan.is_measured)
 
     def _build(self, plan: Plan) -> Compiled:
         try:
@@ -314,10 +317,7 @@ class Planner:
         """The artifact of a plan: library, IR and constants in one file."""
         with TemporaryDirectory(prefix="ait_graph_") as folder:
             path = Path(folder) / "graph.ait"
-            kind, arch = self.target.kind, self.target.arch
-            compile_module(
-                self.pinned(plan), kind, arch=arch, start="fused", output=path, measure=plan.is_measured, name="graph"
-            )
+            compile_module(self.pinned(plan), self._options(plan), output=path, name="graph")
             return path.read_bytes()
 
 

@@ -16,6 +16,7 @@ from ait_mlir.graph.handle import Handle, checked
 from ait_mlir.graph.lowering import rename, slots_of
 from ait_mlir.graph.numbers import numbers_of
 from ait_mlir.graph.steps import Step
+from ait_mlir.options import CompileOptions
 
 
 class pygraph(GraphPlans):
@@ -118,7 +119,7 @@ class pygraph(GraphPlans):
             start, module = "fused", plan.planner.pinned(plan)
         rename(module, *slots_of(*self.sides()))
         target = planner.target
-        return str(run_to_phase(module, phase, start=start, target=target.kind, arch=target.arch))
+        return str(run_to_phase(module, phase, CompileOptions(target.kind, target.arch, start=start)))
 
     def serialize(self, *, as_bytes: bool = False, include_kernels: bool = True) -> list[int] | bytes:
         """The graph with its selected plan, compiled: a list of integers below 256, or bytes. It always includes the

@@ -320,6 +320,19 @@ OPTIONAL: tuple[str, ...] = (*OPTIMIZATIONS, "remove-copies")
 """All passes that a model can be compiled without."""
 
 
+def phase_index(phase: str) -> int:
+    """The place of a phase in `PHASES`; `AitError` for an unknown one."""
+    if phase not in PHASES:
+        raise AitError(f"unknown phase {phase!r}; the phases are {', '.join(PHASES)}")
+    return PHASES.index(phase)
+
+
+def check_optional(without: Collection[str]) -> None:
+    """Raise `AitError` for a pass that is not `OPTIONAL`."""
+    if needed := [name for name in without if name not in OPTIONAL]:
+        raise AitError(f"cannot leave out {needed[0]!r}; a model can be compiled without {', '.join(OPTIONAL)}")
+
+
 def passes_between(
     start: str,
     end: str,
@@ -331,17 +344,12 @@ def passes_between(
     streams: int | None = None,
 ) -> str:
     """The pipeline that takes a module from phase `start` to phase `end`; `AitError` for an unknown phase or the
-    wrong order, or for a pass of `without` that is not `OPTIONAL`. `selection` are further options of `select`.
-    The pipeline leaves out the passes of `without`. `streams` is the most that a run may use; by default the pass
-    decides."""
-    for phase in (start, end):
-        if phase not in PHASES:
-            raise AitError(f"unknown phase {phase!r}; the phases are {', '.join(PHASES)}")
-    first, last = PHASES.index(start), PHASES.index(end)
+    wrong order, or for a pass of `without` that is not `OPTIONAL`. `selection` are further options of `select`, and
+    `streams` is that of `assign-streams`. The pipeline leaves out the passes of `without`."""
+    first, last = phase_index(start), phase_index(end)
     if first > last:
         raise AitError(f"phase {end!r} comes before {start!r}; the phases are {', '.join(PHASES)}")
-    if needed := [name for name in without if name not in OPTIONAL]:
-        raise AitError(f"cannot leave out {needed[0]!r}; a model can be compiled without {', '.join(OPTIONAL)}")
+    check_optional(without)
     card = f'target="{target}"' + (f' arch="{arch}"' if arch else "")
     options = card + (f" {selection}" if selection else "")
     limit = "" if streams is None else f"streams={streams}"

@@ -35,6 +35,7 @@ from ait_mlir.lowering.kernels import Target, kernels_for
 from ait_mlir.lowering.module_target import make_target
 from ait_mlir.lowering.target import TargetKind
 from ait_mlir.lowering.toolchain import Toolchain, cpp_root, toolchain
+from ait_mlir.options import CompileOptions
 from ait_mlir.selection.select import needs_kernel
 from tests.codegen.corpus import models
 
@@ -73,11 +74,11 @@ def generate(kind: str, arch: str, full: bool) -> tuple[dict[str, str], list[str
         for native in (False, True):
             try:
                 module = parse_text(context(), text)
-                run_to_phase(module, "fused", target=kind, arch=arch)
+                run_to_phase(module, "fused", CompileOptions(kind, arch))
                 for op in list(module.ops):
                     if native and isinstance(op, GraphOp):
                         pin_native(op, target)
-                run_to_phase(module, "planned", start="fused", target=kind, arch=arch)
+                run_to_phase(module, "planned", CompileOptions(kind, arch, start="fused"))
                 files = emit(module).files
             except (AitError, PassError, SourceError, ValueError) as error:
                 what = str(error).splitlines()[0]

@@ -62,7 +62,7 @@ def test_a_buffer_that_is_too_small_is_refused(select: Compiled) -> None:
 
 
 def test_tools_show_and_compare(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    artifact = compile_module(parse_graph(TEXT)[0], "cpu", output=tmp_path / "select.ait")
+    artifact = compile_module(parse_graph(TEXT)[0], output=tmp_path / "select.ait")
     assert main(["run", str(artifact), "--dim", "b=7", "--compare", "reference"]) == 0
     assert main(["inspect", str(artifact), "--launches", "--dim", "b=7"]) == 0
     told = capsys.readouterr().out

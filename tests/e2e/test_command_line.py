@@ -78,9 +78,9 @@ WRONG = {
     "CUDA cards only",
     "compile tiny.mlir --target rocm --arch gfx1100": "architecture gfx1100 of target rocm is not supported: its waves "
     "have 32 lanes, the kernels need 64; expected one of gfx906, gfx908, gfx90a, gfx942",
-    "compile tiny.mlir --points middle": "unknown points 'middle'; expected some of hints, min, max",
+    "compile tiny.mlir --points middle": "points is 'middle', expected hints, min, max or several with a plus between",
     "compile tiny.mlir --precision tf32": 'precision is \'tf32\', expected "highest" (exact f32), "high" (TF32) or',
-    "compile tiny.mlir --points min,max": "points are hints, min, max or several with a plus between, not 'min,max'",
+    "compile tiny.mlir --points min,max": "points is 'min,max', expected hints, min, max or several with a plus between",
 }
 
 

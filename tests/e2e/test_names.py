@@ -15,6 +15,7 @@ from ait_mlir.frontend.errors import BuildError
 from ait_mlir.frontend.graph import build_module
 from ait_mlir.ir.context import context
 from ait_mlir.ir.parser import parse_text
+from ait_mlir.options import CompileOptions
 from ait_mlir.runtime import Model
 from ait_mlir.tools.cli import main
 from tests.lit.runner import run_ait_opt
@@ -71,7 +72,7 @@ def test_compiled_and_run(which: str, tmp_path: Path) -> None:
     module, source = read_module(file)
     weights = {name: np.float32([1, 2, 3, 4])}
     path = compile_module(
-        module, "cpu", workdir=tmp_path / "work", constants=weights, output=tmp_path / "m.ait", source=source
+        module, workdir=tmp_path / "work", constants=weights, output=tmp_path / "m.ait", source=source
     )
     with Model(path) as model:
         assert list(model.get_input_name_to_index_map()) == [name]
@@ -96,7 +97,7 @@ def test_printed_and_read_again_at_every_phase(which: str) -> None:
         ("selected", "bufferized"),
         ("bufferized", "planned"),
     ):
-        run_to_phase(module, phase, start=start)
+        run_to_phase(module, phase, CompileOptions(start=start))
         printed = str(module)
         module = parse_text(context(), printed)
         assert str(module) == printed
@@ -163,7 +164,7 @@ def test_dims_named_like_c_and_python(tmp_path: Path) -> None:
     )
     dims = ", ".join(f"{n} = 1 to {i + 2}" for i, n in enumerate(names))
     module = parse_text(context(), f"ait.graph @f({inputs}) dims {{{dims}}} {{\n{body}}}")
-    with Model(compile_module(module, "cpu", output=tmp_path / "m.ait")) as model:
+    with Model(compile_module(module, output=tmp_path / "m.ait")) as model:
         assert list(model.dims) == names
         given = {f"in{i}": np.full((i + 1, 2), i, np.float32) for i in range(len(names))}
         for i, array in enumerate(model.run_with_tensors(given).values()):

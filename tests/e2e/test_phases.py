@@ -16,6 +16,7 @@ from ait_mlir.ir.source import SourceError, SourceText
 from ait_mlir.lowering.kernels.gemm_hopper import HopperTile
 from ait_mlir.lowering.kernels.gemm_stream import StreamTile
 from ait_mlir.lowering.kernels.gemm_tiles import GemmTile
+from ait_mlir.options import CompileOptions
 from ait_mlir.passes.pipelines import PHASES
 from tests.generator import random_graph
 
@@ -29,7 +30,7 @@ def sources(text: str, start: str, target: str) -> dict[str, str]:
     """The C++ of a text that is at a phase; a dim that no input determines is said to be so."""
     module = parse_text(context(), text)
     check(module, SourceText("<text>", text))
-    run_to_phase(module, "planned", start=start, target=target)
+    run_to_phase(module, "planned", CompileOptions(target, start=start))
     try:
         return emit(module).files
     except SourceError as e:
@@ -43,7 +44,7 @@ def test_every_phase_taken_up_gives_the_same_code(name: str, target: str) -> Non
     expected = sources(TEXTS[name], "imported", target)
     for phase in TO_PLANNED:
         module = parse_text(context(), TEXTS[name])
-        run_to_phase(module, phase, target=target)
+        run_to_phase(module, phase, CompileOptions(target))
         printed = str(module)
         assert str(parse_text(context(), printed)) == printed
         assert sources(printed, phase, target) == expected, phase
@@ -66,7 +67,7 @@ ait.graph @g(%x: !ait.tensor<{m} x {k} x f16>) {{
 }}
 """,
     )
-    run_to_phase(module, "planned", target=target)
+    run_to_phase(module, "planned", CompileOptions(target))
     assert "ait_rt.launch" in str(module)
 
 
@@ -83,7 +84,7 @@ ait.graph @f(%x: !ait.tensor<b x 64 x f16>) dims {b = 1 to 64} {
 def test_a_pinned_kernel_is_kept(provider: str, config: str) -> None:
     text = PINNED.replace("PROVIDER", provider).replace("CONFIG", config)
     module = parse_text(context(), text)
-    run_to_phase(module, "planned", target="cuda")
+    run_to_phase(module, "planned", CompileOptions("cuda"))
     assert f'"{provider}" {{{config}}}' in str(module)
     emit(module)
 
@@ -102,7 +103,7 @@ def test_a_pinned_kernel_is_kept(provider: str, config: str) -> None:
 def test_a_pinned_kernel_that_is_none(provider: str, message: str) -> None:
     module = parse_text(context(), PINNED.replace("PROVIDER", provider).replace("CONFIG", ""))
     with pytest.raises(SourceError, match=rf"^<text>:4:3: error: pass 'select': .*{message}"):
-        run_to_phase(module, "planned", target="cuda")
+        run_to_phase(module, "planned", CompileOptions("cuda"))
 
 
 @pytest.mark.parametrize("config", ['id = "abort()"', "id = 1.5 : f64", "id = [1, 2]", "id"])
@@ -110,9 +111,9 @@ def test_a_pinned_configuration_is_made_of_integers(config: str) -> None:
     message = r"configuration 'id' of the kernel is .*, expected an integer"
     module = parse_text(context(), PINNED.replace("PROVIDER", "cublaslt").replace("CONFIG", config))
     with pytest.raises(SourceError, match=rf"pass 'select': {message}"):
-        run_to_phase(module, "planned", target="cuda")
+        run_to_phase(module, "planned", CompileOptions("cuda"))
     module = parse_text(context(), PINNED.replace("PROVIDER", "cublaslt").replace("CONFIG", "id = 66 : i64"))
-    run_to_phase(module, "planned", target="cuda")
+    run_to_phase(module, "planned", CompileOptions("cuda"))
     with pytest.raises(SourceError, match=rf"pass 'verify-plan': ait_rt.launch: @\w+: {message}"):
         emit(parse_text(context(), str(module).replace("id = 66 : i64", config)))
 
@@ -124,7 +125,7 @@ def test_a_pinned_configuration_is_made_of_integers(config: str) -> None:
 def test_a_pinned_tile_is_positive(provider: str, key: str) -> None:
     module = parse_text(context(), PINNED.replace("PROVIDER", provider).replace("CONFIG", f"{key} = 0 : i64"))
     with pytest.raises(SourceError, match=rf"^<text>.*no .* gemm has the tile .*'{key}': 0.* at least 1"):
-        run_to_phase(module, "planned", target="cuda")
+        run_to_phase(module, "planned", CompileOptions("cuda"))
         emit(module)
 
 

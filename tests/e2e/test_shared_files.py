@@ -13,6 +13,7 @@ from ait_mlir.ir.parser import parse_text
 from ait_mlir.lowering.fragments import Fragment
 from ait_mlir.lowering.kernels.gemm_hopper import HopperTile
 from ait_mlir.lowering.kernels.gemm_tiles import GemmTile
+from ait_mlir.options import CompileOptions
 from ait_mlir.runtime import Model
 from ait_mlir.selection.meter import plan
 
@@ -44,7 +45,7 @@ def test_products_that_differ_in_sizes_alone_share_a_file(tmp_path):
     rng = np.random.default_rng(0)
     weights = {n: rng.standard_normal(s, np.float32) for n, s in (("w0", (24, 16)), ("w1", (8, 24)), ("w2", (16, 8)))}
     x = rng.standard_normal((3, 16), np.float32)
-    path = compile_module(module, "cpu", constants=weights, output=tmp_path / "m.ait")
+    path = compile_module(module, constants=weights, output=tmp_path / "m.ait")
     with Model(path) as model:
         found = model.run_with_tensors({"x": x})["y"]
     hidden = np.maximum(np.maximum(x @ weights["w0"].T, 0) @ weights["w1"].T, 0)
@@ -66,7 +67,7 @@ def test_sizes_are_arguments_of_gpu_kernels(provider):
     """The files of a GPU's products are the same for all sizes, so that an object in the cache serves any network."""
     files: list[dict[str, str]] = []
     for m, n, k in ((64, 128, 256), (1, 40, 64), (300, 4096, 1024)):
-        module = run_to_phase(parse_text(context(), SIZES.format(m=m, n=n, k=k)), "selected", target="cuda")
+        module = run_to_phase(parse_text(context(), SIZES.format(m=m, n=n, k=k)), "selected", CompileOptions("cuda"))
         for op in module.walk():
             if op.name == "ait.gemm":
                 config = HopperTile(64, 64, 8, 1, 1, 1) if provider == "hopper" else GemmTile(64, 64, 64, 2, 2, 4, 3)
@@ -94,7 +95,7 @@ def test_a_function_is_called_with_the_sizes_of_each_launch():
       ait.output "y" %c : !ait.tensor<m x 32 x f16>
     }
     """
-    module = run_to_phase(parse_text(context(), text), "selected", target="cuda")
+    module = run_to_phase(parse_text(context(), text), "selected", CompileOptions("cuda"))
     tile = HopperTile(64, 64, 8, 1, 1, 1)
     for op in module.walk():
         if op.name == "ait.gemm":

@@ -125,7 +125,7 @@ ait.graph @sum(%sum: !ait.tensor<{size} x f32> donated, %x: !ait.tensor<{size} x
   ait.output "sum" %0 in place of %sum : !ait.tensor<{size} x f32>
 }}
 """
-    artifact = compile_module(parse_graph(text)[0], "cpu", output=tmp_path / "sum.ait")
+    artifact = compile_module(parse_graph(text)[0], output=tmp_path / "sum.ait")
     model = Model(artifact, num_runtimes=4)
     assert model.manifest is not None and model.manifest.outputs[0].in_place_of == "sum"
     total, ones = np.zeros(size, np.float32), np.ones(size, np.float32)

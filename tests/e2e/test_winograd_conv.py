@@ -8,6 +8,7 @@ from ait_mlir.dialects.ait_rt.buffers import ConstantOp
 from ait_mlir.dialects.ait_rt.program import KernelOp
 from ait_mlir.driver import run_to_phase
 from ait_mlir.lowering.kernels import Target
+from ait_mlir.options import CompileOptions
 from tests.e2e.support import Compiled, compile_graph, parse_graph
 
 PINNED = '{kernel = #ait.kernel<"winograd", {}>}'
@@ -88,7 +89,7 @@ def providers(x: str, weight: str, clauses: str, result: str, t: str = "f32", pa
 }}
 """
     planned = parse_graph(text)[0]
-    run_to_phase(planned, "planned", target="cpu", arch="x86-64-v3")
+    run_to_phase(planned, "planned", CompileOptions("cpu", "x86-64-v3"))
     return {op.provider.data for op in planned.walk() if isinstance(op, KernelOp)}
 
 

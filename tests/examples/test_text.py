@@ -14,6 +14,7 @@ from ait_mlir.dialects.ait.data import GraphOp
 from ait_mlir.driver import read_module, run_to_phase
 from ait_mlir.ir.context import context
 from ait_mlir.ir.pipeline import run_passes
+from ait_mlir.options import CompileOptions
 from ait_mlir.passes.parse import parse_passes
 from ait_mlir.reference import evaluate_graph
 from ait_mlir.tools.cli import main
@@ -114,7 +115,7 @@ def test_every_phase_parses_again_to_the_same_text(path, tmp_path):
         ("selected", "bufferized"),
         ("bufferized", "planned"),
     ]:
-        run_to_phase(module, phase, start=start, target="cpu", source=source)
+        run_to_phase(module, phase, CompileOptions(start=start), source=source)
         printed = str(module) + "\n"
         file = tmp_path / f"{phase}.mlir"
         file.write_text(printed)
@@ -125,7 +126,7 @@ def test_every_phase_parses_again_to_the_same_text(path, tmp_path):
 @pytest.mark.parametrize("target", ["cpu", "cuda"])
 def test_one_op_of_each_kind_becomes_a_program(target: str):
     module, source = read_module(ROOT / "examples/kinds.mlir")
-    run_to_phase(module, "planned", target=target, source=source)
+    run_to_phase(module, "planned", CompileOptions(target), source=source)
     text = str(module)
     for launch in (
         "conv_bias_clamp",

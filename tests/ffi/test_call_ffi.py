@@ -20,6 +20,7 @@ from ait_mlir.host import kernel_libraries
 from ait_mlir.host.files import write_atomic
 from ait_mlir.host.kernel_libraries import KernelLibrary, add_kernel_library, find_kernel_library
 from ait_mlir.ir.source import SourceError
+from ait_mlir.options import CompileOptions
 from ait_mlir.reference.core import EvaluationError
 from ait_mlir.reference.foreign import foreign_function
 from ait_mlir.runtime.model import Model
@@ -217,7 +218,7 @@ def test_wrong_calls_of_the_builder() -> None:
 def compiled(folder: Path, text: str, **options: bool) -> Path:
     (folder / "f.mlir").write_text(text)
     module, source = read_module(folder / "f.mlir")
-    return compile_module(module, "cpu", output=folder / "f.ait", source=source, **options)
+    return compile_module(module, CompileOptions(**options), output=folder / "f.ait", source=source)
 
 
 def run(path: Path) -> None:

@@ -42,7 +42,7 @@ def expected(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 def exported(folder: Path, text: str, **constants: np.ndarray[Any, Any]) -> Path:
     (folder / "model.mlir").write_text(text)
     module, source = read_module(folder / "model.mlir")
-    return export_module(module, "cpu", output=folder / "model.so", constants=constants, source=source)
+    return export_module(module, output=folder / "model.so", constants=constants, source=source)
 
 
 @pytest.fixture(scope="module")
@@ -170,7 +170,7 @@ def test_damaged_weights_are_an_error(path: Path, tmp_path: Path) -> None:
 def kernels_of(folder: Path, text: str) -> Any:
     (folder / "model.mlir").write_text(text)
     module, source = read_module(folder / "model.mlir")
-    path, left_out = export_kernels(module, "cpu", output=folder / "kernels.so", source=source)
+    path, left_out = export_kernels(module, output=folder / "kernels.so", source=source)
     assert left_out == {}
     return tvm_ffi.load_module(str(path))
 
@@ -249,7 +249,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeyp
     )
     module, source = read_module(tmp_path / "f.mlir")
     with pytest.raises(SourceError, match=r"(?s)f\.mlir:2.*kernel library 'lib'"):
-        export_module(module, "cpu", output=tmp_path / "f.so", source=source)
+        export_module(module, output=tmp_path / "f.so", source=source)
     assert not (tmp_path / "f.so").exists()
 
 

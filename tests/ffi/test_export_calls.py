@@ -106,7 +106,7 @@ def test_two_exported_libraries_keep_their_own(path: Path, tmp_path: Path) -> No
 def test_kernels_that_call_libraries(kernels: KernelLibrary, tmp_path: Path) -> None:
     (tmp_path / "called.mlir").write_text(CALLED)
     module, source = read_module(tmp_path / "called.mlir")
-    path, _ = export_kernels(module, "cpu", output=tmp_path / "kernels.so", source=source)
+    path, _ = export_kernels(module, output=tmp_path / "kernels.so", source=source)
     functions = tvm_ffi.load_module(str(path))
     name = next(n for n in ("call_ffi_1", "call_ffi_scale_1") if hasattr(functions, n))
     x, y = np.ones((2, 8), np.float32), np.empty((2, 8), np.float32)

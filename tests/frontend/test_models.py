@@ -14,6 +14,7 @@ import torch
 from ait_mlir.dialects.ait_rt.program import LaunchOp
 from ait_mlir.driver import run_to_phase
 from ait_mlir.frontend import BuildError, IntVar, Tensor, build_module, compile_model, ops
+from ait_mlir.options import CompileOptions
 from benchmarks import measure
 from benchmarks.peers import gpt2 as gpt2_peer
 from benchmarks.peers import llama as llama_peer
@@ -163,7 +164,7 @@ def test_a_step_with_past_keys_and_values(kept: str, tmp_path: Any) -> None:
 
 def launches(outputs: Tensor | list[Tensor]) -> list[str]:
     module = build_module(outputs)
-    run_to_phase(module, "planned", target="cpu", arch="native")
+    run_to_phase(module, "planned", CompileOptions("cpu", "native"))
     names = [op.kernel.string_value() for op in module.walk() if isinstance(op, LaunchOp)]
     return [name.rsplit("_", 1)[0] for name in names]
 

@@ -12,6 +12,7 @@ from ait_mlir.dialects.ait_rt.program import LaunchOp
 from ait_mlir.driver import program_of, run_to_phase
 from ait_mlir.frontend import BuildError, IntVar, JaggedDim, Tensor, ops
 from ait_mlir.frontend.graph import build_module
+from ait_mlir.options import CompileOptions
 from tests.frontend.support import check, evaluate, graph_of, tensor
 
 
@@ -294,6 +295,6 @@ def test_b2b_bmm_is_one_launch(causal, target):
     fmha = ops.fmha_style_b2b_bmm(causal, "SiLu", 0.5, 1.0)(*inputs((64, 4, 16), (64, 4, 16), (64, 4, 8)))
     for y in (classic, fmha):
         y._attrs["is_output"] = True
-        module = run_to_phase(build_module(y), "planned", target=target[0], arch=target[1])
+        module = run_to_phase(build_module(y), "planned", CompileOptions(target[0], target[1]))
         launches = [op for op in program_of(module).walk() if isinstance(op, LaunchOp)]
         assert [op.kernel.string_value().split("_")[0] for op in launches] == ["attention"]

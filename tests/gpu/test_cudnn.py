@@ -13,6 +13,7 @@ from ait_mlir.ir.context import context
 from ait_mlir.ir.parser import parse_text
 from ait_mlir.lowering.kernels import Target
 from ait_mlir.lowering.toolchain import default_arch
+from ait_mlir.options import CompileOptions
 from ait_mlir.runtime import Model
 from ait_mlir.runtime.loading import cudnn_candidates
 from tests.kernels.cudnn import ENVS, cudnn_attention, cudnn_cases
@@ -147,7 +148,7 @@ def test_a_model_reads_and_writes_in_place_and_replays(tmp_path: Path) -> None:
     import torch
 
     module = parse_text(context(), model_text("cudnn"))
-    path = compile_module(module, "cuda", output=tmp_path / "heads.ait")
+    path = compile_module(module, CompileOptions("cuda"), output=tmp_path / "heads.ait")
     names = [str(op.kernel.root_reference.data) for op in module.walk() if isinstance(op, LaunchOp)]
     assert names == ["attention_0"]  # it reads the parts of the input and writes the output where they lie
     with Model(path) as model:

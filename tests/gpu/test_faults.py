@@ -17,6 +17,7 @@ from ait_mlir.driver import compile_module, read_module
 from ait_mlir.errors import OutOfMemoryError
 from ait_mlir.host.cache import cache_dir
 from ait_mlir.host.kernel_libraries import add_kernel_library
+from ait_mlir.options import CompileOptions
 from ait_mlir.runtime import Model
 
 pytestmark = pytest.mark.gpu
@@ -47,7 +48,9 @@ ait.graph @rows(%x: !ait.tensor<b x {WIDTH} x f16>) dims {{b = 1 to 1024}} {{
 def compiled(folder: Path, name: str, text: str, **constants: np.ndarray) -> Path:
     (folder / f"{name}.mlir").write_text(text)
     module, source = read_module(folder / f"{name}.mlir")
-    return compile_module(module, "cuda", output=folder / f"{name}.ait", source=source, constants=constants)
+    return compile_module(
+        module, CompileOptions("cuda"), output=folder / f"{name}.ait", source=source, constants=constants
+    )
 
 
 # ** out of memory **

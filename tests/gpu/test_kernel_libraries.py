@@ -15,6 +15,7 @@ from ait_mlir.errors import RunError
 from ait_mlir.export import export_kernels, export_module
 from ait_mlir.host.cache import cache_dir
 from ait_mlir.host.kernel_libraries import KernelLibrary, add_kernel_library
+from ait_mlir.options import CompileOptions
 from ait_mlir.runtime.model import Model
 
 pytestmark = pytest.mark.gpu
@@ -112,7 +113,7 @@ ait.graph @f(%x: !ait.tensor<b x 8 x f32>, %w: !ait.tensor<8 x f32>) dims {b = 1
 def compiled(folder: Path, text: str) -> Model:
     (folder / "f.mlir").write_text(text)
     module, source = read_module(folder / "f.mlir")
-    return Model(compile_module(module, "cuda", output=folder / "f.ait", source=source))
+    return Model(compile_module(module, CompileOptions("cuda"), output=folder / "f.ait", source=source))
 
 
 def expected(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
@@ -174,7 +175,7 @@ def test_an_exported_model(tmp_path: Path) -> None:
     (tmp_path / "tiny.mlir").write_text(TINY)
     module, source = read_module(tmp_path / "tiny.mlir")
     w = np.random.default_rng(0).standard_normal((128, 64)).astype(np.float16)
-    path = export_module(module, "cuda", output=tmp_path / "tiny.so", constants={"w": w}, source=source)
+    path = export_module(module, CompileOptions("cuda"), output=tmp_path / "tiny.so", constants={"w": w}, source=source)
     tiny = tvm_ffi.load_module(str(path)).tiny
     weight = torch.from_numpy(w).cuda()
 
@@ -208,7 +209,7 @@ def test_an_exported_model(tmp_path: Path) -> None:
 def test_exported_kernels(tmp_path: Path) -> None:
     (tmp_path / "tiny.mlir").write_text(TINY)
     module, source = read_module(tmp_path / "tiny.mlir")
-    path, left_out = export_kernels(module, "cuda", output=tmp_path / "kernels.so", source=source)
+    path, left_out = export_kernels(module, CompileOptions("cuda"), output=tmp_path / "kernels.so", source=source)
     assert left_out == {}
     kernels = tvm_ffi.load_module(str(path))
     x, w = (torch.randn(n, 64, device="cuda", dtype=torch.float16) for n in (5, 128))

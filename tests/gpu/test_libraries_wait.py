@@ -18,6 +18,7 @@ from ait_mlir.ir.parser import parse_text
 from ait_mlir.lowering.build import build_library
 from ait_mlir.lowering.kernels import Target
 from ait_mlir.lowering.toolchain import default_arch
+from ait_mlir.options import CompileOptions
 from ait_mlir.runtime import Model
 
 pytestmark = pytest.mark.gpu
@@ -134,7 +135,7 @@ def test_a_launch_reads_what_the_one_before_writes_late(
             kind = numpy_dtype(BY_IR[op.output.type.element_type].name)
             values = 0.1 * rng.standard_normal(op.output.type.static_shape())
             weights[op.param_name.data] = values.astype(kind)
-    path = compile_module(module, "cuda", output=tmp_path / "g.ait", constants=weights)
+    path = compile_module(module, CompileOptions("cuda"), output=tmp_path / "g.ait", constants=weights)
     with Model(path) as model:
         shape, kind = model.input_shapes({})["x"], getattr(torch, model.get_input_dtype("x"))
         new, x = torch.rand(shape, device="cuda").to(kind), torch.empty(shape, device="cuda", dtype=kind)

@@ -10,6 +10,7 @@ from ait_mlir.driver import emit, literal_array, run_to_phase
 from ait_mlir.lowering.build import build_library
 from ait_mlir.lowering.kernels import Target
 from ait_mlir.lowering.toolchain import default_arch
+from ait_mlir.options import CompileOptions
 from ait_mlir.passes.checks.check_semantics import param_types
 from ait_mlir.reference import evaluate_graph
 from ait_mlir.reference.sampling import RandomParams
@@ -26,7 +27,7 @@ def test_against_the_reference(name: str, tmp_path) -> None:
     module, graph = parse_graph(SCANS[name])
     params = RandomParams(param_types(module), 0)
     planned = parse_graph(SCANS[name])[0]
-    run_to_phase(planned, "planned", target="cuda", arch=target.arch)
+    run_to_phase(planned, "planned", CompileOptions("cuda", target.arch))
     code = emit(planned)
     model = Model.from_library(
         build_library(code.files, target, tmp_path),

@@ -13,6 +13,7 @@ from ait_mlir.host.settings import MEASURE_DEVICES
 from ait_mlir.lowering.fragments import Fragment
 from ait_mlir.lowering.kernels import Target
 from ait_mlir.lowering.points import Point
+from ait_mlir.options import CompileOptions
 from ait_mlir.runtime import Model
 from ait_mlir.selection.meter import DeviceMeter
 from ait_mlir.selection.tasks import Task
@@ -53,7 +54,9 @@ def weights() -> tuple[np.ndarray, np.ndarray]:
 
 def test_ranges_run(tmp_path: Path) -> None:
     w, v = weights()
-    path = compile_module(parse(pinned(RANGES, "f16")), "cuda", output=tmp_path / "g.ait", constants={"w": w, "v": v})
+    path = compile_module(
+        parse(pinned(RANGES, "f16")), CompileOptions("cuda"), output=tmp_path / "g.ait", constants={"w": w, "v": v}
+    )
     run_and_compare(path, w, v)
 
 
@@ -65,7 +68,10 @@ def test_measured_kernels_are_right_and_remembered(tmp_path: Path, monkeypatch: 
     for i in range(2):
         module = parse(text)
         path = compile_module(
-            module, "cuda", output=tmp_path / f"{i}.ait", constants={"w": w, "v": v}, measure=True, points="min+max"
+            module,
+            CompileOptions("cuda", measure=True, points="min+max"),
+            output=tmp_path / f"{i}.ait",
+            constants={"w": w, "v": v},
         )
         chosen.append(str(module))
         run_and_compare(path, w, v)
@@ -102,7 +108,9 @@ def test_two_cards_time_kernels_of_one_model(tmp_path: Path, monkeypatch: pytest
     w, u = ((rng.standard_normal(shape) / 8).astype(np.float16) for shape in ((128, 64), (256, 128)))
     cards = MEASURE_DEVICES.set((0, 1))
     try:
-        path = compile_module(parse(TWO), "cuda", output=tmp_path / "g.ait", constants={"w": w, "u": u}, measure=True)
+        path = compile_module(
+            parse(TWO), CompileOptions("cuda", measure=True), output=tmp_path / "g.ait", constants={"w": w, "u": u}
+        )
     finally:
         MEASURE_DEVICES.reset(cards)
     assert set(used) == {0, 1}
@@ -132,7 +140,7 @@ def test_named_algorithms_run_at_other_sizes(tmp_path: Path) -> None:
     assert all(len(set(found)) == len(found) for found in listed.values())
     for i, algorithm in enumerate([listed[1][0], listed[300][0], listed[300][-1]]):
         module = parse(pinned(kernel_text(algorithm), "f16"))
-        path = compile_module(module, "cuda", output=tmp_path / f"{i}.ait", constants={"w": w, "v": v})
+        path = compile_module(module, CompileOptions("cuda"), output=tmp_path / f"{i}.ait", constants={"w": w, "v": v})
         run_and_compare(path, w, v)
 
 
@@ -140,7 +148,7 @@ def test_named_algorithms_run_at_other_sizes(tmp_path: Path) -> None:
 def test_an_algorithm_that_the_library_does_not_have(tmp_path: Path, algorithm: tuple[int, ...]) -> None:
     w, v = weights()
     module = parse(pinned(kernel_text(algorithm), "f16"))
-    path = compile_module(module, "cuda", output=tmp_path / "g.ait", constants={"w": w, "v": v})
+    path = compile_module(module, CompileOptions("cuda"), output=tmp_path / "g.ait", constants={"w": w, "v": v})
     run_and_compare(path, w, v)
 
 
@@ -166,7 +174,7 @@ ait.graph @g(%x: !ait.tensor<b x 65 x f16>) dims {b = 1 to 300} {
         meter.build([(odd, plain)])
         assert meter.algorithms(odd, (300,), plain) == []
     module = parse(text.replace("KERNEL", kernel_text(first)))
-    path = compile_module(module, "cuda", output=tmp_path / "g.ait", constants={"w": w})
+    path = compile_module(module, CompileOptions("cuda"), output=tmp_path / "g.ait", constants={"w": w})
     rng = np.random.default_rng(1)
     with Model(path) as model:
         for b in (1, 7, 300):
@@ -210,7 +218,7 @@ ait.graph @g(%x: !ait.tensor<{m} x {k} x f16>, %r: !ait.tensor<{m} x {n} x f16>)
     assert is_close(exact.astype(np.float16))
     assert not is_close((product.astype(np.float16) + v.astype(np.float64) + r).astype(np.float16))
     assert not is_close(((product + r).astype(np.float16) + v.astype(np.float64)).astype(np.float16))
-    path = compile_module(parse(text), "cuda", output=tmp_path / "g.ait", constants={"w": w, "v": v})
+    path = compile_module(parse(text), CompileOptions("cuda"), output=tmp_path / "g.ait", constants={"w": w, "v": v})
     y = torch.full((m, n), float("nan"), dtype=torch.float16, device="cuda")
     with Model(path) as model:
         model.run_with_tensors({"x": torch.from_numpy(x).cuda(), "r": torch.from_numpy(r).cuda()}, {"y": y})

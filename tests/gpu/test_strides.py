@@ -13,6 +13,7 @@ import ait_mlir
 from ait_mlir.driver import compile_module
 from ait_mlir.ir.context import context
 from ait_mlir.ir.parser import parse_text
+from ait_mlir.options import CompileOptions
 from ait_mlir.runtime import Model
 
 pytestmark = pytest.mark.gpu
@@ -47,7 +48,7 @@ def channels_last(value: torch.Tensor) -> torch.Tensor:
 def model(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Any:
     text = TEXT.replace("x T>", f"x {request.param}>")
     output = tmp_path_factory.mktemp("strides") / "f.ait"
-    with Model(compile_module(parse_text(context(), text), "cuda", output=output)) as model:
+    with Model(compile_module(parse_text(context(), text), CompileOptions("cuda"), output=output)) as model:
         yield model, DTYPES[request.param]
 
 
@@ -120,7 +121,7 @@ def test_many_dims_are_copied_by_lines(tmp_path: Path) -> None:
       ait.output "y" %1 : !ait.tensor<131072 x f16>
     }}
     """
-    path = compile_module(parse_text(context(), text), "cuda", output=tmp_path / "f.ait")
+    path = compile_module(parse_text(context(), text), CompileOptions("cuda"), output=tmp_path / "f.ait")
     x = torch.randn(131072, device="cuda", dtype=torch.float16).view([2] * 17).transpose(0, 16)
     with Model(path) as model:
         torch.testing.assert_close(model.run_with_tensors([x])["y"], x.reshape(-1).relu())

@@ -189,7 +189,7 @@ def test_one_attention_comes_out_and_means_what_pytorch_computes(name: str) -> N
     dynamic = ({2: Dim("seq", min=2, max=64)},) * 3 if spelling.dynamic else None
     imported = from_torch(network, given, dynamic_shapes=dynamic)
     labels = [label for label, _ in imported.graph.inputs()]
-    module = run_to_phase(imported.module, "fused", target="cpu")
+    module = run_to_phase(imported.module, "fused")
     ops = [op.name for op in module.walk()]
     assert ops.count("ait.attention") == 1
     assert not {"ait.softmax", "ait.bmm"} & set(ops)

@@ -7,10 +7,10 @@ import torch
 from torch.export import Dim
 
 from ait_mlir.errors import InputError
-from ait_mlir.frontend.target import as_target
 from ait_mlir.importers.torch import from_torch
 from ait_mlir.importers.torch.capture import explain
 from ait_mlir.importers.torch.compiled import build
+from ait_mlir.options import CompileOptions
 
 
 def test_a_returned_cache_is_a_cache_of_our_results() -> None:
@@ -21,7 +21,7 @@ def test_a_returned_cache_is_a_cache_of_our_results() -> None:
     model = transformers.LlamaForCausalLM(config).eval()
     batch, length = Dim("batch", min=1, max=4), Dim("length", min=1, max=16)
     imported = from_torch(model, (torch.ones(2, 7, dtype=torch.long),), dynamic_shapes=({0: batch, 1: length},))
-    ours = build(imported, as_target("cpu"))
+    ours = build(imported, CompileOptions())
     tokens = torch.randint(0, 50, (3, 5))
     with torch.no_grad():
         wanted = model(tokens)

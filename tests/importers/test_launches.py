@@ -12,6 +12,7 @@ from torch.export import Dim
 from ait_mlir.driver import program_of, run_to_phase
 from ait_mlir.frontend import build_module
 from ait_mlir.importers.torch import from_torch
+from ait_mlir.options import CompileOptions
 from ait_mlir.tools.report import report
 from benchmarks import workloads
 from benchmarks.imported import NOT_IMPORTED, import_workload
@@ -26,7 +27,7 @@ TOKENS = {"input_ids": {0: BATCH, 1: SEQ}}
 
 def launches(module):
     """What `ait inspect --launches` shows of each: op, kernel with its configuration, shapes; independent ones sorted."""
-    run_to_phase(module, "planned", target="cuda", arch="sm_90a")
+    run_to_phase(module, "planned", CompileOptions("cuda", "sm_90a"))
     program = program_of(module)
     dims = {name: size for name, size in DIMS.items() if name in program.scope}
     return sorted((launch.op, launch.kernel, launch.shapes) for launch in report(module, program, dims).launches)

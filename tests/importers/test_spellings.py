@@ -35,7 +35,7 @@ class Between(nn.Module):
 def fused(module, *inputs, dynamic=None):
     shapes = (({0: BATCH, 1: SEQ},) * len(inputs)) if dynamic is None else dynamic
     imported = from_torch(module.eval(), inputs, dynamic_shapes=(*shapes,))
-    return str(run_to_phase(imported.module, "fused", target="cpu"))
+    return str(run_to_phase(imported.module, "fused"))
 
 
 ACTIVATIONS = {

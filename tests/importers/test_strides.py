@@ -34,7 +34,7 @@ def inputs(batch: int) -> tuple[Any, Any]:
 
 
 def launches(imported: Any) -> int:
-    run_to_phase(imported.module, "planned", target="cpu", known=imported.constants)
+    run_to_phase(imported.module, "planned", known=imported.constants)
     return sum(isinstance(op, LaunchOp) for op in imported.module.walk())
 
 

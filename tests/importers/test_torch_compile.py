@@ -182,7 +182,7 @@ def test_an_unknown_option_is_refused():
 def test_precision_is_that_of_torch(setting, monkeypatch):
     taken = []
     build = dynamo.build
-    monkeypatch.setattr(dynamo, "build", lambda *args, **options: taken.append(options) or build(*args, **options))
+    monkeypatch.setattr(dynamo, "build", lambda *args, **options: taken.append(args[1]) or build(*args, **options))
     before = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision(setting)
     try:
@@ -196,4 +196,4 @@ def test_precision_is_that_of_torch(setting, monkeypatch):
                 torch.compile(torch.nn.Linear(4, 4), backend="ait", options={"precision": "tf32"})(torch.ones(1, 4))
     finally:
         torch.set_float32_matmul_precision(before)
-    assert [options["precision"] for options in taken] == [setting, "medium"]
+    assert [options.precision for options in taken] == [setting, "medium"]

@@ -11,6 +11,7 @@ import torch
 from ait_mlir.driver import compile_module
 from ait_mlir.ir.context import context
 from ait_mlir.ir.parser import parse_text
+from ait_mlir.options import CompileOptions
 from ait_mlir.reference.graph import evaluate_graph
 from ait_mlir.runtime import Model
 from tests.kernels.harness import parse_graph
@@ -50,7 +51,7 @@ def check_pipeline(target: str, t: str, folder: Path) -> None:
         "g": torch.from_numpy(rng.standard_normal(96)).to(TORCH[t]),
         "h": torch.from_numpy(rng.standard_normal(96)).to(TORCH[t]),
     }
-    path = compile_module(parse_text(context(), text(t)), target, output=folder / "small.ait")
+    path = compile_module(parse_text(context(), text(t)), CompileOptions(target), output=folder / "small.ait")
     graph = parse_graph(text(t))
     device = "cuda" if target == "cuda" else "cpu"
     with Model(path) as model:

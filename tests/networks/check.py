@@ -12,11 +12,11 @@ import pytest
 import torch
 
 from ait_mlir.errors import AitError
-from ait_mlir.frontend.target import as_target
 from ait_mlir.importers.torch import from_torch
 from ait_mlir.importers.torch.compiled import CompiledModule, build
 from ait_mlir.importers.torch.errors import UnsupportedOps
 from ait_mlir.importers.torch.program import Imported
+from ait_mlir.options import CompileOptions
 from benchmarks import measure
 from tests import tiers
 from tests.importers.models import tensors
@@ -59,7 +59,7 @@ def imported(model: torch.nn.Module, network: Network) -> Imported:
 def compiled(module: Imported) -> CompiledModule:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("AIT_OPTIMIZE", tiers.QUICK)
-        return build(module, as_target("cpu"))
+        return build(module, CompileOptions())
 
 
 def compare(ours: CompiledModule, model: torch.nn.Module, network: Network) -> list[measure.Accuracy]:

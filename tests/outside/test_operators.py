@@ -15,11 +15,13 @@ import pytest
 
 from ait_mlir import driver, outside
 from ait_mlir.errors import ToolchainError
+from ait_mlir.folding import Folding
 from ait_mlir.frontend import BuildError, IntVar, Tensor, build_module, compile_model
 from ait_mlir.lowering.build import build_library
-from ait_mlir.lowering.module_target import target_of
+from ait_mlir.lowering.module_target import make_target, target_of
 from ait_mlir.lowering.toolchain import find_hipcc, find_nvcc
 from ait_mlir.operators import Cpp, Op, TensorType, operand_def, operator, result_def
+from ait_mlir.options import CompileOptions
 from ait_mlir.tools import ait_opt, cli
 
 MINE = Path(__file__).with_name("mine.py")
@@ -229,13 +231,13 @@ def test_a_target_without_a_kernel(mine, text: Path, tmp_path: Path):
     ):
         x = Tensor([4], dtype="float32", name="x", is_input=True)
         compile_model(mine.Shifted.on(x)[0].mark_as_output("y"), "cuda", tmp_path, "shifted")
-    driver.run_to_phase(module, "planned", target="cpu")  # the compiler is usable
+    driver.run_to_phase(module, "planned")  # the compiler is usable
 
 
 @pytest.mark.parametrize("target", TARGETS)
 def test_its_template_compiles_for_gpus(mine, text: Path, tmp_path: Path, target: str):
     module, _ = driver.read_module(text)
-    driver.run_to_phase(module, "planned", target=target)
+    driver.run_to_phase(module, "planned", CompileOptions(target))
     files = driver.emit(module).joined()
     (name,) = [name for name in files if "mine_rotate" in name]
     assert f'"{MINE}"' in files[name].replace("\\137", "_")
@@ -271,7 +273,7 @@ def test_what_it_computes_of_constants_is_folded_by_its_reference(mine, tmp_path
     path = tmp_path / "m.mlir"
     path.write_text(text)
     module, _ = driver.read_module(path)
-    driver.run_to_phase(module, "planned", folds=[])
+    driver.run_to_phase(module, "planned", folding=Folding({}, make_target("cpu"), None, driver.kernel_value))
     assert "mine.rotate" not in str(module)
     assert f"{float(np.float32(np.cos(0.5) - 2 * np.sin(0.5)))!r}, " in str(module)
 
@@ -360,7 +362,7 @@ void twice(const ait::Context&, ait::Tensor<const float, 1> x, ait::Tensor<float
     x = Tensor([IntVar([0, 99], name="n")], dtype="float32", name="x", is_input=True)
     y = Twice.on(Twice.on(x)).mark_as_output("y")
     module = build_module(y)
-    driver.run_to_phase(module, "planned", target="cpu")
+    driver.run_to_phase(module, "planned")
     assert "workspace(%" in str(module)
     model = compile_model(y, "cpu", tmp_path, "twice")
     for n in (0, 7):

@@ -21,6 +21,7 @@ from ait_mlir.ir.parser import parse_text
 from ait_mlir.ir.source import SourceError
 from ait_mlir.lowering.build import build_library
 from ait_mlir.lowering.module_target import target_of
+from ait_mlir.options import CompileOptions
 from ait_mlir.outside import OperatorError
 from tests.outside import add_one, add_one_cpu
 from tests.outside.test_bad_operators import line_of as _line_of
@@ -54,7 +55,7 @@ def test_the_tutorial_on_the_cpu(tmp_path: Path):
 @pytest.mark.parametrize("shape", [[16, 512], [IntVar([0, 64], name="batch"), 512]])
 def test_the_tutorial_compiles_for_gpus(tmp_path: Path, target: str, shape: list):
     module = build_module(add_one.create_ait_model(shape))
-    driver.run_to_phase(module, "planned", target=target)
+    driver.run_to_phase(module, "planned", CompileOptions(target))
     files = driver.emit(module).joined()
     (name,) = [name for name in files if "add_one" in name]
     assert build_library({name: files[name]}, target_of(module), tmp_path).is_file()
@@ -67,12 +68,12 @@ def test_it_is_an_op_of_the_compiler(tmp_path: Path):
     text = str(module)
     assert text.count("external.add_one") == 2 and "external.add_one %0 : !ait.tensor<batch x 8 x f16>" in text
     assert str(parse_text(context(), text)) == text
-    driver.run_to_phase(module, "planned", target="cpu")
+    driver.run_to_phase(module, "planned")
     planned = str(module)
     assert "arena (" in planned and planned.count("ait_rt.kernel @external_add_one") == 1  # both share one kernel
     (tmp_path / "planned.mlir").write_text(planned)
     again, _ = driver.read_module(tmp_path / "planned.mlir")
-    driver.compile_module(again, "cpu", output=tmp_path / "m.ait")
+    driver.compile_module(again, output=tmp_path / "m.ait")
     from ait_mlir.runtime import Model
 
     model = Model(tmp_path / "m.ait")

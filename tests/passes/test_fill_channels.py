@@ -12,6 +12,7 @@ from ait_mlir.dialects.ait.types import tensor_type
 from ait_mlir.driver import run_to_phase
 from ait_mlir.ir.context import context
 from ait_mlir.ir.parser import parse_text
+from ait_mlir.options import CompileOptions
 from ait_mlir.reference.graph import evaluate_graph
 from ait_mlir.rewrites.apply import rewrite
 from ait_mlir.rewrites.families import pattern_set
@@ -70,7 +71,7 @@ def test_where_channels_are_filled(target: str, arch: str, known: list[str], ass
     if assumed:
         text = text.replace("builtin.module {", 'builtin.module attributes {ait.assumes = ["finite_images"]} {')
     module = parse_text(context(), text)
-    run_to_phase(module, "fused", target=target, arch=arch, known=known, folds=[])
+    run_to_phase(module, "fused", CompileOptions(target, arch), known=known)
     conv = next(line for line in str(module).splitlines() if "ait.conv" in line)
     source = conv.split("ait.conv ")[1].split(",")[0]
     made = [line for line in str(module).splitlines() if f"{source} = " in line or f"{source}: " in line]

@@ -17,6 +17,7 @@ from ait_mlir.ir.parser import parse_source
 from ait_mlir.ir.source import decode
 from ait_mlir.lowering.kernels import Target
 from ait_mlir.lowering.module_target import make_target
+from ait_mlir.options import CompileOptions
 from ait_mlir.passes.fold_params import fold_params
 from ait_mlir.reference.folds import Fold, read_folds, write_folds
 from ait_mlir.reference.graph import evaluate_graph
@@ -153,7 +154,7 @@ def test_a_large_param_that_is_read_beside_is_not_kept_twice():
 def test_a_model_computes_its_constants_again(tmp_path: Path):
     module = parsed(BLOCK)
     original = graph_of(module.clone())
-    model = Model(compile_module(module, "cpu", constants=data(), output=tmp_path / "m.ait"))
+    model = Model(compile_module(module, constants=data(), output=tmp_path / "m.ait"))
     x = np.random.default_rng(1).standard_normal((2, 5, 4)).astype(np.float32)
 
     def check(seed: int) -> None:
@@ -180,7 +181,7 @@ def test_constants_that_get_data_later_are_computed_when_they_get_it(tmp_path: P
     """`w` is known, `s` and `b` are not: what follows from them is computed when the model gets `s`."""
     module = parsed(BLOCK)
     original = graph_of(module.clone())
-    path = compile_module(module, "cpu", constants={"w": data()["w"]}, output=tmp_path / "m.ait", fold="load")
+    path = compile_module(module, CompileOptions(fold="load"), constants={"w": data()["w"]}, output=tmp_path / "m.ait")
     x = np.random.default_rng(1).standard_normal((2, 5, 4)).astype(np.float32)
 
     def check(model: Model, seeds: dict[str, int]) -> None:
@@ -223,7 +224,7 @@ def test_large_values_are_computed_by_kernels_when_a_model_gets_their_sources(
     """Without a compiler by the reference."""
     module = parsed(BLOCK)
     original = graph_of(module.clone())
-    path = compile_module(module, "cpu", output=tmp_path / "m.ait", fold="load")
+    path = compile_module(module, CompileOptions(fold="load"), output=tmp_path / "m.ait")
     x = np.random.default_rng(1).standard_normal((2, 5, 4)).astype(np.float32)
     monkeypatch.setattr("ait_mlir.folding.LARGE", 0)
     asked: list[str] = []
@@ -251,7 +252,7 @@ def test_large_values_are_computed_by_kernels_when_a_model_gets_their_sources(
 
 def test_without_the_option_nothing_that_gets_data_later_is_folded(tmp_path: Path):
     for fold, given in ((True, {}), (False, data())):
-        path = compile_module(parsed(BLOCK), "cpu", constants=given, output=tmp_path / "m.ait", fold=fold)
+        path = compile_module(parsed(BLOCK), CompileOptions(fold=fold), constants=given, output=tmp_path / "m.ait")
         with Model(path) as model:
             assert sorted(model.get_constant_names(False)) == ["b", "s", "w"]
             assert model.get_constant_folding_input_names(False) == []
@@ -262,7 +263,9 @@ def test_kernels_and_the_reference_compute_the_same(tmp_path: Path, monkeypatch:
     found: list[np.ndarray] = []
     for method in ("kernels", "reference", "auto"):
         monkeypatch.setattr("ait_mlir.folding.LARGE", 0)
-        path = compile_module(parsed(BLOCK), "cpu", constants=data(), output=tmp_path / "m.ait", fold_by=method)
+        path = compile_module(
+            parsed(BLOCK), CompileOptions(fold_by=method), constants=data(), output=tmp_path / "m.ait"
+        )
         constants = read(path).constants
         found.append(np.array(constants["folded.w"]))
     np.testing.assert_allclose(found[0], found[1], rtol=1e-6)
@@ -296,9 +299,9 @@ def test_only_what_fails_stays():
 
 
 def test_the_ir_shows_the_folds():
-    folds: list[Fold] = []
-    module = run_to_phase(parsed(BLOCK), "fused", known={"w", "s", "b"}, folds=folds)
-    assert len(folds) == 1 and '"folded.w"' in str(module) and "ait.exp" not in str(module)
+    folding = Folding(data(), Target("cpu", "native"), None, kernel_value)
+    module = run_to_phase(parsed(BLOCK), "fused", known=folding.data.keys(), folding=folding)
+    assert len(folding.folds) == 1 and '"folded.w"' in str(module) and "ait.exp" not in str(module)
 
 
 SHARED = """
@@ -359,7 +362,7 @@ def table(ops: str, rows: int = 2) -> ModuleOp:
 
 def test_a_value_of_constants_alone_is_computed_once(tmp_path: Path):
     module = table("%t = ait.cos %0 : !ait.tensor<300 x f32>")
-    path = compile_module(module, "cpu", output=tmp_path / "m.ait")
+    path = compile_module(module, output=tmp_path / "m.ait")
     assert "ait.cos" not in read(path).ir_text
     x, y = np.ones((2, 300), np.float32), np.empty((2, 300), np.float32)
     with Model(path) as model:

@@ -10,6 +10,7 @@ from ait_mlir.driver import run_to_phase
 from ait_mlir.ir.context import context
 from ait_mlir.ir.parser import check, parse_text
 from ait_mlir.ir.source import SourceError, SourceText
+from ait_mlir.options import CompileOptions
 from ait_mlir.passes.pipelines import passes_between
 
 LISTS = Path(__file__).parents[2] / "lit_tests" / "passes"
@@ -25,7 +26,7 @@ ait.graph @f(%x: !ait.tensor<b x 8 x f16>) dims {b = 1 to 64} {
 def planned() -> str:
     """The program of a graph with one launch."""
     module = parse_text(context(), GRAPH)
-    run_to_phase(module, "planned", target="cpu")
+    run_to_phase(module, "planned")
     text = str(module)
     assert text.count("ait_rt.launch @fused_relu_0 ins(%x) outs(%0) workspace() stream 0") == 1
     return text
@@ -87,5 +88,5 @@ def test_many_pieces_are_one_launch(target: str) -> None:
     cut += "\n".join(f'  ait.output "y{i}" {name} : {piece}' for i, name in enumerate(names))
     for inputs, body in ((", ".join(f"{n}: {piece}" for n in names), join), (f"%x: {whole}", cut)):
         module = parse_text(context(), f"ait.graph @f({inputs}) dims {{b = 1 to 64}} {{\n{body}\n}}")
-        run_to_phase(module, "planned", target=target)
+        run_to_phase(module, "planned", CompileOptions(target))
         assert str(module).count("ait_rt.launch") == 1

@@ -9,6 +9,7 @@ from ait_mlir.dims import Expr, Scope, parse
 from ait_mlir.driver import run_to_phase
 from ait_mlir.ir.context import context
 from ait_mlir.ir.parser import parse_text
+from ait_mlir.options import CompileOptions
 
 SCOPE = Scope.parse("b = 1 to 8, seq = 1 to 512")
 
@@ -62,5 +63,5 @@ def test_attention_reads_its_operands_in_place(batch: str, target: str) -> None:
     module = parse_text(
         context(), QKV.replace("BATCH", batch).replace("b = 1 to 8, ", "b = 1 to 8, " if batch == "b" else "")
     )
-    run_to_phase(module, "planned", target=target)
+    run_to_phase(module, "planned", CompileOptions(target))
     assert str(module).count("ait_rt.launch") == 2

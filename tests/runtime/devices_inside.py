@@ -27,6 +27,7 @@ from ait_mlir.lowering import build
 from ait_mlir.lowering.emit import emit_program
 from ait_mlir.lowering.kernels.base import Target
 from ait_mlir.lowering.toolchain import cuda_home, find_cxx
+from ait_mlir.options import CompileOptions
 from ait_mlir.runtime import Model, loading
 from tests.runtime.conftest import SOURCE, B, W, tiny_inputs, tiny_reference
 
@@ -277,7 +278,7 @@ def parallel_chains() -> str:
 def streamed_library(folder: Path, if_recorded: bool) -> Path:
     """The program of these chains as it is generated for a card, with kernels of the test."""
     module = parse_source(context(), SourceText("<text>", parallel_chains()))
-    run_to_phase(module, "planned", target="cuda", arch="sm_90a", streams=4)
+    run_to_phase(module, "planned", CompileOptions("cuda", "sm_90a", streams=4))
     program = program_of(module)
     assert {op.on for op in program.launches()} == {0, 1}
     program.properties.pop("streams_if_recorded", None)

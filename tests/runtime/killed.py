@@ -49,7 +49,7 @@ def compile_net(width: int, output: Path) -> None:
     """Each width is another model: nothing of it is in the cache."""
     text = TEXT.replace("WIDTH", str(width))
     module = parse_source(context(), decode(text.encode(), "net.mlir"))
-    compile_module(module, "cpu", constants={"w": weights(width)}, output=output)
+    compile_module(module, constants={"w": weights(width)}, output=output)
 
 
 def start(width: int, output: Path, first: Callable[[], None] = lambda: None) -> int:

@@ -42,7 +42,7 @@ def weights(seed: int) -> dict[str, np.ndarray]:
 @pytest.fixture(scope="module")
 def linear_artifact(tmp_path_factory: pytest.TempPathFactory) -> Path:
     module = parse_source(context(), decode(LINEAR.encode(), "linear.mlir"))
-    return compile_module(module, "cpu", output=tmp_path_factory.mktemp("linear") / "linear.ait")
+    return compile_module(module, output=tmp_path_factory.mktemp("linear") / "linear.ait")
 
 
 @pytest.fixture

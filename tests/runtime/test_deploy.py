@@ -127,7 +127,7 @@ def test_tensors_of_each_dtype_at_strides(api: ctypes.CDLL, tmp_path: Path, dtyp
       ait.output "y" %x strides [1, n] : !ait.tensor<n x 4 x {dtype}>
     }}
     """
-    model = Loaded(api, compile_module(parse_text(context(), text), "cpu", output=tmp_path / "f.ait"))
+    model = Loaded(api, compile_module(parse_text(context(), text), output=tmp_path / "f.ait"))
     kind = BY_MLIR[dtype].name
     x = np.random.default_rng(0).integers(0, 2, (3, 8)).astype(kind)[:, :4]
     for given, y in ((x, np.zeros((4, 3), kind).T), (np.ascontiguousarray(x), np.zeros((3, 4), kind))):
@@ -302,7 +302,7 @@ def ffn(tmp_path_factory: pytest.TempPathFactory) -> Path:
     random = np.random.default_rng(0)
     weights = {"up.weight": random.random((48, 24), np.float32), "up.bias": random.random(48, np.float32) - 1}
     module = parse_source(context(), decode(GRAPH.encode(), "ffn.mlir"))
-    return compile_module(module, "cpu", constants=weights, output=tmp_path_factory.mktemp("ffn") / "ffn.ait")
+    return compile_module(module, constants=weights, output=tmp_path_factory.mktemp("ffn") / "ffn.ait")
 
 
 def _clean() -> dict[str, str]:
@@ -334,7 +334,7 @@ def test_the_example_runs_without_python(prefix: Path, ffn: Path, tmp_path: Path
     np.testing.assert_allclose(np.array(done.stdout.split("]")[1].split(), float), expected.ravel()[:4], rtol=1e-5)
     refused = subprocess.run([program, str(ffn), "batch=9"], env=_clean(), capture_output=True, text=True, check=False)
     assert refused.returncode == 1 and "dim batch = 9, expected a value from 1 to 8" in refused.stderr
-    cached = compile_module(parse_text(context(), CACHE), "cpu", output=tmp_path / "cache.ait")
+    cached = compile_module(parse_text(context(), CACHE), output=tmp_path / "cache.ait")
     done = subprocess.run([program, str(cached), "n=1"], env=_clean(), capture_output=True, text=True, check=False)
     assert done.stdout == "total [1, 4] 0 0.2 0.4 0.6\n", done.stderr
     loaded = subprocess.run(["ldd", program], capture_output=True, text=True, check=True).stdout
@@ -412,10 +412,9 @@ ait.graph @big(%x: !ait.tensor<b x 4096 x f32>) dims {b = 1 to 4} {
 def test_what_a_program_can_do(prefix: Path, tmp_path: Path) -> None:
     """`cpp_interface.cc`: each of its checks names itself when it fails."""
     weights = {"w": np.arange(4).astype(np.float16)}
-    path = compile_module(parse_text(context(), PROGRAM_GRAPH), "cpu", constants=weights, output=tmp_path / "f.ait")
+    path = compile_module(parse_text(context(), PROGRAM_GRAPH), constants=weights, output=tmp_path / "f.ait")
     big = compile_module(
         parse_text(context(), BIG_GRAPH),
-        "cpu",
         constants={"w": np.ones((4096, 4096), np.float32)},
         output=tmp_path / "big.ait",
     )

@@ -43,7 +43,7 @@ def wide(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A model whose runs use all threads."""
     w = np.random.default_rng(0).standard_normal((512, 512), np.float32) / 32
     output = tmp_path_factory.mktemp("wide") / "wide.ait"
-    return compile_module(parse_text(context(), GRAPH), "cpu", constants={"w": w}, output=output)
+    return compile_module(parse_text(context(), GRAPH), constants={"w": w}, output=output)
 
 
 def in_child(body: Callable[[], str]) -> str:

@@ -14,6 +14,7 @@ from ait_mlir.errors import InputError
 from ait_mlir.ir.context import context
 from ait_mlir.ir.parser import parse_source
 from ait_mlir.ir.source import decode
+from ait_mlir.options import CompileOptions
 from ait_mlir.runtime import AITemplateMemcpyKind, Model
 from tests.runtime.test_constants import LINEAR, X, expected, swap_under_load, weights
 from tests.runtime.test_gpu import Case, cuda_library
@@ -26,7 +27,7 @@ pytestmark = pytest.mark.gpu
 @pytest.fixture(scope="module")
 def linear_artifact(tmp_path_factory: pytest.TempPathFactory) -> Path:
     module = parse_source(context(), decode(LINEAR.encode(), "linear.mlir"))
-    return compile_module(module, "cuda", output=tmp_path_factory.mktemp("linear") / "linear.ait")
+    return compile_module(module, CompileOptions("cuda"), output=tmp_path_factory.mktemp("linear") / "linear.ait")
 
 
 @pytest.fixture

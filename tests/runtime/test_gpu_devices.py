@@ -13,6 +13,7 @@ import torch
 
 from ait_mlir.driver import compile_module, read_module
 from ait_mlir.errors import InputError
+from ait_mlir.options import CompileOptions
 from ait_mlir.runtime import AITemplateAllocatorKind, Model
 
 pytestmark = pytest.mark.gpu
@@ -35,7 +36,7 @@ def linear(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("linear")
     (folder / "linear.mlir").write_text(TEXT)
     module = read_module(folder / "linear.mlir")[0]
-    return compile_module(module, "cuda", output=folder / "linear.ait", constants={"w": WEIGHT})
+    return compile_module(module, CompileOptions("cuda"), output=folder / "linear.ait", constants={"w": WEIGHT})
 
 
 @pytest.fixture

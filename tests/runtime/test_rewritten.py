@@ -71,7 +71,7 @@ def compiled(folder: Path, value: float) -> Path:
     }}
     """
     w = np.full((ROWS, ROWS), value, np.float32)
-    return compile_module(parse_text(context(), text), "cpu", constants={"w": w}, output=folder / f"of_{value}.ait")
+    return compile_module(parse_text(context(), text), constants={"w": w}, output=folder / f"of_{value}.ait")
 
 
 @pytest.mark.parametrize("code", [OF_PYTHON, OF_C], ids=["python", "c"])

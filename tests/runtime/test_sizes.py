@@ -52,7 +52,7 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
 
     def compile_text(text: str) -> Path:
         if text not in made:
-            made[text] = compile_module(parse_text(context(), text), "cpu", output=folder / f"{len(made)}.ait")
+            made[text] = compile_module(parse_text(context(), text), output=folder / f"{len(made)}.ait")
         return made[text]
 
     return compile_text

@@ -35,7 +35,7 @@ DIMS = {"n": 3, "c": 5, "h": 7, "w": 6, "p": 3}
 @pytest.fixture(scope="module")
 def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     output = tmp_path_factory.mktemp("strides") / "f.ait"
-    return compile_module(parse_text(context(), TEXT), "cpu", output=output)
+    return compile_module(parse_text(context(), TEXT), output=output)
 
 
 @pytest.fixture

@@ -9,11 +9,11 @@ from typing import ClassVar
 
 import pytest
 
-from ait_mlir.driver import selection_options
 from ait_mlir.errors import AitError, InputError, ToolchainError
 from ait_mlir.lowering.fragments import Fragment
 from ait_mlir.lowering.kernels import Target
 from ait_mlir.lowering.points import Point
+from ait_mlir.options import CompileOptions
 from ait_mlir.selection.budget import Budget, BudgetSelector
 from ait_mlir.selection.candidates import best_by_estimate, offers
 from ait_mlir.selection.ranges import Times
@@ -202,35 +202,35 @@ def test_a_card_that_goes_away_leaves_the_estimate():
 
 
 def test_options_of_a_compilation(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("ait_mlir.driver.detect_cuda_arch", lambda: "sm_90a")
+    monkeypatch.setattr("ait_mlir.options.detect_cuda_arch", lambda: "sm_90a")
     monkeypatch.delenv("AIT_MEASURE_BUDGET", raising=False)
-    assert selection_options("auto") == "measure=true budget=20.0"
-    assert selection_options("auto", budget=2.5) == "measure=true budget=2.5"
-    assert selection_options("auto", budget=0) == ""
-    assert selection_options("auto", target="cpu") == ""
-    assert selection_options(True) == "measure=true"
-    assert selection_options(False, budget=3) == ""
+    assert CompileOptions("cuda", measure="auto").selection() == "measure=true budget=20.0"
+    assert CompileOptions("cuda", measure="auto", budget=2.5).selection() == "measure=true budget=2.5"
+    assert CompileOptions("cuda", measure="auto", budget=0).selection() == ""
+    assert CompileOptions("cpu", measure="auto").selection() == ""
+    assert CompileOptions("cuda", measure=True).selection() == "measure=true"
+    assert CompileOptions("cuda", measure=False, budget=3).selection() == ""
     monkeypatch.setenv("AIT_MEASURE_BUDGET", "7")
-    assert selection_options("auto") == "measure=true budget=7.0"
-    monkeypatch.setattr("ait_mlir.driver.detect_cuda_arch", lambda: None)
-    assert selection_options("auto") == ""
+    assert CompileOptions("cuda", measure="auto").selection() == "measure=true budget=7.0"
+    monkeypatch.setattr("ait_mlir.options.detect_cuda_arch", lambda: None)
+    assert CompileOptions("cuda", measure="auto").selection() == ""
 
 
 @pytest.mark.parametrize("budget", [-1.0, float("nan"), float("inf"), "soon", True, [3]])
 def test_wrong_budgets_are_refused(budget, monkeypatch: pytest.MonkeyPatch):
     with pytest.raises(AitError, match="expected a number of seconds"):
-        selection_options("auto", budget=budget)
+        CompileOptions("cuda", measure="auto", budget=budget).selection()
     monkeypatch.setenv("AIT_MEASURE_BUDGET", str(budget))
     with pytest.raises(InputError, match="AIT_MEASURE_BUDGET is"):
-        selection_options("auto")
+        CompileOptions("cuda", measure="auto").selection()
 
 
 def test_wrong_words_are_refused(monkeypatch: pytest.MonkeyPatch):
     with pytest.raises(AitError, match="measure is 'sometimes', expected True, False or \"auto\""):
-        selection_options("sometimes")  # type: ignore[arg-type]
+        CompileOptions("cuda", measure="sometimes").selection()  # type: ignore[arg-type]
     monkeypatch.setenv("AIT_MEASURE_BUDGET", "soon")
     with pytest.raises(InputError, match="AIT_MEASURE_BUDGET is 'soon'"):
-        selection_options("auto")
+        CompileOptions("cuda", measure="auto").selection()
 
 
 def test_waiting_for_another_process_does_not_count(clock: Clock):

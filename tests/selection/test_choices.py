@@ -11,6 +11,7 @@ from ait_mlir.driver import compile_module, emit, run_to_phase
 from ait_mlir.ir.parser import check
 from ait_mlir.ir.source import SourceError
 from ait_mlir.lowering.fragments import Fragment
+from ait_mlir.options import CompileOptions
 from ait_mlir.runtime import Model
 from tests.selection.cards import parse
 
@@ -43,9 +44,7 @@ def test_ranges_run(tmp_path: Path):
     module = parse(pinned(THREE))
     rng = np.random.default_rng(0)
     w, v = rng.standard_normal((128, 64), dtype=np.float32), rng.standard_normal(128, dtype=np.float32)
-    path = compile_module(
-        module, "cpu", output=tmp_path / "g.ait", workdir=tmp_path / "work", constants={"w": w, "v": v}
-    )
+    path = compile_module(module, output=tmp_path / "g.ait", workdir=tmp_path / "work", constants={"w": w, "v": v})
     program = (tmp_path / "work" / "program.cc").read_text()
     assert "if (d0 <= 2) {" in program and "else if (d0 <= 11) {" in program
     again = parse((tmp_path / "work" / "planned.mlir").read_text())
@@ -72,7 +71,7 @@ def test_ranges_make_cuda_source():
         '{kernels = [#ait.kernel<"cublaslt", {id = 66 : i64, cluster = 2 : i64}>, #ait.kernel<"native", {}>], '
         'cut = "epilogue"}]}>'
     )
-    files = emit(run_to_phase(parse(pinned(choice, "f16")), "planned", target="cuda", arch="sm_90a")).files
+    files = emit(run_to_phase(parse(pinned(choice, "f16")), "planned", CompileOptions("cuda", "sm_90a"))).files
     assert "if (d0 <= 8) {" in files["program.cc"]
     assert sum(name.endswith(".cu") for name in files) == 3 and "copy_tensor_2.cu" in files
     (text,) = (text for text in files.values() if "ait::library_gemm(ctx, args)" in text)
@@ -90,7 +89,7 @@ def test_ranges_make_cuda_source():
 def test_the_workspace_of_a_library_is_that_of_the_named_algorithm(config: str, arena: int):
     config += ", id = 6 : i64" if "split" in config else ""
     module = run_to_phase(
-        parse(pinned(f'#ait.kernel<"cublaslt", {{{config}}}>', "f16")), "planned", target="cuda", arch="sm_90a"
+        parse(pinned(f'#ait.kernel<"cublaslt", {{{config}}}>', "f16")), "planned", CompileOptions("cuda", "sm_90a")
     )
     assert f"arena ({arena})" in str(module)
 
@@ -149,7 +148,7 @@ WRONG = {
 @pytest.mark.parametrize("choice", WRONG)
 def test_wrong_choices(choice: str):
     with pytest.raises(SourceError) as error:
-        run_to_phase(parse(pinned(choice, "f16")), "selected", target="cuda", arch="sm_90a")
+        run_to_phase(parse(pinned(choice, "f16")), "selected", CompileOptions("cuda", "sm_90a"))
     (diagnostic,) = error.value.diagnostics
     assert WRONG[choice] in diagnostic.message
     assert diagnostic.line == 5
@@ -166,7 +165,9 @@ def test_a_view_runs_on_no_kernel():
 
 
 def test_wrong_configurations_are_found_later_too():
-    module = run_to_phase(parse(pinned('#ait.kernel<"hopper", {}>', "f16")), "planned", target="cuda", arch="sm_90a")
+    module = run_to_phase(
+        parse(pinned('#ait.kernel<"hopper", {}>', "f16")), "planned", CompileOptions("cuda", "sm_90a")
+    )
     text = str(module).replace('"hopper" {}', '"hopper" {stages = 1 : i64}')
     assert text != str(module)
     with pytest.raises(SourceError, match="at least 2 stages"):
@@ -182,8 +183,8 @@ ait.graph @g(%q: !ait.tensor<b x 4 x 64 x 64 x f16>) dims {b = 1 to 8} {
 """
     for config, what in (("cols = 24 : i64", "cols is a multiple of 16"), ("warps = 99 : i64", "1 to 16 warps")):
         with pytest.raises(SourceError, match=what):
-            run_to_phase(parse(text.replace("CONFIG", config)), "selected", target="cuda", arch="sm_90a")
-    run_to_phase(parse(text.replace("CONFIG", "warps = 2 : i64")), "selected", target="cuda", arch="sm_90a")
+            run_to_phase(parse(text.replace("CONFIG", config)), "selected", CompileOptions("cuda", "sm_90a"))
+    run_to_phase(parse(text.replace("CONFIG", "warps = 2 : i64")), "selected", CompileOptions("cuda", "sm_90a"))
 
 
 GATED = """
@@ -212,7 +213,7 @@ def test_a_gated_product_runs_where_no_kernel_has_it(kernel: str, tmp_path: Path
     module = parse(GATED.replace("KERNEL", kernel))
     rng = np.random.default_rng(0)
     w, r = rng.standard_normal((48, 40), dtype=np.float32), rng.standard_normal(24, dtype=np.float32)
-    path = compile_module(module, "cpu", output=tmp_path / "g.ait", workdir=tmp_path / "work", constants={"w": w})
+    path = compile_module(module, output=tmp_path / "g.ait", workdir=tmp_path / "work", constants={"w": w})
     program = (tmp_path / "work" / "program.cc").read_text()
     assert ("if (d0 <= 5) {" in program) is bool(kernel)
     with Model(path) as model:
@@ -239,7 +240,7 @@ def test_a_rotated_product_runs_where_no_kernel_has_it(columns: int, tmp_path: P
     module = parse(ROTATED.replace("COLUMNS", str(columns)))
     rng = np.random.default_rng(0)
     w, s = rng.standard_normal((columns, 40), dtype=np.float32), rng.standard_normal(2, dtype=np.float32)
-    path = compile_module(module, "cpu", output=tmp_path / "g.ait", workdir=tmp_path / "work", constants={"w": w})
+    path = compile_module(module, output=tmp_path / "g.ait", workdir=tmp_path / "work", constants={"w": w})
     with Model(path) as model:
         for b in (1, 300):
             x, c = (rng.standard_normal((b, n), dtype=np.float32) for n in (40, 2))
@@ -268,4 +269,4 @@ def test_what_a_gated_product_has_no_kernel_for_is_refused(kernels: str, cut: st
     way = f"{{kernels = [{kernels}]{cut}}}"
     text = f'{{kernel = #ait.kernel<"ranges", {{axis = "b", upto = [5 : i64], ways = [{way}, {way}]}}>}}'
     with pytest.raises(SourceError, match=problem):
-        run_to_phase(parse(GATED.replace("KERNEL", text)), "selected", target="cpu")
+        run_to_phase(parse(GATED.replace("KERNEL", text)), "selected")

@@ -20,6 +20,7 @@ from ait_mlir.lowering import estimates
 from ait_mlir.lowering.estimates import Fit, Table, Terms, fit_name, read_table, table_for, write_table
 from ait_mlir.lowering.fragments import estimate, offers
 from ait_mlir.lowering.kernels import Target, contraction, kernels_for
+from ait_mlir.options import CompileOptions
 from ait_mlir.selection.candidates import best_by_estimate
 from benchmarks import calibrate, regret
 from benchmarks.fit import Sample, fit, samples_of
@@ -388,7 +389,7 @@ FEW_AND_MANY: dict[str, dict[str, float]] = {
 
 def chosen(dims: str) -> str:
     module = parse_text(context(), ROWS.format(dims=dims))
-    run_to_phase(module, "selected", target="cuda")
+    run_to_phase(module, "selected", CompileOptions("cuda"))
     (op,) = (op for op in module.walk() if op.name == "ait.gemm")
     return str(op.attributes["kernel"])
 

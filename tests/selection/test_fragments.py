@@ -16,6 +16,7 @@ from ait_mlir.driver import compile_module, emit, run_to_phase
 from ait_mlir.lowering import kernels
 from ait_mlir.lowering.fragments import offers, steps_of
 from ait_mlir.lowering.kernels.base import Config, Emission, Kernel, Launch, Target
+from ait_mlir.options import CompileOptions
 from ait_mlir.runtime import Model
 from ait_mlir.selection.candidates import code_digest
 from tests.selection.cards import parse, tasks_of
@@ -72,7 +73,7 @@ def parts(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 @pytest.mark.parametrize("choice", ['#ait.kernel<"parts", {}>', RANGES], ids=["alone", "ranges"])
 def test_several_launches_of_one_kernel(choice: str, parts: None, tmp_path: Path):
     module = parse(TEXT.replace("CHOICE", choice))
-    path = compile_module(module, "cpu", output=tmp_path / "g.ait", workdir=tmp_path / "work")
+    path = compile_module(module, output=tmp_path / "g.ait", workdir=tmp_path / "work")
     assert "ait_rt.buffer<356 x i8>" in str(module)  # 4 floats, rounded up to 256 bytes, and 100 bytes
     program = (tmp_path / "work" / "program.cc").read_text()
     assert program.count("+ 256") == 2 and len(list((tmp_path / "work").glob("k_reduce*"))) >= 2
@@ -87,7 +88,7 @@ def test_several_launches_of_one_kernel(choice: str, parts: None, tmp_path: Path
 def test_a_reduction_on_a_card_is_two_launches(kind: str, size: int):
     """The first writes what passes between them, at the start of the workspace, and the second reads it."""
     text = TEXT.replace("sum", kind).replace("CHOICE", '#ait.kernel<"split", {}>')
-    module = run_to_phase(parse(text), "planned", target="cuda", arch="sm_90a")
+    module = run_to_phase(parse(text), "planned", CompileOptions("cuda", "sm_90a"))
     assert f"ait_rt.buffer<{size} x i8>" in str(module)  # 1,024 parts, of a variance of 3 numbers each
     files = emit(module).files
     first, second = (next(t for t in files.values() if f"ait::gpu::{f}<" in t) for f in ("reduce_parts", "join_parts"))

@@ -16,6 +16,7 @@ from ait_mlir.ir.source import SourceText
 from ait_mlir.lowering.kernels import Target
 from ait_mlir.lowering.module_target import target_of
 from ait_mlir.lowering.target import PRECISIONS
+from ait_mlir.options import CompileOptions
 from ait_mlir.runtime import artifact
 from ait_mlir.selection.measure import Selector
 from ait_mlir.selection.tasks import make_task
@@ -35,7 +36,9 @@ def parsed(text: str) -> ModuleOp:
 
 
 def planned(dtype: str, precision: str) -> ModuleOp:
-    return run_to_phase(parsed(TEXT.replace("T", dtype)), "planned", target="cuda", arch="sm_90a", precision=precision)
+    return run_to_phase(
+        parsed(TEXT.replace("T", dtype)), "planned", CompileOptions("cuda", "sm_90a", precision=precision)
+    )
 
 
 @pytest.mark.parametrize("precision", PRECISIONS)
@@ -58,8 +61,8 @@ def test_it_changes_products_of_f32_only(dtype: str) -> None:
 def test_selecting_again_takes_the_new_setting() -> None:
     module = planned("f32", "high").clone()
     for setting, found in (("medium", "medium"), ("highest", "highest")):
-        selected = run_to_phase(parsed(TEXT.replace("T", "f32")), "selected", target="cuda", precision="high")
-        run_to_phase(selected, "selected", start="fused", target="cuda", precision=setting)
+        selected = run_to_phase(parsed(TEXT.replace("T", "f32")), "selected", CompileOptions("cuda", precision="high"))
+        run_to_phase(selected, "selected", CompileOptions("cuda", start="fused", precision=setting))
         assert target_of(selected).precision == found
     assert target_of(module).precision == "high"
 
@@ -68,7 +71,7 @@ def test_unknown_names(tmp_path: Path) -> None:
     told = 'precision is \'tf32\', expected "highest" (exact f32), "high" (TF32) or "medium" (bf16)'
     module = parsed(TEXT.replace("T", "f32"))
     with pytest.raises(AitError) as caught:
-        compile_module(module, "cpu", output=tmp_path / "g.ait", precision="tf32")
+        compile_module(module, CompileOptions(precision="tf32"), output=tmp_path / "g.ait")
     assert str(caught.value) == told and not list(tmp_path.iterdir())
 
 
@@ -121,7 +124,7 @@ def test_times_of_the_package_are_of_exact_products() -> None:
 def test_the_artifact_describes_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = TEXT.replace("T", "f32").replace(' {kernel = #ait.kernel<"cublaslt", {}>}', "")
     for precision in ("high", "highest"):
-        path = compile_module(parsed(text), "cpu", output=tmp_path / "g.ait", precision=precision)
+        path = compile_module(parsed(text), CompileOptions(precision=precision), output=tmp_path / "g.ait")
         assert artifact.read(path).manifest.precision == precision
         assert main(["inspect", str(path)]) == 0
         assert ("precision high\n" in capsys.readouterr().out) == (precision == "high")

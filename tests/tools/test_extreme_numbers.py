@@ -14,6 +14,7 @@ from ait_mlir.ir.context import context
 from ait_mlir.ir.parser import check as verify
 from ait_mlir.ir.parser import parse_source
 from ait_mlir.ir.source import SourceError, SourceText
+from ait_mlir.options import CompileOptions
 from tests import tiers
 from tests.runtime.test_sizes import OUTER
 
@@ -67,7 +68,7 @@ def outcome(text: str, target: str, arch: str) -> str:
         module = parse_source(context(), source)
         verify(module, source)
         phase = "planned"
-        run_to_phase(module, "planned", target=target, arch=arch, source=source)
+        run_to_phase(module, "planned", CompileOptions(target, arch), source=source)
         emit(module, source)
     except SourceError as e:
         assert e.diagnostics

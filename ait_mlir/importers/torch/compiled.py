@@ -8,6 +8,7 @@ import shutil
 import tempfile
 import weakref
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -23,7 +24,7 @@ from ait_mlir.importers.torch.signature import skeleton
 from ait_mlir.runtime.frameworks import stream_of
 
 if TYPE_CHECKING:
-    from ait_mlir.driver import Measure
+    from ait_mlir.options import CompileOptions, Measure
     from ait_mlir.runtime import Model
 
 
@@ -47,29 +48,21 @@ def compile(
     """Compile an unmodified `torch.nn.Module` or a program of `torch.export`.
 
     The module is exported on the example inputs; `dynamic_shapes` is that of `torch.export.export`, and a dim without
-    a maximum gets 4,096. `hints` are sizes to choose kernels for, by the name of a `torch.export.Dim`. With `measure`
-    "auto", kernels are chosen by their times on the card, if there is one: those that are not known are measured within
-    `budget` seconds (default: `AIT_MEASURE_BUDGET`, else 20), compiling included; with True all are measured, with
-    False estimates decide. `precision` is that of products, convolutions and attention of f32 on a GPU, named as
-    `torch.set_float32_matmul_precision` names it: "highest" (exact), "high" (TF32) or "medium" (bf16); a CPU computes
-    all of them exactly. `streams` is the most streams of a GPU that a run may use, 0 or 1 for one; by default several
-    where estimates say that it pays. With `graph_mode`, runs on a GPU are replayed as CUDA graphs.
-    Generated sources and IR are kept in `workdir` if it is given.
+    a maximum gets 4,096. `hints` are sizes to choose kernels for, by the name of a `torch.export.Dim`. `measure`,
+    `budget`, `precision` and `streams` are those of `CompileOptions`; `num_runtimes` is that of `Model`. With
+    `graph_mode`, runs on a GPU are replayed as CUDA graphs. Generated sources and IR are kept in `workdir` if it is
+    given.
 
     Raises `ImportFailure` for a model that cannot be imported, with the place in its source; nothing is written then.
     """
-    imported = from_torch(module, example_inputs, example_kwargs, dynamic_shapes=dynamic_shapes, name=name, hints=hints)
-    return build(
-        imported,
-        as_target(target),
-        workdir=workdir,
-        measure=measure,
-        budget=budget,
-        precision=precision,
-        streams=streams,
-        num_runtimes=num_runtimes,
-        graph_mode=graph_mode,
+    from ait_mlir.options import CompileOptions
+
+    chosen = as_target(target)
+    options = CompileOptions(
+        chosen.kind, chosen.arch, measure=measure, budget=budget, precision=precision, streams=streams
     )
+    imported = from_torch(module, example_inputs, example_kwargs, dynamic_shapes=dynamic_shapes, name=name, hints=hints)
+    return build(imported, options, workdir=workdir, num_runtimes=num_runtimes, graph_mode=graph_mode)
 
 
 def from_torch(
@@ -102,13 +95,9 @@ def from_torch(
 
 def build(
     imported: Imported,
-    target: Target,
+    options: CompileOptions,
     *,
     workdir: str | Path | None = None,
-    measure: Measure = "auto",
-    budget: float | None = None,
-    precision: str = "highest",
-    streams: int | None = None,
     num_runtimes: int = 1,
     graph_mode: bool = False,
 ) -> CompiledModule:
@@ -120,21 +109,11 @@ def build(
     folder = Path(tempfile.mkdtemp(prefix="ait_"))  # for its owner alone: the artifact has the weights
     file = folder / "model.ait"
     try:
-        compile_module(
-            imported.module.clone(),
-            target.kind,
-            workdir=workdir,
-            constants=imported.constants,
-            output=file,
-            arch=target.arch,
-            measure=measure,
-            budget=budget,
-            precision=precision,
-            streams=streams,
-        )
+        module, constants = imported.module.clone(), imported.constants
+        compile_module(module, options, output=file, constants=constants, workdir=workdir)
         # Written a moment ago by this process: its weights need no second hash.
         model = Model(file, num_runtimes=num_runtimes, verify_weights=False)
-        compiled = CompiledModule(imported, model, file, text, graph_mode)
+        compiled = CompiledModule(imported, model, file, text, options, graph_mode)
     except BaseException:
         _remove(folder, os.getpid())
         raise
@@ -156,10 +135,19 @@ class CompiledModule:
     object and start as copies of the module's buffers.
     """
 
-    def __init__(self, imported: Imported, model: Model, artifact: Path, text: str, graph_mode: bool = False) -> None:
+    def __init__(
+        self,
+        imported: Imported,
+        model: Model,
+        artifact: Path,
+        text: str,
+        options: CompileOptions,
+        graph_mode: bool = False,
+    ) -> None:
         self.model = model
         self._text = text
         self._artifact = artifact
+        self._options = options
         self._graph_mode = graph_mode
         self._inputs = imported.inputs
         self._outputs = imported.outputs
@@ -267,10 +255,8 @@ class CompiledModule:
             return self._text
         from ait_mlir.driver import run_to_phase
 
-        manifest = self.model.manifest
-        arch, precision = (manifest.arch, manifest.precision) if manifest is not None else ("", "highest")
-        module, known = self._imported.module.clone(), self._imported.constants.keys()
-        run_to_phase(module, phase, target=self.model.target, arch=arch, precision=precision, known=known)
+        module = self._imported.module.clone()
+        run_to_phase(module, phase, replace(self._options, measure=False), known=self._imported.constants.keys())
         return str(module) + "\n"
 
     @property

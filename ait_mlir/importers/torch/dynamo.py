@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from ait_mlir.errors import AitError, InputError, RunError
@@ -16,10 +17,11 @@ from ait_mlir.frontend.target import as_target
 from ait_mlir.importers.torch.compiled import CompiledModule, build, from_torch
 from ait_mlir.importers.torch.errors import ImportFailure
 from ait_mlir.importers.torch.library import quiet, torch
-from ait_mlir.lowering.target import precision_problem
+from ait_mlir.options import CompileOptions
 
 LOG = logging.getLogger("ait_mlir.torch_compile")
-OPTIONS = ("measure", "budget", "precision", "graph_mode", "num_runtimes")
+OF_THE_MODEL = ("graph_mode", "num_runtimes")
+OPTIONS = ("measure", "budget", "precision", *OF_THE_MODEL)
 MODES: Mapping[str, Mapping[str, Any]] = {
     "default": {},
     "reduce-overhead": {"graph_mode": True},
@@ -34,22 +36,30 @@ def backend(
 ) -> Callable[..., Any]:
     """A callable like `graph`: compiled, or `graph` itself if it cannot be imported.
 
-    `options` are those of `ait_mlir.compile` among `measure`, `budget`, `precision`, `graph_mode` and `num_runtimes`;
-    `precision` is `torch.get_float32_matmul_precision()` if it is left out. `mode` is one of `torch.compile`:
-    "reduce-overhead" replays CUDA graphs, "max-autotune" also chooses all kernels by time; `options` go before it.
+    `options` are the arguments of `ait_mlir.compile` that `OPTIONS` names; without `precision`, it is
+    `torch.get_float32_matmul_precision()`. `mode` is one of `torch.compile`: "reduce-overhead" replays CUDA graphs,
+    "max-autotune" also chooses all kernels by time; `options` go before it.
     """
     if mode not in MODES:
         raise ImportFailure(f"unknown mode {mode!r} of the backend 'ait'; the modes are {', '.join(MODES)}")
     if unknown := sorted(set(options or {}) - set(OPTIONS)):
         raise ImportFailure(f"unknown option {unknown[0]!r} of the backend 'ait'; the options are {', '.join(OPTIONS)}")
-    options = {"precision": torch.get_float32_matmul_precision(), **MODES[mode], **(options or {})}
-    if (problem := precision_problem(options["precision"])) is not None:
-        raise ImportFailure(problem)
+    given: dict[str, Any] = {
+        "measure": "auto",
+        "precision": torch.get_float32_matmul_precision(),
+        **MODES[mode],
+        **(options or {}),
+    }
+    load = {name: given.pop(name) for name in OF_THE_MODEL if name in given}
+    try:
+        chosen = CompileOptions(**given)
+    except AitError as error:
+        raise ImportFailure(str(error)) from None
     if torch.is_grad_enabled() and any(getattr(x, "requires_grad", False) for x in example_inputs):
         LOG.warning("a graph runs in PyTorch: it needs gradients; call the model under torch.no_grad()")
         return graph.forward
     try:
-        return Part(graph, example_inputs, options)
+        return Part(graph, example_inputs, chosen, load)
     except Exception as error:  # on any error of ours, the program runs as without us
         LOG.warning(
             "a graph of %d operations runs in PyTorch: %s", _operations(graph), _told(error), exc_info=_is_fault(error)
@@ -69,7 +79,9 @@ class Part:
     Tensors that the graph writes, such as a static cache, are written in place in the caller's memory.
     """
 
-    def __init__(self, graph: Any, example_inputs: Sequence[Any], options: Mapping[str, Any]) -> None:
+    def __init__(
+        self, graph: Any, example_inputs: Sequence[Any], options: CompileOptions, load: Mapping[str, Any]
+    ) -> None:
         holders = [n for n in graph.graph.nodes if n.op == "placeholder"]
         self._eager = graph.forward
         weights = {i: x for i, (n, x) in enumerate(zip(holders, example_inputs, strict=True)) if _is_weight(n, x)}
@@ -99,7 +111,9 @@ class Part:
         self._state = {name: places[buffer] for name, buffer in imported.state_names.items()}
         """The positions among the arguments of the tensors that the graph writes, other than its inputs."""
         imported.state.clear()  # each call gives the caller's tensors
-        self._compiled: CompiledModule = build(imported, as_target((devices or {"cpu"}).pop()), **options)
+        self._compiled: CompiledModule = build(
+            imported, replace(options, target=as_target((devices or {"cpu"}).pop()).kind), **load
+        )
         self._written = [*self._state.values(), *(self._taken[leaf] for leaf in self._compiled.changed_leaves())]
         self._weights = {name: i for i, name in module.names.items() if name in imported.constants}
         states = imported.state_names.values()

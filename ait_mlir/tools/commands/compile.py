@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from ait_mlir.ir.pipeline import Observer
     from ait_mlir.ir.source import SourceText
+    from ait_mlir.options import CompileOptions
 
 _EXAMPLE = """examples:
   ait compile examples/ffn.mlir --target cpu -o ffn.ait --weights ffn.safetensors
@@ -154,17 +155,18 @@ def run(options: argparse.Namespace) -> int:
         add_kernel_library(*name_and_value(text, "--library"))
     module, source, stored = _read(options.file, options.trust_pickle)
     weights = stored if options.weights is None else _weights(options.weights, module, options.file)
+    chosen = _chosen(options)
     if options.emit != "artifact":
         if options.report is not None:
             raise UsageError(f"--report shows how an artifact is compiled; leave out --emit {options.emit}")
-        return _export(options, module, source, weights)
+        return _export(options, chosen, module, source, weights)
     if options.report is None:
-        return _compile(options, module, source, weights, None)
+        return _compile(options, chosen, module, source, weights, None)
     if not Path(options.report).absolute().parent.is_dir():
         raise UsageError(f"--report {options.report}: there is no such folder")
     with counted_rewrites() as statistics, kept_selections() as selections:
         trace = Trace(statistics, module)
-        code = _compile(options, module, source, weights, trace.observe)
+        code = _compile(options, chosen, module, source, weights, trace.observe)
     program = next((op for op in module.ops if isinstance(op, ProgramOp)), None)
     if program is None or not driver.has_places(program):
         program, dims = None, {}
@@ -175,8 +177,25 @@ def run(options: argparse.Namespace) -> int:
     return code
 
 
+def _chosen(options: argparse.Namespace) -> CompileOptions:
+    """The options of the command line that say how the module is compiled."""
+    from ait_mlir.options import CompileOptions
+
+    if options.cpu and (options.target != "cpu" or options.arch):
+        raise UsageError("--cpu names the CPUs of target cpu: leave out --arch, or --cpu")
+    names = ("target", "start", "measure", "budget", "points", "precision", "streams", "without")
+    return CompileOptions(
+        **{name: getattr(options, name) for name in names},
+        arch=options.cpu[0] if options.cpu else options.arch,
+        cpus=options.cpu,
+        store_kernel_libraries=not options.reference_libraries,
+        report=options.times,
+    )
+
+
 def _compile(
     options: argparse.Namespace,
+    chosen: CompileOptions,
     module: ModuleOp,
     source: SourceText | None,
     weights: dict[str, Any],
@@ -186,21 +205,21 @@ def _compile(
     from ait_mlir import driver
 
     if options.to == "built":
-        return _build(options, module, source, weights, observe)
-    settings = _settings(options)
-    settings["start"] = options.start or driver.phase_of(module)
+        output = Path(options.output or Path(options.file).stem + ".ait")
+        driver.compile_module(
+            module,
+            chosen,
+            output=output,
+            constants=weights,
+            name=options.name,
+            workdir=options.workdir,
+            source=source,
+            observe=observe,
+        )
+        print(f"wrote {output} ({output.stat().st_size} bytes)")
+        return 0
     stop = "planned" if options.to == "source" else options.to
-    arch = options.arch or _default_arch(options.target)
-    driver.run_to_phase(
-        module,
-        stop,
-        target=options.target,
-        arch=arch,
-        **settings,
-        report=options.times,
-        observe=observe,
-        source=source,
-    )
+    driver.run_to_phase(module, stop, chosen, source=source, observe=observe)
     if options.to == "source":
         files = driver.emit(module, source).files
         text = "\n".join(f"// ---- {name}\n{content}" for name, content in files.items())
@@ -211,12 +230,6 @@ def _compile(
     else:
         write_atomic(Path(options.output), text.encode())
     return 0
-
-
-def _settings(options: argparse.Namespace) -> dict[str, Any]:
-    """The options that each way to compile takes."""
-    names = ("start", "measure", "budget", "points", "precision", "streams", "without")
-    return {name: getattr(options, name) for name in names}
 
 
 def _read(path: str, trust_pickle: bool) -> tuple[ModuleOp, SourceText | None, dict[str, Any]]:
@@ -235,38 +248,13 @@ def _read(path: str, trust_pickle: bool) -> tuple[ModuleOp, SourceText | None, d
     return module, source, {}
 
 
-def _build(
+def _export(
     options: argparse.Namespace,
+    chosen: CompileOptions,
     module: ModuleOp,
     source: SourceText | None,
     weights: dict[str, Any],
-    observe: Observer | None,
 ) -> int:
-    from ait_mlir import driver
-
-    output = Path(options.output or Path(options.file).stem + ".ait")
-    if options.cpu and (options.target != "cpu" or options.arch):
-        raise UsageError("--cpu names the CPUs of target cpu: leave out --arch, or --cpu")
-    driver.compile_module(
-        module,
-        options.target,
-        workdir=options.workdir,
-        name=options.name,
-        constants=weights,
-        output=output,
-        arch=options.cpu[0] if options.cpu else options.arch,
-        cpus=options.cpu,
-        **_settings(options),
-        store_kernel_libraries=not options.reference_libraries,
-        report=options.times,
-        observe=observe,
-        source=source,
-    )
-    print(f"wrote {output} ({output.stat().st_size} bytes)")
-    return 0
-
-
-def _export(options: argparse.Namespace, module: ModuleOp, source: SourceText | None, weights: dict[str, Any]) -> int:
     """Write a library for tvm-ffi."""
     from ait_mlir.export import export_kernels, export_module
 
@@ -274,35 +262,13 @@ def _export(options: argparse.Namespace, module: ModuleOp, source: SourceText | 
         raise UsageError(f"--emit {options.emit} writes a library; leave out --to {options.to}")
     output = Path(options.output or Path(options.file).stem + ".so")
     if options.emit == "module":
-        export_module(
-            module,
-            options.target,
-            output=output,
-            name=options.name,
-            constants=weights,
-            arch=options.arch,
-            **_settings(options),
-            source=source,
-        )
+        export_module(module, chosen, output=output, name=options.name, constants=weights, source=source)
     else:
-        left_out = export_kernels(
-            module,
-            options.target,
-            output=output,
-            arch=options.arch,
-            **_settings(options),
-            source=source,
-        )[1]
+        left_out = export_kernels(module, chosen, output=output, source=source)[1]
         for name, reason in left_out.items():
             note(f"kernel {name} is left out: {reason}")
     print(f"wrote {output} ({output.stat().st_size} bytes)")
     return 0
-
-
-def _default_arch(target: Any) -> str:
-    from ait_mlir.lowering.toolchain import default_arch
-
-    return default_arch(target)
 
 
 def _weights(text: str | None, module: ModuleOp, file: str) -> dict[str, Any]:

@@ -81,21 +81,14 @@ def run(options: argparse.Namespace) -> int:
 
 def _plan(options: argparse.Namespace) -> tuple[ModuleOp, tuple[DimInfo, ...]]:
     from ait_mlir import driver
+    from ait_mlir.options import CompileOptions
 
     try:
         module, source = driver.read_module(options.file)
     except OSError as error:
         raise UsageError(f"cannot read {options.file}: {error.strerror}") from error
-    phase = driver.phase_of(module)
-    driver.run_to_phase(
-        module,
-        "planned",
-        start=phase,
-        target=options.target,
-        arch=options.arch,
-        precision=options.precision,
-        source=source,
-    )
+    chosen = CompileOptions(options.target, options.arch, precision=options.precision)
+    driver.run_to_phase(module, "planned", chosen, source=source)
     scope = driver.program_of(module).scope
     return module, tuple(map(driver.dim_info, scope.dims))
 

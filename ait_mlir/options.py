@@ -1,0 +1,139 @@
+"""`CompileOptions`: how a module is compiled, as one value."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from typing import Literal, cast
+
+import numpy as np
+
+from ait_mlir.dialects.ait_rt.program import MAX_STREAMS
+from ait_mlir.errors import AitError
+from ait_mlir.host.settings import measure_budget
+from ait_mlir.ir.pipeline import PassError
+from ait_mlir.lowering.module_target import make_target
+from ait_mlir.lowering.points import STRATEGIES
+from ait_mlir.lowering.target import Target, TargetKind
+from ait_mlir.lowering.toolchain import default_arch, detect_cuda_arch
+from ait_mlir.passes.pipelines import check_optional, phase_index
+
+Measure = bool | Literal["auto"]
+Method = Literal["auto", "kernels", "reference"]
+
+
+@dataclass(frozen=True)
+class CompileOptions:
+    """How a module is compiled. Every function below the public ones takes this value and passes it on as it is.
+
+    Raises `AitError` for a value that is not allowed, with the name of the option and the values that are.
+    """
+
+    target: str = "cpu"
+    """The kind of device: "cpu", "cuda" or "rocm"."""
+    arch: str = ""
+    """The architecture, such as "sm_90a", "gfx90a", "x86-64-v3" or "native"; "" is that of this machine, and "sm_90a"
+    or "gfx90a" where it has no such card."""
+    cpus: Collection[str] = ()
+    """Values of -march. The artifact of a CPU model has its library for each of them, too, and a load takes the one
+    that uses most of the CPU."""
+    start: str | None = None
+    """The phase that the module is in, of `PHASES`; None: as its operations look."""
+    measure: Measure = False
+    """Whether kernels are chosen by their times on the card. With True, all times that are not known are measured. With
+    "auto", they are measured within `budget` if this machine has a card for the target; else estimates decide. With
+    False, estimates and known times decide. `compile_model`, `ait_mlir.compile` and `ait compile` say "auto"."""
+    budget: float | None = None
+    """The seconds for measuring, compiling of candidates included. None: `AIT_MEASURE_BUDGET`, else 20, for "auto"; no
+    limit for True."""
+    points: str = "hints"
+    """The values of the dims at which kernels are chosen: "hints", "min", "max" or several with a plus between."""
+    precision: str = "highest"
+    """How products, convolutions and attention of f32 may be computed on a GPU, named as
+    `torch.set_float32_matmul_precision` names it: "highest" (exactly), "high" (operands rounded to TF32) or "medium"
+    (to bf16). A CPU computes all of them exactly."""
+    streams: int | None = None
+    """The most streams of a GPU that a run may use, up to 16; 0 or 1 for one. None: several where estimates say that it
+    pays."""
+    fold: bool | Literal["load"] = True
+    """Whether values that follow from params of known data alone are computed now. With "load", the loaded model also
+    computes those that follow from any params, when it gets the data."""
+    fold_by: Method = "auto"
+    """How they are computed: by "kernels", by the "reference", or "auto", by kernels where that is faster."""
+    without: Collection[str] = ()
+    """Passes of `pipelines.OPTIONAL` that do not run."""
+    inspected: bool = False
+    """Whether runs of the model can show the results of each launch."""
+    store_kernel_libraries: bool = True
+    """Whether the artifact stores the kernel libraries that the model calls; otherwise it refers to their files."""
+    report: bool = False
+    """Whether the times of the fastest kernels, and the choices, are printed."""
+
+    def __post_init__(self) -> None:
+        try:
+            make_target(self.target, self.arch, self.precision)
+        except PassError as error:
+            raise AitError(error.message) from None
+        if self.start is not None:
+            phase_index(self.start)
+        check_optional(self.without)
+        for name, accepted, expected in _ALLOWED:
+            if not accepted(value := getattr(self, name)):
+                raise AitError(f"{name} is {value!r}, expected {expected}")
+
+    @property
+    def device(self) -> Target:
+        """The target with its architecture, which is looked up if it is not named."""
+        kind = cast(TargetKind, self.target)
+        return make_target(kind, self.arch or default_arch(kind), self.precision)
+
+    def selection(self) -> str:
+        """The options of the pass `select`, as text, without those of the target.
+
+        Raises `InputError` for a wrong `AIT_MEASURE_BUDGET`.
+        """
+        measure, budget = self.measure, self.budget
+        if measure == "auto":
+            budget = measure_budget() if budget is None else budget
+            measure = self.target == "cuda" and budget > 0 and detect_cuda_arch() is not None
+        found = {
+            "measure=true": measure,
+            f'points="{self.points}"': self.points != "hints",
+            f"budget={None if budget is None else float(budget)}": measure and budget is not None,
+            f'precision="{self.precision}"': self.precision != "highest",
+            "report=true": self.report,
+        }
+        return " ".join(text for text, is_given in found.items() if is_given)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float | np.number) and not isinstance(value, bool)
+
+
+def _is_budget(value: object) -> bool:
+    return value is None or (_is_number(value) and 0 <= cast(float, value) < math.inf)
+
+
+def _is_limit(value: object) -> bool:
+    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    return value is None or (whole and 0 <= cast(int, value) <= MAX_STREAMS)
+
+
+def _are_points(value: object) -> bool:
+    return isinstance(value, str) and all(part in STRATEGIES for part in value.split("+"))
+
+
+def _is_one_of(*values: object) -> Callable[[object], bool]:
+    return lambda value: isinstance(value, bool | str) and value in values
+
+
+_ALLOWED: tuple[tuple[str, Callable[[object], bool], str], ...] = (
+    ("measure", _is_one_of(True, False, "auto"), 'True, False or "auto"'),
+    ("budget", _is_budget, "a number of seconds, 0 or more"),
+    ("points", _are_points, f"{', '.join(STRATEGIES)} or several with a plus between, as in hints+max"),
+    ("streams", _is_limit, f"a whole number from 0 to {MAX_STREAMS}"),
+    ("fold", _is_one_of(True, False, "load"), 'True, False or "load"'),
+    ("fold_by", _is_one_of("auto", "kernels", "reference"), '"auto", "kernels" or "reference"'),
+)
+"""Options, the values that are accepted, and their description."""
