@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import ClassVar
 
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr, UnitAttr, i32, i64
@@ -39,8 +40,17 @@ from ait_mlir.dialects.ait.traits import Cost, Pure
 from ait_mlir.dialects.ait.types import ShapeAttr, TensorType, scope_of, shape_text, tensor_type
 from ait_mlir.dims import Expr, Scope, product, total
 
-Check = tuple[str, TensorType, int, str, str, Expr]
-"""An operand, its type, a dim that must equal one of another operand, what it counts, whose, and that dim."""
+
+@dataclass(frozen=True)
+class SameDim:
+    """A dim on which two operands must agree."""
+
+    counts: str
+    """The noun for what the dim counts: batch, heads, ..."""
+    name: str
+    size: Expr
+    other: str
+    wanted: Expr
 
 
 @irdl_op_definition
@@ -176,14 +186,14 @@ class AttentionOp(Cost, AitOp):
         work = self.WORK if self.no_softmax is None else 0
         return self.elements() * (2 * (depth + width) + work + self.region_ops())
 
-    def checks_of_second_piece(self, q: TensorType, k: TensorType, v: TensorType) -> list[Check]:
-        """What the second piece of k and of v has in common with the first."""
+    def checks_of_second_piece(self, q: TensorType, k: TensorType, v: TensorType) -> list[SameDim]:
+        """The dims that the second piece of k and of v shares with the first."""
         assert self.then is not None
         next_k, next_v = (tensor_type(x) for x in self.then)
         names = ("the second k", next_k, "k", k), ("the second v", next_v, "v", v)
         same = ((0, "batch"), (1, "heads"), (3, "head size"))
-        checks = [(n, t, axis, what, whose, p.dims[axis]) for n, t, whose, p in names for axis, what in same]
-        return [*checks, ("the second v", next_v, 2, "length", "the second k", next_k.dims[2])]
+        shared = [SameDim(counts, n, t.dims[i], of, p.dims[i]) for n, t, of, p in names for i, counts in same]
+        return [*shared, SameDim("length", "the second v", next_v.dims[2], "the second k", next_k.dims[2])]
 
     def infer_result_types(self) -> ResultTypes:
         if len(own := self.own_operands) > 6:
@@ -201,15 +211,15 @@ class AttentionOp(Cost, AitOp):
             raise self.fail(f"needs a floating-point type, got {q.element_type}")
         scope = scope_of(self)
         checks = [
-            ("k", k, 0, "batch", "q", q.dims[0]),
-            ("v", v, 0, "batch", "q", q.dims[0]),
-            ("k", k, 3, "head size", "q", q.dims[3]),
+            SameDim("batch", "k", k.dims[0], "q", q.dims[0]),
+            SameDim("batch", "v", v.dims[0], "q", q.dims[0]),
+            SameDim("head size", "k", k.dims[3], "q", q.dims[3]),
         ]
         if self.then is not None:
             checks += self.checks_of_second_piece(q, k, v)
-        for name, t, axis, what, whose, other in checks:
-            if not scope.equal(t.dims[axis], other):
-                raise self.fail(f"{what} of {name} is {t.dims[axis]}, but of {whose} {other}")
+        for dim in checks:
+            if not scope.equal(dim.size, dim.wanted):
+                raise self.fail(f"{dim.counts} of {dim.name} is {dim.size}, but of {dim.other} {dim.wanted}")
         heads, groups = q.dims[1], k.dims[1]
         if not scope.equal(heads, groups) and not divides(groups.as_int(), heads, scope):
             raise self.fail(f"heads of k is {groups}, which is not proved to divide the {heads} heads of q")
