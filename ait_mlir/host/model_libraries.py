@@ -20,7 +20,11 @@ def check_model_library(path: Path) -> None:
 
     This finds a file that is there by mistake. It is no protection from one that somebody made to look like a library.
     """
-    with path.open("rb") as file:
+    try:
+        opened = path.open("rb")
+    except OSError as error:
+        raise ArtifactError(f"{path} cannot be loaded: {error.strerror}") from error
+    with opened as file:
         header = file.read(20)
         if len(header) < 20 or not header.startswith(_ELF_64_LITTLE) or _number(header, 16) != _SHARED:
             raise ArtifactError(f"{path} is no shared library of 64 bits; it was not loaded")

@@ -147,6 +147,5 @@ def _row(cls: type[AitOp], call: Any) -> Any:
     except TypeError as error:
         raise NotSupported(f"{cls.name}: {error}") from None
     operands = [value for group in groups for value in group]
-    count = _results(cls)
-    first = call.w.op(cls, *operands, properties=properties, results=None, count=count)
-    return first if count == 1 else list(first.owner.results)
+    results = list(call.w.ops(cls, *operands, properties=properties, count=_results(cls)))
+    return results[0] if len(results) == 1 else results
