@@ -228,11 +228,19 @@ def _record(key: str, digest: str) -> bytes:
 
 
 @contextlib.contextmanager
-def locked(name: str) -> Generator[None]:
-    """Hold a lock of the cache, across threads and processes; a process that dies lets go of it."""
+def locked(name: str, *, shared: bool = False) -> Generator[None]:
+    """Hold a lock of the cache, across threads and processes; a process that dies lets go of it.
+
+    Several may hold it `shared` at the same time.
+    """
     with _lock_file(private_folder(cache_dir() / "locks") / name) as handle:
-        fcntl.flock(handle, fcntl.LOCK_EX)
+        fcntl.flock(handle, fcntl.LOCK_SH if shared else fcntl.LOCK_EX)
         yield
+
+
+def uses_kept() -> contextlib.AbstractContextManager[None]:
+    """Hold what is kept: `clear` waits. For builds, which check a file first and use it later."""
+    return locked("clear", shared=True)
 
 
 @contextlib.contextmanager
@@ -294,7 +302,7 @@ def remove_abandoned(home: Path) -> None:
 
 
 def clear(part: str) -> int:
-    """Delete a part of the cache; returns the bytes that this freed. Builds and runs that are under way are kept.
+    """Delete a part of the cache, once no build uses it; returns the bytes that this freed.
 
     Raises `AitError` like `cache_dir`: nothing is deleted in a folder without our marker.
     """
@@ -303,7 +311,7 @@ def clear(part: str) -> int:
         return 0
     _check_ours(folder)
     before = size_of(part)[1]
-    with locked("scratch"):
+    with locked("clear"), locked("scratch"):
         if part == "tmp":
             remove_abandoned(folder)
         else:

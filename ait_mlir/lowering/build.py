@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ait_mlir.errors import CompileError, ToolchainError
-from ait_mlir.host.cache import Scratch, cache_dir, is_kept, keep, locked
+from ait_mlir.host.cache import Scratch, cache_dir, is_kept, keep, locked, uses_kept
 from ait_mlir.host.files import copy_atomic, write_atomic
 from ait_mlir.lowering.ninja import ONCE, Unit, build_file, ninja_output, run_ninja
 from ait_mlir.lowering.target import DEFAULT_ARCH, TargetKind
@@ -42,9 +42,10 @@ def build_library(sources: Mapping[str, str], target: Target, workdir: str | os.
 
     Raises `ToolchainError` when the compiler is missing, `CompileError` with its first errors when it refuses a source.
     """
-    library = build_with(toolchain(target.kind, target.arch), sources, workdir, f"compiling for {target.kind}")
     output = Path(workdir).resolve() / "model.so"
-    copy_atomic(library, output)
+    with uses_kept():
+        library = build_with(toolchain(target.kind, target.arch), sources, workdir, f"compiling for {target.kind}")
+        copy_atomic(library, output)
     return output
 
 
@@ -73,7 +74,7 @@ def refused_sources(
     missing = {f"o{i}.o": unit for i, unit in enumerate(units) if not is_kept(unit.object, unit.key)}
     if not missing:
         return set()
-    with Scratch() as scratch:
+    with uses_kept(), Scratch() as scratch:
         (scratch / "build.ninja").write_text(build_file(tools, missing, None))
         ninja_output(scratch, tools, len(missing), "compiling kernels to time", keep_going=True, stop=stop)
         made = {name for name in missing if (scratch / name).is_file()}
@@ -172,11 +173,11 @@ def build_static_library(kind: TargetKind) -> Path:
     """`build_deploy_library` as a static library for programs of the same compiler. Raises alike."""
     tools = _runtime_toolchain(kind, ())
     units = _runtime_units((*_RUNTIME_SOURCES[kind], "deploy"), tools, _FFI_SOURCES)
-    _build(tools, units, f"building the {kind} runtime{ONCE}")
     archiver = shutil.which(os.environ.get("AR") or "ar")
     if archiver is None:
         raise ToolchainError("ar, which makes static libraries, was not found: install binutils, or set AR")
-    with Scratch() as scratch:
+    with uses_kept(), Scratch() as scratch:
+        _build(tools, units, f"building the {kind} runtime{ONCE}")
         names: list[str] = []
         for unit in units:  # objects are kept by their digest
             names.append(f"{unit.source.parent.name}_{unit.source.stem}.o")
@@ -292,7 +293,7 @@ def _build(tools: Toolchain, units: list[Unit], label: str) -> Path:
     library = cache_dir() / "libraries" / key[:2] / f"{key}.so"
     if is_kept(library, key):
         return library
-    with locked(key):
+    with uses_kept(), locked(key):
         if is_kept(library, key):
             return library
         with Scratch() as scratch:

@@ -49,8 +49,7 @@ def build_file(tools: Toolchain, missing: Mapping[str, Unit], objects: Iterable[
     used = Counter(unit.tools or tools for unit in missing.values())
     rules = {t: f"compile{i}" for i, t in enumerate(used)}
     for t in (tools, *used):
-        for place in (str(cache_dir()), os.environ.get("TMPDIR", "")):
-            _usable(t, place)
+        _usable(t, str(cache_dir()))
     lines = [
         f"rule {rule}\n  command = {_command(t, _compile_command(t, used[t]))} -c $in -o $out"
         for t, rule in rules.items()
@@ -88,7 +87,7 @@ def _usable(tools: Toolchain, text: str) -> str:
     if tools.uses_shell and _FOR_SHELL.search(text):
         raise CompileError(
             f"a build cannot use the path {text!r}: {tools.compiler.name} gives it to a shell, which would run what is "
-            'behind $ or ` in it; AIT_CACHE_DIR, TMPDIR and the working directory must be free of $, `, " and \\'
+            'behind $ or ` in it; AIT_CACHE_DIR and the working directory must be free of $, `, " and \\'
         )
     return text
 
@@ -108,8 +107,11 @@ def ninja_output(
     keep_going: bool = False,
     stop: threading.Event | None = None,
 ) -> tuple[int, list[str]]:
-    """Run ninja on the build file in `scratch`, at most until `stop` is set; returns its exit status and its lines."""
-    environment = {**compiler_environment(tools), "NINJA_STATUS": "[%f/%t] "}
+    """Run ninja on the build file in `scratch`, at most until `stop` is set; returns its exit status and its lines.
+
+    The compilers make their temporary files in `scratch`, too: some leave empty folders.
+    """
+    environment = {**compiler_environment(tools), "NINJA_STATUS": "[%f/%t] ", "TMPDIR": str(scratch)}
     command = [str(find_ninja()), "-C", str(scratch), "-j", str(_jobs()), *(("-k", "0") if keep_going else ())]
     output: list[str] = []
     with started(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=environment) as process:

@@ -194,6 +194,8 @@ class FileBytes:
             self.size = os.fstat(self._file.fileno()).st_size
         except FileNotFoundError:
             raise ArtifactError(f"{path}: there is no such artifact") from None
+        except ValueError:
+            raise InputError(f"{str(path)!r} is no path of a file: it has a null character") from None
         except OSError as error:
             raise ArtifactError(f"{path} cannot be read: {error.strerror}") from error
         self.path = path
@@ -221,7 +223,8 @@ class FileBytes:
 
 def _damaged(path: Path, part: str) -> ArtifactError:
     return ArtifactError(
-        f"{path} is damaged: the {part} does not have the hash in the manifest, unless it was written while it was read"
+        f"{path} is damaged: part '{part}' does not have the hash in the manifest, unless it was written while it was "
+        "read"
     )
 
 
@@ -327,7 +330,7 @@ def read(path: str | os.PathLike[str], *, verify_weights: bool = True, defer_wei
             part = parts[name] = Part(*part_from_json(raw, name))
             is_inside = end <= part.offset < end + PAGE and part.offset + part.size <= file.size
             if not is_inside or any(file.read(end, part.offset - end)):
-                raise ArtifactError(f"{file.path} is damaged: the {name} is not where the manifest says")
+                raise ArtifactError(f"{file.path} is damaged: part '{name}' is not where the manifest says")
             if name != "constants":
                 contents[name] = file.read(part.offset, part.size)
                 if _blake3(contents[name]) != part.blake3:

@@ -55,7 +55,7 @@ WRONG = {
     "bench half.ait": "ait: error: half.ait is truncated or damaged",
     "inspect half.ait": "ait: error: half.ait is truncated or damaged",
     "run long.ait": "ait: error: long.ait is truncated or damaged",
-    "run bit.ait": "ait: error: bit.ait is damaged: the library does not have the hash in the manifest",
+    "run bit.ait": "ait: error: bit.ait is damaged: part 'library' does not have the hash in the manifest",
     "inspect bit.ait": "ait: error: bit.ait is damaged: the library",
     "run version.ait": "ait: error: version.ait has artifact format 9, expected 2: compile the model again",
     "bench version.ait": "ait: error: version.ait has artifact format 9",

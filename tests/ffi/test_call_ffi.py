@@ -245,7 +245,9 @@ def test_an_artifact_stores_its_libraries(mine: Path, tmp_path: Path) -> None:
     data = bytearray(path.read_bytes())
     data[-5] ^= 1
     path.write_bytes(data)
-    with pytest.raises(ArtifactError, match=r"the kernel_library.[0-9a-f]{64} does not have the hash in the manifest"):
+    with pytest.raises(
+        ArtifactError, match=r"part 'kernel_library.[0-9a-f]{64}' does not have the hash in the manifest"
+    ):
         Model(path)
 
 

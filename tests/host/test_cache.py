@@ -6,15 +6,30 @@ import ctypes
 import os
 import shutil
 import stat
+import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from ait_mlir.errors import AitError, CompileError
 from ait_mlir.host import cache
-from ait_mlir.host.cache import DIGEST, FOLDER, TAG, Scratch, cache_dir, is_kept, keep, locked, private_folder, put
+from ait_mlir.host.cache import (
+    DIGEST,
+    FOLDER,
+    TAG,
+    Scratch,
+    cache_dir,
+    clear,
+    is_kept,
+    keep,
+    locked,
+    private_folder,
+    put,
+)
+from ait_mlir.lowering import build
 from ait_mlir.lowering.build import build_library
 from ait_mlir.lowering.kernels.base import Target
 from ait_mlir.lowering.toolchain import ToolchainError, compiler_environment, toolchain
@@ -111,7 +126,7 @@ def test_a_link_in_the_cache_is_not_followed(home: Path, part: str, capsys: pyte
     with pytest.raises(AitError, match=r"is a symbolic link, and the cache follows none: remove the link"):
         build_library({"a.cc": SOURCE}, CPU, home.parent / "w")
     assert main(["cache", "--clear"]) == (part != "locks")  # which clearing leaves alone
-    shutil.rmtree(home.parent / "w")
+    shutil.rmtree(home.parent / "w", ignore_errors=True)
     assert snapshot(home.parent) == before
 
 
@@ -160,6 +175,24 @@ def test_scratch_folders_are_known_by_name_owner_and_lock(home: Path) -> None:
         assert main(["cache", "--clear"]) == 0, "a build that is under way keeps its folder"
         assert set(os.listdir(folder)) == names
     assert (outside / "file").read_text() == "mine" and (folder / "build-no_lock" / "file").exists()
+
+
+def test_clearing_waits_for_a_build(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is deleted between the check that an object is kept and its use."""
+    sources = {"a.cc": "int a() { return 1; }", "b.cc": "int b() { return 2; }"}
+    build_library({"a.cc": sources["a.cc"]}, CPU, home / "a")
+    clearing = threading.Thread(target=clear, args=("objects",))
+    run_ninja = build.run_ninja
+
+    def run_beside_clearing(*args: Any) -> None:
+        clearing.start()
+        clearing.join(2)
+        run_ninja(*args)
+
+    monkeypatch.setattr(build, "run_ninja", run_beside_clearing)
+    assert build_library(sources, CPU, home / "b").is_file()
+    clearing.join()
+    assert not (cache_dir() / "objects").exists()
 
 
 @pytest.mark.usefixtures("home")

@@ -158,7 +158,7 @@ def test_damaged_weights_are_refused_unless_told_not_to_look(tiny_artifact: Path
         last = file.read(1)
         file.seek(-1, 2)
         file.write(bytes([last[0] ^ 1]))
-    with pytest.raises(ArtifactError, match="the constants does not have the hash"):
+    with pytest.raises(ArtifactError, match="part 'constants' does not have the hash"):
         Model(tiny_artifact)
     assert artifact.read(tiny_artifact, verify_weights=False).manifest.name == "tiny"
 
@@ -169,7 +169,7 @@ def test_code_is_checked_even_when_weights_are_not(tiny_artifact: Path) -> None:
     raw[part.offset + part.size // 2] ^= 4
     tiny_artifact.unlink()
     tiny_artifact.write_bytes(raw)
-    with pytest.raises(ArtifactError, match="the library does not have the hash"):
+    with pytest.raises(ArtifactError, match="part 'library' does not have the hash"):
         Model(tiny_artifact, verify_weights=False)
 
 

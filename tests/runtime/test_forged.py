@@ -143,7 +143,7 @@ def test_a_sparse_file_is_refused_before_its_holes_are_read(tmp_path: Path, monk
         file.seek(start + hole)
         file.write(good[start:])
     assert os.stat(path).st_blocks * 512 < 1 << 20
-    with pytest.raises(ArtifactError, match="the constants is not where the manifest says"):
+    with pytest.raises(ArtifactError, match="part 'constants' is not where the manifest says"):
         artifact.read(path)
 
 

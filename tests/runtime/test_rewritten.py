@@ -101,11 +101,11 @@ def test_what_is_used_is_what_was_hashed(tmp_path: Path) -> None:
         file.seek(part.offset + part.size - 4)
         file.write(np.float32(7).tobytes())
     with pytest.raises(
-        ArtifactError, match="the constants does not have the hash in the manifest, unless it was written"
+        ArtifactError, match="part 'constants' does not have the hash in the manifest, unless it was written"
     ):
         _ = loaded.constants
     with pytest.raises(
-        ArtifactError, match="the constants does not have the hash in the manifest, unless it was written"
+        ArtifactError, match="part 'constants' does not have the hash in the manifest, unless it was written"
     ):
         loaded.check_constants()
     os.truncate(path, part.offset + 5000)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import subprocess
 from pathlib import Path
@@ -10,10 +11,12 @@ import numpy as np
 import pytest
 
 from ait_mlir.errors import AitError, ArtifactError
+from ait_mlir.lowering.build import build_deploy_library
 from ait_mlir.runtime import Model, artifact
 from ait_mlir.runtime.manifest import Manifest
 from ait_mlir.tools.cli import main
 
+ARTIFACT_ERROR = 2
 SOURCE = """
 #include <cstdio>
 #include <cstdlib>
@@ -98,6 +101,35 @@ def test_libraries_of_another_kind_are_not_loaded(
     (tmp_path / "other.so").write_bytes(data)
     with pytest.raises(ArtifactError, match=message):
         Model.from_library(tmp_path / "other.so", "cpu")
+    assert not mark.exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ((0, b"MZ"), "its library is no shared library of 64 bits"),
+        ((16, b"\2"), "its library is no shared library of 64 bits"),
+        ((18, b"\x28"), "its library is for another kind of CPU than this one"),
+        (None, "its library is not a model library: it does not export ait_model_get"),
+    ],
+)
+def test_the_library_for_c_programs_loads_no_other_libraries(
+    tmp_path: Path,
+    manifest: Manifest,
+    hostile: Path,
+    foreign: Path,
+    mark: Path,
+    change: tuple[int, bytes] | None,
+    message: str,
+) -> None:
+    data = bytearray((foreign if change is None else hostile).read_bytes())
+    if change is not None:
+        data[change[0] : change[0] + len(change[1])] = change[1]
+    path = artifact.write(tmp_path / "other.ait", manifest, IR, bytes(data), {})
+    api, model = ctypes.CDLL(str(build_deploy_library("cpu"))), ctypes.c_void_p()
+    api.ait_last_error.restype = ctypes.c_char_p
+    assert api.ait_model_load(os.fsencode(path), None, ctypes.byref(model)) == ARTIFACT_ERROR
+    assert api.ait_last_error().decode() == f"{path}: {message}; it was not loaded"
     assert not mark.exists()
 
 

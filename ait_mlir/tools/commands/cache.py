@@ -38,7 +38,7 @@ def add(subparsers: Any) -> None:
     p.add_argument(
         "--clear",
         action="store_true",
-        help="delete what was built; builds and models that run are not disturbed, measured times stay",
+        help="delete what was built, once no build is under way; models that run stay loaded, measured times stay",
     )
     p.set_defaults(run=run)
 

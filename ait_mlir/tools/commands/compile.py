@@ -183,6 +183,9 @@ def _chosen(options: argparse.Namespace) -> CompileOptions:
 
     if options.cpu and (options.target != "cpu" or options.arch):
         raise UsageError("--cpu names the CPUs of target cpu: leave out --arch, or --cpu")
+    if len(options.cpu) > 1 and (options.emit != "artifact" or options.to != "built"):
+        given = f"--to {options.to}" if options.emit == "artifact" else f"--emit {options.emit}"
+        raise UsageError(f"only an artifact has code for several CPUs: with {given}, give --cpu once")
     names = ("target", "start", "measure", "budget", "points", "precision", "streams", "without")
     return CompileOptions(
         **{name: getattr(options, name) for name in names},

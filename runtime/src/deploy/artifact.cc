@@ -1,5 +1,6 @@
 #include "deploy/artifact.h"
 
+#include <elf.h>
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -86,6 +87,31 @@ std::vector<std::string> part_names(const Json& manifest) {
   return names;
 }
 
+/// Refuses what is no model library for this kind of CPU, by its header and its names, before the system's loader runs its constructors. As
+/// `ait_mlir/host/model_libraries.py`, this finds a file that is there by mistake.
+void check_model_library(const std::vector<uint8_t>& library) {
+  constexpr uint8_t kElf64[] = {0x7f, 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB};
+#if defined(__x86_64__)
+  constexpr uint16_t kMachine = EM_X86_64;
+#elif defined(__aarch64__)
+  constexpr uint16_t kMachine = EM_AARCH64;
+#else
+  constexpr uint16_t kMachine = EM_NONE;
+#endif
+  constexpr std::string_view kTable("\0ait_model_get\0", 15);
+  const std::string_view text(reinterpret_cast<const char*>(library.data()), library.size());
+  if (library.size() < sizeof(Elf64_Ehdr) || std::memcmp(library.data(), kElf64, sizeof kElf64) != 0 ||
+      read_at<uint16_t>(library.data() + offsetof(Elf64_Ehdr, e_type)) != ET_DYN) {
+    fail(ErrorKind::kArtifact, "its library is no shared library of 64 bits; it was not loaded");
+  }
+  if (kMachine != EM_NONE && read_at<uint16_t>(library.data() + offsetof(Elf64_Ehdr, e_machine)) != kMachine) {
+    fail(ErrorKind::kArtifact, "its library is for another kind of CPU than this one; it was not loaded");
+  }
+  if (text.find(kTable) == std::string_view::npos) {
+    fail(ErrorKind::kArtifact, "its library is not a model library: it does not export ait_model_get; it was not loaded");
+  }
+}
+
 }  // namespace
 
 ArtifactBytes::ArtifactBytes(const std::string& path) : file_(open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
@@ -163,6 +189,7 @@ void Artifact::open() {
       }
       std::vector<uint8_t> copy = read_part(part, name);
       if (name != chosen) continue;
+      check_model_library(copy);
       library_ = std::move(copy);
       library_hash = part.hash;
     }
@@ -211,14 +238,14 @@ Artifact::Part Artifact::find_part(const Json& parts, const std::string& name, s
   const bool is_inside = offset >= before && offset <= total && size >= 0 && size <= total - offset && offset - before < kMaxGap;
   const std::vector<uint8_t> gap = is_inside ? bytes_.read(*end, static_cast<size_t>(offset - before)) : std::vector<uint8_t>();
   if (!is_inside || !std::all_of(gap.begin(), gap.end(), is_zero)) {
-    fail(ErrorKind::kArtifact, "it is damaged: the ", name, " is not where the manifest says");
+    fail(ErrorKind::kArtifact, "it is damaged: part '", name, "' is not where the manifest says");
   }
   *end = static_cast<size_t>(offset + size);
   return {static_cast<size_t>(offset), static_cast<size_t>(size), entry.at("blake3").string()};
 }
 
 void Artifact::damaged(const std::string& name) const {
-  fail(ErrorKind::kArtifact, "it is damaged: the ", name, " does not have the hash in the manifest, unless it was written while it was read");
+  fail(ErrorKind::kArtifact, "it is damaged: part '", name, "' does not have the hash in the manifest, unless it was written while it was read");
 }
 
 std::vector<uint8_t> Artifact::read_part(const Part& part, const std::string& name) const {
