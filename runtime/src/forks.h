@@ -46,7 +46,7 @@ class ForkGuard {
 /// @brief A mutex of the whole process that no other thread holds while the process forks. A thread may hold several, in the order of their ranks.
 class ProcessMutex {
  public:
-  enum Rank { kServices, kKernelLibraries, kSharedConstants, kForkGuards, kRanks };
+  enum Rank { kExported, kServices, kKernelLibraries, kSharedConstants, kForkGuards, kRanks };
 
   explicit ProcessMutex(Rank rank);
   void lock() { mutex_.lock(); }

@@ -94,6 +94,7 @@ void run_threads(size_t count, const std::function<void(size_t)>& work, const st
 }
 
 void share_work(size_t count, const std::function<void()>& work) {
+  if (count <= 1) return work();
   const auto each = [&work](size_t) { work(); };
   Threads threads;
   (void)threads.start(count, each);

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
+import time
 from pathlib import Path
-from threading import Thread
+from threading import Event, Thread
 from typing import Any
 
 import numpy as np
@@ -19,6 +21,7 @@ from ait_mlir.driver import read_module
 from ait_mlir.export import export_kernels, export_module, function_name
 from ait_mlir.ir.source import SourceError
 from ait_mlir.tools import cli
+from tests.runtime.test_forks import in_child
 
 TINY = """
 ait.graph @tiny(%x: !ait.tensor<b x 8 x f32>) dims {b = 1 to 64} {
@@ -165,6 +168,66 @@ def test_damaged_weights_are_an_error(path: Path, tmp_path: Path) -> None:
     (tmp_path / "bad.so").write_bytes(data)
     with pytest.raises(RuntimeError, match=r"bad.so is damaged: its weights do not have their hash"):
         tvm_ffi.load_module(str(tmp_path / "bad.so")).tiny(np.ones((1, 8), np.float32))
+
+
+ROWS = 1500
+SUMS = f"""
+ait.graph @sums(%x: !ait.tensor<b x {ROWS} x f32>) dims {{b = 1 to 4}} {{
+  %w = ait.param "w" : !ait.tensor<{ROWS} x {ROWS} x f32>
+  %y = ait.gemm rcr %x, %w : !ait.tensor<b x {ROWS} x f32>
+  ait.output "y" %y : !ait.tensor<b x {ROWS} x f32>
+}}
+"""
+
+
+@pytest.fixture(scope="module")
+def sums(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return exported(tmp_path_factory.mktemp("sums"), SUMS, w=np.ones((ROWS, ROWS), np.float32))
+
+
+def test_weights_that_are_rewritten_during_the_first_call(sums: Path, tmp_path: Path) -> None:
+    """All of them are those that were hashed, or the call is an error. The code of the file stays as it is."""
+    data, x = sums.read_bytes(), np.ones((1, ROWS), np.float32)
+    start = data.rindex(np.ones(ROWS * ROWS, np.float32).tobytes())
+    twos = np.full(ROWS * ROWS, 2, np.float32).tobytes()
+    ended, copies = Event(), [tmp_path / f"{i}.so" for i in range(30)]
+    for copy in copies:
+        copy.write_bytes(data)
+
+    def write() -> None:
+        files = [copy.open("r+b", buffering=0) for copy in copies]
+        while not ended.is_set():
+            for values in (twos, data[start : start + len(twos)]):
+                for file in files:
+                    os.pwrite(file.fileno(), values, start)
+
+    writer, refused = Thread(target=write), 0
+    writer.start()
+    try:
+        for copy in copies:
+            try:
+                assert (np.from_dlpack(tvm_ffi.load_module(str(copy)).sums(x)) == ROWS).all()
+            except RuntimeError as error:
+                assert "its weights do not have their hash" in str(error)
+                refused += 1
+    finally:
+        ended.set()
+        writer.join()
+    assert refused > 0, "no call met the writer"
+
+
+def test_a_fork_during_the_first_call(sums: Path, tmp_path: Path) -> None:
+    x = np.ones((1, ROWS), np.float32)
+    for i in range(12):
+        copy = tmp_path / f"{i}.so"
+        copy.write_bytes(sums.read_bytes())
+        library = tvm_ffi.load_module(str(copy))
+        caller = Thread(target=library.sums, args=(x,))
+        caller.start()
+        time.sleep(0.002 * i)
+        told = in_child(lambda library=library: str((np.from_dlpack(library.sums(x)) == ROWS).all()))
+        caller.join()
+        assert told == "True" or "was in use by another thread when this process was forked" in told
 
 
 def kernels_of(folder: Path, text: str) -> Any:

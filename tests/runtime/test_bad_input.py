@@ -255,6 +255,11 @@ def test_a_path_that_is_none(path: Any) -> None:
         Model(path)
 
 
+def test_a_path_with_a_null_character() -> None:
+    with pytest.raises(InputError, match=r"'a\\x00b.ait' is no path of a file: it has a null character"):
+        Model("a\0b.ait")
+
+
 @pytest.mark.parametrize("content", ["abc", None, 3])
 def test_a_content_that_is_no_bytes(content: Any) -> None:
     with pytest.raises(InputError, match=r"the content of an artifact is a \w+, expected bytes"):

@@ -165,6 +165,25 @@ def test_no_part_of_a_path_is_run_by_the_compiler_of_a_gpu(
     assert not list(tmp_path.rglob("pwned"))
 
 
+@pytest.mark.parametrize("kind", ["cpu", "cuda", "rocm"])
+@pytest.mark.usefixtures("fresh_cache")
+def test_compilers_leave_nothing_in_the_temporary_folder(
+    kind: toolchain.TargetKind, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their temporary files are in the scratch folder; so `TMPDIR` may have a name that no compiler of a GPU takes."""
+    arch, temporary = toolchain.DEFAULT_ARCH[kind], tmp_path / "a $(touch pwned)"
+    try:
+        toolchain.toolchain(kind, arch)
+    except ToolchainError as error:
+        pytest.skip(str(error))
+    temporary.mkdir()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TMPDIR", str(temporary))
+    name = {"cpu": "a.cc", "cuda": "k.cu", "rocm": "k.hip"}[kind]
+    assert build_library({name: SOURCE}, Target(kind, arch), tmp_path / "w").is_file()
+    assert not list(temporary.iterdir()) and not list(tmp_path.rglob("pwned"))
+
+
 @pytest.mark.parametrize(
     ("kind", "tool", "variable", "advice"),
     [

@@ -477,3 +477,7 @@ def test_code_for_several_cpus(
     assert "cannot compile for CPU 'z80'" in capsys.readouterr().err
     assert main(["compile", str(tmp_path / "ffn.mlir"), "--cpu", "native", "--target", "cuda"]) == 1
     assert "--cpu names the CPUs of target cpu" in capsys.readouterr().err
+    for other in (["--to", "planned"], ["--to", "source"], ["--emit", "module"], ["--emit", "kernels"]):
+        assert main(["compile", str(tmp_path / "ffn.mlir"), *cpus, *other]) == 1
+        refused = f"--cpu is for artifacts, which {' '.join(other)} does not write: name one CPU with --arch"
+        assert refused in capsys.readouterr().err

@@ -25,6 +25,7 @@
 #include "export/weights.h"
 #include "ffi_errors.h"
 #include "ffi_outputs.h"
+#include "forks.h"
 #include "kernel_libraries.h"
 #include "model.h"
 
@@ -44,20 +45,20 @@ struct SetConstant {
 /// The models of one function, one for each device that it has run on.
 struct State {
   std::atomic<Model*> models[kMaxDevices] = {};
-  std::mutex lock;
   std::vector<std::unique_ptr<Model>> owned;
   std::vector<SetConstant> constants;
 };
 
-std::mutex& states_lock() {
-  static std::mutex lock;
+/// Held where a model is made and where a constant is set.
+ProcessMutex& exported_lock() {
+  static ProcessMutex lock(ProcessMutex::kExported);
   return lock;
 }
 
 State& state_of(ExportedFunction& function) {
   void* const known = __atomic_load_n(&function.state, __ATOMIC_ACQUIRE);
   if (known != nullptr) return *static_cast<State*>(known);
-  const std::lock_guard<std::mutex> held(states_lock());
+  const std::lock_guard<ProcessMutex> held(exported_lock());
   if (function.state == nullptr) {
     for (const LibraryPlaces* library = kLibraryPlaces; library->key != nullptr; ++library) {
       std::vector<std::string> places;
@@ -83,6 +84,7 @@ void set_stored_weights(Model& model, const ExportedFunction& function, const St
       tensor.dtype = dl_dtype(constant.dtype);
       tensor.shape = const_cast<int64_t*>(constant.shape);
       model.constants().set({constant.name}, {&tensor}, {});
+      stored.release(function.weights[w].offset, constant.bytes);
     }
   }
 }
@@ -126,11 +128,9 @@ class MemoryFile {
   std::string folder_;
 };
 
-/// Loads the kernel libraries of the file, at the first call.
+/// Loads the kernel libraries of the file, at the first call. The caller has the lock.
 void load_stored_libraries(const StoredWeights& stored) {
-  static std::mutex lock;
   static bool loaded = false;
-  const std::lock_guard<std::mutex> held(lock);
   if (loaded) return;
   for (const StoredLibrary* library = kStoredLibraries; library->sha256 != nullptr; ++library) {
     const MemoryFile file(static_cast<const char*>(stored.at(library->offset, library->bytes)), library->bytes);
@@ -143,7 +143,7 @@ Model& model_on(ExportedFunction& function, int device) {
   State& state = state_of(function);
   if (device < 0 || device >= kMaxDevices) fail(ErrorKind::kInput, function.name, ": there is no device ", device);
   if (Model* const known = state.models[device].load(std::memory_order_acquire); known != nullptr) return *known;
-  const std::lock_guard<std::mutex> held(state.lock);
+  const std::lock_guard<ProcessMutex> held(exported_lock());
   if (Model* const known = state.models[device].load(std::memory_order_acquire); known != nullptr) return *known;
   std::optional<StoredWeights> stored;
   if (function.num_weights > 0 || kStoredLibraries[0].sha256 != nullptr) stored.emplace();
@@ -229,7 +229,7 @@ void set_constant(ExportedFunction& function, ffi::PackedArgs args) {
   const ait_model_v1& table = *function.table();
   const bool gpu = std::string(table.target) != "cpu";
   Model& first = model_on(function, gpu && value->device.device_type != kDLCPU ? value->device.device_id : 0);
-  const std::lock_guard<std::mutex> held(state.lock);
+  const std::lock_guard<ProcessMutex> held(exported_lock());
   first.constants().set({name}, {value}, {});  // checks the value
   const ffi::Tensor copy = ffi::Tensor::FromNDAlloc(OwnMemory{&first}, ffi::ShapeView(value->shape, static_cast<size_t>(value->ndim)), value->dtype,
                                                     first.device().dl());

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstring>
 
 #include "deploy/blake3.h"
@@ -15,6 +16,7 @@
 namespace ait::runtime {
 namespace {
 
+constexpr int64_t kPage = 4096;
 constexpr char kMagic[8] = {'A', 'I', 'T', 'W', 'G', 'H', 'T', '1'};
 
 struct Footer {
@@ -33,48 +35,82 @@ std::string own_path() {
   return info.dli_fname;
 }
 
+/// The file of this library, open for reading.
+class File {
+ public:
+  explicit File(const std::string& path) : path_(path), handle_(open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
+    struct stat about {};
+    if (handle_ >= 0 && fstat(handle_, &about) == 0) {
+      size = static_cast<uint64_t>(about.st_size);
+      return;
+    }
+    const std::string why = std::strerror(errno);
+    if (handle_ >= 0) close(handle_);
+    fail(ErrorKind::kArtifact, path_, " cannot be read, so its weights cannot be loaded: ", why);
+  }
+  ~File() { close(handle_); }
+  File(const File&) = delete;
+  File& operator=(const File&) = delete;
+
+  void read(uint64_t offset, uint64_t bytes, void* to) const {
+    for (uint64_t done = 0; done < bytes;) {
+      const ssize_t count = pread(handle_, static_cast<char*>(to) + done, bytes - done, static_cast<off_t>(offset + done));
+      if (count < 0 && errno == EINTR) continue;
+      if (count < 0) fail(ErrorKind::kArtifact, path_, " cannot be read, so its weights cannot be loaded: ", std::strerror(errno));
+      if (count == 0) fail(ErrorKind::kArtifact, path_, " became shorter while its weights were read: replace a library by renaming a new file");
+      done += static_cast<uint64_t>(count);
+    }
+  }
+
+  uint64_t size = 0;
+
+ private:
+  const std::string& path_;
+  int handle_;
+};
+
 }  // namespace
 
 StoredWeights::StoredWeights() : path_(own_path()) {
-  const int handle = open(path_.c_str(), O_RDONLY | O_CLOEXEC);
-  struct stat about {};
-  if (handle < 0 || fstat(handle, &about) != 0) {
-    if (handle >= 0) close(handle);
-    fail(ErrorKind::kArtifact, path_, " cannot be read, so its weights cannot be loaded");
-  }
-  size_ = static_cast<size_t>(about.st_size);
-  void* const mapped = mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, handle, 0);
-  close(handle);
-  if (mapped == MAP_FAILED) fail(ErrorKind::kMemory, path_, " cannot be mapped into memory");
-  file_ = static_cast<uint8_t*>(mapped);
+  const File file(path_);
   Footer footer{};
-  if (size_ > sizeof footer) std::memcpy(&footer, file_ + size_ - sizeof footer, sizeof footer);
-  if (std::memcmp(footer.magic, kMagic, sizeof kMagic) != 0 || footer.begin > size_ || footer.bytes > size_ ||
-      footer.begin + footer.bytes + sizeof footer != size_) {
-    munmap(file_, size_);
-    file_ = nullptr;
+  if (file.size > sizeof footer) file.read(file.size - sizeof footer, sizeof footer, &footer);
+  if (std::memcmp(footer.magic, kMagic, sizeof kMagic) != 0 || footer.begin > file.size || footer.bytes > file.size ||
+      footer.begin + footer.bytes + sizeof footer != file.size) {
     fail(ErrorKind::kArtifact, path_, " does not end with the weights of the model: it is truncated, or a tool (strip, patchelf) has removed "
                                       "them; export the model again");
   }
-  begin_ = footer.begin;
   bytes_ = footer.bytes;
-  const Blake3 hash = blake3(file_ + begin_, bytes_, num_threads());
-  if (std::memcmp(hash.data(), footer.blake3, hash.size()) != 0) {
-    munmap(file_, size_);
-    file_ = nullptr;
-    fail(ErrorKind::kArtifact, path_, " is damaged: its weights do not have their hash; export the model again");
+  if (bytes_ == 0) return;
+  void* const data = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (data == MAP_FAILED) fail(ErrorKind::kMemory, "out of host memory: the weights of ", path_, " need ", bytes_, " bytes");
+  data_ = static_cast<uint8_t*>(data);
+  try {
+    file.read(footer.begin, bytes_, data_);
+    const Blake3 hash = blake3(data_, bytes_, num_threads());
+    if (std::memcmp(hash.data(), footer.blake3, hash.size()) != 0) {
+      fail(ErrorKind::kArtifact, path_, " is damaged: its weights do not have their hash; export the model again");
+    }
+  } catch (...) {
+    munmap(data_, bytes_);
+    throw;
   }
 }
 
 StoredWeights::~StoredWeights() {
-  if (file_ != nullptr) munmap(file_, size_);
+  if (data_ != nullptr) munmap(data_, bytes_);
 }
 
 const void* StoredWeights::at(int64_t offset, int64_t bytes) const {
   if (offset < 0 || bytes < 0 || static_cast<uint64_t>(offset) > bytes_ || static_cast<uint64_t>(bytes) > bytes_ - static_cast<uint64_t>(offset)) {
     fail(ErrorKind::kArtifact, path_, " does not hold all weights of the model: export it again");
   }
-  return file_ + begin_ + offset;
+  return data_ + offset;
+}
+
+void StoredWeights::release(int64_t offset, int64_t bytes) const {
+  const int64_t first = (offset + kPage - 1) / kPage * kPage, last = (offset + bytes) / kPage * kPage;
+  if (first < last) madvise(data_ + first, static_cast<size_t>(last - first), MADV_DONTNEED);
 }
 
 }  // namespace ait::runtime

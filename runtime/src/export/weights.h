@@ -12,7 +12,8 @@
 
 namespace ait::runtime {
 
-/// @brief The mapped weights of this library. Throws an Error of kind kArtifact if the file has none, or is damaged.
+/// @brief A copy of the weights of this library, so that the bytes that were hashed are used, also if the file is written meanwhile. Throws an Error
+/// of kind kArtifact if the file has none, or is damaged.
 class StoredWeights {
  public:
   StoredWeights();
@@ -22,12 +23,13 @@ class StoredWeights {
 
   /// `bytes` bytes from `offset` on. Throws if they are not all there.
   const void* at(int64_t offset, int64_t bytes) const;
+  /// Gives the whole pages of these bytes back, which are not read any more.
+  void release(int64_t offset, int64_t bytes) const;
 
  private:
   std::string path_;
-  uint8_t* file_ = nullptr;
-  size_t size_ = 0;
-  uint64_t begin_ = 0, bytes_ = 0;
+  uint8_t* data_ = nullptr;
+  uint64_t bytes_ = 0;
 };
 
 }  // namespace ait::runtime
