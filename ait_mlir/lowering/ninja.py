@@ -109,9 +109,10 @@ def ninja_output(
 ) -> tuple[int, list[str]]:
     """Run ninja on the build file in `scratch`, at most until `stop` is set; returns its exit status and its lines.
 
-    The compilers make their temporary files in `scratch`, too: some leave empty folders.
+    The compilers make their temporary files in `scratch`, too, where ninja starts them: some leave empty folders, and
+    nvcc cannot use each name of a folder.
     """
-    environment = {**compiler_environment(tools), "NINJA_STATUS": "[%f/%t] ", "TMPDIR": str(scratch)}
+    environment = {**compiler_environment(tools), "NINJA_STATUS": "[%f/%t] ", "TMPDIR": "."}
     command = [str(find_ninja()), "-C", str(scratch), "-j", str(_jobs()), *(("-k", "0") if keep_going else ())]
     output: list[str] = []
     with started(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=environment) as process:

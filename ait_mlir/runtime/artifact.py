@@ -58,6 +58,8 @@ _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _MAX_MANIFEST = 1 << 28
 _BLOCK = 1 << 26
 """Bytes that are read and hashed at a time."""
+_MAX_HOLES = 1 << 20
+"""Bytes of IR or code that the disk need not have. Neither has so many zeros."""
 _PROCESS = os.getpid()
 
 Piece = bytes | memoryview
@@ -200,6 +202,18 @@ class FileBytes:
             raise ArtifactError(f"{path} cannot be read: {error.strerror}") from error
         self.path = path
 
+    def holes(self, offset: int, size: int) -> int:
+        """How many bytes of a range take no room on the disk and are read as zeros."""
+        found, at, end = 0, offset, offset + size
+        while at < end:
+            hole = min(os.lseek(self._file.fileno(), at, os.SEEK_HOLE), end)
+            try:
+                at = min(os.lseek(self._file.fileno(), hole, os.SEEK_DATA), end) if hole < end else end
+            except OSError:  # the hole reaches to the end of the file
+                at = end
+            found += at - hole
+        return found
+
     def read(self, offset: int, size: int) -> bytes:
         """A copy of a range. Raises `ArtifactError` if the file is shorter by now."""
         copy = bytearray(size)
@@ -332,6 +346,10 @@ def read(path: str | os.PathLike[str], *, verify_weights: bool = True, defer_wei
             if not is_inside or any(file.read(end, part.offset - end)):
                 raise ArtifactError(f"{file.path} is damaged: part '{name}' is not where the manifest says")
             if name != "constants":
+                if (holes := file.holes(part.offset, part.size)) > _MAX_HOLES:
+                    raise ArtifactError(
+                        f"{file.path} is damaged: {holes} bytes of part '{name}' were never written: copy it again"
+                    )
                 contents[name] = file.read(part.offset, part.size)
                 if _blake3(contents[name]) != part.blake3:
                     raise _damaged(file.path, name)
@@ -344,6 +362,7 @@ def read(path: str | os.PathLike[str], *, verify_weights: bool = True, defer_wei
     except JsonError as error:
         raise ArtifactError(f"{file.path} has a malformed manifest: {error}") from error
     found = Artifact(file.path, manifest, ir_text, parts, file, contents, verify_weights)
+    found.constant_bytes()  # a header that is none is refused before gigabytes are read
     if not defer_weights:
         found.check_constants()
     return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 from pathlib import Path
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 
 from ait_mlir.errors import AitError, ArtifactError
+from ait_mlir.lowering.build import build_deploy_library
 from ait_mlir.lowering.estimates import read_table
 from ait_mlir.runtime import artifact
 from ait_mlir.runtime.safetensors_part import decode
@@ -145,6 +147,36 @@ def test_a_sparse_file_is_refused_before_its_holes_are_read(tmp_path: Path, monk
     assert os.stat(path).st_blocks * 512 < 1 << 20
     with pytest.raises(ArtifactError, match="part 'constants' is not where the manifest says"):
         artifact.read(path)
+
+
+@pytest.mark.parametrize("name", ["ir", "library", "constants"])
+def test_a_part_that_is_a_hole_is_refused_before_it_is_read(name: str, tmp_path: Path) -> None:
+    """A small file that claims gigabytes: each loader says so, and reads none of them."""
+    manifest, size = load.good_manifest(), 1 << 29
+    start, end = (manifest["parts"][name][key] for key in ("offset", "size"))
+    manifest["parts"][name]["size"], manifest["kernel_libraries"] = size, []
+    for other in manifest["parts"].values():
+        other["offset"] += size if other["offset"] > start else 0
+    good = load.forged(manifest)
+    path, rest = tmp_path / "hole.ait", b"" if name == "constants" else good[start + end :]
+    with path.open("wb") as file:
+        file.write(good[:24] + (start + size + len(rest)).to_bytes(8, "little") + good[32:start])
+        file.truncate(start + size)
+        file.seek(start + size)
+        file.write(rest)
+    assert os.stat(path).st_blocks * 512 < 1 << 20
+    told = "the constants are no safetensors file" if name == "constants" else f"of part '{name}' were never written"
+    with pytest.raises(ArtifactError, match=told):
+        artifact.read(path)
+    assert told in refusal_in_c(path)
+
+
+def refusal_in_c(path: Path) -> str:
+    """The error of the library for C and C++ programs."""
+    api, model = ctypes.CDLL(str(build_deploy_library("cpu"))), ctypes.c_void_p()
+    api.ait_last_error.restype = ctypes.c_char_p
+    assert api.ait_model_load(os.fsencode(path), None, ctypes.byref(model)) == 2  # AIT_ARTIFACT_ERROR
+    return api.ait_last_error().decode()
 
 
 def test_a_header_of_safetensors_is_not_read_into_memory_for_its_length(tmp_path: Path) -> None:

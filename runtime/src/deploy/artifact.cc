@@ -29,7 +29,9 @@ constexpr size_t kPage = 4096, kHeader = 64;
 constexpr uint32_t kFormatVersion = 2;
 constexpr uint8_t kMagic[8] = {0x89, 'A', 'I', 'T', '\r', '\n', 0x1a, '\n'};
 constexpr uint64_t kMaxManifest = uint64_t{1} << 28;
-constexpr int64_t kMaxGap = 1 << 20;  ///< zeros between two parts
+constexpr uint64_t kMaxHeader = 100000000;  ///< of a safetensors file
+constexpr int64_t kMaxGap = 1 << 20;        ///< zeros between two parts
+constexpr size_t kMaxHoles = 1 << 20;       ///< bytes of IR or code that the disk need not have
 
 template <class T>
 T read_at(const uint8_t* data) {
@@ -127,6 +129,19 @@ ArtifactBytes::~ArtifactBytes() {
   if (file_ >= 0) close(file_);
 }
 
+size_t ArtifactBytes::holes(size_t offset, size_t size) const {
+  size_t found = 0;
+  const auto end = static_cast<off_t>(offset + size);
+  for (auto at = static_cast<off_t>(offset); data_ == nullptr && at < end;) {
+    const off_t hole = lseek(file_, at, SEEK_HOLE);
+    if (hole < 0 || hole >= end) break;
+    const off_t data = lseek(file_, hole, SEEK_DATA);
+    at = data < 0 ? end : std::min(data, end);  // negative: the hole reaches to the end of the file
+    found += static_cast<size_t>(at - hole);
+  }
+  return found;
+}
+
 void ArtifactBytes::read(size_t offset, size_t size, void* to) const {
   if (data_ != nullptr) {
     std::memcpy(to, data_ + offset, size);
@@ -185,6 +200,7 @@ void Artifact::open() {
       const Part part = find_part(parts, name, &end);
       if (name == "constants") {
         constants_ = part;
+        check_constants_header();
         continue;
       }
       std::vector<uint8_t> copy = read_part(part, name);
@@ -249,9 +265,27 @@ void Artifact::damaged(const std::string& name) const {
 }
 
 std::vector<uint8_t> Artifact::read_part(const Part& part, const std::string& name) const {
+  if (const size_t holes = bytes_.holes(part.offset, part.size); holes > kMaxHoles) {
+    fail(ErrorKind::kArtifact, "it is damaged: ", holes, " bytes of part '", name, "' were never written: copy it again");
+  }
   std::vector<uint8_t> copy = bytes_.read(part.offset, part.size);
   if (hex(blake3(copy.data(), copy.size(), num_threads())) != part.hash) damaged(name);
   return copy;
+}
+
+void Artifact::check_constants_header() const {
+  uint64_t length = 0;
+  const size_t size = constants_.size;
+  if (size >= sizeof length) bytes_.read(constants_.offset, sizeof length, &length);
+  if (size < sizeof length || length > std::min<uint64_t>(size - sizeof length, kMaxHeader)) {
+    fail(ErrorKind::kArtifact, "the constants are no safetensors file");
+  }
+  const std::vector<uint8_t> text = bytes_.read(constants_.offset + sizeof length, length);
+  try {
+    (void)Json::parse({reinterpret_cast<const char*>(text.data()), length});
+  } catch (const Error& error) {
+    fail(ErrorKind::kArtifact, "the constants are no safetensors file: ", error.what());
+  }
 }
 
 void Artifact::read_constants(uint8_t* to) const {

@@ -24,6 +24,8 @@ class ArtifactBytes {
   ArtifactBytes& operator=(const ArtifactBytes&) = delete;
 
   size_t size() const { return size_; }
+  /// How many bytes of a range take no room on the disk and are read as zeros.
+  size_t holes(size_t offset, size_t size) const;
   /// Copies a range. Throws an Error of kind kArtifact if the file is shorter by now, or cannot be read.
   void read(size_t offset, size_t size, void* to) const;
   std::vector<uint8_t> read(size_t offset, size_t size) const;
@@ -92,6 +94,8 @@ class Artifact {
   std::vector<uint8_t> read_part(const Part& part, const std::string& name) const;
   /// The name of the part with the library that this machine can run.
   std::string choose_library(const Json& manifest) const;
+  /// Refuses a header of the constants that is none, before gigabytes are read.
+  void check_constants_header() const;
   /// Reads the constants in pieces, to `to` or, if it is null, to nowhere; checks their hash.
   void read_constants(uint8_t* to) const;
   [[noreturn]] void damaged(const std::string& name) const;
