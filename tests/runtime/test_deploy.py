@@ -479,5 +479,5 @@ def test_code_for_several_cpus(
     assert "--cpu names the CPUs of target cpu" in capsys.readouterr().err
     for other in (["--to", "planned"], ["--to", "source"], ["--emit", "module"], ["--emit", "kernels"]):
         assert main(["compile", str(tmp_path / "ffn.mlir"), *cpus, *other]) == 1
-        refused = f"--cpu is for artifacts, which {' '.join(other)} does not write: name one CPU with --arch"
+        refused = f"only an artifact has code for several CPUs: with {' '.join(other)}, give --cpu once"
         assert refused in capsys.readouterr().err

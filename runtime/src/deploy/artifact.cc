@@ -205,11 +205,11 @@ void Artifact::open() {
       }
       std::vector<uint8_t> copy = read_part(part, name);
       if (name != chosen) continue;
-      check_model_library(copy);
       library_ = std::move(copy);
       library_hash = part.hash;
     }
     if (end != bytes_.size()) fail(ErrorKind::kArtifact, "it is damaged: ", bytes_.size() - end, " bytes follow its last part");
+    check_model_library(library_);
     if (verify_weights_) constants_key_ = library_hash + "-" + constants_.hash;
   } catch (const Error& error) {
     fail(error.kind(), path_, ": ", error.what());
