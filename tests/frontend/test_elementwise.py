@@ -9,7 +9,7 @@ from torch.nn import functional as F
 
 from ait_mlir.frontend import BuildError, Tensor, ops
 from ait_mlir.frontend.ops import FuncEnum
-from tests.frontend.support import BATCH, check, evaluate, tensor
+from tests.frontend.support import BATCH, check, evaluate, graph_of, tensor
 
 UNARY = {
     FuncEnum.NEG: torch.neg,
@@ -67,6 +67,7 @@ BINARY = {
     FuncEnum.POW: torch.pow,
     FuncEnum.FLOOR_DIV: torch.floor_divide,
     FuncEnum.REM: torch.fmod,
+    FuncEnum.REMAINDER: torch.remainder,
     FuncEnum.ATAN2: torch.atan2,
     FuncEnum.HYPOT: torch.hypot,
 }
@@ -92,7 +93,7 @@ WITH_PARAMETERS = {
 
 
 def test_every_function_is_tested():
-    assert {*UNARY, *BINARY, *BITS, *WITH_PARAMETERS} == set(FuncEnum)
+    assert {*UNARY, *BINARY, *BITS, *WITH_PARAMETERS, FuncEnum.BIT_NOT} == set(FuncEnum)
 
 
 @pytest.mark.parametrize("func", UNARY, ids=lambda f: f.name)
@@ -113,6 +114,14 @@ def test_bits(func):
     given = np.arange(-4, 4 * BATCH - 4, dtype=np.int32).reshape(BATCH, 4), np.array([0, 1, 5, 31], np.int32)
     (got,) = evaluate(ops.elementwise(func)(a, b), dict(zip("ab", given, strict=True)), batch=BATCH)
     np.testing.assert_array_equal(got, BITS[func](*map(torch.from_numpy, given)).numpy())
+
+
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "int32"])
+def test_bits_are_inverted(dtype):
+    given = np.array([0, 1, 1, 0] if dtype == "bool" else [0, 1, 5, 127], dtype)
+    x = Tensor(shape=[4], dtype=dtype, name="x", is_input=True)
+    (got,) = evaluate(ops.elementwise(FuncEnum.BIT_NOT)(x), {"x": given})
+    np.testing.assert_array_equal(got, np.invert(given))
 
 
 @pytest.mark.parametrize("func", WITH_PARAMETERS, ids=lambda f: f.name)
@@ -150,8 +159,32 @@ def test_integers_divide_downwards():
     names = ("a", "b")
     a, b = (Tensor(shape=[6], dtype="int32", name=n, is_input=True) for n in names)
     values = [np.array(v, np.int32) for v in ([7, -7, 7, -7, 6, -6], [2, 2, -2, -2, 3, 3])]
-    (got,) = evaluate(ops.elementwise(FuncEnum.FLOOR_DIV)(a, b), dict(zip(names, values, strict=True)))
-    assert got.tolist() == [3, -4, -4, 3, 2, -2]
+    for func, wanted in ((FuncEnum.FLOOR_DIV, [3, -4, -4, 3, 2, -2]), (FuncEnum.REMAINDER, [1, 1, -1, -1, 0, 0])):
+        (got,) = evaluate(ops.elementwise(func)(a, b), dict(zip(names, values, strict=True)))
+        assert got.tolist() == wanted
+    (got,) = evaluate(ops.elementwise(FuncEnum.REMAINDER)(a, -3), {"a": values[0]})
+    assert got.tolist() == [-2, -1, -2, -1, 0, 0]
+
+
+def test_functions_of_floats_refuse_integers():
+    x = tensor("x", "batch", 4, dtype="int32")
+    for func in (FuncEnum.HARDSWISH, FuncEnum.LRELU, FuncEnum.ELU, FuncEnum.CELU, FuncEnum.SOFTPLUS):
+        with pytest.raises(
+            BuildError, match=rf"elementwise\({func.name}\)\(.*int32\): needs floats; ops.cast converts"
+        ):
+            ops.elementwise(func)(x)
+
+
+def test_small_whole_powers_are_products():
+    x = tensor("x", "batch", 4)
+    names = [[op.name for op in graph_of(ops.pow(x, n)).block.ops] for n in (3.0, 0.5, 2.5)]
+    assert ["ait.pow" in ops for ops in names] == [False, False, True]
+    check(
+        lambda x: [ops.pow(x, n) for n in (3.0, -2.0, 0.5, 2.5)],
+        lambda x: [x.pow(n) for n in (3.0, -2.0, 0.5, 2.5)],
+        x,
+        positive=True,
+    )
 
 
 def test_numbers_as_operands():

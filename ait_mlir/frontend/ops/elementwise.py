@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Callable, Sequence
 from enum import Enum, auto
 from typing import ClassVar, Self, overload
 
+from xdsl.ir import SSAValue
+
+from ait_mlir.building.writer import Operand, Writer
+from ait_mlir.compositions import functions
 from ait_mlir.dialects.ait import elementwise as ait
 from ait_mlir.dialects.ait.base import AitOp
-from ait_mlir.dialects.ait.dtypes import BY_NAME, LARGEST, is_float
+from ait_mlir.dialects.ait.dtypes import BY_NAME, is_float
 from ait_mlir.dialects.ait.numbers import number_attr
 from ait_mlir.dialects.ait.types import TensorType
 from ait_mlir.frontend.emit import number_of
@@ -74,6 +77,8 @@ class FuncEnum(Enum):
     BIT_XOR = auto()
     SHIFT_LEFT = auto()
     SHIFT_RIGHT = auto()
+    BIT_NOT = auto()
+    REMAINDER = auto()
     FLOOR_DIV = auto()
     SIGN = auto()
     RECIPROCAL = auto()
@@ -128,7 +133,6 @@ OPS: dict[FuncEnum, type[AitOp]] = {
     FuncEnum.ERFINV: ait.ErfinvOp,
     FuncEnum.LGAMMA: ait.LgammaOp,
     FuncEnum.DIGAMMA: ait.DigammaOp,
-    FuncEnum.POW: ait.PowOp,
     FuncEnum.REM: ait.RemOp,
     FuncEnum.ATAN2: ait.Atan2Op,
     FuncEnum.HYPOT: ait.HypotOp,
@@ -142,9 +146,20 @@ OPS: dict[FuncEnum, type[AitOp]] = {
 
 BINARY = {
     *(FuncEnum.ADD, FuncEnum.SUB, FuncEnum.MUL, FuncEnum.DIV, FuncEnum.MAX, FuncEnum.MIN),
-    *(FuncEnum.POW, FuncEnum.FLOOR_DIV, FuncEnum.REM, FuncEnum.BIT_AND, FuncEnum.BIT_OR, FuncEnum.BIT_XOR),
+    *(
+        FuncEnum.POW,
+        FuncEnum.FLOOR_DIV,
+        FuncEnum.REM,
+        FuncEnum.REMAINDER,
+        FuncEnum.BIT_AND,
+        FuncEnum.BIT_OR,
+        FuncEnum.BIT_XOR,
+    ),
     *(FuncEnum.SHIFT_LEFT, FuncEnum.SHIFT_RIGHT, FuncEnum.ATAN2, FuncEnum.HYPOT, FuncEnum.GCD),
 }
+
+
+OF_FLOATS = {FuncEnum.HARDSWISH, FuncEnum.LRELU, FuncEnum.ELU, FuncEnum.CELU, FuncEnum.SOFTPLUS}
 
 
 class elementwise(Operator):
@@ -179,11 +194,21 @@ class elementwise(Operator):
             count = f"{least} to {most}" if least else f"up to {most}"
             parameters = f", then {count} parameter{'s' * (most > 1)}" if most else ""
             raise self.fail(f"takes {arity} operand{'s' * (arity > 1)}{parameters}; found {len(args)}")
-        operands = in_one_dtype(self, given[:arity])
-        self._attrs["args"] = operands
-        if function is not None:
-            return self.finish(function(*operands, *given[arity:]))
-        return self.finish(self.emit_one(OPS[self.func], aligned(self, operands)))
+        operands = in_one_dtype(self, given)
+        self._attrs["args"] = operands[:arity]
+        operands = aligned(self, operands)
+        if function is None:
+            return self.finish(self.emit_one(OPS[self.func], operands))
+        if self.func in OF_FLOATS and not is_float(operands[0].type.element_type):
+            raise self.fail("needs floats; ops.cast converts")
+        of_numbers = arity == 1 or not tensors  # then the first operand is a constant, and others remain numbers
+        return self.write(
+            function,
+            *(
+                t if isinstance(a, Tensor) or (of_numbers and i < arity) else a
+                for i, (a, t) in enumerate(zip(given, operands, strict=True))
+            ),
+        )
 
 
 class fused_elementwise(Operator):
@@ -340,100 +365,25 @@ class int_elementwise(Operator):
         return IntVarTensor(functools.reduce(self.FUNCTIONS[self.func], map(as_dim, args)))
 
 
-# ** functions made of others; what follows the tensors are their parameters, numbers **
+def _hardtanh(w: Writer, x: SSAValue, low: Operand = -1.0, high: Operand = 1.0) -> SSAValue:
+    return functions.clamp(w, x, low, high)
 
 
-def _sign(x: Tensor) -> Tensor:
-    """1, 0 or -1; 0 for NaN."""
-    return where()(gt()(x, 0.0), 1.0, where()(lt()(x, 0.0), -1.0, 0.0, x.dtype()), x.dtype())
-
-
-def _reciprocal(x: Tensor) -> Tensor:
-    return 1.0 / x
-
-
-def _floor_div(a: Tensor, b: Tensor) -> Tensor:
-    """a / b, rounded towards minus infinity; of floats, the floor of what `/` gives."""
-    quotient = a / b
-    if is_float(a.type.element_type):
-        return elementwise(FuncEnum.FLOOR)(quotient)
-    inexact = ne()(quotient * b, a)
-    signs_differ = ne()(lt()(a, 0), lt()(b, 0))
-    return quotient - cast()(inexact * signs_differ, a.dtype())
-
-
-Parameter = Tensor | float
-"""A parameter of a function made of others."""
-
-
-def _hardtanh(x: Tensor, low: Parameter = -1.0, high: Parameter = 1.0) -> Tensor:
-    if isinstance(low, Tensor) or isinstance(high, Tensor):
-        return elementwise(FuncEnum.MIN)(elementwise(FuncEnum.MAX)(x, low), high)
-    return clamp()(x, low, high)
-
-
-def _hardswish(x: Tensor) -> Tensor:
-    """x * min(max(x + 3, 0), 6) / 6 (arXiv:1905.02244)."""
-    return x * _hardtanh(x + 3.0, 0.0, 6.0) * (1 / 6)
-
-
-def _leaky_relu(x: Tensor, slope: Parameter = 0.01) -> Tensor:
-    return where()(gt()(x, 0.0), x, x * slope)
-
-
-def _elu(x: Tensor, alpha: Parameter = 1.0) -> Tensor:
-    """x above 0, else alpha * (exp(x) - 1) (arXiv:1511.07289)."""
-    return where()(gt()(x, 0.0), x, elementwise(FuncEnum.EXPM1)(x) * alpha)
-
-
-def _celu(x: Tensor, alpha: Parameter = 1.0) -> Tensor:
-    """x above 0, else alpha * (exp(x / alpha) - 1) (arXiv:1704.07483)."""
-    return where()(gt()(x, 0.0), x, elementwise(FuncEnum.EXPM1)(x * (1 / alpha)) * alpha)
-
-
-def _softplus(x: Tensor, beta: Parameter = 1.0, threshold: Parameter = 20.0) -> Tensor:
-    """log(1 + exp(beta * x)) / beta; x where beta * x is above the threshold."""
-    scaled = x * beta
-    smooth = elementwise(FuncEnum.LOG1P)(elementwise(FuncEnum.EXP)(scaled)) * (1 / beta)
-    return where()(gt()(scaled, threshold), x, smooth)
-
-
-def _softsign(x: Tensor) -> Tensor:
-    return x / (elementwise(FuncEnum.ABS)(x) + 1.0)
-
-
-def _nan_to_num(
-    x: Tensor, nan: Parameter = 0.0, posinf: Parameter | None = None, neginf: Parameter | None = None
-) -> Tensor:
-    """NaN and infinities replaced; an infinity by the end of the dtype's range where no number is given.
-
-    Integers stay as they are.
-    """
-    if not is_float(x.type.element_type):
-        return x
-    largest = LARGEST[x.type.element_type]
-    y = where()(eq()(x, math.inf), largest if posinf is None else posinf, x)
-    y = where()(eq()(x, -math.inf), -largest if neginf is None else neginf, y)
-    return where()(ne()(x, x), nan, y)
-
-
-def _clamp_nan_to_num(x: Tensor, low: Parameter, high: Parameter, nan: Parameter = 0.0) -> Tensor:
-    """min(max(x, low), high), and a number for NaN."""
-    return where()(ne()(x, x), nan, _hardtanh(x, low, high))
-
-
-COMPOSITES: dict[FuncEnum, tuple[Callable[..., Tensor], int, int]] = {
-    FuncEnum.SIGN: (_sign, 0, 0),
-    FuncEnum.FLOOR_DIV: (_floor_div, 0, 0),
-    FuncEnum.RECIPROCAL: (_reciprocal, 0, 0),
+COMPOSITES: dict[FuncEnum, tuple[Callable[..., SSAValue], int, int]] = {
+    FuncEnum.POW: (functions.power, 0, 0),
+    FuncEnum.REMAINDER: (functions.remainder, 0, 0),
+    FuncEnum.FLOOR_DIV: (functions.floor_of_quotient, 0, 0),
+    FuncEnum.BIT_NOT: (functions.invert, 0, 0),
+    FuncEnum.SIGN: (functions.sign, 0, 0),
+    FuncEnum.RECIPROCAL: (functions.reciprocal, 0, 0),
     FuncEnum.HARDTANH: (_hardtanh, 0, 2),
-    FuncEnum.HARDSWISH: (_hardswish, 0, 0),
-    FuncEnum.LRELU: (_leaky_relu, 0, 1),
-    FuncEnum.ELU: (_elu, 0, 1),
-    FuncEnum.CELU: (_celu, 0, 1),
-    FuncEnum.SOFTPLUS: (_softplus, 0, 2),
-    FuncEnum.SOFTSIGN: (_softsign, 0, 0),
-    FuncEnum.NAN_TO_NUM: (_nan_to_num, 0, 3),
-    FuncEnum.CLAMP_NAN_TO_NUM: (_clamp_nan_to_num, 2, 3),
+    FuncEnum.HARDSWISH: (functions.hard_swish, 0, 0),
+    FuncEnum.LRELU: (functions.leaky_relu, 0, 1),
+    FuncEnum.ELU: (functions.elu, 0, 1),
+    FuncEnum.CELU: (functions.celu, 0, 1),
+    FuncEnum.SOFTPLUS: (functions.softplus, 0, 2),
+    FuncEnum.SOFTSIGN: (functions.softsign, 0, 0),
+    FuncEnum.NAN_TO_NUM: (functions.nan_to_num, 0, 3),
+    FuncEnum.CLAMP_NAN_TO_NUM: (functions.clamp_nan_to_num, 2, 3),
 }
-"""What each is made of, and how many parameters it takes, at least and at most."""
+"""Each function that is more than one op, and how many parameters it takes, at least and at most."""

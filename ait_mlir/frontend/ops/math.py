@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ait_mlir.dialects.ait.dtypes import integer_range
 from ait_mlir.frontend.errors import BuildError
 from ait_mlir.frontend.operator import Operator
-from ait_mlir.frontend.ops.elementwise import BINARY, FuncEnum, elementwise, eq, lt, ne, where
+from ait_mlir.frontend.ops.elementwise import BINARY, FuncEnum, elementwise, ne
 from ait_mlir.frontend.tensor import Tensor
 
 
@@ -36,7 +35,8 @@ fast_gelu, elu, celu = _named(FuncEnum.FASTGELU), _named(FuncEnum.ELU), _named(F
 softplus, softsign = _named(FuncEnum.SOFTPLUS), _named(FuncEnum.SOFTSIGN)
 nan_to_num, clamp_nan_to_num = _named(FuncEnum.NAN_TO_NUM), _named(FuncEnum.CLAMP_NAN_TO_NUM)
 fmod, bitwise_left_shift = _named(FuncEnum.REM), _named(FuncEnum.SHIFT_LEFT)
-bitwise_right_shift = _named(FuncEnum.SHIFT_RIGHT)
+bitwise_right_shift, bitwise_not = _named(FuncEnum.SHIFT_RIGHT), _named(FuncEnum.BIT_NOT)
+remainder = _named(FuncEnum.REMAINDER)
 
 
 def _on_bits(func: FuncEnum, of_bool: Callable[[], Operator]) -> Callable[[Tensor | float, Tensor | float], Tensor]:
@@ -51,18 +51,3 @@ def _on_bits(func: FuncEnum, of_bool: Callable[[], Operator]) -> Callable[[Tenso
 bitwise_and = _on_bits(FuncEnum.BIT_AND, lambda: elementwise(FuncEnum.MIN))
 bitwise_or = _on_bits(FuncEnum.BIT_OR, lambda: elementwise(FuncEnum.MAX))
 bitwise_xor = _on_bits(FuncEnum.BIT_XOR, ne)
-
-
-def bitwise_not(x: Tensor) -> Tensor:
-    """All bits of integers inverted; `not x` of bool."""
-    if x.dtype() == "bool":
-        return eq()(x, False)
-    least, most = integer_range(x.type.element_type) or (-1, 0)
-    return bitwise_xor(x, -1 if least < 0 else most)
-
-
-def remainder(a: Tensor | float, b: Tensor | float) -> Tensor:
-    """a - floor(a / b) * b, which has the sign of b; what `fmod` gives has the sign of a."""
-    rest = fmod(a, b)
-    below = lt()(b, 0) if isinstance(b, Tensor) else b < 0
-    return where()(ne()(rest, 0) * ne()(lt()(rest, 0), below), rest + b, rest)

@@ -2,21 +2,40 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from xdsl.dialects.builtin import i64
 
+from ait_mlir.compositions import reduction
 from ait_mlir.dialects.ait import reduce as ait
 from ait_mlir.dialects.ait.types import TensorType
 from ait_mlir.frontend.operator import Operator
-from ait_mlir.frontend.ops.elementwise import FuncEnum, cast, elementwise, eq, ne, where
+from ait_mlir.frontend.ops.elementwise import cast
 from ait_mlir.frontend.ops.view import reshape
 from ait_mlir.frontend.tensor import Tensor
 
 
-class _Reduce(Operator):
+class _OverDims(Operator):
+    """An operator over `dim`, one or several, all where None."""
+
+    dim: int | Sequence[int] | None
+    dtype: str | None = None
+
+    def axes(self, x: Tensor) -> list[int]:
+        """The dims from the front, in order."""
+        chosen = range(x.rank) if self.dim is None else [self.dim] if isinstance(self.dim, int) else self.dim
+        axes = sorted(self.axis(x, dim) for dim in chosen)
+        if len(set(axes)) < len(axes):
+            raise self.fail(f"dims {list(chosen)} name one twice")
+        return axes
+
+    def converted(self, x: Tensor) -> Tensor:
+        """The input in the type that was asked for."""
+        return x if self.dtype in (None, x.dtype()) else cast()(x, self.dtype)
+
+
+class _Reduce(_OverDims):
     """Reduce over `dim`, one or several, all where None; `dtype` converts the input first."""
 
     kind: ClassVar[str] = ""
@@ -28,13 +47,8 @@ class _Reduce(Operator):
 
     def __call__(self, x: Tensor) -> Tensor:
         self.begin(x)
-        chosen = range(x.rank) if self.dim is None else [self.dim] if isinstance(self.dim, int) else self.dim
-        axes = sorted(self.axis(x, dim) for dim in chosen)
-        if len(set(axes)) < len(axes):
-            raise self.fail(f"dims {list(chosen)} name one twice")
-        if self.dtype is not None and self.dtype != x.dtype():
-            x = cast()(x, self.dtype)
-        y = self.emit_one(ait.ReduceOp, [x], {**self.properties, "dims": axes})
+        axes = self.axes(x)
+        y = self.emit_one(ait.ReduceOp, [self.converted(x)], {**self.properties, "dims": axes})
         if self.keepdim:
             y = reshape()(y, [1 if i in axes else dim for i, dim in enumerate(x.shape())])
         return self.finish(y)
@@ -111,7 +125,7 @@ class reduce_all(_Quantifier):
     kind = "min"
 
 
-class logsumexp(Operator):
+class logsumexp(_OverDims):
     """log(sum(exp(x))) over `dim`, one or several, all where None; exp does not overflow."""
 
     def __init__(self, dim: int | Sequence[int] | None, keepdim: bool = False):
@@ -120,15 +134,10 @@ class logsumexp(Operator):
 
     def __call__(self, x: Tensor) -> Tensor:
         self.begin(x)
-        largest = reduce_max(self.dim, keepdim=True)(x)
-        is_infinite = eq()(elementwise(FuncEnum.ABS)(largest), math.inf)
-        largest = where()(is_infinite, 0.0, largest)
-        sums = reduce_sum(self.dim, keepdim=True)(elementwise(FuncEnum.EXP)(x - largest))
-        y = elementwise(FuncEnum.LOGE)(sums) + largest
-        return self.finish(y if self.keepdim else reshape()(y, reduce_max(self.dim)(x).shape()))
+        return self.write(reduction.logsumexp, x, self.axes(x), self.keepdim)
 
 
-class vector_norm(Operator):
+class vector_norm(_OverDims):
     """(sum of |x| ** `ord_kind`) ** (1 / `ord_kind`) over `dim`, one or several, all where None.
 
     For order infinity it is the largest |x|, for -infinity the smallest, for 0 the number of elements that are not 0.
@@ -142,24 +151,11 @@ class vector_norm(Operator):
         dtype: str | None = None,
     ):
         super().__init__()
-        self.order, self.dtype = float(ord_kind), dtype
-        kinds = {math.inf: reduce_max, -math.inf: reduce_min}
-        self.reduce = kinds.get(self.order, reduce_sum)(dim, keepdim)
+        self.order, self.dim, self.keepdim, self.dtype = float(ord_kind), dim, keepdim, dtype
 
     def __call__(self, x: Tensor) -> Tensor:
         self.begin(x)
-        if self.dtype is not None and self.dtype != x.dtype():
-            x = cast()(x, self.dtype)
-        order = self.order
-        if order == 2:
-            return self.finish(elementwise(FuncEnum.SQRT)(self.reduce(x * x)))
-        if order == 0:
-            return self.finish(self.reduce(cast()(ne()(x, 0.0), x.dtype())))
-        size = elementwise(FuncEnum.ABS)(x)
-        if order == 1 or math.isinf(order):
-            return self.finish(self.reduce(size))
-        power = elementwise(FuncEnum.POW)
-        return self.finish(power(self.reduce(power(size, order)), 1 / order))
+        return self.write(reduction.vector_norm, self.converted(x), self.axes(x), self.order, self.keepdim)
 
 
 class argmax(Operator):

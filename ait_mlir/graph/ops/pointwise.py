@@ -6,9 +6,10 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from xdsl.dialects.builtin import i1, i32
+from xdsl.dialects.builtin import f64, i1, i32
 from xdsl.ir import SSAValue
 
+from ait_mlir.compositions import functions
 from ait_mlir.dialects.ait.types import tensor_type
 from ait_mlir.graph.layout import in_order_of
 from ait_mlir.graph.lowering import Lowering
@@ -55,23 +56,13 @@ def _ait(mnemonic: str) -> Formula:
     return lambda w, node, x: w.pointwise(mnemonic, *x)
 
 
-def _reciprocal(w: Lowering, node: Node, x: Sequence[SSAValue]) -> SSAValue:
-    return w.div(w.scalar_like(1, x[0]), x[0])
-
-
-def _ceil(w: Lowering, node: Node, x: Sequence[SSAValue]) -> SSAValue:
-    return w.neg(w.pointwise("floor", w.neg(x[0])))
+def _of_one(function: Callable[[Lowering, SSAValue], SSAValue]) -> Formula:
+    return lambda w, node, x: function(w, x[0])
 
 
 def _softplus(w: Lowering, node: Node, x: Sequence[SSAValue]) -> SSAValue:
-    """max(x, 0) + log(1 + exp(-|x|)), which cannot overflow."""
-    small = w.pointwise("log1p", w.pointwise("exp", w.neg(w.pointwise("abs", x[0]))))
-    return w.add(w.pointwise("relu", x[0]), small)
-
-
-def _elu(w: Lowering, node: Node, x: Sequence[SSAValue]) -> SSAValue:
-    positive = w.compare("gt", x[0], w.scalar_like(0, x[0]))
-    return w.where(positive, x[0], w.pointwise("expm1", x[0]))
+    """Above the threshold x is closer to log(1 + exp(x)) than the type tells."""
+    return functions.softplus(w, x[0], threshold=40.0 if tensor_type(x[0]).element_type == f64 else 20.0)
 
 
 def _relu(w: Lowering, node: Node, x: Sequence[SSAValue]) -> SSAValue:
@@ -104,7 +95,7 @@ def _compare(predicate: str) -> Formula:
 
 
 def _logical_not(w: Lowering, node: Node, x: Sequence[SSAValue]) -> SSAValue:
-    return w.where(_condition(w, node, "input"), w.scalar(0, i1), w.scalar(1, i1))
+    return functions.invert(w, _condition(w, node, "input"))
 
 
 def _logical_and(w: Lowering, node: Node, x: Sequence[SSAValue]) -> SSAValue:
@@ -147,10 +138,10 @@ _UNARY: dict[str, Formula] = {
     **{name: _ait(name) for name in ("sigmoid", "sin", "sqrt", "tan", "tanh")},
     "gelu_approx_tanh": _ait("fast_gelu"),
     "identity": _same,
-    "ceil": _ceil,
-    "elu": _elu,
+    "ceil": _of_one(functions.ceil),
+    "elu": _of_one(functions.elu),
     "logical_not": _logical_not,
-    "reciprocal": _reciprocal,
+    "reciprocal": _of_one(functions.reciprocal),
     "softplus": _softplus,
 }
 _BINARY: dict[tuple[str, ...], dict[str, Formula]] = {

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 from xdsl.dialects.builtin import IntegerAttr, i64
 from xdsl.ir import SSAValue
 
+from ait_mlir.compositions.reduction import logsumexp, vector_norm
 from ait_mlir.dialects.ait.norm import SoftmaxOp
 from ait_mlir.graph.enums import reduction_mode
 from ait_mlir.graph.layout import in_order_of
@@ -19,7 +21,9 @@ _KINDS = {
     reduction_mode.MAX: "max",
     reduction_mode.MIN: "min",
     reduction_mode.MUL: "prod",
+    reduction_mode.MUL_NO_ZEROS: "prod",
 }
+_ORDERS = {reduction_mode.AMAX: math.inf, reduction_mode.NORM1: 1, reduction_mode.NORM2: 2}
 
 
 def _infer(node: Node) -> Shapes:
@@ -47,15 +51,11 @@ def _lower(node: Node, w: Lowering) -> Mapping[str, SSAValue]:
     mode, out = node["mode"], node.outputs["OUT_0"].dims or ()
     axes = [a for a, (o, n) in enumerate(zip(out, node.dims("input"), strict=True)) if o != n]
     (x,) = w.wide_all(node, "input")
-    if mode in (reduction_mode.AMAX, reduction_mode.NORM1):
-        x = w.pointwise("abs", x)
-    if mode is reduction_mode.NORM2:
-        x = w.mul(x, x)
+    if mode in _ORDERS:
+        return {"OUT_0": vector_norm(w, x, axes, _ORDERS[mode], keep=True)}
     if mode is reduction_mode.MUL_NO_ZEROS:
         x = w.where(w.compare("eq", x, w.scalar_like(0, x)), w.scalar_like(1, x), x)
-    kind = _KINDS.get(mode) or {"AMAX": "max", "MUL_NO_ZEROS": "prod"}.get(mode.name, "sum")
-    y = w.reduce(kind, x, axes, keep=True) if axes else x
-    return {"OUT_0": w.pointwise("sqrt", y) if mode is reduction_mode.NORM2 else y}
+    return {"OUT_0": w.reduce(_KINDS[mode], x, axes, keep=True) if axes else x}
 
 
 def _axis(node: Node) -> int:
@@ -75,18 +75,11 @@ def _infer_softmax(node: Node) -> Shapes:
     return found
 
 
-def log_sum_exp(w: Lowering, x: SSAValue, axis: int) -> SSAValue:
-    """max + log(sum(exp(x - max))) along an axis, which stays as a dim of 1."""
-    largest = w.reduce("max", x, [axis], keep=True)
-    total = w.reduce("sum", w.pointwise("exp", w.sub(x, largest)), [axis], keep=True)
-    return w.add(largest, w.pointwise("log", total))
-
-
 def _lower_softmax(node: Node, w: Lowering) -> Mapping[str, SSAValue]:
     x = w.wide(node.inputs["input"], node.compute_float())
     found = {"Y": w.op(SoftmaxOp, x, properties={"dim": IntegerAttr(_axis(node), i64)})}
     if node["use_stats"]:
-        found["Stats"] = log_sum_exp(w, x, _axis(node))
+        found["Stats"] = logsumexp(w, x, [_axis(node)], keep=True)
     return found
 
 

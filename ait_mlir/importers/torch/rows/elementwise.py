@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
-from typing import TypeGuard
 
 from xdsl.dialects.builtin import bf16, f16, f32, f64, i1
 from xdsl.ir import Attribute, SSAValue
 
 from ait_mlir.building.known import Affine, Mask, Spread, Value
+from ait_mlir.compositions import functions
 from ait_mlir.dialects.ait import elementwise as ait
 from ait_mlir.dialects.ait.base import AitOp
 from ait_mlir.dialects.ait.dtypes import LARGEST
@@ -109,38 +109,14 @@ def gelu(c: Call) -> Value:
 _BOUNDS = (("min", "min_val"), ("max", "max_val"))
 
 
-def _may_bound(bound: object, element: Attribute) -> TypeGuard[float]:
-    """Whether an argument is a number that may bound a clamp of this element type."""
-    return isinstance(bound, int | float) and element != i1 and ait.ClampOp.find_mistake(bound, element) is None
-
-
 def clamp(c: Call) -> Value:
-    """Between two bounds, each of which may be missing; numbers become one op."""
-    low, high = (next((name for name in names if name in c.arguments), None) for names in _BOUNDS)
-    x = c.w.cast(c.natural("self"), c.element)
-    bounds = [None if name is None else c[name] for name in (low, high)]
-    if all(bound is None or _may_bound(bound, c.element) for bound in bounds):
-        return spread(c.w.put(ait.ClampOp(x, *bounds)) if any(b is not None for b in bounds) else x, c.dims)
-    if low is not None and c[low] is not None:
-        x = c.w.op(ait.MaxOp, x, operand(c, low, c.element))
-    if high is not None and c[high] is not None:
-        x = c.w.op(ait.MinOp, x, operand(c, high, c.element))
-    return spread(x, c.dims)
-
-
-def leaky_relu(c: Call, x: SSAValue) -> SSAValue:
-    zero = c.w.scalar(0.0, c.element)
-    negative = c.w.op(ait.MulOp, c.w.op(ait.MinOp, x, zero), operand(c, "negative_slope", c.element))
-    return c.w.op(ait.AddOp, c.w.op(ait.MaxOp, x, zero), negative)
-
-
-def relu6(c: Call, x: SSAValue) -> SSAValue:
-    return c.w.put(ait.ClampOp(x, 0.0, 6.0))
-
-
-def hard_sigmoid(c: Call, x: SSAValue) -> SSAValue:
-    """relu6(x + 3) / 6"""
-    return c.w.op(ait.DivOp, relu6(c, c.w.op(ait.AddOp, x, c.w.scalar(3.0, c.element))), c.w.scalar(6.0, c.element))
+    """Between two bounds, each of which may be missing."""
+    names = [next((name for name in names if c[name] is not None), None) for names in _BOUNDS]
+    bounds = [
+        None if name is None else found if isinstance(found := c[name], int | float) else operand(c, name, c.element)
+        for name in names
+    ]
+    return spread(functions.clamp(c.w, c.w.cast(c.natural("self"), c.element), *bounds), c.dims)
 
 
 # ** comparisons and masks **
@@ -221,13 +197,12 @@ def either(c: Call) -> Value:
 def negate(c: Call) -> Value:
     """not a, on booleans; on integers, all bits inverted."""
     if c.element != i1:
-        return spread(c.w.op(ait.SubOp, c.w.scalar(-1, c.element), c.natural("self")), c.dims)
+        return spread(functions.invert(c.w, c.natural("self")), c.dims)
     a = _boolean(c, "self")
     if len(a.formulas) == 1 and not a.values:
         f = a.formulas[0]
         return Mask(c.dims, (Affine.filled(c.dims, -1).plus(f, -1, c.dims),))
-    made = c.w.op(ait.WhereOp, c.w.natural(a), c.w.scalar(0, i1), c.w.scalar(1, i1))
-    return Mask(c.dims, (), (made,))
+    return Mask(c.dims, (), (functions.invert(c.w, c.w.natural(a)),))
 
 
 def _boolean(c: Call, name: str) -> Mask:
@@ -310,7 +285,6 @@ ROWS: dict[str, Row] = {
     "aten.min.other": binary(ait.MinOp),
     "aten.neg.default": unary(ait.NegOp),
     "aten.abs.default": unary(ait.AbsOp),
-    "aten.reciprocal.default": compute(lambda c, x: c.w.op(ait.DivOp, c.w.scalar(1.0, c.element), x)),
     "aten.square.default": compute(lambda c, x: c.w.op(ait.MulOp, x, x)),
     "aten.exp.default": unary(ait.ExpOp),
     "aten.log.default": unary(ait.LogOp),
@@ -352,11 +326,8 @@ ROWS: dict[str, Row] = {
     "aten.sigmoid.default": unary(ait.SigmoidOp),
     "aten.silu.default": unary(ait.SiluOp),
     "aten.gelu.default": gelu,
-    "aten.leaky_relu.default": compute(leaky_relu),
-    "aten.relu6.default": compute(relu6),
+    "aten.relu6.default": compute(lambda c, x: functions.clamp(c.w, x, 0.0, 6.0)),
     "aten.hardtanh.default": clamp,
-    "aten.hardsigmoid.default": compute(hard_sigmoid),
-    "aten.hardswish.default": compute(lambda c, x: c.w.op(ait.MulOp, x, hard_sigmoid(c, x))),
     # comparisons and masks
     **{
         f"aten.{predicate}.{overload}": compare(predicate)

@@ -9,6 +9,7 @@ from xdsl.dialects.builtin import i1, i64
 from xdsl.ir import SSAValue
 
 from ait_mlir.building.known import Affine, Value
+from ait_mlir.compositions.functions import floor_divide
 from ait_mlir.dialects.ait.cumulative import CumulativeOp
 from ait_mlir.dialects.ait.dtypes import is_float
 from ait_mlir.dialects.ait.elementwise import AddOp, DivOp, MaxOp, MulOp, WhereOp
@@ -17,7 +18,6 @@ from ait_mlir.dialects.ait.types import tensor_type
 from ait_mlir.dims import Expr, const, product
 from ait_mlir.importers.torch.call import Call, NotSupported, Row, as_expr, dims_of
 from ait_mlir.importers.torch.rows.common import is_mask, operand, spread
-from ait_mlir.importers.torch.rows.functions import divided_down
 from ait_mlir.importers.torch.rows.index import alike, padded, picked, placed
 from ait_mlir.importers.torch.rows.view import cut, part_start
 
@@ -95,7 +95,7 @@ def reduced_by(write: Callable[[Call, str, SSAValue, Value], SSAValue], source: 
         first = spread(c.w.scalar(1, element), dims_of(src))
         counts = write(c, "add", c.w.full(spread(c.w.scalar(int(c["include_self"]), element), c.dims)), first)
         counts = c.w.op(MaxOp, counts, c.w.scalar(1, element))
-        return c.w.op(DivOp, total, counts) if is_float(element) else divided_down(c, total, counts)
+        return c.w.op(DivOp, total, counts) if is_float(element) else floor_divide(c.w, total, counts)
 
     return row
 
