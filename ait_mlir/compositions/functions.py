@@ -12,7 +12,7 @@ from xdsl.ir import Attribute, SSAValue
 
 from ait_mlir.building.writer import Operand, Writer
 from ait_mlir.dialects.ait.dtypes import LARGEST, integer_range, is_float
-from ait_mlir.dialects.ait.elementwise import ClampOp
+from ait_mlir.dialects.ait.elementwise import BitXorOp, ClampOp, PowOp
 from ait_mlir.dialects.ait.types import tensor_type
 
 MOST_PRODUCTS = 8
@@ -22,6 +22,10 @@ MOST_PRODUCTS = 8
 def element_of(*operands: Operand) -> Attribute:
     """The element type of operands, one of which at least is a value."""
     return next(tensor_type(v).element_type for v in operands if isinstance(v, SSAValue))
+
+
+def _value(w: Writer, x: Operand, element: Attribute) -> SSAValue:
+    return x if isinstance(x, SSAValue) else w.number(x, element)
 
 
 def _select(w: Writer, predicate: str, x: SSAValue, y: Operand, then: Operand, otherwise: Operand) -> SSAValue:
@@ -93,21 +97,39 @@ def angle(w: Writer, x: SSAValue) -> SSAValue:
     return _select(w, "lt", x, 0, math.pi, _select(w, "eq", x, x, 0, x))
 
 
-def invert(w: Writer, x: SSAValue) -> SSAValue:
-    """`not x` of booleans; all bits of integers inverted."""
-    element = element_of(x)
-    if element == i1:
-        return w.where(x, w.scalar(0, i1), 1)
-    low, high = integer_range(element) or (-1, 0)
-    return w.pointwise("bit_xor", x, -1 if low < 0 else high)
-
-
 def number_or_nan(w: Writer, op: str, a: SSAValue, b: SSAValue) -> SSAValue:
     """The larger or smaller of two (`op`: max or min); of a number and NaN, the number."""
     found = w.pointwise(op, a, b)
     if not is_float(element_of(a)):
         return found
     return _select(w, "ne", a, a, b, _select(w, "ne", b, b, a, found))
+
+
+# ** bits of integers; booleans **
+
+
+def invert(w: Writer, x: SSAValue) -> SSAValue:
+    """`not x` of booleans; all bits of integers inverted."""
+    element = element_of(x)
+    if element == i1:
+        return w.where(x, w.scalar(0, i1), 1)
+    low, high = integer_range(element) or (-1, 0)
+    return w.pointwise(BitXorOp, x, -1 if low < 0 else high)
+
+
+def bit_and(w: Writer, a: Operand, b: Operand) -> SSAValue:
+    element = element_of(a, b)
+    return w.both(_value(w, a, element), _value(w, b, element)) if element == i1 else w.pointwise("bit_and", a, b)
+
+
+def bit_or(w: Writer, a: Operand, b: Operand) -> SSAValue:
+    element = element_of(a, b)
+    return w.either(_value(w, a, element), _value(w, b, element)) if element == i1 else w.pointwise("bit_or", a, b)
+
+
+def bit_xor(w: Writer, a: Operand, b: Operand) -> SSAValue:
+    element = element_of(a, b)
+    return w.compare("ne", _value(w, a, element), b) if element == i1 else w.pointwise(BitXorOp, a, b)
 
 
 # ** divisions **
@@ -117,8 +139,8 @@ def _is_above(w: Writer, rest: SSAValue, b: Operand) -> SSAValue:
     """Whether a quotient with this remainder is above the one that is rounded down: 0 lies between rest and b."""
     element = element_of(rest)
     if not is_float(element):
-        return w.both(w.compare("ne", rest, 0), w.compare("lt", w.pointwise("bit_xor", rest, b), 0))
-    signs = [w.compare("lt", x if isinstance(x, SSAValue) else w.number(x, element), 0) for x in (rest, b)]
+        return w.both(w.compare("ne", rest, 0), w.compare("lt", w.pointwise(BitXorOp, rest, b), 0))
+    signs = [w.compare("lt", _value(w, x, element), 0) for x in (rest, b)]
     return w.both(w.compare("ne", rest, 0), w.compare("ne", *signs))
 
 
@@ -181,12 +203,12 @@ def power(w: Writer, x: Operand, n: Operand) -> SSAValue:
         if 1 <= abs(n) <= MOST_PRODUCTS and n == int(n):
             return whole_power(w, x, int(n))
     if is_float(element):
-        return w.pointwise("pow", x, n)
-    base = x if isinstance(x, SSAValue) else w.number(x, element)
+        return w.pointwise(PowOp, x, n)
+    base = _value(w, x, element)
     if x == 2 and element != i1:  # exponents out of range give 0
         return w.pointwise("shift_left", w.scalar(1, element), n)
     if not isinstance(n, int | float) or n < 0:
-        return _power_by_bits(w, base, n if isinstance(n, SSAValue) else w.number(n, element))
+        return _power_by_bits(w, base, _value(w, n, element))
     result, left = w.scalar(1, element), int(n)
     while left:
         result = w.mul(result, base) if left & 1 else result
@@ -285,9 +307,9 @@ def softsign(w: Writer, x: SSAValue) -> SSAValue:
 
 
 def nan_to_num(
-    w: Writer, x: SSAValue, nan: Operand = 0.0, posinf: Operand | None = None, neginf: Operand | None = None
+    w: Writer, x: SSAValue, nan: Operand | None = None, posinf: Operand | None = None, neginf: Operand | None = None
 ) -> SSAValue:
-    """NaN and infinities replaced; an infinity by the end of the range where no number is given. Integers stay."""
+    """NaN and infinities replaced; without numbers NaN by 0, infinities by the ends of the range. Integers stay."""
     element = element_of(x)
     if not is_float(element):
         return x
@@ -295,7 +317,7 @@ def nan_to_num(
     y = clamp(w, x, -largest if neginf is None else None, largest if posinf is None else None)
     y = y if posinf is None else _select(w, "eq", x, math.inf, posinf, y)
     y = y if neginf is None else _select(w, "eq", x, -math.inf, neginf, y)
-    return _select(w, "ne", x, x, nan, y)
+    return _select(w, "ne", x, x, 0 if nan is None else nan, y)
 
 
 def clamp_nan_to_num(w: Writer, x: SSAValue, low: Operand, high: Operand, nan: Operand = 0.0) -> SSAValue:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ait_mlir.frontend.errors import BuildError
-from ait_mlir.frontend.operator import Operator
-from ait_mlir.frontend.ops.elementwise import BINARY, FuncEnum, elementwise, ne
+from ait_mlir.frontend.ops.elementwise import BINARY, FuncEnum, elementwise
 from ait_mlir.frontend.tensor import Tensor
 
 
@@ -37,17 +36,4 @@ nan_to_num, clamp_nan_to_num = _named(FuncEnum.NAN_TO_NUM), _named(FuncEnum.CLAM
 fmod, bitwise_left_shift = _named(FuncEnum.REM), _named(FuncEnum.SHIFT_LEFT)
 bitwise_right_shift, bitwise_not = _named(FuncEnum.SHIFT_RIGHT), _named(FuncEnum.BIT_NOT)
 remainder = _named(FuncEnum.REMAINDER)
-
-
-def _on_bits(func: FuncEnum, of_bool: Callable[[], Operator]) -> Callable[[Tensor | float, Tensor | float], Tensor]:
-    def apply(a: Tensor | float, b: Tensor | float) -> Tensor:
-        is_bool = all(x.dtype() == "bool" if isinstance(x, Tensor) else isinstance(x, bool) for x in (a, b))
-        return of_bool()(a, b) if is_bool else elementwise(func)(a, b)
-
-    apply.__doc__ = f"`elementwise(FuncEnum.{func.name})` of integers; the same function of bool."
-    return apply
-
-
-bitwise_and = _on_bits(FuncEnum.BIT_AND, lambda: elementwise(FuncEnum.MIN))
-bitwise_or = _on_bits(FuncEnum.BIT_OR, lambda: elementwise(FuncEnum.MAX))
-bitwise_xor = _on_bits(FuncEnum.BIT_XOR, ne)
+bitwise_and, bitwise_or, bitwise_xor = _named(FuncEnum.BIT_AND), _named(FuncEnum.BIT_OR), _named(FuncEnum.BIT_XOR)

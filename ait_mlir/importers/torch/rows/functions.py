@@ -62,9 +62,8 @@ def has_sign(c: Call) -> Value:
 def differ(c: Call) -> Value:
     """Exclusive or, of booleans or of bits."""
     a, b = operand(c, "self", c.element), operand(c, "other", c.element)
-    if c.element != i1:
-        return spread(c.w.pointwise("bit_xor", a, b), c.dims)
-    return Mask(c.dims, (), (c.w.compare("ne", a, b),))
+    found = functions.bit_xor(c.w, a, b)
+    return Mask(c.dims, (), (found,)) if c.element == i1 else spread(found, c.dims)
 
 
 # ** over dims **

@@ -1,0 +1,127 @@
+"""Operations that the builder and PyTorch call by one name: built in both ways, they are the same graph."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, cast
+
+import pytest
+import torch
+from torch.nn import functional as F
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Block, Operation, SSAValue
+
+from ait_mlir.dialects.ait.data import ConstantOp, GraphOp, ParamOp
+from ait_mlir.driver import run_to_phase
+from ait_mlir.frontend import Tensor, build_module, ops
+from ait_mlir.importers.torch import import_program
+
+F32, I64, BOOL = torch.float32, torch.int64, torch.bool
+X = ((4, 6, 8), F32)
+INTEGERS = ((4, 6, 8), I64)
+Shape = tuple[tuple[int, ...], torch.dtype]
+
+ROWS: list[tuple[str, Callable[..., Any], Callable[..., Any], tuple[Shape, ...]]] = [
+    ("rfft", ops.rfft(), lambda x: _parts(torch.fft.rfft(x)), (X,)),
+    ("rfft ortho", ops.rfft(n=6, dim=1, norm="ortho"), lambda x: _parts(torch.fft.rfft(x, 6, 1, "ortho")), (X,)),
+    ("fft", ops.fft(), lambda x, y: _parts(torch.fft.fft(torch.complex(x, y))), (X, X)),
+    ("ifft", ops.ifft(dim=0), lambda x, y: _parts(torch.fft.ifft(torch.complex(x, y), dim=0)), (X, X)),
+    ("irfft", ops.irfft(), lambda x, y: torch.fft.irfft(torch.complex(x, y)), (X, X)),
+]  # fmt: skip
+
+NAMES = "abs celu cos elu exp floor gelu hardtanh leaky_relu log log1p nan_to_num reciprocal relu sigmoid sign silu sin"
+FUNCTIONS: list[tuple[str, Callable[..., Any], Callable[..., Any], tuple[Shape, ...]]] = [
+    *((n, getattr(ops, n), getattr(torch, n, None) or getattr(F, n), (X,)) for n in NAMES.split()),
+    *((n, getattr(ops, n), getattr(torch, n, None) or getattr(F, n), (X,)) for n in ("softplus", "softsign", "sqrt")),
+    *((n, getattr(ops, n), getattr(torch, n), (X, (X[0][1:], F32))) for n in ("fmod", "pow", "remainder")),
+    *((n, getattr(ops, n), getattr(torch, n), (INTEGERS, INTEGERS)) for n in ("fmod", "remainder")),
+    *((f"{n} {t}", getattr(ops, n), getattr(torch, n), ((X[0], t),) * (1 + ("not" not in n)))
+      for n in ("bitwise_and", "bitwise_not", "bitwise_or", "bitwise_xor") for t in (I64, BOOL, torch.uint8)),
+    ("bitwise_left_shift", ops.bitwise_left_shift, torch.bitwise_left_shift, (INTEGERS, INTEGERS)),
+    ("bitwise_right_shift", ops.bitwise_right_shift, torch.bitwise_right_shift, (INTEGERS, INTEGERS)),
+    ("celu 2", lambda x: ops.celu(x, 2.0), lambda x: F.celu(x, 2.0), (X,)),
+    ("clamp", lambda x: ops.clamp()(x, -1.0, 2.0), lambda x: torch.clamp(x, -1.0, 2.0), (X,)),
+    ("clamp tensor", lambda x, y: ops.clamp()(x, y), torch.clamp, (X, X)),
+    ("elu 2", lambda x: ops.elu(x, 2.0), lambda x: F.elu(x, 2.0), (X,)),
+    ("floor_div", ops.floor_div, torch.floor_divide, (INTEGERS, INTEGERS)),
+    ("hardswish", ops.elementwise(ops.FuncEnum.HARDSWISH), F.hardswish, (X,)),
+    ("hardtanh", lambda x: ops.hardtanh(x, -2.0, 3.0), lambda x: F.hardtanh(x, -2.0, 3.0), (X,)),
+    ("leaky_relu", lambda x: ops.leaky_relu(x, 0.2), lambda x: F.leaky_relu(x, 0.2), (X,)),
+    ("logsumexp", ops.logsumexp(1), lambda x: torch.logsumexp(x, 1), (X,)),
+    ("logsumexp kept", ops.logsumexp([0, 2], keepdim=True), lambda x: torch.logsumexp(x, [0, 2], True), (X,)),
+    ("nan_to_num", lambda x: ops.nan_to_num(x, 1.0, 5.0), lambda x: torch.nan_to_num(x, 1.0, 5.0), (X,)),
+    *((f"pow {n}", lambda x, n=n: ops.pow(x, n), lambda x, n=n: torch.pow(x, n), (X,)) for n in (3.0, -2.0, 0.5, 2.5)),
+    ("pow of integers", lambda x: ops.pow(x, 11), lambda x: torch.pow(x, 11), (INTEGERS,)),
+    ("pow of 2", lambda x: ops.pow(2, x), lambda x: torch.pow(2, x), (INTEGERS,)),
+    ("softplus", lambda x: ops.softplus(x, 2.0, 9.0), lambda x: F.softplus(x, 2.0, 9.0), (X,)),
+    *((f"vector_norm {n}", ops.vector_norm(n, 1), lambda x, n=n: torch.linalg.vector_norm(x, n, 1), (X,))
+      for n in (0, 1, 2, 3, 2.5, float("inf"), -float("inf"))),
+]  # fmt: skip
+
+
+ALL = [*ROWS, *FUNCTIONS]
+
+
+def _parts(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    return x.real, x.imag
+
+
+def built(operator: Callable[..., Any], shapes: tuple[Shape, ...]) -> ModuleOp:
+    """The operation as a model of the builder."""
+    inputs = [
+        Tensor(shape, f"x{i}", dtype=str(dtype).removeprefix("torch."), is_input=True)
+        for i, (shape, dtype) in enumerate(shapes)
+    ]
+    found = operator(*inputs)
+    outputs = list(found) if isinstance(found, tuple | list) else [found]
+    for i, tensor in enumerate(outputs):
+        tensor.mark_as_output(f"y{i}")
+    return build_module(outputs)
+
+
+def imported(function: Callable[..., Any], shapes: tuple[Shape, ...]) -> ModuleOp:
+    """The operation as a program of PyTorch."""
+
+    class Model(torch.nn.Module):
+        def forward(self, *inputs: torch.Tensor) -> Any:
+            return function(*inputs)
+
+    example = tuple(torch.ones(shape, dtype=dtype) for shape, dtype in shapes)
+    return import_program(torch.export.export(Model(), example)).module
+
+
+def structure(module: ModuleOp) -> list[tuple[Any, ...]]:
+    """The graph without names and order: each op that an output depends on, with the numbers of its operands."""
+    graph = next(op for op in module.ops if isinstance(op, GraphOp))
+    numbers: dict[SSAValue, Any] = {v: f"input {i}" for i, v in enumerate(graph.block.args)}
+    found: list[tuple[Any, ...]] = []
+
+    def visit(value: SSAValue) -> Any:
+        if value not in numbers:
+            owner = cast(Operation, value.owner)
+            operands = [visit(v) for v in owner.operands]
+            properties = {name: str(p) for name, p in owner.properties.items()}
+            if isinstance(owner, ParamOp):
+                properties = {}
+            types = [str(r.type) for r in owner.results]
+            inner = [str(region) for region in owner.regions if isinstance(region.blocks.first, Block)]
+            entry = (owner.name, tuple(operands), tuple(sorted(properties.items())), tuple(types), tuple(inner))
+            key = entry if isinstance(owner, ConstantOp) else len(found)
+            if not isinstance(owner, ConstantOp):
+                found.append(entry)
+            numbers.update({r: (key, i) for i, r in enumerate(owner.results)})
+        return numbers[value]
+
+    for output in graph.outputs():
+        found.append(("output", visit(output.operands[0])))
+    return found
+
+
+@pytest.mark.parametrize(("operator", "function", "shapes"), [row[1:] for row in ALL], ids=[row[0] for row in ALL])
+def test_both_front_ends_write_the_same(
+    operator: Callable[..., Any], function: Callable[..., Any], shapes: tuple[Shape, ...]
+):
+    ours, theirs = (
+        run_to_phase(module, "simplified") for module in (built(operator, shapes), imported(function, shapes))
+    )
+    assert structure(ours) == structure(theirs), f"{ours}\n{theirs}"
