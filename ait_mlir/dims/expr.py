@@ -40,22 +40,26 @@ OPERATORS: dict[str, Operator] = {}
 """The operators by name; `rules.py` fills it."""
 
 
-class Numbered(dict[str, str]):
-    """C++ names for code that does not depend on sizes: every expression that it prints is an element of an array.
+class Fields(dict[str, str]):
+    """C++ names for code that does not depend on sizes: every expression that it prints is a field of a struct.
 
-    `exprs` holds the values of the elements. Equal expressions are different elements, so the code of two ops is the
-    same if they differ in sizes alone.
+    `exprs` holds the fields with their values. Expressions of different names are different fields even if they are
+    equal, so the code of two ops is the same if they differ in sizes alone.
     """
 
-    def __init__(self, names: Mapping[str, str], array: str) -> None:
+    def __init__(self, names: Mapping[str, str], struct: str) -> None:
         super().__init__(names)
-        self.array = array
-        self.exprs: list[Expr] = []
+        self.struct = struct
+        self.exprs: dict[str, Expr] = {}
 
-    def place(self, expr: Expr) -> str:
-        """The C++ of the next element of the array, whose value is `expr`."""
-        self.exprs.append(expr)
-        return f"{self.array}[{len(self.exprs) - 1}]"
+    def place(self, expr: Expr, called: str) -> str:
+        """The C++ of the field `called`, whose value is `expr`; another value under the same name gets a number."""
+        name = called = called or f"size{len(self.exprs)}"
+        number = 1
+        while self.exprs.setdefault(name, expr) is not expr:
+            number += 1
+            name = f"{called}_{number}"
+        return f"{self.struct}.{name}"
 
 
 class Noted(dict[str, str]):
@@ -180,13 +184,14 @@ class Expr:
             for coefficient, mono in self._terms
         )
 
-    def cpp(self, names: Mapping[str, str]) -> str:
+    def cpp(self, names: Mapping[str, str], called: str = "") -> str:
         """A C++ expression of type int64_t, in parentheses unless it is one name, one number or one call.
 
-        `names` gives the C++ identifier of each dim, `ait/dims.h` the helpers. Raises DimError for a missing dim.
+        `names` gives the C++ identifier of each dim, `ait/dims.h` the helpers. `called` is an identifier that says what
+        the number is, for `Fields`. Raises DimError for a missing dim.
         """
-        if isinstance(names, Numbered):
-            return names.place(self)
+        if isinstance(names, Fields):
+            return names.place(self, called)
         if isinstance(names, Noted):
             names.note(self)
         return _terms_cpp(self._terms, names)

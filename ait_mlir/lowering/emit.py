@@ -1,12 +1,14 @@
 """Prints a planned program as C++: one file for the program and one for each kernel, by the templates in `templates/`.
 
-Identifiers are made here (`v12`, `d0`, `k_gemm_rcr_bias_1a2b3c4d`); names from the IR appear only as escaped strings
-in tables and as filtered text in comments. A kernel's function is named after its own text, so that equal kernels of
-different models share one object in the cache.
+Identifiers are made here (`buffer12`, `dim0`, `k_gemm_rcr_bias_1a2b3c4d`); names from the IR appear only as escaped
+strings in tables and as filtered text in comments. A kernel's function is named after its own text, so that equal
+kernels of different models share one object in the cache.
 """
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
@@ -31,13 +33,14 @@ from ait_mlir.dialects.ait_rt.loop import LoopOp
 from ait_mlir.dialects.ait_rt.program import KernelOp, LaunchOp, ProgramOp, kernel_named
 from ait_mlir.dialects.ait_rt.streams import EventOp, RecordOp
 from ait_mlir.dialects.ait_rt.types import BufferType
-from ait_mlir.dims import Expr, Noted, Numbered
+from ait_mlir.dims import Expr, Fields, Noted
 from ait_mlir.ir.pipeline import PassError
 from ait_mlir.lowering.choices import Buffer, Selected, step_results
 from ait_mlir.lowering.cpp import CppText
 from ait_mlir.lowering.fragments import Step
 from ait_mlir.lowering.kernels import Arg, Emission, Kernel, Launch, Target
 from ait_mlir.lowering.kernels.amounts import element_bytes
+from ait_mlir.lowering.layout import laid_out
 from ait_mlir.lowering.sizes import can_be_large, large_sizes
 from ait_mlir.lowering.sources import KernelText, Source, kernel_file, kernel_text
 from ait_mlir.lowering.statements import (
@@ -55,7 +58,9 @@ from ait_mlir.lowering.statements import (
     Shown,
     Statement,
     View,
+    buffers_used,
     has_streams,
+    needed,
     parts_of,
     streams_of,
 )
@@ -120,9 +125,10 @@ class _ProgramPrinter:
         self.module, self.program, self.target, self.entry = module, program, target, entry
         self.scope = program.scope
         self.tables = program_tables(program)
-        self.dims = Noted({d.name: f"d{i}" for i, d in enumerate(self.scope.dims)})
+        self.dims = Noted({d.name: f"dim{i}" for i, d in enumerate(self.scope.dims)})
         self.steps: dict[str, str] = {}  # the C++ variables of the loops around
         self.names: dict[SSAValue, str] = {}
+        self.counts: Counter[str] = Counter()
         self.kernels: dict[object, _Calls] = {}
         self.functions: dict[Function, None] = {}
         self.statements: list[Statement] = []
@@ -146,19 +152,21 @@ class _ProgramPrinter:
         for op in block.ops:
             if isinstance(op, InputOp):
                 taker = self.tables.taker(op)
-                given = ("input", self.tables.inputs.index(op)) if taker is None else ("output", taker)
-                self.statements.append(Given(given[0], self.define(op.buffer), given[1], op.buffer_name.data))
+                kind, place = ("input", self.tables.inputs.index(op)) if taker is None else ("output", taker)
+                self.statements.append(Given(kind, self.define(op.buffer, kind, place), place, op.buffer_name.data))
             elif isinstance(op, DestinationOp):
                 if op.in_place_of is None:
                     place = self.tables.outputs.index(op)
-                    self.statements.append(Given("output", self.define(op.buffer), place, op.buffer_name.data))
+                    self.statements.append(
+                        Given("output", self.define(op.buffer, "output", place), place, op.buffer_name.data)
+                    )
             elif isinstance(op, ConstantOp):
                 self.statements.append(self.constant(op))
             elif isinstance(op, AllocOp):
                 if op.at is None:
                     raise PassError("an allocation has no place yet; run the pass 'plan-memory' first", op)
                 what = shape_text(op.buffer_type.dims)
-                self.statements.append(Alloc(self.define(op.buffer), op.at, what))
+                self.statements.append(Alloc(self.define(op.buffer, "buffer"), op.at, what))
             elif isinstance(op, ViewOp):
                 self.view(op)
             elif isinstance(op, LaunchOp):
@@ -176,44 +184,49 @@ class _ProgramPrinter:
 
     def loop(self, op: LoopOp) -> None:
         outside, self.statements = self.statements, []
-        self.steps[op.step] = step = f"i{len(self.steps)}"
+        self.steps[op.step] = step = f"step{len(self.steps)}"
         self.print_ops(op.block)
-        body = self.print_statements(self.statements)
+        body, uses = self.print_statements(self.statements), buffers_used(self.statements)
         del self.steps[op.step]
         self.statements = outside
-        self.statements.append(Loop(f"{op.step} = 0 to {op.count} - 1", step, op.count, body))
+        self.statements.append(Loop(f"{op.step} = 0 to {op.count} - 1", step, op.count, body, uses))
 
     def print_statements(self, statements: Sequence[Statement]) -> CppText:
         return render(
             "statements.j2",
-            statements=statements,
+            statements=needed(statements),
             dims={**self.dims, **self.steps},
             kernel_dims=list(self.dims.values()),
         )
 
     def constant(self, op: ConstantOp) -> Given:
         what = ", ".join(op.param_names()) or "literal"
-        return Given("constant", self.define(op.buffer), self.tables.offset_of(op), what, self.tables.bound_as(op))
+        return Given(
+            "constant", self.define(op.buffer, "constant"), self.tables.offset_of(op), what, self.tables.bound_as(op)
+        )
 
-    def define(self, value: SSAValue) -> str:
-        """A new name for a buffer."""
-        name = self.names[value] = f"v{len(self.names)}"
+    def define(self, value: SSAValue, kind: str, number: int | None = None) -> str:
+        """A name for a buffer: `input0`, `constant2`. Without a number it is the next one of its kind."""
+        if number is None:
+            number = self.counts[kind]
+            self.counts[kind] += 1
+        name = self.names[value] = f"{kind}{number}"
         return name
 
     def view(self, op: ViewOp) -> None:
         offset = op.offset.data[0] * BY_IR[op.buffer_type.element_type].bytes
         base = self.names[op.source]
         what = f"{shape_text(op.buffer_type.dims)} strides {shape_text(op.strides.data)}"
-        self.statements.append(View(self.define(op.buffer), base, offset, what))
+        self.statements.append(View(self.define(op.buffer, "view"), base, offset, what))
 
     def read_dim(self, op: ReadDimOp) -> None:
         name = op.dim.data
         place, suffix = ("gpu", ".cuh") if self.target.is_gpu else ("cpu", ".h")
         code = Emission(
-            (f"ait/kernels/{place}/read_dim{suffix}",), "", f"return ait::{place}::read_dim(ctx, a0, o0);\n"
+            (f"ait/kernels/{place}/read_dim{suffix}",), "", f"return ait::{place}::read_dim(ctx, input0, output0);\n"
         )
         number = TensorType.get((), i64)
-        arguments = [Arg("a0", number, ())], [Arg("o0", number, ())]
+        arguments = [Arg("input0", number, ())], [Arg("output0", number, ())]
         what = "The value of a dim that a launch has bound."
         function = self.add(kernel_text("read_dim", what, code, *arguments, self.dims), SUFFIX[self.target.kind])
         self.functions[Function(function, 1, 1)] = None
@@ -255,14 +268,14 @@ class _ProgramPrinter:
             t = _tensor(value)
             elements = t.num_elements()
             if strides(value) == contiguous_strides(t.dims) and not elements.symbols & bound:
-                found.append(Shown(i, self.names[value], BY_IR[t.element_type].abi, elements))
+                found.append(Shown(i, self.names[value], BY_IR[t.element_type].enumerator, elements))
         return found
 
     def calls(self, kernel: KernelOp, launch: LaunchOp) -> _Calls:
         """Write the files of a kernel for the strides of this launch; returns how its functions are called."""
         op, config = kernel.compute_op(), kernel.config
-        ins = [Arg(f"a{i}", _tensor(v), strides(v), is_constant(v)) for i, v in enumerate(launch.ins)]
-        outs = [Arg(f"o{i}", _tensor(v), strides(v)) for i, v in enumerate(launch.outs)]
+        ins = [Arg(f"input{i}", _tensor(v), strides(v), is_constant(v)) for i, v in enumerate(launch.ins)]
+        outs = [Arg(f"output{i}", _tensor(v), strides(v)) for i, v in enumerate(launch.outs)]
         what = describe(kernel)
         self.dims.noted_for = f"a launch of {what}"
         try:
@@ -298,11 +311,11 @@ class _ProgramPrinter:
             places: list[int | Expr] = []
             for i, (source, value) in enumerate(zip(step.sources, step.op.operands, strict=True)):
                 if source.step is None:
-                    mine.append(replace(ins[source.index], name=f"a{i}"))
+                    mine.append(replace(ins[source.index], name=f"input{i}"))
                     places.append(source.index)
                 else:
                     whole, t = made[source.step][source.index], tensor_type(value)
-                    mine.append(Arg(f"a{i}", t, contiguous_strides(whole.type.dims)))
+                    mine.append(Arg(f"input{i}", t, contiguous_strides(whole.type.dims)))
                     places.append(whole.offset + source.start * element_bytes(t))
             here, buffers = buffers[: len(step.op.results)], buffers[len(step.op.results) :]
             made.append(here)
@@ -310,11 +323,11 @@ class _ProgramPrinter:
             launch = Launch(
                 step.op,
                 mine,
-                _row_major_args("o", here) or outs,
+                _row_major_args("output", here) or outs,
                 self.dims,
                 step.config,
                 self.target,
-                _row_major_args("b", between),
+                _row_major_args("between", between),
                 masked,
             )
             if masked is not None:
@@ -345,19 +358,21 @@ class _ProgramPrinter:
         return names
 
     def write_instance(self, kernel: Kernel[Any], launch: Launch[Any]) -> list[str]:
-        """Write the files of functions that read sizes from an array, so that they are the same for all sizes; returns
+        """Write the files of functions that read sizes from a struct, so that they are the same for all sizes; returns
         the names of the functions of the program that call them with the sizes of this launch."""
         assert launch.masked is None, f"{kernel.name} reads no dim from device memory"
-        numbered = Numbered(self.dims, "sizes")
-        emitted = kernel.emit(replace(launch, dims=numbered))
-        sizes, results = tuple(numbered.exprs), [*launch.outs, *launch.between]
-        for e in sizes:
+        fields = Fields(self.dims, "sizes")
+        emitted = kernel.emit(replace(launch, dims=fields))
+        results = [*launch.outs, *launch.between]
+        for e in fields.exprs.values():
             self.dims.note(e)
         called = derived_name(launch.op)
         names: list[str] = []
         for emission in (emitted,) if isinstance(emitted, Emission) else emitted:
             what = f"{called} ({kernel.provider})"
-            text = kernel_text(called, what, emission, launch.ins, results, self.dims, sized=False)
+            used = dict.fromkeys(re.findall(r"\bsizes\.(\w+)", emission.body))
+            sizes = tuple((name, fields.exprs[name]) for name in used)
+            text = kernel_text(called, what, emission, launch.ins, results, self.dims, fields=list(used))
             self.source.files[text.name + SUFFIX[self.target.kind]] = kernel_file([text])
             calls = [f for f in self.functions if f.instance == text.name]
             function = next((f for f in calls if f.sizes == sizes), None)
@@ -377,11 +392,20 @@ class _ProgramPrinter:
     def program_file(self) -> str:
         parts = parts_of(self.statements)
         names = ["run"] if len(parts) == 1 else [f"{('run', 'wait')[i % 2]}_{i // 2}" for i in range(len(parts))]
+        large = large_sizes(self.program, dict(self.dims.exprs))
+        numbers = self.numbers() | {"too_large": [size.expr for size in large]}
+        places = {name: i for i, name in enumerate(self.dims)}
+        places_in_run = {cpp: i for i, cpp in enumerate(self.dims.values())}
         text = render(
             "program.j2",
             **self.tables.values(),
-            large_sizes=large_sizes(self.program, dict(self.dims.exprs)),
-            checked=self.checked_functions(),
+            large_sizes=large,
+            checked=[name for name, exprs in self.numbers().items() if can_be_large(self.scope, exprs)],
+            dims_of={
+                function: {name: i for name, i in places.items() if any(name in e.symbols for e in exprs)}
+                for function, exprs in numbers.items()
+            },
+            kernels=list({f.instance or f.name: f for f in self.functions}.values()),
             title=f"Program {self.program.sym_name.data} for {self.target.kind} ({self.target.arch}).",
             functions=self.functions,
             namespace="" if self.entry == "ait_model_get" else f"{self.entry}_code",
@@ -391,7 +415,7 @@ class _ProgramPrinter:
             target=self.target.kind,
             launches=self.launches,
             parts=[
-                Part(name, self.print_statements(part), streams_of(part), has_streams(part))
+                Part(name, self.print_statements(part), places_in_run, streams_of(part), has_streams(part))
                 for name, part in zip(names, parts, strict=True)
             ],
             runs=names[::2],
@@ -402,19 +426,18 @@ class _ProgramPrinter:
             entry=self.entry,
             copied=self.copied,
         )
-        return str(text)
+        return str(laid_out(text))
 
-    def checked_functions(self) -> list[str]:
-        """The functions of dims whose numbers may be too large."""
+    def numbers(self) -> dict[str, list[Expr]]:
+        """The numbers that the functions of dims compute."""
         uppers = [d.upper for d in self.scope.bound if d.upper is not None]
         tensors = self.tables.tensors
-        exprs = {
+        return {
             "shapes": [e for op in tensors for e in op.dims],
             "strides": [e for op in tensors for e in op.seen().strides],
             "arena": [self.program.arena_size],
             "bounds": uppers,
         }
-        return [name for name, numbers in exprs.items() if can_be_large(self.scope, numbers)]
 
 
 def strides(value: SSAValue) -> Shape:

@@ -9,10 +9,10 @@
 becomes
 ```cpp
 struct NAME {
-  static AIT_FN void apply(float i0, float i1, float& o0) {
-    const float v0 = ait::add<float>(i0, i1);
-    const float v1 = ait::gelu(v0);
-    o0 = v1;
+  static AIT_FN void apply(float in0, float in1, float& out0) {
+    const float add0 = ait::add<float>(in0, in1);
+    const float gelu0 = ait::gelu(add0);
+    out0 = gelu0;
   }
 };
 ```
@@ -21,7 +21,8 @@ struct NAME {
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from typing import cast
 
 from xdsl.dialects.builtin import Float32Type
@@ -57,6 +58,8 @@ NARROW_FORMS: dict[type[Operation], str] = {
     e.DivOp: "ait::div_narrow({0}, {1})",
 }
 """Functions with a cheaper form, exact enough where the result is rounded to 2 bytes."""
+MAX_WORDS = 4
+"""The most ops that the name of a functor lists."""
 SMALLEST_DIVISOR = 2.0**-120
 """The reciprocals of smaller numbers, or of those above one over it, are no normal floats."""
 KEEP_RELATIVE_ERROR = (e.MulOp, e.DivOp, e.NegOp, e.YieldOp)
@@ -77,8 +80,15 @@ def functor(region: Region, name: str, narrow: bool = False) -> str:
     lines = _statements(block, narrow)
     names = _names(block)
     outputs = [element_type(v.type) for v in terminator.operands]
-    lines += [f"o{i} = {names[v]};" for i, v in enumerate(terminator.operands)]
+    lines += [f"out{i} = {names[v]};" for i, v in enumerate(terminator.operands)]
     return _struct(name, arguments, outputs, lines)
+
+
+def functor_name(ops: Iterable[Operation]) -> str:
+    """A name for the functor of these ops that is the same wherever they are: `add_gelu_@ID@`."""
+    words = [_word(op) for op in ops if not isinstance(op, ConstantOp | e.YieldOp)]
+    short = "_".join(words) if len(words) <= MAX_WORDS else f"{'_'.join(words[: MAX_WORDS - 1])}_and_more"
+    return f"{short or 'pass'}_@ID@"
 
 
 def op_functor(op: Operation, name: str) -> str:
@@ -88,27 +98,39 @@ def op_functor(op: Operation, name: str) -> str:
     """
     inputs = [compute_type(cast(TensorType, v.type).element_type) for v in op.operands]
     outputs = [compute_type(cast(TensorType, v.type).element_type) for v in op.results]
-    value = _expression(op, [f"i{i}" for i in range(len(inputs))], inputs, outputs[0])
-    return _struct(name, [element_type(t) for t in inputs], [element_type(t) for t in outputs], [f"o0 = {value};"])
+    value = _expression(op, [f"in{i}" for i in range(len(inputs))], inputs, outputs[0])
+    return _struct(name, [element_type(t) for t in inputs], [element_type(t) for t in outputs], [f"out0 = {value};"])
 
 
 def identity_functor(t: Attribute, name: str) -> str:
     """The functor that passes one value of the compute type of `t`."""
     kind = element_type(compute_type(t))
-    return _struct(name, [kind], [kind], ["o0 = i0;"])
+    return _struct(name, [kind], [kind], ["out0 = in0;"])
 
 
 def _struct(name: str, inputs: Sequence[str], outputs: Sequence[str], lines: Sequence[str]) -> str:
-    parameters = [f"{t} i{i}" for i, t in enumerate(inputs)] + [f"{t}& o{i}" for i, t in enumerate(outputs)]
+    parameters = [f"{t} in{i}" for i, t in enumerate(inputs)] + [f"{t}& out{i}" for i, t in enumerate(outputs)]
     body = "".join(f"    {line}\n" for line in lines)
     return f"struct {name} {{\n  static AIT_FN void apply({', '.join(parameters)}) {{\n{body}  }}\n}};\n"
 
 
 def _names(block: Block) -> dict[SSAValue, str]:
-    names: dict[SSAValue, str] = {a: f"i{i}" for i, a in enumerate(block.args)}
-    results = (r for op in block.ops for r in op.results)
-    names.update((r, f"v{i}") for i, r in enumerate(results))
+    """The inputs by number, and each result by the word of its op: `add0`, `gelu0`, `add1`."""
+    names: dict[SSAValue, str] = {a: f"in{i}" for i, a in enumerate(block.args)}
+    count: Counter[str] = Counter()
+    for op in block.ops:
+        for result in op.results:
+            word = _word(op)
+            names[result] = f"{word}{count[word]}"
+            count[word] += 1
     return names
+
+
+def _word(op: Operation) -> str:
+    """What a result of an op is called; the names of operators from outside are not ours."""
+    if isinstance(op, ConstantOp):
+        return "constant"
+    return op.name.partition(".")[2] if type(op) in EXPRESSIONS else "value"
 
 
 def _only_scaled(value: SSAValue) -> bool:

@@ -8,13 +8,17 @@ from dataclasses import dataclass, field
 
 from ait_mlir.lowering.cpp import CppText, identifier
 from ait_mlir.lowering.kernels import Arg, Emission
+from ait_mlir.lowering.layout import grouped, identifiers, laid_out
 from ait_mlir.lowering.tables import Literal
 from ait_mlir.lowering.template import render
 
 
 @dataclass(frozen=True)
 class KernelText:
-    """One kernel function: its name, the start of its file, its text and its body; `@ID@` is an identifier."""
+    """One kernel function: its name, the start of its file, its text and its body.
+
+    `@ID@` in the text stands for a digest of `definitions`, so that equal definitions have equal names in all files.
+    """
 
     name: str
     headers: tuple[str, ...]
@@ -35,14 +39,18 @@ class KernelText:
 def kernel_file(kernels: Sequence[KernelText]) -> str:
     """The text of a file with kernel functions of one `template`."""
     first = kernels[0]
-    text = render(
+    unique = _digest(first.definitions)[:8]
+
+    def finished(code: str) -> CppText:
+        return laid_out(CppText(code.replace("@ID@", unique)))
+
+    return render(
         "kernel.j2",
         headers=list(first.headers),
-        file=CppText(first.file),
-        definitions=CppText(first.definitions),
-        functions=[CppText(kernel.function.rstrip("\n")) for kernel in kernels],
+        file=CppText(first.file.replace("@ID@", unique)),
+        definitions=finished(first.definitions.replace("};\nstruct ", "};\n\nstruct ")) if first.definitions else "",
+        functions=[finished(kernel.function) for kernel in kernels],
     )
-    return text.replace("@ID@", f"_{_digest(text)}")
 
 
 def _digest(text: str) -> str:
@@ -81,11 +89,11 @@ def kernel_text(
     outs: Sequence[Arg],
     dims: Mapping[str, str],
     one_instance: bool = False,
-    sized: bool = True,
+    fields: Sequence[str] | None = None,
 ) -> KernelText:
     """The text of one kernel function, whose name contains a digest of it. `one_instance` is that of its `Kernel`.
 
-    A function that is not `sized` reads all sizes from its last argument, an array, and its text shows none.
+    A function with `fields` reads all sizes from its last argument, a struct, and its text shows none.
     """
     math = ("ait/math.h",) if emission.definitions else ()  # what regions are made of
     function = render(
@@ -96,7 +104,8 @@ def kernel_text(
         outs=outs,
         dims=dims,
         body=CppText(emission.body),
-        sized=sized,
+        fields=None if fields is None else grouped(fields),
+        names=identifiers(emission.body),
     )
     headers = tuple(dict.fromkeys(("ait/context.h", "ait/dims.h", "ait/types.h", *math, *emission.includes)))
     digest = _digest("".join((*headers, emission.file, emission.definitions, function)))

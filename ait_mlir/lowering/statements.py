@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from ait_mlir.dims import Expr
 from ait_mlir.lowering.cpp import CppText
+from ait_mlir.lowering.layout import grouped, identifiers
 
 
 @dataclass(frozen=True)
@@ -21,7 +22,17 @@ class Function:
     ins: int
     outs: int
     instance: str | None = None
-    sizes: tuple[Expr, ...] = ()
+    sizes: tuple[tuple[str, Expr], ...] = ()
+
+    @property
+    def fields(self) -> list[list[str]]:
+        """The names of the sizes, as the struct has them."""
+        return grouped(name for name, _ in self.sizes)
+
+    @property
+    def reads(self) -> frozenset[str]:
+        """The dims that the sizes depend on."""
+        return frozenset[str]().union(*(e.symbols for _, e in self.sizes))
 
 
 @dataclass(frozen=True)
@@ -89,7 +100,7 @@ class Shown:
 
     place: int
     name: str
-    dtype: int
+    dtype: str
     elements: Expr
 
 
@@ -130,13 +141,15 @@ class OnEvent:
 
 @dataclass(frozen=True)
 class Loop:
-    """Statements, printed already, that run for each value of the variable `step` from 0 up to below `count`."""
+    """Statements, printed already, that run for each value of the variable `step` from 0 up to below `count`; and the
+    buffers that they use from outside."""
 
     kind: ClassVar[str] = "loop"
     what: str
     step: str
     count: Expr
     body: CppText
+    uses: frozenset[str]
 
 
 Statement = Given | Alloc | View | LaunchCalls | OnEvent | Loop | ReadDim
@@ -148,10 +161,17 @@ class Part:
 
     name: str
     body: CppText
+    dim_places: Mapping[str, int]
+    """The places of all dims, by their C++ names."""
     streams: Sequence[int] = ()
     """Those that it uses beside the stream of the run."""
     has_streams: bool = False
     """Whether it uses any, or events."""
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The identifiers in the body."""
+        return identifiers(self.body)
 
 
 def streams_of(statements: Sequence[Statement]) -> list[int]:
@@ -162,6 +182,28 @@ def streams_of(statements: Sequence[Statement]) -> list[int]:
 def has_streams(statements: Sequence[Statement]) -> bool:
     """Whether statements are on streams beside 0, or on events."""
     return any(isinstance(s, OnEvent) for s in statements) or bool(streams_of(statements))
+
+
+def buffers_used(statements: Sequence[Statement]) -> frozenset[str]:
+    """The buffers that statements use; of views, the buffers that they are part of."""
+    found: set[str] = set()
+    for s in reversed(statements):
+        if isinstance(s, LaunchCalls):
+            found.update(a.name for branch in s.branches for call in branch.calls for a in call.arguments)
+            found.update(result.name for result in s.shown)
+        elif isinstance(s, ReadDim):
+            found.add(s.source)
+        elif isinstance(s, Loop):
+            found |= s.uses
+        elif isinstance(s, View) and s.name in found:
+            found.add(s.base)
+    return frozenset(found)
+
+
+def needed(statements: Sequence[Statement]) -> list[Statement]:
+    """The statements without the buffers that no other statement uses."""
+    used = buffers_used(statements)
+    return [s for s in statements if not isinstance(s, Given | Alloc | View) or s.name in used]
 
 
 def parts_of(statements: Sequence[Statement]) -> list[list[Statement]]:

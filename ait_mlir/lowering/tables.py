@@ -3,7 +3,7 @@ places."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from math import prod
 
@@ -15,7 +15,7 @@ from ait_mlir.dialects.ait.numbers import Number, literal_values
 from ait_mlir.dialects.ait_rt.buffers import ConstantOp, DestinationOp, InputOp, NamedBufferOp
 from ait_mlir.dialects.ait_rt.program import ProgramOp
 from ait_mlir.dialects.ait_rt.types import BufferType
-from ait_mlir.dims import const, sym
+from ait_mlir.dims import Expr, const, sym
 from ait_mlir.ir.pipeline import PassError
 
 ALIGNMENT = 256
@@ -101,6 +101,14 @@ class TensorRow:
         return TensorRow(op.buffer_name.data, BY_IR[op.buffer_type.element_type], len(op.dims), in_place_of)
 
 
+@dataclass(frozen=True)
+class NumberRow:
+    """A number that follows from the dims, and a comment."""
+
+    expr: Expr
+    what: str
+
+
 @dataclass
 class ProgramTables:
     """The description of a program for the runtime library."""
@@ -151,9 +159,18 @@ class ProgramTables:
             "constants": list(self.constants.values()),
             "constants_bytes": self.size,
             "bounds": {i: d.upper for i, d in enumerate(self.program.scope.dims) if d.upper is not None},
-            "shapes": [size for op in self.tensors for size in op.dims],
-            "strides": [stride for op in self.tensors for stride in op.seen().strides] if self.has_strides else [],
+            "shapes": self._rows(lambda op: op.dims),
+            "strides": self._rows(lambda op: op.seen().strides) if self.has_strides else [],
         }
+
+    def _rows(self, numbers: Callable[[NamedBufferOp], Sequence[Expr]]) -> list[NumberRow]:
+        """The numbers of all inputs and outputs; the first of each names its tensor."""
+        kinds = ["input"] * len(self.inputs) + ["output"] * len(self.outputs)
+        return [
+            NumberRow(e, "" if i else f"{kind} {op.buffer_name.data}")
+            for kind, op in zip(kinds, self.tensors, strict=True)
+            for i, e in enumerate(numbers(op))
+        ]
 
 
 def program_tables(program: ProgramOp) -> ProgramTables:

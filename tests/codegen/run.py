@@ -91,6 +91,15 @@ def generate(kind: str, arch: str, full: bool) -> tuple[dict[str, str], list[str
     return {f"{digest[:16]}{SUFFIX[kind]}": text for digest, text in sources.items()}, failures, total
 
 
+def in_namespace(name: str, text: str) -> str:
+    """A source in a namespace of its own after its headers: equal definitions have equal names in all sources."""
+    lines = text.splitlines()
+    headers = [line for line in lines if line.startswith("#include ")]
+    rest = ["" if line in headers else line for line in lines]
+    stem = name.partition(".")[0]
+    return "\n".join([*headers, f"namespace source_{stem} {{", f'#line 1 "{name}"', *rest, "}", ""])
+
+
 def units(sources: dict[str, str], tools: Toolchain) -> Iterator[Unit]:
     headers = hashlib.sha256()
     for path in sorted((cpp_root() / "include").rglob("*")):
@@ -100,7 +109,7 @@ def units(sources: dict[str, str], tools: Toolchain) -> Iterator[Unit]:
     names = sorted(sources, key=lambda n: ([line for line in sources[n].splitlines() if "#include" in line], n))
     for i in range(0, len(names), SOURCES_A_UNIT):
         part = tuple(names[i : i + SOURCES_A_UNIT])
-        text = "".join(f'#line 1 "{name}"\n{sources[name]}\n' for name in part)
+        text = "".join(in_namespace(name, sources[name]) for name in part)
         whole = "\0".join([tools.identity, *tools.compile_flags, headers.hexdigest(), text])
         yield Unit(part, text, hashlib.sha256(whole.encode()).hexdigest())
 

@@ -1,4 +1,4 @@
-"""An instance of a template is compiled once: functions that call it share a file, or read sizes from an array."""
+"""An instance of a template is compiled once: functions that call it share a file, or read sizes from a struct."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_sizes_are_arguments_of_gpu_kernels(provider):
         files[0] == files[1] == files[2] and len(files[0]) == 4
     )  # a product, both launches of the reduction, and copies of the tensors
     for text, (m, n, k) in zip(programs, ((64, 128, 256), (1, 40, 64), (300, 4096, 1024)), strict=True):
-        assert f"const int64_t sizes[] = {{{m}, {n}, {k}, 1, 1, " in text
+        assert f"  sizes.m = {m};\n  sizes.n = {n};\n  sizes.k = {k};\n  sizes.outer = 1;\n" in text
 
 
 def test_a_function_is_called_with_the_sizes_of_each_launch():
@@ -106,5 +106,5 @@ def test_a_function_is_called_with_the_sizes_of_each_launch():
     (name,) = [n.removesuffix(".cu") for n in files if n not in ("program.cc", "copy_tensor_2.cu")]
     assert re.findall(rf"int32_t ({name}_\d)\(", files["program.cc"]) == [f"{name}_0", f"{name}_1"]
     assert re.findall(rf"status = {name}_(\d)\(", files["program.cc"]) == ["0", "0", "1"]
-    assert "const int64_t sizes[] = {d0, 64, 64," in files["program.cc"]
-    assert "const int64_t sizes[] = {d0, 32, 64," in files["program.cc"]
+    for n in (64, 32):
+        assert f"  sizes.m = dim0;\n  sizes.n = {n};\n  sizes.k = 64;\n" in files["program.cc"]

@@ -97,7 +97,7 @@ class Case:
         for i, value in enumerate(values):
             t = tensor_type(value)
             strides = tuple(parse(s) for s in self.strides[i]) if i in self.strides else contiguous_strides(t.dims)
-            name = f"a{i}" if i < len(self.op.operands) else f"o{i - len(self.op.operands)}"
+            name = f"input{i}" if i < len(self.op.operands) else f"output{i - len(self.op.operands)}"
             args.append(Arg(name, t, strides, i in self.constants))
         return args[: len(self.op.operands)], args[len(self.op.operands) :]
 
@@ -124,14 +124,14 @@ class Case:
         """What passes between the launches of the kernel, where it lies in the workspace, and where scratch memory does."""
         ((step,),) = (selected := self.selected(target)).ways
         buffers, scratch = selected.beside(step, (step,))
-        args = [Arg(f"b{i}", b.type, contiguous_strides(b.type.dims)) for i, b in enumerate(buffers)]
+        args = [Arg(f"between{i}", b.type, contiguous_strides(b.type.dims)) for i, b in enumerate(buffers)]
         return args, [b.offset for b in buffers], scratch
 
     def emissions(self, target: Target) -> tuple[Emission, ...]:
         """The code of each launch."""
         kernel, config = self.chosen(target)
         ins, outs = self.args()
-        dims = {name: f"d{i}" for i, name in enumerate(self.dims())}
+        dims = {name: f"dim{i}" for i, name in enumerate(self.dims())}
         emitted = kernel.emit(Launch(self.op, ins, outs, dims, config, target, self.between(target)[0]))
         return (emitted,) if isinstance(emitted, Emission) else emitted
 
@@ -140,8 +140,8 @@ class Case:
         ins, outs = self.args()
         results = [*outs, *self.between(target)[0]]
         pointers = [f"const {cpp_type(a)}* {a.name}" for a in ins] + [f"{cpp_type(a)}* {a.name}" for a in results]
-        dims = [f"d{i}" for i in range(len(self.dims()))]
-        parameters = ", ".join([*pointers, "void* ws", *(f"int64_t {d}" for d in dims)])
+        dims = [f"dim{i}" for i in range(len(self.dims()))]
+        parameters = ", ".join([*pointers, "void* workspace", *(f"int64_t {d}" for d in dims)])
         includes: dict[str, None] = {}
         lines: list[str] = []
         for name, emission in launch_names(index, self.emissions(target)):
@@ -149,7 +149,7 @@ class Case:
             lines += [
                 emission.definitions.replace("@ID@", name),
                 f"static int32_t k{name}(const ait::Context& ctx, {parameters}) {{",
-                "  (void)ctx; (void)ws;" + "".join(f" (void){d};" for d in dims),
+                "  (void)ctx; (void)workspace;" + "".join(f" (void){d};" for d in dims),
                 "  " + emission.body.replace("@ID@", name) + "}",
             ]
         return tuple(includes), "\n".join(lines)

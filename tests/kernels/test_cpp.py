@@ -96,15 +96,15 @@ REGION = (
 def test_region_as_functor() -> None:
     assert functor(Case(REGION).op.regions[0], "f") == (
         "struct f {\n"
-        "  static AIT_FN void apply(float i0, int32_t i1, float& o0, int32_t& o1) {\n"
-        "    const float v0 = 0x1.0000000000000p+1f;\n"
-        "    const float v1 = ait::mul<float>(i0, v0);\n"
-        "    const bool v2 = ait::compare_lt<float>(v1, i0);\n"
-        "    const float v3 = ait::where<float>(v2, i0, v1);\n"
-        "    const float v4 = ait::gelu(v3);\n"
-        "    const int32_t v5 = ait::neg(i1);\n"
-        "    o0 = v4;\n"
-        "    o1 = v5;\n"
+        "  static AIT_FN void apply(float in0, int32_t in1, float& out0, int32_t& out1) {\n"
+        "    const float constant0 = 0x1.0000000000000p+1f;\n"
+        "    const float mul0 = ait::mul<float>(in0, constant0);\n"
+        "    const bool compare0 = ait::compare_lt<float>(mul0, in0);\n"
+        "    const float where0 = ait::where<float>(compare0, in0, mul0);\n"
+        "    const float gelu0 = ait::gelu(where0);\n"
+        "    const int32_t neg0 = ait::neg(in1);\n"
+        "    out0 = gelu0;\n"
+        "    out1 = neg0;\n"
         "  }\n};\n"
     )
 
@@ -135,11 +135,11 @@ def test_activations_for_narrow_results(name: str, uses: str, cheaper: bool) -> 
 @pytest.mark.parametrize(
     ("divisor", "expression"),
     [
-        ("6.0", "ait::mul<float>(i0, 0x1.5555560000000p-3f)"),
-        ("-4.0", "ait::mul<float>(i0, -0x1.0000000000000p-2f)"),
-        ("1e-38", "ait::div_narrow(i0, v0)"),
-        ("1e38", "ait::div_narrow(i0, v0)"),
-        ("0.0", "ait::div_narrow(i0, v0)"),
+        ("6.0", "ait::mul<float>(in0, 0x1.5555560000000p-3f)"),
+        ("-4.0", "ait::mul<float>(in0, -0x1.0000000000000p-2f)"),
+        ("1e-38", "ait::div_narrow(in0, constant0)"),
+        ("1e38", "ait::div_narrow(in0, constant0)"),
+        ("0.0", "ait::div_narrow(in0, constant0)"),
     ],
 )
 def test_divisions_for_narrow_results(divisor: str, expression: str) -> None:
@@ -151,7 +151,7 @@ def test_divisions_for_narrow_results(divisor: str, expression: str) -> None:
     )
     region = Case(text).op.regions[0]
     assert f"= {expression};" in functor(region, "f", narrow=True)
-    assert "ait::div<float>(i0, v0)" in functor(region, "f")
+    assert "ait::div<float>(in0, constant0)" in functor(region, "f")
 
 
 def test_gelu_narrow_is_exact_enough(tmp_path: Path) -> None:
@@ -167,7 +167,9 @@ def test_gelu_narrow_is_exact_enough(tmp_path: Path) -> None:
 
 
 def test_op_as_functor() -> None:
-    assert "apply(float i0, int32_t& o0) {\n    o0 = ait::cast<int32_t>(i0);" in op_functor(Case(IDENTITY).op, "f")
+    assert "apply(float in0, int32_t& out0) {\n    out0 = ait::cast<int32_t>(in0);" in op_functor(
+        Case(IDENTITY).op, "f"
+    )
 
 
 def loops(*rows: tuple[str, str, str]) -> list[Loop]:

@@ -137,7 +137,7 @@ def test_gated_products() -> None:
     for tile, what in wrong:
         assert what in (kernel_of("hopper", problem.op, CUDA).config_problem(problem.op, tile.config(), CUDA) or "")
     code = on_kernel(problem, "hopper", HopperTile(128, 224, 4, 2, 1, 2).config()).code(0, CUDA)[1]
-    assert "HopperTile<128, 224, 4, 2, 1, 2, 1, true>" in code and "apply(float i0, float i1, float& o0)" in code
+    assert "HopperTile<128, 224, 4, 2, 1, 2, 1, true>" in code and "apply(float in0, float in1, float& out0)" in code
 
 
 def test_rotated_products() -> None:

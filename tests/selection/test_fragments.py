@@ -51,7 +51,7 @@ class PartsReduce(Kernel[ReduceOp]):
         (x,), (y,), (parts,) = launch.ins, launch.outs, launch.between
         size = launch.cpp(x.type.num_elements())
         first = (
-            f"static_cast<char*>(ws)[99] = 1;\n"
+            f"static_cast<char*>(workspace)[99] = 1;\n"
             f"for (int i = 0; i < 4; ++i) {parts.name}[i] = 0;\n"
             f"for (int64_t i = 0; i < {size}; ++i) {parts.name}[i % 4] += {x.name}[i];\nreturn 0;\n"
         )
@@ -92,8 +92,8 @@ def test_a_reduction_on_a_card_is_two_launches(kind: str, size: int):
     assert f"ait_rt.buffer<{size} x i8>" in str(module)  # 1,024 parts, of a variance of 3 numbers each
     files = emit(module).files
     first, second = (next(t for t in files.values() if f"ait::gpu::{f}<" in t) for f in ("reduce_parts", "join_parts"))
-    assert ", b0);" in first and ", b0, ait::" in second and "float* b0" in first
-    assert files["program.cc"].count("(ctx, v0, v1, v2, ") == 2
+    assert "between0);" in first and "between0, ait::" in " ".join(second.split()) and "float* between0" in first
+    assert files["program.cc"].count("(ctx, input0, output0, buffer0, ") == 2
 
 
 def test_they_are_offered_like_others(parts: None):

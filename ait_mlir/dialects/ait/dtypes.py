@@ -34,6 +34,11 @@ class DType(dtypes.DType):
 
     ir: Attribute
 
+    @property
+    def enumerator(self) -> str:
+        """Its `ait_dtype` in C++: `AIT_F32`."""
+        return "AIT_BOOL" if self.mlir == "i1" else f"AIT_{self.mlir.upper()}"
+
 
 ui8 = IntegerType(8, Signedness.UNSIGNED)
 

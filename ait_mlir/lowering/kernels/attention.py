@@ -155,8 +155,8 @@ class AttentionCall:
     def emission(self, launch: Launch[AttentionOp], header: str, call: str, more: str = "") -> Emission:
         """The code that calls a function of `header`; `more` is what it takes before the pieces."""
         parts = (self.sizes, self.qkv, self.result, self.scores, self.log_sums, *([more] if more else []), *self.pieces)
-        text = ",\n      ".join(parts)
-        body = f"return ait::{launch.place}::{call}(\n      {text});\n"
+        text = ", ".join(parts)
+        body = f"return ait::{launch.place}::{call}({text});\n"
         return Emission(("ait/math.h", launch.header(header)), self.definition, body)
 
 

@@ -91,7 +91,7 @@ class CudnnAttention(Kernel[AttentionOp]):
         op, (q, k, v), (out,) = launch.op, launch.ins[:3], launch.outs
         batch, heads, rows, depth = q.type.dims
         call = AttentionCall(
-            dtype=BY_IR[q.type.element_type].abi,
+            dtype=BY_IR[q.type.element_type].enumerator,
             causal=int(op.causal is not None),
             algo=launch.config.get("algo", 0),
             batch=batch,
@@ -111,7 +111,7 @@ class CudnnAttention(Kernel[AttentionOp]):
             v=v.name,
             o=out.name,
             scale=launch.number(op.scale, Float32Type()),
-            workspace="ws",
+            workspace="workspace",
             workspace_bytes=self.workspace(op, launch.config),
         )
         return call_service(call, launch)

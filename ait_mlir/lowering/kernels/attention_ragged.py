@@ -99,7 +99,7 @@ class RaggedAttention(Kernel[RaggedAttentionOp]):
             call = f"attention_ragged<{simt_tile(size, launch.ins[0].type, launch.target)}, {flags}>"
             if self.uses_tensor_cores(op, launch.target):
                 call = f"attention_ragged_mma<{self.tile(launch)}, {flags}, {self.odd_pitches(launch)}>"
-        return launch.call("attention_ragged", f"{call}(\n      {self.arguments(launch)})")
+        return launch.call("attention_ragged", f"{call}({self.arguments(launch)})")
 
     def arguments(self, launch: Launch[RaggedAttentionOp]) -> str:
         """What the C++ function of every kernel is given."""
@@ -130,7 +130,7 @@ class RaggedAttention(Kernel[RaggedAttentionOp]):
             heads_of(out, ""),
             ragged,
         )
-        return ",\n      ".join(arguments)
+        return ", ".join(arguments)
 
     def tile(self, launch: Launch[RaggedAttentionOp]) -> str:
         element, size = element_bytes(launch.ins[0].type), self.head_size(launch.op)

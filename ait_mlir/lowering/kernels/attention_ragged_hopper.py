@@ -66,7 +66,7 @@ class HopperRaggedAttention(RaggedAttention):
         op = launch.op
         tile = FlashTile.of(launch.config, self.tiles(op)[0])
         flags = ", ".join(map(flag, (op.causal, op.window, op.segments)))
-        call = f"attention_ragged_hopper<{tile.cpp}, {flags}>(\n      {self.arguments(launch)})"
+        call = f"attention_ragged_hopper<{tile.cpp}, {flags}>({self.arguments(launch)})"
         return launch.call("attention_ragged_hopper", call)
 
 

@@ -70,8 +70,12 @@ class Launch(Generic[OpT]):
         return "gpu" if self.target.is_gpu else "cpu"
 
     def cpp(self, *exprs: Expr) -> str:
-        """The expressions in C++, with commas between: `d0, 768`."""
+        """The expressions in C++, with commas between: `dim0, 768`."""
         return ", ".join(e.cpp(self.dims) for e in exprs)
+
+    def size(self, expr: Expr, called: str) -> str:
+        """The expression in C++; `called` says what it is, for code whose sizes are fields of a struct."""
+        return expr.cpp(self.dims, called)
 
     def number(self, attribute: Attribute, element: Attribute) -> str:
         """The number of a property in C++: a literal, or the f32 whose bits the run is given."""
@@ -95,7 +99,7 @@ class Emission:
     """The code of one launch.
 
     `includes` are header paths as in `#include "ait/kernels/cpu/map.h"`; `definitions` stand at namespace scope, with
-    `@ID@` for a unique identifier; `body` are the statements of the kernel function, which return a status. `file` is
+    `@ID@` for a digest of them; `body` are the statements of the kernel function, which return a status. `file` is
     text of an author outside of the package, which may include headers; it stands at file scope, after our headers.
     """
 
@@ -226,7 +230,7 @@ class Kernel(ABC, Generic[OpT]):
     def emit(self, launch: Launch[OpT]) -> Emission | tuple[Emission, ...]:
         """The code of the launch, or of several launches in order.
 
-        Each launch becomes a C++ function. All have the same parameters: operands, results, `between`, `ws`.
+        Each launch becomes a C++ function. All have the same parameters: operands, results, `between`, `workspace`.
         """
 
 

@@ -19,10 +19,11 @@ Strides3 = tuple[Expr, ...]
 
 @dataclass(frozen=True, kw_only=True)
 class GemmMatrix:
-    """`ait_gemm_operand_v2` and `ait_gemm_result_v2`: strides of rows and batches in elements; `data` is a variable."""
+    """`ait_gemm_operand_v2` and `ait_gemm_result_v2`: strides of rows and batches in elements; `data` is a variable,
+    `dtype` an enumerator."""
 
     data: str
-    dtype: int
+    dtype: str
     transposed: int | None = None
     ld: Expr
     batch: Expr | None = None
@@ -41,7 +42,7 @@ class GemmCall:
     c: GemmMatrix | None
     d: GemmMatrix
     bias: str | None
-    bias_dtype: int | None
+    bias_dtype: str | None
     epilogue: int
     alpha: str
     beta: str
@@ -53,9 +54,9 @@ class GemmCall:
 
 @dataclass(frozen=True, kw_only=True)
 class AttentionCall:
-    """`ait_attention_v1`; tensors are variables, `scale` is a C++ number."""
+    """`ait_attention_v1`; tensors are variables, `dtype` is an enumerator, `scale` is a C++ number."""
 
-    dtype: int
+    dtype: str
     causal: int
     algo: int
     batch: Expr
@@ -81,9 +82,9 @@ class AttentionCall:
 
 @dataclass(frozen=True, kw_only=True)
 class ConvCall:
-    """`ait_conv_v1`; tensors are variables, `activation` is an enumerator."""
+    """`ait_conv_v1`; tensors are variables, `dtype` and `activation` enumerators."""
 
-    dtype: int
+    dtype: str
     activation: str
     algo: int
     groups: int
@@ -130,7 +131,7 @@ def call_service(call: Call, launch: Launch[Any], before: str = "") -> Emission:
         *(f"args.{name} = {launch.cpp(v) if isinstance(v, Expr) else v};" for name, v in assigned(call)),
         f"return ait::library_{service}(ctx, args);\n",
     ]
-    return Emission((f"ait/{service}_service.h", "ait/types.h"), "", "\n  ".join(lines))
+    return Emission((f"ait/{service}_service.h", "ait/types.h"), "", "\n".join(lines))
 
 
 def assigned(call: object, prefix: str = "") -> Iterator[tuple[str, Size | str]]:

@@ -23,8 +23,8 @@ from ait_mlir.dims import Expr, Scope
 from ait_mlir.lowering.cpp import element_type
 from ait_mlir.lowering.kernels.amounts import estimate_env
 from ait_mlir.lowering.kernels.base import Arg, Emission, Launch, Strides, Target
-from ait_mlir.lowering.kernels.loops import ONE, ZERO, Loop, broadcast_strides, collapse, nest
-from ait_mlir.lowering.regions import functor
+from ait_mlir.lowering.kernels.loops import ONE, ZERO, Loop, broadcast_strides, collapse, named_numbers, nest
+from ait_mlir.lowering.regions import functor, functor_name
 
 
 @dataclass(frozen=True)
@@ -37,11 +37,12 @@ class Matrix:
     batch: tuple[Expr, ...]
 
     def cpp(self, place: str, cpp_dims: Mapping[str, str], const: bool = True) -> str:
-        """`ait::gpu::Matrices<const ait::half>{a0, 768, 1, 0, 0}`"""
+        """`ait::gpu::Matrices<const ait::half>{input0, /*row=*/768, /*col=*/1, /*outer=*/0, /*inner=*/0}`"""
         outer, inner = (*(ZERO,) * (2 - len(self.batch)), *self.batch)
-        strides = ", ".join(s.cpp(cpp_dims) for s in (self.row, self.col, outer, inner))
+        name = self.arg.name
+        strides = named_numbers(cpp_dims, f"{name}_", row=self.row, col=self.col, outer=outer, inner=inner)
         kind = ("const " if const else "") + element_type(self.arg.type.element_type)
-        return f"ait::{place}::Matrices<{kind}>{{{self.arg.name}, {strides}}}"
+        return f"ait::{place}::Matrices<{kind}>{{{name}, {strides}}}"
 
 
 @dataclass(frozen=True)
@@ -119,9 +120,8 @@ class Problem:
 
     def shape_cpp(self, place: str, cpp_dims: Mapping[str, str]) -> str:
         outer, inner = (*(ONE,) * (2 - len(self.batch)), *self.batch)
-        return (
-            f"ait::{place}::GemmShape{{{', '.join(e.cpp(cpp_dims) for e in (self.m, self.n, self.k, outer, inner))}}}"
-        )
+        numbers = named_numbers(cpp_dims, "", m=self.m, n=self.n, k=self.k, outer=outer, inner=inner)
+        return f"ait::{place}::GemmShape{{{numbers}}}"
 
     def extras_cpp(self, place: str, cpp_dims: Mapping[str, str]) -> str:
         """What the epilogue reads and the further results that it writes, as every template takes them."""
@@ -176,7 +176,7 @@ def contiguous_args(
 def arg_name(op: Operation, position: int) -> str:
     """The buffer of operand `position` in C++; results follow the operands."""
     count = len(op.operands)
-    return f"a{position}" if position < count else f"o{position - count}"
+    return f"input{position}" if position < count else f"output{position - count}"
 
 
 def _pair(arg: Arg, straight: bool) -> tuple[Expr, Expr]:
@@ -226,20 +226,21 @@ def in_halves(k: int, kind: Attribute) -> int:
     return k * BY_IR[kind].bytes // 2
 
 
-def epilogue_functor(op: HasEpilogue | GroupedGemmOp, name: str, place: str) -> tuple[str, str]:
+def epilogue_functor(op: HasEpilogue | GroupedGemmOp, place: str) -> tuple[str, str]:
     """The definition of the epilogue's functor, empty where there is none, and the type's name."""
     if not op.epilogue.blocks:
         return "", f"ait::{place}::NoEpilogue"
     narrow = place == "gpu" and all(is_narrow(tensor_type(r).element_type) for r in op.results)
+    name = functor_name(op.epilogue.block.ops)
     return functor(op.epilogue, name, narrow), name
 
 
 def call_template(launch: Launch[ContractionOp], header: str, template: str, more: str = "") -> Emission:
     """The call of a template of ours, in whose name `{epilogue}` stands for the functor; `more` arguments follow."""
     problem = Problem.of(launch.op, launch.ins, launch.outs)
-    definition, functor = epilogue_functor(launch.op, "epilogue_@ID@", launch.place)
-    arguments = ",\n      ".join(problem.arguments(launch)) + more
-    call = f"return ait::{launch.place}::{template.replace('{epilogue}', functor)}(\n      {arguments});\n"
+    definition, functor = epilogue_functor(launch.op, launch.place)
+    arguments = ", ".join(problem.arguments(launch)) + more
+    call = f"return ait::{launch.place}::{template.replace('{epilogue}', functor)}({arguments});\n"
     return Emission(("ait/math.h", launch.header(header)), definition, call)
 
 

@@ -62,7 +62,7 @@ def weight_steps(t: TensorType, strides: Strides, scope: Scope) -> Expr | None:
 
 
 def input_cpp(op: ConvOp, x: Arg, cpp_dims: Mapping[str, str]) -> str:
-    """`ait::ConvInput<ait::half, 2, false>{a0, {...}, ...}`"""
+    """`ait::ConvInput<ait::half, 2, false>{input0, {...}, ...}`"""
     places, depth = tensor_type(op.output).dims[1:-1], tensor_type(op.weight).dims[-1]
     rank = op.spatial
     numbers = (op.kernel(), op.strides(), op.dilations(), op.pads()[:rank])
@@ -87,8 +87,8 @@ def call_conv(launch: Launch[ConvOp], header: str, template: str, more: str = ""
     """
     op, place, dims = launch.op, launch.place, launch.dims
     p = problem(op, launch.ins, launch.outs)
-    definition, functor = epilogue_functor(op, "epilogue_@ID@", place)
-    arguments = ",\n      ".join(
+    definition, functor = epilogue_functor(op, place)
+    arguments = ", ".join(
         (
             f"ctx, {p.shape_cpp(place, dims)}",
             input_cpp(op, launch.ins[0], dims),

@@ -86,7 +86,7 @@ class CudnnConv(Kernel[ConvOp]):
         _, out_height, out_width, out_channels = y.type.dims
         pads = op.pads()
         call = ConvCall(
-            dtype=BY_IR[x.type.element_type].abi,
+            dtype=BY_IR[x.type.element_type].enumerator,
             activation=ACTIVATIONS[found.activation],
             algo=launch.config.get("algo", 0),
             groups=op.num_groups(),
@@ -110,7 +110,7 @@ class CudnnConv(Kernel[ConvOp]):
             bias=None if bias is None else bias.name,
             residual=None if residual is None else residual.name,
             y=y.name,
-            workspace="ws",
+            workspace="workspace",
             workspace_bytes=WORKSPACE,
             precision=library_precision(op, launch.target),
         )

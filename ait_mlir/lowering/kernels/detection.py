@@ -43,7 +43,7 @@ class RoiAlignKernel(Kernel[RoiAlignOp]):
             literal(0.0 if op.second_from is None else op.second_from.value.data, f64),
         )
         shape = f"ait::RoiShape<{t}, {r}, {len(levels)}>{{{', '.join(fields)}}}"
-        return launch.call("roi_align", f"roi_align(ctx, {shape},\n      {y.name}, {braces(y.strides, dims)})")
+        return launch.call("roi_align", f"roi_align(ctx, {shape}, {y.name}, {braces(y.strides, dims)})")
 
 
 class NmsKernel(Kernel[NmsOp]):

@@ -13,7 +13,7 @@ from ait_mlir.dims import Scope
 from ait_mlir.lowering.kernels.amounts import element_bytes
 from ait_mlir.lowering.kernels.base import Arg, Emission, Kernel, Launch, Target
 from ait_mlir.lowering.kernels.loops import Loop, broadcast_strides, collapse, in_order_of, nest, pack, sizes
-from ait_mlir.lowering.regions import functor, op_functor
+from ait_mlir.lowering.regions import functor, functor_name, op_functor
 
 MAX_OPERANDS = 32
 """Operands and results of one launch; CUDA passes at most 4 KiB of parameters."""
@@ -66,8 +66,12 @@ class MapKernel(Kernel[Operation]):
             loops = in_order_of(loops, len(ins), launch.scope)
         loops = collapse(loops, launch.scope)
         packs = [pack(args, loops, first, launch.dims) for first, args in ((0, ins), (len(ins), outs))]
-        name = "map_@ID@"
-        definitions = functor(op.body, name) if isinstance(op, FusedElementwiseOp) else op_functor(op, name)
+        if isinstance(op, FusedElementwiseOp):
+            name = functor_name(op.body.block.ops)
+            definitions = functor(op.body, name)
+        else:
+            name = functor_name([op])
+            definitions = op_functor(op, name)
         if launch.masked is not None:
             each = loops[0].size.substitute({launch.masked: 1})
             call = (

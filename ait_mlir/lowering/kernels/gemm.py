@@ -209,8 +209,8 @@ class NativeGemm(ContractionKernel):
     def emit(self, launch: Launch[ContractionOp]) -> Emission:
         op, config, target = launch.op, launch.config, launch.target
         problem = Problem.of(op, launch.ins, launch.outs)
-        definition, functor = epilogue_functor(op, "epilogue_@ID@", launch.place)
-        arguments = ",\n      ".join(problem.arguments(launch))
+        definition, functor = epilogue_functor(op, launch.place)
+        arguments = ", ".join(problem.arguments(launch))
         calls: list[str] = []
         if self.uses_tensor_cores(op, target):
             odd = not self._has_even_pitches(op, problem)
@@ -219,14 +219,14 @@ class NativeGemm(ContractionKernel):
             early = ", true" if problem.b.arg.constant else ""
             for prefix in ("small_", "") if "small_rows" in config else ("",):
                 tile = GemmTile.of(config, prefix)
-                more = f"{launch.cpp(const(tile.split))}{early}"
+                more = launch.size(const(tile.split), f"{prefix}split") + early
                 call = f"gemm_mma<{tile.cpp(op.SUMS)}, {template}, {functor}>({arguments}, {more})"
-                few = f"if ({launch.cpp(problem.m)} <= {int(config['small_rows'])}) " if prefix else ""
+                few = f"if ({launch.size(problem.m, 'm')} <= {int(config['small_rows'])}) " if prefix else ""
                 calls.append(f"{few}return ait::gpu::{call};")
         else:
             name = "gemm_simt" if target.is_gpu else "gemm"
             calls.append(f"return ait::{launch.place}::{name}<{functor}>({arguments});")
-        return Emission(("ait/math.h", launch.header("gemm")), definition, "\n  ".join(calls) + "\n")
+        return Emission(("ait/math.h", launch.header("gemm")), definition, "\n".join(calls) + "\n")
 
 
 def plain_terms(

@@ -142,7 +142,7 @@ class CublasLtGemm(ContractionKernel, NamesAlgorithms):
         a, b, d = problem.a, problem.b, problem.d
         bias = problem.extras[epilogue.bias - 2] if epilogue.bias is not None else None
         residual = problem.extras[epilogue.residual - 2] if epilogue.residual is not None else None
-        dtype = BY_IR[element_of(op)].abi
+        dtype = BY_IR[element_of(op)].enumerator
         before = ""
         if config:
             parts = ", ".join(str(int(config.get(key, 0))) for key in self.algorithm_keys)
@@ -162,19 +162,19 @@ class CublasLtGemm(ContractionKernel, NamesAlgorithms):
             alpha="1.f",
             beta="0.f" if residual is None else "1.f",
             algorithm="&algorithm" if config else None,
-            workspace="ws",
+            workspace="workspace",
             workspace_bytes=self.workspace(op, config),
             precision=library_precision(op, launch.target),
         )
         return call_service(call, launch, before)
 
 
-def _library_matrix(x: Matrix, dtype: int) -> GemmMatrix:
+def _library_matrix(x: Matrix, dtype: str) -> GemmMatrix:
     """A matrix whose rows are contiguous, of one batch at most."""
     return GemmMatrix(data=x.arg.name, dtype=dtype, ld=x.row, batch=x.batch[0] if x.batch else None)
 
 
-def _library_operand(x: Matrix, dtype: int) -> GemmMatrix:
+def _library_operand(x: Matrix, dtype: str) -> GemmMatrix:
     """A matrix whose rows or columns are contiguous."""
     transposed = not is_unit(x.col)
     found = _library_matrix(x, dtype)

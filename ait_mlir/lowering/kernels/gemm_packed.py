@@ -60,14 +60,13 @@ class PackedGemm(ContractionKernel, PacksWeights):
     def emit(self, launch: Launch[ContractionOp]) -> Emission:
         op, dims = launch.op, launch.dims
         problem = Problem.of(op, launch.ins, launch.outs)
-        definition, functor = epilogue_functor(op, "epilogue_@ID@", "cpu")
+        definition, functor = epilogue_functor(op, "cpu")
         return Emission(
             ("ait/math.h", "ait/kernels/cpu/gemm_packed.h"),
             definition,
-            f"return ait::cpu::gemm_packed<{functor}>(\n"
-            f"      ctx, {problem.shape_cpp('cpu', dims)},\n"
-            f"      {problem.a.cpp('cpu', dims)}, {problem.b.arg.name},\n"
-            f"      {problem.d.cpp('cpu', dims, const=False)}, {problem.extras_cpp('cpu', dims)});\n",
+            f"return ait::cpu::gemm_packed<{functor}>(ctx, {problem.shape_cpp('cpu', dims)}, "
+            f"{problem.a.cpp('cpu', dims)}, {problem.b.arg.name}, "
+            f"{problem.d.cpp('cpu', dims, const=False)}, {problem.extras_cpp('cpu', dims)});\n",
         )
 
 

@@ -69,9 +69,9 @@ class HopperRotatedGemm(Kernel[RotatedGemmOp]):
         vectors = sum(1 << i for i, x in enumerate(p.extras) if x.row.as_int() == 0)
         template = f"gemm_rotated<{tile.cpp(head=op.size.value.data)}, true, {vectors}>"
         early = ", ".join("true" if x.arg.constant else "false" for x in (p.a, p.b))
-        turned = launch.cpp(const(op.turned))
-        arguments = ",\n      ".join((*p.arguments(launch), f"{turned}, {early}"))
-        return launch.call("gemm_rotated", f"{template}(\n      {arguments})")
+        turned = launch.size(const(op.turned), "turned")
+        arguments = ", ".join((*p.arguments(launch), f"{turned}, {early}"))
+        return launch.call("gemm_rotated", f"{template}({arguments})")
 
 
 def problem(op: RotatedGemmOp, ins: Sequence[Arg], outs: Sequence[Arg]) -> Problem:

@@ -147,7 +147,7 @@ class GroupedKernel(TiledKernel[GroupedGemmOp]):
         op, place, dims = launch.op, launch.place, launch.dims
         layout, each = op.layout.data, len(op.epilogue_operands) // op.count
         factors, extras = launch.ins[: 2 * op.count], launch.ins[2 * op.count :]
-        definition, functor = epilogue_functor(op, "epilogue_@ID@", place)
+        definition, functor = epilogue_functor(op, place)
         parts: list[str] = []
         for i, out in enumerate(launch.outs):
             p = problem(layout, factors[2 * i], factors[2 * i + 1], out, extras[i * each : (i + 1) * each])
@@ -155,7 +155,7 @@ class GroupedKernel(TiledKernel[GroupedGemmOp]):
             parts.append(f"{p.shape_cpp(place, dims)}, {operands}, {p.extras_cpp(place, dims)}")
         if not launch.target.is_gpu:
             calls = [f"ait::cpu::gemm<{functor}>(ctx, {part})" for part in parts]
-            body = "".join(f"if (const int32_t status = {call}) return status;\n  " for call in calls) + "return 0;\n"
+            body = "".join(f"if (const int32_t status = {call}) return status;\n" for call in calls) + "return 0;\n"
             return Emission(("ait/math.h", launch.header("gemm")), definition, body)
         made = ",\n    ".join(f"ait::gpu::grouped_problem({part})" for part in parts)
         template = self.template(launch, layout[0] == "r", layout[1] == "c", functor)
@@ -190,7 +190,7 @@ class RaggedKernel(TiledKernel[RaggedGemmOp]):
         place = launch.place
         a, b, ends, *extras = launch.ins
         p = problem("rrr", a, b, launch.outs[0], extras)
-        definition, functor = epilogue_functor(launch.op, "epilogue_@ID@", place)
+        definition, functor = epilogue_functor(launch.op, place)
         context, factors, result = p.arguments(launch)
         arguments = f"{context}, {factors}, {result}, {ends.name}, {launch.cpp(ends.type.dims[0])}"
         if not launch.target.is_gpu:
@@ -244,7 +244,7 @@ class GroupedNormKernel(Kernel[GroupedNormOp]):
         definitions = functor(op.epilogue, "epilogue_@ID@", narrow) if op.epilogue.blocks else ""
         if not launch.target.is_gpu:
             definitions += identity_functor(inputs[0].type.element_type, "norm_@ID@")
-            body = "".join(f"if (const int32_t status = {part}) return status;\n  " for part in parts) + "return 0;\n"
+            body = "".join(f"if (const int32_t status = {part}) return status;\n" for part in parts) + "return 0;\n"
             return Emission(("ait/math.h", launch.header("row")), definitions, body)
         rows = [row_template([out.type.dims[-1]], scope) for out in launch.outs]
         high, step = max(high for _, high, _ in rows), min(step for _, _, step in rows)

@@ -63,7 +63,7 @@ class GroupedGatherKernel(Kernel[GroupedEmbeddingOp]):
         ]
         if not launch.target.is_gpu:
             calls = [f"ait::cpu::gather(ctx, {part})" for part in parts]
-            body = "".join(f"if (const int32_t status = {call}) return status;\n  " for call in calls) + "return 0;\n"
+            body = "".join(f"if (const int32_t status = {call}) return status;\n" for call in calls) + "return 0;\n"
             return Emission(("ait/math.h", launch.header("gather")), "", body)
         made = ",\n    ".join(f"ait::gpu::lookup({part})" for part in parts)
         body = f"return ait::gpu::gather_grouped(ctx, {{\n    {made}}});\n"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from ait_mlir.dims import Expr, Scope, const
+from ait_mlir.dims import Expr, Fields, Scope, const
 from ait_mlir.lowering.kernels.base import Arg
 
 ZERO, ONE = const(0), const(1)
@@ -86,16 +86,25 @@ def inner_kind(stride: Expr) -> str:
     return "ait::Inner::strided" if known is None else _INNER.get(known, "ait::Inner::strided")
 
 
-def braces(exprs: Iterable[Expr], cpp_dims: Mapping[str, str]) -> str:
-    """`{d0, 768}`"""
-    return "{" + ", ".join(e.cpp(cpp_dims) for e in exprs) + "}"
+def braces(exprs: Iterable[Expr], cpp_dims: Mapping[str, str], called: str = "") -> str:
+    """`{dim0, 768}`; where sizes are fields of a struct, they are `called` so, with numbers."""
+    return "{" + ", ".join(e.cpp(cpp_dims, called and f"{called}{i}") for i, e in enumerate(exprs)) + "}"
+
+
+def named_numbers(cpp_dims: Mapping[str, str], prefix: str, **exprs: Expr) -> str:
+    """`/*m=*/dim0, /*n=*/256`: the numbers of a struct with comments that name its fields; `sizes.m, sizes.n`, which
+    says as much, where they are fields of a struct. `prefix` is that of the names there."""
+    texts = {name: e.cpp(cpp_dims, f"{prefix}{name}") for name, e in exprs.items()}
+    if isinstance(cpp_dims, Fields):
+        return ", ".join(texts.values())
+    return ", ".join(f"/*{name}=*/{text}" for name, text in texts.items())
 
 
 def sizes(loops: Sequence[Loop], cpp_dims: Mapping[str, str]) -> str:
-    return braces((loop.size for loop in loops), cpp_dims)
+    return braces((loop.size for loop in loops), cpp_dims, "size")
 
 
-def steps(loops: Sequence[Loop], position: int, cpp_dims: Mapping[str, str]) -> str:
+def steps(loops: Sequence[Loop], position: int, cpp_dims: Mapping[str, str], called: str = "") -> str:
     """`{768, 1}`: the strides of one operand of the nest.
 
     Nothing steps along an outer dim of 1, so its stride is 0, which is aligned to everything. A kernel that moves an
@@ -103,13 +112,13 @@ def steps(loops: Sequence[Loop], position: int, cpp_dims: Mapping[str, str]) -> 
     """
     *outer, inner = loops
     strides = [ZERO if loop.size.as_int() == 1 else loop.strides[position] for loop in outer]
-    return braces([*strides, inner.strides[position]], cpp_dims)
+    return braces([*strides, inner.strides[position]], cpp_dims, called)
 
 
 def operand(name: str, loops: Sequence[Loop], position: int, cpp_dims: Mapping[str, str]) -> str:
-    """`ait::operand<ait::Inner::unit>(a0, {768, 1})` for one operand of the nest."""
+    """`ait::operand<ait::Inner::unit>(input0, {768, 1})` for one operand of the nest."""
     inner = inner_kind(loops[-1].strides[position])
-    return f"ait::operand<{inner}>({name}, {steps(loops, position, cpp_dims)})"
+    return f"ait::operand<{inner}>({name}, {steps(loops, position, cpp_dims, f'{name}_stride')})"
 
 
 def pack(args: Sequence[Arg], loops: Sequence[Loop], first: int, cpp_dims: Mapping[str, str]) -> str:

@@ -68,7 +68,7 @@ class CppKernel(OutsideKernel[Cpp]):
             dims = [v for v in cast("list[object]", value) if isinstance(v, Expr)] if isinstance(value, list) else []
             arguments.append(_dims(dims, launch) if dims else cpp_value(value))
         if self.source.workspace is not None:
-            arguments.append("ws")
+            arguments.append("workspace")
         function = identifier(self.source.function or op.name.rpartition(".")[2])
         text = self.source.render(variables(op, launch.target))
         if not re.search(rf"\b{function}\b", text):

@@ -31,7 +31,7 @@ class PoolKernel(Kernel[PoolBase]):
         if launch.target.is_gpu:
             flags += f", {taps(op)}"
         tensors = [tensor_cpp(launch, x, "const "), *(tensor_cpp(launch, out) for out in outs)]
-        return launch.call("pool", f"pool<{flags}>(ctx, {shape},\n      {', '.join(tensors)})")
+        return launch.call("pool", f"pool<{flags}>(ctx, {shape}, {', '.join(tensors)})")
 
 
 def taps(op: PoolBase) -> str:

@@ -27,7 +27,7 @@ class ResizeKernel(Kernel[ResizeOp]):
         channels = "true" if all(arg.strides[-1].as_int() == 1 for arg in (x, y)) else "false"
         tensors = f"{tensor_cpp(launch, x, 'const ')}, {tensor_cpp(launch, y)}"
         mode = f"ait::ResizeMode::{op.mode.data}"
-        return launch.call("resize", f"resize<{mode}, {rank}, {channels}>(ctx, {shape},\n      {tensors})")
+        return launch.call("resize", f"resize<{mode}, {rank}, {channels}>(ctx, {shape}, {tensors})")
 
 
 class GridSampleKernel(Kernel[GridSampleOp]):
@@ -44,7 +44,7 @@ class GridSampleKernel(Kernel[GridSampleOp]):
         shape = f"ait::GridShape{{{launch.cpp(batch)}, {{{launch.cpp(*places)}}}, {launch.cpp(channels)}, {{{axes}}}}}"
         tensors = f"{tensor_cpp(launch, x, 'const ')}, {tensor_cpp(launch, grid, 'const ')}, {tensor_cpp(launch, y)}"
         template = f"ait::ResizeMode::{op.mode.data}, ait::GridOutside::{op.outside.data}"
-        return launch.call("grid_sample", f"grid_sample<{template}>(ctx, {shape},\n      {tensors})")
+        return launch.call("grid_sample", f"grid_sample<{template}>(ctx, {shape}, {tensors})")
 
 
 KERNELS = (ResizeKernel(), GridSampleKernel())

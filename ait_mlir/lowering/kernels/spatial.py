@@ -19,6 +19,6 @@ def with_spatial_dims(sizes: Sequence[Expr], missing: Expr) -> tuple[Expr, ...]:
 
 
 def tensor_cpp(launch: Launch[Any], arg: Arg, qualifier: str = "") -> str:
-    """`ait::SpatialTensor<const ait::half>{a0, {...}}`"""
+    """`ait::SpatialTensor<const ait::half>{input0, {...}}`"""
     t = qualifier + element_type(arg.type.element_type)
     return f"ait::SpatialTensor<{t}>{{{arg.name}, {braces(with_spatial_dims(arg.strides, ZERO), launch.dims)}}}"

@@ -224,8 +224,9 @@ def _compile(
     stop = "planned" if options.to == "source" else options.to
     driver.run_to_phase(module, stop, chosen, source=source, observe=observe)
     if options.to == "source":
-        files = driver.emit(module, source).files
-        text = "\n".join(f"// ---- {name}\n{content}" for name, content in files.items())
+        files = driver.emit(module, source).joined()
+        names = sorted(files, key=lambda name: (name != "program.cc", name))
+        text = "\n".join(f"// ---- {name}\n{files[name]}" for name in names)
     else:
         text = str(module) + "\n"
     if options.output is None:
