@@ -5,6 +5,7 @@ Without `--full` this is the sample of the tests: each form of each op in one el
 The runtime library of each target is compiled and linked as well. Every model goes through the whole pipeline twice,
 once with the kernels that selection prefers and once with the native ones. The sources are deduplicated by content, compiled a few to a translation unit, and remembered by everything that
 goes into them, so that a second run compiles what has changed. Where a compiler is missing, what was skipped is said.
+HIP kernels that use scratch memory are errors, except for those of `tests/codegen/scratch.py`.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ from ait_mlir.lowering.toolchain import Toolchain, cpp_root, toolchain
 from ait_mlir.options import CompileOptions
 from ait_mlir.selection.select import needs_kernel
 from tests.codegen.corpus import models
+from tests.codegen.scratch import REMARKS, problems, scratch_bytes
 
 ROOT = Path(__file__).parents[2]
 TARGETS: tuple[tuple[TargetKind, str], ...] = (("cuda", "sm_90a"), ("cuda", "sm_80"), ("rocm", "gfx90a"))
@@ -51,6 +53,7 @@ class Unit:
 
     sources: tuple[str, ...]
     text: str
+    flags: tuple[str, ...]
     digest: str
 
 
@@ -100,7 +103,8 @@ def in_namespace(name: str, text: str) -> str:
     return "\n".join([*headers, f"namespace source_{stem} {{", f'#line 1 "{name}"', *rest, "}", ""])
 
 
-def units(sources: dict[str, str], tools: Toolchain) -> Iterator[Unit]:
+def units(sources: dict[str, str], kind: str, tools: Toolchain) -> Iterator[Unit]:
+    flags = (*tools.compile_flags, REMARKS) if kind == "rocm" else tools.compile_flags
     headers = hashlib.sha256()
     for path in sorted((cpp_root() / "include").rglob("*")):
         if path.is_file():
@@ -110,26 +114,27 @@ def units(sources: dict[str, str], tools: Toolchain) -> Iterator[Unit]:
     for i in range(0, len(names), SOURCES_A_UNIT):
         part = tuple(names[i : i + SOURCES_A_UNIT])
         text = "".join(in_namespace(name, sources[name]) for name in part)
-        whole = "\0".join([tools.identity, *tools.compile_flags, headers.hexdigest(), text])
-        yield Unit(part, text, hashlib.sha256(whole.encode()).hexdigest())
+        whole = "\0".join([tools.identity, *flags, headers.hexdigest(), text])
+        yield Unit(part, text, flags, hashlib.sha256(whole.encode()).hexdigest())
 
 
-def compile_unit(unit: Unit, kind: str, tools: Toolchain, done: Path) -> str | None:
-    """The compiler's errors, or None; a unit that compiled before is not compiled again."""
+def compile_unit(unit: Unit, kind: str, tools: Toolchain, done: Path) -> tuple[str | None, dict[str, int]]:
+    """The compiler's errors, or None, and the scratch memory of HIP kernels; a unit that compiled before is not compiled again."""
     stamp = done / unit.digest
     if stamp.exists():
-        return None
+        return None, {name: int(size) for name, size in (line.split() for line in stamp.read_text().splitlines())}
     with tempfile.TemporaryDirectory(prefix="ait_codegen_") as folder:
         source = Path(folder) / f"unit{SUFFIX[kind]}"
         source.write_text(unit.text)
-        command = [str(tools.compiler), *tools.compile_flags, "-c", str(source), "-o", str(source.with_suffix(".o"))]
+        command = [str(tools.compiler), *unit.flags, "-c", str(source), "-o", str(source.with_suffix(".o"))]
         result = subprocess.run(
             command, capture_output=True, text=True, check=False, env={**os.environ, **dict(tools.environment)}
         )
         if result.returncode != 0:
-            return "\n".join((result.stdout + result.stderr).splitlines()[:12])
-    stamp.touch()
-    return None
+            return "\n".join((result.stdout + result.stderr).splitlines()[:12]), {}
+    scratch = scratch_bytes(result.stderr)
+    stamp.write_text("".join(f"{name} {size}\n" for name, size in scratch.items()))
+    return None, scratch
 
 
 def check(kind: str, arch: str, jobs: int, keep: Path | None, full: bool) -> bool:
@@ -152,20 +157,25 @@ def check(kind: str, arch: str, jobs: int, keep: Path | None, full: bool) -> boo
         return not failures
     done = ROOT / "build" / "codegen"
     done.mkdir(parents=True, exist_ok=True)
-    work = list(units(sources, tools))
+    work = list(units(sources, kind, tools))
     errors = 0
+    scratch: dict[str, int] = {}
     with ThreadPoolExecutor(jobs) as pool:
         results = pool.map(lambda unit: compile_unit(unit, kind, tools, done), work)
-        for i, (unit, problem) in enumerate(zip(work, results, strict=True), 1):
+        for i, (unit, (problem, kernels)) in enumerate(zip(work, results, strict=True), 1):
+            scratch.update(kernels)
             if problem is not None:
                 errors += 1
                 print(f"{label}: {', '.join(unit.sources)}:\n{problem}")
             elif sys.stderr.isatty():
                 print(f"\r{label}: {i} of {len(work)} units", end="", file=sys.stderr, flush=True)
+    spilled = problems(scratch, complete=kind == "rocm" and not errors)
+    for problem in spilled:
+        print(f"{label}: {problem}")
     seconds = time.monotonic() - begin
     compiler = tools.compiler.name
     print(f"{label}: {count}, compiled by {compiler} in {len(work)} units, {errors} failed, {seconds:.0f} s")
-    return not failures and not errors
+    return not failures and not errors and not spilled
 
 
 def check_runtime(kind: TargetKind) -> bool:

@@ -34,12 +34,27 @@
 
 namespace ait {
 
+/// @brief `memcpy` within registers. HIP's own one on the device copies byte by byte, for which arrays and vectors go to scratch memory.
+AIT_FN void copy_bytes(void* to, const void* from, size_t bytes) {
+#if defined(AIT_HIP)
+  __builtin_memcpy(to, from, bytes);
+#else
+  memcpy(to, from, bytes);
+#endif
+}
+
+/// @brief One of two elements of arrays in registers. `?:` would choose between their addresses: clang would keep such an array in memory.
+template <class T>
+AIT_FN T choose(bool first, T a, T b) {
+  return first ? a : b;
+}
+
 /// @brief Reinterprets the bytes of `from` as a `To` of the same size.
 template <class To, class From>
 AIT_FN To bit_cast(const From& from) {
   static_assert(sizeof(To) == sizeof(From), "bit_cast needs types of one size");
   To to;
-  memcpy(&to, &from, sizeof(To));
+  copy_bytes(&to, &from, sizeof(To));
   return to;
 }
 

@@ -64,6 +64,16 @@ inline constexpr bool kHasClusters = AIT_SM >= 90;
 inline constexpr bool kHasClusters = false;
 #endif
 
+#if defined(AIT_HIP) && !defined(AIT_EMULATED)
+/// @brief Words that one instruction moves. Those of HIP are vectors of clang: an array of other elements that is copied from one stays in memory.
+struct alignas(8) uint2 {
+  uint32_t x, y;
+};
+struct alignas(16) uint4 {
+  uint32_t x, y, z, w;
+};
+#endif
+
 /// @brief The value of the lane whose index differs in the bits of `mask`. All lanes of the warp must take part.
 template <class T>
 __device__ __forceinline__ T shuffle_xor(T value, int mask) {

@@ -70,8 +70,7 @@ struct RoiShape {
     found.level = 0;
     A size = static_cast<A>(second_from);
     for (int i = 1; i < kLevels; ++i, size *= A(2)) found.level += (x2 - x1) * (y2 - y1) >= size * size ? 1 : 0;
-    A scale = A(0);
-    for (int i = 0; i < kLevels; ++i) scale = i == found.level ? static_cast<A>(levels[i].scale) : scale;
+    const A scale = static_cast<A>(level_of(found.level).scale);
     const A offset = aligned ? A(0.5) : A(0);
     found.top = y1 * scale - offset, found.left = x1 * scale - offset;
     A height = y2 * scale - offset - found.top, width = x2 * scale - offset - found.left;
@@ -84,10 +83,7 @@ struct RoiShape {
   /// @brief f(pointer to channel 0, weight) for the elements around each sample of a bin; the weights of a sample add up to 1.
   template <class A, class F>
   AIT_FN void each(const Roi<A>& roi, int64_t row, int64_t column, F&& f) const {
-    RoiLevel<T> level = levels[0];
-    for (int i = 1; i < kLevels; ++i) {
-      if (i == roi.level) level = levels[i];
-    }
+    const RoiLevel<T> level = level_of(roi.level);
     const T* const data = level.data + roi.image * level.strides[0];
     for (int a = 0; a < roi.rows; ++a) {
       const A part = (static_cast<A>(a) + A(0.5)) / static_cast<A>(roi.rows);
@@ -110,12 +106,24 @@ struct RoiShape {
   AIT_FN int64_t channel(int64_t c, int64_t row, int64_t column) const { return sensitive ? (c * bins[0] + row) * bins[1] + column : c; }
   /// @brief The stride of the channels of a level.
   AIT_FN int64_t step(int level) const {
-    int64_t found = levels[0].strides[3];
-    for (int i = 1; i < kLevels; ++i) found = i == level ? levels[i].strides[3] : found;
-    return found;
+    return level_of(level).strides[3];
   }
 
  private:
+  /// @brief A level, field by field, so that none has to be in memory.
+  AIT_FN RoiLevel<T> level_of(int number) const {
+    RoiLevel<T> found = levels[0];
+    for (int i = 1; i < kLevels; ++i) {
+      const RoiLevel<T> other = levels[i];
+      const bool here = i == number;
+      found.data = choose(here, other.data, found.data);
+      found.height = choose(here, other.height, found.height), found.width = choose(here, other.width, found.width);
+      found.scale = choose(here, other.scale, found.scale);
+      for (int d = 0; d < 4; ++d) found.strides[d] = choose(here, other.strides[d], found.strides[d]);
+    }
+    return found;
+  }
+
   template <class A>
   AIT_FN int samples(A bin) const {
     if (sampling > 0) return sampling;

@@ -8,7 +8,6 @@
 #define AIT_KERNELS_GPU_ATTENTION_SCORES_CUH_
 
 #include <stdint.h>
-#include <string.h>
 
 #include "ait/gpu/gpu.h"
 #include "ait/kernels/attention_scores.h"
@@ -118,12 +117,12 @@ struct Two<E, true> {
   __device__ __forceinline__ E get(int i) const {
     const uint16_t half_word = uint16_t(word >> (16 * i));
     E e;
-    memcpy(&e, &half_word, sizeof e);
+    copy_bytes(&e, &half_word, sizeof e);
     return e;
   }
   static __device__ __forceinline__ uint32_t bits(E e) {
     uint16_t to;
-    memcpy(&to, &e, sizeof to);
+    copy_bytes(&to, &e, sizeof to);
     return to;
   }
 };

@@ -63,7 +63,7 @@ struct BulkRow<F, Plan, kVec, kCut, Policy, Pack<Ins...>, Pack<Outs...>> {
     T elements[kVec];
     for (int j = 0; j < kVec; ++j) elements[j] = j >= from && j < to ? chunk[j] : T{};
     uint4 word;
-    memcpy(&word, &elements, 16);
+    copy_bytes(&word, &elements, 16);
     *place = word;
   }
   /// The chunks from `begin` on and before `end` of one operand.
@@ -137,7 +137,7 @@ struct BulkRow<F, Plan, kVec, kCut, Policy, Pack<Ins...>, Pack<Outs...>> {
   template <size_t... I>
   __device__ __forceinline__ typename R::Elements elements(int turn, std::index_sequence<I...>) const {
     typename R::Elements elements;
-    (memcpy(&get<I>(elements), &words[turn][I], 16), ...);
+    (copy_bytes(&get<I>(elements), &words[turn][I], 16), ...);
     return elements;
   }
   /// Element j of a word.
@@ -146,7 +146,7 @@ struct BulkRow<F, Plan, kVec, kCut, Policy, Pack<Ins...>, Pack<Outs...>> {
     const int at_byte = j * static_cast<int>(sizeof(T));
     const uint32_t part = at_byte < 8 ? (at_byte < 4 ? word.x : word.y) : (at_byte < 12 ? word.z : word.w), bits = part >> at_byte % 4 * 8;
     T element;
-    memcpy(&element, &bits, sizeof(T));
+    copy_bytes(&element, &bits, sizeof(T));
     return element;
   }
   static __device__ __forceinline__ uint4 word_of_lane(const uint4& word, int lane) {
@@ -211,7 +211,7 @@ struct BulkRow<F, Plan, kVec, kCut, Policy, Pack<Ins...>, Pack<Outs...>> {
       for (int j = 0; j < kVec; ++j) elements[j] = i + j >= 0 && i + j < kLength ? from[i + j] : convert<S>(0.f);
     }
     uint4 word;
-    memcpy(&word, &elements, 16);
+    copy_bytes(&word, &elements, 16);
     return word;
   }
   /// Fills shared memory with the factors of this block's chunks.
@@ -240,14 +240,14 @@ struct BulkRow<F, Plan, kVec, kCut, Policy, Pack<Ins...>, Pack<Outs...>> {
       S elements[kVec];
       both.elements_behind(static_cast<uint32_t>((kVec - row.phase) % kVec * sizeof(S)), elements);
       uint4 word;
-      memcpy(&word, &elements, 16);
+      copy_bytes(&word, &elements, 16);
       return word;
     }
   }
   __device__ __forceinline__ void factors_of(int which, int turn, float (&to)[kVec]) const {
     S elements[kVec];
     const uint4 word = factor_word(which, turn, thread);
-    memcpy(&elements, &word, 16);
+    copy_bytes(&elements, &word, 16);
     convert_all(elements, to);
   }
 

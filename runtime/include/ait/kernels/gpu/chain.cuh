@@ -9,7 +9,6 @@
 #define AIT_KERNELS_GPU_CHAIN_CUH_
 
 #include <stdint.h>
-#include <string.h>
 
 #include "ait/gpu/launch.h"
 
@@ -25,7 +24,7 @@ struct Message {
 
   static __device__ __forceinline__ void send(uint64_t* to, A value) {
     uint32_t parts[kWords];
-    memcpy(parts, &value, sizeof(A));
+    copy_bytes(parts, &value, sizeof(A));
 #pragma unroll
     for (int w = 0; w < kWords; ++w) {
       const uint64_t word = kMark | parts[w];
@@ -56,7 +55,7 @@ struct Message {
       here = here && word >= kMark;
       parts[w] = static_cast<uint32_t>(word);
     }
-    memcpy(&value, parts, sizeof(A));
+    copy_bytes(&value, parts, sizeof(A));
     return here;
   }
 };

@@ -271,7 +271,7 @@ __global__ void __launch_bounds__(kWindowThreads<kPlaces>, 2)
   int row = int(number - batch * uint32_t(args.m));
 #pragma unroll
   for (int p = 0; p < kPlaces; ++p, ++row) {
-    if (from_place + p >= across) break;
+    if (from_place + p >= across) continue;  // clang unrolls no loop with a break
     if (row == args.m) row = 0, ++batch;
     const uint32_t outer = batch / uint32_t(args.inner), inner = batch - outer * uint32_t(args.inner);
     Span<A> sums;

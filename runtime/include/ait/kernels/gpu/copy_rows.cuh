@@ -23,39 +23,43 @@ struct RowCopy {
   Divider sizes[kMaxCopyRank];
 };
 
-/// A chunk is what 16 bytes hold, cut where the output is aligned; what lies around it in the input is read and shifted.
+/// A chunk is what 16 bytes hold, cut where the output is aligned: where it begins on both sides and in its row, and which elements exist.
 template <class T>
-__global__ void __launch_bounds__(256) copy_rows_kernel(RowCopy plan, const T* in, T* out) {
-  constexpr int kVec = 16 / sizeof(T), kUnroll = 4, kLine = 128;
-  wait_for_previous();
-  allow_next();
-  struct Chunk {
-    const T* from;
-    T* to;
-    int64_t i;
-    uint32_t live;
-  };
-  const auto locate = [&](uint32_t index) {
+struct RowChunk {
+  const T* from;
+  T* to;
+  int64_t i;
+  uint32_t live;
+
+  __device__ __forceinline__ RowChunk(const RowCopy& plan, const T* in, T* out, uint32_t index) : from(in), to(out), live(0) {
+    constexpr int kVec = 16 / sizeof(T), kLine = 128;
     uint32_t linear = plan.chunks.divide(index);
-    Chunk chunk{in, out, 0, 0};
-    chunk.i = static_cast<int64_t>(index - linear * plan.chunks.divisor) * kVec;
+    i = static_cast<int64_t>(index - linear * plan.chunks.divisor) * kVec;
     for (int d = plan.rank - 1; d >= 0; --d) {
       const uint32_t quotient = plan.sizes[d].divide(linear);
       const int64_t coordinate = linear - quotient * plan.sizes[d].divisor;
-      chunk.from += coordinate * plan.dims[d].in;
-      chunk.to += coordinate * plan.dims[d].out;
+      from += coordinate * plan.dims[d].in;
+      to += coordinate * plan.dims[d].out;
       linear = quotient;
     }
-    chunk.i -= static_cast<int64_t>(reinterpret_cast<uintptr_t>(chunk.to) % kLine / sizeof(T));
-    chunk.from += chunk.i, chunk.to += chunk.i;
-    const int64_t first = chunk.i < 0 ? -chunk.i : 0, last = plan.length - chunk.i;
+    i -= static_cast<int64_t>(reinterpret_cast<uintptr_t>(to) % kLine / sizeof(T));
+    from += i, to += i;
+    const int64_t first = i < 0 ? -i : 0, last = plan.length - i;
     if (first < kVec && last > first) {
-      chunk.live = ((1u << kVec) - 1) & ~((1u << first) - 1);
-      if (last < kVec) chunk.live &= (1u << last) - 1;
+      live = ((1u << kVec) - 1) & ~((1u << first) - 1);
+      if (last < kVec) live &= (1u << last) - 1;
     }
-    return chunk;
-  };
-  const auto deep = [&](const Chunk& chunk) { return chunk.i >= kVec && chunk.i + 2 * kVec <= plan.length; };
+  }
+};
+
+/// What lies around a chunk in the input is read and shifted.
+template <class T>
+__global__ void __launch_bounds__(256) copy_rows_kernel(RowCopy plan, const T* in, T* out) {
+  constexpr int kVec = 16 / sizeof(T), kUnroll = 4;
+  wait_for_previous();
+  allow_next();
+  const int64_t length = plan.length;
+  const auto deep = [length](const RowChunk<T>& chunk) { return chunk.i >= kVec && chunk.i + 2 * kVec <= length; };
   const uint32_t block = blockDim.x * kUnroll;
   for (uint32_t base = blockIdx.x * block + threadIdx.x; base < plan.total; base += gridDim.x * block) {
     Words<T, kVec, true> words[kUnroll];
@@ -63,18 +67,18 @@ __global__ void __launch_bounds__(256) copy_rows_kernel(RowCopy plan, const T* i
     for (int u = 0; u < kUnroll; ++u) {
       const uint32_t index = base + u * blockDim.x;
       if (index >= plan.total) continue;
-      const Chunk chunk = locate(index);
+      const RowChunk<T> chunk(plan, in, out, index);
       words[u].read(chunk.from, deep(chunk));
     }
 #pragma unroll
     for (int u = 0; u < kUnroll; ++u) {
       const uint32_t index = base + u * blockDim.x;
       if (index >= plan.total) continue;
-      const Chunk chunk = locate(index);
+      const RowChunk<T> chunk(plan, in, out, index);
       if (chunk.live == 0) continue;
       T elements[kVec];
       words[u].elements(chunk.from, deep(chunk), chunk.live, elements);
-      store_within<kVec>(chunk.to, chunk.i, plan.length - chunk.i, elements);
+      store_within<kVec>(chunk.to, chunk.i, length - chunk.i, elements);
     }
   }
 }

@@ -4,7 +4,6 @@
 #define AIT_KERNELS_GPU_COPY_TILED_CUH_
 
 #include <stdint.h>
-#include <string.h>
 
 #include <type_traits>
 
@@ -119,11 +118,11 @@ __device__ __forceinline__ void turn(const Word (&columns)[kN][kN], int i, Word 
 #pragma unroll
     for (int j = 0; j < kN; j += 2) {
       uint32_t low, high;
-      memcpy(&low, &columns[j][i / 2 * 2], 4);
-      memcpy(&high, &columns[j + 1][i / 2 * 2], 4);
+      copy_bytes(&low, &columns[j][i / 2 * 2], 4);
+      copy_bytes(&high, &columns[j + 1][i / 2 * 2], 4);
       words[j / 2] = i % 2 == 0 ? (low & 0xffffu) | high << 16 : low >> 16 | (high & 0xffff0000u);
     }
-    memcpy(&row, &words, sizeof(row));
+    copy_bytes(&row, &words, sizeof(row));
   } else {
 #pragma unroll
     for (int j = 0; j < kN; ++j) row[j] = columns[j][i];
@@ -138,7 +137,7 @@ __device__ __forceinline__ void read_pairs(const Word* from, Word (&to)[kN]) {
   if constexpr (kOdd) {
     const auto bits = [](const Word& element) {
       uint16_t value;
-      memcpy(&value, &element, 2);
+      copy_bytes(&value, &element, 2);
       return static_cast<uint32_t>(value);
     };
     uint32_t last = bits(from[0]) << 16;
@@ -152,7 +151,7 @@ __device__ __forceinline__ void read_pairs(const Word* from, Word (&to)[kN]) {
 #pragma unroll
     for (int i = 0; i < kN / 2; ++i) words[i] = *reinterpret_cast<const uint32_t*>(from + 2 * i);
   }
-  memcpy(&to, &words, sizeof(to));
+  copy_bytes(&to, &words, sizeof(to));
 }
 
 /// Reads the columns of a square, `step` apart, that begin at no boundary of 16 bytes. Squares of a warp lie alike in pairs: no branch diverges.
@@ -219,7 +218,7 @@ __global__ void __launch_bounds__(kTileThreads) copy_squares_kernel(TiledCopy pl
       Word turned[kN];
       turn(square, i, turned);
       Run run;
-      memcpy(&run, &turned, sizeof(run));
+      copy_bytes(&run, &turned, sizeof(run));
       tile[square_row * kN + i][square_column ^ square_row] = run;
     }
     __syncthreads();
@@ -227,13 +226,13 @@ __global__ void __launch_bounds__(kTileThreads) copy_squares_kernel(TiledCopy pl
       const int row = k * kSide + threadIdx.x / kSide, column = threadIdx.x % kSide;
       const int64_t left = all_columns - column * kN;
       if (row >= all_rows || left <= 0) continue;
-      const Run run = tile[row][column ^ (row / kN)];
+      const Run run = read_word(&tile[row][column ^ (row / kN)]);
       Word* to = out + place.to + row * plan.rows.out + column * kN;
       if (left >= kN) {
         store_word(reinterpret_cast<Run*>(to), run);
       } else {
         Word turned[kN];
-        memcpy(&turned, &run, sizeof(run));
+        copy_bytes(&turned, &run, sizeof(run));
 #pragma unroll
         for (int j = 0; j < kN; ++j) {
           if (j < left) to[j] = turned[j];

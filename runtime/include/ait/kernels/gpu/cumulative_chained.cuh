@@ -39,7 +39,7 @@ __global__ void __launch_bounds__(kScanThreads, 6) cumulative_chained_rows_kerne
   const auto chunk = [&](int u, A(&x)[kVec]) {
     typename Row::T raw[kVec];
     const typename Row::Word word = held[u][threadIdx.x];
-    memcpy(&raw, &word, sizeof(raw));
+    copy_bytes(&raw, &word, sizeof(raw));
     Row::widen(raw, x);
     return detail::scan_thread<R, kExclusive>(x, none);
   };

@@ -35,7 +35,7 @@ struct CopiedColumns : ScanColumns<R, kExclusive, kVec, kOuter, In, Out, 8> {
   static __device__ __forceinline__ void widen_row(Slot slot, int r, A (&to)[kVec]) {
     const uint4 word = slot[r][threadIdx.x];
     T elements[kVec];
-    memcpy(&elements, &word, sizeof(word));
+    copy_bytes(&elements, &word, sizeof(word));
 #pragma unroll
     for (int j = 0; j < kVec; ++j) to[j] = Base::widen(elements[j]);
   }

@@ -31,7 +31,7 @@ __device__ __forceinline__ Word missing_word() {
     }
   }
   Word word;
-  memcpy(&word, &values, sizeof(Word));
+  copy_bytes(&word, &values, sizeof(Word));
   return word;
 }
 

@@ -133,7 +133,7 @@ Word filled(T value) {
   T values[sizeof(Word) / sizeof(T)];
   for (T& one : values) one = value;
   Word word;
-  memcpy(&word, &values, sizeof word);
+  copy_bytes(&word, &values, sizeof word);
   return word;
 }
 

@@ -92,7 +92,7 @@ __device__ __forceinline__ Values<typename Op::Compute, kCount> load_of_pairs(co
     Word words[kWords];
 #pragma unroll
     for (int i = 0; i < kWords; ++i) words[i] = reinterpret_cast<const Word*>(from - (odd ? 1 : 0))[i];
-    memcpy(&pairs, &words, sizeof(pairs));
+    copy_bytes(&pairs, &words, sizeof(pairs));
 #pragma unroll
     for (int j = 0; j < kCount; ++j) result.v[j] = convert<C>(odd ? pairs[2 * j + 1] : pairs[2 * j]);
   }

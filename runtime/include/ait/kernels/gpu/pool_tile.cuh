@@ -57,11 +57,11 @@ __device__ __forceinline__ void keep_larger(T (&a)[kVec], const T (&b)[kVec]) {
 #endif
   if constexpr (kPairs) {  // two at a time, without a conversion
     uint32_t pairs[kVec / 2], others[kVec / 2];
-    memcpy(&pairs, &a, sizeof(a));
-    memcpy(&others, &b, sizeof(b));
+    copy_bytes(&pairs, &a, sizeof(a));
+    copy_bytes(&others, &b, sizeof(b));
 #pragma unroll
     for (int j = 0; j < kVec / 2; ++j) pairs[j] = larger_pair<T>(pairs[j], others[j]);
-    memcpy(&a, &pairs, sizeof(a));
+    copy_bytes(&a, &pairs, sizeof(a));
   } else {
     using A = compute_t<T>;
 #pragma unroll
@@ -157,7 +157,7 @@ __global__ void __launch_bounds__(256) pool_tile_kernel(Space<4, false> space, u
       if constexpr (!kMax && kPadded) keep_whole(raws[r % 2][k]);
     }
   };
-  const auto elements = [&](int r, int k, T(&to)[kVec]) { memcpy(&to, &raws[r % 2][k], sizeof(to)); };
+  const auto elements = [&](int r, int k, T(&to)[kVec]) { copy_bytes(&to, &raws[r % 2][k], sizeof(to)); };
   Raw results[kTileHigh][kTileWide][kVec];
   read(0);
 #pragma unroll
@@ -181,7 +181,7 @@ __global__ void __launch_bounds__(256) pool_tile_kernel(Space<4, false> space, u
         if (b < 0 || b >= Taps::kHigh) continue;
         if constexpr (kMax) {
           if (b == 0) {
-            memcpy(&results[i][j], &line, sizeof(line));
+            copy_bytes(&results[i][j], &line, sizeof(line));
           } else {
             keep_larger(results[i][j], line);
           }

@@ -99,7 +99,7 @@ struct RingRow<F, Plan, kVec, kCut, Policy, Pack<Ins...>, Pack<Outs...>> {
     typename R::Elements elements;
     const auto each = [&](auto& to, int operand) {
       const uint4 word = ring[operand * kRing + place];
-      memcpy(&to, &word, 16);
+      copy_bytes(&to, &word, 16);
     };
     (each(get<I>(elements), static_cast<int>(I)), ...);
     return elements;
@@ -178,7 +178,7 @@ struct RingRow<F, Plan, kVec, kCut, Policy, Pack<Ins...>, Pack<Outs...>> {
         for (S& element : elements.v) element = convert<S>(otherwise);
       }
       uint4 word;
-      memcpy(&word, &elements, 16);
+      copy_bytes(&word, &elements, 16);
       factors[(which * kTurns + turn) * kPlan.group] = word;
     };
     for (int turn = threadIdx.x / kPlan.group; turn < kTurns; turn += kPlan.groups) {
@@ -233,7 +233,7 @@ struct RingRow<F, Plan, kVec, kCut, Policy, Pack<Ins...>, Pack<Outs...>> {
   __device__ __forceinline__ void factors_of(int which, int turn, float (&to)[kVec]) const {
     S elements[kVec];
     const uint4 word = factors[(which * kTurns + turn) * kPlan.group];
-    memcpy(&elements, &word, 16);
+    copy_bytes(&elements, &word, 16);
     convert_all(elements, to);
   }
 };

@@ -202,14 +202,14 @@ struct Row<F, kGroup, kItemsOf, kVecOf, kCut, kFewOf, kRowRank, Pack<Ins...>, Pa
 #pragma unroll
     for (int p = 0; p < kPlanes; ++p) {
       const uint4 word = shared[p * pitch + number];
-      memcpy(reinterpret_cast<char*>(&to) + 16 * p, &word, 16);
+      copy_bytes(reinterpret_cast<char*>(&to) + 16 * p, &word, 16);
     }
   }
   __device__ __forceinline__ void put_shared(Index number, const Held& from) const {
 #pragma unroll
     for (int p = 0; p < kPlanes; ++p) {
       uint4 word;
-      memcpy(&word, reinterpret_cast<const char*>(&from) + 16 * p, 16);
+      copy_bytes(&word, reinterpret_cast<const char*>(&from) + 16 * p, 16);
       shared[p * pitch + number] = word;
     }
   }

@@ -77,7 +77,7 @@ __global__ void __launch_bounds__(SplitPlan::kThreads, SplitPlan::kBlocks) row_s
   cluster_barrier();  // barriers are made
   const auto values = [&](int turn, float (&v)[kVec]) {
     typename In::Value elements[kVec];
-    memcpy(&elements, words + turn * kThreads, 16);
+    copy_bytes(&elements, words + turn * kThreads, 16);
     convert_all(elements, v);
   };
   Part own[1];
@@ -101,7 +101,7 @@ __global__ void __launch_bounds__(SplitPlan::kThreads, SplitPlan::kBlocks) row_s
 #pragma unroll
     for (int j = 0; j < kVec; ++j) elements[j] = convert<typename Out::Value>(policy.apply(v[j], result, 1.f, 0.f));
     uint4 word;
-    memcpy(&word, &elements, 16);
+    copy_bytes(&word, &elements, 16);
     *reinterpret_cast<uint4*>(to + turn * kThreads * kVec) = word;
   }
 }

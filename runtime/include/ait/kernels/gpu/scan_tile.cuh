@@ -163,7 +163,7 @@ struct ScanRow {
       for (int u = 0; u < kAhead; ++u) {
         T elements[kVec];
         read(first + u * kWarpSize, elements);
-        memcpy(&to[u][threadIdx.x], &elements, sizeof(Word));
+        copy_bytes(&to[u][threadIdx.x], &elements, sizeof(Word));
       }
     }
   }

@@ -4,7 +4,6 @@
 #define AIT_KERNELS_GPU_VECTOR_CUH_
 
 #include <stdint.h>
-#include <string.h>
 
 #include <type_traits>
 
@@ -44,6 +43,23 @@ using word_t = typename WordOf<kBytes>::Type;
 template <class T, int kCount>
 inline constexpr int kAccessBytes = sizeof(T) * kCount < 16 ? sizeof(T) * kCount : 16;
 
+/// @brief Reads a word from an address aligned to its size, in one instruction.
+template <class Word>
+__device__ __forceinline__ Word read_word(const Word* from) {
+#if defined(AIT_HIP) && !defined(AIT_EMULATED)
+  if constexpr (sizeof(Word) >= 8) {
+    typedef uint32_t Native __attribute__((vector_size(sizeof(Word)), may_alias));
+    const Native native = *reinterpret_cast<const Native*>(from);
+    if constexpr (sizeof(Word) == 16) {
+      return Word{native[0], native[1], native[2], native[3]};
+    } else {
+      return Word{native[0], native[1]};
+    }
+  }
+#endif
+  return *from;
+}
+
 /// @brief Reads `kCount` elements from an address aligned to `kAccessBytes`.
 template <int kCount, class T>
 __device__ __forceinline__ void load(const T* from, T (&to)[kCount]) {
@@ -51,8 +67,8 @@ __device__ __forceinline__ void load(const T* from, T (&to)[kCount]) {
   constexpr int kWords = sizeof(T) * kCount / sizeof(Word);
   Word words[kWords];
 #pragma unroll
-  for (int i = 0; i < kWords; ++i) words[i] = reinterpret_cast<const Word*>(from)[i];
-  memcpy(&to, &words, sizeof(to));
+  for (int i = 0; i < kWords; ++i) words[i] = read_word(reinterpret_cast<const Word*>(from) + i);
+  copy_bytes(&to, &words, sizeof(to));
 }
 
 /// @brief Hides from the compiler what a word consists of: it would choose between two words half a register at a time if these are elements of 16 bits.
@@ -61,10 +77,10 @@ __device__ __forceinline__ void keep_whole(Word& word) {
 #if defined(AIT_CUDA) && !defined(AIT_EMULATED)
   if constexpr (sizeof(Word) >= 4) {
     uint32_t parts[sizeof(Word) / 4];
-    memcpy(&parts, &word, sizeof(word));
+    copy_bytes(&parts, &word, sizeof(word));
 #pragma unroll
     for (uint32_t& part : parts) asm("" : "+r"(part));
-    memcpy(&word, &parts, sizeof(word));
+    copy_bytes(&word, &parts, sizeof(word));
   }
 #endif
 }
@@ -81,6 +97,15 @@ __device__ __forceinline__ void store_word(Word* to, const Word& word) {
     asm volatile("st.global.v2.b32 [%0], {%1, %2};" ::"l"(__cvta_generic_to_global(to)), "r"(word.x), "r"(word.y) : "memory");
     return;
   }
+#elif defined(AIT_HIP) && !defined(AIT_EMULATED)
+  typedef uint32_t Native __attribute__((vector_size(sizeof(Word) < 4 ? 4 : sizeof(Word)), may_alias));
+  if constexpr (sizeof(Word) == 16) {
+    *reinterpret_cast<Native*>(to) = Native{word.x, word.y, word.z, word.w};
+    return;
+  } else if constexpr (sizeof(Word) == 8) {
+    *reinterpret_cast<Native*>(to) = Native{word.x, word.y};
+    return;
+  }
 #endif
   *to = word;
 }
@@ -92,7 +117,7 @@ __device__ __forceinline__ void store(T* to, const T (&from)[kCount]) {
   using Word = word_t<kAccessBytes<T, kCount>>;
   constexpr int kWords = sizeof(T) * kCount / sizeof(Word);
   Word words[kWords];
-  memcpy(&words, &from, sizeof(from));
+  copy_bytes(&words, &from, sizeof(from));
 #pragma unroll
   for (int i = 0; i < kWords; ++i) {
     if constexpr (kForced) {
@@ -127,14 +152,14 @@ struct Words {
 #pragma unroll
     for (int k = 0; k < kRead; ++k) {
       words[k] = uint4{0, 0, 0, 0};
-      if (exist && (k < kWords || lead(from) != 0)) words[k] = at[k];
+      if (exist && (k < kWords || lead(from) != 0)) words[k] = read_word(at + k);
     }
   }
 
   /// Reads all words, which exist, from an aligned address.
   __device__ __forceinline__ void read_aligned(const T* from) {
 #pragma unroll
-    for (int k = 0; k < kRead; ++k) words[k] = reinterpret_cast<const uint4*>(from)[k];
+    for (int k = 0; k < kRead; ++k) words[k] = read_word(reinterpret_cast<const uint4*>(from) + k);
   }
 
   /// What was read from this address. Where not all words `exist`, the elements whose bit is set in `live` are read now, one by one; the others are
@@ -151,20 +176,20 @@ struct Words {
   /// The elements that begin so many bytes behind the first word.
   __device__ __forceinline__ void elements_behind(uint32_t bytes, T (&to)[kCount]) const {
     uint32_t parts[4 * kRead];
-    memcpy(&parts, &words, sizeof(words));
+    copy_bytes(&parts, &words, sizeof(words));
     if constexpr (kAnywhere) {
       constexpr int kNeeded = 4 * kWords;
 #pragma unroll
-      for (int k = 0; k < kNeeded + 2; ++k) parts[k] = bytes & 8 ? parts[k + 2] : parts[k];
+      for (int k = 0; k < kNeeded + 2; ++k) parts[k] = choose((bytes & 8) != 0, parts[k + 2], parts[k]);
 #pragma unroll
-      for (int k = 0; k < kNeeded + 1; ++k) parts[k] = bytes & 4 ? parts[k + 1] : parts[k];
+      for (int k = 0; k < kNeeded + 1; ++k) parts[k] = choose((bytes & 4) != 0, parts[k + 1], parts[k]);
       if constexpr (sizeof(T) < 4) {
         const uint32_t bits = bytes % 4 * 8;
 #pragma unroll
         for (int k = 0; k < kNeeded; ++k) parts[k] = static_cast<uint32_t>((uint64_t(parts[k + 1]) << 32 | parts[k]) >> bits);
       }
     }
-    memcpy(&to, &parts, sizeof(to));
+    copy_bytes(&to, &parts, sizeof(to));
   }
 };
 
@@ -193,7 +218,7 @@ template <class T, class C, int kCount>
 __device__ __forceinline__ void convert_all(const T (&from)[kCount], C (&to)[kCount]) {
   if constexpr (std::is_same_v<T, bfloat16> && std::is_same_v<C, float> && kCount % 2 == 0) {
     uint32_t pairs[kCount / 2];
-    memcpy(&pairs, &from, sizeof(pairs));
+    copy_bytes(&pairs, &from, sizeof(pairs));
 #pragma unroll
     for (int i = 0; i < kCount / 2; ++i) to[2 * i] = bit_cast<float>(pairs[i] << 16), to[2 * i + 1] = bit_cast<float>(pairs[i] & 0xffff0000u);
   } else {
@@ -215,13 +240,13 @@ struct Raw {
   /// Reads the elements from an address aligned to `kAccessBytes`.
   __device__ __forceinline__ void read(const T* from) {
 #pragma unroll
-    for (int i = 0; i < kWords; ++i) words[i] = reinterpret_cast<const Word*>(from)[i];
+    for (int i = 0; i < kWords; ++i) words[i] = read_word(reinterpret_cast<const Word*>(from) + i);
   }
-  __device__ __forceinline__ void set(const T (&elements)[kCount]) { memcpy(&words, &elements, sizeof(words)); }
+  __device__ __forceinline__ void set(const T (&elements)[kCount]) { copy_bytes(&words, &elements, sizeof(words)); }
   __device__ __forceinline__ Values<typename Op::Compute, kVec> values() const {
     using C = typename Op::Compute;
     T elements[kCount];
-    memcpy(&elements, &words, sizeof(words));
+    copy_bytes(&elements, &words, sizeof(words));
     Values<C, kVec> result;
     if constexpr (kSplat) {
 #pragma unroll
