@@ -13,7 +13,7 @@ REMARKS = "-Rpass-analysis=kernel-resource-usage"
 """The flag for which clang writes the resources of each kernel to its standard error."""
 
 ALLOWED = {
-    "cumulative_chained_columns_kernelINS_9LogSumExp": "32 rows of 8 columns with exp and log in each: clang does not unroll so many",
+    "cumulative_chained_columns_kernelINS_9LogSumExp": "exp and log in each row: too many loops to unroll, or in f64 too few registers",
 }
 """The part of a mangled name of the kernels that use scratch memory, and why."""
 
