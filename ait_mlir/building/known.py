@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import cast
 
-from xdsl.dialects.builtin import i64
+from xdsl.dialects.builtin import i1, i64
 from xdsl.ir import Attribute, SSAValue
 
-from ait_mlir.dialects.ait.types import Shape
+from ait_mlir.dialects.ait.types import Shape, tensor_type
 from ait_mlir.dims import Expr, Scope, const
 
 
@@ -145,6 +146,43 @@ class Spread:
 
 
 Value = SSAValue | Affine | Mask | Spread
+
+
+def dims_of(value: Value) -> Shape:
+    """The dims of a value, written or not."""
+    return tensor_type(value).dims if isinstance(value, SSAValue) else value.dims
+
+
+def spread(value: SSAValue, dims: Shape) -> Value:
+    """`value`, which broadcasts to `dims`, as a value of these dims."""
+    return value if tensor_type(value).dims == dims else Spread(dims, value)
+
+
+def masked_or_spread(value: SSAValue, dims: Shape) -> Value:
+    """`value`, which broadcasts to `dims`, as a value of these dims; booleans as a mask."""
+    return Mask(dims, (), (value,)) if tensor_type(value).element_type == i1 else spread(value, dims)
+
+
+def as_mask(value: Value) -> Mask:
+    """A boolean value as a mask."""
+    if isinstance(value, Mask):
+        return value
+    assert not isinstance(value, Affine)
+    return Mask(dims_of(value), (), (value if isinstance(value, SSAValue) else value.value,))
+
+
+def is_mask(value: object) -> bool:
+    """Whether a value holds booleans."""
+    if isinstance(value, Mask):
+        return True
+    written = value.value if isinstance(value, Spread) else cast(Value, value)
+    return isinstance(written, SSAValue) and tensor_type(written).element_type == i1
+
+
+def lower_triangle(dims: Shape, diagonal: int) -> Affine:
+    """The formula of the elements on and below a diagonal of the last two dims."""
+    steps = (*(const(0) for _ in dims[:-2]), const(1), const(-1))
+    return Affine(dims, steps, const(diagonal))
 
 
 def is_causal(formula: Affine) -> bool:

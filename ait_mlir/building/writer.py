@@ -87,12 +87,6 @@ class Writer:
         """The error for arguments that a composition cannot take, with the place."""
         return self.invalid(message)
 
-    def bind(self, most: Expr, given: Expr | None = None) -> Expr:
-        """The dim that an op binds when it runs, to at most `most`: `given` where the program has one already."""
-        if given is None:
-            raise NotImplementedError(f"{type(self).__name__} cannot declare dims")
-        return given
-
     def store(self, name: str, data: NDArray[Any], element: Attribute) -> SSAValue:
         """Numbers that are too many for the text of a module, as a weight that the front end binds."""
         raise NotImplementedError(f"{type(self).__name__} cannot store data")

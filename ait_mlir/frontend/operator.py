@@ -10,8 +10,9 @@ from contextlib import contextmanager
 from types import MappingProxyType
 from typing import Any, ClassVar, TypeVar, cast
 
-from xdsl.ir import Attribute, Operation, Region, SSAValue
+from xdsl.ir import Attribute, Operation, Region
 
+from ait_mlir.building.known import Value
 from ait_mlir.dialects.ait.base import AitOp
 from ait_mlir.frontend.arguments import checked
 from ait_mlir.frontend.errors import BuildError
@@ -202,18 +203,18 @@ class Operator:
             raise self.fail(str(error)) from None
         return TensorWriter(table, self.fail, functools.partial(mark_operator, operator=_calls.outermost or self))
 
-    def write(self, composition: Callable[..., SSAValue], *arguments: Any, **named: Any) -> Tensor:
+    def write(self, composition: Callable[..., Value], *arguments: Any, **named: Any) -> Tensor:
         """Add a composition to the model and return its result, which ends the call.
 
         Of the arguments, tensors are given as values and dims as expressions, also in lists; others as they are.
         """
         w, found = self._written(composition, arguments, named)
-        return self.finish(Tensor.of(found, w.symbols))
+        return self.finish(Tensor.of(w.full(found), w.symbols))
 
-    def write_all(self, composition: Callable[..., Sequence[SSAValue]], *arguments: Any, **named: Any) -> list[Tensor]:
+    def write_all(self, composition: Callable[..., Sequence[Value]], *arguments: Any, **named: Any) -> list[Tensor]:
         """Add a composition of several results to the model and return them, which ends the call."""
         w, found = self._written(composition, arguments, named)
-        self.outputs = [Tensor.of(value, w.symbols) for value in found]
+        self.outputs = [Tensor.of(w.full(value), w.symbols) for value in found]
         return self.outputs
 
     def _written(

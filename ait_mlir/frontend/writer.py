@@ -13,11 +13,11 @@ from xdsl.utils.exceptions import VerifyException
 from ait_mlir.building.writer import Writer
 from ait_mlir.dialects.ait.base import AitOp
 from ait_mlir.dialects.ait.types import DimsAttr, TensorType, as_shape
-from ait_mlir.dims import DimError, Expr, Scope
+from ait_mlir.dims import DimError, Scope
 from ait_mlir.frontend.assume import EQUATIONS, AssumingScope
 from ait_mlir.frontend.emit import make_param
 from ait_mlir.frontend.errors import BuildError
-from ait_mlir.frontend.intvar import IntVar, Symbols, merge_symbols, scope_from
+from ait_mlir.frontend.intvar import Symbols, scope_from
 from ait_mlir.frontend.tensor import Tensor
 
 
@@ -51,14 +51,6 @@ class TensorWriter(Writer):
 
     def invalid(self, message: str) -> Exception:
         return self.fail(message)
-
-    def bind(self, most: Expr, given: Expr | None = None) -> Expr:
-        if given is not None:
-            return given
-        dim = IntVar.bound_by(IntVar.of(most, self.symbols))
-        self.symbols = merge_symbols(self.symbols, dim.symbols)
-        self._scope = scope_from(self.symbols)
-        return dim.expr
 
     def store(self, name: str, data: NDArray[Any], element: Attribute) -> SSAValue:
         value = make_param(TensorType.get(as_shape(data.shape), element))

@@ -27,6 +27,19 @@ ROWS: list[tuple[str, Callable[..., Any], Callable[..., Any], tuple[Shape, ...]]
     ("fft", ops.fft(), lambda x, y: _parts(torch.fft.fft(torch.complex(x, y))), (X, X)),
     ("ifft", ops.ifft(dim=0), lambda x, y: _parts(torch.fft.ifft(torch.complex(x, y), dim=0)), (X, X)),
     ("irfft", ops.irfft(), lambda x, y: torch.fft.irfft(torch.complex(x, y)), (X, X)),
+    ("flip", ops.flip(1), lambda x: torch.flip(x, [1]), (X,)),
+    ("flip of two dims", ops.flip([0, 2]), lambda x: torch.flip(x, [0, 2]), (X,)),
+    ("roll", ops.roll(3, 2), lambda x: torch.roll(x, 3, 2), (X,)),
+    ("roll of two dims", ops.roll([-1, 9], [0, 1]), lambda x: torch.roll(x, [-1, 9], [0, 1]), (X,)),
+    ("tril", ops.tril(), torch.tril, (X,)),
+    ("triu", ops.triu(1), lambda x: torch.triu(x, 1), (X,)),
+    ("as_strided view", ops.as_strided([2, 3], [12, 4], 0), lambda x: torch.as_strided(x, (2, 3), (12, 4)), (X,)),
+    ("as_strided", ops.as_strided([5, 4], [3, 1], 2), lambda x: torch.as_strided(x, (5, 4), (3, 1), 2), (X,)),
+    ("median", ops.median(1), lambda x: tuple(torch.median(x, 1)), (X,)),
+    ("median of integers", ops.median(keepdim=True), lambda x: tuple(torch.median(x, -1, True)), (((4, 6), I64),)),
+    ("histc", ops.histc(8, -1, 2), lambda x: torch.histc(x, 8, -1, 2), (X,)),
+    ("histc of all", ops.histc(8), lambda x: torch.histc(x, 8), (X,)),
+    ("repeat_interleave", ops.repeat_interleave(3, 1), lambda x: torch.repeat_interleave(x, 3, 1), (X,)),
 ]  # fmt: skip
 
 NAMES = "abs celu cos elu exp floor gelu hardtanh leaky_relu log log1p nan_to_num reciprocal relu sigmoid sign silu sin"

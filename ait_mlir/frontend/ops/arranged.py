@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar, Literal
 
-from ait_mlir.frontend.intvar import DimLike, IntVar, as_dim, merge_symbols, product, scope_from
+from ait_mlir.compositions import strided
+from ait_mlir.dims import Expr, const
+from ait_mlir.frontend.intvar import DimLike, IntVar, as_dim, product
 from ait_mlir.frontend.operator import Operator
-from ait_mlir.frontend.ops.elementwise import FuncEnum, cast, elementwise, eq, ge, le, where
-from ait_mlir.frontend.ops.index import index_select, scatter
+from ait_mlir.frontend.ops.elementwise import cast, eq
+from ait_mlir.frontend.ops.index import scatter
 from ait_mlir.frontend.ops.ranges import arange
-from ait_mlir.frontend.ops.view import dynamic_slice, expand, permute, reshape, unsqueeze
+from ait_mlir.frontend.ops.view import expand, reshape, unsqueeze
 from ait_mlir.frontend.tensor import Tensor
 
 __all__ = [
@@ -32,9 +34,7 @@ class flip(Operator):
 
     def __call__(self, x: Tensor) -> Tensor:
         self.begin(x)
-        for axis in (self.axis(x, dim) for dim in self.dims):
-            x = index_select(axis)(x, arange()(x.shape()[axis] - 1, -1, -1))
-        return self.finish(x)
+        return self.write(strided.flip, x, [self.axis(x, dim) for dim in self.dims])
 
 
 class roll(Operator):
@@ -48,13 +48,10 @@ class roll(Operator):
         self.begin(x)
         if len(self.shifts) != len(self.dims):
             raise self.fail(f"has {len(self.shifts)} shifts for {len(self.dims)} dims")
-        for shift, dim in zip(self.shifts, self.dims, strict=True):
-            axis = self.axis(x, dim)
-            size = x.shape()[axis]
-            # size * |shift| is a multiple of the size that keeps places from being negative
-            first = arange()(size) + arange().number(size * abs(shift) - shift)
-            x = index_select(axis)(x, elementwise(FuncEnum.REM)(first, arange().number(size)))
-        return self.finish(x)
+        shifts: dict[int, Expr] = {}
+        for shift, axis in zip(self.shifts, (self.axis(x, dim) for dim in self.dims), strict=True):
+            shifts[axis] = shifts.get(axis, const(0)) + shift
+        return self.write(strided.roll, x, shifts)
 
 
 class _triangle(Operator):
@@ -70,10 +67,7 @@ class _triangle(Operator):
         self.begin(x)
         if x.rank < 2:
             raise self.fail(f"needs two dims, found {x.describe()}")
-        rows, columns = (arange()(size) for size in x.shape()[-2:])
-        compare = ge if self.lower else le
-        kept = compare()(unsqueeze(1)(rows + self.diagonal), unsqueeze(0)(columns))
-        return self.finish(where()(kept, x, 0.0 if "float" in x.dtype() else 0))
+        return self.write(strided.triangle, x, self.diagonal, self.lower)
 
 
 class tril(_triangle):
@@ -112,20 +106,7 @@ class as_strided(Operator):
             last = last + (size - 1) * stride
         if last.lower_bound() >= total.upper_bound() and product(self.size).lower_bound() > 0:
             raise self.fail(f"reads up to element {last} of {total}")
-        end = self.offset + product(self.size)
-        if self._is_dense() and scope_from(merge_symbols(end.symbols, total.symbols)).le(end.expr, total.expr):
-            part = dynamic_slice()(flat, [self.offset], [end])
-            return self.finish(reshape()(part, self.size))
-        places = arange().number(self.offset)
-        for axis, (size, stride) in enumerate(zip(self.size, self.stride, strict=True)):
-            along = arange()(size) * arange().number(stride)
-            places = places + reshape()(along, [size, *[1] * (len(self.size) - axis - 1)])
-        picked = index_select(0)(flat, reshape()(expand()(places, self.size), [-1]))
-        return self.finish(reshape()(picked, self.size))
-
-    def _is_dense(self) -> bool:
-        """Whether the result has the row-major strides of its sizes."""
-        return all(stride == product(self.size[axis + 1 :]) for axis, stride in enumerate(self.stride))
+        return self.write(strided.as_strided, flat, self.size, self.stride, self.offset)
 
 
 class one_hot(Operator):
@@ -177,11 +158,9 @@ class repeat_interleave(Operator):
 
     def __call__(self, x: Tensor) -> Tensor:
         self.begin(x)
-        axis, shape = self.axis(x, self.dim), x.shape()
         if self.repeats < 1:
             raise self.fail(f"repeats is {self.repeats}, expected at least 1")
-        wide = expand()(unsqueeze(axis + 1)(x), [*shape[: axis + 1], self.repeats, *shape[axis + 1 :]])
-        return self.finish(reshape()(wide, [*shape[:axis], shape[axis] * self.repeats, *shape[axis + 1 :]]))
+        return self.write(strided.repeat_interleave, x, const(self.repeats), self.axis(x, self.dim))
 
 
 class scatter_add(Operator):
@@ -212,10 +191,7 @@ class pixel_shuffle(Operator):
         channels = x.shape()[-1].expr.as_int() if x.rank == 4 else None
         if r < 1 or channels is None or channels % (r * r) != 0:
             raise self.fail(f"needs [N, H, W, a multiple of {r * r}], found {x.describe()}")
-        batch, height, width, _ = x.shape()
-        parts = reshape()(x, [batch, height, width, channels // (r * r), r, r])
-        turned = permute()(parts, [0, 1, 4, 2, 5, 3])
-        return self.finish(reshape()(turned, [batch, height * r, width * r, channels // (r * r)]))
+        return self.write(strided.pixel_shuffle, x, r, 3)
 
 
 class pixel_unshuffle(Operator):
@@ -230,7 +206,4 @@ class pixel_unshuffle(Operator):
         r = self.factor
         if x.rank != 4 or r < 1:
             raise self.fail(f"needs [N, H, W, C], found {x.describe()}")
-        batch, height, width, channels = x.shape()
-        parts = reshape()(x, [batch, height // r, r, width // r, r, channels])
-        turned = permute()(parts, [0, 1, 3, 5, 2, 4])
-        return self.finish(reshape()(turned, [batch, height // r, width // r, product([channels]) * (r * r)]))
+        return self.write(strided.pixel_unshuffle, x, r, 3)

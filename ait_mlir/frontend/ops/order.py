@@ -4,16 +4,11 @@ from __future__ import annotations
 
 from xdsl.dialects.builtin import i32, i64
 
+from ait_mlir.compositions import order
 from ait_mlir.dialects.ait import order as ait
 from ait_mlir.dialects.ait.types import TensorType
-from ait_mlir.frontend.intvar import IntVar, as_dim, product
+from ait_mlir.frontend.intvar import IntVar, product
 from ait_mlir.frontend.operator import Operator
-from ait_mlir.frontend.ops.cumulative import cummin, cumsum
-from ait_mlir.frontend.ops.elementwise import FuncEnum, cast, elementwise, eq, ge, le, ne, where
-from ait_mlir.frontend.ops.index import embedding, masked_select
-from ait_mlir.frontend.ops.ranges import arange
-from ait_mlir.frontend.ops.reduce import argmax, reduce_any, reduce_max, reduce_min
-from ait_mlir.frontend.ops.view import concatenate, dynamic_slice, permute, reshape
 from ait_mlir.frontend.tensor import Tensor
 
 
@@ -80,25 +75,8 @@ class median(Operator):
 
     def __call__(self, x: Tensor) -> tuple[Tensor, Tensor]:
         self.begin(x)
-        axis = self.axis(x, self.dim)
-        size = x.shape()[axis]
-        values, places = sort(axis)(x)
-        value, place = (self._at(y, axis, (size - 1) // 2) for y in (values, places))
-        if "float" in x.dtype():
-            # NaN is the last in order, and comes first for argmax
-            last = self._at(values, axis, size - 1)
-            is_number = eq()(last, last)
-            first = reshape()(argmax(axis)(x), place.shape())
-            value, place = where()(is_number, value, last), where()(is_number, place, first)
-        self.outputs = [value, place]
+        value, place = self.write_all(order.median, x, self.axis(x, self.dim), keep=self.keepdim)
         return value, place
-
-    def _at(self, x: Tensor, axis: int, index: IntVar) -> Tensor:
-        """The elements at one index of an axis."""
-        starts = [index if a == axis else None for a in range(x.rank)]
-        ends = [index + 1 if a == axis else None for a in range(x.rank)]
-        kept = [([as_dim(1)] if self.keepdim else []) if a == axis else [d] for a, d in enumerate(x.shape())]
-        return reshape()(dynamic_slice()(x, starts, ends), [d for dims in kept for d in dims])
 
 
 class histc(Operator):
@@ -117,19 +95,7 @@ class histc(Operator):
         self.begin(x)
         if self.bins < 1 or self.low > self.high:
             raise self.fail(f"needs at least 1 bin and min <= max, found {self.bins}, {self.low} and {self.high}")
-        wide = x if x.dtype() == "float64" else cast()(x, "float32")
-        start, end = self._range(wide)
-        place = cast()((wide - start) * float(self.bins) / (end - start), "int32")
-        place = elementwise(FuncEnum.MIN)(place, self.bins - 1)
-        inside = ge()(wide, start) * le()(wide, end)
-        return self.finish(cast()(histogram(self.bins)(where()(inside, place, -1)), x.dtype()))
-
-    def _range(self, x: Tensor) -> tuple[Tensor | float, Tensor | float]:
-        if self.low < self.high:
-            return float(self.low), float(self.high)
-        least, most = reduce_min(None)(x), reduce_max(None)(x)
-        same = eq()(least, most)
-        return where()(same, least - 1.0, least), where()(same, most + 1.0, most)
+        return self.write(order.histc, x, self.bins, self.low, self.high, x.type.element_type)
 
 
 class unique_consecutive(Operator):
@@ -146,28 +112,7 @@ class unique_consecutive(Operator):
 
     def __call__(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         self.begin(x)
-        axis = 0 if self.dim is None else self.axis(x, self.dim)
-        whole = reshape()(x, [-1]) if self.dim is None else x
-        front = [axis, *(a for a in range(whole.rank) if a != axis)]
-        slices = permute()(whole, front)
-        count, *rest = slices.shape()
-        rows = reshape()(slices, [count, product(rest)])
-        starts = self._starts(rows)
-        places = masked_select(self.bound)(arange()(count), starts)
-        found = reshape()(embedding()(rows, places), [places.shape()[0], *rest])
-        run = cumsum(0)(cast()(starts, "int64")) - 1
-        total = arange().number(count)
-        after = cummin(0, exclusive=True, reverse=True)(where()(starts, arange()(count), total))
-        ends = reshape()(embedding()(reshape()(elementwise(FuncEnum.MIN)(after, total), [count, 1]), places), [-1])
-        back = [front.index(a) for a in range(whole.rank)]
-        run = reshape()(run, x.shape()) if self.dim is None else run
-        self.outputs = [permute()(found, back), run, ends - places]
-        return self.outputs[0], self.outputs[1], self.outputs[2]
-
-    def _starts(self, rows: Tensor) -> Tensor:
-        """Which rows differ from the one before; the first one does."""
-        count, width = rows.shape()
-        nothing = Tensor(shape=[1, width], dtype=rows.dtype(), value=0)
-        before = dynamic_slice()(concatenate()([nothing, rows], 0), [0, None], [count, None])
-        differs = reduce_any(1)(ne()(rows, before))
-        return where()(eq()(arange()(count), 0), True, differs)
+        axis = None if self.dim is None else self.axis(x, self.dim)
+        most = product(x.shape()) if axis is None else x.shape()[axis]
+        values, run, counts = self.write_all(order.unique, x, axis, IntVar.bound_by(most, self.bound))
+        return values, run, counts

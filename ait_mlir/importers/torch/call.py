@@ -8,9 +8,9 @@ from typing import Any, cast
 
 from xdsl.ir import Attribute, SSAValue
 
-from ait_mlir.building.known import Affine, Mask, Spread, Value
+from ait_mlir.building.known import Affine, Mask, Spread, Value, dims_of
 from ait_mlir.dialects.ait.dtypes import BY_NAME
-from ait_mlir.dialects.ait.types import Shape, TensorType, tensor_type
+from ait_mlir.dialects.ait.types import Shape, TensorType
 from ait_mlir.dims import Expr, const
 from ait_mlir.importers.torch.dims import DimTable
 from ait_mlir.importers.torch.errors import NotSupported, place_of
@@ -108,11 +108,6 @@ def as_expr(value: Any) -> Expr:
     return const(value)
 
 
-def dims_of(value: Value) -> Shape:
-    """The dims of a value, written or not."""
-    return tensor_type(value).dims if isinstance(value, SSAValue) else value.dims
-
-
 def bind(node: Any, resolve: Callable[[Any], Any]) -> dict[str, Any]:
     """The arguments of an ATen call by the names of its schema, defaults filled in."""
     schema = node.target._schema
@@ -127,4 +122,4 @@ def bind(node: Any, resolve: Callable[[Any], Any]) -> dict[str, Any]:
     return bound
 
 
-__all__ = ["Call", "NotSupported", "Row", "as_expr", "bind", "dims_of", "element_type"]
+__all__ = ["Call", "NotSupported", "Row", "as_expr", "bind", "element_type"]

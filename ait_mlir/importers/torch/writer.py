@@ -11,7 +11,6 @@ from xdsl.ir import Attribute, SSAValue
 from ait_mlir.building.writer import Writer
 from ait_mlir.dialects.ait.data import GraphOp
 from ait_mlir.dialects.ait.types import TensorType, as_shape
-from ait_mlir.dims import Expr
 from ait_mlir.importers.torch.errors import ImportFailure, NotSupported
 
 
@@ -30,10 +29,6 @@ class ImportWriter(Writer):
 
     def unsupported(self, message: str) -> Exception:
         return NotSupported(message)
-
-    def bind(self, most: Expr, given: Expr | None = None) -> Expr:
-        assert given is not None, "the dims of an imported program are declared before it is written"
-        return given
 
     def store(self, name: str, data: NDArray[Any], element: Attribute) -> SSAValue:
         self.constants.setdefault(name, data)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from xdsl.dialects.builtin import i32
 from xdsl.ir import SSAValue
 
-from ait_mlir.building.known import Affine, Mask, is_causal
+from ait_mlir.building.known import Affine, Mask, as_mask, is_causal, is_mask, lower_triangle
 from ait_mlir.dialects.ait.attention import AttentionOp
 from ait_mlir.dialects.ait.elementwise import AddOp, MulOp
 from ait_mlir.dialects.ait.gemm import BmmOp
@@ -16,7 +16,7 @@ from ait_mlir.dialects.ait.norm import SoftmaxOp
 from ait_mlir.dialects.ait.types import Shape, TensorType, tensor_type
 from ait_mlir.dims import const, product
 from ait_mlir.importers.torch.call import Call, NotSupported, Row
-from ait_mlir.importers.torch.rows.common import as_mask, is_mask, lower_triangle, parted, window_of
+from ait_mlir.importers.torch.rows.common import parted, window_of
 from ait_mlir.rewrites.attention import MAX_HEAD_SIZE
 
 

@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import cast
 
-from xdsl.dialects.builtin import i1, i32, i64
+from xdsl.dialects.builtin import i32, i64
 from xdsl.ir import Attribute, SSAValue
 
-from ait_mlir.building.known import Affine, Mask, Spread, Value, is_causal, reach
-from ait_mlir.dialects.ait.types import Shape, tensor_type
-from ait_mlir.dims import DimError, Expr, const
-from ait_mlir.importers.torch.call import Call, NotSupported, as_expr, dims_of
+from ait_mlir.building.known import Affine, Mask, is_causal, reach
+from ait_mlir.dialects.ait.types import tensor_type
+from ait_mlir.dims import DimError, Expr
+from ait_mlir.importers.torch.call import Call, NotSupported, as_expr
 from ait_mlir.importers.torch.writer import ImportWriter
 
 INTEGERS = (i32, i64)
-
-
-def spread(value: SSAValue, dims: Shape) -> Value:
-    """`value`, which broadcasts to `dims`, as a value of these dims."""
-    return value if tensor_type(value).dims == dims else Spread(dims, value)
 
 
 def number(c: Call, value: float | Expr, element: Attribute) -> SSAValue:
@@ -49,22 +43,6 @@ def as_affine(c: Call, name: str) -> Affine | None:
     return found if isinstance(found, Affine) else None
 
 
-def as_mask(value: Value) -> Mask:
-    """A boolean value as a mask."""
-    if isinstance(value, Mask):
-        return value
-    assert not isinstance(value, Affine)
-    return Mask(dims_of(value), (), (value if isinstance(value, SSAValue) else value.value,))
-
-
-def is_mask(value: object) -> bool:
-    """Whether a value holds booleans."""
-    if isinstance(value, Mask):
-        return True
-    written = value.value if isinstance(value, Spread) else cast(Value, value)
-    return isinstance(written, SSAValue) and tensor_type(written).element_type == i1
-
-
 def parted(mask: Mask) -> tuple[Mask, Mask]:
     """What makes attention causal, and the rest: the mask is true where both are."""
     triangles = tuple(f for f in mask.formulas if is_causal(f))
@@ -80,12 +58,6 @@ def window_of(mask: Mask, causal: bool) -> tuple[int | None, Mask]:
         return None, mask
     rest = tuple(f for f in mask.formulas if f not in before and (causal or f not in after))
     return min(before.values()), Mask(mask.dims, rest, mask.values)
-
-
-def lower_triangle(dims: Shape, diagonal: int) -> Affine:
-    """The formula of the elements on and below a diagonal of the last two dims."""
-    steps = (*(const(0) for _ in dims[:-2]), const(1), const(-1))
-    return Affine(dims, steps, const(diagonal))
 
 
 # ** windows over the last dims **

@@ -11,11 +11,11 @@ from dataclasses import dataclass, replace
 
 from xdsl.ir import SSAValue
 
+from ait_mlir.building.known import as_mask
 from ait_mlir.compositions.fourier import sum_of
 from ait_mlir.dialects.ait import elementwise as ait
 from ait_mlir.dialects.ait.types import tensor_type
 from ait_mlir.importers.torch.call import Call
-from ait_mlir.importers.torch.rows.common import as_mask
 from ait_mlir.importers.torch.rows.pairs import Pair, imaginary, pair_of, part_element, spread_pair
 
 LARGEST_POWER = 8

@@ -10,15 +10,14 @@ import numpy as np
 from xdsl.dialects.builtin import f32, f64, i1, i64
 from xdsl.ir import Attribute, SSAValue
 
-from ait_mlir.building.known import Affine, Mask, Spread, Value
+from ait_mlir.building.known import Affine, Mask, Spread, Value, spread
 from ait_mlir.building.writer import LONGEST_LITERAL
+from ait_mlir.compositions.index import rows_of
 from ait_mlir.dialects.ait.dtypes import is_float
 from ait_mlir.dialects.ait.elementwise import AddOp, DivOp, MulOp, SubOp, WhereOp
-from ait_mlir.dialects.ait.index import EmbeddingOp
-from ait_mlir.dialects.ait.types import tensor_type
 from ait_mlir.dims import DimError, Expr, const, floordiv, maximum
-from ait_mlir.importers.torch.call import Call, NotSupported, Row, as_expr, dims_of
-from ait_mlir.importers.torch.rows.common import INTEGERS, number, spread
+from ait_mlir.importers.torch.call import Call, NotSupported, Row, as_expr
+from ait_mlir.importers.torch.rows.common import INTEGERS, number
 
 ONE, ZERO = const(1), const(0)
 
@@ -115,35 +114,7 @@ def triangle(lower: bool) -> Row:
 
 def embedding(c: Call) -> Value:
     """Rows of a table; of positions in order, a slice of it."""
-    return rows_of(c, c.tensor("weight"), c.value("indices"))
-
-
-def rows_of(c: Call, table: SSAValue, ids: Value) -> Value:
-    """`table[ids]`, for a table of two dims."""
-    width = tensor_type(table).dims[1]
-    if isinstance(ids, Affine) and (placed := in_order(c, ids)) is not None:
-        axis, start, size = placed
-        rows = c.w.slice(table, 0, start, size)
-        small = [ONE] * len(ids.dims)
-        if axis is not None:
-            small[axis] = size
-        while small and small[0] is ONE:
-            small.pop(0)
-        return spread(c.w.reshape(rows, (*small, width)), (*ids.dims, width))
-    found = c.w.op(EmbeddingOp, table, c.w.natural(ids))
-    return spread(found, (*dims_of(ids), width))
-
-
-def in_order(c: Call, ids: Affine) -> tuple[int | None, Expr, Expr] | None:
-    """The one axis along which indices count up by 1, their start and number; axis None for one index."""
-    axes = ids.moving_axes()
-    if len(axes) > 1 or not c.w.scope.le(0, ids.offset):
-        return None
-    if not axes:
-        return None, ids.offset, ONE
-    if ids.steps[axes[0]].as_int() != 1:
-        return None
-    return axes[0], ids.offset, ids.dims[axes[0]]
+    return rows_of(c.w, c.tensor("weight"), c.value("indices"))
 
 
 def copied(c: Call) -> Value:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from xdsl.dialects.builtin import bf16, f16, f32, f64, i1
 from xdsl.ir import Attribute, SSAValue
 
-from ait_mlir.building.known import Affine, Mask, Spread, Value
+from ait_mlir.building.known import Affine, Mask, Spread, Value, as_mask, is_mask, spread
 from ait_mlir.compositions import functions
 from ait_mlir.dialects.ait import elementwise as ait
 from ait_mlir.dialects.ait.base import AitOp
@@ -18,7 +18,7 @@ from ait_mlir.dialects.ait.types import tensor_type
 from ait_mlir.dims import DimError, Expr
 from ait_mlir.importers.torch.call import Call, Row, as_expr, element_type
 from ait_mlir.importers.torch.library import torch
-from ait_mlir.importers.torch.rows.common import INTEGERS, as_affine, as_mask, is_mask, operand, parted, spread
+from ait_mlir.importers.torch.rows.common import INTEGERS, as_affine, operand, parted
 
 Scalars = Callable[[Call, SSAValue], SSAValue]
 

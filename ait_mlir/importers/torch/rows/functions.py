@@ -8,14 +8,14 @@ from typing import Any
 from xdsl.dialects.builtin import i1
 from xdsl.ir import SSAValue
 
-from ait_mlir.building.known import Affine, Mask, Value
+from ait_mlir.building.known import Affine, Mask, Value, spread
 from ait_mlir.building.writer import Writer
 from ait_mlir.compositions import functions, reduction
 from ait_mlir.dialects.ait.elementwise import RemOp
 from ait_mlir.dialects.ait.types import tensor_type
 from ait_mlir.dims import const
 from ait_mlir.importers.torch.call import Call, Row
-from ait_mlir.importers.torch.rows.common import operand, spread
+from ait_mlir.importers.torch.rows.common import operand
 from ait_mlir.importers.torch.rows.elementwise import binary, compute
 from ait_mlir.importers.torch.rows.reduction import axes_of
 

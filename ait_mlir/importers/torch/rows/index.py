@@ -4,50 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from xdsl.dialects.builtin import i1, i32, i64
+from xdsl.dialects.builtin import i1
 from xdsl.ir import SSAValue
 
-from ait_mlir.building.known import Affine, Mask, Spread, Value
-from ait_mlir.dialects.ait.index import GatherOp, MaskedSelectOp
+from ait_mlir.building.known import Affine, Mask, Spread, Value, dims_of, is_mask, spread
+from ait_mlir.compositions.index import in_order, padded, picked, rows_of
+from ait_mlir.dialects.ait.index import MaskedSelectOp
 from ait_mlir.dialects.ait.types import Shape, tensor_type
 from ait_mlir.dims import const, product
-from ait_mlir.importers.torch.call import Call, NotSupported, Row, dims_of
+from ait_mlir.importers.torch.call import Call, NotSupported, Row
 from ait_mlir.importers.torch.rows.chosen import true_places
-from ait_mlir.importers.torch.rows.common import is_mask, spread
-from ait_mlir.importers.torch.rows.data import in_order, rows_of
 from ait_mlir.importers.torch.rows.view import cut
 
 ONE, ZERO = const(1), const(0)
-
-
-# ** values as operands of gather and scatter **
-
-
-def padded(c: Call, value: SSAValue, rank: int, behind: int = 0) -> SSAValue:
-    """A value that broadcasts to a shape of `rank` dims, reshaped to `rank` dims and `behind` further dims of 1."""
-    dims = tensor_type(value).dims
-    return c.w.reshape(value, (*(ONE for _ in range(rank - len(dims))), *dims, *(ONE for _ in range(behind))))
-
-
-def alike(c: Call, indices: Sequence[SSAValue]) -> list[SSAValue]:
-    """Index tensors in one element type."""
-    types = {tensor_type(i).element_type for i in indices}
-    return list(indices) if types in ({i32}, {i64}) else [c.w.cast(i, i64) for i in indices]
-
-
-def picked(
-    c: Call,
-    x: SSAValue,
-    indices: Sequence[SSAValue],
-    dims: Sequence[int],
-    kept: Sequence[int],
-    result: Shape | None = None,
-) -> Value:
-    """`ait.gather` as a value of the result's dims, to which it broadcasts."""
-    result = c.dims if result is None else result
-    y = c.w.put(GatherOp(x, alike(c, indices), dims, kept))
-    assert tensor_type(y).rank == len(result)
-    return Mask(result, (), (y,)) if tensor_type(y).element_type == i1 else spread(y, result)
 
 
 def placed(
@@ -68,7 +37,7 @@ def placed(
     rest = [d for d in range(rank) if d not in dims]
     kept = [n if n < first else n + len(shape) for n in range(len(rest))]
     behind = len(rest) - first
-    return [padded(c, write(i), first + len(shape), behind) for i in used], dims, kept
+    return [padded(c.w, write(i), first + len(shape), behind) for i in used], dims, kept
 
 
 def broadcast_shapes(a: Shape, b: Shape) -> Shape:
@@ -88,14 +57,14 @@ def index(c: Call) -> Value:
     if len(given) == 1 and is_mask(given[0]) and _is_only_selection(c):
         return _selected(c, c.tensor("self"), c.w.full(given[0]))
     if any(i is not None and is_mask(i) for i in given):
-        return picked(c, c.w.full(x), *placed(c, _without_masks(c, given), c.w.natural))
+        return picked(c.w, c.w.full(x), *placed(c, _without_masks(c, given), c.w.natural), result=c.dims)
     used = [i for i in given if i is not None]
     formulas = all(isinstance(i, Affine) for i in used) and None not in given
     if formulas and isinstance(x, Affine) and all(i.never_negative(c.w.scope) for i in used):
         return _formula_of_formulas(c, x, used)
     if formulas and (made := _index_in_order(c, x, used)) is not None:
         return made
-    return picked(c, c.w.full(x), *placed(c, given, c.w.natural))
+    return picked(c.w, c.w.full(x), *placed(c, given, c.w.natural), result=c.dims)
 
 
 def _without_masks(c: Call, given: Sequence[Value | None]) -> list[Value | None]:
@@ -144,7 +113,7 @@ def _formula_of_formulas(c: Call, x: Affine, ids: list[Affine]) -> Affine:
 
 def _index_in_order(c: Call, x: Value, ids: list[Affine]) -> Value | None:
     """A slice along each indexed axis, reordered as the indices are broadcast."""
-    found = [in_order(c, i) for i in ids]
+    found = [in_order(c.w, i) for i in ids]
     count = len(ids)
     rank = len(c.dims) - (len(dims_of(x)) - count)
     axes: list[int | None] = []
@@ -174,21 +143,21 @@ def index_select(c: Call) -> Value:
     dims = c.shape("self")
     if not dims:
         return c.value("self")
-    if isinstance(ids, Affine) and (found := in_order(c, ids)) is not None:
+    if isinstance(ids, Affine) and (found := in_order(c.w, ids)) is not None:
         part = cut(c, c.value("self"), axis, found[1], found[2])
         return part if dims_of(part) == c.dims else spread(c.w.natural(part), c.dims)
     x = c.tensor("self")
     if axis == 0:
         table = c.w.reshape(x, (dims[0], product(dims[1:])))
-        return c.w.reshape(c.w.full(rows_of(c, table, ids)), c.dims)
-    small = padded(c, c.w.natural(ids), axis + 1, len(dims) - axis - 1)
-    return picked(c, x, [small], [axis], [a for a in range(len(dims)) if a != axis])
+        return c.w.reshape(c.w.full(rows_of(c.w, table, ids)), c.dims)
+    small = padded(c.w, c.w.natural(ids), axis + 1, len(dims) - axis - 1)
+    return picked(c.w, x, [small], [axis], [a for a in range(len(dims)) if a != axis], c.dims)
 
 
 def take(c: Call) -> Value:
     """Elements of the tensor in row-major order."""
     flat = c.w.reshape(c.tensor("self"), (product(c.shape("self")),))
-    return picked(c, flat, [c.natural("index")], [0], [])
+    return picked(c.w, flat, [c.natural("index")], [0], [], c.dims)
 
 
 # ** along one dim **
@@ -210,11 +179,11 @@ def gather(c: Call) -> Value:
     for a, d in enumerate(dims_of(ids)):
         if a != axis:
             x = cut(c, x, a, ZERO, d)
-    if isinstance(ids, Affine) and (found := in_order(c, ids)) is not None and found[0] in (axis, None):
+    if isinstance(ids, Affine) and (found := in_order(c.w, ids)) is not None and found[0] in (axis, None):
         part = cut(c, x, axis, found[1], found[2])
         return Spread(c.dims, c.w.natural(part)) if dims_of(part) != c.dims else part
-    small = padded(c, c.w.natural(ids), len(c.dims))
-    return picked(c, c.w.full(x), [small], [axis], [a for a in range(len(c.dims)) if a != axis])
+    small = padded(c.w, c.w.natural(ids), len(c.dims))
+    return picked(c.w, c.w.full(x), [small], [axis], [a for a in range(len(c.dims)) if a != axis], c.dims)
 
 
 # ** masks **

@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import cast
 
-from xdsl.dialects.builtin import f32, i1, i32, i64
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.dialects.builtin import i1, i32, i64
+from xdsl.ir import Attribute, SSAValue
 
 from ait_mlir.building.known import Value
+from ait_mlir.compositions import order
 from ait_mlir.dialects.ait import elementwise as ait
-from ait_mlir.dialects.ait.dtypes import compute_type, is_float
+from ait_mlir.dialects.ait.dtypes import is_float
 from ait_mlir.dialects.ait.index import GatherOp
-from ait_mlir.dialects.ait.order import HistogramOp, SearchSortedOp, SortOp
+from ait_mlir.dialects.ait.order import SearchSortedOp, SortOp
 from ait_mlir.dialects.ait.reduce import ArgmaxOp, ReduceOp, TopkOp
 from ait_mlir.dialects.ait.types import tensor_type
 from ait_mlir.dims import Expr, const, floordiv
 from ait_mlir.importers.torch.call import Call, NotSupported, Row
-
-
-def _results(value: SSAValue) -> list[SSAValue]:
-    return list(cast(Operation, value.owner).results)
 
 
 def _flat(c: Call, x: SSAValue) -> SSAValue:
@@ -40,7 +36,7 @@ def sort(c: Call) -> Sequence[Value]:
     x = c.tensor("self")
     if not tensor_type(x).dims:
         return [x, c.w.scalar(0, i64)]
-    return _results(c.w.put(SortOp(x, c.axis("dim"), bool(c["descending"]))))
+    return list(c.w.put_all(SortOp(x, c.axis("dim"), bool(c["descending"]))))
 
 
 def argsort(c: Call) -> Value:
@@ -48,7 +44,7 @@ def argsort(c: Call) -> Value:
 
 
 def msort(c: Call) -> Value:
-    return _results(c.w.put(SortOp(c.tensor("self"), 0)))[0]
+    return c.w.put(SortOp(c.tensor("self"), 0))
 
 
 def kth_value(c: Call) -> Sequence[Value]:
@@ -57,7 +53,7 @@ def kth_value(c: Call) -> Sequence[Value]:
     if not tensor_type(x).dims:
         return [x, c.w.scalar(0, i64)]
     axis = c.axis("dim")
-    return [_without(c, result, axis, k - 1) for result in _results(c.w.put(SortOp(x, axis)))]
+    return [_without(c, result, axis, k - 1) for result in list(c.w.put_all(SortOp(x, axis)))]
 
 
 def median(c: Call) -> Sequence[Value]:
@@ -66,17 +62,7 @@ def median(c: Call) -> Sequence[Value]:
     if not tensor_type(x).dims:
         return [x, c.w.scalar(0, i64)]
     axis = c.axis("dim")
-    middle = floordiv(tensor_type(x).dims[axis] - 1, 2)
-    values, places = _results(c.w.put(SortOp(x, axis)))
-    value, place = _without(c, values, axis, middle), _without(c, places, axis, middle)
-    if not is_float(tensor_type(x).element_type):
-        return [value, place]
-    # NaN is the last in order, and comes first for argmax
-    largest = _without(c, values, axis, tensor_type(x).dims[axis] - 1)
-    first = c.w.reshape(c.w.put(ArgmaxOp(x, axis)), c.type(0).dims)
-    number = c.w.put(ait.CompareOp("eq", largest, largest))
-    chosen = c.w.op(ait.WhereOp, number, place, first, results=[tensor_type(place)])
-    return [c.w.op(ait.WhereOp, number, value, largest, results=[tensor_type(value)]), chosen]
+    return order.median(c.w, x, axis, keep=bool(c["keepdim"]))
 
 
 def mode(c: Call) -> Sequence[Value]:
@@ -87,7 +73,7 @@ def mode(c: Call) -> Sequence[Value]:
         return [x, c.w.scalar(0, i64)]
     axis, last = c.axis("dim"), len(dims) - 1
     rows = c.w.permute(c.w.cast(x, i32) if element == i1 else x, [*(a for a in range(len(dims)) if a != axis), axis])
-    values, places = _results(c.w.put(SortOp(rows, last)))
+    values, places = list(c.w.put_all(SortOp(rows, last)))
     ends, starts = (c.w.put(SearchSortedOp(values, values, right)) for right in (True, False))
     counts = c.w.op(ait.SubOp, ends, starts)
     kept = (*tensor_type(values).dims[:-1], const(1))
@@ -102,7 +88,7 @@ def median_of_all(c: Call) -> Value:
     """The lower one of the middle elements, or NaN if there is one."""
     x = _flat(c, c.tensor("self"))
     count = tensor_type(x).dims[0]
-    values = _results(c.w.put(SortOp(x, 0)))[0]
+    values = c.w.put(SortOp(x, 0))
     value = _without_dims(c, values, floordiv(count - 1, 2))
     if not is_float(tensor_type(x).element_type):
         return value
@@ -124,7 +110,7 @@ def median_of_numbers(of_all: bool) -> Row:
         # NaN is the last in order; without a number, the first NaN: -1 / 2 is 0
         middle = c.w.op(ait.DivOp, c.w.op(ait.SubOp, count, c.w.scalar(1, i64)), c.w.scalar(2, i64))
         kept = [a for a in range(len(own)) if a != axis]
-        found = [c.w.put(GatherOp(y, [middle], [axis], kept)) for y in _results(c.w.put(SortOp(x, axis)))]
+        found = [c.w.put(GatherOp(y, [middle], [axis], kept)) for y in list(c.w.put_all(SortOp(x, axis)))]
         values, places = (c.w.reshape(y, dims) for y in found)
         return values if of_all else [values, places]
 
@@ -148,9 +134,9 @@ def topk(c: Call) -> Sequence[Value]:
         return [x, c.w.scalar(0, i64)]
     axis = c.axis("dim")
     if k == 0 or t.element_type == i1:
-        ordered = _results(c.w.put(SortOp(x, axis, not smallest)))
+        ordered = list(c.w.put_all(SortOp(x, axis, not smallest)))
         return [c.w.slice(result, axis, const(0), const(k)) for result in ordered]
-    return _results(c.w.put(TopkOp(x, k, dim=None if axis == t.rank - 1 else axis, smallest=smallest)))
+    return list(c.w.put_all(TopkOp(x, k, dim=None if axis == t.rank - 1 else axis, smallest=smallest)))
 
 
 def place_of_extreme(smallest: bool) -> Row:
@@ -219,34 +205,8 @@ def bucketize(c: Call) -> Value:
 
 
 def histc(c: Call) -> Value:
-    """The number of elements in each of `bins` intervals of equal length from `min` to `max`; the last one includes
-    `max`.
-
-    If `min` and `max` are equal, the least and the largest element are used instead; if these are equal, the range is
-    from 1 less to 1 more.
-    """
-    x, bins, low, high = c.tensor("self"), c["bins"], c["min"], c["max"]
-    element = compute_type(tensor_type(x).element_type) if is_float(tensor_type(x).element_type) else f32
-    x = c.w.cast(_flat(c, x), element)
-    one = c.w.scalar(1.0, element)
-
-    def chosen(condition: SSAValue, a: SSAValue, b: SSAValue) -> SSAValue:
-        return c.w.op(ait.WhereOp, condition, a, b)
-
-    if low == high:
-        least, most = (c.w.put(ReduceOp(kind, x, [0])) for kind in ("min", "max"))
-        same = c.w.put(ait.CompareOp("eq", least, most))
-        start = chosen(same, c.w.op(ait.SubOp, least, one), least)
-        end = chosen(same, c.w.op(ait.AddOp, most, one), most)
-    else:
-        start, end = c.w.scalar(float(low), element), c.w.scalar(float(high), element)
-    scaled = c.w.op(ait.MulOp, c.w.op(ait.SubOp, x, start), c.w.scalar(float(bins), element))
-    place = c.w.cast(c.w.op(ait.DivOp, scaled, c.w.op(ait.SubOp, end, start)), i32)
-    place = c.w.op(ait.MinOp, place, c.w.scalar(bins - 1, i32))
-    outside = c.w.scalar(-1, i32)
-    for predicate, end_of_range in (("ge", start), ("le", end)):
-        place = chosen(c.w.put(ait.CompareOp(predicate, x, end_of_range)), place, outside)
-    return c.w.cast(c.w.put(HistogramOp(place, bins)), c.element)
+    """The number of elements in each of `bins` intervals from `min` to `max`."""
+    return order.histc(c.w, c.tensor("self"), c["bins"], float(c["min"]), float(c["max"]), c.element)
 
 
 ROWS: dict[str, Row] = {

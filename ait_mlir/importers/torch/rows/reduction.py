@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from xdsl.dialects.builtin import i1
 from xdsl.ir import SSAValue
 
-from ait_mlir.building.known import Affine, Mask, Value
+from ait_mlir.building.known import Affine, Mask, Value, dims_of
 from ait_mlir.dialects.ait.dtypes import compute_type, is_float
 from ait_mlir.dialects.ait.elementwise import CompareOp, DivOp, MaxOp, MulOp, SqrtOp, SubOp
 from ait_mlir.dialects.ait.reduce import ReduceOp
 from ait_mlir.dialects.ait.types import tensor_type
 from ait_mlir.dims import const, product
-from ait_mlir.importers.torch.call import Call, Row, dims_of
+from ait_mlir.importers.torch.call import Call, Row
 from ait_mlir.importers.torch.rows.common import number
 from ait_mlir.importers.torch.rows.view import cut, joined
 

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from xdsl.dialects.builtin import f32, f64
 
 from ait_mlir.building.known import Value
+from ait_mlir.compositions import strided
 from ait_mlir.dialects.ait.dtypes import is_float
 from ait_mlir.dialects.ait.gemm import GemmOp
 from ait_mlir.dialects.ait.resize import OUTSIDE, GridSampleOp, ResizeOp
@@ -98,22 +99,12 @@ def grid_sample(c: Call) -> Value:
 
 def pixel_shuffle(c: Call) -> Value:
     """[..., C * r * r, H, W] to [..., C, H * r, W * r]."""
-    x, r = c.tensor("self"), int(c["upscale_factor"])
-    *outer, channels, height, width = c.dims
-    cut = c.w.reshape(x, (*outer, channels, r, r, *tensor_type(x).dims[-2:]))
-    n = len(outer)
-    moved = c.w.permute(cut, [*range(n + 1), n + 3, n + 1, n + 4, n + 2])
-    return c.w.reshape(moved, (*outer, channels, height, width))
+    return strided.pixel_shuffle(c.w, c.tensor("self"), int(c["upscale_factor"]), len(c.dims) - 3)
 
 
 def pixel_unshuffle(c: Call) -> Value:
     """[..., C, H * r, W * r] to [..., C * r * r, H, W]."""
-    x, r = c.tensor("self"), int(c["downscale_factor"])
-    *outer, channels, height, width = c.dims
-    n, depth = len(outer), tensor_type(x).dims[-3]
-    cut = c.w.reshape(x, (*outer, depth, height, r, width, r))
-    moved = c.w.permute(cut, [*range(n + 1), n + 2, n + 4, n + 1, n + 3])
-    return c.w.reshape(moved, (*outer, channels, height, width))
+    return strided.pixel_unshuffle(c.w, c.tensor("self"), int(c["downscale_factor"]), len(c.dims) - 3)
 
 
 def channel_shuffle(c: Call) -> Value:

@@ -8,17 +8,18 @@ from typing import Any
 from xdsl.dialects.builtin import i1, i64
 from xdsl.ir import SSAValue
 
-from ait_mlir.building.known import Affine, Value
+from ait_mlir.building.known import Affine, Value, dims_of, is_mask, spread
 from ait_mlir.compositions.functions import floor_divide
+from ait_mlir.compositions.index import alike, padded, picked
 from ait_mlir.dialects.ait.cumulative import CumulativeOp
 from ait_mlir.dialects.ait.dtypes import is_float
 from ait_mlir.dialects.ait.elementwise import AddOp, DivOp, MaxOp, MulOp, WhereOp
 from ait_mlir.dialects.ait.index import GatherOp, ScatterOp, UpdateSliceOp, neutral
 from ait_mlir.dialects.ait.types import tensor_type
 from ait_mlir.dims import Expr, const, product
-from ait_mlir.importers.torch.call import Call, NotSupported, Row, as_expr, dims_of
-from ait_mlir.importers.torch.rows.common import is_mask, operand, spread
-from ait_mlir.importers.torch.rows.index import alike, padded, picked, placed
+from ait_mlir.importers.torch.call import Call, NotSupported, Row, as_expr
+from ait_mlir.importers.torch.rows.common import operand
+from ait_mlir.importers.torch.rows.index import placed
 from ait_mlir.importers.torch.rows.view import cut, part_start
 
 ONE, ZERO = const(1), const(0)
@@ -31,8 +32,8 @@ def scattered(
     element = tensor_type(x).element_type
     if element == i1 and kind != "set":
         wide = (c.w.cast(x, i64), c.w.cast(values, i64))
-        return c.w.cast(c.w.put(ScatterOp(kind, *wide, alike(c, indices), dims, kept)), i1)
-    return c.w.put(ScatterOp(kind, x, c.w.cast(values, element), alike(c, indices), dims, kept))
+        return c.w.cast(c.w.put(ScatterOp(kind, *wide, alike(c.w, indices), dims, kept)), i1)
+    return c.w.put(ScatterOp(kind, x, c.w.cast(values, element), alike(c.w, indices), dims, kept))
 
 
 # ** along one dim, at an index of the same rank **
@@ -54,7 +55,7 @@ def _along(c: Call, kind: str, x: SSAValue, src: Any) -> SSAValue:
     axis, ids = c["dim"] % tensor_type(x).rank, c.value("index")
     own = dims_of(ids) or (ONE,)
     whole, element = tensor_type(x).dims, tensor_type(x).element_type
-    index = padded(c, c.w.full(ids), len(whole))
+    index = padded(c.w, c.w.full(ids), len(whole))
     if isinstance(src, bool | int | float | Expr):
         values = operand(c, "value", element)
     else:
@@ -107,7 +108,7 @@ def _slices(c: Call, kind: str, x: SSAValue, source: Value) -> SSAValue:
     """Slices of `source` written to or combined with those of `x` along `dim`, at the places of an index of one dim."""
     dims, values = tensor_type(x).dims, c.w.natural(source)
     axis = c["dim"] % max(len(dims), 1)
-    index = padded(c, c.tensor("index"), axis + 1, len(dims) - axis - 1)
+    index = padded(c.w, c.tensor("index"), axis + 1, len(dims) - axis - 1)
     if not dims:
         return c.w.reshape(scattered(c, kind, c.w.reshape(x, (ONE,)), values, [index], [0], []), ())
     return scattered(c, kind, x, values, [index], [axis], [a for a in range(len(dims)) if a != axis])
@@ -179,7 +180,7 @@ def _put_masked(c: Call, axis: int, mask: Value) -> Value:
     """x[:, mask] = values as `where`; slice n of the values goes to the n-th place where the mask is true."""
     x, own, rank = c.tensor("self"), c.shape("values"), len(dims_of(mask))
     behind = len(c.dims) - axis - rank
-    chosen = padded(c, c.w.natural(mask), axis + rank, behind)
+    chosen = padded(c.w, c.w.natural(mask), axis + rank, behind)
     if len(own) <= behind:
         values = c.natural("values")
     else:
@@ -205,7 +206,7 @@ def in_turn(c: Call, source: SSAValue, axis: int, mask: SSAValue) -> SSAValue:
     number = c.w.op(MulOp, c.w.put(CumulativeOp("sum", flat, 0)), flat)  # 0, or one more than the place in the source
     zeros = c.w.expand(c.w.scalar(0, tensor_type(source).element_type), (*dims[:axis], ONE, *dims[axis + 1 :]))
     behind = len(dims) - axis - 1
-    index = padded(c, c.w.reshape(number, places), axis + len(places), behind)
+    index = padded(c.w, c.w.reshape(number, places), axis + len(places), behind)
     kept = [*range(axis), *range(axis + len(places), axis + len(places) + behind)]
     return c.w.put(GatherOp(c.w.concat([zeros, source], axis), [index], [axis], kept))
 
@@ -249,13 +250,13 @@ def select_scatter(c: Call) -> Value:
 def _diagonal(c: Call, rank: int, size: Expr) -> tuple[list[SSAValue], list[int], list[int]]:
     """Indices, dims and kept dims of the diagonal of two dims of a tensor of this rank."""
     starts = (max(-c["offset"], 0), max(c["offset"], 0))
-    indices = [padded(c, c.w.full(Affine((size,), (ONE,), const(start))), rank - 1) for start in starts]
+    indices = [padded(c.w, c.w.full(Affine((size,), (ONE,), const(start))), rank - 1) for start in starts]
     return indices, [c["dim1"] % rank, c["dim2"] % rank], list(range(rank - 2))
 
 
 def diagonal(c: Call) -> Value:
     """The diagonal of two dims, as the last dim."""
-    return picked(c, c.tensor("self"), *_diagonal(c, len(c.shape("self")), c.dims[-1]))
+    return picked(c.w, c.tensor("self"), *_diagonal(c, len(c.shape("self")), c.dims[-1]), result=c.dims)
 
 
 def diagonal_scatter(c: Call) -> Value:

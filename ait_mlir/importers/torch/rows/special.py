@@ -9,11 +9,10 @@ import numpy as np
 from xdsl.dialects.builtin import f64
 from xdsl.ir import SSAValue
 
-from ait_mlir.building.known import Value
+from ait_mlir.building.known import Value, spread
 from ait_mlir.dialects.ait import elementwise as ait
 from ait_mlir.dialects.ait.dtypes import compute_type
 from ait_mlir.importers.torch.call import Call, NotSupported, Row
-from ait_mlir.importers.torch.rows.common import spread
 
 LARGEST_ORDER, MIRRORED = 8, -4.0
 """The largest order of a polygamma function, and where it is computed by reflection, which loses digits near its

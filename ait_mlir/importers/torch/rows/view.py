@@ -6,16 +6,14 @@ from collections.abc import Callable, Sequence
 
 from xdsl.ir import SSAValue
 
-from ait_mlir.building.known import Affine, Mask, Spread, Value
-from ait_mlir.dialects.ait.elementwise import WhereOp
+from ait_mlir.building.known import Affine, Mask, Spread, Value, dims_of
 from ait_mlir.dialects.ait.index import GatherOp
 from ait_mlir.dialects.ait.types import Shape, TensorType, tensor_type
 from ait_mlir.dialects.ait.view import SplitOp
 from ait_mlir.dims import Expr, ceildiv, const, maximum, minimum
-from ait_mlir.importers.torch.call import Call, NotSupported, Row, as_expr, dims_of
+from ait_mlir.importers.torch.call import Call, NotSupported, Row, as_expr
 from ait_mlir.importers.torch.conditions import is_about_values, is_only_returned, is_proved
 from ait_mlir.importers.torch.library import torch
-from ait_mlir.importers.torch.rows.common import as_mask, is_mask, lower_triangle
 
 ONE = const(1)
 
@@ -301,23 +299,6 @@ def stack(c: Call) -> Value:
     return values[0] if len(values) == 1 else c.w.concat(values, axis)
 
 
-def triangle(lower: bool) -> Row:
-    """What stands on one side of a diagonal; the rest is 0."""
-
-    def row(c: Call) -> Value:
-        diagonal = c["diagonal"] or 0
-        kept = lower_triangle(c.dims, diagonal)
-        if not lower:
-            kept = Affine.filled(c.dims, 0).plus(kept, -1, c.dims)
-        value, mask = c.value("self"), Mask(c.dims, (kept,)).proved(c.w.scope)
-        if is_mask(value):
-            return as_mask(value).both(mask, c.dims)
-        x = c.w.op(WhereOp, c.w.natural(mask), c.w.natural(value), c.w.scalar(0, c.element))
-        return x if tensor_type(x).dims == c.dims else Spread(c.dims, x)
-
-    return row
-
-
 ROWS: dict[str, Row] = {
     # the same value
     "aten.clone.default": same(),
@@ -378,7 +359,4 @@ ROWS: dict[str, Row] = {
     "aten.cat.default": concatenate,
     "aten.concat.default": concatenate,
     "aten.stack.default": stack,
-    # triangles
-    "aten.tril.default": triangle(lower=True),
-    "aten.triu.default": triangle(lower=False),
 }

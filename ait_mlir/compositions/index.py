@@ -1,0 +1,66 @@
+"""Reading by index: elements and rows at the places that index tensors name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import i32, i64
+from xdsl.ir import SSAValue
+
+from ait_mlir.building.known import Affine, Value, dims_of, masked_or_spread, spread
+from ait_mlir.building.writer import Writer
+from ait_mlir.dialects.ait.index import EmbeddingOp, GatherOp
+from ait_mlir.dialects.ait.types import Shape, tensor_type
+from ait_mlir.dims import Expr, const
+
+ONE = const(1)
+
+
+def padded(w: Writer, value: SSAValue, rank: int, behind: int = 0) -> SSAValue:
+    """A value that broadcasts to a shape of `rank` dims, reshaped to `rank` dims and `behind` further dims of 1."""
+    dims = tensor_type(value).dims
+    return w.reshape(value, (*(ONE for _ in range(rank - len(dims))), *dims, *(ONE for _ in range(behind))))
+
+
+def alike(w: Writer, indices: Sequence[SSAValue]) -> list[SSAValue]:
+    """Index tensors in one element type."""
+    types = {tensor_type(i).element_type for i in indices}
+    return list(indices) if types in ({i32}, {i64}) else [w.cast(i, i64) for i in indices]
+
+
+def picked(
+    w: Writer, x: SSAValue, indices: Sequence[SSAValue], dims: Sequence[int], kept: Sequence[int], result: Shape
+) -> Value:
+    """`ait.gather` as a value of the dims `result`, to which it broadcasts."""
+    y = w.put(GatherOp(x, alike(w, indices), dims, kept))
+    assert tensor_type(y).rank == len(result)
+    return masked_or_spread(y, result)
+
+
+def rows_of(w: Writer, table: SSAValue, ids: Value) -> Value:
+    """`table[ids]`, for a table of two dims; of positions in order that are within it, a slice."""
+    height, width = tensor_type(table).dims
+    placed = in_order(w, ids) if isinstance(ids, Affine) else None
+    if isinstance(ids, Affine) and placed is not None and w.scope.le(placed[1] + placed[2], height):
+        axis, start, size = placed
+        rows = w.slice(table, 0, start, size)
+        small = [ONE] * len(ids.dims)
+        if axis is not None:
+            small[axis] = size
+        while small and small[0] is ONE:
+            small.pop(0)
+        return spread(w.reshape(rows, (*small, width)), (*ids.dims, width))
+    found = w.op(EmbeddingOp, table, w.natural(ids))
+    return spread(found, (*dims_of(ids), width))
+
+
+def in_order(w: Writer, ids: Affine) -> tuple[int | None, Expr, Expr] | None:
+    """The one axis along which indices count up by 1, their start and number; axis None for one index."""
+    axes = ids.moving_axes()
+    if len(axes) > 1 or not w.scope.le(0, ids.offset):
+        return None
+    if not axes:
+        return None, ids.offset, ONE
+    if ids.steps[axes[0]].as_int() != 1:
+        return None
+    return axes[0], ids.offset, ids.dims[axes[0]]

@@ -1,0 +1,124 @@
+"""Medians, counts in intervals, and runs of equal elements: what follows from elements in order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from xdsl.dialects.builtin import f32, i32, i64
+from xdsl.ir import Attribute, SSAValue
+
+from ait_mlir.building.known import Affine
+from ait_mlir.building.writer import Writer
+from ait_mlir.dialects.ait.cumulative import CumulativeOp
+from ait_mlir.dialects.ait.dtypes import compute_type, is_float
+from ait_mlir.dialects.ait.index import EmbeddingOp, MaskedSelectOp
+from ait_mlir.dialects.ait.order import HistogramOp, SortOp
+from ait_mlir.dialects.ait.reduce import ArgmaxOp
+from ait_mlir.dialects.ait.types import TensorType, tensor_type
+from ait_mlir.dims import Expr, const, floordiv, product
+
+ONE, ZERO = const(1), const(0)
+
+
+def at(w: Writer, x: SSAValue, axis: int, index: Expr, keep: bool = False) -> SSAValue:
+    """The elements at one index of an axis, which stays as a dim of 1 if `keep`."""
+    dims = tensor_type(x).dims
+    part = w.slice(x, axis, index, ONE)
+    return part if keep else w.reshape(part, (*dims[:axis], *dims[axis + 1 :]))
+
+
+def median(w: Writer, x: SSAValue, axis: int, keep: bool = False) -> tuple[SSAValue, SSAValue]:
+    """The lower one of the middle elements along an axis, or NaN if there is one, and its place."""
+    size = tensor_type(x).dims[axis]
+    values, places = w.put_all(SortOp(x, axis))
+    value, place = (at(w, y, axis, floordiv(size - 1, 2), keep) for y in (values, places))
+    if not is_float(tensor_type(x).element_type):
+        return value, place
+    # NaN is the last in order, and comes first for argmax
+    last = at(w, values, axis, size - 1, keep)
+    first = w.reshape(w.put(ArgmaxOp(x, axis)), tensor_type(place).dims)
+    is_number = w.compare("eq", last, last)
+    return w.where(is_number, value, last), w.where(is_number, place, first)
+
+
+def histc(w: Writer, x: SSAValue, bins: int, low: float, high: float, element: Attribute) -> SSAValue:
+    """The number of elements in each of `bins` intervals of equal length from `low` to `high`, as `element`; the last
+    interval includes `high`.
+
+    If `low` and `high` are equal, the least and the largest element are used instead; if these are equal, the range is
+    from 1 less to 1 more.
+    """
+    t = tensor_type(x)
+    wide = compute_type(t.element_type) if is_float(t.element_type) else f32
+    x = w.cast(w.reshape(x, [t.num_elements()]), wide)
+    if low == high:
+        least, most = (w.reduce(kind, x, [0]) for kind in ("min", "max"))
+        same = w.compare("eq", least, most)
+        start, end = w.where(same, w.sub(least, 1.0), least), w.where(same, w.add(most, 1.0), most)
+    else:
+        start, end = w.scalar(low, wide), w.scalar(high, wide)
+    scaled = w.mul(w.sub(x, start), float(bins))
+    place = w.minimum(w.cast(w.div(scaled, w.sub(end, start)), i32), bins - 1)
+    for relation, limit in (("ge", start), ("le", end)):
+        place = w.where(w.compare(relation, x, limit), place, -1)
+    return w.cast(w.put(HistogramOp(place, bins)), element)
+
+
+# ** runs **
+
+
+def selected(w: Writer, mask: SSAValue, bound: Expr) -> SSAValue:
+    """The places where a flat mask is true; their number is the dim `bound`, which only one op binds."""
+    places = w.places(tensor_type(mask).dims[0])
+    return w.once(("bound", bound), lambda: w.put(MaskedSelectOp(places, mask, TensorType.get([bound], i64))))
+
+
+def elements_at(w: Writer, values: SSAValue, places: SSAValue) -> SSAValue:
+    """Elements of a flat tensor, by place."""
+    column = w.reshape(values, [*tensor_type(values).dims, ONE])
+    return w.reshape(w.put(EmbeddingOp(column, places)), tensor_type(places).dims)
+
+
+def _runs(w: Writer, x: SSAValue, bound: Expr) -> tuple[SSAValue, SSAValue, SSAValue]:
+    """Of the rows of x [n, m]: the place where each run of equal ones starts, the number of the run of each row, and
+    the runs' lengths; the number of runs is the dim `bound`.
+    """
+    count, width = tensor_type(x).dims
+    nothing = w.filled(0, [ONE, width], tensor_type(x).element_type)
+    before = w.slice(w.concat([nothing, x], 0), 0, ZERO, count)
+    differs = w.compare("ne", x, before)
+    any_differs = w.reshape(differs, [count]) if width.as_int() == 1 else w.reduce("max", differs, [1])
+    starts = w.either(w.compare("eq", w.places(count), 0), any_differs)
+    places = selected(w, starts, bound)
+    run = w.sub(w.put(CumulativeOp("sum", w.cast(starts, i64), 0)), 1)
+    after = w.put(CumulativeOp("min", w.where(starts, w.places(count), count), 0, exclusive=True, reverse=True))
+    return places, run, w.sub(elements_at(w, w.minimum(after, count), places), places)
+
+
+def unique(
+    w: Writer, x: SSAValue, axis: int | None, bound: Expr, order_of: Callable[[SSAValue], SSAValue] | None = None
+) -> list[SSAValue]:
+    """The elements, or slices along an axis, that differ from the one before; the number of the run that each belongs
+    to; the lengths of the runs. The number of runs is the dim `bound`.
+
+    Runs are those of the elements as they lie, or of the rows [n, m] in the order of the places `order_of(rows)`.
+    """
+    own = tensor_type(x).dims
+    if axis is None:
+        rows, rest = w.reshape(x, [product(own), ONE]), ()
+    else:
+        rest = tuple(d for a, d in enumerate(own) if a != axis)
+        moved = w.permute(x, [axis, *(a for a in range(len(own)) if a != axis)])
+        rows = w.reshape(moved, [own[axis], product(rest)])
+    if bound.as_int() == 0:
+        return [x, *(w.full(Affine.filled((bound,), 0)) for _ in range(2))]
+    order = None if order_of is None else order_of(rows)
+    if order is not None:
+        rows = w.put(EmbeddingOp(rows, order))
+    places, run, counts = _runs(w, rows, bound)
+    values = w.reshape(w.put(EmbeddingOp(rows, places)), [bound, *rest])
+    if order is not None:
+        run = elements_at(w, run, w.put_all(SortOp(order, 0))[1])  # the inverse of a permutation
+    if axis is None:
+        return [values, w.reshape(run, own), counts]
+    return [w.permute(values, [*range(1, axis + 1), 0, *range(axis + 1, len(own))]), run, counts]

@@ -1,0 +1,169 @@
+"""Elements in an order that no view of a row-major tensor has: reversed, rotated, in windows, repeated."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from xdsl.ir import SSAValue
+
+from ait_mlir.building.known import Affine, Mask, Value, as_mask, dims_of, is_mask, lower_triangle, spread
+from ait_mlir.building.writer import Writer
+from ait_mlir.compositions.index import padded, picked, rows_of
+from ait_mlir.dialects.ait.types import Shape, tensor_type
+from ait_mlir.dims import Expr, const, floordiv, mod, product
+
+ONE, ZERO = const(1), const(0)
+
+
+def flip(w: Writer, x: Value, axes: Sequence[int]) -> Value:
+    """The elements in reverse order along some axes."""
+    dims = dims_of(x)
+    return _moved(w, x, {a: Affine((dims[a],), (const(-1),), dims[a] - 1) for a in axes})
+
+
+def roll(w: Writer, x: Value, shifts: Mapping[int, Expr]) -> Value:
+    """The elements moved along some axes by a shift for each; those beyond the end come back at the start."""
+    dims = dims_of(x)
+    return _moved(w, x, {axis: _rolled(w, dims[axis], shift) for axis, shift in shifts.items()})
+
+
+def _rolled(w: Writer, size: Expr, shift: Expr) -> Affine:
+    """The sources of the elements; indices below 0 count from the end."""
+    if size.as_int() == 0:
+        return Affine((size,), (ONE,), ZERO)
+    scope = w.scope
+    if not (scope.le(0, shift) and scope.le(shift, size)):
+        shift = shift + size if scope.lt(shift, 0) and scope.le(-size, shift) else mod(shift, size)
+    return Affine((size,), (ONE,), -shift)
+
+
+def _moved(w: Writer, value: Value, places: dict[int, Affine]) -> Value:
+    """A tensor whose index along some axes is a formula of the index there."""
+    dims = dims_of(value)
+    places = {a: f for a, f in places.items() if dims[a].as_int() != 1}
+    if not places:
+        return value
+    kept = [a for a in range(len(dims)) if a not in places]
+    indices = [padded(w, w.full(f), a + 1, len(dims) - a - 1) for a, f in places.items()]
+    return picked(w, w.full(value), indices, list(places), kept, dims)
+
+
+def triangle(w: Writer, x: Value, diagonal: int, lower: bool) -> Value:
+    """The elements on one side of a diagonal of the last two dims, and on it; the rest is 0."""
+    dims = dims_of(x)
+    kept = lower_triangle(dims, diagonal)
+    if not lower:
+        kept = Affine.filled(dims, 0).plus(kept, -1, dims)
+    mask = Mask(dims, (kept,)).proved(w.scope)
+    if is_mask(x):
+        return as_mask(x).both(mask, dims)
+    return spread(w.where(w.natural(mask), w.natural(x), 0), dims)
+
+
+# ** windows **
+
+
+def as_strided(w: Writer, flat: SSAValue, sizes: Sequence[Expr], strides: Sequence[Expr], offset: Expr) -> Value:
+    """Elements of a flat tensor, the index of each along a dim times its stride further: a view if it can be, else rows
+    or elements by index.
+    """
+    moving = [a for a, s in enumerate(sizes) if s is not ONE and strides[a] is not ZERO]
+    small = tuple(s if a in moving else ONE for a, s in enumerate(sizes))
+    order = descending(w, moving, strides)
+    count = product([sizes[a] for a in moving])
+    if order is not None and are_dense(order, sizes, strides) and _is_within(w, flat, offset, count):
+        rows = w.reshape(w.slice(flat, 0, offset, count), [sizes[a] for a in order])
+        found = w.permute(rows, [order.index(a) for a in moving])
+    else:
+        found = w.full(_by_rows(w, flat, [(sizes[a], strides[a]) for a in moving], offset))
+    return spread(w.reshape(found, small), tuple(sizes))
+
+
+def descending(w: Writer, axes: Sequence[int], strides: Sequence[Expr]) -> list[int] | None:
+    """The axes from the largest stride to the smallest; None where that is not known."""
+    scope, order = w.scope, list[int]()
+    for axis in axes:
+        at = len(order)
+        while at > 0 and scope.lt(strides[order[at - 1]], strides[axis]):
+            at -= 1
+        if at > 0 and not scope.le(strides[axis], strides[order[at - 1]]):
+            return None
+        order.insert(at, axis)
+    return order
+
+
+def are_dense(order: Sequence[int], sizes: Sequence[Expr], strides: Sequence[Expr]) -> bool:
+    """Whether the elements lie without gaps, the axes of `order` from the largest stride to the smallest."""
+    step = ONE
+    for axis in reversed(order):
+        if strides[axis] is not step:
+            return False
+        step = step * sizes[axis]
+    return True
+
+
+def _is_within(w: Writer, flat: SSAValue, offset: Expr, count: Expr) -> bool:
+    return w.scope.le(0, offset) and w.scope.le(offset + count, tensor_type(flat).dims[0])
+
+
+def _by_rows(w: Writer, flat: SSAValue, loops: list[tuple[Expr, Expr]], offset: Expr) -> Value:
+    """Elements of memory by index; whole rows where all strides but the last are multiples of the last size."""
+    scope, total = w.scope, tensor_type(flat).dims[0]
+    width = loops[-1][0].as_int() if loops and loops[-1][1] is ONE else None
+    outer = loops[:-1]
+    if not width or not all(scope.divisible(e, width) for e in (total, offset, *(s for _, s in outer))):
+        width, outer = 1, loops
+    places = Affine(
+        tuple(size for size, _ in outer), tuple(floordiv(s, width) for _, s in outer), floordiv(offset, width)
+    )
+    table = w.reshape(flat, (floordiv(total, width), const(width)))
+    return rows_of(w, table, places)
+
+
+# ** repetitions, and elements between channels and places **
+
+
+def repeat_interleave(w: Writer, x: SSAValue, count: Expr, axis: int) -> SSAValue:
+    """Each element along an axis `count` times, side by side."""
+    dims = tensor_type(x).dims
+    grouped = w.reshape(x, (*dims[: axis + 1], ONE, *dims[axis + 1 :]))
+    wide = w.expand(grouped, (*dims[: axis + 1], count, *dims[axis + 1 :]))
+    return w.reshape(wide, (*dims[:axis], dims[axis] * count, *dims[axis + 1 :]))
+
+
+def pixel_shuffle(w: Writer, x: SSAValue, r: int, channels: int) -> SSAValue:
+    """Blocks of channels as blocks of r x r places; `channels` is the axis of the channels, before or after the last
+    two other dims (arXiv:1609.05158).
+    """
+    dims, (first, second) = tensor_type(x).dims, _places(x, channels)
+    parts = _cut(dims, {channels: (floordiv(dims[channels], r * r), const(r), const(r))})
+    at = {a: a if a <= channels else a + 2 for a in range(len(dims))}
+    inner = {first: channels + 1, second: channels + 2}
+    order = [d for a in range(len(dims)) for d in ([at[a], inner[a]] if a in inner else [at[a]])]
+    result = [d * r if a in inner else floordiv(d, r * r) if a == channels else d for a, d in enumerate(dims)]
+    return w.reshape(w.permute(w.reshape(x, parts), order), result)
+
+
+def pixel_unshuffle(w: Writer, x: SSAValue, r: int, channels: int) -> SSAValue:
+    """The reverse of `pixel_shuffle`."""
+    dims, (first, second) = tensor_type(x).dims, _places(x, channels)
+    parts = _cut(dims, {a: (floordiv(dims[a], r), const(r)) for a in (first, second)})
+    at = {a: a + (a > first) + (a > second) for a in range(len(dims))}
+    order = [
+        d for a in range(len(dims)) for d in ([at[a], at[first] + 1, at[second] + 1] if a == channels else [at[a]])
+    ]
+    result = [
+        floordiv(d, r) if a in (first, second) else d * (r * r) if a == channels else d for a, d in enumerate(dims)
+    ]
+    return w.reshape(w.permute(w.reshape(x, parts), order), result)
+
+
+def _places(x: SSAValue, channels: int) -> tuple[int, int]:
+    """The two axes beside that of the channels."""
+    first, second = [a for a in range(tensor_type(x).rank) if a != channels][-2:]
+    return first, second
+
+
+def _cut(dims: Shape, parts: Mapping[int, Shape]) -> Shape:
+    """A shape with some dims in parts."""
+    return tuple(d for a, dim in enumerate(dims) for d in parts.get(a, (dim,)))
