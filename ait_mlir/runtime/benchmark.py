@@ -8,14 +8,22 @@ from typing import Any
 
 from ait_mlir.errors import InputError
 from ait_mlir.runtime.data import Arguments, as_stream, as_whole
-from ait_mlir.runtime.opened import Tensors
+from ait_mlir.runtime.opened import OpenedLibrary, Tensors
 from ait_mlir.runtime.profile import LaunchTime, Profile
-from ait_mlir.runtime.running import RunningModel
+from ait_mlir.runtime.run_arguments import RunArguments
+from ait_mlir.runtime.running import Runner
+from ait_mlir.runtime.state import ModelState
 
 
-class MeasuredModel(RunningModel):
-    """The methods of `Model` that time it. They run on copies of inputs that are state, so these stay unchanged; the
-    outputs exclude them."""
+class Measurements:
+    """Times a model. The runs are on copies of inputs that are state, so these stay unchanged; the outputs exclude
+    them."""
+
+    def __init__(self, library: OpenedLibrary, state: ModelState, arguments: RunArguments, runner: Runner) -> None:
+        self._library = library
+        self._state = state
+        self._arguments = arguments
+        self._runner = runner
 
     def benchmark(
         self,
@@ -42,22 +50,22 @@ class MeasuredModel(RunningModel):
             stream_ptr = as_stream(stream_ptr)
         elif stream_ptr:
             raise InputError(f"stream_ptr = {stream_ptr}, but each thread has a stream of its own: pass one of the two")
-        with self.private_state(inputs) as inputs:
-            outputs = self._without_state(outputs)
-            self.run(inputs, outputs, stream_ptr, True, graph_mode)
-            arguments = Arguments(self._device)
-            given, _ = self._arguments(arguments, inputs, outputs)
-            times = self._module.benchmark(
+        with self._state.private_state(inputs) as inputs:
+            outputs = self._state.without_state(outputs)
+            self._runner.run(inputs, outputs, stream_ptr, True, graph_mode)
+            arguments = Arguments(self._library.device)
+            given, _ = self._arguments.add(arguments, inputs, outputs)
+            times = self._library.module.benchmark(
                 as_stream(stream_ptr),
                 graph_mode,
                 count,
                 repeat,
                 num_threads,
                 use_unique_stream_per_thread,
-                len(self._inputs),
+                len(self._library.inputs),
                 *given,
             )
-            result = self.run(inputs, outputs, stream_ptr, True, graph_mode)
+            result = self._runner.run(inputs, outputs, stream_ptr, True, graph_mode)
         milliseconds = [float(time) for time in times]
         return statistics.fmean(milliseconds), statistics.pstdev(milliseconds), self._shown(result)
 
@@ -73,9 +81,9 @@ class MeasuredModel(RunningModel):
         use_unique_stream_per_thread: bool = False,
     ) -> tuple[float, float, dict[str, Any]]:
         """`benchmark` with the outputs and the stream of `run_with_tensors`."""
-        outputs = self.make_outputs(inputs) if outputs is None else outputs
+        outputs = self._runner.make_outputs(inputs) if outputs is None else outputs
         if stream_ptr is None and not use_unique_stream_per_thread:
-            stream_ptr = self._framework_stream(inputs, outputs)
+            stream_ptr = self._runner.framework_stream(inputs, outputs)
         return self.benchmark(
             inputs, outputs, stream_ptr, graph_mode, count, repeat, num_threads, use_unique_stream_per_thread
         )
@@ -98,19 +106,18 @@ class MeasuredModel(RunningModel):
         plain run do not overlap here.
         """
         num_iters = as_whole("num_iters", num_iters, 1)
-        with self.private_state(inputs) as inputs:
-            outputs = self._without_state(outputs)
-            self._function()
-            arguments = Arguments(self._device)
-            given, outs = self._arguments(arguments, inputs, outputs)
+        with self._state.private_state(inputs) as inputs:
+            outputs = self._state.without_state(outputs)
+            self._library.require_open()
+            arguments = Arguments(self._library.device)
+            given, outs = self._arguments.add(arguments, inputs, outputs)
             try:
-                flat = self._module.profile(as_stream(stream_ptr), num_iters, len(self._inputs), *given)
+                flat = self._library.module.profile(as_stream(stream_ptr), num_iters, len(self._library.inputs), *given)
             except (RuntimeError, TypeError, BufferError) as error:
-                values = (*self._ordered(inputs, self._input_index, "input"), *outs)
-                raise self._explained(error, (*self._input_labels, *self._output_labels), values) from None
+                raise self._arguments.explained(error, inputs, outs) from None
         rows = [float(number) for number in flat]
         times = [LaunchTime(int(rows[i]), int(rows[i + 1]), rows[i + 2], rows[i + 3]) for i in range(0, len(rows), 4)]
-        profile = Profile(self.name, self.target, num_iters, self._launches, times)
+        profile = Profile(self._library.name, self._library.target, num_iters, self._library.launches, times)
         if filename is not None:
             profile.write(filename)
         if trace is not None:
@@ -128,10 +135,10 @@ class MeasuredModel(RunningModel):
         trace: str | os.PathLike[str] | None = None,
     ) -> Profile:
         """`profile` with the outputs and the stream of `run_with_tensors`."""
-        outputs = self.make_outputs(inputs) if outputs is None else outputs
+        outputs = self._runner.make_outputs(inputs) if outputs is None else outputs
         if stream_ptr is None:
-            stream_ptr = self._framework_stream(inputs, outputs)
+            stream_ptr = self._runner.framework_stream(inputs, outputs)
         return self.profile(inputs, outputs, num_iters, filename, stream_ptr, trace=trace)
 
     def _shown(self, result: dict[str, Any]) -> dict[str, Any]:
-        return {name: value for name, value in result.items() if name not in self.state.values()}
+        return {name: value for name, value in result.items() if name not in self._library.state.values()}

@@ -16,41 +16,47 @@ from ait_mlir.runtime.artifact import Artifact
 from ait_mlir.runtime.data import AITData, Arguments, as_stream, to_numpy
 from ait_mlir.runtime.folds import Folds
 from ait_mlir.runtime.frameworks import framework_of
+from ait_mlir.runtime.manifest import Manifest
 from ait_mlir.runtime.memory import DeviceMemory
+from ait_mlir.runtime.opened import OpenedLibrary
 
 if TYPE_CHECKING:
     from ait_mlir.reference.folds import Fold
 
 
-class ModelConstants(DeviceMemory):
-    """The methods of `Model` for its constants.
+class ModelConstants:
+    """The constants of a model.
 
     A model has two sets of constants. Runs read one of them. `set_double_buffer_constant` and its kin write the other
     one while runs go on, and `swap_constants` exchanges the two between runs: each run reads the old values or the new
     ones, never some of both.
     """
 
-    def _open_constants(self) -> None:
-        self._constants_lock = ForkLock()
-        self._changed = False
+    def __init__(self, library: OpenedLibrary, memory: DeviceMemory, manifest: Manifest | None) -> None:
+        self._library = library
+        self._memory = memory
+        self._manifest = manifest
+        self._lock = ForkLock()
+        self.changed = False
         """Whether a constant was set since the model was loaded."""
-        self._unset: list[str] = []
+        self.unset: list[str] = []
+        """Constants that others are computed from and that must be set before the next run."""
         self._artifact_values: Mapping[str, Any] = {}
         self._held: dict[str, Any] = {}
         self._spare_held: dict[str, Any] = {}
         self._spare_folds: Folds | None = None
         self._is_prepared = False
 
-    def _load_constants(self, artifact: Artifact, is_shared: bool) -> None:
+    def load(self, artifact: Artifact, is_shared: bool) -> None:
         """Take the values that an artifact holds, one after another. Models of one artifact share them on a device, if
         `is_shared`."""
         sizes = artifact.constant_bytes()
-        own = [name for name in sizes if name in self._constants]
-        folds = "" if self.manifest is None else self.manifest.folds
+        own = [name for name in sizes if name in self._library.constants]
+        folds = "" if self._manifest is None else self._manifest.folds
         sources = Folds(folds).sources if folds else {}
-        others = [name for name in sizes if name not in self._constants or name in sources]
+        others = [name for name in sizes if name not in self._library.constants or name in sources]
         values: dict[str, Any] = dict.fromkeys(own)
-        if is_shared and own and self._module.adopt_constants(artifact.constants_key):
+        if is_shared and own and self._library.module.adopt_constants(artifact.constants_key):
             values |= {name: artifact.constants[name] for name in others}
         else:
             constants = artifact.constants
@@ -61,10 +67,13 @@ class ModelConstants(DeviceMemory):
                 self._store({name: constants[name]}, False, True, None)
                 artifact.release(name)
             if is_shared and own:
-                self._module.publish_constants(artifact.constants_key)
+                self._library.module.publish_constants(artifact.constants_key)
         self._artifact_values = values
-        if any(name.startswith(FOLDED) and name not in values for name in self._constants) and self.folds is not None:
-            self._unset = self.folds.missing()
+        if (
+            any(name.startswith(FOLDED) and name not in values for name in self._library.constants)
+            and self.folds is not None
+        ):
+            self.unset = self.folds.missing()
 
     def get_constant_names(
         self, unbound_constants_only: bool = True, constant_folding_only: bool = False, *, unset_only: bool = False
@@ -74,15 +83,15 @@ class ModelConstants(DeviceMemory):
         With `unbound_constants_only`, without those that the artifact holds values of. With `constant_folding_only`,
         those alone that other constants are computed from. With `unset_only`, those alone that have no value yet.
         """
-        self._function()
+        self._library.require_open()
         folds = self.folds
         sources = {} if folds is None else folds.sources
         computed = set[str]() if folds is None else folds.names
         if unset_only:
-            plain = [name for name in map(str, self._module.missing_constants(False)) if name not in computed]
+            plain = [name for name in map(str, self._library.module.missing_constants(False)) if name not in computed]
             return [*plain, *(name for name in ([] if folds is None else folds.missing()) if name not in plain)]
         bound = self._artifact_values.keys() | (set[str]() if folds is None else folds.bound)
-        names = [*(name for name in self._constants if name not in computed and name not in sources), *sources]
+        names = [*(name for name in self._library.constants if name not in computed and name not in sources), *sources]
         return [
             name
             for name in names
@@ -98,28 +107,28 @@ class ModelConstants(DeviceMemory):
     @cached_property
     def folds(self) -> Folds | None:
         """The constants that the model computes from others; None if there are none."""
-        if self.manifest is None or not self.manifest.folds:
+        if self._manifest is None or not self._manifest.folds:
             return None
         from ait_mlir.lowering.module_target import make_target
 
-        target = make_target(self.manifest.target, self.manifest.arch)
+        target = make_target(self._manifest.target, self._manifest.arch)
 
         def value(fold: Fold, data: Mapping[str, Any]) -> Any:
             return hooks.fold_value(fold, data, target)
 
-        return Folds(self.manifest.folds, self._artifact_values, value)
+        return Folds(self._manifest.folds, self._artifact_values, value)
 
     def constant_shape(self, name: str) -> tuple[int, ...]:
         """The shape of a constant."""
         if self.folds is not None and name in self.folds.sources:
             return self.folds.sources[name][0]
-        return tuple(self._constants[self._known(name)]["shape"])
+        return tuple(self._library.constants[self._known(name)]["shape"])
 
     def constant_dtype(self, name: str) -> str:
         """The dtype of a constant."""
         if self.folds is not None and name in self.folds.sources:
             return self.folds.sources[name][1]
-        return str(self._constants[self._known(name)]["dtype"])
+        return str(self._library.constants[self._known(name)]["dtype"])
 
     def set_constant(self, name: str, value: Any, *, copy: bool = True, stream_ptr: int | None = None) -> None:
         """Set the value of a constant: a tensor on the host or the device, or `AITData` on the device.
@@ -161,14 +170,14 @@ class ModelConstants(DeviceMemory):
         Does not wait for runs; each of them reads one of the two sets alone. Raises `InputError` if nothing was set in
         the double buffer since the last call, or if a constant there has no value.
         """
-        self._function()
-        with self._constants_lock:
+        self._library.require_open()
+        with self._lock:
             if self._spare_folds is not None and (missing := self._spare_folds.missing()):
                 raise InputError(f"the model computes constants from several: set {', '.join(missing)}, too, then swap")
-            self._module.swap_constants()
+            self._library.module.swap_constants()
             if self._spare_folds is not None:
                 self.folds, self._spare_folds = self._spare_folds, None
-                self._unset = []
+                self.unset = []
             # runs that were left going on may still read what the old set is bound to
             self._held, self._spare_held, self._is_prepared = self._spare_held, self._held, False
 
@@ -178,26 +187,20 @@ class ModelConstants(DeviceMemory):
         Each of them is computed as soon as the last constant that it follows from is set, so nothing is left to do.
         Raises `InputError` if some of those are missing.
         """
-        self._function()
-        with self._constants_lock:
+        self._library.require_open()
+        with self._lock:
             folds = self._folds_of(double_buffer)
             if folds is not None and (missing := folds.missing()):
                 raise InputError(f"constants that others are computed from have no value: set {', '.join(missing)}")
 
-    set_many_constants = set_constants
-    set_constant_with_tensor = set_constant
-    set_many_constants_with_tensors = set_constants
-    set_double_buffer_constant_with_tensor = set_double_buffer_constant
-    set_many_double_buffer_constants_with_tensors = set_many_double_buffer_constants
-
     def _set(self, values: Mapping[str, Any], *, spare: bool, copy: bool, stream_ptr: int | None) -> None:
-        self._function()
+        self._library.require_open()
         if not isinstance(cast(object, values), Mapping):
             raise InputError(f"constants are a {type(values).__name__}, expected a dict of names and tensors")
         if wrong := [name for name in values if not isinstance(cast(object, name), str)]:
             raise InputError(f"a constant is named {wrong[0]!r}, expected a string")
-        with self._constants_lock:
-            self._changed = self._changed or bool(values)
+        with self._lock:
+            self.changed = self.changed or bool(values)
             folds = self._folds_of(spare)
             sources = [] if folds is None else [name for name in values if name in folds.sources]
             if sources and not copy:
@@ -208,13 +211,15 @@ class ModelConstants(DeviceMemory):
             if folds is None or not sources:
                 return self._store(values, spare, copy, stream_ptr)
             found = folds.take({name: to_numpy(self._host(values[name])) for name in sources})
-            plain = {name: value for name, value in values.items() if name in self._constants or name not in sources}
+            plain = {
+                name: value for name, value in values.items() if name in self._library.constants or name not in sources
+            }
             if not spare:
-                self._unset = found.missing or self._unset
+                self.unset = found.missing or self.unset
             self._store({**plain, **found.values}, spare, copy, stream_ptr)
             folds.keep(found)
             if not spare:
-                self._unset = found.missing
+                self.unset = found.missing
 
     def _folds_of(self, spare: bool) -> Folds | None:
         if not spare:
@@ -224,13 +229,13 @@ class ModelConstants(DeviceMemory):
         return self._spare_folds
 
     def _store(self, values: Mapping[str, Any], spare: bool, copy: bool, stream_ptr: int | None) -> None:
-        arguments = Arguments(self._device)
+        arguments = Arguments(self._library.device)
         labels = [f"constant '{name}'" for name in values]
         given = [arguments.add(label, value) for label, value in zip(labels, values.values(), strict=True)]
         try:
-            self._module.set_constants(spare, not copy, as_stream(stream_ptr), list(values), *given)
+            self._library.module.set_constants(spare, not copy, as_stream(stream_ptr), list(values), *given)
         except (RuntimeError, TypeError, BufferError) as error:
-            raise self._explained(error, labels, list(values.values())) from None
+            raise self._library.explained(error, labels, list(values.values())) from None
         if spare and values and not self._is_prepared:
             self._spare_held, self._is_prepared = dict(self._held), True
         held = self._spare_held if spare else self._held
@@ -241,10 +246,10 @@ class ModelConstants(DeviceMemory):
 
     def _host(self, value: Any) -> Any:
         if isinstance(value, AITData):
-            return self.ait_data_to_numpy(value)
+            return self._memory.ait_data_to_numpy(value)
         return value.get() if framework_of([value]) == "cupy" else value  # NumPy does not read CuPy's arrays
 
     def _known(self, constant: str) -> str:
-        if constant not in self._constants:
-            raise InputError(f"model {self.name} has no constant '{constant}'")
+        if constant not in self._library.constants:
+            raise InputError(f"model {self._library.name} has no constant '{constant}'")
         return constant

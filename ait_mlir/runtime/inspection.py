@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from ait_mlir.errors import InputError
-from ait_mlir.runtime.benchmark import MeasuredModel
 from ait_mlir.runtime.data import Arguments, as_stream
-from ait_mlir.runtime.opened import Tensors
+from ait_mlir.runtime.opened import OpenedLibrary, Tensors
+from ait_mlir.runtime.run_arguments import RunArguments
 
 
 @dataclass(frozen=True)
@@ -37,13 +37,18 @@ class ResultValues:
         )
 
 
-class InspectedModel(MeasuredModel):
-    """The methods of `Model` that look into a run, for a model that was compiled with `inspected`."""
+class Inspection:
+    """Looks into the runs of a model that was compiled with `inspected`."""
 
-    reports_nan_and_inf: bool = False
-    """Whether each run reports, on stderr, the results of launches that have NaN or infinite values."""
-    reports_all_outputs: bool = False
-    """Whether each run reports the results of all launches."""
+    def __init__(self, library: OpenedLibrary, arguments: RunArguments) -> None:
+        self._library = library
+        self._arguments = arguments
+        self.report(False, False)
+
+    def report(self, of_nan_and_inf: bool, of_all_outputs: bool) -> None:
+        """Let each run report, on stderr, the results of launches that have NaN or infinite values, or all of them."""
+        self.of_nan_and_inf, self.of_all_outputs = of_nan_and_inf, of_all_outputs
+        self.reports = of_nan_and_inf or of_all_outputs
 
     def inspect(self, inputs: Tensors, outputs: Tensors, stream_ptr: int | None = None) -> list[ResultValues]:
         """Run the model once, waiting after each launch; returns the values of the results of all launches, in order.
@@ -51,48 +56,37 @@ class InspectedModel(MeasuredModel):
         Left out are results that do not lie contiguously, and those whose size only the run finds. Raises `InputError`
         for a model that was not compiled to be inspected.
         """
-        return self._inspected(inputs, outputs, stream_ptr)[2]
+        return self._run(inputs, outputs, stream_ptr)[2]
 
-    def _launch(
-        self,
-        inputs: Tensors,
-        outputs: Tensors,
-        stream_ptr: int | None,
-        sync: bool,
-        graph_mode: bool,
-        workspace: Any = None,
+    def reported(
+        self, inputs: Tensors, outputs: Tensors, stream_ptr: int | None
     ) -> tuple[list[Any], list[tuple[int, ...]]]:
-        if not self._watched():
-            return super()._launch(inputs, outputs, stream_ptr, sync, graph_mode, workspace)
-        outs, shapes, values = self._inspected(inputs, outputs, stream_ptr)
+        """Run the model and report; returns the output buffers in order, and the actual shapes of the outputs."""
+        outs, shapes, values = self._run(inputs, outputs, stream_ptr)
         for value in values:
-            if self.reports_all_outputs or value.nans or value.infinities:
-                print(f"model {self.name}: {value}", file=sys.stderr)
+            if self.of_all_outputs or value.nans or value.infinities:
+                print(f"model {self._library.name}: {value}", file=sys.stderr)
         return outs, shapes
 
-    def _watched(self) -> bool:
-        return self.reports_nan_and_inf or self.reports_all_outputs
-
-    def _inspected(
+    def _run(
         self, inputs: Tensors, outputs: Tensors, stream_ptr: int | None
     ) -> tuple[list[Any], list[tuple[int, ...]], list[ResultValues]]:
-        self._function()
-        arguments = Arguments(self._device)
-        given, outs = self._arguments(arguments, inputs, outputs)
+        library = self._library
+        library.require_open()
+        arguments = Arguments(library.device)
+        given, outs = self._arguments.add(arguments, inputs, outputs)
         try:
-            flat, numbers = self._module.inspect(as_stream(stream_ptr), len(self._inputs), *given)
+            flat, numbers = library.module.inspect(as_stream(stream_ptr), len(library.inputs), *given)
         except (RuntimeError, TypeError, BufferError) as error:
-            ins = self._ordered(inputs, self._input_index, "input")
-            self.forget_when_freed(ins)
-            raise self._explained(error, (*self._input_labels, *self._output_labels), (*ins, *outs)) from None
+            raise self._arguments.explained(error, inputs, outs) from None
         rows = [float(number) for number in numbers]
-        if not rows and self._launches:
+        if not rows and library.launches:
             raise InputError(
-                f"model {self.name} shows no results of launches: compile it with inspected=True, or with "
+                f"model {library.name} shows no results of launches: compile it with inspected=True, or with "
                 "AITDebugSettings(check_all_outputs=True)"
             )
         values = [
-            ResultValues(self._launches[int(row[0])], *map(int, row[:5]), *row[5:])
+            ResultValues(library.launches[int(row[0])], *map(int, row[:5]), *row[5:])
             for row in (rows[i : i + 8] for i in range(0, len(rows), 8))
         ]
-        return outs, self._split(flat, self._outputs), values
+        return outs, library.split(flat, library.outputs), values

@@ -12,32 +12,36 @@ from ait_mlir.dtypes import numpy_dtype
 from ait_mlir.errors import InputError
 from ait_mlir.runtime.data import AITData, as_address, as_stream, as_whole, empty
 from ait_mlir.runtime.kinds import AITemplateMemcpyKind
-from ait_mlir.runtime.opened import OpenedModel
+from ait_mlir.runtime.opened import OpenedLibrary
 
 
-class DeviceMemory(OpenedModel):
-    """The methods of `Model` for memory on its device.
+class DeviceMemory:
+    """Memory on the device of a model that its caller allocates, and copies.
 
     A copy is made after what is on the stream `stream_ptr` (stream 0 by default). With `sync` the call waits for it.
     Memory is allocated and freed at once, so `allocate_gpu_memory` and `free_gpu_memory` need no stream; they take one
     because AITemplate's do.
     """
 
+    def __init__(self, library: OpenedLibrary) -> None:
+        self._library = library
+        self._allocated: dict[int, int] = {}
+
     def allocate_memory(self, num_bytes: int) -> int:
         """The address of new memory on the device, 256-byte aligned, to be freed with `free_memory`; 0 for no bytes."""
-        self._function()
+        self._library.require_open()
         num_bytes = as_whole("the number of bytes", num_bytes)
-        address = int(self._module.allocate(num_bytes))
+        address = int(self._library.module.allocate(num_bytes))
         self._allocated[address] = num_bytes
         return address
 
     def free_memory(self, address: int) -> None:
         """Free what `allocate_memory` gave; `InputError` for any other address."""
-        self._function()
+        self._library.require_open()
         if address and address not in self._allocated:
             raise InputError(f"address {address!r} was not given by allocate_memory of this model, or is free already")
         self._allocated.pop(address, None)
-        self._module.release(address)
+        self._library.module.release(address)
 
     def allocate_gpu_memory(self, nbytes: int, stream_ptr: int | None = None, sync: bool = True) -> int:
         """`allocate_memory`, under AITemplate's name."""
@@ -61,7 +65,7 @@ class DeviceMemory(OpenedModel):
         Raises `InputError` for null addresses, for numbers that are none, and for negative counts, before anything is
         copied.
         """
-        self._function()
+        self._library.require_open()
         if not isinstance(kind, AITemplateMemcpyKind):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise InputError(f"a copy is of kind {kind!r}, expected an AITemplateMemcpyKind")
         try:
@@ -73,7 +77,7 @@ class DeviceMemory(OpenedModel):
                 f"a copy of {count} bytes from address {src} to {dst}, expected addresses that are not null, and "
                 "from 0 to below 2^63 bytes"
             )
-        self._module.copy_on(dst, src, count, as_stream(stream_ptr), sync)
+        self._library.module.copy_on(dst, src, count, as_stream(stream_ptr), sync)
 
     def allocate_data(self, shape: Sequence[int], dtype: str) -> AITData:
         """A tensor on the device with any content; free its `data_ptr` with `free_memory`."""
@@ -88,7 +92,7 @@ class DeviceMemory(OpenedModel):
         """
         source = np.ascontiguousarray(array)
         address = self.allocate_memory(source.nbytes)
-        self._module.copy_on(
+        self._library.module.copy_on(
             address, source.ctypes.data, source.nbytes, as_stream(stream_ptr), sync or source is not array
         )
         return AITData(address, list(array.shape), array.dtype.name)
@@ -97,12 +101,12 @@ class DeviceMemory(OpenedModel):
         self, data: AITData, stream_ptr: int | None = None, sync: bool = True
     ) -> np.ndarray[Any, Any]:
         """A copy on the host of a tensor on the device. Without `sync`, read it when the stream is done."""
-        self._function()
+        self._library.require_open()
         array = empty(data.shape, numpy_dtype(data.dtype))
-        self._module.copy_on(array.ctypes.data, data.data_ptr, array.nbytes, as_stream(stream_ptr), sync)
+        self._library.module.copy_on(array.ctypes.data, data.data_ptr, array.nbytes, as_stream(stream_ptr), sync)
         return array
 
     def allocated_bytes(self) -> int:
         """Bytes of device memory that the model holds now: constants, arenas, and what its caller has allocated."""
-        self._function()
-        return int(self._module.allocated_bytes()) + sum(self._allocated.values())
+        self._library.require_open()
+        return int(self._library.module.allocated_bytes()) + sum(self._allocated.values())

@@ -29,16 +29,33 @@ from ait_mlir.runtime.data import (
     torch_module,
 )
 from ait_mlir.runtime.frameworks import framework_of, in_framework, stream_of, wait_for
-from ait_mlir.runtime.opened import Tensors
-from ait_mlir.runtime.state import StatefulModel
+from ait_mlir.runtime.inspection import Inspection
+from ait_mlir.runtime.opened import OpenedLibrary, Tensors
+from ait_mlir.runtime.run_arguments import RunArguments
+from ait_mlir.runtime.state import ModelState
 
 _LISTS = (list, tuple)
 _GRAPH_STATS = ("hits", "captures", "updates", "warmups", "fallbacks", "evictions")
 _STATS = ("runs", "failures", "waits", "copies", "bytes", *(f"graph_{name}" for name in _GRAPH_STATS))
 
 
-class RunningModel(StatefulModel, ModelConstants):
-    """The methods of `Model` that run it."""
+class Runner:
+    """Runs a model."""
+
+    def __init__(
+        self,
+        library: OpenedLibrary,
+        constants: ModelConstants,
+        state: ModelState,
+        arguments: RunArguments,
+        inspection: Inspection,
+    ) -> None:
+        self._library = library
+        self._constants = constants
+        self._state = state
+        self._arguments = arguments
+        self._inspection = inspection
+        self._threads: tuple[int, ThreadPoolExecutor] | None = None
 
     def run(
         self,
@@ -47,32 +64,16 @@ class RunningModel(StatefulModel, ModelConstants):
         stream_ptr: int | None = None,
         sync: bool = True,
         graph_mode: bool = False,
-        *,
         workspace: Any = None,
     ) -> dict[str, Any]:
-        """Run the model on `inputs`, into the buffers `outputs`; return the outputs by name with their actual shapes.
-
-        A buffer may be larger than its output in any dim; the result is then its leading elements, as a view (for
-        `AITData`, another `AITData`). Tensors may have any strides: those that kernels cannot use where they are, are
-        copied on the device, in the same stream (`stats()["copies"]` counts them). `workspace` is scratch memory for
-        the run instead of the model's own: a contiguous tensor of at least `arena_bytes(dims)` bytes, and of the copies
-        beyond that, at a multiple of 256 bytes. No other run may use it at the same time.
-
-        The run is launched on the stream with the address `stream_ptr` (stream 0 by default). With `sync` the call
-        waits for it. Without `sync`, keep the tensors alive and unchanged until the stream is done. `graph_mode`
-        launches the whole run as one CUDA graph: the first run with given dims and addresses launches kernels, the
-        second one records the graph, later ones replay it. Of 16 graphs, the oldest of the same dims is updated for
-        other addresses.
-
-        The run is on the device of the tensors, unless the model was loaded for one `device`; a model that has not run
-        on that device first copies its constants there. Tensors on several devices are refused.
-
-        Raises `InputError` before anything is launched, `RunError` when the model fails, `OutOfMemoryError`.
-        """
-        if workspace is None and (values := self._plain(inputs, outputs)) is not None:
-            return self._run_plain(values, as_stream(stream_ptr), sync, graph_mode)
+        """See `Model.run`."""
+        if workspace is None and (values := self.plain(inputs, outputs)) is not None:
+            return self.run_plain(values, as_stream(stream_ptr), sync, graph_mode)
         outs, shapes = self._launch(inputs, outputs, stream_ptr, sync, graph_mode, workspace)
-        return {name: shaped(value, shape) for name, value, shape in zip(self._output_index, outs, shapes, strict=True)}
+        return {
+            name: shaped(value, shape)
+            for name, value, shape in zip(self._library.output_index, outs, shapes, strict=True)
+        }
 
     def run_with_tensors(
         self,
@@ -82,33 +83,31 @@ class RunningModel(StatefulModel, ModelConstants):
         sync: bool = True,
         graph_mode: bool = False,
     ) -> dict[str, Any]:
-        """`run`, on the current stream of PyTorch or CuPy when the tensors are on a device and no stream is given.
-
-        Without `outputs`, the call allocates them, in the framework of the inputs: PyTorch if one is a torch tensor,
-        else CuPy, JAX, or NumPy. JAX arrays cannot be written, so they cannot be outputs; JAX has no streams to name,
-        so the call waits for such inputs and for the run.
-        """
-        if outputs is not None and (plain := self._plain(inputs, outputs)) is not None and is_torch(plain[0]):
+        """See `Model.run_with_tensors`."""
+        if outputs is not None and (plain := self.plain(inputs, outputs)) is not None and is_torch(plain[0]):
             if stream_ptr is None:
                 place = plain[0].get_device()  # -1 for the CPU
-                stream_ptr = stream_of("torch", place) if place >= 0 and self.target != "cpu" else 0
-            return self._run_plain(plain, as_stream(stream_ptr), sync, graph_mode)
-        values = self._ordered(inputs, self._input_index, "input")
+                stream_ptr = stream_of("torch", place) if place >= 0 and self._library.target != "cpu" else 0
+            return self.run_plain(plain, as_stream(stream_ptr), sync, graph_mode)
+        values = self._library.ordered_inputs(inputs)
         framework = framework_of(values)
         wait_for(framework, values)
         if outputs is None and framework == "jax":
-            buffers = self._interleaved(self._buffers(inputs), values)
+            buffers = self._state.interleaved(self._buffers(inputs), values)
             outs, shapes = self._launch(inputs, buffers, stream_ptr, True, graph_mode)
             made = [in_framework(framework, out) for out in outs]
-            return {n: shaped(value, shape) for n, value, shape in zip(self._output_index, made, shapes, strict=True)}
+            return {
+                n: shaped(value, shape)
+                for n, value, shape in zip(self._library.output_index, made, shapes, strict=True)
+            }
         if outputs is None and framework == "torch":
-            stream = self._framework_stream(values) if stream_ptr is None else as_stream(stream_ptr)
+            stream = self.framework_stream(values) if stream_ptr is None else as_stream(stream_ptr)
             if (found := self.run_torch(values, stream, sync, graph_mode)) is not None:
-                return dict(zip(self._output_index, found, strict=True))
+                return dict(zip(self._library.output_index, found, strict=True))
         if outputs is None:
             outputs = self.make_outputs(inputs)
         if stream_ptr is None:
-            stream_ptr = self._framework_stream(inputs, outputs)
+            stream_ptr = self.framework_stream(inputs, outputs)
         return self.run(inputs, outputs, stream_ptr, sync, graph_mode)
 
     def infer_output_shapes(self, inputs: Tensors) -> dict[str, tuple[int, ...]]:
@@ -116,15 +115,15 @@ class RunningModel(StatefulModel, ModelConstants):
         return self._inferred("infer", inputs)
 
     def _inferred(self, function: str, inputs: Tensors) -> dict[str, tuple[int, ...]]:
-        ins = self._ordered(inputs, self._input_index, "input")
-        arguments = Arguments(self._device)
-        given = [arguments.add(label, value) for label, value in zip(self._input_labels, ins, strict=True)]
-        self._function()
+        ins = self._library.ordered_inputs(inputs)
+        arguments = Arguments(self._library.device)
+        given = [arguments.add(label, value) for label, value in zip(self._library.input_labels, ins, strict=True)]
+        self._library.require_open()
         try:
-            flat = self._module.get_function(function)(*given)
+            flat = self._library.module.get_function(function)(*given)
         except (RuntimeError, TypeError, BufferError) as error:
-            raise self._explained(error, self._input_labels, ins) from None
-        return self._named(self._split(flat, self._outputs), self._outputs)
+            raise self._library.explained(error, self._library.input_labels, ins) from None
+        return self._library.named(self._library.split(flat, self._library.outputs), self._library.outputs)
 
     def make_outputs(self, inputs: Tensors) -> list[Any]:
         """Output buffers of the actual shapes for these inputs, in the framework of the inputs.
@@ -133,31 +132,31 @@ class RunningModel(StatefulModel, ModelConstants):
         on a device, torch tensors where PyTorch is imported, else tensors of tvm-ffi, which DLPack takes anywhere. An
         output in place of an input is that input. Raises `InputError` for JAX arrays, which cannot be written.
         """
-        values = self._ordered(inputs, self._input_index, "input")
+        values = self._library.ordered_inputs(inputs)
         framework = framework_of(values)
         if framework == "jax":
             raise InputError("JAX arrays cannot be written: call run_with_tensors without outputs")
         if (
             framework != "cupy"
             and (torch := torch_module()) is not None
-            and (self.target != "cpu" or framework == "torch")
+            and (self._library.target != "cpu" or framework == "torch")
         ):
-            place = "cpu" if self.target == "cpu" else f"cuda:{self.device_of(values)[1]}"
+            place = "cpu" if self._library.target == "cpu" else f"cuda:{self._library.device_of(values)[1]}"
             made = [
                 torch.empty_strided(shape, strides, dtype=getattr(torch, dtype), device=place)
                 for dtype, shape, strides in self._layouts(inputs)
             ]
-            return self._interleaved(made, values)
-        return self._interleaved([in_framework(framework, buffer) for buffer in self._buffers(inputs)], values)
+            return self._state.interleaved(made, values)
+        return self._state.interleaved([in_framework(framework, buffer) for buffer in self._buffers(inputs)], values)
 
     def _layouts(self, inputs: Tensors) -> list[tuple[str, tuple[int, ...], tuple[int, ...]]]:
         """Dtype, shape and strides, in elements, of the outputs that need memory of their own."""
         shapes, strides = self._inferred("infer", inputs), self._inferred("infer_strides", inputs)
-        return [(t["dtype"], shapes[t["name"]], strides[t["name"]]) for t in self._own()]
+        return [(t["dtype"], shapes[t["name"]], strides[t["name"]]) for t in self._state.own()]
 
     def _buffers(self, inputs: Tensors) -> list[Any]:
         """Memory for the outputs: NumPy arrays, or row-major tensors of the runtime library on a device."""
-        if self.target == "cpu":
+        if self._library.target == "cpu":
             return [
                 empty_strided(np.dtype(numpy_dtype(dtype)), shape, strides)
                 for dtype, shape, strides in self._layouts(inputs)
@@ -166,8 +165,11 @@ class RunningModel(StatefulModel, ModelConstants):
         import tvm_ffi
 
         ffi = cast(Any, tvm_ffi)
-        device = self.device_of(self._ordered(inputs, self._input_index, "input"))[1]
-        return [self._module.empty(device, ffi.dtype(t["dtype"]), ffi.Shape(shapes[t["name"]])) for t in self._own()]
+        device = self._library.device_of(self._library.ordered_inputs(inputs))[1]
+        return [
+            self._library.module.empty(device, ffi.dtype(t["dtype"]), ffi.Shape(shapes[t["name"]]))
+            for t in self._state.own()
+        ]
 
     def _workspace(self, workspace: Any, device: tuple[int, int]) -> tuple[int, int]:
         """Address and bytes of a workspace for a run on a device."""
@@ -182,8 +184,8 @@ class RunningModel(StatefulModel, ModelConstants):
 
     def synchronize(self, stream_ptr: int | None = None) -> None:
         """Wait for the runs on a stream; `RunError` when one of them failed."""
-        self._function()
-        self._module.sync(as_stream(stream_ptr))
+        self._library.require_open()
+        self._library.module.sync(as_stream(stream_ptr))
 
     async def run_async(
         self,
@@ -197,19 +199,18 @@ class RunningModel(StatefulModel, ModelConstants):
         A model has as many such threads as runtimes. If the waiting task is cancelled, a run that has begun goes on to
         its end, so keep the outputs that were passed until then.
         """
-        self._function()
+        self._library.require_open()
         if stream_ptr is None:  # the current stream is one of this thread
-            stream_ptr = self._framework_stream(inputs, () if outputs is None else outputs)
+            stream_ptr = self.framework_stream(inputs, () if outputs is None else outputs)
         call = partial(self.run_with_tensors, inputs, outputs, stream_ptr, True, graph_mode)
         return await asyncio.get_running_loop().run_in_executor(self._executor, call)
 
     @property
     def _executor(self) -> ThreadPoolExecutor:
-        process, found = self.__dict__.get("_threads", (0, None))
-        if process != os.getpid():  # a forked process does not have the threads of its parent
-            found = ThreadPoolExecutor(self.num_runtimes, f"ait {self.name}")
-            self.__dict__["_threads"] = os.getpid(), found
-        return cast(ThreadPoolExecutor, found)
+        if self._threads is None or self._threads[0] != os.getpid():  # a forked process does not have its parent's
+            made = ThreadPoolExecutor(self._library.num_runtimes, f"ait {self._library.name}")
+            self._threads = os.getpid(), made
+        return self._threads[1]
 
     def stats(self) -> dict[str, int]:
         """What the model has done since it was loaded.
@@ -224,57 +225,64 @@ class RunningModel(StatefulModel, ModelConstants):
         | graph_warmups, graph_fallbacks | runs in graph mode without one: the first, or none is possible |
         | graph_evictions | graphs dropped for newer ones |
         """
-        self._function()
-        return dict(zip(_STATS, (int(count) for count in self._module.stats()), strict=True))
+        self._library.require_open()
+        return dict(zip(_STATS, (int(count) for count in self._library.module.stats()), strict=True))
 
     def graph_stats(self) -> dict[str, int]:
         """How runs in graph mode went: hits, captures, updates, warmups, fallbacks, evictions."""
         return {name[len("graph_") :]: n for name, n in self.stats().items() if name.startswith("graph_")}
 
-    def _watched(self) -> bool:
-        """Whether runs report on the results of launches, which takes the longer way."""
-        return False
-
-    def _plain(self, inputs: Tensors, outputs: Tensors) -> tuple[Any, ...] | None:
+    def plain(self, inputs: Tensors, outputs: Tensors) -> tuple[Any, ...] | None:
         """The tensors in the order of the model, if a run with them needs no work in Python; None for others."""
-        if self._run_whole is None or self.state or self._unset or self._watched():
+        library = self._library
+        if library.run_whole is None or library.state or self._constants.unset or self._inspection.reports:
             return None
         if type(inputs) is dict:
-            if inputs.keys() != self._input_index.keys():
+            if inputs.keys() != library.input_index.keys():
                 return None
-            inputs = [inputs[name] for name in self._input_index]
+            inputs = [inputs[name] for name in library.input_index]
         if type(outputs) is dict:
-            if outputs.keys() != self._output_index.keys():
+            if outputs.keys() != library.output_index.keys():
                 return None
-            outputs = [outputs[name] for name in self._output_index]
+            outputs = [outputs[name] for name in library.output_index]
         if type(inputs) not in _LISTS or type(outputs) not in _LISTS:
             return None
-        if len(inputs) != len(self._inputs) or len(outputs) != len(self._outputs):
+        if len(inputs) != len(library.inputs) or len(outputs) != len(library.outputs):
             return None
         values: tuple[Any, ...] = (*inputs, *outputs)
         return values if are_plain(values) else None
 
-    def _run_plain(self, values: tuple[Any, ...], stream: int, sync: bool, graph_mode: bool) -> dict[str, Any]:
-        """`run` with tensors that `_plain` returned."""
-        run = self._run_whole
+    def run_plain(self, values: tuple[Any, ...], stream: int, sync: bool, graph_mode: bool) -> dict[str, Any]:
+        """`run` with tensors that `plain` returned."""
+        library = self._library
+        run = library.run_whole
         assert run is not None
         try:
             flat = run(stream, sync, graph_mode, *values)
         except (RuntimeError, TypeError, BufferError) as error:
             check_flags(sync=sync, graph_mode=graph_mode)
-            raise self._explained(error, (*self._input_labels, *self._output_labels), values) from None
-        outs = values[len(self._inputs) :]
+            raise library.explained(error, library.labels, values) from None
+        outs = values[len(library.inputs) :]
         if flat is None:
-            return dict(zip(self._output_index, outs, strict=False))
-        shapes = self._split(flat, self._outputs)
-        return {name: shaped(value, shape) for name, value, shape in zip(self._output_index, outs, shapes, strict=True)}
+            return dict(zip(library.output_index, outs, strict=False))
+        shapes = library.split(flat, library.outputs)
+        return {
+            name: shaped(value, shape) for name, value, shape in zip(library.output_index, outs, shapes, strict=True)
+        }
 
     def run_torch(self, inputs: Sequence[Any], stream_ptr: int, sync: bool, graph_mode: bool) -> Sequence[Any] | None:
         """New torch tensors with the outputs for torch tensors in the model's order: `run_with_tensors` with no work
         in Python. None, and nothing is run, for a model with state and for tensors that need work, such as gradients.
         """
-        run = self._run_and_return
-        if run is None or self.state or self._unset or self._watched() or len(inputs) != len(self._inputs):
+        library = self._library
+        run = library.run_and_return
+        if (
+            run is None
+            or library.state
+            or self._constants.unset
+            or self._inspection.reports
+            or len(inputs) != len(library.inputs)
+        ):
             return None
         torch = torch_module()
         if torch is None or not inputs or type(inputs[0]) is not torch.Tensor or not are_plain(inputs):
@@ -282,8 +290,8 @@ class RunningModel(StatefulModel, ModelConstants):
         try:
             found = run(stream_ptr, sync, graph_mode, *inputs)
         except (RuntimeError, TypeError, BufferError) as error:
-            raise self._explained(error, self._input_labels, inputs) from None
-        return (found,) if len(self._outputs) == 1 else tuple(found)
+            raise library.explained(error, library.input_labels, inputs) from None
+        return (found,) if len(library.outputs) == 1 else tuple(found)
 
     def _launch(
         self,
@@ -295,41 +303,25 @@ class RunningModel(StatefulModel, ModelConstants):
         workspace: Any = None,
     ) -> tuple[list[Any], list[tuple[int, ...]]]:
         """Run the model; returns the output buffers in order, and the actual shapes of the outputs."""
-        run = self._function()
-        arguments = Arguments(self._device)
-        given, outs = self._arguments(arguments, inputs, outputs)
+        if self._inspection.reports:
+            return self._inspection.reported(inputs, outputs, stream_ptr)
+        library = self._library
+        run, count = library.require_open(), len(library.inputs)
+        arguments = Arguments(library.device)
+        given, outs = self._arguments.add(arguments, inputs, outputs)
         try:
             if workspace is None:
-                flat = run(as_stream(stream_ptr), sync, graph_mode, len(self._inputs), *given)
+                flat = run(as_stream(stream_ptr), sync, graph_mode, count, *given)
             else:
-                values = (*self._ordered(inputs, self._input_index, "input"), *outs)
-                place = self._workspace(workspace, self.device_of(values))
-                flat = self._module.run_in(*place, as_stream(stream_ptr), sync, graph_mode, len(self._inputs), *given)
+                place = self._workspace(workspace, library.device_of((*library.ordered_inputs(inputs), *outs)))
+                flat = library.module.run_in(*place, as_stream(stream_ptr), sync, graph_mode, count, *given)
         except (RuntimeError, TypeError, BufferError) as error:
-            labels, ins = (*self._input_labels, *self._output_labels), self._ordered(inputs, self._input_index, "input")
-            self.forget_when_freed(ins)
-            raise self._explained(error, labels, (*ins, *outs)) from None
-        return outs, self._split(flat, self._outputs)
+            raise self._arguments.explained(error, inputs, outs) from None
+        return outs, library.split(flat, library.outputs)
 
-    def _arguments(self, arguments: Arguments, inputs: Tensors, outputs: Tensors) -> tuple[list[Any], list[Any]]:
-        """All tensors of a run as the runtime library takes them, and the outputs in order."""
-        if self._unset:
-            raise InputError(
-                f"the model computes constants from others, which must all be set: set {', '.join(self._unset)} before "
-                "the next run"
-            )
-        ins = self._ordered(inputs, self._input_index, "input")
-        if self.state:
-            outputs = self._with_state(outputs, ins)
-        outs = self._ordered(outputs, self._output_index, "output")
-        given = [arguments.add(label, value) for label, value in zip(self._input_labels, ins, strict=True)]
-        for label, value in zip(self._output_labels, outs, strict=True):
-            given.append(arguments.add(label, value, written=True))
-        return given, outs
-
-    def _framework_stream(self, *groups: Tensors) -> int:
-        if self.target == "cpu":
+    def framework_stream(self, *groups: Tensors) -> int:
+        if self._library.target == "cpu":
             return 0
         groups_of_values = (g.values() if isinstance(g, Mapping) else g for g in groups)
         values = list(itertools.chain.from_iterable(groups_of_values))
-        return stream_of(framework_of(values), self.device_of(values)[1])
+        return stream_of(framework_of(values), self._library.device_of(values)[1])

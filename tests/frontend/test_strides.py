@@ -30,7 +30,7 @@ def test_a_product_on_rows_of_a_wider_matrix(tmp_path: Path) -> None:
         model.run([x], [out[:, :32]])
         np.testing.assert_allclose(out[:, :32], x @ w.T, rtol=1e-5, atol=1e-5)
         assert (out[:, 32:] == 7).all()
-    assert model.stats()["copies"] == 0 and len(model._launches) == 1
+    assert model.stats()["copies"] == 0 and len(model._library.launches) == 1
 
 
 def test_a_dim_that_only_strides_have_needs_no_name() -> None:
