@@ -52,7 +52,7 @@ class ChainedCumulative(CumulativeKernel):
     provider = "chained"
     name = "cumulative_chained"
     function = "cumulative_chained"
-    more = ", ws"
+    more = ", workspace"
     gpu_only = True
     row_major = True  # as `chained_bytes` counts
 

@@ -37,10 +37,10 @@ class ForeignKernel(Kernel[CallFfiOp]):
         name = f"kernel_library:{_text(op.sha256)}:{op.library_name or ''}:{op.function.data}"
         return Emission(
             ("ait/ffi_service.h",),
-            f"ait::Callee callee@ID@{{{cstr(name)}}};\n",
+            f"ait::Callee callee_@ID@{{{cstr(name)}}};\n",
             "".join(f"const int64_t {name}[] = {{{sizes}}};\n" for name, sizes in arrays.items())
             + f"const ait_ffi_value_v1 values[] = {{{', '.join(values)}}};\n"
-            + "return ait::call_ffi(ctx, callee@ID@, values);\n",
+            + "return ait::call_ffi(ctx, callee_@ID@, values);\n",
         )
 
 
@@ -64,8 +64,8 @@ def _arguments(launch: Launch[CallFfiOp]) -> tuple[dict[str, str], list[str]]:
         return f"ait::ffi_tensor({a.name}, {d.dlpack}, {8 * d.bytes}, {a.type.rank}, {', '.join(places)})"
 
     def scratch(size: Expr) -> str:
-        arrays.update(shape_ws=launch.cpp(size), strides_ws="1")
-        return f"ait::ffi_tensor(ws, {_UINT}, {_BYTE}, 1, shape_ws, strides_ws)"
+        arrays.update(shape_workspace=launch.cpp(size), strides_workspace="1")
+        return f"ait::ffi_tensor(workspace, {_UINT}, {_BYTE}, 1, shape_workspace, strides_workspace)"
 
     values: list[str] = []
     for a in op.all_arguments():

@@ -131,7 +131,7 @@ class CompactKernel(Kernel[MaskedSelectOp]):
         rows, width = mask.type.num_elements(), product(x.type.dims[mask.type.rank :])
         buffers = ", ".join(arg.name for arg in (x, mask, *outs))
         if launch.target.is_gpu:
-            buffers += ", static_cast<int64_t*>(ws)"
+            buffers += ", static_cast<int64_t*>(workspace)"
         return launch.call("compact", f"compact(ctx, {launch.cpp(rows, width)}, {buffers})")
 
 

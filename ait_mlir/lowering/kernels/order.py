@@ -50,7 +50,7 @@ def emit_sort(launch: Launch[SortOp] | Launch[TopkOp], axis: int, descending: bo
     return launch.call(
         "sort",
         f"sort<{_flag(descending)}, {_flag(far)}>(ctx, {sizes(nested, dims)}, {first}, {launch.cpp(count)}, "
-        f"{', '.join(results)}, ws)",
+        f"{', '.join(results)}, workspace)",
     )
 
 
