@@ -1,10 +1,10 @@
 """Chooses kernels by time within a number of seconds, compiling of candidates included.
 
 Remembered choices and the times of the package are used first. The other ops are timed in the order of their estimated
-seconds, times how often the model has them. Candidates of libraries need no compiling for the device, so they are timed
-for all ops first. Then follows, for each op, the candidate with the best estimate, which the model would need anyway;
-then the rest. Time spent waiting for another process that times on the same card does not count, up to as much again as
-the budget, nor does the runtime library, which a machine builds once.
+seconds times their number in the model. Library candidates need no compiling for the device, so they are timed for all
+ops first. Next comes, for each op, the candidate with the best estimate, which the model would need anyway; then the
+rest. Time spent waiting for another process that times on the same card does not count, up to as much again as the
+budget, nor does the time to build the runtime library, which happens once on a machine.
 
 When the time is over, compiling stops. If the best candidate by estimate at some size was not timed, its estimate and a
 margin stand for its time, so that a library does not win only because nothing else was timed. An op without times is
@@ -40,15 +40,15 @@ WAYS, LIBRARY_WAYS, NAMED = 6, 4, 3
 LIBRARY_JOBS, ESTIMATED_JOBS, REST_JOBS, AHEAD = 12, 8, 2, 3
 """Ops whose candidates are compiled together, in each stage, and how many units wait to be compiled or timed."""
 UNSURE = 4.0
-"""How much more a contraction can gain than another op of the same time: its estimates are further off."""
+"""Factor on the expected gain of a contraction, because its estimates are less accurate than those of other ops."""
 DOUBTED, FITTED = 2.0, 1.5
-"""What a candidate that could not be timed counts with: so many times its estimate, less where that is fitted to the
-card."""
+"""The assumed time of an untimed candidate, as a multiple of its estimate; the second factor is for estimates fitted
+to the card."""
 
 
 @dataclass
 class Budget:
-    """A number of seconds, which begin when the first op is timed."""
+    """A limit in seconds for measuring; the clock starts when the first op is timed."""
 
     seconds: float
     end: float | None = None
@@ -56,7 +56,7 @@ class Budget:
     """Seconds of waiting that do not count; at most as many as the budget has."""
 
     def begin(self) -> None:
-        """Let the seconds begin, unless they have begun."""
+        """Start the clock, unless it runs already."""
         if self.end is None:
             self.end = time.monotonic() + self.seconds
 
@@ -72,14 +72,14 @@ class Budget:
 
 @dataclass
 class Job:
-    """An op to time: its candidates (of libraries, the one with the best estimate, the rest), and the known times."""
+    """An op to time: its library candidates, its best candidate by estimate, the other candidates, and known times."""
 
     index: int
     task: Task
     gain: float
     estimated: Fragment
     expected: dict[Point, dict[Fragment, float]]
-    """At each point, the estimates of the candidates that have the best one at some point."""
+    """At each point, the estimates of all candidates that are the best by estimate at some point."""
     libraries: list[Fragment]
     rest: list[Fragment]
     known: TimesByPoint
@@ -200,7 +200,7 @@ class BudgetSelector(Selector):
                     yield unit
 
     def _still_open(self, job: Job, ways: Sequence[Fragment]) -> list[Fragment]:
-        """Those that must run: for their times, or to ask their library for its algorithms."""
+        """The candidates in `ways` that must still run: for a time, or to ask their library for its algorithms."""
         for point, times in job.known.items():
             times |= self.knowledge.at(job.task, point, [way for way in ways if way not in times])
         return [
@@ -225,8 +225,8 @@ class BudgetSelector(Selector):
             self._time(job.task, point, [w for w in wanted if w not in times], times)
 
     def _settle(self, job: Job) -> Choice | None:
-        """The choice from what was timed, and from estimates where the budget ended too early; None for a choice by
-        estimate alone."""
+        """The choice from measured times, and from estimates where the budget ended too early; None if nothing was
+        timed, so that only estimates can decide."""
         job.timed = any(t is not None for times in job.known.values() for t in times.values())
         if not job.timed:
             return None
@@ -244,7 +244,7 @@ class BudgetSelector(Selector):
         return choice
 
     def _completed(self, job: Job) -> TimesByPoint:
-        """The times, and doubtful ones of the best candidates by estimate that were timed at no point."""
+        """The measured times, and assumed times (estimate and margin) of the best estimated candidates never timed."""
         timed = {way for times in job.known.values() for way in times}
         return {
             point: times

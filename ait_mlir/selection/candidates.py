@@ -23,7 +23,7 @@ MOST = 40
 
 
 def best_by_estimate(found: Sequence[Fragment]) -> Fragment:
-    """The fragment with the smallest estimate; among equals the one with fewer launches, then the first one.
+    """The fragment with the smallest estimate; among equal estimates, the fewest launches, then the first in order.
 
     A fragment that is `only_timed` is taken only if there is no other.
     """
@@ -31,7 +31,7 @@ def best_by_estimate(found: Sequence[Fragment]) -> Fragment:
 
 
 def worth_timing(task: Task, points: Sequence[Point], target: Target) -> list[Fragment]:
-    """The fragments to time, best estimate first: those close to the best estimate at one of the points.
+    """The fragments to time, best estimate first: all that are close to the best estimate at some point.
 
     Each point has its own estimates, so both a tile for few rows and a tile for many rows are included.
     """

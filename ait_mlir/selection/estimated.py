@@ -1,8 +1,8 @@
-"""The choice by estimate for an op with dynamic dims: several kernels over ranges of sizes, where a table is fitted.
+"""The choice by estimate for an op with dynamic dims: several kernels over ranges of sizes, if a table is fitted.
 
-One kernel is the fastest for a product of one row, another one for a product of 4,096 rows. Estimates that are fitted
-to the card become a choice in the same way as measured times (ranges.py), but a branch must gain more, because
-estimates are further off.
+One kernel is the fastest for a product of one row, another kernel for a product of 4,096 rows. Estimates fitted to the
+card become a choice in the same way as measured times (ranges.py), but a branch must gain more, because estimates are
+less accurate.
 """
 
 from __future__ import annotations
@@ -29,8 +29,11 @@ BRANCH = 0.1
 
 
 def choice_by_estimate(task: Task, bound: Collection[str], target: Target) -> Choice | None:
-    """The choice; None for an op without dynamic dims, or with one of those that are `bound` by an op, whose value a
-    single kernel may read in device memory; and for a target without a table."""
+    """The choice by estimate, over ranges of sizes; None if there can be no ranges or no table of estimates fits.
+
+    There are no ranges without dynamic dims, or with a dim in `bound`: an op computes its value, which the kernel may
+    have to read from device memory.
+    """
     names = {dim.name for dim in task.scope.dims}
     if not names or names & set(bound) or table_for(target.arch) is None:
         return None

@@ -17,7 +17,7 @@ Algorithm = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Knowledge:
-    """Times and algorithms of libraries; `source` is the digest of the code of a way, None where it has none."""
+    """Known times, and known library algorithms. `source` gives the digest of a fragment's code; None: it has no code."""
 
     setting: Setting
     cache: TimingCache | None
@@ -45,7 +45,8 @@ class Knowledge:
     def elsewhere(
         self, task: Task, ways: Sequence[Fragment], known: Collection[Point]
     ) -> dict[Point, dict[Fragment, Times | None]]:
-        """Other points in range at which the package knows all ways: without a card they would count, too."""
+        """The times at other points in range for which the package has all `ways`; a choice without a card uses them,
+        too."""
         found: dict[Point, dict[Fragment, Times | None]] = {}
         for record in self._records(task):
             if record.point in known or any(way not in record.times for way in ways):

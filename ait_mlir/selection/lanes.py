@@ -1,7 +1,7 @@
-"""Times candidates on several cards at the same time: a thread for each card, of which one at a time runs the compiler.
+"""Times candidates on several cards at the same time: one thread for each card, and one lock around the compiler.
 
-The compiler's data are not made for threads. So a thread has the turn while it chooses and writes code, and gives it
-up while a card works. With one card there are no threads.
+The compiler is not thread-safe. So a thread holds the lock, the turn, while it chooses and writes code, and releases it
+while a card works. With one card there are no threads.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from typing import TypeVar
 T = TypeVar("T")
 
 POLL = 0.01
-"""Seconds after which the thread that hands out work looks again for what was compiled."""
+"""Seconds between two looks, by the thread that hands out work, for newly compiled candidates."""
 
 
 class Lanes:
-    """The cards to time on. `card` hands out a free one, `apart` gives up the turn while it works."""
+    """The cards to time on. `card` hands out a free card, `apart` gives up the turn while the card works."""
 
     def __init__(self, cards: Sequence[int] = (0,)) -> None:
         self.cards = tuple(dict.fromkeys(cards)) or (0,)
@@ -55,9 +55,9 @@ class Lanes:
 
     @contextlib.contextmanager
     def open(self) -> Generator[None]:
-        """A block that hands out work by `start`. It has the turn; its end waits for what was started.
+        """A block in which `start` hands out work. The block has the turn; its end waits for all started work.
 
-        Raises the first error of the work.
+        Raises the first error of that work.
         """
         if len(self.cards) == 1:
             yield
@@ -87,7 +87,7 @@ class Lanes:
         return not self._running
 
     def start(self, key: Hashable, work: Callable[[], None]) -> None:
-        """Do this: at once with one card, else in a thread."""
+        """Run `work`: at once with one card, otherwise in a thread."""
         if self._pool is None:
             work()
         else:
@@ -103,7 +103,7 @@ class Lanes:
             future.result()
 
     def each(self, values: Iterable[T], work: Callable[[T], None]) -> None:
-        """Do this for each of the values, on all cards."""
+        """Run `work` for each value, on all cards."""
         with self.open():
             for i, value in enumerate(values):
                 while self.is_busy(i):

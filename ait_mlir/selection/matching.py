@@ -1,7 +1,7 @@
-"""Finds the timed task, with other dims, that a task is a case of, and expresses the task's size in its dims.
+"""Finds a timed task with more general dims that covers a given task, and maps the dims of one to the other.
 
-A product of `d0 x d1` rows was timed at some values of both dims. One of `8 x d0` rows, in a model with a fixed batch,
-is the same product where the first dim is 8; one of `8 x 128` rows where both are numbers.
+A product of `d0 x d1` rows was timed at some values of both dims. A product of `8 x d0` rows, in a model with a fixed
+batch, is the same product where the first dim is 8; in a product of `8 x 128` rows both dims are numbers.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ait_mlir.selection.ranges import axis_of
 from ait_mlir.selection.structures import first_output, taken_apart
 
 Binding = tuple[int | str, ...]
-"""For each dim of the task that was timed a number, or a dim of the other task."""
+"""For each dim of the timed task: a number, or the name of a dim of the other task."""
 
 
 def match(timed: str, task: str) -> Binding | None:
@@ -50,7 +50,7 @@ def match(timed: str, task: str) -> Binding | None:
 
 
 def _solve(left: Expr, right: Expr, name: str) -> dict[str, Expr]:
-    """The dim that `name` stands for in `left`, which is to be `right`."""
+    """The dim to substitute for `name` so that `left` equals `right`; empty if there is none."""
     found: dict[str, Expr] = {}
     for other in sorted(right.symbols):
         if left.substitute({name: sym(other)}) is right:
@@ -64,7 +64,7 @@ def axis_of_key(key: str) -> Expr:
 
 
 def bound_axis(timed: str, binding: Binding, names: Mapping[str, str]) -> Expr:
-    """The axis of a task that was timed, in the dims of another; `names` are its own by the canonical ones."""
+    """The axis of a timed task, in the dims of another task; `names` maps `d0`, `d1` ... to that task's dims."""
     values = {f"d{i}": const(v) if isinstance(v, int) else sym(names[v]) for i, v in enumerate(binding)}
     return axis_of_key(timed).substitute(values)
 

@@ -126,7 +126,7 @@ class Selector:
                 for i, ps, offer in zip(left, points, offered, strict=True)
             ]
             jobs = [(self._open(tasks[i], o, k), i, o, k) for i, o, k in zip(left, offered, known, strict=True)]
-            jobs.sort(key=lambda job: len(job[0]))  # what is compiled first is timed while the rest is compiled
+            jobs.sort(key=lambda job: len(job[0]))  # small jobs first: they are timed while the rest is compiled
             if wanted := [pair for job in jobs for pair in job[0]]:
                 self.meter.build(wanted)
 
@@ -147,7 +147,7 @@ class Selector:
     # ** without a card **
 
     def _from_shipped(self, task: Task) -> Choice | None:
-        """The choice by the package's times for this task, or for a task that this one is a case of."""
+        """The choice by the package's times for this task, or for a more general task that covers it."""
         if self.shipped is None or (self.target.precision != "highest" and multiplies_f32(task.op)):
             return None  # the package's times are of exact products
         names = {f"d{i}": d.name for i, d in enumerate(task.scope.dims)}
@@ -165,7 +165,8 @@ class Selector:
     def _measured_elsewhere(
         self, task: Task, key: str, binding: Binding, names: Mapping[str, str]
     ) -> list[tuple[int, Row]]:
-        """The package's times for a key that a task is a case of; for a dim that is a number here, at that number."""
+        """The package's times for a key that covers the task; where the task has a number for a dim, times at that
+        number."""
         assert self.shipped is not None
         records, axis = self.shipped.by_op[key], axis_of_key(key)
         near = records
@@ -180,7 +181,7 @@ class Selector:
             return axis.evaluate({f"d{i}": n for i, n in enumerate(record.point)})
 
         sizes = {place(r) for r in near}
-        if _is_one_product(task.op):  # all shapes of a size are one to it, and other ways may be known there
+        if _is_one_product(task.op):  # only its size counts; other shapes of that size may have times of other ways
             near = [r for r in records if place(r) in sizes]
         return [(place(r), r.times) for r in near]
 
@@ -220,7 +221,7 @@ class Selector:
         return [(task, way) for way in offer if len(offer) > 1 and is_open(way)]
 
     def _named(self, task: Task, points: Sequence[Point], offer: Sequence[Fragment]) -> list[Fragment]:
-        """The fragments to time. After a fragment of a library follow those that name its algorithms, of all points."""
+        """The fragments to time; each library fragment is followed by one for each of its algorithms, of all points."""
         ways: list[Fragment] = []
         for way in offer:
             ways.append(way)
@@ -245,7 +246,7 @@ class Selector:
         assert self.meter is not None
         if not ways:
             return
-        self.meter.build([(task, way) for way in ways])  # what is not built yet
+        self.meter.build([(task, way) for way in ways])  # builds only missing programs
         estimate = _estimate(task, point, ways, self.target)
         found = self.meter.race(task, point, ways, estimate)
         new = {way: found.get(way) for way in ways}
@@ -253,7 +254,7 @@ class Selector:
         self.knowledge.keep(task, point, new)
 
     def _middle(self, task: Task, choice: Choice | None, known: TimesByPoint) -> Point | None:
-        """A point between two measured ones at which the choice changes, unless they are close already."""
+        """A point between two measured points around a switch of the choice; None if they are close already."""
         if choice is None or len(choice.ways) == 1:
             return None
         for limit in choice.upto:
@@ -270,7 +271,7 @@ class Selector:
     def _choose(
         self, task: Task, measured: Sequence[tuple[int, Row]], ways: Sequence[Fragment] | None, axis: Expr | None = None
     ) -> Choice | None:
-        """The choice among `ways`; None: among all that ship. Places are on `axis`, the task's own if it is None."""
+        """The choice among `ways`, or among all shipped fragments if None, over `axis`, by default the task's own."""
         axis = axis_for(task) if axis is None else axis
         fitting = set(ways or filter(lambda w: self._can_be_trusted(task, w), {w for _, row in measured for w in row}))
         order = sorted(fitting, key=_preference)
@@ -288,7 +289,7 @@ class Selector:
         return any(packs(s) for s in _steps(task.op, way, self.target))
 
     def _can_be_trusted(self, task: Task, way: Fragment) -> bool:
-        """Whether a way that was measured elsewhere is one that the op has today, with nothing that may be missing."""
+        """Whether a fragment measured elsewhere is still valid for the op and needs no library that may be missing."""
         try:
             steps = _steps(task.op, way, self.target)
         except ValueError:
@@ -329,7 +330,7 @@ class Selector:
 
 @functools.lru_cache(maxsize=256)
 def _steps(op: Operation, way: Fragment, target: Target) -> tuple[Step, ...]:
-    """`steps_of` an op of a task, which never changes; several questions are asked about each way."""
+    """`steps_of`, cached: the op of a task never changes, and several functions need the steps."""
     return steps_of(op, way, target)
 
 
@@ -345,12 +346,12 @@ def _estimate(task: Task, point: Point, ways: Sequence[Fragment], target: Target
 
 
 def _is_one_product(op: Operation) -> bool:
-    """Whether it is a single matrix product, of which only the number of rows counts, not the shape they come in."""
+    """Whether the op is one matrix product without batch: its time depends on the number of rows, not their shape."""
     return isinstance(op, ContractionExtents) and all(e.as_int() == 1 for e in op.extents().batch)
 
 
 def multiplies_f32(op: Operation) -> bool:
-    """Whether the precision setting may change how it is computed."""
+    """Whether the precision setting may change how the op is computed."""
     return isinstance(op, ContractionExtents | AttentionOp) and isinstance(
         tensor_type(op.operands[0]).element_type, Float32Type
     )

@@ -50,19 +50,20 @@ LONGEST, SHORTEST = 96, 4
 """Runs in a row in one graph."""
 USUAL = 20
 SHORT, REST, LONGEST_REST = 10e-6, 2.0, 5e-3
-"""After a graph of kernels longer than `SHORT` the card rests, `REST` times as long but `LONGEST_REST` seconds at
-most. Large products alone, one after the other, make it lower its clock, by up to 15 % on an H200; in a model they come
-with kernels that need less power."""
+"""After a graph of kernels longer than `SHORT` seconds the card rests, `REST` times as long but at most `LONGEST_REST`
+seconds. A sequence of only large products makes the card lower its clock, by up to 15 % on an H200; in a model, kernels
+that need less power run between them."""
 PLACES = 8
-"""Copies of what is no weight, as far as they fit in half of the cache together: some kernels take up to 20 % longer at
-some addresses, and a comparison should not depend on that."""
+"""Copies of inputs and results, as many as fit in half of the cache: some kernels take up to 20 % longer at some
+addresses, and a comparison should not depend on that."""
 GRAPH_SECONDS = 1e-3
 """A graph of more than `USUAL` runs takes no longer than this, by estimate."""
 PROGRAMS_A_FILE = 24
 PROGRAMS_A_FILE_OF_MANY = 6
-"""When candidates of many tasks are built together, so that all cores have work; more if the cores have work anyway."""
+"""Programs a file when candidates of many tasks are built together, so that all cores have work; more programs a file
+if there are enough files for all cores."""
 BUILDERS = 2
-"""Tasks whose candidates are compiled at a time, while those of others are timed."""
+"""Builds that run at the same time; meanwhile the candidates of other tasks are timed."""
 _SEED = 20
 
 
@@ -70,16 +71,16 @@ class Meter(Protocol):
     """The interface for timing candidates; tests implement it, too."""
 
     lanes: Lanes
-    """The cards it times on. Several threads may call `race` and `algorithms`, each with the turn."""
+    """The cards to time on. Several threads may call `race` and `algorithms`, each when it has the turn."""
     waited: float
     """Seconds spent waiting for other processes that timed on the same card."""
 
     def prepare(self) -> None:
-        """Make what timing needs whatever the candidates are, such as the runtime library on a new machine."""
+        """Make the prerequisites of timing that all candidates share: the runtime library on a new machine."""
         ...
 
     def source(self, task: Task, way: Fragment) -> str | None:
-        """A digest of the code of a candidate and of what compiles it; None when it has no code."""
+        """A digest of a candidate's code and its compiler; None when it has no code."""
         ...
 
     def build(self, wanted: Sequence[tuple[Task, Fragment]]) -> None:
@@ -99,7 +100,7 @@ class Meter(Protocol):
         ...
 
     def abandon(self) -> None:
-        """Stop preparing what is not prepared."""
+        """Stop preparing the remaining candidates."""
         ...
 
     def algorithms(self, task: Task, point: Point, way: Fragment) -> list[tuple[int, ...]]:
@@ -107,7 +108,7 @@ class Meter(Protocol):
         ...
 
     def race(self, task: Task, point: Point, ways: Sequence[Fragment], estimate: float) -> dict[Fragment, Times]:
-        """The times of the fragments at a point, without those that cannot run."""
+        """The times of the fragments at a point; a fragment that cannot run is left out."""
         ...
 
     def close(self) -> None:
@@ -119,7 +120,8 @@ class Meter(Protocol):
 class Program:
     """The code of a candidate: a table that `entry` returns, and files that other candidates may share.
 
-    `library` will be where it was built, with all candidates of its task; the code is in it unless it is `refused`.
+    `library` is the future path of the built library, which holds all candidates built together; a `refused` candidate
+    is not in it.
     """
 
     entry: str
@@ -131,7 +133,7 @@ class Program:
 
     @property
     def path(self) -> Path | None:
-        """The library, as soon as it is built; None where there is none."""
+        """The path of the built library, waiting for its build; None if the candidate is not in a library."""
         if self.library is None or self.library.cancelled():
             return None
         built = self.library.result()
@@ -226,7 +228,7 @@ class DeviceMeter:
             program.library = future
 
     def _build(self, programs: Sequence[Program], folder: Path, a_file: int) -> Path | None:
-        """Compile the programs into one library; what the compiler refuses is left out."""
+        """Compile the programs into one library; programs that the compiler refuses are left out."""
         from ait_mlir.lowering.build import build_library, refused_sources
 
         refused = refused_sources(library_files(programs, a_file), self.target, folder / "check", self.stop)
@@ -262,7 +264,7 @@ class DeviceMeter:
         return [tuple(parts[i : i + count]) for i in range(0, len(parts), count)]
 
     def _timing(self, task: Task, point: Point, estimate: float, card: int) -> tuple[Any, int]:
-        """The stopwatch for a task at a point on a card, and how many runs in a row it counts."""
+        """The runtime's timing object for a task at a point on a card, and the number of runs in a row that it times."""
         from ait_mlir.runtime.loading import runtime_library
 
         runtime = runtime_library(self.target.kind)
@@ -273,7 +275,7 @@ class DeviceMeter:
 
     @contextlib.contextmanager
     def _card(self) -> Generator[int]:
-        """A card on which no other thread or process times meanwhile; they may go on compiling."""
+        """A card for exclusive timing until the block ends; other threads and processes may go on compiling."""
         with self.lanes.card() as card, contextlib.ExitStack() as until_done:
             if self.target.kind == "cuda":
                 with self.lanes.apart():
@@ -289,7 +291,7 @@ class DeviceMeter:
                 return self._race(timing, chain, programs)
 
     def _race(self, timing: Any, chain: int, programs: Sequence[tuple[Fragment, Program]]) -> dict[Fragment, Times]:
-        """The times of those of the programs that can run."""
+        """The times of all programs that can run."""
         running = [
             way
             for way, program in programs
@@ -307,7 +309,7 @@ class DeviceMeter:
         return dict(zip(running, race(sample, len(running), self.rounds), strict=True))
 
     def _workload(self, task: Task, point: Point, estimate: float, cache: int) -> tuple[int, int, int, list[Any]]:
-        """Runs in a row, places of inputs and outputs, copies of the weights, and what the inputs hold."""
+        """The number of runs in a row, of copies of inputs and outputs and of weights, and the contents of the inputs."""
         env = task.environment(point)
         sizes = [_room(v, env) for v in task.graph.block.args]
         weights = sum(tensor_type(p.output).byte_size().evaluate(env) for p in task.graph.params())
@@ -322,7 +324,7 @@ class DeviceMeter:
 
 
 def timing_cards() -> list[int]:
-    """The cards of `MEASURE_DEVICES`, without those that are of another kind than the first, which a warning names."""
+    """The cards of `MEASURE_DEVICES` of the same model as the first; a warning names the others."""
     from ait_mlir.host.card import card_name
 
     cards = MEASURE_DEVICES.get()
@@ -337,7 +339,7 @@ def timing_cards() -> list[int]:
 
 
 def library_files(programs: Sequence[Program], a_file: int = PROGRAMS_A_FILE) -> dict[str, str]:
-    """The sources of a library of programs: a file for each device kernel, and few with all that is for the host."""
+    """The sources of a library of programs: one file for each device kernel, and a few files for all host code."""
     kernels = {n: t for p in programs for n, t in p.kernels.items()}
     files = {n: t for n, t in kernels.items() if not n.endswith(".cc")}
     pieces = [*(t for n, t in kernels.items() if n.endswith(".cc")), *(p.table for p in programs)]
@@ -354,12 +356,12 @@ def _tensor(array: np.ndarray[Any, Any]) -> Any:
 
 @functools.cache
 def _patterns() -> list[Any]:
-    """For each dtype of the ABI, in its order, what constants are filled with."""
+    """The contents of constants for each dtype, in the order of the ABI's dtype numbers."""
     return [_tensor(random_bytes(t.name, 1 << 20)) for t in sorted(BY_IR.values(), key=lambda t: t.abi)]
 
 
 def content(value: SSAValue, env: Mapping[str, int]) -> np.ndarray[Any, Any]:
-    """The bytes of an input at some dims: the integers that an op that reads it asks for, otherwise typical numbers."""
+    """The bytes of an input at given dims: the values that one of its users requires for timing, else random numbers."""
     from ait_mlir.dtypes import numpy_dtype
 
     view, dtype = stored(value), BY_IR[tensor_type(value).element_type].name

@@ -12,16 +12,16 @@ ROUNDS = ((3, 1.2), (6, 1.05), (12, 1.02), (24, 1.0))
 """After this many samples, a candidate stops if its fast quarter is slower than the best by this ratio and by more than
 the noise."""
 PRECISE, ENOUGH = 0.0025, 6
-"""The race ends early, after `ENOUGH` samples, when all that still run have a smaller standard error: below it no noise
-can hide a difference that counts (ranges.TIE)."""
+"""The race ends early, after `ENOUGH` samples, when all remaining candidates have a smaller standard error than
+`PRECISE`: noise cannot hide a difference that counts (ranges.TIE)."""
 
 ERROR = 1.86
-"""For normal samples: the standard error of the median, times the root of their number, over their median distance
-to it."""
+"""For normally distributed samples, the standard error of the median is this constant times their median distance to
+the median, over the square root of their number."""
 
 
 SHORT_ROUNDS = ROUNDS[:2]
-"""Where time is short: enough to see differences of 5 %."""
+"""For a limited budget: enough samples to see differences of 5 %."""
 
 
 def race(sample: Callable[[int], float], count: int, rounds: Sequence[tuple[int, float]] = ROUNDS) -> list[Times]:
@@ -49,7 +49,7 @@ def race(sample: Callable[[int], float], count: int, rounds: Sequence[tuple[int,
 
 
 def summary(samples: list[float]) -> Times:
-    """The median and its standard error, which is taken from the median distance of the samples to it."""
+    """The median and its standard error, derived from the median distance of the samples to the median."""
     middle = statistics.median(samples)
     distance = statistics.median(abs(s - middle) for s in samples)
     return Times(middle, ERROR * distance / math.sqrt(len(samples)) / middle if middle > 0 else 0.0)

@@ -12,9 +12,9 @@ from ait_mlir.lowering.choices import Choice
 from ait_mlir.lowering.fragments import Fragment
 
 TIE = 0.0075
-"""Ways whose times differ by less, as a ratio, are equal."""
+"""Fragments whose times differ by less, as a ratio, count as equal."""
 MOST_NOISE = 0.02
-"""Times that differ by more are never taken for equal, however much the samples differ."""
+"""Times that differ by more never count as equal, however much the samples vary."""
 SWITCH = 0.01
 """The gain over a range, as a ratio at one point, that justifies a branch and its code."""
 
@@ -23,7 +23,7 @@ SWITCH = 0.01
 class Times:
     """The median of the samples in seconds, and its standard error as a ratio.
 
-    `source` is the digest of the code that was timed, where that is known.
+    `source` is the digest of the timed code, if known.
     """
 
     seconds: float
@@ -32,11 +32,12 @@ class Times:
 
 
 Row = Mapping[Fragment, Times | None]
-"""The times of fragments at one point: None for one that cannot run there; one that is missing was not timed."""
+"""The times of fragments at one point. None: the fragment cannot run there; no entry: it was not timed."""
 
 
 def cost_of(way: Fragment, row: Row) -> float | None:
-    """The logarithm of the way's time over the best one, 0 within the noise; infinite where it cannot run."""
+    """The logarithm of the fragment's time over the best time: 0 within the noise, infinite if it cannot run, None if
+    it was not timed."""
     if way not in row:
         return None
     mine = row[way]

@@ -41,7 +41,7 @@ from ait_mlir.selection.tasks import Task, surroundings
 
 @dataclass(frozen=True)
 class Selection:
-    """What was chosen for ops that are alike: how many there are, and why: `only kernel`, `time` or `estimate`."""
+    """The kernel chosen for `count` equal ops, and the reason: `only kernel`, `time` or `estimate`."""
 
     op: str
     types: str
@@ -52,7 +52,7 @@ class Selection:
 
 @dataclass
 class Selections:
-    """All choices of a compilation, and what the selectors say of their measuring."""
+    """All choices of a compilation, and the lines that the selectors log about their measurements."""
 
     rows: list[Selection] = field(default_factory=list[Selection])
     log: list[str] = field(default_factory=list[str])
@@ -63,7 +63,7 @@ _kept: ContextVar[Selections | None] = ContextVar("_kept", default=None)
 
 @contextmanager
 def kept_selections() -> Generator[Selections]:
-    """Keep what `select` chooses inside the block."""
+    """A block that records all choices of `select` made inside it."""
     found = Selections()
     token = _kept.set(found)
     try:

@@ -3,10 +3,10 @@
     [[["d0", 768, "f16"]], [["ait.softmax", {"dim": "1 : i64"}, [0], [["d0", 768, "f16"]], []],
                             ["ait.output", {"output_name": "\\"y0\\""}, [1], [], []]]]
 
-A graph is the types of its inputs, its ops and, if some inputs declare strides, these by the number of the input; an op
-is its name, its properties, the numbers of its operands, the types of its results and its regions, which are like
-graphs. Values are numbered from 0, inputs first. Dims are integers or expressions; properties are MLIR's builtin
-attributes as text, shapes lists of dims.
+A graph is a list: the types of its inputs, its ops and, if some inputs declare strides, a dict of strides by the
+input's number. An op is a list: its name, its properties, the numbers of its operands, the types of its results and its
+regions, which are like graphs. Values are numbered from 0, inputs first. Dims are integers or expressions; properties
+are MLIR's builtin attributes as text, shapes are lists of dims.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ VERSION = 1
 """Increase it when the same graph gets another structure."""
 
 Structure = Any
-"""JSON: lists, strings, integers, and one dict an op."""
+"""JSON: lists, strings, integers, and one dict for each op."""
 Point = Sequence[int]
 
 
@@ -91,7 +91,7 @@ def _type(t: Attribute, dims: Callable[[Sequence[Expr]], Structure]) -> Structur
 
 
 def _mapped(structure: Structure, dims: Callable[[list[int | str]], Structure]) -> Structure:
-    """A copy of a graph with `dims` of each list of dims, in order."""
+    """A copy of a graph in which `dims(shape)` replaces each list of dims, in order."""
 
     def typed(t: Structure) -> Structure:
         if not isinstance(t, list):
@@ -113,7 +113,7 @@ def _mapped(structure: Structure, dims: Callable[[list[int | str]], Structure]) 
 
 @functools.lru_cache(maxsize=4096)
 def taken_apart(structure: str) -> tuple[str, tuple[int | str, ...]]:
-    """The structure with ranks for its dims, as text, and its dims in order: integers or expressions."""
+    """The structure as text with a rank in place of each list of dims, and all dims in order: integers or expressions."""
     found: list[int | str] = []
 
     def take(dims: list[int | str]) -> Structure:
@@ -126,7 +126,7 @@ def taken_apart(structure: str) -> tuple[str, tuple[int | str, ...]]:
 
 @functools.lru_cache(maxsize=4096)
 def first_output(structure: str) -> tuple[Expr, ...]:
-    """The dims of the value that the first `ait.output` shows."""
+    """The dims of the graph's first output."""
     arguments, ops, *_ = json.loads(structure)
     values = list(arguments)
     for name, _, operands, results, _ in ops:

@@ -27,7 +27,7 @@ from ait_mlir.selection.structures import at_point, structure_of
 
 @dataclass(frozen=True)
 class Task(Standalone):
-    """One op to choose a kernel for. Operands that are computed from params alone are params of its graph."""
+    """One op to choose a kernel for. An operand computed only from params is a param of the task's graph."""
 
     @cached_property
     def key(self) -> str:
@@ -52,7 +52,7 @@ class Surroundings:
     """The value after the views of each result."""
 
     def key(self) -> object:
-        """A key that is equal for equal tasks in one scope; cheaper than the key of the task."""
+        """A key, equal for equal tasks in one scope; cheaper than the key of the task."""
         number = count()
         numbers = {value: next(number) for value in self.bases}
         ops: list[object] = []
@@ -184,7 +184,7 @@ def _concat_after(value: SSAValue) -> ConcatOp | None:
         return None
     kind = tensor_type(value)
     others = total(tensor_type(v).num_elements() for v in user.operands if v is not value)
-    scattered = user.dim.value.data > 0  # of one batch, too, so that a task with numbers is a case of one with dims
+    scattered = user.dim.value.data > 0  # also for batch 1, so that a task with dims covers a task with numbers
     return user if scattered and scope_of(user).le(others, kind.num_elements()) else None
 
 
@@ -193,7 +193,7 @@ def _is_weight(value: SSAValue) -> bool:
     if isinstance(owner, ParamOp):
         return True
     if tensor_type(value).static_shape() is None or (isinstance(owner, ConcatOp) and owner.dim.value.data != 0):
-        return False  # made by every run
+        return False  # every run computes it
     return isinstance(owner, ViewLike) and all(_is_weight(v) for v in owner.operands)
 
 

@@ -27,12 +27,12 @@ TABLES = (
 )
 T = TypeVar("T")
 METHOD = 2
-"""The version of the method of measurement: times of another version are measured again."""
+"""The version of the method of measurement; ops with times of another version are measured again."""
 
 
 @dataclass(frozen=True)
 class Setting:
-    """The properties of a machine that can change times."""
+    """The properties of a machine that influence times."""
 
     card: str
     driver: str
@@ -42,7 +42,7 @@ class Setting:
 
 @dataclass(frozen=True)
 class TimingKey:
-    """All that a time depends on."""
+    """Everything that a time depends on."""
 
     op: str
     """The key of the task (structures.py): ops, element types, and the views that give operands their strides."""
@@ -63,7 +63,7 @@ class TimingCache:
     """Times and choices by key, in a file that processes share.
 
     Writers wait for each other, and rows are written atomically. A file of the cache that is not a database is renamed;
-    one that a user names is left alone, with an error. A row without a valid time or choice is ignored.
+    a file that the user named stays, with an error. A row without a valid time or choice is ignored.
     """
 
     def __init__(self, path: Path | None = None) -> None:
@@ -142,7 +142,7 @@ class TimingCache:
         self._write("INSERT OR REPLACE INTO choices VALUES (?, ?, ?)", row)
 
     def other_versions(self) -> str:
-        """A sentence for an error message if there are times of another version, which do not count; else ""."""
+        """A sentence for an error message if the file has times of another version, which do not count; else ""."""
         count = 0
         for (text,) in self._read("SELECT what FROM times"):
             versions = _readable(lambda text=text: (json.loads(text)["method"], json.loads(text)["structure"]))
@@ -164,7 +164,7 @@ class TimingCache:
         self._run(work)
 
     def known(self) -> list[tuple[tuple[str, tuple[int, ...]], Fragment, Times]]:
-        """Op and point, way and times of all that could run; the times with the digest of what was timed."""
+        """All times of fragments that could run: op and point, fragment, and time with the digest of the timed code."""
         found: list[tuple[tuple[str, tuple[int, ...]], Fragment, Times]] = []
         for text, seconds, spread in self._read("SELECT what, seconds, spread FROM times WHERE seconds IS NOT NULL"):
             times = _times(seconds, spread)
@@ -180,7 +180,7 @@ def _times(seconds: Any, spread: Any) -> Times | None:
 
 
 def _key_fields(text: str) -> tuple[tuple[str, tuple[int, ...]], Fragment, str]:
-    """Op and point, way and source of a key as JSON."""
+    """Op and point, fragment, and source, read from the JSON text of a key."""
     what: dict[str, Any] = json.loads(text)
     point = tuple(int(n) for n in what["point"].split(",") if n)
     return (str(what["op"]), point), Fragment.read(what["way"]), str(what["source"])
@@ -196,7 +196,7 @@ def _readable(read: Callable[[], T]) -> T | None:
 
 @dataclass(frozen=True)
 class Record:
-    """What ships of a task at one point: the times of its ways, each with the digest of its code."""
+    """The package's times of a task's fragments at one point, each with the digest of its code."""
 
     op: str
     point: tuple[int, ...]
@@ -241,8 +241,8 @@ def joined(before: Iterable[Record], after: Iterable[Record]) -> tuple[Record, .
 
 
 def read_shipped(path: Path, any_structure: bool = False) -> Shipped:
-    """Read a file that `write_shipped` wrote; `AitError` for anything else. Records under keys of another structure
-    are left out, unless `any_structure`."""
+    """Read a file that `write_shipped` wrote; `AitError` for any other file. Records with keys of another version of
+    the structure are left out, unless `any_structure`."""
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
         if data["method"] != METHOD or (data["structure"] != VERSION and not any_structure):
@@ -258,7 +258,7 @@ def read_shipped(path: Path, any_structure: bool = False) -> Shipped:
 
 
 def _written(way: Fragment, t: Times) -> list[Any]:
-    """A way with its time in microseconds, the spread, and the digest of its code."""
+    """A fragment, its time in microseconds, the spread, and the digest of its code."""
     return [json.loads(way.text), float(f"{t.seconds * 1e6:.4g}"), round(t.spread, 4), t.source]
 
 
@@ -281,7 +281,7 @@ def write_shipped(path: Path, shipped: Shipped, command: str) -> None:
 
 @functools.cache
 def shipped_for(arch: str) -> Shipped | None:
-    """The timings that the package has for an architecture; None where there are none."""
+    """The package's timings for an architecture; None if it has none."""
     folder = Path(__file__).resolve().parent.parent / "timings"
     for path in sorted(folder.glob("*.json")):
         shipped = read_shipped(path)
