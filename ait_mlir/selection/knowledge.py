@@ -17,7 +17,7 @@ Algorithm = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Knowledge:
-    """Known times, and known library algorithms. `source` gives the digest of a fragment's code; None: it has no code."""
+    """Known times, and known library algorithms. `source` gives the digest of a fragment's code, None without code."""
 
     setting: Setting
     cache: TimingCache | None

@@ -264,7 +264,7 @@ class DeviceMeter:
         return [tuple(parts[i : i + count]) for i in range(0, len(parts), count)]
 
     def _timing(self, task: Task, point: Point, estimate: float, card: int) -> tuple[Any, int]:
-        """The runtime's timing object for a task at a point on a card, and the number of runs in a row that it times."""
+        """The runtime's timing object for a task at a point on a card, and the number of runs in a row it times."""
         from ait_mlir.runtime.loading import runtime_library
 
         runtime = runtime_library(self.target.kind)
@@ -309,7 +309,7 @@ class DeviceMeter:
         return dict(zip(running, race(sample, len(running), self.rounds), strict=True))
 
     def _workload(self, task: Task, point: Point, estimate: float, cache: int) -> tuple[int, int, int, list[Any]]:
-        """The number of runs in a row, of copies of inputs and outputs and of weights, and the contents of the inputs."""
+        """Runs in a row, copies of inputs and outputs, copies of the weights, and the contents of the inputs."""
         env = task.environment(point)
         sizes = [_room(v, env) for v in task.graph.block.args]
         weights = sum(tensor_type(p.output).byte_size().evaluate(env) for p in task.graph.params())
@@ -361,7 +361,7 @@ def _patterns() -> list[Any]:
 
 
 def content(value: SSAValue, env: Mapping[str, int]) -> np.ndarray[Any, Any]:
-    """The bytes of an input at given dims: the values that one of its users requires for timing, else random numbers."""
+    """The bytes of an input at given dims: the values that one of its users requires for timing, else random."""
     from ait_mlir.dtypes import numpy_dtype
 
     view, dtype = stored(value), BY_IR[tensor_type(value).element_type].name

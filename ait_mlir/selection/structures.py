@@ -113,7 +113,7 @@ def _mapped(structure: Structure, dims: Callable[[list[int | str]], Structure]) 
 
 @functools.lru_cache(maxsize=4096)
 def taken_apart(structure: str) -> tuple[str, tuple[int | str, ...]]:
-    """The structure as text with a rank in place of each list of dims, and all dims in order: integers or expressions."""
+    """The structure as text with a rank in place of each list of dims, and all dims in order (int or expression)."""
     found: list[int | str] = []
 
     def take(dims: list[int | str]) -> Structure:
