@@ -15,11 +15,13 @@ one.
 from __future__ import annotations
 
 import hashlib
+import io
 import itertools
 import json
 import mmap
 import os
 import re
+import stat
 import struct
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -192,15 +194,17 @@ class FileBytes:
 
     def __init__(self, path: Path) -> None:
         try:
-            self._file = path.open("rb", buffering=0)
-            self.size = os.fstat(self._file.fileno()).st_size
+            self._file = io.FileIO(path, opener=_open_at_once)
+            state = os.fstat(self._file.fileno())
         except FileNotFoundError:
             raise ArtifactError(f"{path}: there is no such artifact") from None
         except ValueError:
             raise InputError(f"{str(path)!r} is no path of a file: it has a null character") from None
         except OSError as error:
             raise ArtifactError(f"{path} cannot be read: {error.strerror}") from error
-        self.path = path
+        if not stat.S_ISREG(state.st_mode):
+            raise ArtifactError(f"{path} is no artifact: expected a regular file, not a pipe or device")
+        self.path, self.size = path, state.st_size
 
     def holes(self, offset: int, size: int) -> int:
         """How many bytes of a range take no room on the disk and are read as zeros."""
@@ -233,6 +237,11 @@ class FileBytes:
                 done += count
         except OSError as error:
             raise ArtifactError(f"{self.path} cannot be read: {error.strerror}") from error
+
+
+def _open_at_once(path: str, flags: int) -> int:
+    """Open a file. A pipe does not wait for its writer."""
+    return os.open(path, flags | os.O_NONBLOCK)
 
 
 def _damaged(path: Path, part: str) -> ArtifactError:

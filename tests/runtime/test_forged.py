@@ -5,6 +5,8 @@ from __future__ import annotations
 import ctypes
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -169,6 +171,19 @@ def test_a_part_that_is_a_hole_is_refused_before_it_is_read(name: str, tmp_path:
     with pytest.raises(ArtifactError, match=told):
         artifact.read(path)
     assert told in refusal_in_c(path)
+
+
+@pytest.mark.parametrize("kind", ["pipe", "device"])
+def test_what_is_no_regular_file_is_refused_at_once(kind: str, tmp_path: Path) -> None:
+    """Each loader reads no device, and waits for no writer of a pipe."""
+    path = Path("/dev/zero") if kind == "device" else tmp_path / "pipe.ait"
+    if kind == "pipe":
+        os.mkfifo(path)
+    loads = f"from ait_mlir.runtime import artifact; artifact.read({str(path)!r})"
+    command = [sys.executable, "-c", loads]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=200, check=False)
+    assert f"ArtifactError: {path} is no artifact: expected a regular file, not a pipe or device" in done.stderr
+    assert f"{path} is no artifact: expected a regular file" in refusal_in_c(path)
 
 
 def refusal_in_c(path: Path) -> str:

@@ -116,13 +116,17 @@ void check_model_library(const std::vector<uint8_t>& library) {
 
 }  // namespace
 
-ArtifactBytes::ArtifactBytes(const std::string& path) : file_(open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
+ArtifactBytes::ArtifactBytes(const std::string& path) : file_(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
   if (file_ < 0) {
     if (errno == ENOENT) fail(ErrorKind::kArtifact, path, ": there is no such artifact");
     fail(ErrorKind::kArtifact, path, " cannot be read: ", std::strerror(errno));
   }
   struct stat about {};
-  if (fstat(file_, &about) == 0 && S_ISREG(about.st_mode)) size_ = static_cast<size_t>(about.st_size);
+  if (fstat(file_, &about) != 0 || !S_ISREG(about.st_mode)) {
+    close(file_);
+    fail(ErrorKind::kArtifact, path, " is no artifact: expected a regular file, not a folder, pipe or device");
+  }
+  size_ = static_cast<size_t>(about.st_size);
 }
 
 ArtifactBytes::~ArtifactBytes() {

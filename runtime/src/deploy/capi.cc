@@ -107,10 +107,8 @@ class DlTensors {
 std::string own_file() {
   Dl_info about{};
   if (dladdr(ait::runtime::device_target(), &about) == 0 || about.dli_fname == nullptr) return "";
-  char* const real = realpath(about.dli_fname, nullptr);
-  const std::string path = real == nullptr ? about.dli_fname : real;
-  std::free(real);
-  return path;
+  const std::unique_ptr<char, decltype(&std::free)> real(realpath(about.dli_fname, nullptr), &std::free);
+  return real == nullptr ? about.dli_fname : real.get();
 }
 
 /// Libraries that were installed beside this one are found first.
