@@ -29,7 +29,7 @@ MAX_HEAD_SIZE = 256
 
 
 def scaled(p: PatternBuilder, x: SSAValue) -> tuple[SSAValue, SSAValue, SSAValue]:
-    """x * c, c * x, x / d or x; returns that, and c and d."""
+    """Match x * c, c * x, x / d or x itself; returns the matched value, c and d."""
     c, d = p.values(2)
     times, over = p.op("ait.mul", [x, c], in_any_order=True), p.op("ait.div", [x, d])
     for scaling, number in ((times, c), (over, d)):
@@ -38,7 +38,7 @@ def scaled(p: PatternBuilder, x: SSAValue) -> tuple[SSAValue, SSAValue, SSAValue
     return p.either(times, over, x), c, d
 
 
-@pattern(benefit=2)  # before those of any scores (attention_scores.py), which leave what scales q alone
+@pattern(benefit=2)  # before the patterns of attention_scores.py, which do not take up a scale of q
 def softmax_attention(p: PatternBuilder) -> None:
     """softmax(scale * q @ k^T + mask) @ v"""
     q, k, v, mask = p.values(4)
@@ -69,8 +69,8 @@ def softmax_attention(p: PatternBuilder) -> None:
 
 
 FEW_ROWS = 64
-"""Up to so many rows of q, a copy of k and v costs about as much as attention itself. The kernels for more rows, which
-read k and v many times, take them in one piece only."""
+"""Most rows of q for which attention reads k and v in pieces: a copy of k and v would cost about as much as attention
+itself. Kernels for more rows read k and v many times and do not take pieces."""
 
 
 @pattern()
@@ -96,7 +96,7 @@ PIECES = patterns(attention_in_pieces)
 
 
 def repeated(p: PatternBuilder, x: SSAValue) -> SSAValue:
-    """The match of x with each of its heads several times in turn."""
+    """The match of x with each head repeated several times in a row."""
     single = p.result(p.op("ait.reshape", [x]))
     several = p.result(p.op("ait.expand", [single]))
     merged = p.result(p.op("ait.reshape", [several]))
@@ -106,7 +106,7 @@ def repeated(p: PatternBuilder, x: SSAValue) -> SSAValue:
 
 @pattern()
 def shared_heads(p: PatternBuilder) -> None:
-    """attention(q, repeated(k), repeated(v)) = attention(q, k, v): neighbouring heads of q share one of k and v"""
+    """attention(q, repeated(k), repeated(v)) = attention(q, k, v): neighbouring heads of q share a head of k and v"""
     q, k, v = p.values(3)
     root = p.op("ait.attention", [q, repeated(p, k), repeated(p, v), p.rest()])
     p.require("in_one_piece", root)
@@ -130,7 +130,7 @@ def is_nonzero_splat(value: SSAValue) -> bool:
 
 @native
 def scale_of(c: SSAValue | None, d: SSAValue | None, e: SSAValue | None, f: SSAValue | None) -> Attribute:
-    """c / d * e / f of the numbers of splat constants, those that are there, as an f64 attribute."""
+    """c / d * e / f of splat constants as an f64 attribute; a missing constant counts as 1."""
     scale = 1.0
     for value, divides in ((c, False), (d, True), (e, False), (f, True)):
         number = 1 if value is None else splat(value)
@@ -141,8 +141,8 @@ def scale_of(c: SSAValue | None, d: SSAValue | None, e: SSAValue | None, f: SSAV
 
 @native
 def with_heads(r: Rewriter, value: SSAValue | None, q: SSAValue) -> SSAValue | None:
-    """For q [B, S, D] a value [B, S, D] as [B, 1, S, D]; with fewer dims it broadcasts and stays. For q of 4 dims all
-    stay."""
+    """The value with a dim of one head, [B, S, D] as [B, 1, S, D], if q has 3 dims. Values of fewer dims broadcast and
+    stay unchanged, as do all values if q has 4 dims."""
     if value is None or tensor_type(q).rank == 4 or tensor_type(value).rank < 3:
         return value
     first, *others = tensor_type(value).dims
@@ -156,7 +156,7 @@ def in_pieces(r: Rewriter, root: Operation, k: SSAValue, v: SSAValue, k1: SSAVal
 
 
 def with_operands(r: Rewriter, root: Operation, operands: list[SSAValue], **properties: Attribute) -> Operation:
-    """The same attention of other operands, with more properties."""
+    """The same attention with other operands and additional properties."""
     regions = [root.detach_region(region) for region in list(root.regions)]
     kept = {**root.properties, **root.attributes, **properties}
     made = r.create(type(root), operands, list(root.result_types), kept, regions)
@@ -179,7 +179,7 @@ def like(r: Rewriter, op: Operation, root: Operation) -> Operation:
 
 
 def keeps_rows(op: object) -> TypeGuard[ReshapeOp]:
-    """A reshape of other dims than the last two, of which there are more."""
+    """Whether `op` is a reshape that keeps the last two dims and has more dims before and after."""
     if not isinstance(op, ReshapeOp):
         return False
     before, after = tensor_type(op.input).dims, tensor_type(op.results[0]).dims
@@ -191,7 +191,7 @@ def keeps_rows(op: object) -> TypeGuard[ReshapeOp]:
 
 @constraint
 def repeats_heads(value: SSAValue, single: SSAValue, several: SSAValue, merged: SSAValue) -> bool:
-    """[B, G, L, D], [B, G, 1, L, D], [B, G, n, L, D], [B, G * n, L, D]: each head n times in turn."""
+    """The shapes are [B, G, L, D], [B, G, 1, L, D], [B, G, n, L, D], [B, G * n, L, D]: each head n times in a row."""
     own, one, many, whole = (tensor_type(x).dims for x in (value, single, several, merged))
     if len(own) != 4 or len(many) != 5:
         return False

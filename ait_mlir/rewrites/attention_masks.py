@@ -27,9 +27,9 @@ from ait_mlir.rewrites.engine.numbers import element_type_of, splat
 from ait_mlir.rewrites.engine.registry import constraint, native
 
 MAX_CHANGES = 16
-"""The operands that are looked at between a softmax and the products that it is of."""
+"""Most values visited on the way from a softmax back to its matrix product."""
 HIDING = -9e3
-"""A score with this added has no weight beside one without: by a factor of e^9000. (bf16 has -9984 for -1e4.)"""
+"""A mask of at most this number hides a score: its weight is e^9000 times smaller. (bf16 has -9984 for -1e4.)"""
 
 
 @pattern(over=("scores_first", "scores_last"))
@@ -50,8 +50,8 @@ def mask_of_where(p: PatternBuilder, order: str) -> None:
 
 
 def hidden_by_comparison(p: PatternBuilder, what: str) -> tuple[SSAValue, SSAValue, SSAValue]:
-    """Attention whose mask is where(a >= b, m, low) if those scores are `seen`, else where(a >= b, low, m): its
-    operation, the comparison, and m."""
+    """Match attention with the mask where(a >= b, m, low) for `seen`, else where(a >= b, low, m); returns the
+    attention, the comparison and m."""
     q, k, v, a, b, m, low = p.values(7)
     condition = p.op("ait.compare", [a, b], {"predicate": "ge"})
     chosen = [m, low] if what == "seen" else [low, m]
@@ -81,7 +81,7 @@ def window_of_band(p: PatternBuilder, what: str) -> None:
 
 @pattern(benefit=2)  # before the region computes the comparison
 def causal_of_zeros(p: PatternBuilder) -> None:
-    """without a softmax, scores where(column <= row, s, 0) are causal attention with the scores s"""
+    """attention without a softmax, with scores where(column <= row, s, 0) = causal attention with the scores s"""
     root = p.op("ait.attention", [p.rest()], results=None)
     p.require("no_attribute", root, "kernel")
     p.require("zeroes_after_diagonal", root)
@@ -90,7 +90,7 @@ def causal_of_zeros(p: PatternBuilder) -> None:
 
 @pattern()
 def broadcast_operand(p: PatternBuilder) -> None:
-    """a mask or an operand of the scores broadcasts by itself, without an expand or dims of 1 in front"""
+    """attention with an expanded mask or score operand = attention with the operand before the expand"""
     root = p.op("ait.attention", [p.rest()], results=None)
     p.require("reads_broadcast_operands", root)
     p.require("no_attribute", root, "kernel")
@@ -108,7 +108,7 @@ TRIANGLES = BROADCASTS + patterns(causal_of_triangle, window_of_band)
 
 @constraint
 def is_of_products(value: SSAValue) -> bool:
-    """The value is the result of an `ait.bmm`, or elementwise operations compute it from one of the same shape."""
+    """The value is the result of an `ait.bmm`, or elementwise operations compute it from such a result of its shape."""
     pending, seen = [value], {value}
     while pending:
         owner = pending.pop().owner
@@ -130,7 +130,7 @@ def is_hiding_splat(value: SSAValue) -> bool:
 
 
 def _broadcasts_by_itself(value: SSAValue) -> SSAValue:
-    """What an expand repeats, or a reshape puts dims of 1 in front of; the value itself if it is neither."""
+    """The input of the expand, or of the reshape that adds leading dims of 1, that makes `value`; else `value`."""
     owner = value.owner
     if not isinstance(owner, ExpandOp | ReshapeOp):
         return value
@@ -144,14 +144,14 @@ def _broadcasts_by_itself(value: SSAValue) -> SSAValue:
 
 @constraint
 def reads_broadcast_operands(attention: AttentionOp) -> bool:
-    """A mask or an operand of the scores is made by an expand, or by a reshape that adds dims of 1 in front."""
+    """A mask or an operand of the scores is made by an expand, or by a reshape that adds leading dims of 1."""
     given = [*attention.score_operands, *([] if attention.mask is None else [attention.mask])]
     return any(_broadcasts_by_itself(x) is not x for x in given)
 
 
 @native
 def with_own_operands(r: Rewriter, root: AttentionOp) -> Operation:
-    """The attention that reads what its mask and the operands of its scores are broadcast from."""
+    """The attention with its mask and score operands as they are before an expand or a reshape that adds dims of 1."""
     first = len(root.own_operands) - (root.mask is not None)
     operands = list(root.operands)
     return with_operands(r, root, [*operands[:first], *map(_broadcasts_by_itself, operands[first:])])
@@ -159,24 +159,25 @@ def with_own_operands(r: Rewriter, root: AttentionOp) -> Operation:
 
 @constraint
 def is_mask_of(value: SSAValue, attention: AttentionOp) -> bool:
-    """The value is what the attention adds to its scores, and its keys and values are in one piece."""
+    """The value is the attention's mask, and the keys and values are in one piece."""
     return attention.mask is value and attention.then is None
 
 
 @constraint
 def is_up_to_diagonal(condition: CompareOp, attention: AttentionOp) -> bool:
-    """`a >= b` is true exactly where a row of a causal attention sees a column; each row sees one."""
+    """`a >= b` is true exactly where causal attention shows a column to a row; each row sees at least one column."""
     return _is_triangle(condition.lhs, condition.rhs, attention, const(0))
 
 
 @constraint
 def is_behind_diagonal(condition: CompareOp, attention: AttentionOp) -> bool:
-    """`a >= b` is true exactly where a row of a causal attention does not see a column; each row sees one."""
+    """`a >= b` is true exactly where causal attention hides a column from a row; each row sees at least one column."""
     return _is_triangle(condition.rhs, condition.lhs, attention, const(1))
 
 
 def _is_triangle(rows: SSAValue, columns: SSAValue, attention: AttentionOp, least: Expr) -> bool:
-    """Whether `rows - columns >= least` says that the column is at most the one at which the row stands."""
+    """Whether `rows - columns >= least` holds exactly for the columns up to the diagonal that ends in the last
+    corner."""
     first = _diagonal(rows, columns, attention)
     if first is None or attention.top_left is not None:
         return False
@@ -185,7 +186,8 @@ def _is_triangle(rows: SSAValue, columns: SSAValue, attention: AttentionOp, leas
 
 
 def _diagonal(rows: SSAValue, columns: SSAValue, attention: AttentionOp) -> Expr | None:
-    """`rows - columns` for the first score, if these count the rows and the columns of the scores."""
+    """`rows - columns` for the first score, if the two values count the rows and the columns of the scores; else
+    None."""
     row, column = counting(rows), counting(columns)
     if row is None or column is None or (row[0], column[0]) != (-2, -1):
         return None
@@ -196,21 +198,21 @@ def _diagonal(rows: SSAValue, columns: SSAValue, attention: AttentionOp) -> Expr
 
 @constraint
 def zeroes_after_diagonal(attention: AttentionOp) -> bool:
-    """The scores of an attention without a softmax are 0 exactly where a causal one would hide them."""
+    """The scores of an attention without a softmax are 0 exactly where causal attention would hide them."""
     return _zeros(attention) is not None
 
 
 @dataclass(frozen=True)
 class Zeros:
-    """A choice, last in the region, that sets the scores after a diagonal to 0."""
+    """The `where` at the end of a region that sets the scores after a diagonal to 0."""
 
     choice: WhereOp
     kept: SSAValue
-    """The scores before."""
+    """The scores before the `where`."""
     argument: int
-    """The argument of the region that says which scores are kept, or which are not."""
+    """The index of the block argument that holds the condition of the `where`."""
     top_left: bool
-    """Whether the diagonal is that from the first row and column, not that to the last."""
+    """Whether the diagonal starts at the first row and column, rather than ending at the last."""
 
 
 def _zeros(attention: AttentionOp) -> Zeros | None:
@@ -240,7 +242,7 @@ def _zeros(attention: AttentionOp) -> Zeros | None:
 
 @native
 def causal_weights(r: Rewriter, root: AttentionOp) -> Operation:
-    """The attention, causal, whose region does not set the scores after the diagonal to 0."""
+    """The attention as a causal one, without the `where` that sets the scores after the diagonal to 0."""
     zeros = _zeros(root)
     assert zeros is not None, "causal_weights needs zeroes_after_diagonal"
     block, operands, first = root.scores.block, list(root.operands), len(root.own_operands)
@@ -262,18 +264,18 @@ def causal_weights(r: Rewriter, root: AttentionOp) -> Operation:
 
 @constraint
 def is_band(condition: CompareOp, attention: AttentionOp) -> bool:
-    """`a >= b` is true exactly where the row of a causal attention stands less than a number of columns away."""
+    """`a >= b` is true exactly for the columns of a causal attention that a window of some width shows to a row."""
     return _window(condition.lhs, condition.rhs, attention, 0) is not None
 
 
 @constraint
 def is_before_band(condition: CompareOp, attention: AttentionOp) -> bool:
-    """`a >= b` is false exactly where the row of a causal attention stands less than a number of columns away."""
+    """`a >= b` is false exactly for the columns of a causal attention that a window of some width shows to a row."""
     return _window(condition.rhs, condition.lhs, attention, 1) is not None
 
 
 def _window(columns: SSAValue, rows: SSAValue, attention: AttentionOp, least: int) -> int | None:
-    """The W for which `columns - rows >= least` says that the row stands less than W columns behind the column."""
+    """The width W of the window for which `columns - rows >= least` holds exactly on its columns; None without one."""
     if attention.causal is None or attention.top_left is not None or attention.window is not None:
         return None
     first = _diagonal(rows, columns, attention)
@@ -286,7 +288,7 @@ def _window(columns: SSAValue, rows: SSAValue, attention: AttentionOp, least: in
 
 @native
 def attention_in_window(r: Rewriter, root: AttentionOp, mask: SSAValue, condition: CompareOp) -> Operation:
-    """The attention with the window that a condition says, and another mask; without one where that adds 0."""
+    """The attention with the window of a condition and with another mask, or with no mask if that one is all 0."""
     window = _window(condition.lhs, condition.rhs, root, 0) or _window(condition.rhs, condition.lhs, root, 1)
     assert window is not None, "attention_in_window needs is_band or is_before_band"
     operands = [*root.operands[:3], *([] if splat(mask) == 0 else [mask]), *root.score_operands]
@@ -294,7 +296,7 @@ def attention_in_window(r: Rewriter, root: AttentionOp, mask: SSAValue, conditio
 
 
 def counting(value: SSAValue) -> tuple[int, Expr] | None:
-    """The axis, from the end, along which integers count up by one, and the first of them; None for other values."""
+    """The axis (negative) along which an integer tensor counts up by one, and its first element; None for others."""
     axis, first = -1, const(0)
     if tensor_type(value).rank > 1:
         dims = tensor_type(value).dims
@@ -321,13 +323,13 @@ def counting(value: SSAValue) -> tuple[int, Expr] | None:
 
 @native
 def zero_like(r: Rewriter, value: SSAValue) -> SSAValue:
-    """A constant 0.0 of the element type of a value, without dims."""
+    """A scalar constant 0.0 of the value's element type."""
     scalar = TensorType.get((), element_type_of(value))
     return r.create(ConstantOp, [], [scalar], {"value": FloatAttr(0.0, f64)}).results[0]
 
 
 @native
 def causal_attention(r: Rewriter, root: AttentionOp, mask: SSAValue) -> Operation:
-    """The attention, causal, with another mask; without one where that adds 0 everywhere."""
+    """The attention as a causal one with another mask, or with no mask if that one is all 0."""
     operands = [*root.operands[:3], *([] if splat(mask) == 0 else [mask]), *root.score_operands]
     return with_operands(r, root, operands, causal=UnitAttr())

@@ -4,7 +4,7 @@ Examples are a bias of each head, ALiBi, soft-capping, or a choice of scores. Al
 first product and the softmax that keep the shape of the scores join the attention. Batches and heads may be one dim
 there. The kernel reads their operands in place. A tensor of the size of scores that cheap operations compute from
 smaller ones (a slope of each head times a distance, a bias plus a padding mask, a comparison of positions) is computed
-in the kernel, too, and not stored. Two products without a softmax between them are such an attention, too.
+in the kernel, too, and not stored. Two products without a softmax between them become an attention as well.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ from ait_mlir.rewrites.engine.registry import constraint, native
 from ait_mlir.rewrites.regions import RegionGrower, narrow_of
 
 MAX_WIDTH = 128
-"""Columns of q and v without a softmax: with more, two products are faster although they store the scores. In f32, too,
-where attention is plain arithmetic on a GPU."""
+"""Most columns of q and v without a softmax: with more, two products are faster although they store the scores. So they
+are in f32, where attention on a GPU does not use tensor cores."""
 FEW_COLUMNS, COLUMNS_OF_ROW = 512, 4
-"""Columns without a softmax: up to so many, or up to so many times the rows. More columns of few rows are faster as two
-products, which share them out over a card; an attention walks over all columns with each tile of rows."""
+"""Most columns of the scores without a softmax: this number, or this multiple of the rows. With more, two products are
+faster: they spread the columns over the GPU, while an attention visits all columns with each tile of rows."""
 MAX_OPERANDS = 6
-"""Operands of a region: each takes registers of a kernel."""
+"""Most operands of a region: each takes registers of a kernel."""
 MAX_BETWEEN = 16
-"""Operations between a product and a softmax: looking at them must not depend on the size of the graph."""
+"""Most operations between a product and a softmax; the limit keeps the search independent of the graph's size."""
 MAX_COMPUTED = 8
-"""Operations that one operand of the scores may be computed by."""
+"""Most operations that compute one operand of the scores in the kernel."""
 
 
 @pattern()
@@ -69,7 +69,7 @@ def products_of_changed_scores(p: PatternBuilder) -> None:
 
 @pattern()
 def operands_computed_by_attention(p: PatternBuilder) -> None:
-    """what cheap operations compute from smaller tensors, a mask or an operand of the scores, the region computes"""
+    """a mask or score operand that cheap operations compute from smaller tensors is computed in the region"""
     root = p.op("ait.attention", [p.rest()], results=None)
     p.require("no_attribute", root, "kernel")
     p.require("computes_operands", root)
@@ -89,12 +89,12 @@ Frame = tuple[Expr, ...]
 
 @dataclass(frozen=True)
 class Group:
-    """The operations of an attention. `between` are those from the first product to `scores`, in any order."""
+    """The operations of an attention. `between` lists the operations from the first product to `scores`, unordered."""
 
     product: BmmOp
     between: list[Operation]
     scores: SSAValue
-    """What the softmax reads, or the weights if there is none."""
+    """The softmax's operand, or the weights if there is no softmax."""
     softmax: SoftmaxOp | None
     after: list[ReshapeOp]
     """Reshapes of the weights, the last first."""
@@ -103,7 +103,7 @@ class Group:
 
 
 def group_of(root: BmmOp) -> Group | None:
-    """The attention that ends with this product; None if it ends none, or one that does not fit the op."""
+    """The attention that ends with this product; None if there is none, or if `ait.attention` cannot express it."""
     after: list[ReshapeOp] = []
     value = root.a
     while isinstance(owner := value.owner, ReshapeOp) and keeps_rows(owner) and value.has_one_use():
@@ -149,7 +149,7 @@ def _fits(group: Group, root: BmmOp) -> bool:
 
 
 def batch_and_heads(frames: Sequence[Frame]) -> Frame:
-    """The first frame that has both; a batch alone has one head."""
+    """The first frame that has both a batch and heads; if none has, a lone batch gets one head."""
     for frame in frames:
         if len(frame) == 2:
             return frame
@@ -157,7 +157,7 @@ def batch_and_heads(frames: Sequence[Frame]) -> Frame:
 
 
 def products_before(scores: SSAValue) -> Iterator[BmmOp]:
-    """The products of rows with rows, not selected yet and without an epilogue, that the scores are computed from."""
+    """The `rcr` products that the scores are computed from, without an epilogue and without a selected kernel."""
     pending, seen = [scores], {scores}
     while pending:
         owner = pending.pop().owner
@@ -170,8 +170,8 @@ def products_before(scores: SSAValue) -> Iterator[BmmOp]:
 
 
 def users_between(first: BmmOp, scores: SSAValue, last: Operation) -> list[Operation] | None:
-    """What uses a product up to `scores`, which `last` reads first: elementwise operations that keep the shape, and
-    reshapes of batch and heads; None if there is another user."""
+    """The operations from a product to `scores`, the first operand of `last`: elementwise operations that keep the
+    shape and reshapes of batch and heads. None if an operation of another kind uses a value between."""
     scope = scope_of(last)
     found: list[Operation] = []
     pending: list[SSAValue] = [first.results[0]]
@@ -193,21 +193,21 @@ def users_between(first: BmmOp, scores: SSAValue, last: Operation) -> list[Opera
 
 @constraint
 def ends_attention(root: BmmOp) -> bool:
-    """The product multiplies values with weights that are a softmax of changed products of queries and keys."""
+    """The product multiplies values with the softmax of queries times keys, with elementwise changes before it."""
     group = group_of(root)
     return group is not None and group.softmax is not None
 
 
 @constraint
 def ends_two_products(root: BmmOp) -> bool:
-    """The product multiplies values with changed products of queries and keys."""
+    """The product multiplies values with queries times keys, with elementwise changes between and no softmax."""
     group = group_of(root)
     return group is not None and group.softmax is None
 
 
 @native
 def attention_with_scores(r: Rewriter, root: BmmOp) -> None:
-    """Replace the root by an attention whose region is all between the products, but for the softmax."""
+    """Replace the root by an attention; its region holds the elementwise operations between the two products."""
     group = group_of(root)
     assert group is not None, "attention_with_scores needs ends_attention or ends_two_products"
     first, between = group.product, sorted(group.between, key=r.position)
@@ -236,7 +236,7 @@ def framed(r: Rewriter, value: SSAValue, frame: Frame) -> SSAValue:
 
 
 def region_of(r: Rewriter, group: Group, between: Sequence[Operation]) -> tuple[Block, list[SSAValue]]:
-    """The operations on scalars, the first argument being the score, and the tensors whose elements the others are."""
+    """A block that computes a score from its first argument, and the tensors whose elements are the other arguments."""
     block = Block(arg_types=[compute_type(element_type_of(group.product.a))])
     block.args[0].name_hint = "score"
     grower = RegionGrower(block, [], first_argument=1)
@@ -258,7 +258,8 @@ def region_of(r: Rewriter, group: Group, between: Sequence[Operation]) -> tuple[
 
 
 def broadcast_in(r: Rewriter, x: SSAValue, frame: Frame, to: Frame) -> SSAValue:
-    """A tensor that broadcasts to scores of one frame, so that it broadcasts to those of another one."""
+    """The tensor `x`, which broadcasts to scores with batch and heads `frame`, reshaped to broadcast to scores with
+    `to`."""
     dims = tensor_type(x).dims
     front, rest = dims[:-2], dims[-2:]
     if len(dims) < 3 or frame == to:
@@ -272,7 +273,7 @@ def broadcast_in(r: Rewriter, x: SSAValue, frame: Frame, to: Frame) -> SSAValue:
         spread, last = list(frame), list(to)
     for whole, places in zip(to, groups or (), strict=groups is not None):
         moves = any(front[i].as_int() != 1 for i in places)
-        for i in places if moves else ():  # a part of a dim has no stride of its own
+        for i in places if moves else ():  # dims that merge into one must be expanded together
             spread[i] = frame[i]
         last.append(whole if moves else const(1))
     if tuple(spread) != front:
@@ -281,7 +282,7 @@ def broadcast_in(r: Rewriter, x: SSAValue, frame: Frame, to: Frame) -> SSAValue:
 
 
 def regrouped(frame: Frame, to: Frame) -> list[list[int]] | None:
-    """Which dims of one frame make up each dim of another one; None where that is not known."""
+    """For each dim of `to`, the dims of `frame` that are merged into it; None where that is not known."""
     groups: list[list[int]] = [[] for _ in to]
     at = 0
     for i in range(len(frame)):
@@ -297,7 +298,7 @@ def regrouped(frame: Frame, to: Frame) -> list[list[int]] | None:
 
 
 def take_scale(block: Block) -> float:
-    """Remove multiplications and divisions of the score by numbers that stand first; returns their product."""
+    """Remove the leading multiplications and divisions of the score by constants; returns the resulting factor."""
     scale, score = 1.0, block.args[0]
     while score.has_one_use():
         user = next(iter(score.uses)).operation
@@ -314,7 +315,7 @@ def take_scale(block: Block) -> float:
 
 
 def take_mask(block: Block, operands: list[SSAValue]) -> SSAValue | None:
-    """Remove one of the tensors that are added last, and return it: a mask spelled as a choice, else the last."""
+    """Remove one of the tensors that the region adds last, and return it: the last made by a `where`, else the last."""
     last = block.last_op
     assert isinstance(last, YieldOp)
     found: list[tuple[Operation, int, SSAValue]] = []
@@ -348,7 +349,7 @@ def _number(value: SSAValue) -> float | None:
 
 
 def _erase(op: Operation) -> None:
-    """Erase an operation of a region and the constants that it alone read."""
+    """Erase an operation of a region and the constants that only it uses."""
     constants = {x.owner for x in op.operands if isinstance(x.owner, ConstantOp) and x.has_one_use()}
     op.detach()
     op.erase()
@@ -361,9 +362,9 @@ def _erase(op: Operation) -> None:
 
 
 def computed_by(value: SSAValue) -> list[ElementwiseOp] | None:
-    """The cheap operations, in order, that compute a tensor from ones that are smaller; None where there are none.
+    """The cheap operations, in order, that compute a tensor from smaller tensors; None if there are none.
 
-    Smaller tensors stand still along a dim in which this one moves. The operations may have other uses.
+    A smaller tensor broadcasts along some dim of this tensor. The operations may have other uses.
     """
     ordered: list[ElementwiseOp] = []
     dims = tensor_type(value).dims
@@ -397,8 +398,8 @@ def _stands_still(x: SSAValue, whole: SSAValue) -> bool:
 
 
 def computable(attention: AttentionOp) -> dict[SSAValue, list[ElementwiseOp]]:
-    """The operands of the scores, and the mask, that the region can compute, with what computes them; none if the
-    region would read too many tensors then."""
+    """The mask and score operands that the region can compute, with the operations that compute each; empty if the
+    region would then read too many tensors."""
     given = [*attention.score_operands, *([] if attention.mask is None else [attention.mask])]
     found = {x: ops for x in given if (ops := computed_by(x)) is not None}
     read = {x for x in given if x not in found}
@@ -416,7 +417,8 @@ def computes_operands(root: AttentionOp) -> bool:
 
 @native
 def with_computed_operands(r: Rewriter, root: AttentionOp) -> Operation:
-    """The attention whose region computes what `computable` finds, and adds a computed mask."""
+    """The attention whose region computes the operands that `computable` finds; a computed mask is added in the
+    region."""
     found = computable(root)
     assert found, "with_computed_operands needs computes_operands"
     score = compute_type(element_type_of(root.q))

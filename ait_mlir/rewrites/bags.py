@@ -31,13 +31,13 @@ BAGS = patterns(bags_of_one)
 
 @constraint
 def keeps_all_ids(root: EmbeddingBagOp) -> bool:
-    """The bags ignore no id, and the last one ends with the ids."""
+    """The bags ignore no id, and the last bag ends with the last id."""
     return root.padding is None and root.closed is None
 
 
 @constraint
 def counts_up(value: SSAValue) -> bool:
-    """The value is the constant 0, 1, 2 ..., or its beginning."""
+    """The value is the constant 0, 1, 2 ..., or a slice of it that starts at 0."""
     while True:
         owner = value.owner
         if isinstance(owner, SliceOp) and all(x.as_int() == 0 for x in owner.offsets.data):
@@ -49,5 +49,5 @@ def counts_up(value: SSAValue) -> bool:
     if not isinstance(owner, ConstantOp):
         return False
     numbers = owner.values()
-    whole = tensor_type(value).num_elements().as_int() == len(numbers)  # no number that fills a tensor
+    whole = tensor_type(value).num_elements().as_int() == len(numbers)  # not one number for all elements
     return whole and all(number == i for i, number in enumerate(numbers))

@@ -1,5 +1,4 @@
-"""Nested concats without copies: what is written part by part and then copied into a part of another buffer is written
-there at once."""
+"""Nested concats without copies: kernels write the parts of an inner buffer directly into the outer buffer."""
 
 from __future__ import annotations
 
@@ -21,8 +20,8 @@ from ait_mlir.rewrites.engine.registry import constraint, native
 
 @pattern(benefit=2, over=("whole", "reshaped"))
 def write_parts_in_place(p: PatternBuilder, copied: str) -> None:
-    """A buffer that kernels write part by part, and that is copied elsewhere, as it is or in another shape: the
-    kernels, if they accept the strides, write there at once."""
+    """A buffer is written part by part and then copied, possibly in another shape: kernels that accept the strides
+    write the copy's target directly."""
     source, target = p.result(p.op("ait_rt.alloc", [])), p.value()
     seen = source
     if copied == "reshaped":
@@ -46,13 +45,13 @@ PARTS = patterns(write_parts_in_place)
 
 
 def _source(copy: Operation) -> SSAValue:
-    """The allocation that a copy reads, itself or through a view."""
+    """The allocation that a copy reads, directly or through a view."""
     seen = copy.operands[0]
     return seen.owner.source if isinstance(seen.owner, ViewOp) else seen
 
 
 def _parts(source: SSAValue, copy: Operation) -> Iterator[ViewOp | None]:
-    """The views of a buffer but for the one that the copy reads; None for any other use."""
+    """The views of a buffer, except the view that the copy reads; None in place of any other use."""
     for use in source.uses:
         op = use.operation
         if op is not copy and op is not copy.operands[0].owner:
@@ -61,8 +60,8 @@ def _parts(source: SSAValue, copy: Operation) -> Iterator[ViewOp | None]:
 
 @constraint
 def parts_fit_in(source: SSAValue, target: SSAValue, copy: Operation) -> bool:
-    """The source is used through views of parts alone, the target can be seen in its shape, and all that use a part are
-    launches that accept its strides there."""
+    """The source is used only through views of its parts, the target can be viewed in the source's shape, and all users
+    of a part are launches that accept its strides in the target."""
     scope = scope_of(copy)
     whole = _in_shape_of(source, target, scope)
     if whole is None or not any(True for _ in _parts(source, copy)):
@@ -77,13 +76,13 @@ def parts_fit_in(source: SSAValue, target: SSAValue, copy: Operation) -> bool:
 
 
 def _in_shape_of(source: SSAValue, target: SSAValue, scope: Scope) -> Strided | None:
-    """The target, from its first element on, in the shape of the source; None where no strides say so."""
+    """The target, from its first element on, viewed in the shape of the source; None if no strides can express that."""
     dims = cast(BufferType, target.type).dims
     return Strided(dims, const(0), strides_of(target)).reshape(cast(BufferType, source.type).dims, scope)
 
 
 def _part_of(whole: Strided, part: ViewOp, scope: Scope) -> Strided | None:
-    """Where a view of a row-major buffer, a stretch along one of its dims, lies in another buffer of this shape."""
+    """The region of `whole` that matches a view of a row-major buffer of the same shape, cut along at most one dim."""
     own, dims, strides = contiguous_strides(whole.dims), part.buffer_type.dims, part.strides.data
     if len(dims) != len(own):
         return None
@@ -102,7 +101,7 @@ def _part_of(whole: Strided, part: ViewOp, scope: Scope) -> Strided | None:
 
 @native
 def write_parts_of_target(r: Rewriter, copy: Operation) -> None:
-    """Let the kernels that write the parts of what a copy reads write the parts of its target."""
+    """Let the kernels that write the parts of the copy's source write the parts of its target instead."""
     source, target, scope = _source(copy), copy.operands[1], scope_of(copy)
     alloc, seen = cast(Operation, source.owner), copy.operands[0].owner
     whole = _in_shape_of(source, target, scope)

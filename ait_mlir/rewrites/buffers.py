@@ -37,7 +37,7 @@ from ait_mlir.rewrites.engine.registry import constraint, native
 
 @pattern(benefit=3)
 def read_in_place(p: PatternBuilder) -> None:
-    """A copy that only kernels read which accept the strides of its source: they read the source."""
+    """All kernels that read a copy accept the strides of its source: they read the source."""
     source, target = p.value(), p.result(p.op("ait_rt.alloc", []))
     root = p.op("ait_rt.copy", [source, target], results=0)
     p.require("readers_accept_strides_of", target, source)
@@ -47,7 +47,7 @@ def read_in_place(p: PatternBuilder) -> None:
 
 @pattern(benefit=3)
 def write_output(p: PatternBuilder) -> None:
-    """A buffer that is copied whole into another: whatever writes it writes the other at once."""
+    """A buffer is copied whole into another: its writers write the copy's target directly."""
     source, target = p.result(p.op("ait_rt.alloc", [])), p.value()
     root = p.op("ait_rt.copy", [source, target], results=0)
     p.require("is_whole_buffer", target)
@@ -59,7 +59,7 @@ def write_output(p: PatternBuilder) -> None:
 
 @pattern(benefit=3)
 def write_reshaped(p: PatternBuilder) -> None:
-    """A buffer that is copied whole into another of a different shape: it is the other, seen in its own shape."""
+    """A buffer is copied whole into another of a different shape: it becomes a view of the copy's target."""
     source, target = p.result(p.op("ait_rt.alloc", [])), p.value()
     view = p.op("ait_rt.view", [source])
     root = p.op("ait_rt.copy", [p.result(view), target], results=0)
@@ -73,7 +73,8 @@ def write_reshaped(p: PatternBuilder) -> None:
 
 @pattern(benefit=2)
 def write_in_place(p: PatternBuilder) -> None:
-    """A buffer that is copied elsewhere: its kernel, if it accepts the strides, writes there at once."""
+    """A buffer is copied, for example into a part of another: a kernel that accepts the strides writes the copy's
+    target directly."""
     source, target = p.result(p.op("ait_rt.alloc", [])), p.value()
     root = p.op("ait_rt.copy", [source, target], results=0)
     p.require("users_accept_strides_of", source, target)
@@ -85,8 +86,8 @@ def write_in_place(p: PatternBuilder) -> None:
 
 @pattern(benefit=1)
 def write_permuted(p: PatternBuilder) -> None:
-    """A buffer that is only copied elsewhere with its dims permuted: its kernel, if it can, writes in the permuted
-    order there at once. Elements that it writes one after another stay neighbours, or all lie apart as they did."""
+    """A buffer's only use is a copy with permuted dims: a kernel that accepts the strides writes the copy's target
+    directly. The kernel's innermost dim must stay innermost, or be contiguous in the target."""
     source, target = p.result(p.op("ait_rt.alloc", [])), p.value()
     view = p.op("ait_rt.view", [source])
     root = p.op("ait_rt.copy", [p.result(view), target], results=0)
@@ -123,7 +124,7 @@ def kernel_of_launch(launch: LaunchOp) -> KernelOp:
 
 
 def launch_accepts(use: Use, strides: Shape, scope: Scope) -> bool:
-    """Whether the launch takes a buffer of these strides where it now takes the used one."""
+    """Whether the launch accepts a buffer of these strides in place of the operand of this use."""
     launch = use.operation
     if not isinstance(launch, LaunchOp) or use.index >= len(launch.ins) + len(launch.outs):
         return False
@@ -148,8 +149,7 @@ def _scope(value: SSAValue) -> Scope:
 
 @constraint
 def readers_accept_strides_of(value: SSAValue, like: SSAValue) -> bool:
-    """The buffer is written by one copy, and all that read it are copies, or kernels that accept the strides of
-    `like`."""
+    """The buffer is written once, and its readers are copies or kernels that accept the strides of `like`."""
     strides, scope = strides_of(like), _scope(value)
     writes = [use for use in value.uses if is_write(use)]
     reads = [use for use in value.uses if not is_write(use)]
@@ -160,8 +160,8 @@ def readers_accept_strides_of(value: SSAValue, like: SSAValue) -> bool:
 
 @constraint
 def users_accept_strides_of(value: SSAValue, like: SSAValue) -> bool:
-    """The buffer is written by one kernel, and all kernels that use it accept the strides of `like`; views of it need
-    row-major ones."""
+    """The buffer is written by one kernel, and all kernels that use it accept the strides of `like`; if it has views,
+    these strides are row-major."""
     strides, scope = strides_of(like), _scope(value)
     writes = [use for use in value.uses if is_write(use)]
     if len(writes) != 1 or not isinstance(writes[0].operation, LaunchOp):
@@ -177,7 +177,7 @@ def users_accept_strides_of(value: SSAValue, like: SSAValue) -> bool:
 
 @constraint
 def is_whole_buffer(value: SSAValue) -> bool:
-    """The buffer is an allocation or an output itself, no view."""
+    """The buffer is an allocation or an output, not a view."""
     return isinstance(value.owner, AllocOp | DestinationOp)
 
 
@@ -188,7 +188,7 @@ def only_written_by(value: SSAValue, op: Operation) -> bool:
 
 
 def accesses(root: SSAValue) -> list[Use]:
-    """How launches and copies use a buffer, through any views."""
+    """The uses of a buffer by launches, copies and loops, directly or through views."""
     found: list[Use] = []
     work = [root]
     while work:
@@ -201,7 +201,7 @@ def accesses(root: SSAValue) -> list[Use]:
 
 
 def is_update(use: Use) -> bool:
-    """Whether a launch writes the buffer, and reads it too."""
+    """Whether the use is a launch that writes the buffer and also reads it."""
     op = use.operation
     if not isinstance(op, LaunchOp) or not is_write(use):
         return False
@@ -215,7 +215,7 @@ def _root_buffer(value: SSAValue) -> SSAValue:
 
 @constraint
 def is_written_once(value: SSAValue) -> bool:
-    """The buffer behind the value is no donated input, and no launch updates it."""
+    """The buffer behind the value is not an input, and no launch updates it."""
     root = root_of(value)
     return not isinstance(root, InputOp) and not any(is_update(use) for use in accesses(_root_buffer(value)))
 
@@ -303,9 +303,9 @@ def writer_accepts_inverse_of(value: SSAValue, view: Operation, target: SSAValue
 
 
 def permutation(view: ViewOp) -> list[int | None] | None:
-    """For each dim of the viewed buffer, which one of the view it is, or None for a dim of 1 that the view lacks.
+    """For each dim of the viewed buffer, its index in the view, or None for a dim of 1 that the view lacks.
 
-    None if the view is no permutation of it.
+    None if the view is not a permutation of the buffer.
     """
     source, target = cast(BufferType, view.source.type), view.buffer_type
     if view.offset.data[0] is not const(0) or isinstance(view.source.owner, ViewOp):
@@ -337,7 +337,7 @@ def inverse_strides(view: ViewOp, target: SSAValue) -> Shape:
 
 
 def hoist(r: Rewriter, value: SSAValue, before: Operation) -> None:
-    """Define a buffer, and what it is a view of, before an op of the same block."""
+    """Move the definition of a buffer, and of the buffers that it is a view of, before an op of the same block."""
     chain: list[Operation] = []
     owner = value.owner
     while isinstance(owner, ViewOp | AllocOp):

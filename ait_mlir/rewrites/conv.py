@@ -1,4 +1,4 @@
-"""Convolutions of single elements become products; factors and offsets of channels join weights and biases."""
+"""Convolutions with a window of one element become products; channel scales and offsets join weights and biases."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ait_mlir.rewrites.engine.registry import constraint, native
 
 @pattern()
 def point_convolution(p: PatternBuilder) -> None:
-    """conv(x, w) = x @ w^T, where the window is one element that visits all of x"""
+    """conv(x, w) = x @ w^T, where the window is one element and visits all of x"""
     root = p.op("ait.conv", [p.value(), p.value()])
     p.require("visits_each_element", root)
     p.require("no_region", root)
@@ -36,7 +36,7 @@ POINTS = patterns(point_convolution)
 
 @pattern(over=("conv", "gemm"))
 def factor_into_weight(p: PatternBuilder, mnemonic: str) -> None:
-    """conv(x, w) * s = conv(x, w * s), x @ w^T * s = x @ (w * s)^T, where w and s follow from params alone"""
+    """conv(x, w) * s = conv(x, w * s), x @ w^T * s = x @ (w * s)^T, where w and s depend only on params"""
     w, s = p.values(2)
     product = p.op(f"ait.{mnemonic}", [p.value(), w], {"layout": "rcr"} if mnemonic == "gemm" else {})
     y = p.result(product)
@@ -51,7 +51,8 @@ def factor_into_weight(p: PatternBuilder, mnemonic: str) -> None:
 
 
 def after_bias(p: PatternBuilder, mnemonic: str) -> tuple[SSAValue, SSAValue, SSAValue, SSAValue]:
-    """An operation on conv(x, w) + b and s, where b and s follow from params alone: conv(x, w), b, s, the operation."""
+    """Match an operation on conv(x, w) + b and s, where b and s depend only on params; returns conv(x, w), b, s and the
+    operation."""
     y, b, s = p.op(trait="HasEpilogue"), p.value(), p.value()
     inner = p.op("ait.add", [p.result(y), b], in_any_order=True)
     total = p.result(inner)
@@ -66,14 +67,14 @@ def after_bias(p: PatternBuilder, mnemonic: str) -> tuple[SSAValue, SSAValue, SS
 
 @pattern()
 def factor_into_bias(p: PatternBuilder) -> None:
-    """(conv(x, w) + b) * s = conv(x, w) * s + b * s, where b and s follow from params alone"""
+    """(conv(x, w) + b) * s = conv(x, w) * s + b * s, where b and s depend only on params"""
     y, b, s, root = after_bias(p, "ait.mul")
     p.replace(root, p.new("ait.add", [p.new("ait.mul", [y, s]), p.new("ait.mul", [b, s])]))
 
 
 @pattern()
 def offset_into_bias(p: PatternBuilder) -> None:
-    """(conv(x, w) + b) + t = conv(x, w) + (b + t), where b and t follow from params alone"""
+    """(conv(x, w) + b) + t = conv(x, w) + (b + t), where b and t depend only on params"""
     y, b, t, root = after_bias(p, "ait.add")
     p.replace(root, p.new("ait.add", [y, p.new("ait.add", [b, t])]))
 
@@ -83,8 +84,8 @@ FACTORS = patterns(factor_into_weight, factor_into_bias, offset_into_bias)
 
 @pattern()
 def channels_of_blocks(p: PatternBuilder) -> None:
-    """conv(x, w) with steps of 2 and at most 4 channels = conv(x', w') with steps of 1, where blocks of 2 x 2 places of
-    x, each filled with zeros to 4 channels, are the 16 channels of a place of x'"""
+    """conv(x, w) with stride 2 and at most 4 channels = conv(x', w') with stride 1, where a block of 2 x 2 pixels of x,
+    padded with zeros to 4 channels each, is one pixel of x' with 16 channels"""
     w = p.value()
     root = p.op("ait.conv", [p.value(), w])
     p.require("follows_from_params", w)
@@ -115,9 +116,9 @@ CHANNELS = patterns(channels_in_eights)
 EIGHT = 8
 """Elements of 2 bytes in an access of 16."""
 BLOCK_DEPTH = 4
-"""The channels of each place of a block of 2 x 2, which has 16 in all."""
+"""The channels of each pixel in a block of 2 x 2, so that a block has 16 channels."""
 BLOCKS_LAST = (0, 1, 3, 2, 4, 5)
-"""The order of [N, rows, 2, columns, 2, C] with the places of a block next to each other."""
+"""The permutation of [N, rows, 2, columns, 2, C] that puts the pixels of a block next to each other."""
 LONGEST_WALK = 64
 """The most operations between a value and its params."""
 
@@ -131,7 +132,7 @@ def visits_each_element(conv: ConvOp) -> bool:
 
 @constraint
 def reads_blocks_of_places(conv: ConvOp) -> bool:
-    """A convolution over two even sizes with steps of 2 and few channels, whose window can be cut into blocks."""
+    """A 2D convolution with stride 2, even sizes and few channels, whose window can be cut into blocks of 2 x 2."""
     depth = tensor_type(conv.weight).dims[-1].as_int()
     if depth is None or not 1 <= depth <= BLOCK_DEPTH or not _is_plain(conv) or conv.strides() != (2, 2):
         return False
@@ -147,14 +148,15 @@ def has_odd_channels(conv: ConvOp) -> bool:
 
 
 def _is_plain(conv: ConvOp, dilated: bool = False) -> bool:
-    """Whether it is of 2-byte floats, with one group, not transposed, without dilation, and larger than an element."""
+    """Whether the convolution has 2-byte floats, one group, a window larger than one element, and is not transposed;
+    without dilation unless `dilated` allows it."""
     narrow = is_float(tensor_type(conv.x).element_type) and BY_IR[tensor_type(conv.x).element_type].bytes == 2
     near = dilated or all(d == 1 for d in conv.dilations())
     return narrow and near and conv.num_groups() == 1 and not conv.is_transposed() and max(conv.kernel()) > 1
 
 
 def _block_pads(conv: ConvOp) -> list[int] | None:
-    """The pads of the convolution on blocks, before and behind; None where it would have to crop."""
+    """The leading and trailing pads of the convolution on blocks; None if a trailing pad would be negative."""
     before, behind = list[int](), list[int]()
     sizes, places = tensor_type(conv.x).dims[1:-1], tensor_type(conv.output).dims[1:-1]
     for size, count, taps, pad in zip(sizes, places, conv.kernel(), conv.pads()[:2], strict=True):
@@ -168,13 +170,13 @@ def _block_pads(conv: ConvOp) -> list[int] | None:
 
 
 def _blocks(taps: int, pad: int) -> int:
-    """The blocks that a window reads: one zero goes before it where it begins at the second place of a block."""
+    """How many blocks a window reads; a window that begins at the second pixel of a block gets a leading zero."""
     return (taps + pad % 2 + 1) // 2
 
 
 @constraint
 def follows_from_params(value: SSAValue) -> bool:
-    """The value is a param, or computed from params and constants alone in a few operations."""
+    """The value is a param, or a few operations compute it from params and constants only."""
     pending, seen, found = [value], {value}, False
     while pending:
         owner = pending.pop().owner
@@ -191,7 +193,7 @@ def follows_from_params(value: SSAValue) -> bool:
 
 @native
 def product_at_each_place(r: Rewriter, conv: ConvOp) -> Operation:
-    """The product of x at all places with the weight [channels of the result, channels of x]."""
+    """The product of x at each pixel with the weight [channels of the result, channels of x]."""
     out, *_, depth = tensor_type(conv.weight).dims
     weight = r.reshape(conv.weight, (out, depth))
     return r.create(GemmOp, [conv.x, weight], [conv.output.type], {"layout": StringAttr("rcr")}, [Region()])
@@ -199,7 +201,7 @@ def product_at_each_place(r: Rewriter, conv: ConvOp) -> Operation:
 
 @native
 def on_blocks_of_places(r: Rewriter, conv: ConvOp) -> Operation:
-    """The convolution with steps of 1 over blocks of 2 x 2 places as channels."""
+    """The convolution with stride 1 whose channels are blocks of 2 x 2 pixels."""
     batch, *sizes, depth = tensor_type(conv.x).dims
     out, *_ = tensor_type(conv.weight).dims
     pads, kernel = conv.pads()[:2], conv.kernel()
@@ -208,7 +210,7 @@ def on_blocks_of_places(r: Rewriter, conv: ConvOp) -> Operation:
     x = r.permute(r.reshape(conv.x, (batch, *pairs, depth)), BLOCKS_LAST)
     block_pads = _block_pads(conv)
     assert block_pads is not None
-    # Zeros along the columns are written, so that a line of the window is one run of elements.
+    # Padding of columns is stored as zeros, so that each row of the window is contiguous.
     rows, columns = halves[0], halves[1] + block_pads[1] + block_pads[3]
     block = (const(2), const(2), const(BLOCK_DEPTH))
     filled = _pad(r, x, [0, 0, block_pads[1], 0, 0, 0], (batch, rows, columns, *block))

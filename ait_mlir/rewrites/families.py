@@ -34,8 +34,8 @@ FAMILIES: tuple[str, ...] = (
     "buffers",
     "buffer_parts",
 )
-"""Modules of `ait_mlir.rewrites`. One is imported when a name is looked for that none before it has; those on
-buffers, which need the kernels, stand last."""
+"""Modules of `ait_mlir.rewrites`, imported in this order until a requested name is found. Modules on buffers come last,
+because they need the kernels."""
 
 _MODULES = ("ait_mlir.rewrites.engine.constraints", *(f"ait_mlir.rewrites.{family}" for family in FAMILIES))
 

@@ -40,7 +40,7 @@ def load_patterns(ctx: Context, path: Path) -> CompiledPatterns:
 
 
 def named_operations(ctx: Context, patterns: ModuleOp) -> dict[str, type[Operation]]:
-    """The operations that patterns may match by trait or by name: those of `ait`, and any other that they name."""
+    """The operations that patterns may match: all of `ait` and from outside, and others that the patterns name."""
     operations: dict[str, type[Operation]] = {op.name: op for op in AIT.operations} | outside_operations()
     for op in patterns.walk():
         if isinstance(op, pdl.OperationOp) and op.opName is not None:

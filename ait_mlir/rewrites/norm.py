@@ -24,7 +24,7 @@ from ait_mlir.rewrites.regions import RegionGrower, take_regions
 
 @pattern(over=(0, 1))
 def residual_norm(p: PatternBuilder, position: int) -> None:
-    """norm(x + r): the norm's prologue starts with the sum, which is a further result where others use it"""
+    """norm(x + r): the norm's prologue computes the sum, and yields it as another result if the sum has other users"""
     x, r = p.values(2)
     total = p.result(p.op("ait.add", [r, x] if position else [x, r]))
     root = p.op(operands=[total, p.rest()], trait="Norm", results=None)
@@ -39,7 +39,7 @@ def residual_norm(p: PatternBuilder, position: int) -> None:
 NORM = patterns(residual_norm)
 
 SHORTEST = 1e-16
-"""The least bound of a length whose square kernels use, which compute in f32."""
+"""Smallest lower bound of a length: kernels compute its square in f32."""
 
 
 # ** norms as models spell them **
@@ -68,7 +68,7 @@ LENGTHS = (
     ("reshape", "sqrt"),
     ("sqrt", "reshape"),
 )
-"""How a length is computed from the sum of squares."""
+"""The operations, in order, by which models compute a length from the sum of squares."""
 
 
 @pattern(over=LENGTHS)
@@ -94,7 +94,7 @@ def norm_to_length_one(p: PatternBuilder, *steps: str) -> None:
 
 @pattern(over=(0, 1))
 def scale_of_rms_norm(p: PatternBuilder, position: int) -> None:
-    """rms_norm(x) * weight: the norm scales, too"""
+    """rms_norm(x) * weight = rms_norm(x, weight)"""
     weight = p.value()
     norm = p.op("ait.rms_norm", [p.value()], {"axes": IntegerAttr(1, i64)})
     y = p.result(norm)
@@ -159,9 +159,10 @@ def read_once(value: SSAValue, op: Operation) -> bool:
 
 @native
 def add_to_prologue(r: Rewriter, x: SSAValue, residual: SSAValue, total: SSAValue, root: NormOp) -> None:
-    """Let a norm read x and start its prologue with x + residual; where others use the sum, it is a further result.
+    """Let a norm read x and start its prologue with x + residual; if the sum has other users, it becomes another
+    result.
 
-    `total` is that sum, which the norm reads. A norm without a prologue gets one.
+    `total` is that sum, the norm's input before. A norm without a prologue gets one.
     """
     extras = list(root.prologue_operands)
     block = prologue_of(root, element_type_of(x))
@@ -215,7 +216,7 @@ def keeps_rows_whole(op: SliceOp, norm: NormOp) -> bool:
 
 @native
 def norm_of_slice(r: Rewriter, norm: NormOp, op: SliceOp) -> Operation:
-    """The norm of the slice alone."""
+    """The norm applied to the slice of its input."""
     rows = tensor_type(norm.input)
     type_ = TensorType.get(tensor_type(op.output).dims, rows.element_type)
     part = r.create(SliceOp, [norm.input], [type_], {"offsets": op.offsets}).results[0]
@@ -225,14 +226,14 @@ def norm_of_slice(r: Rewriter, norm: NormOp, op: SliceOp) -> Operation:
 
 @native
 def on_narrow(r: Rewriter, op: Operation, x: SSAValue) -> Operation:
-    """The same function of rows on x, in the type of x."""
+    """The same norm or softmax on x, with a result of x's type."""
     regions = [Region() for _ in op.regions]
     return r.create(type(op), [x], [x.type], op.properties | op.attributes, regions)
 
 
 @constraint
 def reduces_last_dim(op: ReduceOp) -> bool:
-    """A reduction over the last dim alone."""
+    """A reduction over the last dim only."""
     return op.axes() == (tensor_type(op.input).rank - 1,)
 
 
@@ -247,7 +248,7 @@ def is_row_factor(value: SSAValue, rows: SSAValue) -> bool:
 
 @constraint
 def is_row_of(value: SSAValue, rows: SSAValue) -> bool:
-    """The value is one row of the other: its last dim. Scalars of a region are not."""
+    """The value is a tensor of one dim, equal to the last dim of `rows`. False for scalars of a region."""
     if not isinstance(value.type, TensorType) or not isinstance(rows.type, TensorType):
         return False
     scope = scope_of(rows.owner if isinstance(rows.owner, Operation) else None)
@@ -288,20 +289,20 @@ def has_known_last_dim(value: SSAValue) -> bool:
 
 @constraint
 def bounds_length(op: ClampOp) -> bool:
-    """The clamp has a lower bound alone, whose square, by the number of elements, kernels can tell from 0."""
+    """The clamp has only a lower bound, large enough that its square divided by the row length is not 0 in f32."""
     low, high = op.bounds
     return low is not None and high is None and low >= SHORTEST
 
 
 @native
 def length_one(r: Rewriter, x: SSAValue) -> Operation:
-    """x divided by its length along the last dim; NaN where that is 0."""
+    """x divided by its length along the last dim; NaN where the length is 0."""
     return _to_length_one(r, x, 0.0)
 
 
 @native
 def length_one_bounded(r: Rewriter, x: SSAValue, clamp: ClampOp) -> Operation:
-    """x divided by its length along the last dim, or by the lower bound of a clamp where it is shorter."""
+    """x divided by its length along the last dim, or by the clamp's lower bound where the length is smaller."""
     low, _ = clamp.bounds
     assert low is not None, "length_one_bounded needs bounds_length"
     return _to_length_one(r, x, float(low))

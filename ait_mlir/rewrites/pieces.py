@@ -1,5 +1,5 @@
-"""Concatenations and splits: nested ones become one, pieces that lie side by side in one tensor become one slice, what
-is cut where it was joined is taken from before.
+"""Simplifies concatenations and splits: nested operations become one, neighbouring slices of a tensor become one slice,
+and a split of a concatenation reads the concatenation's operands.
 
 Splits and slices cost nothing, since they are views. A concatenation costs a copy of each operand that its kernel
 cannot write in place, so each pattern leaves fewer concatenations, or fewer operands.
@@ -75,7 +75,7 @@ def split_of_concat(p: PatternBuilder) -> None:
 
 @pattern()
 def concat_of_reshaped_concat(p: PatternBuilder) -> None:
-    """concat(reshape(concat(x, y)), z) = concat(reshape(x), reshape(y), z), where a reshape keeps the joints apart"""
+    """concat(reshape(concat(x, y)), z) = concat(reshape(x), reshape(y), z), where x and y can be reshaped separately"""
     root = p.op("ait.concat")
     p.require("reads_reshaped_concat", root)
     p.replace(root, "concat_of_reshaped", root)
@@ -101,7 +101,7 @@ def _dim(op: Operation) -> int:
 
 
 def _inner_concat(value: SSAValue, outer: Operation) -> ConcatOp | None:
-    """The concatenation along the dim of another one that alone uses its result."""
+    """The concatenation that computes `value`, if it has the dim of `outer` and `outer` is its only user."""
     op = value.owner
     if not isinstance(op, ConcatOp) or _dim(op) != _dim(outer):
         return None
@@ -109,15 +109,15 @@ def _inner_concat(value: SSAValue, outer: Operation) -> ConcatOp | None:
 
 
 def _concat(r: Rewriter, values: Sequence[SSAValue], root: Operation) -> Operation:
-    """The concatenation of other values instead of the root's, of the same type."""
+    """A concatenation of `values` with the root's dim and result type."""
     return r.create(ConcatOp, values, [root.results[0].type], {"dim": IntegerAttr(_dim(root), i64)})
 
 
 @constraint
 def gathers_concats(root: ConcatOp) -> bool:
-    """The concatenation reads another one along its dim that nothing else reads, and is itself read by no such one.
+    """The outermost of nested concatenations along one dim; each inner concatenation has no other use.
 
-    All of a nest then become one operation at once, so the cost is linear in its size.
+    The whole nest becomes one operation at once, so the cost is linear in its size.
     """
     user = root.output.get_user_of_unique_use()
     if isinstance(user, ConcatOp) and _inner_concat(root.output, user) is not None:
@@ -127,7 +127,7 @@ def gathers_concats(root: ConcatOp) -> bool:
 
 @native
 def flat_concat(r: Rewriter, root: ConcatOp) -> Operation:
-    """One concatenation of what a nest of them joins."""
+    """One concatenation of all operands of nested concatenations."""
     flat: list[SSAValue] = []
     rest = list(reversed(root.operands))
     while rest:
@@ -142,13 +142,13 @@ def flat_concat(r: Rewriter, root: ConcatOp) -> Operation:
 
 @constraint
 def has_empty_operand(root: ConcatOp) -> bool:
-    """One of several operands has no elements, whatever the dims."""
+    """One of several operands has no elements: its size along the dim is the constant 0."""
     return len(root.operands) > 1 and any(_is_empty(value, _dim(root)) for value in root.operands)
 
 
 @native
 def concat_of_rest(r: Rewriter, root: ConcatOp) -> Operation:
-    """The concatenation of the operands that have elements; of the last one where none has."""
+    """The concatenation of the operands that have elements; of the last operand if none has."""
     rest = [value for value in root.operands if not _is_empty(value, _dim(root))]
     return _concat(r, rest or root.operands[-1:], root)
 
@@ -161,14 +161,14 @@ def _is_empty(value: SSAValue, dim: int) -> bool:
 
 
 def _inner_split(value: SSAValue, outer: Operation) -> SplitOp | None:
-    """The split along the dim of another one that alone uses a part of it."""
+    """The only user of `value`, if it is a split with the dim of `outer`."""
     op = value.get_user_of_unique_use()
     return op if isinstance(op, SplitOp) and _dim(op) == _dim(outer) and op.parent is outer.parent else None
 
 
 @constraint
 def is_split_further(root: SplitOp) -> bool:
-    """A part is only split again along the same dim, and the root is no such split itself."""
+    """The outermost of nested splits along one dim; each part that is split further has no other use."""
     before = root.input.owner
     if isinstance(before, SplitOp) and _inner_split(root.input, before) is root:
         return False
@@ -177,7 +177,7 @@ def is_split_further(root: SplitOp) -> bool:
 
 @native
 def split_at_once(r: Rewriter, root: SplitOp) -> None:
-    """One split into the parts of a nest of them."""
+    """Replace nested splits by one split into all their parts."""
     flat: list[SSAValue] = []
     nested: list[SplitOp] = []
     rest = list(reversed(root.results))
@@ -201,14 +201,14 @@ def split_at_once(r: Rewriter, root: SplitOp) -> None:
 
 @dataclass(frozen=True)
 class Block:
-    """A value as a block of a tensor: where it starts, and its shape."""
+    """A value as a block of the tensor `source`: its offsets and its shape."""
 
     source: SSAValue
     offsets: Shape
     dims: Shape
 
     def joined(self, other: Block, dim: int, scope: Scope) -> Block | None:
-        """This block and another one behind it along a dim as one, if they are neighbours."""
+        """The block that joins this block and `other`, if `other` follows it directly along `dim`; else None."""
         beside = self.source is other.source and all(
             scope.equal(a + (n if axis == dim else 0), b)
             for axis, (a, b, n) in enumerate(zip(self.offsets, other.offsets, self.dims, strict=True))
@@ -220,7 +220,7 @@ class Block:
 
 
 def _blocks(values: Sequence[SSAValue]) -> Iterator[Block]:
-    """Each value as a block of what it was cut from; a value that was not cut is a block of itself."""
+    """Each value as a block of the tensor that it is a slice or part of; any other value is a block of itself."""
     starts: dict[SplitOp, list[Expr]] = {}
     for value in values:
         op, dims = value.owner, tensor_type(value).dims
@@ -236,12 +236,12 @@ def _blocks(values: Sequence[SSAValue]) -> Iterator[Block]:
 
 
 def _starts(values: Sequence[SSAValue], dim: int) -> list[Expr]:
-    """Where each of several values begins if they lie end to end along a dim, and where the last one ends."""
+    """The offset of each value when they are joined along a dim, and at the end the total size."""
     return list(accumulate((tensor_type(value).dims[dim] for value in values), initial=const(0)))
 
 
 def _runs(root: ConcatOp) -> list[tuple[Block, SSAValue | None]]:
-    """The operands with neighbours joined: each block, with the operand if it is a block alone."""
+    """The operands with neighbours joined: each block, with its operand if it consists of only one."""
     scope, dim = scope_of(root), _dim(root)
     runs: list[tuple[Block, SSAValue | None]] = []
     for value, block in zip(root.operands, _blocks(root.operands), strict=True):
@@ -255,7 +255,7 @@ def _runs(root: ConcatOp) -> list[tuple[Block, SSAValue | None]]:
 
 @constraint
 def has_neighbours(root: ConcatOp) -> bool:
-    """Two operands that follow each other are pieces of one tensor that lie side by side, in this order."""
+    """Two successive operands are neighbouring pieces of one tensor, in this order."""
     return len(_runs(root)) < len(root.operands)
 
 
@@ -275,7 +275,7 @@ def concat_of_blocks(r: Rewriter, root: ConcatOp) -> Operation:
 
 
 def _operand_around(root: SliceOp, concat: ConcatOp) -> tuple[SSAValue, Expr] | None:
-    """The operand of a concatenation in which a slice lies, and where the operand begins."""
+    """The operand of a concatenation that contains the slice, and the operand's offset along the dim; else None."""
     dim, scope = _dim(concat), scope_of(root)
     first = root.offsets.data[dim]
     end = first + tensor_type(root.output).dims[dim]
@@ -290,13 +290,13 @@ def _operand_around(root: SliceOp, concat: ConcatOp) -> tuple[SSAValue, Expr] | 
 
 @constraint
 def lies_in_operand(root: SliceOp, concat: ConcatOp) -> bool:
-    """All that the slice takes of a concatenation is in one operand."""
+    """One operand of the concatenation contains the whole slice."""
     return _operand_around(root, concat) is not None
 
 
 @native
 def slice_of_one(r: Rewriter, root: SliceOp, concat: ConcatOp) -> Operation:
-    """The slice of the operand in which it lies."""
+    """The slice, taken from the operand that contains it."""
     found = _operand_around(root, concat)
     assert found is not None, "slice_of_one needs lies_in_operand"
     value, at = found
@@ -306,7 +306,7 @@ def slice_of_one(r: Rewriter, root: SliceOp, concat: ConcatOp) -> Operation:
 
 @dataclass(frozen=True)
 class Segment:
-    """Operands of a concatenation and parts of a split that are the same elements."""
+    """Successive operands of a concatenation, and the parts of its split that hold the same elements."""
 
     operands: Sequence[SSAValue]
     parts: Sequence[SSAValue]
@@ -337,8 +337,8 @@ def _segments(root: SplitOp, concat: ConcatOp) -> list[Segment]:
 
 @constraint
 def is_cut_between_operands(root: SplitOp, concat: ConcatOp) -> bool:
-    """A cut of the split lies between two operands of the concatenation. If others use the concatenation, no part may
-    need a new one."""
+    """A cut of the split lies between two operands of the concatenation. If the concatenation has other users, each
+    part must lie within one operand."""
     segments = _segments(root, concat)
     if concat.output.has_one_use():
         return len(segments) > 1 or len(segments[0].operands) == 1
@@ -347,7 +347,7 @@ def is_cut_between_operands(root: SplitOp, concat: ConcatOp) -> bool:
 
 @native
 def split_operands(r: Rewriter, root: SplitOp, concat: ConcatOp) -> None:
-    """The parts from the operands alone that they consist of."""
+    """Compute each part of the split only from the operands that hold its elements."""
     values: list[SSAValue] = []
     attributes: dict[str, Attribute] = {"dim": root.dim}
     for segment in _segments(root, concat):
@@ -361,12 +361,12 @@ def split_operands(r: Rewriter, root: SplitOp, concat: ConcatOp) -> None:
     r.replace(root, values)
 
 
-# ** reshapes in between **
+# ** reshapes between concatenations **
 
 
 def _reshaped_concat(value: SSAValue, root: ConcatOp) -> list[TensorType] | None:
-    """If a value is the reshape of a concatenation, and both have one use: the type of each operand, reshaped, so that
-    they join along the root's dim. None if there is no such reshape."""
+    """The type of each operand after its own reshape, if `value` is a reshape of a concatenation, both have one use,
+    and the reshaped operands join along the root's dim. Else None."""
     reshape = value.owner
     if not isinstance(reshape, ReshapeOp) or not value.has_one_use() or reshape.parent is not root.parent:
         return None
@@ -388,7 +388,8 @@ def _reshaped_concat(value: SSAValue, root: ConcatOp) -> list[TensorType] | None
 
 
 def _quotient(count: Expr, inner_row: Expr, row: Expr, scope: Scope) -> Expr | None:
-    """How many rows `count` rows of another size are, if that is a whole number."""
+    """The number of rows of size `row` with as many elements as `count` rows of `inner_row`; None if it is not
+    whole."""
     if scope.equal(inner_row, row):
         return count
     elements, size = (count * inner_row).as_int(), row.as_int()
@@ -397,14 +398,14 @@ def _quotient(count: Expr, inner_row: Expr, row: Expr, scope: Scope) -> Expr | N
 
 @constraint
 def reads_reshaped_concat(root: ConcatOp) -> bool:
-    """An operand is the reshape of another concatenation, both with one use, and reshaping its operands alone gives
-    what joins along the root's dim."""
+    """An operand is a reshape of another concatenation, both with one use, and the inner operands, each reshaped, join
+    along the root's dim."""
     return any(_reshaped_concat(value, root) is not None for value in root.operands)
 
 
 @native
 def concat_of_reshaped(r: Rewriter, root: ConcatOp) -> Operation:
-    """The concatenation of the reshaped operands of concatenations."""
+    """The concatenation that reads the reshaped operands of the inner concatenations."""
     values: list[SSAValue] = []
     for value in root.operands:
         types = _reshaped_concat(value, root)

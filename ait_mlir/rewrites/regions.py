@@ -27,8 +27,8 @@ class RegionGrower:
     def scalar(self, tensor: SSAValue, first: bool = False) -> SSAValue:
         """The scalar for an element of a tensor: known, a constant, or a new block argument.
 
-        A new constant stands last in the region, or `first`. In place of a narrow tensor that was cast to the type in
-        which regions compute, the narrow one is read: the value is the same.
+        A new constant comes last in the region, or `first`. A tensor that was cast from a narrow type to the compute
+        type of regions is read before the cast: the value is the same.
         """
         known = self.scalars.get(tensor)
         if known is None:
@@ -71,7 +71,7 @@ class RegionGrower:
         return value
 
     def yields(self) -> list[SSAValue]:
-        """What the region yields now."""
+        """The values that the region yields now; empty without a yield."""
         last = self.block.last_op
         return list(last.operands) if isinstance(last, YieldOp) else []
 
@@ -93,7 +93,7 @@ class RegionGrower:
 
 
 def narrow_of(tensor: SSAValue) -> SSAValue:
-    """The f16 or bf16 tensor of which a tensor is the cast to f32, else the tensor itself."""
+    """The f16 or bf16 input, if `tensor` is its cast to f32; else `tensor` itself."""
     cast = tensor.owner
     if not isinstance(cast, CastOp):
         return tensor
@@ -103,7 +103,7 @@ def narrow_of(tensor: SSAValue) -> SSAValue:
 
 
 def take_regions(op: Operation) -> list[Region]:
-    """Detach all regions of an operation, to be given to the one that replaces it; empty ones take their place."""
+    """Detach all regions of an operation for the operation that replaces it; empty regions take their place."""
     taken = [op.detach_region(region) for region in list(op.regions)]
     for _ in taken:
         op.add_region(Region())
@@ -111,5 +111,5 @@ def take_regions(op: Operation) -> list[Region]:
 
 
 def take_region(op: Operation) -> Region:
-    """Detach the only region of an operation, to be given to the operation that replaces it."""
+    """Detach the only region of an operation for the operation that replaces it."""
     return op.detach_region(op.regions[0])

@@ -2,7 +2,7 @@
 
 The tables of cosines and sines contain each value twice, once for each half of a head's elements. The concatenation
 that repeats a table moves after the ops that compute it, so these run once; then the rotation reads one half. Where
-neighbours are turned in place of halves, the rotation reads and writes every other element.
+neighbouring elements, not halves, are rotated, the rotation reads and writes every other element.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def unary_of_doubled(p: PatternBuilder) -> None:
 
 @pattern()
 def reshape_of_doubled(p: PatternBuilder) -> None:
-    """reshape(concat(x, x)) = concat(reshape(x), reshape(x)), where the dim that is doubled stays the last"""
+    """reshape(concat(x, x)) = concat(reshape(x), reshape(x)), where the doubled dim stays last"""
     x = p.value()
     twice = p.op("ait.concat", [x, x])
     root = p.op("ait.reshape", [p.result(twice)])
@@ -104,8 +104,8 @@ def is_half(op: SliceOp, which: IntegerAttr) -> bool:
 
 @constraint
 def turns_pairs(turned: SSAValue, x: SSAValue) -> bool:
-    """Each pair of neighbours (a, b) along the last dim of x is (-b, a) in the other value: a concat joins them behind
-    a dim of 2."""
+    """`turned` holds (-b, a) for each pair of neighbours (a, b) along the last dim of x, joined by a concat along a
+    last dim of 2."""
     joined = _input_of(turned, ReshapeOp)
     if joined is None or not isinstance(joined.owner, ConcatOp) or len(joined.owner.operands) != 2:
         return False
@@ -123,7 +123,7 @@ def turns_pairs(turned: SSAValue, x: SSAValue) -> bool:
 
 
 def _paired(x: SSAValue) -> Shape | None:
-    """The shape of a tensor with its last dim as pairs; None where it has no dim that is even."""
+    """The shape [..., n / 2, 2] of a tensor [..., n]; None if it has no dims or n is not known to be even."""
     dims = tensor_type(x).dims
     if not dims or not scope_of_value(x).divisible(dims[-1], 2):
         return None
@@ -144,12 +144,12 @@ def _element_of_pairs(value: SSAValue, x: SSAValue) -> int | None:
 
 
 def _input_of(value: SSAValue, kind: type[Operation]) -> SSAValue | None:
-    """What the op that computes a value reads, if it is of this kind."""
+    """The first operand of the op that computes a value, if the op is of this kind; else None."""
     return value.owner.operands[0] if isinstance(value.owner, kind) else None
 
 
 def _unreshaped(value: SSAValue) -> SSAValue:
-    """What a dim of 1 is added to or taken from; the value itself if it is no such reshape."""
+    """The input of the reshape that computes `value`, if it only adds or removes dims of 1; else `value` itself."""
     source = _input_of(value, ReshapeOp)
     if source is None:
         return value
@@ -159,7 +159,7 @@ def _unreshaped(value: SSAValue) -> SSAValue:
 
 @native
 def rotate_pairs(r: Rewriter, x: SSAValue, c: SSAValue, s: SSAValue) -> Operation:
-    """The pairs of x, turned by cosines and sines for each element."""
+    """The pairs of x, rotated with a cosine and a sine for each element."""
     (a, b), (c0, c1), (s0, s1) = (_pairs(r, value) for value in (x, c, s))
 
     def combined(kind: type[Operation], *factors: tuple[SSAValue, SSAValue]) -> SSAValue:
@@ -171,7 +171,7 @@ def rotate_pairs(r: Rewriter, x: SSAValue, c: SSAValue, s: SSAValue) -> Operatio
 
 
 def _pairs(r: Rewriter, value: SSAValue) -> tuple[SSAValue, SSAValue]:
-    """The first and the second elements of the pairs along the last dim, in a last dim of 1."""
+    """The first and the second elements of the pairs along the last dim, each with a last dim of 1."""
     dims = _paired(value)
     assert dims is not None, "rotate_pairs needs turns_pairs"
     pairs = r.reshape(value, dims)
@@ -190,7 +190,7 @@ def on_operand(r: Rewriter, op: Operation, operand: SSAValue) -> Operation:
 
 @native
 def reshape_rows(r: Rewriter, like: ReshapeOp, value: SSAValue) -> Operation:
-    """The value in the leading dims of a reshape's result, its last dim kept."""
+    """The value reshaped to the leading dims of another reshape's result; its last dim stays."""
     t = tensor_type(value)
     dims = (*tensor_type(like.output).dims[:-1], t.dims[-1])
     return r.create(ReshapeOp, [value], [TensorType.get(dims, t.element_type)])
@@ -198,5 +198,5 @@ def reshape_rows(r: Rewriter, like: ReshapeOp, value: SSAValue) -> Operation:
 
 @native
 def concat_last(r: Rewriter, a: SSAValue, b: SSAValue) -> Operation:
-    """Two values end to end along their last dim."""
+    """The concatenation of two values along their last dim."""
     return r.create(ConcatOp, [a, b], None, {"dim": IntegerAttr(tensor_type(a).rank - 1, i64)})

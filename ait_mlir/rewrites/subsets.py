@@ -1,4 +1,4 @@
-"""Parts of the families: what one documented transformation does, and no more."""
+"""Pattern sets that hold only the patterns of one documented transformation."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from ait_mlir.rewrites.view import (
 
 @pattern()
 def permute_of_ones(p: PatternBuilder) -> None:
-    """permute(x) = reshape(x), where only dims of 1 move past others: no element moves"""
+    """permute(x) = reshape(x), where only dims of 1 change their order, so no element moves"""
     x, order, t = p.value(), p.attr(), p.type()
     root = p.op("ait.permute", [x], {"permutation": order}, types=[t])
     p.require("moves_only_ones", root)
@@ -67,7 +67,7 @@ def moves_only_ones(permute: PermuteOp) -> bool:
 
 @finder
 def earlier_twin(r: Rewriter, op: Operation) -> Iterator[Operation]:
-    """The first operation of the block that computes the same from the same operands, if it stands before `op`."""
+    """The first equal operation on the same operands in the block, if it comes before `op`."""
     twins = [
         other
         for other in {use.operation for use in op.operands[0].uses}

@@ -16,7 +16,7 @@ from ait_mlir.rewrites.engine.registry import constraint, native
 
 @pattern(over=("reshape", "expand", "slice"))
 def identity_view(p: PatternBuilder, mnemonic: str) -> None:
-    """A reshape, expand or slice to the type it has already; a slice of full size starts at 0."""
+    """A reshape, expand or slice whose result has its input's type is the input; a slice of full size starts at 0."""
     x = p.value()
     root = p.op(f"ait.{mnemonic}", [x])
     p.require("same_type", p.result(root), x)
@@ -122,7 +122,7 @@ def is_identity(permutation: ArrayAttr[Attribute]) -> bool:
 
 @constraint
 def transposes_last_two(permutation: ArrayAttr[Attribute]) -> bool:
-    """The permutation's last two dims stand in the opposite order of the input's."""
+    """The permutation reverses the order of the two dims that it puts last."""
     order = int_list(permutation)
     return len(order) >= 2 and order[-2] > order[-1]
 
@@ -156,7 +156,7 @@ def compose_slices(r: Rewriter, inner: SliceOp, outer: SliceOp) -> Operation:
 def fold_transpose(r: Rewriter, permutation: PermuteOp, root: ContractionOp) -> Operation:
     """A contraction that reads its operand, transposed in the last two dims, in the other layout.
 
-    The permutation's last two dims are exchanged; what is left of it disappears where it is the identity.
+    The permutation's last two dims are exchanged; an identity permutation that results disappears.
     """
     order = list(permutation.order())
     order[-2:] = [order[-1], order[-2]]

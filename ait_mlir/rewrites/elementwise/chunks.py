@@ -1,6 +1,6 @@
-"""Chunks of 16 bytes: how many elements they have for an operation, and whether what it accesses consists of them.
+"""Chunks of 16 bytes: their elements for an operation, and whether it accesses its tensors in whole chunks.
 
-Strides and addresses are not decided yet; what views say is known. Buffers begin at a boundary.
+Strides and addresses are not decided yet; only the offsets and strides of views are known. Buffers are aligned.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from ait_mlir.dialects.ait.view import ConcatOp
 from ait_mlir.dims import Expr, Scope
 
 FAR = 16
-"""Views that are looked through."""
+"""Most views between a value and its buffer that are followed."""
 
 
 def chunk_of(op: Operation, others: Sequence[SSAValue] = ()) -> int:
-    """The elements that a kernel for an elementwise operation, and for further operands, takes at once: those of 16
-    bytes of the narrowest operand or result, at most 8."""
+    """The number of elements that a kernel of an elementwise operation with extra operands `others` handles at once: 16
+    bytes of the narrowest operand or result, at most 8 elements."""
     values = (*op.operands, *op.results, *others)
     return 16 // max(2, min(BY_IR[tensor_type(value).element_type].bytes for value in values))
 
 
 def keeps_chunks(op: Operation) -> bool:
-    """Whether rows of an elementwise operation, and of all that it reads and writes, begin where a chunk does."""
+    """Whether the rows of an elementwise operation, of its operands and of its results begin at chunk boundaries."""
     scope, count = scope_of(op), chunk_of(op)
     return (
         _whole(tensor_type(op.results[0]).dims, count, scope)
@@ -39,7 +39,7 @@ def keeps_chunks(op: Operation) -> bool:
 
 
 def _whole(dims: Sequence[Expr], count: int, scope: Scope) -> bool:
-    """Whether rows are of whole chunks."""
+    """Whether rows consist of whole chunks."""
     return bool(dims) and scope.divisible(dims[-1], count)
 
 
@@ -49,7 +49,7 @@ def _read_in_chunks(value: SSAValue, count: int, scope: Scope) -> bool:
 
 
 def _seen(value: SSAValue, far: int, scope: Scope) -> Strided | None:
-    """What an operation reads of a buffer through at most `far` views; None where there are more."""
+    """The strided region of a buffer that a value shows through at most `far` views; None if there are more."""
     op = value.owner
     if not isinstance(op, ViewLike) or isinstance(op, ConcatOp):
         return stored(value)
@@ -59,11 +59,11 @@ def _seen(value: SSAValue, far: int, scope: Scope) -> Strided | None:
         return None
     assert isinstance(value, OpResult)
     view = op.result_view(value.index, source, scope)
-    return whole if view is None else view  # no strides say it: it becomes a copy
+    return whole if view is None else view  # without strides for it, the view becomes a copy
 
 
 def _in_chunks(view: Strided, count: int, scope: Scope) -> bool:
-    """Whether rows begin where a chunk does, or are read otherwise: one element for each, or element by element."""
+    """Whether rows begin at chunk boundaries, have one element, or are not contiguous, so that no chunk is read."""
     if not view.dims or view.dims[-1].as_int() == 1 or view.strides[-1].as_int() != 1:
         return True
     steps = [stride for dim, stride in zip(view.dims[:-1], view.strides[:-1], strict=True) if dim.as_int() != 1]

@@ -1,4 +1,4 @@
-"""What is between two numbers is an `ait.clamp`."""
+"""Rewrites minimum and maximum with constants to `ait.clamp`."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ CLAMP = patterns(min_of_max, max_of_min, min_of_relu, clamp_at_zero)
 
 @constraint
 def is_bound(value: SSAValue) -> bool:
-    """The value is an `ait.constant` with one number for all elements that may bound a clamp: no NaN, no boolean."""
+    """The value is an `ait.constant` of one number for all elements that can bound a clamp: not NaN, not boolean."""
     number = splat(value)
     return number is not None and element_type_of(value) != i1 and number == number
 

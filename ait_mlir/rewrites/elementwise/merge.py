@@ -1,4 +1,4 @@
-"""Connected elementwise operations become one pass over memory."""
+"""Merges connected elementwise operations into one `ait.fused_elementwise`, so that one launch computes them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ait_mlir.rewrites.regions import RegionGrower, take_region
 
 @pattern()
 def outline(p: PatternBuilder) -> None:
-    """Every elementwise operation on tensors becomes a fused_elementwise of one: later passes see one kind of op"""
+    """An elementwise operation on tensors becomes a fused_elementwise, so that later passes see one kind of op"""
     root = p.op(trait="ScalarLike")
     p.require("is_tensor", p.result(root))
     p.replace(root, "outline_elementwise", root)
@@ -31,11 +31,11 @@ def outline(p: PatternBuilder) -> None:
 FUSED = "ait.fused_elementwise"
 
 MAX_BUFFERS = 32
-"""Operands and results of a fused operation: its kernel takes a pointer for each."""
+"""Most operands and results of a fused operation: its kernel takes a pointer for each."""
 
 
 def merge_as_one(p: PatternBuilder, first: SSAValue, second: SSAValue, limit: int) -> None:
-    """The requirements for merging two fused_elementwise, where the first stands before the second."""
+    """Add the requirements for merging two fused_elementwise, the first before the second."""
     for op in (first, second):
         p.require("no_attribute", op, "kernel")
     p.require("fit_as_one", first, second, limit)
@@ -44,7 +44,7 @@ def merge_as_one(p: PatternBuilder, first: SSAValue, second: SSAValue, limit: in
 
 @pattern()
 def merge_with_producer(p: PatternBuilder) -> None:
-    """Producer and user of the same shape become one; a value of the producer with other users is a further result"""
+    """Producer and user of the same shape become one; results of the producer with other users remain results"""
     made = p.value()
     root = p.op(FUSED, [p.rest(), made, p.rest()], results=None)
     producer = p.find("fused_producer", made)
@@ -55,7 +55,7 @@ def merge_with_producer(p: PatternBuilder) -> None:
 
 @pattern()
 def leading_ones(p: PatternBuilder) -> None:
-    """reshape(f(x)) = f(x) where the reshape only puts dims of 1 in front: operands broadcast over them"""
+    """reshape(f(x)) = f(x) where the reshape only adds leading dims of 1, over which operands broadcast"""
     inner = p.op("ait.fused_elementwise")
     root = p.op("ait.reshape", [p.result(inner)])
     p.require("one_use", p.result(inner))
@@ -84,7 +84,7 @@ def outline_elementwise(r: Rewriter, root: ElementwiseOp) -> Operation:
 
 @constraint
 def adds_leading_ones(op: ReshapeOp) -> bool:
-    """The reshape only adds dims of 1 in front."""
+    """The reshape only adds leading dims of 1."""
     before, after = tensor_type(op.input).dims, tensor_type(op.output).dims
     more = len(after) - len(before)
     return (
@@ -96,22 +96,23 @@ def adds_leading_ones(op: ReshapeOp) -> bool:
 def with_result_of(r: Rewriter, op: FusedElementwiseOp, root: Operation) -> Operation:
     """The fused_elementwise with the result type of the root."""
     region = take_region(op)
-    op.add_region(Region())  # what it leaves has no use when the root is replaced
+    op.add_region(Region())  # the old op has no use after the root is replaced
     return r.create(FusedElementwiseOp, op.operands, [root.results[0].type], {}, [region])
 
 
 # ** merging **
 
 MOST_VIEWS = 16
-"""Views that make way for one merge: looking for them must not depend on the size of the graph."""
+"""Most views that one merge moves; the limit keeps the search independent of the graph's size."""
 
 MergePoint = tuple[Operation, list[Operation]]
-"""Where two operations stand as one: before which operation, and what moves there first, in order."""
+"""The place of a merged operation: the operation before which it is inserted, and those that move there first."""
 
 
 def place_of_merge(r: Rewriter, producer: Operation, root: Operation) -> MergePoint | None:
-    """Where both can stand as one: at the root if all other users of the producer come later, or at the producer if all
-    that the root reads comes earlier, or can; None if something between them needs one and feeds the other."""
+    """The place for the merged operation: at the root if all other users of the producer come later, or at the producer
+    if all operands of the root come earlier or can move there. None if an operation between them uses the producer and
+    feeds the root."""
     others = {use.operation for result in producer.results for use in result.uses} - {root}
     if all(user.parent is root.parent and r.is_before(root, user) for user in others):
         return root, []
@@ -120,8 +121,8 @@ def place_of_merge(r: Rewriter, producer: Operation, root: Operation) -> MergePo
 
 
 def views_between(r: Rewriter, producer: Operation, root: Operation) -> list[Operation] | None:
-    """The views, params and constants behind the producer that lead to the root, in order; None if something that is
-    computed leads to it, too: only what costs nothing is moved."""
+    """The views, params and constants after the producer that the root depends on, in order. None if it also depends on
+    an operation of another kind there: only operations without a cost are moved."""
     found: set[Operation] = set()
     pending = [root]
     while pending:
@@ -140,7 +141,7 @@ def views_between(r: Rewriter, producer: Operation, root: Operation) -> list[Ope
 
 
 def is_free(op: Operation) -> bool:
-    """Whether an operation computes nothing: a view that needs no copy, or data."""
+    """Whether an operation is a view, a param or a constant, and so computes nothing."""
     return isinstance(op, ViewLike | ParamOp | ConstantOp)
 
 
@@ -153,8 +154,8 @@ def fused_producer(value: SSAValue) -> Iterator[Operation]:
 
 @constraint
 def fit_as_one(first: Operation, second: Operation, limit: IntegerAttr) -> bool:
-    """Merged, two operations have at most `limit` operands and results; a value that the first computes for the second
-    alone is neither.
+    """Merged, two operations have at most `limit` operands and results. A result of the first that only the second uses
+    does not count.
     """
     between = {result for result in first.results if all(use.operation is second for use in result.uses)}
     buffers = {*first.operands, *second.operands, *first.results, *second.results} - between
@@ -171,7 +172,7 @@ def can_stand_as_one(r: Rewriter, first: Operation, second: Operation) -> bool:
 
 @native
 def merge_fused(r: Rewriter, first: FusedElementwiseOp, second: FusedElementwiseOp) -> None:
-    """Merge the regions of two fused_elementwise; results of the first that others use come before the second's."""
+    """Merge two fused_elementwise; results of the first with other users come before the results of the second."""
     # The smaller region moves into the larger one, so that n merges move O(n log n) operations.
     operands, kept = (list(first.operands), list(second.operands)), kept_results(first, second)
     blocks = take_block(first), take_block(second)
@@ -182,7 +183,7 @@ def merge_fused(r: Rewriter, first: FusedElementwiseOp, second: FusedElementwise
 
 
 def kept_results(producer: Operation, root: Operation) -> list[SSAValue]:
-    """The results of the producer that others than the root use."""
+    """The results of the producer that have users other than the root."""
     return [v for v in producer.results if any(use.operation is not root for use in v.uses)]
 
 
@@ -191,8 +192,8 @@ Parts = tuple[type[Operation], Sequence[SSAValue], Mapping[str, Attribute], Regi
 
 
 def put_as_one(r: Rewriter, producer: Operation, root: Operation, parts: Parts) -> None:
-    """Put one operation in the place of two, whose regions are taken; its results are those of the producer that others
-    use, then those of the root."""
+    """Replace two operations, whose regions were taken, by one. Its results are the producer's results with other
+    users, then the root's results."""
     place = place_of_merge(r, producer, root)
     assert place is not None, "it needs can_stand_as_one"
     where, views = place
@@ -229,7 +230,7 @@ def join_after(
     kept: list[SSAValue],
 ) -> Joined:
     """Move the second block's operations to the end of the first. `operands` are the tensors of each block's arguments,
-    `results` the first's, of which `kept` are yielded before what the second yields."""
+    `results` the tensors that the first yields; `kept`, a subset, is yielded before the second block's values."""
     inputs = operands[0]
     yields = dict(zip(results, drop_yield(first), strict=True))
     scalars = dict(zip(inputs, first.args, strict=True)) | yields
@@ -257,7 +258,7 @@ def join_before(
     """As `join_after`, but moves the first block's operations to the start of the second."""
     yields = dict(zip(results, drop_yield(first), strict=True))
     values = drop_yield(second)
-    # What the first computes replaces arguments of the second; the arguments left are those of the whole.
+    # Values of the first replace arguments of the second; the remaining arguments are those of the merged block.
     inputs: list[SSAValue] = []
     for tensor, argument in zip(operands[1], tuple(second.args), strict=True):
         if tensor in yields:
@@ -290,7 +291,7 @@ def copy_argument(block: Block, argument: SSAValue) -> SSAValue:
 
 
 def drop_yield(block: Block) -> list[SSAValue]:
-    """Remove the terminator of a block; returns what it yielded."""
+    """Remove the terminator of a block; returns the values it yielded."""
     last = block.last_op
     assert isinstance(last, YieldOp)
     values = list(last.operands)

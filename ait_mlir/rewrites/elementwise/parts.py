@@ -46,26 +46,26 @@ PARTS = patterns(same_of_parts)
 # ** operands: neighbouring parts **
 
 MOST_VIEWS = 8
-"""Views between a part and what it is a part of."""
+"""Most views between an operand and the split that it is a part of."""
 
 
 @dataclass(frozen=True)
 class Level:
-    """Two values that are one along a dim: the first lies in front of the second."""
+    """Two values that can be joined along a dim, the first before the second."""
 
     first: OpResult
     second: OpResult
     dim: int
 
     def dims(self) -> Shape:
-        """The shape of both as one."""
+        """The shape of the joined values."""
         a, b = _dims(self.first), _dims(self.second)
         return (*a[: self.dim], a[self.dim] + b[self.dim], *a[self.dim + 1 :])
 
 
 def levels_of(first: SSAValue, second: SSAValue, dim: int, scope: Scope) -> list[Level] | None:
-    """Two values of one rank as one along a dim: neighbouring parts of a split, or what views that do the same make of
-    them, from the parts on. None if they are anything else."""
+    """The chain of levels by which two values of one rank can be joined along a dim, from neighbouring parts of a split
+    through equal views of both. None for other values."""
     found: list[Level] = []
     for _ in range(MOST_VIEWS):
         if not isinstance(first, OpResult) or not isinstance(second, OpResult):
@@ -84,7 +84,7 @@ def levels_of(first: SSAValue, second: SSAValue, dim: int, scope: Scope) -> list
 
 
 def _alike(first: OpResult, second: OpResult, dim: int, scope: Scope) -> bool:
-    """Whether two views change their values in the same way, and keep the dim along which the values are joined."""
+    """Whether two views make the same change and keep the dim along which their values are joined."""
     a, b = first.owner, second.owner
     if not _equal_but_for(_dims(first), _dims(second), dim, scope):
         return False
@@ -104,7 +104,7 @@ def _dims(value: SSAValue) -> Shape:
 
 
 def _start(part: OpResult) -> Expr:
-    """Where a part of a split begins."""
+    """The offset of a part of a split."""
     split = part.owner
     assert isinstance(split, SplitOp)
     return total(_dims(v)[split.dim.value.data] for v in split.results[: part.index])
@@ -115,13 +115,13 @@ def _equal_but_for(a: Shape, b: Shape, dim: int, scope: Scope) -> bool:
 
 
 def _cuts_last_dim(value: OpResult, dim: int, scope: Scope) -> bool:
-    """Whether a reshape cuts the last dim into `dim` and those behind it: columns into heads."""
+    """Whether a reshape splits the last dim into `dim` and the dims after it, as columns into heads."""
     before, after = _dims(value.owner.operands[0]), _dims(value)
     return len(before) == dim + 1 and same_shape(before[:-1], after[:dim], scope)
 
 
 def build(r: Rewriter, levels: Sequence[Level], before: Operation) -> SSAValue:
-    """The joined value of a level, made in front of an operation."""
+    """The joined value of the last level; its operations are inserted before `before`."""
     split = levels[0].first.owner
     assert isinstance(split, SplitOp)
     value: SSAValue = split.input
@@ -138,7 +138,7 @@ def build(r: Rewriter, levels: Sequence[Level], before: Operation) -> SSAValue:
 
 
 def joint_dim(first: Operation, second: Operation) -> int | None:
-    """The only dim in which the results of two operations differ."""
+    """The only dim in which the results of two operations differ; None if there is not exactly one."""
     a, b, scope = _dims(first.results[0]), _dims(second.results[0]), scope_of(first)
     if len(a) != len(b):
         return None
@@ -147,8 +147,8 @@ def joint_dim(first: Operation, second: Operation) -> int | None:
 
 
 def joint_operands(first: Operation, second: Operation, dim: int) -> list[SSAValue | list[Level]] | None:
-    """For each pair of operands what they are as one: one value that both broadcast along the dim, or neighbouring
-    parts, of which there are some."""
+    """For each pair of operands, the joined operand: a shared value that broadcasts along the dim, or the levels of two
+    neighbouring parts. None if a pair cannot be joined, or if no pair is neighbouring parts."""
     rank, scope = len(_dims(first.results[0])), scope_of(first)
     found: list[SSAValue | list[Level]] = []
     for a, b in zip(first.operands, second.operands, strict=True):
@@ -174,8 +174,8 @@ def compute_alike(first: Operation, second: Operation) -> bool:
 
 @constraint
 def read_neighbouring_parts(first: Operation, second: Operation) -> bool:
-    """Operands of the second lie behind those of the first, along the one dim in which their results differ. All others
-    are operands of both, and the same along that dim."""
+    """Some operands of the second are the neighbouring parts after operands of the first, along the only dim in which
+    the results differ. All other operands are shared and broadcast along that dim."""
     dim = joint_dim(first, second)
     return dim is not None and joint_operands(first, second, dim) is not None
 
@@ -183,12 +183,12 @@ def read_neighbouring_parts(first: Operation, second: Operation) -> bool:
 # ** results: read as parts, or joined in the same way **
 
 MOST_READERS = 64
-"""Readers of a result that are looked at."""
+"""Most readers of a result that are visited."""
 
 
 def is_only_read(value: SSAValue) -> bool:
-    """Whether launches read a value where it lies, and no concat, output or update of a cache takes it, where it could
-    have been computed in place."""
+    """Whether no concat, output or cache update uses a value, directly or through views: there it could have been
+    computed in place."""
     pending, looked_at = [value], 0
     while pending:
         for use in pending.pop().uses:
@@ -201,7 +201,7 @@ def is_only_read(value: SSAValue) -> bool:
 
 
 def joining(op: Operation) -> tuple[ConcatOp, tuple[int, ...]] | None:
-    """The concat that alone reads the results of an operation, each once and nothing else, and the order of them."""
+    """The concat whose operands are exactly the results of an operation, if it is their only user, and their order."""
     users = {use.operation for result in op.results for use in result.uses}
     concat = next(iter(users)) if len(users) == 1 else None
     if not isinstance(concat, ConcatOp) or set(concat.operands) != set(op.results):
@@ -213,8 +213,8 @@ def joining(op: Operation) -> tuple[ConcatOp, tuple[int, ...]] | None:
 
 @constraint
 def are_joined_alike(first: Operation, second: Operation) -> bool:
-    """The results of both are only read where they lie; or one concat each joins them along another dim than that of
-    the parts, in one order, as the halves of a rotation, and its result is only read."""
+    """`is_only_read` holds for the results of both; or each operation's results are joined by a concat of their own, in
+    the same order and along another dim than the parts, and it holds for the concats (the halves of a rotation)."""
     a, b = joining(first), joining(second)
     if a is None or b is None:
         return all(is_only_read(result) for op in (first, second) for result in op.results)
@@ -226,7 +226,7 @@ def are_joined_alike(first: Operation, second: Operation) -> bool:
 
 @native
 def join_parts(r: Rewriter, first: FusedElementwiseOp, second: FusedElementwiseOp) -> None:
-    """One fused_elementwise for two, in the place of the first, and what was made of each as a part of its results."""
+    """Replace two fused_elementwise by one at the place of the first; their former results are parts of its results."""
     dim = joint_dim(first, second)
     assert dim is not None, "join_parts needs read_neighbouring_parts"
     joint = joint_operands(first, second, dim)

@@ -25,15 +25,15 @@ from ait_mlir.rewrites.engine.language import PatternBuilder, pattern, patterns
 from ait_mlir.rewrites.engine.registry import constraint, finder
 
 MAX_TOGETHER = 16
-"""Operands and results of one launch for two: a thread holds a chunk of each in registers."""
+"""Most operands and results of the merged launch: a thread holds a chunk of each in registers."""
 
 MAX_RECOMPUTED = 4
-"""Operations that are computed for each element instead of for each row or column."""
+"""Most operations that are computed again for each element instead of once per row or column."""
 
 
 @pattern()
 def merge_with_sibling(p: PatternBuilder) -> None:
-    """Two operations of one shape that read the same tensor of this shape become one: the halves of a rotation"""
+    """Two operations of one shape that read the same tensor of that shape become one, such as halves of a rotation"""
     shared = p.value()
     root = p.op(FUSED, [p.rest(), shared, p.rest()], results=None)
     sibling = p.find("fused_before_that_reads", shared, root)
@@ -45,7 +45,7 @@ def merge_with_sibling(p: PatternBuilder) -> None:
 
 @pattern()
 def merge_with_neighbour(p: PatternBuilder) -> None:
-    """Two operations of one shape that share a tensor, with no launch between them: the rotations of query and key"""
+    """Two operations of one shape that share a tensor, with no launch between them, become one: rotations of q and k"""
     root = p.op(FUSED, results=None)
     neighbour = p.find("fused_in_front", root)
     p.require("same_shape", p.result(neighbour), p.result(root))
@@ -57,7 +57,7 @@ def merge_with_neighbour(p: PatternBuilder) -> None:
 
 @pattern()
 def merge_into_user(p: PatternBuilder) -> None:
-    """A few instructions on a row or column are computed for each element that reads it: the type of token positions"""
+    """A cheap operation on a row or column joins its only user, such as a cast of token positions"""
     root = p.op(FUSED, results=None)
     user = p.find("fused_only_user", root)
     p.require("is_cheap", root, MAX_RECOMPUTED)
@@ -71,7 +71,7 @@ def merge_into_user(p: PatternBuilder) -> None:
 SIBLINGS = patterns(merge_with_sibling, merge_with_neighbour, merge_into_user)
 
 
-# ** siblings: both read one large tensor, wherever they stand **
+# ** siblings: both read one large tensor, anywhere in a block **
 
 
 @finder
@@ -86,7 +86,7 @@ def fused_before_that_reads(r: Rewriter, value: SSAValue, root: Operation) -> It
 # ** neighbours: nothing is launched between the two **
 
 LOOK_BACK = 64
-"""Views and data that may stand between neighbours: looking for one must not depend on the size of the graph."""
+"""Most views and data between neighbours; the limit keeps the search independent of the graph's size."""
 
 
 @finder
@@ -110,8 +110,8 @@ def share_elements(first: Operation, second: Operation) -> bool:
 
 @constraint
 def access_alike(first: Operation, second: Operation) -> bool:
-    """As far as is known, kernels for both ops access all operands in whole chunks of 16 bytes with the same number of
-    elements. Other accesses take twice the registers, and one op for both would need them for both.
+    """Kernels of both ops access all their tensors, as far as known, in whole chunks of 16 bytes of as many elements.
+    Other accesses need twice the registers, and a merged op would need them for both.
     """
     return chunk_of(first) == chunk_of(second) and keeps_chunks(first) and keeps_chunks(second)
 
@@ -129,15 +129,15 @@ def fused_only_user(root: Operation) -> Iterator[Operation]:
 
 @constraint
 def is_cheap(root: FusedElementwiseOp, limit: IntegerAttr) -> bool:
-    """At most `limit` operations besides constants, each of a few instructions: no division and no function."""
+    """The region has at most `limit` operations besides constants, each of a few instructions (`CHEAP`)."""
     made = [op for op in root.body.block.ops if not isinstance(op, ConstantOp | YieldOp)]
     return len(made) <= limit.value.data and all(isinstance(op, ScalarLike) and op.CHEAP for op in made)
 
 
 @constraint
 def spares_reads(first: Operation, user: Operation) -> bool:
-    """The operands that a user of the first operation would read instead cost no more to read: one element for a whole
-    row, or no more bytes for each element. None is so narrow that a chunk of 16 bytes has more elements.
+    """The first operation's operands cost the user no more reads than its results: either the results have one element
+    per row, or the operands have no more bytes per element. The operands do not change the elements of a chunk.
     """
     if chunk_of(user, first.operands) != chunk_of(user):
         return False
@@ -148,10 +148,10 @@ def spares_reads(first: Operation, user: Operation) -> bool:
 
 
 def is_one_a_row(value: SSAValue) -> bool:
-    """Whether a tensor has one element for each row of what it broadcasts to."""
+    """Whether a tensor broadcasts along the last dim, so that it has one element for each row."""
     return all(dim.as_int() == 1 for dim in tensor_type(value).dims[-1:])
 
 
 def element_bytes(values: Sequence[SSAValue]) -> int:
-    """Bytes of an element of each."""
+    """The total size in bytes of one element of each value."""
     return sum(BY_IR[tensor_type(value).element_type].bytes for value in values)

@@ -1,2 +1,2 @@
 """The pattern language (`language`), its compiler (`compile`), the worklist driver (`driver`), and constraints about
-uses, shapes and types (`constraints`). What belongs to one family of ops stands beside its patterns."""
+uses, shapes and types (`constraints`). Constraints of one family of ops are in the module of its patterns."""

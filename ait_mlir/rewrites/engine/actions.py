@@ -1,4 +1,4 @@
-"""The rewrite side of a pattern as a Python function over what the match bound."""
+"""Lowers the rewrite side of a pattern to a Python function of the values that the match bound."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ait_mlir.rewrites.engine.steps import Constants, PatternSteps, Universe, ch
 def lower_action(
     name: str, pattern: pdl.PatternOp, steps: PatternSteps, universe: Universe, constants: Constants
 ) -> tuple[str, list[str]]:
-    """Source of `def NAME(r, o, ...)` and the expressions, over the match's names, of its arguments after `r`."""
+    """The source of `def NAME(r, o, ...)`, and its arguments after `r` as expressions over the names of the match."""
     return _Action(steps, universe, constants).run(name, pattern)
 
 
@@ -44,7 +44,8 @@ class _Action:
         return f"def {name}({parameters}):\n{body}", list(self.arguments)
 
     def value(self, value: SSAValue, user: Operation | None = None) -> str:
-        """The name of a value in the action; a matched one becomes a parameter. For a `user` it must exist."""
+        """The name of a value in the action; a matched value becomes a parameter. PatternError if `user` needs the
+        value but some alternatives lack it."""
         if user is not None and value in self.optional:
             raise PatternError(user, "this needs a value that only some alternatives of an any-of have")
         if value in self.names:
@@ -111,7 +112,7 @@ class _Action:
         cls = self.constants.name(op_class)
         if not has_optional_operands(op_class):
             for value in op.operand_values:
-                self.value(value, op)  # none can be left out
+                self.value(value, op)  # such an operation needs all of its operands
         operands = ", ".join(self.operand(v) for v in op.operand_values)
         attributes = ", ".join(
             f"{self.constants.name(key.data)}: {self.value(value, op)}"
@@ -124,7 +125,7 @@ class _Action:
         self.lines.append(f"{self.define(op.op)} = r.create({cls}, [{operands}], {types}, {{{attributes}}})")
 
     def operand(self, value: SSAValue) -> str:
-        """A value in a list of operands: all of a range, and nothing where it is missing."""
+        """The code of a value in a list of operands: a range is spread, a missing value left out."""
         name = self.value(value)
         if isinstance(value.type, pdl.RangeType):
             return f"*{name}"

@@ -3,9 +3,9 @@
 Patterns with the same root class become one tree of conditions: common prefixes are tested once, and siblings that
 compare one thing with different constants become a dictionary lookup. Every pattern has a rank: benefit first, then
 declaration. The matcher returns the matching pattern of lowest rank: it visits children by the best rank below them and
-skips those that cannot beat what it found. What follows a choice between alternatives, or a loop, is a function that
-each of them calls: it stands in the source once, however many alternatives there are. Nothing from IR becomes source
-text; see `steps.Constants`.
+skips those that cannot beat the match found so far. The steps after a choice between alternatives, or after a loop, are
+a function that each alternative calls, so that the source contains them once. Nothing from IR becomes source text; see
+`steps.Constants`.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class CompiledPatterns:
 
 
 def compile_patterns(patterns: Iterable[pdl.PatternOp], universe: Universe) -> CompiledPatterns:
-    """Compile patterns; PatternError points at the PDL operation that is wrong."""
+    """Matchers and actions for patterns; PatternError points at the PDL operation that is wrong."""
     ordered = sorted(patterns, key=lambda p: -p.benefit.value.data)
     constants = Constants()
     generator = _Generator(constants)
@@ -76,7 +76,7 @@ def compile_patterns(patterns: Iterable[pdl.PatternOp], universe: Universe) -> C
 
 @dataclass
 class _Node:
-    """A point of the tree: the patterns complete here, and what may be asked next."""
+    """A node of the tree: the patterns that are complete here, and the possible next steps."""
 
     ranks: list[int] = field(default_factory=list[int])
     children: dict[AnyStep, _Node] = field(default_factory=dict[AnyStep, "_Node"])
@@ -96,7 +96,7 @@ class _Node:
         return sorted(self.children.items(), key=lambda item: item[1].best)
 
     def mentions(self, results: Sequence[str]) -> set[str]:
-        """All identifiers in the code of this node and those below."""
+        """All identifiers in the code of this node and of its descendants."""
         found: set[str] = set()
         order: list[_Node] = [self]
         for node in order:
@@ -140,7 +140,7 @@ class _Generator:
         return name
 
     def helper(self, node: _Node, names: Sequence[str]) -> _Helper:
-        """A branch as a function of its own over those of the names bound so far that it mentions."""
+        """A branch as a separate function; its parameters are the names bound so far that it mentions."""
         mentioned = node.mentions(self.results)
         wanted = [name for name in dict.fromkeys(names) if name in mentioned]
         name, slot = self.reserve()
@@ -148,7 +148,7 @@ class _Generator:
         return _Helper(name, tuple(wanted), node.best)
 
     def remainder(self, steps: Sequence[AnyStep], names: Sequence[str], end: _End) -> _Helper:
-        """What is left of an alternative after a choice or loop in it, as a function of its own."""
+        """The steps of an alternative after a choice or loop in it, as a separate function."""
         mentioned = set[str]().union(*(step.mentions() for step in steps), IDENTIFIER.findall(" ".join(end.arguments)))
         wanted = [name for name in dict.fromkeys(names) if name in mentioned]
         name, slot = self.reserve()
@@ -156,7 +156,7 @@ class _Generator:
         return _Helper(name, tuple(wanted), end.helper.best)
 
     def reserve(self) -> tuple[str, int]:
-        """A name for a function, and its place in the source."""
+        """A name for a function, and its index in the source."""
         self.functions.append("")
         return f"match{len(self.functions) - 1}", len(self.functions) - 1
 
@@ -176,7 +176,7 @@ class _Generator:
 
 @dataclass(frozen=True)
 class _Helper:
-    """A function over some of the names bound where it is called; `best` is the lowest rank that it can find."""
+    """A function with some bound names of its caller as parameters; `best` is the lowest rank that it can find."""
 
     name: str
     parameters: tuple[str, ...]
@@ -185,14 +185,14 @@ class _Helper:
 
 @dataclass(frozen=True)
 class _End:
-    """Where all alternatives of a choice lead: a function, and what an alternative gives it."""
+    """The function that all alternatives of a choice call, and the arguments for it."""
 
     helper: _Helper
     arguments: tuple[str, ...]
 
 
 class _Function:
-    """Writes one function over a tree: (best, names...) -> what beats `best`, or None."""
+    """Writes one function for a tree: (best, names...) -> a match of lower rank than `best`, or None."""
 
     def __init__(self, generator: _Generator, name: str, parameters: Sequence[str], is_root: bool) -> None:
         self.generator = generator
@@ -203,7 +203,7 @@ class _Function:
 
     def write(self, tree: _Node) -> str:
         names = [p for p in self.parameters if p != "best"]
-        # In the root nothing is found yet; a helper starts from its caller's `best`.
+        # A matcher starts without a match; a helper starts from its caller's `best`.
         self.node(tree, names, 1, NEVER, guarded=not self.is_root)
         header = [f"def {self.name}({', '.join(self.parameters)}):", "    found = None"]
         if self.is_root:
@@ -214,8 +214,8 @@ class _Function:
         self.lines.append("    " * depth + text)
 
     def node(self, node: _Node, names: list[str], depth: int, rival: int, guarded: bool) -> None:
-        """Code for a node. `rival` is the best rank visited after it; `guarded` says that something may be found
-        already."""
+        """Write the code of a node. `rival` is the best rank visited after it; `guarded`: an earlier match is
+        possible."""
         children = node.sorted_children()
         if node.ranks:
             rank = min(node.ranks)
@@ -239,7 +239,7 @@ class _Function:
             self.leaf(min(node.ranks), depth, rival, guarded)
 
     def switches(self, children: Sequence[tuple[AnyStep, _Node]]) -> list[list[tuple[AnyStep, _Node]]]:
-        """Children in groups: those of one subject together if they are many, the others alone; by best rank."""
+        """Children in groups by best rank: many children with one subject form a group, each other child its own."""
         by_subject: dict[Hashable, list[tuple[AnyStep, _Node]]] = {}
         for step, child in children:
             subject = (step.subject or step) if isinstance(step, Step) else step
@@ -250,7 +250,7 @@ class _Function:
         return sorted(groups, key=lambda group: min(child.best for _, child in group))
 
     def branch(self, step: Step, child: _Node, names: list[str], depth: int, rival: int, guarded: bool) -> None:
-        """`if CONDITION and ...:` as far as there is one way on."""
+        """Write `if CONDITION and ...:` for a chain of nodes with one child each, then the code of its end."""
         conditions = [f"best > {child.best}"] if guarded else []
         conditions.append(step.condition)
         names = names + step.names()
@@ -264,11 +264,11 @@ class _Function:
         if depth >= NEST_AT:
             self.call(self.generator.helper(child, names), depth + 1)
         else:
-            # Having come here nothing found so far beats what is first below.
+            # The conditions have checked that no match so far has a lower rank than the best below.
             self.node(child, names, depth + 1, rival, guarded=False)
 
     def switch(self, group: Sequence[tuple[AnyStep, _Node]], names: list[str], depth: int, guarded: bool) -> None:
-        """One lookup for siblings that compare a subject with constants."""
+        """Write one dictionary lookup for siblings that compare a subject with constants."""
         cases = [(step, self.generator.helper(child, names)) for step, child in group if isinstance(step, Step)]
         table = f"S{len(self.generator.functions)}"
         # All cases take the same arguments.
@@ -287,12 +287,12 @@ class _Function:
     # ---- choices and loops
 
     def fork(self, step: AnyStep, child: _Node, names: list[str], depth: int) -> None:
-        """A choice or a loop, from which the rest is called."""
+        """Write a choice or a loop that calls a helper for the steps after it."""
         helper = self.generator.helper(child, [*names, *step.names()])
         self.enter(step, names, depth, _End(helper, helper.parameters))
 
     def enter(self, step: AnyStep, names: list[str], depth: int, end: _End) -> None:
-        """A choice or a loop that goes on at `end`, unless what was found already is better."""
+        """Write a choice or a loop that continues at `end`, unless a better match was found already."""
         best = end.helper.best
         if isinstance(step, Loop):
             self.put(depth, f"for {step.name} in {step.candidates}:")
@@ -302,7 +302,7 @@ class _Function:
         assert isinstance(step, Choice)
         for alternative in step.alternatives:
             exports = dict(zip(step.exported, alternative.exports, strict=True))
-            # An argument of `end` is an expression over names, some of which an alternative gives.
+            # An argument of `end` is an expression over names; an alternative binds some of these names.
             arguments = tuple(exports.get(argument, argument) for argument in end.arguments)
             self.alternative(alternative.steps, names, depth, _End(end.helper, arguments))
 
@@ -321,7 +321,7 @@ class _Function:
         self.call(end.helper, depth + 1, end.arguments)
 
     def write_alternative(self, steps: Sequence[AnyStep], end: _End) -> str:
-        """A function that goes on with an alternative."""
+        """The source of a function that continues an alternative."""
         self.alternative(steps, [p for p in self.parameters if p != "best"], 1, end)
         header = [f"def {self.name}({', '.join(self.parameters)}):", "    found = None"]
         return "\n".join([*header, *self.lines, "    return found", ""])

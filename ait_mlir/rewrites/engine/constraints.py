@@ -1,7 +1,5 @@
-"""The constraints a pattern may require: predicates on operations, values and attributes. They test; they return
-nothing.
-
-A dim equals another where the graph's scope proves it; "unknown" counts as no.
+"""The constraints that a pattern may require: predicates on operations, values and attributes.
+A dim equals another if the graph's scope proves it; "unknown" counts as no.
 """
 
 from __future__ import annotations
@@ -39,7 +37,7 @@ def only_user(value: SSAValue, op: Operation) -> bool:
 
 @constraint
 def reads_once(op: Operation, value: SSAValue) -> bool:
-    """The one use of the value is one operand of `op`."""
+    """The only use of the value is an operand of `op`."""
     return value.get_user_of_unique_use() is op
 
 
@@ -150,7 +148,7 @@ def widens_exactly(value: SSAValue, wide: SSAValue) -> bool:
 
 @constraint
 def is_compute_type_of(wide: SSAValue, value: SSAValue) -> bool:
-    """The elements of `wide` have the type that kernels compute in on the elements of the value, which is narrower."""
+    """The element type of `wide` is the compute type of the value's element type, and differs from it."""
     narrow = element_type_of(value)
     return compute_type(narrow) == element_type_of(wide) != narrow
 
@@ -166,22 +164,22 @@ def no_region(op: Operation) -> bool:
 
 @constraint
 def users_follow(r: Rewriter, value: SSAValue, op: Operation) -> bool:
-    """Every user of the value other than `op` stands after `op` in its block."""
+    """Every user of the value other than `op` comes after `op` in its block."""
     users = {use.operation for use in value.uses}
     return all(user is op or (user.parent is op.parent and r.is_before(op, user)) for user in users)
 
 
 @constraint
 def operands_fit(first: Operation, second: Operation, limit: IntegerAttr) -> bool:
-    """Merged, two operations, of which the second reads the first, have at most `limit` operands, so that a kernel can
-    take them.
+    """Two operations, where the second reads the first, have at most `limit` operands when merged, as many as a kernel
+    accepts.
     """
     return len(first.operands) + len(second.operands) - 1 <= limit.value.data
 
 
 @constraint
 def same_rows(a: SSAValue, b: SSAValue) -> bool:
-    """Both tensors have the same dims but for the last, and are no vectors."""
+    """Both tensors have the same dims except the last, and at least two dims."""
     rows = tensor_type(a).dims[:-1]
     return bool(rows) and same_dims(rows, tensor_type(b).dims[:-1], scope_of_value(a))
 
@@ -198,14 +196,14 @@ def same_last_dim(a: SSAValue, b: SSAValue) -> bool:
 
 @constraint
 def is_splat(value: SSAValue, number: Attribute) -> bool:
-    """The value is an `ait.constant` all of whose elements are this number."""
+    """The value is an `ait.constant` with this number for all elements."""
     found = splat(value)
     return found is not None and isinstance(number, FloatAttr | IntegerAttr) and found == number.value.data
 
 
 @constraint
 def is_rounded_splat(value: SSAValue, number: FloatAttr) -> bool:
-    """The value is an `ait.constant` all of whose elements are this number, rounded to their type."""
+    """The value is an `ait.constant` with this number, rounded to the element type, for all elements."""
     found = splat(value)
     return found is not None and found == stored(number.value.data, element_type_of(value))
 
@@ -218,7 +216,7 @@ def is_any_splat(value: SSAValue) -> bool:
 
 @constraint
 def is_no_splat(value: SSAValue) -> bool:
-    """The value is not an `ait.constant` with one number for all elements, which a region would contain."""
+    """The value is not an `ait.constant` with one number for all elements, which a region would hold as a scalar."""
     return splat(value) is None
 
 
@@ -229,7 +227,7 @@ def no_attribute(op: Operation, name: StringAttr) -> bool:
 
 
 def scope_of_value(value: SSAValue) -> Scope:
-    """The declared dims around a value."""
+    """The scope of dims in which a value is defined."""
     owner = value.owner
     return scope_of(owner if isinstance(owner, Operation) else owner.parent_op())
 

@@ -1,8 +1,8 @@
 """The worklist that applies compiled patterns, and the `Rewriter` through which patterns change the IR.
 
-Every operation is visited once, in program order (or in reverse); a rewrite revisits what it touched. Pure operations
-without uses are removed on the way. The cost is linear in the number of operations and of rewrites, and nothing
-recurses on graph depth.
+Every operation is visited once, in program order (or in reverse); operations that a rewrite touched are visited again.
+Pure operations without uses are removed on the way. The cost is linear in the number of operations and of rewrites, and
+no function recurses on graph depth.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ Matcher = Callable[["Rewriter", Operation], "tuple[int, Match, tuple[object, ...
 
 
 class Compiled(Protocol):
-    """What the driver needs of a compiled set of patterns: a matcher for each class of root operation."""
+    """The interface of compiled patterns to the driver: a matcher for each class of root operation."""
 
     @property
     def dispatch(self) -> Mapping[type[Operation], Matcher]: ...
@@ -48,8 +48,8 @@ class Compiled(Protocol):
 
 @dataclass
 class Statistics:
-    """How often each pattern was applied, and how many dead operations were removed; the seconds of each pattern's
-    rewrites (matching is one walk for all patterns) are there where someone counts them (`counted_rewrites`)."""
+    """How often each pattern was applied, and how many dead operations were removed; inside `counted_rewrites` also the
+    seconds of each pattern's rewrites (matching is one walk for all patterns)."""
 
     applied: dict[str, int] = field(default_factory=dict[str, int])
     removed: int = 0
@@ -60,7 +60,7 @@ class Statistics:
         return sum(self.applied.values())
 
     def add(self, other: Statistics) -> None:
-        """Add what another application counted."""
+        """Add the counts of another application."""
         for name, count in other.applied.items():
             self.applied[name] = self.applied.get(name, 0) + count
         for name, seconds in other.seconds.items():
@@ -68,7 +68,7 @@ class Statistics:
         self.removed += other.removed
 
     def taken(self) -> Statistics:
-        """What was counted until now; counting starts again from zero."""
+        """The counts until now; counting starts again from zero."""
         taken = Statistics(dict(self.applied), self.removed, dict(self.seconds))
         self.applied.clear()
         self.seconds.clear()
@@ -94,9 +94,10 @@ ORDER_GAP = 1 << 20
 
 
 class Rewriter(Writer):
-    """How patterns and native rewrites change the IR. New operations get the root's location and stand at its place.
+    """Changes the IR for patterns and native rewrites. New operations get the root's location and are inserted before
+    it.
 
-    As a `Writer` it writes `ait` ops by their meaning (`r.reshape(x, dims)`), and raises RewriteError for a wrong one.
+    As a `Writer` it has a method for each kind of `ait` op (`r.reshape(x, dims)`); a wrong op raises RewriteError.
     """
 
     root: Operation
@@ -146,11 +147,11 @@ class Rewriter(Writer):
         return _wrong(message)
 
     def once(self, key: Hashable, make: Callable[[], SSAValue]) -> SSAValue:
-        """Nothing is remembered, as other rewrites change and erase operations."""
+        """The value that `make` returns; it is not cached, because other rewrites change and erase operations."""
         return make()
 
     def check(self, op: AitOp, infer: bool = False) -> None:
-        """Infer the result types that are not given; the pass verifies what patterns wrote."""
+        """Infer the result types if `infer` asks for it; new operations are verified after the pass."""
         if infer:
             super().check(op, infer)
 
@@ -167,7 +168,7 @@ class Rewriter(Writer):
         return op
 
     def replace(self, op: Operation, values: Sequence[SSAValue]) -> None:
-        """Let `values` stand for the results of `op`, and erase it."""
+        """Replace the results of `op` by `values` and erase `op`."""
         if len(values) != len(op.results):
             raise RewriteError(f"'{op.name}' has {len(op.results)} results, but the pattern gives {len(values)} values")
         for result, value in zip(op.results, values, strict=True):
@@ -175,7 +176,7 @@ class Rewriter(Writer):
         self.erase(op)
 
     def replace_value(self, old: SSAValue, new: SSAValue) -> None:
-        """Let `new` stand for `old` in all its uses; users are visited again."""
+        """Replace all uses of `old` by `new`; users are visited again."""
         for use in tuple(old.uses):
             self.push(use.operation)
         if new.name_hint is None:
@@ -183,7 +184,8 @@ class Rewriter(Writer):
         old.replace_all_uses_with(new)
 
     def erase(self, op: Operation) -> None:
-        """Erase an operation without uses; what defined its operands is visited again, as it may be dead now."""
+        """Erase an operation without uses; the operations of its operands are visited again, as they may be dead
+        now."""
         operands = tuple(op.operands)
         self._forget(op)
         op.detach()
@@ -195,14 +197,13 @@ class Rewriter(Writer):
                 self._push_sole_user(operand)
 
     def _push_sole_user(self, value: SSAValue) -> None:
-        """Visit the one user that is left of a value again: it may satisfy one_use or only_user now."""
+        """Visit a value's only remaining user again: it may satisfy one_use or only_user now."""
         first = value.first_use
         if first is not None and all(use.operation is first.operation for use in islice(value.uses, 4)):
             self.push(first.operation)
 
     def move(self, op: Operation, *, before: Operation) -> None:
-        """Move an operation to before another one of its block; the caller sees to it that definitions stay above
-        uses."""
+        """Move an operation before another operation of its block; the caller keeps definitions before uses."""
         block = before.parent
         assert block is not None and op.parent is block, "an operation can be moved in its own block only"
         op.detach()
@@ -211,7 +212,7 @@ class Rewriter(Writer):
             self._number(op, block)
 
     def changed(self, op: Operation) -> None:
-        """Say that `op` was changed in place, so that it and its users are visited again."""
+        """Report that `op` was changed in place, so that it and its users are visited again."""
         self.push(op)
         for result in op.results:
             for use in result.uses:
@@ -226,7 +227,7 @@ class Rewriter(Writer):
     # ---- order in a block
 
     def is_before(self, a: Operation, b: Operation) -> bool:
-        """Whether `a` stands before `b` in the block they share; amortised constant time."""
+        """Whether `a` comes before `b` in the block they share; amortised constant time."""
         assert a.parent is b.parent, "operations of different blocks have no order"
         return self.position(a) < self.position(b)
 
@@ -261,9 +262,10 @@ class Rewriter(Writer):
                 self._pending.discard(inner)
 
     def remove_dead(self, scope: Operation) -> int:
-        """Erase what is dead in `scope`; returns how many operations that are.
+        """Erase the dead operations in `scope`; returns their number.
 
-        Otherwise a use that is about to go would keep a pattern from matching, and nothing would visit its root again.
+        Otherwise the use by a dead operation would keep a pattern from matching, and its root would not be visited
+        again.
         """
         removed = 0
         for op in tuple(scope.walk(reverse=True, region_first=True)):
@@ -273,7 +275,7 @@ class Rewriter(Writer):
         return removed
 
     def start(self, scope: Operation, reverse: bool) -> int:
-        """Visit everything nested in `scope`; returns how many operations that are."""
+        """Queue all operations nested in `scope`; returns their number."""
         self._worklist = [op for op in scope.walk(reverse=not reverse) if op is not scope]
         self._pending = set(self._worklist)
         return len(self._worklist)
@@ -289,7 +291,7 @@ class Rewriter(Writer):
 
 
 def inferred_types(op: Operation) -> Sequence[Attribute]:
-    """The result types the operation infers from its operands; RewriteError where it cannot."""
+    """The result types that the operation infers from its operands; RewriteError if it cannot."""
     infer: Callable[[], Sequence[Attribute]] | None = getattr(op, "infer_result_types", None)
     if infer is None:
         raise RewriteError(f"'{op.name}' does not infer its result types: the pattern must give them")
@@ -306,7 +308,7 @@ def _wrong(message: str) -> RewriteError:
 def split_attributes(
     op_class: type[Operation], attributes: Mapping[str, Attribute]
 ) -> tuple[dict[str, Attribute], dict[str, Attribute]]:
-    """What the class declares as properties, and the rest."""
+    """The entries that the class declares as properties, and the other entries."""
     declared: Mapping[str, object] = {}
     if issubclass(op_class, IRDLOperation):
         declared = op_class.get_irdl_definition().properties
@@ -329,12 +331,12 @@ def is_pure(op: Operation) -> bool:
 
 
 def is_dead(op: Operation) -> bool:
-    """Whether `op` is pure, has results, and none is used."""
+    """Whether `op` is pure and has results, none of them used."""
     results = op.results
     return bool(results) and all(result.first_use is None for result in results) and is_pure(op)
 
 
-# What a constraint or a native rewrite raises when a pattern hands it something it is not meant for.
+# Exceptions that a constraint or a native rewrite raises for arguments it is not meant for.
 _FAILURES = (
     *(AssertionError, AttributeError, IndexError, KeyError, NotImplementedError, TypeError, ValueError),
     VerifyException,
@@ -366,7 +368,7 @@ def apply_patterns(
         if op is None:
             if count == cleaned:
                 break
-            # Regions that were made of others may hold operations for results that are gone.
+            # Regions made from other regions may hold operations for results that no longer exist.
             cleaned = count
             statistics.removed += rewriter.remove_dead(scope)
             continue

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 
 class PatternError(ValueError):
-    """A pattern that cannot be compiled. `op` is the PDL operation at fault, for a place in the file it came from: a
-    pattern file, or the Python source of the pattern."""
+    """A pattern that cannot be compiled. `op` is the PDL operation at fault; its location is in a pattern file or in
+    the Python source of the pattern."""
 
     def __init__(self, op: Operation, message: str) -> None:
         place = op_place(op)
@@ -27,7 +27,7 @@ class PatternError(ValueError):
 
 
 class RewriteError(PassFailedException):
-    """Patterns that cannot be applied. The message names the pattern; `op` is the operation it was applied to."""
+    """A pattern that cannot be applied. The message names the pattern; `op` is the operation it was applied to."""
 
     def __init__(self, message: str, op: Operation | None = None) -> None:
         super().__init__(message)

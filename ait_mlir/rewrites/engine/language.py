@@ -1,6 +1,6 @@
 """The pattern language: Python functions that trace into `pdl.pattern` IR.
 
-A pattern function receives a `PatternBuilder` and describes first what it matches, then what it writes::
+A pattern function receives a `PatternBuilder` and describes first the match, then the replacement::
 
     @pattern()
     def double_negation(p):
@@ -10,8 +10,9 @@ A pattern function receives a `PatternBuilder` and describes first what it match
         p.require("same_type", p.result(root), x)
         p.replace(root, x)
 
-The trace is ordinary PDL: it prints, verifies and parses back; `compile.py` turns it into a matcher. What PDL has no
-word for is written as a native constraint of a reserved name (`RESERVED`): alternatives, operands in any order, traits.
+The trace is ordinary PDL: it prints, verifies and parses back; `compile.py` turns it into a matcher. PDL has no
+operations for alternatives, operands in any order and traits; they are native constraints of reserved names
+(`RESERVED`).
 `over=` makes a family: one pattern for each parameter tuple.
 """
 
@@ -58,11 +59,11 @@ def as_attribute(value: Attribute | str | bool | int) -> Attribute:
 
 
 class PatternBuilder:
-    """What a pattern function writes with. Handles are SSA values of the traced PDL.
+    """Records the match and the rewrite of a pattern function. Handles are SSA values of the traced PDL.
 
     The match side is `value`, `values`, `rest`, `op`, `result`, `results`, `either`, `maybe`, `find`, `attr`, `type`
     and `require`; the first call of `new`, `native`, `replace`, `apply` or `erase` starts the rewrite side, after which
-    the match side is closed. Where a value is expected an operation stands for its first result.
+    the match side is closed. An operation given in place of a value means its first result.
     """
 
     VALUE = pdl.ValueType()
@@ -81,19 +82,19 @@ class PatternBuilder:
         return self._add(pdl.OperandOp()).results[0]
 
     def values(self, count: int) -> list[SSAValue]:
-        """`count` values, each any."""
+        """`count` values, each of which matches any value."""
         return [self.value() for _ in range(count)]
 
     def rest(self) -> SSAValue:
-        """Any number of operands, at any place in a list of operands, and as often as needed but not twice in a row."""
+        """Any number of operands. A list of operands may contain it several times, but not twice in a row."""
         return self._add(pdl.OperandsOp(None)).results[0]
 
     def type(self, constant: Attribute | None = None) -> SSAValue:
-        """A type to be bound, or exactly `constant`."""
+        """A type that the match binds, or exactly `constant`."""
         return self._add(pdl.TypeOp(constant)).results[0]
 
     def attr(self, constant: AttrLike | None = None) -> SSAValue:
-        """An attribute to be bound (it must be present), or exactly `constant`."""
+        """An attribute that the match binds (it must be present), or exactly `constant`."""
         if isinstance(constant, SSAValue):
             return constant
         return self._add(pdl.AttributeOp(None if constant is None else as_attribute(constant))).results[0]
@@ -111,8 +112,8 @@ class PatternBuilder:
     ) -> SSAValue:
         """An operation called `name`, or any operation with `trait`.
 
-        `operands` must match in number and order, or `in_any_order` where the operation is commutative; without it any
-        operands do. `results` is the number of results, None for any; `types` binds their types.
+        `operands` must match in number and order, or `in_any_order` for a commutative operation; None matches any
+        operands. `results` is the number of results, None for any; `types` binds their types.
         """
         if (name is None) == (trait is None):
             raise self._error("a matched operation needs either a name or a trait")
@@ -138,8 +139,8 @@ class PatternBuilder:
     def either(self, *alternatives: SSAValue) -> SSAValue:
         """A value that is one of the alternatives, tried in this order.
 
-        What stands in some alternatives only is missing in the others: a constraint on it is not asked there. Raises
-        PatternError for fewer than two alternatives.
+        A value that only some alternatives bind is missing in the others; constraints on it are not tested there.
+        Raises PatternError for fewer than two alternatives.
         """
         if len(alternatives) < 2:
             raise self._error(f"an any-of needs at least two alternatives, got {len(alternatives)}")
@@ -147,11 +148,12 @@ class PatternBuilder:
         return self._add(pdl.ApplyNativeConstraintOp(EITHER, values, [self.VALUE])).results[0]
 
     def maybe(self, value: SSAValue, without: SSAValue) -> SSAValue:
-        """An optional part: `value`, or `without` where the part is missing."""
+        """An optional part: `value`, or `without` if the part is missing."""
         return self.either(value, without)
 
     def find(self, finder: str, *args: AttrLike, value: bool = False) -> SSAValue:
-        """An operation (or a `value`) that a registered finder names: the first for which all the rest holds."""
+        """The first operation (or `value`) that a registered finder yields for which the rest of the pattern
+        matches."""
         kind = self.VALUE if value else pdl.OperationType()
         return self._add(pdl.ApplyNativeConstraintOp(finder, [self._arg(a) for a in args], [kind])).results[0]
 
@@ -163,11 +165,11 @@ class PatternBuilder:
         return self._results[key]
 
     def results(self, op: SSAValue) -> SSAValue:
-        """All results of an operation, in order: in a list of operands they are all of them."""
+        """All results of an operation, in order; as operands of an operation they must be its only operands."""
         return self._add(pdl.ResultsOp(op)).results[0]
 
     def require(self, constraint: str, *args: AttrLike, negated: bool = False) -> None:
-        """Match only where the registered constraint holds (or, `negated`, does not)."""
+        """Match only if the registered constraint holds (or, `negated`, does not)."""
         self._add(pdl.ApplyNativeConstraintOp(constraint, [self._arg(a) for a in args], [], negated))
 
     # ---- what is written
@@ -179,8 +181,8 @@ class PatternBuilder:
         attrs: dict[str, AttrLike] | None = None,
         types: Sequence[SSAValue] = (),
     ) -> SSAValue:
-        """A new operation before the root. Without `types` its result types are inferred. Operands that are missing are
-        left out."""
+        """A new operation before the root. Without `types` its result types are inferred. Missing operands are left
+        out."""
         self._start_rewrite()
         attrs = attrs or {}
         names = [StringAttr(key) for key in attrs]
@@ -189,12 +191,12 @@ class PatternBuilder:
         return self._add(pdl.OperationOp(_op_name(name), names, operands, values, types)).results[0]
 
     def native(self, name: str, *args: AttrLike, results: Sequence[Attribute] = (pdl.OperationType(),)) -> SSAValue:
-        """Call a registered native rewrite; its one result is an operation unless `results` says otherwise."""
+        """Call a registered native rewrite; it has one result, an operation, unless `results` gives other types."""
         self._start_rewrite()
         return self._add(pdl.ApplyNativeRewriteOp(name, [self._arg(a) for a in args], list(results))).results[0]
 
     def replace(self, root: SSAValue, by: SSAValue | Sequence[SSAValue] | str, *args: AttrLike) -> None:
-        """Replace `root` by values, by the results of an operation, or by what the native rewrite `by` returns."""
+        """Replace `root` by values, by the results of an operation, or by the result of the native rewrite `by`."""
         self._start_rewrite(root)
         if isinstance(by, str):
             by = self.native(by, *args)
@@ -205,7 +207,7 @@ class PatternBuilder:
             self._add(pdl.ReplaceOp(root, None, values))
 
     def apply(self, root: SSAValue, native: str, *args: AttrLike) -> None:
-        """Hand the match to a native rewrite that does all replacing itself."""
+        """Pass the match to a native rewrite, which replaces or erases operations itself."""
         self._start_rewrite(root)
         self._add(pdl.ApplyNativeRewriteOp(native, [self._arg(a) for a in args], []))
 
@@ -217,7 +219,7 @@ class PatternBuilder:
     # ---- the trace
 
     def finish(self, name: str, benefit: int) -> pdl.PatternOp:
-        """The `pdl.pattern`; raises PatternError where the pattern writes nothing."""
+        """The `pdl.pattern`; raises PatternError if the pattern has no rewrite side."""
         if self._root is None:
             raise PatternError(
                 self._match.last_op or pdl.OperandOp(),
@@ -233,13 +235,13 @@ class PatternBuilder:
         return op
 
     def _error(self, message: str) -> PatternError:
-        """An error at the place of the pattern function that called."""
+        """An error at the current line of the pattern function."""
         at = pdl.OperandOp()
         at.location = _place()
         return PatternError(at, message)
 
     def _value(self, value: SSAValue) -> SSAValue:
-        """The first result of an operation; a value itself."""
+        """The first result of an operation; a value stays itself."""
         return self.result(value) if isinstance(value.type, pdl.OperationType) else value
 
     def _arg(self, value: AttrLike) -> SSAValue:
@@ -255,7 +257,7 @@ class PatternBuilder:
 
 
 def _place() -> FileLineColLoc:
-    """Where the pattern function stands that called this file."""
+    """The file and line of the pattern function that called this module."""
     frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
     while frame.f_back is not None and frame.f_code.co_filename == __file__:
         frame = frame.f_back
@@ -268,7 +270,7 @@ def _op_name(name: OpName) -> str:
 
 @dataclass(frozen=True)
 class PatternFamily:
-    """A pattern function with its parameters: one `pdl.pattern` for each entry of `over`, or one in all."""
+    """A pattern function and its parameters; it yields one `pdl.pattern` for each entry of `over`."""
 
     function: Callable[..., None]
     benefit: int
@@ -294,8 +296,8 @@ def _identifier(param: object) -> str:
 
 
 def pattern(*, benefit: int = 1, over: Iterable[object] = ((),)) -> Callable[[Callable[..., None]], PatternFamily]:
-    """Make a pattern family of a function. Of the patterns that match an operation the one with the highest benefit is
-    applied; between equals the one declared first. Each entry of `over` is a parameter, or a tuple of them."""
+    """Turn a function into a pattern family. Of the patterns that match an operation, the pattern with the highest
+    benefit is applied, and among equals the first declared. Each entry of `over` is a parameter or a tuple of them."""
     entries = tuple(cast("tuple[object, ...]", e) if isinstance(e, tuple) else (e,) for e in over)
 
     def make(function: Callable[..., None]) -> PatternFamily:
@@ -306,7 +308,7 @@ def pattern(*, benefit: int = 1, over: Iterable[object] = ((),)) -> Callable[[Ca
 
 @dataclass(frozen=True)
 class PatternSet:
-    """Pattern families that are applied together, in order of declaration. Sets add up with `+`."""
+    """Pattern families that are applied together, in order of declaration. `+` joins two sets."""
 
     families: tuple[PatternFamily, ...]
 

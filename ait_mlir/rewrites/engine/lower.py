@@ -1,10 +1,10 @@
-"""One `pdl.pattern` as a list of matching steps, outward from its root.
+"""Lowers one `pdl.pattern` to a list of matching steps, outward from its root.
 
-Operands are followed to what defines them, depth first. A constraint is tested as soon as all it mentions is bound. An
-any-of becomes a `Choice`: each alternative has steps of its own, and what it binds is handed on under names that do not
-depend on the alternative, as None where an alternative lacks it. Operands in any order are a choice between two orders,
-a range of operands that is not the last a `Loop` over the places of what follows it, a finder a `Loop` over what it
-finds.
+Operands are followed to their definitions, depth first. A constraint is tested as soon as all its arguments are bound.
+An any-of becomes a `Choice`: each alternative has its own steps, and exports its values under names that do not depend
+on the alternative, as None if the alternative lacks a value. Operands in any order become a choice between two orders.
+A range of operands that is not the last becomes a `Loop` over the positions of the operands after it, and a finder a
+`Loop` over its candidates.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ from ait_mlir.rewrites.engine.steps import (
 )
 
 Todo: TypeAlias = "Callable[[], list[Todo]]"
-"""A part of the match that is not lowered yet; it returns the parts that come right after it."""
+"""A part of the match that is not lowered yet; a call lowers it and returns the parts to lower next."""
 
 State: TypeAlias = "tuple[list[AnyStep], dict[SSAValue, str], set[SSAValue], list[Call], set[SSAValue]]"
-"""Steps, bound values, those that may be missing, constraints not tested yet, values whose definition waits."""
+"""Steps, bound values, bound values that may be missing, untested constraints, values whose definition is deferred."""
 
 
 @dataclass(frozen=True)
 class Branch:
-    """An alternative, lowered: its steps, and the state behind them."""
+    """A lowered alternative: its steps, and the state after them."""
 
     steps: list[AnyStep]
     bound: dict[SSAValue, str]
@@ -48,7 +48,8 @@ class Branch:
 
 
 def lower(pattern: pdl.PatternOp, universe: Universe, constants: Constants) -> PatternSteps:
-    """The steps of a pattern; PatternError where it names what does not exist or cannot be matched from its root."""
+    """The steps of a pattern; PatternError if it uses an unknown name or a part of it cannot be reached from the
+    root."""
     return _Lowering(pattern, universe, constants).run()
 
 
@@ -60,7 +61,7 @@ class _Lowering:
         self.parts = Parts(pattern, universe)
         self.reached: set[Operation] = set()
         self.choices: set[str] = set()
-        # The state that an alternative has of its own.
+        # State that each alternative has separately.
         self.steps: list[AnyStep] = []
         self.bound: dict[SSAValue, str] = {}
         self.optional: set[SSAValue] = set()
@@ -92,14 +93,14 @@ class _Lowering:
         self.steps.append(Step(condition, subject, constant))
 
     def match(self, agenda: list[Todo]) -> None:
-        """Lower parts of the match, each with all that follows from it before the next."""
+        """Lower parts of the match depth first: each part and all parts that it returns before the next."""
         agenda.reverse()
         while agenda:
             agenda.extend(reversed(agenda.pop()()))
             self.settle()
 
     def match_one(self, op: pdl.OperationOp, name: str) -> list[Todo]:
-        """Results and attributes of an operation, and its operands."""
+        """Add steps for the results and attributes of an operation; returns its operands as parts to lower."""
         self.bound[op.op] = name
         self.reached.add(op)
         self.settle()
@@ -131,7 +132,7 @@ class _Lowering:
             self.test(f"type({name}) in {self.constants.name(classes)}")
 
     def match_operands(self, op: pdl.OperationOp, name: str) -> list[Todo]:
-        """Operands in order. What follows a range that is not the last may stand anywhere behind what is before it."""
+        """Add steps for operands in order; those after a range may be at any position behind the operands before it."""
         blocks: list[list[SSAValue]] = [[]]
         ranges: list[SSAValue] = []
         for value in op.operand_values:
@@ -161,7 +162,7 @@ class _Lowering:
     def match_block(
         self, op: pdl.OperationOp, name: str, block: Sequence[SSAValue], places: Sequence[str], prefix: str = ""
     ) -> list[Todo]:
-        """Some operands of an operation, at these places."""
+        """Add steps for some operands of an operation, at the given indices."""
         todo: list[Todo] = []
         for i, (value, place) in enumerate(zip(block, places, strict=True)):
             operand = f"{name}_{prefix}{i}"
@@ -170,7 +171,7 @@ class _Lowering:
         return todo
 
     def match_in_any_order(self, op: pdl.OperationOp, name: str) -> list[Todo]:
-        """Two operands, as they stand or exchanged."""
+        """Add a choice between the two orders of two operands."""
         found = (f"{name}_0", f"{name}_1")
         for i, operand in enumerate(found):
             self.test(f"({operand} := {name}._operands[{i}]) is not None")
@@ -184,7 +185,7 @@ class _Lowering:
         return [choose]
 
     def match_all_results(self, op: pdl.OperationOp, name: str, results: pdl.ResultsOp) -> list[Todo]:
-        """An operation that reads all results of another one, in order, and nothing else."""
+        """Add steps for an operation whose operands are all results of another operation, in order."""
         source = results.parent_.owner
         if results.index is not None or not isinstance(source, pdl.OperationOp):
             raise PatternError(results, "pdl.results stands for all results of an operation that the pattern describes")
@@ -220,7 +221,7 @@ class _Lowering:
         self.bind_results(op.op, name, len(types))
 
     def bind_results(self, op: SSAValue, name: str, counted: int) -> None:
-        """Results that something else names; `counted` of them are there for sure."""
+        """Bind the results of an operation that the pattern uses; the first `counted` results exist for certain."""
         for use in op.uses:
             found = use.operation
             if found.parent is not self.block:
@@ -249,7 +250,7 @@ class _Lowering:
             raise PatternError(define, "an attribute's type cannot be matched; give the attribute, or leave it open")
 
     def match_value(self, user: Operation, value: SSAValue, name: str) -> list[Todo]:
-        """Steps for a value reached as `name`; returns what defines it, to be matched next."""
+        """Add steps for a value reached as `name`; returns its definition as parts to lower next."""
         if value in self.bound:
             self.test(f"{name} is {self.must_exist(user, value)}")
             return []
@@ -257,7 +258,7 @@ class _Lowering:
         return [] if value in self.deferred else self.match_definition(user, value, name)
 
     def match_definition(self, user: Operation, value: SSAValue, name: str) -> list[Todo]:
-        """Steps for what defines a value that was reached as `name`."""
+        """Add steps for the definition of a value that was reached as `name`."""
         define = value.owner
         if isinstance(define, pdl.OperandOp):
             if define.value_type is not None:
@@ -294,7 +295,7 @@ class _Lowering:
             self.bound[value] = found
 
     def must_exist(self, user: Operation, value: SSAValue) -> str:
-        """The name of a bound value; PatternError where it may be missing."""
+        """The name of a bound value; PatternError if the value may be missing."""
         if value in self.optional:
             raise PatternError(user, "this needs a value that only some alternatives of an any-of have")
         return self.bound[value]
@@ -302,9 +303,10 @@ class _Lowering:
     # ---- alternatives
 
     def choose(self, either: pdl.ApplyNativeConstraintOp, name: str) -> list[Todo]:
-        """A choice between the alternatives of an any-of at `name`.
+        """Add a choice between the alternatives of an any-of at `name`.
 
-        What all alternatives lead to is found in each of them, but what defines it is matched once, after the choice.
+        A value that all alternatives lead to is bound in each of them; its definition is matched once, after the
+        choice.
         """
         state = (self.steps, self.bound, self.optional, self.pending, self.deferred)
         steps, bound, optional, pending, deferred = state
@@ -315,7 +317,7 @@ class _Lowering:
             partly = {v for v in new if any(v not in b.bound or v in b.optional for b in branches)}
             if not partly & common:
                 break
-            # One alternative leads to it through something common, another one directly, too: that is not deferred.
+            # A value that leads to a value bound only in some alternatives is not deferred.
             common = {v for v in common if not self.parts.leads_to(v) & partly}
         while name in self.choices:
             name += "x"
@@ -329,7 +331,7 @@ class _Lowering:
         self.deferred = deferred
 
         def settled(call: Call) -> bool:
-            """Whether every branch tests the constraint, or lacks something that only other branches have."""
+            """Whether every branch has tested the constraint, or lacks an argument that only other branches bind."""
             return all(
                 call not in b.pending or any(v in new and v not in b.bound for v in call[0].args) for b in branches
             )
@@ -341,14 +343,14 @@ class _Lowering:
     def branch(
         self, either: pdl.ApplyNativeConstraintOp, value: SSAValue, name: str, state: State, deferred: set[SSAValue]
     ) -> Branch:
-        """The steps of one alternative, from the state in front of the choice."""
+        """One alternative, lowered from the state before the choice."""
         _, bound, optional, pending, _ = state
         self.steps, self.bound, self.optional = [], dict(bound), set(optional)
         self.pending, self.deferred = list(pending), deferred
         self.match([lambda: self.match_value(either, value, name)])
         return Branch(self.steps, self.bound, self.optional, self.pending)
 
-    # ---- constraints, as soon as their values are bound; finders when all else is matched
+    # ---- constraints, as soon as their values are bound; finders after the rest of the match
 
     def settle(self) -> None:
         waiting: list[Call] = []
@@ -368,7 +370,7 @@ class _Lowering:
         self.pending = waiting
 
     def find(self) -> None:
-        """A loop for each finder, in the order in which what they need is bound."""
+        """Add a loop for each finder, in the order in which their arguments get bound."""
         self.settle()
         waiting = list(self.parts.finders)
         while waiting:

@@ -1,4 +1,4 @@
-"""Numbers in IR: the value of a splat constant as stored, and which element types hold which exactly."""
+"""Numbers in IR: the stored value of a splat constant, and which element types can hold the values of another."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def element_type_of(value: SSAValue) -> Attribute:
 
 
 def splat(value: SSAValue) -> Number | None:
-    """The number that all elements of a constant hold, rounded as they store it; None for what is no such constant."""
+    """The number in all elements of a constant, rounded to the element type; None for any other value."""
     owner = value.owner
     if not isinstance(owner, ConstantOp):
         return None
@@ -28,7 +28,7 @@ def splat(value: SSAValue) -> Number | None:
 
 
 def stored(number: Number, element_type: Attribute) -> Number:
-    """The number as an element of this type holds it: floats round to nearest even and overflow to infinity."""
+    """The number rounded to this element type: floats round to nearest even and overflow to infinity."""
     if isinstance(element_type, IntegerType):
         return number
     number = float(number)
@@ -72,7 +72,7 @@ def represents(wide: Attribute, narrow: Attribute) -> bool:
             return s <= significand and e <= exponent
         bits = _bits(narrow)
         return 0 < bits <= min(significand, 1 << (exponent - 1))
-    # a type holds every narrower one: the only unsigned ones are ui8, which no signed one is narrower than, and i1
+    # a wider type holds every narrower type: the only unsigned types are i1 and ui8, and no signed type is narrower
     return 0 < _bits(narrow) < _bits(wide)
 
 

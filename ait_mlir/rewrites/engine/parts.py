@@ -1,4 +1,4 @@
-"""What a `pdl.pattern` is made of: its root, and its native constraints by what they are."""
+"""The parts of a `pdl.pattern`: its root, and its native constraints sorted by purpose."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Call: TypeAlias = "tuple[pdl.ApplyNativeConstraintOp, Entry]"
 
 
 class Parts:
-    """The native constraints of a pattern: traits, operands in any order, constraints to be tested, finders."""
+    """The native constraints of a pattern: traits, operands in any order, constraints to test, finders."""
 
     def __init__(self, pattern: pdl.PatternOp, universe: Universe) -> None:
         self.pattern = pattern
@@ -114,8 +114,8 @@ class Parts:
         return classes
 
     def leads_to(self, value: SSAValue) -> set[SSAValue]:
-        """The values that a match of this one surely binds: itself, what its operation reads, and what all alternatives
-        of an any-of lead to."""
+        """The values that every match of `value` binds: `value`, the operands of its operation and what they lead to,
+        and the values that all alternatives of an any-of lead to."""
         if value in self._leads_to:
             return self._leads_to[value]
         define, found = value.owner, {value}
@@ -137,7 +137,7 @@ def is_either(op: object) -> TypeGuard[pdl.ApplyNativeConstraintOp]:
 
 
 def is_constant(value: SSAValue) -> bool:
-    """Whether a bound attribute or type is given by the pattern itself."""
+    """Whether a bound attribute or type is a constant of the pattern."""
     define = value.owner
     if isinstance(define, pdl.AttributeOp):
         return define.value is not None
@@ -145,7 +145,7 @@ def is_constant(value: SSAValue) -> bool:
 
 
 def check_either(op: pdl.ApplyNativeConstraintOp) -> None:
-    """Raise PatternError for an any-of that is none."""
+    """Raise PatternError for a malformed any-of."""
     if not op.args:
         raise PatternError(op, "an any-of without alternatives never matches; give it two values")
     is_value = [isinstance(v.type, pdl.ValueType) for v in (*op.args, *op.res)]

@@ -1,13 +1,13 @@
 """Constraints, finders and native rewrites: how a module offers them, and the tables in which patterns look them up.
 
-A constraint is a predicate over matched things: it tests and changes nothing. A finder yields candidates, operations or
-values, for what operands do not lead to. A native rewrite changes the IR through the `Rewriter`. Parameters are
-annotated `Operation`, `SSAValue`, `Attribute` or a subclass, or `Sequence[SSAValue]` for a range, and a call from a
-pattern is checked against them; one that is `... | None` takes what may be missing. A first parameter annotated
+A constraint is a predicate over parts of a match; it changes nothing. A finder yields candidates, operations or values,
+that operands do not lead to. A native rewrite changes the IR through the `Rewriter`. Parameters are annotated
+`Operation`, `SSAValue`, `Attribute` or a subclass, or `Sequence[SSAValue]` for a range, and a call from a pattern is
+checked against them; a parameter `... | None` accepts a value that may be missing. A first parameter annotated
 `Rewriter` is supplied by the driver.
 
-A decorator only marks a function. Which functions patterns may call is said by a `Registry`, which is made of a list of
-modules: so it does not depend on what else was imported.
+A decorator only marks a function. A `Registry`, made from a list of modules, holds the functions that patterns may
+call; it does not depend on other imports.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from ait_mlir.rewrites.engine.driver import Rewriter
 from ait_mlir.rewrites.engine.errors import RewriteError
 
 Kind = Literal["operation", "value", "attribute", "values"]
-"""What a parameter takes: an `Operation`, an `SSAValue`, an `Attribute`, or several values."""
+"""The kind of argument that a parameter accepts: an `Operation`, an `SSAValue`, an `Attribute`, or several values."""
 
 _KINDS: tuple[tuple[type, Kind], ...] = (
     (Operation, "operation"),
@@ -71,20 +71,20 @@ class Entry:
     optional: frozenset[int]
     """Which arguments may be missing."""
     may_lack_result: bool
-    """Whether it returns None where what it is given is missing."""
+    """Whether the native accepts a missing optional operand and returns None for it."""
     place: str
     """File and line of the function."""
 
     @property
     def summary(self) -> str:
-        """The first paragraph of its docstring, on one line."""
+        """The first paragraph of the function's docstring, on one line."""
         paragraph = (self.function.__doc__ or "").strip().split("\n\n")[0]
         return " ".join(paragraph.split())
 
 
 class Registry:
-    """All functions of one kind that stand in a list of modules. A module is imported when a name is looked for that
-    none before it has."""
+    """All functions of one kind in a list of modules. A module is imported when no module before it has a requested
+    name."""
 
     def __init__(self, what: str, modules: Sequence[str]) -> None:
         self.what = what
@@ -106,7 +106,8 @@ class Registry:
         return self._entries
 
     def add_module(self, module: ModuleType) -> None:
-        """Also offer the functions of a module that is not in the list. A file that runs again replaces its own."""
+        """Also offer the functions of a module outside the list. A file that runs again replaces its earlier
+        functions."""
         known = self.entries
         for entry in self._entries_of(module):
             other = known.get(entry.name, entry)
@@ -115,7 +116,7 @@ class Registry:
             self._entries[entry.name] = entry
 
     def _read(self) -> None:
-        """Take the functions of the next module. Several threads may come here; one of them adds each module."""
+        """Add the functions of the next module. Several threads may call this; only one adds each module."""
         for name in self._unread[:1]:
             entries = self._entries_of(import_module(name))  # outside of the lock: imports have locks of their own
             with self._lock:
@@ -134,7 +135,8 @@ class Registry:
         return [self._entry(f) for f in functions if f.__module__ == module.__name__]
 
     def _entry(self, function: Callable[..., Any]) -> Entry:
-        """A parameter annotated with a subclass, as in `inner: PermuteOp`, is checked when a pattern calls it."""
+        """The entry of a function. If a parameter is annotated with a subclass, as `inner: PermuteOp`, calls check
+        it."""
         code = function.__code__
         place = f"{code.co_filename}:{code.co_firstlineno}"
         if not function.__doc__:
@@ -170,7 +172,7 @@ class Registry:
 
 
 def _class(hint: Any) -> type:
-    """The class of an annotation without `| None` and parameters."""
+    """The class of an annotation, without `| None` and type parameters."""
     parts = [part for part in get_args(hint) if part is not NoneType]
     hint = parts[0] if NoneType in get_args(hint) else hint
     return get_origin(hint) or hint

@@ -1,9 +1,8 @@
 """The steps of a matcher: conditions in Python over canonical names, choices between alternatives, and loops.
 
 A name is a path from the root `o`: `o_1` is its operand 1, `o_1d` the operation that defines that value, `o_1d_0` its
-operand 0. So two patterns that ask the same question ask it in the same words, and `compile.py` merges common prefixes
-by comparing text. All that comes from IR (names, attributes, types) enters through the constants table and appears as
-`K0`, `K1`, ...
+operand 0. Two patterns with the same condition therefore spell it alike, and `compile.py` merges common prefixes by
+comparing text. Names, attributes and types from IR enter through the constants table and appear as `K0`, `K1`, ...
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ class Constants:
 
 @dataclass(frozen=True)
 class Universe:
-    """What a pattern may name: operation classes, constraints, native rewrites and finders."""
+    """The names that patterns may use: operation classes, constraints, native rewrites and finders."""
 
     operations: Mapping[str, type[Operation]]
     constraints: Registry
@@ -66,25 +65,26 @@ IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
 
 @dataclass(frozen=True)
 class Step:
-    """One condition; `subject` and `constant` are set where it is `SUBJECT == CONSTANT`: siblings become a switch."""
+    """One condition. If it is `SUBJECT == CONSTANT`, `subject` and `constant` are set; such siblings become a
+    switch."""
 
     condition: str
     subject: str = ""
     constant: str = ""
 
     def names(self) -> list[str]:
-        """The name that it binds, if any."""
+        """The name that the condition binds, if any."""
         head, walrus, _ = self.condition.partition(" := ")
         return [head.removeprefix("(")] if walrus else []
 
     def mentions(self) -> set[str]:
-        """All identifiers in its text."""
+        """All identifiers in the text of the condition."""
         return set(IDENTIFIER.findall(self.condition))
 
 
 @dataclass(frozen=True)
 class Loop:
-    """What follows is tried for each of some candidates, until it matches."""
+    """A loop that tries the following steps for each candidate until they match."""
 
     name: str
     candidates: str
@@ -98,7 +98,7 @@ class Loop:
 
 @dataclass(frozen=True)
 class Alternative:
-    """One way to go on: its steps, and an expression for each name of its choice, `None` where it has no such value."""
+    """One alternative of a choice: its steps, and an expression for each exported name, `None` for a missing value."""
 
     steps: tuple[AnyStep, ...]
     exports: tuple[str, ...]
@@ -110,7 +110,7 @@ class Alternative:
 
 @dataclass(frozen=True)
 class Choice:
-    """What follows is tried after each alternative that matches, in their order, until it matches."""
+    """A choice that tries the following steps after each matching alternative, in order, until they match."""
 
     exported: tuple[str, ...]
     alternatives: tuple[Alternative, ...]
@@ -127,7 +127,7 @@ AnyStep = Step | Loop | Choice
 
 @dataclass
 class PatternSteps:
-    """A pattern ready to be merged with others: its steps, what they bind, and which of that may be missing."""
+    """A lowered pattern: its steps, the values they bind, and which of these values may be missing."""
 
     name: str
     roots: frozenset[type[Operation]]
@@ -160,11 +160,11 @@ def check_arguments(op: Operation, entry: Entry, arguments: list[SSAValue], what
 
 
 def attr(op: Operation, name: str) -> Attribute | None:
-    """A property or attribute of an operation, as generated matchers look it up."""
+    """A property or attribute of an operation; generated matchers call it."""
     found = op.properties.get(name)
     return op.attributes.get(name) if found is None else found
 
 
 def same_values(a: Sequence[SSAValue], b: Sequence[SSAValue]) -> bool:
-    """Whether two lists hold the same values in the same order, as generated matchers ask."""
+    """Whether two lists hold the same values in the same order; generated matchers call it."""
     return len(a) == len(b) and all(x is y for x, y in zip(a, b, strict=True))

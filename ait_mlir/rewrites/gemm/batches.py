@@ -1,5 +1,5 @@
-"""Products whose operands or result are repeated, transposed or side by side, as products of other shapes: nothing is
-copied for them."""
+"""Rewrites products with repeated, transposed or joined operands or results to products of other shapes, without
+copies."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from ait_mlir.rewrites.engine.registry import constraint, native
 
 @pattern(over=(0, 1))
 def expand_of_batch(p: PatternBuilder, position: int) -> None:
-    """bmm(expand(x), y) = bmm(x, y), where x is repeated for the batch of y: products broadcast their batches"""
+    """bmm(expand(x), y) = bmm(x, y), where the expand only repeats x for the batch of y, which bmm does by itself"""
     expand = p.op("ait.expand", [p.value()])
     root = p.op("ait.bmm", [*([p.value()] if position else []), p.result(expand), p.rest()])
     p.require("no_attribute", root, "kernel")
@@ -34,7 +34,7 @@ def expand_of_batch(p: PatternBuilder, position: int) -> None:
 
 @pattern(over=("gemm", "bmm"))
 def transposed_product(p: PatternBuilder, mnemonic: str) -> None:
-    """permute(x @ y) = x @ y stored in the other order, where the last two dims change places"""
+    """permute(x @ y) = x @ y with the other result layout, where the permute exchanges the last two dims"""
     order = p.attr()
     inner = p.op(f"ait.{mnemonic}", p.values(2))
     root = p.op("ait.permute", [p.result(inner)], {"permutation": order})
@@ -50,7 +50,7 @@ def transposed_product(p: PatternBuilder, mnemonic: str) -> None:
 
 @pattern()
 def heads_of_product(p: PatternBuilder) -> None:
-    """permute(reshape(x @ w^T), [0, 2, 1, 3]) = x' @ w'^T, a batch for each head"""
+    """permute(reshape(x @ w^T), [0, 2, 1, 3]) = x' @ w'^T, batched over the heads"""
     gemm = p.op("ait.gemm", p.values(2), {"layout": "rcr"})
     parted = p.op("ait.reshape", [p.result(gemm)])
     root = p.op("ait.permute", [p.result(parted)])
@@ -81,7 +81,7 @@ SIDE_BY_SIDE = patterns(products_side_by_side)
 
 @constraint
 def repeats_for_batch(root: BmmOp, position: IntegerAttr) -> bool:
-    """Without the expand that is operand `position`, a bmm has the same result: the batch of the other operand."""
+    """Operand `position` of a bmm is an expand of its batch, and without the expand the result has the same batch."""
     expand = root.operands[position.value.data].owner
     if not isinstance(expand, ExpandOp):
         return False
@@ -98,7 +98,7 @@ def repeats_for_batch(root: BmmOp, position: IntegerAttr) -> bool:
 
 @native
 def product_of_repeated(r: Rewriter, root: BmmOp, position: IntegerAttr) -> Operation:
-    """The product of what an expand repeats."""
+    """The bmm that reads the expand's input in place of the expand."""
     operands = list(root.operands)
     expand = operands[position.value.data].owner
     assert isinstance(expand, ExpandOp)
@@ -117,7 +117,7 @@ def swaps_last_two(permutation: ArrayAttr[Attribute]) -> bool:
 
 @native
 def stored_transposed(r: Rewriter, inner: ContractionOp, root: PermuteOp) -> Operation:
-    """The product, its result stored in the other order."""
+    """The product with the other layout of its result: c for r, r for c."""
     a, b, c = inner.layout.data
     layout = StringAttr(f"{a}{b}{'c' if c == 'r' else 'r'}")
     return r.create(type(inner), list(inner.operands), [root.results[0].type], {"layout": layout}, [Region()])
@@ -152,7 +152,7 @@ def product_by_heads(r: Rewriter, gemm: GemmOp, root: PermuteOp) -> Operation:
 
 @dataclass
 class Parts:
-    """The tensor whose parts are multiplied, and the weights and biases by part; no biases if there are none."""
+    """The tensor whose parts are multiplied, and the weight and bias for each part; `biases` is empty without them."""
 
     source: SSAValue
     weights: list[SSAValue]
@@ -160,7 +160,7 @@ class Parts:
 
 
 def parts_of(concat: ConcatOp) -> Parts | None:
-    """The products that a concat joins, if it joins one for each part of a split, in order."""
+    """The products that a concat joins, if there is one for each part of a split, in order; else None."""
     t = tensor_type(concat.output)
     if t.rank != 2 or concat.dim.value.data != 1 or len(concat.operands) < 2:
         return None
@@ -196,8 +196,8 @@ def parts_of(concat: ConcatOp) -> Parts | None:
 
 @constraint
 def joins_products_of_parts(concat: ConcatOp) -> bool:
-    """A concat along the columns joins a product with a param, and the add of a param, for each part of a split; parts,
-    weights and biases are alike, and nothing else reads the products."""
+    """A concat along the columns joins a product for each part of a split, all with or all without a bias. Weights and
+    biases are params, parts and weights have equal shapes, and the products have no other use."""
     return parts_of(concat) is not None
 
 
@@ -220,6 +220,6 @@ def batched_products(r: Rewriter, concat: ConcatOp) -> Operation:
 
 
 def _stack(r: Rewriter, params: list[SSAValue], dims: list[Expr | int]) -> SSAValue:
-    """The params as one tensor, laid end to end along their first dim, which costs nothing."""
+    """The params as one tensor of shape `dims`, joined along their first dim; the runtime packs them without a copy."""
     joined = r.create(ConcatOp, params, None, {"dim": IntegerAttr(0, i64)}).results[0]
     return r.reshape(joined, dims)

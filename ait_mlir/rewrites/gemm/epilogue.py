@@ -1,4 +1,4 @@
-"""Elementwise operations that alone use a contraction, or another op that has an epilogue, join the epilogue."""
+"""Fuses elementwise operations into the epilogue of the op that feeds them, if they are its only users."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from ait_mlir.rewrites.engine.registry import constraint, native
 from ait_mlir.rewrites.regions import RegionGrower, take_regions
 
 MAX_OPERANDS = 16
-"""Its own and the epilogue's: every kernel of a contraction takes so many."""
+"""Most operands of a contraction with those of its epilogue: every kernel of a contraction accepts this many."""
 
 
 @pattern()
 def join_epilogue(p: PatternBuilder) -> None:
-    """The other operands broadcast to the contraction's result, which keeps its shape; the result is a float."""
+    """f(x @ w, y) becomes an epilogue of x @ w, where y broadcasts to the product and f keeps its shape"""
     acc = p.op(trait="HasEpilogue")
     root = p.op(operands=[p.rest(), acc, p.rest()], trait="ScalarLike")
     p.require("only_user", p.result(acc), root)
@@ -39,7 +39,7 @@ def join_epilogue(p: PatternBuilder) -> None:
 
 @pattern()
 def join_epilogue_together(p: PatternBuilder) -> None:
-    """What reads a contraction twice, by different ways, joins at once with all on the ways: x * sigmoid(c * x)"""
+    """Elementwise operations that use a contraction's result x more than once join together: x * sigmoid(c * x)"""
     root = p.op(trait="ScalarLike")
     p.require("ends_group", root, MAX_OPERANDS)
     p.apply(root, "append_group_to_epilogue", root, MAX_OPERANDS)
@@ -64,14 +64,14 @@ EPILOGUE = patterns(view_of_widened, join_epilogue, join_epilogue_together)
 
 @constraint
 def stays_in_type(op: HasEpilogue, root: ElementwiseOp) -> bool:
-    """The op may yield the root's element type: a norm computes a row in one type, from its input to its result."""
+    """The op may yield the root's element type: a norm may only if its compute type is that of its accumulator."""
     if not isinstance(op, NormOp):
         return True
     return compute_type(element_type_of(root.results[0])) == op.accumulator_types()[0]
 
 
 def is_free(op: HasEpilogue) -> bool:
-    """No kernel is selected, and the op has one result, the epilogue's."""
+    """Whether the op has no selected kernel and only one result."""
     return "kernel" not in op.attributes and len(op.results) == 1
 
 
@@ -86,7 +86,7 @@ def append_to_epilogue(r: Rewriter, contraction: HasEpilogue, root: ElementwiseO
 
 @native
 def widen_view(r: Rewriter, narrow: SSAValue, view: Operation) -> Operation:
-    """The view of the narrow tensor, widened."""
+    """The cast to the wide type of the view of the narrow tensor."""
     wide = tensor_type(view.results[0])
     element = element_type_of(narrow)
     moved = r.create(type(view), [narrow], [TensorType.get(wide.dims, element)], view.properties)
@@ -94,10 +94,10 @@ def widen_view(r: Rewriter, narrow: SSAValue, view: Operation) -> Operation:
 
 
 def append(r: Rewriter, contraction: HasEpilogue, joining: Sequence[ElementwiseOp]) -> Operation:
-    """The contraction with these operations at the end of its epilogue, in order; it yields the last.
+    """The contraction with these operations at the end of its epilogue, in order; it yields the result of the last.
 
-    What comes from the contraction is the first operand where the order is free: r + x @ w and x @ w + r are one
-    program, with one kernel and one time.
+    In commutative operations the value from the contraction comes first, so that r + x @ w and x @ w + r give the same
+    kernel.
     """
     accumulator = contraction.results[0]
     made: set[SSAValue] = {accumulator}
@@ -108,7 +108,7 @@ def append(r: Rewriter, contraction: HasEpilogue, joining: Sequence[ElementwiseO
     own = contraction.own_operands
     extras = list(contraction.epilogue_operands)
     at = contraction.regions.index(contraction.epilogue)
-    # The old contraction stays until its only users, which join, are gone; then it is dead.
+    # The old contraction stays until the joining operations, its only users, are replaced; then it is dead.
     regions = take_regions(contraction)
     region = regions[at]
     if region.blocks:
@@ -132,7 +132,7 @@ def append(r: Rewriter, contraction: HasEpilogue, joining: Sequence[ElementwiseO
 
 
 LARGEST_GROUP = 16
-"""The most operations that join at once: looking for them must not depend on the size of the graph."""
+"""Most operations that join at once; the limit keeps the search independent of the graph's size."""
 
 
 @constraint
@@ -145,7 +145,7 @@ def ends_group(root: ElementwiseOp, limit: IntegerAttr) -> bool:
 
 @native
 def append_group_to_epilogue(r: Rewriter, root: ElementwiseOp, limit: IntegerAttr) -> None:
-    """Let a group of elementwise operations join the epilogue of the contraction they alone use."""
+    """Let a group of elementwise operations, the only users of a contraction, join its epilogue."""
     found = group_of(root, limit.value.data)
     assert found is not None, "append_group_to_epilogue needs ends_group"
     contraction, members = found
@@ -156,7 +156,8 @@ def append_group_to_epilogue(r: Rewriter, root: ElementwiseOp, limit: IntegerAtt
 
 
 def group_of(root: ElementwiseOp, limit: int) -> tuple[HasEpilogue, list[ElementwiseOp]] | None:
-    """A contraction and all that uses it, directly or not, up to `root`; None if something else does."""
+    """A contraction and the elementwise operations from it to `root`; None if it has other users or too many
+    operands."""
     if not isinstance(root.results[0].type, TensorType) or not is_float(element_type_of(root.results[0])):
         return None
     for contraction in contractions_before(root):
@@ -169,7 +170,8 @@ def group_of(root: ElementwiseOp, limit: int) -> tuple[HasEpilogue, list[Element
 
 
 def contractions_before(root: Operation) -> Iterator[HasEpilogue]:
-    """The contractions, not selected yet, that elementwise operations before `root` read."""
+    """The ops with an epilogue, without a selected kernel, whose results reach `root` through elementwise
+    operations."""
     pending, seen = [root], {root}
     while pending:
         for operand in pending.pop().operands:
@@ -183,8 +185,8 @@ def contractions_before(root: Operation) -> Iterator[HasEpilogue]:
 
 
 def users_up_to(contraction: HasEpilogue, root: ElementwiseOp) -> list[ElementwiseOp] | None:
-    """The elementwise operations from a contraction to `root`; None if they are not several, or not all of one shape,
-    or one of them has a user that does not lead to `root`, or none."""
+    """The elementwise operations from a contraction to `root`. None if there are fewer than two, if their shapes
+    differ, or if the contraction's result also reaches a user that does not lead to `root`."""
     scope, shape = scope_of(root), tensor_type(contraction.results[0]).dims
     members: list[ElementwiseOp] = []
     pending: list[SSAValue] = [contraction.results[0]]
@@ -206,6 +208,7 @@ def users_up_to(contraction: HasEpilogue, root: ElementwiseOp) -> list[Elementwi
 
 
 def read_beside(contraction: HasEpilogue, members: list[ElementwiseOp]) -> set[SSAValue]:
-    """What the operations read that none of them computes, and that is no number."""
+    """The operands of the group that come from outside the group and the contraction; constants of one number do not
+    count."""
     made = {contraction.results[0], *(m.results[0] for m in members), *contraction.epilogue_operands}
     return {value for m in members for value in m.operands if value not in made and splat(value) is None}

@@ -1,4 +1,4 @@
-"""Fills products of odd sizes with zeros to even sizes: kernels then read and write several elements at once."""
+"""Pads products of odd sizes with zeros to even sizes, so that kernels read and write several elements at once."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ PADDING = patterns(even_product)
 EIGHT = 8
 """Elements of 2 bytes in an access of 16."""
 More = tuple[int, int, int]
-"""How much larger M, N and K get."""
+"""How many zeros are appended along M, N and K."""
 
 
 def fill_up(op: ContractionOp, multiple: int) -> More:
-    """What M, N and K lack to a multiple, where they are the length of rows of an operand or of the result, known, and
-    not 1; else 0."""
+    """The zeros needed to pad M, N and K to a multiple. 0 for a size that is unknown, or 1, or the length of no
+    contiguous row of an operand or the result."""
     a, b, c = op.layout.data
     _, m, k = op.split_a()
     _, _, n = op.split_b()
@@ -54,13 +54,13 @@ def _missing(size: Expr, multiple: int) -> int:
 
 
 def is_narrow(op: ContractionOp) -> bool:
-    """Whether it is a plain product of two-byte elements, without an epilogue, for which no kernel is chosen."""
+    """Whether the product has two-byte elements, no epilogue and no selected kernel."""
     plain = not op.epilogue.blocks and "kernel" not in op.attributes
     return plain and tensor_type(op.a).element_type in (f16, bf16)
 
 
 def filled(op: ContractionOp, more: More) -> list[Operation]:
-    """Detached operations that compute a product with zeros behind M, N and K; the last one has its result."""
+    """Detached operations that compute a product padded with zeros along M, N and K; the last yields its result."""
     m, n, k = more
     made: list[Operation] = []
 
@@ -88,13 +88,13 @@ def filled(op: ContractionOp, more: More) -> list[Operation]:
 
 @constraint
 def has_odd_rows(op: ContractionOp) -> bool:
-    """Rows of two-byte elements, of an operand or of the result, have an odd number of elements, more than 1."""
+    """An operand or the result has rows of an odd number of two-byte elements, more than 1."""
     return tensor_type(op.a).element_type in (f16, bf16) and any(fill_up(op, 2))
 
 
 @native
 def even_rows(r: Rewriter, op: ContractionOp) -> Operation:
-    """The product with one more row, column or addend of zeros where their number is odd; the result is cut."""
+    """The product with M, N and K padded to even sizes; a slice cuts the result to its size."""
     *first, last = filled(op, fill_up(op, 2))
     for new in first:
         r.insert(new)

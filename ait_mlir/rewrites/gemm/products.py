@@ -1,5 +1,5 @@
-"""Products of one input with several params become one product, and the biases of its parts one add. An operation that
-alone reads both halves of a product becomes its epilogue."""
+"""Merges products of one input with several params into one product, and the biases of its parts into one add. A gate,
+the only reader of both halves of a product, joins the product."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from ait_mlir.rewrites.gemm.epilogue import MAX_OPERANDS
 
 @pattern()
 def parallel_gemms(p: PatternBuilder) -> None:
-    """gemm(x, w0), gemm(x, w1) = split(gemm(x, concat(w0, w1))): query, key and value as one, but not what an
-    activation follows that no other part meets"""
+    """gemm(x, w0), gemm(x, w1) = split(gemm(x, concat(w0, w1))), such as query, key and value; not for a product with
+    an activation of its own"""
     root = p.op("ait.gemm", p.values(2))
     p.require("has_parallel_gemms", root)
     p.apply(root, "merge_parallel_gemms", root)
@@ -46,7 +46,7 @@ def bias_of_parts(p: PatternBuilder) -> None:
 def gated_product(p: PatternBuilder, first: int) -> None:
     """f(split(x @ w)[0], split(x @ w)[1]) = gated_gemm(x, w): silu(gate) * up, with both sums at hand
 
-    What the product does first, such as to add a bias, is done for each half.
+    The product's epilogue, such as a bias, is applied to each half.
     """
     product = p.op("ait.gemm", [*p.values(2), p.rest()])
     halves = p.op("ait.split", [p.result(product)], results=2)
@@ -73,12 +73,12 @@ GATED_PRODUCTS = patterns(gated_product)
 
 
 MOST_FOLLOWERS = 32
-"""Elementwise operations that are looked at behind a product."""
+"""Most elementwise operations visited after a product."""
 
 
 def gemms_of_one_input(root: Operation) -> list[Operation]:
-    """The plain gemms, root included, that multiply the root's A with params [N_i, K] in layout rcr. Those with an
-    activation of their own are left out: a product of its own computes that in its epilogue, a merged one cannot."""
+    """The plain gemms, root included, that multiply the root's A with params [N_i, K] in layout rcr. Gemms followed by
+    an activation of their own are left out: a separate product computes it in its epilogue, a merged product cannot."""
     found = [use.operation for use in root.operands[0].uses if is_parallel(use.operation, root)]
     behind = [followers(op.results[0]) for op in found]
     times = Counter(op for ops in behind for op in ops)
@@ -90,7 +90,7 @@ def gemms_of_one_input(root: Operation) -> list[Operation]:
 
 
 def followers(value: SSAValue) -> set[Operation]:
-    """The elementwise operations that a value reaches through elementwise operations alone, in its block."""
+    """The elementwise operations that a value reaches through elementwise operations only."""
     found, pending = set[Operation](), [value]
     while pending and len(found) < MOST_FOLLOWERS:
         for use in pending.pop().uses:
@@ -118,7 +118,7 @@ def is_parallel(op: Operation, root: Operation) -> bool:
 
 @constraint
 def has_parallel_gemms(r: Rewriter, root: GemmOp) -> bool:
-    """The gemm is the first of several that multiply one input with params, none selected and none an output."""
+    """The gemm is the first of several gemms of one input with params; none has a kernel or is an output."""
     if not is_parallel(root, root):
         return False
     group = gemms_of_one_input(root)
@@ -127,7 +127,8 @@ def has_parallel_gemms(r: Rewriter, root: GemmOp) -> bool:
 
 @native
 def merge_parallel_gemms(r: Rewriter, root: GemmOp) -> None:
-    """One gemm with the weights laid end to end (which costs nothing: the runtime packs params), then a split."""
+    """Replace the gemms by one with joined weights (free of cost: the runtime packs params) and a split of its
+    result."""
     group = sorted(gemms_of_one_input(root), key=r.position)
     weights = [hoist(r, op.operands[1], root) for op in group]
     results = [tensor_type(op.results[0]) for op in group]
@@ -139,7 +140,7 @@ def merge_parallel_gemms(r: Rewriter, root: GemmOp) -> None:
 
 
 def bias_adds(split: SplitOp) -> list[tuple[Operation, SSAValue]] | None:
-    """For each part of a split the add that alone uses it and the param [N_i] it adds; None where one part differs."""
+    """For each part of a split, the add that is its only user and the param [N_i] it adds; None if a part has none."""
     found: list[tuple[Operation, SSAValue]] = []
     for part in split.results:
         add = part.get_user_of_unique_use()
@@ -162,7 +163,7 @@ def each_part_gets_bias(split: SplitOp) -> bool:
 
 @native
 def add_before_split(r: Rewriter, split: SplitOp) -> None:
-    """One add of the biases laid end to end, before the split."""
+    """Replace the adds of biases after a split by one add of the joined biases before it."""
     adds = bias_adds(split)
     assert adds is not None, "add_before_split needs each_part_gets_bias"
     biases = [hoist(r, bias, split) for _, bias in adds]
@@ -176,7 +177,7 @@ def add_before_split(r: Rewriter, split: SplitOp) -> None:
 
 
 def hoist(r: Rewriter, param: SSAValue, before: Operation) -> SSAValue:
-    """A param, moved up where it does not stand before an operation yet."""
+    """The param, moved before an operation if it is defined after it."""
     op = param.owner
     assert isinstance(op, ParamOp)
     if not r.is_before(op, before):
@@ -194,7 +195,8 @@ def stores_rows(contraction: ContractionOp) -> bool:
 
 
 def is_halved(product: GemmOp, value: SSAValue) -> bool | None:
-    """Whether an operand of a product's epilogue has an element for each column; None if its columns are no such."""
+    """Whether an epilogue operand has one element per column of the product; False if it broadcasts, None for
+    others."""
     dims = tensor_type(value).dims
     if not dims or dims[-1].as_int() == 1:
         return False
@@ -212,8 +214,8 @@ def gates_with(product: GemmOp, root: FusedElementwiseOp, limit: IntegerAttr) ->
 
 @native
 def gate_product(r: Rewriter, product: GemmOp, halves: SplitOp, root: FusedElementwiseOp) -> Operation:
-    """One gated product for a product, its halves and the ops on them. The sums come first in the region, then what the
-    product's epilogue reads for the first half, what it reads for the second, and what the root reads."""
+    """One gated product for a product, its halves and the root. The region's arguments are the two sums, the epilogue's
+    operands for the first half, those for the second half, and the root's other operands."""
     block = Block()
     scalars: dict[SSAValue, SSAValue] = {}
 
@@ -253,7 +255,7 @@ def _halves(r: Rewriter, product: GemmOp, value: SSAValue, halves: SplitOp) -> t
 
 
 def _inlined(region: Region, arguments: Sequence[SSAValue], block: Block) -> SSAValue:
-    """The one result of a region, computed at the end of a block by copies of its ops."""
+    """The only result of a region whose operations are cloned to the end of a block."""
     mapped: dict[SSAValue, SSAValue] = dict(zip(region.block.args, arguments, strict=True))
     for op in region.block.ops:
         if isinstance(op, YieldOp):

@@ -1,6 +1,6 @@
-"""Elementwise operations behind a reshape move before it, where they can join the epilogue of what is reshaped.
+"""Moves elementwise operations before a reshape, where they can join the epilogue of the reshaped product.
 
-Models that change between images and tokens reshape what a convolution or product computes before they apply an
+Models that convert between images and tokens reshape the result of a convolution or product before they apply an
 activation or add a residual.
 """
 
@@ -22,8 +22,7 @@ from ait_mlir.rewrites.gemm.epilogue import contractions_before, stays_in_type
 
 @pattern()
 def elementwise_of_reshape(p: PatternBuilder) -> None:
-    """f(reshape(x), y) = reshape(f(x, reshape(y))), where elementwise operations alone use x, which could join an
-    epilogue"""
+    """f(reshape(x), y) = reshape(f(x, reshape(y))), where x has only elementwise users and f can join an epilogue"""
     view = p.op("ait.reshape", [p.value()])
     root = p.op(operands=[p.rest(), p.result(view), p.rest()], trait="ScalarLike")
     p.require("is_floating", p.result(root))
@@ -41,28 +40,27 @@ RESHAPED = patterns(elementwise_of_reshape)
 
 @constraint
 def follows_epilogue(view: ReshapeOp, root: ElementwiseOp) -> bool:
-    """An op that has an epilogue computes what the reshape reads, or what elementwise operations make that of."""
+    """The reshape reads the result of an op with an epilogue, directly or through elementwise operations."""
     return any(stays_in_type(op, root) for op in contractions_before(view))
 
 
 @constraint
 def elementwise_alone_reads(view: ReshapeOp) -> bool:
-    """Elementwise operations alone read the reshape, and what it reads; their results have the shape of what they
-    read."""
+    """All other users of the reshape and of its input are elementwise operations that keep the shape."""
     users = [(use.operation, value) for value in (view.input, view.output) for use in value.uses]
     return all(op is view or (isinstance(op, ElementwiseOp) and same_shape(op.results[0], v)) for op, v in users)
 
 
 @constraint
 def moves_before(root: ElementwiseOp, view: ReshapeOp) -> bool:
-    """Each operand of the root can be read in the shape from before the reshape without a copy. A cast stays: others
-    move it behind views."""
+    """Each operand of the root can be read in the shape before the reshape without a copy. A cast stays, because other
+    patterns move casts after views."""
     return not isinstance(root, CastOp) and all(_before(view, value) is not None for value in root.operands)
 
 
 @native
 def move_before(r: Rewriter, root: ElementwiseOp, view: ReshapeOp) -> Operation:
-    """The reshape of the root, which reads what stands before the reshape."""
+    """The reshape of the root, which now reads the operands as they are before the reshape."""
     operands: list[SSAValue] = []
     for operand in root.operands:
         found = _before(view, operand)
@@ -76,7 +74,7 @@ def move_before(r: Rewriter, root: ElementwiseOp, view: ReshapeOp) -> Operation:
 
 
 def _before(view: ReshapeOp, value: SSAValue) -> tuple[SSAValue, Shape] | None:
-    """What an operation before the reshape reads in place of an operand behind it, and the shape it needs."""
+    """The value, and the shape for it, that replaces an operand when its user moves before the reshape; else None."""
     before, after, dims = tensor_type(view.input).dims, tensor_type(view.output).dims, tensor_type(value).dims
     if same_shape(value, view.output):
         if isinstance(value.owner, ReshapeOp):

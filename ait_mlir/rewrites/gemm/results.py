@@ -1,4 +1,4 @@
-"""What one launch makes of a contraction's result becomes a further result, whether others read the first or not."""
+"""Fuses elementwise operations into a contraction whose result has other users: the contraction yields both results."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ait_mlir.rewrites.gemm.epilogue import MAX_OPERANDS
 
 @pattern()
 def compute_beside_result(p: PatternBuilder) -> None:
-    """z = x @ w + r, which others read, too, and relu(s * z) are two results of one product"""
+    """z = x @ w + r, which has other users, and relu(s * z) become two results of one product"""
     made = p.value()
     root = p.op(FUSED, [p.rest(), made, p.rest()], results=None)
     contraction = p.find("contraction_that_makes", made)
@@ -41,7 +41,7 @@ RESULTS = patterns(compute_beside_result)
 
 @finder
 def contraction_that_makes(value: SSAValue) -> Iterator[Operation]:
-    """The op with an epilogue that may have several results, of which a value is one."""
+    """The op that computes a value, if it has an epilogue that may yield several results."""
     if isinstance(value.owner, HasEpilogue) and value.owner.MAX_RESULTS > 1:
         yield value.owner
 
@@ -54,14 +54,14 @@ def makes_floats(op: Operation) -> bool:
 
 @constraint
 def may_yield_all(contraction: HasEpilogue, root: Operation) -> bool:
-    """An epilogue may yield the results of the root and those of the contraction that others read."""
+    """The contraction can yield the results of the root and its own results that have other users."""
     return len(kept_results(contraction, root)) + len(root.results) <= contraction.MAX_RESULTS
 
 
 @native
 def compute_in_epilogue(r: Rewriter, contraction: HasEpilogue, root: FusedElementwiseOp) -> None:
-    """Move a fused_elementwise to the end of the epilogue of a contraction that it reads; its results come after those
-    of the contraction that others read."""
+    """Move a fused_elementwise to the end of the epilogue of the contraction that it reads. Its results come after the
+    contraction's results that have other users."""
     kept, sums = kept_results(contraction, root), contraction.SUMS
     if contraction.epilogue.blocks:
         first = take_block(contraction)
@@ -69,7 +69,7 @@ def compute_in_epilogue(r: Rewriter, contraction: HasEpilogue, root: FusedElemen
         first = Block(arg_types=contraction.accumulator_types())
         first.args[0].name_hint = "acc"
         first.add_op(YieldOp(first.args[0]))
-    # The sums stand for themselves: no operand of the root is one.
+    # The block arguments of the sums stand for no tensor: no operand of the root equals one.
     operands = [*first.args[:sums], *contraction.epilogue_operands], list(root.operands)
     block, inputs, values = join_after(first, take_block(root), operands, list(contraction.results), kept)
     block.add_op(YieldOp(*values))

@@ -1,4 +1,4 @@
-"""Products as models spell them: over rows laid flat, and of a column and a row."""
+"""Simplifies two spellings of products in models: a product of flattened rows, and a product of a column and a row."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ait_mlir.rewrites.engine.registry import native
 
 @pattern(over=product(("rcr", "rrr"), ("no_bias", "bias")))
 def product_of_flat_rows(p: PatternBuilder, layout: str, bias: str) -> None:
-    """reshape(reshape(x) @ w + b) = x @ w + b, where the reshapes merge the leading dims and part them again"""
+    """reshape(reshape(x) @ w + b) = x @ w + b, where the reshapes merge the leading dims and split them again"""
     x, w, b = p.value(), p.value(), None
     flat = p.result(p.op("ait.reshape", [x]))
     gemm = p.op("ait.gemm", [flat, w], {"layout": layout})
@@ -37,7 +37,7 @@ def product_of_flat_rows(p: PatternBuilder, layout: str, bias: str) -> None:
 
 @pattern(over=("gemm", "bmm"))
 def product_of_column_and_row(p: PatternBuilder, mnemonic: str) -> None:
-    """x @ y = x * y, where x is a column and y a row: the angles of a rotation"""
+    """x @ y = x * y, where x is a column and y a row, as for the angles of rotary embeddings"""
     x, y = p.values(2)
     root = p.op(f"ait.{mnemonic}", [x, y], {"layout": "rrr"})
     p.require("is_single", x, -1)
@@ -54,7 +54,7 @@ SPELLINGS = patterns(product_of_flat_rows, product_of_column_and_row)
 
 @native
 def gemm_of_rows(r: Rewriter, product: GemmOp, x: SSAValue) -> Operation:
-    """The product with x, which has the rows of its operand in more dims or fewer."""
+    """The product with x in place of its operand; x has the same rows, arranged in other leading dims."""
     *rows, _ = tensor_type(x).dims
     result = tensor_type(product.output)
     type_ = TensorType.get((*rows, result.dims[-1]), result.element_type)
