@@ -19,6 +19,7 @@ from ait_mlir.importers.torch import import_program
 F32, I64, BOOL = torch.float32, torch.int64, torch.bool
 X = ((4, 6, 8), F32)
 INTEGERS = ((4, 6, 8), I64)
+ROWS_OF_8, EIGHT = ((5, 8), F32), ((8,), F32)
 Shape = tuple[tuple[int, ...], torch.dtype]
 
 ROWS: list[tuple[str, Callable[..., Any], Callable[..., Any], tuple[Shape, ...]]] = [
@@ -64,6 +65,9 @@ FUNCTIONS: list[tuple[str, Callable[..., Any], Callable[..., Any], tuple[Shape, 
     ("logsumexp kept", ops.logsumexp([0, 2], keepdim=True), lambda x: torch.logsumexp(x, [0, 2], True), (X,)),
     ("nan_to_num", lambda x: ops.nan_to_num(x, 1.0, 5.0), lambda x: torch.nan_to_num(x, 1.0, 5.0), (X,)),
     *((f"pow {n}", lambda x, n=n: ops.pow(x, n), lambda x, n=n: torch.pow(x, n), (X,)) for n in (3.0, -2.0, 0.5, 2.5)),
+    ("batch_norm", ops.batch_norm(1e-3), lambda *given: F.batch_norm(*given, eps=1e-3), (ROWS_OF_8, *[EIGHT] * 4)),
+    ("pad", ops.pad([1, 2, -1, 3], value=2.0), lambda x: F.pad(x, (1, 2, -1, 3), value=2.0), (X,)),
+    ("pad circular", ops.pad([1, -2], "circular"), lambda x: F.pad(x, (1, -2), "circular"), (X,)),
     ("pow of integers", lambda x: ops.pow(x, 11), lambda x: torch.pow(x, 11), (INTEGERS,)),
     ("pow of 2", lambda x: ops.pow(2, x), lambda x: torch.pow(2, x), (INTEGERS,)),
     ("softplus", lambda x: ops.softplus(x, 2.0, 9.0), lambda x: F.softplus(x, 2.0, 9.0), (X,)),

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from xdsl.dialects.builtin import DenseArrayBase, i32
 
+from ait_mlir.compositions import norm
 from ait_mlir.dialects.ait import norm as ait
 from ait_mlir.dims import const
 from ait_mlir.frontend.errors import BuildError
@@ -174,7 +175,4 @@ class batch_norm(Operator):
         for t in given:
             if t.rank != 1 or x.rank < 1 or t.type.dims[0] != x.type.dims[-1]:
                 raise self.fail(f"needs statistics and factors of the channels of {x.describe()}, found {t.describe()}")
-        factor = elementwise(FuncEnum.RSQRT)(var + self.eps)
-        factor = factor if gamma is None else factor * gamma
-        offset = mean * factor * -1.0 if beta is None else beta - mean * factor
-        return self.finish(x * factor + offset)
+        return self.write(norm.batch_norm, x, mean, var, gamma, beta, self.eps, x.rank - 1)

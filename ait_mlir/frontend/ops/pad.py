@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
-from ait_mlir.dialects.ait.pad import PadOp
-from ait_mlir.dialects.ait.types import TensorType
-from ait_mlir.frontend.intvar import DimLike, as_dim, merge_symbols
+from ait_mlir.compositions import pad as padding
+from ait_mlir.frontend.emit import number_of
+from ait_mlir.frontend.intvar import DimLike, as_dim
 from ait_mlir.frontend.operator import Operator
 from ait_mlir.frontend.tensor import Tensor
 
@@ -34,20 +34,11 @@ class pad(Operator):
         self.begin(x)
         if len(self.padding) % 2 or len(self.padding) > 2 * x.rank:
             raise self.fail(f"{len(self.padding)} pads, expected two for each of at most {x.rank} dims")
-        return self.finish(self.padded(x, self.padding, self.mode, self.value))
+        return self.padded(x, self.padding, self.mode, self.value)
 
-    def padded(self, x: Tensor, padding: Sequence[DimLike], mode: str = "constant", value: float = 0.0) -> Tensor:
+    def padded(self, x: Tensor, given: Sequence[DimLike], mode: str = "constant", value: float = 0.0) -> Tensor:
         """x with pads in PyTorch's order."""
-        pads = [as_dim(n) for n in padding]
-        before = [as_dim(0)] * (x.rank - len(pads) // 2) + pads[-2::-2]
-        behind = [as_dim(0)] * (x.rank - len(pads) // 2) + pads[-1::-2]
-        sizes = [n.expr + d + m.expr for n, d, m in zip(before, x.type.dims, behind, strict=True)]
-        properties: dict[str, Any] = {"mode": mode, "before": [n.expr for n in before]}
-        if value != 0:
-            whole = x.type.element_type.name.startswith("i") and float(value).is_integer()
-            properties["value"] = int(value) if whole else value
-        result = TensorType.get(sizes, x.type.element_type)
-        return self.emit_one(PadOp, [x], properties, [result], symbols=merge_symbols(*(n.symbols for n in pads)))
+        return self.write(padding.pad, x, [as_dim(n) for n in given], mode, number_of(x.type.element_type, value))
 
 
 class pad_last_dim(pad):
@@ -62,7 +53,7 @@ class pad_last_dim(pad):
         own = x.type.dims[-1].as_int() if x.rank else None
         if x.rank != self.ndim or own is None or own > self.out_dim:
             raise self.fail(f"expected rank {self.ndim} and a last dim of at most {self.out_dim}")
-        return self.finish(self.padded(x, [0, self.out_dim - own]))
+        return self.padded(x, [0, self.out_dim - own])
 
 
 class nhwc3to4(pad_last_dim):

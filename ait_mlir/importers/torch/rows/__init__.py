@@ -11,7 +11,7 @@ from ait_mlir.families import modules
 from ait_mlir.importers.torch.call import Row
 
 MODULES = (
-    "complex", "elementwise", "functions", "special", "contraction", "conv", "pad", "pool", "detection", "resize",
+    "complex", "elementwise", "functions", "contraction", "conv", "pad", "pool", "detection", "resize",
     "attention", "norm", "reduction", "order", "chosen", "cumulative", "recurrent", "view", "jagged", "data", "index",
     "scatter", "strided",
 )  # fmt: skip

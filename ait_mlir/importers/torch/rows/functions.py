@@ -11,6 +11,8 @@ from xdsl.ir import SSAValue
 from ait_mlir.building.known import Affine, Mask, Value, spread
 from ait_mlir.building.writer import Writer
 from ait_mlir.compositions import functions, reduction
+from ait_mlir.compositions.special import bessel, polygamma
+from ait_mlir.dialects.ait.dtypes import compute_type
 from ait_mlir.dialects.ait.elementwise import RemOp
 from ait_mlir.dialects.ait.types import tensor_type
 from ait_mlir.dims import const
@@ -25,6 +27,16 @@ from ait_mlir.importers.torch.rows.reduction import axes_of
 def of_one(function: Callable[..., SSAValue], *parameters: str) -> Row:
     """A function of `self` and of arguments that are numbers."""
     return compute(lambda c, x: function(c.w, x, *(c[name] for name in parameters)))
+
+
+def special(function: Callable[..., SSAValue], *parameters: Any) -> Row:
+    """A special function of `self`, computed in at least f32; parameters are values or names of arguments."""
+
+    def computed(c: Call, x: SSAValue) -> SSAValue:
+        given = (c[p] if isinstance(p, str) else p for p in parameters)
+        return c.w.cast(function(c.w, c.w.cast(x, compute_type(c.element)), *given), c.element)
+
+    return compute(computed)
 
 
 def of_two(function: Callable[[Writer, SSAValue, SSAValue], SSAValue]) -> Row:
@@ -115,6 +127,16 @@ ROWS: dict[str, Row] = {
     "aten.leaky_relu.default": of_one(functions.leaky_relu, "negative_slope"),
     "aten.softplus.default": of_one(functions.softplus, "beta", "threshold"),
     "aten.nan_to_num.default": of_one(functions.nan_to_num, "nan", "posinf", "neginf"),
+    **{
+        f"aten.{name}.default": special(bessel, order, scaled)
+        for name, order, scaled in (
+            ("i0", 0, False),
+            ("special_i0e", 0, True),
+            ("special_i1", 1, False),
+            ("special_i1e", 1, True),
+        )
+    },
+    "aten.polygamma.default": special(polygamma, "n"),
     "aten.fmax.default": of_two(lambda w, a, b: functions.number_or_nan(w, "max", a, b)),
     "aten.fmin.default": of_two(lambda w, a, b: functions.number_or_nan(w, "min", a, b)),
     "aten.div.Tensor_mode": divide_rounding,

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from xdsl.ir import SSAValue
 
 from ait_mlir.building.known import Value
+from ait_mlir.compositions import norm
 from ait_mlir.dialects.ait import elementwise as ait
 from ait_mlir.dialects.ait.norm import GroupNormOp, LayerNormOp, RmsNormOp, SoftmaxOp
 from ait_mlir.dialects.ait.types import tensor_type
-from ait_mlir.dims import const, product
+from ait_mlir.dims import product
 from ait_mlir.importers.torch.call import Call, NotSupported, Row
 from ait_mlir.importers.torch.library import torch
 
@@ -48,27 +49,14 @@ def rms_norm(c: Call) -> Value:
 
 
 def batch_norm(c: Call) -> SSAValue:
-    """(x - mean) * weight / sqrt(var + eps) + bias for each channel, with the learned statistics.
-
-    It is computed in the type of the statistics, which may be wider than the input's.
-    """
+    """By the learned statistics; without them by those of a batch of 1."""
     if c["running_mean"] is None:
         return norm_of_batch(c)
     if c["training"]:
         raise NotSupported(TRAINING)
-    x, mean, var = c.tensor("input"), c.tensor("running_mean"), c.tensor("running_var")
-    learned = tensor_type(mean).element_type
     eps = c["eps"] if c["epsilon"] is None else c["epsilon"]
-    factor = c.w.op(ait.RsqrtOp, c.w.op(ait.AddOp, var, c.w.scalar(float(eps), learned)))
-    if (weight := c.optional("weight")) is not None:
-        factor = c.w.op(ait.MulOp, factor, c.w.cast(weight, learned))
-    offset = c.w.op(ait.NegOp, c.w.op(ait.MulOp, mean, factor))
-    if (bias := c.optional("bias")) is not None:
-        offset = c.w.op(ait.AddOp, offset, c.w.cast(bias, learned))
-    channels = (*tensor_type(mean).dims, *(const(1) for _ in tensor_type(x).dims[2:]))
-    scaled = c.w.op(ait.MulOp, c.w.cast(x, learned), c.w.reshape(factor, channels))
-    y = c.w.op(ait.AddOp, scaled, c.w.reshape(offset, channels))
-    return c.w.cast(y, tensor_type(x).element_type)
+    x, mean, var = (c.tensor(name) for name in ("input", "running_mean", "running_var"))
+    return norm.batch_norm(c.w, x, mean, var, c.optional("weight"), c.optional("bias"), float(eps), axis=1)
 
 
 def native_batch_norm(c: Call) -> Sequence[Value]:

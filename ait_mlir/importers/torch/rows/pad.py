@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from xdsl.dialects.builtin import i1
-from xdsl.ir import SSAValue
 
 from ait_mlir.building.known import Value
+from ait_mlir.compositions import pad as padding
 from ait_mlir.dialects.ait.dtypes import is_float
-from ait_mlir.dialects.ait.pad import PadOp
 from ait_mlir.dialects.ait.types import tensor_type
-from ait_mlir.dims import Expr, const
+from ait_mlir.dims import Expr
 from ait_mlir.importers.torch.call import Call, NotSupported, Row, as_expr
-
-ZERO = const(0)
 
 
 def pad(mode: str, name: str = "padding") -> Row:
@@ -22,32 +19,13 @@ def pad(mode: str, name: str = "padding") -> Row:
 
 def padded(c: Call, mode: str, pads: list[Expr]) -> Value:
     """Without pads no op is written."""
-    x = c.tensor("self")
-    t = tensor_type(x)
-    around = [(ZERO, ZERO)] * (t.rank - len(pads) // 2)
-    around += [(pads[i], pads[i + 1]) for i in range(len(pads) - 2, -1, -2)]
-    if mode == "circular":
-        x, around = _cropped(c, x, around)
-        t = tensor_type(x)
-    if all(n.as_int() == 0 for pair in around for n in pair):
+    x, value = c.tensor("self"), (c["value"] if mode == "constant" else None) or 0.0
+    if all(n.as_int() == 0 for n in pads):
         return x
-    before = [n for n, _ in around]
-    dims = [n + d + m for d, (n, m) in zip(t.dims, around, strict=True)]
-    value = c["value"] if mode == "constant" else None
-    if value and not is_float(t.element_type):
-        value = int(value != 0) if t.element_type == i1 else int(value)
-    return c.w.put(PadOp(mode, x, before, dims, value or None))
-
-
-def _cropped(c: Call, x: SSAValue, around: list[tuple[Expr, Expr]]) -> tuple[SSAValue, list[tuple[Expr, Expr]]]:
-    """`x` without what negative pads remove, and the other pads: PyTorch repeats what is left."""
-    left: list[tuple[Expr, Expr]] = []
-    for axis, pair in enumerate(around):
-        before, behind = (-n if (n.as_int() or 0) < 0 else ZERO for n in pair)
-        if before is not ZERO or behind is not ZERO:
-            x = c.w.slice(x, axis, before, tensor_type(x).dims[axis] - before - behind)
-        left.append((pair[0] + before, pair[1] + behind))
-    return x, left
+    element = tensor_type(x).element_type
+    if not is_float(element):
+        value = int(value != 0) if element == i1 else int(value)
+    return padding.pad(c.w, x, pads, mode, value)
 
 
 def any_mode(c: Call) -> Value:
