@@ -28,7 +28,7 @@ class MaskedCase(Case):
         kernel, config = self.chosen(target)
         assert kernel.masks(self.op, target)
         ins, outs = super().args()
-        dims = {name: f"d{i}" for i, name in enumerate(self.dims())}
+        dims = {name: f"dim{i}" for i, name in enumerate(self.dims())}
         emitted = kernel.emit(Launch(self.op, ins, outs, dims, config, target, (), "count"))
         return (emitted,) if isinstance(emitted, Emission) else emitted
 

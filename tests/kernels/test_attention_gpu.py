@@ -187,13 +187,10 @@ def test_code_names_the_template() -> None:
     assert "attention_hopper<ait::gpu::FlashTile<64, 3, 128, 2>, true, true>" in code
     assert "(8*d" not in code and ", 6 / 3, 50}" in code
     _, code = on_kernel(made("f16", mask="l"), "split", {"eights": 2}).code(0, CUDA)
-    assert "attention_split<ait::gpu::SplitTile<64, 2, 4>, false, false>" in code and ",\n      16);" in code
+    assert "attention_split<ait::gpu::SplitTile<64, 2, 4>, false, false>" in code and ", 16);" in code
     assert "changed_scores<ait::AddMask>(ait::gpu::ScoreOperand<ait::half, false, ait::ScoreColumns::kUnit>{" in code
     _, code = on_kernel(made("f16", then="3"), "split", {}).code(0, CUDA)
-    assert (
-        "d2 + 3, " in code.replace("(d2 + 3)", "d2 + 3")
-        and ",\n      16,\n      ait::gpu::SecondPiece<ait::half>{" in code
-    )
+    assert "dim2 + 3, " in code.replace("(dim2 + 3)", "dim2 + 3") and ", 16, ait::gpu::SecondPiece<ait::half>{" in code
 
 
 def longest(instances: int, row_tiles: int, section: int, sms: int = 132) -> int:

@@ -99,12 +99,12 @@ def test_what_it_is_told() -> None:
     made = cudnn_cases()["causal-bf16"]
     _, code = made.code(0, CUDA)
     for line in (
-        "args.dtype = 1;",
+        "args.dtype = AIT_BF16;",
         "args.causal = 1;",
         "args.window = 0;",
         "args.groups = 3;",
-        "args.cols = d1;",
-        "args.strides_q[1] = (64 * d1);",
+        "args.cols = dim1;",
+        "args.strides_q[1] = (64 * dim1);",
         "args.scale = 0x1.0000000000000p-3f;",
         "return ait::library_attention(ctx, args);",
     ):

@@ -92,7 +92,9 @@ class Case:
         x, m = tiny_inputs(batch, seq, seed)
         self.y, self.s = tiny_reference(x, m)
         shapes = ((batch, 2 * seq), (batch, seq), (batch, 2 * seq), (batch,))
-        tensors = [model._library.module.empty(device, tvm_ffi.dtype("float32"), tvm_ffi.Shape(shape)) for shape in shapes]
+        tensors = [
+            model._library.module.empty(device, tvm_ffi.dtype("float32"), tvm_ffi.Shape(shape)) for shape in shapes
+        ]
         self.inputs, self.outputs = tensors[:2], tensors[2:]
         for tensor, value in zip(self.inputs, (x, m), strict=True):
             ctypes.memmove(tensor.data_ptr(), value.ctypes.data, value.nbytes)
@@ -310,7 +312,9 @@ def test_plain_runs_use_one_stream_where_the_program_says_so(
     chain = x + np.uint8(6)  # the first launch and five more
     expected = chain * np.uint8(2) + np.uint8(1)
     with Model.from_library(streamed_library(tmp_path, if_recorded), "cuda") as model:
-        given, found = (model._library.module.empty(0, tvm_ffi.dtype("float16"), tvm_ffi.Shape((64, 64))) for _ in range(2))
+        given, found = (
+            model._library.module.empty(0, tvm_ffi.dtype("float16"), tvm_ffi.Shape((64, 64))) for _ in range(2)
+        )
         ctypes.memmove(given.data_ptr(), x.ctypes.data, x.nbytes)
         for how in ("plain", "first with graphs", "recording", "replay", "plain"):
             fake.fake_forget()
