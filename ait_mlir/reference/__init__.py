@@ -1,4 +1,4 @@
-"""What every op means, executable: the yardstick of the passes and of the kernels.
+"""Executable reference semantics of every op; passes and kernels are tested against them.
 
 `evaluate_graph` runs an `ait.graph`, `run_program` an `ait_rt.program`, both on NumPy arrays in float64.
 """
@@ -10,6 +10,6 @@ from ait_mlir.reference.core import RULES, Evaluation, EvaluationError, referenc
 from ait_mlir.reference.graph import evaluate_graph
 from ait_mlir.reference.interpreter import run_program
 
-modules(__name__)  # registers what the ops of each family mean
+modules(__name__)  # registers the semantics of the ops of each family
 
 __all__ = ["RULES", "Evaluation", "EvaluationError", "evaluate_graph", "reference", "run_program"]

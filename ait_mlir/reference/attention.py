@@ -1,4 +1,4 @@
-"""What attention means: softmax(scale * q k^T + mask) v."""
+"""Reference semantics of attention: softmax(scale * q k^T + mask) v."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ def attention(
     """Return [B, H, S, E] for q [B, H, S, D], k [B, G, L, D], v [B, G, L, E], where G divides H, and the logarithms of
     the sums of exponentials, [B, H, S].
 
-    `visible` [S, L] is which columns a row sees, `change` what becomes of scaled scores. A row that sees no column
-    gives NaN, as softmax of -inf alone does, and a logarithm of -inf. With `no_softmax` the scores that a row sees are
-    the weights, and there are no logarithms.
+    `visible` [S, L] says which columns a row sees; `change` maps the scaled scores to new scores. A row that sees no
+    column gives NaN, as a softmax of only -inf does, and a logarithm of -inf. With `no_softmax` the visible scores are
+    the weights, and the logarithms are undefined.
     """
     if k.shape[1] != q.shape[1]:
         k, v = (np.repeat(x, q.shape[1] // x.shape[1], axis=1) for x in (k, v))
@@ -54,8 +54,8 @@ def log_sum_exp(scores: Array) -> Array:
 def sees(rows: int, columns: int, causal: bool, window: int | None, top_left: bool = False) -> Array:
     """Which columns each row sees, [rows, columns].
 
-    Row s stands at column s + columns - rows, with `top_left` at column s. With `causal` it sees the columns up to
-    there, with `window` those less than so many columns away.
+    Row s is aligned to column s + columns - rows, with `top_left` to column s. With `causal` it sees the columns up to
+    that column, with `window` the columns at a distance less than `window`.
     """
     places = np.arange(rows).reshape(rows, 1) + (0 if top_left else columns - rows)
     every = np.arange(columns)

@@ -1,4 +1,4 @@
-"""What convolutions mean: for each element of the window a product in float64, then the epilogue region."""
+"""Reference semantics of convolutions: a product in float64 for each tap of the window, then the epilogue region."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Index = tuple[slice, ...]
 def taps(
     kernel: Sequence[int], places: Sequence[int], stride: Sequence[int], dilation: Sequence[int]
 ) -> Iterator[tuple[Index, tuple[int, ...]]]:
-    """The elements of the padded tensor that each tap multiplies, and the index of the tap."""
+    """Yield for each tap of the window the elements of the padded tensor that it multiplies, and the tap's index."""
     for tap in product(*map(range, kernel)):
         starts = [t * d for t, d in zip(tap, dilation, strict=True)]
         met = tuple(
@@ -31,7 +31,7 @@ def convolve(
 ) -> Array:
     """The cross-correlation of x [N, sizes..., Cin] with w [Cout, taps..., Cin / groups]: [N, places..., Cout].
 
-    `pad` has the zeros before each size, then those after each.
+    `pad` lists the number of zeros before each spatial dim, then after each.
     """
     out, *kernel, depth = w.shape
     rank = len(kernel)

@@ -1,8 +1,8 @@
-"""The evaluator: a registry from op name to the op's meaning on NumPy arrays.
+"""The evaluator, and the registry from op name to the op's semantics on NumPy arrays.
 
-Values are mathematical: a float of any element type is held as float64 and nothing is rounded, save by an explicit
-`ait.cast`. With ``rounding=True`` every result is rounded to its element type, which is what a plain implementation
-that stores each result would give. Integers are held in their own width and wrap, `i1` is bool.
+Floats of any element type are held as float64, and only an explicit `ait.cast` rounds. With ``rounding=True`` every
+result is rounded to its element type, as in a plain implementation that stores each result. Integers are held in their
+own width and wrap, `i1` is bool.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ Rule: TypeAlias = "RuleOf[Operation]"
 
 
 class EvaluationError(Exception):
-    """The reference cannot evaluate something: the message names the op and says what was found and expected."""
+    """The reference cannot evaluate an op: the message names the op, what was found and what was expected."""
 
 
 class WrongReference(EvaluationError):
-    """The reference that an author wrote for an op fails, or does not make what the op's results are."""
+    """The reference that an author wrote for an op raises an error, or returns arrays that do not fit the results."""
 
     def __init__(self, message: str, op: Operation) -> None:
         super().__init__(message)
@@ -49,7 +49,7 @@ FLOAT64 = np.dtype(np.float64)
 
 
 def storage_dtype(element_type: Attribute) -> DType:
-    """Return the NumPy dtype that stores an element type; raise `EvaluationError` for one that has no storage."""
+    """Return the NumPy dtype that stores an element type; raise `EvaluationError` for a type without storage."""
     dtype = STORAGE.get(element_type)
     if dtype is None:
         raise EvaluationError(
@@ -83,13 +83,13 @@ def round_to(array: Array, element_type: Attribute) -> Array:
 
 
 RULES: dict[str, Rule] = {}
-"""The meaning of each op, by op name."""
+"""The semantics of each op, by op name."""
 
 
 def reference(*op_classes: type[OpT]) -> Callable[[RuleOf[OpT]], RuleOf[OpT]]:
-    """Register a function as the meaning of the ops of these classes; `ValueError` where one has a meaning already.
+    """Register a function as the semantics of ops of these classes; `ValueError` if an op has semantics already.
 
-    The families that are registered are those of `ait_mlir/families.py`.
+    `ait_mlir/families.py` lists the registered families.
     """
 
     def register(rule: RuleOf[OpT]) -> RuleOf[OpT]:
@@ -103,7 +103,7 @@ def reference(*op_classes: type[OpT]) -> Callable[[RuleOf[OpT]], RuleOf[OpT]]:
 
 
 def rule_of(op: Operation) -> Rule | None:
-    """The meaning of an op, which an operator from outside has itself."""
+    """The semantics of an op; an operator from outside brings its own."""
     row = row_of(type(op))
     return RULES.get(op.name) if row is None else row.rule
 
@@ -123,7 +123,7 @@ class Evaluation:
     outputs: dict[str, Array] = field(default_factory=dict[str, Array])
 
     def bind(self, dim: str, value: int) -> None:
-        """Give a dim the value that an op has found."""
+        """Set a dim to the value that an op computed."""
         self.dims = {**self.dims, dim: value}
 
     def shape(self, type_: Attribute) -> tuple[int, ...]:
@@ -131,7 +131,7 @@ class Evaluation:
         return tuple(dim.evaluate(self.dims) for dim in type_.dims) if isinstance(type_, TensorType) else ()
 
     def number(self, attribute: Attribute) -> float:
-        """Return the number of a property, which may be given by a dim of this run."""
+        """Return the number of a property, which may depend on dims of this run."""
         if isinstance(attribute, ShapeAttr):
             return from_bits(attribute.data[0].evaluate(self.dims))
         number = known_number(attribute)
@@ -141,7 +141,7 @@ class Evaluation:
     def run_ops(self, ops: Iterable[Operation], env: dict[SSAValue, Array]) -> tuple[Array, ...]:
         """Evaluate ops in order, and return the operands of the terminator, if there is one.
 
-        `env` holds the values that are defined outside; a value is dropped from it after its last use here.
+        `env` holds the values from outside; a value is removed after its last use by these ops.
         """
         ops = list(ops)
         uses = Counter(operand for op in ops for operand in op.operands)
@@ -179,7 +179,8 @@ class Evaluation:
     def run_region(self, region: Region, arguments: Sequence[Array]) -> tuple[Array, ...]:
         """Evaluate a region of scalar ops on whole arrays at once, and return the values that it yields.
 
-        The arguments broadcast against each other; so may the yielded arrays, in the shape of what they depend on.
+        The arguments broadcast against each other. A yielded array may be smaller than their common shape and
+        broadcast.
         """
         block: Block = region.block
         env: dict[SSAValue, Array] = {}

@@ -1,4 +1,4 @@
-"""What cumulative ops mean."""
+"""Reference semantics of cumulative ops."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _STEPS: dict[str, np.ufunc] = {
 
 
 def cumulative(kind: str, x: Array, axis: int, exclusive: bool, reverse: bool) -> Array:
-    """Combine the elements along `axis` up to each one; integers wrap."""
+    """Combine, for each element, the elements along `axis` up to it; integers wrap."""
     x = np.flip(x, axis) if reverse else x
     y: Array = _STEPS[kind].accumulate(x, axis, dtype=x.dtype)
     if exclusive:

@@ -1,4 +1,4 @@
-"""What parameters, constants and outputs mean."""
+"""Reference semantics of parameters, constants and outputs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ait_mlir.reference.core import (
 )
 
 UNROUNDED = "ait.unrounded"
-"""An attribute of a constant: the number to evaluate with, instead of its value rounded to its element type."""
+"""An attribute of a constant: the reference uses this number in place of the value rounded to the element type."""
 
 
 @reference(ParamOp)

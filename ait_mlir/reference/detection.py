@@ -1,4 +1,4 @@
-"""The meaning of the ops on boxes, one region and one box at a time."""
+"""Reference semantics of the ops on boxes, one region and one box at a time."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MOST_SAMPLES = 4096
 
 
 def sample(x: Array, y: float, column: float) -> Array:
-    """The channels of x [H, W, C] interpolated at a place between its elements; 0 outside of x."""
+    """The channels of x [H, W, C] interpolated at fractional coordinates; 0 outside of x."""
     height, width, channels = (int(n) for n in x.shape)
     if not -1 <= y <= height or not -1 <= column <= width:
         return np.zeros(channels, np.float64)

@@ -1,4 +1,4 @@
-"""What elementwise ops mean, on tensors with broadcasting and on the scalars of a region."""
+"""Reference semantics of elementwise ops, on tensors with broadcasting and on the scalars of a region."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ def silu(x: Array) -> Array:
 
 
 def digamma(x: Array) -> Array:
-    """The derivative of log(gamma(x)); below 0 psi(1 - x) - pi / tan(pi x), with the period of tan taken off before the
-    product with pi rounds: near a pole SciPy loses digits there."""
+    """The derivative of log(gamma(x)). Below 0 it is psi(1 - x) - pi / tan(pi x), where x is reduced to a period of tan
+    before the product with pi rounds; SciPy loses digits near a pole there."""
     apart = x - np.rint(x)
     reflected: Array = special.digamma(1 - x) - np.pi / np.tan(np.pi * np.where(apart == 0, np.nan, apart))
     direct: Array = special.digamma(x)
@@ -98,8 +98,7 @@ UNARY: dict[str, Callable[[Array], Array]] = {
 
 
 def divide(a: Array, b: Array) -> Array:
-    """Return a / b; integers truncate toward zero, and give 0 where the divisor is 0 (which has no meaning on a
-    machine)."""
+    """Return a / b; integers truncate toward zero and give 0 for a divisor of 0 (undefined on hardware)."""
     if a.dtype.kind == "f":
         return np.divide(a, b)
     safe = np.where(b == 0, np.ones((), b.dtype), b)
@@ -114,7 +113,7 @@ def remainder(a: Array, b: Array) -> Array:
 
 
 def shift_left(a: Array, b: Array) -> Array:
-    """Return a shifted left; 0 for a count below 0 or not below the bits of the type."""
+    """Return a shifted left; 0 for a negative count or a count of at least the bits of the type."""
     outside = (b < 0) | (b >= 8 * a.itemsize)
     return np.where(outside, np.zeros((), a.dtype), np.left_shift(a, np.where(outside, 0, b).astype(a.dtype)))
 
@@ -176,7 +175,8 @@ def cast_values(x: Array, source: Attribute, target: Attribute) -> Array:
 
 
 def arithmetic(function: Callable[..., Array]) -> Rule:
-    """Return the rule of a function; on `i1` it works on 0 and 1 and gives `result != 0`, as C++ does."""
+    """Return the rule that applies a function; on `i1` it computes with 0 and 1 and gives `result != 0`, as C++
+    does."""
 
     def rule(op: Operation, arrays: Arrays, ev: Evaluation) -> Arrays:
         if arrays[0].dtype == np.bool_:
@@ -187,7 +187,8 @@ def arithmetic(function: Callable[..., Array]) -> Rule:
 
 
 def define(wanted: Sequence[type[Operation]], table: Mapping[str, Callable[..., Array]], name: str) -> None:
-    """Give each op the meaning of its row; `ValueError` for an op without a row, or a row without an op."""
+    """Register the function in each op's row of a table; `ValueError` for an op without a row or a row without an
+    op."""
     classes = {op.name.removeprefix("ait."): op for op in wanted}
     for mnemonic in classes.keys() ^ table.keys():
         where = f"dialects/ait/elementwise.py defines no ait.{mnemonic}"
@@ -229,7 +230,7 @@ def _(op: CastOp, arrays: Arrays, ev: Evaluation) -> Arrays:
 
 
 def _narrowest(op: Operation) -> Attribute:
-    """The element type that holds the operand of a cast: that of a value which casts before it have widened only."""
+    """The narrowest element type that holds the operand of a cast: its type before casts that only widen."""
     source = element_type_of(op.operands[0].type)
     while isinstance(inner := op.operands[0].owner, CastOp):
         before = element_type_of(inner.operands[0].type)

@@ -1,4 +1,4 @@
-"""Values that are computed once, from params or constants, as graphs and as text; the reference gives their meaning."""
+"""Params computed once from other params or constants: as graphs and as text, evaluated by the reference."""
 
 from __future__ import annotations
 
@@ -21,32 +21,32 @@ from ait_mlir.ir.source import decode
 from ait_mlir.reference.graph import evaluate_graph
 
 LARGEST_COPY = 1 << 20
-"""The bytes above which a param counts as large."""
+"""Most bytes of a param that always counts as small."""
 GROWTH = 9 / 8
-"""How many times as large as its largest source a large value may be, as one whose rows are filled with zeros is."""
+"""The largest ratio of a large value to its largest source; padding rows with zeros stays below it."""
 
 
 @dataclass(frozen=True)
 class Fold:
-    """A param that is computed from others: a graph without inputs with the output `value`."""
+    """A param computed from other params: a graph without inputs, with the output `value`."""
 
     name: str
     graph: GraphOp
 
     def source_types(self) -> dict[str, tuple[tuple[int, ...], str]]:
-        """Shape and dtype of the params that it is computed from, by name."""
+        """Shape and dtype of the source params, by name."""
         found = {p.param_name.data: tensor_type(p.output) for p in self.graph.params()}
         return {name: (t.static_shape() or (), BY_IR[t.element_type].name) for name, t in found.items()}
 
     @property
     def is_constant(self) -> bool:
-        """Whether it follows from constants alone, so that it is never computed again."""
+        """Whether the value depends only on constants, so that it is never computed again."""
         return not self.graph.params()
 
     def value(self, data: Mapping[str, Any]) -> NDArray[Any]:
         """The value of the new param, computed in float64 and rounded once, from the data of its sources.
 
-        One that only moves the elements of a param is not copied, except to make it contiguous.
+        A permutation of the elements of one param is returned as a view, without a copy.
         """
         if (moved := self._moved(data)) is not None:
             return moved
@@ -56,7 +56,7 @@ class Fold:
             return np.asarray(evaluate_graph(self.graph, {}, data, {})["value"].astype(dtype), order="C")
 
     def _moved(self, data: Mapping[str, Any]) -> NDArray[Any] | None:
-        """The value, if it is a permutation of the elements of one param."""
+        """The value as a view of its source, if it is a permutation of the elements of one param; else None."""
         array: NDArray[Any] | None = None
         for op in self.graph.block.ops:
             if isinstance(op, ParamOp) and array is None:
@@ -76,7 +76,7 @@ class Fold:
 
 
 def write_folds(folds: Sequence[Fold]) -> str:
-    """The folds that a loaded model may compute again, as the text of a module; empty if there are none."""
+    """The folds that depend on params, and so may be computed again, as a module in text; empty if there are none."""
     kept = [fold for fold in folds if not fold.is_constant]
     names = [StringAttr(fold.name) for fold in kept]
     return str(ModuleOp([fold.graph.clone() for fold in kept], {"ait.folds": ArrayAttr(names)})) + "\n" if kept else ""
@@ -91,6 +91,6 @@ def read_folds(text: str) -> list[Fold]:
 
 
 def is_worth_storing(t: TensorType, sources: Iterable[TensorType]) -> bool:
-    """Whether a value of known size is small, or not much larger than the largest param that it is computed from."""
+    """Whether a value of known size is small, or not much larger than the largest of its source params."""
     size = t.byte_size().evaluate({})
     return size <= LARGEST_COPY or size <= GROWTH * max(source.byte_size().evaluate({}) for source in sources)

@@ -1,4 +1,4 @@
-"""The meaning of a call of a kernel library: the function itself, called on NumPy arrays."""
+"""Reference semantics of a call of a kernel library: the function itself, called on NumPy arrays."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ait_mlir.reference.core import Array, Arrays, Evaluation, EvaluationError, 
 
 
 def foreign_function(op: CallFfiOp) -> Callable[..., Any]:
-    """The function of a call; `EvaluationError` if there is none that runs on the CPU."""
+    """The function of a call; `EvaluationError` if no such function runs on the CPU."""
     import tvm_ffi
 
     function, name = op.function.data, op.library_name
@@ -51,7 +51,7 @@ def foreign_function(op: CallFfiOp) -> Callable[..., Any]:
 
 @reference(CallFfiOp)
 def call_ffi(op: CallFfiOp, arrays: Arrays, evaluation: Evaluation) -> Arrays:
-    """What the function writes into arrays that begin as NaN, or as ones in every bit of an integer."""
+    """The results of the function, written into arrays of NaN (integers: all bits set) to show unwritten elements."""
     function = foreign_function(op)
     results = [_empty(evaluation.shape(r.type), tensor_type(r).element_type) for r in op.results]
     given = [_stored(a, tensor_type(v).element_type) for a, v in zip(arrays, op.operands, strict=True)]
@@ -91,7 +91,8 @@ def _empty(shape: tuple[int, ...], element_type: Attribute) -> Array:
 
 
 def _tensor(array: Array) -> Any:
-    """An array as tvm-ffi takes it: with PyTorch a torch tensor, so that the function can allocate others."""
+    """An array as an argument for tvm-ffi: a torch tensor if PyTorch is installed, so that the function can
+    allocate."""
     if importlib.util.find_spec("torch") is None:
         if array.dtype.name == "bfloat16":
             raise EvaluationError("ait.call_ffi: bf16 arguments need PyTorch, because NumPy does not share them")

@@ -1,4 +1,4 @@
-"""What contractions mean: a matrix product in float64, then the epilogue region on the whole result."""
+"""Reference semantics of contractions: a matrix product in float64, then the epilogue region on the whole result."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Evaluate a whole graph."""
+"""Evaluates a whole graph."""
 
 from __future__ import annotations
 

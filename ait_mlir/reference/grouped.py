@@ -1,4 +1,4 @@
-"""The meaning of several problems in one op: each is computed by itself."""
+"""Reference semantics of ops that hold several problems: each problem is computed separately."""
 
 from __future__ import annotations
 

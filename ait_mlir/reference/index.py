@@ -1,4 +1,4 @@
-"""What ops that take indices mean."""
+"""Reference semantics of ops that take indices."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def _(op: MaskedSelectOp, arrays: Arrays, ev: Evaluation) -> Arrays:
 
 
 def coordinates(op: IndexedOp, whole: Array, indices: Sequence[Array], space: Sequence[int]) -> tuple[Array, ...]:
-    """The place in the tensor of each element of the space: an array for each dim of the tensor."""
+    """The coordinates in the tensor of each element of the index space: one array for each dim of the tensor."""
     dims, _ = op.places()
     found: dict[int, Array] = {}
     for dim, index in zip(dims, indices, strict=True):

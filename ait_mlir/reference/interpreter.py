@@ -1,8 +1,8 @@
-"""Run an `ait_rt.program` over real bytes, so that aliasing, ordering and reads of nothing show without a device.
+"""Runs an `ait_rt.program` over real bytes: errors of aliasing, ordering and unwritten memory show without a device.
 
-Kernels are run by the reference of the `ait` ops in them. Two modes: by default a float is stored rounded to its
-element type, as on a machine; with ``exact=True`` buffers hold float64 at the places their elements have, so that a
-program can be compared near exactly with the graph it came from.
+The reference semantics of the `ait` ops in a kernel run the kernel. By default floats are stored rounded to their
+element type, as on hardware; with ``exact=True`` buffers hold float64 at the offsets of their elements, so that a
+program can be compared almost exactly with its graph.
 """
 
 from __future__ import annotations
@@ -38,8 +38,7 @@ from ait_mlir.reference.memory import Memory, View
 
 @dataclass
 class Run:
-    """The state of one run: dims, memory, the view behind each buffer value, and what was read without having been
-    written."""
+    """The state of one run: dims, memory, the view of each buffer value, and the reads of unwritten elements."""
 
     dims: Mapping[str, int]
     inputs: Mapping[str, Array]
@@ -48,18 +47,18 @@ class Run:
     arena: Memory
     kernels: Mapping[str, KernelOp]
     owners: int = 0
-    """How many buffers there have been; an allocation in a loop is another one in each step."""
+    """The number of buffers made so far; an allocation in a loop makes a new buffer in each step."""
     views: dict[SSAValue, View] = field(default_factory=dict[SSAValue, View])
     outputs: dict[str, View] = field(default_factory=dict[str, View])
     taken: set[str] = field(default_factory=set[str])
-    """The outputs that take the place of an input."""
+    """The outputs that overwrite an input."""
     stray: list[str] = field(default_factory=list[str])
 
     def shape(self, type_: Attribute) -> tuple[int, ...]:
         return tuple(dim.evaluate(self.dims) for dim in cast(ShapedType, type_).dims)
 
     def dtypes(self, type_: Attribute) -> tuple[DType, DType]:
-        """Return the dtypes in which the elements of a buffer are stored by the program, and held here."""
+        """Return the dtype in which the program stores a buffer's elements, and the dtype that holds them here."""
         element_type = cast(ShapedType, type_).element_type
         storage = storage_dtype(element_type)
         return storage, value_dtype(element_type) if self.exact else storage
@@ -68,7 +67,7 @@ class Run:
         return count(self.shape(type_)) * self.dtypes(type_)[0].itemsize
 
     def place(self, op: Operation, name: str, memory: Memory, offset: int = 0, held: DType | None = None) -> View:
-        """Make the row-major view of a new buffer at a byte offset of a memory."""
+        """Return the row-major view of a new buffer at a byte offset of a memory."""
         value = op.results[0]
         storage, usual = self.dtypes(value.type)
         shape = self.shape(value.type)
@@ -79,7 +78,7 @@ class Run:
         return view
 
     def hold(self, op: Operation, name: str, array: Array) -> View:
-        """Make a read-only buffer that holds an array: in its own dtype in exact mode, else in its storage dtype."""
+        """Return a read-only buffer that holds an array: in its own dtype in exact mode, else in its storage dtype."""
         value = op.results[0]
         storage, _ = self.dtypes(value.type)
         shape = self.shape(value.type)
@@ -200,7 +199,7 @@ class Run:
         self.dims = outside
 
     def constant(self, op: ConstantOp) -> Array:
-        """Return the array of a constant: params laid end to end, or a literal."""
+        """Return the array of a constant: joined params, or a literal."""
         type_ = op.results[0].type
         names = op.param_names()
         if not names:
@@ -251,9 +250,9 @@ def row_major(shape: Sequence[int]) -> tuple[int, ...]:
 
 
 def check_places(kernel: KernelOp, ins: list[View], outs: list[View], scratch: list[View]) -> None:
-    """Raise when a launch writes where it reads or twice to one place.
+    """Raise if a launch writes to memory that it reads, or twice to the same memory.
 
-    An elementwise kernel may write exactly over one of its operands; one that updates operand 0 must write over that.
+    An elementwise kernel may write exactly over one of its operands; a kernel that updates operand 0 must do so.
     """
     in_place = isinstance(kernel.compute_op(), InPlace)
     name = kernel.sym_name.data
@@ -272,7 +271,7 @@ def check_places(kernel: KernelOp, ins: list[View], outs: list[View], scratch: l
 
 
 def unread(scope: Scope, dims: Mapping[str, int]) -> dict[str, int]:
-    """The dims that launches bind, each at its bound, as buffers are made for it."""
+    """The dims that launches bind, each at its upper bound, for which buffers are allocated."""
     return {d.name: scope.upper(sym(d.name)).evaluate(dims) for d in scope.bound}
 
 
@@ -289,10 +288,10 @@ def run_program(
     """Return the outputs of an `ait_rt.program` by name, in their storage dtype, or float64 for every float in exact
     mode.
 
-    Elements that are read before they are written, or after another buffer has taken their bytes, are NaN; with
-    `strict`, and where they are integers, that is an `EvaluationError`. So are views outside of their buffer or the
-    arena, a launch that writes where it reads (unless each element is read for itself alone), and a missing input or
-    parameter. `order` are the ops of the program in another order than that of the text.
+    Elements that are read before they are written, or after another buffer has overwritten their bytes, are NaN; with
+    `strict`, or if they are integers, the read is an `EvaluationError`. So are views outside of their buffer or the
+    arena, a launch that writes memory it reads (unless it reads each element only for the same element of the result),
+    and a missing input or parameter. `order` lists the program's ops in another order of execution.
     """
     program = cast(ProgramOp, program)
     kernels = {op.sym_name.data: op for op in module.body.block.ops if isinstance(op, KernelOp)}

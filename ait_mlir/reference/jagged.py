@@ -1,4 +1,4 @@
-"""The meaning of ops on sequences of different lengths."""
+"""Reference semantics of ops on sequences of different lengths."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def _(op: MakeJaggedOp, arrays: Arrays, ev: Evaluation) -> Arrays:
 
 
 def rows_of(op: Operation, tensor: int, offsets: Sequence[Array], ev: Evaluation, jagged_type: int | None) -> Array:
-    """The row of each place [batch, longest, ...]; -1 if the sequence is shorter."""
+    """The row of data for each padded position [batch, longest, ...]; -1 if the sequence is shorter."""
     t = tensor_type(op.operands[tensor] if jagged_type is None else op.results[jagged_type])
     jagged = jagged_dim(op, t, "the tensor")  # type: ignore[arg-type]
     total = t.dims[0].evaluate(ev.dims)

@@ -1,11 +1,11 @@
 """Memory for the interpreter: bytes that know which buffer wrote them last.
 
-Every byte has an owner: the buffer through which it was last written; at first it has none. Reading an element of which
-any byte has another owner gives NaN for a float and an error for an integer. The results therefore show every read
-before a write, and every read of bytes that another buffer has overwritten, independent of the values.
+The owner of a byte is the buffer through which it was last written; at first it has none. Reading an element with a
+byte of another owner gives NaN for a float and an error for an integer. The results therefore show every read of
+unwritten bytes, and of bytes that another buffer has overwritten, independent of the values.
 
-In exact mode a byte of the program is a cell of eight bytes here, and the first cells of an element hold a float as
-float64. Offsets and overlaps are those of the program; values are not rounded.
+In exact mode eight bytes here stand for each byte of the program, and an element's first cells hold a float as float64.
+Offsets and overlaps equal the program's; values are not rounded.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ import numpy as np
 from ait_mlir.reference.core import Array, DType, EvaluationError
 
 EXACT_CELL = 8
-"""Bytes held for one byte of the program in exact mode: as many as the widest element takes."""
+"""Bytes held for each byte of the program in exact mode: the size of the widest element."""
 CHUNK = 1 << 16
-"""Bytes of the program in one chunk, the unit in which memory knows where anything was written at all."""
+"""Bytes of the program in one chunk; memory records for each chunk whether it was ever written."""
 
 
 class Memory:
-    """Some bytes. `cell` is how many bytes are held for one byte of the program; `owners` is absent where nothing may
-    write."""
+    """A block of bytes. `cell` is the number of bytes held for each byte of the program; `owners` is None for read-only
+    memory."""
 
     def __init__(self, name: str, size: int, data: Array, cell: int, owners: Array | None) -> None:
         self.name = name
@@ -54,7 +54,7 @@ class Memory:
 
 @dataclass(frozen=True)
 class View:
-    """A strided window on memory, as one buffer sees it. Offset and limits are in bytes, strides in elements."""
+    """A buffer's strided view of memory. Offset and limits are in bytes, strides in elements."""
 
     name: str
     memory: Memory
@@ -80,7 +80,7 @@ class View:
         return int(np.prod(self.shape, dtype=np.int64))
 
     def span(self) -> tuple[int, int]:
-        """Return the bytes from the first to behind the last that the view touches; nothing for an empty one."""
+        """Return the range of bytes [first, end) that the view touches; an empty range for a view without elements."""
         if not self.size:
             return self.low, self.low
         reach = [(n - 1) * s * self.storage.itemsize for n, s in zip(self.shape, self.strides, strict=True)]
@@ -90,7 +90,7 @@ class View:
         )
 
     def values(self) -> Array:
-        """Return the elements in place, in the dtype in which they are held."""
+        """Return the elements without a copy, in the dtype in which they are held."""
         if not self.size:
             return np.empty(self.shape, self.held)
         step = self.storage.itemsize * self.memory.cell
@@ -98,8 +98,7 @@ class View:
         return np.ndarray(self.shape, self.held, self.memory.data, self.offset * self.memory.cell, strides)
 
     def over_bytes(self, per_byte: Array) -> Array:
-        """Return an array with one element per byte of the memory as this view sees it: shape (*shape, bytes of an
-        element)."""
+        """Return the view's part of an array with one element per byte of memory: [*shape, bytes of an element]."""
         width, step = self.storage.itemsize, per_byte.dtype.itemsize
         if not self.size:
             return np.empty((*self.shape, width), per_byte.dtype)
@@ -107,7 +106,7 @@ class View:
         return np.ndarray((*self.shape, width), per_byte.dtype, per_byte, self.offset * step, strides)
 
     def read(self) -> tuple[Array, int]:
-        """Return a copy of the elements, those not owned by this buffer as NaN, and how many they were."""
+        """Return a copy of the elements, with NaN for each element that this buffer does not own, and their number."""
         values = self.values()
         if self.memory.owners is None:
             return values, 0
@@ -132,7 +131,7 @@ class View:
         self.memory.chunks[first // CHUNK : -(-last // CHUNK)] = True
 
     def clobber(self) -> None:
-        """Make all bytes from the first to the last worthless, as a launch does to its workspace."""
+        """Remove the owner of all bytes from the first to the last, as a launch does to its workspace."""
         if self.memory.owners is None:
             raise EvaluationError(f"{self.name} is read-only, but a launch writes it")
         first, last = self.span()

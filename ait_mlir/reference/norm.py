@@ -1,4 +1,4 @@
-"""What softmax and norms mean."""
+"""Reference semantics of softmax and norms."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ait_mlir.reference.core import Array, Arrays, Evaluation, reference
 
 
 def softmax(x: Array, axis: int) -> Array:
-    """exp(x - max) / sum(exp(x - max)) along an axis; a row of -inf alone gives NaN, an empty axis an empty result."""
+    """exp(x - max) / sum(exp(x - max)) along an axis; a row of only -inf gives NaN, an empty axis an empty result."""
     if x.shape[axis] == 0:
         return x.copy()
     e = np.exp(x - x.max(axis=axis, keepdims=True))

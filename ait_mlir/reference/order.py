@@ -1,4 +1,4 @@
-"""The meaning of sorting, of searching in sorted rows, and of counting."""
+"""Reference semantics of sorting, of searching in sorted rows, and of histograms."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _(op: SearchSortedOp, arrays: Arrays, ev: Evaluation) -> Arrays:
     if rows.ndim > 1:
         row += np.arange(len(table)).reshape(*rows.shape[:-1], 1)
     low, high = np.zeros(values.shape, np.int64), np.full(values.shape, length)
-    while (searching := low < high).any():  # by halves, so that rows that are not sorted have a meaning, too
+    while (searching := low < high).any():  # bisection defines a result for unsorted rows, too
         middle = (low + high) // 2
         found = table[row, np.minimum(middle, length - 1)]
         after = ~(found > values) if right else ~(found >= values)

@@ -1,4 +1,4 @@
-"""Calls of the references that authors outside of the package wrote: what they return is checked, with their place."""
+"""Calls the references of operators from outside the package; errors and wrong results name the author's line."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def call_reference(
 
 
 def _misfit(array: Array, type_: Attribute, ev: Evaluation) -> str | None:
-    """Why an array is no value of a type; None if it is one."""
+    """The reason why an array is not a value of a type; None if it is."""
     element_type = element_type_of(type_)
     allowed = "biuf" if is_float(element_type) else "biu"
     if (kind := _kind(array.dtype)) not in allowed:
@@ -66,7 +66,7 @@ def _misfit(array: Array, type_: Attribute, ev: Evaluation) -> str | None:
 
 
 def _kind(dtype: DType) -> str:
-    """The letter of NumPy for a kind of numbers; that of bf16 is one of no numbers."""
+    """The NumPy kind letter of a dtype, with `f` for bf16, for which NumPy's own letter says no number."""
     return "f" if any(dtype == found and is_float(t) for t, found in STORAGE.items()) else dtype.kind
 
 

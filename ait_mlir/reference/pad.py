@@ -1,4 +1,4 @@
-"""The meaning of padding: along each dim, an index of the input for each index of the result."""
+"""Reference semantics of padding: along each dim, an index of the input for each index of the result."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The meaning of pooling: each window by itself, in float64."""
+"""Reference semantics of pooling: each window separately, in float64."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ait_mlir.dialects.ait.types import tensor_type
 from ait_mlir.reference.core import Array, Arrays, Evaluation, reference, value_dtype
 
 Window = tuple[Array, int]
-"""A window along one dim: its elements of x, and their number with pads."""
+"""A window along one dim: the indices of its elements in x, and their number including padding."""
 
 
 def windows(op: PoolOp, axis: int, size: int, places: int) -> Iterator[Window]:
@@ -64,7 +64,7 @@ def _(pool: PoolBase, arrays: Arrays, ev: Evaluation) -> Arrays:
 
 
 def _largest(seen: Array) -> Array:
-    """The place of the largest along dim 1: the first of equals, the last NaN."""
+    """The index of the largest element along dim 1: the first of equals; with NaN, the last NaN."""
     best = np.argmax(np.where(np.isnan(seen), -np.inf, seen) if seen.dtype.kind == "f" else seen, 1)
     if seen.dtype.kind != "f":
         return best

@@ -1,4 +1,4 @@
-"""What reductions mean, and the largest elements of rows."""
+"""Reference semantics of reductions, argmax and top-k."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ def nothing(kind: str, dtype: np.dtype[Any]) -> Any:
 
 
 def _together(x: Array, axes: tuple[int, ...]) -> Array:
-    """The elements of `axes` side by side, as a last dim. NumPy adds such rows in pairs; along other dims it adds one
-    element after another, which in float64 is less exact than the kernels."""
+    """The array with `axes` merged into a last, contiguous dim. NumPy sums contiguous rows pairwise; along other dims
+    it sums sequentially, which in float64 can be less exact than the kernels."""
     kept = [a for a in range(x.ndim) if a not in axes]
     count = np.prod([x.shape[a] for a in axes], dtype=np.int64)
     return np.ascontiguousarray(x.transpose(*kept, *axes)).reshape(*(x.shape[a] for a in kept), count)
 
 
 def _variance(x: Array, axes: tuple[int, ...], correction: int) -> Array:
-    """The sum of squared distances from the mean over the number of elements less `correction`, which is at least 0."""
+    """The sum of squared distances from the mean, divided by max(number of elements - correction, 0)."""
     count = np.float64(np.prod([x.shape[axis] for axis in axes], dtype=np.int64))
     rows = _together(x, axes)
     mean = rows.sum(-1, keepdims=True) / count
@@ -39,7 +39,7 @@ def _variance(x: Array, axes: tuple[int, ...], correction: int) -> Array:
 
 
 def reduce(kind: str, x: Array, axes: tuple[int, ...], correction: int = 0) -> Array:
-    """Return `x` without the dims `axes`."""
+    """Return `x` reduced over the dims `axes`, which disappear."""
     match kind:
         case "sum":
             return np.asarray(_together(x, axes).sum(-1, dtype=x.dtype))
@@ -56,7 +56,7 @@ def reduce(kind: str, x: Array, axes: tuple[int, ...], correction: int = 0) -> A
 
 
 def descending(x: Array) -> Array:
-    """The places of the elements along the last dim, largest first, NaN before all, equal ones in order."""
+    """The indices that sort the last dim: largest first, NaN before all numbers, equal elements in their order."""
     if x.dtype.kind == "f":
         number = ~np.isnan(x)
         return np.lexsort((np.where(number, -x, 0.0), number), axis=-1)

@@ -1,4 +1,4 @@
-"""The meaning of resampling: along each dim by itself, as a product with a matrix of weights."""
+"""Reference semantics of resampling: each dim separately, as a product with a matrix of weights."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _(resize: ResizeOp, arrays: Arrays, ev: Evaluation) -> Arrays:
 
 
 def moved(at: Array, outside: str, size: int, align_corners: bool) -> Array:
-    """Places along a dim, moved to the nearest place in x or mirrored at its border."""
+    """Coordinates along a dim, clamped to x or reflected at its border."""
     at = np.nan_to_num(at, nan=0.0)
     if outside == "reflection":
         low, span = (0.0, 2.0 * (size - 1)) if align_corners else (-0.5, 2.0 * size)
@@ -73,7 +73,8 @@ def moved(at: Array, outside: str, size: int, align_corners: bool) -> Array:
 
 
 def grid_taps(op: GridSampleOp, at: Array, size: int) -> tuple[Array, Array]:
-    """The indices of x, -1 for none, and their weights, for places from -1 to 1 along a dim; both have one more dim."""
+    """The indices of x (-1 outside) and their weights for coordinates from -1 to 1; both have one more dim, the
+    taps."""
     mode, outside, corners = op.mode.data, op.outside.data, op.align_corners is not None
     at = (at + 1) / 2 * (size - 1) if corners else ((at + 1) * size - 1) / 2
     if outside != "zeros" and mode != "cubic":

@@ -1,6 +1,6 @@
-"""Random inputs, random parameters and the dims to try, for checking one module against another.
+"""Random inputs, random parameters and test dims, for checking one module against another.
 
-Everything is drawn from a seed and a name, so that the same graph gets the same numbers in every process.
+All are drawn from a seed and a name, so that the same graph gets the same numbers in every process.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ait_mlir.dims import Expr, Scope, total
 from ait_mlir.reference.core import Array, DType, storage_dtype
 
 ELEMENT_WORK = 16
-"""Operations of a product that take NumPy as long as to make one element of a result."""
+"""The cost of one element of a result in NumPy, in operations of a matrix product."""
 
 SPECIAL = (np.nan, np.inf, -np.inf, -0.0)
 
@@ -47,8 +47,8 @@ def random_values(
 
 
 class RandomParams(Mapping[str, Array]):
-    """Parameters by name, drawn when asked for and kept. A matrix has spread 1 / sqrt(its last dim), a vector spread
-    1/2 around 1/2."""
+    """Parameters by name, drawn at the first access and kept. A matrix has spread 1 / sqrt(its last dim), a vector
+    spread 1/2 around 1/2."""
 
     def __init__(self, types: Mapping[str, ShapedType], seed: int) -> None:
         self.types = dict(types)
@@ -94,10 +94,10 @@ def random_input(
 
 
 def index_bound(value: SSAValue) -> int:
-    """Return the exclusive upper bound of an integer input, so that every table it indexes has the row.
+    """Return the exclusive upper bound of an integer input, so that it is a valid index into every table it reaches.
 
     Follows integer values through a graph, or from a program into its kernels; each arithmetic op on the way divides
-    the bound by four. It is 8 where nothing is looked up.
+    the bound by four. The bound is 8 if the input indexes nothing.
     """
     bound = 1 << 40
     seen: set[SSAValue] = {value}
@@ -146,8 +146,8 @@ def extent_indexed(op: IndexedOp, index: SSAValue) -> int:
 
 
 def reached(op: Operation, operand: int) -> Sequence[SSAValue]:
-    """Return what an operand flows into: the results of an op, the argument of a launched kernel or of a scan's step,
-    what becomes of what a step yields."""
+    """Return the values that an operand flows into: the results of an op, the argument of a launched kernel or of a
+    scan's step, or the scan's result and next carried value for a yielded value."""
     if isinstance(op, ScanOp):
         return [op.block.args[operand]]
     scan = op.parent_op()
@@ -162,7 +162,7 @@ def reached(op: Operation, operand: int) -> Sequence[SSAValue]:
 
 
 def work_of(op: Operation) -> Expr:
-    """Return the operations of one op, what NumPy does for an element of a result counting as `ELEMENT_WORK` more."""
+    """Return the cost of one op: its arithmetic operations, and `ELEMENT_WORK` for each element of a result."""
     elements = total([r.type.num_elements() for r in op.results if isinstance(r.type, TensorType)])
     return elements * ELEMENT_WORK + (op.flops() if isinstance(op, Cost) else 0)
 
@@ -174,7 +174,7 @@ def kernels_around(program: Operation) -> dict[str, KernelOp]:
 
 
 def works(block: Block, kernels: Mapping[str, KernelOp]) -> Iterator[Expr]:
-    """Yield the work of each op of a block; what stands in a scan or a loop counts once for each step."""
+    """Yield the work of each op of a block; an op in a scan or a loop counts once for each step."""
     for op in block.ops:
         if isinstance(op, ScanOp):
             yield from (op.length * work for work in works(op.block, kernels))
@@ -189,8 +189,8 @@ def works(block: Block, kernels: Mapping[str, KernelOp]) -> Iterator[Expr]:
 def reduced_maximum(root: Operation, scope: Scope, budget: int) -> dict[str, int]:
     """Return the largest dims whose work stays within a budget.
 
-    From the declared maximum, the dim with the longest way to its minimum goes half of that way, again and again,
-    until the work fits or all dims are at their minimum.
+    Starting at the declared maximum, the dim farthest from its minimum moves half of that distance, repeatedly, until
+    the work fits or all dims are at their minimum.
     """
     dims = scope.maximum_env()
     low = scope.minimum_env()

@@ -1,4 +1,4 @@
-"""Loops with carried values."""
+"""Reference semantics of scans: loops with carried values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ops that only move elements mean."""
+"""Reference semantics of ops that only move elements."""
 
 from __future__ import annotations
 
