@@ -100,7 +100,7 @@ def test_it_is_the_estimate_for_few_rows() -> None:
 def test_code_names_the_template() -> None:
     case = made("gemm", "rcr", "f16", extras=[("n", "f16")], body=BIAS_GELU)
     _, code = on_kernel(case, "stream", {"columns": 32, "chunks": 2, "split": 2}, (1,)).code(0, CUDA)
-    assert "gemm_stream<ait::gpu::StreamTile<32, 1, 8, 2, 2>, epilogue_0>" in code and ", 2, true);" in code
+    assert "gemm_stream<ait::gpu::StreamTile<32, 1, 8, 2, 2>, add_gelu_0>" in code and ", 2, true);" in code
 
 
 def test_compiles(tmp_path: Path) -> None:
