@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ait_mlir.lowering.cpp import CppText, identifier
@@ -51,6 +52,22 @@ def kernel_file(kernels: Sequence[KernelText]) -> str:
         definitions=finished(first.definitions.replace("};\nstruct ", "};\n\nstruct ")) if first.definitions else "",
         functions=[finished(kernel.function) for kernel in kernels],
     )
+
+
+_DEFINITIONS = re.compile(r"(?<=\n)\nnamespace \{\n\n.*?\n\}  // namespace\n", re.DOTALL)
+"""The definitions of a kernel file, as `templates/kernel.j2` has them: after an empty line."""
+
+
+def side_by_side(files: Iterable[str]) -> str:
+    """The texts of files as one file. Files with equal definitions, which have equal names, have them once."""
+    seen: set[str] = set()
+
+    def once(found: re.Match[str]) -> str:
+        text = "" if found[0] in seen else found[0]
+        seen.add(found[0])
+        return text
+
+    return "\n".join(_DEFINITIONS.sub(once, text) for text in files)
 
 
 def _digest(text: str) -> str:
