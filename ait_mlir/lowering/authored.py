@@ -1,4 +1,4 @@
-"""C++ that an author outside of the package wrote: plain or as a Jinja2 template, with `#line` to where it stands.
+"""C++ that an author outside of the package wrote: plain or as a Jinja2 template, with `#line` to its place.
 
 The compiler's messages then name the author's file and line, not those of the generated file.
 """
@@ -39,8 +39,8 @@ class Ffi:
 
     It gets the operands, then the properties, then a tensor for each result, into which it writes; None for an operand
     that is left out. `library` is the name of a kernel library (docs/kernel_libraries.md); `path` is its file, relative
-    to the file that says so. Without both, the function is one of `tvm_ffi.register_global_func`. `strided`: it reads
-    the strides of tensors; otherwise they are row-major.
+    to the file that names it. Without both, `tvm_ffi.register_global_func` has registered the function. A `strided`
+    function reads the strides of tensors; for other functions tensors are row-major.
     """
 
     function: str
@@ -66,13 +66,13 @@ class Ffi:
 
 
 def caller(text: str, depth: int = 2) -> SourceLine:
-    """Where the caller `depth` frames up wrote `text` in its file: the line of the first line of the text."""
+    """The place of the string `text` in the file of the caller `depth` frames up: the line on which the text starts."""
     frame = sys._getframe(depth)  # pyright: ignore[reportPrivateUsage]
     return place_of(text, frame.f_code.co_filename, frame.f_lineno)
 
 
 def place_of(text: str, file: str, line: int) -> SourceLine:
-    """The place of a string of a Python file, the one nearest to `line` if there are several; else `line`."""
+    """The place of a string in a Python file: the occurrence nearest to `line`, or `line` if there is none."""
     try:
         parsed = ast.parse(_text_of(file) or "")
     except (SyntaxError, ValueError):  # no file of Python
@@ -98,8 +98,8 @@ class Cpp:
 
     An operand is an `ait::Tensor<const T, rank>`, a result an `ait::Tensor<T, rank>` (`ait/operator.h`); a number is a
     `double` or an `int64_t`, a flag a `bool`, a string a `const char*`, a list an `std::array<int64_t, n>`. An operand
-    that is left out is a `nullptr`. The text stands in a namespace of its own, its `#include` lines before it. The
-    function returns nothing, or a status, as that of `ctx.fail("why")`. On a GPU it launches on `stream_of(ctx)`. By
+    that is left out is a `nullptr`. The text goes into its own namespace, its `#include` lines before it. The function
+    returns nothing, or a status such as that of `ctx.fail("why")`. On a GPU it launches on `stream_of(ctx)`. By
     default it has the op's name after the dot, and tensors are row-major; with `strided` it takes any strides.
     `workspace` is a function of the op that returns the bytes of scratch memory, an int or a dim; then the last
     argument is a `void*`, aligned to 64 bytes, which is part of the memory plan.
@@ -167,13 +167,13 @@ _INCLUDE = re.compile(r"^[ \t]*#[ \t]*include\b.*$", re.MULTILINE)
 
 
 def _in_namespace(text: str) -> str:
-    """The text in a namespace of its file, after its `#include` lines, each of which leaves an empty line."""
+    """The text in an anonymous namespace, its `#include` lines moved before it and replaced by empty lines."""
     includes = "".join(f"{found.strip()}\n" for found in _INCLUDE.findall(text))
     return f"{includes}namespace {{\n{_INCLUDE.sub('', text)}\n}}  // namespace\n"
 
 
 def template_line(error: BaseException) -> int | None:
-    """The line of a template made from a string at which its rendering failed."""
+    """The line at which the rendering of a template (made from a string) failed."""
     lines = [f.lineno for f in traceback.extract_tb(error.__traceback__) if f.filename == "<template>"]
     return lines[-1] if lines else None
 
@@ -183,7 +183,7 @@ def line_directive(place: SourceLine) -> str:
 
 
 _MARK = "\ue000"
-"""Stands with the number of a line around it at the start of lines while a template is rendered."""
+"""Encloses the line number at the start of each line while a template is rendered."""
 _MARKED = re.compile(f"{_MARK}(\\d+){_MARK}")
 
 
@@ -216,10 +216,10 @@ def _with_lines(rendered: str, place: SourceLine) -> Iterator[str]:
 
 
 def located(text: str, file: str) -> str:
-    """Text that was made of templates in a file, with `#line` to the lines of the file that it was made of.
+    """Text rendered from templates in a file, with `#line` to the lines of the file from which it was rendered.
 
-    A line was made of a line of the file if it is that line with something in the place of each `{{...}}`. Other lines
-    count on from the one before.
+    A line comes from a line of the file if it equals that line with any text in place of each `{{...}}`. Other lines
+    continue the count of the previous line.
     """
     index = _LineIndex(_text_of(file) or "")
     lines: list[str] = []
@@ -236,7 +236,7 @@ def located(text: str, file: str) -> str:
 
 
 class _LineIndex:
-    """The lines of a file that text may have been made of."""
+    """An index of the lines of a template file, to find the lines from which text may have been rendered."""
 
     SHORTEST = 4
     """The fewest characters outside of `{{...}}` by which a line is recognised."""
@@ -254,7 +254,7 @@ class _LineIndex:
                 self._patterns.append((re.compile(r"\s*.*?\s*".join(map(re.escape, parts))), number))
 
     def lines(self, line: str) -> list[int]:
-        """The numbers of the lines that `line` may have been made of."""
+        """The numbers of the lines from which `line` may have been rendered."""
         key = line.strip()
         if len(key) < self.SHORTEST or key in self._plain:
             return self._plain.get(key, [])
@@ -293,7 +293,7 @@ _EXPRESSION = re.compile(r"/\* ([a-z0-9_]+\.[a-z0-9_]+) \*/")
 
 
 def places_of_expressions(line: str) -> list[str]:
-    """File, line and name of each elementwise operator from outside whose expression a line of generated C++ holds."""
+    """File, line and name of the elementwise operators from outside that a line of generated C++ computes."""
     found: list[str] = []
     for name in dict.fromkeys(_EXPRESSION.findall(line)):
         if (row := rows().get(name)) is not None and issubclass(row.op, Elementwise):
@@ -304,7 +304,7 @@ def places_of_expressions(line: str) -> list[str]:
 
 
 CALLER = "the code that calls it"
-"""What the compiler calls the generated code around the author's text."""
+"""The file name, in `#line` and compiler messages, of the generated code around the author's text."""
 _CALL = re.compile(r"/\* the kernel of (\S+) for (\w+): (.*) \*/")
 
 
@@ -319,7 +319,8 @@ def call_comment(op: AitOp, kind: str) -> str:
 
 
 def refused_kernel(source: str, message: str) -> str | None:
-    """What a compiler's first message on generated C++ is about, if that calls an author's kernel."""
+    """The start of an error about an author's kernel that generated C++ calls and the compiler refused; None if the
+    code calls no such kernel."""
     if (found := _CALL.search(source)) is None or (row := rows().get(found[1])) is None:
         return None
     name, kind, types = found.groups()
@@ -331,7 +332,7 @@ def refused_kernel(source: str, message: str) -> str | None:
 
 
 def scalar_cpp(op: Elementwise, operands: Sequence[str], result: str) -> str:
-    """The C++ expression of one element of an elementwise op; `operands` are those of its operands."""
+    """The C++ expression of one element of an elementwise op; `operands` are the expressions of its operands."""
     values: dict[str, str] = dict(zip(op.OPERAND_NAMES, operands, strict=True))
     values |= {name: cpp_value(value) for name, value in python_values(op).items()}
     values["T"] = result

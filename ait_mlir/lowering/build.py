@@ -2,7 +2,7 @@
 
 Models and processes share the cache (`host/cache.py`). Entries are created atomically, by rename, and are used only if
 the record beside them has their key and their digest. A lock for each library prevents two processes from building it
-at the same time. Commands consist of our flags and checked file names; they contain no text of a user.
+at the same time. Commands consist only of our flags and checked file names; they contain no text of a user.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _SOURCE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 _INCLUDE = re.compile(r'^#include "(ait/[\w./]+)"', re.MULTILINE)
 _COMPILED = {".cc", ".cpp", ".cu", ".hip"}
 _HOST = ".cc"
-"""The suffix of sources of a GPU's library that have no kernels."""
+"""The suffix of sources without kernels in a library for a GPU."""
 
 
 def build_library(sources: Mapping[str, str], target: Target, workdir: str | os.PathLike[str]) -> Path:
@@ -52,7 +52,7 @@ def build_library(sources: Mapping[str, str], target: Target, workdir: str | os.
 def build_with(tools: Toolchain, sources: Mapping[str, str], workdir: str | os.PathLike[str], label: str) -> Path:
     """The library of `sources` in the cache, made with any compiler and flags; the sources are left in `workdir`.
 
-    `tools.identity` tells apart what the sources include from elsewhere than `runtime/include`.
+    `tools.identity` must change when a header outside of `runtime/include` that the sources include changes.
     Raises like `build_library`.
     """
     return _build(tools, _library_units(sources, tools, Path(workdir).resolve()), label)
@@ -64,9 +64,9 @@ def refused_sources(
     workdir: str | os.PathLike[str],
     stop: threading.Event | None = None,
 ) -> set[str]:
-    """Compile each of `sources` into the cache; returns the names of those that the compiler refuses.
+    """Compile each of `sources` into the cache; returns the names of the sources that the compiler refuses.
 
-    When `stop` is set, compiling ends, and what is not compiled counts as refused. Raises `ToolchainError` when the
+    When `stop` is set, compiling ends, and the remaining sources count as refused. Raises `ToolchainError` when the
     compiler is missing.
     """
     tools = toolchain(target.kind, target.arch)
@@ -91,7 +91,7 @@ def sources_digest(sources: Mapping[str, str], target: Target) -> str:
 
 
 def _flags(tools: Toolchain) -> Iterator[str]:
-    """What the compiler is told, but for the place of our headers: their text counts."""
+    """The compiler's flags without the path of our headers; for a key their text counts, not their path."""
     return (flag for flag in tools.compile_flags if flag != str(cpp_root() / "include"))
 
 
@@ -111,12 +111,12 @@ def headers_of(texts: Iterable[str]) -> Iterator[str]:
 
 @functools.lru_cache(maxsize=512)
 def _read(path: Path, modified: int) -> str:
-    """The text of a header; one that was `modified` is read again."""
+    """The text of a header, cached by its time of modification."""
     return path.read_text()
 
 
 def _library_units(sources: Mapping[str, str], tools: Toolchain, directory: Path) -> list[Unit]:
-    """Write the sources of a library; returns what is to be compiled."""
+    """Write the sources of a library; returns the units to compile."""
     directory.mkdir(parents=True, exist_ok=True)
     for name, text in sources.items():
         if not _SOURCE_NAME.fullmatch(name):
@@ -141,16 +141,16 @@ _RUNTIME_SOURCES: dict[TargetKind, tuple[str, ...]] = {
     "cuda": ("", "gpu", "cuda"),
     "rocm": ("", "gpu", "rocm"),
 }
-"""The folders of `runtime/src` that the runtime library of a device is made of."""
+"""The folders of `runtime/src` for the runtime library of each device."""
 
 
 _FFI_SOURCES = frozenset(("module.cc", "timing_module.cc", "kernel_libraries.cc"))
 """The sources that need tvm-ffi: what Python calls, and calls of kernel libraries."""
 _PYTHON_SOURCES = frozenset(("module.cc", "timing_module.cc", "device_models.cc", "timing.cc", "measure.cc"))
-"""The sources that serve Python alone."""
+"""The sources that only Python uses."""
 _OF_DEVICE = frozenset(("threads.cc",))
-"""The sources of `runtime/src` itself that depend on the device: they ask OpenMP where it is linked. The objects of the
-others are shared by all runtime libraries."""
+"""The sources directly in `runtime/src` that depend on the device, because they use OpenMP if it is linked. All runtime
+libraries share the objects of the other sources."""
 
 
 def build_runtime(kind: TargetKind) -> Path:
@@ -159,7 +159,8 @@ def build_runtime(kind: TargetKind) -> Path:
 
 
 def build_deploy_library(kind: TargetKind, sanitizer: Sequence[str] = ()) -> Path:
-    """The library behind `ait/model.h`: the same runtime with a C interface instead of tvm-ffi. Raises alike.
+    """The library behind `ait/model.h`: the same runtime with a C interface instead of tvm-ffi. Raises like
+    `build_library`.
 
     A library with the flags of a `sanitizer` takes its functions from the program that loads it.
     """
@@ -170,7 +171,7 @@ def build_deploy_library(kind: TargetKind, sanitizer: Sequence[str] = ()) -> Pat
 
 
 def build_static_library(kind: TargetKind) -> Path:
-    """`build_deploy_library` as a static library for programs of the same compiler. Raises alike."""
+    """`build_deploy_library` as a static library, for programs of the same compiler. Raises like `build_library`."""
     tools = _runtime_toolchain(kind, ())
     units = _runtime_units((*_RUNTIME_SOURCES[kind], "deploy"), tools, _FFI_SOURCES)
     archiver = shutil.which(os.environ.get("AR") or "ar")
@@ -210,7 +211,7 @@ def _runtime_units(
     more: Iterable[Path] = (),
     sanitizer: Sequence[str] = (),
 ) -> list[Unit]:
-    """The sources in folders of `runtime/src`, and others that include its headers."""
+    """The units of the sources in folders of `runtime/src`, and of `more` sources that include its headers."""
     root = cpp_root()
     sources = sorted(p for name in folders for p in (root / "src" / name).glob("*.cc") if p.name not in without)
     headers = _digest(_tree(root / "include"), _tree(root / "src", "*.h"))
@@ -231,7 +232,7 @@ def _link_to_ffi() -> list[str]:
 
 
 def _runtime_flags() -> list[str]:
-    """What the compilers of all sources of the runtime library are told."""
+    """The flags for all sources of the runtime library."""
     from tvm_ffi import libinfo
 
     root = cpp_root()
@@ -270,8 +271,8 @@ def _runtime_toolchain(kind: TargetKind, link_to: Iterable[str]) -> Toolchain:
 
 
 def build_exported(sources: Mapping[str, str], exports: str, target: Target, workdir: str | os.PathLike[str]) -> Path:
-    """A library of its own, in the cache: model sources, the runtime library of the target, and `exports`, the text of
-    a source that defines the functions that it exports. Raises like `build_library`.
+    """A self-contained library in the cache: the model's sources, the target's runtime library, and `exports`, the text
+    of a source that defines the exported functions. Raises like `build_library`.
     """
     folder = Path(workdir).resolve()
     tools = _runtime_toolchain(target.kind, _link_to_ffi())
@@ -280,7 +281,7 @@ def build_exported(sources: Mapping[str, str], exports: str, target: Target, wor
     write_atomic(folder / "exports.cc", exports.encode())
     more = (cpp_root() / "src" / "deploy" / "blake3.cc", folder / "exports.cc")
     units += _runtime_units((*_RUNTIME_SOURCES[target.kind], "export"), tools, _PYTHON_SOURCES, more)
-    # What one library defines is never taken from another one that exports the same names.
+    # A library uses its own definitions, even if another library exports the same names.
     bound = replace(tools, link_flags=(*tools.link_flags, "-Wl,-Bsymbolic"))
     if target.kind == "rocm":
         bound = replace(bound, link_flags=(*bound.link_flags, f"--offload-arch={target.arch}"))
@@ -312,7 +313,7 @@ def _is_compiled(name: str) -> bool:
 
 
 def _digest(*parts: str) -> str:
-    """SHA-256 of the parts; where one ends and the next begins counts."""
+    """SHA-256 of the parts and of their boundaries."""
     digest = hashlib.sha256()
     for part in parts:
         data = part.encode()

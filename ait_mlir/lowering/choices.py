@@ -5,9 +5,9 @@
       {kernels = [#ait.kernel<"hopper", {tile_m = 64 : i64}>]},
       {kernels = [#ait.kernel<"cublaslt", {}>, #ait.kernel<"native", {}>], cut = "epilogue 1"}]}>
 
-The second one means: the first way if `batch*seq` is at most 512, else the second way. A way with a `cut` runs the op
-as several ops, here the contraction with the first op of its epilogue, then the rest. The workspace holds the values
-between them. A family offers the cuts of its ops (lowering/kernels/cuts.py).
+The second attribute means: the first way if `batch*seq` is at most 512, otherwise the second way. A way with a `cut`
+runs the op as several ops, here the contraction with the first op of its epilogue, then the rest. The workspace holds
+the values between them. A family offers the cuts of its ops (lowering/kernels/cuts.py).
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ ALIGNMENT = 256
 
 @dataclass(frozen=True)
 class Choice:
-    """Fragments over ranges of `axis`: way i while the axis is at most `upto[i]`, the last beyond; one needs none."""
+    """Fragments over ranges of `axis`: `ways[i]` runs while `axis <= upto[i]`, the last way beyond. With one way `upto`
+    is empty."""
 
     ways: tuple[Fragment, ...]
     upto: tuple[int, ...] = ()
@@ -53,7 +54,7 @@ class Choice:
         return Choice(found, tuple(upto), None if axis is None else parse(axis))
 
     def attr(self) -> KernelAttr:
-        """What stands on an op that is not cut."""
+        """The attribute `kernel` of an op with this choice, if the op is not cut in the IR."""
         if len(self.ways) == 1:
             return self.ways[0].attrs()[0]
         ways: list[Attribute] = []
@@ -139,7 +140,7 @@ class Buffer:
 
 @dataclass(frozen=True)
 class Selected:
-    """A choice for a given op: its steps, and what it asks of the buffers that its launch is given."""
+    """A choice for a given op: the steps of its ways, and their requirements on the buffers of the launch."""
 
     op: Operation
     choice: Choice
@@ -148,11 +149,11 @@ class Selected:
     accepted: dict[tuple[int, Strides, Scope], bool] = field(
         default_factory=dict[tuple[int, Strides, Scope], bool], compare=False, repr=False
     )
-    """What was asked of `accepts`, which is asked the same of many launches."""
+    """A cache of `accepts`, which many launches ask with equal arguments."""
 
     @staticmethod
     def of(provider: str, config: DictionaryAttr, op: Operation, target: Target) -> Selected:
-        """The choice that stands in the IR, for `op`; `ValueError` where it cannot run it."""
+        """The choice in the IR for `op`; `ValueError` if it cannot run the op."""
         choice = read_choice(provider, config)
         ways = tuple(steps_of(op, way, target) for way in choice.ways)
         found = Selected(op, choice, target, ways)
@@ -162,8 +163,7 @@ class Selected:
 
     @staticmethod
     def checked(provider: str, config: DictionaryAttr, op: Operation, target: Target) -> Selected:
-        """The choice that stands in the IR, for `op`; `ValueError` where it cannot run it, or a kernel refuses its
-        configuration."""
+        """The choice in the IR for `op`; `ValueError` if it cannot run the op or its configuration is refused."""
         found = Selected.of(provider, config, op, target)
         if (problem := found.problem()) is not None:
             raise ValueError(problem)
@@ -192,7 +192,7 @@ class Selected:
         )
 
     def masks(self) -> bool:
-        """Whether its kernels can read the value of a bound dim from device memory."""
+        """Whether all kernels of the choice can read the value of a bound dim from device memory."""
         (*others, way) = self.ways
         return not others and len(way) == 1 and way[0].kernel.masks(way[0].op, self.target)
 
@@ -202,7 +202,7 @@ class Selected:
 
     @cached_property
     def workspace(self) -> Expr:
-        """Bytes of scratch memory: room for the way that needs most."""
+        """Bytes of scratch memory: the maximum over all ways."""
         return _largest([self._way_bytes(way) for way in self.ways], scope_of(self.op))
 
     def _way_bytes(self, way: Sequence[Step]) -> Expr:
@@ -211,16 +211,16 @@ class Selected:
         return start + _largest(own, scope_of(way[0].op))
 
     def beside(self, step: Step, way: Sequence[Step]) -> tuple[list[Buffer], Expr]:
-        """What passes between the launches of the kernel of a step, and the first byte of its scratch memory.
+        """The buffers between the launches of a step's kernel, and the offset of its scratch memory in the workspace.
 
-        Both lie behind the results of all steps.
+        Both come after the results of all steps.
         """
         start = _after(step_results(way), const(0))
         buffers = _laid_out(step.kernel.between(step.op, step.config, self.target), start)
         return buffers, _after(buffers, start)
 
     def problem(self) -> str | None:
-        """Why the choice cannot run: a configuration that a kernel does not have, ranges of a dim that is unknown."""
+        """The reason why the choice cannot run: an invalid configuration, or ranges of an unknown dim; else None."""
         axis, scope = self.choice.axis, scope_of(self.op)
         if unknown := sorted(name for name in (axis.symbols if axis is not None else ()) if name not in scope):
             return f"the axis {axis} of ranges has the dim {unknown[0]!r}, which is not declared"
@@ -231,12 +231,12 @@ class Selected:
 
 
 def packs(step: Step) -> bool:
-    """Whether the kernel requests a weight in panels, which the other kernels could not read."""
+    """Whether the step's kernel requests a weight in panels, which other kernels cannot read."""
     return any(panels_for(step.kernel, step.op, i) is not None for i in range(len(step.op.operands)))
 
 
 def step_results(way: Sequence[Step]) -> list[Buffer]:
-    """Where the results of all steps but the last lie, at the start of the workspace."""
+    """The buffers of the results of all steps but the last, at the start of the workspace."""
     return _laid_out([tensor_type(r) for step in way[:-1] for r in step.op.results], const(0))
 
 
@@ -249,7 +249,7 @@ def _laid_out(types: Sequence[TensorType], start: Expr) -> list[Buffer]:
 
 
 def _after(buffers: Sequence[Buffer], start: Expr) -> Expr:
-    """The first byte behind the buffers."""
+    """The offset of the first byte after the buffers."""
     if not buffers:
         return start
     return buffers[-1].offset + ceildiv(buffers[-1].type.byte_size(), ALIGNMENT) * ALIGNMENT

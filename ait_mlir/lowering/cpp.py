@@ -70,8 +70,8 @@ def indented(code: CppText) -> CppText:
 def cstr(text: str) -> CppText:
     """A C++ string literal with the UTF-8 bytes of `text`.
 
-    Every byte that is not plainly safe is a three-digit octal escape, which ends whatever follows. `?` and `\\` are
-    among them, so that no trigraph and no escape can form.
+    Every byte outside of a safe set becomes a three-digit octal escape, which following text cannot extend. `?` and
+    `\\` are escaped, too, so that no trigraph and no escape can form.
     """
     body = "".join(chr(b) if chr(b) in _PLAIN else f"\\{b:03o}" for b in text.encode("utf-8", "surrogatepass"))
     return CppText(f'"{body}"')
@@ -96,7 +96,7 @@ def element_type(t: Attribute) -> CppText:
 def literal(value: float | int | bool, t: Attribute) -> CppText:
     """A C++ expression of `value` as the element type `t`: hexadecimal floats, infinities, NaN, typed integers.
 
-    The value is rounded to the nearest of its type, which is exact when it is one.
+    The value is rounded to the nearest value of the type.
     """
     return CppText(_literal(value, element_type(t)))
 
@@ -124,7 +124,7 @@ def _float_literal(value: float, kind: str) -> str:
 
 
 def _to_f32(value: float) -> float:
-    """The nearest float32, or infinity where `value` is too large for one."""
+    """The nearest float32; infinity if `value` is too large."""
     try:
         return struct.unpack("f", struct.pack("f", value))[0]
     except OverflowError:

@@ -18,15 +18,16 @@ _SYSTEM_LIBRARIES: dict[TargetKind, str] = {
     "cuda": "-lcudart_static -lrt -ldl -lpthread",
     "rocm": "-lamdhip64 -ldl -lpthread",
 }
-"""What a program with the static library links, too."""
+"""Further libraries that a program with the static library must link."""
 
 
 def install_runtime(kind: TargetKind, prefix: Path | None = None, static: bool = False) -> Path:
-    """Build the library for a target and install it under `prefix`, by default a folder of the cache; returns that.
+    """Build the library for a target and install it under `prefix`, by default a folder of the cache; returns the
+    folder.
 
-    `include/ait/model.h` is its interface. `lib/cmake/ait` and `lib/pkgconfig` find their folder by their own place, so
-    the whole prefix can be moved. For the CPU, OpenBLAS lies beside the library. With `static` a static library is
-    installed, too. Raises like `build_library`.
+    `include/ait/model.h` is the interface. The files in `lib/cmake/ait` and `lib/pkgconfig` use paths relative to
+    themselves, so the whole prefix can be moved. For the CPU, OpenBLAS is installed beside the library. With `static` a
+    static library is installed, too. Raises like `build_library`.
     """
     library = build_deploy_library(kind)
     root = private_folder(cache_dir() / "prefix") if prefix is None else prefix.absolute()

@@ -80,18 +80,18 @@ def emit_program(
 ) -> Source:
     """Print a planned program; raises `PassError` if it is not planned or has ops that are not lowered.
 
-    `entry` is the function that returns the table of the model. A program that is `inspected` shows the results of its
-    launches to whoever watches a run. Programs with different entries may be one source file. With `copies`, a program
-    for a GPU can copy tensors of the caller that lie otherwise than kernels expect.
+    `entry` is the function that returns the table of the model. An `inspected` program shows the results of launches to
+    the observer of a run. Programs with different entries may be one source file. With `copies`, a program for a GPU
+    can copy the caller's tensors whose layout differs from the kernels' expectations.
     """
     return _ProgramPrinter(module, program, target, entry, inspected, copies).run()
 
 
 @dataclass(frozen=True)
 class _Call:
-    """A call of a kernel function: what it takes of the operands of the launch, by number, or of the workspace, from a
-    byte on; where its results are there, unless they are the launch's; and what else it has there: what passes between
-    launches of one kernel, and its scratch memory."""
+    """A call of a kernel function. `ins` are numbers of the launch's operands, or offsets in the workspace; `results`
+    are offsets in the workspace, None for the launch's results; `rest` are the offsets of buffers between launches of
+    one kernel and of scratch memory."""
 
     function: str
     ins: tuple[int | Expr, ...]
@@ -206,7 +206,7 @@ class _ProgramPrinter:
         )
 
     def define(self, value: SSAValue, kind: str, number: int | None = None) -> str:
-        """A name for a buffer: `input0`, `constant2`. Without a number it is the next one of its kind."""
+        """A new name for a buffer: `input0`, `constant2`; by default with the next number of its kind."""
         if number is None:
             number = self.counts[kind]
             self.counts[kind] += 1
@@ -261,7 +261,7 @@ class _ProgramPrinter:
         )
 
     def shown(self, outs: Sequence[SSAValue]) -> list[Shown]:
-        """The results of a launch that lie contiguously, and whose sizes are known before the run."""
+        """The results of a launch that are contiguous and whose sizes are known before the run."""
         bound = {d.name for d in self.scope.dims if d.upper is not None}
         found: list[Shown] = []
         for i, value in enumerate(outs):
@@ -272,7 +272,7 @@ class _ProgramPrinter:
         return found
 
     def calls(self, kernel: KernelOp, launch: LaunchOp) -> _Calls:
-        """Write the files of a kernel for the strides of this launch; returns how its functions are called."""
+        """Write the files of a kernel for the strides of this launch; returns the calls of its functions."""
         op, config = kernel.compute_op(), kernel.config
         ins = [Arg(f"input{i}", _tensor(v), strides(v), is_constant(v)) for i, v in enumerate(launch.ins)]
         outs = [Arg(f"output{i}", _tensor(v), strides(v)) for i, v in enumerate(launch.outs)]
@@ -298,14 +298,14 @@ class _ProgramPrinter:
         outs: Sequence[Arg],
         masked: str | None,
     ) -> list[_Call]:
-        """The functions of one of the ways to run a kernel, and how they are called.
+        """Write the functions of one way to run a kernel; returns their calls.
 
         The value of a `masked` dim is the argument after the operands of the launch.
         """
         calls: list[_Call] = []
         buffers = step_results(steps)
         made: list[list[Buffer]] = []
-        """Where the results of each step are in the workspace."""
+        """The buffers of each step's results in the workspace."""
         for step in steps:
             mine: list[Arg] = []
             places: list[int | Expr] = []
@@ -358,8 +358,8 @@ class _ProgramPrinter:
         return names
 
     def write_instance(self, kernel: Kernel[Any], launch: Launch[Any]) -> list[str]:
-        """Write the files of functions that read sizes from a struct, so that they are the same for all sizes; returns
-        the names of the functions of the program that call them with the sizes of this launch."""
+        """Write the files of functions that read sizes from a struct, so that all sizes share their code; returns the
+        names of the program's functions that call them with the sizes of this launch."""
         assert launch.masked is None, f"{kernel.name} reads no dim from device memory"
         fields = Fields(self.dims, "sizes")
         emitted = kernel.emit(replace(launch, dims=fields))
@@ -429,7 +429,7 @@ class _ProgramPrinter:
         return str(laid_out(text))
 
     def numbers(self) -> dict[str, list[Expr]]:
-        """The numbers that the functions of dims compute."""
+        """The numbers that the program's functions compute from dims."""
         uppers = [d.upper for d in self.scope.bound if d.upper is not None]
         tensors = self.tables.tensors
         return {
@@ -455,7 +455,7 @@ def is_constant(value: SSAValue) -> bool:
 
 
 def _row_major_args(prefix: str, buffers: Sequence[Buffer]) -> list[Arg]:
-    """Buffers in the workspace as a kernel function sees them."""
+    """Buffers in the workspace as arguments of a kernel function."""
     return [Arg(f"{prefix}{i}", b.type, contiguous_strides(b.type.dims)) for i, b in enumerate(buffers)]
 
 

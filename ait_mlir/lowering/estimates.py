@@ -1,9 +1,9 @@
-"""Estimated times of kernels, fitted to what was measured on a card.
+"""Estimated times of kernels, fitted to measurements on a card.
 
-A kernel says what its time consists of (`Kernel.terms`): seconds at rough rates, such as bytes over bandwidth. A fit
-has a coefficient for each of these terms. `benchmarks/fit.py` makes it from times of random problems, and
-`ait_mlir/timings/estimates/` has the tables that the package brings along, one for each card. A target without a table
-uses the estimates that are written in the kernels (`Kernel.seconds`).
+A kernel gives the terms of its time (`Kernel.terms`): seconds at rough rates, such as bytes over bandwidth. A fit has a
+coefficient for each term. `benchmarks/fit.py` makes fits from times of random problems, and
+`ait_mlir/timings/estimates/` has the package's tables of fits, one for each card. A target without a table uses the
+estimates in the kernels' code (`Kernel.seconds`).
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from typing import Any, cast
 from ait_mlir.errors import InputError
 
 VERSION = 1
-"""Of the terms: tables of another version do not count."""
+"""The version of the terms: tables of another version do not count."""
 POWER = 4.0
-"""How parts that overlap add up: the sum of two equal parts is 1.19 of one."""
+"""The exponent of the norm that adds overlapping parts: two equal parts together count as 1.19 of one part."""
 NONE = "none"
-"""`AIT_ESTIMATES` for no table."""
+"""The value of `AIT_ESTIMATES` that means no table."""
 FOLDER = Path(__file__).resolve().parent.parent / "timings" / "estimates"
 
 
@@ -33,8 +33,8 @@ FOLDER = Path(__file__).resolve().parent.parent / "timings" / "estimates"
 class Terms:
     """The parts of the time of a launch, by name, in seconds at rough rates.
 
-    The parts in `first` come one after the other. Those in `work` overlap, so the longest counts most. Each `kind` of a
-    kernel has coefficients of its own: an element type, for instance.
+    The parts in `first` run in sequence. The parts in `work` overlap, so the longest counts most. Each `kind` of a
+    kernel, for example an element type, has its own coefficients.
     """
 
     first: Mapping[str, float]
@@ -52,7 +52,7 @@ class Fit:
     samples: int = 0
 
     def seconds(self, terms: Terms) -> float:
-        """The estimate. A term without a coefficient counts as it is."""
+        """The estimate. A term without a coefficient has the coefficient 1."""
         c = self.coefficients
         first = sum(c.get(name, 1.0) * value for name, value in terms.first.items())
         work = sum((c.get(name, 1.0) * value) ** POWER for name, value in terms.work.items())
@@ -76,7 +76,7 @@ def fit_name(provider: str, name: str, kind: str) -> str:
 
 
 def read_table(path: Path) -> Table:
-    """Read a table; `InputError` for anything else. A table of another version has no fits."""
+    """Read a table; `InputError` if the file is no table. A table of another version has no fits."""
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
         arch, card = data["arch"], data["setting"]["card"]
@@ -119,11 +119,11 @@ def write_table(path: Path, table: Table, setting: Mapping[str, str], command: s
 
 
 def table_for(arch: str) -> Table | None:
-    """The table of an architecture: the file in `AIT_ESTIMATES` if it is set, else the package's; None where there is
-    none, or with `none` in the variable.
+    """The table of an architecture: the file in `AIT_ESTIMATES` if it is set, else the package's; None if there is no
+    table, or the variable is `none`.
 
-    Raises `InputError` for a file in the variable that is no table. A table of the package that is damaged is left out,
-    with a warning.
+    Raises `InputError` if the file in the variable is no table. A damaged table of the package is left out, with a
+    warning.
     """
     return _table_for(arch, os.environ.get("AIT_ESTIMATES", ""))
 
@@ -154,5 +154,5 @@ of such launches. Lower than most costs observed on an H200: 0.5 to 12 us for la
 
 
 def in_a_model(seconds: float, alone: bool) -> float:
-    """The seconds of a launch plus its cost for its neighbours."""
+    """The seconds of a launch in a model: its time, plus the lost overlap if it is `alone`."""
     return seconds * (1 + ALONE_SHARE) + ALONE if alone else seconds

@@ -42,8 +42,8 @@ _CUT = re.compile(r"(\w+)(?: (\d+))?")
 class Fragment:
     """The cut of an op (None without a cut), and the provider and configuration of each part's kernel.
 
-    `seconds` is the estimate at the dims of the op that it was offered for. A fragment that is `only_timed` is never
-    chosen by estimate. Comparisons of fragments ignore both, so a fragment means the same for every op.
+    `seconds` is the estimate at the dims of the op for which it was offered. A fragment that is `only_timed` is never
+    chosen by estimate. Comparisons of fragments ignore both fields, so fragments of different ops can be equal.
     """
 
     cut: str | None
@@ -67,7 +67,7 @@ class Fragment:
 
     @cached_property
     def algorithm(self) -> tuple[int, ...]:
-        """The library algorithm that it names, all parts of it; empty where it leaves that to the library."""
+        """The numbers of the library algorithm that the fragment names; empty if the library chooses."""
         for provider, config in self.kernels:
             keys, values = ALGORITHM_KEYS.get(provider, ()), dict(config)
             if any(key in values for key in keys):
@@ -76,11 +76,11 @@ class Fragment:
 
     @property
     def asks_a_library(self) -> bool:
-        """Whether a launch of it is on a library that has algorithms to name."""
+        """Whether one of its kernels calls a library whose algorithm a configuration can name."""
         return any(provider in ALGORITHM_KEYS for provider, _ in self.kernels)
 
     def naming(self, algorithm: Sequence[int]) -> Fragment:
-        """The same with another library algorithm; with none for an empty one."""
+        """The fragment with another library algorithm; without a named algorithm if `algorithm` is empty."""
         kernels: list[tuple[str, Config]] = []
         for provider, config in self.kernels:
             keys = ALGORITHM_KEYS.get(provider, ())
@@ -89,7 +89,7 @@ class Fragment:
         return Fragment.of(self.cut, kernels)
 
     def describe(self) -> str:
-        """For people: `cublaslt {id=66, tile=20} + native (epilogue 1)`."""
+        """The fragment as readable text: `cublaslt {id=66, tile=20} + native (epilogue 1)`."""
         parts = [p + (f" {{{', '.join(f'{k}={v}' for k, v in c)}}}" if c else "") for p, c in self.kernels]
         return " + ".join(parts) + ("" if self.cut is None else f" ({self.cut})")
 
@@ -106,9 +106,9 @@ def config_attr(config: Config) -> DictionaryAttr:
 
 
 def offers(op: Operation, target: Target, configs: int = 1, configs_cut: int = 1) -> Iterator[Fragment]:
-    """The fragments of `op`, with the first configurations of each kernel, and fewer for the kernels of a cut op.
+    """The fragments of `op` with estimates (`Kernel.ranked`).
 
-    They come with estimates (`Kernel.ranked`).
+    They have the first `configs` configurations of each kernel, or the first `configs_cut` if the op is cut.
     """
     names = [(None, configs)] + [
         (cut_name(cut, place), configs if cut.usual else configs_cut)
@@ -123,7 +123,7 @@ def offers(op: Operation, target: Target, configs: int = 1, configs_cut: int = 1
 
 
 def _combinations(cut: str | None, parts: Sequence[Operation], target: Target, configs: int) -> Iterator[Fragment]:
-    """Every kernel of each part with every kernel of the others."""
+    """The fragments with all combinations of kernels for the parts."""
     found: list[tuple[tuple[tuple[Kernel[Any], Config], ...], float]] = [((), 0.0)]
     for part in parts:
         options = [
@@ -136,9 +136,9 @@ def _combinations(cut: str | None, parts: Sequence[Operation], target: Target, c
 
 
 def standalone(op: Operation, keep_weights: bool = False, shared: bool = True) -> tuple[GraphOp, Operation]:
-    """A graph that holds a copy of `op` and nothing else, with the op's operands as inputs; and the copy.
+    """A graph that holds only a copy of `op`, with the op's operands as inputs; and the copy.
 
-    With `keep_weights` operands that are weights are params, so that kernels see that they can be packed. An operand
+    With `keep_weights` operands that are weights become params, so that kernels see that they can be packed. An operand
     that occurs twice is one input, unless `shared` is False.
     """
     operands = list(dict.fromkeys(op.operands) if shared else op.operands)
@@ -183,9 +183,9 @@ def is_usual(op: Operation, fragment: Fragment) -> bool:
 
 
 def cut_in_place(op: Operation, name: str | None) -> tuple[Operation, ...]:
-    """Cut `op` where it stands; returns the ops that are there now, but for views: `op` alone when it cannot be cut.
+    """Replace `op` by the parts of a cut; returns the new ops without views, or only `op` if it cannot be cut.
 
-    `ValueError` where ops of this class have no such cut.
+    Raises `ValueError` if ops of this class have no such cut.
     """
     if name is None or op.parent is None:
         return (op,)
@@ -209,9 +209,9 @@ def cut_in_place(op: Operation, name: str | None) -> tuple[Operation, ...]:
 
 @dataclass(frozen=True)
 class Source:
-    """Where a step finds an operand: operand `index` of the whole op, or result `index` of an earlier `step`.
+    """The source of a step's operand: operand `index` of the whole op, or result `index` of an earlier `step`.
 
-    It may be a part of a result along the last dim, from the element `start` on.
+    It may be a part of a result along the last dim, starting at element `start`.
     """
 
     step: int | None
@@ -221,7 +221,8 @@ class Source:
 
 @dataclass(frozen=True)
 class Step:
-    """One part of an op with its kernel. The results of all but the last are row-major, and only other steps' own."""
+    """One part of an op with its kernel. The results of all steps but the last are row-major; only other steps read
+    them."""
 
     op: Operation
     kernel: Kernel[Any]
@@ -257,7 +258,7 @@ def estimate(op: Operation, fragment: Fragment, target: Target) -> float:
 
 
 def code_of(step: Step, target: Target) -> str:
-    """The C++ of a step on row-major buffers, with the headers that it includes in front."""
+    """The C++ of a step on row-major buffers, after the names of its headers."""
 
     def args(prefix: str, types: Iterable[TensorType]) -> list[Arg]:
         return [Arg(f"{prefix}{i}", t, contiguous_strides(t.dims)) for i, t in enumerate(types)]
@@ -273,7 +274,7 @@ def code_of(step: Step, target: Target) -> str:
 
 
 def _source(value: SSAValue, places: Mapping[SSAValue, Source]) -> Source:
-    """Where an operand of a step is; a piece of a split along the last dim is a part of what is split."""
+    """The source of a step's operand; a piece of a split along the last dim is a part of the split tensor."""
     if value in places:
         return places[value]
     split = value.owner

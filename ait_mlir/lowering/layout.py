@@ -12,7 +12,7 @@ _INDENT = 4
 """More spaces before the rest of a line than before its start."""
 
 _DEEPEST = 3
-"""Brackets around the start of a line, beyond which it is indented no further."""
+"""The most brackets around the start of a line that add to its indentation."""
 
 _STRING = r'"(?:\\[0-7]{3}|\\.|[^"\\])*"'
 _TOKEN = re.compile(
@@ -22,7 +22,7 @@ _PIECE = re.compile(r"\\[0-7]{3}|\\.|[^\"\\]")
 _OPENS, _CLOSES = "({[", ")}]"
 _OPERATORS = frozenset(("+", "-", "*", "/", "?", ":", "&&", "||"))
 _RAW = re.compile(r'R"|/\* ')
-"""Text of an author: raw strings, and expressions behind a comment that names their operator."""
+"""The start of text of an author: a raw string, or an expression after a comment that names its operator."""
 
 
 def identifiers(code: str) -> frozenset[str]:
@@ -33,7 +33,7 @@ def identifiers(code: str) -> frozenset[str]:
 
 
 def grouped(fields: Iterable[str]) -> list[list[str]]:
-    """The fields of sizes as lines: of each buffer together, and the others before."""
+    """The fields of sizes as lines: one line for the fields of each buffer, after a line for all other fields."""
     groups: dict[str, list[str]] = {"": []}
     for name in fields:
         groups.setdefault(name.rpartition("_")[0], []).append(name)
@@ -81,7 +81,7 @@ def _comment(text: str, start: str) -> Iterator[str]:
 
 
 def _wrapped(code: str, start: str) -> Iterator[str]:
-    """A statement in lines: each is as long as there is room up to the outermost break."""
+    """A statement in lines; each line ends at the outermost possible break that fits."""
     indent, depth, tokens = start, 0, _short_strings(_TOKEN.findall(code))
     while tokens:
         end, inside = _break(tokens, WIDTH - len(indent))
@@ -93,7 +93,7 @@ def _wrapped(code: str, start: str) -> Iterator[str]:
 
 
 def _break(tokens: list[str], room: int) -> tuple[int, int]:
-    """The tokens of a line, all if there is room, else up to the best break; and how many brackets it leaves open."""
+    """The number of tokens of the next line (all if they fit, else up to the best break), and of brackets left open."""
     length, depth = 0, 0
     best: tuple[int, int] | None = None  # depth, and the tokens before
     angles: list[bool] = []  # of the brackets around: whether it is one of a template
@@ -124,7 +124,7 @@ def _breaks_after(tokens: list[str], i: int) -> bool:
 
 
 def _short_strings(tokens: list[str], room: int = WIDTH - 40) -> list[str]:
-    """The tokens with long strings as several adjacent ones."""
+    """The tokens, with each long string as several adjacent strings."""
     found: list[str] = []
     for token in tokens:
         if token[0] != '"' or len(token) <= room:

@@ -13,7 +13,7 @@ from ait_mlir.lowering.toolchain import default_arch
 
 
 def make_target(kind: str, arch: str = "", precision: str = "highest") -> Target:
-    """The target of a kind, `cpu`, `cuda` or `rocm`, and an architecture, the default one if empty.
+    """The target of a kind, `cpu`, `cuda` or `rocm`, and an architecture, by default the one of this machine.
 
     Raises `PassError` for an unknown kind or precision, and for an architecture that the kernels do not support.
     """

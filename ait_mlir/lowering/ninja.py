@@ -1,4 +1,4 @@
-"""Runs ninja: the build file of some sources, the progress, and what is told when a compiler refuses one."""
+"""Runs ninja: the build file of some sources, the progress, and the error when a compiler refuses a source."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from ait_mlir.lowering.toolchain import Toolchain, compiler_environment
 
 _ERROR_LINE = re.compile(r"(error|fatal|undefined reference|multiple definition|Killed|ptxas)", re.IGNORECASE)
 _FOR_SHELL = re.compile(r'[$`"\\]')
-"""The characters that a shell does not take as they are between double quotes."""
+"""The characters with a special meaning for a shell between double quotes."""
 _SHOWN_ERROR_LINES = 12
 ONCE = " (once)"
-"""Ends the label of a build that all later models share: what it makes is told where there is no progress bar."""
+"""The end of the label of a build that all later models share; without a progress bar, a line announces that build."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Unit:
 
 
 def build_file(tools: Toolchain, missing: Mapping[str, Unit], objects: Iterable[str] | None) -> str:
-    """The build file of the missing objects, and of the library of `objects` if there are some."""
+    """The build file of the missing objects and, if `objects` are given, of the library that links them."""
     used = Counter(unit.tools or tools for unit in missing.values())
     rules = {t: f"compile{i}" for i, t in enumerate(used)}
     for t in (tools, *used):
@@ -75,13 +75,13 @@ def _command(tools: Toolchain, words: Iterable[str]) -> str:
 
 
 def _variable(name: str, tools: Toolchain, path: Path) -> str:
-    """A path as a variable, whose value may have any character but `$`. In a build line `|` cannot be written. Ninja
-    quotes `$in` for the shell itself."""
+    """The definition of a ninja variable for a path, with `$` escaped; in a build line `|` could not be written. Ninja
+    quotes `$in` for the shell by itself."""
     return f"{name} = {_usable(tools, str(path)).replace('$', '$$')}"
 
 
 def _usable(tools: Toolchain, text: str) -> str:
-    """A path or flag for a compiler. Raises `CompileError` for one that would not reach it as it is."""
+    """A path or flag for a compiler. Raises `CompileError` if ninja or a shell would change it."""
     if CONTROL.search(text):
         raise CompileError(f"a build cannot use the path {text!r}, which has a line break or a control character")
     if tools.uses_shell and _FOR_SHELL.search(text):
@@ -93,7 +93,7 @@ def _usable(tools: Toolchain, text: str) -> str:
 
 
 def run_ninja(scratch: Path, tools: Toolchain, missing: Mapping[str, Unit], label: str) -> None:
-    """Make what the build file in `scratch` says. Raises `CompileError` with the first errors of the compiler."""
+    """Run the build file in `scratch`. Raises `CompileError` with the first errors of the compiler."""
     status, output = ninja_output(scratch, tools, len(missing) + 1, label)
     if status != 0:
         raise CompileError(_failure(output, missing))
@@ -109,8 +109,8 @@ def ninja_output(
 ) -> tuple[int, list[str]]:
     """Run ninja on the build file in `scratch`, at most until `stop` is set; returns its exit status and its lines.
 
-    The compilers make their temporary files in `scratch`, too, where ninja starts them: some leave empty folders, and
-    nvcc cannot use each name of a folder.
+    The compilers start in `scratch` and make their temporary files there, too: some leave empty folders, and nvcc
+    cannot use every folder name.
     """
     environment = {**compiler_environment(tools), "NINJA_STATUS": "[%f/%t] ", "TMPDIR": "."}
     command = [str(find_ninja()), "-C", str(scratch), "-j", str(_jobs()), *(("-k", "0") if keep_going else ())]
@@ -128,7 +128,7 @@ def ninja_output(
 
 
 def _end_when(process: subprocess.Popen[str], stop: threading.Event) -> None:
-    """End ninja, which then removes what is half made, when `stop` is set."""
+    """End ninja when `stop` is set; it then removes incomplete files."""
     while process.poll() is None:
         if stop.wait(0.05):
             process.terminate()
@@ -150,8 +150,8 @@ def _failure(output: list[str], missing: Mapping[str, Unit]) -> str:
 
 
 def _by_author(told: list[str], source: Path) -> list[str]:
-    """The messages, with the author's place where a line has the expression of an operator from outside, after a line
-    that names the author's kernel that the source calls."""
+    """The compiler's messages with the places of authors: first a line that names the author's kernel that the source
+    calls; then a place at each line with the expression of an operator from outside."""
     from ait_mlir.lowering.authored import places_of_expressions, refused_kernel
 
     refused = re.compile(rf"{re.escape(str(source))}[:(](\d+)[:)]\S*:? *(?=.*error)")
@@ -168,7 +168,7 @@ def _by_author(told: list[str], source: Path) -> list[str]:
 
 
 class _Progress:
-    """A progress bar on stderr, only on a terminal; elsewhere a line if the build is `once` for all models."""
+    """A progress bar on stderr if it is a terminal; otherwise one line if the build is `once` for all models."""
 
     def __init__(self, total: int, label: str) -> None:
         self._bar = None
@@ -192,7 +192,7 @@ class _Progress:
 
 
 def find_ninja() -> Path:
-    """The ninja of the pip package, else the one in PATH."""
+    """The path of ninja: from the pip package, else from PATH."""
     try:
         import ninja
 
@@ -207,5 +207,5 @@ def find_ninja() -> Path:
 
 
 def _jobs() -> int:
-    """`AIT_BUILD_JOBS`, else one for each CPU that this process may use."""
+    """The number of compilers to run at once: `AIT_BUILD_JOBS`, else one for each CPU that this process may use."""
     return whole_number("AIT_BUILD_JOBS", 4096) or len(os.sched_getaffinity(0))

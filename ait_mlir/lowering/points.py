@@ -24,7 +24,7 @@ STEPS = 5
 
 @dataclass(frozen=True)
 class Standalone:
-    """An op in a graph of its own, which declares exactly the dims that the op depends on."""
+    """An op in its own graph, which declares exactly the dims that the op depends on."""
 
     graph: GraphOp
     op: Operation
@@ -37,7 +37,7 @@ class Standalone:
         return {d.name: n for d, n in zip(self.scope.dims, point, strict=True)}
 
     def at(self, point: Point) -> Operation:
-        """The op with numbers for dims, in a graph of its own."""
+        """The op with numbers for dims, in its own graph."""
         graph = substituted(self.graph, self.environment(point), Scope())
         for old, new in zip(self.graph.block.ops, graph.block.ops, strict=True):
             if old is self.op:
@@ -70,9 +70,9 @@ def _values(dim: Dim, strategies: Sequence[str]) -> list[int]:
 
 
 def points_between(scope: Scope) -> Sequence[Point]:
-    """The points to compare at: the hints, and some from the smallest to the largest values of all dims together.
+    """The points for comparisons: the hints, and points in between, with all dims growing from smallest to largest.
 
-    With hints, the largest and smallest of them are the ends.
+    With hints, the smallest and the largest hint of a dim are the ends.
     """
     hinted = points_of(scope)
     low, high = [min(column) for column in zip(*hinted, strict=True)], [max(c) for c in zip(*hinted, strict=True)]

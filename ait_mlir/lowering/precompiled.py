@@ -1,8 +1,8 @@
 """Standard headers that all kernels of the CPU include, compiled once.
 
 Reading the intrinsics and the standard library takes g++ longer than many kernels (0.35 of 0.6 s for a softmax). g++
-takes the precompiled header if it was made by the same compiler with the same flags, and else the text beside it. So a
-header that is missing or of another version costs time and changes nothing; a damaged one is found by its digest.
+takes the precompiled header if the same compiler made it with the same flags, otherwise the text beside it. So a header
+that is missing or of another version only costs time; a damaged header is found by its digest.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ TEXT = """\
 #include <vector>
 #endif
 """
-"""What is compiled. Kernels must not rely on it: they include what they use."""
+"""The text of the header. Kernels must not rely on it: they include the headers that they use."""
 GCC = "Free Software Foundation"
-"""In what `g++ --version` prints. Other compilers have other ways."""
+"""Text that `g++ --version` prints; other compilers precompile headers differently."""
 SECONDS = 120
 WORTHWHILE = 5
 """With this many sources the header saves as much time as it takes to make."""
@@ -50,7 +50,7 @@ WORTHWHILE = 5
 
 @dataclass(frozen=True)
 class _Key:
-    """What a precompiled header depends on."""
+    """The inputs of a precompiled header; they decide its place in the cache."""
 
     tools: Toolchain
     cache: Path
@@ -66,8 +66,8 @@ class _Key:
 
 
 def include_flags(tools: Toolchain, sources: int) -> tuple[str, ...]:
-    """The flags that include the header in this number of sources; none where it cannot be made, or where it is not
-    there yet and would take longer than it saves."""
+    """The flags that include the header. No flags if it cannot be made, or if it does not exist yet and would take
+    longer to make than it saves for this number of sources."""
     if not tools.is_for_cpu_kernels or GCC not in tools.identity:
         return ()
     key = _Key(tools, cache_dir())
@@ -97,7 +97,7 @@ def _include_flags(key: _Key) -> tuple[str, ...]:
 
 
 def _compile(key: _Key, compiled: Path) -> bool:
-    """Make the precompiled header and use it once; whether both worked."""
+    """Make the precompiled header and use it once; returns whether both worked."""
     tools = key.tools
     with Scratch() as scratch:
         text, made, source = scratch / key.header.name, scratch / compiled.name, scratch / "use.cc"

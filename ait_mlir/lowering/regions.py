@@ -57,20 +57,20 @@ NARROW_FORMS: dict[type[Operation], str] = {
     e.SigmoidOp: "ait::sigmoid_narrow({0})",
     e.DivOp: "ait::div_narrow({0}, {1})",
 }
-"""Functions with a cheaper form, exact enough where the result is rounded to 2 bytes."""
+"""Functions with a cheaper form that is exact enough if the result is rounded to 2 bytes."""
 MAX_WORDS = 4
 """The most ops that the name of a functor lists."""
 SMALLEST_DIVISOR = 2.0**-120
-"""The reciprocals of smaller numbers, or of those above one over it, are no normal floats."""
+"""The reciprocals of smaller numbers, and of numbers above the reciprocal of this one, are not normal floats."""
 KEEP_RELATIVE_ERROR = (e.MulOp, e.DivOp, e.NegOp, e.YieldOp)
-"""Ops whose relative error is at most the sum of their operands': no digits cancel."""
+"""Ops whose relative error is at most the sum of their operands' relative errors: no digits cancel."""
 
 
 def functor(region: Region, name: str, narrow: bool = False) -> str:
-    """The region as `struct NAME` with `apply(inputs..., outputs&...)`: inputs as block arguments, an output per yield.
+    """The region as `struct NAME` with `apply(inputs..., outputs&...)`: block arguments in, yielded values out.
 
-    `name` is an identifier made by the caller; `narrow` says that every output will be rounded to 2 bytes. Raises
-    `ValueError` for an op that no region may hold.
+    `name` is an identifier made by the caller; `narrow` means that every output will be rounded to 2 bytes. Raises
+    `ValueError` for an op that a region must not contain.
     """
     block = region.blocks[0]
     arguments = [element_type(a.type) for a in block.args]
@@ -85,7 +85,7 @@ def functor(region: Region, name: str, narrow: bool = False) -> str:
 
 
 def functor_name(ops: Iterable[Operation]) -> str:
-    """A name for the functor of these ops that is the same wherever they are: `add_gelu_@ID@`."""
+    """A name for the functor of these ops that depends only on the ops: `add_gelu_@ID@`."""
     words = [_word(op) for op in ops if not isinstance(op, ConstantOp | e.YieldOp)]
     short = "_".join(words) if len(words) <= MAX_WORDS else f"{'_'.join(words[: MAX_WORDS - 1])}_and_more"
     return f"{short or 'pass'}_@ID@"
@@ -127,14 +127,14 @@ def _names(block: Block) -> dict[SSAValue, str]:
 
 
 def _word(op: Operation) -> str:
-    """What a result of an op is called; the names of operators from outside are not ours."""
+    """The C++ word for a result of an op; `value` for operators from outside, whose names may be any text."""
     if isinstance(op, ConstantOp):
         return "constant"
     return op.name.partition(".")[2] if type(op) in EXPRESSIONS else "value"
 
 
 def _only_scaled(value: SSAValue) -> bool:
-    """Whether a relative error of `value` is no larger in whatever the region yields."""
+    """Whether the region's results are at most as sensitive to a relative error of `value` as `value` itself."""
     return all(
         isinstance(use.operation, KEEP_RELATIVE_ERROR) and all(_only_scaled(r) for r in use.operation.results)
         for use in value.uses
@@ -159,7 +159,7 @@ def _statements(block: Block, narrow: bool) -> list[str]:
 
 
 def _reciprocal(op: Operation) -> str | None:
-    """For a division by a constant, what to multiply by instead; None where that would overflow or lose digits."""
+    """The reciprocal that replaces a division by a constant; None if it would overflow or lose digits."""
     divisor = op.operands[1].owner if isinstance(op, e.DivOp) else None
     if not isinstance(divisor, ConstantOp) or not SMALLEST_DIVISOR <= abs(_constant(divisor)) <= 1 / SMALLEST_DIVISOR:
         return None
@@ -190,7 +190,7 @@ def _expression(op: Operation, operands: Sequence[str], types: Sequence[Attribut
 
 
 def _bounds(op: e.ClampOp, t: Attribute) -> tuple[str, str]:
-    """The bounds as C++; the ends of the type's range where there are none."""
+    """The bounds of a clamp as C++; a missing bound is the end of the type's range."""
     ends = integer_range(t) or (-math.inf, math.inf)
     low, high = (end if bound is None else bound for bound, end in zip(op.bounds, ends, strict=True))
     return literal(low, t), literal(high, t)

@@ -21,12 +21,12 @@ from ait_mlir.dialects.ait_rt.program import ProgramOp
 from ait_mlir.dims import Expr, Scope, maximum, product, total
 
 MOST = 1 << 62
-"""As `ait::Checked::kMost`."""
+"""The largest size that programs accept, as `ait::Checked::kMost`."""
 
 
 @dataclass(frozen=True)
 class Size:
-    """A number that must stay below 2^62, and what needs that many bytes."""
+    """A number that must stay below 2^62, and the name of the buffer or launch that it belongs to."""
 
     what: str
     expr: Expr
@@ -48,7 +48,7 @@ def large_sizes(program: ProgramOp, noted: Mapping[Expr, str]) -> list[Size]:
 
 
 def _sizes(program: ProgramOp, noted: Mapping[Expr, str]) -> Iterator[Size]:
-    """The sizes of a program; those that its caller knows come first."""
+    """The sizes of a program; inputs and outputs, which the caller knows, come first."""
     for op in program.inputs():
         yield from _memory(f"input '{op.buffer_name.data}'", op, op.seen())
     for op in program.outputs():
@@ -73,8 +73,8 @@ def _sizes(program: ProgramOp, noted: Mapping[Expr, str]) -> Iterator[Size]:
 
 
 def _memory(what: str, op: BufferOp, tensor: Strided) -> Iterator[Size]:
-    """The bytes of a tensor, up to its last element. Dims of 0 count as 1, for kernels also compute products of some
-    dims of a tensor without elements."""
+    """The bytes of a tensor, up to its last element. Dims of 0 count as 1, because kernels also compute products of
+    some dims of an empty tensor."""
     scope = scope_of(op)
     extents = [e if scope.positive(e) else maximum(e, 1) for e in map(scope.upper, tensor.dims)]
     sizes = [product(extents)]

@@ -76,7 +76,7 @@ def _digest(text: str) -> str:
 
 @dataclass
 class Source:
-    """The C++ of one program: file name to text, and the literals that its constants hold."""
+    """The C++ of one program, by file name, and the literals in its constants."""
 
     files: dict[str, str] = field(default_factory=dict[str, str])
     """The file of the program, and one for each kernel function."""
@@ -108,11 +108,11 @@ def kernel_text(
     one_instance: bool = False,
     fields: Sequence[str] | None = None,
 ) -> KernelText:
-    """The text of one kernel function, whose name contains a digest of it. `one_instance` is that of its `Kernel`.
+    """The text of one kernel function, whose name contains a digest of it. `one_instance` is `Kernel.one_instance`.
 
-    A function with `fields` reads all sizes from its last argument, a struct, and its text shows none.
+    A function with `fields` reads all sizes from its last argument, a struct; its text contains no sizes.
     """
-    math = ("ait/math.h",) if emission.definitions else ()  # what regions are made of
+    math = ("ait/math.h",) if emission.definitions else ()  # the functions that regions call
     function = render(
         "kernel_function.j2",
         what=what,

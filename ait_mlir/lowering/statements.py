@@ -37,9 +37,9 @@ class Function:
 
 @dataclass(frozen=True)
 class Given:
-    """A buffer that is an argument of the run, or lies in the constants: which one, or at which byte.
+    """A buffer that is an argument of the run, by number, or part of the constants, by its offset in bytes.
 
-    `bound_as` is the index of a constant that the caller may bind to memory of their own.
+    `bound_as` is the index of a constant that the caller may bind to their own memory.
     """
 
     kind: Literal["input", "output", "constant"]
@@ -61,7 +61,7 @@ class Alloc:
 
 @dataclass(frozen=True)
 class View:
-    """A part of another buffer, from a byte on."""
+    """A part of another buffer that starts at a byte offset."""
 
     kind: ClassVar[str] = "view"
     name: str
@@ -72,7 +72,7 @@ class View:
 
 @dataclass(frozen=True)
 class Argument:
-    """A buffer that a call is given, from the byte `start` on if there is one."""
+    """A buffer that a call passes, from byte `start` if that is given."""
 
     name: str
     start: Expr | None = None
@@ -80,7 +80,7 @@ class Argument:
 
 @dataclass(frozen=True)
 class Call:
-    """A call of a kernel function. Context and dims, which all of them take, are left to the template."""
+    """A call of a kernel function. The template adds context and dims, which all kernel functions take."""
 
     function: str
     arguments: tuple[Argument, ...]
@@ -88,7 +88,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Branch:
-    """The calls where the axis of a launch is at most `upto`; None: where it is larger, or always."""
+    """The calls if the axis of a launch is at most `upto`; with None, the calls in all other cases."""
 
     calls: tuple[Call, ...]
     upto: int | None = None
@@ -96,7 +96,7 @@ class Branch:
 
 @dataclass(frozen=True)
 class Shown:
-    """A contiguous result of a launch, which a program that is inspected shows: its place, buffer, dtype and size."""
+    """A contiguous result of a launch that an inspected program shows: its position, buffer, dtype and size."""
 
     place: int
     name: str
@@ -106,8 +106,8 @@ class Shown:
 
 @dataclass(frozen=True)
 class LaunchCalls:
-    """The calls of a launch, in one branch, or in several by the value of `axis`. `number` is its place in the list of
-    launches."""
+    """The calls of a launch, in one branch, or in several branches by the value of `axis`. `number` is the launch's
+    position in the list of launches."""
 
     kind: ClassVar[str] = "launch"
     what: str
@@ -141,8 +141,8 @@ class OnEvent:
 
 @dataclass(frozen=True)
 class Loop:
-    """Statements, printed already, that run for each value of the variable `step` from 0 up to below `count`; and the
-    buffers that they use from outside."""
+    """Printed statements that run for each value of the variable `step` from 0 to `count - 1`, and the outer buffers
+    that they use."""
 
     kind: ClassVar[str] = "loop"
     what: str
@@ -164,9 +164,9 @@ class Part:
     dim_places: Mapping[str, int]
     """The places of all dims, by their C++ names."""
     streams: Sequence[int] = ()
-    """Those that it uses beside the stream of the run."""
+    """The streams that the function uses in addition to the stream of the run."""
     has_streams: bool = False
-    """Whether it uses any, or events."""
+    """Whether the function uses further streams or events."""
 
     @property
     def names(self) -> frozenset[str]:
@@ -175,17 +175,17 @@ class Part:
 
 
 def streams_of(statements: Sequence[Statement]) -> list[int]:
-    """The streams beside 0 of launches and events."""
+    """The streams of launches and events, without stream 0."""
     return sorted({s.stream for s in statements if isinstance(s, LaunchCalls | OnEvent)} - {0})
 
 
 def has_streams(statements: Sequence[Statement]) -> bool:
-    """Whether statements are on streams beside 0, or on events."""
+    """Whether any statement uses a stream other than 0, or an event."""
     return any(isinstance(s, OnEvent) for s in statements) or bool(streams_of(statements))
 
 
 def buffers_used(statements: Sequence[Statement]) -> frozenset[str]:
-    """The buffers that statements use; of views, the buffers that they are part of."""
+    """The buffers that statements use; for a view, the buffer that it is a part of."""
     found: set[str] = set()
     for s in reversed(statements):
         if isinstance(s, LaunchCalls):
@@ -201,7 +201,7 @@ def buffers_used(statements: Sequence[Statement]) -> frozenset[str]:
 
 
 def needed(statements: Sequence[Statement]) -> list[Statement]:
-    """The statements without the buffers that no other statement uses."""
+    """The statements without definitions of unused buffers."""
     used = buffers_used(statements)
     return [s for s in statements if not isinstance(s, Given | Alloc | View) or s.name in used]
 

@@ -21,7 +21,7 @@ from ait_mlir.ir.pipeline import PassError
 ALIGNMENT = 256
 PANEL_BYTES = 192
 WINOGRAD_TAPS = 16
-"""As in ait/panels.h."""
+"""The products of a Winograd tile, as in ait/panels.h."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Packing:
 
 @dataclass
 class Constant:
-    """A param, or a literal under a name that no param can have, and its places in the constants blob."""
+    """A param, or a literal (under a name that no param can have), and its places in the constants blob."""
 
     index: int
     name: str
@@ -53,20 +53,21 @@ class Constant:
     bytes: int
     places: list[int] = field(default_factory=list[int])
     packings: list[Packing] = field(default_factory=list["Packing"])
-    """How it lies at each of its places."""
+    """The layout of the constant at each of its places."""
     can_be_bound: bool = True
-    """Whether a run may read it at an address of the caller's: it is alone at each of its places, row-major."""
+    """Whether a run may read the constant from the caller's memory: at each of its places it is the only constant, and
+    row-major."""
 
     @property
     def is_packed(self) -> bool:
-        """Whether it lies anywhere other than row-major."""
+        """Whether the constant is not row-major at one of its places."""
         return any(p != Packing() for p in self.packings)
 
 
 @dataclass(frozen=True)
 class Binding:
-    """Where a dim's value comes from: `(shape(input)[axis] - add) / mul`, of the strides where the axis is not below
-    the rank; a launch (`AIT_BOUND` for the input); or the caller of a run (`AIT_GIVEN`; without one it is `add`)."""
+    """The source of a dim's value: `(shape(input)[axis] - add) / mul`, with strides after the shape for axes from the
+    rank on; a launch (`AIT_BOUND` as the input); or the caller of a run (`AIT_GIVEN`, with `add` as the default)."""
 
     input: int
     axis: int
@@ -103,7 +104,7 @@ class TensorRow:
 
 @dataclass(frozen=True)
 class NumberRow:
-    """A number that follows from the dims, and a comment."""
+    """A number computed from the dims, and a comment."""
 
     expr: Expr
     what: str
@@ -129,11 +130,11 @@ class ProgramTables:
 
     @property
     def has_strides(self) -> bool:
-        """Whether the caller's memory of any of them is not row-major."""
+        """Whether the caller's memory of some input or output is not row-major."""
         return any(op.strides is not None for op in self.tensors)
 
     def taker(self, op: InputOp) -> int | None:
-        """The output that takes the place of a donated input; None where the input is not donated."""
+        """The index of the output that reuses the memory of a donated input; None if the input is not donated."""
         return next((i for i, out in enumerate(self.outputs) if out.in_place_of is op.buffer), None)
 
     def place_of(self, op: DestinationOp) -> int:
@@ -144,14 +145,14 @@ class ProgramTables:
         return self.offsets[_constant_key(op)]
 
     def bound_as(self, op: ConstantOp) -> int | None:
-        """The index of the param that a constant is, if a caller may bind it; else None."""
+        """The index of a constant's param if a caller may bind it; else None."""
         names = op.param_names()
         if len(names) != 1 or not self.constants[names[0]].can_be_bound:
             return None
         return self.constants[names[0]].index
 
     def values(self) -> dict[str, object]:
-        """What `templates/tables.j2` and `templates/dims.j2` print."""
+        """The variables of `templates/tables.j2` and `templates/dims.j2`."""
         return {
             "dim_rows": [DimRow(d.name, d.lo, d.hi, self.bindings[d.name]) for d in self.program.scope.dims],
             "inputs": [TensorRow.of(op) for op in self.inputs],
@@ -164,7 +165,7 @@ class ProgramTables:
         }
 
     def _rows(self, numbers: Callable[[NamedBufferOp], Sequence[Expr]]) -> list[NumberRow]:
-        """The numbers of all inputs and outputs; the first of each names its tensor."""
+        """The numbers of all inputs and outputs; the first number of each has a comment with the tensor's name."""
         kinds = ["input"] * len(self.inputs) + ["output"] * len(self.outputs)
         return [
             NumberRow(e, "" if i else f"{kind} {op.buffer_name.data}")
@@ -174,8 +175,8 @@ class ProgramTables:
 
 
 def program_tables(program: ProgramOp) -> ProgramTables:
-    """Lay out the constants of a program and find how its dims are bound; raises `PassError` for a dim no input
-    determines."""
+    """The tables of a program: its constants laid out, and the source of each dim. Raises `PassError` for a dim that no
+    input determines."""
     inputs = [op for op in program.block.ops if isinstance(op, InputOp)]
     outputs = [op for op in program.block.ops if isinstance(op, DestinationOp)]
     bindings: dict[str, Binding] = {}
@@ -198,7 +199,7 @@ def program_tables(program: ProgramOp) -> ProgramTables:
 
 
 def _binding(name: str, inputs: Sequence[InputOp]) -> Binding | None:
-    """The simplest input dim that determines `name`: `name` itself, else `mul * name + add`."""
+    """The simplest size or stride of an input that determines dim `name`: `name` itself, else `mul * name + add`."""
     best: Binding | None = None
     for i, op in enumerate(inputs):
         for axis, e in enumerate((*op.dims, *(() if op.strides is None else op.strides.data))):
@@ -215,7 +216,7 @@ def _binding(name: str, inputs: Sequence[InputOp]) -> Binding | None:
 
 
 def _order(binding: Binding, inputs: Sequence[InputOp]) -> tuple[bool, int, int]:
-    """Sizes before strides, which the caller may choose, then the simplest."""
+    """The sort key of bindings: sizes before strides, which the caller may choose; then the simplest."""
     return binding.axis >= len(inputs[binding.input].dims), binding.mul, binding.add
 
 
@@ -260,7 +261,7 @@ def _place(tables: ProgramTables, op: ConstantOp) -> None:
 
 
 def panels_bytes(layout: str, t: BufferType) -> int | None:
-    """The bytes of a matrix in panels, filled up to whole ones; None unless its shape is static."""
+    """The bytes of a matrix in panels, padded to whole panels; None unless its shape is static."""
     shape = t.static_shape()
     if shape is None:
         return None

@@ -18,7 +18,7 @@ TargetKind = Literal["cpu", "cuda", "rocm"]
 KINDS: tuple[TargetKind, ...] = get_args(TargetKind)
 
 DEFAULT_ARCH: dict[TargetKind, str] = {"cpu": "native", "cuda": "sm_90a", "rocm": "gfx90a"}
-"""The architecture when none is named and none is found."""
+"""The architecture of each kind if the user names none and this machine has no card."""
 
 Precision = Literal["highest", "high", "medium"]
 PRECISIONS: tuple[Precision, ...] = get_args(Precision)
@@ -40,11 +40,11 @@ copies by the bulk copy engine (TMA); `wgmma`; AMD's matrix cores, bf16 with fou
 
 @dataclass(frozen=True)
 class Architecture:
-    """One row. The numbers are those of the largest card of the architecture; estimates use them."""
+    """The properties of one architecture. The numbers are for its largest card; estimates use them."""
 
     kind: TargetKind
     multiprocessors: int
-    """Or compute units."""
+    """Multiprocessors, or compute units of AMD cards."""
     shared_bytes: int
     """Shared memory that one block may have."""
     l2_bytes: int
@@ -53,9 +53,9 @@ class Architecture:
     flops: float
     """Peak operations per second on f16, dense."""
     launch_seconds: float
-    """What one launch costs beside its work."""
+    """Seconds of one launch in addition to its work."""
     argument_bytes: int
-    """What the arguments of one launch may have. CUDA 12.1 accepts 32,764 bytes since sm_70; HIP accepts 4 KiB."""
+    """The most bytes of arguments of one launch. CUDA 12.1 accepts 32,764 bytes since sm_70; HIP accepts 4 KiB."""
     capabilities: frozenset[Capability] = frozenset()
 
 
@@ -90,7 +90,7 @@ HOPPER = ARCHITECTURES["sm_90a"]
 
 @functools.cache
 def architecture(kind: TargetKind, arch: str) -> Architecture:
-    """The row of an architecture; of a CUDA architecture that has none, of the nearest older one.
+    """The row of an architecture; for a CUDA architecture without a row, the row of the nearest older architecture.
 
     Raises `ToolchainError` for an AMD architecture without a row.
     """
@@ -110,7 +110,7 @@ def architectures(kind: TargetKind) -> tuple[str, ...]:
 
 
 def architecture_problem(kind: TargetKind, arch: str) -> str | None:
-    """The error if the kernels would compute wrong results on this architecture, or nothing is known about it."""
+    """The error if the kernels would compute wrong results on this architecture, or it is unknown; else None."""
     if kind != "rocm" or arch in architectures(kind):
         return None
     supported = f"expected one of {', '.join(architectures(kind))}"
@@ -123,7 +123,7 @@ def architecture_problem(kind: TargetKind, arch: str) -> str | None:
 
 
 def _number(arch: str) -> int | None:
-    """90 of `sm_90a`; None of what is no CUDA architecture."""
+    """The number of a CUDA architecture, 90 for `sm_90a`; None for other text."""
     found = re.fullmatch(r"sm_(\d+)[af]?", arch)
     return None if found is None else int(found[1])
 
@@ -135,7 +135,7 @@ class Target:
     kind: TargetKind
     arch: str
     precision: Precision = "highest"
-    """Of products, convolutions and attention of f32."""
+    """The precision of products, convolutions and attention of f32."""
 
     @property
     def is_gpu(self) -> bool:
@@ -143,7 +143,7 @@ class Target:
 
     @property
     def row(self) -> Architecture:
-        """What the architecture can do."""
+        """The properties of the architecture."""
         return architecture(self.kind, self.arch)
 
     def has(self, *capabilities: Capability) -> bool:
@@ -166,10 +166,10 @@ class Target:
 
     @property
     def launch_seconds(self) -> float:
-        """What one launch costs beside its work, for estimates."""
+        """Seconds of one launch in addition to its work, for estimates."""
         return self.row.launch_seconds
 
     @property
     def argument_bytes(self) -> int:
-        """What the arguments of one launch may have."""
+        """The most bytes of arguments of one launch."""
         return self.row.argument_bytes

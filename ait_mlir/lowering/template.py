@@ -49,8 +49,8 @@ class TemplateError(RuntimeError):
 def render(name: str, /, **values: Any) -> CppText:
     """The C++ of the template `name` of `templates/`.
 
-    Raises `TemplateError` with template and line for a value that no filter has made C++ or that a filter refuses, and
-    for a variable that is not among `values`.
+    Raises `TemplateError` with template and line for a value without a filter, a value that a filter refuses, and a
+    variable that is missing in `values`.
     """
     return render_with(_environment(TEMPLATES), name, values)
 
@@ -70,7 +70,7 @@ def render_with(environment: jinja2.Environment, name: str, values: Mapping[str,
 
 
 def environment_of(loader: jinja2.BaseLoader) -> jinja2.Environment:
-    """A strict environment: no filters but `FILTERS` and `length`, nothing printed but `CppText`."""
+    """A strict environment: its only filters are `FILTERS` and `length`, and it prints only `CppText`."""
     import jinja2
 
     environment = jinja2.Environment(
@@ -99,7 +99,7 @@ def _environment(folder: Path) -> jinja2.Environment:
 
 
 def _only_cpp(value: object) -> object:
-    """What may be printed: `CppText`. Raises for anything else."""
+    """`value` if it is `CppText`, which may be printed. Raises `TypeError` for other values."""
     _refuse_undefined(value)
     if type(value) is not CppText:
         filters = ", ".join(sorted(FILTERS))
@@ -108,7 +108,7 @@ def _only_cpp(value: object) -> object:
 
 
 def _given(make: Callable[..., CppText]) -> Callable[..., CppText]:
-    """The filter `make`, which names a variable that is not given."""
+    """The filter `make`, with an error that names an undefined variable."""
 
     def checked(*values: object) -> CppText:
         for value in values:
@@ -126,7 +126,7 @@ def _refuse_undefined(value: object) -> None:
 
 
 def _place(error: BaseException, name: str) -> str:
-    """`kernel.j2:12` from the traceback of an error, whose frames Jinja2 gives the places in templates."""
+    """The template and line of an error, `kernel.j2:12`: Jinja2 puts places of templates into the traceback."""
     place, frame = name, error.__traceback__
     while frame is not None:
         path = Path(frame.tb_frame.f_code.co_filename)

@@ -27,7 +27,7 @@ _HIP_FLAGS = ("-O3", "-DNDEBUG", "-std=c++17", "-fPIC")
 _CPU_ARCH = re.compile(r"[a-z0-9][a-z0-9_.-]*")
 _CUDA_ARCH = re.compile(r"sm_(\d{2,3}[af]?)")
 _KFD = Path("/sys/class/kfd/kfd/topology/nodes")
-"""Where the AMD driver lists the CPUs and cards of this machine; a folder for each."""
+"""The folder in which the AMD driver lists the CPUs and cards of this machine, each as a folder."""
 
 
 _CHANGES_OBJECTS = re.compile(
@@ -37,16 +37,16 @@ _CHANGES_OBJECTS = re.compile(
     # nvcc, and hipcc with the places of ROCm
     r"|NVCC_\w+|CUDAFE_FLAGS|HIPCC_\w+|HIP_PATH|HIP_PLATFORM|HIP_COMPILER|HIP_RUNTIME|HIP_CLANG_PATH|HIP_LIB_PATH"
     r"|HIP_CLANG_LAUNCHER|(?:HIP_)?DEVICE_LIB_PATH|ROCM_PATH|HSA_PATH"
-    # what wrappers of compilers add to the command
+    # variables by which compiler wrappers change the command
     r"|NIX_(?:CFLAGS|LDFLAGS)\w*|CCACHE_\w+|SCCACHE_\w+|DISTCC_\w+"
 )
-"""The names of variables of the environment that can make another object of the same source and flags."""
+"""The environment variables that can change the object compiled from the same source and flags."""
 _WRITES_FILES = ("DEPENDENCIES_OUTPUT", "SUNPRO_DEPENDENCIES")
 """Variables that make GCC write a file beside the object. They are taken out of the environment of compilers."""
 
 
 def compiler_environment(tools: Toolchain) -> dict[str, str]:
-    """The environment of a compiler: that of this process and the settings of the toolchain."""
+    """The environment of a compiler: this process's environment and the settings of the toolchain."""
     return {**{k: v for k, v in os.environ.items() if k not in _WRITES_FILES}, **dict(tools.environment)}
 
 
@@ -66,13 +66,13 @@ class Toolchain:
     is_for_cpu_kernels: bool = False
     """Whether its sources include the intrinsics and the standard headers that `precompiled` has."""
     uses_shell: bool = False
-    """Whether the compiler starts its own programs by a shell, with names between double quotes, as nvcc and hipcc."""
+    """Whether the compiler, like nvcc and hipcc, starts programs by a shell, with names between double quotes."""
     host: Toolchain | None = None
-    """The compiler of sources without kernels, if that is another one: g++ takes 0.03 s for a program, nvcc 0.6 s."""
+    """The compiler for sources without kernels, if it differs: g++ takes 0.03 s for a program, nvcc 0.6 s."""
 
 
 def optimization() -> int:
-    """`AIT_OPTIMIZE`: the level of optimization of what g++ compiles; 3 if it is not set.
+    """The optimization level for g++: `AIT_OPTIMIZE`, or 3 if it is not set.
 
     Raises `InputError` unless it is 1, 2 or 3.
     """
@@ -112,7 +112,7 @@ def find_hipcc() -> Path:
 
 
 def nvidia_wheel() -> Path | None:
-    """The directory of NVIDIA's CUDA 13 pip packages, with bin, include and lib; None where they are not installed."""
+    """The directory of NVIDIA's CUDA 13 pip packages, with bin, include and lib; None if they are not installed."""
     spec = importlib.util.find_spec("nvidia")
     for place in spec.submodule_search_locations or [] if spec else []:
         if (Path(place) / "cu13").is_dir():
@@ -129,7 +129,7 @@ def cuda_home() -> Path:
 
 
 def default_arch(kind: TargetKind) -> str:
-    """The architecture when none is named: that of the card of this machine, else native, sm_90a or gfx90a.
+    """The default architecture of a kind: this machine's card, else native, sm_90a or gfx90a.
 
     Raises `ToolchainError` if this machine has AMD cards and the kernels support none of them.
     """
@@ -152,7 +152,7 @@ def detect_cuda_arch(device: int = 0) -> str | None:
 
 
 def why_no_cuda(device: int = 0) -> str:
-    """Why there is no CUDA device to use, as the driver says; empty if there is one."""
+    """The driver's reason why there is no usable CUDA device; empty if there is a device."""
     return _ask_cuda(device)[1]
 
 
@@ -197,7 +197,7 @@ def _kfd_nodes() -> list[Path]:
 
 
 def _arch_of_node(node: Path) -> str | None:
-    """The driver writes 9.0.10, of gfx90a, as `gfx_target_version 90010`. CPUs have the version 0."""
+    """The architecture of a node of the AMD driver; gfx90a is `gfx_target_version 90010`, a CPU has version 0."""
     try:
         found = re.search(r"^gfx_target_version (\d+)$", (node / "properties").read_text(), re.MULTILINE)
     except OSError:
@@ -246,7 +246,7 @@ def toolchain(kind: TargetKind, arch: str) -> Toolchain:
 
 
 def _cuda_include() -> tuple[str, ...]:
-    """Where the C++ compiler finds the headers that nvcc finds by itself; nothing where there are none beside nvcc."""
+    """The flags with which the C++ compiler finds CUDA's headers, as nvcc does; no flags if there are no headers."""
     try:
         return ("-isystem", str(cuda_home() / "include"))
     except ToolchainError:
@@ -254,7 +254,7 @@ def _cuda_include() -> tuple[str, ...]:
 
 
 def _host(include: tuple[str, ...]) -> Toolchain:
-    """The C++ compiler for sources of a GPU's library that have no kernels, such as its program."""
+    """The C++ compiler for sources without kernels in a library for a GPU, such as its program."""
     compiler = find_cxx()
     flags = ("-O2", "-DNDEBUG", "-std=c++17", "-fPIC", "-fno-gnu-unique", *_WARN, *include)
     return Toolchain(compiler, flags, (), _identity(compiler))
@@ -283,7 +283,7 @@ def _identity(compiler: Path, *more: str) -> str:
 
 @functools.cache
 def _version(compiler: str, modified: int) -> str:
-    """What `--version` prints; `modified` only makes a replaced compiler a new key."""
+    """The output of `--version`, cached; `modified` is only a key, so that a replaced compiler is asked again."""
     environment = {**os.environ, "HIP_PLATFORM": "amd"}
     try:
         command = [compiler, "--version"]
@@ -309,11 +309,11 @@ _FEATURES = {
     "__LZCNT__": "abm",
     "__AVXVNNI__": "avx_vnni",
 }
-"""The names of /proc/cpuinfo for the macros of instruction sets."""
+"""For each compiler macro of an instruction set, the name in /proc/cpuinfo."""
 
 
 def cpu_features(arch: str) -> tuple[str, ...]:
-    """The instruction sets, as /proc/cpuinfo names them, of code that is compiled for a value of -march.
+    """The instruction sets, by their names in /proc/cpuinfo, that code compiled with a value of -march may use.
 
     Raises `ToolchainError` for a value that the compiler does not know.
     """
@@ -332,6 +332,6 @@ def cpu_features(arch: str) -> tuple[str, ...]:
 
 @functools.cache
 def _cpu_identity() -> str:
-    """What `-march=native` depends on: the model and the flags of the CPU."""
+    """A digest of the CPU's model and flags, on which `-march=native` depends."""
     text = cpu_fields().get("model name", "") + " ".join(sorted(cpu_flags()))
     return hashlib.sha256(text.encode()).hexdigest()

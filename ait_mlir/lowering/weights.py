@@ -1,4 +1,4 @@
-"""Finds weights. A kernel may request another order for a weight, because weights are reordered when they are set."""
+"""Finds weights. A kernel may request a weight in another layout, because it is reordered once, when it is set."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from ait_mlir.dialects.ait_rt.program import KernelOp
 
 
 def is_weight(value: SSAValue) -> bool:
-    """Whether a value is params laid end to end along dim 0, in any shape with the same rows; inside of a kernel any
-    operand may be."""
+    """Whether a value consists of params, concatenated along dim 0, and reshaped only so that rows stay rows. Inside of
+    a kernel any operand may be a weight."""
     owner = value.owner
     if isinstance(owner, Block):
         return isinstance(owner.parent_op(), KernelOp)

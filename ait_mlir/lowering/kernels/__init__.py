@@ -1,4 +1,4 @@
-"""The table of kernels: each family registers its kernels. On a tie the earlier one is preferred."""
+"""The table of kernels: each family registers its kernels. On a tie the earlier kernel is preferred."""
 
 from __future__ import annotations
 
@@ -49,12 +49,12 @@ MODULES = (
     "attention_ragged", "attention_ragged_hopper",
     "foreign",
 )  # fmt: skip
-"""The files of kernels; a family may have several. Kernels of earlier files are preferred on a tie."""
+"""The modules of kernels; a family may have several. Kernels of earlier modules are preferred on a tie."""
 
 PROVIDERS: tuple[Kernel[Any], ...] = tuple(kernel for file in modules(__name__, MODULES) for kernel in file.KERNELS)
 
 CUTS: tuple[Cut[Any], ...] = (*contraction_cuts.CUTS,)
-"""The cuts of all families: each makes several ops of one."""
+"""The cuts of all families: a cut replaces one op by several ops."""
 
 ALGORITHM_KEYS = {kernel.provider: kernel.algorithm_keys for kernel in PROVIDERS if isinstance(kernel, NamesAlgorithms)}
 """By provider, the keys of a configuration that name an algorithm of its library."""
@@ -62,7 +62,7 @@ ALGORITHM_KEYS = {kernel.provider: kernel.algorithm_keys for kernel in PROVIDERS
 
 @cache
 def kernels_of_class(op_class: type[Operation]) -> tuple[Kernel[Any], ...]:
-    """The kernels that may run ops of a class: those of an operator from outside first."""
+    """The kernels that may run ops of a class; kernels of operators from outside come first."""
     own = tuple(kernel for kernel in PROVIDERS if issubclass(op_class, kernel.ops))
     return (*kernels_from_outside(op_class), *own)
 

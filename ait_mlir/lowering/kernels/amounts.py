@@ -1,4 +1,4 @@
-"""What estimates count: bytes, at the dims that estimates are made for."""
+"""The amounts that estimates use: bytes moved, and the dims for which estimates are made."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def estimate_env(scope: Scope) -> dict[str, int]:
 
 
 def bytes_moved(op: Operation, scope: Scope) -> int:
-    """The bytes that `op` touches, at `estimate_env`."""
+    """The bytes that `op` reads and writes, at `estimate_env`."""
     assert isinstance(op, Cost), f"{op.name} does not say what it touches"
     return op.bytes_touched().evaluate(estimate_env(scope))
 

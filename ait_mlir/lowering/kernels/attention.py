@@ -24,9 +24,9 @@ from ait_mlir.lowering.regions import functor
 from ait_mlir.lowering.target import HOPPER
 
 LARGEST_HEAD, LARGEST_TF32 = 256, 128
-"""Columns of q, k and v on the tensor cores; of f32, whose fragments take twice the registers."""
+"""The most columns of q, k and v on the tensor cores; and for f32, whose fragments take twice the registers."""
 SIMT_DEPTHS = (256, 128, 64, 32)
-"""The most columns that plain arithmetic reads at once: the first that shared memory holds."""
+"""Choices for the most columns that plain arithmetic reads at once: the first that fits in shared memory is used."""
 SIMT_RATE, CPU_RATE = 8e12, 80e9
 """Operations per second that the kernels reach, for estimates."""
 MMA_START, MMA_ROWS, MMA_RATE = 2.2e-6, 64, 1.7e12
@@ -40,7 +40,7 @@ def sizes_of(op: AttentionOp) -> tuple[tuple[Expr, ...], Expr, Expr, Expr]:
 
 
 def is_score_operand(op: AttentionOp, position: int) -> bool:
-    """Whether operand `position` broadcasts to the scores: the mask, or one of the region."""
+    """Whether operand `position` broadcasts to the scores: the mask, or an operand of the scores region."""
     first = len(op.own_operands) - (op.mask is not None)
     return first <= position < len(op.operands)
 
@@ -56,7 +56,7 @@ def reads_whole_lines(op: AttentionOp, position: int, strides: Strides) -> bool:
 
 
 def is_changed(op: AttentionOp) -> bool:
-    """Whether more happens to scores than a multiplication by a positive number and a softmax."""
+    """Whether the op does more to scores than multiply them by a positive number and take the softmax."""
     if op.no_softmax is not None:
         return True
     return op.mask is not None or op.changes_scores or ((scale := known_number(op.scale)) is not None and scale <= 0)
@@ -71,13 +71,13 @@ class AttentionSizes:
     instances: int
     """Heads of q in all batches."""
     group: int
-    """Heads of q that share one of k and v."""
+    """Heads of q that share one head of k and v."""
     seen: float
-    """Columns that a row sees, on average."""
+    """Columns that a row attends to, on average."""
     causal: bool
-    """Whether some rows see more than others."""
+    """Whether some rows attend to more columns than others."""
     bytes: int
-    """Of all operands and the result."""
+    """Bytes of all operands and the result."""
     kv_bytes: int
 
     @staticmethod
@@ -95,22 +95,22 @@ class AttentionSizes:
         return AttentionSizes(rows, cols, batch * heads, max(1, group), seen, causal, bytes_moved(op, scope), kv_bytes)
 
     def decisive(self, rounds: int) -> float:
-        """Columns of the tiles that the time depends on: of the longest one if all run at once, else of most."""
+        """The columns that decide the time: the longest tile's if all tiles run at once, else nearer the mean."""
         return self.seen + (self.cols - self.seen) / rounds if self.causal else self.seen
 
 
 def columns_seen(op: AttentionOp | RaggedAttentionOp, rows: int, cols: int) -> float:
-    """How many of so many columns a row sees, on average."""
+    """The number of columns, of `cols`, that a row attends to on average."""
     seen = cols - (min(rows, cols) - 1) / 2 if op.causal is not None else float(cols)
     return seen if op.window is None else min(seen, (1 if op.causal is not None else 2) * op.window.value.data)
 
 
 @dataclass(frozen=True)
 class AttentionCall:
-    """What the C++ function of every kernel is given."""
+    """The arguments, as C++ text, that the functions of all attention kernels take."""
 
     definition: str
-    """The functor that changes scores, if the op has one of its own."""
+    """The definition of the functor that changes scores, if the op needs one."""
     sizes: str
     qkv: str
     result: str
@@ -153,7 +153,7 @@ class AttentionCall:
         )
 
     def emission(self, launch: Launch[AttentionOp], header: str, call: str, more: str = "") -> Emission:
-        """The code that calls a function of `header`; `more` is what it takes before the pieces."""
+        """The code that calls a function of `header`; `more` is an argument before the pieces."""
         parts = (self.sizes, self.qkv, self.result, self.scores, self.log_sums, *([more] if more else []), *self.pieces)
         text = ", ".join(parts)
         body = f"return ait::{launch.place}::{call}({text});\n"
@@ -181,7 +181,7 @@ def _scores(launch: Launch[AttentionOp]) -> tuple[str, str]:
 
 
 def _then_mask(op: AttentionOp, inner: str, name: str) -> str:
-    """The functor that does what `inner` does and adds the mask, its last operand."""
+    """The C++ of a functor that applies `inner`, then adds the mask, which is the last operand."""
     assert op.mask is not None
     score, *others = (element_type(a.type) for a in op.scores.block.args)
     others.append(element_type(compute_type(tensor_type(op.mask).element_type)))
@@ -217,8 +217,8 @@ def check_tile(size: int, config: Mapping[str, int], element: int = 2) -> None:
 
 
 def simt_tile(size: int, t: TensorType, target: Target) -> str:
-    """The tile in plain arithmetic for heads of up to `size` columns: all of them, or equal parts of them."""
-    element = max(4, element_bytes(t))  # in which it is computed
+    """The C++ tile for plain arithmetic and heads of up to `size` columns: whole heads, or equal parts of them."""
+    element = max(4, element_bytes(t))  # bytes of the type of computation
 
     def fits(depth: int) -> bool:
         return element * (2 * 32 * (depth + 1) + 32 * 33) <= target.shared_bytes
@@ -229,7 +229,7 @@ def simt_tile(size: int, t: TensorType, target: Target) -> str:
 
 
 def _bytes(op: AttentionOp) -> int:
-    """Of an element."""
+    """The bytes of an element."""
     return element_bytes(tensor_type(op.q))
 
 

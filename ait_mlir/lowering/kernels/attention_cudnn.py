@@ -19,13 +19,13 @@ __all__ = ["KERNELS", "CudnnAttention"]
 
 LARGEST_HEAD = 128
 PIECE = 8
-"""Elements of 16 bytes: what every stride of q, k, v and the result is a multiple of."""
+"""Elements in 16 bytes. Every stride of q, k, v and the result must be a multiple of it."""
 MAX_PLANS = 6
 SECONDS, RATE = 4.5e-6, 450e12
 """Fitted to times of an H200; `python -m benchmarks.contractions attention` prints such times."""
 WORKSPACE, WORKSPACE_LIMIT = 256, 32 << 20
 FEW_ROWS, MOST_SPLITS = 16, 8
-"""Where there are few rows, a plan may split the columns; each part has a result, a sum and a maximum in f32."""
+"""With few rows, a plan may split the columns; each part has a result, a sum and a maximum in f32."""
 LARGEST = 2**31 - 1
 
 
@@ -36,8 +36,8 @@ def _type(value: Attribute) -> TensorType:
 class CudnnAttention(Kernel[AttentionOp]):
     """cuDNN's fused attention: grouped heads, causal, windows; q, k, v and the result with strides.
 
-    Its plans are made at the first run of each shape, which takes up to half a second, and kept. It is chosen by
-    measurement or by name only: without a card nothing says that cuDNN will be there.
+    The first run of each shape makes a plan, in up to half a second, and keeps it. The kernel is chosen only by
+    measurement or by name: without a card selection cannot know whether cuDNN will be installed.
     """
 
     provider = "cudnn"
@@ -64,7 +64,7 @@ class CudnnAttention(Kernel[AttentionOp]):
         banded = op.causal is not None or op.window is not None
         if banded and (op.top_left is not None or not scope.le(rows, cols)):
             return False
-        # With a mask of -inf alone a row would be 0 here, and is NaN by the meaning of the op.
+        # For a row whose mask is all -inf cuDNN returns 0; the op is defined to return NaN.
         return op.mask is None
 
     def configs(self, op: AttentionOp, target: Target) -> list[dict[str, int]]:

@@ -32,16 +32,16 @@ SHARED_LIMIT, SMS = HOPPER.shared_bytes, HOPPER.multiprocessors
 # Fitted to times of an H200; `python -m benchmarks.contractions attention` prints such times.
 START_SECONDS = 1.6e-6
 TILE_SECONDS = {1: 0.8e-6, 2: 1.2e-6, 3: 1.6e-6}
-"""What a tile of so many groups costs beside its steps: its first product and its last, and the result."""
+"""Seconds of a tile beside its steps, by its number of groups: the first and the last product, and the result."""
 SCORE_SECONDS = {
     **{(64, 1): 0.115e-9, (64, 2): 0.078e-9, (64, 3): 0.062e-9, (128, 1): 0.160e-9, (128, 2): 0.108e-9},
     **{(192, 1): 0.230e-9, (192, 2): 0.155e-9, (256, 1): 0.300e-9, (256, 2): 0.205e-9},  # in proportion, not measured
 }
-"""A score of a step, by the columns of a head and the groups."""
+"""Seconds for one score of a step, by the columns of a head and the number of groups."""
 CHANGED = 1.25
-"""How much longer a step takes if its scores are changed."""
+"""The factor on the time of a step if the op changes scores."""
 BANDWIDTH = 0.95
-"""What tiles reach of the bandwidth that good kernels have."""
+"""The share of the target's bandwidth that tiles reach."""
 
 
 @dataclass(frozen=True)
@@ -58,12 +58,12 @@ class FlashTile:
         return f"ait::gpu::FlashTile<{self.depth}, {self.groups}, {self.cols}, {self.stages}>"
 
     def config(self) -> dict[str, int]:
-        """As it stands in the IR."""
+        """The tile as a configuration in the IR."""
         return {"groups": self.groups, "cols": self.cols, "stages": self.stages}
 
     @staticmethod
     def of(config: Mapping[str, int], default: FlashTile) -> FlashTile:
-        """The tile of a config; what it does not say is as in `default`. `ValueError` if there is none."""
+        """The tile of a config; missing entries are as in `default`. `ValueError` if there is no such tile."""
         given = default.config() | dict(config)
         tile = FlashTile(default.depth, given["groups"], given["cols"], given["stages"])
         tile.check()
@@ -84,11 +84,11 @@ class FlashTile:
 
     @property
     def registers(self) -> int:
-        """Registers that a thread holds: scores, half as many weights, and its part of the result."""
+        """Registers that a thread needs for scores, half as many weights, and its part of the result."""
         return self.cols // 2 + self.cols // 4 + self.depth // 2
 
     def registers_with(self, op: AttentionOp) -> int:
-        """Registers that a thread holds, with the elements of the operands that change its scores."""
+        """Registers that a thread needs, including elements of the operands that change its scores."""
         count = self.registers
         for position, value in enumerate(op.operands):
             dims = tensor_type(value).dims
@@ -99,7 +99,7 @@ class FlashTile:
         return count
 
     def fits(self, op: AttentionOp) -> bool:
-        """Whether scores, weights, results and what changes the scores fit in registers."""
+        """Whether scores, weights, results and the operands that change scores fit in registers."""
         return self.registers_with(op) <= REGISTERS.get(self.groups, 0)
 
     def check(self) -> None:
@@ -126,16 +126,16 @@ class FlashTile:
 
 
 REGISTERS = {1: 208, 2: 208, 3: 136}
-"""Registers that a thread has for scores, weights and results, by the groups."""
+"""Registers of a thread for scores, weights and results, by the number of groups."""
 TILES = {
     64: (FlashTile(64, 2, 128, 2), FlashTile(64, 3, 128, 2), FlashTile(64, 2, 224, 2), FlashTile(64, 1, 128, 2)),
     128: (FlashTile(128, 2, 128, 2), FlashTile(128, 2, 160, 2), FlashTile(128, 1, 128, 2)),
     192: (FlashTile(192, 2, 96, 2), FlashTile(192, 1, 96, 2)),
     256: (FlashTile(256, 2, 64, 2), FlashTile(256, 1, 64, 2)),
 }
-"""By the columns of a head that they have room for."""
+"""The tiles, by the number of columns of a head that they have room for."""
 SHORT_STEPS = (FlashTile(64, 2, 64, 2), FlashTile(128, 2, 64, 2), FlashTile(192, 2, 64, 2), FlashTile(256, 2, 32, 2))
-"""Leave registers for what changes the scores; for scores that are not changed, longer steps are faster."""
+"""Tiles with registers left for operands that change scores; if scores are not changed, longer steps are faster."""
 
 
 def tiles_for(op: AttentionOp, depth: int) -> list[FlashTile]:
@@ -146,7 +146,7 @@ def tiles_for(op: AttentionOp, depth: int) -> list[FlashTile]:
 
 
 class HopperAttention(AttentionKernel):
-    """wgmma, bulk tensor copies, a persistent grid on sm_90a; weights of one group hide behind products of another."""
+    """wgmma, bulk tensor copies, a persistent grid on sm_90a; one group's softmax overlaps another group's products."""
 
     provider = "hopper"
 
@@ -165,7 +165,7 @@ class HopperAttention(AttentionKernel):
         )
 
     def depth(self, op: AttentionOp) -> int:
-        """The room for the columns of a head."""
+        """The number of columns of a head that the op's tiles have room for."""
         return -(-self.head_size(op, scope_of(op)) // 64) * 64
 
     def configs(self, op: AttentionOp, target: Target) -> list[dict[str, int]]:

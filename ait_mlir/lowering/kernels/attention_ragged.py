@@ -27,7 +27,7 @@ MOST = 2**31 - 1
 
 
 def ragged_sizes(op: RaggedAttentionOp) -> AttentionSizes:
-    """The sizes at `estimate_env`, as if all sequences were as long as they may be, or shared the rows evenly."""
+    """The sizes at `estimate_env`, assuming sequences of the maximal length, or of equal lengths if packed."""
     scope = scope_of(op)
     env = estimate_env(scope)
     heads, rows = (max(1, d.evaluate(env)) for d in tensor_type(op.qkv[0]).dims[1:3])
@@ -42,7 +42,7 @@ def ragged_sizes(op: RaggedAttentionOp) -> AttentionSizes:
 
 
 class RaggedAttention(Kernel[RaggedAttentionOp]):
-    """`ait.ragged_attention`: tensor cores on CUDA, as `ait.attention` has them; plain arithmetic on other GPUs and for
+    """`ait.ragged_attention`: tensor cores on CUDA, as for `ait.attention`; plain arithmetic on other GPUs and for
     wider heads; vectors on a CPU."""
 
     name = "attention_ragged"
@@ -102,7 +102,7 @@ class RaggedAttention(Kernel[RaggedAttentionOp]):
         return launch.call("attention_ragged", f"{call}({self.arguments(launch)})")
 
     def arguments(self, launch: Launch[RaggedAttentionOp]) -> str:
-        """What the C++ function of every kernel is given."""
+        """The arguments, as C++ text, that the functions of all ragged attention kernels take."""
         op, place, cpp = launch.op, launch.place, launch.cpp
         (q, k, v), (out,) = launch.ins[:3], launch.outs
         given = dict(zip(op.integers(), launch.ins[3:], strict=True))

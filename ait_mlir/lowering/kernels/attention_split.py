@@ -1,4 +1,4 @@
-"""Attention of few rows of q over many of k and v, as in decoding: the rows of k and v are shared out over the card."""
+"""Attention of few rows of q over many rows of k and v, as in decoding: the whole card shares the rows of k and v."""
 
 from __future__ import annotations
 
@@ -20,22 +20,23 @@ __all__ = ["KERNELS", "SplitAttention"]
 
 LARGEST_HEAD = 128
 MOST_ROWS = 64
-"""Rows of q above which it is not offered: each 16 of them read k and v again."""
+"""The most rows of q: every 16 rows read all of k and v once more."""
 
 # Fitted to times of an H200; `python -m benchmarks.contractions attention` prints such times.
 START_SECONDS = 2.8e-6
 BLOCK_RATE = 20e9
 """Bytes of k and v per second that a block reads."""
 STEP_SECONDS = 2e-6
-"""Of a block with 8 rows and heads of 64, where a multiprocessor computes several: many short sequences wait."""
+"""Seconds of a step of a block with 8 rows and heads of 64, when a multiprocessor computes several blocks: many short
+sequences wait."""
 SHARED_RATE = 5.5e12
 """Bytes of k and v per second that come from L2, because several tiles of q read them."""
 MOST_BLOCKS = 16
-"""Of a cluster; the kernel takes as many as the card runs at once."""
+"""Blocks of a cluster, at most; the kernel takes as many as the card runs at once."""
 
 
 class SplitAttention(AttentionKernel):
-    """Warps that read k and v into registers, clusters that put their parts together: for sm_90 and later."""
+    """Warps read k and v into registers, clusters join the partial results: for sm_90 and later."""
 
     provider = "split"
 
@@ -73,7 +74,7 @@ class SplitAttention(AttentionKernel):
 
     @staticmethod
     def _rounds(p: AttentionSizes, config: Config, target: Target) -> tuple[int, int]:
-        """How many blocks a multiprocessor computes one after the other, and the steps of each."""
+        """The number of blocks that a multiprocessor computes in sequence, and the steps of each block."""
         eights, warps, most = _tile_of(config)
         tiles = -(-p.rows * p.group // (8 * eights))  # of q, each of which reads k and v
         blocks = max(1, min(most, -(-p.cols // (16 * warps))))

@@ -20,7 +20,7 @@ from ait_mlir.lowering.target import Target
 
 Strides = tuple[Expr, ...]
 Config = Mapping[str, int]
-"""What a kernel is told beside its op: `{"tile_m": 128}`, as it stands in the IR."""
+"""The parameters of a kernel as the IR has them: `{"tile_m": 128}`."""
 OpT = TypeVar("OpT", bound=Operation)
 
 
@@ -74,11 +74,11 @@ class Launch(Generic[OpT]):
         return ", ".join(e.cpp(self.dims) for e in exprs)
 
     def size(self, expr: Expr, called: str) -> str:
-        """The expression in C++; `called` says what it is, for code whose sizes are fields of a struct."""
+        """The expression in C++; `called` names it in code whose sizes are fields of a struct."""
         return expr.cpp(self.dims, called)
 
     def number(self, attribute: Attribute, element: Attribute) -> str:
-        """The number of a property in C++: a literal, or the f32 whose bits the run is given."""
+        """The number of a property in C++: a literal, or an f32 read from bits that are an argument of the run."""
         known = known_number(attribute)
         if known is not None:
             return literal(known, element)
@@ -113,9 +113,9 @@ class Kernel(ABC, Generic[OpT]):
     """Runs ops of the classes `ops`, each as one launch or as several launches."""
 
     ops: ClassVar[tuple[type[Operation], ...]]
-    """The op classes that it may run, with their subclasses."""
+    """The op classes that the kernel may run, including subclasses."""
     provider: ClassVar[str] = "native"
-    """Its origin: `native`, `openblas`, `cublaslt`. A provider has at most one kernel for an op and a target."""
+    """The kernel's origin: `native`, `openblas`, `cublaslt`. It has at most one kernel for an op and a target."""
     name: ClassVar[str]
     """Its name in C++ functions and dumps: `map`."""
     optional_keys: ClassVar[frozenset[str]] = frozenset()
@@ -123,29 +123,29 @@ class Kernel(ABC, Generic[OpT]):
     only_timed: ClassVar[bool] = False
     """Never chosen by estimate, because a library that it needs may be missing."""
     gpu_only: ClassVar[bool] = False
-    """It runs on GPUs alone."""
+    """The kernel runs only on GPUs."""
     row_major: ClassVar[bool] = False
     """All its operands and results are row-major; otherwise they may have any strides."""
     alone: ClassVar[bool] = False
     """Its launch cannot overlap its neighbours."""
 
     fitted_as: ClassVar[tuple[str, str] | None] = None
-    """Provider and name of the kernel whose fits its terms use, if it is that kernel with another epilogue."""
+    """Provider and name of the kernel whose fitted estimates it uses, if it differs only in the epilogue."""
     one_instance: ClassVar[bool] = False
     """Its C++ template is long and does not become faster with sizes known at compile time: calls of one instance are
     compiled together.
     """
 
     def matches(self, op: OpT, target: Target) -> bool:
-        """Whether it can run this op, which is one of `ops`: types, regions and dims."""
+        """Whether the kernel can run this op, of a class in `ops`, by its types, regions and dims."""
         return target.is_gpu or not self.gpu_only
 
     def configs(self, op: OpT, target: Target) -> list[dict[str, int]]:
-        """The tunable choices, best guess first; `[{}]` when there are none."""
+        """The configurations to try, best guess first; `[{}]` if the kernel has no parameters."""
         return [{}]
 
     def every_config(self, op: OpT, target: Target) -> list[dict[str, int]]:
-        """All choices that could be the fastest for some sizes; `configs` are those that are for the sizes of `op`."""
+        """All configurations that could be the fastest at some sizes; `configs` has the best for the sizes of `op`."""
         return self.configs(op, target)
 
     def seconds(self, op: OpT, target: Target) -> float:
@@ -153,7 +153,7 @@ class Kernel(ABC, Generic[OpT]):
         return target.launch_seconds + bytes_moved(op, scope_of(op)) / target.bandwidth
 
     def terms(self, op: OpT, config: Config, target: Target) -> Terms | None:
-        """What the time with a configuration consists of, for estimates that are fitted to a card; None: not fitted."""
+        """The parts of the time with a configuration, for estimates fitted to a card; None if there is no fit."""
         return None
 
     def estimate(self, op: OpT, config: Config, target: Target) -> float:
@@ -192,7 +192,7 @@ class Kernel(ABC, Generic[OpT]):
         return is_contiguous(tensor_type((*op.operands, *op.results)[position]).dims, strides, scope)
 
     def masks(self, op: OpT, target: Target) -> bool:
-        """Whether it can read the value of a bound dim from device memory (`Launch.masked`).
+        """Whether the kernel can read the value of a bound dim from device memory (`Launch.masked`).
 
         The dim is the leading one of results and operands, and no stride depends on it.
         """
@@ -238,7 +238,7 @@ class Kernel(ABC, Generic[OpT]):
 
 
 class PacksWeights(ABC):
-    """A kernel that reads a constant operand in panels, which other kernels cannot read."""
+    """A kernel that reads a constant operand in panels, a layout that other kernels cannot read."""
 
     @abstractmethod
     def panels(self, op: Operation, position: int) -> str | None:
@@ -253,7 +253,7 @@ def panels_for(kernel: Kernel[Any], op: Operation, position: int) -> str | None:
 class NamesAlgorithms:
     """A kernel of a library with algorithms. The library lists them only at run time.
 
-    `configs` therefore offers none; without a named algorithm the library takes the first of its list.
+    So `configs` names no algorithm; then the library takes the first of its list.
     """
 
     algorithm_keys: ClassVar[tuple[str, ...]]

@@ -1,6 +1,6 @@
-"""The arguments of library calls as the structs of `runtime/include/ait/*_service.h` have them, and their C++.
+"""The arguments of library calls, as in the structs of `runtime/include/ait/*_service.h`, and their C++.
 
-Each class has fields of its struct under the same names; those that are None, or that it leaves out, stay 0 or null.
+Each class has fields of its struct under the same names; a field that is None or left out stays 0 or null.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ STRUCTS: dict[type[Call], tuple[str, str]] = {
     AttentionCall: ("attention", "ait_attention_v1"),
     ConvCall: ("conv", "ait_conv_v1"),
 }
-"""The service of each call, and the struct that it takes."""
+"""For each class of calls, the runtime's service and its struct of arguments."""
 
 
 def call_service(call: Call, launch: Launch[Any], before: str = "") -> Emission:
@@ -135,7 +135,7 @@ def call_service(call: Call, launch: Launch[Any], before: str = "") -> Emission:
 
 
 def assigned(call: object, prefix: str = "") -> Iterator[tuple[str, Size | str]]:
-    """The fields of a struct that are given, as C++ names them (`a.ld`, `stride[1]`), with their values."""
+    """The fields of a call that are set, by their C++ names (`a.ld`, `stride[1]`), with their values."""
     for field in fields(cast(Any, call)):
         name, value = prefix + field.name, getattr(call, field.name)
         if is_dataclass(value):

@@ -1,4 +1,4 @@
-"""A `gemm` or `bmm` as every kernel sees it: d = epilogue(a @ b) with rows, columns, batches and their strides.
+"""A `gemm` or `bmm` in the common form of all kernels: d = epilogue(a @ b), with rows, columns, batches and strides.
 
 A column-major result is the row-major result of the swapped product, so kernels only know results [..., m, n]:
 `Problem.of` swaps.
@@ -63,7 +63,7 @@ class Problem:
 
     @staticmethod
     def of(op: ContractionOp, ins: Sequence[Arg], outs: Sequence[Arg]) -> Problem:
-        """The problem with these buffers. Leading dims of a gemm join m where all buffers step through them as one."""
+        """The problem with these buffers. Leading dims of a gemm join m if the strides of all buffers allow it."""
         out, *further = outs
         layout, shape = op.layout.data, out.type.dims
         a_mk, b_kn = _pair(ins[0], layout[0] == "r"), _pair(ins[1], layout[1] == "r")
@@ -82,7 +82,7 @@ class Problem:
             columns = [(*steps, row) for steps, row in zip(outer, rows, strict=True)]
             *loops, innermost = collapse(nest(shape[: lead + 1], columns), scope_of(op))
             m, rows = innermost.size, list(innermost.strides)
-            if m.as_int() == 1:  # any step does, so a and the results get those of whole rows, which kernels like
+            if m.as_int() == 1:  # the row stride is never used, so it becomes the row's length, which kernels prefer
                 rows = [op.split_a()[2], shape[-1], *(ZERO for _ in ins[2:]), *(shape[-1] for _ in further)]
             batches = [*_columns(loops, len(columns)), (ZERO,) * len(loops)]
         else:
@@ -108,8 +108,8 @@ class Problem:
 
     @staticmethod
     def contiguous(op: ContractionOp, position: int | None = None, strides: Strides = ()) -> Problem:
-        """The problem with row-major buffers, but for the one at `position` (results follow the operands). That of the
-        last op is kept, for estimates ask for it once for each configuration."""
+        """The problem with row-major buffers, except that operand `position` (results follow the operands) has these
+        strides. The last problem is cached, because estimates request it once for each configuration."""
         global _last
         types = tuple([value.type for value in (*op.operands, *op.results)])
         given = (op, op.layout, types, scope_of(op), position, strides)
@@ -124,7 +124,7 @@ class Problem:
         return f"ait::{place}::GemmShape{{{numbers}}}"
 
     def extras_cpp(self, place: str, cpp_dims: Mapping[str, str]) -> str:
-        """What the epilogue reads and the further results that it writes, as every template takes them."""
+        """The operands that the epilogue reads and the further results that it writes, as an argument of templates."""
         read = [x.cpp(place, cpp_dims) for x in self.extras]
         written = [x.cpp(place, cpp_dims, const=False) for x in self.further]
         return f"ait::{place}::operands({', '.join([*read, *written])})"
@@ -140,7 +140,7 @@ class Problem:
         return next(x for x in self.matrices() if x.arg.name == name)
 
     def arguments(self, launch: Launch[Any]) -> tuple[str, str, str]:
-        """What every template of ours is given: context and shape; a and b; the result and extra operands."""
+        """The arguments of our templates, as C++: context and shape; a and b; the result and extra operands."""
         place, dims = launch.place, launch.dims
         return (
             f"ctx, {self.shape_cpp(place, dims)}",
@@ -158,14 +158,14 @@ class Problem:
 
 
 _last: tuple[object, Problem] | None = None
-"""What `Problem.contiguous` was asked last, and its answer."""
+"""The last arguments and result of `Problem.contiguous`."""
 
 
 def contiguous_args(
     op: Operation, position: int | None = None, strides: Strides = ()
 ) -> tuple[Sequence[Arg], Sequence[Arg]]:
-    """The buffers of an op's operands and results, row-major but for the one at `position` (results follow the
-    operands)."""
+    """The buffers of an op's operands and of its results, row-major; the buffer at `position` (results follow the
+    operands) has `strides`."""
     args: list[Arg] = []
     for i, value in enumerate((*op.operands, *op.results)):
         t = tensor_type(value)
@@ -174,7 +174,7 @@ def contiguous_args(
 
 
 def arg_name(op: Operation, position: int) -> str:
-    """The buffer of operand `position` in C++; results follow the operands."""
+    """The C++ name of the buffer of operand `position`; results follow the operands."""
     count = len(op.operands)
     return f"input{position}" if position < count else f"output{position - count}"
 
@@ -196,38 +196,38 @@ def _columns(loops: Sequence[Loop], operands: int) -> list[tuple[Expr, ...]]:
 
 
 def matrices_beside(op: HasEpilogue) -> int:
-    """How many tensors of the result's shape the epilogue reads, and writes beside the result."""
+    """The number of tensors of the result's shape that the epilogue reads, or writes in addition to the result."""
     shape = tensor_type(op.results[0]).dims
     return sum(tensor_type(v).dims == shape for v in op.epilogue_operands) + len(op.results) - 1
 
 
 def is_narrow(kind: Attribute) -> bool:
-    """Whether the elements are the floats of 2 bytes that tensor cores multiply."""
+    """Whether the element type is f16 or bf16, which tensor cores multiply."""
     return isinstance(kind, Float16Type | BFloat16Type)
 
 
 def keeps_f32(op: Operation, target: Target) -> bool:
-    """Whether products must be exact: in another type than f32 they are what they are, in f32 the setting says so."""
+    """Whether products are computed without rounding operands; only f32 may be rounded, if the setting permits it."""
     return target.precision == "highest" or not isinstance(tensor_type(op.operands[0]).element_type, Float32Type)
 
 
 def library_precision(op: Operation, target: Target) -> str | None:
-    """The `ait_precision` of a library call; None where it is the highest."""
+    """The `ait_precision` of a library call; None for the highest."""
     return None if keeps_f32(op, target) else f"AIT_PRECISION_{target.precision.upper()}"
 
 
 def on_mma(op: Operation, target: Target) -> bool:
-    """Whether mma.sync may multiply the operands: f16 and bf16, and f32 that may be rounded to TF32."""
+    """Whether mma.sync may multiply the operands: f16, bf16, or f32 that may be rounded to TF32."""
     return target.has("mma") and (is_narrow(tensor_type(op.operands[0]).element_type) or not keeps_f32(op, target))
 
 
 def in_halves(k: int, kind: Attribute) -> int:
-    """K in elements of 2 bytes, in which tiles of tensor cores count it: f32 takes twice the room and the time."""
+    """K in elements of 2 bytes, the unit of tensor-core tiles; f32 takes twice the space and time."""
     return k * BY_IR[kind].bytes // 2
 
 
 def epilogue_functor(op: HasEpilogue | GroupedGemmOp, place: str) -> tuple[str, str]:
-    """The definition of the epilogue's functor, empty where there is none, and the type's name."""
+    """The C++ definition of the epilogue's functor, empty without an epilogue, and the functor's type."""
     if not op.epilogue.blocks:
         return "", f"ait::{place}::NoEpilogue"
     narrow = place == "gpu" and all(is_narrow(tensor_type(r).element_type) for r in op.results)
@@ -236,7 +236,8 @@ def epilogue_functor(op: HasEpilogue | GroupedGemmOp, place: str) -> tuple[str, 
 
 
 def call_template(launch: Launch[ContractionOp], header: str, template: str, more: str = "") -> Emission:
-    """The call of a template of ours, in whose name `{epilogue}` stands for the functor; `more` arguments follow."""
+    """The call of one of our templates. `{epilogue}` in `template` is replaced by the functor; `more` is appended to
+    the arguments."""
     problem = Problem.of(launch.op, launch.ins, launch.outs)
     definition, functor = epilogue_functor(launch.op, launch.place)
     arguments = ", ".join(problem.arguments(launch)) + more
@@ -249,7 +250,7 @@ def call_template(launch: Launch[ContractionOp], header: str, template: str, mor
 
 @dataclass(frozen=True)
 class LibraryEpilogue:
-    """activation(acc + bias + residual): where bias and residual stand among the op's operands; the activation."""
+    """activation(acc + bias + residual): the operand positions of bias and residual, and the activation."""
 
     bias: int | None = None
     residual: int | None = None
@@ -265,7 +266,7 @@ ACTIVATIONS = ("ait.relu", "ait.fast_gelu")
 
 
 def library_epilogue(op: HasEpilogue) -> LibraryEpilogue | None:
-    """How a gemm library computes the whole epilogue, or None where it cannot."""
+    """The epilogue in the form of gemm libraries; None if they cannot compute all of it."""
     if not op.epilogue.blocks:
         return LibraryEpilogue()
     if len(op.results) > 1:
@@ -315,7 +316,7 @@ def _scan(op: HasEpilogue) -> tuple[int, LibraryEpilogue]:
 
 
 def _is_bias(t: TensorType, out: TensorType, kind: Attribute) -> bool:
-    """One value a column: the last dim is the result's, all others are literal 1s."""
+    """Whether a tensor has one value for each column: its last dim is the result's, all others are literal 1s."""
     return (
         t.element_type == kind
         and t.rank >= 1

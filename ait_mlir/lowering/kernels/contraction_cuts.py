@@ -1,4 +1,4 @@
-"""Contractions as several ops: a product with a part of its epilogue, then one fused pass with the rest."""
+"""Contractions as several ops: a product with part of its epilogue, then one fused op with the rest."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from ait_mlir.lowering.kernels.gemm_rotated import HopperRotatedGemm
 
 
 class EpilogueCut(Cut[HasEpilogue]):
-    """After the first ops of an epilogue of one accumulator, which stay in the op; the rest becomes one fused kernel,
-    which writes all results.
+    """Cuts an epilogue of one accumulator: its first ops stay in the contraction, the rest becomes one fused op, which
+    writes all results.
 
-    The value between the two is stored in the operands' element type, so it is rounded once more than in the whole op.
-    Only GPUs have libraries that are worth it.
+    The value between the two ops is stored in the operands' element type, so it is rounded once more than in the whole
+    op. This pays only on GPUs, with their libraries.
     """
 
     name = "epilogue"
@@ -34,7 +34,7 @@ class EpilogueCut(Cut[HasEpilogue]):
         return range(len(_inner(op.epilogue)) if op.epilogue.blocks and _is_simple(op) and target.is_gpu else 0)
 
     def parts(self, op: HasEpilogue, place: int) -> tuple[Operation, ...] | None:
-        """None unless a single value crosses the cut."""
+        """The ops on both sides of the cut; None unless a single value crosses it."""
         if not op.epilogue.blocks or not _is_simple(op) or not 0 <= place < len(_inner(op.epilogue)):
             return None
         block, accumulator = op.epilogue.block, op.epilogue.block.args[0]
@@ -56,15 +56,16 @@ class EpilogueCut(Cut[HasEpilogue]):
 
 
 def _is_simple(op: HasEpilogue) -> bool:
-    """One accumulator, and no results but the epilogue's."""
+    """Whether the op has one accumulator, and all results come from its epilogue."""
     assert op.epilogue.block.last_op is not None
     return op.SUMS == 1 and len(op.results) == len(op.epilogue.block.last_op.operands)
 
 
 class HalvesCut(Cut[GatedGemmOp]):
-    """A gated product as a product, a split, and what the epilogue does with both halves.
+    """A gated product as a product, a split, and a fused op that applies the epilogue to both halves.
 
-    Few kernels have two sums of a result, so this is as usual as the whole, on every target.
+    Few kernels compute two accumulators for a result, so selection tries this cut as thoroughly as the whole op, on
+    every target.
     """
 
     name = "halves"
@@ -87,14 +88,15 @@ class HalvesCut(Cut[GatedGemmOp]):
 
 
 def _inner(epilogue: Region) -> list[Operation]:
-    """The ops that compute something."""
+    """The ops of the epilogue without its terminator."""
     return [op for op in epilogue.block.ops if op.name not in ("ait.yield", "ait.constant")]
 
 
 def _copy_ops(
     block: Block, ops: Sequence[Operation], first: SSAValue, results: Sequence[SSAValue], extras: Sequence[SSAValue]
 ) -> tuple[list[SSAValue], Region]:
-    """A region that starts from `first`, runs copies of `ops` and yields `results`; and the extra tensors it reads."""
+    """The extra tensors that `ops` read, and a region with copies of `ops` that starts from `first` and yields
+    `results`."""
     new = Block(arg_types=[first.type])
     mapped: dict[SSAValue, SSAValue] = {first: new.args[0]}
     operands: list[SSAValue] = []
@@ -124,9 +126,9 @@ def _copy_ops(
 
 
 class RotationCut(Cut[RotatedGemmOp]):
-    """A rotated product as a product and a pass over its heads, where no kernel has both.
+    """A rotated product as a product and a pass that rotates its heads, for targets without a kernel that does both.
 
-    Its columns that are no heads are copied, so no pass makes rotated products there.
+    Columns outside of the heads are copied, so no compiler pass makes rotated products for such targets.
     """
 
     name = "rotation"
@@ -159,13 +161,13 @@ class RotationCut(Cut[RotatedGemmOp]):
 
 
 def _beside_heads(table: SSAValue) -> ReshapeOp:
-    """A table with a dim of 1 for the heads."""
+    """The table reshaped with a dim of 1 in the place of the heads."""
     t = tensor_type(table)
     return ReshapeOp(table, (*t.dims[:-1], const(1), t.dims[-1]))
 
 
 def _turn(kind: Attribute) -> Region:
-    """a c - b s, b c + a s."""
+    """A region that computes the rotation of a pair: `a c - b s` and `b c + a s`."""
     block = Block(arg_types=[kind] * 4)
     a, b, c, s = block.args
     products = [MulOp(x, y) for x, y in ((a, c), (b, s), (b, c), (a, s))]

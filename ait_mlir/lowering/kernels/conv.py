@@ -17,9 +17,9 @@ from ait_mlir.lowering.kernels.loops import ONE, ZERO, braces, broadcast_strides
 
 MAX_OPERANDS = 16
 GATHERING_RATE = 25e9
-"""Operations a second on the CPU where each strip of rows is gathered element by element."""
+"""Operations a second on the CPU if each strip of rows is gathered element by element."""
 SIMT_COLUMNS = 64
-"""Of a tile of `gpu/conv_simt.cuh`, which are all of one group."""
+"""Columns of a tile of `gpu/conv_simt.cuh`; all belong to one group."""
 MOST_LINE_TAPS, MOST_LINE_STEP = 9, 2
 """The largest window along the last dim whose code has no loop over it."""
 
@@ -27,7 +27,7 @@ MOST_LINE_TAPS, MOST_LINE_STEP = 9, 2
 def problem(op: ConvOp, ins: Sequence[Arg], outs: Sequence[Arg]) -> Problem:
     """The product of all groups with these buffers: a row for each place of the window, all channels as columns.
 
-    Places are cut into batches where a result or an epilogue operand does not step through them as one.
+    Places become batches where the strides of a result or an epilogue operand prevent merging them into one dim.
     """
     out, *further = outs
     shape, w, beside = out.type.dims, ins[1], [*ins[2:], *further]
@@ -56,7 +56,7 @@ def problem(op: ConvOp, ins: Sequence[Arg], outs: Sequence[Arg]) -> Problem:
 
 
 def weight_steps(t: TensorType, strides: Strides, scope: Scope) -> Expr | None:
-    """The step from one element of the window of a result channel to the next, None where there is not one."""
+    """The stride along the merged window of a result channel; None if its dims cannot merge into one."""
     loops = collapse(nest(t.dims[1:], [strides[1:]]), scope)
     return loops[0].strides[0] if len(loops) == 1 else None
 
@@ -108,7 +108,7 @@ def is_depthwise(op: ConvOp) -> bool:
 
 
 def _filling(op: ConvOp) -> float:
-    """How many columns a tile on a GPU computes for each that a group has."""
+    """The ratio of columns that the tiles on a GPU compute to the columns of a group."""
     if op.num_groups() == 1 or is_depthwise(op):
         return 1.0
     columns = max(1, op.extents().n.evaluate(estimate_env(scope_of(op))))
@@ -116,7 +116,7 @@ def _filling(op: ConvOp) -> float:
 
 
 class ConvKernel(Kernel[ConvOp]):
-    """Our own, with any epilogue: vectors on the CPU, plain arithmetic on a GPU."""
+    """Our own convolution, with any epilogue: vectors on the CPU, plain arithmetic on a GPU."""
 
     name = "conv"
     one_instance = True
@@ -157,8 +157,7 @@ class ConvKernel(Kernel[ConvOp]):
 
 
 def line_window(op: ConvOp) -> str:
-    """The elements and the step of the window along the last dim, for code that is made for them; "0, 1" if there is
-    none."""
+    """The size and stride of the window along the last dim, as template arguments; "0, 1" for the general code."""
     taps, step, dilation = op.kernel()[-1], op.strides()[-1], op.dilations()[-1]
     fits = taps <= MOST_LINE_TAPS and step <= MOST_LINE_STEP and dilation == 1 and not op.is_transposed()
     return f"{taps}, {step}" if fits else "0, 1"

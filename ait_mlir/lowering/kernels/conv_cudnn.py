@@ -20,7 +20,7 @@ __all__ = ["KERNELS", "CudnnConv"]
 MAX_PLANS = 6
 WORKSPACE = 32 << 20
 SECONDS, RATE = 6e-6, 400e12
-"""Of a call, and operations per second: a guess, for it is chosen by measurement or by name only."""
+"""Seconds of a call, and operations per second: a guess, because cuDNN is chosen only by measurement or by name."""
 ACTIVATIONS = {
     None: "AIT_ACTIVATION_NONE",
     "ait.relu": "AIT_ACTIVATION_RELU",
@@ -29,7 +29,7 @@ ACTIVATIONS = {
 
 
 def _piece(op: ConvOp) -> int:
-    """Elements of 16 bytes: what the channels and every other stride are a multiple of."""
+    """Elements in 16 bytes. The channels and every stride but the last must be multiples of it."""
     return 16 // element_bytes(tensor_type(op.x))
 
 
@@ -37,7 +37,8 @@ class CudnnConv(Kernel[ConvOp]):
     """cuDNN's convolution, in any number of groups, with bias, residual and activation; x, residual and result with
     strides.
 
-    Its plans are made at the first run of each shape, and kept. Without a card nothing says that cuDNN will be there.
+    The first run of each shape makes a plan and keeps it. Chosen only by measurement or by name: without a card
+    selection cannot know whether cuDNN will be installed.
     """
 
     provider = "cudnn"

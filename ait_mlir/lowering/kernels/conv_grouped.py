@@ -15,16 +15,16 @@ from ait_mlir.lowering.kernels.gemm_tiles import CLOCK
 __all__ = ["KERNELS", "GroupedConv"]
 
 QUAD, PIECE, SPAN = 4, 8, 8
-"""Channels that a product reads at once, and that are copied at once; columns of a product."""
+"""Channels that one product reads, channels that one copy moves, and columns of a product."""
 MOST_CHANNELS = 64
-"""Of a group, in x and in the result."""
+"""The most channels of a group, in x and in the result."""
 WARPS, COLUMNS = 8, 64
-"""Of a block: of `gpu/conv_grouped.cuh`."""
+"""Warps and columns of a block, as in `gpu/conv_grouped.cuh`."""
 START_SECONDS = 3e-6
 
 
 class GroupedConv(ConvKernel):
-    """mma.sync over windows in shared memory, which all taps read; columns of one group at a time."""
+    """mma.sync over windows in shared memory that all taps share; a product has columns of one group."""
 
     provider = "grouped"
 
@@ -72,7 +72,7 @@ def _of_group(op: ConvOp) -> tuple[int, int]:
 
 
 def _tile(columns: int) -> tuple[int, int, int]:
-    """Groups, tiles of 8 columns of each, and 16s of places that a warp multiplies at a time, for 32 sums a lane."""
+    """The groups, tiles of 8 columns in each, and units of 16 places that a warp computes at once: 32 sums a lane."""
     if columns <= SPAN // 2:
         return 4, 1, 2
     if columns <= SPAN:
@@ -81,7 +81,7 @@ def _tile(columns: int) -> tuple[int, int, int]:
 
 
 def _steps(op: ConvOp) -> int:
-    """Steps of four quads along K."""
+    """The number of steps along K, of four quads each."""
     return -(-product(tensor_type(op.weight).dims[1:]).evaluate({}) // (4 * QUAD))
 
 
@@ -102,7 +102,7 @@ def _least_bytes(op: ConvOp) -> int:
 
 
 def _work(op: ConvOp, target: Target) -> dict[str, float]:
-    """Seconds for memory, and for reading shared memory 128 bytes a cycle: windows, weights, and sums once more."""
+    """Seconds for memory, and for shared memory at 128 bytes a cycle: windows, weights, and sums a second time."""
     env, scope = estimate_env(scope_of(op)), scope_of(op)
     columns = _of_group(op)[1]
     _, tiles, rows = _tile(columns)

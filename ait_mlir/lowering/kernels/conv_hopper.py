@@ -25,13 +25,13 @@ from ait_mlir.lowering.kernels.gemm_hopper import (
 __all__ = ["KERNELS", "HopperConv"]
 
 MOST_STEP, MOST_PAD, MOST_REACH = 8, 64, 64
-"""What the copy engine takes with room to spare: the step of the window, the zeros around the input, and the distance
-between the first and the last tap along a dim. Its corners are -128 to 127, its offsets 0 to 255."""
+"""The largest step of the window, padding of the input, and distance between the first and the last tap along a dim.
+The copy engine accepts somewhat more: corners from -128 to 127, offsets from 0 to 255."""
 
 
 class HopperConv(ConvKernel):
     """wgmma and bulk tensor copies of windows (im2col), for sm_90a: one or two spatial dims, not transposed. A tile has
-    columns of one group, whose channels of x are whole steps.
+    columns of one group; several groups need input channels in whole steps.
 
     A step along K is one tap and 64 of its channels, so fewer channels than 64 waste the rest of a step.
     """
@@ -113,19 +113,19 @@ class HopperConv(ConvKernel):
 
 
 def _fits(tile: HopperTile, op: ConvOp) -> bool:
-    """Whether no tile has columns of two groups."""
+    """Whether every column tile lies in one group."""
     return op.num_groups() == 1 or (op.extents().n.as_int() or 0) % tile.n == 0
 
 
 def _reads_lines(op: ConvOp) -> bool:
-    """Whether a line of the window is one run of elements, none of which lies outside of the input: the template then
-    reads it as the channels of one element."""
+    """Whether each line of the window is contiguous and inside the input: the template then reads it as the channels
+    of one element."""
     before, after = op.pads()[op.spatial - 1], op.pads()[-1]
     return op.num_groups() == 1 and op.dilations()[-1] == 1 and before == after == 0
 
 
 def _contiguous(op: ConvOp, position: int | None = None, strides: Strides = ()) -> Problem:
-    """The product with row-major buffers, but for the one at `position` (the result follows the operands)."""
+    """The product with row-major buffers; the buffer at `position` (the result follows the operands) has `strides`."""
     return problem(op, *contiguous_args(op, position, strides))
 
 

@@ -18,11 +18,11 @@ from ait_mlir.lowering.kernels.gemm_tiles import CLOCK, GemmTile, best_tiles
 __all__ = ["KERNELS", "MmaConv"]
 
 CONFIGS = 4
-"""Of the largest sizes, and as many of the smallest."""
+"""The number of tiles to try for the largest sizes, and again for the smallest."""
 GATHER_SHARE = 1.1
-"""The time of a product with gathered rows, relative to one with rows in memory. A guess: measured nowhere."""
+"""The time of a product with gathered rows, relative to a product with rows in memory. A guess, not measured."""
 ELEMENT_RATE = 1.8e11
-"""Elements per second that are gathered one by one: the first convolution of a ResNet-50 of 32 images on an H200."""
+"""Elements per second gathered one by one, from the first convolution of a ResNet-50 with 32 images on an H200."""
 
 
 @cache
@@ -50,14 +50,14 @@ class MmaConv(ConvKernel):
         )
 
     def _chunk(self, op: ConvOp) -> int:
-        """The number of elements in 16 bytes, which are copied at once."""
+        """The number of elements in a chunk: 16 bytes, copied at once."""
         return 16 // element_bytes(tensor_type(op.x))
 
     def _in_chunks(self, op: ConvOp) -> bool:
         return scope_of(op).divisible(tensor_type(op.weight).dims[-1], self._chunk(op))
 
     def _sizes(self, op: ConvOp, env: Mapping[str, int]) -> tuple[int, int, int, int]:
-        """Rows and columns of the product of a group, its depth in elements of 2 bytes, and how many groups."""
+        """Rows and columns of the product of a group, its depth in elements of 2 bytes, and the number of groups."""
         found = op.extents()
         depth = in_halves(found.k.evaluate(env), tensor_type(op.x).element_type)
         return found.m.evaluate(env), found.n.evaluate(env), depth, op.num_groups()

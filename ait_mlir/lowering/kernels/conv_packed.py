@@ -17,11 +17,11 @@ from ait_mlir.lowering.weights import is_weight
 __all__ = ["KERNELS", "PackedConv"]
 
 GATHERED, LANES = 15e9, 16
-"""Bytes of gathered rows a second, and the elements to which columns are filled up."""
+"""Bytes of gathered rows a second; columns are padded to a multiple of `LANES` elements."""
 
 
 class PackedConv(ConvKernel, PacksWeights):
-    """A convolution of one group with a weight, for all floats: vectors along the channels of the result."""
+    """A convolution of one group with a constant weight, for all floats: vectors along the channels of the result."""
 
     provider = "packed"
 

@@ -20,17 +20,17 @@ __all__ = ["KERNELS", "PatchConv"]
 EIGHT = 8
 """Channels of a chunk, 16 bytes; columns of a tile of the instruction."""
 MOST_CHANNELS = 128
-"""Of the input. With more, `hopper` and cuDNN fill their tiles."""
+"""The most input channels. With more, `hopper` and cuDNN fill their tiles."""
 MOST_SUMS = 64
-"""Of a lane: they stay in registers."""
+"""The most sums of a lane: they stay in registers."""
 CONFIGS = 4
 # Fitted to times of an H100 with 3 to 96 channels and windows of 3 x 3 and 7 x 7.
 WAIT_SECONDS = 0.3e-6
-"""From the start of a launch to its first pixels."""
+"""Seconds from the start of a launch to its first pixels."""
 ROW_CYCLES, STEP_CYCLES = 600, 70
-"""What 16 places of 16 columns take a warp: to be read and finished, and each step along K."""
+"""Cycles of a warp for 16 places of 16 columns: to read and finish them, and for each step along K."""
 BUSY_WARPS = 6.0
-"""As many warps that have a multiprocessor to themselves do the work of all that share one."""
+"""All warps that share a multiprocessor do as much work as this many warps that each have their own."""
 CACHE_BANDWIDTH = 2.5e12
 """Bytes a second with which blocks fill shared memory."""
 
@@ -75,14 +75,14 @@ TILES = tuple(
 
 @dataclass(frozen=True)
 class _Window:
-    """Numbers that a plan follows from, at the dims of estimates."""
+    """The sizes of a convolution from which its plans are made, at the dims of estimates."""
 
     places: int
     columns: int
     chunks: int
-    """Of a pixel."""
+    """Chunks of a pixel."""
     taps: tuple[int, ...]
-    """From the first to the last tap along each dim, with those that dilation leaves out."""
+    """The extent of the window along each dim, including the gaps of dilation."""
     steps: int
     """Pairs of chunks of all taps."""
     strides: tuple[int, ...]
@@ -97,7 +97,7 @@ class _Window:
         return _Window(found.m.evaluate(env), found.n.evaluate(env), chunks, reach, steps, tuple(op.strides()))
 
     def pixels(self, tile: PatchTile) -> int:
-        """What the places of a tile read, if it is about a square."""
+        """The number of pixels that a tile reads, if its places are about a square."""
         sides = (tile.places,)
         if len(self.taps) == 2:
             across = 1 << (tile.places.bit_length() // 2)
@@ -111,7 +111,8 @@ class _Window:
         return self.steps * 8 + 32 + weight + self.pixels(tile) * (self.chunks // 2 * 32 + 16)
 
     def seconds(self, tile: PatchTile, target: Target, moved: int) -> float:
-        """Blocks wait most of the time: all of a multiprocessor do as much as `BUSY_WARPS` warps alone."""
+        """Estimated seconds. Blocks mostly wait: all warps of a multiprocessor do the work of `BUSY_WARPS` warps that
+        do not share it."""
         row = (ROW_CYCLES + STEP_CYCLES * self.steps) * (0.6 + 0.2 * tile.tiles)  # of 16 places in one warp
         blocks = -(-self.places // tile.places) * -(-self.columns // tile.columns)
         turns = -(-blocks // target.multiprocessors)
@@ -144,7 +145,7 @@ class PatchConv(ConvKernel):
         )
 
     def _tiles(self, op: ConvOp, target: Target) -> Iterator[PatchTile]:
-        """Those that fit, with no more columns than a whole number of tiles needs."""
+        """The tiles that fit in shared memory and are no wider than the columns of the result need."""
         window = _Window.of(op)
         widest = max(2, min(8, 2 * -(-window.columns // (2 * EIGHT))))
         yield from (t for t in TILES if t.tiles <= widest and window.bytes(t) <= target.shared_bytes)

@@ -20,17 +20,17 @@ from ait_mlir.lowering.weights import is_weight
 __all__ = ["KERNELS", "WinogradConv"]
 
 TRANSFORMED, READ = 15e9, 12e9
-"""Bytes a second: of transformed inputs and sums, and of weights."""
+"""Bytes a second of transformed inputs and sums, and of weights."""
 TAPS, LANES = 16, 16
-"""Products of a tile, and the elements to which channels are filled up."""
+"""Products of a tile; channels are padded to a multiple of `LANES` elements."""
 TILES_GAIN = 2.3
 """How much faster the matrix unit (AMX) makes the direct products of f32, which are estimated at RATE."""
 
 
 class WinogradConv(ConvKernel, PacksWeights):
-    """A convolution of 3 x 3 with a weight, step 1, dilation 1 and one group, in f32 whatever the element type.
+    """A convolution of 3 x 3 with a constant weight, step 1, dilation 1 and one group, computed in f32.
 
-    Its errors are near those of direct sums, but relative to the largest numbers of 4 x 4 places instead of 3 x 3.
+    Its errors are about as large as with direct sums, but relative to the largest numbers of 4 x 4 places, not 3 x 3.
     """
 
     provider = "winograd"

@@ -12,9 +12,10 @@ from ait_mlir.lowering.kernels.loops import collapse, nest, operand, single, siz
 REDUCTIONS = {"sum": "Sum", "prod": "Prod", "max": "Max", "min": "Min", "logsumexp": "LogSumExp"}
 """The classes of `ait/kernels/reduction.h`."""
 BLOCK_RATE = 3.5e9
-"""Bytes per second that a block reads and writes alone, walking along a row."""
+"""Bytes per second that one block reads and writes along a row."""
 THREADS, LANES, CHUNKS = 256, 32, 8
-"""Threads of a block, those side by side over columns, and chunks of one along a row: of `gpu/scan_tile.cuh`."""
+"""Threads of a block, threads side by side over columns, and chunks of a thread along a row, as in
+`gpu/scan_tile.cuh`."""
 
 
 class CumulativeKernel(Kernel[CumulativeOp]):
@@ -24,7 +25,7 @@ class CumulativeKernel(Kernel[CumulativeOp]):
     ops = (CumulativeOp,)
     function = "cumulative"
     more = ""
-    """Arguments of the function behind the operands."""
+    """Further arguments of the C++ function, after the operands."""
 
     def seconds(self, op: CumulativeOp, target: Target) -> float:
         rate = min(target.bandwidth, blocks(op) * BLOCK_RATE) if target.is_gpu else target.bandwidth
@@ -47,7 +48,7 @@ class CumulativeKernel(Kernel[CumulativeOp]):
 
 
 class ChainedCumulative(CumulativeKernel):
-    """Long rows and columns on a GPU: several blocks share one, and each passes its running total to the next."""
+    """Long rows and columns on a GPU: several blocks share a row, and each passes its running total to the next."""
 
     provider = "chained"
     name = "cumulative_chained"
@@ -65,7 +66,7 @@ class ChainedCumulative(CumulativeKernel):
 
 
 def blocks(op: CumulativeOp) -> int:
-    """About how many blocks have rows or columns of their own, at the dims of estimates."""
+    """About how many blocks work on separate rows or columns, at the dims of estimates."""
     t, env = tensor_type(op.input), estimate_env(scope_of(op))
     shape = [d.evaluate(env) for d in t.dims]
     rows = 1
@@ -76,9 +77,9 @@ def blocks(op: CumulativeOp) -> int:
 
 
 def chained_bytes(op: CumulativeOp) -> Expr:
-    """Workspace of `ait::gpu::cumulative_chained`: a message for each tile, and for 32 (of columns 16) each.
+    """Workspace of `ait::gpu::cumulative_chained`: a message for each tile and for each 32 tiles (16 for columns).
 
-    Threads have a column each, or words of 16 bytes: which, is known when it runs, unless columns are few.
+    A thread has one column, or a word of 16 bytes; the run decides, unless there are few columns.
     """
     t = tensor_type(op.input)
     axis, size = op.dim.value.data, element_bytes(t)
@@ -95,7 +96,7 @@ def chained_bytes(op: CumulativeOp) -> Expr:
 
 
 def _entries(tiles: Expr, fan: int) -> Expr:
-    """Tiles, groups of `fan` tiles, and groups of these."""
+    """The number of messages: for tiles, for groups of `fan` tiles, and for groups of groups."""
     groups = ceildiv(tiles, fan)
     return tiles + groups + ceildiv(groups, fan)
 

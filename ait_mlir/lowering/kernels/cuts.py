@@ -18,7 +18,7 @@ class Cut(ABC, Generic[OpT]):
     name: ClassVar[str]
     """Its name in the text: `cut = "epilogue 2"`."""
     usual: ClassVar[bool] = False
-    """As good a way to run the op as the whole, by how models are written: as many configurations are tried."""
+    """The cut is as common in models as the whole op, so selection tries as many configurations for it."""
 
     @abstractmethod
     def places(self, op: OpT, target: Target) -> Iterable[int]:
@@ -26,5 +26,5 @@ class Cut(ABC, Generic[OpT]):
 
     @abstractmethod
     def parts(self, op: OpT, place: int) -> tuple[Operation, ...] | None:
-        """New ops that compute what `op` does, from its operands, in order, the last with its result; views among them
-        are no launches. None where it cannot be cut there."""
+        """New ops in order that together compute `op`; the last has its result, and views need no launch. None if the
+        op cannot be cut at this place."""

@@ -14,7 +14,7 @@ from ait_mlir.lowering.kernels.loops import braces
 GROUP = 64
 """Boxes in a word of the bit matrix, as in `gpu/nms.cuh`."""
 MOST_BOXES = 1 << 18
-"""The most boxes on a GPU, which keeps a bit for each pair, and in shared memory a bit for each box."""
+"""The most boxes on a GPU. It keeps a bit for each pair of boxes, and in shared memory a bit for each box."""
 
 
 class RoiAlignKernel(Kernel[RoiAlignOp]):

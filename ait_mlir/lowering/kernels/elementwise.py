@@ -20,14 +20,14 @@ MAX_OPERANDS = 32
 
 
 SHORT_ROW = 64
-"""Rows known to be shorter than this are not worth a kernel for rows that repeat."""
+"""Shorter rows are not worth the kernel for repeated rows."""
 
 
 def repeated_rows(loops: Sequence[Loop], ins: Sequence[Arg], outs: Sequence[Arg], scope: Scope) -> int:
-    """A bit for each input that is one row for all of a matrix, whose rows are not known to be whole chunks; or 0.
+    """A bit mask of the inputs that repeat one row over a matrix whose rows may not be whole chunks; 0 if none do.
 
-    A chunk has 16 bytes of the narrowest operand, and at most 8 elements. All other operands must lie in memory as the
-    matrix does, or be one element.
+    A chunk has 16 bytes of the narrowest operand, and at most 8 elements. All other operands must have the matrix's
+    layout, or be one element; otherwise the result is 0.
     """
     widths = [element_bytes(a.type) for a in (*ins, *outs)]
     chunk = min(16 // min(widths), 8)

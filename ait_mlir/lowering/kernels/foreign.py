@@ -14,11 +14,11 @@ from ait_mlir.lowering.cpp import cstr, literal
 from ait_mlir.lowering.kernels.base import Arg, Config, Emission, Kernel, Launch, Strides
 
 _UINT, _BYTE = 1, 8
-"""DLPack's type code and the bits of a workspace."""
+"""DLPack's type code of a workspace, unsigned integer, and its bits."""
 
 
 class ForeignKernel(Kernel[CallFfiOp]):
-    """`ait.call_ffi`. Operands and results are row-major, but for functions that read strides."""
+    """`ait.call_ffi`. Operands and results are row-major, unless the function reads strides."""
 
     name = "call_ffi"
     ops = (CallFfiOp,)
@@ -95,7 +95,7 @@ def _scalar(a: Attribute) -> str:
 
 
 def _integer(value: int) -> str:
-    """An integer of 64 bits in C++, the smallest one, too."""
+    """A 64-bit integer in C++; the smallest has no literal and becomes `INT64_MIN`."""
     return f"INT64_C({value})" if value > -(1 << 63) else "INT64_MIN"
 
 

@@ -1,4 +1,4 @@
-"""Contractions: natively for every target, and on OpenBLAS; what all their kernels share."""
+"""Contractions: our kernel for every target, OpenBLAS, and the base class of all contraction kernels."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ MAX_CONFIGS = 8
 SIMT_RATE = {2: 20e12, 4: 20e12, 8: 10e12}
 CPU_RATE = 133e9
 TILE_RATE, TILE_ROWS = 800e9, 8
-"""Of bf16 on AMX, and the rows above which the template uses it."""
+"""Operations per second of bf16 on AMX, and the number of rows above which the template uses AMX."""
 OPENBLAS_RATE, OPENBLAS_PACK_SECONDS = 145e9, 0.5e-9
 ERF_CYCLES = 0.02
-"""Cycles of a multiprocessor for one element of an erf gelu that the tensor cores wait for."""
+"""Cycles of a multiprocessor for one element of an erf gelu; meanwhile the tensor cores wait."""
 
 
 def element_of(op: ContractionOp) -> Attribute:
@@ -51,7 +51,7 @@ def is_unit(stride: Expr) -> bool:
 
 
 def _is_matrix(x: Matrix, rows: Expr, cols: Expr, scope: Scope) -> bool:
-    """One of the strides is 1, the other at least the length of such a row, which is what `ld` means."""
+    """Whether libraries can read the matrix: one stride is 1, the other, `ld`, at least the length of a row."""
     if is_unit(x.col):
         return rows.as_int() == 1 or scope.le(cols, x.row)
     return is_unit(x.row) and (cols.as_int() == 1 or scope.le(rows, x.col))
@@ -74,13 +74,13 @@ def _uses_tiles(op: ContractionOp, target: Target) -> bool:
 
 
 class ContractionKernel(Kernel[ContractionOp]):
-    """What the kernels of contractions share."""
+    """The base class of the kernels of contractions."""
 
     name = "gemm"
     ops = (ContractionOp,)
     max_batch_loops = 2
     max_sums = 1
-    """Sums that it can make a result of: one, or those of both halves of a product."""
+    """The most accumulators of a result: one, or two for a gated product."""
 
     def takes(self, op: ContractionOp, target: Target) -> bool:
         raise NotImplementedError
@@ -117,8 +117,8 @@ class ContractionKernel(Kernel[ContractionOp]):
 
 
 class NativeGemm(ContractionKernel):
-    """Our own, with any epilogue: mma.sync on CUDA for f16, bf16, and f32 that may be rounded, else plain arithmetic;
-    vectors on the CPU."""
+    """Our own contraction, with any epilogue: mma.sync on CUDA for f16, bf16, and f32 that may be rounded, otherwise
+    plain arithmetic; vectors on the CPU."""
 
     max_sums = 2
     one_instance = True
@@ -157,7 +157,7 @@ class NativeGemm(ContractionKernel):
         return [tile.config() for tile in best_tiles(m, n * op.SUMS, k, batches, target)]
 
     def ranked(self, op: ContractionOp, target: Target) -> list[tuple[dict[str, int], float]]:
-        """The best tile for the largest sizes comes with one for few rows, if the rows are dynamic."""
+        """The configurations with estimates; with dynamic rows, the best tile gets a second tile for few rows."""
         found = super().ranked(op, target)
         if not self.uses_tensor_cores(op, target) or any("small_rows" in config for config, _ in found):
             return found
@@ -232,8 +232,8 @@ class NativeGemm(ContractionKernel):
 def plain_terms(
     m: int, n: int, k: int, batches: int, size: int, rates: Mapping[int, float] | None, kind: str, target: Target
 ) -> Terms:
-    """The parts of the time of a product without tensor cores; `rates`: operations per second by the size of an
-    element, those of a CPU if None."""
+    """The parts of the time of a product without tensor cores. `rates` maps the bytes of an element to operations per
+    second; None means the CPU's rate."""
     rate = CPU_RATE if rates is None else rates[size]
     work = {
         "products": 2.0 * m * n * k * batches / rate,
@@ -249,7 +249,7 @@ def plain_terms(
 
 
 class OpenBlasGemm(ContractionKernel):
-    """OpenBLAS for f32 and f64; the epilogue follows over each piece of the result while it is in the cache."""
+    """OpenBLAS for f32 and f64; the epilogue runs over each piece of the result while the piece is in the cache."""
 
     provider = "openblas"
 

@@ -27,16 +27,17 @@ WORKSPACE_LIMIT = 32 << 20
 # Operations per second on an H200 whose operands come from memory, and the seconds that a call takes beside them.
 LT_RATE = {2: 650e12, 4: 45e12, 8: 45e12}
 LT_ODD_RATE = 100e12
-"""Where rows start at no 16-byte boundary, which its fast algorithms for elements of 2 bytes need."""
+"""Operations per second if rows do not start on 16-byte boundaries, as fast algorithms for 2-byte elements need."""
 LT_ROUNDED_RATE = {"high": 300e12, "medium": 500e12}
-"""Of f32 whose operands are rounded."""
+"""Operations per second for f32 with rounded operands, by precision."""
 LT_SECONDS, LT_SECONDS_PER_K = 2.6e-6, 1.4e-9
 LT_TILES, LT_SPLITS = ((64, 64), (128, 64), (64, 128), (128, 128), (128, 256), (256, 128)), (1, 2, 4, 8)
-"""Tiles and splits that its algorithms have, for estimates."""
+"""Tiles and splits of cuBLASLt's algorithms, for estimates."""
 LT_LONG_K = 2048
-"""Longer sums of few tiles are often not split by its first algorithm, and take several times as long."""
+"""Above this K, products of few tiles cost extra: the first algorithm often does not split K, and takes several times
+as long."""
 LT_FINISH_K = 128
-"""The steps along K that a tile costs beside its own."""
+"""The fixed cost of a tile, as a length of K."""
 
 
 class CublasLtGemm(ContractionKernel, NamesAlgorithms):
@@ -86,7 +87,7 @@ class CublasLtGemm(ContractionKernel, NamesAlgorithms):
         return LT_SECONDS + busy + (0.3e-6 if epilogue != LibraryEpilogue() else 0.0)
 
     def terms(self, op: ContractionOp, config: Config, target: Target) -> Terms | None:
-        """With the library's first algorithm; its tiles and splits are unknown, so those of several are considered."""
+        """Terms for the library's first algorithm; its tile and split are unknown: the best of several is assumed."""
         if config or not keeps_f32(op, target):
             return None
         problem, size = Problem.contiguous(op), BY_IR[element_of(op)].bytes
@@ -125,7 +126,7 @@ class CublasLtGemm(ContractionKernel, NamesAlgorithms):
         return position == found.bias or scope.le(problem.n, extra.row)
 
     def workspace(self, op: ContractionOp, config: Config) -> Expr:
-        """Room for the partial sums: of the algorithm that is named, else of one that splits k by 8."""
+        """Bytes for the partial sums of the named algorithm; without a name, of an algorithm that splits k by 8."""
         split = config.get("split", 1) if config else 8
         results = scope_of(op).bounds(op.output.type.num_elements())[1] if split > 1 else 0
         return const(min(WORKSPACE_LIMIT, (1 << 20) + (4 * split * results + 255) // 256 * 256))
@@ -170,19 +171,19 @@ class CublasLtGemm(ContractionKernel, NamesAlgorithms):
 
 
 def _library_matrix(x: Matrix, dtype: str) -> GemmMatrix:
-    """A matrix whose rows are contiguous, of one batch at most."""
+    """The library's description of a matrix with contiguous rows and at most one batch dim."""
     return GemmMatrix(data=x.arg.name, dtype=dtype, ld=x.row, batch=x.batch[0] if x.batch else None)
 
 
 def _library_operand(x: Matrix, dtype: str) -> GemmMatrix:
-    """A matrix whose rows or columns are contiguous."""
+    """The library's description of an operand with contiguous rows or columns."""
     transposed = not is_unit(x.col)
     found = _library_matrix(x, dtype)
     return replace(found, transposed=int(transposed), ld=x.col if transposed else x.row)
 
 
 def _rounds_twice(op: ContractionOp) -> bool:
-    """Whether some algorithms of cuBLASLt round the result twice: 2 bytes, bias and one more step but relu."""
+    """Whether some algorithms of cuBLASLt round the result twice: 2-byte elements, a bias, and a residual or gelu."""
     found = library_epilogue(op)
     if found is None or found.bias is None:
         return False

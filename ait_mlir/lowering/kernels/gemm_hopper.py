@@ -31,27 +31,27 @@ MAX_CONFIGS = 8
 # Fitted to times of an H200; `python -m benchmarks.contractions gemm --measure` prints such times. Of tiles that take
 # at most 1.6 times as long as the best, the estimates are 9 % off on average.
 START_SECONDS, SPLIT_SECONDS = 1.77e-6, 1.63e-6
-"""A launch, and the exchange of partial sums."""
+"""Seconds of a launch, and of the exchange of partial sums."""
 STEP_RATE = 3.0e12
 """Multiply-adds of a multiprocessor per second."""
 COPY_RATE = 110e9
-"""Bytes per second that come to a multiprocessor: 64 a cycle."""
+"""Bytes per second that one multiprocessor receives: 64 a cycle."""
 STREAM_SHARE = 0.72
-"""Of the bandwidth of memory, at which b arrives where there are few rows."""
+"""The share of memory bandwidth at which b arrives if there are few rows."""
 STEP_SECONDS = 0.145e-6
 """The least time of a step of 64 along K."""
 FINISH_SECONDS, FINISH_SECONDS_OF_TWO_TEAMS = 0.071e-9, 0.032e-9
-"""A result: of a group of warps where no other team computes meanwhile; of a tile of two teams without a next one."""
+"""Seconds to finish one result: for a group of warps while no other team computes; for the last tile of two teams."""
 ERF_SECONDS, ERF_SECONDS_OF_TWO_TEAMS = 0.165e-9, 0.078e-9
-"""What an erf gelu costs an element: a group of warps, and where another team computes meanwhile, the tile."""
+"""Seconds of an erf gelu for one element: for a group of warps, and for a tile while another team computes."""
 OPERAND_SECONDS, OPERAND_SECONDS_OF_TWO_TEAMS = 0.147e-9, 0.06e-9
 """The same for an extra operand of the size of the result."""
 
 
 @dataclass(frozen=True)
 class Finish:
-    """What an epilogue does: how many extra operands are as large as the result, and how many further results there
-    are; whether there is an erf."""
+    """The cost of an epilogue: the number of extra operands and further results as large as the result (`matrices`),
+    and whether it computes an erf."""
 
     matrices: int
     erf: bool
@@ -93,7 +93,7 @@ class HopperTile(Tile):
 
     @property
     def staging_bytes(self) -> int:
-        """Partial sums from other blocks, or at least two boxes of results a warp, or one if the tile has no more."""
+        """Bytes to stage partial sums from other blocks; without a split, up to two boxes of results for each warp."""
         if self.split > 1:
             return self.m * self.n * 4 // self.split * (self.split - 1)
         columns = 64 if self.n % 64 == 0 else 32
@@ -102,7 +102,7 @@ class HopperTile(Tile):
 
     @property
     def results(self) -> int:
-        """Results that a thread holds."""
+        """The number of results that a thread holds."""
         return self.m * self.n // (128 * self.groups)
 
     @property
@@ -126,8 +126,8 @@ class HopperTile(Tile):
         }
 
     def misfit(self, b_contiguous_in_k: bool, sums: int = 1) -> str | None:
-        """What keeps the tile from a problem, None if it fits: an operand with N contiguous is copied in pieces of 64
-        columns, and a gated tile has columns of both halves of b."""
+        """The reason why the tile does not fit a problem, None if it fits. An operand with N contiguous is copied in
+        pieces of 64 columns, and a gated tile has columns of both halves of b."""
         if not b_contiguous_in_k and self.n % (64 * sums):
             return f"needs tile_n to be a multiple of {64 * sums} where b is contiguous along n"
         if sums == 2 and (self.split > 1 or self.n % 32 or self.n % (16 * self.cluster)):
@@ -135,7 +135,7 @@ class HopperTile(Tile):
         return None
 
     def waves(self, m: int, n: int, batches: int) -> tuple[int, int, int]:
-        """How many tiles a multiprocessor computes one after the other, how many side by side, and tiles in all."""
+        """The number of tiles that a multiprocessor computes in sequence, of tiles at once, and of tiles in all."""
         blocks = -(-m // (self.m * self.cluster)) * self.cluster * -(-n // self.n) * batches * self.split
         rounds = -(-blocks // (CLUSTERED.get(self.cluster * self.split, SMS) * self.resident))
         return rounds, min(self.resident, -(-blocks // SMS)), blocks
@@ -230,7 +230,7 @@ TILES = (
 
 
 def best_tiles(m: int, n: int, k: int, batches: int, finish: Finish) -> list[HopperTile]:
-    """Every tile that leaves no part of a split K empty, the best estimate first."""
+    """All tiles whose split of K leaves no part empty, best estimate first."""
     whole = (tile for tile in TILES if tile.split <= max(1, -(-k // STAGE_K)))
     return sorted(whole, key=lambda tile: tile.seconds(m, n, k, batches, finish))
 
@@ -249,7 +249,7 @@ def is_aligned(x: Matrix, scope: Scope) -> bool:
 
 
 class HopperGemm(ContractionKernel):
-    """wgmma, bulk tensor copies and a persistent grid, for sm_90a; the epilogue of a tile hides behind the next one."""
+    """wgmma, bulk tensor copies, a persistent grid, for sm_90a; a tile's epilogue overlaps the next tile's products."""
 
     provider = "hopper"
     max_sums = 2
@@ -272,7 +272,7 @@ class HopperGemm(ContractionKernel):
         return all(self._steps_well(x, problem, scope) for x in problem.matrices())
 
     def _steps_well(self, x: Matrix, problem: Problem, scope: Scope) -> bool:
-        """Whether `x` is copied in pieces of 16 bytes, or, as a result or an extra operand, has contiguous columns."""
+        """Whether factor `x` can be copied in 16-byte pieces; results and extra operands need contiguous columns."""
         return is_aligned(x, scope) if x is problem.a or x is problem.b else _is_one(x.col)
 
     def accepts(self, op: ContractionOp, position: int, strides: Strides, scope: Scope) -> bool:
@@ -320,7 +320,7 @@ class HopperGemm(ContractionKernel):
 
 
 def _tile_of(config: Config, problem: Problem, op: ContractionOp) -> HopperTile:
-    """The tile of a config; `ValueError` if there is none, or it does not fit the problem."""
+    """The tile of a config; `ValueError` if there is no such tile or it does not fit the problem."""
     tile = HopperTile.of(config)
     if (misfit := tile.misfit(_is_one(problem.b.row), op.SUMS)) is not None:
         raise ValueError(f"the tile {tile.config()} {misfit}")

@@ -17,9 +17,9 @@ from ait_mlir.lowering.target import ARCHITECTURES
 __all__ = ["KERNELS", "MfmaGemm", "MfmaTile"]
 
 UNIT_RATE = 0.25 * 1.7e12
-"""Multiply-adds of a compute unit per second: a quarter of what its matrix cores can do. A guess: measured nowhere."""
+"""Multiply-adds of a compute unit per second: a quarter of its matrix cores' peak. A guess, not measured."""
 STEP_SECONDS = 0.6e-6
-"""The least time of a step of 32 along k: its way from memory. A guess as well."""
+"""The least time of a step of 32 along k, to load it from memory. A guess, not measured."""
 STEP_K = 32
 
 

@@ -1,4 +1,4 @@
-"""Gemm on the CPU with weights that lie in panels: what a run multiplies with is packed once, when it is set."""
+"""Gemm on the CPU with weights in panels: a weight is packed once, when it is set."""
 
 from __future__ import annotations
 

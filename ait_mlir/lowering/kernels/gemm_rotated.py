@@ -1,4 +1,4 @@
-"""Products whose columns are heads that are turned, on Hopper's own matrix instruction."""
+"""Products whose epilogue rotates heads of columns (rotary embedding), on Hopper's own matrix instruction."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from ait_mlir.lowering.kernels.loops import ZERO, broadcast_strides, collapse, n
 __all__ = ["KERNELS", "HopperRotatedGemm"]
 
 FINISH = Finish(1, False)
-"""Both tables have as many elements for a head as a residual has."""
+"""The two tables together cost as much as one residual."""
 
 
 class HopperRotatedGemm(Kernel[RotatedGemmOp]):
-    """wgmma and bulk tensor copies, for f16 and bf16 on sm_90a: a tile has whole heads, and a thread both columns of a
+    """wgmma and bulk tensor copies, for f16 and bf16 on sm_90a: a tile has whole heads, a thread has both columns of a
     pair."""
 
     name = "rotated_gemm"
@@ -75,13 +75,13 @@ class HopperRotatedGemm(Kernel[RotatedGemmOp]):
 
 
 def problem(op: RotatedGemmOp, ins: Sequence[Arg], outs: Sequence[Arg]) -> Problem:
-    """The product with these buffers; leading dims join m where all of them step through these dims as one."""
+    """The product with these buffers; leading dims are merged into m if the strides of all buffers allow it."""
     (a, b, cosines, sines), (out,) = ins, outs
     lead = out.type.dims[:-1]
     steps = [a.strides[:-1], out.strides[:-1], *(_row_strides(table, lead) for table in (cosines, sines))]
     *loops, rows = collapse(nest(lead, steps), scope_of(op))
     first = rows.strides
-    if rows.size.as_int() == 1:  # any step does, so a and the result get those of whole rows
+    if rows.size.as_int() == 1:  # the row stride is never used, so it becomes the row's length
         first = (a.type.dims[-1], out.type.dims[-1], ZERO, ZERO)
     batches = [tuple(loop.strides[i] for loop in loops) for i in range(4)]
     return Problem(
@@ -102,7 +102,7 @@ def _row_strides(table: Arg, lead: Sequence[Expr]) -> tuple[Expr, ...]:
 
 
 def _steps_well(p: Problem, scope: Scope) -> bool:
-    """Whether all rows start on 16-byte boundaries if the first does, and at most two dims are batches."""
+    """Whether all rows start on 16-byte boundaries if the first does, and there are at most two batch dims."""
     return (
         len(p.batch) <= 2
         and p.b.row.as_int() == 1

@@ -19,11 +19,11 @@ from ait_mlir.lowering.target import HOPPER
 __all__ = ["KERNELS", "StreamGemm", "StreamTile"]
 
 MOST_ROWS = 16
-"""Rows of a above which it is not offered: each 16 of them read b again."""
+"""The most rows of a: every 16 rows read all of b once more."""
 SHARED_LIMIT = HOPPER.shared_bytes
 START_SECONDS = 2e-6
 RATE = 0.87
-"""What it reaches of the bandwidth that good kernels have."""
+"""The share of the target's bandwidth that the kernel reaches."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class StreamTile(Tile):
 
     @property
     def registers(self) -> int:
-        """Registers of a thread that hold what it reads and sums."""
+        """Registers of a thread for the elements that it reads and for its sums."""
         return self.chunks * (self.columns // 2 + 4 * self.eights) + self.columns // 4 * self.eights
 
     def problems(self) -> Mapping[str, bool]:

@@ -1,4 +1,4 @@
-"""Tiles of the native tensor-core gemm, and how long a problem takes with each."""
+"""Tiles of the native tensor-core gemm, and the estimated time of a problem with each tile."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ MMA_RATE = 900
 SHARED_RATE = 48
 """Bytes a multiprocessor takes from L2 per cycle."""
 STEP_CYCLES = 130
-"""Cycles of one step along K that no other work hides when a multiprocessor has one small block."""
+"""Cycles of one step along K that no other work overlaps, if a multiprocessor has one small block."""
 FEW_ROWS = 32
-"""Up to so many rows, what a product takes is bringing b from memory; the next three numbers fit the times of
+"""Up to this number of rows the time is the time to load b from memory; the next three numbers fit the times of
 `python benchmarks/models.py llama-decode --measure`."""
 STREAM_RATE = 2350
-"""Bytes per cycle that come from memory."""
+"""Bytes per cycle from memory, at most."""
 BYTES_UNDER_WAY = 7e6
-"""Bytes on their way at once that it takes to reach that."""
+"""Bytes that must be in flight at once to reach `STREAM_RATE`."""
 SPLIT_SHARE = 0.8
-"""What blocks that share a tile's k reach of it."""
+"""The share of `STREAM_RATE` that blocks with a split K reach."""
 START_CYCLES = 2600
 """Cycles of a block beside its steps: launch, filling the pipeline, epilogue."""
 
@@ -72,7 +72,7 @@ class GemmTile(Tile):
         return max(pipeline, 16 * self.warps_m * (self.n + 8) * 4)
 
     def cycles(self, m: int, n: int, k: int, batches: int, target: Target) -> float:
-        """Estimated cycles of a problem; of one without elements, those of a launch."""
+        """Estimated cycles of a problem; for a problem without elements, the cycles of a launch."""
         if min(m, n, batches) == 0:
             return START_CYCLES
         units = target.multiprocessors
@@ -118,7 +118,7 @@ class GemmTile(Tile):
         )
 
     def streaming_cycles(self, n: int, k: int, batches: int, resident: int) -> float:
-        """What it takes to bring all of b from memory, with what the resident blocks have on their way at once."""
+        """Cycles to load all of b from memory, limited by the bytes that resident blocks have in flight at once."""
         under_way = resident * (self.stages - 1) * self.n * self.k * 2
         share = min(1.0, under_way / BYTES_UNDER_WAY) * (SPLIT_SHARE if self.split > 1 else 1.0)
         return START_CYCLES + 2 * n * k * batches / (share * STREAM_RATE)
@@ -141,7 +141,7 @@ TILES = (
 
 
 def best_tiles(m: int, n: int, k: int, batches: int, target: Target) -> list[GemmTile]:
-    """Every tile that fits the target with every split of K that could pay, the best estimate first."""
+    """All tiles that fit the target, with each split of K that could pay, best estimate first."""
     options: list[GemmTile] = []
     for tile in (t for t in TILES if t.shared_bytes <= target.shared_bytes):
         blocks = -(-m // tile.m) * -(-n // tile.n) * batches

@@ -24,10 +24,10 @@ from ait_mlir.lowering.regions import functor, identity_functor
 
 # As benchmarks/group_norms.py measures them on an H200.
 WAIT_SECONDS = 1e-6
-"""What a launch waits for the one before, beside being launched."""
+"""Seconds that a launch waits for the previous launch, in addition to the launch itself."""
 SHARE_OF_BANDWIDTH = 0.6
 LAUNCHES = 3
-"""Of a group norm on a GPU, each of which waits for the one before."""
+"""Launches of a group norm on a GPU; each waits for the previous launch."""
 
 
 class GroupNormKernel(Kernel[GroupNormOp]):
@@ -50,7 +50,7 @@ class GroupNormKernel(Kernel[GroupNormOp]):
         return not factor or is_contiguous(tensor_type(op.operands[position]).dims, strides, scope)
 
     def between(self, op: GroupNormOp, config: Config, target: Target) -> tuple[TensorType, ...]:
-        """Statistics of the units, at most one for each channel; mean and factor for each channel of each batch."""
+        """Statistics of the units, at most one for each channel; mean and factor for each channel and batch."""
         t = tensor_type(op.input)
         element = compute_type(t.element_type)
         channels = t.dims[0] * t.dims[op.dim.value.data]
@@ -127,14 +127,14 @@ class _Units:
     batch: Expr
     groups: Expr
     per_group: Expr
-    """Units of a group."""
+    """The number of units in a group."""
     channels: Expr
-    """Channels of a unit."""
+    """The number of channels in a unit."""
     template: str
     sizes: str
     operand: str
     result: str
-    """The strides of one number for each unit."""
+    """The C++ strides of a tensor with one number for each unit."""
 
     @staticmethod
     def of(launch: Launch[GroupNormOp]) -> _Units:

@@ -24,31 +24,31 @@ from ait_mlir.lowering.regions import functor, identity_functor
 ITEMS = (1, 2, 4, 8, 16)
 """Chunks of 16 bytes that a thread may keep."""
 ACCESSES = (8, 4, 2, 1)
-"""Elements of an access."""
+"""Choices for the number of elements of an access."""
 CLUSTERS = (1, 2, 4, 8)
 MOST_GROUPS = 4
-"""Of an access."""
+"""The most groups in an access."""
 MOST_CHANNELS = 512
-"""Of a unit: the threads of a block where elements are read one by one."""
+"""The most channels of a unit: the threads of a block when elements are read one by one."""
 LINE_BYTES = 64
-"""What a unit should have of a place, so that what comes from memory is used."""
+"""The bytes of a place that a unit should have, so that it uses whole lines of memory."""
 SECTOR_BYTES = 32
-"""What a cache reads and writes at least."""
+"""The smallest number of bytes that a cache reads or writes."""
 CONFIGS = 6
 MOST_SPLITS = 256
 """The most blocks that share a unit in two launches."""
 MOST_SLICES = 4
-"""As `kFoundSlices` of the template."""
+"""`kFoundSlices` of the template."""
 WARP = 32
 # Fitted to times of an H200 and an H100 (`python -m benchmarks.group_norms`).
 JOIN_SECONDS = 1.8e-6
-"""What the threads of a block take to join their moments."""
+"""Seconds in which the threads of a block join their moments."""
 EXCHANGE_SECONDS = 0.5e-6
-"""What it takes the blocks of a cluster to tell each other their moments."""
+"""Seconds in which the blocks of a cluster exchange their moments."""
 JOINED_SECONDS = 0.3e-6
-"""What it takes a warp of the second launch to join what 32 blocks found of a group."""
+"""Seconds in which a warp of the second launch joins the moments that 32 blocks found for a group."""
 WAIT_SECONDS = 0.1e-6
-"""What each of two launches waits for the one before, beside being launched."""
+"""Seconds that each of two launches waits for the previous launch, in addition to the launch itself."""
 SPLIT_THREADS = (256, 128, 512)
 """Threads of a block in two launches, the best guess first."""
 RUNNING = 1024
@@ -57,11 +57,11 @@ ALONE = 1.2
 SPLIT_SHARE = 0.6
 """The share of the bandwidth that the two launches reach."""
 SHARE_OF_BANDWIDTH = 0.5
-"""What a multiprocessor alone reaches of its share of the bandwidth."""
+"""The share of its part of the bandwidth that a multiprocessor reaches with a single block."""
 
 
 def threads_of(items: int) -> int:
-    """As `group_norm_threads` of the template."""
+    """Threads of a block, as `group_norm_threads` of the template."""
     return 768 if items == 4 else 384 if items == 8 else 512
 
 
@@ -74,14 +74,14 @@ class _Shape:
     channels: int
     groups: int
     vector: int
-    """Elements of an access: 16 bytes of the narrowest tensor, or less, so that it has channels of two groups at most,
-    or of up to four whole groups."""
+    """Elements of an access: up to 16 bytes of the narrowest tensor, with channels of at most two groups, or of up to
+    four whole groups."""
     narrow: int
     """Bytes of an element of the input."""
 
     @staticmethod
     def of(op: GroupNormOp) -> _Shape | None:
-        """None for what the template does not do: channels that are not the last dim."""
+        """The sizes of an op; None if the template cannot run it, for example if the channels are not the last dim."""
         t = tensor_type(op.input)
         types = [tensor_type(v) for v in (op.input, op.output, *op.epilogue_operands)]
         channels, groups = t.dims[-1].as_int(), op.groups.value.data
@@ -101,8 +101,8 @@ class _Shape:
         return _Shape(t.dims[0].evaluate(env), places, channels, groups, vector, element_bytes(t))
 
     def widths(self) -> Iterator[int]:
-        """Channels of a unit: whole groups and whole accesses; the smallest that fills lines, twice as many, and some
-        smaller ones, so that more blocks share a small sample."""
+        """Choices for the channels of a unit, always whole groups and accesses: the two smallest that fill lines, and
+        two smaller numbers, so that more blocks share a small sample."""
         least = math.lcm(self.channels // self.groups, self.vector)
         fitting = [w for w in range(least, min(self.channels, MOST_CHANNELS) + 1, least) if self.channels % w == 0]
         wide = [w for w in fitting if w * self.narrow >= LINE_BYTES] or fitting[-1:]
@@ -110,13 +110,13 @@ class _Shape:
         yield from [w for w in fitting if w < wide[0]][:2]
 
     def items(self, width: int, cluster: int) -> int:
-        """The fewest chunks of a thread with which a block has room for its share; 0: none has room."""
+        """The fewest chunks of a thread so that a block holds its share of a unit; 0 if the share is too large."""
         share = -(-self.places // cluster)
         columns = width // self.vector
         return next((n for n in ITEMS if columns * -(-share // n) <= threads_of(n)), 0)
 
     def seconds(self, width: int, cluster: int, target: Target, moved: int) -> float:
-        """The time of a plan: of the multiprocessor with the most blocks, or of the memory."""
+        """Estimated seconds of a plan: the busiest multiprocessor's, or the memory's if that is longer."""
         blocks = max(1, self.samples) * (self.channels // width) * cluster
         moved = int(moved * max(1.0, SECTOR_BYTES / (width * self.narrow)))
         if self.items(width, cluster) == 0:
@@ -130,7 +130,7 @@ class _Shape:
 
 
 class ClusterGroupNorm(Kernel[GroupNormOp]):
-    """`ait.group_norm` over the last dim; the input is read once where the blocks have room for it."""
+    """`ait.group_norm` over the last dim; the input is read once if the blocks have room for it."""
 
     provider = "cluster"
     name = "group_norm"
@@ -143,7 +143,7 @@ class ClusterGroupNorm(Kernel[GroupNormOp]):
         return shape is not None and any(shape.widths())
 
     def plans(self, shape: _Shape, target: Target) -> list[tuple[int, int]]:
-        """Widths of units, and how many blocks share one."""
+        """The plans to try: the channels of a unit, and the number of blocks that share a unit."""
         clusters = [c for c in CLUSTERS if c == 1 or (target.has("clusters") and c <= max(1, shape.places))]
         return [(w, c) for w in shape.widths() for c in clusters]
 
@@ -234,13 +234,13 @@ class ClusterGroupNorm(Kernel[GroupNormOp]):
 
 
 class SplitGroupNorm(ClusterGroupNorm):
-    """In two launches, so that any number of blocks share the places of a sample; the input is read twice."""
+    """`ait.group_norm` in two launches: any number of blocks share a sample, and the input is read twice."""
 
     provider = "split"
     shared = "splits"
 
     def plans(self, shape: _Shape, target: Target) -> list[tuple[int, int]]:
-        """Blocks of so many threads as together are about as many as the card runs at a time."""
+        """Plans whose blocks together have about as many threads as the card runs at a time."""
         found: dict[tuple[int, int], None] = {}
         for width in shape.widths():
             units, columns = max(1, shape.samples) * (shape.channels // width), width // shape.vector
@@ -266,7 +266,7 @@ class SplitGroupNorm(ClusterGroupNorm):
             raise ValueError(f"splits is {blocks}, expected 1 to {MOST_SPLITS}")
 
     def between(self, op: GroupNormOp, config: Config, target: Target) -> tuple[TensorType, ...]:
-        """Four numbers for each group of each sample, each block that shares it and each of its slices."""
+        """Four numbers for each group of each sample, for each block that shares the group, and each of its slices."""
         splits = self._value(op, config, target, "splits")
         numbers = const(4 * MOST_SLICES * splits * op.groups.value.data)
         return (TensorType.get([tensor_type(op.input).dims[0], numbers], f32),)

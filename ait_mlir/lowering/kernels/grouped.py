@@ -1,4 +1,4 @@
-"""Several problems in one launch: products and norms of different sizes, and groups of rows whose ends are a tensor."""
+"""Several problems in one launch: products and norms of different sizes, and groups of rows with ends in a tensor."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ OpT = TypeVar("OpT", GroupedGemmOp, RaggedGemmOp)
 
 
 class TiledKernel(Kernel[OpT]):
-    """Base of both: tensor-core tiles on CUDA for f16, bf16, and f32 as TF32, ordinary arithmetic elsewhere, vectors on
-    the CPU."""
+    """The base class of grouped and ragged products: tensor-core tiles on CUDA for f16, bf16, and f32 as TF32, ordinary
+    arithmetic on other GPUs, vectors on the CPU."""
 
     def matrices(self, op: OpT) -> Sequence[SSAValue]:
         """The factors of the products."""
@@ -63,7 +63,7 @@ class TiledKernel(Kernel[OpT]):
         )
 
     def accepts(self, op: OpT, position: int, strides: Strides, scope: Scope) -> bool:
-        """Tiles are copied along the contiguous dim of a factor."""
+        """Whether operand `position` may have these strides: tiles are copied along the contiguous dim of a factor."""
         factors = len(self.matrices(op))
         return position >= factors or any(s.as_int() == 1 for s in strides[-2:])
 
@@ -73,7 +73,7 @@ class TiledKernel(Kernel[OpT]):
         return m, n, in_halves(k, tensor_type(op.operands[0]).element_type), count
 
     def tiles(self, op: OpT, target: Target) -> list[GemmTile]:
-        """Those that do not split K, best estimate first."""
+        """The tiles that do not split K, best estimate first."""
         return [tile for tile in best_tiles(*self.in_tiles(op), target) if tile.split == 1]
 
     def configs(self, op: OpT, target: Target) -> list[dict[str, int]]:
@@ -138,7 +138,7 @@ class GroupedKernel(TiledKernel[GroupedGemmOp]):
         return m, n, k, op.count
 
     def accepts(self, op: GroupedGemmOp, position: int, strides: Strides, scope: Scope) -> bool:
-        """All A have the same contiguous dim, and all B: that of the layout."""
+        """Whether operand `position` may have these strides: the layout gives the contiguous dim of all A and all B."""
         if position >= len(op.factors):
             return True
         return strides[1].as_int() == 1
@@ -175,7 +175,7 @@ class RaggedKernel(TiledKernel[RaggedGemmOp]):
         return (op.a, op.b)
 
     def largest(self, op: RaggedGemmOp) -> tuple[int, int, int, int]:
-        """The sizes if all groups have the same number of rows, at least one each."""
+        """The sizes, assuming that all groups have equally many rows, at least one."""
         env, e = estimate_env(scope_of(op)), op.extents()
         rows, n, k = (size.evaluate(env) for size in (e.m, e.n, e.k))
         groups = max(1, min(rows, tensor_type(op.b).dims[0].evaluate(env)))
@@ -202,15 +202,16 @@ class RaggedKernel(TiledKernel[RaggedGemmOp]):
 
 
 class GroupedNormKernel(Kernel[GroupedNormOp]):
-    """`ait.grouped_norm`. On a GPU one launch normalises as many inputs as fit into its arguments; a CPU takes one
-    after the other.
+    """`ait.grouped_norm`. On a GPU one launch normalises as many inputs as fit into its arguments; a CPU normalises
+    them in sequence.
     """
 
     name = "grouped_norm"
     ops = (GroupedNormOp,)
 
     def matches(self, op: GroupedNormOp, target: Target) -> bool:
-        """Epilogue operands lie alike in all norms: whole rows, or one element for each row."""
+        """Whether the operands fit in a launch, and each epilogue operand has the same form in all norms: whole rows,
+        or one element for each row."""
         return len(op.epilogue_operands) // op.count + 2 <= MAX_OPERANDS and len(set(_widths(op))) == 1
 
     def accepts(self, op: GroupedNormOp, position: int, strides: Strides, scope: Scope) -> bool:
@@ -257,7 +258,7 @@ class GroupedNormKernel(Kernel[GroupedNormOp]):
     def _call(
         self, launch: Launch[GroupedNormOp], shape: str, own: tuple[str, str], factors: tuple[str, str], beside: str
     ) -> str:
-        """The C++ of one norm: of its call on a CPU, of its description on a GPU."""
+        """The C++ of one norm: its call on a CPU, its description on a GPU."""
         if launch.target.is_gpu:
             return f"ait::gpu::grouped_norm({shape}, {own[0]}, {own[1]}, {factors[0]}, {factors[1]}, {beside})"
         template, finish = "norm_@ID@, 1", ""
@@ -269,13 +270,13 @@ class GroupedNormKernel(Kernel[GroupedNormOp]):
 
 
 def _row_strides(arg: Arg, shape: Sequence[Expr]) -> tuple[Expr, ...]:
-    """The strides of an epilogue operand over a shape: along a row 1 where it has whole rows, of any length, else 0."""
+    """The strides of an epilogue operand over a shape; the last is 1 if the operand has whole rows, otherwise 0."""
     *outer, _ = broadcast_strides(arg, shape)
     return (*outer, ONE if has_rows(arg.type.dims, shape) else ZERO)
 
 
 def has_rows(dims: Sequence[Expr], shape: Sequence[Expr]) -> bool:
-    """Whether a tensor that broadcasts to a shape has its last dim, not one element for it."""
+    """Whether a tensor that broadcasts to a shape has the shape's last dim, rather than one element in its place."""
     return bool(dims) and dims[-1] is shape[-1]
 
 

@@ -26,8 +26,8 @@ from ait_mlir.lowering.target import Target
 class GatherKernel(Kernel[EmbeddingOp]):
     """`ait.embedding`: copies rows of the table.
 
-    An id outside of the table never reads outside of it: the CPU fails with a message that names the id, a GPU writes
-    NaN to the row of a float table and 0 to that of another.
+    An id outside of the table never causes a read outside of it: the CPU fails with a message that names the id; a GPU
+    fills the row with NaN for a float table, with 0 for other tables.
     """
 
     name = "gather"
@@ -43,7 +43,7 @@ class GatherKernel(Kernel[EmbeddingOp]):
 
 class GroupedGatherKernel(Kernel[GroupedEmbeddingOp]):
     """`ait.grouped_embedding`: on a GPU one launch copies the rows of as many tables as fit into its arguments; a CPU
-    takes one table after the other. Ids outside of a table as of `GatherKernel`.
+    processes the tables in sequence. Ids outside of a table are treated as in `GatherKernel`.
     """
 
     name = "grouped_gather"
@@ -85,7 +85,7 @@ def _lookup(launch: Launch[Any], table: Arg, ids: Arg, out: Arg, loops: Sequence
 
 
 class UpdateKernel(Kernel[UpdateSliceOp]):
-    """`ait.update_slice`: writes the rows alone, over the buffer of the tensor, which is operand 0 and the result."""
+    """`ait.update_slice`: writes only the rows, in place: operand 0 and the result share a buffer."""
 
     name = "update"
     ops = (UpdateSliceOp,)
@@ -111,19 +111,19 @@ class UpdateKernel(Kernel[UpdateSliceOp]):
 
 
 def _merged(loops: Sequence[Loop], scope: Scope) -> list[Loop]:
-    """The same iteration space with fewer loops, none where there is a single element."""
+    """The same iteration space with fewer loops; no loops for a single element."""
     return [loop for loop in collapse(loops, scope) if loop.size.as_int() != 1] if loops else []
 
 
 class CompactKernel(Kernel[MaskedSelectOp]):
-    """`ait.masked_select`: on a GPU the blocks count first, then each moves what is selected of its rows."""
+    """`ait.masked_select`: on a GPU the blocks first count, then each block moves its selected rows."""
 
     name = "compact"
     ops = (MaskedSelectOp,)
     row_major = True
 
     def workspace(self, op: MaskedSelectOp, config: Config) -> Expr:
-        """A count for each block, which only a GPU has."""
+        """Bytes for a count of each block; only a GPU uses them."""
         return const(8 * 1024)
 
     def emit(self, launch: Launch[MaskedSelectOp]) -> Emission:
@@ -154,7 +154,7 @@ class TakeKernel(Kernel[GatherOp]):
 
 
 class ScatterKernel(Kernel[ScatterOp]):
-    """`ait.scatter`, over the buffer of the tensor, which is operand 0 and the result.
+    """`ait.scatter`, in place: operand 0 and the result share a buffer.
 
     Places that differ along a kept dim name different elements, so these dims run in parallel. The other dims run in
     order. Sums and products of 16-bit floats need a contiguous tensor, and a buffer with an f32 for each element.
@@ -196,7 +196,8 @@ def _combines_wider(op: ScatterOp) -> bool:
 
 
 def _indexed_loops(op: IndexedOp, dense: Arg, whole: Arg, indices: Sequence[Arg]) -> list[Loop]:
-    """The loops over the space: strides of the dense side, of the whole tensor along kept dims, of each index."""
+    """The loops over the index space, with strides of the dense side, of the whole tensor along kept dims, and of each
+    index."""
     space = op.space()
     kept = {at: whole.strides[d] for d, at in op.kept_dims()}
     of_whole = [kept.get(at, const(0)) for at in range(len(space))]

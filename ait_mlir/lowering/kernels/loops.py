@@ -27,7 +27,7 @@ def broadcast_strides(arg: Arg, shape: Sequence[Expr]) -> tuple[Expr, ...]:
 
 
 def nest(shape: Sequence[Expr], strides: Iterable[Sequence[Expr]]) -> list[Loop]:
-    """A loop a dim, where `strides` are those of each operand; one of size 1 for a shape without dims."""
+    """One loop for each dim of the shape, with the strides of each operand; one loop of size 1 for an empty shape."""
     columns = list(strides)
     loops = [Loop(size, tuple(s[d] for s in columns)) for d, size in enumerate(shape)]
     return loops or [single(len(columns))]
@@ -41,7 +41,7 @@ def single(operands: int) -> Loop:
 def collapse(loops: Sequence[Loop], scope: Scope) -> list[Loop]:
     """The same iteration space with fewer loops, at least one.
 
-    Dims of size 1 are dropped, and neighbours merged where every operand steps through both as one.
+    Dims of size 1 are dropped. Neighbouring dims are merged if the strides of every operand allow it.
     """
     merged: list[Loop] = []
     for loop in loops:
@@ -55,7 +55,7 @@ def collapse(loops: Sequence[Loop], scope: Scope) -> list[Loop]:
 
 
 def in_order_of(loops: Sequence[Loop], position: int, scope: Scope) -> list[Loop]:
-    """The loops in the order in which an operand lies in memory, its neighbours last, as far as that is proved."""
+    """The loops sorted by the strides of an operand, the smallest stride last, as far as the order can be proved."""
     ordered: list[Loop] = []
     for loop in loops:
         place = len(ordered)
@@ -66,7 +66,7 @@ def in_order_of(loops: Sequence[Loop], position: int, scope: Scope) -> list[Loop
 
 
 def _is_within(a: Expr, b: Expr, scope: Scope) -> bool:
-    """Whether the smaller one of two strides is proved to be `a`."""
+    """Whether stride `a` is provably smaller than stride `b`."""
     return a is not b and scope.le(a, b) and not scope.le(b, a)
 
 
@@ -81,19 +81,19 @@ _INNER = {0: "ait::Inner::zero", 1: "ait::Inner::unit"}
 
 
 def inner_kind(stride: Expr) -> str:
-    """What the C++ kernels are told of an innermost stride."""
+    """The `ait::Inner` enumerator of an innermost stride, a template argument of C++ kernels."""
     known = stride.as_int()
     return "ait::Inner::strided" if known is None else _INNER.get(known, "ait::Inner::strided")
 
 
 def braces(exprs: Iterable[Expr], cpp_dims: Mapping[str, str], called: str = "") -> str:
-    """`{dim0, 768}`; where sizes are fields of a struct, they are `called` so, with numbers."""
+    """`{dim0, 768}`; in code whose sizes are fields of a struct, the fields are named `called` and a number."""
     return "{" + ", ".join(e.cpp(cpp_dims, called and f"{called}{i}") for i, e in enumerate(exprs)) + "}"
 
 
 def named_numbers(cpp_dims: Mapping[str, str], prefix: str, **exprs: Expr) -> str:
-    """`/*m=*/dim0, /*n=*/256`: the numbers of a struct with comments that name its fields; `sizes.m, sizes.n`, which
-    says as much, where they are fields of a struct. `prefix` is that of the names there."""
+    """`/*m=*/dim0, /*n=*/256`: the numbers of a struct, with comments that name its fields. In code whose sizes are
+    fields of a struct: `sizes.m, sizes.n`, with `prefix` before these names."""
     texts = {name: e.cpp(cpp_dims, f"{prefix}{name}") for name, e in exprs.items()}
     if isinstance(cpp_dims, Fields):
         return ", ".join(texts.values())
@@ -107,8 +107,8 @@ def sizes(loops: Sequence[Loop], cpp_dims: Mapping[str, str]) -> str:
 def steps(loops: Sequence[Loop], position: int, cpp_dims: Mapping[str, str], called: str = "") -> str:
     """`{768, 1}`: the strides of one operand of the nest.
 
-    Nothing steps along an outer dim of 1, so its stride is 0, which is aligned to everything. A kernel that moves an
-    element to another place of such a dim is given the dim's stride beside the nest.
+    The stride of an outer dim of 1 is never used, so it is written as 0, which is aligned to every size. A kernel that
+    moves an element along such a dim gets the dim's stride as a separate argument.
     """
     *outer, inner = loops
     strides = [ZERO if loop.size.as_int() == 1 else loop.strides[position] for loop in outer]

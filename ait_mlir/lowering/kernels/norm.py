@@ -89,7 +89,7 @@ class NormKernel(Kernel[NormOp]):
         )
 
     def eps(self, launch: Launch[NormOp]) -> str:
-        """What the template is told of `eps`: a negative one bounds the mean of the squares."""
+        """The template's argument `eps`; a negative number means a lower bound of the mean of squares."""
         number = launch.number(launch.op.eps, f64)
         return f"-({number})" if isinstance(launch.op, RmsNormOp) and launch.op.bounded is not None else number
 
@@ -109,7 +109,7 @@ class RmsNormKernel(NormKernel):
 
 
 def _factor_positions(norm: NormOp) -> tuple[int, ...]:
-    """Where scale and bias stand among the operands."""
+    """The operand positions of scale and bias."""
     return tuple(range(1, 1 + (norm.scale is not None) + (norm.bias is not None)))
 
 

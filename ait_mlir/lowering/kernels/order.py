@@ -55,7 +55,7 @@ def emit_sort(launch: Launch[SortOp] | Launch[TopkOp], axis: int, descending: bo
 
 
 def sort_bytes(op: SortOp | TopkOp, axis: int) -> Expr:
-    """Workspace of `ait::gpu::sort`: two pairs for each element, if rows may be longer than a tile."""
+    """Bytes of workspace for `ait::gpu::sort`: two pairs for each element, if rows may be longer than a tile."""
     t = tensor_type(op.input)
     longest = scope_of(op).bounds(t.dims[axis])[1]
     if longest <= TILE:
@@ -65,7 +65,7 @@ def sort_bytes(op: SortOp | TopkOp, axis: int) -> Expr:
 
 
 def sort_seconds(op: SortOp | TopkOp, axis: int, target: Target) -> float:
-    """Each launch moves all pairs; the first one takes about as long as ten passes over memory."""
+    """Estimated seconds: each launch moves all pairs, and the first takes about as long as ten passes over memory."""
     t, env = tensor_type(op.input), estimate_env(scope_of(op))
     length, elements = t.dims[axis].evaluate(env), t.num_elements().evaluate(env)
     if not target.is_gpu:
@@ -120,7 +120,7 @@ class HistogramKernel(Kernel[HistogramOp]):
     ops = (HistogramOp,)
     row_major = True
     alone = True
-    """Its result is cleared before the launch."""
+    """The result is cleared before the launch, so the launch cannot overlap its neighbours."""
 
     def emit(self, launch: Launch[HistogramOp]) -> Emission:
         (x,), (out,) = launch.ins, launch.outs

@@ -132,7 +132,7 @@ FOREIGN = ForeignKernel()
 
 
 def called_library(op: Operation, target: Target) -> KernelLibrary | None:
-    """The kernel library that the kernel of an operator from outside calls, if it is such a function."""
+    """The kernel library that an operator from outside calls on this target; None if its kernel is no such function."""
     found = [k for k in kernels_from_outside(type(op)) if isinstance(k, FfiKernel) and k.kind == target.kind]
     return found[0].kernel_library() if found else None
 
@@ -174,7 +174,7 @@ def variables(op: AitOp, target: Target) -> dict[str, Any]:
 
 
 def advice(op: Operation, target: Target) -> str | None:
-    """What to do about an operator from outside without a kernel for a target; None for other ops."""
+    """The advice of an error message about an operator from outside without a kernel; None for other ops."""
     if (row := row_of(type(op))) is None:
         return None
     kinds = [kind for kernel in row.kernels for kind in kernel.targets()]

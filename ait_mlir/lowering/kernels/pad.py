@@ -31,9 +31,9 @@ class PadLoop:
 
 
 def merged(loops: Sequence[PadLoop], across: bool, scope: Scope) -> list[PadLoop]:
-    """The same elements with fewer dims: a dim that is not padded is merged with the one before it.
+    """The same elements with fewer dims: a dim without padding is merged into the previous dim.
 
-    With `across`, also if that dim is padded: an element outside of it then lies outside with its whole row.
+    With `across`, also into a padded dim: if an element is outside of that dim, its whole row is.
     """
     found: list[PadLoop] = []
     for loop in loops:

@@ -35,7 +35,7 @@ class PoolKernel(Kernel[PoolBase]):
 
 
 def taps(op: PoolBase) -> str:
-    """The `PoolTaps` of the last two spatial dims; of three dims, or with dilation, of the last one alone."""
+    """The C++ `PoolTaps` of the last two spatial dims; for three dims, or with dilation, of only the last dim."""
     if not isinstance(op, PoolOp):
         return "ait::gpu::PoolTaps<>"
     windows, strides = [1, *op.windows()], [1, *op.strides()]

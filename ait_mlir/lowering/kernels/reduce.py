@@ -1,4 +1,4 @@
-"""Ops that drop dims: one result from many elements, wherever these are."""
+"""Ops that drop dims: one result from many elements, along any dims and with any strides."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from ait_mlir.lowering.kernels.base import Config, Emission, Kernel, Launch, Tar
 from ait_mlir.lowering.kernels.loops import ZERO, Loop, collapse, nest, operand, single, sizes
 
 RESULT_RATE = 20e9
-"""Bytes per second that the threads of one result read, where there are few results."""
+"""Bytes per second that the threads of one result read, if there are few results."""
 JOIN_SECONDS = 1e-6
-"""What the second launch of a split reduction takes beside being launched."""
+"""Seconds of the second launch of a split reduction, in addition to the launch itself."""
 _STRUCTS = {"sum": "Sum", "prod": "Prod", "mean": "Mean", "max": "Max", "min": "Min", "var": "Var"}
 
 
@@ -51,7 +51,7 @@ class ReduceKernel(Kernel[ReduceOp]):
 
 
 class SplitReduce(Kernel[ReduceOp]):
-    """Few results of many elements, on a GPU: parts of them all over the card, which a second launch joins."""
+    """Few results of many elements, on a GPU: blocks on the whole card reduce parts, a second launch joins them."""
 
     provider = "split"
     name = "reduce_split"
@@ -68,7 +68,7 @@ class SplitReduce(Kernel[ReduceOp]):
         return Terms({"start": 2 * target.launch_seconds}, work, _direction(op))
 
     def between(self, op: ReduceOp, config: Config, target: Target) -> tuple[TensorType, ...]:
-        """Parts of 1,024 blocks at most, each of up to 128 results side by side; of a variance three numbers each."""
+        """The partial results of at most 1,024 blocks, each for up to 128 results; a variance needs three numbers."""
         results = tensor_type(op.output).num_elements()
         parts = minimum(results * const(1024), results + const(1024 * 128))
         numbers = [const(3)] if op.kind.data == "var" else []
@@ -85,7 +85,7 @@ class SplitReduce(Kernel[ReduceOp]):
 
 @dataclass(frozen=True)
 class _Code:
-    """What calls of the templates of reductions are made of."""
+    """The C++ pieces of a call of a reduction template."""
 
     template: str
     sizes: str
@@ -115,19 +115,19 @@ class _Code:
 
 
 def _accumulator(element_type: Attribute) -> Attribute:
-    """What elements are reduced in: floats as they are computed in, narrow integers in 32 bits."""
+    """The type of the accumulator: the compute type for floats, at least 32 bits for integers."""
     if is_float(element_type):
         return compute_type(element_type)
     return element_type if BY_IR[element_type].bytes >= 4 else i32
 
 
 def _results(op: ReduceOp) -> int:
-    """How many results there are, at the dims of estimates."""
+    """The number of results at the dims of estimates."""
     return max(1, tensor_type(op.output).num_elements().evaluate(estimate_env(scope_of(op))))
 
 
 def _direction(op: ReduceOp) -> str:
-    """Whether elements of one result are adjacent: `rows` and `columns` run at different speeds."""
+    """`rows` if the elements of one result are adjacent, else `columns`; they run at different speeds."""
     return "rows" if tensor_type(op.operands[0]).rank - 1 in op.axes() else "columns"
 
 

@@ -9,31 +9,31 @@ from typing import ClassVar, Self
 
 @dataclass(frozen=True)
 class Tile:
-    """What a kernel template is instantiated with: the fields of a subclass, which stand in the IR under `keys`."""
+    """The template arguments of a kernel: the fields of a subclass, which the IR has under `keys`."""
 
     kernel: ClassVar[str]
-    """The kernel as errors call it, as in `native gemm`."""
+    """The kernel's name in errors: `native gemm`."""
     keys: ClassVar[tuple[str, ...]]
 
     @classmethod
     def first(cls) -> Self:
-        """The tile whose entries stand in for those that a configuration leaves out."""
+        """The tile with the default entries for a configuration that leaves some out."""
         raise NotImplementedError
 
     def problems(self) -> Mapping[str, bool]:
-        """What the template asserts and the device asks for, and whether it holds; asked only of positive entries."""
+        """The requirements of template and device, by text, and whether they hold; called only for positive entries."""
         raise NotImplementedError
 
     def values(self) -> tuple[int, ...]:
         return tuple(getattr(self, field.name) for field in fields(self))
 
     def config(self, prefix: str = "") -> dict[str, int]:
-        """As it stands in the IR; `prefix` goes before each key."""
+        """The tile as a configuration in the IR; `prefix` goes before each key."""
         return {prefix + key: value for key, value in zip(self.keys, self.values(), strict=True)}
 
     @classmethod
     def of(cls, config: Mapping[str, int], prefix: str = "") -> Self:
-        """The tile of a config; missing entries are those of the first tile. `ValueError` if there is no such tile."""
+        """The tile of a config; missing entries come from `first`. `ValueError` if there is no such tile."""
         tile = cls(*(int(config.get(key, value)) for key, value in cls.first().config(prefix).items()))
         tile.check()
         return tile

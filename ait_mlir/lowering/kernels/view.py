@@ -68,7 +68,7 @@ class CopyKernel(Kernel[Operation]):
 
 
 def parts(op: ViewLike, ins: Sequence[Arg], outs: Sequence[Arg], scope: Scope) -> Iterator[Part]:
-    """The strided copies that do `op`: each result out of its place in the operand, or each operand into its place."""
+    """The strided copies that compute `op`: each result from its place in the operand, or each operand to its place."""
     if isinstance(op, ReshapeOp):
         yield Part(ins[0], outs[0], collapse(_reshape_loops(ins[0], outs[0], scope), scope))
         return
@@ -97,7 +97,7 @@ class Group:
 def _groups(
     source: Shape, target: Shape, source_strides: Strides | None, target_strides: Strides | None, scope: Scope
 ) -> list[Group]:
-    """Cut both shapes into the smallest groups of equal product; strides that are not given are row-major."""
+    """Both shapes cut into the smallest groups of dims with equal products; strides of None are row-major."""
     a = _loops(source, source_strides)
     b = _loops(target, target_strides)
     cuts = [(0, 0)]
@@ -123,7 +123,7 @@ def _prefixes(loops: Sequence[Loop]) -> list[Expr]:
 
 
 def _step(loops: Sequence[Loop], scope: Scope) -> Expr | None:
-    """The stride with which the loops step through memory as one, if they do."""
+    """The stride of the loops merged into one; None if they cannot be merged."""
     merged = collapse(loops, scope) if loops else [single(1)]
     return merged[0].strides[0] if len(merged) == 1 else None
 
