@@ -1,4 +1,4 @@
-"""The bases of ops from outside of the package: their text, their properties as Python values."""
+"""Base classes of ops from outside of the package: their syntax, and their properties as Python values."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ KINDS: Mapping[type[Attribute], Kind] = {
     ArrayAttr: INTS,
     ShapeAttr: SHAPE,
 }
-"""The text of a property, by the class of attributes that it holds; `UnitAttr` is a flag."""
+"""The syntax of a property by the class of its attribute; `UnitAttr` is a flag."""
 
 
 class Op(Cost, AitOp):
@@ -54,7 +54,8 @@ bases += [Op, Elementwise]
 
 
 def default_syntax(cls: type[AitOp]) -> Syntax:
-    """Operands, then each property after its name; `OperatorError` for an op whose text this cannot say."""
+    """The default syntax: operands, then each property after its name; `OperatorError` if an op needs its own
+    syntax."""
     definition = cls.get_irdl_definition()
     several = [name for name, operand in definition.operands if isinstance(operand, VarOperandDef | OptOperandDef)]
     if len(several) > 1:
@@ -75,7 +76,7 @@ def default_syntax(cls: type[AitOp]) -> Syntax:
 
 
 def property_class(cls: type[AitOp], name: str, prop: PropertyDef) -> type[Attribute]:
-    """The class of the attributes of a property, one of `KINDS` or `UnitAttr`."""
+    """The attribute class of a property: one of `KINDS`, or `UnitAttr`."""
     for base in prop.constr.get_bases() or ():
         for kind in (*KINDS, UnitAttr):
             if issubclass(base, kind):
@@ -85,7 +86,7 @@ def property_class(cls: type[AitOp], name: str, prop: PropertyDef) -> type[Attri
 
 
 def attribute_of(cls: type[AitOp], name: str, value: object) -> Attribute | None:
-    """The attribute of a Python value for a property; None for what is left out. `TypeError` if it does not fit."""
+    """The attribute of a Python value for a property; None if it is left out, `TypeError` if it does not fit."""
     prop = cls.get_irdl_definition().properties[name]
     kind = property_class(cls, name, prop)
     if isinstance(value, kind):
@@ -102,7 +103,7 @@ LEFT_OUT = UnitAttr()
 
 
 def _made(kind: type[Attribute], value: Any) -> Attribute | None:
-    """The attribute of a class for a value; None if it does not fit."""
+    """The attribute of class `kind` for a value; None if the value does not fit."""
     is_list = isinstance(value, list | tuple)
     items = cast("Sequence[Any]", value if is_list else ())
     if kind is IntegerAttr and _is_int(value):
@@ -155,7 +156,7 @@ def python_value(attribute: Attribute | None) -> Any:
 
 
 def python_values(op: AitOp) -> dict[str, Any]:
-    """The properties of an op by name. A flag is True or False, what is left out None."""
+    """The properties of an op by name. A flag is True or False; a missing property is None."""
     found: dict[str, Any] = {}
     for name, prop in type(op).get_irdl_definition().properties.items():
         if not isinstance(op.properties.get(name), DenseArrayBase):

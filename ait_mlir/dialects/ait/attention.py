@@ -55,7 +55,7 @@ class SameDim:
 
 @irdl_op_definition
 class AttentionOp(Cost, AitOp):
-    """softmax(scale * q @ k^T + mask) @ v (arXiv:1706.03762), scores never stored.
+    """softmax(scale * q @ k^T + mask) @ v (arXiv:1706.03762), without storing the scores.
 
     q [B, H, S, D], k [B, G, L, D], v [B, G, L, E] give [B, H, S, E]; G divides H, and each head of k and v serves H / G
     neighbouring heads of q (arXiv:2305.13245). The additive mask broadcasts to [B, H, S, L]. The position of row s is
@@ -67,11 +67,11 @@ class AttentionOp(Cost, AitOp):
     compute type and the elements of operands that broadcast to [B, H, S, L], and yields a score. A bias of each head,
     slopes times distances (arXiv:2108.12409) and soft-capping (arXiv:2408.00118) are such regions.
 
-    With `no_softmax` the changed scores are the weights as they are, and those of hidden columns are 0: two products
-    with a function of each score between them. There is no mask then, which the region can add.
+    With `no_softmax` the changed scores are the weights, and weights of hidden columns are 0: two products with a
+    function of each score between them. A mask is not allowed then; the region can add it.
 
     With `log_sums` there is a second result, the logarithm of the sum of the exponentials of the changed and masked
-    scores that a row sees: [B, H, S], f32, or f64 if q is f64; -inf where there is none.
+    scores that a row sees: [B, H, S], f32, or f64 if q is f64; -inf for a row that sees no column.
 
     Keys and values may have a second piece, `then`, of equal length for both. Its rows follow those of k and v, and L
     is the total length. A cache and the rows of a new token then need no concatenation.
@@ -101,7 +101,7 @@ class AttentionOp(Cost, AitOp):
         RegionClause("score_operands", "scores", optional=True),
     )
     WORK: ClassVar[int] = 5
-    """Operations for each score in addition to the two products: those of softmax."""
+    """Operations of the softmax for each score, in addition to the two products."""
 
     q = operand_def(TensorType)
     k = operand_def(TensorType)
@@ -139,12 +139,12 @@ class AttentionOp(Cost, AitOp):
         self.set_up([q, k, v, extras], [q.type, [q.type] * log_sums], [scores], **properties)
         self.infer()
 
-    # The operands are q, k, v, those of a second piece, the mask, those of the scores. The region has an argument for
-    # each of the last, so the number of operands says which are there.
+    # The operands are q, k, v, the second piece of k and v, the mask, the score operands. The region has an argument
+    # for each score operand, so the number of operands tells which of the others are present.
 
     @property
     def scores(self) -> Region:
-        """What becomes of scaled scores; without blocks if nothing."""
+        """The region that changes the scaled scores; without blocks if there is none."""
         return self.change or Region()
 
     @property
@@ -153,7 +153,7 @@ class AttentionOp(Cost, AitOp):
 
     @property
     def own_operands(self) -> Sequence[SSAValue]:
-        """The operands before those of the scores."""
+        """The operands before the score operands."""
         count = 0 if self.change is None or not self.change.blocks else len(self.change.blocks[0].args) - 1
         return self.operands[: max(3, len(self.operands) - count)]
 
@@ -168,7 +168,7 @@ class AttentionOp(Cost, AitOp):
 
     @property
     def then(self) -> tuple[SSAValue, SSAValue] | None:
-        """The second piece of k and of v."""
+        """The second pieces of k and v; None without them."""
         own = self.own_operands
         return (own[3], own[4]) if len(own) >= 5 else None
 
@@ -262,19 +262,19 @@ class AttentionOp(Cost, AitOp):
 class RaggedAttentionOp(Cost, AitOp):
     """Attention of sequences whose lengths are tensors: padded, packed one after the other, or in pages of a pool.
 
-    The meaning is that of `ait.attention` for each sequence by itself. A row without a visible column is 0.
+    Each sequence is computed as by `ait.attention`. A row without a visible column is 0.
 
     - Padded: q [B, H, S, D], k [B, G, L, D] and v [B, G, L, E]. `columns` [B] says how many rows of k and v each
       sequence has, `rows` [B] how many of q (default S); the result's other rows are 0.
-    - Paged: k is a pool of pages [P, G, page, D], v one of [P, G, page, E]. Column c of sequence b is row c % page of
+    - Paged: k is a pool of pages [P, G, page, D], v a pool [P, G, page, E]. Column c of sequence b is row c % page of
       page `pages`[b, c / page]; `pages` is [B, N], and L is N * page. A cache of this form grows by a page at a time
       (arXiv:2309.06180).
-    - Packed: q [1, H, T, D], k [1, G, T, D], v [1, G, T, E] hold the rows of all sequences; those of sequence b are
+    - Packed: q [1, H, T, D], k [1, G, T, D], v [1, G, T, E] hold the rows of all sequences; sequence b has the rows
       `segments`[b] up to `segments`[b + 1]. The result's rows outside of all sequences are 0.
 
-    Row s of a sequence with r rows and c columns stands at its column s + c - r; `causal` and `window` are as in
-    `ait.attention`. The integers are all i32 or all i64. The CPU fails for a length, page or offset outside of its dim
-    and for offsets that decrease, and names it; a GPU clamps them.
+    The position of row s of a sequence with r rows and c columns is its column s + c - r; `causal` and `window` are as
+    in `ait.attention`. The integers are all i32 or all i64. For a length, page or offset outside of its dim and for
+    offsets that decrease, the CPU fails and names the number; a GPU clamps it.
 
     ```mlir
     %o = ait.ragged_attention %q, %k, %v columns %n rows %m scale 0.125 causal : !ait.tensor<8 x 12 x s x 64 x f16>
@@ -324,14 +324,14 @@ class RaggedAttentionOp(Cost, AitOp):
 
     @property
     def sequences(self) -> Expr:
-        """How many sequences there are."""
+        """The number of sequences."""
         if self.segments is not None:
             return tensor_type(self.segments).dims[0] - 1
         return tensor_type(self.qkv[0]).dims[0]
 
     @property
     def length(self) -> Expr:
-        """The most columns of a sequence."""
+        """The largest number of columns of a sequence."""
         rows = tensor_type(self.qkv[1]).dims[2]
         return rows if self.pages is None else rows * tensor_type(self.pages).dims[1]
 
@@ -340,7 +340,7 @@ class RaggedAttentionOp(Cost, AitOp):
         return product(q[:3]) * self.length * (2 * (q[3] + v[3]) + self.WORK)
 
     def integers(self) -> dict[str, SSAValue]:
-        """The integer operands that are there, by name."""
+        """The integer operands that the op has, by name."""
         found = {"columns": self.columns, "rows": self.rows, "pages": self.pages, "segments": self.segments}
         return {name: value for name, value in found.items() if value is not None}
 

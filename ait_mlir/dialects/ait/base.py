@@ -24,7 +24,7 @@ from ait_mlir.dialects.ait.types import EMPTY_SCOPE, Shape, ShapeAttr, ShapedTyp
 from ait_mlir.dims import Expr, Scope
 
 Value: TypeAlias = SSAValue | Operation
-"""An operand of a constructor: a value, or the op whose only result it is."""
+"""An operand of a constructor: a value, or an op with one result."""
 ResultTypes: TypeAlias = Sequence[Attribute]
 
 
@@ -36,7 +36,7 @@ class AitOp(IRDLOperation):
     OPERAND_TYPES: ClassVar[str] = ""
     """For an op without results: the field of leading operands whose types follow the colon."""
     SEGMENTED: ClassVar[bool] = False
-    """Whether the op keeps how many operands each clause read (`AttrSizedOperandSegments`)."""
+    """Whether the op stores the number of operands of each clause (`AttrSizedOperandSegments`)."""
     SELF_CONTAINED: ClassVar[bool] = False
     """Whether verification depends only on the op's own types, properties and regions, and on the dims declared around
     it: not on the definitions of operands, the uses of results, or the parent op."""
@@ -48,10 +48,10 @@ class AitOp(IRDLOperation):
         regions: Sequence[Region | Sequence[Region] | None] = (),
         **properties: Any,
     ) -> None:
-        """What `__init__` of an op does: operands, result types and regions are those of its fields, in order.
+        """Initialise an op from operands, result types and regions in the order of its fields.
 
-        Properties are Python values, which the clauses of `SYNTAX` convert; None leaves one out. Without `results`,
-        the op has one, the first of its fields, and its type is inferred: `VerifyException` if that fails.
+        Properties are Python values, which the clauses of `SYNTAX` convert; None leaves a property out. Without
+        `results` the op has one result, whose type is inferred: `VerifyException` if that fails.
         """
         given = results
         if given is None:
@@ -71,7 +71,7 @@ class AitOp(IRDLOperation):
             self.infer()
 
     def infer(self) -> None:
-        """Give the results the types that follow from operands and properties; `VerifyException` if none do."""
+        """Set the result types to the types inferred from operands and properties; `VerifyException` if that fails."""
         for result, inferred in zip(self.results, self.infer_result_types(), strict=True):
             result._type = inferred  # pyright: ignore[reportPrivateUsage]
 
@@ -122,7 +122,7 @@ class AitOp(IRDLOperation):
             printer.print_list(types, printer.print_attribute)
 
     def verify(self, verify_nested_ops: bool = True) -> None:
-        """Verify as xDSL does, but verify only the first of several equal self-contained ops in one scope."""
+        """Verify the op as xDSL does, but only the first of several equal self-contained ops in one scope of dims."""
         key = None if verify_nested_ops and self.regions else _verification_key(self)
         scope = EMPTY_SCOPE if key is None else scope_of(self)
         if scope is EMPTY_SCOPE:
@@ -132,7 +132,7 @@ class AitOp(IRDLOperation):
             scope.memo[key] = True
 
     def emit_error(self, message: str, underlying_error: Exception) -> NoReturn:
-        """Raise the error of a verifier as it is: xDSL would print the whole module around it, for each error."""
+        """Raise the error of a verifier unchanged; xDSL would print the whole module with each error."""
         raise underlying_error
 
     def verify_(self) -> None:
@@ -158,7 +158,7 @@ class AitOp(IRDLOperation):
         raise NotImplementedError
 
     def fail(self, message: str) -> VerifyException:
-        """The error to raise: the op's name, then the message."""
+        """An error to raise: the op's name, then the message."""
         return VerifyException(f"{self.name}: {message}")
 
     def expect_tensor(self, value: SSAValue, what: str) -> TensorType:
@@ -169,7 +169,7 @@ class AitOp(IRDLOperation):
 
 
 def _verification_key(op: AitOp) -> object | None:
-    """Everything that the verification of a self-contained op depends on; None if the op itself must be verified.
+    """A key of everything that the verification of a self-contained op depends on; None if the op must be verified.
 
     The last op of a block is always verified, because it may have to be a terminator.
     """
@@ -185,7 +185,7 @@ def _verification_key(op: AitOp) -> object | None:
 
 
 def same_type(a: Attribute, b: Attribute, scope: Scope) -> bool:
-    """Equal types, where tensors may differ in how their dims are written."""
+    """Whether types are equal; dims of tensors may be written differently if the scope proves them equal."""
     if a == b:
         return True
     if not isinstance(a, TensorType) or not isinstance(b, TensorType) or a.element_type != b.element_type:
@@ -203,7 +203,7 @@ def check_declared(op: AitOp, scope: Scope, t: ShapedType) -> None:
 
 
 def check_expressions(op: AitOp, scope: Scope, expressions: Sequence[Expr], what: str) -> None:
-    """Raise if an expression names a dim that is not declared, or divides by what may be 0."""
+    """Raise if an expression names an undeclared dim, or has a divisor that may be 0."""
     for e in expressions:
         for name in e.symbols:
             if name not in scope:
@@ -213,7 +213,7 @@ def check_expressions(op: AitOp, scope: Scope, expressions: Sequence[Expr], what
 
 
 def check_number(op: AitOp, scope: Scope, name: str) -> None:
-    """Raise unless a property that is a number is a positive one for all values of the dims, if it is given as bits."""
+    """Raise unless a number given as bits is positive and finite for all values of the dims."""
     bits = op.properties.get(name)
     if not isinstance(bits, ShapeAttr):
         return
@@ -249,7 +249,7 @@ def check_param_name(op: AitOp, name: str) -> None:
 
 
 def broadcast_shapes(op: AitOp, names: Sequence[str], shapes: Sequence[Shape]) -> Shape:
-    """The NumPy broadcast of shapes; a literal 1 or a missing leading dim stretches, a named dim never does."""
+    """The NumPy broadcast of shapes; a literal 1 or a missing leading dim is stretched, a named dim never is."""
     scope = scope_of(op)
     rank = max(map(len, shapes), default=0)
     out: list[Any] = [None] * rank

@@ -1,7 +1,7 @@
-"""Numbers that a run is given: properties such as `eps bits(e)`, the f32 whose bits are a dim expression.
+"""Numbers that the caller passes to a run: `eps bits(e)` is the f32 whose bits are the dim expression `e`.
 
-The bits of positive numbers are integers from 1 on, so a number is passed as a dim is. Code with such a number is made
-once and is valid for all of them.
+The bits of positive numbers are integers from 1 on, so a number is passed as a dim. Code is generated once and is valid
+for all numbers.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ LEAST, MOST = 1, 0x7F7FFFFF
 
 
 def bits_of(number: float) -> int | None:
-    """The bits of a number as f32; None unless it is positive and finite there."""
+    """The bits of a number as f32; None unless it is positive and finite in f32."""
     try:
         bits: int = struct.unpack("<I", struct.pack("<f", number))[0]
     except OverflowError:
@@ -29,19 +29,19 @@ def bits_of(number: float) -> int | None:
 
 
 def from_bits(bits: int) -> float:
-    """The number of f32 with these bits."""
+    """The f32 number with these bits."""
     return struct.unpack("<f", struct.pack("<I", bits))[0]
 
 
 def number_dim(name: str, usual: float) -> Dim:
-    """The given dim of the bits of a positive number, which is usually this one."""
+    """A given dim for the bits of a positive number, with the number `usual` as its hint."""
     bits = bits_of(usual)
     assert bits is not None, "a positive number"
     return Dim(name, LEAST, MOST, (bits,), is_given=True)
 
 
 def known_number(attribute: Attribute) -> float | None:
-    """The number of a property; None if only a run knows it."""
+    """The number of a property; None if it depends on dims of a run."""
     if isinstance(attribute, FloatAttr):
         return attribute.value.data
     assert isinstance(attribute, ShapeAttr), "a number or its bits"

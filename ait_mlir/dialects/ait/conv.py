@@ -40,9 +40,9 @@ def window(
     transposed: bool = False,
     output_pad: Sequence[int] = (),
 ) -> dict[str, Attribute]:
-    """The properties of a convolution; those with their default values are left out.
+    """The properties of a convolution; default values are left out.
 
-    Each has one number for each dim; `pad` may have two: first the zeros before each dim, then those after each dim.
+    Each has one number for each dim; `pad` may have two: first the zeros before each dim, then the zeros after each.
     """
     before, behind = pad[: len(pad) // 2], pad[len(pad) // 2 :]
     if len(pad) > MAX_RANK and tuple(before) == tuple(behind):
@@ -60,7 +60,7 @@ def window(
 
 
 USUAL = {"stride": 1, "pad": 0, "dilation": 1, "output_pad": 0, "groups": 1}
-"""The value of a property for each dim if it is left out."""
+"""The default value of each property, for each dim."""
 LEAST = {"stride": 1, "pad": 0, "dilation": 1, "output_pad": 0}
 
 
@@ -126,7 +126,7 @@ class ConvOp(ChannelsLast, HasEpilogue, ContractionExtents, AitOp):
 
     @property
     def spatial(self) -> int:
-        """How many dims the window moves along."""
+        """The number of spatial dims."""
         return tensor_type(self.x).rank - 2
 
     def strides(self) -> tuple[int, ...]:
@@ -134,7 +134,7 @@ class ConvOp(ChannelsLast, HasEpilogue, ContractionExtents, AitOp):
         return self._numbers("stride")
 
     def pads(self) -> tuple[int, ...]:
-        """Zeros before each dim of x, then those after each."""
+        """The zeros before each spatial dim of x, then the zeros after each."""
         found = self._numbers("pad")
         return found if len(found) == 2 * self.spatial else (*found, *found)
 
@@ -143,7 +143,7 @@ class ConvOp(ChannelsLast, HasEpilogue, ContractionExtents, AitOp):
         return self._numbers("dilation")
 
     def output_pads(self) -> tuple[int, ...]:
-        """Places that a transposed convolution appends after the last one that x reaches."""
+        """The places along each dim that a transposed convolution appends after the last place that x reaches."""
         return self._numbers("output_pad")
 
     def num_groups(self) -> int:
@@ -163,7 +163,7 @@ class ConvOp(ChannelsLast, HasEpilogue, ContractionExtents, AitOp):
         return (USUAL[name],) * self.spatial if found is None else int_list(found)
 
     def extents(self) -> Extents:
-        """Each group is a product: M are all places of the window, K what is in it."""
+        """Each group is a product: M is the number of window positions, N the channels, K the elements of a window."""
         placed = tensor_type(self.x if self.is_transposed() else self.output)
         channels, taps = tensor_type(self.output).dims[-1], tensor_type(self.weight).dims[1:]
         groups = self.num_groups()
@@ -211,7 +211,7 @@ class ConvOp(ChannelsLast, HasEpilogue, ContractionExtents, AitOp):
         return (x[0], *(count(i, x[1 + i], self._reach(i, w[1 + i])) for i in range(self.spatial)), w[0])
 
     def _reach(self, axis: int, window: Expr) -> int:
-        """The number of elements of the input from the first tap of a window to the last one, along a dim."""
+        """The number of input elements along a dim from the first tap of a window to the last tap."""
         taps = window.as_int()
         if taps is None or taps < 1:
             raise self.fail(f"the {self._what(axis)} of the weight is {window}, expected a number, at least 1")
@@ -228,7 +228,7 @@ class ConvOp(ChannelsLast, HasEpilogue, ContractionExtents, AitOp):
         return floordiv(padded - reach, self.strides()[axis]) + 1
 
     def _spread_places(self, axis: int, size: Expr, reach: int) -> Expr:
-        """The number of places that a transposed convolution computes along a dim."""
+        """The size of the result of a transposed convolution along a dim."""
         pads = self.pads()
         extra = reach + self.output_pads()[axis] - pads[axis] - pads[self.spatial + axis]
         places = (size - 1) * self.strides()[axis] + extra

@@ -18,8 +18,8 @@ KINDS = ("sum", "prod", "max", "min", "logsumexp")
 
 @irdl_op_definition
 class CumulativeOp(AlongDims, RowLike, AitOp):
-    """The sum, product, largest, smallest or log of the sum of exponentials of the elements up to and including each
-    one, along a dim. `exclusive` excludes the element itself, `reverse` starts from the last element.
+    """For each element, the sum, product, largest, smallest or log of the sum of exponentials of the elements up to and
+    including it, along a dim. `exclusive` excludes the element itself, `reverse` starts from the last element.
 
     Max and min are NaN from the first NaN on. Without elements the sum is 0, the product 1, max and min are the limits
     of the element type, and the log of the sum of exponentials is -inf. Integers wrap.

@@ -57,8 +57,8 @@ class GraphOp(AitOp):
     ait.graph @step(%cache: !ait.tensor<512 x 64 x f16> donated, %row: !ait.tensor<1 x 64 x f16>) {
     ```
 
-    `strides` say how the caller's memory of an input lies, in elements; without them it is row-major. A dim that only
-    strides have is computed from them. A caller may pass other strides: the input is copied then.
+    `strides` are the strides, in elements, of the caller's memory of an input; without them it is row-major. A dim that
+    occurs only in strides is computed from them. If a caller passes other strides, the input is copied.
 
     ```mlir
     ait.graph @f(%x: !ait.tensor<rows x 768 x f16> strides [8*pitch, 1]) dims {rows = 1 to 64, pitch = 96 to 512} {
@@ -113,7 +113,7 @@ class GraphOp(AitOp):
         return [] if self.donated_names is None else [n.data for n in self.donated_names.data]
 
     def strides(self) -> dict[str, Shape]:
-        """The strides of the inputs that declare some, by name."""
+        """The declared strides of inputs, by name."""
         if self.input_strides is None:
             return {}
         return {name: cast(ShapeAttr, attr).data for name, attr in self.input_strides.data.items()}
@@ -233,7 +233,7 @@ class GraphOp(AitOp):
             if (place := op.in_place_of) is None:
                 continue
             if place not in inputs.values():
-                return  # which the output says itself
+                return  # the check of the output reports it
             if place in taken:
                 raise op.fail(f"outputs {taken[place]!r} and {op.output_name.data!r} take the place of one input")
             taken[place] = op.output_name.data
@@ -247,7 +247,7 @@ class GraphOp(AitOp):
                 )
 
     def check_strides(self) -> None:
-        """Raise unless the strides of inputs keep all elements apart."""
+        """Raise unless the declared strides of inputs are valid, so that no two elements overlap."""
         inputs = dict(self.inputs())
         for name, strides in self.strides().items():
             if name not in inputs:
@@ -261,13 +261,13 @@ class GraphOp(AitOp):
 
 
 def stored(value: SSAValue) -> Strided:
-    """The memory of a value that is no view: that of an input with strides lies as they say, any other is row-major."""
+    """The memory layout of a value that is not a view: its declared strides for an input, else row-major."""
     dims, given = cast(TensorType, value.type).dims, declared_strides(value)
     return Strided.whole(dims) if given is None else Strided(dims, ZERO, given)
 
 
 def declared_strides(value: SSAValue) -> Shape | None:
-    """The strides of an input that declares some; None for other values."""
+    """The declared strides of an input; None without them and for other values."""
     if not isinstance(value, BlockArgument) or not isinstance(graph := value.owner.parent_op(), GraphOp):
         return None
     if graph.input_strides is None:
@@ -276,7 +276,7 @@ def declared_strides(value: SSAValue) -> Shape | None:
 
 
 def _symbols(scope: Scope, dims: Sequence[Expr]) -> list[str]:
-    """The dims among these that ops bind."""
+    """The names in these dims that ops bind."""
     return [name for e in dims for name in sorted(scope.host_symbols(e))]
 
 
@@ -342,11 +342,11 @@ class ConstantOp(AitOp):
         self.set_up([], [type], value=value)
 
     def values(self) -> list[Number]:
-        """The numbers, row-major; a single one fills the whole tensor unless it is a list."""
+        """The numbers in row-major order; a single number fills the whole tensor unless it is a list."""
         return literal_values(cast(Attribute, self.value))
 
     def splat(self) -> Number | None:
-        """The number that every element has, or None for a list of different ones."""
+        """The number of all elements, or None for a list of different numbers."""
         values = self.values()
         return values[0] if values and all(v == values[0] for v in values) else None
 
@@ -384,7 +384,7 @@ class OutputOp(AitOp):
     ait.output "cache" %new in place of %cache : !ait.tensor<512 x 64 x f16>
     ```
 
-    `strides` say how the caller's memory lies, as those of an input of `ait.graph`.
+    `strides` are the strides of the caller's memory, as for an input of `ait.graph`.
 
     An output in place of a donated input uses that input's memory. Bufferisation must prove that the new value can be
     computed there; otherwise it fails. With `or copy` it may compute the value elsewhere and copy it.

@@ -36,8 +36,8 @@ class RoiAlignOp(Cost, AitOp):
     arXiv:1703.06870).
 
     Each level x is [batch, H, W, C], a region (image, x1, y1, x2, y2), the result [regions, bins, bins, C]. `scales`
-    has for each level the size of x divided by that of the image in which boxes are measured. A bin has `sampling`
-    samples along each dim; without it one for each element of x, rounded up, at most 4096. `aligned` moves boxes by
+    has for each level the size of x divided by the size of the image in which boxes are measured. A bin has `sampling`
+    samples along each dim, by default one for each element of x, rounded up, at most 4096. `aligned` moves boxes by
     half an element, so that elements are squares around their indices. With `position_sensitive` bin (i, j) of channel
     c reads channel (c * bins + i) * bins + j. If there are several levels, a box uses the first one, the second if the
     square root of its area is at least `second_from`, the third from twice that on (FPN, arXiv:1612.03144). An image
@@ -60,7 +60,7 @@ class RoiAlignOp(Cost, AitOp):
         Prop("second_from", NUMBER, optional=True),
     )
     SAMPLES: ClassVar[int] = 2
-    """Samples along each dim of a bin that estimates assume if the boxes decide their number."""
+    """The samples along each dim of a bin that cost estimates assume if the number depends on the boxes."""
 
     levels = var_operand_def(TensorType)
     rois = operand_def(TensorType)
@@ -122,7 +122,7 @@ class RoiAlignOp(Cost, AitOp):
 
 @irdl_op_definition
 class NmsOp(Cost, AitOp):
-    """Whether each box remains after non-maximum suppression: i1 [..., N].
+    """Non-maximum suppression: i1 [..., N], true for each box that remains.
 
     Boxes are [..., N, 4] with corners x1, y1, x2, y2, the best first. A box is removed if an earlier box remains and
     their intersection over union is above `iou`. Boxes that are not `valid` are removed and remove nothing.

@@ -36,7 +36,7 @@ class DType(dtypes.DType):
 
     @property
     def enumerator(self) -> str:
-        """Its `ait_dtype` in C++: `AIT_F32`."""
+        """The name of the type's `ait_dtype` in C++: `AIT_F32`."""
         return "AIT_BOOL" if self.mlir == "i1" else f"AIT_{self.mlir.upper()}"
 
 
@@ -59,7 +59,7 @@ def is_float(element_type: Attribute) -> bool:
 
 
 def integer_range(element_type: Attribute) -> tuple[int, int] | None:
-    """The least and the largest value of an integer type; None for any other type, i1 among them."""
+    """The least and the largest value of an integer type; None for any other type and for i1."""
     if element_type not in BY_IR or is_float(element_type) or element_type == i1:
         return None
     bits = 8 * BY_IR[element_type].bytes
@@ -67,10 +67,10 @@ def integer_range(element_type: Attribute) -> tuple[int, int] | None:
 
 
 def is_element_type(attribute: Attribute) -> bool:
-    """Whether it is an element type of tensors, and therefore of scalars in regions."""
+    """Whether an attribute is an element type of tensors, and therefore of scalars in regions."""
     return attribute in BY_IR
 
 
 def compute_type(element_type: Attribute) -> Attribute:
-    """The type in which values of `element_type` are computed: floats narrower than f32 widen to f32, others stay."""
+    """The type in which kernels compute values of `element_type`: f32 for narrower floats, else the type itself."""
     return f32 if isinstance(element_type, Float16Type | BFloat16Type) else element_type

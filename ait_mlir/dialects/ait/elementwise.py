@@ -302,7 +302,7 @@ class ClampOp(ElementwiseOp):
 
     @property
     def bounds(self) -> tuple[Number | None, Number | None]:
-        """The lower and the upper bound; None where there is none."""
+        """The lower and the upper bound; None for a missing bound."""
         found = [None if a is None else literal_values(a)[0] for a in (self.low, self.high)]
         return found[0], found[1]
 
@@ -319,7 +319,7 @@ class ClampOp(ElementwiseOp):
 
     @staticmethod
     def find_mistake(bound: Number, element: Attribute) -> str | None:
-        """The error if a number cannot be a bound for an element type."""
+        """The error text for a number that cannot be a bound for an element type; None if it can."""
         if bound != bound:
             return "is no bound; leave it out, or use ait.constant for NaN"
         ends = integer_range(element)

@@ -18,7 +18,7 @@ Some ops may yield several values, each of which is a result:
 } : !ait.tensor<batch x 56 x 56 x 64 x f16>, !ait.tensor<batch x 56 x 56 x 64 x f16>
 ```
 An op with an epilogue derives from `HasEpilogue` and `AitOp`. Its `SYNTAX` lists `EPILOGUE` after its own operands, and
-its `infer_result_types` ends with `infer_through_epilogue`, or with `infer_results` where there may be several.
+its `infer_result_types` ends with `infer_through_epilogue`, or with `infer_results` if it may have several results.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ from ait_mlir.dialects.ait.traits import HasEpilogue
 from ait_mlir.dialects.ait.types import TensorType
 
 EPILOGUE = RegionClause("epilogue_operands", "epilogue")
-"""`epilogue(%a, %b) { ... }` or nothing, behind the op's own operands."""
+"""`epilogue(%a, %b) { ... }` or nothing, after the op's own operands."""
 MAX_RESULTS = 3
-"""Of ops that may have several: a kernel holds the values of all until they are written."""
+"""The most results of ops that may have several: a kernel keeps all values in registers until it writes them."""
 
 
 def infer_results(op: HasEpilogue, accumulated: TensorType) -> ResultTypes:
-    """The types of all results of an op whose epilogue may yield several values: `accumulated` when there is no
-    epilogue; `VerifyException` if the epilogue does not fit, or yields more values than such ops may."""
+    """The types of all results of an op whose epilogue may yield several values, or `accumulated` without an epilogue;
+    `VerifyException` if the epilogue does not fit, or yields more values than the op's `MAX_RESULTS`."""
     assert isinstance(op, AitOp)
     count = len(op.results)
     if count > 1 and not op.epilogue.blocks:
@@ -54,7 +54,7 @@ def infer_results(op: HasEpilogue, accumulated: TensorType) -> ResultTypes:
 
 
 def infer_through_epilogue(op: HasEpilogue, accumulated: TensorType) -> TensorType:
-    """As `infer_results`, but the type of the first result alone, which is what the epilogue yields."""
+    """As `infer_results`, for an op whose epilogue yields one value: the type of the first result."""
     return _infer(op, accumulated, op.results[:1])[0]
 
 

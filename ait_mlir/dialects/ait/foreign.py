@@ -1,4 +1,4 @@
-"""Calls of functions that are not ours: those of kernel libraries on tvm-ffi."""
+"""Calls of functions of kernel libraries on tvm-ffi."""
 
 from __future__ import annotations
 
@@ -34,23 +34,23 @@ OPERAND = UnitAttr()
 RESULT = SymbolRefAttr("result")
 """Stands for the buffer of the next result."""
 NONE = SymbolRefAttr("none")
-"""An argument that is left out."""
+"""Stands for an argument that is left out."""
 SIZE = SymbolRefAttr("size")
-"""Stands for the next of `sizes`."""
+"""Stands for the next number of `sizes`."""
 WORKSPACE = SymbolRefAttr("workspace")
 """Stands for the workspace."""
 
 Scalar: TypeAlias = Expr | int | float | bool | str | None
-"""An argument that is no tensor. An `Expr` is passed as the integer that it is in a run."""
+"""An argument that is not a tensor. An `Expr` is passed as its integer value in a run."""
 
 _LIBRARY = re.compile(r"[A-Za-z_][A-Za-z0-9_.$-]*")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _OWN_FUNCTIONS = ("ffi.", "testing.", "runtime.")
-"""How functions begin that tvm-ffi and programs on it register for themselves; some load files or take addresses."""
+"""Prefixes of functions that tvm-ffi and programs on it register for themselves; some load files or take addresses."""
 
 
 def refused_function(library: str | None, function: str) -> str | None:
-    """Why text may not call a function of the process, or None if it may, or if the function is one of a library."""
+    """The reason why a program may not call a function of the process; None if it may, and for a library's function."""
     if library is not None or not function.startswith(_OWN_FUNCTIONS):
         return None
     return (
@@ -61,17 +61,17 @@ def refused_function(library: str | None, function: str) -> str | None:
 
 @irdl_op_definition
 class CallFfiOp(Cost, AitOp):
-    """Call a function of a kernel library on tvm-ffi, which writes the results into tensors that it is given.
+    """Call a function of a kernel library on tvm-ffi, which writes its results into tensors that it gets as arguments.
 
     The function gets its arguments in the order of the text, then a tensor for each result, then the workspace. Words
     in the list change this order: `result` stands for the tensor of the next result, `workspace` for the workspace. An
     argument is a tensor, `none`, `true`, `false`, a number, a text, or a dim expression in parentheses, which is passed
-    as an integer. `workspace (BYTES)` asks for scratch memory, passed as a tensor of u8. Operands are row-major, unless
-    the function reads strides, which `strided` says.
+    as an integer. `workspace (BYTES)` asks for scratch memory, passed as a tensor of u8. Operands are row-major; with
+    `strided` the function reads strides, and they may have any.
 
     `@NAME` is a library, which the compiler finds by name and records by the hash of its file (`sha256`). Without a
-    library the function is one that the process has registered. The function must compute its results from its
-    arguments alone, and return nothing. It runs on the stream that `TVMFFIEnvGetStream` returns.
+    library the function is one that the process has registered. Its results must depend only on its arguments, and it
+    must return nothing. It runs on the stream that `TVMFFIEnvGetStream` returns.
 
     ```mlir
     %y = ait.call_ffi @my_kernels "scale"(%x, none, 0.5) : !ait.tensor<batch x 768 x f16>
@@ -125,7 +125,7 @@ class CallFfiOp(Cost, AitOp):
         return None if self.workspace is None else self.workspace.data[0]
 
     def all_arguments(self) -> list[Attribute]:
-        """What the function is given, in order: also the results and the workspace where the text leaves them out."""
+        """All arguments of the function in order, including results and workspace that the text leaves out."""
         given = list(self.arguments.data)
         if RESULT not in given:
             given += [RESULT] * len(self.results)
@@ -287,7 +287,7 @@ def call_properties(
 
 
 def argument(value: SSAValue | Scalar | Attribute) -> Attribute:
-    """An argument as it is in the op; `ValueError` for a value that no argument can be."""
+    """The attribute of an argument; `ValueError` for a value that cannot be an argument."""
     if isinstance(value, SSAValue):
         return OPERAND
     if isinstance(value, Attribute):

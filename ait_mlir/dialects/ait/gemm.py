@@ -1,5 +1,5 @@
-"""Contractions: `gemm`, `bmm` in every layout, with an optional epilogue region, `gated_gemm`, which needs it, and
-`rotated_gemm`, whose columns are heads."""
+"""Contractions: `gemm` and `bmm` in every layout with an optional epilogue region, `gated_gemm` with a required one,
+and `rotated_gemm`, whose columns are heads."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class ContractionOp(HasEpilogue, ContractionExtents, AffineOperands, AitOp):
 
     The epilogue region maps the accumulator (first argument, in the compute type) and the elements of the epilogue
     operands, which broadcast to the result's shape, to the value that is rounded once to the result's element type.
-    Where the epilogue yields more values, those after the first are the results `further`.
+    If the epilogue yields several values, all after the first are the results `further`.
     """
 
     SYNTAX: ClassVar[Syntax] = (Word("layout", LAYOUTS, "a layout, "), Operands(("a", "b")), EPILOGUE)
@@ -75,7 +75,7 @@ class ContractionOp(HasEpilogue, ContractionExtents, AffineOperands, AitOp):
         raise NotImplementedError
 
     def infer_columns(self, n: Expr) -> Expr:
-        """The columns of the result, from those of B."""
+        """The number of columns of the result, given the columns of B."""
         return n
 
     def infer_result_types(self) -> ResultTypes:
@@ -166,12 +166,12 @@ class GatedGemmOp(MatrixOp):
 
 @irdl_op_definition
 class RotatedGemmOp(Cost, AitOp):
-    """A product x w^T whose first columns are heads that are turned (rotary position embedding, arXiv:2104.09864).
+    """A product x w^T whose first columns are heads, which are rotated (rotary position embedding, arXiv:2104.09864).
 
     x is [..., K], w [N, K], the result [..., N]. Its first `heads` times `size` columns are heads of `size` columns.
-    Column i of the first half of a head, a, becomes a cosines[i] - b sines[i], and that of the second half, b, becomes
-    b cosines[i] + a sines[i]. The cosines and sines are [..., size / 2], and broadcast to the rows. Other columns are
-    those of the product.
+    Let a be column i of the first half of a head and b of the second: they become a cosines[i] - b sines[i] and
+    b cosines[i] + a sines[i]. The cosines and sines are [..., size / 2] and broadcast to the rows. The other columns
+    are not rotated.
 
     ```mlir
     %y = ait.rotated_gemm %x, %w cosines %c sines %s heads 10 size 64 : !ait.tensor<batch x seq x 768 x f16>
@@ -201,7 +201,7 @@ class RotatedGemmOp(Cost, AitOp):
 
     @property
     def turned(self) -> int:
-        """The columns that are turned."""
+        """The number of rotated columns."""
         return self.heads.value.data * self.size.value.data
 
     def flops(self) -> Expr:

@@ -1,5 +1,5 @@
-"""Several problems in one op: `grouped_gemm` and `grouped_norm`, each of its own sizes; `ragged_gemm`, of groups of
-rows."""
+"""Several problems in one op: `grouped_gemm` and `grouped_norm` for problems of different sizes, and `ragged_gemm` for
+groups of rows."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from ait_mlir.dialects.ait.types import ShapeAttr, TensorType, scope_of, shape_t
 from ait_mlir.dims import Expr, const, minimum, total
 
 LAYOUTS = ("rrr", "rcr", "crr", "ccr")
-"""How A and B are stored, as of `ait.gemm`; results are row-major."""
+"""The layouts of A and B, as for `ait.gemm`; results are row-major."""
 
 NORMS = ("layer", "rms")
 """The norms of `ait.grouped_norm`."""
@@ -42,7 +42,7 @@ class GroupedGemmOp(Cost, AitOp):
     """Matrix products of one layout and one epilogue, each with its own sizes.
 
     The operands are A and B of the first product, A and B of the second, and so on, all of two dims. Each product has
-    the same number of epilogue operands, which broadcast to its result; those of the first product come first.
+    the same number of epilogue operands, which broadcast to its result; the operands of the first product come first.
 
     ```mlir
     %y, %z = ait.grouped_gemm rcr %a, %v, %b, %w epilogue(%c, %d) {
@@ -133,11 +133,11 @@ class GroupedGemmOp(Cost, AitOp):
 
 @irdl_op_definition
 class GroupedNormOp(Cost, AitOp):
-    """Norms of rows, the last dim of each input, of one kind and one epilogue; each input has its own sizes.
+    """Norms of one kind and one epilogue over the last dim of several inputs; each input has its own sizes.
 
-    `layer` is the norm of `ait.layer_norm`, `rms` that of `ait.rms_norm`. There is a scale for each input or for none,
-    and so there is a bias. Each norm has the same number of epilogue operands, which broadcast to its result; those of
-    the first norm come first.
+    `layer` is the norm of `ait.layer_norm`, `rms` the norm of `ait.rms_norm`. Either each input has a scale or none
+    has; likewise for the bias. Each norm has the same number of epilogue operands, which broadcast to its result; the
+    operands of the first norm come first.
 
     ```mlir
     %y, %z = ait.grouped_norm layer %a, %b eps 1e-05 : !ait.tensor<8 x 64 x f16>, !ait.tensor<8 x 96 x f16>
@@ -232,7 +232,7 @@ class GroupedNormOp(Cost, AitOp):
 def through_shared_epilogue(
     op: GroupedGemmOp | GroupedNormOp, accumulated: Sequence[TensorType], what: str
 ) -> Sequence[TensorType]:
-    """The result types of problems with one epilogue: `accumulated` where there is none. `what` is one problem."""
+    """The result types of problems with one epilogue, or `accumulated` without one. Errors call a problem `what`."""
     many = f"{what}s"
     if len(op.epilogue_operands) % op.count:
         raise op.fail(f"has {len(op.epilogue_operands)} epilogue operands for {op.count} {many}")
@@ -286,9 +286,7 @@ class RaggedGemmOp(HasEpilogue, ContractionExtents, AitOp):
         self.set_up([a, b, ends, []], regions=[Region()])
 
     def extents(self) -> Extents:
-        """The sizes of one product of all rows: the work does not depend on the matrix of B that a row is multiplied
-        with.
-        """
+        """The sizes of one product of all rows; a row takes the same work with any matrix of B."""
         (m, k), n = tensor_type(self.a).dims, tensor_type(self.b).dims[2]
         return Extents((), m, n, k)
 
@@ -298,10 +296,10 @@ class RaggedGemmOp(HasEpilogue, ContractionExtents, AitOp):
             return whole
         rows, b = tensor_type(self.a).dims[0], tensor_type(self.b)
         one = TensorType.get(b.dims[1:], b.element_type).byte_size()
-        return minimum(whole, rows * one)  # no more matrices than there are rows
+        return minimum(whole, rows * one)  # at most one matrix for each row
 
     def timed_values(self, position: int, env: Mapping[str, int]) -> list[int] | None:
-        """Groups of one size: with random ends, most rows would lie behind the last group."""
+        """Ends of groups of equal size; with random ends, most rows would be after the last group."""
         if position != 2:
             return None
         rows, groups = (tensor_type(v).dims[0].evaluate(env) for v in (self.a, self.b))

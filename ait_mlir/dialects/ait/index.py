@@ -71,7 +71,7 @@ class EmbeddingOp(Cost, AitOp):
 class GroupedEmbeddingOp(Cost, AitOp):
     """Rows of several tables: each result is `ait.embedding` of a table and its ids.
 
-    The tables have one element type, all ids one; sizes differ.
+    All tables have the same element type, and so have all ids; sizes may differ.
 
     ```mlir
     %y, %z = ait.grouped_embedding %t, %i, %u, %j : !ait.tensor<batch x 64 x f16>, !ait.tensor<batch x 32 x f16>
@@ -250,11 +250,11 @@ class MaskedSelectOp(BindsDim, Cost, AitOp):
 
 
 class IndexedOp(Cost, AitOp):
-    """Base of the ops that go through a space of places; each place names one element of the first operand.
+    """Base of the ops that visit an index space; each point of the space selects one element of the first operand.
 
-    `dims` are the dims of that operand that have an index tensor, one each. `kept` has for each other dim, in order,
-    the dim of the space that it corresponds to. The index tensors broadcast to the space. An index from -size to -1
-    counts from the end.
+    `dims` are the dims of that operand with an index tensor, one each. `kept` has for each other dim, in order, the
+    corresponding dim of the space. The index tensors broadcast to the space. An index from -size to -1 counts from the
+    end.
     """
 
     WORK: ClassVar[int] = 0
@@ -279,7 +279,8 @@ class IndexedOp(Cost, AitOp):
         raise NotImplementedError
 
     def infer_space(self, others: Sequence[tuple[str, SSAValue]] = ()) -> Shape:
-        """The shape to which indices and `others` broadcast; a kept dim has its own size where this has a literal 1."""
+        """The shape to which indices and `others` broadcast; a literal 1 of it becomes the size of its kept dim, if
+        any."""
         whole = self.expect_tensor(self.operands[0], self.WHOLE)
         dims, kept = self.places()
         if not dims or len(set(dims)) != len(dims) or not all(0 <= d < whole.rank for d in dims):
@@ -353,7 +354,7 @@ SCATTERS = ("set", "add", "mul", "max", "min")
 
 
 def neutral(kind: str, element: Attribute) -> float:
-    """The number from which a reduction of this kind starts: combined with others, it changes nothing."""
+    """The neutral element of a reduction of this kind, from which it starts."""
     if kind in ("add", "mul"):
         return int(kind == "mul")
     if element == i1:
@@ -428,7 +429,7 @@ class ScatterOp(UpdatesOperand, IndexedOp):
 
 
 def sym_name(e: Expr) -> str | None:
-    """The name of a dim that stands by itself."""
+    """The name of a dim expression that is a single dim; None for other expressions."""
     name = str(e)
     return name if e.symbols == frozenset((name,)) else None
 

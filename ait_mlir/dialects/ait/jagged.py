@@ -1,4 +1,4 @@
-"""Ops on sequences of different lengths, laid end to end: bags of rows, and jagged tensors.
+"""Ops on sequences of different lengths, packed one after the other: bags of rows, and jagged tensors.
 
 Offsets say where sequences begin: sequence i has the rows from `offsets[i]` up to `offsets[i + 1]`. They must not
 decrease and must stay within the data, and no sequence may be longer than its declared maximum. A CPU checks this and
@@ -50,8 +50,8 @@ class EmbeddingBagOp(HasOffsets, Cost, AitOp):
     ```
 
     The table is [rows, width], ids [n] and offsets [bags] are i32 or i64, the result [bags, width]. Bag i has the ids
-    from `offsets[i]` up to `offsets[i + 1]`. The last bag ends with the ids; with `closed` it ends at a last offset,
-    which begins no bag. `weights`, one for each id, multiply the rows of a sum. Ids equal to `padding` are ignored. A
+    from `offsets[i]` up to `offsets[i + 1]`. The last bag ends with the last id; with `closed` the last offset is the
+    end of the last bag. `weights`, one for each id, multiply the rows of a sum. Ids equal to `padding` are ignored. A
     bag without ids is 0. An id outside of the table is invalid: a CPU fails, a GPU writes NaN.
     """
 
@@ -79,11 +79,11 @@ class EmbeddingBagOp(HasOffsets, Cost, AitOp):
 
     @property
     def bags(self) -> Expr:
-        """How many bags there are."""
+        """The number of bags."""
         return tensor_type(self.offsets).dims[0] - (1 if self.closed is not None else 0)
 
     def rows_read(self) -> Expr:
-        """The bytes of the rows that the ids read."""
+        """The bytes of the table rows that the ids read."""
         table = tensor_type(self.table)
         return tensor_type(self.ids).dims[0] * TensorType.get(table.dims[1:], table.element_type).byte_size()
 
@@ -134,7 +134,7 @@ def jagged_dim(op: AitOp, t: TensorType, what: str) -> Jagged:
 
 
 def check_offsets(op: AitOp, offsets: Sequence[SSAValue], jagged: Jagged) -> None:
-    """Raise unless there are offsets for each level: of the first, one more than `batch`."""
+    """Raise unless each level has offsets of valid types, and the first level one more than `batch`."""
     if len(offsets) != len(jagged.levels):
         raise op.fail(f"takes offsets for each of the {len(jagged.levels)} levels of {jagged}, got {len(offsets)}")
     types = [_check_integers(op, value, f"offsets {i}") for i, value in enumerate(offsets)]
@@ -149,7 +149,7 @@ def check_offsets(op: AitOp, offsets: Sequence[SSAValue], jagged: Jagged) -> Non
 
 
 class _WithOffsets(HasOffsets):
-    """Takes a tensor, then offsets."""
+    """Base of the ops whose operands are a tensor, then offsets."""
 
     def offset_positions(self) -> tuple[int, ...]:
         return tuple(range(1, len(self.operands)))
@@ -219,7 +219,8 @@ class JaggedToPaddedOp(_WithOffsets, Cost, AitOp):
 
 @irdl_op_definition
 class PaddedToJaggedOp(_WithOffsets, Cost, AitOp):
-    """The sequences of a padded tensor [batch, longest, ...], laid end to end: the inverse of `jagged_to_padded`.
+    """The sequences of a padded tensor [batch, longest, ...], packed one after the other: inverse of
+    `jagged_to_padded`.
 
     ```mlir
     %y = ait.padded_to_jagged %x offsets(%o) : !ait.tensor<words x 64 x f16>

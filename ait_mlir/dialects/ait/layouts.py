@@ -1,4 +1,4 @@
-"""Strides of a caller's tensors: what may be declared."""
+"""Checks of declared strides of a caller's tensors."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def check_strides(op: AitOp, scope: Scope, what: str, t: ShapedType, strides: Sh
 
 
 def problem_of(scope: Scope, what: str, t: ShapedType, strides: Shape) -> str | None:
-    """Why strides may not be declared for a tensor: they do not fit it, may be below 0, or are not proved to give each
-    element a place of its own, or put some too far away."""
+    """The reason why strides may not be declared for a tensor: wrong rank, possibly negative, elements not proved to be
+    disjoint, or too much memory. None if they may."""
     text = shape_text(strides)
     if len(strides) != t.rank:
         return f"{what} has strides {text}, expected {t.rank} of them for {t}"
@@ -40,7 +40,7 @@ def problem_of(scope: Scope, what: str, t: ShapedType, strides: Shape) -> str | 
 
 
 def _is_addressable(scope: Scope, t: ShapedType, strides: Shape) -> bool:
-    """Whether the memory of a tensor is within `MAX_BYTES` but for the values of its dims."""
+    """Whether no constant or coefficient in a tensor's bytes and strides exceeds `MAX_BYTES`."""
     try:
         sizes = [extent(t.dims, strides, scope) * BY_IR[t.element_type].bytes, *strides]
     except DimError:  # a number beyond 64 bits

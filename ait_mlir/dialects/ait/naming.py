@@ -30,7 +30,7 @@ def derived_name(op: Operation) -> str:
 
 
 def _bare(op: Operation) -> str:
-    """`add` of `ait.add`, `mine_rotate` of an op from outside."""
+    """The op's name as an identifier: `add` for `ait.add`, `mine_rotate` for `mine.rotate` from outside."""
     return op.name.removeprefix("ait.").replace(".", "_")
 
 

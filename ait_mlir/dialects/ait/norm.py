@@ -65,8 +65,8 @@ class NormOp(HasEpilogue, RowLike, AitOp):
     """Base of norms over the trailing `axes` dims, with optional scale and bias of the row's shape.
 
     With a prologue, the op normalises the region's first yield. Further yields are further results, so `x + residual`
-    can be computed once, normalised and returned. With an epilogue, the first result is what the region makes of the
-    normalised element, scaled and shifted: `x * sigmoid(layer_norm(x))`.
+    can be computed once, normalised and returned. With an epilogue, the region maps the normalised, scaled and shifted
+    element to the first result: `x * sigmoid(layer_norm(x))`.
     """
 
     SYNTAX: ClassVar[Syntax] = (
@@ -165,7 +165,7 @@ class NormOp(HasEpilogue, RowLike, AitOp):
         return [self._through_epilogue(normalised), *further]
 
     def _through_epilogue(self, normalised: TensorType) -> TensorType:
-        """The type of the first result. Rows are computed in one type from the input to the result."""
+        """The type of the first result; raises if the epilogue changes the compute type of rows."""
         result = infer_through_epilogue(self, normalised)
         if compute_type(result.element_type) != compute_type(normalised.element_type):
             raise self.fail(
@@ -196,7 +196,7 @@ class LayerNormOp(NormOp):
 class RmsNormOp(NormOp):
     """Divide by the root of the mean square over the trailing `axes` dims, then scale and shift (arXiv:1910.07467).
 
-    `eps` is added to the mean of the squares. With `bounded` the mean counts as `eps` where it is less, instead.
+    `eps` is added to the mean of the squares. With `bounded` the mean is max(mean, `eps`) instead.
 
     ```mlir
     %y, %sum = ait.rms_norm %x scale %g axes 1 eps 1e-05 prologue(%r) {

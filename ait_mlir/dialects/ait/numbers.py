@@ -17,7 +17,7 @@ _NUMBER = re.compile(r"-?(?:\d+(?:\.\d*)?(?:[eE][+-]?\d+)?|inf|nan)(?![\w.])|tru
 
 
 def number_text(value: Number) -> str:
-    """A number as `parse_number` reads it back."""
+    """The text of a number, which `parse_number` reads back exactly."""
     if isinstance(value, int):
         return str(value)
     if math.isnan(value):
@@ -32,14 +32,14 @@ def number_attr(value: Number) -> Attribute:
 
 
 def literal_attr(value: Number | Sequence[Number]) -> Attribute:
-    """A number, or a list of numbers."""
+    """The attribute of a number or of a list of numbers."""
     return number_attr(value) if isinstance(value, int | float) else ArrayAttr([number_attr(v) for v in value])
 
 
 def parse_number(parser: AttrParser) -> Number:
-    """An integer, a float (`0.5`, `1e-05`), `inf`, `-inf`, `nan`, `true` or `false`.
+    """Parse an integer, a float (`0.5`, `1e-05`), `inf`, `-inf`, `nan`, `true` or `false`.
 
-    Taken from the raw text: to MLIR's lexer `1e-05` is the integer 1 and a name.
+    It reads the raw text, because MLIR's lexer reads `1e-05` as the integer 1 and a name.
     """
     start = parser.pos
     m = _NUMBER.match(parser.lexer.input.content, start)
@@ -63,7 +63,7 @@ def parse_number_attr(parser: AttrParser) -> Attribute:
 
 
 def parse_literal(parser: AttrParser) -> Attribute:
-    """A number, or a list of numbers in square brackets."""
+    """Parse a number, or a list of numbers in square brackets."""
     if parser.parse_optional_punctuation("[") is None:
         return parse_number_attr(parser)
     if parser.parse_optional_punctuation("]") is not None:
@@ -74,7 +74,7 @@ def parse_literal(parser: AttrParser) -> Attribute:
 
 
 def literal_values(attribute: Attribute) -> list[Number]:
-    """The numbers of a literal; one for a splat."""
+    """The numbers of a literal; a splat has one."""
     items = cast("ArrayAttr[Attribute]", attribute).data if isinstance(attribute, ArrayAttr) else (attribute,)
     return [a.value.data for a in items if isinstance(a, IntegerAttr | FloatAttr)]
 

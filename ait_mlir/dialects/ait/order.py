@@ -1,4 +1,4 @@
-"""Ops that order elements, find places in their order, and count equal ones."""
+"""Ops that sort elements, search in sorted rows, and count equal elements."""
 
 from __future__ import annotations
 

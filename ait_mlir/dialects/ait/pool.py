@@ -25,7 +25,7 @@ class PoolBase(ChannelsLast, Cost, AitOp):
     """The largest element or the mean of each window, for each channel; with `max` optionally its place, too.
 
     The optional second result has the places: row-major indices over the spatial dims of x, i32 or i64. Of equal
-    elements the first counts. NaN is larger than any number; of several NaN the last one counts, as in PyTorch.
+    elements the first counts. NaN is larger than any number; of several NaN the last counts, as in PyTorch.
     """
 
     kind = prop_def(StringAttr)
@@ -34,11 +34,11 @@ class PoolBase(ChannelsLast, Cost, AitOp):
     traits = traits_def(Pure())
 
     def places(self) -> Shape:
-        """How many windows there are along each spatial dim."""
+        """The number of windows along each spatial dim."""
         return tensor_type(self.outputs[0]).dims[1:-1]
 
     def expect_input(self) -> TensorType:
-        """The type of x, checked."""
+        """The type of x; raises if it does not fit the op."""
         x, kind = self.expect_tensor(self.operands[0], "x"), self.kind.data
         if kind not in KINDS:
             raise self.fail(f"unknown kind {self.kind}; expected one of {', '.join(KINDS)}")
@@ -66,10 +66,10 @@ class PoolBase(ChannelsLast, Cost, AitOp):
 class PoolOp(PoolBase):
     """Windows of a fixed size, at fixed steps.
 
-    `window`, `stride` and `dilation` have a number for each spatial dim. `pad` has one for each, or two: first those
-    before all dims, then those after them. A pad is never the largest element; in a mean it is 0. A mean divides by the
-    number of elements of the window in x and its pads, with `exclude_pad` by the number in x, or by `divisor`. With
-    `ceil` a last window may reach beyond the last pad, if it begins before it.
+    `window`, `stride` and `dilation` have a number for each spatial dim. `pad` has one number for each, or two: first
+    the pads before all dims, then the pads after them. A pad is never the largest element; in a mean it is 0. A mean
+    divides by the number of elements of the window in x and its pads, with `exclude_pad` by the number in x, or by
+    `divisor`. With `ceil` a last window may reach beyond the last pad, if it begins before it.
 
     ```mlir
     %y = ait.pool max %x window [3, 3] stride [2, 2] pad [1, 1] : !ait.tensor<batch x 56 x 56 x 64 x f16>
@@ -140,7 +140,7 @@ class PoolOp(PoolBase):
             raise self.fail(f"{clause} is {list(found)}, expected {count} numbers, each at least {least}")
 
     def _places(self, axis: int, size: Expr) -> Expr:
-        """How many windows there are along a spatial dim."""
+        """The number of windows along a spatial dim."""
         reach = self.dilations()[axis] * (self.windows()[axis] - 1) + 1
         step, (before, behind) = self.strides()[axis], self.pads()[axis]
         if max(before, behind) >= reach:
@@ -160,10 +160,10 @@ class PoolOp(PoolBase):
 
 @irdl_op_definition
 class AdaptivePoolOp(PoolBase):
-    """One window of about equal size for each place of the result, along each spatial dim.
+    """Windows of about equal size: one for each place of the result, along each spatial dim.
 
-    Window i of n along a dim of size s has the elements from `i * s floordiv n` up to `(i + 1) * s ceildiv n`, the
-    latter excluded.
+    Window i of n along a dim of size s has the elements from `i * s floordiv n` up to, and excluding,
+    `(i + 1) * s ceildiv n`.
 
     ```mlir
     %y = ait.adaptive_pool mean %x : !ait.tensor<batch x 7 x 7 x 512 x f16>
@@ -201,7 +201,7 @@ def pool_properties(
     exclude_pad: bool = False,
     divisor: int | None = None,
 ) -> dict[str, Attribute]:
-    """The properties of a `PoolOp`; those with their default values are left out."""
+    """The properties of a `PoolOp`; default values are left out."""
     found: dict[str, Attribute] = {"kind": StringAttr(kind), "window": int_list_attr(window)}
     for name, numbers, usual in (("stride", stride, 1), ("pad", pad, 0), ("dilation", dilation, 1)):
         if numbers is not None and any(n != usual for n in numbers):

@@ -1,4 +1,4 @@
-"""Regions of elementwise ops on scalars: their checks, their end, and the op that computes one for each element."""
+"""Regions of elementwise ops on scalars: their checks, `ait.yield`, and `ait.fused_elementwise`."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from ait_mlir.dialects.ait.types import TensorType, scope_of, shape_text, tensor
 from ait_mlir.dims import Expr, const, minimum
 
 TAPS = {"nearest": 1, "nearest_exact": 1, "linear": 2, "cubic": 4}
-"""The modes, each with the number of elements along a dim from which an element of the result is computed."""
+"""The modes, each with the number of input elements along a dim that an element of the result depends on."""
 
 
 @irdl_op_definition
@@ -75,7 +75,7 @@ class ResizeOp(ChannelsLast, Cost, AitOp):
 
     @property
     def moves_only(self) -> bool:
-        """Whether every element of the result is one of the input."""
+        """Whether every element of the result is an element of the input."""
         return TAPS[self.mode.data] == 1
 
     def elements(self) -> Expr:
@@ -123,8 +123,8 @@ class GridSampleOp(ChannelsLast, Cost, AitOp):
     """x [N, H, W, C] sampled at the places of a grid [N, OH, OW, 2]: [N, OH, OW, C], as by
     `torch.nn.functional.grid_sample`.
 
-    A place is (x, y), each from -1 to 1. With `align_corners` these are the centres of the outermost elements, without
-    it their edges. `nearest` takes the nearest element (of two equally near ones the even one), `linear` uses four
+    A place is (x, y), each from -1 to 1. With `align_corners` -1 and 1 are the centres of the outermost elements,
+    without it their edges. `nearest` takes the nearest element (of two equally near the even), `linear` uses four
     neighbours, `cubic` sixteen (a = -0.75). Outside of x, neighbours are 0 (`zeros`), or the place (for `cubic` each
     neighbour) is moved to the border (`border`) or mirrored there (`reflection`). A place that is NaN is outside; if
     places are moved, it is moved to 0.

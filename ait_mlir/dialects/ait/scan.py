@@ -33,9 +33,9 @@ class ScanOp(Cost, AitOp):
 
     The region takes a slice of each scanned tensor without the dim, the carried values, and the captured tensors, which
     are the same in every step. It yields the carried values of the next step, of unchanged types, and then slices of
-    the stacked results. The results are the carried values after the last step (those of `init` if the length is 0),
-    and the stacked results with the dim at the same axis. `reverse` starts at the last index; each stacked slice is at
-    the index of its step.
+    the stacked results. The results are the carried values after the last step (`init` if the length is 0), and the
+    stacked results with the dim at the same axis. `reverse` starts at the last index; each stacked slice is at the
+    index of its step.
 
     ```mlir
     %h, %ys = ait.scan %x init(%h0) with(%w) dim 0 {
@@ -86,7 +86,7 @@ class ScanOp(Cost, AitOp):
 
     @property
     def axis(self) -> int:
-        """The dim that it steps along."""
+        """The dim that the scan steps along."""
         return self.dim.value.data
 
     @property
@@ -173,7 +173,7 @@ def _without(t: TensorType, axis: int) -> TensorType:
 
 
 def tensor_ops(block: Block) -> Iterator[Operation]:
-    """The ops of a graph's block, and after each scan those of its step, in order: all that compute tensors."""
+    """The ops of a graph's block in order, and after each scan the ops of its step."""
     for op in block.ops:
         yield op
         if isinstance(op, ScanOp):

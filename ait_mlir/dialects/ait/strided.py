@@ -23,7 +23,7 @@ def contiguous_strides(dims: Sequence[Expr]) -> Shape:
 
 
 def is_contiguous(dims: Sequence[Expr], strides: Sequence[Expr], scope: Scope | None = None) -> bool:
-    """Whether strides are row-major, whatever they are on dims of 1; without a scope, whether they are so on sight."""
+    """Whether strides are row-major, ignoring dims of 1; without a scope only identical expressions count as equal."""
     step = ONE
     for e, s in zip(reversed(dims), reversed(strides), strict=True):
         if e.as_int() == 1:
@@ -43,7 +43,7 @@ def extent(dims: Sequence[Expr], strides: Sequence[Expr], scope: Scope) -> Expr:
 
 
 def are_apart(dims: Sequence[Expr], strides: Sequence[Expr], scope: Scope) -> bool:
-    """Whether each element is proved to have a place of its own: sorted by strides, no dim reaches into the next."""
+    """Whether elements are proved not to overlap: sorted by stride, each dim ends before the stride of the next."""
     if any(d is ZERO for d in dims):
         return True
     far = scope.maximum_env()
@@ -56,7 +56,7 @@ def are_apart(dims: Sequence[Expr], strides: Sequence[Expr], scope: Scope) -> bo
 
 @dataclass(frozen=True)
 class Strided:
-    """A shape laid over memory: element `i` stands at `offset + sum(i * strides)`, in elements."""
+    """A strided view of memory: element `i` is at `offset + sum(i * strides)`, counted in elements."""
 
     dims: Shape
     offset: Expr
@@ -67,7 +67,7 @@ class Strided:
         return Strided(dims, ZERO, contiguous_strides(dims))
 
     def is_whole(self, scope: Scope) -> bool:
-        """Whether it is the plain row-major buffer from its start."""
+        """Whether the view starts at offset 0 and is row-major."""
         return self.offset is ZERO and is_contiguous(self.dims, self.strides, scope)
 
     def permute(self, order: tuple[int, ...]) -> Strided:
@@ -120,11 +120,11 @@ class Strided:
             strides += reversed(group)
             i, j = i_end, j_end
         found: list[Expr] = []
-        for d in reversed(dims):  # a dim of 1 as if packed, for kernels ask that all strides be multiples of something
+        for d in reversed(dims):  # a dim of 1 gets a packed stride: kernels require multiples
             found.append(strides.pop() if d is not ONE else found[-1] * dims[-len(found)] if found else ONE)
         return Strided(dims, self.offset, tuple(reversed(found)))
 
 
 def _smaller(have: Expr, want: Expr, scope: Scope) -> bool:
-    """Whether the old group should grow: it is not known to be at least as large as the new one."""
+    """Whether the group of old dims should grow: it is not proved to be at least as large as the group of new dims."""
     return not scope.le(want, have)

@@ -6,7 +6,7 @@ from xdsl.ir import Operation, Region, SSAValue
 
 
 def op_key(op: Operation) -> object:
-    """Equal for ops that compute the same on operands of the same types."""
+    """A key that is equal for ops that compute the same function on operands of the same types."""
     return (
         op.name,
         tuple(sorted(op.properties.items(), key=lambda item: item[0])),
@@ -18,7 +18,7 @@ def op_key(op: Operation) -> object:
 
 
 def region_key(region: Region) -> object:
-    """Equal for regions that compute the same; `KeyError` where one uses a value from outside."""
+    """A key that is equal for regions that compute the same function; `KeyError` if one uses a value from outside."""
     if not region.blocks:
         return ()
     block = region.block

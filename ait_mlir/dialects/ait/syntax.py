@@ -39,7 +39,7 @@ class Body:
     """The parsed parts of an op, before its types are known."""
 
     op: str = "the op"
-    """Its name, for errors."""
+    """The op's name, for errors."""
     operands: list[UnresolvedOperand] = field(default_factory=list[UnresolvedOperand])
     properties: dict[str, Attribute] = field(default_factory=dict[str, Attribute])
     regions: list[Region] = field(default_factory=list[Region])
@@ -60,10 +60,10 @@ class Clause(ABC):
 
     @abstractmethod
     def print(self, printer: Printer, op: Operation) -> None:
-        """Print what `parse` reads."""
+        """Print the clause as `parse` reads it."""
 
     def make(self, value: Any) -> Attribute | None:
-        """The property of this clause from a Python value; None if that leaves it out."""
+        """The property of this clause from a Python value; None if the value leaves it out."""
         raise TypeError(f"{type(self).__name__} makes no property of {value!r}")
 
 
@@ -173,7 +173,7 @@ def values(op: Operation, names: Sequence[str]) -> list[SSAValue]:
 
 @dataclass(frozen=True)
 class Kind:
-    """The text form of a property's value, and how a Python value becomes one."""
+    """The kind of a property: how its value is parsed, printed, and made from a Python value."""
 
     parse: Callable[[Parser], Attribute]
     print: Callable[[Printer, Any], None]
@@ -322,12 +322,12 @@ class Flag(Clause):
 
 @dataclass(frozen=True)
 class Word(Clause):
-    """One of some words, kept as a string property."""
+    """One word out of a list, stored as a string property."""
 
     name: str
     choices: Sequence[str]
     what: str = ""
-    """Its description in errors: `a layout, `."""
+    """The description of the word in errors: `a layout, `."""
 
     def parse(self, parser: Parser, body: Body) -> None:
         start = parser.pos
@@ -346,7 +346,7 @@ class Word(Clause):
 
 
 def properties_of(op_class: type[Operation], syntax: Syntax, values: Mapping[str, Any]) -> dict[str, Attribute]:
-    """The properties of an op from Python values, by its clauses; None, and False of a flag, leave one out.
+    """The properties of an op from Python values, by its clauses; None, or False for a flag, leaves a property out.
 
     Attributes stay as they are. Raises `TypeError` for a name that has no clause.
     """
@@ -367,8 +367,8 @@ def properties_of(op_class: type[Operation], syntax: Syntax, values: Mapping[str
 
 @dataclass(frozen=True)
 class RegionClause(Clause):
-    """`KEYWORD(%a, %b) { ... }` or nothing: a region with the operands of a field. An absent region is empty, or none
-    if the op's is `optional`. Without a keyword the region is required."""
+    """`KEYWORD(%a, %b) { ... }` or nothing: a region with the operands of a field. If it is absent, the op has an empty
+    region, or no region if it is `optional`. Without a keyword the region is required."""
 
     operands: str
     keyword: str = ""

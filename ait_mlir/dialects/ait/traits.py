@@ -2,7 +2,7 @@
 
 An interface is a base class of op classes, as in xDSL: `class SoftmaxOp(RowLike, AitOp)`. Code asks
 `isinstance(op, RowLike)`, a pattern asks `p.op(trait="RowLike")`; then they call its methods. Interfaces have defaults,
-so a new op states only the differences. All sizes are dim expressions. Kernels estimate seconds.
+so a new op states only the differences. All sizes are dim expressions. Estimates of seconds are in the kernels.
 """
 
 from __future__ import annotations
@@ -50,10 +50,10 @@ __all__ = [
 
 
 class Interface(Operation):
-    """Base of the interfaces. Patterns may name each as if it were a trait."""
+    """Base of the interfaces. Patterns may name an interface like a trait."""
 
 
-# ** what it takes **
+# ** cost **
 
 
 class Cost(Interface):
@@ -71,11 +71,11 @@ class Cost(Interface):
     """Every element of the results is an element of an operand, bit for bit."""
 
     def flops(self) -> Expr:
-        """Operations: two for each multiply-add, one for each scalar op on an element."""
+        """The number of operations: two for each multiply-add, one for each scalar op on an element."""
         return self.elements() * (self.WORK + self.region_ops())
 
     def elements(self) -> Expr:
-        """The elements that `WORK` is for."""
+        """The number of elements that each take `WORK` operations."""
         return _shaped(self.results[0]).num_elements()
 
     def region_ops(self) -> int:
@@ -83,19 +83,19 @@ class Cost(Interface):
         return sum(len(block.ops) - 1 for region in self.regions for block in region.blocks)
 
     def bytes_read(self, position: int) -> Expr:
-        """Bytes of operand `position` that are read: at most all of it."""
+        """The bytes of operand `position` that the op reads, at most all."""
         return _shaped(self.operands[position]).byte_size()
 
     def bytes_written(self, position: int) -> Expr:
-        """Bytes of result `position` that are written."""
+        """The bytes of result `position` that the op writes."""
         return _shaped(self.results[position]).byte_size()
 
     def timed_values(self, position: int, env: Mapping[str, int]) -> list[int] | None:
-        """The integers of operand `position` while a kernel is timed at these dims; None if any integers will do."""
+        """The integers to use as operand `position` when a kernel is timed at these dims; None if any integers fit."""
         return None
 
     def bytes_touched(self) -> Expr:
-        """Bytes read of all operands and written of all results. An operand that occurs twice counts once."""
+        """The bytes that the op reads and writes. An operand that occurs twice counts once."""
         first = {value: i for i, value in reversed(list(enumerate(self.operands)))}
         reads = [self.bytes_read(i) for i in first.values()]
         return total([*reads, *(self.bytes_written(i) for i in range(len(self.results)))])
@@ -131,8 +131,8 @@ class BindsDim(Interface):
 
 
 class HasOffsets(Interface):
-    """Some operands are offsets: where sequences begin that are laid end to end. They never decrease and stay within
-    the data.
+    """Some operands are offsets: the first rows of sequences that are packed one after the other. Offsets never
+    decrease and stay within the data.
     """
 
     def offset_positions(self) -> tuple[int, ...]:
@@ -145,14 +145,14 @@ class ScalarLike(InPlace, Cost):
     defined on scalars, so regions may contain it."""
 
     CHEAP: ClassVar[bool] = False
-    """It takes one or two instructions: computing it again costs no more than reading its result. A division takes
-    tens of instructions, a function more."""
+    """Whether the op takes one or two instructions, so that computing it again costs no more than reading its result. A
+    division takes tens of instructions, a function more."""
     MONOTONE: ClassVar[Monotone | None] = None
     """For one operand: the result never decreases (`up`) or never increases (`down`) with the operand."""
 
     @property
     def arity(self) -> int:
-        """How many elements it is computed from."""
+        """The number of operands."""
         return len(self.operands)
 
 
@@ -175,8 +175,8 @@ class ViewLike(Cost):
         return None
 
     def operand_view(self, position: int, result: Strided, scope: Scope) -> Strided | None:
-        """Operand `position` as a part of the first result's buffer, given the result's `Strided`, as the pieces of a
-        concatenation are. None if the operand is not such a part."""
+        """Operand `position` as a part of the first result's buffer, given the result's `Strided`, as for the operands
+        of a concatenation. None if the operand is not a part of it."""
         return None
 
 
@@ -196,7 +196,7 @@ class Reduction(Cost):
     """Works along some axes of the first operand: it combines the elements with equal indices in all other axes."""
 
     def reduced_axes(self) -> tuple[int, ...]:
-        """The axes that it works along, ascending; by default its property `dim`."""
+        """The axes that the op works along, ascending; by default its property `dim`."""
         return (_number(self.properties["dim"]),)
 
     def kept_axes(self) -> tuple[int, ...]:
@@ -220,12 +220,12 @@ class ReduceLike(Reduction):
 
 
 class AlongDims(Interface):
-    """Works along the dims that its properties name and treats all others alike: on permuted operands it computes a
+    """Works along the dims that its properties name and treats all other dims alike: on permuted operands it computes a
     permuted result."""
 
     def along(self, order: Sequence[int]) -> dict[str, Attribute]:
-        """The properties of the op on operands permuted so that dim i is dim `order[i]` of the current ones. By default
-        the properties `dim` and `dims` are renumbered.
+        """The properties of the op on permuted operands, where dim i is dim `order[i]` of the current operands. By
+        default the properties `dim` and `dims` are renumbered.
         """
         found = dict(self.properties)
         if "dim" in found:
@@ -243,14 +243,14 @@ class AlongDims(Interface):
 
 
 class ChannelsLast(Interface):
-    """The first operand is [N, spatial dims, C]; so are the results that have its rank.
+    """The first operand, and each result of its rank, is [N, spatial dims, C].
 
     The op works on the spatial dims: an element of a result depends only on elements of the first operand with the same
     N. Patterns move permutes of layouts past such ops.
     """
 
     def spatial_axes(self) -> tuple[int, ...]:
-        """The dims between the first and the last one of the first operand."""
+        """The dims of the first operand between its first and its last."""
         return tuple(range(1, _shaped(self.operands[0]).rank - 1))
 
 
@@ -273,7 +273,7 @@ class HasEpilogue(Interface):
     convolutions have it.
 
     The first `SUMS` arguments of the region are the accumulators, in the compute type; the others are the elements of
-    the epilogue operands, which are the last operands and broadcast to the result's shape. What it yields is rounded
+    the epilogue operands, which are the last operands and broadcast to the result's shape. The yielded value is rounded
     once to the result's element type. Without a region, the result is the accumulator.
 
     An op with `MAX_RESULTS` above 1 may yield several values: each is a result of the same shape, rounded to its own
@@ -294,7 +294,7 @@ class HasEpilogue(Interface):
         return self.operands[: len(self.operands) - len(self.epilogue_operands)]
 
     def accumulator_types(self) -> list[Attribute]:
-        """The types of the accumulators: the compute type of the first operand, once for each."""
+        """The type of each accumulator: the compute type of the first operand."""
         return [compute_type(tensor_type(self.operands[0]).element_type)] * self.SUMS
 
     def properties_with(self, extras: int) -> dict[str, Attribute]:
@@ -314,7 +314,7 @@ class HasEpilogue(Interface):
 
 
 class ContractionExtents(Cost):
-    """A sum of products with the extents of a matrix product, whatever its operands look like."""
+    """A sum of products whose cost is that of a matrix product of these extents; the operands need not be matrices."""
 
     def extents(self) -> Extents:
         raise NotImplementedError

@@ -21,7 +21,7 @@ from ait_mlir.dialects.ait.dtypes import BY_IR, BY_MLIR, is_element_type
 from ait_mlir.dims import Expr, Scope
 
 MAX_BYTES = 1 << 48
-"""The most bytes of a tensor of known sizes; the largest number in the bytes of one with dims is no larger."""
+"""The most bytes of a tensor of known sizes, and the largest coefficient in the bytes of a tensor with dims."""
 _SPLIT = re.compile(r"\s+x\s+|[()]")
 
 Shape = tuple[Expr, ...]
@@ -32,7 +32,7 @@ def as_shape(dims: Sequence[Expr | int]) -> Shape:
 
 
 def shape_text(dims: Sequence[Expr]) -> str:
-    """The shape as people write it: `[batch, 2*seq + 1, 768]`."""
+    """The text of a shape: `[batch, 2*seq + 1, 768]`."""
     return "[" + ", ".join(map(str, dims)) + "]"
 
 
@@ -42,7 +42,7 @@ def _dim_text(e: Expr) -> str:
 
 
 def _split_shape(body: str) -> list[tuple[str, int]]:
-    """Split `a x (b + 1) x f16` at the separators outside parentheses: texts with their offsets."""
+    """Split `a x (b + 1) x f16` at the separators outside parentheses; returns the texts with their offsets."""
     parts: list[tuple[str, int]] = []
     depth = start = 0
     for m in _SPLIT.finditer(body):
@@ -96,9 +96,9 @@ def parse_dim(parser: AttrParser, text: str, start: int) -> Expr:
 
 
 def scan_to(parser: AttrParser, opening: str, closing: str) -> tuple[str, int]:
-    """Take the raw text between `opening`, the current token, and the next `closing`; the parser resumes behind it.
+    """The raw text between `opening`, the current token, and the next `closing`, and its offset; the parser resumes
 
-    The lexer's tokens do not fit dim expressions. With the whole text, equal types are parsed only once.
+    after it. The lexer's tokens do not fit dim expressions. With the whole text, equal types are parsed only once.
     """
     start = parser.pos
     content = parser.lexer.input.content
@@ -128,7 +128,7 @@ class ShapedType(ParametrizedAttribute, TypeAttribute):
 
     @classmethod
     def get(cls, dims: Sequence[Expr | int], element_type: Attribute) -> Self:
-        """The one type of this shape and element type; `VerifyException` if it is none."""
+        """The interned type of this shape and element type; `VerifyException` if the element type is not valid."""
         shape = as_shape(dims)
         key = (cls, shape, element_type)
         found = _interned.get(key)
@@ -151,7 +151,7 @@ class ShapedType(ParametrizedAttribute, TypeAttribute):
         return self.num_elements() * BY_IR[self.element_type].bytes
 
     def static_shape(self) -> tuple[int, ...] | None:
-        """The dims as integers, or None when one is dynamic."""
+        """The dims as integers, or None if a dim is dynamic."""
         sizes = tuple(e.as_int() for e in self.dims)
         return None if None in sizes else cast(tuple[int, ...], sizes)
 
@@ -241,7 +241,7 @@ class DimsAttr(Data[Scope]):
 
 @irdl_attr_definition
 class KernelAttr(ParametrizedAttribute):
-    """The choice of selection for an op: `#ait.kernel<"cublaslt", {id = 66 : i64}>`."""
+    """The kernel that was selected for an op: provider and config, `#ait.kernel<"cublaslt", {id = 66 : i64}>`."""
 
     name = "ait.kernel"
     provider: StringAttr
@@ -258,7 +258,7 @@ class Induction:
 
 @irdl_attr_definition
 class InductionAttr(Data[Induction]):
-    """The induction dim that a loop declares for what is in it: `#ait.induction<step, seq>`."""
+    """The induction dim that a loop declares for the ops in it: `#ait.induction<step, seq>`."""
 
     name = "ait.induction"
 
@@ -276,8 +276,8 @@ EMPTY_SCOPE = Scope.parse("")
 
 
 def scope_of(op: Operation | None) -> Scope:
-    """The dims declared by the graph, kernel or program around `op`, and those of the loops that it is in; none when
-    it is detached."""
+    """The dims declared by the graph, kernel or program around `op`, and the induction dims of the loops around it; an
+    empty scope if `op` is detached."""
     loops: list[Induction] = []
     while op is not None:
         dims = op.properties.get("dims")
@@ -292,7 +292,7 @@ def scope_of(op: Operation | None) -> Scope:
 
 @lru_cache(maxsize=256)
 def in_loops(scope: Scope, loops: tuple[Induction, ...]) -> Scope:
-    """The scope inside of loops, outermost first: the induction dims are declared, too."""
+    """The scope inside of loops (outermost first), which also declares their induction dims."""
     for loop in loops:
         last = min(max(scope.bounds(loop.count)[1] - 1, 0), d.MAX_DIM)
         scope = Scope([*scope.dims, d.Dim(loop.name, 0, last)])

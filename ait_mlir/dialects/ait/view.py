@@ -34,7 +34,7 @@ class UnaryViewOp(ViewLike, AitOp):
     traits = traits_def(Pure())
 
     def types(self) -> tuple[TensorType, TensorType]:
-        """Input and result type, of one element type."""
+        """The types of input and result; raises if their element types differ."""
         source = self.expect_tensor(self.operands[0], "the input")
         target = self.expect_tensor(self.results[0], "the result")
         if source.element_type != target.element_type:
@@ -256,7 +256,7 @@ class ConcatOp(AlongDims, ViewLike, AitOp):
 
 
 def _piece(whole: Strided, axis: int, pieces: Sequence[Shape], position: int) -> Strided:
-    """Piece `position` of those that lie end to end along an axis."""
+    """The view of piece `position` of a tensor that consists of `pieces` joined along an axis."""
     at = total([dims[axis] for dims in pieces[:position]])
     rank = len(whole.dims)
     return whole.slice(tuple(at if i == axis else _ZERO for i in range(rank)), pieces[position])
@@ -276,7 +276,7 @@ _ZERO = as_shape([0])[0]
 class CopiesOp(Cost, AitOp):
     """Each operand unchanged: result i has the elements of operand i. All elements have one size in bytes.
 
-    A program moves many pieces by one launch of this op, such as the operands of a concatenation.
+    With one launch of this op a program moves many pieces, such as the operands of a concatenation.
 
     ```mlir
     %a, %b = ait.copies %x, %y : !ait.tensor<batch x 64 x f16>, !ait.tensor<batch x 32 x bf16>

@@ -113,14 +113,14 @@ class NamedBufferOp(BufferOp):
 
 
 def properties_of(name: str, view: Strided | None) -> dict[str, Attribute | None]:
-    """The properties of an input or output whose memory the caller's tensor fills as `view` says."""
+    """The properties of an input or output; `view` gives the shape and strides of a caller's tensor with strides."""
     laid_out = {} if view is None else {"shape": ShapeAttr(view.dims), "strides": ShapeAttr(view.strides)}
     return {"buffer_name": StringAttr(name), **laid_out}
 
 
 @irdl_op_definition
 class InputOp(NamedBufferOp):
-    """The caller's buffer of an input. Only a donated one may be written.
+    """The caller's buffer of an input. Only a donated input may be written.
 
     ```mlir
     %x = ait_rt.input "x" : !ait_rt.buffer<batch x 768 x f16>
@@ -145,7 +145,7 @@ class InputOp(NamedBufferOp):
 
 @irdl_op_definition
 class DestinationOp(NamedBufferOp):
-    """The caller's buffer of an output. In place of a donated input it is that input's buffer; launches write that one.
+    """The caller's buffer of an output. An output in place of a donated input is that input's buffer.
 
     ```mlir
     %y = ait_rt.output "y" : !ait_rt.buffer<batch x 3072 x f16>
@@ -181,7 +181,7 @@ class DestinationOp(NamedBufferOp):
 
 @irdl_op_definition
 class ConstantOp(BufferOp):
-    """Params laid end to end along dim 0, or a literal.
+    """Params joined along dim 0, or a literal.
 
     ```mlir
     %w = ait_rt.constant ["q.weight", "k.weight"] rows [768, 768] : !ait_rt.buffer<1536 x 768 x f16>
@@ -190,7 +190,7 @@ class ConstantOp(BufferOp):
     ```
 
     Its bytes are row-major, or in panels of columns (`nk`: the first dim of the buffer is n, all others k; `kn`: the
-    reverse; `winograd`: a weight of a 3 x 3 convolution, transformed, in f32). Only a kernel that asks for panels can
+    reverse; `winograd`: the transformed weight of a 3 x 3 convolution, in f32). Only a kernel that requests panels can
     read them.
     """
 
@@ -249,7 +249,7 @@ class ConstantOp(BufferOp):
         return [] if self.params is None else [p.data for p in self.params.data]
 
     def rows(self) -> tuple[int, ...]:
-        """How many rows along dim 0 each of several params has; empty for one param."""
+        """The number of rows along dim 0 of each param; empty for a single param."""
         return () if self.row_counts is None else int_list(self.row_counts)
 
     def infer_result_types(self) -> ResultTypes:
@@ -285,7 +285,7 @@ class ConstantOp(BufferOp):
 
 @irdl_op_definition
 class AllocOp(BufferOp):
-    """Memory in the arena, at a byte offset once it is planned.
+    """A buffer in the arena; memory planning sets its byte offset.
 
     ```mlir
     %h = ait_rt.alloc at (batch * 1536) : !ait_rt.buffer<batch x 768 x f16>
@@ -303,7 +303,7 @@ class AllocOp(BufferOp):
 
     @property
     def at(self) -> Expr | None:
-        """The byte offset into the arena, None while it is not planned."""
+        """The byte offset into the arena, None before memory planning."""
         return None if self.offset is None else self.offset.data[0]
 
     def infer_result_types(self) -> ResultTypes:
@@ -313,7 +313,7 @@ class AllocOp(BufferOp):
 
 @irdl_op_definition
 class ViewOp(BufferOp):
-    """Another shape and other strides for the same memory; `offset` and `strides` count elements of its buffer.
+    """Another shape and other strides for a buffer's memory; `offset` and `strides` count elements of that buffer.
 
     ```mlir
     %v = ait_rt.view %h offset (768) strides [1536, 1] : !ait_rt.buffer<batch x 768 x f16>
@@ -349,7 +349,7 @@ class ViewOp(BufferOp):
 
 
 def root_of(buffer: SSAValue) -> Operation | None:
-    """The op whose buffer a view shows, through any number of views; None outside of a program."""
+    """The op that defines the memory of a buffer, found through any number of views; None outside of a program."""
     owner = buffer.owner
     while isinstance(owner, ViewOp):
         owner = owner.source.owner
@@ -357,7 +357,7 @@ def root_of(buffer: SSAValue) -> Operation | None:
 
 
 def check_writable(op: AitOp, buffer: SSAValue) -> None:
-    """Fail when `op` would write a constant, or an input that is not donated."""
+    """Raise if `op` would write a constant, or an input that is not donated."""
     root = root_of(buffer)
     if isinstance(root, InputOp) and not root.is_state:
         raise op.fail(f"writes input {root.buffer_name.data!r}, which is the caller's; write an alloc or an output")

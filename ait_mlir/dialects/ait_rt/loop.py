@@ -120,7 +120,7 @@ class LoopOp(AitOp):
 
 
 def program_ops(block: Block) -> Iterator[Operation]:
-    """The ops of a program's block in order, and after each loop those in it."""
+    """The ops of a program's block in order, and after each loop the ops in it."""
     for op in block.ops:
         yield op
         if isinstance(op, LoopOp):

@@ -49,7 +49,7 @@ from ait_mlir.dialects.ait_rt.types import BufferType
 from ait_mlir.dims import Expr, Scope
 
 MAX_STREAMS = 16
-"""The number of streams that a program may have; stream 0 is the one that a run is given."""
+"""The most streams of a program; the caller of a run provides stream 0."""
 
 
 def _parse_dims(parser: Parser) -> DimsAttr:
@@ -104,7 +104,7 @@ class KernelOp(AitOp):
         return self.dims.data
 
     def compute_op(self) -> Operation:
-        """The one `ait` op it computes."""
+        """The `ait` op that the kernel computes."""
         op = self.block.first_op
         assert op is not None
         return op
@@ -175,8 +175,8 @@ class ReturnOp(AitOp):
 class ProgramOp(AitOp):
     """Buffers and launches in order; `arena` is the size in bytes of the memory that allocations share.
 
-    With `streams if recorded`, only a run that is recorded into a graph uses several streams. Others launch all on
-    stream 0, in the order of the text, and need no events.
+    With `streams if recorded`, only a run that is recorded into a graph uses several streams. Other runs launch all
+    kernels on stream 0, in the order of the text, and need no events.
 
     ```mlir
     ait_rt.program @ffn dims {batch = 1 to 64} arena (batch * 6144) {
@@ -214,7 +214,7 @@ class ProgramOp(AitOp):
         return self.arena.data[0]
 
     def all_ops(self) -> Iterator[Operation]:
-        """The ops in the order of the text, those of regions inside of it too."""
+        """All ops of the program, including the ops in nested regions, in the order of the text."""
         return self.body.walk()
 
     def inputs(self) -> list[InputOp]:
@@ -267,7 +267,7 @@ class ProgramOp(AitOp):
         self.check_donated()
 
     def check_donated(self) -> None:
-        """Raise unless each donated input has its place taken by one output."""
+        """Raise unless exactly one output is in place of each donated input."""
         for op in self.inputs():
             if op.is_state:
                 takers = [use.operation for use in op.buffer.uses if isinstance(use.operation, DestinationOp)]
@@ -282,8 +282,8 @@ class ProgramOp(AitOp):
 @irdl_op_definition
 class LaunchOp(AitOp):
     """Run a kernel on buffers: `ins` are its arguments, `outs` receive its results, `workspace` is scratch memory or
-    nothing. Launches on one stream run one after the other; stream 0 is the one that the run is given. Launches on
-    different streams may overlap unless events order them (`ait_rt.record`, `ait_rt.wait`). Loops are on stream 0.
+    empty. Launches on one stream run one after the other; the caller of a run provides stream 0. Launches on different
+    streams may overlap unless events order them (`ait_rt.record`, `ait_rt.wait`). Loops are on stream 0.
 
     `masked "count" by %n`: the kernel reads the value of the bound dim `count` from `%n` in device memory, so the host
     does not wait for it. Grid and buffers have the size for the largest value.
@@ -329,7 +329,7 @@ class LaunchOp(AitOp):
 
     @property
     def on(self) -> int:
-        """The number of its stream."""
+        """The number of the launch's stream."""
         return self.stream.value.data
 
     def mask(self, dim: str, count: SSAValue) -> None:
@@ -367,7 +367,7 @@ class LaunchOp(AitOp):
             self.check_ranges(kernel, program.scope)
 
     def check_mask(self) -> None:
-        """Fail unless `masked` and `by` name a bound dim and a number."""
+        """Raise unless `masked` and `by` name a bound dim and an i64 number."""
         if (self.masked is None) != (self.count is None):
             raise self.fail("'masked \"DIM\"' and 'by %n' belong together: which dim, and where its value lies")
         if self.masked is None or self.count is None:
@@ -379,7 +379,7 @@ class LaunchOp(AitOp):
             raise self.fail(f"{name!r} is no dim that an op binds; declare it as '{name} = 0 to MOST bound'")
 
     def check_ranges(self, kernel: KernelOp, scope: Scope) -> None:
-        """Fail when the kernel was not made for all dims that the program may have."""
+        """Raise unless the kernel's dims cover all values that the program's dims may have."""
         for d in kernel.scope.dims:
             if d.name not in scope:
                 raise self.fail(f"@{self.kernel_name} needs dim {d.name!r}, which the program does not declare")
@@ -394,7 +394,7 @@ class LaunchOp(AitOp):
 
 
 def kernel_named(name: str, module: Operation) -> KernelOp | None:
-    """The kernel of a module that has this name, None without one; much faster than `SymbolTable.lookup_symbol`."""
+    """The kernel of this name in a module, or None; much faster than `SymbolTable.lookup_symbol`."""
     for op in module.regions[0].block.ops:
         symbol = op.properties.get("sym_name") if isinstance(op, KernelOp) else None
         if isinstance(symbol, StringAttr) and symbol.data == name:
@@ -403,7 +403,7 @@ def kernel_named(name: str, module: Operation) -> KernelOp | None:
 
 
 def program_around(op: Operation) -> ProgramOp | None:
-    """The program that an op is in, through any number of loops; None where there is none."""
+    """The program that contains an op, directly or in loops; None outside of a program."""
     parent = op.parent_op()
     while parent is not None and not isinstance(parent, ProgramOp):
         parent = parent.parent_op()

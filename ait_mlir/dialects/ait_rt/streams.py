@@ -1,4 +1,4 @@
-"""Events, which order launches on different streams."""
+"""Events that order launches on different streams."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class EventOp(AitOp):
 
     @property
     def on(self) -> int:
-        """The number of its stream."""
+        """The number of the op's stream."""
         return self.stream.value.data
 
     def infer_result_types(self) -> ResultTypes:
@@ -47,7 +47,7 @@ class EventOp(AitOp):
 
 @irdl_op_definition
 class RecordOp(EventOp):
-    """The event happens when all that was launched before on this stream has ended.
+    """Record an event: it happens when all earlier launches on this stream have ended.
 
     ```mlir
     ait_rt.record event 0 stream 0
@@ -59,7 +59,7 @@ class RecordOp(EventOp):
 
 @irdl_op_definition
 class WaitOp(EventOp):
-    """What is launched after this on the stream starts when the event has happened. The host does not wait.
+    """Let later launches on a stream wait until an event has happened. The host does not wait.
 
     ```mlir
     ait_rt.wait event 0 stream 1

@@ -10,7 +10,7 @@ from ait_mlir.dialects.ait.types import ShapeAttr, ShapedType, TensorType
 
 @irdl_attr_definition
 class BufferType(ShapedType):
-    """Memory of a shape and element type: `!ait_rt.buffer<batch x 768 x f16>`; row-major unless a view made it."""
+    """Memory for a shape and element type: `!ait_rt.buffer<batch x 768 x f16>`; row-major unless a view defines it."""
 
     name = "ait_rt.buffer"
     shape: ShapeAttr
@@ -21,5 +21,5 @@ class BufferType(ShapedType):
         return cls.get(tensor.dims, tensor.element_type)
 
     def tensor(self) -> TensorType:
-        """The type of the value it holds."""
+        """The type of the tensor that the buffer holds."""
         return TensorType.get(self.dims, self.element_type)
