@@ -1,1 +1,1 @@
-"""The one writer of `ait`, which front ends and rewrites share."""
+"""The writer of `ait` ops that front ends and rewrites share."""

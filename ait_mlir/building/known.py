@@ -1,8 +1,8 @@
-"""Tensors that the importer knows as formulas, without computing them.
+"""Tensors that the importer keeps as formulas of their index.
 
-Models build their masks and positions from `arange`, comparisons and broadcasts. Such tensors depend only on their
-index, and the importer keeps them as formulas. It removes a mask that is true everywhere, turns the lower triangle
-into `causal`, and reads the rows of a position table as a slice.
+Models build their masks and positions from `arange`, comparisons and broadcasts; these tensors depend only on their
+index. With the formulas, the importer removes a mask that is true everywhere, turns the lower triangle into `causal`,
+and reads the rows of a position table as a slice.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Affine:
 
     @staticmethod
     def filled(dims: Sequence[Expr], value: Expr | int, element: Attribute = i64) -> Affine:
-        """The same number everywhere."""
+        """A tensor filled with one number."""
         offset = const(value) if isinstance(value, int) else value
         return Affine(tuple(dims), (const(0),) * len(dims), offset, element)
 
@@ -50,7 +50,7 @@ class Affine:
         return replace(self, steps=tuple(s * factor for s in self.steps), offset=self.offset * factor)
 
     def broadcast(self, dims: Shape) -> Affine:
-        """The same values in a larger shape; a dim of 1 that is stretched stands still."""
+        """The tensor broadcast to a larger shape; expanded dims of 1 get step 0."""
         missing = len(dims) - len(self.dims)
         steps = [const(0)] * missing
         for step, old, new in zip(self.steps, self.dims, dims[missing:], strict=True):
@@ -68,13 +68,13 @@ class Affine:
         return replace(self, dims=tuple(dims), steps=tuple(steps), offset=offset)
 
     def without(self, axis: int) -> Affine:
-        """Drop an axis, at index 0."""
+        """The tensor at index 0 of an axis, without this axis."""
         return replace(
             self, dims=self.dims[:axis] + self.dims[axis + 1 :], steps=self.steps[:axis] + self.steps[axis + 1 :]
         )
 
     def reshaped(self, dims: Shape) -> Affine | None:
-        """In another shape that differs in dims of 1 only; None for any other."""
+        """The tensor in a shape that differs only in dims of 1; None for any other shape."""
         kept = [(d, s) for d, s in zip(self.dims, self.steps, strict=True) if not _is(d, 1)]
         if [d for d in dims if not _is(d, 1)] != [d for d, _ in kept]:
             return None
@@ -82,7 +82,8 @@ class Affine:
         return replace(self, dims=dims, steps=tuple(const(0) if _is(d, 1) else next(rest) for d in dims))
 
     def joined(self, other: Affine, axis: int, size: Expr) -> Affine | None:
-        """`other` behind this one along an axis that is `size` long then, where the formula of one covers both."""
+        """The concatenation of this tensor and `other` along an axis, then of `size`; None unless one formula covers
+        both."""
         step = other.steps[axis] if _is(self.dims[axis], 1) else self.steps[axis]
         both = replace(
             self,
@@ -117,29 +118,29 @@ class Mask:
     values: tuple[SSAValue, ...] = ()
 
     def both(self, other: Mask, dims: Shape) -> Mask:
-        """True where both are."""
+        """The mask that is true where both masks are true."""
         formulas = dict.fromkeys((*self.broadcast(dims).formulas, *other.broadcast(dims).formulas))
         return Mask(dims, tuple(formulas), tuple(dict.fromkeys((*self.values, *other.values))))
 
     def broadcast(self, dims: Shape) -> Mask:
-        """In a larger shape."""
+        """The mask broadcast to a larger shape."""
         return Mask(dims, tuple(f.broadcast(dims) for f in self.formulas), self.values)
 
     def everywhere(self) -> bool | None:
-        """True where it is known to be true everywhere, False where nowhere, None for anything between."""
+        """True if the mask is known to be true everywhere, False if nowhere, else None."""
         numbers = [None if f.moving_axes() else f.offset.as_int() for f in self.formulas]
         if any(n is not None and n < 0 for n in numbers):
             return False
         return True if not self.values and None not in numbers else None
 
     def proved(self, scope: Scope) -> Mask:
-        """Without the formulas that are always true."""
+        """The mask without the formulas that are proved to be always true."""
         return Mask(self.dims, tuple(f for f in self.formulas if not f.never_negative(scope)), self.values)
 
 
 @dataclass(frozen=True)
 class Spread:
-    """A value that is broadcast to `dims` when it has to be, and read as it is by what broadcasts itself."""
+    """A value that stands for its broadcast to `dims`; ops that broadcast their operands read the value itself."""
 
     dims: Shape
     value: SSAValue
@@ -186,7 +187,7 @@ def lower_triangle(dims: Shape, diagonal: int) -> Affine:
 
 
 def is_causal(formula: Affine) -> bool:
-    """Whether row s sees the columns up to s + L - S, for [..., S, L]."""
+    """Whether a formula of shape [..., S, L] lets row s see exactly the columns up to s + L - S."""
     if len(formula.dims) < 2:
         return False
     *outer, row, column = formula.steps
@@ -195,8 +196,8 @@ def is_causal(formula: Affine) -> bool:
 
 
 def reach(formula: Affine, right: bool) -> int | None:
-    """The W for which a row sees only columns less than W after (`right`), or before, the column at which it stands,
-    s + L - S for row s of [..., S, L]; None if the formula says something else."""
+    """The width W if a formula of shape [..., S, L] lets row s see only columns less than W after (`right`) or before
+    its position s + L - S; None for other formulas."""
     if len(formula.dims) < 2:
         return None
     *outer, row, column = formula.steps

@@ -1,6 +1,6 @@
-"""`Writer`: writes `ait` ops at a place, verifies each in the scope of its dims, and creates values for known tensors.
+"""`Writer`: inserts `ait` ops, verifies each in the scope of its dims, and creates values for known tensors.
 
-Front ends and rewrites share it. A subclass says where ops go and what an error says about the place.
+Front ends and rewrites share it. A subclass defines where ops are inserted and how errors name the place.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ Operand = SSAValue | float | Expr
 LONGEST_LITERAL = 1 << 12
 """The most numbers of a formula that is written into the module as a constant."""
 LONGEST_RANGE = 1 << 22
-"""The most numbers of a range that is written into the module as a constant: all that any run may need."""
+"""The most numbers of a range that is written into the module as a constant long enough for every run."""
 BY_NAME: dict[str, type[AitOp]] = {op.name.removeprefix("ait."): op for op in ELEMENTWISE}
 """The elementwise ops by their names."""
 
@@ -57,43 +57,43 @@ BY_NAME: dict[str, type[AitOp]] = {op.name.removeprefix("ait."): op for op in EL
 class Writer:
     """Writes ops at the end of a block. Constants, params and the values of known tensors are written once.
 
-    The same op on the same operands is written once, too: models repeat their masks in each layer, and patterns
-    recognise `x * norm(x)` by its operands being one value. Operands of arithmetic may be numbers, or dims as numbers;
-    they get the element type of the first operand that is a value.
+    The same op on the same operands is also written once: models repeat their masks in each layer, and patterns
+    recognise `x * norm(x)` because both x are one value. Operands of arithmetic may be numbers or dims; they get the
+    element type of the first operand that is a value.
     """
 
     def __init__(self, block: Block) -> None:
         self.block = block
-        """Where ops are written: the graph's block, or that of a loop's step."""
+        """The block in which ops are written: the graph's, or that of a loop's step."""
         self._memo: dict[Hashable, SSAValue] = {}
 
     # ** the place **
 
     @property
     def scope(self) -> Scope:
-        """The dims that are declared where ops are written."""
+        """The scope of dims around the block."""
         return scope_of(self.block.parent_op())
 
     def insert(self, op: AitOp) -> Operation:
-        """Put an op at the place."""
+        """Insert an op at the end of the block."""
         self.block.add_op(op)
         return op
 
     def invalid(self, message: str) -> Exception:
-        """The error for an op that does not verify, with the place."""
+        """An error, with its place, for an op that does not verify."""
         return VerifyException(message)
 
     def unsupported(self, message: str) -> Exception:
-        """The error for arguments that a composition cannot take, with the place."""
+        """An error, with its place, for arguments that a composition does not accept."""
         return self.invalid(message)
 
     def store(self, name: str, data: NDArray[Any], element: Attribute) -> SSAValue:
-        """Numbers that are too many for the text of a module, as a weight that the front end binds."""
+        """A weight, bound by the front end, for data that is too large for the text of a module."""
         raise NotImplementedError(f"{type(self).__name__} cannot store data")
 
     @contextmanager
     def inside(self, block: Block) -> Generator[None]:
-        """Write into the block of a loop's step, which sees nothing of what is written outside."""
+        """Write into the block of a loop's step, which does not use values from outside."""
         outside, self.block, self._memo = (self.block, self._memo), block, {}
         try:
             yield
@@ -110,7 +110,7 @@ class Writer:
         results: Sequence[Attribute] | None = None,
         regions: int | Sequence[Region] = 0,
     ) -> SSAValue:
-        """Write an op; returns its first result. The arguments are those of `ops`."""
+        """Write an op; returns its first result. The arguments are as for `ops`."""
         return self.ops(op_class, *operands, properties=properties, results=results, regions=regions)[0]
 
     def ops(
@@ -122,10 +122,10 @@ class Writer:
         regions: int | Sequence[Region] = 0,
         count: int = 1,
     ) -> Sequence[SSAValue]:
-        """Write an op; returns its results, `count` of inferred types, or of the types `results`.
+        """Write an op; returns its results: `count` results of inferred types, or results of the types `results`.
 
-        Properties are attributes or the Python values that the op's clauses convert; `regions` are regions or a number
-        of empty ones.
+        Properties are attributes or the Python values that the op's clauses convert; `regions` are regions or the
+        number of empty regions.
         """
         found = properties_of(op_class, op_class.SYNTAX, properties or {})
 
@@ -146,18 +146,18 @@ class Writer:
         return first.op.results
 
     def put(self, op: AitOp, infer: bool = True) -> SSAValue:
-        """Write an op that is made already; returns its first result, of the inferred type unless `infer` is False."""
+        """Insert an existing op; returns its first result, of the inferred type unless `infer` is False."""
         self.insert(op)
         self.check(op, infer)
         return op.results[0]
 
     def put_all(self, op: AitOp) -> Sequence[SSAValue]:
-        """Write an op that is made already; returns its results, of the inferred types."""
+        """Insert an existing op; returns its results, of the inferred types."""
         self.put(op)
         return op.results
 
     def check(self, op: AitOp, infer: bool = False) -> None:
-        """Verify an op that is written, or infer its result types; raises the error of the place."""
+        """Verify an inserted op, or infer its result types; raises the error of `invalid`."""
         try:
             if infer:
                 op.infer()
@@ -167,7 +167,7 @@ class Writer:
             raise self.invalid(str(error)) from None
 
     def once(self, key: Hashable, make: Callable[[], SSAValue]) -> SSAValue:
-        """What `make` wrote for this key, written the first time."""
+        """The value that `make` returned at the first call with this key."""
         if (found := self._memo.get(key)) is None:
             found = self._memo[key] = make()
         return found
@@ -185,7 +185,7 @@ class Writer:
         return self.scalar(number, tensor_type(value).element_type)
 
     def number(self, value: float | Expr, element: Attribute) -> SSAValue:
-        """A number, which may be a dim, in rank 0."""
+        """A number or a dim as a value of rank 0."""
         if isinstance(value, Expr):
             return self.cast(self.natural(Affine.filled((), value)), element)
         return self.scalar(value, element)
@@ -201,11 +201,11 @@ class Writer:
         return op.output
 
     def filled(self, number: float, dims: Sequence[Any], element: Attribute) -> SSAValue:
-        """One number in all places."""
+        """A tensor of shape `dims` filled with one number."""
         return self.expand(self.scalar(number, element), dims)
 
     def places(self, count: Expr) -> SSAValue:
-        """0, 1, ... up to `count` - 1, of 64 bits."""
+        """The i64 tensor 0, 1, ..., `count` - 1."""
         return self.full(Affine((count,), (const(1),), const(0)))
 
     def param(self, name: str, type_: TensorType) -> SSAValue:
@@ -221,15 +221,15 @@ class Writer:
     # ** views **
 
     def shape(self, dims: Sequence[Any]) -> Shape:
-        """The dims of a type, from sizes as this writer's users have them."""
+        """The dims of a type from the sizes that users of this writer pass."""
         return as_shape(dims)
 
     def reshape(self, value: SSAValue, dims: Sequence[Any]) -> SSAValue:
-        """Row-major elements in another shape; nothing is written where it has that shape."""
+        """The value in another shape, in row-major order; no op is written if it has that shape already."""
         return self._view(ReshapeOp, value, self.shape(dims))
 
     def expand(self, value: SSAValue, dims: Sequence[Any]) -> SSAValue:
-        """Broadcast to a shape; new dims of 1 in front are a reshape."""
+        """The value broadcast to a shape; if only leading dims of 1 are new, a reshape."""
         shape, own = self.shape(dims), tensor_type(value).dims
         new = len(shape) - len(own)
         only_ones = shape[new:] == own and all(d.as_int() == 1 for d in shape[:new])
@@ -242,7 +242,7 @@ class Writer:
         return self.op(op, value, results=[TensorType.get(dims, t.element_type)])
 
     def permute(self, value: SSAValue, order: Sequence[int]) -> SSAValue:
-        """Dim i of the result is dim `order[i]` of the value."""
+        """The value with permuted dims: dim i of the result is dim `order[i]` of the value."""
         if list(order) == list(range(len(order))):
             return value
         return self.op(PermuteOp, value, properties={"permutation": order})
@@ -258,13 +258,13 @@ class Writer:
         return self.op(SliceOp, value, properties={"offsets": offsets}, results=[TensorType.get(dims, t.element_type)])
 
     def concat(self, values: Sequence[SSAValue], axis: int) -> SSAValue:
-        """Values end to end along an axis."""
+        """The concatenation of values along an axis."""
         return values[0] if len(values) == 1 else self.op(ConcatOp, *values, properties={"dim": axis})
 
     # ** elementwise ops and reductions **
 
     def cast(self, value: SSAValue, element: Attribute) -> SSAValue:
-        """Another element type; nothing is written where it has that one."""
+        """The value cast to an element type; no op is written if it has that type already."""
         t = tensor_type(value)
         if t.element_type == element:
             return value
@@ -286,7 +286,7 @@ class Writer:
         return self.pointwise(MulOp, a, b)
 
     def div(self, a: Operand, b: Operand) -> SSAValue:
-        """a / b; of integers, rounded towards zero."""
+        """a / b; integers are rounded towards zero."""
         return self.pointwise(DivOp, a, b)
 
     def rem(self, a: Operand, b: Operand) -> SSAValue:
@@ -308,7 +308,7 @@ class Writer:
         return self.op(CompareOp, a, other, properties={"predicate": predicate})
 
     def where(self, condition: SSAValue, a: Operand, b: Operand) -> SSAValue:
-        """a where the condition holds, else b; one of them at least is a value."""
+        """a where the condition holds, else b; at least one of a and b is a value."""
         element = next(tensor_type(v).element_type for v in (a, b) if isinstance(v, SSAValue))
         first, second = (v if isinstance(v, SSAValue) else self.number(v, element) for v in (a, b))
         return self.op(WhereOp, condition, first, second)
@@ -318,7 +318,7 @@ class Writer:
         return self.where(a, b, 0)
 
     def either(self, a: SSAValue, b: SSAValue) -> SSAValue:
-        """Whether a condition of two holds."""
+        """Whether at least one of two conditions holds."""
         return self.where(a, 1, b)
 
     def reduce(self, kind: str, value: SSAValue, axes: Sequence[int], keep: bool = False) -> SSAValue:
@@ -330,7 +330,7 @@ class Writer:
     # ** known values **
 
     def natural(self, value: Value) -> SSAValue:
-        """The value in a shape that broadcasts to its dims, as small as it is known."""
+        """The value in the smallest known shape that broadcasts to its dims."""
         if isinstance(value, SSAValue):
             return value
         if isinstance(value, Spread):
@@ -340,11 +340,11 @@ class Writer:
         return self.once(("affine", value), lambda: self._affine(value))
 
     def full(self, value: Value) -> SSAValue:
-        """The value in all its dims."""
+        """The value expanded to all its dims."""
         return value if isinstance(value, SSAValue) else self.expand(self.natural(value), value.dims)
 
     def additive(self, mask: Mask, element: Attribute) -> SSAValue:
-        """0 where a mask is true and the least number where it is not, in its natural shape.
+        """A mask to add to scores: 0 where `mask` is true, else the least finite number, in its natural shape.
 
         The least number is used instead of -inf, because a row without visible columns must not become NaN: NaN would
         spread to other rows through the keys and values of the next layer. In PyTorch such a row is 0; here it is the
@@ -365,7 +365,7 @@ class Writer:
         return first
 
     def _condition(self, formula: Affine) -> SSAValue:
-        """Whether a formula is at least 0: what grows with the index on one side, what falls on the other."""
+        """Whether a formula is at least 0, as a comparison of its increasing terms with its decreasing terms."""
         grows = [self.scope.le(0, step) for step in formula.steps]
         zero = const(0)
         up = replace(formula, steps=tuple(s if g else zero for s, g in zip(formula.steps, grows, strict=True)))
@@ -396,7 +396,7 @@ class Writer:
         return result
 
     def _literal(self, value: Affine, axes: Sequence[int]) -> SSAValue | None:
-        """The numbers of a formula without dims, if it is short and not merely a part of 0, 1, 2, ..."""
+        """A constant with the numbers of a formula without dims; None if it is long, or a part of 0, 1, 2, ..."""
         offset, rank = value.offset.as_int(), len(value.dims)
         loops = [(a, value.dims[a].as_int(), value.steps[a].as_int()) for a in axes]
         known = [(a, size, step) for a, size, step in loops if size is not None and step is not None]
@@ -410,7 +410,7 @@ class Writer:
         return self.constant(numbers, [const(sizes.get(a, 1)) for a in range(axes[0], rank)], value.element)
 
     def _range(self, start: Expr, size: Expr, element: Attribute) -> SSAValue:
-        """start, start + 1, ...: a slice of a constant that is long enough for every run."""
+        """`size` numbers start, start + 1, ...: a slice of a constant that is long enough for every run."""
         low, high = self.scope.bounds(start)[0], self.scope.bounds(start + size)[1]
         length = high - low
         if length > LONGEST_RANGE:
@@ -423,14 +423,14 @@ class Writer:
         return self.slice(numbers, 0, start - low, size)
 
     def _dim_value(self, value: Expr, element: Attribute) -> SSAValue:
-        """A number that may depend on the dims, in rank 0."""
+        """A value of rank 0 for a number that may depend on the dims."""
         if (number := value.as_int()) is not None:
             return self.scalar(number, element)
         return self.reshape(self._range(value, const(1), element), ())
 
 
 def wrapped(number: float, element: Attribute) -> float:
-    """A number as an element type holds it: an integer modulo 2^n, as PyTorch converts it."""
+    """A number converted to an element type: integers wrap modulo 2^n, as in PyTorch."""
     if not isinstance(number, int) or (ends := integer_range(element)) is None:
         return number
     low, high = ends

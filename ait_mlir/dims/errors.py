@@ -4,14 +4,14 @@ from __future__ import annotations
 
 
 class DimError(ValueError):
-    """A dim expression or declaration that makes no sense: what was found, and what is allowed."""
+    """An invalid dim expression or declaration; the message names the text and the allowed forms."""
 
 
 class DimSyntaxError(DimError):
-    """Text that is no dim expression or declaration.
+    """Text that is not a dim expression or declaration.
 
     Attributes:
-        message: what was found and what was expected, without a position.
+        message: the found and the expected text, without a position.
         offset: the place in the parsed text, in characters from its start.
     """
 

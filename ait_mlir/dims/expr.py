@@ -1,8 +1,8 @@
 """Integer expressions over named dims, interned, in one normal form.
 
-An `Expr` is a polynomial with integer coefficients over atoms. An atom is a named dim, or one of the operators that are
-no polynomial (`floordiv`, `mod`, `min`, `max`; see `rules.py`) applied to expressions. Equal normal forms are the same
-object, so equality is identity and hashing costs nothing.
+An `Expr` is a polynomial with integer coefficients over atoms. An atom is a named dim, or a non-polynomial operator
+(`floordiv`, `mod`, `min`, `max`; see `rules.py`) applied to expressions. Equal normal forms are the same object, so
+equality is identity and hashing costs nothing.
 
     2*batch*seq + seq floordiv 64 + 1   has the terms   (2, (batch, seq)), (1, (seq floordiv 64,)), (1, ())
 """
@@ -28,7 +28,7 @@ Terms = tuple[tuple[int, Monomial], ...]
 
 @dataclass(frozen=True, eq=False)
 class Operator:
-    """What makes atoms out of expressions. `build` applies the rules; `apply` computes on integers."""
+    """A non-polynomial operator, which makes atoms. `build` applies the rules; `apply` computes on integers."""
 
     name: str
     infix: bool
@@ -41,10 +41,10 @@ OPERATORS: dict[str, Operator] = {}
 
 
 class Fields(dict[str, str]):
-    """C++ names for code that does not depend on sizes: every expression that it prints is a field of a struct.
+    """C++ names for code that does not depend on sizes: every printed expression is a field of a struct.
 
-    `exprs` holds the fields with their values. Expressions of different names are different fields even if they are
-    equal, so the code of two ops is the same if they differ in sizes alone.
+    `exprs` holds the fields with their values. Expressions with different names are different fields even if they are
+    equal, so two ops that differ only in sizes get the same code.
     """
 
     def __init__(self, names: Mapping[str, str], struct: str) -> None:
@@ -53,7 +53,7 @@ class Fields(dict[str, str]):
         self.exprs: dict[str, Expr] = {}
 
     def place(self, expr: Expr, called: str) -> str:
-        """The C++ of the field `called`, whose value is `expr`; another value under the same name gets a number."""
+        """The C++ of a field `called` with the value `expr`; a number is appended if the name has another value."""
         name = called = called or f"size{len(self.exprs)}"
         number = 1
         while self.exprs.setdefault(name, expr) is not expr:
@@ -63,7 +63,7 @@ class Fields(dict[str, str]):
 
 
 class Noted(dict[str, str]):
-    """C++ names of dims that note every expression which is printed with them, under what it is `noted_for` first."""
+    """C++ names of dims that record each printed expression with the value of `noted_for` at its first use."""
 
     def __init__(self, names: Mapping[str, str]) -> None:
         super().__init__(names)
@@ -71,7 +71,7 @@ class Noted(dict[str, str]):
         self.exprs: dict[Expr, str] = {}
 
     def note(self, expr: Expr) -> None:
-        """Add an expression."""
+        """Record an expression."""
         self.exprs.setdefault(expr, self.noted_for)
 
 
@@ -94,7 +94,7 @@ class Atom:
         self.key: tuple[int, str] = (0, name) if op is None else (1, _atom_text(self))
 
     def expr(self) -> Expr:
-        """The expression that is this atom alone."""
+        """The expression that consists of this atom."""
         return _intern(((1, (self,)),))
 
     def __str__(self) -> str:
@@ -150,7 +150,7 @@ class Expr:
         return self._symbols
 
     def divisors(self) -> frozenset[Expr]:
-        """Every expression that something is divided by, literals left out: each must be proved to be at least 1."""
+        """All divisors in the expression except literals: each must be proved to be at least 1."""
         found: set[Expr] = set()
         for _, mono in self._terms:
             for atom in mono:
@@ -165,7 +165,7 @@ class Expr:
         return max((abs(c) for c, _ in self._terms), default=0)
 
     def evaluate(self, env: Mapping[str, int]) -> int:
-        """The value at `env`, the value of each dim. Raises DimError for a missing dim or a divisor below 1."""
+        """The value for the dims in `env`. Raises DimError for a missing dim or a divisor below 1."""
         if self._int is not None:
             return self._int
         value = 0
@@ -176,7 +176,7 @@ class Expr:
         return value
 
     def substitute(self, env: Mapping[str, Expr | int]) -> Expr:
-        """This expression with the dims that `env` names replaced."""
+        """This expression with the dims in `env` replaced."""
         if self.symbols.isdisjoint(env):
             return self
         return total(
@@ -187,8 +187,8 @@ class Expr:
     def cpp(self, names: Mapping[str, str], called: str = "") -> str:
         """A C++ expression of type int64_t, in parentheses unless it is one name, one number or one call.
 
-        `names` gives the C++ identifier of each dim, `ait/dims.h` the helpers. `called` is an identifier that says what
-        the number is, for `Fields`. Raises DimError for a missing dim.
+        `names` gives the C++ identifier of each dim, `ait/dims.h` the helpers. `called` is a name for the number, which
+        `Fields` uses. Raises DimError for a missing dim.
         """
         if isinstance(names, Fields):
             return names.place(self, called)
@@ -257,7 +257,7 @@ def const(value: int) -> Expr:
 
 
 def sym(name: str) -> Expr:
-    """The dim called `name`. Raises DimError for what is no name or a reserved word."""
+    """The dim called `name`. Raises DimError for an invalid name or a reserved word."""
     if (found := _SYMS.get(name)) is not None:
         return found
     check_name(name)
@@ -265,7 +265,7 @@ def sym(name: str) -> Expr:
 
 
 def make_atom(op: Operator, args: Sequence[Expr]) -> Expr:
-    """`op` applied to `args` as it stands, without any rule: for `rules.py`."""
+    """The atom of `op` applied to `args`, without simplification; only `rules.py` calls it."""
     key = (op, tuple(args))
     if (found := _ATOMS.get(key)) is None:
         found = _ATOMS.setdefault(key, Atom("", op, key[1]))
@@ -273,7 +273,7 @@ def make_atom(op: Operator, args: Sequence[Expr]) -> Expr:
 
 
 def from_terms(terms: Iterable[tuple[int, Monomial]]) -> Expr:
-    """The sum of `terms`, which come in any order and may repeat; the atoms of each monomial in normal order."""
+    """The sum of `terms`, in any order and with repetitions; the atoms of each monomial are in normal order."""
     sums: dict[Monomial, int] = {}
     for coefficient, mono in terms:
         sums[mono] = sums.get(mono, 0) + coefficient
@@ -281,12 +281,12 @@ def from_terms(terms: Iterable[tuple[int, Monomial]]) -> Expr:
 
 
 def total(exprs: Iterable[Expr | int]) -> Expr:
-    """The sum of any number of expressions; 0 for none."""
+    """The sum of any number of expressions; 0 without any."""
     return from_terms(term for e in exprs for term in _expr(e).terms())
 
 
 def product(exprs: Iterable[Expr | int]) -> Expr:
-    """The product of any number of expressions; 1 for none."""
+    """The product of any number of expressions; 1 without any."""
     result = const(1)
     for e in exprs:
         result = result * e
@@ -380,7 +380,7 @@ def merge(a: Monomial, b: Monomial) -> Monomial:
 
 
 def content(terms: Iterable[tuple[int, Monomial]]) -> int:
-    """The greatest common divisor of the coefficients; 0 for none."""
+    """The greatest common divisor of the coefficients; 0 without any."""
     return math.gcd(*(c for c, _ in terms))
 
 
@@ -435,7 +435,7 @@ def _atom_text(atom: Atom) -> str:
 
 
 def _terms_cpp(terms: Terms, names: Mapping[str, str]) -> str:
-    """The C++ of a polynomial, in parentheses unless it is one name, one number or one call."""
+    """The C++ of a polynomial, in parentheses unless it is a name, a number or a call."""
     if not terms:
         return "0"
     text = ""
@@ -450,7 +450,7 @@ def _terms_cpp(terms: Terms, names: Mapping[str, str]) -> str:
 
 
 def _as_ceildiv(atom: Atom) -> tuple[Expr, int] | None:
-    """`(a, n)` where the atom is a floordiv that is `a ceildiv n`, because its constant is n - 1."""
+    """`(a, n)` if the atom is `(a + n - 1) floordiv n`, which is `a ceildiv n`; else None."""
     if atom.op is None or atom.op.name != "floordiv" or (n := atom.args[1].as_int()) is None:
         return None
     last = atom.args[0].terms()[-1]

@@ -1,4 +1,4 @@
-"""Text to dim expressions.
+"""Parses dim expressions from text.
 
 sum     := product (('+' | '-') product)*
 product := factor (('*' | 'floordiv' | 'ceildiv' | 'mod') factor)*       left to right, as in MLIR
@@ -31,7 +31,7 @@ _CALLS: dict[str, Callable[..., Expr]] = {"min": minimum, "max": maximum}
 
 
 def parse(text: str) -> Expr:
-    """The expression that `text` spells. Raises DimSyntaxError with the offset of what is wrong."""
+    """The expression in `text`. Raises DimSyntaxError with the offset of the error."""
     if (found := _CACHE.get(text)) is not None:
         return found
     tokens = Tokens(text)
@@ -43,7 +43,8 @@ def parse(text: str) -> Expr:
 
 
 class Tokens:
-    """The tokens of a text, with one token of lookahead in `text`, its kind in `kind`, its place in `offset`."""
+    """The tokens of a text, with one token of lookahead: its text in `text`, its kind in `kind`, its place in
+    `offset`."""
 
     def __init__(self, text: str):
         self._tokens: Iterator[tuple[str, str, int]] = _tokenize(text)
@@ -67,12 +68,12 @@ class Tokens:
             self.fail(f"expected {text!r} {why}, found {self.describe()}")
 
     def expect_end(self) -> None:
-        """Raise DimSyntaxError unless nothing is left."""
+        """Raise DimSyntaxError if tokens are left."""
         if self.kind != "end":
             self.fail(f"expected an operator or the end of the dim expression, found {self.describe()}")
 
     def describe(self) -> str:
-        """The next token as an error message shows it."""
+        """The next token as text for an error message."""
         return "the end of the text" if self.kind == "end" else repr(self.text[:40])
 
     def fail(self, message: str, offset: int | None = None) -> NoReturn:
@@ -80,7 +81,7 @@ class Tokens:
         raise DimSyntaxError(message, self.offset if offset is None else offset)
 
     def number(self, why: str) -> int:
-        """Move past a number and give its value."""
+        """Move past a number and return its value."""
         if self.kind != "number":
             self.fail(f"expected a number {why}, found {self.describe()}")
         if len(self.text) > 19 or int(self.text) > MAX_LITERAL:
@@ -104,7 +105,7 @@ def _tokenize(text: str) -> Iterator[tuple[str, str, int]]:
 
 
 def parse_expr(tokens: Tokens) -> Expr:
-    """Parse one expression from `tokens` and leave what follows it."""
+    """Parse one expression from `tokens` and leave the tokens after it."""
     tokens.nesting += 1
     if tokens.nesting > MAX_PARENTHESES:
         tokens.fail(f"a dim expression is nested more than {MAX_PARENTHESES} levels deep")
@@ -164,7 +165,7 @@ def _parse_call(tokens: Tokens, name: str, call: Callable[..., Expr], offset: in
 
 
 def _at(tokens: Tokens, offset: int, compute: Callable[[], Expr]) -> Expr:
-    """`compute()`, its DimError with a place."""
+    """The result of `compute()`; a DimError gets the offset."""
     try:
         return compute()
     except DimSyntaxError:

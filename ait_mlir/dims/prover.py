@@ -1,12 +1,12 @@
 """Proofs about dim expressions for all values of the dims in their ranges.
 
-Atoms are at first independent variables, each with an interval. A polynomial is bounded by putting each variable in
-which it is monotone at the right end of its interval. What intervals cannot show, the definition of an atom often can:
+Atoms are at first independent variables, each with an interval. A polynomial is bounded by setting each variable in
+which it is monotone to an end of its interval. Where intervals prove nothing, the definition of an atom often does:
 
     n*(a floordiv n) >= a - n + 1      n*(a floordiv n) <= a      a mod n = a - n*(a floordiv n)      for n >= 1
     min(a, b) <= a                     max(a, b) >= a
 
-and a small search eliminates atoms, the outermost first, by these. Only True is a claim; False says nothing.
+and a small search eliminates atoms by these rules, the outermost first. True means proved; False means unknown.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from ait_mlir.dims.rules import FLOORDIV, MAX, MIN, MOD, floordiv
 
 Interval = tuple[int, int]
 _STEPS = 96  # eliminations tried for one proof
-_SIZE = 256  # a larger expression is bounded term by term and no more
-_WORK = 100_000  # parts looked at for one question; the answer is then "unknown", after some tenths of a second
+_SIZE = 256  # a larger expression is only bounded term by term
+_WORK = 100_000  # parts visited for one question before the answer is "unknown", after some tenths of a second
 _POINTS = 256  # a smaller space of values is enumerated
 
 
 class Prover:
-    """Bounds and proofs under `ranges`; a dim that is not there has the range `unknown`.
+    """Bounds and proofs for dims with `ranges`; a dim without a range has the range `unknown`.
 
-    `uppers` are expressions that dims are at most; such a dim stands in expressions of itself alone.
+    `uppers` maps dims to expressions that bound them from above.
     """
 
     def __init__(self, ranges: dict[str, Interval], unknown: Interval, uppers: dict[str, Expr] | None = None):
@@ -42,7 +42,7 @@ class Prover:
         self._proved: dict[Expr, bool] = {}
         self._steps = 0
         self._work = 0
-        self._asked = 0  # questions within questions
+        self._asked = 0  # nesting depth of questions
 
     def bounds(self, e: Expr) -> Interval:
         """An interval that holds every value of `e`."""
@@ -89,7 +89,7 @@ class Prover:
 
     @contextmanager
     def _question(self) -> Generator[None]:
-        """The outermost question starts with all of the work it may take."""
+        """Count nested questions; only the outermost question resets the work counter."""
         self._work = self._work if self._asked else 0
         self._asked += 1
         try:
@@ -98,7 +98,7 @@ class Prover:
             self._asked -= 1
 
     def _exhausted(self, e: Expr) -> bool:
-        """Count a look at all parts of `e`; whether there were too many."""
+        """Add the size of `e` to the work; returns whether the work exceeds its limit."""
         self._work += e.size
         return self._work > _WORK
 
@@ -148,7 +148,7 @@ class Prover:
                 low, high = self._naive(slope.terms())
                 if low >= 0 or high <= 0:
                     return max(naive, self._lower(_put(e, atom, const(lo if low >= 0 else hi)), splits))
-            except DimError:  # a coefficient beyond 64 bits: this way is closed
+            except DimError:  # a coefficient beyond 64 bits: no bound this way
                 continue
             if linear is None and all(mono.count(atom) < 2 for _, mono in e.terms()):
                 linear = atom
@@ -173,7 +173,7 @@ class Prover:
             return False
 
     def _at_upper(self, e: Expr) -> bool:
-        """Whether e >= 0 where a dim, with which `e` falls, is at the expression that bounds it; then it is always."""
+        """Whether e >= 0 is proved at the upper bound of a dim in which `e` decreases, and therefore everywhere."""
         for atom in {a for _, mono in e.terms() for a in mono if a.op is None and a.name in self._uppers}:
             if any(atom.name in other.expr().symbols for _, mono in e.terms() for other in mono if other is not atom):
                 continue
@@ -182,7 +182,7 @@ class Prover:
         return False
 
     def _eliminate(self, e: Expr, scale: int, depth: int) -> bool:
-        """Whether e > -scale is proved: `e` is at most `scale` times the integer that has to be >= 0."""
+        """Whether e > -scale is proved. `e` is at most `scale` times an integer, which then is at least 0."""
         if self.bounds(e + (scale - 1))[0] >= 0:
             return True
         self._steps += 1
@@ -220,7 +220,7 @@ class Prover:
             return False
         bound = a - b + 1 if rising else a
         quotient = floordiv(slope, b)
-        if quotient * b is not slope:  # then all of it times b, which has to be a literal for the integer sharpening
+        if quotient * b is not slope:  # then multiply by b; the bound e > -scale needs a literal b
             return scale == 1 and self._eliminate(slope * bound + rest * b, 1, depth + 1)
         return self._eliminate(quotient * bound + rest, scale, depth + 1)
 
@@ -234,7 +234,7 @@ class Prover:
 
 
 def _derivative(e: Expr, atom: Atom) -> Expr:
-    """The derivative by `atom`, every other atom held still."""
+    """The derivative by `atom`, with all other atoms constant."""
     terms: list[tuple[int, Monomial]] = []
     for c, mono in e.terms():
         if power := mono.count(atom):
@@ -244,7 +244,7 @@ def _derivative(e: Expr, atom: Atom) -> Expr:
 
 
 def _put(e: Expr, atom: Atom, value: Expr) -> Expr:
-    """`e` with `value` for `atom` where it is a factor; inside other atoms it stays."""
+    """`e` with `value` in place of `atom` as a factor; `atom` inside other atoms stays."""
     result = from_terms((c, mono) for c, mono in e.terms() if atom not in mono)
     for c, mono in e.terms():
         if power := mono.count(atom):
@@ -256,7 +256,7 @@ def _put(e: Expr, atom: Atom, value: Expr) -> Expr:
 
 
 def _without_mod(e: Expr) -> Expr:
-    """`e` with `a - b*(a floordiv b)` for each `a mod b` that is a factor."""
+    """`e` with `a - b*(a floordiv b)` in place of each factor `a mod b`."""
     for _ in range(8):
         atom = next((a for _, mono in e.terms() for a in mono if a.op is MOD), None)
         if atom is None:

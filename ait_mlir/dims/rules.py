@@ -1,6 +1,6 @@
-"""The operators that make atoms, and the rules that bring each to normal form. No rule depends on the range of a dim.
+"""The operators that make atoms, and the rules for their normal form. No rule depends on the range of a dim.
 
-Every divisor is at least 1: a literal here, anything else by a proof that the verifier asks of the scope. Then
+Every divisor is at least 1: literals are checked here, other divisors are proved by the verifier. Then
 
     floordiv    (n*q + r) floordiv n = q + r floordiv n     coefficients of r smaller than n, its constant in [0, n)
                 (g*p + k) floordiv (g*n) = (p + k floordiv g) floordiv n
@@ -77,7 +77,7 @@ def _literal_divisor(b: Expr, what: str) -> int | None:
 
 
 def _split_literal(a: Expr, n: int) -> tuple[Expr, Expr]:
-    """`(q, r)` with a = n*q + r, the sign of each coefficient kept in r, and r's constant in [0, n)."""
+    """`(q, r)` with a = n*q + r, where coefficients of r keep their sign and its constant is in [0, n)."""
     quotient: list[tuple[int, Monomial]] = []
     rest: list[tuple[int, Monomial]] = []
     for c, mono in a.terms():
@@ -88,7 +88,7 @@ def _split_literal(a: Expr, n: int) -> tuple[Expr, Expr]:
 
 
 def _split(a: Expr, b: Expr) -> tuple[Expr, Expr]:
-    """`(q, r)` with a = b*q + r: term by term for a `b` of one term, all or nothing for another."""
+    """`(q, r)` with a = b*q + r: term by term if `b` has one term, else only if `b` divides `a` exactly."""
     if len(b.terms()) > 1:
         whole = _exact(a, b)
         return (const(0), a) if whole is None else (whole, const(0))
@@ -105,7 +105,7 @@ def _split(a: Expr, b: Expr) -> tuple[Expr, Expr]:
 
 
 def _exact(a: Expr, b: Expr) -> Expr | None:
-    """`a / b` by long division if nothing is left over."""
+    """`a / b` by long division; None if there is a remainder."""
     quotient = const(0)
     divisor, dmono = b.terms()[0]
     for _ in range(64):
@@ -162,7 +162,7 @@ def _floordiv_symbolic(rest: Expr, b: Expr) -> Expr:
 
 
 def _common_dims(monos: list[Monomial]) -> Monomial:
-    """The dims (no other atoms) that are in each monomial: never negative, and not zero where the divisor is not."""
+    """The dims (not other atoms) that occur in each monomial: they are at least 0, and not 0 if the divisor is not."""
     common: Monomial = ()
     left = [list(m) for m in monos]
     for atom in list(left[0]):
@@ -181,7 +181,7 @@ def _extreme(op: Operator, dual: Operator, args: list[Expr]) -> Expr:
     for arg in args:
         inner = _single(arg, op)
         flat.extend((arg,) if inner is None else inner.args)
-    kept: dict[Expr, Expr] = {}  # by the part that is no constant
+    kept: dict[Expr, Expr] = {}  # by the part without the constant
     for arg in flat:
         terms = arg.terms()
         base = arg if not terms or terms[-1][1] else arg - terms[-1][0]
@@ -201,7 +201,7 @@ def _pick(op: Operator, a: Expr, b: Expr) -> Expr:
 
 
 def _single(e: Expr, op: Operator) -> Atom | None:
-    """The atom that `e` is alone, if it is one of `op`."""
+    """The atom that `e` consists of, if it has the operator `op`; else None."""
     terms = e.terms()
     if len(terms) == 1 and terms[0][0] == 1 and len(terms[0][1]) == 1 and terms[0][1][0].op is op:
         return terms[0][1][0]

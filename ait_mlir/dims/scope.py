@@ -1,4 +1,4 @@
-"""The dims of one graph: their ranges, and what these prove about expressions.
+"""The dims of one graph: their ranges, and proofs about expressions of them.
 
 batch = 1 to 64, seq = 1 to 512 hints [64, 128], count = 0 to 8*batch bound
 total = 0 to 6400, words = jagged(total, batch, 0 to 100)
@@ -21,10 +21,10 @@ MAX_DIM = 2**40
 
 @dataclass(frozen=True)
 class Jagged:
-    """The declaration of a jagged dim: `batch` sequences laid end to end in `total` rows.
+    """The declaration of a jagged dim: `batch` sequences packed one after the other in `total` rows.
 
     `levels` has the least and the greatest length of a sequence for each level, the greatest as an expression of dims;
-    the rows of a level are the sequences of the next one.
+    the rows of a level are the sequences of the next level.
     """
 
     total: Expr
@@ -39,12 +39,12 @@ class Jagged:
 class Dim:
     """A declared dim: `lo <= value <= hi`, both within 0 and 2^40; `hints` are values to tune for.
 
-    The value of a dim that `is_given` comes from the caller of a run, not from the shape of an input; in a run that
-    gives none it is `usual`.
+    If `is_given`, the caller of a run passes the value; it does not come from the shape of an input. Without a value it
+    is `usual`.
 
     A dim with an `upper`, an expression of dims declared before it, gets its value from an op at run time, at most
     `upper`; `hi` is the largest value of `upper`. The value of a `jagged` dim is its total, which is also its `upper`.
-    Proofs treat it as a dim of its own, so only tensors with the same sequences match.
+    Proofs treat a jagged dim as different from its total, so only tensors with the same sequences match.
     """
 
     name: str
@@ -83,8 +83,8 @@ class Dim:
 class Scope:
     """The declared dims of a graph, in order. Immutable.
 
-    Each proof answers True (it holds for all values in range) or False (unknown). An expression may name a dim that is
-    not declared, which is then any dim at all (0 to 2^40); the verifier asks `undeclared` and `unproved_divisors`.
+    Each proof answers True (it holds for all values in range) or False (unknown). An expression may name an undeclared
+    dim, whose range is then 0 to 2^40; the verifier calls `undeclared` and `unproved_divisors`.
     """
 
     def __init__(self, dims: Iterable[Dim] = ()):
@@ -95,7 +95,7 @@ class Scope:
                 raise DimError(f"dim {dim.name!r} is declared twice: {self._by_name[dim.name]} and {dim}")
             self._by_name[dim.name] = dim
         self.memo: dict[object, object] = {}
-        """What others have found out about things in this scope, to be asked once; it lives as long as the scope."""
+        """Cached answers that depend on this scope, for other modules; it lives as long as the scope."""
         self.bound = tuple(d for d in self.dims if d.upper is not None)
         """The dims that ops bind, and the jagged dims."""
         uppers = {d.name: d.upper for d in self.bound if d.upper is not None}
@@ -103,7 +103,7 @@ class Scope:
 
     @staticmethod
     def parse(text: str) -> Scope:
-        """The scope that `text` declares. Raises DimSyntaxError with the offset of what is wrong."""
+        """The scope that `text` declares. Raises DimSyntaxError with the offset of the error."""
         tokens = Tokens(text)
         dims: list[Dim] = []
         if tokens.kind != "end":
@@ -149,8 +149,8 @@ class Scope:
         return {d.name: d.hi for d in self.dims}
 
     def upper(self, e: Expr) -> Expr:
-        """`e` with the upper bound for each dim that an op binds, and the total for each jagged dim: the sizes to
-        allocate. Sizes grow with their dims.
+        """`e` with each bound dim replaced by its upper bound and each jagged dim by its total: the size to allocate.
+        Sizes grow with their dims.
         """
         for dim in reversed(self.bound):
             if dim.upper is not None and dim.name in e.symbols:
@@ -158,11 +158,11 @@ class Scope:
         return e
 
     def simplified(self, e: Expr) -> Expr:
-        """`e` in a shorter form that is equal for all values of the dims: `64 - seq` for `max(64 - seq, 0)`."""
+        """A shorter form of `e` that is equal for all values of the dims: `64 - seq` for `max(64 - seq, 0)`."""
         return simplified(e, self)
 
     def complete(self, values: Mapping[str, int]) -> dict[str, int]:
-        """The values with those of the jagged dims, their totals, added."""
+        """The values of the dims, with the totals of the jagged dims added."""
         jagged = {d.name: self.upper(d.upper) for d in self.bound if d.jagged is not None and d.upper is not None}
         return {**values, **{name: total.evaluate(values) for name, total in jagged.items()}}
 
@@ -171,7 +171,7 @@ class Scope:
         return e.symbols.intersection(d.name for d in self.bound if d.jagged is None) if self.bound else frozenset()
 
     def undeclared(self, e: Expr) -> frozenset[str]:
-        """The dims that `e` names and this scope does not declare."""
+        """The dims in `e` that this scope does not declare."""
         return e.symbols.difference(self._by_name)
 
     def unproved_divisors(self, e: Expr) -> tuple[Expr, ...]:
@@ -183,7 +183,7 @@ class Scope:
         return self._prover.bounds(_expr(e))
 
     def magnitude(self, e: Expr) -> int:
-        """A bound on the absolute value of `e` and of all numbers that come up while it is computed term by term."""
+        """A bound on the absolute value of `e` and of all intermediate numbers when it is computed term by term."""
         key = ("magnitude", e)
         if (found := self.memo.get(key)) is None:
             found = self.memo[key] = self._magnitude(e)
@@ -280,7 +280,7 @@ def _parse_hints(tokens: Tokens) -> tuple[int, ...]:
 
 
 def _parse_jagged(tokens: Tokens, name: str, offset: int, before: list[Dim]) -> Dim:
-    """`jagged(total, batch, 0 to 100)`, with the lengths of each level."""
+    """Parse `jagged(total, batch, 0 to 100)`, with the range of lengths of each level."""
     example = "as in 'words = jagged(total, batch, 0 to 100)'"
     tokens.next()
     tokens.expect("(", f"after 'jagged', {example}")
@@ -318,6 +318,6 @@ def _parse_jagged(tokens: Tokens, name: str, offset: int, before: list[Dim]) -> 
 
 
 def jagged_dim(name: str, jagged: Jagged, scope: Scope, hints: tuple[int, ...] = ()) -> Dim:
-    """The declaration of a jagged dim in a scope that has its total, its batch and the dims of its lengths."""
+    """The declaration of a jagged dim; `scope` declares its total, its batch and the dims of its lengths."""
     lo, hi = scope.bounds(jagged.total)
     return Dim(name, max(0, lo), hi, hints, jagged.total, jagged)

@@ -1,6 +1,6 @@
-"""Shorter forms of expressions that hold within the ranges of the dims of one scope.
+"""Shorter forms of expressions, which are equal for all values of the dims within the ranges of one scope.
 
-`max(64 - seq, 0)` is `64 - seq` if seq is at most 64. The normal form itself knows no ranges (`rules.py`).
+`max(64 - seq, 0)` is `64 - seq` if seq is at most 64. The normal form itself ignores ranges (`rules.py`).
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ class Ranges(Protocol):
 
 
 def simplified(e: Expr, scope: Ranges) -> Expr:
-    """`e` without the arguments of `min` and `max` that are never the result, and with the divisions that the ranges
-    decide replaced by their results.
+    """`e` without arguments of `min` and `max` that are never the result, and with divisions replaced by their results
+    where the ranges determine these.
     """
     if all(atom.op is None for _, mono in e.terms() for atom in mono):
         return e
@@ -48,7 +48,7 @@ def _atom(atom: Atom, scope: Ranges) -> Expr:
 
 
 def _undominated(args: Sequence[Expr], dominated: Callable[[Expr, Expr], bool]) -> list[Expr]:
-    """The arguments of a `min` or `max` that may be the result; of equal ones, the last."""
+    """The arguments of a `min` or `max` that may be the result; of equal arguments, the last."""
     kept = list(args)
     for arg in args:
         if any(dominated(arg, other) for other in kept if other is not arg):

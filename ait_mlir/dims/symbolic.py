@@ -1,6 +1,6 @@
-"""Dim expressions as SymPy expressions and back. SymPy is imported here only, and when one of these is called.
+"""Converts dim expressions to SymPy expressions and back. SymPy is imported only here, at the first call.
 
-Both ways go node by node: no text is evaluated.
+Both conversions go node by node: no text is evaluated.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 def to_sympy(expr: Expr, scope: Scope | None = None, names: Mapping[str, str] | None = None) -> Any:
     """`expr` as a SymPy expression over integer symbols.
 
-    A symbol is positive where the scope says that its dim is at least 1, else non-negative, as all dims are. `names`
-    gives symbols other names than those of their dims.
+    A symbol is positive if its dim is at least 1 in the scope, else non-negative. `names` maps dims to other names for
+    their symbols.
     """
     import sympy
 
@@ -50,10 +50,10 @@ def to_sympy(expr: Expr, scope: Scope | None = None, names: Mapping[str, str] | 
 
 
 def from_sympy(value: object) -> Expr:
-    """The dim expression that a SymPy expression of integer symbols says; an `int` is one, too.
+    """The dim expression of a SymPy expression over integer symbols, or of an `int`.
 
-    Sums, products, powers, `floor` and `ceiling` of quotients, `Mod`, `Min` and `Max` have one. Raises `DimError` for
-    anything else: a rest of a division that is not rounded, a symbol that is no integer or has no name for a dim.
+    Sums, products, powers, `floor` and `ceiling` of quotients, `Mod`, `Min` and `Max` are supported. Raises `DimError`
+    for anything else: a division that is not rounded, a symbol that is not an integer or whose name cannot be a dim's.
     """
     import sympy
 
@@ -86,7 +86,7 @@ def _sequence(build: Callable[[Sequence[Expr]], Expr]) -> Callable[[Any], Expr]:
 
 
 def _rounded(build: Callable[[Expr, Expr], Expr]) -> Callable[[Any], Expr]:
-    """`floor` or `ceiling`: what they round is a quotient."""
+    """The conversion of `floor` or `ceiling` of a quotient."""
 
     def rounded(e: Any) -> Expr:
         numerator, denominator = e.args[0].as_numer_denom()

@@ -1,7 +1,7 @@
-"""Python's cyclic garbage collector, less often while a module is parsed or compiled.
+"""Runs Python's cyclic garbage collector less often while a module is parsed or compiled.
 
-Nearly everything that a pass allocates is part of the program and stays. With Python's own limits the collector walks
-it again and again: a sixth of the time to compile 10,000 ops.
+Nearly all objects that a pass allocates are part of the program and stay. With Python's default thresholds the
+collector visits them again and again, which takes a sixth of the time to compile 10,000 ops.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from collections.abc import Generator
 from contextlib import contextmanager
 
 OBJECTS, YOUNG, MIDDLE = 50_000, 10, 10
-"""New objects before a collection of these, and how many of such before one of older objects."""
+"""The thresholds of the three generations: new objects, then collections of the next younger generation."""
 
 
 @contextmanager
 def rare_collections() -> Generator[None]:
-    """Collect less often in the block; what was set before is set again after it."""
+    """Collect garbage less often inside the block; the thresholds are restored after it."""
     before = gc.get_threshold()
     gc.set_threshold(OBJECTS, YOUNG, MIDDLE)
     try:

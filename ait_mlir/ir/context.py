@@ -1,4 +1,4 @@
-"""The context that text is parsed in: our dialects, loaded on first use, and the operators from outside."""
+"""The context for parsing text: our dialects, loaded on first use, and the operators from outside."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _outside(name: str) -> Dialect:
 
 
 class _Context(Context):
-    """Looks for a dialect that it does not know among the operators of installed packages."""
+    """A context that looks up unknown dialects among the operators of installed packages."""
 
     def get_optional_op(self, name: str, *, dialect_stack: Sequence[str] = ()) -> type[Operation] | None:
         dialect = name.partition(".")[0]
@@ -47,8 +47,8 @@ class _Context(Context):
 
 
 def context() -> Context:
-    """A context that knows the dialects of this project, `builtin`, those that pattern files are written in, and the
-    operators from outside."""
+    """A context with the dialects of this project, `builtin`, the dialects of pattern files, and the operators from
+    outside."""
     from xdsl.dialects.builtin import Builtin
 
     ctx = _Context()

@@ -1,4 +1,4 @@
-"""xDSL's parser with places on every op, errors that point at the source, and no input that hangs or crashes it."""
+"""xDSL's parser with a location for every op and errors that point at the source; no input hangs or crashes it."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ _UNCLEAN = (
 class Lexer(MLIRLexer):
     """The MLIR lexer with a string pattern that cannot backtrack, and strings that may hold escaped UTF-8.
 
-    xDSL 0.74 takes exponential time on an unterminated string of 30 characters, and does not read back the strings
-    that it prints for other letters than ASCII.
+    xDSL 0.74 takes exponential time on an unterminated string of 30 characters, and cannot read the strings that it
+    prints for non-ASCII letters.
     """
 
     _unescaped_characters_regex = re.compile(r'"(?:[^"\\\n\v\f]++|\\(?:["nt\\]|[0-9A-Fa-f]{2}))*+"')
@@ -99,7 +99,7 @@ class AitParser(Parser):
 
 
 def _message(e: Exception) -> str:
-    """One line that says what went wrong."""
+    """The message of an error in one line."""
     text = str(e) if isinstance(e, VerifyException | ValueError) else f"cannot be read ({type(e).__name__}: {e})"
     if "integer string conversion" in text:
         return "the number has too many digits"
@@ -111,7 +111,7 @@ def _message(e: Exception) -> str:
 
 
 def parse_source(ctx: Context, source: SourceText) -> ModuleOp:
-    """Parse a module; raises `SourceError` and nothing else."""
+    """Parse a module; raises only `SourceError`."""
     parser: AitParser | None = None
     try:
         parser = AitParser(ctx, source)
@@ -138,7 +138,7 @@ def parse_source(ctx: Context, source: SourceText) -> ModuleOp:
 
 
 def _first_use(text: str, name: str, otherwise: int) -> int:
-    """Where a value or block that is never defined stands first."""
+    """The offset of the first use of an undefined value or block."""
     found = re.search(re.escape(name) + r"(?![\w$.-])", text)
     return otherwise if found is None else found.start()
 
@@ -155,7 +155,7 @@ def parse_text(ctx: Context, text: str | bytes, name: str = "<text>") -> ModuleO
 
 
 def op_place(op: Operation) -> tuple[str, int, int] | None:
-    """File, line and column of an op, or None when it was not parsed from text."""
+    """File, line and column of an op, or None if it was not parsed from text."""
     loc = op.location
     if isinstance(loc, FileLineColLoc):
         return loc.filename.data, loc.line.data, loc.column.data
@@ -163,9 +163,9 @@ def op_place(op: Operation) -> tuple[str, int, int] | None:
 
 
 def verify_all(module: Operation, only: Iterable[Operation] | None = None) -> Iterator[tuple[Operation, str]]:
-    """Verify op by op, all or `only` some; yields each op that is wrong with the reason."""
+    """Verify op by op, all ops or `only` some; yields each wrong op with the reason."""
     wrong = False
-    broken: list[tuple[Operation, str]] = []  # verifiers that failed over an op within that is wrong itself
+    broken: list[tuple[Operation, str]] = []  # ops whose verifiers failed because of a wrong nested op
     for op in module.walk() if only is None else only:
         try:
             op.verify(verify_nested_ops=False)
@@ -180,7 +180,7 @@ def verify_all(module: Operation, only: Iterable[Operation] | None = None) -> It
 
 
 def _duplicate_symbol(op: Operation) -> Operation | None:
-    """The first op in a symbol table whose name an op before it has."""
+    """The first op in a symbol table with the name of an earlier op; None without one."""
     seen: set[Any] = set()
     if op.has_trait(SymbolTable):
         for inner in op.regions[0].ops:
@@ -192,7 +192,7 @@ def _duplicate_symbol(op: Operation) -> Operation | None:
 
 
 def check_dominance(module: Operation) -> Iterator[tuple[Operation, str]]:
-    """Every value is defined above its uses (text in generic form can say otherwise)."""
+    """Yield each op that uses a value before its definition (possible in generic form), with the error."""
     for top in module.walk():
         for region in top.regions:
             for block in region.blocks:
@@ -227,8 +227,8 @@ def diagnostics_of(
 
 
 def check(module: Operation, source: SourceText | None = None, only: Iterable[Operation] | None = None) -> None:
-    """Raise `SourceError` with every verification error of the module; of its ops `only` some are looked at, if given,
-    but that values are defined above their uses always."""
+    """Raise `SourceError` with the verification errors of the module, or of `only` some of its ops. The order of
+    definitions and uses is always checked for all ops."""
     found = diagnostics_of(module, source, only=only)
     if found:
         raise SourceError(found)

@@ -1,4 +1,4 @@
-"""Runs passes in order, with verification after each and places for errors."""
+"""Runs passes in order, verifies the module after each, and gives errors a place in the source."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Observer = Callable[[ModulePass, ModuleOp, float], None]
 
 
 class PassError(PassFailedException):
-    """A pass that cannot go on, at an op."""
+    """An error of a pass at an op."""
 
     def __init__(self, message: str, op: Operation | None = None) -> None:
         super().__init__(message)
@@ -33,13 +33,13 @@ class PassError(PassFailedException):
 
 
 class TellingPass(ModulePass):
-    """A pass that says whether it changed anything; a module that it did not change is not looked at again."""
+    """A pass that reports whether it changed the module; an unchanged module is not verified again."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         self.changes(ctx, op)
 
     def changes(self, ctx: Context, module: ModuleOp) -> bool:
-        """Apply the pass; whether it changed anything."""
+        """Apply the pass; returns whether it changed the module."""
         raise NotImplementedError
 
 
@@ -60,9 +60,9 @@ def run_passes(
     observe: Observer | None = None,
     clock: Callable[[], float] = time.perf_counter,
 ) -> None:
-    """Run passes in order, verifying after each what it changed and after the last everything, or only that (`"end"`);
-    raises `SourceError` naming the pass that failed. The module may have been `verified` already. `observe` gets the
-    seconds of `clock` that a pass took."""
+    """Run passes in order. After each pass verify the ops that it changed and after the last all ops, or (`"end"`) only
+    after the last; `SourceError` names the pass that failed. `verified`: the module was verified before. `observe` gets
+    the seconds, by `clock`, of each pass."""
     with rare_collections():
         _run(ctx, module, passes, source, verify, _state(module) if verified and verify is True else {}, observe, clock)
 
@@ -100,7 +100,7 @@ _State = dict[Operation, tuple[object, ...]]
 
 
 def _state(module: ModuleOp) -> _State:
-    """All that verification looks at, op by op, by identity where it can change: equal states are one program."""
+    """A snapshot, for each op, of everything that verification reads; unchanged ops have equal snapshots."""
     return {op: _state_of(op) for op in module.walk()}
 
 
@@ -122,11 +122,11 @@ def _state_of(op: Operation) -> tuple[object, ...]:
 
 
 def _changed(state: _State, verified: _State) -> list[Operation]:
-    """The ops that differ from when they were verified, those inside of such, and all that may look at others: ops with
-    regions, and ops that name a symbol."""
+    """The ops that changed since they were verified, the ops nested in them, and all ops whose verification may read
+    other ops: ops with regions or symbol references."""
     changed: set[Operation] = set()
     found: list[Operation] = []
-    for op, now in state.items():  # an op comes after the one that it stands in
+    for op, now in state.items():  # an op comes after its parent
         if verified.get(op) != now or op.parent_op() in changed:
             changed.add(op)
             found.append(op)
@@ -147,15 +147,15 @@ def _verify_after(p: ModulePass, module: ModuleOp, source: SourceText | None, on
 
 
 _OF_THE_PROGRAM = (PassFailedException, VerifyException, DimError, OverflowError, MemoryError, RecursionError)
-"""Errors that a program can cause: it asks for what cannot be done, or for numbers beyond what can be computed."""
+"""Errors that a program can cause, by an impossible request or by numbers that are too large."""
 
 
 @contextmanager
 def errors_with_places(who: str, module: ModuleOp, source: SourceText | None) -> Generator[None]:
-    """Raise what a step of compilation raises as `SourceError` at the op that the step was looking at.
+    """Turn errors of a compilation step into `SourceError` at the op that the step was processing.
 
-    An `AitError` stays what it is, for its message is about the machine or the arguments of the call. Any other error
-    is a bug: it gets a note with the place.
+    An `AitError` stays unchanged, because its message is about the machine or the arguments of the call. Any other
+    error is a bug: it gets a note with the place.
     """
     try:
         yield
@@ -169,8 +169,8 @@ def errors_with_places(who: str, module: ModuleOp, source: SourceText | None) ->
 
 
 def _op_of(e: BaseException, module: ModuleOp | None) -> Operation | None:
-    """The op that an error names; else the one with a place that the innermost function had in hand when it raised;
-    else the first op of the module."""
+    """The op of an error: its `op`; else the op with a place in a local variable of the innermost frame; else the
+    first op of the module."""
     named: object = getattr(e, "op", None)
     if isinstance(named, Operation):
         return named
@@ -183,7 +183,7 @@ def _op_of(e: BaseException, module: ModuleOp | None) -> Operation | None:
 
 
 def diagnostic(who: str, e: Exception, source: SourceText | None, module: ModuleOp | None = None) -> Diagnostic:
-    """What an error of a pass over a module says, at the place of its op."""
+    """The diagnostic of an error of the step `who`, at the place of the error's op."""
     op = _op_of(e, module)
     place = None if op is None else op_place(op)
     message = f"{who}: {getattr(e, 'message', None) or first_line(e)}"

@@ -10,7 +10,7 @@ from ait_mlir.errors import CompileError
 
 @dataclass
 class SourceText:
-    """A file's text with a table of its lines. `line_offset` counts the lines before it when it is a part of a file."""
+    """A file's text with a table of its lines. If it is a part of a file, `line_offset` counts the lines before it."""
 
     name: str
     text: str
@@ -73,7 +73,7 @@ class SourceError(CompileError):
 
 
 def error_at(source: SourceText, offset: int, message: str) -> SourceError:
-    """The error at a character offset; at the end of the text, the last character that is no blank."""
+    """An error at a character offset; at the end of the text, it points at the last non-blank character."""
     if not source.text[offset:].strip():
         offset = max(0, len(source.text.rstrip()) - 1)
     line, column = source.line_column(max(0, min(offset, len(source.text))))
