@@ -1,1 +1,1 @@
-"""Passes that are no patterns, and the tables of passes and phases."""
+"""Passes not written as patterns, and the tables of passes and phases."""

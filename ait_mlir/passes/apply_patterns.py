@@ -1,4 +1,4 @@
-"""Apply the patterns of a file."""
+"""Applies the patterns of a file."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Put independent chains of launches on streams where the estimates say that it pays.
+"""Puts independent chains of launches on several streams where the estimates say that it is faster.
 
-A program is cut at launches that follow all before them and precede all after them. Each piece between two of them is
-scheduled by itself; most pieces are single launches. A piece keeps one stream unless several are faster by the
-estimates; a program keeps one unless all pieces together are. Events order exactly the launches that share memory.
+A program is cut at launches that are ordered with all other launches. Each piece between two cuts is scheduled
+separately; most pieces are single launches. A piece uses several streams only if they are estimated to be faster, and
+so does a program, for all its pieces together. Events order exactly the launches that share memory.
 """
 
 from __future__ import annotations
@@ -31,21 +31,21 @@ from ait_mlir.passes.order import Step, has_streams, steps_of
 from ait_mlir.passes.schedule import Task, best_schedule
 
 MOST_STEPS = 4096
-"""Of a program that is looked at: the work grows with the square."""
+"""Most steps of a program that gets several streams: the work grows with the square of the steps."""
 MOST_USERS = 64
-"""Of one buffer that are told apart: the users of one with more keep their order."""
+"""Most users of one buffer that are compared with each other; further users keep their order."""
 PIECE_SECONDS = 2e-6
-"""The least that a piece must gain."""
+"""The least time that several streams must save in a piece."""
 HOST_EVENT_SECONDS = 1.1e-6
-"""What recording an event, or a wait for one, costs the host: 16 us for the 14 of a recommender on four streams."""
+"""Host time for recording an event or waiting for it: 16 us for the 14 events of a recommender on four streams."""
 HOST_LAUNCH_SECONDS = 3.0e-6
-"""What a launch of a plain run costs the host. It holds up two networks: the recommender (37 launches: 177 us) and
-Inception-v3 (120 launches, 144 events: 590 us). Without events they differ by 249 us, and by 83 launches."""
+"""Host time for a launch in a plain run, from two networks whose speed the host limits: the recommender (37 launches:
+177 us) and Inception-v3 (120 launches, 144 events: 590 us). Without events they differ by 249 us and 83 launches."""
 
 
 @dataclass
 class Placed:
-    """The streams of a program, and the estimated seconds on one stream and on these."""
+    """The streams of a program's launches, and the estimated seconds on one stream and on these streams."""
 
     streams: dict[Operation, int]
     before: float
@@ -53,7 +53,7 @@ class Placed:
 
 
 def dependences(steps: Sequence[Step]) -> list[set[int]]:
-    """For each step the earlier ones that touch memory that it touches, one of them writing."""
+    """For each step, the earlier steps that conflict with it: both access one buffer, and one of them writes."""
     found: list[set[int]] = [set() for _ in steps]
     users: dict[BufferOp, list[int]] = {}
     for i, step in enumerate(steps):
@@ -64,7 +64,7 @@ def dependences(steps: Sequence[Step]) -> list[set[int]]:
             else:
                 found[i].update(j for j in before if conflict(steps[j], step, root))
             before.append(i)
-            if len(before) == MOST_USERS:  # from here on a chain, which follows all before it
+            if len(before) == MOST_USERS:  # further users form a chain, which follows all earlier users
                 found[i].update(before[:-1])
     return found
 
@@ -72,7 +72,7 @@ def dependences(steps: Sequence[Step]) -> list[set[int]]:
 def place(
     steps: Sequence[Step], after: Sequence[set[int]], costs: Sequence[LaunchCost], pinned: Sequence[bool], limit: int
 ) -> Placed:
-    """Streams for the steps between two waits of the host; `after` are their dependences."""
+    """Streams for the steps between two waits of the host; `after` has the dependences of each step."""
     ancestors: list[int] = []
     for before in after:
         known = 0
@@ -118,11 +118,12 @@ class Writer:
         self.clocks: list[list[int]] = []
         count = max(on) + 1
         self.known = [[-1] * count for _ in range(count)]
-        """For each stream the last step of each that it follows."""
+        """`known[a][b]` is the last step on stream b that stream a is ordered after."""
         self.begun = {0}
 
     def write(self, after: Sequence[set[int]]) -> int:
-        """Write; returns the next free event. In the end stream 0 waits for all others."""
+        """Write the streams and events; returns the next free event. At the end stream 0 waits for all other
+        streams."""
         for i, step in enumerate(self.steps):
             stream = self.on[i]
             if isinstance(step.op, ReadDimOp):
@@ -147,7 +148,7 @@ class Writer:
                 self.wait(last, 0, end)
 
     def wait(self, index: int, stream: int, before: int) -> None:
-        """Let a stream wait before a step for the end of an earlier one; -1: for the start of the part."""
+        """Let a stream wait, before the step `before`, for the end of the step `index`; -1 is the start of the part."""
         if index not in self.recorded:
             self.recorded[index] = self.next_event
             self.next_event += 1
@@ -166,7 +167,7 @@ class Writer:
 
 
 def assign(program: ProgramOp, kernels: Mapping[str, KernelOp], target: Target, limit: int, gain: float) -> Placed:
-    """Put the launches of a program on at most `limit` streams if that is estimated to save the part `gain` of its
+    """Put the launches of a program on at most `limit` streams if that is estimated to save the fraction `gain` of its
     time."""
     steps = steps_of(program)
     if not 2 <= len(steps) <= MOST_STEPS:
@@ -200,9 +201,9 @@ def assign(program: ProgramOp, kernels: Mapping[str, KernelOp], target: Target, 
 
 
 def slows_plain_runs(program: ProgramOp, placed: Placed) -> bool:
-    """Whether events are estimated to cost the host of a plain run more than several streams save on the card.
+    """Whether a plain run is estimated to be no faster with several streams, because of the host time of events.
 
-    A plain run takes as long as the slower of host and card. A recorded run takes no time of the host for either.
+    A plain run takes as long as the slower of host and card. A recorded run costs the host neither launches nor events.
     """
     launches = HOST_LAUNCH_SECONDS * len(program.launches())
     events = HOST_EVENT_SECONDS * sum(isinstance(op, EventOp) for op in program.block.ops)
@@ -210,11 +211,11 @@ def slows_plain_runs(program: ProgramOp, placed: Placed) -> bool:
 
 
 ALONE = LaunchCost(0.0, 1.0)
-"""Of a step that is no launch; it stays on stream 0."""
+"""The cost of a step that is not a launch; it stays on stream 0."""
 
 
 def is_pinned(step: Step, kernels: Mapping[str, KernelOp]) -> bool:
-    """Whether a step must be on stream 0: no launch, or code from outside, which may share what we do not see."""
+    """Whether a step must be on stream 0: a copy, loop or wait, or code from outside, which may share hidden state."""
     if not isinstance(step.op, LaunchOp):
         return True
     op = kernels[step.op.kernel_name].compute_op()
@@ -223,11 +224,12 @@ def is_pinned(step: Step, kernels: Mapping[str, KernelOp]) -> bool:
 
 @dataclass(frozen=True)
 class AssignStreamsPass(ModulePass):
-    """Put independent chains of launches on streams, with events between them, where the estimates say that it pays.
+    """Put independent chains of launches on several streams, ordered by events, where estimates say that it is faster.
 
-    `streams` is the most that a run may use; 0 and 1 leave all on one. `gain` is the least part of the time of a
-    program that they must save. Where the events would cost the host of a plain run more than that saves, only recorded
-    runs use several streams. `report=true` prints both estimates. A CPU has one stream. Runs before `plan-memory`.
+    `streams` is the most that a run may use; 0 and 1 leave all launches on one. `gain` is the least fraction of a
+    program's time that they must save. If the events would cost the host of a plain run more time than the streams
+    save, only recorded runs use several streams. `report=true` prints both estimates. A CPU has one stream. Runs before
+    `plan-memory`.
     """
 
     name = "assign-streams"
@@ -261,7 +263,7 @@ class AssignStreamsPass(ModulePass):
 
 
 def summary(program: ProgramOp, placed: Placed) -> str:
-    """One line: the number of streams and the estimates."""
+    """A line for the report: the number of streams and the estimates."""
     count = 1 + max(placed.streams.values(), default=0)
     when = "" if program.streams_if_recorded is None else " in recorded runs"
     estimates = f"{placed.after * 1e6:.1f} us by estimate, {placed.before * 1e6:.1f} on one"

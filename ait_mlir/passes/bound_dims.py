@@ -1,4 +1,5 @@
-"""Where a program learns the dims that launches bind: kernels read them from device memory, or the host waits."""
+"""Makes the dims that launches bind known to later launches: kernels read them from device memory, or the host
+waits."""
 
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ class BoundDim:
 def place_waits(block: Block, dims: Sequence[BoundDim], can_mask: Callable[[LaunchOp], bool]) -> None:
     """Mask the launches that can read a bound dim from memory, and wait for it before the first op that cannot.
 
-    A dim that no op waits for is read at the end of the program. `can_mask` answers for the kernel of a launch.
+    A dim that no op waits for is read at the end of the program. `can_mask` says whether a launch's kernel can be
+    masked.
     """
     for dim in dims:
         op = dim.binder.next_op
@@ -53,8 +55,8 @@ def names_dim(launch: LaunchOp, dim: str) -> bool:
 
 
 def mask_problem(launch: LaunchOp, dim: str) -> str | None:
-    """The reason why a launch cannot read a bound dim from memory: the dim must be the leading one of each result and
-    occur in no other dim and no stride."""
+    """The reason why a launch cannot read a bound dim from memory, or None if it can: the dim must be the leading dim
+    of each result and occur in no other dim and no stride."""
     for value in launch.operands:
         shape = _shape(value)
         if any(dim in e.symbols for e in (*shape[1:], *strides_of(value))):
@@ -76,7 +78,7 @@ def _shape(value: SSAValue) -> Shape:
 
 
 def _dims(op: Operation) -> Iterator[Expr]:
-    """The sizes that the host computes for an op, and the offset of a view."""
+    """The sizes that the host must know for an op: shapes and strides of operands, or the offset of a view."""
     if isinstance(op, ViewOp):
         yield from op.offset.data
     elif isinstance(op, LaunchOp | CopyOp):

@@ -1,5 +1,4 @@
-"""From values to memory: every op with a `kernel` becomes a launch that writes its own buffer, every view op a view
-or a copy.
+"""Bufferisation: every op with a `kernel` becomes a launch that writes its own buffer, every view op a view or a copy.
 
 The result is deliberately simple: strided operands, parts of a concat and outputs are copied. `remove-copies` then
 removes the copies that the kernels do not need. This pass overwrites older values only for updates and for outputs in

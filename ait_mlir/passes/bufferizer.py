@@ -54,23 +54,23 @@ class Bufferizer:
     packed: dict[tuple[SSAValue, str], SSAValue] = field(default_factory=dict[tuple[SSAValue, str], SSAValue])
     block: Block = field(default_factory=Block)
     program_block: Block = field(default_factory=Block)
-    """Where constants stand, in whatever loop they are used."""
+    """The block of the program, which holds all constants, even those used in loops."""
     loops: list[Induction] = field(default_factory=list[Induction])
     """The loops around `block`, outermost first."""
     destinations: dict[OutputOp, Place] = field(default_factory=dict[OutputOp, Place])
     donations: list[Donation] = field(default_factory=list[Donation])
     bound: list[BoundDim] = field(default_factory=list[BoundDim])
     launched: dict[LaunchOp, Selected] = field(default_factory=dict[LaunchOp, Selected])
-    """The choice of each launch."""
+    """The selected kernel of each launch."""
     order: dict[Operation, int] = field(default_factory=dict[Operation, int])
-    """The position of each op of the graph, those of scans among them."""
+    """The position of each op of the graph, including the ops in scans."""
 
     def __post_init__(self) -> None:
         self.block = self.program_block
 
     @property
     def scope(self) -> Scope:
-        """The dims of the graph and of the loops around."""
+        """The dims of the graph and of the loops around `block`."""
         return in_loops(self.graph.scope, tuple(self.loops)) if self.loops else self.graph.scope
 
     def enter(self, count: Expr) -> Induction:
@@ -100,7 +100,7 @@ class Bufferizer:
         self.finish_donations()
         place_waits(self.block, self.bound, lambda launch: self.launched[launch].masks())
         for constant in [op for op in self.block.ops if isinstance(op, rt.ConstantOp)]:
-            if not list(constant.buffer.uses):  # all its launches read it in panels
+            if not list(constant.buffer.uses):  # its launches all read it in panels
                 constant.detach()
                 constant.erase()
         program = ProgramOp(self.graph.sym_name.data, self.scope, const(0), Region(self.block))
@@ -108,7 +108,7 @@ class Bufferizer:
         return program
 
     def memory(self, t: TensorType, strides: Shape) -> tuple[BufferType, Strided]:
-        """All memory of a caller's tensor with these strides, and the tensor in it."""
+        """The buffer type for all memory of a caller's tensor with these strides, and the tensor's view of it."""
         return BufferType.get([extent(t.dims, strides, self.scope)], t.element_type), Strided(t.dims, ZERO, strides)
 
     def destination(self, op: OutputOp) -> Place:
@@ -143,7 +143,7 @@ class Bufferizer:
                 self.launch(op)
 
     def constant(self, op: ConstantOp) -> None:
-        """The buffer of a literal. A single number for a dynamic shape is stored once and has strides of 0."""
+        """Add the buffer of a literal. A single number for a dynamic shape is stored once and has strides of 0."""
         t = tensor_type(op.output)
         value = cast(Attribute, op.value)
         if t.static_shape() is not None:
@@ -162,7 +162,7 @@ class Bufferizer:
         return op.buffer
 
     def define(self, value: SSAValue, buffer: SSAValue) -> None:
-        """`value` is all of `buffer`."""
+        """Record that `value` fills the whole of `buffer`."""
         buffer.name_hint = buffer.name_hint or value.name_hint
         self.places[value] = Place(buffer, Strided.whole(tensor_type(value).dims), buffer)
 
@@ -183,7 +183,7 @@ class Bufferizer:
         if place.whole is None:
             t = tensor_type(value)
             contiguous = is_contiguous(t.dims, place.view.strides, self.scope)
-            if contiguous:  # strides of dims of 1 may be anything: write the plain ones, which every kernel accepts
+            if contiguous:  # strides of dims of 1 may differ: write row-major strides, which every kernel accepts
                 place.view = Strided(t.dims, place.view.offset, contiguous_strides(t.dims))
             buffer = self.view_of(place, t.element_type)
             if not contiguous:
@@ -260,7 +260,7 @@ class Bufferizer:
     # ** over older values **
 
     def held_in(self, root: SSAValue) -> list[SSAValue]:
-        """The values that lie in a buffer."""
+        """The values whose place is in a buffer."""
         return [value for value, place in self.places.items() if place.root is root]
 
     def updated(self, op: Operation, chosen: Selected) -> SSAValue:
@@ -326,7 +326,7 @@ class Bufferizer:
                 continue
             if not donation.allows_copy:
                 raise PassError(donation.refusal(), donation.output)
-            if isinstance(place.root.owner, rt.InputOp):  # which another of these copies may overwrite
+            if isinstance(place.root.owner, rt.InputOp):  # another of these copies may overwrite it
                 t = tensor_type(donation.value)
                 saved = self.emit(rt.AllocOp(BufferType.of(t)))
                 self.copy(place, saved)
@@ -353,7 +353,7 @@ class Bufferizer:
         return self.view_of(Place(found, Strided.whole(t.dims)), t.element_type)
 
     def selected(self, op: Operation, choice: KernelAttr, alike: object) -> Selected:
-        """The choice's requirements for the launch's buffers; shared with equal earlier ops."""
+        """The selected kernel of an op, with its requirements for buffers; shared with equal earlier ops."""
         key = alike, tuple(is_weight(v) for v in op.operands)
         found = self.choices.get(key)
         if found is None:

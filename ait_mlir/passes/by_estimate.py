@@ -17,7 +17,8 @@ from ait_mlir.lowering.target import Target
 
 @dataclass(frozen=True)
 class ByEstimatePass(TellingPass):
-    """Rewrites the block of each graph: on a `target` with this `arch` where it pays, without a target everywhere."""
+    """Rewrites the block of each graph: for a `target` of this `arch` where it is faster, without a target
+    everywhere."""
 
     target: str = ""
     arch: str = ""
@@ -28,4 +29,4 @@ class ByEstimatePass(TellingPass):
 
     @abstractmethod
     def rewrite(self, block: Block, target: Target | None) -> bool:
-        """Rewrite a block; whether anything changed."""
+        """Rewrite a block; returns whether anything changed."""

@@ -2,7 +2,7 @@
 
 Convolutions and pools compute on [N, sizes..., C]. A model with tensors [N, C, sizes...] has a permute before and after
 each of them. This pass follows the values after them. An op that treats its dims alike computes on the channels-last
-value instead; its result is then channels-last, too, and the permute before the next convolution is removed.
+value instead; its result is then also channels-last, and the permute before the next convolution is removed.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ class Turner:
         self.last: set[SSAValue] = set()
         """Values that are channels-last."""
         self.any_order = False
-        """Whether the graph has ops that need channels-last. Then every permute to channels-first is taken to come from
-        one.
+        """Whether the graph has ops that need channels-last. If so, every permute to channels-first with more than 3
+        dims counts as one of a channels-last value.
         """
         self.twins: dict[SSAValue, SSAValue] = {}
         """The channels-last twin of a channels-first value."""
@@ -100,7 +100,8 @@ class Turner:
             self.twins[op.results[0]] = source
 
     def _reshape(self, op: ReshapeOp) -> None:
-        """Rewrite reshapes that merge or split dims after the channels, and all of values with a single place."""
+        """Rewrite reshapes that merge or split spatial dims, and any reshape of a value whose spatial dims are all
+        1."""
         source, target = op.operands[0], tensor_type(op.results[0]).dims
         twin = self.twins.get(source)
         if twin is None:
@@ -125,7 +126,8 @@ class Turner:
             old.replace_all_uses_with(self._permuted(op, new, back))
 
     def _turn(self, op: Operation) -> None:
-        """Compute on channels-last operands if one of full rank is channels-last and the others can be at no cost."""
+        """Compute on channels-last operands if one of full rank is channels-last and the others can become so for
+        free."""
         rank = tensor_type(op.results[0]).rank
         found = [v for v in op.operands if v in self.twins and tensor_type(v).rank == rank]
         if not found or any(tensor_type(r).rank != rank for r in op.results):
@@ -215,8 +217,8 @@ class Turner:
 
 
 def _parts_places(op: ReshapeOp) -> bool:
-    """Whether it reshapes [N, places, C] to [N, sizes..., C] and all users permute this to channels-first: patches that
-    a product computed.
+    """Whether an op reshapes [N, places, C] to [N, sizes..., C] and all users permute the result to channels-first, as
+    for patches that a product computed.
     """
     source, target = tensor_type(op.operands[0]).dims, tensor_type(op.results[0]).dims
     if len(source) != 3 or len(target) < 4 or source[0] is not target[0] or source[2] is not target[-1]:

@@ -1,8 +1,8 @@
-"""Computes values that no input changes once: reordered weights, folded batch norms, tables of cosines.
+"""Computes values that depend on no input once: reordered weights, folded batch norms, tables of cosines.
 
-Each value gets a graph of its own, and the model's graph reads the value as a new param. The artifact keeps the graphs
-of values that follow from params, to compute them again when the params are set. Of constants alone, the value is
-enough; a short one becomes a constant of the graph.
+Each value gets its own graph (a fold), and the model's graph reads the value as a new param. The artifact keeps the
+folds that depend on params, to compute them again when the params are set. A value that depends only on constants needs
+no fold there; a short value becomes a constant of the graph.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from ait_mlir.rewrites.apply import rewrite
 from ait_mlir.rewrites.families import pattern_set
 
 LARGEST_TABLE = 1 << 26
-"""The most bytes of a value of constants alone. Above `LARGEST_COPY` it takes more than one operation for each byte:
-reading a value that is computed so is faster than computing it."""
+"""The most bytes of a folded value that depends only on constants. Above `LARGEST_COPY` its computation must take more
+than one operation for each byte, so that reading it is faster."""
 LONGEST_LITERAL = 64
-"""The most numbers of such a value that become a constant of the graph."""
+"""The most numbers of a value that becomes a constant of the graph."""
 
 Compute = Callable[[Sequence[Fold]], Collection[str]]
 
@@ -46,14 +46,14 @@ def fold_params(
     unbound: bool = False,
     compute: Compute | None = None,
 ) -> list[Fold]:
-    """Replace values that no input changes by new params, in the one graph of a module; returns their folds.
+    """Replace values that depend on no input by new params, in the graph of a module; returns their folds.
 
-    A value of constants alone is folded if storing it costs less than computing it in every run (`LARGEST_TABLE`).
-    Another value is folded if the data of all params that it depends on are `known`; with `unbound`, also the others,
-    which are computed when a loaded model gets the data. `compute` is given all folds of known data, and returns the
-    names of those that it could compute: the others stay as they are. If all data are known, or with `unbound`, factors
-    join weights; not with `partial`. Then, on a target `fill_for` that has tensor cores, weights of convolutions and
-    products are filled for kernels that need it (rewrites/conv.py, pad_products.py).
+    A value that depends only on constants is folded if storing it costs less than computing it in every run
+    (`LARGEST_TABLE`). Another value is folded if the data of all its params are `known`; with `unbound`, also if they
+    are not: a loaded model then computes it when it gets the data. `compute` gets all folds of known data and returns
+    the names of the folds that it could compute; the others are not applied. If all data are known, or with `unbound`,
+    factors join weights, except with `partial`. Then, on a target `fill_for` with tensor cores, weights of convolutions
+    and products are padded for kernels that need it (rewrites/conv.py, pad_products.py).
     """
     graph = next((op for op in module.ops if isinstance(op, GraphOp)), None)
     if graph is None:
@@ -103,13 +103,13 @@ def _use(graph: GraphOp, value: SSAValue, source: ParamOp | ConstantOp, fixed: C
     first = graph.block.first_op
     assert first is not None
     graph.block.insert_op_before(source, first)
-    for use in list(value.uses):  # other folds compute it again: each reads params of the model alone
+    for use in list(value.uses):  # other folds compute the value again: a fold reads only params of the model
         if use.operation not in fixed:
             use.operation.operands[use.index] = source.output
 
 
 def _literal(value: SSAValue, ops: Sequence[Operation]) -> ConstantOp | None:
-    """A value of constants alone as a constant of the graph, if it is short; None for a value without a reference."""
+    """A short value that depends only on constants, as a constant; None if it is long or has no reference."""
     t = tensor_type(value)
     if not 0 < t.num_elements().evaluate({}) <= LONGEST_LITERAL:
         return None
@@ -122,10 +122,10 @@ def _literal(value: SSAValue, ops: Sequence[Operation]) -> ConstantOp | None:
 
 
 def _fixed(graph: GraphOp, known: Collection[str]) -> set[Operation]:
-    """The ops that depend on constants and known params alone.
+    """The ops that depend only on constants and known params.
 
-    Of those from outside, only ops of constants alone that have a reference: their definition is not part of the
-    artifact.
+    An op from outside counts only if it has a reference and depends only on constants, because the artifact does not
+    contain its definition.
     """
     found: set[Operation] = set()
     constant: set[Operation] = set()
@@ -142,7 +142,7 @@ def _fixed(graph: GraphOp, known: Collection[str]) -> set[Operation]:
 
 
 def _edges(graph: GraphOp, fixed: set[Operation]) -> list[SSAValue]:
-    """The values that depend on no input and are read by ops that do, except params and constants."""
+    """The values, except params and constants, that depend on no input and are read by ops that depend on one."""
     return [
         result
         for op in graph.block.ops
@@ -167,8 +167,8 @@ def _closure(value: SSAValue) -> list[Operation]:
 
 
 def _pays(value: SSAValue, ops: Sequence[Operation]) -> bool:
-    """Whether the value is worth storing: it is not a plain view of a param, not large and much larger than its
-    sources, and not a second copy of a large param.
+    """Whether storing the value is worthwhile. It is not for a view of a param, for a large value much larger than its
+    sources, and for a second copy of a large param.
     """
     if not any(isinstance(op, ParamOp) for op in ops):
         return _is_worth_computing(tensor_type(value), ops)
@@ -189,7 +189,7 @@ def _pays(value: SSAValue, ops: Sequence[Operation]) -> bool:
 
 
 def _is_worth_computing(t: TensorType, ops: Sequence[Operation]) -> bool:
-    """Whether a value of constants alone is better read than computed: it is no view of one, and not too large."""
+    """Whether a value that depends only on constants is better stored than computed: not a view, and not too large."""
     views = (ConstantOp, ReshapeOp, SliceOp, SplitOp, ExpandOp, PermuteOp)
     if all(isinstance(op, views) for op in ops):
         return False

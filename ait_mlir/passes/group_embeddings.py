@@ -1,4 +1,4 @@
-"""Makes one grouped embedding of embeddings that do not wait for each other (`grouping.py`)."""
+"""Merges independent embeddings into one grouped embedding (`grouping.py`)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ait_mlir.passes.grouping import Grouping, group_ops
 
 @dataclass(frozen=True)
 class GroupEmbeddingsPass(ByEstimatePass):
-    """Make one grouped embedding of embeddings that do not wait for each other, of one element type and type of ids.
+    """Merge independent embeddings with the same element type and the same type of ids into one grouped embedding.
 
     With a target, only where estimates say that one launch is faster by far.
     """
@@ -28,20 +28,20 @@ class GroupEmbeddingsPass(ByEstimatePass):
 
 
 class Embeddings(Grouping[EmbeddingOp]):
-    """Lookups in tables of any sizes. A group must be faster by half a launch; its kernel is that of one lookup."""
+    """Groups of lookups in tables of any sizes. A group must be faster by half a launch; its kernel is a lookup's."""
 
     op_class = EmbeddingOp
     margin = 0.5
     most = 64
 
     def kind(self, op: EmbeddingOp) -> object | None:
-        """None for one that is selected already."""
+        """The element types of table and ids; None for an embedding with a selected kernel."""
         if "kernel" in op.attributes:
             return None
         return tensor_type(op.table).element_type, tensor_type(op.ids).element_type
 
     def pays(self, group: Sequence[EmbeddingOp], target: Target) -> bool:
-        """Not on a CPU, where a launch costs next to nothing."""
+        """Whether a group is estimated to be faster; never on a CPU, where a launch costs almost nothing."""
         return target.is_gpu and super().pays(group, target)
 
     def grouped(self, group: Sequence[EmbeddingOp]) -> GroupedEmbeddingOp:

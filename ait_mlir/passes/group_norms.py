@@ -1,4 +1,4 @@
-"""Makes one grouped norm of norms that do not wait for each other (`grouping.py`)."""
+"""Merges independent norms into one grouped norm (`grouping.py`)."""
 
 from __future__ import annotations
 
@@ -19,12 +19,13 @@ from ait_mlir.passes.by_estimate import ByEstimatePass
 from ait_mlir.passes.grouping import MAX_GROUP, Grouping, group_ops
 
 SPREAD = 4
-"""Rows of one launch are less than so many times as long as its shortest ones: all are held by as many threads."""
+"""The rows of one launch are less than this many times as long as its shortest, as all use the same number of
+threads."""
 
 
 @dataclass(frozen=True)
 class GroupNormsPass(ByEstimatePass):
-    """Make one grouped norm of layer norms, or of rms norms, of as many rows that do not wait for each other.
+    """Merge independent layer norms, or rms norms, with the same number of rows into one grouped norm.
 
     With a target, only where estimates say that one launch is faster by far.
     """
@@ -36,7 +37,7 @@ class GroupNormsPass(ByEstimatePass):
 
 
 class Norms(Grouping[NormOp]):
-    """Norms over one dim, of as many rows, one `eps`, which is added, and one epilogue, without a prologue."""
+    """Groups of norms over one dim with the same number of rows, `eps` (added) and epilogue, and without a prologue."""
 
     op_class = NormOp
     margin = 0.5
@@ -59,7 +60,7 @@ class Norms(Grouping[NormOp]):
         )
 
     def parts(self, same: list[NormOp]) -> list[list[NormOp]]:
-        """Those whose rows differ in length by less than `SPREAD`, in the order of the graph."""
+        """Groups whose rows differ in length by less than the factor `SPREAD`, each in the order of the graph."""
         place = {op: i for i, op in enumerate(same)}
         found: list[list[NormOp]] = []
         shortest = 0
@@ -71,8 +72,9 @@ class Norms(Grouping[NormOp]):
         return [sorted(group, key=lambda op: place[op]) for group in found]
 
     def pays(self, group: Sequence[NormOp], target: Target) -> bool:
-        """Not on a CPU, where a launch costs next to nothing. On a GPU the group must be faster by half a launch: the
-        threads of a single norm are chosen for its own rows, and no grouped norm was timed yet."""
+        """Whether a group is estimated to be faster; never on a CPU, where a launch costs almost nothing. On a GPU it
+        must be faster by half a launch: a single norm has threads that fit its rows, and grouped norms were not timed
+        yet."""
         return target.is_gpu and super().pays(group, target)
 
     def grouped(self, group: Sequence[NormOp]) -> GroupedNormOp:
@@ -90,5 +92,5 @@ class Norms(Grouping[NormOp]):
 
 
 def row_length(op: NormOp) -> int:
-    """Elements of a row at the hints of its dims, or their maximum."""
+    """The elements of a row, with each dim at its hint or else its maximum."""
     return tensor_type(op.input).dims[-1].evaluate(estimate_env(scope_of(op)))

@@ -1,4 +1,4 @@
-"""Makes one grouped product of products that do not wait for each other (`grouping.py`)."""
+"""Merges independent products into one grouped product (`grouping.py`)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ait_mlir.passes.grouping import Grouping, group_ops
 
 @dataclass(frozen=True)
 class GroupProductsPass(ByEstimatePass):
-    """Make one grouped product of gemms of known sizes that do not wait for each other and have the same epilogue.
+    """Merge independent gemms of known sizes with the same epilogue into one grouped product.
 
     With a target, only where estimates say that one launch is faster by far.
     """
@@ -31,15 +31,16 @@ class GroupProductsPass(ByEstimatePass):
 
 
 class Products(Grouping[GemmOp]):
-    """Gemms of two dims, of one layout and one epilogue."""
+    """Groups of gemms of two dims with the same layout, element types and epilogue."""
 
     op_class = GemmOp
     margin = 1.0
 
     def pays(self, group: Sequence[GemmOp], target: Target) -> bool:
-        """Not on a CPU, where single products have packed weights, and not for f32, for which they have more kernels.
+        """Whether a group is estimated to be faster. False on a CPU, where single products have packed weights, and for
 
-        The group must be faster by one launch, because its estimate is not fitted to a card; those of single ones are.
+        f32, for which single products have more kernels. The group must be faster by one launch, because its estimate
+        is not fitted to a card, unlike the estimates of single products.
         """
         narrow = tensor_type(group[0].a).element_type in (f16, bf16)
         return target.is_gpu and narrow and super().pays(group, target)
@@ -51,7 +52,8 @@ class Products(Grouping[GemmOp]):
         return GroupedGemmOp(group[0].layout.data, factors, extras, group[0].epilogue.clone(), types)
 
     def kind(self, op: GemmOp) -> object | None:
-        """None also for products of more than two dims, of unknown sizes, of several results, or selected already."""
+        """Layout, element types and epilogue. None for products of more than two dims, of unknown sizes, with several
+        results, or with a selected kernel."""
         types = [tensor_type(v) for v in (op.a, op.b, op.output)]
         if op.layout.data not in LAYOUTS or any(t.rank != 2 or t.static_shape() is None for t in types):
             return None

@@ -1,7 +1,7 @@
 """Merges operations of one kind that do not depend on each other into one operation.
 
-Operations at the same depth, which is the longest path from an input, do not depend on each other. The cost is linear
-in the number of operations, except for the sort that puts them into order again.
+Operations at the same depth (the longest path from an input) do not depend on each other. The cost is linear in the
+number of operations, except for the final sort.
 """
 
 from __future__ import annotations
@@ -18,33 +18,33 @@ from ait_mlir.lowering.fragments import offers
 from ait_mlir.lowering.kernels import Target
 
 MAX_GROUP = 16
-"""Operations of one launch, unless a kind of operations says otherwise."""
+"""Most operations of a group, unless a `Grouping` sets another number."""
 GAIN = 1.3
-"""How much faster one launch must be estimated to be: about the error of an estimate that is not fitted."""
+"""The factor by which one launch must be estimated to be faster: about the error of an unfitted estimate."""
 
 OpT = TypeVar("OpT", bound=Operation)
 
 
 class Grouping(ABC, Generic[OpT]):
-    """What may be a group, and what it becomes. Each member has one result."""
+    """Defines which operations may form a group, and the operation that replaces it. Each member has one result."""
 
     op_class: type[OpT]
     margin: ClassVar[float] = 0.0
-    """Launches that count on top of the estimate of a group, because its members have better estimates or kernels."""
+    """Launches added to the estimate of a group, if its members have better estimates or kernels."""
 
     most: ClassVar[int] = MAX_GROUP
-    """Operations of a group."""
+    """Most operations of a group."""
 
     @abstractmethod
     def kind(self, op: OpT) -> object | None:
-        """What the members of a group have in common; None for an operation that joins no group."""
+        """A key that all members of a group share; None for an operation that joins no group."""
 
     @abstractmethod
     def grouped(self, group: Sequence[OpT]) -> Operation:
-        """The group as one operation with the results of its members, in their order; the members stay as they are."""
+        """A new operation that computes the results of all members, in their order; the members are not changed."""
 
     def parts(self, same: list[OpT]) -> list[list[OpT]]:
-        """Groups of operations of one kind and depth."""
+        """Groups made from operations of one kind and depth."""
         return [same[i : i + self.most] for i in range(0, len(same), self.most)]
 
     def pays(self, group: Sequence[OpT], target: Target) -> bool:
@@ -55,7 +55,7 @@ class Grouping(ABC, Generic[OpT]):
         block, alone = group[-1].parent, [best_seconds(op, target) for op in group]
         assert block is not None
         one = self.grouped(group)
-        block.insert_op_after(one, group[-1])  # where it sees the dims
+        block.insert_op_after(one, group[-1])  # in the block, where the dims are declared
         together = max(best_seconds(one, target) + self.margin * target.launch_seconds, *alone)
         one.detach()
         one.erase()
@@ -63,7 +63,8 @@ class Grouping(ABC, Generic[OpT]):
 
 
 def group_ops(block: Block, grouping: Grouping[OpT], target: Target | None = None) -> bool:
-    """Group operations of a block, those for which it pays on a target, and sort it again; whether there were any."""
+    """Merge groups of operations of a block, with a target only where it is faster, and sort the block again; returns
+    whether anything changed."""
     groups: dict[object, list[OpT]] = {}
     depth: dict[Operation, int] = {}
     for op in block.ops:
@@ -80,12 +81,12 @@ def group_ops(block: Block, grouping: Grouping[OpT], target: Target | None = Non
 
 
 def best_seconds(op: Operation, target: Target) -> float:
-    """The estimate of the fastest way to run an operation; infinite where there is none."""
+    """The estimated seconds of the fastest kernel for an operation; infinite if there is none."""
     return min((way.seconds for way in offers(op, target) if not way.only_timed), default=math.inf)
 
 
 def join(block: Block, group: Sequence[Operation], one: Operation) -> None:
-    """One operation in the place of the last one of a group."""
+    """Replace a group by one operation at the place of the group's last."""
     one.location = group[-1].location
     block.insert_op_after(one, group[-1])
     for op, result in zip(group, one.results, strict=True):
@@ -96,7 +97,7 @@ def join(block: Block, group: Sequence[Operation], one: Operation) -> None:
 
 
 def sort(block: Block) -> None:
-    """Put operations behind what they read; otherwise they keep their order."""
+    """Sort a block so that operations come after their operands; otherwise they keep their order."""
     ops = list(block.ops)
     place = {op: i for i, op in enumerate(ops)}
     readers: dict[Operation, list[Operation]] = {op: [] for op in ops}

@@ -1,4 +1,4 @@
-"""Decides which results may overwrite an older value: that of a donated input, or of an operand that an op updates.
+"""Decides which results may overwrite an older value: a donated input, or an operand that an op updates.
 
 An op may overwrite a buffer if no later op reads the old value. Only the ops that compute the output in place of a
 donated input may write the input's buffer, so that it contains this output at the end.
@@ -32,7 +32,7 @@ class Donation:
         return self.output.or_copy is not None
 
     def refusal(self) -> str:
-        """The message of a compilation that may not copy."""
+        """The error message if the output cannot be computed in place and a copy is not allowed."""
         output, reason = self.output.output_name.data, self.problem or self._made_elsewhere()
         return (
             f"output {output!r} cannot take the place of input {self.name!r}: {reason}; "

@@ -1,4 +1,4 @@
-"""How long a launch is estimated to take, and how much of the card it fills meanwhile."""
+"""Estimates the time of a launch and the share of the card that it fills."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ from ait_mlir.lowering.kernels.amounts import bytes_moved, estimate_env
 from ait_mlir.lowering.kernels.base import Config
 
 THREADS = 2048
-"""Of a multiprocessor."""
+"""The threads of a multiprocessor."""
 ELEMENTS = 8
-"""That a thread computes, about."""
+"""The approximate number of elements that a thread computes."""
 TILE = 64
-"""Rows and columns of a block of a product whose configuration does not say so."""
+"""Rows and columns of a block of a product, if its configuration does not give them."""
 
 
 @dataclass(frozen=True)
 class LaunchCost:
-    """Seconds alone, and the share of the card, at most 1."""
+    """The seconds of a launch that runs alone, and its share of the card, at most 1."""
 
     seconds: float
     share: float
 
 
 def launch_cost(kernel: KernelOp, target: Target) -> LaunchCost:
-    """The cost at the dims' hints or maximum; `ValueError` where the kernel cannot run its op."""
+    """The cost with each dim at its hint or else its maximum; `ValueError` if the kernel cannot run its op."""
     op = kernel.compute_op()
     selected = Selected.of(kernel.provider.data, kernel.config, op, target)
     env, choice = estimate_env(scope_of(op)), selected.choice
@@ -55,7 +55,7 @@ def _cost(step: Step, env: Mapping[str, int], target: Target) -> LaunchCost:
 
 
 def _blocks(op: Operation, config: Config, env: Mapping[str, int]) -> float:
-    """About how many blocks an op has, in blocks that fill a multiprocessor each."""
+    """The approximate number of blocks of an op, where each block fills a multiprocessor."""
     sizes = [[d.evaluate(env) for d in tensor_type(v).dims] for v in (*op.operands, *op.results)]
     if isinstance(op, ContractionOp | ConvOp):
         columns = sizes[-1][-1] if sizes[-1] else 1

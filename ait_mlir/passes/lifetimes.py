@@ -26,8 +26,8 @@ class Lifetime:
 def lifetimes(program: ProgramOp) -> list[Lifetime]:
     """The lifetime of every allocation: from its first use to its last, through views. Unused allocations have none.
 
-    With streams, it lasts to the last step of the program that does not happen after all of its uses. All that begins
-    later then finds its bytes free.
+    With streams, it lasts to the last step of the program that does not happen after all of its uses. Allocations whose
+    lifetimes begin later can then use its bytes.
     """
     found = in_text_order(program)
     if not has_streams(program):
@@ -61,8 +61,8 @@ def in_text_order(program: ProgramOp) -> list[Lifetime]:
 
 
 def _needed(op: Operation, position: int, block: Block | None, positions: dict[Operation, int]) -> Span:
-    """The positions for which a use keeps an allocation of `block` live: the op, or the whole outermost loop between
-    them."""
+    """The positions for which a use keeps an allocation in `block` live: the position of the op, or the whole of the
+    loop in `block` that contains it."""
     around = [*loops_around(op), *([op] if isinstance(op, LoopOp) else [])]
     loop = next((loop for loop in around if loop.parent is block), None)
     if loop is None:

@@ -1,8 +1,8 @@
 """Bufferises scans as loops of launches.
 
-A carried value has two slots in one allocation: a step reads the slot `step mod 2` and writes the other one, so nothing
-is copied between steps, and within a step each buffer is still written once. A step reads a scanned tensor through a
-view that moves with the step, and writes its slice of a stacked result through another.
+A carried value has two slots in one allocation: a step reads the slot `step mod 2` and writes the other, so nothing is
+copied between steps, and within a step each buffer is still written once. A step reads a scanned tensor through a view
+that moves with the step, and writes its slice of a stacked result through another.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ait_mlir.dims import Expr, ceildiv, mod, sym
 from ait_mlir.passes.bufferizer import Bufferizer, Place
 
 SLOT_ALIGNMENT = 64
-"""Elements: a slot begins where an access of any kernel may."""
+"""Slots begin at multiples of this many elements, so that every kernel can access them."""
 
 
 def bufferize_scan(b: Bufferizer, scan: ScanOp) -> None:
@@ -62,7 +62,7 @@ def bufferize_scan(b: Bufferizer, scan: ScanOp) -> None:
 
 
 def _carry(b: Bufferizer, value: SSAValue) -> SSAValue:
-    """Two slots for a carried value; the first one holds the initial value."""
+    """Two slots for a carried value; the first holds the initial value."""
     t = tensor_type(value)
     slots = b.emit(rt.AllocOp(BufferType.get((2, _slot_size(t)), t.element_type)))
     slots.name_hint = value.name_hint
@@ -75,7 +75,7 @@ def _slot_size(t: TensorType) -> Expr:
 
 
 def _slot(t: TensorType, number: Expr) -> Strided:
-    """Where a carried value of this type lies in one of its slots."""
+    """The view of slot `number` of a carried value of this type."""
     return Strided(t.dims, number * _slot_size(t), contiguous_strides(t.dims))
 
 

@@ -1,4 +1,4 @@
-"""Turns the remaining copies into launches: one for neighbours that do not depend on each other."""
+"""Turns the remaining copies into launches; independent neighbouring copies share a launch."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from ait_mlir.dialects.ait_rt.program import KernelOp, LaunchOp, ProgramOp, Retu
 from ait_mlir.dialects.ait_rt.types import BufferType
 
 MAX_PIECES = 1024
-"""Pieces of one launch: the code of a kernel grows with them."""
+"""Most copies in one launch: the code of a kernel grows with them."""
 
 
 def type_of(copy: CopyOp) -> TensorType:
-    """The type of what is copied."""
+    """The type of the copied tensor."""
     return cast(BufferType, copy.target.type).tensor()
 
 
@@ -33,7 +33,7 @@ def type_of(copy: CopyOp) -> TensorType:
 
 @dataclass
 class Run:
-    """Copies with nothing launched in between, none of which reads or overwrites what another one writes."""
+    """Successive copies with no launch between them; no copy reads or overwrites the target of another."""
 
     copies: list[CopyOp] = field(default_factory=list[CopyOp])
     read: set[Operation | None] = field(default_factory=set[Operation | None])
@@ -41,9 +41,9 @@ class Run:
     targets: set[SSAValue] = field(default_factory=set[SSAValue])
 
     def takes(self, copy: CopyOp) -> bool:
-        """Whether a further copy may run at the same time as these."""
+        """Whether another copy may join the run."""
         source, target = root_of(copy.source), root_of(copy.target)
-        alone = target is None or isinstance(target, InputOp)  # state: who else uses it is not looked for
+        alone = target is None or isinstance(target, InputOp)  # an input's other users are not checked
         if not self.copies:
             return True
         first = self.copies[0]
@@ -51,7 +51,7 @@ class Run:
             BY_IR[type_of(copy).element_type].bytes == BY_IR[type_of(first).element_type].bytes
             and len(self.copies) < MAX_PIECES
         )
-        # Parts of one buffer are apart: before memory is planned, every element is written once.
+        # Parts of one buffer are disjoint: before memory is planned, every element is written once.
         return (
             together
             and not alone
@@ -68,13 +68,12 @@ class Run:
 
 
 NEAR = 8
-"""Operations that a copy may move over, other than views and buffers."""
+"""Most operations that a copy may move past, besides views and buffers."""
 
 
 def gather(block: Block) -> None:
-    """Move a copy up to an earlier one that reads the same buffer, so that both are one launch: pieces of a product,
-    each of which something else needs at once. Nothing in between may touch what the copy writes, or write what it
-    reads."""
+    """Move each copy up to an earlier copy of the same buffer, so that both become one launch, as for the pieces of a
+    product. No operation between them may use the copy's target or write its source."""
     for op in list(block.ops):
         if not isinstance(op, CopyOp):
             continue
@@ -87,7 +86,8 @@ def gather(block: Block) -> None:
 
 
 def _place(copy: CopyOp) -> CopyOp | None:
-    """The copy that this one may stand behind, if anything is launched between them."""
+    """The earlier copy of the same buffer after which this copy may move; None without one, or if they are
+    neighbours."""
     source, left, op = root_of(copy.source), NEAR, copy.prev_op
     if not isinstance(root_of(copy.target), AllocOp | DestinationOp):
         return None
@@ -105,7 +105,7 @@ def _place(copy: CopyOp) -> CopyOp | None:
 
 
 def _meets(op: CopyOp | LaunchOp, copy: CopyOp) -> bool:
-    """Whether an operation writes what a copy reads, or uses what it writes; parts of one buffer are apart."""
+    """Whether an operation writes a copy's source or uses its target; different parts of one buffer do not conflict."""
     ins, outs = (op.ins, op.outs) if isinstance(op, LaunchOp) else ([op.source], [op.target])
     source, target = root_of(copy.source), root_of(copy.target)
     parts = [value for value in outs if root_of(value) is target]
@@ -118,7 +118,7 @@ def _meets(op: CopyOp | LaunchOp, copy: CopyOp) -> bool:
 
 
 def _move_up(value: SSAValue, before: Operation) -> None:
-    """Let a buffer, and what it is a view of, stand before an operation of the same block."""
+    """Move the definition of a buffer, and of the buffers that it views, before an operation of the same block."""
     owner, block = value.owner, before.parent
     if isinstance(owner, ViewOp | AllocOp) and owner.parent is block and not owner.is_before_in_block(before):
         owner.detach()
@@ -129,7 +129,7 @@ def _move_up(value: SSAValue, before: Operation) -> None:
 
 
 def runs(block: Block) -> Iterator[list[CopyOp]]:
-    """The copies of a block, those together that may be one launch; in order."""
+    """The copies of a block in order, in lists that can each become one launch."""
     run = Run()
     for op in block.ops:
         if isinstance(op, CopyOp):
@@ -176,7 +176,7 @@ class CopyKernels:
 
 @dataclass(frozen=True)
 class LowerCopiesPass(ModulePass):
-    """Turn `ait_rt.copy` into launches, neighbours into one, and copies near each other of parts of one buffer."""
+    """Turn `ait_rt.copy` into launches; neighbours, and nearby copies of parts of one buffer, share a launch."""
 
     name = "lower-copies"
 

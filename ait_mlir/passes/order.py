@@ -1,8 +1,8 @@
-"""What a program with streams orders: its steps, what each reads and writes, and which step happens before which.
+"""The order of steps in a program with streams: the steps, their accesses, and which step happens before which.
 
-A step is a launch, a copy, a whole loop, or the host's wait for a dim. Steps on one stream follow each other. An event
-orders what was launched before it was recorded before what is launched after a wait for it. A step knows the last step
-of each stream that happens before it (its vector clock: Fidge, 1988; Mattern, 1989).
+A step is a launch, a copy, a whole loop, or the host's wait for a dim. Steps on one stream follow each other. Steps
+launched before an event is recorded happen before steps launched after a wait for it. A step knows the last step of
+each stream that happens before it (its vector clock: Fidge, 1988; Mattern, 1989).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Clock = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Access:
-    """What a step touches of a buffer; `view` is None if that depends on the step of a loop."""
+    """An access of a step to a part of a buffer; `view` is None if the part depends on the step of a loop."""
 
     root: BufferOp
     view: Strided | None
@@ -43,7 +43,7 @@ class Access:
 
 @dataclass(frozen=True)
 class Step:
-    """`first` and `last` are its positions in the program; those of a loop include what is in it."""
+    """A step of a program. `first` and `last` are its positions; a loop includes the positions of its ops."""
 
     op: Operation
     stream: int
@@ -53,17 +53,17 @@ class Step:
 
     @property
     def name(self) -> str:
-        """As messages call it."""
+        """The name of the step in messages."""
         return f"launch @{self.op.kernel_name}" if isinstance(self.op, LaunchOp) else self.op.name
 
     @property
     def is_wait(self) -> bool:
-        """Whether the host waits, so that all that follows in the program happens after it."""
+        """Whether the host waits in this step, so that all later steps happen after it."""
         return isinstance(self.op, ReadDimOp)
 
 
 def has_streams(program: ProgramOp) -> bool:
-    """Whether anything is on another stream than 0."""
+    """Whether a program uses other streams than 0."""
     return any((isinstance(op, LaunchOp | EventOp)) and op.on != 0 for op in program.block.ops)
 
 
@@ -90,7 +90,8 @@ def steps_of(program: ProgramOp) -> list[Step]:
 
 
 def define(op: Operation, views: dict[SSAValue, tuple[BufferOp, Strided | None]], moves: bool = False) -> None:
-    """Note what the buffer that an op defines shows of which root; `moves` if that may change from step to step."""
+    """Record the root buffer and the view of the buffer that an op defines; `moves`: the view may depend on a loop's
+    step."""
     if isinstance(op, ViewOp):
         root, outer = views[op.source]
         view = None
@@ -122,7 +123,7 @@ def _accesses(op: Operation, views: dict[SSAValue, tuple[BufferOp, Strided | Non
 
 
 class Order:
-    """The clocks of the steps of a program."""
+    """The happens-before order of a program's steps, as vector clocks."""
 
     def __init__(self, program: ProgramOp, steps: Sequence[Step]) -> None:
         self.steps = steps
@@ -145,7 +146,7 @@ class Order:
                     now = [[max(a, b) for a, b in zip(own, now[0], strict=True)] for own in now]
 
     def before(self, first: int, second: int) -> bool:
-        """Whether step `first` happens before step `second`; both by their index."""
+        """Whether step `first` happens before step `second`; both are indices."""
         stream = self.steps[first].stream
         return first != second and self.clocks[second][stream] >= self.clocks[first][stream]
 
@@ -160,7 +161,7 @@ class Order:
 
     @cached_property
     def _lasts(self) -> list[list[int]]:
-        """For each stream and clock the last position of a step that knows less than this of the stream."""
+        """For each stream and clock value, the last position of a step whose clock of the stream is smaller."""
         found: list[list[int]] = []
         for stream in range(len(self.clocks[0])):
             lasts = [-1] * (2 + max(clock[stream] for clock in self.clocks))
@@ -171,9 +172,9 @@ class Order:
 
 
 def shuffled(program: ProgramOp, random: Random) -> list[Operation]:
-    """The ops of a program in an order that its events allow, of which each is possible.
+    """The ops of a program in a random order that its events allow; every allowed order is possible.
 
-    Buffers come first in each part; events are left out.
+    In each part between waits of the host, buffers come first; events are left out.
     """
     steps = steps_of(program)
     order = Order(program, steps)
@@ -199,7 +200,7 @@ def shuffled(program: ProgramOp, random: Random) -> list[Operation]:
 
 
 def users_of(steps: Sequence[Step]) -> dict[BufferOp, list[int]]:
-    """The steps that touch each buffer, by their index."""
+    """The indices of the steps that access each buffer."""
     found: dict[BufferOp, list[int]] = {}
     for i, step in enumerate(steps):
         for root in dict.fromkeys(access.root for access in step.accesses):

@@ -1,8 +1,8 @@
-"""Fills the rows of products with zeros to whole accesses of 16 bytes.
+"""Pads the rows of products with zeros to whole accesses of 16 bytes.
 
-Kernels with bulk copies, and those with the widest loads, need rows that start on 16 bytes. Weights are filled when the
-model is compiled, if their data are known then. Other operands are joined with zeros, so that what computes them can
-write into the larger tensor; the estimates count a launch that copies them.
+Kernels with bulk copies or the widest loads need rows that start at multiples of 16 bytes. Weights are padded when the
+model is compiled, if their data are known then. Other operands are concatenated with zeros, so that the op that
+computes them can write into the larger tensor; the estimates count a launch that copies them.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from ait_mlir.rewrites.gemm.padding import EIGHT, More, fill_up, filled, is_narr
 
 @dataclass(frozen=True)
 class PadProductsPass(ByEstimatePass):
-    """Fill the rows of products of two-byte elements to a multiple of 8.
+    """Pad the rows of products of two-byte elements to a multiple of 8.
 
     With a target, only where estimates that are fitted to it say that it is faster at all sizes. With `weights`, only
-    products with a factor that follows from params, which is filled at compile time.
+    products with a factor that depends only on params, which is padded at compile time.
     """
 
     name = "pad-products"
@@ -45,7 +45,8 @@ class PadProductsPass(ByEstimatePass):
 
 
 def pad_products(block: Block, target: Target | None, weights: bool = False) -> bool:
-    """Fill the rows of the products of a block, of those for which it pays on a target; whether there were any."""
+    """Pad the rows of the products of a block, with a target only where it is faster; returns whether anything
+    changed."""
     if target is not None and table_for(target.arch) is None:
         return False
     changed = False
@@ -66,9 +67,10 @@ def pad_products(block: Block, target: Target | None, weights: bool = False) -> 
 
 
 def best(op: ContractionOp, free: Sequence[bool], target: Target) -> More | None:
-    """The fastest way to fill a product at the largest sizes, of those that pay at all sizes; None if none does.
+    """The zeros for M, N and K with the fastest padded product at the largest sizes; None if none is faster at all
+    sizes.
 
-    Either K alone is filled, or M and N, too; then the result is cut.
+    Either only K is padded, or M and N as well; then the result is cut.
     """
     every = fill_up(op, EIGHT)
     found: dict[More, float] = {}
@@ -79,8 +81,8 @@ def best(op: ContractionOp, free: Sequence[bool], target: Target) -> More | None
 
 
 def seconds_if_faster(op: ContractionOp, more: More, free: Sequence[bool], target: Target) -> float | None:
-    """The estimate of a filled product at the largest sizes; None unless it is faster at all sizes by the factor `GAIN`
-    with the launches that fill its operands, but for those that are `free`, and that cut its result."""
+    """The estimated seconds of a padded product at the largest sizes, including the launches that pad operands (except
+    `free` ones) and cut the result; None unless it is faster at all sizes by the factor `GAIN`."""
     block = op.parent
     assert block is not None
     new = filled(op, more)
@@ -104,18 +106,18 @@ def seconds_if_faster(op: ContractionOp, more: More, free: Sequence[bool], targe
 
 
 def is_free(pad: PadOp, op: ContractionOp, free: Sequence[bool]) -> bool:
-    """Whether what a pad computes is known before the run: it follows from params, and is worth storing."""
+    """Whether a pad costs nothing in a run: its operand depends only on params, and its result is worth storing."""
     follows = any(f and pad.input is v for f, v in zip(free, (op.a, op.b), strict=True))
     return follows and is_worth_storing(tensor_type(pad.output), [tensor_type(pad.input)])
 
 
 def seconds_of_copy(op: PadOp | SliceOp, env: dict[str, int], target: Target) -> float:
-    """The estimate of a launch that reads and writes the result of a pad or a slice."""
+    """The estimated seconds of a launch that reads and writes the result of a pad or a slice."""
     return target.launch_seconds + 2 * tensor_type(op.output).byte_size().evaluate(env) / target.bandwidth
 
 
 def replace(op: ContractionOp, more: More, larger: dict[tuple[SSAValue, TensorType], SSAValue]) -> None:
-    """Put a filled product in the place of a product. Products of one operand share what fills it (`larger`)."""
+    """Replace a product by a padded product. Products with the same operand share its padded value (`larger`)."""
     block = op.parent
     assert block is not None
     new = filled(op, more)
@@ -141,7 +143,7 @@ def replace(op: ContractionOp, more: More, larger: dict[tuple[SSAValue, TensorTy
 
 
 def beside_zeros(pad: PadOp) -> list[Operation]:
-    """Operations that compute a pad as a concat: what computes its operand can write into the larger tensor."""
+    """Operations that compute a pad as a concat, so that the op of its operand can write into the larger tensor."""
     value, dims, t = pad.input, list(tensor_type(pad.input).dims), tensor_type(pad.output)
     zero = ConstantOp(0.0, TensorType.get((), t.element_type))
     made: list[Operation] = [zero]
@@ -154,7 +156,8 @@ def beside_zeros(pad: PadOp) -> list[Operation]:
 
 
 def pieces(value: SSAValue, axis: int, pad: PadOp) -> Sequence[SSAValue]:
-    """The operands of a concat along the same dim that one operation alone reads beside the pad; else the value."""
+    """The operands of the concat that computes `value`, if it has the same dim and, besides the pad, one user; else
+    the value."""
     joined = value.owner
     alone = len({use.operation for use in value.uses} - {pad}) == 1
     return joined.operands if isinstance(joined, ConcatOp) and joined.dim.value.data == axis and alone else [value]

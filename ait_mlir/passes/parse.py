@@ -1,4 +1,4 @@
-"""Pass pipelines from text: `simplify,apply-patterns{file="a.mlir"}`."""
+"""Parses pass pipelines from text: `simplify,apply-patterns{file="a.mlir"}`."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from ait_mlir.passes.pipelines import PASSES
 
 
 def known_passes() -> dict[str, Callable[[], type[ModulePass]]]:
-    """All passes by name: ours, and those of xDSL."""
+    """Loaders of all passes by name: our passes and xDSL's."""
     from xdsl.transforms import get_all_passes
 
     return {**get_all_passes(), **{name: row.load for name, row in PASSES.items()}}
 
 
 def parse_passes(text: str, source_name: str = "<passes>") -> list[ModulePass]:
-    """The passes that a pipeline names; raises `SourceError` at the place of the first wrong one."""
+    """The passes of a pipeline; raises `SourceError` at the place of the first wrong pass."""
     if not text.strip():
         return []
     source = SourceText(source_name, text)

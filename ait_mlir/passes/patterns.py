@@ -37,16 +37,16 @@ class PatternPass(TellingPass):
 
 @dataclass(frozen=True)
 class AssumingPatternPass(PatternPass):
-    """A pass whose patterns apply only to modules that state an assumption (`assumptions.py`).
+    """A pass whose patterns apply only to modules that declare an assumption (`assumptions.py`).
 
-    With `assume` it is taken for granted.
+    With `assume` the pass applies to all modules.
     """
 
     assumption: ClassVar[str] = ""
     assume: bool = False
 
     def applies_to(self, module: ModuleOp) -> bool:
-        """Whether the assumption is stated or taken for granted."""
+        """Whether the module declares the assumption, or `assume` is set."""
         return self.assume or assumes(module, self.assumption)
 
     def changes(self, ctx: Context, module: ModuleOp) -> bool:
@@ -57,7 +57,7 @@ class AssumingPatternPass(PatternPass):
 def pattern_pass(
     name: str, summary: str, sets: tuple[str, ...], dialect: str, assumption: str = ""
 ) -> type[PatternPass]:
-    """The class of a pass that applies these sets of patterns, to modules with this assumption if one is given."""
+    """The class of a pass that applies these sets of patterns; with an assumption, only to modules that declare it."""
     title = "".join(part.capitalize() for part in name.split("-"))
     members = {"name": name, "sets": sets, "dialect": dialect, "__doc__": summary, "__module__": __name__}
     if assumption:
@@ -68,6 +68,6 @@ def pattern_pass(
 
 
 def with_outside(patterns: PatternSet) -> PatternSet:
-    """The patterns, and those of the operators from outside; the same set where these have none."""
+    """The patterns together with those of the operators from outside; the same set if these have none."""
     more = tuple(family for row in outside.rows().values() for family in row.patterns)
     return patterns + PatternSet(more) if more else patterns

@@ -1,6 +1,6 @@
-"""The tables of passes and phases: which patterns make which pass, and which passes make which phase.
+"""The tables of passes and phases: the pattern sets of each pass, and the passes of each phase.
 
-A table is text alone: what it names is imported on first use.
+The tables hold only names; modules are imported on first use.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Pass(Row):
-    """A pass that is a class of a module, named below `ait_mlir`."""
+    """A pass defined by a class; `module` is its module, relative to `ait_mlir`."""
 
     module: str
     cls: str
@@ -38,9 +38,9 @@ class Patterns(Row):
     summary: str
     sets: tuple[str, ...]
     dialect: str = "ait"
-    """Whose operations the patterns may match by trait or name."""
+    """The dialect whose operations the patterns may match by trait or name."""
     assumption: str = ""
-    """What a module must state for the pass to do anything (`assumptions.py`)."""
+    """The assumption that a module must declare for the pass to apply (`assumptions.py`); empty if none."""
 
     def load(self) -> type[Any]:
         """The class of the pass."""
@@ -246,9 +246,9 @@ def patterns_of(name: str) -> PatternSet:
 
 @dataclass(frozen=True)
 class Phase(Row):
-    """A state of a module between import and artifact, and the passes that lead to it from the one before. `{card}`
-    stands for the options of the target, `{target}` for these and those of selection, `{streams}` for those of
-    streams."""
+    """A state of a module between import and artifact, and the passes that lead to it from the previous phase. `{card}`
+    stands for the options of the target, `{target}` for the options of target and selection, `{streams}` for the option
+    of streams."""
 
     passes: tuple[str, ...] = ()
 
@@ -295,7 +295,7 @@ PHASE_TABLE: dict[str, Phase] = table(
         Phase("built"),
     ),
 )
-"""In order. `source` and `built` are made by `ait_mlir.lowering` from a planned module."""
+"""The phases in order. `ait_mlir.lowering` makes `source` and `built` from a planned module."""
 
 PHASES: tuple[str, ...] = tuple(PHASE_TABLE)
 
@@ -321,7 +321,7 @@ OPTIONAL: tuple[str, ...] = (*OPTIMIZATIONS, "remove-copies")
 
 
 def phase_index(phase: str) -> int:
-    """The place of a phase in `PHASES`; `AitError` for an unknown one."""
+    """The index of a phase in `PHASES`; `AitError` for an unknown phase."""
     if phase not in PHASES:
         raise AitError(f"unknown phase {phase!r}; the phases are {', '.join(PHASES)}")
     return PHASES.index(phase)
@@ -343,9 +343,9 @@ def passes_between(
     without: Collection[str] = (),
     streams: int | None = None,
 ) -> str:
-    """The pipeline that takes a module from phase `start` to phase `end`; `AitError` for an unknown phase or the
-    wrong order, or for a pass of `without` that is not `OPTIONAL`. `selection` are further options of `select`, and
-    `streams` is that of `assign-streams`. The pipeline leaves out the passes of `without`."""
+    """The pipeline that takes a module from phase `start` to phase `end`, without the passes in `without`. `selection`
+    has further options of `select`; `streams` is the option of `assign-streams`. `AitError` for an unknown phase, the
+    wrong order, or a pass in `without` that is not `OPTIONAL`."""
     first, last = phase_index(start), phase_index(end)
     if first > last:
         raise AitError(f"phase {end!r} comes before {start!r}; the phases are {', '.join(PHASES)}")

@@ -1,4 +1,4 @@
-"""Give every allocation its place in the arena."""
+"""Gives every allocation its place in the arena."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def plan_program(program: ProgramOp, planner: Planner = plan) -> Plan:
 
 
 def planned_buffers(program: ProgramOp, spans: list[Lifetime]) -> list[Buffer]:
-    """What the planner gets: the lifetimes with their largest sizes where an op binds a dim."""
+    """The buffers for the planner: lifetimes and sizes, where dims that ops bind are at their upper bound."""
     sizes = (program.scope.upper(span.alloc.buffer_type.byte_size()) for span in spans)
     return [Buffer(i, s.start, s.end, size) for i, (s, size) in enumerate(zip(spans, sizes, strict=True))]
 
@@ -72,12 +72,13 @@ class PlanMemoryPass(ModulePass):
 
     `strategy` is one of
 
-    - `naive`: nothing shares;
+    - `naive`: no sharing;
     - `greedy`: by size, arXiv 2001.03288;
-    - `search`: from there, for at most `seconds`, for a smaller arena;
-    - `exact`: the same, then CP-SAT of OR-Tools (`pip install ait_mlir[planner]`), which can prove the smallest one.
+    - `search`: greedy, then a search of at most `seconds` for a smaller arena;
+    - `exact`: `search`, then CP-SAT of OR-Tools (`pip install ait_mlir[planner]`), which can prove an arena the
+    smallest.
 
-    `report=true` prints the arena and whether it is proved to be the smallest. It is printed, too, where time ran out.
+    `report=true` prints the arena and whether it is proved to be the smallest. It is also printed if time ran out.
     """
 
     name = "plan-memory"
@@ -103,7 +104,7 @@ class PlanMemoryPass(ModulePass):
 
 
 def summary(program: ProgramOp, made: Plan) -> str:
-    """One line: the arena at the largest dims, and what is known about it."""
+    """A line for the report: the arena at the largest dims, and the proved lower bound."""
     arena = made.arena.evaluate(program.scope.maximum_env())
     known = "proved to be the smallest" if made.optimal else f"at least {made.peak} are needed"
     stopped = "; the best that was found before the time limit" if made.stopped else ""

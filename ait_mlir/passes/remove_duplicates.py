@@ -1,7 +1,7 @@
-"""Lets operations that compute the same value share one.
+"""Replaces operations that compute the same value by one operation.
 
-Operations are numbered in program order: two get one number if they compute the same on operands of the same numbers
-(global value numbering; Alpern, Wegman and Zadeck, POPL 1988). The cost is linear in the number of operations.
+Operations are numbered in program order: two get the same number if they are equal and their operands have the same
+numbers (global value numbering; Alpern, Wegman and Zadeck, POPL 1988). The cost is linear in the number of operations.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from ait_mlir.rewrites.engine.driver import is_pure
 
 @dataclass(frozen=True)
 class RemoveDuplicatesPass(TellingPass):
-    """Let operations that compute the same value share one, and remove those without users.
+    """Replace operations that compute the same value by one operation, and remove operations without users.
 
-    Views and constants stay as they are, even if there are two of one kind. They cost nothing, and a pattern that takes
-    a view with one use would not match a shared one.
+    Equal views and constants are not shared. They cost nothing, and a pattern that requires a view with one use would
+    not match a shared view.
     """
 
     name = "remove-duplicates"
@@ -44,15 +44,15 @@ class RemoveDuplicatesPass(TellingPass):
 
 @dataclass
 class Known:
-    """The operations so far. What they compute is compared only where their operands are the same."""
+    """The operations so far. Their keys are compared only if class and operands are the same."""
 
     alone: dict[object, Operation] = field(default_factory=dict[object, Operation])
-    """The first operation of a class on some operands."""
+    """The first operation for each class and operands."""
     several: dict[object, Operation] = field(default_factory=dict[object, Operation])
-    """By what they compute, too, if a second one has the same class and operands."""
+    """Operations by key and operands, if several have the same class and operands."""
 
     def like(self, op: Operation, operands: object) -> Operation:
-        """The first operation that computes the same as `op`; `op` itself if there is none."""
+        """The first operation that computes the same value as `op`; `op` itself if there is none."""
         place = type(op), operands
         first = self.alone.setdefault(place, op)
         if first is op:
@@ -62,16 +62,16 @@ class Known:
 
 
 def is_new_state(value: SSAValue) -> bool:
-    """Whether a value replaces an input in its memory, which it can do for one input only."""
+    """Whether a value is an output in place of an input; it can be that for only one input."""
     return any(isinstance(use.operation, OutputOp) and use.operation.in_place_of is not None for use in value.uses)
 
 
 def share_values(block: Block) -> bool:
-    """Let the operations of a block that compute the same value share one; remove those without users; whether any was
-    changed."""
+    """Replace operations of a block that compute the same value by one, and remove operations without users; returns
+    whether anything changed."""
     changed = False
     numbers: dict[SSAValue, SSAValue] = {}
-    """For each value the first one that is the same."""
+    """For each value, the first equal value."""
     known = Known()
     for op in list(block.ops):
         if not is_pure(op) or isinstance(op, ParamOp | ScanOp | BindsDim):

@@ -1,4 +1,4 @@
-"""Find the libraries whose functions a graph calls, and write the hash of each file into the IR."""
+"""Finds the libraries whose functions a graph calls, and writes the hash of each file into the IR."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ait_mlir.ir.pipeline import PassError
 
 
 def resolve(op: CallFfiOp) -> None:
-    """Write the hash of the library into a call; `PassError` if there is no such library, or function in it."""
+    """Write the hash of the library into a call; `PassError` if the library or the function in it does not exist."""
     if op.library_name is None or op.sha256 is not None:
         return
     try:

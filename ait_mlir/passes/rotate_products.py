@@ -1,4 +1,4 @@
-"""Makes rotated products of products whose first columns are heads that are turned (rotary position embedding)."""
+"""Fuses rotary position embeddings into the product that computes their heads, as `ait.rotated_gemm`."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from ait_mlir.rewrites.rotary import is_half
 
 @dataclass(frozen=True)
 class RotateProductsPass(ByEstimatePass):
-    """Make a rotated product of a gemm and the rotations of its first columns, which are heads of one size.
+    """Fuse a gemm and the rotations of its first columns, which are heads of one size, into a rotated product.
 
-    With a target, only where estimates say that it is faster than the product and a pass over these columns, at all
-    sizes.
+    With a target, only where estimates say that it is faster at all sizes than the product and a launch that rotates
+    these columns.
     """
 
     name = "rotate-products"
@@ -36,7 +36,8 @@ class RotateProductsPass(ByEstimatePass):
 
 
 def rotate_products(block: Block, target: Target | None) -> bool:
-    """Rotate the products of a block, those for which it pays on a target, and sort it again; whether any is."""
+    """Fuse products and rotations of a block, with a target only where it is faster, and sort the block again; returns
+    whether anything changed."""
     place = {op: i for i, op in enumerate(block.ops)}
     known: dict[object, bool] = {}
     changed = [rotate(gemm, target, known, place) for gemm in place if isinstance(gemm, GemmOp)]
@@ -47,29 +48,29 @@ def rotate_products(block: Block, target: Target | None) -> bool:
 
 @dataclass(frozen=True)
 class Turned:
-    """The rotation of a part of a product: the heads, what replaces the result of the last op, and all its ops, the
-    first ones first."""
+    """The rotation of a part of a product: its heads and tables, the value it results in, and all its ops in order."""
 
     heads: int
     size: int
     cosines: SSAValue
     sines: SSAValue
     axis: int
-    """Where the heads are in `heads_of`."""
+    """The axis of the heads in `heads_of`."""
     heads_of: SSAValue
-    """The part as heads, in the order of the result."""
+    """The part reshaped to heads, with its dims in the order of the result."""
     ops: tuple[Operation, ...]
 
     @property
     def tables(self) -> tuple[SSAValue, SSAValue, int, int]:
-        """What all rotations of one product must share."""
+        """The cosines, sines, axis and head size, which all rotations of one product must share."""
         return self.cosines, self.sines, self.axis, self.size
 
 
 def rotate(gemm: GemmOp, target: Target | None, known: dict[object, bool], place: Mapping[Operation, int]) -> bool:
-    """Replace a product and the rotations of its first parts; whether there was something to replace, and it pays.
+    """Replace a product and the rotations of its first parts by a rotated product where it is faster; returns whether
+    it
 
-    `known` remembers for which sizes it does, because layers repeat. `place` is the order of the given block.
+    did. `known` caches the decision by sizes, because layers repeat. `place` is the original order of the block.
     """
     found = rotations(gemm)
     if not found:
@@ -105,8 +106,8 @@ def rotate(gemm: GemmOp, target: Target | None, known: dict[object, bool], place
 
 
 def follows(value: SSAValue, gemm: GemmOp, place: Mapping[Operation, int]) -> bool:
-    """Whether a value is computed from a product. What stands before the product in the block is not; what took the
-    place of an operation there, neither."""
+    """Whether a value depends on a product. Operations before the product in the original block, and new operations
+    that are not in `place`, do not."""
     seen, pending = set[Operation](), [value]
     while pending:
         op = pending.pop().owner
@@ -120,8 +121,8 @@ def follows(value: SSAValue, gemm: GemmOp, place: Mapping[Operation, int]) -> bo
 
 
 def pays(gemm: GemmOp, one: RotatedGemmOp, target: Target) -> bool:
-    """Whether a kernel has the rotated product, and is estimated to be faster than the product, and a launch that reads
-    and writes the columns that are turned, at all sizes for which kernels are chosen."""
+    """Whether a kernel computes the rotated product and is estimated to be faster, at all sizes for which kernels are
+    chosen, than the product and a launch that reads and writes the rotated columns."""
     if not kernels_for(one, target):
         return False
     whole, plain = Standalone(*standalone(one)), Standalone(*standalone(gemm))
@@ -135,7 +136,7 @@ def pays(gemm: GemmOp, one: RotatedGemmOp, target: Target) -> bool:
 
 
 def seconds_of_pass(op: RotatedGemmOp, target: Target) -> float:
-    """The estimate of a launch that turns the heads of a product of known size."""
+    """The estimated seconds of a launch that rotates the heads of a product of known size."""
     result = tensor_type(op.output)
     turned = 2 * result.byte_size().evaluate({}) * op.turned / max(1, result.dims[-1].evaluate({}))
     tables = sum(tensor_type(table).byte_size().evaluate({}) for table in (op.cosines, op.sines))
@@ -143,7 +144,7 @@ def seconds_of_pass(op: RotatedGemmOp, target: Target) -> float:
 
 
 def rotations(gemm: GemmOp) -> list[Turned]:
-    """The rotations of the first parts of a product that nothing else reads, as far as they are alike."""
+    """The rotations of the first parts of a product, up to the first part without one or with other tables or sizes."""
     if gemm.layout.data != "rcr" or gemm.epilogue.blocks or "kernel" in gemm.attributes:
         return []
     split = reader(gemm.output)
@@ -161,7 +162,8 @@ def rotations(gemm: GemmOp) -> list[Turned]:
 
 
 def rotation_of(part: SSAValue) -> Turned | None:
-    """What turns [..., heads * size] as heads [..., heads, size], which a permute may have moved before other dims."""
+    """The rotation of a part [..., heads * size] that is reshaped to [..., heads, size] and perhaps permuted; else
+    None."""
     reshape = reader(part)
     if not isinstance(reshape, ReshapeOp):
         return None
@@ -192,7 +194,7 @@ def rotation_of(part: SSAValue) -> Turned | None:
 
 
 def halves_of(x: SSAValue) -> tuple[tuple[Operation, ...], SSAValue, SSAValue] | None:
-    """Two halves of a value that nothing else reads: slices of the last dim, or the parts of a split along any dim."""
+    """The ops that halve a value, and the halves: two slices of the last dim or a split, the only users; else None."""
     users = [use.operation for use in x.uses]
     if len(users) == 1 and isinstance(split := users[0], SplitOp) and len(split.results) == 2:
         return (split,), split.results[0], split.results[1]
@@ -206,7 +208,8 @@ def halves_of(x: SSAValue) -> tuple[tuple[Operation, ...], SSAValue, SSAValue] |
 
 
 def turned_halves(a: SSAValue, b: SSAValue) -> tuple[SSAValue, SSAValue, tuple[Operation, ...]] | None:
-    """Cosines c, sines s and the ops of concat(a * c - b * s, b * c + a * s), if nothing else reads what is between."""
+    """The cosines c, sines s and ops of concat(a * c - b * s, b * c + a * s), if a, b and all values between have no
+    other use; else None."""
     of_a, of_b = products_of(a), products_of(b)
     if len(of_a) != 2 or set(of_a) != set(of_b):
         return None
@@ -227,12 +230,13 @@ def turned_halves(a: SSAValue, b: SSAValue) -> tuple[SSAValue, SSAValue, tuple[O
 
 
 def reader(value: SSAValue) -> Operation | None:
-    """The operation that alone reads a value, once."""
+    """The operation of a value's only use; None if there are several uses or none."""
     return value.get_user_of_unique_use()
 
 
 def products_of(value: SSAValue) -> dict[SSAValue, Operation]:
-    """The products of a value by the other factor, each read once; empty if it is read by anything else."""
+    """The multiplications that use a value, by the other factor; empty if it has other users, or if a multiplication
+    does not have exactly one use."""
     found: dict[SSAValue, Operation] = {}
     for use in value.uses:
         op = use.operation
@@ -243,19 +247,19 @@ def products_of(value: SSAValue) -> dict[SSAValue, Operation]:
 
 
 def is_table(table: SSAValue, x: SSAValue, axis: int) -> bool:
-    """Whether a factor of the halves of x is the same for all heads, and has whole halves."""
+    """Whether a factor of the halves of x is the same for all heads, and its last dim is half of x's."""
     full, dims = tensor_type(x).dims, padded(table, x)
     half = scope_of(x.owner).equal(dims[-1] * 2, full[-1]) if isinstance(x.owner, Operation) else False
     return half and dims[axis].as_int() == 1
 
 
 def padded(table: SSAValue, x: SSAValue) -> Shape:
-    """The dims of a table with a literal 1 for each that it does not have."""
+    """The dims of a table with leading literal 1s up to the rank of x."""
     dims = tensor_type(table).dims
     return (*(const(1) for _ in range(tensor_type(x).rank - len(dims))), *dims)
 
 
 def rows_of(table: SSAValue, turned: Turned) -> Shape:
-    """The dims of a table without that of the heads."""
+    """The dims of a table without the dim of the heads."""
     dims = padded(table, turned.heads_of)
     return (*dims[: turned.axis], *dims[turned.axis + 1 :])

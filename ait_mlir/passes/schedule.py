@@ -1,7 +1,7 @@
-"""Places tasks on streams and estimates how long they take together.
+"""Places tasks on streams and estimates their total time.
 
-A task takes a time if it is alone, and then has a share of the card. Tasks that run side by side take as long as each
-alone until their shares exceed the card; from there on all slow down alike. A launch that fills the card gains nothing.
+A task has a time and a share of the card when it runs alone. Concurrent tasks keep their times until their shares add
+up to more than the card; beyond that, all slow down by the same factor. A launch that fills the card gains nothing.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 EVENT_SECONDS = 1.5e-6
-"""What a wait for another stream adds to a chain of launches. An assumption: it was not measured."""
+"""The time that a wait for another stream adds to a chain of launches: assumed, not measured."""
 
 
 @dataclass(frozen=True)
 class Task:
-    """`seconds` alone, the `share` of the card from 0 to 1, and the tasks that it follows, all earlier ones.
+    """A task's `seconds` and `share` of the card (0 to 1) when it runs alone, and the earlier tasks that it follows.
 
-    One that is `pinned` must be on stream 0.
+    A `pinned` task must be on stream 0.
     """
 
     seconds: float
@@ -28,7 +28,7 @@ class Task:
 
 @dataclass(frozen=True)
 class Schedule:
-    """The stream of each task, and the seconds until all have ended and stream 0 knows."""
+    """The stream of each task, and the seconds until stream 0 has waited for the end of all."""
 
     streams: tuple[int, ...]
     seconds: float
@@ -39,7 +39,8 @@ def one_stream(tasks: Sequence[Task]) -> Schedule:
 
 
 def best_schedule(tasks: Sequence[Task], limit: int) -> Schedule:
-    """The fastest that is found on up to `limit` streams; of those that are as fast, the one with fewest."""
+    """The fastest schedule that was found with up to `limit` streams; among equally fast schedules, the fewest
+    streams."""
     best = one_stream(tasks)
     for count in range(2, limit + 1):
         streams = _earliest(tasks, count)
@@ -53,7 +54,7 @@ def best_schedule(tasks: Sequence[Task], limit: int) -> Schedule:
 
 
 def _earliest(tasks: Sequence[Task], count: int) -> tuple[int, ...]:
-    """Each task on the stream on which it ends first; if several do, on that of what it follows."""
+    """For each task, the stream on which it ends first; on a tie, the stream of the last task that it follows."""
     free = [0.0] * count
     ends: list[float] = []
     streams: list[int] = []
@@ -73,7 +74,7 @@ def _earliest(tasks: Sequence[Task], count: int) -> tuple[int, ...]:
 
 
 def _longest_first(tasks: Sequence[Task], streams: tuple[int, ...]) -> tuple[int, ...]:
-    """The same with the numbers exchanged, so that stream 0, which needs no event, has most to do."""
+    """The streams renumbered so that stream 0, which needs no event at its start, has the most work."""
     if any(task.pinned for task in tasks):
         return streams
     work = [0.0] * (max(streams) + 1)
@@ -84,7 +85,7 @@ def _longest_first(tasks: Sequence[Task], streams: tuple[int, ...]) -> tuple[int
 
 
 def simulate(tasks: Sequence[Task], streams: Sequence[int]) -> float:
-    """The seconds of a schedule: step by step to the next end of a running task."""
+    """The seconds of a schedule, simulated from the end of one task to the next."""
     queues: dict[int, list[int]] = {}
     for i, stream in enumerate(streams):
         queues.setdefault(stream, []).append(i)

@@ -18,7 +18,7 @@ from ait_mlir.dims import const
 from ait_mlir.ir.pipeline import TellingPass
 
 MAX_OPS = 64
-"""The most computing ops of an unrolled scan: a loop of more steps saves compile time and code."""
+"""The most computing ops of an unrolled scan; a longer scan stays a loop, which saves compile time and code."""
 
 
 def unrolled_ops(scan: ScanOp) -> int | None:
@@ -95,7 +95,7 @@ class UnrollScansPass(TellingPass):
         return any([self.unroll_in(graph.block) for graph in module.ops if isinstance(graph, GraphOp)])
 
     def unroll_in(self, block: Block) -> bool:
-        """Unroll the scans of a block, inner ones first; whether there were any that can be."""
+        """Unroll the scans of a block, inner scans first; returns whether there were any to unroll."""
         changed = False
         for scan in [op for op in block.ops if isinstance(op, ScanOp)]:
             changed |= self.unroll_in(scan.block)

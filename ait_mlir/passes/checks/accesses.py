@@ -45,12 +45,12 @@ from ait_mlir.passes.checks.loop_accesses import (
 )
 
 Problem = tuple[str, Operation]
-"""What is wrong, and with which op."""
+"""An error text, and the op at fault."""
 
 
 @dataclass(frozen=True)
 class Elements:
-    """What a launch, copy or view sees of the buffer `root`."""
+    """The part of the buffer `root` that a launch, copy or view accesses."""
 
     root: BufferOp
     view: Strided
@@ -61,7 +61,7 @@ class Elements:
 
 
 def name_of(op: BufferOp) -> str:
-    """A buffer as messages call it: `output 'y'`, `%h`, `a constant`."""
+    """The name of a buffer in messages: `output 'y'`, `%h`, `a constant`."""
     if isinstance(op, NamedBufferOp):
         return f"{'input' if isinstance(op, InputOp) else 'output'} {op.buffer_name.data!r}"
     if isinstance(op, AllocOp):
@@ -135,7 +135,7 @@ def access_problems(program: ProgramOp) -> Iterator[Problem]:
 def unread_problems(op: Operation, known: set[str], scope: Scope, module: Operation | None) -> Iterator[str]:
     """The error if an op uses a bound dim before it is read. The launch that binds the dim may use it."""
     dims = [e for t in op.operand_types if isinstance(t, BufferType) for e in t.dims]
-    if isinstance(op, ViewOp):  # whose shape and strides matter to launches alone
+    if isinstance(op, ViewOp):  # its shape and strides matter only to launches
         dims = list(op.offset.data)
     if isinstance(op, LaunchOp) and isinstance(module, ModuleOp):
         kernel = kernel_named(op.kernel_name, module)
@@ -222,7 +222,7 @@ def launch_problems(
 
 
 def _is_reshaped(part: Elements, scope: Scope) -> bool:
-    """Whether a view is the whole buffer with its rows, in another shape."""
+    """Whether a view shows the whole buffer in another shape with the same leading dim."""
     dims = cast(BufferType, part.root.results[0].type).dims
     return part.view.dims[:1] == dims[:1] and part.view.is_whole(scope)
 

@@ -1,22 +1,22 @@
-"""`--check-semantics`: every pass must leave what a module computes unchanged.
+"""`--check-semantics`: checks that no pass changes the outputs of a module.
 
 After each pass the reference runs every graph and program in float64 and compares with the outputs before the pass.
 It tries the declared minimum of the dims, the maximum (reduced until the work fits `WORK_BUDGET`) and a random point
 between. The random point is tried twice, the second time with NaN, infinities and a negative zero among the inputs.
-A copy of the module, with dims declared from 0 up, goes through the same passes. It is run with all dims at 0, with all
-dims at 1, and with each of the first four dims at 0 alone.
+A copy of the module, with dims declared from 0 up, goes through the same passes. It runs with all dims at 0, with all
+dims at 1, and with each of the first four dims at 0 and the others above.
 
-Floats agree when they differ by at most 1e-9 of the largest value in the output (plus 1e-12) and are NaN or infinite
-at the same positions. Integers, and outputs that are only moved elements, must agree bitwise. Programs run in the
+Floats agree if they differ by at most 1e-9 of the largest value in the output (plus 1e-12) and are NaN or infinite
+at the same positions. Integers, and outputs whose elements are only moved, must agree bitwise. Programs run in the
 interpreter's exact mode, so the same bound holds for them. A read of bytes that belong to another buffer is a
 difference. A program with streams runs in a random order that its events allow.
 
 A constant stands for every number that its element type rounds to it, unless it is 0 or a power of two. If a pass
-replaces such constants and outputs differ, the numbers that explain the difference are looked for, within half a step
-of the type; with them, the outputs must agree as above.
+replaces such constants and outputs differ, the checker searches for numbers within half a step of the type that explain
+the difference; with them, the outputs must agree as above.
 
-An operator from outside whose reference fails at declared dims, or does not make what the op's results are, is an error
-before any pass runs. At other dims, and with NaN among the inputs, it is a point that is not tried.
+If the reference of an operator from outside fails at declared dims, or returns arrays that do not fit its results, that
+is an error before any pass runs. At other dims, and with NaN among the inputs, the point is skipped.
 """
 
 from __future__ import annotations
@@ -47,14 +47,14 @@ WORK_BUDGET = 2 * 10**9
 """Operations of one evaluation at the reduced maximum: a fraction of a second on two cores."""
 RELATIVE, ABSOLUTE = 1e-9, 1e-12
 SINGLE_ZEROS = 4
-"""How many dims are tried at 0 alone."""
+"""The number of dims that are each tried at 0 with the other dims above 0."""
 
 Dims = tuple[tuple[str, int], ...]
 
 
 @dataclass(frozen=True)
 class Point:
-    """Where a module is evaluated: dims, and whether the inputs hold NaN and infinities."""
+    """A point at which a module is evaluated: dims, and whether the inputs hold NaN and infinities."""
 
     dims: Dims
     special: bool = False
@@ -92,7 +92,7 @@ class SemanticsChecker:
     for difference in checker.differences: print(difference)
     ```
 
-    `checks` counts the compared evaluations; `skipped` has the reason for each point that was not tried. Raises
+    `checks` counts the compared evaluations; `skipped` has the reason for each skipped point. Raises
     `WrongReference` for an operator from outside whose reference is wrong at dims that the module declares.
     """
 
@@ -101,9 +101,9 @@ class SemanticsChecker:
         self.skipped: list[str] = []
         self.checks = 0
         self.changed = False
-        """Whether a pass that was compared has changed the module."""
+        """Whether a compared pass has changed the module."""
         self.assumed = False
-        """Whether a pass that was not compared has changed it, as an assumption of the module allows."""
+        """Whether a pass that an assumption of the module allows, and that is not compared, has changed the module."""
         self.seed = seed
         self._params = RandomParams(param_types(module), seed)
         declared: dict[str, list[Point]] = {}
@@ -126,10 +126,8 @@ class SemanticsChecker:
     def after(
         self, pass_name: str, module: ModuleOp, apply: Callable[[ModuleOp], None] | None = None
     ) -> list[Difference]:
-        """Compare with the state before the pass, return the differences found and take the new state as the one to
-        compare with.
-
-        `apply` runs the same pass on the widened copy; without it, or when it fails there, the copy is dropped.
+        """Compare with the outputs before the pass, return the differences, and keep the new outputs for the next pass.
+        `apply` runs the same pass on the widened copy; without it, or if it fails there, the copy is dropped.
         """
         before = len(self.differences)
         self._subjects[0].compare(pass_name, module)
@@ -147,7 +145,7 @@ class SemanticsChecker:
         return self.differences[before:]
 
     def inputs(self, root: Operation, dims: Mapping[str, int], special: bool = False) -> dict[str, Array]:
-        """Return random inputs for a graph or program at some dims, if asked for with NaN and infinities among them."""
+        """Return random inputs for a graph or program at some dims; with `special`, NaN and infinities among them."""
         return {
             name: random_input(
                 name,
@@ -161,7 +159,7 @@ class SemanticsChecker:
         }
 
     def summary(self) -> str:
-        """What was compared, in words, when there were no differences."""
+        """A sentence about the comparison when there were no differences."""
         if self.checks:
             return f"{self.checks} evaluations compared, no difference"
         if self.changed:
@@ -241,9 +239,9 @@ class _Subject:
                     self.report(pass_name, key, detail)
 
     def refit(self, name: str, before: ModuleOp, keys: Sequence[Key]) -> Refit | None:
-        """The module before a pass with other numbers for constants that the pass replaced; None if it replaced none.
+        """The module before a pass with other numbers for the constants that the pass replaced; None if there are none.
 
-        The numbers are found where most elements are.
+        The numbers are fitted at the point with the most output elements.
         """
         root = callables(before)[name]
         replaced = replaced_constants(before, root, self.module, callables(self.module)[name])
@@ -258,7 +256,7 @@ class _Subject:
         return refit
 
     def compare_refitted(self, refit: Refit | None, key: Key, details: list[str]) -> list[str]:
-        """What differs from the refitted module; `details` if there is none."""
+        """The differences that remain with the refitted module: none if it explains them, else `details`."""
         if refit is None:
             return details
         try:
@@ -301,7 +299,7 @@ def param_types(module: ModuleOp) -> dict[str, ShapedType]:
 
 
 def moved_outputs(root: Operation) -> set[str]:
-    """Return the outputs of a graph that are made by moving elements alone, so that they must stay bitwise the same."""
+    """Return the outputs of a graph whose elements are only moved, so that they must stay bitwise the same."""
     if not isinstance(root, GraphOp):
         return set()
     moved: set[SSAValue] = set(root.block.args)
@@ -315,7 +313,7 @@ def moved_outputs(root: Operation) -> set[str]:
 
 
 def compare_outputs(expected: Outputs, found: Outputs, bitwise: set[str]) -> list[str]:
-    """Return what differs between two sets of outputs, in words."""
+    """Return a text for each difference between two sets of outputs."""
     details = [f"output {name!r} is gone" for name in expected if name not in found]
     details += [f"output {name!r} is new" for name in found if name not in expected]
     for name, a in expected.items():
@@ -326,7 +324,7 @@ def compare_outputs(expected: Outputs, found: Outputs, bitwise: set[str]) -> lis
 
 
 def compare_arrays(expected: Array, found: Array, bitwise: bool) -> str | None:
-    """Return how two arrays differ, or None when they agree."""
+    """Return a text on how two arrays differ, or None if they agree."""
     if expected.shape != found.shape or expected.dtype != found.dtype:
         return f"it was {expected.dtype} of shape {expected.shape}, it is {found.dtype} of shape {found.shape}"
     with np.errstate(all="ignore"):
@@ -373,7 +371,7 @@ def widened_scope(scope: Scope, low: int) -> Scope:
 
 
 def small_points(scope: Scope, low: int) -> list[Point]:
-    """Return the point with all dims at 1 and, if dims may be 0, all dims at 0 and each of the first few at 0 alone."""
+    """Return the point with all dims at 1 and, if dims may be 0, all dims at 0 and each of the first few dims at 0."""
     names = [d.name for d in scope]
     tried = [dict.fromkeys(names, 1)]
     if low == 0:

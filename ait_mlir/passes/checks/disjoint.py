@@ -9,8 +9,8 @@ from ait_mlir.dims import DimError, Expr, Scope
 def are_disjoint(a: Strided, b: Strided, scope: Scope) -> bool:
     """Whether it is proved that the views share no element, for all values of the dims.
 
-    Either one ends before the other begins, or they are different columns of rows of one length: `[0, 64)` and
-    `[64, 96)` of each row of 96, as the parts of a concatenation are.
+    Either one view ends before the other begins, or they are different columns of rows of one length: `[0, 64)` and
+    `[64, 96)` of each row of 96, as the parts of a concatenation.
     """
     if any(d.as_int() == 0 for d in (*a.dims, *b.dims)):
         return True
@@ -31,7 +31,7 @@ def _last(view: Strided) -> Expr:
 
 
 def _in_columns(a: Strided, b: Strided, row: int, scope: Scope) -> bool:
-    """Whether both lie in rows of this length, in different columns of them."""
+    """Whether both views are in different columns of rows of this length."""
     widths: list[int] = []
     for view in (a, b):
         width = 1

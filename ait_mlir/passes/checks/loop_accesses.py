@@ -1,4 +1,4 @@
-"""Loops in the verifier of accesses: the offsets that a step reaches, and the buffers that steps share."""
+"""Loops in the verifier of accesses: the range of offsets over all steps, and the buffers that steps share."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class LoopEnd:
 
 
 def ops_and_ends(block: Block) -> Iterator[Operation | LoopEnd]:
-    """The ops of a block in order, and after each loop those in it and then its end."""
+    """The ops of a block in order, and after each loop the ops in it and then its end."""
     for op in block.ops:
         yield op
         if isinstance(op, LoopOp):
@@ -30,7 +30,7 @@ def ops_and_ends(block: Block) -> Iterator[Operation | LoopEnd]:
 
 
 def over_steps(e: Expr, loops: Sequence[LoopOp], scope: Scope) -> tuple[Expr, Expr]:
-    """`(lowest, highest)` of an expression over all steps of the loops, where they take at least one.
+    """`(lowest, highest)` of an expression over all steps of the loops, if each takes at least one step.
 
     If an expression is linear in a step, the first and the last step are enough. Otherwise, as in `step mod 2`, the
     bounds use the range of the step.
@@ -108,7 +108,7 @@ def _is_carried(root: BufferOp, loop: LoopOp) -> bool:
 def still_unwritten(loop: LoopOp, written: set[Operation], before: set[Operation], scope: Scope) -> set[Operation]:
     """The buffers that a loop writes first and that stay unwritten if the loop takes no step.
 
-    A buffer with the length among its dims is not one of them: it has no elements then.
+    A buffer with the loop's length as a dim does not count: it has no elements then.
     """
     if scope.le(1, loop.count):
         return set()

@@ -1,8 +1,8 @@
 """An independent check of a memory plan: for all values of the dims, no two live buffers share bytes.
 
 It shares no code with the planner and does not depend on sections or orders. A sweep over the program keeps the live
-buffers in a chain; each buffer is proved to end before the next one begins. A new buffer must be proved to fit between
-two of them. A failed proof is an error, with a counterexample at the smallest, the largest or a sampled value of the
+buffers in a chain, where each is proved to end before the next begins. A new buffer must be proved to fit between two
+neighbours. A failed proof is an error, with a counterexample at the smallest, the largest or a sampled value of the
 dims if one is found. The number of proofs is linear in the number of buffers.
 """
 
@@ -92,7 +92,7 @@ def _together(buffers: Sequence[Buffer], offsets: Mapping[int | str, Expr], scop
             del chain[bisect_left(chain, _span(buffers[gone], offsets, point, gone))]
         span = _span(buffer, offsets, point, index)
         at = bisect_left(chain, span)
-        # the chain is proved to ascend, so what is apart from its neighbours is apart from all
+        # the chain is proved to ascend, so a buffer that does not overlap its neighbours overlaps no buffer
         below = buffers[chain[at - 1][2]] if at else None
         above = buffers[chain[at][2]] if at < len(chain) else None
         low = offsets[buffer.id]
@@ -125,7 +125,7 @@ def _overlap(a: Buffer, b: Buffer, offsets: Mapping[int | str, Expr], scope: Sco
 
 
 def _example(scope: Scope, small: Expr, large: Expr) -> str:
-    """Where `small <= large` fails, if a tried point shows it."""
+    """The text of a counterexample to `small <= large`; empty if no tried point is one."""
     for point in _points(scope):
         if small.evaluate(point) > large.evaluate(point):
             return f": {small.evaluate(point)} > {large.evaluate(point)}{_at(point)}"

@@ -1,7 +1,7 @@
-"""Checks the streams of a program: what touches the same memory, one of it writing, must be ordered by events.
+"""Checks the streams of a program: events must order steps that access the same memory if one of them writes.
 
-It shares no code on orders with the pass that places launches on streams and with the planner: each step has the set of
-all steps that happen before it, as a bit for each.
+It shares no code for orders with the pass that assigns streams and with the planner: each step has the set of all steps
+that happen before it, as a bit for each.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ def event_problems(program: ProgramOp) -> Iterator[Problem]:
     """The errors of the events: a part of a run begins and ends on stream 0, and other streams branch off from it."""
     recorded: set[int] = set()
     for part in parts_of(program.block):
-        here: dict[int, int] = {}  # the events of this part, with the streams whose end they include, as bits
-        known: dict[int, int] = {0: 1}  # for each stream that has branched off the streams that it waits for
+        here: dict[int, int] = {}  # the events of this part, with the streams that they cover, as bits
+        known: dict[int, int] = {0: 1}  # for each stream that has branched off, the streams it follows, as bits
         open_streams: dict[int, Operation] = {}
         for op in part:
             if isinstance(op, LaunchOp | RecordOp) and op.on not in known:
@@ -64,7 +64,7 @@ class Reach:
         number = {step.op: i for i, step in enumerate(steps)}
         ended: dict[int, int] = {}
         events: dict[int, int] = {}
-        host = 0  # what had ended when the host last waited
+        host = 0  # the steps that had ended at the host's last wait
         for op in program.block.ops:
             if isinstance(op, EventOp):
                 own = ended.get(op.on, 0) | host
@@ -84,7 +84,7 @@ class Reach:
         return bool(self.before[b] >> a & 1 or self.before[a] >> b & 1)
 
     def last_beside(self, users: int) -> int:
-        """The last position of a step that does not happen after all of these steps, which are bits."""
+        """The last position of a step that does not happen after all steps in the bit set `users`."""
         for i in range(len(self.steps) - 1, -1, -1):
             if users & ~self.before[i]:
                 return self.steps[i].last
@@ -117,7 +117,7 @@ def conflict(a: Step, b: Step, root: BufferOp) -> bool:
 
 
 def ends_beside(program: ProgramOp) -> dict[AllocOp, int]:
-    """For each allocation the position behind the last step that does not happen after all of its uses."""
+    """For each allocation, the position after the last step that does not happen after all of its uses."""
     steps = steps_of(program)
     reach = Reach(program, steps)
     found: dict[AllocOp, int] = {}

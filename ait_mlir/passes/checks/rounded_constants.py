@@ -1,8 +1,8 @@
 """Numbers that constants may stand for: `0.7071` in f16 is 0.70703125, and a rewrite may take it for sqrt(1/2).
 
-A pass that replaces a rounded constant by the number that it stands for changes what the reference computes. `Refit`
-looks for numbers, within the rounding of the replaced constants, with which the module before the pass computes what
-the module after it does. A change that no such numbers explain is a mistake of the pass.
+If a pass replaces a rounded constant by the number that it stands for, the outputs of the reference change. `Refit`
+searches for numbers, within the rounding of the replaced constants, with which the module before the pass has the same
+outputs as the module after it. A change that no such numbers explain is a mistake of the pass.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from ait_mlir.reference.core import Array, element_type_of, storage_dtype
 from ait_mlir.reference.data import UNROUNDED
 
 MOST = 32
-"""Uses of replaced constants that are fitted; with more of them, a difference is reported as it is."""
+"""Most uses of replaced constants that are fitted; with more, differences are reported without a fit."""
 STEPS = 6
-"""Steps towards the numbers. Outputs are nearly linear in them, so that each step gains about three digits."""
+"""Iterations of the fit. Outputs are nearly linear in the numbers, so that each gains about three digits."""
 
 Number = tuple[str, float]
 """The element type of a constant, and its value rounded to that type."""
 
 
 def replaced_constants(before: ModuleOp, old: Operation, after: ModuleOp, new: Operation) -> list[ConstantOp]:
-    """The rounded constants of a graph or program that have fewer uses after a pass; nothing if they are more than
+    """The rounded constants of a graph or program that have fewer uses after a pass; empty if there are more than
     `MOST`.
 
-    Each use has its own constant then: a pass may replace one of several.
+    It first gives each use its own constant in the module before the pass, as a pass may replace only some uses.
     """
     for op in _constants(before, old):
         for use in list(op.results[0].uses)[1:]:
@@ -49,7 +49,7 @@ def replaced_constants(before: ModuleOp, old: Operation, after: ModuleOp, new: O
 
 
 def _constants(module: ModuleOp, root: Operation) -> list[ConstantOp]:
-    """The constants that have one number and are rounded; a program has its kernels in the module."""
+    """The rounded constants of one number in a graph, or in all kernels of the module for a program."""
     ops = root.walk() if isinstance(root, GraphOp) else module.walk()
     return [op for op in ops if isinstance(op, ConstantOp) and _is_rounded(op)]
 
@@ -82,12 +82,12 @@ class Refit:
         self.reach = np.array([half_step(op) for op in constants])
 
     def set(self, places: Array) -> None:
-        """Take numbers at these places between -1 and 1, half a step of the type below and above the constant."""
+        """Set the constants' numbers; -1 and 1 mean half a step of the type below and above the constant."""
         for op, value in zip(self.constants, self.center + places * self.reach, strict=True):
             op.attributes[UNROUNDED] = FloatAttr(float(value), f64)
 
     def fit(self, evaluate: Callable[[], Mapping[str, Array]], wanted: Mapping[str, Array]) -> None:
-        """Take the numbers whose outputs are nearest to the wanted ones."""
+        """Set the constants to the numbers whose outputs are nearest to the wanted outputs."""
         places = np.zeros(len(self.constants))
 
         def outputs(at: Array) -> Array:
@@ -108,14 +108,14 @@ class Refit:
 
 
 def half_step(op: ConstantOp) -> float:
-    """Half the distance of neighbouring numbers of the type, at the constant."""
+    """Half the distance between neighbouring numbers of the element type at the constant."""
     kind, value = _number(op)
     bits = {"f16": 11, "bf16": 8, "f32": 24}[kind]
     return math.ldexp(1.0, math.frexp(value)[1] - bits - 1)
 
 
 def _scaled(found: Array, wanted: Array) -> Array:
-    """How far finite elements are from the wanted ones, over the largest of these; 0 for others, and for integers."""
+    """The differences from the wanted elements divided by the largest of them; 0 for infinities, NaN and integers."""
     if wanted.dtype.kind != "f":
         return np.zeros(wanted.size)
     with np.errstate(all="ignore"):

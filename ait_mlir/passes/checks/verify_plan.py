@@ -19,7 +19,7 @@ from ait_mlir.passes.order import has_streams
 
 
 def verify_program(program: ProgramOp) -> None:
-    """Raise `PassError` at the program unless its plan is proved to be right for all dims."""
+    """Raise `PassError` at the program unless its memory plan is proved correct for all dims."""
     buffers: list[Buffer] = []
     offsets: dict[int | str, Expr] = {}
     ends = ends_beside(program) if has_streams(program) else {}
@@ -44,7 +44,7 @@ def verify_accesses(program: ProgramOp) -> None:
 
 
 def verify_streams(program: ProgramOp) -> None:
-    """Raise `PassError` at the first event that is wrong, or launch that races with another one."""
+    """Raise `PassError` at the first wrong event or the first launch that races with another launch."""
     for problems in (event_problems, races):
         for problem, op in problems(program):
             raise PassError(problem, op)
@@ -52,9 +52,9 @@ def verify_streams(program: ProgramOp) -> None:
 
 @dataclass(frozen=True)
 class VerifyPlanPass(TellingPass):
-    """Check the memory plan with a verifier that shares no code with the planner, and what launches and views touch.
+    """Check the memory plan, with a verifier that shares no code with the planner, and the accesses of launches and
 
-    With streams, all accesses to the same memory, one of them a write, must be ordered by events."""
+    views. With streams, events must order all accesses to the same memory if one of them is a write."""
 
     name = "verify-plan"
 

@@ -11,7 +11,7 @@ ALIGNMENT = 64  # bytes; every offset is a multiple for all values of the dims
 
 
 class MemoryPlanError(ValueError):
-    """Buffers that cannot be planned: what was found and what is allowed."""
+    """Buffers that cannot be planned; the message says which property is wrong."""
 
 
 @dataclass(frozen=True)
@@ -32,8 +32,8 @@ class Plan:
     """The offset of each buffer by id, and the size of the arena that holds them, in bytes.
 
     `peak` is the most bytes that are live at one position with the largest dims: no arena can be smaller there.
-    `optimal` says that a smaller arena is proved to be impossible at this alignment; without it there may be one.
-    `stopped` says that the time limit of a search ended it.
+    `optimal` says that a smaller arena is proved to be impossible at this alignment; otherwise there may be one.
+    `stopped` says that the search ended at its time limit.
     """
 
     offsets: Mapping[int | str, Expr]

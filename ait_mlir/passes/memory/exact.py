@@ -17,7 +17,7 @@ class MissingSolver(AitError):
 
 
 def cp_model() -> Any:
-    """The module of CP-SAT; `MissingSolver` where OR-Tools is missing."""
+    """The module of CP-SAT; `MissingSolver` if OR-Tools is not installed."""
     try:
         from ortools.sat.python import cp_model as module
     except ImportError as error:
@@ -28,9 +28,9 @@ def cp_model() -> Any:
 
 
 class Exact:
-    """A strategy: the search for a third of the time, then CP-SAT from there; `stopped` says whether time ran out.
+    """A strategy: `Search` for a third of the time, then CP-SAT from its result; `stopped` says whether time ran out.
 
-    One object is for one plan: its time counts from when it is made.
+    One object is for one plan: its time starts when the object is made.
     """
 
     def __init__(self, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:

@@ -1,4 +1,4 @@
-"""Where buffers of one unit go: the strategies that do not search.
+"""Placement of buffers whose sizes are multiples of one unit: the strategies that do not search.
 
 A strategy is a function of the sizes by index and the lifetimes. It gives each buffer a span of units, so that buffers
 that are live together have disjoint spans.
@@ -22,16 +22,17 @@ class Placement:
 
     @property
     def top(self) -> int:
-        """The units that hold all spans."""
+        """The end of the highest span, in units."""
         return max((high for _, high in self.spans.values()), default=0)
 
 
 Strategy = Callable[[Mapping[int, int], "Lifetimes"], Placement]
-"""Places buffers of these sizes by index."""
+"""A function that places buffers, given their sizes by index and their lifetimes."""
 
 
 def greedy(sizes: Mapping[int, int], live: Lifetimes) -> Placement:
-    """By size, and if that is above the peak of live units, the best of three orders (arXiv 2001.03288)."""
+    """Place buffers by size; if the top is above the peak of live units, the best of three orders (arXiv
+    2001.03288)."""
     peak = live.peak(sizes)
     best = in_order(sizes, live, peak, _ORDERS[0])
     for order in _ORDERS[1:]:
@@ -47,7 +48,7 @@ Order = Callable[[int, int, int], tuple[int, ...]]
 
 
 def in_order(sizes: Mapping[int, int], live: Lifetimes, peak: int, order: Order) -> Placement:
-    """Each buffer, by `order` of its size, length of life and index, in the smallest gap that holds it."""
+    """Place each buffer in the smallest gap that holds it, in the `order` of size, length of life and index."""
     placed: dict[int, tuple[int, int]] = {}
     for index in sorted(sizes, key=lambda i: order(sizes[i], live.length(i), i)):
         size = sizes[index]
@@ -80,7 +81,7 @@ def best_gap(placed: dict[int, tuple[int, int]], neighbours: Iterable[int], size
 
 
 class Lifetimes:
-    """Which buffers are live together, by index: the older ones of each in a list, the newer by a range of starts."""
+    """Which buffers are live together, by index: for each buffer a list of older buffers and a range of newer ones."""
 
     def __init__(self, buffers: Sequence[Buffer]):
         self._buffers = buffers
@@ -94,26 +95,26 @@ class Lifetimes:
             end = bisect_right(self._starts, start, begin)
             active = [i for i in active if buffers[i].end > start]
             for index in self._order[begin:end]:
-                self._older[index] = active  # shared: all of one start have the same
+                self._older[index] = active  # one list for all buffers with this start
             active = active + self._order[begin:end]
             begin = end
 
     def length(self, index: int) -> int:
-        """How many positions the buffer is live for."""
+        """The number of positions for which a buffer is live."""
         return self._buffers[index].end - self._buffers[index].start
 
     def span(self, index: int) -> tuple[int, int]:
-        """Its first position, and the one behind its last."""
+        """The first position of a buffer's lifetime, and the position after its last."""
         return self._buffers[index].start, self._buffers[index].end
 
     def neighbours(self, index: int) -> list[int]:
-        """The buffers that are live at some position with this one, itself among them."""
+        """The buffers that are live at a common position with this buffer, including itself."""
         buffer = self._buffers[index]
         first = bisect_left(self._starts, buffer.start)
         return self._older[index] + self._order[first : bisect_left(self._starts, buffer.end, first)]
 
     def peak(self, sizes: Mapping[int, int]) -> int:
-        """The largest sum of `sizes` at one position."""
+        """The largest sum of `sizes` of buffers that are live at one position."""
         events: list[tuple[int, int]] = []
         for index, size in sizes.items():
             events.append((self._buffers[index].start, size))

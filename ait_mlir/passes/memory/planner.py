@@ -24,11 +24,11 @@ _COARSE = 1024  # a coefficient from here on is rounded up to the alignment itse
 
 
 def plan(buffers: Sequence[Buffer], scope: Scope, strategy: Strategy = greedy) -> Plan:
-    """Offsets in bytes, multiples of 64 (256 while nothing before is symbolic), and the arena's size.
+    """A plan: offsets in bytes, multiples of 64 (of 256 before the first symbolic size), and the arena's size.
 
     The plan is optimal if all sizes have one base and the strategy proves its result, or if the arena is the peak of
     live bytes at the largest dims.
-    Raises MemoryPlanError for two buffers of one id, an empty lifetime, or a size that may be negative.
+    Raises MemoryPlanError for two buffers with the same id, an empty lifetime, or a size that may be negative.
     """
     _check(buffers, scope)
     live = Lifetimes(buffers)
@@ -65,7 +65,8 @@ def naive(buffers: Sequence[Buffer], scope: Scope) -> Plan:
 
 @dataclass
 class _Section:
-    """Buffers whose sizes are `sizes[index]` times `base` bytes, and the spans of coefficients they were given."""
+    """Buffers whose sizes are `sizes[index]` times `base` bytes, and the spans of coefficients at which they are
+    placed."""
 
     base: Expr
     sizes: dict[int, int] = field(default_factory=dict[int, int])
@@ -84,9 +85,9 @@ class _Section:
 
 
 def _sections(buffers: Sequence[Buffer], scope: Scope) -> list[_Section]:
-    """Constants first, then by the bytes that are asked for at the largest dims, the most first."""
+    """The sections of buffers with one base: constants first, then by total bytes at the largest dims, descending."""
     shapes: dict[Expr, tuple[Expr, int]] = {}
-    odd: dict[Expr, int] = {}  # base -> greatest common divisor of its small coefficients that are no multiple of 64
+    odd: dict[Expr, int] = {}  # base -> greatest common divisor of its small coefficients that are not multiples of 64
     for size in {b.size: None for b in buffers}:
         coefficient = math.gcd(*(c for c, _ in size.terms()))
         shape = from_terms((c // (coefficient or 1), mono) for c, mono in size.terms())
@@ -113,7 +114,7 @@ def _is_odd(shape: Expr, coefficient: int) -> bool:
 
 
 class _Fits:
-    """The number of units of a base that is proved to hold a size."""
+    """For pairs of a size and a base, the number of units of the base that is proved to hold the size."""
 
     def __init__(self, scope: Scope):
         self._scope = scope
@@ -121,7 +122,7 @@ class _Fits:
         self._found: dict[tuple[Expr, Expr], int | None] = {}
 
     def units(self, size: Expr, base: Expr) -> int | None:
-        """A number for which size <= number * base is proved and offsets stay aligned; None where none is found."""
+        """A number for which size <= number * base is proved and offsets stay aligned; None if none is found."""
         key = (size, base)
         if key not in self._found:
             self._found[key] = self._search(size, base)
@@ -145,7 +146,7 @@ class _Fits:
 
 
 def _host(index: int, size: Expr, done: list[tuple[_Section, Expr]], fits: _Fits, live: Lifetimes) -> Expr | None:
-    """Reserve a gap for the buffer in a finished section, and return its offset."""
+    """Reserve a gap for a buffer in a finished section and return its offset; None if no gap holds it."""
     for section, start in done:
         units = fits.units(size, section.base)
         if units is None or units > section.top:

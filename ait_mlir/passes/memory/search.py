@@ -1,12 +1,13 @@
-"""A search for a smaller arena, for a limited time, with the best placement that was found.
+"""A time-limited search for a smaller arena, which returns the best placement found.
 
-Greedy placement comes first. While its top is above the peak of live units, a limit between the peak and the top is
-set, and buffers that end above it wait. The waiting buffer that is largest and meets most others goes to the place
-where the buffers in its way weigh least; these wait again. A buffer that had to push others away weighs more from then
-on, so that the next ones push something else. When none waits, all fit below the limit, and a lower limit follows.
+It starts with greedy placement. While its top is above the peak of live units, the search sets a limit between the peak
+and the top; buffers that end above the limit wait. The waiting buffer with the largest size and the most neighbours is
+placed where the buffers in its way have the least total weight; it ejects them, and they wait again. A buffer that had
+to eject others weighs more from then on, so that later buffers eject others. When no buffer waits, all fit below the
+limit,
 
-This is guided ejection search (Nagata and Braeysy, doi 10.1016/j.orl.2009.04.006), with two changes that
-`benchmarks/planner.py` asked for: weights fade, and the weight of what is in the way is blurred by chance.
+and a lower limit is set. This is guided ejection search (Nagata and Braeysy, doi 10.1016/j.orl.2009.04.006), with two
+changes that `benchmarks/planner.py` showed to help: weights decay, and the total weights get random noise.
 """
 
 from __future__ import annotations
@@ -26,16 +27,16 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 NEXT_LIMIT = 0.92
-"""Where the next limit is on the way from the peak to the best top."""
+"""The next limit, as a fraction of the way from the peak to the best top."""
 KEPT, BLUR = 0.97, 0.5
-"""The part of the additional weights that is left after one step a buffer, and the share that chance adds to a sum."""
+"""The fraction of additional weights that remains after one step per buffer, and the random part added to a sum."""
 _AWAY = 1 << 60  # where waiting buffers are, above every place
 
 
 class Search:
     """A strategy that ends after `seconds` by `clock` at the latest; `stopped` says whether time ran out.
 
-    One object is for one plan: its time counts from when it is made.
+    One object is for one plan: its time starts when the object is made.
     """
 
     def __init__(self, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
@@ -49,7 +50,7 @@ class Search:
         peak = live.peak(sizes)
         if best.optimal or best.top >= _AWAY // 2:
             return best
-        unit = math.gcd(*sizes.values())  # of all places, so that they stay aligned
+        unit = math.gcd(*sizes.values())  # all places are multiples of it, so that they stay aligned
         state = Ejections(sizes, live, best)
         while not best.optimal:
             state.lower_limit(min(best.top - unit, int(peak + (best.top - peak) * NEXT_LIMIT) // unit * unit))
@@ -70,7 +71,7 @@ class Search:
 
 
 class Ejections:
-    """Where the buffers are, which ones wait, and what the buffers weigh. Buffers are numbers from 0 on here."""
+    """The places and weights of the buffers, and the buffers that wait. Buffers are numbered from 0 here."""
 
     def __init__(self, sizes: Mapping[int, int], live: Lifetimes, start: Placement) -> None:
         self._indices = list(sizes)
@@ -91,7 +92,7 @@ class Ejections:
         self._steps = 0
         self.limit = start.top
         self.waiting: list[int] = []
-        """The ranks of the buffers that wait; the last one is placed next."""
+        """The ranks of the waiting buffers; the last is placed next."""
 
     def lower_limit(self, limit: int) -> None:
         """Let the buffers that end above a limit wait."""
@@ -99,13 +100,13 @@ class Ejections:
         self._eject(np.flatnonzero(self._high > limit))
 
     def place_next(self) -> None:
-        """Place one buffer, and eject what is in its way."""
+        """Place one buffer, and eject the buffers in its way."""
         buffer = self._by_rank[self.waiting.pop()]
         near, size = self._near[buffer], self._sizes[buffer]
         low, high = self._low[near], self._high[near]
-        # on each neighbour and below it; a limit stands for what is beyond it, where waiting neighbours are, too
+        # candidates: on each neighbour and below it, clipped to the limit; waiting neighbours are above the limit
         places = np.minimum(np.maximum(np.concatenate((high, low - size)), 0), self.limit - size)
-        # in the way is what begins below the end and does not end at or below the start
+        # a neighbour is in the way if it begins below the end and does not end at or below the start
         sums = self._below(near, low, places + size, "left") - self._below(near, high, places, "right")
         sums *= 1 + BLUR * self._random.random(len(sums))
         sums += 1e-9 / self.limit * places  # of places with equal sums the lowest
@@ -120,13 +121,14 @@ class Ejections:
             self._weight = 1 + KEPT * (self._weight - 1)
 
     def _below(self, near: Ints, bounds: Ints, points: Ints, side: Literal["left", "right"]) -> Floats:
-        """For each point, the weights of the neighbours whose bounds are below it, or with "right" at it, too."""
+        """For each point, the total weight of the neighbours whose bounds are below it (with "right": or equal to
+        it)."""
         order = bounds.argsort()
         sums = np.concatenate(([0.0], self._weight[near[order]].cumsum()))
         return sums[bounds[order].searchsorted(points, side)]
 
     def placement(self, peak: int) -> Placement:
-        """Where all buffers are."""
+        """The current places of all buffers as a `Placement`."""
         lows = dict(zip(self._indices, self._low.tolist(), strict=True))
         spans = {i: (low, low + size) for (i, low), size in zip(lows.items(), self._sizes, strict=True)}
         return Placement(spans, max(high for _, high in spans.values()) == peak)
