@@ -41,7 +41,7 @@ _TorchConstantTensorData = TorchConstantTensorData
 
 
 class DynamicProfileStrategy(Enum):
-    """For which sizes of dynamic dims kernels are chosen: the least, the greatest, or all hints."""
+    """The sizes of dynamic dims for which kernels are chosen: the smallest, the largest, or all hints."""
 
     MIN = 1
     MAX = 2

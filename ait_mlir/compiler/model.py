@@ -14,4 +14,4 @@ __all__ = [
 ]
 
 AIT_DEFAULT_NUM_RUNTIMES = 1
-"""How many runs of a model can be under way at the same time, unless `num_runtimes` says otherwise."""
+"""The default of `num_runtimes`: the number of runs of a model that can be active at the same time."""

@@ -12,7 +12,7 @@ _values: dict[str, tuple[int, ...] | None] = {}
 
 
 def create_new_symbol(name: str, values: Sequence[int] | None = None, check_duplicate: bool = False) -> sympy.Symbol:
-    """The symbol of a dim: an integer, positive where all `values` are.
+    """The symbol of a dim: an integer, positive if all `values` are positive.
 
     With `check_duplicate`, raises `ValueError` if the name was used with other values.
     """

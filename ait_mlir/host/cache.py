@@ -1,7 +1,7 @@
-"""The cache directory: a folder of our own with a marker, in which all that is built once is kept.
+"""The cache directory: our folder, with a marker, for everything that is built once and kept.
 
-Nothing outside of this folder is written or deleted, and no symbolic link in it is followed. Code from the cache is
-loaded and run. So the folder must belong to the user of this process, and nobody else may be able to write to it.
+No file outside of this folder is written or deleted, and no symbolic link in it is followed. Code from the cache is
+loaded and run. So the folder must belong to the user of this process, and no other user may be able to write to it.
 """
 
 from __future__ import annotations
@@ -26,25 +26,25 @@ from ait_mlir.host.files import replaced_file, sha256_file
 FOLDER = "ait_mlir_cache"
 """The name of our folder in the directory that `AIT_CACHE_DIR` names."""
 TAG = "CACHEDIR.TAG"
-"""The marker, whose first line programs for backups know (https://bford.info/cachedir)."""
+"""The marker file; backup programs know its first line (https://bford.info/cachedir)."""
 TAG_TEXT = b"""Signature: 8a477f597d28d172789f06886806bc55
 # This folder belongs to ait_mlir. `ait cache --clear` deletes the files in it.
 """
 DIGEST = ".sha256"
-"""The end of the name of the file that holds the record of a kept one."""
+"""The suffix of the file with the record of a kept file."""
 _SCRATCH = "build-"
-"""Begins the names of scratch folders."""
+"""The prefix of the names of scratch folders."""
 _HELD = ".held"
-"""The file in a scratch folder that its process holds a lock of."""
+"""The lock file in a scratch folder; the folder's process holds the lock."""
 CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _ADVICE = "set AIT_CACHE_DIR to a folder of your own"
 
 
 def cache_dir() -> Path:
-    """Our folder in the directory that `AIT_CACHE_DIR` names, by default `~/.cache`. Made for its owner alone.
+    """Our folder in the directory that `AIT_CACHE_DIR` names, by default `~/.cache`. Only its owner can access it.
 
-    Raises `AitError` where it can be neither made nor written to, where another user could write to it or replace it,
-    and for a folder of this name that is not ours.
+    Raises `AitError` if it cannot be made or written, if another user could write to it or replace it, and if there is
+    a folder of this name without our marker.
     """
     home = _home()
     folder = home / FOLDER
@@ -88,7 +88,7 @@ def _home() -> Path:
 
 
 def _check_home(home: Path) -> None:
-    """Refuse a directory in which others could replace our folder."""
+    """Raise `AitError` for a directory in which other users could replace our folder."""
     found = home.stat()
     if found.st_uid not in (0, os.geteuid()):
         raise AitError(
@@ -107,7 +107,7 @@ def _check_home(home: Path) -> None:
 
 
 def _check_ours(path: Path) -> None:
-    """Refuse what is no folder, what belongs to another user, and what others may write to."""
+    """Raise `AitError` unless `path` is a folder that belongs to this user and that no other user may write to."""
     found = path.lstat()
     if stat.S_ISLNK(found.st_mode):
         raise AitError(f"{path} is a symbolic link, and the cache follows none: remove the link, or {_ADVICE}")
@@ -132,7 +132,7 @@ def _group_may_write(found: os.stat_result) -> bool:
 
 @functools.cache
 def _is_private_group(gid: int) -> bool:
-    """Whether a group is that of this user alone: it has the user's name, and no other members."""
+    """Whether a group is this user's private group: it has the user's name, and no other members."""
     try:
         group, user = grp.getgrgid(gid), pwd.getpwuid(os.geteuid())
     except KeyError:
@@ -148,7 +148,7 @@ def _user(uid: int) -> str:
 
 
 def _make_marked(folder: Path) -> None:
-    """Make our folder with its marker, in one step: another process sees both or nothing."""
+    """Make our folder with its marker, atomically: another process sees both or neither."""
     made = Path(tempfile.mkdtemp(prefix=f".{FOLDER}-", dir=folder.parent))
     try:
         (made / TAG).write_bytes(TAG_TEXT)
@@ -179,7 +179,7 @@ def is_plain(path: Path) -> bool:
 
 
 def private_folder(path: Path) -> Path:
-    """Make a folder of the cache, for its owner alone; returns it. Raises `AitError` like `cache_dir`."""
+    """Make a folder of the cache that only its owner can access; returns it. Raises `AitError` like `cache_dir`."""
     folder = cache_dir()
     for name in path.relative_to(folder).parts:
         folder = folder / name
@@ -205,9 +205,10 @@ def keep(source: Path, path: Path, key: str) -> None:
 
 
 def is_kept(path: Path, key: str) -> bool:
-    """Whether `path` has the content that `keep` wrote for `key`, and no link leads there.
+    """Whether `path` has the content that `keep` wrote for `key`, and its path contains no link.
 
-    The record beside it names the key of what it was made from: a file and its record from elsewhere do not count.
+    The record beside the file has a digest of the key and of the content, so a file kept for another key does not
+    count.
     """
     record = _record_of(path)
     if Path(os.path.realpath(path.parent)) != path.parent or not (is_plain(path) and is_plain(record)):
@@ -223,15 +224,15 @@ def _record_of(path: Path) -> Path:
 
 
 def _record(key: str, digest: str) -> bytes:
-    """What is written beside a file: the digests of its key and of its content."""
+    """The record that is written beside a file: the digests of its key and of its content."""
     return f"{hashlib.sha256(key.encode()).hexdigest()} {digest}\n".encode()
 
 
 @contextlib.contextmanager
 def locked(name: str, *, shared: bool = False) -> Generator[None]:
-    """Hold a lock of the cache, across threads and processes; a process that dies lets go of it.
+    """Hold a lock of the cache, across threads and processes; the death of a process releases its lock.
 
-    Several may hold it `shared` at the same time.
+    Several threads or processes may hold a `shared` lock at the same time.
     """
     with _lock_file(private_folder(cache_dir() / "locks") / name) as handle:
         fcntl.flock(handle, fcntl.LOCK_SH if shared else fcntl.LOCK_EX)
@@ -239,7 +240,8 @@ def locked(name: str, *, shared: bool = False) -> Generator[None]:
 
 
 def uses_kept() -> contextlib.AbstractContextManager[None]:
-    """Hold what is kept: `clear` waits. For builds, which check a file first and use it later."""
+    """A block in which `clear` waits, so that kept files stay. For builds, which check a file first and use it
+    later."""
     return locked("clear", shared=True)
 
 
@@ -261,7 +263,7 @@ def _lock_file(path: Path, flags: int = os.O_CREAT) -> Generator[int]:
 class Scratch:
     """A folder for the files of one build, in the cache. It is removed with `remove`, or at the end of a `with` block.
 
-    A process that is killed leaves its folders: the next one that makes a folder removes those that nobody holds.
+    A killed process leaves its folders; the next process that makes a folder removes folders without a live owner.
     """
 
     def __init__(self) -> None:
@@ -273,7 +275,7 @@ class Scratch:
             fcntl.flock(self._held, fcntl.LOCK_EX)
 
     def remove(self) -> None:
-        """Remove the folder and what is in it."""
+        """Remove the folder and its contents."""
         shutil.rmtree(self.path, ignore_errors=True)
         self._held.close()
 
@@ -285,9 +287,9 @@ class Scratch:
 
 
 def remove_abandoned(home: Path) -> None:
-    """Remove the scratch folders in `home` whose lock nobody holds. The caller has the lock of scratch folders.
+    """Remove scratch folders in `home` whose lock no process holds. The caller must hold the lock `scratch`.
 
-    A scratch folder has our prefix, our user as owner and a lock file; all else stays.
+    A scratch folder has our prefix, our user as owner and a lock file; all other files and folders stay.
     """
     for folder in home.glob(f"{_SCRATCH}*"):
         state = folder.lstat()

@@ -28,7 +28,7 @@ def card_name(device: int = 0) -> str:
 
 @functools.cache
 def card_id(device: int = 0) -> str:
-    """What no two cards share, the UUID in hex; the number of the card where there is none."""
+    """A unique identifier of a card: its UUID in hex, or its number if it has no UUID."""
     try:
         cuda = ctypes.CDLL("libcuda.so.1")
     except OSError:
@@ -41,7 +41,7 @@ def card_id(device: int = 0) -> str:
 
 @contextlib.contextmanager
 def alone_on_card(device: int = 0) -> Generator[float]:
-    """The card without other processes of this cache that time on it; gives the seconds that this waited for."""
+    """A block in which no other process with this cache times on the card; yields the seconds spent waiting for it."""
     start = time.monotonic()
     with locked(f"card_{card_id(device)}"):
         yield time.monotonic() - start
@@ -49,7 +49,7 @@ def alone_on_card(device: int = 0) -> Generator[float]:
 
 @functools.cache
 def driver_version() -> str:
-    """The version of the kernel module, such as `580.65.06`; empty where there is none."""
+    """The version of NVIDIA's kernel module, such as `580.65.06`; empty if there is none."""
     try:
         text = Path("/proc/driver/nvidia/version").read_text()
     except OSError:
@@ -59,7 +59,7 @@ def driver_version() -> str:
 
 
 def library_versions(paths: list[str]) -> str:
-    """Name and size of each of these libraries that exists, and the versions of their packages."""
+    """The name and size of each library in `paths` that exists, and the versions of their packages."""
     found = {f"{Path(p).name}:{Path(p).stat().st_size}" for p in paths if Path(p).is_file()}
     for package in ("nvidia-cublas", "nvidia-cudnn-cu13", "nvidia-cudnn-frontend"):
         try:

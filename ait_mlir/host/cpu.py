@@ -28,7 +28,7 @@ _ISA_PREFIXES = (
 
 @functools.cache
 def cpu_fields() -> dict[str, str]:
-    """The fields of the first CPU; empty where there is no /proc/cpuinfo."""
+    """The fields of the first CPU; empty without /proc/cpuinfo."""
     fields: dict[str, str] = {}
     with contextlib.suppress(OSError):
         for line in Path("/proc/cpuinfo").read_text().splitlines():

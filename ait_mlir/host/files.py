@@ -17,9 +17,9 @@ from typing import BinaryIO
 from ait_mlir.errors import AitError
 
 _LONGEST_NAME = 200
-"""Bytes of a name that go into the name of the file beside it, which then is no longer than file systems allow."""
+"""Bytes of a file's name that the name of its temporary file contains, so that it is not too long for file systems."""
 _MOST_LINKS = 40
-"""As many symbolic links as Linux follows."""
+"""The most symbolic links to follow in a path, as on Linux."""
 
 
 @contextlib.contextmanager
@@ -76,7 +76,7 @@ def replaced_file(target: Path, flush: bool = True, executable: bool = False) ->
 
 
 def _rename(name: Path, target: Path) -> None:
-    """Rename a file to `target`; where a file system is mounted on that very file, write through."""
+    """Rename a file to `target`; if `target` is itself a mount point, write into it instead."""
     try:
         os.replace(name, target)
     except OSError as error:
@@ -88,7 +88,7 @@ def _rename(name: Path, target: Path) -> None:
 
 @contextlib.contextmanager
 def _named(path: Path) -> Generator[None]:
-    """Errors of a disk without room in the block name `path`."""
+    """A block in which errors of a full disk name `path`."""
     try:
         yield
     except OSError as error:

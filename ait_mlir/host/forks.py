@@ -1,4 +1,4 @@
-"""What a forked process must make anew: it has the memory of its parent, but only the thread that forked."""
+"""State that a forked process must recreate: it has its parent's memory, but only the thread that forked."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import threading
 
 
 class ForkLock:
-    """A lock that is free in a forked process, also if another thread of the parent had it."""
+    """A lock that is free in a forked process, even if another thread of the parent held it."""
 
     def __init__(self) -> None:
         self._process, self._lock = os.getpid(), threading.Lock()

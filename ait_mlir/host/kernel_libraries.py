@@ -24,7 +24,7 @@ _read_files: dict[str, Path] = {}
 class KernelLibrary:
     """A file with kernels: its name in programs, its path, the SHA-256 of its bytes, and the functions it exports.
 
-    `on_gpu`: it holds code for a GPU.
+    `on_gpu`: the file has code for a GPU.
     """
 
     name: str
@@ -35,7 +35,7 @@ class KernelLibrary:
 
 
 def add_kernel_library(name: str, path: str | os.PathLike[str]) -> KernelLibrary:
-    """Let programs call the functions of a library as `@name`; a library that had this name before is forgotten.
+    """Let programs call the functions of a library as `@name`; replaces a previous library of this name.
 
     Raises `InputError` if there is no such file, or if it exports no function through tvm-ffi.
     """
@@ -82,7 +82,7 @@ def read_kernel_library(name: str, path: str | os.PathLike[str]) -> KernelLibrar
 
 @functools.lru_cache(maxsize=64)
 def _read(name: str, file: Path, modified: int, size: int) -> KernelLibrary:
-    """What `read_kernel_library` returns; a file that was `modified` is read again."""
+    """The result of `read_kernel_library`, cached by the file's time of modification and size."""
     with file.open("rb") as opened:
         if opened.read(4) != b"\x7fELF":
             raise InputError(f"kernel library '{name}': {file} is no shared library")

@@ -1,4 +1,4 @@
-"""Checks of a model library before the loader of the system opens it, which runs its constructors."""
+"""Checks a model library before the system's loader opens it, because the loader runs its constructors."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _TABLE = b"\0ait_model_get\0"
 def check_model_library(path: Path) -> None:
     """Raise `ArtifactError` unless a file is a model library for this kind of CPU, by its header and its names.
 
-    This finds a file that is there by mistake. It is no protection from one that somebody made to look like a library.
+    This finds a wrong file. It does not protect from a file that was forged to look like a library.
     """
     try:
         opened = path.open("rb")

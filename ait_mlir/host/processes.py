@@ -1,4 +1,4 @@
-"""Programs that this process starts, each in a process group of its own: they end when this process is told to end."""
+"""Programs that this process starts, each in its own process group; they end when a signal ends this process."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _PATIENCE = 5.0
 
 
 class Ended(BaseException):
-    """A signal tells this process to end. Not an `Exception`: only cleaning up happens on the way out."""
+    """A signal has told this process to end. Not an `Exception`, so that only clean-up code catches it."""
 
     def __init__(self, number: int) -> None:
         super().__init__(f"ended by {signal.Signals(number).name}")
@@ -26,7 +26,7 @@ class Ended(BaseException):
 
 
 class _State:
-    """What runs now."""
+    """The programs that run now, and the signal that ended them."""
 
     def __init__(self) -> None:
         self.running: set[subprocess.Popen[str]] = set()
@@ -41,7 +41,7 @@ _state = _State()
 def started(command: Sequence[str], **options: Any) -> Generator[subprocess.Popen[str]]:
     """Start a program without standard input, and wait for it at the end of the block.
 
-    An error in the block, or a signal inside of `ended_by_signals`, ends the program and what it started.
+    An error in the block, or a signal inside of `ended_by_signals`, ends the program and the processes that it started.
     """
     is_main = threading.current_thread() is threading.main_thread()
     _state.is_starting = _state.is_starting or is_main  # the program is known before the handler raises
@@ -69,7 +69,8 @@ def started(command: Sequence[str], **options: Any) -> Generator[subprocess.Pope
 def run(
     command: Sequence[str], timeout: float, env: Mapping[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """Run a program to its end, with its output as text. Raises `subprocess.TimeoutExpired`; nothing is left then."""
+    """Run a program to its end, with its output as text. After a timeout raises `subprocess.TimeoutExpired`, with the
+    program ended."""
     with started(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env) as process:
         out, errors = process.communicate(timeout=timeout)
     return subprocess.CompletedProcess(command, process.returncode, out, errors)
@@ -84,7 +85,7 @@ def _end(process: subprocess.Popen[str]) -> None:
 
 
 def _signal(process: subprocess.Popen[str], number: int) -> None:
-    """Send a signal to the group of a program that has not been waited for, so that its number is still its own."""
+    """Send a signal to a program's process group; only before it is waited for, while its number cannot be reused."""
     if process.returncode is None:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, number)
@@ -92,9 +93,9 @@ def _signal(process: subprocess.Popen[str], number: int) -> None:
 
 @contextlib.contextmanager
 def ended_by_signals() -> Generator[None]:
-    """Inside of the block SIGINT, SIGTERM and SIGHUP end the programs that were started, and raise `Ended`.
+    """A block in which SIGINT, SIGTERM and SIGHUP end all started programs, and raise `Ended`.
 
-    A signal that this process ignores stays ignored, as `nohup` wants it. Without effect outside of the main thread.
+    Signals that this process ignores stay ignored, for `nohup`. Has no effect outside of the main thread.
     """
     if threading.current_thread() is not threading.main_thread():
         yield

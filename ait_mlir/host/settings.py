@@ -25,7 +25,7 @@ MEASURE_DEVICES: ContextVar[tuple[int, ...]] = ContextVar("MEASURE_DEVICES", def
 
 
 def measure_budget() -> float:
-    """`AIT_MEASURE_BUDGET`: the seconds of a compilation in which kernels are timed where a card is present.
+    """`AIT_MEASURE_BUDGET`: the seconds that a compilation may spend on timing kernels if there is a card.
 
     Raises `InputError` unless it is a number, 0 or more.
     """

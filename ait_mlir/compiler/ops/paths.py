@@ -1,4 +1,4 @@
-"""Which operators AITemplate's modules define, and modules of these names.
+"""The operators that AITemplate's modules define, and modules of these names.
 
 An operator is imported from `ops`, from `ops.FAMILY` and from `ops.FAMILY.MODULE`. A module has the name of its
 operator unless `MODULES` names it. The modules hold names only, so they are made from the tables, not from files.

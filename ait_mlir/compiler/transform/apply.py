@@ -1,8 +1,8 @@
-"""Runs passes on a graph of the builder: what all documented transformations do.
+"""Runs passes on a graph of the builder; the common part of all documented transformations.
 
 A transformation takes sorted tensors, emits them as a module, runs passes of `ait-opt` on it, and makes tensors of the
 result (`ait_mlir.frontend.lift`). The given graph stays as it is. If the passes change nothing, the given tensors are
-returned; otherwise all tensors of the result are new, with the names, data and marks of those they stand for.
+returned; otherwise all tensors of the result are new, with the names, data and marks of the tensors that they replace.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def transform(
     passes: str,
     only: Applies | None = None,
 ) -> list[Tensor]:
-    """The graph after a pipeline of passes; with `only`, products and convolutions for which it is False stay.
+    """The graph after a pipeline of passes; products and convolutions for which `only` returns False stay unchanged.
 
     With a `workdir`, `NAME.mlir`, `NAME_graph.txt` and `NAME_pseudo_code.txt` are written there. Raises `BuildError`
     for a list that is not sorted or not closed, and for a `workdir` that cannot be written.
@@ -63,7 +63,7 @@ def apply(name: str, sorted_graph: Sequence[Tensor], workdir: str | os.PathLike[
 
 @contextmanager
 def held(module: ModuleOp, only: Applies | None) -> Generator[None]:
-    """Ops for which `only` is False count as selected: no pattern rewrites an op that has a kernel."""
+    """A block in which patterns leave ops alone for which `only` is False: these have a kernel for its duration."""
     pinned = [] if only is None else [op for op in module.walk() if not only(op) and "kernel" not in op.attributes]
     for op in pinned:
         op.attributes["kernel"] = UnitAttr()
@@ -76,7 +76,7 @@ def held(module: ModuleOp, only: Applies | None) -> Generator[None]:
 
 
 def writable(workdir: str | os.PathLike[str] | None) -> Path | None:
-    """The directory, made if it is not there; `BuildError` if nothing can be written to it."""
+    """The directory, created if it does not exist; `BuildError` if it cannot be written."""
     if workdir is None:
         return None
     directory = Path(workdir)

@@ -1,4 +1,4 @@
-"""Weights get their data."""
+"""Binds data to the weights of a graph."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from ait_mlir.frontend.tensor import Tensor
 def bind_constants(graph: Sequence[Tensor], constants: Mapping[str, Any]) -> None:
     """Bind data to the weights of a graph, by name: NumPy arrays or torch tensors of their shape and dtype.
 
-    Bound weights are part of the artifact, and `constant_folding` computes what follows from them. Raises `BuildError`
-    for a name that no weight of the graph has, and for data of another shape or dtype; then nothing is bound.
+    Bound weights are part of the artifact, and `constant_folding` computes values that depend only on them. Raises
+    `BuildError` for a name that no weight of the graph has, and for data of another shape or dtype; then no weight is
+    bound.
     """
     weights = {t.name: t for t in graph if t.is_param and t.name} | {
         t.attrs["original_name"]: t for t in graph if t.is_param and t.attrs["original_name"]

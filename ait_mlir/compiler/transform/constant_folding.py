@@ -1,4 +1,4 @@
-"""What follows from weights with data is computed once, when the model is compiled."""
+"""Computes values that depend only on weights with data once, when the model is compiled."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ __all__ = ["IntVarTensor", "Workspace", "constant_folding"]
 
 @dataclass
 class Workspace:
-    """The bytes that kernels need besides tensors: shared by all, and for one operator alone."""
+    """The bytes that kernels need in addition to tensors: shared by all operators, and for single operators."""
 
     shared_size: int
     unique_size: int
 
     def total_size(self) -> int:
-        """Both together."""
+        """The sum of both sizes, in bytes."""
         return self.shared_size + self.unique_size
 
 
 def constant_folding(
     sorted_graph: Sequence[Tensor], workdir: str | None, model_name: str
 ) -> tuple[list[Tensor], list[tuple[str, str]], list[Tensor]]:
-    """The graph with new weights for what depends on weights with data alone.
+    """The graph with new weights in place of values that depend only on weights with data.
 
     Returns the graph, source and object files that remain to be compiled (always none: the values are computed here, in
-    float64, and rounded once), and the weights that were read. A value is not folded if it would be a large copy. The
-    graph stays as it is if a value cannot be computed; a warning says why. With a `workdir`, the folded parts are
-    written to `constant_folding/MODEL_NAME_folds.mlir` in it.
+    float64, and rounded once), and the weights that were read. A value is not folded if it would be a large copy. If a
+    value cannot be computed, the graph stays unchanged and a warning gives the reason. With a `workdir`, the folded
+    parts are written to `constant_folding/MODEL_NAME_folds.mlir` in it.
     """
     emission = emit(sorted_graph)
     directory = writable(None if workdir is None else f"{workdir}/constant_folding")

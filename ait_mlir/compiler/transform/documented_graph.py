@@ -1,8 +1,8 @@
-"""The graph of a model in the documented operators: what `Model.debug_sorted_graph` shows.
+"""The graph of a model in the documented operators, which `Model.debug_sorted_graph` shows.
 
-The compiler fuses more than AITemplate has operators for: any elementwise operators join a product. Tests of models ask
-for the documented ones. This graph has those: a product with the epilogue that has a name, and the elementwise
-operators that are left as `fused_elementwise`. `ait inspect` shows what a compiled model runs.
+The compiler fuses more than AITemplate has operators for: any elementwise operators join a product. Tests of models
+look for the documented operators. This graph has them: a product with an epilogue that has a name, and the remaining
+elementwise operators as `fused_elementwise`. `ait inspect` shows the kernels of a compiled model.
 """
 
 from __future__ import annotations
@@ -43,17 +43,17 @@ WORDS: dict[FuncEnum, str] = {
     FuncEnum.SILU: "swish",
     FuncEnum.TANH: "tanh",
 }
-"""What a function adds to the name of the product that it follows."""
+"""The word that each elementwise function adds to the name of a product with it as epilogue."""
 
 PRODUCTS = ("gemm_", "bmm_", "conv", "transposed_conv", "group_norm", "layernorm")
 NAMES = frozenset(name for name in ops.__all__ if name.startswith(PRODUCTS))
 
 OTHERWISE = {"conv2d_bias_add": "conv2d_bias_add_identity"}
-"""What `_attrs["op"]` is where it is not the name of the operator."""
+"""The values of `_attrs["op"]` that differ from the name of the operator."""
 
 
 class documented_operator(Operator):
-    """Several operators as one, under its documented name, with the attributes `attrs`."""
+    """Several operators joined into one documented operator, with its name and the attributes `attrs`."""
 
     def __init__(
         self,
@@ -70,10 +70,10 @@ class documented_operator(Operator):
 
 
 def documented_graph(outputs: Sequence[Tensor], optimize: bool = True, fold: bool = True) -> list[Tensor]:
-    """The sorted tensors of the graph that computes `outputs`, new ones, with names.
+    """New, named, sorted tensors of the graph that computes `outputs`, in documented operators.
 
-    With `fold`, what follows from weights alone is a weight. Without `optimize` each elementwise operator is a
-    `fused_elementwise` by itself.
+    With `fold`, values that depend only on weights become weights. Without `optimize` each elementwise operator becomes
+    its own `fused_elementwise`.
     """
     emission = emit(toposort(outputs))
     if optimize:
@@ -99,7 +99,7 @@ def documented_graph(outputs: Sequence[Tensor], optimize: bool = True, fold: boo
 
 
 def folded(graph: Sequence[Tensor]) -> list[Tensor]:
-    """The graph with weights instead of what follows from weights alone; it ends in the same tensors."""
+    """The graph with weights in place of values that depend only on weights; its outputs stay the same tensors."""
     known: set[Tensor] = set()
     for tensor in graph:
         read = [t for op in tensor.src_ops() for t in op.inputs]
@@ -119,7 +119,7 @@ def folded(graph: Sequence[Tensor]) -> list[Tensor]:
 
 
 def is_elementwise(operator: Operator) -> bool:
-    """Whether it applies a function to each element."""
+    """Whether the operator applies a function to each element."""
     return operator.attrs["op"] == "elementwise" and len(operator.outputs) == 1
 
 
@@ -127,7 +127,7 @@ def is_elementwise(operator: Operator) -> bool:
 
 
 def join_chain(product: Operator) -> None:
-    """Let the longest chain of elementwise operators behind a product join it that has a documented name."""
+    """Join a product with the longest chain of elementwise operators after it that has a documented name."""
     name = product.attrs["op"]
     if not (isinstance(name, str) and name in NAMES and len(product.outputs) == 1):
         return
@@ -147,12 +147,12 @@ def join_chain(product: Operator) -> None:
 
 
 def _is_gate(name: str, product: Operator, tensor: Tensor) -> bool:
-    """Whether a factor is what a layer norm reads, which its documented form does not name again."""
+    """Whether a factor is the layer norm's own input, which the documented operator does not list a second time."""
     return name.startswith("layernorm") and tensor is product.inputs[0]
 
 
 def _next_step(operator: Operator, name: str, product: Operator) -> tuple[Operator, str, list[Tensor]] | None:
-    """The operator that alone reads a result, what it adds to the name, and what else it reads."""
+    """The only elementwise user of an operator's result, the word it adds to the name, and its other operands."""
     result = operator.outputs[0]
     users = list(result.users)
     if result.is_output or len(users) != 1 or not is_elementwise(users[0]):
@@ -185,8 +185,8 @@ def _word(user: Operator, name: str, result: Tensor, others: Sequence[Tensor]) -
 
 
 def name_operators(graph: Sequence[Tensor]) -> None:
-    """Give products of special sizes, products whose result alone is permuted in heads, and permutes that move only
-    dims of 1 their documented names."""
+    """Set the documented names of products of special sizes, of products followed only by a permute of heads, and of
+    permutes that move only dims of 1."""
     for operator in get_sorted_ops(graph):
         name = operator.attrs["op"]
         if name == "bmm_rcr" and _is_one_column(operator):
@@ -218,7 +218,8 @@ def _has_small_factor(product: Operator) -> bool:
 
 
 def _heads(product: Operator) -> list[Operator] | None:
-    """The reshape to [M / a, a, b, N / b] and the permute to [M / a, b, a, N / b] that alone read a product."""
+    """The reshape to [M / a, a, b, N / b] and the permute to [M / a, b, a, N / b] that follow a product as its only
+    users; else None."""
     reshape = _only_user(product)
     permute = None if reshape is None or reshape.attrs["op"] != "reshape" else _only_user(reshape)
     if reshape is None or permute is None:
@@ -242,8 +243,8 @@ def _only_user(operator: Operator) -> Operator | None:
 
 
 def groups(graph: Sequence[Tensor]) -> list[list[Operator]]:
-    """The elementwise operators in groups that are connected, whose results that others read have one shape, and that
-    no other operator stands between."""
+    """The connected groups of elementwise operators that can become one operator: results used outside of a group have
+    one shape, and no path between two of its operators leaves the group."""
     found: dict[Operator, list[Operator]] = {}
     for operator in get_sorted_ops(graph):
         if not is_elementwise(operator):

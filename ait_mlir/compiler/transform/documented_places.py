@@ -1,11 +1,11 @@
 """Operators of the documented graph that read and write parts of other tensors, as they do in AITemplate's graph.
 
-A reshape is left out where the operator beside it can find its elements by strides. A slice, and a split that products
-or concatenations read, are left out likewise: those operators read the tensor that they are cut from. A result that a
-concatenation alone reads is written into the concatenation: then several operators compute one tensor, and the
-concatenation reads what is left, as its `_attrs["input_masks"]` say. Elementwise operators that compute the same of the
-same elements become one. This graph is for reading only. What runs is found on buffers, by strides of any form
-(`transform_strided_ops`), and has more such places.
+A reshape is left out if the operator next to it can address the elements by strides. A slice, and a split read by
+products or concatenations, are also left out: their users read the original tensor. A result used only by a
+concatenation is written directly into the concatenation's result: then several operators compute one tensor, and the
+concatenation reads the remaining inputs, marked in its `_attrs["input_masks"]`. Elementwise operators that compute the
+same function of the same elements become one. This graph is only for reading. The compiled program avoids more copies:
+it works on buffers, with strides of any form (`transform_strided_ops`).
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ from ait_mlir.utils.graph_utils import get_sorted_ops
 
 Dims = tuple[Expr, ...]
 
-# AITemplate's operators, by what they can do there.
+# AITemplate's operators, by the accesses in place that they support there.
 VIEWS = frozenset({"reshape", "flatten", "squeeze", "unsqueeze"})
 ROWS = ("fused_elementwise", "layernorm", "group_layernorm")
 PRODUCTS = ("gemm_", "bmm_", "perm102_bmm_r")
 REDUCTIONS = frozenset({"reduce_sum", "reduce_mean", "var", "vector_norm"})
 OTHERWISE = ("permute", "softmax", "small_nk")
-"""Parts of the names of products that take whole tensors only."""
+"""Parts of the names of products that accept only whole tensors."""
 READ_SPLITS = frozenset({"bmm_rcr", "bmm_rcr_n1", "bmm_rrr_permute"})
 """Products that read the parts of a split in place."""
 
 
 def place_operators(graph: Sequence[Tensor]) -> list[Tensor]:
-    """The sorted graph with operators that read and write in place; it ends in the same tensors.
+    """The sorted graph with operators that read and write in place; its outputs stay the same tensors.
 
     Operators and tensors are those of `graph`; their inputs, outputs, sources and users change.
     """
@@ -54,24 +54,24 @@ def place_operators(graph: Sequence[Tensor]) -> list[Tensor]:
 
 
 class _Places:
-    """The operators of one graph, with the dims that each one sees of what it reads and makes."""
+    """The operators of one graph, with the dims of each operator's inputs and outputs as it addresses them."""
 
     def __init__(self, operators: Sequence[Operator]):
         self.operators = list(operators)
         self.read = {op: [t.type.dims for t in op.inputs] for op in operators}
         self.made = {op: [t.type.dims for t in op.outputs] for op in operators}
         self.parts: dict[Operator, list[tuple[tuple[int, int], ...]]] = {op: [()] * len(op.inputs) for op in operators}
-        """The axis and the start of each part that an operator reads, by the place of the input."""
+        """The axis and the start of each part that an operator reads, by the position of the input."""
         self.written: dict[Operator, list[tuple[int, int]]] = {op: [] for op in operators}
         """The axis and the start of each part that an operator writes."""
         self.joined: set[Tensor] = set()
-        """The tensors of which operators write parts."""
+        """The tensors that operators write in parts."""
 
     def named(self, *names: str) -> Iterator[Operator]:
         return (op for op in self.operators if op.attrs["op"] in names)
 
     def let_read(self, operator: Operator, before: Tensor, after: Tensor, *part: tuple[int, int]) -> None:
-        """Read another tensor, of which `before` is a view, or the part that starts on an axis."""
+        """Let an operator read `after` instead of `before`, which is a view of it or the given `part` of it."""
         parts = self.parts[operator]
         for place, tensor in enumerate(operator.inputs):
             if tensor is before:
@@ -81,7 +81,7 @@ class _Places:
         after.users.add(operator)
 
     def let_make(self, operator: Operator, before: Tensor, after: Tensor) -> None:
-        """Compute another tensor, of which `before` is a view."""
+        """Let an operator compute `after` instead of its view `before`."""
         operator.outputs = [after if t is before else t for t in operator.outputs]
         before.sources.discard(operator)
         after.sources.add(operator)
@@ -96,7 +96,7 @@ class _Places:
     # ** views **
 
     def join_views(self) -> bool:
-        """Leave out reshapes beside operators that read or write by strides; whether there were any."""
+        """Leave out reshapes next to operators that read or write by strides; returns whether there were any."""
         return any([self.join_view(op) for op in list(self.named(*VIEWS))])
 
     def join_view(self, view: Operator) -> bool:
@@ -121,7 +121,7 @@ class _Places:
     # ** concatenations **
 
     def write_into_concatenations(self) -> None:
-        """Let operators write what a concatenation alone reads into its result."""
+        """Let operators write results used only by a concatenation directly into the concatenation's result."""
         for concat in list(self.named("concatenate")):
             (joined,) = concat.outputs
             axis = _axis(concat, joined)
@@ -167,7 +167,7 @@ class _Places:
     # ** splits and slices **
 
     def read_splits(self) -> None:
-        """Let products and concatenations read the parts of a split in place, if all parts can be read so."""
+        """Let products and concatenations read the parts of a split in place, if that is possible for all parts."""
         for split in list(self.named("split")):
             (source,) = split.inputs
             axis = _axis(split, split.outputs[0])
@@ -227,7 +227,7 @@ class _Places:
     # ** duplicates **
 
     def merge_duplicates(self) -> None:
-        """Compute once what several elementwise operators compute of the same elements."""
+        """Merge elementwise operators that compute the same function of the same elements."""
         found: dict[object, Operator] = {}
         for operator in list(self.named("fused_elementwise")):
             read = zip(operator.inputs, self.read[operator], self.parts[operator], strict=True)
@@ -238,7 +238,7 @@ class _Places:
                     self.take_over(kept, tensor, same)
 
     def take_over(self, kept: Operator, tensor: Tensor, same: Tensor) -> None:
-        """Let what reads `tensor` read the equal `same`; where that is not possible, `kept` computes both."""
+        """Let the users of `tensor` read the equal `same`; if that is not possible, `kept` computes both."""
         apart = self.joined.isdisjoint((tensor, same)) and tensor.type == same.type and not tensor.is_output
         if not apart:
             kept.outputs = [*kept.outputs, tensor]
@@ -250,7 +250,8 @@ class _Places:
     # ** names **
 
     def name_apart(self) -> None:
-        """Give operators that read or write other parts than those of their name the names that they had before."""
+        """Restore the original names of operators whose parts differ from those of another operator of the same
+        name."""
         found: dict[str, object] = {}
         for operator in self.operators:
             where = self.parts[operator], self.written[operator]
@@ -259,19 +260,19 @@ class _Places:
 
 
 def _maker(tensor: Tensor) -> Operator | None:
-    """The operator that computes a tensor; None for an input, and for one that several write."""
+    """The operator that computes a tensor; None for an input, and for a tensor that several operators write."""
     return next(iter(tensor.sources)) if len(tensor.sources) == 1 else None
 
 
 def _writes(operator: Operator) -> bool:
-    """Whether it writes its result by strides."""
+    """Whether the operator writes its result by strides."""
     name: str = operator.attrs["op"]
     products = name.startswith(PRODUCTS) and not any(word in name for word in OTHERWISE)
     return products or name.startswith(ROWS) or name in REDUCTIONS
 
 
 def _reads(operator: Operator) -> bool:
-    """Whether it reads its operands by strides."""
+    """Whether the operator reads its operands by strides."""
     name: str = operator.attrs["op"]
     products = name.startswith(PRODUCTS) and not any(word in name for word in OTHERWISE)
     return products or name.startswith(ROWS) or name in ("concatenate", "permute021")
@@ -302,15 +303,15 @@ def _stride(dims: Dims, axis: int) -> int:
 
 
 def _aligned(tensor: Tensor, *elements: int) -> bool:
-    """Whether loads of 4 bytes may start at these distances."""
+    """Whether loads of 4 bytes may start at these distances in elements."""
     return BY_IR[tensor.type.element_type].bytes >= 4 or math.gcd(*elements) % 2 == 0
 
 
 def _rows_keep_their_stride(seen: Dims, stored: Dims, axis: int) -> bool:
     """Whether an operator that sees a tensor as `seen` has rows of one stride if `stored` is longer along `axis`.
 
-    The elements from one index of that dim to the next must be those of a dim that the operator sees, and rows must be
-    apart in `stored`, too.
+    The stride of that dim must be the stride of a dim that the operator sees, and rows must be separate in `stored`,
+    too.
     """
     if any(dim.as_int() is None for dim in stored[axis:]):
         return False

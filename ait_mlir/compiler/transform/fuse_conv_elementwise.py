@@ -1,4 +1,4 @@
-"""Elementwise operators after a convolution join it."""
+"""Fuses elementwise operators into the convolution before them."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from ait_mlir.frontend.tensor import Tensor
 
 
 def fuse_conv_elementwise(sorted_graph: list[Tensor], _: str | None = None) -> list[Tensor]:
-    """Convolutions with the elementwise operators that alone read them as their epilogue.
+    """The graph with elementwise operators that are a convolution's only users fused as its epilogue.
 
-    Any chain of elementwise operators of the convolution's shape joins, in the order in which it stands; those of
+    Any chain of elementwise operators of the convolution's shape is fused, in its order; the chains of
     `get_conv2d_bias_elementwise_patterns` get the documented names. The second argument is not used.
     """
     return apply("fuse_conv_elementwise", sorted_graph)

@@ -1,4 +1,4 @@
-"""Products, and norms, that do not wait for each other become one launch."""
+"""Groups independent products, and independent norms, into one launch."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ __all__ = ["fuse_group_ops", "toposort"]
 
 
 def fuse_group_ops(sorted_graph: list[Tensor], workdir: str | None = None) -> list[Tensor]:
-    """Products as `group_gemm`: those at one depth of the graph, of known sizes, two dims, one layout and one epilogue.
+    """The graph with `group_gemm`s of products at one depth, with static sizes, two dims, one layout and one epilogue.
 
-    Layer norms of as many rows become `group_layernorm` in the same way; the longest rows of a group are less than four
-    times as long as its shortest. At most 16 join a group; operands may have any other sizes.
+    Layer norms with equally many rows become `group_layernorm` in the same way; the longest rows of a group are less
+    than four times as long as its shortest. A group has at most 16 operators; operands may have any other sizes.
     """
     return apply("fuse_group_ops", sorted_graph, workdir)

@@ -1,4 +1,4 @@
-"""Elementwise operators after a matrix product join it."""
+"""Fuses elementwise operators into the matrix product before them."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from ait_mlir.frontend.tensor import Tensor
 
 
 def fuse_mm_elementwise(sorted_graph: list[Tensor], workdir: str | None = None) -> list[Tensor]:
-    """Products with the elementwise operators that alone read them as their epilogue.
+    """The graph with elementwise operators that are a product's only users fused as its epilogue.
 
-    A factor directly behind a product becomes its `alpha`. A product with another reader, one that is an output, and
-    an operator that enlarges the result stay as they are.
+    A factor directly after a product becomes its `alpha`. A product with another user, a product that is an output, and
+    an operator that enlarges the result are not fused.
     """
     return apply("fuse_mm_elementwise", sorted_graph, workdir)

@@ -1,4 +1,4 @@
-"""Elementwise operators become one pass over memory; norms keep what follows them."""
+"""Fuses elementwise operators into one pass over memory, and into norms before them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = [
 
 @dataclass
 class FusedElementwiseInfo:
-    """Elementwise operators that become one, what they read and make, and which of that others see."""
+    """A group of elementwise operators to fuse, its inputs and outputs, and those shared with other operators."""
 
     partitioned_ops: list[Operator]
     inputs: list[Tensor]
@@ -35,17 +35,17 @@ class FusedElementwiseInfo:
 
 
 def fuse_elementwise(sorted_graph: list[Tensor], workdir: str | None = None) -> list[Tensor]:
-    """Connected elementwise operators of one shape as `fused_elementwise`; `_attrs["elementwise_ops"]` has them."""
+    """The graph with connected elementwise operators of one shape fused; `_attrs["elementwise_ops"]` lists them."""
     return apply("fuse_elementwise", sorted_graph, workdir)
 
 
 def process_singleton_elementwise(sorted_graph: list[Tensor], workdir: str | None = None) -> list[Tensor]:
-    """Each elementwise operator as a `fused_elementwise` by itself."""
+    """The graph with each elementwise operator as its own `fused_elementwise`."""
     return apply("process_singleton_elementwise", sorted_graph, workdir)
 
 
 def ends(operators: Collection[Operator]) -> tuple[list[Tensor], list[Tensor]]:
-    """What a group of operators reads from outside, and the results that are outputs or that others read."""
+    """The tensors that a group of operators reads from outside, and its results that are outputs or used outside."""
     inside = set(operators)
     made = [t for op in operators for t in op.outputs]
     read = [t for op in operators for t in op.inputs if t not in made]
@@ -56,8 +56,8 @@ def ends(operators: Collection[Operator]) -> tuple[list[Tensor], list[Tensor]]:
 def _get_inputs_outputs(  # pyright: ignore[reportUnusedFunction]
     partitioned_ops: Collection[Operator], all_ops: Collection[Operator]
 ) -> tuple[list[Tensor], list[Tensor], list[Tensor], list[Tensor]]:
-    """The inputs and outputs of operators that are to be one, then those that come from and go to others than
-    `all_ops`."""
+    """The inputs and the outputs of the operators to fuse; then the inputs from outside of `all_ops` and the outputs
+    used outside of it."""
     inputs = list(dict.fromkeys(t for op in partitioned_ops for t in op.inputs))
     outputs = [t for op in partitioned_ops for t in op.outputs]
     read, made = ends(all_ops)

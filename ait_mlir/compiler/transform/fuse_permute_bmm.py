@@ -1,4 +1,4 @@
-"""Transposes join the products that read them."""
+"""Fuses transposes into the products that read them."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ __all__ = ["fuse_permute_bmm_and_gemm"]
 
 
 def fuse_permute_bmm_and_gemm(sorted_graph: list[Tensor], workdir: str | None = None) -> list[Tensor]:
-    """Products that read a transposed operand in the other layout: `gemm_rrr(x, w)` for `gemm_rcr(x, w^T)`."""
+    """The graph with products that read an operand without its transpose: `gemm_rrr(x, w)` for `gemm_rcr(x, w^T)`."""
     return apply("fuse_permute_bmm_and_gemm", sorted_graph, workdir)

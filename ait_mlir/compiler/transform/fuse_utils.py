@@ -1,4 +1,4 @@
-"""Which operators a transformation written by hand joins."""
+"""Helpers for hand-written transformations to find operators to fuse."""
 
 from __future__ import annotations
 
@@ -14,5 +14,5 @@ def extract_only_one_op(ops: Collection[Operator]) -> Operator | None:
 
 
 def is_elementwise_type(op: Operator, elementwise_type: FuncEnum) -> bool:
-    """Whether the operator is an elementwise one that computes this function."""
+    """Whether the operator is elementwise and computes this function."""
     return op.attrs["op"] == "elementwise" and op.attrs["func"] == elementwise_type

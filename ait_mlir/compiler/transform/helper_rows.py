@@ -1,5 +1,5 @@
-"""The table of documented functions and classes that are no pipeline of passes: what each one calls, where it is
-written and tested, and what holds. `docs/passes.md` is made of it and of `rows.py`."""
+"""The table of documented functions and classes that are not pipelines of passes: the code that each calls, its file,
+its test and its law. `docs/passes.md` is made from it and from `rows.py`."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from ait_mlir.rows import Row, table
 
 @dataclass(frozen=True)
 class Helper(Row):
-    """A documented function or class that is no pipeline of passes: what it calls, and where that is tested.
+    """A documented function or class that is not a pipeline of passes: the code that it calls, and its test.
 
-    `graphless` says why there is no graph on which it acts; it is empty for a function that acts on graphs.
+    `graphless` is the reason why it does not act on a graph; it is empty for a function that acts on graphs.
     """
 
     module: str

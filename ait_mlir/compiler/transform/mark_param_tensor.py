@@ -1,4 +1,4 @@
-"""Marks on tensors: which are weights, which are views of tensors that the caller owns."""
+"""Marks tensors that are weights, and tensors that are views of the caller's tensors."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ VIEWS = ("reshape", "flatten", "squeeze", "unsqueeze", "identity", "make_jagged"
 
 
 def mark_param_tensor(sorted_graph: Sequence[Tensor]) -> None:
-    """Make weights of the tensors that no operator computes, that are no inputs and have no value."""
+    """Mark as weights all tensors that no operator computes, that are not inputs and have no value."""
     check_sorted(sorted_graph)
     for tensor in sorted_graph:
         if tensor.src_ops() or tensor.is_input or tensor.is_param or tensor.number() is not None:
@@ -25,8 +25,8 @@ def mark_param_tensor(sorted_graph: Sequence[Tensor]) -> None:
 
 
 def mark_special_views(sorted_graph: Sequence[Tensor]) -> None:
-    """Set `is_view_of` of views, and `external_tensor` of those that are, through any number of views, in the memory of
-    an input, a weight or an output."""
+    """Set `is_view_of` of views, and `external_tensor` of views that are, directly or through other views, in the
+    memory of an input, a weight or an output."""
     check_sorted(sorted_graph)
     for tensor in sorted_graph:
         if (source := viewed(tensor)) is None:
@@ -39,7 +39,7 @@ def mark_special_views(sorted_graph: Sequence[Tensor]) -> None:
 
 
 def viewed(tensor: Tensor) -> Tensor | None:
-    """The tensor in whose memory a tensor is: that of `_attrs["is_view_of"]`, or the input of a view operator."""
+    """The tensor whose memory a view uses: `_attrs["is_view_of"]`, or the input of its view operator; else None."""
     if (given := tensor.attrs["is_view_of"]) is not None:
         return given
     for op in tensor.src_ops():

@@ -1,4 +1,4 @@
-"""Places in one arena for the tensors of a graph, one after another or in waves of operators that run in parallel."""
+"""Plans one arena for the tensors of a graph whose operators run in sequence or in parallel waves."""
 
 from __future__ import annotations
 
@@ -22,28 +22,27 @@ PlannedGraph = tuple[int, int, Workspace]
 
 
 def multistream_mode() -> int:
-    """`AIT_MULTISTREAM_MODE`: 0, operators run one after another; 1, those that do not wait for each other run in
-    parallel."""
+    """`AIT_MULTISTREAM_MODE`: 0, operators run in sequence; 1, independent operators run in parallel."""
     return setting("AIT_MULTISTREAM_MODE", 0, 1)
 
 
 def multistream_additional_streams() -> int:
-    """`AIT_MULTISTREAM_EXTRA_STREAMS`: streams beside the base stream; 4 if it is not set."""
+    """`AIT_MULTISTREAM_EXTRA_STREAMS`: streams in addition to the base stream; 4 if it is not set."""
     return setting("AIT_MULTISTREAM_EXTRA_STREAMS", 4, 1 << 20)
 
 
 def multistream_max_mem_parallel_ops() -> int:
     """`AIT_MULTISTREAM_MAX_MEM_PARALLEL_OPS`: the most operators that memory planning lets run in parallel.
 
-    More of them may overlap, and then they share less memory. Without the variable there is no limit. It does not
+    The more operators overlap, the less memory they share. Without the variable there is no limit. The limit does not
     depend on the number of streams: with 5 streams and 100 operators, a limit of 5 makes 20 waves of one operator for
-    each stream, with a barrier behind each.
+    each stream, with a barrier after each wave.
     """
     return setting("AIT_MULTISTREAM_MAX_MEM_PARALLEL_OPS", 99_999_999, 99_999_999)
 
 
 def track_parallel_ops(sorted_graph: Sequence[Tensor]) -> dict[int, list[Operator]]:
-    """The operators by their earliest step: each one step behind the last operator that it waits for."""
+    """The operators by their earliest step: one step after the last operator that it waits for."""
     steps: dict[Operator, int] = {}
     found: dict[int, list[Operator]] = {}
     for op in get_sorted_ops(sorted_graph):
@@ -69,11 +68,11 @@ def split_simple_multistream_parallel_ops(
 
 
 def simple_multistream_memory_planning(sorted_graph: Sequence[Tensor]) -> PlannedGraph:
-    """Places for tensors if the operators of a wave run in parallel: what one reads or writes shares no bytes with what
-    another one of its wave writes.
+    """Plan tensors for operators that run in parallel waves: tensors that an operator reads or writes never overlap
+    tensors that another operator of its wave writes.
 
-    Returns sizes in bytes; `_attrs["offset"]` of each computed tensor that is no output and no view is its offset. It
-    takes at least the memory of `greedy_by_size_memory_planning`.
+    Returns sizes in bytes, and sets `_attrs["offset"]` of each computed tensor that is neither output nor view. The
+    plan takes at least the memory of `greedy_by_size_memory_planning`.
     """
     check_sorted(sorted_graph)
     waves = split_simple_multistream_parallel_ops(track_parallel_ops(sorted_graph), multistream_max_mem_parallel_ops())
@@ -81,16 +80,16 @@ def simple_multistream_memory_planning(sorted_graph: Sequence[Tensor]) -> Planne
 
 
 def greedy_by_size_memory_planning(sorted_graph: Sequence[Tensor]) -> PlannedGraph:
-    """Places for tensors if the operators run one after another (Pisarchyk and Lee, arXiv 2001.03288).
+    """Plan tensors for operators that run in sequence (Pisarchyk and Lee, arXiv 2001.03288).
 
-    Returns sizes in bytes; `_attrs["offset"]` of each computed tensor that is no output and no view is its offset.
+    Returns sizes in bytes, and sets `_attrs["offset"]` of each computed tensor that is neither output nor view.
     """
     check_sorted(sorted_graph)
     return _plan(sorted_graph, [[op] for op in get_sorted_ops(sorted_graph)])
 
 
 def naive_memory_planning(sorted_graph: Sequence[Tensor]) -> PlannedGraph:
-    """Places of their own for all tensors; nothing shares bytes."""
+    """Plan separate memory for every tensor; no bytes are shared."""
     check_sorted(sorted_graph)
     return _plan(sorted_graph, [get_sorted_ops(sorted_graph)])
 
@@ -121,7 +120,7 @@ def _plan(sorted_graph: Sequence[Tensor], waves: Sequence[Sequence[Operator]]) -
 
 
 def _root(tensor: Tensor) -> Tensor:
-    """The tensor in whose memory a tensor is."""
+    """The tensor that owns the memory of a tensor: itself, or the source of its chain of views."""
     while (source := viewed(tensor)) is not None:
         tensor = source
     return tensor

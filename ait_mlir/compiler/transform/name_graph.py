@@ -1,4 +1,4 @@
-"""Names for what has none."""
+"""Gives names to tensors, operators and dims without a name."""
 
 from __future__ import annotations
 
@@ -87,10 +87,10 @@ _KEYWORDS = frozenset(
 
 
 def name_graph(sorted_graph: Sequence[Tensor], reset_counters: bool = False) -> None:
-    """Give each tensor, operator and dim without a name one; each name is unique and a valid name of a C variable.
+    """Name each tensor, operator and dim without a name; all names are unique and valid names of C variables.
 
-    A given name that is none is changed (`encoder.weight` to `encoder_weight`); the given one stays in
-    `_attrs["original_name"]`. Names are counted anew in each graph, so `reset_counters` changes nothing.
+    A given name that is not valid is changed (`encoder.weight` to `encoder_weight`) and kept in
+    `_attrs["original_name"]`. Each graph counts names from the start, so `reset_counters` has no effect.
     """
     check_sorted(sorted_graph)
     taken: set[str] = set()
@@ -115,7 +115,7 @@ def name_graph(sorted_graph: Sequence[Tensor], reset_counters: bool = False) -> 
 
 
 def dedup_symbolic_name(sorted_graph: Sequence[Tensor]) -> None:
-    """Give dims that are equal one name.
+    """Check that equal dims have one name.
 
     Dims are interned expressions: equal dims are one object and share their name from the start. Two IntVars of one
     name must have one range, else `BuildError` is raised.

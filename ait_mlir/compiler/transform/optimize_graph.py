@@ -1,4 +1,4 @@
-"""All transformations of a graph, in the order in which they help each other."""
+"""The transformations of whole graphs: the complete pipeline of the compiler, and its steps."""
 
 from __future__ import annotations
 
@@ -30,24 +30,26 @@ __all__ = [
 
 
 def optimize_graph(sorted_graph: list[Tensor], workdir: str | None = None, optimize: bool = True) -> list[Tensor]:
-    """The graph that is lowered: simplified, with attention, products and epilogues, and elementwise operators fused.
+    """The graph as it is lowered: simplified, with attention, epilogues of products, and elementwise operators fused.
 
-    These are the passes that compiling runs between the phases `canonical` and `fused`. What works on memory and
-    strides comes after them, on launches; `transform_strided_ops` shows it. Without `optimize` each elementwise
-    operator becomes a `fused_elementwise` by itself, and nothing else is changed.
+    These are the compiler's passes between the phases `canonical` and `fused`. Optimizations of memory and strides run
+    later, on launches; `transform_strided_ops` shows them. Without `optimize`, each elementwise operator becomes its
+    own `fused_elementwise`, and the rest stays unchanged.
     """
     return apply("optimize_graph" if optimize else "process_singleton_elementwise", sorted_graph, workdir)
 
 
 def merge_view_ops(sorted_graph: list[Tensor], workdir: str | None = None) -> list[Tensor]:
-    """Reshapes in a row, and expands in a row, as one; a view to the same shape goes."""
+    """The graph with chains of reshapes, and of expands, merged into one; views to the same shape are removed."""
     return apply("merge_view_ops", sorted_graph, workdir)
 
 
 def move_view_op_before_concat(sorted_graph: list[Tensor], wordir: str | None = None) -> list[Tensor]:
-    """Reshapes of a concatenation that another one reads, as reshapes of its operands; the concatenations become one.
+    """The graph with nested concatenations merged: a reshape between two of them moves to the operands of the inner
+    one.
 
-    A reshape must keep the joints of the operands apart. `wordir` is the workdir; the name is the documented one.
+    The reshape must not merge elements of different operands into one dim. `wordir` is the workdir; the name is the
+    documented one.
     """
     return apply("move_view_op_before_concat", sorted_graph, wordir)
 
@@ -58,51 +60,51 @@ def remove_elementwise_no_ops(sorted_graph: list[Tensor], workdir: str | None = 
 
 
 def fuse_duplicate_fused_elementwise(sorted_graph: list[Tensor], _workdir: str | None = None) -> list[Tensor]:
-    """Operators that compute the same on the same tensors as one, whose result all of them share.
+    """The graph with equal operators on the same tensors merged into one.
 
-    All operators count, not only elementwise ones. The second argument is not used.
+    This covers all operators, not only elementwise operators. The second argument is not used.
     """
     return apply("fuse_duplicate_fused_elementwise", sorted_graph)
 
 
 def split_large_concat_ops(sorted_graph: list[Tensor], _: str | None = None) -> list[Tensor]:
-    """The graph as it is: no launch takes a list of tensors of any length.
+    """The unchanged graph: launches have no limit on the operands of a concatenation that would require a split.
 
-    A concatenation is lowered to one write for each operand, by the operator that computes it where its kernel takes
+    Each operand of a concatenation is written separately, by the operator that computes it if its kernel accepts
     strides. The second argument is not used.
     """
     return apply("split_large_concat_ops", sorted_graph)
 
 
 def split_large_slice_scatter_ops(sorted_graph: list[Tensor], _: str | None = None) -> list[Tensor]:
-    """The graph as it is: each slice is written by itself. The second argument is not used."""
+    """The unchanged graph: each slice is written separately. The second argument is not used."""
     return apply("split_large_slice_scatter_ops", sorted_graph)
 
 
 def split_large_split_ops(sorted_graph: list[Tensor], _: str | None = None) -> list[Tensor]:
-    """The graph as it is: the parts of a split are views of its input. The second argument is not used."""
+    """The unchanged graph: the parts of a split are views of its input. The second argument is not used."""
     return apply("split_large_split_ops", sorted_graph)
 
 
 def transform_permute_to_reshape(sorted_graph: list[Tensor], workdir: str | None = None) -> list[Tensor]:
-    """Reshapes instead of permutes that move only dims of 1 past others: no element moves.
+    """The graph with reshapes in place of permutes that only move dims of 1, so that no element moves.
 
-    [256, 5, 1, 32] in order 0132 is a reshape to [256, 5, 32, 1]; in order 0312 it is none.
+    The permute of [256, 5, 1, 32] in order 0132 is a reshape to [256, 5, 32, 1]; the permute in order 0312 is not.
     """
     return apply("transform_permute_to_reshape", sorted_graph, workdir)
 
 
 def dedup_make_jagged_ops(sorted_graph: list[Tensor], workdir: str | None = None) -> list[Tensor]:
-    """Views of one tensor as jagged, with one set of offsets, as one view.
+    """The graph with one jagged view in place of equal jagged views: of one tensor, with the same offsets.
 
-    Tensors that are made jagged with the same offsets have the same jagged dim from the start, wherever that is done,
-    so that the offsets are checked once for each operator that reads them.
+    Tensors that are made jagged with the same offsets always have the same jagged dim, so each operator that reads them
+    checks the offsets once.
     """
     return apply("dedup_make_jagged_ops", sorted_graph, workdir)
 
 
 def fuse_bmm_permute(sorted_graph: list[Tensor], _: str | None = None) -> list[Tensor]:
-    """Products whose transposed result alone is read, stored in the other order: `bmm_rcc` for `permute021(bmm_rcr)`.
+    """The graph with `bmm_rcc` in place of `permute021(bmm_rcr)`, if the permute is the product's only user.
 
     The second argument is not used.
     """
@@ -110,7 +112,7 @@ def fuse_bmm_permute(sorted_graph: list[Tensor], _: str | None = None) -> list[T
 
 
 def fuse_expand_bmm(sorted_graph: list[Tensor], workdir: str | None = None) -> list[Tensor]:
-    """Batched products that read what an expand repeats for the batch of the other factor.
+    """The graph without expands of a factor to the batch of the other factor: batched products read the original.
 
     An expand that also enlarges M, N or K stays.
     """
@@ -118,7 +120,7 @@ def fuse_expand_bmm(sorted_graph: list[Tensor], workdir: str | None = None) -> l
 
 
 def fuse_mm_reshape_permute(sorted_graph: list[Tensor], workdir: str | None = None) -> list[Tensor]:
-    """A product whose columns are parted and moved before its rows, as a product in batches, one for each head.
+    """The graph with one batched product (a batch for each head) in place of a product, a reshape and a permute.
 
     `permute(reshape(gemm_rcr(x, w), [A, B, C, D]), [0, 2, 1, 3])` is `bmm_rcr` of x as [A, 1, B, K] and w as [C, D, K].
     """

@@ -1,4 +1,4 @@
-"""Documented modules of transformations that are written in another module here."""
+"""Documented import paths of transformations that are implemented in another module here."""
 
 from __future__ import annotations
 

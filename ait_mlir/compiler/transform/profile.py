@@ -1,4 +1,4 @@
-"""Kernels are chosen by their times on the devices of this machine."""
+"""Chooses kernels by their times on the devices of this machine."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ from ait_mlir.selection.tasks import Task
 from ait_mlir.selection.timings import TimingCache
 
 Callback = Callable[[Any, Any], None]
-"""Gets what a profiler printed, or None if it failed, and the delegate."""
+"""A function of a profiler's standard output, or None if it failed, and of the delegate."""
 
 
 @dataclass(frozen=True)
 class ProfileResult:
-    """What a profiler found for an operator at one size: its time in milliseconds and its workspace in bytes."""
+    """A profiler's result for an operator at one size: the time in milliseconds and the workspace in bytes."""
 
     op_name: str
     exec_key: str
@@ -51,10 +51,10 @@ class ProfileResult:
 
 @dataclass
 class GemmProfilerPostprocessingDelegate:
-    """Collects the results of profilers; in the end the fastest one of each operator and size is kept.
+    """Collects the results of profilers, and finally keeps the fastest for each operator and size.
 
-    `best` has them, by name of the operator and size. An operator given to `watch` gets the configurations in
-    `_attrs["exec_path"]`.
+    `best` has the kept results, by name of the operator and size. An operator given to `watch` gets the configurations
+    in `_attrs["exec_path"]`.
     """
 
     best: dict[tuple[str, str], ProfileResult] = field(default_factory=dict[tuple[str, str], ProfileResult])
@@ -62,7 +62,7 @@ class GemmProfilerPostprocessingDelegate:
     _instances: SimpleQueue[ProfileResult] = field(default_factory=SimpleQueue[ProfileResult])
 
     def watch(self, operator: Operator) -> None:
-        """Write the results for the operator of this name to it."""
+        """Register an operator; results for its name will be written to it."""
         self.operators[str(operator.attrs["name"])] = operator
 
     def add_instance(self, instance: ProfileResult) -> None:
@@ -70,7 +70,7 @@ class GemmProfilerPostprocessingDelegate:
         self._instances.put(instance)
 
     def postprocess_results(self) -> None:
-        """Keep the fastest of the results so far, over all split_k of an operator and size."""
+        """Keep the fastest result so far for each operator and size, over all `split_k`."""
         while not self._instances.empty():
             found = self._instances.get()
             key = found.op_name, found.exec_key
@@ -82,10 +82,10 @@ class GemmProfilerPostprocessingDelegate:
 
 
 class ProfilerRunner:
-    """Runs profilers, one at a time on each device, in processes of their own.
+    """Runs profilers in separate processes, one at a time on each device.
 
-    `devices` are numbers of devices as text: a profiler sees its own as the only one. `timeout` is in seconds, for each
-    profiler. A profiler that fails or takes longer gives None to its callback.
+    `devices` are numbers of devices as text; a profiler sees only its own device. `timeout` is in seconds, for each
+    profiler. If a profiler fails or takes longer, its callback gets None.
     """
 
     def __init__(self, devices: Sequence[str], postprocessing_delegate: Any, timeout: int = 500):
@@ -105,7 +105,7 @@ class ProfilerRunner:
         self._jobs.append(self._pool.submit(self._run, list(cmds), process_result_callback))
 
     def join(self) -> None:
-        """Wait for all commands, then let the delegate choose. Raises what a callback raised."""
+        """Wait for all commands, then let the delegate choose. Raises the first error of a callback."""
         try:
             for job in self._jobs:
                 job.result()
@@ -127,7 +127,7 @@ class ProfilerRunner:
 
 
 def force_profiler_cache() -> bool:
-    """Whether `AIT_FORCE_PROFILER_CACHE` is 1: `profile` then takes known times alone, and fails without them."""
+    """Whether `AIT_FORCE_PROFILER_CACHE` is 1: then `profile` uses only known times, and fails without them."""
     text = os.environ.get("AIT_FORCE_PROFILER_CACHE", "0")
     if text not in ("0", "1"):
         raise BuildError(f"AIT_FORCE_PROFILER_CACHE is {text!r}, expected 0 or 1")
@@ -170,11 +170,11 @@ def profile(
 ) -> None:
     """Choose kernels for the operators of a graph by time, and note them in `_attrs["kernels"]`.
 
-    Kernels are timed on device 0, the first one in `devices` if given. A dynamic dim is timed at its largest size
-    (`MAX`), its smallest (`MIN`), or its hints (`HINTS`). Measuring ends after `timeout` seconds; what is not timed by
-    then is chosen by estimate. Times are remembered (`AIT_TIMINGS`), so compiling the graph later finds them. The IR
-    with the choices is written to `workdir`. `target` is that of this machine unless given. Raises `AitError` where
-    nothing can be measured, and with `force_profiler_cache` where a time is not known.
+    Kernels are timed on device 0, which must be the first in `devices` if given. A dynamic dim is timed at its largest
+    size (`MAX`), its smallest (`MIN`), or its hints (`HINTS`). Measuring ends after `timeout` seconds; the remaining
+    kernels are chosen by estimate. Times are remembered (`AIT_TIMINGS`), so a later compilation of the graph finds
+    them. The IR with the choices is written to `workdir`. `target` is by default this machine's. Raises `AitError` if
+    this machine cannot measure, and with `force_profiler_cache` if a time is not known.
     """
     emission = emit(sorted_graph)
     directory = writable(workdir)
@@ -202,7 +202,8 @@ def profile(
     set_target(emission.module, compiled_for)
     by_time = selector(compiled_for, True, [name.lower()], 0.0 if forced else float(timeout))
     with closing(by_time):
-        select_graph(emission.graph, compiled_for, _Forced(by_time) if forced else by_time)  # pyright: ignore[reportArgumentType]
+        select_graph(emission.graph, compiled_for, _Forced(by_time) if forced else by_time)  # pyright:
+        ignore[reportArgumentType]
     kernels: dict[Operator, list[str]] = {}
     for op in emission.module.walk():
         kernel, place = op.attributes.get("kernel"), op.location

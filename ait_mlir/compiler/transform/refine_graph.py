@@ -1,4 +1,4 @@
-"""Operators that do the same share one name, and so one function."""
+"""Gives equal operators one name, so that they share one function."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ def _place(value: SSAValue, values: Sequence[SSAValue | None]) -> int | None:
 
 
 def refine_graph(sorted_graph: Sequence[Tensor]) -> list[Tensor]:
-    """Give operators that compute the same, on tensors of equal types, the name of the first; returns the list.
+    """Give equal operators on tensors of equal types the name of the first; returns the list.
 
-    The name that an operator had stays in `_attrs["original_name"]`. Operators have names after `name_graph`. A kernel
-    of the lowered program is shared in the same way.
+    The operator's previous name stays in `_attrs["original_name"]`. Operators have names after `name_graph`. The
+    lowered program shares kernels in the same way.
     """
     emission = emit(sorted_graph)
     names: dict[object, str] = {}

@@ -1,4 +1,4 @@
-"""Operators without effect go."""
+"""Removes operators without effect."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["ExpandDimensionType", "JaggedIntVar", "remove_no_ops"]
 
 
 class ExpandDimensionType(Enum):
-    """What an expand does to a dim: adds it, repeats it, or keeps it."""
+    """The effect of an expand on a dim: it adds, repeats or keeps the dim."""
 
     ADD_DIM = 1
     EXPAND_DIM = 2
@@ -20,8 +20,8 @@ class ExpandDimensionType(Enum):
 
 
 def remove_no_ops(sorted_graph: list[Tensor]) -> list[Tensor]:
-    """The graph without views to the shape a tensor has, splits into one part, concats of one tensor.
+    """The graph without views that keep the shape, splits into one part, and concatenations of one tensor.
 
-    A result that would be an input stays: it is copied by an `identity`.
+    If an output would become an input, an `identity` copies it.
     """
     return apply("remove_no_ops", sorted_graph)

@@ -1,4 +1,4 @@
-"""Operators that compute nothing of a graph no longer read its tensors."""
+"""Removes operators outside of a graph from the users of its tensors."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ait_mlir.frontend.tensor import Tensor
 
 
 def remove_unused_ops(sorted_graph: Sequence[Tensor]) -> None:
-    """Remove from `dst_ops` the operators that are in `src_ops` of no tensor of the list."""
+    """Remove all operators from `dst_ops` that compute no tensor of the list."""
     check_sorted(sorted_graph)
     used = {op for tensor in sorted_graph for op in tensor.src_ops()}
     for tensor in sorted_graph:

@@ -1,5 +1,5 @@
-"""The table of documented transformations: the passes that each one runs, where they are written, tested, and their
-law. `docs/passes.md` is made of it (`python -m ait_mlir.compiler.transform.page`)."""
+"""The table of documented transformations: the passes that each runs, their file, their test and their law.
+`docs/passes.md` is made from it (`python -m ait_mlir.compiler.transform.page`)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Transformation(Row):
     test: str
     law: str
     only: tuple[str, ...] = ()
-    """The contractions that it may change; all if empty."""
+    """The contractions that the transformation may change; all if empty."""
 
 
 def _row(name: str, module: str, passes: str, file: str, test: str, law: str, only: tuple[str, ...] = ()):

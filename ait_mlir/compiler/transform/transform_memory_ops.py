@@ -1,4 +1,4 @@
-"""Concatenations, splits and slices of each other."""
+"""Merges nested concatenations, splits and slices."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ __all__ = ["dynamic_slice", "toposort", "transform_memory_ops"]
 
 
 def transform_memory_ops(sorted_graph: list[Tensor], workdir: str | None = None) -> list[Tensor]:
-    """The graph with fewer copies: nested concatenations and splits as one, and pieces taken from what was joined.
+    """The graph with fewer copies: nested concatenations and splits merged, and slices of a concatenation taken
+    directly from its operands.
 
-    Copies that strides make needless show after lowering (`transform_strided_ops`).
+    Copies that strides make unnecessary are removed after lowering (`transform_strided_ops`).
     """
     return apply("transform_memory_ops", sorted_graph, workdir)

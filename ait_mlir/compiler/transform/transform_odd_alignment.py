@@ -1,4 +1,4 @@
-"""Batched products of odd sizes get even ones."""
+"""Pads batched products of odd sizes to even sizes."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from ait_mlir.frontend.tensor import Tensor
 
 
 def transform_odd_alignment(sorted_graph: list[Tensor], workdir: str | None = None) -> list[Tensor]:
-    """Batched products of float16 or bfloat16 with even rows: `apply_padding` for them alone.
+    """The graph with even rows in batched products of float16 or bfloat16: `apply_padding` only for these products.
 
-    A permute that moves an even size to the end would not help: it is a view here, which a product reads by strides.
+    A permute that moves an even size to the end would not help: here it is a view that a product reads by strides.
     """
     return apply("transform_odd_alignment", sorted_graph, workdir)

@@ -1,4 +1,4 @@
-"""Products and convolutions of special sizes."""
+"""Replaces products and convolutions of special sizes by simpler operators."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from ait_mlir.frontend.tensor import Tensor
 
 
 def transform_special_ops(sorted_graph: list[Tensor], workdir: str | None = None) -> list[Tensor]:
-    """Convolutions whose window is one element as products, products with K = 1 as multiplications.
+    """The graph with products in place of convolutions with a window of one element, and multiplications in place of
+    products with K = 1.
 
-    Small N and K and single columns need no operator of their own here: selection has kernels for them.
+    Small N and K and single columns need no special operator here: selection has kernels for them.
     """
     return apply("transform_special_ops", sorted_graph, workdir)

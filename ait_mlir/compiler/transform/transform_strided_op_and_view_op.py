@@ -1,4 +1,4 @@
-"""Strided operators write through views; `transform_strided_ops` shows where."""
+"""Strided operators write through views; `transform_strided_ops` shows the result."""
 
 from __future__ import annotations
 

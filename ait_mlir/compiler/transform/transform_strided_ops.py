@@ -29,26 +29,26 @@ _MARK = "transform_strided_ops"
 
 @dataclass(frozen=True)
 class TensorAccessor:
-    """Where a launch finds an operand or a result: the tensor whose buffer it is in, the offset and the strides, in
+    """The location of a launch's operand or result: the tensor whose buffer holds it, and offset and strides in
     elements, as expressions of the dims."""
 
     tensor: Tensor | None
     offset: str
     strides: tuple[str, ...]
     whole: bool
-    """Whether it is all of that buffer."""
+    """Whether the operand or result is the whole buffer."""
 
 
 def transform_strided_ops(sorted_graph: list[Tensor], workdir: str | os.PathLike[str] | None = None) -> list[Tensor]:
-    """The given list, with what of it is in place in the lowered program.
+    """The given list, with attributes that show the accesses in place of the lowered program.
 
     The transformation works on buffers and launches (`remove-copies`); the operators stay the same. A copy of the graph
-    is lowered for the CPU without fusion, and written to `workdir`. Of it the list shows
+    is lowered for the CPU without fusion, and written to `workdir`. From this copy come the attributes
 
     - `_attrs["nop"]` of an operator without a launch, such as a split whose parts are read in place;
-    - `_attrs["output_accessors"]` of the others, a `TensorAccessor` for each result of the last launch;
-    - `_attrs["input_accessors"]` of those with one launch, in the order of the operands in the IR;
-    - `_attrs["is_view_of"]` of a tensor that is written into its part of another one, as of a concatenation.
+    - `_attrs["output_accessors"]` of other operators, a `TensorAccessor` for each result of the last launch;
+    - `_attrs["input_accessors"]` of operators with one launch, in the order of the operands in the IR;
+    - `_attrs["is_view_of"]` of a tensor that is written into its part of another tensor, such as a concatenation.
     """
     emission = emit(sorted_graph)
     directory = writable(workdir)

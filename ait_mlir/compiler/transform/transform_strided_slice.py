@@ -1,4 +1,4 @@
-"""Strided operators read slices in place; `transform_strided_ops` shows where."""
+"""Strided operators read slices in place; `transform_strided_ops` shows the result."""
 
 from __future__ import annotations
 

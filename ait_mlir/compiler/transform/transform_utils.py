@@ -1,4 +1,4 @@
-"""Helpers of transformations that users write: what a graph must be, and how a tensor takes another one's place."""
+"""Helpers for transformations that users write: check a graph, and replace tensors in it."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ __all__ = [
 
 
 def check_graph_validity(sorted_graph: Sequence[Tensor], raiseError: bool = False) -> bool:
-    """Whether tensors and operators name each other, and all that operators read and compute is in the graph.
+    """Whether tensors and operators refer to each other, and all inputs and outputs of operators are in the graph.
 
-    With `raiseError`, `BuildError`, which is a `RuntimeError`, says what is wrong.
+    With `raiseError`, a mistake raises `BuildError`, which is a `RuntimeError`.
     """
     wrong = next(_mistakes(sorted_graph), None)
     if wrong is not None and raiseError:
@@ -52,15 +52,15 @@ def _mistakes(graph: Sequence[Tensor]) -> Iterator[str]:
 
 
 def remove_dst_op_from_tensor(tensors: Tensor | Sequence[Tensor], dst_op: Operator) -> None:
-    """Say that an operator no longer reads these tensors."""
+    """Remove an operator from the users of these tensors."""
     for tensor in [tensors] if isinstance(tensors, Tensor) else tensors:
         tensor.users.discard(dst_op)
 
 
 def replace_tensor(old_tensor: Tensor, new_tensor: Tensor) -> None:
-    """Let the operators that read one tensor read another, of the same shape and dtype.
+    """Replace a tensor by another of the same shape and dtype in all operators that read it.
 
-    If the old one is an output, the new one becomes it, under its name.
+    If the old tensor is an output, the new tensor becomes the output, with the same name.
     """
     for op in list(old_tensor.dst_ops()):
         op.replace_input_tensor(old_tensor, new_tensor)
@@ -72,7 +72,7 @@ def replace_tensor(old_tensor: Tensor, new_tensor: Tensor) -> None:
 
 
 def remove_tensor_from_sorted_graph(tensor: Tensor) -> None:
-    """Take a tensor out of the operators that read it and of the one that computes it."""
+    """Remove a tensor from the operators that read it and from the operator that computes it."""
     for op in tensor.src_ops():
         op.outputs = [t for t in op.outputs if t is not tensor]
     for op in tensor.dst_ops():
