@@ -113,7 +113,7 @@ def main(args: Sequence[str] | None = None) -> int:
 
 
 def pattern_functions() -> str:
-    """The functions that patterns may call: name, kinds of arguments, first paragraph of the docstring."""
+    """A list of the functions that patterns may call: name, kinds of arguments, first paragraph of the docstring."""
     from ait_mlir.rewrites.apply import universe
 
     known = universe()
@@ -212,7 +212,7 @@ def read_chunks(options: Options) -> list[SourceText]:
 
 
 def is_free_of_reference(p: ModulePass, module: ModuleOp) -> bool:
-    """Whether a pass may change what the reference computes, by an assumption that the module states."""
+    """Whether a pass may change the reference's results, because the module states an assumption that allows it."""
     from ait_mlir.passes.patterns import AssumingPatternPass
 
     return isinstance(p, AssumingPatternPass) and p.applies_to(module)
@@ -238,7 +238,7 @@ def process(options: Options, source: SourceText, err: TextIO) -> str:
             err.write(f"// IR after {p.name}\n{print_module(module, options)}")
         if checker is not None:
             if is_free_of_reference(p, module):
-                # What an assumption allows is measured by the framework's own error; later passes must keep the result.
+                # The framework's own error measures changes that an assumption allows; later passes keep the result.
                 checks, checker = checker.checks, semantics_checker(module, source)
                 checker.checks, checker.assumed = checks, True
                 return
@@ -277,8 +277,8 @@ def semantics_checker(module: ModuleOp, source: SourceText) -> SemanticsChecker:
 
 
 def statistics_lines(name: str, seconds: float, statistics: Statistics) -> list[str]:
-    """What `--print-stats` prints of a pass: its time, and of each pattern applied how often and the time of its
-    rewrites, most often first; the time of matching is in the pass's alone, as all patterns are matched together."""
+    """The lines of `--print-stats` for a pass: its time, then for each pattern the number and the time of its rewrites,
+    most frequent first. Only the pass's time includes matching, because all patterns are matched together."""
     lines = [f"{seconds * 1e3:10.2f} ms  {name}\n"]
     for pattern, count in sorted(statistics.applied.items(), key=lambda row: (-row[1], row[0])):
         lines.append(f"{statistics.seconds[pattern] * 1e3:14.2f} ms  {count:6} x {pattern}\n")
@@ -309,7 +309,7 @@ def print_module(module: ModuleOp, options: Options) -> str:
 
 
 def check_expected(source: SourceText, found: list[Diagnostic]) -> list[str]:
-    """What differs between the `expected-error` comments of a source and the errors found."""
+    """The differences between the `expected-error` comments of a source and the errors found."""
     wanted: list[tuple[int, str]] = []
     for i, line in enumerate(source.text.split("\n"), source.line_offset + 1):
         for m in _EXPECTED.finditer(line):

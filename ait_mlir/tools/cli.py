@@ -56,7 +56,7 @@ def argument_parser() -> argparse.ArgumentParser:
 def main(args: Sequence[str] | None = None) -> int:
     """Run the tool.
 
-    Every failure is one message on stderr and exit code 1; `AIT_TRACEBACK=1` adds where it was raised.
+    Every failure is one message on stderr and exit code 1; `AIT_TRACEBACK=1` adds the traceback.
     """
     return ended_cleanly("ait", lambda: _run(args))
 
@@ -97,7 +97,7 @@ def _message(error: BaseException) -> str:
 
 
 def internal_error(tool: str, error: BaseException) -> str:
-    """What a tool says after a mistake of the compiler: the error, and where in the program it came up."""
+    """The message for a bug of the compiler: the error, its notes with the place in the program, and advice."""
     notes = "".join(f"\n{note}" for note in getattr(error, "__notes__", ()))
     return f"{tool}: internal error: {type(error).__name__}: {error}; AIT_TRACEBACK=1 shows where{notes}"
 

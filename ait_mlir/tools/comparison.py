@@ -1,8 +1,8 @@
-"""How far outputs of a run may be from the reference, by what the run rounds.
+"""Compares outputs of a run with the reference, within errors that the run's rounding explains.
 
-The reference computes in float64 and rounds nothing. A run rounds whatever it stores, and may compute products of f32
-in a narrower type. `Expected` therefore has two evaluations: the exact one, and one that rounds each buffer to its
-element type. Their distance says how much rounding changes an output.
+The reference computes in float64 without rounding. A run rounds every value that it stores, and may compute products of
+f32 in a narrower type. So `Expected` has two evaluations: an exact one, and one that rounds each buffer to its element
+type. Their distance shows how much rounding changes an output.
 """
 
 from __future__ import annotations
@@ -21,33 +21,35 @@ from ait_mlir.tools.report import table
 Array = npt.NDArray[Any]
 
 TOLERANCE = {"float16": 4e-3, "bfloat16": 3e-2, "float32": 2e-5, "float64": 1e-12}
-"""Of the largest magnitude of the expected output, for results of a type; integers and booleans must be equal."""
+"""The tolerance by element type, relative to the largest magnitude of the expected output; integers and booleans must
+be equal."""
 MARGIN = 2.0
-"""A run sums in another order than the reference, and then rounds other numbers: its error may be that much larger."""
+"""The allowed error over the effect of rounding: a run sums in another order than the reference, so it rounds other
+numbers."""
 LARGEST = {row.name: row.largest for row in DTYPES if row.name in TOLERANCE}
 """The largest finite number of each float type."""
 
 
 @dataclass(frozen=True)
 class Expected:
-    """What an output should be."""
+    """The expected value of an output, with the data that decide how large its error may be."""
 
     exact: Array
-    """In float64, where nothing is rounded."""
+    """The output in float64, without rounding."""
     stored: Array | None = None
-    """As a program gives it that rounds what it stores, and nothing else; None if that is not known."""
+    """The output of a program that rounds only the values that it stores; None if it is not known."""
     ceiling: float = 0.0
-    """The tolerance of the narrowest type that the run stores; rounding what it stores never allows more."""
+    """The tolerance of the narrowest type that the run stores: the most that rounding of stored values may allow."""
     operands: float = 0.0
-    """The tolerance of the type that operands of products are rounded to, of which `stored` says nothing."""
+    """The tolerance of the type to which operands of products are rounded; `stored` does not include this rounding."""
 
 
 @dataclass(frozen=True)
 class Errors:
-    """How far an output is from what was expected: largest and root-mean-square error, the largest over the largest
-    magnitude, and how much that may be.
+    """The errors of an output: the largest and the root-mean-square error, the largest error over the largest magnitude
+    (`relative`), and the limit of that (`allowed`).
 
-    `misplaced` counts elements that are NaN or infinite where they should not be, or the reverse.
+    `misplaced` counts elements that are NaN or infinite and should not be, or the reverse.
     """
 
     largest: float
@@ -62,11 +64,11 @@ class Errors:
 
 
 def measure(got: Array, expected: Expected, tolerance: float | None = None) -> Errors:
-    """Compare in float64.
+    """The errors of an output, computed in float64.
 
-    An element beyond the range of its type is expected to be infinite. An element that agrees with `stored` is right:
-    where the run stores a value that overflows, or is at the edge of a step, that decides the rest. `tolerance` takes
-    the place of the limit that follows from the rounding.
+    An element beyond the range of its type is expected to be infinite. An element that agrees with `stored` is right: a
+    stored value that overflows, or is at the edge of a step, changes all results that depend on it. `tolerance`
+    replaces the limit derived from rounding.
     """
     base = TOLERANCE.get(got.dtype.name, 0.0)
     found, exact = got.astype(np.float64), expected.exact.astype(np.float64)
@@ -89,13 +91,14 @@ def measure(got: Array, expected: Expected, tolerance: float | None = None) -> E
 
 
 def _spread(stored: Array, held: Array, scale: float) -> float:
-    """How much rounding changes the elements that it leaves finite, over the largest magnitude."""
+    """The largest change by rounding among elements that stay finite, relative to the largest magnitude."""
     both = np.isfinite(stored) & np.isfinite(held)
     return float(np.abs(stored[both] - held[both]).max()) / scale if scale and both.any() else 0.0
 
 
 def _at_the_end(found: Array, exact: Array, dtype: np.dtype[Any], allowed: float) -> Array:
-    """Elements near the end of the range of a float type, on the other side of it than the exact ones."""
+    """A mask of elements at the end of a float type's range: the exact value is near it, the found value at or
+    beyond."""
     if dtype.name not in TOLERANCE:
         return np.zeros(found.shape, np.bool_)
     largest = LARGEST[dtype.name]

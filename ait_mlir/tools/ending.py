@@ -1,4 +1,4 @@
-"""How a command ends: after signals, and where its output cannot be written."""
+"""Ends commands cleanly: after signals, and if their output cannot be written."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ait_mlir.errors import printable
 from ait_mlir.host.processes import Ended, ended_by_signals
 
 BROKEN_PIPE = 141
-"""The exit status of a program whose reader is gone, as shells give it: 128 + SIGPIPE."""
+"""The exit status, as in shells, of a program whose output nobody reads any more: 128 + SIGPIPE."""
 
 
 class _OutputError(BaseException):
@@ -26,8 +26,8 @@ class _OutputError(BaseException):
 def ended_cleanly(name: str, command: Callable[[], int]) -> int:
     """Run a command; returns its exit code.
 
-    After SIGINT, SIGTERM and SIGHUP nothing that it started goes on and no scratch is left; the code is 128 + the
-    signal. If standard output cannot be written, a message says so, and the code is 1.
+    SIGINT, SIGTERM and SIGHUP also end the programs that it started, and scratch folders are removed; the code is then
+    128 + the signal. If standard output cannot be written, a message says so, and the code is 1.
     """
     if sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison]  (closed by the caller: `>&-`)
         sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
@@ -51,7 +51,7 @@ def ended_cleanly(name: str, command: Callable[[], int]) -> int:
 
 
 class _Printable:
-    """A stream that writes the control characters of names, paths and texts as escapes: a terminal obeys none."""
+    """A stream that writes control characters as escapes, so that a terminal does not interpret them."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -88,7 +88,7 @@ def _told() -> Generator[None]:
 
 
 def _drop_output() -> None:
-    """Let go of the text that cannot be written: the interpreter would try again at its end."""
+    """Discard text that cannot be written; otherwise the interpreter would try again when it exits."""
     with contextlib.suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 

@@ -1,6 +1,6 @@
-"""Examples of the ops, from which `ait inspect --ops` finds the element types and kernels of each; their other names.
+"""Examples of each op, from which `ait inspect --ops` finds element types and kernels; and the ops' other names.
 
-tests/test_specs.py fails for an op without an example, and for kernels or element types that no example reaches.
+tests/test_specs.py fails for an op without an example, and for kernels or element types that no example covers.
 """
 
 from __future__ import annotations
@@ -99,8 +99,8 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "where": ("%a, %b, %c : b x i1; b x T; b x T -> b x T",),
 }
 """By op without `ait.`: its text on operands `%a, %b, ...`, and the types of operands and results. `T` is any element
-type, `S` the type that it has in a region; `param` marks a weight. Elementwise ops on operands of one type are not
-listed."""
+type, `S` its compute type in a region; `param` marks a weight. Elementwise ops on operands of one type are not listed.
+"""
 
 NAMES: dict[str, str] = {
     "add": "elementwise full fused_elementwise",
@@ -165,7 +165,7 @@ NAMES: dict[str, str] = {
     "topk": "topk",
     "where": "where",
 }
-"""By op: the operators of AITemplate that it computes, alone or as the heaviest op of several."""
+"""By op: the operators of AITemplate that become this op, or several ops of which it is the heaviest."""
 
 NO_KERNEL = {
     "graph": "it holds ops",
@@ -176,7 +176,7 @@ NO_KERNEL = {
     "call_ffi": "its kernel is a function of the library that it names",
     "scan": "it is no launch: its steps are, each by a kernel of its own",
 }
-"""Ops without a kernel of ours, and why."""
+"""Ops without a kernel of ours, with the reason."""
 
 
 def examples(op: str, t: str) -> list[Operation]:

@@ -1,6 +1,6 @@
 """The table of ops: their names in AITemplate, and the element types and providers of each target.
 
-It is made when it is asked for, from an example of each op and the kernels that accept it.
+It is computed on demand, from examples of each op and the kernels that accept them.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def operator_table() -> str:
 
 
 def operator_page(name: str) -> str:
-    """What an op does and how it is written: its docstring, operands, properties and results; its row of the table.
+    """The documentation of an op: its docstring, operands, properties and results, and its row of the table.
 
     Raises `InputError` with the closest names if there is none.
     """
@@ -95,7 +95,7 @@ def _kernels(row: outside.Outside) -> list[str]:
 
 
 def _cell(found: dict[str, Any], types: list[str]) -> str:
-    """`native, cublaslt`, without the element types that only the CPU has; or why there is nothing."""
+    """A cell of the table: providers, and in parentheses the missing element types; or the reason for no kernel."""
     if "reason" in found:
         return f"none: {found['reason']}"
     missing = [t for t in types if t not in found["dtypes"]]

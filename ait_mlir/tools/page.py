@@ -27,8 +27,8 @@ _HEIGHT = 300
 
 @dataclass(frozen=True)
 class Step:
-    """A pass that ran: its seconds, how often each pattern was applied, and the changes of the IR, the lines of a
-    unified diff; empty where nothing changed."""
+    """A pass that ran: its seconds, the number of applications of each pattern, and the changes of the IR as the lines
+    of a unified diff, empty without changes."""
 
     name: str
     seconds: float
@@ -38,24 +38,24 @@ class Step:
 
 @dataclass
 class Trace:
-    """What the passes of one compilation did; `observe` is an observer of `run_passes`."""
+    """The record of one compilation's passes; `observe` is an observer of `run_passes`."""
 
     statistics: Statistics
-    """Where the rewrites of the pass that runs are counted."""
+    """The counts of rewrites of the running pass."""
     module: InitVar[ModuleOp]
-    """As it is before the first pass."""
+    """The module before the first pass."""
     names: Names = field(default_factory=Names)
     text: str = ""
-    """The IR after the last pass, with these names."""
+    """The IR after the last pass, with `names`."""
     steps: list[Step] = field(default_factory=list[Step])
     rewrites: Statistics = field(default_factory=Statistics)
-    """Those of all steps."""
+    """The counts of rewrites of all steps."""
 
     def __post_init__(self, module: ModuleOp) -> None:
         self.text = steady_text(module, self.names)
 
     def observe(self, p: ModulePass, module: ModuleOp, seconds: float) -> None:
-        """Note what a pass did."""
+        """Record a pass that has run."""
         after = steady_text(module, self.names)
         changes = "\n".join(list(unified_diff(self.text.splitlines(), after.splitlines(), lineterm="", n=2))[2:])
         taken = self.statistics.taken()
@@ -105,8 +105,8 @@ def lanes(program: ProgramOp) -> dict[int, list[Box]]:
 
 
 def packed(text: str) -> str:
-    """A text as the page holds it: gzip in base64, which the page's script unpacks where it is shown. The changes of a
-    large network are several times its IR, and nearly all of it repeats."""
+    """A text as gzip in base64, which the page's script unpacks. The changes of a large network are several times as
+    long as its IR, and compress well."""
     return base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode()
 
 

@@ -1,4 +1,4 @@
-"""Cuts a module down to the smallest one that still fails, by trial: `ait reduce`."""
+"""Reduces a module to the smallest module that still fails, by trial: `ait reduce`."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ Edit = Callable[[GraphOp, Sequence[int]], None]
 
 @dataclass
 class Reducer:
-    """Makes smaller modules as long as `fails` says that they fail.
+    """Reduces a module while `fails` returns True for the smaller module.
 
-    `fails` is only asked about modules that verify. `tried` counts its calls.
+    `fails` is only called with modules that verify. `tried` counts its calls.
     """
 
     fails: Callable[[ModuleOp], bool]
@@ -30,7 +30,7 @@ class Reducer:
     seen: set[str] = field(default_factory=set[str])
 
     def reduce(self, module: ModuleOp) -> ModuleOp:
-        """The smallest module that was found; `module` itself fails and is not changed."""
+        """The smallest failing module found; `module` must fail and is not changed."""
         while True:
             before = str(module)
             module = self._drop_graphs(module)
@@ -57,7 +57,7 @@ class Reducer:
         return module
 
     def _fewer(self, module: ModuleOp, graph: int, count: int, edit: Edit) -> ModuleOp:
-        """Apply an edit to as many of `count` things as possible: halves first, then smaller and smaller parts."""
+        """Apply an edit to as many of `count` numbered items as possible: first to halves, then to smaller parts."""
         size = max(1, count // 2)
         left = list(range(count))
         while size >= 1 and left:
@@ -97,7 +97,7 @@ class Reducer:
 
 
 def drop_outputs(graph: GraphOp, chosen: Sequence[int]) -> None:
-    """Remove outputs, by number, and what only they need."""
+    """Remove outputs, by number, and the ops that only they need."""
     outputs = graph.outputs()
     for number in chosen:
         outputs[number].detach()
@@ -106,7 +106,7 @@ def drop_outputs(graph: GraphOp, chosen: Sequence[int]) -> None:
 
 
 def bypass_ops(graph: GraphOp, chosen: Sequence[int]) -> None:
-    """Let users of ops, by number, read an operand of the same type in place of the result; outputs, any operand."""
+    """Replace the results of ops, by number, by an operand of the same type, or for outputs by any operand."""
     ops = _body(graph)
     for number in chosen:
         given = [v for v in ops[number].operands if isinstance(v.type, TensorType)]
@@ -120,7 +120,7 @@ def bypass_ops(graph: GraphOp, chosen: Sequence[int]) -> None:
 
 
 def cut_ops(graph: GraphOp, chosen: Sequence[int]) -> None:
-    """Make inputs of the results of ops, by number, and remove what no output needs any more."""
+    """Replace the results of ops, by number, by new inputs, and remove ops that no output needs any more."""
     ops = _body(graph)
     for number in chosen:
         _feed(graph, ops[number])
@@ -128,7 +128,7 @@ def cut_ops(graph: GraphOp, chosen: Sequence[int]) -> None:
 
 
 def part_ops(graph: GraphOp, chosen: Sequence[int]) -> None:
-    """Remove ops, by number, alone: what only they read becomes an output, what they computed an input."""
+    """Remove only these ops, by number: values that only they read become outputs, their results become inputs."""
     ops = _body(graph)
     gone = {ops[number] for number in chosen}
     stay = set(ops) - gone
@@ -144,7 +144,7 @@ def part_ops(graph: GraphOp, chosen: Sequence[int]) -> None:
 
 
 def _feed(graph: GraphOp, op: Operation) -> None:
-    """Let users of the results of an op read new inputs."""
+    """Replace the results of an op by new inputs."""
     names = {name.data for name in graph.input_names.data}
     for result in op.results:
         if isinstance(result.type, TensorType) and result.uses:
@@ -155,7 +155,7 @@ def _feed(graph: GraphOp, op: Operation) -> None:
 
 
 def fix_dims(graph: GraphOp, chosen: Sequence[int]) -> None:
-    """Let dims, by number, have their smallest value alone, without hints."""
+    """Restrict dims, by number, to their smallest value, without hints."""
     dims = [Dim(d.name, d.lo, d.lo) if i in chosen and d.upper is None else d for i, d in enumerate(graph.scope.dims)]
     graph.dims = DimsAttr(Scope(dims))
 
@@ -182,7 +182,7 @@ def _graphs(module: ModuleOp) -> list[GraphOp]:
 
 
 def _body(graph: GraphOp) -> list[Operation]:
-    """The ops that can be cut, last first: cutting a late one removes what it needs."""
+    """The ops that can be cut, last first, because cutting a late op also removes the ops that only it needs."""
     return [op for op in reversed(list(graph.block.ops)) if not isinstance(op, OutputOp | ParamOp)]
 
 

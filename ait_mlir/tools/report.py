@@ -1,4 +1,4 @@
-"""A report of a planned program: its launches with their bytes and operations, from the IR alone."""
+"""A report of a planned program, from its IR: its launches with their bytes and operations."""
 
 from __future__ import annotations
 
@@ -23,8 +23,7 @@ _CONFIG_WIDTH = 40
 
 @dataclass(frozen=True)
 class Launch:
-    """One launch: the derived name of its op, who computes it, its shapes, bytes read and written, operations, its
-    stream."""
+    """One launch: the derived name of its op, its kernel, shapes, bytes read and written, operations, and stream."""
 
     op: str
     kernel: str
@@ -59,7 +58,7 @@ class Report:
 
     @property
     def streams(self) -> int:
-        """How many streams the launches are on."""
+        """The number of streams of the launches."""
         return len({launch.stream for launch in self.launches})
 
     @property
@@ -69,7 +68,7 @@ class Report:
 
 
 def report(module: ModuleOp, program: ProgramOp, dims: Mapping[str, int]) -> Report:
-    """Count the launches of a planned program at these dims; those that launches bind count as their bounds."""
+    """The report of a planned program at these dims; a dim that a launch binds has its bound as value."""
     dims = {d.name: program.scope.upper(sym(d.name)).evaluate(dims) for d in program.scope.bound} | dict(dims)
     kernels = {op.sym_name.data: op for op in module.ops if isinstance(op, KernelOp)}
     launches = [op for op in program_ops(program.block) if isinstance(op, LaunchOp)]
@@ -97,7 +96,7 @@ def report(module: ModuleOp, program: ProgramOp, dims: Mapping[str, int]) -> Rep
 
 
 def _steps_around(op: Operation, dims: Mapping[str, int]) -> int:
-    """How often an op runs: the product of the lengths of the loops that it is in."""
+    """The number of times that an op runs: the product of the lengths of the loops around it."""
     return math.prod(loop.count.evaluate(dims) for loop in loops_around(op))
 
 
@@ -124,7 +123,7 @@ def _bytes_read(op: Cost, launch: LaunchOp, value: SSAValue, dims: Mapping[str, 
 def _read_in_part(
     launches: Sequence[LaunchOp], kernels: Mapping[str, KernelOp], dims: Mapping[str, int]
 ) -> dict[SSAValue, int]:
-    """Bytes that must be read of buffers which are only looked into, such as the table of an embedding."""
+    """The bytes read of each buffer that is only partly read, such as the table of an embedding."""
     found: dict[SSAValue, int] = {}
     for launch in launches:
         op = _computed(kernels[launch.kernel_name])
@@ -160,7 +159,7 @@ def _shape(type_: object, dims: Mapping[str, int]) -> str:
 
 
 def table(rows: Iterable[Sequence[str]], right: Sequence[int] = ()) -> str:
-    """Rows as text in columns, the first being the head; columns in `right` are flush right."""
+    """Rows as text in columns; the first row is the header, and columns in `right` are aligned right."""
     rows = [list(row) for row in rows]
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
 

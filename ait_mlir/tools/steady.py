@@ -1,6 +1,6 @@
-"""Texts of one module over time in which a value keeps its name, so that a difference is a change of the program.
+"""Prints a module at several times with stable names of values, so that each difference is a change of the program.
 
-The usual text numbers values by their places: one that goes renames all that follow.
+The usual text numbers values by position, so a removed value renames all later values.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from xdsl.printer import Printer
 
 @dataclass
 class Names:
-    """The name of each value that was printed: its hint, or a number; with one behind it where that was taken."""
+    """The name of each printed value: its hint, or a number; a taken hint gets a number as suffix."""
 
     of: dict[SSAValue, str] = field(default_factory=dict[SSAValue, str])
     taken: set[str] = field(default_factory=set[str])
     numbers: dict[str, int] = field(default_factory=dict[str, int])
-    """The next number to try behind a hint; of values without a hint behind "". """
+    """The next number to try as suffix of each hint; "" is for values without a hint."""
 
     def name(self, value: SSAValue) -> str:
-        """The name of a value, the same as ever."""
+        """The name of a value, the same at each call."""
         if value not in self.of:
             hint = value.name_hint or ""
             name = hint
@@ -48,7 +48,7 @@ class SteadyPrinter(Printer):
 
 
 def steady_text(module: ModuleOp, names: Names) -> str:
-    """The text of a module with values as they are called in `names`, which gets the new ones."""
+    """The text of a module with the names of values from `names`; new values are added to `names`."""
     stream = io.StringIO()
     SteadyPrinter(stream=stream, names=names).print_op(module)
     return stream.getvalue()

@@ -202,8 +202,7 @@ def profile(
     set_target(emission.module, compiled_for)
     by_time = selector(compiled_for, True, [name.lower()], 0.0 if forced else float(timeout))
     with closing(by_time):
-        select_graph(emission.graph, compiled_for, _Forced(by_time) if forced else by_time)  # pyright:
-        ignore[reportArgumentType]
+        select_graph(emission.graph, compiled_for, _Forced(by_time) if forced else by_time)  # pyright: ignore[reportArgumentType]
     kernels: dict[Operator, list[str]] = {}
     for op in emission.module.walk():
         kernel, place = op.attributes.get("kernel"), op.location

@@ -1,4 +1,4 @@
-"""`ait cache`: what has been built and kept."""
+"""`ait cache`: shows and clears the cache of built files."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ TRUST = "Give it only what you trust: docs/trust.md."
 
 
 class UsageError(AitError):
-    """The command line makes no sense."""
+    """The command line is wrong."""
 
 
 def note(text: str) -> None:
@@ -36,7 +36,7 @@ def note(text: str) -> None:
 
 
 def read_weights(path: str) -> dict[str, Array]:
-    """The tensors of a safetensors file, mapped, not read."""
+    """The tensors of a safetensors file, mapped into memory rather than read."""
     file = Path(path)
     if not file.is_file():
         raise UsageError(f"{path}: there is no such file of weights")
@@ -84,7 +84,7 @@ def add_trust_pickle(parser: argparse.ArgumentParser) -> None:
 
 
 def parse_dims(texts: Iterable[str], dims: Sequence[DimInfo]) -> dict[str, int]:
-    """Values of all dims that inputs give: as given by NAME=NUMBER, else the last hint, else the maximum."""
+    """The values of all dims that inputs determine: from NAME=NUMBER, else the last hint, else the maximum."""
     known = {dim.name: dim for dim in dims if not dim.bound}
     values = {dim.name: dim.hints[-1] if dim.hints else dim.hi for dim in known.values()}
     for text in texts:
@@ -111,7 +111,7 @@ def parse_input(text: str, dtype: str, seed: int) -> Array:
 
 
 def parse_shape(text: str) -> tuple[int, ...]:
-    """`8x768` as (8, 768); nothing, or `scalar`, as ()."""
+    """`8x768` as (8, 768); empty text, or `scalar`, as ()."""
     if text in ("", "scalar"):
         return ()
     if not re.fullmatch(r"\d{1,12}(x\d{1,12})*", text):
@@ -147,7 +147,7 @@ def read_npy(path: str) -> Array:
 
 
 def _bf16(path: str) -> Array:
-    """NumPy writes bfloat16 as raw 16-bit data."""
+    """The bfloat16 array of a .npy file, which NumPy writes as raw 16-bit data."""
     array = read_npy(path)
     if array.dtype.itemsize != 2 or array.dtype.kind not in "Vui":
         raise InputError(f"{path} has dtype {array.dtype}, expected the 16-bit data of bfloat16")
@@ -155,9 +155,9 @@ def _bf16(path: str) -> Array:
 
 
 def set_weights(model: Model, weights: str | None, seed: int) -> dict[str, Array]:
-    """Give a model the constants that its artifact does not hold; returns those that were set.
+    """Set the constants that a model's artifact does not hold; returns the constants that were set.
 
-    `weights` is a safetensors file or `random`, which is also what they get, with a note, when nothing is said.
+    `weights` is a safetensors file or `random`. If it is None, the constants are random, too, and a note says so.
     """
     unset = model.get_constant_names(unset_only=True)
     values: Mapping[str, Array] = {}
@@ -181,7 +181,7 @@ def set_weights(model: Model, weights: str | None, seed: int) -> dict[str, Array
 
 
 def random_constant(name: str, shape: tuple[int, ...], dtype: str, seed: int) -> Array:
-    """Values like those of a trained model: a matrix has spread 1 / sqrt(its last dim), a vector lies around 1/2."""
+    """Random values like a trained model's: a matrix has spread 1 / sqrt(its last dim), a vector is around 1/2."""
     values = filled("random", shape, dtype, abs(hash_name(name) + seed))
     if values.dtype.kind in "iub":
         return values
@@ -198,7 +198,7 @@ def hash_name(name: str) -> int:
 
 
 def text_of_bytes(count: float) -> str:
-    """A size as a person reads it: 512 B, 1.5 MiB."""
+    """A readable size: 512 B, 1.5 MiB."""
     for unit in ("B", "KiB", "MiB", "GiB"):
         if abs(count) < 1024:
             return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"

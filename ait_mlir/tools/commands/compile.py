@@ -178,7 +178,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _chosen(options: argparse.Namespace) -> CompileOptions:
-    """The options of the command line that say how the module is compiled."""
+    """The compile options given on the command line."""
     from ait_mlir.options import CompileOptions
 
     if options.cpu and (options.target != "cpu" or options.arch):
@@ -204,7 +204,7 @@ def _compile(
     weights: dict[str, Any],
     observe: Observer | None,
 ) -> int:
-    """Compile to an artifact, or print the phase that is asked for."""
+    """Compile to an artifact, or print the requested phase."""
     from ait_mlir import driver
 
     if options.to == "built":
@@ -237,7 +237,7 @@ def _compile(
 
 
 def _read(path: str, trust_pickle: bool) -> tuple[ModuleOp, SourceText | None, dict[str, Any]]:
-    """The module of a file, its text if it is one, and the weights that come with it."""
+    """The module of a file, its source text (None for a saved program), and the weights in the file."""
     from ait_mlir import driver
 
     if path.endswith(".pt2"):

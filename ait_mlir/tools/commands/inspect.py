@@ -1,4 +1,4 @@
-"""`ait inspect`: what is in an artifact, and what a run of it will do; nothing is loaded or run."""
+"""`ait inspect`: the contents of an artifact and the launches of a run; loads and runs no code."""
 
 from __future__ import annotations
 

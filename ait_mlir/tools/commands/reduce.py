@@ -1,4 +1,4 @@
-"""`ait reduce`: a failing text, cut down to the smallest that still fails."""
+"""`ait reduce`: reduces a failing text to the smallest text that still fails."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Trial:
     path: Path
 
     def outcome(self, text: str) -> int | None:
-        """The exit status for a text; None if it does not end in time. Without the message: 0."""
+        """The exit status of the command for a text; None after a timeout, 0 if its output lacks the message."""
         self.path.write_text(text, encoding="utf-8")
         words = [w.replace("{}", str(self.path)) for w in shlex.split(self.command)]
         if "{}" not in self.command:

@@ -1,4 +1,4 @@
-"""`ait run`: run an artifact once, and compare what comes out."""
+"""`ait run`: runs an artifact once, and compares the outputs."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def make_inputs(model: Model, options: argparse.Namespace) -> dict[str, Array]:
-    """The inputs that were given, and random ones for the others."""
+    """The inputs from the command line, and random values for all other inputs."""
     given: dict[str, Array] = {}
     known = model.get_input_name_to_index_map()
     for text in options.input:
@@ -113,7 +113,7 @@ def make_inputs(model: Model, options: argparse.Namespace) -> dict[str, Array]:
 
 
 def _dims_of(model: Model, given: Mapping[str, Array], texts: list[str]) -> dict[str, int]:
-    """All dims: from --dim, else from the inputs that were given, else their last hint or maximum."""
+    """The values of all dims: from --dim, else from the given inputs, else the last hint or the maximum."""
     manifest = manifest_of(model)
     values = parse_dims(texts, manifest.dims)
     told = {text.partition("=")[0] for text in texts}
@@ -136,15 +136,15 @@ def _dims_of(model: Model, given: Mapping[str, Array], texts: list[str]) -> dict
 
 
 def manifest_of(model: Model) -> Manifest:
-    """The manifest of a model that came from an artifact."""
+    """The manifest of a model loaded from an artifact."""
     if model.manifest is None:
         raise UsageError(f"model {model.name} has no manifest")
     return model.manifest
 
 
 def run_on_host(model: Model, inputs: Mapping[str, Array], graph: bool) -> dict[str, Array]:
-    """Run with inputs and outputs on the host, through memory of the device where that is another; `inputs` stay as
-    they are, those that are state too."""
+    """Run with inputs and outputs on the host, copied to and from the device's memory if it has its own. `inputs` are
+    not changed, even if they are state."""
     if model.target == "cpu":
         with model.private_state(inputs) as own:
             return _run(model, own, model.make_outputs(own), inputs, graph)
@@ -167,8 +167,8 @@ def run_on_host(model: Model, inputs: Mapping[str, Array], graph: bool) -> dict[
 
 
 def _run(model: Model, inputs: Mapping[str, Any], outputs: Any, start: Mapping[str, Array], graph: bool) -> Any:
-    """Once; as a graph twice more, so that the last run replays what the second recorded. Each begins with the state
-    that `start` has."""
+    """Run once; with `graph` three times, so that the last run replays the graph recorded by the second. Each run
+    begins with the state in `start`."""
     for _ in range(2 if graph else 0):
         model.run(inputs, outputs, graph_mode=True)
         for name in model.state:
@@ -190,7 +190,7 @@ def summary(array: Array) -> str:
 
 
 def _check_outputs(options: argparse.Namespace, known: Mapping[str, int]) -> None:
-    """Refuse names of outputs that are none, before anything runs."""
+    """Raise `UsageError` for unknown names of outputs, before the model runs."""
     for option in ("output", "compare"):
         for text in getattr(options, option):
             name, equals, _ = text.partition("=")
@@ -232,7 +232,7 @@ def _expected(
 def evaluate_reference(
     path: str, model: Model, inputs: Mapping[str, Array], outputs: Mapping[str, Array], weights: Mapping[str, Array]
 ) -> dict[str, Expected]:
-    """What the program in the artifact means, in float64, and with each buffer rounded to its element type."""
+    """The expected outputs of an artifact's program: in float64, and with each buffer rounded to its element type."""
     from ait_mlir import driver
     from ait_mlir.ir.context import context
     from ait_mlir.ir.parser import parse_source
@@ -252,7 +252,7 @@ def evaluate_reference(
 
 
 def _tolerance_of_buffers(program: ProgramOp) -> float:
-    """The tolerance of the narrowest type that a buffer of the program has."""
+    """The tolerance of the narrowest element type among the program's buffers."""
     from ait_mlir.dialects.ait.dtypes import BY_IR
     from ait_mlir.dialects.ait.types import ShapedType
 
@@ -262,7 +262,7 @@ def _tolerance_of_buffers(program: ProgramOp) -> float:
 
 
 def _tolerance_of_products(module: ModuleOp) -> float:
-    """The tolerance of the type that operands of products of f32 are rounded to; 0 if they are not, or there are none.
+    """The tolerance of the type to which operands of f32 products are rounded; 0 if no operands are rounded.
 
     TF32 has as many bits as f16.
     """
@@ -276,7 +276,7 @@ def _tolerance_of_products(module: ModuleOp) -> float:
 def _dims_of_run(model: Model, manifest: Manifest, inputs: Mapping[str, Array]) -> dict[str, int]:
     """The dims of a run from the shapes of its inputs.
 
-    Every dim stands alone, or times and plus a number, somewhere.
+    Every dim determines the size of some input by itself, or multiplied by and added to a number.
     """
     from ait_mlir.dims import parse
 
