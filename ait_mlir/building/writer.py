@@ -157,7 +157,7 @@ class Writer:
         return op.results
 
     def check(self, op: AitOp, infer: bool = False) -> None:
-        """Verify an inserted op, or infer its result types; raises the error of `invalid`."""
+        """Verify an inserted op, or infer its result types; a failure raises `self.invalid(message)`."""
         try:
             if infer:
                 op.infer()

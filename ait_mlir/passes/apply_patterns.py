@@ -18,7 +18,7 @@ class ApplyPatternsPass(ModulePass):
     """Apply the `pdl.pattern` operations of a file until none matches.
 
     `file` is relative to the working directory. `reverse` visits the last operations first, so that patterns rooted
-    at the end of a chain win over shorter ones inside it.
+    at the end of a chain win over shorter patterns inside it.
     """
 
     name = "apply-patterns"

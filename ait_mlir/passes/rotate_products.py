@@ -48,7 +48,7 @@ def rotate_products(block: Block, target: Target | None) -> bool:
 
 @dataclass(frozen=True)
 class Turned:
-    """The rotation of a part of a product: its heads and tables, the value it results in, and all its ops in order."""
+    """The rotation of a part of a product: its heads and tables, its result, and all its ops in order."""
 
     heads: int
     size: int

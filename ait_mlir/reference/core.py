@@ -31,7 +31,7 @@ Rule: TypeAlias = "RuleOf[Operation]"
 
 
 class EvaluationError(Exception):
-    """The reference cannot evaluate an op: the message names the op, what was found and what was expected."""
+    """The reference cannot evaluate an op; the message names the op, the found and the expected input."""
 
 
 class WrongReference(EvaluationError):

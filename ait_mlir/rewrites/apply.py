@@ -18,7 +18,7 @@ from ait_mlir.rewrites.families import CONSTRAINTS, FINDERS, NATIVES
 
 
 def universe(operations: Mapping[str, type[Operation]] | None = None) -> Universe:
-    """The names that patterns may use: these operations (by default those of `ait`) and all registered functions."""
+    """The names that patterns may use: these operations (by default all of `ait`) and all registered functions."""
     if operations is None:
         operations = {op.name: op for op in AIT.operations} | outside_operations()
     return Universe(operations, CONSTRAINTS, NATIVES, FINDERS)

@@ -75,7 +75,7 @@ itself. Kernels for more rows read k and v many times and do not take pieces."""
 
 @pattern()
 def attention_in_pieces(p: PatternBuilder) -> None:
-    """attention of few rows over concat(k, k1) and concat(v, v1) reads the pieces where they lie"""
+    """attention of few rows over concat(k, k1) and concat(v, v1) reads the pieces without the concatenation"""
     q, k, k1, v, v1 = p.values(5)
     keys, values = (p.result(p.op("ait.concat", pieces, {"dim": 2})) for pieces in ([k, k1], [v, v1]))
     root = p.op("ait.attention", [q, keys, values, p.rest()])

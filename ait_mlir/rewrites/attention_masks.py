@@ -264,18 +264,19 @@ def causal_weights(r: Rewriter, root: AttentionOp) -> Operation:
 
 @constraint
 def is_band(condition: CompareOp, attention: AttentionOp) -> bool:
-    """`a >= b` is true exactly for the columns of a causal attention that a window of some width shows to a row."""
+    """For a fixed W, `a >= b` is true exactly where the column is less than W before the position of the row."""
     return _window(condition.lhs, condition.rhs, attention, 0) is not None
 
 
 @constraint
 def is_before_band(condition: CompareOp, attention: AttentionOp) -> bool:
-    """`a >= b` is false exactly for the columns of a causal attention that a window of some width shows to a row."""
+    """For a fixed W, `a >= b` is false exactly where the column is less than W before the position of the row."""
     return _window(condition.rhs, condition.lhs, attention, 1) is not None
 
 
 def _window(columns: SSAValue, rows: SSAValue, attention: AttentionOp, least: int) -> int | None:
-    """The width W of the window for which `columns - rows >= least` holds exactly on its columns; None without one."""
+    """The W for which `columns - rows >= least` holds exactly where the column is less than W before the position of
+    the row in causal attention; None if there is none."""
     if attention.causal is None or attention.top_left is not None or attention.window is not None:
         return None
     first = _diagonal(rows, columns, attention)

@@ -149,7 +149,8 @@ def _fits(group: Group, root: BmmOp) -> bool:
 
 
 def batch_and_heads(frames: Sequence[Frame]) -> Frame:
-    """The first frame that has both a batch and heads; if none has, a lone batch gets one head."""
+    """The first frame of two dims, batch and heads; if there is none and the first has only a batch, it gets one
+    head."""
     for frame in frames:
         if len(frame) == 2:
             return frame
@@ -411,7 +412,7 @@ def computable(attention: AttentionOp) -> dict[SSAValue, list[ElementwiseOp]]:
 
 @constraint
 def computes_operands(root: AttentionOp) -> bool:
-    """The attention reads a tensor that cheap operations compute from smaller ones."""
+    """The attention reads a mask or score operand that cheap operations compute from smaller tensors."""
     return bool(computable(root))
 
 

@@ -56,7 +56,7 @@ def concat_with_empty(p: PatternBuilder) -> None:
 
 @pattern()
 def slice_of_operand(p: PatternBuilder) -> None:
-    """slice(concat(x, y)) = slice(x), where it lies within x"""
+    """slice(concat(x, y)) = slice(x), where the slice is within x"""
     concat = p.op("ait.concat")
     root = p.op("ait.slice", [p.result(concat)])
     p.require("lies_in_operand", root, concat)

@@ -46,7 +46,7 @@ class SameDim:
     """A dim on which two operands must agree."""
 
     counts: str
-    """The noun for what the dim counts: batch, heads, ..."""
+    """A noun for the dim in errors: batch, heads, ..."""
     name: str
     size: Expr
     other: str

@@ -82,7 +82,7 @@ class AitOp(IRDLOperation):
             clause.parse(parser, body)
 
     def print_body(self, printer: Printer) -> None:
-        """Print what `parse_body` reads, with a leading space if it is not empty."""
+        """Print the text that `parse_body` reads, with a leading space if it is not empty."""
         for clause in self.SYNTAX:
             clause.print(printer, self)
 

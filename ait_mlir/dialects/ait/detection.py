@@ -1,4 +1,4 @@
-"""Ops of detectors: features of regions, and the removal of boxes that overlap better ones."""
+"""Ops of detectors: features of regions (`roi_align`), and non-maximum suppression of boxes (`nms`)."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ class Cost(Interface):
     """The work of an op.
 
     By default an op reads its operands and writes its results once, and does `WORK` operations for each element of the
-    first result, in addition to those of its regions.
+    first result, in addition to the operations of its regions.
     """
 
     SELF_CONTAINED: ClassVar[bool] = True
@@ -163,7 +163,7 @@ class ViewLike(Cost):
     """Moves elements and computes nothing.
 
     If one of the two methods gives strides, the op may become a view of a buffer, which touches no bytes. The bytes of
-    `Cost` are those of a copy.
+    `Cost` are the bytes of a copy.
     """
 
     WORK: ClassVar[int] = 0

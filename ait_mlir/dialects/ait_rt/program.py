@@ -65,7 +65,8 @@ def _print_dims(printer: Printer, dims: DimsAttr) -> None:
 
 @irdl_op_definition
 class KernelOp(AitOp):
-    """The computation of a launch, on values, and its provider. Launches of the same computation share a kernel.
+    """The computation of a launch as an op on tensors, and its provider. Launches of the same computation share a
+    kernel.
 
     ```mlir
     ait_rt.kernel @relu_0 "native" {} (%a: !ait.tensor<batch x 768 x f16>) dims {batch = 1 to 64} {

@@ -81,7 +81,7 @@ def best_gap(placed: dict[int, tuple[int, int]], neighbours: Iterable[int], size
 
 
 class Lifetimes:
-    """Which buffers are live together, by index: for each buffer a list of older buffers and a range of newer ones."""
+    """Which buffers are live together, by index: for each buffer a list of older and a range of newer buffers."""
 
     def __init__(self, buffers: Sequence[Buffer]):
         self._buffers = buffers

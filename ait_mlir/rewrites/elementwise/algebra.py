@@ -1,7 +1,7 @@
 """Algebra that removes operations: neutral elements, no-ops, identities.
 
-A value is kept in place of a result only where it has that result's type: `x + 0` with a constant of a larger shape,
-or a cast, is no identity.
+A value replaces a result only if both have the same type: `x + 0` with a constant of a larger shape, or a cast, is not
+an identity.
 """
 
 from __future__ import annotations

@@ -106,7 +106,8 @@ MOST_VIEWS = 16
 """Most views that one merge moves; the limit keeps the search independent of the graph's size."""
 
 MergePoint = tuple[Operation, list[Operation]]
-"""The place of a merged operation: the operation before which it is inserted, and those that move there first."""
+"""The place of a merged operation: the operation before which it is inserted, and the operations that move there
+first."""
 
 
 def place_of_merge(r: Rewriter, producer: Operation, root: Operation) -> MergePoint | None:

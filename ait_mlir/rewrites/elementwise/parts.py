@@ -121,7 +121,7 @@ def _cuts_last_dim(value: OpResult, dim: int, scope: Scope) -> bool:
 
 
 def build(r: Rewriter, levels: Sequence[Level], before: Operation) -> SSAValue:
-    """The joined value of the last level; its operations are inserted before `before`."""
+    """The value that joins the two values of the last level; inserts the operations that compute it before `before`."""
     split = levels[0].first.owner
     assert isinstance(split, SplitOp)
     value: SSAValue = split.input

@@ -91,7 +91,7 @@ LOOK_BACK = 64
 
 @finder
 def fused_in_front(root: Operation) -> Iterator[Operation]:
-    """The fused_elementwise before the root, if only views, data and outputs stand between them."""
+    """The fused_elementwise before the root, if only views, data and outputs are between them."""
     op = root.prev_op
     for _ in range(LOOK_BACK):
         if isinstance(op, FusedElementwiseOp):

@@ -307,7 +307,7 @@ class _Function:
             self.alternative(alternative.steps, names, depth, _End(end.helper, arguments))
 
     def alternative(self, steps: Sequence[AnyStep], names: list[str], depth: int, end: _End) -> None:
-        """The steps of an alternative, then the end."""
+        """Write the steps of an alternative, then the call of `end`."""
         conditions = [f"best > {end.helper.best}"]
         for position, step in enumerate(steps):
             if not isinstance(step, Step):

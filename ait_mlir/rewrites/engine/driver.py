@@ -352,9 +352,9 @@ def apply_patterns(
 ) -> Statistics:
     """Apply patterns to every operation nested in `scope` until none matches.
 
-    Of the patterns that match an operation the one with the highest benefit is applied. `limit` caps the number of
-    rewrites (default: 16 for each operation and 1,000 more). RewriteError names the pattern that fails, or the one
-    applied most when the cap is reached.
+    Of the patterns that match an operation, the pattern with the highest benefit is applied. `limit` caps the number of
+    rewrites (default: 16 for each operation and 1,000 more). RewriteError names the pattern that fails, or, at the cap,
+    the most applied pattern.
     """
     rewriter, statistics = Rewriter(), Statistics()
     statistics.removed = rewriter.remove_dead(scope)

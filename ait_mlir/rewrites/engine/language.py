@@ -75,7 +75,7 @@ class PatternBuilder:
         self._root: SSAValue | None = None
         self._results: dict[tuple[SSAValue, int], SSAValue] = {}
 
-    # ---- what is matched
+    # ---- the match
 
     def value(self) -> SSAValue:
         """Any value."""
@@ -172,7 +172,7 @@ class PatternBuilder:
         """Match only if the registered constraint holds (or, `negated`, does not)."""
         self._add(pdl.ApplyNativeConstraintOp(constraint, [self._arg(a) for a in args], [], negated))
 
-    # ---- what is written
+    # ---- the rewrite
 
     def new(
         self,

@@ -64,7 +64,7 @@ EPILOGUE = patterns(view_of_widened, join_epilogue, join_epilogue_together)
 
 @constraint
 def stays_in_type(op: HasEpilogue, root: ElementwiseOp) -> bool:
-    """The op may yield the root's element type: a norm may only if its compute type is that of its accumulator."""
+    """The op may yield the root's element type: for a norm, the type's compute type must be its accumulator's type."""
     if not isinstance(op, NormOp):
         return True
     return compute_type(element_type_of(root.results[0])) == op.accumulator_types()[0]
