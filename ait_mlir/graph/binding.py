@@ -1,4 +1,4 @@
-"""The tensors of `execute`: which one is which, whether each fits, and their addresses."""
+"""Matches the tensors of a call of `execute` to those of the graph, checks them, and finds their addresses."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ait_mlir.graph.layout import row_major, same_memory, span
 from ait_mlir.runtime.data import AITData
 
 Key = object
-"""What names a tensor in a variant pack: the tensor, its UID or its name."""
+"""A key of a variant pack: the tensor, its UID or its name."""
 ALIGNMENT = 16
 """Bytes to which addresses on a GPU are aligned."""
 WORKSPACE_ALIGNMENT = 256
@@ -41,7 +41,7 @@ class BoundTensor:
     value: float | None = None
     """The number of a scalar that the variant pack may leave out."""
     row_stride: int = 0
-    """Of a ragged tensor: elements from one row to the next. Its tensor may have any shape."""
+    """The elements between rows of a ragged tensor, else 0. The caller's tensor may then have any shape."""
 
     def __post_init__(self) -> None:
         self.bytes = span(self.dims, self.strides) * item_bytes(self.dtype)
@@ -52,9 +52,9 @@ class BoundTensor:
 
 
 class Binding:
-    """Finds the addresses of the tensors of a variant pack, in the order of the places.
+    """Finds the addresses of a variant pack's tensors, in the order of `places`.
 
-    Tensors that are the objects of the call before, at the same addresses, are not checked again.
+    Tensors that are the same objects as in the previous call, at the same addresses, are not checked again.
     """
 
     def __init__(
@@ -68,15 +68,16 @@ class Binding:
         """Keys of tensors that are in the graph, but not in a variant pack, with the reason."""
         self._torch_device: Any = None
         self._last: tuple[list[tuple[Any, Any, int]], list[int]] = ([], [])
-        """The tensors that were checked last, and their addresses: the same ones are not checked again."""
+        """The last checked tensors and their addresses; equal tensors are not checked again."""
         self.inputs = 0
-        """How many of the places are inputs of the module; they come first."""
+        """The number of places that are inputs of the module; they come first."""
         self.results = 0
-        """How many are its outputs; they come next, then the scalars that are part of the code."""
+        """The number of places that are outputs of the module; they come next, then scalars that are part of the
+        code."""
         self.donated: list[int] = []
-        """The outputs whose memory is an input of the module, too."""
+        """The outputs whose memory is also an input of the module."""
         self.bound: dict[int, Any] = {}
-        """Tensors that the graph was given with their data."""
+        """The data of tensors that the graph already has, by place."""
         self._names: dict[int, list[Key]] = {}
         """The keys of scalars passed by value."""
         self._numbers: dict[tuple[int, float], float] = {}
@@ -86,10 +87,10 @@ class Binding:
         self.outputs = [i for i, p in enumerate(self.places) if p.is_output and p.is_dense]
 
     def addresses(self, pack: Mapping[Any, Any]) -> list[int]:
-        """The address of each tensor; 0 for those passed by value. Raises `InputError` before anything is launched."""
+        """The address of each tensor; 0 for a scalar passed by value. Raises `InputError` before any launch."""
         if not isinstance(pack, dict | Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise InputError(f"the variant pack is a {type(pack).__name__}, expected a dict of tensors")
-        last, addresses = self._last  # read once: another thread may be in a call of its own
+        last, addresses = self._last  # read once: another thread may call at the same time
         for (key, value), (known, ref, address) in zip(pack.items(), last, strict=False):
             if (key is not known and key != known) or ref() is not value or (address and value.data_ptr() != address):
                 break
@@ -135,12 +136,12 @@ class Binding:
         return done
 
     def with_bound(self, pack: Mapping[Any, Any]) -> Mapping[Any, Any]:
-        """The variant pack with the tensors that the graph was given with their data."""
+        """The variant pack together with the tensors whose data the graph already has."""
         given = {self.keys.get(key) for key in pack}
         return {**{self.places[i].uid: v for i, v in self.bound.items() if i not in given}, **pack}
 
     def rows(self, pack: Mapping[Any, Any]) -> tuple[int, ...]:
-        """How many rows each ragged tensor has in memory; at most those of all sequences at full length."""
+        """The number of rows of each ragged tensor in memory, at most the rows of all sequences at full length."""
         values = {self.keys.get(key): value for key, value in pack.items()}
         found: list[int] = []
         for i in self.ragged:
@@ -298,7 +299,7 @@ def number_of(label: str, value: Any) -> float:
 
 @functools.lru_cache(maxsize=1024)
 def rounded(number: float, dtype: data_type) -> float:
-    """The number with the fewest digits that is the same in its data type: 1e-05 for the float32 nearest to it."""
+    """The number with the fewest digits that rounds to the same value of the data type: 1e-05 for its float32."""
     if dtype is not data_type.FLOAT:
         return number
     with np.errstate(over="ignore"):
@@ -306,7 +307,8 @@ def rounded(number: float, dtype: data_type) -> float:
 
 
 def unfit(number: float, dtype: data_type) -> str | None:
-    """Why an integer data type does not have this number; None if it has. Floats round; a BOOLEAN is true unless 0."""
+    """The reason why an integer data type cannot hold this number, else None. Floats round; BOOLEAN is true unless
+    0."""
     if dtype in FLOATS or dtype is data_type.BOOLEAN or dtype not in IR_TYPES:
         return None
     low, high = integer_range(IR_TYPES[dtype]) or (0, 0)
@@ -323,7 +325,7 @@ def scalar_bytes(number: float, dtype: data_type) -> np.ndarray[Any, Any]:
 
 @functools.cache
 def bytes_of(dtype: str) -> int:
-    """The bytes of an element of this type; also of types that graphs do not have."""
+    """The bytes of an element of this type, even of types that graphs do not support."""
     ours = [item_bytes(d) for d in IR_TYPES if d.value == dtype]
     return ours[0] if ours else numpy_dtype(dtype).itemsize
 

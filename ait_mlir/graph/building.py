@@ -23,7 +23,7 @@ from ait_mlir.graph.tensor import tensor, text, whole_numbers
 from ait_mlir.graph.validation import infer
 
 EPSILON = 1e-5
-"""The epsilon that a plan is built for before the first one is passed."""
+"""The epsilon for which a plan is built before the caller passes one."""
 
 
 class GraphBuilder:
@@ -50,10 +50,11 @@ class GraphBuilder:
             self.intermediate_data_type = self.io_data_type
         self.nodes: list[Node] = []
         self.ordered: list[Node] = []
-        """The nodes of a validated graph, each after those that it reads."""
+        """The nodes of a validated graph, each after the nodes whose outputs it reads."""
         self.tensors: list[tensor] = []
         self.bound: dict[tensor, Any] = {}
-        """Tensors with data that were given to an operation in place of a tensor of the graph."""
+        """The data that a caller passed to an operation in place of a tensor of the graph, by the tensor made for
+        it."""
         self.template_device: str | None = None
         self.is_open = True
         self._given: weakref.WeakKeyDictionary[Any, tensor] = weakref.WeakKeyDictionary()
@@ -65,7 +66,7 @@ class GraphBuilder:
         self._changed()
 
     def _changed(self) -> None:
-        """The graph was changed: earlier checks do not count."""
+        """Discard earlier checks, because the graph has changed."""
 
     # ** tensors **
 
@@ -148,7 +149,7 @@ class GraphBuilder:
         return t
 
     def _as_tensor(self, value: Any, node: str, port: str) -> tensor:
-        """A tensor of this graph, made for data if the caller gives those."""
+        """A tensor of this graph: the given tensor, or a new tensor made for the caller's data."""
         if isinstance(value, tensor):
             if value.graph is not self:
                 raise GraphError(
@@ -188,7 +189,7 @@ class GraphBuilder:
     # ** nodes **
 
     def add_node(self, operation: Operation, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-        """A node from the arguments of a method; returns its output, or the list of them."""
+        """Add a node from the arguments of a method; returns its output, or a list of several outputs."""
         self.check_open(f"{operation.name}()")
         kwargs = _with_positional(operation, args, kwargs)
         compute = as_data_type(kwargs.pop("compute_data_type", None), operation.name)
@@ -256,7 +257,7 @@ class GraphBuilder:
             node.outputs[port] = t
 
     def _infer_early(self, node: Node) -> None:
-        """Dims of the outputs, where they are known already; what is wrong is found by validate()."""
+        """Set the dims of the outputs if they are known already; `validate` reports errors later."""
         try:
             infer(node)
         except (GraphError, cudnnGraphNotSupportedError):
@@ -291,14 +292,15 @@ class GraphBuilder:
 
     @property
     def device(self) -> str:
-        """Where the graph runs: the handle's device, that of the first tensor it was made like, or the default."""
+        """The graph's device: the handle's, else that of the first template passed to `tensor_like`, else the
+        default."""
         if self.handle is not None:
             return self.handle.device
         return self.template_device or default_device()
 
     @property
     def symbol(self) -> str:
-        """The name of the graph as a name in the IR."""
+        """The name of the graph in the IR."""
         name = "".join(c if c.isalnum() or c == "_" else "_" for c in self.name)
         return name if name[:1].isalpha() or name[:1] == "_" else f"_{name}"
 
@@ -308,7 +310,7 @@ class GraphBuilder:
         return [t for t in self.inputs() if not t.is_constant and t not in code], self.outputs()
 
     def lowered(self, numbers: Numbers) -> Lowered:
-        """The graph as `ait` ops, for its sizes alone and with these numbers."""
+        """The graph as `ait` ops, for exactly its sizes and with these numbers."""
         return lower(self.symbol, self.ordered, *self.sides(), numbers)
 
     def planner_of(self, lowered: Lowered) -> Planner:
@@ -337,7 +339,7 @@ class GraphBuilder:
         return {t: n if t.value is None else rounded(float(t.value), t.dtype) for t, n in usual.items()}
 
     def usual_numbers(self, is_constant: bool = False) -> dict[tensor, float]:
-        """These scalars with the number that each usually has; or those that no variant pack passes."""
+        """The scalars with their usual numbers; with `is_constant`, the scalars that no variant pack passes."""
         found: dict[tensor, float] = {}
         for node in self.nodes:
             for port in PORTS:
@@ -378,12 +380,12 @@ class GraphBuilder:
 
 
 def _arguments(operation: Operation) -> tuple[str, ...]:
-    """The arguments of an operation but for those that all have."""
+    """The arguments of an operation, without the arguments that all operations have."""
     return (*operation.lists, *operation.tensors, *operation.attributes, *operation.adopted)
 
 
 def _with_positional(operation: Operation, args: Sequence[Any], kwargs: dict[str, Any]) -> dict[str, Any]:
-    """All arguments by their names. Raises `TypeError` for too many, and for one that is there twice."""
+    """All arguments by their names. Raises `TypeError` for too many arguments, and for an argument given twice."""
     order = _arguments(operation)
     if operation.positional:
         order = (*operation.tensors, *operation.positional)
@@ -396,7 +398,7 @@ def _with_positional(operation: Operation, args: Sequence[Any], kwargs: dict[str
 
 
 def _set_dims(node: Node, out_dims: Any) -> None:
-    """Give outputs the dims that the caller wants: those of the first one, or by the names of several."""
+    """Set the dims of outputs to the caller's `out_dims`: dims of the first output, or a dict of dims by output."""
     if out_dims is None:
         return
     by_name = cast("dict[str, Any]", out_dims) if isinstance(out_dims, dict) else {node.operation.outputs[0]: out_dims}
@@ -407,14 +409,14 @@ def _set_dims(node: Node, out_dims: Any) -> None:
 
 
 def _assumed(node: Node, port: str) -> float:
-    """The number that a plan is built for before the first one is passed: the usual one."""
+    """The usual number of a scalar, for which a plan is built before the caller passes one."""
     if port == "epsilon":
         return EPSILON
     return max(1, int((node.inputs["q"].dims or (1,))[-1])) ** -0.5
 
 
 def methods() -> Iterator[tuple[str, Callable[..., Any]]]:
-    """The methods of a graph that make nodes, and those that refuse by name."""
+    """The methods of a graph that add nodes, and the methods of unsupported operations, which raise."""
     for operation in OPERATIONS.values():
         yield operation.name, _method(operation)
     for name, reason in REFUSED.items():

@@ -1,4 +1,4 @@
-"""The plans of a graph: their names and notes, which of them may run, and which one does."""
+"""The plans of a graph: their names and notes, filters that exclude plans, and the selection of one plan."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class GraphPlans(GraphSteps):
         override_shapes: Sequence[Sequence[int]] | None = None,
         override_strides: Sequence[Sequence[int]] | None = None,
     ) -> int:
-        """The bytes of workspace that a plan needs; it must be built. With other shapes, those of the selected plan."""
+        """The bytes of workspace that a built plan needs. Other shapes are possible only for the selected plan."""
         plan = self._plan(index)
         if override_uids is not None or override_shapes is not None:
             if index != self._index:
@@ -122,7 +122,7 @@ class GraphPlans(GraphSteps):
         return self._filter(reason)
 
     def deselect_engines(self, engine_names: Sequence[str]) -> Self:
-        """Exclude plans whose name contains one of these."""
+        """Exclude plans whose name contains one of these strings."""
         names = _listed(engine_names, str, "engine_names")
         return self._filter(lambda plan: next((f"its name contains {n!r}" for n in names if n in plan.name), None))
 
@@ -159,7 +159,7 @@ class GraphPlans(GraphSteps):
     ) -> list[float]:
         """Run all built plans with these tensors, and select the fastest; returns the seconds of each, in order.
 
-        A plan that is not built, or needs more workspace than it is given, takes `inf`.
+        A plan that is not built, or needs more than the given workspace, has time `inf`.
         """
         self._need(Step.BUILT, "autotune()")
         seconds: list[float] = []

@@ -14,7 +14,7 @@ from ait_mlir.graph.tensor import tensor
 G = TypeVar("G", bound=GraphBuilder)
 Shape = tuple[tuple[int, ...], tuple[int, ...]]
 GiveShape = Callable[[tensor, tensor], None]
-"""Gives a new tensor the dims and strides that it has beside the old one."""
+"""A function that sets the dims and strides of a new tensor from the old tensor."""
 OWN_DIMS = ("reduction", "reshape")
 """Operations whose outputs have the dims that the caller sets."""
 
@@ -22,8 +22,8 @@ OWN_DIMS = ("reduction", "reshape")
 def copy_with(graph: G, shapes: Mapping[int, Shape]) -> G:
     """A graph with the same nodes, where tensors have the dims and strides in `shapes`, by UID.
 
-    Without strides a tensor lies in the order that it had. The dims of other outputs are inferred again. Raises
-    `InputError` for a UID that is not of an input or an output.
+    Without strides a tensor keeps the order of its dims in memory. The dims of other outputs are inferred again. Raises
+    `InputError` for a UID that no input or output has.
     """
     known = {t.uid for t in (*graph.inputs(), *graph.outputs())}
     if unknown := shapes.keys() - known:

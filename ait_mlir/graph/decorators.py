@@ -1,4 +1,4 @@
-"""Graphs as functions: `graph` opens one, `jit` builds what a function makes, `graph_cache` keeps it."""
+"""Helpers for functions that make graphs: `graph` opens a graph, `jit` builds it, `graph_cache` caches it."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def graph(
 
 
 def jit(heur_modes: Sequence[heur_mode] | heur_mode = heur_mode.A, **_: Any) -> Callable[..., Any]:
-    """Build the graph that a function makes. The function returns a graph and tensors; the decorated one returns the
-    built graph and the UIDs of the tensors."""
+    """A decorator that builds the graph that a function makes. The function returns a graph and tensors; the decorated
+    function returns the built graph and the UIDs of the tensors."""
     modes = [heur_modes] if isinstance(heur_modes, heur_mode) else list(heur_modes)
 
     def decorator(function: Callable[..., tuple[pygraph, Sequence[tensor]]]) -> Callable[..., Any]:
@@ -56,7 +56,8 @@ def jit(heur_modes: Sequence[heur_mode] | heur_mode = heur_mode.A, **_: Any) -> 
 
 
 def graph_cache(key_fn: Callable[..., Hashable], maxsize: int = 256) -> Callable[..., Any]:
-    """Keep what a function returns, by a key of its arguments. Beyond `maxsize`, the one used longest ago goes."""
+    """A decorator that caches a function's results by `key_fn(arguments)`, at most `maxsize`, least recently used first
+    out."""
 
     def decorator(function: Callable[..., Any]) -> Callable[..., Any]:
         kept: OrderedDict[Hashable, Any] = OrderedDict()

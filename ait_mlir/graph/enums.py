@@ -18,7 +18,7 @@ def _names(name: str, *members: str) -> Any:
 
 
 class data_type(Enum):
-    """Element types. The kernels compute with the first nine; a graph with another one is not supported."""
+    """Element types. The kernels support the first nine; a graph with another type is not supported."""
 
     HALF = "float16"
     BFLOAT16 = "bfloat16"
@@ -43,12 +43,12 @@ class data_type(Enum):
 
 
 class heur_mode(Enum):
-    """Where the plans of a graph come from."""
+    """The heuristic that makes the plans of a graph."""
 
     A = "estimate"
     """Plans in the order of the compiler's estimates."""
     B = "measured"
-    """The plan of the kernels that ran fastest on this machine; they are timed now unless their times are known."""
+    """The plan with the fastest kernels on this machine; they are timed now unless their times are known."""
     FALLBACK = "fallback"
     """The plan of our own kernels in their first configuration."""
     OPENSOURCE = "opensource"
@@ -56,14 +56,14 @@ class heur_mode(Enum):
 
 
 class build_plan_policy(Enum):
-    """Which plans `build_plans` builds: the first one that can be built, or all."""
+    """The plans that `build_plans` builds: the first that can be built, or all."""
 
     HEURISTICS_CHOICE = "heuristics_choice"
     ALL = "all"
 
 
 class numerical_note(Enum):
-    """What a plan does to numbers."""
+    """The numerical properties of a plan."""
 
     TENSOR_CORE = "tensor_core"
     DOWN_CONVERT_INPUTS = "down_convert_inputs"
@@ -78,7 +78,7 @@ class numerical_note(Enum):
 
 
 class behavior_note(Enum):
-    """What a plan needs when it is built or run."""
+    """The requirements of a plan when it is built or run."""
 
     RUNTIME_COMPILATION = "runtime_compilation"
     REQUIRES_FILTER_INT8x32_REORDER = "requires_filter_reorder"
@@ -134,7 +134,7 @@ def item_bytes(dtype: data_type) -> int:
 
 
 def as_data_type(value: object, where: str) -> data_type:
-    """A data type from one of ours, of PyTorch, of NumPy or a name such as "float16"; None is NOT_SET."""
+    """The data type for a `data_type`, a dtype of PyTorch or NumPy, or a name such as "float16"; None is NOT_SET."""
     if value is None:
         return data_type.NOT_SET
     if isinstance(value, data_type):

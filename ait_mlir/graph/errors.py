@@ -1,4 +1,4 @@
-"""The exceptions of the graph API. Each message names the node and the tensor, and says what was expected."""
+"""The exceptions of the graph API. Each message names the node and the tensor, and the expected value."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class GraphError(AitError, ValueError):
 
 
 class StepError(AitError, RuntimeError):
-    """A step was called before the steps that it needs, or a graph was changed after it was lowered."""
+    """A step was called before its required steps, or a graph was changed after it was lowered."""
 
 
 __all__ = ["ArtifactError", "GraphError", "InputError", "StepError", "cudnnGraphNotSupportedError"]

@@ -12,16 +12,16 @@ from ait_mlir.graph.cuda_driver import write_scalar
 from ait_mlir.graph.plans import Sized
 
 SCALAR_BYTES = 16
-"""Room for a scalar in the workspace."""
+"""The bytes of workspace for each scalar."""
 SIZED_KEPT = 64
 """Numbers of rows of ragged tensors that a plan remembers."""
 
 
 class Runner:
-    """A compiled plan with the places of its tensors.
+    """Runs a compiled plan on the tensors of a variant pack.
 
-    The addresses are those of the inputs, of the memory of padded outputs, and of the outputs. A scalar passed by value
-    that is part of the code selects the library: `specialise` gives the one for other numbers.
+    The library takes the addresses of the inputs, of the memory of padded outputs, and of the outputs. A scalar passed
+    by value that is part of the code selects the library: `specialise` gives the library for other numbers.
     """
 
     def __init__(
@@ -35,7 +35,7 @@ class Runner:
         self.binding = binding
         self._specialise = specialise
         self._numbers = self.last_numbers = numbers
-        """Of the scalars that are part of the code: those of this plan, and those of the last execution."""
+        """The numbers of scalars that are part of the code: the plan's, and those of the last execution."""
         self._first_code = binding.inputs + binding.results
         self._count = len(binding.places)
         self._by_value = [i for i in range(binding.inputs) if binding.places[i].is_by_value]
@@ -43,7 +43,7 @@ class Runner:
         self._arena = compiled.workspace
         self._sized: dict[Any, Sized] = {}
         self._space: tuple[Callable[[], Any], int, int, int] = (lambda: None, 0, 0, 0)
-        """The workspace of the last call, its address, how much of it is needed, and where that begins."""
+        """The workspace of the last call, its address, the bytes needed, and the address of the arena in it."""
         self._is_cpu = binding.device == "cpu"
         self._name = binding.graph
 
@@ -85,8 +85,8 @@ class Runner:
         compiled.library.launch(stream, arena, compiled.workspace, compiled.shape, inputs, *addresses)
 
     def _arena_in(self, workspace: Any, needed: int) -> int:
-        """Where the arena begins in a workspace; one that is known from the call before is not checked again."""
-        ref, address, enough, arena = self._space  # read once: another thread may be in a call of its own
+        """The address of the arena in a workspace; a workspace known from the previous call is not checked again."""
+        ref, address, enough, arena = self._space  # read once: another thread may call at the same time
         held = ref()
         if held is not None and held is workspace and enough == needed and held.data_ptr() == address:
             return arena
@@ -97,7 +97,7 @@ class Runner:
         return arena
 
     def _with_rows(self, compiled: Sized, rows: tuple[int, ...]) -> Sized:
-        """The library for so many rows of each ragged tensor; each has two dims, behind those of the sizes."""
+        """The library for these numbers of rows of ragged tensors: two dims for each, after the dims of sizes."""
         dims = (*compiled.dims[: -2 * len(rows)], *(n for n in rows for _ in range(2)))
         key = compiled.library, dims
         if key not in self._sized:

@@ -1,9 +1,9 @@
-"""Numbers that stand for dims while a graph is written once for many sizes.
+"""Numbers with symbolic dims, with which a graph is traced once for many sizes.
 
-A graph is traced with the sizes that it has. Each size above 1 is an `Extent`: a number with an expression over named
-dims. Arithmetic gives extents. A comparison is answered by a proof for all sizes in range; what no proof answers is
-answered with the numbers at hand, and becomes a fact about the code: two sizes are equal, a size is a constant, or a
-guard holds. Code is valid for the graphs of which its facts are true.
+A graph is traced with its own sizes. Each size above 1 is an `Extent`: a number with an expression over named dims.
+Arithmetic gives extents. A comparison is decided by a proof for all sizes in range; without a proof, the actual numbers
+decide it, and the answer becomes a fact about the code: two sizes are equal, a size is a constant, or a guard holds.
+Code is valid for graphs for which its facts are true.
 
 The method is that of guards in tracing compilers (PyTorch 2, ASPLOS 2024, section 4).
 """
@@ -19,14 +19,16 @@ from typing import Any, NoReturn, cast
 from ait_mlir.dims import Dim, Expr, Scope, const, sym
 
 RANGES = (1, 64, 1024, 1 << 14, 1 << 18, 1 << 22, 1 << 26, (1 << 31) - 1)
-"""Sizes from above one of these up to the next share code. Estimates of kernels are for the sizes that came first."""
+"""Bounds of ranges: sizes above one bound up to the next share code. Kernels are chosen by estimates for the sizes that
+came first."""
 STEPS = (8, 4, 1)
-"""The largest of these that divides the length of a row is a fact about the code: kernels move 16 bytes at a time."""
+"""Divisors of the length of a row: the largest that divides it is a fact about the code, because kernels move 16 bytes
+at a time."""
 _RELATIONS: dict[str, Callable[[int, int], bool]] = {"==": operator.eq, "<": operator.lt, "<=": operator.le}
 
 
 class Retrace(Exception):
-    """A fact was learned; the graph is to be traced again."""
+    """A fact was learned, so the graph must be traced again."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,8 @@ class Guard:
 
 @dataclass(frozen=True)
 class Group:
-    """Sizes that are equal, or apart by constants: a constant, or `step` times the dim `name`, from `low` to `high`."""
+    """Sizes that are equal or differ by constants. The first is a constant, or `step` times dim `name`, which is from
+    `low` to `high`."""
 
     members: tuple[int, ...]
     constant: int | None
@@ -55,7 +58,7 @@ class Group:
     high: int = 0
     is_aligned: bool = False
     more: tuple[int, ...] = ()
-    """How much greater than the first member each one is; nothing says that all are equal."""
+    """The difference of each member to the first; empty if all are equal."""
 
     def value(self, sizes: Sequence[int]) -> int | None:
         """The dim for these sizes; None if the facts are not true of them."""
@@ -72,7 +75,7 @@ class Group:
 
 
 class Facts:
-    """What is known about the sizes of a structure: which are equal or apart by constants, and which are constants."""
+    """The known facts about the sizes of a structure: equal sizes, constant differences, and constant sizes."""
 
     def __init__(self, sizes: Sequence[int], aligned: Sequence[bool]) -> None:
         self.sizes = tuple(sizes)
@@ -87,12 +90,12 @@ class Facts:
         return i
 
     def unite(self, i: int, j: int) -> None:
-        """The sizes i and j are equal, or apart by what they are apart now."""
+        """Learn that the difference of sizes i and j is constant, as it is now."""
         a, b = sorted((self.root(i), self.root(j)))
         self._parent[b] = a
 
     def fix(self, i: int) -> None:
-        """Size i is a constant."""
+        """Learn that size i is a constant."""
         self._fixed.add(i)
 
     def groups(self) -> list[Group]:
@@ -170,7 +173,7 @@ class Trace:
         return answer
 
     def same(self, left: Expr, right: Expr) -> NoReturn:
-        """Learn that two expressions are equal: one size is another one and a constant, or all are constants."""
+        """Learn that two expressions are equal: two sizes have a constant difference, or all sizes are constants."""
         i, j = self._size_near(left), self._size_near(right)
         if i is not None and j is not None:
             self.facts.unite(i, j)
@@ -178,7 +181,7 @@ class Trace:
         self.fix(left, right)
 
     def _size_near(self, expr: Expr) -> int | None:
-        """A size that an expression is a constant apart from."""
+        """The index of a size that differs from an expression by a constant; None if there is none."""
         return next((i for plain, i in self._plain.items() if (expr - plain).as_int() is not None), None)
 
     def fix(self, *exprs: Expr) -> NoReturn:
@@ -191,7 +194,7 @@ class Trace:
 
 
 class Extent:
-    """A size with its expression. Whoever needs it as an integer makes it a constant of the code."""
+    """A size with its expression. Using it as an integer makes it a constant of the code."""
 
     __slots__ = ("expr", "trace")
 
@@ -245,7 +248,7 @@ class Extent:
     __rmod__ = __rfloordiv__
 
     def _divisor(self, other: Any) -> Expr:
-        """A divisor: a constant, or an expression that divides this one."""
+        """The expression of a divisor: a constant, or an expression that divides this extent."""
         divisor = expr_of(other)
         if divisor.as_int() is None and (self.expr % divisor).as_int() is None:
             if self.trace.value(self.expr) == self.trace.value(divisor):

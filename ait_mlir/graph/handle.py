@@ -61,7 +61,7 @@ def device_name(device: object) -> str:
 
 
 def create_handle(device: object = None, stream: object = None) -> Handle:
-    """A handle for a device, by default PyTorch's current CUDA device, or the CPU where there is none."""
+    """A handle for a device, by default PyTorch's current CUDA device, or the CPU without a CUDA device."""
     return Handle(device_name(device), stream_address(stream))
 
 
@@ -91,7 +91,7 @@ def stream_address(stream: Any) -> int:
 
 
 def checked(handle: object) -> Handle:
-    """The handle; raises if it is none, or was destroyed."""
+    """The handle; raises if the object is no handle or was destroyed."""
     if not isinstance(handle, Handle):
         raise InputError(f"expected a handle from create_handle(), found {type(handle).__name__}")
     if handle.is_destroyed:

@@ -1,8 +1,8 @@
-"""Strides: how the elements of a tensor lie in memory, as a contiguous block with its dims in another order.
+"""Strides: a tensor in memory as a contiguous block with its dims in another order.
 
-A graph of the IR has contiguous inputs and outputs. A tensor with other strides is a block of memory whose dims are
-those of the tensor in the order of falling strides; where rows are longer than the tensor, the tensor is a slice of
-the block. Views bring it into the order that the graph declares, and cost nothing where kernels read them in place.
+A graph of the IR has contiguous inputs and outputs. A tensor with other strides is a block of memory with the tensor's
+dims in the order of falling strides; if rows are longer than the tensor, the tensor is a slice of the block. Views
+convert the block to the order that the graph declares, without cost if kernels read them in place.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from ait_mlir.runtime.data import span
 class Layout:
     """The memory of a tensor: dim i of the block is dim `order[i]` of the tensor, with `block[i]` elements in memory.
 
-    Dims of one element come first. Dims with stride 0 have one element in memory (`repeated`). If `step` is above 1,
-    the innermost elements lie so far apart.
+    Dims of one element come first. Dims with stride 0 have one element in memory (`repeated`). `step` is the distance
+    of innermost elements.
     """
 
     dims: tuple[int, ...]
@@ -98,5 +98,5 @@ def layout_of(dims: Sequence[int], strides: Sequence[int], where: str) -> Layout
 
 
 def same_memory(dims: Sequence[int], a: Sequence[int], b: Sequence[int]) -> bool:
-    """Whether two strides mean the same: those of dims of one element do not count."""
+    """Whether two lists of strides address the same memory; strides of dims of one element do not count."""
     return all(x == y for n, x, y in zip(dims, a, b, strict=True) if n > 1) or 0 in dims

@@ -32,10 +32,10 @@ _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 @dataclass(frozen=True)
 class Slot:
-    """An input or an output of the module: a tensor of the graph, and how it lies in memory.
+    """An input or an output of the module: a tensor of the graph, and its layout in memory.
 
-    The memory of a padded output is an input, too, which the run updates (`is_donated`). So is that of a ragged output,
-    whose size says how many rows there are.
+    The memory of a padded output is also an input, which the run updates (`is_donated`). The same holds for a ragged
+    output, whose size in memory determines the number of rows.
     """
 
     tensor: tensor
@@ -64,7 +64,7 @@ class Lowering(Writer):
     scalars: Mapping[tensor, float] = field(default_factory=dict["tensor", float])
     """Scalars passed by value whose numbers are constants of the code."""
     arguments: Mapping[tensor, Expr] = field(default_factory=dict["tensor", Expr])
-    """Those that are arguments of it, with the dims of their bits."""
+    """Scalars passed by value that are arguments of the code, with the dims that hold their bits."""
     values: dict[tensor, SSAValue] = field(default_factory=dict["tensor", SSAValue])
     read: set[tensor] = field(default_factory=set["tensor"])
     """The tensors that nodes read."""
@@ -93,7 +93,7 @@ class Lowering(Writer):
         return t.value if t.is_constant and t.value is not None else self.scalars.get(t)
 
     def number_or_bits(self, t: tensor) -> float | ShapeAttr | None:
-        """The number of a scalar as a property of an op; None if it lies in memory."""
+        """The number of a scalar as a property of an op; None if the scalar is in memory."""
         return ShapeAttr((self.arguments[t],)) if t in self.arguments else self.fixed_number(t)
 
     def wide(self, t: tensor, dtype: data_type) -> SSAValue:
@@ -122,7 +122,7 @@ class Lowering(Writer):
         return super().scalar(int(number) if isinstance(number, Extent) else number, element)
 
     def index(self, size: int, axis: int, rank: int, element: Attribute) -> SSAValue:
-        """0, 1, 2, ... along one axis of `rank` dims, the others of which are 1."""
+        """0, 1, 2, ... along one axis; all other of the `rank` dims are 1."""
         return self.constant(range(size), [size if a == axis else 1 for a in range(rank)], element)
 
     def dims(self, value: SSAValue) -> tuple[int, ...]:
@@ -138,17 +138,17 @@ class Lowering(Writer):
         return TensorType.get(shape_of(dims), element)
 
     def is_wide(self, out: tensor, narrow: data_type) -> bool:
-        """Whether the result of a contraction of `narrow` operands must not be rounded by it.
+        """Whether a contraction of `narrow` operands must return its result unrounded.
 
-        The value of a contraction without an epilogue is rounded when it is stored. That is the rounding of an output
-        of this type that no node reads; for any other tensor a cast says how it is rounded, or nothing rounds it.
+        The value of a contraction without an epilogue is rounded when it is stored. That is right for an output of this
+        type that no node reads; any other tensor is rounded by a cast or not at all.
         """
         return out.is_virtual or out.dtype is not narrow or out in self.read
 
     def contraction(
         self, op_class: type[AitOp], operands: Sequence[SSAValue], properties: Mapping[str, Attribute], wide: bool
     ) -> SSAValue:
-        """A product or convolution; if `wide`, its result has the type of its sums."""
+        """A product or convolution; if `wide`, the result has the type of the accumulator."""
         t = tensor_type(operands[0])
         if not wide or compute_type(t.element_type) == t.element_type:
             return self.op(op_class, *operands, properties=properties, regions=[Region()])
@@ -170,7 +170,7 @@ class Lowering(Writer):
     # ** memory **
 
     def from_memory(self, block: SSAValue, layout: Layout) -> SSAValue:
-        """The tensor that lies in a block of memory."""
+        """The tensor stored in a block of memory."""
         value = block
         if layout.step > 1:
             value = self.slice(value, len(layout.block), 0, 1)
@@ -187,7 +187,7 @@ class Lowering(Writer):
         return self.permute(value, layout.order)
 
     def into_padded(self, block: SSAValue, value: SSAValue, layout: Layout, where: str) -> SSAValue:
-        """The block with the elements of a tensor written over its own."""
+        """The block with the elements of a tensor written into it; its padding stays."""
         gaps = [i for i, a in enumerate(layout.order) if layout.block[i] != layout.dims[a]]
         if layout.step > 1 or len(gaps) != 1:
             raise cudnnGraphNotSupportedError(
@@ -205,11 +205,11 @@ def lower(
     numbers: Numbers,
     trace: Trace | None = None,
 ) -> Lowered:
-    """The module of a validated graph. Its dims are those of the `trace`, those of the scalars that are arguments, and
-    two for each ragged tensor. With a trace the dims and strides of the tensors are its extents, and the module is one
+    """The module of a validated graph. Its dims are the dims of the `trace`, of the scalars that are arguments, and two
+    for each ragged tensor. With a trace, the dims and strides of the tensors are its extents, and the module is valid
     for many sizes.
 
-    Raises `cudnnGraphNotSupportedError`, with the node, for what no `ait` op computes.
+    Raises `cudnnGraphNotSupportedError`, with the node, if no `ait` op computes a node.
     """
     ins, outs = slots_of(inputs, outputs)
     types = [_memory_type(s) for s in ins]
@@ -294,14 +294,14 @@ def shape_of(dims: Sequence[Any]) -> Shape:
 
 
 def names_of(ins: Sequence[Slot], outs: Sequence[Slot]) -> tuple[list[str], list[str]]:
-    """The names of a module's inputs and outputs: those of the tensors, made unique."""
+    """The names of a module's inputs and outputs: the tensors' names, made unique."""
     named = [*(s.tensor for s in ins if not s.is_donated), *(s.tensor for s in outs)]
     own = dict(zip(named, _unique([t.name for t in named]), strict=True))
     return [f"{own[s.tensor]}.memory" if s.is_donated else own[s.tensor] for s in ins], [own[s.tensor] for s in outs]
 
 
 def rename(module: ModuleOp, ins: Sequence[Slot], outs: Sequence[Slot]) -> None:
-    """Give the inputs and outputs of a module, which was written for a graph of the same structure, other names."""
+    """Rename the inputs and outputs of a module that was written for another graph of the same structure."""
     inputs, outputs = names_of(ins, outs)
     for graph in module.ops:
         if not isinstance(graph, GraphOp):
@@ -316,7 +316,7 @@ def rename(module: ModuleOp, ins: Sequence[Slot], outs: Sequence[Slot]) -> None:
 
 
 def _unique(names: Sequence[str]) -> list[str]:
-    """The names, each with a number where it was there before."""
+    """The names; a repeated name gets a number as suffix."""
     found: list[str] = []
     for name in names:
         count, unique = 1, name or "t"

@@ -14,7 +14,7 @@ from ait_mlir.graph.tensor import tensor
 
 Dims = tuple[int, ...]
 Shapes = Mapping[str, tuple[Dims, Dims | None]]
-"""For each output its dims and its strides, None where they are row-major."""
+"""The dims and strides of each output; strides of None are row-major."""
 
 
 class _Required:
@@ -23,16 +23,16 @@ class _Required:
 
 
 REQUIRED: Any = _Required()
-"""In place of the default of an attribute that has none."""
+"""Marks an attribute without a default."""
 
 
 @dataclass(frozen=True)
 class Operation:
     """A method of the graph.
 
-    `tensors` are its tensor arguments in order, those in `optional` may be None; `lists` take a list of tensors;
+    `tensors` are its tensor arguments in order; arguments in `optional` may be None; `lists` take a list of tensors;
     `attributes` have defaults. `infer` gives the dims of the outputs, `lower` writes `ait` ops and returns the values
-    of the outputs. `present` says which outputs a node has; the others are None for the caller.
+    of the outputs. `present` gives the outputs that a node has; the caller gets None for other outputs.
     """
 
     name: str
@@ -44,18 +44,18 @@ class Operation:
     optional: tuple[str, ...] = ()
     lists: tuple[str, ...] = ()
     adopted: tuple[str, ...] = ()
-    """Arguments that are tensors the node computes."""
+    """Arguments that are tensors computed by the node."""
     positional: tuple[str, ...] = ()
-    """What may follow the tensors without a keyword, in order; all attributes if this is empty."""
+    """The arguments that may follow the tensors by position, in order; all attributes if this is empty."""
     attributes: Mapping[str, Any] = field(default_factory=dict[str, Any])
     present: Callable[[Node], Sequence[str]] | None = None
     check: Callable[[Node], None] | None = None
     fixed: Callable[[Node], Sequence[int]] | None = None
     """The sizes that kernels must know when they are compiled."""
     faster: Callable[[Node], Sequence[int]] | None = None
-    """The sizes that make kernels faster if they know them."""
+    """The sizes that make kernels faster if they are known at compile time."""
     decisive: Callable[[Node], Sequence[int]] | None = None
-    """The sizes that some kernels must know: constants where those for any sizes would be slow."""
+    """The sizes that some kernels must know; they become constants if kernels for any sizes would be slow."""
     takes_number: Callable[[Node], bool] | None = None
     """Whether kernels take the number of a scalar as an argument."""
     doc: str = ""
@@ -75,11 +75,11 @@ class Node:
 
     @property
     def label(self) -> str:
-        """How messages name the node."""
+        """The node's name in messages."""
         return f"node '{self.name}' ({self.operation.name})"
 
     def reads(self) -> list[tensor]:
-        """All tensors that the node reads, with the ragged offsets of those that it reads and writes."""
+        """All tensors that the node reads, including the ragged offsets of its inputs and outputs."""
         found = [*self.inputs.values(), *(t for several in self.lists.values() for t in several)]
         ragged = [t.ragged_offset for t in (*found, *self.outputs.values()) if t.ragged_offset is not None]
         return [*found, *ragged]
@@ -112,7 +112,7 @@ class Node:
         return data_type.DOUBLE if wide else data_type.FLOAT
 
     def compute_type(self) -> data_type:
-        """The type that the node computes in: integers only if asked for or if all inputs are of this type."""
+        """The type that the node computes in; an integer type only if requested, or if all inputs have it."""
         if self.compute in (data_type.INT32, data_type.INT64, data_type.INT8, data_type.UINT8):
             return self.compute
         inputs = {t.dtype for t in (*self.inputs.values(), *(t for ts in self.lists.values() for t in ts))}
@@ -125,7 +125,7 @@ class Node:
         return GraphError(f"{self.label}: {message}")
 
     def unsupported(self, message: str) -> cudnnGraphNotSupportedError:
-        """An error of this node for what has no kernel."""
+        """An error of this node because of a missing kernel."""
         return cudnnGraphNotSupportedError(f"{self.label}: {message}")
 
 

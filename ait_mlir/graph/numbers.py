@@ -21,7 +21,7 @@ PORTS = ("epsilon", "attn_scale")
 
 
 class Scalars(Protocol):
-    """A graph, as far as its scalars are concerned."""
+    """The parts of a graph's interface that concern its scalars."""
 
     nodes: list[Node]
     tensors: list[tensor]
@@ -40,12 +40,12 @@ class Numbers:
 
     @property
     def key(self) -> tuple[float | None, ...]:
-        """What code depends on: the constants, and which scalars are arguments."""
+        """The key of the code: the constants, and the number of scalars that are arguments."""
         return (*self.constants.values(), None, *(None for _ in self.arguments))
 
     @property
     def bits(self) -> tuple[int, ...]:
-        """The dims of the module that the arguments are."""
+        """The bits of the arguments' numbers, which are the values of the module's dims for them."""
         found = [bits_of(number) for number in self.arguments.values()]
         return tuple(bits for bits in found if bits is not None)
 
@@ -55,13 +55,13 @@ class Numbers:
         return Numbers(*({twin[t]: n for t, n in m.items()} for m in (self.constants, self.arguments, self.usual)))
 
     def declare(self, scope: Scope) -> tuple[Scope, dict[tensor, Expr]]:
-        """The scope with a dim for each argument, and the dim that each is."""
+        """The scope with a new dim for each argument, and the dim of each argument."""
         dims = [number_dim(f"n{i}", self.usual[t]) for i, t in enumerate(self.arguments)]
         return Scope([*scope.dims, *dims]), {t: sym(d.name) for t, d in zip(self.arguments, dims, strict=True)}
 
 
 def numbers_of(graph: Scalars, given: Mapping[tensor, float]) -> Numbers:
-    """Which of the scalars of a graph are arguments for these numbers, and which are constants."""
+    """The scalars of a graph with these numbers, divided into arguments and constants of the code."""
     candidates = graph.usual_numbers() | graph.usual_numbers(is_constant=True)
     usual = {t: n for t, n in candidates.items() if bits_of(n) is not None and _may_be_argument(graph, t)}
     known = {t: n if t.value is None else float(t.value) for t, n in candidates.items() if t.is_constant} | {**given}
@@ -70,7 +70,7 @@ def numbers_of(graph: Scalars, given: Mapping[tensor, float]) -> Numbers:
 
 
 def _may_be_argument(graph: Scalars, t: tensor) -> bool:
-    """Whether the nodes that read a scalar hand it to kernels: none computes with it as with a tensor."""
+    """Whether all nodes that read a scalar pass it to kernels as a number; no node computes with it as a tensor."""
     if t.dtype is data_type.DOUBLE:
         return False
     for node in graph.nodes:

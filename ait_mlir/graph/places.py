@@ -1,4 +1,4 @@
-"""The places of a graph's variant pack, with the keys that name each."""
+"""Makes the `Binding` of a graph: its tensors in order, and all keys of each."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ait_mlir.graph.ragged import row_stride
 
 
 def make_binding(graph: GraphBuilder) -> Binding:
-    """The places of a validated graph, with all the keys that name each."""
+    """The binding of a validated graph: its tensors in order, and all keys of each."""
     own, outs = graph.sides()
     slots, _ = slots_of(own, outs)
     tensors = [*own, *outs, *graph.code_scalars()]

@@ -1,4 +1,4 @@
-"""Execution plans: which kernel runs each op of a graph, and the library of such a plan."""
+"""Execution plans: the choice of a kernel for each op of a graph, and the plan's compiled library."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from ait_mlir.selection.select import needs_kernel
 T = TypeVar("T")
 
 CONFIGS = 4
-"""Configurations of a kernel that become plans."""
+"""The number of configurations of a kernel that become plans."""
 MOST_PLANS = 16
 SLOWER = 1.25
 """A plan that is not compiled is worth the wait if the estimate of the compiled one is this many times its own."""
@@ -74,12 +74,12 @@ class Compiled:
 
 @dataclass(frozen=True)
 class Sized:
-    """A library for given dims: what `execute` launches, and the bytes of workspace that it needs."""
+    """A library with given dims, ready for `execute`, and the bytes of workspace that it needs."""
 
     library: Compiled
     dims: tuple[int, ...]
     shape: Any
-    """The dims as the library takes them."""
+    """The dims as an argument of the library."""
     workspace: int
 
 
@@ -93,14 +93,14 @@ class Plan:
     """The number of the op whose kernel names the plan."""
     op_name: str
     has_matrices: bool
-    """Whether it computes products of f16 or bf16."""
+    """Whether the plan computes products of f16 or bf16."""
     ops: tuple[str, ...]
-    """The names of the ops that the numbers in `fragments` count."""
+    """The names of the ops, by the numbers that are keys of `fragments`."""
     planner: Planner
     dims: tuple[int, ...] = ()
     """The dims of the planner's module for the graph."""
     compiled: dict[Any, Sized] = field(default_factory=dict[Any, Sized])
-    """By the scalars that the code is specialised for."""
+    """The compiled libraries, by the numbers of scalars for which the code is specialised."""
     error: AitError | None = None
 
     @property
@@ -135,7 +135,7 @@ class Plan:
 
     @property
     def seconds(self) -> float:
-        """The estimate of its kernels, at the dims that it was made for."""
+        """The estimated seconds of the plan's kernels, at the dims for which it was made."""
         return sum(f.seconds for f in self.fragments.values())
 
     @property
@@ -164,8 +164,8 @@ class Planner:
     def plans(self, mode: heur_mode, dims: tuple[int, ...] = ()) -> list[Plan]:
         """The plans of a heuristic, in order, without repetitions, for these dims of the module.
 
-        The estimates of A are those for the dims. A plan that is compiled comes first if it is not `SLOWER` than the
-        best one. Raises `cudnnGraphNotSupportedError` if an op has no kernel.
+        Heuristic A uses estimates for these dims. A compiled plan comes first unless its estimate is more than `SLOWER`
+        times the best. Raises `cudnnGraphNotSupportedError` if an op has no kernel.
         """
         key = mode, dims if mode is heur_mode.A else ()
         made = self._plans.get(key)
@@ -180,7 +180,7 @@ class Planner:
         return [replace(plan, dims=dims, compiled={}) for plan in made]
 
     def seconds(self, dims: tuple[int, ...] = ()) -> float:
-        """The estimate for the kernels of the best estimates, at these dims of the module or at its hints."""
+        """The estimated seconds with the best kernel for each op, at these dims of the module or at its hints."""
         offered = self._offered(with_hints(self.fused, dims) if dims else self.fused)
         return sum(best_by_estimate(fragments).seconds for _, fragments in offered.values())
 
@@ -202,9 +202,9 @@ class Planner:
         return tuple(op.name for op in _ops(self.fused))
 
     def fitted(self, plan: Plan, dims: tuple[int, ...]) -> Plan:
-        """A plan of the same graph with other numbers, for this module: a number such as 1 may have removed ops.
+        """A plan, made for the graph with other scalars, adapted to this module, in which a scalar of 1 may remove ops.
 
-        The heaviest op keeps its kernel, if that is offered for it; the other ops get those of the plan's heuristic.
+        The heaviest op keeps its kernel if that is offered for it; the other ops get kernels by the plan's heuristic.
         """
         numbered = self._offered(self.fused)
         if plan.ops == self._names() or not numbered:
@@ -243,7 +243,8 @@ class Planner:
                 yield {**best, heaviest: fragment}
 
     def plan_with(self, provider: str, config: Mapping[str, int], dims: tuple[int, ...]) -> Plan | None:
-        """The plan with this kernel for the heaviest op, and for the others those of the best estimates; else None."""
+        """The plan with this kernel for the heaviest op, and the best by estimate for other ops; None if it is not
+        offered."""
         numbered = self._offered(self.fused)
         heaviest = max(numbered, key=lambda i: (_work(numbered[i][0]), -i), default=None)
         if heaviest is None:
@@ -277,7 +278,7 @@ class Planner:
         return self.text, self.target.kind, self.target.arch, self.ordinal, plan.key
 
     def _compile_companion(self, mode: heur_mode) -> None:
-        """Compile what graphs with other sizes will ask for. If it fails, such a graph says so."""
+        """Compile the library for graphs with other sizes in advance. An error is reported later, by such a graph."""
         if self.companion is not None:
             with contextlib.suppress(AitError):
                 self.companion.compiled(self.companion.plans(mode)[0])
@@ -298,7 +299,7 @@ class Planner:
         return run_to_phase(self.pinned(plan), "planned", self._options(plan))
 
     def _options(self, plan: Plan) -> CompileOptions:
-        """How the pinned module of a plan is compiled."""
+        """The compile options for the pinned module of a plan."""
         return CompileOptions(self.target.kind, self.target.arch, start="fused", measure=plan.is_measured)
 
     def _build(self, plan: Plan) -> Compiled:
@@ -322,7 +323,7 @@ class Planner:
 
 
 def with_hints(module: ModuleOp, dims: Sequence[int]) -> ModuleOp:
-    """A copy of a module whose estimates are those at the given dims."""
+    """A copy of a module with the given dims as hints, so that estimates are made for them."""
     new = module.clone()
     for graph in new.ops:
         if isinstance(graph, GraphOp):
@@ -379,7 +380,7 @@ class Kept(Generic[T]):
             return key in self._values
 
     def keep(self, key: object, value: T) -> T:
-        """Keep a value, unless there is one: that one is returned."""
+        """Keep a value unless the key has one; returns the kept value."""
         with self._lock:
             kept = self._values.setdefault(key, value)
             while len(self._values) > self._most:

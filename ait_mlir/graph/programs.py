@@ -1,9 +1,9 @@
-"""Programs: what a graph is compiled to. A program is for all graphs of one structure, or for one graph with its sizes.
+"""Programs: the compiled form of graphs. A program is for many graphs of one structure, or for one graph's sizes.
 
-The process remembers the programs of each structure. A graph with new sizes takes the first one whose facts are true
-of them, and compiles nothing. Where kernels are faster if they know a size, as the length of a row, there are two
-programs, which are compiled side by side: one for this size, and one for others. Where the fastest kernels must know a
-size, as the channels of a convolution, it is a constant if a program without it is estimated to be slow.
+The process remembers the programs of each structure. A graph with new sizes uses the first program whose facts are true
+for them, and compiles nothing. If kernels are faster with a known size, such as the length of a row, two programs are
+compiled side by side: one for this size, one for other sizes. If the fastest kernels require a known size, such as the
+channels of a convolution, the size is a constant if a program without it is estimated to be slow.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ Constants = tuple[Literal["fixed", "faster", "decisive"], ...]
 """Sizes of operations that are constants of a program, by the names of the fields of `Operation` that have them."""
 FEW: Constants = ("fixed",)
 KEPT = 1024
-"""Structures whose programs the process keeps."""
+"""The number of structures whose programs the process keeps."""
 SLOWER = 1.1
-"""A program for many sizes is taken unless its kernels are estimated to take this many times as long as those for the
-sizes alone."""
+"""A program for many sizes is used unless its kernels are estimated to take this many times as long as kernels for
+exactly these sizes."""
 
 
 @dataclass(frozen=True)
 class Program:
-    """A planner, and the sizes that its module is valid for."""
+    """A planner, and the sizes for which its module is valid."""
 
     planner: Planner
     groups: tuple[Group, ...] = ()
@@ -51,11 +51,11 @@ class Program:
 
     @property
     def known_sizes(self) -> int:
-        """How many sizes it knows: of two programs for a graph, the one that knows more is the faster one."""
+        """The number of constant sizes: of two valid programs, the program with more constants is faster."""
         return sum(len(group.members) for group in self.groups if group.constant is not None)
 
     def dims_for(self, sizes: Sequence[int]) -> tuple[int, ...] | None:
-        """The dims of the module for these sizes, in order; None if it is not valid for them."""
+        """The dims of the module for these sizes, in order; None if the module is not valid for them."""
         dims: dict[str, int] = {}
         for group in self.groups:
             value = group.value(sizes)
@@ -71,9 +71,9 @@ class Known:
     """The programs of one structure on one device."""
 
     programs: list[Program] = field(default_factory=list[Program])
-    """Those that know more sizes first."""
+    """The programs, those with more constant sizes first."""
     decided: set[tuple[int, ...]] = field(default_factory=lambda: {()})
-    """Decisive sizes for which the first program that is valid is fast enough."""
+    """Decisive sizes for which the first valid program is fast enough."""
     lock: Any = field(default_factory=threading.Lock)
 
 
@@ -83,9 +83,8 @@ _known: Kept[Known] = Kept(KEPT)
 def find(
     graph: GraphBuilder, structure: Structure | None, scalars: Mapping[tensor, float]
 ) -> tuple[Program, tuple[int, ...]]:
-    """A program for many sizes that is valid for a validated graph with these numbers, and the dims of its module but
-    for those of ragged tensors; it is made if there is none yet. Raises `cudnnGraphNotSupportedError` for what no `ait`
-    op computes."""
+    """A program for a validated graph with these scalars, known or new, and the dims of its module without those of
+    ragged tensors. Raises `cudnnGraphNotSupportedError` if no `ait` op computes a node."""
     if structure is None:
         return exact(graph, scalars)
     numbers = numbers_of(graph, scalars)
@@ -121,13 +120,13 @@ def find(
 
 
 def exact(graph: GraphBuilder, scalars: Mapping[tensor, float]) -> tuple[Program, tuple[int, ...]]:
-    """The program for the sizes of a graph alone, and the dims that its scalars are."""
+    """The program for exactly a graph's sizes, and the dims that hold the bits of its scalars."""
     numbers = numbers_of(graph, scalars)
     return Program(graph.planner_of(graph.lowered(numbers))), numbers.bits
 
 
 def _decisive(graph: GraphBuilder) -> tuple[int, ...]:
-    """The sizes that decide which kernels there are."""
+    """The sizes that some kernels must know (`Operation.decisive`), of all nodes."""
     if graph.kind == "cpu":
         return ()
     return tuple(size for n in graph.nodes if n.operation.decisive is not None for size in n.operation.decisive(n))
@@ -138,8 +137,8 @@ def _is_slow(planner: Planner, for_these: Planner, dims: tuple[int, ...] = ()) -
 
 
 def _made(graph: GraphBuilder, structure: Structure, numbers: Numbers, constants: Constants = FEW) -> Program:
-    """A program for many sizes, with these as constants, and `decisive` ones if it would be slow without; one for the
-    sizes of the graph if there is no such program, or if that would be slow, too."""
+    """A program for many sizes, with these sizes as constants, and `decisive` sizes if it would be slow without them; a
+    program for exactly the graph's sizes if there is no general program or it would be slow, too."""
     alone = tuple(Group((i,), size) for i, size in enumerate(structure.sizes))
     choices = [constants]
     if _decisive(graph):
@@ -162,7 +161,7 @@ def _made(graph: GraphBuilder, structure: Structure, numbers: Numbers, constants
 def traced(
     graph: GraphBuilder, structure: Structure, numbers: Numbers, constants: Constants = FEW
 ) -> tuple[Lowered, Trace]:
-    """The module of a graph for many sizes, and the facts that it is valid under."""
+    """The module of a graph for many sizes, and the trace with the facts under which it is valid."""
     facts = Facts(structure.sizes, structure.aligned)
     while True:
         trace = Trace(facts)

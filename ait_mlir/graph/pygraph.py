@@ -22,8 +22,8 @@ from ait_mlir.options import CompileOptions
 class pygraph(GraphPlans):
     """A graph of operations in the manner of cuDNN's.
 
-    A method for each operation adds a node and returns its outputs. `build` makes the plans and compiles the first
-    one; `execute` runs it with the tensors of a variant pack, in a workspace of the caller, on the handle's stream.
+    A method for each operation adds a node and returns its outputs. `build` makes the plans and compiles the first;
+    `execute` runs it with the tensors of a variant pack, in the caller's workspace, on the handle's stream.
     """
 
     # ** running **
@@ -79,12 +79,12 @@ class pygraph(GraphPlans):
     def update_cuda_graph(
         self, handle: Handle, variant_pack: Mapping[Any, Any], workspace: Any, cuda_graph: int
     ) -> None:
-        """Let a `cudaGraph_t` that was populated by this graph work on other tensors."""
+        """Give a `cudaGraph_t` that this graph populated other tensors."""
         self._need(Step.BUILT, "update_cuda_graph()")
         cuda_graphs.update(self.runner, variant_pack, workspace, cuda_graph)
 
     def get_cuda_graph_retention(self) -> Any:
-        """What the graph was made with. Nothing depends on it: our kernels lie in recorded graphs as they are."""
+        """The retention option with which the graph was made. It has no effect: recorded graphs hold our kernels."""
         return self.retention
 
     # ** dynamic shapes **

@@ -69,8 +69,8 @@ def write(
     target: Target,
     dims: Sequence[int],
 ) -> bytes:
-    """The bytes of a graph: `file` is the artifact of its plan, which runs at these dims of its module. `numbers` are
-    those of the scalars, and the dim that each is, or -1."""
+    """The serialized graph: `file` is the artifact of its plan, which runs at these dims of its module. `numbers` are
+    the scalars' numbers, and for each scalar the index of its dim, or -1."""
     header = {
         "name": binding.graph,
         "plan": plan_name,

@@ -24,11 +24,11 @@ from ait_mlir.graph.structure import Structure, structure_of
 from ait_mlir.graph.tensor import whole_numbers
 
 NUMBERS_KEPT = 256
-"""Numbers of scalars whose libraries a plan remembers."""
+"""The number of combinations of scalars whose libraries a plan remembers."""
 
 
 class Step(IntEnum):
-    """How far a graph is; each step needs the one before it."""
+    """The step that a graph has reached; each step requires the previous step."""
 
     OPEN = 0
     VALIDATED = 1
@@ -46,7 +46,7 @@ _CALLS = {
 
 
 class GraphSteps(GraphBuilder):
-    """A graph with its steps: each needs the one before it."""
+    """A graph with the steps from nodes to a compiled plan; each step requires the previous step."""
 
     def __init__(
         self,
@@ -71,7 +71,7 @@ class GraphSteps(GraphBuilder):
         self._step = Step.OPEN
         self._structure: Structure | None = None
         self._program: Program | None = None
-        """What the plans run, with the dims that it has for this graph."""
+        """The program that the plans run; `_dims` are its dims for this graph."""
         self._dims: tuple[int, ...] = ()
         self._plans: list[Plan] = []
         self._index = 0
@@ -80,14 +80,14 @@ class GraphSteps(GraphBuilder):
         self._shapes: dict[object, Any] = {}
         """Copies of the graph with other dims."""
         self._deserialized: Any = None
-        """What was deserialized, if the graph was."""
+        """The loaded graph, if this graph was deserialized."""
 
     # ** steps **
 
     def validate(self) -> None:
         """Infer dims, strides and data types, and check the graph.
 
-        Raises `GraphError` for what is wrong, and `cudnnGraphNotSupportedError` for what has no kernel, with the node
+        Raises `GraphError` for an invalid graph, and `cudnnGraphNotSupportedError` for a missing kernel, with the node
         and the tensor.
         """
         if self._step > Step.VALIDATED:
@@ -98,7 +98,7 @@ class GraphSteps(GraphBuilder):
         self._step = Step.VALIDATED
 
     def build_operation_graph(self) -> None:
-        """Write the graph as `ait` ops, unless a graph of the same structure was. It cannot be changed afterwards."""
+        """Write the graph as `ait` ops, unless a program of its structure exists. Later changes of the graph raise."""
         self._need(Step.VALIDATED, "build_operation_graph()", exactly=True)
         self._structure = structure_of(self)
         self._program, dims = programs.find(self, self._structure, self.code_scalars())
@@ -120,7 +120,7 @@ class GraphSteps(GraphBuilder):
         self._step = max(self._step, Step.PLANNED)
 
     def check_support(self, *_: Any) -> None:
-        """Raise `cudnnGraphNotSupportedError` unless there is a plan that is not deselected."""
+        """Raise `cudnnGraphNotSupportedError` if all plans are deselected."""
         self._need(Step.PLANNED, "check_support()")
         if not self._allowed():
             reasons = "; ".join(f"{p.name}: {self._barred(p)}" for p in self._plans)
@@ -159,7 +159,7 @@ class GraphSteps(GraphBuilder):
 
     @property
     def runner(self) -> Runner:
-        """What runs the selected plan."""
+        """The runner of the selected plan."""
         assert self._runner is not None, "execute() needs build_plans()"
         return self._runner
 
@@ -204,7 +204,7 @@ class GraphSteps(GraphBuilder):
             raise StepError(f"graph '{self.name}': {call} was called already")
 
     def _program_of(self, mode: heur_mode) -> tuple[Program, tuple[int, ...]]:
-        """The program of a heuristic: B times kernels for the sizes of this graph alone."""
+        """The program and its dims for a heuristic; B times kernels for exactly the sizes of this graph."""
         assert self._program is not None
         if mode is heur_mode.B and self._program.is_general:
             program, dims = programs.exact(self, self.code_scalars())
@@ -219,7 +219,7 @@ class GraphSteps(GraphBuilder):
 
     @cached_property
     def binding(self) -> Binding:
-        """What `execute` needs: the inputs and outputs of the module, then the scalars that are part of the code."""
+        """The binding for `execute`: inputs and outputs of the module, then the scalars that are part of the code."""
         return make_binding(self)
 
     @property
@@ -240,8 +240,8 @@ class GraphSteps(GraphBuilder):
         return [i for i, plan in enumerate(self._plans) if self._barred(plan) is None]
 
     def _compiled(self, plan: Plan, scalars: tuple[float, ...] | None = None) -> Sized:
-        """The library of a plan for the numbers of the scalars that are part of the code; compiled, unless they are
-        arguments of code that there is."""
+        """The library of a plan for these numbers of the scalars that are part of the code; compiled now, unless
+        existing code takes them as arguments."""
         own = self._scalar_key
         key = own if scalars is None else scalars
         if key not in plan.compiled:

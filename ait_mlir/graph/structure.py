@@ -1,4 +1,4 @@
-"""The structure of a graph: everything that its code depends on but sizes; and the sizes, in order."""
+"""The structure of a graph, which is everything except sizes on which its code depends; and the sizes, in order."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from ait_mlir.graph.numbers import numbers_of
 from ait_mlir.graph.tensor import tensor
 
 Step = tuple[str, int, int]
-"""The stride of a dim: ("is", number, 0); or ("behind", dim, gap), behind the elements of another dim and a gap of so
-many more."""
+"""The stride of a dim: ("is", number, 0); or ("behind", dim, gap): the stride of another dim times its size plus
+`gap`."""
 
 
 @dataclass(frozen=True)
 class Pattern:
-    """How the sizes of a tensor make its dims and strides: dims above 1 are sizes, anything else is a constant."""
+    """The dims and strides of a tensor in terms of sizes: dims above 1 are sizes, other dims are constants."""
 
     dims: tuple[int | None, ...]
     strides: tuple[Step, ...]
@@ -46,7 +46,7 @@ class Pattern:
 
 
 def pattern_of(dims: Sequence[int], strides: Sequence[int]) -> tuple[Pattern, list[int], list[bool]]:
-    """The pattern of a tensor; its dims above 1, and which of them are lengths of rows in memory.
+    """The pattern of a tensor; its dims above 1, and for each whether it is the length of a row in memory.
 
     The strides are those of a block (`layout_of`).
     """
@@ -75,13 +75,13 @@ class Structure:
     key: tuple[Any, ...]
     sizes: list[int]
     aligned: list[bool]
-    """Which sizes are lengths of rows in memory."""
+    """For each size, whether it is the length of a row in memory."""
     patterns: dict[tensor, tuple[Pattern, int | None, bool]]
-    """For each tensor its pattern, the index of its first size if its dims are given, and whether its strides are."""
+    """For each tensor its pattern, the index of its first size if dims are given, and whether strides are given."""
 
 
 def structure_of(graph: GraphBuilder) -> Structure | None:
-    """The structure of a validated graph; None for one with a dim of 0."""
+    """The structure of a validated graph; None if the graph has a dim of 0."""
     arguments = numbers_of(graph, graph.code_scalars()).arguments
     used = {t for node in graph.nodes for t in (*node.reads(), *node.outputs.values())}
     tensors = [t for t in graph.tensors if t in used]
@@ -122,7 +122,7 @@ def structure_of(graph: GraphBuilder) -> Structure | None:
 
 
 def frozen(value: Any) -> Any:
-    """An attribute as a value that can be a key."""
+    """An attribute as a hashable value."""
     if isinstance(value, dict):
         return tuple((k, frozen(v)) for k, v in cast("dict[Any, Any]", value).items())
     if isinstance(value, list | tuple):

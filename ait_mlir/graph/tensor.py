@@ -17,14 +17,14 @@ class Named(Protocol):
 
 
 class Producer(Named, Protocol):
-    """The node that computes a tensor, as far as tensors and their readers ask."""
+    """The parts of a node's interface that its tensors use."""
 
     @property
     def operation(self) -> Named: ...
 
 
 class Owner(Protocol):
-    """The graph of a tensor, as far as its tensors ask."""
+    """The parts of a graph's interface that its tensors use."""
 
     name: str
 
@@ -36,8 +36,8 @@ class Owner(Protocol):
 class tensor:
     """A value of a graph. A virtual tensor is an intermediate: it has no memory.
 
-    A virtual tensor keeps its data type. One of HALF is rounded to it before others read it, one of FLOAT is not
-    rounded. The setters return the tensor, so that they chain.
+    A virtual tensor keeps its data type: a HALF tensor is rounded before other nodes read it, a FLOAT tensor is not
+    rounded. The setters return the tensor, so that calls can be chained.
     """
 
     def __init__(self, graph: Owner, name: str, producer: Producer | None = None) -> None:
@@ -50,7 +50,7 @@ class tensor:
         self.is_virtual = producer is not None
         self.is_by_value = False
         self.value: float | int | None = None
-        """The number of a scalar that is known when the graph is made."""
+        """The number of a scalar, if it is known when the graph is made."""
         self.is_constant = False
         """Whether `value` is part of the compiled code."""
         self.ragged_offset: tensor | None = None
@@ -121,7 +121,7 @@ class tensor:
         return self
 
     def set_ragged_offset(self, ragged_offset: tensor | None) -> Self:
-        """The tensor [B + 1, 1, 1, 1] of the places at which the sequences of a packed tensor begin."""
+        """The tensor [B + 1, 1, 1, 1] with the offsets at which the sequences of a packed tensor begin."""
         self._change("set_ragged_offset")
         if ragged_offset is not None and not isinstance(ragged_offset, tensor):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise GraphError(f"the ragged offset of {self.label} is {ragged_offset!r}, expected a tensor of the graph")
@@ -140,7 +140,7 @@ class tensor:
         return self
 
     def set_alignment(self, alignment: int) -> Self:
-        """The bytes that the address is a multiple of. Kernels need 16; more changes nothing."""
+        """Promise that the address is a multiple of this number of bytes. Kernels need 16; more has no effect."""
         self._change("set_alignment")
         self.alignment = alignment
         return self
@@ -154,7 +154,7 @@ class tensor:
         return self
 
     def set_vector_count_and_dimension(self, count: int, dimension: int) -> Self:
-        """Elements that lie together along a dim. Only 1 is supported."""
+        """The number of adjacent elements along a dim (vectorized layouts). Only 1 is supported."""
         self._change("set_vector_count_and_dimension")
         if count != 1:
             raise cudnnGraphNotSupportedError(f"{self.label} has vectors of {count} elements along dim {dimension}")
@@ -233,7 +233,7 @@ class tensor:
 
     @property
     def label(self) -> str:
-        """How messages name the tensor."""
+        """The tensor's name in messages."""
         uid = f" (UID {self.uid})" if self.has_own_uid else ""
         if self.producer is not None and not self.name.startswith(f"{self.producer.name}::"):
             return f"tensor '{self.name}'{uid} of node '{self.producer.name}'"
@@ -249,14 +249,14 @@ class tensor:
 
 
 def text(value: object, what: str) -> str:
-    """A name; `GraphError` if it is no text."""
+    """The value if it is a string; otherwise raises `GraphError`."""
     if not isinstance(value, str):
         raise GraphError(f"{what} is {value!r}, expected text")
     return value
 
 
 def whole_numbers(values: Sequence[int], what: str) -> tuple[int, ...]:
-    """Extents or strides as integers; `GraphError` if one is none or below 0."""
+    """Extents or strides as integers; `GraphError` if a value is not an integer or is negative."""
     found: list[int] = []
     try:
         given = list(values)

@@ -16,11 +16,11 @@ from ait_mlir.graph.nodes import Node
 from ait_mlir.graph.tensor import tensor
 
 STATISTICS = ("Stats", "mean", "inv_var", "SUM", "SQ_SUM", "score_max", "score_sum_exp")
-"""Outputs that are FLOAT unless the caller says otherwise, whatever the data type of the graph."""
+"""Outputs that are FLOAT by default, independent of the graph's data types."""
 
 
 def in_order(nodes: Sequence[Node]) -> list[Node]:
-    """The nodes, each after those whose outputs it reads. Raises `GraphError` for a cycle, and names its nodes."""
+    """The nodes in topological order. Raises `GraphError` for a cycle, with the names of its nodes."""
     made: set[tensor] = set()
     waiting, found = list(nodes), list[Node]()
     own = {t for node in nodes for t in node.outputs.values()}
@@ -37,7 +37,7 @@ def in_order(nodes: Sequence[Node]) -> list[Node]:
 
 
 def infer(node: Node) -> None:
-    """Give the outputs of a node the dims and strides that follow from its inputs, unless the caller set them.
+    """Set the dims and strides of a node's outputs from its inputs, unless the caller set them.
 
     Raises `GraphError` if dims that the caller set do not agree.
     """
@@ -53,7 +53,7 @@ def infer(node: Node) -> None:
 
 
 def complete(node: Node, io: data_type, intermediate: data_type) -> None:
-    """Give the tensors of a node the data types of the graph, where they have none of their own."""
+    """Set the data types of a node's tensors to the graph's defaults if they are not set."""
     for t in node.reads():
         if t.dtype is data_type.NOT_SET:
             t.dtype = intermediate if t.is_virtual else io
@@ -103,7 +103,7 @@ def check(nodes: Sequence[Node], io: data_type, intermediate: data_type) -> list
 
 
 def check_attributes(node: Node) -> None:
-    """Raise unless the node computes in a type that kernels have, and attributes of an enumeration are of it."""
+    """Raise unless kernels support the node's compute type, and each attribute of an enumeration is a member of it."""
     if node.compute is not data_type.NOT_SET:
         ir_type(node.compute, f"{node.label}: compute_data_type")
     for name, default in node.operation.attributes.items():
@@ -112,7 +112,7 @@ def check_attributes(node: Node) -> None:
 
 
 def check_tensor(t: tensor, node: Node | None = None) -> None:
-    """Raise unless a tensor has a data type that kernels have, and dims and strides that agree."""
+    """Raise unless a tensor has a data type that kernels support, and dims and strides that agree."""
     where = t.label if node is None else f"{node.label}: {t.label}"
     if t.dtype is data_type.NOT_SET:
         raise GraphError(

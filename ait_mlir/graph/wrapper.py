@@ -18,7 +18,7 @@ from ait_mlir.graph.tensor import tensor
 
 
 class Graph:
-    """A graph that makes its workspace and its outputs itself.
+    """A graph that allocates its workspace and its outputs.
 
     ```python
     with Graph() as g:
@@ -29,7 +29,7 @@ class Graph:
     ```
 
     Operations take tensors of PyTorch or NumPy as well as tensors of the graph. A call takes the inputs in the order of
-    `set_io_tuples`, or by name, and returns the outputs in that order, a single one as itself.
+    `set_io_tuples`, or by name, and returns the outputs in that order, or a single output without a tuple.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class Graph:
         return self
 
     def __call__(self, *args: Any, **named: Any) -> Any:
-        """Run the graph; returns the outputs, new tensors like those that were given."""
+        """Run the graph; returns the outputs as new tensors of the inputs' framework."""
         inputs = [self._tensor(t) for t in self._inputs] if self._inputs is not None else self._free_inputs()
         if len(args) > len(inputs):
             raise InputError(f"graph '{self.graph.name}' has {len(inputs)} inputs, but {len(args)} were given")

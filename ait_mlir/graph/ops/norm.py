@@ -23,7 +23,7 @@ def _is_training(node: Node) -> bool:
 
 
 def _axes(node: Node, first: int = 0) -> tuple[int, ...]:
-    """The dims that are normalised: those where the scale is not 1; without a scale all but the first."""
+    """The normalised dims: all dims in which the scale is not 1; without a scale all but the first."""
     dims = node.dims("input")
     if node.has("scale"):
         scale = _row_dims(node, "scale")
@@ -39,7 +39,7 @@ def _row(first: int) -> Callable[[Node], Sequence[int]]:
 
 
 def _row_dims(node: Node, name: str) -> Dims:
-    """The dims of a scale or bias with as many as the input; each must be that of the input or 1."""
+    """The dims of a scale or bias, extended to the input's rank; each must be 1 or equal to the input's."""
     dims, given = node.dims("input"), node.dims(name)
     padded = (1,) * (len(dims) - len(given)) + given
     if len(padded) != len(dims) or any(n not in (1, m) for n, m in zip(padded, dims, strict=True)):
@@ -92,12 +92,13 @@ def _eps(w: Lowering, eps: tensor) -> float | ShapeAttr:
 
 
 def _takes_number(node: Node) -> bool:
-    """The statistics of training compute with the number, and f64 needs more digits than f32 has."""
+    """Whether epsilon can be an argument: not for training statistics, which compute with it, nor for f64, which needs
+    more digits than f32 has."""
     return not _is_training(node) and node.compute_float() is data_type.FLOAT
 
 
 def _common(node: Node, names: Sequence[str]) -> data_type:
-    """The data type of all of these inputs; the wide float if they differ."""
+    """The common data type of these inputs; if they differ, the node's compute type."""
     dtypes = {node.inputs[n].dtype for n in names if node.has(n)}
     if len(dtypes) == 1 and node.compute is not data_type.DOUBLE:
         return dtypes.pop()
@@ -105,7 +106,7 @@ def _common(node: Node, names: Sequence[str]) -> data_type:
 
 
 def _rows(w: Lowering, value: SSAValue, axes: Dims) -> SSAValue:
-    """A tensor with the normalised dims behind the others."""
+    """A tensor with the normalised dims moved to the end."""
     rank = tensor_type(value).rank
     return w.permute(value, [*(a for a in range(rank) if a not in axes), *axes])
 
@@ -142,14 +143,14 @@ def _norm(
 
 
 def _up_to_last(node: Node, axes: Dims) -> Dims:
-    """The normalised dims with dims of 1 that follow them, which change nothing: then no permute keeps what comes after
-    the norm from becoming its epilogue."""
+    """The normalised dims, extended by following dims of 1, which do not change the result. So no permute is needed
+    that would prevent fusing later ops as an epilogue."""
     behind = range(min(axes), len(node.dims("input")))
     return tuple(behind) if all(a in axes or node.dims("input")[a] == 1 for a in behind) else axes
 
 
 def _own_row(node: Node, name: str, axes: Dims) -> Dims:
-    """The dims of a scale or bias, with those of the input along the normalised dims."""
+    """The dims of a scale or bias, with the input's sizes along the normalised dims."""
     dims, given = node.dims("input"), _row_dims(node, name)
     return tuple(dims[a] if a in axes else given[a] for a in range(len(dims)))[-len(node.dims(name)) :]
 
@@ -180,7 +181,7 @@ def _lower_norm(op_class: type[NormOp]) -> Callable[[Node, Lowering], Mapping[st
 
 
 def _lower_adaptive(node: Node, w: Lowering) -> Mapping[str, SSAValue]:
-    """The scale and the bias are different in each batch."""
+    """Write an adaptive norm, whose scale and bias differ in each batch."""
     axes, eps = _axes(node, 1), _eps(w, node.inputs["epsilon"])
     dtype = node.compute_float()
     x = _rows(w, w.wide(node.inputs["input"], dtype), axes)

@@ -19,7 +19,7 @@ Formula = Callable[[Lowering, Node, Sequence[SSAValue]], SSAValue]
 
 
 def _infer(node: Node) -> Shapes:
-    """The inputs broadcast; the output lies in the order of the first input that has its dims."""
+    """The broadcast dims of the inputs, and strides in the order of the first input that has these dims."""
     names = node.operation.tensors
     dims = broadcast(node, names)
     axis = node.attributes.get("axis", 0)
@@ -61,12 +61,12 @@ def _of_one(function: Callable[[Lowering, SSAValue], SSAValue]) -> Formula:
 
 
 def _softplus(w: Lowering, node: Node, x: Sequence[SSAValue]) -> SSAValue:
-    """Above the threshold x is closer to log(1 + exp(x)) than the type tells."""
+    """log(1 + exp(x)); x itself above a threshold, where the two differ by less than the type resolves."""
     return functions.softplus(w, x[0], threshold=40.0 if tensor_type(x[0]).element_type == f64 else 20.0)
 
 
 def _relu(w: Lowering, node: Node, x: Sequence[SSAValue]) -> SSAValue:
-    """Below `lower_clip` a line of slope `negative_slope` through that point; at most `upper_clip`."""
+    """ReLU: below `lower_clip` a line of slope `negative_slope` through that point; at most `upper_clip`."""
     lower, upper, slope = (node.attributes.get(n) for n in ("lower_clip", "upper_clip", "negative_slope"))
     result, value = x[0], x[0]
     if not slope:

@@ -27,7 +27,7 @@ _ORDERS = {reduction_mode.AMAX: math.inf, reduction_mode.NORM1: 1, reduction_mod
 
 
 def _infer(node: Node) -> Shapes:
-    """The output has the dims that the caller sets: those of 1 are reduced."""
+    """The caller's dims of the output; the input's dims with 1 there are reduced."""
     out, dims = node.outputs["OUT_0"], node.dims("input")
     if out.dims is None or not out.has_own_dims:
         return {}

@@ -1,4 +1,4 @@
-"""Methods of cuDNN's graph that have no kernel here: calling one is refused by name."""
+"""Methods of cuDNN's graph without a kernel here: a call raises an error with the method's name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scaled dot-product attention: its inputs and attributes, its shapes and what it refuses."""
+"""Scaled dot-product attention: its inputs, attributes and shapes, and the checks of unsupported cases."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def _check(node: Node) -> None:
 
 
 def _takes_number(node: Node) -> bool:
-    """The largest score and the sum of the exponentials come from scores that are scaled by a constant."""
+    """Whether the scale can be an argument: not with the outputs score_max and score_sum_exp, which need a constant."""
     stored = node.outputs.keys() & {"score_max", "score_sum_exp"}
     return not stored and node.compute_float() is data_type.FLOAT
 

@@ -1,8 +1,8 @@
 """Scaled dot-product attention with its masks, in ops of `ait`.
 
-Masks that `ait.attention` and `ait.ragged_attention` have are theirs: causal with a window, lengths, pages. Any other
-mask becomes an additive one. The logarithm of the sum of the exponentials is the op's second result; the largest score
-and the sum of the exponentials by themselves are computed from stored scores.
+`ait.attention` and `ait.ragged_attention` apply masks that they support: causal with a window, lengths, pages. Any
+other mask becomes an additive mask. The logarithm of the sum of the exponentials is the op's second result; the largest
+score and the plain sum of the exponentials are computed from stored scores.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ STATISTICS = ("Stats", "score_max", "score_sum_exp")
 
 @dataclass(frozen=True)
 class Band:
-    """Which columns a row sees: those from `row - left + 1` up to `row + right`, None without a bound.
+    """The columns that a row attends to: from `row - left + 1` to `row + right`; None means no bound.
 
-    With `bottom_right` the last row stands at the last column, else row 0 stands at column 0.
+    With `bottom_right` the last row is aligned with the last column, otherwise row 0 with column 0.
     """
 
     left: int | None
@@ -68,7 +68,7 @@ def most_columns(node: Node) -> int:
 
 @dataclass
 class _Attention:
-    """One node while it is written."""
+    """The lowering of one attention node."""
 
     node: Node
     w: Lowering
@@ -114,7 +114,7 @@ class _Attention:
         return self.attention(causal=True, window=band.left, top_left=top_left, log_sums=log_sums)
 
     def ragged(self) -> SSAValue | None:
-        """Attention of sequences of given lengths, padded or in pages; None if a row does not stand at the end."""
+        """Attention of sequences of given lengths, padded or in pages; None if the op does not support the mask."""
         band, node, w = self.band, self.node, self.w
         causal = band.right == 0
         if (causal and not band.bottom_right) or (band.left is not None and not causal):
@@ -154,7 +154,7 @@ class _Attention:
             setattr(self, name, w.slice(rows, 2, 0, most_columns(node)))
 
     def visible(self) -> SSAValue | None:
-        """Which columns each row sees, as i1 that broadcasts to the scores; None if it sees all."""
+        """The mask of visible columns for each row, as i1 that broadcasts to the scores; None if all are visible."""
         w, band, node = self.w, self.band, self.node
         row, column = w.index(self.rows, 2, 4, i32), w.index(self.columns, 3, 4, i32)
         conditions: list[SSAValue] = []
@@ -179,7 +179,7 @@ class _Attention:
         return found
 
     def additive(self, visible: SSAValue | None) -> SSAValue | None:
-        """What is added to the scaled scores, as f32 that broadcasts to them."""
+        """The sum of all terms added to the scaled scores, as f32 that broadcasts to them."""
         w, node = self.w, self.node
         parts: list[SSAValue] = []
         if node.has("bias"):
@@ -213,7 +213,7 @@ class _Attention:
         return w.add(found, w.cast(mask, tensor_type(found).element_type))
 
     def rows_seen(self, visible: SSAValue | None) -> SSAValue | None:
-        """Whether each row sees a column; None if all do."""
+        """A mask of rows with at least one visible column; None if all rows have one."""
         band = self.band
         if visible is None:
             return None
@@ -276,7 +276,7 @@ def _statistics(a: _Attention, lse: SSAValue, seen: SSAValue | None, result: SSA
 
 
 def _extremes(a: _Attention) -> dict[str, SSAValue]:
-    """The largest score of each row, and the sum of the exponentials, from scores that are stored."""
+    """The largest score of each row, and the sum of the exponentials, computed from stored scores."""
     w = a.w
     scores = a.scores(a.additive(a.visible()))
     largest = w.reduce("max", scores, [3], keep=True)
