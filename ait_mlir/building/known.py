@@ -82,8 +82,7 @@ class Affine:
         return replace(self, dims=dims, steps=tuple(const(0) if _is(d, 1) else next(rest) for d in dims))
 
     def joined(self, other: Affine, axis: int, size: Expr) -> Affine | None:
-        """The concatenation of this tensor and `other` along an axis, then of `size`; None unless one formula covers
-        both."""
+        """This tensor and `other`, concatenated along an axis of `size` in all; None unless one formula covers both."""
         step = other.steps[axis] if _is(self.dims[axis], 1) else self.steps[axis]
         both = replace(
             self,

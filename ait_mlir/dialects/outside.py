@@ -54,8 +54,7 @@ bases += [Op, Elementwise]
 
 
 def default_syntax(cls: type[AitOp]) -> Syntax:
-    """The default syntax: operands, then each property after its name; `OperatorError` if an op needs its own
-    syntax."""
+    """The default syntax: operands, then each property after its name; `OperatorError` if that is ambiguous."""
     definition = cls.get_irdl_definition()
     several = [name for name, operand in definition.operands if isinstance(operand, VarOperandDef | OptOperandDef)]
     if len(several) > 1:

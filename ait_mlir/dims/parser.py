@@ -43,8 +43,7 @@ def parse(text: str) -> Expr:
 
 
 class Tokens:
-    """The tokens of a text, with one token of lookahead: its text in `text`, its kind in `kind`, its place in
-    `offset`."""
+    """The tokens of a text. `text`, `kind` and `offset` describe the next token."""
 
     def __init__(self, text: str):
         self._tokens: Iterator[tuple[str, str, int]] = _tokenize(text)

@@ -47,8 +47,7 @@ class _Context(Context):
 
 
 def context() -> Context:
-    """A context with the dialects of this project, `builtin`, the dialects of pattern files, and the operators from
-    outside."""
+    """A context with our dialects, `builtin`, the dialects of pattern files, and the operators from outside."""
     from xdsl.dialects.builtin import Builtin
 
     ctx = _Context()

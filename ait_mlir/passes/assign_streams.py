@@ -122,8 +122,7 @@ class Writer:
         self.begun = {0}
 
     def write(self, after: Sequence[set[int]]) -> int:
-        """Write the streams and events; returns the next free event. At the end stream 0 waits for all other
-        streams."""
+        """Write the streams and events; returns the next free event. At the end stream 0 waits for all others."""
         for i, step in enumerate(self.steps):
             stream = self.on[i]
             if isinstance(step.op, ReadDimOp):
@@ -167,7 +166,7 @@ class Writer:
 
 
 def assign(program: ProgramOp, kernels: Mapping[str, KernelOp], target: Target, limit: int, gain: float) -> Placed:
-    """Put the launches of a program on at most `limit` streams if that is estimated to save the fraction `gain` of its
+    """Put a program's launches on at most `limit` streams if that is estimated to save the fraction `gain` of its
     time."""
     steps = steps_of(program)
     if not 2 <= len(steps) <= MOST_STEPS:

@@ -17,8 +17,7 @@ from ait_mlir.lowering.target import Target
 
 @dataclass(frozen=True)
 class ByEstimatePass(TellingPass):
-    """Rewrites the block of each graph: for a `target` of this `arch` where it is faster, without a target
-    everywhere."""
+    """Rewrites the block of each graph: for a `target` of this `arch` where it is faster, without one everywhere."""
 
     target: str = ""
     arch: str = ""

@@ -100,8 +100,7 @@ class Turner:
             self.twins[op.results[0]] = source
 
     def _reshape(self, op: ReshapeOp) -> None:
-        """Rewrite reshapes that merge or split spatial dims, and any reshape of a value whose spatial dims are all
-        1."""
+        """Rewrite reshapes that merge or split spatial dims, and any reshape of a value with spatial dims of 1."""
         source, target = op.operands[0], tensor_type(op.results[0]).dims
         twin = self.twins.get(source)
         if twin is None:
@@ -126,8 +125,7 @@ class Turner:
             old.replace_all_uses_with(self._permuted(op, new, back))
 
     def _turn(self, op: Operation) -> None:
-        """Compute on channels-last operands if one of full rank is channels-last and the others can become so for
-        free."""
+        """Compute on channels-last operands if one of full rank is channels-last and the others can be for free."""
         rank = tensor_type(op.results[0]).rank
         found = [v for v in op.operands if v in self.twins and tensor_type(v).rank == rank]
         if not found or any(tensor_type(r).rank != rank for r in op.results):

@@ -86,8 +86,7 @@ def gather(block: Block) -> None:
 
 
 def _place(copy: CopyOp) -> CopyOp | None:
-    """The earlier copy of the same buffer after which this copy may move; None without one, or if they are
-    neighbours."""
+    """The earlier copy of the same buffer after which this copy may move; None without one, or for neighbours."""
     source, left, op = root_of(copy.source), NEAR, copy.prev_op
     if not isinstance(root_of(copy.target), AllocOp | DestinationOp):
         return None

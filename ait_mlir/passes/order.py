@@ -90,8 +90,7 @@ def steps_of(program: ProgramOp) -> list[Step]:
 
 
 def define(op: Operation, views: dict[SSAValue, tuple[BufferOp, Strided | None]], moves: bool = False) -> None:
-    """Record the root buffer and the view of the buffer that an op defines; `moves`: the view may depend on a loop's
-    step."""
+    """Record the root and the view of the buffer that an op defines; `moves`: the view may depend on a loop's step."""
     if isinstance(op, ViewOp):
         root, outer = views[op.source]
         view = None

@@ -45,8 +45,7 @@ class PadProductsPass(ByEstimatePass):
 
 
 def pad_products(block: Block, target: Target | None, weights: bool = False) -> bool:
-    """Pad the rows of the products of a block, with a target only where it is faster; returns whether anything
-    changed."""
+    """Pad the rows of a block's products, with a target only where it is faster; returns whether anything changed."""
     if target is not None and table_for(target.arch) is None:
         return False
     changed = False
@@ -156,8 +155,7 @@ def beside_zeros(pad: PadOp) -> list[Operation]:
 
 
 def pieces(value: SSAValue, axis: int, pad: PadOp) -> Sequence[SSAValue]:
-    """The operands of the concat that computes `value`, if it has the same dim and, besides the pad, one user; else
-    the value."""
+    """The operands of `value`'s concat, if it has the same dim and one user besides the pad; else `value`."""
     joined = value.owner
     alone = len({use.operation for use in value.uses} - {pad}) == 1
     return joined.operands if isinstance(joined, ConcatOp) and joined.dim.value.data == axis and alone else [value]

@@ -162,8 +162,7 @@ def rotations(gemm: GemmOp) -> list[Turned]:
 
 
 def rotation_of(part: SSAValue) -> Turned | None:
-    """The rotation of a part [..., heads * size] that is reshaped to [..., heads, size] and perhaps permuted; else
-    None."""
+    """The rotation of a part [..., heads * size] reshaped to [..., heads, size] and perhaps permuted; else None."""
     reshape = reader(part)
     if not isinstance(reshape, ReshapeOp):
         return None

@@ -39,8 +39,7 @@ def one_stream(tasks: Sequence[Task]) -> Schedule:
 
 
 def best_schedule(tasks: Sequence[Task], limit: int) -> Schedule:
-    """The fastest schedule that was found with up to `limit` streams; among equally fast schedules, the fewest
-    streams."""
+    """The fastest schedule found with up to `limit` streams; among equally fast schedules, the fewest streams."""
     best = one_stream(tasks)
     for count in range(2, limit + 1):
         streams = _earliest(tasks, count)

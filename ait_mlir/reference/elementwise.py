@@ -175,8 +175,7 @@ def cast_values(x: Array, source: Attribute, target: Attribute) -> Array:
 
 
 def arithmetic(function: Callable[..., Array]) -> Rule:
-    """Return the rule that applies a function; on `i1` it computes with 0 and 1 and gives `result != 0`, as C++
-    does."""
+    """The rule that applies a function; on `i1` it computes with 0 and 1 and gives `result != 0`, as C++ does."""
 
     def rule(op: Operation, arrays: Arrays, ev: Evaluation) -> Arrays:
         if arrays[0].dtype == np.bool_:
@@ -187,8 +186,7 @@ def arithmetic(function: Callable[..., Array]) -> Rule:
 
 
 def define(wanted: Sequence[type[Operation]], table: Mapping[str, Callable[..., Array]], name: str) -> None:
-    """Register the function in each op's row of a table; `ValueError` for an op without a row or a row without an
-    op."""
+    """Register the function of each op in a table; `ValueError` for an op without a row or a row without an op."""
     classes = {op.name.removeprefix("ait."): op for op in wanted}
     for mnemonic in classes.keys() ^ table.keys():
         where = f"dialects/ait/elementwise.py defines no ait.{mnemonic}"

@@ -71,7 +71,7 @@ class Fold:
 
     @property
     def only_moves(self) -> bool:
-        """Whether the value has the elements of params in another order."""
+        """Whether the value only reorders the elements of a param."""
         return all(isinstance(op, ParamOp | PermuteOp | ReshapeOp | OutputOp) for op in self.graph.block.ops)
 
 

@@ -91,8 +91,7 @@ def _empty(shape: tuple[int, ...], element_type: Attribute) -> Array:
 
 
 def _tensor(array: Array) -> Any:
-    """An array as an argument for tvm-ffi: a torch tensor if PyTorch is installed, so that the function can
-    allocate."""
+    """An array as a tvm-ffi argument: a torch tensor if PyTorch is installed, so that the function can allocate."""
     if importlib.util.find_spec("torch") is None:
         if array.dtype.name == "bfloat16":
             raise EvaluationError("ait.call_ffi: bf16 arguments need PyTorch, because NumPy does not share them")

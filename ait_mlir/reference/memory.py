@@ -24,8 +24,7 @@ CHUNK = 1 << 16
 
 
 class Memory:
-    """A block of bytes. `cell` is the number of bytes held for each byte of the program; `owners` is None for read-only
-    memory."""
+    """Memory. `cell` is the number of bytes held for each byte of the program; `owners` is None if it is read-only."""
 
     def __init__(self, name: str, size: int, data: Array, cell: int, owners: Array | None) -> None:
         self.name = name
@@ -106,7 +105,8 @@ class View:
         return np.ndarray((*self.shape, width), per_byte.dtype, per_byte, self.offset * step, strides)
 
     def read(self) -> tuple[Array, int]:
-        """Return a copy of the elements, with NaN for each element that this buffer does not own, and their number."""
+        """Return a copy of the elements, with NaN for each element not owned by this buffer, and the number of
+        those."""
         values = self.values()
         if self.memory.owners is None:
             return values, 0

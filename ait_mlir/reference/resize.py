@@ -73,8 +73,7 @@ def moved(at: Array, outside: str, size: int, align_corners: bool) -> Array:
 
 
 def grid_taps(op: GridSampleOp, at: Array, size: int) -> tuple[Array, Array]:
-    """The indices of x (-1 outside) and their weights for coordinates from -1 to 1; both have one more dim, the
-    taps."""
+    """The indices of x (-1 outside) and their weights for coordinates from -1 to 1; both get a last dim of taps."""
     mode, outside, corners = op.mode.data, op.outside.data, op.align_corners is not None
     at = (at + 1) / 2 * (size - 1) if corners else ((at + 1) * size - 1) / 2
     if outside != "zeros" and mode != "cubic":

@@ -176,8 +176,7 @@ def is_behind_diagonal(condition: CompareOp, attention: AttentionOp) -> bool:
 
 
 def _is_triangle(rows: SSAValue, columns: SSAValue, attention: AttentionOp, least: Expr) -> bool:
-    """Whether `rows - columns >= least` holds exactly for the columns up to the diagonal that ends in the last
-    corner."""
+    """Whether `rows - columns >= least` holds exactly for the columns that causal attention shows to a row."""
     first = _diagonal(rows, columns, attention)
     if first is None or attention.top_left is not None:
         return False
@@ -186,8 +185,7 @@ def _is_triangle(rows: SSAValue, columns: SSAValue, attention: AttentionOp, leas
 
 
 def _diagonal(rows: SSAValue, columns: SSAValue, attention: AttentionOp) -> Expr | None:
-    """`rows - columns` for the first score, if the two values count the rows and the columns of the scores; else
-    None."""
+    """`rows - columns` for the first score, if the values count the rows and columns of the scores; else None."""
     row, column = counting(rows), counting(columns)
     if row is None or column is None or (row[0], column[0]) != (-2, -1):
         return None

@@ -35,7 +35,7 @@ from ait_mlir.rewrites.regions import RegionGrower, narrow_of
 
 MAX_WIDTH = 128
 """Most columns of q and v without a softmax: with more, two products are faster although they store the scores. So they
-are in f32, where attention on a GPU does not use tensor cores."""
+are in f32, where attention on a GPU uses plain arithmetic."""
 FEW_COLUMNS, COLUMNS_OF_ROW = 512, 4
 """Most columns of the scores without a softmax: this number, or this multiple of the rows. With more, two products are
 faster: they spread the columns over the GPU, while an attention visits all columns with each tile of rows."""
@@ -149,8 +149,7 @@ def _fits(group: Group, root: BmmOp) -> bool:
 
 
 def batch_and_heads(frames: Sequence[Frame]) -> Frame:
-    """The first frame of two dims, batch and heads; if there is none and the first has only a batch, it gets one
-    head."""
+    """The first frame of two dims (batch, heads); without one, the first frame, with one head if it is a batch."""
     for frame in frames:
         if len(frame) == 2:
             return frame
@@ -259,8 +258,7 @@ def region_of(r: Rewriter, group: Group, between: Sequence[Operation]) -> tuple[
 
 
 def broadcast_in(r: Rewriter, x: SSAValue, frame: Frame, to: Frame) -> SSAValue:
-    """The tensor `x`, which broadcasts to scores with batch and heads `frame`, reshaped to broadcast to scores with
-    `to`."""
+    """`x`, which broadcasts to scores with batch and heads `frame`, reshaped to broadcast to scores with `to`."""
     dims = tensor_type(x).dims
     front, rest = dims[:-2], dims[-2:]
     if len(dims) < 3 or frame == to:
@@ -418,8 +416,7 @@ def computes_operands(root: AttentionOp) -> bool:
 
 @native
 def with_computed_operands(r: Rewriter, root: AttentionOp) -> Operation:
-    """The attention whose region computes the operands that `computable` finds; a computed mask is added in the
-    region."""
+    """The attention whose region computes the operands that `computable` finds, and adds a computed mask."""
     found = computable(root)
     assert found, "with_computed_operands needs computes_operands"
     score = compute_type(element_type_of(root.q))

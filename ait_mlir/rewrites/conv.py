@@ -51,8 +51,7 @@ def factor_into_weight(p: PatternBuilder, mnemonic: str) -> None:
 
 
 def after_bias(p: PatternBuilder, mnemonic: str) -> tuple[SSAValue, SSAValue, SSAValue, SSAValue]:
-    """Match an operation on conv(x, w) + b and s, where b and s depend only on params; returns conv(x, w), b, s and the
-    operation."""
+    """Match f(conv(x, w) + b, s), where b and s depend only on params; returns conv(x, w), b, s and the operation f."""
     y, b, s = p.op(trait="HasEpilogue"), p.value(), p.value()
     inner = p.op("ait.add", [p.result(y), b], in_any_order=True)
     total = p.result(inner)

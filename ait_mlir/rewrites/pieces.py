@@ -388,8 +388,7 @@ def _reshaped_concat(value: SSAValue, root: ConcatOp) -> list[TensorType] | None
 
 
 def _quotient(count: Expr, inner_row: Expr, row: Expr, scope: Scope) -> Expr | None:
-    """The number of rows of size `row` with as many elements as `count` rows of `inner_row`; None if it is not
-    whole."""
+    """The number of rows of size `row` with the elements of `count` rows of `inner_row`; None if it is not whole."""
     if scope.equal(inner_row, row):
         return count
     elements, size = (count * inner_row).as_int(), row.as_int()

@@ -37,7 +37,7 @@ from ait_mlir.dialects.ait.types import TensorType
 EPILOGUE = RegionClause("epilogue_operands", "epilogue")
 """`epilogue(%a, %b) { ... }` or nothing, after the op's own operands."""
 MAX_RESULTS = 3
-"""The most results of ops that may have several: a kernel keeps all values in registers until it writes them."""
+"""The most results of ops that may have several: a kernel holds all values until it writes them."""
 
 
 def infer_results(op: HasEpilogue, accumulated: TensorType) -> ResultTypes:

@@ -279,8 +279,7 @@ class IndexedOp(Cost, AitOp):
         raise NotImplementedError
 
     def infer_space(self, others: Sequence[tuple[str, SSAValue]] = ()) -> Shape:
-        """The shape to which indices and `others` broadcast; a literal 1 of it becomes the size of its kept dim, if
-        any."""
+        """The shape to which indices and `others` broadcast; a literal 1 becomes the size of its kept dim, if any."""
         whole = self.expect_tensor(self.operands[0], self.WHOLE)
         dims, kept = self.places()
         if not dims or len(set(dims)) != len(dims) or not all(0 <= d < whole.rank for d in dims):

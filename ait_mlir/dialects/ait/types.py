@@ -128,7 +128,7 @@ class ShapedType(ParametrizedAttribute, TypeAttribute):
 
     @classmethod
     def get(cls, dims: Sequence[Expr | int], element_type: Attribute) -> Self:
-        """The interned type of this shape and element type; `VerifyException` if the element type is not valid."""
+        """The interned type of this shape and element type; `VerifyException` if it is not valid."""
         shape = as_shape(dims)
         key = (cls, shape, element_type)
         found = _interned.get(key)

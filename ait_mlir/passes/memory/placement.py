@@ -31,8 +31,8 @@ Strategy = Callable[[Mapping[int, int], "Lifetimes"], Placement]
 
 
 def greedy(sizes: Mapping[int, int], live: Lifetimes) -> Placement:
-    """Place buffers by size; if the top is above the peak of live units, the best of three orders (arXiv
-    2001.03288)."""
+    """Place buffers by size; if the top is above the peak of live units, use the best of three orders
+    (arXiv 2001.03288)."""
     peak = live.peak(sizes)
     best = in_order(sizes, live, peak, _ORDERS[0])
     for order in _ORDERS[1:]:

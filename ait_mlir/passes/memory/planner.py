@@ -65,8 +65,7 @@ def naive(buffers: Sequence[Buffer], scope: Scope) -> Plan:
 
 @dataclass
 class _Section:
-    """Buffers whose sizes are `sizes[index]` times `base` bytes, and the spans of coefficients at which they are
-    placed."""
+    """Buffers whose sizes are `sizes[index]` times `base` bytes, and their placed spans of coefficients."""
 
     base: Expr
     sizes: dict[int, int] = field(default_factory=dict[int, int])

@@ -121,8 +121,7 @@ class Ejections:
             self._weight = 1 + KEPT * (self._weight - 1)
 
     def _below(self, near: Ints, bounds: Ints, points: Ints, side: Literal["left", "right"]) -> Floats:
-        """For each point, the total weight of the neighbours whose bounds are below it (with "right": or equal to
-        it)."""
+        """For each point, the total weight of the neighbours with bounds below it (with "right": or equal)."""
         order = bounds.argsort()
         sums = np.concatenate(([0.0], self._weight[near[order]].cumsum()))
         return sums[bounds[order].searchsorted(points, side)]

@@ -214,8 +214,7 @@ class _Function:
         self.lines.append("    " * depth + text)
 
     def node(self, node: _Node, names: list[str], depth: int, rival: int, guarded: bool) -> None:
-        """Write the code of a node. `rival` is the best rank visited after it; `guarded`: an earlier match is
-        possible."""
+        """Write a node's code. `rival` is the best rank visited after it; `guarded`: an earlier match is possible."""
         children = node.sorted_children()
         if node.ranks:
             rank = min(node.ranks)

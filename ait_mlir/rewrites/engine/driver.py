@@ -184,8 +184,7 @@ class Rewriter(Writer):
         old.replace_all_uses_with(new)
 
     def erase(self, op: Operation) -> None:
-        """Erase an operation without uses; the operations of its operands are visited again, as they may be dead
-        now."""
+        """Erase an operation without uses; the operations of its operands, perhaps dead now, are visited again."""
         operands = tuple(op.operands)
         self._forget(op)
         op.detach()

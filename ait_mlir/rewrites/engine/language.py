@@ -152,8 +152,7 @@ class PatternBuilder:
         return self.either(value, without)
 
     def find(self, finder: str, *args: AttrLike, value: bool = False) -> SSAValue:
-        """The first operation (or `value`) that a registered finder yields for which the rest of the pattern
-        matches."""
+        """The first operation (or `value`) from a registered finder for which the rest of the pattern matches."""
         kind = self.VALUE if value else pdl.OperationType()
         return self._add(pdl.ApplyNativeConstraintOp(finder, [self._arg(a) for a in args], [kind])).results[0]
 
@@ -181,8 +180,7 @@ class PatternBuilder:
         attrs: dict[str, AttrLike] | None = None,
         types: Sequence[SSAValue] = (),
     ) -> SSAValue:
-        """A new operation before the root. Without `types` its result types are inferred. Missing operands are left
-        out."""
+        """A new operation before the root. Result types are inferred without `types`; missing operands are dropped."""
         self._start_rewrite()
         attrs = attrs or {}
         names = [StringAttr(key) for key in attrs]

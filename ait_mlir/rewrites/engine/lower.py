@@ -48,8 +48,7 @@ class Branch:
 
 
 def lower(pattern: pdl.PatternOp, universe: Universe, constants: Constants) -> PatternSteps:
-    """The steps of a pattern; PatternError if it uses an unknown name or a part of it cannot be reached from the
-    root."""
+    """The steps of a pattern; PatternError for an unknown name or a part that is not reachable from the root."""
     return _Lowering(pattern, universe, constants).run()
 
 

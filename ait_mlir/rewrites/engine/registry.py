@@ -83,8 +83,7 @@ class Entry:
 
 
 class Registry:
-    """All functions of one kind in a list of modules. A module is imported when no module before it has a requested
-    name."""
+    """All functions of one kind in a list of modules, each imported when no module before it has a requested name."""
 
     def __init__(self, what: str, modules: Sequence[str]) -> None:
         self.what = what
@@ -106,8 +105,7 @@ class Registry:
         return self._entries
 
     def add_module(self, module: ModuleType) -> None:
-        """Also offer the functions of a module outside the list. A file that runs again replaces its earlier
-        functions."""
+        """Also offer the functions of a module outside the list. A file that runs again replaces its functions."""
         known = self.entries
         for entry in self._entries_of(module):
             other = known.get(entry.name, entry)
@@ -135,8 +133,7 @@ class Registry:
         return [self._entry(f) for f in functions if f.__module__ == module.__name__]
 
     def _entry(self, function: Callable[..., Any]) -> Entry:
-        """The entry of a function. If a parameter is annotated with a subclass, as `inner: PermuteOp`, calls check
-        it."""
+        """The entry of a function. Calls check arguments annotated with a subclass, as `inner: PermuteOp`."""
         code = function.__code__
         place = f"{code.co_filename}:{code.co_firstlineno}"
         if not function.__doc__:

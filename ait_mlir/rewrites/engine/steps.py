@@ -65,8 +65,7 @@ IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
 
 @dataclass(frozen=True)
 class Step:
-    """One condition. If it is `SUBJECT == CONSTANT`, `subject` and `constant` are set; such siblings become a
-    switch."""
+    """One condition; `subject` and `constant` are set for `SUBJECT == CONSTANT`, whose siblings become a switch."""
 
     condition: str
     subject: str = ""

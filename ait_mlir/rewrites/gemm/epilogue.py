@@ -156,8 +156,7 @@ def append_group_to_epilogue(r: Rewriter, root: ElementwiseOp, limit: IntegerAtt
 
 
 def group_of(root: ElementwiseOp, limit: int) -> tuple[HasEpilogue, list[ElementwiseOp]] | None:
-    """A contraction and the elementwise operations from it to `root`; None if it has other users or too many
-    operands."""
+    """A contraction and the elementwise operations from it to `root`; None with other users or too many operands."""
     if not isinstance(root.results[0].type, TensorType) or not is_float(element_type_of(root.results[0])):
         return None
     for contraction in contractions_before(root):
@@ -170,8 +169,7 @@ def group_of(root: ElementwiseOp, limit: int) -> tuple[HasEpilogue, list[Element
 
 
 def contractions_before(root: Operation) -> Iterator[HasEpilogue]:
-    """The ops with an epilogue, without a selected kernel, whose results reach `root` through elementwise
-    operations."""
+    """The ops with an epilogue and no selected kernel whose results reach `root` through elementwise operations."""
     pending, seen = [root], {root}
     while pending:
         for operand in pending.pop().operands:
@@ -208,7 +206,6 @@ def users_up_to(contraction: HasEpilogue, root: ElementwiseOp) -> list[Elementwi
 
 
 def read_beside(contraction: HasEpilogue, members: list[ElementwiseOp]) -> set[SSAValue]:
-    """The operands of the group that come from outside the group and the contraction; constants of one number do not
-    count."""
+    """The group's operands from outside the group and the contraction, except constants of one number."""
     made = {contraction.results[0], *(m.results[0] for m in members), *contraction.epilogue_operands}
     return {value for m in members for value in m.operands if value not in made and splat(value) is None}

@@ -127,8 +127,7 @@ def has_parallel_gemms(r: Rewriter, root: GemmOp) -> bool:
 
 @native
 def merge_parallel_gemms(r: Rewriter, root: GemmOp) -> None:
-    """Replace the gemms by one with joined weights (free of cost: the runtime packs params) and a split of its
-    result."""
+    """Replace the gemms by one with joined weights (free: the runtime packs params) and a split of its result."""
     group = sorted(gemms_of_one_input(root), key=r.position)
     weights = [hoist(r, op.operands[1], root) for op in group]
     results = [tensor_type(op.results[0]) for op in group]
@@ -195,8 +194,7 @@ def stores_rows(contraction: ContractionOp) -> bool:
 
 
 def is_halved(product: GemmOp, value: SSAValue) -> bool | None:
-    """Whether an epilogue operand has one element per column of the product; False if it broadcasts, None for
-    others."""
+    """Whether an epilogue operand has one element per column of the product; False if it broadcasts, else None."""
     dims = tensor_type(value).dims
     if not dims or dims[-1].as_int() == 1:
         return False
