@@ -63,7 +63,7 @@ class Fields(dict[str, str]):
 
 
 class Noted(dict[str, str]):
-    """C++ names of dims that record each printed expression with the value of `noted_for` at its first use."""
+    """C++ names of dims; it records each expression printed with them, with `noted_for` at its first use."""
 
     def __init__(self, names: Mapping[str, str]) -> None:
         super().__init__(names)

@@ -182,7 +182,8 @@ class Prover:
         return False
 
     def _eliminate(self, e: Expr, scale: int, depth: int) -> bool:
-        """Whether e > -scale is proved. `e` is at most `scale` times an integer, which then is at least 0."""
+        """Whether e > -scale is proved, where `e` is at most `scale` times an integer: that integer is then at least
+        0."""
         if self.bounds(e + (scale - 1))[0] >= 0:
             return True
         self._steps += 1

@@ -46,7 +46,7 @@ class Fold:
     def value(self, data: Mapping[str, Any]) -> NDArray[Any]:
         """The value of the new param, computed in float64 and rounded once, from the data of its sources.
 
-        A permutation of the elements of one param is returned as a view, without a copy.
+        If the graph only reorders the elements of one param, they are not converted, and copied only to be contiguous.
         """
         if (moved := self._moved(data)) is not None:
             return moved
@@ -56,7 +56,7 @@ class Fold:
             return np.asarray(evaluate_graph(self.graph, {}, data, {})["value"].astype(dtype), order="C")
 
     def _moved(self, data: Mapping[str, Any]) -> NDArray[Any] | None:
-        """The value as a view of its source, if it is a permutation of the elements of one param; else None."""
+        """The value in the param's dtype, if the graph only reorders the elements of one param; else None."""
         array: NDArray[Any] | None = None
         for op in self.graph.block.ops:
             if isinstance(op, ParamOp) and array is None:

@@ -39,7 +39,7 @@ def compiled(patterns: PatternSet, dialect: str = "ait") -> CompiledPatterns:
 
 
 def outside_operations() -> dict[str, type[Operation]]:
-    """The operators from outside."""
+    """The op classes of the operators from outside the package, by name."""
     return {name: row.op for name, row in outside.rows().items()}
 
 

@@ -130,7 +130,7 @@ def is_hiding_splat(value: SSAValue) -> bool:
 
 
 def _broadcasts_by_itself(value: SSAValue) -> SSAValue:
-    """The input of the expand, or of the reshape that adds leading dims of 1, that makes `value`; else `value`."""
+    """The input of `value`'s op if that is an expand or a reshape that adds leading dims of 1; else `value`."""
     owner = value.owner
     if not isinstance(owner, ExpandOp | ReshapeOp):
         return value
