@@ -71,7 +71,7 @@ def _name(self: Any) -> str:
 
 
 def fit(value: Any, hint: Any) -> Any:
-    """`value` as `hint` declares it. Raises `TypeError` if it is something else."""
+    """`value`, converted to the type `hint`. Raises `TypeError` if it does not fit."""
     origin, parts = get_origin(hint), get_args(hint)
     if origin in (Union, UnionType):
         for part in parts:

@@ -1,4 +1,4 @@
-"""Dims that must be equal, or divisible, and are not proved to be: what makes them so, checked when the model runs.
+"""Assumptions that dims are equal or divisible, if that cannot be proved; they are checked when the model runs.
 
 An operator on dims `m` and `n` that must agree assumes `m == n`; a reshape of `6*m` elements to rows of 4 assumes
 that 2 divides `m`. Such an equation is solved for a dim: `n` becomes `m`, `m` becomes `2*m_by_2`. The inputs of the
@@ -18,20 +18,20 @@ from ait_mlir.frontend.errors import BuildError
 from ait_mlir.frontend.intvar import DimLike, IntVar, Symbol, Symbols, as_dim, merge_symbols, scope_from
 
 EQUATIONS = "_ait_equations"
-"""The attribute of an op that holds what it assumes."""
+"""The attribute of an op that holds its assumed equations."""
 
 Equation = tuple[Expr, Expr]
 
 
 @dataclass(frozen=True)
 class Solution:
-    """What dims become: an expression by symbol, and the symbols that are left, with their ranges."""
+    """A substitution of dims: an expression by symbol, and the remaining symbols with their ranges."""
 
     values: Mapping[str, Expr]
     symbols: Symbols
 
     def of(self, expr: Expr) -> Expr:
-        """An expression in terms of the symbols that are left."""
+        """An expression in terms of the remaining symbols."""
         changed = {name: self.values[name] for name in expr.symbols if name in self.values}
         return expr.substitute(changed) if changed else expr
 
@@ -42,7 +42,7 @@ class Solution:
 
 
 class AssumingScope(Scope):
-    """A scope that takes an equation for true if it can be solved; `equations` are those that it took."""
+    """A scope that assumes an equation if it can be solved; `equations` are the assumed equations."""
 
     def __init__(self, symbols: Symbols):
         super().__init__([symbol.declaration() for symbol in symbols.values()])
@@ -66,7 +66,7 @@ class AssumingScope(Scope):
 
 
 def solve_all(symbols: Symbols, equations: Iterable[Equation]) -> Solution:
-    """The dims for which all equations hold; `BuildError` if there is none that can be written down."""
+    """The substitution of dims for which all equations hold; `BuildError` if there is no such expression of dims."""
     solution = Solution({}, symbols)
     for left, right in equations:
         if (found := solved(solution, left, right)) is None:
@@ -79,7 +79,7 @@ def solve_all(symbols: Symbols, equations: Iterable[Equation]) -> Solution:
 
 
 def solved(solution: Solution, left: Expr, right: Expr) -> Solution | None:
-    """The solution under which two expressions are also equal; None if there is no way to say it with dims."""
+    """The solution under which two expressions are also equal; None if no substitution of dims makes them equal."""
     e = solution.of(left - right)
     for _ in range(8):
         scope = scope_from(solution.symbols)
@@ -94,7 +94,7 @@ def solved(solution: Solution, left: Expr, right: Expr) -> Solution | None:
 
 
 def exact_quotient(a: DimLike, b: DimLike) -> IntVar:
-    """a / b, without a rest: proved, or checked when the model runs; `BuildError` if it can be neither."""
+    """a / b without remainder: proved, or checked when the model runs; `BuildError` if neither is possible."""
     dividend, quotient = as_dim(a), as_dim(a) // b
     symbols = merge_symbols(dividend.symbols, quotient.symbols)
     if solved(Solution({}, symbols), (quotient * b).expr, dividend.expr) is None:
@@ -103,7 +103,7 @@ def exact_quotient(a: DimLike, b: DimLike) -> IntVar:
 
 
 def _steps(e: Expr, symbols: Symbols, scope: Scope) -> Iterator[tuple[str, Expr, Symbols]]:
-    """Ways to come nearer to e == 0: a symbol, what it becomes, and the symbols then."""
+    """Possible steps towards e == 0: a symbol, the expression that replaces it, and the symbols after that."""
     for atom in _rounded(e):
         yield from _without_rest(atom, symbols)
     e = _reduced(e, scope)
@@ -113,7 +113,7 @@ def _steps(e: Expr, symbols: Symbols, scope: Scope) -> Iterator[tuple[str, Expr,
 
 
 def _rounded(e: Expr) -> list[Atom]:
-    """The quotients and rests within an expression."""
+    """The quotients and remainders within an expression."""
     found: dict[Atom, None] = {}
     for _, atoms in e.terms():
         for atom in atoms:
@@ -125,7 +125,7 @@ def _rounded(e: Expr) -> list[Atom]:
 
 
 def _without_rest(atom: Atom, symbols: Symbols) -> Iterator[tuple[str, Expr, Symbols]]:
-    """`k*s + d` that n must divide: s is a multiple of n / gcd(k, n), plus a number."""
+    """Steps that make n divide `k*s + d`: s becomes a multiple of n / gcd(k, n), plus a number."""
     dividend, divisor = atom.args
     n, linear = divisor.as_int(), _linear(dividend)
     if n is None or linear is None:
@@ -157,7 +157,7 @@ def _part_of(symbol: Symbol, every: int, start: int, taken: Symbols) -> Symbol |
 
 
 def _eliminated(e: Expr, name: str, symbols: Symbols, scope: Scope) -> Iterator[tuple[str, Expr, Symbols]]:
-    """`s + rest == 0`: s becomes -rest, and a dim that is alone in it gets the range of both."""
+    """The step that solves `s + rest == 0`: s becomes -rest; if rest has a single dim, its range is intersected."""
     alone = [c for c, atoms in e.terms() if [a.name for a in atoms if a.op is None] == [name] and len(atoms) == 1]
     if len(alone) != 1 or abs(alone[0]) != 1:
         return
@@ -181,7 +181,7 @@ def _eliminated(e: Expr, name: str, symbols: Symbols, scope: Scope) -> Iterator[
 
 
 def _narrowed(other: Symbol, symbol: Symbol, k: int, d: int) -> Symbol | None:
-    """A dim t such that k*t + d is within the range of a dim."""
+    """The dim `other`, restricted so that k*other + d is within the range of `symbol`; None if that is impossible."""
     ends = sorted(((symbol.lo - d) / k, (symbol.hi - d) / k))
     lo, hi = max(other.lo, math.ceil(ends[0])), min(other.hi, math.floor(ends[1]))
     if lo > hi or ((lo, hi) != (other.lo, other.hi) and not _is_free(other)):
@@ -191,7 +191,7 @@ def _narrowed(other: Symbol, symbol: Symbol, k: int, d: int) -> Symbol | None:
 
 
 def _reduced(e: Expr, scope: Scope) -> Expr:
-    """`e` without the factors that all its terms have: a number, and dims that are at least 1."""
+    """`e` without the common factors of its terms: a number, and dims that are at least 1."""
     terms = e.terms()
     number = math.gcd(*(c for c, _ in terms))
     common = [a for a in terms[0][1] if scope.positive(a.expr()) and all(a in atoms for _, atoms in terms)]
@@ -206,7 +206,7 @@ def _reduced(e: Expr, scope: Scope) -> Expr:
 
 
 def _linear(e: Expr) -> tuple[str, int, int] | None:
-    """(s, k, d) of k*s + d, a single dim."""
+    """(s, k, d) if `e` is k*s + d with a single dim s; else None."""
     k, d, name = 0, 0, ""
     for c, atoms in e.terms():
         if not atoms:
@@ -219,10 +219,10 @@ def _linear(e: Expr) -> tuple[str, int, int] | None:
 
 
 def _is_free(symbol: Symbol) -> bool:
-    """Whether the inputs alone determine a dim, so that their check can be stricter."""
+    """Whether only inputs determine a dim, so that their check can become stricter."""
     return symbol.upper is None and symbol.jagged is None
 
 
 def equations_of(ops: Sequence[object]) -> list[Equation]:
-    """What the ops assume."""
+    """The assumed equations of the ops."""
     return [equation for op in ops for equation in getattr(op, EQUATIONS, ())]

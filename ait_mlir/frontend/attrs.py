@@ -30,7 +30,7 @@ DEFAULTS: dict[str, Any] = {
     "check_outputs": False,
     "original_name": None,
 }
-"""Entries that every tensor has until they are set."""
+"""The default entries of every tensor."""
 
 FROM_TENSOR = (
     "name",
@@ -48,7 +48,7 @@ FROM_TENSOR = (
 
 
 class TensorAttrs(MutableMapping[str, Any]):
-    """A live view of a tensor under the documented keys; other keys hold what was set.
+    """A live view of a tensor under the documented keys; other keys hold values that the user set.
 
     `src_ops` and `dst_ops` are sets that may be changed: `build_module` follows them. `shape` and `dtype` can be set as
     long as no operator has read the tensor, `is_input` on a weight or an input.
@@ -131,13 +131,13 @@ def set_is_input(tensor: Tensor, is_input: bool) -> None:
 
 
 def set_shape(tensor: Tensor, shape: Sequence[DimLike]) -> None:
-    """Give a tensor that nothing has read another shape."""
+    """Change the shape of a tensor that no operator has read."""
     if list(map(as_dim, shape)) != tensor.shape():
         _retype(tensor, shape, tensor.dtype(), "shape")
 
 
 def set_dtype(tensor: Tensor, dtype: str) -> None:
-    """Give a tensor that nothing has read another dtype."""
+    """Change the dtype of a tensor that no operator has read."""
     if dtype not in BY_NAME or BY_NAME[dtype].name != tensor.dtype():
         _retype(tensor, tensor.shape(), dtype, "dtype")
 

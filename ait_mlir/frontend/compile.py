@@ -135,8 +135,8 @@ def _one_name(name: str | None, test_name: str | None) -> str:
 
 
 def safe_compile_model(*args: Any, **kwargs: Any) -> Model:
-    """`compile_model`. In AITemplate it gives each test a directory of its own; here compilations do not disturb one
-    another in a directory."""
+    """The same as `compile_model`. AITemplate's function gives each test its own directory; here compilations in one
+    directory do not disturb each other."""
     return compile_model(*args, **kwargs)
 
 
@@ -149,7 +149,7 @@ def file_name(name: str) -> str:
 
 
 def sorted_graph(outputs: Sequence[weakref.ref[Tensor]], optimize: bool, fold: bool) -> list[Tensor]:
-    """The tensors of the graph that computes these, in the documented operators.
+    """The sorted tensors of the graph that computes `outputs`, in the documented operators.
 
     Raises `RunError` if the tensors are gone.
     """
@@ -164,7 +164,8 @@ def bind_constants(
 ) -> dict[str, NDArray[Any]]:
     """The checked data of the weights of `module` that have data: bound before, or in `constants`, never both.
 
-    What no weight is named like is left out with a warning: states of layers of PyTorch have more than is used.
+    Data without a weight of that name are left out with a warning, because a PyTorch state dict may have unused
+    tensors.
     """
     params = {op.param_name.data: op for op in module.walk() if isinstance(op, ParamOp)}
     graphs = [op for op in module.walk() if isinstance(op, GraphOp)]

@@ -1,4 +1,4 @@
-"""What the arguments of `compile_model` that AITemplate documents mean here."""
+"""Interprets the arguments of `compile_model` that AITemplate documents."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ MOST_STREAMS = 16
 class AITDebugSettings:
     """AITemplate's settings for debugging.
 
-    With `check_all_nan_and_inf`, each run reports, on stderr, the results of launches that have NaN or infinite values,
-    with `check_all_outputs` those of all launches; such runs wait after each launch. The other settings are refused,
-    with what to use instead.
+    With `check_all_nan_and_inf`, each run reports on stderr launches whose results have NaN or infinite values, with
+    `check_all_outputs` the results of all launches; such runs wait after each launch. The other settings are refused,
+    with advice.
     """
 
     check_all_nan_and_inf: bool = False
@@ -36,7 +36,7 @@ _INSTEAD = {
 
 
 def check_debug_settings(settings: AITDebugSettings | None) -> None:
-    """Raise `BuildError` for a setting that this compiler does not have."""
+    """Raise `BuildError` for an unsupported setting."""
     for name, instead in _INSTEAD.items():
         if settings is not None and getattr(settings, name):
             raise BuildError(f"debug_settings: {name} is not there; {instead}")
@@ -54,7 +54,7 @@ def points_of(strategy: object) -> str:
 
 
 def cards_of(devices: Sequence[int] | None) -> tuple[int, ...]:
-    """The cards on which kernels are timed: these, else the first of the machine."""
+    """The cards on which kernels are timed: `devices`, or the machine's first card if None."""
     if devices is None:
         return (0,)
     if isinstance(devices, str | bytes) or not all(isinstance(d, int) and d >= 0 for d in devices):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -63,8 +63,8 @@ def cards_of(devices: Sequence[int] | None) -> tuple[int, ...]:
 
 
 def streams_of_environment() -> int | None:
-    """The most streams that a run may use by `AIT_MULTISTREAM_MODE` and `AIT_MULTISTREAM_EXTRA_STREAMS`; None where the
-    first is not set."""
+    """The most streams of a run by `AIT_MULTISTREAM_MODE` and `AIT_MULTISTREAM_EXTRA_STREAMS`; None if the first is not
+    set."""
     if not os.environ.get("AIT_MULTISTREAM_MODE"):
         return None
     extra = setting("AIT_MULTISTREAM_EXTRA_STREAMS", 4, 1 << 20)

@@ -92,7 +92,7 @@ class TorchConstantTensorData(ConstantTensorData):
 
 
 def fixed_shape(what: str, type: TensorType) -> tuple[int, ...]:
-    """The shape of a weight; `BuildError` for one with a dynamic dim."""
+    """The static shape of a weight; `BuildError` if it has a dynamic dim."""
     if (shape := type.static_shape()) is None:
         raise BuildError(f"{what} has a dynamic dim; the shape of a weight is fixed")
     return shape

@@ -31,7 +31,7 @@ NAMES = {
     "ait.jagged_vector_product": "batched_dense_vec_jagged_2d_mul",
     "ait.search_sorted": "search_sorted",
 }
-"""Operators that are called otherwise than their op."""
+"""Documented names of operators that differ from the op's name."""
 
 PERMUTES: dict[tuple[int, ...], str] = {
     (0, 2, 1): "permute021",
@@ -55,7 +55,7 @@ FUNC_OF: dict[type[Operation], FuncEnum] = {op: func for func, op in FUNCTIONS.i
 
 
 def documented_name(op: Operation) -> str:
-    """The name under which AITemplate documents what `op` computes; the derived name of ops that it does not have."""
+    """AITemplate's name for the operator that computes `op`; for other ops a derived name."""
     if type(op) in FUNC_OF:
         return "elementwise"
     if isinstance(op, ait.FusedElementwiseOp):
@@ -78,7 +78,7 @@ def documented_name(op: Operation) -> str:
 
 
 def alpha_of(op: Operation) -> float | None:
-    """The number by which an epilogue multiplies the product before anything else; None without one."""
+    """The factor that an epilogue applies to the product first; None if there is none."""
     steps = _steps(op) if isinstance(op, HasEpilogue) and op.epilogue.blocks else None
     return steps[1] if steps else None
 
@@ -137,13 +137,13 @@ def _steps(op: HasEpilogue | Grouped) -> tuple[list[str], float | None] | None:
 
 
 def _number(op: Operation, current: SSAValue) -> float | None:
-    """The constant that the accumulator is multiplied by."""
+    """The constant by which the accumulator is multiplied; None if there is none."""
     other = op.operands[1] if op.operands[0] is current else op.operands[0]
     return other.owner.splat() if isinstance(other.owner, ConstantOp) else None
 
 
 def _combines(op: HasEpilogue | Grouped, block: Block, inner: Operation, current: SSAValue) -> str | None:
-    """The word for adding or multiplying an epilogue operand, each of them once."""
+    """The word for an op that adds or multiplies an epilogue operand; None for other ops and repeated operands."""
     if not isinstance(inner, ait.AddOp | ait.MulOp):
         return None
     others = [v for v in inner.operands if v is not current]

@@ -1,8 +1,8 @@
 """Operators with their own templates as ops of the dialect `external`: `%y = external.add_one %x : T`.
 
-The op holds what makes the operator: the arguments of its constructor and of its call. Whatever the compiler needs, it
-asks a new instance of the operator's class: its call is the shape function, `gen_function` and the functions of the
-registry are its kernel.
+The op holds the arguments of the operator's constructor and of its call. The compiler makes a new instance of the
+operator's class when it needs one: the instance's call is the shape function, and `gen_function` and the functions of
+the registry are its kernel.
 """
 
 # `_attrs` is the documented name.
@@ -47,7 +47,7 @@ from ait_mlir.reference.outside import call_reference
 
 DIALECT = "external"
 STANDARD = ("op", "name", "depth", "nop", "inputs", "outputs")
-"""Entries of `_attrs` that are no options of an operator."""
+"""Entries of `_attrs` that are not options of an operator."""
 
 _DICTIONARY = Kind(
     lambda parser: DictionaryAttr(parser.parse_optional_dictionary_attr_dict()),
@@ -58,8 +58,8 @@ _DICTIONARY = Kind(
 class ExternalOp(Op):
     """Base of the ops of operators with their own templates.
 
-    `options` are the arguments of the constructor; `call` those of the call, if they are not just the inputs; `attrs`
-    the entries of `_attrs` that were set afterwards.
+    `options` are the arguments of the constructor; `call` the arguments of the call, if there are more than the inputs;
+    `attrs` the entries of `_attrs` that were set afterwards.
 
     ```mlir
     %y = external.add_one %x : !ait.tensor<16 x 512 x f16>
@@ -114,7 +114,7 @@ class ExternalOp(Op):
 # ** the classes of ops and of operators **
 
 _classes: dict[str, type[Operator]] = {}
-"""The class of an operator by its `_attrs["op"]`, of those that were called."""
+"""The classes of operators that were called, by their `_attrs["op"]`."""
 
 
 def define(name: str, place: str) -> type[ExternalOp]:
@@ -137,7 +137,7 @@ def define(name: str, place: str) -> type[ExternalOp]:
 
 
 def class_of(name: str) -> type[Operator] | None:
-    """The class of the operator `name`: the one that was called, else one of this name, else one that says so."""
+    """The class of the operator `name`: a class that was called, else a class with this name or `_attrs["op"]`."""
     if name in _classes:
         return _classes[name]
     found = [cls for cls in _subclasses(Operator) if not cls.__module__.startswith("ait_mlir.")]
@@ -161,7 +161,7 @@ def _says(cls: type[Operator]) -> object:
 
 
 def _reference(op: Operation, arrays: Arrays, ev: Evaluation) -> Arrays:
-    """What an operator computes, if its class has a method `reference` on NumPy arrays."""
+    """The reference results of an operator, from the method `reference` of its class on NumPy arrays."""
     operator = cast(ExternalOp, op).instance()
     function = cast("Callable[..., Any] | None", getattr(operator, "reference", None))
     if function is None:
@@ -201,7 +201,7 @@ def materialize(operator: Operator) -> list[Tensor] | None:
 
 
 def _only_class(name: str, cls: type[Operator]) -> None:
-    """Note the class of an operator; `OperatorError` if a class elsewhere has this name."""
+    """Register the class of an operator; `OperatorError` if another class has this name."""
     other = _classes.setdefault(name, cls)
     if other is not cls:
         if (other.__module__, other.__qualname__) != (cls.__module__, cls.__qualname__):
@@ -219,7 +219,7 @@ def _place(cls: type[Operator]) -> str:
 
 
 def _properties(operator: Operator) -> dict[str, Attribute]:
-    """What makes the operator, as properties."""
+    """The arguments of the operator's constructor and call, as properties of the op."""
     found: dict[str, Attribute] = {}
     try:
         if given := operator._get_op_attributes():
@@ -260,7 +260,7 @@ def _differs(fresh: Mapping[str, Any], key: str, value: object) -> bool:
 
 
 def encoded(value: Any, tensors: Sequence[Tensor]) -> Attribute:
-    """A Python value as an attribute; one of `tensors` is its number. `TypeError` for what the IR cannot hold."""
+    """A Python value as an attribute; a tensor becomes its number in `tensors`. `TypeError` for other types."""
     match value:
         case None:
             return UnitAttr()
@@ -315,5 +315,5 @@ def decoded(attribute: Attribute, tensors: Sequence[Tensor]) -> Any:
 
 
 def symbols_of(scope: Scope) -> Symbols:
-    """The dims of a graph as the builder holds them."""
+    """The dims of a graph as the builder's symbols."""
     return {d.name: Symbol(d.name, d.name, d.lo, d.hi, tuple(d.hints), d.upper, d.jagged) for d in scope.dims}

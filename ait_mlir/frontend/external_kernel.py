@@ -82,7 +82,7 @@ class TemplateKernel(Kernel[ExternalOp]):
 
 
 class CppTensor(Tensor):
-    """A tensor as the functions of the registry see it: its name and those of its dims are variables of C++."""
+    """A tensor for the functions of the registry: the names of the tensor and of its dims are C++ variables."""
 
     def __init__(self, name: str, arg: Arg, symbols: Symbols) -> None:
         self._attach(Block(arg_types=[arg.type]).args[0], symbols)
@@ -114,7 +114,7 @@ def _named(expr: Expr, symbols: Symbols, name: str) -> IntVar:
 
 
 def _digest(launch: Launch[ExternalOp]) -> str:
-    """Tells apart the functions of an operator in one library."""
+    """A digest that distinguishes the functions of an operator in one library."""
     op = launch.op
     parts = [op.name, launch.target.kind, *(f"{a.type} {a.strides}" for a in (*launch.ins, *launch.outs))]
     parts += [*map(str, op.properties.items()), *map(str, launch.dims.items())]
@@ -125,7 +125,7 @@ def _digest(launch: Launch[ExternalOp]) -> str:
 
 
 def _text(what: str, function: Callable[[], Any]) -> str:
-    """What a function of the author returns; `OperatorError` with the line of the template if it fails."""
+    """The text that an author's function returns; `OperatorError` with the line of the template if it fails."""
     try:
         text = function()
     except OperatorError:

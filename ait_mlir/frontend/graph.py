@@ -1,4 +1,5 @@
-"""From tensors to a module: find what the outputs depend on, name it, and copy it into an `ait.graph`."""
+"""From tensors to a module: finds the tensors that outputs depend on, names them, and copies them into an
+`ait.graph`."""
 
 from __future__ import annotations
 
@@ -105,7 +106,7 @@ class GraphBuilder:
         return ModuleOp([graph])
 
     def _solution(self) -> Solution:
-        """What dims become for the conditions of the ops to hold."""
+        """The substitution of dims for which the ops' equations hold."""
         equations = equations_of(self.ops)
         if not equations:
             return Solution({}, {})
@@ -113,7 +114,7 @@ class GraphBuilder:
         return solve_all(merge_symbols(*(t.symbols for t in [*self.inputs, *tensors])), equations)
 
     def _solved_symbols(self, given: Symbols) -> Symbols:
-        """The symbols that stand for `given` in the solution."""
+        """The symbols that replace `given` in the solution."""
         used = dict.fromkeys(s for name in given for s in sorted(self.solution.of(sym(name)).symbols))
         return {s: self.solution.symbols.get(s) or given[s] for s in used}
 
@@ -176,14 +177,14 @@ class GraphBuilder:
 
 
 def _is_internal_zero(weight: SSAValue) -> bool:
-    """Whether a weight holds the zeros of an operator and is none of the model's."""
+    """Whether a weight holds an operator's zeros and is not a weight of the model."""
     tensor = cast(Tensor, handle_of(weight))
     return tensor.data is not None and bool(tensor.extra.get("is_internal_constant")) and not tensor.data.any()
 
 
 def bound_data(outputs: Tensor | Sequence[Tensor]) -> dict[str, NDArray[Any]]:
-    """The data bound to the weights of a model, by the names that `build_module` gives them; and the zeros of its
-    operators that have names."""
+    """The data bound to the weights of a model, including named zeros of its operators, by the names that
+    `build_module` gives them."""
     builder = GraphBuilder([outputs] if isinstance(outputs, Tensor) else list(outputs), "model")
     tensors = [cast(Tensor, handle_of(value)) for value in builder.params]
     names = _assign_names("weights", "param", tensors)
@@ -273,7 +274,7 @@ def _bound_symbols(op: Operation) -> Symbols:
 
 
 def _of_dims_alone(inputs: Sequence[Tensor], ops: Sequence[Operation]) -> list[Tensor]:
-    """Inputs of which only the dims are used: one for each dim of an op that no other input has."""
+    """Inputs of which only the dims are used, one for each dim of an op that no other input has."""
     declared = {s for t in inputs for s in t.symbols}
     tensors = [t for op in ops for result in op.results if (t := handle_of(result)) is not None]
     found: list[Tensor] = []

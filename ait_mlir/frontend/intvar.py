@@ -28,7 +28,7 @@ serial_numbers = itertools.count()
 
 @dataclass(eq=False)
 class Symbol:
-    """One dim of the model: the symbol that stands for it in expressions, its name and its range."""
+    """One dim of the model: its symbol in expressions, its name and its range."""
 
     symbol: str
     name: str | None
@@ -55,7 +55,7 @@ class Symbol:
 
 
 _symbolic: WeakValueDictionary[str, Symbol] = WeakValueDictionary()
-"""The dims that were asked for their symbolic value, by the names of their symbols."""
+"""The dims whose `symbolic_value` was used, by the names of their symbols."""
 
 Symbols = Mapping[str, Symbol]
 """The dims that an expression or a shape uses, by symbol."""
@@ -166,7 +166,7 @@ class IntVar:
 
     @classmethod
     def of(cls, expr: Expr, symbols: Symbols) -> IntVar:
-        """The dim that `expr` computes; an `IntImm` where it is constant."""
+        """The dim with the value `expr`; an `IntImm` if it is constant."""
         kind: type[IntVar] = IntVar if expr.as_int() is None else IntImm
         if (symbol := symbols.get(str(expr))) is not None and symbol.kind is not None:
             kind = symbol.kind
@@ -199,7 +199,7 @@ class IntVar:
         symbol.name = checked_name(name)
 
     def lower_bound(self) -> int:
-        """The least value; 0 for a difference that may be negative, which no dim is."""
+        """The smallest value; 0 for a difference that may be negative, because a dim is never negative."""
         return max(0, scope_from(self.symbols).bounds(self.expr)[0])
 
     def upper_bound(self) -> int:
@@ -266,7 +266,7 @@ class IntVar:
         return _combine(self, _divisor(self, other), dims.mod)
 
     def __truediv__(self, other: IntVar | int) -> IntVar:
-        """Divide, rounding down; a shape that needs the exact quotient checks that nothing is left when it runs."""
+        """Divide, rounding down; if a shape needs the exact quotient, a run checks that there is no remainder."""
         quotient = self // other
         if self.expr.as_int() is not None and quotient.expr.as_int() is not None and quotient * other != self:
             raise BuildError(f"{self} / {other} leaves a rest; use // to round down")
@@ -356,7 +356,7 @@ class IntVarTensor(IntVar):
 
 
 def with_parts(names: Iterable[str], symbols: Symbols) -> list[str]:
-    """These symbols and those in the declarations of their jagged dims, in the order of `symbols`."""
+    """These symbols and the symbols in declarations of their jagged dims, in the order of `symbols`."""
     found = set(names)
     for name in names:
         if (jagged := symbols[name].jagged) is not None:
@@ -378,14 +378,14 @@ def as_dim(value: object) -> IntVar:
 
 
 def at_least_0(dim: IntVar) -> Expr:
-    """The expression of a dim, or 0 where it is negative."""
+    """The expression of a dim, or 0 if it is negative."""
     if dim.symbols and not scope_from(dim.symbols).le(0, dim.expr):
         return dims.maximum(dim.expr, dims.const(0))
     return dim.expr
 
 
 def _known_value(value: sympy.Expr | int) -> tuple[Expr, Symbols] | None:
-    """The expression of a symbolic value, and its dims; None for a symbol that stands for no dim yet."""
+    """The expression of a symbolic value, and its dims; None for a symbol without a dim."""
     from ait_mlir.dims.symbolic import from_sympy
 
     try:
@@ -409,7 +409,7 @@ def maximum(a: DimLike, b: DimLike) -> IntVar:
 
 
 def product(values: Sequence[DimLike]) -> IntVar:
-    """The product of dims; 1 where there is none."""
+    """The product of dims; 1 for an empty list."""
     factors = [as_dim(v) for v in values]
     return IntVar.of(dims.product([f.expr for f in factors]), merge_symbols(*(f.symbols for f in factors)))
 

@@ -1,8 +1,8 @@
 """From tensors of the builder to a module, and back: how passes on IR transform a graph of the builder.
 
-`Emission` is the module of a list of tensors, and what of it came from which tensor and operator. `lift` makes tensors
-and operators of a module again. An operator of which nothing was changed keeps its class, its arguments and its
-`_attrs`; another gets its documented name, which follows from layout and epilogue.
+`Emission` is the module of a list of tensors, with the tensor and the operator from which each value and op came.
+`lift` makes tensors and operators from a module. An unchanged operator keeps its class, its arguments and its `_attrs`;
+a changed operator gets its documented name, which follows from layout and epilogue.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class GraphOperator(Operator):
 
 @dataclass
 class _Snapshot:
-    """What an op was before a pass: changed ops are no part of the operator that they came from."""
+    """The state of an op before a pass; a changed op no longer belongs to the operator that it came from."""
 
     op: Operation
     operands: tuple[SSAValue, ...]
@@ -77,7 +77,7 @@ class Emission:
     marked: bool
     groups: dict[Operator, list[_Snapshot]] = field(default_factory=dict[Operator, list[_Snapshot]])
     views: dict[str, str] = field(default_factory=dict[str, str])
-    """The documented names of the operators that only move elements to make an output, by the output's name."""
+    """The documented names of operators that only move elements to make an output, by the output's name."""
 
     @property
     def graph(self) -> GraphOp:
@@ -109,7 +109,7 @@ def emit(tensors: Sequence[Tensor]) -> Emission:
 
 
 def check_sorted(tensors: Sequence[Tensor]) -> None:
-    """Raise `BuildError` unless each tensor stands once, behind all that its operators read."""
+    """Raise `BuildError` unless each tensor occurs once, after all tensors that its operators read."""
     place: dict[Tensor, int] = {}
     for i, tensor in enumerate(tensors):
         if not isinstance(tensor, Tensor):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -139,7 +139,7 @@ def lift(emission: Emission) -> list[Tensor]:
 
 
 class _Lift:
-    """One graph on its way back to tensors."""
+    """The conversion of one graph to tensors."""
 
     def __init__(self, emission: Emission):
         self.emission = emission
@@ -185,7 +185,7 @@ class _Lift:
         return toposort(outputs)
 
     def define(self, old: SSAValue, new: SSAValue) -> Tensor:
-        """The tensor for a value of the graph, with what was set on the tensor that it was."""
+        """The tensor for a value of the graph, with the name and the attributes of the original tensor."""
         names = [s for dim in tensor_type(old).dims for s in dim.symbols]
         tensor = Tensor.of(new, {s: self.symbols[s] for s in with_parts(names, self.symbols)})
         if (before := self.origin.get(old)) is not None:
@@ -205,7 +205,7 @@ class _Lift:
                 tensor.data, tensor.constant_data = before.data, before.constant_data
 
     def output(self, op: OutputOp) -> Tensor:
-        """The tensor of an output; a copy of its own where the value has another name already."""
+        """The tensor of an output; a copy if the value already has another name."""
         value = op.operands[0]
         tensor = self.tensors[value]
         if tensor.is_output or not tensor.sources:
@@ -224,7 +224,7 @@ class _Lift:
         return tensor
 
     def kept(self) -> dict[Operator, list[_Snapshot]]:
-        """The operators of which nothing was changed, with their ops in order."""
+        """The unchanged operators, with their ops in order."""
         here = set(self.graph.block.ops)
         same = {
             operator: snapshots
@@ -240,7 +240,7 @@ class _Lift:
         return found
 
     def gathered(self, operators: Sequence[Collection[Operation]]) -> dict[Operation, int]:
-        """The place of each op, once what reads the ops of an operator stands behind all of them, where it can."""
+        """The position of each op after moving users of an operator's ops behind all of them, where possible."""
         block = self.graph.block
         ops = list(block.ops)
         position = {op: i for i, op in enumerate(ops)}

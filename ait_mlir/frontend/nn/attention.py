@@ -92,7 +92,7 @@ class CrossAttention(Module):
 class FlashAttention(Module):
     """Self attention of packed sequences [total, 3, heads, size]: [total, heads, size].
 
-    `cu_length`, int32 [batch_size + 1], is a parameter that says where each sequence starts and ends.
+    The parameter `cu_length`, int32 [batch_size + 1], has the offsets at which sequences start and end.
     """
 
     def __init__(

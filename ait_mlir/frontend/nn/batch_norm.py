@@ -1,4 +1,4 @@
-"""Batch norm by the statistics that were learned."""
+"""Batch norm with learned statistics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`Linear`: a matrix product with bias, and what a specialization adds to it; the gated layers of T5."""
+"""`Linear`: a matrix product with bias and an optional epilogue; the gated layers of T5."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ait_mlir.frontend.tensor import Tensor
 class Linear(Module):
     """y = x @ weight^T + bias, over the last dim of [..., in_channels]; the weight is [out_channels, in_channels].
 
-    `specialization` names what follows, as in the operators: "relu", "gelu", "fast_gelu", "add", "add_relu", "mul" ...;
+    `specialization` names the epilogue, as in the operators: "relu", "gelu", "fast_gelu", "add", "add_relu", "mul" ...;
     each "add" and "mul" takes one more argument of the call.
     """
 

@@ -12,7 +12,7 @@ from ait_mlir.frontend.tensor import Tensor
 
 
 class Parameter:
-    """A weight of a module. `tensor()` is what operators take; `value` are data to bind at once."""
+    """A weight of a module. Operators take its `tensor()`; `value` are data to bind immediately."""
 
     def __init__(
         self,

@@ -28,7 +28,7 @@ PATHS = {
     "vanilla_attention": "VanillaCrossAttention VanillaMultiheadAttention vanilla_attention",
     "view_ops": "Flatten Reshape View",
 }
-"""The layers of each module that has another name here."""
+"""The layers of each documented module that has another name here."""
 
 
 def make_modules(package: ModuleType) -> None:

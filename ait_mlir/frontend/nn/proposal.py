@@ -59,7 +59,7 @@ def generate_fpn_anchors(
 
 
 class Proposal(Module):
-    """Boxes [images * places * anchors, 4] from what the model predicts; with `nms_on` the best of them.
+    """Boxes [images * places * anchors, 4] from a model's predictions; with `nms_on` only the best boxes.
 
     The call takes the predictions, any shape with 4 numbers (x, y, log width, log height) for each anchor, and with
     `nms_on` the scores, one for each anchor. Corners are limited to the image with `clip_box`. With `nms_on` it returns
@@ -101,7 +101,7 @@ class Proposal(Module):
         return Tensor(shape=list(data.shape), dtype=self.dtype, name=name)
 
     def best(self, boxes: Tensor, scores: Tensor | None) -> tuple[Tensor, Tensor]:
-        """The regions and the boxes that non-maximum suppression leaves for each image."""
+        """The regions and the boxes that remain for each image after non-maximum suppression."""
         if scores is None:
             raise BuildError(f"{type(self).__name__}: nms_on needs the scores as its second argument")
         images, count = self.batch_size, self.count

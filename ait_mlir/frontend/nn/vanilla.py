@@ -32,7 +32,7 @@ def vanilla_attention(
 
 
 class VanillaMultiheadAttention(MultiheadAttention):
-    """`MultiheadAttention`, whose `causal` is a mask [1, seq, seq] of the caller's: 0 or -inf, which is added."""
+    """`MultiheadAttention` with the caller's mask [1, seq, seq] as `causal`: 0 or -inf, added to the scores."""
 
     def __init__(
         self,

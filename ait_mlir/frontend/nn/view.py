@@ -1,4 +1,4 @@
-"""Layers that change the shape alone."""
+"""Layers that change only the shape."""
 
 from __future__ import annotations
 
