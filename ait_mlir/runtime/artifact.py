@@ -91,7 +91,8 @@ class Artifact:
 
     @property
     def constants_key(self) -> str:
-        """What the constants in memory depend on: the library, which says where they are, and their hash."""
+        """The key of the constants in memory: the hashes of the library, which has their layout, and of the
+        constants."""
         return f"{self.parts[self._chosen()].blake3}-{self.parts['constants'].blake3}"
 
     @cached_property
@@ -168,10 +169,10 @@ class Artifact:
         return choose_library(self.manifest)
 
     def kernel_library_files(self) -> dict[str, Path]:
-        """The files of the kernel libraries by SHA-256: copies of those that the artifact stores, and the others where
-        they are found by name, or where they were when the model was compiled.
+        """The files of the kernel libraries by SHA-256: copies of stored libraries; other libraries are found by name,
+        or at their path when the model was compiled.
 
-        Raises `ArtifactError` if one is not there, or has another hash.
+        Raises `ArtifactError` if a library is missing or has another hash.
         """
         files: dict[str, Path] = {}
         for library in self.manifest.kernel_libraries:
@@ -385,7 +386,7 @@ def _as_path(path: str | os.PathLike[str]) -> Path:
 
 
 def choose_library(manifest: Manifest) -> str:
-    """The part with the library for this machine: of those that this CPU can run, the one that uses most of it.
+    """The name of the part with the library for this machine: the most specialised library that this CPU can run.
 
     Raises `ArtifactError` if it can run none.
     """

@@ -165,9 +165,9 @@ class ModelConstants:
         self._set(values, spare=True, copy=copy, stream_ptr=stream_ptr)
 
     def swap_constants(self) -> None:
-        """Exchange the two sets of constants: runs that begin after the call read what the double buffer was given.
+        """Exchange the two sets of constants: runs that begin after the call read the set from the double buffer.
 
-        Does not wait for runs; each of them reads one of the two sets alone. Raises `InputError` if nothing was set in
+        Does not wait for runs; each run reads only one of the two sets. Raises `InputError` if nothing was set in
         the double buffer since the last call, or if a constant there has no value.
         """
         self._library.require_open()

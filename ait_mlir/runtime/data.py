@@ -232,8 +232,7 @@ def as_address(value: Any) -> int:
 
 
 def as_whole(what: str, value: Any, least: int = 0, most: int | None = None) -> int:
-    """A number of things as an integer; `InputError` for what is no whole number, or one that is not from `least` to
-    `most`."""
+    """A count as an integer; `InputError` unless `value` is a whole number from `least` to `most`."""
     number = operator.index(value) if hasattr(value, "__index__") and not isinstance(value, bool) else None
     if number is None or number < least or (most is not None and number > most):
         expected = f"a whole number, at least {least}" if most is None else f"a whole number from {least} to {most}"
@@ -244,7 +243,7 @@ def as_whole(what: str, value: Any, least: int = 0, most: int | None = None) -> 
 
 
 def as_stream(value: Any) -> int:
-    """The address of a stream, 0 for None; `InputError` for what is no address."""
+    """The address of a stream, 0 for None; `InputError` for any other value."""
     if value is None:
         return 0
     return value if type(value) is int and 0 <= value < 1 << 64 else _other_stream(value)

@@ -40,8 +40,8 @@ class Folds:
         values: Mapping[str, NDArray[Any]] | None = None,
         compute: Callable[[Fold, Mapping[str, NDArray[Any]]], NDArray[Any]] | None = None,
     ) -> None:
-        """From the text of the folds, and what the artifact holds: values of folds, and of sources whose folds have
-        none. `compute` gives the value of a fold from its sources; by default it is that of the reference."""
+        """Read the folds from their text. `values` are in the artifact: values of folds, and of sources whose folds
+        have no value. `compute` gives the value of a fold from its sources, by default with the reference."""
         from ait_mlir.reference.folds import read_folds
 
         self._folds: list[Fold] = read_folds(text)
@@ -68,7 +68,7 @@ class Folds:
         return self._given.keys() | (self.sources.keys() - unbound)
 
     def take(self, values: Mapping[str, NDArray[Any]]) -> Found:
-        """What can be computed with these values of sources and those that were taken before. `keep` remembers them."""
+        """The folds that can be computed from these and earlier values of sources. `keep` then stores the values."""
         for name, value in values.items():
             shape, dtype = self.sources[name]
             if value.shape != shape or value.dtype.name != dtype:
@@ -87,7 +87,7 @@ class Folds:
         return Found(computed, missing, taken if missing else {})
 
     def keep(self, found: Found) -> None:
-        """Remember what `take` found, once its values are stored."""
+        """Keep the result of `take`, after its values are stored."""
         self._taken = found.taken
         self._computed |= found.values.keys()
 

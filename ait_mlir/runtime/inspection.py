@@ -1,4 +1,4 @@
-"""What each launch of a run computes: to find where NaN and infinite values come from."""
+"""Shows the results of each launch of a run, to find the origin of NaN and infinite values."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ class JsonValue:
         self._place = place
 
     def refuse(self, expected: str) -> NoReturn:
-        """Raise `JsonError`: what was found, and what was expected."""
+        """Raise `JsonError` with the found and the expected value."""
         shown = repr(self._value)
         raise JsonError(f"{self._place} is {shown[:_SHOWN]}{'...' * (len(shown) > _SHOWN)}, expected {expected}")
 
@@ -110,7 +110,7 @@ class JsonValue:
 
 
 def parse_json(text: bytes, place: str, *, constants: bool = False) -> JsonValue:
-    """The value of a JSON text; `place` is what errors call it. With `constants`, NaN and Infinity are numbers.
+    """The value of a JSON text; errors call the text `place`. With `constants`, NaN and Infinity are numbers.
 
     Raises `JsonError` for a text that is malformed, too deep, or has a name twice in an object.
     """

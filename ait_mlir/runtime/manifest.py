@@ -1,4 +1,5 @@
-"""What an artifact says of its model: inputs, outputs, dims, target, what it needs, and who wrote it."""
+"""The manifest of an artifact: its model's inputs, outputs, dims, target and requirements, and the writer's
+versions."""
 
 from __future__ import annotations
 
@@ -158,7 +159,7 @@ def _dim_from_json(d: JsonValue) -> DimInfo:
 
 
 def producers() -> dict[str, str]:
-    """Versions of the packages that make artifacts, of those that are installed."""
+    """The versions of installed packages that make artifacts."""
     found: dict[str, str] = {}
     for package in PRODUCERS:
         try:

@@ -107,6 +107,6 @@ class DeviceMemory:
         return array
 
     def allocated_bytes(self) -> int:
-        """Bytes of device memory that the model holds now: constants, arenas, and what its caller has allocated."""
+        """Bytes of device memory that the model holds now: constants, arenas, and the caller's allocations."""
         self._library.require_open()
         return int(self._library.module.allocated_bytes()) + sum(self._allocated.values())

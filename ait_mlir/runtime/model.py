@@ -154,7 +154,7 @@ class Model:
 
     @property
     def debug_sorted_graph(self) -> list[Any]:
-        """The graph of the model in the documented operators, as tensors, each after those that it depends on.
+        """The sorted tensors of the model's graph in the documented operators.
 
         For tests of models. The model does not keep the tensors that it was compiled from: raises `RunError` when they
         are gone, and for a model that was loaded from a file.

@@ -79,13 +79,13 @@ class OpenedLibrary:
         self._maximum_shapes = self.split(about["maximum_output_shapes"], self.outputs)
 
     def devices(self) -> list[int]:
-        """The numbers of the devices that hold the constants now: the first one, and those that runs have used."""
+        """The numbers of the devices that hold the constants now: the first device, and all devices used by runs."""
         self.require_open()
         return [int(number) for number in self.module.devices()]
 
     def device_of(self, values: Iterable[Any]) -> tuple[int, int]:
-        """The DLPack device on which a run with these tensors is: that of the first one on a GPU, if the model was not
-        loaded for one device; else `device`."""
+        """The DLPack device of a run with these tensors: the first GPU tensor's, if the model was not loaded for one
+        device; else `device`."""
         if self.target != "cpu" and self.given_device is None:
             for value in values:
                 if (place := getattr(value, "__dlpack_device__", None)) is not None:

@@ -1,4 +1,4 @@
-"""What a profile found: the time of each launch of some runs."""
+"""The results of a profile: the time of each launch of some runs."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ class Profile:
         return {"traceEvents": events, "displayTimeUnit": "ns"}
 
     def by_name(self) -> dict[str, Any]:
-        """The rows of the report by the operator and the place of the launch, such as `gemm_rcr_0`."""
+        """The rows of the report by operator and number of the launch, such as `gemm_rcr_0`."""
         names = [what.partition(":")[0].partition(" ")[0] for what in self.launches]
         return {f"{names[row['index']]}_{row['index']}": row for row in self.report()["launches"]}
 

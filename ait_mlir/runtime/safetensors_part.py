@@ -62,7 +62,7 @@ def encode_header(tensors: Mapping[str, np.ndarray[Any, Any] | Deferred]) -> tup
 
 
 def data_offsets(tensors: Mapping[str, np.ndarray[Any, Any] | Deferred]) -> dict[str, int]:
-    """Where the bytes of each tensor begin in what `encode_data` yields."""
+    """The offset of each tensor in the bytes that `encode_data` yields."""
     offsets: dict[str, int] = {}
     end = 0
     for name in _order(tensors):

@@ -67,7 +67,7 @@ class ModelState:
 
     @contextmanager
     def private_state(self, inputs: Tensors) -> Generator[dict[str, Any]]:
-        """The inputs by name, with copies of those that are state; the copies live until the scope ends."""
+        """A block with the inputs by name, in which state inputs are copies that live until the block ends."""
         named = dict(zip(self._library.input_index, self._library.ordered_inputs(inputs), strict=True))
         owned: list[int] = []
         try:
@@ -92,7 +92,8 @@ class ModelState:
         return [t for t in self._library.outputs if t["in_place_of"] < 0]
 
     def with_state(self, outputs: Tensors, inputs: Sequence[Any]) -> Tensors:
-        """The buffers of all outputs, from those that have one of their own, or from all: the others are inputs."""
+        """The buffers of all outputs; `outputs` has all, or only those with their own buffer: others share an
+        input's."""
         if isinstance(outputs, Mapping):
             places = {t["name"]: inputs[t["in_place_of"]] for t in self._library.outputs if t["in_place_of"] >= 0}
             return {**places, **outputs}
@@ -101,7 +102,7 @@ class ModelState:
         return self.interleaved(outputs, inputs)
 
     def interleaved(self, own: Sequence[Any], inputs: Sequence[Any]) -> list[Any]:
-        """All outputs in order, from those that have a buffer of their own."""
+        """All outputs in order: `own` are outputs with their own buffers, the rest are inputs updated in place."""
         made = iter(own)
         return [inputs[t["in_place_of"]] if t["in_place_of"] >= 0 else next(made) for t in self._library.outputs]
 

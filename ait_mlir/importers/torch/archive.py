@@ -1,7 +1,7 @@
-"""Programs that `torch.export.save` has written: what of a file would run as code is refused before PyTorch reads it.
+"""Reads files of `torch.export.save`, and refuses parts that would run as code before PyTorch reads them.
 
-PyTorch reads such a file with pickle where a safe reader fails, evaluates its dim expressions, compiles its guards
-and names as Python, and loads the compiled models that may lie beside the program.
+PyTorch reads such a file with pickle if a safe reader fails, evaluates its dim expressions, compiles its guards and
+names as Python, and loads compiled models that may be stored beside the program.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ait_mlir.importers.torch.library import quiet, torch
 
 _NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 _PATH = re.compile(r"[\w.:+-]*", re.ASCII)
-"""Names of parameters, modules, versions: they call nothing, wherever they stand in a line of Python."""
+"""Names of parameters, modules and versions: they call no function, wherever they occur in a line of Python."""
 _OPERATION = re.compile(r"torch\.ops\.(?!_)\w+\.\w+(\.(?!_)\w+)?|torch\.sym_\w+|_operator\.\w+|math\.\w+", re.ASCII)
 _FUNCTION = re.compile(r"torch\.ops\.(?!_)\w+\.\w+\.(?!_)\w+", re.ASCII)
 _NUMBER = re.compile(r"[-+]?[\w.+-]*", re.ASCII)
@@ -35,7 +35,7 @@ _SYMPY = re.compile(
     "PythonMod|CleanDiv|CeilToInt|FloorToInt|CeilDiv|LShift|RShift|PowByNatural|FloatPow|FloatTrueDiv|IntTrueDiv|"
     "IsNonOverlappingAndDenseIndicator|TruncToFloat|TruncToInt|RoundToInt|RoundDecimal|ToFloat|Identity|max|min"
 )
-"""The functions of dim expressions; SymPy evaluates all of them on numbers and symbols alone."""
+"""The functions of dim expressions; SymPy evaluates all of them only on numbers and symbols."""
 _IN_GUARDS = re.compile(r"math\.(trunc|floor|ceil|isnan|sqrt)|torch\.sym_(float|int|max|min|not|ite)")
 _METHODS = ("size", "stride", "storage_offset")
 _LARGEST_POWER = 64
@@ -45,14 +45,14 @@ _ADVICE = "; --trust-pickle (trust_pickle=True) loads it as it is: only for a fi
 
 
 class _Refused(Exception):
-    """What of a file would run as code."""
+    """A part of a file would run as code."""
 
 
 def read_program(path: str | os.PathLike[str], *, trust_pickle: bool = False) -> Any:
     """The `ExportedProgram` of a .pt2 file.
 
-    What of the file would run as code when PyTorch reads it is looked for first, without running any of it. With
-    `trust_pickle`, PyTorch reads the file as it is. Raises `ImportFailure` for other files, and for those with code.
+    First the file is searched, without running it, for parts that PyTorch would run as code when it reads them. With
+    `trust_pickle`, PyTorch reads the file without this check. Raises `ImportFailure` for other files, and for code.
     """
     file = Path(path)
     if not file.is_file():
@@ -82,7 +82,8 @@ def _is_of_older_format(file: Path) -> bool:
 
 
 def _check_archive(reader: Any) -> None:
-    """Refuse an archive with anything that PyTorch would run; the reader is the one that loads it."""
+    """Raise `_Refused` for an archive with a part that PyTorch would run; `reader` is PyTorch's reader of the
+    archive."""
     names: list[str] = list(reader.get_file_names())
     for name in names:
         if name.startswith("data/aotinductor/"):
@@ -96,7 +97,8 @@ def _check_archive(reader: Any) -> None:
 
 
 def _check_pickle(name: str, data: bytes) -> None:
-    """Refuse a pickle of more than tensors, numbers and texts in lists and dicts: the file names what makes others."""
+    """Raise `_Refused` unless a pickle has only tensors, numbers and texts, in lists and dicts; other objects call
+    code."""
     if not data:
         return
     try:
@@ -115,7 +117,7 @@ def _check_payloads(name: str, config: Any) -> None:
 
 
 def _check_value(value: Any, key: str) -> None:
-    """Refuse a text of the program's JSON that PyTorch would run, by the key that it stands under."""
+    """Raise `_Refused` for a text in the program's JSON that PyTorch would run, as decided by its key."""
     if isinstance(value, Mapping):
         for name, inner in cast("Mapping[str, Any]", value).items():
             if key == "range_constraints":
@@ -157,7 +159,7 @@ def _expect(pattern: re.Pattern[str], text: str, role: str) -> None:
 
 
 def _check_expression(text: str, methods: Iterable[str], role: str) -> None:
-    """Refuse an expression unless it is made of numbers, symbols, functions of dims, and methods of the inputs."""
+    """Raise `_Refused` unless an expression has only numbers, symbols, functions of dims, and methods of the inputs."""
     refused = _Refused(f"it has {text!r} for {role}")
     try:
         tree = ast.parse(text, mode="eval")
@@ -209,7 +211,7 @@ def _is_harmless(node: ast.expr, methods: tuple[str, ...]) -> bool:
 
 
 def _is_small(power: ast.expr) -> bool:
-    """Whether an exponent is a number for which a power is no computation of hours."""
+    """Whether an exponent is a small number, so that the power is quick to compute."""
     match power:
         case ast.Constant(value=int() | float() as value):
             return abs(value) <= _LARGEST_POWER

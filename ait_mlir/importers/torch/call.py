@@ -1,4 +1,4 @@
-"""One call of an exported graph as the rows of the table see it: its arguments by name, its result's type."""
+"""One call of an exported graph, for the rows of the table: its arguments by name, and its result's type."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Call:
     table: DimTable
 
     def __getitem__(self, name: str) -> Any:
-        """An argument that is no tensor: a number, a list, None."""
+        """An argument that is not a tensor: a number, a list, None."""
         return self.arguments.get(name)
 
     @property
@@ -89,7 +89,8 @@ class Call:
         return dims_of(self.value(name))
 
     def axis(self, name: str, rank: int | None = None) -> int:
-        """An axis, counted from the front; `rank` is that of `self` unless given. PyTorch gives a scalar an axis."""
+        """An axis, counted from the front; `rank` is by default the rank of `self`. PyTorch allows axis 0 of a
+        scalar."""
         axis = int(self.arguments[name])
         rank = len(self.shape("self")) if rank is None else rank
         return axis + max(rank, 1) if axis < 0 else axis

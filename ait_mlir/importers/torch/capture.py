@@ -79,7 +79,8 @@ def capture(
 
 @contextlib.contextmanager
 def _adapted() -> Generator[None]:
-    """A trace with what PyTorch's own would unroll, pack by values or check."""
+    """A block whose traces keep recurrent layers, packed sequences and compositions as single calls, and drop
+    checks."""
     with whole_layers(), packed_sequences(), without_checks(), orders_by_example(), compositions():
         yield
 
@@ -97,7 +98,7 @@ def _register_caches() -> None:
 
 
 def _register_pair(cache: Any) -> None:
-    """A cache of a decoder that also attends to an encoder: one for each of the two attentions."""
+    """Register the cache of an encoder-decoder: a pair of caches, for self attention and for cross attention."""
     tree, parts = torch.utils._pytree, ("self_attention_cache", "cross_attention_cache")
     if cache in tree.SUPPORTED_NODES:
         return
@@ -157,7 +158,7 @@ def _with_conditions(export: Callable[..., Any]) -> Any:
 
 
 def _distinct(tree: Any) -> Any:
-    """The example inputs with a tensor that is given twice copied: an export would take them for one input."""
+    """The example inputs with repeated tensors copied, because an export would treat them as one input."""
     seen: set[int] = set()
 
     def copied(leaf: Any) -> Any:
@@ -170,9 +171,9 @@ def _distinct(tree: Any) -> Any:
 
 
 def explain(error: Exception, again: Callable[[], Any], loops: Sequence[str] = ()) -> str:
-    """What an error of `torch.export` means for the model, where, and what to do.
+    """The message for an error of `torch.export`: its meaning for the model, the place, and advice.
 
-    `again` runs the export again; `loops` says why loops have fixed dims.
+    `again` runs the export again; `loops` are the reasons why loops have fixed dims.
     """
     text = str(error)
     place = place_in_source("".join(traceback.format_tb(error.__traceback__)), fallback="")
@@ -200,7 +201,7 @@ _NO_CACHE = "; set use_cache=False if you need no cache of keys and values"
 
 
 class _Watch(logging.Handler):
-    """Notes where in the model PyTorch finds that a size must be a certain number, or meets a condition on sizes."""
+    """Records the places in the model at which PyTorch fixes a size to a number, or meets a condition on sizes."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -219,7 +220,7 @@ class _Watch(logging.Handler):
 
 
 def _where_fixed(export: Callable[[], Any]) -> str:
-    """The places in the model that make a number of a dim, or else its conditions, from what PyTorch logs."""
+    """The places in the model that fix a dim to a number, else its conditions on dims, from PyTorch's log."""
     logger, watch = logging.getLogger("torch.fx.experimental.symbolic_shapes"), _Watch()
     kept = logger.level, logger.handlers, logger.propagate
     with contextlib.suppress(Exception), quiet():
@@ -236,7 +237,7 @@ def _where_fixed(export: Callable[[], Any]) -> str:
 
 
 def _essence(text: str) -> str:
-    """The lines of a message that say what is wrong, without the debugging help after them."""
+    """The error in a message, without the debugging help after it."""
     lines = [line.strip() for line in text.splitlines()]
     told = [line.removeprefix("- ") for line in lines if line.startswith("- ")]
     message = " ".join(told or [line for line in lines if line][:2])
@@ -248,7 +249,7 @@ def _essence(text: str) -> str:
 def _dims(
     module: Any, args: Sequence[Any], kwargs: Mapping[str, Any], dynamic_shapes: Any
 ) -> dict[tuple[int, int], Any]:
-    """The `torch.export.Dim`s of a specification, by leaf and axis; that of `2*n + 1` is `n`."""
+    """The `torch.export.Dim`s of a specification, by leaf and axis; for `2*n + 1` it is the Dim `n`."""
     if dynamic_shapes is None:
         return {}
     leaves: list[object] = torch.utils._pytree.tree_leaves((tuple(args), dict(kwargs)))
@@ -282,7 +283,7 @@ def _collect(value: Any, spec: Any, leaf_of: Mapping[int, int], dims: dict[tuple
 
 
 def _with_minima(program: Any, dims: Mapping[tuple[int, int], Any]) -> Any:
-    """The program with the declared minimum of each dim: PyTorch takes 2 for one that inputs have in `2*n + 1` only."""
+    """The program with the declared minimum of each dim; PyTorch assumes 2 for a dim that occurs only in `2*n + 1`."""
     for item in read_inputs(program).tensors:
         for axis, size in enumerate(item.node.meta["val"].shape):
             low = getattr(dims.get((item.leaf, axis)), "min", None)
@@ -294,7 +295,7 @@ def _with_minima(program: Any, dims: Mapping[tuple[int, int], Any]) -> Any:
 
 
 def _items(tree: Any) -> list[tuple[Any, Any]]:
-    """What a dict, list or tuple holds, by key or number."""
+    """The items of a dict, list or tuple, with their keys or numbers."""
     if isinstance(tree, Mapping):
         return list(cast("Mapping[Any, Any]", tree).items())
     return list(enumerate(cast("Sequence[Any]", tree))) if isinstance(tree, list | tuple) else []

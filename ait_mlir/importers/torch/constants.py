@@ -24,7 +24,7 @@ LARGEST_LITERAL = 64
 
 @dataclass(frozen=True)
 class Stored:
-    """A tensor that belongs to the program: its name, which is that of its storage's first user, and its data."""
+    """A tensor that belongs to the program: its data, and its name, taken from the first user of its storage."""
 
     name: str
     tensor: Any
@@ -58,7 +58,8 @@ def stored_value(w: ImportWriter, stored: Stored, constants: dict[str, NDArray[A
 
 
 def affine(array: NDArray[Any]) -> tuple[int, list[int]] | None:
-    """`offset` and `steps` of an array of integers that is such a sum within 64 bits, else None."""
+    """`offset` and `steps` if an integer array is `offset` plus `steps` times its indices, within 64 bits; else
+    None."""
     if array.size == 0 or array.size > 1 << 20:
         return None
     corner = (0,) * array.ndim

@@ -31,7 +31,7 @@ def _calls(program: Any) -> list[Any]:
 
 
 def simpler(program: Any) -> Any:
-    """The program without in-place operations, and with what the table lacks decomposed where PyTorch knows how."""
+    """The program without in-place operations, and with operations missing in the table decomposed if PyTorch can."""
     if any(_is_mutable(n) and row_name(n) == str(n.target) for n in _calls(program)):
         program = _decomposed(program, {})
     checking: set[Any] = set()
@@ -51,15 +51,15 @@ def simpler(program: Any) -> Any:
 
 
 def _checks_values(program: Any) -> bool:
-    """Whether a program has operations that only raise errors, which PyTorch orders by tokens, as an inverse has for a
-    matrix that is singular.
+    """Whether a program has operations that only raise errors, for example an inverse for a singular matrix; PyTorch
+    orders them by tokens.
     """
     kinds = torch.export.graph_signature.InputKind
     return any(spec.kind == kinds.TOKEN for spec in program.graph_signature.input_specs)
 
 
 def _decomposed(program: Any, table: Any) -> Any:
-    """The program with operations decomposed; what PyTorch cannot do is a failure of the import."""
+    """The program with operations decomposed; an error of PyTorch becomes a failure of the import."""
     names = ", ".join(sorted(str(op) for op in table)) or "operations in place"
     dynamic = _dynamic_dims(program)
     try:
@@ -76,7 +76,7 @@ def _decomposed(program: Any, table: Any) -> Any:
 
 
 def _dynamic_dims(program: Any) -> dict[str, int]:
-    """How many dims of each input are dynamic. PyTorch's traces of one program share what they fix."""
+    """The number of dynamic dims of each input. All traces of a program share the dims that PyTorch fixes."""
     holders = [n for n in program.graph.nodes if n.op == "placeholder"]
     shapes = {n.name: getattr(n.meta.get("val"), "shape", ()) for n in holders}
     return {
@@ -85,7 +85,7 @@ def _dynamic_dims(program: Any) -> dict[str, int]:
 
 
 def _composed(program: Any) -> Any:
-    """The program with missing operations as PyTorch composes them, if all of what they become is in the table."""
+    """The program with missing operations replaced by PyTorch's compositions, if the table has all their operations."""
     missing = {n.target for n in unsupported(program)}
     chosen = {op: made for op in missing if (made := _composition(op)) is not None}
     if not chosen:
@@ -99,7 +99,7 @@ def _composed(program: Any) -> Any:
 
 
 def _composition(op: Any) -> Any:
-    """A function of other operations that does what `op` does, if PyTorch has one."""
+    """PyTorch's function that computes `op` by other operations; None if there is none."""
     found = torch._decomp.decomposition_table.get(op)
     if found is not None and found.__module__ == "torch._decomp.decompositions":  # others are functions of the user's,
         return found  # whose arguments are not those of the operation
@@ -135,7 +135,7 @@ def _is_known(node: Any) -> bool:
 
 
 def is_size(node: Any) -> bool:
-    """Whether a node computes with sizes alone."""
+    """Whether a node computes only with sizes."""
     val = node.meta.get("val")
     return isinstance(val, int | float | torch.SymInt | torch.SymBool | torch.SymFloat)
 

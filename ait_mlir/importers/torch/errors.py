@@ -45,7 +45,7 @@ class UnsupportedOps(ImportFailure):
 
 
 class NotSupported(Exception):
-    """Raised where one use of an operation cannot be translated, with what to do instead."""
+    """An unsupported use of an operation; the message has advice."""
 
 
 NO_PLACE = "an unknown place (the program has no stack traces)"
