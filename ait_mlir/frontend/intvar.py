@@ -217,9 +217,9 @@ class IntVar:
         return [self.lower_bound(), self.upper_bound()] if constant is None else constant
 
     def symbolic_value(self) -> sympy.Expr | int:
-        """The dim as a SymPy expression over integer symbols, positive where a dim is at least 1.
+        """The dim as a SymPy expression over integer symbols; a symbol is positive if its dim is at least 1.
 
-        A quotient of `/` is one without rounding.
+        A quotient by `/` becomes a quotient without rounding.
         """
         from ait_mlir.dims.symbolic import to_sympy
 

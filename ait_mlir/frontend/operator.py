@@ -126,7 +126,7 @@ class Operator:
         self._attrs["depth"] = max((tensor.depth for tensor in self.inputs), default=0)
 
     def _get_op_attributes(self) -> dict[str, Any]:
-        """The arguments of the constructor, by name: `type(op)(**op._get_op_attributes())` is such an operator."""
+        """The arguments of the constructor, by name: `type(op)(**op._get_op_attributes())` makes an equal operator."""
         return dict(self.constructor_arguments)
 
     def replace_input_tensor(self, old_tensor: Tensor, new_tensor: Tensor) -> None:
@@ -167,7 +167,7 @@ class Operator:
             tensor.made_by, tensor.depth = self, self.depth + 1
 
     def begin(self, *inputs: Tensor) -> None:
-        """Start a call on `inputs`: they are what `_attrs` and error messages show."""
+        """Start a call on `inputs`, which `_attrs` and error messages show."""
         for i, tensor in enumerate(inputs):
             if not isinstance(tensor, Tensor):  # pyright: ignore[reportUnnecessaryIsInstance]
                 raise BuildError(f"{self.name}: input {i} must be a Tensor, found {tensor!r}")

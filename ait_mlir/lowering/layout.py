@@ -33,7 +33,8 @@ def identifiers(code: str) -> frozenset[str]:
 
 
 def grouped(fields: Iterable[str]) -> list[list[str]]:
-    """The fields of sizes as lines: one line for the fields of each buffer, after a line for all other fields."""
+    """The fields of a struct of sizes, grouped in lines: first all fields without a buffer, then those of each
+    buffer."""
     groups: dict[str, list[str]] = {"": []}
     for name in fields:
         groups.setdefault(name.rpartition("_")[0], []).append(name)

@@ -144,7 +144,7 @@ class Artifact:
             self._pages.madvise(mmap.MADV_DONTNEED, first, last - first)
 
     def _read_constants(self, to: np.ndarray[Any, np.dtype[np.uint8]] | None) -> None:
-        """Read the constants, to an array or to nowhere, and check their hash."""
+        """Read the constants into `to`, or discard them if it is None, and check their hash."""
         part = self.parts["constants"]
         window = np.empty(min(part.size, _BLOCK), np.uint8) if to is None else to
         digest = _parallel_blake3()

@@ -75,7 +75,7 @@ def _is_static(condition: Any) -> bool:
 
 
 def _chunks(x: Any, chunks: int, dim: int = 0) -> Any:
-    """`torch.chunk`: as many pieces as in the example."""
+    """`torch.chunk` with the number of pieces that the example has."""
     n = x.shape[dim]
     return _split(x, 0 if isinstance(n, int) and n == 0 else (n + chunks - 1) // chunks, dim, chunks)
 

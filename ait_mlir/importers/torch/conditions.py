@@ -54,7 +54,7 @@ def is_about_values(condition: Any) -> bool:
 
 
 def is_only_asserted(node: Any) -> bool:
-    """Whether what is computed with a number that a tensor holds are conditions to assert, and nothing else."""
+    """Whether a number read from a tensor is used only in conditions that are asserted."""
     return all(
         str(user.target).startswith(("aten._assert_scalar", "aten.sym_constrain_range"))
         or (user.op != "output" and not isinstance(user.meta.get("val"), torch.Tensor) and is_only_asserted(user))

@@ -214,7 +214,7 @@ def _unchanged(before: Sequence[tuple[Any, int]], now: Sequence[tuple[Any, int]]
 
 
 def _is_captured(target: str) -> bool:
-    """Whether what is launched now goes into a CUDA graph, where nothing may be copied from the host."""
+    """Whether launches are now captured into a CUDA graph; then no copies from the host are allowed."""
     return target != "cpu" and bool(torch.cuda.is_current_stream_capturing())
 
 
@@ -230,7 +230,7 @@ def graph_device(tensors: Iterable[Any]) -> Any:
 
 
 def is_moved(node: Any, value: Any, device: Any) -> bool:
-    """Whether an input is a single number on the CPU of which the graph only makes tensors on its device."""
+    """Whether an input is a single number on the CPU that the graph only uses to make tensors on its own device."""
     if value.dim() or value.device.type != "cpu" or device.type == "cpu":
         return False
     made = [user.meta.get("example_value") for user in node.users]

@@ -52,13 +52,13 @@ class Folder:
         return all(source in self._constant for source in node.all_input_nodes)
 
     def stored(self, node: Any) -> Stored | None:
-        """The value of a node that has floats which follow from numbers alone, with a name of its own; else None."""
+        """The value of a node with floats that are computed only from numbers, under a new name; else None."""
         if not self._is_folded(node):
             return None
         return Stored(f"constant.{node.name}", self._value(node), is_weight=False)
 
     def is_inner(self, node: Any) -> bool:
-        """Whether a node is needed by nothing but nodes that are computed here."""
+        """Whether only nodes that are computed here need a node."""
         return self._is_folded(node) and all(self._is_folded(user) for user in node.users)
 
     def _is_folded(self, node: Any) -> bool:

@@ -29,7 +29,7 @@ def source(code: CodeType) -> ast.FunctionDef | None:
 
 
 def loop_at(tree: ast.AST, line: int) -> ast.For | None:
-    """The loop over a range that is made at this line."""
+    """The `for` loop whose `range(...)` is at this line; None if there is none."""
     loops = [node for node in ast.walk(tree) if isinstance(node, ast.For) and isinstance(node.iter, ast.Call)]
     loops = [node for node in loops if node.iter.lineno <= line <= (node.iter.end_lineno or line)]
     return next((node for node in loops if ast.unparse(node.iter).startswith("range(")), None)
@@ -164,7 +164,7 @@ class _Step(ast.NodeTransformer):
         self.results: list[Result] = []
 
     def check(self, body: Sequence[ast.stmt]) -> None:
-        """Raise `LoopError` for what a step cannot do."""
+        """Raise `LoopError` for a statement that a step of a scan cannot have."""
         for statement in body:
             for node in ast.walk(statement):
                 if isinstance(node, _REFUSED):

@@ -30,7 +30,7 @@ def is_reversed(node: Any) -> bool:
 
 
 def is_flip_of_scan(node: Any) -> bool:
-    """Whether a node flips what a scan that is reversed as a whole reads, or what it makes."""
+    """Whether a node flips an input or a result of a scan that runs in reverse."""
     if not _flips(node):
         return False
     source = node.args[0]

@@ -12,11 +12,11 @@ Step = Callable[[Any, Sequence[Any]], tuple[Any, Sequence[Sequence[Any]]]]
 
 
 class LoopError(Exception):
-    """A loop over a dynamic dim does what no scan can do."""
+    """A loop over a dynamic dim cannot become a scan."""
 
 
 def is_dynamic(count: Any) -> bool:
-    """Whether a number of steps is a dim that the trace does not know."""
+    """Whether a number of steps is a dim without a value in the trace."""
     return isinstance(count, torch.SymInt) and count.node.maybe_as_int() is None
 
 

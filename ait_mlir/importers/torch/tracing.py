@@ -1,4 +1,4 @@
-"""Keeps what only checks a model's arguments out of its trace.
+"""Keeps checks of a model's arguments out of its trace.
 
 PyTorch refuses to trace a decision by the values of tensors. These decisions change no result of a program that eager
 PyTorch runs.
@@ -15,8 +15,8 @@ from ait_mlir.importers.torch.library import torch
 
 
 def _is_causal(mask: Any, is_causal: bool | None = None, size: int | None = None) -> bool:
-    """What the caller says of a mask. Without a word, PyTorch compares its numbers to choose a faster kernel; the mask
-    is applied in any case.
+    """The caller's `is_causal` for a mask, by default False. PyTorch would compare the mask's numbers by default, to
+    choose a faster kernel; the mask is applied in any case.
     """
     return is_causal is True
 
@@ -35,7 +35,7 @@ def without_checks() -> Generator[None]:
 
 @contextlib.contextmanager
 def orders_by_example() -> Generator[None]:
-    """During a trace, the sizes of the example alone decide in which order `einsum` multiplies three and more tensors.
+    """A block for a trace in which only the example's sizes decide the order of `einsum` with three and more tensors.
 
     PyTorch asks the package opt_einsum, if it is installed, which converts sizes to ints: this fixes every dim.
     """
@@ -83,7 +83,7 @@ def without_layouts() -> Generator[None]:
 
 
 def any_size() -> contextlib.AbstractContextManager[Any]:
-    """During a trace, a size that is computed from dims, such as `n - 1`, may also be 0 or 1."""
+    """A block for a trace in which a size computed from dims, such as `n - 1`, may also be 0 or 1."""
     return torch.fx.experimental._config.patch(backed_size_oblivious=True)
 
 

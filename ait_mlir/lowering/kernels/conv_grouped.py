@@ -24,7 +24,7 @@ START_SECONDS = 3e-6
 
 
 class GroupedConv(ConvKernel):
-    """mma.sync over windows in shared memory that all taps share; a product has columns of one group."""
+    """mma.sync on windows in shared memory, loaded once for all taps; a product has columns of one group."""
 
     provider = "grouped"
 

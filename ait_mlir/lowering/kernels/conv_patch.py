@@ -106,7 +106,7 @@ class _Window:
         return math.prod((side - 1) * step + reach for side, step, reach in numbers)
 
     def bytes(self, tile: PatchTile) -> int:
-        """Shared memory of a block."""
+        """Bytes of shared memory of a block."""
         weight = tile.columns * (self.steps * 32 + 16)
         return self.steps * 8 + 32 + weight + self.pixels(tile) * (self.chunks // 2 * 32 + 16)
 

@@ -193,7 +193,7 @@ class ClusterGroupNorm(Kernel[GroupNormOp]):
         return self.part(launch, "whole")
 
     def part(self, launch: Launch[GroupNormOp], kind: str) -> Emission:
-        """The call for a `NormPart` of the template."""
+        """The C++ call of the template for one part (a `NormPart` enumerator) of the group norm."""
         op, scope, dims = launch.op, launch.scope, launch.dims
         (x, *_), (y,) = launch.ins, launch.outs
         width, cluster, items = (

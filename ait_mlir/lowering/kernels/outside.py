@@ -149,7 +149,7 @@ def _dims(dims: Sequence[Expr], launch: Launch[Any]) -> str:
 
 
 class TensorValue:
-    """A tensor as the variable of a template."""
+    """The value of a template's variable for an operand or result, with `dtype`, `rank` and `shape`."""
 
     def __init__(self, value: SSAValue) -> None:
         t = tensor_type(value)
