@@ -153,7 +153,7 @@ class Operator:
             tensor.sources, tensor.made_by = StableSet([self]), self
 
     def record(self) -> None:
-        """Note what a call read and made, for `_attrs`, sorting and rewiring."""
+        """Record the inputs and the results of a call, for `_attrs`, sorting and rewiring."""
         fresh = [t for t in self.outputs if not t.sources and not any(t is read for read in self.inputs)]
         if not fresh:
             return

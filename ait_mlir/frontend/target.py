@@ -13,7 +13,7 @@ from ait_mlir.lowering.toolchain import detect_cuda_arch, supported_rocm_arch
 
 @dataclass(frozen=True)
 class Target:
-    """A kind of device and its architecture: "sm_90a", "gfx90a", "native"; "" is that of this machine."""
+    """A kind of device and its architecture: "sm_90a", "gfx90a", "native"; "" is this machine's architecture."""
 
     kind: TargetKind
     arch: str = ""

@@ -229,7 +229,7 @@ class Tensor:
         return self
 
     def _laid_out(self, strides: Sequence[DimLike] | None) -> Shape | None:
-        """Strides as the IR has them; `BuildError` for those that the tensor cannot have."""
+        """Strides as the IR has them; `BuildError` for strides that the tensor cannot have."""
         if strides is None:
             return None
         dims = [as_dim(stride) for stride in strides]

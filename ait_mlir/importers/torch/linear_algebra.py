@@ -43,7 +43,7 @@ def eliminated(a: Any, b: Any) -> tuple[list[Any], Any]:
 
 
 def substituted(a: Any, b: Any, upper: bool, unitriangular: bool = False) -> Any:
-    """x with a @ x = b, for an upper or a lower triangle a; what is on its other side is not read."""
+    """x with a @ x = b, for an upper or a lower triangle a; the other triangle is not read."""
     n, found = _rows(a), dict[int, Any]()
     for k in reversed(range(n)) if upper else range(n):
         known = b[..., k, :]

@@ -327,14 +327,14 @@ def _stored(target: ast.AST) -> set[str]:
 
 
 def _read_first(body: Sequence[ast.stmt], known: set[str]) -> set[str]:
-    """The variables that statements may read before they set them; `known` become those that are set for certain."""
+    """The variables that statements may read before they set them; adds variables that are always set to `known`."""
     found: set[str] = set()
 
     def read(node: ast.AST | None) -> None:
         found.update(name for name, is_set in _names(node or ast.Pass()) if not is_set and name not in known)
 
     def inside(*parts: Sequence[ast.stmt]) -> list[set[str]]:
-        """Read parts that may run; returns what is set for certain after each."""
+        """Visit parts that may run; returns for each the variables that are always set after it."""
         after = [set(known) for _ in parts]
         for part, names in zip(parts, after, strict=True):
             found.update(_read_first(part, names))

@@ -16,11 +16,11 @@ from typing import Any
 from ait_mlir.importers.torch.library import torch
 
 LAYERS = {"lstm": 2, "gru": 1, "rnn_tanh": 1, "rnn_relu": 1}
-"""How many states each layer has."""
+"""The number of states of each layer."""
 
 
 class Lengths:
-    """The lengths [B] in place of PyTorch's `batch_sizes`; it answers what PyTorch's modules ask of these."""
+    """The lengths [B] in place of PyTorch's `batch_sizes`, with the operations that PyTorch's modules use on these."""
 
     device = torch.device("cpu")
 
@@ -142,7 +142,7 @@ def _shapes(x: Any, lengths: Any, hx: Sequence[Any], *options: Any) -> tuple[Any
 
 @contextlib.contextmanager
 def packed_sequences() -> Generator[None]:
-    """During a trace, packed sequences are padded ones with their lengths."""
+    """A block for a trace in which packed sequences are padded sequences with their lengths."""
     operators()
     utilities, layers = torch.nn.utils.rnn, torch.nn.modules.rnn
     kept = utilities._VF, layers._VF, layers.RNNBase.check_forward_args, layers.LSTM.check_forward_args

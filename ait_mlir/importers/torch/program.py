@@ -148,7 +148,7 @@ class Importer:
         return self.result
 
     def _translate(self, graph_module: Any) -> list[Any]:
-        """Translate a graph whose inputs have their values; returns what its output node names."""
+        """Translate a graph whose inputs have their values; returns the values of its output node."""
         for node in graph_module.graph.nodes:
             self.w.place = lambda node=node: place_of(node)
             if node.op == "output":

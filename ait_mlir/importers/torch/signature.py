@@ -162,7 +162,7 @@ SELECTING = {
 
 
 def bind_dims(table: DimTable, program: Any) -> None:
-    """Declare the sizes that operations bind, such as the number of true elements of a mask or of boxes that remain."""
+    """Declare the sizes that operations bind, for example the number of true elements of a mask."""
     for node in program.graph.nodes:
         target = str(node.target)
         among: list[Any] = list(

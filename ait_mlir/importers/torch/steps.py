@@ -1,4 +1,4 @@
-"""A loop over a dynamic dim as a scan: what a function that `loops` has converted calls while it is traced."""
+"""Traces a loop over a dynamic dim as a scan; functions that `loops` has converted call this module."""
 
 from __future__ import annotations
 
