@@ -282,7 +282,7 @@ class _Lift:
 
 
 def _readers(ops: Sequence[Operation], inside: Collection[Operation]) -> list[Operation]:
-    """Which other ops of the list read the ops inside, or what reads them; none if an op inside waits for one."""
+    """The other ops of the list that depend on the ops inside; empty if an op inside depends on one of them."""
     found: dict[Operation, None] = {}
     for op in ops:
         read = {operand.owner for part in op.walk() for operand in part.operands}

@@ -196,7 +196,7 @@ class Operator:
         return [Tensor.of(result, w.symbols) for result in made]
 
     def writer(self, *inputs: Tensor | IntVar, symbols: Symbols | None = None) -> TensorWriter:
-        """What writes ops of this call on these tensors and dims; `symbols` are more dims that the ops use."""
+        """The writer for ops of this call on these tensors and dims; `symbols` are further dims that the ops use."""
         try:
             table = merge_symbols(*(t.symbols for t in inputs), *([] if symbols is None else [symbols]))
         except BuildError as error:

@@ -44,14 +44,14 @@ class Wiring:
         self._substitutes: dict[Operator, Mapping[SSAValue, SSAValue]] = {}
 
     def value(self, value: SSAValue) -> SSAValue:
-        """What computes the tensor that `value` stood for when it was made."""
+        """The value that now computes the tensor for which `value` was made."""
         tensor = handle_of(value)
         if tensor is None or tensor.sources == ({tensor.made_by} - {None}):
             return value
         return self._result(tensor) if tensor.sources else self._leaf(tensor)
 
     def operand(self, op: Operation, operand: SSAValue) -> SSAValue:
-        """What `op` reads in the place of `operand`."""
+        """The value that `op` now reads in place of `operand`."""
         operator = operator_of(op)
         if operator is None or operator.called_with == operator.inputs:
             return self.value(operand)

@@ -52,7 +52,7 @@ class GraphPlans(GraphSteps):
         return list(self._plans)
 
     def get_engine_and_knobs_at_index(self, index: int) -> tuple[str, dict[str, int]]:
-        """The provider of the kernel of the heaviest op, and its configuration: what `create_execution_plan` takes."""
+        """The provider and the configuration of the heaviest op's kernel, as arguments of `create_execution_plan`."""
         plan = self._plan(index)
         fragment = plan.fragments.get(plan.heaviest)
         if fragment is None or len(fragment.kernels) != 1:

@@ -1,4 +1,4 @@
-"""A model library that is loaded: names, shapes and dims of its tensors, and the checks of what a caller passes."""
+"""A loaded model library: names, shapes and dims of its tensors, and the checks of a caller's tensors."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ class LaunchTime:
 
 @dataclass(frozen=True)
 class Profile:
-    """The launches of a model, by what they compute, and their times in `iterations` runs."""
+    """The launches of a model, described by their ops, and their times in `iterations` runs."""
 
     model: str
     target: str
