@@ -213,7 +213,7 @@ class Runner:
         return self._threads[1]
 
     def stats(self) -> dict[str, int]:
-        """What the model has done since it was loaded.
+        """Counts of the model's runs, waits and copies since it was loaded.
 
         | count | of |
         |---|---|
