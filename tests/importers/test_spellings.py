@@ -53,7 +53,7 @@ ACTIVATIONS = {
     "hardswish": "clamp",
     "relu2": "relu",
     "relu6": "clamp",
-    "leaky_relu": "max",
+    "leaky_relu": "where",
     "laplace": "erf",
     "tanh": "tanh",
     "sigmoid": "sigmoid",

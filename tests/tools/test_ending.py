@@ -57,8 +57,15 @@ def model(tmp_path: Path) -> Path:
     return path
 
 
+def hear_signals() -> None:
+    """Undo what `nohup` and a shell's `&` do: they make a process ignore signals."""
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
+
+
 def start(arguments: Sequence[str], folder: Path, **options: Any) -> subprocess.Popen[str]:
     """A process with a compiler that takes long."""
+    options.setdefault("preexec_fn", hear_signals)
     (folder / "pids").mkdir()
     compiler = folder / "slow"
     compiler.write_text(COMPILER)
