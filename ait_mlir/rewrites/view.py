@@ -89,7 +89,8 @@ def transpose_into_layout(p: PatternBuilder, mnemonic: str, position: int) -> No
     permute = p.op("ait.permute", [p.value()], {"permutation": order})
     operand = p.result(permute)
     root = p.op(f"ait.{mnemonic}", [*([p.value()] if position else []), operand, p.rest()])
-    p.require("transposes_last_two", order)
+    if mnemonic == "bmm":  # two dims can only be transposed, or stay, which `identity_permute` removes
+        p.require("transposes_last_two", order)
     if (mnemonic, position) == ("gemm", 0):
         # The leading dims of A belong to M in layout r only.
         p.require("has_rank", operand, 2)
