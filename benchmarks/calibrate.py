@@ -23,14 +23,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from ait_mlir.errors import AitError
-from ait_mlir.lowering.fragments import Fragment, offers
+from ait_mlir.lowering.candidates import Candidate, candidates_of
 from ait_mlir.lowering.kernels import Target, kernels_for
 from ait_mlir.lowering.kernels.base import Config
 from ait_mlir.lowering.toolchain import default_arch
-from ait_mlir.selection.candidates import best_by_estimate
 from ait_mlir.selection.measure import current_setting, require_device
 from ait_mlir.selection.meter import DeviceMeter
 from ait_mlir.selection.ranges import Times
+from ait_mlir.selection.shortlist import best_by_estimate
 from ait_mlir.selection.tasks import Task
 from ait_mlir.selection.timings import Setting
 from benchmarks.problems import FAMILIES, Problem, draw
@@ -57,27 +57,27 @@ TILE_KEYS = {
 }
 
 
-def candidates(problem: Problem, task: Task, target: Target) -> list[Fragment]:
-    """The ways to time for a problem: the choice by estimate, the first of each provider, some others, some cuts."""
+def to_time(problem: Problem, task: Task, target: Target) -> list[Candidate]:
+    """The candidates to time: the best by estimate, the first of each provider, some others, some cuts."""
     rng = random.Random(problem.text)
     family = FAMILIES[problem.family]
-    found = sorted(offers(task.op, target), key=lambda f: f.seconds)
-    ways = dict.fromkeys([best_by_estimate(found)] if family.all_ways else [])
+    found = sorted(candidates_of(task.op, target), key=lambda f: f.seconds)
+    candidates = dict.fromkeys([best_by_estimate(found)] if family.all_candidates else [])
     if family.cuts:
-        ways |= dict.fromkeys(
+        candidates |= dict.fromkeys(
             [f for f in found if f.cut is not None and all(_is_few(p, dict(c)) for p, c in f.kernels)][:CUTS]
         )
     for kernel in kernels_for(task.op, target):
         configs = kernel.every_config(task.op, target)
         if kernel.only_timed:
             configs = configs[: family.libraries]
-        elif family.all_ways:
+        elif family.all_candidates:
             rest = configs[BEST:]
             configs = configs[:BEST] + rng.sample(rest, min(OTHERS, len(rest)))
         else:
             configs = [c for c in configs if _is_few(kernel.provider, c)][:FEW]
-        ways |= dict.fromkeys(Fragment.of(None, [(kernel.provider, c)]) for c in configs)
-    return list(ways)
+        candidates |= dict.fromkeys(Candidate.of(None, [(kernel.provider, c)]) for c in configs)
+    return list(candidates)
 
 
 def _is_few(provider: str, config: Config) -> bool:
@@ -93,21 +93,22 @@ class Sampled:
     """A problem with the times of its candidates; None for one that could not run."""
 
     problem: Problem
-    times: dict[Fragment, Times | None]
+    times: dict[Candidate, Times | None]
 
     @property
     def text(self) -> str:
-        ways = [
+        candidates = [
             [json.loads(w.text), None if t is None else [float(f"{t.seconds * 1e6:.4g}"), round(t.spread, 4)]]
             for w, t in self.times.items()
         ]
-        return json.dumps({"problem": json.loads(self.problem.text), "times": ways}, separators=(",", ":"))
+        return json.dumps({"problem": json.loads(self.problem.text), "times": candidates}, separators=(",", ":"))
 
     @staticmethod
     def read(text: str) -> Sampled:
         data = json.loads(text)
         times = {
-            Fragment.read(json.dumps(way)): None if t is None else Times(t[0] * 1e-6, t[1]) for way, t in data["times"]
+            Candidate.read(json.dumps(candidate)): None if t is None else Times(t[0] * 1e-6, t[1])
+            for candidate, t in data["times"]
         }
         return Sampled(Problem.read(json.dumps(data["problem"])), times)
 
@@ -134,12 +135,12 @@ def read_samples(path: Path) -> Samples:
 # ** measuring **
 
 
-def chunks(problems: Sequence[Problem], target: Target) -> Iterator[list[tuple[Problem, Task, list[Fragment]]]]:
+def chunks(problems: Sequence[Problem], target: Target) -> Iterator[list[tuple[Problem, Task, list[Candidate]]]]:
     """Problems with their candidates, as many as are compiled together; few at first, so that timing starts early."""
     at, size = 0, CHUNK // 2
     while at < len(problems):
         made = [(p, p.task()) for p in problems[at : at + size]]
-        yield [(p, task, candidates(p, task, target)) for p, task in made]
+        yield [(p, task, to_time(p, task, target)) for p, task in made]
         at, size = at + size, CHUNK
 
 
@@ -147,7 +148,7 @@ def measure(problems: Sequence[Problem], target: Target, path: Path, seconds: fl
     """Time the problems and append them to the file, until all are timed or the seconds are over; returns how many."""
     end, done = time.monotonic() + seconds, 0
     waiting = chunks(problems, target)
-    under_way: list[list[tuple[Problem, Task, list[Fragment]]]] = []
+    under_way: list[list[tuple[Problem, Task, list[Candidate]]]] = []
     more = True
     with DeviceMeter(target, rest=REST, rounds=SAMPLES) as meter, path.open("a", encoding="utf-8") as output:
         while (more or under_way) and time.monotonic() < end:
@@ -155,15 +156,17 @@ def measure(problems: Sequence[Problem], target: Target, path: Path, seconds: fl
                 chunk = next(waiting, None)
                 more = chunk is not None
                 if chunk:
-                    meter.build_together([(task, way) for _, task, ways in chunk for way in ways])
+                    meter.build_together(
+                        [(task, candidate) for _, task, candidates in chunk for candidate in candidates]
+                    )
                     under_way.append(chunk)
                 continue
-            if not all(meter.is_built(task, ways) for _, task, ways in under_way[0]):
+            if not all(meter.is_built(task, candidates) for _, task, candidates in under_way[0]):
                 meter.wait(max(0.0, end - time.monotonic()))
                 continue
-            problem, task, ways = under_way[0].pop(0)
-            found = meter.race(task, (), ways, best_by_estimate(list(offers(task.op, target))).seconds)
-            output.write(Sampled(problem, {w: found.get(w) for w in ways}).text + "\n")
+            problem, task, candidates = under_way[0].pop(0)
+            found = meter.race(task, (), candidates, best_by_estimate(list(candidates_of(task.op, target))).seconds)
+            output.write(Sampled(problem, {w: found.get(w) for w in candidates}).text + "\n")
             output.flush()
             done += 1
             if not under_way[0]:
@@ -178,9 +181,9 @@ def build(problems: Sequence[Problem], target: Target) -> int:
     count = 0
     with DeviceMeter(target) as meter:
         for chunk in chunks(problems, target):
-            pairs = [(task, way) for _, task, ways in chunk for way in ways]
+            pairs = [(task, candidate) for _, task, candidates in chunk for candidate in candidates]
             meter.build_together(pairs)
-            while not all(meter.is_built(task, [way]) for task, way in pairs):
+            while not all(meter.is_built(task, [candidate]) for task, candidate in pairs):
                 meter.wait(60)
             count += len(pairs)
             print(f"{count} candidates built", flush=True)

@@ -26,8 +26,8 @@ from numpy.typing import NDArray
 from scipy.optimize import least_squares  # pyright: ignore[reportUnknownVariableType]
 
 from ait_mlir.errors import AitError
+from ait_mlir.lowering.candidates import steps_of
 from ait_mlir.lowering.estimates import POWER, Fit, Table, Terms, fit_name, read_table, write_table
-from ait_mlir.lowering.fragments import steps_of
 from ait_mlir.lowering.kernels import Target
 from benchmarks.calibrate import Sampled, read_samples
 
@@ -57,15 +57,15 @@ class Sample:
 
 
 def samples_of(problems: Iterable[Sampled], target: Target) -> dict[str, list[Sample]]:
-    """The samples by the name of their fit. Ways with several launches are left out."""
+    """The samples by the name of their fit. Candidates with several launches are left out."""
     found: dict[str, list[Sample]] = defaultdict(list)
     for sampled in problems:
         op = sampled.problem.task().op
         best = min((t.seconds for t in sampled.times.values() if t is not None), default=0.0)
-        for way, t in sampled.times.items():
-            if t is None or len(way.kernels) > 1:
+        for candidate, t in sampled.times.items():
+            if t is None or len(candidate.kernels) > 1:
                 continue
-            (step,) = steps_of(op, way, target)
+            (step,) = steps_of(op, candidate, target)
             terms = step.kernel.terms(step.op, step.config, target)
             if terms is not None:
                 name = fit_name(step.kernel.provider, step.kernel.name, terms.kind)

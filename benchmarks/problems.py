@@ -69,7 +69,7 @@ class Family:
     draw: Callable[[random.Random], Sizes]
     dtypes: tuple[str, ...]
     share: int
-    all_ways: bool = False
+    all_candidates: bool = False
     """Whether all tiles are timed; otherwise few of each provider, so that fewer are compiled."""
     cuts: bool = False
     """Whether the op is timed as several launches, too."""
@@ -279,7 +279,7 @@ def softmax(t: str, s: Sizes) -> str:
 BOTH, ALL = ("f16", "bf16"), ("f16", "bf16", "f32")
 
 FAMILIES: dict[str, Family] = {
-    "gemm": Family(gemm("bias"), product_sizes, ("f16",), 30, all_ways=True),
+    "gemm": Family(gemm("bias"), product_sizes, ("f16",), 30, all_candidates=True),
     "gemm_bf16": Family(gemm("bias"), product_sizes, ("bf16",), 5),
     "gemm_f32": Family(gemm("bias"), lambda rng: product_sizes(rng, high=8192, rows=4096), ("f32",), 6),
     "gemm_gelu": Family(gemm("gelu"), product_sizes, ("f16",), 6, cuts=True),
@@ -290,7 +290,7 @@ FAMILIES: dict[str, Family] = {
     "bmm": Family(bmm, batched_sizes, ("f16",), 7),
     "attention": Family(attention, attention_sizes, ("f16",), 8),
     "causal_attention": Family(causal_attention, attention_sizes, ("f16",), 4),
-    "conv": Family(conv, conv_sizes, ("f16",), 7, all_ways=True, libraries=2),
+    "conv": Family(conv, conv_sizes, ("f16",), 7, all_candidates=True, libraries=2),
     "grouped_conv": Family(conv, grouped_conv_sizes, ("f16",), 2, libraries=2),
     "depthwise_conv": Family(depthwise_conv, lambda rng: conv_sizes(rng, depthwise=True), ("f16",), 2, libraries=2),
     "reduce_rows": Family(reduction(1), row_sizes, ("f16", "f32"), 4),

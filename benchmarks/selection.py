@@ -3,9 +3,9 @@
     python -m benchmarks.selection bert
     python -m benchmarks.selection llama --sizes 4x512 --sustained
 
-Prints how long each run took, the choices that differ between the first run and the others, where another way was the
-best, and how far the times of the ways within 10 % of the best are apart. With --sustained these ways are also timed
-without the rests between graphs, as in a run of large products that never ends.
+Prints how long each run took, the choices that differ between the first run and the others, where another candidate was
+the best, and how far the times of the candidates within 10 % of the best are apart. With --sustained these are also
+timed without the rests between graphs, as in a run of large products that never ends.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from ait_mlir.dialects.ait.data import GraphOp
 from ait_mlir.driver import run_to_phase
 from ait_mlir.errors import AitError
 from ait_mlir.frontend.graph import build_module
+from ait_mlir.lowering.candidates import Candidate
 from ait_mlir.lowering.choices import Choice
-from ait_mlir.lowering.fragments import Fragment
 from ait_mlir.lowering.kernels import Target
 from ait_mlir.lowering.points import Point
 from ait_mlir.lowering.toolchain import default_arch
@@ -42,9 +42,9 @@ from ait_mlir.selection.timings import TimingCache
 from benchmarks.workloads import MODELS, Size
 
 NEAR = 1.1
-"""Ways within this ratio of the best are compared."""
+"""Candidates within this ratio of the best are compared."""
 
-Found = dict[Point, dict[Fragment, Times]]
+Found = dict[Point, dict[Candidate, Times]]
 
 
 def tasks_of(name: str, sizes: Sequence[Size], target: Target) -> list[Task]:
@@ -62,16 +62,18 @@ class WatchedMeter(DeviceMeter):
     racing = waiting = 0.0
     raced = 0
 
-    def race(self, task: Task, point: Point, ways: Sequence[Fragment], estimate: float) -> dict[Fragment, Times]:
+    def race(
+        self, task: Task, point: Point, candidates: Sequence[Candidate], estimate: float
+    ) -> dict[Candidate, Times]:
         start = time.perf_counter()
-        for program in (self.program(task, way) for way in ways):
+        for program in (self.program(task, candidate) for candidate in candidates):
             if program is not None:
                 _ = program.path
         built = time.perf_counter()
-        found = super().race(task, point, ways, estimate)
+        found = super().race(task, point, candidates, estimate)
         self.waiting += built - start
         self.racing += time.perf_counter() - built
-        self.raced += len(ways)
+        self.raced += len(candidates)
         return found
 
 
@@ -96,13 +98,13 @@ def choose(tasks: Sequence[Task], target: Target, path: Path) -> Run:
         flush=True,
     )
     times: dict[str, Found] = {}
-    for (op, point), way, t in cache.known():
-        times.setdefault(op, {}).setdefault(point, {})[way] = t
+    for (op, point), candidate, t in cache.known():
+        times.setdefault(op, {}).setdefault(point, {})[candidate] = t
     return Run(choices, times)
 
 
-def near(times: dict[Fragment, Times]) -> list[Fragment]:
-    """The ways that are about as good as the best, the best first."""
+def near(times: dict[Candidate, Times]) -> list[Candidate]:
+    """The candidates that are about as good as the best, the best first."""
     best = min(t.seconds for t in times.values())
     return sorted((w for w, t in times.items() if t.seconds <= NEAR * best), key=lambda w: times[w].seconds)
 
@@ -118,32 +120,35 @@ def compare(tasks: Sequence[Task], first: Run, other: Run) -> None:
             print(f"{title}\n  {a and a.describe()}\n  {b and b.describe()}")
         mine, theirs = first.times.get(task.key, {}), other.times.get(task.key, {})
         for point in sorted(mine.keys() & theirs.keys()):
-            ways = [w for w in near(mine[point]) if w in theirs[point]]
-            ratios = [theirs[point][w].seconds / mine[point][w].seconds for w in ways]
+            candidates = [w for w in near(mine[point]) if w in theirs[point]]
+            ratios = [theirs[point][w].seconds / mine[point][w].seconds for w in candidates]
             distances += [abs(r - 1) for r in ratios]
-            best, best_then = ways[0], near(theirs[point])[0]
+            best, best_then = candidates[0], near(theirs[point])[0]
             if best != best_then and best_then in mine[point]:
                 lost = mine[point][best_then].seconds / mine[point][best].seconds - 1
-                print(f"{title} at {point}: another best way, {lost:.2%} slower in the first run")
+                print(f"{title} at {point}: another best candidate, {lost:.2%} slower in the first run")
     if distances:
         print(f"times apart: {statistics.median(distances):.2%} in the middle, {max(distances):.2%} at most")
 
 
 def sustained(tasks: Sequence[Task], target: Target, run: Run) -> None:
-    """Time the best ways at the largest point with rests and without."""
+    """Time the best candidates at the largest point with rests and without."""
     with DeviceMeter(target) as resting, DeviceMeter(target, rest=0.0) as busy:
         for task in tasks:
             if not (found := run.times.get(task.key)):
                 continue
             point = max(found)
-            ways = near(found[point])
-            estimate = found[point][ways[0]].seconds
+            candidates = near(found[point])
+            estimate = found[point][candidates[0]].seconds
             for meter in (resting, busy):
-                meter.build([(task, way) for way in ways])
-            rows = resting.race(task, point, ways, estimate), busy.race(task, point, ways, estimate)
+                meter.build([(task, candidate) for candidate in candidates])
+            rows = resting.race(task, point, candidates, estimate), busy.race(task, point, candidates, estimate)
             print(f"{task.op.name} {', '.join(map(str, task.op.operand_types))} at {point}: us with rests, without")
-            for way in ways:
-                print(f"  {', '.join(f'{r[way].seconds * 1e6:.2f}' for r in rows)} {way.describe()}", flush=True)
+            for candidate in candidates:
+                print(
+                    f"  {', '.join(f'{r[candidate].seconds * 1e6:.2f}' for r in rows)} {candidate.describe()}",
+                    flush=True,
+                )
 
 
 def main() -> int:
@@ -151,7 +156,7 @@ def main() -> int:
     parser.add_argument("model", choices=MODELS)
     parser.add_argument("--sizes", help="BATCHxLENGTH with commas between (default: the model's own)")
     parser.add_argument("--runs", type=int, default=2, help="how often to select (default: 2)")
-    parser.add_argument("--sustained", action="store_true", help="also time the best ways without rests")
+    parser.add_argument("--sustained", action="store_true", help="also time the best candidates without rests")
     args = parser.parse_args()
     model, target = MODELS[args.model], Target("cuda", default_arch("cuda"))
     sizes = [(b, s) for b in model.batches for s in model.lengths]

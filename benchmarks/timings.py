@@ -33,9 +33,9 @@ from ait_mlir.lowering.kernels import Target
 from ait_mlir.lowering.points import points_of
 from ait_mlir.lowering.toolchain import default_arch
 from ait_mlir.options import CompileOptions
-from ait_mlir.selection.candidates import worth_timing
 from ait_mlir.selection.measure import current_setting, static_digest
 from ait_mlir.selection.meter import DeviceMeter
+from ait_mlir.selection.shortlist import worth_timing
 from ait_mlir.selection.timings import Record, Shipped, TimingCache, joined, read_shipped, write_shipped
 from benchmarks.selection import tasks_of
 from benchmarks.workloads import MODELS, Size
@@ -56,8 +56,8 @@ def build(name: str, sizes: list[Size], arch: str) -> None:
     """Compile the candidates for one layer of a model into the cache of objects."""
     start = time.perf_counter()
     target = Target("cuda", arch)
-    offers = [(t, worth_timing(t, points_of(t.scope), target)) for t in tasks_of(name, sizes, target)]
-    wanted = [(task, way) for task, offer in offers for way in offer if len(offer) > 1]
+    listed = [(t, worth_timing(t, points_of(t.scope), target)) for t in tasks_of(name, sizes, target)]
+    wanted = [(task, candidate) for task, candidates in listed for candidate in candidates if len(candidates) > 1]
     with DeviceMeter(target) as meter:
         meter.build(wanted)
         built = sum((p := meter.program(*pair)) is not None and p.path is not None for pair in wanted)
@@ -71,9 +71,9 @@ def text_of(sizes: list[Size]) -> str:
 def records(cache: TimingCache) -> list[Record]:
     """What the cache holds, by op and point."""
     found: dict[tuple[str, tuple[int, ...]], Record] = {}
-    for key, way, times in cache.known():
+    for key, candidate, times in cache.known():
         record = found.setdefault(key, Record(*key, static_digest(*key), {}))
-        found[key] = Record(record.op, record.point, record.static, {**record.times, way: times})
+        found[key] = Record(record.op, record.point, record.static, {**record.times, candidate: times})
     return list(found.values())
 
 

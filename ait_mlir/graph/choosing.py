@@ -54,10 +54,10 @@ class GraphPlans(GraphSteps):
     def get_engine_and_knobs_at_index(self, index: int) -> tuple[str, dict[str, int]]:
         """The provider and the configuration of the heaviest op's kernel, as arguments of `create_execution_plan`."""
         plan = self._plan(index)
-        fragment = plan.fragments.get(plan.heaviest)
-        if fragment is None or len(fragment.kernels) != 1:
+        candidate = plan.candidates.get(plan.heaviest)
+        if candidate is None or len(candidate.kernels) != 1:
             raise cudnnGraphNotSupportedError(f"plan {index} ({plan.name}) is not described by one kernel")
-        provider, config = fragment.kernels[0]
+        provider, config = candidate.kernels[0]
         return provider, dict(config)
 
     def create_execution_plan(self, engine_id: str, knobs: Mapping[str, int] | None = None) -> Self:

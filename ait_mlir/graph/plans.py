@@ -26,7 +26,7 @@ from ait_mlir.errors import AitError
 from ait_mlir.graph.enums import behavior_note, heur_mode, numerical_note
 from ait_mlir.graph.errors import cudnnGraphNotSupportedError
 from ait_mlir.lowering.build import build_library
-from ait_mlir.lowering.fragments import Fragment, cut_in_place, offers
+from ait_mlir.lowering.candidates import Candidate, candidates_of, cut_in_place
 from ait_mlir.lowering.kernels.amounts import estimate_env
 from ait_mlir.lowering.module_target import make_target, target_of
 from ait_mlir.lowering.target import Target
@@ -34,8 +34,8 @@ from ait_mlir.lowering.toolchain import TargetKind, default_arch
 from ait_mlir.options import CompileOptions
 from ait_mlir.runtime.data import CPU, Arguments
 from ait_mlir.runtime.loading import runtime_library
-from ait_mlir.selection.candidates import best_by_estimate
 from ait_mlir.selection.select import needs_kernel
+from ait_mlir.selection.shortlist import best_by_estimate
 
 T = TypeVar("T")
 
@@ -85,17 +85,17 @@ class Sized:
 
 @dataclass
 class Plan:
-    """A choice of kernels for a graph: for each op of the fused module, by its number, a fragment."""
+    """A choice of kernels for a graph: for each op of the fused module, by its number, a candidate."""
 
     mode: heur_mode
-    fragments: Mapping[int, Fragment]
+    candidates: Mapping[int, Candidate]
     heaviest: int
     """The number of the op whose kernel names the plan."""
     op_name: str
     has_matrices: bool
     """Whether the plan computes products of f16 or bf16."""
     ops: tuple[str, ...]
-    """The names of the ops, by the numbers that are keys of `fragments`."""
+    """The names of the ops, by the numbers that are keys of `candidates`."""
     planner: Planner
     dims: tuple[int, ...] = ()
     """The dims of the planner's module for the graph."""
@@ -114,13 +114,13 @@ class Plan:
     @property
     def name(self) -> str:
         """The heuristic, the heaviest op and its kernel: `A:gemm:openblas`."""
-        fragment = self.fragments.get(self.heaviest)
-        kernel = "measured" if self.is_measured else "native" if fragment is None else fragment.describe()
+        candidate = self.candidates.get(self.heaviest)
+        kernel = "measured" if self.is_measured else "native" if candidate is None else candidate.describe()
         return f"{self.mode.name}:{self.op_name}:{kernel.replace(' ', '')}"
 
     @property
     def providers(self) -> set[str]:
-        return {provider for f in self.fragments.values() for provider, _ in f.kernels}
+        return {provider for f in self.candidates.values() for provider, _ in f.kernels}
 
     @property
     def numerical_notes(self) -> set[numerical_note]:
@@ -136,11 +136,11 @@ class Plan:
     @property
     def seconds(self) -> float:
         """The estimated seconds of the plan's kernels, at the dims for which it was made."""
-        return sum(f.seconds for f in self.fragments.values())
+        return sum(f.seconds for f in self.candidates.values())
 
     @property
     def key(self) -> tuple[object, ...]:
-        return self.is_measured, tuple(sorted((i, f.text) for i, f in self.fragments.items()))
+        return self.is_measured, tuple(sorted((i, f.text) for i, f in self.candidates.items()))
 
 
 class Planner:
@@ -181,22 +181,22 @@ class Planner:
 
     def seconds(self, dims: tuple[int, ...] = ()) -> float:
         """The estimated seconds with the best kernel for each op, at these dims of the module or at its hints."""
-        offered = self._offered(with_hints(self.fused, dims) if dims else self.fused)
-        return sum(best_by_estimate(fragments).seconds for _, fragments in offered.values())
+        found = self._candidates(with_hints(self.fused, dims) if dims else self.fused)
+        return sum(best_by_estimate(candidates).seconds for _, candidates in found.values())
 
     def _made(self, mode: heur_mode, fused: ModuleOp) -> Iterator[Plan]:
-        numbered = self._offered(fused)
+        numbered = self._candidates(fused)
         if not numbered:
             yield self._plan(heur_mode.A, {}, 0, "copy")
             return
         heaviest = max(numbered, key=lambda i: (_work(numbered[i][0]), -i))
         op_name = numbered[heaviest][0].name.removeprefix("ait.")
-        for fragments in self._choices(mode, numbered, heaviest):
-            yield self._plan(mode, fragments, heaviest, op_name)
+        for candidates in self._choices(mode, numbered, heaviest):
+            yield self._plan(mode, candidates, heaviest, op_name)
 
-    def _plan(self, mode: heur_mode, fragments: Mapping[int, Fragment], heaviest: int, op_name: str) -> Plan:
+    def _plan(self, mode: heur_mode, candidates: Mapping[int, Candidate], heaviest: int, op_name: str) -> Plan:
         narrow = any(_multiplies_narrow(op) for op in _ops(self.fused))
-        return Plan(mode, fragments, heaviest, op_name, narrow, self._names(), self)
+        return Plan(mode, candidates, heaviest, op_name, narrow, self._names(), self)
 
     def _names(self) -> tuple[str, ...]:
         return tuple(op.name for op in _ops(self.fused))
@@ -204,53 +204,53 @@ class Planner:
     def fitted(self, plan: Plan, dims: tuple[int, ...]) -> Plan:
         """A plan, made for the graph with other scalars, adapted to this module, in which a scalar of 1 may remove ops.
 
-        The heaviest op keeps its kernel if that is offered for it; the other ops get kernels by the plan's heuristic.
+        The heaviest op keeps its kernel if that is a candidate of it; the others get theirs by the plan's heuristic.
         """
-        numbered = self._offered(self.fused)
+        numbered = self._candidates(self.fused)
         if plan.ops == self._names() or not numbered:
             return replace(plan, planner=self, dims=dims)
         heaviest = max(numbered, key=lambda i: (_work(numbered[i][0]), -i))
-        fragments = next(self._choices(plan.mode, numbered, heaviest))
-        wanted = plan.fragments.get(plan.heaviest)
-        if fragments and wanted in numbered[heaviest][1]:
-            fragments[heaviest] = wanted
-        return replace(self._plan(plan.mode, fragments, heaviest, plan.op_name), dims=dims)
+        candidates = next(self._choices(plan.mode, numbered, heaviest))
+        wanted = plan.candidates.get(plan.heaviest)
+        if candidates and wanted in numbered[heaviest][1]:
+            candidates[heaviest] = wanted
+        return replace(self._plan(plan.mode, candidates, heaviest, plan.op_name), dims=dims)
 
-    def _offered(self, fused: ModuleOp) -> dict[int, tuple[Operation, list[Fragment]]]:
-        found: dict[int, tuple[Operation, list[Fragment]]] = {}
+    def _candidates(self, fused: ModuleOp) -> dict[int, tuple[Operation, list[Candidate]]]:
+        found: dict[int, tuple[Operation, list[Candidate]]] = {}
         for i, op in enumerate(_ops(fused)):
             if not needs_kernel(op):
                 continue
-            offered = list(offers(op, self.target, CONFIGS, 1))
-            if not offered:
+            candidates = list(candidates_of(op, self.target, CONFIGS, 1))
+            if not candidates:
                 types = ", ".join(map(str, op.operand_types))
                 raise cudnnGraphNotSupportedError(f"no kernel for {op.name} on {self.target.kind} ({types})")
-            found[i] = (op, offered)
+            found[i] = (op, candidates)
         return found
 
     def _choices(
-        self, mode: heur_mode, numbered: Mapping[int, tuple[Operation, list[Fragment]]], heaviest: int
-    ) -> Iterator[dict[int, Fragment]]:
-        best = {i: best_by_estimate(offered) for i, (_, offered) in numbered.items()}
+        self, mode: heur_mode, numbered: Mapping[int, tuple[Operation, list[Candidate]]], heaviest: int
+    ) -> Iterator[dict[int, Candidate]]:
+        best = {i: best_by_estimate(candidates) for i, (_, candidates) in numbered.items()}
         if mode is heur_mode.B:
             yield {}
         elif mode is heur_mode.FALLBACK:
-            yield {i: _plain(offered) or best[i] for i, (_, offered) in numbered.items()}
+            yield {i: _plain(candidates) or best[i] for i, (_, candidates) in numbered.items()}
         else:
             yield best
             others = sorted(numbered[heaviest][1], key=lambda f: (f.only_timed, f.seconds, len(f.kernels)))
-            for fragment in others[: MOST_PLANS - 1]:
-                yield {**best, heaviest: fragment}
+            for candidate in others[: MOST_PLANS - 1]:
+                yield {**best, heaviest: candidate}
 
     def plan_with(self, provider: str, config: Mapping[str, int], dims: tuple[int, ...]) -> Plan | None:
         """The plan with this kernel for the heaviest op, and the best by estimate for other ops; None if it is not
-        offered."""
-        numbered = self._offered(self.fused)
+        a candidate."""
+        numbered = self._candidates(self.fused)
         heaviest = max(numbered, key=lambda i: (_work(numbered[i][0]), -i), default=None)
         if heaviest is None:
             return None
-        best = {i: best_by_estimate(offered) for i, (_, offered) in numbered.items()}
-        wanted = Fragment.of(None, [(provider, dict(config))])
+        best = {i: best_by_estimate(candidates) for i, (_, candidates) in numbered.items()}
+        wanted = Candidate.of(None, [(provider, dict(config))])
         if wanted not in numbered[heaviest][1]:
             return None
         op_name = numbered[heaviest][0].name.removeprefix("ait.")
@@ -287,10 +287,10 @@ class Planner:
         """The fused module with the kernels of a plan."""
         module = self.fused.clone()
         for i, op in enumerate(list(_ops(module))):
-            fragment = plan.fragments.get(i)
-            if fragment is None:
+            candidate = plan.candidates.get(i)
+            if candidate is None:
                 continue
-            for part, attr in zip(cut_in_place(op, fragment.cut), fragment.attrs(), strict=True):
+            for part, attr in zip(cut_in_place(op, candidate.cut), candidate.attrs(), strict=True):
                 part.attributes["kernel"] = attr
         return module
 
@@ -342,9 +342,9 @@ def _ops(module: ModuleOp) -> Iterator[Operation]:
             yield from tensor_ops(graph.block)
 
 
-def _plain(offered: Sequence[Fragment]) -> Fragment | None:
+def _plain(candidates: Sequence[Candidate]) -> Candidate | None:
     """Our own kernel for the whole op, in its first configuration."""
-    return next((f for f in offered if f.cut is None and all(p == "native" for p, _ in f.kernels)), None)
+    return next((f for f in candidates if f.cut is None and all(p == "native" for p, _ in f.kernels)), None)
 
 
 def _work(op: Operation) -> int:

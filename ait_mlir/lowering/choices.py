@@ -1,13 +1,13 @@
-"""The attribute that selection sets on an op: one kernel with its configuration, or fragments over ranges of sizes.
+"""The attribute that selection sets on an op: one kernel with its configuration, or candidates over ranges of sizes.
 
     kernel = #ait.kernel<"cublaslt", {id = 66 : i64, tile = 20 : i64, stages = 36 : i64}>
     kernel = #ait.kernel<"ranges", {axis = "batch*seq", upto = [512 : i64], ways = [
       {kernels = [#ait.kernel<"hopper", {tile_m = 64 : i64}>]},
       {kernels = [#ait.kernel<"cublaslt", {}>, #ait.kernel<"native", {}>], cut = "epilogue 1"}]}>
 
-The second attribute means: the first way if `batch*seq` is at most 512, otherwise the second way. A way with a `cut`
-runs the op as several ops, here the contraction with the first op of its epilogue, then the rest. The workspace holds
-the values between them. A family offers the cuts of its ops (lowering/kernels/cuts.py).
+The second attribute means: the first of `ways` if `batch*seq` is at most 512, otherwise the second. With a `cut` the op
+runs as several ops, here the contraction with the first op of its epilogue, then the rest. The workspace holds the
+values between them. A family offers the cuts of its ops (lowering/kernels/cuts.py).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from xdsl.ir import Attribute, Operation
 
 from ait_mlir.dialects.ait.types import KernelAttr, TensorType, scope_of, tensor_type
 from ait_mlir.dims import DimError, DimSyntaxError, Expr, Scope, ceildiv, const, maximum, parse
-from ait_mlir.lowering.fragments import Fragment, Step, steps_of
+from ait_mlir.lowering.candidates import Candidate, Step, steps_of
 from ait_mlir.lowering.kernels import Target
 from ait_mlir.lowering.kernels.base import Config, Strides, panels_for
 
@@ -34,10 +34,12 @@ ALIGNMENT = 256
 
 @dataclass(frozen=True)
 class Choice:
-    """Fragments over ranges of `axis`: `ways[i]` runs while `axis <= upto[i]`, the last way beyond. With one way `upto`
-    is empty."""
+    """Candidates over ranges of `axis`: `candidates[i]` runs while `axis <= upto[i]`, the last one beyond.
 
-    ways: tuple[Fragment, ...]
+    With one candidate `upto` is empty.
+    """
+
+    candidates: tuple[Candidate, ...]
     upto: tuple[int, ...] = ()
     axis: Expr | None = None
 
@@ -45,31 +47,33 @@ class Choice:
     def text(self) -> str:
         """As JSON."""
         axis = None if self.axis is None else str(self.axis)
-        return json.dumps([[json.loads(way.text) for way in self.ways], self.upto, axis])
+        return json.dumps([[json.loads(candidate.text) for candidate in self.candidates], self.upto, axis])
 
     @staticmethod
     def read(text: str) -> Choice:
-        ways, upto, axis = json.loads(text)
-        found = tuple(Fragment.read(json.dumps(w)) for w in ways)
+        candidates, upto, axis = json.loads(text)
+        found = tuple(Candidate.read(json.dumps(w)) for w in candidates)
         return Choice(found, tuple(upto), None if axis is None else parse(axis))
 
     def attr(self) -> KernelAttr:
         """The attribute `kernel` of an op with this choice, if the op is not cut in the IR."""
-        if len(self.ways) == 1:
-            return self.ways[0].attrs()[0]
-        ways: list[Attribute] = []
-        for way in self.ways:
-            fields: dict[str, Attribute] = {"kernels": ArrayAttr(way.attrs())}
-            ways.append(DictionaryAttr(fields if way.cut is None else fields | {"cut": StringAttr(way.cut)}))
+        if len(self.candidates) == 1:
+            return self.candidates[0].attrs()[0]
+        candidates: list[Attribute] = []
+        for candidate in self.candidates:
+            fields: dict[str, Attribute] = {"kernels": ArrayAttr(candidate.attrs())}
+            candidates.append(
+                DictionaryAttr(fields if candidate.cut is None else fields | {"cut": StringAttr(candidate.cut)})
+            )
         upto = ArrayAttr([IntegerAttr(n, i64) for n in self.upto])
-        fields = {"axis": StringAttr(str(self.axis)), "upto": upto, "ways": ArrayAttr(ways)}
+        fields = {"axis": StringAttr(str(self.axis)), "upto": upto, "ways": ArrayAttr(candidates)}
         return KernelAttr(StringAttr(RANGES), DictionaryAttr(fields))
 
     def describe(self) -> str:
-        if len(self.ways) == 1:
-            return self.ways[0].describe()
+        if len(self.candidates) == 1:
+            return self.candidates[0].describe()
         limits = [*(f"to {n}" for n in self.upto), "beyond"]
-        return f"{self.axis} " + "; ".join(f"{n}: {w.describe()}" for n, w in zip(limits, self.ways, strict=True))
+        return f"{self.axis} " + "; ".join(f"{n}: {w.describe()}" for n, w in zip(limits, self.candidates, strict=True))
 
 
 # ** text **
@@ -87,14 +91,14 @@ def read_choice(provider: str, config: DictionaryAttr) -> Choice:
     """The choice in the IR text; `ValueError` if the text is wrong."""
     if provider == RANGES:
         return _read_ranges(config.data)
-    return Choice((Fragment.of(None, [(provider, config_of(config))]),))
+    return Choice((Candidate.of(None, [(provider, config_of(config))]),))
 
 
 def _read_ranges(data: Mapping[str, Attribute]) -> Choice:
     if set(data) != {"axis", "upto", "ways"}:
         raise ValueError(f"ranges has axis, upto and ways; found {', '.join(sorted(data)) or 'nothing'}")
-    axis, upto, ways = data["axis"], _items(data["upto"]), _items(data["ways"])
-    if not isinstance(axis, StringAttr) or upto is None or ways is None:
+    axis, upto, candidates = data["axis"], _items(data["upto"]), _items(data["ways"])
+    if not isinstance(axis, StringAttr) or upto is None or candidates is None:
         raise ValueError('expected ranges like {axis = "batch", upto = [8 : i64], ways = [{kernels = [...]}, ...]}')
     try:
         expression = parse(axis.data)
@@ -103,28 +107,28 @@ def _read_ranges(data: Mapping[str, Attribute]) -> Choice:
     limits = [cast(IntegerAttr[Any], n).value.data for n in upto if isinstance(n, IntegerAttr)]
     if len(limits) != len(upto) or limits != sorted(set(limits)):
         raise ValueError(f"upto of ranges must be integers that grow, found {data['upto']}")
-    if len(ways) != len(limits) + 1:
-        raise ValueError(f"{len(limits)} limits make {len(limits) + 1} ranges, found {len(ways)} ways")
-    return Choice(tuple(_read_way(w) for w in ways), tuple(limits), expression)
+    if len(candidates) != len(limits) + 1:
+        raise ValueError(f"{len(limits)} limits make {len(limits) + 1} ranges, found {len(candidates)} candidates")
+    return Choice(tuple(_read_candidate(w) for w in candidates), tuple(limits), expression)
 
 
 def _items(attr: Attribute | None) -> tuple[Attribute, ...] | None:
     return tuple(cast(ArrayAttr[Attribute], attr).data) if isinstance(attr, ArrayAttr) else None
 
 
-def _read_way(attr: Attribute) -> Fragment:
+def _read_candidate(attr: Attribute) -> Candidate:
     data: Mapping[str, Attribute] = attr.data if isinstance(attr, DictionaryAttr) else {}
     kernels, cut = _items(data.get("kernels")), data.get("cut")
     if kernels is None or not set(data) <= {"kernels", "cut"}:
-        raise ValueError(f"a way of ranges is {{kernels = [...]}}, with a cut where it is cut; found {attr}")
+        raise ValueError(f"a candidate of ranges is {{kernels = [...]}}, with a cut where it is cut; found {attr}")
     if cut is not None and not isinstance(cut, StringAttr):
-        raise ValueError(f'the cut of a way must be a string like "epilogue 1", found {cut}')
+        raise ValueError(f'the cut of a candidate must be a string like "epilogue 1", found {cut}')
     found: list[tuple[str, Config]] = []
     for kernel in kernels:
         if not isinstance(kernel, KernelAttr) or kernel.provider.data == RANGES:
-            raise ValueError(f'the kernels of a way are like #ait.kernel<"native", {{}}>, found {kernel}')
+            raise ValueError(f'the kernels of a candidate are like #ait.kernel<"native", {{}}>, found {kernel}')
         found.append((kernel.provider.data, config_of(kernel.config)))
-    return Fragment.of(None if cut is None else cut.data, found)
+    return Candidate.of(None if cut is None else cut.data, found)
 
 
 # ** a choice for its op **
@@ -140,12 +144,12 @@ class Buffer:
 
 @dataclass(frozen=True)
 class Selected:
-    """A choice for a given op: the steps of its ways, and their requirements on the buffers of the launch."""
+    """A choice for a given op: the steps of its candidates, and their requirements on the buffers of the launch."""
 
     op: Operation
     choice: Choice
     target: Target
-    ways: tuple[tuple[Step, ...], ...]
+    candidates: tuple[tuple[Step, ...], ...]
     accepted: dict[tuple[int, Strides, Scope], bool] = field(
         default_factory=dict[tuple[int, Strides, Scope], bool], compare=False, repr=False
     )
@@ -155,9 +159,12 @@ class Selected:
     def of(provider: str, config: DictionaryAttr, op: Operation, target: Target) -> Selected:
         """The choice in the IR for `op`; `ValueError` if it cannot run the op."""
         choice = read_choice(provider, config)
-        ways = tuple(steps_of(op, way, target) for way in choice.ways)
-        found = Selected(op, choice, target, ways)
-        if provider == RANGES and (packing := next((s for way in ways for s in way if packs(s)), None)) is not None:
+        candidates = tuple(steps_of(op, candidate, target) for candidate in choice.candidates)
+        found = Selected(op, choice, target, candidates)
+        if (
+            provider == RANGES
+            and (packing := next((s for candidate in candidates for s in candidate if packs(s)), None)) is not None
+        ):
             raise ValueError(f"{packing.kernel.provider} packs a weight, so it cannot be one of several kernels")
         return found
 
@@ -170,7 +177,7 @@ class Selected:
         return found
 
     def accepts(self, position: int, strides: Strides, scope: Scope) -> bool:
-        """Whether operand `position` (results follow the operands) may have these strides: whether every way does."""
+        """Whether operand `position` (results follow the operands) may have these strides, in every candidate."""
         key = position, strides, scope
         if key not in self.accepted:
             self.accepted[key] = self._accepts(position, strides, scope)
@@ -180,42 +187,42 @@ class Selected:
         count = len(self.op.operands)
         return all(
             step.kernel.accepts(step.op, at, strides, scope)
-            for way in self.ways
-            for step in way
+            for candidate in self.candidates
+            for step in candidate
             for at in (
                 [i for i, s in enumerate(step.sources) if s.step is None and s.index == position]
                 if position < count
                 else [len(step.sources) + position - count]
-                if step is way[-1]
+                if step is candidate[-1]
                 else []
             )
         )
 
     def masks(self) -> bool:
         """Whether all kernels of the choice can read the value of a bound dim from device memory."""
-        (*others, way) = self.ways
-        return not others and len(way) == 1 and way[0].kernel.masks(way[0].op, self.target)
+        (*others, candidate) = self.candidates
+        return not others and len(candidate) == 1 and candidate[0].kernel.masks(candidate[0].op, self.target)
 
     def panels(self, position: int) -> str | None:
         """The panels in which the constant at operand `position` must lie; None: row-major."""
-        return panels_for(self.ways[0][0].kernel, self.op, position)
+        return panels_for(self.candidates[0][0].kernel, self.op, position)
 
     @cached_property
     def workspace(self) -> Expr:
-        """Bytes of scratch memory: the maximum over all ways."""
-        return _largest([self._way_bytes(way) for way in self.ways], scope_of(self.op))
+        """Bytes of scratch memory: the maximum over all candidates."""
+        return _largest([self._candidate_bytes(candidate) for candidate in self.candidates], scope_of(self.op))
 
-    def _way_bytes(self, way: Sequence[Step]) -> Expr:
-        start = _after(step_results(way), const(0))
-        own = [self.beside(s, way)[1] - start + s.kernel.workspace(s.op, s.config) for s in way]
-        return start + _largest(own, scope_of(way[0].op))
+    def _candidate_bytes(self, candidate: Sequence[Step]) -> Expr:
+        start = _after(step_results(candidate), const(0))
+        own = [self.beside(s, candidate)[1] - start + s.kernel.workspace(s.op, s.config) for s in candidate]
+        return start + _largest(own, scope_of(candidate[0].op))
 
-    def beside(self, step: Step, way: Sequence[Step]) -> tuple[list[Buffer], Expr]:
+    def beside(self, step: Step, candidate: Sequence[Step]) -> tuple[list[Buffer], Expr]:
         """The buffers between the launches of a step's kernel, and the offset of its scratch memory in the workspace.
 
         Both come after the results of all steps.
         """
-        start = _after(step_results(way), const(0))
+        start = _after(step_results(candidate), const(0))
         buffers = _laid_out(step.kernel.between(step.op, step.config, self.target), start)
         return buffers, _after(buffers, start)
 
@@ -224,7 +231,7 @@ class Selected:
         axis, scope = self.choice.axis, scope_of(self.op)
         if unknown := sorted(name for name in (axis.symbols if axis is not None else ()) if name not in scope):
             return f"the axis {axis} of ranges has the dim {unknown[0]!r}, which is not declared"
-        for step in (s for way in self.ways for s in way):
+        for step in (s for candidate in self.candidates for s in candidate):
             if (problem := step.kernel.config_problem(step.op, step.config, self.target)) is not None:
                 return f"{step.kernel.provider} kernel for {step.op.name}: {problem}"
         return None
@@ -235,9 +242,9 @@ def packs(step: Step) -> bool:
     return any(panels_for(step.kernel, step.op, i) is not None for i in range(len(step.op.operands)))
 
 
-def step_results(way: Sequence[Step]) -> list[Buffer]:
+def step_results(candidate: Sequence[Step]) -> list[Buffer]:
     """The buffers of the results of all steps but the last, at the start of the workspace."""
-    return _laid_out([tensor_type(r) for step in way[:-1] for r in step.op.results], const(0))
+    return _laid_out([tensor_type(r) for step in candidate[:-1] for r in step.op.results], const(0))
 
 
 def _laid_out(types: Sequence[TensorType], start: Expr) -> list[Buffer]:

@@ -35,9 +35,9 @@ from ait_mlir.dialects.ait_rt.streams import EventOp, RecordOp
 from ait_mlir.dialects.ait_rt.types import BufferType
 from ait_mlir.dims import Expr, Fields, Noted
 from ait_mlir.ir.pipeline import PassError
+from ait_mlir.lowering.candidates import Step
 from ait_mlir.lowering.choices import Buffer, Selected, step_results
 from ait_mlir.lowering.cpp import CppText
-from ait_mlir.lowering.fragments import Step
 from ait_mlir.lowering.kernels import Arg, Emission, Kernel, Launch, Target
 from ait_mlir.lowering.kernels.amounts import element_bytes
 from ait_mlir.lowering.layout import laid_out
@@ -113,7 +113,7 @@ def _places(workspace: str, starts: Sequence[Expr]) -> list[Argument]:
 class _Calls:
     """The calls of a launch, one list for each range of an axis."""
 
-    ways: list[list[_Call]]
+    candidates: list[list[_Call]]
     axis: Expr | None = None
     upto: tuple[int, ...] = ()
 
@@ -245,8 +245,8 @@ class _ProgramPrinter:
         ins = [self.names[v] for v in (*op.ins, *([] if op.count is None else [op.count]))]
         outs = [self.names[v] for v in op.outs]
         branches = [
-            Branch(tuple(call.at(ins, outs, workspace) for call in way), upto)
-            for way, upto in zip(calls.ways, (*calls.upto, None), strict=True)
+            Branch(tuple(call.at(ins, outs, workspace) for call in candidate), upto)
+            for candidate, upto in zip(calls.candidates, (*calls.upto, None), strict=True)
         ]
         self.launches.append(describe(kernel) + (f", stream {op.on}" if op.on and self.target.is_gpu else ""))
         self.statements.append(
@@ -281,15 +281,15 @@ class _ProgramPrinter:
         try:
             selected = Selected.of(kernel.provider.data, config, op, self.target)
             masked = None if launch.masked is None else launch.masked.data
-            ways = [self.way(selected, way, what, ins, outs, masked) for way in selected.ways]
+            calls = [self.candidate(selected, steps, what, ins, outs, masked) for steps in selected.candidates]
         except ValueError as e:
             raise PassError(f"@{kernel.sym_name.data}: {e}", launch) from e
         choice = selected.choice
         if choice.axis is not None:
             self.dims.note(choice.axis)
-        return _Calls(ways, choice.axis if len(ways) > 1 else None, choice.upto)
+        return _Calls(calls, choice.axis if len(calls) > 1 else None, choice.upto)
 
-    def way(
+    def candidate(
         self,
         selected: Selected,
         steps: Sequence[Step],
@@ -298,7 +298,7 @@ class _ProgramPrinter:
         outs: Sequence[Arg],
         masked: str | None,
     ) -> list[_Call]:
-        """Write the functions of one way to run a kernel; returns their calls.
+        """Write the functions of one candidate to run a kernel; returns their calls.
 
         The value of a `masked` dim is the argument after the operands of the launch.
         """

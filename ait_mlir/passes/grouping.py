@@ -14,7 +14,7 @@ from typing import ClassVar, Generic, TypeVar
 
 from xdsl.ir import Block, Operation
 
-from ait_mlir.lowering.fragments import offers
+from ait_mlir.lowering.candidates import candidates_of
 from ait_mlir.lowering.kernels import Target
 
 MAX_GROUP = 16
@@ -82,7 +82,7 @@ def group_ops(block: Block, grouping: Grouping[OpT], target: Target | None = Non
 
 def best_seconds(op: Operation, target: Target) -> float:
     """The estimated seconds of the fastest kernel for an operation; infinite if there is none."""
-    return min((way.seconds for way in offers(op, target) if not way.only_timed), default=math.inf)
+    return min((c.seconds for c in candidates_of(op, target) if not c.only_timed), default=math.inf)
 
 
 def join(block: Block, group: Sequence[Operation], one: Operation) -> None:

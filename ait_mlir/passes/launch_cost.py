@@ -12,8 +12,8 @@ from ait_mlir.dialects.ait.gemm import ContractionOp
 from ait_mlir.dialects.ait.traits import Cost
 from ait_mlir.dialects.ait.types import scope_of, tensor_type
 from ait_mlir.dialects.ait_rt.program import KernelOp
+from ait_mlir.lowering.candidates import Step
 from ait_mlir.lowering.choices import Selected
-from ait_mlir.lowering.fragments import Step
 from ait_mlir.lowering.kernels import Target
 from ait_mlir.lowering.kernels.amounts import bytes_moved, estimate_env
 from ait_mlir.lowering.kernels.base import Config
@@ -40,8 +40,8 @@ def launch_cost(kernel: KernelOp, target: Target) -> LaunchCost:
     selected = Selected.of(kernel.provider.data, kernel.config, op, target)
     env, choice = estimate_env(scope_of(op)), selected.choice
     size = 0 if choice.axis is None else choice.axis.evaluate(env)
-    way = selected.ways[sum(size > limit for limit in choice.upto)]
-    costs = [_cost(step, env, target) for step in way]
+    candidate = selected.candidates[sum(size > limit for limit in choice.upto)]
+    costs = [_cost(step, env, target) for step in candidate]
     seconds = sum(cost.seconds for cost in costs)
     return LaunchCost(seconds, sum(cost.share * cost.seconds for cost in costs) / seconds if seconds else 0.0)
 

@@ -17,8 +17,8 @@ from ait_mlir.dialects.ait.gemm import BmmOp, ContractionOp, GemmOp
 from ait_mlir.dialects.ait.pad import PadOp
 from ait_mlir.dialects.ait.types import TensorType, tensor_type
 from ait_mlir.dialects.ait.view import ConcatOp, ExpandOp, SliceOp
+from ait_mlir.lowering.candidates import standalone
 from ait_mlir.lowering.estimates import table_for
-from ait_mlir.lowering.fragments import standalone
 from ait_mlir.lowering.kernels import Target
 from ait_mlir.lowering.points import Standalone, points_between
 from ait_mlir.passes.by_estimate import ByEstimatePass

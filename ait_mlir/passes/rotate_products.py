@@ -13,7 +13,7 @@ from ait_mlir.dialects.ait.gemm import GemmOp, RotatedGemmOp
 from ait_mlir.dialects.ait.types import Shape, scope_of, tensor_type
 from ait_mlir.dialects.ait.view import ConcatOp, PermuteOp, ReshapeOp, SliceOp, SplitOp
 from ait_mlir.dims import const
-from ait_mlir.lowering.fragments import standalone
+from ait_mlir.lowering.candidates import standalone
 from ait_mlir.lowering.kernels import Target, kernels_for
 from ait_mlir.lowering.points import Standalone, points_between
 from ait_mlir.passes.by_estimate import ByEstimatePass

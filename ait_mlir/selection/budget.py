@@ -22,20 +22,20 @@ from dataclasses import dataclass, field
 
 from ait_mlir.dialects.ait.traits import ContractionExtents
 from ait_mlir.errors import AitError
+from ait_mlir.lowering.candidates import Candidate, candidates_of, steps_of
 from ait_mlir.lowering.choices import Choice
-from ait_mlir.lowering.fragments import Fragment, offers, steps_of
 from ait_mlir.lowering.kernels import Target
 from ait_mlir.lowering.points import Point, points_of
-from ait_mlir.selection.candidates import best_by_estimate, worth_timing
 from ait_mlir.selection.lanes import Lanes
 from ait_mlir.selection.measure import Selector, TimesByPoint, current_setting
 from ait_mlir.selection.meter import DeviceMeter, Meter
 from ait_mlir.selection.race import SHORT_ROUNDS
 from ait_mlir.selection.ranges import Times
+from ait_mlir.selection.shortlist import best_by_estimate, worth_timing
 from ait_mlir.selection.tasks import Task
 from ait_mlir.selection.timings import Setting, TimingCache, shipped_for
 
-WAYS, LIBRARY_WAYS, NAMED = 6, 4, 3
+COMPILED, LIBRARY, NAMED = 6, 4, 3
 """Candidates of an op to compile, those of libraries, and algorithms of a library to time at a point, at most."""
 LIBRARY_JOBS, ESTIMATED_JOBS, REST_JOBS, AHEAD = 12, 8, 2, 3
 """Ops whose candidates are compiled together, in each stage, and how many units wait to be compiled or timed."""
@@ -77,17 +77,17 @@ class Job:
     index: int
     task: Task
     gain: float
-    estimated: Fragment
-    expected: dict[Point, dict[Fragment, float]]
+    estimated: Candidate
+    expected: dict[Point, dict[Candidate, float]]
     """At each point, the estimates of all candidates that are the best by estimate at some point."""
-    libraries: list[Fragment]
-    rest: list[Fragment]
+    libraries: list[Candidate]
+    rest: list[Candidate]
     known: TimesByPoint
     timed: bool = False
     whole: bool = False
 
 
-Unit = list[tuple[Job, list[Fragment]]]
+Unit = list[tuple[Job, list[Candidate]]]
 """Candidates that are compiled together."""
 
 
@@ -127,16 +127,18 @@ class BudgetSelector(Selector):
     def _job(self, index: int, task: Task, count: int) -> Job | None:
         """None for an op with one candidate."""
         points = points_of(task.scope, self.strategies)
-        offered = {p: {f: f.seconds for f in offers(task.at(p), self.target) if not f.only_timed} for p in points}
-        best = [best_by_estimate(list(fs)) for fs in offered.values() if fs]
-        expected = {p: {f: fs[f] for f in best if f in fs} for p, fs in offered.items()}
-        fitting = list(offers(task.at(points[-1]), self.target))
+        at_points = {
+            p: {f: f.seconds for f in candidates_of(task.at(p), self.target) if not f.only_timed} for p in points
+        }
+        best = [best_by_estimate(list(fs)) for fs in at_points.values() if fs]
+        expected = {p: {f: fs[f] for f in best if f in fs} for p, fs in at_points.items()}
+        fitting = list(candidates_of(task.at(points[-1]), self.target))
         if not fitting:
             return None
         estimated = best_by_estimate(fitting)
-        offer = worth_timing(task, points, self.target)
-        libraries = [w for w in offer if w.asks_a_library or w.only_timed][:LIBRARY_WAYS]
-        rest = [w for w in offer if w not in libraries and not w.only_timed and w != estimated][:WAYS]
+        candidates = worth_timing(task, points, self.target)
+        libraries = [w for w in candidates if w.asks_a_library or w.only_timed][:LIBRARY]
+        rest = [w for w in candidates if w not in libraries and not w.only_timed and w != estimated][:COMPILED]
         if not libraries and not rest:
             return None
         seconds = sum(min(fs.values(), default=0.0) for fs in expected.values())
@@ -163,10 +165,10 @@ class BudgetSelector(Selector):
                 unit = next(units, None)
                 more = unit is not None
                 if unit:
-                    meter.build_together([(job.task, way) for job, ways in unit for way in ways])
+                    meter.build_together([(job.task, c) for job, candidates in unit for c in candidates])
                     built.append(unit)
                 continue
-            ready = [u for u in built if all(meter.is_built(job.task, ways) for job, ways in u)]
+            ready = [u for u in built if all(meter.is_built(job.task, candidates) for job, candidates in u)]
             free = next(((u, pair) for u in ready for pair in u if not lanes.is_busy(pair[0].index)), None)
             if free is None:
                 if lanes.is_idle:
@@ -175,51 +177,52 @@ class BudgetSelector(Selector):
                     lanes.wait()
                     self.budget.waited = meter.waited
                 continue
-            unit, (job, ways) = free
-            unit.remove((job, ways))
+            unit, (job, candidates) = free
+            unit.remove((job, candidates))
             if not unit:
                 built.remove(unit)
-            lanes.start(job.index, functools.partial(self._time_ways, job, ways))
+            lanes.start(job.index, functools.partial(self._time_candidates, job, candidates))
             self.budget.waited = meter.waited
         return {job.index for unit in [*built, *units] for job, _ in unit} if more or built else set[int]()
 
     def _units(self, jobs: Sequence[Job]) -> Iterator[Unit]:
         """The units of compilation in the order of their use; the code of a unit is generated when it is taken."""
-        stages: list[tuple[int, Callable[[Job], list[Fragment]]]] = [
+        stages: list[tuple[int, Callable[[Job], list[Candidate]]]] = [
             (LIBRARY_JOBS, lambda job: job.libraries),
             (ESTIMATED_JOBS, lambda job: [job.estimated] if job.estimated not in job.libraries else []),
             (REST_JOBS, lambda job: job.rest),
         ]
-        for size, ways_of in stages:
+        for size, candidates_in in stages:
             for i in range(0, len(jobs), size):
                 if self.budget.left() == 0:
-                    yield [(job, ways_of(job)) for job in jobs[i : i + size] if ways_of(job)]
+                    yield [(job, candidates_in(job)) for job in jobs[i : i + size] if candidates_in(job)]
                     continue
-                unit = [(job, self._still_open(job, ways_of(job))) for job in jobs[i : i + size]]
-                if unit := [(job, ways) for job, ways in unit if ways]:
+                unit = [(job, self._still_open(job, candidates_in(job))) for job in jobs[i : i + size]]
+                if unit := [(job, candidates) for job, candidates in unit if candidates]:
                     yield unit
 
-    def _still_open(self, job: Job, ways: Sequence[Fragment]) -> list[Fragment]:
-        """The candidates in `ways` that must still run: for a time, or to ask their library for its algorithms."""
+    def _still_open(self, job: Job, candidates: Sequence[Candidate]) -> list[Candidate]:
+        """The candidates that must still run: for a time, or to ask their library for its algorithms."""
         for point, times in job.known.items():
-            times |= self.knowledge.at(job.task, point, [way for way in ways if way not in times])
+            times |= self.knowledge.at(job.task, point, [c for c in candidates if c not in times])
         return [
-            way
-            for way in ways
+            candidate
+            for candidate in candidates
             if any(
-                way not in times or (way.asks_a_library and self.knowledge.algorithms(job.task, point, way) is None)
+                candidate not in times
+                or (candidate.asks_a_library and self.knowledge.algorithms(job.task, point, candidate) is None)
                 for point, times in job.known.items()
             )
         ]
 
-    def _time_ways(self, job: Job, ways: Sequence[Fragment]) -> None:
+    def _time_candidates(self, job: Job, candidates: Sequence[Candidate]) -> None:
         """Time candidates of one op at all points, with the best algorithms of a library."""
-        wanted: list[Fragment] = []
-        for way in ways:
-            wanted.append(way)
-            if way.asks_a_library:
-                listed = (a for point in job.known for a in self._listed(job.task, point, way)[:NAMED])
-                wanted += [way.naming(algorithm) for algorithm in dict.fromkeys(listed)]
+        wanted: list[Candidate] = []
+        for candidate in candidates:
+            wanted.append(candidate)
+            if candidate.asks_a_library:
+                listed = (a for point in job.known for a in self._listed(job.task, point, candidate)[:NAMED])
+                wanted += [candidate.naming(algorithm) for algorithm in dict.fromkeys(listed)]
         for point, times in job.known.items():
             times |= self.knowledge.at(job.task, point, [w for w in wanted if w not in times])
             self._time(job.task, point, [w for w in wanted if w not in times], times)
@@ -231,9 +234,11 @@ class BudgetSelector(Selector):
         if not job.timed:
             return None
         known = job.known if job.whole else self._completed(job)
-        ways = list(dict.fromkeys(way for times in known.values() for way in times))
-        choice = self._choose(job.task, self._measured(job.task, known), ways)
-        if choice is None or not any(way in times for way in choice.ways for times in job.known.values()):
+        candidates = list(dict.fromkeys(candidate for times in known.values() for candidate in times))
+        choice = self._choose(job.task, self._measured(job.task, known), candidates)
+        if choice is None or not any(
+            candidate in times for candidate in choice.candidates for times in job.known.values()
+        ):
             self._report(job.task, None, job.known)
             return None
         self._report(job.task, choice, job.known)
@@ -245,15 +250,15 @@ class BudgetSelector(Selector):
 
     def _completed(self, job: Job) -> TimesByPoint:
         """The measured times, and assumed times (estimate and margin) of the best estimated candidates never timed."""
-        timed = {way for times in job.known.values() for way in times}
+        timed = {candidate for times in job.known.values() for candidate in times}
         return {
             point: times
             | {w: Times(self._doubt(job, w) * s, 0.0) for w, s in job.expected[point].items() if w not in timed}
             for point, times in job.known.items()
         }
 
-    def _doubt(self, job: Job, way: Fragment) -> float:
-        steps = steps_of(job.task.op, way, self.target)
+    def _doubt(self, job: Job, candidate: Candidate) -> float:
+        steps = steps_of(job.task.op, candidate, self.target)
         return FITTED if all(s.kernel.is_fitted(s.op, s.config, self.target) for s in steps) else DOUBTED
 
     def _within_key(self, task: Task) -> str:

@@ -13,17 +13,17 @@ from itertools import islice
 from xdsl.ir import Operation
 
 from ait_mlir.dialects.ait.types import tensor_type
+from ait_mlir.lowering.candidates import Candidate, candidates_of, estimate, steps_of
 from ait_mlir.lowering.choices import Choice, packs
 from ait_mlir.lowering.estimates import table_for
-from ait_mlir.lowering.fragments import Fragment, estimate, offers, steps_of
 from ait_mlir.lowering.kernels import Target
 from ait_mlir.lowering.points import points_between
-from ait_mlir.selection.candidates import fits
 from ait_mlir.selection.ranges import Times, axis_of, choose
+from ait_mlir.selection.shortlist import fits
 from ait_mlir.selection.tasks import Task
 
 BEST = 2
-"""Fragments of each point to compare at all points."""
+"""Candidates of each point to compare at all points."""
 BRANCH = 0.1
 """The gain over a range, as a ratio at one point, that justifies a branch."""
 
@@ -39,26 +39,27 @@ def choice_by_estimate(task: Task, bound: Collection[str], target: Target) -> Ch
         return None
     points = points_between(task.scope)
     ops = {point: task.at(point) for point in points}
-    ways: dict[Fragment, None] = {}
+    candidates: dict[Candidate, None] = {}
     for op in ops.values():
-        offered = sorted((f for f in offers(op, target, BEST) if not f.only_timed), key=_order)
-        ways |= dict.fromkeys(islice((f for f in offered if f in ways or fits(task.op, f, target)), BEST))
-    if not ways or any(packs(step) for way in ways for step in steps_of(task.op, way, target)):
+        found = sorted((f for f in candidates_of(op, target, BEST) if not f.only_timed), key=_order)
+        candidates |= dict.fromkeys(islice((f for f in found if f in candidates or fits(task.op, f, target)), BEST))
+    if not candidates or any(packs(step) for candidate in candidates for step in steps_of(task.op, candidate, target)):
         return None
     axis = axis_of(tensor_type(task.op.results[0]).dims)
     rows = [
-        (axis.evaluate(task.environment(point)), {w: _times(op, w, target) for w in ways}) for point, op in ops.items()
+        (axis.evaluate(task.environment(point)), {w: _times(op, w, target) for w in candidates})
+        for point, op in ops.items()
     ]
-    return choose(rows, list(ways), axis, BRANCH)
+    return choose(rows, list(candidates), axis, BRANCH)
 
 
-def _times(op: Operation, way: Fragment, target: Target) -> Times | None:
-    """None for a fragment that is not offered at these sizes."""
+def _times(op: Operation, candidate: Candidate, target: Target) -> Times | None:
+    """None for a candidate that is not valid at these sizes."""
     try:
-        return Times(estimate(op, way, target), 0.0)
+        return Times(estimate(op, candidate, target), 0.0)
     except ValueError:
         return None
 
 
-def _order(f: Fragment) -> tuple[float, int]:
+def _order(f: Candidate) -> tuple[float, int]:
     return f.seconds, len(f.kernels)

@@ -71,9 +71,9 @@ def bound_axis(timed: str, binding: Binding, names: Mapping[str, str]) -> Expr:
 
 def within(choice: Choice, low: int, high: int) -> Choice:
     """The part of a choice that an axis from `low` to `high` can reach."""
-    kept = [i for i in range(len(choice.ways)) if _starts(choice, i) <= high and _ends(choice, i, high) >= low]
-    ways, upto = tuple(choice.ways[i] for i in kept), tuple(choice.upto[i] for i in kept[:-1])
-    return Choice(ways, upto, choice.axis if upto else None)
+    kept = [i for i in range(len(choice.candidates)) if _starts(choice, i) <= high and _ends(choice, i, high) >= low]
+    candidates, upto = tuple(choice.candidates[i] for i in kept), tuple(choice.upto[i] for i in kept[:-1])
+    return Choice(candidates, upto, choice.axis if upto else None)
 
 
 def _starts(choice: Choice, i: int) -> int:

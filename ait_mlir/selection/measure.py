@@ -1,6 +1,6 @@
 """Chooses kernels by time: by earlier measurements, by the times of the package and, on request, by measuring.
 
-Each op is a task (tasks.py) with candidates (candidates.py). Each candidate is timed at some values of the dims, the
+Each op is a task (tasks.py) with candidates (shortlist.py). Each candidate is timed at some values of the dims, the
 points, under the conditions of a model (meter.py, race.py). The times select one kernel for all sizes, or several over
 ranges of sizes (ranges.py). If neighbouring points have different winners, more points between them are measured.
 """
@@ -25,22 +25,22 @@ from ait_mlir.dialects.ait.types import tensor_type
 from ait_mlir.dims import Expr
 from ait_mlir.host.settings import MEASURE_DEVICES
 from ait_mlir.ir.pipeline import PassError
+from ait_mlir.lowering.candidates import Candidate, Step, candidates_of, is_usual, steps_of
 from ait_mlir.lowering.choices import Choice, packs
 from ait_mlir.lowering.estimates import in_a_model
-from ait_mlir.lowering.fragments import Fragment, Step, is_usual, offers, steps_of
 from ait_mlir.lowering.kernels import Target
 from ait_mlir.lowering.points import Point, points_of
 from ait_mlir.lowering.toolchain import default_arch, detect_cuda_arch, toolchain, why_no_cuda
-from ait_mlir.selection.candidates import best_by_estimate, code_digest, worth_timing
 from ait_mlir.selection.knowledge import Algorithm, Knowledge
 from ait_mlir.selection.matching import Binding, axis_of_key, bound_axis, match, within
 from ait_mlir.selection.meter import Meter
 from ait_mlir.selection.ranges import Row, Times, axis_of, choose
+from ait_mlir.selection.shortlist import best_by_estimate, code_digest, worth_timing
 from ait_mlir.selection.structures import VERSION, at_point
 from ait_mlir.selection.tasks import Task
 from ait_mlir.selection.timings import METHOD, Record, Setting, Shipped, TimingCache, digest_of
 
-TimesByPoint = dict[Point, dict[Fragment, Times | None]]
+TimesByPoint = dict[Point, dict[Candidate, Times | None]]
 """A row of times for each point of a task."""
 CLOSE = 1.3
 """To find the end of a range, candidates within this ratio of the best on one side are measured."""
@@ -120,19 +120,19 @@ class Selector:
         left = [i for i, choice in enumerate(found) if choice is None]
         if left:
             points = [points_of(tasks[i].scope, self.strategies) for i in left]
-            offered = [worth_timing(tasks[i], p, self.target) for i, p in zip(left, points, strict=True)]
+            listed = [worth_timing(tasks[i], p, self.target) for i, p in zip(left, points, strict=True)]
             known: list[TimesByPoint] = [
-                {p: self.knowledge.at(tasks[i], p, offer) for p in ps}
-                for i, ps, offer in zip(left, points, offered, strict=True)
+                {p: self.knowledge.at(tasks[i], p, candidates) for p in ps}
+                for i, ps, candidates in zip(left, points, listed, strict=True)
             ]
-            jobs = [(self._open(tasks[i], o, k), i, o, k) for i, o, k in zip(left, offered, known, strict=True)]
+            jobs = [(self._open(tasks[i], o, k), i, o, k) for i, o, k in zip(left, listed, known, strict=True)]
             jobs.sort(key=lambda job: len(job[0]))  # small jobs first: they are timed while the rest is compiled
             if wanted := [pair for job in jobs for pair in job[0]]:
                 self.meter.build(wanted)
 
-            def measure(job: tuple[object, int, Sequence[Fragment], TimesByPoint]) -> None:
-                _, i, offer, times = job
-                found[i] = self._measure(tasks[i], offer, times)
+            def measure(job: tuple[object, int, Sequence[Candidate], TimesByPoint]) -> None:
+                _, i, candidates, times = job
+                found[i] = self._measure(tasks[i], candidates, times)
                 self._remember(tasks[i], found[i])
 
             self.meter.lanes.each(jobs, measure)
@@ -181,81 +181,86 @@ class Selector:
             return axis.evaluate({f"d{i}": n for i, n in enumerate(record.point)})
 
         sizes = {place(r) for r in near}
-        if _is_one_product(task.op):  # only its size counts; other shapes of that size may have times of other ways
+        if _is_one_product(
+            task.op
+        ):  # only its size counts; other shapes of that size may have times of other candidates
             near = [r for r in records if place(r) in sizes]
         return [(place(r), r.times) for r in near]
 
     # ** with a card **
 
-    def _measure(self, task: Task, offer: Sequence[Fragment], known: TimesByPoint) -> Choice | None:
+    def _measure(self, task: Task, candidates: Sequence[Candidate], known: TimesByPoint) -> Choice | None:
         assert self.meter is not None
-        if len(offer) <= 1:
-            return Choice((offer[0],)) if offer else None
-        ways = self._named(task, list(known), offer)
-        known |= self.knowledge.elsewhere(task, ways, known)
+        if len(candidates) <= 1:
+            return Choice((candidates[0],)) if candidates else None
+        candidates = self._named(task, list(known), candidates)
+        known |= self.knowledge.elsewhere(task, candidates, known)
         for point, times in known.items():
-            times |= self.knowledge.at(task, point, [w for w in ways if w not in times])
+            times |= self.knowledge.at(task, point, [w for w in candidates if w not in times])
         for point, times in known.items():
-            self._time(task, point, [w for w in ways if w not in times], times)
-        choice = self._choose(task, self._measured(task, known), ways)
+            self._time(task, point, [w for w in candidates if w not in times], times)
+        choice = self._choose(task, self._measured(task, known), candidates)
         for _ in range(BISECTIONS):
             middle = self._middle(task, choice, known)
             if middle is None:
                 break
-            close = [w for w in ways if any(_is_close(w, times) for times in known.values())]
+            close = [w for w in candidates if any(_is_close(w, times) for times in known.values())]
             known[middle] = self.knowledge.at(task, middle, close)
             self._time(task, middle, [w for w in close if w not in known[middle]], known[middle])
-            choice = self._choose(task, self._measured(task, known), ways)
+            choice = self._choose(task, self._measured(task, known), candidates)
         self._report(task, choice, known)
         return choice
 
-    def _open(self, task: Task, offer: Sequence[Fragment], known: TimesByPoint) -> list[tuple[Task, Fragment]]:
-        """The fragments that must run at some point: for their times, or to ask their library for its algorithms."""
+    def _open(self, task: Task, candidates: Sequence[Candidate], known: TimesByPoint) -> list[tuple[Task, Candidate]]:
+        """The candidates that must run at some point: for their times, or to ask their library for its algorithms."""
 
-        def is_open(way: Fragment) -> bool:
+        def is_open(candidate: Candidate) -> bool:
             return any(
-                way not in times or (way.asks_a_library and self.knowledge.algorithms(task, point, way) is None)
+                candidate not in times
+                or (candidate.asks_a_library and self.knowledge.algorithms(task, point, candidate) is None)
                 for point, times in known.items()
             )
 
-        return [(task, way) for way in offer if len(offer) > 1 and is_open(way)]
+        return [(task, candidate) for candidate in candidates if len(candidates) > 1 and is_open(candidate)]
 
-    def _named(self, task: Task, points: Sequence[Point], offer: Sequence[Fragment]) -> list[Fragment]:
-        """The fragments to time; each library fragment is followed by one for each of its algorithms, of all points."""
-        ways: list[Fragment] = []
-        for way in offer:
-            ways.append(way)
-            if way.asks_a_library:
-                lists = [self._listed(task, point, way) for point in points]
+    def _named(self, task: Task, points: Sequence[Point], candidates: Sequence[Candidate]) -> list[Candidate]:
+        """The candidates to time; after each one of a library come those of its algorithms, of all points."""
+        named: list[Candidate] = []
+        for candidate in candidates:
+            named.append(candidate)
+            if candidate.asks_a_library:
+                lists = [self._listed(task, point, candidate) for point in points]
                 turns = [a for row in itertools.zip_longest(*lists) for a in row if a is not None]
-                found = list(dict.fromkeys(turns))[: NAMED if is_usual(task.op, way) else NAMED_CUT]
-                ways += [way.naming(algorithm) for algorithm in found]
-        return ways
+                found = list(dict.fromkeys(turns))[: NAMED if is_usual(task.op, candidate) else NAMED_CUT]
+                named += [candidate.naming(algorithm) for algorithm in found]
+        return named
 
-    def _listed(self, task: Task, point: Point, way: Fragment) -> list[Algorithm]:
-        """The algorithms that a library has for the way at a point, its best estimate first."""
+    def _listed(self, task: Task, point: Point, candidate: Candidate) -> list[Algorithm]:
+        """The algorithms that a library has for the candidate at a point, its best estimate first."""
         assert self.meter is not None
-        found = self.knowledge.algorithms(task, point, way)
+        found = self.knowledge.algorithms(task, point, candidate)
         if found is None:
-            found = self.meter.algorithms(task, point, way)
-            self.knowledge.keep_algorithms(task, point, way, found)
+            found = self.meter.algorithms(task, point, candidate)
+            self.knowledge.keep_algorithms(task, point, candidate, found)
         return found
 
-    def _time(self, task: Task, point: Point, ways: Sequence[Fragment], times: dict[Fragment, Times | None]) -> None:
-        """Measure the fragments without known times, and store the times."""
+    def _time(
+        self, task: Task, point: Point, candidates: Sequence[Candidate], times: dict[Candidate, Times | None]
+    ) -> None:
+        """Measure the candidates without known times, and store the times."""
         assert self.meter is not None
-        if not ways:
+        if not candidates:
             return
-        self.meter.build([(task, way) for way in ways])  # builds only missing programs
-        estimate = _estimate(task, point, ways, self.target)
-        found = self.meter.race(task, point, ways, estimate)
-        new = {way: found.get(way) for way in ways}
+        self.meter.build([(task, candidate) for candidate in candidates])  # builds only missing programs
+        estimate = _estimate(task, point, candidates, self.target)
+        found = self.meter.race(task, point, candidates, estimate)
+        new = {candidate: found.get(candidate) for candidate in candidates}
         times |= new
         self.knowledge.keep(task, point, new)
 
     def _middle(self, task: Task, choice: Choice | None, known: TimesByPoint) -> Point | None:
         """A point between two measured points around a switch of the choice; None if they are close already."""
-        if choice is None or len(choice.ways) == 1:
+        if choice is None or len(choice.candidates) == 1:
             return None
         for limit in choice.upto:
             low = max((p for p in known if self._place(task, p) <= limit), key=lambda p: self._place(task, p))
@@ -269,11 +274,17 @@ class Selector:
     # ** both **
 
     def _choose(
-        self, task: Task, measured: Sequence[tuple[int, Row]], ways: Sequence[Fragment] | None, axis: Expr | None = None
+        self,
+        task: Task,
+        measured: Sequence[tuple[int, Row]],
+        candidates: Sequence[Candidate] | None,
+        axis: Expr | None = None,
     ) -> Choice | None:
-        """The choice among `ways`, or among all shipped fragments if None, over `axis`, by default the task's own."""
+        """The choice among `candidates`, by default all shipped ones, over `axis`, by default the task's own."""
         axis = axis_for(task) if axis is None else axis
-        fitting = set(ways or filter(lambda w: self._can_be_trusted(task, w), {w for _, row in measured for w in row}))
+        fitting = set(
+            candidates or filter(lambda w: self._can_be_trusted(task, w), {w for _, row in measured for w in row})
+        )
         order = sorted(fitting, key=_preference)
         alone = {w for w in fitting if is_alone(task.op, w, self.target)}
         among = [
@@ -281,17 +292,17 @@ class Selector:
         ]
         timed = [(place, row) for place, row in among if any(t is not None for t in row.values())]
         choice = choose(timed, order, axis)
-        if choice is not None and len(choice.ways) > 1 and any(self._packs(task, w) for w in choice.ways):
+        if choice is not None and len(choice.candidates) > 1 and any(self._packs(task, w) for w in choice.candidates):
             return choose(timed, order, axis, switch=math.inf)
         return choice
 
-    def _packs(self, task: Task, way: Fragment) -> bool:
-        return any(packs(s) for s in _steps(task.op, way, self.target))
+    def _packs(self, task: Task, candidate: Candidate) -> bool:
+        return any(packs(s) for s in _steps(task.op, candidate, self.target))
 
-    def _can_be_trusted(self, task: Task, way: Fragment) -> bool:
-        """Whether a fragment measured elsewhere is still valid for the op and needs no library that may be missing."""
+    def _can_be_trusted(self, task: Task, candidate: Candidate) -> bool:
+        """Whether a candidate measured elsewhere is still valid for the op and needs no library that may be missing."""
         try:
-            steps = _steps(task.op, way, self.target)
+            steps = _steps(task.op, candidate, self.target)
         except ValueError:
             return False
         return all(
@@ -323,25 +334,25 @@ class Selector:
         self.log.append(f"{task.op.name} {', '.join(map(str, task.op.operand_types))}")
         for point, times in sorted(known.items()):
             ran = sorted(((t, w) for w, t in times.items() if t is not None), key=lambda item: item[0].seconds)
-            for t, way in ran[:3]:
-                self.log.append(f"  {point}: {t.seconds * 1e6:.2f} us +-{t.spread:.1%} {way.describe()}")
+            for t, candidate in ran[:3]:
+                self.log.append(f"  {point}: {t.seconds * 1e6:.2f} us +-{t.spread:.1%} {candidate.describe()}")
         self.log.append(f"  chosen: {'by estimate' if choice is None else choice.describe()}")
 
 
 @functools.lru_cache(maxsize=256)
-def _steps(op: Operation, way: Fragment, target: Target) -> tuple[Step, ...]:
+def _steps(op: Operation, candidate: Candidate, target: Target) -> tuple[Step, ...]:
     """`steps_of`, cached: the op of a task never changes, and several functions need the steps."""
-    return steps_of(op, way, target)
+    return steps_of(op, candidate, target)
 
 
-def is_alone(op: Operation, way: Fragment, target: Target) -> bool:
-    """Whether a way has a launch that cannot overlap those around it."""
-    return target.kind == "cuda" and any(s.kernel.alone for s in _steps(op, way, target))
+def is_alone(op: Operation, candidate: Candidate, target: Target) -> bool:
+    """Whether a candidate has a launch that cannot overlap those around it."""
+    return target.kind == "cuda" and any(s.kernel.alone for s in _steps(op, candidate, target))
 
 
-def _estimate(task: Task, point: Point, ways: Sequence[Fragment], target: Target) -> float:
+def _estimate(task: Task, point: Point, candidates: Sequence[Candidate], target: Target) -> float:
     """A guess of the seconds of one run, for how many runs to take."""
-    found = list(offers(task.at(point), target))
+    found = list(candidates_of(task.at(point), target))
     return best_by_estimate(found).seconds if found else 1e-5
 
 
@@ -357,17 +368,17 @@ def multiplies_f32(op: Operation) -> bool:
     )
 
 
-def _preference(way: Fragment) -> tuple[int, bool, bool, str]:
-    """The order of equal fragments, with or without a card: few launches, our kernels, no named algorithm."""
-    return len(way.kernels), way.asks_a_library, bool(way.algorithm), way.text
+def _preference(candidate: Candidate) -> tuple[int, bool, bool, str]:
+    """The order of equal candidates, with or without a card: few launches, our kernels, no named algorithm."""
+    return len(candidate.kernels), candidate.asks_a_library, bool(candidate.algorithm), candidate.text
 
 
 def _charged(times: Times | None, alone: bool) -> Times | None:
     return times if times is None else replace(times, seconds=in_a_model(times.seconds, alone))
 
 
-def _is_close(way: Fragment, times: Row) -> bool:
-    mine = times.get(way)
+def _is_close(candidate: Candidate, times: Row) -> bool:
+    mine = times.get(candidate)
     best = min((t.seconds for t in times.values() if t is not None), default=0.0)
     return mine is not None and mine.seconds <= CLOSE * best
 

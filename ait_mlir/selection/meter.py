@@ -36,8 +36,8 @@ from ait_mlir.host.cache import Scratch
 from ait_mlir.host.card import alone_on_card
 from ait_mlir.host.settings import MEASURE_DEVICES
 from ait_mlir.ir.pipeline import PassError
+from ait_mlir.lowering.candidates import Candidate, cut_in_place
 from ait_mlir.lowering.emit import emit_program
-from ait_mlir.lowering.fragments import Fragment, cut_in_place
 from ait_mlir.lowering.kernels import ALGORITHM_KEYS, Target
 from ait_mlir.lowering.module_target import set_target
 from ait_mlir.lowering.points import Point
@@ -80,19 +80,19 @@ class Meter(Protocol):
         """Make the prerequisites of timing that all candidates share: the runtime library on a new machine."""
         ...
 
-    def source(self, task: Task, way: Fragment) -> str | None:
+    def source(self, task: Task, candidate: Candidate) -> str | None:
         """A digest of a candidate's code and its compiler; None when it has no code."""
         ...
 
-    def build(self, wanted: Sequence[tuple[Task, Fragment]]) -> None:
+    def build(self, wanted: Sequence[tuple[Task, Candidate]]) -> None:
         """Start to prepare these candidates for timing; the candidates of a task are adjacent."""
         ...
 
-    def build_together(self, wanted: Sequence[tuple[Task, Fragment]]) -> None:
+    def build_together(self, wanted: Sequence[tuple[Task, Candidate]]) -> None:
         """As `build`, for candidates of many tasks that are quick to prepare."""
         ...
 
-    def is_built(self, task: Task, ways: Sequence[Fragment]) -> bool:
+    def is_built(self, task: Task, candidates: Sequence[Candidate]) -> bool:
         """Whether these candidates are prepared, so that a race of them starts at once."""
         ...
 
@@ -104,12 +104,14 @@ class Meter(Protocol):
         """Stop preparing the remaining candidates."""
         ...
 
-    def algorithms(self, task: Task, point: Point, way: Fragment) -> list[tuple[int, ...]]:
-        """The algorithms of a fragment's library at a point, best estimate first."""
+    def algorithms(self, task: Task, point: Point, candidate: Candidate) -> list[tuple[int, ...]]:
+        """The algorithms of a candidate's library at a point, best estimate first."""
         ...
 
-    def race(self, task: Task, point: Point, ways: Sequence[Fragment], estimate: float) -> dict[Fragment, Times]:
-        """The times of the fragments at a point; a fragment that cannot run is left out."""
+    def race(
+        self, task: Task, point: Point, candidates: Sequence[Candidate], estimate: float
+    ) -> dict[Candidate, Times]:
+        """The times of the candidates at a point; a candidate that cannot run is left out."""
         ...
 
     def close(self) -> None:
@@ -149,8 +151,8 @@ class DeviceMeter:
     """
 
     target: Target
-    programs: dict[tuple[str, Fragment], Program | None] = field(
-        default_factory=dict[tuple[str, Fragment], Program | None]
+    programs: dict[tuple[str, Candidate], Program | None] = field(
+        default_factory=dict[tuple[str, Candidate], Program | None]
     )
     rest: float = REST
     rounds: Sequence[tuple[int, float]] = ROUNDS
@@ -178,27 +180,27 @@ class DeviceMeter:
 
         runtime_library(self.target.kind)
 
-    def source(self, task: Task, way: Fragment) -> str | None:
-        program = self.program(task, way)
+    def source(self, task: Task, candidate: Candidate) -> str | None:
+        program = self.program(task, candidate)
         return None if program is None else program.digest
 
-    def program(self, task: Task, way: Fragment) -> Program | None:
-        way = way.naming(())
-        key = (f"{task.key}{task.scope}", way)
+    def program(self, task: Task, candidate: Candidate) -> Program | None:
+        candidate = candidate.naming(())
+        key = (f"{task.key}{task.scope}", candidate)
         if key not in self.programs:
             try:
-                self.programs[key] = self._emit(task, way, f"ait_candidate_{len(self.programs)}")
+                self.programs[key] = self._emit(task, candidate, f"ait_candidate_{len(self.programs)}")
             except ToolchainError:
                 raise
             except (AitError, PassError, ValueError):
                 self.programs[key] = None
         return self.programs[key]
 
-    def _emit(self, task: Task, way: Fragment, entry: str) -> Program:
+    def _emit(self, task: Task, candidate: Candidate, entry: str) -> Program:
         from ait_mlir.lowering.build import sources_digest
 
         module, op = with_task(task)
-        for part, kernel in zip(cut_in_place(op, way.cut), way.attrs(), strict=True):
+        for part, kernel in zip(cut_in_place(op, candidate.cut), candidate.attrs(), strict=True):
             part.attributes["kernel"] = kernel
         set_target(module, self.target)
         plan(module)
@@ -209,13 +211,17 @@ class DeviceMeter:
             entry, table, files, sources_digest({**files, "program.cc": table.replace(entry, "")}, self.target)
         )
 
-    def build(self, wanted: Sequence[tuple[Task, Fragment]]) -> None:
+    def build(self, wanted: Sequence[tuple[Task, Candidate]]) -> None:
         for _, pairs in itertools.groupby(wanted, key=lambda pair: id(pair[0])):
-            made = {id(p): p for task, way in pairs if (p := self.program(task, way)) is not None}
+            made = {id(p): p for task, candidate in pairs if (p := self.program(task, candidate)) is not None}
             self._submit([p for p in made.values() if p.library is None], PROGRAMS_A_FILE)
 
-    def build_together(self, wanted: Sequence[tuple[Task, Fragment]]) -> None:
-        made = {id(p): p for task, way in wanted if (p := self.program(task, way)) is not None and p.library is None}
+    def build_together(self, wanted: Sequence[tuple[Task, Candidate]]) -> None:
+        made = {
+            id(p): p
+            for task, candidate in wanted
+            if (p := self.program(task, candidate)) is not None and p.library is None
+        }
         share = math.ceil(len(made) / (os.cpu_count() or 1))
         self._submit(list(made.values()), min(PROGRAMS_A_FILE, max(PROGRAMS_A_FILE_OF_MANY, share)))
 
@@ -240,8 +246,8 @@ class DeviceMeter:
         good = [p for p in programs if not p.refused]
         return build_library(library_files(good, a_file), self.target, folder / "library") if good else None
 
-    def is_built(self, task: Task, ways: Sequence[Fragment]) -> bool:
-        programs = [p for way in ways if (p := self.program(task, way)) is not None]
+    def is_built(self, task: Task, candidates: Sequence[Candidate]) -> bool:
+        programs = [p for candidate in candidates if (p := self.program(task, candidate)) is not None]
         return all(p.library is None or p.library.done() for p in programs)
 
     def wait(self, seconds: float) -> None:
@@ -253,8 +259,8 @@ class DeviceMeter:
         self.stop.set()
         self.builders.shutdown(wait=True, cancel_futures=True)
 
-    def algorithms(self, task: Task, point: Point, way: Fragment) -> list[tuple[int, ...]]:
-        program = self.program(task, way)
+    def algorithms(self, task: Task, point: Point, candidate: Candidate) -> list[tuple[int, ...]]:
+        program = self.program(task, candidate)
         if program is None or program.path is None:
             return []
         with self._card() as card:
@@ -284,19 +290,23 @@ class DeviceMeter:
                 self.waited += waited
             yield card
 
-    def race(self, task: Task, point: Point, ways: Sequence[Fragment], estimate: float) -> dict[Fragment, Times]:
-        programs = [(way, program) for way in ways if (program := self.program(task, way)) is not None]
+    def race(
+        self, task: Task, point: Point, candidates: Sequence[Candidate], estimate: float
+    ) -> dict[Candidate, Times]:
+        programs = [
+            (candidate, program) for candidate in candidates if (program := self.program(task, candidate)) is not None
+        ]
         with self._card() as card:
             timing, chain = self._timing(task, point, estimate, card)
             with self.lanes.apart():
                 return self._race(timing, chain, programs)
 
-    def _race(self, timing: Any, chain: int, programs: Sequence[tuple[Fragment, Program]]) -> dict[Fragment, Times]:
+    def _race(self, timing: Any, chain: int, programs: Sequence[tuple[Candidate, Program]]) -> dict[Candidate, Times]:
         """The times of all programs that can run."""
         running = [
-            way
-            for way, program in programs
-            if program.path is not None and not timing.add(str(program.path), program.entry, way.algorithm)
+            candidate
+            for candidate, program in programs
+            if program.path is not None and not timing.add(str(program.path), program.entry, candidate.algorithm)
         ]
         if not running:
             return {}

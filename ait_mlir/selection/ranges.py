@@ -1,4 +1,4 @@
-"""Turns times at points into a choice: one fragment for all sizes, or several over ranges of sizes."""
+"""Turns times at points into a choice: one candidate for all sizes, or several over ranges of sizes."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import cast
 
 from ait_mlir.dims import Expr, const, from_terms
+from ait_mlir.lowering.candidates import Candidate
 from ait_mlir.lowering.choices import Choice
-from ait_mlir.lowering.fragments import Fragment
 
 TIE = 0.0075
-"""Fragments whose times differ by less, as a ratio, count as equal."""
+"""Candidates whose times differ by less, as a ratio, count as equal."""
 MOST_NOISE = 0.02
 """Times that differ by more never count as equal, however much the samples vary."""
 SWITCH = 0.01
@@ -31,16 +31,16 @@ class Times:
     source: str = ""
 
 
-Row = Mapping[Fragment, Times | None]
-"""The times of fragments at one point. None: the fragment cannot run there; no entry: it was not timed."""
+Row = Mapping[Candidate, Times | None]
+"""The times of candidates at one point. None: the candidate cannot run there; no entry: it was not timed."""
 
 
-def cost_of(way: Fragment, row: Row) -> float | None:
-    """The logarithm of the fragment's time over the best time: 0 within the noise, infinite if it cannot run, None if
+def cost_of(candidate: Candidate, row: Row) -> float | None:
+    """The logarithm of the candidate's time over the best time: 0 within the noise, infinite if it cannot run, None if
     it was not timed."""
-    if way not in row:
+    if candidate not in row:
         return None
-    mine = row[way]
+    mine = row[candidate]
     if mine is None:
         return math.inf
     best = min((t for t in row.values() if t is not None), key=lambda t: t.seconds)
@@ -49,12 +49,12 @@ def cost_of(way: Fragment, row: Row) -> float | None:
     return 0.0 if ratio <= 1 + noise else math.log(ratio)
 
 
-def costs_of(way: Fragment, places: Sequence[tuple[int, Sequence[Row]]]) -> list[float]:
-    """The cost of a fragment at each point: the mean of its measured costs. Between two measured points it is
+def costs_of(candidate: Candidate, places: Sequence[tuple[int, Sequence[Row]]]) -> list[float]:
+    """The cost of a candidate at each point: the mean of its measured costs. Between two measured points it is
     interpolated; outside of them it is infinite."""
     found: list[float | None] = []
     for _, rows in places:
-        known = [cost for row in rows if (cost := cost_of(way, row)) is not None]
+        known = [cost for row in rows if (cost := cost_of(candidate, row)) is not None]
         found.append(sum(known) / len(known) if known else None)
     sizes = [math.log(max(at, 1)) for at, _ in places]
     costs: list[float] = []
@@ -80,39 +80,39 @@ def axis_of(dims: Sequence[Expr]) -> Expr:
 
 
 def choose(
-    measured: Sequence[tuple[int, Row]], order: Sequence[Fragment], axis: Expr, switch: float = SWITCH
+    measured: Sequence[tuple[int, Row]], order: Sequence[Candidate], axis: Expr, switch: float = SWITCH
 ) -> Choice | None:
-    """The fragments over the axis with the smallest total loss; each switch costs `switch`. None if they do not cover
+    """The candidates over the axis with the smallest total loss; each switch costs `switch`. None if they do not cover
     the axis.
 
-    `measured` are places on the axis with rows of times there. Among fragments that are equal within the noise, the
-    neighbour's fragment comes first, then the order of `order`. A range ends at the geometric mean of the two points
+    `measured` are places on the axis with rows of times there. Among candidates that are equal within the noise, the
+    neighbour's candidate comes first, then the order of `order`. A range ends at the geometric mean of the two points
     around the switch.
     """
     by_place: dict[int, list[Row]] = {}
     for place, row in measured:
         by_place.setdefault(place, []).append(row)
     places = sorted(by_place.items())
-    ways = [w for w in order if any(w in row for _, row in measured)]
-    if not places or not ways:
+    candidates = [w for w in order if any(w in row for _, row in measured)]
+    if not places or not candidates:
         return None
-    columns = [costs_of(w, places) for w in ways]
+    columns = [costs_of(w, places) for w in candidates]
     total, back = [column[0] for column in columns], list[list[int]]()
     for row in list(zip(*columns, strict=True))[1:]:
-        cheapest = min(range(len(ways)), key=lambda i: (total[i], i))
-        moves = [i if total[i] <= total[cheapest] + switch else cheapest for i in range(len(ways))]
+        cheapest = min(range(len(candidates)), key=lambda i: (total[i], i))
+        moves = [i if total[i] <= total[cheapest] + switch else cheapest for i in range(len(candidates))]
         total = [total[m] + (0.0 if m == i else switch) + row[i] for i, m in enumerate(moves)]
         back.append(moves)
-    at = min(range(len(ways)), key=lambda i: (total[i], i))
+    at = min(range(len(candidates)), key=lambda i: (total[i], i))
     if math.isinf(total[at]):
         return None
     picks = [at]
     for moves in reversed(back):
         picks.append(moves[picks[-1]])
     picks.reverse()
-    chosen, upto = [ways[picks[0]]], list[int]()
+    chosen, upto = [candidates[picks[0]]], list[int]()
     for i in range(1, len(places)):
         if picks[i] != picks[i - 1]:
             upto.append(math.isqrt(places[i - 1][0] * places[i][0]))
-            chosen.append(ways[picks[i]])
+            chosen.append(candidates[picks[i]])
     return Choice(tuple(chosen), tuple(upto), axis if upto else None)

@@ -1,6 +1,6 @@
 """Choose for every op the kernel that runs it, and write the choice into the IR.
 
-A choice is a fragment: the whole op on one kernel, or the op cut into several ops with one kernel each
+A choice is a candidate: the whole op on one kernel, or the op cut into several ops with one kernel each
 ("library gemm, then one fused kernel"). Measured times decide (measure.py): times of this card or, without a card, the
 times of the package. Without times the smallest estimate decides. An op that already has a `kernel` keeps it.
 """
@@ -25,17 +25,17 @@ from ait_mlir.dialects.ait.structure import op_key
 from ait_mlir.dialects.ait.traits import ViewLike
 from ait_mlir.dialects.ait.types import KernelAttr
 from ait_mlir.ir.pipeline import PassError
+from ait_mlir.lowering.candidates import Candidate, candidates_of, cut_in_place
 from ait_mlir.lowering.choices import Choice, Selected
-from ait_mlir.lowering.fragments import Fragment, cut_in_place, offers
 from ait_mlir.lowering.kernels import Target
 from ait_mlir.lowering.kernels.outside import advice
 from ait_mlir.lowering.module_target import make_target, set_target
 from ait_mlir.lowering.points import STRATEGIES
 from ait_mlir.lowering.weights import is_weight
 from ait_mlir.selection.budget import selector
-from ait_mlir.selection.candidates import best_by_estimate
 from ait_mlir.selection.estimated import choice_by_estimate
 from ait_mlir.selection.measure import Selector, require_device, show
+from ait_mlir.selection.shortlist import best_by_estimate
 from ait_mlir.selection.tasks import Task, surroundings
 
 
@@ -91,7 +91,7 @@ def check_pinned(op: Operation, choice: Attribute, target: Target) -> None:
 def select_graph(graph: GraphOp, target: Target, by_time: Selector) -> None:
     """Make a choice for each op of the graph; equal ops with equal views share one choice."""
     keys: dict[Operation, object] = {}
-    offered: dict[object, list[Fragment]] = {}
+    candidates: dict[object, list[Candidate]] = {}
     tasks: dict[object, Task] = {}
     known: dict[object, object] = {}
     for op in tensor_ops(graph.block):
@@ -101,21 +101,21 @@ def select_graph(graph: GraphOp, target: Target, by_time: Selector) -> None:
         if not needs_kernel(op):
             continue
         plain = op_key(op), tuple(is_weight(v) for v in op.operands)
-        if plain not in offered:
-            offered[plain] = list(offers(op, target, configs=2, configs_cut=2))
-            if not offered[plain]:
+        if plain not in candidates:
+            candidates[plain] = list(candidates_of(op, target, configs=2, configs_cut=2))
+            if not candidates[plain]:
                 told = advice(op, target) or "see docs/internals/kernels.md for how to add one"
                 types = ", ".join(map(str, op.operand_types))
                 raise PassError(f"no kernel for {op.name} on {target.kind} ({types}); {told}", op)
         key: object = plain
-        if len(offered[plain]) > 1 and (by_time.meter is not None or by_time.shipped is not None):
+        if len(candidates[plain]) > 1 and (by_time.meter is not None or by_time.shipped is not None):
             around = surroundings(op)
             alike = plain, around.key()
             if alike not in known:
                 task = around.task()
                 known[alike] = plain, task.key
                 tasks.setdefault(known[alike], task)
-                offered.setdefault(known[alike], offered[plain])
+                candidates.setdefault(known[alike], candidates[plain])
             key = known[alike]
         keys[op] = key
     times = Counter(keys.values())
@@ -126,17 +126,17 @@ def select_graph(graph: GraphOp, target: Target, by_time: Selector) -> None:
     for op, key in keys.items():
         if key not in written:
             choice = chosen.get(key) or (choice_by_estimate(tasks[key], bound, target) if key in tasks else None)
-            picked[key] = choice or Choice((best_by_estimate(offered[key]),))
+            picked[key] = choice or Choice((best_by_estimate(candidates[key]),))
             if (kept := _kept.get()) is not None:
-                plain = len(offered[key]) == 1
+                plain = len(candidates[key]) == 1
                 reason = "only kernel" if plain else "time" if chosen.get(key) is not None else "estimate"
                 types = ", ".join(map(str, op.operand_types))
                 kept.rows.append(Selection(op.name, types, times[key], picked[key].describe(), reason))
         choice = picked[key]
-        whole = len(choice.ways) > 1
+        whole = len(choice.candidates) > 1
         if key not in written:
-            written[key] = [choice.attr()] if whole else choice.ways[0].attrs()
-        parts = [op] if whole else cut_in_place(op, choice.ways[0].cut)
+            written[key] = [choice.attr()] if whole else choice.candidates[0].attrs()
+        parts = [op] if whole else cut_in_place(op, choice.candidates[0].cut)
         for part, kernel in zip(parts, written[key], strict=True):
             part.attributes["kernel"] = kernel
 
@@ -148,7 +148,7 @@ class SelectPass(ModulePass):
     `precision` says how products, convolutions and attention of f32 may be computed: `highest` (exactly), `high` (TF32)
     or `medium` (bf16). `points` selects the values of the dims to measure: `hints` (without hints, the smallest and the
     largest value), `min`, `max`, or several of these joined by a plus. `budget` limits measuring to about so many
-    seconds, compiling included. `report=true` prints the times of the best fragments.
+    seconds, compiling included. `report=true` prints the times of the best candidates.
     """
 
     name = "select"

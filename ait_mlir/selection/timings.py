@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 from ait_mlir.errors import AitError
 from ait_mlir.host.cache import cache_dir
 from ait_mlir.host.files import write_atomic
-from ait_mlir.lowering.fragments import Fragment
+from ait_mlir.lowering.candidates import Candidate
 from ait_mlir.selection.ranges import Times
 from ait_mlir.selection.structures import VERSION
 
@@ -47,8 +47,8 @@ class TimingKey:
     op: str
     """The key of the task (structures.py): ops, element types, and the views that give operands their strides."""
     point: str
-    way: str
-    """Kernels and configurations, as `Fragment.text`."""
+    candidate: str
+    """Kernels and configurations, as `Candidate.text`."""
     source: str
     """A digest of generated code, headers, compiler and flags."""
     setting: Setting
@@ -163,15 +163,15 @@ class TimingCache:
 
         self._run(work)
 
-    def known(self) -> list[tuple[tuple[str, tuple[int, ...]], Fragment, Times]]:
-        """All times of fragments that could run: op and point, fragment, and time with the digest of the timed code."""
-        found: list[tuple[tuple[str, tuple[int, ...]], Fragment, Times]] = []
+    def known(self) -> list[tuple[tuple[str, tuple[int, ...]], Candidate, Times]]:
+        """All times of candidates that could run: op and point, candidate, time with the digest of the timed code."""
+        found: list[tuple[tuple[str, tuple[int, ...]], Candidate, Times]] = []
         for text, seconds, spread in self._read("SELECT what, seconds, spread FROM times WHERE seconds IS NOT NULL"):
             times = _times(seconds, spread)
             fields = _readable(functools.partial(_key_fields, text))
             if times is not None and fields is not None:
-                place, way, source = fields
-                found.append((place, way, replace(times, source=source[:16])))
+                place, candidate, source = fields
+                found.append((place, candidate, replace(times, source=source[:16])))
         return found
 
 
@@ -179,11 +179,11 @@ def _times(seconds: Any, spread: Any) -> Times | None:
     return Times(seconds, spread) if isinstance(seconds, float) and isinstance(spread, float) else None
 
 
-def _key_fields(text: str) -> tuple[tuple[str, tuple[int, ...]], Fragment, str]:
-    """Op and point, fragment, and source, read from the JSON text of a key."""
+def _key_fields(text: str) -> tuple[tuple[str, tuple[int, ...]], Candidate, str]:
+    """Op and point, candidate, and source, read from the JSON text of a key."""
     what: dict[str, Any] = json.loads(text)
     point = tuple(int(n) for n in what["point"].split(",") if n)
-    return (str(what["op"]), point), Fragment.read(what["way"]), str(what["source"])
+    return (str(what["op"]), point), Candidate.read(what["candidate"]), str(what["source"])
 
 
 def _readable(read: Callable[[], T]) -> T | None:
@@ -196,13 +196,13 @@ def _readable(read: Callable[[], T]) -> T | None:
 
 @dataclass(frozen=True)
 class Record:
-    """The package's times of a task's fragments at one point, each with the digest of its code."""
+    """The package's times of a task's candidates at one point, each with the digest of its code."""
 
     op: str
     point: tuple[int, ...]
     static: str
     """Digest of the key with numbers for dims."""
-    times: Mapping[Fragment, Times]
+    times: Mapping[Candidate, Times]
 
 
 @dataclass(frozen=True)
@@ -230,8 +230,8 @@ def digest_of(text: str) -> str:
 
 
 def joined(before: Iterable[Record], after: Iterable[Record]) -> tuple[Record, ...]:
-    """The records of both. If the later record has new times of any fragment at a point, it replaces the earlier record
-    of that point, because all fragments were timed again. Otherwise the fragments of both are joined."""
+    """The records of both. A later record with a new time of any candidate at a point replaces the earlier one of that
+    point, because all candidates were timed again. Otherwise the candidates of both are joined."""
     found = {(r.op, r.point): r for r in before}
     for r in after:
         old = found.get((r.op, r.point), r)
@@ -249,7 +249,7 @@ def read_shipped(path: Path, any_structure: bool = False) -> Shipped:
             return Shipped(data["arch"], Setting(**data["setting"]), ())
         records: list[Record] = []
         for item in data["records"]:
-            times = {Fragment.read(json.dumps(w)): Times(us * 1e-6, spread, s) for w, us, spread, s in item["times"]}
+            times = {Candidate.read(json.dumps(w)): Times(us * 1e-6, spread, s) for w, us, spread, s in item["times"]}
             op = json.dumps(data["ops"][item["op"]], separators=(",", ":"))
             records.append(Record(op, tuple(item["point"]), item["static"], times))
         return Shipped(data["arch"], Setting(**data["setting"]), tuple(records))
@@ -257,9 +257,9 @@ def read_shipped(path: Path, any_structure: bool = False) -> Shipped:
         raise AitError(f"{path} is no file of shipped timings: {error}") from error
 
 
-def _written(way: Fragment, t: Times) -> list[Any]:
-    """A fragment, its time in microseconds, the spread, and the digest of its code."""
-    return [json.loads(way.text), float(f"{t.seconds * 1e6:.4g}"), round(t.spread, 4), t.source]
+def _written(candidate: Candidate, t: Times) -> list[Any]:
+    """A candidate, its time in microseconds, the spread, and the digest of its code."""
+    return [json.loads(candidate.text), float(f"{t.seconds * 1e6:.4g}"), round(t.spread, 4), t.source]
 
 
 def write_shipped(path: Path, shipped: Shipped, command: str) -> None:
@@ -270,7 +270,7 @@ def write_shipped(path: Path, shipped: Shipped, command: str) -> None:
     lines: list[str] = []
     for r in records:
         ordered = sorted(r.times.items(), key=lambda item: (item[1].seconds, item[0].text))
-        times = [_written(way, t) for way, t in ordered]
+        times = [_written(candidate, t) for candidate, t in ordered]
         item = {"op": numbers[r.op], "point": r.point, "static": r.static, "times": times}
         lines.append(json.dumps(item, separators=(",", ":")))
     head = {"arch": shipped.arch, "method": METHOD, "structure": VERSION, "command": command}

@@ -30,8 +30,8 @@ from ait_mlir.ir.parser import parse_text
 from ait_mlir.ir.pipeline import PassError
 from ait_mlir.ir.source import SourceError
 from ait_mlir.lowering.build import build_runtime
+from ait_mlir.lowering.candidates import Candidate
 from ait_mlir.lowering.choices import Choice
-from ait_mlir.lowering.fragments import Fragment
 from ait_mlir.lowering.kernels import Target, kernels_for
 from ait_mlir.lowering.module_target import make_target
 from ait_mlir.lowering.target import TargetKind
@@ -63,8 +63,8 @@ def pin_native(graph: GraphOp, target: Target) -> None:
         if needs_kernel(op):
             native = next((k for k in kernels_for(op, target) if k.provider == "native"), None)
             if native is not None:
-                way = Fragment.of(None, [(native.provider, native.configs(op, target)[0])])
-                op.attributes["kernel"] = Choice((way,)).attr()
+                candidate = Candidate.of(None, [(native.provider, native.configs(op, target)[0])])
+                op.attributes["kernel"] = Choice((candidate,)).attr()
 
 
 def generate(kind: str, arch: str, full: bool) -> tuple[dict[str, str], list[str], int]:

@@ -10,8 +10,8 @@ import pytest
 from ait_mlir.driver import emit, run_to_phase
 from ait_mlir.ir.context import context
 from ait_mlir.ir.parser import parse_text
+from ait_mlir.lowering.candidates import Candidate
 from ait_mlir.lowering.cpp import CppText
-from ait_mlir.lowering.fragments import Fragment
 from ait_mlir.lowering.layout import WIDTH, identifiers, laid_out
 from ait_mlir.options import CompileOptions
 from ait_mlir.selection.meter import plan
@@ -96,7 +96,7 @@ def test_equal_epilogues_are_one() -> None:
     module = run_to_phase(parse_text(context(), TWO), "selected", CompileOptions("cuda", "sm_80"))
     for op in module.walk():
         if "gemm" in op.name:
-            op.attributes["kernel"] = Fragment.of(None, [("native", {})]).attrs()[0]
+            op.attributes["kernel"] = Candidate.of(None, [("native", {})]).attrs()[0]
     plan(module)
     files = emit(module).joined()
     assert sorted(name.partition(".")[2] for name in files) == ["cc", "cu", "cu"]  # and copies of the tensors
@@ -108,7 +108,7 @@ def test_a_kernel_names_its_sizes() -> None:
     module = run_to_phase(parse_text(context(), TWO), "selected", CompileOptions("cuda", "sm_80"))
     for op in module.walk():
         if "gemm" in op.name:
-            op.attributes["kernel"] = Fragment.of(None, [("native", {})]).attrs()[0]
+            op.attributes["kernel"] = Candidate.of(None, [("native", {})]).attrs()[0]
     plan(module)
     files = emit(module).files
     program = files.pop("program.cc")

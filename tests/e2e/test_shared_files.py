@@ -10,7 +10,7 @@ import pytest
 from ait_mlir.driver import compile_module, emit, run_to_phase
 from ait_mlir.ir.context import context
 from ait_mlir.ir.parser import parse_text
-from ait_mlir.lowering.fragments import Fragment
+from ait_mlir.lowering.candidates import Candidate
 from ait_mlir.lowering.kernels.gemm_hopper import HopperTile
 from ait_mlir.lowering.kernels.gemm_tiles import GemmTile
 from ait_mlir.options import CompileOptions
@@ -71,9 +71,9 @@ def test_sizes_are_arguments_of_gpu_kernels(provider):
         for op in module.walk():
             if op.name == "ait.gemm":
                 config = HopperTile(64, 64, 8, 1, 1, 1) if provider == "hopper" else GemmTile(64, 64, 64, 2, 2, 4, 3)
-                op.attributes["kernel"] = Fragment.of(None, [(provider, config.config())]).attrs()[0]
+                op.attributes["kernel"] = Candidate.of(None, [(provider, config.config())]).attrs()[0]
             elif op.name == "ait.reduce":
-                op.attributes["kernel"] = Fragment.of(None, [("split", {})]).attrs()[0]
+                op.attributes["kernel"] = Candidate.of(None, [("split", {})]).attrs()[0]
         plan(module)
         files.append(emit(module).files)
     programs = [found.pop("program.cc") for found in files]
@@ -99,7 +99,7 @@ def test_a_function_is_called_with_the_sizes_of_each_launch():
     tile = HopperTile(64, 64, 8, 1, 1, 1)
     for op in module.walk():
         if op.name == "ait.gemm":
-            op.attributes["kernel"] = Fragment.of(None, [("hopper", tile.config())]).attrs()[0]
+            op.attributes["kernel"] = Candidate.of(None, [("hopper", tile.config())]).attrs()[0]
     plan(module)
     files = emit(module).files
     assert len(files) == 3  # the program, one kernel, and copies of its tensors

@@ -10,7 +10,7 @@ import pytest
 
 from ait_mlir.driver import compile_module
 from ait_mlir.host.settings import MEASURE_DEVICES
-from ait_mlir.lowering.fragments import Fragment
+from ait_mlir.lowering.candidates import Candidate
 from ait_mlir.lowering.kernels import Target
 from ait_mlir.lowering.points import Point
 from ait_mlir.options import CompileOptions
@@ -123,7 +123,7 @@ def test_two_cards_time_kernels_of_one_model(tmp_path: Path, monkeypatch: pytest
 
 
 def kernel_text(algorithm: tuple[int, ...]) -> str:
-    (kernel,) = Fragment.of(None, [("cublaslt", {})]).naming(algorithm).attrs()
+    (kernel,) = Candidate.of(None, [("cublaslt", {})]).naming(algorithm).attrs()
     return str(kernel)
 
 
@@ -131,7 +131,7 @@ def test_named_algorithms_run_at_other_sizes(tmp_path: Path) -> None:
     """Each that the library lists for one size, at sizes for which it may have to take another."""
     w, v = weights()
     (task,) = tasks_of(pinned("X", "f16").replace(" {kernel = X}", ""))
-    plain = Fragment.of(None, [("cublaslt", {})])
+    plain = Candidate.of(None, [("cublaslt", {})])
     with DeviceMeter(Target("cuda", "sm_90a")) as meter:
         meter.build([(task, plain)])
         listed = {b: meter.algorithms(task, (b,), plain) for b in (1, 300)}
@@ -166,7 +166,7 @@ ait.graph @g(%x: !ait.tensor<b x 65 x f16>) dims {b = 1 to 300} {
 """
     w, _ = weights()
     (task,) = tasks_of(pinned("X", "f16").replace(" {kernel = X}", ""))
-    plain = Fragment.of(None, [("cublaslt", {})])
+    plain = Candidate.of(None, [("cublaslt", {})])
     with DeviceMeter(Target("cuda", "sm_90a")) as meter:
         meter.build([(task, plain)])
         first = meter.algorithms(task, (300,), plain)[0]

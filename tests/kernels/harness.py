@@ -25,8 +25,8 @@ from ait_mlir.dialects.ait.traits import BindsDim, UpdatesOperand
 from ait_mlir.dialects.ait.types import scope_of, tensor_type
 from ait_mlir.dims import Expr, parse
 from ait_mlir.ir.parser import parse_text
+from ait_mlir.lowering.candidates import Candidate, Step
 from ait_mlir.lowering.choices import Choice, Selected
-from ait_mlir.lowering.fragments import Fragment, Step
 from ait_mlir.lowering.kernels import Arg, Emission, Kernel, Launch, Target, kernels_for
 from ait_mlir.reference.core import storage_dtype
 from ait_mlir.reference.graph import evaluate_graph
@@ -113,7 +113,7 @@ class Case:
     def selected(self, target: Target) -> Selected:
         """The case as it is in a program: what the kernel asks of the workspace, and where it lies there."""
         kernel, config = self.chosen(target)
-        choice = Choice((Fragment.of(None, [(kernel.provider, config)]),))
+        choice = Choice((Candidate.of(None, [(kernel.provider, config)]),))
         return Selected(self.op, choice, target, ((Step(self.op, kernel, config, ()),),))
 
     def workspace_bytes(self, target: Target, env: Mapping[str, int]) -> int:
@@ -122,7 +122,7 @@ class Case:
 
     def between(self, target: Target) -> tuple[list[Arg], list[Expr], Expr]:
         """What passes between the launches of the kernel, where it lies in the workspace, and where scratch memory does."""
-        ((step,),) = (selected := self.selected(target)).ways
+        ((step,),) = (selected := self.selected(target)).candidates
         buffers, scratch = selected.beside(step, (step,))
         args = [Arg(f"between{i}", b.type, contiguous_strides(b.type.dims)) for i, b in enumerate(buffers)]
         return args, [b.offset for b in buffers], scratch

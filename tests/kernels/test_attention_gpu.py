@@ -12,12 +12,12 @@ from ait_mlir.dialects.ait.types import scope_of
 from ait_mlir.dims import parse
 from ait_mlir.errors import AitError
 from ait_mlir.lowering.build import build_library
-from ait_mlir.lowering.fragments import offers
+from ait_mlir.lowering.candidates import candidates_of
 from ait_mlir.lowering.kernels import Target, kernel_of, kernels_for
 from ait_mlir.lowering.kernels.attention import is_changed
 from ait_mlir.lowering.kernels.attention_hopper import TILES, FlashTile
 from ait_mlir.lowering.toolchain import find_nvcc
-from ait_mlir.selection.candidates import best_by_estimate
+from ait_mlir.selection.shortlist import best_by_estimate
 from tests.kernels.attention_gpu import ENVS, changed, hopper_cases, made, split_cases, wide
 from tests.kernels.contractions import attention
 from tests.kernels.harness import Case, sources_of
@@ -163,7 +163,7 @@ def test_split_configurations(config: dict[str, int]) -> None:
     ],
 )
 def test_estimates_choose(case: Case, provider: str) -> None:
-    best = best_by_estimate(list(offers(case.op, CUDA, configs=1, configs_cut=1)))
+    best = best_by_estimate(list(candidates_of(case.op, CUDA, configs=1, configs_cut=1)))
     assert [name for name, _ in best.kernels] == [provider]
 
 

@@ -6,11 +6,11 @@ import pytest
 
 from ait_mlir.dialects.ait.types import scope_of
 from ait_mlir.dims import parse
-from ait_mlir.lowering.fragments import offers
+from ait_mlir.lowering.candidates import candidates_of
 from ait_mlir.lowering.kernels import Target, kernel_of, kernels_for
 from ait_mlir.lowering.kernels.gemm_hopper import HopperTile
 from ait_mlir.lowering.kernels.gemm_tiles import GemmTile
-from ait_mlir.selection.candidates import best_by_estimate
+from ait_mlir.selection.shortlist import best_by_estimate
 from tests.kernels.harness import Case
 from tests.kernels.library_gemm import on_kernel
 from tests.specs.draw import draw
@@ -234,7 +234,7 @@ def test_grouped_is_chosen_for_few_channels(channels: int, size: int, provider: 
     count = 32 * channels
     weight = f"{count} x 3 x 3 x {channels}"
     case = grouped_conv(count, weight, count, 32, "pad [1, 1]", places=f"{size} x {size}")
-    assert best_by_estimate(list(offers(case.op, CUDA))).describe().startswith(provider)
+    assert best_by_estimate(list(candidates_of(case.op, CUDA))).describe().startswith(provider)
 
 
 def test_cudnn_takes_groups() -> None:
@@ -321,4 +321,4 @@ def test_patch_strides(channels: int, position: int, strides: tuple[str, ...], a
 def test_patch_is_chosen_for_few_channels(case: Case, provider: str) -> None:
     """Without a card. Of 8 x 64 x 64 x 16 to 16 channels `patch` took 5.3 us in a row of equal ones, `mma` 10.4 and
     `hopper` 19.3."""
-    assert best_by_estimate(list(offers(case.op, CUDA))).describe().startswith(provider)
+    assert best_by_estimate(list(candidates_of(case.op, CUDA))).describe().startswith(provider)

@@ -13,10 +13,10 @@ import pytest
 
 from ait_mlir.dialects.ait.types import scope_of
 from ait_mlir.dims import parse
-from ait_mlir.lowering.fragments import offers
+from ait_mlir.lowering.candidates import candidates_of
 from ait_mlir.lowering.kernels import Target, kernels_for
 from ait_mlir.lowering.kernels.attention_cudnn import CudnnAttention
-from ait_mlir.selection.candidates import best_by_estimate
+from ait_mlir.selection.shortlist import best_by_estimate
 from tests.kernels.cudnn import LONGER, cudnn_attention, cudnn_cases
 from tests.kernels.harness import Case
 
@@ -87,7 +87,7 @@ def test_strides(position: int, strides: str, takes: bool) -> None:
 
 def test_without_a_card_it_is_not_chosen() -> None:
     op = case(**SAME).op
-    found = list(offers(op, CUDA))
+    found = list(candidates_of(op, CUDA))
     (cudnn,) = (f for f in found if "cudnn" in f.describe())
     assert cudnn.only_timed
     assert best_by_estimate(found) != cudnn

@@ -199,12 +199,12 @@ def test_rows_apart(library: Any) -> None:
 
 @pytest.mark.usefixtures("amx")
 def test_it_is_the_matrix_unit(library: Any) -> None:
-    """Both ways are there: their sums differ, by rounding."""
+    """Both candidates are there: their sums differ, by rounding."""
     x, w, bias = numbers((1, 64, 512)), numbers((512, 96), 1), numbers((96,), 2)
-    ways = [multiply(library, x, w, bias, amx=unit) for unit in (True, False)]
-    assert not np.array_equal(ways[0], ways[1])
+    candidates = [multiply(library, x, w, bias, amx=unit) for unit in (True, False)]
+    assert not np.array_equal(candidates[0], candidates[1])
     exact = x.astype(np.float64) @ w.astype(np.float64) + bias
-    rmse = [float(np.sqrt(np.mean((way - exact) ** 2))) for way in ways]
+    rmse = [float(np.sqrt(np.mean((candidate - exact) ** 2))) for candidate in candidates]
     assert rmse[0] <= 1.5 * rmse[1]
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from ait_mlir.dialects.ait.types import scope_of, tensor_type
 from ait_mlir.dims import parse
-from ait_mlir.lowering.fragments import offers
+from ait_mlir.lowering.candidates import candidates_of
 from ait_mlir.lowering.kernels import Target, kernel_of, kernels_for
 from tests.kernels.group_norm import group_norm, plan, split
 from tests.kernels.harness import Case, sources_of
@@ -110,7 +110,7 @@ def test_two_launches_pass_the_moments_of_each_block() -> None:
 
 def test_it_is_the_estimate_where_blocks_have_room() -> None:
     def best(shape: str, groups: int) -> str:
-        found = min(offers(norm(shape, groups).op, CUDA), key=lambda f: f.seconds)
+        found = min(candidates_of(norm(shape, groups).op, CUDA), key=lambda f: f.seconds)
         return found.kernels[0][0]
 
     assert best("b x 64 x 64 x 320 x f16", 32) == best("b x 8 x 8 x 2560 x f16", 32) == "cluster"

@@ -1,4 +1,4 @@
-"""--check-semantics finds a compiler that is wrong: pattern files, fragments, bufferisation, copies, the plan."""
+"""--check-semantics finds a compiler that is wrong: pattern files, candidates, bufferisation, copies, the plan."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ait_mlir.dims import const
 from ait_mlir.ir.context import context
 from ait_mlir.ir.parser import parse_text
 from ait_mlir.ir.pipeline import run_passes
-from ait_mlir.lowering.fragments import cut_in_place
+from ait_mlir.lowering.candidates import cut_in_place
 from ait_mlir.passes.checks.check_semantics import SemanticsChecker
 from ait_mlir.passes.parse import parse_passes
 from ait_mlir.passes.pipelines import passes_between
@@ -109,7 +109,7 @@ def first(module: ModuleOp, kind: type[Operation], number: int = 0) -> Any:
 
 
 def cut_and(spoil: Callable[[ContractionOp, Operation], None]) -> Callable[[ModuleOp], None]:
-    """Cut the epilogue after its first op, as a fragment of selection, and spoil one of its parts."""
+    """Cut the epilogue after its first op, as a candidate of selection, and spoil one of its parts."""
 
     def change(module: ModuleOp) -> None:
         gemm, rest = cut_in_place(first(module, ContractionOp), "epilogue 1")
@@ -131,12 +131,12 @@ def read_operand_for_result(gemm: ContractionOp, rest: Operation) -> None:
     rest.operands[0] = gemm.a
 
 
-def test_a_fragment_as_it_is() -> None:
+def test_a_candidate_as_it_is() -> None:
     assert not differences("fused", cut_and(lambda gemm, rest: None))
 
 
 @pytest.mark.parametrize("spoil", [swap_extras, forget_head, read_operand_for_result])
-def test_a_wrong_fragment(spoil: Callable[[ContractionOp, Operation], None]) -> None:
+def test_a_wrong_candidate(spoil: Callable[[ContractionOp, Operation], None]) -> None:
     found = differences("fused", cut_and(spoil))
     assert found and "output 'y': " in found[0] and "elements differ" in found[0]
 

@@ -20,7 +20,7 @@ from ait_mlir.dims import Expr, Scope
 from ait_mlir.dims import parse as parse_dim
 from ait_mlir.ir.context import context
 from ait_mlir.ir.parser import parse_text
-from ait_mlir.lowering.fragments import Fragment
+from ait_mlir.lowering.candidates import Candidate
 from ait_mlir.lowering.points import Point
 from ait_mlir.selection.lanes import Lanes
 from ait_mlir.selection.race import race
@@ -108,19 +108,19 @@ def task_of(key: str, values: Mapping[str, Expr] | None = None) -> Task:
 _keep: list[GraphOp] = []
 """Ops hold no reference to their graph that keeps it alive."""
 
-Formula = Callable[[Fragment, dict[str, int]], float | None]
+Formula = Callable[[Candidate, dict[str, int]], float | None]
 
 
 @dataclass
 class FakeMeter:
-    """Answers with `seconds(way, dims)`, each sample off by up to `noise`; None means that the way cannot run."""
+    """Answers with `seconds(candidate, dims)`, each sample off by up to `noise`; None means that the candidate cannot run."""
 
     seconds: Formula
     noise: float = 0.0
     seed: int = 0
     lanes: Lanes = field(default_factory=Lanes)
     revision: str = "r1"
-    raced: list[tuple[Point, tuple[Fragment, ...]]] = field(default_factory=list[tuple[Point, tuple[Fragment, ...]]])
+    raced: list[tuple[Point, tuple[Candidate, ...]]] = field(default_factory=list[tuple[Point, tuple[Candidate, ...]]])
     built: int = 0
     listed: int = 0
     waited: float = 0.0
@@ -128,24 +128,26 @@ class FakeMeter:
 
     def prepare(self) -> None: ...
 
-    def source(self, task: Task, way: Fragment) -> str:
-        return f"{self.revision}{hash(way) & 0xFFFFFFFF:08x}".ljust(64, "0")
+    def source(self, task: Task, candidate: Candidate) -> str:
+        return f"{self.revision}{hash(candidate) & 0xFFFFFFFF:08x}".ljust(64, "0")
 
-    def build(self, wanted: Sequence[tuple[Task, Fragment]]) -> None:
+    def build(self, wanted: Sequence[tuple[Task, Candidate]]) -> None:
         self.built += len(wanted)
 
-    def algorithms(self, task: Task, point: Point, way: Fragment) -> list[tuple[int, ...]]:
+    def algorithms(self, task: Task, point: Point, candidate: Candidate) -> list[tuple[int, ...]]:
         self.listed += 1
         return self.library(point)
 
     def close(self) -> None:
         pass
 
-    def race(self, task: Task, point: Point, ways: Sequence[Fragment], estimate: float) -> dict[Fragment, Times]:
+    def race(
+        self, task: Task, point: Point, candidates: Sequence[Candidate], estimate: float
+    ) -> dict[Candidate, Times]:
         assert estimate > 0
-        self.raced.append((point, tuple(ways)))
+        self.raced.append((point, tuple(candidates)))
         rng = random.Random(self.seed * 1000 + len(self.raced))
-        true = [self.seconds(way, task.environment(point)) for way in ways]
+        true = [self.seconds(candidate, task.environment(point)) for candidate in candidates]
         running = [i for i, t in enumerate(true) if t is not None]
 
         def sample(i: int) -> float:
@@ -154,4 +156,4 @@ class FakeMeter:
             spike = 1.5 if rng.random() < 0.05 else 1.0
             return t * (1 + rng.uniform(-self.noise, self.noise)) * spike
 
-        return dict(zip((ways[i] for i in running), race(sample, len(running)), strict=True)) if running else {}
+        return dict(zip((candidates[i] for i in running), race(sample, len(running)), strict=True)) if running else {}

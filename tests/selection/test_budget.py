@@ -10,13 +10,13 @@ from typing import ClassVar
 import pytest
 
 from ait_mlir.errors import AitError, InputError, ToolchainError
-from ait_mlir.lowering.fragments import Fragment
+from ait_mlir.lowering.candidates import Candidate
 from ait_mlir.lowering.kernels import Target
 from ait_mlir.lowering.points import Point
 from ait_mlir.options import CompileOptions
 from ait_mlir.selection.budget import Budget, BudgetSelector
-from ait_mlir.selection.candidates import best_by_estimate, offers
 from ait_mlir.selection.ranges import Times
+from ait_mlir.selection.shortlist import best_by_estimate, candidates_of
 from ait_mlir.selection.tasks import Task
 from ait_mlir.selection.timings import TimingCache
 from tests.selection.cards import GEMM, SETTING, FakeMeter, tasks_of
@@ -24,9 +24,9 @@ from tests.selection.cards import GEMM, SETTING, FakeMeter, tasks_of
 H200 = Target("cuda", "sm_90a")
 
 
-def library_first(way: Fragment, dims: dict[str, int]) -> float:
+def library_first(candidate: Candidate, dims: dict[str, int]) -> float:
     """The library is best; the rest is in the order of its text."""
-    return 1e-6 if way.kernels[0][0] == "cublaslt" else 20e-6
+    return 1e-6 if candidate.kernels[0][0] == "cublaslt" else 20e-6
 
 
 @pytest.fixture(autouse=True)
@@ -59,19 +59,19 @@ class SlowCompiler(FakeMeter):
     compiled: bool = True
     preparation: float = 0.0
     """Seconds of what a machine builds once."""
-    submitted: list[tuple[str, Fragment]] = field(default_factory=list[tuple[str, Fragment]])
+    submitted: list[tuple[str, Candidate]] = field(default_factory=list[tuple[str, Candidate]])
     abandoned: bool = False
     clock: ClassVar[Clock] = Clock()
 
     def prepare(self) -> None:
         self.clock.now += self.preparation
 
-    def build_together(self, wanted: Sequence[tuple[Task, Fragment]]) -> None:
+    def build_together(self, wanted: Sequence[tuple[Task, Candidate]]) -> None:
         self.build(wanted)
-        self.submitted += [(task.key, way) for task, way in wanted]
+        self.submitted += [(task.key, candidate) for task, candidate in wanted]
 
-    def is_built(self, task: Task, ways: Sequence[Fragment]) -> bool:
-        return self.compiled or all(way.asks_a_library for way in ways)
+    def is_built(self, task: Task, candidates: Sequence[Candidate]) -> bool:
+        return self.compiled or all(candidate.asks_a_library for candidate in candidates)
 
     def wait(self, seconds: float) -> None:
         assert seconds > 0
@@ -91,14 +91,14 @@ def products(*widths: int) -> list[Task]:
     return [tasks_of(text.replace("1024", str(n)))[0] for n in widths]
 
 
-def timed(meter: FakeMeter) -> set[Fragment]:
-    return {way for _, ways in meter.raced for way in ways}
+def timed(meter: FakeMeter) -> set[Candidate]:
+    return {candidate for _, candidates in meter.raced for candidate in candidates}
 
 
 def test_all_candidates_are_timed_within_the_budget(tmp_path: Path):
     meter = SlowCompiler(library_first)
     (choice,) = budgeted(meter, tmp_path).choose(products(1024))
-    assert choice is not None and [w.kernels[0][0] for w in choice.ways] == ["cublaslt"]
+    assert choice is not None and [w.kernels[0][0] for w in choice.candidates] == ["cublaslt"]
     assert {w.kernels[0][0] for w in timed(meter)} > {"cublaslt", "hopper"}
     assert not meter.abandoned
     again = SlowCompiler(library_first)
@@ -110,7 +110,7 @@ def test_what_is_not_compiled_in_time_is_not_waited_for(tmp_path: Path, clock: C
     meter = SlowCompiler(library_first, compiled=False)
     choosing = budgeted(meter, tmp_path, seconds=0.3)
     (choice,) = choosing.choose(products(1024))
-    assert choice is not None and choice.ways[0].kernels[0][0] == "cublaslt"
+    assert choice is not None and choice.candidates[0].kernels[0][0] == "cublaslt"
     assert {w.kernels[0][0] for w in timed(meter)} == {"cublaslt"}
     assert meter.abandoned and clock.now == pytest.approx(0.3, abs=0.02)
     same, more = SlowCompiler(library_first), SlowCompiler(library_first)
@@ -121,18 +121,18 @@ def test_what_is_not_compiled_in_time_is_not_waited_for(tmp_path: Path, clock: C
 
 
 def test_an_estimate_far_below_what_was_timed_wins():
-    meter = SlowCompiler(lambda way, dims: 1.0, compiled=False)
+    meter = SlowCompiler(lambda candidate, dims: 1.0, compiled=False)
     assert budgeted(meter, seconds=0.3).choose(products(1024)) == [None]
     assert meter.raced
 
 
 def test_an_estimate_far_below_at_one_size_wins_there():
-    def slow_for_few_rows(way: Fragment, dims: dict[str, int]) -> float:
+    def slow_for_few_rows(candidate: Candidate, dims: dict[str, int]) -> float:
         return 20e-6 if dims["batch"] == 1 else 5e-6
 
     (choice,) = budgeted(SlowCompiler(slow_for_few_rows, compiled=False), seconds=0.3).choose(products(1024))
     assert choice is not None
-    few, many = choice.ways[0], choice.ways[-1]
+    few, many = choice.candidates[0], choice.candidates[-1]
     assert few.kernels[0][0] != "cublaslt" and many.kernels[0][0] == "cublaslt"
     assert 1 <= choice.upto[0] < 32
 
@@ -151,9 +151,9 @@ def test_the_best_estimate_is_compiled_before_other_candidates():
     (task,) = products(1024)
     meter = SlowCompiler(library_first)
     budgeted(meter).choose([task])
-    slow = [way for _, way in meter.submitted if not way.asks_a_library]
+    slow = [candidate for _, candidate in meter.submitted if not candidate.asks_a_library]
     point = {"batch": 32}
-    best = best_by_estimate(list(offers(task.at(tuple(point.values())), H200)))
+    best = best_by_estimate(list(candidates_of(task.at(tuple(point.values())), H200)))
     assert best in slow and slow[0] == best
 
 
@@ -194,7 +194,9 @@ def test_no_budget_measures_nothing():
 
 def test_a_card_that_goes_away_leaves_the_estimate():
     class Gone(SlowCompiler):
-        def race(self, task: Task, point: Point, ways: Sequence[Fragment], estimate: float) -> dict[Fragment, Times]:
+        def race(
+            self, task: Task, point: Point, candidates: Sequence[Candidate], estimate: float
+        ) -> dict[Candidate, Times]:
             raise RuntimeError("the device is lost")
 
     with pytest.warns(UserWarning, match=r"chosen by estimate: the device is lost"):
@@ -237,10 +239,12 @@ def test_waiting_for_another_process_does_not_count(clock: Clock):
     class Shared(SlowCompiler):
         """Another process times for a second before each race."""
 
-        def race(self, task: Task, point: Point, ways: Sequence[Fragment], estimate: float) -> dict[Fragment, Times]:
+        def race(
+            self, task: Task, point: Point, candidates: Sequence[Candidate], estimate: float
+        ) -> dict[Candidate, Times]:
             self.waited += 1.0
             self.clock.now += 1.0
-            return super().race(task, point, ways, estimate)
+            return super().race(task, point, candidates, estimate)
 
     alone, shared, crowded = SlowCompiler(library_first), Shared(library_first), Shared(library_first)
     for meter, seconds in ((alone, 4.0), (shared, 4.0), (crowded, 0.5)):

@@ -10,7 +10,7 @@ import pytest
 from ait_mlir.driver import compile_module, emit, run_to_phase
 from ait_mlir.ir.parser import check
 from ait_mlir.ir.source import SourceError
-from ait_mlir.lowering.fragments import Fragment
+from ait_mlir.lowering.candidates import Candidate
 from ait_mlir.options import CompileOptions
 from ait_mlir.runtime import Model
 from tests.selection.cards import parse
@@ -59,7 +59,7 @@ def test_ranges_run(tmp_path: Path):
             assert np.abs(y - exact).max() < 1e-4
 
 
-def test_the_workspace_is_that_of_the_largest_way():
+def test_the_workspace_is_that_of_the_largest_candidate():
     module = run_to_phase(parse(pinned(THREE)), "planned")
     assert "arena (512*b)" in str(module)
 
@@ -94,15 +94,15 @@ def test_the_workspace_of_a_library_is_that_of_the_named_algorithm(config: str, 
     assert f"arena ({arena})" in str(module)
 
 
-def test_a_way_names_an_algorithm():
-    way = Fragment.of("epilogue 1", [("cublaslt", {}), ("native", {"tile_m": 64})])
-    assert way.asks_a_library and way.algorithm == ()
-    named = way.naming((66, 20, 1, 0, 0, 0, 36, 0, 2))
+def test_a_candidate_names_an_algorithm():
+    candidate = Candidate.of("epilogue 1", [("cublaslt", {}), ("native", {"tile_m": 64})])
+    assert candidate.asks_a_library and candidate.algorithm == ()
+    named = candidate.naming((66, 20, 1, 0, 0, 0, 36, 0, 2))
     assert named.kernels[0] == ("cublaslt", (("cluster", 2), ("id", 66), ("split", 1), ("stages", 36), ("tile", 20)))
-    assert named.kernels[1] == way.kernels[1] and named.cut == "epilogue 1"
-    assert named.algorithm == (66, 20, 1, 0, 0, 0, 36, 0, 2) and Fragment.read(named.text).algorithm == named.algorithm
-    assert named.naming(()) == way and named.naming((0,) * 9).algorithm == (0,) * 9
-    native = Fragment.of(None, [("native", {"tile_m": 64})])
+    assert named.kernels[1] == candidate.kernels[1] and named.cut == "epilogue 1"
+    assert named.algorithm == (66, 20, 1, 0, 0, 0, 36, 0, 2) and Candidate.read(named.text).algorithm == named.algorithm
+    assert named.naming(()) == candidate and named.naming((0,) * 9).algorithm == (0,) * 9
+    native = Candidate.of(None, [("native", {"tile_m": 64})])
     assert not native.asks_a_library and native.naming(named.algorithm) == native and native.algorithm == ()
 
 
@@ -118,14 +118,14 @@ WRONG = {
     '#ait.kernel<"cublaslt", {tile_m = 64 : i64}>': "unknown configuration 'tile_m'; its keys are cluster, custom, id",
     '#ait.kernel<"cublaslt", {split = 2 : i64}>': "{'split': 2} names no algorithm: it has no id",
     '#ait.kernel<"ranges", {}>': "ranges has axis, upto and ways; found nothing",
-    '#ait.kernel<"ranges", {axis = "b", upto = [], ways = []}>': "0 limits make 1 ranges, found 0 ways",
+    '#ait.kernel<"ranges", {axis = "b", upto = [], ways = []}>': "0 limits make 1 ranges, found 0 candidates",
     '#ait.kernel<"ranges", {axis = "b +", upto = [], ways = [{}]}>': "is no dim expression",
     '#ait.kernel<"ranges", {axis = 1 : i64, upto = [], ways = [{}]}>': "expected ranges like",
     '#ait.kernel<"ranges", {axis = "b", upto = [4 : i64, 2 : i64], ways = []}>': "must be integers that grow",
-    '#ait.kernel<"ranges", {axis = "b", upto = [], ways = [{kernel = 1 : i64}]}>': "a way of ranges is {kernels",
+    '#ait.kernel<"ranges", {axis = "b", upto = [], ways = [{kernel = 1 : i64}]}>': "a candidate of ranges is {kernels",
     '#ait.kernel<"ranges", {axis = "b", upto = [], ways = [{kernels = [#ait.kernel<"ranges", {}>]}]}>': "are like #ait",
     '#ait.kernel<"ranges", {axis = "b", upto = [], ways = [{kernels = [#ait.kernel<"native", {}>], cut = 1 : i64}]}>': (
-        'the cut of a way must be a string like "epilogue 1", found 1 : i64'
+        'the cut of a candidate must be a string like "epilogue 1", found 1 : i64'
     ),
     '#ait.kernel<"ranges", {axis = "c", upto = [], ways = [{kernels = [#ait.kernel<"native", {}>]}]}>': (
         "has the dim 'c', which is not declared"
@@ -200,14 +200,14 @@ ait.graph @g(%x: !ait.tensor<b x 40 x f32>, %r: !ait.tensor<24 x f32>) dims {b =
   ait.output "y" %0 : !ait.tensor<b x 24 x f32>
 }
 """
-GATED_WAYS = (
+GATED_RANGES = (
     '{kernel = #ait.kernel<"ranges", {axis = "b", upto = [5 : i64], ways = ['
     '{kernels = [#ait.kernel<"openblas", {}>, #ait.kernel<"native", {}>], cut = "halves"}, '
     '{kernels = [#ait.kernel<"native", {}>, #ait.kernel<"native", {}>], cut = "halves"}]}>}'
 )
 
 
-@pytest.mark.parametrize("kernel", ["", GATED_WAYS], ids=["chosen", "ranges"])
+@pytest.mark.parametrize("kernel", ["", GATED_RANGES], ids=["chosen", "ranges"])
 def test_a_gated_product_runs_where_no_kernel_has_it(kernel: str, tmp_path: Path):
     """As a product and a pass over its halves: as ops of their own, or inside of one launch over ranges."""
     module = parse(GATED.replace("KERNEL", kernel))
@@ -266,7 +266,7 @@ def test_a_rotated_product_runs_where_no_kernel_has_it(columns: int, tmp_path: P
     ],
 )
 def test_what_a_gated_product_has_no_kernel_for_is_refused(kernels: str, cut: str, problem: str):
-    way = f"{{kernels = [{kernels}]{cut}}}"
-    text = f'{{kernel = #ait.kernel<"ranges", {{axis = "b", upto = [5 : i64], ways = [{way}, {way}]}}>}}'
+    candidate = f"{{kernels = [{kernels}]{cut}}}"
+    text = f'{{kernel = #ait.kernel<"ranges", {{axis = "b", upto = [5 : i64], ways = [{candidate}, {candidate}]}}>}}'
     with pytest.raises(SourceError, match=problem):
         run_to_phase(parse(GATED.replace("KERNEL", text)), "selected")

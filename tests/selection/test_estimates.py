@@ -17,11 +17,11 @@ from ait_mlir.errors import InputError
 from ait_mlir.ir.context import context
 from ait_mlir.ir.parser import parse_text
 from ait_mlir.lowering import estimates
+from ait_mlir.lowering.candidates import candidates_of, estimate
 from ait_mlir.lowering.estimates import Fit, Table, Terms, fit_name, read_table, table_for, write_table
-from ait_mlir.lowering.fragments import estimate, offers
 from ait_mlir.lowering.kernels import Target, contraction, kernels_for
 from ait_mlir.options import CompileOptions
-from ait_mlir.selection.candidates import best_by_estimate
+from ait_mlir.selection.shortlist import best_by_estimate
 from benchmarks import calibrate, regret
 from benchmarks.fit import Sample, fit, samples_of
 from benchmarks.problems import FAMILIES, Problem, draw
@@ -140,7 +140,7 @@ def test_the_choice_follows_the_table(table):
     names = ("hopper gemm", "native gemm", "cublaslt gemm")
     for wanted in names:
         table(**{name.replace(" ", "_"): cheap if name == wanted else dear for name in names})
-        chosen = best_by_estimate(list(offers(op, H200)))
+        chosen = best_by_estimate(list(candidates_of(op, H200)))
         assert (chosen.kernels[0][0], len(chosen.kernels)) == (wanted.split()[0], 1)
         assert chosen.seconds == pytest.approx(estimate(op, chosen, H200))
 
@@ -148,7 +148,7 @@ def test_the_choice_follows_the_table(table):
 def test_configurations_come_in_the_order_of_the_table(table):
     op = product(512)
     table(hopper_gemm={})
-    found = [f for f in offers(op, H200, 40) if f.kernels[0][0] == "hopper" and f.cut is None]
+    found = [f for f in candidates_of(op, H200, 40) if f.kernels[0][0] == "hopper" and f.cut is None]
     (kernel,) = (k for k in kernels_for(op, H200) if k.provider == "hopper")
     assert len(found) == len(kernel.every_config(op, H200)) > len(kernel.configs(op, H200))
     assert [f.seconds for f in found] == sorted(f.seconds for f in found)
@@ -168,7 +168,7 @@ def test_a_launch_that_cannot_overlap_is_charged(table):
 
 def kernel_of(family: str, **sizes: int) -> str:
     """The kernel for a problem of f16 by the package's estimates for an H200."""
-    return best_by_estimate(list(offers(Problem.of(family, "f16", sizes).task().op, H200, 9))).describe()
+    return best_by_estimate(list(candidates_of(Problem.of(family, "f16", sizes).task().op, H200, 9))).describe()
 
 
 def test_k_is_split_into_whole_steps():
@@ -324,9 +324,9 @@ class FakeMeter:
 
     def abandon(self) -> None: ...
 
-    def race(self, task, point, ways, seconds):
+    def race(self, task, point, candidates, seconds):
         self.raced += 1
-        return {w: calibrate.Times(estimate(task.op, w, H200), 0.01) for w in ways[1:]}  # one of them cannot run
+        return {w: calibrate.Times(estimate(task.op, w, H200), 0.01) for w in candidates[1:]}  # one of them cannot run
 
 
 def test_samples_go_on_where_they_were_stopped(monkeypatch, tmp_path, capsys):

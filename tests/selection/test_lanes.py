@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from ait_mlir.host.settings import MEASURE_DEVICES
-from ait_mlir.lowering.fragments import Fragment
+from ait_mlir.lowering.candidates import Candidate
 from ait_mlir.lowering.points import Point
 from ait_mlir.selection.budget import Budget, BudgetSelector
 from ait_mlir.selection.lanes import Lanes
@@ -29,9 +29,11 @@ class Cards(FakeMeter):
     used: list[tuple[int, str]] = field(default_factory=list[tuple[int, str]])
     working: set[int] = field(default_factory=set[int])
 
-    def race(self, task: Task, point: Point, ways: Sequence[Fragment], estimate: float) -> dict[Fragment, Times]:
+    def race(
+        self, task: Task, point: Point, candidates: Sequence[Candidate], estimate: float
+    ) -> dict[Candidate, Times]:
         with self.lanes.card() as card:
-            found = super().race(task, point, ways, estimate)
+            found = super().race(task, point, candidates, estimate)
             assert card not in self.working
             self.working.add(card)
             self.used.append((card, task.key))
@@ -41,10 +43,10 @@ class Cards(FakeMeter):
             self.working.remove(card)
             return found
 
-    def build_together(self, wanted: Sequence[tuple[Task, Fragment]]) -> None:
+    def build_together(self, wanted: Sequence[tuple[Task, Candidate]]) -> None:
         self.build(wanted)
 
-    def is_built(self, task: Task, ways: Sequence[Fragment]) -> bool:
+    def is_built(self, task: Task, candidates: Sequence[Candidate]) -> bool:
         return True
 
     def wait(self, seconds: float) -> None: ...
@@ -75,7 +77,9 @@ def test_two_cards_time_two_ops_at_once_and_choose_as_one(budget: float | None) 
 
 def test_an_error_on_one_card_ends_the_timing() -> None:
     class Gone(Cards):
-        def race(self, task: Task, point: Point, ways: Sequence[Fragment], estimate: float) -> dict[Fragment, Times]:
+        def race(
+            self, task: Task, point: Point, candidates: Sequence[Candidate], estimate: float
+        ) -> dict[Candidate, Times]:
             raise RuntimeError("the device is lost")
 
     meter = Gone(library_first, lanes=Lanes([0, 1]))

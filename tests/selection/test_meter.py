@@ -10,7 +10,7 @@ import pytest
 
 from ait_mlir.lowering import build
 from ait_mlir.lowering.build import refused_sources, sources_digest
-from ait_mlir.lowering.fragments import Fragment
+from ait_mlir.lowering.candidates import Candidate
 from ait_mlir.lowering.kernels import Target
 from ait_mlir.selection.measure import Selector
 from ait_mlir.selection.meter import DeviceMeter, content, random_bytes
@@ -35,14 +35,14 @@ ait.graph @g(%x: !ait.tensor<b x 64 x f32>) dims {b = 1 to 300 hints [4]} {
 
 def test_every_kernel_of_the_cpu_is_timed(tmp_path: Path):
     (task,) = tasks_of(TEXT)
-    ways = [Fragment.of(None, [(p, {})]) for p in ("packed", "openblas", "native")]
+    candidates = [Candidate.of(None, [(p, {})]) for p in ("packed", "openblas", "native")]
     with DeviceMeter(CPU) as meter:
-        meter.build([(task, w) for w in ways])
-        times = meter.race(task, (4,), ways, 1e-6)
-        assert set(times) == set(ways)
+        meter.build([(task, w) for w in candidates])
+        times = meter.race(task, (4,), candidates, 1e-6)
+        assert set(times) == set(candidates)
         assert all(1e-8 < t.seconds < math.inf for t in times.values())
-        assert len({meter.source(task, w) for w in ways}) == 3
-        assert meter.source(task, Fragment.of(None, [("nobody", {})])) is None
+        assert len({meter.source(task, w) for w in candidates}) == 3
+        assert meter.source(task, Candidate.of(None, [("nobody", {})])) is None
         folders = [scratch.path for scratch in meter.folders]
         assert all(f.is_dir() for f in folders)
     assert not any(f.exists() for f in folders)
@@ -50,30 +50,30 @@ def test_every_kernel_of_the_cpu_is_timed(tmp_path: Path):
 
 def test_a_library_without_algorithms_lists_none():
     (task,) = tasks_of(TEXT)
-    way = Fragment.of(None, [("openblas", {})])
+    candidate = Candidate.of(None, [("openblas", {})])
     with DeviceMeter(CPU) as meter:
-        meter.build([(task, way)])
-        assert meter.algorithms(task, (4,), way) == []
-        assert meter.algorithms(task, (4,), Fragment.of(None, [("nobody", {})])) == []
-        assert way in meter.race(task, (4,), [way], 1e-6)
+        meter.build([(task, candidate)])
+        assert meter.algorithms(task, (4,), candidate) == []
+        assert meter.algorithms(task, (4,), Candidate.of(None, [("nobody", {})])) == []
+        assert candidate in meter.race(task, (4,), [candidate], 1e-6)
 
 
 def test_candidates_that_differ_in_an_algorithm_are_one_program(monkeypatch: pytest.MonkeyPatch):
     # the digest asks for the compiler's version; nothing is compiled
     monkeypatch.setenv("CUDACXX", "g++")
     (task,) = tasks_of(TEXT.replace("f32>", "f16>"))
-    way = Fragment.of(None, [("cublaslt", {})])
+    candidate = Candidate.of(None, [("cublaslt", {})])
     with DeviceMeter(Target("cuda", "sm_90a")) as meter:
-        program = meter.program(task, way)
-        assert program is not None and program is meter.program(task, way.naming((66, 20, 1, 0, 0, 0, 36, 0, 2)))
-        assert program is not meter.program(task, Fragment.of(None, [("native", {})]))
+        program = meter.program(task, candidate)
+        assert program is not None and program is meter.program(task, candidate.naming((66, 20, 1, 0, 0, 0, 36, 0, 2)))
+        assert program is not meter.program(task, Candidate.of(None, [("native", {})]))
 
 
 def test_a_choice_on_the_cpu_is_remembered(tmp_path: Path):
     cache = TimingCache(tmp_path / "t.sqlite3")
     with DeviceMeter(CPU) as meter:
         (choice,) = Selector(CPU, SETTING, cache, None, meter).choose(tasks_of(TEXT))
-    assert choice is not None and len(choice.ways) == 1
+    assert choice is not None and len(choice.candidates) == 1
     again = Selector(CPU, SETTING, cache, None, DeviceMeter(CPU))
     assert again.choose(tasks_of(TEXT)) == [choice]
     assert not again.log
@@ -146,10 +146,10 @@ def test_inputs_with_strides_have_room_for_them(tmp_path: Path) -> None:
     (task,) = tasks_of(text)
     (x,) = task.graph.block.args
     assert content(x, {"b": 4}).nbytes == 4 * (3 * 96 + 64) and content(x, {"b": 1}).nbytes == 4 * 64
-    ways = [Fragment.of(None, [(p, {})]) for p in ("packed", "native")]
+    candidates = [Candidate.of(None, [(p, {})]) for p in ("packed", "native")]
     with DeviceMeter(CPU) as meter:
-        meter.build([(task, w) for w in ways])
-        assert set(meter.race(task, (4,), ways, 1e-6)) == set(ways)
+        meter.build([(task, w) for w in candidates])
+        assert set(meter.race(task, (4,), candidates, 1e-6)) == set(candidates)
     ends = parse_graph(
         "ait.graph @g(%a: !ait.tensor<t x 4 x f32>, %b: !ait.tensor<g x 4 x 8 x f32>, "
         "%ends: !ait.tensor<g x i64> strides [2]) dims {t = 0 to 99, g = 0 to 9} {\n"

@@ -9,7 +9,7 @@ import pytest
 import ait_mlir
 from ait_mlir.lowering.kernels import Target
 from ait_mlir.lowering.points import points_of
-from ait_mlir.selection.candidates import worth_timing
+from ait_mlir.selection.shortlist import worth_timing
 from ait_mlir.selection.timings import shipped_for
 from benchmarks.selection import tasks_of
 from benchmarks.timings import migrate

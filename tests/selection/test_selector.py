@@ -12,16 +12,16 @@ from ait_mlir.dims import Scope, sym
 from ait_mlir.errors import AitError
 from ait_mlir.ir.context import context
 from ait_mlir.ir.pipeline import run_passes
+from ait_mlir.lowering.candidates import Candidate, candidates_of
 from ait_mlir.lowering.choices import Choice
 from ait_mlir.lowering.estimates import ALONE, ALONE_SHARE
-from ait_mlir.lowering.fragments import Fragment, offers
 from ait_mlir.lowering.kernels import Target
 from ait_mlir.lowering.points import MAX_POINTS, points_of
 from ait_mlir.passes.parse import parse_passes
-from ait_mlir.selection.candidates import worth_timing
 from ait_mlir.selection.matching import bound_axis, match, within
 from ait_mlir.selection.measure import Selector, static_digest
 from ait_mlir.selection.ranges import Times
+from ait_mlir.selection.shortlist import worth_timing
 from ait_mlir.selection.tasks import Task
 from ait_mlir.selection.timings import Record, Shipped, TimingCache, digest_of
 from tests.selection.cards import GEMM, SETTING, FakeMeter, Formula, gemm_task, parse, tasks_of
@@ -29,21 +29,21 @@ from tests.selection.cards import GEMM, SETTING, FakeMeter, Formula, gemm_task, 
 H200 = Target("cuda", "sm_90a")
 
 
-def provider_of(way: Fragment) -> str:
-    return way.kernels[0][0]
+def provider_of(candidate: Candidate) -> str:
+    return candidate.kernels[0][0]
 
 
-def crossing(way: Fragment, dims: dict[str, int]) -> float | None:
+def crossing(candidate: Candidate, dims: dict[str, int]) -> float | None:
     """The library is best above a batch of 6, Hopper tiles of 128 rows below; the rest is slower by 5 % at least.
 
     Algorithms of the library are all alike, and so are tiles of as many rows.
     """
-    if way.cut is not None:
+    if candidate.cut is not None:
         return 40e-6 + dims["batch"] * 1e-6
-    if provider_of(way) == "cublaslt":
+    if provider_of(candidate) == "cublaslt":
         return 12e-6 + dims["batch"] * 1e-6
-    if provider_of(way) == "hopper":
-        return (6e-6 + dims["batch"] * 2e-6) * (1.0 if dict(way.kernels[0][1])["tile_m"] == 128 else 1.05)
+    if provider_of(candidate) == "hopper":
+        return (6e-6 + dims["batch"] * 2e-6) * (1.0 if dict(candidate.kernels[0][1])["tile_m"] == 128 else 1.05)
     return 30e-6 + dims["batch"] * 3e-6
 
 
@@ -78,7 +78,7 @@ def only(found: list[Choice | None]) -> Choice:
 def test_ranges_end_where_the_times_cross():
     choosing, meter = selector(None)
     choice = only(choosing.choose([with_library()]))
-    assert [provider_of(w) for w in choice.ways] == ["hopper", "cublaslt"]
+    assert [provider_of(w) for w in choice.candidates] == ["hopper", "cublaslt"]
     assert str(choice.axis) == "batch" and 4 <= choice.upto[0] <= 8
     assert {p for p, _ in meter.raced} >= {(1,), (32,), (6,)}
     assert len(meter.raced) <= 5
@@ -89,15 +89,15 @@ def test_ranges_end_where_the_times_cross():
 def test_a_launch_that_nothing_overlaps_has_to_gain_what_it_costs_others(ahead: float, chosen: str):
     """A library ahead by less than its launch is charged in a chain of its own launches is behind in a model."""
 
-    def formula(way: Fragment, dims: dict[str, int]) -> float | None:
-        if way.cut is not None:
+    def formula(candidate: Candidate, dims: dict[str, int]) -> float | None:
+        if candidate.cut is not None:
             return 40e-6
-        return 9e-6 - ahead * (ALONE + 9e-6 * ALONE_SHARE) if provider_of(way) == "cublaslt" else 9e-6
+        return 9e-6 - ahead * (ALONE + 9e-6 * ALONE_SHARE) if provider_of(candidate) == "cublaslt" else 9e-6
 
     choosing, meter = selector(None, formula)
     meter.noise = 0.0
     choice = only(choosing.choose([with_library()]))
-    assert [provider_of(w) for w in choice.ways] == [chosen]
+    assert [provider_of(w) for w in choice.candidates] == [chosen]
 
 
 def test_the_same_choice_whatever_the_noise():
@@ -106,7 +106,7 @@ def test_the_same_choice_whatever_the_noise():
         choosing, meter = selector(None)
         meter.seed = seed
         choices.add(only(choosing.choose([with_library()])))
-    assert len({tuple(provider_of(w) for w in c.ways) for c in choices}) == 1
+    assert len({tuple(provider_of(w) for w in c.candidates) for c in choices}) == 1
     assert len(choices) == 1
 
 
@@ -142,12 +142,12 @@ def test_another_setting_is_measured_again(tmp_path: Path, monkeypatch: pytest.M
     assert meter.raced
 
 
-def test_a_way_that_cannot_run_is_left_out(tmp_path: Path):
-    def formula(way: Fragment, dims: dict[str, int]) -> float | None:
-        return None if provider_of(way) == "hopper" else crossing(way, dims)
+def test_a_candidate_that_cannot_run_is_left_out(tmp_path: Path):
+    def formula(candidate: Candidate, dims: dict[str, int]) -> float | None:
+        return None if provider_of(candidate) == "hopper" else crossing(candidate, dims)
 
     choosing, _ = selector(tmp_path, formula)
-    assert [provider_of(w) for w in only(choosing.choose([with_library()])).ways] == ["cublaslt"]
+    assert [provider_of(w) for w in only(choosing.choose([with_library()])).candidates] == ["cublaslt"]
     choosing, meter = selector(tmp_path, formula)
     choosing.choose([with_library()])
     assert not meter.raced
@@ -156,11 +156,11 @@ def test_a_way_that_cannot_run_is_left_out(tmp_path: Path):
 ALGORITHMS = {1: [(66, 1), (66, 2)], 32: [(66, 3), (66, 1)]}
 
 
-def by_algorithm(way: Fragment, dims: dict[str, int]) -> float | None:
+def by_algorithm(candidate: Candidate, dims: dict[str, int]) -> float | None:
     """The third algorithm of the library is the best of all above a batch of 6, and worse than its own choice below."""
-    if way.cut is not None or provider_of(way) != "cublaslt":
+    if candidate.cut is not None or provider_of(candidate) != "cublaslt":
         return 50e-6
-    tile = way.algorithm[1] if way.algorithm else 0
+    tile = candidate.algorithm[1] if candidate.algorithm else 0
     factor = 1.0 if tile != 3 else 0.8 if dims["batch"] > 6 else 1.2
     return (12e-6 + dims["batch"] * 1e-6) * factor
 
@@ -169,8 +169,8 @@ def test_algorithms_of_a_library_are_timed_by_name(tmp_path: Path):
     choosing, meter = selector(tmp_path, by_algorithm)
     meter.library = lambda point: ALGORITHMS[point[0]]
     choice = only(choosing.choose([with_library()]))
-    assert [w.algorithm[:2] for w in choice.ways] == [(), (66, 3)]
-    timed = {w.algorithm[:2] for p, ways in meter.raced for w in ways if w.cut is None and w.asks_a_library}
+    assert [w.algorithm[:2] for w in choice.candidates] == [(), (66, 3)]
+    timed = {w.algorithm[:2] for p, candidates in meter.raced for w in candidates if w.cut is None and w.asks_a_library}
     assert timed == {(), (66, 1), (66, 2), (66, 3)}
     listed = meter.listed
     assert listed > 0
@@ -186,11 +186,11 @@ def test_what_was_measured_chooses_the_same_where_it_ships(tmp_path: Path):
     meter.library = lambda point: ALGORITHMS[point[0]]
     measured = only(choosing.choose([with_library()]))
     task = with_library()
-    rows: dict[tuple[int, ...], dict[Fragment, Times]] = {}
-    for (op, point), way, times in TimingCache(tmp_path / "t.sqlite3").known():
+    rows: dict[tuple[int, ...], dict[Candidate, Times]] = {}
+    for (op, point), candidate, times in TimingCache(tmp_path / "t.sqlite3").known():
         assert op == task.key
-        rows.setdefault(point, {})[way] = times
-    records = tuple(Record(task.key, p, digest_of(task.key_at(p)), ways) for p, ways in rows.items())
+        rows.setdefault(point, {})[candidate] = times
+    records = tuple(Record(task.key, p, digest_of(task.key_at(p)), candidates) for p, candidates in rows.items())
     shipped = Shipped("sm_90a", SETTING, records)
     assert Selector(H200, SETTING, None, shipped).choose([with_library()]) == [measured]
     choosing, meter = selector(None, by_algorithm)
@@ -201,16 +201,16 @@ def test_what_was_measured_chooses_the_same_where_it_ships(tmp_path: Path):
 
 
 def test_nothing_can_run():
-    choosing, _ = selector(None, lambda way, dims: None)
+    choosing, _ = selector(None, lambda candidate, dims: None)
     assert choosing.choose([with_library()]) == [None]
 
 
 def shipped_of(task: Task, points: list[tuple[int, ...]], source: str = "") -> Shipped:
     meter = FakeMeter(crossing)
     records: list[Record] = []
-    offer = worth_timing(task, [(1,), (32,)], H200)
+    candidates = worth_timing(task, [(1,), (32,)], H200)
     for point in points:
-        times = meter.race(task, point, offer, 1e-6)
+        times = meter.race(task, point, candidates, 1e-6)
         rows = {w: replace(t, source=source or meter.source(task, w)[:16]) for w, t in times.items()}
         records.append(Record(task.key, point, digest_of(task.key_at(point)), rows))
     return Shipped("sm_90a", SETTING, tuple(records))
@@ -220,7 +220,7 @@ def test_shipped_times_choose_without_a_card():
     shipped = shipped_of(with_library(), [(1,), (6,), (32,)])
     choosing = Selector(H200, SETTING, None, shipped)
     choice = only(choosing.choose([with_library()]))
-    assert [provider_of(w) for w in choice.ways] == ["hopper", "cublaslt"]
+    assert [provider_of(w) for w in choice.candidates] == ["hopper", "cublaslt"]
     assert choosing.choose([gemm_task()]) == [None]  # another epilogue: nothing is known
 
 
@@ -230,7 +230,7 @@ def test_shipped_times_choose_for_a_fixed_size():
     (task,) = tasks_of(text)
     assert task.scope.dims == ()
     choice = only(Selector(H200, SETTING, None, shipped).choose([task]))
-    assert [provider_of(w) for w in choice.ways] == ["cublaslt"]
+    assert [provider_of(w) for w in choice.candidates] == ["cublaslt"]
 
 
 @pytest.mark.parametrize(
@@ -243,17 +243,17 @@ def test_shipped_times_choose_for_a_size_between(batch: str, seq: str, provider:
     if seq != "128":
         assert choice is None  # 128 is a number in what was timed
     else:
-        assert choice is not None and [provider_of(w) for w in choice.ways] == [provider] and choice.axis is None
+        assert choice is not None and [provider_of(w) for w in choice.candidates] == [provider] and choice.axis is None
 
 
 def test_shipped_times_of_two_dims_choose_where_one_is_a_number():
     (timed,) = tasks_of(GEMM.format(lead="batch x seq", hints="").replace("gelu", "relu"))
-    offer = worth_timing(timed, [(1, 128), (32, 128)], H200)
+    candidates = worth_timing(timed, [(1, 128), (32, 128)], H200)
     records: list[Record] = []
     for point in ((1, 128), (32, 128), (1, 64), (32, 64)):
         slow = 10.0 if point[1] == 64 else 1.0  # of the tiles that are best at 128
         times = FakeMeter(lambda w, d, s=slow: (crossing(w, d) or 0) * (s if provider_of(w) == "hopper" else 1)).race(
-            timed, point, offer, 1e-6
+            timed, point, candidates, 1e-6
         )
         records.append(Record(timed.key, point, digest_of(timed.key_at(point)), times))
     choosing = Selector(H200, SETTING, None, Shipped("sm_90a", SETTING, tuple(records)))
@@ -262,13 +262,13 @@ def test_shipped_times_of_two_dims_choose_where_one_is_a_number():
         return only(choosing.choose(tasks_of(GEMM.format(lead=lead, hints="").replace("gelu", "relu"))))
 
     choice = chosen("batch x 128")
-    assert [provider_of(w) for w in choice.ways] == ["hopper", "cublaslt"] and str(choice.axis) == "128*batch"
+    assert [provider_of(w) for w in choice.candidates] == ["hopper", "cublaslt"] and str(choice.axis) == "128*batch"
     assert choice.upto[0] == math.isqrt(128 * 4096)
-    assert [provider_of(w) for w in chosen("batch x 64").ways] == ["cublaslt"]
-    assert [provider_of(w) for w in chosen("2 x 128").ways] == ["hopper"] and chosen("2 x 128").axis is None
-    assert [provider_of(w) for w in chosen("2 x 64").ways] == ["cublaslt"]
+    assert [provider_of(w) for w in chosen("batch x 64").candidates] == ["cublaslt"]
+    assert [provider_of(w) for w in chosen("2 x 128").candidates] == ["hopper"] and chosen("2 x 128").axis is None
+    assert [provider_of(w) for w in chosen("2 x 64").candidates] == ["cublaslt"]
     few = GEMM.format(lead="batch x 128", hints="").replace("gelu", "relu").replace("1 to 64", "1 to 4")
-    assert [provider_of(w) for w in only(choosing.choose(tasks_of(few))).ways] == ["hopper"]
+    assert [provider_of(w) for w in only(choosing.choose(tasks_of(few))).candidates] == ["hopper"]
 
 
 SOFTMAX = """
@@ -306,7 +306,7 @@ def test_ops_properties_and_types_count_in_a_key():
 
 
 def test_the_part_of_a_choice_that_can_be_reached():
-    a, b, c = (Fragment.of(None, [("native", {"tile": n})]) for n in (1, 2, 3))
+    a, b, c = (Candidate.of(None, [("native", {"tile": n})]) for n in (1, 2, 3))
     choice = Choice((a, b, c), (10, 20), sym("n"))
     assert within(choice, 1, 100) == choice and within(choice, 10, 21) == choice
     assert within(choice, 11, 20) == Choice((b,)) and within(choice, 5, 5) == Choice((a,))
@@ -315,33 +315,37 @@ def test_the_part_of_a_choice_that_can_be_reached():
 
 
 def test_shipped_times_of_another_shape_of_the_size_count():
-    """A product of 3 x 128 rows is one of 1 x 384, where the package knows a way that it does not know at 3 x 128."""
+    """A product of 3 x 128 rows is one of 1 x 384, where the package knows a candidate that it does not know at 3 x 128."""
     many = gemm_task("batch x seq", "")
-    ways = [f for f in worth_timing(many, [(3, 128)], H200) if f.cut is None][:2]
+    candidates = [f for f in worth_timing(many, [(3, 128)], H200) if f.cut is None][:2]
     slow, fast = (Times(t, 0.0, "s" * 16) for t in (9e-6, 5e-6))
-    rows = {(3, 128): {ways[0]: slow}, (1, 384): {ways[0]: slow, ways[1]: fast}, (1, 512): {ways[0]: fast}}
+    rows = {
+        (3, 128): {candidates[0]: slow},
+        (1, 384): {candidates[0]: slow, candidates[1]: fast},
+        (1, 512): {candidates[0]: fast},
+    }
     records = tuple(Record(many.key, point, "-", times) for point, times in rows.items())
     choosing = Selector(H200, SETTING, None, Shipped("sm_90a", SETTING, records))
-    assert only(choosing.choose([gemm_task("3 x 128", "")])).ways == (ways[1],)
-    assert only(choosing.choose([gemm_task("1 x 512", "")])).ways == (ways[0],)
+    assert only(choosing.choose([gemm_task("3 x 128", "")])).candidates == (candidates[1],)
+    assert only(choosing.choose([gemm_task("1 x 512", "")])).candidates == (candidates[0],)
 
 
 def test_shipped_times_out_of_range_do_not_count():
     shipped = shipped_of(with_library(), [(1,), (32,)])
     text = GEMM.format(lead="batch x 128", hints="").replace("gelu", "relu").replace("1 to 64", "16 to 64")
     choice = only(Selector(H200, SETTING, None, shipped).choose(tasks_of(text)))
-    assert [provider_of(w) for w in choice.ways] == ["cublaslt"]
+    assert [provider_of(w) for w in choice.candidates] == ["cublaslt"]
 
 
 def test_shipped_kernels_that_are_gone_are_left_out():
     task = with_library()
-    way = Fragment.of(None, [("nobody", {})])
-    old = Fragment.of(None, [("hopper", {"old_key": 1})])
+    candidate = Candidate.of(None, [("nobody", {})])
+    old = Candidate.of(None, [("hopper", {"old_key": 1})])
     known = shipped_of(task, [(1,)]).records[0]
     fast = next(iter(known.times.values()))
-    record = replace(known, times={way: fast, old: fast, **known.times})
+    record = replace(known, times={candidate: fast, old: fast, **known.times})
     choice = only(Selector(H200, SETTING, None, Shipped("sm_90a", SETTING, (record,))).choose([task]))
-    assert [provider_of(w) for w in choice.ways] == ["hopper"] and choice.ways[0] != old
+    assert [provider_of(w) for w in choice.candidates] == ["hopper"] and choice.candidates[0] != old
 
 
 def test_measuring_skips_what_ships():
@@ -358,7 +362,7 @@ def test_measuring_skips_what_ships():
 
 
 def test_times_of_the_package_do_not_race_against_new_ones():
-    """Where one way has other code now, those that have not are timed again, too: cards differ by some percent."""
+    """Where one candidate has other code now, those that have not are timed again, too: cards differ by some percent."""
     task = with_library()
     full = shipped_of(task, [(1,), (32,), (6,)])
     first, *rest = full.records
@@ -367,7 +371,7 @@ def test_times_of_the_package_do_not_race_against_new_ones():
     choosing, meter = selector(None)
     choosing.shipped = replace(full, records=(changed, *rest))
     choosing.choose([with_library()])
-    raced = {point: set(ways) for point, ways in meter.raced}
+    raced = {point: set(candidates) for point, candidates in meter.raced}
     assert set(first.times) <= raced[first.point]
     assert not any(r.point in raced for r in rest)
 
@@ -392,7 +396,7 @@ def test_tiles_for_few_rows_and_for_many_are_both_candidates():
     task = gemm_task()
     offered = set(worth_timing(task, [(1,), (64,)], H200))
     for point in ((1,), (64,)):
-        best = min((f for f in offers(task.at(point), H200) if f.cut is None), key=lambda f: f.seconds)
+        best = min((f for f in candidates_of(task.at(point), H200) if f.cut is None), key=lambda f: f.seconds)
         assert best in offered
 
 

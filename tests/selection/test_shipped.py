@@ -8,9 +8,9 @@ from pathlib import Path
 
 import ait_mlir
 from ait_mlir.dims import const
+from ait_mlir.lowering.candidates import Candidate
 from ait_mlir.lowering.choices import Choice
 from ait_mlir.lowering.estimates import in_a_model
-from ait_mlir.lowering.fragments import Fragment
 from ait_mlir.lowering.kernels import Target
 from ait_mlir.selection.budget import selector
 from ait_mlir.selection.matching import axis_of_key
@@ -61,12 +61,12 @@ def test_every_record_is_of_a_task_of_today():
         assert task_of(key).key == key
 
 
-def way_at(choice: Choice, place: int) -> Fragment:
-    return choice.ways[sum(place > limit for limit in choice.upto)]
+def candidate_at(choice: Choice, place: int) -> Candidate:
+    return choice.candidates[sum(place > limit for limit in choice.upto)]
 
 
-def usable(choosing: Selector, task: Task, record: Record) -> dict[Fragment, float]:
-    """The seconds, in a model, of the ways that may be chosen."""
+def usable(choosing: Selector, task: Task, record: Record) -> dict[Candidate, float]:
+    """The seconds, in a model, of the candidates that may be chosen."""
     trusted = [w for w in record.times if choosing._can_be_trusted(task, w)]  # pyright: ignore[reportPrivateUsage]
     alone = {w for w in trusted if is_alone(task.op, w, choosing.target)}
     return {w: in_a_model(record.times[w].seconds, w in alone) for w in trusted}
@@ -96,9 +96,9 @@ def test_choices_without_a_card_are_near_the_best():
             if not (times := usable(choosing, task, record)):
                 continue
             assert choice is not None, key
-            way = way_at(choice, size_of(key, record))
-            if way in times:  # not every way was timed at every point
-                lost.append(math.log(times[way] / min(times.values())))
+            candidate = candidate_at(choice, size_of(key, record))
+            if candidate in times:  # not every candidate was timed at every point
+                lost.append(math.log(times[candidate] / min(times.values())))
         assert len(lost) * 2 >= len(known) or choice is None, key
         assert not lost or sum(lost) / len(lost) <= MOST_NOISE + SWITCH, (key, lost)
 
@@ -118,8 +118,11 @@ def test_a_model_of_one_size_gets_the_best_of_that_size():
             if choice is None:
                 assert not usable(choosing, task, record)
                 continue
-            (way,) = choice.ways
+            (candidate,) = choice.candidates
             size = size_of(key, record)
             shapes = [r for r in known if size_of(key, r) == size] if task.op.name == "ait.gemm" else [record]
-            found = [times for times in (usable(choosing, task, r) for r in shapes) if way in times]
-            assert any(times[way] <= min(times.values()) * (1 + MOST_NOISE) for times in found), (key, record.point)
+            found = [times for times in (usable(choosing, task, r) for r in shapes) if candidate in times]
+            assert any(times[candidate] <= min(times.values()) * (1 + MOST_NOISE) for times in found), (
+                key,
+                record.point,
+            )

@@ -14,8 +14,8 @@ import pytest
 
 from ait_mlir.dims import parse
 from ait_mlir.errors import AitError
+from ait_mlir.lowering.candidates import Candidate
 from ait_mlir.lowering.choices import Choice
-from ait_mlir.lowering.fragments import Fragment
 from ait_mlir.selection.ranges import Times
 from ait_mlir.selection.timings import (
     Record,
@@ -105,7 +105,7 @@ def test_rows_that_hold_nothing_are_as_if_not_there(tmp_path: Path):
     other = replace(KEY, point="2,128")
     cache.keep_times({KEY: Times(1e-6, 0.01), other: Times(2e-6, 0.01)})
     ranges = Choice(
-        (Fragment.of(None, [("native", {})]), Fragment.of("epilogue 1", [("native", {}), ("native", {})])),
+        (Candidate.of(None, [("native", {})]), Candidate.of("epilogue 1", [("native", {}), ("native", {})])),
         (4,),
         parse("b*2"),
     )
@@ -127,8 +127,8 @@ def test_a_place_that_cannot_be_made_is_an_error(tmp_path: Path):
 
 
 def test_shipped_times_survive(tmp_path: Path):
-    way = Fragment.of("epilogue 1", [("cublaslt", {"algo": 2}), ("native", {})])
-    record = Record('["op"]', (1, 128), "s", {way: Times(5.25e-6, 0.01, "a" * 16)})
+    candidate = Candidate.of("epilogue 1", [("cublaslt", {"algo": 2}), ("native", {})])
+    record = Record('["op"]', (1, 128), "s", {candidate: Times(5.25e-6, 0.01, "a" * 16)})
     shipped = Shipped("sm_90a", SETTING, (record,))
     write_shipped(tmp_path / "x.json", shipped, "a command")
     found = read_shipped(tmp_path / "x.json")
@@ -141,7 +141,7 @@ def test_shipped_times_survive(tmp_path: Path):
 
 
 def test_times_of_two_runs_do_not_stand_at_one_point():
-    fast, slow, new = (Fragment.of(None, [("native", {"tile_m": m})]) for m in (32, 64, 128))
+    fast, slow, new = (Candidate.of(None, [("native", {"tile_m": m})]) for m in (32, 64, 128))
     a, b = Times(1e-6, 0.0, "a" * 16), Times(2e-6, 0.0, "b" * 16)
     before = (Record("op", (1,), "s", {fast: a, slow: b}), Record("op", (2,), "t", {fast: a}))
     raced_again = Record("op", (1,), "s", {slow: a, new: b})
@@ -163,10 +163,10 @@ def test_other_files_are_refused(tmp_path: Path, text: str):
 
 @pytest.mark.parametrize("version", ["method", "structure"])
 def test_times_of_another_method_or_kind_of_key_are_left_out(tmp_path: Path, version: str):
-    way = Fragment.of(None, [("native", {})])
+    candidate = Candidate.of(None, [("native", {})])
     write_shipped(
         tmp_path / "x.json",
-        Shipped("sm_90a", SETTING, (Record('["op"]', (1,), "s", {way: Times(1e-6, 0, "b")}),)),
+        Shipped("sm_90a", SETTING, (Record('["op"]', (1,), "s", {candidate: Times(1e-6, 0, "b")}),)),
         "c",
     )
     data = json.loads((tmp_path / "x.json").read_text())

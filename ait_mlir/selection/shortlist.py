@@ -1,4 +1,4 @@
-"""The fragments that are worth timing for a task, and the points to time them at."""
+"""The candidates that are worth timing for a task, and the points to time them at."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from xdsl.ir import Operation
 
 from ait_mlir.lowering.build import headers_of
-from ait_mlir.lowering.fragments import Fragment, code_of, offers, steps_of
+from ait_mlir.lowering.candidates import Candidate, candidates_of, code_of, steps_of
 from ait_mlir.lowering.kernels import Target
 from ait_mlir.lowering.points import Point
 from ait_mlir.selection.tasks import Task
@@ -22,22 +22,22 @@ MOST = 40
 """Candidates of one op to time, at most."""
 
 
-def best_by_estimate(found: Sequence[Fragment]) -> Fragment:
-    """The fragment with the smallest estimate; among equal estimates, the fewest launches, then the first in order.
+def best_by_estimate(found: Sequence[Candidate]) -> Candidate:
+    """The candidate with the smallest estimate; among equal estimates, the fewest launches, then the first in order.
 
-    A fragment that is `only_timed` is taken only if there is no other.
+    A candidate that is `only_timed` is taken only if there is no other.
     """
     return min(found, key=lambda f: (f.only_timed, f.seconds, len(f.kernels)))
 
 
-def worth_timing(task: Task, points: Sequence[Point], target: Target) -> list[Fragment]:
-    """The fragments to time, best estimate first: all that are close to the best estimate at some point.
+def worth_timing(task: Task, points: Sequence[Point], target: Target) -> list[Candidate]:
+    """The candidates to time, best estimate first: all that are close to the best estimate at some point.
 
     Each point has its own estimates, so both a tile for few rows and a tile for many rows are included.
     """
-    best: dict[Fragment, float] = {}
+    best: dict[Candidate, float] = {}
     for point in points:
-        found = sorted(offers(task.at(point), target, CONFIGS, CONFIGS_CUT), key=lambda f: f.seconds)
+        found = sorted(candidates_of(task.at(point), target, CONFIGS, CONFIGS_CUT), key=lambda f: f.seconds)
         for f in found:
             ratio = f.seconds / max(found[0].seconds, 1e-9)
             if ratio <= SLOWEST:
@@ -47,28 +47,28 @@ def worth_timing(task: Task, points: Sequence[Point], target: Target) -> list[Fr
 
 
 def code_digest(task: Task, target: Target) -> str:
-    """A digest of the fragments offered for a task and of the code of their kernels, with headers.
+    """A digest of the candidates of a task and of the code of their kernels, with headers.
 
     For a kernel with several configurations, the digest contains the code of the first one.
     """
     texts: dict[str, None] = {}
     seen: set[tuple[str | None, tuple[str, ...]]] = set()
-    for fragment in offers(task.op, target, CONFIGS, CONFIGS_CUT):
-        texts[fragment.text] = None
-        kernels = fragment.cut, tuple(provider for provider, _ in fragment.kernels)
+    for candidate in candidates_of(task.op, target, CONFIGS, CONFIGS_CUT):
+        texts[candidate.text] = None
+        kernels = candidate.cut, tuple(provider for provider, _ in candidate.kernels)
         if kernels not in seen:
             seen.add(kernels)
-            texts |= dict.fromkeys(code_of(step, target) for step in steps_of(task.op, fragment, target))
+            texts |= dict.fromkeys(code_of(step, target) for step in steps_of(task.op, candidate, target))
     digest = hashlib.sha256()
     for text in (*texts, *headers_of(texts)):
         digest.update(text.encode() + b"\0")
     return digest.hexdigest()
 
 
-def fits(op: Operation, fragment: Fragment, target: Target) -> bool:
-    """Whether a fragment offered at one point is valid for all values of the dims."""
+def fits(op: Operation, candidate: Candidate, target: Target) -> bool:
+    """Whether a candidate found at one point is valid for all values of the dims."""
     try:
-        steps = steps_of(op, fragment, target)
+        steps = steps_of(op, candidate, target)
     except ValueError:
         return False
     return all(s.kernel.config_problem(s.op, s.config, target) is None for s in steps)

@@ -14,11 +14,11 @@ from ait_mlir.dialects.ait.types import TensorType
 from ait_mlir.dims import Expr, const
 from ait_mlir.driver import compile_module, emit, run_to_phase
 from ait_mlir.lowering import kernels
-from ait_mlir.lowering.fragments import offers, steps_of
+from ait_mlir.lowering.candidates import candidates_of, steps_of
 from ait_mlir.lowering.kernels.base import Config, Emission, Kernel, Launch, Target
 from ait_mlir.options import CompileOptions
 from ait_mlir.runtime import Model
-from ait_mlir.selection.candidates import code_digest
+from ait_mlir.selection.shortlist import code_digest
 from tests.selection.cards import parse, tasks_of
 
 CPU = Target("cpu", "native")
@@ -98,7 +98,7 @@ def test_a_reduction_on_a_card_is_two_launches(kind: str, size: int):
 
 def test_they_are_offered_like_others(parts: None):
     (task,) = tasks_of(TEXT.replace(" {kernel = CHOICE}", ""))
-    found = [f for f in offers(task.op, CPU) if f.kernels[0][0] == "parts"]
+    found = [f for f in candidates_of(task.op, CPU) if f.kernels[0][0] == "parts"]
     assert [f.text for f in found] == ['[null,[["parts",{}]]]'] and 0 < found[0].seconds < 1e-3
     (step,) = steps_of(task.op, found[0], CPU)
     assert isinstance(step.kernel, PartsReduce)

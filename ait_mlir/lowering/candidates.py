@@ -1,4 +1,4 @@
-"""Fragments: a fragment runs an op on one kernel, or cuts it into several ops with one kernel each."""
+"""Candidates: a candidate runs an op on one kernel, or cuts it into several ops with one kernel each."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ _CUT = re.compile(r"(\w+)(?: (\d+))?")
 
 
 @dataclass(frozen=True)
-class Fragment:
+class Candidate:
     """The cut of an op (None without a cut), and the provider and configuration of each part's kernel.
 
-    `seconds` is the estimate at the dims of the op for which it was offered. A fragment that is `only_timed` is never
-    chosen by estimate. Comparisons of fragments ignore both fields, so fragments of different ops can be equal.
+    `seconds` is the estimate at the dims of the op for which it was made. A candidate that is `only_timed` is never
+    chosen by estimate. Comparisons of candidates ignore both fields, so candidates of different ops can be equal.
     """
 
     cut: str | None
@@ -52,22 +52,22 @@ class Fragment:
     only_timed: bool = field(default=False, compare=False)
 
     @staticmethod
-    def of(cut: str | None, kernels: Sequence[tuple[str, Config]]) -> Fragment:
-        return Fragment(cut, tuple((provider, tuple(sorted(config.items()))) for provider, config in kernels))
+    def of(cut: str | None, kernels: Sequence[tuple[str, Config]]) -> Candidate:
+        return Candidate(cut, tuple((provider, tuple(sorted(config.items()))) for provider, config in kernels))
 
     @property
     def text(self) -> str:
-        """As JSON, always the same for equal fragments."""
+        """As JSON, always the same for equal candidates."""
         return json.dumps([self.cut, [[p, dict(c)] for p, c in self.kernels]], separators=(",", ":"))
 
     @staticmethod
-    def read(text: str) -> Fragment:
+    def read(text: str) -> Candidate:
         cut, kernels = json.loads(text)
-        return Fragment.of(cut, [(p, c) for p, c in kernels])
+        return Candidate.of(cut, [(p, c) for p, c in kernels])
 
     @cached_property
     def algorithm(self) -> tuple[int, ...]:
-        """The numbers of the library algorithm that the fragment names; empty if the library chooses."""
+        """The numbers of the library algorithm that the candidate names; empty if the library chooses."""
         for provider, config in self.kernels:
             keys, values = ALGORITHM_KEYS.get(provider, ()), dict(config)
             if any(key in values for key in keys):
@@ -79,17 +79,17 @@ class Fragment:
         """Whether one of its kernels calls a library whose algorithm a configuration can name."""
         return any(provider in ALGORITHM_KEYS for provider, _ in self.kernels)
 
-    def naming(self, algorithm: Sequence[int]) -> Fragment:
-        """The fragment with another library algorithm; without a named algorithm if `algorithm` is empty."""
+    def naming(self, algorithm: Sequence[int]) -> Candidate:
+        """The candidate with another library algorithm; without a named algorithm if `algorithm` is empty."""
         kernels: list[tuple[str, Config]] = []
         for provider, config in self.kernels:
             keys = ALGORITHM_KEYS.get(provider, ())
             named = {key: part for key, part in zip(keys, algorithm, strict=False) if part or key == keys[0]}
             kernels.append((provider, {**{k: v for k, v in config if k not in keys}, **named}))
-        return Fragment.of(self.cut, kernels)
+        return Candidate.of(self.cut, kernels)
 
     def describe(self) -> str:
-        """The fragment as readable text: `cublaslt {id=66, tile=20} + native (epilogue 1)`."""
+        """The candidate as readable text: `cublaslt {id=66, tile=20} + native (epilogue 1)`."""
         parts = [p + (f" {{{', '.join(f'{k}={v}' for k, v in c)}}}" if c else "") for p, c in self.kernels]
         return " + ".join(parts) + ("" if self.cut is None else f" ({self.cut})")
 
@@ -102,11 +102,11 @@ def config_attr(config: Config) -> DictionaryAttr:
     return DictionaryAttr({key: IntegerAttr(value, i64) for key, value in config.items()})
 
 
-# ** what is offered for an op **
+# ** the candidates of an op **
 
 
-def offers(op: Operation, target: Target, configs: int = 1, configs_cut: int = 1) -> Iterator[Fragment]:
-    """The fragments of `op` with estimates (`Kernel.ranked`).
+def candidates_of(op: Operation, target: Target, configs: int = 1, configs_cut: int = 1) -> Iterator[Candidate]:
+    """The candidates of `op` with estimates (`Kernel.ranked`).
 
     They have the first `configs` configurations of each kernel, or the first `configs_cut` if the op is cut.
     """
@@ -122,8 +122,8 @@ def offers(op: Operation, target: Target, configs: int = 1, configs_cut: int = 1
             yield from _combinations(name, parts, target, count)
 
 
-def _combinations(cut: str | None, parts: Sequence[Operation], target: Target, configs: int) -> Iterator[Fragment]:
-    """The fragments with all combinations of kernels for the parts."""
+def _combinations(cut: str | None, parts: Sequence[Operation], target: Target, configs: int) -> Iterator[Candidate]:
+    """The candidates with all combinations of kernels for the parts."""
     found: list[tuple[tuple[tuple[Kernel[Any], Config], ...], float]] = [((), 0.0)]
     for part in parts:
         options = [
@@ -131,8 +131,8 @@ def _combinations(cut: str | None, parts: Sequence[Operation], target: Target, c
         ]
         found = [((*done, (k, c)), cost + more) for done, cost in found for k, c, more in options]
     for kernels, seconds in found:
-        plain = Fragment.of(cut, [(k.provider, c) for k, c in kernels])
-        yield Fragment(plain.cut, plain.kernels, seconds, any(k.only_timed for k, _ in kernels))
+        plain = Candidate.of(cut, [(k.provider, c) for k, c in kernels])
+        yield Candidate(plain.cut, plain.kernels, seconds, any(k.only_timed for k, _ in kernels))
 
 
 def standalone(op: Operation, keep_weights: bool = False, shared: bool = True) -> tuple[GraphOp, Operation]:
@@ -177,9 +177,9 @@ def _find_cut(op: Operation, name: str) -> tuple[Cut[Any], int]:
     return known[found[1]], int(found[2] or 0)
 
 
-def is_usual(op: Operation, fragment: Fragment) -> bool:
-    """Whether the fragment is usual for the op: without a cut, or with a cut that is usual."""
-    return fragment.cut is None or _find_cut(op, fragment.cut)[0].usual
+def is_usual(op: Operation, candidate: Candidate) -> bool:
+    """Whether the candidate is usual for the op: without a cut, or with a cut that is usual."""
+    return candidate.cut is None or _find_cut(op, candidate.cut)[0].usual
 
 
 def cut_in_place(op: Operation, name: str | None) -> tuple[Operation, ...]:
@@ -204,7 +204,7 @@ def cut_in_place(op: Operation, name: str | None) -> tuple[Operation, ...]:
     return tuple(part for part in parts if not isinstance(part, ViewLike))
 
 
-# ** fragments of a given op **
+# ** the steps of a candidate **
 
 
 @dataclass(frozen=True)
@@ -230,31 +230,31 @@ class Step:
     sources: tuple[Source, ...]
 
 
-def steps_of(op: Operation, fragment: Fragment, target: Target) -> tuple[Step, ...]:
-    """The steps of a fragment, in order; `ValueError` when it cannot run this op."""
-    if fragment.cut is None and len(fragment.kernels) == 1:
-        ((provider, config),) = fragment.kernels
+def steps_of(op: Operation, candidate: Candidate, target: Target) -> tuple[Step, ...]:
+    """The steps of a candidate, in order; `ValueError` when it cannot run this op."""
+    if candidate.cut is None and len(candidate.kernels) == 1:
+        ((provider, config),) = candidate.kernels
         sources = tuple(Source(None, i) for i in range(len(op.operands)))
         return (Step(op, kernel_of(provider, op, target), dict(config), sources),)
     _, alone = standalone(op, shared=False)
     places: dict[SSAValue, Source] = {v: Source(None, i) for i, v in enumerate(alone.operands)}
-    parts = cut_in_place(alone, fragment.cut)
-    if fragment.cut is not None and len(parts) == 1:
-        raise ValueError(f"{op.name} cannot be cut at {fragment.cut!r}")
-    if len(parts) != len(fragment.kernels):
-        what = "is not cut" if fragment.cut is None else f"cut at {fragment.cut!r}"
-        raise ValueError(f"{op.name} {what}: {len(parts)} kernels are needed, {len(fragment.kernels)} are given")
+    parts = cut_in_place(alone, candidate.cut)
+    if candidate.cut is not None and len(parts) == 1:
+        raise ValueError(f"{op.name} cannot be cut at {candidate.cut!r}")
+    if len(parts) != len(candidate.kernels):
+        what = "is not cut" if candidate.cut is None else f"cut at {candidate.cut!r}"
+        raise ValueError(f"{op.name} {what}: {len(parts)} kernels are needed, {len(candidate.kernels)} are given")
     steps: list[Step] = []
-    for i, (part, (provider, config)) in enumerate(zip(parts, fragment.kernels, strict=True)):
+    for i, (part, (provider, config)) in enumerate(zip(parts, candidate.kernels, strict=True)):
         sources = tuple(_source(v, places) for v in part.operands)
         steps.append(Step(part, kernel_of(provider, part, target), dict(config), sources))
         places.update((result, Source(i, j)) for j, result in enumerate(part.results))
     return tuple(steps)
 
 
-def estimate(op: Operation, fragment: Fragment, target: Target) -> float:
-    """Estimated seconds of a fragment of `op`; `ValueError` when it cannot run it."""
-    return sum(s.kernel.estimate(s.op, s.config, target) for s in steps_of(op, fragment, target))
+def estimate(op: Operation, candidate: Candidate, target: Target) -> float:
+    """Estimated seconds of a candidate of `op`; `ValueError` when it cannot run it."""
+    return sum(s.kernel.estimate(s.op, s.config, target) for s in steps_of(op, candidate, target))
 
 
 def code_of(step: Step, target: Target) -> str:
