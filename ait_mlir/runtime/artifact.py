@@ -6,10 +6,10 @@ manifest as JSON, then the parts: the IR text, the library, the same library for
 gaps. The manifest gives offset, size and BLAKE3 of each part. BLAKE3 is a tree of hashes, so all CPUs compute it
 together. `runtime/src/deploy/artifact.cc` reads the same format without Python.
 
-A part is copied into memory of this process, and the copy is hashed and used. The file is never mapped: another process
-that writes or truncates it meanwhile causes an error, not other bytes or a SIGBUS. Constants are copied when they are
-used, and given back as each goes to the device, so a load needs the memory of the constants once, and of the largest
-one.
+A part is copied into memory of this process, and the copy is hashed and used. The file is never mapped: if another
+process writes or truncates it meanwhile, the load raises an error and never reads other bytes or dies of a SIGBUS.
+Constants are copied when they are used, and the memory of each is freed once it is on the device, so a load needs the
+memory of all constants once, plus that of the largest.
 """
 
 from __future__ import annotations
@@ -91,8 +91,9 @@ class Artifact:
 
     @property
     def constants_key(self) -> str:
-        """The key of the constants in memory: the hashes of the library, which has their layout, and of the
-        constants."""
+        """The key under which models share these constants: the hash of the library, which defines their layout, and
+        the hash of the constants.
+        """
         return f"{self.parts[self._chosen()].blake3}-{self.parts['constants'].blake3}"
 
     @cached_property
@@ -108,7 +109,7 @@ class Artifact:
 
     @cached_property
     def _pages(self) -> mmap.mmap:
-        """Memory for all constants, which only takes what is written."""
+        """Address space for all constants; only pages that are written take memory."""
         size = max(self.parts["constants"].size, 1)
         try:
             return mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
@@ -136,7 +137,9 @@ class Artifact:
             self._read_constants(None)
 
     def release(self, name: str) -> None:
-        """Give the memory of a constant back, because its data were copied. Its whole pages are zeros afterwards."""
+        """Free the memory of a constant whose data were copied. Pages that hold only this constant are zeros
+        afterwards.
+        """
         array = self.constants[name]
         start = array.ctypes.data - self._memory.ctypes.data
         first, last = _page_up(start), (start + array.nbytes) // PAGE * PAGE
@@ -144,7 +147,7 @@ class Artifact:
             self._pages.madvise(mmap.MADV_DONTNEED, first, last - first)
 
     def _read_constants(self, to: np.ndarray[Any, np.dtype[np.uint8]] | None) -> None:
-        """Read the constants into `to`, or discard them if it is None, and check their hash."""
+        """Read the constants into `to` and check their hash; with None, only check it."""
         part = self.parts["constants"]
         window = np.empty(min(part.size, _BLOCK), np.uint8) if to is None else to
         digest = _parallel_blake3()
@@ -160,7 +163,7 @@ class Artifact:
     def extract_library(self) -> Path:
         """A private copy of the library for this machine, named by its hash. A copy that is already there is checked.
 
-        Raises `ArtifactError` if this CPU can run none.
+        Raises `ArtifactError` if this CPU can run no library of the artifact.
         """
         part = self._chosen()
         return self._extracted(part, self.parts[part].blake3, _blake3)
@@ -191,7 +194,7 @@ class Artifact:
 
 
 class FileBytes:
-    """The bytes of a file that is open: a file that is renamed onto its name meanwhile is another one."""
+    """The bytes of an open file, also after another file was renamed onto its path."""
 
     def __init__(self, path: Path) -> None:
         try:
@@ -208,7 +211,7 @@ class FileBytes:
         self.path, self.size = path, state.st_size
 
     def holes(self, offset: int, size: int) -> int:
-        """How many bytes of a range take no room on the disk and are read as zeros."""
+        """How many bytes of a range are holes: they take no room on the disk and read as zeros."""
         found, at, end = 0, offset, offset + size
         while at < end:
             hole = min(os.lseek(self._file.fileno(), at, os.SEEK_HOLE), end)
@@ -220,13 +223,13 @@ class FileBytes:
         return found
 
     def read(self, offset: int, size: int) -> bytes:
-        """A copy of a range. Raises `ArtifactError` if the file is shorter by now."""
+        """A copy of a range. Raises `ArtifactError` if the file has become shorter."""
         copy = bytearray(size)
         self.read_into(offset, memoryview(copy))
         return bytes(copy)
 
     def read_into(self, offset: int, to: memoryview) -> None:
-        """Copy a range, as long as `to`."""
+        """Fill `to` with the bytes from `offset` on."""
         done = 0
         try:
             while done < to.nbytes:
@@ -241,7 +244,7 @@ class FileBytes:
 
 
 def _open_at_once(path: str, flags: int) -> int:
-    """Open a file. A pipe does not wait for its writer."""
+    """Open a file; opening a pipe returns at once, without a writer."""
     return os.open(path, flags | os.O_NONBLOCK)
 
 
@@ -290,8 +293,8 @@ def write(
 ) -> Path:
     """Write an artifact, whole or not at all. Each constant is made, written and dropped before the next one.
 
-    `kernel_libraries` are the files of those that the artifact stores, by SHA-256; `variants` the libraries for the
-    other CPUs of the manifest, by arch.
+    `kernel_libraries` are the files of the kernel libraries to store in the artifact, by SHA-256; `variants` are the
+    libraries for the other CPUs of the manifest, by arch.
 
     Raises `ArtifactError` for a bad name or dtype, `OSError` from the disk.
     """
@@ -372,7 +375,7 @@ def read(path: str | os.PathLike[str], *, verify_weights: bool = True, defer_wei
     except JsonError as error:
         raise ArtifactError(f"{file.path} has a malformed manifest: {error}") from error
     found = Artifact(file.path, manifest, ir_text, parts, file, contents, verify_weights)
-    found.constant_bytes()  # a header that is none is refused before gigabytes are read
+    found.constant_bytes()  # a malformed header is refused before gigabytes are read
     if not defer_weights:
         found.check_constants()
     return found
@@ -388,7 +391,7 @@ def _as_path(path: str | os.PathLike[str]) -> Path:
 def choose_library(manifest: Manifest) -> str:
     """The name of the part with the library for this machine: the most specialised library that this CPU can run.
 
-    Raises `ArtifactError` if it can run none.
+    Raises `ArtifactError` if this CPU can run no library of the artifact.
     """
     if manifest.target != "cpu":
         return "library"
@@ -415,7 +418,8 @@ def check_machine(
 ) -> None:
     """Refuse a library that this machine cannot run: its CPU lacks instructions, or the library is for another card.
 
-    `cuda_arch` is the architecture of the card that will run it, `rocm_archs` those of all AMD cards of this machine.
+    `cuda_arch` gives the architecture of the card that will run it, `rocm_archs` the architectures of all AMD cards
+    here.
     """
     choose_library(manifest)
     if manifest.target == "cuda" and (found := cuda_arch()) is not None and not _runs_on(manifest.arch, found):
@@ -434,7 +438,9 @@ def check_machine(
 
 
 def _runs_on(arch: str, card: str) -> bool:
-    """Code runs on the architecture it names and, unless that ends in a letter, on later minor versions of it."""
+    """Whether a card runs code for `arch`: the same architecture or, unless its name ends in a letter, a later minor
+    version.
+    """
     if arch == card:
         return True
     wanted, have = re.fullmatch(r"sm_(\d+)(\d)", arch), re.match(r"sm_(\d+)(\d)", card)
@@ -497,8 +503,8 @@ def _read_manifest(file: FileBytes) -> tuple[JsonValue, int]:
 
 
 def _parallel_blake3() -> blake3:
-    """A hash by all CPUs. A forked process has not got the shared threads of its parent and would wait for them for
-    ever: there the hash has threads of its own.
+    """A BLAKE3 hash that all CPUs compute. In a forked process it gets threads of its own: the parent's threads do not
+    exist there, and the hash would wait for them for ever.
     """
     return blake3(max_threads=blake3.AUTO if os.getpid() == _PROCESS else len(os.sched_getaffinity(0)))
 

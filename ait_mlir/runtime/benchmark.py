@@ -16,8 +16,9 @@ from ait_mlir.runtime.state import ModelState
 
 
 class Measurements:
-    """Times a model. The runs are on copies of inputs that are state, so these stay unchanged; the outputs exclude
-    them."""
+    """Times a model. Runs use copies of state inputs, so the caller's stay unchanged; the returned outputs leave state
+    out.
+    """
 
     def __init__(self, library: OpenedLibrary, state: ModelState, arguments: RunArguments, runner: Runner) -> None:
         self._library = library

@@ -48,8 +48,9 @@ class ModelConstants:
         self._is_prepared = False
 
     def load(self, artifact: Artifact, is_shared: bool) -> None:
-        """Take the values that an artifact holds, one after another. Models of one artifact share them on a device, if
-        `is_shared`."""
+        """Copy an artifact's values to the device, one after another. With `is_shared`, models of one artifact share
+        them on a device.
+        """
         sizes = artifact.constant_bytes()
         own = [name for name in sizes if name in self._library.constants]
         folds = "" if self._manifest is None else self._manifest.folds
@@ -80,8 +81,8 @@ class ModelConstants:
     ) -> list[str]:
         """Names of the constants, as the model was written.
 
-        With `unbound_constants_only`, without those that the artifact holds values of. With `constant_folding_only`,
-        those alone that other constants are computed from. With `unset_only`, those alone that have no value yet.
+        `unbound_constants_only` leaves out constants whose values are in the artifact. `constant_folding_only` keeps
+        only constants from which others are computed, `unset_only` only constants that have no value yet.
         """
         self._library.require_open()
         folds = self.folds
@@ -182,11 +183,7 @@ class ModelConstants:
             self._held, self._spare_held, self._is_prepared = self._spare_held, self._held, False
 
     def fold_constants(self, stream_ptr: int | None = None, sync: bool = True, double_buffer: bool = False) -> None:
-        """Check that all constants that follow from others are computed, in the set that runs read or in the other one.
-
-        Each of them is computed as soon as the last constant that it follows from is set, so nothing is left to do.
-        Raises `InputError` if some of those are missing.
-        """
+        """Check that all folded constants have values, in the set that runs read or in the double buffer."""
         self._library.require_open()
         with self._lock:
             folds = self._folds_of(double_buffer)

@@ -127,8 +127,9 @@ def owner_of(value: Any) -> Any:
 
 
 def are_plain(values: Sequence[Any]) -> bool:
-    """Whether tvm-ffi takes all of these as they are, which `Arguments` would do, too: torch tensors without gradients
-    and NumPy arrays that can be written."""
+    """Whether tvm-ffi takes all of these tensors without conversion by `Arguments`: torch tensors without gradients and
+    writable NumPy arrays.
+    """
     torch = sys.modules.get("torch")
     tensor_type: Any = None if torch is None else torch.Tensor
     for value in values:
@@ -138,7 +139,7 @@ def are_plain(values: Sequence[Any]) -> bool:
         elif type(value) is not np.ndarray or value.dtype not in _EXPORTED or not value.flags.writeable:
             return False
         elif not value.flags.c_contiguous and any(stride % value.itemsize for stride in value.strides):
-            return False  # fields of records, which DLPack cannot say
+            return False  # fields of records: DLPack cannot express their strides
     return True
 
 
@@ -157,7 +158,7 @@ class Arguments:
             self._alive.append(array := cast("np.ndarray[Any, Any]", np.asarray(value)))
             return self._from_numpy(label, array, written)
         if is_torch(value):
-            if value.is_neg() or value.is_conj():  # its memory does not hold its values
+            if value.is_neg() or value.is_conj():  # a lazy negation or conjugate: the memory holds other values
                 raise InputError(f"{label} is a lazy negation or conjugate: pass .resolve_neg().resolve_conj() of it")
             return value.detach() if value.requires_grad else value
         if isinstance(value, AITData):
@@ -224,7 +225,7 @@ def _is_scalar(value: object) -> bool:
 
 
 def as_address(value: Any) -> int:
-    """An address as an integer; `OverflowError` for one that memory does not have, because ctypes would truncate it."""
+    """An address as an integer; `OverflowError` unless it has 64 bits, because ctypes would truncate it."""
     address = operator.index(value)
     if not 0 <= address < 1 << 64:
         raise OverflowError(f"the address {address} is not from 0 to 2^64")
@@ -257,7 +258,7 @@ def _other_stream(value: Any) -> int:
 
 
 def check_flags(**flags: Any) -> None:
-    """Raise `InputError` for one that is neither True nor False."""
+    """Raise `InputError` for a flag that is neither True nor False."""
     for what, value in flags.items():
         if not isinstance(value, int | np.bool_):
             raise InputError(f"{what} is {value!r}, expected True or False")
@@ -312,10 +313,7 @@ def empty(shape: Sequence[int], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
 
 
 def shaped(value: Any, shape: tuple[int, ...]) -> Any:
-    """The output of a run, of this shape, in a buffer that may be larger.
-
-    It is the first elements of a contiguous buffer, and the leading elements in each dim of a strided one.
-    """
+    """A view of shape `shape` in an output buffer that may be larger."""
     if value.shape == shape:
         return value
     if isinstance(value, AITData):

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Found:
-    """Constants that follow from sources: their values, the sources still missing, and those taken so far."""
+    """Folded constants: their values, the sources that are still missing, and the values of sources received so far."""
 
     values: Mapping[str, NDArray[Any]]
     missing: list[str]
@@ -32,7 +32,9 @@ def by_reference(fold: Fold, data: Mapping[str, NDArray[Any]]) -> NDArray[Any]:
 
 
 class Folds:
-    """The folds of an artifact. When a source is set, all sources of the same constant must be set again."""
+    """The folds of an artifact: constants computed from others, their sources. When a source is set, all sources of the
+    same constant must be set again.
+    """
 
     def __init__(
         self,
@@ -40,8 +42,9 @@ class Folds:
         values: Mapping[str, NDArray[Any]] | None = None,
         compute: Callable[[Fold, Mapping[str, NDArray[Any]]], NDArray[Any]] | None = None,
     ) -> None:
-        """Read the folds from their text. `values` are in the artifact: values of folds, and of sources whose folds
-        have no value. `compute` gives the value of a fold from its sources, by default with the reference."""
+        """Read the folds from their text. `values` are the values in the artifact: of folds, and of sources whose folds
+        have none. `compute` gives the value of a fold from its sources, by default with the reference.
+        """
         from ait_mlir.reference.folds import read_folds
 
         self._folds: list[Fold] = read_folds(text)
@@ -68,7 +71,9 @@ class Folds:
         return self._given.keys() | (self.sources.keys() - unbound)
 
     def take(self, values: Mapping[str, NDArray[Any]]) -> Found:
-        """The folds that can be computed from these and earlier values of sources. `keep` then stores the values."""
+        """Compute the folds whose sources all have values, from these and from earlier calls; store the result with
+        `keep`.
+        """
         for name, value in values.items():
             shape, dtype = self.sources[name]
             if value.shape != shape or value.dtype.name != dtype:
@@ -96,7 +101,7 @@ class Folds:
         return self._missing(self._taken, self._computed)
 
     def copy(self) -> Folds:
-        """For a second set of constants, which begins with the values of the first."""
+        """A copy for the second set of constants, which begins with the values of the first."""
         made = object.__new__(Folds)
         made._folds, made.sources, made._given = self._folds, self.sources, self._given
         made._compute = self._compute

@@ -1,6 +1,6 @@
 """The frameworks of a caller's tensors: results are made in the framework of the inputs.
 
-PyTorch, CuPy and JAX are found by the types of the tensors, so that none is imported that the caller has not.
+PyTorch, CuPy and JAX are recognised by the types of the tensors, so no framework is imported that the caller lacks.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def stream_of(framework: str, device: int) -> int:
     """The address of the current stream of a framework on a GPU; 0 where it has none."""
     if framework == "torch":
         torch = torch_module()
-        raw = getattr(torch._C, "_cuda_getCurrentRawStream", None)  # a tenth of the time, where there is one
+        raw = getattr(torch._C, "_cuda_getCurrentRawStream", None)  # takes a tenth of the time, where PyTorch has it
         return int(torch.cuda.current_stream(device).cuda_stream if raw is None else raw(device))
     if framework == "cupy":
         return int(sys.modules["cupy"].cuda.get_current_stream().ptr)

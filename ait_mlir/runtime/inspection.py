@@ -16,7 +16,7 @@ from ait_mlir.runtime.run_arguments import RunArguments
 class ResultValues:
     """The values of a result of a launch. Lowest, highest and mean are those of the finite values; 0 if there are none.
 
-    `index` is the place of the launch in the program, `result` that of the result in the launch.
+    `index` is the position of the launch in the program, `result` the position among its results.
     """
 
     launch: str
@@ -53,7 +53,7 @@ class Inspection:
     def inspect(self, inputs: Tensors, outputs: Tensors, stream_ptr: int | None = None) -> list[ResultValues]:
         """Run the model once, waiting after each launch; returns the values of the results of all launches, in order.
 
-        Left out are results that do not lie contiguously, and those whose size only the run finds. Raises `InputError`
+        Results that are not contiguous, or whose size is known only after the run, are left out. Raises `InputError`
         for a model that was not compiled to be inspected.
         """
         return self._run(inputs, outputs, stream_ptr)[2]

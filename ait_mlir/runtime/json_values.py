@@ -1,4 +1,4 @@
-"""JSON of files that nobody vouches for: each value is asked for by its kind, and an error names its place."""
+"""Reads JSON from files that may be malformed: a caller asks for a value of a kind, and errors name the place."""
 
 from __future__ import annotations
 

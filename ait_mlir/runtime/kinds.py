@@ -16,9 +16,9 @@ class AITemplateMemcpyKind(Enum):
 class AITemplateAllocatorKind(Enum):
     """Where the scratch memory of runs comes from. Constants are always memory of the model's own.
 
-    AITemplate's two kinds are the same here: memory of the device, whose bytes each model counts. With `FRAMEWORK`,
-    which AITemplate has not, it comes from the allocator of the framework whose tensors are passed (PyTorch's caching
-    allocator), so the framework sees it and uses it again; from the device where the framework has none.
+    AITemplate's two kinds mean the same here: device memory whose bytes each model counts. With `FRAMEWORK`, which
+    AITemplate lacks, scratch memory comes from the allocator of the framework whose tensors are passed (PyTorch's
+    caching allocator), which can reuse it afterwards; a framework without an allocator gets device memory.
     """
 
     DEFAULT = 0

@@ -16,7 +16,7 @@ from ait_mlir.runtime.opened import OpenedLibrary
 
 
 class DeviceMemory:
-    """Memory on the device of a model that its caller allocates, and copies.
+    """Memory that a caller allocates on a model's device, and copies from and to it.
 
     A copy is made after what is on the stream `stream_ptr` (stream 0 by default). With `sync` the call waits for it.
     Memory is allocated and freed at once, so `allocate_gpu_memory` and `free_gpu_memory` need no stream; they take one
@@ -62,7 +62,7 @@ class DeviceMemory:
     ) -> None:
         """Copy `count` bytes from address `src` to address `dst`; `kind` says which of them are on the device.
 
-        Raises `InputError` for null addresses, for numbers that are none, and for negative counts, before anything is
+        Raises `InputError` for null addresses, values that are not integers, and negative counts, before anything is
         copied.
         """
         self._library.require_open()

@@ -41,7 +41,7 @@ T = TypeVar("T")
 
 
 def _of(part: Callable[[Model], Part], method: Callable[Concatenate[Part, P], T]) -> Callable[Concatenate[Model, P], T]:
-    """A method of `Model` that is one of its part's, with its docstring."""
+    """A method of `Model` that calls `method` of the part, with its docstring."""
 
     @functools.wraps(method)
     def call(self: Model, /, *args: P.args, **kwargs: P.kwargs) -> T:

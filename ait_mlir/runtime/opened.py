@@ -159,7 +159,7 @@ class OpenedLibrary:
 
         self.require_open()
         names = self._check_names(dims, self.dims, "dim")
-        if len(names) < len(self._all_dims):  # those that a run binds are taken at their bounds
+        if len(names) < len(self._all_dims):  # a dim that a run binds is taken at its bound
             dims, names = {**dict.fromkeys(self._all_dims, 0), **dims}, self._all_dims
         if wrong := [name for name in names if not hasattr(dims[name], "__index__")]:
             raise InputError(f"dim {wrong[0]} = {dims[wrong[0]]!r}, expected a whole number")

@@ -35,7 +35,7 @@ class RunArguments:
         return given, outs
 
     def explained(self, error: Exception, inputs: Tensors, outs: list[Any]) -> Exception:
-        """The error to raise for one of the library in a run, which may have left state half written."""
+        """The error to raise when the library fails in a run; marks the state that it may have left half written."""
         ins = self._library.ordered_inputs(inputs)
         self._state.forget_when_freed(ins)
         return self._library.explained(error, self._library.labels, (*ins, *outs))

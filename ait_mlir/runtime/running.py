@@ -128,9 +128,9 @@ class Runner:
     def make_outputs(self, inputs: Tensors) -> list[Any]:
         """Output buffers of the actual shapes for these inputs, in the framework of the inputs.
 
-        They are torch tensors if an input is one, CuPy arrays if an input is one, else NumPy arrays on the CPU target;
-        on a device, torch tensors where PyTorch is imported, else tensors of tvm-ffi, which DLPack takes anywhere. An
-        output in place of an input is that input. Raises `InputError` for JAX arrays, which cannot be written.
+        Torch tensors if an input is a torch tensor, else CuPy arrays if an input is a CuPy array, else NumPy arrays on
+        the CPU target; on a device, torch tensors if PyTorch is imported, else tensors of tvm-ffi, which DLPack shares.
+        An output in place of an input is that input. Raises `InputError` for JAX arrays, which cannot be written.
         """
         values = self._library.ordered_inputs(inputs)
         framework = framework_of(values)
@@ -200,14 +200,14 @@ class Runner:
         its end, so keep the outputs that were passed until then.
         """
         self._library.require_open()
-        if stream_ptr is None:  # the current stream is one of this thread
+        if stream_ptr is None:  # read here: each thread has its own current stream
             stream_ptr = self.framework_stream(inputs, () if outputs is None else outputs)
         call = partial(self.run_with_tensors, inputs, outputs, stream_ptr, True, graph_mode)
         return await asyncio.get_running_loop().run_in_executor(self._executor, call)
 
     @property
     def _executor(self) -> ThreadPoolExecutor:
-        if self._threads is None or self._threads[0] != os.getpid():  # a forked process does not have its parent's
+        if self._threads is None or self._threads[0] != os.getpid():  # a forked process lacks its parent's threads
             made = ThreadPoolExecutor(self._library.num_runtimes, f"ait {self._library.name}")
             self._threads = os.getpid(), made
         return self._threads[1]
@@ -217,12 +217,12 @@ class Runner:
 
         | count | of |
         |---|---|
-        | runs, failures | runs that succeeded or were left going on, and those that failed after the checks |
+        | runs, failures | runs that succeeded or were not awaited; runs that failed after the checks |
         | waits | runs that waited for a free runtime |
         | copies | tensors that were copied because kernels cannot use them where they are |
         | bytes | bytes of constants and scratch memory now |
-        | graph_hits, graph_captures, graph_updates | launches of a graph: as it was, new, with new addresses |
-        | graph_warmups, graph_fallbacks | runs in graph mode without one: the first, or none is possible |
+        | graph_hits, graph_captures, graph_updates | launches of a graph: unchanged, new, with new addresses |
+        | graph_warmups, graph_fallbacks | runs in graph mode without a graph: the first, or a graph is impossible |
         | graph_evictions | graphs dropped for newer ones |
         """
         self._library.require_open()

@@ -80,7 +80,9 @@ def encode_data(tensors: Mapping[str, np.ndarray[Any, Any] | Deferred]) -> Itera
 
 
 def _order(tensors: Mapping[str, np.ndarray[Any, Any] | Deferred]) -> list[str]:
-    """Widest elements first: each tensor is then aligned to its element without gaps, which the format forbids."""
+    """The names, widest elements first: each tensor is then aligned to its elements without gaps (the format forbids
+    gaps).
+    """
     return sorted(tensors, key=lambda name: (-tensors[name].dtype.itemsize, name))
 
 
@@ -101,7 +103,7 @@ def header_bytes(start: bytes, size: int) -> int:
 def places(header: bytes, size: int) -> dict[str, Place]:
     """Where each tensor is in a file of `size` bytes, by its header.
 
-    Raises `ArtifactError` when it is malformed: the tensors have to lie one behind another, from the header to the end.
+    Raises `ArtifactError` if the header is malformed: tensors must follow each other without gaps, up to the end.
     """
     try:
         rows = parse_json(header[8:], "the header").members()
@@ -137,7 +139,7 @@ def decode(data: np.ndarray[Any, np.dtype[np.uint8]]) -> dict[str, np.ndarray[An
 
 @dataclass(frozen=True)
 class Place:
-    """Where a tensor is behind the header, and its kind."""
+    """Where a tensor lies after the header, and its dtype and shape."""
 
     dtype: str
     shape: tuple[int, ...]

@@ -92,8 +92,7 @@ class ModelState:
         return [t for t in self._library.outputs if t["in_place_of"] < 0]
 
     def with_state(self, outputs: Tensors, inputs: Sequence[Any]) -> Tensors:
-        """The buffers of all outputs; `outputs` has all, or only those with their own buffer: others share an
-        input's."""
+        """The buffers of all outputs. `outputs` may leave out outputs in place of state: their buffer is the input's."""
         if isinstance(outputs, Mapping):
             places = {t["name"]: inputs[t["in_place_of"]] for t in self._library.outputs if t["in_place_of"] >= 0}
             return {**places, **outputs}
@@ -107,7 +106,7 @@ class ModelState:
         return [inputs[t["in_place_of"]] if t["in_place_of"] >= 0 else next(made) for t in self._library.outputs]
 
     def without_state(self, outputs: Tensors) -> Tensors:
-        """The buffers of the outputs that have one of their own, from these, or from all."""
+        """The buffers of the outputs with a buffer of their own; `outputs` has these or all."""
         if isinstance(outputs, Mapping):
             return {name: value for name, value in outputs.items() if name not in self._library.state.values()}
         if len(outputs) != len(self._library.outputs):
