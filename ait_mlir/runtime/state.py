@@ -92,7 +92,9 @@ class ModelState:
         return [t for t in self._library.outputs if t["in_place_of"] < 0]
 
     def with_state(self, outputs: Tensors, inputs: Sequence[Any]) -> Tensors:
-        """The buffers of all outputs. `outputs` may leave out outputs in place of state: their buffer is the input's."""
+        """The buffers of all outputs. `outputs` may leave out outputs in place of state: their
+        buffer is the input's.
+        """
         if isinstance(outputs, Mapping):
             places = {t["name"]: inputs[t["in_place_of"]] for t in self._library.outputs if t["in_place_of"] >= 0}
             return {**places, **outputs}

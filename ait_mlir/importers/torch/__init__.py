@@ -1,4 +1,4 @@
-"""PyTorch models: `torch.export` programs as `ait` modules, and `compile`, which does it all."""
+"""PyTorch models: imports `torch.export` programs as `ait` modules; `compile` exports, imports, compiles and loads."""
 
 from __future__ import annotations
 

@@ -124,7 +124,7 @@ def _check_value(value: Any, key: str) -> None:
                 _check_expression(name, (), "a dim")
             else:
                 _expect(_PATH, name, "a name")
-            if name != "metadata":  # places in sources, which are only kept
+            if name != "metadata":  # positions in source files, which are never evaluated
                 _check_value(inner, name)
     elif isinstance(value, list):
         for inner in cast("list[Any]", value):

@@ -66,18 +66,18 @@ class Call:
     # ** arguments **
 
     def value(self, name: str) -> Value:
-        """A tensor argument, known or written."""
+        """A tensor argument: an SSA value, or a formula, mask or broadcast that is not in the IR yet."""
         found = self.arguments.get(name)
         if not isinstance(found, SSAValue | Affine | Mask | Spread):
             raise NotSupported(f"{name} is {found!r}, expected a tensor")
         return cast(Value, found)
 
     def natural(self, name: str) -> SSAValue:
-        """A tensor argument in a shape that broadcasts to its own."""
+        """A tensor argument as an SSA value, maybe in a smaller shape that broadcasts to the argument's."""
         return self.w.natural(self.value(name))
 
     def tensor(self, name: str) -> SSAValue:
-        """A tensor argument, written in full."""
+        """A tensor argument as an SSA value of the argument's shape."""
         return self.w.full(self.value(name))
 
     def optional(self, name: str) -> SSAValue | None:

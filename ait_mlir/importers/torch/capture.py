@@ -130,8 +130,8 @@ def _changes_weights(program: Any) -> bool:
 
 
 def _call_once(module: Any, args: Any, kwargs: Any) -> None:
-    """Call a model that changes its weights, because some do so in their first call only, which the export has not
-    made.
+    """Call a model that changes its weights: some models change them only in their first call, and an export is no
+    call.
     """
     args, kwargs = torch.utils._pytree.tree_map_only(torch.Tensor, torch.clone, (args, kwargs))
     with torch.no_grad():
@@ -147,7 +147,7 @@ def _is_about_dims(text: str) -> bool:
 
 
 def _with_conditions(export: Callable[..., Any]) -> Any:
-    """The program with the conditions that PyTorch could not prove of its dims, if ours proves them; else None."""
+    """The program exported with its conditions on dims as assertions, if the importer proves all of them; else None."""
     with contextlib.suppress(Exception), quiet(), without_layouts(), any_size():
         program = export(prefer_deferred_runtime_asserts_over_guards=True)
         table = DimTable()
@@ -259,7 +259,7 @@ def _dims(
     dims: dict[tuple[int, int], Any] = {}
     try:
         bound: Any = dict(inspect.signature(module.forward).bind(*args, **kwargs).arguments)
-    except TypeError:  # wrong arguments, which the export says better
+    except TypeError:  # wrong arguments: the export reports them better
         return {}
     if not isinstance(dynamic_shapes, Mapping):
         bound = list(bound.values())

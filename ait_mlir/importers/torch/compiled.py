@@ -47,11 +47,10 @@ def compile(
 ) -> CompiledModule:
     """Compile an unmodified `torch.nn.Module` or a program of `torch.export`.
 
-    The module is exported on the example inputs; `dynamic_shapes` is that of `torch.export.export`, and a dim without
-    a maximum gets 4,096. `hints` are sizes to choose kernels for, by the name of a `torch.export.Dim`. `measure`,
-    `budget`, `precision` and `streams` are those of `CompileOptions`; `num_runtimes` is that of `Model`. With
-    `graph_mode`, runs on a GPU are replayed as CUDA graphs. Generated sources and IR are kept in `workdir` if it is
-    given.
+    The module is exported on the example inputs with `dynamic_shapes` as in `torch.export.export`; a dim without a
+    maximum gets 4,096. `hints` are sizes to choose kernels for, by the name of a `torch.export.Dim`. `measure`,
+    `budget`, `precision` and `streams` are explained in `CompileOptions`, `num_runtimes` in `Model`. With `graph_mode`,
+    runs on a GPU are replayed as CUDA graphs. Generated sources and IR are kept in `workdir` if it is given.
 
     Raises `ImportFailure` for a model that cannot be imported, with the place in its source; nothing is written then.
     """
@@ -87,7 +86,7 @@ def from_torch(
             f"example_inputs is a {type(example_inputs).__name__}, expected a tuple of positional arguments; "
             "keyword arguments go into example_kwargs"
         )
-    may_call = same_dims is None  # else the module is a graph of `torch.compile` on tensors of the caller
+    may_call = same_dims is None  # else it is a graph of `torch.compile`: a call would change the caller's tensors
     program, names = capture(module, example_inputs, example_kwargs, dynamic_shapes, may_call=may_call)
     chosen = name or re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", type(module).__name__).lower()
     return import_program(program, chosen, dim_names=names, hints=hints, same_dims=same_dims)
@@ -106,12 +105,12 @@ def build(
     from ait_mlir.runtime import Model
 
     text = str(imported.module) + "\n"
-    folder = Path(tempfile.mkdtemp(prefix="ait_"))  # for its owner alone: the artifact has the weights
+    folder = Path(tempfile.mkdtemp(prefix="ait_"))  # only its owner can read it: the artifact has the weights
     file = folder / "model.ait"
     try:
         module, constants = imported.module.clone(), imported.constants
         compile_module(module, options, output=file, constants=constants, workdir=workdir)
-        # Written a moment ago by this process: its weights need no second hash.
+        # this process has just written the file: its weights need no second hash
         model = Model(file, num_runtimes=num_runtimes, verify_weights=False)
         compiled = CompiledModule(imported, model, file, text, options, graph_mode)
     except BaseException:
@@ -186,7 +185,7 @@ class CompiledModule:
         )
 
     def _run_flat(self, args: tuple[Any, ...]) -> Any:
-        """A call on torch tensors; None, and nothing is run, for others."""
+        """The result of a call on torch tensors; None, without a run, for other arguments."""
         if len(args) != len(self._inputs.tensors) or any(type(value) is not torch.Tensor for value in args):
             return None
         on_gpu = self.model.target != "cpu"
@@ -199,7 +198,7 @@ class CompiledModule:
         return found[0] if self._out_spec.is_leaf() else found
 
     def run(self, args: tuple[Any, ...], state: Mapping[str, Any]) -> Any:
-        """Run like a call, but with the caller's tensors as the state, which are written in place."""
+        """Run like a call, with the caller's tensors as the state, which the run updates in place."""
         return self._run(self._flatten(args, {}), state)
 
     def changed_leaves(self) -> list[int]:

@@ -1,4 +1,6 @@
-"""Operations of PyTorch without a row, as functions of others: floats by their parts, sampling, segments, counts."""
+"""PyTorch operations that have no row, as functions of other operations: parts of floats, sampling,
+segments, counts.
+"""
 
 from __future__ import annotations
 
@@ -23,10 +25,12 @@ PRECISION = {
 
 
 def _exponent(x: Any) -> tuple[Any, Any, int]:
-    """The index of the largest power of 2 that is at most |x|, -1 for 0; all powers of 2, and their least exponent."""
+    """The index of the largest power of 2 up to |x| (-1 for 0) in a list of all powers of 2, the list, and its least
+    exponent.
+    """
     _, least, most = PRECISION["float64" if x.dtype == torch.float64 else "float32"]
     first = torch.arange(max(-least, most) + 1, device=x.device) == 0
-    below, above = (torch.where(first, 1.0, factor).to(x.dtype).cumprod(0) for factor in (0.5, 2.0))  # exact
+    below, above = (torch.where(first, 1.0, factor).to(x.dtype).cumprod(0) for factor in (0.5, 2.0))  # exact powers
     powers = torch.cat([below[1 : 1 - least].flip(0), above[: most + 1]])
     return torch.bucketize(x.abs(), powers, right=True) - 1, powers, least
 
@@ -36,7 +40,7 @@ def _wide(x: Any) -> Any:
 
 
 def _at(numbers: Any, index: Any) -> Any:
-    """The numbers at the places of an index of any shape, also of a scalar."""
+    """The numbers at the positions in `index`, which may have any shape; the result has this shape."""
     return numbers.gather(0, index.reshape(-1)).reshape(index.shape)
 
 
@@ -46,7 +50,7 @@ def frexp(x: Any) -> tuple[Any, Any]:
     index, powers, least = _exponent(wide)
     is_number = (wide.abs() < torch.inf) & (wide != 0)
     exponent = torch.where(is_number, index + (least + 1), 0)
-    first = exponent.div(2, rounding_mode="floor")  # 2 ** -exponent may be too large
+    first = exponent.div(2, rounding_mode="floor")  # two factors, because 2 ** -exponent may overflow
     parts = [_at(powers, -part - least) for part in (first, exponent - first)]
     return (wide * parts[0] * parts[1]).to(x.dtype), exponent.int()
 
@@ -73,9 +77,8 @@ def nextafter(x: Any, y: Any) -> Any:
 
 
 def bincount(x: Any, weights: Any = None, minlength: int = 0) -> Any:
-    """`torch.bincount`, with a size that the run binds: the largest number and 1, at least `minlength`.
-
-    Numbers below 0, and those that are neither below `UNBOUNDED` nor below `minlength`, are an error of the run.
+    """`torch.bincount`; the run binds its size: 1 more than the largest number, at least `minlength`. The run fails for
+    a number below 0, and for one that reaches both `UNBOUNDED` and `minlength`.
     """
     most = max(UNBOUNDED, minlength)
     if weights is not None and weights.dtype != torch.float32:
@@ -89,14 +92,15 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0) -> Any:
 def pdist(x: Any, p: float = 2.0) -> Any:
     """`torch.pdist`: the distances of all pairs of rows of x [n, m], [n * (n - 1) / 2]."""
     n = x.shape[0]
-    behind = n * (n - 1) // 2 - 1 - torch.arange(n * (n - 1) // 2, device=x.device)  # how many pairs follow
-    rows = ((8 * behind + 1).double().sqrt().sub(1) / 2).floor().long()  # these are rows * (rows + 1) / 2 and some more
+    # the number of pairs after each pair
+    behind = n * (n - 1) // 2 - 1 - torch.arange(n * (n - 1) // 2, device=x.device)
+    rows = ((8 * behind + 1).double().sqrt().sub(1) / 2).floor().long()  # solves rows * (rows + 1) / 2 <= behind
     rows = rows - (rows * (rows + 1) // 2 > behind).long() + ((rows + 1) * (rows + 2) // 2 <= behind).long()
     first, second = n - 2 - rows, n - 1 - (behind - rows * (rows + 1) // 2)
     apart = x[first] - x[second]
     if p != float("inf"):
         return torch.linalg.vector_norm(apart, p, dim=-1)
-    return torch.nn.functional.pad(apart, (0, 0, 0, 1)).abs().amax(-1)[:-1]  # PyTorch has no maximum of no rows
+    return torch.nn.functional.pad(apart, (0, 0, 0, 1)).abs().amax(-1)[:-1]  # PyTorch refuses the maximum of zero rows
 
 
 # ** segments **
@@ -122,7 +126,7 @@ def segment_reduce(
     unsafe: bool = False,
     initial: float | None = None,
 ) -> Any:
-    """`torch.segment_reduce`; segments that do not cover the data are an error of the run, unless `unsafe`."""
+    """`torch.segment_reduce`; the run fails for segments that do not cover the data, unless `unsafe`."""
     if indices is not None or (lengths is None) == (offsets is None):
         raise NotImplementedError("segment_reduce needs either lengths or offsets")
     axis = axis % data.dim()
@@ -131,7 +135,7 @@ def segment_reduce(
     places = torch.arange(data.shape[axis], dtype=offsets.dtype, device=data.device).expand(data.shape[: axis + 1])
     segments = torch.searchsorted(offsets.contiguous(), places.contiguous(), right=True)
     count = offsets.shape[-1] - 1
-    if unsafe:  # what is in no segment is behind the last
+    if unsafe:  # elements outside of all segments go to an extra last segment
         segments = torch.where(segments > 0, segments - 1, count)
         whole = _reduced(data, reduce, segments, count + 1, axis, initial)
         return whole.narrow(axis, 0, count)
@@ -139,7 +143,7 @@ def segment_reduce(
 
 
 def _reduced(data: Any, reduce: str, segments: Any, bins: Any, axis: int, initial: float | None) -> Any:
-    """Data reduced by the number of a segment for each place up to the axis."""
+    """The data reduced along `axis` by segment; `segments` has the number of the segment of each position."""
     segments = segments[(..., *(None,) * (data.dim() - axis - 1))].expand(data.shape)
     kind, neutral = _SEGMENTS[reduce]
     shape = (*data.shape[:axis], bins, *data.shape[axis + 1 :])
@@ -180,7 +184,7 @@ def fractional_max_pool(rank: int) -> Any:
 
 
 def _starts(sample: Any, size: Any, count: int, kernel: int) -> Any:
-    """Where the windows begin: at steps that a random number shifts; the last at the end."""
+    """The starts of the windows: at even steps, shifted by a random number; the last window ends at the end."""
     if count == 1:
         return torch.zeros_like(sample, dtype=torch.int64) + (size - kernel)
     step = (size - kernel) / (count - 1)
@@ -224,7 +228,7 @@ def grid_sampler(x: Any, grid: Any, mode: int, padding: int, align: bool) -> Any
 
 
 def _coordinate(given: Any, size: Any, padding: int, align: bool) -> Any:
-    """A coordinate from -1 to 1 as one of pixels; 0 pads with zeros, 1 with the border, 2 by reflection."""
+    """A coordinate from -1 to 1 in pixels. `padding`: 0 pads with zeros, 1 with the border, 2 by reflection."""
     at = (given + 1) / 2 * (size - 1) if align else ((given + 1) * size - 1) / 2
     if padding == 2:
         low, span = (0.0, size - 1) if align else (-0.5, size)
@@ -237,7 +241,7 @@ def _coordinate(given: Any, size: Any, padding: int, align: bool) -> Any:
 
 
 def table() -> dict[Any, Callable[..., Any]]:
-    """The functions by the operations that they compose."""
+    """The function for each operation."""
     aten = torch.ops.aten
     return {
         aten.frexp.Tensor: frexp,

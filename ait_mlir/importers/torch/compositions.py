@@ -1,4 +1,4 @@
-"""Operations that PyTorch composes in C++ by the numbers of an example, composed so that dims stay dynamic."""
+"""Replaces compositions that PyTorch does in C++ with the example's sizes by compositions that keep dims dynamic."""
 
 from __future__ import annotations
 
@@ -65,12 +65,12 @@ def _vandermonde(x: Any, N: Any = None, increasing: bool = False) -> Any:
 
 
 def _depends_on_values(size: Any) -> bool:
-    """Whether a size is known in a run only."""
+    """Whether a size is known only in a run."""
     return isinstance(size, torch.SymInt) and not size.node.has_hint()
 
 
 def _is_static(condition: Any) -> bool:
-    """Whether a condition on dims holds without a guard."""
+    """Whether a condition on dims is known to hold, without adding a guard."""
     return bool(torch.fx.experimental.symbolic_shapes.statically_known_true(condition))
 
 
@@ -81,14 +81,12 @@ def _chunks(x: Any, chunks: int, dim: int = 0) -> Any:
 
 
 def _split(x: Any, size: Any, dim: int = 0, most: int = 1) -> Any:
-    """Pieces of x of a size along a dim: as many as in the example, which must hold for all dims.
-
-    PyTorch counts them with a rounded quotient of dims. It then takes the sizes of the example for the only ones of
-    that quotient.
+    """x split along a dim into pieces of `size`: as many as in the example, for which conditions on the dims are added.
+    PyTorch would compute the number as a rounded quotient of dims, which fixes the dims to the example's sizes.
     """
     n = x.shape[dim]
     if _depends_on_values(n) or _depends_on_values(size):
-        count = int((n + size - 1) // size)  # which PyTorch refuses
+        count = int((n + size - 1) // size)  # PyTorch refuses this conversion with a clear error
     else:
         count = -(-example_size(n) // max(example_size(size), 1)) if example_size(n) else most
     if not _is_static(count * size == n):
@@ -114,7 +112,9 @@ def _take_along(x: Any, indices: Any, dim: int | None = None) -> Any:
 def _max_pool(
     x: Any, kernel_size: Any, stride: Any = (), padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False
 ) -> Any:
-    """`torch.max_pool1d` as a pool over two dims, the first of which is 1: PyTorch's own check fixes the length."""
+    """`torch.max_pool1d` as a pool over two dims with a first dim of 1, because PyTorch's check
+    would fix the length.
+    """
     return _max_pool_and_places(x, kernel_size, stride, padding, dilation, ceil_mode)[0]
 
 
@@ -141,7 +141,7 @@ def _runs(x: Any, return_inverse: bool = False, return_counts: bool = False, dim
 
 @contextlib.contextmanager
 def compositions() -> Generator[None]:
-    """During a trace, these operations are composed here."""
+    """A block for a trace in which the operations of this file are composed by its functions."""
     aten = torch.ops.aten
     table: dict[Any, Callable[..., Any]] = {
         aten.chunk.default: _chunks,
@@ -158,7 +158,7 @@ def compositions() -> Generator[None]:
     autograd = torch._C.DispatchKey.Autograd
     keys = (torch._C.DispatchKey.CompositeImplicitAutograd, autograd)
     kernels = {op: dict.fromkeys(keys, function) for op, function in table.items()}
-    kernels[aten.unique_consecutive.default] = {autograd: _runs}  # not what it is made of: it calls itself
+    kernels[aten.unique_consecutive.default] = {autograd: _runs}  # the function itself calls the operation
     with contextlib.ExitStack() as stack:
         for op, own in kernels.items():
             kept = dict(op.py_kernels)

@@ -1,4 +1,4 @@
-"""Conditions on the dims that a program asserts when it runs: proved before it runs, or refused."""
+"""Proves the conditions on dims that a program asserts, so that a run need not check them; refuses the others."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def is_only_asserted(node: Any) -> bool:
 
 
 def is_only_returned(node: Any) -> bool:
-    """Whether a number that a tensor holds is a result of the model, and nothing is computed with it but conditions."""
+    """Whether a number read from a tensor is used only as a result of the model and in asserted conditions."""
     return all(
         user.op == "output" or (is_only_asserted(user) and not isinstance(user.meta.get("val"), torch.Tensor))
         for user in node.users

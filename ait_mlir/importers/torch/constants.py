@@ -1,4 +1,4 @@
-"""Params, buffers and constants of a program: by name, each storage once, and integers as formulas if possible."""
+"""Imports params, buffers and constants of a program: each storage once, and integers as formulas if possible."""
 
 from __future__ import annotations
 

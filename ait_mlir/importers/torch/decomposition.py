@@ -1,4 +1,4 @@
-"""Brings a `torch.export` program to operations that have a row in the table, where PyTorch can decompose others."""
+"""Decomposes operations of a `torch.export` program that have no row in the table, where PyTorch can."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ def simpler(program: Any) -> Any:
     checking: set[Any] = set()
     for _ in range(4):
         missing = {n.target for n in unsupported(program)}
-        with compositions():  # the table has the compositions of this moment
+        with compositions():  # read inside the block: PyTorch's table includes the replaced compositions
             table: dict[Any, Any] = {**torch.export.default_decompositions(), **composed.table()}
         chosen = {op: table[op] for op in missing - checking if op in table}
         if not chosen:
             break
         parts = _decomposed(program, chosen)
-        if _checks_values(parts):  # these operations are reported themselves, at their place in the model
+        if _checks_values(parts):  # these operations are reported by name, with their place in the model
             checking |= {op for op in chosen if _checks_values(_decomposed(program, {op: chosen[op]}))}
             continue
         program = parts
@@ -51,8 +51,8 @@ def simpler(program: Any) -> Any:
 
 
 def _checks_values(program: Any) -> bool:
-    """Whether a program has operations that only raise errors, for example an inverse for a singular matrix; PyTorch
-    orders them by tokens.
+    """Whether a program has operations that only raise errors, for example for the inverse of a singular matrix.
+    PyTorch orders these operations by tokens.
     """
     kinds = torch.export.graph_signature.InputKind
     return any(spec.kind == kinds.TOKEN for spec in program.graph_signature.input_specs)
@@ -101,8 +101,9 @@ def _composed(program: Any) -> Any:
 def _composition(op: Any) -> Any:
     """PyTorch's function that computes `op` by other operations; None if there is none."""
     found = torch._decomp.decomposition_table.get(op)
-    if found is not None and found.__module__ == "torch._decomp.decompositions":  # others are functions of the user's,
-        return found  # whose arguments are not those of the operation
+    # other modules have functions of the user, whose arguments may differ from the operation's
+    if found is not None and found.__module__ == "torch._decomp.decompositions":
+        return found
     return op.decompose if isinstance(op, torch._ops.OpOverload) and op._can_decompose() else None
 
 

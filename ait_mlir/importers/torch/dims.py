@@ -1,4 +1,4 @@
-"""Dims of an exported program: its symbols with names and ranges, and sympy's expressions as ours."""
+"""The dims of an exported program: names and ranges for its symbols, and sympy's expressions as dim expressions."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 class DimRequired(Exception):
-    """An operation requires that a symbol, which is free for PyTorch, equals an expression of others or is at most some
-    size.
+    """An operation requires that a symbol, which is free in PyTorch's program, equals an expression of other symbols or
+    has a smaller maximum.
     """
 
     def __init__(self, symbol: str, value: Expr | None = None, most: int = MAX_DIM) -> None:
@@ -50,9 +50,9 @@ class Required:
 class DimTable:
     """The dims of one program by PyTorch's symbols.
 
-    `examples` are values of the symbols. With them, sizes that must be equal or fit into each other for an operation
-    are made so, as they are in the example. A caller that passes examples must therefore run calls of other sizes
-    elsewhere.
+    `examples` are values of the symbols. With them, if an operation needs two sizes to be equal, or one to fit into the
+    other, and the example's do, the dims are restricted to that. A caller that passes examples must therefore run calls
+    of other sizes elsewhere.
     """
 
     def __init__(self, required: Required | None = None, examples: Mapping[str, int] | None = None) -> None:
@@ -71,7 +71,7 @@ class DimTable:
         hi = min(hi, self._most.get(symbol, hi))
         if (known := self._dims.get(symbol)) is not None:
             low, high = max(known.lo, lo), min(known.hi, hi)
-            if low <= high:  # the range of a dim is that of all its symbols
+            if low <= high:  # a dim has the range common to all its symbols
                 hints = tuple(h for h in known.hints if low <= h <= high)
                 self._set(symbol, replace(known, lo=low, hi=high, hints=hints))
             return
@@ -88,7 +88,7 @@ class DimTable:
         self._converted.clear()
 
     def fix(self, symbol: str, value: Expr) -> None:
-        """Define a symbol that is the value of a tensor for PyTorch, but that the import computes from the dims."""
+        """Define a symbol by an expression over dims; PyTorch only knows that it is read from a tensor."""
         self._known[symbol] = self.scope().simplified(value)
         self._converted.clear()
 
@@ -105,7 +105,9 @@ class DimTable:
         return symbol
 
     def require_equal(self, a: Expr, b: Expr) -> None:
-        """Raise `DimRequired` for sizes that are equal only if a dim is defined by others, as are `d + 1` and `e`."""
+        """Raise `DimRequired` for sizes that are equal only if one dim is defined by others: `e` as `d + 1`, for
+        example.
+        """
         scope = self.scope()
         if scope.equal(a, b):
             return
@@ -121,13 +123,13 @@ class DimTable:
             dim = self._dims[symbols[name]]
             if value.symbols <= symbols.keys() and max(low, dim.lo) <= min(high, dim.hi):
                 found.append(DimRequired(symbols[name], value.substitute(names)))
-                if low >= dim.lo:  # every value of the others gives a size
+                if low >= dim.lo:  # all values of the other dims give a valid size
                     raise found[-1]
         if found:
             raise found[0]
 
     def require_room(self, size: Expr, extent: Expr) -> None:
-        """Raise `DimRequired` for a size that is not proved to fit into another, if it fits in the example."""
+        """Raise `DimRequired` for a size that fits into `extent` in the example, but is not proved to fit always."""
         if not self._examples or self.scope().le(size, extent):
             return
         env = {d.name: self._examples[symbol] for symbol, d in self._dims.items() if symbol in self._examples}
@@ -142,7 +144,7 @@ class DimTable:
             raise DimRequired(symbols[name], most=room - rest)
 
     def bind(self, symbol: str, upper: Expr) -> None:
-        """Give a symbol that an operation binds its name, and the most that it may be."""
+        """Give a name and an upper bound to the symbol of a size that an operation binds."""
         symbol = self._chief(symbol)
         most = self.scope().bounds(upper)[1]
         self.declare(symbol, "count", 0, most)
@@ -158,7 +160,7 @@ class DimTable:
         return self._scope
 
     def expr(self, size: Any) -> Expr:
-        """An int or a `SymInt` of the program over the named dims, as short as their ranges allow."""
+        """An int or a `SymInt` of the program as an expression over the named dims, simplified by their ranges."""
         if isinstance(size, int):
             return const(size)
         source = size.node.expr
@@ -167,7 +169,7 @@ class DimTable:
         return found
 
     def fraction(self, value: Any) -> tuple[Expr, int]:
-        """A `SymFloat` of the program as a dim expression over a whole number."""
+        """A `SymFloat` of the program as a fraction: a dim expression, divided by a whole number."""
         return self._fraction(value.node.expr)
 
     def shape(self, sizes: Sequence[Any]) -> Shape:
@@ -197,7 +199,9 @@ class DimTable:
         return build([self._convert(argument) for argument in e.args])
 
     def _fraction(self, e: Any) -> tuple[Expr, int]:
-        """A real number as a dim over a whole number, where floats compute it exactly."""
+        """A real number of sympy as a fraction: a dim expression, divided by a whole number. Raises `NotSupported` for
+        others.
+        """
         match type(e).__name__:
             case "Float" | "Rational" | "Half":
                 value = Fraction(float(e))

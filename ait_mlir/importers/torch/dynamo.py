@@ -1,7 +1,7 @@
 """`torch.compile(model, backend="ait")`: compiles the graphs that PyTorch finds in a model.
 
 PyTorch runs a graph that cannot be imported, and a call whose sizes are outside of the compiled range. If anything
-fails while a graph is imported, compiled or called, PyTorch runs it, too; the model behaves as before. The log
+fails while a graph is imported, compiled or called, PyTorch runs it instead; the model behaves as before. The log
 `ait_mlir.torch_compile` lists compiled and refused graphs, with the reason.
 """
 
@@ -36,9 +36,9 @@ def backend(
 ) -> Callable[..., Any]:
     """A callable like `graph`: compiled, or `graph` itself if it cannot be imported.
 
-    `options` are the arguments of `ait_mlir.compile` that `OPTIONS` names; without `precision`, it is
-    `torch.get_float32_matmul_precision()`. `mode` is one of `torch.compile`: "reduce-overhead" replays CUDA graphs,
-    "max-autotune" also chooses all kernels by time; `options` go before it.
+    `options` are arguments of `ait_mlir.compile` listed in `OPTIONS`; `precision` is by default
+    `torch.get_float32_matmul_precision()`. `mode` is a mode of `torch.compile`: "reduce-overhead" replays CUDA graphs,
+    "max-autotune" also chooses all kernels by time; `options` override it.
     """
     if mode not in MODES:
         raise ImportFailure(f"unknown mode {mode!r} of the backend 'ait'; the modes are {', '.join(MODES)}")
@@ -60,7 +60,7 @@ def backend(
         return graph.forward
     try:
         return Part(graph, example_inputs, chosen, load)
-    except Exception as error:  # on any error of ours, the program runs as without us
+    except Exception as error:  # whatever fails here, the program must run as without this backend
         LOG.warning(
             "a graph of %d operations runs in PyTorch: %s", _operations(graph), _told(error), exc_info=_is_fault(error)
         )
@@ -101,7 +101,7 @@ class Part:
         symbols = [_symbols(holders[i]) for i in self._taken]
         same = {(leaf, axis): name for leaf, axes in enumerate(symbols) for axis, name in axes.items()}
         module = _Bound(graph, len(holders), weights, sizes, self._taken, self._moved).eval()
-        guards = torch._guards  # what this export assumes must not be checked at each call of the outer one
+        guards = torch._guards  # this export must not add guards to the graph around it
         with quiet(), guards.tracing(None), guards.compile_context(None):
             imported = from_torch(module, values, dynamic_shapes=(shapes,), name="graph", same_dims=same)
         devices = {x.device.type for x in (*values, *weights.values())}
@@ -110,7 +110,7 @@ class Part:
         places = {name: i for i, name in module.names.items()}
         self._state = {name: places[buffer] for name, buffer in imported.state_names.items()}
         """The positions among the arguments of the tensors that the graph writes, other than its inputs."""
-        imported.state.clear()  # each call gives the caller's tensors
+        imported.state.clear()  # each call passes the caller's tensors
         self._compiled: CompiledModule = build(
             imported, replace(options, target=as_target((devices or {"cpu"}).pop()).kind), **load
         )
@@ -122,9 +122,9 @@ class Part:
         LOG.info("a graph of %d operations is compiled", _operations(graph))
 
     def __call__(self, *args: Any) -> Any:
-        """Run compiled, in PyTorch where the arguments do not fit."""
+        """Run the compiled graph, or the graph in PyTorch if the arguments do not fit."""
         if not _unchanged(self._fixed, _seen(args, self._folded)):
-            return self._eager(*args)  # what was compiled into the code has changed
+            return self._eager(*args)  # a value that was compiled into the code has changed
         try:
             if not _unchanged(self._held, held := _seen(args, self._weights.values())):
                 if _is_captured(self._compiled.model.target):
@@ -138,7 +138,7 @@ class Part:
             result = self._compiled.run(inputs, state)
         except Exception as error:
             if self._written and isinstance(error, RunError):
-                raise  # some of the state is written: PyTorch would start from another one
+                raise  # some of the state is already updated: PyTorch would start from wrong values
             LOG.warning("a call runs in PyTorch: %s", _told(error), exc_info=_is_fault(error))
             return self._eager(*args)
         for i in self._written:
@@ -147,11 +147,13 @@ class Part:
         return result
 
     def _inputs(self, args: Sequence[Any]) -> list[Any]:
-        """The tensors that are given at each call."""
+        """The arguments that are inputs of the compiled graph, on its device."""
         return [args[i].to(self._device) if i in self._moved else args[i] for i in self._taken]
 
     def _carriers(self, args: Sequence[Any]) -> list[Any]:
-        """For each integer an empty tensor of that size. Raises `InputError` for other numbers."""
+        """For each integer argument, an empty tensor with that size: it carries the integer as a dim. Raises
+        `InputError` for other numbers.
+        """
         numbers = [args[i].node.hint if isinstance(args[i], torch.SymInt) else args[i] for i in self._numbers]
         if wrong := [x for x in numbers if not isinstance(x, int) or x < 0]:
             raise InputError(f"an argument of the graph is the number {wrong[0]!r}, expected a whole number from 0 on")
@@ -160,7 +162,7 @@ class Part:
 
 def _bound_class() -> Any:
     class Bound(torch.nn.Module):
-        """A graph with its weights inside and its sizes taken from its tensors."""
+        """A module that holds the weights of a graph and reads the graph's integers from the shapes of its inputs."""
 
         def __init__(
             self,
@@ -176,7 +178,7 @@ def _bound_class() -> Any:
             self.count = count
             self.names = {i: f"weight_{i}" for i in weights}
             for i, weight in weights.items():
-                held = weight.detach()  # of integers, too, which the importer may take for positions or masks
+                held = weight.detach()  # also of integers, because the importer may read positions and masks from them
                 if isinstance(weight, torch.nn.Parameter) and held.is_floating_point():
                     held = torch.nn.Parameter(held, requires_grad=False)
                     self.register_parameter(self.names[i], held)
@@ -190,11 +192,11 @@ def _bound_class() -> Any:
             given: list[Any] = [None] * self.count
             for i, name in self.names.items():
                 given[i] = getattr(self, name)
-            for i, value in zip(self.taken, inputs, strict=False):  # then those that carry a number
-                given[i] = value.clone() if i in self.moved else value  # a copy for the graph, too, which may write it
+            for i, value in zip(self.taken, inputs, strict=False):  # after these come the tensors that carry integers
+                given[i] = value.clone() if i in self.moved else value  # the graph may write to its copy
             for i, (position, axis) in self.sizes.items():
                 given[i] = inputs[position].shape[axis]
-            with torch.fx.traceback.preserve_node_meta():  # the places in the model's source go over into the export
+            with torch.fx.traceback.preserve_node_meta():  # keeps the places in the model's source
                 return torch.fx.Interpreter(self.graph).run(*given)
 
     return Bound
@@ -238,12 +240,12 @@ def is_moved(node: Any, value: Any, device: Any) -> bool:
 
 
 def _real(value: Any) -> Any:
-    """A tensor to trace with, of its own: the export leaves marks on tensors, which guards would see."""
+    """A copy of a tensor to trace with, because the export marks its tensors, and guards would see the marks."""
     return value.detach().clone()
 
 
 def _source(holders: Sequence[Any], index: int, taken: Sequence[int]) -> tuple[int, int] | None:
-    """The tensor, by position, and the axis whose size an integer is; None if it is not a size."""
+    """The tensor (its position in `taken`) and axis whose size is the integer at `index`; None if it is no size."""
     wanted = str(holders[index].meta.get("example_value"))
     for position, i in enumerate(taken):
         for axis, size in enumerate(holders[i].meta["example_value"].shape):
@@ -259,7 +261,9 @@ def _dynamic_axes(node: Any) -> dict[int, Any]:
 
 
 def _symbols(node: Any) -> dict[int, str]:
-    """PyTorch's symbol of each axis that has one. It guards that axes with the same symbol have the same size."""
+    """PyTorch's symbol of each dynamic axis. PyTorch's guards check that axes with the same symbol
+    have the same size.
+    """
     value = node.meta.get("example_value")
     sizes = value.shape if value is not None else ()
     return {axis: str(size) for axis, size in enumerate(sizes) if isinstance(size, torch.SymInt)}

@@ -34,7 +34,7 @@ class Unsupported:
 
 
 class UnsupportedOps(ImportFailure):
-    """Every unsupported operation of a model at once; `found` has them one by one."""
+    """The model has unsupported operations; `found` lists all of them."""
 
     def __init__(self, found: Iterable[Unsupported]) -> None:
         self.found = tuple(found)
@@ -59,7 +59,7 @@ def _is_library(file: str) -> bool:
 def place_in_source(stack_trace: str | None, fallback: str | None = None) -> str:
     """The innermost frame of a stack trace that is not PyTorch's own, as `file.py:12 in forward: code`.
 
-    Where all are, it is the innermost, or `fallback` if that is given.
+    If all frames are PyTorch's, `fallback`, or the innermost frame without a fallback.
     """
     frames = _FRAME.findall(stack_trace or "")
     if not frames:

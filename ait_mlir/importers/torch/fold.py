@@ -16,7 +16,7 @@ _FROM_FILE = torch.ops.aten.from_file.default
 
 
 def _may_open_files(node: Any) -> bool:
-    """Whether an operation may take the name of a file: a program from outside shall not have files read or written."""
+    """Whether an operation may take the name of a file: importing a program must not read or write files."""
     if node.target.namespace in ("aten", "prims"):
         return node.target is _FROM_FILE
     return any(isinstance(value, str) for value in (*node.args, *node.kwargs.values()))
@@ -58,7 +58,7 @@ class Folder:
         return Stored(f"constant.{node.name}", self._value(node), is_weight=False)
 
     def is_inner(self, node: Any) -> bool:
-        """Whether only nodes that are computed here need a node."""
+        """Whether a node is computed here and only used by nodes that are computed here."""
         return self._is_folded(node) and all(self._is_folded(user) for user in node.users)
 
     def _is_folded(self, node: Any) -> bool:

@@ -1,4 +1,4 @@
-"""PyTorch as one untyped name: the importer works on its graphs, whose parts have no static types."""
+"""Imports `torch` with type `Any`, because its graphs have no static types."""
 
 from __future__ import annotations
 

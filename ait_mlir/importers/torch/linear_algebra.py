@@ -1,4 +1,4 @@
-"""Small linear systems as functions of other operations: elimination with its steps written one after another.
+"""Small linear systems, composed from other operations by elimination with unrolled steps.
 
 A matrix that has no inverse gives infinities and NaN where PyTorch raises an error.
 """
@@ -24,8 +24,8 @@ def _rows(a: Any) -> int:
 
 
 def eliminated(a: Any, b: Any) -> tuple[list[Any], Any]:
-    """The rows of [a, b] as an upper triangle, by elimination that starts with the largest element of each column, and
-    the sign of the order of rows: Golub and Van Loan, Matrix Computations, 3.4.
+    """The rows of [a, b] as an upper triangle, by elimination with partial pivoting, and the sign of the row
+    permutation: Golub and Van Loan, Matrix Computations, 3.4.
     """
     n = _rows(a)
     rest, rows, sign = torch.cat([a, b], -1), list[Any](), torch.ones_like(a[..., 0, 0])
@@ -34,9 +34,7 @@ def eliminated(a: Any, b: Any) -> tuple[list[Any], Any]:
         chosen = place[..., None] == torch.arange(n - k, device=a.device)[:, None]
         pivot = torch.where(chosen, rest, 0).sum(-2, keepdim=True)
         sign = torch.where(place[..., 0] == 0, sign, -sign)
-        others = torch.where(chosen, rest[..., :1, :], rest)[
-            ..., 1:, :
-        ]  # the first row takes the place of the chosen one
+        others = torch.where(chosen, rest[..., :1, :], rest)[..., 1:, :]  # swaps the first row and the pivot row
         rest = others - others[..., k : k + 1] / pivot[..., k : k + 1] * pivot
         rows.append(pivot[..., 0, :])
     return rows, sign
@@ -66,14 +64,14 @@ def _broadcast(a: Any, b: Any) -> tuple[Any, Any]:
 
 
 def solved(a: Any, b: Any) -> Any:
-    """x with a @ x = b, for b of the rank of a."""
+    """x with a @ x = b; a and b have the same rank."""
     whole = torch.stack(eliminated(a, b)[0], -2)
     n = a.shape[-1]
     return substituted(whole[..., :n], whole[..., n:], upper=True)
 
 
 def solve(a: Any, b: Any, *, left: bool = True) -> Any:
-    """`torch.linalg.solve`; b is a vector for each matrix if it lacks a dim of a."""
+    """`torch.linalg.solve`; if b has one dim less than a, it is a vector for each matrix."""
     is_vector = b.dim() == 1 or (b.dim() == a.dim() - 1 and tuple(b.shape) == tuple(a.shape[:-1]))
     b = b[..., None] if is_vector else b
     a, b = _broadcast(a, b)
@@ -87,19 +85,19 @@ def inverse(a: Any) -> Any:
 
 
 def _diagonal(a: Any) -> tuple[Any, Any]:
-    """The diagonal of the eliminated matrix, and the sign of the order of its rows."""
+    """The diagonal of the eliminated matrix, and the sign of the row permutation."""
     rows, sign = eliminated(a, a[..., :0])
     return torch.stack([row[..., k] for k, row in enumerate(rows)], -1), sign
 
 
 def determinant(a: Any) -> tuple[Any, Any, Any]:
-    """`torch.linalg.det`; the other results of the operation, the factors, are left out."""
+    """`torch.linalg.det` and placeholders for the factors that the operation also returns, which nobody reads."""
     diagonal, sign = _diagonal(a)
     return diagonal.prod(-1) * sign, a, a[..., 0].int()
 
 
 def sign_and_log(a: Any) -> tuple[Any, Any, Any, Any]:
-    """`torch.linalg.slogdet`, likewise."""
+    """`torch.linalg.slogdet` and placeholders for the factors."""
     diagonal, sign = _diagonal(a)
     return diagonal.sign().prod(-1) * sign, diagonal.abs().log().sum(-1), a, a[..., 0].int()
 
@@ -119,7 +117,7 @@ def cholesky(a: Any, *, upper: bool = False) -> Any:
 
 
 def _unchecked(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function whose operation has a second result, which says that nothing is wrong."""
+    """`function` for an operation with a second result, the error code: always 0."""
 
     def both(a: Any, *args: Any, check_errors: bool = False, **kwargs: Any) -> tuple[Any, Any]:
         return function(a, *args, **kwargs), torch.zeros(a.shape[:-2], dtype=torch.int32, device=a.device)
@@ -128,7 +126,7 @@ def _unchecked(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def table() -> dict[Any, Callable[..., Any]]:
-    """The functions by the operations that they compose."""
+    """The function for each operation."""
     aten = torch.ops.aten
     return {
         aten.inverse.default: inverse,

@@ -77,7 +77,7 @@ class _Function(ast.NodeTransformer):
 
 
 def _converted(loop: ast.For) -> list[ast.stmt]:
-    """A loop as a scan if the number of steps is not known, and as it was otherwise."""
+    """Statements that run a loop as a scan if its number of steps is dynamic, and unchanged if it is not."""
     assert isinstance(loop.iter, ast.Call)
     if len(loop.iter.args) == 2 and ast.unparse(loop.iter.args[0]) == "0":
         del loop.iter.args[0]
@@ -129,7 +129,7 @@ def _converted(loop: ast.For) -> list[ast.stmt]:
 
 
 def _parse(text: str, at: ast.AST) -> list[ast.stmt]:
-    """Statements that count as those of a place."""
+    """The statements in `text`, with the source location of `at`."""
     tree = ast.parse(text)
     for node in ast.walk(tree):
         ast.copy_location(node, at)
@@ -156,7 +156,7 @@ class Result:
 
 
 class _Step(ast.NodeTransformer):
-    """The body of a loop as the body of a step."""
+    """Rewrites the body of a loop to the body of a scan's step."""
 
     def __init__(self, index: str, written: set[str]) -> None:
         self.index, self.written = index, written
@@ -315,7 +315,7 @@ def _written(body: Iterable[ast.AST]) -> set[str]:
 
 
 def _names(node: ast.AST) -> Iterable[tuple[str, bool]]:
-    """The variables that a statement or expression reads (False) or sets (True), without those of comprehensions."""
+    """The variables that a statement or expression reads (False) or sets (True), except variables of comprehensions."""
     own = {n for inner in ast.walk(node) if isinstance(inner, ast.comprehension) for n in _stored(inner.target)}
     for inner in ast.walk(node):
         if isinstance(inner, ast.Name) and inner.id not in own:

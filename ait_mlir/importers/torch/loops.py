@@ -14,8 +14,8 @@ for t in range(n):                       def step(carried, slices):
                                          rows = collected(rows, stacked[0])
 ```
 
-What is read before it is written in the body is carried; what is appended to a list, or written to `y[:, t]`, is a
-result of each step.
+Variables that the body reads before it writes them are carried; values appended to a list or written to `y[:, t]` are
+results of each step.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class Loops:
         call = scan.__call__
 
         def scanned(op: Any, step: Any, init: Any, xs: Any, captured: Sequence[Any]) -> Any:
-            """PyTorch's scan, in the trace of which a tensor that a step captures may also be a constant."""
+            """PyTorch's scan, with captured plain tensors copied: its trace refuses constants that a step captures."""
             return call(op, step, init, xs, tuple(t.clone() if type(t) is torch.Tensor else t for t in captured))
 
         with contextlib.ExitStack() as stack:

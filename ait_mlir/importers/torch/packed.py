@@ -1,8 +1,8 @@
 """Packed sequences of PyTorch: sequences of different lengths in a recurrent layer.
 
-PyTorch packs by values: the size of what it packs is the sum of the lengths. Here a packed sequence is opaque during a
-trace. It holds the padded tensor and the lengths; a layer on it becomes one operation with the lengths as an operand,
-the row of which writes a loop that stops each sequence at its length.
+PyTorch's packed tensor has the sum of the lengths as its size, which depends on values. Here a packed sequence is
+opaque during a trace: it holds the padded tensor and the lengths. A layer on it becomes one operation with the lengths
+as an operand, and the row of this operation writes a loop that stops each sequence at its length.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ LAYERS = {"lstm": 2, "gru": 1, "rnn_tanh": 1, "rnn_relu": 1}
 
 
 class Lengths:
-    """The lengths [B] in place of PyTorch's `batch_sizes`, with the operations that PyTorch's modules use on these."""
+    """The lengths [B] in place of PyTorch's `batch_sizes`, with the operations on them that PyTorch's modules use."""
 
     device = torch.device("cpu")
 
@@ -28,7 +28,7 @@ class Lengths:
         self.values = values
 
     def __getitem__(self, step: int) -> Any:
-        """How many sequences have the first step: all."""
+        """The number of sequences, asked for as the number that have a first step."""
         assert step == 0
         return self.values.shape[0]
 
@@ -39,7 +39,7 @@ class Lengths:
 
 
 class Longest:
-    """The length of the longest sequence, which no trace knows: every total length passes for long enough."""
+    """The length of the longest sequence, unknown in a trace: comparisons accept any total length as long enough."""
 
     def __gt__(self, other: object) -> bool:
         return False
@@ -69,8 +69,8 @@ class Packed:
 
 
 def _pack(x: Any, lengths: Any, batch_first: bool) -> tuple[Packed, Lengths]:
-    """Lengths other than 1 to S are indices out of range, which a run refuses; so are lengths that grow: PyTorch has
-    sorted them before, or demands it with `enforce_sorted`.
+    """A packed sequence of x and lengths. A run fails for lengths outside 1 to S and for lengths that are not
+    descending: PyTorch has sorted them before, or demands it with `enforce_sorted`.
     """
     padded = x.transpose(0, 1) if batch_first else x
     falling = torch.where(lengths > lengths.cummin(0)[0], 0, lengths)
@@ -78,19 +78,19 @@ def _pack(x: Any, lengths: Any, batch_first: bool) -> tuple[Packed, Lengths]:
 
 
 def _at_most(longest: Any, lengths: Any) -> Any:
-    """The lengths; a run refuses others than 1 to `longest`."""
+    """The lengths, computed so that a run fails unless all are from 1 to `longest`."""
     places = torch.where(lengths > 0, lengths - 1, longest)
     return torch.arange(1, longest + 1).gather(0, places)
 
 
 def _pad(data: Packed, lengths: Lengths, batch_first: bool, value: float, total: int | Longest) -> tuple[Any, Any]:
-    """The outputs [S, B, H], `value` behind each sequence; [B, S, H] if the batch comes first. Without a total length
-    only the steps that the longest sequence has.
+    """The outputs [S, B, H], or [B, S, H] if the batch comes first, padded with `value` behind each sequence. Without a
+    total length, S is the length of the longest sequence.
     """
     x, ends = data.padded, lengths.values
     steps, is_any = torch.arange(x.shape[0]), isinstance(total, Longest)
     if not is_any and total is not x.shape[0]:
-        ends = _at_most(total, ends)  # a shorter total length would cut longer sequences
+        ends = _at_most(total, ends)  # a run fails for sequences longer than the total length
     y = torch.where((steps[:, None] < ends)[..., None], x, value)
     if is_any:
         y = y[steps < ends.amax()]
@@ -125,7 +125,7 @@ def _layer(name: str, whole: Any) -> Any:
 @cache
 def operators() -> Any:
     """The layers on sequences of different lengths, as operations that a trace keeps."""
-    library = torch.library.Library("ait_packed", "DEF")  # lives as long as the cache
+    library = torch.library.Library("ait_packed", "DEF")  # the cache keeps it alive
     arguments = "Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional"
     for name, states in LAYERS.items():
         results = ", ".join(["Tensor"] * (states + 1))
@@ -149,7 +149,7 @@ def packed_sequences() -> Generator[None]:
 
     def unless_packed(check: Any) -> Any:
         def checked(layer: Any, x: Any, hidden: Any, batch_sizes: Any) -> None:
-            if isinstance(x, Packed):  # the numbers of a batch are symbols here
+            if isinstance(x, Packed):  # batch sizes are symbols in a trace
                 layer.check_input(x, batch_sizes)
             else:
                 check(layer, x, hidden, batch_sizes)

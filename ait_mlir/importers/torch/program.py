@@ -36,7 +36,7 @@ from ait_mlir.passes.assumptions import assume
 
 @dataclass
 class Imported:
-    """A module with the information to call it like the original model."""
+    """An imported module, and how to call it like the original model."""
 
     module: ModuleOp
     inputs: Inputs
@@ -72,8 +72,8 @@ def import_program(
     `dim_names` names dynamic dims by input, as its position among the leaves of the arguments, and axis; without a
     name, a dim is called after the input and axis where it first appears. `hints` are sizes to choose kernels for, by
     the name of the dim. Dims that an operation requires to be equal, such as the lengths of keys and values, become
-    one. So do dims of inputs with the same name in `same_dims`. With `same_dims`, sizes that must fit for an operation
-    are made to fit, as they do in the example; the caller runs calls of other sizes elsewhere. Buffers and inputs that
+    one. So do dims of inputs with the same name in `same_dims`. With `same_dims`, dims are also restricted to sizes
+    that suit an operation, as in the example; the caller runs calls of other sizes elsewhere. Buffers and inputs that
     the program changes are donated inputs, which an output with the new value replaces. Raises `UnsupportedOps`, which
     lists everything that cannot be imported, and `ImportFailure`.
     """
@@ -193,13 +193,13 @@ class Importer:
         if (row := row_named(name)) is not None:
             return translated(Call(node, bind(node, self._resolve), self.w, self.table), name, row)
         if is_size(node):
-            self._resolve(node.args)  # a size of what could not be translated is reported with it
+            self._resolve(node.args)  # a size of an operation that failed to translate is reported with that operation
             val = node.meta["val"]
             return self.table.expr(val) if isinstance(val, int | torch.SymInt) and not isinstance(val, bool) else val
         raise NotSupported(advice(name))
 
     def _inline(self, node: Any) -> Any:
-        """The results of a submodule that stands in the graph, in place."""
+        """Translate a submodule that the graph calls, in place of the call; returns its results."""
         at = next(
             i
             for i, a in enumerate(node.args)
@@ -213,7 +213,7 @@ class Importer:
         return [self._resolve(r) for r in results]
 
     def _scan(self, node: Any) -> Any:
-        """A loop, the step of which is another graph."""
+        """Translate a scan; its step is an inner graph."""
         inner = self.values[node.args[0]]
         groups = [[self.w.full(cast(Value, value)) for value in self._resolve(a)] for a in node.args[1:]]
         types = [TensorType.get(self.table.shape(m.shape), element_type(m.dtype)) for m in node.meta["val"]]
@@ -291,7 +291,7 @@ class Importer:
             self.result.outputs.append(("number" if is_number else "output", taken[written]))
 
     def _strides(self, node: Any) -> Shape | None:
-        """The strides of a tensor that lies without gaps with its dims in another order; None for others."""
+        """The strides of a tensor without gaps whose dims are permuted in memory; None for other tensors."""
         value, scope = node.meta["val"], self.table.scope()
         try:
             dims, strides = self.table.shape(value.shape), self.table.shape(value.stride())
@@ -305,18 +305,18 @@ class Importer:
         return strides
 
     def _write_state(self, node: Any, name: str) -> None:
-        """The new value of a donated input. Where it cannot be computed in place it is copied, as PyTorch copies it."""
+        """Write the new value of a donated input; it is copied there if it cannot be computed in place."""
         place = dict(self.w.graph.inputs())[name]
         value = self.w.cast(self.w.full(cast(Value, self._resolve(node))), tensor_type(place).element_type)
         self.w.graph.block.add_op(OutputOp(f"{name} (new)", value, place, or_copy=True))
 
 
 class _Skipped(NotSupported):
-    """An operand could not be translated, which is reported where it was met."""
+    """An operand was not translated; that problem is already reported."""
 
 
 class _Missing:
-    """The value of a node that could not be translated."""
+    """Marks the value of a node that was not translated."""
 
 
 _MISSING = _Missing()

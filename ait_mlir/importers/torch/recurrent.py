@@ -50,7 +50,7 @@ SHAPES: dict[str, Callable[..., tuple[Any, ...]]] = {
 def whole_layers() -> Generator[None]:
     """During a trace, give `aten.lstm.input` and its siblings results of the right shapes, without values."""
     keys = (torch._C.DispatchKey.CompositeImplicitAutograd, torch._C.DispatchKey.Autograd)
-    table = torch._decomp.decomposition_table  # what fake tensors of dynamic sizes are computed by
+    table = torch._decomp.decomposition_table  # PyTorch computes fake tensors of dynamic sizes with this table
     ops = {getattr(torch.ops.aten, name).input: shapes for name, shapes in SHAPES.items()}
     kept = {op: dict(op.py_kernels) for op in ops}
     composed = {op: table[op] for op in ops if op in table}

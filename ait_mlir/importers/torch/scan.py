@@ -1,6 +1,5 @@
-"""`torch.ops.higher_order.scan`: a loop over slices with carried values, which is `ait.scan`.
-
-PyTorch moves the dim that it scans along to the front, and reverses by flipping what goes in and what comes out.
+"""Imports `torch.ops.higher_order.scan`, a loop over slices with carried values, as `ait.scan`. PyTorch moves the
+scanned dim to the front; a scan in reverse flips its inputs and its stacked results.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ def is_scan(node: Any) -> bool:
 
 
 def is_reversed(node: Any) -> bool:
-    """Whether all that a scan reads is flipped, and all stacked results that are used are flipped back."""
+    """Whether all inputs of a scan are flipped and all its used stacked results are flipped back."""
     stacked = [u for u in node.users if len(node.args[1]) <= u.args[1]]
     return all(map(_flips, node.args[2])) and all(_flips(user) for item in stacked for user in item.users)
 
@@ -53,8 +52,8 @@ def write_scan(
 ) -> list[SSAValue]:
     """Write a scan along dim 0; returns its results, of these types.
 
-    `groups` are the initial, the scanned and the captured values, which is the order of PyTorch's arguments of a
-    step as well: `step` writes one, given its arguments, and returns the carried values and then the slices.
+    `groups` are the initial, the scanned and the captured values. `step` writes one step, given its arguments in the
+    same order (which is PyTorch's), and returns the carried values, then the slices.
     """
     init, scanned, captured = groups
     if not scanned:

@@ -15,7 +15,7 @@ from ait_mlir.importers.torch.library import torch
 
 @dataclass(frozen=True)
 class TensorInput:
-    """A tensor that the caller gives: its name, its place among the leaves of the arguments, its node."""
+    """A tensor that the caller passes: its name, its position among the leaves of the arguments, its node."""
 
     name: str
     leaf: int
@@ -101,7 +101,9 @@ def read_inputs(program: Any) -> Inputs:
 
 
 def skeleton(spec: Any) -> Any:
-    """Arguments or results of this structure. The leaves are small tensors: a cache looks at its own when made."""
+    """Arguments or results of this structure, with small tensors as leaves, because the constructor of a cache reads
+    them.
+    """
     return torch.utils._pytree.tree_unflatten([torch.empty(1, 1, 1, 1)] * spec.num_leaves, spec)
 
 
@@ -128,7 +130,7 @@ def declare_dims(
                 symbol = str(size.node.expr)
                 table.unite(first.setdefault((same or {})[item.leaf, axis], symbol), symbol)
     ranges = {str(symbol): r for symbol, r in program.range_constraints.items()}
-    for named in (True, False):  # a dim by itself names its symbol better than one inside 2*n + 1
+    for named in (True, False):  # a dim `n` gives its symbol a better name than a dim `2*n + 1`
         for item in inputs.tensors:
             for axis, size in enumerate(item.node.meta["val"].shape):
                 if isinstance(size, int) or size.node.expr.is_Integer:

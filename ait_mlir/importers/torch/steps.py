@@ -21,7 +21,7 @@ def is_dynamic(count: Any) -> bool:
 
 
 def augmented(old: Any, new: Any) -> Any:
-    """The value of `old` after `old += ...`, where `new` is the value of `old + ...`: a tensor keeps its dtype."""
+    """The value of `old` after `old += ...`, given the value `new` of `old + ...`: a tensor keeps its dtype."""
     return new.to(old.dtype) if isinstance(old, torch.Tensor) and isinstance(new, torch.Tensor) else new
 
 
@@ -35,7 +35,7 @@ def run(
 ) -> Any:
     """Run `count` steps.
 
-    A step gets the carried values, a slice of each tensor of `sliced` along its axis, and if it `counts` the number of
+    A step gets the carried values, a slice of each tensor of `sliced` along its axis and, if `counts`, the number of
     the step as a scalar. Returns the last carried values, and for each name the values of all steps, stacked along dim
     0. Raises `LoopError`.
     """
@@ -44,7 +44,7 @@ def run(
         xs.append(torch.arange(count))
     tree = torch.utils._pytree
     some = [torch.zeros(x.shape[1:], dtype=x.dtype, device=x.device) for x in xs]
-    first, rows = step(carried, some)  # shows the types; nobody reads these values
+    first, rows = step(carried, some)  # gives the types; the values are unused
     for name, values in zip(names, rows, strict=True):
         if len(values) != 1 or not isinstance(values[0], torch.Tensor):
             raise LoopError(f"a step gives {name} {len(values)} values, expected one tensor")
@@ -58,7 +58,7 @@ def run(
         results, lists = step(tree.tree_unflatten(list(state), spec), slices)
         return [t.clone() for t in tree.tree_leaves(results)], [values[0].clone() for values in lists]
 
-    if not init:  # PyTorch's scan carries something
+    if not init:  # PyTorch's scan must carry a value
         init = [torch.zeros(())]
 
         def flat(state: Any, slices: Any) -> Any:
@@ -78,7 +78,7 @@ def _slices(tensor: Any, axis: int, count: Any) -> Any:
 
 
 def _as(old: Any, new: Any) -> Any:
-    """An initial value in the dtype and shape that it has after a step."""
+    """The initial value `old`, converted to the dtype and shape of `new`, its value after a step."""
     if not isinstance(new, torch.Tensor):
         raise LoopError(f"it carries a value of type {type(new).__name__}, expected tensors")
     if not isinstance(old, torch.Tensor):
@@ -101,7 +101,7 @@ def write(tensor: Any, axis: int, stacked: Any) -> None:
 
 
 class Rows:
-    """The tensors that all steps have appended to a list, in the place of one: stacked along dim 0."""
+    """The tensors that all steps have appended to a list, stacked along dim 0; one item of the list."""
 
     def __init__(self, stacked: Any) -> None:
         self.stacked = stacked
@@ -148,14 +148,14 @@ class Collected(list[Any]):
 
 
 def collected(before: Any, stacked: Any) -> Collected:
-    """A list after a loop."""
+    """The list `before` with the tensors appended that a loop has stacked."""
     if not isinstance(before, list):
         raise LoopError(f"it appends to a {type(before).__name__}, expected a list")
     return Collected([*_items(before), Rows(stacked)])
 
 
 class Unknown:
-    """The value after a loop of a variable that the loop does not carry."""
+    """Stands for a variable after a loop that does not carry it; any use is an error."""
 
     def __init__(self, name: str) -> None:
         self.name = name

@@ -1,7 +1,7 @@
 """Keeps checks of a model's arguments out of its trace.
 
-PyTorch refuses to trace a decision by the values of tensors. These decisions change no result of a program that eager
-PyTorch runs.
+PyTorch refuses to trace decisions by the values of tensors. The decisions of these checks never change a result of a
+program that runs in eager PyTorch.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from ait_mlir.importers.torch.library import torch
 
 
 def _is_causal(mask: Any, is_causal: bool | None = None, size: int | None = None) -> bool:
-    """The caller's `is_causal` for a mask, by default False. PyTorch would compare the mask's numbers by default, to
-    choose a faster kernel; the mask is applied in any case.
+    """The caller's `is_causal` for a mask, by default False. PyTorch's function compares the mask's numbers by default,
+    to choose a faster kernel; the mask is applied in any case.
     """
     return is_causal is True
 
@@ -35,9 +35,8 @@ def without_checks() -> Generator[None]:
 
 @contextlib.contextmanager
 def orders_by_example() -> Generator[None]:
-    """A block for a trace in which only the example's sizes decide the order of `einsum` with three and more tensors.
-
-    PyTorch asks the package opt_einsum, if it is installed, which converts sizes to ints: this fixes every dim.
+    """A block for a trace in which the example's sizes decide the order of `einsum` with three and more tensors.
+    Otherwise PyTorch asks the package opt_einsum, if installed, which converts sizes to ints and so fixes every dim.
     """
     package = torch.backends.opt_einsum.get_opt_einsum()
     if package is None:
@@ -65,7 +64,7 @@ def example_size(size: Any) -> int:
 
 @contextlib.contextmanager
 def without_layouts() -> Generator[None]:
-    """During a trace, conditions on dims that decide only how the elements of a result lie in memory do not count.
+    """A block for a trace that records no conditions on dims which decide only the strides of a result.
 
     PyTorch chooses the strides of a view and of an elementwise result by the sizes of the example: such a condition
     may fail for other sizes, where the result has the same shape and the same elements.
@@ -88,8 +87,8 @@ def any_size() -> contextlib.AbstractContextManager[Any]:
 
 
 def _chosen(choose: Callable[..., Any]) -> Callable[..., Any]:
-    """A function that chooses strides. One that may copy instead of making a view is left as it is: a later write to
-    its result may change its operand.
+    """`choose`, which chooses strides, without recording conditions. A function that may return a view or a copy still
+    records them: a later write to its result may change its operand.
     """
 
     @functools.wraps(choose)
@@ -102,8 +101,8 @@ def _chosen(choose: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _dispatched(dispatch: Callable[..., Any]) -> Callable[..., Any]:
-    """How a decomposition calls operations: a view there has as many elements as its operand, which the trace before
-    has asked already.
+    """`dispatch`, by which a decomposition calls operations, without recording conditions for views: the trace before
+    it has already checked their numbers of elements.
     """
 
     @functools.wraps(dispatch)
@@ -116,7 +115,9 @@ def _dispatched(dispatch: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _unrecorded(args: Any) -> contextlib.AbstractContextManager[Any]:
-    """Where conditions on the dims of tensors are decided by the sizes of the example, and not recorded."""
+    """A block in which the example's sizes decide conditions on the dims of tensors; the conditions are not
+    recorded.
+    """
     dims = (d for a in args if isinstance(a, torch.Tensor) for d in a.shape)
     sizes = next((d.node.shape_env for d in dims if isinstance(d, torch.SymInt)), None)
     return contextlib.nullcontext() if sizes is None else sizes.suppress_guards()

@@ -1,4 +1,4 @@
-"""The table of ATen operations: how each is written in `ait`, one row an operation, one file a family."""
+"""The table of ATen operations: a row writes one operation in `ait`; a file holds one family."""
 
 from __future__ import annotations
 
@@ -19,9 +19,8 @@ MODULES = (
 
 
 def joined(files: Sequence[ModuleType]) -> dict[str, Row]:
-    """The rows of all files by name; those of the first file give way to others.
-
-    `ValueError` with both places for two rows of one name.
+    """The rows of all files by name; rows of other files replace those of the first file. Raises `ValueError` with both
+    places for two other rows of one name.
     """
     found: dict[str, tuple[Row, ModuleType]] = {}
     for file in files:
@@ -34,7 +33,7 @@ def joined(files: Sequence[ModuleType]) -> dict[str, Row]:
 
 
 def _place(file: ModuleType, name: str) -> str:
-    """File and line of a row; the file alone if the name of the row is made there from parts."""
+    """File and line of a row; only the file if the code composes the name of the row from parts."""
     path = Path(str(file.__file__))
     lines = path.read_text(encoding="utf-8").splitlines()
     spelled = f'"{name}"', f'"{name.split(".")[1]}"'
@@ -46,7 +45,7 @@ TABLE: dict[str, Row] = joined(modules(__name__, MODULES))
 
 
 def row_named(name: str) -> Row | None:
-    """The row of an overload: ours, or that of an operator from outside."""
+    """The row of an overload: from the table, or of a user's operator."""
     if (own := TABLE.get(name)) is not None:
         return own
     return next((row.torch[name] for row in outside.rows().values() if name in row.torch), None)

@@ -52,7 +52,7 @@ def attention(c: Call) -> SSAValue:
 
 @dataclass(frozen=True)
 class Seen:
-    """What rows see: an additive mask, and what `ait.attention` says by itself."""
+    """The columns that each row of the scores sees: an additive mask, and the attributes of `ait.attention`."""
 
     mask: SSAValue | None = None
     causal: bool = False
@@ -61,7 +61,7 @@ class Seen:
 
 
 def _seen(c: Call, scores: Shape) -> Seen:
-    """The mask of the call in parts."""
+    """The mask of the call, split into attributes of `ait.attention` and an additive rest."""
     mask, causal, top_left = Mask(scores), bool(c["is_causal"]), False
     if causal:  # aligned to the first row
         top_left = not is_causal(lower_triangle(scores, 0))
@@ -75,7 +75,7 @@ def _seen(c: Call, scores: Shape) -> Seen:
     if not top_left:
         triangles, mask = parted(mask)
         causal = causal or bool(triangles.formulas)
-        if c.w.scope.le(scores[-2], scores[-1]):  # else some rows see nothing
+        if c.w.scope.le(scores[-2], scores[-1]):  # else some rows see no column
             window, mask = window_of(mask, causal)
     narrow = Mask(mask.dims, tuple(replace(f, element=i32) for f in mask.formulas), mask.values)
     additive = c.w.additive(narrow, c.element) if narrow != Mask(narrow.dims) else None
@@ -83,7 +83,7 @@ def _seen(c: Call, scores: Shape) -> Seen:
 
 
 def _whole_mask(c: Call, seen: Seen, scores: Shape) -> SSAValue | None:
-    """All that hides columns as one additive mask, for attention that is written as products."""
+    """One additive mask that also expresses `causal` and `window`, for attention written as products."""
     rows, columns = scores[-2:]
     triangle = lower_triangle(scores, 0)
     shift = const(0) if seen.top_left else columns - rows
@@ -101,7 +101,7 @@ def _whole_mask(c: Call, seen: Seen, scores: Shape) -> SSAValue | None:
 
 
 def _by_products(c: Call, q: SSAValue, k: SSAValue, v: SSAValue, mask: SSAValue | None, scale: float) -> SSAValue:
-    """Attention with heads too large for one kernel."""
+    """Attention as two products and a softmax, for heads too large for one kernel."""
     s = c.w.op(BmmOp, q, k, properties={"layout": "rcr"}, regions=1)
     s = c.w.op(MulOp, s, c.w.scalar(scale, c.element))
     if mask is not None:
@@ -111,7 +111,9 @@ def _by_products(c: Call, q: SSAValue, k: SSAValue, v: SSAValue, mask: SSAValue 
 
 
 def _four_dims(c: Call, x: SSAValue) -> SSAValue:
-    """[B, S, D] as [B, 1, S, D]; of more dims, all leading dims but the last count as batch."""
+    """x with four dims: [B, S, D] becomes [B, 1, S, D]; with more dims, all dims before the last three become the
+    batch.
+    """
     dims = tensor_type(x).dims
     if len(dims) == 4:
         return x
@@ -128,13 +130,13 @@ def _mask_of_four_dims(c: Call, mask: SSAValue) -> SSAValue:
     dims = (*[const(1)] * (rank - len(dims)), *dims)
     mask = c.w.reshape(mask, dims)
     outer = dims[:-3]
-    if rank > 4 and any(d.as_int() != 1 for d in outer):  # a stride of 0 along some of the batch dims has no one stride
+    if rank > 4 and any(d.as_int() != 1 for d in outer):  # batch dims that broadcast only in part cannot become one dim
         mask = c.w.expand(mask, (*c.dims[:-3], *dims[-3:]))
     return _four_dims(c, mask)
 
 
 def _repeat_heads(c: Call, x: SSAValue, heads: object) -> SSAValue:
-    """Each head of k or v for several heads of q in turn."""
+    """k or v with each head repeated for its group of heads of q."""
     *outer, own, length, size = tensor_type(x).dims
     wanted = c.dims[-3].as_int()
     count = own.as_int()
@@ -146,14 +148,14 @@ def _repeat_heads(c: Call, x: SSAValue, heads: object) -> SSAValue:
 
 
 class _First(Call):
-    """A call whose first result is the attention's; the others are for training."""
+    """A call with several results, of which only the first, the attention's, is used; the others are for training."""
 
     def type(self, index: int | None = None) -> TensorType:
         return super().type(index or 0)
 
 
 def fused(c: Call) -> list[SSAValue]:
-    """PyTorch's fused kernels, which return more for training."""
+    """The attention of PyTorch's fused kernels, whose other results are for training."""
     names = {"attn_mask": None, "enable_gqa": False, "scale": None, **c.arguments}
     mask = c["attn_bias"] if c["attn_mask"] is None else c["attn_mask"]
     return [attention(_First(c.node, {**names, "attn_mask": mask}, c.w, c.table))]

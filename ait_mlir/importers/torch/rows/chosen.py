@@ -1,6 +1,4 @@
-"""Results whose size depends on values: the places of elements that are not 0, and elements that differ from those
-before them.
-"""
+"""Results whose size depends on values: indices of nonzero elements, and distinct elements."""
 
 from __future__ import annotations
 
@@ -21,7 +19,7 @@ from ait_mlir.importers.torch.scan import write_scan
 
 
 def true_places(c: Call, mask: SSAValue, bound: Expr) -> list[SSAValue]:
-    """The index along each dim of the elements that are true; their number is the dim `bound`."""
+    """The indices of the true elements, one tensor for each dim; the run binds their number, the dim `bound`."""
     dims = tensor_type(mask).dims
     places = selected(c.w, c.w.reshape(mask, [product(dims)]), bound)
     found: list[SSAValue] = []
@@ -36,7 +34,7 @@ def true_places(c: Call, mask: SSAValue, bound: Expr) -> list[SSAValue]:
 
 
 def nonzero(c: Call) -> Value:
-    """The index of each element that is not 0, one in each row."""
+    """The indices of the nonzero elements, one element in each row."""
     x = c.w.cast(c.tensor("self"), i1)
     if not tensor_type(x).dims:
         raise NotSupported("nonzero of a single element is not supported; reshape it to one dim first")
@@ -48,7 +46,9 @@ def nonzero(c: Call) -> Value:
 
 
 def _order_of_rows(c: Call, x: SSAValue) -> SSAValue:
-    """The places of the rows of x [n, m] in ascending order: sorted by the last column, then stably by those before."""
+    """The indices of the rows of x [n, m] in ascending order: a stable sort by each column, from
+    the last to the first.
+    """
     count, width = tensor_type(x).dims
 
     def order(keys: SSAValue) -> SSAValue:
@@ -67,8 +67,9 @@ def _order_of_rows(c: Call, x: SSAValue) -> SSAValue:
 
 
 def unique(in_order: bool) -> Row:
-    """The distinct elements, or slices along a dim, of runs or of all in ascending order; the place of each among them,
-    and how often each occurs.
+    """A row for `unique` of elements or of slices along a dim: the distinct values, the index of each element's value
+    among them, and their counts. `in_order` keeps one value of each run of equal neighbours; otherwise the values are
+    sorted.
     """
 
     def row(c: Call) -> Sequence[Value]:

@@ -1,4 +1,4 @@
-"""What the rows of several families share."""
+"""Helpers of the rows of several families."""
 
 from __future__ import annotations
 
@@ -32,7 +32,9 @@ def operand(c: Call, name: str, element: Attribute) -> SSAValue:
 
 
 def as_affine(c: Call, name: str) -> Affine | None:
-    """An integer argument that is known as a formula, else None: the least of 64 bits is no number of a formula."""
+    """An integer argument as a formula of its indices, or None: the least integer of 64 bits is too large for a
+    formula.
+    """
     found = c.arguments[name]
     if isinstance(found, bool):
         return None
@@ -44,14 +46,16 @@ def as_affine(c: Call, name: str) -> Affine | None:
 
 
 def parted(mask: Mask) -> tuple[Mask, Mask]:
-    """What makes attention causal, and the rest: the mask is true where both are."""
+    """The causal triangles of a mask and the rest of it; their conjunction is the mask."""
     triangles = tuple(f for f in mask.formulas if is_causal(f))
     others = tuple(f for f in mask.formulas if f not in triangles)
     return Mask(mask.dims, triangles), Mask(mask.dims, others, mask.values)
 
 
 def window_of(mask: Mask, causal: bool) -> tuple[int | None, Mask]:
-    """How far a row sees, and the rest of the mask: a band as wide on both sides, or on the one that is seen."""
+    """The width of the mask's band around the diagonal, or None, and the rest of the mask. Unless `causal`, the band
+    must be equally wide on both sides.
+    """
     before = {f: w for f in mask.formulas if (w := reach(f, right=False)) is not None}
     after = {f: w for f in mask.formulas if (w := reach(f, right=True)) is not None}
     if not before or not (causal or min(before.values()) == min(after.values(), default=None)):
@@ -73,7 +77,7 @@ def each(given: object, rank: int) -> list[int]:
 
 
 def channels_last(w: ImportWriter, x: SSAValue, rank: int) -> SSAValue:
-    """[batch, channels, `rank` dims] as [batch, dims, channels]; a missing batch is one of 1."""
+    """[batch, channels, `rank` dims] as [batch, dims, channels]; a missing batch becomes a dim of 1."""
     dims = tensor_type(x).dims
     if len(dims) == rank + 1:
         x = w.reshape(x, (1, *dims))

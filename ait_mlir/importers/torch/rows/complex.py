@@ -62,12 +62,12 @@ def _leaves(c: Call) -> list[Any]:
 
 
 def _by_parts(c: Call, row: Row) -> Any:
-    """The row on real parts, then on imaginary ones."""
+    """Apply the row to the real parts and to the imaginary parts of the arguments."""
     if isinstance(seen := c["self"], Interleaved):
         return seen.pair.real if c["index"] == 0 else imaginary(c, seen.pair)
     pairs = [a for a in _leaves(c) if isinstance(a, Pair)]
     arguments = dict(c.arguments)
-    if "tensors" in arguments:  # of which some may be real
+    if "tensors" in arguments:  # some of them may be real
         arguments["tensors"] = [a if isinstance(a, Pair) else _as_pair(c, a) for a in c["tensors"]]
 
     def of(take: Callable[[Pair], SSAValue]) -> Any:
@@ -93,7 +93,7 @@ def _as_pair(c: Call, value: Value) -> Pair:
 
 
 def view_as_real(c: Call) -> Any:
-    """The parts side by side, as a last dim of 2; only one of them where only that is read."""
+    """The parts side by side, as a last dim of 2; `Interleaved` without a tensor if every use reads one part."""
     pair: Pair = c["self"]
     rank = len(result_dims(c))
     picks = [u for u in c.node.users if str(u.target) == "aten.select.int" and u.args[1] in (-1, rank - 1)]
@@ -121,7 +121,7 @@ def polar(c: Call) -> Pair:
 
 
 def converted(c: Call) -> Any:
-    """Real numbers as complex ones; complex numbers with parts of another type, or their real part alone."""
+    """A conversion from or to a complex type, or between complex types; to a real type it takes the real part."""
     pair, element = pair_of(c, "self"), part_element(c)
     real, imag = c.w.cast(pair.real, element), None if pair.imag is None else c.w.cast(pair.imag, element)
     return spread_pair(c, Pair(real, imag)) if c.node.meta["val"].is_complex() else real
@@ -152,12 +152,12 @@ def angle(c: Call) -> Value:
 
 
 def filled(number: float) -> Callable[[Call], Pair]:
-    """The same number everywhere."""
+    """A row for a tensor filled with `number`."""
     return lambda c: Pair(c.w.expand(c.w.scalar(number, part_element(c)), result_dims(c)))
 
 
 def copied(c: Call) -> Pair:
-    """The values of another tensor, in the shape of this one."""
+    """The values of `src`, broadcast to the shape of `self`."""
     pair = pair_of(c, "src")
     element = part_element(c)
     return spread_pair(c, Pair(*(None if p is None else c.w.cast(p, element) for p in (pair.real, pair.imag))))  # type: ignore
@@ -193,7 +193,9 @@ def add(subtract: bool) -> Callable[[Call], Pair]:
 
 
 def matmul(a: str, b: str, bias: str | None = None) -> Callable[[Call], Pair]:
-    """Products of matrices: of parts, one for each pair of them. With a bias, `b` is transposed, as in `linear`."""
+    """A row for matrix products, with a real product for each pair of parts. With a bias, `b` is transposed, as in
+    `linear`.
+    """
 
     def row(c: Call) -> Pair:
         x, y = pair_of(c, a), pair_of(c, b)

@@ -1,7 +1,7 @@
 """Functions of complex numbers: quotients, powers, exponentials, and the functions that are made of them.
 
-z = a + bi throughout. Each is computed from real functions of a and b; what has no imaginary part stays real where
-the function of a real number is real.
+z = a + bi throughout. Each is computed from real functions of a and b; an operand without an imaginary part gives a
+result without one, where the function of a real number is real.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Numbers:
         return Pair(self.op(ait.LogOp, self.op(ait.HypotOp, x.real, b)), self.op(ait.Atan2Op, b, x.real))
 
     def sqrt(self, x: Pair) -> Pair:
-        """The root with a real part that is not negative: t = sqrt((|z| + |a|) / 2) is one part, b / (2t) the other."""
+        """The root with a nonnegative real part: t = sqrt((|z| + |a|) / 2) is one part, b / (2t) the other."""
         a, b = x.real, imaginary(self.c, x)
         zero, half = self.scalar(0.0), self.scalar(0.5)
         size = self.op(ait.AddOp, self.op(ait.HypotOp, a, b), self.op(ait.AbsOp, a))

@@ -73,20 +73,22 @@ def bilinear(c: Call) -> Value:
     x, y, weight = c.tensor("input1"), c.tensor("input2"), c.tensor("weight")
     out, width, depth = tensor_type(weight).dims
     outer = tensor_type(x).dims[:-1]
-    y = c.w.reshape(y, (*outer, depth) if outer else (1, depth))  # a product has at least two dims
+    y = c.w.reshape(y, (*outer, depth) if outer else (1, depth))  # operands of a product have at least two dims
     rows = c.w.reshape(product_with_rows(c.w, y, c.w.reshape(weight, (out * width, depth))), (*outer, out, width))
     z = c.w.reshape(product(c.w, rows, c.w.reshape(x, (*outer, width, 1))), c.dims)
     return z if (bias := c.optional("bias")) is None else c.w.op(AddOp, z, bias)
 
 
 def grouped_by_transformers(c: Call) -> Value:
-    """Groups of rows of `input` that end at `offs`, each times its matrix of `weight`; `transformers` calls this."""
+    """The operation of `transformers` with this meaning: each group of rows of `input`, ending at `offs`, times its
+    matrix.
+    """
     return c.w.op(RaggedGemmOp, c.tensor("input"), c.tensor("weight"), c.tensor("offs"), regions=1)
 
 
 def grouped(c: Call) -> Value:
-    """Products of matrices one by one, or of groups of rows of `self` or of columns of `mat2`; `offs` has the ends of
-    the groups.
+    """`_grouped_mm`: batched products, or products of groups of rows of `self` or of columns of `mat2`; `offs` has the
+    ends of the groups.
     """
     a, b = c.tensor("self"), c.tensor("mat2")
     ranks = tensor_type(a).rank, tensor_type(b).rank
@@ -94,7 +96,7 @@ def grouped(c: Call) -> Value:
         y = product(c.w, a, b)
     elif ranks == (2, 3):
         y = c.w.op(RaggedGemmOp, a, b, c.tensor("offs"), regions=1)
-    elif ranks == (3, 2):  # what is grouped are the rows of the transposed product
+    elif ranks == (3, 2):  # columns are grouped: these are rows of the transposed product
         y = c.w.op(RaggedGemmOp, c.w.permute(b, [1, 0]), c.w.permute(a, [0, 2, 1]), c.tensor("offs"), regions=1)
         y = c.w.permute(y, [1, 0])
     else:

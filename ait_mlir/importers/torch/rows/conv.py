@@ -1,4 +1,4 @@
-"""Convolutions: of windows that lie side by side as a matrix product, others as they are, channels last."""
+"""Convolutions: a matrix product if the windows do not overlap and cover an image, else `ait.conv`, channels last."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ MOST_CHANNELS_OF_IMAGES = 4
 
 
 def convolution(c: Call) -> Value:
-    """x [batch, channels, sizes...], or without a batch, with a weight [out, channels / groups, taps...]."""
+    """The convolution of x [batch, channels, sizes...] (or without a batch) and a weight [out, channels / groups,
+    taps...].
+    """
     x, weight = c.tensor("input"), c.tensor("weight")
     taps = tensor_type(weight).dims[2:]
     rank = len(taps)
@@ -46,7 +48,9 @@ def convolution(c: Call) -> Value:
 
 
 def pads(given: object, taps: Sequence[Expr], dilation: Sequence[int], rank: int) -> tuple[list[int], list[int]]:
-    """Zeros before and behind each dim. `same` is as many as keep the size, the odd one behind; `valid` is none."""
+    """The numbers of zeros before and behind each dim. `same` keeps the size, with an odd zero behind; `valid` has no
+    zeros.
+    """
     if given == "valid":
         return [0] * rank, [0] * rank
     if given == "same":
@@ -56,8 +60,8 @@ def pads(given: object, taps: Sequence[Expr], dilation: Sequence[int], rank: int
 
 
 def are_patches(c: Call, x: SSAValue, stride: list[int], pad: tuple[list[int], list[int]], dilation: list[int]) -> bool:
-    """Whether the windows do not overlap and cover an image. Other tensors are channels-last between convolutions, and
-    their windows would have to be copied.
+    """Whether the windows do not overlap and cover an image. Tensors with more channels are channels-last between
+    convolutions, and their windows would have to be copied.
     """
     if c["groups"] != 1 or not c.w.scope.le(tensor_type(x).dims[1], MOST_CHANNELS_OF_IMAGES):
         return False
@@ -68,7 +72,9 @@ def are_patches(c: Call, x: SSAValue, stride: list[int], pad: tuple[list[int], l
 
 
 def windows(c: Call, x: SSAValue, weight: SSAValue, properties: dict[str, Attribute]) -> SSAValue:
-    """Permutes to channels-last and back; the pass `channels-last` moves them to the edges of the graph."""
+    """`ait.conv` between permutes to channels-last and back; the pass `channels-last` moves these
+    to the graph's edges.
+    """
     rank = tensor_type(x).rank - 2
     last = [0, *range(2, rank + 2), 1]
     y = c.w.op(ConvOp, c.w.permute(x, last), c.w.permute(weight, last), properties=properties, regions=1)
@@ -78,8 +84,8 @@ def windows(c: Call, x: SSAValue, weight: SSAValue, properties: dict[str, Attrib
 def grouped_by_dim(
     c: Call, x: SSAValue, weight: SSAValue, stride: list[int], pad: tuple[list[int], list[int]], dilation: list[int]
 ) -> SSAValue:
-    """As many groups as a dim says, such as a weight for each image of a batch: a product for each group, with the
-    taps of every place side by side.
+    """A convolution whose number of groups is a dim, such as a weight for each image of a batch: one batched product
+    over the groups, with the taps of each place side by side.
     """
     if c["transposed"] or "transpose" in str(c.node.target):
         raise NotSupported(
@@ -113,7 +119,9 @@ def transposed(
     pad: tuple[list[int], list[int]],
     dilation: list[int],
 ) -> SSAValue:
-    """The weight is [channels, out / groups, taps...]; it becomes [out, channels / groups, taps...]."""
+    """A transposed convolution; the weight [channels, out / groups, taps...] becomes [out, channels
+    / groups, taps...].
+    """
     groups = c["groups"]
     channels, out, *taps = tensor_type(weight).dims
     depth = as_int(channels) // groups
@@ -128,7 +136,7 @@ def transposed(
 
 
 def as_int(size: Expr) -> int:
-    """A size that is known."""
+    """A size as a number; `NotSupported` for a dynamic size."""
     if (found := size.as_int()) is None:
         raise NotSupported(f"found {size} channels, expected a number")
     return found
@@ -140,7 +148,7 @@ def with_bias(c: Call, y: SSAValue) -> SSAValue:
 
 
 def patches(c: Call, x: SSAValue, weight: SSAValue) -> SSAValue:
-    """Each window is a row of a matrix product."""
+    """The convolution as a matrix product with a row for each window."""
     out, depth, *taps = tensor_type(weight).dims
     batch, channels = tensor_type(x).dims[:2]
     rank, counts = len(taps), c.dims[-len(taps) :]

@@ -14,7 +14,7 @@ from ait_mlir.importers.torch.call import Call, NotSupported, Row
 
 
 def cumsum(c: Call) -> Value:
-    """In the type of the result, i64 for booleans and narrow integers; sums of one number over and over are known."""
+    """The cumulative sum in the result's type; of equal elements, a formula."""
     if not c.dims:
         return c.w.cast(c.tensor("self"), c.element)
     axis = c.axis("dim")
@@ -24,7 +24,9 @@ def cumsum(c: Call) -> Value:
 
 
 def cumulative(kind: str) -> Row:
-    """Products and sums of exponentials, in the type of the result."""
+    """A row for cumulative products and cumulative logarithms of sums of exponentials, computed in
+    the result's type.
+    """
 
     def row(c: Call) -> Value:
         x = c.w.cast(c.tensor("self"), c.element)
@@ -34,9 +36,9 @@ def cumulative(kind: str) -> Row:
 
 
 def extreme(kind: str) -> Row:
-    """The largest or smallest elements so far, and the place of each; of equal elements and of NaN the last so far.
+    """A row for cumulative maxima or minima and their indices; among equal elements and NaN, the last index.
 
-    An element that is the extreme so far gets its own place; any other gets the largest place before it.
+    An element that is the extreme so far gets its own index, other elements get 0; a cumulative maximum follows.
     """
 
     def row(c: Call) -> list[Value]:
@@ -60,7 +62,9 @@ def extreme(kind: str) -> Row:
 
 
 def _known_sums(c: Call, value: Value, axis: int) -> Affine | None:
-    """The sums of one number over and over, or of a mask that is true everywhere or nowhere: they count."""
+    """The cumulative sums of a tensor with equal elements, or of a mask that is true everywhere or nowhere, as a
+    formula; else None.
+    """
     if isinstance(value, Mask) and (always := value.everywhere()) is not None:
         value = Affine.filled(value.dims, int(always))
     if not isinstance(value, Affine) or value.moving_axes():

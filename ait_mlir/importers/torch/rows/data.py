@@ -1,4 +1,4 @@
-"""Tensors from nothing and from tables: arange, fills, embeddings."""
+"""Tensors without operands, and rows of tables: arange, fills, embeddings."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ONE, ZERO = const(1), const(0)
 
 
 def arange(c: Call) -> Value:
-    """start, start + step, ...: known, and never written where only masks and positions need it."""
+    """start, start + step, ...: integers are a formula, which is not written if only masks and positions use it."""
     start, step = c.arguments.get("start", 0), c.arguments.get("step", 1)
     if not is_float(c.element):  # PyTorch truncates both before it counts
         start, step = (int(n) if isinstance(n, float | bool) else n for n in (start, step))
@@ -36,7 +36,7 @@ def arange(c: Call) -> Value:
 
 
 def _in_fractions(c: Call, start: Any, step: Any) -> Value:
-    """start + i * step, in f32 at least, as PyTorch computes it."""
+    """start + i * step for numbers that are not integers, computed in at least f32, like PyTorch."""
     element = f64 if c.element == f64 or not is_float(c.element) else f32
     count = c.w.cast(c.w.natural(Affine(c.dims, (ONE,), ZERO)), element)
     scaled = c.w.op(MulOp, count, _real(c, step, element))
@@ -44,7 +44,7 @@ def _in_fractions(c: Call, start: Any, step: Any) -> Value:
 
 
 def _real(c: Call, value: Any, element: Attribute) -> SSAValue:
-    """A number that may be a fraction of a dim."""
+    """A scalar argument, which may be a dim expression or a fraction of one."""
     if isinstance(value, int | float | Expr):
         return number(c, value, element)
     numerator, denominator = c.table.fraction(value)
@@ -52,8 +52,8 @@ def _real(c: Call, value: Any, element: Attribute) -> SSAValue:
 
 
 def linspace(c: Call) -> Value:
-    """`steps` numbers from `start` to `end`, counted from the nearer one. To integers PyTorch truncates both first, and
-    the numbers between them, which it computes in f64, last.
+    """`steps` numbers from `start` to `end`, counted from the nearer end. For an integer result, PyTorch truncates both
+    ends, computes in f64 and truncates again.
     """
     n, element = c.dims[0], f64 if c.element == f64 or not is_float(c.element) else f32
     start, end = (_end(c, name, element) for name in ("start", "end"))
@@ -68,7 +68,7 @@ def linspace(c: Call) -> Value:
 
 
 def _end(c: Call, name: str, element: Attribute) -> SSAValue:
-    """An end of a range, a number or a tensor, as the result's type holds it."""
+    """An end of a range, a number or a tensor, rounded to the result's type."""
     value = c.arguments[name]
     if isinstance(value, int | float) and not is_float(c.element):
         return number(c, int(value), element)
@@ -78,7 +78,7 @@ def _end(c: Call, name: str, element: Attribute) -> SSAValue:
 
 
 def filled(value_of: Callable[[Call], Any]) -> Row:
-    """The same number everywhere."""
+    """A row for a tensor filled with one number."""
 
     def row(c: Call) -> Value:
         value = value_of(c)
@@ -95,7 +95,7 @@ def filled(value_of: Callable[[Call], Any]) -> Row:
 
 
 def triangle(lower: bool) -> Row:
-    """The rows and columns of the elements on one side of a diagonal, row by row."""
+    """A row for the indices of the elements on one side of a diagonal, row by row."""
 
     def row(c: Call) -> Value:
         rows, columns = (c.size(name).as_int() for name in ("row", "col"))
@@ -113,7 +113,7 @@ def triangle(lower: bool) -> Row:
 
 
 def embedding(c: Call) -> Value:
-    """Rows of a table; of positions in order, a slice of it."""
+    """Rows of a table by index; for consecutive indices, a slice of the table."""
     return rows_of(c.w, c.tensor("weight"), c.value("indices"))
 
 
@@ -137,7 +137,7 @@ ROWS: dict[str, Row] = {
     "aten.zeros.default": filled(lambda c: 0),
     "aten.zeros_like.default": filled(lambda c: 0),
     "aten.new_zeros.default": filled(lambda c: 0),
-    # undefined numbers, which a model overwrites
+    # undefined numbers: the model overwrites them
     **{
         f"aten.{name}": filled(lambda c: 0)
         for name in (

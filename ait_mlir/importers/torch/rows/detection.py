@@ -1,4 +1,4 @@
-"""The operations of torchvision on boxes, by their names: they are registered where torchvision is imported."""
+"""The operations of torchvision on boxes, by name, because they exist only after torchvision is imported."""
 
 from __future__ import annotations
 

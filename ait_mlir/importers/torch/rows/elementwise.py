@@ -24,12 +24,12 @@ Scalars = Callable[[Call, SSAValue], SSAValue]
 
 
 def unary(op: type[AitOp]) -> Row:
-    """One op on the input, in the result's element type."""
+    """A row for one op on the input, in the result's element type."""
     return compute(lambda c, x: c.w.op(op, x))
 
 
 def compute(build: Scalars) -> Row:
-    """Several ops on the input, in the result's element type and the input's smallest shape."""
+    """A row for several ops on the input, in the result's element type, before the input is broadcast."""
 
     def row(c: Call) -> Value:
         return spread(build(c, c.w.cast(c.natural("self"), c.element)), c.dims)
@@ -38,7 +38,7 @@ def compute(build: Scalars) -> Row:
 
 
 def binary(op: type[AitOp], swapped: bool = False) -> Row:
-    """One op on `self` and `other`, converted to the result's element type."""
+    """A row for one op on `self` and `other`, converted to the result's element type."""
 
     def row(c: Call) -> Value:
         a, b = (operand(c, name, c.element) for name in (("other", "self") if swapped else ("self", "other")))
@@ -50,12 +50,12 @@ def binary(op: type[AitOp], swapped: bool = False) -> Row:
 
 
 def affine_or(formula: Callable[[Call, Affine, Affine], Affine | None], otherwise: Row) -> Row:
-    """A formula where both operands are known integers, else the op."""
+    """A row that gives a formula if both operands are integer formulas, and calls `otherwise` if not."""
 
     def row(c: Call) -> Value:
         a, b = as_affine(c, "self"), as_affine(c, "other")
         if a is not None and b is not None and c.element in INTEGERS:
-            with suppress(DimError):  # beyond 64 bits, where the op wraps
+            with suppress(DimError):  # a formula beyond 64 bits: the op wraps around
                 if (made := formula(c, a, b)) is not None:
                     return replace(made, element=c.element)
         found = otherwise(c)
@@ -121,12 +121,12 @@ def clamp(c: Call) -> Value:
 
 # ** comparisons and masks **
 
-# The formula that is at least 0 where `a PREDICATE b`, as factors of a and b and a constant.
+# (m, n, k): `a PREDICATE b` holds where m * a + n * b + k >= 0
 _ORDER = {"ge": (1, -1, 0), "gt": (1, -1, -1), "le": (-1, 1, 0), "lt": (-1, 1, -1)}
 
 
 def compare(predicate: str) -> Row:
-    """A comparison, in the type that PyTorch compares in; of formulas, a formula."""
+    """A row for a comparison, in the type in which PyTorch compares; of formulas, a mask of a formula."""
 
     def row(c: Call) -> Value:
         a, b = as_affine(c, "self"), as_affine(c, "other")
@@ -150,7 +150,7 @@ def compare(predicate: str) -> Row:
 
 
 def _same_everywhere(a: Affine, b: Affine, c: Call) -> bool | None:
-    """Whether two formulas are equal at every place, or at none; None for anything between."""
+    """True if two formulas are equal at every index, False if at none, else None."""
     difference = a.plus(b, -1, c.dims)
     if difference.moving_axes():
         return None
@@ -161,7 +161,7 @@ def _same_everywhere(a: Affine, b: Affine, c: Call) -> bool | None:
 
 
 def is_nan(c: Call) -> Value:
-    """What is not equal to itself."""
+    """Whether each element is NaN: not equal to itself."""
     x = c.natural("self")
     return Mask(c.dims, (), (c.w.op(ait.CompareOp, x, x, properties={"predicate": "ne"}),))
 
@@ -226,7 +226,7 @@ def where(condition: str, a: str, b: str) -> Row:
             return Mask(c.dims, (), (c.w.op(ait.WhereOp, c.w.natural(mask), x, y),))
         x, y = operand(c, a, c.element), operand(c, b, c.element)
         triangles, rest = parted(mask)
-        if triangles != Mask(mask.dims) and rest != Mask(mask.dims):  # attention is causal beside its mask
+        if triangles != Mask(mask.dims) and rest != Mask(mask.dims):  # keeps the causal part apart, for attention
             x = c.w.op(ait.WhereOp, c.w.natural(rest), x, y)
             mask = triangles
         return spread(c.w.op(ait.WhereOp, c.w.natural(mask), x, y), c.dims)
@@ -241,7 +241,7 @@ _EXACT_INTEGERS: dict[Attribute, int] = {f16: 2**11, bf16: 2**8, f32: 2**24, f64
 
 
 def _counted_in(c: Call, source: Affine) -> SSAValue | None:
-    """A formula written in a float type at once, where that holds each of its numbers."""
+    """A formula computed in the result's float type, if this holds all its values exactly; else None."""
     extremes = [c.w.scope.bounds(source.offset)]
     for step, extent in zip(source.steps, source.dims, strict=True):
         extremes.append(c.w.scope.bounds(step * (extent - 1)))
@@ -252,7 +252,7 @@ def _counted_in(c: Call, source: Affine) -> SSAValue | None:
 
 
 def convert(c: Call) -> Value:
-    """Another element type, device or layout; only the first is anything here."""
+    """A conversion to another element type; other devices and layouts change nothing here."""
     source = c.value("input" if "input" in c.arguments and "self" not in c.arguments else "self")
     if isinstance(source, Affine) and c.element in INTEGERS:
         return replace(source, element=c.element)

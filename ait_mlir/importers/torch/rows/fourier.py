@@ -1,4 +1,4 @@
-"""Fourier transforms over dims and in the forms that PyTorch has names for."""
+"""Fourier transforms, complex and real, over one and several dims."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from ait_mlir.importers.torch.rows.pairs import Pair, part_element, result_dims
 
 
 def fourier(forward: bool, real: bool = False) -> Callable[[Call], Any]:
-    """A transform over some dims, or its inverse; `real`: the last of them is from or to real numbers."""
+    """A row for a transform over some dims, or its inverse; with `real`, from or to real numbers along the last of
+    them.
+    """
 
     def row(c: Call) -> Any:
         result = result_dims(c)

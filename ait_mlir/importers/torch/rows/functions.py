@@ -56,7 +56,7 @@ def divide_rounding(c: Call) -> Any:
 
 
 def power(c: Call) -> Value:
-    """`self` to the power of `exponent`; one of them may be a number, the exponent also known as one."""
+    """`self` to the power of `exponent`; one of them may be a number, and the exponent a formula of one number."""
     n = c.arguments["exponent"]
     if isinstance(n, Affine) and not n.moving_axes():
         n = n.offset.as_int()
@@ -82,7 +82,7 @@ def differ(c: Call) -> Value:
 
 
 def log_softmax(c: Call) -> Value:
-    """A scalar is one of one element."""
+    """The logarithm of the softmax along a dim; a scalar counts as one element."""
     x = c.w.reshape(c.w.cast(c.tensor("self"), c.element), c.dims or [1])
     return c.w.reshape(reduction.log_softmax(c.w, x, c.axis("dim")), c.dims)
 
@@ -99,7 +99,7 @@ def vector_norm(c: Call) -> Value:
 
 
 def distances(c: Call) -> Value:
-    """The norm of each difference of a row of x1 [..., p, m] and a row of x2 [..., r, m], [..., p, r]."""
+    """The distances [..., p, r] between the rows of x1 [..., p, m] and of x2 [..., r, m]."""
     rows, columns = c.natural("x1"), c.natural("x2")
     a, b = tensor_type(rows).dims, tensor_type(columns).dims
     one = const(1)

@@ -22,7 +22,8 @@ ONE, ZERO = const(1), const(0)
 def placed(
     c: Call, given: Sequence[Value | None], write: Callable[[Value], SSAValue]
 ) -> tuple[list[SSAValue], list[int], list[int]]:
-    """The index tensors of `x[:, i, :, j]`, their dims, and the result's dims of the other dims.
+    """The index tensors of `x[:, i, :, j]`, the dims of x that they index, and the positions of its other dims in the
+    result.
 
     As in NumPy, the dims of adjacent indices are at the position of the first one; otherwise they come first.
     """
@@ -51,7 +52,9 @@ def broadcast_shapes(a: Shape, b: Shape) -> Shape:
 
 
 def index(c: Call) -> Value:
-    """x[i, :, j] or x[mask]; positions in order give a view, positions in a table of formulas a formula."""
+    """x[i, :, j] or x[mask]; consecutive indices give a slice, indices that are formulas into a
+    formula give a formula.
+    """
     given = c["indices"]
     x = c.value("self")
     if len(given) == 1 and is_mask(given[0]) and _is_only_selection(c):
@@ -82,8 +85,8 @@ def _without_masks(c: Call, given: Sequence[Value | None]) -> list[Value | None]
 
 
 def _is_only_selection(c: Call) -> bool:
-    """Whether no other operation selects as many elements. PyTorch gives results at one mask one size, and only one
-    operation can bind a dim: several results share the places.
+    """Whether no other operation selects with the same mask. PyTorch gives such results one size, which only one
+    operation can bind: they must share the indices of the mask.
     """
     size = str(c.node.meta["val"].shape[0])
     selections = (n for n in c.node.graph.nodes if str(n.target) in ("aten.index.Tensor", "aten.nonzero.default"))
@@ -91,7 +94,7 @@ def _is_only_selection(c: Call) -> bool:
 
 
 def _indexed_dims(given: Sequence[Value | None]) -> list[int]:
-    """The dims of the tensor that are indexed; a mask indexes as many as it has."""
+    """The indexed dims of the tensor; a mask indexes as many dims as it has."""
     dims: list[int] = []
     at = 0
     for i in given:
@@ -102,7 +105,7 @@ def _indexed_dims(given: Sequence[Value | None]) -> list[int]:
 
 
 def _formula_of_formulas(c: Call, x: Affine, ids: list[Affine]) -> Affine:
-    """A formula whose leading indices are formulas: a formula again."""
+    """The formula of a formula `x` indexed with formulas along its leading dims."""
     rest = x.dims[len(ids) :]
     outer = c.dims[: len(c.dims) - len(rest)]
     result = Affine.filled(outer, x.offset, x.element)
@@ -112,7 +115,9 @@ def _formula_of_formulas(c: Call, x: Affine, ids: list[Affine]) -> Affine:
 
 
 def _index_in_order(c: Call, x: Value, ids: list[Affine]) -> Value | None:
-    """A slice along each indexed axis, reordered as the indices are broadcast."""
+    """x with a slice along each indexed axis, permuted as the indices broadcast; None unless all indices are
+    consecutive.
+    """
     found = [in_order(c.w, i) for i in ids]
     count = len(ids)
     rank = len(c.dims) - (len(dims_of(x)) - count)
@@ -138,7 +143,7 @@ def _index_in_order(c: Call, x: Value, ids: list[Affine]) -> Value | None:
 
 
 def index_select(c: Call) -> Value:
-    """Slices along a dim; along the first dim, rows of a table."""
+    """Slices along a dim by index; along the first dim, rows of a table."""
     axis, ids = c.axis("dim", max(len(c.shape("self")), 1)), c.value("index")
     dims = c.shape("self")
     if not dims:
@@ -155,7 +160,7 @@ def index_select(c: Call) -> Value:
 
 
 def take(c: Call) -> Value:
-    """Elements of the tensor in row-major order."""
+    """Elements by their index in row-major order."""
     flat = c.w.reshape(c.tensor("self"), (product(c.shape("self")),))
     return picked(c.w, flat, [c.natural("index")], [0], [], c.dims)
 

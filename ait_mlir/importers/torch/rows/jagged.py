@@ -18,7 +18,8 @@ def embedding_bag(c: Call) -> list[SSAValue]:
         raise NotSupported(f"the table is {tensor_type(table).element_type}, expected a floating-point type")
     properties: dict[str, Attribute] = {"kind": StringAttr(BAG_KINDS[int(c["mode"])])}
     padding = c["padding_idx"]
-    if padding is not None and padding < 0 and "padding_idx" in str(c.node.target):  # counted from the end; else none
+    # from the end; in the default overload, -1 is no padding
+    if padding is not None and padding < 0 and "padding_idx" in str(c.node.target):
         padding += tensor_type(table).dims[0].as_int() or 0
     if padding is not None and padding >= 0:
         properties["padding"] = IntegerAttr(int(padding), i64)

@@ -19,7 +19,7 @@ TRAINING = "batch norm by the statistics of the batch is for training; call mode
 
 
 def softmax(c: Call) -> Value:
-    """Along one dim, in the type asked for; a scalar is one of one element."""
+    """The softmax along one dim, in the result's type; a scalar counts as one element."""
     x = c.w.reshape(c.w.cast(c.tensor("self"), c.element), c.dims or [1])
     return c.w.reshape(c.w.op(SoftmaxOp, x, properties={"dim": c.axis("dim")}), c.dims)
 
@@ -36,12 +36,12 @@ def layer_norm(c: Call) -> Value:
 
 
 def native_layer_norm(c: Call) -> Sequence[Value]:
-    """The result alone: mean and deviation are for training."""
+    """Only the normalised tensor: mean and deviation are for training."""
     return [normalised(c)]
 
 
 def rms_norm(c: Call) -> Value:
-    """Over the trailing `normalized_shape`; without `eps`, PyTorch takes that of the type."""
+    """RMS norm over the trailing `normalized_shape`; the default of `eps` is the machine epsilon of the type."""
     x = c.tensor("input")
     eps = torch.finfo(c.node.meta["val"].dtype).eps if c["eps"] is None else c["eps"]
     op = RmsNormOp(x, c.optional("weight"), None, len(c["normalized_shape"]), float(eps), result_types=[x.type])
@@ -49,7 +49,7 @@ def rms_norm(c: Call) -> Value:
 
 
 def batch_norm(c: Call) -> SSAValue:
-    """By the learned statistics; without them by those of a batch of 1."""
+    """Batch norm with the learned statistics; without them, with the statistics of a batch of 1."""
     if c["running_mean"] is None:
         return norm_of_batch(c)
     if c["training"]:
@@ -60,19 +60,19 @@ def batch_norm(c: Call) -> SSAValue:
 
 
 def native_batch_norm(c: Call) -> Sequence[Value]:
-    """The result alone: mean and deviation of the batch are for training."""
+    """Only the normalised tensor: mean and deviation of the batch are for training."""
     return [batch_norm(c)]
 
 
 def group_norm(c: Call) -> SSAValue:
-    """Each of `num_groups` groups of neighbouring channels over all places, then scaled and shifted a channel."""
+    """Group norm: each of `num_groups` groups of channels is normalised, then each channel is scaled and shifted."""
     x = c.tensor("input")
     groups = c["num_groups"] if "num_groups" in c.arguments else c["group"]
     return c.w.put(GroupNormOp(x, c.optional("weight"), c.optional("bias"), 1, int(groups), float(c["eps"])))
 
 
 def instance_norm(c: Call) -> SSAValue:
-    """Each channel over all places, then scaled and shifted."""
+    """Instance norm: each channel is normalised, then scaled and shifted."""
     if not c["use_input_stats"]:
         return batch_norm(c)
     x = c.tensor("input")
@@ -83,7 +83,7 @@ def instance_norm(c: Call) -> SSAValue:
 
 
 def norm_of_batch(c: Call) -> SSAValue:
-    """Batch norm with the statistics of a batch of 1: instance norms and standardized weights have this form."""
+    """Batch norm with the statistics of a batch of 1, the form in which PyTorch traces instance norms."""
     x = c.tensor("input")
     batch, channels, *places = tensor_type(x).dims
     if batch.as_int() != 1:

@@ -1,4 +1,4 @@
-"""Sorting, the largest elements and their places, medians, counts."""
+"""Sorting, the largest elements and their indices, medians, counts."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _flat(c: Call, x: SSAValue) -> SSAValue:
 
 
 def _without(c: Call, x: SSAValue, axis: int, index: Expr) -> SSAValue:
-    """The elements at one index of an axis, in the result's dims, which may have a 1 there."""
+    """The slice of x at `index` along an axis, in the result's dims, which may keep a 1 there."""
     return c.w.reshape(c.w.slice(x, axis, index, const(1)), c.type(0).dims)
 
 
@@ -32,7 +32,7 @@ def _without(c: Call, x: SSAValue, axis: int, index: Expr) -> SSAValue:
 
 
 def sort(c: Call) -> Sequence[Value]:
-    """Values and places in order; PyTorch's default order is not stable, so a stable one serves both."""
+    """The values in order and their indices. PyTorch's default need not be stable; a stable sort serves both."""
     x = c.tensor("self")
     if not tensor_type(x).dims:
         return [x, c.w.scalar(0, i64)]
@@ -48,7 +48,7 @@ def msort(c: Call) -> Value:
 
 
 def kth_value(c: Call) -> Sequence[Value]:
-    """The k-th smallest element along a dim, from 1, and its place."""
+    """The k-th smallest element along a dim, counted from 1, and its index."""
     x, k = c.tensor("self"), c.size("k")
     if not tensor_type(x).dims:
         return [x, c.w.scalar(0, i64)]
@@ -57,7 +57,7 @@ def kth_value(c: Call) -> Sequence[Value]:
 
 
 def median(c: Call) -> Sequence[Value]:
-    """The lower one of the middle elements along a dim, or NaN if there is one, and its place."""
+    """The lower median along a dim, or NaN if there is one, and its index."""
     x = c.tensor("self")
     if not tensor_type(x).dims:
         return [x, c.w.scalar(0, i64)]
@@ -66,7 +66,7 @@ def median(c: Call) -> Sequence[Value]:
 
 
 def mode(c: Call) -> Sequence[Value]:
-    """The most frequent element along a dim, of several the least, and its last place. NaN counts as no element."""
+    """The most frequent element along a dim (the least of several) and its last index. NaN is not counted."""
     x = c.tensor("self")
     dims, element = tensor_type(x).dims, tensor_type(x).element_type
     if not dims:
@@ -85,7 +85,7 @@ def mode(c: Call) -> Sequence[Value]:
 
 
 def median_of_all(c: Call) -> Value:
-    """The lower one of the middle elements, or NaN if there is one."""
+    """The lower median of all elements, or NaN if there is one."""
     x = _flat(c, c.tensor("self"))
     count = tensor_type(x).dims[0]
     values = c.w.put(SortOp(x, 0))
@@ -97,7 +97,7 @@ def median_of_all(c: Call) -> Value:
 
 
 def median_of_numbers(of_all: bool) -> Row:
-    """The lower one of the middle elements that are no NaN, along a dim with its place, or of all elements."""
+    """A row for the lower median without NaN: of all elements, or along a dim with its index."""
 
     def row(c: Call) -> Value | Sequence[Value]:
         x = c.tensor("self")
@@ -125,7 +125,7 @@ def _without_dims(c: Call, x: SSAValue, index: Expr) -> SSAValue:
 
 
 def topk(c: Call) -> Sequence[Value]:
-    """The largest elements along a dim in descending order, or the smallest in ascending order, and their places."""
+    """The largest elements along a dim in descending order, or the smallest in ascending order, and their indices."""
     x, k = c.tensor("self"), c["k"]
     if not isinstance(k, int):
         raise NotSupported(f"topk takes a fixed number of elements, found {k}")
@@ -140,7 +140,9 @@ def topk(c: Call) -> Sequence[Value]:
 
 
 def place_of_extreme(smallest: bool) -> Row:
-    """The place of the largest or smallest element, or of the first NaN; without a dim, in the flattened tensor."""
+    """A row for the index of the largest or smallest element, or of the first NaN; without a dim, in the flattened
+    tensor.
+    """
 
     def row(c: Call) -> Value:
         x = c.tensor("self")
@@ -155,7 +157,7 @@ def place_of_extreme(smallest: bool) -> Row:
 
 
 def extreme(kind: str) -> Row:
-    """The largest or smallest elements along a dim, and their places where the model uses them."""
+    """A row for the largest or smallest elements along a dim, and for their indices if the model uses them."""
 
     def row(c: Call) -> Sequence[Value]:
         x, dims = c.tensor("self"), c.type(0).dims

@@ -13,12 +13,12 @@ from ait_mlir.importers.torch.call import Call, NotSupported, Row, as_expr
 
 
 def pad(mode: str, name: str = "padding") -> Row:
-    """One mode; `name` is the argument that has the pads."""
+    """A row for one mode of padding; the argument `name` has the pads."""
     return lambda c: padded(c, mode, [as_expr(n) for n in c[name]])
 
 
 def padded(c: Call, mode: str, pads: list[Expr]) -> Value:
-    """Without pads no op is written."""
+    """`self` padded; without pads, `self` itself."""
     x, value = c.tensor("self"), (c["value"] if mode == "constant" else None) or 0.0
     if all(n.as_int() == 0 for n in pads):
         return x

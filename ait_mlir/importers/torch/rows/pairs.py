@@ -1,4 +1,4 @@
-"""Complex tensors of a program as pairs of real values, and what rows need to work on them."""
+"""Complex tensors of a program as pairs of real values, and helpers of rows for them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ait_mlir.importers.torch.rows.common import number
 
 @dataclass(frozen=True)
 class Pair:
-    """A complex tensor; without an imaginary part this is 0."""
+    """A complex tensor: its real part and its imaginary part, which is 0 if it is None."""
 
     real: SSAValue
     imag: SSAValue | None = None
@@ -25,7 +25,7 @@ class Pair:
 
 @dataclass(frozen=True)
 class Interleaved:
-    """`view_as_real` of a complex tensor, of which only parts are read."""
+    """`view_as_real` of a complex tensor whose users each read one part."""
 
     pair: Pair
 
@@ -53,7 +53,7 @@ def result_dims(c: Call) -> Shape:
 
 
 def part_element(c: Call) -> Attribute:
-    """The type of the parts of the result, which may be real."""
+    """The element type of the parts of a complex result, or of a real result."""
     t = c.node.meta["val"]
     return part_type(t) if t.is_complex() else c.element
 

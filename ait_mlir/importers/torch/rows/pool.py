@@ -17,7 +17,7 @@ from ait_mlir.importers.torch.rows.common import channels_first, channels_last, 
 
 
 def pool(kind: str, rank: int) -> Row:
-    """Windows over the last `rank` dims; the places of the largest elements only if they are used."""
+    """A row for pooling over windows of the last `rank` dims; gives the indices of maxima only if they are used."""
 
     def row(c: Call) -> Value | Sequence[Value]:
         window, pads = each(c["kernel_size"], rank), each(c["padding"], rank)
@@ -39,7 +39,7 @@ def pool(kind: str, rank: int) -> Row:
 
 
 def adaptive(kind: str, rank: int) -> Row:
-    """A given number of windows; a single one is a reduction."""
+    """A row for pooling to a given number of windows; with one window it is a reduction."""
 
     def row(c: Call) -> Value | Sequence[Value]:
         *outer, channels = c.type(0 if kind == "max" else None).dims[:-rank]
@@ -60,7 +60,7 @@ def adaptive(kind: str, rank: int) -> Row:
 
 
 def _wants_places(c: Call) -> bool:
-    """Whether anything reads the second result, the places of the largest."""
+    """Whether anything reads the second result, the indices of the maxima."""
     taken = [user for user in c.node.users if user.target is operator.getitem and user.args[1] == 1]
     return any(user.users for user in taken)
 
@@ -70,7 +70,7 @@ def _types(c: Call, values: TensorType) -> list[TensorType]:
 
 
 def _results(c: Call, op: PoolOp | AdaptivePoolOp) -> Value | Sequence[Value]:
-    """The results of the op, channels first again, with the rank of `self`."""
+    """The results of the op, back in channels-first order, with the rank of `self`."""
     c.w.put(op)
     batched = len(c.shape("self")) == tensor_type(op.x).rank
     found: list[SSAValue] = [channels_first(c.w, result, batched) for result in op.results]

@@ -49,7 +49,9 @@ Cell = Callable[[ImportWriter, SSAValue, Sequence[SSAValue], Weights], Sequence[
 
 
 def lstm_cell(w: ImportWriter, given: SSAValue, state: Sequence[SSAValue], weights: Weights) -> Sequence[SSAValue]:
-    """Gates in the order i, f, g, o (Hochreiter and Schmidhuber 1997, with the forget gate)."""
+    """The new h and c of an LSTM; gates in the order i, f, g, o (Hochreiter and Schmidhuber 1997, with the forget
+    gate).
+    """
     i, f, g, o = _gates(w, w.op(AddOp, given, product(w, state[0], weights.hh, weights.bias_hh)), 4)
     kept = w.op(MulOp, w.op(SigmoidOp, f), state[1])
     cell = w.op(AddOp, kept, w.op(MulOp, w.op(SigmoidOp, i), w.op(TanhOp, g)))
@@ -58,7 +60,7 @@ def lstm_cell(w: ImportWriter, given: SSAValue, state: Sequence[SSAValue], weigh
 
 
 def gru_cell(w: ImportWriter, given: SSAValue, state: Sequence[SSAValue], weights: Weights) -> Sequence[SSAValue]:
-    """Gates in the order r, z, n (arXiv:1406.1078, the reset after the product as in cuDNN)."""
+    """The new h of a GRU; gates in the order r, z, n (arXiv:1406.1078; the reset follows the product, as in cuDNN)."""
     (h,) = state
     r, z, n = _gates(w, given, 3)
     hr, hz, hn = _gates(w, product(w, h, weights.hh, weights.bias_hh), 3)
@@ -68,7 +70,7 @@ def gru_cell(w: ImportWriter, given: SSAValue, state: Sequence[SSAValue], weight
 
 
 def plain_cell(activation: type[AitOp]) -> Cell:
-    """act(x W_ih + b_ih + h W_hh + b_hh)"""
+    """A cell that computes act(x W_ih + b_ih + h W_hh + b_hh)."""
 
     def cell(w: ImportWriter, given: SSAValue, state: Sequence[SSAValue], weights: Weights) -> Sequence[SSAValue]:
         return (w.op(activation, w.op(AddOp, given, product(w, state[0], weights.hh, weights.bias_hh))),)
@@ -83,7 +85,7 @@ def product(w: ImportWriter, x: SSAValue, weight: SSAValue, bias: SSAValue | Non
 
 
 def _gates(w: ImportWriter, gates: SSAValue, count: int) -> list[SSAValue]:
-    """[B, count * H] as `count` times [B, H]."""
+    """The gates [B, count * H] split into `count` tensors [B, H]."""
     width = tensor_type(gates).dims[1].as_int()
     if width is None or width % count:
         raise NotSupported(f"the gates have {tensor_type(gates).dims[1]} columns, expected a multiple of {count}")
@@ -103,7 +105,9 @@ def layers(cell: Cell, states: int, several: bool) -> Row:
 
 
 def packed_layers(cell: Cell) -> Row:
-    """A row for a layer on sequences [S, B, I] of different lengths [B]: its state stands still behind a sequence."""
+    """A row for a layer on sequences [S, B, I] of different lengths [B]: the state no longer changes after a sequence's
+    end.
+    """
 
     def row(c: Call) -> Sequence[Value]:
         x, lengths = c.tensor("x"), c.tensor("lengths")
@@ -114,8 +118,8 @@ def packed_layers(cell: Cell) -> Row:
 
 
 def _stacked(c: Call, cell: Cell, x: SSAValue, first: Sequence[Value], seen: SSAValue | None) -> list[SSAValue]:
-    """All layers and directions on x [S, B, I]: the outputs [S, B, directions * H] and the final states. `seen` [S, B]
-    is false behind the end of a sequence.
+    """The outputs [S, B, directions * H] and the final states of all layers on x [S, B, I]. `seen` [S, B] is false
+    after the end of a sequence.
     """
     if c["train"] and c["dropout"]:
         raise NotSupported("dropout between the layers is for training; call model.eval() before the export")

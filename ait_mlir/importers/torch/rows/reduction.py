@@ -19,7 +19,7 @@ from ait_mlir.importers.torch.rows.view import cut, joined
 
 
 def reduce(kind: str) -> Row:
-    """Over `dim`, one or several or all, in the result's type; `keepdim` is a reshape."""
+    """A row for a reduction over one, several or all dims, computed in the result's type; `keepdim` is a reshape."""
 
     def row(c: Call) -> Value:
         x = c.tensor("self")
@@ -32,7 +32,7 @@ def reduce(kind: str) -> Row:
 
 
 def reduced(c: Call, kind: str, x: SSAValue, axes: Sequence[int]) -> SSAValue:
-    """`x` reduced, in the result's dims."""
+    """`x` reduced over `axes`, reshaped to the result's dims."""
     return c.w.reshape(c.w.put(ReduceOp(kind, x, axes)), c.dims)
 
 
@@ -43,7 +43,7 @@ def variance(c: Call) -> Value:
 
 
 def _variance(c: Call, x: SSAValue, axes: Sequence[int]) -> SSAValue:
-    """A fraction or less than 0 as correction is a factor of the variance without one."""
+    """The variance; a correction that is negative or a fraction is applied as a factor to the uncorrected variance."""
     correction = 1 if c["correction"] is None else c["correction"]
     if correction == int(correction) and correction >= 0:
         return c.w.put(ReduceOp("var", x, axes, int(correction)))
@@ -58,13 +58,13 @@ def _variance(c: Call, x: SSAValue, axes: Sequence[int]) -> SSAValue:
 def axes_of(c: Call, rank: int) -> list[int]:
     """The argument `dim`, one or several or all, as axes from the front."""
     given = c["dim"]
-    if given is None or given == [] or rank == 0:  # a scalar takes dims 0 and -1, too
+    if given is None or given == [] or rank == 0:  # for a scalar, dims 0 and -1 are allowed
         return list(range(rank))
     return sorted({axis % rank for axis in ([given] if isinstance(given, int) else given)})
 
 
 def any_or_all(kind: str) -> Row:
-    """The largest or smallest of booleans; of uint8, PyTorch returns uint8."""
+    """A row for `any` or `all`, as the maximum or minimum of booleans; of uint8, PyTorch returns uint8."""
 
     def row(c: Call) -> Value:
         x = c.w.cast(c.tensor("self"), i1)
@@ -75,7 +75,7 @@ def any_or_all(kind: str) -> Row:
 
 
 def statistics(root: bool) -> Row:
-    """Variance or its root, and mean."""
+    """A row for the variance, or its root, and the mean."""
 
     def row(c: Call) -> Sequence[Value]:
         x = c.tensor("self")
@@ -88,7 +88,7 @@ def statistics(root: bool) -> Row:
 
 
 def extremes(c: Call) -> Sequence[Value]:
-    """The smallest and the largest element."""
+    """The smallest and the largest elements."""
     x = c.tensor("self")
     axes = axes_of(c, tensor_type(x).rank) if tensor_type(x).rank else []
     return [c.w.reshape(c.w.put(ReduceOp(kind, x, axes)), c.type(0).dims) for kind in ("min", "max")]
@@ -101,7 +101,7 @@ def count_nonzero(c: Call) -> Value:
 
 
 def differences(c: Call) -> Value:
-    """Each element along a dim less the one before it, `n` times, `prepend` and `append` beside the first ones."""
+    """Differences of neighbours along a dim, taken `n` times, after joining `prepend` and `append` to the ends."""
     axis = c.axis("dim")
     if c["n"] == 0:
         return c.value("self")

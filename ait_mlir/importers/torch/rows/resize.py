@@ -19,7 +19,7 @@ from ait_mlir.importers.torch.rows.common import channels_first, channels_last
 
 
 def upsample(mode: str, rank: int) -> Row:
-    """The last `rank` dims resampled to sizes or by scales, with permutes to channels-last and back."""
+    """A row that resamples the last `rank` dims to sizes or by scales, between permutes to channels-last and back."""
 
     def row(c: Call) -> Value:
         x = c.tensor("input" if "input" in c.arguments else "self")
@@ -29,7 +29,7 @@ def upsample(mode: str, rank: int) -> Row:
         if factors is not None and all(
             n.is_integer() and c.w.scope.equal(d * int(n), m) for n, d, m in zip(factors, own, sizes, strict=True)
         ):
-            factors = None  # the sizes say as much
+            factors = None  # the sizes imply the same factors
         op = ResizeOp(mode, channels_last(c.w, x, rank), sizes, factors, bool(c["align_corners"]))
         return channels_first(c.w, c.w.put(op))
 
@@ -46,7 +46,9 @@ def given_scales(c: Call, rank: int) -> list[float] | None:
 
 
 def antialiased(mode: str) -> Row:
-    """The last two dims resampled by a filter that widens with the scale: a product with a matrix for each dim."""
+    """A row that resamples the last two dims with a filter that widens with the scale: a product with a matrix for each
+    dim.
+    """
 
     def row(c: Call) -> Value:
         x = c.tensor("input" if "input" in c.arguments else "self")
@@ -75,8 +77,8 @@ def antialiased(mode: str) -> Row:
 
 
 def filter_matrix(mode: str, own: int, size: int, scale: float) -> NDArray[np.float64]:
-    """What each of `own` elements counts in each of `size` results, [size, own]: a triangle or the cubic with
-    a = -1/2 (Keys 1981) around the result's place, `scale` times as wide if the result is smaller, with sum 1.
+    """The weights [size, own] of `own` elements in each of `size` results, with sum 1: a triangle, or the cubic with a
+    = -1/2 (Keys 1981), around the result's position; `scale` times as wide if the result is smaller.
     """
     centers = scale * (np.arange(size) + 0.5)
     distance = np.abs(np.arange(own) + 0.5 - centers[:, None]) / max(scale, 1.0)
@@ -90,7 +92,7 @@ def filter_matrix(mode: str, own: int, size: int, scale: float) -> NDArray[np.fl
 
 
 def grid_sample(c: Call) -> Value:
-    """x [N, C, H, W] at the places of a grid [N, OH, OW, 2]."""
+    """x [N, C, H, W] sampled at the points of a grid [N, OH, OW, 2]."""
     x = c.tensor("input")
     mode, outside = ("linear", "nearest", "cubic")[int(c["interpolation_mode"])], OUTSIDE[int(c["padding_mode"])]
     op = GridSampleOp(mode, outside, channels_last(c.w, x, 2), c.tensor("grid"), bool(c["align_corners"]))

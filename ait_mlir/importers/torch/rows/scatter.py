@@ -40,7 +40,7 @@ def scattered(
 
 
 def scatter(kind_of: Callable[[Call], str]) -> Row:
-    """x[i[a, b], b] = src[a, b], or combined with it."""
+    """A row for x[i[a, b], b] = src[a, b], or for x and src combined there."""
 
     def row(c: Call) -> Value:
         return _along(c, kind_of(c), c.tensor("self"), c.arguments.get("src", c["value"]))
@@ -50,7 +50,7 @@ def scatter(kind_of: Callable[[Call], str]) -> Row:
 
 def _along(c: Call, kind: str, x: SSAValue, src: Any) -> SSAValue:
     """Scatter along `dim`; `src` is a number, or a tensor at least as large as the index."""
-    if not tensor_type(x).rank:  # a single element is a tensor of one
+    if not tensor_type(x).rank:  # a scalar becomes a tensor of one element
         return c.w.reshape(_along(c, kind, c.w.reshape(x, (ONE,)), src), ())
     axis, ids = c["dim"] % tensor_type(x).rank, c.value("index")
     own = dims_of(ids) or (ONE,)
@@ -64,7 +64,7 @@ def _along(c: Call, kind: str, x: SSAValue, src: Any) -> SSAValue:
         values = c.w.full(src)
     dims, indices = [axis], [index]
     for a, d in enumerate(own):
-        # a dim of 1 broadcasts to a kept dim: where it is a part of one, it has an index of its own, 0
+        # a part of size 1 of a larger dim would broadcast along that dim: it is addressed by index 0
         if a != axis and d is ONE and whole[a] is not ONE:
             dims.append(a)
             indices.append(c.w.scalar(0, tensor_type(index).element_type))
@@ -81,7 +81,9 @@ def _reduction(c: Call) -> str:
 
 
 def reduced_by(write: Callable[[Call, str, SSAValue, Value], SSAValue], source: str) -> Row:
-    """Elements combined with those that have their index; without `include_self`, `self` is not included."""
+    """A row that combines elements of `self` with source elements of the same index; without `include_self`, only the
+    latter.
+    """
 
     def row(c: Call) -> Value:
         mean = str(c["reduce"]) == "mean"
@@ -105,7 +107,7 @@ def reduced_by(write: Callable[[Call, str, SSAValue, Value], SSAValue], source: 
 
 
 def _slices(c: Call, kind: str, x: SSAValue, source: Value) -> SSAValue:
-    """Slices of `source` written to or combined with those of `x` along `dim`, at the places of an index of one dim."""
+    """x with the slices along `dim` at an index of one dim replaced by slices of `source`, or combined with them."""
     dims, values = tensor_type(x).dims, c.w.natural(source)
     axis = c["dim"] % max(len(dims), 1)
     index = padded(c.w, c.tensor("index"), axis + 1, len(dims) - axis - 1)
@@ -133,7 +135,7 @@ def update(c: Call, axis: int, rows: SSAValue, position: SSAValue) -> Value:
 
 
 def index_copy(c: Call) -> Value:
-    """Rows at the places in a tensor."""
+    """Rows replaced at the positions in a tensor."""
     position = c.tensor("index")
     if tensor_type(position).rank == 0:
         position = c.w.reshape(position, (ONE,))
@@ -146,7 +148,7 @@ def index_copy(c: Call) -> Value:
 
 
 def index_put(c: Call) -> Value:
-    """x[:, i, j] = values or += values; x[:, mask] = values; rows at places of one dim as an update."""
+    """x[:, i, j] = values or += values; x[:, mask] = values. Rows at an index of one dim are an update in place."""
     given = c["indices"]
     used = [(axis, i) for axis, i in enumerate(given) if i is not None]
     if len(used) == 1 and is_mask(used[0][1]):
@@ -160,7 +162,7 @@ def index_put(c: Call) -> Value:
 
 
 def put(c: Call) -> Value:
-    """Elements of the tensor in row-major order replaced, or added to."""
+    """Elements replaced or added to, by their index in row-major order."""
     x, index, source = (c.tensor(name) for name in ("self", "index", "source"))
     flat, places, values = (c.w.reshape(v, (tensor_type(v).num_elements(),)) for v in (x, index, source))
     return c.w.reshape(scattered(c, "add" if c["accumulate"] else "set", flat, values, [places], [0], []), c.dims)
@@ -177,14 +179,14 @@ def _update_at(c: Call, axis: int, places: Value) -> Value:
 
 
 def _put_masked(c: Call, axis: int, mask: Value) -> Value:
-    """x[:, mask] = values as `where`; slice n of the values goes to the n-th place where the mask is true."""
+    """x[:, mask] = values as `where`; slice n of the values goes to the n-th true element of the mask."""
     x, own, rank = c.tensor("self"), c.shape("values"), len(dims_of(mask))
     behind = len(c.dims) - axis - rank
     chosen = padded(c.w, c.w.natural(mask), axis + rank, behind)
     if len(own) <= behind:
         values = c.natural("values")
     else:
-        # without the leading dims that the values lack, at most one slice for each place of the mask
+        # the values may lack leading dims; they have at most one slice for each element of the mask
         at = len(own) - behind - 1
         values = c.tensor("values")
         if own[at] is ONE:
@@ -198,12 +200,12 @@ def _put_masked(c: Call, axis: int, mask: Value) -> Value:
 
 
 def in_turn(c: Call, source: SSAValue, axis: int, mask: SSAValue) -> SSAValue:
-    """The slices of a source along an axis, in order, where a mask is true, and zeros elsewhere; the mask's dims take
-    the place of the axis. A source with too few slices is an index out of range.
+    """A tensor with the slices of a source along an axis, in order, where a mask is true, and zeros elsewhere; the
+    mask's dims replace the axis. The run fails for a source with too few slices.
     """
     dims, places = tensor_type(source).dims, tensor_type(mask).dims
     flat = c.w.reshape(c.w.cast(mask, i64), (product(places),))
-    number = c.w.op(MulOp, c.w.put(CumulativeOp("sum", flat, 0)), flat)  # 0, or one more than the place in the source
+    number = c.w.op(MulOp, c.w.put(CumulativeOp("sum", flat, 0)), flat)  # 0, or 1 plus the index in the source
     zeros = c.w.expand(c.w.scalar(0, tensor_type(source).element_type), (*dims[:axis], ONE, *dims[axis + 1 :]))
     behind = len(dims) - axis - 1
     index = padded(c.w, c.w.reshape(number, places), axis + len(places), behind)
@@ -212,7 +214,7 @@ def in_turn(c: Call, source: SSAValue, axis: int, mask: SSAValue) -> SSAValue:
 
 
 def masked_scatter(c: Call) -> Value:
-    """The elements of a source in order where a mask is true."""
+    """`self` with the elements of a source, in order, where a mask is true."""
     mask = c.w.full(spread(c.natural("mask"), c.dims))
     x, source = c.w.expand(c.tensor("self"), c.dims), c.tensor("source")
     flat = c.w.reshape(source, (product(tensor_type(source).dims),))

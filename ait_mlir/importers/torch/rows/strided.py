@@ -1,4 +1,4 @@
-"""Elements in an order that no view of a row-major tensor has: reversed, rotated, in steps, in windows."""
+"""Elements in orders that are no view of a row-major tensor: reversed, rotated, in steps, in windows."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def roll(c: Call) -> Value:
 
 
 def triangle(lower: bool) -> Row:
-    """The elements on one side of a diagonal; the rest is 0."""
+    """A row for the elements on one side of a diagonal; the others become 0."""
     return lambda c: strided.triangle(c.w, c.value("self"), c["diagonal"] or 0, lower)
 
 

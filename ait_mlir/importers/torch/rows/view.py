@@ -1,4 +1,4 @@
-"""Shapes: what moves elements and computes nothing."""
+"""Operations on shapes, which move elements and compute nothing."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ ONE = const(1)
 
 
 def same(name: str = "self") -> Row:
-    """The argument itself: copies and aliases are the same value."""
+    """A row that gives the argument itself: copies and aliases are the same value."""
     return lambda c: c.value(name)
 
 
 def dropout(c: Call) -> Value:
-    """Nothing, outside of training."""
+    """The input itself; dropout in training is refused."""
     if c["train"]:
         raise NotSupported("dropout is active; call model.eval() before the export")
     return c.value("input")
@@ -35,7 +35,7 @@ def nothing(c: Call) -> None:
 
 
 def asserted(c: Call) -> None:
-    """A condition on the dims: nothing where it is proved, since a run that it excludes would not be noticed.
+    """A condition on the dims: nothing if it is proved, else `NotSupported`, because a run would not check it.
 
     Conditions on the values of tensors are left out, like those of `aten._assert_async`: they never change a result.
     """
@@ -48,12 +48,12 @@ def asserted(c: Call) -> None:
 
 
 def reshape(c: Call) -> Value:
-    """The same elements in the result's shape, whatever the spelling."""
+    """The same elements in the result's shape, for all reshaping operations."""
     return reshaped(c, c.value("self"), c.dims)
 
 
 def reshaped(c: Call, value: Value, dims: Shape) -> Value:
-    """`value` in another shape, still known where only dims of 1 come or go."""
+    """`value` in another shape; it stays a formula, mask or broadcast if only dims of 1 come or go."""
     if isinstance(value, Affine) and (made := value.reshaped(dims)) is not None:
         return made
     if isinstance(value, Mask):
@@ -67,7 +67,7 @@ def reshaped(c: Call, value: Value, dims: Shape) -> Value:
 
 
 def _respread(c: Call, value: SSAValue, old: Shape, new: Shape) -> SSAValue | None:
-    """A value that broadcasts to `old`, so that it broadcasts to `new`, where these differ in dims of 1 only."""
+    """A value that broadcasts to `old`, reshaped to broadcast to `new`; None unless these differ only in dims of 1."""
     kept = [a for a, d in enumerate(old) if d is not ONE]
     if [old[a] for a in kept] != [d for d in new if d is not ONE]:
         return None
@@ -78,7 +78,7 @@ def _respread(c: Call, value: SSAValue, old: Shape, new: Shape) -> SSAValue | No
 
 
 def expand(c: Call) -> Value:
-    """Broadcast, when it has to be."""
+    """`self` broadcast to the result's shape; the broadcast is only written when an op needs it."""
     value = c.value("self")
     if isinstance(value, Affine | Mask):
         return value.broadcast(c.dims)
@@ -87,7 +87,7 @@ def expand(c: Call) -> Value:
 
 
 def permute_by(order: Callable[[Call, int], Sequence[int]]) -> Row:
-    """Reorder the dims."""
+    """A row that permutes the dims."""
 
     def row(c: Call) -> Value:
         rank = len(c.shape("self"))
@@ -97,7 +97,7 @@ def permute_by(order: Callable[[Call, int], Sequence[int]]) -> Row:
 
 
 def permuted(c: Call, axes: Sequence[int]) -> Value:
-    """Dim i of the result is dim `axes[i]` of `self`."""
+    """`self` permuted: dim i of the result is dim `axes[i]` of `self`."""
     value = c.value("self")
     if isinstance(value, Affine):
         return value.permuted(axes)
@@ -107,7 +107,7 @@ def permuted(c: Call, axes: Sequence[int]) -> Value:
 
 
 def _moved(rank: int, source: int, destination: int) -> list[int]:
-    """The order of dims with one of them elsewhere."""
+    """The permutation that moves the dim `source` to `destination`."""
     order = [a for a in range(rank) if a != source % rank]
     order.insert(destination % rank, source % rank)
     return order
@@ -115,7 +115,7 @@ def _moved(rank: int, source: int, destination: int) -> list[int]:
 
 def _swapped(rank: int, a: int, b: int) -> list[int]:
     order = list(range(rank))
-    if order:  # the dims 0 and -1 of a scalar are none
+    if order:  # a scalar accepts dims 0 and -1 but has none
         order[a], order[b] = order[b], order[a]
     return order
 
@@ -148,7 +148,7 @@ def part_start(c: Call, given: object, extent: Expr) -> Expr:
 
 
 def cut(c: Call, value: Value, axis: int, start: Expr, size: Expr, step: int = 1) -> Value:
-    """A part along one axis."""
+    """`size` elements of `value` along one axis, from `start`, `step` apart."""
     extent = dims_of(value)[axis]
     if extent is size and step == 1:
         return value
@@ -164,8 +164,8 @@ def cut(c: Call, value: Value, axis: int, start: Expr, size: Expr, step: int = 1
 
 
 def _every(c: Call, x: SSAValue, axis: int, start: Expr, size: Expr, step: int) -> SSAValue:
-    """Every `step`-th element, as the first column of rows of `step`; the last row may reach beyond the end. If there
-    may be no element, by index.
+    """Every `step`-th element of x along an axis, as the first column of rows of `step` elements; the last row may
+    reach beyond the end. By index if there may be no element.
     """
     dims, scope = tensor_type(x).dims, c.w.scope
     extent, first = dims[axis], start.as_int()
@@ -192,10 +192,11 @@ def slice_(c: Call) -> Value:
     axis = c.axis("dim")
     extent = c.shape("self")[axis]
     start = part_start(c, c["start"], extent)
-    if bindings := c.node.meta.get("unbacked_bindings"):  # the ends are values that the import knows
+    # PyTorch sees ends that depend on values; the import knows them
+    if bindings := c.node.meta.get("unbacked_bindings"):
         end = extent if c["end"] is None else minimum(part_start(c, c["end"], extent), extent)
         size = ceildiv(maximum(end - minimum(start, extent), 0), c["step"] or 1)
-        for symbol, path in bindings.items():  # size() of an axis, or the place in memory, which is the value's own
+        for symbol, path in bindings.items():  # a size, or the storage offset, which is 0 here
             c.table.fix(symbol.name, size if len(path) == 2 else const(0))
     return cut(c, c.value("self"), axis, start, c.dims[axis], c["step"] or 1)
 
@@ -203,7 +204,7 @@ def slice_(c: Call) -> Value:
 def item(c: Call) -> Value | Expr | float:
     """The value of a scalar: a size that follows from the dims, or the value that an assertion of the model states.
 
-    One that is only a result of the model stays a tensor; a call converts it to a number.
+    A scalar that is only a result of the model stays a tensor; a call converts it to a number.
     """
     value, meant = c.value("self"), c.node.meta["val"]
     if not isinstance(value, Affine) or not isinstance(meant, torch.SymInt):
@@ -223,7 +224,7 @@ def narrow(c: Call) -> Value:
 
 
 def select(c: Call) -> Value:
-    """One index along a dim, which goes."""
+    """The slice at one index along a dim, without this dim."""
     axis = c.axis("dim")
     part = cut(c, c.value("self"), axis, part_start(c, c["index"], c.shape("self")[axis]), ONE)
     if isinstance(part, Affine):
@@ -232,7 +233,7 @@ def select(c: Call) -> Value:
 
 
 def split(c: Call) -> Sequence[Value]:
-    """Consecutive parts; their sizes are those of the results."""
+    """Consecutive parts along a dim, with the sizes of the results."""
     axis = c.axis("dim")
     x = c.tensor("self")
     types = [c.type(i) for i in range(len(c.node.meta["val"]))]
@@ -242,7 +243,7 @@ def split(c: Call) -> Sequence[Value]:
 
 
 def unbind(c: Call) -> Sequence[Value]:
-    """Every index along a dim, each without it."""
+    """The slices at each index along a dim, without this dim."""
     axis = c.axis("dim")
     x = c.tensor("self")
     dims, element = tensor_type(x).dims, tensor_type(x).element_type
@@ -258,7 +259,7 @@ def unbind(c: Call) -> Sequence[Value]:
 
 
 def concatenate(c: Call) -> Value:
-    """End to end along a dim; empty tensors of one dim are left out, as PyTorch does."""
+    """Tensors joined along a dim; empty tensors of rank 1 are left out, as in PyTorch."""
     rank = len(c.dims)
     axis = c.axis("dim", rank)
     parts = [v for v in c["tensors"] if len(dims_of(v)) == rank]
@@ -266,7 +267,7 @@ def concatenate(c: Call) -> Value:
 
 
 def joined(c: Call, parts: Sequence[Value], axis: int) -> Value:
-    """Values end to end, in the result's element type."""
+    """Values joined along an axis, in the result's element type."""
     if (known := _one_formula(parts, axis)) is not None:
         return known
     values = [c.w.cast(c.w.full(v), c.element) for v in parts]
@@ -274,7 +275,7 @@ def joined(c: Call, parts: Sequence[Value], axis: int) -> Value:
 
 
 def _one_formula(parts: Sequence[Value], axis: int) -> Affine | None:
-    """Formulas end to end that are one formula: 0, 1, ... behind -1."""
+    """Joined formulas as one formula, for example -1 followed by 0, 1, ...; None if they are not one."""
     result: Affine | None = None
     for part in parts:
         if not isinstance(part, Affine):
@@ -287,8 +288,8 @@ def _one_formula(parts: Sequence[Value], axis: int) -> Affine | None:
 
 
 def stack(c: Call) -> Value:
-    """Along a new dim, written as a concatenation along the next dim if there is one, so that the op that computes a
-    tensor can write it to its place.
+    """Tensors joined along a new dim; if there is a next dim, as a concatenation along that, so that the op that
+    computes a tensor can write into the result.
     """
     axis = c.axis("dim", len(c.dims))
     values = [c.w.cast(c.w.full(v), c.element) for v in c["tensors"]]
