@@ -1,4 +1,4 @@
-"""Matches the tensors of a call of `execute` to those of the graph, checks them, and finds their addresses."""
+"""Matches the tensors passed to `execute` with the tensors of the graph, checks them, and finds their addresses."""
 
 from __future__ import annotations
 

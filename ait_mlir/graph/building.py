@@ -27,7 +27,7 @@ EPSILON = 1e-5
 
 
 class GraphBuilder:
-    """Tensors, nodes and UIDs of a graph that is being made."""
+    """A graph under construction: its tensors, nodes and UIDs."""
 
     def __init__(
         self,
@@ -173,7 +173,7 @@ class GraphBuilder:
     # ** UIDs **
 
     def give_uid(self, t: tensor, uid: int) -> None:
-        """Give a tensor a UID; two tensors with one UID are found by validate()."""
+        """Give a tensor a UID; `validate` refuses two tensors with one UID."""
         for other in self.tensors:
             if other is not t and other.uid == uid and not other.has_own_uid:
                 other.uid = None

@@ -43,7 +43,7 @@ class GraphPlans(GraphSteps):
         return self
 
     def select_plan(self, index: int) -> Self:
-        """Let `execute` run this plan; it is compiled if it was not."""
+        """Let `execute` run this plan; compiles it if necessary."""
         return self.build_plan_at_index(index)
 
     @property

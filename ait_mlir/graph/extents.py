@@ -1,9 +1,9 @@
-"""Numbers with symbolic dims, with which a graph is traced once for many sizes.
+"""Sizes with symbolic dims: they trace a graph once for many sizes.
 
 A graph is traced with its own sizes. Each size above 1 is an `Extent`: a number with an expression over named dims.
 Arithmetic gives extents. A comparison is decided by a proof for all sizes in range; without a proof, the actual numbers
 decide it, and the answer becomes a fact about the code: two sizes are equal, a size is a constant, or a guard holds.
-Code is valid for graphs for which its facts are true.
+Code is valid for the graphs for which its facts are true.
 
 The method is that of guards in tracing compilers (PyTorch 2, ASPLOS 2024, section 4).
 """
@@ -46,8 +46,9 @@ class Guard:
 
 @dataclass(frozen=True)
 class Group:
-    """Sizes that are equal or differ by constants. The first is a constant, or `step` times dim `name`, which is from
-    `low` to `high`."""
+    """Sizes that are equal or differ by constants. The first size is a constant, or `step` times the dim `name` with
+    the range `low` to `high`.
+    """
 
     members: tuple[int, ...]
     constant: int | None
@@ -90,7 +91,7 @@ class Facts:
         return i
 
     def unite(self, i: int, j: int) -> None:
-        """Learn that the difference of sizes i and j is constant, as it is now."""
+        """Learn that the difference of sizes i and j is constant: its current value."""
         a, b = sorted((self.root(i), self.root(j)))
         self._parent[b] = a
 
@@ -231,7 +232,7 @@ class Extent:
 
     def __mul__(self, other: Any) -> int:
         if not isinstance(other, int | Extent):
-            return NotImplemented  # a sequence repeats as often as a constant says
+            return NotImplemented  # a sequence can only be repeated a constant number of times
         return self.trace.extent(self.expr * expr_of(other))
 
     __rmul__ = __mul__

@@ -66,7 +66,7 @@ def create_handle(device: object = None, stream: object = None) -> Handle:
 
 
 def destroy_handle(handle: Handle) -> None:
-    """Give a handle back; it can no longer be used."""
+    """Destroy a handle; later uses raise."""
     checked(handle).is_destroyed = True
 
 

@@ -6,7 +6,7 @@ from ait_mlir.host.cache import cache_dir
 
 
 class KernelCache:
-    """Stands for the compiled code that graphs share.
+    """Represents the compiled code that graphs share, for scripts that pass a kernel cache.
 
     Compiled objects are in the cache directory, which all graphs and processes use; loaded libraries are kept by the
     process. A graph therefore shares its kernels with or without a `kernel_cache`.

@@ -31,7 +31,7 @@ class Layout:
 
     @property
     def is_padded(self) -> bool:
-        """Whether the block has elements that are not the tensor's."""
+        """Whether the block has padding: elements that are not the tensor's."""
         kept = [(a, n) for a, n in zip(self.order, self.block, strict=True) if a not in self.repeated]
         return self.step > 1 or any(self.dims[a] != n for a, n in kept)
 

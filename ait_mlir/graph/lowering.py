@@ -55,7 +55,7 @@ class Lowered:
 
 @dataclass
 class Lowering(Writer):
-    """Writes the ops of one graph. Methods take and return values of the IR; dims are those that the graph declares.
+    """Writes the ops of one graph. Methods take and return values of the IR, with the dims that the graph declares.
 
     With a `trace` the dims are extents, so that the ops are valid for many sizes.
     """
@@ -138,10 +138,9 @@ class Lowering(Writer):
         return TensorType.get(shape_of(dims), element)
 
     def is_wide(self, out: tensor, narrow: data_type) -> bool:
-        """Whether a contraction of `narrow` operands must return its result unrounded.
-
-        The value of a contraction without an epilogue is rounded when it is stored. That is right for an output of this
-        type that no node reads; any other tensor is rounded by a cast or not at all.
+        """Whether a contraction of `narrow` operands must return its result unrounded. A contraction without an
+        epilogue rounds its result when it stores it. That suits an output of this type that no node reads; any other
+        tensor is rounded by a cast, or not at all.
         """
         return out.is_virtual or out.dtype is not narrow or out in self.read
 
@@ -205,9 +204,9 @@ def lower(
     numbers: Numbers,
     trace: Trace | None = None,
 ) -> Lowered:
-    """The module of a validated graph. Its dims are the dims of the `trace`, of the scalars that are arguments, and two
-    for each ragged tensor. With a trace, the dims and strides of the tensors are its extents, and the module is valid
-    for many sizes.
+    """The module of a validated graph. Its dims are the dims of the `trace`, a dim for each scalar that is an argument,
+    and two for each ragged tensor. With a trace, the dims and strides of the tensors are its extents, and the module is
+    valid for many sizes.
 
     Raises `cudnnGraphNotSupportedError`, with the node, if no `ait` op computes a node.
     """

@@ -1,4 +1,4 @@
-"""Operations and nodes: an `Operation` is a row of a table, a `Node` is one use of it in a graph."""
+"""Operations and nodes: an `Operation` is a method of the graph, a `Node` is one call of it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Scalars whose numbers are constants of the code, or arguments of it: `epsilon` and `attn_scale`.
 
-A positive number of FLOAT is an argument: the module has a given dim with its bits, so another number compiles nothing.
-Any other number is a constant of the code.
+A positive FLOAT number is an argument: a dim of the module holds its bits, so another number needs no compilation. Any
+other number is a constant of the code.
 """
 
 from __future__ import annotations

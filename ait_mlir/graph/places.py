@@ -1,4 +1,4 @@
-"""Makes the `Binding` of a graph: its tensors in order, and all keys of each."""
+"""Makes the `Binding` of a graph."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from ait_mlir.graph.ragged import row_stride
 
 
 def make_binding(graph: GraphBuilder) -> Binding:
-    """The binding of a validated graph: its tensors in order, and all keys of each."""
+    """The binding of a validated graph: its tensors in order, each with the keys by which a variant pack
+    may name it.
+    """
     own, outs = graph.sides()
     slots, _ = slots_of(own, outs)
     tensors = [*own, *outs, *graph.code_scalars()]

@@ -343,7 +343,7 @@ def _ops(module: ModuleOp) -> Iterator[Operation]:
 
 
 def _plain(candidates: Sequence[Candidate]) -> Candidate | None:
-    """Our own kernel for the whole op, in its first configuration."""
+    """The compiler's own kernel for the whole op, in its first configuration."""
     return next((f for f in candidates if f.cut is None and all(p == "native" for p, _ in f.kernels)), None)
 
 

@@ -1,4 +1,4 @@
-"""Programs: the compiled form of graphs. A program is for many graphs of one structure, or for one graph's sizes.
+"""Programs, the compiled form of graphs: for many graphs of one structure, or for one graph's sizes.
 
 The process remembers the programs of each structure. A graph with new sizes uses the first program whose facts are true
 for them, and compiles nothing. If kernels are faster with a known size, such as the length of a row, two programs are
@@ -51,7 +51,7 @@ class Program:
 
     @property
     def known_sizes(self) -> int:
-        """The number of constant sizes: of two valid programs, the program with more constants is faster."""
+        """The number of constant sizes; of two valid programs, the one with more constants is faster."""
         return sum(len(group.members) for group in self.groups if group.constant is not None)
 
     def dims_for(self, sizes: Sequence[int]) -> tuple[int, ...] | None:
@@ -153,7 +153,7 @@ def _made(graph: GraphBuilder, structure: Structure, numbers: Numbers, constants
                 if _is_slow(general, for_these):
                     continue
             return Program(general, tuple(trace.groups), tuple(trace.guards))
-    except (AitError, VerifyException, ValueError):  # an op must know sizes, or no proof says that they fit
+    except (AitError, VerifyException, ValueError):  # an op needs constant sizes, or it is not proved that sizes fit
         pass
     return Program(for_these or graph.planner_of(graph.lowered(numbers)), alone)
 

@@ -79,7 +79,7 @@ class pygraph(GraphPlans):
     def update_cuda_graph(
         self, handle: Handle, variant_pack: Mapping[Any, Any], workspace: Any, cuda_graph: int
     ) -> None:
-        """Give a `cudaGraph_t` that this graph populated other tensors."""
+        """Replace the tensors of a `cudaGraph_t` that this graph populated."""
         self._need(Step.BUILT, "update_cuda_graph()")
         cuda_graphs.update(self.runner, variant_pack, workspace, cuda_graph)
 

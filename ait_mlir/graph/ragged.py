@@ -176,7 +176,8 @@ def offsets_of(w: Writer, ragged: Ragged, value_of: ValueOf) -> SSAValue:
     assert t.ragged_offset is not None
     value = value_of(t.ragged_offset)
     count = next(n for n in dims_of(t.ragged_offset) if n != 1)
-    assert count == dims_of(t)[0] + 1, "one more than the batch"  # in a trace: what the code relies on
+    # in a trace, these asserts become facts on which the code relies
+    assert count == dims_of(t)[0] + 1, "one more than the batch"
     value = w.reshape(value, [count])
     row = row_stride(t)
     common = math.gcd(row, t.ragged_multiplier)

@@ -46,7 +46,9 @@ class Loaded:
         return self.compiled.library.planned
 
     def with_numbers(self, numbers: tuple[float, ...]) -> Sized:
-        """The library for other numbers of the scalars. Raises `InputError` for a constant that is another one."""
+        """The library for other numbers of the scalars. Raises `InputError` if a scalar that is a constant of the code
+        changes.
+        """
         dims = list(self.compiled.dims)
         first = len(self.binding.places) - len(numbers)
         for i, (number, built, place) in enumerate(zip(numbers, self.numbers, self.places, strict=True)):

@@ -46,7 +46,7 @@ class Pattern:
 
 
 def pattern_of(dims: Sequence[int], strides: Sequence[int]) -> tuple[Pattern, list[int], list[bool]]:
-    """The pattern of a tensor; its dims above 1, and for each whether it is the length of a row in memory.
+    """The pattern of a tensor; its dims above 1; and for each of these whether it is the length of a row in memory.
 
     The strides are those of a block (`layout_of`).
     """
@@ -59,7 +59,7 @@ def pattern_of(dims: Sequence[int], strides: Sequence[int]) -> tuple[Pattern, li
             continue
         steps[axis] = ("behind", inner, strides[axis] // strides[inner] - dims[inner])
     for axis, n in enumerate(dims):
-        if n == 1:  # its stride says only where it stands among the dims
+        if n == 1:  # its stride gives only its position in the order of the dims
             before = next((m for m in moving if strides[m] * dims[m] == strides[axis]), None)
             if before is not None:
                 steps[axis] = ("behind", before, 0)

@@ -94,7 +94,7 @@ def _first(w: Lowering, value: SSAValue) -> SSAValue:
 
 
 def _mirrored(w: Lowering, weight: SSAValue) -> SSAValue:
-    """The weight [K, taps..., C] with its taps in the opposite order."""
+    """The weight [K, taps..., C] with its taps reversed."""
     dims = w.dims(weight)
     for axis in range(1, len(dims) - 1):
         at = w.constant(range(dims[axis] - 1, -1, -1), [1] * axis + [dims[axis]] + [1] * (len(dims) - axis - 1), i64)

@@ -45,7 +45,7 @@ def _check(node: Node) -> None:
 
 
 def _is_column_major(dims: Dims, strides: Dims) -> bool:
-    """Whether the rows of a matrix are the neighbours in memory."""
+    """Whether a matrix is column-major: elements of a column are neighbours in memory."""
     return dims[-1] > 1 and dims[-2] > 1 and strides[-2] < strides[-1]
 
 

@@ -34,7 +34,7 @@ def _axes(node: Node, first: int = 0) -> tuple[int, ...]:
 
 
 def _row(first: int) -> Callable[[Node], Sequence[int]]:
-    """The dims that are normalised."""
+    """A function that gives the normalised dims of a node, from dim `first` on."""
     return lambda node: [node.dims("input")[a] for a in _axes(node, first)]
 
 
@@ -92,8 +92,9 @@ def _eps(w: Lowering, eps: tensor) -> float | ShapeAttr:
 
 
 def _takes_number(node: Node) -> bool:
-    """Whether epsilon can be an argument: not for training statistics, which compute with it, nor for f64, which needs
-    more digits than f32 has."""
+    """Whether epsilon can be an argument of the code. It cannot for training statistics, which compute with it as a
+    tensor, nor for f64, because an argument has the digits of f32.
+    """
     return not _is_training(node) and node.compute_float() is data_type.FLOAT
 
 
@@ -121,7 +122,7 @@ def _back(w: Lowering, value: SSAValue, axes: Dims) -> SSAValue:
 def _norm(
     w: Lowering, op_class: type[NormOp], node: Node, axes: Dims, rows: Sequence[str], eps: float | ShapeAttr
 ) -> SSAValue:
-    """The normalised input with scale and bias of the row's shape, not rounded unless its output is of its type."""
+    """The normalised input with scale and bias, rounded only if the node's output has the type of the op."""
     dtype = _common(node, ("input", *rows))
     element = ir_type(dtype, node.label)
     axes = _up_to_last(node, axes)

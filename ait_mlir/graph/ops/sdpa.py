@@ -111,7 +111,7 @@ def _check(node: Node) -> None:
 
 
 def _takes_number(node: Node) -> bool:
-    """Whether the scale can be an argument: not with the outputs score_max and score_sum_exp, which need a constant."""
+    """Whether the scale can be an argument of the code; the outputs score_max and score_sum_exp need a constant."""
     stored = node.outputs.keys() & {"score_max", "score_sum_exp"}
     return not stored and node.compute_float() is data_type.FLOAT
 

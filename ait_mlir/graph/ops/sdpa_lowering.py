@@ -1,8 +1,8 @@
 """Scaled dot-product attention with its masks, in ops of `ait`.
 
-`ait.attention` and `ait.ragged_attention` apply masks that they support: causal with a window, lengths, pages. Any
-other mask becomes an additive mask. The logarithm of the sum of the exponentials is the op's second result; the largest
-score and the plain sum of the exponentials are computed from stored scores.
+`ait.attention` and `ait.ragged_attention` apply causal masks, windows, lengths and pages. Any other mask becomes an
+additive mask. The logarithm of the sum of the exponentials is the op's second result; the largest score and the plain
+sum of the exponentials are computed from stored scores.
 """
 
 from __future__ import annotations
