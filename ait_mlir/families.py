@@ -23,7 +23,7 @@ FAMILIES = (
     "norm",
     "reduce",
     "cumulative",
-    "order",
+    "sorting",
     "view",
     "index",
     "jagged",

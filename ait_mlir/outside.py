@@ -204,7 +204,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     except Exception as error:
         del sys.modules[name]
         _restore(before)
-        reason = told(error)
+        reason = message_of(error)
         place = "" if reason.startswith(f"{file}:") else f"{_place_in(file, error)}: "
         raise OperatorError(f"{place}{reason}") from error
     _loaded[file] = module
@@ -238,7 +238,7 @@ def _place_in(file: Path, error: BaseException) -> str:
     return f"{file}:{lines[-1]}" if lines else str(file)
 
 
-def told(error: BaseException) -> str:
+def message_of(error: BaseException) -> str:
     """An exception of an author's code in one line, with its type; our own errors as they are."""
     if isinstance(error, CompileError):
         return str(error)
@@ -268,7 +268,7 @@ def load_installed() -> None:
             entry.load()
         except Exception as error:
             _restore(before)
-            warnings.warn(f"the operators {entry.value!r} were not loaded: {told(error)}", stacklevel=2)
+            warnings.warn(f"the operators {entry.value!r} were not loaded: {message_of(error)}", stacklevel=2)
 
 
 __all__ = [
@@ -284,10 +284,10 @@ __all__ = [
     "line_of",
     "load",
     "load_installed",
+    "message_of",
     "place_of",
     "remove",
     "row_of",
     "rows",
-    "told",
     "undecorated",
 ]

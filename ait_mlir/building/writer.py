@@ -16,7 +16,7 @@ from xdsl.dialects.builtin import i1
 from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
-from ait_mlir.building.known import Affine, Mask, Spread, Value
+from ait_mlir.building.formulas import Affine, Mask, Spread, Value
 from ait_mlir.dialects.ait.base import AitOp
 from ait_mlir.dialects.ait.data import ConstantOp, ParamOp
 from ait_mlir.dialects.ait.dtypes import LARGEST, integer_range, is_float

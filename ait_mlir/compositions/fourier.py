@@ -10,7 +10,7 @@ import math
 from xdsl.dialects.builtin import f64
 from xdsl.ir import Attribute, SSAValue
 
-from ait_mlir.building.known import Affine
+from ait_mlir.building.formulas import Affine
 from ait_mlir.building.writer import Writer
 from ait_mlir.compositions.contraction import product_along
 from ait_mlir.dialects.ait.types import tensor_type

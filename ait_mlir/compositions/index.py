@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from xdsl.dialects.builtin import i32, i64
 from xdsl.ir import SSAValue
 
-from ait_mlir.building.known import Affine, Value, dims_of, masked_or_spread, spread
+from ait_mlir.building.formulas import Affine, Value, dims_of, masked_or_spread, spread
 from ait_mlir.building.writer import Writer
 from ait_mlir.dialects.ait.index import EmbeddingOp, GatherOp
 from ait_mlir.dialects.ait.types import Shape, tensor_type

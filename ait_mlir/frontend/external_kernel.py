@@ -25,7 +25,7 @@ from ait_mlir.frontend.tensor import Tensor
 from ait_mlir.lowering.authored import located, template_line
 from ait_mlir.lowering.cpp import identifier
 from ait_mlir.lowering.kernels.base import Arg, Emission, Kernel, Launch, Strides, Target
-from ait_mlir.outside import OperatorError, told
+from ait_mlir.outside import OperatorError, message_of
 
 PACKAGE = str(Path(__file__).parents[1])
 
@@ -131,7 +131,7 @@ def _text(what: str, function: Callable[[], Any]) -> str:
     except OperatorError:
         raise
     except Exception as error:
-        raise OperatorError(f"{_place(error)}: {what} failed: {told(error)}") from error
+        raise OperatorError(f"{_place(error)}: {what} failed: {message_of(error)}") from error
     if not isinstance(text, str):
         raise OperatorError(f"{what} returned {text!r}; expected a string of C++")
     return text

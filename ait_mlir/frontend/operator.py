@@ -12,7 +12,7 @@ from typing import Any, ClassVar, TypeVar, cast
 
 from xdsl.ir import Attribute, Operation, Region
 
-from ait_mlir.building.known import Value
+from ait_mlir.building.formulas import Value
 from ait_mlir.dialects.ait.base import AitOp
 from ait_mlir.frontend.arguments import checked
 from ait_mlir.frontend.errors import BuildError

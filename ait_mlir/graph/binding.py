@@ -186,9 +186,9 @@ class Binding:
     def _unknown(self, key: Any) -> str:
         if key in self.also:
             return f"graph '{self.graph}': {self.also[key]}"
-        told = getattr(key, "label", None) or repr(key)
+        label = getattr(key, "label", None) or repr(key)
         names = ", ".join(f"'{p.name}' (UID {p.uid})" for p in self.places)
-        return f"graph '{self.graph}' has no {told} for the variant pack; it has {names}"
+        return f"graph '{self.graph}' has no {label} for the variant pack; it has {names}"
 
     def _missing(self, found: Sequence[int | None]) -> str:
         missing = [p.label for p, a in zip(self.places, found, strict=True) if a is None and p.value is None]

@@ -143,8 +143,8 @@ class GraphSteps(GraphBuilder):
                 if policy is build_plan_policy.HEURISTICS_CHOICE:
                     break
         if not built:
-            told = "; ".join(f"{p.name}: {p.error or self._barred(p)}" for p in self._plans)
-            raise cudnnGraphNotSupportedError(f"graph '{self.name}': no plan could be built: {told}")
+            reasons = "; ".join(f"{p.name}: {p.error or self._barred(p)}" for p in self._plans)
+            raise cudnnGraphNotSupportedError(f"graph '{self.name}': no plan could be built: {reasons}")
         self._select(built[0])
 
     def build(self, heuristics: Sequence[heur_mode] | heur_mode | None = None) -> None:

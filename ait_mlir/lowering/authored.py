@@ -325,10 +325,10 @@ def refused_kernel(source: str, message: str) -> str | None:
         return None
     name, kind, types = found.groups()
     place = next((k.source.place for k in row.kernels if k.kind == kind and isinstance(k.source, Cpp)), row.place)
-    told = f"{place}: the kernel of {name} does not compile where {types}"
+    message = f"{place}: the kernel of {name} does not compile where {types}"
     if CALLER in message or not all(t.endswith(" f32") for t in types.split(", ")):
-        told += "; if it is not for these element types, refuse them in infer_result_types"
-    return f"{told}:"
+        message += "; if it is not for these element types, refuse them in infer_result_types"
+    return f"{message}:"
 
 
 def scalar_cpp(op: Elementwise, operands: Sequence[str], result: str) -> str:

@@ -141,15 +141,15 @@ def _failure(output: list[str], missing: Mapping[str, Unit]) -> str:
         (unit for name, unit in missing.items() if failed.endswith(f" {name}") or failed.endswith(f" {name} ")), None
     )
     start = output.index(failed) + 2 if failed else 0  # the line after FAILED is the command
-    told = list(itertools.takewhile(lambda line: not re.match(r"\[\d+/\d+\]|ninja: ", line), output[start:]))
-    first = next((i for i, line in enumerate(told) if _ERROR_LINE.search(line)), 0)
-    told = told[first : first + _SHOWN_ERROR_LINES]
-    shown = "\n".join("  " + line for line in (_by_author(told, unit.source) if unit and told else told))
+    errors = list(itertools.takewhile(lambda line: not re.match(r"\[\d+/\d+\]|ninja: ", line), output[start:]))
+    first = next((i for i, line in enumerate(errors) if _ERROR_LINE.search(line)), 0)
+    errors = errors[first : first + _SHOWN_ERROR_LINES]
+    shown = "\n".join("  " + line for line in (_by_author(errors, unit.source) if unit and errors else errors))
     what = f"the compiler refused {unit.source}" if unit else "the library could not be linked"
     return f"{what}:\n{shown}"
 
 
-def _by_author(told: list[str], source: Path) -> list[str]:
+def _by_author(errors: list[str], source: Path) -> list[str]:
     """The compiler's messages with the places of authors: first a line that names the author's kernel that the source
     calls; then a place at each line with the expression of an operator from outside."""
     from ait_mlir.lowering.authored import places_of_expressions, refused_kernel
@@ -157,9 +157,9 @@ def _by_author(told: list[str], source: Path) -> list[str]:
     refused = re.compile(rf"{re.escape(str(source))}[:(](\d+)[:)]\S*:? *(?=.*error)")
     text = source.read_text(encoding="utf-8")
     lines = text.split("\n")
-    kernel = refused_kernel(text, told[0])
+    kernel = refused_kernel(text, errors[0])
     shown = [] if kernel is None else [kernel]
-    for message in told:
+    for message in errors:
         match = refused.match(message)
         number = int(match[1]) if match else 0
         places = places_of_expressions(lines[number - 1]) if 0 < number <= len(lines) else []

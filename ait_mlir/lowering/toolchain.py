@@ -324,8 +324,8 @@ def cpu_features(arch: str) -> tuple[str, ...]:
     command = [str(compiler), f"-march={arch}", "-dM", "-E", "-x", "c++", os.devnull]
     ran = subprocess.run(command, capture_output=True, text=True, check=False)
     if ran.returncode != 0:
-        told = next((line for line in ran.stderr.splitlines() if "error" in line), ran.stderr.strip())
-        raise ToolchainError(f"{compiler} cannot compile for CPU '{arch}': {told}")
+        message = next((line for line in ran.stderr.splitlines() if "error" in line), ran.stderr.strip())
+        raise ToolchainError(f"{compiler} cannot compile for CPU '{arch}': {message}")
     defined = {line.split()[1] for line in ran.stdout.splitlines() if line.startswith("#define ")}
     return tuple(sorted(_FEATURES[macro] for macro in defined & _FEATURES.keys()))
 

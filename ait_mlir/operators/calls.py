@@ -11,7 +11,7 @@ from xdsl.irdl import OptOperandDef, OptPropertyDef, VarOperandDef, VarResultDef
 
 from ait_mlir.dialects.ait.base import AitOp
 from ait_mlir.dialects.outside import attribute_of
-from ait_mlir.outside import OperatorError, counted, told
+from ait_mlir.outside import OperatorError, counted, message_of
 
 if TYPE_CHECKING:
     from ait_mlir.frontend.tensor import Tensor
@@ -26,7 +26,7 @@ class Callable_(AitOp):
         except (TypeError, ValueError, IndexError, AttributeError) as error:
             name = type(self).__name__
             raise OperatorError(
-                f"{name}(...) is an op in the text of a model, made of its values; {told(error)}. "
+                f"{name}(...) is an op in the text of a model, made of its values; {message_of(error)}. "
                 f"In Python, add it to a model with {_spelled(type(self))}"
             ) from error
 

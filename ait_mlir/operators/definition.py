@@ -23,7 +23,7 @@ from ait_mlir.lowering.authored import Cpp, Ffi
 from ait_mlir.lowering.kernels.outside import CppKernel, FfiKernel
 from ait_mlir.lowering.target import KINDS
 from ait_mlir.operators import calls
-from ait_mlir.outside import OperatorError, Site, counted, line_of, place_of, told
+from ait_mlir.outside import OperatorError, Site, counted, line_of, message_of, place_of
 from ait_mlir.reference.core import Arrays, Evaluation, Rule
 from ait_mlir.reference.outside import call_reference
 from ait_mlir.rewrites.engine.errors import PatternError
@@ -117,7 +117,7 @@ def _checked_shapes(infer: Callable[[Any], Sequence[Attribute]]) -> Callable[[An
             raise
         except Exception as error:
             place = line_of(infer, error)
-            raise self.fail(f"its shape function failed at {place}: {told(error)}") from error
+            raise self.fail(f"its shape function failed at {place}: {message_of(error)}") from error
         found = cast("Sequence[object]", types if isinstance(types, list | tuple) else (None,))
         if not all(isinstance(t, Attribute) for t in found):
             given = str(types) if isinstance(types, Attribute) else repr(types)

@@ -27,8 +27,8 @@ from ait_mlir.lowering.kernels import Target
 from ait_mlir.lowering.module_target import target_of
 from ait_mlir.passes.checks.races import conflict
 from ait_mlir.passes.launch_cost import LaunchCost, launch_cost
-from ait_mlir.passes.order import Step, has_streams, steps_of
 from ait_mlir.passes.schedule import Task, best_schedule
+from ait_mlir.passes.step_order import Step, has_streams, steps_of
 
 MOST_STEPS = 4096
 """Most steps of a program that gets several streams: the work grows with the square of the steps."""

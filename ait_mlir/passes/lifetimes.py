@@ -9,7 +9,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from ait_mlir.dialects.ait_rt.buffers import AllocOp, ViewOp
 from ait_mlir.dialects.ait_rt.loop import LoopOp, loops_around, program_ops
 from ait_mlir.dialects.ait_rt.program import ProgramOp
-from ait_mlir.passes.order import Order, has_streams, steps_of, users_of
+from ait_mlir.passes.step_order import Order, has_streams, steps_of, users_of
 
 Span = tuple[int, int]
 

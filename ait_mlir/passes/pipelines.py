@@ -57,7 +57,7 @@ SIMPLIFY = (
     "gemm.spellings:SPELLINGS",
     "rotary:ROTARY",
     "view:VIEWS",
-    "pieces:PIECES",
+    "concat:CONCATS",
 )
 
 PASSES: dict[str, Pass | Patterns] = table(
@@ -88,9 +88,9 @@ PASSES: dict[str, Pass | Patterns] = table(
             (*SIMPLIFY, "conv:POINTS"),
         ),
         Patterns(
-            "merge-pieces",
+            "merge-concats",
             "Make one concat or split of nested ones; take pieces from what was joined; join neighbours by a slice.",
-            ("view:VIEWS", "pieces:PIECES"),
+            ("view:VIEWS", "concat:CONCATS"),
         ),
         Patterns(
             "fold-factors",
@@ -146,7 +146,7 @@ PASSES: dict[str, Pass | Patterns] = table(
             "fuse-siblings",
             "Make one launch of elementwise operations that are not connected; the last fusion, so that it takes"
             " nothing that another one would put elsewhere.",
-            ("elementwise.siblings:SIBLINGS", "elementwise.parts:PARTS"),
+            ("elementwise.siblings:SIBLINGS", "elementwise.neighbours:NEIGHBOURS"),
         ),
         Patterns(
             "fuse-results",
@@ -156,19 +156,19 @@ PASSES: dict[str, Pass | Patterns] = table(
         Patterns(
             "remove-no-ops",
             "Remove views to the type that a value has, splits into one part, concats of one.",
-            ("subsets:NO_OPS",),
+            ("documented:NO_OPS",),
         ),
-        Patterns("remove-elementwise-no-ops", "Remove x + 0, x - 0, x * 1, x / 1.", ("subsets:NEUTRAL",)),
-        Patterns("merge-view-ops", "Make one reshape or expand of several in a row.", ("subsets:VIEW_CHAINS",)),
+        Patterns("remove-elementwise-no-ops", "Remove x + 0, x - 0, x * 1, x / 1.", ("documented:NEUTRAL",)),
+        Patterns("merge-view-ops", "Make one reshape or expand of several in a row.", ("documented:VIEW_CHAINS",)),
         Patterns(
             "transform-permute-to-reshape",
             "Reshape instead of permuting where only dims of 1 move.",
-            ("subsets:ONES",),
+            ("documented:ONES",),
         ),
         Patterns(
             "fuse-permute-bmm-and-gemm",
             "Read a transposed operand of a product in the other layout.",
-            ("subsets:TRANSPOSES",),
+            ("documented:TRANSPOSES",),
         ),
         Patterns(
             "fuse-expand-bmm",
@@ -198,7 +198,7 @@ PASSES: dict[str, Pass | Patterns] = table(
         Patterns(
             "dedup-make-jagged-ops",
             "Let jagged views of one tensor with one set of offsets be one.",
-            ("subsets:JAGGED",),
+            ("documented:JAGGED",),
         ),
         Pass("rotate-products", "passes.rotate_products", "RotateProductsPass", optimizes=True),
         Pass("pad-products", "passes.pad_products", "PadProductsPass", optimizes=True),
@@ -208,12 +208,12 @@ PASSES: dict[str, Pass | Patterns] = table(
         Patterns(
             "process-singleton-elementwise",
             "Make a fused_elementwise of each elementwise operation by itself.",
-            ("subsets:SINGLETONS",),
+            ("documented:SINGLETONS",),
         ),
         Patterns(
             "transform-special-ops",
             "Make products of convolutions whose window is one element, and a multiplication of products with K = 1.",
-            ("subsets:SPECIAL",),
+            ("documented:SPECIAL",),
         ),
         Pass("remove-duplicates", "passes.remove_duplicates", "RemoveDuplicatesPass"),
         Pass("unroll-scans", "passes.unroll_scans", "UnrollScansPass"),
@@ -224,7 +224,7 @@ PASSES: dict[str, Pass | Patterns] = table(
         Patterns(
             "remove-copies",
             "Read views in place and write into the parts of a concat, where the kernels accept the strides.",
-            ("buffers:REMOVE_COPIES", "buffer_parts:PARTS"),
+            ("buffers:REMOVE_COPIES", "nested_buffers:NESTED"),
             dialect="ait_rt",
         ),
         Pass("lower-copies", "passes.lower_copies", "LowerCopiesPass"),

@@ -72,8 +72,8 @@ def call_ffi(op: CallFfiOp, arrays: Arrays, evaluation: Evaluation) -> Arrays:
     try:
         returned = function(*values)
     except Exception as error:
-        told = str(error).strip().splitlines() or [""]
-        raise EvaluationError(f"ait.call_ffi: {op.function.data!r} raised {type(error).__name__}: {told[-1]}") from None
+        said = str(error).strip().splitlines() or [""]
+        raise EvaluationError(f"ait.call_ffi: {op.function.data!r} raised {type(error).__name__}: {said[-1]}") from None
     if returned is not None and returned != 0:
         raise EvaluationError(f"ait.call_ffi: {op.function.data!r} returned {returned!r}, expected nothing")
     return [widen(a, tensor_type(r).element_type) for a, r in zip(results, op.results, strict=True)]

@@ -178,10 +178,10 @@ class Run:
         self.views = dict(self.views)
         for value, view in self.views.items():
             owner, dims = value.owner, cast(ShapedType, value.type).dims
-            told = owner.strides.data if isinstance(owner, ViewOp) else ()
-            if any(name in e.symbols for e in (*dims, *told)):
+            declared = owner.strides.data if isinstance(owner, ViewOp) else ()
+            if any(name in e.symbols for e in (*dims, *declared)):
                 shape = self.shape(value.type)
-                strides = tuple(e.evaluate(self.dims) for e in told) if told else row_major(shape)
+                strides = tuple(e.evaluate(self.dims) for e in declared) if declared else row_major(shape)
                 self.views[value] = replace(view, shape=shape, strides=strides)
         self.outputs = {
             output.buffer_name.data: self.seen(output, self.views[value])

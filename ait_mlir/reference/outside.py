@@ -11,7 +11,7 @@ from xdsl.ir import Attribute, Operation
 
 from ait_mlir.dialects.ait.dtypes import is_float
 from ait_mlir.dialects.ait.types import TensorType
-from ait_mlir.outside import counted, line_of, told
+from ait_mlir.outside import counted, line_of, message_of
 from ait_mlir.reference.core import (
     STORAGE,
     Array,
@@ -39,7 +39,7 @@ def call_reference(
         arrays: list[Array] = [np.asarray(result) for result in results]
     except Exception as error:
         raise WrongReference(
-            f"the reference of {op.name} failed at {line_of(function, error)}: {told(error)}", op
+            f"the reference of {op.name} failed at {line_of(function, error)}: {message_of(error)}", op
         ) from error
     what = f"the reference of {op.name} at {_place(function)}"
     if len(arrays) != (count := len(op.results)):

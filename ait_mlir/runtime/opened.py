@@ -188,16 +188,16 @@ class OpenedLibrary:
         """The error to raise for an error of the runtime library; it names the tensor that the library cannot take."""
         if isinstance(error, AitError):
             return error
-        told = [t for label, value in zip(labels, values, strict=True) if (t := untakable(label, value))]
-        return InputError(told[0]) if told else error
+        faults = [t for label, value in zip(labels, values, strict=True) if (t := untakable(label, value))]
+        return InputError(faults[0]) if faults else error
 
     def _check_names(self, given: Mapping[str, Any], expected: Mapping[str, Any], role: str) -> list[str]:
         missing = [name for name in expected if name not in given]
         extra = [name for name in given if name not in expected]
         if missing or extra:
-            told = [f"{role} '{name}' is missing" for name in missing]
-            told += [f"there is no {role} '{name}'" for name in extra]
-            raise InputError(f"model {self.name}: {', '.join(told)}; its {role}s are {', '.join(expected) or 'none'}")
+            faults = [f"{role} '{name}' is missing" for name in missing]
+            faults += [f"there is no {role} '{name}'" for name in extra]
+            raise InputError(f"model {self.name}: {', '.join(faults)}; its {role}s are {', '.join(expected) or 'none'}")
         return list(expected)
 
     def _index_of(self, which: int | str, index: Mapping[str, int], role: str) -> int:

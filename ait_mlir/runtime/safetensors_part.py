@@ -116,8 +116,8 @@ def places(header: bytes, size: int) -> dict[str, Place]:
     end = 0
     for name, place in sorted(found.items(), key=lambda row: (row[1].begin, row[1].end)):
         if place.begin != end:
-            told = "overlap those of another tensor" if place.begin < end else f"leave a gap behind byte {end}"
-            raise ArtifactError(f"the constants are no safetensors file: the bytes of '{name}' {told}")
+            problem = "overlap those of another tensor" if place.begin < end else f"leave a gap behind byte {end}"
+            raise ArtifactError(f"the constants are no safetensors file: the bytes of '{name}' {problem}")
         end = place.end
     if end != size - len(header):
         raise ArtifactError(

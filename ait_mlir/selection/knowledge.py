@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from ait_mlir.lowering.candidates import Candidate
 from ait_mlir.lowering.points import Point
-from ait_mlir.selection.ranges import Row, Times
+from ait_mlir.selection.ranges import Times, TimesAtPoint
 from ait_mlir.selection.tasks import Task
 from ait_mlir.selection.timings import Record, Setting, Shipped, TimingCache, TimingKey
 
@@ -57,7 +57,7 @@ class Knowledge:
                     found[record.point] = times
         return found
 
-    def keep(self, task: Task, point: Point, times: Row) -> None:
+    def keep(self, task: Task, point: Point, times: TimesAtPoint) -> None:
         if self.cache is not None:
             keyed = ((self.key(task, point, candidate), t) for candidate, t in times.items())
             self.cache.keep_times({key: t for key, t in keyed if key is not None})

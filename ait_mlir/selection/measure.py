@@ -34,7 +34,7 @@ from ait_mlir.lowering.toolchain import default_arch, detect_cuda_arch, toolchai
 from ait_mlir.selection.knowledge import Algorithm, Knowledge
 from ait_mlir.selection.matching import Binding, axis_of_key, bound_axis, match, within
 from ait_mlir.selection.meter import Meter
-from ait_mlir.selection.ranges import Row, Times, axis_of, choose
+from ait_mlir.selection.ranges import Times, TimesAtPoint, axis_of, choose
 from ait_mlir.selection.shortlist import best_by_estimate, code_digest, worth_timing
 from ait_mlir.selection.structures import VERSION, at_point
 from ait_mlir.selection.tasks import Task
@@ -164,7 +164,7 @@ class Selector:
 
     def _measured_elsewhere(
         self, task: Task, key: str, binding: Binding, names: Mapping[str, str]
-    ) -> list[tuple[int, Row]]:
+    ) -> list[tuple[int, TimesAtPoint]]:
         """The package's times for a key that covers the task; where the task has a number for a dim, times at that
         number."""
         assert self.shipped is not None
@@ -276,7 +276,7 @@ class Selector:
     def _choose(
         self,
         task: Task,
-        measured: Sequence[tuple[int, Row]],
+        measured: Sequence[tuple[int, TimesAtPoint]],
         candidates: Sequence[Candidate] | None,
         axis: Expr | None = None,
     ) -> Choice | None:
@@ -309,7 +309,7 @@ class Selector:
             not s.kernel.only_timed and s.kernel.config_problem(s.op, s.config, self.target) is None for s in steps
         )
 
-    def _measured(self, task: Task, known: TimesByPoint) -> list[tuple[int, Row]]:
+    def _measured(self, task: Task, known: TimesByPoint) -> list[tuple[int, TimesAtPoint]]:
         return [(self._place(task, p), times) for p, times in known.items()]
 
     def _place(self, task: Task, point: Point) -> int:
@@ -377,7 +377,7 @@ def _charged(times: Times | None, alone: bool) -> Times | None:
     return times if times is None else replace(times, seconds=in_a_model(times.seconds, alone))
 
 
-def _is_close(candidate: Candidate, times: Row) -> bool:
+def _is_close(candidate: Candidate, times: TimesAtPoint) -> bool:
     mine = times.get(candidate)
     best = min((t.seconds for t in times.values() if t is not None), default=0.0)
     return mine is not None and mine.seconds <= CLOSE * best

@@ -31,11 +31,11 @@ class Times:
     source: str = ""
 
 
-Row = Mapping[Candidate, Times | None]
+TimesAtPoint = Mapping[Candidate, Times | None]
 """The times of candidates at one point. None: the candidate cannot run there; no entry: it was not timed."""
 
 
-def cost_of(candidate: Candidate, row: Row) -> float | None:
+def cost_of(candidate: Candidate, row: TimesAtPoint) -> float | None:
     """The logarithm of the candidate's time over the best time: 0 within the noise, infinite if it cannot run, None if
     it was not timed."""
     if candidate not in row:
@@ -49,7 +49,7 @@ def cost_of(candidate: Candidate, row: Row) -> float | None:
     return 0.0 if ratio <= 1 + noise else math.log(ratio)
 
 
-def costs_of(candidate: Candidate, places: Sequence[tuple[int, Sequence[Row]]]) -> list[float]:
+def costs_of(candidate: Candidate, places: Sequence[tuple[int, Sequence[TimesAtPoint]]]) -> list[float]:
     """The cost of a candidate at each point: the mean of its measured costs. Between two measured points it is
     interpolated; outside of them it is infinite."""
     found: list[float | None] = []
@@ -80,7 +80,7 @@ def axis_of(dims: Sequence[Expr]) -> Expr:
 
 
 def choose(
-    measured: Sequence[tuple[int, Row]], order: Sequence[Candidate], axis: Expr, switch: float = SWITCH
+    measured: Sequence[tuple[int, TimesAtPoint]], order: Sequence[Candidate], axis: Expr, switch: float = SWITCH
 ) -> Choice | None:
     """The candidates over the axis with the smallest total loss; each switch costs `switch`. None if they do not cover
     the axis.
@@ -89,7 +89,7 @@ def choose(
     neighbour's candidate comes first, then the order of `order`. A range ends at the geometric mean of the two points
     around the switch.
     """
-    by_place: dict[int, list[Row]] = {}
+    by_place: dict[int, list[TimesAtPoint]] = {}
     for place, row in measured:
         by_place.setdefault(place, []).append(row)
     places = sorted(by_place.items())

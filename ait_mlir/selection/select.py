@@ -104,9 +104,9 @@ def select_graph(graph: GraphOp, target: Target, by_time: Selector) -> None:
         if plain not in candidates:
             candidates[plain] = list(candidates_of(op, target, configs=2, configs_cut=2))
             if not candidates[plain]:
-                told = advice(op, target) or "see docs/internals/kernels.md for how to add one"
+                hint = advice(op, target) or "see docs/internals/kernels.md for how to add one"
                 types = ", ".join(map(str, op.operand_types))
-                raise PassError(f"no kernel for {op.name} on {target.kind} ({types}); {told}", op)
+                raise PassError(f"no kernel for {op.name} on {target.kind} ({types}); {hint}", op)
         key: object = plain
         if len(candidates[plain]) > 1 and (by_time.meter is not None or by_time.shipped is not None):
             around = surroundings(op)

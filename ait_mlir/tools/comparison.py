@@ -116,8 +116,8 @@ def compare(outputs: Mapping[str, Array], expected: Mapping[str, Expected], tole
             raise AitError(f"output '{name}' has shape {list(got.shape)}, expected {list(want.exact.shape)}")
         errors = measure(got, want, tolerance)
         failed |= not errors.good
-        told = "ok" if errors.good else "WRONG: NaN or Inf in other places" if errors.misplaced else "WRONG"
+        verdict = "ok" if errors.good else "WRONG: NaN or Inf in other places" if errors.misplaced else "WRONG"
         numbers = (errors.largest, errors.relative, errors.rmse, errors.allowed)
-        rows.append([name, *(f"{number:.3g}" for number in numbers), told])
+        rows.append([name, *(f"{number:.3g}" for number in numbers), verdict])
     print(table(rows, right=(1, 2, 3, 4)))
     return int(failed)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.gpu.parts import hopper_library
+from tests.gpu.hopper import hopper_library
 from tests.kernels.group_norm import group_norm, group_norm_cases, plan
 from tests.kernels.harness import Library, check, random_inputs
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.gpu.parts import hopper_library
+from tests.gpu.hopper import hopper_library
 from tests.kernels.harness import Library, check
 from tests.kernels.stream import stream_cases
 

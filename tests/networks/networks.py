@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from tests.networks.diffusion import PARTS
 from tests.networks.language import LANGUAGE
 from tests.networks.network import Network
-from tests.networks.parts import PARTS
 from tests.networks.vision import VISION
 
 NETWORKS: dict[str, Network] = {**LANGUAGE, **VISION, **PARTS}

@@ -17,9 +17,9 @@ from ait_mlir.ir.source import SourceText
 from ait_mlir.passes.checks.disjoint import are_disjoint
 from ait_mlir.passes.checks.verify_plan import verify_program, verify_streams
 from ait_mlir.passes.lifetimes import in_text_order, lifetimes
-from ait_mlir.passes.order import shuffled
 from ait_mlir.passes.parse import parse_passes
 from ait_mlir.passes.schedule import EVENT_SECONDS, Task, best_schedule, simulate
+from ait_mlir.passes.step_order import shuffled
 
 TYPE = "!ait.tensor<64 x 64 x f16>"
 

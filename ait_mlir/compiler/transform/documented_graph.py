@@ -30,7 +30,7 @@ from ait_mlir.passes.parse import parse_passes
 from ait_mlir.utils.graph_utils import get_sorted_ops
 
 PASSES = (
-    "remove-elementwise-no-ops,remove-no-ops,merge-view-ops,fuse-permute-bmm-and-gemm,fuse-bmm-permute,merge-pieces"
+    "remove-elementwise-no-ops,remove-no-ops,merge-view-ops,fuse-permute-bmm-and-gemm,fuse-bmm-permute,merge-concats"
 )
 """Rewrites that keep the documented operators, before the fusions of this module."""
 

@@ -2,19 +2,6 @@
 
 from __future__ import annotations
 
-from ait_mlir.frontend.ops.arranged import (
-    as_strided,
-    flip,
-    meshgrid,
-    one_hot,
-    pixel_shuffle,
-    pixel_unshuffle,
-    repeat_interleave,
-    roll,
-    scatter_add,
-    tril,
-    triu,
-)
 from ait_mlir.frontend.ops.attention import (
     attention,
     flash_attention,
@@ -200,7 +187,6 @@ from ait_mlir.frontend.ops.norm import (
     rms_norm,
     softmax,
 )
-from ait_mlir.frontend.ops.order import argsort, histc, histogram, median, search_sorted, sort, unique_consecutive
 from ait_mlir.frontend.ops.pad import ndhwc3to8, nhwc3to4, nhwc3to8, pad, pad_last_dim
 from ait_mlir.frontend.ops.permuted import (
     bmm_rcr_permute,
@@ -229,6 +215,19 @@ from ait_mlir.frontend.ops.products import (
     perm102_bmm_rrr_bias,
 )
 from ait_mlir.frontend.ops.ranges import arange
+from ait_mlir.frontend.ops.rearrange import (
+    as_strided,
+    flip,
+    meshgrid,
+    one_hot,
+    pixel_shuffle,
+    pixel_unshuffle,
+    repeat_interleave,
+    roll,
+    scatter_add,
+    tril,
+    triu,
+)
 from ait_mlir.frontend.ops.reduce import (
     argmax,
     argmin,
@@ -248,6 +247,7 @@ from ait_mlir.frontend.ops.resize import grid_sample, upsampling2d, upsampling2d
 from ait_mlir.frontend.ops.rotary import rotary_embedding
 from ait_mlir.frontend.ops.scan import scan
 from ait_mlir.frontend.ops.slices import slice_reshape_scatter, slice_scatter
+from ait_mlir.frontend.ops.sorting import argsort, histc, histogram, median, search_sorted, sort, unique_consecutive
 from ait_mlir.frontend.ops.view import (
     chunk,
     concatenate,

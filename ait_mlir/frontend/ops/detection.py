@@ -18,10 +18,10 @@ from ait_mlir.frontend.operator import Operator
 from ait_mlir.frontend.ops.cumulative import cumsum
 from ait_mlir.frontend.ops.elementwise import cast, clamp, ge, le, where
 from ait_mlir.frontend.ops.index import batch_gather
-from ait_mlir.frontend.ops.order import sort
 from ait_mlir.frontend.ops.pad import pad
 from ait_mlir.frontend.ops.ranges import arange
 from ait_mlir.frontend.ops.reduce import reduce_sum
+from ait_mlir.frontend.ops.sorting import sort
 from ait_mlir.frontend.ops.view import dynamic_slice, expand, permute, reshape, split
 from ait_mlir.frontend.tensor import Tensor
 

@@ -8,9 +8,9 @@ from ait_mlir.frontend.ops.gemm import gemm_rcr
 from ait_mlir.frontend.ops.grouped import ragged_gemm
 from ait_mlir.frontend.ops.index import index_select
 from ait_mlir.frontend.ops.norm import softmax
-from ait_mlir.frontend.ops.order import argsort, search_sorted, sort
 from ait_mlir.frontend.ops.ranges import arange
 from ait_mlir.frontend.ops.reduce import reduce_sum, topk
+from ait_mlir.frontend.ops.sorting import argsort, search_sorted, sort
 from ait_mlir.frontend.ops.view import chunk, permute021, reshape
 from ait_mlir.frontend.tensor import Tensor
 

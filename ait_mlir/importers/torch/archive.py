@@ -105,8 +105,8 @@ def _check_pickle(name: str, data: bytes) -> None:
         torch.load(io.BytesIO(data), weights_only=True)
     except Exception as error:
         found = re.search(r"GLOBAL ([\w.]+)", str(error))
-        told = f", which asks for {found[1]}" if found else ""
-        raise _Refused(f"{name} is a pickle of more than tensors{told}") from None
+        request = f", which asks for {found[1]}" if found else ""
+        raise _Refused(f"{name} is a pickle of more than tensors{request}") from None
 
 
 def _check_payloads(name: str, config: Any) -> None:

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from xdsl.ir import Attribute, SSAValue
 
-from ait_mlir.building.known import Affine, Mask, Spread, Value, dims_of
+from ait_mlir.building.formulas import Affine, Mask, Spread, Value, dims_of
 from ait_mlir.dialects.ait.dtypes import BY_NAME
 from ait_mlir.dialects.ait.types import Shape, TensorType
 from ait_mlir.dims import Expr, const

@@ -239,8 +239,8 @@ def _where_fixed(export: Callable[[], Any]) -> str:
 def _essence(text: str) -> str:
     """The error in a message, without the debugging help after it."""
     lines = [line.strip() for line in text.splitlines()]
-    told = [line.removeprefix("- ") for line in lines if line.startswith("- ")]
-    message = " ".join(told or [line for line in lines if line][:2])
+    words = [line.removeprefix("- ") for line in lines if line.startswith("- ")]
+    message = " ".join(words or [line for line in lines if line][:2])
     for marker in (" If you're using", " For more information", " The error above", " Alternatively"):
         message = message.partition(marker)[0]
     return re.sub(r"\s+", " ", message)[:500]

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from xdsl.dialects.builtin import i1
 
-from ait_mlir.building.known import Affine, Mask, Value
+from ait_mlir.building.formulas import Affine, Mask, Value
 from ait_mlir.dialects.ait.types import TensorType, as_shape
 from ait_mlir.dims import MAX_LITERAL, const
 from ait_mlir.importers.torch.call import NotSupported, element_type

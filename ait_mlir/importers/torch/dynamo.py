@@ -221,8 +221,8 @@ def _is_captured(target: str) -> bool:
 
 
 def _is_weight(node: Any, value: Any) -> bool:
-    told: Mapping[str, Any] = node.meta.get("tensor_dict") or {}
-    return isinstance(value, torch.nn.Parameter) or "_dynamo_static_input_type" in told
+    attributes: Mapping[str, Any] = node.meta.get("tensor_dict") or {}
+    return isinstance(value, torch.nn.Parameter) or "_dynamo_static_input_type" in attributes
 
 
 def graph_device(tensors: Iterable[Any]) -> Any:

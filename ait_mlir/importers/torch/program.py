@@ -12,7 +12,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue
 from xdsl.utils.exceptions import VerifyException
 
-from ait_mlir.building.known import Affine, Mask, Spread, Value
+from ait_mlir.building.formulas import Affine, Mask, Spread, Value
 from ait_mlir.dialects.ait.data import GraphOp, OutputOp
 from ait_mlir.dialects.ait.strided import are_apart, extent, is_contiguous
 from ait_mlir.dialects.ait.types import Shape, TensorType, tensor_type

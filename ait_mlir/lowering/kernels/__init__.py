@@ -42,7 +42,7 @@ MODULES = (
     "pool",
     "resize",
     "cumulative",
-    "order",
+    "sorting",
     "gemm_cublaslt", "gemm", "gemm_hopper", "gemm_rotated", "gemm_stream", "gemm_mfma", "gemm_packed",
     "grouped",
     "attention_hopper", "attention_split", "attention", "attention_cudnn",

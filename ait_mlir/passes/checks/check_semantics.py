@@ -38,7 +38,7 @@ from ait_mlir.dialects.ait_rt.buffers import ConstantOp, InputOp
 from ait_mlir.dialects.ait_rt.program import ProgramOp
 from ait_mlir.dims import Dim, Scope
 from ait_mlir.passes.checks.rounded_constants import Refit, replaced_constants
-from ait_mlir.passes.order import has_streams, shuffled
+from ait_mlir.passes.step_order import has_streams, shuffled
 from ait_mlir.reference import EvaluationError, evaluate_graph, run_program
 from ait_mlir.reference.core import Array, WrongReference
 from ait_mlir.reference.sampling import RandomParams, index_bound, middle, random_input, reduced_maximum

@@ -16,7 +16,7 @@ from ait_mlir.dialects.ait_rt.program import LaunchOp, ProgramOp
 from ait_mlir.dialects.ait_rt.streams import EventOp, RecordOp, WaitOp
 from ait_mlir.passes.checks.accesses import name_of
 from ait_mlir.passes.checks.disjoint import are_disjoint
-from ait_mlir.passes.order import Access, Step, parts_of, steps_of, users_of
+from ait_mlir.passes.step_order import Access, Step, parts_of, steps_of, users_of
 
 Problem = tuple[str, Operation]
 

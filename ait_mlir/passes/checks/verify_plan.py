@@ -15,7 +15,7 @@ from ait_mlir.passes.checks.memory_plan import verify
 from ait_mlir.passes.checks.races import ends_beside, event_problems, races
 from ait_mlir.passes.lifetimes import in_text_order
 from ait_mlir.passes.memory import Buffer
-from ait_mlir.passes.order import has_streams
+from ait_mlir.passes.step_order import has_streams
 
 
 def verify_program(program: ProgramOp) -> None:

@@ -17,7 +17,7 @@ from xdsl.dialects import pdl
 from xdsl.ir import Operation, SSAValue
 
 from ait_mlir.rewrites.engine.errors import PatternError
-from ait_mlir.rewrites.engine.parts import Call, Parts, is_constant, is_either, is_range
+from ait_mlir.rewrites.engine.pattern_parts import Call, Parts, is_constant, is_either, is_range
 from ait_mlir.rewrites.engine.registry import Entry
 from ait_mlir.rewrites.engine.steps import (
     Alternative,

@@ -68,8 +68,8 @@ def run(options: argparse.Namespace) -> int:
         finally:
             for data in owned:
                 model.free_memory(data.data_ptr)
-        told = ", ".join(f"{name} = {value}" for name, value in dims.items()) or "no dims"
-        print(f"{model.name} on {model.target}, {told}: {mean:.4f} ms a run, deviation {deviation:.4f} ms")
+        shown = ", ".join(f"{name} = {value}" for name, value in dims.items()) or "no dims"
+        print(f"{model.name} on {model.target}, {shown}: {mean:.4f} ms a run, deviation {deviation:.4f} ms")
         print(f"{options.repeat} batches of {options.count} runs; arena {text_of_bytes(model.arena_bytes(dims))}")
         if model.stats()["copies"]:
             print("each run copies tensors, which are row-major here: the model declares other strides")

@@ -57,9 +57,9 @@ def run(options: argparse.Namespace) -> int:
     imported = load(options.source, options.name, trust_pickle=options.trust_pickle)
     params = len(imported.constants)
     size = sum(array.nbytes for array in imported.constants.values())
-    told = f"{imported.operations} operations, {params} weights of {size} bytes"
+    summary = f"{imported.operations} operations, {params} weights of {size} bytes"
     if options.check:
-        print(f"{options.source} can be imported: {told}")
+        print(f"{options.source} can be imported: {summary}")
         return 0
     from ait_mlir.driver import run_to_phase
     from ait_mlir.runtime.safetensors_part import encode
@@ -70,7 +70,7 @@ def run(options: argparse.Namespace) -> int:
     with atomic_file(weights) as data, atomic_file(output) as text:  # both or none
         data.writelines(encode(imported.constants))
         text.write((str(run_to_phase(imported.module, options.to)) + "\n").encode())
-    print(f"wrote {output} and {weights}: {told}")
+    print(f"wrote {output} and {weights}: {summary}")
     return 0
 
 

@@ -132,8 +132,8 @@ def _print_launches(module: ModuleOp, dims: dict[str, int]) -> None:
     from ait_mlir.tools.report import report
 
     found = report(module, driver.program_of(module), dims)
-    told = ", ".join(f"{name} = {value}" for name, value in dims.items())
-    print(f"launches{' at ' + told if told else ''}")
+    shown = ", ".join(f"{name} = {value}" for name, value in dims.items())
+    print(f"launches{' at ' + shown if shown else ''}")
     rows = [["", "op", "kernel", "shapes", "read", "written", "flops"]]
     for i, launch in enumerate(found.launches):
         rows.append(

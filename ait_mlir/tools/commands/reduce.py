@@ -88,8 +88,8 @@ def run(options: argparse.Namespace) -> int:
         trial = Trial(options.command, options.message, options.timeout, Path(folder) / "reduced.mlir")
         wanted = trial.outcome(Path(options.file).read_text(encoding="utf-8"))
         if wanted == 0:
-            told = "" if options.message is None else f" or does not print {options.message!r}"
-            raise UsageError(f"the command does not fail on {options.file}{told}: there is nothing to reduce")
+            unlike = "" if options.message is None else f" or does not print {options.message!r}"
+            raise UsageError(f"the command does not fail on {options.file}{unlike}: there is nothing to reduce")
 
         def fails(module: ModuleOp) -> bool:
             return trial.outcome(f"{module!s}\n") == wanted

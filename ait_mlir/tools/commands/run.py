@@ -116,7 +116,7 @@ def _dims_of(model: Model, given: Mapping[str, Array], texts: list[str]) -> dict
     """The values of all dims: from --dim, else from the given inputs, else the last hint or the maximum."""
     manifest = manifest_of(model)
     values = parse_dims(texts, manifest.dims)
-    told = {text.partition("=")[0] for text in texts}
+    given_names = {text.partition("=")[0] for text in texts}
     ranges = {dim.name: dim for dim in manifest.dims}
     for tensor in [t for t in manifest.inputs if t.name in given]:
         shape = given[tensor.name].shape
@@ -125,7 +125,7 @@ def _dims_of(model: Model, given: Mapping[str, Array], texts: list[str]) -> dict
                 f"input '{tensor.name}' has rank {len(shape)} (shape {list(shape)}), expected rank {len(tensor.shape)}"
             )
         for axis, (dim, extent) in enumerate(zip(tensor.shape, shape, strict=True)):
-            if dim in values and dim not in told:
+            if dim in values and dim not in given_names:
                 if not ranges[dim].lo <= extent <= ranges[dim].hi:
                     raise InputError(
                         f"input '{tensor.name}' has extent {extent} on axis {axis}, so {dim} = {extent}, "
@@ -185,8 +185,8 @@ def summary(array: Array) -> str:
     if bad == wide.size:
         return f"{bad} not finite"
     wide = wide[np.isfinite(wide)]
-    told = f"mean {wide.mean():.4g}  std {wide.std():.4g}  min {wide.min():.4g}  max {wide.max():.4g}"
-    return told + (f"  {bad} not finite" if bad else "")
+    summary = f"mean {wide.mean():.4g}  std {wide.std():.4g}  min {wide.min():.4g}  max {wide.max():.4g}"
+    return summary + (f"  {bad} not finite" if bad else "")
 
 
 def _check_outputs(options: argparse.Namespace, known: Mapping[str, int]) -> None:

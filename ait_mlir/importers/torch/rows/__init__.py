@@ -12,8 +12,8 @@ from ait_mlir.importers.torch.call import Row
 
 MODULES = (
     "complex", "elementwise", "functions", "contraction", "conv", "pad", "pool", "detection", "resize",
-    "attention", "norm", "reduction", "order", "chosen", "cumulative", "recurrent", "view", "jagged", "data", "index",
-    "scatter", "strided",
+    "attention", "norm", "reduction", "sorting", "data_dependent", "cumulative", "recurrent", "view", "jagged", "data",
+    "index", "scatter", "rearrange",
 )  # fmt: skip
 """The files of rows. An operation has one row, but for those of complex numbers, which other rows replace."""
 
@@ -75,4 +75,4 @@ ADVICE: dict[str, str] = {
 def advice(name: str) -> str:
     """What to do about an operation that has no row."""
     bare = name.removeprefix("aten.")
-    return next((told for start, told in ADVICE.items() if bare.startswith(start)), _ANY)
+    return next((reason for start, reason in ADVICE.items() if bare.startswith(start)), _ANY)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from xdsl.dialects.builtin import i32
 from xdsl.ir import SSAValue
 
-from ait_mlir.building.known import Affine, Mask, as_mask, is_causal, is_mask, lower_triangle
+from ait_mlir.building.formulas import Affine, Mask, as_mask, is_causal, is_mask, lower_triangle
 from ait_mlir.dialects.ait.attention import AttentionOp
 from ait_mlir.dialects.ait.elementwise import AddOp, MulOp
 from ait_mlir.dialects.ait.gemm import BmmOp

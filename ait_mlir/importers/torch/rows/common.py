@@ -7,7 +7,7 @@ from contextlib import suppress
 from xdsl.dialects.builtin import i32, i64
 from xdsl.ir import Attribute, SSAValue
 
-from ait_mlir.building.known import Affine, Mask, is_causal, reach
+from ait_mlir.building.formulas import Affine, Mask, is_causal, reach
 from ait_mlir.dialects.ait.types import tensor_type
 from ait_mlir.dims import DimError, Expr
 from ait_mlir.importers.torch.call import Call, NotSupported, as_expr

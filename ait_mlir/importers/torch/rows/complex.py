@@ -13,7 +13,7 @@ from typing import Any, cast
 
 from xdsl.ir import SSAValue
 
-from ait_mlir.building.known import Value
+from ait_mlir.building.formulas import Value
 from ait_mlir.compositions.contraction import product
 from ait_mlir.compositions.fourier import sum_of
 from ait_mlir.dialects.ait import elementwise as ait

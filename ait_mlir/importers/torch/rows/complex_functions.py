@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from xdsl.ir import SSAValue
 
-from ait_mlir.building.known import as_mask
+from ait_mlir.building.formulas import as_mask
 from ait_mlir.compositions.fourier import sum_of
 from ait_mlir.dialects.ait import elementwise as ait
 from ait_mlir.dialects.ait.types import tensor_type

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from xdsl.ir import Attribute, SSAValue
 
-from ait_mlir.building.known import Value
+from ait_mlir.building.formulas import Value
 from ait_mlir.compositions.contraction import product_with_rows
 from ait_mlir.dialects.ait.conv import MAX_RANK, ConvOp, window
 from ait_mlir.dialects.ait.elementwise import AddOp

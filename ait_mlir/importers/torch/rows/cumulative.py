@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from xdsl.dialects.builtin import i1, i64
 
-from ait_mlir.building.known import Affine, Mask, Value
+from ait_mlir.building.formulas import Affine, Mask, Value
 from ait_mlir.dialects.ait.cumulative import CumulativeOp
 from ait_mlir.dialects.ait.dtypes import is_float
 from ait_mlir.dialects.ait.elementwise import CompareOp, WhereOp

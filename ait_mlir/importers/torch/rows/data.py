@@ -10,7 +10,7 @@ import numpy as np
 from xdsl.dialects.builtin import f32, f64, i1, i64
 from xdsl.ir import Attribute, SSAValue
 
-from ait_mlir.building.known import Affine, Mask, Spread, Value, spread
+from ait_mlir.building.formulas import Affine, Mask, Spread, Value, spread
 from ait_mlir.building.writer import LONGEST_LITERAL
 from ait_mlir.compositions.index import rows_of
 from ait_mlir.dialects.ait.dtypes import is_float

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ait_mlir.building.known import Value
+from ait_mlir.building.formulas import Value
 from ait_mlir.dialects.ait.detection import NmsOp, RoiAlignOp, roi_properties
 from ait_mlir.dialects.ait.index import GatherOp, MaskedSelectOp
-from ait_mlir.dialects.ait.order import SortOp
+from ait_mlir.dialects.ait.sorting import SortOp
 from ait_mlir.dialects.ait.types import TensorType, tensor_type
 from ait_mlir.importers.torch.call import Call, Row
 from ait_mlir.importers.torch.rows.common import channels_first, channels_last

@@ -9,7 +9,7 @@ from dataclasses import replace
 from xdsl.dialects.builtin import bf16, f16, f32, f64, i1
 from xdsl.ir import Attribute, SSAValue
 
-from ait_mlir.building.known import Affine, Mask, Spread, Value, as_mask, is_mask, spread
+from ait_mlir.building.formulas import Affine, Mask, Spread, Value, as_mask, is_mask, spread
 from ait_mlir.compositions import functions
 from ait_mlir.dialects.ait import elementwise as ait
 from ait_mlir.dialects.ait.base import AitOp

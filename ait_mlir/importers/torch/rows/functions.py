@@ -8,7 +8,7 @@ from typing import Any
 from xdsl.dialects.builtin import i1
 from xdsl.ir import SSAValue
 
-from ait_mlir.building.known import Affine, Mask, Value, spread
+from ait_mlir.building.formulas import Affine, Mask, Value, spread
 from ait_mlir.building.writer import Writer
 from ait_mlir.compositions import functions, reduction
 from ait_mlir.compositions.special import bessel, polygamma

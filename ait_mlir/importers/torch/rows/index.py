@@ -7,13 +7,13 @@ from collections.abc import Callable, Sequence
 from xdsl.dialects.builtin import i1
 from xdsl.ir import SSAValue
 
-from ait_mlir.building.known import Affine, Mask, Spread, Value, dims_of, is_mask, spread
+from ait_mlir.building.formulas import Affine, Mask, Spread, Value, dims_of, is_mask, spread
 from ait_mlir.compositions.index import in_order, padded, picked, rows_of
 from ait_mlir.dialects.ait.index import MaskedSelectOp
 from ait_mlir.dialects.ait.types import Shape, tensor_type
 from ait_mlir.dims import const, product
 from ait_mlir.importers.torch.call import Call, NotSupported, Row
-from ait_mlir.importers.torch.rows.chosen import true_places
+from ait_mlir.importers.torch.rows.data_dependent import true_places
 from ait_mlir.importers.torch.rows.view import cut
 
 ONE, ZERO = const(1), const(0)

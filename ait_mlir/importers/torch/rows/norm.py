@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from xdsl.ir import SSAValue
 
-from ait_mlir.building.known import Value
+from ait_mlir.building.formulas import Value
 from ait_mlir.compositions import norm
 from ait_mlir.dialects.ait import elementwise as ait
 from ait_mlir.dialects.ait.norm import GroupNormOp, LayerNormOp, RmsNormOp, SoftmaxOp

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from xdsl.dialects.builtin import i1
 
-from ait_mlir.building.known import Value
+from ait_mlir.building.formulas import Value
 from ait_mlir.compositions import pad as padding
 from ait_mlir.dialects.ait.dtypes import is_float
 from ait_mlir.dialects.ait.types import tensor_type

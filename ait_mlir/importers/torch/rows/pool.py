@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from xdsl.dialects.builtin import StringAttr, i64
 from xdsl.ir import SSAValue
 
-from ait_mlir.building.known import Value
+from ait_mlir.building.formulas import Value
 from ait_mlir.dialects.ait.pool import AdaptivePoolOp, PoolOp, pool_properties
 from ait_mlir.dialects.ait.reduce import ReduceOp
 from ait_mlir.dialects.ait.types import TensorType, tensor_type

@@ -9,7 +9,7 @@ from typing import Any
 from xdsl.dialects.builtin import i64
 from xdsl.ir import SSAValue
 
-from ait_mlir.building.known import Affine, Value
+from ait_mlir.building.formulas import Affine, Value
 from ait_mlir.dialects.ait.base import AitOp
 from ait_mlir.dialects.ait.elementwise import (
     AddOp,

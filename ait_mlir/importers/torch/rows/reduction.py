@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from xdsl.dialects.builtin import i1
 from xdsl.ir import SSAValue
 
-from ait_mlir.building.known import Affine, Mask, Value, dims_of
+from ait_mlir.building.formulas import Affine, Mask, Value, dims_of
 from ait_mlir.dialects.ait.dtypes import compute_type, is_float
 from ait_mlir.dialects.ait.elementwise import CompareOp, DivOp, MaxOp, MulOp, SqrtOp, SubOp
 from ait_mlir.dialects.ait.reduce import ReduceOp

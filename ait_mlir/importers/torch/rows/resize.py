@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from xdsl.dialects.builtin import f32, f64
 
-from ait_mlir.building.known import Value
-from ait_mlir.compositions import strided
+from ait_mlir.building.formulas import Value
+from ait_mlir.compositions import rearrange
 from ait_mlir.dialects.ait.dtypes import is_float
 from ait_mlir.dialects.ait.gemm import GemmOp
 from ait_mlir.dialects.ait.resize import OUTSIDE, GridSampleOp, ResizeOp
@@ -101,12 +101,12 @@ def grid_sample(c: Call) -> Value:
 
 def pixel_shuffle(c: Call) -> Value:
     """[..., C * r * r, H, W] to [..., C, H * r, W * r]."""
-    return strided.pixel_shuffle(c.w, c.tensor("self"), int(c["upscale_factor"]), len(c.dims) - 3)
+    return rearrange.pixel_shuffle(c.w, c.tensor("self"), int(c["upscale_factor"]), len(c.dims) - 3)
 
 
 def pixel_unshuffle(c: Call) -> Value:
     """[..., C, H * r, W * r] to [..., C * r * r, H, W]."""
-    return strided.pixel_unshuffle(c.w, c.tensor("self"), int(c["downscale_factor"]), len(c.dims) - 3)
+    return rearrange.pixel_unshuffle(c.w, c.tensor("self"), int(c["downscale_factor"]), len(c.dims) - 3)
 
 
 def channel_shuffle(c: Call) -> Value:

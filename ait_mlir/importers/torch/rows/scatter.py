@@ -8,7 +8,7 @@ from typing import Any
 from xdsl.dialects.builtin import i1, i64
 from xdsl.ir import SSAValue
 
-from ait_mlir.building.known import Affine, Value, dims_of, is_mask, spread
+from ait_mlir.building.formulas import Affine, Value, dims_of, is_mask, spread
 from ait_mlir.compositions.functions import floor_divide
 from ait_mlir.compositions.index import alike, padded, picked
 from ait_mlir.dialects.ait.cumulative import CumulativeOp

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from xdsl.ir import SSAValue
 
-from ait_mlir.building.known import Affine, Mask, Spread, Value, dims_of
+from ait_mlir.building.formulas import Affine, Mask, Spread, Value, dims_of
 from ait_mlir.dialects.ait.index import GatherOp
 from ait_mlir.dialects.ait.types import Shape, TensorType, tensor_type
 from ait_mlir.dialects.ait.view import SplitOp
@@ -40,8 +40,8 @@ def asserted(c: Call) -> None:
     Conditions on the values of tensors are left out, like those of `aten._assert_async`: they never change a result.
     """
     if not is_about_values(c.node.args[0]) and not is_proved(c.node.args[0], c.table):
-        told = str(c.node.args[1]).removeprefix("Runtime assertion failed for expression ").partition(" on node")[0]
-        raise NotSupported(f"the model demands {told}, which the ranges of the dims do not prove; narrow them")
+        claim = str(c.node.args[1]).removeprefix("Runtime assertion failed for expression ").partition(" on node")[0]
+        raise NotSupported(f"the model demands {claim}, which the ranges of the dims do not prove; narrow them")
 
 
 # ** shapes **

@@ -38,7 +38,7 @@ def write_parts_in_place(p: PatternBuilder, copied: str) -> None:
     p.apply(root, "write_parts_of_target", root)
 
 
-PARTS = patterns(write_parts_in_place)
+NESTED = patterns(write_parts_in_place)
 
 
 # ** constraints and rewrites **

@@ -7,13 +7,13 @@ from collections.abc import Callable
 from xdsl.dialects.builtin import f32, i32, i64
 from xdsl.ir import Attribute, SSAValue
 
-from ait_mlir.building.known import Affine
+from ait_mlir.building.formulas import Affine
 from ait_mlir.building.writer import Writer
 from ait_mlir.dialects.ait.cumulative import CumulativeOp
 from ait_mlir.dialects.ait.dtypes import compute_type, is_float
 from ait_mlir.dialects.ait.index import EmbeddingOp, MaskedSelectOp
-from ait_mlir.dialects.ait.order import HistogramOp, SortOp
 from ait_mlir.dialects.ait.reduce import ArgmaxOp
+from ait_mlir.dialects.ait.sorting import HistogramOp, SortOp
 from ait_mlir.dialects.ait.types import TensorType, tensor_type
 from ait_mlir.dims import Expr, const, floordiv, product
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ait_mlir.dialects.ait.order import HistogramOp, SearchSortedOp, SortOp
+from ait_mlir.dialects.ait.sorting import HistogramOp, SearchSortedOp, SortOp
 from ait_mlir.reference.core import Arrays, Evaluation, element_type_of, reference, value_dtype
 from ait_mlir.reference.reduce import descending
 

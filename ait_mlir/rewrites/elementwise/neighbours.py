@@ -40,7 +40,7 @@ def same_of_parts(p: PatternBuilder) -> None:
     p.apply(root, "join_parts", before, root)
 
 
-PARTS = patterns(same_of_parts)
+NEIGHBOURS = patterns(same_of_parts)
 
 
 # ** operands: neighbouring parts **

@@ -81,7 +81,7 @@ def concat_of_reshaped_concat(p: PatternBuilder) -> None:
     p.replace(root, "concat_of_reshaped", root)
 
 
-PIECES = patterns(
+CONCATS = patterns(
     concat_of_concats,
     split_of_splits,
     concat_of_neighbours,

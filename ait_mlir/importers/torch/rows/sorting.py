@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from xdsl.dialects.builtin import i1, i32, i64
 from xdsl.ir import Attribute, SSAValue
 
-from ait_mlir.building.known import Value
-from ait_mlir.compositions import order
+from ait_mlir.building.formulas import Value
+from ait_mlir.compositions import sorting
 from ait_mlir.dialects.ait import elementwise as ait
 from ait_mlir.dialects.ait.dtypes import is_float
 from ait_mlir.dialects.ait.index import GatherOp
-from ait_mlir.dialects.ait.order import SearchSortedOp, SortOp
 from ait_mlir.dialects.ait.reduce import ArgmaxOp, ReduceOp, TopkOp
+from ait_mlir.dialects.ait.sorting import SearchSortedOp, SortOp
 from ait_mlir.dialects.ait.types import tensor_type
 from ait_mlir.dims import Expr, const, floordiv
 from ait_mlir.importers.torch.call import Call, NotSupported, Row
@@ -62,7 +62,7 @@ def median(c: Call) -> Sequence[Value]:
     if not tensor_type(x).dims:
         return [x, c.w.scalar(0, i64)]
     axis = c.axis("dim")
-    return order.median(c.w, x, axis, keep=bool(c["keepdim"]))
+    return sorting.median(c.w, x, axis, keep=bool(c["keepdim"]))
 
 
 def mode(c: Call) -> Sequence[Value]:
@@ -208,7 +208,7 @@ def bucketize(c: Call) -> Value:
 
 def histc(c: Call) -> Value:
     """The number of elements in each of `bins` intervals from `min` to `max`."""
-    return order.histc(c.w, c.tensor("self"), c["bins"], float(c["min"]), float(c["max"]), c.element)
+    return sorting.histc(c.w, c.tensor("self"), c["bins"], float(c["min"]), float(c["max"]), c.element)
 
 
 ROWS: dict[str, Row] = {

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from xdsl.dialects.builtin import i1
 from xdsl.ir import SSAValue
 
-from ait_mlir.building.known import Affine, Value
-from ait_mlir.compositions import order
-from ait_mlir.compositions.order import elements_at, selected
-from ait_mlir.dialects.ait.order import SortOp
+from ait_mlir.building.formulas import Affine, Value
+from ait_mlir.compositions import sorting
+from ait_mlir.compositions.sorting import elements_at, selected
+from ait_mlir.dialects.ait.sorting import SortOp
 from ait_mlir.dialects.ait.types import tensor_type
 from ait_mlir.dims import Expr, const, product
 from ait_mlir.importers.torch.call import Call, NotSupported, Row
@@ -76,7 +76,7 @@ def unique(in_order: bool) -> Row:
         x = c.tensor("self")
         axis = None if c["dim"] is None or not tensor_type(x).dims else c.axis("dim")
         order_of = None if in_order else functools.partial(_order_of_rows, c)
-        return order.unique(c.w, x, axis, c.type(0).dims[axis or 0], order_of)
+        return sorting.unique(c.w, x, axis, c.type(0).dims[axis or 0], order_of)
 
     return row
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar, Literal
 
-from ait_mlir.compositions import strided
+from ait_mlir.compositions import rearrange
 from ait_mlir.dims import Expr, const
 from ait_mlir.frontend.intvar import DimLike, IntVar, as_dim, product
 from ait_mlir.frontend.operator import Operator
@@ -34,7 +34,7 @@ class flip(Operator):
 
     def __call__(self, x: Tensor) -> Tensor:
         self.begin(x)
-        return self.write(strided.flip, x, [self.axis(x, dim) for dim in self.dims])
+        return self.write(rearrange.flip, x, [self.axis(x, dim) for dim in self.dims])
 
 
 class roll(Operator):
@@ -51,7 +51,7 @@ class roll(Operator):
         shifts: dict[int, Expr] = {}
         for shift, axis in zip(self.shifts, (self.axis(x, dim) for dim in self.dims), strict=True):
             shifts[axis] = shifts.get(axis, const(0)) + shift
-        return self.write(strided.roll, x, shifts)
+        return self.write(rearrange.roll, x, shifts)
 
 
 class _triangle(Operator):
@@ -67,7 +67,7 @@ class _triangle(Operator):
         self.begin(x)
         if x.rank < 2:
             raise self.fail(f"needs two dims, found {x.describe()}")
-        return self.write(strided.triangle, x, self.diagonal, self.lower)
+        return self.write(rearrange.triangle, x, self.diagonal, self.lower)
 
 
 class tril(_triangle):
@@ -106,7 +106,7 @@ class as_strided(Operator):
             last = last + (size - 1) * stride
         if last.lower_bound() >= total.upper_bound() and product(self.size).lower_bound() > 0:
             raise self.fail(f"reads up to element {last} of {total}")
-        return self.write(strided.as_strided, flat, self.size, self.stride, self.offset)
+        return self.write(rearrange.as_strided, flat, self.size, self.stride, self.offset)
 
 
 class one_hot(Operator):
@@ -160,7 +160,7 @@ class repeat_interleave(Operator):
         self.begin(x)
         if self.repeats < 1:
             raise self.fail(f"repeats is {self.repeats}, expected at least 1")
-        return self.write(strided.repeat_interleave, x, const(self.repeats), self.axis(x, self.dim))
+        return self.write(rearrange.repeat_interleave, x, const(self.repeats), self.axis(x, self.dim))
 
 
 class scatter_add(Operator):
@@ -191,7 +191,7 @@ class pixel_shuffle(Operator):
         channels = x.shape()[-1].expr.as_int() if x.rank == 4 else None
         if r < 1 or channels is None or channels % (r * r) != 0:
             raise self.fail(f"needs [N, H, W, a multiple of {r * r}], found {x.describe()}")
-        return self.write(strided.pixel_shuffle, x, r, 3)
+        return self.write(rearrange.pixel_shuffle, x, r, 3)
 
 
 class pixel_unshuffle(Operator):
@@ -206,4 +206,4 @@ class pixel_unshuffle(Operator):
         r = self.factor
         if x.rank != 4 or r < 1:
             raise self.fail(f"needs [N, H, W, C], found {x.describe()}")
-        return self.write(strided.pixel_unshuffle, x, r, 3)
+        return self.write(rearrange.pixel_unshuffle, x, r, 3)

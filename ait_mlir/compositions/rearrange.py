@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from xdsl.ir import SSAValue
 
-from ait_mlir.building.known import Affine, Mask, Value, as_mask, dims_of, is_mask, lower_triangle, spread
+from ait_mlir.building.formulas import Affine, Mask, Value, as_mask, dims_of, is_mask, lower_triangle, spread
 from ait_mlir.building.writer import Writer
 from ait_mlir.compositions.index import padded, picked, rows_of
 from ait_mlir.dialects.ait.types import Shape, tensor_type

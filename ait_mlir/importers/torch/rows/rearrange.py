@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from xdsl.ir import SSAValue
 
-from ait_mlir.building.known import Affine, Mask, Value, spread
-from ait_mlir.compositions import strided
+from ait_mlir.building.formulas import Affine, Mask, Value, spread
+from ait_mlir.compositions import rearrange
 from ait_mlir.compositions.index import picked
 from ait_mlir.dims import Expr, const, product
 from ait_mlir.importers.torch.call import Call, NotSupported, Row, as_expr
@@ -17,7 +17,7 @@ ONE, ZERO = const(1), const(0)
 def flip(c: Call) -> Value:
     """The elements in reverse order along some dims."""
     rank = len(c.dims)
-    return strided.flip(c.w, c.value("self"), [a % rank for a in c["dims"]] if rank else [])
+    return rearrange.flip(c.w, c.value("self"), [a % rank for a in c["dims"]] if rank else [])
 
 
 def roll(c: Call) -> Value:
@@ -28,12 +28,12 @@ def roll(c: Call) -> Value:
     for axis, shift in zip(given or [0], c["shifts"], strict=True):  # a dim may be named twice
         axis = int(axis) % len(dims)
         shifts[axis] = shifts.get(axis, ZERO) + as_expr(shift)
-    return reshaped(c, strided.roll(c.w, reshaped(c, c.value("self"), dims), shifts), c.dims)
+    return reshaped(c, rearrange.roll(c.w, reshaped(c, c.value("self"), dims), shifts), c.dims)
 
 
 def triangle(lower: bool) -> Row:
     """A row for the elements on one side of a diagonal; the others become 0."""
-    return lambda c: strided.triangle(c.w, c.value("self"), c["diagonal"] or 0, lower)
+    return lambda c: rearrange.triangle(c.w, c.value("self"), c["diagonal"] or 0, lower)
 
 
 # ** windows **
@@ -60,7 +60,7 @@ def as_strided(c: Call) -> Value:
     sizes, strides = [as_expr(s) for s in c["size"]], [as_expr(s) for s in c["stride"]]
     given = c.node.args[0].meta["val"].storage_offset()
     offset = ZERO if c["storage_offset"] is None else as_expr(c["storage_offset"]) - c.table.shape([given])[0]
-    return strided.as_strided(c.w, _memory(c), sizes, strides, offset)
+    return rearrange.as_strided(c.w, _memory(c), sizes, strides, offset)
 
 
 def _memory(c: Call) -> SSAValue:
@@ -68,8 +68,8 @@ def _memory(c: Call) -> SSAValue:
     value = c.node.args[0].meta["val"]
     strides = c.table.shape(value.stride())
     moving = [a for a, d in enumerate(c.shape("self")) if d is not ONE]
-    order = strided.descending(c.w, moving, strides)
-    if order is None or not strided.are_dense(order, c.shape("self"), strides):
+    order = rearrange.descending(c.w, moving, strides)
+    if order is None or not rearrange.are_dense(order, c.shape("self"), strides):
         raise NotSupported("as_strided is supported for tensors without gaps; call contiguous() first")
     rest = [a for a in range(len(strides)) if a not in moving]
     return c.w.reshape(c.w.permute(c.tensor("self"), [*order, *rest]), (product(c.shape("self")),))
@@ -86,7 +86,7 @@ def repeat_interleave(c: Call) -> Value:
     else:
         axis = c.axis("dim", max(len(c.shape("self")), 1))
         x = x if c.shape("self") else c.w.reshape(x, (ONE,))
-    return strided.repeat_interleave(c.w, x, count, axis)
+    return rearrange.repeat_interleave(c.w, x, count, axis)
 
 
 def move_dims(c: Call) -> Value:

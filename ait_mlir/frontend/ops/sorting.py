@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from xdsl.dialects.builtin import i32, i64
 
-from ait_mlir.compositions import order
-from ait_mlir.dialects.ait import order as ait
+from ait_mlir.compositions import sorting
+from ait_mlir.dialects.ait import sorting as ait
 from ait_mlir.dialects.ait.types import TensorType
 from ait_mlir.frontend.intvar import IntVar, product
 from ait_mlir.frontend.operator import Operator
@@ -75,7 +75,7 @@ class median(Operator):
 
     def __call__(self, x: Tensor) -> tuple[Tensor, Tensor]:
         self.begin(x)
-        value, place = self.write_all(order.median, x, self.axis(x, self.dim), keep=self.keepdim)
+        value, place = self.write_all(sorting.median, x, self.axis(x, self.dim), keep=self.keepdim)
         return value, place
 
 
@@ -95,7 +95,7 @@ class histc(Operator):
         self.begin(x)
         if self.bins < 1 or self.low > self.high:
             raise self.fail(f"needs at least 1 bin and min <= max, found {self.bins}, {self.low} and {self.high}")
-        return self.write(order.histc, x, self.bins, self.low, self.high, x.type.element_type)
+        return self.write(sorting.histc, x, self.bins, self.low, self.high, x.type.element_type)
 
 
 class unique_consecutive(Operator):
@@ -114,5 +114,5 @@ class unique_consecutive(Operator):
         self.begin(x)
         axis = None if self.dim is None else self.axis(x, self.dim)
         most = product(x.shape()) if axis is None else x.shape()[axis]
-        values, run, counts = self.write_all(order.unique, x, axis, IntVar.bound_by(most, self.bound))
+        values, run, counts = self.write_all(sorting.unique, x, axis, IntVar.bound_by(most, self.bound))
         return values, run, counts

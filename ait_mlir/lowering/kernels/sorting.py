@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ait_mlir.dialects.ait.dtypes import BY_IR
-from ait_mlir.dialects.ait.order import HistogramOp, SearchSortedOp, SortOp
 from ait_mlir.dialects.ait.reduce import TopkOp
+from ait_mlir.dialects.ait.sorting import HistogramOp, SearchSortedOp, SortOp
 from ait_mlir.dialects.ait.types import scope_of, tensor_type
 from ait_mlir.dims import Expr, const
 from ait_mlir.lowering.kernels.amounts import bytes_moved, element_bytes, estimate_env

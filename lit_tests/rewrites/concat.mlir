@@ -1,7 +1,7 @@
-// RUN: ait-opt %s -p merge-pieces | filecheck %s
+// RUN: ait-opt %s -p merge-concats | filecheck %s
 // RUN: ait-opt %s -p simplify | filecheck %s
-// RUN: ait-opt %s -p merge-pieces,merge-pieces | filecheck %s
-// RUN: ait-opt %s -p merge-pieces --check-semantics 2>&1 | filecheck %s --check-prefix=SEMANTICS
+// RUN: ait-opt %s -p merge-concats,merge-concats | filecheck %s
+// RUN: ait-opt %s -p merge-concats --check-semantics 2>&1 | filecheck %s --check-prefix=SEMANTICS
 // SEMANTICS: no difference
 
 // ** concat of concats **
