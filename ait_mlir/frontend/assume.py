@@ -176,7 +176,7 @@ def _eliminated(e: Expr, name: str, symbols: Symbols, scope: Scope) -> Iterator[
             return
         rest[other] = narrowed
     elif lo < symbol.lo or hi > symbol.hi:
-        return  # no range of the others says that s is in its own
+        return  # the ranges of the other symbols do not keep s within its own range
     yield name, value, rest
 
 
@@ -219,7 +219,7 @@ def _linear(e: Expr) -> tuple[str, int, int] | None:
 
 
 def _is_free(symbol: Symbol) -> bool:
-    """Whether only inputs determine a dim, so that their check can become stricter."""
+    """Whether a dim is determined by inputs only, so that the check of the inputs can check an assumption about it."""
     return symbol.upper is None and symbol.jagged is None
 
 

@@ -70,7 +70,7 @@ def compile_model(
     file systems do not allow become "_". `constants` are the weights' data by name: NumPy arrays, torch tensors or JAX
     arrays of the weights' shape and dtype. Weights without data must be set on the model before it runs.
 
-    `measure`, `budget`, `precision` and `streams` are those of `CompileOptions`, and `do_constant_folding` is its
+    `measure`, `budget`, `precision` and `streams` are explained in `CompileOptions`; `do_constant_folding` is its
     `fold`. Where `streams` is None, `AIT_MULTISTREAM_MODE` decides: 0 for one stream, 1 for one and
     `AIT_MULTISTREAM_EXTRA_STREAMS` (4) more. `do_optimize_graph=False` leaves out all fusions and simplifications.
 
@@ -80,8 +80,8 @@ def compile_model(
     kernels are chosen: their hints (the default), MIN or MAX. With `dll_name` the artifact is `WORKDIR/NAME/DLL_NAME`.
     `allocator_kind`: see `AITemplateAllocatorKind`. `debug_settings`: see `AITDebugSettings`.
 
-    Raises `BuildError` for an invalid model or argument, constants whose names are nearly those of weights, and data of
-    another shape or dtype. Constants that no weight is named like are left out with a warning.
+    Raises `BuildError` for an invalid model or argument, a constant whose name is nearly a weight's, and data of
+    another shape or dtype. Other constants without a weight are left out with a warning.
     """
     name = _one_name(name, test_name)
     check_debug_settings(debug_settings)
@@ -92,7 +92,7 @@ def compile_model(
     outputs = [tensor] if isinstance(tensor, Tensor) else list(tensor)
     module = build_module(tensor, name)
     data = bind_constants(module, bound_data(tensor), constants or {})
-    # the compiler and the runtime are loaded once a model is compiled, not when one is written
+    # imported here, because building a model needs neither the compiler nor the runtime
     from ait_mlir.driver import compile_module
     from ait_mlir.options import CompileOptions
     from ait_mlir.passes.pipelines import OPTIMIZATIONS
@@ -118,7 +118,7 @@ def compile_model(
         artifact = compile_module(module, options, output=output, constants=data, name=name, workdir=folder)
     finally:
         MEASURE_DEVICES.reset(before)
-    # Written a moment ago by this process: its weights need no second hash.
+    # this process has just written the file: its weights need no second hash
     model = Model(artifact, num_runtimes, allocator_kind, verify_weights=False)
     model.reports_nan_and_inf, model.reports_all_outputs = debug.check_all_nan_and_inf, debug.check_all_outputs
     model.sorted_graph = functools.partial(

@@ -45,7 +45,7 @@ def check_debug_settings(settings: AITDebugSettings | None) -> None:
 def points_of(strategy: object) -> str:
     """The sizes of dynamic dims at which kernels are chosen, from AITemplate's strategy or its name: MIN, MAX, HINTS.
 
-    None is the hints.
+    None means HINTS.
     """
     name = "HINTS" if strategy is None else strategy.name if isinstance(strategy, Enum) else str(strategy)
     if name.upper() not in ("MIN", "MAX", "HINTS"):

@@ -209,7 +209,7 @@ def _only_class(name: str, cls: type[Operator]) -> None:
                 f'two classes of operators have _attrs["op"] = {name!r}: {_place(other)} and {_place(cls)}; '
                 "it has to be unique"
             )
-        _classes[name] = cls  # its file was run again
+        _classes[name] = cls  # the file of the class was run again
 
 
 def _place(cls: type[Operator]) -> str:

@@ -28,11 +28,11 @@ _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 def build_module(outputs: Tensor | Sequence[Tensor], name: str = "model") -> ModuleOp:
     """A module with one `ait.graph` that computes `outputs`.
 
-    If a tensor of the model is marked as an output, the list names exactly the marked ones; new values of states may
-    be left out of it. Inputs are numbered depth first from the outputs, as `toposort` does it. Unnamed inputs become
+    If a tensor of the model is marked as an output, the list must have exactly the marked tensors; new values of states
+    may be left out. Inputs are numbered depth first from the outputs, in the order of `toposort`. Unnamed inputs become
     `input_0`, outputs `output_0`, weights `param_0`; an unnamed dim gets the input and axis where it first appears.
     Raises `BuildError` if two inputs, outputs or weights share a name, if two dims of one name differ in range, and for
-    a list of outputs that misses one, names one twice or names another tensor.
+    a list of outputs that lacks an output, repeats one or has another tensor.
     """
     return GraphBuilder([outputs] if isinstance(outputs, Tensor) else list(outputs), name).build()
 
@@ -194,7 +194,7 @@ def bound_data(outputs: Tensor | Sequence[Tensor]) -> dict[str, NDArray[Any]]:
 
 
 def _all_outputs(given: Sequence[Tensor], ops: Sequence[Operation]) -> list[Tensor]:
-    """The given outputs, checked, then the new values of states that were computed on the way."""
+    """The given outputs, checked, followed by the new values of states that the model computes."""
     computed = [t for op in ops for result in op.results if (t := handle_of(result)) is not None]
     marked = [t for t in dict.fromkeys([*computed, *toposort(given)]) if t.is_output]
     names = [t.name for t in given if t.name is not None]
@@ -238,7 +238,9 @@ def _assign_names(what: str, prefix: str, tensors: Sequence[Tensor]) -> list[str
 def _name_dims(
     symbols: Symbols, given: Mapping[str, Sequence[Sequence[Expr]]], input_names: Sequence[str]
 ) -> dict[str, str]:
-    """The final name of each symbol; `given` are the shapes and strides of the inputs, each with its word for names."""
+    """The final name of each symbol. `given` has the shapes and the strides of the inputs, by the word that appears in
+    names made from them.
+    """
     names = {s: d.name or "" for s, d in symbols.items()}
     known: dict[str, Symbol] = {}
     for symbol, dim in symbols.items():
@@ -274,7 +276,7 @@ def _bound_symbols(op: Operation) -> Symbols:
 
 
 def _of_dims_alone(inputs: Sequence[Tensor], ops: Sequence[Operation]) -> list[Tensor]:
-    """Inputs of which only the dims are used, one for each dim of an op that no other input has."""
+    """Inputs that provide dims: for each dim of an op that no used input has, an input with this dim."""
     declared = {s for t in inputs for s in t.symbols}
     tensors = [t for op in ops for result in op.results if (t := handle_of(result)) is not None]
     found: list[Tensor] = []

@@ -291,7 +291,7 @@ class IntVar:
 
 
 class IntImm(IntVar):
-    """A dim that is a constant; -1 in the shapes that `reshape` and `expand` take, as the plain number."""
+    """A constant dim; in the shapes of `reshape` and `expand` it may be -1, like the plain number."""
 
     def __init__(self, value: int, name: str | None = None):
         super().__init__([0 if value == -1 else value])

@@ -1,4 +1,4 @@
-"""From tensors of the builder to a module, and back: how passes on IR transform a graph of the builder.
+"""Converts a graph of builder tensors to a module and back, so that passes on IR can transform it.
 
 `Emission` is the module of a list of tensors, with the tensor and the operator from which each value and op came.
 `lift` makes tensors and operators from a module. An unchanged operator keeps its class, its arguments and its `_attrs`;
@@ -192,7 +192,7 @@ class _Lift:
             tensor.name = before.name
             tensor.extra = dict(before.extra)
         elif (before := self.named.get(old.name_hint or "")) is not None and self.given[before] == tensor.type:
-            tensor.name = before.name  # a pattern wrote another op for this tensor
+            tensor.name = before.name  # a pattern computes this tensor by another op
         self.tensors[old] = tensor
         return tensor
 
@@ -256,7 +256,9 @@ class _Lift:
         return position
 
     def is_whole(self, operator: Operator, snapshots: list[_Snapshot], position: Mapping[Operation, int]) -> bool:
-        """Whether the ops still read each other as before, and others read the operator's results alone, behind it."""
+        """Whether an operator's ops still read each other as before, and other ops read only its results, behind its
+        last op.
+        """
         inside = {s.op for s in snapshots}
         visible = {self.emission.values.get(t) for t in operator.outputs}
         last = position[snapshots[-1].op]
@@ -271,7 +273,7 @@ class _Lift:
         return all(self.emission.values.get(t) in {r for op in inside for r in op.results} for t in operator.outputs)
 
     def group(self, operator: Operator, snapshots: list[_Snapshot], twin: Operator) -> None:
-        """The operator again, on the tensors that its ops read now."""
+        """Make `twin` the operator for its ops: with its attributes, on the tensors that the ops read now."""
         now = {b: n for s in snapshots for b, n in zip(s.operands, s.op.operands, strict=True)}
         twin.take_attrs(operator)
         read = [self.emission.values.get(t) for t in operator.inputs]
@@ -305,7 +307,7 @@ def _symbol(dim: Dim, before: Symbol | None) -> Symbol:
 
 
 def _plain(attribute: Attribute) -> Any:
-    """The value of a property for `_attrs`; None for one that has no plain value."""
+    """The value of a property for `_attrs`; None if it has no plain Python value."""
     if isinstance(attribute, IntegerAttr | FloatAttr):
         return attribute.value.data
     if isinstance(attribute, StringAttr):

@@ -83,7 +83,7 @@ class Operator:
         return self._attrs
 
     def take_attrs(self, other: Operator) -> None:
-        """Have a copy of the attributes of another operator."""
+        """Replace the attributes by a copy of another operator's."""
         self._attrs = dict(other._attrs)
 
     @property
@@ -116,11 +116,11 @@ class Operator:
         raise NotImplementedError(f"{type(self).__name__} has no __call__")
 
     def gen_function(self) -> str:
-        """The C++ source of an operator that brings its own; the package's operators have none."""
+        """The C++ source of an operator with its own templates; other operators raise."""
         raise NotImplementedError(f"gen_function is not defined for {self.name}")
 
     def _set_depth(self) -> None:
-        """Enter the operator in the users of its inputs, which `_attrs["inputs"]` holds."""
+        """Record the operator as a user of its inputs, `_attrs["inputs"]`."""
         for tensor in self.inputs:
             tensor.users.add(self)
         self._attrs["depth"] = max((tensor.depth for tensor in self.inputs), default=0)
@@ -142,7 +142,7 @@ class Operator:
         raise self.fail("the operator was not called on its inputs, so nothing computes its results")
 
     def take_the_place_of(self, operators: Sequence[Operator]) -> None:
-        """Stand for operators that were called: read `inputs` and compute `outputs` instead of them."""
+        """Replace operators that were called: this one reads `inputs` and computes `outputs` instead."""
         for operator in operators:
             operator.part_of = self
             for tensor in (*operator.inputs, *self.inputs):
@@ -206,7 +206,8 @@ class Operator:
     def write(self, composition: Callable[..., Value], *arguments: Any, **named: Any) -> Tensor:
         """Add a composition to the model and return its result, which ends the call.
 
-        Of the arguments, tensors are given as values and dims as expressions, also in lists; others as they are.
+        Tensors among the arguments, also in lists, are passed as values, dims as expressions, other arguments
+        unchanged.
         """
         w, found = self._written(composition, arguments, named)
         return self.finish(Tensor.of(w.full(found), w.symbols))
@@ -240,7 +241,9 @@ class Operator:
         return BuildError(f"{self.name}({', '.join(t.describe() for t in self.inputs)}): {message}")
 
     def axis(self, tensor: Tensor, dim: int, extra: int = 0) -> int:
-        """`dim`, counted from the end where negative, of a tensor with `extra` more dims than now."""
+        """`dim` counted from the front, for a tensor with `extra` more dims than `tensor`; a negative `dim` counts from
+        the end.
+        """
         rank = tensor.rank + extra
         if not -rank <= dim < rank:
             raise self.fail(f"dim {dim} is out of range for rank {rank}")
@@ -256,7 +259,7 @@ class Operator:
 
 
 def mark_operator(op: Operation, operator: Operator) -> None:
-    """Note that `operator` added `op`."""
+    """Record `operator` as the operator that added `op`."""
     setattr(op, _OPERATOR, operator)
 
 
@@ -280,7 +283,7 @@ def _handles(arguments: Iterable[Any]) -> list[Tensor | IntVar]:
 
 
 def _plain(argument: Any) -> Any:
-    """An argument as compositions take it: the value of a tensor, the expression of a dim."""
+    """An argument converted for a composition: a tensor to its value, a dim to its expression."""
     match argument:
         case Tensor():
             return argument.value
@@ -296,7 +299,7 @@ Method = Callable[..., Any]
 
 
 def _remembered(method: Method) -> Method:
-    """`__init__` of an operator: the call of the most derived class is what `_get_op_attributes` returns."""
+    """`__init__` of an operator, which records the arguments of the most derived class for `_get_op_attributes`."""
     signature = functools.cache(lambda: inspect.signature(method))
 
     @functools.wraps(method)
@@ -313,7 +316,9 @@ def _remembered(method: Method) -> Method:
 
 
 def _recorded(method: Method) -> Method:
-    """`__call__` of an operator: the outermost call stands for all ops that it adds, also those of inner calls."""
+    """`__call__` of an operator: all ops added during the outermost call, also by inner calls, belong to
+    its operator.
+    """
 
     @functools.wraps(method)
     def call(self: Operator, *args: Any, **kwargs: Any) -> Any:
@@ -333,7 +338,9 @@ def _recorded(method: Method) -> Method:
 
 @contextmanager
 def calls_of_its_own() -> Generator[None]:
-    """Operators that a function of the user calls inside of an operator's call stand for themselves."""
+    """A block in which operators called by a user's function, inside of an operator's call, own the ops
+    that they add.
+    """
     outermost, _calls.outermost = _calls.outermost, None
     try:
         yield

@@ -21,7 +21,7 @@ _functions: dict[str, Function] = {}
 
 
 class RegistryError(OperatorError, RuntimeError):
-    """A key that has a function already, or has none."""
+    """A key already has a function, or has none."""
 
 
 def reg(key: str, func: Function | None = None) -> Any:
@@ -69,13 +69,13 @@ def functions_of(operator: str, target: str = "") -> dict[str, Function]:
 
 
 def remove(operator: str) -> None:
-    """Forget the functions of an operator."""
+    """Remove the functions of an operator."""
     for key in functions_of(operator):
         del _functions[key]
 
 
 def _runs_again(old: Function, new: Function) -> bool:
-    """Whether the file of a function was run again, in another module."""
+    """Whether `new` is `old` from the same file, run again in another module."""
     same_file = getattr(old, "__code__", old) is not old and old.__code__.co_filename == getattr(
         getattr(new, "__code__", None), "co_filename", None
     )

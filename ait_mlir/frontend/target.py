@@ -25,7 +25,9 @@ class Target:
 
     @property
     def _arch(self) -> str:
-        """The architecture as AITemplate writes it: "90" for "sm_90a", and for the CPU, which runs all dtypes."""
+        """The architecture in AITemplate's form: "90" for "sm_90a", and "90" for the CPU, because it runs
+        all dtypes.
+        """
         if self.kind == "cpu":
             return "90"
         return self.arch.removeprefix("sm_").rstrip("af") if self.kind == "cuda" else self.arch
@@ -73,9 +75,8 @@ def detect_target(**options: object) -> Target:
     """The best device of this machine: the first CUDA device, else the first ROCm device that the kernels support,
     else the CPU.
 
-    `options` are those of AITemplate's targets, for another speed or accuracy, its kernel libraries, directories and
-    cache. They are kept in `_kwargs` and change nothing: f16 and bf16 are summed in f32, and the compiler chooses the
-    way to compute an operator itself.
+    `options` are AITemplate's, for speed, accuracy, kernel libraries, directories and cache. They are kept in `_kwargs`
+    and change nothing: f16 and bf16 are summed in f32, and the compiler chooses the kernels.
     """
     if (arch := detect_cuda_arch()) is not None:
         return Target("cuda", arch, tuple(options.items()))

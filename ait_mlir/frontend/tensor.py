@@ -44,10 +44,10 @@ class Tensor:
     >>> x = Tensor(shape=[IntVar([1, 64], name="batch"), 768], dtype="float16", name="x", is_input=True)
 
     Without `is_input` and `value` it is a weight: its data are bound by name, in `compile_model(constants=...)` or with
-    `bind`. `value` makes a constant filled with one number, no input. `strides`, in elements, say how the memory of an
-    input lies, which is row-major otherwise; a dim that only they have is computed from them, and tensors that lie
-    otherwise are copied in a run. A difference in the shape counts as 0 where it is negative. Shape and dtype are read
-    from the value behind the handle. Raises `BuildError` for a shape or dtype that no tensor can have.
+    `bind`. `value` makes a constant filled with one number, no input. `strides`, in elements, describe the memory of an
+    input (by default row-major). A run computes dims that occur only in the strides from them, and copies tensors with
+    other strides. A difference in the shape counts as 0 if it is negative. Shape and dtype are read from the value
+    behind the handle. Raises `BuildError` for a shape or dtype that no tensor can have.
     """
 
     value: SSAValue
@@ -214,9 +214,9 @@ class Tensor:
     ) -> Tensor:
         """Make this a result of the model, called `name`; returns the tensor.
 
-        `in_place_of` is an input of the same shape and dtype. This input is then state: a run overwrites it with
-        this result. If the result cannot be computed in place, compilation fails; with `or_copy` the model computes it
-        elsewhere and copies it. `strides`, in elements, say how the caller's memory lies, which is row-major otherwise.
+        `in_place_of` is an input of the same shape and dtype. This input is then state: a run overwrites it with this
+        result. If the result cannot be computed in place, compilation fails; with `or_copy` the model computes it
+        elsewhere and copies it. `strides`, in elements, describe the caller's memory (by default row-major).
         """
         if in_place_of is not None and not in_place_of.is_input:
             raise BuildError(f"a result takes the place of an input, and {in_place_of.describe()} is none")

@@ -1,4 +1,6 @@
-"""The graph behind the tensors: what computes a tensor, after changes of `_attrs`, and the order of tensors."""
+"""The graph of tensors after a user's changes of `_attrs`: the values that compute tensors, and the order
+of tensors.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +16,9 @@ from ait_mlir.frontend.tensor import Tensor, handle_of
 
 
 def toposort(nodes: Tensor | Sequence[Tensor]) -> list[Tensor]:
-    """The tensors that `nodes` depend on, each after the inputs of its operator, and other results of an operator.
-
-    It goes depth first from the outputs. Of the inputs of an operator it takes the deepest first, and those of the same
-    depth in order: the order in which AITemplate numbers the inputs of a model.
+    """The tensors that `nodes` depend on, each after the inputs of its operator, and all results of these operators.
+    The order is depth first from the outputs, deepest inputs of an operator first, as AITemplate numbers the inputs of
+    a model.
     """
     order: list[Tensor] = []
     visited: set[Tensor] = set()
@@ -37,7 +38,7 @@ def toposort(nodes: Tensor | Sequence[Tensor]) -> list[Tensor]:
 
 
 class Wiring:
-    """The value that stands for a tensor, and for an operand, once `src_ops`, inputs and outputs were changed."""
+    """The values behind tensors and operands after a user has changed `src_ops`, inputs and outputs."""
 
     def __init__(self) -> None:
         self._leaves: dict[Tensor, SSAValue] = {}
@@ -60,14 +61,14 @@ class Wiring:
         return self.value(self._substitutes[operator].get(operand, operand))
 
     def _leaf(self, tensor: Tensor) -> SSAValue:
-        """The weight that a tensor became when its `src_ops` were emptied."""
+        """The weight for a tensor whose `src_ops` the user has emptied."""
         if tensor not in self._leaves:
             leaf = self._leaves[tensor] = make_param(tensor.type)
             Tensor.of(leaf, tensor.symbols).name = tensor.name
         return self._leaves[tensor]
 
     def _result(self, tensor: Tensor) -> SSAValue:
-        """The value that the operator in `src_ops` computes for a tensor that it did not make."""
+        """The value computed by the operator in a tensor's `src_ops`, if this operator did not make the tensor."""
         if len(tensor.sources) > 1:
             names = ", ".join(op.name for op in tensor.sources)
             raise BuildError(f"{tensor.describe()} has {len(tensor.sources)} source operators, {names}; expected one")
@@ -85,7 +86,7 @@ class Wiring:
 
 
 def substitutes(operator: Operator) -> dict[SSAValue, SSAValue]:
-    """The new input by the input that an operator was called with."""
+    """For each input that an operator was called with and the user replaced, the new input."""
     old, new = operator.called_with, operator.inputs
     if len(old) != len(new):
         raise BuildError(f"{operator.name} was called with {len(old)} inputs and has {len(new)} now; call it again")

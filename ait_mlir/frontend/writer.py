@@ -1,4 +1,6 @@
-"""The writer of the builder: its ops are checked in the scope of their dims, and detached until the graph is built."""
+"""The writer of the builder: it checks ops in the scope of their dims, and leaves them detached until the graph is
+built.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,7 @@ from ait_mlir.frontend.tensor import Tensor
 class TensorWriter(Writer):
     """Writes the ops of one call of an operator, on values whose dims are `symbols`. Each result gets its tensor.
 
-    `fail` makes the errors; `mark` is told of each op.
+    `fail` makes the errors; `mark` is called with each op.
     """
 
     def __init__(
@@ -42,7 +44,7 @@ class TensorWriter(Writer):
         return self._scope
 
     def insert(self, op: AitOp) -> Operation:
-        """An op is not in a block until the graph is built."""
+        """Return the op unchanged: it joins a block when the graph is built."""
         self.mark(op)
         for result in op.results:
             if isinstance(result.type, TensorType):

@@ -15,7 +15,8 @@ Numbers = int | Sequence[int]
 
 
 class Convolution(Module):
-    """Base: a convolution, then the steps in the name of its operator. `add` takes one more argument in a call.
+    """Base: a convolution, then the steps in the name of its operator. With the step `add`, a call takes one more
+    argument.
 
     The weight is [out_channels, taps..., in_channels / groups]. With `bias`, or if the class has a bias, a bias of
     [out_channels] is added.

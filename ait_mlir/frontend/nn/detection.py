@@ -10,7 +10,7 @@ from ait_mlir.frontend.tensor import Tensor
 
 
 class RoiAlign(Module):
-    """Features of regions: [R, pooled_size, pooled_size, C]. The options are those of `ops.roi_align`."""
+    """Features of regions: [R, pooled_size, pooled_size, C]; options as in `ops.roi_align`."""
 
     def __init__(
         self,
@@ -30,7 +30,7 @@ class RoiAlign(Module):
 
 
 class FPNRoiAlign(Module):
-    """Features of regions, each from the level for its size. The options are those of `ops.multi_level_roi_align`."""
+    """Features of regions, each from the level for its size; options as in `ops.multi_level_roi_align`."""
 
     def __init__(
         self,

@@ -29,7 +29,7 @@ class Module:
                 yield name, value
 
     def named_parameters(self, prefix: str = "") -> Iterator[tuple[str, Parameter]]:
-        """All parameters with their dotted names, those of this module first."""
+        """All parameters with their dotted names, starting with this module's own."""
         for name, value in vars(self).items():
             if isinstance(value, Parameter):
                 yield prefix + name, value

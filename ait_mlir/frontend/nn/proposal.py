@@ -1,6 +1,6 @@
 """Layers that propose regions (arXiv:1506.01497), on one level of features or on several (arXiv:1612.03144).
 
-Anchors are boxes around each place of the features; the model predicts how to move and to scale each of them.
+Anchors are boxes around each place of the features; the model predicts how to move and scale each anchor.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class Proposal(Module):
         return self.best(boxes, scores) if self.nms_on else boxes
 
     def anchors(self, name: str, data: Anchors) -> Tensor:
-        """The constant of anchors like `data`."""
+        """A constant called `name` with the shape and dtype of the anchors `data`."""
         return Tensor(shape=list(data.shape), dtype=self.dtype, name=name)
 
     def best(self, boxes: Tensor, scores: Tensor | None) -> tuple[Tensor, Tensor]:

@@ -131,7 +131,7 @@ class LSTM(_Recurrent):
 
 
 class GRU(_Recurrent):
-    """`torch.nn.GRU`: x, h and the results as of `LSTM`, without c."""
+    """`torch.nn.GRU`: x, h and the results as in `LSTM`, without c."""
 
     GATES = 3
 
@@ -147,7 +147,7 @@ class GRU(_Recurrent):
 
 
 class RNN(_Recurrent):
-    """`torch.nn.RNN` with tanh: x, h and the results as of `LSTM`, without c."""
+    """`torch.nn.RNN` with tanh: x, h and the results as in `LSTM`, without c."""
 
     def forward(self, x: Tensor, h: Tensor | None = None) -> tuple[Tensor, ...]:
         return self.run(x, (h,))

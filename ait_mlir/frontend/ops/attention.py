@@ -162,7 +162,7 @@ class flash_attention(Operator):
     """Self attention of packed sequences.
 
     x [total, 3, heads, size] holds q, k and v; the result is [total, heads, size]. `cu_seqlens`, an int tensor of
-    `batch_size` + 1, says where each sequence starts and ends; `max_seq_len` is the most rows that one has. Dropout is
+    `batch_size` + 1, says where each sequence starts and ends; `max_seq_len` is the most rows of a sequence. Dropout is
     for training and must be 0.
     """
 

@@ -1,4 +1,4 @@
-"""Two products with a function of each score between them, as attention has without a softmax."""
+"""Two products with a function of each score between them, like attention without a softmax."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ class grouped_fmha_style_b2b_bmm(fmha_style_b2b_bmm):
 
     q and k are [rows, H, K], v is [rows, H, O] with the same jagged dim of one level; `bias`, optional, broadcasts to
     [batch, H, longest, longest]. The result is [rows, H, O], jagged as q. With `alpha1_divide_by_seq_len`, alpha1 is
-    divided by the greatest length that the jagged dim allows. H is that of q; `num_heads`, if given, must agree.
+    divided by the greatest length that the jagged dim allows. H comes from q; `num_heads`, if given, must agree.
     """
 
     def __init__(
@@ -174,7 +174,7 @@ class grouped_fmha_style_b2b_bmm(fmha_style_b2b_bmm):
 
 
 class grouped_classic_b2b_bmm(grouped_fmha_style_b2b_bmm):
-    """As `grouped_fmha_style_b2b_bmm`, with a bias."""
+    """`grouped_fmha_style_b2b_bmm` with a required bias."""
 
     def __call__(self, q: Tensor, k: Tensor, v: Tensor, bias: Tensor) -> Tensor:  # pyright: ignore[reportIncompatibleMethodOverride]
         return super().__call__(q, k, v, bias)

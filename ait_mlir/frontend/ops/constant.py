@@ -10,7 +10,7 @@ from ait_mlir.frontend.tensor import Tensor
 
 
 class full(Operator):
-    """A tensor of `shape`, a list or the one dim, filled with one number."""
+    """A tensor filled with one number; `shape` is a list of dims or a single dim."""
 
     def __call__(self, shape: Sequence[DimLike] | DimLike, fill_value: float, dtype: str = "float16") -> Tensor:
         self.begin()

@@ -1,4 +1,4 @@
-"""Operators that combine the elements up to each one along a dim: cumsum, cumprod, cummax, cummin, logcumsumexp."""
+"""Cumulative operators along a dim: cumsum, cumprod, cummax, cummin, logcumsumexp."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class _Cumulative(Operator):
 
 
 class cumsum(_Cumulative):
-    """The sum of the elements up to and with each one along `dim`, in the input's type.
+    """The cumulative sum along `dim`, in the input's type.
 
     `exclusive` leaves the element itself out; `reverse` starts from the last.
     """
@@ -32,26 +32,24 @@ class cumsum(_Cumulative):
 
 
 class cumprod(_Cumulative):
-    """The product of the elements up to and with each one along `dim`; the arguments are those of `cumsum`."""
+    """The cumulative product along `dim`; arguments as in `cumsum`."""
 
     kind = "prod"
 
 
 class cummax(_Cumulative):
-    """The largest of the elements up to and with each one along `dim`, NaN from the first NaN on; the arguments are
-    those of `cumsum`."""
+    """The cumulative maximum along `dim`, NaN from the first NaN on; arguments as in `cumsum`."""
 
     kind = "max"
 
 
 class cummin(_Cumulative):
-    """The smallest of the elements up to and with each one along `dim`, NaN from the first NaN on; the arguments are
-    those of `cumsum`."""
+    """The cumulative minimum along `dim`, NaN from the first NaN on; arguments as in `cumsum`."""
 
     kind = "min"
 
 
 class logcumsumexp(_Cumulative):
-    """log(sum(exp(x))) over the elements up to and with each one along `dim`; the arguments are those of `cumsum`."""
+    """The cumulative log(sum(exp(x))) along `dim`; arguments as in `cumsum`."""
 
     kind = "logsumexp"

@@ -164,9 +164,9 @@ class elementwise(Operator):
 
     >>> y = ops.elementwise(FuncEnum.ADD)(x, bias)
 
-    Operands may be numbers; so may the parameters that follow the operands of some functions, the slope of LRELU for
-    one, which may also be tensors. Bool operands count as 0 and 1 beside others. Of dims as values ADD, SUB, MUL and
-    DIV are dims as values again.
+    Operands may be numbers. Some functions take parameters after the operands, such as the slope of LRELU: numbers or
+    tensors. Bool operands count as 0 and 1 beside other dtypes. ADD, SUB, MUL and DIV of dims as values give dims as
+    values.
     """
 
     def __init__(self, func_enum: FuncEnum):
@@ -198,7 +198,7 @@ class elementwise(Operator):
             return self.finish(self.emit_one(OPS[self.func], operands))
         if self.func in OF_FLOATS and not is_float(operands[0].type.element_type):
             raise self.fail("needs floats; ops.cast converts")
-        of_numbers = arity == 1 or not tensors  # then the first operand is a constant, and others remain numbers
+        of_numbers = arity == 1 or not tensors  # then the first operand becomes a constant, and the others stay numbers
         return self.write(
             function,
             *(
@@ -209,11 +209,10 @@ class elementwise(Operator):
 
 
 class fused_elementwise(Operator):
-    """Several elementwise operators that were called, for models that name the ops to fuse; returns their results.
-
-    The passes fuse them with or without this operator. It takes the place of the operators in `src_ops` and `dst_ops`
-    of `inputs` and `outputs`. `inputs` are the tensors that they read from outside, `outputs`
-    the tensors that others read; both may be left out.
+    """One operator in place of several elementwise operators that were called; returns their results. For models that
+    name the ops to fuse: the passes fuse them in any case. It replaces the operators in `src_ops` and `dst_ops` of
+    `inputs` (the tensors that they read from outside) and `outputs` (the tensors that others read), which may be left
+    out.
     """
 
     def __init__(

@@ -1,6 +1,6 @@
-"""The words after a product or a convolution in a composite name: `gemm_rcr_bias_gelu`, `conv2d_bias_add_relu`.
+"""The steps that composite names list after a product or a convolution: `gemm_rcr_bias_gelu`, `conv2d_bias_add_relu`.
 
-Each word becomes one elementwise op on the result; the passes fuse them.
+Each word becomes one elementwise op on the result; the passes fuse these ops.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ COMBINERS: dict[str, FuncEnum] = {"bias": FuncEnum.ADD, "add": FuncEnum.ADD, "mu
 
 
 def steps_of(words: str) -> tuple[str, ...]:
-    """The words of a part of a name: `("bias", "fast_gelu")` of `bias_fast_gelu`."""
+    """The steps in a part of a name: `("bias", "fast_gelu")` for `bias_fast_gelu`."""
     return tuple(word.replace("-", "_") for word in words.replace("fast_gelu", "fast-gelu").split("_") if word)
 
 

@@ -20,7 +20,7 @@ class mixture_of_experts(Operator):
 
     x and the result are [..., hidden], `router` is [experts, hidden], `gate_up` [experts, 2 * inner, hidden] and `down`
     [experts, hidden, inner]. An expert computes `(activation(x @ gate^T) * (x @ up^T)) @ down^T`. The weights are a
-    softmax over all experts; those of the chosen experts are divided by their sum, unless `normalize` is false
+    softmax over all experts; the weights of the chosen experts are divided by their sum, unless `normalize` is false
     (arXiv:2401.04088). Tokens are sorted by expert, so that two grouped products replace a loop over the experts.
     """
 

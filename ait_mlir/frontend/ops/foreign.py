@@ -16,7 +16,7 @@ __all__ = ["call_ffi"]
 
 
 class call_ffi(Operator):
-    """Call a function of a kernel library, which writes the results into tensors that it is given.
+    """Call a function of a kernel library, which writes its results into the tensors that the compiler passes.
 
     >>> norm = ops.call_ffi("my_kernels", "rms_norm")
     >>> y = norm(x, weight, 1e-6, outputs=[(x.shape(), "float16")])

@@ -18,8 +18,8 @@ Part = Tensor | None
 
 
 class _Transform(Operator):
-    """A transform along `dim` of length `n`, the size of the dim where None; a longer dim is cut, a shorter one is
-    followed by zeros. `norm` "backward" divides the inverse by n, "forward" the transform, "ortho" both by its root.
+    """A transform along `dim` of length `n`, by default the size of the dim; a longer dim is cut, a shorter dim is
+    padded with zeros. `norm` "backward" divides the inverse by n, "forward" the transform, "ortho" both by its root.
     """
 
     inverse: ClassVar[bool] = False
@@ -62,7 +62,7 @@ class _Transform(Operator):
 class fft(_Transform):
     """The Fourier transform along `dim`; the parts of the result. Without `imag` the numbers are real.
 
-    `n`, `dim` and `norm` are those of `torch.fft.fft`; n is at most 4,096.
+    `n`, `dim` and `norm` mean the same as in `torch.fft.fft`; n is at most 4,096.
     """
 
     def __call__(self, real: Tensor, imag: Tensor | None = None) -> tuple[Tensor, Tensor]:
@@ -76,7 +76,7 @@ class ifft(fft):
 
 
 class rfft(_Transform):
-    """The Fourier transform of real numbers along `dim`: the first n // 2 + 1 coefficients; arguments as of `fft`."""
+    """The Fourier transform of real numbers along `dim`: the first n // 2 + 1 coefficients; arguments as in `fft`."""
 
     is_half = True
 
@@ -85,7 +85,7 @@ class rfft(_Transform):
 
 
 class irfft(_Transform):
-    """The inverse of `rfft`, from the first half of the coefficients; `n` is 2 * (their number - 1) where None."""
+    """The inverse of `rfft`, from the first half of the coefficients; `n` is by default 2 * (their number - 1)."""
 
     inverse, is_half = True, True
 

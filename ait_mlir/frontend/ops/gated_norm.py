@@ -1,4 +1,4 @@
-"""Layer norms of several inputs, and x * sigmoid(layernorm(x)): each becomes a norm and an elementwise op."""
+"""Layer norms of several inputs, and x * sigmoid(layernorm(x)): a norm and an elementwise op for each."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def gate(x: Tensor, y: Tensor) -> Tensor:
 
 
 class layernorm_sigmoid_mul(Operator):
-    """The result of x * sigmoid(layernorm(x)), given the three operators that were called for it."""
+    """One operator in place of the three that were called for x * sigmoid(layernorm(x)); returns their result."""
 
     def __init__(self, layer_norm: Operator, sigmoid: Operator, mul: Operator):
         super().__init__()
@@ -97,7 +97,7 @@ class group_layernorm(Operator):
 
 
 class group_layernorm_sigmoid_mul(group_layernorm):
-    """x * sigmoid(layernorm(x)) of each input: the arguments are those of `group_layernorm`."""
+    """x * sigmoid(layernorm(x)) of each input; arguments as in `group_layernorm`."""
 
     def finished(self, x: Tensor, y: Tensor) -> Tensor:
         return gate(x, y)

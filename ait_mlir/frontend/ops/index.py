@@ -62,8 +62,8 @@ class index_select(Operator):
 class gather(Operator):
     """Elements of `x` along `dim`: result[i, j, k] is x[index[i, j, k], j, k] for dim 0.
 
-    `index`, int32 or int64, has the rank of `x` and is no larger along the other dims. Its values are as those of
-    `index_select`.
+    `index`, int32 or int64, has the rank of `x` and is no larger along the other dims. Its values have the same rules
+    as in `index_select`.
     """
 
     def __call__(self, x: Tensor, dim: int, index: Tensor) -> Tensor:
@@ -75,7 +75,7 @@ class gather(Operator):
         return self.finish(self.emit_one(GatherOp, [self._first(x, index, kept), index], indexed([axis], kept)))
 
     def _first(self, x: Tensor, index: Tensor, kept: Sequence[int]) -> Tensor:
-        """x, of which only the first place is read along dims where the index has one."""
+        """x cut to the part that the index reads: the first place along dims where the index has size 1."""
         dims = [one if d in kept and one.as_int() == 1 else n for d, (n, one) in enumerate(_pairs(x, index))]
         if dims == list(x.type.dims):
             return x
@@ -90,7 +90,7 @@ def _pairs(x: Tensor, index: Tensor) -> Iterator[tuple[Expr, Expr]]:
 class batch_gather(Operator):
     """Slices of each batch: result[b, k] is x[b, indices[b, k]].
 
-    All dims of `indices` except its last are the leading dims of `x`. Indices are as of `index_select`.
+    All dims of `indices` except its last are the leading dims of `x`. Indices have the same rules as in `index_select`.
     """
 
     def __call__(self, x: Tensor, indices: Tensor) -> Tensor:
@@ -109,8 +109,8 @@ class scatter(Operator):
 
     `reduce` is "set", "add", "mul", "max" or "min". `index`, int32 or int64, and `src` have one shape, of the rank of
     `x` and no larger along the other dims; or `src` broadcasts to it. If several values go to one element, they are
-    combined in row-major order, so "set" keeps the last one. Indices are as of `index_select`; on a GPU those outside
-    of the dim are skipped.
+    combined in row-major order, so "set" keeps the last one. Indices have the same rules as in `index_select`, except
+    that a GPU skips indices outside of the dim.
     """
 
     def __init__(self, dim: int = 0, reduce: str = "set"):
@@ -131,7 +131,8 @@ class scatter(Operator):
 
 
 class scatter_reduce(Operator):
-    """`x` combined along `dim` with the elements of `src` that have its index: as `scatter`, with the names of PyTorch.
+    """`scatter` with PyTorch's names of reductions: combines elements of `x` along `dim` with the elements of `src` at
+    `index`.
 
     `reduce` is "sum", "prod", "amax", "amin" or "mean", which rounds down for integers. Without `include_self` an
     element of `x` that an index names is not part of its result.
@@ -165,10 +166,10 @@ class index_put(Operator):
     """`x[i, :, j] = values`, or `+=` with `accumulate`.
 
     `indices` has an int32 or int64 tensor, or None for a dim without index, for each of the leading dims of `x`. The
-    index tensors broadcast to one shape. As in NumPy and PyTorch its dims stand where the first index does if all
-    indices are neighbours, else in front; `values` broadcast to these dims and those without index. Of several values
-    for one element the last one is kept, or all are added. Indices are as of `scatter`. A single bool tensor with the
-    leading dims of `x` chooses the elements where it is true; `values` then broadcast to `x`.
+    index tensors broadcast to one shape. As in NumPy and PyTorch, its dims are at the position of the first index if
+    all indices are neighbours, else in front; `values` broadcast to these dims and the dims without index. Of several
+    values for one element the last one is kept, or all are added. Indices have the same rules as in `scatter`. A single
+    bool tensor with the leading dims of `x` chooses the elements where it is true; `values` then broadcast to `x`.
     """
 
     def __init__(self, accumulate: bool = False):
@@ -211,8 +212,8 @@ class update_slice(Operator):
     """`x` with some of its rows along `dim` replaced by `rows`, which has the shape of `x` but for `dim`.
 
     `position` is an int32 or int64 tensor: of rank 0, row i goes to place position + i; of rank 1, it has the place of
-    each row. A place outside of `x` has no meaning: on a CPU the run fails, on a GPU the row is left out. In a model
-    whose result takes the place of the input `x` (`mark_as_output`), the rows alone are written.
+    each row. A place outside of `x` is invalid: on a CPU the run fails, on a GPU the row is skipped. If the result
+    replaces the input `x` (`mark_as_output`), only the rows are written.
     """
 
     def __init__(self, dim: int = 0):

@@ -23,7 +23,7 @@ MADE = "jagged dims made of these offsets"
 
 
 class make_jagged(Operator):
-    """Tensors of `total` rows as jagged tensors: their rows are those of sequences, laid end to end.
+    """Declare tensors of `total` rows as jagged tensors: their rows are sequences laid end to end.
 
     `batch_dim` is the number of sequences, `jagged_dims` the least and the greatest length of a sequence for each
     level. A call takes a tensor or a list of tensors, and a tensor of int32 or int64 offsets for each level. The
@@ -85,8 +85,7 @@ class jagged_to_padded_dense(Operator):
 
 
 class padded_dense_to_jagged(Operator):
-    """The rows of a dense tensor [batch, longest, ...] that belong to sequences, laid end to end in `total_length`
-    rows.
+    """The rows of all sequences in a dense tensor [batch, longest, ...], laid end to end in `total_length` rows.
 
     `total_length` is a `JaggedIntVar`, or an `IntVar` of an input: then the dims of the tensor are the batch and the
     longest sequences.

@@ -18,7 +18,7 @@ from ait_mlir.frontend.tensor import Tensor
 
 
 class softmax(Operator):
-    """Normalise exp(x) along `dim`, the last one where None, so that it sums to one."""
+    """exp(x) divided by its sum along `dim`, by default the last dim."""
 
     def __call__(self, x: Tensor, dim: int | None = None) -> Tensor:
         self.begin(x)
@@ -64,8 +64,8 @@ class _Norm(Operator):
 class layernorm(_Norm):
     """Normalise over the trailing dims to mean 0 and variance 1, then scale by `gamma`, shift by `beta`.
 
-    The method is that of arXiv:1607.06450. `normalized_shape` says which dims, here or at the call; without
-    it they are those of `gamma` or `beta`.
+    The method is that of arXiv:1607.06450. `normalized_shape`, an argument of the constructor or of the call, gives the
+    dims; by default they are the dims of `gamma` or `beta`.
     """
 
     op_class = ait.LayerNormOp
@@ -74,7 +74,7 @@ class layernorm(_Norm):
 class rms_norm(_Norm):
     """Divide by the root of the mean square over the trailing dims, then scale by `gamma`, shift by `beta`.
 
-    The method is that of arXiv:1910.07467; the arguments are those of `layernorm`.
+    The method is that of arXiv:1910.07467; arguments as in `layernorm`.
     """
 
     op_class = ait.RmsNormOp
@@ -95,7 +95,7 @@ class group_norm(Operator):
 
     @staticmethod
     def get_input_shapes(x: Tensor, gamma: Tensor | None, beta: Tensor | None) -> list[list[IntVar] | None]:
-        """The shapes of the input, the scale and the shift; None for one that is not given."""
+        """The shapes of the input, the scale and the shift; None for a missing scale or shift."""
         return [None if tensor is None else tensor.shape() for tensor in (x, gamma, beta)]
 
     def __call__(
@@ -129,7 +129,7 @@ class group_norm(Operator):
 
 
 class group_norm_swish(group_norm):
-    """silu(group_norm(x)): the arguments are those of `group_norm`."""
+    """silu(group_norm(x)); arguments as in `group_norm`."""
 
     def __call__(
         self,

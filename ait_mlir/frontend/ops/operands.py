@@ -15,7 +15,7 @@ Operand = Tensor | IntVarTensor | float
 
 
 def as_number(operator: Operator, operand: Operand) -> Tensor | float:
-    """The number of a constant of rank 0, whose dtype follows the other operands, and of a constant dim."""
+    """An operand, with a constant of rank 0 or a constant dim as a number, whose dtype follows the other operands."""
     if isinstance(operand, IntVarTensor):
         if not operand.is_a_const_num():
             raise operator.fail(f"the dim {operand} is dynamic; an operand is a tensor, a number or a constant dim")
@@ -33,7 +33,7 @@ def common_dtype(operands: Sequence[Tensor | float]) -> str:
 
 
 def in_dtype(operator: Operator, operand: Tensor | float, dtype: str) -> Tensor:
-    """A number as a constant of `dtype`; a bool tensor as one of `dtype`, 1 for True; other tensors as they are."""
+    """An operand in `dtype`: a number becomes a constant, a bool tensor is converted, other tensors are unchanged."""
     if not isinstance(operand, Tensor):
         return Tensor(shape=[], dtype=dtype, value=operand)
     if operand.dtype() != "bool" or dtype == "bool":

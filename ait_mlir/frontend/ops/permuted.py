@@ -16,16 +16,16 @@ from ait_mlir.frontend.tensor import Tensor
 
 
 class permuted(Operator):
-    """A product whose result is cut into more dims and permuted, as heads of an attention are.
+    """A product whose result is reshaped to more dims and permuted, like the heads of an attention.
 
-    `layout` says how, with `shape` the new dims, m rows and n columns:
+    `layout` and `shape` give the new dims of m rows and n columns:
 
     - "20314" or "m2n3", `shape` (t1, t2, t3): [m / t1, t1, t2, t3, n / (t2 * t3)], permuted by [2, 0, 3, 1, 4]
     - "m3n2", `shape` (t1, t2, t3): [m / (t1 * t2), t1, t2, t3, n / t3], permuted by [2, 0, 3, 1, 4]
     - "0213", `shape` (t1, t2): [m / t1, t1, t2, n / t2], permuted by [0, 2, 1, 3]
     - "0213" of a bmm with b matrices, `shape` (t1,): [b / t1, t1, m, n], permuted by [0, 2, 1, 3]
 
-    Attention and elementwise ops read the result where the product put it; for what cannot, a copy makes it.
+    Attention and elementwise ops read the result through strides; for other readers it is copied.
     """
 
     inner: ClassVar[type[contraction]]
@@ -54,7 +54,7 @@ class permuted(Operator):
         return self.finish(permute()(reshape()(y, dims), order))
 
     def finished(self, y: Tensor) -> Tensor:
-        """What follows the product before it is permuted."""
+        """The product after the steps that precede the permutation."""
         return y
 
     def _target(self, dims: list[IntVar]) -> tuple[list[DimLike], list[int]]:
@@ -70,7 +70,7 @@ class permuted(Operator):
 
 
 class bmm_permuted(permuted):
-    """A product of matrices whose result is cut into more dims and permuted: see `permuted`, layout "0213"."""
+    """A product of matrices whose result is reshaped and permuted: see `permuted`, layout "0213"."""
 
     layouts: ClassVar[dict[str, int]] = {"0213": 1}
     rank = 3
@@ -92,7 +92,7 @@ bmm_rrr_permute = _permuted("bmm_rrr_permute", bmm_rrr, bmm_permuted)
 
 
 class gemm_rcr_permute_elup1(permuted):
-    """elu(a @ b^T) + 1, cut into more dims and permuted: see `permuted`."""
+    """elu(a @ b^T) + 1, reshaped and permuted: see `permuted`."""
 
     inner = gemm_rcr
 

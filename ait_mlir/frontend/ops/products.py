@@ -56,11 +56,11 @@ class _BiasedBmm(Operator):
         return y if bias is None else y + self.column(y, bias)
 
     def permuted(self, a: Tensor) -> Tensor:
-        """The first operand as the bmm takes it."""
+        """The first operand, permuted for the bmm."""
         return a
 
     def column(self, y: Tensor, bias: Tensor) -> Tensor:
-        """The bias as it is added to the product."""
+        """The bias, reshaped for its addition to the product."""
         raise NotImplementedError
 
 

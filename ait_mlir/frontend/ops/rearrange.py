@@ -1,4 +1,4 @@
-"""Operators that arrange elements anew: flip, roll, triangles, repetitions, pixels into channels and back."""
+"""Operators that rearrange elements: flip, roll, triangles, repetitions, pixels to channels and back."""
 
 from __future__ import annotations
 
@@ -38,7 +38,9 @@ class flip(Operator):
 
 
 class roll(Operator):
-    """`x` with the elements along each of `dims` moved by its shift; those beyond the end come back at the start."""
+    """`x` with the elements along each of `dims` moved by its shift; elements moved beyond the end return
+    at the start.
+    """
 
     def __init__(self, shifts: int | Sequence[int], dims: int | Sequence[int]):
         super().__init__()
@@ -55,7 +57,7 @@ class roll(Operator):
 
 
 class _triangle(Operator):
-    """`x` with 0 on one side of a diagonal of its last two dims; `diagonal` counts from the main one upwards."""
+    """`x` with 0 on one side of a diagonal of its last two dims; `diagonal` counts upwards from the main diagonal."""
 
     lower: ClassVar[bool]
 
@@ -71,22 +73,23 @@ class _triangle(Operator):
 
 
 class tril(_triangle):
-    """`x` with 0 above a diagonal of its last two dims; `diagonal` counts from the main one upwards."""
+    """`x` with 0 above a diagonal of its last two dims; `diagonal` counts upwards from the main diagonal."""
 
     lower = True
 
 
 class triu(_triangle):
-    """`x` with 0 below a diagonal of its last two dims; `diagonal` counts from the main one upwards."""
+    """`x` with 0 below a diagonal of its last two dims; `diagonal` counts upwards from the main diagonal."""
 
     lower = False
 
 
 class as_strided(Operator):
-    """Elements of `x`, taken as row-major without gaps, at `storage_offset` plus the sum of index * stride of each dim.
+    """Elements of `x` (as row-major memory without gaps) at `storage_offset` plus the sum of index * stride over the
+    dims.
 
-    Sizes may be dims; strides are numbers of elements. Elements that no place of `x` has are a `BuildError` where the
-    dims show it, else as those of `index_select`.
+    Sizes may be dims; strides are numbers of elements. Offsets outside of `x` raise a `BuildError` if the dims prove
+    it; in a run they are treated like indices of `index_select`.
     """
 
     def __init__(self, size: Sequence[DimLike], stride: Sequence[DimLike], storage_offset: DimLike = 0):
@@ -110,7 +113,7 @@ class as_strided(Operator):
 
 
 class one_hot(Operator):
-    """int64 [..., num_classes]: 1 at the place that an index names, else 0. Other indices have no 1."""
+    """int64 [..., num_classes]: 1 at the position of the index, else 0; only zeros for an index out of range."""
 
     def __init__(self, num_classes: int):
         super().__init__()
@@ -125,7 +128,7 @@ class one_hot(Operator):
 
 
 class meshgrid(Operator):
-    """The places of a grid: of tensors of one dim each, all of the shape of their sizes, one for each.
+    """The coordinates of a grid: each tensor of rank 1 broadcast along its dim to the shape of all sizes.
 
     `indexing` "xy" exchanges the first two dims.
     """
@@ -178,7 +181,7 @@ class scatter_add(Operator):
 class pixel_shuffle(Operator):
     """[N, H, W, C * r * r] as [N, H * r, W * r, C], r = `upscale_factor` (arXiv:1609.05158).
 
-    The channels are ordered as in PyTorch: those of one result channel, row by row, follow each other.
+    The channels are ordered as in PyTorch: the r * r channels of one result channel are neighbours, row by row.
     """
 
     def __init__(self, upscale_factor: int):

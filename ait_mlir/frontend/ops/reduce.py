@@ -17,7 +17,7 @@ from ait_mlir.frontend.tensor import Tensor
 
 
 class _OverDims(Operator):
-    """An operator over `dim`, one or several, all where None."""
+    """Base of operators over `dim`: one dim, several, or all (None)."""
 
     dim: int | Sequence[int] | None
     dtype: str | None = None
@@ -31,12 +31,12 @@ class _OverDims(Operator):
         return axes
 
     def converted(self, x: Tensor) -> Tensor:
-        """The input in the type that was asked for."""
+        """The input, converted to the type `dtype` of the result."""
         return x if self.dtype in (None, x.dtype()) else cast()(x, self.dtype)
 
 
 class _Reduce(_OverDims):
-    """Reduce over `dim`, one or several, all where None; `dtype` converts the input first."""
+    """Base of reductions over one, several or all dims (None); `dtype` converts the input first."""
 
     kind: ClassVar[str] = ""
 
@@ -55,31 +55,31 @@ class _Reduce(_OverDims):
 
 
 class reduce_sum(_Reduce):
-    """Sum over `dim`, one or several, all where None; `dtype` converts the input first."""
+    """Sum over `dim`: one dim, several, or all (None); `dtype` converts the input first."""
 
     kind = "sum"
 
 
 class reduce_mean(_Reduce):
-    """Mean over `dim`, one or several, all where None; `dtype` converts the input first."""
+    """Mean over `dim`: one dim, several, or all (None); `dtype` converts the input first."""
 
     kind = "mean"
 
 
 class reduce_max(_Reduce):
-    """Largest element over `dim`, one or several, all where None; NaN if there is one."""
+    """Largest element over `dim`: one dim, several, or all (None); NaN if there is one."""
 
     kind = "max"
 
 
 class reduce_min(_Reduce):
-    """Smallest element over `dim`, one or several, all where None; NaN if there is one."""
+    """Smallest element over `dim`: one dim, several, or all (None); NaN if there is one."""
 
     kind = "min"
 
 
 class var(_Reduce):
-    """Variance over `dim`: over the number of elements, less 1 if `unbiased`."""
+    """Variance over `dim`: divided by the number of elements, less 1 if `unbiased`."""
 
     kind = "var"
 
@@ -95,7 +95,7 @@ class var(_Reduce):
 
 
 class reduce_prod(_Reduce):
-    """Product over `dim`, one or several, all where None; `dtype` converts the input first."""
+    """Product over `dim`: one dim, several, or all (None); `dtype` converts the input first."""
 
     kind = "prod"
 
@@ -126,7 +126,7 @@ class reduce_all(_Quantifier):
 
 
 class logsumexp(_OverDims):
-    """log(sum(exp(x))) over `dim`, one or several, all where None; exp does not overflow."""
+    """log(sum(exp(x))) over `dim`: one dim, several, or all (None); exp does not overflow."""
 
     def __init__(self, dim: int | Sequence[int] | None, keepdim: bool = False):
         super().__init__()
@@ -138,9 +138,9 @@ class logsumexp(_OverDims):
 
 
 class vector_norm(_OverDims):
-    """(sum of |x| ** `ord_kind`) ** (1 / `ord_kind`) over `dim`, one or several, all where None.
+    """(sum of |x| ** `ord_kind`) ** (1 / `ord_kind`) over `dim`: one dim, several, or all (None).
 
-    For order infinity it is the largest |x|, for -infinity the smallest, for 0 the number of elements that are not 0.
+    For order infinity it is the largest |x|, for -infinity the smallest, for 0 the number of nonzero elements.
     """
 
     def __init__(
@@ -159,7 +159,7 @@ class vector_norm(_OverDims):
 
 
 class argmax(Operator):
-    """The place of the largest element along `dim`, int64; of equal elements the first counts."""
+    """The index of the largest element along `dim`, int64; the first of equal elements."""
 
     smallest: ClassVar[bool] = False
 
@@ -176,13 +176,13 @@ class argmax(Operator):
 
 
 class argmin(argmax):
-    """The place of the smallest element along `dim`, int64; of equal elements the first counts."""
+    """The index of the smallest element along `dim`, int64; the first of equal elements."""
 
     smallest = True
 
 
 class topk(Operator):
-    """The `k` largest elements along `dim`, in descending order, and their places, int64.
+    """The `k` largest elements along `dim`, in descending order, and their indices, int64.
 
     If not `largest`, the smallest, in ascending order. NaN is larger than any number.
     """

@@ -72,7 +72,7 @@ class upsampling2d_add(upsampling2d_base):
 class grid_sample(Operator):
     """x [N, H, W, C] at the places of a grid [N, OH, OW, 2]: [N, OH, OW, C], as in `torch.nn.functional.grid_sample`.
 
-    A place is (x, y), each from -1 to 1. `padding_mode` says what is outside of x.
+    A place is (x, y), each from -1 to 1. `padding_mode` gives the values outside of x.
     """
 
     def __init__(

@@ -8,7 +8,7 @@ from ait_mlir.frontend.tensor import Tensor
 
 
 class rotary_embedding(Operator):
-    """Rotate pairs of elements of the last dim by angles of which the cosines and sines are given (arXiv:2104.09864).
+    """Rotate pairs of elements of the last dim by angles, given by their cosines and sines (arXiv:2104.09864).
 
     x is [..., D]; element i and element i + D / 2 are a pair, as in the published Llama checkpoints. `cos` and `sin`
     are [..., D / 2] and broadcast.

@@ -85,9 +85,9 @@ class scan(Operator):
 def step_region(arguments: Sequence[SSAValue], results: Sequence[SSAValue]) -> tuple[Region, list[SSAValue]]:
     """The region of a step that computes `results` of `arguments`, and the values that it captures.
 
-    What depends on no argument is computed once, outside; constants stand in the region.
+    Ops that depend on no argument stay outside and run once; constants are copied into the region.
     """
-    from ait_mlir.frontend.wiring import reachable  # which imports tensors, as operators do
+    from ait_mlir.frontend.wiring import reachable  # imported here, because `wiring` imports tensors
 
     ops, _ = reachable(results)
     given = set(arguments)

@@ -1,4 +1,4 @@
-"""Operators that order elements, find places in their order, and count elements."""
+"""Operators that sort elements, search sorted rows, and count elements."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ait_mlir.frontend.tensor import Tensor
 
 
 class sort(Operator):
-    """The elements along `dim` in ascending or `descending` order, and their places, int64.
+    """The elements along `dim` in ascending or `descending` order, and their indices, int64.
 
     NaN is larger than any number; equal elements keep their order.
     """
@@ -30,7 +30,7 @@ class sort(Operator):
 
 
 class argsort(sort):
-    """The places of the sorted elements along `dim`, int64; the arguments are those of `sort`."""
+    """The indices of the sorted elements along `dim`, int64; arguments as in `sort`."""
 
     def __call__(self, x: Tensor) -> Tensor:  # type: ignore[override]
         return super().__call__(x)[1]
@@ -67,7 +67,7 @@ class histogram(Operator):
 
 
 class median(Operator):
-    """The lower one of the middle elements along `dim`, and its place, int64; the first NaN if there is one."""
+    """The lower median along `dim`, or the first NaN if there is one, and its index, int64."""
 
     def __init__(self, dim: int = -1, keepdim: bool = False):
         super().__init__()
@@ -99,11 +99,10 @@ class histc(Operator):
 
 
 class unique_consecutive(Operator):
-    """The elements that differ from the one before, or the slices along `dim` that do: without a dim of all elements in
-    row-major order.
-
-    A call returns them, the number of the run that each element belongs to (int64, of the shape of `x`, or of one dim),
-    and the lengths of the runs (int64). Their number is a dim that the run binds, as of `masked_select`, called `name`.
+    """One element of each run of equal neighbours, in row-major order; with `dim`, one slice of each run of equal
+    slices. A call returns these, the number of the run that each element belongs to (int64, of the shape of `x`, or of
+    rank 1 with `dim`), and the lengths of the runs (int64). The number of runs is a dim called `name`, which the run
+    binds (see `masked_select`).
     """
 
     def __init__(self, dim: int | None = None, name: str | None = None):

@@ -47,7 +47,7 @@ class ViewOperator(Operator):
 class reshape(ViewOperator):
     """The same elements in row-major order in another shape; one dim may be -1 and follows from the others.
 
-    Dims that are not those of the input, such as an `IntVar` of its own, become what the number of elements asks for.
+    Dims of `shape` that the input lacks, such as a new `IntVar`, follow from the number of elements.
     """
 
     def __call__(self, x: Tensor, shape: Sequence[DimLike]) -> Tensor:
@@ -67,12 +67,14 @@ class reshape(ViewOperator):
         return self.finish(self.reshaped(x, dims))
 
     def _infer_shape(self, x_values: Sequence[int], shape: Sequence[int]) -> list[int]:
-        """The sizes that a tensor of `x_values` has in `shape`, whose -1 follows from the others."""
+        """`shape` for a tensor of sizes `x_values`, with its -1 replaced by the size that follows from the others."""
         return [d.value() for d in reshape()(Tensor(shape=x_values), shape).shape() if isinstance(d, IntImm)]
 
 
 def _quotient_of_ranges(total: IntVar, known: IntVar) -> int | None:
-    """The number that both ends of `total` have for those of `known`, if it has dims of its own; else None."""
+    """The constant quotient of both bounds of `total` and `known`, if `known` has dims that `total` lacks;
+    else None.
+    """
     if known.expr.symbols <= total.expr.symbols or not known.lower_bound():
         return None
     least, most = divmod(total.lower_bound(), known.lower_bound()), divmod(total.upper_bound(), known.upper_bound())
@@ -96,7 +98,7 @@ class flatten(ViewOperator):
 
 
 class squeeze(ViewOperator):
-    """Drop the dim `dim` if its size is the constant 1; all such dims where `dim` is None."""
+    """Drop the dim `dim` if its size is the constant 1; with None, all dims of constant size 1."""
 
     def __init__(self, dim: int | None):
         super().__init__()
@@ -150,7 +152,7 @@ class permute021(ViewOperator):
 
 
 class fixed_permute(ViewOperator):
-    """Reorder dims as the name says."""
+    """Base of permutes whose name gives the order of the dims."""
 
     order: tuple[int, ...] = ()
 
@@ -207,7 +209,7 @@ class expand(ViewOperator):
 
 
 class dynamic_slice(Operator):
-    """The block from `start_indices` to `end_indices`, one of each a dim; None means from the start, or to the end.
+    """The block from `start_indices` to `end_indices`, given for each dim; None means from the start, or to the end.
 
     Negative integers count from the end, and integers beyond the dim stop at it, as in Python.
     """
@@ -276,7 +278,7 @@ class split(Operator):
         return self.outputs
 
     def remove_output_at(self, indices: int | Sequence[int]) -> None:
-        """Drop pieces that nothing reads, by their places in `_attrs["outputs"]`."""
+        """Drop pieces that nothing reads, by their positions in `_attrs["outputs"]`."""
         dropped = {indices} if isinstance(indices, int) else set(indices)
         if wrong := [i for i in dropped if not 0 <= i < len(self.outputs)]:
             raise self.fail(f"there is no output {wrong[0]}; there are {len(self.outputs)}")
@@ -329,7 +331,7 @@ class concatenate(Operator):
 
 
 class concatenate_tanh(concatenate):
-    """tanh of the joined tensors: the arguments are those of `concatenate`.
+    """tanh of the joined tensors; arguments as in `concatenate`.
 
     The tanh of each tensor is written to its place in the result, so nothing is copied.
     """
