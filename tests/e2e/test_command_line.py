@@ -164,5 +164,7 @@ def test_an_artifact_for_other_hardware(folder: Path) -> None:
     body = {**read.manifest.__dict__, "instruction_sets": (*read.manifest.instruction_sets, "avx1024")}
     library = read.extract_library()
     path = artifact.write(folder / "other.ait", Manifest(**body), read.ir_text, library, read.constants)
-    with pytest.raises(ArtifactError, match=r"was compiled for a CPU with features that this one lacks .native needs avx1024."):
+    with pytest.raises(
+        ArtifactError, match=r"was compiled for a CPU with features that this one lacks .native needs avx1024."
+    ):
         Model(path)
