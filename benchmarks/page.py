@@ -3,10 +3,11 @@
 `benchmarks/results/page.md` is the page without its numbers. A line of it that starts with `::` is replaced:
 
     :: table FILE + FILE | COLUMN, COLUMN, ... | WORDS; WORDS    the rows of all runs, or those that contain some words
-    :: summary FILE | COLUMN | WORDS; WORDS                      how many rows, their geometric mean, smallest, largest
+    :: ratios                                                    begins a table of ratios; each next line adds a row:
+    :: ratio LABEL | FILE | COLUMN | WORDS; WORDS                geometric mean, smallest, largest, number above 1
     :: software                                                  the versions that most runs have
 
-`FILE#2` is the second run of a file alone. The column `machine` says where a row comes from.
+`FILE#2` is the second run of a file. Files keep the whole commands; the page leaves out options for time and choice.
 """
 
 from __future__ import annotations
@@ -26,17 +27,16 @@ from benchmarks.record import FOLDER, Run, read
 
 TEMPLATE = FOLDER / "page.md"
 PAGE = FOLDER.parents[1] / "docs" / "results.md"
+COUNTS = ("networks", "problems")
+RATIOS = ("measured", "rows", "mean", "smallest", "largest", "above 1", "machine", "`python -m`")
 
 
 def page() -> str:
     """The page, from the template and the files; `AitError` with the line of the template that is wrong."""
     lines: list[str] = []
     for number, line in enumerate(TEMPLATE.read_text(encoding="utf-8").splitlines(), 1):
-        if not line.startswith("::"):
-            lines.append(line)
-            continue
         try:
-            lines += made(line)
+            lines += made(line) if line.startswith("::") else [line]
         except (AitError, OSError, ValueError) as error:
             raise AitError(f"{TEMPLATE}:{number}: {line}: {error}") from error
     return "\n".join(lines) + "\n"
@@ -44,25 +44,41 @@ def page() -> str:
 
 def made(line: str) -> list[str]:
     """The lines that a `::` line stands for."""
-    what, *rest = (part.strip() for part in line.removeprefix("::").split("|"))
-    kind, _, names = what.partition(" ")
+    kind, _, rest = line.removeprefix("::").strip().partition(" ")
+    fields = [part.strip() for part in rest.split("|") if rest]
     if kind == "software":
         return [f"Unless a table says otherwise: {usual_software()}."]
-    if kind not in ("table", "summary") or not rest:
-        raise AitError("expected `:: table FILE | COLUMNS` or `:: summary FILE | COLUMN`")
-    columns, words = rest[0].split(", "), rest[1].split("; ") if rest[1:] else []
+    if kind == "ratios":
+        return ["", f"| {' | '.join(RATIOS)} |", f"|{' --- |' * len(RATIOS)}"]
+    if kind == "ratio" and len(fields) >= 3:
+        label, names, column, *words = fields
+        runs, rows = found(names, [column], words)
+        is_summary = any(count in runs[0].heads for count in COUNTS)
+        numbers = pooled(runs, column) if is_summary else summary([float(row[0].split()[0]) for row in rows if row[0]])
+        cells = [
+            label,
+            *numbers,
+            ", ".join(dict.fromkeys(r.machine for r in runs)),
+            commands(runs).replace("python -m ", ""),
+        ]
+        return [f"| {' | '.join(cells)} |"]
+    if kind != "table" or len(fields) < 2:
+        raise AitError("expected `:: table FILE | COLUMNS`, `:: ratios` or `:: ratio LABEL | FILE | COLUMN`")
+    columns = fields[1].split(", ")
+    runs, rows = found(fields[0], columns, fields[2:])
+    lines = [columns, ["---"] * len(columns), *rows]
+    return [source(runs), "", *(f"| {' | '.join(cells)} |" for cells in lines)]
+
+
+def found(names: str, columns: Sequence[str], words: Sequence[str]) -> tuple[list[Run], list[list[str]]]:
+    """The runs with rows that are asked for, and some columns of these rows."""
     runs = [run for name in names.split(" + ") for run in chosen(name)]
     if missing := [c for c in columns if c != "machine" and not any(c in run.heads for run in runs)]:
         raise AitError(f"no run of {names} has the column {missing[0]!r}")
-    kept = [(run, rows) for run in runs if (rows := rows_of(run, columns, words))]
+    kept = [(run, rows) for run in runs if (rows := rows_of(run, columns, words[0].split("; ") if words else []))]
     if not kept:
         raise AitError(f"{names} has no such rows")
-    rows = [row for _, found in kept for row in found]
-    where = source([run for run, _ in kept])
-    if kind == "summary":
-        return [f"{summary([row[0] for row in rows])} {where}"]
-    lines = [columns, ["---"] * len(columns), *rows]
-    return [where, "", *(f"| {' | '.join(cells)} |" for cells in lines)]
+    return [run for run, _ in kept], [row for _, rows in kept for row in rows]
 
 
 def chosen(name: str) -> list[Run]:
@@ -86,21 +102,31 @@ def rows_of(run: Run, columns: Sequence[str], words: Sequence[str]) -> list[list
     return rows
 
 
-def summary(cells: Sequence[str]) -> str:
-    """`36 rows: geometric mean 0.72, 0.37 to 1.07, 3 above 1.`"""
-    values = [float(cell.split()[0]) for cell in cells if cell]
+def summary(values: Sequence[float]) -> list[str]:
+    """How many ratios, their geometric mean, the smallest, the largest, and how many are above 1."""
     mean = math.exp(sum(map(math.log, values)) / len(values))
-    above = sum(value > 1 for value in values) or "none"
-    return f"{len(values)} rows: geometric mean {mean:.2f}, {min(values):.2f} to {max(values):.2f}, {above} above 1."
+    return [str(len(values)), *(f"{x:.2f}" for x in (mean, min(values), max(values))), str(sum(v > 1 for v in values))]
+
+
+def pooled(runs: Sequence[Run], column: str) -> list[str]:
+    """The same of rows that each summarise many ratios; a cell is empty if rows lack its number."""
+    rows = [dict(zip(run.heads, cells, strict=True)) for run in runs for cells in run.rows]
+    counts = [float(row[name]) for row in rows for name in COUNTS if name in row]
+    mean = math.exp(sum(n * math.log(float(row[column])) for n, row in zip(counts, rows, strict=True)) / sum(counts))
+    smallest, largest, above = (
+        [row.get(name, "") for row in rows for name in names if name in row]
+        for names in (("smallest",), ("largest", "worst"), ("above 1",))
+    )
+    ends = [f(cells, key=float) if cells and all(cells) else "" for f, cells in ((min, smallest), (max, largest))]
+    return [f"{sum(counts):.0f}", f"{mean:.2f}", *ends, str(sum(map(int, above))) if above and all(above) else ""]
 
 
 def source(runs: Sequence[Run]) -> str:
     """Where rows come from: commands, machines, rates and notes."""
     usual = usual_software()
     where = [", ".join(filter(None, (r.machine, r.software if r.software != usual else "", r.limits))) for r in runs]
-    commands = dict.fromkeys(short(run.command) for run in runs)
     notes = [run.note for run in runs if run.note]
-    return f"`{'`, `'.join(commands)}`: {'; '.join(dict.fromkeys([*where, *notes]))}."
+    return f"{commands(runs)}: {'; '.join(dict.fromkeys([*where, *notes]))}."
 
 
 def usual_software() -> str:
@@ -109,10 +135,17 @@ def usual_software() -> str:
     return counts.most_common(1)[0][0]
 
 
+def commands(runs: Sequence[Run]) -> str:
+    """The commands of runs, without repetitions."""
+    return ", ".join(dict.fromkeys(f"`{short(run.command)}`" for run in runs))
+
+
 def short(command: str) -> str:
-    """A command without the numbers that differ between its runs, and without a long list of networks."""
-    command = re.sub(r"( timm:\w+){3,}", " timm:NAME ...", command)
-    return re.sub(r"--(seed|count|tuning|jobs|seconds) [\w.]+", r"--\1 ...", command)
+    """A command without `python -m`, options for time and choice, and a list of networks."""
+    command = re.sub(r"( timm:\w+)+", " timm:NAME ...", command)
+    return re.sub(
+        r" --(seed|count|tuning|jobs|seconds|budget|peers|own-clock|shortest|no-measure)( [\w.,]+)?", "", command
+    )
 
 
 def main() -> int:

@@ -105,14 +105,28 @@ def made(monkeypatch: pytest.MonkeyPatch, folder: Path, template: str) -> str:
 
 def test_lines_of_the_template(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     found = made(
-        monkeypatch, tmp_path, "# Title\n:: software\n:: summary one-card | ratio\n:: table one-card#2 | op, machine\n"
+        monkeypatch,
+        tmp_path,
+        "# Title\n:: software\n:: ratios\n:: ratio both | one-card | ratio\n:: table one-card#2 | op, machine\n",
     )
     assert found == (
-        "# Title\nUnless a table says otherwise: a driver.\n"
-        "2 rows: geometric mean 1.00, 0.50 to 2.00, 1 above 1. "
-        "`python -m benchmarks.one`, `python -m benchmarks.one --more`: a card.\n"
+        "# Title\nUnless a table says otherwise: a driver.\n\n"
+        "| measured | rows | mean | smallest | largest | above 1 | machine | `python -m` |\n"
+        "| --- | --- | --- | --- | --- | --- | --- | --- |\n"
+        "| both | 2 | 1.00 | 0.50 | 2.00 | 1 | a card | `benchmarks.one`, `benchmarks.one --more` |\n"
         "`python -m benchmarks.one --more`: a card.\n\n| op | machine |\n| --- | --- |\n| b | a card |\n"
     )
+
+
+def test_rows_that_summarise_ratios_are_pooled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    heads = ["seed", "networks", "geometric mean", "smallest", "largest", "above 1"]
+    first = dataclasses.replace(ONE, heads=heads, rows=[["7", "1", "4.0", "", "4.0", "1"]])
+    again = dataclasses.replace(OTHER, command="python -m benchmarks.one --seed 3 --peers a,b --budget 2", heads=heads)
+    again = dataclasses.replace(again, rows=[["3", "3", "0.5", "0.25", "0.75", "0"]])
+    write(tmp_path / "many-card.json", first)
+    write(tmp_path / "many-card.json", again)
+    found = made(monkeypatch, tmp_path, ":: ratio all | many-card | geometric mean\n")
+    assert found == "| all | 4 | 0.84 |  | 4.0 | 1 | a card | `benchmarks.one` |\n"
 
 
 @pytest.mark.parametrize(
@@ -122,6 +136,7 @@ def test_lines_of_the_template(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
         (":: table one-card | op | c", "has no such rows"),
         (":: table one-card#3 | op", "one-card has 2 runs"),
         (":: chart one-card | op", "expected `:: table FILE"),
+        (":: ratio all | one-card", "expected `:: table FILE"),
         (":: table two-card | op", "No such file"),
     ],
 )
