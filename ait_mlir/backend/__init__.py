@@ -1,4 +1,6 @@
-"""The documented import path of what operators with their own templates use: names only, from `ait_mlir.frontend`."""
+"""The documented import path of helpers for operators with their own templates: names only, from
+`ait_mlir.frontend`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the templates of an operator need to know of a target: names of types, streams and libraries."""
+"""The names that a target gives to types, streams and libraries, for the templates of operators."""
 
 from __future__ import annotations
 

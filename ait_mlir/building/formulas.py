@@ -139,7 +139,7 @@ class Mask:
 
 @dataclass(frozen=True)
 class Spread:
-    """A value that stands for its broadcast to `dims`; ops that broadcast their operands read the value itself."""
+    """A value and the dims to which it is broadcast; ops that broadcast their operands read the value itself."""
 
     dims: Shape
     value: SSAValue
@@ -149,7 +149,7 @@ Value = SSAValue | Affine | Mask | Spread
 
 
 def dims_of(value: Value) -> Shape:
-    """The dims of a value, written or not."""
+    """The dims of a value: an SSA value's, or a formula's."""
     return tensor_type(value).dims if isinstance(value, SSAValue) else value.dims
 
 

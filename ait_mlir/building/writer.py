@@ -221,7 +221,7 @@ class Writer:
     # ** views **
 
     def shape(self, dims: Sequence[Any]) -> Shape:
-        """The dims of a type from the sizes that users of this writer pass."""
+        """The dims of a tensor type, from sizes in the form that users of this writer pass."""
         return as_shape(dims)
 
     def reshape(self, value: SSAValue, dims: Sequence[Any]) -> SSAValue:

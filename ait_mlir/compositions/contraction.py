@@ -37,7 +37,7 @@ def _integer_product(w: Writer, x: SSAValue, y: SSAValue) -> SSAValue:
 
 
 def product_along(w: Writer, x: SSAValue, axis: int, matrix: SSAValue) -> SSAValue:
-    """x @ matrix over any axis of x, which has one dim or more; the matrix has 2."""
+    """The product of x and a matrix over any axis of x."""
     rank = tensor_type(x).rank
     order = [*(a for a in range(rank) if a != axis), axis]
     turned = w.permute(x, order)

@@ -71,7 +71,7 @@ def real_inverse(w: Writer, real: SSAValue, imag: Part, axis: int, n: Expr, *, p
 
 
 def sum_of(w: Writer, a: Part, b: Part, subtract: bool = False) -> Part:
-    """a + b or a - b, where None is 0."""
+    """a + b or a - b; None counts as 0."""
     if b is None:
         return a
     if a is None:
@@ -108,7 +108,9 @@ def _scaled(w: Writer, x: SSAValue, n: Expr, power: float) -> SSAValue:
 
 
 def _fitting(w: Writer, real: SSAValue, imag: Part, axis: int, most: Expr) -> tuple[SSAValue, Part, Expr]:
-    """Two parts with at most so many elements along an axis, and their number; what is missing counts as 0."""
+    """Both parts cut to at most `most` elements along an axis, and their size; missing elements count as 0 in a
+    transform.
+    """
     size = tensor_type(real).dims[axis]
     if w.scope.le(size, most):
         return real, imag, size
@@ -119,7 +121,9 @@ def _fitting(w: Writer, real: SSAValue, imag: Part, axis: int, most: Expr) -> tu
 
 
 def _weights(w: Writer, n: Expr, rows: Expr, element: Attribute) -> SSAValue:
-    """The factors of the coefficients of a real transform of length n: 2, but 1 for the first and the middle one."""
+    """The factors of the coefficients of a real transform of length n: 1 for the first and the middle coefficient, else
+    2.
+    """
     length, height = n.as_int(), rows.as_int()
     if length is not None and height is not None:
         return w.constant([1.0 if k in (0, length / 2) else 2.0 for k in range(height)], (rows, ONE), element)

@@ -20,7 +20,7 @@ MOST_PRODUCTS = 8
 
 
 def element_of(*operands: Operand) -> Attribute:
-    """The element type of operands, one of which at least is a value."""
+    """The element type of operands, at least one of which is a value."""
     return next(tensor_type(v).element_type for v in operands if isinstance(v, SSAValue))
 
 
@@ -29,7 +29,7 @@ def _value(w: Writer, x: Operand, element: Attribute) -> SSAValue:
 
 
 def _select(w: Writer, predicate: str, x: SSAValue, y: Operand, then: Operand, otherwise: Operand) -> SSAValue:
-    """`then` where `x PREDICATE y`, else `otherwise`; one of the two at least is a value."""
+    """`then` where `x PREDICATE y`, else `otherwise`; at least one of these is a value."""
     return w.where(w.compare(predicate, x, y), then, otherwise)
 
 
@@ -46,12 +46,12 @@ def ceil(w: Writer, x: SSAValue) -> SSAValue:
 
 
 def trunc(w: Writer, x: SSAValue) -> SSAValue:
-    """Towards zero."""
+    """x rounded towards zero."""
     return _select(w, "lt", x, 0, ceil(w, x), floor(w, x)) if is_float(element_of(x)) else x
 
 
 def round_to_even(w: Writer, x: SSAValue) -> SSAValue:
-    """To the nearest whole number; of two that are as near, to the even one."""
+    """x rounded to the nearest whole number, a tie to the even number."""
     if not is_float(element_of(x)):
         return x
     low, high = floor(w, x), ceil(w, x)
@@ -62,7 +62,7 @@ def round_to_even(w: Writer, x: SSAValue) -> SSAValue:
 
 
 def round_decimals(w: Writer, x: SSAValue, decimals: int) -> SSAValue:
-    """Rounded to a number of places behind the point, or before it if less than 0."""
+    """x rounded to `decimals` places after the decimal point; a negative number counts places before it."""
     factor = 10.0 ** abs(decimals)
     if decimals > 0:
         return w.div(round_to_even(w, w.mul(x, factor)), factor)
@@ -73,12 +73,12 @@ def round_decimals(w: Writer, x: SSAValue, decimals: int) -> SSAValue:
 
 
 def sign(w: Writer, x: SSAValue) -> SSAValue:
-    """1, 0 or -1; 0 for NaN."""
+    """The sign of x: 1, 0 or -1; 0 for NaN."""
     return _select(w, "gt", x, 0, 1, _select(w, "lt", x, 0, w.scalar_like(-1, x), 0))
 
 
 def copy_sign(w: Writer, a: SSAValue, b: SSAValue) -> SSAValue:
-    """The magnitude of a with the sign of b, which may be a zero."""
+    """The magnitude of a with the sign of b, also of a signed zero."""
     size = w.pointwise("abs", a)
     negative = w.neg(size)
     of_zeros = _select(w, "lt", w.div(1, b), 0, negative, size)
@@ -86,19 +86,19 @@ def copy_sign(w: Writer, a: SSAValue, b: SSAValue) -> SSAValue:
 
 
 def has_sign(w: Writer, x: SSAValue) -> SSAValue:
-    """Whether a number is below 0 or the zero with a sign; NaN never is."""
+    """Whether a number is below 0 or is -0.0; NaN never is."""
     if is_float(element_of(x)):  # 1 / x is infinite, with the sign of the zero
         x = _select(w, "eq", x, 0, w.div(1, x), x)
     return w.compare("lt", x, 0)
 
 
 def angle(w: Writer, x: SSAValue) -> SSAValue:
-    """Of a real number: pi below 0, else 0; NaN stays NaN."""
+    """The angle of a real number: pi below 0, else 0; NaN stays NaN."""
     return _select(w, "lt", x, 0, math.pi, _select(w, "eq", x, x, 0, x))
 
 
 def number_or_nan(w: Writer, op: str, a: SSAValue, b: SSAValue) -> SSAValue:
-    """The larger or smaller of two (`op`: max or min); of a number and NaN, the number."""
+    """The larger or smaller of two numbers (`op`: max or min); of a number and NaN, the number."""
     found = w.pointwise(op, a, b)
     if not is_float(element_of(a)):
         return found
@@ -136,7 +136,9 @@ def bit_xor(w: Writer, a: Operand, b: Operand) -> SSAValue:
 
 
 def _is_above(w: Writer, rest: SSAValue, b: Operand) -> SSAValue:
-    """Whether a quotient with this remainder is above the one that is rounded down: 0 lies between rest and b."""
+    """Whether a truncated division with this remainder gives more than the one rounded down: rest and b
+    differ in sign.
+    """
     element = element_of(rest)
     if not is_float(element):
         return w.both(w.compare("ne", rest, 0), w.compare("lt", w.pointwise(BitXorOp, rest, b), 0))
@@ -145,7 +147,7 @@ def _is_above(w: Writer, rest: SSAValue, b: Operand) -> SSAValue:
 
 
 def remainder(w: Writer, a: Operand, b: Operand) -> SSAValue:
-    """The remainder of division rounded down, which has the sign of b."""
+    """The remainder of a division that is rounded down; it has the sign of b."""
     rest = w.rem(a, b)
     return w.where(_is_above(w, rest, b), w.add(rest, b), rest)
 
@@ -187,7 +189,7 @@ def reciprocal(w: Writer, x: SSAValue) -> SSAValue:
 
 
 def least_common_multiple(w: Writer, a: SSAValue, b: SSAValue) -> SSAValue:
-    """|a / gcd(a, b) * b|; 0 where one is 0."""
+    """|a / gcd(a, b) * b|; 0 if a or b is 0."""
     return w.pointwise("abs", w.mul(w.div(a, w.pointwise("gcd", a, b)), b))
 
 
@@ -195,7 +197,7 @@ def least_common_multiple(w: Writer, a: SSAValue, b: SSAValue) -> SSAValue:
 
 
 def power(w: Writer, x: Operand, n: Operand) -> SSAValue:
-    """x ** n; small whole exponents are products, halves roots, powers of 2 of integers shifts."""
+    """x ** n: products for small whole exponents, roots for exponents of a half, shifts for integer powers of 2."""
     element = element_of(x, n)
     if isinstance(x, SSAValue) and isinstance(n, int | float):
         if is_float(element) and n in (0.5, -0.5):
@@ -226,7 +228,9 @@ def whole_power(w: Writer, x: SSAValue, n: int) -> SSAValue:
 
 
 def _power_by_bits(w: Writer, x: SSAValue, n: SSAValue) -> SSAValue:
-    """x ** n by squares, one for each bit of the exponent; of exponents below 0, 1 / x ** -n rounded towards zero."""
+    """x ** n of integers, with a square for each bit of the exponent; for a negative n, 1 / x ** -n rounded towards
+    zero.
+    """
     element = element_of(x)
     if element == i1:
         raise w.unsupported("powers of booleans are not supported; use a where of the two")
@@ -246,7 +250,7 @@ def _power_by_bits(w: Writer, x: SSAValue, n: SSAValue) -> SSAValue:
 
 
 def clamp(w: Writer, x: SSAValue, low: Operand | None, high: Operand | None) -> SSAValue:
-    """min(max(x, low), high); a bound that is None does not bound, NaN stays NaN. Numbers become one op."""
+    """min(max(x, low), high), without a bound that is None; NaN stays NaN. With numbers as bounds it is one op."""
     element = element_of(x)
     if low is None and high is None:
         return x
@@ -257,7 +261,7 @@ def clamp(w: Writer, x: SSAValue, low: Operand | None, high: Operand | None) -> 
 
 
 def _may_bound(bound: Operand | None, element: Attribute) -> bool:
-    """Whether a bound may be one of `ait.clamp` of this element type."""
+    """Whether `ait.clamp` of this element type may have the bound."""
     if bound is None:
         return True
     return isinstance(bound, int | float) and element != i1 and ClampOp.find_mistake(bound, element) is None
@@ -309,7 +313,7 @@ def softsign(w: Writer, x: SSAValue) -> SSAValue:
 def nan_to_num(
     w: Writer, x: SSAValue, nan: Operand | None = None, posinf: Operand | None = None, neginf: Operand | None = None
 ) -> SSAValue:
-    """NaN and infinities replaced; without numbers NaN by 0, infinities by the ends of the range. Integers stay."""
+    """x with NaN and infinities replaced, by default by 0 and the ends of the type's range. Integers are unchanged."""
     element = element_of(x)
     if not is_float(element):
         return x

@@ -1,4 +1,4 @@
-"""Reading by index: elements and rows at the places that index tensors name."""
+"""Reading elements and rows by index tensors."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def padded(w: Writer, value: SSAValue, rank: int, behind: int = 0) -> SSAValue:
 
 
 def alike(w: Writer, indices: Sequence[SSAValue]) -> list[SSAValue]:
-    """Index tensors in one element type."""
+    """The index tensors, converted to one element type."""
     types = {tensor_type(i).element_type for i in indices}
     return list(indices) if types in ({i32}, {i64}) else [w.cast(i, i64) for i in indices]
 
@@ -31,14 +31,14 @@ def alike(w: Writer, indices: Sequence[SSAValue]) -> list[SSAValue]:
 def picked(
     w: Writer, x: SSAValue, indices: Sequence[SSAValue], dims: Sequence[int], kept: Sequence[int], result: Shape
 ) -> Value:
-    """`ait.gather` as a value of the dims `result`, to which it broadcasts."""
+    """The result of `ait.gather`, broadcast to `result`."""
     y = w.put(GatherOp(x, alike(w, indices), dims, kept))
     assert tensor_type(y).rank == len(result)
     return masked_or_spread(y, result)
 
 
 def rows_of(w: Writer, table: SSAValue, ids: Value) -> Value:
-    """`table[ids]`, for a table of two dims; of positions in order that are within it, a slice."""
+    """`table[ids]`, for a table of two dims; for consecutive ids within the table, a slice."""
     height, width = tensor_type(table).dims
     placed = in_order(w, ids) if isinstance(ids, Affine) else None
     if isinstance(ids, Affine) and placed is not None and w.scope.le(placed[1] + placed[2], height):
@@ -55,7 +55,9 @@ def rows_of(w: Writer, table: SSAValue, ids: Value) -> Value:
 
 
 def in_order(w: Writer, ids: Affine) -> tuple[int | None, Expr, Expr] | None:
-    """The one axis along which indices count up by 1, their start and number; axis None for one index."""
+    """The only axis along which the indices count up by 1, their first value and their number; the axis is None for a
+    single index. None for other indices.
+    """
     axes = ids.moving_axes()
     if len(axes) > 1 or not w.scope.le(0, ids.offset):
         return None

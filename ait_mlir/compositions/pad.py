@@ -1,4 +1,4 @@
-"""Padding and cropping by pads in PyTorch's order: before and behind each dim, from the last one to the first."""
+"""Padding and cropping by pads in PyTorch's order: before and behind each dim, from the last dim to the first."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ZERO = const(0)
 
 
 def pad(w: Writer, x: SSAValue, pads: Sequence[Expr], mode: str = "constant", value: float = 0.0) -> SSAValue:
-    """x with elements around it by `mode`; `value` is that of constant pads. Negative pads crop."""
+    """x padded in a mode; `value` fills constant pads. Negative pads crop."""
     rank = tensor_type(x).rank
     before, behind = ([ZERO] * (rank - len(pads) // 2) + [*pads[first::-2]] for first in (-2, -1))
     if mode == "circular":  # PyTorch repeats the part that is left after the crop

@@ -1,4 +1,4 @@
-"""Elements in an order that no view of a row-major tensor has: reversed, rotated, in windows, repeated."""
+"""Elements in orders that are no view of a row-major tensor: reversed, rotated, in windows, repeated."""
 
 from __future__ import annotations
 
@@ -22,13 +22,15 @@ def flip(w: Writer, x: Value, axes: Sequence[int]) -> Value:
 
 
 def roll(w: Writer, x: Value, shifts: Mapping[int, Expr]) -> Value:
-    """The elements moved along some axes by a shift for each; those beyond the end come back at the start."""
+    """The elements moved along some axes by a shift for each axis; elements moved beyond the end return at
+    the start.
+    """
     dims = dims_of(x)
     return _moved(w, x, {axis: _rolled(w, dims[axis], shift) for axis, shift in shifts.items()})
 
 
 def _rolled(w: Writer, size: Expr, shift: Expr) -> Affine:
-    """The sources of the elements; indices below 0 count from the end."""
+    """The source index of each element along an axis; a negative index counts from the end."""
     if size.as_int() == 0:
         return Affine((size,), (ONE,), ZERO)
     scope = w.scope
@@ -38,7 +40,7 @@ def _rolled(w: Writer, size: Expr, shift: Expr) -> Affine:
 
 
 def _moved(w: Writer, value: Value, places: dict[int, Affine]) -> Value:
-    """A tensor whose index along some axes is a formula of the index there."""
+    """The tensor read along some axes at indices that are a formula of the result's index there."""
     dims = dims_of(value)
     places = {a: f for a, f in places.items() if dims[a].as_int() != 1}
     if not places:
@@ -49,7 +51,7 @@ def _moved(w: Writer, value: Value, places: dict[int, Affine]) -> Value:
 
 
 def triangle(w: Writer, x: Value, diagonal: int, lower: bool) -> Value:
-    """The elements on one side of a diagonal of the last two dims, and on it; the rest is 0."""
+    """The elements on a diagonal of the last two dims and on one side of it; the others become 0."""
     dims = dims_of(x)
     kept = lower_triangle(dims, diagonal)
     if not lower:
@@ -64,7 +66,7 @@ def triangle(w: Writer, x: Value, diagonal: int, lower: bool) -> Value:
 
 
 def as_strided(w: Writer, flat: SSAValue, sizes: Sequence[Expr], strides: Sequence[Expr], offset: Expr) -> Value:
-    """Elements of a flat tensor, the index of each along a dim times its stride further: a view if it can be, else rows
+    """Elements of a flat tensor at `offset` plus the sum of index * stride over the dims: a view if possible, else rows
     or elements by index.
     """
     moving = [a for a, s in enumerate(sizes) if s is not ONE and strides[a] is not ZERO]
@@ -80,7 +82,7 @@ def as_strided(w: Writer, flat: SSAValue, sizes: Sequence[Expr], strides: Sequen
 
 
 def descending(w: Writer, axes: Sequence[int], strides: Sequence[Expr]) -> list[int] | None:
-    """The axes from the largest stride to the smallest; None where that is not known."""
+    """The axes from the largest stride to the smallest; None if the order is not known."""
     scope, order = w.scope, list[int]()
     for axis in axes:
         at = len(order)
@@ -93,7 +95,7 @@ def descending(w: Writer, axes: Sequence[int], strides: Sequence[Expr]) -> list[
 
 
 def are_dense(order: Sequence[int], sizes: Sequence[Expr], strides: Sequence[Expr]) -> bool:
-    """Whether the elements lie without gaps, the axes of `order` from the largest stride to the smallest."""
+    """Whether the elements lie without gaps; `order` has the axes from the largest stride to the smallest."""
     step = ONE
     for axis in reversed(order):
         if strides[axis] is not step:
@@ -107,7 +109,7 @@ def _is_within(w: Writer, flat: SSAValue, offset: Expr, count: Expr) -> bool:
 
 
 def _by_rows(w: Writer, flat: SSAValue, loops: list[tuple[Expr, Expr]], offset: Expr) -> Value:
-    """Elements of memory by index; whole rows where all strides but the last are multiples of the last size."""
+    """Elements of memory by index; whole rows if all strides but the last are multiples of the last size."""
     scope, total = w.scope, tensor_type(flat).dims[0]
     width = loops[-1][0].as_int() if loops and loops[-1][1] is ONE else None
     outer = loops[:-1]
@@ -124,7 +126,7 @@ def _by_rows(w: Writer, flat: SSAValue, loops: list[tuple[Expr, Expr]], offset: 
 
 
 def repeat_interleave(w: Writer, x: SSAValue, count: Expr, axis: int) -> SSAValue:
-    """Each element along an axis `count` times, side by side."""
+    """The tensor with each element along an axis repeated `count` times, side by side."""
     dims = tensor_type(x).dims
     grouped = w.reshape(x, (*dims[: axis + 1], ONE, *dims[axis + 1 :]))
     wide = w.expand(grouped, (*dims[: axis + 1], count, *dims[axis + 1 :]))
@@ -132,8 +134,8 @@ def repeat_interleave(w: Writer, x: SSAValue, count: Expr, axis: int) -> SSAValu
 
 
 def pixel_shuffle(w: Writer, x: SSAValue, r: int, channels: int) -> SSAValue:
-    """Blocks of channels as blocks of r x r places; `channels` is the axis of the channels, before or after the last
-    two other dims (arXiv:1609.05158).
+    """The tensor with each group of r * r channels moved to a block of r x r places; `channels` is the axis of the
+    channels, before or after the last two other dims (arXiv:1609.05158).
     """
     dims, (first, second) = tensor_type(x).dims, _places(x, channels)
     parts = _cut(dims, {channels: (floordiv(dims[channels], r * r), const(r), const(r))})
@@ -159,11 +161,11 @@ def pixel_unshuffle(w: Writer, x: SSAValue, r: int, channels: int) -> SSAValue:
 
 
 def _places(x: SSAValue, channels: int) -> tuple[int, int]:
-    """The two axes beside that of the channels."""
+    """The two spatial axes: the last two besides the axis of the channels."""
     first, second = [a for a in range(tensor_type(x).rank) if a != channels][-2:]
     return first, second
 
 
 def _cut(dims: Shape, parts: Mapping[int, Shape]) -> Shape:
-    """A shape with some dims in parts."""
+    """A shape with some dims replaced by several."""
     return tuple(d for a, dim in enumerate(dims) for d in parts.get(a, (dim,)))

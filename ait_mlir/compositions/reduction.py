@@ -13,7 +13,7 @@ from ait_mlir.dialects.ait.types import tensor_type
 
 
 def vector_norm(w: Writer, x: SSAValue, axes: Sequence[int], order: float = 2, keep: bool = False) -> SSAValue:
-    """(sum of |x| ** order) ** (1 / order) over axes, which stay as dims of 1 if `keep`.
+    """(sum of |x| ** order) ** (1 / order) over some axes; with `keep`, they stay as dims of 1.
 
     For order infinity it is the largest |x|, for -infinity the smallest, for 0 the number of elements that are not 0.
     """
@@ -30,7 +30,7 @@ def vector_norm(w: Writer, x: SSAValue, axes: Sequence[int], order: float = 2, k
 
 
 def logsumexp(w: Writer, x: SSAValue, axes: Sequence[int], keep: bool = False) -> SSAValue:
-    """log(sum(exp(x))) over axes, which stay as dims of 1 if `keep`; exp does not overflow."""
+    """log(sum(exp(x))) over some axes; with `keep`, they stay as dims of 1. exp does not overflow."""
     largest = w.reduce("max", x, axes, keep=True)
     largest = w.where(w.compare("eq", w.pointwise("abs", largest), math.inf), 0, largest)
     total = w.reduce("sum", w.pointwise("exp", w.sub(x, largest)), axes, keep=True)

@@ -1,4 +1,4 @@
-"""Medians, counts in intervals, and runs of equal elements: what follows from elements in order."""
+"""Medians, counts in intervals, and runs of equal elements, computed from sorted elements."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ ONE, ZERO = const(1), const(0)
 
 
 def at(w: Writer, x: SSAValue, axis: int, index: Expr, keep: bool = False) -> SSAValue:
-    """The elements at one index of an axis, which stays as a dim of 1 if `keep`."""
+    """The elements at one index of an axis; with `keep`, the axis stays as a dim of 1."""
     dims = tensor_type(x).dims
     part = w.slice(x, axis, index, ONE)
     return part if keep else w.reshape(part, (*dims[:axis], *dims[axis + 1 :]))
 
 
 def median(w: Writer, x: SSAValue, axis: int, keep: bool = False) -> tuple[SSAValue, SSAValue]:
-    """The lower one of the middle elements along an axis, or NaN if there is one, and its place."""
+    """The lower median along an axis, or NaN if there is one, and its index."""
     size = tensor_type(x).dims[axis]
     values, places = w.put_all(SortOp(x, axis))
     value, place = (at(w, y, axis, floordiv(size - 1, 2), keep) for y in (values, places))
@@ -68,20 +68,20 @@ def histc(w: Writer, x: SSAValue, bins: int, low: float, high: float, element: A
 
 
 def selected(w: Writer, mask: SSAValue, bound: Expr) -> SSAValue:
-    """The places where a flat mask is true; their number is the dim `bound`, which only one op binds."""
+    """The indices of the true elements of a flat mask; the op binds their number, the dim `bound`."""
     places = w.places(tensor_type(mask).dims[0])
     return w.once(("bound", bound), lambda: w.put(MaskedSelectOp(places, mask, TensorType.get([bound], i64))))
 
 
 def elements_at(w: Writer, values: SSAValue, places: SSAValue) -> SSAValue:
-    """Elements of a flat tensor, by place."""
+    """Elements of a flat tensor by index."""
     column = w.reshape(values, [*tensor_type(values).dims, ONE])
     return w.reshape(w.put(EmbeddingOp(column, places)), tensor_type(places).dims)
 
 
 def _runs(w: Writer, x: SSAValue, bound: Expr) -> tuple[SSAValue, SSAValue, SSAValue]:
-    """Of the rows of x [n, m]: the place where each run of equal ones starts, the number of the run of each row, and
-    the runs' lengths; the number of runs is the dim `bound`.
+    """The runs of equal rows in x [n, m]: the index of the first row of each run, the number of the run of each row,
+    and the lengths of the runs; the number of runs is the dim `bound`.
     """
     count, width = tensor_type(x).dims
     nothing = w.filled(0, [ONE, width], tensor_type(x).element_type)
@@ -98,10 +98,9 @@ def _runs(w: Writer, x: SSAValue, bound: Expr) -> tuple[SSAValue, SSAValue, SSAV
 def unique(
     w: Writer, x: SSAValue, axis: int | None, bound: Expr, order_of: Callable[[SSAValue], SSAValue] | None = None
 ) -> list[SSAValue]:
-    """The elements, or slices along an axis, that differ from the one before; the number of the run that each belongs
-    to; the lengths of the runs. The number of runs is the dim `bound`.
-
-    Runs are those of the elements as they lie, or of the rows [n, m] in the order of the places `order_of(rows)`.
+    """One element, or slice along an axis, of each run of equal neighbours; the number of the run that each input
+    element belongs to; the lengths of the runs. The number of runs is the dim `bound`. With `order_of`, runs are those
+    of the rows [n, m] in the order of the indices `order_of(rows)`.
     """
     own = tensor_type(x).dims
     if axis is None:

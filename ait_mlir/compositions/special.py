@@ -65,7 +65,7 @@ def polygamma(w: Writer, x: SSAValue, n: int) -> SSAValue:
 
 
 def _polynomial(w: Writer, coefficients: Sequence[float], x: SSAValue) -> SSAValue:
-    """The first coefficient is the constant one (Horner's rule)."""
+    """A polynomial in x by Horner's rule; the first coefficient is the constant term."""
     result = w.scalar_like(coefficients[-1], x)
     for coefficient in reversed(coefficients[:-1]):
         result = w.add(w.mul(result, x), coefficient)
@@ -73,7 +73,7 @@ def _polynomial(w: Writer, coefficients: Sequence[float], x: SSAValue) -> SSAVal
 
 
 def _power(w: Writer, x: SSAValue, n: int) -> SSAValue:
-    """x ** n for n from 1, by squares."""
+    """x ** n for n >= 1, by squares."""
     if n == 1:
         return x
     half = _power(w, x, n // 2)
@@ -88,7 +88,7 @@ DIRECT = 10
 
 
 def _zeta(w: Writer, order: int, x: SSAValue) -> SSAValue:
-    """The sum of (x + k) ** -order for all k from 0, x from -4 on."""
+    """The sum of (x + k) ** -order over all k >= 0, for x >= -4 (the Hurwitz zeta function)."""
     far = w.add(x, float(DIRECT))
     inverse = w.div(1.0, far)
     corrections = [
@@ -104,7 +104,9 @@ def _zeta(w: Writer, order: int, x: SSAValue) -> SSAValue:
 
 
 def _cotangent(n: int) -> list[float]:
-    """Derivative n of the cotangent, as a polynomial in it: that of c is -(1 + c^2)."""
+    """The coefficients of derivative n of the cotangent as a polynomial in the cotangent c; the derivative of c is -(1
+    + c^2).
+    """
     found = np.polynomial.Polynomial([0.0, 1.0])
     for _ in range(n):
         found = found.deriv() * np.polynomial.Polynomial([-1.0, 0.0, -1.0])

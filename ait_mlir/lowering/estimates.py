@@ -52,7 +52,7 @@ class Fit:
     samples: int = 0
 
     def seconds(self, terms: Terms) -> float:
-        """The estimate. A term without a coefficient has the coefficient 1."""
+        """The estimated seconds of a launch with these terms. A term without a coefficient has the coefficient 1."""
         c = self.coefficients
         first = sum(c.get(name, 1.0) * value for name, value in terms.first.items())
         work = sum((c.get(name, 1.0) * value) ** POWER for name, value in terms.work.items())

@@ -55,7 +55,7 @@ class Callable_(AitOp):
 
 
 def _spelled(cls: type[AitOp]) -> str:
-    """How the builder's call of an op is written: `Rotate.on(x, angle=...)`."""
+    """The text of the builder's call of an op: `Rotate.on(x, angle=...)`."""
     definition = cls.get_irdl_definition()
     required = [
         f"{name}=..."
@@ -66,7 +66,7 @@ def _spelled(cls: type[AitOp]) -> str:
 
 
 def _operands(cls: type[AitOp], operator: Any, tensors: tuple[Any, ...], named: dict[str, Any]) -> list[list[Tensor]]:
-    """The tensors of each operand; those given by name are taken out of `named`."""
+    """The tensors of each operand; tensors given by name are removed from `named`."""
     definition = cls.get_irdl_definition()
     if len(tensors) > len(definition.operands):
         raise operator.fail(f"takes {counted(len(definition.operands), 'operand')}; found {len(tensors)}")
@@ -82,7 +82,7 @@ def _operands(cls: type[AitOp], operator: Any, tensors: tuple[Any, ...], named: 
 
 
 def _properties(cls: type[AitOp], groups: list[list[Any]], given: Mapping[str, Any]) -> dict[str, Attribute]:
-    """The properties of the op; `TypeError` for one that is missing, unknown or of another type."""
+    """The properties of the op; `TypeError` for a missing or unknown property, or another type."""
     declared = cls.get_irdl_definition().properties
     if unknown := [name for name in given if name not in declared]:
         raise TypeError(f"there is no {unknown[0]!r}; it takes {', '.join(declared) or 'no properties'}")

@@ -142,7 +142,7 @@ def _copy(cls: type[AitOp], bases: tuple[type, ...]) -> type[AitOp]:
 
 
 def _op_class(cls: type[AitOp]) -> type[AitOp]:
-    """The op class of a class, whose attributes that are no fields are put aside meanwhile."""
+    """The op class of an author's class; attributes that are no fields are set aside while xDSL reads the class."""
     aside: list[tuple[type, str, Any]] = []
     for found in cls.__mro__:
         if found.__module__.startswith(__package__ or "") or not issubclass(found, Op | Elementwise):
@@ -161,7 +161,7 @@ def _op_class(cls: type[AitOp]) -> type[AitOp]:
 
 
 def _check(cls: type) -> None:
-    """Raise `OperatorError` for what a class lacks."""
+    """Raise `OperatorError` for a class without a required part."""
     if not issubclass(cls, base.Op | base.Elementwise):
         raise OperatorError(f"{cls.__name__} is no operator; derive it from ait_mlir.operators.Op or Elementwise")
     name = cls.__dict__.get("name")
@@ -184,7 +184,9 @@ def _check(cls: type) -> None:
 
 
 def _check_scalars(op: type[AitOp]) -> None:
-    """Raise `OperatorError` for a field of an elementwise op that takes tensors only: fused, it works on scalars."""
+    """Raise `OperatorError` for a field of an elementwise op that only takes tensors, because a fused op
+    takes scalars.
+    """
     definition = op.get_irdl_definition()
     for kind, found in (("operand", definition.operands), ("result", definition.results)):
         for name, field in found:

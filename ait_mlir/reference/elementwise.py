@@ -175,7 +175,9 @@ def cast_values(x: Array, source: Attribute, target: Attribute) -> Array:
 
 
 def arithmetic(function: Callable[..., Array]) -> Rule:
-    """The rule that applies a function; on `i1` it computes with 0 and 1 and gives `result != 0`, as C++ does."""
+    """The semantics of an op that applies a NumPy function; on `i1` it computes with 0 and 1 and gives `result != 0`,
+    like C++.
+    """
 
     def rule(op: Operation, arrays: Arrays, ev: Evaluation) -> Arrays:
         if arrays[0].dtype == np.bool_:

@@ -12,7 +12,7 @@ from ait_mlir.reference.core import Array, Arrays, Evaluation, element_type_of, 
 
 
 def nothing(kind: str, dtype: np.dtype[Any]) -> Any:
-    """The result of a reduction of no elements."""
+    """The result of a reduction over zero elements."""
     if kind in ("sum", "prod"):
         return int(kind == "prod")
     if dtype.kind == "f":

@@ -38,7 +38,7 @@ def permute_of_ones(p: PatternBuilder) -> None:
 
 @pattern()
 def same_make_jagged(p: PatternBuilder) -> None:
-    """make_jagged(x, o), make_jagged(x, o) = one of them"""
+    """make_jagged(x, o), make_jagged(x, o) = one make_jagged(x, o)"""
     root = p.op("ait.make_jagged")
     earlier = p.find("earlier_twin", root)
     p.replace(root, earlier)

@@ -25,7 +25,7 @@ class RegionGrower:
         self.scalars: dict[SSAValue, SSAValue] = dict(zip(tensors, block.args[first_argument:], strict=True))
 
     def scalar(self, tensor: SSAValue, first: bool = False) -> SSAValue:
-        """The scalar for an element of a tensor: known, a constant, or a new block argument.
+        """The scalar for an element of a tensor: an earlier scalar, a constant, or a new block argument.
 
         A new constant comes last in the region, or `first`. A tensor that was cast from a narrow type to the compute
         type of regions is read before the cast: the value is the same.
@@ -62,7 +62,9 @@ class RegionGrower:
         return value
 
     def cast(self, value: SSAValue, source: Attribute, target: Attribute) -> SSAValue:
-        """A cast between element types. Values here are in compute types: narrowing floats rounds and widens again."""
+        """A cast between element types. Scalars are in compute types, so narrowing a float rounds it and widens it
+        again.
+        """
         narrow = isinstance(target, Float16Type | BFloat16Type)
         if narrow and source != target:
             value = self._add(CastOp(value, target)).results[0]

@@ -224,7 +224,9 @@ class Selector:
         return [(task, candidate) for candidate in candidates if len(candidates) > 1 and is_open(candidate)]
 
     def _named(self, task: Task, points: Sequence[Point], candidates: Sequence[Candidate]) -> list[Candidate]:
-        """The candidates to time; after each one of a library come those of its algorithms, of all points."""
+        """The candidates to time; after each candidate of a library come candidates with its algorithms at
+        all points.
+        """
         named: list[Candidate] = []
         for candidate in candidates:
             named.append(candidate)

@@ -320,8 +320,9 @@ class DeviceMeter:
         return dict(zip(running, race(sample, len(running), self.rounds), strict=True))
 
     def _workload(self, task: Task, point: Point, estimate: float, cache: int) -> tuple[int, int, int, list[Any]]:
-        """The numbers of runs in a row, of copies of inputs and outputs, and of copies of weights; and the input
-        data."""
+        """The number of runs in a row, the numbers of copies of inputs and outputs and of weights, and the
+        input data.
+        """
         env = task.environment(point)
         sizes = [_room(v, env) for v in task.graph.block.args]
         weights = sum(tensor_type(p.output).byte_size().evaluate(env) for p in task.graph.params())

@@ -1,4 +1,4 @@
-"""Choose for every op the kernel that runs it, and write the choice into the IR.
+"""Chooses the kernel of every op, and writes the choice into the IR.
 
 A choice is a candidate: the whole op on one kernel, or the op cut into several ops with one kernel each
 ("library gemm, then one fused kernel"). Measured times decide (measure.py): times of this card or, without a card, the

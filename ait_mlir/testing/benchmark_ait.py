@@ -1,4 +1,4 @@
-"""Times a model on a pool of inputs, so that a run does not find those of the one before in the cache."""
+"""Times a model on a pool of inputs, so that a run does not find the inputs of the run before it in the cache."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def run_module_with_pools(
     sync: bool = False,
     graph_mode: bool = False,
 ) -> None:
-    """Run a model `num_iters` times, on one pair of the pools after the other."""
+    """Run a model `num_iters` times, taking inputs and outputs from the pools in turn."""
     for i in range(num_iters):
         inputs, outputs = inputs_pool[i % len(inputs_pool)], outputs_pool[i % len(outputs_pool)]
         ait_module.run_with_tensors(inputs, outputs, stream_ptr=stream_ptr, sync=sync, graph_mode=graph_mode)
@@ -56,7 +56,9 @@ def run_benchmark(
     sync: bool = False,
     graph_mode: bool = False,
 ) -> float:
-    """The mean time of a run in milliseconds, after `num_warmup_iters` others; without a GPU by the clock."""
+    """The mean time of a run in milliseconds, after `num_warmup_iters` untimed runs; without a GPU, by the host's
+    clock.
+    """
     on_gpu = torch.cuda.is_available()
     used = (stream or torch.cuda.default_stream()) if on_gpu else None
 

@@ -8,7 +8,7 @@ from typing import Any
 
 
 def benchmark_torch_function(iters: int, function: Callable[..., Any], *args: Any, **kwargs: Any) -> float:
-    """The mean time of a call in milliseconds, of `iters` calls one after another, after one that does not count."""
+    """The mean time of a call in milliseconds, over `iters` calls in sequence after one untimed call."""
     import torch
 
     function(*args, **kwargs)

@@ -35,7 +35,7 @@ def jagged_to_dense(
 def dense_to_jagged(
     dense: torch.Tensor, offsets_list: Sequence[torch.Tensor], padding_value: float = 0.0
 ) -> torch.Tensor:
-    """The rows [total, inner ...] of the sequences; `padding_value` where one is longer than the dense tensor."""
+    """The rows [total, inner ...] of the sequences; `padding_value` for rows beyond the end of the dense tensor."""
     offsets = _checked(offsets_list)
     shape = (offsets[-1][-1], *dense.shape[1 + len(offsets) :])
     result = torch.full(shape, padding_value, dtype=dense.dtype, device=dense.device)
@@ -51,7 +51,9 @@ def add_jagged_dense_ref(
     dense: torch.Tensor,
     jagged_max_shape: Sequence[int] | None = None,
 ) -> torch.Tensor:
-    """The sum of jagged rows and a dense tensor, as rows: of the padded form, which broadcasts with the dense one."""
+    """The sum of a jagged and a dense tensor, as jagged rows; the padded form of the jagged tensor broadcasts with the
+    dense.
+    """
     padded = jagged_to_dense(jagged, offsets_list, dense.shape if jagged_max_shape is None else jagged_max_shape)
     return dense_to_jagged(dense + padded, offsets_list, -1.0)
 
@@ -93,7 +95,7 @@ def _checked(offsets_list: Sequence[torch.Tensor]) -> list[list[int]]:
 
 
 def _places(offsets: Sequence[Sequence[int]], rows: range | None = None) -> Iterator[tuple[int, tuple[int, ...]]]:
-    """Each row and its index in the padded form: its sequence, and its place in the sequence at each level."""
+    """For each row, its index in the padded form: its sequence, and its place in the sequence at each level."""
     first, *rest = offsets
     sequences = range(len(first) - 1) if rows is None else rows
     for place, sequence in enumerate(sequences):

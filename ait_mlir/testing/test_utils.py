@@ -1,4 +1,4 @@
-"""Helpers of unit tests of models: which cases this machine runs, random tensors of PyTorch, operators in a graph."""
+"""Helpers of unit tests of models: they select the cases for this machine, make random tensors, and find operators."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ait_mlir.utils.torch_utils import string_to_torch_dtype
 
 
 class TestEnv(Enum):
-    """What a test needs. The CPU runs everything but tests for ROCm."""
+    """The hardware that a test needs. The CPU runs all tests except tests for ROCm."""
 
     CUDA_LESS_THAN_SM80 = 1
     CUDA_SM80 = 2
@@ -36,11 +36,11 @@ SUFFIXES: dict[str, TestEnv] = {
     "sm90": TestEnv.CUDA_SM90,
     "rocm": TestEnv.ROCM,
 }
-"""What a test needs by the end of its name; others need any GPU of NVIDIA."""
+"""The environment that a test needs, by the end of its name; other tests need any NVIDIA GPU."""
 
 
 def runnable(target: Target) -> set[TestEnv]:
-    """What a target runs."""
+    """The test environments that a target can run."""
     if target.kind == "rocm":
         return {TestEnv.ROCM}
     arch = int(target.arch.removeprefix("sm_").rstrip("af") or 90) if target.kind == "cuda" else 90
@@ -55,7 +55,7 @@ def filter_test_cases_by_params(params: Mapping[TestEnv, Sequence[Any]]) -> dict
 
 
 def filter_test_cases_by_test_env(cls: type[unittest.TestCase]) -> None:
-    """Remove the tests of a class that this machine does not run, by the ends of their names."""
+    """Remove the tests of a class that this machine cannot run; the ends of their names give their environments."""
     here = runnable(detect_target())
     for name in [name for name in vars(cls) if name.startswith("test_")]:
         needs = next((env for end, env in SUFFIXES.items() if name.endswith(end)), TestEnv.CUDA_LESS_THAN_SM80)
@@ -64,14 +64,14 @@ def filter_test_cases_by_test_env(cls: type[unittest.TestCase]) -> None:
 
 
 def current_test_id() -> str:
-    """A name for the test that runs, fit for a file name; "" outside of pytest."""
+    """The name of the running test, usable as a file name; "" outside of pytest."""
     name = os.environ.get("PYTEST_CURRENT_TEST", "").rpartition(" ")[0]
     return "".join(c if c.isalnum() else "_" for c in name)
 
 
 @contextmanager
 def env_variables(**kwargs: object) -> Generator[None]:
-    """Set environment variables, and remove those that are None, until the block ends."""
+    """Set environment variables until the block ends; a variable whose value is None is removed."""
     before = {name: os.environ.get(name) for name in kwargs}
 
     def put(values: Mapping[str, object]) -> None:
@@ -89,12 +89,12 @@ def env_variables(**kwargs: object) -> Generator[None]:
 
 
 def device() -> str:
-    """Where the tensors of a test live: a GPU if there is one."""
+    """The device for the tensors of a test: a GPU if there is one."""
     return "cuda" if torch.cuda.is_available() else "cpu"
 
 
 def get_random_torch_tensor(shape: Sequence[int], dtype: str = "float16") -> torch.Tensor:
-    """Numbers of the normal distribution, or as many True as False."""
+    """A random tensor: normally distributed numbers, or True and False with equal probability."""
     if normalize_dtype(dtype) == "bool":
         return get_random_torch_tensor(shape, "float32") < 0.5
     return torch.randn(*shape, device=device()).to(_torch_dtype(dtype))
@@ -117,7 +117,7 @@ def _torch_dtype(dtype: str) -> Any:
 
 
 def has_op(sorted_ops: Sequence[Operator], op_name: str) -> bool:
-    """Whether an operator with this `_attrs["op"]` is among them."""
+    """Whether one of the operators has this `_attrs["op"]`."""
     return any(op._attrs["op"] == op_name for op in sorted_ops)  # pyright: ignore[reportPrivateUsage]
 
 
@@ -167,14 +167,14 @@ EPILOGUES: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
 
 
 def epilogue_math_name_to_torch_fn(epilogue_math_name: str) -> Callable[[torch.Tensor], torch.Tensor]:
-    """The function of PyTorch that the back-to-back products call by this name."""
+    """The PyTorch function for an `epilogue_math_name` of the back-to-back products."""
     if (found := EPILOGUES.get(epilogue_math_name)) is None:
         raise NotImplementedError(f"no epilogue is named {epilogue_math_name}; expected one of {', '.join(EPILOGUES)}")
     return found
 
 
 def get_attn_mask_per_causal_type(m: int, n: int, causal_type: CausalType, torch_dtype: Any) -> torch.Tensor:
-    """The mask of a back-to-back product: 1 where an element counts, else 0."""
+    """The mask of a back-to-back product: 1 for a score that counts, else 0."""
     ones = torch.ones((m, n), dtype=torch_dtype, device=device())
     match causal_type:
         case CausalType.NO_CAUSAL:

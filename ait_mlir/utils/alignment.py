@@ -1,4 +1,4 @@
-"""How many elements a kernel may load at once from rows of a length. Our kernels find this out for themselves."""
+"""The number of elements that a kernel may load at once from rows of a given length. Our kernels do not need it."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ LOAD_BYTES = 16
 
 
 def get_alignments(dtype: str) -> list[int]:
-    """The numbers of elements of one load, largest first: [8, 4, 2, 1] for float16. `ValueError` for another
-    dtype."""
+    """The possible numbers of elements of one load, largest first: [8, 4, 2, 1] for float16. `ValueError` for other
+    dtypes.
+    """
     size = next((row.bytes for row in DTYPES if row.name == dtype), None)
     if size is None:
         raise ValueError(f"no tensor of a model has the dtype {dtype}; expected one of {[row.name for row in DTYPES]}")
@@ -30,5 +31,5 @@ def find_max_alignment_from(numbers: Iterable[int], dtype: str) -> int:
 
 
 def valid_alignment(align: int, dtype: str) -> bool:
-    """Whether loads may have so many elements."""
+    """Whether a load may have `align` elements."""
     return align in get_alignments(dtype)

@@ -16,7 +16,7 @@ def get_sorted_ops(tensors: Tensor | Sequence[Tensor]) -> list[Operator]:
 
 
 def sorted_graph_debug_str(tensors: Tensor | Sequence[Tensor]) -> str:
-    """The tensors and their operators, a line each."""
+    """The tensors and their operators as text, one tensor a line."""
     given = [tensors] if isinstance(tensors, Tensor) else tensors
     lines = [*map(repr, given), "", *(sorted_op_pseudo_code(op) for op in get_sorted_ops(given))]
     return "\n".join(lines)

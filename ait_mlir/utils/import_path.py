@@ -1,4 +1,4 @@
-"""What scripts of AITemplate's examples call so that they run as files: relative imports work as in a package."""
+"""Lets scripts like AITemplate's examples use relative imports when they run as files."""
 
 from __future__ import annotations
 

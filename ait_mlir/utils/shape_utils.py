@@ -10,7 +10,7 @@ from ait_mlir.frontend.intvar import DimLike, IntImm, IntVar, as_dim
 
 
 def gen_int_var(values: Sequence[int], name: str | None = None) -> IntVar:
-    """A constant for one value, else a dim with these values. Raises `BuildError`, a `RuntimeError`, for none."""
+    """A constant for one value, a dim for several. Raises `BuildError`, a `RuntimeError`, for an empty list."""
     different = sorted(set(values))
     if not different:
         raise BuildError("a dim needs a value; found an empty list")
@@ -23,7 +23,7 @@ def gen_int_var_min_max(values: Sequence[int], name: str | None = None) -> IntVa
 
 
 def get_broadcast_max_shape(shape1: Sequence[IntVar], shape2: Sequence[IntVar]) -> tuple[bool, list[IntVar] | None]:
-    """Whether two shapes broadcast, and to what."""
+    """Whether two shapes broadcast, and the broadcast shape."""
     longer, shorter = (shape1, shape2) if len(shape1) > len(shape2) else (shape2, shape1)
     result = list(longer)
     for axis in range(-len(shorter), 0):
@@ -56,12 +56,12 @@ def is_static_dimension(shape: Sequence[IntVar], dim: int) -> bool:
 
 
 def convert_shape_to_IntVar(shape: Sequence[Any]) -> list[IntVar]:
-    """Numbers, dims and dims as values as dims."""
+    """A list of numbers, dims and values of dims, converted to dims."""
     return [IntVar.of(dim.expr, dim.symbols) for dim in map(as_dim, shape)]
 
 
 def convert_IntVar_to_int(var: DimLike) -> int:
-    """The value of a constant dim; `ValueError` for a dynamic one."""
+    """The value of a constant dim; `ValueError` for a dynamic dim."""
     if (value := as_dim(var).expr.as_int()) is None:
         raise ValueError(f"the dim {var} is dynamic; it has no one value")
     return value

@@ -16,7 +16,7 @@ def types_mapping() -> Iterator[tuple[Any, str]]:
 
 
 def torch_dtype_to_string(dtype: Any) -> str:
-    """The name of a dtype of PyTorch; `ValueError` for one that no tensor of a model has."""
+    """The name of a dtype of PyTorch; `ValueError` for a dtype that models do not support."""
     for found, name in types_mapping():
         if found == dtype:
             return name

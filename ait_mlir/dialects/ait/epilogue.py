@@ -54,7 +54,7 @@ def infer_results(op: HasEpilogue, accumulated: TensorType) -> ResultTypes:
 
 
 def infer_through_epilogue(op: HasEpilogue, accumulated: TensorType) -> TensorType:
-    """As `infer_results`, for an op whose epilogue yields one value: the type of the first result."""
+    """The type of the first result, for an op whose epilogue yields one value; errors as in `infer_results`."""
     return _infer(op, accumulated, op.results[:1])[0]
 
 

@@ -113,7 +113,7 @@ class SplitAttention(AttentionKernel):
 
 
 def _tile_of(config: Config) -> tuple[int, int, int]:
-    """Eights, warps and blocks of a configuration; `ValueError` if there is no such tile."""
+    """The entries `eights`, `warps` and `blocks` of a configuration; `ValueError` if the kernel has no such tile."""
     eights, warps, blocks = config.get("eights", 1), config.get("warps", 4), config.get("blocks", MOST_BLOCKS)
     if eights not in (1, 2) or warps not in (1, 2, 4, 8, 16) or blocks not in (1, 2, 4, 8, 16):
         raise ValueError(

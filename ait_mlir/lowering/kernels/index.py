@@ -71,7 +71,7 @@ class GroupedGatherKernel(Kernel[GroupedEmbeddingOp]):
 
 
 def _places(launch: Launch[Any], ids: Arg, out: Arg) -> list[Loop]:
-    """The places of ids, with the strides of ids and of the rows of the result."""
+    """The loops over the ids: each with its size, the stride of the ids and the stride of the rows of the result."""
     return collapse(nest(ids.type.dims, [ids.strides, out.strides[:-1]]), launch.scope)
 
 

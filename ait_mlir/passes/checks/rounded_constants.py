@@ -1,4 +1,4 @@
-"""Numbers that constants may stand for: `0.7071` in f16 is 0.70703125, and a rewrite may take it for sqrt(1/2).
+"""The exact numbers behind rounded constants: `0.7071` in f16 is 0.70703125, which a rewrite may replace by sqrt(1/2).
 
 If a pass replaces a rounded constant by the number that it stands for, the outputs of the reference change. `Refit`
 searches for numbers, within the rounding of the replaced constants, with which the module before the pass has the same

@@ -4,10 +4,10 @@ It starts with greedy placement. While its top is above the peak of live units, 
 and the top; buffers that end above the limit wait. The waiting buffer with the largest size and the most neighbours is
 placed where the buffers in its way have the least total weight; it ejects them, and they wait again. A buffer that had
 to eject others weighs more from then on, so that later buffers eject others. When no buffer waits, all fit below the
-limit,
+limit, and a lower limit is set.
 
-and a lower limit is set. This is guided ejection search (Nagata and Braeysy, doi 10.1016/j.orl.2009.04.006), with two
-changes that `benchmarks/planner.py` showed to help: weights decay, and the total weights get random noise.
+This is guided ejection search (Nagata and Braeysy, doi 10.1016/j.orl.2009.04.006), with two changes that
+`benchmarks/planner.py` showed to help: weights decay, and the total weights get random noise.
 """
 
 from __future__ import annotations

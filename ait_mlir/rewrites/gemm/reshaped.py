@@ -60,7 +60,7 @@ def moves_before(root: ElementwiseOp, view: ReshapeOp) -> bool:
 
 @native
 def move_before(r: Rewriter, root: ElementwiseOp, view: ReshapeOp) -> Operation:
-    """The reshape of the root, which now reads the operands as they are before the reshape."""
+    """The root computed on operands in the shape before the reshape, followed by the reshape of its result."""
     operands: list[SSAValue] = []
     for operand in root.operands:
         found = _before(view, operand)

@@ -1,4 +1,4 @@
-"""`ait bench`: how long a run takes."""
+"""`ait bench`: measures the time of runs."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def add(subparsers: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Time the artifact; returns the exit code."""
+    """Measure and print the times; returns the exit code."""
     if options.count < 1 or options.repeat < 1:
         raise UsageError(f"--count {options.count} --repeat {options.repeat}: expected at least 1 of each")
     with Model(options.artifact) as model:

@@ -44,7 +44,7 @@ def add(subparsers: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Show or clear; returns the exit code."""
+    """Show or clear the cache; returns the exit code."""
     root = cache_dir()
     if options.clear:
         print(f"freed {text_of_bytes(sum(map(clear, _PARTS)))} in {root}")

@@ -52,7 +52,7 @@ def add(subparsers: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Show; returns the exit code."""
+    """Print the requested information; returns the exit code."""
     if options.ops:
         from ait_mlir.tools.operators import operator_page, operator_table
 

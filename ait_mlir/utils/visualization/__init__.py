@@ -54,7 +54,7 @@ def plot_graph(tensors: Tensor | Sequence[Tensor], file_path: str | Path, networ
 
 
 def boxes_of(tensors: Tensor | Sequence[Tensor]) -> list[Box]:
-    """The boxes of a graph, those of a row beside each other."""
+    """The boxes of a graph, in rows."""
     order = toposort(tensors)
     leaves = {t: _leaf(t) for t in order if not t.src_ops()}
     boxes: dict[Operator, Box] = {}
