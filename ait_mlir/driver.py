@@ -221,12 +221,12 @@ def called_libraries(module: ModuleOp, source: SourceText | None = None) -> list
 
 
 def constants_of(program: ProgramOp, code: Source, folding: Folding) -> dict[str, Any]:
-    """The constants of a program by name, as far as the data of the params are known."""
+    """The constants of a program by name, if their data are known."""
     return _folded(program, folding) | {n: literal_array(x) for n, x in code.literals.items()}
 
 
 def _folded(program: ProgramOp, folding: Folding) -> dict[str, Any]:
-    """The data with the values of the folds, without params that only folds with values read."""
+    """The data of params and the values of folds; a param that only computed folds read is left out."""
     data, folds = dict(folding.data), folding.folds
     if not folds:
         return data

@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 
 _CONTROL = re.compile("[\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f\\u202a-\\u202e\\u2066-\\u2069\\ud800-\\udfff]")
-"""Control characters but tab and the end of a line, those that turn the direction of text, and halves of surrogate
-pairs: a terminal obeys them, or cannot print them."""
+"""Control characters except tab and line feed, characters that change the direction of text, and halves of surrogate
+pairs: a terminal obeys them, or cannot print them.
+"""
 
 
 def printable(text: str) -> str:

@@ -33,11 +33,13 @@ class CompileOptions:
     target: str = "cpu"
     """The kind of device: "cpu", "cuda" or "rocm"."""
     arch: str = ""
-    """The architecture, such as "sm_90a", "gfx90a", "x86-64-v3" or "native"; "" is that of this machine, and "sm_90a"
-    or "gfx90a" where it has no such card."""
+    """The architecture, such as "sm_90a", "gfx90a", "x86-64-v3" or "native"; "" is this machine's, or "sm_90a" or
+    "gfx90a" if it has no card.
+    """
     cpus: Collection[str] = ()
-    """Values of -march. The artifact of a CPU model has its library for each of them, too, and a load takes the one
-    that uses most of the CPU."""
+    """Values of -march. The artifact of a CPU model also has a library for each of them; a load takes the library that
+    uses most of the CPU.
+    """
     start: str | None = None
     """The phase that the module is in, of `PHASES`; None: as its operations look."""
     measure: Measure = False
@@ -57,8 +59,9 @@ class CompileOptions:
     """The most streams of a GPU that a run may use, up to 16; 0 or 1 for one. None: several where estimates say that it
     pays."""
     fold: bool | Literal["load"] = True
-    """Whether values that follow from params of known data alone are computed now. With "load", the loaded model also
-    computes those that follow from any params, when it gets the data."""
+    """Whether values that depend only on params with known data are computed at compile time. With "load", the loaded
+    model also computes values that depend on other params, when it gets their data.
+    """
     fold_by: Method = "auto"
     """How they are computed: by "kernels", by the "reference", or "auto", by kernels where that is faster."""
     without: Collection[str] = ()

@@ -60,7 +60,7 @@ class Outside:
     torch: Mapping[str, Callable[[Any], Any]] = field(default_factory=dict[str, "Callable[[Any], Any]"])
     """Rows of the PyTorch importer, by the name of the overload: `mine::gate` is `mine.gate.default`."""
     sites: tuple[Site, ...] = ()
-    """What made it an operator; after it the sites in the same code whose operators of this name it replaced."""
+    """The site that made it an operator, then the sites in the same code whose operators of this name it replaced."""
 
 
 _table: dict[str, Outside] = {}
@@ -72,9 +72,8 @@ _installed_read = False
 
 
 def add(row: Outside, replace: bool = False) -> None:
-    """Add an operator; `OperatorError` with both places if there is one of this name and it is not to be replaced.
-
-    A file that runs again, also after it was edited, and a function that is called again replace their own operators.
+    """Add an operator; `OperatorError` with both places if another has its name and `replace` is not set. A file that
+    runs again, also after an edit, and a function that is called again replace their own operators.
     """
     global _generation
     name = row.op.name
@@ -92,8 +91,9 @@ def add(row: Outside, replace: bool = False) -> None:
 
 
 def _is_again(row: Outside, other: Outside) -> bool:
-    """Whether a row comes from code that made an operator of its name before: one that has run to its end, and was
-    read or called again, not one that names two operators alike."""
+    """Whether a row comes from code that runs again and made an operator of this name before, rather than from code
+    that makes two operators of one name.
+    """
     if _file_of(row) != _file_of(other):
         return False
     before = _sites_in_its_code(row, other)

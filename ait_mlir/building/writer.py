@@ -64,7 +64,7 @@ class Writer:
 
     def __init__(self, block: Block) -> None:
         self.block = block
-        """The block in which ops are written: the graph's, or that of a loop's step."""
+        """The block to which ops are added: the graph's, or the block of a loop's step."""
         self._memo: dict[Hashable, SSAValue] = {}
 
     # ** the place **

@@ -54,7 +54,7 @@ class Operator:
 
     constructor_arguments: Mapping[str, Any] = MappingProxyType({})
     label: str | None = None
-    """What error messages call the operator, if not its `_attrs["op"]`."""
+    """The operator's name in error messages, if it is not `_attrs["op"]`."""
 
     @checked
     def __init__(self) -> None:

@@ -18,7 +18,7 @@ class Target:
     kind: TargetKind
     arch: str = ""
     options: tuple[tuple[str, object], ...] = ()
-    """What `detect_target` was given."""
+    """The options passed to `detect_target`."""
 
     def name(self) -> str:
         return self.kind

@@ -34,8 +34,9 @@ PORTS = {
     "sdpa": {"q", "k", "v", "O", "Stats", "score_max", "score_sum_exp"},
     "matmul": {"A", "C"},
 }
-"""The inputs and outputs that may be ragged, by operation: their rows do not depend on each other, or lengths say which
-ones count."""
+"""The inputs and outputs that may be ragged, by operation: their rows are independent, or the operation
+takes lengths.
+"""
 
 
 @dataclass(frozen=True)

@@ -145,7 +145,7 @@ _RUNTIME_SOURCES: dict[TargetKind, tuple[str, ...]] = {
 
 
 _FFI_SOURCES = frozenset(("module.cc", "timing_module.cc", "kernel_libraries.cc"))
-"""The sources that need tvm-ffi: what Python calls, and calls of kernel libraries."""
+"""The sources that need tvm-ffi: the functions that Python calls, and calls of kernel libraries."""
 _PYTHON_SOURCES = frozenset(("module.cc", "timing_module.cc", "device_models.cc", "timing.cc", "measure.cc"))
 """The sources that only Python uses."""
 _OF_DEVICE = frozenset(("threads.cc",))

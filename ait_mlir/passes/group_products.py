@@ -38,7 +38,6 @@ class Products(Grouping[GemmOp]):
 
     def pays(self, group: Sequence[GemmOp], target: Target) -> bool:
         """Whether a group is estimated to be faster. False on a CPU, where single products have packed weights, and for
-
         f32, for which single products have more kernels. The group must be faster by one launch, because its estimate
         is not fitted to a card, unlike the estimates of single products.
         """

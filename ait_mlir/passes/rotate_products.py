@@ -67,10 +67,10 @@ class Turned:
 
 
 def rotate(gemm: GemmOp, target: Target | None, known: dict[object, bool], place: Mapping[Operation, int]) -> bool:
-    """Replace a product and the rotations of its first parts by a rotated product where it is faster; returns whether
-    it
+    """Replace a product and the rotations of its first parts by a rotated product where it is faster.
 
-    did. `known` caches the decision by sizes, because layers repeat. `place` is the original order of the block.
+    Returns whether it did. `known` caches the decision by sizes, because layers repeat. `place` is the original order
+    of the block.
     """
     found = rotations(gemm)
     if not found:

@@ -6,7 +6,7 @@ from enum import Enum
 
 
 class AITemplateMemcpyKind(Enum):
-    """Where the memory of a copy is. The device of the CPU target is the host."""
+    """The direction of a copy: from host or device to host or device. The device of the CPU target is the host."""
 
     HostToDevice = 0
     DeviceToHost = 1

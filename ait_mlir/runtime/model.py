@@ -150,7 +150,7 @@ class Model:
         return model
 
     sorted_graph: Callable[[], list[Any]] | None = None
-    """What `debug_sorted_graph` calls; set by `compile_model`."""
+    """The function that `debug_sorted_graph` calls; set by `compile_model`."""
 
     @property
     def debug_sorted_graph(self) -> list[Any]:

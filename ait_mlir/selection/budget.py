@@ -157,7 +157,9 @@ class BudgetSelector(Selector):
             self.meter.abandon()
 
     def _spend_in_lanes(self, jobs: Sequence[Job], meter: Meter, lanes: Lanes) -> set[int]:
-        """The jobs that have candidates left. A job is timed on one card at a time, because its times are compared."""
+        """Time candidates on several cards; returns the jobs with candidates left. All times of a job are taken on one
+        card at a time, because they are compared.
+        """
         units, built = self._units(jobs), list[Unit]()
         more = True
         while self.budget.left() > 0 and (more or built):

@@ -97,7 +97,6 @@ def parse_dim(parser: AttrParser, text: str, start: int) -> Expr:
 
 def scan_to(parser: AttrParser, opening: str, closing: str) -> tuple[str, int]:
     """The raw text between `opening`, the current token, and the next `closing`, and its offset; the parser resumes
-
     after it. The lexer's tokens do not fit dim expressions. With the whole text, equal types are parsed only once.
     """
     start = parser.pos

@@ -132,7 +132,7 @@ class perm021fc_crc(perm021fc_ccr):
 class perm021fc_crc_bias(perm021fc_crc):
     """(a^021 @ b)^021 + bias: a is [1, K, M], b [B, K, N], `bias` [M], the result [B, N, M].
 
-    With a the weights this is a linear layer over the K rows of each matrix of b: linear(b^021, a^T, bias).
+    With `a` as weights, this is a linear layer over the columns of each matrix of b: linear(b^021, a^T, bias).
     """
 
     biased = True

@@ -51,7 +51,7 @@ class Loops:
 
     def __init__(self) -> None:
         self.converted: dict[CodeType, Converted] = {}
-        """What functions have become, by their original code."""
+        """The converted functions, by their original code."""
         self.originals: dict[CodeType, CodeType] = {}
         self.refused: list[str] = []
         """Why loops stay as they are."""

@@ -9,7 +9,7 @@ from typing import ClassVar, Self
 
 @dataclass(frozen=True)
 class Tile:
-    """The template arguments of a kernel: the fields of a subclass, which the IR has under `keys`."""
+    """The template arguments of a kernel: fields of a subclass, written in the IR with the names in `keys`."""
 
     kernel: ClassVar[str]
     """The kernel's name in errors: `native gemm`."""
@@ -17,7 +17,7 @@ class Tile:
 
     @classmethod
     def first(cls) -> Self:
-        """The tile with the default entries for a configuration that leaves some out."""
+        """The tile whose entries are the defaults of entries that a configuration leaves out."""
         raise NotImplementedError
 
     def problems(self) -> Mapping[str, bool]:

@@ -53,7 +53,6 @@ def verify_streams(program: ProgramOp) -> None:
 @dataclass(frozen=True)
 class VerifyPlanPass(TellingPass):
     """Check the memory plan, with a verifier that shares no code with the planner, and the accesses of launches and
-
     views. With streams, events must order all accesses to the same memory if one of them is a write."""
 
     name = "verify-plan"

@@ -69,7 +69,7 @@ ADVICE: dict[str, str] = {
     "cond": _FLOW,
     "while_loop": "loops over values are not supported; unroll the loop",
 }
-"""What to do about operations that no row can translate, by the start of their name."""
+"""Advice for operations that no row can translate, by the start of their name."""
 
 
 def advice(name: str) -> str:
