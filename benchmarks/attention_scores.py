@@ -125,7 +125,7 @@ class Problem:
         return s.softmax(-1) @ v
 
     def sdpa(self, tensors: list[torch.Tensor]) -> Callable[[], torch.Tensor]:
-        """PyTorch's attention; its mask exists before it is timed."""
+        """PyTorch's attention, with a mask that is made before the timing."""
         q, k, v, *extras = tensors
         if self.change is not None:
             return lambda: self.by_products(*tensors)
@@ -191,7 +191,7 @@ def padding(batch: int, cols: int) -> torch.Tensor:
 
 
 def problems() -> Iterator[Problem]:
-    """What networks do beyond plain attention."""
+    """The problems: attention as networks use it, beyond the plain case."""
     for t in ("f16", "bf16"):
         yield Problem(
             "bias of each head", 8, 12, 512, 64, dtype=t, extras=((1, 12, 512, 512),), clause=ADD,

@@ -145,7 +145,9 @@ def chunks(problems: Sequence[Problem], target: Target) -> Iterator[list[tuple[P
 
 
 def measure(problems: Sequence[Problem], target: Target, path: Path, seconds: float) -> int:
-    """Time the problems and append them to the file, until all are timed or the seconds are over; returns how many."""
+    """Time the problems and append them to the file until all are timed or the time is over; returns how many were
+    timed.
+    """
     end, done = time.monotonic() + seconds, 0
     waiting = chunks(problems, target)
     under_way: list[list[tuple[Problem, Task, list[Candidate]]]] = []
@@ -191,7 +193,7 @@ def build(problems: Sequence[Problem], target: Target) -> int:
 
 
 def parser(description: str) -> argparse.ArgumentParser:
-    """The options of what times problems."""
+    """The options of programs that time problems."""
     made = argparse.ArgumentParser(description=description)
     made.add_argument("--seed", type=int, default=1)
     made.add_argument("--count", type=int, default=300, help="problems (default: 300)")
@@ -203,7 +205,7 @@ def parser(description: str) -> argparse.ArgumentParser:
 
 
 def problems_of(args: argparse.Namespace) -> list[Problem]:
-    """The problems that the options ask for; `AitError` for an unknown family."""
+    """The problems selected by the options; `AitError` for an unknown family."""
     families = [name for name in args.families.split(",") if name]
     if unknown := sorted(set(families) - FAMILIES.keys()):
         raise AitError(f"{unknown[0]!r} is no family of problems; known are {', '.join(FAMILIES)}")
@@ -211,7 +213,7 @@ def problems_of(args: argparse.Namespace) -> list[Problem]:
 
 
 def measure_into(path: Path, args: argparse.Namespace) -> None:
-    """Time the problems that the options ask for; what the file has already is not timed again."""
+    """Time the problems selected by the options, except problems that the file already has."""
     target, problems = Target(args.target, default_arch(args.target)), problems_of(args)
     require_device(target)
     setting = current_setting(target.kind)

@@ -38,7 +38,7 @@ Tensors = Sequence[torch.Tensor]
 
 @dataclass(frozen=True)
 class Contraction:
-    """One op: its graph, the shapes of its inputs, `torch`'s way from them to the result, and its operations."""
+    """One op: its graph, the shapes of its inputs, its computation in PyTorch, and its number of operations."""
 
     family: str
     label: str

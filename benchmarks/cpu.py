@@ -1,4 +1,5 @@
-"""Products of f32 matrices on the CPU: ours with a packed weight beside PyTorch's, and what registers alone can do.
+"""Products of f32 matrices on the CPU: ours with a packed weight, PyTorch's, and the peak rate on operands in
+registers.
 
     python benchmarks/cpu.py --shapes 128x3072x768,1024x768x3072
 

@@ -1,4 +1,4 @@
-"""Fit estimates to samples of a card and write the table that the package brings along.
+"""Fit estimates to samples of a card and write the table that is part of the package.
 
     python -m benchmarks.fit samples-*.jsonl -o ait_mlir/timings/estimates/h200.json
     python -m benchmarks.fit convs.jsonl --keep ait_mlir/timings/estimates/h200.json -o new.json    # other fits stay
@@ -57,7 +57,7 @@ class Sample:
 
 
 def samples_of(problems: Iterable[Sampled], target: Target) -> dict[str, list[Sample]]:
-    """The samples by the name of their fit. Candidates with several launches are left out."""
+    """The samples by the name of their fit, without candidates of several launches."""
     found: dict[str, list[Sample]] = defaultdict(list)
     for sampled in problems:
         op = sampled.problem.task().op

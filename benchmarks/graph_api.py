@@ -41,7 +41,7 @@ RECORDED, ROUNDS, CALLS = 20, 15, 100
 
 @dataclass
 class Result:
-    """Of one graph and one package: seconds, and the largest error."""
+    """The times of one graph with one package, in seconds, and the largest error."""
 
     device: float = math.nan
     host: float = math.nan
@@ -149,7 +149,7 @@ class Bench:
 
 
 class Results:
-    """Results by package and graph, in a file of JSON lines, from which a later run continues."""
+    """Results by package and graph, in a file of JSON lines with which a later run continues."""
 
     def __init__(self, path: str | None) -> None:
         self.path = None if path is None else Path(path)
@@ -161,7 +161,7 @@ class Results:
                 self.known[key] = Result(**row)
 
     def take(self, package: str, graph: str, make: Callable[[], Result]) -> Result:
-        """The result that is known, else a new one, which is written down."""
+        """The stored result; a missing result is measured and stored."""
         key = package, graph
         if key not in self.known:
             self.known[key] = make()
@@ -218,7 +218,7 @@ def peer() -> ModuleType | None:
 
 
 def compile_all(mine: Bench, cases: Sequence[Case]) -> None:
-    """Compile the graphs side by side; what takes the time are processes of the C++ compiler."""
+    """Compile the graphs in parallel, because the C++ compiler's processes take the time."""
     start = time.perf_counter()
 
     def build(case: Case) -> float:
@@ -234,7 +234,7 @@ def compile_all(mine: Bench, cases: Sequence[Case]) -> None:
 
 
 def resized(benches: Sequence[Bench]) -> Iterator[list[str]]:
-    """Rows of build times: of a structure that is new to the process, and of new sizes."""
+    """Rows of build times: for a structure that is new to the process, then for new sizes."""
     yield ["new sizes", *(f"{b.api.__name__}: {what} ms" for b in benches for what in ("first", "new sizes"))]
     for first, second in RESIZED:
         tensors = first.inputs(benches[0].device), second.inputs(benches[0].device)
@@ -245,7 +245,7 @@ def resized(benches: Sequence[Bench]) -> Iterator[list[str]]:
 
 
 def compiled(mine: Bench, theirs: Bench | None) -> Iterator[list[str]]:
-    """Rows of build times of graphs whose code is in no cache, and of the same ones again."""
+    """Rows of build times: of graphs whose code is in no cache, then of the same graphs again."""
     yield ["unusual epilogues", "ours ms", "again", *([] if theirs is None else ["cudnn ms"])]
     for case in UNUSUAL:
         tensors = case.inputs(mine.device)

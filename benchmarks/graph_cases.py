@@ -222,7 +222,7 @@ SMALL: tuple[Case, ...] = (
 
 
 def unusual(what: str, m: int, n: int, k: int, chain: Callable[[Any, Any, float], Any]) -> Case:
-    """A product whose epilogue has a number that no graph had before, so that no cache has its code."""
+    """A product whose epilogue has a new number, so that no cache has its code."""
     plain = product(1, m, n, k, "relu")
     number = 1 + random.SystemRandom().random()
 

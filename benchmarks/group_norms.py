@@ -50,12 +50,14 @@ class InParts(Library):
 
 
 def torch_function(x: torch.Tensor, g: torch.Tensor, h: torch.Tensor) -> torch.Tensor:
-    """The same by PyTorch, which takes [N, C, H, W]; a view of what lies channels-last."""
+    """The same in PyTorch, on a view [N, C, H, W] of channels-last tensors."""
     return F.silu(F.group_norm(x.permute(0, 3, 1, 2), 32, g, h, 1e-5)).permute(0, 2, 3, 1)
 
 
 def measured(side: int, channels: int, target: Target, configs: int) -> Iterator[Measured]:
-    """One size in three launches, then in one and in two, shared by blocks in each of the ways."""
+    """The times of one size: in three launches, then in one and in two launches, with each division of the work into
+    blocks.
+    """
     shape, row = f"n x {side} x {side} x {channels} x f16", f"{channels} x f16"
     text = (
         f"ait.graph @g(%x: !ait.tensor<{shape}>, %g: !ait.tensor<{row}>, %h: !ait.tensor<{row}>) "

@@ -1,4 +1,4 @@
-"""How long an import takes on top of `torch.export`, by the number of layers.
+"""The time of an import in addition to `torch.export`, by the number of layers.
 
     python -m benchmarks.import_time
     python -m benchmarks.import_time LlamaModel --layers 12,96

@@ -1,4 +1,4 @@
-"""The models that are measured, ours imported from the very module that PyTorch runs beside it."""
+"""The measured models, with ours imported from the same module that PyTorch runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The memory-bound kernels that `benchmarks/kernels.py` measures: one op each, as text, with what PyTorch calls it."""
+"""The memory-bound kernels that `benchmarks/kernels.py` measures: the text of one op each, and PyTorch's function for
+it.
+"""
 
 from __future__ import annotations
 
@@ -132,7 +134,7 @@ def cumsum(t: str, shape: str, dim: int, rows: int, label: str, provider: str) -
 def convolution(
     t: str, size: int, channels: int, out: int, window: int, stride: int, batch: int, provider: str, groups: int = 1
 ) -> Measured:
-    """conv2d(x, w), channels last, with as many zeros around as keep the size."""
+    """conv2d(x, w), channels last, padded with zeros so that the size stays."""
     pad, left, depth = window // 2, (size + stride - 1) // stride, channels // groups
     inputs = {"x": f"n x {size} x {size} x {channels} x {t}", "w": f"{out} x {window} x {window} x {depth} x {t}"}
     result = f"n x {left} x {left} x {out} x {t}"
@@ -194,7 +196,7 @@ def gather(t: str, table: int, width: int, rows: int) -> Measured:
 
 
 def group_norm(t: str, channels: int, groups: int, pixels: int, batch: int) -> Measured:
-    """As the builder writes it, without its factors: a norm over the trailing dims of [batch, groups, ...]."""
+    """The group norm of the builder without scale and bias: a norm over the trailing dims of [batch, groups, ...]."""
     shape = f"n x {groups} x {channels // groups} x {pixels} x {t}"
     body = f"  %r0 = ait.layer_norm %x axes 2 eps 1e-05 : !ait.tensor<{shape}>"
     label = f"{batch} x {channels} in {groups} x {pixels}"
@@ -215,7 +217,7 @@ SMALL = ((128, 768), (512, 4096), (4096, 768), (6304, 768), (4096, 4097))
 
 
 def cases() -> Iterator[Measured]:
-    """All of them, those of one family together."""
+    """All cases, by family."""
     columns = 4096
     many = LARGE // columns
     for t in ("f16", "bf16"):

@@ -40,7 +40,7 @@ def shape_of(measured: Measured, position: int) -> list[int]:
 
 
 def buffer(measured: Measured, position: int) -> torch.Tensor:
-    """A random operand, or a result full of NaN, as far from alignment as the case asks for."""
+    """A random operand, or a result full of NaN, with the misalignment of the case."""
     values = (*measured.case.op.operands, *measured.case.op.results)
     dtype = DTYPES[str(tensor_type(values[position]).element_type)]
     shape = shape_of(measured, position)
@@ -62,7 +62,7 @@ def bytes_of(measured: Measured, buffers: Sequence[torch.Tensor]) -> int:
 
 
 def captured(launches: Sequence[Callable[[], object]]) -> Callable[[], object]:
-    """The launches in a CUDA graph: what to call to replay it."""
+    """A function that replays the launches as a CUDA graph."""
     for launch in launches:
         launch()
     torch.cuda.synchronize()

@@ -1,4 +1,4 @@
-"""What large weights cost: memory and time of a compile, time of a load with and without verification.
+"""The cost of large weights: memory and time of a compile, time of a load with and without verification.
 
     python -m benchmarks.large
     python -m benchmarks.large --layers 2 --keep /tmp/large.ait
@@ -68,7 +68,7 @@ def weights(layers: int) -> dict[str, np.ndarray[Any, Any]]:
 
 
 def anonymous() -> int:
-    """Bytes of anonymous memory that are resident now."""
+    """The bytes of resident anonymous memory of this process."""
     fields = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines() if ":" in line)
     return int(fields["RssAnon"].split()[0]) << 10
 

@@ -1,4 +1,4 @@
-"""Where the time of one run goes on a CUDA device: each launch with its bytes, operations, time and share of its floor.
+"""The time of one run on a CUDA device by launch: bytes, operations, time, and the share that the floor has of it.
 
     python -m benchmarks.launches ARTIFACT.ait --dim batch=1 --dim seq=128
 
@@ -52,7 +52,7 @@ class Event:
 
 
 def example_inputs(model: Model, dims: dict[str, int]) -> dict[str, torch.Tensor]:
-    """Random inputs for these dims, which lie as the model reads them."""
+    """Random inputs for these dims, with the strides that the model reads."""
     inputs: dict[str, torch.Tensor] = {}
     strides = model.input_strides(dims)
     for name, shape in model.input_shapes(dims).items():
@@ -78,7 +78,7 @@ def traced(model: Model, inputs: Any, outputs: Any) -> list[Event]:
 
 
 def by_launch(events: Sequence[Event], launches: int) -> list[float] | None:
-    """Median microseconds of each launch, or None where kernels and launches do not correspond."""
+    """Median microseconds of each launch; None if kernels and launches do not correspond."""
     if len(events) % RUNS:
         return None
     size = len(events) // RUNS
@@ -124,7 +124,7 @@ def launch_rows(launches: Sequence[Launch], micros: Sequence[float], ceilings: C
 
 
 def share_of(part: float, whole: float) -> str:
-    """A share in percent; a launch for nothing, such as no element, takes no time."""
+    """A share in percent; `-` for a launch that takes no time."""
     return f"{part / whole:.0%}" if whole else "-"
 
 

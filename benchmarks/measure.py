@@ -1,4 +1,4 @@
-"""Times and errors, measured in one way everywhere.
+"""Measures times and errors for all benchmarks.
 
 Times are medians over interleaved rounds, so that a machine that slows down slows all candidates. Errors are taken
 against float64 and judged as a ratio to the error of the framework's own eager run (a fixed tolerance hides bugs).
@@ -24,7 +24,7 @@ Run = Callable[[], object]
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """How our kernels are chosen: as by default for a user, all by time, or by estimate."""
+    """Add the options for the choice of our kernels: the default, all by time, or by estimate."""
     parser.add_argument(
         "--measure", action="store_true", default="auto", help="all by time (default: as `ait compile` does)"
     )
@@ -33,7 +33,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def alone(device: str) -> contextlib.AbstractContextManager[object]:
-    """The card without other processes that time on it, ours and those that compile."""
+    """A block in which no other process of the compiler or of the benchmarks times on the card."""
     return alone_on_card() if device == "cuda" else contextlib.nullcontext()
 
 
@@ -51,7 +51,7 @@ class Accuracy:
 
 
 def accuracy(ours: torch.Tensor, eager: torch.Tensor, exact: torch.Tensor) -> Accuracy:
-    """Compare two results of one dtype with the float64 one.
+    """Compare two results of one dtype with the float64 result.
 
     An error of eager's below one ulp of the results' size counts as one ulp. NaN or Inf where `exact` has none, or the
     other way round, makes the ratio infinite.
@@ -129,13 +129,13 @@ def _gpu_turn(run: Run, calls: int) -> float:
 
 @dataclass(frozen=True)
 class Ceilings:
-    """What the machine does at best, measured now: floating-point operations and bytes a second."""
+    """The measured limits of the machine: floating-point operations and bytes a second."""
 
     flops: float
     bytes: float
 
     def floor(self, flops: float, bytes: float) -> float:
-        """The shortest time in seconds that this much work can take."""
+        """The shortest time in seconds for this many operations and bytes."""
         return max(flops / self.flops, bytes / self.bytes)
 
 
@@ -151,7 +151,7 @@ def ceilings(device: str, dtype: torch.dtype) -> Ceilings:
 
 
 def table(rows: list[list[str]]) -> str:
-    """Rows of cells in aligned columns, the first row being the heads."""
+    """Rows of cells as text in aligned columns; the first row has the heads."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
     return "\n".join([lines[0], "  ".join("-" * width for width in widths), *lines[1:]])

@@ -50,7 +50,7 @@ MODES = {"eager": None, "compile": "default", "autotune": "max-autotune-no-cudag
 
 @dataclass(frozen=True)
 class Row:
-    """What came out at one size; times in seconds, by name of the side."""
+    """The results at one size; times in seconds, by name of the side."""
 
     model: str
     size: Size
@@ -65,7 +65,7 @@ class Row:
 
     @property
     def ratio(self) -> float:
-        """Our time over that of the best peer."""
+        """Our time over the best peer's."""
         return self.seconds["ours"] / self.seconds[self.best]
 
     def cells(self, peers: Sequence[str]) -> list[str]:
@@ -83,7 +83,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Ours:
-    """Our side, loaded: what its inputs, if not as the workload says, and its result are called."""
+    """Our side, loaded, and the names of its result and, if they differ from the workload's, of its inputs."""
 
     model: Any
     inputs: Sequence[str] | None
@@ -91,7 +91,7 @@ class Ours:
 
 
 def captured(run: Run) -> Run:
-    """`run` in a CUDA graph: what to call to replay it."""
+    """A function that replays `run` as a CUDA graph."""
     stream = torch.cuda.Stream()
     stream.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(stream):
@@ -105,7 +105,7 @@ def captured(run: Run) -> Run:
 
 
 def peer_runs(module: nn.Module, arguments: list[torch.Tensor], device: str, peers: Sequence[str]) -> dict[str, Run]:
-    """What a user of PyTorch would run; a way that fails is left out, and why is printed."""
+    """The ways in which a user of PyTorch would run the model; a way that fails is left out, and its error printed."""
     if device == "cpu":
         return {"eager": lambda: module(*arguments)}
     runs: dict[str, Run] = {}
@@ -128,7 +128,7 @@ def on(device: str, work: Workload) -> tuple[nn.Module, nn.Module]:
 
 
 def widened(tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-    """The same values in float64, integers as they are."""
+    """The same values in float64; integers are unchanged."""
     return [t.double() if t.is_floating_point() else t.clone() for t in tensors]
 
 

@@ -51,7 +51,7 @@ Inputs = list[torch.Tensor]
 
 @dataclass(frozen=True)
 class Network:
-    """A module, and its inputs at a batch; `dynamic` are the inputs that have the batch as leading dim."""
+    """A module, and its inputs at a batch; the inputs in `dynamic` have the batch as leading dim."""
 
     make: Callable[[], nn.Module]
     inputs: Callable[[int, torch.dtype], Inputs]
@@ -87,7 +87,7 @@ TIMM = "timm:"
 
 
 def network(name: str) -> Network:
-    """The network of a name; `AitError` where there is none."""
+    """The network of a name; `AitError` for an unknown name."""
     if name.startswith(TIMM):
         return timm_model(name.removeprefix(TIMM))
     if name not in NETWORKS:
@@ -228,7 +228,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def settle_options(parser: argparse.ArgumentParser, args: argparse.Namespace) -> None:
-    """Fill in what follows from the machine, and refuse what does not exist."""
+    """Set the defaults that depend on the machine, and refuse options that do not exist."""
     args.device = args.device or ("cuda" if detect_target().name() == "cuda" else "cpu")
     args.dtype = args.dtype or ("f16" if args.device == "cuda" else "f32")
     named = args.peers.split(",")
@@ -241,14 +241,14 @@ def settle_options(parser: argparse.ArgumentParser, args: argparse.Namespace) ->
 
 
 def report(networks: Mapping[str, Network], args: argparse.Namespace) -> int:
-    """Measure networks and print a table of all that are done; returns the exit code."""
+    """Measure networks and print a table of all measured networks; returns the exit code."""
     results = Results(args.rows)
     measure_all(networks, results, args)
     return print_table(networks, results, args)
 
 
 def measure_all(networks: Mapping[str, Network], results: Results, args: argparse.Namespace) -> None:
-    """Measure those that nobody else measures; none begins when the seconds are over."""
+    """Measure the networks that no other process measures; no network begins after the time is over."""
     start = time.monotonic()
     print(f"{args.dtype}, {device_name(args)}, torch {torch.__version__}", flush=True)
     if not args.compile_only:
@@ -274,7 +274,7 @@ def measure_all(networks: Mapping[str, Network], results: Results, args: argpars
 
 
 def print_table(networks: Mapping[str, Network], results: Results, args: argparse.Namespace) -> int:
-    """Print the rows of these networks that are done, the worst first; returns the exit code."""
+    """Print the rows of the measured networks, the worst first; returns the exit code."""
     found = [done for done in results.read() if done.network in networks]
     rows = sorted((row for done in found for row in done.rows), key=lambda row: -row.ratio)
     failed = [done for done in found if done.error]

@@ -71,7 +71,7 @@ def made(line: str) -> list[str]:
 
 
 def found(names: str, columns: Sequence[str], words: Sequence[str]) -> tuple[list[Run], list[list[str]]]:
-    """The runs with rows that are asked for, and some columns of these rows."""
+    """The runs that have matching rows, and some columns of these rows."""
     runs = [run for name in names.split(" + ") for run in chosen(name)]
     if missing := [c for c in columns if c != "machine" and not any(c in run.heads for run in runs)]:
         raise AitError(f"no run of {names} has the column {missing[0]!r}")
@@ -109,7 +109,7 @@ def summary(values: Sequence[float]) -> list[str]:
 
 
 def pooled(runs: Sequence[Run], column: str) -> list[str]:
-    """The same of rows that each summarise many ratios; a cell is empty if rows lack its number."""
+    """The same for rows that each summarise many ratios; a cell is empty if rows lack its number."""
     rows = [dict(zip(run.heads, cells, strict=True)) for run in runs for cells in run.rows]
     counts = [float(row[name]) for row in rows for name in COUNTS if name in row]
     mean = math.exp(sum(n * math.log(float(row[column])) for n, row in zip(counts, rows, strict=True)) / sum(counts))

@@ -1,4 +1,4 @@
-"""What each optional pass is worth: networks compiled without it, beside the whole pipeline, on a CUDA device.
+"""The gain of each optional pass: networks compiled without it, beside the whole pipeline, on a CUDA device.
 
     python -m benchmarks.passes                                # all networks, all passes that change them
     python -m benchmarks.passes bert resnet50 --only fuse-epilogue --only remove-copies
@@ -45,7 +45,9 @@ KNOWN = ("bert", "vit", "gpt2", "llama", "llama-decode", *NETWORKS)
 
 
 def text_of(name: str, dtype: str, batch: int | None) -> str:
-    """A network before any pass; the only hints of its dims are `batch`, or its first one, and its first length."""
+    """The text of a network before any pass. The only hints of its dims are `batch` (by default its first batch) and
+    its first length.
+    """
     if name in MODELS:
         entry = MODELS[name]
         size = batch or entry.batches[0], entry.lengths[0]
@@ -57,7 +59,7 @@ def text_of(name: str, dtype: str, batch: int | None) -> str:
 
 
 def compile_all(name: str, text: str, args: argparse.Namespace) -> dict[str, Path]:
-    """An artifact for each set of passes, of those that change the plan; planned text instead with `--plan`."""
+    """An artifact for each set of passes that changes the plan; with `--plan`, the planned text instead."""
     folder = args.workdir / name
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / "network.mlir"
@@ -84,7 +86,7 @@ def plan_of(path: Path) -> str:
 
 
 def launches_of(text: str) -> tuple[int, dict[str, int]]:
-    """How many launches a plan makes, at the dims that it returns: the hints."""
+    """The number of launches of a plan at its hints, and the hints."""
     module = parse_source(context(), SourceText("plan", text))
     program = program_of(module)
     dims = parse_dims([], list(map(dim_info, program.scope.dims)))

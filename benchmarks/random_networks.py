@@ -1,4 +1,4 @@
-"""Random but plausible networks in plain PyTorch, drawn by a seed: what nobody has tuned for."""
+"""Random but plausible networks in plain PyTorch, drawn by a seed, so that nobody has tuned for them."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class FeedForward(nn.Module):
 
 
 class Layer(nn.Module):
-    """A layer of a transformer, or of a mixer where `mix` takes the place of attention; norms before or after."""
+    """A layer of a transformer, or of a mixer, with `mix` in place of attention; norms before or after."""
 
     def __init__(self, draw: Draw, width: int, mix: nn.Module, hidden: int, activation: str, bias: bool, before: bool):
         super().__init__()
@@ -163,7 +163,7 @@ class Block(nn.Module):
 
 
 class Pyramid(nn.Module):
-    """Down and up again, with the values of the way down beside those of the way up."""
+    """A UNet: downsampling and upsampling, where the values of the way down are concatenated on the way up."""
 
     def __init__(self, widths: list[int], groups: int, activation: str):
         super().__init__()
@@ -210,7 +210,7 @@ class Tables(nn.Module):
 
 @dataclass(frozen=True)
 class Drawn:
-    """A network: what it is, how to make it, its inputs at a batch, the batch, and whether it suits a CPU."""
+    """A network: its description, its constructor, its inputs at a batch, the batch, and whether it suits a CPU."""
 
     text: str
     make: Callable[[], nn.Module]

@@ -1,4 +1,5 @@
-"""Rows of measurements in files, which `--save FILE` writes and `python -m benchmarks.page` makes docs/results.md of.
+"""Rows of measurements in files: `--save FILE` writes them, `python -m benchmarks.page` makes docs/results.md from
+them.
 
 A file in `benchmarks/results` has the runs of one benchmark on one machine. A run replaces the one with its command.
 """

@@ -1,4 +1,4 @@
-"""How much time choices by estimate lose: the time of the candidate chosen without measuring, over the best.
+"""The time that choices by estimate lose: the time of the candidate chosen without measuring, over the best time.
 
     python -m benchmarks.regret samples-7.jsonl samples-8.jsonl            # of measured problems; needs no card
     python -m benchmarks.regret --seed 7 --count 100 --seconds 60 -o samples-7.jsonl      # measures them first

@@ -1,4 +1,4 @@
-"""What rewriting costs: many patterns against one, and a stack of BERT layers from text through every phase.
+"""The cost of rewriting: many patterns against one, and a stack of BERT layers from text through every phase.
 
     python -m benchmarks.rewrites              # both, with the limits; exit code 1 where one is missed
     python -m benchmarks.rewrites --ops 2500   # the phases of one stack
@@ -55,7 +55,7 @@ def tagged_with_own_bias(p: PatternBuilder, tag: int) -> None:
 
 @pattern(over=range(PATTERNS // 2))
 def tagged(p: PatternBuilder, tag: int) -> None:
-    """The same with any bias: matches wherever the other does, with less benefit"""
+    """The same with any bias: matches wherever the first matches, with less benefit"""
     product = p.op("ait.gemm", p.values(2), {"layout": "rcr", "tag": tag})
     total = p.op("ait.add", [p.result(product), p.value()])
     root = p.op("ait.relu", [p.result(total)])
@@ -66,7 +66,7 @@ def tagged(p: PatternBuilder, tag: int) -> None:
 
 @pattern()
 def untagged(p: PatternBuilder) -> None:
-    """One pattern for all of them"""
+    """One pattern in place of all of these"""
     product = p.op("ait.gemm", p.values(2), {"layout": "rcr"})
     total = p.op("ait.add", [p.result(product), p.value()])
     root = p.op("ait.relu", [p.result(total)])
@@ -202,7 +202,7 @@ def timed(times: dict[str, float], name: str, run: Callable[[], object]) -> obje
 
 
 def chain(operations: int) -> str:
-    """Elementwise ops, each of which reads the one before."""
+    """A chain of elementwise ops: each reads the op before it."""
     t, kinds = "!ait.tensor<b x 64 x f32>", ("relu", "tanh", "neg", "sigmoid")
     lines = [f"  %v{i + 1} = ait.{kinds[i % 4]} %v{i} : {t}" for i in range(operations)]
     head = f"ait.graph @chain(%v0: {t}) dims {{b = 1 to 8}} {{"
@@ -210,7 +210,7 @@ def chain(operations: int) -> str:
 
 
 def time_stack(operations: int, phase: str = "planned", target: str = "cuda") -> dict[str, float]:
-    """CPU seconds of each step from text to a phase for a stack of BERT layers; `time_text` says what is timed."""
+    """CPU seconds of each step from text to a phase for a stack of BERT layers; see `time_text`."""
     return time_text(bert_stack(operations), phase, target)
 
 

@@ -1,4 +1,4 @@
-"""What a call of a model costs beside its launches: `python -m benchmarks.runtime [--target cuda]`.
+"""The cost of a call of a model in addition to its launches: `python -m benchmarks.runtime [--target cuda]`.
 
 The model is one small launch, so that all but the call itself is little. On a card the peer is the replay of a CUDA
 graph of PyTorch's with the same kernel, timed in the same run, each call followed by no wait. Times are the smallest of
@@ -42,7 +42,7 @@ class Relu(torch.nn.Module):
 
 
 def microseconds(call: Callable[[], object], wait: Callable[[], object]) -> float:
-    """Of one call, the smallest mean of a round; `wait` stands between the rounds."""
+    """Microseconds of one call: the smallest mean of a round; `wait` is called between rounds."""
     best = float("inf")
     for _ in range(ROUNDS):
         wait()

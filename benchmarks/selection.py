@@ -1,4 +1,5 @@
-"""Whether selection repeats: the ops of a model chosen several times, each time with no time known.
+"""Tests whether selection repeats its choices: it chooses for the ops of a model several times, each time without known
+times.
 
     python -m benchmarks.selection bert
     python -m benchmarks.selection llama --sizes 4x512 --sustained
@@ -48,7 +49,7 @@ Found = dict[Point, dict[Candidate, Times]]
 
 
 def tasks_of(name: str, sizes: Sequence[Size], target: Target) -> list[Task]:
-    """The tasks of one layer of a model, f16, with these sizes as hints; those that are alike once."""
+    """The different tasks of one layer of a model, f16, with these sizes as hints."""
     module = build_module(MODELS[name].build(torch.float16, 1, sizes).outputs, "model")
     run_to_phase(module, "fused", CompileOptions(target.kind, target.arch))
     graphs = [op for op in module.ops if isinstance(op, GraphOp)]
@@ -57,7 +58,7 @@ def tasks_of(name: str, sizes: Sequence[Size], target: Target) -> list[Task]:
 
 
 class WatchedMeter(DeviceMeter):
-    """Counts what it does: seconds of races and of waiting for compilers, candidates timed."""
+    """A meter that counts the seconds of races and of waiting for compilers, and the timed candidates."""
 
     racing = waiting = 0.0
     raced = 0
@@ -79,7 +80,7 @@ class WatchedMeter(DeviceMeter):
 
 @dataclass(frozen=True)
 class Run:
-    """What one run chose, and what it measured by task."""
+    """The choices of one run, and its measurements by task."""
 
     choices: list[Choice | None]
     times: dict[str, Found]
@@ -104,7 +105,7 @@ def choose(tasks: Sequence[Task], target: Target, path: Path) -> Run:
 
 
 def near(times: dict[Candidate, Times]) -> list[Candidate]:
-    """The candidates that are about as good as the best, the best first."""
+    """The candidates that are about as fast as the best, the best first."""
     best = min(t.seconds for t in times.values())
     return sorted((w for w, t in times.items() if t.seconds <= NEAR * best), key=lambda w: times[w].seconds)
 
@@ -132,7 +133,7 @@ def compare(tasks: Sequence[Task], first: Run, other: Run) -> None:
 
 
 def sustained(tasks: Sequence[Task], target: Target, run: Run) -> None:
-    """Time the best candidates at the largest point with rests and without."""
+    """Time the best candidates at the largest point, with and without pauses between runs."""
     with DeviceMeter(target) as resting, DeviceMeter(target, rest=0.0) as busy:
         for task in tasks:
             if not (found := run.times.get(task.key)):

@@ -1,4 +1,4 @@
-"""Results in a file that several processes fill: each takes what no other has taken, nothing is done twice.
+"""Results in a file that several processes fill: no network is measured twice.
 
 A line of the file is one network with its rows, written when all of them are measured. Where a process ended early, the
 same command goes on; two cards fill one file twice as fast.
@@ -32,7 +32,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Done:
-    """What came of a network: the card, its rows, and the error if there was one."""
+    """The outcome of a network: the card, its rows, and the error if there was one."""
 
     network: str
     device: str
@@ -41,7 +41,7 @@ class Done:
 
 
 class Results:
-    """The networks that are done, in a file or, without one, in memory."""
+    """The measured networks, in a file or, without a file, in memory."""
 
     def __init__(self, path: Path | None) -> None:
         self.path = path
@@ -50,7 +50,7 @@ class Results:
             path.parent.mkdir(parents=True, exist_ok=True)
 
     def read(self) -> list[Done]:
-        """All that is done; a line that was not written to its end is left out. `AitError` for another kind of file."""
+        """All results; an incomplete last line is left out. `AitError` for another kind of file."""
         if self.path is None:
             return self.kept
         if not self.path.exists():
@@ -74,7 +74,7 @@ class Results:
 
     @contextlib.contextmanager
     def taken(self, network: str) -> Generator[bool]:
-        """Whether this process may measure a network: it is not done, and nobody else is at it."""
+        """Whether this process may measure a network: it has no result, and no other process measures it."""
         if self.path is None:
             yield True
             return
@@ -90,7 +90,7 @@ class Results:
 
 
 def own_folder(path: str) -> Path:
-    """A folder of this process alone: `path`, or while another process has it, `path` with a number."""
+    """A folder that only this process uses: `path` or, while another process uses it, `path` with a number."""
     for number in range(1, 1000):
         folder = Path(path if number == 1 else f"{path}-{number}")
         folder.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Networks at batch 1 with streams and without, as recorded graphs and plainly, beside PyTorch in a CUDA graph.
+"""Networks at batch 1 with one and with several streams, with and without CUDA graphs, beside PyTorch in a CUDA graph.
 
     python -m benchmarks.streams                       # on a card
     python -m benchmarks.streams --only inception --seconds 30

@@ -1,4 +1,4 @@
-"""Tensors with strides: a model that declares them, one that does not and copies, and PyTorch, on the same tensors.
+"""Tensors with strides: a model that declares them, a model that copies them, and PyTorch, on the same tensors.
 
     python -m benchmarks.strides                     # on a CUDA device, replays of CUDA graphs in turns
     python -m benchmarks.strides --device cpu --dtype f32

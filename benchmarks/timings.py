@@ -1,4 +1,4 @@
-"""Measure kernels for the models and write the times that the package brings along for this card.
+"""Measure kernels for the models and write the times of this card that are part of the package.
 
     python -m benchmarks.timings -o ait_mlir/timings/h200.json
     python -m benchmarks.timings bert --sizes 1x128,32x128 -o /tmp/bert.json
@@ -69,7 +69,7 @@ def text_of(sizes: list[Size]) -> str:
 
 
 def records(cache: TimingCache) -> list[Record]:
-    """What the cache holds, by op and point."""
+    """The times in the cache, by op and point."""
     found: dict[tuple[str, tuple[int, ...]], Record] = {}
     for key, candidate, times in cache.known():
         record = found.setdefault(key, Record(*key, static_digest(*key), {}))
@@ -78,8 +78,9 @@ def records(cache: TimingCache) -> list[Record]:
 
 
 def migrate(path: Path) -> None:
-    """Give each record the key that its task has today; the times stay. Run it where a change of the dialect, or of
-    `structures.VERSION`, gives the same task another key; `task_of` must still read the old ones."""
+    """Give each record the current key of its task; the times stay. Run it after a change of the dialect, or of
+    `structures.VERSION`, that gives the same task another key; `task_of` must still read the old keys.
+    """
     shipped, command = read_shipped(path, any_structure=True), json.loads(path.read_text())["command"]
     keys = {op: task_of(op).key for op in shipped.by_op}
     moved = [replace(r, op=keys[r.op], static=static_digest(keys[r.op], r.point)) for r in shipped.records]

@@ -29,7 +29,7 @@ from benchmarks.workloads import MODELS, Size, Workload
 
 
 def side(ours: Ours, work: Workload, size: Size, device: str) -> Any:
-    """One run at a size, replayed as a CUDA graph on the GPU: what to call, which returns the result."""
+    """A function that runs a side at a size, on a GPU as a CUDA graph, and returns the result."""
     made, on_gpu = work.inputs(size, device), device == "cuda"
     inputs = dict(zip(ours.inputs or made, made.values(), strict=True))
     outputs = ours.model.run_with_tensors(inputs, sync=True)

@@ -1,4 +1,4 @@
-"""Random networks beside PyTorch, compiled as a user compiles: what nobody has tuned for.
+"""Random networks that nobody has tuned for, compiled as a user compiles, beside PyTorch.
 
     python -m benchmarks.unseen --seed 1 --count 20                # on the GPU: eager and torch.compile in CUDA graphs
     python -m benchmarks.unseen --seed 1 --count 10 --device cpu   # small ones, beside eager
@@ -73,7 +73,7 @@ def summary(rows: Sequence[Row]) -> list[str]:
 
 
 def share(entries: Mapping[str, Network], results: Results, args: argparse.Namespace) -> None:
-    """Measure networks in several processes, of which this is one."""
+    """Measure networks in several processes, including this one."""
     options = [*sys.argv[1:], "--jobs", "1", "--rows", str(results.path), "--no-table"]  # the last of each counts
     others = [subprocess.Popen([sys.executable, "-m", "benchmarks.unseen", *options]) for _ in range(args.jobs - 1)]
     try:

@@ -60,7 +60,7 @@ def pairs(one: Run, other: Run, budget: float) -> tuple[list[float], list[float]
 
 
 def kinds(model: Model, dims: Mapping[str, int], inputs: object, outputs: object) -> dict[str, tuple[int, float]]:
-    """Calls and microseconds a run of each op and shapes; empty where kernels and launches do not correspond."""
+    """Calls and microseconds per run for each op and shapes; empty if kernels and launches do not correspond."""
     module = parse_source(context(), SourceText(model.name, model.ir_text))
     launches = report(module, driver.program_of(module), dict(dims)).launches
     micros = by_launch(traced(model, inputs, outputs), len(launches))

@@ -1,4 +1,4 @@
-"""The models that are measured, on both sides: ours by the builder, the peer in plain PyTorch, with the same weights.
+"""The measured models on both sides: ours written with the builder, the peer in plain PyTorch, with the same weights.
 
 A model takes a size (batch, length): tokens, or for one step of decoding the tokens in the cache. ViT has one length.
 """
@@ -84,7 +84,7 @@ def _token_tensors(batch: IntVar, seq: IntVar | int) -> list[Tensor]:
 
 
 def _weight_bytes(module: nn.Module, tables: Iterable[str] = ()) -> float:
-    """Bytes of all parameters but tables of which only some rows are read."""
+    """Bytes of all parameters, except tables of which only some rows are read."""
     return float(sum(p.nbytes for name, p in module.named_parameters() if not name.endswith(tuple(tables))))
 
 
@@ -167,7 +167,7 @@ def gpt2(dtype: torch.dtype, layers: int, sizes: Sequence[Size]) -> Workload:
 
 
 def _llama_flops(config: peer_llama.LlamaConfig, tokens: int, pairs: float) -> float:
-    """For so many tokens, which together look at so many positions."""
+    """The operations for a number of tokens, which together attend to a number of positions."""
     hidden, wide = config.hidden_size, config.intermediate_size
     kv = hidden * config.num_key_value_heads // config.num_attention_heads
     per_token = 2 * (2 * hidden * hidden + 2 * hidden * kv + 3 * hidden * wide)

@@ -145,7 +145,7 @@ class Pages:
         self.of: list[list[int]] = [[] for _ in range(BATCH)]
 
     def place(self, sequence: int, at: int) -> int:
-        """Where in the pool row `at` of a sequence goes; takes a new page where one begins."""
+        """The place in the pool of row `at` of a sequence; takes a new page at the start of a page."""
         mine = self.of[sequence]
         if at == len(mine) * self.page:
             if len(mine) == self.most:

@@ -1,4 +1,4 @@
-"""`torch.compile(model, backend="ait")`: what can be compiled is, the rest stays with PyTorch.
+"""`torch.compile(model, backend="ait")`: compiles the parts of a model that it can import; PyTorch runs the rest.
 
     python examples/torch_compile.py                     # on the GPU if there is one, else on the CPU
     python examples/torch_compile.py --device cpu

@@ -25,7 +25,7 @@ KeyValue = tuple[Tensor, Tensor]
 
 @dataclass(frozen=True)
 class LlamaConfig:
-    """The sizes of a Llama decoder; the defaults are Llama-2-7B. `sliding_window` is what Mistral adds."""
+    """The sizes of a Llama decoder; the defaults are Llama-2-7B. `sliding_window` is Mistral's addition."""
 
     vocab_size: int = 32000
     hidden_size: int = 4096
@@ -77,7 +77,7 @@ class LlamaAttention(Module):
         self.o_proj = Linear(config.num_attention_heads * size, hidden, bias=False, dtype=config.dtype)
 
     def forward(self, x: Tensor, cos: Tensor, sin: Tensor, past: KeyValue | None) -> tuple[Tensor, KeyValue]:
-        """`past` are the keys and values of earlier positions; the second result are those of all positions.
+        """`past` has the keys and values of earlier positions; the second result has those of all positions.
 
         `step` has those of this call alone, for a caller that keeps them itself.
         """
