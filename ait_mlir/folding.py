@@ -37,8 +37,8 @@ class Folding:
     """The values of the folds of one compilation, from the `data` of params.
 
     Kernels are those of `target` if this machine has such a device, else those of the CPU. The reference computes in
-    float64 and rounds once. Values that are computed wait in an unnamed file in the folder `spill` (default: that
-    for temporary files), not in memory; those that only move elements are made when the artifact is written.
+    float64 and rounds once. Computed values wait in an unnamed file in the folder `spill` (by default the folder for
+    temporary files), not in memory; values that only move elements are made when the artifact is written.
     """
 
     def __init__(

@@ -134,7 +134,7 @@ def check_sorted(tensors: Sequence[Tensor]) -> None:
 
 
 def lift(emission: Emission) -> list[Tensor]:
-    """The sorted tensors of the module as it is now."""
+    """The sorted tensors of a module that passes may have changed."""
     return _Lift(emission).run()
 
 

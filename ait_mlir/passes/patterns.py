@@ -68,6 +68,6 @@ def pattern_pass(
 
 
 def with_outside(patterns: PatternSet) -> PatternSet:
-    """The patterns together with those of the operators from outside; the same set if these have none."""
+    """The patterns plus the patterns of operators from outside; the same set if there are none."""
     more = tuple(family for row in outside.rows().values() for family in row.patterns)
     return patterns + PatternSet(more) if more else patterns

@@ -60,7 +60,7 @@ class Clause(ABC):
 
     @abstractmethod
     def print(self, printer: Printer, op: Operation) -> None:
-        """Print the clause as `parse` reads it."""
+        """Print the clause in the form that `parse` reads."""
 
     def make(self, value: Any) -> Attribute | None:
         """The property of this clause from a Python value; None if the value leaves it out."""

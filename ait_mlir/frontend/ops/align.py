@@ -20,7 +20,7 @@ def jagged_dim_of(tensor: Tensor) -> JaggedIntVar | None:
 
 
 def aligned(operator: Operator, operands: Sequence[Tensor]) -> list[Tensor]:
-    """The operands; a dense one with the dims of the padded form becomes a jagged tensor."""
+    """The operands, where a dense operand with the dims of the padded form becomes a jagged tensor."""
     found = [(dim, t.rank) for t in operands if (dim := jagged_dim_of(t)) is not None]
     if not found:
         return list(operands)

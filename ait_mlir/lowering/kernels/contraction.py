@@ -191,7 +191,7 @@ def _leading(arg: Arg) -> Arg:
 
 
 def _columns(loops: Sequence[Loop], operands: int) -> list[tuple[Expr, ...]]:
-    """The steps of each operand along the loops."""
+    """For each operand, its strides in all loops."""
     return [tuple(loop.strides[i] for loop in loops) for i in range(operands)]
 
 

@@ -324,7 +324,7 @@ def compare_outputs(expected: Outputs, found: Outputs, bitwise: set[str]) -> lis
 
 
 def compare_arrays(expected: Array, found: Array, bitwise: bool) -> str | None:
-    """Return a text on how two arrays differ, or None if they agree."""
+    """Return a description of the difference between two arrays; None if they agree."""
     if expected.shape != found.shape or expected.dtype != found.dtype:
         return f"it was {expected.dtype} of shape {expected.shape}, it is {found.dtype} of shape {found.shape}"
     with np.errstate(all="ignore"):
