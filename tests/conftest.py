@@ -1,4 +1,4 @@
-"""What all tests share: the `gpu` marker, and a cache of built code that is not the user's.
+"""Set-up of all tests: the `gpu` marker, and a cache of built code that is not the user's.
 
 Tests marked `gpu` are deselected unless asked for with `pytest -m gpu`; where no CUDA device answers they are skipped. With
 `--build-only` the fixtures of tests/gpu compile their kernels, and nothing is run: objects for a machine with a card, in
@@ -49,7 +49,9 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> None:
 
 
 def shard_unit(item: pytest.Item) -> str:
-    """What stays together: the tests of a file, which share libraries, unless the file says that each stands alone."""
+    """The group of a test that runs in one process: the tests of a file, unless the file declares its tests
+    independent.
+    """
     return item.nodeid if getattr(getattr(item, "module", None), "SHARD_BY_TEST", False) else str(item.path)
 
 

@@ -1,4 +1,4 @@
-"""What code does, counted in calls: how quick it is, said by a number that no other load on the machine changes."""
+"""Counts the calls that code makes: a measure of speed that does not depend on the load of the machine."""
 
 from __future__ import annotations
 

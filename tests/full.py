@@ -40,7 +40,7 @@ def shard(text: str) -> tuple[int, int]:
 
 
 def commands(number: int, count: int, jobs: int) -> list[list[str]]:
-    """What a shard runs: its part of the tests; the last one compiles the generated sources, too."""
+    """The commands of a shard: its part of the tests; the last shard also compiles the generated sources."""
     part = f"{number}/{count}"
     found = [["-m", "pytest", "-q", "-n", str(jobs), "-m", "not gpu", "--shard", part, "--durations=8"]]
     if number == count:

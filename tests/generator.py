@@ -30,7 +30,9 @@ class Generator(Body):
     # ** any op **
 
     def specified(self) -> Value:
-        """Any form of any op of `tests/specs`, on values that fit, or on new inputs; its dims are those of the graph or small."""
+        """Any form of any op of `tests/specs`, on values that fit, or on new inputs; its dims are
+        those of the graph or small.
+        """
         rng = self.rng
         spec, forms = self.due.pop() if self.due else rng.choice(SPECIFIED)
         form = rng.choice(forms)
@@ -112,7 +114,7 @@ class Generator(Body):
         return f"ait.graph @{name}({arguments}) dims {{{dims_text}}} {{\n{body}}}\n"
 
     def outputs(self) -> None:
-        """Name some values: the last ones, others at random, one twice, an input."""
+        """Name some values as outputs: the last values, other values at random, one value twice, an input."""
         rng = self.rng
         chosen = [self.values[-1], *rng.sample(self.values, min(len(self.values), rng.choice((0, 1, 2, 4))))]
         if rng.random() < 0.2:

@@ -1,4 +1,4 @@
-"""Ops of random graphs, written by hand: what recurs in the bugs of compilers.
+"""Hand-written ops of random graphs: shapes of graphs that often reveal bugs of compilers.
 
 Rank 0 and 1, dims of 0 and 1 and dynamic ones, broadcasting on either side, one value used twice by one op, concat of
 one input, reshape of reshape, and the chains that passes look for: linear layers with epilogues, parallel ones,
@@ -165,7 +165,7 @@ class Body:
         return made[-1]
 
     def gated(self) -> Value:
-        """What is made of two linear layers on one value: silu(gate) * up, mostly."""
+        """A function of two linear layers on one value, mostly silu(gate) * up."""
         x = self.pick(rank=2)
         if x.dims[-1].as_int() is None:
             return x

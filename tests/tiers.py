@@ -27,12 +27,12 @@ QUICK = "1"
 
 
 def as_shipped(patch: pytest.MonkeyPatch) -> None:
-    """What is built until the end of `patch` is optimized as it is for users."""
+    """Code built until the end of `patch` is optimized as for users."""
     patch.delenv("AIT_OPTIMIZE", raising=False)
 
 
 def quickly(patch: pytest.MonkeyPatch) -> None:
-    """What is built until the end of `patch` is optimized little, in a module that is `as_shipped` otherwise."""
+    """Code built until the end of `patch` is optimized little, in a module that is otherwise `as_shipped`."""
     patch.setenv("AIT_OPTIMIZE", QUICK)
 
 
@@ -54,7 +54,9 @@ def of_tier(cases: Mapping[K, V], sample: Iterable[K]) -> dict[K, V]:
 
 
 def params(keys: Iterable[K], sample: Iterable[K]) -> list[Any]:
-    """Parameters of a test, several where a key is a tuple; what is not of the sample runs in `make test-full` alone."""
+    """Parameters of a test (several if a key is a tuple); parameters outside of the sample run only in `make
+    test-full`.
+    """
     kept = set(sample)
     return [
         key if key in kept else pytest.param(*(key if isinstance(key, tuple) else (key,)), marks=pytest.mark.full)

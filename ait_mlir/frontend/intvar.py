@@ -369,7 +369,7 @@ DimLike = IntVar | int
 
 
 def as_dim(value: object) -> IntVar:
-    """An int or a dim as a dim; `BuildError` for anything else."""
+    """The dim for an int or a dim; `BuildError` for other values."""
     if isinstance(value, IntVar):
         return value
     if isinstance(value, int) and not isinstance(value, bool):

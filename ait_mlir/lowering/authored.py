@@ -319,8 +319,9 @@ def call_comment(op: AitOp, kind: str) -> str:
 
 
 def refused_kernel(source: str, message: str) -> str | None:
-    """The start of an error about an author's kernel that generated C++ calls and the compiler refused; None if the
-    code calls no such kernel."""
+    """The first words of the error if the compiler refuses generated C++ that calls an author's kernel; None if the C++
+    calls no such kernel.
+    """
     if (found := _CALL.search(source)) is None or (row := rows().get(found[1])) is None:
         return None
     name, kind, types = found.groups()

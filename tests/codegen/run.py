@@ -68,7 +68,9 @@ def pin_native(graph: GraphOp, target: Target) -> None:
 
 
 def generate(kind: str, arch: str, full: bool) -> tuple[dict[str, str], list[str], int]:
-    """Sources by name, what could not be generated, and how many files there were before deduplication."""
+    """Sources by name, the errors of sources that could not be generated, and the number of files before
+    deduplication.
+    """
     target = make_target(kind, arch)
     sources: dict[str, str] = {}
     failures: list[str] = []
@@ -119,7 +121,9 @@ def units(sources: dict[str, str], kind: str, tools: Toolchain) -> Iterator[Unit
 
 
 def compile_unit(unit: Unit, kind: str, tools: Toolchain, done: Path) -> tuple[str | None, dict[str, int]]:
-    """The compiler's errors, or None, and the scratch memory of HIP kernels; a unit that compiled before is not compiled again."""
+    """The compiler's errors, or None, and the scratch memory of HIP kernels; a unit that compiled
+    before is not compiled again.
+    """
     stamp = done / unit.digest
     if stamp.exists():
         return None, {name: int(size) for name, size in (line.split() for line in stamp.read_text().splitlines())}

@@ -1,4 +1,4 @@
-"""Scratch memory of HIP kernels, from what clang says of each kernel that it compiles.
+"""The scratch memory of HIP kernels, from clang's remarks about each kernel.
 
 Scratch memory is a lane's part of the card's memory. Arrays that are indexed at run time, and registers that do not fit, go there:
 it is slow, so kernels keep all they have in registers.
@@ -38,7 +38,9 @@ def scratch_bytes(remarks: str) -> dict[str, int]:
 
 
 def problems(kernels: Mapping[str, int], complete: bool) -> list[str]:
-    """The kernels that use scratch memory and may not; if these are all kernels, also what `ALLOWED` need not name."""
+    """The kernels that use scratch memory but are not in `ALLOWED`; if all kernels are given, also needless entries of
+    `ALLOWED`.
+    """
     users = {name: size for name, size in kernels.items() if size > 0}
     found = [
         f"{name} uses {size} bytes of scratch memory a lane"

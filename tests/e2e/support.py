@@ -73,7 +73,7 @@ class Compiled:
             return self.model.run(own, outputs)
 
     def problems(self, dims: Dims, seed: int = 0, special: bool = False) -> list[str]:
-        """Run at some dims, if asked for on inputs with NaN and infinities, and say what is wrong with each output."""
+        """Run at some dims, on request with NaN and infinities in the inputs; returns the errors of each output."""
         inputs = self.inputs(dims, seed, special)
         found = self.run(inputs)
         exact = evaluate_graph(self.graph, inputs, self.params, dims)
@@ -194,7 +194,7 @@ def renamed(text: str, number: int) -> tuple[str, str, str]:
 
 
 def joined(texts: Sequence[str]) -> str:
-    """One graph that holds several random ones side by side, with an input that binds the dims of each."""
+    """One graph that contains several random graphs side by side, with an input that binds the dims of each."""
     inputs: list[str] = []
     dims: list[str] = []
     bodies: list[str] = []

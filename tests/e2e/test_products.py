@@ -1,4 +1,6 @@
-"""Products of the builder, compiled for the CPU in one model: launches that read and write where the others expect it."""
+"""Products of the builder, compiled for the CPU in one model: launches that read and write where
+the others expect it.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ LONGEST = 6
 
 
 class Inputs:
-    """Makes inputs of f32, or what is given, and remembers them."""
+    """Makes inputs, by default of f32, and remembers them."""
 
     def __init__(self) -> None:
         self.made: list[Tensor] = []

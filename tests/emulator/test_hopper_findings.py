@@ -1,4 +1,6 @@
-"""Mistakes planted into a small product of Hopper's: bulk copies into a ring of two stages, wgmma, a bulk store of the result."""
+"""Mistakes planted into a small product of Hopper's: bulk copies into a ring of two stages, wgmma,
+a bulk store of the result.
+"""
 
 from __future__ import annotations
 
@@ -97,7 +99,7 @@ extern "C" int32_t run_NAME(const ait::half* a, const ait::half* b, ait::half* d
 
 @dataclass(frozen=True)
 class Mistake:
-    """What is written instead of what, and the message that must come; None: a wrong result."""
+    """A replacement in the source, and the message that it must cause; None for a wrong result."""
 
     right: str
     wrong: str

@@ -23,7 +23,7 @@ def make_tools(folder: Path) -> dict[str, str]:
 
 
 def run(command: list[str] | str, cwd: Path, env: dict[str, str]) -> str:
-    """What the command prints; fails with all of its output unless it succeeds."""
+    """The output of a command; fails with all of it unless the command succeeds."""
     shell = isinstance(command, str)
     done = subprocess.run(command, shell=shell, cwd=cwd, env=env, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"

@@ -14,7 +14,7 @@ PAGE = (ROOT / "docs/kernel_libraries.md").read_text()
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the files of the page, and what its commands write."""
+    """A folder with the files of the page and the files that its commands write."""
     folder = tmp_path_factory.mktemp("kernel_libraries")
     for name, text in re.findall(r"`([\w.]+)`:\n```[\w+]+\n(.*?)```", PAGE, re.DOTALL):
         (folder / name).write_text(text)

@@ -1,4 +1,4 @@
-"""What operators of detectors compute, in plain NumPy and PyTorch."""
+"""The operators of detectors in plain NumPy and PyTorch."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from tests.frontend.support import evaluate, graph_of
 
 
 def solution(scope: str, *equations: str) -> tuple[dict[str, str], str]:
-    """What the dims of a scope become, and the scope that is left."""
+    """The new dims for the dims of a scope, and the remaining scope."""
     symbols = {d.name: Symbol(d.name, d.name, d.lo, d.hi, d.hints, d.upper) for d in Scope.parse(scope)}
     pairs = [tuple(map(parse, equation.split(" == "))) for equation in equations]
     found = solve_all(symbols, pairs)

@@ -11,7 +11,7 @@ from ait_mlir.testing.benchmark_ait import make_input_output_pools, run_benchmar
 
 
 class Model:
-    """Keeps what it is called with."""
+    """Records the arguments of its calls."""
 
     def __init__(self) -> None:
         self.calls: list[tuple] = []

@@ -39,7 +39,7 @@ WINDOW = {**LLAMA, "sliding_window": 3, "num_key_value_heads": 4}
 
 @dataclass(frozen=True)
 class Model:
-    """A pair of one model in both worlds, and what it takes."""
+    """A model in both frameworks, and its inputs."""
 
     ours: Callable[[str], Any]
     theirs: Callable[[], torch.nn.Module]
@@ -86,7 +86,7 @@ def build(model: Model, dtype: str) -> tuple[Any, list[Tensor]]:
 
 
 def values_of(ours: Any, theirs: torch.nn.Module) -> dict[str, np.ndarray]:
-    """The parameters of the peer, and those that bring their data."""
+    """The parameters of the peer, and parameters with data of their own."""
     weights = {name: value.numpy() for name, value in theirs.state_dict().items()}
     own = {name: p.value() for name, p in ours.named_parameters() if p.value() is not None}
     assert {name for name, _ in ours.named_parameters()} - set(own) == set(weights)
@@ -170,7 +170,9 @@ def launches(outputs: Tensor | list[Tensor]) -> list[str]:
 
 
 def test_a_llama_layer_is_nine_launches() -> None:
-    """One product for q, k, v; one launch for both rotations; both halves of the feed-forward block as one; residuals in epilogues."""
+    """One product for q, k, v; one launch for both rotations; both halves of the feed-forward block
+    as one; residuals in epilogues.
+    """
     config = llama.LlamaConfig(**LLAMA, dtype="float16")
     model = llama.LlamaModel(replace(config, num_hidden_layers=2))
     model.name_parameter_tensor(separator=".")

@@ -34,7 +34,7 @@ TANH, RELU, EXP = FuncEnum.TANH, FuncEnum.RELU, FuncEnum.EXP
 
 @dataclass(frozen=True)
 class Case:
-    """A function, a graph where it acts with what `look` then sees of it, and one where it must not act."""
+    """A function, a graph that it changes with the expected result of `look`, and a graph that it must not change."""
 
     function: str
     acts: Callable[[], Graph]
@@ -69,7 +69,7 @@ def bound() -> Graph:
 
 
 def cut_off() -> Graph:
-    """A graph whose first operator is taken away: nothing computes what it made."""
+    """A graph without its first operator: nothing computes that operator's results."""
     y = of(TANH, x(2, 8))
     y.name = "cut"
     z = of(RELU, y).mark_as_output("y")

@@ -188,7 +188,9 @@ def marked(made: Tensor | Outputs) -> list[Tensor]:
 
 
 def run(tensors: Sequence[Tensor], batch: int = 3) -> list[np.ndarray]:
-    """The outputs of a graph, in float64, on the data of its weights, or random data by the names of inputs and weights."""
+    """The outputs of a graph, in float64, on the data of its weights, or random data by the names
+    of inputs and weights.
+    """
 
     def data(tensor: Tensor) -> np.ndarray:
         shape = [dim.evaluate({"batch": batch, "total": 10}) for dim in tensor.type.dims]
@@ -311,7 +313,7 @@ def test_every_row_has_a_case() -> None:
 
 
 def passes_of(row: Transformation | Helper) -> list[str]:
-    """What the test of a row must name one of: the passes, or the function itself."""
+    """The names of which a row's test must mention one: the passes, or the function itself."""
     if isinstance(row, Helper):
         return [row.name]
     return [] if row.passes == OPTIMIZE else [name for name in row.passes.split(",") if name]

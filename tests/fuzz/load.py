@@ -255,7 +255,7 @@ def load(kind: str, path: Path) -> None:
 
 
 def try_seed(seed: int, folder: Path) -> str:
-    """What went wrong with a seed, or nothing; "taken" or "refused" is no failure."""
+    """The failure of a seed, or "taken" or "refused"."""
     kind, data = case(seed)
     path = folder / f"{seed}.file"
     path.write_bytes(data)

@@ -1,4 +1,4 @@
-"""Seeds in ranges, by several processes; what has passed on exactly these sources is remembered and not tried again."""
+"""Tries ranges of seeds in several processes; ranges that passed on exactly these sources are not tried again."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.full import sources_digest
 
 @dataclass(frozen=True)
 class Tried:
-    """What came of a range of seeds: its first seed, the checks that were made, and the failures by seed."""
+    """The outcome of a range of seeds: its first seed, the number of checks, and the failures by seed."""
 
     first: int
     checks: int
@@ -24,7 +24,7 @@ class Tried:
 
 @dataclass(frozen=True)
 class Campaign:
-    """What is tried for each seed, and how it is called.
+    """The function that tries a seed, and its name.
 
     `try_range` gets the first of `size` seeds; `save` writes the case of a seed that failed into a folder.
     """

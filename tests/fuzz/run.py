@@ -55,7 +55,7 @@ def checked(text: str, pipeline: str, twice: bool = False) -> int:
 
 
 def try_seed(seed: int) -> tuple[int, str]:
-    """The evaluations compared for a seed, and what went wrong, with the graph."""
+    """The number of evaluations compared for a seed, and its failures, with the graph."""
     text = random_graph(seed)
     order = random.Random(seed).sample(VALUE_PASSES, ORDER)
     try:

@@ -63,7 +63,7 @@ ROUNDED: list[tuple[str, Precision, str]] = [
 
 @pytest.fixture(scope="module")
 def libraries() -> dict[tuple[str, Precision], Library]:
-    """By suite and setting, those that tests ask for."""
+    """The requested suites, by suite and setting."""
     return {}
 
 

@@ -19,7 +19,7 @@ SPECIAL = [(family, name) for family, name in NAMES if DRAWN[family][name].spec.
 
 @pytest.fixture(scope="module")
 def libraries() -> dict[str, Library]:
-    """By family, those that tests ask for."""
+    """The requested specifications, by family."""
     return {}
 
 

@@ -1,4 +1,4 @@
-"""What tests of bad input share: small graphs, and the exception that is expected."""
+"""Helpers of tests of bad input: small graphs, and the expected exception."""
 
 from __future__ import annotations
 

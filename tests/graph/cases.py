@@ -56,7 +56,7 @@ class Cases:
     def output(
         self, name: str, t: Any, expected: torch.Tensor, like: torch.Tensor | None = None, tolerance: float = 0.0
     ) -> Any:
-        """The result of a case; `like` has its dtype and its strides, by default those that are expected."""
+        """The result of a case; `like` has its dtype and strides, by default the expected ones."""
         like = expected if like is None else like
         made = torch.empty_strided(tuple(expected.shape), like.stride(), dtype=like.dtype, device=self.device)
         if made.dtype.is_floating_point:
@@ -104,7 +104,7 @@ class Cases:
         return self
 
     def check(self, name: str) -> None:
-        """Compare an output with what is expected of it."""
+        """Compare an output with its expected value."""
         made, expected, tolerance = self.expected[name]
         made = made.cpu()
         if made.dtype.is_floating_point:

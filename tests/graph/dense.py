@@ -1,4 +1,4 @@
-"""A small graph, relu(x @ w + b), with its data and what they give."""
+"""A small graph, relu(x @ w + b), with its data and the expected result."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ def resized(
 def check_meaning(
     model: torch.nn.Module, inputs: Sequence[torch.Tensor], shapes: Sequence[Mapping[int, Any] | None]
 ) -> None:
-    """A model of float64 and what is imported of it agree at several sizes; `shapes` has the dims `B` and `S`."""
+    """Check that a float64 model and its import agree at several sizes; `shapes` has the dims `B` and `S`."""
     takes_all = any(p.kind is p.VAR_POSITIONAL for p in inspect.signature(model.forward).parameters.values())
     with torch.no_grad():
         imported = from_torch(model, tuple(inputs), dynamic_shapes=(tuple(shapes),) if takes_all else tuple(shapes))

@@ -102,7 +102,7 @@ class Sample:
         return list(args), kwargs
 
     def call(self, tensors: Sequence[torch.Tensor]) -> list[Any]:
-        """The results on these tensors, flat, complex ones as pairs."""
+        """The results on these tensors, in a flat list; complex results as pairs."""
         args, kwargs = self.arguments(tensors)
         results = pytree.tree_leaves(self.function(*args, **kwargs))
         return [torch.view_as_real(r.resolve_conj()) if is_complex(r) else r for r in results if r is not None]
@@ -154,7 +154,7 @@ def spread(samples: Sequence[Sample], count: int | None) -> list[Sample]:
 
 
 def run(samples: Sequence[Sample]) -> None:
-    """Import each sample, evaluate it in float64, and note what came of it."""
+    """Import each sample, evaluate it in float64, and record its outcome."""
     for at in range(0, len(samples), TOGETHER):
         group = samples[at : at + TOGETHER]
         try:
@@ -262,7 +262,9 @@ ROUNDING = {torch.float64: 1e-9, torch.float32: 1e-5, torch.float16: 1e-2, torch
 
 
 def difference(got: Array, want: torch.Tensor, truth: torch.Tensor) -> str | None:
-    """How a result differs from PyTorch's in the dtype of the sample and from that in float64; None if from one of them not."""
+    """How a result differs from PyTorch's in the dtype of the sample and from that in float64; None
+    if from one of them not.
+    """
     if got.shape != tuple(want.shape):
         return f"shape {got.shape} instead of {tuple(want.shape)}"
     if not want.is_floating_point():
@@ -286,7 +288,7 @@ def difference(got: Array, want: torch.Tensor, truth: torch.Tensor) -> str | Non
 
 @dataclass
 class Count:
-    """What came of the samples of one operation."""
+    """The outcomes of the samples of one operation."""
 
     name: str
     outcomes: list[str] = field(default_factory=list[str])

@@ -1,4 +1,6 @@
-"""Results that are places of elements. Of equal elements PyTorch may take any, so the elements at the places are compared."""
+"""Results that are places of elements. Of equal elements PyTorch may take any, so the elements at
+the places are compared.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,9 @@ def are_places(name: str, result: int, kwargs: Mapping[str, Any]) -> bool:
 
 
 def misplaced(name: str, args: Sequence[Any], kwargs: Mapping[str, Any], got: Array, want: torch.Tensor) -> str | None:
-    """What is wrong with places: shape, range, a place twice, or other elements than at PyTorch's; None if nothing."""
+    """The error in a result of indices: shape, range, an index twice, or other elements than at PyTorch's; None if
+    correct.
+    """
     if got.shape != tuple(want.shape):
         return f"shape {got.shape} instead of {tuple(want.shape)}"
     _, position, default = PLACES[name]

@@ -1,4 +1,4 @@
-"""A layer as users spell it, and what it must become."""
+"""A layer as users write it, and the ops that it must become."""
 
 from __future__ import annotations
 

@@ -143,7 +143,7 @@ class Masked(nn.Module):
 
 @dataclass(frozen=True)
 class Spelling:
-    """A network, further inputs, and what the attention says."""
+    """A network, its further inputs, and the expected text of the attention."""
 
     network: Callable[[], nn.Module]
     words: tuple[str, ...] = ()

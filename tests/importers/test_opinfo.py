@@ -35,7 +35,7 @@ def chosen(names: Sequence[str], dtype: torch.dtype, most: int | None) -> list[o
 
 
 def told(samples: Sequence[opinfo.Sample], *allowed: str) -> str:
-    """The samples with another outcome than those that are allowed."""
+    """The samples whose outcome is not allowed."""
     return "\n".join(f"{s.name}: {s.outcome}" for s in samples if not s.outcome.startswith(allowed))
 
 

@@ -61,7 +61,7 @@ def wide(case: Case, times: int = 2) -> Case:
 
 
 def changed(t: str, envs: Sequence[Mapping[str, int]]) -> dict[str, Case]:
-    """What both kernels do to scores: masks, regions, other places of the rows, a second result."""
+    """Cases for both kernels that change scores: masks, regions, other positions of the rows, a second result."""
     seeing = [env for env in envs if env in SEEING]
     cases: dict[str, Case] = {}
     for causal in (False, True):
@@ -98,7 +98,7 @@ def weights(t: str, envs: Sequence[Mapping[str, int]]) -> dict[str, Case]:
 
 
 def forms(t: str, envs: Sequence[Mapping[str, int]]) -> dict[str, Case]:
-    """What both kernels take: causal or not, groups, windows, widths, parts of one tensor, places off a boundary."""
+    """Cases for both kernels: causal or not, groups, windows, widths, parts of one tensor, addresses off a boundary."""
     seeing = [env for env in envs if env in SEEING]
     qkv = {
         0: ("9*s*d", "d", "9*d", "1"), 1: ("9*l*d", "d", "9*d", "1"), 2: ("9*l*d", "d", "9*d", "1"),

@@ -91,7 +91,9 @@ ATTENTION_SIZES = "dims {b = 0 to 4, s = 0 to 400, l = 0 to 400, d = 1 to 80}"
 def attention(t: str, mask: str = "", mask_type: str | None = None, causal: bool = False, depth: str = "d", width: str = "d",
               envs: Sequence[Mapping[str, int]] = ATTENTION_ENVS, heads: int = 3, window: int = 0, then: str = "",
               scores: str = "", flags: str = "", scale: float = 0.25, **options: object) -> Case:  # fmt: skip
-    """`then` are the rows of a second piece of k and v, in dims that the case declares; `scores` what becomes of scores."""
+    """`then` is the number of rows of a second piece of k and v, in dims that the case declares; `scores` changes the
+    scores.
+    """
     head = f"!ait.tensor<b x {heads} x s x {depth} x {t}>"
     inputs = [
         f"%q: {head}",

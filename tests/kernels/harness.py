@@ -1,4 +1,4 @@
-"""Runs what the native CPU kernels emit: one op a case, all cases of a suite in one library, called through ctypes.
+"""Runs the code of native CPU kernels: one op a case, all cases of a suite in one library, called through ctypes.
 
 Each case is the text of an `ait.graph` that holds one op. Its kernel function is made as the emitter makes it; its buffers are
 NumPy arrays laid out with any strides inside of a larger canvas, so that writes outside of the result are seen.
@@ -47,7 +47,7 @@ static int32_t test_fail(void* self, const char* message) {
 
 
 def parse_graph(text: str) -> GraphOp:
-    """The one graph of a text."""
+    """The only graph of a text."""
     context = Context()
     context.load_dialect(Builtin)
     context.load_dialect(AIT)
@@ -111,17 +111,19 @@ class Case:
         return found[0], found[0].configs(self.op, target)[0]
 
     def selected(self, target: Target) -> Selected:
-        """The case as it is in a program: what the kernel asks of the workspace, and where it lies there."""
+        """The choice of the case's kernel, with the layout of its workspace."""
         kernel, config = self.chosen(target)
         choice = Choice((Candidate.of(None, [(kernel.provider, config)]),))
         return Selected(self.op, choice, target, ((Step(self.op, kernel, config, ()),),))
 
     def workspace_bytes(self, target: Target, env: Mapping[str, int]) -> int:
-        """Bytes that the kernel asks for at these dims: what passes between its launches, and scratch memory."""
+        """Bytes of workspace at these dims: the buffers between the kernel's launches, and scratch memory."""
         return self.selected(target).workspace.evaluate(env)
 
     def between(self, target: Target) -> tuple[list[Arg], list[Expr], Expr]:
-        """What passes between the launches of the kernel, where it lies in the workspace, and where scratch memory does."""
+        """The buffers between the kernel's launches, their offsets in the workspace, and the offset of
+        scratch memory.
+        """
         ((step,),) = (selected := self.selected(target)).candidates
         buffers, scratch = selected.beside(step, (step,))
         args = [Arg(f"between{i}", b.type, contiguous_strides(b.type.dims)) for i, b in enumerate(buffers)]
@@ -227,7 +229,7 @@ class Library:
             raise RuntimeError(message.value.decode())
 
     def run(self, case: Case, env: Mapping[str, int], inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """The results of a case, after a look at what was written beside them."""
+        """The results of a case; checks that nothing was written beside them."""
         ins, outs = case.args()
         placed: list[tuple[np.ndarray, np.ndarray]] = []
         for i, arg in enumerate((*ins, *outs)):

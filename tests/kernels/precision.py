@@ -24,7 +24,7 @@ EVEN = ({"b": 1, "m": 132, "n": 68, "k": 132},)
 
 
 def products() -> Iterator[tuple[str, Case]]:
-    """Each tile in one of the layouts, each layout on one of the tiles, with odd pitches and with even ones."""
+    """Each tile in one layout, and each layout on one tile, with odd and with even pitches."""
     bodies = (("", ()), (BIAS_GELU, ("n",)), (BIAS_RESIDUAL, ("n", "m x n")))
     for i in range(max(len(TILES), 2 * len(LAYOUTS))):
         tile, layout = TILES[i % len(TILES)], LAYOUTS[i % len(LAYOUTS)]

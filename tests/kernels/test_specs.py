@@ -20,7 +20,7 @@ FAMILY_OF = {name: family for family in FAMILIES for name in draw("cpu", [family
 
 
 def shipped() -> set[str]:
-    """The names of those that `make test` compiles as shipped."""
+    """The names of the suites that `make test` compiles as shipped."""
     chosen: set[str] = set()
     seen: set[tuple[str, str]] = set()
     for name, drawn in DRAWN.items():
@@ -36,7 +36,7 @@ AS_SHIPPED = shipped()
 
 @pytest.fixture(scope="module")
 def libraries() -> dict[tuple[str, bool], Library]:
-    """By family and whether they are compiled quickly, those that tests ask for."""
+    """The requested suites, by family and whether they are compiled quickly."""
     return {}
 
 

@@ -44,7 +44,7 @@ def check_round_trip(text: str, name: str = "the module") -> None:
 
 
 def valid_chunks(path: Path) -> Iterator[str]:
-    """Yield the parts of a file that parse and verify; those that announce an error must not."""
+    """Yield the parts of a file that parse and verify; parts that announce an error must not."""
     for part in re.split(r"^// -----[^\n]*\n", path.read_text(encoding="utf-8"), flags=re.MULTILINE):
         try:
             parse_text(context(), part)

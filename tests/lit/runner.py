@@ -34,7 +34,7 @@ class Command:
 
 @dataclass
 class Outcome:
-    """What a command left."""
+    """The outcome of a command."""
 
     code: int
     stdout: str = ""

@@ -1,4 +1,5 @@
-"""Removes each constraint of each pattern in turn: some test must fail for each. Prints those that no test misses.
+"""Removes each constraint of each pattern in turn: some test must fail. Prints constraints whose removal no test
+detects.
 
     python -m tests.mutate.run [PASS | PATTERN ...]
 
@@ -53,7 +54,7 @@ class Family:
 
 
 def families() -> dict[str, Family]:
-    """The passes of patterns; what they share is mutated once, with the first. Each has tests."""
+    """The passes of patterns; shared patterns are mutated once, with the first pass. Each pass has tests."""
     rows = {name: row for name, row in PASSES.items() if isinstance(row, Patterns)}
     found = {name: Family(patterns_of(name), row.dialect, tests_of(name)) for name, row in rows.items()}
     assert all(family.tests for family in found.values()), [name for name, row in found.items() if not row.tests]
@@ -129,7 +130,7 @@ def attributes_of(op: pdl.OperationOp) -> list[tuple[StringAttr, SSAValue]]:
 
 
 def with_attributes(op: pdl.OperationOp, attributes: Sequence[tuple[StringAttr, SSAValue]]) -> pdl.OperationOp:
-    """Give a matched operation other attributes; returns what takes its place."""
+    """Give a matched operation other attributes; returns its replacement."""
     names, values = [name for name, _ in attributes], [value for _, value in attributes]
     new = pdl.OperationOp(op.opName, names, list(op.operand_values), values, list(op.type_values))
     block = op.parent
@@ -183,7 +184,7 @@ def lit_tests_pass(family: Family, compiled: CompiledPatterns) -> bool:
 
 
 def variants_pass(pattern: pdl.PatternOp) -> bool:
-    """Whether an attention pattern makes attention of what it is for, and of nothing else."""
+    """Whether an attention pattern matches its intended graphs and no other graphs."""
     try:
         for variant in VARIANTS:
             check_variant(pattern, matching(*variant))

@@ -29,7 +29,7 @@ SECONDS = 600
 
 
 def digest() -> str:
-    """A digest of what the table depends on."""
+    """A digest of the inputs of the table."""
     found = hashlib.sha256()
     for path in sorted(p for folder in SOURCES for p in (ROOT / folder).rglob("*") if p.is_file()):
         if "__pycache__" not in path.parts:
@@ -38,7 +38,7 @@ def digest() -> str:
 
 
 def import_libraries() -> None:
-    """Import once what every network needs, before processes are made of this one."""
+    """Import the modules that every network needs, before this process is forked."""
     import transformers
 
     timm()
@@ -70,7 +70,7 @@ def alone(name: str, import_only: bool, seconds: float = SECONDS) -> Outcome:
 
 
 def row(name: str, outcome: Outcome) -> str:
-    """One line of the table, with what is missing below it."""
+    """One line of the table, followed by the missing operations."""
     seconds = ", ".join(f"{stage} {s:.0f} s" for stage, s in outcome.seconds.items() if s >= 1)
     if outcome.ratios:
         largest = [max(r[i] for r in outcome.ratios) for i in range(2)]

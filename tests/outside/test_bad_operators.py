@@ -57,7 +57,7 @@ def line_of(text: str, file: Path = HERE) -> int:
 
 
 def make(name: str = "bad.same", base: type = Op, **members: object) -> type:
-    """A class that copies its operand, with other members; those that are None are left out."""
+    """A class that copies its operand, with other members; members that are None are left out."""
     found: dict[str, object] = {
         "__module__": __name__,
         "name": name,

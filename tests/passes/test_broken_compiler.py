@@ -65,7 +65,7 @@ pdl.pattern @sub_is_add : benefit(1) {
 
 
 def differences(until: str, change: Callable[[ModuleOp], None], target: str = "cpu") -> list[str]:
-    """What the checker says of a change that is made to the module at a phase, as a pass of its own."""
+    """The checker's report of a change to the module at a phase, made by a separate pass."""
     ctx = context()
     module = parse_text(ctx, TEXT)
     run_passes(ctx, module, parse_passes(passes_between("imported", until, target)))

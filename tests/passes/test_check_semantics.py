@@ -54,7 +54,7 @@ def swap_operands(module: ModuleOp) -> None:
 
 
 def use_input(name: str) -> Callable[[ModuleOp], None]:
-    """Replace what an op makes by the input of the same type."""
+    """Replace the result of an op by the input of the same type."""
 
     def change(module: ModuleOp) -> None:
         op = op_of(module, name)

@@ -32,7 +32,7 @@ AROUND = {
 
 
 def looks(op: Operation) -> list[str]:
-    """What the verifier asks about the surroundings of `op`, but for its scope of dims."""
+    """The verifier's accesses to the surroundings of `op`, except its scope of dims."""
     own = {id(value) for value in (op, *op.operands, *op.results)}
     found: list[str] = []
 

@@ -49,14 +49,14 @@ Found = tuple[str, tuple[object, ...]]
 
 
 def found(compiled: CompiledPatterns, op: Operation) -> Found | None:
-    """The pattern that matches an operation, and what its rewrite is given."""
+    """The pattern that matches an operation, and the arguments of its rewrite."""
     matcher = compiled.dispatch.get(type(op))
     result: tuple[int, Match, tuple[object, ...]] | None = None if matcher is None else matcher(Rewriter(), op)
     return None if result is None else (result[1].pattern, result[2])
 
 
 def first_of(sets: list[CompiledPatterns], op: Operation) -> tuple[object, ...] | None:
-    """What the first of some patterns that matches is given."""
+    """The arguments of the first of some patterns that matches."""
     return next((match[1] for one in sets if (match := found(one, op)) is not None), None)
 
 
@@ -319,7 +319,9 @@ def test_a_finder_is_tried_until_all_holds() -> None:
 
 
 def test_priorities_hold_across_choices() -> None:
-    """Patterns with the same alternatives share them; of those that match the highest benefit wins, whatever comes first."""
+    """Patterns with the same alternatives share them; of those that match the highest benefit wins,
+    whatever comes first.
+    """
 
     def family(name: str, benefit: int, root: str, last: str) -> PatternFamily:
         def function(p: PatternBuilder) -> None:

@@ -49,7 +49,9 @@ def tiny_artifact(tmp_path: Path, library: Path, manifest: Manifest) -> Path:
 
 
 def tiny_inputs(batch: int, seq: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Inputs x [batch, 2*seq] and m [batch, seq], f32: multiples of 1/256, so that nothing the tiny model computes is rounded."""
+    """Inputs x [batch, 2*seq] and m [batch, seq], f32: multiples of 1/256, so that nothing the tiny
+    model computes is rounded.
+    """
     random = np.random.default_rng(seed)
     shapes = (batch, 2 * seq), (batch, seq)
     x, m = (random.integers(0, 256, shape).astype(np.float32) / 256 for shape in shapes)
@@ -57,6 +59,6 @@ def tiny_inputs(batch: int, seq: int, seed: int = 0) -> tuple[np.ndarray, np.nda
 
 
 def tiny_reference(x: np.ndarray, m: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """What the tiny model computes."""
+    """The expected result of the tiny model."""
     y = x * W[0] + B[0] * np.repeat(m, 2, axis=1)
     return y, y.sum(axis=1)

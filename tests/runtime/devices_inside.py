@@ -84,7 +84,7 @@ def model(tiny: Path) -> Iterator[Model]:
 
 
 class Case:
-    """Tensors of a run on a device, and what comes out."""
+    """The tensors of a run on a device, and the expected results."""
 
     def __init__(self, model: Model, device: int, batch: int = 4, seq: int = 5, seed: int = 0) -> None:
         import tvm_ffi

@@ -1,4 +1,6 @@
-"""The code of AITemplate's runtime documentation, on the CPU and on a card: the package's name and the devices are ours."""
+"""The code of AITemplate's runtime documentation, on the CPU and on a card: the package's name and
+the devices are ours.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +48,7 @@ def module(made: SimpleNamespace) -> Model:
 
 
 def tensors(device: str, batch: int = 3) -> tuple[list[torch.Tensor], list[torch.Tensor], list[torch.Tensor]]:
-    """Inputs, outputs, and what is expected."""
+    """Inputs, outputs, and the expected results."""
     given = [torch.randn(batch, 4).half().to(device) for _ in range(2)]
     outputs = [torch.empty(8, 4, device=device).half() for _ in range(2)]
     return given, outputs, [given[0] + given[1], (given[0].float() * given[1].float() * 2).half()]

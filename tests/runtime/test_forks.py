@@ -47,7 +47,7 @@ def wide(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def in_child(body: Callable[[], str]) -> str:
-    """What `body` answers in a forked process."""
+    """The result of `body` in a forked process."""
     reads, writes = os.pipe()
     if (child := os.fork()) == 0:
         try:

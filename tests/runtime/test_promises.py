@@ -1,4 +1,6 @@
-"""What a server may rely on: runs of many threads equal serial ones, memory stays flat, a fault harms one call alone."""
+"""What a server may rely on: runs of many threads equal serial ones, memory stays flat, a fault
+harms one call alone.
+"""
 
 from __future__ import annotations
 
@@ -82,7 +84,7 @@ def test_memory_stays_flat(tiny_artifact: Path, runs: int, loads: int) -> None:
 
 
 def _sanitized(name: str, artifact: Path, folder: Path, *args: str) -> str:
-    """What the program NAME.cc prints, built with the runtime library and AddressSanitizer, which looks for leaks."""
+    """The output of the program NAME.cc, built with the runtime library and AddressSanitizer, which looks for leaks."""
     sanitizer = ("-g", "-fsanitize=address", "-fno-omit-frame-pointer")
     (folder / "libait_cpu.so").symlink_to(build_deploy_library("cpu", sanitizer))
     include, source = cpp_root() / "include", Path(__file__).with_name(f"{name}.cc")
@@ -104,7 +106,9 @@ def test_a_fault_at_each_allocation_and_launch(tiny_artifact: Path, tmp_path: Pa
 
 @pytest.mark.full
 def test_no_byte_is_left_by_runs_and_loads(tiny_artifact: Path, tmp_path: Path) -> None:
-    """10,000 runs, good and refused, and 200 cycles of load, run and free: no leak, and no more heap, mappings or files."""
+    """10,000 runs, good and refused, and 200 cycles of load, run and free: no leak, and no more
+    heap, mappings or files.
+    """
     by_runs, by_loads = _sanitized("cycles", tiny_artifact, tmp_path, "10000", "200").splitlines()
     assert (by_runs, by_loads) == ("0 0 0", "0 0 0")
 

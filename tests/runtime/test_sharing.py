@@ -14,7 +14,7 @@ from tests.runtime.conftest import B, W, tiny_inputs, tiny_reference
 
 
 def answer(model: Model) -> np.ndarray:
-    """What the model computes, over the inputs of `tiny_inputs`."""
+    """The expected result of the model for the inputs of `tiny_inputs`."""
     return model.run_with_tensors(list(tiny_inputs(4, 5)))["y"]
 
 

@@ -32,7 +32,7 @@ SETTING = {"card": "a card", "driver": "1", "cuda": "13", "libraries": ""}
 
 @pytest.fixture
 def table(tmp_path, monkeypatch):
-    """A table in which every kernel takes what its terms say, but for some coefficients."""
+    """A table with coefficients of 1, except for some kernels."""
 
     def make(arch: str = "sm_90a", **fits: dict[str, float]) -> Path:
         path = tmp_path / f"{len(list(tmp_path.iterdir()))}.json"
@@ -307,7 +307,7 @@ def test_a_seed_gives_the_same_problems_of_all_families():
 
 
 class FakeMeter:
-    """A meter whose candidates take what their estimates say."""
+    """A meter whose times are the candidates' estimates."""
 
     def __init__(self, *_: object, **__: object) -> None:
         self.raced = 0

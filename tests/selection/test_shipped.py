@@ -79,7 +79,7 @@ def shipped_records() -> tuple[Record, ...]:
 
 
 def records() -> Iterator[tuple[str, list[Record]]]:
-    """By the key of a task, what ships of it."""
+    """The shipped times of each task, by its key."""
     shipped = shipped_for("sm_90a")
     assert shipped is not None and shipped.by_op
     yield from shipped.by_op.items()

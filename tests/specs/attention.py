@@ -1,4 +1,6 @@
-"""Attention: masks that broadcast, causal, windows, heads in groups, k and v in two pieces, q, k and v read in place."""
+"""Attention: masks that broadcast, causal, windows, heads in groups, k and v in two pieces, q, k
+and v read in place.
+"""
 
 from __future__ import annotations
 
@@ -52,8 +54,9 @@ def attention(
     scale: float | str = 0.25,
     **options: object,
 ) -> Form:
-    """`then` is how many rows the second piece of k and v has, `mask` the type of a mask, `scores` what becomes of
-    them."""
+    """`then` is the number of rows of a second piece of k and v, `mask` the type of a mask; `scores` changes the
+    scores.
+    """
     operands = [f"b x {heads} x s x {depth} x T", f"b x 3 x l x {depth} x T", f"b x 3 x l x {width} x T"]
     names = "defghij"
     text = "attention %a, %b, %c"

@@ -26,7 +26,7 @@ class Drawn:
 
 
 def draw(consumer: Consumer, families: Iterable[str] = FAMILIES) -> dict[str, Drawn]:
-    """Every form of every op at every element type, by name: what `make test-full` runs."""
+    """Every form of every op at every element type, by name, for `make test-full`."""
     return {
         spec.name(form, t): Drawn(spec, form, t, consumer in ("cuda", "rocm"))
         for family in families

@@ -116,7 +116,7 @@ def rotations() -> Form:
 
 
 def neighbours(name: str, row: str, **options: object) -> Form:
-    """The elements of pairs, turned: every other element of what is read, of the tables, and of what is written."""
+    """Rotated pairs: every other element of the input, of the tables, and of the result."""
     one, table = "b x s x 12 x 1 x T", "s x 12 x 1 x T"
     text = (
         "fused_elementwise(%a, %b, %c, %d) {\n  ^bb0(%a_in: S, %b_in: S, %c_in: S, %d_in: S):\n"

@@ -1,4 +1,4 @@
-"""What attention may do to its scores, as text: regions, and the types of the operands that they read.
+"""Changes of attention's scores, as text: regions, and the types of the operands that they read.
 
 `T` is the element type of q, `S` the type of a score; `H` stands for the heads of q, `L` for the columns.
 """

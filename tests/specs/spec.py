@@ -1,4 +1,4 @@
-"""What is said about an op so that its cases can be generated: how its text is written, and what is sampled.
+"""Specifications of ops from which their cases are generated: the text of an op, and the sampled dims and types.
 
 A `Form` is one way to write an op, with the types of its operands `%a, %b, ...`: dims by name, and `T` for the element type
 that is sampled, `S` for the type that floats of `T` have in a region. A `Spec` has the forms of an op, the element types,
@@ -30,7 +30,7 @@ _NAME = re.compile(r"%([a-z]\w*)")
 
 @dataclass(frozen=True)
 class Form:
-    """One way to write an op. What is None is that of the spec."""
+    """One way to write an op. A field that is None is the spec's."""
 
     name: str
     text: str

@@ -1,4 +1,4 @@
-"""Texts that must be refused, each with what the error has to say."""
+"""Texts that must be refused, each with the expected error."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ def stored_as_f16(exact: np.ndarray) -> Expected:
 
 
 def run(exact: np.ndarray) -> np.ndarray:
-    """What a run gives: sums in another order, then the rounding."""
+    """The results of a run: sums in another order, then rounded."""
     with np.errstate(over="ignore"):
         return (exact * (1 + 1e-6 * RANDOM.normal(size=exact.shape))).astype(np.float16).astype(np.float32)
 
@@ -66,7 +66,9 @@ def test_rounding_on_the_way_is_allowed_and_no_more() -> None:
 
 
 def test_one_step_of_a_stored_value_decides_no_other_element() -> None:
-    """floor of a value that rounding moves over an integer: that element may be either, the others only the exact one."""
+    """floor of a value that rounding moves over an integer: that element may be either, the others
+    only the exact one.
+    """
     exact = np.floor(np.array([0.9999, 1.5, 2.5, 3.5]))
     expected = Expected(exact, np.array([1.0, 1.0, 2.0, 3.0]), F16)
     for first in (0, 1):

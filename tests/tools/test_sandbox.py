@@ -25,7 +25,7 @@ pytestmark = pytest.mark.skipif(not can_mount(), reason="only root can give a pr
 
 
 def inside(*arguments: str) -> str:
-    """What a Python program prints that runs with mounts of its own."""
+    """The output of a Python program that runs with its own mounts."""
     done = subprocess.run(
         [*UNSHARE, sys.executable, *arguments],
         capture_output=True,

@@ -79,7 +79,7 @@ CONTROL = "a\x1b[2J\x07\x9b\x7f\u202ez"
 def test_control_characters_are_shown_as_escapes(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In what commands print of an artifact, of weights and of IR text, and in errors."""
+    """In the output of commands about an artifact, weights and IR text, and in errors."""
     monkeypatch.chdir(tmp_path)
     manifest = load.good_manifest()
     manifest["inputs"][0]["name"] = CONTROL

@@ -132,7 +132,7 @@ FOREIGN = ForeignKernel()
 
 
 def called_library(op: Operation, target: Target) -> KernelLibrary | None:
-    """The kernel library that an operator from outside calls on this target; None if its kernel is no such function."""
+    """The kernel library that an operator from outside calls on this target; None if its kernel calls none."""
     found = [k for k in kernels_from_outside(type(op)) if isinstance(k, FfiKernel) and k.kind == target.kind]
     return found[0].kernel_library() if found else None
 

@@ -212,7 +212,7 @@ def put_as_one(r: Rewriter, producer: Operation, root: Operation, parts: Parts) 
 
 
 def is_shorter(first: Block, second: Block) -> bool:
-    """Whether the first block has fewer operations, in as many steps as the shorter block has operations."""
+    """Whether the first block has fewer operations; it walks only as far as the shorter block."""
     a, b = first.first_op, second.first_op
     while a is not None and b is not None:
         a, b = a.next_op, b.next_op

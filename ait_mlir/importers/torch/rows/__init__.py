@@ -73,6 +73,6 @@ ADVICE: dict[str, str] = {
 
 
 def advice(name: str) -> str:
-    """What to do about an operation that has no row."""
+    """Advice for an operation that has no row."""
     bare = name.removeprefix("aten.")
     return next((reason for start, reason in ADVICE.items() if bare.startswith(start)), _ANY)
