@@ -33,7 +33,7 @@ struct Span {
 /// @brief All addresses between the first and the last element; `bytes` are those of a row-major tensor, which may be less than its shape says.
 Span span_of(const DLTensor& tensor, int64_t bytes);
 
-/// @brief Whether an address is no multiple of what kernels ask of the address of such a tensor. Nothing is asked of one without elements.
+/// @brief Whether an address is not aligned as kernels require for this tensor; a tensor without elements needs no alignment.
 bool is_misaligned(const Device& device, const DLTensor& tensor);
 
 /// @brief Whether the elements of a tensor lie at `strides`; those of dims of 1 do not matter.

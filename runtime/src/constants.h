@@ -37,7 +37,7 @@ struct ConstantSet {
 struct SetOptions {
   bool spare = false;      ///< in the set that runs do not read yet
   bool bind = false;       ///< read from the caller's memory, without a copy
-  void* stream = nullptr;  ///< for the copies, after what is on it
+  void* stream = nullptr;  ///< for the copies, after the work on it
 };
 
 class Constants {

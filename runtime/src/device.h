@@ -1,5 +1,5 @@
 /// @file device.h
-/// @brief What the runtime library needs from a device. `src/cpu` and `src/cuda` each have one implementation.
+/// @brief The functions that the runtime library needs from a device. `src/cpu` and `src/gpu` each have one implementation.
 #ifndef AIT_RUNTIME_DEVICE_H_
 #define AIT_RUNTIME_DEVICE_H_
 
@@ -87,7 +87,8 @@ class Device {
   /// Bytes to which the caller's tensors must be aligned; 1 where the element's own alignment is enough.
   virtual size_t tensor_alignment() const = 0;
 
-  /// Makes this device current for the calling thread; `leave` takes the returned value and restores what was.
+  /// Makes this device current for the calling thread; `leave` takes the returned value and restores the previous
+  /// device.
   virtual int enter() = 0;
   virtual void leave(int previous) noexcept = 0;
 
@@ -96,7 +97,8 @@ class Device {
   virtual void release(void* data) noexcept = 0;
   /// Copies in any direction between host and device, and returns when it is done.
   virtual void copy(void* to, const void* from, size_t bytes) = 0;
-  /// Copies in any direction after what is on `stream`. Memory of the host may be changed when it returns, unless it is page-locked.
+  /// Copies in any direction, after the work on `stream`. Memory of the host may be changed when it returns, unless it
+  /// is page-locked.
   virtual void copy_on(void* to, const void* from, size_t bytes, void* stream) = 0;
   /// Stores the value of a constant as `packing` says, which is not AIT_ROWS. Throws an Error of kind kRun where the device has no such layout.
   virtual void pack(void* to, const void* from, const ait_constant_v1& constant, const ait_packing_v1& packing) {
@@ -104,7 +106,7 @@ class Device {
     fail(ErrorKind::kRun, "constant '", constant.name, "' has layout ", packing.layout, ", which ", name(), " does not know: compile the model again");
   }
 
-  /// Copies elements between tensors of one shape on the device, after what is on `stream`. Strides are in elements.
+  /// Copies elements between tensors of one shape on the device, after the work on `stream`. Strides are in elements.
   virtual void copy_strided(const StridedCopy& copy, void* stream) = 0;
 
   virtual void sync(void* stream) = 0;
@@ -118,7 +120,7 @@ class Device {
   virtual void occupy(DeviceBuffer& scratch, int launches, void* stream) = 0;
   /// Whether `record` can record anything here.
   virtual bool has_graphs() const = 0;
-  /// Records what `body` launches on the stream it is given, without running it. Null if recording failed (the
+  /// Records the launches of `body` on the stream that it gets, without running them. Null if recording failed (the
   /// device is usable after it).
   virtual std::unique_ptr<Graph> record(const std::function<bool(void* stream)>& body) = 0;
 
@@ -155,7 +157,8 @@ class DeviceBuffer {
   void* data() const { return data_; }
   size_t bytes() const { return bytes_; }
 
-  /// Makes room for at least `bytes`; what was in the buffer is lost if it moves. After an exception the buffer is empty.
+  /// Makes room for at least `bytes`; the contents are lost if the buffer moves. After an exception the buffer is
+  /// empty.
   void grow(size_t bytes, const char* what) {
     if (bytes <= bytes_) return;
     reset();

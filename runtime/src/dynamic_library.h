@@ -44,7 +44,7 @@ inline std::vector<std::string> places_of(const LibraryName& library) {
 
 /// @brief Loads the first of `places` that has every symbol and of which `refuse`, called with the addresses set, says nothing.
 /// @param prefixes of all symbols, tried one after the other in each library.
-/// @return whether there is one; if not, `error` says what was tried and why each was refused.
+/// @return whether there is one; if not, `error` lists the libraries that were tried, each with the reason of its refusal.
 inline bool load_functions(const LibraryName& library, const std::vector<std::string>& places, const std::vector<Symbol>& symbols,
                            std::string* error, const std::function<std::string()>& refuse = nullptr,
                            const std::vector<const char*>& prefixes = {""}) {

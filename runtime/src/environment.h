@@ -1,5 +1,5 @@
 /// @file environment.h
-/// @brief What a foreign function that runs as part of a model finds around it: the device, and memory for what it makes on a stream.
+/// @brief The environment of a foreign function that runs as part of a model: the device, and memory for tensors that it makes on a stream.
 #ifndef AIT_RUNTIME_ENVIRONMENT_H_
 #define AIT_RUNTIME_ENVIRONMENT_H_
 
@@ -9,7 +9,7 @@
 
 namespace ait::runtime {
 
-/// @brief The current device of this thread. During a run it is that of the model.
+/// @brief The current device of this thread; during a run, the model's device.
 DLDevice current_device();
 
 /// @brief Whether `stream` is recorded into a graph now.

@@ -1,5 +1,5 @@
 /// @file forks.h
-/// @brief What a fork leaves of the runtime library: the child has the memory of its parent, but only the thread that forked.
+/// @brief The runtime library after a fork: the child has the memory of its parent, but only the thread that forked.
 #ifndef AIT_RUNTIME_FORKS_H_
 #define AIT_RUNTIME_FORKS_H_
 
@@ -8,14 +8,14 @@
 
 namespace ait::runtime {
 
-/// @brief How many forks lie between this process and the one that loaded the library.
+/// @brief The number of forks between this process and the process that loaded the library.
 int forks();
 
 /// @brief Whether the calling thread is the copy of a thread that forked. Its OpenMP waits for ever for the threads that the parent had, so it
 /// uses one thread. Threads that the child starts have as many as those of any other process.
 bool is_forked_thread();
 
-/// @brief Refuses an object in a forked process if a thread of the parent was using it: what that thread has locked or lent never comes back.
+/// @brief Refuses an object in a forked process if a thread of the parent was using it: locks and memory that the thread held are never released.
 class ForkGuard {
  public:
   /// @param what the name of the object in the error

@@ -1,5 +1,5 @@
 /// @file gemm.h
-/// @brief What a device implements for the service "gemm": `cpu/openblas.cc`, `cuda/cublaslt.cc`.
+/// @brief The functions that a device implements for the service "gemm": `cpu/openblas.cc`, `gpu/gemm_lt.cc`.
 #ifndef AIT_RUNTIME_GEMM_H_
 #define AIT_RUNTIME_GEMM_H_
 
@@ -11,7 +11,7 @@
 
 namespace ait::runtime {
 
-/// @brief A gemm whose operands and result have one element type and no scales: what the libraries compute today.
+/// @brief A gemm whose operands and result have one element type and no scales, as the libraries compute it.
 /// op(A) is [m, k]: A stored [m, k] (trans_a = 0) or [k, m] (1). op(B) is [k, n]: B stored [k, n] (trans_b = 0) or [n, k] (1).
 struct Gemm {
   int32_t dtype = 0, trans_a = 0, trans_b = 0, epilogue = 0, precision = AIT_PRECISION_HIGHEST;
@@ -27,7 +27,7 @@ struct Gemm {
 };
 
 /// @brief Reads the arguments of a call into `gemm`.
-/// @return whether it is such a gemm; if not, `error` says what is not.
+/// @return whether it is such a gemm; if not, `error` has the reason.
 inline bool read_gemm(const ait_gemm_v2& args, Gemm* gemm, std::string* error) {
   const bool residual = args.c.data != nullptr, biased = (args.epilogue & AIT_EPILOGUE_BIAS) != 0;
   if (biased && args.bias == nullptr) {

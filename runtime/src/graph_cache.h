@@ -14,7 +14,7 @@
 
 namespace ait::runtime {
 
-/// @brief What a recorded graph depends on: dims, then the addresses of inputs, outputs, arena and constants.
+/// @brief The key of a recorded graph: dims, then the addresses of inputs, outputs, arena and constants.
 using GraphKey = std::vector<int64_t>;
 
 /// @brief Counts of how runs in graph mode went.

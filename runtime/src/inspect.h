@@ -1,5 +1,5 @@
 /// @file inspect.h
-/// @brief What the launches of a run compute: counts of NaN and infinite values, and the range of the others.
+/// @brief The results of the launches of a run: counts of NaN and infinite values, and the range of the others.
 #ifndef AIT_RUNTIME_INSPECT_H_
 #define AIT_RUNTIME_INSPECT_H_
 

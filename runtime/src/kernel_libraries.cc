@@ -216,7 +216,7 @@ class Environment {
   bool replaced_ = false;
 };
 
-/// What is wrong with what a function returned; empty if it returned nothing, or the status 0.
+/// The error in the value that a function returned; empty if it returned nothing, or the status 0.
 std::string returned_problem(const ffi::Any& result) {
   if (result == nullptr) return {};
   if (const auto status = result.as<int64_t>()) return *status == 0 ? "" : "returned status " + std::to_string(*status);

@@ -1,5 +1,5 @@
 /// @file library.h
-/// @brief A loaded model library and what can be read from its table.
+/// @brief A loaded model library, and the contents of its table.
 #ifndef AIT_RUNTIME_LIBRARY_H_
 #define AIT_RUNTIME_LIBRARY_H_
 

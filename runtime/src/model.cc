@@ -65,7 +65,7 @@ struct Model::Call {
   /// Launches the part on `stream`. Returns the reason of the failure, or an empty string.
   std::string run(void* stream) { return call(table.run, stream); }
 
-  /// Waits for what the part has launched. The dims that it has bound are known then.
+  /// Waits for the launches of the part; afterwards the dims that it has bound are known.
   std::string wait(void* stream) { return call(table.wait, stream); }
 
   GraphKey key() const {
@@ -394,7 +394,7 @@ void Model::launch_plain(Call& call, void* stream) {
 
 void Model::check(const std::string& error, void* stream) {
   if (error.empty()) return;
-  // What was launched before the failure still uses the arena: let it end before the runtime is lent again.
+  // Launches before the failure still use the arena: let them end before the runtime is lent again.
   try {
     device_->sync(stream);
   } catch (const Error&) {

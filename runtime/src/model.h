@@ -28,7 +28,7 @@ struct RunOptions {
   size_t workspace_bytes = 0;
 };
 
-/// @brief What a model has done since it was loaded.
+/// @brief Counts of a model's runs since it was loaded.
 struct ModelStats {
   GraphStats graphs;
   int64_t runs = 0;      ///< that succeeded, or were left going on

@@ -1,5 +1,5 @@
 /// @file runtime_pool.h
-/// @brief The runtimes of a model: what one run needs for itself, so that several may be under way.
+/// @brief The runtimes of a model: each has the memory of one run, so that several runs may be under way.
 #ifndef AIT_RUNTIME_RUNTIME_POOL_H_
 #define AIT_RUNTIME_RUNTIME_POOL_H_
 
@@ -30,7 +30,7 @@ struct Runtime {
     arena->grow(bytes, what);
   }
 
-  /// Records the event: what is launched after it begins only when all before it has ended.
+  /// Records the event: later launches begin only after all earlier launches have ended.
   void mark(Device& device, void* stream) {
     if (event == nullptr) event = device.make_event();
     event->record(stream);

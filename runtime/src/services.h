@@ -1,5 +1,5 @@
 /// @file services.h
-/// @brief The services that this runtime library has for model libraries, and what a model library is given for one run.
+/// @brief The services of this runtime library for model libraries, and the data that a model library gets for one run.
 #ifndef AIT_RUNTIME_SERVICES_H_
 #define AIT_RUNTIME_SERVICES_H_
 
@@ -50,7 +50,7 @@ class RunStreams {
   virtual bool is_recorded(void* first) = 0;
 };
 
-/// @brief What a model library is given for one run, and what it leaves behind.
+/// @brief The data that a model library gets for one run, and the data that it returns.
 struct RunHost {
   explicit RunHost(const GemmTrial* gemm_trial = nullptr, RunStreams* run_streams = nullptr)
       : trial(gemm_trial), streams(run_streams), table{this, &RunHost::fail} {}

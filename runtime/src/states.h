@@ -1,5 +1,5 @@
 /// @file states.h
-/// @brief The memory of donated inputs: runs that share some are one after the other, and what a failed run left is refused.
+/// @brief The memory of donated inputs: runs that share some run one after the other, and state that a failed run left is refused.
 #ifndef AIT_RUNTIME_STATES_H_
 #define AIT_RUNTIME_STATES_H_
 
@@ -22,7 +22,7 @@ struct StateRange {
   bool overlaps(const StateRange& other) const { return begin < other.end && other.begin < end; }
 };
 
-/// @brief What is known of the state of a model, by address: the model does not own it, callers pass it with every run.
+/// @brief The condition of a model's state, by address: the model does not own state; callers pass it with every run.
 class States {
  public:
   explicit States(Device& device) : device_(device) {}
@@ -59,7 +59,7 @@ class States {
 
   /// The caller has written these bytes: they are valid again.
   void set(const StateRange& range);
-  /// A wait has failed: what runs that were going on have written is invalid.
+  /// A wait has failed: the state written by the runs under way is invalid.
   void invalidate_pending();
 
  private:

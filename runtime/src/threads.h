@@ -8,8 +8,9 @@
 
 namespace ait::runtime {
 
-/// @brief How many CPU threads the runs of this process may use: AIT_NUM_THREADS, else what OpenMP had when the runtime library was loaded.
-/// A run has those that no other run has, and its caller's (`src/cpu/device.cc`); its OpenMP regions and the gemm library use as many.
+/// @brief The number of CPU threads for the runs of this process: AIT_NUM_THREADS, else OpenMP's number when the runtime library was loaded.
+/// A run has the threads that no other run has, and its caller's (`src/cpu/device.cc`); its OpenMP regions and the gemm
+/// library use as many.
 int num_threads();
 
 /// @brief Calls `work(i)` for each i below `count`, each on a thread of its own, that of 0 on the caller's; returns when all have ended.

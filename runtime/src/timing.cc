@@ -61,7 +61,7 @@ Timing::Buffers& Timing::constants_for(const ait_model_v1& table) {
     const ait_constant_v1& constant = table.constants[i];
     const auto& pattern = patterns_.at(static_cast<size_t>(constant.dtype));
     for (int32_t p = 0; p < constant.num_places; ++p) {
-      // Up to the end: what is packed takes more room than its bytes, and what follows is written after it.
+      // Up to the end: a packed constant takes more room than its bytes, and the next constant follows it.
       for (size_t at = static_cast<size_t>(constant.places[p]); at < data.size(); at += pattern.size()) {
         std::copy_n(pattern.begin(), std::min(pattern.size(), data.size() - at), data.begin() + static_cast<std::ptrdiff_t>(at));
       }

@@ -25,7 +25,7 @@ class Timing {
   /// @param places that the inputs and the outputs take turns between, run by run.
   /// @param copies of the constants that runs take turns between, as layers have weights of their own.
   /// @param inputs what the inputs hold; on the host.
-  /// @param patterns for each dtype of the ABI what constants of that dtype are filled with, over and over; on the host.
+  /// @param patterns for each dtype of the ABI, the bytes with which constants of that dtype are filled repeatedly; on the host.
   Timing(int device, std::vector<int64_t> dims, int chain, int places, int copies, const Tensors& inputs, const Tensors& patterns);
   ~Timing();
   Timing(const Timing&) = delete;
@@ -33,7 +33,7 @@ class Timing {
 
   /// Adds the candidate whose table `symbol` of the library at `path` returns, and runs it once. Returns why it cannot run, else an empty
   /// string; the next candidate that can run has the next index.
-  /// @param algorithm unless empty, what the library gemms of the candidate run on: the parts of an `ait_gemm_algorithm_v1`.
+  /// @param algorithm unless empty, the algorithm of the candidate's library gemms: the parts of an `ait_gemm_algorithm_v1`.
   std::string add(const std::string& path, const std::string& symbol, const std::vector<int64_t>& algorithm);
   /// The algorithms that the library offers for the gemms of a candidate, the parts of one after the other.
   std::vector<int64_t> algorithms(const std::string& path, const std::string& symbol);

@@ -1,5 +1,5 @@
 /// @file context.h
-/// @brief What a kernel function knows about the run it belongs to.
+/// @brief The run that a kernel function belongs to, as the function sees it.
 #ifndef AIT_CONTEXT_H_
 #define AIT_CONTEXT_H_
 

@@ -1,5 +1,5 @@
 /// @file external.h
-/// @brief What the calls of operators with their own templates are given: pointers with `raw()`, and the stream.
+/// @brief The arguments of operators with their own templates: pointers with `raw()`, and the stream.
 #ifndef AIT_EXTERNAL_H_
 #define AIT_EXTERNAL_H_
 

@@ -1,5 +1,5 @@
 /// @file math.h
-/// @brief One function per elementwise op, for host and device: what the regions of fused kernels are made of.
+/// @brief One function per elementwise op, for host and device; the regions of fused kernels call them.
 ///
 /// On the host the float forms are the polynomials of scalar_math.h (build with -fno-math-errno -fno-trapping-math); odd functions keep the
 /// sign of a zero. On a device the toolchain's own functions are used. Doubles use the C library; so do the other functions of floats (sin,
@@ -53,7 +53,7 @@ AIT_FN T div(T a, T b) {
   }
 }
 
-/// @brief What division towards zero leaves, exactly, with the sign of a; a for an integer b of 0.
+/// @brief The exact remainder of division towards zero, with the sign of a; a for an integer b of 0.
 template <class T>
 AIT_FN T rem(T a, T b) {
   if constexpr (is_narrow_float<T>) {
@@ -148,7 +148,7 @@ AIT_FN T neg(T x) {
   }
 }
 
-/// @brief x without its sign; the least integer stays what it is.
+/// @brief x without its sign; the least integer is unchanged.
 template <class T>
 AIT_FN T abs(T x) {
   if constexpr (std::is_same<T, bool>::value) {

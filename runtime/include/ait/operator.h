@@ -1,5 +1,5 @@
 /// @file operator.h
-/// @brief What kernels of operators from outside of the package are given: tensors with their sizes, and how they are called.
+/// @brief The arguments of kernels of operators from outside of the package: tensors with their sizes; and the calls of these kernels.
 #ifndef AIT_OPERATOR_H_
 #define AIT_OPERATOR_H_
 

@@ -1,5 +1,5 @@
 /// @file program.h
-/// @brief What the host code of a program calls: the address of a constant, and word to whoever watches the run.
+/// @brief The functions that the host code of a program calls: the address of a constant, and reports to an observer of the run.
 #ifndef AIT_PROGRAM_H_
 #define AIT_PROGRAM_H_
 

@@ -1,5 +1,5 @@
 /// @file scalar_math.h
-/// @brief What the functions of math.h are made of: polynomials of floats for the host, and forms that a device computes in fewer steps.
+/// @brief The parts of the functions of math.h: polynomials of floats for the host, and forms that a device computes in fewer steps.
 ///
 /// The polynomials are branch-free, so that `#pragma omp simd` loops vectorise without -ffast-math; each is within 1.5 ulp and right about
 /// infinities, NaN and denormals.

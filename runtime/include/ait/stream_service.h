@@ -1,5 +1,5 @@
 /// @file stream_service.h
-/// @brief The service "streams": streams beside the one that a run is given, and events that order launches on different streams.
+/// @brief The service "streams": streams beside the run's own stream, and events that order launches on different streams.
 #ifndef AIT_STREAM_SERVICE_H_
 #define AIT_STREAM_SERVICE_H_
 

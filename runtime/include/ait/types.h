@@ -127,7 +127,7 @@ AIT_FN T from_float(float value) {
 #endif
 }
 
-/// @brief The `float` from which rounding to 16 bits gives what rounding `value` itself would: truncated, with a sticky last bit.
+/// @brief A `float` that rounds to the same 16 bits as `value` itself: `value` truncated, with a sticky last bit.
 AIT_FN float round_to_odd(double value) {
   const float nearest = static_cast<float>(value);
   const double back = static_cast<double>(nearest);

@@ -18,7 +18,7 @@ struct Matmul {
 /// @brief The bytes of each part of a description, by its attribute.
 inline constexpr size_t kPartBytes[AIT_GEMM_ALGORITHM_PARTS] = {4, 4, 4, 4, 4, 4, 4, 2, 2};
 
-/// @brief What an algorithm is made of; false if the library does not say.
+/// @brief The parts of an algorithm; false if the library does not give them.
 inline bool describe(const Api& api, const Algorithm& algorithm, ait_gemm_algorithm_v1* found) {
   for (int i = 0; i < AIT_GEMM_ALGORITHM_PARTS; ++i) {
     uint32_t value = 0;

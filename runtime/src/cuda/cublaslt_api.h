@@ -85,7 +85,7 @@ struct Api {
                    size_t workspace_bytes, void* stream);
 
   /// @brief Loads the first of `places` that has every function.
-  /// @return whether there is one; if not, `error` says what was tried.
+  /// @return whether there is one; if not, `error` lists the libraries that were tried.
   bool load(const std::vector<std::string>& places, std::string* error) {
     const std::vector<Symbol> symbols{
         {"cublasLtGetVersion", version},

@@ -88,7 +88,7 @@ struct Api {
   static constexpr size_t kFirstVersion = 91002;
 
   /// @brief Loads the first of `places` that has every function and is recent enough.
-  /// @return whether there is one; if not, `error` says what was tried.
+  /// @return whether there is one; if not, `error` lists the libraries that were tried.
   bool load(const std::vector<std::string>& places, std::string* error) {
     const std::vector<Symbol> symbols{
         {"cudnnGetVersion", version},

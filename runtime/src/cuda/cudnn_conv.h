@@ -1,7 +1,7 @@
 /// @file cudnn_conv.h
-/// @brief A convolution with what follows it as a graph of cuDNN operations: conv, + bias, + residual, activation.
+/// @brief A convolution and the operations after it as a graph of cuDNN operations: conv, + bias, + residual, activation.
 ///
-/// The tensors are named in the order NCHW, with the strides of NHWC. What is between the operations is f32 and never stored.
+/// The tensors are named in the order NCHW, with the strides of NHWC. Intermediate tensors are f32 and never stored.
 #ifndef AIT_CUDA_CUDNN_CONV_H_
 #define AIT_CUDA_CUDNN_CONV_H_
 

@@ -20,7 +20,7 @@
 
 namespace ait::runtime::dnn {
 
-/// @brief What a plan depends on: numbers in a fixed order for each kind of plan.
+/// @brief The key of a plan: numbers in a fixed order for each kind of plan.
 class PlanKey {
  public:
   PlanKey(std::initializer_list<int64_t> words) {
@@ -82,7 +82,7 @@ struct Library {
 /// @brief Whether `stream` records a CUDA graph, and which. @return a reason on failure, else an empty string.
 std::string find_capture(void* stream, int* device, cudaGraph_t* recorded);
 
-/// @brief What is launched next on `stream` starts when all launches before have ended.
+/// @brief The next launch on `stream` starts only after all launches before it have ended.
 ///
 /// Kernels of cuDNN are launched so that they may start before the launch before them has ended, once that allows it, as ours do. Those of
 /// fused convolutions then read the residual before they wait (9.19, on H100 and H200). Something that is no kernel in between prevents it: a
@@ -90,7 +90,7 @@ std::string find_capture(void* stream, int* device, cudaGraph_t* recorded);
 /// @return a reason on failure, else an empty string.
 std::string finish_launches(void* stream, int device, cudaGraph_t recorded);
 
-/// @brief Ties the plan to a graph that is recorded: it stays until the graph, and what was instantiated of it, are gone.
+/// @brief Ties the plan to a graph that is recorded: it stays until the graph and all its instances are gone.
 bool pin(Plan* plan, cudaGraph_t graph);
 
 inline bool misaligned(const void* pointer) { return reinterpret_cast<uintptr_t>(pointer) % 16 != 0; }

@@ -68,7 +68,8 @@ class SdpaPlan : public Plan {
     matmul(pointwise(kDiv, powers, sum, type, scores), v, o);
   }
 
-  /// Row s stands at column p = s + cols - rows. Causal hides what is right of p, a window what is `window` or more away from it.
+  /// Row s stands at column p = s + cols - rows. Causal hides the columns right of p, a window the columns at a
+  /// distance of `window` or more.
   Descriptor band(const ait_attention_v1& args, Descriptor x, const Four& scores) {
     const float hidden = -std::numeric_limits<float>::infinity();
     const int64_t lead = args.cols - args.rows;

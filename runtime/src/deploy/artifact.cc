@@ -64,7 +64,7 @@ std::set<std::string> cpu_flags() {
   return {};
 }
 
-/// A library of an artifact for the CPU, and what it needs.
+/// A library of an artifact for the CPU, and the instruction sets that it needs.
 struct Compiled {
   std::string part, arch;
   const std::vector<Json>* instruction_sets;
@@ -89,8 +89,8 @@ std::vector<std::string> part_names(const Json& manifest) {
   return names;
 }
 
-/// Refuses what is no model library for this kind of CPU, by its header and its names, before the system's loader runs its constructors. As
-/// `ait_mlir/host/model_libraries.py`, this finds a file that is there by mistake.
+/// Refuses a file that is no model library for this kind of CPU, by its header and its names, before the system's
+/// loader runs its constructors. As `ait_mlir/host/model_libraries.py`, this finds a file that is there by mistake.
 void check_model_library(const std::vector<uint8_t>& library) {
   constexpr uint8_t kElf64[] = {0x7f, 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB};
 #if defined(__x86_64__)

@@ -69,11 +69,12 @@ class StoredConstants {
 /// @brief A checked artifact. Throws an Error of kind kArtifact if it is damaged or not for this machine.
 class Artifact {
  public:
-  /// @param verify_weights whether the hash of the constants is checked; that of everything else always is
+  /// @param verify_weights whether the hash of the constants is checked; all other hashes are always checked
   Artifact(const std::string& path, bool verify_weights);
   Artifact(const void* data, size_t size, bool verify_weights);
 
-  /// Under which models find the constants that they can share: what their values and places depend on. Empty if they are not verified.
+  /// The key under which models find constants to share: it identifies their values and places. Empty if they are not
+  /// verified.
   const std::string& constants_key() const { return constants_key_; }
   /// Copies the constants. Throws an Error of kind kArtifact unless the copy has the right hash.
   std::unique_ptr<StoredConstants> constants() const;

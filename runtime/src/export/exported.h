@@ -1,5 +1,5 @@
 /// @file exported.h
-/// @brief A model as a function of a tvm-ffi library: what `ait compile --emit module` and `--emit kernels` link with the model.
+/// @brief A model as a function of a tvm-ffi library; `ait compile --emit module` and `--emit kernels` link this with the model.
 #ifndef AIT_RUNTIME_EXPORT_EXPORTED_H_
 #define AIT_RUNTIME_EXPORT_EXPORTED_H_
 

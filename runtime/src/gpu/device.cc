@@ -59,7 +59,7 @@ std::shared_mutex& recordings() {
   return mutex;
 }
 
-/// What `body` launches, as a graph that the caller destroys; null if it cannot be recorded.
+/// The launches of `body`, as a graph that the caller destroys; null if they cannot be recorded.
 GPU(Graph_t) capture(const std::function<bool(void*)>& body) {
   const std::shared_lock<std::shared_mutex> recording(recordings());
   const GpuStream stream;

@@ -1,5 +1,5 @@
 /// @file gemm_lt.cc
-/// @brief `compute_gemm` on cuBLASLt or hipBLASLt. What the library chose for a problem is kept, so that a later call costs a look-up and a launch, and
+/// @brief `compute_gemm` on cuBLASLt or hipBLASLt. The library's choice for a problem is kept, so that a later call costs a look-up and a launch, and
 /// can be captured: no allocation on the device and no synchronisation.
 #include <string.h>
 
@@ -17,7 +17,7 @@ namespace ait::runtime {
 namespace {
 
 constexpr int kAlgorithms = 16;
-/// Bytes of workspace with which the library is always asked, so that its answer does not depend on what a model has.
+/// Bytes of workspace in each question to the library, so that its answer does not depend on the model's workspace.
 constexpr int64_t kAskedWorkspace = int64_t(32) << 20;
 /// Described algorithms want all operands to begin on so many bytes.
 constexpr int64_t kAlignment = 16;
@@ -44,13 +44,13 @@ struct KeyHash {
   }
 };
 
-/// The matrices of a problem and what it runs on.
+/// The descriptors of the matrices of a problem, and the algorithm.
 struct Plan {
   lt::Descriptor a = nullptr, b = nullptr, c = nullptr, d = nullptr;
   lt::Algorithm algorithm{};
 };
 
-/// What the library answers when it is asked for algorithms.
+/// The library's answer to a question for algorithms.
 struct Answer {
   lt::Heuristic found[kAlgorithms];
   int count = 0;
@@ -208,7 +208,7 @@ lt::Matmul matmul_of(const Operation& operation, const Plan& plan, int type, int
   return {type, compute, operation.scale, operation.desc, plan.a, plan.b, plan.c, plan.d};
 }
 
-/// The described algorithm where the library takes it, else the one that it estimates to be the fastest.
+/// The described algorithm if the library accepts it, else the algorithm that it estimates to be the fastest.
 int32_t make_plan(const lt::Api& api, lt::Handle handle, const Gemm& args, const Key& key, const Operation& operation, int type,
                   int compute, Plan* plan, std::string* error) {
   if (describe_matrices(api, args, key, type, plan, error) != 0) return 1;

@@ -79,7 +79,7 @@ struct Api {
   const char* status_text(Status status) const { return status == 7 ? "not supported" : status == 3 ? "invalid value" : "failed"; }
 
   /// @brief Loads the first of `places` that has every function.
-  /// @return whether there is one; if not, `error` says what was tried.
+  /// @return whether there is one; if not, `error` lists the libraries that were tried.
   bool load(const std::vector<std::string>& places, std::string* error) {
     const std::vector<Symbol> symbols{
         {"hipblasLtCreate", create},

@@ -1,5 +1,5 @@
 /// @file gpu.h
-/// @brief One spelling for what CUDA and HIP name differently, so that one source compiles with nvcc and with hipcc.
+/// @brief Common names for the functions and types of CUDA and HIP, so that one source compiles with nvcc and with hipcc.
 #ifndef AIT_GPU_GPU_H_
 #define AIT_GPU_GPU_H_
 
@@ -130,7 +130,7 @@ __device__ __forceinline__ void allow_next() {
 #endif
 }
 
-/// @brief Bytes of shared memory that a block may have on the current device, what is declared statically included.
+/// @brief Bytes of shared memory that a block may have on the current device, including static declarations.
 inline uint32_t shared_limit() {
 #if defined(AIT_HIP)
   return 64 * 1024;

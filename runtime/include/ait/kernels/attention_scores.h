@@ -1,5 +1,5 @@
 /// @file attention_scores.h
-/// @brief What the attention kernels of all targets say about the functor that changes scaled scores.
+/// @brief The functor that changes the scaled scores of attention, for the kernels of all targets.
 #ifndef AIT_KERNELS_ATTENTION_SCORES_H_
 #define AIT_KERNELS_ATTENTION_SCORES_H_
 

@@ -1,5 +1,5 @@
 /// @file attention_window.h
-/// @brief What the attention kernels of all targets say about the columns that a row sees.
+/// @brief The columns that a row of attention sees, for the kernels of all targets.
 #ifndef AIT_KERNELS_ATTENTION_WINDOW_H_
 #define AIT_KERNELS_ATTENTION_WINDOW_H_
 

@@ -1,5 +1,5 @@
 /// @file conv_shape.h
-/// @brief What a convolution reads, for host and device.
+/// @brief The input of a convolution and its window, for host and device.
 #ifndef AIT_KERNELS_CONV_SHAPE_H_
 #define AIT_KERNELS_CONV_SHAPE_H_
 

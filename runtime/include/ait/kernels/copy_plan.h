@@ -32,7 +32,7 @@ struct CopyPlan {
   }
 };
 
-/// @brief Drops dims of size 1, sorts the others so that the output is written in order, and merges what both sides step through as one.
+/// @brief Drops dims of size 1, sorts the others so that the output is written in order, and merges dims through which both sides step as one.
 template <size_t kRank>
 CopyPlan plan_copy(const int64_t (&sizes)[kRank], const int64_t (&in)[kRank], const int64_t (&out)[kRank]) {
   static_assert(kRank <= kMaxCopyRank, "a copy has at most 16 dims");

@@ -1,5 +1,5 @@
 /// @file further.h
-/// @brief How the types of an epilogue's operands say what is read and what is written.
+/// @brief The types of an epilogue's operands, which distinguish tensors that are read from results that are written.
 #ifndef AIT_KERNELS_FURTHER_H_
 #define AIT_KERNELS_FURTHER_H_
 

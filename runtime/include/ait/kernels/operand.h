@@ -13,7 +13,7 @@
 
 namespace ait {
 
-/// @brief What is known of the stride of the innermost dim: 0 (broadcast), 1, or neither.
+/// @brief What the compiler knows of the stride of the innermost dim: 0 (broadcast), 1, or neither.
 enum class Inner { zero, unit, strided };
 
 /// @brief A pointer with a stride (in elements) for each dim of the iteration space.

@@ -17,7 +17,7 @@ namespace ait {
 template <class T>
 using sort_key_t = std::conditional_t<(sizeof(T) > 4), uint64_t, uint32_t>;
 
-/// @brief A number that is larger for larger elements, and for smaller ones if kDescending.
+/// @brief A number that grows with the element, or falls with it if kDescending.
 template <bool kDescending, class T>
 AIT_FN sort_key_t<T> sort_key(T element) {
   using K = sort_key_t<T>;

@@ -1,5 +1,5 @@
 /// @file reduction.h
-/// @brief What a reduction starts from, how two partial results join, and what is made of the last one: for host and device.
+/// @brief The start value of a reduction, the combination of two partial results, and the final step: for host and device.
 ///
 /// Integers narrower than 32 bits are reduced in 32, and sums of integers in unsigned ones, so that they wrap.
 #ifndef AIT_KERNELS_REDUCTION_H_

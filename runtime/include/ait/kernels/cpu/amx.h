@@ -57,7 +57,7 @@ inline Words largest(Words most, Floats x) {
 /// that their third planes may be subnormal.
 inline bool fits_planes(uint32_t most) { return most < 0x7f800000u && (most == 0 || most >= uint32_t(127 - 102) << 23); }
 
-/// @brief The planes of 16 pairs of numbers, each pair side by side; a plane is `kTileBytes` after the one before it.
+/// @brief The planes of 16 pairs of numbers, each pair side by side; planes are `kTileBytes` apart.
 inline __attribute__((always_inline)) void split(Floats x, Floats y, char* to) {
 #pragma GCC unroll 3
   for (int plane = 0; plane < kPlanes; ++plane) {

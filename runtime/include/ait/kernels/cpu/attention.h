@@ -35,7 +35,7 @@ struct ScoreOperand {
   const E* data;
   int64_t batch, head, row, col;
 
-  /// @brief The operand from a place on, as that of one tile.
+  /// @brief The operand of a tile: the operand from a place on.
   ScoreOperand from(int64_t at_batch, int64_t at_head, int64_t at_row, int64_t at_col) const {
     return {data + at_batch * batch + at_head * head + at_row * row + at_col * col, batch, head, row, col};
   }
@@ -117,7 +117,7 @@ struct AttentionShape {
   int64_t shift() const { return top_left ? 0 : cols - rows; }
 };
 
-/// @brief The rows of keys and values that follow the first `first` ones, which are those of `k` and `v`; by default there are none.
+/// @brief The rows of keys and values after the first `first` rows, which are in `k` and `v`; by default there are none.
 template <class T>
 struct SecondPiece {
   Heads<const T> k = {}, v = {};

@@ -128,7 +128,7 @@ inline __attribute__((always_inline)) Vector<compute_t<T>> load_some(const T* fr
 
 // ---- blocks of operands -----------------------------------------------------------------------------------------------------------------
 
-/// @brief One value that reads as an array of equal ones.
+/// @brief One value that reads as an array of equal values.
 template <class C>
 struct Splat {
   C value;

@@ -135,7 +135,7 @@ class AmxColumns {
   uint32_t* most_ = nullptr;
 };
 
-/// @brief What is to be done: rows [m0, m1), at most kAmxRows, by the panels of columns [n0, n1) of one batch.
+/// @brief A task: rows [m0, m1), at most kAmxRows, by the panels of columns [n0, n1) of one batch.
 template <class... E>
 struct AmxWork {
   const GemmShape& shape;

@@ -1,5 +1,5 @@
 /// @file gemm_shape.h
-/// @brief What all gemms of the CPU share: their sizes, and memory for a thread.
+/// @brief The parts that all gemms of the CPU share: their sizes, and memory for a thread.
 #ifndef AIT_KERNELS_CPU_GEMM_SHAPE_H_
 #define AIT_KERNELS_CPU_GEMM_SHAPE_H_
 

@@ -26,7 +26,7 @@ struct Pair {
   uint32_t bits;
 };
 
-/// @brief What rows are multiplied in: pairs, where that is faster, else the compute type.
+/// @brief The type in which rows are multiplied: pairs where that is faster, else the compute type.
 template <class T>
 using RowElement = std::conditional_t<AIT_CPU_PAIRS && std::is_same_v<T, bfloat16>, Pair, compute_t<T>>;
 

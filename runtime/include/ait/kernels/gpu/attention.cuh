@@ -47,7 +47,7 @@ struct AttentionShape {
 /// @brief Keys and values in one piece.
 struct OnePiece {};
 
-/// @brief The rows of keys and values that follow the first `first` ones, which are those of `k` and `v`.
+/// @brief The rows of keys and values after the first `first` rows, which are in `k` and `v`.
 template <class T>
 struct SecondPiece {
   Heads<const T> k, v;

@@ -1,5 +1,5 @@
 /// @file attention_flash.cuh
-/// @brief The parts of attention_hopper.cuh: tiles, their order and their sequences, and what a warpgroup does with its rows.
+/// @brief The parts of attention_hopper.cuh: tiles, their order and their sequences, and the work of a warpgroup on its rows.
 #ifndef AIT_KERNELS_GPU_ATTENTION_FLASH_CUH_
 #define AIT_KERNELS_GPU_ATTENTION_FLASH_CUH_
 
@@ -36,7 +36,7 @@ struct FlashTile {
   static_assert(kSharedBytes <= kLimit, "at most 227 KiB of shared memory");
 };
 
-/// @brief What `attention_hopper_kernel` is given. @tparam Q which sequences there are: `WholeSequences` or `RaggedSequences`
+/// @brief The arguments of `attention_hopper_kernel`. @tparam Q which sequences there are: `WholeSequences` or `RaggedSequences`
 template <class T, class S, class Q>
 struct FlashArgs {
   CUtensorMap q_map, k_map, v_map;
@@ -84,7 +84,7 @@ struct WholeSequences {
   __device__ __forceinline__ void clear_outside(const Args&, const FlashPlace&, int) const {}
 };
 
-/// @brief The tiles of a block: every other round goes through the blocks backwards, so that long and short ones even out.
+/// @brief The tiles of a block: every other round goes through the blocks backwards, so that long and short tiles even out.
 struct FlashTurns {
   int base = 0, round = 0;
 

@@ -69,7 +69,7 @@ __device__ __forceinline__ PackedTile packed_tile_of_block(const Ragged<I>& ragg
   return place;
 }
 
-/// @brief What one block does. `compute(args, q, k, v, o, row0, first, head, batch)` computes the rows of a tile from `first` on.
+/// @brief The work of one block. `compute(args, q, k, v, o, row0, first, head, batch)` computes the rows of a tile from `first` on.
 template <class Tile, bool kCausal, bool kWindow, bool kPaged, class T, class I, class Compute>
 __device__ __forceinline__ void ragged_tile(const AttentionArgs<T, PlainScores>& given, const Ragged<I>& ragged, const Compute& compute) {
   wait_for_previous();

@@ -1,5 +1,5 @@
 /// @file attention_scores.cuh
-/// @brief What becomes of the scaled scores before the softmax: a functor of a score and of elements of tensors that broadcast to the scores.
+/// @brief The change of the scaled scores before the softmax: a functor of a score and of elements of tensors that broadcast to the scores.
 ///
 /// A functor adds a mask, a bias of each head or a slope times a distance, or caps the score. The same functor works on all GPU kernels;
 /// these classes read its operands in the layouts that the kernels have: `ScoreLine` for one row, `ScoreFragment` for the results of a
@@ -195,7 +195,7 @@ struct ScoreLine<ChangedScores<F, O...>> {
   __device__ __forceinline__ ScoreLine(const ChangedScores<F, O...>& from, int64_t batch, int64_t head, int64_t row) {
     lines.place(from.operands, batch, head, row);
   }
-  /// @brief What a scaled score becomes; the column must exist.
+  /// @brief The changed score for a scaled score; the column must exist.
   template <class A>
   __device__ __forceinline__ A changed(A score, int64_t col) const {
     A out;
@@ -221,7 +221,7 @@ struct ScoreFragment<ChangedScores<F, O...>, kBlocks> {
   }
   /// @brief Starts to read the operands. @param col,col0 the first column of the thread, of the product @param paired `ChangedScores::paired`
   __device__ __forceinline__ void fetch(int col, int col0, int cols, bool paired) { operands.fetch(col, cols, paired && col0 + 8 * kBlocks <= cols); }
-  /// @brief What the scaled score number `i` becomes; without meaning for columns that do not exist.
+  /// @brief The changed score for the scaled score number `i`; without meaning for columns that do not exist.
   __device__ __forceinline__ float changed(int i, float score) const {
     float out;
     operands.template apply<F>(i, score, out);

@@ -101,7 +101,7 @@ __device__ __forceinline__ void store_wait() {
 /// @brief Orders this thread's earlier writes to shared memory before copies that are started after a barrier.
 __device__ __forceinline__ void publish_to_copies() { asm volatile("fence.proxy.async.shared::cta;\n" ::: "memory"); }
 
-/// @brief The address, in block `rank` of the cluster, of what lies at `address` in this one.
+/// @brief The address in block `rank` of the cluster that corresponds to `address` in this block.
 __device__ __forceinline__ uint32_t address_in(uint32_t address, uint32_t rank) {
   uint32_t remote;
   asm("mapa.shared::cluster.u32 %0, %1, %2;\n" : "=r"(remote) : "r"(address), "r"(rank));

@@ -23,7 +23,7 @@ namespace ait::gpu {
 /// Threads and columns of a block, where groups have fewer, and bytes of shared memory with which three blocks fit on a multiprocessor.
 inline constexpr int kGroupedThreads = 256, kGroupedWarps = kGroupedThreads / 32, kGroupedColumns = 64, kGroupedFew = 74 * 1024;
 
-/// @brief What a warp computes at a time: 16 `kRows` places of `kTiles` x 8 columns of each of `kSets` neighbouring groups.
+/// @brief The tile that a warp computes at a time: 16 `kRows` places of `kTiles` x 8 columns of each of `kSets` neighbouring groups.
 template <int kSets_, int kTiles_, int kRows_>
 struct GroupedTile {
   static constexpr int kSets = kSets_, kTiles = kTiles_, kRows = kRows_;

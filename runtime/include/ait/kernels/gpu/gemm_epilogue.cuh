@@ -1,5 +1,5 @@
 /// @file gemm_epilogue.cuh
-/// @brief What the native gemm kernels share: the description of a problem, extra operands of the epilogue, and the store of a result.
+/// @brief The parts that the native gemm kernels share: the description of a problem, extra operands of the epilogue, and the store of a result.
 #ifndef AIT_KERNELS_GPU_GEMM_EPILOGUE_CUH_
 #define AIT_KERNELS_GPU_GEMM_EPILOGUE_CUH_
 

@@ -333,7 +333,7 @@ struct Boxes {
   }
 };
 
-/// @brief What `finish_fragments` writes: `kM` times 64 rows, 16 a warp, and `kCols` columns, in rounds.
+/// @brief The results that `finish_fragments` writes: `kM` times 64 rows, 16 a warp, and `kCols` columns, in rounds.
 /// @tparam kHalves sums that a result is made of: the accumulators have so many times `kCols` columns
 /// @tparam kBoxCols columns of a box; 0: results go to memory directly, as those do that have not 2 bytes
 /// @tparam kSpare registers beside the accumulators

@@ -32,7 +32,7 @@ struct StreamTile {
   static_assert(kColumns % 16 == 0 && (kEights == 1 || kEights == 2) && kBlocks * kSharedBytes <= 227 * 1024);
 };
 
-/// @brief What a warp reads in a step.
+/// @brief The elements that a warp reads in a step.
 template <class Tile, class T>
 struct StreamStep {
   uint4 b[Tile::kChunks][Tile::kSixteens][2];  ///< of columns 16 s + lane / 4 + {0, 8}: the elements 32 c + 8 (lane % 4) ... of k

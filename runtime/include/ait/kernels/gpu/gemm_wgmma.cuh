@@ -83,7 +83,7 @@ struct InMatrices {
   bool a_inner, a_outer, b_inner, b_outer;
 };
 
-/// @brief What `gemm_wgmma_kernel` is given. `From`: where a and b come from.
+/// @brief The arguments of `gemm_wgmma_kernel`. `From`: the source of a and b.
 template <class From, class T, class D, class... E>
 struct HopperArgs {
   CUtensorMap a_map, b_map, d_map, e_map;  ///< of a, b, d and the extra operand that is copied to where the results will be

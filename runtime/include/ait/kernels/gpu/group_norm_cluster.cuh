@@ -47,7 +47,7 @@ struct GroupNormPlan {
   double eps;
 };
 
-/// @brief What a launch does: all of it, or one of two halves.
+/// @brief The part of the work that a launch does: all, or one of two halves.
 enum class NormPart { whole, moments, result };
 
 /// Warps that share the lanes of a group at most, where a second launch joins what they found.

@@ -145,14 +145,14 @@ __device__ __forceinline__ uint32_t max_or_nan_pair(uint32_t a, uint32_t b) {
   return larger;
 }
 
-/// @brief Waits for all blocks of the cluster; what they wrote to shared memory before is visible after.
+/// @brief Waits for all blocks of the cluster; their earlier writes to shared memory are visible afterwards.
 __device__ __forceinline__ void cluster_barrier() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   asm volatile("barrier.cluster.arrive.release;\nbarrier.cluster.wait.acquire;\n" ::: "memory");
 #endif
 }
 
-/// @brief The two halves of `cluster_barrier`: what was written before the first is visible to the other blocks after the second.
+/// @brief The two halves of `cluster_barrier`: writes before the first half are visible to the other blocks after the second.
 __device__ __forceinline__ void cluster_arrive() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   asm volatile("barrier.cluster.arrive.release;\n" ::: "memory");
@@ -189,7 +189,7 @@ __device__ __forceinline__ float2 load_cluster_float2(uint32_t address, uint32_t
   return v;
 }
 
-/// @brief Reads 16 bytes of what is read once, or zeros.
+/// @brief Reads 16 bytes of memory that is read only once, or zeros.
 __device__ __forceinline__ uint4 read_once(const void* from, bool exists) {
   uint4 v = {0, 0, 0, 0};
   asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %5, 0;\n@p ld.global.nc.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];\n}\n"

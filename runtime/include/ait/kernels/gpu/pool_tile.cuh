@@ -1,5 +1,5 @@
 /// @file pool_tile.cuh
-/// @brief Pools whose windows the compiler knows, with the channels last: a thread computes neighbouring windows and reads what they share once.
+/// @brief Pools whose windows the compiler knows, with the channels last: a thread computes neighbouring windows and reads shared elements once.
 ///
 /// `pool.cuh` computes all others. An output of 3 x 3 by 2 there takes some 530 instructions and 9 reads, 3 of them on their way at a time; here, in a
 /// tile of 4 x 2 windows, 5.6 reads, and a line of 5 is on its way while the one before it is used.

@@ -20,7 +20,7 @@ namespace ait::gpu {
 inline constexpr int kPartThreads = 256, kPartBlocks = 4;
 inline constexpr int64_t kMostParts = 1024;
 
-/// @brief What is known of some elements: their sum or extreme.
+/// @brief The partial result of some elements: their sum or extreme.
 template <class R, class A, bool kCentred = R::kCentred>
 struct Part {
   A value;

@@ -22,7 +22,7 @@ struct RingPlan {
   constexpr int threads() const { return group * groups; }
 };
 
-/// @brief What is done with rows.
+/// @brief The computation on rows.
 enum class RingUse { softmax, norm, centred_norm };
 
 namespace detail {

@@ -1,5 +1,5 @@
 /// @file ring_policies.cuh
-/// @brief What is done with rows that pass through a ring: norms and softmax, of which one look at each element is enough for what all are together.
+/// @brief The computations on rows that pass through a ring: norms and softmax, whose statistics need each element only once.
 #ifndef AIT_KERNELS_GPU_RING_POLICIES_CUH_
 #define AIT_KERNELS_GPU_RING_POLICIES_CUH_
 

@@ -1,5 +1,5 @@
 /// @file ring_row.cuh
-/// @brief A thread of a row that passes through a ring: what it copies, reads and stores.
+/// @brief A thread's part of a row that passes through a ring: its copies, reads and stores.
 #ifndef AIT_KERNELS_GPU_RING_ROW_CUH_
 #define AIT_KERNELS_GPU_RING_ROW_CUH_
 

@@ -1,5 +1,5 @@
 /// @file row_policies.cuh
-/// @brief What is done with a row that a group holds: norms and softmax.
+/// @brief The computations on a row that a group of threads holds: norms and softmax.
 #ifndef AIT_KERNELS_GPU_ROW_POLICIES_CUH_
 #define AIT_KERNELS_GPU_ROW_POLICIES_CUH_
 

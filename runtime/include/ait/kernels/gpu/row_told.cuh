@@ -1,5 +1,5 @@
 /// @file row_told.cuh
-/// @brief What the warps of a block or cluster know of a row, told each other and counted at a barrier in shared memory (sm_90 and later).
+/// @brief Partial results of a row that the warps of a block or cluster send each other, counted at a barrier in shared memory (sm_90 and later).
 ///
 /// A barrier of the cluster would make each thread wait until what it has stored before, and what it copies, has come to memory: its release is a
 /// fence of all of that, and its acquire empties the L1 cache. Here nothing is released but 16 bytes.

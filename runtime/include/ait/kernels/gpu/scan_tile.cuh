@@ -1,5 +1,5 @@
 /// @file scan_tile.cuh
-/// @brief What the kernels of cumulative sums do with tiles of rows and columns: read, sum, write.
+/// @brief The operations of cumulative sums on tiles of rows and columns: read, sum, write.
 #ifndef AIT_KERNELS_GPU_SCAN_TILE_CUH_
 #define AIT_KERNELS_GPU_SCAN_TILE_CUH_
 
@@ -38,7 +38,7 @@ namespace detail {
 template <class R, class Op>
 using scan_acc_t = typename R::template Acc<typename Op::Compute>;
 
-/// @brief What no elements of an operand come to.
+/// @brief The cumulative result of zero elements.
 template <class R, class Op>
 __device__ __forceinline__ scan_acc_t<R, Op> scan_start() {
   return R::template start<typename Op::Value, scan_acc_t<R, Op>>();
@@ -93,7 +93,7 @@ __device__ __forceinline__ A scan_chunks(A (&x)[kAhead][kVec], A none) {
   return before;
 }
 
-/// @brief Of the sums of a lane's `kAhead` chunks makes what comes before each of them; the sum of all lanes, as `scan_chunks` has it.
+/// @brief Replaces the sums of a lane's `kAhead` chunks by the sums before each chunk; returns the sum of all lanes, like `scan_chunks`.
 template <class R, int kLanes, int kAhead, class A>
 __device__ __forceinline__ A scan_before(A (&sums)[kAhead], A none) {
 #pragma unroll

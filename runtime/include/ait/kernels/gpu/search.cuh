@@ -28,7 +28,7 @@ __global__ void __launch_bounds__(kSearchThreads)
   }
 }
 
-/// @brief out = how many of the `length` elements of the sorted row are before each value, with equal ones if kRight.
+/// @brief out = the number of the `length` elements of the sorted row that are before each value, including equal elements if kRight.
 /// @param rows the first element of the row for each value; `step` separates its elements
 template <bool kRight, size_t kRank, class Rows, class Values, class Out>
 int32_t search(const Context& ctx, const int64_t (&sizes)[kRank], const Rows& rows, int64_t length, int64_t step, const Values& values,

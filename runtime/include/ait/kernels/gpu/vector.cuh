@@ -227,7 +227,7 @@ __device__ __forceinline__ void convert_all(const T (&from)[kCount], C (&to)[kCo
   }
 }
 
-/// @brief What a thread has read of one operand for `kVec` neighbours, before it is converted. One element stands for all if it is a splat.
+/// @brief The elements of one operand that a thread has read for `kVec` neighbours, before their conversion. One element stands for all if it is a splat.
 ///
 /// Kept as the words that were read: elements of 16 bits would be taken out of them where they are read, so that each read waits for the one before.
 template <class Op, int kVec, bool kSplat = Op::kInner == Inner::zero>
