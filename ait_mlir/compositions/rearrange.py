@@ -68,7 +68,13 @@ def triangle(w: Writer, x: Value, diagonal: int, lower: bool) -> Value:
 def as_strided(w: Writer, flat: SSAValue, sizes: Sequence[Expr], strides: Sequence[Expr], offset: Expr) -> Value:
     """Elements of a flat tensor at `offset` plus the sum of index * stride over the dims: a view if possible, else rows
     or elements by index.
+
+    Elements past the end are refused if the dims prove them; in a run they are treated like indices of `index_select`.
     """
+    total = tensor_type(flat).dims[0]
+    last = sum(((n - 1) * s for n, s in zip(sizes, strides, strict=True)), offset)
+    if w.scope.le(total, last) and w.scope.positive(product(sizes)):
+        raise w.unsupported(f"reads up to element {last} of {total}, counted from 0")
     moving = [a for a, s in enumerate(sizes) if s is not ONE and strides[a] is not ZERO]
     small = tuple(s if a in moving else ONE for a, s in enumerate(sizes))
     order = descending(w, moving, strides)

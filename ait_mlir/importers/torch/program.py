@@ -108,6 +108,8 @@ class Importer:
         for item in self.inputs.tensors:
             try:
                 meta = item.node.meta["val"]
+                if meta.layout is not torch.strided:
+                    raise NotSupported(f"has the layout {meta.layout}; expected a dense tensor: call to_dense() first")
                 types.append((item.name, TensorType.get(self.table.shape(meta.shape), element_type(meta.dtype))))
             except NotSupported as error:
                 raise ImportFailure(f"input {item.name!r}: {error}") from error

@@ -56,6 +56,8 @@ def batch_norm(c: Call) -> SSAValue:
         raise NotSupported(TRAINING)
     eps = c["eps"] if c["epsilon"] is None else c["epsilon"]
     x, mean, var = (c.tensor(name) for name in ("input", "running_mean", "running_var"))
+    if len(c.shape("input")) < 2:
+        raise NotSupported("batch norm of a tensor without a dim of channels; expected at least two dims")
     return norm.batch_norm(c.w, x, mean, var, c.optional("weight"), c.optional("bias"), float(eps), axis=1)
 
 
