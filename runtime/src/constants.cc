@@ -121,7 +121,7 @@ void Constants::own_current() {
                             "load the model with share_constants=False");
   }
   auto own = made("the constants of the model");
-  device_.sync_all();  // other models may free memory that readers of the shared set still use
+  device_.sync_all();  // work under way may read the shared set, which others may free once this model leaves it
   if (own->blob.bytes() > 0) device_.copy(own->blob.data(), current_->blob.data(), own->blob.bytes());
   own->is_set = current_->is_set;
   const std::lock_guard<ProcessMutex> lock(shared.mutex);

@@ -24,7 +24,7 @@ class Tried:
 
 @dataclass(frozen=True)
 class Campaign:
-    """The function that tries a seed, and its name.
+    """A kind of seeds: the words for its cases and checks in the output, and the functions that try them.
 
     `try_range` gets the first of `size` seeds; `save` writes the case of a seed that failed into a folder.
     """

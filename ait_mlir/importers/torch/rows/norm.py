@@ -85,7 +85,7 @@ def instance_norm(c: Call) -> SSAValue:
 
 
 def norm_of_batch(c: Call) -> SSAValue:
-    """Batch norm with the statistics of a batch of 1, the form in which PyTorch traces instance norms."""
+    """Batch norm with the statistics of a batch of 1, the form of traced instance norms and of standardized weights."""
     x = c.tensor("input")
     batch, channels, *places = tensor_type(x).dims
     if batch.as_int() != 1:
