@@ -357,7 +357,7 @@ COPIES = (
     "copy_pieces_kernel",
 )
 
-ORDER = ("sort_tile_kernel", "sort_merge_kernel", "search_kernel", "histogram_kernel")
+SORTING = ("sort_tile_kernel", "sort_merge_kernel", "search_kernel", "histogram_kernel")
 DETECTION = ("roi_align_kernel", "nms_overlap_kernel", "nms_pick_kernel")
 CUMULATIVE = ("cumulative_rows_kernel", "cumulative_blocks_kernel", "cumulative_columns_kernel")
 FAMILIES = {
@@ -370,7 +370,7 @@ FAMILIES = {
         chained_cumsums,
         lambda library, case, name: SUMS.check(library, case, _type(name)),
     ),
-    **drawn_families("order", *ORDER),
+    **drawn_families("sorting", *SORTING),
     "masked": Family(
         dict.fromkeys(KINDS, frozenset({"map_masked_kernel"})), lambda: dict(masked_cases()), check_masked
     ),
