@@ -65,9 +65,9 @@ def run_to_phase(
 ) -> ModuleOp:
     """Run the pipeline in place up to `phase`, at most `planned`, verifying at each phase; returns the module.
 
-    With `options.fold` and `known`, `folding` or "load", values that no input changes become new params: those of
-    constants and of params of `known` data alone, with "load" those of any params. `folding` gets their folds and
-    computes them; what it cannot compute stays as it is.
+    With `options.fold`, and `known`, `folding` or "load", values that no input changes become new params: values of
+    constants and of params with `known` data, with "load" values of any params. `folding` gets their folds and computes
+    them; a value that it cannot compute stays in the graph.
     """
     target, start, selection = options.device, options.start or phase_of(module), options.selection()
     passes_between(start, phase)  # refuses the wrong order
@@ -106,7 +106,7 @@ def _buffers(program: ProgramOp) -> Iterator[Operation]:
 
 
 def program_of(module: ModuleOp) -> ProgramOp:
-    """The one program of a module; raises `CompileError` otherwise."""
+    """The program of a module; raises `CompileError` unless there is exactly one."""
     programs = [op for op in module.ops if isinstance(op, ProgramOp)]
     if len(programs) != 1:
         raise CompileError(f"a model is one program; the module has {len(programs)}")

@@ -1,4 +1,4 @@
-"""The table of element types: what each is called, and how it is stored, from Python to C++ and files.
+"""The table of element types: the names and the storage of each, from Python to C++ and files.
 
 This file has no heavy imports, so running a model needs no compiler. `dialects/ait/dtypes.py` adds the IR types.
 """

@@ -1,7 +1,7 @@
 """The exceptions of ait_mlir. Each message says what was found, what was expected and what to do.
 
-Wrong models and wrong arguments are `ValueError`s and `RuntimeError`s, because scripts written for AITemplate catch the
-one for some mistakes and the other for similar ones.
+Wrong models and wrong arguments are `ValueError`s and `RuntimeError`s, because scripts written for AITemplate catch
+either of them.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class ArgumentTypeError(InputError, TypeError):
 
 
 class RunError(AitError, RuntimeError):
-    """A model or its device failed, or there is no such device."""
+    """A model or its device failed, or the device does not exist."""
 
 
 class OutOfMemoryError(AitError, MemoryError):

@@ -1,4 +1,4 @@
-"""Models and kernels as libraries of tvm-ffi, which need nothing of ait_mlir to run.
+"""Writes models and kernels as libraries of tvm-ffi, which run without ait_mlir.
 
 `export_module` writes a whole model as one function, `export_kernels` each kernel of a model as a function. The library
 holds the runtime library and the generated code; the weights follow the library in the same file.
@@ -98,12 +98,13 @@ def export_kernels(
     output: str | os.PathLike[str],
     source: SourceText | None = None,
 ) -> tuple[Path, dict[str, str]]:
-    """Write every kernel of a model as a function of a tvm-ffi library; returns the path and what was left out.
+    """Write every kernel of a model as a function of a tvm-ffi library; returns the path, and the kernels that were
+    left out.
 
-    A function is called like the op of its kernel: operands, then tensors for the results, or operands alone, and then
-    it returns the results. Weights are operands, too, as they are in the model; a kernel that wants them in panels is
-    replaced by the best one that does not. A kernel whose dims do not follow from the shapes of its operands is left
-    out, with the reason. Raises like `export_module`.
+    A function is called like the op of its kernel: with operands and tensors for the results, or with operands only,
+    and then returns the results. Weights are operands, too, as they are in the model; a kernel that wants them in
+    panels is replaced by the best one that does not. A kernel whose dims do not follow from the shapes of its operands
+    is left out, with the reason. Raises like `export_module`.
     """
     plan_model(module, options, source=source)
     functions: list[_Function] = []
@@ -123,7 +124,7 @@ def export_kernels(
 
 
 def function_name(text: str) -> str:
-    """A name as tvm-ffi takes it: letters, digits and '_', with a letter first."""
+    """A valid name of a tvm-ffi function: letters, digits and '_', with a letter first."""
     name = re.sub(r"[^A-Za-z0-9_]", "_", text)
     return name if re.match(r"[A-Za-z]", name) else f"model_{name}"
 

@@ -1,4 +1,4 @@
-"""The families of ops, by name: each part of the compiler has a module of that name for what it knows of a family.
+"""The families of ops, by name: each part of the compiler has a module of that name for the family.
 
 `dialects/ait/NAME.py` declares the ops and `reference/NAME.py` says what they mean. `lowering/kernels/NAME.py` and
 `importers/torch/rows/NAME.py` follow where a family has kernels or operations of PyTorch. A new family is one row here.

@@ -52,7 +52,9 @@ class Folding:
         """The value of each fold that can be computed, by name."""
 
     def compute(self, folds: Sequence[Fold]) -> set[str]:
-        """Compute what can be computed; returns the names. A fold that fails gives a warning, and is left out."""
+        """Compute folds; returns the names of the computed params. A fold that fails gives a warning, and
+        is left out.
+        """
         for fold in folds:
             if self.method != "kernels" and fold.only_moves:
                 self.values[fold.name] = deferred(fold, self.data)

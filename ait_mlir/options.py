@@ -25,9 +25,9 @@ Method = Literal["auto", "kernels", "reference"]
 
 @dataclass(frozen=True)
 class CompileOptions:
-    """How a module is compiled. Every function below the public ones takes this value and passes it on as it is.
+    """The options of a compilation. Every function below the public functions passes this value on unchanged.
 
-    Raises `AitError` for a value that is not allowed, with the name of the option and the values that are.
+    Raises `AitError` for a value that is not allowed, with the name of the option and the allowed values.
     """
 
     target: str = "cpu"

@@ -34,7 +34,7 @@ class OperatorError(CompileError, ValueError):
 
 @dataclass(frozen=True)
 class Site:
-    """A line that called `@operator`, in code that runs: a module that is read again is other code."""
+    """A line that called `@operator`, and its code object: a module that is read again has a new code object."""
 
     code: CodeType
     line: int
@@ -135,7 +135,7 @@ bases: list[type] = []
 
 
 def undecorated(name: str) -> str:
-    """What to do about an op that has a class, but no `@operator` above it; empty if there is no such class."""
+    """Advice for an op whose class has no `@operator` above it; empty if there is no such class."""
     if name in _decorated:
         return ""
     classes = list(bases)
@@ -146,7 +146,7 @@ def undecorated(name: str) -> str:
 
 
 def place_of(cls: type, site: Site | None = None) -> str:
-    """File and line of a class, those of the `site` of its decorator if it is in the file of the class."""
+    """File and line of a class; the place of its decorator, `site`, if that is in the same file."""
     try:
         file = inspect.getsourcefile(cls)
         if site is not None and file is not None and os.path.abspath(site.code.co_filename) == os.path.abspath(file):
@@ -157,7 +157,7 @@ def place_of(cls: type, site: Site | None = None) -> str:
 
 
 def line_of(function: Callable[..., object], error: BaseException) -> str:
-    """The author's line at which a function of theirs failed: the innermost one in the file of the function."""
+    """The line at which an author's function failed: the innermost frame in the file of the function."""
     frames = traceback.extract_tb(error.__traceback__)
     file = getattr(getattr(function, "__code__", None), "co_filename", None)
     frame = next((frame for frame in reversed(frames) if frame.filename == file), frames[-1])
@@ -165,7 +165,7 @@ def line_of(function: Callable[..., object], error: BaseException) -> str:
 
 
 def generation() -> int:
-    """A number that changes with the table: what is made of it is out of date after a change."""
+    """A number that changes with the table, so that results computed from an earlier table can be recognised."""
     return _generation
 
 
@@ -212,7 +212,7 @@ def load(path: str | os.PathLike[str]) -> Any:
 
 
 def _module_name(file: Path) -> str:
-    """The name under which an `import` finds the file, so that it runs once; another one if that is taken."""
+    """The name under which an `import` finds the file, so that it runs once; another name if that is taken."""
     known = sys.modules.get(file.stem)
     if known is None:
         found = importlib.util.find_spec(file.stem)
@@ -223,7 +223,7 @@ def _module_name(file: Path) -> str:
 
 
 def _restore(rows: Mapping[str, Outside]) -> None:
-    """Make the table what it was."""
+    """Restore an earlier state of the table."""
     global _generation
     _table.clear()
     _table.update(rows)

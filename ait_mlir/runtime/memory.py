@@ -36,7 +36,7 @@ class DeviceMemory:
         return address
 
     def free_memory(self, address: int) -> None:
-        """Free what `allocate_memory` gave; `InputError` for any other address."""
+        """Free memory from `allocate_memory`; `InputError` for any other address."""
         self._library.require_open()
         if address and address not in self._allocated:
             raise InputError(f"address {address!r} was not given by allocate_memory of this model, or is free already")

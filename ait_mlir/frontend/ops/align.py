@@ -1,4 +1,4 @@
-"""Elementwise operators on dense and jagged operands: the dense ones become jagged, with the same sequences."""
+"""Elementwise operators on dense and jagged operands: dense operands become jagged, with the same sequences."""
 
 from __future__ import annotations
 

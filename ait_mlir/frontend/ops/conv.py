@@ -1,4 +1,4 @@
-"""Convolutions. A composite name says what follows: `conv2d_bias_add_relu`.
+"""Convolutions. A composite name lists the steps that follow: `conv2d_bias_add_relu`.
 
 x is [N, sizes..., Cin], the weight [Cout, taps..., Cin / group], the result [N, places..., Cout]; a bias is [Cout], and
 an added tensor has the shape of the result. A composite becomes one convolution and one elementwise op for each further

@@ -1,4 +1,4 @@
-"""Matrix products. A composite name says what follows the product: `gemm_rcr_bias_gelu`, `bmm_rrr_add`.
+"""Matrix products. A composite name lists the steps after the product: `gemm_rcr_bias_gelu`, `bmm_rrr_add`.
 
 Letters give the storage of A, B and the result: `r` row-major, `c` column-major. With `rcr`, A is [..., M, K], B is
 [N, K] and the result is [..., M, N]. A composite becomes one product and one elementwise op for each word behind the

@@ -17,7 +17,7 @@ from ait_mlir.graph.nodes import REQUIRED, Node, Operation, Shapes
 
 
 def _infer_reshape(node: Node) -> Shapes:
-    """The caller sets the dims of the output."""
+    """No inferred dims: the caller must set the dims of the output."""
     out = node.outputs["OUT_0"]
     if out.dims is None or not out.has_own_dims:
         return {}
