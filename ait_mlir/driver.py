@@ -169,7 +169,7 @@ def compile_module(
     from ait_mlir.runtime import artifact
     from ait_mlir.runtime.manifest import KernelLibraryInfo, Variant
 
-    features = {cpu: cpu_features(cpu) for cpu in options.cpus}  # refuses unknown ones before the work begins
+    features = {cpu: cpu_features(cpu) for cpu in options.cpus}  # refuses unknown CPUs before the work begins
     folding = plan_model(
         module, options, constants=constants, place=Path(output).parent, source=source, observe=observe
     )

@@ -176,7 +176,7 @@ class Binding:
             known = self._numbers[i, number] = rounded(number, place.dtype)
         return known
 
-    # ** what is wrong **
+    # ** messages **
 
     def _use_torch(self, torch: Any) -> None:
         self._torch_device = torch.device(self.device)

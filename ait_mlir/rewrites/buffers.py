@@ -235,7 +235,7 @@ def is_unchanged_for_readers_of(source: SSAValue, target: SSAValue, copy: Operat
         return True
     block = copy.parent
     assert block is not None
-    # What happens in a loop beside the copy happens where the loop stands.
+    # An op in a loop beside the copy counts as at the position of the loop.
     used = [use for use in accesses(_root_buffer(source)) if is_update(use) or (is_state and is_write(use))]
     writers = {block.find_ancestor_op_in_block(use.operation) for use in used}
     readers = {block.find_ancestor_op_in_block(use.operation) for use in accesses(target)} - {copy}

@@ -179,7 +179,7 @@ class ModelConstants:
             if self._spare_folds is not None:
                 self.folds, self._spare_folds = self._spare_folds, None
                 self.unset = []
-            # runs that were left going on may still read what the old set is bound to
+            # runs under way may still read the memory to which the old set is bound
             self._held, self._spare_held, self._is_prepared = self._spare_held, self._held, False
 
     def fold_constants(self, stream_ptr: int | None = None, sync: bool = True, double_buffer: bool = False) -> None:

@@ -234,7 +234,7 @@ class Kernel(ABC, Generic[OpT]):
         """
 
 
-# ** what some kernels are, beside kernels **
+# ** further interfaces of some kernels **
 
 
 class PacksWeights(ABC):

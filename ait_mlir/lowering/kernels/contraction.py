@@ -245,7 +245,7 @@ def call_template(launch: Launch[ContractionOp], header: str, template: str, mor
     return Emission(("ait/math.h", launch.header(header)), definition, call)
 
 
-# ** what the gemm libraries can do after the product **
+# ** epilogues of the gemm libraries **
 
 
 @dataclass(frozen=True)

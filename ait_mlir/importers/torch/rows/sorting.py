@@ -121,7 +121,7 @@ def _without_dims(c: Call, x: SSAValue, index: Expr) -> SSAValue:
     return c.w.reshape(c.w.slice(x, 0, index, const(1)), ())
 
 
-# ** the first ones **
+# ** largest and smallest elements **
 
 
 def topk(c: Call) -> Sequence[Value]:
