@@ -26,28 +26,23 @@ from xdsl.dialects.builtin import (
     i64,
 )
 from xdsl.ir import Attribute, Block, Operation
-from xdsl.irdl import irdl_op_definition, opt_prop_def, var_operand_def, var_result_def
+from xdsl.irdl import opt_prop_def, var_operand_def, var_result_def
 from xdsl.utils.exceptions import VerifyException
 
-from ait_mlir import outside
 from ait_mlir.dialects.ait.base import ResultTypes
 from ait_mlir.dialects.ait.syntax import Kind, Operands, Prop, Syntax
 from ait_mlir.dialects.ait.types import TensorType, scope_of
-from ait_mlir.dialects.ait.view import ReshapeOp
 from ait_mlir.dialects.outside import Op
 from ait_mlir.dims import Scope
-from ait_mlir.frontend.intvar import IntVar, Symbol, Symbols, merge_symbols
+from ait_mlir.frontend.intvar import IntVar, Symbol, Symbols
 from ait_mlir.frontend.operator import Operator
-from ait_mlir.frontend.registry import functions_of
+from ait_mlir.frontend.registry import place_of
 from ait_mlir.frontend.tensor import Tensor
-from ait_mlir.frontend.writer import TensorWriter
-from ait_mlir.outside import OperatorError, Outside
+from ait_mlir.outside import OperatorError
 from ait_mlir.reference.core import Arrays, Evaluation, EvaluationError
 from ait_mlir.reference.outside import call_reference
 
 DIALECT = "external"
-STANDARD = ("op", "name", "depth", "nop", "inputs", "outputs")
-"""Entries of `_attrs` that are not options of an operator."""
 
 _DICTIONARY = Kind(
     lambda parser: DictionaryAttr(parser.parse_optional_dictionary_attr_dict()),
@@ -117,25 +112,6 @@ _classes: dict[str, type[Operator]] = {}
 """The classes of operators that were called, by their `_attrs["op"]`."""
 
 
-def define(name: str, place: str) -> type[ExternalOp]:
-    """The op class of an operator, which is defined at its first use or when its functions are registered."""
-    full = f"{DIALECT}.{name}"
-    if (row := outside.rows().get(full)) is not None:
-        return cast("type[ExternalOp]", row.op)
-    from ait_mlir.frontend.external_kernel import TemplateKernel
-
-    annotations: dict[str, Any] = {}
-    members: dict[str, Any] = {
-        "name": full,
-        "__module__": __name__,
-        "__doc__": f"The operator {name} at {place}.",
-        "__annotations__": annotations,
-    }
-    op = irdl_op_definition(cast("type[ExternalOp]", type(f"External_{name}", (ExternalOp,), members)))
-    outside.add(Outside(op, place, _reference, (TemplateKernel(op, name),)))
-    return op
-
-
 def class_of(name: str) -> type[Operator] | None:
     """The class of the operator `name`: a class that was called, else a class with this name or `_attrs["op"]`."""
     if name in _classes:
@@ -160,7 +136,24 @@ def _says(cls: type[Operator]) -> object:
         return None
 
 
-def _reference(op: Operation, arrays: Arrays, ev: Evaluation) -> Arrays:
+def register_class(name: str, cls: type[Operator]) -> None:
+    """Register the class of an operator; `OperatorError` if another class has this name."""
+    other = _classes.setdefault(name, cls)
+    if other is not cls:
+        if (other.__module__, other.__qualname__) != (cls.__module__, cls.__qualname__):
+            raise OperatorError(
+                f'two classes of operators have _attrs["op"] = {name!r}: {place_of_class(other)} and '
+                f"{place_of_class(cls)}; it has to be unique"
+            )
+        _classes[name] = cls  # the file of the class was run again
+
+
+def place_of_class(cls: type[Operator]) -> str:
+    """File and line of the call of an operator's class."""
+    return place_of(cls.__call__)
+
+
+def external_reference(op: Operation, arrays: Arrays, ev: Evaluation) -> Arrays:
     """The reference results of an operator, from the method `reference` of its class on NumPy arrays."""
     operator = cast(ExternalOp, op).instance()
     function = cast("Callable[..., Any] | None", getattr(operator, "reference", None))
@@ -169,91 +162,6 @@ def _reference(op: Operation, arrays: Arrays, ev: Evaluation) -> Arrays:
             f"{op.name} has no reference; give its class a method reference, which computes with NumPy"
         )
     return call_reference(function, arrays, {}, op, ev)
-
-
-# ** from operators to ops **
-
-
-def materialize(operator: Operator) -> list[Tensor] | None:
-    """Add the op of an operator with its own templates; returns its results, or None for other operators."""
-    name = cast(str, operator._attrs["op"])
-    if type(operator).gen_function is Operator.gen_function and not functions_of(name):
-        return None
-    if not operator.inputs or not operator.outputs:
-        raise operator.fail('its call has to set _attrs["inputs"] and _attrs["outputs"]')
-    if not isinstance(name, str) or not name.isidentifier():  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise operator.fail(f'_attrs["op"] is {name!r}; expected letters, digits and _')
-    inputs, outputs = operator.inputs, operator.outputs
-    symbols = merge_symbols(*(tensor.symbols for tensor in (*inputs, *outputs)))
-    values = [tensor.value for tensor in inputs]
-    types = [output.type for output in outputs]
-    if operator._attrs.get("nop"):
-        if len(inputs) != 1 or len(outputs) != 1 or inputs[0].dtype() != outputs[0].dtype():
-            raise operator.fail('_attrs["nop"] is for one input and one output of the same dtype')
-        op_class, properties = ReshapeOp, {}
-    else:
-        _only_class(name, type(operator))
-        op_class, properties = define(name, _place(type(operator))), _properties(operator)
-    results = TensorWriter(symbols).ops(op_class, *values, properties=properties, results=types)
-    operator.called_with = inputs[:]
-    operator.made = [Tensor.of(result, symbols) for result in results]
-    return operator.made
-
-
-def _only_class(name: str, cls: type[Operator]) -> None:
-    """Register the class of an operator; `OperatorError` if another class has this name."""
-    other = _classes.setdefault(name, cls)
-    if other is not cls:
-        if (other.__module__, other.__qualname__) != (cls.__module__, cls.__qualname__):
-            raise OperatorError(
-                f'two classes of operators have _attrs["op"] = {name!r}: {_place(other)} and {_place(cls)}; '
-                "it has to be unique"
-            )
-        _classes[name] = cls  # the file of the class was run again
-
-
-def _place(cls: type[Operator]) -> str:
-    from ait_mlir.frontend.registry import place_of
-
-    return place_of(cls.__call__)
-
-
-def _properties(operator: Operator) -> dict[str, Attribute]:
-    """The arguments of the operator's constructor and call, as properties of the op."""
-    found: dict[str, Attribute] = {}
-    try:
-        if given := operator._get_op_attributes():
-            found["options"] = encoded(given, ())
-        args, kwargs = operator.call_arguments
-        if (
-            kwargs
-            or len(args) != len(operator.inputs)
-            or any(a is not b for a, b in zip(args, operator.inputs, strict=True))
-        ):
-            found["call"] = encoded({"args": list(args), "kwargs": dict(kwargs)}, operator.inputs)
-        fresh = type(operator)(**operator._get_op_attributes())._attrs
-        later = {k: v for k, v in operator._attrs.items() if k not in STANDARD and _differs(fresh, k, v)}
-        if later:
-            found["attrs"] = encoded(later, ())
-    except TypeError as error:
-        raise operator.fail(f"cannot be written as text: {error}") from None
-    return found
-
-
-def _differs(fresh: Mapping[str, Any], key: str, value: object) -> bool:
-    """Whether an entry was set after the constructor, to a value that the IR can hold."""
-    if key in fresh and (fresh[key] is value or type(fresh[key]) is type(value)):
-        if fresh[key] is value:
-            return False
-        try:
-            return encoded({"v": value}, ()) != encoded({"v": fresh[key]}, ())
-        except TypeError:
-            return False
-    try:
-        encoded({"v": value}, ())
-    except TypeError:
-        return False
-    return True
 
 
 # ** values in the IR **

@@ -17,8 +17,6 @@ from ait_mlir.frontend.errors import BuildError
 if TYPE_CHECKING:
     import sympy
 
-    from ait_mlir.frontend.tensor import Tensor
-
 UNNAMED = "_dim"
 """Prefix of the symbols that stand for dims without a name until the graph is built."""
 
@@ -41,10 +39,10 @@ class Symbol:
     """The declaration of a jagged dim."""
     kind: type[IntVar] | None = None
     """The class of a dim that is exactly this symbol, if not `IntVar`."""
-    offsets: tuple[Tensor, ...] = ()
+    offsets: tuple[Any, ...] = ()
     """The offsets of a jagged dim, one tensor for each level."""
-    inputs: list[weakref.ref[Tensor]] = field(default_factory=list["weakref.ref[Tensor]"])
-    """The inputs with the dim in their shape."""
+    inputs: list[weakref.ref[Any]] = field(default_factory=list["weakref.ref[Any]"])
+    """The input tensors with the dim in their shape."""
 
     @property
     def range(self) -> str:

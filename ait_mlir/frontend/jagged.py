@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ait_mlir import dims
 from ait_mlir.dims import Jagged
@@ -20,9 +20,7 @@ from ait_mlir.frontend.intvar import (
     scope_from,
     serial_numbers,
 )
-
-if TYPE_CHECKING:
-    from ait_mlir.frontend.tensor import Tensor
+from ait_mlir.frontend.tensor import Tensor
 
 
 class JaggedDim:

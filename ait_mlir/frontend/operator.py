@@ -133,14 +133,6 @@ class Operator:
         """Read `new_tensor` wherever the operator reads `old_tensor`; both have the same shape and dtype."""
         self.inputs = [new_tensor if tensor is old_tensor else tensor for tensor in self.inputs]
 
-    def materialize(self) -> list[Tensor]:
-        """The results of an operator whose call added no ops to the model: one with its own templates."""
-        from ait_mlir.frontend.external import materialize
-
-        if (made := materialize(self)) is not None:
-            return made
-        raise self.fail("the operator was not called on its inputs, so nothing computes its results")
-
     def take_the_place_of(self, operators: Sequence[Operator]) -> None:
         """Replace operators that were called: this one reads `inputs` and computes `outputs` instead."""
         for operator in operators:

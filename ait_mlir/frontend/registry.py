@@ -9,12 +9,11 @@ import inspect
 import re
 from collections.abc import Callable
 from difflib import get_close_matches
-from typing import Any, TypeVar
+from typing import Any
 
 from ait_mlir.outside import OperatorError
 
 Function = Callable[..., Any]
-FunctionT = TypeVar("FunctionT", bound=Function)
 
 _KEY = re.compile(r"([a-z]+)\.([A-Za-z_]\w*)\.([a-z_]\w*)")
 _functions: dict[str, Function] = {}
@@ -24,33 +23,24 @@ class RegistryError(OperatorError, RuntimeError):
     """A key already has a function, or has none."""
 
 
-def reg(key: str, func: Function | None = None) -> Any:
-    """Register a function under a key like "cuda.add_one.gen_function"; a decorator if only the key is given.
+def add(key: str, function: Function) -> str:
+    """Register a function; returns the name of its operator."""
+    found = _KEY.fullmatch(key)
+    if found is None:
+        raise RegistryError(f"{key!r} is no key; expected one like 'cuda.add_one.gen_function'")
+    other = _functions.get(key, function)
+    if other is not function and not _runs_again(other, function):
+        raise RegistryError(
+            f"{key!r} is registered twice: {place_of(other)} and {place_of(function)}; remove one, "
+            "or call the second operator otherwise"
+        )
+    _functions[key] = function
+    return found[2]
 
-    Raises `RegistryError` for a key that is taken, with both places, or malformed.
-    """
 
-    def register(function: FunctionT) -> FunctionT:
-        found = _KEY.fullmatch(key)
-        if found is None:
-            raise RegistryError(f"{key!r} is no key; expected one like 'cuda.add_one.gen_function'")
-        other = _functions.get(key, function)
-        if other is not function and not _runs_again(other, function):
-            raise RegistryError(
-                f"{key!r} is registered twice: {place_of(other)} and {place_of(function)}; remove one, "
-                "or call the second operator otherwise"
-            )
-        from ait_mlir.frontend.external import define
-
-        _functions[key] = function
-        try:
-            define(found[2], place_of(function))
-        except OperatorError:
-            del _functions[key]
-            raise
-        return function
-
-    return register if func is None else register(func)
+def discard(key: str) -> None:
+    """Forget the function of a key."""
+    del _functions[key]
 
 
 def get(key: str) -> Function:
@@ -71,7 +61,7 @@ def functions_of(operator: str, target: str = "") -> dict[str, Function]:
 def remove(operator: str) -> None:
     """Remove the functions of an operator."""
     for key in functions_of(operator):
-        del _functions[key]
+        discard(key)
 
 
 def _runs_again(old: Function, new: Function) -> bool:

@@ -11,6 +11,7 @@ from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
 
 from ait_mlir.frontend.emit import make_param
 from ait_mlir.frontend.errors import BuildError
+from ait_mlir.frontend.external_ops import materialize
 from ait_mlir.frontend.operator import Operator, operator_of
 from ait_mlir.frontend.tensor import Tensor, handle_of
 
@@ -78,7 +79,7 @@ class Wiring:
             raise BuildError(
                 f"{operator.name} is in src_ops of {tensor.describe()}, but the tensor is not in the operator's outputs"
             )
-        made = operator.made or operator.materialize()
+        made = operator.made or materialize(operator)
         if place >= len(made):
             raise BuildError(f"{operator.name} has {len(operator.outputs)} outputs, but computes {len(made)}")
         _check_same_type(f"output {place} of {operator.name}", made[place], tensor)

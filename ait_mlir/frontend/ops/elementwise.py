@@ -386,3 +386,10 @@ COMPOSITES: dict[FuncEnum, tuple[Callable[..., SSAValue], int, int]] = {
     FuncEnum.CLAMP_NAN_TO_NUM: (functions.clamp_nan_to_num, 2, 3),
 }
 """Each function that is more than one op, and how many parameters it takes, at least and at most."""
+
+
+def _arithmetic(func: str, operands: Sequence[Tensor | float]) -> Tensor:
+    return elementwise(FuncEnum[func])(*operands)
+
+
+Tensor.arithmetic = _arithmetic
