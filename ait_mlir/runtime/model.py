@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import functools
 import os
 import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Concatenate, Literal, ParamSpec, Self, TypeVar
+from typing import Any, Literal, Self
 
+from ait_mlir.delegation import Delegation
 from ait_mlir.errors import ArtifactError, InputError, RunError
 from ait_mlir.lowering.toolchain import TargetKind, detect_cuda_arch
 from ait_mlir.runtime import artifact
@@ -35,19 +35,7 @@ def _from_bytes(cls: type[Model], content: bytes, num_runtimes: int, device: int
     return cls.from_bytes(content, num_runtimes, device=device)
 
 
-P = ParamSpec("P")
-Part = TypeVar("Part")
-T = TypeVar("T")
-
-
-def _of(part: Callable[[Model], Part], method: Callable[Concatenate[Part, P], T]) -> Callable[Concatenate[Model, P], T]:
-    """A method of `Model` that calls `method` of the part, with its docstring."""
-
-    @functools.wraps(method)
-    def call(self: Model, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return method(part(self), *args, **kwargs)
-
-    return call
+_of = Delegation["Model"]().method
 
 
 class Model:

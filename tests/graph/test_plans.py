@@ -74,8 +74,8 @@ def test_plans_are_deselected(call: Any, left: Any):
     g.build_operation_graph()
     g.create_execution_plans([A])
     call(g)
-    allowed = [g.get_plan_name_at_index(i) for i in g._allowed()]
-    assert allowed == [n for n in (g.get_plan_name_at_index(i) for i in range(len(g._plans))) if left(n)]
+    allowed = [g.get_plan_name_at_index(i) for i in g.compilation._allowed()]
+    assert allowed == [n for n in (g.get_plan_name_at_index(i) for i in range(len(g.plans))) if left(n)]
     if not allowed:
         with pytest.raises(cudnn.cudnnGraphNotSupportedError, match="no plan left"):
             g.check_support()

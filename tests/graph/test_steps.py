@@ -82,7 +82,7 @@ def test_scalar_that_is_part_of_the_code_selects_it():
         g.execute({x: values, scale: gain, y: out, eps: number}, workspace(4096))
         expected = torch.nn.functional.layer_norm(values, (16,), gain[0], eps=float(number))
         torch.testing.assert_close(out, expected, atol=1e-4, rtol=1e-3)
-    assert len(g._plans[0].compiled) == 2
+    assert len(g.plans[0].compiled) == 2
 
 
 def test_scalar_with_a_default():
@@ -108,7 +108,7 @@ def test_other_shapes():
         size = g.get_workspace_size(**over)
         g.execute(pack, workspace(size), **over)
         check(pack)
-    assert len(g._shapes) == 2
+    assert len(g.compilation._shapes) == 2
     with pytest.raises(cudnn.InputError, match="override of UID 77"):
         g.execute(data(), None, override_uids=[77], override_shapes=[[1]], override_strides=[[1]])
 
