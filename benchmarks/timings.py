@@ -19,6 +19,7 @@ import os
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -26,6 +27,7 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from ait_mlir.dialects.ait.data import GraphOp
 from ait_mlir.driver import run_to_phase
 from ait_mlir.errors import AitError
 from ait_mlir.frontend.graph import build_module
@@ -35,13 +37,23 @@ from ait_mlir.lowering.toolchain import default_arch
 from ait_mlir.options import CompileOptions
 from ait_mlir.selection.measure import current_setting, static_digest
 from ait_mlir.selection.meter import DeviceMeter
+from ait_mlir.selection.select import needs_kernel
 from ait_mlir.selection.shortlist import worth_timing
+from ait_mlir.selection.tasks import Task, make_task
 from ait_mlir.selection.timings import Record, Shipped, TimingCache, joined, read_shipped, write_shipped
-from benchmarks.selection import tasks_of
 from benchmarks.workloads import MODELS, Size
 from tests.selection.cards import task_of
 
 DTYPE = torch.float16
+
+
+def tasks_of(name: str, sizes: Sequence[Size], target: Target) -> list[Task]:
+    """The different tasks of one layer of a model, f16, with these sizes as hints."""
+    module = build_module(MODELS[name].build(DTYPE, 1, sizes).outputs, "model")
+    run_to_phase(module, "fused", CompileOptions(target.kind, target.arch))
+    graphs = [op for op in module.ops if isinstance(op, GraphOp)]
+    tasks = [make_task(op) for graph in graphs for op in graph.block.ops if needs_kernel(op)]
+    return list({task.key: task for task in tasks}.values())
 
 
 def measure(name: str, sizes: list[Size], arch: str) -> None:

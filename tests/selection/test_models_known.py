@@ -11,8 +11,7 @@ from ait_mlir.lowering.kernels import Target
 from ait_mlir.lowering.points import points_of
 from ait_mlir.selection.shortlist import worth_timing
 from ait_mlir.selection.timings import shipped_for
-from benchmarks.selection import tasks_of
-from benchmarks.timings import migrate
+from benchmarks.timings import migrate, tasks_of
 from benchmarks.workloads import MODELS
 
 H200 = Target("cuda", "sm_90a")
