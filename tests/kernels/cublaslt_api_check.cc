@@ -1,4 +1,4 @@
-// Compares our declarations of cuBLASLt with its own header. Compiled by test_cublaslt_api.py; never run.
+// Compares our declarations of cuBLASLt with its own header. Compiled by test_library_headers.py; never run.
 #include <cublasLt.h>
 
 #include <type_traits>

@@ -1,4 +1,4 @@
-// Compares our declarations of cuDNN with its own header. Compiled by test_cudnn.py; never run.
+// Compares our declarations of cuDNN with its own header. Compiled by test_library_headers.py; never run.
 #include <cudnn.h>
 
 #include <type_traits>

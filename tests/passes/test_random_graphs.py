@@ -3,34 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from xdsl.dialects.builtin import ModuleOp
-from xdsl.passes import ModulePass
 
-from ait_mlir.ir.context import context
-from ait_mlir.ir.parser import parse_text
-from ait_mlir.ir.pipeline import run_passes
-from ait_mlir.passes.checks.check_semantics import SemanticsChecker
-from ait_mlir.passes.parse import parse_passes
 from ait_mlir.passes.pipelines import passes_between
+from tests.fuzz.run import TARGETS, checked
 from tests.generator import random_graph
 from tests.lit.round_trip import check_round_trip
 
 BATCHES, PER_BATCH = 10, 20
-TARGETS = ("cpu", "cuda", "rocm")
-
-
-def compile_and_check(text: str, target: str) -> SemanticsChecker:
-    """Run all passes on a graph, checking after each."""
-    ctx = context()
-    module = parse_text(ctx, text)
-    checker = SemanticsChecker(module)
-
-    def observe(p: ModulePass, module: ModuleOp, seconds: float) -> None:
-        found = checker.after(p.name, module, lambda copy: p.apply(ctx, copy))
-        assert not found, "\n".join(map(str, found[:3]))
-
-    run_passes(ctx, module, parse_passes(passes_between("imported", "planned", target)), observe=observe)
-    return checker
 
 
 @pytest.mark.parametrize("batch", range(BATCHES))
@@ -39,7 +18,7 @@ def test_random_graphs(batch: int) -> None:
     for seed in range(batch * PER_BATCH, (batch + 1) * PER_BATCH):
         text = random_graph(seed)
         try:
-            checks += compile_and_check(text, TARGETS[seed % len(TARGETS)]).checks
+            checks += checked(text, passes_between("imported", "planned", TARGETS[seed % len(TARGETS)]))
         except BaseException as e:
             raise AssertionError(f"seed {seed}: {type(e).__name__}: {e}\n{text}") from e
     print(f"{PER_BATCH} graphs, {checks} evaluations compared")

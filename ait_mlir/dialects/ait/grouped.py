@@ -4,7 +4,7 @@ groups of rows."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from xdsl.dialects.builtin import FloatAttr, StringAttr, i32, i64
 from xdsl.ir import Attribute, Region, SSAValue
@@ -37,8 +37,25 @@ NORMS = ("layer", "rms")
 """The norms of `ait.grouped_norm`."""
 
 
+class _Grouped(Cost):
+    """One problem for each result, with the same number of epilogue operands each."""
+
+    if TYPE_CHECKING:
+        epilogue_operands: Any
+
+    @property
+    def count(self) -> int:
+        """The number of problems."""
+        return len(self.results)
+
+    def extras_of(self, i: int) -> Sequence[SSAValue]:
+        """The epilogue operands of problem `i`."""
+        each = len(self.epilogue_operands) // self.count
+        return self.epilogue_operands[i * each : (i + 1) * each]
+
+
 @irdl_op_definition
-class GroupedGemmOp(Cost, AitOp):
+class GroupedGemmOp(_Grouped, AitOp):
     """Matrix products of one layout and one epilogue, each with its own sizes.
 
     The operands are A and B of the first product, A and B of the second, and so on, all of two dims. Each product has
@@ -77,16 +94,6 @@ class GroupedGemmOp(Cost, AitOp):
         self.set_up([factors, epilogue_operands], [results], [epilogue or Region()], layout=layout)
         if not result_types:
             self.infer()
-
-    @property
-    def count(self) -> int:
-        """The number of products."""
-        return len(self.results)
-
-    def extras_of(self, i: int) -> Sequence[SSAValue]:
-        """The epilogue operands of product `i`."""
-        each = len(self.epilogue_operands) // self.count
-        return self.epilogue_operands[i * each : (i + 1) * each]
 
     def sizes(self, i: int) -> tuple[Expr, Expr, Expr]:
         """M, N and K of product `i`."""
@@ -132,7 +139,7 @@ class GroupedGemmOp(Cost, AitOp):
 
 
 @irdl_op_definition
-class GroupedNormOp(Cost, AitOp):
+class GroupedNormOp(_Grouped, AitOp):
     """Norms of one kind and one epilogue over the last dim of several inputs; each input has its own sizes.
 
     `layer` is the norm of `ait.layer_norm`, `rms` the norm of `ait.rms_norm`. Either each input has a scale or none
@@ -183,16 +190,6 @@ class GroupedNormOp(Cost, AitOp):
         self.set_up(operands, [results], [epilogue or Region()], kind=kind, eps=eps)
         if not result_types:
             self.infer()
-
-    @property
-    def count(self) -> int:
-        """The number of norms."""
-        return len(self.results)
-
-    def extras_of(self, i: int) -> Sequence[SSAValue]:
-        """The epilogue operands of norm `i`."""
-        each = len(self.epilogue_operands) // self.count
-        return self.epilogue_operands[i * each : (i + 1) * each]
 
     def elements(self) -> Expr:
         return total([tensor_type(x).num_elements() for x in self.inputs])

@@ -55,6 +55,15 @@ def reads_whole_lines(op: AttentionOp, position: int, strides: Strides) -> bool:
     return len(dims) < 2 or 1 in (dims[-1].as_int(), dims[-2].as_int()) or strides[-1].as_int() in (0, 1)
 
 
+def accepts_strides(op: AttentionOp, position: int, strides: Strides, scope: Scope, multiple: int) -> bool:
+    """Whether kernels take these strides: columns are contiguous, rows begin at multiples of `multiple`."""
+    if is_score_operand(op, position):
+        return reads_whole_lines(op, position, strides)
+    if position == len(op.operands) + 1:  # the logarithms of sums
+        return True
+    return strides[-1].as_int() == 1 and all(scope.divisible(s, multiple) for s in strides[:-1])
+
+
 def is_changed(op: AttentionOp) -> bool:
     """Whether the op does more to scores than multiply them by a positive number and take the softmax."""
     if op.no_softmax is not None:
@@ -314,11 +323,7 @@ class AttentionKernel(Kernel[AttentionOp]):
         return Terms({"start": 1e-6, "round": waves * 1e-6}, work)
 
     def accepts(self, op: AttentionOp, position: int, strides: Strides, scope: Scope) -> bool:
-        if is_score_operand(op, position):
-            return reads_whole_lines(op, position, strides)
-        if position == len(op.operands) + 1:  # the logarithms of sums
-            return True
-        return strides[-1].as_int() == 1
+        return accepts_strides(op, position, strides, scope, 1)
 
     def check(self, op: AttentionOp, config: Config, target: Target) -> None:
         if self.uses_tensor_cores(op, target):

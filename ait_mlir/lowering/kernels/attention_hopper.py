@@ -15,9 +15,9 @@ from ait_mlir.lowering.kernels.attention import (
     AttentionCall,
     AttentionKernel,
     AttentionSizes,
+    accepts_strides,
     is_changed,
     is_score_operand,
-    reads_whole_lines,
     sizes_of,
 )
 from ait_mlir.lowering.kernels.base import Config, Emission, Launch, Strides, Target
@@ -200,11 +200,7 @@ class HopperAttention(AttentionKernel):
         return Terms(first, work, str(tile.depth))
 
     def accepts(self, op: AttentionOp, position: int, strides: Strides, scope: Scope) -> bool:
-        if is_score_operand(op, position):
-            return reads_whole_lines(op, position, strides)
-        if position == len(op.operands) + 1:  # the logarithms of sums
-            return True
-        return strides[-1].as_int() == 1 and all(scope.divisible(s, 8) for s in strides[:-1])
+        return accepts_strides(op, position, strides, scope, 8)
 
     def check(self, op: AttentionOp, config: Config, target: Target) -> None:
         tile = FlashTile.of(config, tiles_for(op, self.depth(op))[0])

@@ -10,8 +10,7 @@ from ait_mlir.lowering.kernels.attention import (
     AttentionCall,
     AttentionKernel,
     AttentionSizes,
-    is_score_operand,
-    reads_whole_lines,
+    accepts_strides,
     sizes_of,
 )
 from ait_mlir.lowering.kernels.base import Config, Emission, Launch, Strides, Target
@@ -94,11 +93,7 @@ class SplitAttention(AttentionKernel):
         return Terms({"start": 1e-6, "round": waves * 1e-6, "exchange": 1e-6 if blocks > 1 else 0.0}, work)
 
     def accepts(self, op: AttentionOp, position: int, strides: Strides, scope: Scope) -> bool:
-        if is_score_operand(op, position):
-            return reads_whole_lines(op, position, strides)
-        if position == len(op.operands) + 1:  # the logarithms of sums
-            return True
-        return strides[-1].as_int() == 1 and all(scope.divisible(s, 8) for s in strides[:-1])
+        return accepts_strides(op, position, strides, scope, 8)
 
     def check(self, op: AttentionOp, config: Config, target: Target) -> None:
         _tile_of(config)

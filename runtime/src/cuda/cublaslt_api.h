@@ -2,7 +2,7 @@
 /// @brief The part of the cuBLASLt C interface that we call, declared here so that building needs no cuBLAS headers.
 ///
 /// The library itself is loaded at run time (see `Api::load`). Values and signatures are those of cuBLASLt 12 and 13;
-/// `tests/kernels/test_cublaslt_api.py` compares them with the real header where there is one.
+/// `tests/kernels/test_library_headers.py` compares them with the real header where there is one.
 #ifndef AIT_CUDA_CUBLASLT_API_H_
 #define AIT_CUDA_CUBLASLT_API_H_
 
