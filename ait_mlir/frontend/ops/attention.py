@@ -12,7 +12,20 @@ from ait_mlir.frontend.ops.view import permute, reshape, split, squeeze, unsquee
 from ait_mlir.frontend.tensor import Tensor
 
 
-class attention(Operator):
+class _Attention(Operator):
+    def __init__(self, causal: bool = False, scale: float | None = None, window: int | None = None):
+        super().__init__()
+        self.causal, self.scale, self.window = causal, scale, window
+
+    def _scale_for(self, q: Tensor) -> float:
+        """The factor of the scores."""
+        head_size = q.type.dims[-1].as_int() if q.rank else None
+        if self.scale is None and head_size is None:
+            raise self.fail("the head size is dynamic; give the scale")
+        return self.scale if self.scale is not None else float(head_size or 1) ** -0.5
+
+
+class attention(_Attention):
     """softmax(scale * q @ k^T + mask) @ v (arXiv:1706.03762).
 
     q is [batch, heads, S, D], k [batch, groups, L, D], v [batch, groups, L, E]; the result is [batch, heads, S, E].
@@ -24,22 +37,14 @@ class attention(Operator):
     copy.
     """
 
-    def __init__(self, causal: bool = False, scale: float | None = None, window: int | None = None):
-        super().__init__()
-        self.causal, self.scale, self.window = causal, scale, window
-
     def __call__(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Tensor:
         operands = [t for t in (q, k, v, mask) if t is not None]
         self.begin(*operands)
-        head_size = q.type.dims[-1].as_int() if q.rank else None
-        if self.scale is None and head_size is None:
-            raise self.fail("the head size is dynamic; give the scale")
-        scale = self.scale if self.scale is not None else float(head_size or 1) ** -0.5
-        properties = {"scale": scale, "causal": self.causal, "window": self.window}
+        properties = {"scale": self._scale_for(q), "causal": self.causal, "window": self.window}
         return self.finish(self.emit_one(AttentionOp, operands, properties))
 
 
-class ragged_attention(Operator):
+class ragged_attention(_Attention):
     """Attention of sequences of different lengths, each as by `attention`; see `ait.ragged_attention`.
 
     - Padded: q [batch, heads, S, D], k [batch, groups, L, D], v [batch, groups, L, E]; `lengths_kv` [batch] says how
@@ -52,10 +57,6 @@ class ragged_attention(Operator):
     `causal` it sees all columns, and each row above it one less. With `window` a row sees only columns at a distance
     below `window`. A row that sees no column is 0.
     """
-
-    def __init__(self, causal: bool = False, scale: float | None = None, window: int | None = None):
-        super().__init__()
-        self.causal, self.scale, self.window = causal, scale, window
 
     def __call__(
         self,
@@ -70,13 +71,9 @@ class ragged_attention(Operator):
         integers = (lengths_kv, lengths_q, pages, offsets)
         operands = [q, k, v, *(t for t in integers if t is not None)]
         self.begin(*operands)
-        head_size = q.type.dims[-1].as_int() if q.rank else None
-        if self.scale is None and head_size is None:
-            raise self.fail("the head size is dynamic; give the scale")
-        scale = self.scale if self.scale is not None else float(head_size or 1) ** -0.5
-        sizes = [3, *(int(t is not None) for t in integers)]
-        segments = DenseArrayBase.from_list(i32, sizes)
-        properties = {"scale": scale, "operandSegmentSizes": segments, "causal": self.causal, "window": self.window}
+        sizes = DenseArrayBase.from_list(i32, [3, *(int(t is not None) for t in integers)])
+        options = {"scale": self._scale_for(q), "causal": self.causal, "window": self.window}
+        properties = {**options, "operandSegmentSizes": sizes}
         return self.finish(self.emit_one(RaggedAttentionOp, operands, properties))
 
 

@@ -9,25 +9,24 @@ from xdsl.ir import Operation
 
 from ait_mlir.dialects.ait.conv import ConvOp
 from ait_mlir.dialects.ait.types import scope_of, tensor_type
-from ait_mlir.dims import Scope
 from ait_mlir.host.cpu import has_bf16_tiles
 from ait_mlir.lowering.kernels.amounts import estimate_env
-from ait_mlir.lowering.kernels.base import Emission, Launch, PacksWeights, Strides, Target
-from ait_mlir.lowering.kernels.conv import ConvKernel, call_conv
+from ait_mlir.lowering.kernels.base import Emission, Launch, Target
+from ait_mlir.lowering.kernels.conv import call_conv
+from ait_mlir.lowering.kernels.conv_packed import LANES, PackedConv
 from ait_mlir.lowering.kernels.gemm_packed import RATE
-from ait_mlir.lowering.weights import is_weight
 
 __all__ = ["KERNELS", "WinogradConv"]
 
 TRANSFORMED, READ = 15e9, 12e9
 """Bytes a second of transformed inputs and sums, and of weights."""
-TAPS, LANES = 16, 16
-"""Products of a tile; channels are padded to a multiple of `LANES` elements."""
+TAPS = 16
+"""Products of a tile."""
 TILES_GAIN = 2.3
 """How much faster the matrix unit (AMX) makes the direct products of f32, which are estimated at RATE."""
 
 
-class WinogradConv(ConvKernel, PacksWeights):
+class WinogradConv(PackedConv):
     """A convolution of 3 x 3 with a constant weight, step 1, dilation 1 and one group, computed in f32.
 
     Its errors are about as large as with direct sums, but relative to the largest numbers of 4 x 4 places, not 3 x 3.
@@ -36,18 +35,12 @@ class WinogradConv(ConvKernel, PacksWeights):
     provider = "winograd"
 
     def matches(self, op: ConvOp, target: Target) -> bool:
-        kind = tensor_type(op.x).element_type
         return (
             super().matches(op, target)
-            and target.kind == "cpu"
-            and isinstance(kind, Float32Type | Float16Type | BFloat16Type)
-            and tensor_type(op.output).element_type == kind
-            and op.num_groups() == 1
+            and isinstance(tensor_type(op.x).element_type, Float32Type | Float16Type | BFloat16Type)
             and not op.is_transposed()
             and tuple(op.kernel()) == (3, 3)
             and {*op.strides(), *op.dilations()} == {1}
-            and tensor_type(op.weight).static_shape() is not None
-            and is_weight(op.weight)
         )
 
     def panels(self, op: Operation, position: int) -> str | None:
@@ -63,9 +56,6 @@ class WinogradConv(ConvKernel, PacksWeights):
         weights = TAPS * n * k * 4 / READ
         planes = TAPS * tiles * sum(-(-size // LANES) * LANES * 4 for size in (n, k))
         return target.launch_seconds + max(products, weights) + planes / TRANSFORMED
-
-    def accepts(self, op: ConvOp, position: int, strides: Strides, scope: Scope) -> bool:
-        return position != 1 and (position > 0 or strides[-1].as_int() == 1)
 
     def emit(self, launch: Launch[ConvOp]) -> Emission:
         return call_conv(launch, "conv_winograd", "conv_winograd<{epilogue}>", packed=True)
