@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 import pytest
@@ -9,6 +10,8 @@ import torch
 
 import ait_mlir.graph as cudnn
 from ait_mlir.graph import plans
+from ait_mlir.graph.building import GraphBuilder
+from ait_mlir.graph.compilation import Compilation
 from ait_mlir.graph.plans import Planner
 from ait_mlir.ir.context import context
 from ait_mlir.ir.parser import parse_text
@@ -244,3 +247,12 @@ def test_a_compiled_plan_goes_first_unless_it_is_much_slower(planner: Planner):
         assert found[0].key == first.key
         assert {plan.key for plan in found} == {plan.key for plan in (best, second, *others)}
         plans._kept_libraries = plans.Kept(8)
+
+
+def test_a_graph_has_its_compilation():
+    """Steps and plans are an object that a graph has; its methods keep their arguments and documentation."""
+    assert cudnn.pygraph.__bases__ == (GraphBuilder,) and GraphBuilder.__bases__ == (object,)
+    for name in ("validate", "build", "select_plan", "deselect_engines", "autotune", "get_workspace_size"):
+        method = getattr(Compilation, "build_plan_at_index" if name == "select_plan" else name)
+        assert inspect.signature(getattr(cudnn.pygraph, name)) == inspect.signature(method)
+        assert inspect.getdoc(getattr(cudnn.pygraph, name)) == inspect.getdoc(method)
