@@ -179,7 +179,10 @@ def assign(program: ProgramOp, kernels: Mapping[str, KernelOp], target: Target, 
     costs: dict[str, LaunchCost] = {}
     for step in steps:
         if isinstance(step.op, LaunchOp) and step.op.kernel_name not in costs:
-            costs[step.op.kernel_name] = launch_cost(kernels[step.op.kernel_name], target)
+            try:
+                costs[step.op.kernel_name] = launch_cost(kernels[step.op.kernel_name], target)
+            except ValueError as error:
+                raise PassError(str(error), step.op) from error
     whole, found = Placed({}, 0.0, 0.0), list[tuple[list[Step], list[set[int]]]]()
     for part in filter(None, parts):
         after = dependences(part)
@@ -253,10 +256,7 @@ class AssignStreamsPass(ModulePass):
                 raise PassError(
                     "the memory is planned for one stream; run 'assign-streams' before 'plan-memory'", program
                 )
-            try:
-                placed = assign(program, kernels, target, self.streams, self.gain)
-            except ValueError as error:
-                raise PassError(str(error), program) from error
+            placed = assign(program, kernels, target, self.streams, self.gain)
             if self.report:
                 print(summary(program, placed), file=sys.stderr)
 
