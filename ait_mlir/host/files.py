@@ -47,6 +47,11 @@ def atomic_file(path: Path, executable: bool = False) -> Generator[BinaryIO]:
             shutil.copyfileobj(content, sink, 1 << 20)
 
 
+def is_written_through(path: Path) -> bool:
+    """Whether `path` names a device, a pipe or the open file of a process, which `atomic_file` does not replace."""
+    return _target(path) is None
+
+
 @contextlib.contextmanager
 def replaced_file(target: Path, flush: bool = True, executable: bool = False) -> Generator[BinaryIO]:
     """Like `atomic_file`, for the name of a regular file: a link of this name is replaced, not followed.

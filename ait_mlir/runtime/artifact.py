@@ -9,7 +9,8 @@ together. `runtime/src/deploy/artifact.cc` reads the same format without Python.
 A part is copied into memory of this process, and the copy is hashed and used. The file is never mapped: if another
 process writes or truncates it meanwhile, the load raises an error and never reads other bytes or dies of a SIGBUS.
 Constants are copied when they are used, and the memory of each is freed once it is on the device, so a load needs the
-memory of all constants once, plus that of the largest.
+memory of all constants once, plus that of the largest. Holes of a sparse file are hashed as zeros
+and take no memory.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ import os
 import re
 import stat
 import struct
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -147,16 +148,24 @@ class Artifact:
             self._pages.madvise(mmap.MADV_DONTNEED, first, last - first)
 
     def _read_constants(self, to: np.ndarray[Any, np.dtype[np.uint8]] | None) -> None:
-        """Read the constants into `to` and check their hash; with None, only check it."""
+        """Read the constants into `to`, which holds zeros, and check their hash; with None, only check it.
+
+        Holes of the file stay untouched in `to`, so they take no memory.
+        """
         part = self.parts["constants"]
-        window = np.empty(min(part.size, _BLOCK), np.uint8) if to is None else to
+        window = np.empty(min(part.size, _BLOCK), np.uint8)
+        zeros = np.zeros(window.size, np.uint8)
         digest = _parallel_blake3()
-        for start in range(0, part.size, _BLOCK):
-            size = min(_BLOCK, part.size - start)
-            piece = window[:size] if to is None else window[start : start + size]
-            self.bytes.read_into(part.offset + start, piece.data)
-            if self.verify_weights:
-                digest.update(piece.data)
+        for first, end, is_hole in self.bytes.stretches(part.offset, part.size):
+            for start in range(first, end, _BLOCK):
+                size = min(_BLOCK, end - start)
+                piece = window[:size] if to is None else to[start - part.offset :][:size]
+                if is_hole:
+                    piece = zeros[:size]
+                else:
+                    self.bytes.read_into(start, piece.data)
+                if self.verify_weights:
+                    digest.update(piece.data)
         if self.verify_weights and digest.hexdigest() != part.blake3:
             raise _damaged(self.path, "constants")
 
@@ -212,15 +221,21 @@ class FileBytes:
 
     def holes(self, offset: int, size: int) -> int:
         """How many bytes of a range are holes: they take no room on the disk and read as zeros."""
-        found, at, end = 0, offset, offset + size
+        return sum(stop - start for start, stop, is_hole in self.stretches(offset, size) if is_hole)
+
+    def stretches(self, offset: int, size: int) -> Iterator[tuple[int, int, bool]]:
+        """The start and the end of each stretch of a range in turn, and whether it is a hole."""
+        at, end = offset, offset + size
         while at < end:
             hole = min(os.lseek(self._file.fileno(), at, os.SEEK_HOLE), end)
+            if at < hole:
+                yield at, hole, False
             try:
                 at = min(os.lseek(self._file.fileno(), hole, os.SEEK_DATA), end) if hole < end else end
             except OSError:  # the hole reaches to the end of the file
                 at = end
-            found += at - hole
-        return found
+            if hole < at:
+                yield hole, at, True
 
     def read(self, offset: int, size: int) -> bytes:
         """A copy of a range. Raises `ArtifactError` if the file has become shorter."""

@@ -12,12 +12,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from blake3 import blake3
 
 from ait_mlir.errors import AitError, ArtifactError
 from ait_mlir.lowering.build import build_deploy_library
 from ait_mlir.lowering.estimates import read_table
 from ait_mlir.runtime import artifact
-from ait_mlir.runtime.safetensors_part import decode
+from ait_mlir.runtime.safetensors_part import decode, encode_header
 from ait_mlir.selection.timings import read_shipped
 from ait_mlir.tools.commands.common import UsageError, read_npy
 from tests.fuzz import load
@@ -171,6 +172,32 @@ def test_a_part_that_is_a_hole_is_refused_before_it_is_read(name: str, tmp_path:
     with pytest.raises(ArtifactError, match=told):
         artifact.read(path)
     assert told in refusal_in_c(path)
+
+
+@pytest.mark.parametrize("verify", [True, False])
+def test_constants_that_are_a_hole_take_no_memory(verify: bool, tmp_path: Path) -> None:
+    """A header that truly describes gigabytes of zeros, with their hash: they are hashed, and no page of them is
+    touched."""
+    manifest, size = load.good_manifest(), 3 << 29
+    manifest["kernel_libraries"] = []
+    place = manifest["parts"]["constants"]
+    header, _ = encode_header({"w": np.broadcast_to(np.float32(0), (size // 4,))})
+    digest = blake3(header)
+    for _ in range(size >> 24):
+        digest.update(bytes(1 << 24))
+    place["size"], place["blake3"] = len(header) + size, digest.hexdigest()
+    good = load.forged(manifest)
+    path, end = tmp_path / "zeros.ait", place["offset"] + place["size"]
+    with path.open("wb") as file:
+        file.write(good[:24] + end.to_bytes(8, "little") + good[32 : place["offset"]] + header)
+        file.truncate(end)
+    read = f"artifact.read({str(path)!r}, verify_weights={verify})"
+    program = f"from ait_mlir.runtime import artifact; a = {read}.constants; print(a['w'][-1], a['w'].nbytes); " + (
+        "import resource; print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    value, nbytes, megabytes = done.stdout.split()
+    assert (float(value), int(nbytes)) == (0, size) and int(megabytes) < 600
 
 
 @pytest.mark.parametrize("kind", ["pipe", "device"])

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -53,6 +56,25 @@ def test_compile_to_a_phase_and_on_from_there(capsys: pytest.CaptureFixture[str]
         assert capsys.readouterr().out == planned
     assert main(["compile", "tiny.mlir", "--to", "source"]) == 0
     assert "ait_model_get" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("sink", ["pipe", "stdout"])
+def test_an_artifact_goes_through_a_pipe_unchanged(sink: str, here: Path) -> None:
+    """The line that says so is not among the bytes, and gives no size of a pipe."""
+    pipe = Path("/dev/stdout")
+    command = [sys.executable, "-m", "ait_mlir.tools.cli", "compile", "tiny.mlir", "--weights", "w.safetensors", "-o"]
+    if sink == "pipe":
+        pipe = here / "pipe"
+        os.mkfifo(pipe)
+    copied = here / f"{sink}.ait"
+    with copied.open("wb") as out:
+        started = subprocess.Popen([*command, str(pipe)], stdout=out, stderr=subprocess.PIPE, text=True)
+        if sink == "pipe":
+            (here / "through.ait").write_bytes(pipe.read_bytes())
+        told = started.communicate()[1]
+    assert started.returncode == 0 and told.splitlines()[-1] == f"wrote {pipe}", told
+    got = here / "through.ait" if sink == "pipe" else copied
+    assert got.read_bytes() == (here / "tiny.ait").read_bytes()
 
 
 @pytest.mark.usefixtures("here", "built_runtime")

@@ -14,6 +14,7 @@ import numpy as np
 
 from ait_mlir.dtypes import numpy_dtype
 from ait_mlir.errors import AitError, InputError
+from ait_mlir.host.files import is_written_through
 from ait_mlir.runtime.manifest import DimInfo
 from ait_mlir.runtime.model import Model
 from ait_mlir.runtime.safetensors_part import decode
@@ -33,6 +34,17 @@ class UsageError(AitError):
 def note(text: str) -> None:
     """Print a note on stderr."""
     print(f"ait: note: {text}", file=sys.stderr)
+
+
+def tell_written(output: Path, told: str | None = None) -> None:
+    """Say that a command wrote a file: `told`, or else its size.
+
+    The line goes to stderr if the file is a device, a pipe or an open file, which may be stdout itself.
+    """
+    if is_written_through(output):
+        print(f"wrote {output}" if told is None else told, file=sys.stderr)
+    else:
+        print(f"wrote {output} ({output.stat().st_size} bytes)" if told is None else told)
 
 
 def read_weights(path: str) -> dict[str, Array]:

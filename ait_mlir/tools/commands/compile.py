@@ -21,6 +21,7 @@ from ait_mlir.tools.commands.common import (
     parse_dims,
     random_constant,
     read_weights,
+    tell_written,
 )
 
 if TYPE_CHECKING:
@@ -219,7 +220,7 @@ def _compile(
             source=source,
             observe=observe,
         )
-        print(f"wrote {output} ({output.stat().st_size} bytes)")
+        tell_written(output)
         return 0
     stop = "planned" if options.to == "source" else options.to
     driver.run_to_phase(module, stop, chosen, source=source, observe=observe)
@@ -271,7 +272,7 @@ def _export(
         left_out = export_kernels(module, chosen, output=output, source=source)[1]
         for name, reason in left_out.items():
             note(f"kernel {name} is left out: {reason}")
-    print(f"wrote {output} ({output.stat().st_size} bytes)")
+    tell_written(output)
     return 0
 
 

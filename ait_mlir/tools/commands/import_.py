@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from ait_mlir.errors import AitError
 from ait_mlir.host.files import atomic_file
-from ait_mlir.tools.commands.common import EXAMPLE_ONLY, TRUST, UsageError, add_trust_pickle
+from ait_mlir.tools.commands.common import EXAMPLE_ONLY, TRUST, UsageError, add_trust_pickle, tell_written
 
 if TYPE_CHECKING:
     from ait_mlir.importers.torch import Imported
@@ -70,7 +70,7 @@ def run(options: argparse.Namespace) -> int:
     with atomic_file(weights) as data, atomic_file(output) as text:  # both or none
         data.writelines(encode(imported.constants))
         text.write((str(run_to_phase(imported.module, options.to)) + "\n").encode())
-    print(f"wrote {output} and {weights}: {summary}")
+    tell_written(output, f"wrote {output} and {weights}: {summary}")
     return 0
 
 
