@@ -187,6 +187,57 @@ def test_more_than_rounding_is_found_beside_a_replaced_constant(text: str, chang
     assert checker.after("wrong", module, wrong)
 
 
+WHOLE_GELU = """
+ait.graph @g(%x: !ait.tensor<b x 9 x f16>) dims {b = 1 to 4} {
+  %0 = ait.gelu %x : !ait.tensor<b x 9 x f16>
+  ait.output "y" %0 : !ait.tensor<b x 9 x f16>
+}
+"""
+WRITTEN_GELU = """
+ait.graph @g(%x: !ait.tensor<b x 9 x f16>) dims {b = 1 to 4} {
+  %half = ait.constant HALF : !ait.tensor<f16>
+  %one = ait.constant 1.0 : !ait.tensor<f16>
+  %r = ait.constant ROOT : !ait.tensor<f16>
+  %0 = ait.mul %x, %r : !ait.tensor<b x 9 x f16>
+  %1 = ait.erf %0 : !ait.tensor<b x 9 x f16>
+  %2 = ait.add %1, %one : !ait.tensor<b x 9 x f16>
+  %3 = ait.mul %x, %half : !ait.tensor<b x 9 x f16>
+  %4 = ait.mul %3, %2 : !ait.tensor<b x 9 x f16>
+  ait.output "y" %4 : !ait.tensor<b x 9 x f16>
+}
+"""
+
+
+def written_out(root: float, half: float = 0.5) -> Callable[[ModuleOp], None]:
+    """A pass that writes out a gelu, with constants of f16 that the module did not have."""
+
+    def change(module: ModuleOp) -> None:
+        text = WRITTEN_GELU.replace("ROOT", str(root)).replace("HALF", str(half))
+        old, new = op_of(module, "ait.graph"), op_of(parse_text(context(), text), "ait.graph")
+        new.detach()
+        new.properties["dims"] = old.properties["dims"]
+        old.detach()
+        module.body.block.add_op(new)
+
+    return change
+
+
+def test_a_pass_that_only_adds_rounded_constants_is_compared_with_the_numbers_that_they_stand_for() -> None:
+    module = parse_text(context(), WHOLE_GELU)
+    checker = SemanticsChecker(module)
+    written_out(0.70703125)(module)
+    assert not checker.after("write-out", module, written_out(0.70703125))
+    assert checker.checks and not checker.skipped
+
+
+@pytest.mark.parametrize(("root", "half"), [(0.70703125 + STEP, 0.5), (0.70703125 - STEP, 0.5), (0.70703125, 0.25)])
+def test_another_added_number_is_found(root: float, half: float) -> None:
+    module = parse_text(context(), WHOLE_GELU)
+    checker = SemanticsChecker(module)
+    written_out(root, half)(module)
+    assert checker.after("wrong", module, written_out(root, half))
+
+
 @pytest.mark.parametrize(
     ("old", "new"), [(0.70703125, 0.70703125 + STEP), (0.70703125, -0.70703125), (0.5, 0.501), (0.5, -0.5), (1.0, 0.0)]
 )

@@ -12,8 +12,8 @@ interpreter's exact mode, so the same bound holds for them. A read of bytes that
 difference. A program with streams runs in a random order that its events allow.
 
 A constant stands for every number that its element type rounds to it, unless it is 0 or a power of two. If a pass
-replaces such constants and outputs differ, the checker searches for numbers within half a step of the type that explain
-the difference; with them, the outputs must agree as above.
+replaces such constants, or only adds some, and outputs differ, the checker searches for numbers within half a step of
+the type that explain the difference; with them, the outputs must agree as above.
 
 If the reference of an operator from outside fails at declared dims, or returns arrays that do not fit its results, that
 is an error before any pass runs. At other dims, and with NaN among the inputs, the point is skipped.
@@ -218,7 +218,8 @@ class _Subject:
         found = callables(module)
         before, self.module = self.module, module.clone()
         details: dict[Key, list[str]] = {}
-        for key, expected in self.outputs.items():
+        old = dict(self.outputs)
+        for key, expected in old.items():
             name = key[0]
             if name not in found:
                 self.report(pass_name, key, "it is gone")
@@ -233,37 +234,44 @@ class _Subject:
             self.outputs[key] = outputs
         for name in dict.fromkeys(key[0] for key, found_details in details.items() if found_details):
             wrong = [key for key, found_details in details.items() if found_details and key[0] == name]
-            refit = self.refit(name, before, wrong)
+            after = self.module.clone()
+            refit = self.refit(name, before, after, self.outputs, wrong)
+            wanted = self.outputs
+            if refit is None:  # the pass replaced no constants, but may have added some
+                refit, wanted = self.refit(name, after, before, old, wrong), old
             for key in wrong:
-                for detail in self.compare_refitted(refit, key, details[key]):
+                for detail in self.compare_refitted(refit, key, wanted[key], details[key]):
                     self.report(pass_name, key, detail)
 
-    def refit(self, name: str, before: ModuleOp, keys: Sequence[Key]) -> Refit | None:
-        """The module before a pass with other numbers for the constants that the pass replaced; None if there are none.
+    def refit(
+        self, name: str, module: ModuleOp, other: ModuleOp, wanted: Mapping[Key, Outputs], keys: Sequence[Key]
+    ) -> Refit | None:
+        """The module with other numbers for the constants that have fewer uses in the other module, whose outputs are
+        `wanted`; None if there are no such constants.
 
         The numbers are fitted at the point with the most output elements.
         """
-        root = callables(before)[name]
-        replaced = replaced_constants(before, root, self.module, callables(self.module)[name])
-        if not replaced:
+        root = callables(module)[name]
+        fewer = replaced_constants(module, root, other, callables(other)[name])
+        if not fewer:
             return None
-        key = max(keys, key=lambda k: (not k[1].special, sum(array.size for array in self.outputs[k].values())))
-        refit = Refit(before, root, replaced)
+        key = max(keys, key=lambda k: (not k[1].special, sum(array.size for array in wanted[k].values())))
+        refit = Refit(module, root, fewer)
         try:
-            refit.fit(lambda: self.evaluate(before, root, key), self.outputs[key])
+            refit.fit(lambda: self.evaluate(module, root, key), wanted[key])
         except EvaluationError:
             return None
         return refit
 
-    def compare_refitted(self, refit: Refit | None, key: Key, details: list[str]) -> list[str]:
+    def compare_refitted(self, refit: Refit | None, key: Key, wanted: Outputs, details: list[str]) -> list[str]:
         """The differences that remain with the refitted module: none if it explains them, else `details`."""
         if refit is None:
             return details
         try:
-            expected = self.evaluate(refit.module, refit.root, key)
+            found = self.evaluate(refit.module, refit.root, key)
         except EvaluationError:
             return details
-        return details if compare_outputs(expected, self.outputs[key], self.bitwise[key[0]]) else []
+        return details if compare_outputs(wanted, found, self.bitwise[key[0]]) else []
 
     def report(self, pass_name: str, key: Key, detail: str) -> None:
         self.checker.differences.append(Difference(pass_name, *key, detail))

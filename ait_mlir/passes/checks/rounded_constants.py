@@ -1,8 +1,8 @@
 """The exact numbers behind rounded constants: `0.7071` in f16 is 0.70703125, which a rewrite may replace by sqrt(1/2).
 
-If a pass replaces a rounded constant by the number that it stands for, the outputs of the reference change. `Refit`
-searches for numbers, within the rounding of the replaced constants, with which the module before the pass has the same
-outputs as the module after it. A change that no such numbers explain is a mistake of the pass.
+If a pass replaces a rounded constant by the number that it stands for, or the number by a constant, the outputs of the
+reference change. `Refit` searches for numbers, within the rounding of such constants, with which the module before the
+pass has the same outputs as the module after it. A change that no such numbers explain is a mistake of the pass.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ Number = tuple[str, float]
 """The element type of a constant, and its value rounded to that type."""
 
 
-def replaced_constants(before: ModuleOp, old: Operation, after: ModuleOp, new: Operation) -> list[ConstantOp]:
-    """The rounded constants of a graph or program that have fewer uses after a pass; empty if there are more than
-    `MOST`.
+def replaced_constants(module: ModuleOp, root: Operation, other: ModuleOp, of_other: Operation) -> list[ConstantOp]:
+    """The rounded constants of a graph or program that have fewer uses in the other module, before or after a pass;
+    empty if there are more than `MOST`.
 
-    It first gives each use its own constant in the module before the pass, as a pass may replace only some uses.
+    It first gives each use its own constant in `module`, as a pass may replace only some uses.
     """
-    for op in _constants(before, old):
+    for op in _constants(module, root):
         for use in list(op.results[0].uses)[1:]:
             copy = op.clone()
             cast(Any, op.parent).insert_op_after(copy, op)
             use.operation.operands[use.index] = copy.results[0]
-    fewer = Counter(_uses(before, old))
-    fewer.subtract(Counter(_uses(after, new)))
-    found = [op for op in _constants(before, old) if fewer[_number(op)] > 0]
+    fewer = Counter(_uses(module, root))
+    fewer.subtract(Counter(_uses(other, of_other)))
+    found = [op for op in _constants(module, root) if fewer[_number(op)] > 0]
     return found if len(found) <= MOST else []
 
 
