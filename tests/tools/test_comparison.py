@@ -6,9 +6,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from xdsl.dialects.builtin import ModuleOp
 
+from ait_mlir.ir.context import context
+from ait_mlir.ir.parser import parse_text
 from ait_mlir.tools.cli import main
-from ait_mlir.tools.comparison import TOLERANCE, Expected, measure
+from ait_mlir.tools.commands.run import tolerance_of_products
+from ait_mlir.tools.comparison import TOLERANCE, Errors, Expected, measure
 
 RANDOM = np.random.default_rng(0)
 EXACT = RANDOM.normal(size=4000)
@@ -105,3 +109,49 @@ def test_a_stored_value_that_overflows_decides_the_rest() -> None:
 def test_a_tolerance_takes_the_place_of_the_limit() -> None:
     got = (EXACT * 1.01).astype(np.float32)
     assert measure(got, Expected(EXACT), 0.02).good and not measure(got, Expected(EXACT), 0.001).good
+
+
+PRODUCT = """
+ait.graph @product(%x: !ait.tensor<8 x 64 x T>, %w: !ait.tensor<48 x 64 x T>) {
+  %0 = ait.gemm rcr %x, %w : !ait.tensor<8 x 48 x T>
+  ait.output "y" %0 : !ait.tensor<8 x 48 x T>
+}
+"""
+
+
+def with_bits(x: np.ndarray, bits: int) -> np.ndarray:
+    """Numbers of f32 rounded to so many bits of the significand: 11 for TF32, 8 for bf16."""
+    significand, exponent = np.frexp(x)
+    return np.ldexp(np.round(np.ldexp(significand, bits)), exponent - bits).astype(np.float32)
+
+
+def planned(capsys: pytest.CaptureFixture[str], folder: Path, precision: str, element: str = "f32") -> ModuleOp:
+    source = folder / "product.mlir"
+    source.write_text(PRODUCT.replace("T>", f"{element}>"))
+    assert main(["compile", str(source), "--target", "cuda", "--precision", precision, "--to", "planned"]) == 0
+    return parse_text(context(), capsys.readouterr().out)
+
+
+@pytest.mark.parametrize(("precision", "bits"), [("highest", 24), ("high", 11), ("medium", 8)])
+def test_operands_that_a_card_rounds_explain_as_much_as_their_type(
+    precision: str, bits: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """TF32 and bf16 on the tensor cores of a card, computed here. Five bits fewer are not explained."""
+    x, w = (RANDOM.normal(size=(n, 64)).astype(np.float32) for n in (8, 48))
+    exact = x.astype(np.float64) @ w.T.astype(np.float64)
+    tolerance = tolerance_of_products(planned(capsys, tmp_path, precision))
+    expected = Expected(exact, exact.astype(np.float32), TOLERANCE["float32"], tolerance)
+
+    def errors(rounded: int) -> Errors:
+        product = with_bits(x, rounded).astype(np.float64) @ with_bits(w, rounded).T.astype(np.float64)
+        return measure(product.astype(np.float32), expected)
+
+    assert errors(bits).good
+    assert not errors(bits - 5).good
+
+
+def test_a_precision_explains_nothing_where_no_product_of_f32_is(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert tolerance_of_products(planned(capsys, tmp_path, "medium", "f64")) == 0
+    assert tolerance_of_products(planned(capsys, tmp_path, "high")) == TOLERANCE["float16"]

@@ -247,7 +247,7 @@ def evaluate_reference(
     program = driver.program_of(module)
     exact = run_program(module, program, inputs, params, dims, exact=True)
     stored = run_program(module, program, inputs, params, dims)
-    ceiling, operands = _tolerance_of_buffers(program), _tolerance_of_products(module)
+    ceiling, operands = _tolerance_of_buffers(program), tolerance_of_products(module)
     return {name: Expected(exact[name], stored[name], ceiling, operands) for name in outputs}
 
 
@@ -261,7 +261,7 @@ def _tolerance_of_buffers(program: ProgramOp) -> float:
     return max((TOLERANCE.get(name, 0.0) for name in names), default=0.0)
 
 
-def _tolerance_of_products(module: ModuleOp) -> float:
+def tolerance_of_products(module: ModuleOp) -> float:
     """The tolerance of the type to which operands of f32 products are rounded; 0 if no operands are rounded.
 
     TF32 has as many bits as f16.
