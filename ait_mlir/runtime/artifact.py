@@ -9,8 +9,7 @@ together. `runtime/src/deploy/artifact.cc` reads the same format without Python.
 A part is copied into memory of this process, and the copy is hashed and used. The file is never mapped: if another
 process writes or truncates it meanwhile, the load raises an error and never reads other bytes or dies of a SIGBUS.
 Constants are copied when they are used, and the memory of each is freed once it is on the device, so a load needs the
-memory of all constants once, plus that of the largest. Holes of a sparse file are hashed as zeros
-and take no memory.
+memory of all constants once, plus that of the largest. Holes of a sparse file are hashed as zeros and take no memory.
 """
 
 from __future__ import annotations
@@ -227,7 +226,10 @@ class FileBytes:
         """The start and the end of each stretch of a range in turn, and whether it is a hole."""
         at, end = offset, offset + size
         while at < end:
-            hole = min(os.lseek(self._file.fileno(), at, os.SEEK_HOLE), end)
+            try:
+                hole = min(os.lseek(self._file.fileno(), at, os.SEEK_HOLE), end)
+            except OSError:  # the file ends before `at` by now, which `read` refuses
+                hole = end
             if at < hole:
                 yield at, hole, False
             try:
