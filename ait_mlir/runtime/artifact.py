@@ -223,7 +223,7 @@ class FileBytes:
         return sum(stop - start for start, stop, is_hole in self.stretches(offset, size) if is_hole)
 
     def stretches(self, offset: int, size: int) -> Iterator[tuple[int, int, bool]]:
-        """The start and the end of each stretch of a range in turn, and whether it is a hole."""
+        """The start and the end of each stretch of a range in turn, and whether it is a hole. Raises like `read`."""
         at, end = offset, offset + size
         while at < end:
             try:
@@ -237,6 +237,8 @@ class FileBytes:
             except OSError:  # the hole reaches to the end of the file
                 at = end
             if hole < at:
+                if os.fstat(self._file.fileno()).st_size < at:
+                    raise self._shorter()
                 yield hole, at, True
 
     def read(self, offset: int, size: int) -> bytes:
@@ -252,12 +254,15 @@ class FileBytes:
             while done < to.nbytes:
                 count = os.preadv(self._file.fileno(), [to[done:]], offset + done)
                 if count == 0:
-                    raise ArtifactError(
-                        f"{self.path} became shorter while it was read: replace an artifact by renaming a new file"
-                    )
+                    raise self._shorter()
                 done += count
         except OSError as error:
             raise ArtifactError(f"{self.path} cannot be read: {error.strerror}") from error
+
+    def _shorter(self) -> ArtifactError:
+        return ArtifactError(
+            f"{self.path} became shorter while it was read: replace an artifact by renaming a new file"
+        )
 
 
 def _open_at_once(path: str, flags: int) -> int:

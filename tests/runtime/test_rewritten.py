@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -111,6 +112,8 @@ def test_what_is_used_is_what_was_hashed(tmp_path: Path) -> None:
     os.truncate(path, part.offset + 5000)
     with pytest.raises(ArtifactError, match="became shorter while it was read: replace an artifact by renaming"):
         _ = loaded.constants
+    with pytest.raises(ArtifactError, match="became shorter while it was read"):  # also where no hash says so
+        _ = replace(loaded, verify_weights=False).constants
 
 
 def test_a_loaded_model_does_not_need_its_file(tmp_path: Path) -> None:
