@@ -346,7 +346,7 @@ class ConstantOp(AitOp):
         return literal_values(cast(Attribute, self.value))
 
     def splat(self) -> Number | None:
-        """The number of all elements, or None for a list of different numbers."""
+        """The number that all elements equal; None for a list of different numbers."""
         values = self.values()
         return values[0] if values and all(v == values[0] for v in values) else None
 
