@@ -35,6 +35,8 @@ from ait_mlir.dialects.ait.elementwise import (
     WhereOp,
 )
 from ait_mlir.dialects.ait.reduce import ReduceOp
+from ait_mlir.dialects.ait.region import YieldOp
+from ait_mlir.dialects.ait.scan import ScanOp
 from ait_mlir.dialects.ait.syntax import properties_of
 from ait_mlir.dialects.ait.types import Shape, TensorType, as_shape, scope_of, tensor_type
 from ait_mlir.dialects.ait.view import ConcatOp, ExpandOp, PermuteOp, ReshapeOp, SliceOp
@@ -93,12 +95,17 @@ class Writer:
 
     @contextmanager
     def inside(self, block: Block) -> Generator[None]:
-        """Write into the block of a loop's step, which does not use values from outside."""
-        outside, self.block, self._memo = (self.block, self._memo), block, {}
+        """Write into the block of a loop's step, which does not use values from outside; its op is made afterwards."""
+        region, outside = Region(block), (self.block, self._memo)
+        place = ScanOp.create(regions=[region])  # in which the step finds its dims
+        self.block.add_op(place)
+        self.block, self._memo = block, {}
         try:
             yield
         finally:
             self.block, self._memo = outside
+            place.detach()
+            region.detach_block(block)
 
     # ** ops **
 
@@ -171,6 +178,28 @@ class Writer:
         if (found := self._memo.get(key)) is None:
             found = self._memo[key] = make()
         return found
+
+    def scan(
+        self,
+        init: Sequence[SSAValue],
+        scanned: Sequence[SSAValue],
+        captured: Sequence[SSAValue],
+        step: Callable[[Sequence[SSAValue], Sequence[SSAValue], Sequence[SSAValue]], Sequence[SSAValue]],
+        reverse: bool = False,
+    ) -> list[SSAValue]:
+        """A loop along dim 0 of the scanned values: the carried values after it, then the stacked results.
+
+        `step` writes one step, given the carried values, the slices and the captured values; it returns the carried
+        values of the next step, then the slices of the results.
+        """
+        if not scanned:
+            raise self.unsupported("a scan over nothing has no length")
+        slices = [TensorType.get(t.dims[1:], t.element_type) for t in map(tensor_type, scanned)]
+        block = Block(arg_types=[*slices, *(v.type for v in (*init, *captured))])
+        first, second = len(scanned), len(scanned) + len(init)
+        with self.inside(block):
+            block.add_op(YieldOp(*step(block.args[first:second], block.args[:first], block.args[second:])))
+        return list(self.put_all(ScanOp(scanned, init, captured, Region(block), reverse=reverse)))
 
     # ** constants and params **
 

@@ -11,6 +11,8 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from xdsl.ir import Operation
+
 from ait_mlir import dims
 from ait_mlir.dims import Expr, Scope
 from ait_mlir.dims.expr import Atom
@@ -223,6 +225,6 @@ def _is_free(symbol: Symbol) -> bool:
     return symbol.upper is None and symbol.jagged is None
 
 
-def equations_of(ops: Sequence[object]) -> list[Equation]:
-    """The assumed equations of the ops."""
-    return [equation for op in ops for equation in getattr(op, EQUATIONS, ())]
+def equations_of(ops: Sequence[Operation]) -> list[Equation]:
+    """The assumed equations of the ops, also of those in their regions."""
+    return [equation for op in ops for inner in op.walk() for equation in getattr(inner, EQUATIONS, ())]

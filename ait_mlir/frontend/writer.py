@@ -9,7 +9,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
 from ait_mlir.building.writer import Writer
@@ -35,16 +35,21 @@ class TensorWriter(Writer):
         fail: Callable[[str], BuildError] = BuildError,
         mark: Callable[[Operation], None] = lambda op: None,
     ) -> None:
-        super().__init__(Block())
+        self._holder = ModuleOp([])
+        super().__init__(self._holder.body.block)
         self.symbols, self.fail, self.mark = symbols, fail, mark
         self._scope = scope_from(symbols)
+        self._holder.properties["dims"] = DimsAttr(self._scope)
 
     @property
     def scope(self) -> Scope:
         return self._scope
 
     def insert(self, op: AitOp) -> Operation:
-        """Return the op unchanged: it joins a block when the graph is built."""
+        """Return the op; it joins a block when the graph is built, or at once in the step of a loop."""
+        if self.block is not self._holder.body.block:
+            self.block.add_op(op)
+            return op
         self.mark(op)
         for result in op.results:
             if isinstance(result.type, TensorType):
@@ -62,28 +67,33 @@ class TensorWriter(Writer):
 
     def check(self, op: AitOp, infer: bool = False) -> None:
         """Verify an op; one that fails only because dims are not proved to be equal assumes that they are."""
+        if op.parent is None:
+            self.block.add_op(op)
+            try:
+                self.check(op, infer)
+            finally:
+                op.detach()
+            return
         try:
-            _check_in(op, self.scope, infer)
+            self._check_in(self.scope, op, infer)
         except BuildError as error:
             assuming = AssumingScope(self.symbols)
             try:
-                _check_in(op, assuming, infer)
+                self._check_in(assuming, op, infer)
             except BuildError:
                 assuming.equations.clear()
             if not assuming.equations:
                 raise self.fail(str(error)) from None
             setattr(op, EQUATIONS, tuple(assuming.equations))
 
-
-def _check_in(op: AitOp, scope: Scope, infer: bool) -> None:
-    holder = ModuleOp([op])
-    holder.properties["dims"] = DimsAttr(scope)
-    try:
-        if infer:
-            op.infer()
-        else:
-            op.verify_()
-    except (VerifyException, DimError) as error:
-        raise BuildError(str(error)) from None
-    finally:
-        op.detach()
+    def _check_in(self, scope: Scope, op: AitOp, infer: bool) -> None:
+        self._holder.properties["dims"] = DimsAttr(scope)
+        try:
+            if infer:
+                op.infer()
+            else:
+                op.verify_()
+        except (VerifyException, DimError) as error:
+            raise BuildError(str(error)) from None
+        finally:
+            self._holder.properties["dims"] = DimsAttr(self._scope)

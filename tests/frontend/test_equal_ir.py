@@ -13,7 +13,7 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from ait_mlir.dialects.ait.data import ConstantOp, GraphOp, ParamOp
 from ait_mlir.driver import run_to_phase
-from ait_mlir.frontend import Tensor, build_module, ops
+from ait_mlir.frontend import Tensor, build_module, nn, ops
 from ait_mlir.importers.torch import import_program
 
 F32, I64, BOOL = torch.float32, torch.int64, torch.bool
@@ -21,6 +21,19 @@ X = ((4, 6, 8), F32)
 INTEGERS = ((4, 6, 8), I64)
 ROWS_OF_8, EIGHT = ((5, 8), F32), ((8,), F32)
 Shape = tuple[tuple[int, ...], torch.dtype]
+
+
+class Flat(torch.nn.Module):
+    """A recurrent layer of PyTorch whose states are arguments and results one by one."""
+
+    def __init__(self, layer: torch.nn.Module) -> None:
+        super().__init__()
+        self.layer = layer
+
+    def forward(self, x: torch.Tensor, *state: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        y, last = self.layer(x, state if len(state) > 1 else state[0])
+        return (y, *last) if len(state) > 1 else (y, last)
+
 
 ROWS: list[tuple[str, Callable[..., Any], Callable[..., Any], tuple[Shape, ...]]] = [
     ("rfft", ops.rfft(), lambda x: _parts(torch.fft.rfft(x)), (X,)),
@@ -75,8 +88,15 @@ FUNCTIONS: list[tuple[str, Callable[..., Any], Callable[..., Any], tuple[Shape, 
       for n in (0, 1, 2, 3, 2.5, float("inf"), -float("inf"))),
 ]  # fmt: skip
 
+SEQUENCE, STATE = ((5, 2, 6), F32), ((1, 2, 8), F32)
+LSTM, GRU = nn.LSTM(6, 8, dtype="float32"), nn.GRU(6, 8, 2, batch_first=True, bidirectional=True, dtype="float32")
+LAYERS: list[tuple[str, Callable[..., Any], Callable[..., Any], tuple[Shape, ...]]] = [
+    ("lstm", LSTM, Flat(torch.nn.LSTM(6, 8)), (SEQUENCE, STATE, STATE)),
+    ("gru", GRU, Flat(torch.nn.GRU(6, 8, 2, batch_first=True, bidirectional=True)), (SEQUENCE, ((4, 5, 8), F32))),
+    ("rnn", nn.RNN(6, 8, bias=False, dtype="float32"), Flat(torch.nn.RNN(6, 8, bias=False)), (SEQUENCE, STATE)),
+]
 
-ALL = [*ROWS, *FUNCTIONS]
+ALL = [*ROWS, *FUNCTIONS, *LAYERS]
 
 
 def _parts(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -100,8 +120,12 @@ def imported(function: Callable[..., Any], shapes: tuple[Shape, ...]) -> ModuleO
     """The operation as a program of PyTorch."""
 
     class Model(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.function = function
+
         def forward(self, *inputs: torch.Tensor) -> Any:
-            return function(*inputs)
+            return self.function(*inputs)
 
     example = tuple(torch.ones(shape, dtype=dtype) for shape, dtype in shapes)
     return import_program(torch.export.export(Model(), example)).module

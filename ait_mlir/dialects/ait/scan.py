@@ -82,7 +82,6 @@ class ScanOp(Cost, AitOp):
         yielded = body.block.last_op
         types = () if yielded is None else tuple(yielded.operand_types)
         self.set_up([scanned, init, captured], [types], [body], dim=dim, reverse=reverse)
-        self.infer()
 
     @property
     def axis(self) -> int:

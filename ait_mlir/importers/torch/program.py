@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -28,7 +29,7 @@ from ait_mlir.importers.torch.library import quiet, torch
 from ait_mlir.importers.torch.rows import advice, row_named
 from ait_mlir.importers.torch.rows.complex import translated
 from ait_mlir.importers.torch.rows.pairs import Interleaved, Pair
-from ait_mlir.importers.torch.scan import is_flip_of_scan, is_reversed, is_scan, write_scan
+from ait_mlir.importers.torch.scan import is_flip_of_scan, is_reversed, is_scan
 from ait_mlir.importers.torch.signature import Inputs, bind_dims, declare_dims, examples_of, read_inputs, skeleton
 from ait_mlir.importers.torch.writer import ImportWriter
 from ait_mlir.passes.assumptions import assume
@@ -218,18 +219,17 @@ class Importer:
         """Translate a scan; its step is an inner graph."""
         inner = self.values[node.args[0]]
         groups = [[self.w.full(cast(Value, value)) for value in self._resolve(a)] for a in node.args[1:]]
-        types = [TensorType.get(self.table.shape(m.shape), element_type(m.dtype)) for m in node.meta["val"]]
         found = len(self.problems)
 
-        def step(arguments: Sequence[SSAValue]) -> list[SSAValue]:
+        def step(*arguments: Sequence[SSAValue]) -> list[SSAValue]:
             holders = [n for n in inner.graph.nodes if n.op == "placeholder"]
-            self.values.update(zip(holders, arguments, strict=True))
+            self.values.update(zip(holders, itertools.chain(*arguments), strict=True))
             results = self._translate(inner)
             if len(self.problems) > found:
                 raise _Skipped
             return [self.w.full(cast(Value, self._resolve(r))) for r in results]
 
-        return write_scan(self.w, groups, types, step, is_reversed(node))
+        return self.w.scan(*groups, step, is_reversed(node))
 
     def _resolve(self, argument: Any) -> Any:
         """An argument with nodes replaced by their values."""

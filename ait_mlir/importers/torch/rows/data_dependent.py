@@ -15,7 +15,6 @@ from ait_mlir.dialects.ait.sorting import SortOp
 from ait_mlir.dialects.ait.types import tensor_type
 from ait_mlir.dims import Expr, const, product
 from ait_mlir.importers.torch.call import Call, NotSupported, Row
-from ait_mlir.importers.torch.scan import write_scan
 
 
 def true_places(c: Call, mask: SSAValue, bound: Expr) -> list[SSAValue]:
@@ -57,13 +56,10 @@ def _order_of_rows(c: Call, x: SSAValue) -> SSAValue:
     if width.as_int() == 1:
         return order(c.w.reshape(x, [count]))
 
-    def step(arguments: Sequence[SSAValue]) -> Sequence[SSAValue]:
-        before, column = arguments
-        return [elements_at(c.w, before, order(elements_at(c.w, column, before)))]
+    def step(before: Sequence[SSAValue], columns: Sequence[SSAValue], _: Sequence[SSAValue]) -> Sequence[SSAValue]:
+        return [elements_at(c.w, before[0], order(elements_at(c.w, columns[0], before[0])))]
 
-    start = c.w.places(count)
-    columns = c.w.permute(x, [1, 0])
-    return write_scan(c.w, [[start], [columns], []], [tensor_type(start)], step, reverse=True)[0]
+    return c.w.scan([c.w.places(count)], [c.w.permute(x, [1, 0])], [], step, reverse=True)[0]
 
 
 def unique(in_order: bool) -> Row:
