@@ -1,19 +1,24 @@
-"""Reading elements and rows by index tensors."""
+"""Reading and writing elements and rows by index tensors."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from xdsl.dialects.builtin import i32, i64
+from xdsl.dialects.builtin import i1, i32, i64
 from xdsl.ir import SSAValue
 
 from ait_mlir.building.formulas import Affine, Value, dims_of, masked_or_spread, spread
 from ait_mlir.building.writer import Writer
-from ait_mlir.dialects.ait.index import EmbeddingOp, GatherOp
-from ait_mlir.dialects.ait.types import Shape, tensor_type
-from ait_mlir.dims import Expr, const
+from ait_mlir.compositions.functions import floor_divide
+from ait_mlir.dialects.ait.dtypes import is_float
+from ait_mlir.dialects.ait.index import EmbeddingOp, GatherOp, MaskedSelectOp, ScatterOp, neutral
+from ait_mlir.dialects.ait.types import Shape, TensorType, tensor_type
+from ait_mlir.dims import Expr, const, product
 
 ONE = const(1)
+
+
+# ** places **
 
 
 def padded(w: Writer, value: SSAValue, rank: int, behind: int = 0) -> SSAValue:
@@ -26,6 +31,37 @@ def alike(w: Writer, indices: Sequence[SSAValue]) -> list[SSAValue]:
     """The index tensors, converted to one element type."""
     types = {tensor_type(i).element_type for i in indices}
     return list(indices) if types in ({i32}, {i64}) else [w.cast(i, i64) for i in indices]
+
+
+def placed(
+    w: Writer, rank: int, given: Sequence[Value | None], write: Callable[[Value], SSAValue]
+) -> tuple[list[SSAValue], list[int], list[int]]:
+    """The index tensors of `x[:, i, :, j]`, the dims of x, which has this rank, that they index, and the positions of
+    its other dims in the result.
+
+    As in NumPy, the dims of adjacent indices are at the position of the first one; otherwise they come first.
+    """
+    dims = [d for d, i in enumerate(given) if i is not None]
+    used = [i for i in given if i is not None]
+    shape: Shape = ()
+    for i in used:
+        shape = broadcast_shapes(shape, dims_of(i))
+    together = dims == list(range(dims[0], dims[0] + len(dims)))
+    first = dims[0] if together else 0
+    rest = [d for d in range(rank) if d not in dims]
+    kept = [n if n < first else n + len(shape) for n in range(len(rest))]
+    behind = len(rest) - first
+    return [padded(w, write(i), first + len(shape), behind) for i in used], dims, kept
+
+
+def broadcast_shapes(a: Shape, b: Shape) -> Shape:
+    """The broadcast of two shapes that fit."""
+    rank = max(len(a), len(b))
+    a, b = (ONE,) * (rank - len(a)) + a, (ONE,) * (rank - len(b)) + b
+    return tuple(y if x is ONE else x for x, y in zip(a, b, strict=True))
+
+
+# ** reading **
 
 
 def picked(
@@ -66,3 +102,85 @@ def in_order(w: Writer, ids: Affine) -> tuple[int | None, Expr, Expr] | None:
     if ids.steps[axes[0]].as_int() != 1:
         return None
     return axes[0], ids.offset, ids.dims[axes[0]]
+
+
+def slices_at(w: Writer, x: SSAValue, axis: int, ids: Value) -> Value:
+    """Slices along an axis in the order of an index of one dim; along the first one, rows of a table."""
+    dims = tensor_type(x).dims
+    result = (*dims[:axis], *dims_of(ids), *dims[axis + 1 :])
+    if axis == 0:
+        table = w.reshape(x, (dims[0], product(dims[1:])))
+        return w.reshape(w.full(rows_of(w, table, ids)), result)
+    small = padded(w, w.natural(ids), axis + 1, len(dims) - axis - 1)
+    return picked(w, x, [small], [axis], [a for a in range(len(dims)) if a != axis], result)
+
+
+def gathered(w: Writer, x: SSAValue, axis: int, index: SSAValue) -> SSAValue:
+    """Elements along an axis at the positions of an index of the same rank, no larger along the other dims."""
+    for a, d in enumerate(tensor_type(index).dims):
+        x = x if a == axis else w.slice(x, a, 0, d)
+    return w.put(GatherOp(x, [index], [axis], [a for a in range(tensor_type(x).rank) if a != axis]))
+
+
+def masked_select(w: Writer, x: SSAValue, mask: SSAValue, bound: Expr) -> Sequence[SSAValue]:
+    """The elements where a mask is true, and their number, which is the dim `bound`; both broadcast to one shape."""
+    dims = broadcast_shapes(tensor_type(x).dims, tensor_type(mask).dims) or (ONE,)
+    result = TensorType.get([bound], tensor_type(x).element_type)
+    return w.put_all(MaskedSelectOp(w.expand(x, dims), w.expand(mask, dims), result))
+
+
+# ** writing **
+
+
+def scattered(
+    w: Writer,
+    kind: str,
+    x: SSAValue,
+    values: SSAValue,
+    indices: Sequence[SSAValue],
+    dims: Sequence[int],
+    kept: Sequence[int],
+) -> SSAValue:
+    """`ait.scatter`; booleans are combined as integers."""
+    element = tensor_type(x).element_type
+    if element == i1 and kind != "set":
+        wide = (w.cast(x, i64), w.cast(values, i64))
+        return w.cast(w.put(ScatterOp(kind, *wide, alike(w, indices), dims, kept)), i1)
+    return w.put(ScatterOp(kind, x, w.cast(values, element), alike(w, indices), dims, kept))
+
+
+def scattered_along(w: Writer, kind: str, x: SSAValue, axis: int, index: SSAValue, values: SSAValue) -> SSAValue:
+    """x with values written or combined along an axis, at the positions of an index of the same rank, no larger along
+    the other dims; the values broadcast to the index.
+    """
+    whole = tensor_type(x).dims
+    dims, indices = [axis], [index]
+    for a, d in enumerate(tensor_type(index).dims):
+        # a part of size 1 of a larger dim would broadcast along that dim: it is addressed by index 0
+        if a != axis and d is ONE and whole[a] is not ONE:
+            dims.append(a)
+            indices.append(w.scalar(0, tensor_type(index).element_type))
+    return scattered(w, kind, x, values, indices, dims, [a for a in range(len(whole)) if a not in dims])
+
+
+REDUCTIONS = {"sum": "add", "prod": "mul", "amax": "max", "amin": "min", "mean": "add"}
+"""The kinds of `ait.scatter` by PyTorch's names."""
+
+
+def reduced_into(
+    w: Writer, reduce: str, x: SSAValue, values: Value, write: Callable[[str, SSAValue, Value], SSAValue], own: bool
+) -> SSAValue:
+    """x with values combined by one of `REDUCTIONS`; a mean of integers rounds down.
+
+    `write` scatters values into a tensor by a kind of `ait.scatter`. Unless `own`, an element of x that an index names
+    is not part of its result.
+    """
+    kind, element, shape = REDUCTIONS[reduce], tensor_type(x).element_type, dims_of(values)
+    if not own:
+        x = write("set", x, spread(w.scalar(neutral(kind, element), element), shape))
+    total = write(kind, x, values)
+    if reduce != "mean":
+        return total
+    counts = w.filled(int(own), tensor_type(x).dims, element)
+    counts = w.maximum(write("add", counts, spread(w.scalar(1, element), shape)), 1)
+    return w.div(total, counts) if is_float(element) else floor_divide(w, total, counts)

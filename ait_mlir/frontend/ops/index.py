@@ -2,32 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import ClassVar
+from collections.abc import Sequence
 
-from xdsl.dialects.builtin import i64
-from xdsl.ir import Attribute
+from xdsl.ir import SSAValue
 
-from ait_mlir.dialects.ait.dtypes import is_float
-from ait_mlir.dialects.ait.index import (
-    SCATTERS,
-    EmbeddingOp,
-    GatherOp,
-    MaskedSelectOp,
-    ScatterOp,
-    UpdateSliceOp,
-    neutral,
-)
-from ait_mlir.dialects.ait.syntax import int_list_attr
-from ait_mlir.dialects.ait.types import TensorType
-from ait_mlir.dialects.ait.view import ExpandOp, SliceOp
-from ait_mlir.dims import Expr
-from ait_mlir.frontend.intvar import IntVar, as_dim, merge_symbols, product
+from ait_mlir.building.formulas import Value
+from ait_mlir.building.writer import Writer
+from ait_mlir.compositions import index as compositions
+from ait_mlir.dialects.ait.index import SCATTERS, EmbeddingOp, GatherOp, UpdateSliceOp
+from ait_mlir.dialects.ait.types import tensor_type
+from ait_mlir.frontend.intvar import IntVar, as_dim, product
 from ait_mlir.frontend.operator import Operator
-from ait_mlir.frontend.ops.elementwise import FuncEnum, elementwise, where
+from ait_mlir.frontend.ops.elementwise import where
 from ait_mlir.frontend.ops.norm import layernorm
 from ait_mlir.frontend.ops.view import reshape
 from ait_mlir.frontend.tensor import Tensor
+
+__all__ = [
+    "batch_gather", "bert_embeddings", "embedding", "gather", "index_put", "index_select", "masked_select",
+    "scatter", "scatter_reduce", "update_slice",
+]  # fmt: skip
 
 
 class embedding(Operator):
@@ -54,9 +48,7 @@ class index_select(Operator):
         axis = self.axis(x, self.dim)
         if dim_idxs.rank != 1:
             raise self.fail("selects slices by a 1-D tensor of indices")
-        spread = reshape()(dim_idxs, [*[1] * axis, *dim_idxs.shape(), *[1] * (x.rank - axis - 1)])
-        kept = [d for d in range(x.rank) if d != axis]
-        return self.finish(self.emit_one(GatherOp, [x, spread], indexed([axis], kept)))
+        return self.write(compositions.slices_at, x, axis, dim_idxs)
 
 
 class gather(Operator):
@@ -71,20 +63,7 @@ class gather(Operator):
         axis = self.axis(x, dim)
         if index.rank != x.rank:
             raise self.fail(f"the index has rank {index.rank}, expected {x.rank}")
-        kept = [d for d in range(x.rank) if d != axis]
-        return self.finish(self.emit_one(GatherOp, [self._first(x, index, kept), index], indexed([axis], kept)))
-
-    def _first(self, x: Tensor, index: Tensor, kept: Sequence[int]) -> Tensor:
-        """x cut to the part that the index reads: the first place along dims where the index has size 1."""
-        dims = [one if d in kept and one.as_int() == 1 else n for d, (n, one) in enumerate(_pairs(x, index))]
-        if dims == list(x.type.dims):
-            return x
-        type = TensorType.get(dims, x.type.element_type)
-        return self.emit_one(SliceOp, [x], {"offsets": (0,) * x.rank}, [type])
-
-
-def _pairs(x: Tensor, index: Tensor) -> Iterator[tuple[Expr, Expr]]:
-    return zip(x.type.dims, index.type.dims, strict=True)
+        return self.write(compositions.gathered, x, axis, index)
 
 
 class batch_gather(Operator):
@@ -97,11 +76,7 @@ class batch_gather(Operator):
         self.begin(x, indices)
         if not 1 <= indices.rank <= x.rank:
             raise self.fail(f"indices have rank {indices.rank}, expected 1 to {x.rank}")
-        axis = indices.rank - 1
-        rest = [1] * (x.rank - indices.rank)
-        spread = reshape()(indices, [*indices.shape(), *rest]) if rest else indices
-        kept = [d for d in range(x.rank) if d != axis]
-        return self.finish(self.emit_one(GatherOp, [x, spread], indexed([axis], kept)))
+        return self.write(_batch_gather, x, indices)
 
 
 class scatter(Operator):
@@ -125,9 +100,7 @@ class scatter(Operator):
             raise self.fail(f"reduce is {self.reduce!r}, expected one of {', '.join(SCATTERS)}")
         if index.rank != x.rank:
             raise self.fail(f"the index has rank {index.rank}, expected {x.rank}")
-        kept = [d for d in range(x.rank) if d != axis]
-        properties = {"kind": self.reduce, **indexed([axis], kept)}
-        return self.finish(self.emit_one(ScatterOp, [x, src, index], properties))
+        return self.write(compositions.scattered_along, self.reduce, x, axis, index, src)
 
 
 class scatter_reduce(Operator):
@@ -138,28 +111,24 @@ class scatter_reduce(Operator):
     element of `x` that an index names is not part of its result.
     """
 
-    KINDS: ClassVar = {"sum": "add", "prod": "mul", "amax": "max", "amin": "min", "mean": "add"}
-
     def __init__(self, dim: int, reduce: str, include_self: bool = True):
         super().__init__()
         self.dim, self.reduce, self.include_self = dim, reduce, include_self
 
     def __call__(self, x: Tensor, index: Tensor, src: Tensor) -> Tensor:
         self.begin(x, index, src)
-        if (kind := self.KINDS.get(self.reduce)) is None:
-            raise self.fail(f"reduce is {self.reduce!r}, expected one of {', '.join(self.KINDS)}")
-        count = self._full(x, int(self.include_self))
-        if not self.include_self:
-            x = scatter(self.dim)(x, index, self._full(src, neutral(kind, x.type.element_type)))
-        total = scatter(self.dim, kind)(x, index, src)
-        if self.reduce != "mean":
-            return self.finish(total)
-        count = elementwise(FuncEnum.MAX)(scatter(self.dim, "add")(count, index, self._full(src, 1)), 1)
-        exact = is_float(x.type.element_type)
-        return self.finish(total / count if exact else elementwise(FuncEnum.FLOOR_DIV)(total, count))
+        axis = self.axis(x, self.dim)
+        if self.reduce not in compositions.REDUCTIONS:
+            raise self.fail(f"reduce is {self.reduce!r}, expected one of {', '.join(compositions.REDUCTIONS)}")
+        if index.rank != x.rank:
+            raise self.fail(f"the index has rank {index.rank}, expected {x.rank}")
+        return self.write(self._reduced, x, axis, index, src)
 
-    def _full(self, like: Tensor, number: float) -> Tensor:
-        return Tensor(shape=like.shape(), dtype=like.dtype(), value=number)
+    def _reduced(self, w: Writer, x: SSAValue, axis: int, index: SSAValue, src: SSAValue) -> SSAValue:
+        def write(kind: str, into: SSAValue, values: Value) -> SSAValue:
+            return compositions.scattered_along(w, kind, into, axis, index, w.natural(values))
+
+        return compositions.reduced_into(w, self.reduce, x, src, write, self.include_self)
 
 
 class index_put(Operator):
@@ -183,14 +152,7 @@ class index_put(Operator):
             raise self.fail(f"needs 1 to {x.rank} indices, found {len(indices)}, of which {len(used)} are not None")
         if any(i.dtype() == "bool" for i in used.values()):
             return self.finish(self._where(x, indices, values))
-        dims, rank = [*used], max(i.rank for i in used.values())
-        first = dims[0] if dims == [*range(dims[0], dims[-1] + 1)] else 0
-        rest = [d for d in range(x.rank) if d not in used]
-        kept = [n if n < first else n + rank for n in range(len(rest))]
-        behind = len(rest) - first
-        spread = [reshape()(i, [*[1] * (first + rank - i.rank), *i.shape(), *[1] * behind]) for i in used.values()]
-        properties = {"kind": "add" if self.accumulate else "set", **indexed(dims, kept)}
-        return self.finish(self.emit_one(ScatterOp, [x, values, *spread], properties))
+        return self.write(_index_put, "add" if self.accumulate else "set", x, list(indices), values)
 
     def _where(self, x: Tensor, indices: Sequence[Tensor | None], values: Tensor) -> Tensor:
         mask = indices[0]
@@ -201,11 +163,6 @@ class index_put(Operator):
         if y.shape() != x.shape():
             raise self.fail(f"the mask and the values do not broadcast to {x.describe()}")
         return y
-
-
-def indexed(dims: Sequence[int], kept: Sequence[int]) -> dict[str, Attribute]:
-    """The properties of an op with indices."""
-    return {"dims": int_list_attr(dims), "kept": int_list_attr(kept)}
 
 
 class update_slice(Operator):
@@ -243,19 +200,7 @@ class masked_select(Operator):
         rank = max(x.rank, mask.rank)
         padded = [[as_dim(1)] * (rank - t.rank) + t.shape() for t in (x, mask)]
         shape = [b if a == 1 else a for a, b in zip(*padded, strict=True)]
-        values, chosen = (self._expanded(t, shape) for t in (x, mask))
-        most = product(shape)
-        count = IntVar.bound_by(most, self.dim)
-        types = [TensorType.get([count.expr], x.type.element_type), TensorType.get([], i64)]
-        symbols = merge_symbols(most.symbols, count.symbols)
-        self.outputs = self.emit(MaskedSelectOp, [values, chosen], None, types, symbols=symbols)
-        return self.outputs[0]
-
-    def _expanded(self, tensor: Tensor, shape: Sequence[IntVar]) -> Tensor:
-        if tensor.shape() == list(shape):
-            return tensor
-        type = TensorType.get([dim.expr for dim in shape], tensor.type.element_type)
-        return self.emit_one(ExpandOp, [tensor], None, [type], symbols=merge_symbols(*(d.symbols for d in shape)))
+        return self.write_all(compositions.masked_select, x, mask, IntVar.bound_by(product(shape), self.dim))[0]
 
 
 class bert_embeddings(Operator):
@@ -281,3 +226,14 @@ class bert_embeddings(Operator):
         types = embedding()(token_type_embeddings, token_type_ids)
         positions = embedding()(position_embeddings, position_ids)
         return self.finish(layernorm()(words + types + positions, gamma, beta, eps=eps))
+
+
+def _batch_gather(w: Writer, x: SSAValue, indices: SSAValue) -> SSAValue:
+    rank, axis = tensor_type(x).rank, tensor_type(indices).rank - 1
+    index = compositions.padded(w, indices, axis + 1, rank - axis - 1)
+    return w.put(GatherOp(x, [index], [axis], [d for d in range(rank) if d != axis]))
+
+
+def _index_put(w: Writer, kind: str, x: SSAValue, indices: Sequence[SSAValue | None], values: SSAValue) -> SSAValue:
+    places = compositions.placed(w, tensor_type(x).rank, indices, w.full)
+    return compositions.scattered(w, kind, x, values, *places)

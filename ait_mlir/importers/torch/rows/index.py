@@ -2,50 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from xdsl.dialects.builtin import i1
 from xdsl.ir import SSAValue
 
 from ait_mlir.building.formulas import Affine, Mask, Spread, Value, dims_of, is_mask, spread
-from ait_mlir.compositions.index import in_order, padded, picked, rows_of
+from ait_mlir.compositions import index as compositions
+from ait_mlir.compositions.index import in_order, padded, picked, placed, slices_at
 from ait_mlir.dialects.ait.index import MaskedSelectOp
-from ait_mlir.dialects.ait.types import Shape, tensor_type
+from ait_mlir.dialects.ait.types import tensor_type
 from ait_mlir.dims import const, product
 from ait_mlir.importers.torch.call import Call, NotSupported, Row
 from ait_mlir.importers.torch.rows.data_dependent import true_places
 from ait_mlir.importers.torch.rows.view import cut
 
 ONE, ZERO = const(1), const(0)
-
-
-def placed(
-    c: Call, given: Sequence[Value | None], write: Callable[[Value], SSAValue]
-) -> tuple[list[SSAValue], list[int], list[int]]:
-    """The index tensors of `x[:, i, :, j]`, the dims of x that they index, and the positions of its other dims in the
-    result.
-
-    As in NumPy, the dims of adjacent indices are at the position of the first one; otherwise they come first.
-    """
-    dims = [d for d, i in enumerate(given) if i is not None]
-    used = [i for i in given if i is not None]
-    rank = len(c.shape("self"))
-    shape: Shape = ()
-    for i in used:
-        shape = broadcast_shapes(shape, dims_of(i))
-    together = dims == list(range(dims[0], dims[0] + len(dims)))
-    first = dims[0] if together else 0
-    rest = [d for d in range(rank) if d not in dims]
-    kept = [n if n < first else n + len(shape) for n in range(len(rest))]
-    behind = len(rest) - first
-    return [padded(c.w, write(i), first + len(shape), behind) for i in used], dims, kept
-
-
-def broadcast_shapes(a: Shape, b: Shape) -> Shape:
-    """The broadcast of two shapes that PyTorch has found to fit."""
-    rank = max(len(a), len(b))
-    a, b = (ONE,) * (rank - len(a)) + a, (ONE,) * (rank - len(b)) + b
-    return tuple(y if x is ONE else x for x, y in zip(a, b, strict=True))
 
 
 # ** indexing **
@@ -57,17 +29,18 @@ def index(c: Call) -> Value:
     """
     given = c["indices"]
     x = c.value("self")
+    rank = len(dims_of(x))
     if len(given) == 1 and is_mask(given[0]) and _is_only_selection(c):
         return _selected(c, c.tensor("self"), c.w.full(given[0]))
     if any(i is not None and is_mask(i) for i in given):
-        return picked(c.w, c.w.full(x), *placed(c, _without_masks(c, given), c.w.natural), result=c.dims)
+        return picked(c.w, c.w.full(x), *placed(c.w, rank, _without_masks(c, given), c.w.natural), result=c.dims)
     used = [i for i in given if i is not None]
     formulas = all(isinstance(i, Affine) for i in used) and None not in given
     if formulas and isinstance(x, Affine) and all(i.never_negative(c.w.scope) for i in used):
         return _formula_of_formulas(c, x, used)
     if formulas and (made := _index_in_order(c, x, used)) is not None:
         return made
-    return picked(c.w, c.w.full(x), *placed(c, given, c.w.natural), result=c.dims)
+    return picked(c.w, c.w.full(x), *placed(c.w, rank, given, c.w.natural), result=c.dims)
 
 
 def _without_masks(c: Call, given: Sequence[Value | None]) -> list[Value | None]:
@@ -151,12 +124,7 @@ def index_select(c: Call) -> Value:
     if isinstance(ids, Affine) and (found := in_order(c.w, ids)) is not None:
         part = cut(c, c.value("self"), axis, found[1], found[2])
         return part if dims_of(part) == c.dims else spread(c.w.natural(part), c.dims)
-    x = c.tensor("self")
-    if axis == 0:
-        table = c.w.reshape(x, (dims[0], product(dims[1:])))
-        return c.w.reshape(c.w.full(rows_of(c.w, table, ids)), c.dims)
-    small = padded(c.w, c.w.natural(ids), axis + 1, len(dims) - axis - 1)
-    return picked(c.w, x, [small], [axis], [a for a in range(len(dims)) if a != axis], c.dims)
+    return slices_at(c.w, c.tensor("self"), axis, ids)
 
 
 def take(c: Call) -> Value:
@@ -196,9 +164,7 @@ def gather(c: Call) -> Value:
 
 def masked_select(c: Call) -> Value:
     """The elements where a mask is true; both are broadcast to one shape."""
-    x, mask = c.tensor("self"), c.value("mask")
-    dims = broadcast_shapes(tensor_type(x).dims, dims_of(mask)) or (ONE,)
-    return _selected(c, c.w.expand(x, dims), c.w.full(spread(c.w.natural(mask), dims)))
+    return compositions.masked_select(c.w, c.tensor("self"), c.natural("mask"), c.dims[0])[0]
 
 
 def _selected(c: Call, x: SSAValue, mask: SSAValue) -> Value:

@@ -2,38 +2,25 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
-from xdsl.dialects.builtin import i1, i64
+from xdsl.dialects.builtin import i64
 from xdsl.ir import SSAValue
 
 from ait_mlir.building.formulas import Affine, Value, dims_of, is_mask, spread
-from ait_mlir.compositions.functions import floor_divide
-from ait_mlir.compositions.index import alike, padded, picked
+from ait_mlir.compositions.index import padded, picked, placed, reduced_into, scattered, scattered_along
 from ait_mlir.dialects.ait.cumulative import CumulativeOp
-from ait_mlir.dialects.ait.dtypes import is_float
-from ait_mlir.dialects.ait.elementwise import AddOp, DivOp, MaxOp, MulOp, WhereOp
-from ait_mlir.dialects.ait.index import GatherOp, ScatterOp, UpdateSliceOp, neutral
+from ait_mlir.dialects.ait.elementwise import AddOp, MulOp, WhereOp
+from ait_mlir.dialects.ait.index import GatherOp, UpdateSliceOp
 from ait_mlir.dialects.ait.types import tensor_type
 from ait_mlir.dims import Expr, const, product
 from ait_mlir.importers.torch.call import Call, NotSupported, Row, as_expr
 from ait_mlir.importers.torch.rows.common import operand
-from ait_mlir.importers.torch.rows.index import placed
 from ait_mlir.importers.torch.rows.view import cut, part_start
 
 ONE, ZERO = const(1), const(0)
-
-
-def scattered(
-    c: Call, kind: str, x: SSAValue, values: SSAValue, indices: list[SSAValue], dims: list[int], kept: list[int]
-) -> SSAValue:
-    """`ait.scatter`; booleans are combined as integers."""
-    element = tensor_type(x).element_type
-    if element == i1 and kind != "set":
-        wide = (c.w.cast(x, i64), c.w.cast(values, i64))
-        return c.w.cast(c.w.put(ScatterOp(kind, *wide, alike(c.w, indices), dims, kept)), i1)
-    return c.w.put(ScatterOp(kind, x, c.w.cast(values, element), alike(c.w, indices), dims, kept))
 
 
 # ** along one dim, at an index of the same rank **
@@ -62,22 +49,14 @@ def _along(c: Call, kind: str, x: SSAValue, src: Any) -> SSAValue:
         for a, d in enumerate(own[: len(dims_of(src))]):
             src = cut(c, src, a, ZERO, d)
         values = c.w.full(src)
-    dims, indices = [axis], [index]
-    for a, d in enumerate(own):
-        # a part of size 1 of a larger dim would broadcast along that dim: it is addressed by index 0
-        if a != axis and d is ONE and whole[a] is not ONE:
-            dims.append(a)
-            indices.append(c.w.scalar(0, tensor_type(index).element_type))
-    return scattered(c, kind, x, values, indices, dims, [a for a in range(len(whole)) if a not in dims])
-
-
-_REDUCTIONS = {"sum": "add", "add": "add", "prod": "mul", "multiply": "mul", "amax": "max", "amin": "min"}
+    return scattered_along(c.w, kind, x, axis, index, values)
 
 
 def _reduction(c: Call) -> str:
-    if (found := str(c["reduce"])) not in _REDUCTIONS:
+    kinds = {"add": "add", "multiply": "mul"}
+    if (found := str(c["reduce"])) not in kinds:
         raise NotSupported(f"scatter with reduce={found!r} is not supported; use scatter_reduce")
-    return _REDUCTIONS[found]
+    return kinds[found]
 
 
 def reduced_by(write: Callable[[Call, str, SSAValue, Value], SSAValue], source: str) -> Row:
@@ -86,19 +65,9 @@ def reduced_by(write: Callable[[Call, str, SSAValue, Value], SSAValue], source: 
     """
 
     def row(c: Call) -> Value:
-        mean = str(c["reduce"]) == "mean"
-        kind, element = "add" if mean else _reduction(c), c.element
-        x, src = c.tensor("self"), c.value(source)
-        if not c["include_self"]:
-            start = spread(c.w.scalar(neutral(kind, element), element), dims_of(src))
-            x = write(c, "set", x, start)
-        total = write(c, kind, x, src)
-        if not mean:
-            return total
-        first = spread(c.w.scalar(1, element), dims_of(src))
-        counts = write(c, "add", c.w.full(spread(c.w.scalar(int(c["include_self"]), element), c.dims)), first)
-        counts = c.w.op(MaxOp, counts, c.w.scalar(1, element))
-        return c.w.op(DivOp, total, counts) if is_float(element) else floor_divide(c.w, total, counts)
+        write_here = functools.partial(write, c)
+        own = bool(c["include_self"])
+        return reduced_into(c.w, str(c["reduce"]), c.tensor("self"), c.value(source), write_here, own)
 
     return row
 
@@ -112,8 +81,8 @@ def _slices(c: Call, kind: str, x: SSAValue, source: Value) -> SSAValue:
     axis = c["dim"] % max(len(dims), 1)
     index = padded(c.w, c.tensor("index"), axis + 1, len(dims) - axis - 1)
     if not dims:
-        return c.w.reshape(scattered(c, kind, c.w.reshape(x, (ONE,)), values, [index], [0], []), ())
-    return scattered(c, kind, x, values, [index], [axis], [a for a in range(len(dims)) if a != axis])
+        return c.w.reshape(scattered(c.w, kind, c.w.reshape(x, (ONE,)), values, [index], [0], []), ())
+    return scattered(c.w, kind, x, values, [index], [axis], [a for a in range(len(dims)) if a != axis])
 
 
 def index_add(c: Call) -> Value:
@@ -157,15 +126,17 @@ def index_put(c: Call) -> Value:
         raise NotSupported("writing at a mask and at other indices together is not supported; use torch.where")
     if not c["accumulate"] and len(used) == 1 and len(dims_of(used[0][1])) <= 1:
         return _update_at(c, *used[0])
-    indices, dims, kept = placed(c, given, c.w.full)
-    return scattered(c, "add" if c["accumulate"] else "set", c.tensor("self"), c.natural("values"), indices, dims, kept)
+    indices, dims, kept = placed(c.w, len(c.shape("self")), given, c.w.full)
+    return scattered(
+        c.w, "add" if c["accumulate"] else "set", c.tensor("self"), c.natural("values"), indices, dims, kept
+    )
 
 
 def put(c: Call) -> Value:
     """Elements replaced or added to, by their index in row-major order."""
     x, index, source = (c.tensor(name) for name in ("self", "index", "source"))
     flat, places, values = (c.w.reshape(v, (tensor_type(v).num_elements(),)) for v in (x, index, source))
-    return c.w.reshape(scattered(c, "add" if c["accumulate"] else "set", flat, values, [places], [0], []), c.dims)
+    return c.w.reshape(scattered(c.w, "add" if c["accumulate"] else "set", flat, values, [places], [0], []), c.dims)
 
 
 def _update_at(c: Call, axis: int, places: Value) -> Value:
@@ -263,13 +234,13 @@ def diagonal(c: Call) -> Value:
 
 def diagonal_scatter(c: Call) -> Value:
     """The diagonal of two dims replaced."""
-    return scattered(c, "set", c.tensor("self"), c.tensor("src"), *_diagonal(c, len(c.dims), c.shape("src")[-1]))
+    return scattered(c.w, "set", c.tensor("self"), c.tensor("src"), *_diagonal(c, len(c.dims), c.shape("src")[-1]))
 
 
 def diag_embed(c: Call) -> Value:
     """The last dim as the diagonal of two new dims of zeros."""
     zeros = c.w.full(spread(c.w.scalar(0, c.element), c.dims))
-    return scattered(c, "set", zeros, c.tensor("self"), *_diagonal(c, len(c.dims), c.shape("self")[-1]))
+    return scattered(c.w, "set", zeros, c.tensor("self"), *_diagonal(c, len(c.dims), c.shape("self")[-1]))
 
 
 def always_set(c: Call) -> str:
