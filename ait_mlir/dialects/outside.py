@@ -7,10 +7,9 @@ from typing import Any, ClassVar, cast
 
 from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, FloatAttr, IntegerAttr, StringAttr, UnitAttr, f64, i1, i64
 from xdsl.ir import Attribute, SSAValue
-from xdsl.irdl import OptOperandDef, OptPropertyDef, PropertyDef, VarOperandDef, traits_def
-from xdsl.traits import Pure
+from xdsl.irdl import OptOperandDef, OptPropertyDef, PropertyDef, VarOperandDef
 
-from ait_mlir.dialects.ait.base import AitOp
+from ait_mlir.dialects.ait.base import AitOp, PureOp
 from ait_mlir.dialects.ait.elementwise import ElementwiseOp
 from ait_mlir.dialects.ait.syntax import INT, INTS, NUMBER, SHAPE, STRING, Clause, Flag, Kind, Operands, Prop, Syntax
 from ait_mlir.dialects.ait.traits import Cost
@@ -28,13 +27,11 @@ KINDS: Mapping[type[Attribute], Kind] = {
 """The syntax of a property by the class of its attribute; `UnitAttr` is a flag."""
 
 
-class Op(Cost, AitOp):
+class Op(Cost, PureOp):
     """Base of an operator from outside: `name`, operands, properties and results as IRDL fields, `infer_result_types`.
 
     By default its text is the operands, then each property after its name: `mine.rotate %x angle 0.5 : T`.
     """
-
-    traits = traits_def(Pure())
 
 
 class Elementwise(ElementwiseOp):
@@ -46,8 +43,6 @@ class Elementwise(ElementwiseOp):
     """
 
     CPP: ClassVar[str] = ""
-
-    traits = traits_def(Pure())
 
 
 bases += [Op, Elementwise]

@@ -17,12 +17,11 @@ from xdsl.irdl import (
     opt_region_def,
     prop_def,
     result_def,
-    traits_def,
     var_operand_def,
     var_result_def,
 )
 
-from ait_mlir.dialects.ait.base import AitOp, ResultTypes, Value, check_broadcastable
+from ait_mlir.dialects.ait.base import PureOp, ResultTypes, Value, check_broadcastable
 from ait_mlir.dialects.ait.dtypes import compute_type, is_float
 from ait_mlir.dialects.ait.region import check_region, check_yield
 from ait_mlir.dialects.ait.syntax import (
@@ -36,7 +35,7 @@ from ait_mlir.dialects.ait.syntax import (
     Several,
     Syntax,
 )
-from ait_mlir.dialects.ait.traits import Cost, Pure
+from ait_mlir.dialects.ait.traits import Cost
 from ait_mlir.dialects.ait.types import ShapeAttr, TensorType, scope_of, shape_text, tensor_type
 from ait_mlir.dims import Expr, Scope, product, total
 
@@ -54,7 +53,7 @@ class SameDim:
 
 
 @irdl_op_definition
-class AttentionOp(Cost, AitOp):
+class AttentionOp(Cost, PureOp):
     """softmax(scale * q @ k^T + mask) @ v (arXiv:1706.03762), without storing the scores.
 
     q [B, H, S, D], k [B, G, L, D], v [B, G, L, E] give [B, H, S, E]; G divides H, and each head of k and v serves H / G
@@ -116,7 +115,6 @@ class AttentionOp(Cost, AitOp):
     output = result_def(TensorType)
     sums = var_result_def(TensorType)
     change = opt_region_def()
-    traits = traits_def(Pure())
 
     def __init__(
         self,
@@ -259,7 +257,7 @@ class AttentionOp(Cost, AitOp):
 
 
 @irdl_op_definition
-class RaggedAttentionOp(Cost, AitOp):
+class RaggedAttentionOp(Cost, PureOp):
     """Attention of sequences whose lengths are tensors: padded, packed one after the other, or in pages of a pool.
 
     Each sequence is computed as by `ait.attention`. A row without a visible column is 0.
@@ -306,7 +304,6 @@ class RaggedAttentionOp(Cost, AitOp):
     causal = opt_prop_def(UnitAttr)
     window = opt_prop_def(IntegerAttr)
     output = result_def(TensorType)
-    traits = traits_def(Pure())
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
 
     def __init__(

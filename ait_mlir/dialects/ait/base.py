@@ -11,9 +11,10 @@ from typing import Any, ClassVar, NoReturn, Self, TypeAlias
 
 from xdsl.dialects.builtin import DenseArrayBase, i32
 from xdsl.ir import Attribute, ErasedSSAValue, Operation, Region, SSAValue
-from xdsl.irdl import IRDLOperation
+from xdsl.irdl import IRDLOperation, traits_def
 from xdsl.parser import Parser
 from xdsl.printer import Printer
+from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
 from ait_mlir.dialects.ait.bits import LEAST, MOST
@@ -166,6 +167,12 @@ class AitOp(IRDLOperation):
         if not isinstance(value.type, TensorType):
             raise self.fail(f"{what} must be a tensor, got {value.type}")
         return value.type
+
+
+class PureOp(AitOp):
+    """Base of ops without effects, whose results depend only on their operands, properties and regions."""
+
+    traits = traits_def(Pure())
 
 
 def _verification_key(op: AitOp) -> object | None:

@@ -7,10 +7,10 @@ from typing import ClassVar
 
 from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, UnitAttr, i64
 from xdsl.ir import Attribute
-from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, result_def, traits_def, var_result_def
+from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, result_def, var_result_def
 from xdsl.parser import Parser
 
-from ait_mlir.dialects.ait.base import AitOp, ResultTypes
+from ait_mlir.dialects.ait.base import PureOp, ResultTypes
 from ait_mlir.dialects.ait.dtypes import is_float
 from ait_mlir.dialects.ait.epilogue import EPILOGUE, MAX_RESULTS, infer_results
 from ait_mlir.dialects.ait.syntax import (
@@ -24,7 +24,7 @@ from ait_mlir.dialects.ait.syntax import (
     int_list,
     int_list_attr,
 )
-from ait_mlir.dialects.ait.traits import ChannelsLast, ContractionExtents, Extents, HasEpilogue, Pure
+from ait_mlir.dialects.ait.traits import ChannelsLast, ContractionExtents, Extents, HasEpilogue
 from ait_mlir.dialects.ait.types import Shape, TensorType, scope_of, shape_text, tensor_type
 from ait_mlir.dims import Expr, const, floordiv, product
 
@@ -76,7 +76,7 @@ class Unusual(Prop):
 
 
 @irdl_op_definition
-class ConvOp(ChannelsLast, HasEpilogue, ContractionExtents, AitOp):
+class ConvOp(ChannelsLast, HasEpilogue, ContractionExtents, PureOp):
     """Cross-correlation of x [N, sizes..., Cin] with a weight [Cout, taps..., Cin / groups]: [N, places..., Cout].
 
     There are one to three spatial dims, the sizes; `stride`, `dilation` and `output_pad` have a number for each. `pad`
@@ -120,7 +120,6 @@ class ConvOp(ChannelsLast, HasEpilogue, ContractionExtents, AitOp):
     groups = opt_prop_def(IntegerAttr)
     output = result_def(TensorType)
     further = var_result_def(TensorType)
-    traits = traits_def(Pure())
 
     # ** sizes **
 

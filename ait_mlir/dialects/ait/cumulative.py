@@ -5,19 +5,19 @@ from __future__ import annotations
 from typing import ClassVar
 
 from xdsl.dialects.builtin import IntegerAttr, StringAttr, UnitAttr, i1
-from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def, result_def, traits_def
+from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def, result_def
 
-from ait_mlir.dialects.ait.base import AitOp, ResultTypes, Value
+from ait_mlir.dialects.ait.base import PureOp, ResultTypes, Value
 from ait_mlir.dialects.ait.dtypes import is_float
 from ait_mlir.dialects.ait.syntax import INT, Flag, Operands, Prop, Syntax, Word
-from ait_mlir.dialects.ait.traits import AlongDims, Pure, RowLike
+from ait_mlir.dialects.ait.traits import AlongDims, RowLike
 from ait_mlir.dialects.ait.types import TensorType, shape_text
 
 KINDS = ("sum", "prod", "max", "min", "logsumexp")
 
 
 @irdl_op_definition
-class CumulativeOp(AlongDims, RowLike, AitOp):
+class CumulativeOp(AlongDims, RowLike, PureOp):
     """For each element, the sum, product, largest, smallest or log of the sum of exponentials of the elements up to and
     including it, along a dim. `exclusive` excludes the element itself, `reverse` starts from the last element.
 
@@ -44,7 +44,6 @@ class CumulativeOp(AlongDims, RowLike, AitOp):
     exclusive = opt_prop_def(UnitAttr)
     reverse = opt_prop_def(UnitAttr)
     output = result_def(TensorType)
-    traits = traits_def(Pure())
 
     def __init__(self, kind: str, input: Value, dim: int, *, exclusive: bool = False, reverse: bool = False) -> None:
         self.set_up([input], kind=kind, dim=dim, exclusive=exclusive, reverse=reverse)

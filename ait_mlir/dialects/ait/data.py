@@ -24,6 +24,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from ait_mlir.dialects.ait.base import (
     AitOp,
+    PureOp,
     ResultTypes,
     Value,
     check_declared,
@@ -36,7 +37,7 @@ from ait_mlir.dialects.ait.layouts import check_strides, strides_by_name
 from ait_mlir.dialects.ait.numbers import Number, literal_values, number_text
 from ait_mlir.dialects.ait.strided import ZERO, Strided
 from ait_mlir.dialects.ait.syntax import LITERAL, SHAPE, STRING, Flag, Operand, Operands, Prop, Syntax
-from ait_mlir.dialects.ait.traits import BindsDim, Pure
+from ait_mlir.dialects.ait.traits import BindsDim
 from ait_mlir.dialects.ait.types import DimsAttr, Shape, ShapeAttr, TensorType, scope_of, shape_text
 from ait_mlir.dims import Expr, Scope
 
@@ -294,7 +295,7 @@ def _check_unique(op: AitOp, what: str, names: list[str]) -> None:
 
 
 @irdl_op_definition
-class ParamOp(AitOp):
+class ParamOp(PureOp):
     """A weight, by name; its data comes from a side file or from Python.
 
     ```mlir
@@ -308,7 +309,6 @@ class ParamOp(AitOp):
 
     param_name = prop_def(StringAttr)
     output = result_def(TensorType)
-    traits = traits_def(Pure())
 
     def __init__(self, name: str, type: TensorType) -> None:
         self.set_up([], [type], param_name=name)
@@ -322,7 +322,7 @@ class ParamOp(AitOp):
 
 
 @irdl_op_definition
-class ConstantOp(AitOp):
+class ConstantOp(PureOp):
     """A literal: one number for all elements, or a row-major list.
 
     ```mlir
@@ -336,7 +336,6 @@ class ConstantOp(AitOp):
 
     value = prop_def(ArrayAttr | FloatAttr | IntegerAttr)
     output = result_def()
-    traits = traits_def(Pure())
 
     def __init__(self, value: Number | Sequence[Number], type: Attribute) -> None:
         self.set_up([], [type], value=value)

@@ -15,15 +15,14 @@ from xdsl.irdl import (
     opt_prop_def,
     prop_def,
     result_def,
-    traits_def,
     var_operand_def,
 )
 
-from ait_mlir.dialects.ait.base import AitOp, ResultTypes, Value, same_shape
+from ait_mlir.dialects.ait.base import PureOp, ResultTypes, Value, same_shape
 from ait_mlir.dialects.ait.dtypes import is_float
 from ait_mlir.dialects.ait.numbers import literal_values
 from ait_mlir.dialects.ait.syntax import INT, LITERAL, NUMBER, Flag, Operand, Operands, Prop, Syntax
-from ait_mlir.dialects.ait.traits import Cost, Pure
+from ait_mlir.dialects.ait.traits import Cost
 from ait_mlir.dialects.ait.types import TensorType, scope_of, shape_text, tensor_type
 from ait_mlir.dims import Expr, const, floordiv, minimum
 
@@ -31,7 +30,7 @@ MOST_LEVELS = 8
 
 
 @irdl_op_definition
-class RoiAlignOp(Cost, AitOp):
+class RoiAlignOp(Cost, PureOp):
     """Features of regions: a region is cut into bins, and the samples in a bin are averaged (Mask R-CNN,
     arXiv:1703.06870).
 
@@ -70,7 +69,6 @@ class RoiAlignOp(Cost, AitOp):
     position_sensitive = opt_prop_def(UnitAttr)
     second_from = opt_prop_def(FloatAttr)
     output = result_def(TensorType)
-    traits = traits_def(Pure())
 
     def factors(self) -> list[float]:
         """The scale of each level."""
@@ -121,7 +119,7 @@ class RoiAlignOp(Cost, AitOp):
 
 
 @irdl_op_definition
-class NmsOp(Cost, AitOp):
+class NmsOp(Cost, PureOp):
     """Non-maximum suppression: i1 [..., N], true for each box that remains.
 
     Boxes are [..., N, 4] with corners x1, y1, x2, y2, the best first. A box is removed if an earlier box remains and
@@ -140,7 +138,6 @@ class NmsOp(Cost, AitOp):
     valid = opt_operand_def(TensorType)
     iou = prop_def(FloatAttr)
     output = result_def(TensorType)
-    traits = traits_def(Pure())
 
     def __init__(self, boxes: Value, iou: float, valid: Value | None = None) -> None:
         t = tensor_type(SSAValue.get(boxes))

@@ -16,16 +16,16 @@ from xdsl.irdl import (
     traits_def,
 )
 
-from ait_mlir.dialects.ait.base import AitOp, ResultTypes, Value, broadcast_shapes
+from ait_mlir.dialects.ait.base import AitOp, PureOp, ResultTypes, Value, broadcast_shapes
 from ait_mlir.dialects.ait.dtypes import integer_range, is_element_type, is_float
 from ait_mlir.dialects.ait.numbers import Number, literal_values, number_attr, number_text
 from ait_mlir.dialects.ait.region import FusedElementwiseOp, YieldOp
 from ait_mlir.dialects.ait.syntax import SCALAR, Operands, Prop, Syntax, Word
-from ait_mlir.dialects.ait.traits import Commutative, Monotone, Pure, ScalarLike
+from ait_mlir.dialects.ait.traits import Commutative, Monotone, ScalarLike
 from ait_mlir.dialects.ait.types import TensorType
 
 
-class ElementwiseOp(ScalarLike, AitOp):
+class ElementwiseOp(ScalarLike, PureOp):
     """Base: all operands are tensors, or all are scalars."""
 
     OPERAND_NAMES: ClassVar[tuple[str, ...]] = ()
@@ -75,7 +75,6 @@ class UnaryOp(ElementwiseOp):
 
     input = operand_def()
     output = result_def()
-    traits = traits_def(Pure())
 
 
 UNARY: list[type[UnaryOp]] = []
@@ -151,7 +150,6 @@ class BinaryOp(ElementwiseOp):
     lhs = operand_def()
     rhs = operand_def()
     output = result_def()
-    traits = traits_def(Pure())
 
 
 BINARY: list[type[BinaryOp]] = []
@@ -233,7 +231,6 @@ class CompareOp(ElementwiseOp):
     rhs = operand_def()
     predicate = prop_def(StringAttr)
     output = result_def()
-    traits = traits_def(Pure())
 
     def __init__(self, predicate: str, lhs: Value, rhs: Value) -> None:
         self.set_up([lhs, rhs], predicate=predicate)
@@ -262,7 +259,6 @@ class WhereOp(ElementwiseOp):
     a = operand_def()
     b = operand_def()
     output = result_def()
-    traits = traits_def(Pure())
 
     def infer_element_type(self, elements: Sequence[Attribute]) -> Attribute:
         if elements[0] != i1:
@@ -293,7 +289,6 @@ class ClampOp(ElementwiseOp):
     low = opt_prop_def(IntegerAttr | FloatAttr, prop_name="min")
     high = opt_prop_def(IntegerAttr | FloatAttr, prop_name="max")
     output = result_def()
-    traits = traits_def(Pure())
 
     def __init__(self, input: Value, low: Number | None = None, high: Number | None = None) -> None:
         bounds = {name: number_attr(n) for name, n in (("min", low), ("max", high)) if n is not None}
@@ -346,7 +341,6 @@ class CastOp(ElementwiseOp):
 
     input = operand_def()
     output = result_def()
-    traits = traits_def(Pure())
 
     def __init__(self, input: Value, element_type: Attribute) -> None:
         value = SSAValue.get(input)

@@ -18,14 +18,14 @@ from xdsl.dialects.builtin import (
     i64,
 )
 from xdsl.ir import Attribute, SSAValue
-from xdsl.irdl import irdl_op_definition, opt_prop_def, prop_def, traits_def, var_operand_def, var_result_def
+from xdsl.irdl import irdl_op_definition, opt_prop_def, prop_def, var_operand_def, var_result_def
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 
-from ait_mlir.dialects.ait.base import AitOp, ResultTypes, check_expressions, check_name
+from ait_mlir.dialects.ait.base import PureOp, ResultTypes, check_expressions, check_name
 from ait_mlir.dialects.ait.numbers import number_text, parse_number
 from ait_mlir.dialects.ait.syntax import DIM, STRING, SYMBOL, Body, Flag, Prop, Syntax, parse_dim_in_parens
-from ait_mlir.dialects.ait.traits import Cost, Pure
+from ait_mlir.dialects.ait.traits import Cost
 from ait_mlir.dialects.ait.types import ShapeAttr, scope_of
 from ait_mlir.dims import Expr
 
@@ -60,7 +60,7 @@ def refused_function(library: str | None, function: str) -> str | None:
 
 
 @irdl_op_definition
-class CallFfiOp(Cost, AitOp):
+class CallFfiOp(Cost, PureOp):
     """Call a function of a kernel library on tvm-ffi, which writes its results into tensors that it gets as arguments.
 
     The function gets its arguments in the order of the text, then a tensor for each result, then the workspace. Words
@@ -95,7 +95,6 @@ class CallFfiOp(Cost, AitOp):
     strided = opt_prop_def(UnitAttr)
     sha256 = opt_prop_def(StringAttr)
     outputs = var_result_def(Attribute)
-    traits = traits_def(Pure())
 
     @classmethod
     def make(

@@ -8,20 +8,20 @@ from typing import ClassVar
 
 from xdsl.dialects.builtin import IntegerAttr, StringAttr
 from xdsl.ir import Attribute, Region, SSAValue
-from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def, traits_def, var_result_def
+from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def, var_result_def
 
-from ait_mlir.dialects.ait.base import AitOp, ResultTypes, Value, broadcast_shapes, check_broadcastable
+from ait_mlir.dialects.ait.base import PureOp, ResultTypes, Value, broadcast_shapes, check_broadcastable
 from ait_mlir.dialects.ait.dtypes import is_float
 from ait_mlir.dialects.ait.epilogue import EPILOGUE, MAX_RESULTS, infer_results
 from ait_mlir.dialects.ait.syntax import INT, Operand, Operands, Prop, Syntax, Word
-from ait_mlir.dialects.ait.traits import AffineOperands, ContractionExtents, Cost, Extents, HasEpilogue, Pure
+from ait_mlir.dialects.ait.traits import AffineOperands, ContractionExtents, Cost, Extents, HasEpilogue
 from ait_mlir.dialects.ait.types import Shape, TensorType, scope_of, shape_text, tensor_type
 from ait_mlir.dims import Expr, const, floordiv, product
 
 LAYOUTS = ("rrr", "rrc", "rcr", "rcc", "crr", "crc", "ccr", "ccc")
 
 
-class ContractionOp(HasEpilogue, ContractionExtents, AffineOperands, AitOp):
+class ContractionOp(HasEpilogue, ContractionExtents, AffineOperands, PureOp):
     """Base: `layout` says how A, B and the result are stored, `r` row-major or `c` column-major.
 
     The epilogue region maps the accumulator (first argument, in the compute type) and the elements of the epilogue
@@ -36,7 +36,6 @@ class ContractionOp(HasEpilogue, ContractionExtents, AffineOperands, AitOp):
     layout = prop_def(StringAttr)
     output = result_def(TensorType)
     further = var_result_def(TensorType)
-    traits = traits_def(Pure())
 
     def __init__(
         self,
@@ -165,7 +164,7 @@ class GatedGemmOp(MatrixOp):
 
 
 @irdl_op_definition
-class RotatedGemmOp(Cost, AitOp):
+class RotatedGemmOp(Cost, PureOp):
     """A product x w^T whose first columns are heads, which are rotated (rotary position embedding, arXiv:2104.09864).
 
     x is [..., K], w [N, K], the result [..., N]. Its first `heads` times `size` columns are heads of `size` columns.
@@ -194,7 +193,6 @@ class RotatedGemmOp(Cost, AitOp):
     heads = prop_def(IntegerAttr)
     size = prop_def(IntegerAttr)
     output = result_def(TensorType)
-    traits = traits_def(Pure())
 
     def __init__(self, a: Value, b: Value, cosines: Value, sines: Value, heads: int, size: int) -> None:
         self.set_up([a, b, cosines, sines], heads=heads, size=size)

@@ -15,18 +15,17 @@ from xdsl.irdl import (
     prop_def,
     region_def,
     result_def,
-    traits_def,
     var_operand_def,
     var_result_def,
 )
 
-from ait_mlir.dialects.ait.base import AitOp, ResultTypes, Value, check_broadcastable
+from ait_mlir.dialects.ait.base import PureOp, ResultTypes, Value, check_broadcastable
 from ait_mlir.dialects.ait.bits import known_number
 from ait_mlir.dialects.ait.dtypes import compute_type, is_float
 from ait_mlir.dialects.ait.epilogue import EPILOGUE, infer_through_epilogue
 from ait_mlir.dialects.ait.region import check_region, check_yield
 from ait_mlir.dialects.ait.syntax import NUMBER, Group, Operand, Operands, Prop, Syntax, Word
-from ait_mlir.dialects.ait.traits import ContractionExtents, Cost, Extents, HasEpilogue, Pure
+from ait_mlir.dialects.ait.traits import ContractionExtents, Cost, Extents, HasEpilogue
 from ait_mlir.dialects.ait.types import ShapeAttr, TensorType, scope_of, shape_text, tensor_type
 from ait_mlir.dims import Expr, const, minimum, total
 
@@ -55,7 +54,7 @@ class _Grouped(Cost):
 
 
 @irdl_op_definition
-class GroupedGemmOp(_Grouped, AitOp):
+class GroupedGemmOp(_Grouped, PureOp):
     """Matrix products of one layout and one epilogue, each with its own sizes.
 
     The operands are A and B of the first product, A and B of the second, and so on, all of two dims. Each product has
@@ -79,7 +78,6 @@ class GroupedGemmOp(_Grouped, AitOp):
     epilogue_operands = var_operand_def(TensorType)
     epilogue = region_def()
     outputs = var_result_def(TensorType)
-    traits = traits_def(Pure())
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
 
     def __init__(
@@ -139,7 +137,7 @@ class GroupedGemmOp(_Grouped, AitOp):
 
 
 @irdl_op_definition
-class GroupedNormOp(_Grouped, AitOp):
+class GroupedNormOp(_Grouped, PureOp):
     """Norms of one kind and one epilogue over the last dim of several inputs; each input has its own sizes.
 
     `layer` is the norm of `ait.layer_norm`, `rms` the norm of `ait.rms_norm`. Either each input has a scale or none
@@ -171,7 +169,6 @@ class GroupedNormOp(_Grouped, AitOp):
     eps = prop_def(FloatAttr | ShapeAttr)
     epilogue = region_def()
     outputs = var_result_def(TensorType)
-    traits = traits_def(Pure())
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
 
     def __init__(
@@ -258,7 +255,7 @@ def through_shared_epilogue(
 
 
 @irdl_op_definition
-class RaggedGemmOp(HasEpilogue, ContractionExtents, AitOp):
+class RaggedGemmOp(HasEpilogue, ContractionExtents, PureOp):
     """Groups of rows of A [T, K], each times its own matrix of B [G, K, N]: [T, N], as for a mixture of experts.
 
     `ends`, i32 or i64 of shape [G], has the end of each group: group g has the rows from the end of group g - 1 up to
@@ -277,7 +274,6 @@ class RaggedGemmOp(HasEpilogue, ContractionExtents, AitOp):
     b = operand_def(TensorType)
     ends = operand_def(TensorType)
     output = result_def(TensorType)
-    traits = traits_def(Pure())
 
     def __init__(self, a: Value, b: Value, ends: Value) -> None:
         self.set_up([a, b, ends, []], regions=[Region()])

@@ -12,12 +12,11 @@ from xdsl.irdl import (
     operand_def,
     prop_def,
     result_def,
-    traits_def,
     var_operand_def,
     var_result_def,
 )
 
-from ait_mlir.dialects.ait.base import AitOp, ResultTypes, Value, broadcast_shapes, same_shape
+from ait_mlir.dialects.ait.base import AitOp, PureOp, ResultTypes, Value, broadcast_shapes, same_shape
 from ait_mlir.dialects.ait.dtypes import integer_range
 from ait_mlir.dialects.ait.syntax import (
     INT,
@@ -30,7 +29,7 @@ from ait_mlir.dialects.ait.syntax import (
     Word,
     int_list,
 )
-from ait_mlir.dialects.ait.traits import BindsDim, Cost, Pure, UpdatesOperand
+from ait_mlir.dialects.ait.traits import BindsDim, Cost, UpdatesOperand
 from ait_mlir.dialects.ait.types import Shape, TensorType, scope_of, shape_text, tensor_type
 from ait_mlir.dims import Expr, const, minimum, total
 
@@ -39,7 +38,7 @@ MAX_SPACE = 64
 
 
 @irdl_op_definition
-class EmbeddingOp(Cost, AitOp):
+class EmbeddingOp(Cost, PureOp):
     """Rows of a table: the result at [..., :] is `table[ids[...], :]`; ids outside the table are invalid.
 
     ```mlir
@@ -54,7 +53,6 @@ class EmbeddingOp(Cost, AitOp):
     table = operand_def(TensorType)
     ids = operand_def(TensorType)
     output = result_def(TensorType)
-    traits = traits_def(Pure())
 
     def __init__(self, table: Value, ids: Value) -> None:
         self.set_up([table, ids])
@@ -68,7 +66,7 @@ class EmbeddingOp(Cost, AitOp):
 
 
 @irdl_op_definition
-class GroupedEmbeddingOp(Cost, AitOp):
+class GroupedEmbeddingOp(Cost, PureOp):
     """Rows of several tables: each result is `ait.embedding` of a table and its ids.
 
     All tables have the same element type, and so have all ids; sizes may differ.
@@ -85,7 +83,6 @@ class GroupedEmbeddingOp(Cost, AitOp):
 
     pairs = var_operand_def(TensorType)
     outputs = var_result_def(TensorType)
-    traits = traits_def(Pure())
 
     def __init__(self, pairs: Sequence[SSAValue]) -> None:
         self.set_up([pairs], [[TensorType.get((), tensor_type(v).element_type) for v in pairs[::2]]])
@@ -131,7 +128,7 @@ def _looked_up(op: AitOp, table: SSAValue, ids: SSAValue, number: str = "") -> T
 
 
 @irdl_op_definition
-class UpdateSliceOp(UpdatesOperand, Cost, AitOp):
+class UpdateSliceOp(UpdatesOperand, Cost, PureOp):
     """Replace some rows of a tensor along `dim`.
 
     ```mlir
@@ -151,7 +148,6 @@ class UpdateSliceOp(UpdatesOperand, Cost, AitOp):
     position = operand_def(TensorType)
     dim = prop_def(IntegerAttr)
     output = result_def(TensorType)
-    traits = traits_def(Pure())
 
     WORK: ClassVar[int] = 0
     MOVES_ONLY: ClassVar[bool] = True
@@ -198,7 +194,7 @@ class UpdateSliceOp(UpdatesOperand, Cost, AitOp):
 
 
 @irdl_op_definition
-class MaskedSelectOp(BindsDim, Cost, AitOp):
+class MaskedSelectOp(BindsDim, Cost, PureOp):
     """The elements of a tensor where a mask is true, in order, and their number.
 
     ```mlir
@@ -215,7 +211,6 @@ class MaskedSelectOp(BindsDim, Cost, AitOp):
     mask = operand_def(TensorType)
     output = result_def(TensorType)
     count = result_def(TensorType)
-    traits = traits_def(Pure())
 
     WORK: ClassVar[int] = 0
 
@@ -249,7 +244,7 @@ class MaskedSelectOp(BindsDim, Cost, AitOp):
         return [TensorType.get((dim, *rest), x.element_type), TensorType.get((), i64)]
 
 
-class IndexedOp(Cost, AitOp):
+class IndexedOp(Cost, PureOp):
     """Base of the ops that visit an index space; each point of the space selects one element of the first operand.
 
     `dims` are the dims of that operand with an index tensor, one each. `kept` has for each other dim, in order, the
@@ -333,7 +328,6 @@ class GatherOp(IndexedOp):
 
     input = operand_def(TensorType)
     output = result_def(TensorType)
-    traits = traits_def(Pure())
 
     def __init__(self, input: Value, indices: Sequence[SSAValue], dims: Sequence[int], kept: Sequence[int]) -> None:
         self.set_up([input, indices], dims=dims, kept=kept)
@@ -389,7 +383,6 @@ class ScatterOp(UpdatesOperand, IndexedOp):
     values = operand_def(TensorType)
     kind = prop_def(StringAttr)
     output = result_def(TensorType)
-    traits = traits_def(Pure())
 
     def __init__(
         self,

@@ -19,15 +19,14 @@ from xdsl.irdl import (
     opt_prop_def,
     prop_def,
     result_def,
-    traits_def,
     var_operand_def,
 )
 
-from ait_mlir.dialects.ait.base import AitOp, ResultTypes, same_shape
+from ait_mlir.dialects.ait.base import AitOp, PureOp, ResultTypes, same_shape
 from ait_mlir.dialects.ait.dtypes import is_float
 from ait_mlir.dialects.ait.strided import Strided
 from ait_mlir.dialects.ait.syntax import INT, NUMBER, Flag, Group, Operand, Operands, Prop, Syntax, Word
-from ait_mlir.dialects.ait.traits import Cost, HasOffsets, Pure, ViewLike
+from ait_mlir.dialects.ait.traits import Cost, HasOffsets, ViewLike
 from ait_mlir.dialects.ait.types import Shape, TensorType, scope_of, shape_text, tensor_type
 from ait_mlir.dims import Expr, Jagged, Scope, const, minimum
 
@@ -42,7 +41,7 @@ def _check_integers(op: AitOp, value: SSAValue, what: str) -> TensorType:
 
 
 @irdl_op_definition
-class EmbeddingBagOp(HasOffsets, Cost, AitOp):
+class EmbeddingBagOp(HasOffsets, Cost, PureOp):
     """The sum, mean or maximum of the table's rows for each bag of ids.
 
     ```mlir
@@ -72,7 +71,6 @@ class EmbeddingBagOp(HasOffsets, Cost, AitOp):
     padding = opt_prop_def(IntegerAttr)
     closed = opt_prop_def(UnitAttr)
     output = result_def(TensorType)
-    traits = traits_def(Pure())
 
     def offset_positions(self) -> tuple[int, ...]:
         return (2,)
@@ -156,7 +154,7 @@ class _WithOffsets(HasOffsets):
 
 
 @irdl_op_definition
-class MakeJaggedOp(_WithOffsets, ViewLike, AitOp):
+class MakeJaggedOp(_WithOffsets, ViewLike, PureOp):
     """The rows of a tensor as rows of sequences: a view whose leading dim is a declared jagged dim.
 
     ```mlir
@@ -175,7 +173,6 @@ class MakeJaggedOp(_WithOffsets, ViewLike, AitOp):
     input = operand_def(TensorType)
     offsets = var_operand_def(TensorType)
     output = result_def(TensorType)
-    traits = traits_def(Pure())
 
     def result_view(self, position: int, operand: Strided, scope: Scope) -> Strided | None:
         return Strided(tensor_type(self.output).dims, operand.offset, operand.strides)
@@ -191,7 +188,7 @@ class MakeJaggedOp(_WithOffsets, ViewLike, AitOp):
 
 
 @irdl_op_definition
-class JaggedToPaddedOp(_WithOffsets, Cost, AitOp):
+class JaggedToPaddedOp(_WithOffsets, Cost, PureOp):
     """The sequences of a jagged tensor side by side, each filled up to the declared maximum with `value`.
 
     ```mlir
@@ -208,7 +205,6 @@ class JaggedToPaddedOp(_WithOffsets, Cost, AitOp):
     offsets = var_operand_def(TensorType)
     value = prop_def(FloatAttr)
     output = result_def(TensorType)
-    traits = traits_def(Pure())
 
     def infer_result_types(self) -> ResultTypes:
         source = self.expect_tensor(self.input, "the tensor")
@@ -218,7 +214,7 @@ class JaggedToPaddedOp(_WithOffsets, Cost, AitOp):
 
 
 @irdl_op_definition
-class PaddedToJaggedOp(_WithOffsets, Cost, AitOp):
+class PaddedToJaggedOp(_WithOffsets, Cost, PureOp):
     """The sequences of a padded tensor [batch, longest, ...], packed one after the other: inverse of
     `jagged_to_padded`.
 
@@ -237,7 +233,6 @@ class PaddedToJaggedOp(_WithOffsets, Cost, AitOp):
     input = operand_def(TensorType)
     offsets = var_operand_def(TensorType)
     output = result_def(TensorType)
-    traits = traits_def(Pure())
 
     def bytes_read(self, position: int) -> Expr:
         return self.bytes_written(0) if position == 0 else super().bytes_read(position)
@@ -258,7 +253,7 @@ class PaddedToJaggedOp(_WithOffsets, Cost, AitOp):
 
 
 @irdl_op_definition
-class JaggedVectorProductOp(HasOffsets, Cost, AitOp):
+class JaggedVectorProductOp(HasOffsets, Cost, PureOp):
     """For each sequence and head, the product of a vector with the matrix of the sequence's rows.
 
     ```mlir
@@ -276,7 +271,6 @@ class JaggedVectorProductOp(HasOffsets, Cost, AitOp):
     matrices = operand_def(TensorType)
     offsets = var_operand_def(TensorType)
     output = result_def(TensorType)
-    traits = traits_def(Pure())
 
     def offset_positions(self) -> tuple[int, ...]:
         return tuple(range(2, len(self.operands)))

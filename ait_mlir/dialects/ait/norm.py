@@ -21,7 +21,7 @@ from xdsl.irdl import (
     var_result_def,
 )
 
-from ait_mlir.dialects.ait.base import AitOp, ResultTypes, Value, check_broadcastable
+from ait_mlir.dialects.ait.base import AitOp, PureOp, ResultTypes, Value, check_broadcastable
 from ait_mlir.dialects.ait.bits import known_number
 from ait_mlir.dialects.ait.dtypes import compute_type, is_float
 from ait_mlir.dialects.ait.epilogue import EPILOGUE, infer_through_epilogue
@@ -32,7 +32,7 @@ from ait_mlir.dialects.ait.types import ShapeAttr, TensorType, scope_of, shape_t
 
 
 @irdl_op_definition
-class SoftmaxOp(AlongDims, RowLike, AitOp):
+class SoftmaxOp(AlongDims, RowLike, PureOp):
     """Normalise exp(x) along one dim so that it sums to one; the maximum is subtracted first.
 
     ```mlir
@@ -47,7 +47,6 @@ class SoftmaxOp(AlongDims, RowLike, AitOp):
     input = operand_def(TensorType)
     dim = prop_def(IntegerAttr)
     output = result_def(TensorType)
-    traits = traits_def(Pure())
 
     def __init__(self, input: Value, dim: int) -> None:
         self.set_up([input], dim=dim)
@@ -215,7 +214,7 @@ class RmsNormOp(NormOp):
 
 
 @irdl_op_definition
-class GroupNormOp(HasEpilogue, AlongDims, Cost, AitOp):
+class GroupNormOp(HasEpilogue, AlongDims, Cost, PureOp):
     """Normalise each of `groups` groups of neighbouring channels, over all dims but the first, to mean 0 and variance
     1, then scale and shift each channel (arXiv:1803.08494). The channels are dim `dim`, the batch is dim 0.
 
@@ -248,7 +247,6 @@ class GroupNormOp(HasEpilogue, AlongDims, Cost, AitOp):
     eps = prop_def(FloatAttr | ShapeAttr)
     output = result_def(TensorType)
     epilogue = region_def()
-    traits = traits_def(Pure())
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
 
     def __init__(

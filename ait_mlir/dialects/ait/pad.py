@@ -7,13 +7,13 @@ from typing import ClassVar
 
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr, StringAttr, i1
 from xdsl.ir import Attribute, SSAValue
-from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def, result_def, traits_def
+from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def, result_def
 
-from ait_mlir.dialects.ait.base import AitOp, ResultTypes, Value, check_expressions
+from ait_mlir.dialects.ait.base import PureOp, ResultTypes, Value, check_expressions
 from ait_mlir.dialects.ait.dtypes import integer_range
 from ait_mlir.dialects.ait.numbers import Number, literal_values, number_text
 from ait_mlir.dialects.ait.syntax import SCALAR, SHAPE, Operands, Prop, Syntax, Word
-from ait_mlir.dialects.ait.traits import AlongDims, Cost, Pure
+from ait_mlir.dialects.ait.traits import AlongDims, Cost
 from ait_mlir.dialects.ait.types import ShapeAttr, TensorType, scope_of, shape_text, tensor_type
 from ait_mlir.dims import Expr, const, minimum
 
@@ -21,7 +21,7 @@ MODES = ("constant", "reflect", "replicate", "circular")
 
 
 @irdl_op_definition
-class PadOp(AlongDims, Cost, AitOp):
+class PadOp(AlongDims, Cost, PureOp):
     """The input with more or fewer elements around it: the result at i is the input at i - BEFORE, in each dim.
 
     `before` is the number of elements added before each dim; a negative number crops. The number added after each dim
@@ -48,7 +48,6 @@ class PadOp(AlongDims, Cost, AitOp):
     before = prop_def(ShapeAttr)
     value = opt_prop_def(IntegerAttr | FloatAttr)
     output = result_def(TensorType)
-    traits = traits_def(Pure())
 
     def __init__(
         self,

@@ -7,12 +7,12 @@ from typing import ClassVar
 
 from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, StringAttr, UnitAttr, i1, i32, i64
 from xdsl.ir import Attribute
-from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def, traits_def, var_result_def
+from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def, var_result_def
 
-from ait_mlir.dialects.ait.base import AitOp, ResultTypes
+from ait_mlir.dialects.ait.base import PureOp, ResultTypes
 from ait_mlir.dialects.ait.dtypes import is_float
 from ait_mlir.dialects.ait.syntax import INT, INTS, Flag, Operands, Prop, Syntax, Word, int_list, int_list_attr
-from ait_mlir.dialects.ait.traits import ChannelsLast, Cost, Pure
+from ait_mlir.dialects.ait.traits import ChannelsLast, Cost
 from ait_mlir.dialects.ait.types import Shape, TensorType, scope_of, shape_text, tensor_type
 from ait_mlir.dims import Expr, ceildiv, const, floordiv, minimum, product
 
@@ -21,7 +21,7 @@ MAX_DIMS = 3
 """The most spatial dims."""
 
 
-class PoolBase(ChannelsLast, Cost, AitOp):
+class PoolBase(ChannelsLast, Cost, PureOp):
     """The largest element or the mean of each window, for each channel; with `max` optionally its place, too.
 
     The optional second result has the places: row-major indices over the spatial dims of x, i32 or i64. Of equal
@@ -31,7 +31,6 @@ class PoolBase(ChannelsLast, Cost, AitOp):
     kind = prop_def(StringAttr)
     x = operand_def(TensorType)
     outputs = var_result_def(TensorType)
-    traits = traits_def(Pure())
 
     def places(self) -> Shape:
         """The number of windows along each spatial dim."""

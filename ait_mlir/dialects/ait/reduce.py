@@ -7,12 +7,12 @@ from typing import ClassVar
 
 from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, StringAttr, UnitAttr, i1, i32, i64
 from xdsl.ir import Attribute, SSAValue
-from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def, result_def, traits_def
+from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def, result_def
 
-from ait_mlir.dialects.ait.base import AitOp, ResultTypes, Value
+from ait_mlir.dialects.ait.base import AitOp, PureOp, ResultTypes, Value
 from ait_mlir.dialects.ait.dtypes import is_float
 from ait_mlir.dialects.ait.syntax import INT, INTS, Flag, Operands, Prop, Syntax, Word, int_list
-from ait_mlir.dialects.ait.traits import AlongDims, Pure, ReduceLike, Reduction
+from ait_mlir.dialects.ait.traits import AlongDims, ReduceLike, Reduction
 from ait_mlir.dialects.ait.types import TensorType, scope_of, shape_text, tensor_type
 from ait_mlir.dims import const
 
@@ -23,7 +23,7 @@ BOOL_KINDS = ("max", "min")
 
 
 @irdl_op_definition
-class ReduceOp(AlongDims, ReduceLike, AitOp):
+class ReduceOp(AlongDims, ReduceLike, PureOp):
     """Sum, product, mean, largest or smallest element, or variance over some dims. The result does not have these dims.
 
     Max and min are NaN if an element is NaN. Without elements the sum is 0, the product 1, mean and variance are NaN,
@@ -48,7 +48,6 @@ class ReduceOp(AlongDims, ReduceLike, AitOp):
     dims = prop_def(ArrayAttr[IntegerAttr])
     correction = opt_prop_def(IntegerAttr)
     output = result_def(TensorType)
-    traits = traits_def(Pure())
 
     def __init__(self, kind: str, input: Value, dims: Sequence[int], correction: int | None = None) -> None:
         self.set_up([input], kind=kind, dims=dims, correction=correction)
@@ -79,7 +78,7 @@ class ReduceOp(AlongDims, ReduceLike, AitOp):
 
 
 @irdl_op_definition
-class ArgmaxOp(AlongDims, ReduceLike, AitOp):
+class ArgmaxOp(AlongDims, ReduceLike, PureOp):
     """The index of the largest or `smallest` element along one dim. The result does not have this dim.
 
     NaN comes before any number, of equal elements the first counts. The result is i32 or i64.
@@ -96,7 +95,6 @@ class ArgmaxOp(AlongDims, ReduceLike, AitOp):
     dim = prop_def(IntegerAttr)
     smallest = opt_prop_def(UnitAttr)
     output = result_def(TensorType)
-    traits = traits_def(Pure())
 
     def __init__(self, input: Value, dim: int, element_type: Attribute = i64, *, smallest: bool = False) -> None:
         t = SSAValue.get(input).type
@@ -117,7 +115,7 @@ class ArgmaxOp(AlongDims, ReduceLike, AitOp):
 
 
 @irdl_op_definition
-class TopkOp(Reduction, AitOp):
+class TopkOp(Reduction, PureOp):
     """The `k` largest elements along a dim (the last by default) in descending order, or the `smallest` in ascending
     order, and their places.
 
@@ -137,7 +135,6 @@ class TopkOp(Reduction, AitOp):
     smallest = opt_prop_def(UnitAttr)
     values = result_def(TensorType)
     places = result_def(TensorType)
-    traits = traits_def(Pure())
 
     def __init__(
         self,

@@ -9,7 +9,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.irdl import irdl_op_definition, region_def, traits_def, var_operand_def, var_result_def
 from xdsl.traits import IsTerminator
 
-from ait_mlir.dialects.ait.base import AitOp, ResultTypes, Value, check_broadcastable
+from ait_mlir.dialects.ait.base import AitOp, PureOp, ResultTypes, Value, check_broadcastable
 from ait_mlir.dialects.ait.dtypes import compute_type
 from ait_mlir.dialects.ait.syntax import RegionClause, Syntax
 from ait_mlir.dialects.ait.traits import Cost, InPlace, Pure, ScalarLike
@@ -73,7 +73,7 @@ def _block_of(value: SSAValue) -> Block | None:
 
 
 @irdl_op_definition
-class FusedElementwiseOp(InPlace, Cost, AitOp):
+class FusedElementwiseOp(InPlace, Cost, PureOp):
     """Several elementwise ops in one pass over memory, with one or more results of one shape.
 
     Block arguments are the operands' elements in their compute type; each yield is rounded once to its result's
@@ -96,7 +96,6 @@ class FusedElementwiseOp(InPlace, Cost, AitOp):
     inputs = var_operand_def(TensorType)
     outputs = var_result_def(TensorType)
     body = region_def()
-    traits = traits_def(Pure())
 
     def __init__(self, inputs: Sequence[SSAValue], result_types: Sequence[Attribute], body: Region) -> None:
         super().__init__(operands=[inputs], result_types=[result_types], regions=[body])

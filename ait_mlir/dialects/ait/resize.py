@@ -8,14 +8,14 @@ from typing import Any, ClassVar
 
 from xdsl.dialects.builtin import ArrayAttr, FloatAttr, StringAttr, UnitAttr
 from xdsl.ir import SSAValue
-from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def, result_def, traits_def
+from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def, result_def
 
-from ait_mlir.dialects.ait.base import AitOp, ResultTypes, Value
+from ait_mlir.dialects.ait.base import PureOp, ResultTypes, Value
 from ait_mlir.dialects.ait.dtypes import is_float
 from ait_mlir.dialects.ait.numbers import literal_values
 from ait_mlir.dialects.ait.pool import MAX_DIMS
 from ait_mlir.dialects.ait.syntax import LITERAL, Flag, Operands, Prop, Syntax, Word
-from ait_mlir.dialects.ait.traits import ChannelsLast, Cost, Pure
+from ait_mlir.dialects.ait.traits import ChannelsLast, Cost
 from ait_mlir.dialects.ait.types import TensorType, scope_of, shape_text, tensor_type
 from ait_mlir.dims import Expr, const, minimum
 
@@ -24,7 +24,7 @@ TAPS = {"nearest": 1, "nearest_exact": 1, "linear": 2, "cubic": 4}
 
 
 @irdl_op_definition
-class ResizeOp(ChannelsLast, Cost, AitOp):
+class ResizeOp(ChannelsLast, Cost, PureOp):
     """The input resampled to the spatial dims of the result, as `torch.nn.functional.interpolate` does.
 
     Element i of a dim is taken at i * step (`nearest`, and all modes with `align_corners`), at (i + 0.5) * step
@@ -52,7 +52,6 @@ class ResizeOp(ChannelsLast, Cost, AitOp):
     align_corners = opt_prop_def(UnitAttr)
     scales = opt_prop_def(ArrayAttr[FloatAttr])
     output = result_def(TensorType)
-    traits = traits_def(Pure())
 
     def __init__(
         self,
@@ -119,7 +118,7 @@ OUTSIDE = ("zeros", "border", "reflection")
 
 
 @irdl_op_definition
-class GridSampleOp(ChannelsLast, Cost, AitOp):
+class GridSampleOp(ChannelsLast, Cost, PureOp):
     """x [N, H, W, C] sampled at the places of a grid [N, OH, OW, 2]: [N, OH, OW, C], as by
     `torch.nn.functional.grid_sample`.
 
@@ -148,7 +147,6 @@ class GridSampleOp(ChannelsLast, Cost, AitOp):
     grid = operand_def(TensorType)
     align_corners = opt_prop_def(UnitAttr)
     output = result_def(TensorType)
-    traits = traits_def(Pure())
 
     def __init__(
         self,

@@ -13,22 +13,21 @@ from xdsl.irdl import (
     opt_prop_def,
     prop_def,
     region_def,
-    traits_def,
     var_operand_def,
     var_result_def,
 )
 
-from ait_mlir.dialects.ait.base import AitOp, ResultTypes, same_type
+from ait_mlir.dialects.ait.base import AitOp, PureOp, ResultTypes, same_type
 from ait_mlir.dialects.ait.data import GraphOp, OutputOp, ParamOp
 from ait_mlir.dialects.ait.region import YieldOp
 from ait_mlir.dialects.ait.syntax import INT, Flag, Group, Operands, PlainRegion, Prop, Syntax
-from ait_mlir.dialects.ait.traits import Cost, Pure
+from ait_mlir.dialects.ait.traits import Cost
 from ait_mlir.dialects.ait.types import TensorType, scope_of, shape_text, tensor_type
 from ait_mlir.dims import Expr, total
 
 
 @irdl_op_definition
-class ScanOp(Cost, AitOp):
+class ScanOp(Cost, PureOp):
     """Run a region once for each index along a dim, in order, and carry values from one step to the next.
 
     The region takes a slice of each scanned tensor without the dim, the carried values, and the captured tensors, which
@@ -67,7 +66,6 @@ class ScanOp(Cost, AitOp):
     reverse = opt_prop_def(UnitAttr)
     body = region_def()
     outputs = var_result_def(TensorType)
-    traits = traits_def(Pure())
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
 
     def __init__(

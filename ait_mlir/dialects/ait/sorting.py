@@ -6,19 +6,19 @@ from typing import ClassVar
 
 from xdsl.dialects.builtin import IntegerAttr, UnitAttr, i1, i64
 from xdsl.ir import Attribute, SSAValue
-from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def, result_def, traits_def
+from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def, result_def
 
-from ait_mlir.dialects.ait.base import AitOp, ResultTypes, Value, same_shape
+from ait_mlir.dialects.ait.base import PureOp, ResultTypes, Value, same_shape
 from ait_mlir.dialects.ait.dtypes import is_float
 from ait_mlir.dialects.ait.reduce import index_type
 from ait_mlir.dialects.ait.syntax import INT, Flag, Operands, Prop, Syntax
-from ait_mlir.dialects.ait.traits import Cost, Pure, Reduction
+from ait_mlir.dialects.ait.traits import Cost, Reduction
 from ait_mlir.dialects.ait.types import TensorType, scope_of, shape_text, tensor_type
 from ait_mlir.dims import Expr
 
 
 @irdl_op_definition
-class SortOp(Reduction, AitOp):
+class SortOp(Reduction, PureOp):
     """The elements along a dim in ascending or `descending` order, and their places.
 
     NaN is larger than any number. Equal elements keep their order, in descending order, too. Places are i32 or i64.
@@ -37,7 +37,6 @@ class SortOp(Reduction, AitOp):
     descending = opt_prop_def(UnitAttr)
     values = result_def(TensorType)
     places = result_def(TensorType)
-    traits = traits_def(Pure())
 
     def __init__(self, input: Value, dim: int, descending: bool = False, element_type: Attribute = i64) -> None:
         t = tensor_type(SSAValue.get(input))
@@ -52,7 +51,7 @@ class SortOp(Reduction, AitOp):
 
 
 @irdl_op_definition
-class SearchSortedOp(Cost, AitOp):
+class SearchSortedOp(Cost, PureOp):
     """For each value, the number of elements of a sorted row that are smaller; with `right` smaller or equal.
 
     Values larger than all elements, such as NaN, get the length of the row. The sorted tensor has one row for all
@@ -71,7 +70,6 @@ class SearchSortedOp(Cost, AitOp):
     values = operand_def(TensorType)
     right = opt_prop_def(UnitAttr)
     output = result_def(TensorType)
-    traits = traits_def(Pure())
 
     def __init__(
         self,
@@ -102,7 +100,7 @@ class SearchSortedOp(Cost, AitOp):
 
 
 @irdl_op_definition
-class HistogramOp(Cost, AitOp):
+class HistogramOp(Cost, PureOp):
     """The number of elements equal to 0, 1, ..., `bins` - 1. Other elements are not counted. The result is i32 or i64.
 
     ```mlir
@@ -116,7 +114,6 @@ class HistogramOp(Cost, AitOp):
     input = operand_def(TensorType)
     bins = prop_def(IntegerAttr)
     output = result_def(TensorType)
-    traits = traits_def(Pure())
 
     def __init__(self, input: Value, bins: int, element_type: Attribute = i64) -> None:
         self.set_up([input], [TensorType.get([bins], element_type)], bins=bins)

@@ -199,11 +199,6 @@ class Reduction(Cost):
         """The axes that the op works along, ascending; by default its property `dim`."""
         return (_number(self.properties["dim"]),)
 
-    def kept_axes(self) -> tuple[int, ...]:
-        """The other axes of the first operand, ascending."""
-        rank = _shaped(self.operands[0]).rank
-        return tuple(axis for axis in range(rank) if axis not in self.reduced_axes())
-
     def elements(self) -> Expr:
         return _shaped(self.operands[0]).num_elements()
 

@@ -7,13 +7,13 @@ from typing import ClassVar
 
 from xdsl.dialects.builtin import ArrayAttr, IntegerAttr
 from xdsl.ir import Attribute, SSAValue
-from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def, traits_def, var_operand_def, var_result_def
+from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def, var_operand_def, var_result_def
 
-from ait_mlir.dialects.ait.base import AitOp, ResultTypes, Value, check_broadcastable, check_declared
+from ait_mlir.dialects.ait.base import AitOp, PureOp, ResultTypes, Value, check_broadcastable, check_declared
 from ait_mlir.dialects.ait.dtypes import BY_IR
 from ait_mlir.dialects.ait.strided import Strided
 from ait_mlir.dialects.ait.syntax import INT, INTS, SHAPE, Operands, Prop, Syntax, int_list
-from ait_mlir.dialects.ait.traits import AlongDims, Cost, Pure, ViewLike
+from ait_mlir.dialects.ait.traits import AlongDims, Cost, ViewLike
 from ait_mlir.dialects.ait.types import (
     Shape,
     ShapeAttr,
@@ -26,12 +26,11 @@ from ait_mlir.dialects.ait.types import (
 from ait_mlir.dims import Expr, Scope, total
 
 
-class UnaryViewOp(ViewLike, AitOp):
+class UnaryViewOp(ViewLike, PureOp):
     """Base of views with one input and one result of the same element type."""
 
     input = operand_def(TensorType)
     output = result_def(TensorType)
-    traits = traits_def(Pure())
 
     def types(self) -> tuple[TensorType, TensorType]:
         """The types of input and result; raises if their element types differ."""
@@ -169,7 +168,7 @@ class SliceOp(AlongDims, UnaryViewOp):
 
 
 @irdl_op_definition
-class SplitOp(AlongDims, ViewLike, AitOp):
+class SplitOp(AlongDims, ViewLike, PureOp):
     """Cut into consecutive blocks along one dim; the results' sizes add up to the input's.
 
     ```mlir
@@ -183,7 +182,6 @@ class SplitOp(AlongDims, ViewLike, AitOp):
     input = operand_def(TensorType)
     dim = prop_def(IntegerAttr)
     outputs = var_result_def(TensorType)
-    traits = traits_def(Pure())
 
     def __init__(self, input: Value, dim: int, sizes: Sequence[Expr | int]) -> None:
         t = tensor_type(SSAValue.get(input))
@@ -210,7 +208,7 @@ class SplitOp(AlongDims, ViewLike, AitOp):
 
 
 @irdl_op_definition
-class ConcatOp(AlongDims, ViewLike, AitOp):
+class ConcatOp(AlongDims, ViewLike, PureOp):
     """Join along one dim; the other dims agree.
 
     ```mlir
@@ -224,7 +222,6 @@ class ConcatOp(AlongDims, ViewLike, AitOp):
     inputs = var_operand_def(TensorType)
     dim = prop_def(IntegerAttr)
     output = result_def(TensorType)
-    traits = traits_def(Pure())
 
     def __init__(self, inputs: Sequence[SSAValue], dim: int) -> None:
         self.set_up([inputs], dim=dim)
@@ -273,7 +270,7 @@ _ZERO = as_shape([0])[0]
 
 
 @irdl_op_definition
-class CopiesOp(Cost, AitOp):
+class CopiesOp(Cost, PureOp):
     """Each operand unchanged: result i has the elements of operand i. All elements have one size in bytes.
 
     With one launch of this op a program moves many pieces, such as the operands of a concatenation.
@@ -290,7 +287,6 @@ class CopiesOp(Cost, AitOp):
 
     inputs = var_operand_def(TensorType)
     outputs = var_result_def(TensorType)
-    traits = traits_def(Pure())
 
     def __init__(self, inputs: Sequence[SSAValue]) -> None:
         self.set_up([inputs], [[value.type for value in inputs]])
