@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 
 from ait_mlir.compiler.transform import name_graph
-from ait_mlir.compiler.transform.helper_rows import HELPERS
 from ait_mlir.compiler.transform.refine_graph import get_sorted_ops
 from ait_mlir.compiler.transform.toposort import toposort
 from ait_mlir.dialects.ait_rt.program import LaunchOp
@@ -25,6 +24,7 @@ from ait_mlir.frontend.ops import FuncEnum
 from ait_mlir.ir.context import context
 from ait_mlir.ir.pipeline import run_passes
 from ait_mlir.passes.parse import parse_passes
+from tests.frontend.passes_page import PAGE
 from tests.frontend.test_transforms import CASES as PASSES
 from tests.frontend.test_transforms import function_of, marked, names, of, run, w, x
 
@@ -49,7 +49,7 @@ class Case:
 
     def call(self, graph: Graph, more: tuple[Any, ...]) -> Graph:
         """The graph that the function returns, or the given one, which it changed."""
-        module = import_module(f"ait_mlir.compiler.transform.{HELPERS[self.function].module}")
+        module = import_module(f"ait_mlir.compiler.transform.{PAGE[self.function].module}")
         found = getattr(module, self.function)(graph, *more)
         if isinstance(found, tuple):
             found = found[0]
@@ -267,4 +267,4 @@ def test_fused_elementwise_is_one_launch_of_what_it_is_given() -> None:
 
 def test_every_function_has_a_case_or_a_reason() -> None:
     acting = {case.function for case in CASES} | {"profile"}
-    assert acting == {name for name, row in HELPERS.items() if not row.graphless}
+    assert acting == {name for name, row in PAGE.items() if row.graphless == ""}

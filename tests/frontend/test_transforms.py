@@ -13,14 +13,14 @@ import numpy as np
 import pytest
 import torch
 
-from ait_mlir.compiler.transform import fuse_group_ops, fuse_mm_elementwise, fuse_ops, optimize_graph, page
-from ait_mlir.compiler.transform.helper_rows import HELPERS, Helper
+from ait_mlir.compiler.transform import fuse_group_ops, fuse_mm_elementwise, fuse_ops, optimize_graph
 from ait_mlir.compiler.transform.refine_graph import get_sorted_ops
-from ait_mlir.compiler.transform.rows import OPTIMIZE, TRANSFORMATIONS, Transformation
+from ait_mlir.compiler.transform.rows import OPTIMIZE, TRANSFORMATIONS
 from ait_mlir.compiler.transform.toposort import toposort
 from ait_mlir.frontend import BuildError, IntVar, JaggedDim, Tensor, compile_model, ops
 from ait_mlir.frontend.ops import FuncEnum
 from tests.frontend.documented.transforms import NAMES
+from tests.frontend.passes_page import PAGE, ROOT
 from tests.frontend.support import evaluate
 from tests.frontend.test_models import MODELS, build
 
@@ -312,24 +312,28 @@ def test_every_row_has_a_case() -> None:
     assert {case.function for case in CASES} == set(TRANSFORMATIONS)
 
 
-def passes_of(row: Transformation | Helper) -> list[str]:
-    """The names of which a row's test must mention one: the passes, or the function itself."""
-    if isinstance(row, Helper):
-        return [row.name]
-    return [] if row.passes == OPTIMIZE else [name for name in row.passes.split(",") if name]
+def passes_column(passes: str) -> str:
+    """A pipeline as the page shows it."""
+    if passes == OPTIMIZE:
+        return "those of the phases `simplified` and `fused`"
+    return ", ".join(f"`{name}`" for name in passes.split(",")) if passes else "none: nothing to do"
 
 
-def test_the_page_is_current_and_complete() -> None:
-    root = Path(__file__).parents[2]
-    assert (root / "docs" / "passes.md").read_text() == page.text(), "run python -m ait_mlir.compiler.transform.page"
-    listed = {*TRANSFORMATIONS, *HELPERS}
-    assert {name for names in NAMES.values() for name in names} <= listed
-    for row in (*TRANSFORMATIONS.values(), *HELPERS.values()):
-        assert (root / row.file).is_file() and (root / row.test).is_file(), row.name
-        text = (root / row.test).read_text()
-        tested = passes_of(row)
-        assert not tested or any(re.search(rf"(?<![-\w]){word}(?![-\w])", text) for word in tested), row.name
-        assert hasattr(import_module(f"ait_mlir.compiler.transform.{row.module}"), row.name)
+def test_the_page_has_the_passes() -> None:
+    rows = {row.name: row.calls for row in PAGE.values() if row.graphless is None}
+    assert rows == {name: passes_column(passes) for name, passes in TRANSFORMATIONS.items()}
+    assert {name for names in NAMES.values() for name in names} <= set(PAGE)
+
+
+@pytest.mark.parametrize("name", PAGE)
+def test_files_and_tests_of_the_page(name: str) -> None:
+    row = PAGE[name]
+    assert (ROOT / row.file).is_file()
+    text = (ROOT / row.test).read_text()
+    words = [name] if row.graphless is not None else re.findall("`(.*?)`", row.calls)
+    tested = any(re.search(rf"(?<![-\w]){word}(?![-\w])", text) for word in words)
+    assert tested or not words or TRANSFORMATIONS.get(name) == OPTIMIZE
+    assert hasattr(import_module(f"ait_mlir.compiler.transform.{row.module}"), name)
 
 
 @pytest.mark.parametrize("module", NAMES)

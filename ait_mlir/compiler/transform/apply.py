@@ -15,7 +15,7 @@ from pathlib import Path
 from xdsl.dialects.builtin import ModuleOp, UnitAttr
 from xdsl.ir import Operation
 
-from ait_mlir.compiler.transform.rows import TRANSFORMATIONS
+from ait_mlir.compiler.transform.rows import CONTRACTIONS, TRANSFORMATIONS
 from ait_mlir.dialects.ait.traits import HasEpilogue
 from ait_mlir.frontend.errors import BuildError
 from ait_mlir.frontend.lift import emit, lift
@@ -53,12 +53,12 @@ def transform(
 
 def apply(name: str, sorted_graph: Sequence[Tensor], workdir: str | os.PathLike[str] | None = None) -> list[Tensor]:
     """The graph after the documented transformation of this name (`rows.py`)."""
-    row = TRANSFORMATIONS[name]
+    only = CONTRACTIONS.get(name, ())
 
     def applies(op: Operation) -> bool:
-        return not isinstance(op, HasEpilogue) or op.name in row.only
+        return not isinstance(op, HasEpilogue) or op.name in only
 
-    return transform(name, sorted_graph, workdir, row.passes, applies if row.only else None)
+    return transform(name, sorted_graph, workdir, TRANSFORMATIONS[name], applies if only else None)
 
 
 @contextmanager

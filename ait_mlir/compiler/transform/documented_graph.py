@@ -63,7 +63,6 @@ class documented_operator(Operator):
         outputs: Sequence[Tensor],
         attrs: Mapping[str, Any],
     ):
-        super().__init__()
         self._attrs |= {**attrs, "op": name, "name": None}
         self.inputs, self.outputs = inputs, outputs
         self.take_the_place_of(operators)
