@@ -11,11 +11,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import cast
 
-from xdsl.dialects.builtin import i1, i64
+from xdsl.dialects.builtin import i1, i32, i64
 from xdsl.ir import Attribute, SSAValue
 
 from ait_mlir.dialects.ait.types import Shape, tensor_type
 from ait_mlir.dims import Expr, Scope, const
+
+INTEGERS = (i32, i64)
+"""The element types of formulas."""
 
 
 @dataclass(frozen=True)

@@ -90,8 +90,8 @@ class Writer:
         return self.invalid(message)
 
     def store(self, name: str, data: NDArray[Any], element: Attribute) -> SSAValue:
-        """A weight, bound by the front end, for data that is too large for the text of a module."""
-        raise NotImplementedError(f"{type(self).__name__} cannot store data")
+        """Data that may be too large for the text of a module: a constant, or a weight if the front end has weights."""
+        return self.constant(data.reshape(-1).tolist(), data.shape, element)
 
     @contextmanager
     def inside(self, block: Block) -> Generator[None]:

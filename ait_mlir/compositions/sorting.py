@@ -27,6 +27,11 @@ def at(w: Writer, x: SSAValue, axis: int, index: Expr, keep: bool = False) -> SS
     return part if keep else w.reshape(part, (*dims[:axis], *dims[axis + 1 :]))
 
 
+def kth_value(w: Writer, x: SSAValue, axis: int, k: Expr, keep: bool = False) -> list[SSAValue]:
+    """The k-th smallest element along an axis, counted from 1, and its index."""
+    return [at(w, y, axis, k - 1, keep) for y in w.put_all(SortOp(x, axis))]
+
+
 def median(w: Writer, x: SSAValue, axis: int, keep: bool = False) -> tuple[SSAValue, SSAValue]:
     """The lower median along an axis, or NaN if there is one, and its index."""
     size = tensor_type(x).dims[axis]

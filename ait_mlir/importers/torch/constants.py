@@ -9,12 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 from xdsl.dialects.builtin import i1
 
-from ait_mlir.building.formulas import Affine, Mask, Value
+from ait_mlir.building.formulas import INTEGERS, Affine, Mask, Value
 from ait_mlir.dialects.ait.types import TensorType, as_shape
 from ait_mlir.dims import MAX_LITERAL, const
 from ait_mlir.importers.torch.call import NotSupported, element_type
 from ait_mlir.importers.torch.errors import ImportFailure
-from ait_mlir.importers.torch.rows.common import INTEGERS
 from ait_mlir.importers.torch.writer import ImportWriter
 from ait_mlir.runtime.data import to_numpy
 

@@ -218,7 +218,9 @@ class Importer:
     def _scan(self, node: Any) -> Any:
         """Translate a scan; its step is an inner graph."""
         inner = self.values[node.args[0]]
-        groups = [[self.w.full(cast(Value, value)) for value in self._resolve(a)] for a in node.args[1:]]
+        init, scanned, captured = (
+            [self.w.full(cast(Value, value)) for value in self._resolve(a)] for a in node.args[1:]
+        )
         found = len(self.problems)
 
         def step(*arguments: Sequence[SSAValue]) -> list[SSAValue]:
@@ -229,7 +231,7 @@ class Importer:
                 raise _Skipped
             return [self.w.full(cast(Value, self._resolve(r))) for r in results]
 
-        return self.w.scan(*groups, step, is_reversed(node))
+        return self.w.scan(init, scanned, captured, step, is_reversed(node))
 
     def _resolve(self, argument: Any) -> Any:
         """An argument with nodes replaced by their values."""

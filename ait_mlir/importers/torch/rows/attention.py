@@ -10,7 +10,6 @@ from xdsl.ir import SSAValue
 
 from ait_mlir.building.formulas import Affine, Mask, as_mask, is_causal, is_mask, lower_triangle
 from ait_mlir.dialects.ait.attention import AttentionOp
-from ait_mlir.dialects.ait.elementwise import AddOp, MulOp
 from ait_mlir.dialects.ait.gemm import BmmOp
 from ait_mlir.dialects.ait.norm import SoftmaxOp
 from ait_mlir.dialects.ait.types import Shape, TensorType, tensor_type
@@ -97,15 +96,15 @@ def _whole_mask(c: Call, seen: Seen, scores: Shape) -> SSAValue | None:
     if not formulas:
         return seen.mask
     added = c.w.additive(Mask(scores, tuple(formulas)), c.element)
-    return added if seen.mask is None else c.w.op(AddOp, seen.mask, added)
+    return added if seen.mask is None else c.w.add(seen.mask, added)
 
 
 def _by_products(c: Call, q: SSAValue, k: SSAValue, v: SSAValue, mask: SSAValue | None, scale: float) -> SSAValue:
     """Attention as two products and a softmax, for heads too large for one kernel."""
     s = c.w.op(BmmOp, q, k, properties={"layout": "rcr"}, regions=1)
-    s = c.w.op(MulOp, s, c.w.scalar(scale, c.element))
+    s = c.w.mul(s, c.w.scalar(scale, c.element))
     if mask is not None:
-        s = c.w.op(AddOp, s, mask)
+        s = c.w.add(s, mask)
     p = c.w.op(SoftmaxOp, s, properties={"dim": tensor_type(s).rank - 1})
     return c.w.op(BmmOp, p, v, properties={"layout": "rrr"}, regions=1)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from xdsl.dialects.builtin import i32, i64
 from xdsl.ir import Attribute, SSAValue
 
 from ait_mlir.building.formulas import Affine, Mask, is_causal, reach
@@ -13,21 +12,12 @@ from ait_mlir.dims import DimError, Expr
 from ait_mlir.importers.torch.call import Call, NotSupported, as_expr
 from ait_mlir.importers.torch.writer import ImportWriter
 
-INTEGERS = (i32, i64)
-
-
-def number(c: Call, value: float | Expr, element: Attribute) -> SSAValue:
-    """A scalar argument, which may be a dim."""
-    if isinstance(value, Expr):
-        return c.w.cast(c.w.natural(Affine.filled((), value)), element)
-    return c.w.scalar(value, element)
-
 
 def operand(c: Call, name: str, element: Attribute) -> SSAValue:
     """A tensor or scalar argument as a value of `element` that broadcasts to the result."""
     found = c.arguments[name]
     if isinstance(found, bool | int | float | Expr):
-        return number(c, found, element)
+        return c.w.number(found, element)
     return c.w.cast(c.natural(name), element)
 
 

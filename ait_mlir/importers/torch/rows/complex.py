@@ -116,7 +116,7 @@ def from_parts(c: Call) -> Pair:
 def polar(c: Call) -> Pair:
     """abs * (cos(angle) + i sin(angle))"""
     size, angle = c.natural("abs"), c.natural("angle")
-    parts = (c.w.op(ait.MulOp, size, c.w.op(op, angle)) for op in (ait.CosOp, ait.SinOp))
+    parts = (c.w.mul(size, c.w.op(op, angle)) for op in (ait.CosOp, ait.SinOp))
     return spread_pair(c, Pair(*parts))
 
 
@@ -129,15 +129,15 @@ def converted(c: Call) -> Any:
 
 def conjugate(c: Call) -> Pair:
     pair: Pair = c["self"]
-    return replace(pair, imag=None if pair.imag is None else c.w.op(ait.NegOp, pair.imag))
+    return replace(pair, imag=None if pair.imag is None else c.w.neg(pair.imag))
 
 
 def magnitude(c: Call) -> Value:
     pair: Pair = c["self"]
     if pair.imag is None:
         return c.w.op(ait.AbsOp, pair.real)
-    squares = [c.w.op(ait.MulOp, p, p) for p in (pair.real, pair.imag)]
-    return c.w.op(ait.SqrtOp, c.w.op(ait.AddOp, *squares))
+    squares = [c.w.mul(p, p) for p in (pair.real, pair.imag)]
+    return c.w.op(ait.SqrtOp, c.w.add(*squares))
 
 
 def angle(c: Call) -> Value:
@@ -146,9 +146,9 @@ def angle(c: Call) -> Value:
         return c.w.op(ait.Atan2Op, imaginary(c, pair), pair.real)
     x = c.w.cast(c.tensor("self"), c.element)
     zero, half_turn = (c.w.scalar(number, c.element) for number in (0.0, math.pi))
-    is_nan = c.w.op(ait.CompareOp, x, x, properties={"predicate": "ne"})
-    is_negative = c.w.op(ait.CompareOp, x, zero, properties={"predicate": "lt"})
-    return c.w.op(ait.WhereOp, is_negative, half_turn, c.w.op(ait.WhereOp, is_nan, x, zero))
+    is_nan = c.w.compare("ne", x, x)
+    is_negative = c.w.compare("lt", x, zero)
+    return c.w.where(is_negative, half_turn, c.w.where(is_nan, x, zero))
 
 
 def filled(number: float) -> Callable[[Call], Pair]:

@@ -171,10 +171,10 @@ def chosen(condition: str, then: str, otherwise: str) -> Callable[[Call], Pair]:
     def row(c: Call) -> Pair:
         mask = c.w.natural(as_mask(c.value(condition)))
         x, y = pair_of(c, then), pair_of(c, otherwise)
-        real = c.w.op(ait.WhereOp, mask, x.real, y.real)
+        real = c.w.where(mask, x.real, y.real)
         if x.imag is None and y.imag is None:
             return spread_pair(c, Pair(real))
-        return spread_pair(c, Pair(real, c.w.op(ait.WhereOp, mask, imaginary(c, x), imaginary(c, y))))
+        return spread_pair(c, Pair(real, c.w.where(mask, imaginary(c, x), imaginary(c, y))))
 
     return row
 

@@ -6,7 +6,6 @@ from xdsl.ir import SSAValue
 
 from ait_mlir.building.formulas import Value
 from ait_mlir.compositions.contraction import product, product_with_rows
-from ait_mlir.dialects.ait.elementwise import AddOp, MulOp
 from ait_mlir.dialects.ait.grouped import RaggedGemmOp
 from ait_mlir.dialects.ait.types import tensor_type
 from ait_mlir.importers.torch.call import Call, NotSupported, Row
@@ -20,7 +19,7 @@ def linear(c: Call) -> Value:
         x = c.w.reshape(x, (1, *tensor_type(x).dims))
     y = product_with_rows(c.w, x, c.tensor("weight"))
     if (bias := c.optional("bias")) is not None:
-        y = c.w.op(AddOp, y, bias)
+        y = c.w.add(y, bias)
     return c.w.reshape(y, c.dims) if vector else y
 
 
@@ -59,13 +58,13 @@ def addbmm(c: Call) -> Value:
 def _added(c: Call, y: SSAValue) -> SSAValue:
     """beta * self + alpha * y"""
     if c["alpha"] not in (None, 1):
-        y = c.w.op(MulOp, y, c.w.scalar(c["alpha"], c.element))
+        y = c.w.mul(y, c.w.scalar(c["alpha"], c.element))
     if c["beta"] == 0:
         return y
     bias = c.natural("self")
     if c["beta"] not in (None, 1):
-        bias = c.w.op(MulOp, bias, c.w.scalar(c["beta"], c.element))
-    return c.w.op(AddOp, y, bias)
+        bias = c.w.mul(bias, c.w.scalar(c["beta"], c.element))
+    return c.w.add(y, bias)
 
 
 def bilinear(c: Call) -> Value:
@@ -76,7 +75,7 @@ def bilinear(c: Call) -> Value:
     y = c.w.reshape(y, (*outer, depth) if outer else (1, depth))  # operands of a product have at least two dims
     rows = c.w.reshape(product_with_rows(c.w, y, c.w.reshape(weight, (out * width, depth))), (*outer, out, width))
     z = c.w.reshape(product(c.w, rows, c.w.reshape(x, (*outer, width, 1))), c.dims)
-    return z if (bias := c.optional("bias")) is None else c.w.op(AddOp, z, bias)
+    return z if (bias := c.optional("bias")) is None else c.w.add(z, bias)
 
 
 def grouped_by_transformers(c: Call) -> Value:

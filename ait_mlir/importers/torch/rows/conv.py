@@ -10,7 +10,6 @@ from xdsl.ir import Attribute, SSAValue
 from ait_mlir.building.formulas import Value
 from ait_mlir.compositions.contraction import product_with_rows
 from ait_mlir.dialects.ait.conv import MAX_RANK, ConvOp, window
-from ait_mlir.dialects.ait.elementwise import AddOp
 from ait_mlir.dialects.ait.gemm import BmmOp
 from ait_mlir.dialects.ait.pad import PadOp
 from ait_mlir.dialects.ait.types import tensor_type
@@ -108,7 +107,7 @@ def grouped_by_dim(
     y = c.w.op(BmmOp, rows, columns, properties={"layout": "rrr"}, regions=1)
     y = c.w.reshape(y, (images, out, *places))
     bias = c.optional("bias")
-    return y if bias is None else c.w.op(AddOp, y, c.w.reshape(bias, (out, *(1 for _ in places))))
+    return y if bias is None else c.w.add(y, c.w.reshape(bias, (out, *(1 for _ in places))))
 
 
 def transposed(
@@ -144,7 +143,7 @@ def as_int(size: Expr) -> int:
 
 def with_bias(c: Call, y: SSAValue) -> SSAValue:
     bias = c.optional("bias")
-    return y if bias is None else c.w.op(AddOp, y, bias)
+    return y if bias is None else c.w.add(y, bias)
 
 
 def patches(c: Call, x: SSAValue, weight: SSAValue) -> SSAValue:

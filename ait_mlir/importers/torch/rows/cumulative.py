@@ -7,7 +7,6 @@ from xdsl.dialects.builtin import i1, i64
 from ait_mlir.building.formulas import Affine, Mask, Value
 from ait_mlir.dialects.ait.cumulative import CumulativeOp
 from ait_mlir.dialects.ait.dtypes import is_float
-from ait_mlir.dialects.ait.elementwise import CompareOp, WhereOp
 from ait_mlir.dialects.ait.types import tensor_type
 from ait_mlir.dims import const
 from ait_mlir.importers.torch.call import Call, NotSupported, Row
@@ -50,12 +49,12 @@ def extreme(kind: str) -> Row:
             raise NotSupported(f"cumulative {kind} of booleans is not supported; convert to integers first")
         axis = c.axis("dim")
         found = c.w.put(CumulativeOp(kind, x, axis))
-        own = c.w.put(CompareOp("eq", x, found))
+        own = c.w.compare("eq", x, found)
         if is_float(t.element_type):
-            own = c.w.op(WhereOp, own, own, c.w.put(CompareOp("ne", x, x)))
+            own = c.w.where(own, own, c.w.compare("ne", x, x))
         steps = tuple(const(int(a == axis)) for a in range(t.rank))
         place = c.w.full(Affine(t.dims, steps, const(0)))
-        own_place = c.w.op(WhereOp, own, place, c.w.scalar(0, i64), results=[tensor_type(place)])
+        own_place = c.w.where(own, place, 0)
         return [found, c.w.put(CumulativeOp("max", own_place, axis))]
 
     return row

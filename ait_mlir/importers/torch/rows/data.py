@@ -10,14 +10,13 @@ import numpy as np
 from xdsl.dialects.builtin import f32, f64, i1, i64
 from xdsl.ir import Attribute, SSAValue
 
-from ait_mlir.building.formulas import Affine, Mask, Spread, Value, spread
+from ait_mlir.building.formulas import INTEGERS, Affine, Mask, Spread, Value, spread
 from ait_mlir.building.writer import LONGEST_LITERAL
+from ait_mlir.compositions import ranges
 from ait_mlir.compositions.index import rows_of
 from ait_mlir.dialects.ait.dtypes import is_float
-from ait_mlir.dialects.ait.elementwise import AddOp, DivOp, MulOp, SubOp, WhereOp
 from ait_mlir.dims import DimError, Expr, const, floordiv, maximum
 from ait_mlir.importers.torch.call import Call, NotSupported, Row, as_expr
-from ait_mlir.importers.torch.rows.common import INTEGERS, number
 
 ONE, ZERO = const(1), const(0)
 
@@ -29,26 +28,23 @@ def arange(c: Call) -> Value:
         start, step = (int(n) if isinstance(n, float | bool) else n for n in (start, step))
     if not isinstance(start, int | Expr) or not isinstance(step, int | Expr):
         return _in_fractions(c, start, step)
-    counted = Affine(c.dims, (as_expr(step),), as_expr(start))
-    if c.element in INTEGERS:
-        return Affine(c.dims, counted.steps, counted.offset, c.element)
-    return spread(c.w.cast(c.w.natural(counted), c.element), c.dims)
+    return ranges.arange(c.w, as_expr(start), as_expr(step), c.dims[0], c.element)
 
 
 def _in_fractions(c: Call, start: Any, step: Any) -> Value:
     """start + i * step for numbers that are not integers, computed in at least f32, like PyTorch."""
     element = f64 if c.element == f64 or not is_float(c.element) else f32
     count = c.w.cast(c.w.natural(Affine(c.dims, (ONE,), ZERO)), element)
-    scaled = c.w.op(MulOp, count, _real(c, step, element))
-    return spread(c.w.cast(c.w.op(AddOp, scaled, _real(c, start, element)), c.element), c.dims)
+    scaled = c.w.mul(count, _real(c, step, element))
+    return spread(c.w.cast(c.w.add(scaled, _real(c, start, element)), c.element), c.dims)
 
 
 def _real(c: Call, value: Any, element: Attribute) -> SSAValue:
     """A scalar argument, which may be a dim expression or a fraction of one."""
     if isinstance(value, int | float | Expr):
-        return number(c, value, element)
+        return c.w.number(value, element)
     numerator, denominator = c.table.fraction(value)
-    return c.w.op(DivOp, number(c, numerator, element), c.w.scalar(denominator, element))
+    return c.w.div(c.w.number(numerator, element), c.w.scalar(denominator, element))
 
 
 def linspace(c: Call) -> Value:
@@ -58,20 +54,20 @@ def linspace(c: Call) -> Value:
     n, element = c.dims[0], f64 if c.element == f64 or not is_float(c.element) else f32
     start, end = (_end(c, name, element) for name in ("start", "end"))
     last = maximum(n - 1, 1)
-    step = c.w.op(DivOp, c.w.op(SubOp, end, start), number(c, last, element))
+    step = c.w.div(c.w.sub(end, start), c.w.number(last, element))
     above, below = (
         c.w.cast(c.w.natural(Affine(c.dims, (const(way),), first)), element) for way, first in ((1, ZERO), (-1, n - 1))
     )
-    up, down = c.w.op(AddOp, start, c.w.op(MulOp, step, above)), c.w.op(SubOp, end, c.w.op(MulOp, step, below))
+    up, down = c.w.add(start, c.w.mul(step, above)), c.w.sub(end, c.w.mul(step, below))
     is_first = c.w.natural(Mask(c.dims, (Affine(c.dims, (const(-1),), maximum(floordiv(n, 2), 1) - 1),)))
-    return spread(c.w.cast(c.w.op(WhereOp, is_first, up, down), c.element), c.dims)
+    return spread(c.w.cast(c.w.where(is_first, up, down), c.element), c.dims)
 
 
 def _end(c: Call, name: str, element: Attribute) -> SSAValue:
     """An end of a range, a number or a tensor, rounded to the result's type."""
     value = c.arguments[name]
     if isinstance(value, int | float) and not is_float(c.element):
-        return number(c, int(value), element)
+        return c.w.number(int(value), element)
     is_tensor = isinstance(value, SSAValue | Affine | Mask | Spread)
     found = c.w.cast(c.natural(name), element) if is_tensor else _real(c, value, element)
     return found if is_float(c.element) else c.w.cast(c.w.cast(found, c.element), element)

@@ -9,7 +9,7 @@ from dataclasses import replace
 from xdsl.dialects.builtin import bf16, f16, f32, f64, i1
 from xdsl.ir import Attribute, SSAValue
 
-from ait_mlir.building.formulas import Affine, Mask, Spread, Value, as_mask, is_mask, spread
+from ait_mlir.building.formulas import INTEGERS, Affine, Mask, Spread, Value, as_mask, is_mask, spread
 from ait_mlir.compositions import functions
 from ait_mlir.dialects.ait import elementwise as ait
 from ait_mlir.dialects.ait.base import AitOp
@@ -18,7 +18,7 @@ from ait_mlir.dialects.ait.types import tensor_type
 from ait_mlir.dims import DimError, Expr
 from ait_mlir.importers.torch.call import Call, Row, as_expr, element_type
 from ait_mlir.importers.torch.library import torch
-from ait_mlir.importers.torch.rows.common import INTEGERS, as_affine, operand, parted
+from ait_mlir.importers.torch.rows.common import as_affine, operand, parted
 
 Scalars = Callable[[Call, SSAValue], SSAValue]
 
@@ -43,7 +43,7 @@ def binary(op: type[AitOp], swapped: bool = False) -> Row:
     def row(c: Call) -> Value:
         a, b = (operand(c, name, c.element) for name in (("other", "self") if swapped else ("self", "other")))
         if c["alpha"] not in (None, 1):
-            b = c.w.op(ait.MulOp, b, operand(c, "alpha", c.element))
+            b = c.w.mul(b, operand(c, "alpha", c.element))
         return spread(c.w.op(op, a, b), c.dims)
 
     return row
@@ -163,7 +163,7 @@ def _same_everywhere(a: Affine, b: Affine, c: Call) -> bool | None:
 def is_nan(c: Call) -> Value:
     """Whether each element is NaN: not equal to itself."""
     x = c.natural("self")
-    return Mask(c.dims, (), (c.w.op(ait.CompareOp, x, x, properties={"predicate": "ne"}),))
+    return Mask(c.dims, (), (c.w.compare("ne", x, x),))
 
 
 def is_infinite(c: Call) -> Value:
@@ -173,7 +173,7 @@ def is_infinite(c: Call) -> Value:
         return Mask(c.dims, (Affine.filled(c.dims, -1),))
     x = c.w.op(ait.AbsOp, c.natural("self"))
     largest = c.w.scalar(LARGEST[element], element)
-    return Mask(c.dims, (), (c.w.op(ait.CompareOp, x, largest, properties={"predicate": "gt"}),))
+    return Mask(c.dims, (), (c.w.compare("gt", x, largest),))
 
 
 def both(c: Call) -> Value:
@@ -190,7 +190,7 @@ def either(c: Call) -> Value:
     a, b = _boolean(c, "self"), _boolean(c, "other")
     if Mask(a.dims) == a or Mask(b.dims) == b:
         return Mask(c.dims)
-    made = c.w.op(ait.WhereOp, c.w.natural(a), c.w.scalar(1, i1), c.w.natural(b))
+    made = c.w.where(c.w.natural(a), c.w.scalar(1, i1), c.w.natural(b))
     return Mask(c.dims, (), (made,))
 
 
@@ -223,13 +223,13 @@ def where(condition: str, a: str, b: str) -> Row:
             return spread(operand(c, a, c.element), c.dims)
         if c.element == i1:
             x, y = operand(c, a, i1), operand(c, b, i1)
-            return Mask(c.dims, (), (c.w.op(ait.WhereOp, c.w.natural(mask), x, y),))
+            return Mask(c.dims, (), (c.w.where(c.w.natural(mask), x, y),))
         x, y = operand(c, a, c.element), operand(c, b, c.element)
         triangles, rest = parted(mask)
         if triangles != Mask(mask.dims) and rest != Mask(mask.dims):  # keeps the causal part apart, for attention
-            x = c.w.op(ait.WhereOp, c.w.natural(rest), x, y)
+            x = c.w.where(c.w.natural(rest), x, y)
             mask = triangles
-        return spread(c.w.op(ait.WhereOp, c.w.natural(mask), x, y), c.dims)
+        return spread(c.w.where(c.w.natural(mask), x, y), c.dims)
 
     return row
 
@@ -285,7 +285,7 @@ ROWS: dict[str, Row] = {
     "aten.min.other": binary(ait.MinOp),
     "aten.neg.default": unary(ait.NegOp),
     "aten.abs.default": unary(ait.AbsOp),
-    "aten.square.default": compute(lambda c, x: c.w.op(ait.MulOp, x, x)),
+    "aten.square.default": compute(lambda c, x: c.w.mul(x, x)),
     "aten.exp.default": unary(ait.ExpOp),
     "aten.log.default": unary(ait.LogOp),
     "aten.sqrt.default": unary(ait.SqrtOp),

@@ -12,7 +12,6 @@ from ait_mlir.dialects.ait.types import Shape, TensorType, tensor_type
 from ait_mlir.dims import Expr
 from ait_mlir.importers.torch.call import Call, NotSupported
 from ait_mlir.importers.torch.library import torch
-from ait_mlir.importers.torch.rows.common import number
 
 
 @dataclass(frozen=True)
@@ -66,7 +65,7 @@ def pair_of(c: Call, name: str) -> Pair:
     if isinstance(found, complex):
         return Pair(c.w.scalar(found.real, element), c.w.scalar(found.imag, element))
     if isinstance(found, bool | int | float | Expr):
-        return Pair(number(c, found, element))
+        return Pair(c.w.number(found, element))
     return Pair(c.w.cast(c.natural(name), element))
 
 

@@ -9,12 +9,11 @@ from xdsl.ir import SSAValue
 
 from ait_mlir.building.formulas import Affine, Mask, Value, dims_of
 from ait_mlir.dialects.ait.dtypes import compute_type, is_float
-from ait_mlir.dialects.ait.elementwise import CompareOp, DivOp, MaxOp, MulOp, SqrtOp, SubOp
+from ait_mlir.dialects.ait.elementwise import SqrtOp
 from ait_mlir.dialects.ait.reduce import ReduceOp
 from ait_mlir.dialects.ait.types import tensor_type
 from ait_mlir.dims import const, product
 from ait_mlir.importers.torch.call import Call, Row
-from ait_mlir.importers.torch.rows.common import number
 from ait_mlir.importers.torch.rows.view import cut, joined
 
 
@@ -49,10 +48,10 @@ def _variance(c: Call, x: SSAValue, axes: Sequence[int]) -> SSAValue:
         return c.w.put(ReduceOp("var", x, axes, int(correction)))
     plain = c.w.put(ReduceOp("var", x, axes, 0))
     element = compute_type(tensor_type(x).element_type)
-    count = number(c, product([tensor_type(x).dims[axis] for axis in axes]), element)
+    count = c.w.number(product([tensor_type(x).dims[axis] for axis in axes]), element)
     zero, less = c.w.scalar(0.0, element), c.w.scalar(float(correction), element)
-    factor = c.w.op(DivOp, count, c.w.op(MaxOp, c.w.op(SubOp, count, less), zero))
-    return c.w.cast(c.w.op(MulOp, c.w.cast(plain, element), factor), tensor_type(plain).element_type)
+    factor = c.w.div(count, c.w.maximum(c.w.sub(count, less), zero))
+    return c.w.cast(c.w.mul(c.w.cast(plain, element), factor), tensor_type(plain).element_type)
 
 
 def axes_of(c: Call, rank: int) -> list[int]:
@@ -114,9 +113,9 @@ def differences(c: Call) -> Value:
         if isinstance(after, Affine) and isinstance(before, Affine):
             result = after.plus(before, -1, after.dims)
         elif c.element == i1:
-            result = Mask(dims_of(after), (), (c.w.put(CompareOp("ne", c.w.full(after), c.w.full(before))),))
+            result = Mask(dims_of(after), (), (c.w.compare("ne", c.w.full(after), c.w.full(before)),))
         else:
-            result = c.w.op(SubOp, c.w.full(after), c.w.full(before))
+            result = c.w.sub(c.w.full(after), c.w.full(before))
     return result
 
 

@@ -12,7 +12,6 @@ from xdsl.ir import SSAValue
 from ait_mlir.building.formulas import Affine, Value, dims_of, is_mask, spread
 from ait_mlir.compositions.index import padded, picked, placed, reduced_into, scattered, scattered_along
 from ait_mlir.dialects.ait.cumulative import CumulativeOp
-from ait_mlir.dialects.ait.elementwise import AddOp, MulOp, WhereOp
 from ait_mlir.dialects.ait.index import GatherOp, UpdateSliceOp
 from ait_mlir.dialects.ait.types import tensor_type
 from ait_mlir.dims import Expr, const, product
@@ -48,7 +47,7 @@ def _along(c: Call, kind: str, x: SSAValue, src: Any) -> SSAValue:
     else:
         for a, d in enumerate(own[: len(dims_of(src))]):
             src = cut(c, src, a, ZERO, d)
-        values = c.w.full(src)
+        values = c.w.natural(src)
     return scattered_along(c.w, kind, x, axis, index, values)
 
 
@@ -88,7 +87,7 @@ def _slices(c: Call, kind: str, x: SSAValue, source: Value) -> SSAValue:
 def index_add(c: Call) -> Value:
     source = c.tensor("source")
     if c["alpha"] not in (None, 1):
-        source = c.w.op(MulOp, source, operand(c, "alpha", tensor_type(source).element_type))
+        source = c.w.mul(source, operand(c, "alpha", tensor_type(source).element_type))
     return _slices(c, "add", c.tensor("self"), source)
 
 
@@ -166,8 +165,8 @@ def _put_masked(c: Call, axis: int, mask: Value) -> Value:
             values = in_turn(c, values, at, c.w.full(mask))
     values = c.w.cast(values, c.element)
     if c["accumulate"]:
-        values = c.w.op(AddOp, x, values)
-    return spread(c.w.op(WhereOp, chosen, values, x), c.dims)
+        values = c.w.add(x, values)
+    return spread(c.w.where(chosen, values, x), c.dims)
 
 
 def in_turn(c: Call, source: SSAValue, axis: int, mask: SSAValue) -> SSAValue:
@@ -176,7 +175,7 @@ def in_turn(c: Call, source: SSAValue, axis: int, mask: SSAValue) -> SSAValue:
     """
     dims, places = tensor_type(source).dims, tensor_type(mask).dims
     flat = c.w.reshape(c.w.cast(mask, i64), (product(places),))
-    number = c.w.op(MulOp, c.w.put(CumulativeOp("sum", flat, 0)), flat)  # 0, or 1 plus the index in the source
+    number = c.w.mul(c.w.put(CumulativeOp("sum", flat, 0)), flat)  # 0, or 1 plus the index in the source
     zeros = c.w.expand(c.w.scalar(0, tensor_type(source).element_type), (*dims[:axis], ONE, *dims[axis + 1 :]))
     behind = len(dims) - axis - 1
     index = padded(c.w, c.w.reshape(number, places), axis + len(places), behind)
@@ -190,7 +189,7 @@ def masked_scatter(c: Call) -> Value:
     x, source = c.w.expand(c.tensor("self"), c.dims), c.tensor("source")
     flat = c.w.reshape(source, (product(tensor_type(source).dims),))
     whole = mask if c.dims else c.w.reshape(mask, (ONE,))
-    return c.w.op(WhereOp, mask, c.w.reshape(in_turn(c, flat, 0, whole), c.dims), x)
+    return c.w.where(mask, c.w.reshape(in_turn(c, flat, 0, whole), c.dims), x)
 
 
 # ** slices and diagonals **

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from xdsl.dialects.builtin import i1, i32, i64
 from xdsl.ir import Attribute, SSAValue
 
 from ait_mlir.building.formulas import Value
 from ait_mlir.compositions import sorting
-from ait_mlir.dialects.ait import elementwise as ait
 from ait_mlir.dialects.ait.dtypes import is_float
 from ait_mlir.dialects.ait.index import GatherOp
 from ait_mlir.dialects.ait.reduce import ArgmaxOp, ReduceOp, TopkOp
 from ait_mlir.dialects.ait.sorting import SearchSortedOp, SortOp
 from ait_mlir.dialects.ait.types import tensor_type
-from ait_mlir.dims import Expr, const, floordiv
+from ait_mlir.dims import const
 from ait_mlir.importers.torch.call import Call, NotSupported, Row
 
 
@@ -23,19 +22,22 @@ def _flat(c: Call, x: SSAValue) -> SSAValue:
     return c.w.reshape(x, [tensor_type(x).num_elements()])
 
 
-def _without(c: Call, x: SSAValue, axis: int, index: Expr) -> SSAValue:
-    """The slice of x at `index` along an axis, in the result's dims, which may keep a 1 there."""
-    return c.w.reshape(c.w.slice(x, axis, index, const(1)), c.type(0).dims)
+def _with_indices(row: Callable[[Call, SSAValue], Sequence[SSAValue]]) -> Callable[[Call], Sequence[Value]]:
+    """A row for elements of `self` and their indices; of a scalar, they are itself and 0."""
+
+    def of_any_rank(c: Call) -> Sequence[Value]:
+        x = c.tensor("self")
+        return list(row(c, x)) if tensor_type(x).dims else [x, c.w.scalar(0, i64)]
+
+    return of_any_rank
 
 
 # ** all in order **
 
 
-def sort(c: Call) -> Sequence[Value]:
+@_with_indices
+def sort(c: Call, x: SSAValue) -> Sequence[SSAValue]:
     """The values in order and their indices. PyTorch's default need not be stable; a stable sort serves both."""
-    x = c.tensor("self")
-    if not tensor_type(x).dims:
-        return [x, c.w.scalar(0, i64)]
     return list(c.w.put_all(SortOp(x, c.axis("dim"), bool(c["descending"]))))
 
 
@@ -47,53 +49,38 @@ def msort(c: Call) -> Value:
     return c.w.put(SortOp(c.tensor("self"), 0))
 
 
-def kth_value(c: Call) -> Sequence[Value]:
+@_with_indices
+def kth_value(c: Call, x: SSAValue) -> Sequence[SSAValue]:
     """The k-th smallest element along a dim, counted from 1, and its index."""
-    x, k = c.tensor("self"), c.size("k")
-    if not tensor_type(x).dims:
-        return [x, c.w.scalar(0, i64)]
-    axis = c.axis("dim")
-    return [_without(c, result, axis, k - 1) for result in list(c.w.put_all(SortOp(x, axis)))]
+    return sorting.kth_value(c.w, x, c.axis("dim"), c.size("k"), keep=bool(c["keepdim"]))
 
 
-def median(c: Call) -> Sequence[Value]:
+@_with_indices
+def median(c: Call, x: SSAValue) -> Sequence[SSAValue]:
     """The lower median along a dim, or NaN if there is one, and its index."""
-    x = c.tensor("self")
-    if not tensor_type(x).dims:
-        return [x, c.w.scalar(0, i64)]
-    axis = c.axis("dim")
-    return sorting.median(c.w, x, axis, keep=bool(c["keepdim"]))
+    return sorting.median(c.w, x, c.axis("dim"), keep=bool(c["keepdim"]))
 
 
-def mode(c: Call) -> Sequence[Value]:
+@_with_indices
+def mode(c: Call, x: SSAValue) -> Sequence[SSAValue]:
     """The most frequent element along a dim (the least of several) and its last index. NaN is not counted."""
-    x = c.tensor("self")
     dims, element = tensor_type(x).dims, tensor_type(x).element_type
-    if not dims:
-        return [x, c.w.scalar(0, i64)]
     axis, last = c.axis("dim"), len(dims) - 1
     rows = c.w.permute(c.w.cast(x, i32) if element == i1 else x, [*(a for a in range(len(dims)) if a != axis), axis])
     values, places = list(c.w.put_all(SortOp(rows, last)))
     ends, starts = (c.w.put(SearchSortedOp(values, values, right)) for right in (True, False))
-    counts = c.w.op(ait.SubOp, ends, starts)
+    counts = c.w.sub(ends, starts)
     kept = (*tensor_type(values).dims[:-1], const(1))
     first = c.w.reshape(c.w.put(ArgmaxOp(counts, last)), kept)
-    count = c.w.op(ait.MaxOp, c.w.reshape(c.w.put(ReduceOp("max", counts, [last])), kept), c.w.scalar(1, i64))
-    end = c.w.op(ait.SubOp, c.w.op(ait.AddOp, first, count), c.w.scalar(1, i64))
+    count = c.w.maximum(c.w.reshape(c.w.put(ReduceOp("max", counts, [last])), kept), c.w.scalar(1, i64))
+    end = c.w.sub(c.w.add(first, count), c.w.scalar(1, i64))
     found = [c.w.put(GatherOp(y, [at], [last], range(last))) for y, at in ((values, first), (places, end))]
     return [c.w.reshape(c.w.cast(y, t), c.type(0).dims) for y, t in zip(found, (element, i64), strict=True)]
 
 
 def median_of_all(c: Call) -> Value:
     """The lower median of all elements, or NaN if there is one."""
-    x = _flat(c, c.tensor("self"))
-    count = tensor_type(x).dims[0]
-    values = c.w.put(SortOp(x, 0))
-    value = _without_dims(c, values, floordiv(count - 1, 2))
-    if not is_float(tensor_type(x).element_type):
-        return value
-    largest = _without_dims(c, values, count - 1)
-    return c.w.op(ait.WhereOp, c.w.put(ait.CompareOp("eq", largest, largest)), value, largest, results=[c.type()])
+    return sorting.median(c.w, _flat(c, c.tensor("self")), 0)[0]
 
 
 def median_of_numbers(of_all: bool) -> Row:
@@ -105,10 +92,10 @@ def median_of_numbers(of_all: bool) -> Row:
             return median_of_all(c) if of_all else median(c)
         x, axis, dims = (_flat(c, x), 0, c.dims) if of_all else (x, c.axis("dim"), c.type(0).dims)
         own = tensor_type(x).dims
-        numbers = c.w.cast(c.w.put(ait.CompareOp("eq", x, x)), i64)
+        numbers = c.w.cast(c.w.compare("eq", x, x), i64)
         count = c.w.reshape(c.w.put(ReduceOp("sum", numbers, [axis])), (*own[:axis], const(1), *own[axis + 1 :]))
         # NaN is the last in order; without a number, the first NaN: -1 / 2 is 0
-        middle = c.w.op(ait.DivOp, c.w.op(ait.SubOp, count, c.w.scalar(1, i64)), c.w.scalar(2, i64))
+        middle = c.w.div(c.w.sub(count, c.w.scalar(1, i64)), c.w.scalar(2, i64))
         kept = [a for a in range(len(own)) if a != axis]
         found = [c.w.put(GatherOp(y, [middle], [axis], kept)) for y in list(c.w.put_all(SortOp(x, axis)))]
         values, places = (c.w.reshape(y, dims) for y in found)
@@ -117,21 +104,16 @@ def median_of_numbers(of_all: bool) -> Row:
     return row
 
 
-def _without_dims(c: Call, x: SSAValue, index: Expr) -> SSAValue:
-    return c.w.reshape(c.w.slice(x, 0, index, const(1)), ())
-
-
 # ** largest and smallest elements **
 
 
-def topk(c: Call) -> Sequence[Value]:
+@_with_indices
+def topk(c: Call, x: SSAValue) -> Sequence[SSAValue]:
     """The largest elements along a dim in descending order, or the smallest in ascending order, and their indices."""
-    x, k = c.tensor("self"), c["k"]
+    k = c["k"]
     if not isinstance(k, int):
         raise NotSupported(f"topk takes a fixed number of elements, found {k}")
     t, smallest = tensor_type(x), not c["largest"]
-    if not t.dims:
-        return [x, c.w.scalar(0, i64)]
     axis = c.axis("dim")
     if k == 0 or t.element_type == i1:
         ordered = list(c.w.put_all(SortOp(x, axis, not smallest)))
