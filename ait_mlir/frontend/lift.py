@@ -36,7 +36,6 @@ class GraphOperator(Operator):
     """An operator that a transformation made. `_attrs` has its documented name, `op`, and its properties."""
 
     def __init__(self, op: Operation):
-        super().__init__()
         self._attrs["op"] = documented_name(op)
         self._attrs["has_profiler"] = isinstance(op, ContractionOp) or op.name == "ait.conv"
         for key, attribute in op.properties.items():

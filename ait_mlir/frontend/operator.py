@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from types import MappingProxyType
-from typing import Any, ClassVar, TypeVar, cast
+from typing import Any, ClassVar, Self, TypeVar, cast
 
 from xdsl.ir import Attribute, Operation, Region
 
@@ -40,7 +40,8 @@ class Operator:
     >>> y = ops.gemm_rcr_bias()(x, weight, bias)
 
     A call adds `ait` ops to the model and returns their results. Raises `BuildError` if the inputs do not fit together
-    or an argument has another type than declared; the error names the operator and its inputs.
+    or an argument has another type than declared; the error names the operator and its inputs. The inputs are the
+    tensors among the arguments of the call; an operator that reads others calls `begin`.
     """
 
     op_name: ClassVar[str] = ""
@@ -56,8 +57,16 @@ class Operator:
     label: str | None = None
     """The operator's name in error messages, if it is not `_attrs["op"]`."""
 
+    def __new__(cls, *_: Any, **__: Any) -> Self:
+        made = super().__new__(cls)
+        made._set_up()
+        return made
+
     @checked
     def __init__(self) -> None:
+        """An operator without options."""
+
+    def _set_up(self) -> None:
         self._attrs: dict[str, Any] = {
             "op": self.op_name or type(self).__name__,
             "name": None,
@@ -311,9 +320,13 @@ def _recorded(method: Method) -> Method:
     """`__call__` of an operator: all ops added during the outermost call, also by inner calls, belong to
     its operator.
     """
+    order = functools.cache(lambda: [*inspect.signature(method).parameters])
 
     @functools.wraps(method)
     def call(self: Operator, *args: Any, **kwargs: Any) -> Any:
+        named = (kwargs[name] for name in order() if name in kwargs) if kwargs else ()
+        if tensors := [t for t in _handles([*args, *named]) if isinstance(t, Tensor)]:
+            self.inputs = tensors
         if _calls.outermost is not None:
             return method(self, *args, **kwargs)
         _calls.outermost = self

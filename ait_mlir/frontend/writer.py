@@ -5,19 +5,16 @@ built.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
-from numpy.typing import NDArray
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Operation
 from xdsl.utils.exceptions import VerifyException
 
 from ait_mlir.building.writer import Writer
 from ait_mlir.dialects.ait.base import AitOp
-from ait_mlir.dialects.ait.types import DimsAttr, TensorType, as_shape
+from ait_mlir.dialects.ait.types import DimsAttr, TensorType
 from ait_mlir.dims import DimError, Scope
 from ait_mlir.frontend.assume import EQUATIONS, AssumingScope
-from ait_mlir.frontend.emit import make_param
 from ait_mlir.frontend.errors import BuildError
 from ait_mlir.frontend.intvar import Symbols, scope_from
 from ait_mlir.frontend.tensor import Tensor
@@ -58,12 +55,6 @@ class TensorWriter(Writer):
 
     def invalid(self, message: str) -> Exception:
         return self.fail(message)
-
-    def store(self, name: str, data: NDArray[Any], element: Attribute) -> SSAValue:
-        value = make_param(TensorType.get(as_shape(data.shape), element))
-        tensor = Tensor.of(value, {})
-        tensor.bind(data)
-        return value
 
     def check(self, op: AitOp, infer: bool = False) -> None:
         """Verify an op; one that fails only because dims are not proved to be equal assumes that they are."""

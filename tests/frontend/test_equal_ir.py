@@ -21,6 +21,7 @@ X = ((4, 6, 8), F32)
 INTEGERS = ((4, 6, 8), I64)
 ROWS_OF_8, EIGHT = ((5, 8), F32), ((8,), F32)
 Shape = tuple[tuple[int, ...], torch.dtype]
+Row = tuple[str, Callable[..., Any], Callable[..., Any], tuple[Shape, ...]]
 
 
 class Flat(torch.nn.Module):
@@ -35,7 +36,7 @@ class Flat(torch.nn.Module):
         return (y, *last) if len(state) > 1 else (y, last)
 
 
-ROWS: list[tuple[str, Callable[..., Any], Callable[..., Any], tuple[Shape, ...]]] = [
+ROWS: list[Row] = [
     ("rfft", ops.rfft(), lambda x: _parts(torch.fft.rfft(x)), (X,)),
     ("rfft ortho", ops.rfft(n=6, dim=1, norm="ortho"), lambda x: _parts(torch.fft.rfft(x, 6, 1, "ortho")), (X,)),
     ("fft", ops.fft(), lambda x, y: _parts(torch.fft.fft(torch.complex(x, y))), (X, X)),
@@ -57,7 +58,7 @@ ROWS: list[tuple[str, Callable[..., Any], Callable[..., Any], tuple[Shape, ...]]
 ]  # fmt: skip
 
 NAMES = "abs celu cos elu exp floor gelu hardtanh leaky_relu log log1p nan_to_num reciprocal relu sigmoid sign silu sin"
-FUNCTIONS: list[tuple[str, Callable[..., Any], Callable[..., Any], tuple[Shape, ...]]] = [
+FUNCTIONS: list[Row] = [
     *((n, getattr(ops, n), getattr(torch, n, None) or getattr(F, n), (X,)) for n in NAMES.split()),
     *((n, getattr(ops, n), getattr(torch, n, None) or getattr(F, n), (X,)) for n in ("softplus", "softsign", "sqrt")),
     *((n, getattr(ops, n), getattr(torch, n), (X, (X[0][1:], F32))) for n in ("fmod", "pow", "remainder")),
@@ -88,15 +89,61 @@ FUNCTIONS: list[tuple[str, Callable[..., Any], Callable[..., Any], tuple[Shape, 
       for n in (0, 1, 2, 3, 2.5, float("inf"), -float("inf"))),
 ]  # fmt: skip
 
+INDEX, ROWS_AT, MASK = ((4, 6, 8), I64), ((3,), I64), ((6, 8), BOOL)
+SMALL = ((2, 6, 1), I64)
+KINDS = ("sum", "prod", "amax", "amin", "mean")
+INDEXED: list[Row] = [
+    ("gather", lambda x, i: ops.gather()(x, 1, i), lambda x, i: torch.gather(x, 1, i), (X, INDEX)),
+    ("gather part", lambda x, i: ops.gather()(x, -1, i), lambda x, i: torch.gather(x, -1, i), (X, SMALL)),
+    *((f"index_select {d}", ops.index_select(d), lambda x, i, d=d: torch.index_select(x, d, i), (X, ROWS_AT))
+      for d in range(3)),
+    ("scatter", ops.scatter(1), lambda x, i, y: torch.scatter(x, 1, i, y), (X, INDEX, X)),
+    ("scatter part", ops.scatter(1), lambda x, i, y: torch.scatter(x, 1, i, y), (X, SMALL, (SMALL[0], F32))),
+    ("scatter_add", ops.scatter_add(2), lambda x, i, y: torch.scatter_add(x, 2, i, y), (X, INDEX, X)),
+    *((f"scatter_reduce {k} {own}", ops.scatter_reduce(0, k, own),
+       lambda x, i, y, k=k, own=own: torch.scatter_reduce(x, 0, i, y, k, include_self=own), (X, INDEX, X))
+      for k in KINDS for own in (True, False)),
+    ("index_put", lambda x, i, j, y: ops.index_put()(x, [i, None, j], y),
+     lambda x, i, j, y: torch.index_put(x, (i, None, j), y), (X, ROWS_AT, ROWS_AT, ((3, 6), F32))),
+    ("index_put added", lambda x, i, y: ops.index_put(accumulate=True)(x, [None, i], y),
+     lambda x, i, y: torch.index_put(x, (None, i), y, accumulate=True), (X, ROWS_AT, ((3, 8), F32))),
+    ("masked_select", ops.masked_select(), torch.masked_select, (X, MASK)),
+    ("one_hot", ops.one_hot(5), lambda x: F.one_hot(x, 5), (INTEGERS,)),
+    ("embedding", ops.embedding(), lambda t, i: F.embedding(i, t), (ROWS_OF_8, ROWS_AT)),
+    ("sort", ops.sort(1, descending=True), lambda x: tuple(torch.sort(x, 1, descending=True)), (X,)),
+    *((f"kth_value {keep}", ops.kth_value(3, 1, keep),
+       lambda x, keep=keep: tuple(torch.kthvalue(x, 3, 1, keep)), (X,)) for keep in (False, True)),
+    ("topk", ops.topk(3, 1), lambda x: tuple(torch.topk(x, 3, 1)), (X,)),
+    ("argmax", ops.argmax(1), lambda x: torch.argmax(x, 1), (X,)),
+    ("meshgrid", ops.meshgrid(), lambda x, y: torch.meshgrid(x, y, indexing="ij"), (((3,), F32), ((4,), F32))),
+    ("cumsum", ops.cumsum(1), lambda x: torch.cumsum(x, 1), (X,)),
+    ("cummax", ops.cummax(1), lambda x: torch.cummax(x, 1)[0], (X,)),
+    ("softmax", lambda x: ops.softmax()(x, 1), lambda x: torch.softmax(x, 1), (X,)),
+    ("layernorm", ops.layernorm(), lambda x, a, b: F.layer_norm(x, (8,), a, b), (X, EIGHT, EIGHT)),
+    ("interpolate", ops.upsampling2d(2, "bilinear"), lambda x: _last(F.interpolate(_first(x), scale_factor=2.0,
+     mode="bilinear")), (((2, 5, 6, 3), F32),)),
+    ("grid_sample", ops.grid_sample(), lambda x, g: _last(F.grid_sample(_first(x), g, align_corners=False)),
+     (((2, 5, 6, 3), F32), ((2, 4, 4, 2), F32))),
+]  # fmt: skip
+
+
+def _first(x: torch.Tensor) -> torch.Tensor:
+    return x.permute(0, 3, 1, 2)
+
+
+def _last(x: torch.Tensor) -> torch.Tensor:
+    return x.permute(0, 2, 3, 1)
+
+
 SEQUENCE, STATE = ((5, 2, 6), F32), ((1, 2, 8), F32)
 LSTM, GRU = nn.LSTM(6, 8, dtype="float32"), nn.GRU(6, 8, 2, batch_first=True, bidirectional=True, dtype="float32")
-LAYERS: list[tuple[str, Callable[..., Any], Callable[..., Any], tuple[Shape, ...]]] = [
+LAYERS: list[Row] = [
     ("lstm", LSTM, Flat(torch.nn.LSTM(6, 8)), (SEQUENCE, STATE, STATE)),
     ("gru", GRU, Flat(torch.nn.GRU(6, 8, 2, batch_first=True, bidirectional=True)), (SEQUENCE, ((4, 5, 8), F32))),
     ("rnn", nn.RNN(6, 8, bias=False, dtype="float32"), Flat(torch.nn.RNN(6, 8, bias=False)), (SEQUENCE, STATE)),
 ]
 
-ALL = [*ROWS, *FUNCTIONS, *LAYERS]
+ALL = [*ROWS, *FUNCTIONS, *INDEXED, *LAYERS]
 
 
 def _parts(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:

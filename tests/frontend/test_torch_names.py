@@ -205,6 +205,7 @@ def test_what_does_not_fit_is_named():
     for build, message in (
         (lambda: ops.median(3)(x), "dim 3 is out of range"),
         (lambda: ops.histc(0)(x), "needs at least 1 bin"),
+        (lambda: ops.kth_value(9)(x), "expected 1 to the size of dim"),
         (lambda: ops.histc(4, 2, 1)(x), "min <= max"),
         (lambda: ops.scatter_reduce(0, "median")(x, i, x), "reduce is 'median'"),
         (lambda: ops.index_put()(x, [None, None], x), "of which 0 are not None"),

@@ -7,6 +7,8 @@ from ait_mlir.frontend.nn.module import Module
 from ait_mlir.frontend.ops.elementwise import FuncEnum, elementwise
 from ait_mlir.frontend.tensor import Tensor
 
+__all__ = ["GELU"]
+
 FUNCTIONS = {"none": FuncEnum.GELU, "tanh": FuncEnum.FASTGELU}
 
 

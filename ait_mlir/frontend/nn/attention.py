@@ -9,6 +9,8 @@ from ait_mlir.frontend.nn.module import Module
 from ait_mlir.frontend.nn.parameter import Parameter
 from ait_mlir.frontend.tensor import Tensor
 
+__all__ = ["CrossAttention", "FlashAttention", "MultiheadAttention"]
+
 
 def split_heads(x: Tensor, heads: int) -> Tensor:
     """[batch, seq, heads * size] to [batch, heads, seq, size]."""

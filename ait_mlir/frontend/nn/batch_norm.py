@@ -8,6 +8,8 @@ from ait_mlir.frontend.nn.parameter import Parameter
 from ait_mlir.frontend.ops import FuncEnum
 from ait_mlir.frontend.tensor import Tensor
 
+__all__ = ["BatchNorm1d", "BatchNorm2d", "BatchNorm3d"]
+
 
 class BatchNorm(Module):
     """(x - running_mean) / sqrt(running_var + eps) * weight + bias, for each channel of [batch, sizes..., channels].

@@ -11,6 +11,13 @@ from ait_mlir.frontend.nn.parameter import Parameter
 from ait_mlir.frontend.ops.conv import convolution
 from ait_mlir.frontend.tensor import Tensor
 
+__all__ = [
+    "Conv1d", "Conv1dBias", "Conv2d", "Conv2dBias", "Conv2dBiasAdd", "Conv2dBiasAddHardswish", "Conv2dBiasAddRelu",
+    "Conv2dBiasFewChannels", "Conv2dBiasHardswish", "Conv2dBiasHardswishFewChannels", "Conv2dBiasRelu",
+    "Conv2dBiasReluFewChannels", "Conv2dBiasSigmoid", "Conv2dDepthwise", "Conv2dDepthwiseBias", "Conv3d",
+    "Conv3dBias", "ConvTranspose2d", "ConvTranspose2dBias", "ConvTranspose2dBiasRelu",
+]  # fmt: skip
+
 Numbers = int | Sequence[int]
 
 

@@ -11,6 +11,8 @@ from ait_mlir.frontend.nn.norm import LayerNorm
 from ait_mlir.frontend.nn.parameter import Parameter
 from ait_mlir.frontend.tensor import Tensor
 
+__all__ = ["BertEmbeddings", "Embedding"]
+
 
 class Embedding(Module):
     """Ids of any shape, int32 or int64, to rows of the table `weight`, whose shape is [rows, size]."""

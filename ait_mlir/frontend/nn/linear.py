@@ -8,6 +8,8 @@ from ait_mlir.frontend.nn.module import Module
 from ait_mlir.frontend.nn.parameter import Parameter
 from ait_mlir.frontend.tensor import Tensor
 
+__all__ = ["Linear", "T5DenseGatedGeluDense"]
+
 
 class Linear(Module):
     """y = x @ weight^T + bias, over the last dim of [..., in_channels]; the weight is [out_channels, in_channels].

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import ItemsView, Iterable, Iterator, KeysView, Mapping, ValuesView
-from typing import Any
+from typing import Any, ClassVar
 
 from ait_mlir.frontend.nn.parameter import Parameter
+from ait_mlir.frontend.operator import Operator
+from ait_mlir.frontend.tensor import Tensor
+
+__all__ = ["Dropout", "Identity", "Module", "ModuleDict", "ModuleList", "Sequential"]
 
 
 class Module:
@@ -43,6 +47,18 @@ class Module:
         """Give every parameter its dotted name, with `separator` for the dots; "." keeps the names of a state dict."""
         for name, parameter in self.named_parameters():
             parameter.tensor().name = (prefix + name).replace(".", separator)
+
+
+class OperatorLayer(Module):
+    """Base of a layer that is one operator: its options, and the tensors that it takes, are those of the operator."""
+
+    OPERATOR: ClassVar[type[Operator]]
+
+    def __init__(self, *options: Any, **named: Any):
+        self.operator = self.OPERATOR(*options, **named)
+
+    def forward(self, *inputs: Tensor) -> Any:
+        return self.operator(*inputs)
 
 
 class ModuleList(Module):

@@ -9,6 +9,8 @@ from ait_mlir.frontend.nn.module import Module
 from ait_mlir.frontend.nn.parameter import Parameter
 from ait_mlir.frontend.tensor import Tensor
 
+__all__ = ["GroupNorm", "LayerNorm", "RMSNorm"]
+
 
 class LayerNorm(Module):
     """Normalise over the trailing dims `dim`, then scale by `weight` and shift by `bias` (arXiv:1607.06450)."""

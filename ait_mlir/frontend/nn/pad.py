@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from ait_mlir.frontend import ops
-from ait_mlir.frontend.nn.module import Module
-from ait_mlir.frontend.tensor import Tensor
+from ait_mlir.frontend.nn.module import OperatorLayer
+
+__all__ = ["Ndhwc3to8", "Nhwc3to8"]
 
 
-class Nhwc3to8(Module):
+class Nhwc3to8(OperatorLayer):
     """[N, H, W, 3] with five more channels of zeros."""
 
-    def forward(self, x: Tensor) -> Tensor:
-        return ops.nhwc3to8()(x)
+    OPERATOR = ops.nhwc3to8
 
 
-class Ndhwc3to8(Module):
+class Ndhwc3to8(OperatorLayer):
     """[N, D, H, W, 3] with five more channels of zeros."""
 
-    def forward(self, x: Tensor) -> Tensor:
-        return ops.ndhwc3to8()(x)
+    OPERATOR = ops.ndhwc3to8

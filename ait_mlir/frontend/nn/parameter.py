@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 from ait_mlir.frontend.intvar import DimLike
 from ait_mlir.frontend.tensor import Tensor
 
+__all__ = ["Parameter"]
+
 
 class Parameter:
     """A weight of a module. Operators take its `tensor()`; `value` are data to bind immediately."""

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 from ait_mlir.frontend import ops
 from ait_mlir.frontend.errors import BuildError
-from ait_mlir.frontend.intvar import DimLike
-from ait_mlir.frontend.nn.module import Module
+from ait_mlir.frontend.nn.module import Module, OperatorLayer
 from ait_mlir.frontend.tensor import Tensor
+
+__all__ = ["AdaptiveAvgPool2d", "AdaptiveMaxPool2d", "AvgPool2d", "MaxPool2d", "MaxPool3d"]
 
 Pair = int | Sequence[int]
 
@@ -71,21 +72,13 @@ def _triple(name: str, given: Pair) -> tuple[int, ...]:
     return numbers
 
 
-class AdaptiveAvgPool2d(Module):
+class AdaptiveAvgPool2d(OperatorLayer):
     """The means of `output_size` windows of about equal size; one number is used for both dims."""
 
-    def __init__(self, output_size: DimLike | Sequence[DimLike]):
-        self.operator = ops.adaptive_avg_pool2d(output_size)
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.operator(x)
+    OPERATOR = ops.adaptive_avg_pool2d
 
 
-class AdaptiveMaxPool2d(Module):
+class AdaptiveMaxPool2d(OperatorLayer):
     """The largest elements of `output_size` windows of about equal size."""
 
-    def __init__(self, output_size: DimLike | Sequence[DimLike]):
-        self.operator = ops.adaptive_max_pool2d(output_size)
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.operator(x)
+    OPERATOR = ops.adaptive_max_pool2d

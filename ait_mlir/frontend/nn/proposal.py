@@ -16,6 +16,8 @@ from ait_mlir.frontend.errors import BuildError
 from ait_mlir.frontend.nn.module import Module
 from ait_mlir.frontend.tensor import Tensor
 
+__all__ = ["FPNProposal", "Proposal"]
+
 Anchors = NDArray[Any]
 
 

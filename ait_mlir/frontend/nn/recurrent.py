@@ -16,12 +16,13 @@ from ait_mlir.frontend.nn.parameter import Parameter
 from ait_mlir.frontend.operator import Operator
 from ait_mlir.frontend.tensor import Tensor
 
+__all__ = ["GRU", "LSTM", "RNN"]
+
 
 class _Layers(Operator):
     """The layers of a module: the outputs of all steps, and the states after the last one."""
 
     def __init__(self, module: _Recurrent):
-        super().__init__()
         self.module = module
         self.label = type(module).__name__
 
@@ -35,14 +36,14 @@ class _Layers(Operator):
     ) -> Sequence[SSAValue]:
         m = self.module
         weights = recurrent.weights_of(params, m.bias, m.num_layers, len(m.ends))
-        return recurrent.layers(w, m.CELL, x, state, weights)
+        return recurrent.layers(w, m.CELL[1], x, state, weights)
 
 
 class _Recurrent(Module):
     """Layers and directions. One product before the loop covers the inputs of all steps."""
 
-    GATES: ClassVar[int]
-    CELL: ClassVar[recurrent.Cell]
+    CELL: ClassVar[tuple[int, recurrent.Cell]]
+    """The number of gates, and the step."""
 
     def __init__(
         self,
@@ -57,7 +58,7 @@ class _Recurrent(Module):
         self.hidden_size, self.num_layers, self.bias = hidden_size, num_layers, bias
         self.batch_first, self.dtype = batch_first, dtype
         self.ends = ("", "_reverse") if bidirectional else ("",)
-        rows = self.GATES * hidden_size
+        rows = self.CELL[0] * hidden_size
         for layer in range(num_layers):
             columns = input_size if layer == 0 else hidden_size * len(self.ends)
             shapes = {"weight_ih": [rows, columns], "weight_hh": [rows, hidden_size]}
@@ -90,8 +91,7 @@ class LSTM(_Recurrent):
     left out. A call returns the states of all steps, [seq, batch, directions * hidden_size], and the last h and c.
     """
 
-    GATES = 4
-    CELL = staticmethod(recurrent.lstm_cell)
+    CELL = 4, recurrent.lstm_cell
 
     def forward(self, x: Tensor, h: Tensor | None = None, c: Tensor | None = None) -> tuple[Tensor, ...]:
         return self.run(x, (h, c))
@@ -100,8 +100,7 @@ class LSTM(_Recurrent):
 class GRU(_Recurrent):
     """`torch.nn.GRU`: x, h and the results as in `LSTM`, without c."""
 
-    GATES = 3
-    CELL = staticmethod(recurrent.gru_cell)
+    CELL = 3, recurrent.gru_cell
 
     def forward(self, x: Tensor, h: Tensor | None = None) -> tuple[Tensor, ...]:
         return self.run(x, (h,))
@@ -110,8 +109,7 @@ class GRU(_Recurrent):
 class RNN(_Recurrent):
     """`torch.nn.RNN` with tanh: x, h and the results as in `LSTM`, without c."""
 
-    GATES = 1
-    CELL = staticmethod(recurrent.plain_cell("tanh"))
+    CELL = 1, recurrent.plain_cell("tanh")
 
     def forward(self, x: Tensor, h: Tensor | None = None) -> tuple[Tensor, ...]:
         return self.run(x, (h,))

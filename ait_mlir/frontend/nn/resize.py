@@ -2,30 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 from ait_mlir.frontend import ops
-from ait_mlir.frontend.nn.module import Module
-from ait_mlir.frontend.tensor import Tensor
+from ait_mlir.frontend.nn.module import OperatorLayer
 
-Mode = Literal["nearest", "nearest-exact", "bilinear", "bicubic"]
-
-
-class Upsampling2d(Module):
-    """H and W are multiplied by `scale_factor`."""
-
-    def __init__(self, scale_factor: float, mode: Mode, align_corners: bool = False):
-        self.operator = ops.upsampling2d(scale_factor, mode, align_corners)
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.operator(x)
+__all__ = ["Upsampling2d", "Upsampling2dAdd"]
 
 
-class Upsampling2dAdd(Module):
+class Upsampling2d(OperatorLayer):
+    """H and W are multiplied by `scale_factor`. The options are those of `ops.upsampling2d`."""
+
+    OPERATOR = ops.upsampling2d
+
+
+class Upsampling2dAdd(OperatorLayer):
     """H and W are multiplied by `scale_factor`, then a residual is added."""
 
-    def __init__(self, scale_factor: float, mode: Mode, align_corners: bool = False):
-        self.operator = ops.upsampling2d_add(scale_factor, mode, align_corners)
-
-    def forward(self, x: Tensor, residual: Tensor) -> Tensor:
-        return self.operator(x, residual)
+    OPERATOR = ops.upsampling2d_add

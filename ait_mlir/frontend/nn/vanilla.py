@@ -9,6 +9,8 @@ from ait_mlir.frontend.errors import BuildError
 from ait_mlir.frontend.nn.attention import CrossAttention, MultiheadAttention, join_heads
 from ait_mlir.frontend.tensor import Tensor
 
+__all__ = ["VanillaCrossAttention", "VanillaMultiheadAttention", "vanilla_attention"]
+
 
 def vanilla_attention(
     q: Tensor, k: Tensor, v: Tensor, scale: float | None = None, attn_mask: Tensor | None = None

@@ -6,8 +6,10 @@ from collections.abc import Sequence
 
 from ait_mlir.frontend import ops
 from ait_mlir.frontend.intvar import DimLike
-from ait_mlir.frontend.nn.module import Module
+from ait_mlir.frontend.nn.module import Module, OperatorLayer
 from ait_mlir.frontend.tensor import Tensor
+
+__all__ = ["Flatten", "Reshape", "View"]
 
 
 class Reshape(Module):
@@ -21,11 +23,7 @@ class View(Reshape):
     """`Reshape` under its other name."""
 
 
-class Flatten(Module):
+class Flatten(OperatorLayer):
     """The dims from `start_dim` to `end_dim`, both included, as one."""
 
-    def __init__(self, start_dim: int = 0, end_dim: int = -1):
-        self.start, self.end = start_dim, end_dim
-
-    def forward(self, x: Tensor) -> Tensor:
-        return ops.flatten(self.start, self.end)(x)
+    OPERATOR = ops.flatten

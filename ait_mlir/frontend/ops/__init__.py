@@ -2,316 +2,42 @@
 
 from __future__ import annotations
 
-from ait_mlir.frontend.ops.attention import (
-    attention,
-    flash_attention,
-    mem_eff_attention,
-    ragged_attention,
-    update_cache,
-)
-from ait_mlir.frontend.ops.b2b_bmm import (
-    CausalType,
-    classic_b2b_bmm,
-    fmha_style_b2b_bmm,
-    grouped_classic_b2b_bmm,
-    grouped_fmha_style_b2b_bmm,
-)
-from ait_mlir.frontend.ops.constant import full
-from ait_mlir.frontend.ops.conv import (
-    conv1d,
-    conv1d_bias,
-    conv2d,
-    conv2d_bias,
-    conv2d_bias_add,
-    conv2d_bias_add_hardswish,
-    conv2d_bias_add_relu,
-    conv2d_bias_few_channels,
-    conv2d_bias_hardswish,
-    conv2d_bias_hardswish_few_channels,
-    conv2d_bias_relu,
-    conv2d_bias_relu_few_channels,
-    conv2d_bias_sigmoid,
-    conv2d_depthwise,
-    conv2d_depthwise_bias,
-    conv2d_groups,
-    conv3d,
-    conv3d_bias,
-    depthwise_conv3d,
-    transposed_conv2d,
-    transposed_conv2d_bias,
-    transposed_conv2d_bias_relu,
-)
-from ait_mlir.frontend.ops.cumulative import cummax, cummin, cumprod, cumsum, logcumsumexp
-from ait_mlir.frontend.ops.detection import batched_nms, efficient_nms, multi_level_roi_align, nms, roi_align
-from ait_mlir.frontend.ops.elementwise import (
-    FuncEnum,
-    cast,
-    clamp,
-    elementwise,
-    eq,
-    fused_elementwise,
-    ge,
-    gt,
-    int_elementwise,
-    le,
-    lt,
-    ne,
-    where,
-)
-from ait_mlir.frontend.ops.experts import mixture_of_experts
-from ait_mlir.frontend.ops.foreign import call_ffi
-from ait_mlir.frontend.ops.fourier import fft, ifft, irfft, rfft
-from ait_mlir.frontend.ops.gated_norm import (
-    batch_layernorm_sigmoid_mul,
-    group_layernorm,
-    group_layernorm_sigmoid_mul,
-    layernorm_sigmoid_mul,
-)
-from ait_mlir.frontend.ops.gemm import (
-    bmm_ccc,
-    bmm_ccc_add,
-    bmm_ccr,
-    bmm_ccr_add,
-    bmm_crc,
-    bmm_crc_add,
-    bmm_crr,
-    bmm_crr_add,
-    bmm_rcc,
-    bmm_rcc_add,
-    bmm_rcr,
-    bmm_rcr_add,
-    bmm_rcr_n1,
-    bmm_rrc,
-    bmm_rrc_add,
-    bmm_rrr,
-    bmm_rrr_add,
-    bmm_rrr_k1_tanh,
-    dual_bmm_rrr_div,
-    dual_gemm_rcr_fast_gelu,
-    dual_gemm_rcr_silu,
-    gemm_rcr,
-    gemm_rcr_bias,
-    gemm_rcr_bias_add,
-    gemm_rcr_bias_add_add,
-    gemm_rcr_bias_add_add_relu,
-    gemm_rcr_bias_add_relu,
-    gemm_rcr_bias_fast_gelu,
-    gemm_rcr_bias_gelu,
-    gemm_rcr_bias_hardswish,
-    gemm_rcr_bias_mul,
-    gemm_rcr_bias_mul_add,
-    gemm_rcr_bias_mul_tanh,
-    gemm_rcr_bias_relu,
-    gemm_rcr_bias_sigmoid,
-    gemm_rcr_bias_sigmoid_mul,
-    gemm_rcr_bias_sigmoid_mul_tanh,
-    gemm_rcr_bias_swish,
-    gemm_rcr_bias_tanh,
-    gemm_rcr_fast_gelu,
-    gemm_rrr,
-    gemm_rrr_bias,
-    gemm_rrr_small_nk,
-)
-from ait_mlir.frontend.ops.grouped import (
-    group_gemm_rcr,
-    group_gemm_rcr_bias,
-    group_gemm_rcr_bias_relu,
-    group_gemm_rcr_bias_sigmoid,
-    ragged_gemm,
-)
-from ait_mlir.frontend.ops.index import (
-    batch_gather,
-    bert_embeddings,
-    embedding,
-    gather,
-    index_put,
-    index_select,
-    masked_select,
-    scatter,
-    scatter_reduce,
-    update_slice,
-)
-from ait_mlir.frontend.ops.jagged import (
-    batched_dense_vec_jagged_2d_mul,
-    embedding_bag,
-    jagged_lengths_to_offsets,
-    jagged_lengths_to_presences,
-    jagged_to_padded_dense,
-    make_jagged,
-    padded_dense_to_jagged,
-)
-from ait_mlir.frontend.ops.math import (
-    abs,
-    bitwise_and,
-    bitwise_left_shift,
-    bitwise_not,
-    bitwise_or,
-    bitwise_right_shift,
-    bitwise_xor,
-    celu,
-    clamp_nan_to_num,
-    cos,
-    elu,
-    exp,
-    fast_gelu,
-    floor,
-    floor_div,
-    fmod,
-    gelu,
-    hardtanh,
-    leaky_relu,
-    log,
-    log1p,
-    max,
-    min,
-    nan_to_num,
-    pow,
-    reciprocal,
-    relu,
-    remainder,
-    sigmoid,
-    sign,
-    silu,
-    sin,
-    softplus,
-    softsign,
-    sqrt,
-    tanh,
-)
-from ait_mlir.frontend.ops.norm import (
-    batch_norm,
-    group_norm,
-    group_norm_swish,
-    instance_norm,
-    layernorm,
-    rms_norm,
-    softmax,
-)
-from ait_mlir.frontend.ops.pad import ndhwc3to8, nhwc3to4, nhwc3to8, pad, pad_last_dim
-from ait_mlir.frontend.ops.permuted import (
-    bmm_rcr_permute,
-    bmm_rrr_permute,
-    gemm_rcr_bias_permute,
-    gemm_rcr_permute,
-    gemm_rcr_permute_elup1,
-    gemm_rrr_bias_permute,
-    gemm_rrr_permute,
-)
-from ait_mlir.frontend.ops.pool import adaptive_avg_pool2d, adaptive_max_pool2d, avg_pool2d, max_pool2d
-from ait_mlir.frontend.ops.products import (
-    bmm_rcr_softmax,
-    bmm_softmax_bmm,
-    bmm_softmax_bmm_permute,
-    gemm_rcr_bias_softmax,
-    gemm_rcr_softmax,
-    perm021fc_ccr,
-    perm021fc_ccr_bias,
-    perm021fc_ccr_bias_permute,
-    perm021fc_crc,
-    perm021fc_crc_bias,
-    perm102_bmm_rcr,
-    perm102_bmm_rcr_bias,
-    perm102_bmm_rrr,
-    perm102_bmm_rrr_bias,
-)
-from ait_mlir.frontend.ops.ranges import arange
-from ait_mlir.frontend.ops.rearrange import (
-    as_strided,
-    flip,
-    meshgrid,
-    one_hot,
-    pixel_shuffle,
-    pixel_unshuffle,
-    repeat_interleave,
-    roll,
-    scatter_add,
-    tril,
-    triu,
-)
-from ait_mlir.frontend.ops.reduce import (
-    argmax,
-    argmin,
-    logsumexp,
-    reduce_all,
-    reduce_any,
-    reduce_max,
-    reduce_mean,
-    reduce_min,
-    reduce_prod,
-    reduce_sum,
-    topk,
-    var,
-    vector_norm,
-)
-from ait_mlir.frontend.ops.resize import grid_sample, upsampling2d, upsampling2d_add
-from ait_mlir.frontend.ops.rotary import rotary_embedding
-from ait_mlir.frontend.ops.scan import scan
-from ait_mlir.frontend.ops.slices import slice_reshape_scatter, slice_scatter
-from ait_mlir.frontend.ops.sorting import argsort, histc, histogram, median, search_sorted, sort, unique_consecutive
-from ait_mlir.frontend.ops.view import (
-    chunk,
-    concatenate,
-    concatenate_tanh,
-    dynamic_slice,
-    expand,
-    flatten,
-    getitem,
-    identity,
-    list_construct,
-    permute,
-    permute021,
-    permute0213,
-    permute102,
-    permute210,
-    reshape,
-    size,
-    split,
-    squeeze,
-    transpose,
-    tuple_construct,
-    unsqueeze,
-)
+import sys
 
-__all__ = [
-    "CausalType", "FuncEnum", "abs", "adaptive_avg_pool2d", "adaptive_max_pool2d", "arange", "argmax", "argmin",
-    "argsort", "as_strided", "attention", "avg_pool2d", "batch_gather", "batch_layernorm_sigmoid_mul", "batch_norm",
-    "batched_dense_vec_jagged_2d_mul", "batched_nms", "bert_embeddings", "bitwise_and", "bitwise_left_shift",
-    "bitwise_not", "bitwise_or", "bitwise_right_shift", "bitwise_xor", "bmm_ccc", "bmm_ccc_add", "bmm_ccr",
-    "bmm_ccr_add", "bmm_crc", "bmm_crc_add", "bmm_crr", "bmm_crr_add", "bmm_rcc", "bmm_rcc_add", "bmm_rcr",
-    "bmm_rcr_add", "bmm_rcr_n1", "bmm_rcr_permute", "bmm_rcr_softmax", "bmm_rrc", "bmm_rrc_add", "bmm_rrr",
-    "bmm_rrr_add", "bmm_rrr_k1_tanh", "bmm_rrr_permute", "bmm_softmax_bmm", "bmm_softmax_bmm_permute", "call_ffi",
-    "cast", "celu", "chunk", "clamp", "clamp_nan_to_num", "classic_b2b_bmm", "concatenate", "concatenate_tanh",
-    "conv1d", "conv1d_bias", "conv2d", "conv2d_bias", "conv2d_bias_add", "conv2d_bias_add_hardswish",
-    "conv2d_bias_add_relu", "conv2d_bias_few_channels", "conv2d_bias_hardswish",
-    "conv2d_bias_hardswish_few_channels", "conv2d_bias_relu", "conv2d_bias_relu_few_channels",
-    "conv2d_bias_sigmoid", "conv2d_depthwise", "conv2d_depthwise_bias", "conv2d_groups", "conv3d", "conv3d_bias",
-    "cos", "cummax", "cummin", "cumprod", "cumsum", "depthwise_conv3d", "dual_bmm_rrr_div",
-    "dual_gemm_rcr_fast_gelu", "dual_gemm_rcr_silu", "dynamic_slice", "efficient_nms", "elementwise", "elu",
-    "embedding", "embedding_bag", "eq", "exp", "expand", "fast_gelu", "fft", "flash_attention", "flatten", "flip",
-    "floor", "floor_div", "fmha_style_b2b_bmm", "fmod", "full", "fused_elementwise", "gather", "ge", "gelu",
-    "gemm_rcr", "gemm_rcr_bias", "gemm_rcr_bias_add", "gemm_rcr_bias_add_add", "gemm_rcr_bias_add_add_relu",
-    "gemm_rcr_bias_add_relu", "gemm_rcr_bias_fast_gelu", "gemm_rcr_bias_gelu", "gemm_rcr_bias_hardswish",
-    "gemm_rcr_bias_mul", "gemm_rcr_bias_mul_add", "gemm_rcr_bias_mul_tanh", "gemm_rcr_bias_permute",
-    "gemm_rcr_bias_relu", "gemm_rcr_bias_sigmoid", "gemm_rcr_bias_sigmoid_mul", "gemm_rcr_bias_sigmoid_mul_tanh",
-    "gemm_rcr_bias_softmax", "gemm_rcr_bias_swish", "gemm_rcr_bias_tanh", "gemm_rcr_fast_gelu", "gemm_rcr_permute",
-    "gemm_rcr_permute_elup1", "gemm_rcr_softmax", "gemm_rrr", "gemm_rrr_bias", "gemm_rrr_bias_permute",
-    "gemm_rrr_permute", "gemm_rrr_small_nk", "getitem", "grid_sample", "group_gemm_rcr", "group_gemm_rcr_bias",
-    "group_gemm_rcr_bias_relu", "group_gemm_rcr_bias_sigmoid", "group_layernorm", "group_layernorm_sigmoid_mul",
-    "group_norm", "group_norm_swish", "grouped_classic_b2b_bmm", "grouped_fmha_style_b2b_bmm", "gt", "hardtanh",
-    "histc", "histogram", "identity", "ifft", "index_put", "index_select", "instance_norm", "int_elementwise",
-    "irfft", "jagged_lengths_to_offsets", "jagged_lengths_to_presences", "jagged_to_padded_dense", "layernorm",
-    "layernorm_sigmoid_mul", "le", "leaky_relu", "list_construct", "log", "log1p", "logcumsumexp", "logsumexp",
-    "lt", "make_jagged", "masked_select", "max", "max_pool2d", "median", "mem_eff_attention", "meshgrid", "min",
-    "mixture_of_experts", "multi_level_roi_align", "nan_to_num", "ndhwc3to8", "ne", "nhwc3to4", "nhwc3to8", "nms",
-    "one_hot", "pad", "pad_last_dim", "padded_dense_to_jagged", "perm021fc_ccr", "perm021fc_ccr_bias",
-    "perm021fc_ccr_bias_permute", "perm021fc_crc", "perm021fc_crc_bias", "perm102_bmm_rcr", "perm102_bmm_rcr_bias",
-    "perm102_bmm_rrr", "perm102_bmm_rrr_bias", "permute", "permute021", "permute0213", "permute102", "permute210",
-    "pixel_shuffle", "pixel_unshuffle", "pow", "ragged_attention", "ragged_gemm", "reciprocal", "reduce_all",
-    "reduce_any", "reduce_max", "reduce_mean", "reduce_min", "reduce_prod", "reduce_sum", "relu", "remainder",
-    "repeat_interleave", "reshape", "rfft", "rms_norm", "roi_align", "roll", "rotary_embedding", "scan", "scatter",
-    "scatter_add", "scatter_reduce", "search_sorted", "sigmoid", "sign", "silu", "sin", "size",
-    "slice_reshape_scatter", "slice_scatter", "softmax", "softplus", "softsign", "sort", "split", "sqrt", "squeeze",
-    "tanh", "topk", "transpose", "transposed_conv2d", "transposed_conv2d_bias", "transposed_conv2d_bias_relu",
-    "tril", "triu", "tuple_construct", "unique_consecutive", "unsqueeze", "update_cache", "update_slice",
-    "upsampling2d", "upsampling2d_add", "var", "vector_norm", "where",
-]  # fmt: skip
+from ait_mlir.frontend.ops.attention import *
+from ait_mlir.frontend.ops.b2b_bmm import *
+from ait_mlir.frontend.ops.constant import *
+from ait_mlir.frontend.ops.conv import *
+from ait_mlir.frontend.ops.cumulative import *
+from ait_mlir.frontend.ops.detection import *
+from ait_mlir.frontend.ops.elementwise import *
+from ait_mlir.frontend.ops.experts import *
+from ait_mlir.frontend.ops.foreign import *
+from ait_mlir.frontend.ops.fourier import *
+from ait_mlir.frontend.ops.gated_norm import *
+from ait_mlir.frontend.ops.gemm import *
+from ait_mlir.frontend.ops.grouped import *
+from ait_mlir.frontend.ops.index import *
+from ait_mlir.frontend.ops.jagged import *
+from ait_mlir.frontend.ops.math import *
+from ait_mlir.frontend.ops.norm import *
+from ait_mlir.frontend.ops.pad import *
+from ait_mlir.frontend.ops.permuted import *
+from ait_mlir.frontend.ops.pool import *
+from ait_mlir.frontend.ops.products import *
+from ait_mlir.frontend.ops.ranges import *
+from ait_mlir.frontend.ops.rearrange import *
+from ait_mlir.frontend.ops.reduce import *
+from ait_mlir.frontend.ops.resize import *
+from ait_mlir.frontend.ops.rotary import *
+from ait_mlir.frontend.ops.scan import *
+from ait_mlir.frontend.ops.slices import *
+from ait_mlir.frontend.ops.sorting import *
+from ait_mlir.frontend.ops.view import *
+
+__all__ = [  # pyright: ignore[reportUnsupportedDunderAll]
+    name
+    for path, file in [*sys.modules.items()]
+    if path.startswith(f"{__name__}.")
+    for name in getattr(file, "__all__", ())
+]

@@ -11,10 +11,11 @@ from ait_mlir.frontend.ops.index import scatter, update_slice
 from ait_mlir.frontend.ops.view import permute, reshape, split, squeeze, unsqueeze
 from ait_mlir.frontend.tensor import Tensor
 
+__all__ = ["attention", "flash_attention", "mem_eff_attention", "ragged_attention", "update_cache"]
+
 
 class _Attention(Operator):
     def __init__(self, causal: bool = False, scale: float | None = None, window: int | None = None):
-        super().__init__()
         self.causal, self.scale, self.window = causal, scale, window
 
     def _scale_for(self, q: Tensor) -> float:
@@ -91,11 +92,9 @@ class update_cache(Operator):
     """
 
     def __init__(self, paged: bool = False):
-        super().__init__()
         self.paged = paged
 
     def __call__(self, cache: Tensor, rows: Tensor, places: Tensor) -> Tensor:
-        self.begin(cache, rows, places)
         if cache.rank != 4 or rows.rank != 4 or places.rank != 2:
             raise self.fail("expected a cache and rows of rank 4 and places of rank 2")
         if not self.paged:
@@ -127,7 +126,6 @@ class mem_eff_attention(Operator):
         use_grouped_fmha: bool = False,
         scale: float | None = None,
     ):
-        super().__init__()
         if dropout != 0:
             raise BuildError(f"mem_eff_attention: dropout is {dropout}, but this is inference; leave it 0")
         self.causal, self.scale, self.grouped = causal, scale, use_grouped_fmha
@@ -141,7 +139,6 @@ class mem_eff_attention(Operator):
         lengths_kv: Tensor | None = None,
         lengths_q: Tensor | None = None,
     ) -> Tensor:
-        self.begin(*(t for t in (q, k, v, lengths_kv, lengths_q) if t is not None))
         for name, flag, given in (("kv", self.variable_kv, lengths_kv), ("q", self.variable_q, lengths_q)):
             if flag != (given is not None):
                 wanted = f"lengths_{name}" if flag else f"no lengths_{name}"
@@ -164,13 +161,11 @@ class flash_attention(Operator):
     """
 
     def __init__(self, batch_size: int, dropout: float, max_seq_len: int, causal: bool):
-        super().__init__()
         if dropout != 0:
             raise BuildError(f"flash_attention: dropout is {dropout}, but this is inference; leave it 0")
         self.batch_size, self.max_seq_len, self.causal = batch_size, max_seq_len, causal
 
     def __call__(self, x: Tensor, cu_seqlens: Tensor) -> Tensor:
-        self.begin(x, cu_seqlens)
         if x.rank != 4 or x.type.dims[1].as_int() != 3:
             raise self.fail("x must be [total, 3, heads, size]")
         if cu_seqlens.rank != 1 or cu_seqlens.type.dims[0].as_int() != self.batch_size + 1:

@@ -17,12 +17,8 @@ from ait_mlir.frontend.ops.view import permute0213, unsqueeze
 from ait_mlir.frontend.tensor import Tensor
 
 __all__ = [
-    "CausalType",
-    "classic_b2b_bmm",
-    "fmha_style_b2b_bmm",
-    "grouped_classic_b2b_bmm",
-    "grouped_fmha_style_b2b_bmm",
-]
+    "CausalType", "classic_b2b_bmm", "fmha_style_b2b_bmm", "grouped_classic_b2b_bmm", "grouped_fmha_style_b2b_bmm",
+]  # fmt: skip
 
 MATH: dict[str, FuncEnum | None] = {
     "identity": None,
@@ -57,7 +53,6 @@ class _B2bBmm(Operator):
         alpha1: float,
         alpha1_divide_by_seq_len: bool = False,
     ):
-        super().__init__()
         if epilogue_math_name.lower() not in MATH:
             known = ", ".join(sorted(MATH))
             raise BuildError(
@@ -112,7 +107,6 @@ class classic_b2b_bmm(_B2bBmm):
     layout = "[batch, rows, columns]"
 
     def __call__(self, q: Tensor, k: Tensor, v: Tensor, bias: Tensor) -> Tensor:
-        self.begin(q, k, v, bias)
         self.check(q, k, v)
         return self.finish(self.product(q, k, v, bias))
 
@@ -129,7 +123,6 @@ class fmha_style_b2b_bmm(_B2bBmm):
     layout = "[batch, rows, heads, columns]"
 
     def __call__(self, q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None = None) -> Tensor:
-        self.begin(*(t for t in (q, k, v, bias) if t is not None))
         self.check(q, k, v)
         heads = [permute0213()(t) for t in (q, k, v)]
         return self.finish(permute0213()(self.product(heads[0], heads[1], heads[2], bias)))

@@ -18,29 +18,12 @@ from ait_mlir.frontend.ops.view import permute, reshape
 from ait_mlir.frontend.tensor import Tensor
 
 __all__ = [
-    "conv1d",
-    "conv1d_bias",
-    "conv2d",
-    "conv2d_bias",
-    "conv2d_bias_add",
-    "conv2d_bias_add_hardswish",
-    "conv2d_bias_add_relu",
-    "conv2d_bias_few_channels",
-    "conv2d_bias_hardswish",
-    "conv2d_bias_hardswish_few_channels",
-    "conv2d_bias_relu",
-    "conv2d_bias_relu_few_channels",
-    "conv2d_bias_sigmoid",
-    "conv2d_depthwise",
-    "conv2d_depthwise_bias",
-    "conv2d_groups",
-    "conv3d",
-    "conv3d_bias",
-    "depthwise_conv3d",
-    "transposed_conv2d",
-    "transposed_conv2d_bias",
-    "transposed_conv2d_bias_relu",
-]
+    "conv1d", "conv1d_bias", "conv2d", "conv2d_bias", "conv2d_bias_add", "conv2d_bias_add_hardswish",
+    "conv2d_bias_add_relu", "conv2d_bias_few_channels", "conv2d_bias_hardswish",
+    "conv2d_bias_hardswish_few_channels", "conv2d_bias_relu", "conv2d_bias_relu_few_channels",
+    "conv2d_bias_sigmoid", "conv2d_depthwise", "conv2d_depthwise_bias", "conv2d_groups", "conv3d", "conv3d_bias",
+    "depthwise_conv3d", "transposed_conv2d", "transposed_conv2d_bias", "transposed_conv2d_bias_relu",
+]  # fmt: skip
 
 Numbers = int | Sequence[int]
 
@@ -56,7 +39,6 @@ class convolution(Operator):
     steps: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, stride: Numbers, pad: Numbers, dilate: Numbers = 1, group: int = 1):
-        super().__init__()
         found = {name: self.each(name, n) for name, n in (("stride", stride), ("pad", pad), ("dilate", dilate))}
         self.properties = window(found["stride"], found["pad"], found["dilate"], group)
 
@@ -160,9 +142,8 @@ class depthwise_conv3d(Operator):
     """
 
     def __init__(self, stride: Numbers, pad: Numbers, dilate: Numbers = 1, group: int = 1, bias: bool = False):
-        super().__init__()
         self.inner = (conv3d_bias if bias else conv3d)(stride, pad, dilate, group)
         self.inner.label = self.name
 
     def __call__(self, x: Tensor, w: Tensor, bias: Tensor | None = None) -> Tensor:
-        return self.inner(x, w, *([] if bias is None else [bias]))
+        return self.finish(self.inner(x, w, *([] if bias is None else [bias])))

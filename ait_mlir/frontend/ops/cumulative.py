@@ -8,16 +8,16 @@ from ait_mlir.dialects.ait.cumulative import CumulativeOp
 from ait_mlir.frontend.operator import Operator
 from ait_mlir.frontend.tensor import Tensor
 
+__all__ = ["cummax", "cummin", "cumprod", "cumsum", "logcumsumexp"]
+
 
 class _Cumulative(Operator):
     kind: ClassVar[str]
 
     def __init__(self, dim: int, exclusive: bool = False, reverse: bool = False):
-        super().__init__()
         self.dim, self.flags = dim, {"exclusive": exclusive, "reverse": reverse}
 
     def __call__(self, x: Tensor) -> Tensor:
-        self.begin(x)
         properties = {"kind": self.kind, "dim": self.axis(x, self.dim), **self.flags}
         return self.finish(self.emit_one(CumulativeOp, [x], properties))
 

@@ -48,7 +48,6 @@ class roi_ops_base(Operator):
         position_sensitive: bool,
         continuous_coordinate: bool,
     ):
-        super().__init__()
         self.num_rois, self.bins = num_rois, pooled_size
         self.sampling, self.scale = sampling_ratio, spatial_scale
         self.sensitive, self.continuous = position_sensitive, continuous_coordinate
@@ -77,7 +76,6 @@ class roi_align(roi_ops_base):
     """x [N, H, W, C], rois [num_rois, 5] with the image first; the result is [num_rois, bins, bins, C]."""
 
     def __call__(self, x: Tensor, rois: Tensor) -> Tensor:
-        self.begin(x, rois)
         return self.finish(self.aligned([x], rois, [self.scale], const(self.num_rois), None))
 
 
@@ -161,11 +159,9 @@ class batched_nms(nms_base):
     """
 
     def __init__(self, iou_threshold: float = 0.5, keep_n: int = -1):
-        super().__init__()
         self.iou, self.keep_n = iou_threshold, keep_n
 
     def __call__(self, x: Tensor) -> Tensor:
-        self.begin(x)
         if x.rank != 2:
             raise self.fail(f"boxes are [N, 4], found {x.describe()}")
         keep = cast()(self.kept(x, self.iou), "int64")
@@ -182,11 +178,9 @@ class nms(nms_base):
     """
 
     def __init__(self, preNmsTop: int = 2000, nmsMaxOut: int = 200, iouThreshold: float = 0.5, minBoxSize: float = 0):
-        super().__init__()
         self.top, self.out, self.iou, self.least = preNmsTop, nmsMaxOut, iouThreshold, minBoxSize
 
     def __call__(self, x: Tensor, scores: Tensor) -> Tensor:
-        self.begin(x, scores)
         if x.rank != 3 or scores.rank != 2:
             raise self.fail("boxes are [N, R, 4] and scores [N, R]")
         _, places = sort(1, descending=True)(scores)
@@ -206,7 +200,6 @@ class efficient_nms(nms):
     """
 
     def __call__(self, boxes: Tensor, scores: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:  # type: ignore[override]
-        self.begin(boxes, scores)
         if boxes.rank != 4 or scores.rank != 3:
             raise self.fail("boxes are [N, R, classes, 4] and scores [N, R, classes]")
         images, rows, shared, _ = boxes.shape()

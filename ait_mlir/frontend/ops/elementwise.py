@@ -24,6 +24,11 @@ from ait_mlir.frontend.ops.align import aligned
 from ait_mlir.frontend.ops.operands import as_number, common_dtype, in_dtype, in_one_dtype
 from ait_mlir.frontend.tensor import Tensor, normalize_dtype
 
+__all__ = [
+    "FuncEnum", "cast", "clamp", "elementwise", "eq", "fused_elementwise", "ge", "gt", "int_elementwise", "le",
+    "lt", "ne", "where",
+]  # fmt: skip
+
 
 class FuncEnum(Enum):
     """The functions that `elementwise` applies."""
@@ -170,7 +175,6 @@ class elementwise(Operator):
     """
 
     def __init__(self, func_enum: FuncEnum):
-        super().__init__()
         self.func = func_enum
         self.label = f"elementwise({func_enum.name})"
         self._attrs["func"] = func_enum
@@ -221,7 +225,6 @@ class fused_elementwise(Operator):
         inputs: Sequence[Tensor] | None = None,
         outputs: Sequence[Tensor] | None = None,
     ):
-        super().__init__()
         if not elementwise_ops or any(not op.outputs for op in elementwise_ops):
             raise BuildError("fused_elementwise: needs elementwise operators that have been called")
         made = [t for op in elementwise_ops for t in op.outputs]
@@ -307,7 +310,6 @@ class cast(Operator):
         return made(x, dtype)
 
     def __call__(self, x: Tensor, dtype: str = "bfloat16") -> Tensor:
-        self.begin(x)
         type = TensorType.get(x.type.dims, BY_NAME[normalize_dtype(dtype)].ir)
         return self.finish(self.emit_one(ait.CastOp, [x], result_types=[type]))
 
@@ -350,7 +352,6 @@ class int_elementwise(Operator):
     }
 
     def __init__(self, func_enum: FuncEnum):
-        super().__init__()
         if func_enum not in self.FUNCTIONS:
             raise BuildError(f"int_elementwise: {func_enum} is not supported; expected ADD, SUB, MUL, DIV, MAX or MIN")
         self.func = func_enum

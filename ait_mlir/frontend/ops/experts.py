@@ -14,6 +14,8 @@ from ait_mlir.frontend.ops.sorting import argsort, search_sorted, sort
 from ait_mlir.frontend.ops.view import chunk, permute021, reshape
 from ait_mlir.frontend.tensor import Tensor
 
+__all__ = ["mixture_of_experts"]
+
 
 class mixture_of_experts(Operator):
     """For each token, the weighted sum of the results of the `top_k` experts with the largest router weights.
@@ -25,11 +27,9 @@ class mixture_of_experts(Operator):
     """
 
     def __init__(self, top_k: int, activation: FuncEnum = FuncEnum.SILU, normalize: bool = True):
-        super().__init__()
         self.top_k, self.activation, self.normalize = top_k, activation, normalize
 
     def __call__(self, x: Tensor, router: Tensor, gate_up: Tensor, down: Tensor) -> Tensor:
-        self.begin(x, router, gate_up, down)
         experts = router.type.dims[0].as_int()
         if experts is None or not 1 <= self.top_k <= experts:
             raise self.fail(f"chooses {self.top_k} of {router.type.dims[0]} experts, expected 1 to their number")

@@ -34,7 +34,6 @@ class call_ffi(Operator):
     def __init__(
         self, library: str | None, function: str, workspace: IntVar | int | None = None, strided: bool = False
     ) -> None:
-        super().__init__()
         self.library, self.function = library, function
         self.workspace, self.strided = workspace, strided
 

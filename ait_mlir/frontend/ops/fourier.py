@@ -14,6 +14,8 @@ from ait_mlir.frontend.intvar import DimLike, IntVar, as_dim
 from ait_mlir.frontend.operator import Operator
 from ait_mlir.frontend.tensor import Tensor
 
+__all__ = ["fft", "ifft", "irfft", "rfft"]
+
 Part = Tensor | None
 
 
@@ -32,7 +34,6 @@ class _Transform(Operator):
         dim: int = -1,
         norm: Literal["backward", "ortho", "forward"] = "backward",
     ):
-        super().__init__()
         self.n, self.dim, self.power = n, dim, fourier.POWERS[norm][self.inverse]
 
     def start(self, real: Tensor, imag: Part) -> tuple[int, IntVar]:

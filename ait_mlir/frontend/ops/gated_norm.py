@@ -12,7 +12,9 @@ from ait_mlir.frontend.ops.norm import layernorm
 from ait_mlir.frontend.ops.view import unsqueeze
 from ait_mlir.frontend.tensor import Tensor
 
-__all__ = ["batch_layernorm_sigmoid_mul", "group_layernorm", "group_layernorm_sigmoid_mul", "layernorm_sigmoid_mul"]
+__all__ = [
+    "batch_layernorm_sigmoid_mul", "group_layernorm", "group_layernorm_sigmoid_mul", "layernorm_sigmoid_mul",
+]  # fmt: skip
 
 
 def gate(x: Tensor, y: Tensor) -> Tensor:
@@ -24,7 +26,6 @@ class layernorm_sigmoid_mul(Operator):
     """One operator in place of the three that were called for x * sigmoid(layernorm(x)); returns their result."""
 
     def __init__(self, layer_norm: Operator, sigmoid: Operator, mul: Operator):
-        super().__init__()
         if not (layer_norm.outputs and sigmoid.outputs and mul.outputs):
             raise BuildError("layernorm_sigmoid_mul: layer_norm, sigmoid and mul must have been called before")
         product = [sigmoid.outputs[0], layer_norm.inputs[0]]
@@ -40,7 +41,6 @@ class batch_layernorm_sigmoid_mul(Operator):
     """x * sigmoid(layernorm(x)) with factors for each batch: x is [B, M, N], `gamma` and `beta` are [B, N]."""
 
     def __init__(self, normalized_shape: Sequence[DimLike] | None = None):
-        super().__init__()
         self.shape = normalized_shape
 
     def __call__(
@@ -51,7 +51,6 @@ class batch_layernorm_sigmoid_mul(Operator):
         normalized_shape: Sequence[DimLike] | None = None,
         eps: float = 1e-5,
     ) -> Tensor:
-        self.begin(*(t for t in (x, gamma, beta) if t is not None))
         if x.rank != 3:
             raise self.fail(f"x must have 3 dims, [B, M, N], found {x.describe()}")
         for what, given in (("gamma", gamma), ("beta", beta)):
@@ -71,7 +70,6 @@ class group_layernorm(Operator):
     """`layernorm` of each input with its own gamma, beta and normalized_shape; inputs may differ in size."""
 
     def __init__(self, normalized_shape: Sequence[Sequence[DimLike]] | None = None):
-        super().__init__()
         self.shapes = normalized_shape
 
     def __call__(

@@ -15,6 +15,17 @@ from ait_mlir.frontend.ops.elementwise import FuncEnum, elementwise
 from ait_mlir.frontend.ops.epilogue import ACTIVATIONS, apply_steps, operands_of, steps_of
 from ait_mlir.frontend.tensor import Tensor
 
+__all__ = [
+    "bmm_ccc", "bmm_ccc_add", "bmm_ccr", "bmm_ccr_add", "bmm_crc", "bmm_crc_add", "bmm_crr", "bmm_crr_add",
+    "bmm_rcc", "bmm_rcc_add", "bmm_rcr", "bmm_rcr_add", "bmm_rcr_n1", "bmm_rrc", "bmm_rrc_add", "bmm_rrr",
+    "bmm_rrr_add", "bmm_rrr_k1_tanh", "dual_bmm_rrr_div", "dual_gemm_rcr_fast_gelu", "dual_gemm_rcr_silu",
+    "gemm_rcr", "gemm_rcr_bias", "gemm_rcr_bias_add", "gemm_rcr_bias_add_add", "gemm_rcr_bias_add_add_relu",
+    "gemm_rcr_bias_add_relu", "gemm_rcr_bias_fast_gelu", "gemm_rcr_bias_gelu", "gemm_rcr_bias_hardswish",
+    "gemm_rcr_bias_mul", "gemm_rcr_bias_mul_add", "gemm_rcr_bias_mul_tanh", "gemm_rcr_bias_relu",
+    "gemm_rcr_bias_sigmoid", "gemm_rcr_bias_sigmoid_mul", "gemm_rcr_bias_sigmoid_mul_tanh", "gemm_rcr_bias_swish",
+    "gemm_rcr_bias_tanh", "gemm_rcr_fast_gelu", "gemm_rrr", "gemm_rrr_bias", "gemm_rrr_small_nk",
+]  # fmt: skip
+
 OPERANDS = ("bias", "d0", "d1")
 
 
@@ -92,7 +103,6 @@ class bmm_rcr_n1(Operator):
     """alpha * (a @ b^T) with a single row of b: a is [B, M, K], b [B, 1, K], the result [B, M, 1]."""
 
     def __call__(self, a: Tensor, b: Tensor, alpha: float = 1.0) -> Tensor:
-        self.begin(a, b)
         if b.rank < 2 or b.type.dims[-2].as_int() != 1:
             raise self.fail(f"b must have one row, [B, 1, K], found {b.describe()}")
         y = bmm_rcr()(a, b)
@@ -103,7 +113,6 @@ class bmm_rrr_k1_tanh(Operator):
     """tanh(a @ b) with K = 1: a is [B, M, 1], b [B, 1, N]."""
 
     def __call__(self, a: Tensor, b: Tensor) -> Tensor:
-        self.begin(a, b)
         if a.rank < 2 or b.rank < 2 or a.type.dims[-1].as_int() != 1 or b.type.dims[-2].as_int() != 1:
             raise self.fail("sums have more than one product; a must be [B, M, 1], b [B, 1, N]")
         return self.finish(elementwise(FuncEnum.TANH)(a * b))
@@ -113,7 +122,6 @@ class dual_bmm_rrr_div(Operator):
     """(a @ b) / (a @ bias), with `bias` like b or with a single column: a is [B, M, K], b [B, K, N]."""
 
     def __call__(self, a: Tensor, b: Tensor, bias: Tensor) -> Tensor:
-        self.begin(a, b, bias)
         if bias.rank != b.rank or (bias.type.dims[-1].as_int() != 1 and bias.type.dims[-1] is not b.type.dims[-1]):
             raise self.fail(f"the second factor must be like b, {b.describe()}, or have one column")
         return self.finish(bmm_rrr()(a, b) / bmm_rrr()(a, bias))
@@ -129,7 +137,6 @@ class dual_gemm(Operator):
     activation: ClassVar[str]
 
     def __call__(self, a: Tensor, b: Tensor, bias: Tensor) -> Tensor:
-        self.begin(a, b, bias)
         gate, value = gemm_rcr()(a, b), gemm_rcr()(a, bias)
         if gate.type != value.type and value.type.dims[-1].as_int() != 1:
             raise self.fail(f"the second factor must be like b, {b.describe()}, or have one row")

@@ -16,12 +16,9 @@ from ait_mlir.frontend.ops.view import concatenate
 from ait_mlir.frontend.tensor import Tensor
 
 __all__ = [
-    "group_gemm_rcr",
-    "group_gemm_rcr_bias",
-    "group_gemm_rcr_bias_relu",
-    "group_gemm_rcr_bias_sigmoid",
+    "group_gemm_rcr", "group_gemm_rcr_bias", "group_gemm_rcr_bias_relu", "group_gemm_rcr_bias_sigmoid",
     "ragged_gemm",
-]
+]  # fmt: skip
 
 
 class group_gemm_rcr(Operator):
@@ -96,5 +93,4 @@ class ragged_gemm(Operator):
     """
 
     def __call__(self, a: Tensor, b: Tensor, ends: Tensor) -> Tensor:
-        self.begin(a, b, ends)
         return self.finish(self.emit_one(grouped.RaggedGemmOp, [a, b, ends], regions=1))

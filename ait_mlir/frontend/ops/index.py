@@ -28,7 +28,6 @@ class embedding(Operator):
     """Rows of a table: `table[ids]`. The table is [rows, size], ids are int32 or int64 of any shape."""
 
     def __call__(self, table: Tensor, ids: Tensor) -> Tensor:
-        self.begin(table, ids)
         return self.finish(self.emit_one(EmbeddingOp, [table, ids]))
 
 
@@ -40,11 +39,9 @@ class index_select(Operator):
     """
 
     def __init__(self, dim: int = 0):
-        super().__init__()
         self.dim = dim
 
     def __call__(self, x: Tensor, dim_idxs: Tensor) -> Tensor:
-        self.begin(x, dim_idxs)
         axis = self.axis(x, self.dim)
         if dim_idxs.rank != 1:
             raise self.fail("selects slices by a 1-D tensor of indices")
@@ -59,7 +56,6 @@ class gather(Operator):
     """
 
     def __call__(self, x: Tensor, dim: int, index: Tensor) -> Tensor:
-        self.begin(x, index)
         axis = self.axis(x, dim)
         if index.rank != x.rank:
             raise self.fail(f"the index has rank {index.rank}, expected {x.rank}")
@@ -73,7 +69,6 @@ class batch_gather(Operator):
     """
 
     def __call__(self, x: Tensor, indices: Tensor) -> Tensor:
-        self.begin(x, indices)
         if not 1 <= indices.rank <= x.rank:
             raise self.fail(f"indices have rank {indices.rank}, expected 1 to {x.rank}")
         return self.write(_batch_gather, x, indices)
@@ -89,12 +84,10 @@ class scatter(Operator):
     """
 
     def __init__(self, dim: int = 0, reduce: str = "set"):
-        super().__init__()
         self.dim = dim
         self.reduce = reduce
 
     def __call__(self, x: Tensor, index: Tensor, src: Tensor) -> Tensor:
-        self.begin(x, index, src)
         axis = self.axis(x, self.dim)
         if self.reduce not in SCATTERS:
             raise self.fail(f"reduce is {self.reduce!r}, expected one of {', '.join(SCATTERS)}")
@@ -112,11 +105,9 @@ class scatter_reduce(Operator):
     """
 
     def __init__(self, dim: int, reduce: str, include_self: bool = True):
-        super().__init__()
         self.dim, self.reduce, self.include_self = dim, reduce, include_self
 
     def __call__(self, x: Tensor, index: Tensor, src: Tensor) -> Tensor:
-        self.begin(x, index, src)
         axis = self.axis(x, self.dim)
         if self.reduce not in compositions.REDUCTIONS:
             raise self.fail(f"reduce is {self.reduce!r}, expected one of {', '.join(compositions.REDUCTIONS)}")
@@ -142,7 +133,6 @@ class index_put(Operator):
     """
 
     def __init__(self, accumulate: bool = False):
-        super().__init__()
         self.accumulate = accumulate
 
     def __call__(self, x: Tensor, indices: Sequence[Tensor | None], values: Tensor) -> Tensor:
@@ -174,11 +164,9 @@ class update_slice(Operator):
     """
 
     def __init__(self, dim: int = 0):
-        super().__init__()
         self.dim = dim
 
     def __call__(self, x: Tensor, rows: Tensor, position: Tensor) -> Tensor:
-        self.begin(x, rows, position)
         properties = {"dim": self.axis(x, self.dim)}
         return self.finish(self.emit_one(UpdateSliceOp, [x, rows, position], properties))
 
@@ -192,11 +180,9 @@ class masked_select(Operator):
     """
 
     def __init__(self, dim: str | None = None):
-        super().__init__()
         self.dim = dim
 
     def __call__(self, x: Tensor, mask: Tensor) -> Tensor:
-        self.begin(x, mask)
         rank = max(x.rank, mask.rank)
         padded = [[as_dim(1)] * (rank - t.rank) + t.shape() for t in (x, mask)]
         shape = [b if a == 1 else a for a, b in zip(*padded, strict=True)]

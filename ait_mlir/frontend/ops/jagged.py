@@ -18,6 +18,11 @@ from ait_mlir.frontend.ops.elementwise import cast, lt
 from ait_mlir.frontend.ops.view import concatenate, unsqueeze
 from ait_mlir.frontend.tensor import Tensor
 
+__all__ = [
+    "batched_dense_vec_jagged_2d_mul", "embedding_bag", "jagged_lengths_to_offsets", "jagged_lengths_to_presences",
+    "jagged_to_padded_dense", "make_jagged", "padded_dense_to_jagged",
+]  # fmt: skip
+
 MADE = "jagged dims made of these offsets"
 """Key in `extra` of offsets for the jagged dims of earlier calls: the same sequences get the same dim."""
 
@@ -33,7 +38,6 @@ class make_jagged(Operator):
     """
 
     def __init__(self, batch_dim: IntVar, jagged_dims: Sequence[JaggedDim], check_sequence_lengths: bool = True):
-        super().__init__()
         self.batch_dim, self.jagged_dims = batch_dim, list(jagged_dims)
 
     @overload
@@ -74,11 +78,9 @@ class jagged_to_padded_dense(Operator):
     """
 
     def __init__(self, padding_value: float = 0.0):
-        super().__init__()
         self.padding_value = padding_value
 
     def __call__(self, x: Tensor) -> Tensor:
-        self.begin(x)
         dim = _jagged(self, x)
         properties = {"value": self.padding_value}
         return self.finish(self.emit_one(ait.JaggedToPaddedOp, [x, *dim.offsets()], properties))
@@ -92,11 +94,9 @@ class padded_dense_to_jagged(Operator):
     """
 
     def __init__(self, total_length: IntVar):
-        super().__init__()
         self.total_length = total_length
 
     def __call__(self, x: Tensor, offsets_list: Sequence[Tensor]) -> Tensor:
-        self.begin(x, *offsets_list)
         if isinstance(self.total_length, JaggedIntVar):
             dim = self.total_length.with_offsets(offsets_list)
         else:
@@ -112,7 +112,6 @@ class jagged_lengths_to_offsets(Operator):
     """The offsets [batch + 1] of sequences of these lengths: 0, then the sums of the lengths up to each one."""
 
     def __call__(self, lengths: Tensor) -> Tensor:
-        self.begin(lengths)
         if lengths.rank != 1:
             raise self.fail("lengths have one dim")
         return self.finish(concatenate()([full()([1], 0, lengths.dtype()), cumsum(0)(lengths)], 0))
@@ -122,7 +121,6 @@ class jagged_lengths_to_presences(Operator):
     """bool [batch, max_seq_len]: whether sequence i has a row j, for sequences of these lengths."""
 
     def __call__(self, lengths: Tensor, max_seq_len: int, dtype: str = "bool") -> Tensor:
-        self.begin(lengths)
         if lengths.rank != 1:
             raise self.fail("lengths have one dim")
         places = ConstantOp(list(range(max_seq_len)), TensorType.get([1, max_seq_len], lengths.type.element_type))
@@ -135,7 +133,6 @@ class batched_dense_vec_jagged_2d_mul(Operator):
     head: [batch, heads, width]."""
 
     def __call__(self, vectors: Tensor, matrices: Tensor) -> Tensor:
-        self.begin(vectors, matrices)
         dim = _jagged(self, matrices)
         return self.finish(self.emit_one(ait.JaggedVectorProductOp, [vectors, matrices, *dim.offsets()]))
 
@@ -149,7 +146,6 @@ class embedding_bag(Operator):
     """
 
     def __init__(self, mode: str = "sum", padding_idx: int | None = None, include_last_offset: bool = False):
-        super().__init__()
         self.mode, self.padding_idx, self.include_last_offset = mode, padding_idx, include_last_offset
 
     def __call__(self, table: Tensor, ids: Tensor, offsets: Tensor, per_sample_weights: Tensor | None = None) -> Tensor:

@@ -8,6 +8,13 @@ from ait_mlir.frontend.errors import BuildError
 from ait_mlir.frontend.ops.elementwise import BINARY, FuncEnum, elementwise
 from ait_mlir.frontend.tensor import Tensor
 
+__all__ = [
+    "abs", "bitwise_and", "bitwise_left_shift", "bitwise_not", "bitwise_or", "bitwise_right_shift", "bitwise_xor",
+    "celu", "clamp_nan_to_num", "cos", "elu", "exp", "fast_gelu", "floor", "floor_div", "fmod", "gelu", "hardtanh",
+    "leaky_relu", "log", "log1p", "max", "min", "nan_to_num", "pow", "reciprocal", "relu", "remainder", "sigmoid",
+    "sign", "silu", "sin", "softplus", "softsign", "sqrt", "tanh",
+]  # fmt: skip
+
 
 def _named(func: FuncEnum) -> Callable[..., Tensor]:
     def apply(*args: Tensor | float) -> Tensor:

@@ -16,12 +16,15 @@ from ait_mlir.frontend.operator import Operator
 from ait_mlir.frontend.ops.elementwise import FuncEnum, elementwise
 from ait_mlir.frontend.tensor import Tensor
 
+__all__ = [
+    "batch_norm", "group_norm", "group_norm_swish", "instance_norm", "layernorm", "rms_norm", "softmax",
+]  # fmt: skip
+
 
 class softmax(Operator):
     """exp(x) divided by its sum along `dim`, by default the last dim."""
 
     def __call__(self, x: Tensor, dim: int | None = None) -> Tensor:
-        self.begin(x)
         axis = self.axis(x, -1 if dim is None else dim)
         return self.finish(self.emit_one(ait.SoftmaxOp, [x], {"dim": axis}))
 
@@ -30,7 +33,6 @@ class _Norm(Operator):
     op_class: ClassVar[type[ait.NormOp]]
 
     def __init__(self, normalized_shape: Sequence[DimLike] | None = None):
-        super().__init__()
         self.shape = normalized_shape
 
     def __call__(
@@ -88,7 +90,6 @@ class group_norm(Operator):
     """
 
     def __init__(self, num_groups: int, num_channels: int):
-        super().__init__()
         if num_groups < 1 or num_channels % num_groups:
             raise BuildError(f"group_norm: {num_groups} groups do not divide {num_channels} channels")
         self.groups, self.channels = num_groups, num_channels
@@ -106,7 +107,6 @@ class group_norm(Operator):
         normalized_shape: Sequence[DimLike] | float | None = None,
         eps: float = 1e-5,
     ) -> Tensor:
-        self.begin(*[t for t in (x, gamma, beta) if t is not None])
         if isinstance(normalized_shape, int | float):
             normalized_shape, eps = None, float(normalized_shape)
         shape = [as_dim(dim).expr for dim in normalized_shape or ()]
@@ -149,11 +149,9 @@ class instance_norm(Operator):
     """
 
     def __init__(self, eps: float = 1e-5):
-        super().__init__()
         self.eps = eps
 
     def __call__(self, x: Tensor, gamma: Tensor | None = None, beta: Tensor | None = None) -> Tensor:
-        self.begin(*[t for t in (x, gamma, beta) if t is not None])
         channels = x.type.dims[-1].as_int() if x.rank >= 2 else None
         if channels is None:
             raise self.fail("needs [batch, ..., a fixed number of channels]")
@@ -164,7 +162,6 @@ class batch_norm(Operator):
     """(x - mean) / sqrt(var + eps) * gamma + beta for each channel, the last dim of x, with stored statistics."""
 
     def __init__(self, eps: float = 1e-5):
-        super().__init__()
         self.eps = eps
 
     def __call__(

@@ -27,11 +27,9 @@ class pad(Operator):
         mode: Literal["constant", "reflect", "replicate", "circular"] = "constant",
         value: float = 0.0,
     ):
-        super().__init__()
         self.padding, self.mode, self.value = list(padding), mode, value
 
     def __call__(self, x: Tensor) -> Tensor:
-        self.begin(x)
         if len(self.padding) % 2 or len(self.padding) > 2 * x.rank:
             raise self.fail(f"{len(self.padding)} pads, expected two for each of at most {x.rank} dims")
         return self.padded(x, self.padding, self.mode, self.value)
@@ -49,7 +47,6 @@ class pad_last_dim(pad):
         self.ndim, self.out_dim = ndim, out_dim
 
     def __call__(self, x: Tensor) -> Tensor:
-        self.begin(x)
         own = x.type.dims[-1].as_int() if x.rank else None
         if x.rank != self.ndim or own is None or own > self.out_dim:
             raise self.fail(f"expected rank {self.ndim} and a last dim of at most {self.out_dim}")
@@ -65,7 +62,6 @@ class nhwc3to4(pad_last_dim):
         super().__init__(*self.shape)
 
     def __call__(self, x: Tensor) -> Tensor:
-        self.begin(x)
         if not x.rank or x.type.dims[-1].as_int() != 3:
             raise self.fail("expected 3 channels as the last dim")
         return super().__call__(x)

@@ -14,6 +14,11 @@ from ait_mlir.frontend.ops.gemm import bmm_rcr, bmm_rrr, contraction, gemm_rcr, 
 from ait_mlir.frontend.ops.view import permute, reshape
 from ait_mlir.frontend.tensor import Tensor
 
+__all__ = [
+    "bmm_rcr_permute", "bmm_rrr_permute", "gemm_rcr_bias_permute", "gemm_rcr_permute", "gemm_rcr_permute_elup1",
+    "gemm_rrr_bias_permute", "gemm_rrr_permute",
+]  # fmt: skip
+
 
 class permuted(Operator):
     """A product whose result is reshaped to more dims and permuted, like the heads of an attention.
@@ -34,7 +39,6 @@ class permuted(Operator):
     rank: ClassVar[int] = 2
 
     def __init__(self, shape: Sequence[DimLike], layout: str = "20314"):
-        super().__init__()
         if self.layouts.get(layout) != len(shape):
             known = ", ".join(f'"{name}" with {count}' for name, count in self.layouts.items())
             raise BuildError(

@@ -27,7 +27,6 @@ class pool2d(Operator):
         pad: int | Sequence[int] = 0,
         ceil_mode: bool = False,
     ):
-        super().__init__()
         self.ceil, self.exclude_pad = ceil_mode, False
         self.window, self.stride, self.pad = (
             self.pair(name, n) for name, n in (("kernel_size", kernel_size), ("stride", stride), ("pad", pad))
@@ -41,7 +40,6 @@ class pool2d(Operator):
         return pair
 
     def __call__(self, x: Tensor) -> Tensor:
-        self.begin(x)
         if x.rank != 4:
             raise self.fail(f"x is [N, H, W, C], found {x.describe()}")
         properties = pool_properties(
@@ -79,13 +77,11 @@ class adaptive_avg_pool2d(Operator):
     kind: ClassVar[str] = "mean"
 
     def __init__(self, output_size: DimLike | Sequence[DimLike]):
-        super().__init__()
         self.sizes = list(output_size) if isinstance(output_size, Sequence) else [output_size, output_size]
         if len(self.sizes) != 2:
             raise BuildError(f"{self.name}: output_size has {len(self.sizes)} numbers, expected one or two")
 
     def __call__(self, x: Tensor) -> Tensor:
-        self.begin(x)
         if x.rank != 4:
             raise self.fail(f"x is [N, H, W, C], found {x.describe()}")
         sizes = [as_dim(size) for size in self.sizes]

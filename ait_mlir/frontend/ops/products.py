@@ -24,21 +24,10 @@ from ait_mlir.frontend.ops.view import permute, permute102, reshape, squeeze, un
 from ait_mlir.frontend.tensor import Tensor
 
 __all__ = [
-    "bmm_rcr_softmax",
-    "bmm_softmax_bmm",
-    "bmm_softmax_bmm_permute",
-    "gemm_rcr_bias_softmax",
-    "gemm_rcr_softmax",
-    "perm021fc_ccr",
-    "perm021fc_ccr_bias",
-    "perm021fc_ccr_bias_permute",
-    "perm021fc_crc",
-    "perm021fc_crc_bias",
-    "perm102_bmm_rcr",
-    "perm102_bmm_rcr_bias",
-    "perm102_bmm_rrr",
-    "perm102_bmm_rrr_bias",
-]
+    "bmm_rcr_softmax", "bmm_softmax_bmm", "bmm_softmax_bmm_permute", "gemm_rcr_bias_softmax", "gemm_rcr_softmax",
+    "perm021fc_ccr", "perm021fc_ccr_bias", "perm021fc_ccr_bias_permute", "perm021fc_crc", "perm021fc_crc_bias",
+    "perm102_bmm_rcr", "perm102_bmm_rcr_bias", "perm102_bmm_rrr", "perm102_bmm_rrr_bias",
+]  # fmt: skip
 
 
 class _BiasedBmm(Operator):
@@ -145,7 +134,6 @@ class perm021fc_ccr_bias_permute(perm021fc_crc_bias):
     columns = -2
 
     def __init__(self, layout: str = "021"):
-        super().__init__()
         if layout != "021":
             raise BuildError(f'perm021fc_ccr_bias_permute: layout "{layout}" is unknown; expected "021"')
 
@@ -154,7 +142,6 @@ class gemm_rcr_softmax(Operator):
     """softmax(a @ b^T) over the last dim: a is [..., M, K], b [N, K]."""
 
     def __call__(self, a: Tensor, b: Tensor) -> Tensor:
-        self.begin(a, b)
         return self.finish(softmax()(gemm_rcr()(a, b), -1))
 
 
@@ -162,7 +149,6 @@ class gemm_rcr_bias_softmax(Operator):
     """softmax(a @ b^T + bias) over the last dim: a is [..., M, K], b [N, K], `bias` [N]."""
 
     def __call__(self, a: Tensor, b: Tensor, bias: Tensor) -> Tensor:
-        self.begin(a, b, bias)
         return self.finish(softmax()(gemm_rcr_bias()(a, b, bias), -1))
 
 
@@ -170,7 +156,6 @@ class bmm_rcr_softmax(Operator):
     """softmax(a @ b^T) over the last dim: a is [B, M, K], b [B, N, K]."""
 
     def __call__(self, a: Tensor, b: Tensor) -> Tensor:
-        self.begin(a, b)
         return self.finish(softmax()(bmm_rcr()(a, b), -1))
 
 
@@ -178,11 +163,9 @@ class bmm_softmax_bmm(Operator):
     """softmax(scale * a @ b^T) @ b1: a is [B, M, K], b [B, N, K], b1 [B, N, O], the result [B, M, O]."""
 
     def __init__(self, scale: float = 1.0):
-        super().__init__()
         self.scale, self.causal = scale, False
 
     def __call__(self, a: Tensor, b: Tensor, b1: Tensor) -> Tensor:
-        self.begin(a, b, b1)
         heads = [unsqueeze(1)(t) for t in self._three(a, b, b1)]
         return self.finish(squeeze(1)(attention(self.causal, self.scale)(*heads)))
 
@@ -209,7 +192,6 @@ class bmm_softmax_bmm_permute(bmm_softmax_bmm):
         self.heads, self.causal = shape[0], causal
 
     def __call__(self, a: Tensor, b: Tensor, b1: Tensor) -> Tensor:
-        self.begin(a, b, b1)
         dims = [t.shape() for t in self._three(a, b, b1)]
         try:
             cut = [[d[0] / self.heads, self.heads, *d[1:]] for d in dims]

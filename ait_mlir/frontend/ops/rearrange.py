@@ -29,11 +29,9 @@ class flip(Operator):
     """`x` with the elements along `dims`, one or several, in reverse order."""
 
     def __init__(self, dims: int | Sequence[int]):
-        super().__init__()
         self.dims = _each(dims)
 
     def __call__(self, x: Tensor) -> Tensor:
-        self.begin(x)
         return self.write(rearrange.flip, x, [self.axis(x, dim) for dim in self.dims])
 
 
@@ -43,11 +41,9 @@ class roll(Operator):
     """
 
     def __init__(self, shifts: int | Sequence[int], dims: int | Sequence[int]):
-        super().__init__()
         self.shifts, self.dims = _each(shifts), _each(dims)
 
     def __call__(self, x: Tensor) -> Tensor:
-        self.begin(x)
         if len(self.shifts) != len(self.dims):
             raise self.fail(f"has {len(self.shifts)} shifts for {len(self.dims)} dims")
         shifts: dict[int, Expr] = {}
@@ -62,11 +58,9 @@ class _triangle(Operator):
     lower: ClassVar[bool]
 
     def __init__(self, diagonal: int = 0):
-        super().__init__()
         self.diagonal = diagonal
 
     def __call__(self, x: Tensor) -> Tensor:
-        self.begin(x)
         if x.rank < 2:
             raise self.fail(f"needs two dims, found {x.describe()}")
         return self.write(rearrange.triangle, x, self.diagonal, self.lower)
@@ -93,12 +87,10 @@ class as_strided(Operator):
     """
 
     def __init__(self, size: Sequence[DimLike], stride: Sequence[DimLike], storage_offset: DimLike = 0):
-        super().__init__()
         self.size, self.stride = [as_dim(n) for n in size], [as_dim(n) for n in stride]
         self.offset = as_dim(storage_offset)
 
     def __call__(self, x: Tensor) -> Tensor:
-        self.begin(x)
         if len(self.size) != len(self.stride):
             raise self.fail(f"has {len(self.size)} sizes and {len(self.stride)} strides")
         if any((known := n.expr.as_int()) is not None and known < 0 for n in (*self.size, *self.stride, self.offset)):
@@ -110,11 +102,9 @@ class one_hot(Operator):
     """int64 [..., num_classes]: 1 at the position of the index, else 0; only zeros for an index out of range."""
 
     def __init__(self, num_classes: int):
-        super().__init__()
         self.classes = num_classes
 
     def __call__(self, indices: Tensor) -> Tensor:
-        self.begin(indices)
         if self.classes < 1:
             raise self.fail(f"num_classes is {self.classes}, expected at least 1")
         classes = arange(indices.dtype())(self.classes)
@@ -128,11 +118,9 @@ class meshgrid(Operator):
     """
 
     def __init__(self, indexing: Literal["ij", "xy"] = "ij"):
-        super().__init__()
         self.indexing = indexing
 
     def __call__(self, *tensors: Tensor) -> list[Tensor]:
-        self.begin(*tensors)
         if not tensors or any(t.rank != 1 for t in tensors):
             raise self.fail("needs tensors of one dim each")
         order = list(range(len(tensors)))
@@ -150,11 +138,9 @@ class repeat_interleave(Operator):
     """`x` with each element along `dim` `repeats` times, side by side."""
 
     def __init__(self, repeats: int, dim: int):
-        super().__init__()
         self.repeats, self.dim = repeats, dim
 
     def __call__(self, x: Tensor) -> Tensor:
-        self.begin(x)
         if self.repeats < 1:
             raise self.fail(f"repeats is {self.repeats}, expected at least 1")
         return self.write(rearrange.repeat_interleave, x, const(self.repeats), self.axis(x, self.dim))
@@ -164,11 +150,9 @@ class scatter_add(Operator):
     """`x` with the elements of `src` added along `dim`: `scatter` with `reduce="add"`."""
 
     def __init__(self, dim: int = 0):
-        super().__init__()
         self.scatter = scatter(dim, "add")
 
     def __call__(self, x: Tensor, index: Tensor, src: Tensor) -> Tensor:
-        self.begin(x, index, src)
         return self.finish(self.scatter(x, index, src))
 
 
@@ -179,11 +163,9 @@ class pixel_shuffle(Operator):
     """
 
     def __init__(self, upscale_factor: int):
-        super().__init__()
         self.factor = upscale_factor
 
     def __call__(self, x: Tensor) -> Tensor:
-        self.begin(x)
         r = self.factor
         channels = x.shape()[-1].expr.as_int() if x.rank == 4 else None
         if r < 1 or channels is None or channels % (r * r) != 0:
@@ -195,11 +177,9 @@ class pixel_unshuffle(Operator):
     """[N, H * r, W * r, C] as [N, H, W, C * r * r], r = `downscale_factor`: the reverse of `pixel_shuffle`."""
 
     def __init__(self, downscale_factor: int):
-        super().__init__()
         self.factor = downscale_factor
 
     def __call__(self, x: Tensor) -> Tensor:
-        self.begin(x)
         r = self.factor
         if x.rank != 4 or r < 1:
             raise self.fail(f"needs [N, H, W, C], found {x.describe()}")

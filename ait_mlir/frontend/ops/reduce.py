@@ -15,6 +15,11 @@ from ait_mlir.frontend.ops.elementwise import cast
 from ait_mlir.frontend.ops.view import reshape
 from ait_mlir.frontend.tensor import Tensor
 
+__all__ = [
+    "argmax", "argmin", "logsumexp", "reduce_all", "reduce_any", "reduce_max", "reduce_mean", "reduce_min",
+    "reduce_prod", "reduce_sum", "topk", "var", "vector_norm",
+]  # fmt: skip
+
 
 class _OverDims(Operator):
     """Base of operators over `dim`: one dim, several, or all (None)."""
@@ -41,12 +46,10 @@ class _Reduce(_OverDims):
     kind: ClassVar[str] = ""
 
     def __init__(self, dim: int | Sequence[int] | None, keepdim: bool = False, dtype: str | None = None):
-        super().__init__()
         self.dim, self.keepdim, self.dtype = dim, keepdim, dtype
         self.properties: dict[str, Any] = {"kind": self.kind}
 
     def __call__(self, x: Tensor) -> Tensor:
-        self.begin(x)
         axes = self.axes(x)
         y = self.emit_one(ait.ReduceOp, [self.converted(x)], {**self.properties, "dims": axes})
         if self.keepdim:
@@ -107,7 +110,6 @@ class _Quantifier(_Reduce):
         super().__init__(dim, keepdim)
 
     def __call__(self, x: Tensor) -> Tensor:
-        self.begin(x)
         if x.dtype() != "bool":
             raise self.fail(f"needs a bool tensor, found {x.describe()}")
         return super().__call__(x)
@@ -129,11 +131,9 @@ class logsumexp(_OverDims):
     """log(sum(exp(x))) over `dim`: one dim, several, or all (None); exp does not overflow."""
 
     def __init__(self, dim: int | Sequence[int] | None, keepdim: bool = False):
-        super().__init__()
         self.dim, self.keepdim = dim, keepdim
 
     def __call__(self, x: Tensor) -> Tensor:
-        self.begin(x)
         return self.write(reduction.logsumexp, x, self.axes(x), self.keepdim)
 
 
@@ -150,11 +150,9 @@ class vector_norm(_OverDims):
         keepdim: bool = False,
         dtype: str | None = None,
     ):
-        super().__init__()
         self.order, self.dim, self.keepdim, self.dtype = float(ord_kind), dim, keepdim, dtype
 
     def __call__(self, x: Tensor) -> Tensor:
-        self.begin(x)
         return self.write(reduction.vector_norm, self.converted(x), self.axes(x), self.order, self.keepdim)
 
 
@@ -164,11 +162,9 @@ class argmax(Operator):
     smallest: ClassVar[bool] = False
 
     def __init__(self, dim: int = 0):
-        super().__init__()
         self.dim = dim
 
     def __call__(self, x: Tensor) -> Tensor:
-        self.begin(x)
         axis = self.axis(x, self.dim)
         type = TensorType.get([d for i, d in enumerate(x.type.dims) if i != axis], i64)
         properties = {"dim": axis, "smallest": self.smallest}
@@ -188,11 +184,9 @@ class topk(Operator):
     """
 
     def __init__(self, k: int, dim: int = -1, largest: bool = True):
-        super().__init__()
         self.k, self.dim, self.largest = k, dim, largest
 
     def __call__(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        self.begin(x)
         if x.rank == 0:
             raise self.fail("needs a dim to choose from")
         axis = self.axis(x, self.dim)

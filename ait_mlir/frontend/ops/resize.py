@@ -29,7 +29,6 @@ class upsampling2d_base(Operator):
         mode: Literal["nearest", "nearest-exact", "bilinear", "bicubic"],
         align_corners: bool = False,
     ):
-        super().__init__()
         self.scale = Fraction(scale_factor)
         if self.scale <= 0 or self.scale.denominator > self.MOST:
             raise BuildError(f"{self.name}: scale_factor is {scale_factor}, expected a number above 0, such as 1.5")
@@ -53,7 +52,6 @@ class upsampling2d(upsampling2d_base):
     """H and W times `scale_factor`, rounded down."""
 
     def __call__(self, x: Tensor) -> Tensor:
-        self.begin(x)
         return self.finish(self.resized(x))
 
 
@@ -61,7 +59,6 @@ class upsampling2d_add(upsampling2d_base):
     """upsampling2d(x) + r, with r of the shape of the result."""
 
     def __call__(self, x: Tensor, r: Tensor) -> Tensor:
-        self.begin(x, r)
         y = self.resized(x)
         constant = [(dim.as_int(), wanted.as_int()) for dim, wanted in zip(r.type.dims, y.type.dims, strict=False)]
         if r.rank != y.rank or any(dim is not None and dim != wanted for dim, wanted in constant):
@@ -81,9 +78,7 @@ class grid_sample(Operator):
         padding_mode: Literal["zeros", "border", "reflection"] = "zeros",
         align_corners: bool = False,
     ):
-        super().__init__()
         self.properties = {"mode": MODES[mode], "outside": padding_mode, "align_corners": align_corners}
 
     def __call__(self, x: Tensor, grid: Tensor) -> Tensor:
-        self.begin(x, grid)
         return self.finish(self.emit_one(GridSampleOp, [x, grid], self.properties))

@@ -6,6 +6,8 @@ from ait_mlir.frontend.operator import Operator
 from ait_mlir.frontend.ops.view import concatenate, split
 from ait_mlir.frontend.tensor import Tensor
 
+__all__ = ["rotary_embedding"]
+
 
 class rotary_embedding(Operator):
     """Rotate pairs of elements of the last dim by angles, given by their cosines and sines (arXiv:2104.09864).
@@ -15,7 +17,6 @@ class rotary_embedding(Operator):
     """
 
     def __call__(self, x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-        self.begin(x, cos, sin)
         size = x.type.dims[-1].as_int() if x.rank else None
         if size is None or size % 2:
             raise self.fail("the last dim of x must be an even number")

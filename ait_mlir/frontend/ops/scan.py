@@ -16,6 +16,8 @@ from ait_mlir.frontend.intvar import Symbols, merge_symbols
 from ait_mlir.frontend.operator import Operator, calls_of_its_own
 from ait_mlir.frontend.tensor import STEP, Tensor, handle_of
 
+__all__ = ["scan"]
+
 Step = Callable[..., tuple[Sequence[Tensor], Sequence[Tensor]]]
 
 
@@ -35,13 +37,11 @@ class scan(Operator):
     """
 
     def __init__(self, step: Callable[..., object], dim: int = 0, reverse: bool = False):
-        super().__init__()
         self.step = cast(Step, step)
         self.dim = dim
         self.reverse = reverse
 
     def __call__(self, xs: Sequence[Tensor], init: Sequence[Tensor] = ()) -> tuple[list[Tensor], list[Tensor]]:
-        self.begin(*xs, *init)
         if not xs:
             raise self.fail("needs a tensor to take slices of")
         axis = self.axis(xs[0], self.dim)

@@ -14,6 +14,8 @@ from ait_mlir.frontend.ops.elementwise import FuncEnum, elementwise
 from ait_mlir.frontend.ops.view import concatenate, dynamic_slice, reshape
 from ait_mlir.frontend.tensor import Tensor
 
+__all__ = ["slice_reshape_scatter", "slice_scatter"]
+
 
 class slice_scatter(Operator):
     """Slices of tensors, written end to end along `scatter_dim` of one result.
@@ -23,7 +25,6 @@ class slice_scatter(Operator):
     """
 
     def __init__(self, scatter_dim: int):
-        super().__init__()
         self.scatter_dim = scatter_dim
 
     @staticmethod

@@ -7,9 +7,12 @@ from xdsl.dialects.builtin import i32, i64
 from ait_mlir.compositions import sorting
 from ait_mlir.dialects.ait import sorting as ait
 from ait_mlir.dialects.ait.types import TensorType
+from ait_mlir.dims import const
 from ait_mlir.frontend.intvar import IntVar, product
 from ait_mlir.frontend.operator import Operator
 from ait_mlir.frontend.tensor import Tensor
+
+__all__ = ["argsort", "histc", "histogram", "kth_value", "median", "search_sorted", "sort", "unique_consecutive"]
 
 
 class sort(Operator):
@@ -19,11 +22,9 @@ class sort(Operator):
     """
 
     def __init__(self, dim: int = -1, descending: bool = False):
-        super().__init__()
         self.dim, self.descending = dim, descending
 
     def __call__(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        self.begin(x)
         properties = {"dim": self.axis(x, self.dim), "descending": self.descending}
         self.outputs = self.emit(ait.SortOp, [x], properties, [x.type, TensorType.get(x.type.dims, i64)])
         return self.outputs[0], self.outputs[1]
@@ -44,11 +45,9 @@ class search_sorted(Operator):
     """
 
     def __init__(self, right: bool = False, out_int32: bool = False):
-        super().__init__()
         self.right, self.element = right, i32 if out_int32 else i64
 
     def __call__(self, sorted: Tensor, values: Tensor) -> Tensor:
-        self.begin(sorted, values)
         type = TensorType.get(values.type.dims, self.element)
         return self.finish(self.emit_one(ait.SearchSortedOp, [sorted, values], {"right": self.right}, [type]))
 
@@ -57,11 +56,9 @@ class histogram(Operator):
     """int64 [bins]: how many elements of an integer tensor equal 0, 1, ..., `bins` - 1; others are not counted."""
 
     def __init__(self, bins: int):
-        super().__init__()
         self.bins = bins
 
     def __call__(self, x: Tensor) -> Tensor:
-        self.begin(x)
         type = TensorType.get([self.bins], i64)
         return self.finish(self.emit_one(ait.HistogramOp, [x], {"bins": self.bins}, [type]))
 
@@ -70,13 +67,25 @@ class median(Operator):
     """The lower median along `dim`, or the first NaN if there is one, and its index, int64."""
 
     def __init__(self, dim: int = -1, keepdim: bool = False):
-        super().__init__()
         self.dim, self.keepdim = dim, keepdim
 
     def __call__(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        self.begin(x)
         value, place = self.write_all(sorting.median, x, self.axis(x, self.dim), keep=self.keepdim)
         return value, place
+
+
+class kth_value(Operator):
+    """The `k`-th smallest element along `dim`, counted from 1, and its index, int64."""
+
+    def __init__(self, k: int, dim: int = -1, keepdim: bool = False):
+        self.k, self.dim, self.keepdim = k, dim, keepdim
+
+    def __call__(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        axis = self.axis(x, self.dim)
+        if not 1 <= self.k <= x.shape()[axis].upper_bound():
+            raise self.fail(f"k is {self.k}, expected 1 to the size of dim {axis}")
+        value, index = self.write_all(sorting.kth_value, x, axis, const(self.k), keep=self.keepdim)
+        return value, index
 
 
 class histc(Operator):
@@ -88,11 +97,9 @@ class histc(Operator):
     """
 
     def __init__(self, bins: int = 100, min: float = 0, max: float = 0):
-        super().__init__()
         self.bins, self.low, self.high = bins, min, max
 
     def __call__(self, x: Tensor) -> Tensor:
-        self.begin(x)
         if self.bins < 1 or self.low > self.high:
             raise self.fail(f"needs at least 1 bin and min <= max, found {self.bins}, {self.low} and {self.high}")
         return self.write(sorting.histc, x, self.bins, self.low, self.high, x.type.element_type)
@@ -106,11 +113,9 @@ class unique_consecutive(Operator):
     """
 
     def __init__(self, dim: int | None = None, name: str | None = None):
-        super().__init__()
         self.dim, self.bound = dim, name
 
     def __call__(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        self.begin(x)
         axis = None if self.dim is None else self.axis(x, self.dim)
         most = product(x.shape()) if axis is None else x.shape()[axis]
         values, run, counts = self.write_all(sorting.unique, x, axis, IntVar.bound_by(most, self.bound))

@@ -25,6 +25,12 @@ from ait_mlir.frontend.operator import Operator
 from ait_mlir.frontend.ops.elementwise import FuncEnum, elementwise
 from ait_mlir.frontend.tensor import Tensor
 
+__all__ = [
+    "chunk", "concatenate", "concatenate_tanh", "dynamic_slice", "expand", "flatten", "getitem", "identity",
+    "list_construct", "permute", "permute021", "permute0213", "permute102", "permute210", "reshape", "size",
+    "split", "squeeze", "transpose", "tuple_construct", "unsqueeze",
+]  # fmt: skip
+
 
 class ViewOperator(Operator):
     """Base: helpers that reshape and permute."""
@@ -51,7 +57,6 @@ class reshape(ViewOperator):
     """
 
     def __call__(self, x: Tensor, shape: Sequence[DimLike]) -> Tensor:
-        self.begin(x)
         dims = list(shape)
         free = [i for i, dim in enumerate(dims) if dim == -1]
         if len(free) > 1:
@@ -85,11 +90,9 @@ class flatten(ViewOperator):
     """Join the dims from `start_dim` to `end_dim`, both included."""
 
     def __init__(self, start_dim: int = 0, end_dim: int = -1):
-        super().__init__()
         self.start, self.end = start_dim, end_dim
 
     def __call__(self, x: Tensor) -> Tensor:
-        self.begin(x)
         start, end = self.axis(x, self.start), self.axis(x, self.end)
         if start > end:
             raise self.fail(f"start_dim {self.start} is behind end_dim {self.end}")
@@ -101,11 +104,9 @@ class squeeze(ViewOperator):
     """Drop the dim `dim` if its size is the constant 1; with None, all dims of constant size 1."""
 
     def __init__(self, dim: int | None):
-        super().__init__()
         self.dim = dim
 
     def __call__(self, x: Tensor) -> Tensor:
-        self.begin(x)
         chosen = range(x.rank) if self.dim is None else [self.axis(x, self.dim)]
         return self.finish(self.reshaped(x, [d for i, d in enumerate(x.shape()) if i not in chosen or d != 1]))
 
@@ -114,11 +115,9 @@ class unsqueeze(ViewOperator):
     """Add a dim of size 1 before `dim`."""
 
     def __init__(self, dim: int):
-        super().__init__()
         self.dim = dim
 
     def __call__(self, x: Tensor) -> Tensor:
-        self.begin(x)
         dims = x.shape()
         at = self.axis(x, self.dim, extra=1)
         return self.finish(self.reshaped(x, [*dims[:at], 1, *dims[at:]]))
@@ -128,7 +127,6 @@ class permute(ViewOperator):
     """Reorder dims: dim i of the result is dim `dims[i]` of the input."""
 
     def __call__(self, x: Tensor, dims: Sequence[int]) -> Tensor:
-        self.begin(x)
         return self.finish(self.permuted(x, dims))
 
 
@@ -136,7 +134,6 @@ class transpose(ViewOperator):
     """Swap two dims."""
 
     def __call__(self, x: Tensor, dim0: int, dim1: int) -> Tensor:
-        self.begin(x)
         order = list(range(x.rank))
         a, b = self.axis(x, dim0), self.axis(x, dim1)
         order[a], order[b] = b, a
@@ -147,7 +144,6 @@ class permute021(ViewOperator):
     """Swap the last two dims."""
 
     def __call__(self, x: Tensor) -> Tensor:
-        self.begin(x)
         return self.finish(self.permuted(x, [*range(x.rank - 2), -1, -2]))
 
 
@@ -157,7 +153,6 @@ class fixed_permute(ViewOperator):
     order: tuple[int, ...] = ()
 
     def __call__(self, x: Tensor) -> Tensor:
-        self.begin(x)
         return self.finish(self.permuted(x, self.order))
 
 
@@ -193,7 +188,6 @@ class expand(ViewOperator):
         index_type: object = "int64",
         optimize_fixed_dims: object = True,
     ) -> Tensor:
-        self.begin(tensor)
         missing = len(shape) - tensor.rank
         if missing < 0:
             raise self.fail(f"the target has {len(shape)} dims, fewer than the tensor's {tensor.rank}")
@@ -217,7 +211,6 @@ class dynamic_slice(Operator):
     def __call__(
         self, x: Tensor, start_indices: Sequence[DimLike | None], end_indices: Sequence[DimLike | None]
     ) -> Tensor:
-        self.begin(x)
         if not len(start_indices) == len(end_indices) == x.rank:
             counts = f"{len(start_indices)} starts and {len(end_indices)} ends"
             raise self.fail(f"needs a start and an end for each of {x.rank} dims, found {counts}")
@@ -260,7 +253,6 @@ class split(Operator):
     """Cut along `dim`: into pieces of one size, the last one smaller, or into pieces of the given sizes."""
 
     def __call__(self, x: Tensor, split_size_or_sections: DimLike | Sequence[DimLike], dim: int = 0) -> list[Tensor]:
-        self.begin(x)
         axis = self.axis(x, dim)
         if isinstance(split_size_or_sections, IntVar | int):
             sizes = self._sizes(x.shape()[axis], split_size_or_sections)
@@ -306,7 +298,6 @@ class chunk(split):
     """Cut along `dim` into at most `chunks` pieces of one size, the last one smaller."""
 
     def __call__(self, input: Tensor, chunks: int, dim: int = 0) -> list[Tensor]:  # pyright: ignore[reportIncompatibleMethodOverride]
-        self.begin(input)
         axis = self.axis(input, dim)
         if chunks < 1:
             raise self.fail(f"the number of pieces is at least 1, found {chunks}")
@@ -323,7 +314,6 @@ class concatenate(Operator):
         super().__init__()
 
     def __call__(self, inputs: Sequence[Tensor], dim: int = 0) -> Tensor:
-        self.begin(*inputs)
         if not inputs:
             raise self.fail("needs at least one tensor")
         axis = self.axis(inputs[0], dim)
@@ -344,7 +334,6 @@ class identity(Operator):
     """The input itself, as another tensor."""
 
     def __call__(self, x: Tensor) -> Tensor:
-        self.begin(x)
         return self.finish(self.emit_one(ait.ReshapeOp, [x], None, [x.type]))
 
 
@@ -352,7 +341,6 @@ class size(Operator):
     """The dims of a tensor, or one of them, as values."""
 
     def __call__(self, x: Tensor, dim: int | None = None) -> list[IntVarTensor] | IntVarTensor:
-        self.begin(x)
         found = [IntVarTensor(d) for d in x.shape()]
         return found if dim is None else found[self.axis(x, dim)]
 
