@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from xdsl.dialects.builtin import f32
 
 from ait_mlir.frontend import BuildError, IntVar, Tensor, ops
 from ait_mlir.frontend.constant_data import (
@@ -13,6 +14,7 @@ from ait_mlir.frontend.constant_data import (
     TorchConstantTensorData,
 )
 from ait_mlir.frontend.ops import FuncEnum
+from ait_mlir.frontend.writer import TensorWriter
 from tests.frontend.support import evaluate
 
 
@@ -148,3 +150,8 @@ def test_data_are_bound_to_weights_only():
 def test_bad_tensors(make, message):
     with pytest.raises(BuildError, match=message):
         make()
+
+
+def test_data_that_a_composition_stores_is_a_constant() -> None:
+    value = TensorWriter({}).store("table", np.array([[1.0, 2.0], [3.0, 4.0]], np.float32), f32)
+    assert str(value.owner) == "%0 = ait.constant [1.0, 2.0, 3.0, 4.0] : !ait.tensor<2 x 2 x f32>"
