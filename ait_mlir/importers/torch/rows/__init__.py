@@ -1,7 +1,11 @@
-"""The table of ATen operations: a row writes one operation in `ait`; a file holds one family."""
+"""The table of ATen operations: a row writes one operation in `ait`; a file holds one family.
+
+A key of `ROWS` is the name of an overload, or the names of several overloads that one row writes, with spaces between.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
@@ -24,7 +28,7 @@ def joined(files: Sequence[ModuleType]) -> dict[str, Row]:
     """
     found: dict[str, tuple[Row, ModuleType]] = {}
     for file in files:
-        for name, row in file.ROWS.items():
+        for name, row in ((n, row) for names, row in file.ROWS.items() for n in names.split()):
             if name in found and found[name][1] is not files[0]:
                 places = f"{_place(found[name][1], name)} and {_place(file, name)}"
                 raise ValueError(f"two rows import {name}: {places}; remove one of them")
@@ -36,8 +40,9 @@ def _place(file: ModuleType, name: str) -> str:
     """File and line of a row; only the file if the code composes the name of the row from parts."""
     path = Path(str(file.__file__))
     lines = path.read_text(encoding="utf-8").splitlines()
-    spelled = f'"{name}"', f'"{name.split(".")[1]}"'
-    return next((f"{path}:{i}" for text in spelled for i, line in enumerate(lines, 1) if text in line), str(path))
+    spelled = rf'[" ]{re.escape(name)}[" ]', f'"{name.split(".")[1]}"'
+    found = (f"{path}:{i}" for text in spelled for i, line in enumerate(lines, 1) if re.search(text, line))
+    return next(found, str(path))
 
 
 TABLE: dict[str, Row] = joined(modules(__name__, MODULES))

@@ -161,10 +161,8 @@ def fused(c: Call) -> list[SSAValue]:
 
 
 ROWS: dict[str, Row] = {
-    "aten._scaled_dot_product_attention_math.default": fused,
-    "aten._scaled_dot_product_cudnn_attention.default": fused,
-    "aten._scaled_dot_product_efficient_attention.default": fused,
-    "aten._scaled_dot_product_flash_attention.default": fused,
+    "aten._scaled_dot_product_attention_math.default aten._scaled_dot_product_cudnn_attention.default": fused,
+    "aten._scaled_dot_product_efficient_attention.default aten._scaled_dot_product_flash_attention.default": fused,
     "aten._scaled_dot_product_flash_attention_for_cpu.default": fused,
     "aten._scaled_dot_product_fused_attention_overrideable.default": fused,
     "aten.scaled_dot_product_attention.default": attention,

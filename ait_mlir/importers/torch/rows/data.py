@@ -119,20 +119,12 @@ def copied(c: Call) -> Value:
 
 
 ROWS: dict[str, Row] = {
-    "aten.arange.default": arange,
-    "aten.arange.start": arange,
-    "aten.arange.start_step": arange,
+    "aten.arange.default aten.arange.start aten.arange.start_step": arange,
     **{f"aten.linspace.{kind}": linspace for kind in ("default", "Tensor_Tensor", "Tensor_Scalar", "Scalar_Tensor")},
-    "aten.full.default": filled(lambda c: c["fill_value"]),
-    "aten.full_like.default": filled(lambda c: c["fill_value"]),
-    "aten.new_full.default": filled(lambda c: c["fill_value"]),
+    "aten.full.default aten.full_like.default aten.new_full.default": filled(lambda c: c["fill_value"]),
     "aten.scalar_tensor.default": filled(lambda c: c["s"]),
-    "aten.ones.default": filled(lambda c: 1),
-    "aten.ones_like.default": filled(lambda c: 1),
-    "aten.new_ones.default": filled(lambda c: 1),
-    "aten.zeros.default": filled(lambda c: 0),
-    "aten.zeros_like.default": filled(lambda c: 0),
-    "aten.new_zeros.default": filled(lambda c: 0),
+    "aten.ones.default aten.ones_like.default aten.new_ones.default": filled(lambda c: 1),
+    "aten.zeros.default aten.zeros_like.default aten.new_zeros.default": filled(lambda c: 0),
     # undefined numbers: the model overwrites them
     **{
         f"aten.{name}": filled(lambda c: 0)

@@ -173,8 +173,7 @@ def _selected(c: Call, x: SSAValue, mask: SSAValue) -> Value:
 
 ROWS: dict[str, Row] = {
     "aten.gather.default": gather,
-    "aten._unsafe_index.Tensor": index,
-    "aten.index.Tensor": index,
+    "aten._unsafe_index.Tensor aten.index.Tensor": index,
     "aten.index_select.default": index_select,
     "aten.masked_select.default": masked_select,
     "aten.take.default": take,

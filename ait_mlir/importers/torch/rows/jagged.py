@@ -30,8 +30,6 @@ def embedding_bag(c: Call) -> list[SSAValue]:
 
 
 ROWS: dict[str, Row] = {
-    "aten._embedding_bag.default": embedding_bag,
-    "aten._embedding_bag_forward_only.default": embedding_bag,
-    "aten.embedding_bag.default": embedding_bag,
+    "aten._embedding_bag.default aten._embedding_bag_forward_only.default aten.embedding_bag.default": embedding_bag,
     "aten.embedding_bag.padding_idx": embedding_bag,
 }

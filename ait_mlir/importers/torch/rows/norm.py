@@ -100,14 +100,10 @@ def norm_of_batch(c: Call) -> SSAValue:
 
 ROWS: dict[str, Row] = {
     "aten.batch_norm.default": batch_norm,
-    "aten._native_batch_norm_legit_no_training.default": native_batch_norm,
-    "aten._native_batch_norm_legit.default": native_batch_norm,
-    "aten.native_batch_norm.default": native_batch_norm,
-    "aten.cudnn_batch_norm.default": native_batch_norm,
-    "aten.miopen_batch_norm.default": native_batch_norm,
+    "aten._native_batch_norm_legit_no_training.default aten._native_batch_norm_legit.default": native_batch_norm,
+    "aten.native_batch_norm.default aten.cudnn_batch_norm.default aten.miopen_batch_norm.default": native_batch_norm,
     "aten._batch_norm_impl_index.default": native_batch_norm,
-    "aten.softmax.int": softmax,
-    "aten._softmax.default": softmax,
+    "aten.softmax.int aten._softmax.default": softmax,
     "aten.layer_norm.default": layer_norm,
     "aten.native_layer_norm.default": native_layer_norm,
     "aten.rms_norm.default": rms_norm,

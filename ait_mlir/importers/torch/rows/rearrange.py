@@ -111,11 +111,9 @@ def broadcast_tensors(c: Call) -> list[Value]:
 
 
 ROWS: dict[str, Row] = {
-    "aten.as_strided.default": as_strided,
-    "aten.as_strided_copy.default": as_strided,
+    "aten.as_strided.default aten.as_strided_copy.default": as_strided,
     "aten.broadcast_tensors.default": broadcast_tensors,
-    "aten.eye.default": identity_matrix,
-    "aten.eye.m": identity_matrix,
+    "aten.eye.default aten.eye.m": identity_matrix,
     "aten.flip.default": flip,
     "aten.movedim.intlist": move_dims,
     "aten.repeat_interleave.self_int": repeat_interleave,

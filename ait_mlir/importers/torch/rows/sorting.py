@@ -194,10 +194,8 @@ def histc(c: Call) -> Value:
 
 
 ROWS: dict[str, Row] = {
-    "aten.sort.default": sort,
-    "aten.sort.stable": sort,
-    "aten.argsort.default": argsort,
-    "aten.argsort.stable": argsort,
+    "aten.sort.default aten.sort.stable": sort,
+    "aten.argsort.default aten.argsort.stable": argsort,
     "aten.msort.default": msort,
     "aten.kthvalue.default": kth_value,
     "aten.median.dim": median,
@@ -210,9 +208,7 @@ ROWS: dict[str, Row] = {
     "aten.argmin.default": place_of_extreme(smallest=True),
     "aten.max.dim": extreme("max"),
     "aten.min.dim": extreme("min"),
-    "aten.searchsorted.Tensor": search_sorted,
-    "aten.searchsorted.Scalar": search_sorted,
-    "aten.bucketize.Tensor": bucketize,
-    "aten.bucketize.Scalar": bucketize,
+    "aten.searchsorted.Tensor aten.searchsorted.Scalar": search_sorted,
+    "aten.bucketize.Tensor aten.bucketize.Scalar": bucketize,
     "aten.histc.default": histc,
 }
