@@ -326,7 +326,7 @@ def _recorded(method: Method) -> Method:
     def call(self: Operator, *args: Any, **kwargs: Any) -> Any:
         named = (kwargs[name] for name in order() if name in kwargs) if kwargs else ()
         if tensors := [t for t in _handles([*args, *named]) if isinstance(t, Tensor)]:
-            self.inputs = tensors
+            self.inputs = self.called_with = tensors
         if _calls.outermost is not None:
             return method(self, *args, **kwargs)
         _calls.outermost = self

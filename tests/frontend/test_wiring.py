@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 from ait_mlir.frontend import BuildError, Tensor, build_module, ops
+from ait_mlir.frontend.operator import Operator
 from ait_mlir.frontend.ops import FuncEnum
 from ait_mlir.frontend.stable_set import StableSet
 from ait_mlir.frontend.wiring import toposort
-from tests.frontend.support import evaluate
+from tests.frontend.support import evaluate, graph_of
 
 X, Z = np.array([1.0, 2.0, 3.0]), np.array([-1.0, 0.5, 4.0])
 
@@ -155,3 +156,16 @@ def test_a_stable_set_keeps_the_order():
     names.remove("a")
     assert "a" not in names and list(names.copy() | {"f"}) == list("cbdef")
     assert repr(StableSet([1])) == "StableSet([1])"
+
+
+def test_an_operator_of_others_has_the_tensors_of_its_call_as_inputs() -> None:
+    class TanhTimes(Operator):
+        def __call__(self, x: Tensor, y: Tensor) -> Tensor:
+            return ops.tanh(x) * y
+
+    x, y = (Tensor([4], name=name, dtype="float32", is_input=True) for name in "xy")
+    operator = TanhTimes()
+    z = operator(x, y=y)
+    assert operator.inputs == [x, y]
+    z.mark_as_output("z")
+    assert [op.name for op in graph_of(z).block.ops] == ["ait.tanh", "ait.mul", "ait.output"]
