@@ -68,7 +68,7 @@ def picked(
     w: Writer, x: SSAValue, indices: Sequence[SSAValue], dims: Sequence[int], kept: Sequence[int], result: Shape
 ) -> Value:
     """The result of `ait.gather`, broadcast to `result`."""
-    y = w.put(GatherOp(x, alike(w, indices), dims, kept))
+    y = w.op(GatherOp, x, *alike(w, indices), properties={"dims": dims, "kept": kept})
     assert tensor_type(y).rank == len(result)
     return masked_or_spread(y, result)
 
@@ -117,9 +117,11 @@ def slices_at(w: Writer, x: SSAValue, axis: int, ids: Value) -> Value:
 
 def gathered(w: Writer, x: SSAValue, axis: int, index: SSAValue) -> SSAValue:
     """Elements along an axis at the positions of an index of the same rank, no larger along the other dims."""
-    for a, d in enumerate(tensor_type(index).dims):
-        x = x if a == axis else w.slice(x, a, 0, d)
-    return w.put(GatherOp(x, [index], [axis], [a for a in range(tensor_type(x).rank) if a != axis]))
+    for a, (n, d) in enumerate(zip(tensor_type(x).dims, tensor_type(index).dims, strict=True)):
+        if a != axis and w.scope.le(d, n):  # else the op says which dims do not fit
+            x = w.slice(x, a, 0, d)
+    kept = [a for a in range(tensor_type(x).rank) if a != axis]
+    return w.op(GatherOp, x, index, properties={"dims": [axis], "kept": kept})
 
 
 def masked_select(w: Writer, x: SSAValue, mask: SSAValue, bound: Expr) -> Sequence[SSAValue]:
@@ -143,10 +145,9 @@ def scattered(
 ) -> SSAValue:
     """`ait.scatter`; booleans are combined as integers."""
     element = tensor_type(x).element_type
-    if element == i1 and kind != "set":
-        wide = (w.cast(x, i64), w.cast(values, i64))
-        return w.cast(w.put(ScatterOp(kind, *wide, alike(w, indices), dims, kept)), i1)
-    return w.put(ScatterOp(kind, x, w.cast(values, element), alike(w, indices), dims, kept))
+    wide = i64 if element == i1 and kind != "set" else element
+    operands = w.cast(x, wide), w.cast(values, wide), *alike(w, indices)
+    return w.cast(w.op(ScatterOp, *operands, properties={"kind": kind, "dims": dims, "kept": kept}), element)
 
 
 def scattered_along(w: Writer, kind: str, x: SSAValue, axis: int, index: SSAValue, values: SSAValue) -> SSAValue:

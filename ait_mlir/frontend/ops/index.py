@@ -217,7 +217,7 @@ class bert_embeddings(Operator):
 def _batch_gather(w: Writer, x: SSAValue, indices: SSAValue) -> SSAValue:
     rank, axis = tensor_type(x).rank, tensor_type(indices).rank - 1
     index = compositions.padded(w, indices, axis + 1, rank - axis - 1)
-    return w.put(GatherOp(x, [index], [axis], [d for d in range(rank) if d != axis]))
+    return w.op(GatherOp, x, index, properties={"dims": [axis], "kept": [d for d in range(rank) if d != axis]})
 
 
 def _index_put(w: Writer, kind: str, x: SSAValue, indices: Sequence[SSAValue | None], values: SSAValue) -> SSAValue:
