@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from types import MappingProxyType
-from typing import Any, ClassVar, Self, TypeVar, cast
+from typing import Any, ClassVar, TypeVar, cast
 
 from xdsl.ir import Attribute, Operation, Region
 
@@ -57,16 +57,14 @@ class Operator:
     label: str | None = None
     """The operator's name in error messages, if it is not `_attrs["op"]`."""
 
-    def __new__(cls, *_: Any, **__: Any) -> Self:
-        made = super().__new__(cls)
-        made._set_up()
-        return made
-
     @checked
     def __init__(self) -> None:
-        """An operator without options."""
+        self.set_up()
 
-    def _set_up(self) -> None:
+    def set_up(self) -> None:
+        """Set what every operator has, before the `__init__` of its class."""
+        if "_attrs" in vars(self):
+            return
         self._attrs: dict[str, Any] = {
             "op": self.op_name or type(self).__name__,
             "name": None,
@@ -307,6 +305,7 @@ def _remembered(method: Method) -> Method:
     def init(self: Operator, *args: Any, **kwargs: Any) -> None:
         if "constructor_arguments" not in vars(self):
             self.constructor_arguments = {}
+            self.set_up()
             method(self, *args, **kwargs)
             bound = signature().bind(self, *args, **kwargs)
             self.constructor_arguments = dict([*bound.arguments.items()][1:])

@@ -104,9 +104,9 @@ INDEXED: list[Row] = [
        lambda x, i, y, k=k, own=own: torch.scatter_reduce(x, 0, i, y, k, include_self=own), (X, INDEX, X))
       for k in KINDS for own in (True, False)),
     ("index_put", lambda x, i, j, y: ops.index_put()(x, [i, None, j], y),
-     lambda x, i, j, y: torch.index_put(x, (i, None, j), y), (X, ROWS_AT, ROWS_AT, ((3, 6), F32))),
+     lambda x, i, j, y: torch.ops.aten.index_put(x, [i, None, j], y), (X, ROWS_AT, ROWS_AT, ((3, 6), F32))),
     ("index_put added", lambda x, i, y: ops.index_put(accumulate=True)(x, [None, i], y),
-     lambda x, i, y: torch.index_put(x, (None, i), y, accumulate=True), (X, ROWS_AT, ((3, 8), F32))),
+     lambda x, i, y: torch.ops.aten.index_put(x, [None, i], y, True), (X, ROWS_AT, ((3, 8), F32))),
     ("masked_select", ops.masked_select(), torch.masked_select, (X, MASK)),
     ("one_hot", ops.one_hot(5), lambda x: F.one_hot(x, 5), (INTEGERS,)),
     ("embedding", ops.embedding(), lambda t, i: F.embedding(i, t), (ROWS_OF_8, ROWS_AT)),
