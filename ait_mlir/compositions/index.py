@@ -104,11 +104,13 @@ def in_order(w: Writer, ids: Affine) -> tuple[int | None, Expr, Expr] | None:
     return axes[0], ids.offset, ids.dims[axes[0]]
 
 
-def slices_at(w: Writer, x: SSAValue, axis: int, ids: Value) -> Value:
-    """Slices along an axis in the order of an index of one dim; along the first one, rows of a table."""
+def slices_at(w: Writer, x: SSAValue, axis: int, ids: Value, from_end: bool = False) -> Value:
+    """Slices along an axis in the order of an index of one dim: along the first axis rows of a table, unless indices
+    may count from the end.
+    """
     dims = tensor_type(x).dims
     result = (*dims[:axis], *dims_of(ids), *dims[axis + 1 :])
-    if axis == 0:
+    if axis == 0 and not from_end:
         table = w.reshape(x, (dims[0], product(dims[1:])))
         return w.reshape(w.full(rows_of(w, table, ids)), result)
     small = padded(w, w.natural(ids), axis + 1, len(dims) - axis - 1)

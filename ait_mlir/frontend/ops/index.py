@@ -45,7 +45,7 @@ class index_select(Operator):
         axis = self.axis(x, self.dim)
         if dim_idxs.rank != 1:
             raise self.fail("selects slices by a 1-D tensor of indices")
-        return self.write(compositions.slices_at, x, axis, dim_idxs)
+        return self.write(compositions.slices_at, x, axis, dim_idxs, from_end=True)
 
 
 class gather(Operator):
