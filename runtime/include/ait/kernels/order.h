@@ -45,6 +45,7 @@ struct NarrowPair {
   }
   /// A pair that comes after every element.
   static AIT_FN NarrowPair last() { return {~uint64_t(0)}; }
+  AIT_FN void set(const NarrowPair& other) { word = other.word; }
   AIT_FN int64_t place() const { return static_cast<int64_t>(word & 0xffffffffu); }
   AIT_FN bool operator<(const NarrowPair& other) const { return word < other.word; }
 };
@@ -58,6 +59,8 @@ struct WidePair {
     return {static_cast<uint64_t>(key), static_cast<uint64_t>(place)};
   }
   static AIT_FN WidePair last() { return {~uint64_t(0), ~uint64_t(0)}; }
+  /// Word by word: clang copies structures through scratch memory.
+  AIT_FN void set(const WidePair& other) { key = other.key, at = other.at; }
   AIT_FN int64_t place() const { return static_cast<int64_t>(at); }
   AIT_FN bool operator<(const WidePair& other) const { return key < other.key || (key == other.key && at < other.at); }
 };

@@ -64,7 +64,7 @@ __global__ void __launch_bounds__(kScanThreads, 6) cumulative_chained_rows_kerne
 /// A block has a tile of `kTileColumns` neighbouring columns. A thread tells and reads the sums of one column, 8 bytes each, of up to 31 tiles: of f16 a
 /// tile has 64 KB, and these up to 64 KB, which L2 holds.
 template <class R, bool kExclusive, int kVec, int kOuter, class In, class Out, class Chain>
-__global__ void __launch_bounds__(kScanThreads, kVec == 8 ? 2 : 4) cumulative_chained_columns_kernel(RowSpace<kOuter, 1> space, In in, Out out, Chain chain) {
+__global__ void __launch_bounds__(kScanThreads, kVec == 8 || (kWarpSize == 64 && sizeof(detail::scan_acc_t<R, In>) == 8) ? 2 : 4) cumulative_chained_columns_kernel(RowSpace<kOuter, 1> space, In in, Out out, Chain chain) {
   using Columns = detail::ScanColumns<R, kExclusive, kVec, kOuter, In, Out>;
   using A = typename Columns::A;
   constexpr int kColumns = Columns::kColumns;

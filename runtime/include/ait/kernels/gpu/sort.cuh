@@ -131,16 +131,14 @@ __global__ void __launch_bounds__(kSortThreads)
   int i = static_cast<int>(detail::merge_cut(shared, of_a, shared + of_a, here - of_a, taken)), j = of_a + taken - i;
 #pragma unroll
   for (int k = 0; k < kSortEach; ++k) {
-    if (i < of_a && (j >= here || shared[i] < shared[j])) {
-      mine[k] = shared[i++];
-    } else if (j < here) {
-      mine[k] = shared[j++];
-    }
+    const bool from_first = i < of_a && (j >= here || shared[i] < shared[j]);
+    const int next = from_first ? i++ : j++;
+    mine[k].set(shared[next < here ? next : 0]);
   }
   __syncthreads();
 #pragma unroll
   for (int k = 0; k < kSortEach; ++k) {
-    if (taken + k < here) shared[taken + k] = mine[k];
+    if (taken + k < here) shared[taken + k].set(mine[k]);
   }
   __syncthreads();
   for (int p = thread; p < here; p += kSortThreads) {
