@@ -14,6 +14,10 @@ namespace ait::gpu {
 
 /// Sums that a block fetches at once: a lane each along a row; one after the other of a column.
 inline constexpr int kRowFan = 32, kColumnFan = 16;
+/// Blocks of columns on a multiprocessor: of as many as are asked for, the compiler limits the registers. With four, sums of 64 bits go to scratch
+/// memory on AMD cards.
+template <class R, int kVec, class In>
+inline constexpr int kColumnBlocks = kVec == 8 || (kWarpSize == 64 && sizeof(detail::scan_acc_t<R, In>) == 8) ? 2 : 4;
 
 /// A block has a tile of a row, as many bytes of each type: it waits for the blocks before it as long. The tile is in shared memory, so that six blocks fit
 /// on a multiprocessor, and is summed twice: for what comes after it, and once it is known what comes before it.
@@ -64,7 +68,8 @@ __global__ void __launch_bounds__(kScanThreads, 6) cumulative_chained_rows_kerne
 /// A block has a tile of `kTileColumns` neighbouring columns. A thread tells and reads the sums of one column, 8 bytes each, of up to 31 tiles: of f16 a
 /// tile has 64 KB, and these up to 64 KB, which L2 holds.
 template <class R, bool kExclusive, int kVec, int kOuter, class In, class Out, class Chain>
-__global__ void __launch_bounds__(kScanThreads, kVec == 8 || (kWarpSize == 64 && sizeof(detail::scan_acc_t<R, In>) == 8) ? 2 : 4) cumulative_chained_columns_kernel(RowSpace<kOuter, 1> space, In in, Out out, Chain chain) {
+__global__ void __launch_bounds__(kScanThreads, (kColumnBlocks<R, kVec, In>))
+    cumulative_chained_columns_kernel(RowSpace<kOuter, 1> space, In in, Out out, Chain chain) {
   using Columns = detail::ScanColumns<R, kExclusive, kVec, kOuter, In, Out>;
   using A = typename Columns::A;
   constexpr int kColumns = Columns::kColumns;
