@@ -74,13 +74,21 @@ def run_to_phase(
     ctx = context()
     for before, after in pairwise(PHASES[phase_index(start) : phase_index(phase) + 1]):
         pipeline = passes_between(
-            before, after, target.kind, target.arch, selection, without=options.without, streams=options.streams
+            before,
+            after,
+            target.kind,
+            target.arch,
+            selection,
+            without=options.without,
+            streams=options.streams,
+            waves=options.waves,
         )
         run_passes(ctx, module, parse_passes(pipeline), source=source, verify="end", observe=observe)
         if after == "simplified" and options.fold and (known or folding is not None or options.fold == "load"):
             compute = None if folding is None else folding.compute
             with errors_with_places("folding of params", module, source):
-                found = fold_params(module, known, target, unbound=options.fold == "load", compute=compute)
+                now = folding is not None and options.fold != "load"
+                found = fold_params(module, known, target, unbound=options.fold == "load", outside=now, compute=compute)
             if folding is not None:
                 folding.folds += found
     return module

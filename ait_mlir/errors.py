@@ -52,3 +52,7 @@ class RunError(AitError, RuntimeError):
 
 class OutOfMemoryError(AitError, MemoryError):
     """There is not enough memory for the constants or the arena of a model. The model can be used again."""
+
+
+class UnknownTimeError(AitError, RuntimeError):
+    """No time of a kernel is known, and measuring is forbidden."""

@@ -18,6 +18,7 @@ from ait_mlir.dialects.ait.types import tensor_type
 from ait_mlir.dtypes import numpy_dtype
 from ait_mlir.lowering.kernels.base import Target
 from ait_mlir.options import Method
+from ait_mlir.reference.core import EvaluationError
 from ait_mlir.reference.folds import Fold
 from ait_mlir.runtime.safetensors_part import Deferred
 
@@ -74,7 +75,12 @@ class Folding:
     def _value(self, fold: Fold) -> NDArray[Any]:
         if self.method == "kernels" or (self.method == "auto" and needs_kernels(fold)):
             return self.by_kernels(fold, self.data, self.target)
-        return fold.value(self.data)
+        try:
+            return fold.value(self.data)
+        except (EvaluationError, NotImplementedError):
+            if not fold.is_from_outside:
+                raise
+            return self.by_kernels(fold, self.data, self.target)  # an operator from outside without a reference
 
     def _kept(self, value: NDArray[Any]) -> NDArray[Any]:
         if value.nbytes <= SMALL:

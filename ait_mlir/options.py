@@ -19,7 +19,7 @@ from ait_mlir.lowering.target import Target, TargetKind
 from ait_mlir.lowering.toolchain import default_arch, detect_cuda_arch
 from ait_mlir.passes.pipelines import check_optional, phase_index
 
-Measure = bool | Literal["auto"]
+Measure = bool | Literal["auto", "known"]
 Method = Literal["auto", "kernels", "reference"]
 
 
@@ -45,7 +45,8 @@ class CompileOptions:
     measure: Measure = False
     """Whether kernels are chosen by their times on the card. With True, all times that are not known are measured. With
     "auto", they are measured within `budget` if this machine has a card for the target; else estimates decide. With
-    False, estimates and known times decide. `compile_model`, `ait_mlir.compile` and `ait compile` say "auto"."""
+    False, estimates and known times decide; with "known" known times alone, and an op with several candidates and
+    none is an error. `compile_model`, `ait_mlir.compile` and `ait compile` say "auto"."""
     budget: float | None = None
     """The seconds for measuring, compiling of candidates included. None: `AIT_MEASURE_BUDGET`, else 20, for "auto"; no
     limit for True."""
@@ -58,6 +59,9 @@ class CompileOptions:
     streams: int | None = None
     """The most streams of a GPU that a run may use, up to 16; 0 or 1 for one. None: several where estimates say that it
     pays."""
+    waves: int = 0
+    """The most launches of a GPU that run at once, in waves over `streams` streams, whether it pays or not; 0:
+    estimates decide."""
     fold: bool | Literal["load"] = True
     """Whether values that depend only on params with known data are computed at compile time. With "load", the loaded
     model also computes values that depend on other params, when it gets their data.
@@ -97,11 +101,14 @@ class CompileOptions:
         Raises `InputError` for a wrong `AIT_MEASURE_BUDGET`.
         """
         measure, budget = self.measure, self.budget
+        if measure == "known":
+            measure, budget = False, None
         if measure == "auto":
             budget = measure_budget() if budget is None else budget
             measure = self.target == "cuda" and budget > 0 and detect_cuda_arch() is not None
         found = {
             "measure=true": measure,
+            "known=true": self.measure == "known",
             f'points="{self.points}"': self.points != "hints",
             f"budget={None if budget is None else float(budget)}": measure and budget is not None,
             f'precision="{self.precision}"': self.precision != "highest",
@@ -118,9 +125,12 @@ def _is_budget(value: object) -> bool:
     return value is None or (_is_number(value) and 0 <= cast(float, value) < math.inf)
 
 
-def _is_limit(value: object) -> bool:
+MOST_WAVES = 1 << 40
+
+
+def _is_limit(value: object, most: int = MAX_STREAMS) -> bool:
     whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-    return value is None or (whole and 0 <= cast(int, value) <= MAX_STREAMS)
+    return value is None or (whole and 0 <= cast(int, value) <= most)
 
 
 def _are_points(value: object) -> bool:
@@ -132,10 +142,11 @@ def _is_one_of(*values: object) -> Callable[[object], bool]:
 
 
 _ALLOWED: tuple[tuple[str, Callable[[object], bool], str], ...] = (
-    ("measure", _is_one_of(True, False, "auto"), 'True, False or "auto"'),
+    ("measure", _is_one_of(True, False, "auto", "known"), 'True, False, "auto" or "known"'),
     ("budget", _is_budget, "a number of seconds, 0 or more"),
     ("points", _are_points, f"{', '.join(STRATEGIES)} or several with a plus between, as in hints+max"),
     ("streams", _is_limit, f"a whole number from 0 to {MAX_STREAMS}"),
+    ("waves", lambda value: value is not None and _is_limit(value, MOST_WAVES), "a whole number, 0 or more"),
     ("fold", _is_one_of(True, False, "load"), 'True, False or "load"'),
     ("fold_by", _is_one_of("auto", "kernels", "reference"), '"auto", "kernels" or "reference"'),
 )

@@ -8,7 +8,7 @@ so does a program, for all its pieces together. Events order exactly the launche
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import cast
@@ -106,6 +106,70 @@ def place(
             streams.update((steps[i].op, stream) for i, stream in zip(piece, found.streams, strict=True))
             placed.after -= gain
     return placed
+
+
+def put_in_waves(steps: Sequence[Step], most: int) -> tuple[list[Step], list[int]]:
+    """Order the steps between two waits of the host in waves of at most `most` steps; returns them, and the number of
+    the wave of each.
+
+    A step is in the wave behind the last step that it depends on, or in a later part of it. Definitions move before all
+    steps. A wait of the host stays last.
+    """
+    first, last = steps[0].op, steps[-1].op
+    block = cast(Block, first.parent)
+    moving = {step.op for step in steps}
+    for op in [op for op in _between(first, last) if op not in moving]:
+        op.detach()
+        block.insert_op_before(op, first)
+    levels: list[int] = []
+    for i, before in enumerate(dependences(steps)):
+        held = range(i) if steps[i].is_wait else before
+        levels.append(1 + max((levels[j] for j in held), default=-1))
+    order = sorted(range(len(steps)), key=lambda i: (levels[i], i))
+    anchor = last.next_op
+    for op in (steps[i].op for i in order):
+        op.detach()
+        if anchor is None:
+            block.add_op(op)
+        else:
+            block.insert_op_before(op, anchor)
+    waves, wave = list[int](), -1
+    for level in sorted(set(levels)):
+        count = levels.count(level)
+        waves += [wave + 1 + i // most for i in range(count)]
+        wave = waves[-1]
+    return [steps[i] for i in order], waves
+
+
+def _between(first: Operation, last: Operation) -> Iterator[Operation]:
+    op: Operation | None = first
+    while op is not None and op is not last:
+        yield op
+        op = op.next_op
+
+
+def assign_waves(program: ProgramOp, kernels: Mapping[str, KernelOp], limit: int, most: int) -> Placed:
+    """Run a program's launches in waves of at most `most` that do not depend on each other, each wave spread over
+    `limit` streams in turn; a wave waits for the one before it."""
+    steps = steps_of(program)
+    if not 2 <= len(steps) <= MOST_STEPS:
+        return Placed({}, 0.0, 0.0)
+    parts: list[list[Step]] = [[]]
+    for step in steps:
+        parts[-1].append(step)
+        if step.is_wait:
+            parts.append([])
+    event, streams = 0, dict[Operation, int]()
+    for part in filter(None, parts):
+        ordered, waves = put_in_waves(part, most)
+        places = [i - waves.index(wave) for i, wave in enumerate(waves)]
+        on = [0 if is_pinned(s, kernels) else place % limit for s, place in zip(ordered, places, strict=True)]
+        after = dependences(ordered)
+        for i, wave in enumerate(waves):
+            after[i] |= {j for j in range(i) if waves[j] == wave - 1}
+        event = Writer(ordered, on, event).write(after)
+        streams |= {step.op: stream for step, stream in zip(ordered, on, strict=True)}
+    return Placed(streams, 0.0, 0.0)
 
 
 class Writer:
@@ -232,6 +296,9 @@ class AssignStreamsPass(ModulePass):
     program's time that they must save. If the events would cost the host of a plain run more time than the streams
     save, only recorded runs use several streams. `report=true` prints both estimates. A CPU has one stream. Runs before
     `plan-memory`.
+
+    With `waves`, estimates do not decide: launches run in waves of at most so many, each spread over the streams, and a
+    wave waits for the one before it. The more launches are in a wave, the less memory they share.
     """
 
     name = "assign-streams"
@@ -239,8 +306,11 @@ class AssignStreamsPass(ModulePass):
     streams: int = 4
     gain: int | float = 0.03
     report: bool = False
+    waves: int = 0
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        if self.waves < 0:
+            raise PassError(f"waves is {self.waves}, expected the launches of a wave, or 0 to decide by estimates")
         if not 0 <= self.streams <= MAX_STREAMS:
             raise PassError(f"streams is {self.streams}, expected a number from 0 to {MAX_STREAMS}")
         if not 0 <= self.gain < 1:
@@ -256,7 +326,10 @@ class AssignStreamsPass(ModulePass):
                 raise PassError(
                     "the memory is planned for one stream; run 'assign-streams' before 'plan-memory'", program
                 )
-            placed = assign(program, kernels, target, self.streams, self.gain)
+            if self.waves:
+                placed = assign_waves(program, kernels, self.streams, self.waves)
+            else:
+                placed = assign(program, kernels, target, self.streams, self.gain)
             if self.report:
                 print(summary(program, placed), file=sys.stderr)
 

@@ -44,6 +44,7 @@ def fold_params(
     *,
     partial: bool = False,
     unbound: bool = False,
+    outside: bool = False,
     compute: Compute | None = None,
 ) -> list[Fold]:
     """Replace values that depend on no input by new params, in the graph of a module; returns their folds.
@@ -54,6 +55,10 @@ def fold_params(
     the names of the folds that it could compute; the others are not applied. If all data are known, or with `unbound`,
     factors join weights, except with `partial`. Then, on a target `fill_for` with tensor cores, weights of convolutions
     and products are padded for kernels that need it (rewrites/conv.py, pad_products.py).
+
+    With `outside`, ops from outside are folded, too, for a caller that computes them now: an artifact does not contain
+    their definition, so their params are no constants of the model any more. Except with `partial`, nothing else may
+    read these params.
     """
     graph = next((op for op in module.ops if isinstance(op, GraphOp)), None)
     if graph is None:
@@ -68,13 +73,15 @@ def fold_params(
             rewrite(module, pattern_set(*blocks, "conv:CHANNELS", "view:VIEWS"))
             pad_products(graph.block, fill_for, weights=True)
     taken = set(params)
-    fixed = _fixed(graph, allowed)
+    fixed = _fixed(graph, allowed, outside)
     found: list[tuple[SSAValue, Fold]] = []
     for value in _edges(graph, fixed):
         ops = _closure(value)
         if not _pays(value, ops):
             continue
         sources = [op.param_name.data for op in ops if isinstance(op, ParamOp)]
+        if not partial and sources and any(map(is_outside, ops)) and not _reads_alone(ops):
+            continue
         if not sources and (literal := _literal(value, ops)) is not None:
             _use(graph, value, literal, fixed)
             continue
@@ -121,11 +128,22 @@ def _literal(value: SSAValue, ops: Sequence[Operation]) -> ConstantOp | None:
     return ConstantOp(numbers[0] if len(numbers) == 1 else numbers, t)
 
 
-def _fixed(graph: GraphOp, known: Collection[str]) -> set[Operation]:
+def is_outside(op: Operation) -> bool:
+    """Whether an op is an operator from outside."""
+    return row_of(type(op)) is not None
+
+
+def _reads_alone(ops: Sequence[Operation]) -> bool:
+    """Whether only these ops read the params among them."""
+    inside = set(ops)
+    return all(use.operation in inside for op in ops if isinstance(op, ParamOp) for use in op.output.uses)
+
+
+def _fixed(graph: GraphOp, known: Collection[str], outside: bool) -> set[Operation]:
     """The ops that depend only on constants and known params.
 
-    An op from outside counts only if it has a reference and depends only on constants, because the artifact does not
-    contain its definition.
+    An op from outside counts only with `outside`, or if it has a reference and depends only on constants, because the
+    artifact does not contain its definition.
     """
     found: set[Operation] = set()
     constant: set[Operation] = set()
@@ -133,7 +151,7 @@ def _fixed(graph: GraphOp, known: Collection[str]) -> set[Operation]:
         if isinstance(op, ConstantOp) or (op.operands and all(v.owner in constant for v in op.operands)):
             constant.add(op)
         row = row_of(type(op))
-        if row is not None and (row.rule is None or op not in constant):
+        if row is not None and not outside and (row.rule is None or op not in constant):
             continue
         is_source = isinstance(op, ConstantOp) or (isinstance(op, ParamOp) and op.param_name.data in known)
         if is_source or (op.operands and op.has_trait(Pure) and all(v.owner in found for v in op.operands)):

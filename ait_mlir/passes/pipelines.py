@@ -127,6 +127,12 @@ PASSES: dict[str, Pass | Patterns] = table(
             ("gemm.products:PARALLEL_GEMMS",),
         ),
         Patterns(
+            "merge-single-source-gemms",
+            "Multiply one input with several params at once, whatever reads the products; add their biases at once.",
+            ("gemm.products:SINGLE_SOURCE",),
+        ),
+        Patterns("fuse-bias", "Let a product add the bias that alone uses it.", ("gemm.epilogue:BIAS",)),
+        Patterns(
             "fuse-epilogue",
             "Let elementwise operations that alone use a contraction, also behind a reshape, join its epilogue.",
             ("gemm.epilogue:EPILOGUE", "gemm.reshaped:RESHAPED"),
@@ -186,6 +192,16 @@ PASSES: dict[str, Pass | Patterns] = table(
             ("gemm.batches:HEADS",),
         ),
         Patterns(
+            "part-batches",
+            "Give products the heads as a dim of their batch, where these are then moved behind the rows.",
+            ("gemm.batches:MERGED_HEADS",),
+        ),
+        Patterns(
+            "join-parallel-gemms",
+            "Make one batched product of neighbouring products of one size that a concat joins.",
+            ("gemm.batches:NEIGHBOURS",),
+        ),
+        Patterns(
             "fuse-parallel-gemms",
             "Make one batched product of products of the parts of a tensor that a concat joins.",
             ("gemm.batches:SIDE_BY_SIDE",),
@@ -200,7 +216,9 @@ PASSES: dict[str, Pass | Patterns] = table(
             "Let jagged views of one tensor with one set of offsets be one.",
             ("documented:JAGGED",),
         ),
+        Pass("make-inputs-jagged", "passes.make_inputs_jagged", "MakeInputsJaggedPass"),
         Pass("rotate-products", "passes.rotate_products", "RotateProductsPass", optimizes=True),
+        Pass("store-heads", "passes.store_heads", "StoreHeadsPass", optimizes=True),
         Pass("pad-products", "passes.pad_products", "PadProductsPass", optimizes=True),
         Pass("group-products", "passes.group_products", "GroupProductsPass", optimizes=True),
         Pass("group-norms", "passes.group_norms", "GroupNormsPass", optimizes=True),
@@ -247,8 +265,8 @@ def patterns_of(name: str) -> PatternSet:
 @dataclass(frozen=True)
 class Phase(Row):
     """A state of a module between import and artifact, and the passes that lead to it from the previous phase. `{card}`
-    stands for the options of the target, `{target}` for the options of target and selection, `{streams}` for the option
-    of streams."""
+    stands for the options of the target, `{target}` for the options of target and selection, `{streams}` for those of
+    streams."""
 
     passes: tuple[str, ...] = ()
 
@@ -270,12 +288,14 @@ PHASE_TABLE: dict[str, Phase] = table(
                 "pad-products{{{card}}}",
                 "fuse-expand-bmm",
                 "fuse-bmm-permute",
+                "part-batches",
                 "fuse-epilogue",
                 "fuse-norm",
                 "fuse-elementwise",
                 "gate-products",
                 "fuse-siblings",
                 "fuse-results",
+                "store-heads{{{card}}}",
                 "remove-duplicates",
             ),
         ),
@@ -342,17 +362,19 @@ def passes_between(
     *,
     without: Collection[str] = (),
     streams: int | None = None,
+    waves: int = 0,
 ) -> str:
     """The pipeline that takes a module from phase `start` to phase `end`, without the passes in `without`. `selection`
-    has further options of `select`; `streams` is the option of `assign-streams`. `AitError` for an unknown phase, the
-    wrong order, or a pass in `without` that is not `OPTIONAL`."""
+    has further options of `select`; `streams` and `waves` are options of `assign-streams`. `AitError` for an unknown
+    phase, the wrong order, or a pass in `without` that is not `OPTIONAL`."""
     first, last = phase_index(start), phase_index(end)
     if first > last:
         raise AitError(f"phase {end!r} comes before {start!r}; the phases are {', '.join(PHASES)}")
     check_optional(without)
     card = f'target="{target}"' + (f' arch="{arch}"' if arch else "")
     options = card + (f" {selection}" if selection else "")
-    limit = "" if streams is None else f"streams={streams}"
+    given = {"streams": streams, "waves": waves or None}
+    limit = " ".join(f"{name}={value}" for name, value in given.items() if value is not None)
     steps = [step for phase in PHASES[first + 1 : last + 1] for step in PHASE_TABLE[phase].passes]
     steps = [step for step in steps if _name(step) not in without]
     return ",".join(step.format(card=card, target=options, streams=limit).removesuffix("{}") for step in steps)

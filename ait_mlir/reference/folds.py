@@ -18,6 +18,7 @@ from ait_mlir.dtypes import numpy_dtype
 from ait_mlir.ir.context import context
 from ait_mlir.ir.parser import parse_source
 from ait_mlir.ir.source import decode
+from ait_mlir.outside import row_of
 from ait_mlir.reference.graph import evaluate_graph
 
 LARGEST_COPY = 1 << 20
@@ -70,14 +71,19 @@ class Fold:
         return None if array is None else np.ascontiguousarray(array).reshape(array.shape)
 
     @property
+    def is_from_outside(self) -> bool:
+        """Whether operators from outside compute the value: an artifact cannot compute it again."""
+        return any(row_of(type(op)) is not None for op in self.graph.block.ops)
+
+    @property
     def only_moves(self) -> bool:
         """Whether the value only reorders the elements of a param."""
         return all(isinstance(op, ParamOp | PermuteOp | ReshapeOp | OutputOp) for op in self.graph.block.ops)
 
 
 def write_folds(folds: Sequence[Fold]) -> str:
-    """The folds that depend on params, and so may be computed again, as a module in text; empty if there are none."""
-    kept = [fold for fold in folds if not fold.is_constant]
+    """The folds that depend on params, and may be computed again, as a module in text; empty if there are none."""
+    kept = [fold for fold in folds if not fold.is_constant and not fold.is_from_outside]
     names = [StringAttr(fold.name) for fold in kept]
     return str(ModuleOp([fold.graph.clone() for fold in kept], {"ait.folds": ArrayAttr(names)})) + "\n" if kept else ""
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
 from functools import cache
 
+from xdsl.dialects.builtin import UnitAttr
 from xdsl.ir import Operation
 
 from ait_mlir import outside
@@ -15,6 +17,8 @@ from ait_mlir.rewrites.engine.driver import Statistics, apply_patterns
 from ait_mlir.rewrites.engine.language import PatternSet
 from ait_mlir.rewrites.engine.steps import Universe
 from ait_mlir.rewrites.families import CONSTRAINTS, FINDERS, NATIVES
+
+Applies = Callable[[Operation], bool]
 
 
 def universe(operations: Mapping[str, type[Operation]] | None = None) -> Universe:
@@ -46,3 +50,17 @@ def outside_operations() -> dict[str, type[Operation]]:
 def rewrite(scope: Operation, patterns: PatternSet, *, dialect: str = "ait", reverse: bool = False) -> Statistics:
     """Apply a set of patterns to everything nested in `scope` until none matches."""
     return apply_patterns(scope, compiled(patterns, dialect), reverse=reverse)
+
+
+@contextmanager
+def held(scope: Operation, only: Applies | None) -> Generator[None]:
+    """A block in which patterns leave ops alone for which `only` is False: these have a kernel for its duration."""
+    pinned = [] if only is None else [op for op in scope.walk() if not only(op) and "kernel" not in op.attributes]
+    for op in pinned:
+        op.attributes["kernel"] = UnitAttr()
+    try:
+        yield
+    finally:
+        for op in scope.walk():
+            if op.attributes.get("kernel") == UnitAttr():
+                del op.attributes["kernel"]

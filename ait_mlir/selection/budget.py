@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from ait_mlir.dialects.ait.traits import ContractionExtents
-from ait_mlir.errors import AitError
+from ait_mlir.errors import AitError, UnknownTimeError
 from ait_mlir.lowering.candidates import Candidate, candidates_of, steps_of
 from ait_mlir.lowering.choices import Choice
 from ait_mlir.lowering.kernels import Target
@@ -277,6 +277,33 @@ class BudgetSelector(Selector):
         return Choice.read(text) if whole or seconds >= self.budget.seconds else None
 
 
+@dataclass
+class KnownSelector(BudgetSelector):
+    """Makes choices by known times alone: an op with several candidates and no known time is an error."""
+
+    @property
+    def knows_times(self) -> bool:
+        return True
+
+    def choose(self, tasks: Sequence[Task], counts: Sequence[int] = ()) -> list[Choice | None]:
+        found = super().choose(tasks, counts)
+        for task, choice in zip(tasks, found, strict=True):
+            if choice is None:
+                raise UnknownTimeError(
+                    f"no known time for {task.op.name} ({', '.join(map(str, task.op.operand_types))}), and "
+                    f"AIT_FORCE_PROFILER_CACHE forbids measuring it; {TimingCache().other_versions()}unset it, or "
+                    "let AIT_TIMINGS name the cache with its times"
+                )
+        return found
+
+
+def known_selector(target: Target, strategies: Sequence[str] = ("hints",)) -> Selector:
+    """The selector of known times alone, which needs no device."""
+    shipped = shipped_for(target.arch) if target.kind == "cuda" else None
+    setting, cache = current_setting(target.kind), TimingCache()
+    return KnownSelector(target, setting, cache, shipped, None, strategies, budget=Budget(0.0))
+
+
 def selector(
     target: Target, measure: bool, strategies: Sequence[str] = ("hints",), budget: float | None = None
 ) -> Selector:
@@ -291,4 +318,4 @@ def selector(
     return BudgetSelector(target, setting, cache, shipped, meter, strategies, budget=Budget(budget))
 
 
-__all__ = ["Budget", "BudgetSelector", "selector"]
+__all__ = ["Budget", "BudgetSelector", "KnownSelector", "known_selector", "selector"]

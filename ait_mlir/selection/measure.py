@@ -104,6 +104,11 @@ class Selector:
     strategies: Sequence[str] = ("hints",)
     log: list[str] = field(default_factory=list[str])
 
+    @property
+    def knows_times(self) -> bool:
+        """Whether it can know times; otherwise estimates decide without asking it."""
+        return self.meter is not None or self.shipped is not None
+
     def close(self) -> None:
         """Release the meter's resources."""
         if self.meter is not None:

@@ -32,7 +32,7 @@ from ait_mlir.lowering.kernels.outside import advice
 from ait_mlir.lowering.module_target import make_target, set_target
 from ait_mlir.lowering.points import STRATEGIES
 from ait_mlir.lowering.weights import is_weight
-from ait_mlir.selection.budget import selector
+from ait_mlir.selection.budget import known_selector, selector
 from ait_mlir.selection.estimated import choice_by_estimate
 from ait_mlir.selection.measure import Selector, require_device, show
 from ait_mlir.selection.shortlist import best_by_estimate
@@ -108,7 +108,7 @@ def select_graph(graph: GraphOp, target: Target, by_time: Selector) -> None:
                 types = ", ".join(map(str, op.operand_types))
                 raise PassError(f"no kernel for {op.name} on {target.kind} ({types}); {hint}", op)
         key: object = plain
-        if len(candidates[plain]) > 1 and (by_time.meter is not None or by_time.shipped is not None):
+        if len(candidates[plain]) > 1 and by_time.knows_times:
             around = surroundings(op)
             alike = plain, around.key()
             if alike not in known:
@@ -148,7 +148,8 @@ class SelectPass(ModulePass):
     `precision` says how products, convolutions and attention of f32 may be computed: `highest` (exactly), `high` (TF32)
     or `medium` (bf16). `points` selects the values of the dims to measure: `hints` (without hints, the smallest and the
     largest value), `min`, `max`, or several of these joined by a plus. `budget` limits measuring to about so many
-    seconds, compiling included. `report=true` prints the times of the best candidates.
+    seconds, compiling included. `report=true` prints the times of the best candidates. With `known=true` known times
+    decide alone, and an op with several candidates and no known time is an error.
     """
 
     name = "select"
@@ -160,6 +161,7 @@ class SelectPass(ModulePass):
     budget: float | None = None
     points: str = "hints"
     report: bool = False
+    known: bool = False
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         target = make_target(self.target, self.arch, self.precision)
@@ -170,9 +172,12 @@ class SelectPass(ModulePass):
             raise PassError(f"unknown points {unknown[0]!r}; expected some of {known}, as in 'hints+max'")
         if self.budget is not None and not self.budget >= 0:
             raise PassError(f"budget is {self.budget}, expected a number of seconds, 0 or more")
-        if self.measure:
+        if self.measure and not self.known:
             require_device(target)
-        by_time = selector(target, self.measure, strategies, self.budget)
+        if self.known:
+            by_time = known_selector(target, strategies)
+        else:
+            by_time = selector(target, self.measure, strategies, self.budget)
         try:
             for graph in op.ops:
                 if isinstance(graph, GraphOp):

@@ -20,7 +20,7 @@ ait.graph @odd(%x: !ait.tensor<m x 7 x f16>, %z: !ait.tensor<2 x 5 x 4 x bf16>, 
   ait.output "y1" %1 : !ait.tensor<2 x 3 x 5 x bf16>
 }
 
-// Four-byte elements; even sizes; sizes of 1; an odd number of rows; an epilogue; a selected product.
+// Four-byte elements; even sizes; sizes of 1; an odd number of rows; two results; a selected product.
 // CHECK-LABEL: ait.graph @not_odd
 ait.graph @not_odd(%x: !ait.tensor<3 x 7 x f32>, %y: !ait.tensor<3 x 8 x f16>, %z: !ait.tensor<3 x 1 x f16>, %v: !ait.tensor<3 x 7 x f16>) {
   // CHECK-NOT: ait.pad
@@ -31,24 +31,53 @@ ait.graph @not_odd(%x: !ait.tensor<3 x 7 x f32>, %y: !ait.tensor<3 x 8 x f16>, %
   %0 = ait.gemm rcr %x, %w : !ait.tensor<3 x 5 x f32>
   %1 = ait.gemm rcr %y, %w2 : !ait.tensor<3 x 6 x f16>
   %2 = ait.gemm rcr %z, %w3 : !ait.tensor<3 x 2 x f16>
-  %3 = ait.gemm rcr %v, %w4 epilogue() {
+  %3, %further = ait.gemm rcr %v, %w4 epilogue() {
   ^bb0(%acc: f32):
     %r = ait.relu %acc : f32
-    ait.yield %r : f32
-  } : !ait.tensor<3 x 4 x f16>
+    ait.yield %r, %acc : f32, f32
+  } : !ait.tensor<3 x 4 x f16>, !ait.tensor<3 x 4 x f16>
   %4 = ait.gemm rcr %v, %w4 {kernel = #ait.kernel<"native", {}>} : !ait.tensor<3 x 4 x f16>
   %5 = ait.reshape %v : !ait.tensor<1 x 3 x 7 x f16>
-  %6 = ait.bmm rcr %5, %w4 epilogue() {
-  ^bb0(%acc: f32):
-    %r = ait.relu %acc : f32
-    ait.yield %r : f32
-  } : !ait.tensor<1 x 3 x 4 x f16>
   %7 = ait.bmm rcr %5, %w4 {kernel = #ait.kernel<"native", {}>} : !ait.tensor<1 x 3 x 4 x f16>
   ait.output "y0" %0 : !ait.tensor<3 x 5 x f32>
-  ait.output "y6" %6 : !ait.tensor<1 x 3 x 4 x f16>
+  ait.output "y3b" %further : !ait.tensor<3 x 4 x f16>
   ait.output "y7" %7 : !ait.tensor<1 x 3 x 4 x f16>
   ait.output "y1" %1 : !ait.tensor<3 x 6 x f16>
   ait.output "y2" %2 : !ait.tensor<3 x 2 x f16>
   ait.output "y3" %3 : !ait.tensor<3 x 4 x f16>
   ait.output "y4" %4 : !ait.tensor<3 x 4 x f16>
+}
+
+// The operands of an epilogue get zeros where they have the rows or columns of the result; numbers and single rows stay.
+// CHECK-LABEL: ait.graph @epilogues
+ait.graph @epilogues(%x: !ait.tensor<m x 7 x f16>, %c: !ait.tensor<5 x f16>, %d: !ait.tensor<m x 5 x f16>, %e: !ait.tensor<m x 1 x f16>, %y: !ait.tensor<7 x 3 x f16>, %f: !ait.tensor<5 x 3 x f16>,
+    %g: !ait.tensor<5 x 1 x f16>) dims {m = 1 to 4} {
+  %w = ait.param "epilogues.w" : !ait.tensor<5 x 7 x f16>
+  // CHECK: [[X:%.*]] = ait.pad constant %x before [0, 0] : !ait.tensor<m x 8 x f16>
+  // CHECK-NEXT: [[W:%.*]] = ait.pad constant %w before [0, 0] : !ait.tensor<6 x 8 x f16>
+  // CHECK-NEXT: [[C:%.*]] = ait.pad constant %c before [0] : !ait.tensor<6 x f16>
+  // CHECK-NEXT: [[D:%.*]] = ait.pad constant %d before [0, 0] : !ait.tensor<m x 6 x f16>
+  // CHECK-NEXT: [[Y:%.*]] = ait.gemm rcr [[X]], [[W]] epilogue([[C]], [[D]], %e) {
+  // CHECK: } : !ait.tensor<m x 6 x f16>
+  // CHECK-NEXT: ait.slice [[Y]] offsets [0, 0] : !ait.tensor<m x 5 x f16>
+  %0 = ait.gemm rcr %x, %w epilogue(%c, %d, %e) {
+  ^bb0(%acc: f32, %a: f32, %b: f32, %r: f32):
+    %s = ait.add %acc, %a : f32
+    %t = ait.mul %s, %b : f32
+    %u = ait.add %t, %r : f32
+    ait.yield %u : f32
+  } : !ait.tensor<m x 5 x f16>
+  // CHECK-NEXT: [[Y:%.*]] = ait.pad constant %y before [0, 0] : !ait.tensor<8 x 4 x f16>
+  // CHECK-NEXT: [[W:%.*]] = ait.pad constant %w before [0, 0] : !ait.tensor<5 x 8 x f16>
+  // CHECK-NEXT: [[F:%.*]] = ait.pad constant %f before [0, 0] : !ait.tensor<5 x 4 x f16>
+  // CHECK-NEXT: ait.gemm ccc [[Y]], [[W]] epilogue([[F]], %g) {
+  // CHECK: } : !ait.tensor<5 x 4 x f16>
+  %1 = ait.gemm ccc %y, %w epilogue(%f, %g) {
+  ^bb0(%acc: f32, %a: f32, %b: f32):
+    %s = ait.add %acc, %a : f32
+    %t = ait.mul %s, %b : f32
+    ait.yield %t : f32
+  } : !ait.tensor<5 x 3 x f16>
+  ait.output "y0" %0 : !ait.tensor<m x 5 x f16>
+  ait.output "y1" %1 : !ait.tensor<5 x 3 x f16>
 }

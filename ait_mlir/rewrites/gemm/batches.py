@@ -4,6 +4,7 @@ copies."""
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import groupby
 
 from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, StringAttr, i64
 from xdsl.ir import Attribute, Operation, OpResult, Region, SSAValue
@@ -14,12 +15,13 @@ from ait_mlir.dialects.ait.data import ParamOp
 from ait_mlir.dialects.ait.elementwise import AddOp
 from ait_mlir.dialects.ait.gemm import BmmOp, ContractionOp, GemmOp
 from ait_mlir.dialects.ait.syntax import int_list
-from ait_mlir.dialects.ait.types import scope_of, tensor_type
+from ait_mlir.dialects.ait.types import TensorType, scope_of, tensor_type
 from ait_mlir.dialects.ait.view import ConcatOp, ExpandOp, PermuteOp, ReshapeOp, SplitOp
 from ait_mlir.dims import Expr, product
 from ait_mlir.rewrites.engine.driver import Rewriter
 from ait_mlir.rewrites.engine.language import PatternBuilder, pattern, patterns
 from ait_mlir.rewrites.engine.registry import constraint, native
+from ait_mlir.rewrites.regions import take_regions
 
 
 @pattern(over=(0, 1))
@@ -48,18 +50,47 @@ def transposed_product(p: PatternBuilder, mnemonic: str) -> None:
     p.replace(root, "stored_transposed", inner, root)
 
 
-@pattern()
-def heads_of_product(p: PatternBuilder) -> None:
-    """permute(reshape(x @ w^T), [0, 2, 1, 3]) = x' @ w'^T, batched over the heads"""
-    gemm = p.op("ait.gemm", p.values(2), {"layout": "rcr"})
-    parted = p.op("ait.reshape", [p.result(gemm)])
+@pattern(over=("gemm", "bmm"))
+def heads_of_product(p: PatternBuilder, mnemonic: str) -> None:
+    """permute(reshape(x @ w), [0, 2, 1, 3]) = x' @ w', batched over the heads
+
+    The product may have an epilogue whose operands have one element for each column, such as a bias.
+    """
+    inner = p.op(f"ait.{mnemonic}", [*p.values(2), p.rest()])
+    parted = p.op("ait.reshape", [p.result(inner)])
     root = p.op("ait.permute", [p.result(parted)])
-    p.require("one_use", p.result(gemm))
+    p.require("one_use", p.result(inner))
     p.require("one_use", p.result(parted))
-    p.require("no_region", gemm)
-    p.require("no_attribute", gemm, "kernel")
-    p.require("parts_into_heads", gemm, root)
-    p.replace(root, "product_by_heads", gemm, root)
+    p.require("no_attribute", inner, "kernel")
+    p.require("stores_rows", inner)
+    p.require("epilogue_of_columns", inner)
+    p.require("parts_into_heads", inner, root)
+    p.replace(root, "product_by_heads", inner, root)
+
+
+@pattern()
+def merged_heads(p: PatternBuilder) -> None:
+    """permute(reshape(x @ y), [0, 2, 1, 3]) = permute(x' @ y'), where the reshape parts the batch of the product
+
+    A product with the heads as a dim of its batch can be stored in the order of the permute.
+    """
+    inner = p.op("ait.bmm", p.values(2))
+    parted = p.op("ait.reshape", [p.result(inner)])
+    root = p.op("ait.permute", [p.result(parted)])
+    p.require("one_use", p.result(inner))
+    p.require("one_use", p.result(parted))
+    p.require("no_attribute", inner, "kernel")
+    p.require("no_region", inner)
+    p.require("parts_the_batch", inner, root)
+    p.replace(root, "product_with_heads", inner, root)
+
+
+@pattern()
+def products_beside_others(p: PatternBuilder) -> None:
+    """concat(x0 @ w0^T + b0, x1 @ w1^T + b1, z) = concat(one bmm, z), of neighbours with factors of equal shapes"""
+    root = p.op("ait.concat")
+    p.require("joins_neighbouring_products", root)
+    p.replace(root, "concat_of_batches", root)
 
 
 @pattern()
@@ -72,8 +103,10 @@ def products_side_by_side(p: PatternBuilder) -> None:
 
 REPEATED = patterns(expand_of_batch)
 TRANSPOSED = patterns(transposed_product)
-HEADS = patterns(heads_of_product)
+HEADS = patterns(heads_of_product, merged_heads)
+MERGED_HEADS = patterns(merged_heads)
 SIDE_BY_SIDE = patterns(products_side_by_side)
+NEIGHBOURS = patterns(products_beside_others)
 
 
 # ** repeated and transposed **
@@ -127,24 +160,90 @@ def stored_transposed(r: Rewriter, inner: ContractionOp, root: PermuteOp) -> Ope
 
 
 @constraint
-def parts_into_heads(gemm: GemmOp, root: PermuteOp) -> bool:
-    """A product [M, N] is reshaped to [A, B, C, D], with M = A B and N = C D, and permuted to [A, C, B, D]."""
+def epilogue_of_columns(inner: ContractionOp) -> bool:
+    """The product has one result, and each operand of its epilogue one element for each column, or one in all."""
+    columns = tensor_type(inner.output).dims[-1]
+    return len(inner.results) == 1 and all(
+        all(dim.as_int() == 1 for dim in dims[:-1]) and (not dims or dims[-1] is columns or dims[-1].as_int() == 1)
+        for dims in (tensor_type(value).dims for value in inner.epilogue_operands)
+    )
+
+
+def parted(root: PermuteOp) -> tuple[Expr, Expr, Expr, Expr] | None:
+    """The dims [A, B, C, D] that a permute to [A, C, B, D] reads; None for another permute."""
     if root.order() != (0, 2, 1, 3):
-        return False
+        return None
     a, b, c, d = tensor_type(root.operands[0]).dims
-    *rows, columns = tensor_type(gemm.output).dims
+    return a, b, c, d
+
+
+@constraint
+def parts_into_heads(inner: ContractionOp, root: PermuteOp) -> bool:
+    """A product [M, N] is reshaped to [A, B, C, D], with M = A B and N = C D, and permuted to [A, C, B, D]. A bmm
+    [A, B, N] has one batch dim, and its second factor that or none."""
+    if (found := parted(root)) is None:
+        return False
+    a, b, c, d = found
+    *rows, columns = tensor_type(inner.output).dims
     scope = scope_of(root)
-    return scope.equal(product(rows), a * b) and scope.equal(columns, c * d)
+    if not scope.equal(columns, c * d):
+        return False
+    if isinstance(inner, BmmOp):
+        whole = len(rows) == 2 and scope.equal(rows[0], a) and scope.equal(rows[1], b)
+        return whole and inner.layout.data[0] == "r" and tensor_type(inner.a).rank == 3
+    return inner.layout.data[0] == "r" and scope.equal(product(rows), a * b)
 
 
 @native
-def product_by_heads(r: Rewriter, gemm: GemmOp, root: PermuteOp) -> Operation:
-    """x as [A, 1, B, K] times w as [C, D, K]."""
-    a, b, c, d = tensor_type(root.operands[0]).dims
-    k = tensor_type(gemm.a).dims[-1]
-    x = r.reshape(gemm.a, [a, 1, b, k])
-    w = r.reshape(gemm.b, [c, d, k])
-    return r.create(BmmOp, [x, w], [root.results[0].type], {"layout": StringAttr("rcr")}, [Region()])
+def product_by_heads(r: Rewriter, inner: ContractionOp, root: PermuteOp) -> Operation:
+    """x as [A, 1, B, K] times w as [C, D, K], or as [C, K, D] where its rows are those of K; behind the batch of a bmm.
+
+    Columns of the epilogue's operands become [C, 1, D].
+    """
+    found = parted(root)
+    assert found is not None, "product_by_heads needs parts_into_heads"
+    _, b, c, d = found
+    k = tensor_type(inner.a).dims[-1]
+    batch = tensor_type(inner.a).dims[0] if isinstance(inner, BmmOp) else found[0]
+    x = r.reshape(inner.a, [batch, 1, b, k])
+    before = tensor_type(inner.b).dims[:-2]
+    if inner.layout.data[1] == "c":
+        w = r.reshape(inner.b, [*before, c, d, k])
+    else:
+        n = len(before)
+        w = r.permute(r.reshape(inner.b, [*before, k, c, d]), [*range(n), n + 1, n, n + 2])
+    columns = tensor_type(inner.output).dims[-1]
+    extras = [
+        r.reshape(value, [c, 1, d]) if (dims := tensor_type(value).dims) and dims[-1] is columns else value
+        for value in inner.epilogue_operands
+    ]
+    layout = {"layout": StringAttr(f"r{inner.layout.data[1]}r")}
+    return r.create(BmmOp, [x, w, *extras], [root.results[0].type], layout, take_regions(inner))
+
+
+@constraint
+def parts_the_batch(inner: BmmOp, root: PermuteOp) -> bool:
+    """A bmm [A B, M, N], whose factors both have this batch, is reshaped to [A, B, M, N] and permuted to
+    [A, M, B, N]."""
+    dims = tensor_type(inner.output).dims
+    if (found := parted(root)) is None or len(dims) != 3:
+        return False
+    scope = scope_of(root)
+    factors = [tensor_type(value).dims for value in (inner.a, inner.b)]
+    return (
+        scope.equal(found[2], dims[1])
+        and scope.equal(found[3], dims[2])
+        and all(len(factor) == 3 and factor[0] is dims[0] for factor in factors)
+    )
+
+
+@native
+def product_with_heads(r: Rewriter, inner: BmmOp, root: PermuteOp) -> Operation:
+    """The permute of a bmm whose factors have the two dims of the reshape as batch."""
+    parted = tensor_type(root.operands[0])
+    factors = [r.reshape(value, [*parted.dims[:2], *tensor_type(value).dims[1:]]) for value in (inner.a, inner.b)]
+    made = r.create(BmmOp, factors, [parted], {"layout": inner.layout}, [Region()])
+    return r.create(PermuteOp, [made.results[0]], [root.results[0].type], dict(root.properties))
 
 
 # ** side by side **
@@ -207,16 +306,93 @@ def batched_products(r: Rewriter, concat: ConcatOp) -> Operation:
     found = parts_of(concat)
     assert found is not None, "batched_products needs joins_products_of_parts"
     rows, total = tensor_type(found.source).dims
-    n, k = tensor_type(found.weights[0]).dims
+    k = tensor_type(found.weights[0]).dims[1]
+    assert total is k * len(found.weights)
+    return r.create(ReshapeOp, [_batched(r, found.source, found, rows, k)], [concat.results[0].type])
+
+
+@dataclass
+class Neighbours:
+    """Neighbouring operands of a concat, from `first` on, that are products of factors of equal shapes."""
+
+    first: int
+    sources: list[SSAValue]
+    weights: list[SSAValue]
+    biases: list[SSAValue]
+    """Empty without biases."""
+
+
+def plain_product(value: SSAValue) -> tuple[GemmOp, SSAValue | None] | None:
+    """The gemm of a tensor with a param, both of two dims, and the param that is added to it, if any; None if there is
+    no such gemm, or it or what it multiplies has another reader."""
+    bias = None
+    if isinstance(add := value.owner, AddOp) and value.has_one_use():
+        gemm_first = isinstance(add.operands[0].owner, GemmOp)
+        value, bias = (add.operands[0], add.operands[1]) if gemm_first else (add.operands[1], add.operands[0])
+        if not isinstance(bias.owner, ParamOp) or tensor_type(bias).dims != tensor_type(add.results[0]).dims[-1:]:
+            return None
+    gemm = value.owner
+    if not isinstance(gemm, GemmOp) or not value.has_one_use() or gemm.epilogue.blocks or "kernel" in gemm.attributes:
+        return None
+    if gemm.layout.data != "rcr" or not isinstance(gemm.b.owner, ParamOp) or not gemm.a.has_one_use():
+        return None
+    return (gemm, bias) if tensor_type(gemm.a).rank == 2 and tensor_type(gemm.a).dims[1].as_int() is not None else None
+
+
+def neighbours_of(concat: ConcatOp) -> Neighbours | None:
+    """The first two or more neighbouring operands of a concat of columns that can be one batched product."""
+    t = tensor_type(concat.output)
+    if t.rank != 2 or concat.dim.value.data != 1:
+        return None
+    found = [plain_product(value) for value in concat.operands]
+    keys = [None if row is None else (row[0].a.type, row[0].b.type, row[1] is None) for row in found]
+    at = 0
+    for key, group in groupby(keys):
+        count = len(list(group))
+        rows = [row for row in found[at : at + count] if row is not None]
+        if key is not None and count > 1:
+            biases = [bias for _, bias in rows if bias is not None]
+            return Neighbours(at, [gemm.a for gemm, _ in rows], [gemm.b for gemm, _ in rows], biases)
+        at += count
+    return None
+
+
+@constraint
+def joins_neighbouring_products(concat: ConcatOp) -> bool:
+    """A concat along the columns joins two or more neighbouring products of tensors of one shape with params of one
+    shape, all with or all without a bias; nothing else reads the products or the tensors."""
+    return neighbours_of(concat) is not None
+
+
+@native
+def concat_of_batches(r: Rewriter, concat: ConcatOp) -> Operation:
+    """The concat with one bmm, whose batch are the neighbours, in their places."""
+    found = neighbours_of(concat)
+    assert found is not None, "concat_of_batches needs joins_neighbouring_products"
+    rows, k = tensor_type(found.sources[0]).dims
+    n = tensor_type(found.weights[0]).dims[0]
     count = len(found.weights)
-    assert total is k * count
-    parted = r.permute(r.reshape(found.source, [rows, count, k]), [1, 0, 2])
-    weights = _stack(r, found.weights, [count, n, k])
+    joined = r.create(ConcatOp, found.sources, None, {"dim": IntegerAttr(1, i64)}).results[0]
+    y = _batched(r, joined, Parts(joined, found.weights, found.biases), rows, k)
+    element = tensor_type(concat.output).element_type
+    whole = r.create(ReshapeOp, [y], [TensorType.get((rows, n * count), element)])
+    if count == len(concat.operands):
+        return whole
+    operands = [*concat.operands[: found.first], whole.results[0], *concat.operands[found.first + count :]]
+    return r.create(ConcatOp, operands, [concat.output.type], dict(concat.properties))
+
+
+def _batched(r: Rewriter, source: SSAValue, parts: Parts, rows: Expr, k: Expr) -> SSAValue:
+    """The products of the parts of a tensor, side by side, as [rows, count, N]."""
+    n = tensor_type(parts.weights[0]).dims[0]
+    count = len(parts.weights)
+    parted = r.permute(r.reshape(source, [rows, count, k]), [1, 0, 2])
+    weights = _stack(r, parts.weights, [count, n, k])
     y = r.create(BmmOp, [parted, weights], None, {"layout": StringAttr("rcr")}, [Region()])
-    if found.biases:
-        biases = _stack(r, found.biases, [count, 1, n])
+    if parts.biases:
+        biases = _stack(r, parts.biases, [count, 1, n])
         y = r.create(AddOp, [y.results[0], biases], [y.results[0].type])
-    return r.create(ReshapeOp, [r.permute(y.results[0], [1, 0, 2])], [concat.results[0].type])
+    return r.permute(y.results[0], [1, 0, 2])
 
 
 def _stack(r: Rewriter, params: list[SSAValue], dims: list[Expr | int]) -> SSAValue:

@@ -45,6 +45,21 @@ def join_epilogue_together(p: PatternBuilder) -> None:
     p.apply(root, "append_group_to_epilogue", root, MAX_OPERANDS)
 
 
+@pattern(over=("gemm", "bmm"))
+def join_bias(p: PatternBuilder, mnemonic: str) -> None:
+    """x @ w + b becomes a product with the bias b, which has one element for each column"""
+    acc = p.op(f"ait.{mnemonic}", p.values(2))
+    bias = p.value()
+    root = p.op("ait.add", [p.result(acc), bias], in_any_order=True)
+    p.require("only_user", p.result(acc), root)
+    p.require("is_a_row_for", bias, p.result(acc))
+    p.require("result_has_shape_of", root, p.result(acc))
+    p.require("is_floating", p.result(root))
+    p.require("no_region", acc)
+    p.require("no_attribute", acc, "kernel")
+    p.replace(root, "append_to_epilogue", acc, root)
+
+
 @pattern(over=("reshape", "permute", "expand", "slice"))
 def view_of_widened(p: PatternBuilder, mnemonic: str) -> None:
     """view(cast(x)) = cast(view(x)) where the cast widens: an epilogue then reads the narrow tensor through the view"""
@@ -57,6 +72,7 @@ def view_of_widened(p: PatternBuilder, mnemonic: str) -> None:
 
 
 EPILOGUE = patterns(view_of_widened, join_epilogue, join_epilogue_together)
+BIAS = patterns(join_bias)
 
 
 # ** constraints and natives **
@@ -68,6 +84,13 @@ def stays_in_type(op: HasEpilogue, root: ElementwiseOp) -> bool:
     if not isinstance(op, NormOp):
         return True
     return compute_type(element_type_of(root.results[0])) == op.accumulator_types()[0]
+
+
+@constraint
+def is_a_row_for(value: SSAValue, product: SSAValue) -> bool:
+    """The value has one element for each column of a product; its other dims are 1."""
+    dims = tensor_type(value).dims
+    return bool(dims) and dims[-1] is tensor_type(product).dims[-1] and all(dim.as_int() == 1 for dim in dims[:-1])
 
 
 def is_free(op: HasEpilogue) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from xdsl.dialects.builtin import bf16, f16
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Operation, Region, SSAValue
 
 from ait_mlir.dialects.ait.gemm import ContractionOp
 from ait_mlir.dialects.ait.pad import PadOp
@@ -17,9 +17,11 @@ from ait_mlir.rewrites.engine.registry import constraint, native
 
 @pattern(over=("gemm", "bmm"))
 def even_product(p: PatternBuilder, mnemonic: str) -> None:
-    """x @ y = slice(pad(x) @ pad(y)), where two-byte rows of an odd number of elements get a zero at the end"""
-    root = p.op(f"ait.{mnemonic}", p.values(2))
-    p.require("no_region", root)
+    """x @ y = slice(pad(x) @ pad(y)), where two-byte rows of an odd number of elements get a zero at the end
+
+    Operands of an epilogue with as many rows or columns as the result get zeros, too.
+    """
+    root = p.op(f"ait.{mnemonic}", [*p.values(2), p.rest()])
     p.require("no_attribute", root, "kernel")
     p.require("has_odd_rows", root)
     p.replace(root, "even_rows", root)
@@ -60,9 +62,12 @@ def is_narrow(op: ContractionOp) -> bool:
 
 
 def filled(op: ContractionOp, more: More) -> list[Operation]:
-    """Detached operations that compute a product padded with zeros along M, N and K; the last yields its result."""
+    """Detached operations that compute a product padded with zeros along M, N and K; the last yields its result. The
+    epilogue moves to the new product."""
     m, n, k = more
     made: list[Operation] = []
+    result = tensor_type(op.output)
+    whole_rows, whole_columns = (result.dims[axis] for axis in op.matrix_axes(2))
 
     def larger(t: TensorType, position: int, rows: int, columns: int) -> TensorType:
         dims = list(t.dims)
@@ -70,17 +75,30 @@ def filled(op: ContractionOp, more: More) -> list[Operation]:
             dims[axis] = dims[axis] + by
         return TensorType.get(dims, t.element_type)
 
-    def operand(position: int, rows: int, columns: int) -> SSAValue:
-        value = op.operands[position]
-        t = larger(tensor_type(value), position, rows, columns)
+    def padded(value: SSAValue, t: TensorType) -> SSAValue:
         if t == value.type:
             return value
         made.append(PadOp("constant", value, [0] * t.rank, t.dims))
         return made[-1].results[0]
 
-    result = tensor_type(op.output)
+    def operand(position: int, rows: int, columns: int) -> SSAValue:
+        value = op.operands[position]
+        return padded(value, larger(tensor_type(value), position, rows, columns))
+
+    def extra(value: SSAValue) -> SSAValue:
+        """An operand of the epilogue; dims of 1 broadcast."""
+        t = tensor_type(value)
+        dims = list(t.dims)
+        for axis, whole, by in zip(op.matrix_axes(2), (whole_rows, whole_columns), (m, n), strict=True):
+            if t.rank >= -axis and dims[axis] is whole and whole.as_int() != 1:
+                dims[axis] = dims[axis] + by
+        return padded(value, TensorType.get(dims, t.element_type))
+
     whole = larger(result, 2, m, n)
-    made.append(type(op)(op.layout.data, operand(0, m, k), operand(1, k, n), result_type=whole))
+    factors = operand(0, m, k), operand(1, k, n)
+    extras = [extra(value) for value in op.epilogue_operands]
+    made.append(type(op)(op.layout.data, *factors, extras, op.detach_region(op.epilogue), result_type=whole))
+    op.add_region(Region())
     if whole != result:
         made.append(SliceOp(made[-1].results[0], [0] * result.rank, result.dims))
     return made
@@ -88,8 +106,8 @@ def filled(op: ContractionOp, more: More) -> list[Operation]:
 
 @constraint
 def has_odd_rows(op: ContractionOp) -> bool:
-    """An operand or the result has rows of an odd number of two-byte elements, more than 1."""
-    return tensor_type(op.a).element_type in (f16, bf16) and any(fill_up(op, 2))
+    """An operand or the only result has rows of an odd number of two-byte elements, more than 1."""
+    return len(op.results) == 1 and tensor_type(op.a).element_type in (f16, bf16) and any(fill_up(op, 2))
 
 
 @native

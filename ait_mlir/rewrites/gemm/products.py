@@ -33,6 +33,17 @@ def parallel_gemms(p: PatternBuilder) -> None:
 
 
 @pattern()
+def single_source_gemms(p: PatternBuilder) -> None:
+    """gemm(x, w0), gemm(x, w1) = split(gemm(x, concat(w0, w1))), whatever reads them
+
+    Gemms with a bias become one, and those without one another.
+    """
+    root = p.op("ait.gemm", p.values(2))
+    p.require("has_gemms_of_one_source", root)
+    p.apply(root, "merge_gemms_of_one_source", root)
+
+
+@pattern()
 def bias_of_parts(p: PatternBuilder) -> None:
     """split(x)[0] + b0, split(x)[1] + b1 = split(x + concat(b0, b1))"""
     x = p.value()
@@ -66,6 +77,7 @@ def gated_product(p: PatternBuilder, first: int) -> None:
 
 
 PARALLEL_GEMMS = patterns(parallel_gemms, bias_of_parts)
+SINGLE_SOURCE = patterns(single_source_gemms, bias_of_parts)
 GATED_PRODUCTS = patterns(gated_product)
 
 
@@ -79,7 +91,7 @@ MOST_FOLLOWERS = 32
 def gemms_of_one_input(root: Operation) -> list[Operation]:
     """The plain gemms, root included, that multiply the root's A with params [N_i, K] in layout rcr. Gemms followed by
     an activation of their own are left out: a separate product computes it in its epilogue, a merged product cannot."""
-    found = [use.operation for use in root.operands[0].uses if is_parallel(use.operation, root)]
+    found = gemms_of_one_source(root)
     behind = [followers(op.results[0]) for op in found]
     times = Counter(op for ops in behind for op in ops)
     return [
@@ -87,6 +99,27 @@ def gemms_of_one_input(root: Operation) -> list[Operation]:
         for op, ops in zip(found, behind, strict=True)
         if any(times[other] > 1 for other in ops) or not any(isinstance(other, UnaryOp | ClampOp) for other in ops)
     ]
+
+
+def gemms_of_one_source(root: Operation) -> list[Operation]:
+    """All plain gemms, root included, that multiply the root's A with params [N_i, K] in layout rcr."""
+    return [use.operation for use in root.operands[0].uses if is_parallel(use.operation, root)]
+
+
+def gemms_of_one_kind(root: Operation) -> list[Operation]:
+    """The gemms of one source that have a bias, as the root has, or that have none."""
+    has_bias = bias_of(root.results[0]) is not None
+    return [op for op in gemms_of_one_source(root) if (bias_of(op.results[0]) is not None) == has_bias]
+
+
+def bias_of(value: SSAValue) -> tuple[Operation, SSAValue] | None:
+    """The add that is the only user of a value, and the param with an element for each column that it adds."""
+    add = value.get_user_of_unique_use()
+    if not isinstance(add, AddOp) or not isinstance(value.owner, Operation) or add.parent is not value.owner.parent:
+        return None
+    bias = add.operands[1] if add.operands[0] is value else add.operands[0]
+    is_bias = isinstance(bias.owner, ParamOp) and tensor_type(bias).dims == tensor_type(value).dims[-1:]
+    return (add, bias) if is_bias else None
 
 
 def followers(value: SSAValue) -> set[Operation]:
@@ -119,16 +152,36 @@ def is_parallel(op: Operation, root: Operation) -> bool:
 @constraint
 def has_parallel_gemms(r: Rewriter, root: GemmOp) -> bool:
     """The gemm is the first of several gemms of one input with params; none has a kernel or is an output."""
-    if not is_parallel(root, root):
-        return False
-    group = gemms_of_one_input(root)
+    return is_parallel(root, root) and is_first(r, root, gemms_of_one_input(root))
+
+
+@constraint
+def has_gemms_of_one_source(r: Rewriter, root: GemmOp) -> bool:
+    """The gemm is the first of several gemms of one input with params, all with a bias or all without one; none has a
+    kernel or is an output."""
+    return is_parallel(root, root) and is_first(r, root, gemms_of_one_kind(root))
+
+
+def is_first(r: Rewriter, root: Operation, group: Sequence[Operation]) -> bool:
+    """Whether the root comes first in a group of at least two."""
     return len(group) > 1 and root in group and all(root is other or r.is_before(root, other) for other in group)
 
 
 @native
 def merge_parallel_gemms(r: Rewriter, root: GemmOp) -> None:
     """Replace the gemms by one with joined weights (free: the runtime packs params) and a split of its result."""
-    group = sorted(gemms_of_one_input(root), key=r.position)
+    merge_gemms(r, root, gemms_of_one_input(root))
+
+
+@native
+def merge_gemms_of_one_source(r: Rewriter, root: GemmOp) -> None:
+    """Replace the gemms of one kind by one with joined weights, and a split of its result."""
+    merge_gemms(r, root, gemms_of_one_kind(root))
+
+
+def merge_gemms(r: Rewriter, root: GemmOp, gemms: Sequence[Operation]) -> None:
+    """One gemm at the root's place for several, with joined weights, and a split of its result."""
+    group = sorted(gemms, key=r.position)
     weights = [hoist(r, op.operands[1], root) for op in group]
     results = [tensor_type(op.results[0]) for op in group]
     weight = r.create(ConcatOp, weights, None, {"dim": IntegerAttr(0, i64)}).results[0]
@@ -140,17 +193,8 @@ def merge_parallel_gemms(r: Rewriter, root: GemmOp) -> None:
 
 def bias_adds(split: SplitOp) -> list[tuple[Operation, SSAValue]] | None:
     """For each part of a split, the add that is its only user and the param [N_i] it adds; None if a part has none."""
-    found: list[tuple[Operation, SSAValue]] = []
-    for part in split.results:
-        add = part.get_user_of_unique_use()
-        if not isinstance(add, AddOp) or add.parent is not split.parent:
-            return None
-        bias = add.operands[1] if add.operands[0] is part else add.operands[0]
-        width = tensor_type(part).dims[-1]
-        if not isinstance(bias.owner, ParamOp) or tensor_type(bias).dims != (width,):
-            return None
-        found.append((add, bias))
-    return found
+    found = [bias_of(part) for part in split.results]
+    return [row for row in found if row is not None] if None not in found else None
 
 
 @constraint
