@@ -39,6 +39,43 @@ def card_id(device: int = 0) -> str:
     return bytes(found).hex()
 
 
+_DEVICE_MEMORY, _MEMORY_TYPE, _DEVICE_ORDINAL = 2, 2, 9
+"""CUDA's number of device memory, and of the attributes of a pointer that say its memory and its card."""
+
+
+def read_memory(address: int, count: int) -> bytes:
+    """A copy of `count` bytes at an address in the memory of a CUDA card or of the host.
+
+    Raises `ValueError` for the address 0, if there are bytes to read, and if the card refuses.
+    """
+    if not count:
+        return b""
+    if not address:
+        raise ValueError(f"{count} bytes at the address 0")
+    try:
+        cuda = ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return ctypes.string_at(address, count)
+    kind, device = ctypes.c_uint(), ctypes.c_int()
+    place = ctypes.c_uint64(address)
+    if cuda.cuInit(0) or cuda.cuPointerGetAttribute(ctypes.byref(kind), _MEMORY_TYPE, place):
+        return ctypes.string_at(address, count)
+    if kind.value != _DEVICE_MEMORY:
+        return ctypes.string_at(address, count)
+    cuda.cuPointerGetAttribute(ctypes.byref(device), _DEVICE_ORDINAL, place)
+    context, found = ctypes.c_void_p(), ctypes.create_string_buffer(count)
+    cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), device)
+    cuda.cuCtxPushCurrent_v2(context)
+    try:
+        status = cuda.cuMemcpyDtoH_v2(found, place, ctypes.c_size_t(count))
+    finally:
+        cuda.cuCtxPopCurrent_v2(ctypes.byref(ctypes.c_void_p()))
+        cuda.cuDevicePrimaryCtxRelease_v2(device)
+    if status:
+        raise ValueError(f"{count} bytes at {address} on card {device.value} cannot be read (CUDA error {status})")
+    return found.raw
+
+
 @contextlib.contextmanager
 def alone_on_card(device: int = 0) -> Generator[float]:
     """A block in which no other process with this cache times on the card; yields the seconds spent waiting for it."""

@@ -291,7 +291,9 @@ void check_outputs(const ait_model_v1& table, const Device& device, const Shapes
     }
     for (int32_t axis = 0; axis < tensor.ndim; ++axis) {
       if (tensor.shape[axis] < needed[axis]) {
-        fail(ErrorKind::kInput, label, " has shape ", shape_text(tensor.shape, tensor.ndim), ", too small for the result of shape ",
+        const bool smaller = count(tensor.shape, tensor.ndim) < count(needed, tensor.ndim);
+        fail(ErrorKind::kInput, label, " has shape ", shape_text(tensor.shape, tensor.ndim),
+             smaller ? ", too small for the result of shape " : ", expected that of the result, or more in each dim: ",
              shape_text(needed, tensor.ndim));
       }
     }

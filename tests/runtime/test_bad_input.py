@@ -118,6 +118,10 @@ CASES: dict[str, tuple[Callable[[], tuple[Any, Any]], str]] = {
         lambda: both(y=f32(2, 5)),
         r"output 'y' has shape \[2, 5\], too small for the result of shape \[2, 6\]",
     ),
+    "turned output": (
+        lambda: both(y=f32(6, 2)),
+        r"output 'y' has shape \[6, 2\], expected that of the result, or more in each dim: \[2, 6\]",
+    ),
     "output dtype": (lambda: both(s=np.ones(2, np.int32)), "output 's' has dtype int32, expected float32"),
     "read-only output": (lambda: both(s=np.broadcast_to(np.float32(1), (2,))), "output 's' is a read-only array"),
     "aliased": (aliased, "output 'y' overlaps the memory of input 'x'"),
