@@ -39,5 +39,26 @@ def _documented_graph(tensors: Sequence[Any], optimize: bool, fold: bool) -> lis
     return documented_graph(tensors, optimize, fold)
 
 
+def _operator_source(operator: Any) -> str:
+    from ait_mlir.frontend.source import source_of
+
+    return source_of(operator)
+
+
+def _write_profiler(operator: Any, workdir: str | None, strategy: object) -> None:
+    from ait_mlir.frontend.source import write_profiler
+
+    write_profiler(operator, workdir, strategy)
+
+
+def _profile_operator(operator: Any, workdir: str, devices: Sequence[int] | None, strategy: object) -> None:
+    from ait_mlir.compiler.transform.profile import profile_operator
+
+    profile_operator(operator, workdir, devices, strategy)
+
+
 hooks.fold_value = _fold_value
+hooks.operator_source = _operator_source
+hooks.write_profiler = _write_profiler
+hooks.profile_operator = _profile_operator
 hooks.documented_graph = _documented_graph

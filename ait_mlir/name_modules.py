@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from types import ModuleType
+from typing import Any
 
 
 def name_module(path: str, names: Mapping[str, object]) -> None:
@@ -21,4 +22,17 @@ def name_module(path: str, names: Mapping[str, object]) -> None:
     vars(sys.modules[parent]).setdefault(last, module)  # an operator or a layer goes before a module of its name
 
 
-__all__ = ["name_module"]
+class CallableModule(ModuleType):
+    """A module that is called as its function of the same name: AITemplate's package has the function in its place."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return vars(self)[self.__name__.rpartition(".")[2]](*args, **kwargs)
+
+
+def make_callable(*paths: str) -> None:
+    """Let imported modules be called as their functions of the same name."""
+    for path in paths:
+        sys.modules[path].__class__ = CallableModule
+
+
+__all__ = ["CallableModule", "make_callable", "name_module"]

@@ -9,7 +9,7 @@ from ait_mlir.compiler.model import AIT_DEFAULT_NUM_RUNTIMES, Model
 from ait_mlir.frontend.compile import compile_model, safe_compile_model
 
 if TYPE_CHECKING:
-    from ait_mlir.compiler import symbolic
+    from ait_mlir.compiler import symbolic, transform
 
 __all__ = [
     "AIT_DEFAULT_NUM_RUNTIMES",
@@ -22,12 +22,13 @@ __all__ = [
     "safe_compile_model",
     "stable_set",
     "symbolic",
+    "transform",
 ]
 
 
 def __getattr__(name: str) -> object:
-    if name == "symbolic":  # SymPy is loaded by who asks for symbols
+    if name in ("symbolic", "transform"):  # SymPy and the passes are loaded by who asks for them
         import importlib
 
-        return importlib.import_module("ait_mlir.compiler.symbolic")
+        return importlib.import_module(f"ait_mlir.compiler.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import re
 import warnings
 import weakref
@@ -17,21 +18,26 @@ from xdsl.dialects.builtin import ModuleOp
 
 from ait_mlir import hooks
 from ait_mlir.dialects.ait.data import GraphOp, ParamOp
+from ait_mlir.dtypes import numpy_dtype
 from ait_mlir.errors import RunError
 from ait_mlir.frontend.compile_options import (
     AITDebugSettings,
     cards_of,
     check_debug_settings,
+    force_profiler_cache,
     points_of,
     streams_of_environment,
+    waves_of_environment,
 )
 from ait_mlir.frontend.constant_data import check_data
 from ait_mlir.frontend.errors import BuildError
 from ait_mlir.frontend.graph import bound_data, build_module
 from ait_mlir.frontend.target import Target, as_target
-from ait_mlir.frontend.tensor import Tensor
+from ait_mlir.frontend.tensor import Tensor, normalize_dtype
+from ait_mlir.frontend.wiring import toposort
+from ait_mlir.host.card import read_memory
 from ait_mlir.host.settings import MEASURE_DEVICES
-from ait_mlir.runtime.data import is_torch, to_numpy
+from ait_mlir.runtime.data import AITData, as_address, as_whole, is_torch, to_numpy
 from ait_mlir.runtime.frameworks import is_jax
 
 if TYPE_CHECKING:
@@ -67,18 +73,21 @@ def compile_model(
     """Compile the model that computes `tensor` and load it.
 
     The artifact is `WORKDIR/NAME.ait`; its sources and IR are in `WORKDIR/NAME/`. In the name, characters that some
-    file systems do not allow become "_". `constants` are the weights' data by name: NumPy arrays, torch tensors or JAX
-    arrays of the weights' shape and dtype. Weights without data must be set on the model before it runs.
+    file systems do not allow become "_". `constants` are the weights' data by name: NumPy arrays, torch tensors, JAX
+    arrays or `AITData` of the weights' shape and dtype. Weights without data must be set on the model before it runs.
 
     `measure`, `budget`, `precision` and `streams` are explained in `CompileOptions`; `do_constant_folding` is its
     `fold`. Where `streams` is None, `AIT_MULTISTREAM_MODE` decides: 0 for one stream, 1 for one and
-    `AIT_MULTISTREAM_EXTRA_STREAMS` (4) more. `do_optimize_graph=False` leaves out all fusions and simplifications.
+    `AIT_MULTISTREAM_EXTRA_STREAMS` (4) more, on which launches run in waves of at most
+    `AIT_MULTISTREAM_MAX_MEM_PARALLEL_OPS`. Where `AIT_FORCE_PROFILER_CACHE` is 1, `measure` is "known".
+    `do_optimize_graph=False` leaves out all fusions and simplifications.
 
     The other arguments are AITemplate's. `name` is also called `test_name`. `profile_devs` are numbers of cards of one
     kind, which time kernels at the same time; `profile_timeout` is another name of `budget`; `profile_dir` has no
     meaning, as times and kernels are in the cache. `dynamic_profiling_strategy` says at which sizes of dynamic dims
     kernels are chosen: their hints (the default), MIN or MAX. With `dll_name` the artifact is `WORKDIR/NAME/DLL_NAME`.
-    `allocator_kind`: see `AITemplateAllocatorKind`. `debug_settings`: see `AITDebugSettings`.
+    `allocator_kind`: see `AITemplateAllocatorKind`. `debug_settings`: see `AITDebugSettings`. Operators of the model
+    without a name get one in `_attrs["name"]`.
 
     Raises `BuildError` for an invalid model or argument, a constant whose name is nearly a weight's, and data of
     another shape or dtype. Other constants without a weight are left out with a warning.
@@ -101,10 +110,11 @@ def compile_model(
     options = CompileOptions(
         chosen.kind,
         chosen.arch,
-        measure=measure,
+        measure="known" if force_profiler_cache() else measure,
         budget=profile_timeout if budget is None else budget,
         precision=precision,
         streams=streams_of_environment() if streams is None else streams,
+        waves=waves_of_environment() if streams is None else 0,
         points=points,
         fold=do_constant_folding,
         without=() if do_optimize_graph else OPTIMIZATIONS,
@@ -118,6 +128,7 @@ def compile_model(
         artifact = compile_module(module, options, output=output, constants=data, name=name, workdir=folder)
     finally:
         MEASURE_DEVICES.reset(before)
+    name_operators(outputs)
     # this process has just written the file: its weights need no second hash
     model = Model(artifact, num_runtimes, allocator_kind, verify_weights=False)
     model.reports_nan_and_inf, model.reports_all_outputs = debug.check_all_nan_and_inf, debug.check_all_outputs
@@ -125,6 +136,14 @@ def compile_model(
         sorted_graph, [weakref.ref(t) for t in outputs], do_optimize_graph, do_constant_folding is not False
     )
     return model
+
+
+def name_operators(outputs: Sequence[Tensor]) -> None:
+    """Give the operators of a compiled model that have no name one: `gemm_rcr_0`, `layernorm_1`."""
+    operators = list(dict.fromkeys(op for tensor in toposort(outputs) for op in tensor.src_ops()))
+    for i, operator in enumerate(operators):
+        if operator.attrs["name"] is None:
+            operator.attrs["name"] = f"{operator.attrs['op']}_{i}"
 
 
 def _one_name(name: str | None, test_name: str | None) -> str:
@@ -190,8 +209,22 @@ def bind_constants(
 
 
 def as_array(value: Any) -> NDArray[Any]:
-    """A NumPy array, or a torch tensor or JAX array on any device, as a contiguous NumPy array."""
+    """A NumPy array, or a torch tensor, JAX array or `AITData` on any device, as a contiguous NumPy array."""
+    if isinstance(value, AITData):
+        return _copied(value)
     if not isinstance(value, np.ndarray) and not is_torch(value) and not is_jax(value):
-        raise BuildError(f"constants are NumPy arrays, torch tensors or JAX arrays; found {type(value).__name__}")
+        raise BuildError(
+            f"constants are NumPy arrays, torch tensors, JAX arrays or AITData; found {type(value).__name__}"
+        )
     array = to_numpy(value)
     return np.ascontiguousarray(array).reshape(array.shape)
+
+
+def _copied(data: AITData) -> NDArray[Any]:
+    """A copy of the memory that an `AITData` names, on a CUDA card or the host."""
+    try:
+        shape, dtype = [as_whole("an extent", n) for n in data.shape], numpy_dtype(normalize_dtype(data.dtype))
+        memory = read_memory(as_address(data.data_ptr), math.prod(shape) * dtype.itemsize)
+        return np.frombuffer(memory, dtype).reshape(shape)
+    except (OverflowError, TypeError, ValueError) as error:
+        raise BuildError(f"a constant is {data}, expected AITData(address, extents, dtype): {error}") from None

@@ -10,6 +10,8 @@ from enum import Enum
 from ait_mlir.frontend.errors import BuildError
 
 MOST_STREAMS = 16
+NO_LIMIT = 99_999_999
+"""The default of `AIT_MULTISTREAM_MAX_MEM_PARALLEL_OPS`."""
 
 
 @dataclass(frozen=True)
@@ -53,13 +55,23 @@ def points_of(strategy: object) -> str:
     return name.lower()
 
 
-def cards_of(devices: Sequence[int] | None) -> tuple[int, ...]:
-    """The cards on which kernels are timed: `devices`, or the machine's first card if None."""
+def cards_of(devices: Sequence[int] | None, argument: str = "profile_devs") -> tuple[int, ...]:
+    """The cards on which kernels are timed: `devices`, or the machine's first card if None. `argument` is its name in
+    errors."""
     if devices is None:
         return (0,)
     if isinstance(devices, str | bytes) or not all(isinstance(d, int) and d >= 0 for d in devices):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise BuildError(f"profile_devs is {devices!r}, expected a list of the numbers of cards")
+        raise BuildError(f"{argument} is {devices!r}, expected a list of the numbers of cards")
     return tuple(devices) or (0,)
+
+
+def force_profiler_cache() -> bool:
+    """Whether `AIT_FORCE_PROFILER_CACHE` is 1: then kernels are chosen by known times alone, and an operator with
+    several candidates and no known time is an error."""
+    text = os.environ.get("AIT_FORCE_PROFILER_CACHE", "0")
+    if text not in ("0", "1"):
+        raise BuildError(f"AIT_FORCE_PROFILER_CACHE is {text!r}, expected 0 or 1")
+    return text == "1"
 
 
 def streams_of_environment() -> int | None:
@@ -69,6 +81,15 @@ def streams_of_environment() -> int | None:
         return None
     extra = setting("AIT_MULTISTREAM_EXTRA_STREAMS", 4, 1 << 20)
     return min(1 + extra, MOST_STREAMS) if setting("AIT_MULTISTREAM_MODE", 0, 1) else 0
+
+
+def waves_of_environment() -> int:
+    """The most launches of a wave by `AIT_MULTISTREAM_MAX_MEM_PARALLEL_OPS` where `AIT_MULTISTREAM_MODE` is 1; else
+    0."""
+    limit = setting("AIT_MULTISTREAM_MAX_MEM_PARALLEL_OPS", NO_LIMIT, NO_LIMIT)
+    if limit == 0:
+        raise BuildError("AIT_MULTISTREAM_MAX_MEM_PARALLEL_OPS is 0, expected at least 1")
+    return limit if setting("AIT_MULTISTREAM_MODE", 0, 1) else 0
 
 
 def setting(name: str, default: int, largest: int) -> int:

@@ -10,7 +10,7 @@ the registry are its kernel.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, cast
 
 from xdsl.dialects.builtin import (
@@ -35,7 +35,7 @@ from ait_mlir.dialects.ait.types import TensorType, scope_of
 from ait_mlir.dialects.outside import Op
 from ait_mlir.dims import Scope
 from ait_mlir.frontend.intvar import IntVar, Symbol, Symbols
-from ait_mlir.frontend.operator import Operator
+from ait_mlir.frontend.operator import Operator, operator_of
 from ait_mlir.frontend.registry import place_of
 from ait_mlir.frontend.tensor import Tensor
 from ait_mlir.outside import OperatorError
@@ -141,11 +141,29 @@ def register_class(name: str, cls: type[Operator]) -> None:
     other = _classes.setdefault(name, cls)
     if other is not cls:
         if (other.__module__, other.__qualname__) != (cls.__module__, cls.__qualname__):
-            raise OperatorError(
-                f'two classes of operators have _attrs["op"] = {name!r}: {place_of_class(other)} and '
-                f"{place_of_class(cls)}; it has to be unique"
-            )
+            raise _two(name, other, cls)
         _classes[name] = cls  # the file of the class was run again
+
+
+def _two(name: str, one: type[Operator], other: type[Operator]) -> OperatorError:
+    first, second = (f"{cls.__name__} at {place_of_class(cls)}" for cls in (one, other))
+    return OperatorError(
+        f'two classes of operators have _attrs["op"] = {name!r}: {first} and {second}; it has to be unique'
+    )
+
+
+def check_classes(ops: Iterable[Operation]) -> None:
+    """Raise `OperatorError` if operators of two classes have one name in a model: of two operators, or of two
+    definitions of one. Ops of the name are then made with the class of this model."""
+    found: dict[str, type[Operator]] = {}
+    for op in ops:
+        operator = operator_of(op) if isinstance(op, ExternalOp) else None
+        if operator is None:
+            continue
+        name = op.name.removeprefix(f"{DIALECT}.")
+        if (other := found.setdefault(name, type(operator))) is not type(operator):
+            raise _two(name, other, type(operator))
+    _classes.update(found)
 
 
 def place_of_class(cls: type[Operator]) -> str:

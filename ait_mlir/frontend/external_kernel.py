@@ -19,6 +19,7 @@ from ait_mlir.dialects.ait.types import tensor_type
 from ait_mlir.dims import Expr, Scope
 from ait_mlir.frontend.external import ExternalOp, symbols_of
 from ait_mlir.frontend.intvar import IntImm, IntVar, IntVarAttrs, Symbols
+from ait_mlir.frontend.operator import Operator
 from ait_mlir.frontend.registry import functions_of, get
 from ait_mlir.frontend.target import Target as CurrentTarget
 from ait_mlir.frontend.tensor import Tensor
@@ -59,6 +60,8 @@ class TemplateKernel(Kernel[ExternalOp]):
         operator.inputs, operator.outputs = ins, outs
         operator._attrs["name"] = function = f"{self.operator}_{_digest(launch)}"
         functions = functions_of(self.operator, kind)
+        if type(operator).gen_function is Operator.gen_function:
+            raise OperatorError(f"the class of {self.operator} has no gen_function, which returns its source")
         with CurrentTarget(kind, launch.target.arch):
             source = _text("gen_function", operator.gen_function)
             declaration = _text("func_decl", lambda: get(f"{kind}.{self.operator}.func_decl")(operator._attrs))

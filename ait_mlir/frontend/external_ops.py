@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypeVar, cast
 
-from xdsl.ir import Attribute
+from xdsl.ir import Attribute, Operation
 from xdsl.irdl import irdl_op_definition
 
 from ait_mlir import outside
@@ -24,7 +24,7 @@ from ait_mlir.frontend.external import (
 )
 from ait_mlir.frontend.external_kernel import TemplateKernel
 from ait_mlir.frontend.intvar import merge_symbols
-from ait_mlir.frontend.operator import Operator
+from ait_mlir.frontend.operator import Operator, mark_operator
 from ait_mlir.frontend.registry import Function, functions_of, place_of
 from ait_mlir.frontend.tensor import Tensor
 from ait_mlir.frontend.writer import TensorWriter
@@ -95,6 +95,7 @@ def materialize(operator: Operator) -> list[Tensor]:
         op_class, properties = define(name, place_of_class(type(operator))), _properties(operator)
     results = TensorWriter(symbols).ops(op_class, *values, properties=properties, results=types)
     operator.called_with = inputs[:]
+    mark_operator(cast(Operation, results[0].owner), operator)
     operator.made = [Tensor.of(result, symbols) for result in results]
     return operator.made
 

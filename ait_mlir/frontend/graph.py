@@ -18,6 +18,7 @@ from ait_mlir.dims import Dim, Expr, Jagged, Scope, sym
 from ait_mlir.frontend.assume import Solution, equations_of, solve_all
 from ait_mlir.frontend.emit import make_constant
 from ait_mlir.frontend.errors import BuildError
+from ait_mlir.frontend.external import check_classes
 from ait_mlir.frontend.intvar import UNNAMED, Symbol, Symbols, merge_symbols
 from ait_mlir.frontend.tensor import STEP, Tensor, handle_of
 from ait_mlir.frontend.wiring import Wiring, reachable, toposort
@@ -49,6 +50,7 @@ class GraphBuilder:
         self.name = name
         self.wiring = Wiring()
         self.ops, inputs = reachable([t.value for t in outputs], self.wiring)
+        check_classes(self.ops)
         self.outputs = _all_outputs(outputs, self.ops)
         self.state = [t.in_place_of for t in self.outputs if t.in_place_of is not None]
         read = [cast(Tensor, handle_of(value)) for value in inputs]

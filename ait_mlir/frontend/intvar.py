@@ -103,7 +103,9 @@ class IntVarAttrs(MutableMapping[str, Any]):
     def __setitem__(self, key: str, value: Any) -> None:
         if key == "name":
             self.dim.rename(value)
-        elif key in ("values", "symbolic_value"):
+        elif key == "symbolic_value":
+            self.dim.set_symbolic_value(value)
+        elif key == "values":
             raise BuildError(f'"{key}" of a dim is fixed when it is made; make another IntVar')
         else:
             self.extra[key] = value
@@ -226,6 +228,17 @@ class IntVar:
             return cast(Any, numerator.symbolic_value()) / denominator.symbolic_value()
         _symbolic.update({dim.name or s: dim for s, dim in self.symbols.items()})
         return to_sympy(self.expr, scope_from(self.symbols), {s: dim.name or s for s, dim in self.symbols.items()})
+
+    def set_symbolic_value(self, value: sympy.Expr | int) -> None:
+        """Make this the dim of a value, as `IntVar(symbolic_value=)` does; `BuildError` once an input has the dim."""
+        if (known := _known_value(value)) is None:
+            raise BuildError(f"{value} is the value of no dim; a value comes from the symbolic_value of one")
+        if known[0] is self.expr:
+            return
+        if any(ref() is not None for symbol in self.symbols.values() for ref in symbol.inputs):
+            raise BuildError(f'"symbolic_value" of the dim {self} cannot be set: inputs have the dim in their shapes')
+        self.expr, self.symbols = known
+        self._quotient = None
 
     def pseudo_code(self, with_shape: bool = False) -> str:
         """The dim in pseudo code: its name or number; `with_shape` adds the range."""

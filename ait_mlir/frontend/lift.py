@@ -204,16 +204,21 @@ class _Lift:
                 tensor.data, tensor.constant_data = before.data, before.constant_data
 
     def output(self, op: OutputOp) -> Tensor:
-        """The tensor of an output; a copy if the value already has another name."""
+        """The tensor of an output; a copy if the value already has another name, which an elementwise operator makes as
+        a further output."""
         value = op.operands[0]
         tensor = self.tensors[value]
         if tensor.is_output or not tensor.sources:
             same = ReshapeOp(self.values[value], tensor_type(value).dims)
-            operator = GraphOperator(same)
-            operator.attrs["op"] = self.emission.views.get(op.output_name.data, operator.attrs["op"])
+            maker = next(iter(tensor.sources), None)
+            if maker is not None and maker.attrs["op"] in ("elementwise", "fused_elementwise"):
+                operator, read, made_before = maker, maker.inputs, maker.outputs
+            else:
+                operator, read, made_before = GraphOperator(same), [tensor], []
+                operator.attrs["op"] = self.emission.views.get(op.output_name.data, operator.attrs["op"])
             mark_operator(same, operator)
             made = Tensor.of(same.results[0], tensor.symbols)
-            operator.inputs, operator.outputs = [tensor], [made]
+            operator.inputs, operator.outputs = read, [*made_before, made]
             operator.record()
             tensor = made
         if self.emission.marked:

@@ -12,8 +12,10 @@ from typing import Any, ClassVar, TypeVar, cast
 
 from xdsl.ir import Attribute, Operation, Region
 
+from ait_mlir import hooks
 from ait_mlir.building.formulas import Value
 from ait_mlir.dialects.ait.base import AitOp
+from ait_mlir.frontend.accessor import TensorAccessor
 from ait_mlir.frontend.arguments import checked
 from ait_mlir.frontend.errors import BuildError
 from ait_mlir.frontend.intvar import IntVar, Symbols, merge_symbols
@@ -123,8 +125,28 @@ class Operator:
         raise NotImplementedError(f"{type(self).__name__} has no __call__")
 
     def gen_function(self) -> str:
-        """The C++ source of an operator with its own templates; other operators raise."""
-        raise NotImplementedError(f"gen_function is not defined for {self.name}")
+        """The C++ source of the launches that compute the operator, for the current target, or that of this machine
+        outside of a `with target:`.
+
+        Raises `NotImplementedError` for an operator that was not called. An operator that brings its own templates
+        returns its own source.
+        """
+        return hooks.operator_source(self)
+
+    def gen_profiler(self, workdir: str | None = None, dynamic_profiling_strategy: object = None) -> None:
+        """Write the source that `profile` times to `WORKDIR/profiler/OPERATOR/STRATEGY.cc`, by default below the
+        current directory. The strategy is MIN, MAX or HINTS, the default."""
+        hooks.write_profiler(self, workdir, dynamic_profiling_strategy)
+
+    def profile(
+        self,
+        workdir: str = "./",
+        devices: Sequence[int] | None = None,
+        dynamic_profiling_strategy: object = "MAX",
+    ) -> None:
+        """Choose the kernels of the operator, and of those that it depends on, by their times on `devices`, card 0 by
+        default; `_attrs["kernels"]` names them. See `compiler.transform.profile`."""
+        hooks.profile_operator(self, workdir, devices, dynamic_profiling_strategy)
 
     def _set_depth(self) -> None:
         """Record the operator as a user of its inputs, `_attrs["inputs"]`."""
@@ -158,6 +180,8 @@ class Operator:
             return
         self._set_depth()
         self.called_with, self.made = self.inputs[:], self.outputs[:]
+        self._attrs["input_accessors"] = [TensorAccessor(tensor) for tensor in self.inputs]
+        self._attrs["output_accessors"] = [TensorAccessor(tensor) for tensor in self.outputs]
         read = {name for tensor in self.inputs for name in tensor.symbols}
         new = [symbol for tensor in fresh for name, symbol in tensor.symbols.items() if name not in read]
         self.sized_by = [tensor for symbol in new for ref in symbol.inputs if (tensor := ref()) is not None]

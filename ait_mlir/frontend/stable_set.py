@@ -27,6 +27,10 @@ class StableSet(MutableSet[T], Generic[T]):
     def __len__(self) -> int:
         return len(self._elements)
 
+    def __getitem__(self, index: int) -> T:
+        """The element at a place in the order of insertion; a negative place counts from the end."""
+        return list(self._elements)[index]
+
     def add(self, value: T) -> None:
         self._elements[value] = None
 

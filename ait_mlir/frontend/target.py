@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 from contextvars import ContextVar
 from dataclasses import dataclass
 
@@ -40,6 +41,14 @@ class Target:
         """Whether tests run one kind of case only: never."""
         return False
 
+    def force_profile(self) -> bool:
+        """Whether `FORCE_PROFILE` is 1. Kernels are timed all the same if it is not."""
+        return os.environ.get("FORCE_PROFILE") == "1"
+
+    def use_dummy_profiling_results(self) -> bool:
+        """Whether kernels are chosen without times, as AITemplate does in its own tests: never."""
+        return self.in_ci_env() and not self.force_profile()
+
     def __str__(self) -> str:
         return self.kind
 
@@ -57,6 +66,11 @@ class Target:
         if not (entered := _entered.get()):
             raise BuildError("there is no current target; code is generated inside of `with target:`")
         return entered[-1]
+
+    @staticmethod
+    def current_or_detected() -> Target:
+        """The current target; outside of a `with target:` the best device of this machine."""
+        return entered[-1] if (entered := _entered.get()) else detect_target()
 
 
 _entered: ContextVar[tuple[Target, ...]] = ContextVar("ait_mlir_targets", default=())

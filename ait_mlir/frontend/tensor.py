@@ -240,9 +240,12 @@ class Tensor:
         return found
 
     def bind(self, data: NDArray[Any] | ConstantTensorData) -> None:
-        """Give a weight its data. Raises `BuildError` for another shape or dtype, or a tensor that is no weight."""
+        """Give a weight its data, once. Raises `BuildError` for another shape or dtype, for a weight that has data, and
+        for a tensor that is no weight."""
         if not self.is_param or self.sources:
             raise BuildError(f"data can be bound to weights only, and {self.describe()} is none")
+        if self.data is not None:
+            raise BuildError(f"the weight {self.describe()} is already bound! Make another tensor for other data")
         if isinstance(data, ConstantTensorData):
             array = data.array_for(self.describe(), self.type)
         else:

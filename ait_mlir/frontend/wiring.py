@@ -9,7 +9,7 @@ from typing import cast
 
 from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
 
-from ait_mlir.frontend.emit import make_param
+from ait_mlir.frontend.emit import make_constant, make_param
 from ait_mlir.frontend.errors import BuildError
 from ait_mlir.frontend.external_ops import materialize
 from ait_mlir.frontend.operator import Operator, operator_of
@@ -89,6 +89,12 @@ class Wiring:
 def substitutes(operator: Operator) -> dict[SSAValue, SSAValue]:
     """For each input that an operator was called with and the user replaced, the new input."""
     old, new = operator.called_with, operator.inputs
+    masks: Sequence[bool] = operator.attrs.get("input_masks") or ()
+    if len(masks) == len(old) and sum(map(bool, masks)) == len(new) < len(old):
+        rest = iter(new)
+        left_out = [t for t, reads in zip(old, masks, strict=True) if not reads]
+        zeros = {t: Tensor.of(make_constant(t.type, 0), t.symbols) for t in left_out}
+        new = [next(rest) if reads else zeros[t] for t, reads in zip(old, masks, strict=True)]
     if len(old) != len(new):
         raise BuildError(f"{operator.name} was called with {len(old)} inputs and has {len(new)} now; call it again")
     found: dict[SSAValue, SSAValue] = {}

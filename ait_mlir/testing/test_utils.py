@@ -93,23 +93,28 @@ def device() -> str:
     return "cuda" if torch.cuda.is_available() else "cpu"
 
 
-def get_random_torch_tensor(shape: Sequence[int], dtype: str = "float16") -> torch.Tensor:
-    """A random tensor: normally distributed numbers, or True and False with equal probability."""
+def get_random_torch_tensor(shape: int | Sequence[int], dtype: str = "float16") -> torch.Tensor:
+    """A random tensor: normally distributed numbers, or True and False with equal probability. A number as shape is one
+    dim."""
     if normalize_dtype(dtype) == "bool":
         return get_random_torch_tensor(shape, "float32") < 0.5
-    return torch.randn(*shape, device=device()).to(_torch_dtype(dtype))
+    return torch.randn(_extents(shape), device=device()).to(_torch_dtype(dtype))
 
 
-def get_torch_empty_tensor(shape: Sequence[int], dtype: str = "float16") -> torch.Tensor:
-    return torch.empty(tuple(shape), device=device(), dtype=_torch_dtype(dtype))
+def get_torch_empty_tensor(shape: int | Sequence[int], dtype: str = "float16") -> torch.Tensor:
+    return torch.empty(_extents(shape), device=device(), dtype=_torch_dtype(dtype))
 
 
-def get_torch_zeros_tensor(shape: Sequence[int], dtype: str = "float16") -> torch.Tensor:
-    return torch.zeros(tuple(shape), device=device(), dtype=_torch_dtype(dtype))
+def get_torch_zeros_tensor(shape: int | Sequence[int], dtype: str = "float16") -> torch.Tensor:
+    return torch.zeros(_extents(shape), device=device(), dtype=_torch_dtype(dtype))
 
 
-def get_torch_full_tensor(shape: Sequence[int], fill_value: float, dtype: str = "float16") -> torch.Tensor:
-    return torch.full(tuple(shape), fill_value, device=device(), dtype=_torch_dtype(dtype))
+def get_torch_full_tensor(shape: int | Sequence[int], fill_value: float, dtype: str = "float16") -> torch.Tensor:
+    return torch.full(_extents(shape), fill_value, device=device(), dtype=_torch_dtype(dtype))
+
+
+def _extents(shape: int | Sequence[int]) -> tuple[int, ...]:
+    return (shape,) if isinstance(shape, int) else tuple(shape)
 
 
 def _torch_dtype(dtype: str) -> Any:

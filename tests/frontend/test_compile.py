@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 import torch
 
+from ait_mlir.compiler.base import _NumpyConstantTensorData
 from ait_mlir.errors import RunError
 from ait_mlir.frontend import BuildError, IntVar, Target, Tensor, build_module, compile_model, detect_target, ops
 from ait_mlir.frontend.compile import as_array, bind_constants
 from ait_mlir.frontend.graph import bound_data
 from ait_mlir.frontend.target import as_target
 from ait_mlir.frontend.wiring import toposort
-from ait_mlir.runtime import Model
+from ait_mlir.runtime import AITData, Model, torch_to_ait_data
 from ait_mlir.utils.graph_utils import get_sorted_ops
 
 
@@ -42,6 +43,39 @@ def test_bfloat16_keeps_its_bits():
     bind_constants(build_module(make_model("bfloat16")), {}, {"layer_weight": value})
 
 
+def test_constants_by_their_address():
+    value = torch.arange(8, dtype=torch.float32).reshape(2, 4)
+    found = bind_constants(build_module(make_model()), {}, {"layer_weight": torch_to_ait_data(value)})["layer_weight"]
+    np.testing.assert_array_equal(found, value.numpy())
+    value.zero_()
+    assert found.sum() == 28  # a copy: the memory is not owned
+    assert as_array(AITData(0, [0, 4], "bfloat16")).shape == (0, 4)
+
+
+@pytest.mark.parametrize(
+    "data, message",
+    [
+        (AITData(0, [2, 4], "float32"), "32 bytes at the address 0"),
+        (AITData(64, [2, -4], "float32"), "a constant is AITData.*at least 0"),
+        (AITData(64, None, "float32"), "a constant is AITData.*, expected AITData"),  # type: ignore[arg-type]
+        (AITData(1 << 70, [2, 4], "float32"), "a constant is AITData.* not from 0 to 2"),
+        (AITData(64, [2, 4], "float31"), 'unknown dtype "float31"'),
+    ],
+)
+def test_addresses_that_no_data_have(data, message):
+    with pytest.raises(BuildError, match=message):
+        as_array(data)
+
+
+def test_data_are_bound_once():
+    weight = Tensor(shape=[2, 4], dtype="float32", name="w")
+    weight._bind_data(_NumpyConstantTensorData(np.ones((2, 4), np.float32)))
+    for bind in (weight.bind, weight._bind_data, lambda data: weight._attrs.update(data=data)):
+        with pytest.raises(BuildError, match=r'the weight "w".* is already bound!'):
+            bind(np.zeros((2, 4), np.float32))
+    assert weight.data is not None and weight.data.sum() == 8
+
+
 def test_scalars_stay_scalars():
     assert as_array(np.array(3.0)).shape == ()
 
@@ -65,7 +99,7 @@ def test_bound_data_are_constants_and_bound_once():
         ({"y": np.ones((1, 2), np.float32)}, "Cannot bind non-constant tensor y: the model computes it"),
         ({"layer_weight": np.ones((4, 2), np.float32)}, r'"layer_weight" has shape \[2, 4\].*shape \[4, 2\]'),
         ({"layer_weight": np.ones((2, 4))}, "data's dtype did not match: expected float32, got float64"),
-        ({"layer_weight": [[1, 2, 3, 4]] * 2}, "NumPy arrays, torch tensors or JAX arrays; found list"),
+        ({"layer_weight": [[1, 2, 3, 4]] * 2}, "NumPy arrays, torch tensors, JAX arrays or AITData; found list"),
     ],
 )
 def test_bad_constants(constants, message):

@@ -124,7 +124,7 @@ def test_a_model_that_shows_nothing_says_so(tmp_path: Path) -> None:
         ({"dynamic_profiling_strategy": "most"}, "dynamic_profiling_strategy is 'most', expected MIN, MAX or HINTS"),
         ({"debug_settings": AITDebugSettings(gen_standalone=True)}, "gen_standalone is not there; the artifact is one"),
         ({"debug_settings": AITDebugSettings(dump_ait_to_py="x.py")}, "dump_ait_to_py is not there; the IR of a model"),
-        ({"constants": {"w": [1.0]}}, "constants are NumPy arrays, torch tensors or JAX arrays; found list"),
+        ({"constants": {"w": [1.0]}}, "constants are NumPy arrays, torch tensors, JAX arrays or AITData; found list"),
     ],
 )
 def test_wrong_arguments_are_refused(tmp_path: Path, given: dict[str, Any], message: str) -> None:

@@ -299,3 +299,23 @@ def test_jagged_tensors_of_pytorch():
     assert jagged_utils.generate_offsets(2, 10, 1.0, "int64").tolist() == [0, 10, 20]
     with pytest.raises(ValueError, match="load_factor"):
         jagged_utils.generate_offsets(2, 10, 1.5, "int64")
+
+
+def test_one_number_is_a_shape_of_one_dim():
+    assert (
+        test_utils.get_random_torch_tensor(8).shape == (8,)
+        and test_utils.get_random_torch_tensor(8, "bool").dtype == torch.bool
+    )
+    for made in (
+        test_utils.get_torch_empty_tensor(8),
+        test_utils.get_torch_zeros_tensor(8),
+        test_utils.get_torch_full_tensor(8, 1.0),
+    ):
+        assert made.shape == (8,)
+
+
+def test_targets_measure_as_they_are(monkeypatch):
+    target = Target("cpu")
+    assert not target.use_dummy_profiling_results() and not target.force_profile()
+    monkeypatch.setenv("FORCE_PROFILE", "1")
+    assert not target.use_dummy_profiling_results() and target.force_profile()

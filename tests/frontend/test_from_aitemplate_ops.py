@@ -12,7 +12,7 @@ from ait_mlir.compiler import compile_model, ops
 from ait_mlir.compiler.base import IntImm, IntVar, IntVarTensor, StableSet, Tensor
 from ait_mlir.compiler.ops.common.epilogue import FuncEnum
 from ait_mlir.compiler.ops.paths import MODULES
-from ait_mlir.frontend import BuildError
+from ait_mlir.frontend import BuildError, JaggedDim
 from ait_mlir.frontend.wiring import toposort
 from ait_mlir.utils import graph_utils
 from tests.frontend.support import check, evaluate, tensor
@@ -29,6 +29,20 @@ def test_functions_have_plain_names():
 
 def number(value: float, name: str | None = None, dtype: str = "float16") -> Tensor:
     return Tensor(shape=[], value=value, name=name, dtype=dtype, is_input=True)
+
+
+def test_an_empty_tensor_of_one_dim_joins_any():
+    x, y = tensor("x", "batch", 4), tensor("y", "batch", 3)
+    empty = Tensor(shape=[0], dtype="float64", name="e", is_input=True)
+    joined = ops.concatenate()([empty, x, y, empty], dim=1)
+    assert joined.shape()[1] == 7
+    rng = np.random.default_rng(0)
+    given = {"x": rng.standard_normal((2, 4)), "y": rng.standard_normal((2, 3))}
+    (got,) = evaluate(joined, given, batch=2)
+    np.testing.assert_array_equal(got, np.concatenate([given["x"], given["y"]], 1))
+    assert ops.concatenate()([empty, empty]).shape() == [0]
+    with pytest.raises(BuildError, match="concatenate"):
+        ops.concatenate()([Tensor(shape=[1], dtype="float64", name="o", is_input=True), x], dim=1)
 
 
 PARAMETERS = {
@@ -222,3 +236,70 @@ def test_mistakes_that_aitemplate_asserts():
 def test_full_takes_one_dim():
     batch = IntVar([1, 8], name="batch")
     assert ops.full()(3, 1.5).shape() == [3] and ops.full()(batch, 0).shape() == [batch]
+
+
+def test_products_say_their_factor_and_further_operands():
+    a, b, bias, d = tensor("a", 4, 8), tensor("b", 6, 8), tensor("c", 6), tensor("d", 4, 6)
+    for name, extras, count in (
+        ("gemm_rcr", (), 0),
+        ("gemm_rcr_bias", (bias,), 0),
+        ("gemm_rcr_bias_mul_add", (bias, d, d), 2),
+    ):
+        operator = getattr(ops, name)()
+        y = operator(a, b, *extras)
+        assert (operator._attrs["alpha"], operator._attrs["num_sources"]) == (1.0, count)
+        assert [accessor.tensor for accessor in operator._attrs["input_accessors"]] == [a, b, *extras]
+        (made,) = operator._attrs["output_accessors"]
+        assert (made.tensor, made.offset, made.strides, made.whole) == (y, "0", ("6", "1"), True)
+    n1 = ops.bmm_rcr_n1()
+    n1(tensor("x", 2, 4, 8), tensor("z", 2, 1, 8), alpha=0.5)
+    assert n1._attrs["alpha"] == 0.5
+
+
+def test_masked_inputs_of_a_concatenation_are_zeros():
+    x, y, z = (tensor(name, "batch", size) for name, size in (("x", 4), ("y", 3), ("z", 2)))
+    concatenate = ops.concatenate()
+    joined = concatenate([x, y, z], dim=-1)
+    assert concatenate._attrs["input_masks"] == [True, True, True] and concatenate._attrs["concat_dim"] == 1
+    concatenate._attrs["input_masks"] = [True, False, True]
+    concatenate._attrs["inputs"] = [x, z]
+    rng = np.random.default_rng(0)
+    given = {"x": rng.standard_normal((2, 4)), "z": rng.standard_normal((2, 2))}
+    (got,) = evaluate(joined, given, batch=2)
+    np.testing.assert_array_equal(got, np.concatenate([given["x"], np.zeros((2, 3)), given["z"]], 1))
+    concatenate._attrs["inputs"] = [x]
+    with pytest.raises(BuildError, match="was called with 3 inputs and has 1 now"):
+        evaluate(joined, given, batch=2)
+
+
+def test_operators_have_names_once_a_model_is_compiled(tmp_path):
+    x = tensor("x", "batch", 8)
+    y = ops.softmax()(ops.tanh(x), 1)
+    (softmax,) = y.src_ops()
+    assert softmax._attrs["name"] is None
+    with compile_model(y.mark_as_output("y"), "cpu", tmp_path, "named"):
+        assert [op._attrs["name"] for op in graph_utils.get_sorted_ops(toposort(y))] == ["elementwise_0", "softmax_1"]
+
+
+def test_rows_of_sequences_meet_as_many_dense_rows():
+    batch, total = IntVar([1, 4], name="batch"), IntVar([0, 12], name="total")
+    rows, dense = (Tensor(shape=[total, 2], dtype="float64", name=name, is_input=True) for name in ("rows", "dense"))
+    offsets = Tensor(shape=[batch + 1], dtype="int32", name="offsets", is_input=True)
+    words = ops.make_jagged(batch, [JaggedDim(0, 3)])(rows, [offsets])
+    (make,) = words.src_ops()
+    assert make._attrs["num_sources"] == 1
+    rng = np.random.default_rng(0)
+    given = {
+        "rows": rng.standard_normal((5, 2)),
+        "dense": rng.standard_normal((5, 2)),
+        "offsets": np.int32([0, 2, 2, 5]),
+    }
+    for built, want in (
+        (words + dense, given["rows"] + given["dense"]),
+        (dense - words, given["dense"] - given["rows"]),
+    ):
+        assert built.is_jagged()
+        (got,) = evaluate(built, given, batch=3, total=5)
+        np.testing.assert_array_equal(got, want)
+    with pytest.raises(BuildError, match="others is not 3"):
+        words + Tensor(shape=[IntVar([0, 12], name="others"), 2], dtype="float64", name="others", is_input=True)

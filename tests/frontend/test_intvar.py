@@ -81,6 +81,19 @@ def test_a_symbolic_value_makes_the_same_dim():
     assert (fresh.name, fresh.value()) == ("fresh", [1, 5])
 
 
+def test_the_symbolic_value_of_a_dim_can_be_set():
+    rows, columns = IntVar([2, 4], name="rows"), IntVar([4, 8])
+    columns._attrs["symbolic_value"] = rows._attrs["symbolic_value"] * 2
+    assert columns == rows * 2 and columns.value() == [4, 8]
+    columns._attrs["symbolic_value"] = columns._attrs["symbolic_value"]
+    with pytest.raises(BuildError, match="is the value of no dim"):
+        columns._attrs["symbolic_value"] = sympy.Symbol("of_nothing", integer=True)
+    _ = kept = Tensor(shape=[rows, 3], name="x", is_input=True)
+    with pytest.raises(BuildError, match='"symbolic_value" of the dim rows cannot be set: inputs have the dim'):
+        rows._attrs["symbolic_value"] = columns._attrs["symbolic_value"]
+    assert kept.shape()[0] == rows
+
+
 @pytest.mark.parametrize(
     "make, message",
     [

@@ -98,3 +98,14 @@ def test_batch_norm(affine: bool):
     order = [found["running_mean"], found["running_var"], found.get("weight"), found.get("bias")]
     want = F.batch_norm(torch.tensor(x).movedim(-1, 1), *order, eps=0.1).movedim(1, -1)
     np.testing.assert_allclose(got, want.numpy(), rtol=1e-9, atol=1e-9)
+
+
+def test_weights_of_a_convolution_along_one_dim_have_names_at_once():
+    def names(layer: nn.Module) -> list[str | None]:
+        return [parameter.tensor().name for parameter in layer.parameters()]
+
+    assert names(nn.Conv1d(4, 6, 3, bias=True)) == ["conv1d_weight", "conv1d_bias"]
+    assert names(nn.Conv1d(4, 6, 3, name="stem")) == ["stem_weight"]
+    layer = nn.Sequential(nn.Conv1d(4, 6, 3))
+    layer.name_parameter_tensor()
+    assert names(layer) == ["0_weight"]

@@ -190,6 +190,26 @@ def test_two_products_with_a_function_between(causal):
     check(lambda q, k, v, b: op(q, k, v, bias=b), want_heads, *heads, tensor("dddd", 1, 2, "seq", "seq"))
 
 
+@pytest.mark.parametrize("causal", [NONE, UPPER, LOWER])
+def test_two_products_with_heads(causal):
+    keep = {NONE: lambda s: s, UPPER: torch.tril, LOWER: torch.triu}[causal]
+    q, k, v = (tensor(n, "batch", 2, "seq", c) for n, c in (("a", 8), ("bb", 8), ("ccc", 4)))
+    check(
+        ops.classic_b2b_bmm(causal, "Sigmoid", 0.3, 0.7),
+        lambda q, k, v, bias: keep(0.7 * torch.sigmoid(0.3 * (q @ k.mT) + bias)) @ v,
+        q, k, v, tensor("dddd", "batch", 2, "seq", "seq"),
+    )  # fmt: skip
+    with pytest.raises(BuildError, match=r"k must have 3 dims, .* or 4 dims, .* all of one rank, found \"aa\""):
+        ops.classic_b2b_bmm(causal, "Sigmoid", 0.3, 0.7)(q, tensor("aa", "batch", "seq", 8), v, q)
+
+
+def test_a_sum_of_no_products_is_0():
+    a, b = tensor("a", "batch", 3, 0), tensor("b", "batch", 0, 4)
+    check(ops.bmm_rrr_k1_tanh(), lambda a, b: torch.tanh(a @ b), a, b)
+    with pytest.raises(BuildError, match="sums have more than one product"):
+        ops.bmm_rrr_k1_tanh()(a, tensor("c", "batch", 1, 4))
+
+
 def test_two_products_name_what_is_wrong():
     q, k, v = three()
     with pytest.raises(BuildError, match='epilogue_math_name "Cosh" is unknown; expected one of fastgelu'):

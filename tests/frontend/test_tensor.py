@@ -118,23 +118,33 @@ def test_operators_of_python():
     np.testing.assert_allclose(got, want, rtol=1e-12)
 
 
+def weight() -> Tensor:
+    return Tensor(shape=[2, 3], dtype="float32", name="w")
+
+
 def test_data_are_bound_to_weights_only():
-    w = Tensor(shape=[2, 3], dtype="float32", name="w")
-    w.bind(np.ones((2, 3), np.float32))
-    assert w._attrs["data"].sum() == 6
+    w = weight()
     with pytest.raises(BuildError, match=r"but the data have shape \[3, 2\] and dtype float32"):
         w.bind(np.ones((3, 2), np.float32))
     with pytest.raises(BuildError, match="expected float32, got float64"):
         w._attrs["data"] = np.ones((2, 3))
-    w._attrs["data"] = NumpyConstantTensorData(np.arange(6, dtype=np.float32))  # fits by its bytes
-    assert w.data is not None and w.data.tolist() == [[0, 1, 2], [3, 4, 5]] and len(w._attrs["data"]) == 24
-    w.bind(HostConstantTensorData(b"\0" * 24, "float"))
     with pytest.raises(BuildError, match="has 24 bytes, but the data have 20"):
         w.bind(HostConstantTensorData(b"\0" * 20, "float32"))
     with pytest.raises(BuildError, match="dtype float32, but the data have float16"):
         w.bind(TorchConstantTensorData(torch.zeros(2, 6, dtype=torch.float16)))
+    w.bind(np.ones((2, 3), np.float32))
+    assert w._attrs["data"].sum() == 6
     with pytest.raises(BuildError, match="weights only"):
         make_input().bind(np.ones((1, 4), np.float32))
+
+
+def test_data_fit_by_their_bytes():
+    w = weight()
+    w._attrs["data"] = NumpyConstantTensorData(np.arange(6, dtype=np.float32))
+    assert w.data is not None and w.data.tolist() == [[0, 1, 2], [3, 4, 5]] and len(w._attrs["data"]) == 24
+    w = weight()
+    w.bind(HostConstantTensorData(b"\0" * 24, "float"))
+    assert w.data is not None and not w.data.any()
 
 
 @pytest.mark.parametrize(

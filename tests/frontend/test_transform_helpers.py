@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -46,9 +47,14 @@ from ait_mlir.compiler.transform.profile import (
 )
 from ait_mlir.compiler.transform.refine_graph import get_sorted_ops
 from ait_mlir.compiler.transform.remove_no_ops import ExpandDimensionType
+from ait_mlir.dialects.ait_rt.program import LaunchOp
+from ait_mlir.driver import run_to_phase
 from ait_mlir.errors import AitError
-from ait_mlir.frontend import BuildError, IntVar, JaggedDim, JaggedIntVar, Tensor, ops
+from ait_mlir.frontend import BuildError, IntVar, JaggedDim, JaggedIntVar, Tensor, build_module, compile_model, ops
+from ait_mlir.frontend.compile_options import streams_of_environment, waves_of_environment
 from ait_mlir.frontend.ops import FuncEnum
+from ait_mlir.host.settings import MEASURE_DEVICES
+from ait_mlir.options import CompileOptions
 from tests.frontend.support import evaluate
 
 
@@ -261,6 +267,28 @@ def test_settings(monkeypatch: pytest.MonkeyPatch) -> None:
             call()
 
 
+def test_streams_and_waves_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("MODE", "EXTRA_STREAMS", "MAX_MEM_PARALLEL_OPS"):
+        monkeypatch.delenv(f"AIT_MULTISTREAM_{name}", raising=False)
+    assert (streams_of_environment(), waves_of_environment()) == (None, 0)  # estimates decide
+    monkeypatch.setenv("AIT_MULTISTREAM_MODE", "0")
+    assert (streams_of_environment(), waves_of_environment()) == (0, 0)
+    monkeypatch.setenv("AIT_MULTISTREAM_MODE", "1")
+    assert (streams_of_environment(), waves_of_environment()) == (5, 99_999_999)
+    monkeypatch.setenv("AIT_MULTISTREAM_EXTRA_STREAMS", "1")
+    monkeypatch.setenv("AIT_MULTISTREAM_MAX_MEM_PARALLEL_OPS", "3")
+    assert (streams_of_environment(), waves_of_environment()) == (2, 3)
+    options = CompileOptions("cuda", "sm_90a", streams=streams_of_environment(), waves=waves_of_environment())
+    a = x()
+    module = build_module([ops.softmax()(a, i).mark_as_output(f"y{i}") for i in range(2)])
+    run_to_phase(module, "planned", options)
+    found = [op.stream.value.data for op in module.walk() if isinstance(op, LaunchOp)]
+    assert found[:2] == [0, 1]
+    monkeypatch.setenv("AIT_MULTISTREAM_MAX_MEM_PARALLEL_OPS", "0")
+    with pytest.raises(BuildError, match="is 0, expected at least 1"):
+        waves_of_environment()
+
+
 def test_strides() -> None:
     a = x(IntVar([1, 8], name="n"), 8)
     left, right = ops.split()(a, 4, 1)
@@ -349,6 +377,26 @@ def test_a_forced_cache_without_times(timings: Path, tmp_path: Path, monkeypatch
     assert "kernels" not in get_sorted_ops(graph)[0].attrs
 
 
+def test_a_compilation_with_a_forced_cache(timings: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AIT_FORCE_PROFILER_CACHE", "1")
+    product = ops.gemm_rcr()(x(), w(4, 8)).mark_as_output("y")
+    with pytest.raises(RuntimeError, match=r"no known time for ait.gemm"):
+        compile_model(product, "cpu", tmp_path, "product", constants={"w": np.ones((4, 8), np.float32)})
+    only = ops.elementwise(FuncEnum.TANH)(x()).mark_as_output("y")
+    with compile_model(only, "cpu", tmp_path, "tanh") as model:  # there is one way to compute it
+        zeros, ones = np.zeros((2, 8), np.float32), np.ones((2, 8), np.float32)
+        assert model.run({"x": zeros}, {"y": ones})["y"].sum() == 0
+
+
+def test_devices_are_those_that_time(timings: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found: list[tuple[int, ...]] = []
+    module = import_module("ait_mlir.compiler.transform.profile")
+    monkeypatch.setattr(module, "select_graph", lambda *_: found.append(MEASURE_DEVICES.get()))
+    profile(product_to_time(), tmp_path, devices=[2, 1], target="cpu")
+    profile(product_to_time(), tmp_path, target="cpu")
+    assert found == [(2, 1), (0,)] and MEASURE_DEVICES.get() == (0,)
+
+
 @pytest.mark.full
 def test_profile_and_forced_cache(timings: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     graph = product_to_time()
@@ -372,6 +420,6 @@ def test_wrong_arguments_of_profile(timings: Path, tmp_path: Path) -> None:
     graph = toposort(ops.gemm_rcr()(x(), w(4, 8)).mark_as_output("y"))
     with pytest.raises(BuildError, match="expected MIN, MAX or HINTS"):
         profile(graph, tmp_path, dynamic_profiling_strategy="ALL")
-    with pytest.raises(BuildError, match="CUDA_VISIBLE_DEVICES"):
-        profile(graph, tmp_path, devices=[1], target="cpu")
+    with pytest.raises(BuildError, match=r"devices is \[-1\], expected a list of the numbers of cards"):
+        profile(graph, tmp_path, devices=[-1], target="cpu")
     assert "kernels" not in get_sorted_ops(graph)[0].attrs

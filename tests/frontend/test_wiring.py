@@ -156,6 +156,9 @@ def test_a_stable_set_keeps_the_order():
     names.remove("a")
     assert "a" not in names and list(names.copy() | {"f"}) == list("cbdef")
     assert repr(StableSet([1])) == "StableSet([1])"
+    assert (StableSet("cab")[0], StableSet("cab")[-1]) == ("c", "b")
+    with pytest.raises(IndexError):
+        _ = StableSet[int]()[0]
 
 
 def test_an_operator_of_others_has_the_tensors_of_its_call_as_inputs() -> None:

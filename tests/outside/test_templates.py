@@ -13,9 +13,11 @@ from ait_mlir.backend import registry
 from ait_mlir.backend.backend_spec import CPUSpec, CUDASpec, ROCMSpec
 from ait_mlir.backend.target import Target
 from ait_mlir.compiler.base import IntVar, Operator, Tensor
+from ait_mlir.compiler.transform import constant_folding
 from ait_mlir.errors import AitError, CompileError
 from ait_mlir.frontend import BuildError, build_module, compile_model, external, ops
 from ait_mlir.frontend import registry as functions
+from ait_mlir.frontend.wiring import toposort
 from ait_mlir.ir.context import context
 from ait_mlir.ir.parser import parse_text
 from ait_mlir.ir.source import SourceError
@@ -434,9 +436,73 @@ def test_operators_without_what_they_need(tmp_path: Path):
     class blind(_Unary):
         def __call__(self, x: Tensor) -> Tensor:
             y = Tensor(x.shape(), src_ops={self}, dtype=x.dtype())
-            self._attrs["outputs"] = [y]
+            self._attrs["inputs"], self._attrs["outputs"] = [], [y]
             return y
 
     with pytest.raises(BuildError, match=r'its call has to set _attrs\["inputs"\]'):
         built(blind, tmp_path)
     assert "external.blind" not in outside.rows()
+
+
+def made(amount: float) -> type[Operator]:
+    """A class that adds a number, defined anew for each number, under one name."""
+
+    class add_one(CPU):  # type: ignore[valid-type, misc]
+        def gen_function(self) -> str:
+            return super().gen_function().replace("half(1.0)", f"half({amount})")
+
+    return add_one
+
+
+def test_two_definitions_of_one_name_in_a_model_are_an_error(tmp_path: Path):
+    x = Tensor([4, 8], name="x", is_input=True)
+    first, second = made(2.0), made(3.0)
+    both = second()(first()(x)).mark_as_output("y")
+    with pytest.raises(OperatorError, match=r"two classes of operators have _attrs\[.op.\] = 'add_one': add_one at "):
+        build_module(both)
+    data = np.ones((4, 8), np.float16)
+    for amount, cls in ((3.0, second), (2.0, first)):  # an older definition is still itself, in a model of its own
+        y = cls()(Tensor([4, 8], name="x", is_input=True)).mark_as_output("y")
+        model = compile_model(y, "cpu", tmp_path, f"add_{int(amount)}")
+        np.testing.assert_array_equal(model.run({"x": data}, {"y": np.empty_like(data)})["y"], data + amount)
+
+
+def bound(name: str = "w") -> tuple[Tensor, np.ndarray]:
+    data = np.random.default_rng(5).standard_normal((4, 8)).astype(np.float16)
+    weight = Tensor([4, 8], name=name)
+    weight.bind(data)
+    return weight, data
+
+
+def test_what_follows_from_weights_is_computed_once(tmp_path: Path):
+    """By the kernel, as the operator has no reference."""
+    weight, data = bound()
+    x = Tensor([4, 8], name="x", is_input=True)
+    y = (ops.elementwise(ops.FuncEnum.RELU)(CPU()(weight)) * x).mark_as_output("y")
+    want = np.maximum(data + np.float16(1), 0)
+    with Target("cpu"):
+        graph, _, read = constant_folding(toposort(y), None, "model")
+    (folded,) = [t for t in graph if t.is_param]
+    assert [t.name for t in read] == ["w"] and folded.data is not None
+    np.testing.assert_array_equal(folded.data, want)
+    model = compile_model(y, "cpu", tmp_path, "folded")
+    assert "external" not in model.ir_text and "w" not in model.get_constant_names(unbound_constants_only=False)
+    ones = np.ones((4, 8), np.float16)
+    np.testing.assert_array_equal(model.run({"x": ones}, {"y": np.empty_like(ones)})["y"], want)
+    from ait_mlir.runtime import Model
+
+    again = Model(tmp_path / "folded.ait")
+    np.testing.assert_array_equal(again.run({"x": ones}, {"y": np.empty_like(ones)})["y"], want)
+
+
+def test_a_weight_that_others_read_may_be_set(tmp_path: Path):
+    """Then what an operator from outside makes of it is computed in every run, as an artifact cannot compute it."""
+    weight, data = bound()
+    x = Tensor([4, 8], name="x", is_input=True)
+    y = (CPU()(weight) * x + weight).mark_as_output("y")
+    model = compile_model(y, "cpu", tmp_path, "shared")
+    zeros = np.zeros((4, 8), np.float16)
+    np.testing.assert_array_equal(model.run({"x": zeros}, {"y": np.empty_like(zeros)})["y"], data)
+    model.set_constant("w", zeros)
+    ones = np.ones_like(zeros)
+    np.testing.assert_array_equal(model.run({"x": ones}, {"y": np.empty_like(zeros)})["y"], ones)

@@ -73,10 +73,14 @@ MODULES: dict[str, str] = {
 """Modules that do not have the name of their operator."""
 
 
+CONSTANTS: dict[str, dict[str, int]] = {"tensor.dynamic_slice": {"MAX_INT32": (1 << 31) - 1}}
+"""Numbers that scripts import with an operator: the end of a slice that reaches the end of its dim."""
+
+
 def make_modules(package: str) -> None:
     """Enter the modules of the tables below `package` in `sys.modules`."""
     for path, names in all_modules().items():
-        name_module(f"{package}.{path}", {name: getattr(ops, name) for name in names})
+        name_module(f"{package}.{path}", {name: getattr(ops, name) for name in names} | CONSTANTS.get(path, {}))
 
 
 def all_modules() -> Mapping[str, Sequence[str]]:

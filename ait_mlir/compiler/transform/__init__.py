@@ -11,7 +11,11 @@ from ait_mlir.compiler.transform.apply_padding import apply_padding
 from ait_mlir.compiler.transform.bind_constants import bind_constants
 from ait_mlir.compiler.transform.constant_folding import constant_folding
 from ait_mlir.compiler.transform.fuse_conv_elementwise import fuse_conv_elementwise
-from ait_mlir.compiler.transform.fuse_group_ops import fuse_group_ops
+from ait_mlir.compiler.transform.fuse_group_ops import (
+    fuse_group_gemm_ops,
+    fuse_group_layernorm_ops,
+    fuse_group_ops,
+)
 from ait_mlir.compiler.transform.fuse_mm_elementwise import fuse_mm_elementwise
 from ait_mlir.compiler.transform.fuse_ops import fuse_elementwise, process_singleton_elementwise
 from ait_mlir.compiler.transform.fuse_parallel_gemms import fuse_parallel_gemms, fuse_single_source_parallel_gemms
@@ -34,6 +38,7 @@ from ait_mlir.compiler.transform.transform_memory_ops import transform_memory_op
 from ait_mlir.compiler.transform.transform_odd_alignment import transform_odd_alignment
 from ait_mlir.compiler.transform.transform_special_ops import transform_special_ops
 from ait_mlir.compiler.transform.transform_strided_ops import transform_strided_ops
+from ait_mlir.name_modules import make_callable
 
 __all__ = [
     "apply_padding",
@@ -42,6 +47,8 @@ __all__ = [
     "dedup_symbolic_name",
     "fuse_conv_elementwise",
     "fuse_elementwise",
+    "fuse_group_gemm_ops",
+    "fuse_group_layernorm_ops",
     "fuse_group_ops",
     "fuse_mm_elementwise",
     "fuse_parallel_gemms",
@@ -68,3 +75,4 @@ __all__ = [
 ]
 
 make_modules(__name__)
+make_callable(f"{__name__}.fuse_ops", f"{__name__}.memory_planning")

@@ -8,11 +8,10 @@ returned; otherwise all tensors of the result are new, with the names, data and 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 
-from xdsl.dialects.builtin import ModuleOp, UnitAttr
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
 from ait_mlir.compiler.transform.rows import CONTRACTIONS, TRANSFORMATIONS
@@ -23,9 +22,8 @@ from ait_mlir.frontend.tensor import Tensor
 from ait_mlir.ir.context import context
 from ait_mlir.ir.pipeline import run_passes
 from ait_mlir.passes.parse import parse_passes
+from ait_mlir.rewrites.apply import Applies, held
 from ait_mlir.utils.graph_utils import get_sorted_ops
-
-Applies = Callable[[Operation], bool]
 
 
 def transform(
@@ -59,20 +57,6 @@ def apply(name: str, sorted_graph: Sequence[Tensor], workdir: str | os.PathLike[
         return not isinstance(op, HasEpilogue) or op.name in only
 
     return transform(name, sorted_graph, workdir, TRANSFORMATIONS[name], applies if only else None)
-
-
-@contextmanager
-def held(module: ModuleOp, only: Applies | None) -> Generator[None]:
-    """A block in which patterns leave ops alone for which `only` is False: these have a kernel for its duration."""
-    pinned = [] if only is None else [op for op in module.walk() if not only(op) and "kernel" not in op.attributes]
-    for op in pinned:
-        op.attributes["kernel"] = UnitAttr()
-    try:
-        yield
-    finally:
-        for op in module.walk():
-            if op.attributes.get("kernel") == UnitAttr():
-                del op.attributes["kernel"]
 
 
 def writable(workdir: str | os.PathLike[str] | None) -> Path | None:

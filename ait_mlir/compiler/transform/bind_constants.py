@@ -12,11 +12,11 @@ from ait_mlir.frontend.tensor import Tensor
 
 
 def bind_constants(graph: Sequence[Tensor], constants: Mapping[str, Any]) -> None:
-    """Bind data to the weights of a graph, by name: NumPy arrays or torch tensors of their shape and dtype.
+    """Bind data to the weights of a graph, by name: NumPy arrays, torch tensors or `AITData` of their shape and dtype.
 
     Bound weights are part of the artifact, and `constant_folding` computes values that depend only on them. Raises
-    `BuildError` for a name that no weight of the graph has, and for data of another shape or dtype; then no weight is
-    bound.
+    `BuildError` for a name that no weight of the graph has, for a weight that has data, and for data of another shape
+    or dtype; then no weight is bound.
     """
     weights = {t.name: t for t in graph if t.is_param and t.name} | {
         t.attrs["original_name"]: t for t in graph if t.is_param and t.attrs["original_name"]
@@ -25,6 +25,8 @@ def bind_constants(graph: Sequence[Tensor], constants: Mapping[str, Any]) -> Non
     for name, value in constants.items():
         if name not in weights:
             raise BuildError(f'the graph has no weight "{name}"; its weights are {", ".join(weights) or "none"}')
+        if weights[name].data is not None:
+            raise BuildError(f"Tensor {name} is already bound! Leave it out of the constants")
         array = as_array(value)
         check_data(f'the weight "{name}"', weights[name].type, array)
         found.append((weights[name], array))

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+from numpy.typing import NDArray
 from xdsl.ir import SSAValue
 
 from ait_mlir.compiler.transform.apply import dump, writable
+from ait_mlir.driver import kernel_value
+from ait_mlir.errors import AitError
 from ait_mlir.frontend.intvar import IntVarTensor
 from ait_mlir.frontend.lift import emit, lift
+from ait_mlir.frontend.target import Target
 from ait_mlir.frontend.tensor import Tensor
+from ait_mlir.lowering.module_target import make_target
 from ait_mlir.passes.fold_params import fold_params
-from ait_mlir.reference.folds import write_folds
+from ait_mlir.reference.core import EvaluationError
+from ait_mlir.reference.folds import Fold, write_folds
 
 __all__ = ["IntVarTensor", "Workspace", "constant_folding"]
 
@@ -36,8 +43,9 @@ def constant_folding(
     """The graph with new weights in place of values that depend only on weights with data.
 
     Returns the graph, source and object files that remain to be compiled (always none: the values are computed here, in
-    float64, and rounded once), and the weights that were read. A value is not folded if it would be a large copy. If a
-    value cannot be computed, the graph stays unchanged and a warning gives the reason. With a `workdir`, the folded
+    float64, and rounded once), and the weights that were read. Operators from outside without a reference are computed
+    by their kernels, for the current target. A value is not folded if it would be a large copy. If a value cannot be
+    computed, the graph stays unchanged and a warning gives the reason. With a `workdir`, the folded
     parts are written to `constant_folding/MODEL_NAME_folds.mlir` in it.
     """
     emission = emit(sorted_graph)
@@ -45,12 +53,12 @@ def constant_folding(
     names: dict[SSAValue, str] = {op.output: op.param_name.data for op in emission.graph.params()}
     tensors = {names[value]: tensor for tensor, value in emission.values.items() if value in names}
     data = {name: tensor.data for name, tensor in tensors.items() if tensor.data is not None}
-    folds = fold_params(emission.module, data, partial=True)
+    folds = fold_params(emission.module, data, partial=True, outside=True)
     if not folds:
         return list(sorted_graph), [], []
     try:
-        values = {fold.name: fold.value(data) for fold in folds}
-    except (ArithmeticError, MemoryError, NotImplementedError, ValueError) as error:
+        values = {fold.name: value_now(fold, data) for fold in folds}
+    except (AitError, ArithmeticError, MemoryError, NotImplementedError, ValueError) as error:
         warnings.warn(f"constants are not folded: {error}", stacklevel=2)
         return list(sorted_graph), [], []
     result = lift(emission)
@@ -62,3 +70,14 @@ def constant_folding(
         (directory / f"{model_name}_folds.mlir").write_text(write_folds(folds))
     read = {name for fold in folds for name in fold.source_types()}
     return result, [], [tensors[name] for name in tensors if name in read]
+
+
+def value_now(fold: Fold, data: Mapping[str, NDArray[Any]]) -> NDArray[Any]:
+    """The value of a fold by the reference; by kernels, if an operator from outside has no reference."""
+    try:
+        return fold.value(data)
+    except (EvaluationError, NotImplementedError):
+        if not fold.is_from_outside:
+            raise
+        chosen = Target.current_or_detected()
+        return kernel_value(fold, data, make_target(chosen.kind, chosen.arch))

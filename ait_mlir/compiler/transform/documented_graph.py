@@ -7,11 +7,11 @@ elementwise operators as `fused_elementwise`. `ait inspect` shows the kernels of
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from ait_mlir.compiler.transform.documented_places import place_operators
 from ait_mlir.compiler.transform.fuse_ops import ends
+from ait_mlir.compiler.transform.joined import documented_operator, join_jagged
 from ait_mlir.compiler.transform.name_graph import name_graph
 from ait_mlir.compiler.transform.refine_graph import refine_graph
 from ait_mlir.dialects.ait.view import PermuteOp
@@ -30,7 +30,8 @@ from ait_mlir.passes.parse import parse_passes
 from ait_mlir.utils.graph_utils import get_sorted_ops
 
 PASSES = (
-    "remove-elementwise-no-ops,remove-no-ops,merge-view-ops,fuse-permute-bmm-and-gemm,fuse-bmm-permute,merge-concats"
+    "remove-elementwise-no-ops,remove-no-ops,merge-view-ops,dedup-make-jagged-ops,make-inputs-jagged,"
+    "fuse-permute-bmm-and-gemm,fuse-bmm-permute,fuse-expand-bmm,merge-concats"
 )
 """Rewrites that keep the documented operators, before the fusions of this module."""
 
@@ -52,22 +53,6 @@ OTHERWISE = {"conv2d_bias_add": "conv2d_bias_add_identity"}
 """The values of `_attrs["op"]` that differ from the name of the operator."""
 
 
-class documented_operator(Operator):
-    """Several operators joined into one documented operator, with its name and the attributes `attrs`."""
-
-    def __init__(
-        self,
-        name: str,
-        operators: Sequence[Operator],
-        inputs: Sequence[Tensor],
-        outputs: Sequence[Tensor],
-        attrs: Mapping[str, Any],
-    ):
-        self._attrs |= {**attrs, "op": name, "name": None}
-        self.inputs, self.outputs = inputs, outputs
-        self.take_the_place_of(operators)
-
-
 def documented_graph(outputs: Sequence[Tensor], optimize: bool = True, fold: bool = True) -> list[Tensor]:
     """New, named, sorted tensors of the graph that computes `outputs`, in documented operators.
 
@@ -77,7 +62,7 @@ def documented_graph(outputs: Sequence[Tensor], optimize: bool = True, fold: boo
     emission = emit(toposort(outputs))
     if optimize:
         run_passes(context(), emission.module, parse_passes(PASSES), verify=False)
-    graph = lift(emission)
+    graph = join_jagged(lift(emission))
     if fold:
         graph = folded(graph)
     last = [t for t in graph if t.is_output] or [graph[-1]]

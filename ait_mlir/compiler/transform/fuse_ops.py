@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from ait_mlir.compiler.transform.apply import apply
+from xdsl.ir import Operation
+
+from ait_mlir.compiler.transform.apply import apply, transform
+from ait_mlir.dialects.ait.traits import HasEpilogue
 from ait_mlir.frontend.operator import Operator
 from ait_mlir.frontend.ops.elementwise import fused_elementwise
 from ait_mlir.frontend.ops.norm import group_norm, group_norm_swish
@@ -15,6 +18,7 @@ from ait_mlir.frontend.wiring import toposort
 __all__ = [
     "FusedElementwiseInfo",
     "fuse_elementwise",
+    "fuse_ops",
     "fused_elementwise",
     "group_norm",
     "group_norm_swish",
@@ -37,6 +41,15 @@ class FusedElementwiseInfo:
 def fuse_elementwise(sorted_graph: list[Tensor], workdir: str | None = None) -> list[Tensor]:
     """The graph with connected elementwise operators of one shape fused; `_attrs["elementwise_ops"]` lists them."""
     return apply("fuse_elementwise", sorted_graph, workdir)
+
+
+def fuse_ops(sorted_graph: list[Tensor], workdir: str | None = None) -> list[Tensor]:
+    """The graph with elementwise operators that alone read a norm fused into it: `layernorm_sigmoid_mul`."""
+    return transform("fuse_ops", sorted_graph, workdir, "fuse-epilogue", only=_is_no_product)
+
+
+def _is_no_product(op: Operation) -> bool:
+    return not isinstance(op, HasEpilogue) or op.name in ("ait.layer_norm", "ait.group_norm")
 
 
 def process_singleton_elementwise(sorted_graph: list[Tensor], workdir: str | None = None) -> list[Tensor]:

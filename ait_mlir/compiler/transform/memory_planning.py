@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from ait_mlir.compiler.transform.constant_folding import Workspace
 from ait_mlir.compiler.transform.mark_param_tensor import viewed
 from ait_mlir.dims import Scope, const
-from ait_mlir.frontend.compile_options import setting
+from ait_mlir.frontend.compile_options import NO_LIMIT, setting
 from ait_mlir.frontend.errors import BuildError
 from ait_mlir.frontend.lift import check_sorted
 from ait_mlir.frontend.operator import Operator
@@ -38,7 +38,7 @@ def multistream_max_mem_parallel_ops() -> int:
     depend on the number of streams: with 5 streams and 100 operators, a limit of 5 makes 20 waves of one operator for
     each stream, with a barrier after each wave.
     """
-    return setting("AIT_MULTISTREAM_MAX_MEM_PARALLEL_OPS", 99_999_999, 99_999_999)
+    return setting("AIT_MULTISTREAM_MAX_MEM_PARALLEL_OPS", NO_LIMIT, NO_LIMIT)
 
 
 def track_parallel_ops(sorted_graph: Sequence[Tensor]) -> dict[int, list[Operator]]:
@@ -65,6 +65,11 @@ def split_simple_multistream_parallel_ops(
         for step in sorted(ops_by_order)
         for i in range(0, len(ops_by_order[step]), max_parallel_ops)
     ]
+
+
+def memory_planning(sorted_graph: Sequence[Tensor]) -> PlannedGraph:
+    """Plan tensors as `multistream_mode` says: for waves of operators, or for operators in sequence."""
+    return (simple_multistream_memory_planning if multistream_mode() else greedy_by_size_memory_planning)(sorted_graph)
 
 
 def simple_multistream_memory_planning(sorted_graph: Sequence[Tensor]) -> PlannedGraph:

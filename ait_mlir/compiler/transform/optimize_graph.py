@@ -6,6 +6,7 @@ from ait_mlir.compiler.transform.apply import apply
 from ait_mlir.compiler.transform.fuse_ops import fuse_elementwise, process_singleton_elementwise
 from ait_mlir.compiler.transform.fuse_parallel_gemms import fuse_single_source_parallel_gemms
 from ait_mlir.compiler.transform.fuse_permute_bmm import fuse_permute_bmm_and_gemm
+from ait_mlir.compiler.transform.joined import join_heads, join_jagged
 from ait_mlir.frontend.tensor import Tensor
 
 __all__ = [
@@ -30,10 +31,12 @@ __all__ = [
 
 
 def optimize_graph(sorted_graph: list[Tensor], workdir: str | None = None, optimize: bool = True) -> list[Tensor]:
-    """The graph as it is lowered: simplified, with attention, epilogues of products, and elementwise operators fused.
+    """The graph as it is lowered: simplified, with attention, epilogues of products, and elementwise operators fused;
+    odd sizes of two-byte products get zeros, and independent products and norms become grouped ones.
 
-    These are the compiler's passes between the phases `canonical` and `fused`. Optimizations of memory and strides run
-    later, on launches; `transform_strided_ops` shows them. Without `optimize`, each elementwise operator becomes its
+    These are the compiler's passes between the phases `canonical` and `fused`, then padding and groups, about which a
+    compilation decides by cost. Optimizations of memory and strides run later, on launches; `transform_strided_ops`
+    shows them. Without `optimize`, each elementwise operator becomes its
     own `fused_elementwise`, and the rest stays unchanged.
     """
     return apply("optimize_graph" if optimize else "process_singleton_elementwise", sorted_graph, workdir)
@@ -60,7 +63,8 @@ def remove_elementwise_no_ops(sorted_graph: list[Tensor], workdir: str | None = 
 
 
 def fuse_duplicate_fused_elementwise(sorted_graph: list[Tensor], _workdir: str | None = None) -> list[Tensor]:
-    """The graph with equal operators on the same tensors merged into one.
+    """The graph with equal operators on the same tensors merged into one, which then has several outputs if several of
+    their results are outputs of the graph.
 
     This covers all operators, not only elementwise operators. The second argument is not used.
     """
@@ -95,12 +99,13 @@ def transform_permute_to_reshape(sorted_graph: list[Tensor], workdir: str | None
 
 
 def dedup_make_jagged_ops(sorted_graph: list[Tensor], workdir: str | None = None) -> list[Tensor]:
-    """The graph with one jagged view in place of equal jagged views: of one tensor, with the same offsets.
+    """The graph with one `make_jagged` of all inputs with so many rows in place of several inside of the graph.
 
-    Tensors that are made jagged with the same offsets always have the same jagged dim, so each operator that reads them
-    checks the offsets once.
+    Everything that is computed of these inputs is jagged, too, so offsets are checked once. The views stay where they
+    are if they have other offsets, if the offsets are computed, if one leads from an input to an output, or if an
+    operator does not take jagged rows; of equal views one remains.
     """
-    return apply("dedup_make_jagged_ops", sorted_graph, workdir)
+    return join_jagged(apply("dedup_make_jagged_ops", sorted_graph, workdir))
 
 
 def fuse_bmm_permute(sorted_graph: list[Tensor], _: str | None = None) -> list[Tensor]:
@@ -120,8 +125,10 @@ def fuse_expand_bmm(sorted_graph: list[Tensor], workdir: str | None = None) -> l
 
 
 def fuse_mm_reshape_permute(sorted_graph: list[Tensor], workdir: str | None = None) -> list[Tensor]:
-    """The graph with one batched product (a batch for each head) in place of a product, a reshape and a permute.
+    """The graph with one operator in place of a product, with or without a bias, a reshape and a permute to heads.
 
-    `permute(reshape(gemm_rcr(x, w), [A, B, C, D]), [0, 2, 1, 3])` is `bmm_rcr` of x as [A, 1, B, K] and w as [C, D, K].
+    `permute(reshape(gemm_rcr(x, w), [A, B, C, D]), [0, 2, 1, 3])` is `gemm_rcr_permute`: a batched product of x as
+    [A, 1, B, K] and w as [C, D, K], with a batch for each head. Of a batched product, the reshape may also part the
+    batch, so that the permute moves heads behind the rows.
     """
-    return apply("fuse_mm_reshape_permute", sorted_graph, workdir)
+    return join_heads(apply("fuse_mm_reshape_permute", sorted_graph, workdir))

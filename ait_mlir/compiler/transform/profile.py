@@ -18,20 +18,19 @@ from xdsl.ir import Operation
 from ait_mlir.compiler.base import DynamicProfileStrategy
 from ait_mlir.compiler.transform.apply import dump, writable
 from ait_mlir.dialects.ait.types import KernelAttr
-from ait_mlir.errors import AitError
+from ait_mlir.frontend.compile_options import cards_of, force_profiler_cache, points_of
 from ait_mlir.frontend.errors import BuildError
 from ait_mlir.frontend.lift import emit
 from ait_mlir.frontend.operator import Operator
-from ait_mlir.frontend.target import Target, as_target, detect_target
+from ait_mlir.frontend.target import Target, as_target
 from ait_mlir.frontend.tensor import Tensor
+from ait_mlir.frontend.wiring import toposort
 from ait_mlir.host.processes import run
-from ait_mlir.lowering.choices import Choice
+from ait_mlir.host.settings import MEASURE_DEVICES
 from ait_mlir.lowering.module_target import make_target, set_target
-from ait_mlir.selection.budget import selector
-from ait_mlir.selection.measure import Selector, require_device
+from ait_mlir.selection.budget import known_selector, selector
+from ait_mlir.selection.measure import require_device
 from ait_mlir.selection.select import select_graph
-from ait_mlir.selection.tasks import Task
-from ait_mlir.selection.timings import TimingCache
 
 Callback = Callable[[Any, Any], None]
 """A function of a profiler's standard output, or None if it failed, and of the delegate."""
@@ -126,40 +125,6 @@ class ProfilerRunner:
         callback(found, self.delegate)
 
 
-def force_profiler_cache() -> bool:
-    """Whether `AIT_FORCE_PROFILER_CACHE` is 1: then `profile` uses only known times, and fails without them."""
-    text = os.environ.get("AIT_FORCE_PROFILER_CACHE", "0")
-    if text not in ("0", "1"):
-        raise BuildError(f"AIT_FORCE_PROFILER_CACHE is {text!r}, expected 0 or 1")
-    return text == "1"
-
-
-@dataclass
-class _Forced:
-    """A selector without measuring: an operator without a known time is an error."""
-
-    known: Selector
-
-    @property
-    def meter(self) -> Any:
-        return self.known.meter
-
-    @property
-    def shipped(self) -> Any:
-        return self.known.shipped
-
-    def choose(self, tasks: Sequence[Task], counts: Sequence[int] = ()) -> list[Choice | None]:
-        found = self.known.choose(tasks, counts)
-        for task, choice in zip(tasks, found, strict=True):
-            if choice is None:
-                raise AitError(
-                    f"no known time for {task.op.name} ({', '.join(map(str, task.op.operand_types))}), and "
-                    f"AIT_FORCE_PROFILER_CACHE forbids measuring it; {TimingCache().other_versions()}unset it, or "
-                    "let AIT_TIMINGS name the cache with its times"
-                )
-        return found
-
-
 def profile(
     sorted_graph: Sequence[Tensor],
     workdir: str | os.PathLike[str] = "./tmp",
@@ -170,11 +135,11 @@ def profile(
 ) -> None:
     """Choose kernels for the operators of a graph by time, and note them in `_attrs["kernels"]`.
 
-    Kernels are timed on device 0, which must be the first in `devices` if given. A dynamic dim is timed at its largest
-    size (`MAX`), its smallest (`MIN`), or its hints (`HINTS`). Measuring ends after `timeout` seconds; the remaining
-    kernels are chosen by estimate. Times are remembered (`AIT_TIMINGS`), so a later compilation of the graph finds
-    them. The IR with the choices is written to `workdir`. `target` is by default this machine's. Raises `AitError` if
-    this machine cannot measure, and with `force_profiler_cache` if a time is not known.
+    Kernels are timed on the cards `devices`, all at the same time; by default on card 0. A dynamic dim is timed at its
+    largest size (`MAX`), its smallest (`MIN`), or its hints (`HINTS`). Measuring ends after `timeout` seconds; the
+    remaining kernels are chosen by estimate. Times are remembered (`AIT_TIMINGS`), so a later compilation of the graph
+    finds them. The IR with the choices is written to `workdir`. `target` is by default the current one, or this
+    machine's. Raises `AitError` if this machine cannot measure, and with `force_profiler_cache` if a time is not known.
     """
     emission = emit(sorted_graph)
     directory = writable(workdir)
@@ -183,11 +148,8 @@ def profile(
     )
     if name.upper() not in ("MIN", "MAX", "HINTS"):
         raise BuildError(f"unknown strategy {name!r}; expected MIN, MAX or HINTS")
-    if devices is not None and list(devices)[:1] != [0]:
-        raise BuildError(
-            f"devices are {list(devices)}, and kernels are timed on device 0; CUDA_VISIBLE_DEVICES makes another one 0"
-        )
-    chosen = detect_target() if target is None else as_target(target)
+    cards = cards_of(devices, "devices")
+    chosen = Target.current_or_detected() if target is None else as_target(target)
     compiled_for = make_target(chosen.kind, chosen.arch)
     forced = force_profiler_cache()
     if not forced:
@@ -200,9 +162,14 @@ def profile(
             marks[s.op] = operator
             s.op.location = FileLineColLoc(StringAttr("profile"), IntAttr(len(places) - 1), IntAttr(0))
     set_target(emission.module, compiled_for)
-    by_time = selector(compiled_for, True, [name.lower()], 0.0 if forced else float(timeout))
-    with closing(by_time):
-        select_graph(emission.graph, compiled_for, _Forced(by_time) if forced else by_time)  # pyright: ignore[reportArgumentType]
+    before = MEASURE_DEVICES.set(cards)
+    try:
+        points = [name.lower()]
+        timed = None if forced else selector(compiled_for, True, points, float(timeout))
+        with closing(timed or known_selector(compiled_for, points)) as by_time:
+            select_graph(emission.graph, compiled_for, by_time)
+    finally:
+        MEASURE_DEVICES.reset(before)
     kernels: dict[Operator, list[str]] = {}
     for op in emission.module.walk():
         kernel, place = op.attributes.get("kernel"), op.location
@@ -212,3 +179,10 @@ def profile(
         operator.attrs["kernels"] = found
     assert directory is not None
     dump(Path(directory), "profile", list(sorted_graph), emission.module)
+
+
+def profile_operator(operator: Operator, workdir: str, devices: Sequence[int] | None, strategy: object) -> None:
+    """Choose the kernels of an operator, and of those that it depends on, by time (`Operator.profile`)."""
+    if not operator.outputs:
+        raise BuildError(f"{operator.name} is timed once it was called on its inputs")
+    profile(toposort(operator.outputs), workdir, devices, points_of(strategy).upper())

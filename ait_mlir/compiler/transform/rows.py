@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from ait_mlir.passes.pipelines import passes_between
 
-OPTIMIZE = passes_between("canonical", "fused")
+OPTIMIZE = f"{passes_between('canonical', 'fused')},apply-padding,group-products,group-norms"
 
 TRANSFORMATIONS: dict[str, str] = {
     "fuse_conv_elementwise": "fuse-epilogue",
     "fuse_mm_elementwise": "fuse-epilogue",
     "fuse_elementwise": "fuse-elementwise",
     "process_singleton_elementwise": "process-singleton-elementwise",
-    "fuse_single_source_parallel_gemms": "merge-parallel-gemms",
+    "fuse_single_source_parallel_gemms": "merge-single-source-gemms,fuse-bias",
     "fuse_permute_bmm_and_gemm": "fuse-permute-bmm-and-gemm",
     "merge_view_ops": "merge-view-ops",
     "remove_elementwise_no_ops": "remove-elementwise-no-ops",
@@ -28,11 +28,11 @@ TRANSFORMATIONS: dict[str, str] = {
     "apply_padding": "apply-padding",
     "transform_odd_alignment": "apply-padding",
     "fuse_group_ops": "group-products,group-norms",
-    "fuse_parallel_gemms": "fuse-parallel-gemms,merge-parallel-gemms,merge-concats",
+    "fuse_parallel_gemms": "fuse-parallel-gemms,join-parallel-gemms,merge-parallel-gemms,merge-concats",
     "fuse_expand_bmm": "fuse-expand-bmm",
     "fuse_bmm_permute": "fuse-bmm-permute",
-    "fuse_mm_reshape_permute": "fuse-mm-reshape-permute",
-    "dedup_make_jagged_ops": "dedup-make-jagged-ops",
+    "fuse_mm_reshape_permute": "fuse-bias,fuse-mm-reshape-permute",
+    "dedup_make_jagged_ops": "dedup-make-jagged-ops,make-inputs-jagged",
 }
 """The passes by the name of the function; none if there is nothing to do."""
 CONTRACTIONS: dict[str, tuple[str, ...]] = {

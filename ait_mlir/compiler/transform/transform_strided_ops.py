@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from xdsl.dialects.builtin import FileLineColLoc, IntAttr, StringAttr
 from xdsl.ir import Operation, SSAValue
@@ -15,6 +14,7 @@ from ait_mlir.dialects.ait_rt import buffers as rt
 from ait_mlir.dialects.ait_rt.program import LaunchOp
 from ait_mlir.dialects.ait_rt.types import BufferType
 from ait_mlir.dims import const
+from ait_mlir.frontend.accessor import TensorAccessor
 from ait_mlir.frontend.lift import Emission, emit
 from ait_mlir.frontend.target import detect_target
 from ait_mlir.frontend.tensor import Tensor
@@ -25,18 +25,6 @@ from ait_mlir.passes.parse import parse_passes
 __all__ = ["TensorAccessor", "detect_target", "transform_strided_ops"]
 
 _MARK = "transform_strided_ops"
-
-
-@dataclass(frozen=True)
-class TensorAccessor:
-    """The location of a launch's operand or result: the tensor whose buffer holds it, and offset and strides in
-    elements, as expressions of the dims."""
-
-    tensor: Tensor | None
-    offset: str
-    strides: tuple[str, ...]
-    whole: bool
-    """Whether the operand or result is the whole buffer."""
 
 
 def transform_strided_ops(sorted_graph: list[Tensor], workdir: str | os.PathLike[str] | None = None) -> list[Tensor]:

@@ -96,7 +96,31 @@ def _define(name: str, operator: str, base: type[Convolution] = Convolution, siz
     return type(name, (base,), {"operator": operator, "sizes": sizes, "__doc__": doc, "__module__": __name__})
 
 
-Conv1d = _define("Conv1d", "conv1d", sizes=1)
+class Conv1d(Convolution):
+    """The convolution along one dim; the weight is [out_channels, taps, in_channels / groups].
+
+    Its weights are named at once, `conv1d_weight` and `conv1d_bias`, by the argument `name`.
+    """
+
+    operator, sizes = "conv1d", 1
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Numbers,
+        stride: Numbers = 1,
+        padding: Numbers = 0,
+        dilation: Numbers = 1,
+        groups: int = 1,
+        dtype: str = "float16",
+        bias: bool = False,
+        name: str = "conv1d",
+    ):
+        super().__init__(in_channels, out_channels, kernel_size, stride, padding, dilation, groups, dtype, bias)
+        self.name_parameter_tensor(f"{name}_")
+
+
 Conv1dBias = _define("Conv1dBias", "conv1d_bias", sizes=1)
 Conv2d = _define("Conv2d", "conv2d")
 Conv2dBias = _define("Conv2dBias", "conv2d_bias")

@@ -1,10 +1,13 @@
-"""Elementwise operators on dense and jagged operands: dense operands become jagged, with the same sequences."""
+"""Elementwise operators on dense and jagged operands: dense operands become jagged, with the same sequences.
+
+A dense operand has the dims of the padded form, or as many rows as the sequences have together.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ait_mlir.dialects.ait.jagged import PaddedToJaggedOp
+from ait_mlir.dialects.ait.jagged import MakeJaggedOp, PaddedToJaggedOp
 from ait_mlir.dialects.ait.types import TensorType
 from ait_mlir.dialects.ait.view import ExpandOp, ReshapeOp
 from ait_mlir.frontend.intvar import merge_symbols
@@ -20,7 +23,7 @@ def jagged_dim_of(tensor: Tensor) -> JaggedIntVar | None:
 
 
 def aligned(operator: Operator, operands: Sequence[Tensor]) -> list[Tensor]:
-    """The operands, where a dense operand with the dims of the padded form becomes a jagged tensor."""
+    """The operands, where a dense operand with the dims of the padded form or with all rows becomes a jagged tensor."""
     found = [(dim, t.rank) for t in operands if (dim := jagged_dim_of(t)) is not None]
     if not found:
         return list(operands)
@@ -39,6 +42,9 @@ def _taken(operator: Operator, dense: Tensor, dim: JaggedIntVar, rank: int) -> T
         return operator.emit_one(ReshapeOp, [dense], result_types=[shape], symbols=dim.symbols)
     if beyond == 1 and dense.type.dims[0] is dim.expr:
         return dense
+    if beyond == 1 and dense.type.dims[0] is dim.jagged.total and dim.offsets():
+        shape = TensorType.get([dim.expr, *rest], dense.type.element_type)
+        return operator.emit_one(MakeJaggedOp, [dense, *dim.offsets()], result_types=[shape], symbols=dim.symbols)
     full = TensorType.get([*leading, *rest], dense.type.element_type)
     if dense.type.dims != full.dims:
         dense = operator.emit_one(ExpandOp, [dense], result_types=[full], symbols=dim.symbols)

@@ -42,8 +42,8 @@ class CausalType(Enum):
 
 
 class _B2bBmm(Operator):
-    rank: ClassVar[int]
-    layout: ClassVar[str]
+    layouts: ClassVar[dict[int, str]]
+    """The dims of q, k and v, by their rank."""
 
     def __init__(
         self,
@@ -62,10 +62,11 @@ class _B2bBmm(Operator):
         self.alpha0, self.alpha1, self.divides = alpha0, alpha1, alpha1_divide_by_seq_len
 
     def check(self, q: Tensor, k: Tensor, v: Tensor) -> None:
-        """Raise unless the operands have the documented rank."""
+        """Raise unless the operands have one of the documented ranks."""
+        expected = " or ".join(f"{rank} dims, {layout}" for rank, layout in self.layouts.items())
         for what, t in (("q", q), ("k", k), ("v", v)):
-            if t.rank != self.rank:
-                raise self.fail(f"{what} must have {self.rank} dims, {self.layout}, found {t.describe()}")
+            if t.rank not in self.layouts or t.rank != q.rank:
+                raise self.fail(f"{what} must have {expected}, all of one rank, found {t.describe()}")
 
     def product(self, q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None) -> Tensor:
         """The result for matrices q [..., M, K], k [..., N, K], v [..., N, O]."""
@@ -99,12 +100,12 @@ class _B2bBmm(Operator):
 class classic_b2b_bmm(_B2bBmm):
     """mask(alpha1 * f(alpha0 * q @ k^T + bias)) @ v, with f the function `epilogue_math_name`.
 
-    q is [B, M, K], k [B, N, K], v [B, N, O], `bias` [B, M, N]; the result is [B, M, O]. The mask sets the scores that
-    `causal_type` names to 0. With `alpha1_divide_by_seq_len`, alpha1 is divided by M.
+    q is [B, M, K], k [B, N, K], v [B, N, O], `bias` [B, M, N]; the result is [B, M, O]. All may have heads behind the
+    batch: q is then [B, H, M, K]. The mask sets the scores that `causal_type` names to 0. With
+    `alpha1_divide_by_seq_len`, alpha1 is divided by M.
     """
 
-    rank = 3
-    layout = "[batch, rows, columns]"
+    layouts: ClassVar = {3: "[batch, rows, columns]", 4: "[batch, heads, rows, columns]"}
 
     def __call__(self, q: Tensor, k: Tensor, v: Tensor, bias: Tensor) -> Tensor:
         self.check(q, k, v)
@@ -119,8 +120,7 @@ class fmha_style_b2b_bmm(_B2bBmm):
     divided by M.
     """
 
-    rank = 4
-    layout = "[batch, rows, heads, columns]"
+    layouts: ClassVar = {4: "[batch, rows, heads, columns]"}
 
     def __call__(self, q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None = None) -> Tensor:
         self.check(q, k, v)

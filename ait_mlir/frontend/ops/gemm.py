@@ -12,7 +12,7 @@ from typing import ClassVar
 from ait_mlir.dialects.ait import gemm as ait
 from ait_mlir.frontend.operator import Operator
 from ait_mlir.frontend.ops.elementwise import FuncEnum, elementwise
-from ait_mlir.frontend.ops.epilogue import ACTIVATIONS, apply_steps, operands_of, steps_of
+from ait_mlir.frontend.ops.epilogue import ACTIVATIONS, COMBINERS, apply_steps, operands_of, steps_of
 from ait_mlir.frontend.tensor import Tensor
 
 __all__ = [
@@ -38,6 +38,11 @@ class contraction(Operator):
     op_class: ClassVar[type[ait.GemmOp] | type[ait.BmmOp]]
     layout: ClassVar[str]
     steps: ClassVar[tuple[str, ...]]
+
+    def __init__(self) -> None:
+        self._attrs["alpha"] = 1.0
+        sources = [step for step in self.steps if step in COMBINERS and step != "bias"]
+        self._attrs["num_sources"] = len(sources) if self.op_class is ait.GemmOp else 0
 
     def __call__(self, a: Tensor, b: Tensor, *extras: Tensor, **named: Tensor) -> Tensor:
         self.begin(a, b, *extras, *named.values())
@@ -105,17 +110,19 @@ class bmm_rcr_n1(Operator):
     def __call__(self, a: Tensor, b: Tensor, alpha: float = 1.0) -> Tensor:
         if b.rank < 2 or b.type.dims[-2].as_int() != 1:
             raise self.fail(f"b must have one row, [B, 1, K], found {b.describe()}")
+        self._attrs["alpha"] = alpha
         y = bmm_rcr()(a, b)
         return self.finish(y if alpha == 1.0 else y * alpha)
 
 
 class bmm_rrr_k1_tanh(Operator):
-    """tanh(a @ b) with K = 1: a is [B, M, 1], b [B, 1, N]."""
+    """tanh(a @ b) with K = 1: a is [B, M, 1], b [B, 1, N]. With K = 0 the result is 0."""
 
     def __call__(self, a: Tensor, b: Tensor) -> Tensor:
-        if a.rank < 2 or b.rank < 2 or a.type.dims[-1].as_int() != 1 or b.type.dims[-2].as_int() != 1:
+        k = (None, None) if a.rank < 2 or b.rank < 2 else (a.type.dims[-1].as_int(), b.type.dims[-2].as_int())
+        if k not in ((0, 0), (1, 1)):
             raise self.fail("sums have more than one product; a must be [B, M, 1], b [B, 1, N]")
-        return self.finish(elementwise(FuncEnum.TANH)(a * b))
+        return self.finish(elementwise(FuncEnum.TANH)(a * b if k == (1, 1) else bmm_rrr()(a, b)))
 
 
 class dual_bmm_rrr_div(Operator):

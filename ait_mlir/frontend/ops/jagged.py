@@ -58,6 +58,7 @@ class make_jagged(Operator):
             table = merge_symbols(one.symbols, dim.symbols)
             made.append(self.emit_one(ait.MakeJaggedOp, [one, *offsets_list], None, [result], symbols=table))
         self.outputs = made
+        self._attrs["num_sources"] = len(made)
         return made[0] if isinstance(source, Tensor) else made
 
     def _dim(self, total: IntVar, offsets: Sequence[Tensor]) -> JaggedIntVar:

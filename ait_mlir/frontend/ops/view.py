@@ -308,7 +308,12 @@ class chunk(split):
 
 
 class concatenate(Operator):
-    """Join tensors along `dim`; their other dims agree. `fast_cat` has no effect: selection chooses the kernel."""
+    """Join tensors along `dim`; their other dims agree. `fast_cat` has no effect: selection chooses the kernel.
+
+    As in PyTorch, an empty tensor of one dim joins tensors of any rank, to which it adds nothing. In a graph that is
+    changed by hand, `_attrs["input_masks"]` says which of the inputs of the call remain in `_attrs["inputs"]`; zeros
+    take the places of the others.
+    """
 
     def __init__(self, fast_cat: bool = True):
         super().__init__()
@@ -316,8 +321,10 @@ class concatenate(Operator):
     def __call__(self, inputs: Sequence[Tensor], dim: int = 0) -> Tensor:
         if not inputs:
             raise self.fail("needs at least one tensor")
-        axis = self.axis(inputs[0], dim)
-        return self.finish(self.emit_one(ait.ConcatOp, inputs, {"dim": axis}))
+        joined = [x for x in inputs if x.rank != 1 or x.type.dims[0].as_int() != 0] or list(inputs)
+        axis = self.axis(joined[0], dim)
+        self._attrs |= {"concat_dim": axis, "input_masks": [True] * len(inputs), "original_inputs": list(inputs)}
+        return self.finish(self.emit_one(ait.ConcatOp, joined, {"dim": axis}))
 
 
 class concatenate_tanh(concatenate):

@@ -84,3 +84,25 @@ NAMES: dict[str, dict[str, str | None]] = {
     "transform_strided_ops": {"detect_target": None, "transform_strided_ops": FOLDER},
     "transform_strided_slice": {},
 }
+
+METHODS: dict[str, str] = {
+    "constant_folding.IntVarTensor": "pseudo_code",
+    "constant_folding.Workspace": "",
+    "fuse_ops.FusedElementwiseInfo": "",
+    "fuse_ops.fused_elementwise": "gen_function",
+    "fuse_ops.group_norm": "gen_function gen_profiler get_input_shapes profile",
+    "fuse_ops.group_norm_swish": "",
+    "fuse_split.StableSet": "add clear discard remove",
+    "name_graph.IntVar": "lower_bound pseudo_code symbolic_value upper_bound",
+    "name_graph.IntVarTensor": "pseudo_code",
+    "name_graph.JaggedIntVar": "batch_dim get_max_dense_shape jagged_dims offsets_struct_type offsets_type offsets_var_name"
+    " total_length",
+    "profile.GemmProfilerPostprocessingDelegate": "add_instance postprocess_results",
+    "profile.ProfilerRunner": "join push",
+    "remove_no_ops.ExpandDimensionType": "",
+    "remove_no_ops.JaggedIntVar": "batch_dim get_max_dense_shape jagged_dims offsets_struct_type offsets_type"
+    " offsets_var_name total_length",
+    "transform_memory_ops.dynamic_slice": "gen_function normalize_start_end_indices",
+    "transform_strided_op_and_view_op.StableSet": "add clear discard remove",
+}
+"""The methods that AITemplate documents of these classes; those of a class without own methods are inherited."""
