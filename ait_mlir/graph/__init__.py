@@ -8,8 +8,12 @@ Scripts that build graphs with cuDNN's low-level Python API run after this chang
 
 from __future__ import annotations
 
+from ait_mlir.graph import ops
+from ait_mlir.graph.compilation import knob
 from ait_mlir.graph.decorators import graph, graph_cache, jit
+from ait_mlir.graph.device import DeviceProperties, create_device_properties
 from ait_mlir.graph.enums import (
+    NodeType,
     attention_implementation,
     behavior_note,
     build_plan_policy,
@@ -18,6 +22,8 @@ from ait_mlir.graph.enums import (
     data_type,
     diagonal_alignment,
     heur_mode,
+    knob_type,
+    moe_grouped_matmul_mode,
     norm_forward_phase,
     numerical_note,
     padding_mode,
@@ -27,7 +33,14 @@ from ait_mlir.graph.enums import (
     scalar_type,
     tensor_reordering,
 )
-from ait_mlir.graph.errors import ArtifactError, GraphError, InputError, StepError, cudnnGraphNotSupportedError
+from ait_mlir.graph.errors import (
+    ArtifactError,
+    GraphError,
+    InputError,
+    StepError,
+    cudnnGraphNotSupportedError,
+    get_last_error_string,
+)
 from ait_mlir.graph.handle import (
     Handle,
     backend_version,
@@ -44,15 +57,25 @@ from ait_mlir.graph.tensor import tensor
 from ait_mlir.graph.wrapper import Graph
 
 Tensor = tensor
+__version__ = "1.32.0"
+"""The version of `nvidia-cudnn-frontend` whose names this package has."""
+
+
+def sdpa_capabilities() -> frozenset[str]:
+    """The names of abilities of attention that scripts ask for: none of those that cuDNN's package names is here."""
+    return frozenset()
+
 
 __all__ = [
     "ArtifactError",
+    "DeviceProperties",
     "Graph",
     "GraphError",
     "Handle",
     "InputError",
     "KernelCache",
     "Node",
+    "NodeType",
     "StepError",
     "Tensor",
     "attention_implementation",
@@ -61,6 +84,7 @@ __all__ = [
     "behavior_note",
     "build_plan_policy",
     "convolution_mode",
+    "create_device_properties",
     "create_handle",
     "create_kernel_cache",
     "cuda_graph_retention",
@@ -68,19 +92,25 @@ __all__ = [
     "data_type",
     "destroy_handle",
     "diagonal_alignment",
+    "get_last_error_string",
     "get_stream",
     "graph",
     "graph_cache",
     "heur_mode",
     "jit",
+    "knob",
+    "knob_type",
+    "moe_grouped_matmul_mode",
     "norm_forward_phase",
     "numerical_note",
+    "ops",
     "padding_mode",
     "pygraph",
     "reduction_mode",
     "resample_mode",
     "reshape_mode",
     "scalar_type",
+    "sdpa_capabilities",
     "set_stream",
     "tensor",
     "tensor_reordering",

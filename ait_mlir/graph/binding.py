@@ -16,6 +16,7 @@ from ait_mlir.dtypes import numpy_dtype
 from ait_mlir.errors import InputError
 from ait_mlir.graph.enums import FLOATS, IR_TYPES, data_type, item_bytes
 from ait_mlir.graph.layout import row_major, same_memory, span
+from ait_mlir.graph.staging import BITS, Stage, are_apart
 from ait_mlir.runtime.data import AITData
 
 Key = object
@@ -58,14 +59,22 @@ class Binding:
     """
 
     def __init__(
-        self, graph: str, places: Sequence[BoundTensor], device: str, keys: Mapping[Key, int], also: Mapping[Key, str]
+        self,
+        graph: str,
+        places: Sequence[BoundTensor],
+        device: str,
+        keys: Mapping[Key, int],
+        also: Mapping[Key, str],
+        origin: str = "",
     ):
         self.graph = graph
+        self.origin = origin or f"graph '{graph}'"
+        """The graph in messages about two graphs."""
         self.places = list(places)
         self.device = device
         self.keys = dict(keys)
         self.also = dict(also)
-        """Keys of tensors that are in the graph, but not in a variant pack, with the reason."""
+        """Keys of tensors that are in the graph, but not in a variant pack: the reason, or "" for an unread input."""
         self._torch_device: Any = None
         self._last: tuple[list[tuple[Any, Any, int]], list[int]] = ([], [])
         """The last checked tensors and their addresses; equal tensors are not checked again."""
@@ -84,10 +93,14 @@ class Binding:
         """The last scalars, rounded to their data types."""
         self.ragged = [i for i, p in enumerate(self.places) if p.row_stride]
         """The ragged tensors."""
-        self.outputs = [i for i, p in enumerate(self.places) if p.is_output and p.is_dense]
+        self.outputs = [i for i, p in enumerate(self.places) if p.is_output and not p.row_stride]
 
-    def addresses(self, pack: Mapping[Any, Any]) -> list[int]:
-        """The address of each tensor; 0 for a scalar passed by value. Raises `InputError` before any launch."""
+    def addresses(self, pack: Mapping[Any, Any]) -> tuple[list[int], Stage | None]:
+        """The address of each tensor, 0 for a scalar passed by value; and temporaries, if some tensors need them.
+
+        Keys that are None, and keys of tensors that no node reads or writes, are ignored. Raises `InputError` before
+        any launch.
+        """
         if not isinstance(pack, dict | Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise InputError(f"the variant pack is a {type(pack).__name__}, expected a dict of tensors")
         last, addresses = self._last  # read once: another thread may call at the same time
@@ -96,17 +109,21 @@ class Binding:
                 break
         else:
             if len(pack) == len(last) > 0:
-                return addresses.copy()
+                return addresses.copy(), None
         torch = sys.modules.get("torch")
         tensor_class = torch.Tensor if torch is not None else None
         if torch is not None and self._torch_device is None:
             self._use_torch(torch)
         found: list[int | None] = [None] * len(self.places)
+        given: dict[int, Any] = {}
+        stage = Stage(self.device)
         for key, value in pack.items():
             i = self.keys.get(key)
             if i is None:
-                raise InputError(self._unknown(key))
+                self._check_unread(key)
+                continue
             place = self.places[i]
+            given[i] = value
             if found[i] is not None:
                 raise InputError(f"graph '{self.graph}': {place.label} is twice in the variant pack")
             if (
@@ -122,18 +139,20 @@ class Binding:
                     self._check_address(place, address)
                 found[i] = address
             else:
-                found[i] = 0 if place.is_by_value else self._address(place, value)
+                found[i] = 0 if place.is_by_value else self._address(place, value, stage)
         for i, address in enumerate(found):
             if address is None:
                 if not self.places[i].is_by_value or self.places[i].value is None:
                     raise InputError(self._missing(found))
                 found[i] = 0
         done = cast("list[int]", found)
-        self._check_overlaps(done)
+        self._check_overlaps(done, given, stage)
+        if stage:
+            return done, stage
         if tensor_class is not None and not self.ragged and all(type(value) is tensor_class for value in pack.values()):
-            checked = [(k, weakref.ref(v), done[self.keys[k]]) for k, v in pack.items()]
+            checked = [(k, weakref.ref(v), done[self.keys[k]] if k in self.keys else 0) for k, v in pack.items()]
             self._last = checked, done.copy()
-        return done
+        return done, None
 
     def with_bound(self, pack: Mapping[Any, Any]) -> Mapping[Any, Any]:
         """The variant pack together with the tensors whose data the graph already has."""
@@ -183,32 +202,39 @@ class Binding:
         for place in self.places:
             place.torch_dtype = getattr(torch, place.dtype.value)
 
-    def _unknown(self, key: Any) -> str:
+    def _check_unread(self, key: Any) -> None:
+        """Raise for a key that is no tensor of the graph, unless it is None or a UID, and for a virtual tensor."""
         if key in self.also:
-            return f"graph '{self.graph}': {self.also[key]}"
-        label = getattr(key, "label", None) or repr(key)
-        names = ", ".join(f"'{p.name}' (UID {p.uid})" for p in self.places)
-        return f"graph '{self.graph}' has no {label} for the variant pack; it has {names}"
+            if reason := self.also[key]:
+                raise InputError(f"graph '{self.graph}': {reason}")
+        elif key is not None and not isinstance(key, int):
+            label = getattr(key, "origin", None) or repr(key)
+            names = ", ".join(f"'{p.name}' (UID {p.uid})" for p in self.places)
+            raise InputError(f"{self.origin} has no {label} for the variant pack; it has {names}")
 
     def _missing(self, found: Sequence[int | None]) -> str:
         missing = [p.label for p, a in zip(self.places, found, strict=True) if a is None and p.value is None]
         verb = "is" if len(missing) == 1 else "are"
         return f"graph '{self.graph}': {', '.join(missing)} {verb} missing from the variant pack"
 
-    def _address(self, place: BoundTensor, value: Any) -> int:
-        """The address of a tensor of any framework, after all checks."""
+    def _address(self, place: BoundTensor, value: Any, stage: Stage) -> int:
+        """The address of a tensor of any framework, after all checks; of a temporary if kernels cannot use it."""
         if isinstance(value, int) and not isinstance(value, bool):
             self._check_address(place, value)
             return value
         address, dtype, dims, strides, device = describe(place.label, value)
         if place.is_output and isinstance(value, np.ndarray) and not value.flags.writeable:
             raise InputError(f"{place.label} is a read-only array, but execute() writes it")
-        if dtype != place.dtype.value:
+        is_bytes = place.dtype is data_type.BOOLEAN and dtype == data_type.UINT8.value and place.row_stride == 0
+        if dtype != place.dtype.value and not is_bytes:
             raise InputError(f"{place.label} is {dtype}, expected {place.dtype.value}")
         if device != self.device:
             raise InputError(f"{place.label} is on {device}, but the graph '{self.graph}' runs on {self.device}")
-        if place.row_stride == 0:
+        is_packed = is_bytes and place.is_dense and span(dims, strides) * BITS == place.bytes
+        if place.row_stride == 0 and not is_packed:
             self._check_shape(place, dims, strides)
+        if is_packed or (is_bytes and not place.is_output):
+            return stage.in_place_of(place.label, value, place.dims, place.strides, place.is_output)
         if place.row_stride == 0 or span(dims, strides):
             self._check_address(place, address)
         return address
@@ -221,6 +247,9 @@ class Binding:
         if squeezed == wanted or (0 in dims and 0 in place.dims):
             return
         flat = len(squeezed) == 1 and squeezed[0][1] == 1
+        dense = span(dims, strides) == np.prod(dims, dtype=np.int64)
+        if dense and place.is_output and place.is_dense and span(dims, strides) * item_bytes(place.dtype) > place.bytes:
+            return  # room for the output
         if flat and squeezed[0][0] * item_bytes(place.dtype) >= place.bytes:
             return
         raise InputError(
@@ -237,17 +266,28 @@ class Binding:
         if address % aligned:
             raise InputError(f"{place.label} is at {address:#x}, expected a multiple of {aligned} bytes: pass a copy")
 
-    def _check_overlaps(self, addresses: Sequence[int]) -> None:
-        """Raise if an output shares memory with another tensor. Tensors with gaps in memory are not compared."""
+    def _check_overlaps(self, addresses: list[int], given: Mapping[int, Any], stage: Stage) -> None:
+        """Raise if an output shares memory with another tensor. If it lies where an input lies, or interleaves with one
+        in an unknown way, a temporary takes its place."""
         for i in self.outputs:
-            begin = addresses[i]
-            end = begin + self.places[i].bytes
+            place, begin = self.places[i], addresses[i]
+            end = begin + place.bytes
             for j, other in enumerate(addresses):
-                place = self.places[j]
-                if j != i and other and other < end and begin < other + place.bytes and place.is_dense:
-                    raise InputError(
-                        f"{self.places[i].label} overlaps the memory of {place.label}: pass a tensor of its own"
-                    )
+                third = self.places[j]
+                if j == i or not other or other >= end or begin >= other + third.bytes or third.row_stride:
+                    continue
+                size = item_bytes(place.dtype)
+                if size == item_bytes(third.dtype) and (other - begin) % size == 0:
+                    start = min(begin, other)
+                    here, there = ((a - start) // size for a in (begin, other))
+                    if are_apart((here, place.dims, place.strides), (there, third.dims, third.strides)):
+                        continue
+                is_same = other == begin and third.dims == place.dims and third.strides == place.strides
+                gaps = not (place.is_dense and third.is_dense)
+                if third.is_output or not (is_same or gaps):
+                    raise InputError(f"{place.label} overlaps the memory of {third.label}: pass a tensor of its own")
+                addresses[i] = stage.in_place_of(place.label, given[i], place.dims, place.strides, True)
+                break
 
 
 def describe(label: str, value: Any) -> tuple[int, str, tuple[int, ...], tuple[int, ...], str]:

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import inspect
 import math
+import sys
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Self, cast
 
 from ait_mlir.errors import InputError
 from ait_mlir.graph.binding import describe, number_of, rounded
+from ait_mlir.graph.device import checked_properties
 from ait_mlir.graph.enums import as_data_type, data_type, scalar_type
 from ait_mlir.graph.errors import GraphError, StepError, cudnnGraphNotSupportedError
 from ait_mlir.graph.handle import Handle, checked, default_device, ordinal_of
+from ait_mlir.graph.kernel_cache import checked_cache
 from ait_mlir.graph.layout import row_major
 from ait_mlir.graph.lowering import Lowered, lower
 from ait_mlir.graph.nodes import REQUIRED, Node, Operation
 from ait_mlir.graph.numbers import PORTS, Numbers
-from ait_mlir.graph.ops import OPERATIONS, REFUSED
+from ait_mlir.graph.operations import OPERATIONS, REFUSED
 from ait_mlir.graph.plans import Planner
 from ait_mlir.graph.tensor import tensor, text, whole_numbers
 from ait_mlir.graph.validation import infer
@@ -37,13 +40,20 @@ class GraphBuilder:
         compute_data_type: Any,
         handle: Handle | None = None,
         kernel_cache: Any = None,
+        device_property: Any = None,
     ) -> None:
         self.name = name
+        self.place = _place()
+        """The line of the caller that made the graph."""
         self.io_data_type = as_data_type(io_data_type, "io_data_type")
         self.intermediate_data_type = as_data_type(intermediate_data_type, "intermediate_data_type")
         self.compute_data_type = as_data_type(compute_data_type, "compute_data_type")
         self.handle = None if handle is None else checked(handle)
-        self.kernel_cache = kernel_cache
+        self.kernel_cache = checked_cache(kernel_cache)
+        self.properties = checked_properties(device_property)
+        """The device that the graph is compiled for, if the caller named one."""
+        if self.handle is not None and self.properties is not None and self.handle.kind != self.properties.kind:
+            raise InputError(f"the handle is of {self.handle.device}, but device_property of {self.properties.device}")
         if self.intermediate_data_type is data_type.NOT_SET:
             self.intermediate_data_type = self.compute_data_type
         if self.intermediate_data_type is data_type.NOT_SET:
@@ -104,11 +114,18 @@ class GraphBuilder:
             t.set_uid(uid)
         return t
 
-    def tensor_like(self, template: Any, name: str = "", is_virtual: bool = False) -> tensor:
-        """An input with the dims, strides and data type of a tensor: of this graph, PyTorch, NumPy or DLPack.
+    def tensor_like(
+        self, template: Any = None, name: str = "", is_virtual: bool = False, *, input: Any = None, pyobj: Any = None
+    ) -> tensor:
+        """An input with the dims, strides and data type of a tensor: of a graph, PyTorch, NumPy or DLPack.
 
-        One element in host memory is passed by value if the graph runs on another device.
+        One element in host memory is passed by value if the graph runs on another device. `input` and `pyobj` are other
+        names of `template`.
         """
+        given = [t for t in (template, input, pyobj) if t is not None]
+        if len(given) != 1:
+            raise TypeError(f"tensor_like() takes one tensor, got {len(given)}")
+        template = given[0]
         if isinstance(template, tensor):
             like = self.tensor(template.get_dim(), template.get_stride(), template.dtype, name=name)
             like.is_by_value = template.is_by_value
@@ -152,9 +169,7 @@ class GraphBuilder:
         """A tensor of this graph: the given tensor, or a new tensor made for the caller's data."""
         if isinstance(value, tensor):
             if value.graph is not self:
-                raise GraphError(
-                    f"node '{node}': {port} is {value.label} of graph '{value.graph.name}', not of graph '{self.name}'"
-                )
+                raise GraphError(f"node '{node}': {port} is {value.origin}, not of {self.origin}")
             return value
         for known, data in self.bound.items():
             if data is value:
@@ -192,6 +207,10 @@ class GraphBuilder:
         """Add a node from the arguments of a method; returns its output, or a list of several outputs."""
         self.check_open(f"{operation.name}()")
         kwargs = _with_positional(operation, args, kwargs)
+        if operation.expand is not None:
+            name = kwargs.get("name") or f"{operation.name}.{sum(n.operation is operation for n in self.nodes)}"
+            if (made := operation.expand(self, name, kwargs)) is not None:
+                return made
         compute = as_data_type(kwargs.pop("compute_data_type", None), operation.name)
         given = text(kwargs.pop("name", "") or "", f"the name of a node ({operation.name})")
         out_dims = kwargs.pop("out_dims", None)
@@ -251,7 +270,9 @@ class GraphBuilder:
             t = values.get(port)
             if t is None:
                 continue
-            if not isinstance(t, tensor) or t.graph is not self or t.producer is not None:
+            if isinstance(t, tensor) and t.graph is not self:
+                raise GraphError(f"node '{node.name}': {port} is {t.origin}, not of {self.origin}")
+            if not isinstance(t, tensor) or t.producer is not None:
                 raise GraphError(f"node '{node.name}': {port} is {t!r}, expected a tensor of this graph without a node")
             t.producer = node
             node.outputs[port] = t
@@ -274,9 +295,15 @@ class GraphBuilder:
             compute_data_type=self.compute_data_type,
             handle=self.handle,
             kernel_cache=self.kernel_cache,
+            device_property=self.properties,
         )
         copy.template_device = self.template_device
         return copy
+
+    @property
+    def origin(self) -> str:
+        """The graph in messages about two graphs, whose names may be equal."""
+        return f"graph '{self.name}' (made at {self.place})"
 
     # ** its device, and its `ait` ops **
 
@@ -292,11 +319,18 @@ class GraphBuilder:
 
     @property
     def device(self) -> str:
-        """The graph's device: the handle's, else that of the first template passed to `tensor_like`, else the
-        default."""
+        """The graph's device: the handle's, else that of the device properties, else that of the first template passed
+        to `tensor_like`, else the default."""
         if self.handle is not None:
             return self.handle.device
+        if self.properties is not None:
+            return self.properties.device
         return self.template_device or default_device()
+
+    @property
+    def arch(self) -> str:
+        """The architecture that the graph is compiled for; "" is that of this machine."""
+        return "" if self.properties is None else self.properties.arch
 
     @property
     def symbol(self) -> str:
@@ -315,7 +349,7 @@ class GraphBuilder:
 
     def planner_of(self, lowered: Lowered) -> Planner:
         """The planner of a module of this graph."""
-        return Planner(lowered.module, self.kind, self.ordinal)
+        return Planner(lowered.module, self.kind, self.ordinal, self.arch)
 
     # ** queries **
 
@@ -356,7 +390,13 @@ class GraphBuilder:
         """A node by name."""
         return next((n for n in self.nodes if n.name == name), None)
 
-    query_tensor_attributes_of_uid = find_tensor
+    def query_tensor_attributes_of_uid(self, uid: int) -> tensor:
+        """The tensor with this UID."""
+        found = next((t for t in self.tensors if t.uid == uid), None)
+        if found is None:
+            raise InputError(f"graph '{self.name}' has no tensor with UID {uid!r}")
+        return found
+
     get_outputs = outputs
 
     def inspect(self) -> dict[str, Any]:
@@ -377,6 +417,14 @@ class GraphBuilder:
                 for n in self.nodes
             ],
         }
+
+
+def _place() -> str:
+    """The file and line of the innermost caller outside of this package."""
+    frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
+    while frame.f_back is not None and str(frame.f_globals.get("__name__")).startswith("ait_mlir."):
+        frame = frame.f_back
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}"
 
 
 def _arguments(operation: Operation) -> tuple[str, ...]:
@@ -419,6 +467,7 @@ def methods() -> Iterator[tuple[str, Callable[..., Any]]]:
     """The methods of a graph that add nodes, and the methods of unsupported operations, which raise."""
     for operation in OPERATIONS.values():
         yield operation.name, _method(operation)
+    yield "scaled_dot_product_flash_attention", _method(OPERATIONS["sdpa"])
     for name, reason in REFUSED.items():
         yield name, _refusal(name, reason)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from enum import IntEnum
 from functools import cached_property
 from typing import Any, TypeVar, cast
@@ -13,7 +14,7 @@ from ait_mlir.graph import programs, validation
 from ait_mlir.graph.binding import Binding
 from ait_mlir.graph.building import GraphBuilder
 from ait_mlir.graph.copying import copy_with
-from ait_mlir.graph.enums import behavior_note, build_plan_policy, heur_mode, numerical_note
+from ait_mlir.graph.enums import behavior_note, build_plan_policy, heur_mode, knob_type, numerical_note
 from ait_mlir.graph.errors import StepError, cudnnGraphNotSupportedError
 from ait_mlir.graph.execution import Runner
 from ait_mlir.graph.handle import Handle, checked
@@ -46,6 +47,16 @@ _CALLS = {
     Step.PLANNED: "create_execution_plans()",
     Step.BUILT: "build_plans()",
 }
+
+
+@dataclass(frozen=True)
+class knob:
+    """A number by which the kernel of an engine is chosen: every `stride`-th from `min_value` to `max_value`."""
+
+    type: Any
+    max_value: int
+    min_value: int
+    stride: int
 
 
 class Compilation:
@@ -87,7 +98,12 @@ class Compilation:
         self.step = Step.VALIDATED
 
     def build_operation_graph(self) -> None:
-        """Write the graph as `ait` ops, unless a program of its structure exists. Later changes of the graph raise."""
+        """Validate the graph if that was not done, and write it as `ait` ops, unless a program of its structure exists.
+
+        Later changes of the graph raise.
+        """
+        if self.step is Step.OPEN:
+            self.validate()
         self.need(Step.VALIDATED, "build_operation_graph()", exactly=True)
         self._structure = structure_of(self.graph)
         self.program, dims = programs.find(self.graph, self._structure, self.graph.code_scalars())
@@ -115,15 +131,16 @@ class Compilation:
             reasons = "; ".join(f"{p.name}: {self._barred(p)}" for p in self.plans)
             raise cudnnGraphNotSupportedError(f"graph '{self.graph.name}' has no plan left: {reasons}")
 
-    def build_plans(self, *args: Any) -> None:
+    def build_plans(self, policy: Any = build_plan_policy.HEURISTICS_CHOICE) -> None:
         """Compile the first plan that can be built, or all with `build_plan_policy.ALL`."""
         self.need(Step.PLANNED, "build_plans()")
         self.check_support()
-        policy = next((a for a in args if isinstance(a, build_plan_policy)), build_plan_policy.HEURISTICS_CHOICE)
+        if not isinstance(policy, build_plan_policy):
+            raise InputError(f"policy is {policy!r}, expected one of cudnn.build_plan_policy")
         built: list[int] = []
         for i in self._allowed():
             try:
-                self._compiled(self.plans[i])
+                self._make(self.plans[i])
             except AitError as error:
                 self.plans[i].error = error
                 continue
@@ -149,8 +166,18 @@ class Compilation:
     @property
     def runner(self) -> Runner:
         """The runner of the selected plan."""
-        assert self._runner is not None, "execute() needs build_plans()"
+        if self._runner is None:
+            assert self.graph.properties is not None, "execute() needs build_plans()"
+            raise StepError(
+                f"graph '{self.graph.name}' is compiled for {self.graph.properties.arch}, which this machine does not "
+                "have: serialize() it, and deserialize() it where that device is"
+            )
         return self._runner
+
+    @property
+    def last_numbers(self) -> tuple[float, ...]:
+        """The numbers of scalars that are part of the code, of the last execution."""
+        return self.scalar_key if self._runner is None else self._runner.last_numbers
 
     def overridden(
         self,
@@ -236,8 +263,23 @@ class Compilation:
             if len(plan.compiled) >= NUMBERS_KEPT:
                 plan.compiled = {k: v for k, v in plan.compiled.items() if k == own}
             fitted = self.fitted(plan, key)
-            plan.compiled[key] = fitted.planner.compiled(fitted).at(fitted.dims)
+            library = fitted.planner.compiled(fitted)
+            plan.compiled[key] = library.at(fitted.dims)
+            if self.graph.kernel_cache is not None:
+                self.graph.kernel_cache.add(library.path)
         return plan.compiled[key]
+
+    @property
+    def _is_here(self) -> bool:
+        """Whether this machine has the device of the graph."""
+        return self.graph.properties is None or self.graph.properties.is_here
+
+    def _make(self, plan: Plan) -> None:
+        """Compile a plan: a library of this process, or an artifact for a device that this machine does not have."""
+        if self._is_here:
+            self._compiled(plan)
+        elif plan.file is None:
+            plan.file = plan.planner.artifact(plan)
 
     def fitted(self, plan: Plan, numbers: tuple[float, ...]) -> Plan:
         """The plan for the module with these numbers of the scalars that are part of the code."""
@@ -264,7 +306,7 @@ class Compilation:
 
     def _select(self, index: int) -> None:
         self.index = index
-        self._runner = self.runner_of(self.plans[index])
+        self._runner = self.runner_of(self.plans[index]) if self._is_here else None
         self.step = Step.BUILT
 
     def stream(self, handle: Handle | None) -> int:
@@ -299,7 +341,7 @@ class Compilation:
         plan = self.plan(index)
         if (reason := self._barred(plan)) is not None:
             raise cudnnGraphNotSupportedError(f"plan {index} ({plan.name}) is deselected: {reason}")
-        self._compiled(plan)
+        self._make(plan)
         self._select(index)
 
     def get_engine_and_knobs_at_index(self, index: int) -> tuple[str, dict[str, int]]:
@@ -311,11 +353,41 @@ class Compilation:
         provider, config = candidate.kernels[0]
         return provider, dict(config)
 
-    def create_execution_plan(self, engine_id: str, knobs: Mapping[str, int] | None = None) -> None:
-        """Append the plan with this kernel for the heaviest op, from `get_engine_and_knobs_at_index`."""
+    def get_engine_count(self) -> int:
+        """The number of engines: the kernels that can run the heaviest op."""
+        return len(self._engines("get_engine_count()"))
+
+    def get_knobs_for_engine(self, engine: int) -> list[knob]:
+        """The knobs of an engine: KERNEL_CFG chooses one of its configurations."""
+        _, configs = self._engine(engine, "get_knobs_for_engine()")
+        return [knob(knob_type.KERNEL_CFG, len(configs) - 1, 0, 1)]
+
+    def _engines(self, call: str) -> list[tuple[str, list[dict[str, int]]]]:
+        self.need(Step.LOWERED, call)
+        return self._program_of(heur_mode.A)[0].planner.kernels()
+
+    def _engine(self, index: int, call: str) -> tuple[str, list[dict[str, int]]]:
+        engines = self._engines(call)
+        if isinstance(index, bool) or not 0 <= index < len(engines):
+            raise InputError(f"graph '{self.graph.name}' has no engine {index!r}; it has {len(engines)}, from 0 on")
+        return engines[index]
+
+    def create_execution_plan(self, engine_id: str | int, knobs: Mapping[Any, int] | None = None) -> None:
+        """Append the plan with this kernel for the heaviest op: an engine by its number with the knobs of
+        `get_knobs_for_engine`, or both from `get_engine_and_knobs_at_index`."""
         self.need(Step.LOWERED, "create_execution_plan()")
         if not isinstance(knobs or {}, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise InputError(f"knobs are {knobs!r}, expected a dict from get_engine_and_knobs_at_index()")
+        if isinstance(engine_id, int):
+            engine_id, configs = self._engine(engine_id, "create_execution_plan()")
+            given = dict(knobs or {})
+            number = given.pop(knob_type.KERNEL_CFG, 0)
+            if given or number not in range(len(configs)):
+                raise cudnnGraphNotSupportedError(
+                    f"graph '{self.graph.name}': the knobs of engine {engine_id!r} are {knobs!r}; it has KERNEL_CFG "
+                    f"from 0 to {len(configs) - 1}"
+                )
+            knobs = configs[number]
         program, dims = self._program_of(heur_mode.A)
         plan = program.planner.plan_with(engine_id, knobs or {}, dims)
         if plan is None:

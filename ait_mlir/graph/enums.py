@@ -101,6 +101,20 @@ cuda_graph_retention = _names("cuda_graph_retention", "NONE", "PER_GRAPH")
 resample_mode = _names(
     "resample_mode", "MAXPOOL", "AVGPOOL_INCLUDE_PADDING", "AVGPOOL_EXCLUDE_PADDING", "NEAREST", "BILINEAR"
 )
+moe_grouped_matmul_mode = _names("moe_grouped_matmul_mode", "NONE", "GATHER", "SCATTER", "COMBINE")
+knob_type = _names(
+    "knob_type",
+    *("NOT_SET", "SWIZZLE", "TILE_SIZE", "EDGE", "MULTIPLY", "SPLIT_K_BUF", "TILEK", "STAGES", "REDUCTION_MODE"),
+    *("SPLIT_K_SLC", "IDX_MODE", "SPECFILT", "KERNEL_CFG", "WORKSPACE", "TILE_CGA_M", "TILE_CGA_N", "BLOCK_SIZE"),
+    *("OCCUPANCY", "ARRAY_SIZE_PER_THREAD", "SPLIT_COLS", "TILE_ROWS", "TILE_COLS", "LOAD_SIZE", "CTA_COUNT"),
+    *("STREAM_K", "SPLIT_P_SLC", "TILE_M", "TILE_N", "WARP_SPEC_CFG"),
+)
+NodeType = _names(
+    "NodeType",
+    *("MATMUL", "CONV_FPROP", "POINTWISE", "REDUCTION", "SOFTMAX", "RESAMPLE", "GENSTATS", "LAYERNORM", "RMSNORM"),
+    *("ADALAYERNORM", "INSTANCENORM", "BATCHNORM", "BATCHNORM_INFERENCE", "SDPA", "RESHAPE", "SLICE", "TRANSPOSE"),
+    *("CONCATENATE", "ROPE", "MOE_GROUPED_MATMUL"),
+)
 padding_mode = _names("padding_mode", "ZERO_PAD", "NEG_INF_PAD", "EDGE_VAL_PAD")
 
 IR_TYPES: dict[data_type, Attribute] = {
@@ -117,6 +131,8 @@ IR_TYPES: dict[data_type, Attribute] = {
 """The element types that kernels have."""
 
 FLOATS = (data_type.HALF, data_type.BFLOAT16, data_type.FLOAT, data_type.DOUBLE)
+SMALL = (data_type.INT8, data_type.UINT8)
+"""The integers that products and convolutions multiply."""
 _BY_NAME: dict[str, data_type] = {d.value: d for d in data_type if d is not data_type.NOT_SET}
 
 

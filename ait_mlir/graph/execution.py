@@ -59,7 +59,7 @@ class Runner:
         binding, compiled = self.binding, self.compiled
         if binding.bound:
             pack = binding.with_bound(pack)
-        addresses = binding.addresses(pack)
+        addresses, stage = binding.addresses(pack)
         if self._count > self._first_code:
             compiled = self._specialised(pack)
             del addresses[self._first_code :]
@@ -82,7 +82,11 @@ class Runner:
             memory = [addresses[inputs + i] for i in binding.donated]
             addresses[inputs:inputs] = memory
             inputs += len(memory)
+        if stage is not None:
+            stage.begin(stream)
         compiled.library.launch(stream, arena, compiled.workspace, compiled.shape, inputs, *addresses)
+        if stage is not None:
+            stage.finish(stream)
 
     def _arena_in(self, workspace: Any, needed: int) -> int:
         """The address of the arena in a workspace; a workspace known from the previous call is not checked again."""

@@ -7,7 +7,9 @@ from typing import Any
 from ait_mlir.errors import InputError, RunError
 from ait_mlir.lowering.toolchain import TargetKind
 from ait_mlir.runtime.data import torch_module
-from ait_mlir.version import __version__
+
+CUDNN = "9.27.0"
+"""The version of cuDNN that belongs to the version of `nvidia-cudnn-frontend` that this package follows."""
 
 
 class Handle:
@@ -100,12 +102,11 @@ def checked(handle: object) -> Handle:
 
 
 def backend_version() -> int:
-    """The version of ait_mlir as one number: major * 10000 + minor * 100 + patch."""
-    parts = [int(part) for part in __version__.split(".")[:3] if part.isdigit()]
-    major, minor, patch = (*parts, 0, 0, 0)[:3]
+    """The version of cuDNN whose graphs this package follows, as its number: major * 10000 + minor * 100 + patch."""
+    major, minor, patch = map(int, CUDNN.split("."))
     return major * 10000 + minor * 100 + patch
 
 
 def backend_version_string() -> str:
-    """The version of ait_mlir."""
-    return __version__
+    """The version of cuDNN whose graphs this package follows."""
+    return CUDNN

@@ -28,10 +28,14 @@ class Layout:
     block: tuple[int, ...]
     repeated: tuple[int, ...] = ()
     step: int = 1
+    strides: tuple[int, ...] = ()
+    """The strides of a tensor that is only read and whose dims are not nested; its block is flat. Else empty."""
 
     @property
     def is_padded(self) -> bool:
         """Whether the block has padding: elements that are not the tensor's."""
+        if self.strides:
+            return True
         kept = [(a, n) for a, n in zip(self.order, self.block, strict=True) if a not in self.repeated]
         return self.step > 1 or any(self.dims[a] != n for a, n in kept)
 
@@ -56,14 +60,23 @@ def in_order_of(dims: Sequence[int], like: Sequence[int]) -> tuple[int, ...]:
     return tuple(strides)
 
 
+def strides_like(dims: Sequence[int], strides: Sequence[int]) -> tuple[int, ...]:
+    """The strides of an input of these dims for a result; row-major if elements of the input overlap or repeat."""
+    layout = layout_of(dims, strides, "", is_read=True)
+    return row_major(dims) if layout.strides or layout.repeated else tuple(strides)
+
+
 def channels_last(dims: Sequence[int]) -> tuple[int, ...]:
     """The strides of [N, C, sizes...] with the channels innermost."""
     return in_order_of(dims, [len(dims) + 1, 0, *range(len(dims) - 1, 1, -1)]) if len(dims) > 2 else row_major(dims)
 
 
-def layout_of(dims: Sequence[int], strides: Sequence[int], where: str) -> Layout:
-    """The layout of a tensor. Raises `GraphError` if elements overlap or a stride is negative,
-    `cudnnGraphNotSupportedError` for strides that no block has."""
+def layout_of(dims: Sequence[int], strides: Sequence[int], where: str, is_read: bool = False) -> Layout:
+    """The layout of a tensor, which nodes only read if `is_read`: then it may have any strides.
+
+    Raises `GraphError` if elements overlap or a stride is negative, `cudnnGraphNotSupportedError` for strides that no
+    block has.
+    """
     if len(dims) != len(strides):
         raise GraphError(f"{where} has {len(dims)} dims {list(dims)}, but {len(strides)} strides {list(strides)}")
     if any(s < 0 for s in strides):
@@ -79,6 +92,8 @@ def layout_of(dims: Sequence[int], strides: Sequence[int], where: str) -> Layout
             block.append(dims[axis])
             continue
         outer = strides[moving[place - 1]]
+        if is_read and (outer % strides[axis] or outer // strides[axis] < dims[axis]):
+            return Layout(tuple(dims), tuple(range(len(dims))), (span(dims, strides),), strides=tuple(strides))
         if outer < dims[axis] * strides[axis] and outer < span(
             [dims[a] for a in moving[place:]], [strides[a] for a in moving[place:]]
         ):

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, ModuleOp, StringAttr, f32, i64
+from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, ModuleOp, StringAttr, f16, f32, f64, i32, i64
 from xdsl.ir import Attribute, Block, Region, SSAValue
 
 from ait_mlir.building.writer import Writer
+from ait_mlir.compositions.rearrange import as_strided
 from ait_mlir.dialects.ait.base import AitOp
 from ait_mlir.dialects.ait.data import ConstantOp, GraphOp, OutputOp
 from ait_mlir.dialects.ait.dtypes import compute_type
 from ait_mlir.dialects.ait.index import UpdateSliceOp
 from ait_mlir.dialects.ait.region import YieldOp
 from ait_mlir.dialects.ait.types import Shape, ShapeAttr, TensorType, tensor_type
-from ait_mlir.dims import Expr, Scope
-from ait_mlir.graph.enums import FLOATS, data_type, ir_type
+from ait_mlir.dims import Expr, Scope, const
+from ait_mlir.graph.enums import FLOATS, SMALL, data_type, ir_type
 from ait_mlir.graph.errors import GraphError, cudnnGraphNotSupportedError
 from ait_mlir.graph.extents import Extent, Trace, expr_of
 from ait_mlir.graph.layout import Layout, layout_of
@@ -27,6 +29,8 @@ from ait_mlir.graph.numbers import Numbers
 from ait_mlir.graph.ragged import Ragged, packed, padded
 from ait_mlir.graph.tensor import tensor
 
+EXACT = 1 << 24
+"""Whole numbers up to this one are exact in f32."""
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -159,6 +163,11 @@ class Lowering(Writer):
         )
         return self.put(op)
 
+    def whole(self, value: SSAValue) -> SSAValue:
+        """The sums of products of 8-bit integers as i32, in which they wrap around."""
+        is_wide = tensor_type(value).element_type == f64
+        return self.cast(self.cast(value, i64) if is_wide else value, i32)
+
     def identity_region(self, element: Attribute) -> Region:
         """A region that yields its argument: the accumulator of a product, not rounded."""
         block = Block(arg_types=[compute_type(element)])
@@ -171,6 +180,9 @@ class Lowering(Writer):
     def from_memory(self, block: SSAValue, layout: Layout) -> SSAValue:
         """The tensor stored in a block of memory."""
         value = block
+        if layout.strides:
+            dims, strides = self.shape(layout.dims), self.shape(layout.strides)
+            return self.full(as_strided(self, block, dims, strides, const(0)))
         if layout.step > 1:
             value = self.slice(value, len(layout.block), 0, 1)
         for place, axis in enumerate(layout.order):
@@ -185,15 +197,19 @@ class Lowering(Writer):
         """The elements of a tensor in the order of a block without padding."""
         return self.permute(value, layout.order)
 
-    def into_padded(self, block: SSAValue, value: SSAValue, layout: Layout, where: str) -> SSAValue:
+    def into_padded(self, block: SSAValue, value: SSAValue, layout: Layout) -> SSAValue:
         """The block with the elements of a tensor written into it; its padding stays."""
-        gaps = [i for i, a in enumerate(layout.order) if layout.block[i] != layout.dims[a]]
-        if layout.step > 1 or len(gaps) != 1:
-            raise cudnnGraphNotSupportedError(
-                f"{where} is an output whose rows are longer than its dims along several dims; expected one at most"
-            )
+        kept = [layout.dims[a] for a in layout.order]
+        if layout.step > 1:
+            value, kept = self.reshape(value, [*kept, 1]), [*kept, 1]
+        gaps = [i for i, n in enumerate(layout.shape) if n != kept[i]]
+        parts = [block]
+        for i in gaps[:-1]:  # the rows along one dim, in them those along the next, and so on
+            parts.append(self.slice(parts[-1], i, 0, kept[i]))
         zero = self.scalar(0, i64)
-        return self.op(UpdateSliceOp, block, value, zero, properties={"dim": IntegerAttr(gaps[0], i64)})
+        for part, i in zip(reversed(parts), reversed(gaps), strict=True):
+            value = self.op(UpdateSliceOp, part, value, zero, properties={"dim": IntegerAttr(i, i64)})
+        return value
 
 
 def lower(
@@ -247,9 +263,24 @@ def lower(
         value = writer.to_memory(writer.values[slot.tensor], slot.layout)
         place = memory.get(slot.tensor)
         if place is not None:
-            value = writer.into_padded(place, value, slot.layout, slot.tensor.label)
+            value = writer.into_padded(place, value, slot.layout)
         graph.block.add_op(OutputOp(output_name, value, place))
     return Lowered(ModuleOp([graph]), ins, outs)
+
+
+def product_types(node: Node, a: tensor, b: tensor, terms: int) -> tuple[data_type, Attribute, bool]:
+    """The data type of the operands of a product, the type in which they are multiplied, and whether they are integers.
+
+    Products of 8-bit integers are computed in floats that hold all sums of `terms` products exactly: f16, whose sums
+    are f32, or f64.
+    """
+    if a.dtype in SMALL and b.dtype in SMALL and node.compute_type() not in FLOATS:
+        largest = math.prod(255 if t.dtype is data_type.UINT8 else 128 for t in (a, b))
+        return node.compute_type(), f16 if terms * largest <= EXACT else f64, True
+    compute = node.compute_float()
+    is_narrow = a.dtype is b.dtype and a.dtype in FLOATS and compute is not data_type.DOUBLE
+    narrow = a.dtype if is_narrow else compute
+    return narrow, ir_type(narrow, node.label), False
 
 
 def slots_of(inputs: Sequence[tensor], outputs: Sequence[tensor]) -> tuple[list[Slot], list[Slot]]:
@@ -259,11 +290,11 @@ def slots_of(inputs: Sequence[tensor], outputs: Sequence[tensor]) -> tuple[list[
     """
     ragged = {t: Ragged(t, i) for i, t in enumerate(t for t in (*inputs, *outputs) if t.ragged_offset is not None)}
 
-    def slot(t: tensor) -> Slot:
-        layout = layout_of(t.dims or (), t.strides or (), t.label)
+    def slot(t: tensor, is_read: bool = False) -> Slot:
+        layout = layout_of(t.dims or (), t.strides or (), t.label, is_read)
         return Slot(t, layout, ragged=ragged.get(t))
 
-    ins, outs = [slot(t) for t in inputs], [slot(t) for t in outputs]
+    ins, outs = [slot(t, True) for t in inputs], [slot(t) for t in outputs]
     for out in outs:
         if out.layout.repeated:
             raise cudnnGraphNotSupportedError(f"{out.tensor.label} is an output with a stride of 0: {out.tensor!r}")
@@ -326,4 +357,4 @@ def _unique(names: Sequence[str]) -> list[str]:
     return found
 
 
-__all__ = ["Lowered", "Lowering", "Slot", "f32", "lower", "rename", "slots_of"]
+__all__ = ["Lowered", "Lowering", "Slot", "f32", "lower", "product_types", "rename", "slots_of"]

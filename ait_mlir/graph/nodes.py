@@ -8,7 +8,7 @@ from typing import Any
 
 from xdsl.ir import SSAValue
 
-from ait_mlir.graph.enums import FLOATS, data_type
+from ait_mlir.graph.enums import FLOATS, NodeType, data_type
 from ait_mlir.graph.errors import GraphError, cudnnGraphNotSupportedError
 from ait_mlir.graph.tensor import tensor
 
@@ -58,6 +58,8 @@ class Operation:
     """The sizes that some kernels must know; they become constants if kernels for any sizes would be slow."""
     takes_number: Callable[[Node], bool] | None = None
     """Whether kernels take the number of a scalar as an argument."""
+    expand: Callable[[Any, str, dict[str, Any]], Any] | None = None
+    """Adds several nodes to a graph, with a name and arguments, in place of one; None if one node does."""
     doc: str = ""
 
 
@@ -77,6 +79,11 @@ class Node:
     def label(self) -> str:
         """The node's name in messages."""
         return f"node '{self.name}' ({self.operation.name})"
+
+    @property
+    def node_type(self) -> Any:
+        """The kind of the operation: POINTWISE, MATMUL, ..."""
+        return NodeType.__members__.get(self.operation.name.upper(), NodeType.POINTWISE)
 
     def reads(self) -> list[tensor]:
         """All tensors that the node reads, including the ragged offsets of its inputs and outputs."""

@@ -41,11 +41,11 @@ def make_binding(graph: GraphBuilder) -> Binding:
     also: dict[Any, str] = {}
     for t in graph.tensors:
         if t not in keys:
-            reason = "is virtual: it has no memory; call set_output(True)" if t.producer else "is read by no node"
+            reason = f"{t.label} is virtual: it has no memory; call set_output(True)" if t.producer else ""
             for key in (t, t.uid, t.name):
                 if key not in keys:
-                    also[key] = f"{t.label} {reason}"
-    binding = Binding(graph.name, places, graph.device, keys, also)
+                    also[key] = reason
+    binding = Binding(graph.name, places, graph.device, keys, also, graph.origin)
     binding.inputs = len(own)
     binding.results = len(outs)
     binding.donated = [outs.index(s.tensor) for s in slots if s.is_donated]

@@ -25,12 +25,13 @@ from ait_mlir.driver import Arrays, compile_module, emit, literal_array, run_to_
 from ait_mlir.errors import AitError
 from ait_mlir.graph.enums import behavior_note, heur_mode, numerical_note
 from ait_mlir.graph.errors import cudnnGraphNotSupportedError
-from ait_mlir.lowering.build import build_library
+from ait_mlir.host.cache import uses_kept
+from ait_mlir.lowering.build import build_with
 from ait_mlir.lowering.candidates import Candidate, candidates_of, cut_in_place
 from ait_mlir.lowering.kernels.amounts import estimate_env
 from ait_mlir.lowering.module_target import make_target, target_of
 from ait_mlir.lowering.target import Target
-from ait_mlir.lowering.toolchain import TargetKind, default_arch
+from ait_mlir.lowering.toolchain import TargetKind, default_arch, toolchain
 from ait_mlir.options import CompileOptions
 from ait_mlir.runtime.data import CPU, Arguments
 from ait_mlir.runtime.loading import runtime_library
@@ -61,6 +62,7 @@ class Compiled:
         """(stream, workspace, bytes, dims, number of inputs, addresses of the inputs and of the outputs...)"""
         self.planned = planned
         """The IR in the phase `planned`."""
+        self.path = library
 
     def at(self, dims: Sequence[int]) -> Sized:
         """The library for these dims of its module, in order."""
@@ -101,6 +103,8 @@ class Plan:
     """The dims of the planner's module for the graph."""
     compiled: dict[Any, Sized] = field(default_factory=dict[Any, Sized])
     """The compiled libraries, by the numbers of scalars for which the code is specialised."""
+    file: bytes | None = None
+    """The artifact of a plan for a device that this machine does not have."""
     error: AitError | None = None
 
     @property
@@ -146,8 +150,8 @@ class Plan:
 class Planner:
     """The plans of one module for one device. The module is in the phase `imported`."""
 
-    def __init__(self, module: ModuleOp, kind: TargetKind, ordinal: int = 0) -> None:
-        self.target = make_target(kind, default_arch(kind))
+    def __init__(self, module: ModuleOp, kind: TargetKind, ordinal: int = 0, arch: str = "") -> None:
+        self.target = make_target(kind, arch or default_arch(kind))
         self.ordinal = ordinal
         self.text = str(module)
         self.module = module
@@ -242,6 +246,17 @@ class Planner:
             for candidate in others[: MOST_PLANS - 1]:
                 yield {**best, heaviest: candidate}
 
+    def kernels(self) -> list[tuple[str, list[dict[str, int]]]]:
+        """The kernels that can run the whole heaviest op, with their configurations, in order."""
+        numbered = self._candidates(self.fused)
+        heaviest = max(numbered, key=lambda i: (_work(numbered[i][0]), -i), default=None)
+        found: dict[str, list[dict[str, int]]] = {}
+        for candidate in () if heaviest is None else numbered[heaviest][1]:
+            if candidate.cut is None and len(candidate.kernels) == 1:
+                provider, config = candidate.kernels[0]
+                found.setdefault(provider, []).append(dict(config))
+        return list(found.items())
+
     def plan_with(self, provider: str, config: Mapping[str, int], dims: tuple[int, ...]) -> Plan | None:
         """The plan with this kernel for the heaviest op, and the best by estimate for other ops; None if it is not
         a candidate."""
@@ -308,8 +323,10 @@ class Planner:
         except (AitError, ValueError) as error:
             raise cudnnGraphNotSupportedError(f"plan {plan.name} cannot run the graph: {error}") from error
         code = emit(module)
-        with TemporaryDirectory(prefix="ait_graph_") as folder:
-            library = build_library(code.joined(), target_of(module), folder)
+        with TemporaryDirectory(prefix="ait_graph_") as folder, uses_kept():
+            target = target_of(module)
+            tools, label = toolchain(target.kind, target.arch), f"compiling for {target.kind}"
+            library = build_with(tools, code.joined(), folder, label)
             constants = {name: literal_array(x) for name, x in code.literals.items()}
             kind = self.target.kind
             return Compiled(library, kind, self.ordinal, constants, str(module))

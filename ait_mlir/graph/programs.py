@@ -15,11 +15,12 @@ from typing import Any, Literal
 
 from xdsl.utils.exceptions import VerifyException
 
+from ait_mlir.dims import sym
 from ait_mlir.errors import AitError
 from ait_mlir.graph import validation
 from ait_mlir.graph.building import GraphBuilder
 from ait_mlir.graph.copying import copy_graph
-from ait_mlir.graph.extents import Facts, Group, Guard, Retrace, Trace
+from ait_mlir.graph.extents import Facts, Group, Guard, Retrace, Trace, expr_of
 from ait_mlir.graph.lowering import Lowered, lower
 from ait_mlir.graph.numbers import Numbers, numbers_of
 from ait_mlir.graph.plans import Kept, Planner
@@ -88,7 +89,7 @@ def find(
     if structure is None:
         return exact(graph, scalars)
     numbers = numbers_of(graph, scalars)
-    key = structure.key, numbers.key, graph.kind, graph.ordinal
+    key = structure.key, numbers.key, graph.kind, graph.ordinal, graph.arch
     known = _known.get(key)
     if known is None:
         known = _known.keep(key, Known())
@@ -198,4 +199,9 @@ def _written(
             sizes = getattr(node.operation, name)
             for size in () if sizes is None else sizes(node):
                 int(size)
-    return lower(graph.symbol, ordered, *copy.sides(), numbers.of(copy, graph), trace)
+    lowered = lower(graph.symbol, ordered, *copy.sides(), numbers.of(copy, graph), trace)
+    of_inputs = {name for slot in lowered.inputs for n in slot.layout.shape for name in expr_of(n).symbols}
+    for group in trace.groups:  # the size of a dim that repeats one element is in no block of memory
+        if group.constant is None and group.name not in of_inputs:
+            trace.fix(sym(group.name))
+    return lowered

@@ -17,6 +17,7 @@ from ait_mlir.graph.handle import Handle, checked
 from ait_mlir.graph.lowering import rename, slots_of
 from ait_mlir.graph.numbers import numbers_of
 from ait_mlir.graph.plans import Plan
+from ait_mlir.graph.tensor import tensor
 from ait_mlir.options import CompileOptions
 
 _delegation = Delegation["pygraph"]()
@@ -51,7 +52,9 @@ class pygraph(GraphBuilder):
         *,
         is_cuda_graph_replay_expected: bool = False,
     ) -> None:
-        super().__init__(name, io_data_type, intermediate_data_type, compute_data_type, handle, kernel_cache)
+        super().__init__(
+            name, io_data_type, intermediate_data_type, compute_data_type, handle, kernel_cache, device_property
+        )
         self.retention = enums.cuda_graph_retention.NONE if cuda_graph_retention is None else cuda_graph_retention
         self.compilation = Compilation(self, bool(is_dynamic_shape_enabled or is_override_shape_enabled))
         """The steps to compiled plans, and the plans."""
@@ -73,6 +76,8 @@ class pygraph(GraphBuilder):
     build_plan_at_index = _chained(_compilation, Compilation.build_plan_at_index)
     select_plan = build_plan_at_index
     get_engine_and_knobs_at_index = _of(_compilation, Compilation.get_engine_and_knobs_at_index)
+    get_engine_count = _of(_compilation, Compilation.get_engine_count)
+    get_knobs_for_engine = _of(_compilation, Compilation.get_knobs_for_engine)
     create_execution_plan = _chained(_compilation, Compilation.create_execution_plan)
     get_workspace_size = _of(_compilation, Compilation.get_workspace_size)
     get_workspace_size_plan_at_index = _of(_compilation, Compilation.get_workspace_size_plan_at_index)
@@ -116,6 +121,8 @@ class pygraph(GraphBuilder):
         """
         self.compilation.need(Step.BUILT, "execute()")
         pack: Any = tensor_dict if tensor_uids is None else _by_uids(tensor_dict, tensor_uids)
+        if self.compilation.loaded is not None and isinstance(pack, Mapping):
+            pack = {k.uid if isinstance(k, tensor) else k: v for k, v in cast("Mapping[Any, Any]", pack).items()}
         if override_uids is not None:
             other = self.compilation.overridden(override_uids, override_shapes, override_strides)
             other.runner.execute(self._by_uid(pack), workspace, self.compilation.stream(handle))
@@ -197,9 +204,9 @@ class pygraph(GraphBuilder):
             data = self.compilation.loaded.data
         else:
             self.compilation.need(Step.BUILT, "serialize()")
-            plan, numbers = self.compilation.plans[self.compilation.index], self.runner.last_numbers
+            plan, numbers = self.compilation.plans[self.compilation.index], self.compilation.last_numbers
             fitted = self.compilation.fitted(plan, numbers)
-            artifact = fitted.planner.artifact(fitted)
+            artifact = plan.file if plan.file is not None else fitted.planner.artifact(fitted)
             arguments = numbers_of(self, dict(zip(self.code_scalars(), numbers, strict=True))).arguments
             first = len(fitted.dims) - len(self.compilation.most_rows) - len(arguments)
             places = [first + list(arguments).index(t) if t in arguments else -1 for t in self.code_scalars()]
@@ -208,13 +215,14 @@ class pygraph(GraphBuilder):
             )
         return data if as_bytes else list(data)
 
-    def deserialize(self, *args: Any) -> None:
-        """Load a serialized graph, as (data) or (handle, data); nothing is compiled.
+    def deserialize(self, *args: Any, handle_: Handle | None = None, pyobj: Any = None) -> None:
+        """Load a serialized graph, as (data) or (handle, data), or by the keywords; nothing is compiled.
 
         Raises `ArtifactError` for damaged data, or data for another device.
         """
         if self.nodes or self.compilation.step is not Step.OPEN:
             raise StepError(f"graph '{self.name}' is not empty: deserialize into a new pygraph()")
+        args = (*args, handle_, pyobj)
         for handle in (a for a in args if isinstance(a, Handle)):
             self.handle = checked(handle)
         data = [a for a in args if not isinstance(a, Handle) and a is not None]

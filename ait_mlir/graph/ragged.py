@@ -14,7 +14,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from xdsl.dialects.builtin import FloatAttr, f64
+from xdsl.dialects.builtin import FloatAttr, UnitAttr, f64
 from xdsl.ir import SSAValue
 
 from ait_mlir.building.writer import Writer
@@ -31,7 +31,10 @@ from ait_mlir.graph.tensor import tensor
 ValueOf = Callable[[tensor], SSAValue]
 """The value in the IR of a tensor."""
 PORTS = {
-    "sdpa": {"q", "k", "v", "O", "Stats", "score_max", "score_sum_exp"},
+    "sdpa": {
+        *("q", "k", "v", "O", "Stats", "score_max", "score_sum_exp"),
+        *("paged_attention_k_table", "paged_attention_v_table"),
+    },
     "matmul": {"A", "C"},
 }
 """The inputs and outputs that may be ragged, by operation: their rows are independent, or the operation
@@ -106,6 +109,12 @@ def most_rows(t: tensor) -> int:
 def row_stride(t: tensor) -> int:
     """Elements from one row of a sequence to the next."""
     return int(strides_of(t)[-2])
+
+
+def with_batch_stride(t: tensor) -> tuple[int, ...]:
+    """The strides with that of the batch, which means nothing, as if all sequences had the full length."""
+    strides = tuple(strides_of(t))
+    return strides if len(strides) < 3 else (int(dims_of(t)[-2]) * row_stride(t), *strides[1:])
 
 
 def _row_axis(t: tensor) -> int:
@@ -213,4 +222,6 @@ def packed(w: Writer, ragged: Ragged, value: SSAValue, value_of: ValueOf) -> SSA
     if any(n != layout.dims[a] for n, a in zip(layout.block[1:], layout.order[1:], strict=True)):
         raise cudnnGraphNotSupportedError(f"{ragged.tensor.label} is a ragged output with rows longer than its dims")
     value = w.permute(value, [0, *(1 + a for a in (axis, *layout.order[1:]))])
-    return w.op(PaddedToJaggedOp, value, offsets_of(w, ragged, value_of), results=[ragged.memory(ragged.rows)])
+    properties = {"partial": UnitAttr()}  # the rows behind the last sequence keep what they have
+    offsets = offsets_of(w, ragged, value_of)
+    return w.op(PaddedToJaggedOp, value, offsets, properties=properties, results=[ragged.memory(ragged.rows)])

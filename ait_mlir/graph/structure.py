@@ -9,6 +9,7 @@ from typing import Any, cast
 from ait_mlir.graph.building import GraphBuilder
 from ait_mlir.graph.copying import OWN_DIMS
 from ait_mlir.graph.extents import Trace
+from ait_mlir.graph.layout import layout_of
 from ait_mlir.graph.numbers import numbers_of
 from ait_mlir.graph.tensor import tensor
 
@@ -81,7 +82,7 @@ class Structure:
 
 
 def structure_of(graph: GraphBuilder) -> Structure | None:
-    """The structure of a validated graph; None if the graph has a dim of 0."""
+    """The structure of a validated graph; None if the graph has a dim of 0, or an input whose dims are not nested."""
     arguments = numbers_of(graph, graph.code_scalars()).arguments
     used = {t for node in graph.nodes for t in (*node.reads(), *node.outputs.values())}
     tensors = [t for t in graph.tensors if t in used]
@@ -93,6 +94,8 @@ def structure_of(graph: GraphBuilder) -> Structure | None:
         if 0 in dims:
             return None
         is_given = t.producer is None
+        if is_given and layout_of(dims, strides, t.label, True).strides:
+            return None
         own_dims = is_given or (t.producer is not None and t.producer.operation.name in OWN_DIMS)
         own_strides = is_given or t.has_own_strides
         shape = None

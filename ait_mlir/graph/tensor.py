@@ -28,6 +28,8 @@ class Owner(Protocol):
 
     name: str
 
+    @property
+    def origin(self) -> str: ...
     def give_uid(self, t: tensor, uid: int) -> None: ...
     def uid_of(self, t: tensor) -> int: ...
     def check_open(self, what: str) -> None: ...
@@ -48,6 +50,8 @@ class tensor:
         self.strides: tuple[int, ...] | None = None
         self.dtype = data_type.NOT_SET
         self.is_virtual = producer is not None
+        self.is_marked = False
+        """Whether the caller made it an output; a node must compute it when the graph is validated."""
         self.is_by_value = False
         self.value: float | int | None = None
         """The number of a scalar, if it is known when the graph is made."""
@@ -67,9 +71,8 @@ class tensor:
     def set_output(self, value: bool) -> Self:
         """Whether the tensor is an output of the graph: then it has memory, and `execute` writes it."""
         self._change("set_output")
-        if self.producer is None and value:
-            raise GraphError(f"{self.label} is an input; only what a node computes can be an output")
         self.is_virtual = not value
+        self.is_marked = value
         return self
 
     def set_is_virtual(self, value: bool) -> Self:
@@ -126,7 +129,7 @@ class tensor:
         if ragged_offset is not None and not isinstance(ragged_offset, tensor):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise GraphError(f"the ragged offset of {self.label} is {ragged_offset!r}, expected a tensor of the graph")
         if ragged_offset is not None and ragged_offset.graph is not self.graph:
-            raise GraphError(f"the ragged offset of {self.label} is {ragged_offset.label} of another graph")
+            raise GraphError(f"the ragged offset of {self.label} is {ragged_offset.origin}, not of {self.graph.origin}")
         self.ragged_offset = ragged_offset
         return self
 
@@ -238,6 +241,11 @@ class tensor:
         if self.producer is not None and not self.name.startswith(f"{self.producer.name}::"):
             return f"tensor '{self.name}'{uid} of node '{self.producer.name}'"
         return f"tensor '{self.name}'{uid}"
+
+    @property
+    def origin(self) -> str:
+        """The tensor and its graph, in messages about two graphs."""
+        return f"{self.label} of {self.graph.origin}"
 
     def __repr__(self) -> str:
         shape = "?" if self.dims is None else list(self.dims)

@@ -15,7 +15,17 @@ from ait_mlir.graph.layout import layout_of, row_major
 from ait_mlir.graph.nodes import Node
 from ait_mlir.graph.tensor import tensor
 
-STATISTICS = ("Stats", "mean", "inv_var", "SUM", "SQ_SUM", "score_max", "score_sum_exp")
+STATISTICS = (
+    "Stats",
+    "MEAN",
+    "INV_VARIANCE",
+    "NEXT_RUNNING_MEAN",
+    "NEXT_RUNNING_VAR",
+    "SUM",
+    "SQ_SUM",
+    "score_max",
+    "score_sum_exp",
+)
 """Outputs that are FLOAT by default, independent of the graph's data types."""
 
 
@@ -59,10 +69,12 @@ def complete(node: Node, io: data_type, intermediate: data_type) -> None:
             t.dtype = intermediate if t.is_virtual else io
     for name, t in node.outputs.items():
         if t.dtype is data_type.NOT_SET:
-            moved = node.operation.name in ("slice", "transpose", "concatenate", "reshape") and not t.is_virtual
+            moved = node.operation.name in ("transpose", "concatenate", "reshape") and not t.is_virtual
             first = next(iter(node.reads()), None)
             if name in STATISTICS:
                 t.dtype = data_type.FLOAT
+            elif node.operation.name == "slice" and first is not None:
+                t.dtype = first.dtype
             else:
                 t.dtype = intermediate if t.is_virtual else io
             if moved and t.dtype is data_type.NOT_SET and first is not None:
@@ -80,6 +92,8 @@ def check(nodes: Sequence[Node], io: data_type, intermediate: data_type) -> list
         for t in node.reads():
             if t.producer is None:
                 check_tensor(t)
+                if t.is_marked:
+                    raise GraphError(f"{t.label} is an input; only what a node computes can be an output")
                 if t.is_virtual:
                     raise GraphError(f"{t.label} is virtual, but no node computes it; only outputs of nodes can be")
             read.add(t)
@@ -134,7 +148,9 @@ def check_tensor(t: tensor, node: Node | None = None) -> None:
         )
     if t.value is not None and (reason := unfit(t.value, t.dtype)):
         raise GraphError(f"{where} is {reason}")
-    layout_of(t.dims, t.strides, where)
+    if t.ragged_offset is not None:
+        t.strides = ragged.with_batch_stride(t)
+    layout_of(t.dims, t.strides, where, is_read=t.producer is None)
 
 
 def check_uids(tensors: Sequence[tensor]) -> None:

@@ -19,7 +19,6 @@ def test_steps_out_of_order():
     g = new()
     y = g.relu(g.tensor([4], name="x"), name="act").set_output(True)
     for call, first in (
-        (lambda: g.build_operation_graph(), "validate()"),
         (lambda: g.create_execution_plans([cudnn.heur_mode.A]), "build_operation_graph()"),
         (lambda: g.check_support(), "create_execution_plans()"),
         (lambda: g.build_plans(), "create_execution_plans()"),
@@ -52,12 +51,12 @@ def test_steps_out_of_order():
         g.get_plan_name_at_index(99)
 
 
-def test_a_change_after_validate_needs_another_validate():
+def test_the_graph_is_validated_again_after_a_change():
     g = new()
     y = g.relu(g.tensor([4], name="x"), name="act").set_output(True)
     g.validate()
-    y.set_data_type(HALF)
-    with raises(Step, "needs validate() first"):
+    y.set_dim([5])
+    with raises(Graph, "node 'act'", "has dims [5], but the node computes [4]"):
         g.build_operation_graph()
 
 
@@ -137,7 +136,11 @@ def read_only(y: torch.Tensor) -> np.ndarray[Any, Any]:
 
 PACKS: dict[str, tuple[tuple[str, ...], Callable[[torch.Tensor, torch.Tensor, Any], dict[Any, Any]]]] = {
     "missing": (("tensor 'y' (UID 2)", "missing"), lambda x, y, g: {1: x}),
-    "extra": (("has no 9", "'x' (UID 1)"), lambda x, y, g: {1: x, 2: y, 9: x}),
+    "extra name": (("has no 'z'", "'x' (UID 1)"), lambda x, y, g: {1: x, 2: y, "z": x}),
+    "of another graph": (
+        ("has no tensor 'x' of graph 'g' (made at ", "bad_input.py", "'x' (UID 1)"),
+        lambda x, y, g: {1: x, 2: y, new().tensor([4], name="x"): x},
+    ),
     "twice": (("tensor 'x' (UID 1) is twice",), lambda x, y, g: {1: x, "x": x, 2: y}),
     "virtual": (
         ("tensor 'e::OUT_0'", "is virtual"),

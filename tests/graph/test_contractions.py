@@ -176,3 +176,38 @@ def convolutions(request: pytest.FixtureRequest, place: str) -> Cases:
 )
 def test_convolution(convolutions: Cases, name: str):
     convolutions.check(name)
+
+
+INTEGERS = {
+    "int8": (torch.int8, torch.int8, 40),
+    "uint8 and int8": (torch.uint8, torch.int8, 40),
+    "more terms than f32 counts": (torch.int8, torch.int8, 1200),
+}
+
+
+@pytest.fixture(scope="module")
+def integers(place: str) -> Cases:
+    """Products and convolutions of 8-bit integers: each sum is exact."""
+    torch.manual_seed(9)
+    c = Cases(place, intermediate_data_type=cudnn.data_type.INT32, compute_data_type=cudnn.data_type.INT32)
+
+    def numbers(dtype: torch.dtype, *shape: int) -> torch.Tensor:
+        low, high = (0, 256) if dtype is torch.uint8 else (-128, 128)
+        return torch.randint(low, high, shape).to(dtype)
+
+    for name, (first, second, terms) in INTEGERS.items():
+        a, b = numbers(first, 2, 6, terms), numbers(second, 1, terms, 5)
+        a[0, 0], b[0, :, 0] = (255 if first is torch.uint8 else -128), -128  # the largest sum
+        expected = a.double() @ b.double()
+        y = c.graph.identity(c.graph.matmul(c.input(a), c.input(b), name=f"mm {name}"))
+        c.output(f"product of {name}", y, expected, torch.empty(2, 6, 5, dtype=torch.int32))
+    x, w = last(numbers(torch.int8, 2, 8, 7, 6)), last(numbers(torch.int8, 4, 8, 3, 3))
+    expected = convolve(x, w, {"padding": [1, 1]})
+    y = c.graph.conv_fprop(image=c.input(x), weight=c.input(w), padding=[1, 1], stride=[1, 1], dilation=[1, 1])
+    c.output("convolution", c.graph.identity(y), expected, last(torch.empty(expected.shape, dtype=torch.int32)))
+    return c.run()
+
+
+@pytest.mark.parametrize("name", [*(f"product of {name}" for name in INTEGERS), "convolution"])
+def test_integers(integers: Cases, name: str):
+    integers.check(name)

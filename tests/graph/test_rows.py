@@ -93,8 +93,38 @@ def norms(request: pytest.FixtureRequest, place: str) -> Cases:
         last.double() - running_mean.double()
     ) * running.double() * channel_scale.double() + channel_bias.double()
     c.output("batchnorm_inference", y, expected, torch.empty_like(last), LOOSE[dtype])
-    total, squares = g.genstats(c.input(image))
+    momentum = c.input(torch.full((1, 1, 1, 1), 0.1), is_pass_by_value=True, name="momentum")
+    trained = (last.double(), running_mean.double().reshape(6), running.double().reshape(6))
+    expected = F.batch_norm(
+        *(x.clone() for x in trained),
+        channel_scale.double().reshape(6),
+        channel_bias.double().reshape(6),
+        True,
+        0.1,
+        EPS,
+    )
     over = (0, 2, 3)
+    batch_mean, batch_var = trained[0].mean(over), trained[0].var(over, unbiased=False)
+    results = g.batchnorm(
+        input=c.input(last),
+        scale=tcs,
+        bias=tcb,
+        in_running_mean=c.input(running_mean),
+        in_running_var=c.input(running),
+        epsilon=eps,
+        momentum=momentum,
+        name="bn",
+    )
+    assert [t.get_name() for t in results[3:]] == ["bn::NEXT_RUNNING_MEAN", "bn::NEXT_RUNNING_VAR"]
+    c.output("batchnorm", results[0], expected, torch.empty_like(last), LOOSE[dtype])
+    for name, t, wanted in (
+        ("mean", results[1], batch_mean),
+        ("inverse", results[2], (batch_var + EPS).rsqrt()),
+        ("next mean", results[3], trained[1] * 0.9 + batch_mean * 0.1),
+        ("next var", results[4], trained[2] * 0.9 + trained[0].var(over) * 0.1),
+    ):
+        c.output(f"batchnorm {name}", t, wanted.reshape(1, 6, 1, 1), torch.empty(1, 6, 1, 1), 1e-3)
+    total, squares = g.genstats(c.input(image))
     wide = image.double()
     c.output(
         "genstats sum", total, wide.sum(over).reshape(1, 6, 1, 1), like(torch.Size((1, 6, 1, 1)), torch.float32), 1e-3
@@ -118,6 +148,7 @@ def m_shape(x: torch.Tensor) -> torch.Size:
     [
         *("layernorm", "layernorm mean", "layernorm inv_var", "layernorm relu", "rmsnorm", "rmsnorm inv_var"),
         *("rmsnorm bias", "rmsnorm of a sum", "layernorm, other types", "adalayernorm", "adalayernorm mean"),
+        *("batchnorm", "batchnorm mean", "batchnorm inverse", "batchnorm next mean", "batchnorm next var"),
         *("instancenorm", "instancenorm channels-last", "batchnorm_inference", "genstats sum", "genstats squares"),
     ],
 )

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import ait_mlir.graph as cudnn
-from ait_mlir.graph.ops.sdpa_lowering import alibi_slopes
+from ait_mlir.graph.operations.sdpa_lowering import alibi_slopes
 from tests import tiers
 from tests.graph.cases import Cases
 
@@ -34,6 +34,7 @@ def attend(
     alibi: bool = False,
     sink: torch.Tensor | None = None,
     scale: float = SCALE,
+    cap: float | None = None,
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """The output and the logarithm of the sum of the exponentials; 0 and -inf for rows without a visible column."""
     q, k, v = (x.double() for x in (q, k, v))
@@ -41,6 +42,7 @@ def attend(
     k, v = (x.repeat_interleave(repeat, 1) for x in (k, v))
     s, n = q.shape[2], k.shape[2]
     scores = q @ k.mT * scale
+    scores = scores if cap is None else torch.tanh(scores / cap) * cap
     row, column = torch.arange(s)[:, None], torch.arange(n)[None]
     if bias is not None:
         scores = scores + bias.double()
@@ -91,6 +93,15 @@ EXTRAS = (
     *("padding with bias", "grouped heads", "one head of k", "pages", "pages of other tables", "pages, fewer columns"),
     *("stats", "stats of causal", "stats in base 2", "stats of padding", "score_max", "score_sum_exp"),
     *("sink", "stats of sink", "packed", "wide result", "scale by value"),
+    *("heads of k and of v", "pages of other heads", "block mask", "no dropout"),
+    *(
+        "soft cap",
+        "soft cap, causal, padding",
+        "soft cap of pages",
+        "soft cap, lengths for the function alone",
+        "documents",
+        "stats of a soft cap",
+    ),
 )
 
 
@@ -198,6 +209,65 @@ def cases(request: pytest.FixtureRequest, place: str) -> Cases:
     if c.is_evaluated:
         scale.value = SCALE
     out("scale by value", g.sdpa(tq, tk, tv, attn_scale=scale)[0], attend(q, k, v)[0])
+
+    few = data(B, 2, 8, D)
+    expected = attend(q, k, few.repeat_interleave(2, 1), right=0)[0]
+    out("heads of k and of v", g.sdpa(tq, tk, c.input(few), attn_scale=SCALE, use_causal_mask=True)[0], expected)
+    other = data(6, 1, 4, D)
+    o, _ = g.sdpa(
+        tq, tk_pool, c.input(other), attn_scale=SCALE, **lengths,
+        paged_attention_k_table=given[0], paged_attention_v_table=given[1],
+    )  # fmt: skip
+    of_pages = other[tables[1].long()].permute(0, 2, 1, 3, 4).reshape(B, 1, 8, D).repeat_interleave(2, 1)
+    out("pages of other heads", o, attend(q, unpaged(pools[0], tables[0]), of_pages, **padded)[0])
+
+    long_q, long_k, long_v = data(1, 2, 130, D), data(1, 2, 300, D), data(1, 2, 300, D)
+    bits = torch.tensor([[[0b101], [0b010]], [[0b110], [0b111]]], dtype=torch.uint8)[None]
+    shown = torch.stack([bits & (1 << i) for i in range(3)], -1).ne(0).reshape(1, 2, 2, 3)
+    shown = shown.repeat_interleave(128, 2).repeat_interleave(128, 3)[:, :, :130, :300]
+    o, _ = g.sdpa(*map(c.input, (long_q, long_k, long_v)), attn_scale=SCALE, block_mask=c.input(bits))
+    bias = torch.where(shown, 0.0, -math.inf)
+    out("block mask", o, attend(long_q, long_k, long_v, bias=bias)[0])
+    seed, offset = (c.input(torch.zeros(1, 1, 1, 1, dtype=torch.int64)) for _ in range(2))
+    out("no dropout", g.sdpa(**usual, dropout=(0.0, seed, offset))[0], attend(q, k, v)[0])
+
+    cap = c.input(torch.full((1, 1, 1, 1), 0.8), name="cap")
+
+    def capped(graph: Any, scores: Any) -> Any:
+        return graph.mul(a=graph.tanh(input=graph.div(a=scores, b=cap)), b=cap)
+
+    out("soft cap", g.sdpa(**usual, score_mod=capped)[0], attend(q, k, v, cap=0.8)[0])
+    o, stats = g.sdpa(**usual, **lengths, score_mod=capped, use_causal_mask=True, generate_stats=True, name="capped")
+    assert (o.get_name(), stats.get_name()) == ("capped::O", "capped::Stats")
+    expected, lse = attend(q, k, v, cap=0.8, right=0, **padded)
+    out("soft cap, causal, padding", o, expected)
+    out("stats of a soft cap", stats, lse, torch.float32)
+    o, _ = g.sdpa(
+        tq, tk_pool, tv_pool, attn_scale=SCALE, **lengths, score_mod=capped,
+        paged_attention_k_table=given[0], paged_attention_v_table=given[0],
+    )  # fmt: skip
+    of_pages = [unpaged(p, tables[0]) for p in pools]
+    out("soft cap of pages", o, attend(q, *of_pages, cap=0.8, **padded)[0])
+    o, _ = g.sdpa(
+        tq, tk_pool, tv_pool, attn_scale=SCALE, score_mod=capped,
+        seq_len_q=lengths["seq_len_q"], seq_len_kv=lengths["seq_len_kv"],
+        paged_attention_k_table=given[0], paged_attention_v_table=given[0],
+    )  # fmt: skip
+    out("soft cap, lengths for the function alone", o, attend(q, *of_pages, cap=0.8)[0])
+    document = torch.tensor([0, 0, 0, 1, 1, 2, 2, 2], dtype=torch.int32)
+    of_rows, of_columns = c.input(document.reshape(1, 1, 8, 1)), c.input(document.reshape(1, 1, 1, 8))
+    hidden = c.input(torch.full((1, 1, 1, 1), -1e9), name="hidden")
+
+    def same_document(graph: Any, scores: Any) -> Any:
+        column = graph.gen_index(input=scores, axis=3, compute_data_type=cudnn.data_type.INT32)
+        ones = graph.cmp_le(input=column.set_data_type(cudnn.data_type.INT32), comparison=column)
+        ones.set_data_type(cudnn.data_type.INT32)
+        sides = [graph.scale(input=ones, scale=s).set_data_type(cudnn.data_type.INT32) for s in (of_rows, of_columns)]
+        mask = graph.cmp_eq(input=sides[0], comparison=sides[1]).set_data_type(cudnn.data_type.INT32)
+        return graph.binary_select(input0=scores, input1=hidden, mask=mask)
+
+    bias = torch.where(document[:, None] == document, 0.0, -math.inf)
+    out("documents", g.sdpa(**usual, score_mod=same_document)[0], attend(q, k, v, bias=bias)[0])
     return c.run()
 
 
@@ -255,6 +325,22 @@ def test_the_logarithm_of_the_sum_comes_from_the_attention(options: dict[str, An
     assert text.count("ait.attention") == 1 and " log_sums" in text
     assert not re.search(r"ait\.(bmm|softmax|reduce|max|exp)\b", text)
     assert not re.search(r"ait\.fused_elementwise.*8 x 8 x", text)
+
+
+def test_changed_scores_are_not_stored():
+    """The nodes of the score_mod become a region of the attention op."""
+    c = Cases("cpu", io_data_type=cudnn.data_type.FLOAT)
+    q, k, v = (torch.randn(B, H, 8, 16) for _ in range(3))
+    cap = c.graph.tensor_scalar(0.8)
+
+    def capped(graph: Any, scores: Any) -> Any:
+        return graph.mul(graph.tanh(graph.div(scores, cap)), cap)
+
+    c.graph.sdpa(*map(c.input, (q, k, v)), attn_scale=SCALE, score_mod=capped, generate_stats=False)[0].set_output(True)
+    c.graph.build_operation_graph()
+    text = c.graph.ir("fused")
+    assert text.count("ait.attention") == 1 and "ait.tanh" in text
+    assert not re.search(r"ait\.(bmm|softmax)\b", text)
 
 
 def test_slopes_of_heads_that_are_no_power_of_two():

@@ -222,16 +222,18 @@ class PaddedToJaggedOp(_WithOffsets, Cost, PureOp):
     %y = ait.padded_to_jagged %x offsets(%o) : !ait.tensor<words x 64 x f16>
     ```
 
-    Rows of the result beyond the last offset are 0.
+    Rows of the result beyond the last offset are 0. With `partial` they are not written: they may have any values, and
+    an output of the graph keeps those that its memory had.
     """
 
     name = "ait.padded_to_jagged"
-    SYNTAX: ClassVar[Syntax] = (Operands(("input",)), Group("offsets", "offsets"))
+    SYNTAX: ClassVar[Syntax] = (Operands(("input",)), Group("offsets", "offsets"), Flag("partial"))
     WORK: ClassVar[int] = 0
     MOVES_ONLY: ClassVar[bool] = True
 
     input = operand_def(TensorType)
     offsets = var_operand_def(TensorType)
+    partial = opt_prop_def(UnitAttr)
     output = result_def(TensorType)
 
     def bytes_read(self, position: int) -> Expr:

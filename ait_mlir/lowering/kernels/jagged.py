@@ -88,10 +88,11 @@ class UnpadKernel(Kernel[PaddedToJaggedOp]):
     def emit(self, launch: Launch[PaddedToJaggedOp]) -> Emission:
         (x, *offsets), (out,) = launch.ins, launch.outs
         width = product(out.type.dims[1:])
+        partial = ", true" if launch.op.partial is not None else ""
         return launch.call(
             "jagged",
             f'jagged_unpad(ctx, "padded_to_jagged", {space_of(launch, out.type, offsets)}, {launch.cpp(width)}, '
-            f"{x.name}, {out.name})",
+            f"{x.name}, {out.name}{partial})",
         )
 
 

@@ -125,13 +125,15 @@ int32_t jagged_pad(const Context& ctx, const char* op, const JaggedSpace<kLevels
   return 0;
 }
 
-/// @brief out[row, :] = x[place, :], 0 in rows that belong to no sequence. Both are row-major.
+/// @brief out[row, :] = x[place, :]; rows that belong to no sequence are 0, or not written if `partial`. Both are row-major.
 template <int kLevels, class Offset, class T>
-int32_t jagged_unpad(const Context& ctx, const char* op, const JaggedSpace<kLevels, Offset>& space, int64_t width, const T* x, T* out) {
+int32_t jagged_unpad(const Context& ctx, const char* op, const JaggedSpace<kLevels, Offset>& space, int64_t width, const T* x, T* out,
+                     bool partial = false) {
   if (const int32_t status = check_offsets(ctx, op, space)) return status;
 #pragma omp parallel for schedule(static) if (space.total * width * static_cast<int64_t>(sizeof(T)) >= detail::kJaggedParallelBytes)
   for (int64_t row = 0; row < space.total; ++row) {
     const int64_t place = space.place_of(row);
+    if (partial && place < 0) continue;
     T* to = out + row * width;
     for (int64_t c = 0; c < width; ++c) to[c] = place < 0 ? convert<T>(0.0) : x[place * width + c];
   }

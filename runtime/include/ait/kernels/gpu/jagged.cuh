@@ -70,12 +70,14 @@ __global__ void __launch_bounds__(256) jagged_pad_kernel(JaggedSpace<kLevels, Of
 
 /// The inverse: each row finds its place by bisection.
 template <int kLevels, class Offset, class Word>
-__global__ void __launch_bounds__(256) jagged_unpad_kernel(JaggedSpace<kLevels, Offset> space, int64_t width, const Word* x, Word* out) {
+__global__ void __launch_bounds__(256)
+    jagged_unpad_kernel(JaggedSpace<kLevels, Offset> space, int64_t width, const Word* x, bool partial, Word* out) {
   wait_for_previous();
   allow_next();
   for (int64_t row = static_cast<int64_t>(blockIdx.x) * blockDim.y + threadIdx.y; row < space.total;
        row += static_cast<int64_t>(gridDim.x) * blockDim.y) {
     const int64_t place = space.place_of(row);
+    if (partial && place < 0) continue;
     for (int64_t c = threadIdx.x; c < width; c += blockDim.x) out[row * width + c] = place < 0 ? Word{} : x[place * width + c];
   }
 }
@@ -146,10 +148,10 @@ int32_t launch_pad(const Context& ctx, const JaggedSpace<kLevels, Offset>& space
 }
 
 template <class Word, int kLevels, class Offset, class T>
-int32_t launch_unpad(const Context& ctx, const JaggedSpace<kLevels, Offset>& space, int64_t width, const T* x, T* out) {
+int32_t launch_unpad(const Context& ctx, const JaggedSpace<kLevels, Offset>& space, int64_t width, const T* x, bool partial, T* out) {
   const int64_t words = width / static_cast<int64_t>(sizeof(Word) / sizeof(T));
   const LaunchConfig config = rows_of_threads(space.total, words, 256, 256);
-  return launch(ctx, config, jagged_unpad_kernel<kLevels, Offset, Word>, space, words, reinterpret_cast<const Word*>(x),
+  return launch(ctx, config, jagged_unpad_kernel<kLevels, Offset, Word>, space, words, reinterpret_cast<const Word*>(x), partial,
                 reinterpret_cast<Word*>(out));
 }
 
@@ -191,12 +193,13 @@ int32_t jagged_pad(const Context& ctx, const char*, const JaggedSpace<kLevels, O
   return detail::launch_pad<word_t<sizeof(T)>>(ctx, space, width, x, fill, out);
 }
 
-/// @brief out[row, :] = x[place, :], 0 in rows that belong to no sequence. Both are row-major.
+/// @brief out[row, :] = x[place, :]; rows that belong to no sequence are 0, or not written if `partial`. Both are row-major.
 template <int kLevels, class Offset, class T>
-int32_t jagged_unpad(const Context& ctx, const char*, const JaggedSpace<kLevels, Offset>& space, int64_t width, const T* x, T* out) {
+int32_t jagged_unpad(const Context& ctx, const char*, const JaggedSpace<kLevels, Offset>& space, int64_t width, const T* x, T* out,
+                     bool partial = false) {
   if (space.total <= 0 || width <= 0) return 0;
-  if (detail::whole_words(x, out, width, width)) return detail::launch_unpad<uint4>(ctx, space, width, x, out);
-  return detail::launch_unpad<word_t<sizeof(T)>>(ctx, space, width, x, out);
+  if (detail::whole_words(x, out, width, width)) return detail::launch_unpad<uint4>(ctx, space, width, x, partial, out);
+  return detail::launch_unpad<word_t<sizeof(T)>>(ctx, space, width, x, partial, out);
 }
 
 /// @brief out[b, h, :] = the sum over the rows i of sequence b of vectors[b, h, i] * matrices[row, h, :]. All are row-major.

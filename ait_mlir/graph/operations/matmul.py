@@ -9,8 +9,8 @@ from xdsl.ir import SSAValue
 
 from ait_mlir.dialects.ait.gemm import BmmOp, GemmOp
 from ait_mlir.dialects.ait.types import tensor_type
-from ait_mlir.graph.enums import FLOATS, data_type, ir_type
-from ait_mlir.graph.lowering import Lowering
+from ait_mlir.graph.enums import FLOATS, SMALL
+from ait_mlir.graph.lowering import Lowering, product_types
 from ait_mlir.graph.nodes import Dims, Node, Operation, Shapes
 
 
@@ -36,9 +36,10 @@ def _infer(node: Node) -> Shapes:
 
 def _check(node: Node) -> None:
     for name in ("A", "B"):
-        if node.inputs[name].dtype not in FLOATS:
+        if node.inputs[name].dtype not in (*FLOATS, *SMALL):
             raise node.unsupported(
-                f"{node.inputs[name].label} has data type {node.inputs[name].dtype.name}; products are of floats"
+                f"{node.inputs[name].label} has data type {node.inputs[name].dtype.name}; products are of floats or "
+                "8-bit integers"
             )
     if node["padding"] not in (0, 0.0):
         raise node.unsupported(f"padding is {node['padding']}, only 0 has a kernel")
@@ -56,9 +57,7 @@ def _swapped(w: Lowering, value: SSAValue) -> SSAValue:
 
 def _lower(node: Node, w: Lowering) -> Mapping[str, SSAValue]:
     a, b = (node.inputs[name] for name in ("A", "B"))
-    compute = node.compute_float()
-    narrow = a.dtype if a.dtype == b.dtype and compute is not data_type.DOUBLE else compute
-    element = ir_type(narrow, node.label)
+    narrow, element, is_whole = product_types(node, a, b, node.dims("A")[-1])
     x, y = w.cast(w.value(a), element), w.cast(w.value(b), element)
     dims_b = node.dims("B")
     columns_a = _is_column_major(node.dims("A"), node.strides("A"))
@@ -76,8 +75,8 @@ def _lower(node: Node, w: Lowering) -> Mapping[str, SSAValue]:
     layout = f"{'c' if columns_a else 'r'}{'c' if columns_b else 'r'}r"
     operands = [_swapped(w, x) if columns_a else x, _swapped(w, y) if columns_b else y]
     op_class = GemmOp if tensor_type(y).rank == 2 else BmmOp
-    result = w.contraction(op_class, operands, {"layout": StringAttr(layout)}, w.is_wide(out, narrow))
-    return {"C": w.reshape(result, out.dims or ())}
+    result = w.contraction(op_class, operands, {"layout": StringAttr(layout)}, is_whole or w.is_wide(out, narrow))
+    return {"C": w.reshape(w.whole(result) if is_whole else result, out.dims or ())}
 
 
 OPERATIONS = (

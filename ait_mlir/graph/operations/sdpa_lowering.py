@@ -12,12 +12,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from xdsl.dialects.builtin import StringAttr, f32, i32, i64
+from xdsl.dialects.builtin import IntegerAttr, StringAttr, f32, i32, i64
 from xdsl.ir import SSAValue
 
+from ait_mlir.compositions.reduction import logsumexp
 from ait_mlir.dialects.ait.attention import AttentionOp, RaggedAttentionOp
 from ait_mlir.dialects.ait.gemm import BmmOp
 from ait_mlir.dialects.ait.index import GatherOp
+from ait_mlir.dialects.ait.norm import SoftmaxOp
 from ait_mlir.dialects.ait.types import ShapeAttr, tensor_type
 from ait_mlir.graph.enums import data_type, diagonal_alignment, ir_type
 from ait_mlir.graph.lowering import Lowering
@@ -26,6 +28,10 @@ from ait_mlir.graph.nodes import Node
 HIDDEN = -1e30
 """Added to hidden scores. It is finite, so that a row without visible columns does not become NaN; such rows are 0."""
 STATISTICS = ("Stats", "score_max", "score_sum_exp")
+BLOCK = 128
+"""Rows and columns of a bit of `block_mask`."""
+BITS = 8
+"""Blocks of columns in a byte of `block_mask`; the first is the lowest bit."""
 
 
 @dataclass(frozen=True)
@@ -139,10 +145,10 @@ class _Attention:
             infer=False,
         )
 
-    def unpaged(self) -> None:
+    def unpaged(self, *names: str) -> None:
         """Gather the pages of each sequence: k and v become [B, G, columns, size]."""
         node, w = self.node, self.w
-        for name in ("k", "v"):
+        for name in names:
             table = node.inputs[f"paged_attention_{name}_table"]
             batch, _, count, _ = node.dims(f"paged_attention_{name}_table")
             pages = w.reshape(w.value(table), [batch, count, 1, 1, 1])
@@ -173,9 +179,28 @@ class _Attention:
             conditions.append(w.compare("gt", w.add(column, w.scalar(band.left, i32)), row_place))
         if padded:
             conditions.append(w.both(w.compare("lt", row, sides[0]), w.compare("lt", column, sides[1])))
+        if node.has("block_mask"):
+            conditions.append(self.blocks())
         found = None
         for condition in conditions:
             found = condition if found is None else w.both(found, condition)
+        return found
+
+    def blocks(self) -> SSAValue:
+        """The columns that `block_mask` shows to each row."""
+        w, mask = self.w, self.w.value(self.node.inputs["block_mask"])
+        batch, heads, rows, groups = w.dims(mask)
+        powers = w.constant([1 << i for i in range(BITS)], [BITS], i32)
+        bytes_ = w.reshape(w.cast(mask, i32), [batch, heads, rows, groups, 1])
+        bits = w.compare("ne", w.rem(w.div(bytes_, powers), 2), 0)
+        found = w.reshape(bits, [batch, heads, rows, groups * BITS])
+        for axis, count in ((2, self.rows), (3, self.columns)):
+            dims = w.dims(found)
+            spread = w.expand(
+                w.reshape(found, [*dims[: axis + 1], 1, *dims[axis + 1 :]]),
+                [*dims[: axis + 1], BLOCK, *dims[axis + 1 :]],
+            )
+            found = w.slice(w.reshape(spread, [*dims[:axis], dims[axis] * BLOCK, *dims[axis + 1 :]]), axis, 0, count)
         return found
 
     def additive(self, visible: SSAValue | None) -> SSAValue | None:
@@ -217,8 +242,10 @@ class _Attention:
         band = self.band
         if visible is None:
             return None
-        always = not self.node["use_padding_mask"] and (
-            self.rows <= self.columns or (not band.bottom_right and band.left is None)
+        always = (
+            not self.node["use_padding_mask"]
+            and not self.node.has("block_mask")
+            and (self.rows <= self.columns or (not band.bottom_right and band.left is None))
         )
         return None if always else self.w.reduce("max", visible, [3], keep=True)
 
@@ -230,14 +257,19 @@ def lower(node: Node, w: Lowering) -> Mapping[str, SSAValue]:
         narrow = node.compute_float()
     element = ir_type(narrow, node.label)
     q, k, v = (w.cast(w.value(node.inputs[n]), element) for n in ("q", "k", "v"))
+    if node.dims("k")[1] != node.dims("v")[1]:
+        k, v = (_for_heads(w, x, node.dims("q")[1]) for x in (k, v))
     a = _Attention(node, w, q, k, v, _scale(node, w), band_of(node))
+    if node.has("scores"):
+        return _of_scores(a, w.wide(node.inputs["scores"], node.compute_float()))
     statistics = {name for name in STATISTICS if name in node.outputs}
     wanted = bool(statistics) or node.has("sink_token")
-    masked, padded = node.has("bias") or bool(node["use_alibi_mask"]), bool(node["use_padding_mask"])
+    masked = node.has("bias") or node.has("block_mask") or bool(node["use_alibi_mask"])
+    padded = bool(node["use_padding_mask"])
     if padded and not masked and not wanted and (ragged := a.ragged()) is not None:
         return {"O": ragged}
     if node.has("paged_attention_k_table"):
-        a.unpaged()
+        a.unpaged("k", "v")
     plain = None if masked or padded else a.plain(log_sums=wanted)
     if plain is not None and not wanted:
         return {"O": plain.output}
@@ -253,6 +285,49 @@ def lower(node: Node, w: Lowering) -> Mapping[str, SSAValue]:
     sums = w.reshape(attention.sums[0], [*w.dims(attention.sums[0]), 1])
     found = _statistics(a, sums, seen, result)
     return found | (_extremes(a) if statistics - {"Stats"} else {})
+
+
+def _for_heads(w: Lowering, value: SSAValue, heads: int) -> SSAValue:
+    """k or v [..., G, L, D] with each head repeated for the heads of q that it serves."""
+    batch, groups, length, size = w.dims(value)
+    if groups == heads:
+        return value
+    one = w.reshape(value, [batch, groups, 1, length, size])
+    return w.reshape(w.expand(one, [batch, groups, heads // groups, length, size]), [batch, heads, length, size])
+
+
+def lower_scores(node: Node, w: Lowering) -> Mapping[str, SSAValue]:
+    """The scaled scores."""
+    narrow = node.inputs["q"].dtype if node.compute is not data_type.DOUBLE else node.compute_float()
+    q, k = (w.cast(w.value(node.inputs[n]), ir_type(narrow, node.label)) for n in ("q", "k"))
+    a = _Attention(node, w, q, k, k, _scale(node, w), Band(None, None, False))
+    if node.has("paged_attention_k_table"):
+        a.unpaged("k")
+    return {"OUT_0": a.scores(None)}
+
+
+def _of_scores(a: _Attention, scores: SSAValue) -> dict[str, SSAValue]:
+    """Attention with given scores, in f32: patterns make one op of the nodes that computed them and of this."""
+    w, node = a.w, a.node
+    if node.has("paged_attention_k_table"):
+        a.unpaged("k", "v")
+    visible = a.visible()
+    mask, seen = a.additive(visible), a.rows_seen(visible)
+    if mask is not None:
+        scores = w.add(scores, w.cast(mask, tensor_type(scores).element_type))
+    weights = w.cast(w.op(SoftmaxOp, scores, properties={"dim": IntegerAttr(3, i64)}), tensor_type(a.v).element_type)
+    batch, heads, rows, columns = w.dims(weights)
+    groups, size = w.dims(a.v)[1], w.dims(a.v)[3]
+    weights = w.reshape(weights, [batch, groups, heads // groups * rows, columns])
+    result = w.op(BmmOp, weights, a.v, properties={"layout": StringAttr("rrr")}, regions=1)
+    result = w.reshape(result, [batch, heads, rows, size])
+    if seen is not None:
+        result = w.where(seen, result, w.scalar_like(0.0, result))
+    wanted = {name for name in STATISTICS if name in node.outputs}
+    if not wanted and not node.has("sink_token"):
+        return {"O": result}
+    found = _statistics(a, logsumexp(w, scores, [3], keep=True), seen, result)
+    return found | (_extremes_of(w, scores) if wanted - {"Stats"} else {})
 
 
 def _statistics(a: _Attention, lse: SSAValue, seen: SSAValue | None, result: SSAValue) -> dict[str, SSAValue]:
@@ -277,8 +352,10 @@ def _statistics(a: _Attention, lse: SSAValue, seen: SSAValue | None, result: SSA
 
 def _extremes(a: _Attention) -> dict[str, SSAValue]:
     """The largest score of each row, and the sum of the exponentials, computed from stored scores."""
-    w = a.w
-    scores = a.scores(a.additive(a.visible()))
+    return _extremes_of(a.w, a.scores(a.additive(a.visible())))
+
+
+def _extremes_of(w: Lowering, scores: SSAValue) -> dict[str, SSAValue]:
     largest = w.reduce("max", scores, [3], keep=True)
     total = w.reduce("sum", w.pointwise("exp", w.sub(scores, largest)), [3], keep=True)
     return {"score_max": largest, "score_sum_exp": total}

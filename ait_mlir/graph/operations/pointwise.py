@@ -10,8 +10,9 @@ from xdsl.dialects.builtin import f64, i1, i32
 from xdsl.ir import SSAValue
 
 from ait_mlir.compositions import functions
+from ait_mlir.compositions.rotary import rotated
 from ait_mlir.dialects.ait.types import tensor_type
-from ait_mlir.graph.layout import in_order_of
+from ait_mlir.graph.layout import strides_like
 from ait_mlir.graph.lowering import Lowering
 from ait_mlir.graph.nodes import REQUIRED, Node, Operation, Shapes, broadcast
 
@@ -19,14 +20,14 @@ Formula = Callable[[Lowering, Node, Sequence[SSAValue]], SSAValue]
 
 
 def _infer(node: Node) -> Shapes:
-    """The broadcast dims of the inputs, and strides in the order of the first input that has these dims."""
+    """The broadcast dims of the inputs, and the strides of the first input that has these dims."""
     names = node.operation.tensors
     dims = broadcast(node, names)
     axis = node.attributes.get("axis", 0)
     if isinstance(axis, bool) or not isinstance(axis, int) or not 0 <= axis < max(1, len(dims)):
         raise node.wrong(f"axis is {axis!r}, expected 0 to {len(dims) - 1} for dims {list(dims)}")
     like = next((node.strides(n) for n in names if node.dims(n) == dims), None)
-    return {"OUT_0": (dims, None if like is None else in_order_of(dims, like))}
+    return {"OUT_0": (dims, None if like is None else strides_like(dims, like))}
 
 
 def _check(node: Node) -> None:
@@ -118,6 +119,28 @@ def _gen_index(w: Lowering, node: Node, x: Sequence[SSAValue]) -> SSAValue:
     return w.expand(counted if node.compute.name == "NOT_SET" else w.cast(counted, integer), dims)
 
 
+# ** rotation **
+
+
+def _infer_rope(node: Node) -> Shapes:
+    dims, angles, size = node.dims("input"), node.dims("freqs"), node["rope_dim"]
+    if isinstance(size, bool) or not isinstance(size, int) or size < 0:
+        raise node.wrong(f"rope_dim is {size!r}, expected a whole number")
+    width = size or dims[-1]
+    fits = len(angles) == len(dims) and all(n in (1, m) for n, m in zip(angles[:-1], dims[:-1], strict=True))
+    if width > dims[-1] or width % 2 or angles[-1:] != (width,) or not fits:
+        raise node.wrong(
+            f"{node.inputs['freqs'].label} has dims {list(angles)}, expected {[*dims[:-1], width]} with 1 where they "
+            f"repeat; {width} elements, an even number, of {dims[-1]} are rotated"
+        )
+    return {"OUT_0": (dims, strides_like(dims, node.strides("input")))}
+
+
+def _lower_rope(node: Node, w: Lowering) -> Mapping[str, SSAValue]:
+    x, angles = (w.wide(node.inputs[n], node.compute_float()) for n in ("input", "freqs"))
+    return {"OUT_0": rotated(w, x, angles, float(node["output_scale"]))}
+
+
 # ** the table **
 
 
@@ -175,5 +198,17 @@ OPERATIONS = (
     _row("leaky_relu", ("input",), _relu, "x above 0, negative_slope * x below.", negative_slope=REQUIRED),
     _row("swish", ("input",), _swish, "x * sigmoid(swish_beta * x).", swish_beta=None),
     _row("gen_index", ("input",), _gen_index, "The index of each element along one axis.", axis=REQUIRED),
+    Operation(
+        "rope",
+        ("input", "freqs"),
+        ("OUT_0",),
+        _infer_rope,
+        _lower_rope,
+        attributes={"output_scale": 1.0, "rope_dim": 0},
+        check=_check,
+        fixed=lambda node: [node.dims("input")[-1], node.dims("freqs")[-1]],
+        doc="The last rope_dim elements of each row (0: all), rotated in pairs of the two halves by the angles freqs. "
+        "All elements are multiplied by output_scale.",
+    ),
     _row("binary_select", ("input0", "input1", "mask"), _binary_select, "input0 where the mask is true, else input1."),
 )

@@ -31,8 +31,5 @@ REFUSED: dict[str, str] = {
         ),
         _STATE,
     ),
-    "batchnorm": "statistics of a batch belong to training; batchnorm_inference has a kernel",
-    "moe_grouped_matmul": "grouped products are part of ait_mlir.frontend, not of this graph",
-    "rope": "write the rotation with slice, neg, concatenate, mul and add",
 }
 """The name of each method and the reason."""

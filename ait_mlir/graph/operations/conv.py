@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import prod
 from typing import Any
 
 from xdsl.dialects.builtin import StringAttr, UnitAttr, i64
@@ -13,9 +14,9 @@ from ait_mlir.dialects.ait.index import GatherOp
 from ait_mlir.dialects.ait.pool import PoolOp
 from ait_mlir.dialects.ait.syntax import int_list_attr
 from ait_mlir.dialects.ait.types import tensor_type
-from ait_mlir.graph.enums import FLOATS, convolution_mode, data_type, ir_type, padding_mode, resample_mode
+from ait_mlir.graph.enums import FLOATS, SMALL, convolution_mode, padding_mode, resample_mode
 from ait_mlir.graph.layout import channels_last, in_order_of
-from ait_mlir.graph.lowering import Lowering
+from ait_mlir.graph.lowering import Lowering, product_types
 from ait_mlir.graph.nodes import REQUIRED, Dims, Node, Operation, Shapes
 
 
@@ -77,8 +78,10 @@ def _infer(node: Node) -> Shapes:
 
 def _check(node: Node) -> None:
     for t in node.inputs.values():
-        if t.dtype not in FLOATS:
-            raise node.unsupported(f"{t.label} has data type {t.dtype.name}; convolutions are of floats")
+        if t.dtype not in (*FLOATS, *SMALL):
+            raise node.unsupported(
+                f"{t.label} has data type {t.dtype.name}; convolutions are of floats or 8-bit integers"
+            )
 
 
 def _last(w: Lowering, value: SSAValue) -> SSAValue:
@@ -104,9 +107,7 @@ def _mirrored(w: Lowering, weight: SSAValue) -> SSAValue:
 
 def _lower(node: Node, w: Lowering) -> Mapping[str, SSAValue]:
     image, weight = node.inputs["image"], node.inputs["weight"]
-    compute = node.compute_float()
-    narrow = image.dtype if image.dtype == weight.dtype and compute is not data_type.DOUBLE else compute
-    element = ir_type(narrow, node.label)
+    narrow, element, is_whole = product_types(node, image, weight, prod(node.dims("weight")[1:]))
     x, taps = (_last(w, w.cast(w.value(t), element)) for t in (image, weight))
     if node["convolution_mode"] is convolution_mode.CONVOLUTION:
         taps = _mirrored(w, taps)
@@ -118,8 +119,8 @@ def _lower(node: Node, w: Lowering) -> Mapping[str, SSAValue]:
         _numbers(node, "dilation", 1, count),
         int(node.dims("image")[1] // node.dims("weight")[1]),
     )
-    result = w.contraction(ConvOp, [x, taps], properties, w.is_wide(node.outputs["Y"], narrow))
-    return {"Y": _first(w, result)}
+    result = w.contraction(ConvOp, [x, taps], properties, is_whole or w.is_wide(node.outputs["Y"], narrow))
+    return {"Y": _first(w, w.whole(result) if is_whole else result)}
 
 
 # ** resampling **

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from math import prod
 
 from xdsl.ir import Region, SSAValue
 
@@ -162,11 +163,11 @@ def _statistics(w: Lowering, node: Node, axes: Dims, eps: float | ShapeAttr, cen
     x = w.wide(node.inputs["input"], node.compute_float())
     found: dict[str, SSAValue] = {}
     if centered:
-        found["mean"] = w.reduce("mean", x, axes, keep=True)
+        found["MEAN"] = w.reduce("mean", x, axes, keep=True)
         spread = w.reduce("var", x, axes, keep=True)
     else:
         spread = w.reduce("mean", w.mul(x, x), axes, keep=True)
-    found["inv_var"] = w.pointwise("rsqrt", w.add(spread, eps))
+    found["INV_VARIANCE"] = w.pointwise("rsqrt", w.add(spread, eps))
     return found
 
 
@@ -203,7 +204,7 @@ def _infer_instance(node: Node) -> Shapes:
         raise node.wrong(f"the input is [N, C, sizes...], found {list(dims)}")
     _check_channels(node, ("scale", "bias"))
     stats = ((*dims[:2], *(1 for _ in dims[2:])), None)
-    return {"Y": (dims, in_order_of(dims, node.strides("input"))), "mean": stats, "inv_var": stats}
+    return {"Y": (dims, in_order_of(dims, node.strides("input"))), "MEAN": stats, "INV_VARIANCE": stats}
 
 
 def _check_channels(node: Node, names: Sequence[str]) -> None:
@@ -253,6 +254,52 @@ def _lower_batch(node: Node, w: Lowering) -> Mapping[str, SSAValue]:
     return {"Y": w.add(w.mul(normal, scale), bias)}
 
 
+def _infer_batch_training(node: Node) -> Shapes:
+    dims = node.dims("input")
+    _check_channels(node, ("scale", "bias", "in_running_mean", "in_running_var"))
+    one = (tuple(n if a == 1 else 1 for a, n in enumerate(dims)), None)
+    stats = ("MEAN", "INV_VARIANCE", "NEXT_RUNNING_MEAN", "NEXT_RUNNING_VAR")
+    return {"Y": (dims, in_order_of(dims, node.strides("input"))), **dict.fromkeys(stats, one)}
+
+
+def _check_batch_training(node: Node) -> None:
+    if node["peer_stats"]:
+        raise node.unsupported("peer_stats are of several devices: leave them out")
+    running = [n for n in ("in_running_mean", "in_running_var", "momentum") if node.has(n)]
+    if len(running) not in (0, 3):
+        raise node.wrong("in_running_mean, in_running_var and momentum are given together, or none is")
+    _check(node)
+
+
+def _present_batch(node: Node) -> Sequence[str]:
+    running = ("NEXT_RUNNING_MEAN", "NEXT_RUNNING_VAR") if node.has("in_running_mean") else ()
+    return ("Y", "MEAN", "INV_VARIANCE", *running)
+
+
+def _lower_batch_training(node: Node, w: Lowering) -> Mapping[str, SSAValue]:
+    """Write the norm by the statistics of the batch; the running variance is that of a sample, as in PyTorch."""
+    dtype, dims = node.compute_float(), node.dims("input")
+    axes = [a for a in range(len(dims)) if a != 1]
+    x, scale, bias = (w.wide(node.inputs[n], dtype) for n in ("input", "scale", "bias"))
+    mean, var = (w.reduce(kind, x, axes, keep=True) for kind in ("mean", "var"))
+    inverse = w.pointwise("rsqrt", w.add(var, _constant_eps(w, node)))
+    found = {"Y": w.add(w.mul(w.mul(w.sub(x, mean), inverse), scale), bias), "MEAN": mean, "INV_VARIANCE": inverse}
+    if node.has("in_running_mean"):
+        count = prod(int(dims[a]) for a in axes)
+        momentum = w.wide(node.inputs["momentum"], dtype)
+        sample = w.mul(var, count / max(1, count - 1))
+        for name, port, new in (("MEAN", "mean", mean), ("VAR", "var", sample)):
+            old = w.wide(node.inputs[f"in_running_{port}"], dtype)
+            found[f"NEXT_RUNNING_{name}"] = w.add(old, w.mul(momentum, w.sub(new, old)))
+    return found
+
+
+def _constant_eps(w: Lowering, node: Node) -> float:
+    eps = _eps(w, node.inputs["epsilon"])
+    assert not isinstance(eps, ShapeAttr), "a constant in training"
+    return eps
+
+
 def _infer_sums(node: Node) -> Shapes:
     _check_channels(node, ())
     dims = node.dims("input")
@@ -273,12 +320,12 @@ OPERATIONS = (
     Operation(
         "layernorm",
         _TENSORS,
-        ("Y", "mean", "inv_var"),
-        _infer(0, "mean", "inv_var"),
+        ("Y", "MEAN", "INV_VARIANCE"),
+        _infer(0, "MEAN", "INV_VARIANCE"),
         _lower_norm(LayerNormOp),
         optional=("scale", "bias"),
         attributes=_PHASE,
-        present=_present("mean", "inv_var"),
+        present=_present("MEAN", "INV_VARIANCE"),
         check=_check,
         takes_number=_takes_number,
         faster=_row(0),
@@ -287,12 +334,12 @@ OPERATIONS = (
     Operation(
         "rmsnorm",
         _TENSORS,
-        ("Y", "inv_var"),
-        _infer(0, "inv_var"),
+        ("Y", "INV_VARIANCE"),
+        _infer(0, "INV_VARIANCE"),
         _lower_norm(RmsNormOp),
         optional=("scale", "bias"),
         attributes=_PHASE,
-        present=_present("inv_var"),
+        present=_present("INV_VARIANCE"),
         check=_check,
         takes_number=_takes_number,
         faster=_row(0),
@@ -301,12 +348,12 @@ OPERATIONS = (
     Operation(
         "adalayernorm",
         _TENSORS,
-        ("Y", "mean", "inv_var"),
-        _infer(1, "mean", "inv_var"),
+        ("Y", "MEAN", "INV_VARIANCE"),
+        _infer(1, "MEAN", "INV_VARIANCE"),
         _lower_adaptive,
         optional=("bias",),
         attributes=_PHASE,
-        present=_present("mean", "inv_var"),
+        present=_present("MEAN", "INV_VARIANCE"),
         check=_check,
         takes_number=_takes_number,
         faster=_row(1),
@@ -315,15 +362,27 @@ OPERATIONS = (
     Operation(
         "instancenorm",
         _TENSORS,
-        ("Y", "mean", "inv_var"),
+        ("Y", "MEAN", "INV_VARIANCE"),
         _infer_instance,
         _lower_instance,
         optional=("scale", "bias"),
         attributes=_PHASE,
-        present=_present("mean", "inv_var"),
+        present=_present("MEAN", "INV_VARIANCE"),
         check=_check,
         takes_number=_takes_number,
         doc="Normalises each channel of each image.",
+    ),
+    Operation(
+        "batchnorm",
+        ("input", "scale", "bias", "in_running_mean", "in_running_var", "epsilon", "momentum"),
+        ("Y", "MEAN", "INV_VARIANCE", "NEXT_RUNNING_MEAN", "NEXT_RUNNING_VAR"),
+        _infer_batch_training,
+        _lower_batch_training,
+        optional=("in_running_mean", "in_running_var", "momentum"),
+        attributes={"peer_stats": None},
+        present=_present_batch,
+        check=_check_batch_training,
+        doc="Normalises each channel by the mean and the variance of the batch, and updates running ones.",
     ),
     Operation(
         "batchnorm_inference",
