@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import cast
 
 from ait_mlir.errors import AitError, InputError
 from ait_mlir.graph.handle import default_device, device_name, ordinal_of
@@ -73,4 +72,4 @@ def checked_properties(value: object) -> DeviceProperties | None:
     """The device properties of a graph; `InputError` for another object."""
     if value is not None and not isinstance(value, DeviceProperties):
         raise InputError(f"device_property is a {type(value).__name__}, expected one of create_device_properties()")
-    return cast("DeviceProperties | None", value)
+    return value

@@ -24,17 +24,19 @@ def causal_conv1d(x: Any, weight: Any, bias: Any = None, activation: str = "iden
     for name, tensor, rank in (("x", x, 3), ("weight", weight, 2), ("bias", bias, 1)):
         if tensor is None and name == "bias":
             continue
-        if torch is None or not isinstance(tensor, torch.Tensor) or tensor.dim() != rank:
+        given: Any = tensor
+        if torch is None or not isinstance(given, torch.Tensor) or given.dim() != rank:
             raise InputError(f"causal_conv1d: {name} is {_told(tensor)}, expected a torch tensor with {rank} dims")
-        if tensor.shape[0 if rank < 3 else 1] != x.shape[1]:
+        if given.shape[0 if rank < 3 else 1] != x.shape[1]:
             raise InputError(f"causal_conv1d: {name} is {_told(tensor)}, but x has {x.shape[1]} channels")
     if activation not in ACTIVATIONS:
         raise InputError(f"causal_conv1d: activation is {activation!r}, expected one of {', '.join(ACTIVATIONS)}")
     if torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in (x, weight, bias)):
         raise cudnnGraphNotSupportedError("causal_conv1d has no gradient: detach its tensors, or use torch.no_grad()")
-    given = [x.detach(), weight.detach()[:, None], *(() if bias is None else (bias.detach()[None, :, None],))]
-    graph = _causal_conv1d(given[0], given[1], given[2] if len(given) > 2 else None, activation)
-    return graph(*given, handle=_handle_of(x))
+    image, taps = x.detach(), weight.detach()[:, None]
+    row = None if bias is None else bias.detach()[None, :, None]
+    graph = _causal_conv1d(image, taps, row, activation)
+    return graph(*(t for t in (image, taps, row) if t is not None), handle=_handle_of(x))
 
 
 def _handle_of(x: Any) -> Handle:

@@ -101,9 +101,9 @@ def _lower(node: Node, w: Lowering) -> Mapping[str, SSAValue]:
 
 def _routed(node: Node, w: Lowering, y: SSAValue, ends: SSAValue, index: SSAValue, slot: SSAValue) -> SSAValue:
     """The rows of the products at the places of their tokens: a row for each slot of a token, or their weighted sum."""
-    top_k, out = node["top_k"], node.outputs["OUT_0"].dims or ()
+    top_k, rows = node["top_k"], (node.outputs["OUT_0"].dims or (1, 0, 0))[1]
     index, slot = w.cast(index, i64), w.cast(slot, i64)
-    tokens = out[1] if node["mode"] is COMBINE else out[1] // top_k
+    tokens = rows if node["mode"] is COMBINE else rows // top_k
     last = w.cast(w.slice(ends, 0, w.dims(ends)[0] - 1, 1), i64)
     is_placed = w.compare("lt", w.places(w.shape([w.dims(y)[0]])[0]), last)
     for value, most in ((index, tokens), (slot, top_k)):
@@ -111,12 +111,12 @@ def _routed(node: Node, w: Lowering, y: SSAValue, ends: SSAValue, index: SSAValu
         is_placed = w.both(is_placed, inside)
     place = w.add(w.mul(index, top_k), slot)
     if node["mode"] is SCATTER:
-        return rows_to(w, y, place, is_placed, w.shape([out[1]])[0])
+        return rows_to(w, y, place, is_placed, w.shape([rows])[0])
     y = w.cast(y, ir_type(node.compute_float(), node.label))
     scores = w.wide(node.inputs["top_k_scores"], node.compute_float())
-    flat = w.reshape(scores, [out[1] * top_k])
-    share = rows_at(w, w.reshape(flat, [out[1] * top_k, 1]), w.where(is_placed, place, 0))
-    return rows_to(w, w.mul(y, share), index, is_placed, w.shape([out[1]])[0], "add")
+    flat = w.reshape(scores, [rows * top_k])
+    share = rows_at(w, w.reshape(flat, [rows * top_k, 1]), w.where(is_placed, place, 0))
+    return rows_to(w, w.mul(y, share), index, is_placed, w.shape([rows])[0], "add")
 
 
 OPERATIONS = (
