@@ -25,7 +25,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"arch": "sm 90"}, "no architecture: 'sm 90'; expected one like 'native'"),
     ({"target": "rocm", "arch": "gfx1100"}, "architecture gfx1100 of target rocm is not supported"),
     ({"start": "finished"}, "unknown phase 'finished'; the phases are imported, canonical"),
-    ({"measure": "sometimes"}, "measure is 'sometimes', expected True, False or \"auto\""),
+    ({"measure": "sometimes"}, "measure is 'sometimes', expected True, False, \"auto\" or \"known\""),
     ({"measure": 2}, "measure is 2, expected True, False"),
     ({"budget": -1}, "budget is -1, expected a number of seconds, 0 or more"),
     ({"points": "min+mean"}, "points is 'min+mean', expected hints, min, max or several with a plus between"),
@@ -34,6 +34,8 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"streams": 17}, "streams is 17, expected a whole number from 0 to 16"),
     ({"streams": -1}, "streams is -1, expected a whole number"),
     ({"streams": 2.5}, "streams is 2.5, expected a whole number"),
+    ({"waves": -1}, "waves is -1, expected a whole number, 0 or more"),
+    ({"waves": None}, "waves is None, expected a whole number"),
     ({"fold": "always"}, "fold is 'always', expected True, False or \"load\""),
     ({"fold_by": "hand"}, 'fold_by is \'hand\', expected "auto", "kernels" or "reference"'),
     ({"without": ["bufferize"]}, "cannot leave out 'bufferize'; a model can be compiled without"),
@@ -49,6 +51,7 @@ def test_wrong_values_are_named(given: dict[str, Any], told: str) -> None:
 def test_numbers_of_numpy_are_numbers() -> None:
     options = CompileOptions("cuda", measure=True, budget=np.float32(2), streams=np.int64(3))  # type: ignore[arg-type]
     assert options.selection() == "measure=true budget=2.0"
+    assert CompileOptions("cuda", "sm_90a", measure="known", budget=3.0).selection() == "known=true"
 
 
 def taken(monkeypatch: pytest.MonkeyPatch) -> list[CompileOptions]:
