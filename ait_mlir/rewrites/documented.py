@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from xdsl.ir import Operation
+from xdsl.ir import Operation, SSAValue
+from xdsl.utils.exceptions import VerifyException
 
+from ait_mlir.dialects.ait.base import broadcast_shapes
 from ait_mlir.dialects.ait.structure import op_key
 from ait_mlir.dialects.ait.types import tensor_type
-from ait_mlir.dialects.ait.view import PermuteOp
+from ait_mlir.dialects.ait.view import ExpandOp, PermuteOp
 from ait_mlir.rewrites.conv import point_convolution
 from ait_mlir.rewrites.elementwise.algebra import left_neutral, right_neutral
 from ait_mlir.rewrites.elementwise.merge import outline
 from ait_mlir.rewrites.engine.driver import Rewriter
 from ait_mlir.rewrites.engine.language import PatternBuilder, pattern, patterns
-from ait_mlir.rewrites.engine.registry import constraint, finder
+from ait_mlir.rewrites.engine.registry import constraint, finder, native
 from ait_mlir.rewrites.gemm.spellings import product_of_column_and_row
 from ait_mlir.rewrites.view import (
     concat_of_one,
@@ -44,7 +46,17 @@ def same_make_jagged(p: PatternBuilder) -> None:
     p.replace(root, earlier)
 
 
-NO_OPS = patterns(identity_view, identity_permute, split_into_one, concat_of_one)
+@pattern()
+def expand_that_broadcasts(p: PatternBuilder) -> None:
+    """f(x, expand(y)) = f(x, y), where y broadcasts to the shape of the result by itself"""
+    repeated = p.result(p.op("ait.expand", [p.value()]))
+    root = p.op(operands=[p.rest(), repeated, p.rest()], trait="ScalarLike")
+    p.require("no_region", root)
+    p.require("broadcasts_without", root, repeated)
+    p.replace(root, "without_expand", root, repeated)
+
+
+NO_OPS = patterns(identity_view, identity_permute, split_into_one, concat_of_one, expand_that_broadcasts)
 NEUTRAL = patterns(right_neutral, left_neutral)
 VIEW_CHAINS = patterns(same_view_twice, identity_view)
 TRANSPOSES = patterns(transpose_into_layout, permute_of_permute, identity_permute)
@@ -75,3 +87,27 @@ def earlier_twin(r: Rewriter, op: Operation) -> Iterator[Operation]:
     ]
     if (first := min(twins, key=r.position)) is not op:
         yield first
+
+
+def without(root: Operation, repeated: SSAValue) -> list[SSAValue]:
+    """The operands of an elementwise op, with the input of an expand in place of its result."""
+    assert isinstance(repeated.owner, ExpandOp)
+    return [repeated.owner.operands[0] if value is repeated else value for value in root.operands]
+
+
+@constraint
+def broadcasts_without(root: Operation, repeated: SSAValue) -> bool:
+    """The operands of an elementwise op have the shape of its result together, also without the expand of one."""
+    shapes = [tensor_type(value).dims for value in without(root, repeated)]
+    try:
+        found = broadcast_shapes(root, [f"operand {i}" for i in range(len(shapes))], shapes)
+    except VerifyException:
+        return False
+    return tuple(found) == tensor_type(root.results[0]).dims
+
+
+@native
+def without_expand(r: Rewriter, root: Operation, repeated: SSAValue) -> Operation:
+    """The elementwise op on the input of the expand."""
+    types = [result.type for result in root.results]
+    return r.create(type(root), without(root, repeated), types, root.properties | root.attributes)
