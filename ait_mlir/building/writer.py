@@ -19,7 +19,7 @@ from xdsl.utils.exceptions import VerifyException
 from ait_mlir.building.formulas import Affine, Mask, Spread, Value
 from ait_mlir.dialects.ait.base import AitOp
 from ait_mlir.dialects.ait.data import ConstantOp, ParamOp
-from ait_mlir.dialects.ait.dtypes import LARGEST, integer_range, is_float
+from ait_mlir.dialects.ait.dtypes import integer_range, is_float
 from ait_mlir.dialects.ait.elementwise import (
     ELEMENTWISE,
     AddOp,
@@ -371,19 +371,6 @@ class Writer:
     def full(self, value: Value) -> SSAValue:
         """The value expanded to all its dims."""
         return value if isinstance(value, SSAValue) else self.expand(self.natural(value), value.dims)
-
-    def additive(self, mask: Mask, element: Attribute) -> SSAValue:
-        """A mask to add to scores: 0 where `mask` is true, else the least finite number, in its natural shape.
-
-        The least number is used instead of -inf, because a row without visible columns must not become NaN: NaN would
-        spread to other rows through the keys and values of the next layer. In PyTorch such a row is 0; here it is the
-        mean of the values.
-        """
-
-        def make() -> SSAValue:
-            return self.where(self.natural(mask), self.scalar(0.0, element), -LARGEST[element])
-
-        return self.once(("additive", mask, element), make)
 
     def _mask(self, mask: Mask) -> SSAValue:
         if not mask.values and not mask.formulas:

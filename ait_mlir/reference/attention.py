@@ -21,13 +21,14 @@ def attention(
     visible: Array,
     change: Callable[[Array], Array] | None = None,
     no_softmax: bool = False,
+    nan_rows: bool = False,
 ) -> tuple[Array, Array]:
     """Return [B, H, S, E] for q [B, H, S, D], k [B, G, L, D], v [B, G, L, E], where G divides H, and the logarithms of
     the sums of exponentials, [B, H, S].
 
     `visible` [S, L] says which columns a row sees; `change` maps the scaled scores to new scores. A row that sees no
-    column gives NaN, as a softmax of only -inf does, and a logarithm of -inf. With `no_softmax` the visible scores are
-    the weights, and the logarithms are undefined.
+    column is 0, with `nan_rows` NaN, as a softmax of only -inf is, and its logarithm is -inf. With `no_softmax` the
+    visible scores are the weights, and the logarithms are undefined.
     """
     if k.shape[1] != q.shape[1]:
         k, v = (np.repeat(x, q.shape[1] // x.shape[1], axis=1) for x in (k, v))
@@ -39,7 +40,10 @@ def attention(
     if no_softmax:
         return np.matmul(np.where(visible, scores, 0.0).astype(scores.dtype), v), np.empty(scores.shape[:3])
     scores = np.where(visible, scores, -np.inf)
-    return np.matmul(softmax(scores, -1), v), log_sum_exp(scores)
+    weights = softmax(scores, -1)
+    if not nan_rows:
+        weights = np.where((scores == -np.inf).all(-1, keepdims=True), 0.0, weights).astype(weights.dtype)
+    return np.matmul(weights, v), log_sum_exp(scores)
 
 
 def log_sum_exp(scores: Array) -> Array:
@@ -82,7 +86,8 @@ def _(attend: AttentionOp, arrays: Arrays, ev: Evaluation) -> Arrays:
 
     region = change if attend.changes_scores else None
     no_softmax = attend.no_softmax is not None
-    y, sums = attention(q, k, v, mask, ev.number(attend.scale), visible, region, no_softmax)
+    nan_rows = attend.nan_rows is not None
+    y, sums = attention(q, k, v, mask, ev.number(attend.scale), visible, region, no_softmax, nan_rows)
     return (y,) if attend.log_sums is None else (y, sums)
 
 
@@ -96,12 +101,8 @@ def _(ragged: RaggedAttentionOp, arrays: Arrays, ev: Evaluation) -> Arrays:
 
     def attend(batch: int, rows: slice, keys: Array, values: Array) -> None:
         of = q[batch : batch + 1, :, rows]
-        first = of.shape[2]
         visible = sees(of.shape[2], keys.shape[2], causal, window)
-        if keys.shape[2]:
-            seen = visible.any(1)
-            first = int(np.argmax(seen)) if seen.any() else first
-        out[batch, :, rows][:, first:] = attention(of, keys, values, None, scale, visible)[0][0, :, first:]
+        out[batch, :, rows] = attention(of, keys, values, None, scale, visible)[0][0]
 
     if "segments" in given:
         offsets = np.maximum.accumulate(np.clip(given["segments"], 0, q.shape[2]))

@@ -47,7 +47,9 @@ def _far(x: Array) -> Array:
 def _(resize: ResizeOp, arrays: Arrays, ev: Evaluation) -> Arrays:
     result = arrays[0]
     shape = ev.shape(resize.results[0].type)
-    for axis, scale in enumerate(resize.factors(), 1):
+    for axis, given in enumerate(resize.factors(), 1):
+        by_sizes = any(shape[axis] == n * result.shape[axis] for n in resize.kept_by_sizes())
+        scale = 0.0 if by_sizes else given
         if shape[axis] == 0:
             return (np.zeros(shape, arrays[0].dtype),)
         index, weights = taps(

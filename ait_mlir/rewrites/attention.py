@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TypeGuard
 
-from xdsl.dialects.builtin import FloatAttr, IntegerAttr, f64
+from xdsl.dialects.builtin import FloatAttr, IntegerAttr, UnitAttr, f64
 from xdsl.ir import Attribute, Operation, Region, SSAValue
 
 from ait_mlir.dialects.ait.attention import AttentionOp
@@ -20,7 +20,7 @@ from ait_mlir.dialects.ait.view import ReshapeOp
 from ait_mlir.dims import const
 from ait_mlir.rewrites.engine.constraints import scope_of_value
 from ait_mlir.rewrites.engine.driver import Rewriter
-from ait_mlir.rewrites.engine.language import PatternBuilder, pattern, patterns
+from ait_mlir.rewrites.engine.language import AttrLike, PatternBuilder, pattern, patterns
 from ait_mlir.rewrites.engine.numbers import splat
 from ait_mlir.rewrites.engine.registry import constraint, native
 
@@ -65,7 +65,8 @@ def softmax_attention(p: PatternBuilder) -> None:
 
     operands = [p.native("with_heads", x, q, results=[p.VALUE]) for x in (q, k, v, mask)]
     scale = p.native("scale_of", *of_queries, *of_scores, results=[p.ATTRIBUTE])
-    p.replace(root, "like", p.new("ait.attention", operands, {"scale": scale}), root)
+    properties: dict[str, AttrLike] = {"scale": scale, "nan_rows": UnitAttr()}
+    p.replace(root, "like", p.new("ait.attention", operands, properties), root)
 
 
 FEW_ROWS = 64
@@ -150,16 +151,16 @@ def with_heads(r: Rewriter, value: SSAValue | None, q: SSAValue) -> SSAValue | N
 
 
 @native
-def in_pieces(r: Rewriter, root: Operation, k: SSAValue, v: SSAValue, k1: SSAValue, v1: SSAValue) -> Operation:
+def in_pieces(r: Rewriter, root: AttentionOp, k: SSAValue, v: SSAValue, k1: SSAValue, v1: SSAValue) -> Operation:
     """The attention with keys and values in two pieces."""
     return with_operands(r, root, [root.operands[0], k, v, k1, v1, *root.operands[3:]])
 
 
-def with_operands(r: Rewriter, root: Operation, operands: list[SSAValue], **properties: Attribute) -> Operation:
+def with_operands(r: Rewriter, root: AttentionOp, operands: list[SSAValue], **properties: Attribute) -> Operation:
     """The same attention with other operands and additional properties."""
     regions = [root.detach_region(region) for region in list(root.regions)]
     kept = {**root.properties, **root.attributes, **properties}
-    made = r.create(type(root), operands, list(root.result_types), kept, regions)
+    made = r.create(AttentionOp, operands, list(root.result_types), kept, regions)
     for _ in regions:  # the root stays until it is replaced
         root.add_region(Region())
     return made

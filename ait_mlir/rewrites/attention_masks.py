@@ -1,16 +1,18 @@
 """Attention with masks in the ways that models write them: `where` chooses scores, and triangles are computed.
 
-A number far below 0 hides a score, because its exponential is then 0 for any finite score. For an infinite score, and
-for a row in which every score is hidden, the result differs. Models do not rely on these cases, but the reference
-distinguishes them, so these patterns require an assumption of the importer. Without a softmax, a score of 0 hides a
-column for any scores.
+A number far below 0 hides a score, because its exponential is then 0 for any finite score. A row in which every score
+is hidden by a finite number has equal weights: the number that is added instead is so large that scores are lost in it.
+For an infinite score the result differs, and so does a row whose columns up to the diagonal are all hidden: it then has
+no weight behind the diagonal. Models do not rely on these cases, but the reference distinguishes them, so these
+patterns require an assumption of the importer. Without a softmax, a score of 0 hides a column for any scores.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
-from xdsl.dialects.builtin import FloatAttr, IntegerAttr, UnitAttr, f64, i64
+from xdsl.dialects.builtin import FloatAttr, IntegerAttr, UnitAttr, f16, f64, i64
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from ait_mlir.dialects.ait.attention import AttentionOp
@@ -26,6 +28,8 @@ from ait_mlir.rewrites.engine.language import PatternBuilder, pattern, patterns
 from ait_mlir.rewrites.engine.numbers import element_type_of, splat
 from ait_mlir.rewrites.engine.registry import constraint, native
 
+HIDDEN = -1e30
+"""Hides a score as a term of it: in f32, scores up to 1e22 are lost in it, and it stays finite times 1.4."""
 MAX_CHANGES = 16
 """Most values visited on the way from a softmax back to its matrix product."""
 HIDING = -9e3
@@ -43,8 +47,9 @@ def mask_of_where(p: PatternBuilder, order: str) -> None:
     p.require("same_type", chosen, scores)
     p.require("is_of_products", scores)
     p.require("is_hiding_splat", low)
-    zero = p.native("zero_like", low, results=[p.VALUE])
-    mask = p.result(p.new("ait.where", [c, zero, low] if first else [c, low, zero]))
+    p.require("hides_alike", low, c)
+    zero, hidden = p.native("zero_like", low, results=[p.VALUE]), p.native("hidden_like", low, results=[p.VALUE])
+    mask = p.result(p.new("ait.where", [c, zero, hidden] if first else [c, hidden, zero]))
     masked = p.result(p.new("ait.add", [scores, mask]))
     p.replace(root, p.new("ait.softmax", [masked], {"dim": dim}))
 
@@ -127,6 +132,20 @@ def is_hiding_splat(value: SSAValue) -> bool:
     """The value is an `ait.constant` of one number so far below 0 that a score plus this number gets no weight."""
     number = splat(value)
     return number is not None and number <= HIDING
+
+
+@constraint
+def hides_alike(low: SSAValue, condition: SSAValue) -> bool:
+    """The sums of scores with the number `hidden_like` are equal, or each row has a score that the condition keeps.
+
+    Sums with -65504, the least number of f16, are not equal in the f32 of a kernel.
+    """
+    if element_type_of(low) != f16 or splat(low) == -math.inf:
+        return True
+    owner = _broadcasts_by_itself(condition).owner
+    if not isinstance(owner, CompareOp) or owner.predicate.data != "ge":
+        return False
+    return counting(owner.lhs) is not None and counting(owner.rhs) is not None
 
 
 def _broadcasts_by_itself(value: SSAValue) -> SSAValue:
@@ -325,6 +344,16 @@ def zero_like(r: Rewriter, value: SSAValue) -> SSAValue:
     """A scalar constant 0.0 of the value's element type."""
     scalar = TensorType.get((), element_type_of(value))
     return r.create(ConstantOp, [], [scalar], {"value": FloatAttr(0.0, f64)}).results[0]
+
+
+@native
+def hidden_like(r: Rewriter, low: SSAValue) -> SSAValue:
+    """A scalar constant for `low` as a term of a score: -inf, or a number that is the sum with any score."""
+    element = element_type_of(low)
+    if splat(low) == -math.inf or element == f16:
+        return low
+    scalar = TensorType.get((), element)
+    return r.create(ConstantOp, [], [scalar], {"value": FloatAttr(HIDDEN, f64)}).results[0]
 
 
 @native

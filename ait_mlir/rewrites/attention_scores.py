@@ -221,8 +221,7 @@ def attention_with_scores(r: Rewriter, root: BmmOp) -> None:
     values = [*qkv, *([] if mask is None else [mask]), *operands]
     properties: dict[str, Attribute] = {"scale": FloatAttr(scale, f64)}
     softmax = [] if group.softmax is None else [group.softmax]
-    if not softmax:
-        properties["no_softmax"] = UnitAttr()
+    properties["nan_rows" if softmax else "no_softmax"] = UnitAttr()
     attention = r.create(AttentionOp, values, None, properties, regions)
     r.replace(root, like(r, attention, root).results[:1])
     for op in (*group.after, *softmax, *reversed(between), first):

@@ -11,6 +11,7 @@ from torch import nn
 import ait_mlir
 from ait_mlir.importers.torch.dynamo import register
 from benchmarks import measure
+from tests.importers import blind
 from tests.importers.models import CASES, prepared, tensors
 from tests.importers.spelled import SPELLED, Spelled, operations
 
@@ -31,6 +32,27 @@ MODELS = (
     ("timm vit", torch.float32),
 )
 SIZES = ((1, 5), (8, 33))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, F16, BF16], ids=str)
+@pytest.mark.parametrize(("group", "name"), blind.NAMES)
+def test_rows_of_attention_that_see_no_column(group, name, dtype):
+    model, inputs = blind.Function(blind.GROUPS[group][name]).eval(), blind.inputs_of(dtype, "cuda")
+    compiled, close = (
+        ait_mlir.compile(model, inputs, target="cuda"),
+        {torch.float32: 1e-2, F16: 4e-3, BF16: 3e-2}[dtype],
+    )
+    # of the CPU, whose rows do not depend on a choice between several kernels
+    want = model(*(t.cpu() for t in inputs)).cuda()
+    torch.testing.assert_close(compiled(*inputs), want, rtol=close, atol=close, equal_nan=True)
+
+
+def test_padding_in_front_does_not_spread_through_the_layers():
+    model, inputs = blind.Encoder().eval().cuda(), blind.of_encoder("cuda")
+    want = copy.deepcopy(model).cpu()(*(t.cpu() for t in inputs)).cuda()
+    torch.testing.assert_close(
+        ait_mlir.compile(model, tuple(inputs), target="cuda")(*inputs), want, rtol=1e-2, atol=1e-2
+    )
 
 
 def on_card(tree, dtype):

@@ -35,8 +35,10 @@ FEW = (
     {"b": 1, "s": 0, "l": 7, "d": 1},
     {"b": 2, "s": 5, "l": 0, "d": 2},
 )
-# as many columns as rows or more, so that every row sees one
-SEEING = tuple(env for env in (*ENVS, *FEW) if env["l"] >= env["s"] or env["b"] * env["s"] == 0)
+
+
+BLIND = ({"b": 2, "s": 9, "l": 1, "d": 3}, {"b": 2, "s": 37, "l": 2, "d": 8})
+"""Sizes for which some rows see no column."""
 
 
 def in_eights(case: Case, sizes: str = "d = 1 to 8") -> Case:
@@ -62,23 +64,25 @@ def wide(case: Case, times: int = 2) -> Case:
 
 def changed(t: str, envs: Sequence[Mapping[str, int]]) -> dict[str, Case]:
     """Cases for both kernels that change scores: masks, regions, other positions of the rows, a second result."""
-    seeing = [env for env in envs if env in SEEING]
     cases: dict[str, Case] = {}
     for causal in (False, True):
         name = f"{'causal' if causal else 'plain'}-{t}"
         cases[f"mask-{name}"] = made(t, envs, mask="b x 1 x 1 x l", causal=causal)
         cases[f"full-mask-{name}"] = made(t, envs, mask="b x 6 x s x l", causal=causal, heads=6)
-        cases[f"window-mask-{name}"] = made(t, seeing, mask="l", causal=causal, window=50)
+        cases[f"window-mask-{name}"] = made(t, envs, mask="l", causal=causal, window=50)
         cases[f"bias-{name}"] = made(t, envs, scores="bias", causal=causal)
         cases[f"cap-mask-{name}"] = made(t, envs, scores="cap", mask="b x 1 x 1 x l", causal=causal, heads=6)
         cases[f"alibi-{name}"] = made(t, envs, scores="alibi", causal=causal, flags="log_sums")
         cases[f"wide-mask-{name}"] = wide(made(t, envs, mask="1 x 3 x s x l", causal=causal))
     some = [env for env in envs if env["l"] > 0]
     cases[f"top-left-{t}"] = made(t, some, causal=True, flags="top_left log_sums")
-    cases[f"log-sums-{t}"] = made(t, [e for e in seeing if e["l"] > 0], causal=True, heads=6, flags="log_sums")
+    cases[f"log-sums-{t}"] = made(t, some, causal=True, heads=6, flags="log_sums")
     cases[f"biases-{t}"] = made(t, envs, scores="biases", heads=6)
     cases[f"groups-of-columns-{t}"] = made(t, envs, scores="groups")
     cases[f"choice-{t}"] = made(t, envs, scores="choice")
+    cases[f"hidden-{t}"] = made(t, BLIND, scores="hidden", causal=True, flags="log_sums")
+    cases[f"nan-rows-{t}"] = made(t, BLIND, scores="hidden", flags="nan_rows")
+    cases[f"least-{t}"] = made(t, BLIND, scores="least")
     cases[f"head-mask-{t}"] = made(t, envs, mask="3 x s x 1", mask_type="f32")
     cases[f"strides-{t}"] = made(t, envs, scores="bias", strides={3: ("l + 1", "3*(l + 1)", "1")}, offset=8)
     cases[f"negative-{t}"] = made(t, envs, scale=-0.25)
@@ -87,11 +91,10 @@ def changed(t: str, envs: Sequence[Mapping[str, int]]) -> dict[str, Case]:
 
 def weights(t: str, envs: Sequence[Mapping[str, int]]) -> dict[str, Case]:
     """Without a softmax: the changed scores are the weights."""
-    seeing = [env for env in envs if env in SEEING]
     return {
         f"weights-plain-{t}": made(t, envs, flags="no_softmax"),
         f"weights-causal-{t}": made(t, envs, scores="cap", causal=True, heads=6, flags="no_softmax"),
-        f"weights-window-{t}": made(t, seeing, scores="bias", window=50, flags="no_softmax"),
+        f"weights-window-{t}": made(t, envs, scores="bias", window=50, flags="no_softmax"),
         f"weights-top-left-{t}": made(t, envs, scores="choice", causal=True, flags="top_left no_softmax"),
         f"wide-weights-{t}": wide(made(t, envs, scores="cap", flags="no_softmax")),
     }
@@ -99,7 +102,6 @@ def weights(t: str, envs: Sequence[Mapping[str, int]]) -> dict[str, Case]:
 
 def forms(t: str, envs: Sequence[Mapping[str, int]]) -> dict[str, Case]:
     """Cases for both kernels: causal or not, groups, windows, widths, parts of one tensor, addresses off a boundary."""
-    seeing = [env for env in envs if env in SEEING]
     qkv = {
         0: ("9*s*d", "d", "9*d", "1"), 1: ("9*l*d", "d", "9*d", "1"), 2: ("9*l*d", "d", "9*d", "1"),
         3: ("3*s*d", "d", "3*d", "1"),
@@ -109,8 +111,8 @@ def forms(t: str, envs: Sequence[Mapping[str, int]]) -> dict[str, Case]:
         name = f"{'causal' if causal else 'plain'}-{t}"
         cases[name] = made(t, envs, causal=causal)
         cases[f"groups-{name}"] = made(t, envs, causal=causal, heads=6)
-        cases[f"window-1-{name}"] = made(t, seeing, causal=causal, window=1)
-        cases[f"window-50-{name}"] = made(t, seeing, causal=causal, window=50, heads=6)
+        cases[f"window-1-{name}"] = made(t, envs, causal=causal, window=1)
+        cases[f"window-50-{name}"] = made(t, envs, causal=causal, window=50, heads=6)
         cases[f"qkv-{name}"] = made(t, envs, causal=causal, strides=qkv)
         cases[f"wide-{name}"] = wide(made(t, envs, causal=causal))
     cases[f"widths-{t}"] = made(t, envs, depth="d", width="40")

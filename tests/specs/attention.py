@@ -18,9 +18,16 @@ ENVS = (
     {"b": 1, "s": 0, "l": 7, "d": 8},
 )
 FEW = (*ENVS[:2], ENVS[5])
-# as many columns as rows or more, so that every row sees one; more than a step of rows and columns
-WINDOWS = (*ENVS[:4], {"b": 1, "s": 400, "l": 400, "d": 8}, {"b": 1, "s": 3, "l": 333, "d": 16})
-FEW_WINDOWS = (*ENVS[:2], {"b": 1, "s": 3, "l": 133, "d": 16})
+# more than a step of rows and columns; rows that see no column
+WINDOWS = (
+    *ENVS[:4],
+    {"b": 1, "s": 400, "l": 400, "d": 8},
+    {"b": 1, "s": 3, "l": 333, "d": 16},
+    {"b": 1, "s": 300, "l": 20, "d": 16},
+)
+FEW_WINDOWS = (*ENVS[:2], {"b": 1, "s": 3, "l": 133, "d": 16}, {"b": 1, "s": 70, "l": 2, "d": 8})
+BLIND = ({"b": 2, "s": 9, "l": 1, "d": 8}, {"b": 2, "s": 37, "l": 2, "d": 24}, {"b": 1, "s": 5, "l": 0, "d": 8})
+"""Sizes for which some rows see no column."""
 # also with more rows than columns
 TOP_LEFT = (*ENVS, {"b": 1, "s": 300, "l": 130, "d": 16}, {"b": 2, "s": 70, "l": 1, "d": 8})
 FEW_TOP_LEFT = (*FEW, {"b": 2, "s": 9, "l": 4, "d": 8})
@@ -104,6 +111,9 @@ ATTENTION = Spec(
         attention("cap-mask", "window 50", mask="b x 1 x 1 x l x T", scores="cap", heads=6),
         attention("groups", scores="groups"),
         attention("choice", scores="choice"),
+        *both("hidden-", scores="hidden", envs=BLIND, few=BLIND),
+        *both("nan-rows-", flags="log_sums nan_rows", scores="hidden", envs=BLIND, few=BLIND),
+        *both("least-", scores="least", envs=BLIND, few=BLIND),
         attention("pieces-bias", "causal log_sums", then="s", scores="bias"),
         attention("top-left", "causal top_left log_sums", envs=TOP_LEFT, few=FEW_TOP_LEFT),
         attention("top-left-window", "top_left window 50", envs=WINDOWS, few=FEW_WINDOWS),

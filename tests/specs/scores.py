@@ -45,6 +45,17 @@ SCORES = {
         "    %same = ait.compare eq %0, %1 : i1\n    %number = ait.constant 0.0 : S\n    %yielded = ait.where %same, %score, %number : S\n",
         ("i32", "i32"),
     ),
+    # rows of few columns that see none, by -inf, and by the least number of a type
+    "hidden": Scores(
+        ("b x 1 x s x L x i1",),
+        "    %number = ait.constant -inf : S\n    %yielded = ait.where %0, %score, %number : S\n",
+        ("i1",),
+    ),
+    "least": Scores(
+        ("b x 1 x s x L x i1",),
+        "    %number = ait.constant -3.4028234663852886e+38 : S\n    %yielded = ait.where %0, %score, %number : S\n",
+        ("i1",),
+    ),
     "choice": Scores(
         ("b x 1 x s x L x i1",),
         "    %number = ait.constant -3.0 : S\n    %yielded = ait.where %0, %score, %number : S\n",

@@ -59,8 +59,10 @@ class AttentionOp(Cost, PureOp):
     q [B, H, S, D], k [B, G, L, D], v [B, G, L, E] give [B, H, S, E]; G divides H, and each head of k and v serves H / G
     neighbouring heads of q (arXiv:2305.13245). The additive mask broadcasts to [B, H, S, L]. The position of row s is
     column s + L - S, so the last row is at the last column; with `top_left` it is column s. `causal` hides the columns
-    after the row's position; `window W` hides columns at a distance of W or more on either side. It is unspecified
-    whether a NaN or infinity in a hidden column reaches the result.
+    after the row's position; `window W` hides columns at a distance of W or more on either side. A mask of -inf hides a
+    column, too. It is unspecified whether a NaN or infinity in a hidden column reaches the result.
+
+    A row that sees no column is 0. With `nan_rows` it is NaN, as a softmax of only -inf is.
 
     `scores` is a region on scalars that changes the scaled scores before the mask is added: it takes a score in the
     compute type and the elements of operands that broadcast to [B, H, S, L], and yields a score. A bias of each head,
@@ -97,6 +99,7 @@ class AttentionOp(Cost, PureOp):
         Prop("window", INT, optional=True),
         Flag("no_softmax"),
         Flag("log_sums"),
+        Flag("nan_rows"),
         RegionClause("score_operands", "scores", optional=True),
     )
     WORK: ClassVar[int] = 5
@@ -112,6 +115,7 @@ class AttentionOp(Cost, PureOp):
     window = opt_prop_def(IntegerAttr)
     no_softmax = opt_prop_def(UnitAttr)
     log_sums = opt_prop_def(UnitAttr)
+    nan_rows = opt_prop_def(UnitAttr)
     output = result_def(TensorType)
     sums = var_result_def(TensorType)
     change = opt_region_def()
@@ -231,6 +235,8 @@ class AttentionOp(Cost, PureOp):
             raise self.fail("has no softmax, so a mask cannot hide columns; the region of the scores can")
         if self.no_softmax is not None and self.log_sums is not None:
             raise self.fail("has no softmax, so there are no sums of exponentials")
+        if self.no_softmax is not None and self.nan_rows is not None:
+            raise self.fail("has no softmax, so a row that sees no column is 0, never NaN")
         if self.mask is not None:
             m = self.expect_tensor(self.mask, "the mask")
             check_broadcastable(self, "the mask", m.dims, (*q.dims[:3], self.length))

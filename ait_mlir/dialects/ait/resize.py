@@ -31,7 +31,8 @@ class ResizeOp(ChannelsLast, Cost, PureOp):
     (`nearest_exact`) or at (i + 0.5) * step - 0.5 (`linear`, `cubic`). The step is the input's size divided by the
     result's; if a scale is given, one divided by the scale; with `align_corners`, the quotient of the sizes minus one.
     `linear` uses two neighbours, `cubic` four (Keys 1981, with a = -0.75); for neighbours outside of the input the
-    outermost elements are used.
+    outermost elements are used. A scale does not count for `linear` if the size stays the same, and for `nearest` if it
+    stays the same or doubles.
 
     ```mlir
     %y = ait.resize linear %x align_corners : !ait.tensor<batch x 128 x 128 x 64 x f16>
@@ -65,6 +66,10 @@ class ResizeOp(ChannelsLast, Cost, PureOp):
         properties = resize_properties(mode, scales, align_corners)
         result = TensorType.get((t.dims[0], *sizes, t.dims[-1]), t.element_type)
         self.set_up([x], [result], **properties)
+
+    def kept_by_sizes(self) -> tuple[int, ...]:
+        """The quotients of the sizes of result and input for which the scale of a dim does not count."""
+        return {"nearest": (1, 2), "linear": (1,)}.get(self.mode.data, ())
 
     def factors(self) -> list[float]:
         """The scale of each spatial dim; 0 if it follows from the sizes."""

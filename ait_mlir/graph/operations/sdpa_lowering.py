@@ -15,6 +15,7 @@ from typing import Any
 from xdsl.dialects.builtin import IntegerAttr, StringAttr, f32, i32, i64
 from xdsl.ir import SSAValue
 
+from ait_mlir.compositions.attention import hiding
 from ait_mlir.compositions.reduction import logsumexp
 from ait_mlir.dialects.ait.attention import AttentionOp, RaggedAttentionOp
 from ait_mlir.dialects.ait.gemm import BmmOp
@@ -25,8 +26,6 @@ from ait_mlir.graph.enums import data_type, diagonal_alignment, ir_type
 from ait_mlir.graph.lowering import Lowering
 from ait_mlir.graph.nodes import Node
 
-HIDDEN = -1e30
-"""Added to hidden scores. It is finite, so that a row without visible columns does not become NaN; such rows are 0."""
 STATISTICS = ("Stats", "score_max", "score_sum_exp")
 BLOCK = 128
 """Rows and columns of a bit of `block_mask`."""
@@ -216,7 +215,7 @@ class _Attention:
             distance = w.cast(w.sub(column, row), f32)
             parts.append(w.mul(distance, slopes))
         if visible is not None:
-            parts.append(w.where(visible, w.scalar(0.0, f32), w.scalar(HIDDEN, f32)))
+            parts.append(hiding(w, visible, f32))
         total = None
         for part in parts:
             total = part if total is None else w.add(total, part)
@@ -357,7 +356,8 @@ def _extremes(a: _Attention) -> dict[str, SSAValue]:
 
 def _extremes_of(w: Lowering, scores: SSAValue) -> dict[str, SSAValue]:
     largest = w.reduce("max", scores, [3], keep=True)
-    total = w.reduce("sum", w.pointwise("exp", w.sub(scores, largest)), [3], keep=True)
+    base = w.where(w.compare("eq", largest, -math.inf), 0.0, largest)
+    total = w.reduce("sum", w.pointwise("exp", w.sub(scores, base)), [3], keep=True)
     return {"score_max": largest, "score_sum_exp": total}
 
 

@@ -65,6 +65,10 @@ class Call:
 
     # ** arguments **
 
+    def operand(self, name: str) -> Any:
+        """An argument as the node has it: a node, a number, None."""
+        return bind(self.node, lambda argument: argument)[name]
+
     def value(self, name: str) -> Value:
         """A tensor argument: an SSA value, or a formula, mask or broadcast that is not in the IR yet."""
         found = self.arguments.get(name)

@@ -138,7 +138,8 @@ class AttentionCall:
         group = f"{launch.cpp(heads)} / {launch.cpp(groups)}"
         window = "ait::kNoWindow" if op.window is None else str(op.window.value.data)
         scale = launch.number(op.scale, f32 if launch.target.is_gpu else f64)
-        top_left = "" if op.top_left is None else ", true"
+        flags = f", {str(op.top_left is not None).lower()}, true" if op.nan_rows is not None else ""
+        flags = flags or ("" if op.top_left is None else ", true")
 
         def heads_of(arg: Arg, const: str) -> str:
             return f"ait::{place}::Heads<{const}{element_type(element)}>{{{arg.name}, {launch.cpp(*arg.strides[:3])}}}"
@@ -153,7 +154,7 @@ class AttentionCall:
         definition, scores = _scores(launch)
         return AttentionCall(
             definition,
-            f"ctx, ait::{place}::AttentionShape{{{sizes}, {scale}, {group}, {window}{top_left}}}",
+            f"ctx, ait::{place}::AttentionShape{{{sizes}, {scale}, {group}, {window}{flags}}}",
             ", ".join(heads_of(arg, "const ") for arg in ins[:3]),
             heads_of(outs[0], ""),
             scores,

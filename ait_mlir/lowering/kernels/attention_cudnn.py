@@ -64,7 +64,6 @@ class CudnnAttention(Kernel[AttentionOp]):
         banded = op.causal is not None or op.window is not None
         if banded and (op.top_left is not None or not scope.le(rows, cols)):
             return False
-        # For a row whose mask is all -inf cuDNN returns 0; the op is defined to return NaN.
         return op.mask is None
 
     def configs(self, op: AttentionOp, target: Target) -> list[dict[str, int]]:

@@ -22,7 +22,12 @@ class ResizeKernel(Kernel[ResizeOp]):
         rank = len(op.spatial_axes())
         axes = ["{1, 1, 0.0, false}"] * (MAX_DIMS - rank)
         for axis, scale in enumerate(op.factors(), 1):
-            axes.append(f"{{{launch.cpp(x.type.dims[axis], y.type.dims[axis])}, {literal(scale, f64)}, {corners}}}")
+            size, made = (launch.cpp(t.type.dims[axis]) for t in (x, y))
+            step = literal(scale, f64)
+            if scale and (counts := op.kept_by_sizes()):
+                same = " || ".join(f"{made} == {n} * ({size})" for n in counts)
+                step = f"{same} ? 0.0 : {step}"
+            axes.append(f"{{{size}, {made}, {step}, {corners}}}")
         shape = f"ait::ResizeShape{{{launch.cpp(x.type.dims[0], x.type.dims[-1])}, {{{', '.join(axes)}}}}}"
         channels = "true" if all(arg.strides[-1].as_int() == 1 for arg in (x, y)) else "false"
         tensors = f"{tensor_cpp(launch, x, 'const ')}, {tensor_cpp(launch, y)}"

@@ -9,9 +9,8 @@ from xdsl.dialects.builtin import i32
 from xdsl.ir import SSAValue
 
 from ait_mlir.building.formulas import Affine, Mask, as_mask, is_causal, is_mask, lower_triangle
+from ait_mlir.compositions.attention import by_products, hiding
 from ait_mlir.dialects.ait.attention import AttentionOp
-from ait_mlir.dialects.ait.gemm import BmmOp
-from ait_mlir.dialects.ait.norm import SoftmaxOp
 from ait_mlir.dialects.ait.types import Shape, TensorType, tensor_type
 from ait_mlir.dims import const, product
 from ait_mlir.importers.torch.call import Call, NotSupported, Row
@@ -41,7 +40,7 @@ def attention(c: Call) -> SSAValue:
         shared = (*batch[:-1], tensor_type(k).dims[-3]) if c["enable_gqa"] else batch
         k, v = (c.w.expand(x, (*shared, *tensor_type(x).dims[-2:])) for x in (k, v))
     if large:
-        return _by_products(c, q, k, v, _whole_mask(c, seen, scores), scale)
+        return by_products(c.w, q, k, v, _whole_mask(c, seen, scores), scale)
     q4, k4, v4 = (_four_dims(c, x) for x in (q, k, v))
     if mask is not None and tensor_type(mask).rank > 2:
         mask = _mask_of_four_dims(c, mask)
@@ -77,7 +76,7 @@ def _seen(c: Call, scores: Shape) -> Seen:
         if c.w.scope.le(scores[-2], scores[-1]):  # else some rows see no column
             window, mask = window_of(mask, causal)
     narrow = Mask(mask.dims, tuple(replace(f, element=i32) for f in mask.formulas), mask.values)
-    additive = c.w.additive(narrow, c.element) if narrow != Mask(narrow.dims) else None
+    additive = hiding(c.w, narrow, c.element) if narrow != Mask(narrow.dims) else None
     return Seen(additive, causal, top_left, window)
 
 
@@ -95,18 +94,8 @@ def _whole_mask(c: Call, seen: Seen, scores: Shape) -> SSAValue | None:
         formulas += [] if seen.causal else [Affine(triangle.dims, triangle.steps, shift + seen.window - 1)]
     if not formulas:
         return seen.mask
-    added = c.w.additive(Mask(scores, tuple(formulas)), c.element)
+    added = hiding(c.w, Mask(scores, tuple(formulas)), c.element)
     return added if seen.mask is None else c.w.add(seen.mask, added)
-
-
-def _by_products(c: Call, q: SSAValue, k: SSAValue, v: SSAValue, mask: SSAValue | None, scale: float) -> SSAValue:
-    """Attention as two products and a softmax, for heads too large for one kernel."""
-    s = c.w.op(BmmOp, q, k, properties={"layout": "rcr"}, regions=1)
-    s = c.w.mul(s, c.w.scalar(scale, c.element))
-    if mask is not None:
-        s = c.w.add(s, mask)
-    p = c.w.op(SoftmaxOp, s, properties={"dim": tensor_type(s).rank - 1})
-    return c.w.op(BmmOp, p, v, properties={"layout": "rrr"}, regions=1)
 
 
 def _four_dims(c: Call, x: SSAValue) -> SSAValue:

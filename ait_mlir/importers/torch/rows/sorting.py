@@ -15,7 +15,8 @@ from ait_mlir.dialects.ait.reduce import ArgmaxOp, ReduceOp, TopkOp
 from ait_mlir.dialects.ait.sorting import SearchSortedOp, SortOp
 from ait_mlir.dialects.ait.types import tensor_type
 from ait_mlir.dims import const
-from ait_mlir.importers.torch.call import Call, NotSupported, Row
+from ait_mlir.importers.torch.call import Call, NotSupported, Row, element_type
+from ait_mlir.importers.torch.library import torch
 
 
 def _flat(c: Call, x: SSAValue) -> SSAValue:
@@ -158,16 +159,14 @@ def extreme(kind: str) -> Row:
 # ** where values belong **
 
 
-def _searched(c: Call, rows: SSAValue, values: SSAValue, right: bool) -> Value:
+def _searched(c: Call, rows: SSAValue, among: str, right: bool) -> Value:
+    """The places of the argument `self`, a tensor or a number, in rows; both are compared in their common type."""
     element: Attribute = i32 if c["out_int32"] else i64
-    return c.w.put(SearchSortedOp(rows, c.w.cast(values, tensor_type(rows).element_type), right, element))
-
-
-def _value(c: Call, rows: SSAValue) -> SSAValue:
-    """The argument `self`, a tensor or a number."""
-    if isinstance(c.arguments["self"], int | float):
-        return c.w.scalar(c.arguments["self"], tensor_type(rows).element_type)
-    return c.tensor("self")
+    given = [bound.meta["val"] if hasattr(bound, "meta") else bound for bound in map(c.operand, (among, "self"))]
+    common = element_type(torch.result_type(*given))
+    number = c.arguments["self"]
+    values = c.w.scalar(number, common) if isinstance(number, int | float) else c.w.cast(c.tensor("self"), common)
+    return c.w.put(SearchSortedOp(c.w.cast(rows, common), values, right, element))
 
 
 def search_sorted(c: Call) -> Value:
@@ -176,13 +175,12 @@ def search_sorted(c: Call) -> Value:
     if (sorter := c.optional("sorter")) is not None:
         last = tensor_type(rows).rank - 1
         rows = c.w.put(GatherOp(rows, [sorter], [last], range(last)))
-    return _searched(c, rows, _value(c, rows), bool(c["right"]) or c["side"] == "right")
+    return _searched(c, rows, "sorted_sequence", bool(c["right"]) or c["side"] == "right")
 
 
 def bucketize(c: Call) -> Value:
     """The bucket of each value between sorted boundaries."""
-    rows = c.tensor("boundaries")
-    return _searched(c, rows, _value(c, rows), bool(c["right"]))
+    return _searched(c, c.tensor("boundaries"), "boundaries", bool(c["right"]))
 
 
 # ** counts **

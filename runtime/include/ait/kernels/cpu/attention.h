@@ -113,6 +113,7 @@ struct AttentionShape {
   int64_t group = 1;            ///< heads of q that share one of k and v
   int64_t window = kNoWindow;   ///< a row sees columns less than this away from the one at which it stands
   bool top_left = false;        ///< whether row r stands at column r, else at r + cols - rows
+  bool nan_rows = false;        ///< whether a row that sees no column becomes NaN, else 0
 
   int64_t shift() const { return top_left ? 0 : cols - rows; }
 };
@@ -257,7 +258,8 @@ bool attention_rows(const AttentionShape& s, const T* q, int64_t q_row, const He
     }
   }
   for (int64_t r = 0; log_sums.data != nullptr && r < rows; ++r) log_sums.data[(row0 + r) * log_sums.row] = top[r] + ait::log(sum[r]);
-  for (int64_t r = 0; r < kRows; ++r) sum[r] = !C::kSoftmax ? A(1) : s.cols > 0 ? A(1) / sum[r] : A(0);
+  const A unseen = s.nan_rows && s.cols > 0 ? A(NAN) : A(0);
+  for (int64_t r = 0; r < kRows; ++r) sum[r] = !C::kSoftmax ? A(1) : sum[r] == A(0) ? unseen : A(1) / sum[r];
   int64_t done = 0;
   if constexpr (std::is_same_v<T, A>) {
     constexpr int64_t kBlock = kLanes<A>;

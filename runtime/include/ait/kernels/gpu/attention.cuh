@@ -40,6 +40,7 @@ struct AttentionShape {
   int64_t group = 1;            ///< heads of q that share one of k and v
   int64_t window = kNoWindow;   ///< a row sees columns less than this away from the one at which it stands
   bool top_left = false;        ///< whether row r stands at column r, else at r + cols - rows
+  bool nan_rows = false;        ///< whether a row that sees no column becomes NaN, else 0
 
   int64_t shift() const { return top_left ? 0 : cols - rows; }
 };
@@ -123,12 +124,18 @@ struct AttentionArgs {
   int shift;                      ///< row r stands at column r + shift
   Heads<const T> next_k, next_v;  ///< the second piece, whose rows start at `first`
   int first;
+  bool nan_rows;                  ///< whether a row that sees no column becomes NaN, else 0
 
   template <bool kTwo>
   __device__ __forceinline__ HeadRows<T, kTwo> k_rows(int64_t batch, int64_t head) const { return {k, next_k, first, batch, head}; }
   template <bool kTwo>
   __device__ __forceinline__ HeadRows<T, kTwo> v_rows(int64_t batch, int64_t head) const { return {v, next_v, first, batch, head}; }
 
+  /// @brief What the weighted sum of a row is multiplied by. @param sum of the weights: 0 only where the row sees no column
+  template <class A>
+  __device__ __forceinline__ A share(A sum) const {
+    return !S::kSoftmax ? A(1) : sum == A(0) ? (nan_rows ? A(NAN) : A(0)) : A(1) / sum;
+  }
   __device__ __forceinline__ Sight sight() const { return {rows, cols, shift, window}; }
   template <bool kCausal, bool kWindow>
   __device__ __forceinline__ void columns(int row0, int count, int& from, int& end) const {
@@ -151,7 +158,7 @@ inline AttentionArgs<T, S> attention_args(const AttentionShape& s, Heads<const T
                                           const S& scores, const LogSums<compute_t<T>>& log_sums, OnePiece = {}) {
   return {int(s.heads), int(s.rows), int(s.cols), int(s.depth), int(s.width), s.scale,
           heads_aligned(q) && heads_aligned(k) && heads_aligned(v), heads_aligned(o), s.cols % 2 == 0 && scores.paired(), q, k, v, o, scores, log_sums,
-          int(s.group), int(s.window < s.rows + s.cols ? s.window : s.rows + s.cols), int(s.shift()), {}, {}, int(s.cols)};
+          int(s.group), int(s.window < s.rows + s.cols ? s.window : s.rows + s.cols), int(s.shift()), {}, {}, int(s.cols), s.nan_rows && s.cols > 0};
 }
 
 template <class T, class S>

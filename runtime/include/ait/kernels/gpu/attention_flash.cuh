@@ -185,7 +185,7 @@ struct FlashRows {
     for (int r = 0; r < 2; ++r) {
       sum[r] += shuffle_xor(sum[r], 1);
       sum[r] += shuffle_xor(sum[r], 2);
-      const float scale = S::kSoftmax ? 1.f / sum[r] : 1.f;
+      const float scale = args.share(sum[r]);
       const bool is_zero = kRagged && (row + 8 * r < seq.seeing || row + 8 * r >= seq.sight.rows);
       if (S::kSoftmax && lane == 0 && row + 8 * r < args.rows) {
         args.log_sums.store(place.batch, place.head, row + 8 * r, (top[r] * unit + log2f(sum[r])) * 0.69314718055994531f);

@@ -171,7 +171,7 @@ __global__ void __launch_bounds__(Tile::kThreads, 1) attention_hopper_kernel(con
       auto change_and_hide = [&](int col0) {
         if constexpr (S::kChanged) {
 #pragma unroll
-          for (int i = 0; i < kCols / 2; ++i) scores[i] = fragment.changed(i, scores[i] * attention.scale) * kLog2e;
+          for (int i = 0; i < kCols / 2; ++i) scores[i] = finite_times(fragment.changed(i, scores[i] * attention.scale), kLog2e);
         }
         const bool edge = col0 + kCols > seq.sight.cols || (kCausal && col0 + kCols > row0 + shift + 1) ||
                           (kWindow && (col0 <= row0 + 63 + shift - attention.window || col0 + kCols > row0 + shift + attention.window));

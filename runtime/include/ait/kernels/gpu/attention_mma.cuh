@@ -189,7 +189,7 @@ __device__ __forceinline__ void attention_mma_rows(const AttentionArgs<T, S>& ar
 #pragma unroll
       for (int e = 0; e < 4; ++e) {
         if constexpr (S::kChanged) {
-          scores[j][e] = fragment.changed(4 * j + e, scores[j][e] * args.scale) * kLog2e;
+          scores[j][e] = finite_times(fragment.changed(4 * j + e, scores[j][e] * args.scale), kLog2e);
         } else {
           scores[j][e] *= scale;
         }
@@ -267,7 +267,7 @@ __device__ __forceinline__ void attention_mma_rows(const AttentionArgs<T, S>& ar
   for (int r = 0; r < 2; ++r) {
     sum[r] += shuffle_xor(sum[r], 1);
     sum[r] += shuffle_xor(sum[r], 2);
-    const float scale_out = !kSoftmax ? 1.f : args.cols > 0 ? 1.f / sum[r] : 0.f;
+    const float scale_out = args.share(sum[r]);
     if (lane % 4 == 0 && my_row + 8 * r >= first_row && my_row + 8 * r < args.rows) args.log_sums.store(batch, head, my_row + 8 * r, top[r] / kLog2e + ait::log(sum[r]));
 #pragma unroll
     for (int j = 0; j < kDepth / 8; ++j) {

@@ -179,6 +179,10 @@ struct Fragments<kBlocks, O, Rest...> {
 
 }  // namespace detail
 
+/// @brief `score * unit` for a unit below 2, but a finite score stays finite: models hide columns by the least number of a type, and a row in
+/// which all are hidden so has equal weights.
+__device__ __forceinline__ float finite_times(float score, float unit) { return score * (score < -1.5e38f ? 1.f : unit); }
+
 /// @brief One row of scores. @param row must exist
 template <class S>
 struct ScoreLine {

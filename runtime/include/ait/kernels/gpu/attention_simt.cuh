@@ -118,7 +118,7 @@ __device__ __forceinline__ void attention_simt_rows(const AttentionArgs<T, S>& a
     if (begin + Tile::kDepth >= args.width) allow_next();
 
     if (my_row < first_row || my_row >= args.rows) continue;
-    const A scale_out = !kSoftmax ? A(1) : args.cols > 0 ? A(1) / sum : A(0);
+    const A scale_out = args.share(sum);
     if (member == 0 && begin == 0) args.log_sums.store(batch, head, my_row, top + ait::log(sum));
     T* const to = o + int64_t(my_row) * args.o.row + begin;
 #pragma unroll

@@ -155,7 +155,7 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocksTogether) attenti
       for (int i = 0; i < 4; ++i) {
         const int col = row0 + lane / 4 + i / 2 * 8;
         if constexpr (S::kChanged) {
-          scores[e][i] = col < args.cols ? lines[e][i % 2].changed(scores[e][i] * args.scale, col) * kLog2e : -INFINITY;
+          scores[e][i] = col < args.cols ? finite_times(lines[e][i % 2].changed(scores[e][i] * args.scale, col), kLog2e) : -INFINITY;
         } else {
           scores[e][i] *= scale;
         }
@@ -277,7 +277,7 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocksTogether) attenti
         all.x += part * x[i].x, all.y += part * x[i].y, all.z += part * x[i].z, all.w += part * x[i].w;
       }
     }
-    const float by = 1.f / total;
+    const float by = args.share(total);
     const int64_t head = int64_t(kv) * args.group + at / args.rows;
     if (col == 0) args.log_sums.store(batch, head, at % args.rows, high / kLog2e + ait::log(total));
     T* to = args.o.data + batch * args.o.batch + head * args.o.head + at % args.rows * args.o.row + col;

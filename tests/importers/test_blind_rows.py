@@ -1,0 +1,38 @@
+"""Rows of attention that see no column: 0 in `scaled_dot_product_attention`, and in a written-out softmax what the
+softmax gives: NaN for -inf, equal weights for the least number of a type."""
+
+from __future__ import annotations
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import ait_mlir  # noqa: E402
+from ait_mlir.importers.torch import from_torch  # noqa: E402
+from tests.importers.blind import GROUPS, NAMES, Encoder, Function, inputs_of, of_encoder  # noqa: E402
+
+CLOSE = {torch.float32: 1e-5, torch.float16: 4e-3, torch.bfloat16: 3e-2}
+
+
+@pytest.mark.parametrize("dtype", CLOSE, ids=str)
+@pytest.mark.parametrize(("group", "name"), NAMES)
+def test_rows_that_see_no_column(group: str, name: str, dtype: torch.dtype) -> None:
+    model, inputs = Function(GROUPS[group][name]).eval(), inputs_of(dtype)
+    want = model(*inputs)
+    assert bool(want.isnan().any()) == (group == "nans")
+    torch.testing.assert_close(
+        ait_mlir.compile(model, inputs)(*inputs), want, rtol=CLOSE[dtype], atol=CLOSE[dtype], equal_nan=True
+    )
+
+
+def test_they_are_part_of_the_attention() -> None:
+    """No op around it looks for these rows."""
+    text = str(from_torch(Function(GROUPS["zeros"]["bool"]).eval(), inputs_of(torch.float32)).module)
+    assert text.count("ait.attention") == 1 and "nan_rows" not in text and "ait.reduce" not in text
+
+
+def test_padding_in_front_does_not_spread_through_the_layers() -> None:
+    model, inputs = Encoder().eval(), of_encoder()
+    want = model(*inputs)
+    assert bool(want.isfinite().all())
+    torch.testing.assert_close(ait_mlir.compile(model, tuple(inputs))(*inputs), want, rtol=1e-4, atol=1e-4)
