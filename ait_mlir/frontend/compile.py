@@ -199,7 +199,7 @@ def bind_constants(
                 raise BuildError(f"Cannot bind input tensor {name}: each run is given it; a weight has no is_input")
             if name in outputs:
                 raise BuildError(f"Cannot bind non-constant tensor {name}: the model computes it")
-            if close := get_close_matches(name, params, 1):
+            if close := get_close_matches(name, params, 1, 0.75):
                 raise BuildError(f'the model has no weight "{name}"; did you mean "{close[0]}"?')
             warnings.warn(f'the model has no weight "{name}"; it is left out', stacklevel=3)
             continue

@@ -46,7 +46,7 @@ def discard(key: str) -> None:
 def get(key: str) -> Function:
     """The function of a key; `RegistryError` if there is none."""
     if (found := _functions.get(key)) is None:
-        close = get_close_matches(key, _functions, 1)
+        close = get_close_matches(key, _functions, 1, 0.75)
         hint = f"did you mean {close[0]!r}?" if close else "register it with @registry.reg"
         raise RegistryError(f"no function is registered as {key!r}; {hint}")
     return found

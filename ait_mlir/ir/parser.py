@@ -18,6 +18,10 @@ from xdsl.utils.exceptions import ParseError, VerifyException
 from xdsl.utils.lexer import Input, Token
 from xdsl.utils.mlir_lexer import MLIRLexer, MLIRTokenKind, StringLiteral
 
+from ait_mlir.dialects.ait.data import ConstantOp
+from ait_mlir.dialects.ait.dtypes import overflows
+from ait_mlir.dialects.ait.numbers import number_text
+from ait_mlir.dialects.ait.types import TensorType
 from ait_mlir.ir.collector import rare_collections
 from ait_mlir.ir.source import Diagnostic, SourceError, SourceText, decode, error_at
 from ait_mlir.outside import undecorated
@@ -78,9 +82,18 @@ class AitParser(Parser):
             self.raise_error(f"expected ':' and the types of the results{hint}", self.pos, self.pos + 1)
         except _UNCLEAN as e:
             self.raise_error(_message(e), start, start + 1)
+        if isinstance(op, ConstantOp):
+            self._check_fits(op, start)
         self._depth -= 1
         op.location = self.location(start)
         return op
+
+    def _check_fits(self, op: ConstantOp, start: int) -> None:
+        """Refuse a finite number that its float type makes infinite."""
+        t = op.output.type
+        element = t.element_type if isinstance(t, TensorType) else t
+        if (number := next((n for n in op.values() if overflows(n, element)), None)) is not None:
+            self.raise_error(f"ait.constant: {number_text(number)} does not fit in {element}", start, start + 1)
 
     def _get_op_by_name(self, name: str) -> type[Operation]:
         found = self.ctx.get_optional_op(name, dialect_stack=self._parser_state.dialect_stack)
@@ -123,6 +136,8 @@ def parse_source(ctx: Context, source: SourceText) -> ModuleOp:
         at, message = e.span.start, e.msg.strip()
         if (undefined := _UNDEFINED.search(message)) is not None:
             at = _first_use(source.text, undefined.group(1), at)
+        elif message == "in block definition":
+            at, message = max(0, at), _unclosed(source, at)
         elif message == "Could not parse entire input!":
             message = "an operation expected"
         raise error_at(source, at, message) from None
@@ -135,6 +150,23 @@ def parse_source(ctx: Context, source: SourceText) -> ModuleOp:
     except _UNCLEAN as e:
         at = 0 if parser is None else parser.pos
         raise error_at(source, at, _message(e)) from None
+
+
+def _unclosed(source: SourceText, at: int) -> str:
+    """The message for a region that goes on with something that is no operation, or not at all."""
+    opened: list[int] = []
+    for found in re.finditer(r'"(?:[^"\\\n]|\\.)*"|//[^\n]*|[{}]', source.text[: at + 1]):
+        if found.group() == "{":
+            opened.append(found.start())
+        elif found.group() == "}" and opened:
+            opened.pop()
+    if not opened:
+        return "expected an operation"
+    line = source.line_column(opened[-1])[0]
+    ends = not source.text[at + 1 :].strip()
+    return (
+        f"expected an operation or '}}'{', but the text ends' if ends else ''}; the '{{' of line {line} is not closed"
+    )
 
 
 def _first_use(text: str, name: str, otherwise: int) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass
 
 from xdsl.dialects.builtin import (
@@ -52,6 +53,17 @@ BY_NAME: dict[str, DType] = {d.name: d for d in DTYPES} | {"float": BY_MLIR["f32
 
 LARGEST: dict[Attribute, float] = {d.ir: d.largest for d in DTYPES if d.is_float}
 """The largest finite number of each float type."""
+_INFINITE: dict[Attribute, float] = {
+    f16: 65520.0,
+    bf16: float.fromhex("0x1.ffp127"),
+    f32: float.fromhex("0x1.ffffffp127"),
+}
+"""The least number that rounds to infinity."""
+
+
+def overflows(number: float, element: Attribute) -> bool:
+    """Whether a finite number becomes infinite in a float type."""
+    return math.isfinite(number) and abs(number) >= _INFINITE.get(element, math.inf)
 
 
 def is_float(element_type: Attribute) -> bool:

@@ -54,6 +54,8 @@ def parse_number(parser: AttrParser) -> Number:
         number = int(text)
     else:
         number = float(text)
+        if math.isinf(number) and "inf" not in text:
+            parser.raise_error("the number does not fit in 64 bits; infinity is written as inf", start, m.end())
     parser._resume_from(m.end())  # pyright: ignore[reportPrivateUsage]
     return number
 

@@ -37,6 +37,6 @@ class RewriteError(PassFailedException):
 
 def unknown(what: str, name: str, known: Iterable[str]) -> str:
     """The error text for an unknown name, with the closest known names."""
-    close = get_close_matches(name, list(known), n=3)
+    close = get_close_matches(name, list(known), 3, 0.75)
     hint = f"; did you mean {' or '.join(repr(c) for c in close)}?" if close else ""
     return f"unknown {what} {name!r}{hint}"
