@@ -43,6 +43,7 @@ EXPRESSIONS: dict[type[Operation], str] = {
     e.CompareOp: "ait::compare_{predicate}<{operand}>({0}, {1})",
     e.WhereOp: "ait::where<{result}>({0}, {1}, {2})",
     e.CastOp: "ait::cast<{result}>({0})",
+    e.BitcastOp: "ait::bit_cast<{result}>({0})",
 }
 """The C++ of every `ScalarLike` op: `{0}` is its first operand, `{operand}` and `{result}` are C++ types, `{low}` and
 `{high}` the bounds of a clamp. The functions are in `ait/math.h`; those of unary and binary ops have the op's name."""

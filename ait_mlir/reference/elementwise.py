@@ -11,7 +11,7 @@ from xdsl.ir import Attribute, Operation
 
 from ait_mlir.dialects.ait import elementwise as ops
 from ait_mlir.dialects.ait.dtypes import BY_IR, is_float
-from ait_mlir.dialects.ait.elementwise import CastOp, ClampOp, CompareOp, WhereOp
+from ait_mlir.dialects.ait.elementwise import BitcastOp, CastOp, ClampOp, CompareOp, WhereOp
 from ait_mlir.dialects.ait.region import FusedElementwiseOp
 from ait_mlir.reference.core import (
     Array,
@@ -227,6 +227,13 @@ def _(op: ClampOp, arrays: Arrays, ev: Evaluation) -> Arrays:
 @reference(CastOp)
 def _(op: CastOp, arrays: Arrays, ev: Evaluation) -> Arrays:
     return (cast_values(arrays[0], _narrowest(op), element_type_of(op.results[0].type)),)
+
+
+@reference(BitcastOp)
+def _(op: BitcastOp, arrays: Arrays, ev: Evaluation) -> Arrays:
+    source, target = (element_type_of(x.type) for x in (op.operands[0], op.results[0]))
+    bits = arrays[0].astype(storage_dtype(source)).view(storage_dtype(target))
+    return (bits.astype(value_dtype(target)),)
 
 
 def _narrowest(op: Operation) -> Attribute:

@@ -72,6 +72,15 @@ WHERE = Spec(
     BITS, N, ({"n": 4}, {"n": 0}, {"n": 1031}), FEW, (*FLOATS, *INTEGERS), SPECIAL,
 )  # fmt: skip
 TYPES = (*FLOATS, "i1", *INTEGERS)
+BITCAST = Spec(
+    "bitcast",
+    tuple(
+        form(f"{given}-{made}", "bitcast %a", f"n x 3 x {given}", to=f"n x 3 x {made}", types=(given,))
+        for given, made in (("f32", "i32"), ("i32", "f32"), ("f64", "i64"), ("i64", "f64"))
+    ),
+    BITS, N, ENVS, FEW, ("f32", "f64", "i32", "i64"),
+    without={"graphs": "it jumps where a number is nearly 0"},
+)  # fmt: skip
 CAST = Spec(
     "cast",
     tuple(form(f"to-{t}", "cast %a", "n x T", to=f"n x {t}") for t in ("i1", *INTEGERS, *FLOATS)),
@@ -173,4 +182,4 @@ FUSED = Spec(
     MAPS, "b = 0 to 64, s = 0 to 64", BATCHES, [*BATCHES[:3], {"b": 5, "s": 21}],
 )  # fmt: skip
 
-SPECS = (*UNARY_SPECS, *BINARY_SPECS, CLAMP, COMPARE, WHERE, CAST, FUSED)
+SPECS = (*UNARY_SPECS, *BINARY_SPECS, CLAMP, COMPARE, WHERE, CAST, BITCAST, FUSED)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from xdsl.dialects.builtin import FloatAttr, IntegerAttr, StringAttr, i1
+from xdsl.dialects.builtin import FloatAttr, IntegerAttr, StringAttr, f32, f64, i1, i32, i64
 from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import (
     irdl_op_definition,
@@ -360,5 +360,28 @@ class CastOp(ElementwiseOp):
         return [TensorType.get(source.dims, result.element_type)]
 
 
-ELEMENTWISE = (*UNARY, *BINARY, ClampOp, CompareOp, WhereOp, CastOp)
+SAME_BITS: dict[Attribute, Attribute] = {f32: i32, i32: f32, f64: i64, i64: f64}
+"""For each element type that `ait.bitcast` takes, that of its result."""
+
+
+@irdl_op_definition
+class BitcastOp(UnaryOp):
+    """The bits of a float as an integer of the same width, or those of an integer as a float: f32 and i32, f64 and i64.
+
+    ```mlir
+    %y = ait.bitcast %x : !ait.tensor<batch x 768 x i32>
+    ```
+    """
+
+    name = "ait.bitcast"
+    CHEAP: ClassVar[bool] = True
+    WORK: ClassVar[int] = 0
+
+    def infer_element_type(self, elements: Sequence[Attribute]) -> Attribute:
+        if (found := SAME_BITS.get(elements[0])) is None:
+            raise self.fail(f"takes {', '.join(map(str, SAME_BITS))}, got {elements[0]}")
+        return found
+
+
+ELEMENTWISE = (*UNARY, *BINARY, ClampOp, CompareOp, WhereOp, CastOp, BitcastOp)
 OPS = (*ELEMENTWISE, YieldOp, FusedElementwiseOp)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from xdsl.ir import SSAValue
 
 from ait_mlir.building.formulas import Affine, Mask, Spread, Value, dims_of
+from ait_mlir.compositions.bits import reinterpreted
 from ait_mlir.dialects.ait.index import GatherOp
 from ait_mlir.dialects.ait.types import Shape, TensorType, tensor_type
 from ait_mlir.dialects.ait.view import SplitOp
@@ -50,6 +51,11 @@ def asserted(c: Call) -> None:
 def reshape(c: Call) -> Value:
     """The same elements in the result's shape, for all reshaping operations."""
     return reshaped(c, c.value("self"), c.dims)
+
+
+def other_type(c: Call) -> Value:
+    """`view(dtype)`: the same memory as elements of another type."""
+    return reinterpreted(c.w, c.tensor("self"), c.element, c.dims)
 
 
 def reshaped(c: Call, value: Value, dims: Shape) -> Value:
@@ -305,6 +311,7 @@ ROWS: dict[str, Row] = {
     "aten.clone.default aten.contiguous.default aten.detach.default aten.detach_.default aten.alias.default": same(),
     "aten.lift_fresh_copy.default aten.positive.default": same(),
     "aten.dropout.default aten.feature_dropout.default": dropout,
+    "aten.view.dtype": other_type,
     "aten._assert_tensor_metadata.default": nothing,
     "aten._assert_scalar.default": asserted,
     "aten._assert_async.msg": nothing,
