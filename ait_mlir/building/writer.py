@@ -12,14 +12,14 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from xdsl.dialects.builtin import i1
+from xdsl.dialects.builtin import i1, i64
 from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
 from ait_mlir.building.formulas import Affine, Mask, Spread, Value
 from ait_mlir.dialects.ait.base import AitOp
 from ait_mlir.dialects.ait.data import ConstantOp, ParamOp
-from ait_mlir.dialects.ait.dtypes import integer_range, is_float
+from ait_mlir.dialects.ait.dtypes import integer_range, is_float, overflows
 from ait_mlir.dialects.ait.elementwise import (
     ELEMENTWISE,
     AddOp,
@@ -40,7 +40,7 @@ from ait_mlir.dialects.ait.scan import ScanOp
 from ait_mlir.dialects.ait.syntax import properties_of
 from ait_mlir.dialects.ait.types import Shape, TensorType, as_shape, scope_of, tensor_type
 from ait_mlir.dialects.ait.view import ConcatOp, ExpandOp, PermuteOp, ReshapeOp, SliceOp
-from ait_mlir.dims import DimError, Expr, Scope, const
+from ait_mlir.dims import DimError, Expr, Scope, const, floordiv, mod
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -50,8 +50,8 @@ Operand = SSAValue | float | Expr
 
 LONGEST_LITERAL = 1 << 12
 """The most numbers of a formula that is written into the module as a constant."""
-LONGEST_RANGE = 1 << 22
-"""The most numbers of a range that is written into the module as a constant long enough for every run."""
+LONGEST_RANGE = 1 << 16
+"""The most numbers of a range that is written into the module as a constant; longer ones are computed in the run."""
 BY_NAME: dict[str, type[AitOp]] = {op.name.removeprefix("ait."): op for op in ELEMENTWISE}
 """The elementwise ops by their names."""
 
@@ -426,17 +426,33 @@ class Writer:
         return self.constant(numbers, [const(sizes.get(a, 1)) for a in range(axes[0], rank)], value.element)
 
     def _range(self, start: Expr, size: Expr, element: Attribute) -> SSAValue:
-        """`size` numbers start, start + 1, ...: a slice of a constant that is long enough for every run."""
+        """`size` numbers start, start + 1, ...: a slice of a constant that is long enough for every run, or sums."""
         low, high = self.scope.bounds(start)[0], self.scope.bounds(start + size)[1]
         length = high - low
         if length > LONGEST_RANGE:
-            raise self.invalid(
-                f"numbers from {start} to {start + size} are needed, up to {length} of them; "
-                f"give the dims a maximum that keeps them at {LONGEST_RANGE}"
-            )
+            return self._long_range(start, size, element)
         key = ("range", low, high, element)
         numbers = self.once(key, lambda: self.constant(range(low, high), [const(length)], element))
         return self.slice(numbers, 0, start - low, size)
+
+    def _long_range(self, start: Expr, size: Expr, element: Attribute) -> SSAValue:
+        """As `_range`, with sums of multiples of `LONGEST_RANGE` and of the numbers below it."""
+        wide = i64 if is_float(element) else element
+        if size.as_int() == 1:
+            whole, rest = (f(start, const(LONGEST_RANGE)) for f in (floordiv, mod))
+            high = self.mul(self._range(whole, size, wide), self.scalar(LONGEST_RANGE, wide))
+            return self.cast(self.add(high, self._range(rest, size, wide)), element)
+        most = self.scope.bounds(size)[1]
+        rows = -(-most // LONGEST_RANGE)
+
+        def numbers() -> SSAValue:
+            low = self._range(const(0), const(LONGEST_RANGE), wide)
+            high = self.mul(self._range(const(0), const(rows), wide), self.scalar(LONGEST_RANGE, wide))
+            table = self.add(self.reshape(high, (rows, 1)), self.reshape(low, (1, LONGEST_RANGE)))
+            return self.reshape(table, (rows * LONGEST_RANGE,))
+
+        found = self.slice(self.once(("long range", rows, wide), numbers), 0, const(0), size)
+        return self.cast(found if start.as_int() == 0 else self.add(found, self._dim_value(start, wide)), element)
 
     def _dim_value(self, value: Expr, element: Attribute) -> SSAValue:
         """A value of rank 0 for a number that may depend on the dims."""
@@ -446,7 +462,9 @@ class Writer:
 
 
 def wrapped(number: float, element: Attribute) -> float:
-    """A number converted to an element type: integers wrap modulo 2^n, as in PyTorch."""
+    """A number converted to an element type, as in PyTorch: integers wrap modulo 2^n, large floats become infinite."""
+    if overflows(number, element):
+        return math.copysign(math.inf, number)
     if not isinstance(number, int) or (ends := integer_range(element)) is None:
         return number
     low, high = ends

@@ -19,7 +19,19 @@ def product(w: Writer, x: SSAValue, y: SSAValue) -> SSAValue:
     if not is_float(tensor_type(x).element_type):
         return _integer_product(w, x, w.permute(y, [*range(rank - 2), rank - 1, rank - 2]))
     op = GemmOp if rank == 2 else BmmOp
-    return w.op(op, x, y, properties={"layout": "rrr"}, regions=1)
+    return w.op(op, x, _with_batch(w, x, y), properties={"layout": "rrr"}, regions=1)
+
+
+def _with_batch(w: Writer, x: SSAValue, y: SSAValue) -> SSAValue:
+    """y, with its batch expanded if x and y have each a dim of 1 where the other has more."""
+    s, t = tensor_type(x).dims[:-2], tensor_type(y).dims[:-2]
+    count = max(len(s), len(t))
+    pairs = list(zip((ONE,) * (count - len(s)) + s, (ONE,) * (count - len(t)) + t, strict=True))
+    x_repeats = any(a.as_int() == 1 and b.as_int() != 1 for a, b in pairs)
+    if not t or not x_repeats or not any(b.as_int() == 1 and a.as_int() != 1 for a, b in pairs):
+        return y
+    batch = [b if a.as_int() == 1 else a for a, b in pairs]
+    return w.expand(y, (*batch, *tensor_type(y).dims[-2:]))
 
 
 def product_with_rows(w: Writer, x: SSAValue, weight: SSAValue) -> SSAValue:

@@ -19,6 +19,6 @@ def is_weight(value: SSAValue) -> bool:
     if isinstance(owner, ConcatOp):
         return owner.dim.value.data == 0 and all(isinstance(v.owner, ParamOp) for v in owner.operands)
     if isinstance(owner, ReshapeOp):
-        before = tensor_type(owner.input)
-        return before.rank > 1 and before.dims[0] == tensor_type(value).dims[0] and is_weight(owner.input)
+        before, after = tensor_type(owner.input), tensor_type(value)
+        return before.rank > 1 and before.dims[:1] == after.dims[:1] and is_weight(owner.input)
     return isinstance(owner, ParamOp)
