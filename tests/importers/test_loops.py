@@ -121,7 +121,39 @@ def two_loops(x, h):
     return h, y
 
 
+def starts_later(x, h):
+    for t in range(1, x.shape[1]):
+        h = h + x[:, t]
+    return h
+
+
+def takes_every_other(x, h):
+    rows = []
+    for t in range(0, x.shape[1], 2):
+        h = h * 0.5 + x[:, t] + t
+        rows.append(h)
+    return torch.stack(rows, 1), h
+
+
+def goes_back(x, h):
+    y = torch.zeros_like(x)
+    for t in range(x.shape[1] - 1, -1, -1):
+        h = h * 0.5 + x[:, t]
+        y[:, t] = h * t
+    return y, h
+
+
+def writes_slices(x, h):
+    y, z = torch.zeros_like(x), torch.ones_like(x)
+    for t in range(1, x.shape[1]):
+        h = h * 0.5 + x[:, t]
+        y[:, t : t + 1] = h[:, None]
+        z[:, t : t + 1] = 2.0
+    return y, z, h
+
+
 FUNCTIONS = [
+    starts_later, takes_every_other, goes_back, writes_slices,
     rows_of_a_list, rows_behind_others, rows_of_a_tensor, spellings_of_a_slice, the_number_of_a_step, nothing_carried,
     several_carried, composed_in_a_step, in_place, two_loops,
 ]  # fmt: skip
@@ -202,8 +234,8 @@ def leaves_early(x, h):
     return h
 
 
-def starts_later(x, h):
-    for t in range(1, x.shape[1]):
+def takes_a_list(x, h):
+    for t in range(*[x.shape[1]]):
         h = h + x[:, t]
     return h
 
@@ -292,7 +324,7 @@ def reads_the_one_before(x, h):
 
 REFUSED = {
     reads_the_one_before: r"it reads `x\[:, t - 1\]`",
-    leaves_early: "`break`", starts_later: "only `for name in range", writes_to_a_dict: "it writes to `found",
+    leaves_early: "`break`", takes_a_list: "only `for name in range", writes_to_a_dict: "it writes to `found",
     appends_twice: "rows has several uses", appends_to_a_set: "calls `found.add`",
     reads_what_it_writes: "y has several uses", reads_the_last: "last is read after the loop",
     counts_rows: "the length or single items of a list", pads_rows: "single items of a list",

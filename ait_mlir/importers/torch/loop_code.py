@@ -79,10 +79,9 @@ class _Function(ast.NodeTransformer):
 def _converted(loop: ast.For) -> list[ast.stmt]:
     """Statements that run a loop as a scan if its number of steps is dynamic, and unchanged if it is not."""
     assert isinstance(loop.iter, ast.Call)
-    if len(loop.iter.args) == 2 and ast.unparse(loop.iter.args[0]) == "0":
-        del loop.iter.args[0]
-    if len(loop.iter.args) != 1 or loop.iter.keywords or not isinstance(loop.target, ast.Name):
-        raise LoopError("only `for name in range(n)` can")
+    starred = any(isinstance(argument, ast.Starred) for argument in loop.iter.args)
+    if starred or not loop.iter.args or loop.iter.keywords or not isinstance(loop.target, ast.Name):
+        raise LoopError("only `for name in range(n)` can, with a start and a step")
     if loop.orelse:
         raise LoopError("it has an else")
     written = _written(loop.body)
@@ -102,13 +101,13 @@ def _converted(loop: ast.For) -> list[ast.stmt]:
         f"    {_tuple(carried)} = _ait_carried\n"
         f"    {_tuple(slices)} = _ait_slices\n{head}"
         f"    return {_tuple(carried)}, {_tuple(values)}\n"
-        f"{_tuple(carried)}, _ait_results = {STEPS}.run(_ait_step, _ait_count, {_tuple(carried)}, "
+        f"{_tuple(carried)}, _ait_results = {STEPS}.run(_ait_step, _ait_range, {_tuple(carried)}, "
         f"[{', '.join(f'({tensor}, {axis})' for tensor, axis in step.sliced)}], "
         f"{slices[-1] == loop.target.id}, {[r.name for r in step.results]!r})\n"
         + "".join(
             f"{r.name} = {STEPS}.collected({r.name}, _ait_results[{i}])\n"
             if r.axis is None
-            else f"{STEPS}.write({r.name}, {r.axis}, _ait_results[{i}])\n"
+            else f"{STEPS}.write({r.name}, {r.axis}, _ait_results[{i}], _ait_range)\n"
             for i, r in enumerate(step.results)
         )
         + "".join(f"{name} = {STEPS}.Unknown({name!r})\n" for name in others if name not in carried),
@@ -117,14 +116,17 @@ def _converted(loop: ast.For) -> list[ast.stmt]:
     function = made[1]
     assert isinstance(function, ast.FunctionDef)
     function.body[-1:-1] = body
+    arguments = ", ".join(map(ast.unparse, loop.iter.args))
     count = _parse(
-        f"from ait_mlir.importers.torch import steps as {STEPS}\n_ait_count = {ast.unparse(loop.iter.args[0])}",
+        f"from ait_mlir.importers.torch import steps as {STEPS}\n_ait_range = {STEPS}.Range.of({arguments})",
         loop.iter,
     )
-    choice = _parse(f"if {STEPS}.is_dynamic(_ait_count): pass\nelse: pass", loop.iter)[0]
+    choice = _parse(f"if {STEPS}.is_dynamic(_ait_range.count): pass\nelse: pass", loop.iter)[0]
     assert isinstance(choice, ast.If)
     choice.body, choice.orelse = made[1:], [loop]
-    loop.iter.args[0] = ast.copy_location(ast.Name("_ait_count", ast.Load()), loop.iter)
+    numbers = _parse("range(_ait_range.start, _ait_range.stop, _ait_range.by)", loop.iter)[0]
+    assert isinstance(numbers, ast.Expr)
+    loop.iter = numbers.value
     return [*count, choice]
 
 
@@ -193,9 +195,10 @@ class _Step(ast.NodeTransformer):
         if len(node.targets) == 1 and isinstance(target, ast.Subscript) and isinstance(target.value, ast.Name):
             items = _items(target.slice)
             at = self._position(items)
-            rest = [item for item in items if not (isinstance(item, ast.Name) and item.id == self.index)]
+            rest = [item for item in items if not self._is_index(item)]
             if at is not None and len(rest) == len(items) - 1 and all(map(_is_whole, rest)):
-                return self._result(Result(target.value.id, at), node.value, node)
+                is_slice = any(isinstance(item, ast.Slice) and self._is_index(item) for item in items)
+                return self._result(Result(target.value.id, at), node.value, node, is_slice)
         for item in node.targets:
             _refuse_places(item)
         return self.generic_visit(node)
@@ -234,11 +237,16 @@ class _Step(ast.NodeTransformer):
         made = ast.Subscript(name, ast.Tuple(kept, ast.Load()), ast.Load()) if kept else name
         return _at(made, node)
 
-    def _result(self, result: Result, value: ast.expr, node: ast.stmt) -> ast.stmt:
+    def _result(self, result: Result, value: ast.expr, node: ast.stmt, is_slice: bool = False) -> ast.stmt:
         self.results.append(result)
         made = ast.parse(f"_ait_rows_{len(self.results) - 1}.append(None)").body[0]
         assert isinstance(made, ast.Expr) and isinstance(made.value, ast.Call)
         made.value.args[0] = self.visit(value)
+        if is_slice:
+            call = ast.parse(f"{STEPS}.without_axis(None, {result.name}, {result.axis})").body[0]
+            assert isinstance(call, ast.Expr) and isinstance(call.value, ast.Call)
+            call.value.args[0] = made.value.args[0]
+            made.value.args[0] = call.value
         return _at(made, node)
 
     def _is_index(self, item: ast.expr) -> bool:

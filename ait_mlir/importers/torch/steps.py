@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from ait_mlir.importers.torch.library import torch
+from ait_mlir.importers.torch.tracing import any_size
 
 Step = Callable[[Any, Sequence[Any]], tuple[Any, Sequence[Sequence[Any]]]]
 """The body of a loop: from carried values and slices to carried values and the values for each list or tensor."""
@@ -20,6 +22,54 @@ def is_dynamic(count: Any) -> bool:
     return isinstance(count, torch.SymInt) and count.node.maybe_as_int() is None
 
 
+@dataclass(frozen=True)
+class Range:
+    """The numbers of a loop: `range(start, stop, by)`, and how many there are."""
+
+    start: Any
+    stop: Any
+    by: int
+    count: Any
+
+    @staticmethod
+    def of(*given: Any) -> Range:
+        """The range of Python's arguments. Raises `LoopError` for a step that is not a number."""
+        start, stop, by = (0, given[0], 1) if len(given) == 1 else (*given, 1)[:3]
+        if is_dynamic(by):
+            raise LoopError("its step is a dim, expected a number")
+        by = int(by)
+        if by == 0:
+            raise ValueError("range() arg 3 must not be zero")
+        apart = stop - start if by > 0 else start - stop
+        count = apart if abs(by) == 1 else (apart + abs(by) - 1) // abs(by)
+        if is_dynamic(count):
+            torch._check(count >= 0)
+        return Range(start, stop, by, count)
+
+    def of_axis(self, tensor: Any, axis: int) -> Any:
+        """The elements of a tensor at these numbers of an axis, first; for a step below 0, the last number first."""
+        moved = tensor.movedim(axis, 0)
+        if torch.fx.experimental.symbolic_shapes.statically_known_true(moved.shape[0] == self.count):
+            return moved
+        first = self.start if self.by > 0 else self.start + (self.count - 1) * self.by
+        step = abs(self.by)
+        if step == 1:
+            return moved.narrow(0, first, self.count)
+        return moved[first : first + (self.count - 1) * step + 1 : step]
+
+    def in_order(self, values: Any) -> Any:
+        """Values along dim 0, for ascending numbers, in the order of the steps; and the other way around."""
+        return values if self.by > 0 else values.flip(0)
+
+
+def without_axis(value: Any, tensor: Any, axis: int) -> Any:
+    """A value for one place of an axis of a tensor, which keeps the axis, without it; a broadcast value may lack it."""
+    if not isinstance(value, torch.Tensor):
+        return torch.full((), value, dtype=tensor.dtype, device=tensor.device)
+    behind = axis if axis < 0 else axis - tensor.dim()
+    return value.squeeze(behind) if value.dim() >= -behind else value
+
+
 def augmented(old: Any, new: Any) -> Any:
     """The value of `old` after `old += ...`, given the value `new` of `old + ...`: a tensor keeps its dtype."""
     return new.to(old.dtype) if isinstance(old, torch.Tensor) and isinstance(new, torch.Tensor) else new
@@ -27,21 +77,21 @@ def augmented(old: Any, new: Any) -> Any:
 
 def run(
     step: Step,
-    count: Any,
+    numbers: Range,
     carried: Any,
     sliced: Sequence[tuple[Any, int]],
     counts: bool,
     names: Sequence[str],
 ) -> Any:
-    """Run `count` steps.
+    """Run a step for each number.
 
-    A step gets the carried values, a slice of each tensor of `sliced` along its axis and, if `counts`, the number of
-    the step as a scalar. Returns the last carried values, and for each name the values of all steps, stacked along dim
+    A step gets the carried values, a slice of each tensor of `sliced` along its axis and, if `counts`, the number
+    as a scalar. Returns the last carried values, and for each name the values of all steps, stacked along dim
     0. Raises `LoopError`.
     """
-    xs = [_slices(tensor, axis, count) for tensor, axis in sliced]
+    xs = [_slices(tensor, axis, numbers) for tensor, axis in sliced]
     if counts:
-        xs.append(torch.arange(count))
+        xs.append(torch.arange(numbers.count) * numbers.by + numbers.start)
     tree = torch.utils._pytree
     some = [torch.zeros(x.shape[1:], dtype=x.dtype, device=x.device) for x in xs]
     first, rows = step(carried, some)  # gives the types; the values are unused
@@ -65,16 +115,15 @@ def run(
             lists = step(carried, slices)[1]
             return [state[0].clone()], [values[0].clone() for values in lists]
 
-    last, stacked = torch._higher_order_ops.scan(flat, init, xs)
+    with any_size():  # a range from 1 on may have one step
+        last, stacked = torch._higher_order_ops.scan(flat, init, xs)
     return tree.tree_unflatten(list(last)[: len(start)], spec), list(stacked)
 
 
-def _slices(tensor: Any, axis: int, count: Any) -> Any:
+def _slices(tensor: Any, axis: int, numbers: Range) -> Any:
     if not isinstance(tensor, torch.Tensor):
         raise LoopError(f"it takes elements of a {type(tensor).__name__} by the index of the step")
-    moved = tensor.movedim(axis, 0)
-    is_whole = torch.fx.experimental.symbolic_shapes.statically_known_true(moved.shape[0] == count)
-    return moved if is_whole else moved[:count]
+    return numbers.in_order(numbers.of_axis(tensor, axis))
 
 
 def _as(old: Any, new: Any) -> Any:
@@ -94,9 +143,9 @@ def _as(old: Any, new: Any) -> Any:
         raise LoopError(f"the first step changes the shape of a carried value from {shapes}") from error
 
 
-def write(tensor: Any, axis: int, stacked: Any) -> None:
+def write(tensor: Any, axis: int, stacked: Any, numbers: Range) -> None:
     """Write the values of all steps to `tensor[..., i, ...]`, with `i` at this axis."""
-    place = tensor.narrow(axis, 0, stacked.shape[0]).movedim(axis, 0)
+    place, stacked = numbers.of_axis(tensor, axis), numbers.in_order(stacked)
     place.copy_(stacked.reshape(stacked.shape[0], *(1,) * (place.dim() - stacked.dim()), *stacked.shape[1:]))
 
 
