@@ -75,6 +75,8 @@ def as_strided(w: Writer, flat: SSAValue, sizes: Sequence[Expr], strides: Sequen
     last = sum(((n - 1) * s for n, s in zip(sizes, strides, strict=True)), offset)
     if w.scope.le(total, last) and w.scope.positive(product(sizes)):
         raise w.unsupported(f"reads up to element {last} of {total}, counted from 0")
+    if w.scope.lt(offset, 0):
+        raise w.unsupported(f"reads elements before the first one, from {offset} on; call it on the whole tensor")
     moving = [a for a, s in enumerate(sizes) if s is not ONE and strides[a] is not ZERO]
     small = tuple(s if a in moving else ONE for a, s in enumerate(sizes))
     order = descending(w, moving, strides)

@@ -76,3 +76,36 @@ def test_a_multiple_of_a_dim_decides_whether_to_pad() -> None:
 def test_a_power_has_two_columns_at_least() -> None:
     with pytest.raises(ImportFailure, match=r"linalg\.vander of 1 columns, expected at least 2"):
         from_torch(Lambda(lambda x: torch.linalg.vander(x, N=1)).eval(), (torch.randn(3, 5),))
+
+
+ORDINARY = {
+    "first": lambda x: x[:, 0],
+    "last": lambda x: x[:, -1],
+    "others": lambda x: x[:, 1:],
+    "argmax": lambda x: x.argmax(1),
+    "roll": lambda x: x.roll(1, 1),
+    "convolution": lambda x: torch.conv1d(x.mT, torch.ones(3, 8, 3), padding=1),
+    "diff": lambda x: x.diff(dim=1),
+    "largest": lambda x: x.max(1),
+    "attention": lambda x: torch.nn.functional.scaled_dot_product_attention(x, x, x, is_causal=True),
+}
+
+
+@pytest.mark.parametrize("name", ORDINARY)
+def test_a_dim_without_a_minimum_imports_what_one_with_a_minimum_does(name: str) -> None:
+    class Model(torch.nn.Module):
+        def forward(self, x):
+            return ORDINARY[name](x)
+
+    for dim in (Dim("d"), Dim("d", max=64)):
+        imported = from_torch(Model().eval(), (torch.randn(2, 6, 8),), dynamic_shapes=({1: dim},))
+        assert [d.lo for d in imported.graph.scope if d.name == "d"] in ([0], [1])
+
+
+def test_a_dim_that_may_be_empty_stays_so() -> None:
+    class Model(torch.nn.Module):
+        def forward(self, x):
+            return x.sum(1)
+
+    imported = from_torch(Model().eval(), (torch.randn(2, 6, 8),), dynamic_shapes=({1: Dim("d", max=64)},))
+    assert [d.lo for d in imported.graph.scope] == [0]

@@ -17,6 +17,7 @@ from ait_mlir.importers.torch.dims import DimTable
 from ait_mlir.importers.torch.errors import ImportFailure, place_in_source
 from ait_mlir.importers.torch.library import quiet, torch
 from ait_mlir.importers.torch.loops import LoopFound, Loops
+from ait_mlir.importers.torch.numbers import BufferNumbers
 from ait_mlir.importers.torch.packed import packed_sequences
 from ait_mlir.importers.torch.recurrent import whole_layers
 from ait_mlir.importers.torch.signature import declare_dims, read_inputs
@@ -56,12 +57,12 @@ def capture(
     roots = _dims(module, given, named, dynamic_shapes)
     names = {place: str(dim.__name__) for place, dim in roots.items()}
 
-    loops = Loops()
+    loops, numbers = Loops(), BufferNumbers(module)
 
     def export(**options: Any) -> Any:
         options |= {"dynamic_shapes": dynamic_shapes, "strict": False}
         while True:  # until the code of each loop over a dynamic dim is converted
-            with contextlib.suppress(LoopFound), torch.no_grad(), loops.watched(), _adapted():
+            with contextlib.suppress(LoopFound), torch.no_grad(), loops.watched(), _adapted(), numbers.watched():
                 return torch.export.export(module, given, named or None, **options)
 
     try:
@@ -70,7 +71,10 @@ def capture(
             if may_call and _changes_weights(program):
                 _call_once(module, given, named)
                 program = export()
+            numbers.check(program)
             return _with_minima(program, roots), names
+    except ImportFailure:
+        raise
     except Exception as error:
         if _is_about_dims(str(error)) and (program := _with_conditions(export)) is not None:
             return _with_minima(program, roots), names

@@ -89,6 +89,25 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0) -> Any:
     return counts[torch.arange(most, device=x.device) < count]
 
 
+def repeat_interleave(repeats: Any, output_size: int | None = None) -> Any:
+    """The index of each element as often as `repeats` says; without `output_size`, the run binds how many there are.
+
+    Counts below 0, a sum that is not `output_size`, and one above `UNBOUNDED` without it, are an error of the run.
+    """
+    ends = repeats.long().cumsum(0)
+    total, count = ends[-1], repeats.shape[0]
+    if output_size is not None:
+        places = torch.arange(output_size, device=repeats.device)
+        fits = (total == output_size) & (repeats >= 0).all()
+        found = torch.searchsorted(ends, places, right=True)
+        return torch.where(fits, found, count).to(repeats.dtype)  # which is no index
+    fits = (total <= UNBOUNDED) & (repeats >= 0).all()
+    zero = ends.new_zeros(UNBOUNDED).scatter(0, torch.where(fits, 0, UNBOUNDED)[None], ends.new_zeros(1))
+    places = zero + torch.arange(UNBOUNDED, device=repeats.device)
+    found = torch.searchsorted(ends, places, right=True)
+    return found[places < total].to(repeats.dtype)
+
+
 def pdist(x: Any, p: float = 2.0) -> Any:
     """`torch.pdist`: the distances of all pairs of rows of x [n, m], [n * (n - 1) / 2]."""
     n = x.shape[0]
@@ -240,6 +259,53 @@ def _coordinate(given: Any, size: Any, padding: int, align: bool) -> Any:
     return at.clamp(0, size - 1) if padding else at
 
 
+# ** cells of recurrent layers, as fused kernels of a GPU **
+
+
+def lstm_cell(a: Any, b: Any, cell: Any, bias_a: Any = None, bias_b: Any = None) -> tuple[Any, Any, Any]:
+    """A step of an LSTM whose products are done; the last result is for training."""
+    gates = a + b if bias_a is None else a + b + bias_a + bias_b
+    into, kept, value, out = gates.chunk(4, 1)
+    cell = kept.sigmoid() * cell + into.sigmoid() * value.tanh()
+    return out.sigmoid() * cell.tanh(), cell, gates
+
+
+def gru_cell(a: Any, b: Any, hidden: Any, bias_a: Any = None, bias_b: Any = None) -> tuple[Any, Any]:
+    """A step of a GRU whose products are done; the last result is for training."""
+    a, b = (a, b) if bias_a is None else (a + bias_a, b + bias_b)
+    (r, z, n), (s, y, m) = a.chunk(3, 1), b.chunk(3, 1)
+    new, kept = (n + (r + s).sigmoid() * m).tanh(), (z + y).sigmoid()
+    return new + kept * (hidden - new), torch.cat([a, b[:, : 2 * hidden.shape[1]]], 1)
+
+
+# ** quantized numbers **
+
+
+def fake_quantize(x: Any, scale: Any, zero: Any, low: int, high: int) -> tuple[Any, Any]:
+    """Numbers rounded to multiples of the scale from `low` to `high` around a zero point, and which were in range."""
+    q = (x * (1 / scale)).round() + zero
+    return ((q.clamp(low, high) - zero) * scale).to(x.dtype), (q >= low) & (q <= high)
+
+
+def fake_quantize_channels(x: Any, scale: Any, zero: Any, axis: int, low: int, high: int) -> tuple[Any, Any]:
+    """`fake_quantize` with a scale and a zero point for each index of an axis."""
+    shape = [-1 if a == axis % x.dim() else 1 for a in range(x.dim())]
+    return fake_quantize(x, scale.reshape(shape), zero.reshape(shape), low, high)
+
+
+def fake_quantize_tensor(x: Any, scale: Any, zero: Any, enabled: Any, low: int, high: int) -> tuple[Any, Any]:
+    """`fake_quantize` with a scale and a zero point in tensors, where it is enabled."""
+    result, inside = fake_quantize(x, scale, zero, low, high)
+    return torch.where(enabled != 0, result, x), inside | (enabled == 0)
+
+
+def int_mm(a: Any, b: Any) -> Any:
+    """`torch._int_mm`: the product of 8-bit integers, whose sums floats hold exactly."""
+    k = a.shape[1]
+    wide = torch.float32 if isinstance(k, int) and k <= 1 << 10 else torch.float64
+    return (a.to(wide) @ b.to(wide)).to(torch.int32)
+
+
 def table() -> dict[Any, Callable[..., Any]]:
     """The function for each operation."""
     aten = torch.ops.aten
@@ -247,6 +313,13 @@ def table() -> dict[Any, Callable[..., Any]]:
         aten.frexp.Tensor: frexp,
         aten.nextafter.default: nextafter,
         aten.bincount.default: bincount,
+        aten.repeat_interleave.Tensor: repeat_interleave,
+        aten._thnn_fused_lstm_cell.default: lstm_cell,
+        aten._thnn_fused_gru_cell.default: gru_cell,
+        aten.fake_quantize_per_tensor_affine_cachemask.default: fake_quantize,
+        aten._fake_quantize_per_tensor_affine_cachemask_tensor_qparams.default: fake_quantize_tensor,
+        aten.fake_quantize_per_channel_affine_cachemask.default: fake_quantize_channels,
+        aten._int_mm.default: int_mm,
         aten._pdist_forward.default: pdist,
         aten.segment_reduce.default: segment_reduce,
         aten.fractional_max_pool2d.default: fractional_max_pool(2),

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Callable, Generator
 from typing import Any
 
 from ait_mlir.importers.torch.library import torch
 from ait_mlir.importers.torch.tracing import example_size
+
+MANY_POINTS = 25
+"""The most points for which PyTorch computes distances from differences."""
 
 
 def _covariance(x: Any, *, correction: int = 1, fweights: Any = None, aweights: Any = None) -> Any:
@@ -139,14 +143,38 @@ def _runs(x: Any, return_inverse: bool = False, return_counts: bool = False, dim
         return torch.ops.aten.unique_consecutive(x, return_inverse, return_counts, axis)
 
 
+def _distances(a: Any, b: Any, p: float = 2.0, compute_mode: int | None = None) -> Any:
+    """`torch.cdist`: a product of matrices if the example has many points; PyTorch decides it for each call."""
+    many = max(example_size(a.shape[-2]), example_size(b.shape[-2])) > MANY_POINTS
+    if p != 2 or compute_mode == 2 or (compute_mode != 1 and not many):
+        return torch.ops.aten._cdist_forward(a, b, p, 2)
+    batch = torch.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    return torch.ops.aten._euclidean_dist(*(x.expand(*batch, *x.shape[-2:]) for x in (a, b)))
+
+
+def _fill_diagonal(x: Any, fill_value: Any, wrap: bool = False) -> Any:
+    """`fill_diagonal_`; `wrap` begins a new diagonal in the rows behind a square."""
+    places = [
+        torch.arange(n, device=x.device).reshape([-1 if b == a else 1 for b in range(x.dim())])
+        for a, n in enumerate(x.shape)
+    ]
+    if wrap and x.dim() == 2:
+        chosen = (places[0] - places[1]) % (x.shape[1] + 1) == 0
+    else:
+        chosen = functools.reduce(lambda a, b: a & b, (place == places[0] for place in places[1:]))
+    return x.copy_(torch.where(chosen, fill_value, x))
+
+
 @contextlib.contextmanager
 def compositions() -> Generator[None]:
     """A block for a trace in which the operations of this file are composed by its functions."""
     aten = torch.ops.aten
     table: dict[Any, Callable[..., Any]] = {
+        aten.cdist.default: _distances,
         aten.chunk.default: _chunks,
         aten.cov.default: _covariance,
         aten.corrcoef.default: _correlation,
+        aten.fill_diagonal_.default: _fill_diagonal,
         aten.kron.default: _kronecker,
         aten.vander.default: _vandermonde,
         aten.linalg_vander.default: _powers,

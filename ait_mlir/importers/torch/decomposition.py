@@ -27,7 +27,24 @@ def unsupported(program: Any) -> list[Any]:
 def _calls(program: Any) -> list[Any]:
     """The operations of a program, with those of its inner graphs."""
     graphs = [m.graph for m in program.graph_module.modules() if isinstance(m, torch.fx.GraphModule)]
-    return [n for graph in graphs for n in graph.nodes if n.op == "call_function"]
+    return [n for graph in graphs for n in _used(graph)]
+
+
+def _used(graph: Any) -> list[Any]:
+    left_out = unused(graph)
+    return [n for n in graph.nodes if n.op == "call_function" and n not in left_out]
+
+
+def unused(graph: Any) -> set[Any]:
+    """The nodes of a graph that only compute tensors which nothing uses, such as random numbers that are dropped."""
+    found: set[Any] = set()
+    for node in reversed(graph.nodes):
+        schema = getattr(node.target, "_schema", None)
+        makes_tensors = node.target is operator.getitem or (schema and schema.returns and not schema.is_mutable)
+        is_tensor = isinstance(node.meta.get("val"), torch.Tensor | list | tuple)
+        if node.op == "call_function" and makes_tensors and is_tensor and found.issuperset(node.users):
+            found.add(node)
+    return found
 
 
 def simpler(program: Any) -> Any:
@@ -130,7 +147,7 @@ def row_name(node: Any) -> str:
 def _is_known(node: Any) -> bool:
     if node.target is operator.getitem or row_named(row_name(node)) is not None or is_inlined(node):
         return True
-    if is_scan(node) or is_flip_of_scan(node):
+    if is_scan(node) or is_flip_of_scan(node) or is_choice(node):
         return True
     return not isinstance(node.meta.get("val"), torch.Tensor | list | tuple) and is_size(node)
 
@@ -139,6 +156,11 @@ def is_size(node: Any) -> bool:
     """Whether a node computes only with sizes."""
     val = node.meta.get("val")
     return isinstance(val, int | float | torch.SymInt | torch.SymBool | torch.SymFloat)
+
+
+def is_choice(node: Any) -> bool:
+    """Whether a node is `torch.cond` of a tensor, both sides of which can be computed."""
+    return node.target is torch.ops.higher_order.cond and isinstance(node.args[0].meta.get("val"), torch.Tensor)
 
 
 def is_inlined(node: Any) -> bool:

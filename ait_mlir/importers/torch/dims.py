@@ -37,6 +37,8 @@ class Required:
     defined: dict[str, Expr] = field(default_factory=dict[str, Expr])
     """Expressions over symbols that take the place of other symbols."""
     most: dict[str, int] = field(default_factory=dict[str, int])
+    least: int = 0
+    """The least value of the dims of inputs."""
 
     def add(self, found: DimRequired) -> None:
         """Add the requirement of an operation."""
@@ -62,6 +64,7 @@ class DimTable:
         self._converted: dict[Any, Expr] = {}
         self._defined: dict[str, Expr] = dict(required.defined) if required else {}
         self._most: dict[str, int] = dict(required.most) if required else {}
+        self.least = required.least if required else 0
         self._examples: Mapping[str, int] = examples or {}
 
     def declare(self, symbol: str, name: str, lo: int, hi: int, hints: Sequence[int] = ()) -> None:
@@ -191,12 +194,36 @@ class DimTable:
                 )
             return sym(found.name)
         if (rounded := _ROUNDED.get(type(e).__name__)) is not None:
+            if (scaled := self._scaled(e.args[0], type(e).__name__)) is not None:
+                return rounded(*scaled)
             numerator, denominator = self._fraction(e.args[0])
+            if type(e).__name__ == "TruncToInt" and not self.scope().le(0, numerator):
+                raise NotSupported(f"the size {e} may be rounded from a number below 0")
             return rounded(numerator, denominator)
         build = _FUNCTIONS.get(type(e).__name__)
         if build is None:
             raise NotSupported(f"the size {e} uses {type(e).__name__}, which no dim expression has")
         return build([self._convert(argument) for argument in e.args])
+
+    def _scaled(self, e: Any, rounding: str) -> tuple[Expr, int] | None:
+        """A dim times a float that stands for a ratio, such as 1.2 for 6 / 5, as a dim over a whole number.
+
+        None unless both are rounded to the same number for every value of the dim.
+        """
+        if type(e).__name__ != "Mul" or len(e.args) != 2 or type(e.args[0]).__name__ != "Float":
+            return None
+        factor, size = float(e.args[0]), e.args[1]
+        if type(size).__name__ != "ToFloat":
+            return None
+        inner = self._convert(size.args[0])
+        low, high = self.scope().bounds(inner)
+        ratio = Fraction(factor).limit_denominator(LARGEST_DENOMINATOR)
+        if low < 0 or factor < 0 or high - low > MOST_TRIED:
+            return None
+        to_whole = _ROUNDINGS[rounding]
+        if any(to_whole(factor * n) != to_whole(ratio * n) for n in range(low, high + 1)):
+            return None
+        return inner * ratio.numerator, ratio.denominator
 
     def _fraction(self, e: Any) -> tuple[Expr, int]:
         """A real number of sympy as a fraction: a dim expression, divided by a whole number. Raises `NotSupported` for
@@ -234,7 +261,16 @@ def _floor(numerator: Expr, denominator: int) -> Expr:
     return floordiv(numerator, const(denominator))
 
 
-_ROUNDED: Mapping[str, Callable[[Expr, int], Expr]] = {"CeilToInt": _ceil, "FloorToInt": _floor}
+_ROUNDED: Mapping[str, Callable[[Expr, int], Expr]] = {"CeilToInt": _ceil, "FloorToInt": _floor, "TruncToInt": _floor}
+_ROUNDINGS: Mapping[str, Callable[[Any], int]] = {
+    "CeilToInt": math.ceil,
+    "FloorToInt": math.floor,
+    "TruncToInt": math.trunc,
+}
+LARGEST_DENOMINATOR = 1 << 10
+"""Of the ratio that a float stands for."""
+MOST_TRIED = 1 << 16
+"""The most values of a dim for which a ratio is tried."""
 
 
 def _power(args: list[Expr]) -> Expr:

@@ -10,6 +10,9 @@ from typing import Any
 
 from ait_mlir.importers.torch.library import torch
 
+TERMS, SQUARINGS = 18, 20
+"""Of `matrix_exp`: the terms that double precision needs for matrices whose norm is at most 1, and the most squarings,
+for norms up to 2^20."""
 LARGEST = 16
 """The most rows of a matrix: the program grows with them."""
 
@@ -116,6 +119,23 @@ def cholesky(a: Any, *, upper: bool = False) -> Any:
     return factor.mT if upper else factor
 
 
+def matrix_exp(a: Any) -> Any:
+    """The exponential of matrices: a Taylor polynomial of a / 2^s, squared s times (Moler and Van Loan, 2003).
+
+    s is chosen for each matrix so that the polynomial is exact, at most `SQUARINGS`.
+    """
+    n = a.shape[-1]
+    norm = a.abs().sum(-2).amax(-1)[..., None, None]
+    count = norm.clamp(min=1).log2().ceil().clamp(max=SQUARINGS)
+    x, one = a * torch.exp2(-count), torch.eye(n, dtype=a.dtype, device=a.device)
+    result = one.expand(a.shape)
+    for k in range(TERMS, 0, -1):
+        result = one + (x @ result) / k
+    for step in range(SQUARINGS):
+        result = torch.where(step < count, result @ result, result)
+    return result
+
+
 def _unchecked(function: Callable[..., Any]) -> Callable[..., Any]:
     """`function` for an operation with a second result, the error code: always 0."""
 
@@ -131,6 +151,7 @@ def table() -> dict[Any, Callable[..., Any]]:
     return {
         aten.inverse.default: inverse,
         aten.linalg_inv.default: inverse,
+        aten.linalg_matrix_exp.default: matrix_exp,
         aten.linalg_inv_ex.default: _unchecked(inverse),
         aten.linalg_cholesky.default: cholesky,
         aten.linalg_cholesky_ex.default: _unchecked(cholesky),

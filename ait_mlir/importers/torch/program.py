@@ -21,7 +21,7 @@ from ait_mlir.dims import DimError, const, product
 from ait_mlir.importers.torch.call import Call, NotSupported, bind, element_type
 from ait_mlir.importers.torch.conditions import is_about_values, is_only_asserted
 from ait_mlir.importers.torch.constants import Stored, stored_value
-from ait_mlir.importers.torch.decomposition import is_inlined, is_size, row_name, simpler
+from ait_mlir.importers.torch.decomposition import is_choice, is_inlined, is_size, row_name, simpler, unused
 from ait_mlir.importers.torch.dims import DimRequired, DimTable, Required
 from ait_mlir.importers.torch.errors import ImportFailure, Unsupported, UnsupportedOps, place_of
 from ait_mlir.importers.torch.fold import Folder
@@ -86,6 +86,17 @@ def import_program(
             return Importer(program, name, dim_names or {}, hints or {}, same_dims, required).run()
         except DimRequired as found:  # the dims are declared before the first operation: start again
             required.add(found)
+        except (UnsupportedOps, ImportFailure):
+            if required.least or not _may_be_empty(program):
+                raise
+            required.least = 1  # the default of `torch.export.Dim` is 0, which few functions allow
+
+
+def _may_be_empty(program: Any) -> bool:
+    """Whether a dim of the inputs may be 0."""
+    table = DimTable()
+    declare_dims(table, program, read_inputs(program), {}, {})
+    return any(dim.lo == 0 for dim in table.scope())
 
 
 class Importer:
@@ -152,7 +163,10 @@ class Importer:
 
     def _translate(self, graph_module: Any) -> list[Any]:
         """Translate a graph whose inputs have their values; returns the values of its output node."""
+        left_out = unused(graph_module.graph)
         for node in graph_module.graph.nodes:
+            if node in left_out:
+                continue
             self.w.place = lambda node=node: place_of(node)
             if node.op == "output":
                 results = list(node.args[0])
@@ -187,6 +201,8 @@ class Importer:
             return self._inline(node)
         if is_scan(node):
             return self._scan(node)
+        if is_choice(node):
+            return self._choice(node)
         if is_flip_of_scan(node):
             return self._resolve(node.args[0])
         if (stored := self.folder.stored(node)) is not None:
@@ -232,6 +248,17 @@ class Importer:
             return [self.w.full(cast(Value, self._resolve(r))) for r in results]
 
         return self.w.scan(init, scanned, captured, step, is_reversed(node))
+
+    def _choice(self, node: Any) -> list[SSAValue]:
+        """The results of `torch.cond`: both sides are computed, and the condition chooses."""
+        condition, yes, no, operands = node.args
+        given, sides = self._resolve(operands), list[list[SSAValue]]()
+        for inner in (self.values[yes], self.values[no]):
+            holders = [n for n in inner.graph.nodes if n.op == "placeholder"]
+            self.values.update(zip(holders, given, strict=True))
+            sides.append([self.w.full(cast(Value, self._resolve(r))) for r in self._translate(inner)])
+        chosen = self.w.natural(self._resolve(condition))
+        return [self.w.where(self.w.reshape(chosen, ()), a, b) for a, b in zip(*sides, strict=True)]
 
     def _resolve(self, argument: Any) -> Any:
         """An argument with nodes replaced by their values."""

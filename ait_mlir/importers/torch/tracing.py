@@ -23,14 +23,18 @@ def _is_causal(mask: Any, is_causal: bool | None = None, size: int | None = None
 
 @contextlib.contextmanager
 def without_checks() -> Generator[None]:
-    """During a trace, distributions do not check their parameters, and layers do not compare their masks."""
-    layers, distribution = torch.nn.modules.transformer, torch.distributions.Distribution
-    kept = layers._detect_is_causal_mask, distribution._validate_args
+    """During a trace, distributions do not check their parameters, and layers do not compare their masks, nor ask
+    whether PyTorch has one fused operation for all that they do.
+    """
+    layers, distribution, fused = torch.nn.modules.transformer, torch.distributions.Distribution, torch.backends.mha
+    kept = layers._detect_is_causal_mask, distribution._validate_args, fused.get_fastpath_enabled()
     layers._detect_is_causal_mask, distribution._validate_args = _is_causal, False
+    fused.set_fastpath_enabled(False)
     try:
         yield
     finally:
-        layers._detect_is_causal_mask, distribution._validate_args = kept
+        layers._detect_is_causal_mask, distribution._validate_args = kept[:2]
+        fused.set_fastpath_enabled(kept[2])
 
 
 @contextlib.contextmanager

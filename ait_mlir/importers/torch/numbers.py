@@ -1,0 +1,129 @@
+"""Numbers in buffers that the model reads in Python (`int(self.length)`) are those of the buffers during a trace."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Generator, Sequence
+from typing import Any
+
+from ait_mlir.importers.torch.errors import ImportFailure
+from ait_mlir.importers.torch.library import torch
+
+LARGEST = 1024
+"""The most elements of a buffer whose numbers are kept."""
+
+_Mode: Any = torch.overrides.TorchFunctionMode
+_READS = frozenset(
+    getattr(torch.Tensor, name) for name in ("__bool__", "__float__", "__index__", "__int__", "item", "tolist")
+)
+
+
+def _changes(name: str) -> bool:
+    """Whether a function of this name may change its operand, as `add_`, `__iadd__` and `__setitem__` do."""
+    if name.startswith("__"):
+        return name == "__setitem__" or (name.startswith("__i") and name not in ("__index__", "__int__", "__invert__"))
+    return name.endswith("_")
+
+
+class BufferNumbers(_Mode):  # pyright: ignore[reportUntypedBaseClass]
+    """A block in which Python reads the numbers of a module's buffers, and of what is computed from them alone.
+    PyTorch's trace does not know their values.
+    """
+
+    def __init__(self, module: Any) -> None:
+        super().__init__()
+        self.module = module
+        buffers = module.named_buffers()
+        self.values = {n: b.detach().clone() for n, b in buffers if b.numel() <= LARGEST and b.device.type != "meta"}
+        self.computed: dict[int, tuple[Any, Any]] = {}
+        """By the identity of a tensor of the trace: the tensor, and its value."""
+        self.others: dict[int, Any] = {}
+        """By their identity, the tensors of the trace without a known value."""
+        self.used: set[str] = set()
+        """The buffers with numbers that were read."""
+        self.sources: dict[int, set[str]] = {}
+
+    @contextlib.contextmanager
+    def watched(self) -> Generator[None]:
+        """A trace that reads these numbers."""
+        if not self.values:
+            yield
+            return
+        for kept in (self.computed, self.others, self.sources):
+            kept.clear()
+        functional = torch._subclasses.functional_tensor.FunctionalTensor
+        kept = functional.tolist
+
+        def to_list(tensor: Any) -> Any:
+            found = self._value(tensor)
+            return kept(tensor) if found is None else self._read(tensor, found, "tolist")
+
+        functional.tolist = to_list
+        try:
+            with self:
+                yield
+        finally:
+            functional.tolist = kept
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        if func in _READS and (found := self._value(args[0])) is not None:
+            return self._read(args[0], found, func.__name__)
+        result = func(*args, **kwargs)
+        made = [r for r in torch.utils._pytree.tree_leaves(result) if isinstance(r, torch.Tensor)]
+        if not self._compute(func, args, kwargs, made):
+            self.others.update((id(r), r) for r in made)
+        return result
+
+    def _value(self, tensor: Any) -> Any:
+        """The value of a tensor of the trace; None if it depends on more than buffers."""
+        if (entry := self.computed.get(id(tensor))) is not None and entry[0] is tensor:
+            return entry[1]
+        if self.others.get(id(tensor)) is tensor:
+            return None
+        for name, buffer in self.module.named_buffers():
+            if buffer is tensor and name in self.values:
+                self.computed[id(tensor)] = tensor, self.values[name]
+                self.sources[id(tensor)] = {name}
+                return self.values[name]
+        self.others[id(tensor)] = tensor
+        return None
+
+    def _read(self, tensor: Any, value: Any, how: str) -> Any:
+        self.used |= self.sources[id(tensor)]
+        with torch.utils._python_dispatch._disable_current_modes(), torch._C.DisableTorchFunction():
+            return getattr(value, how)()
+
+    def _compute(self, func: Any, args: Any, kwargs: Any, results: Sequence[Any]) -> bool:
+        """Keep the values of results that depend on whole numbers of buffers alone; says whether they do."""
+        tree = torch.utils._pytree
+        leaves, spec = tree.tree_flatten((args, kwargs))
+        given = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
+        if _changes(getattr(func, "__name__", "")) or not given:
+            for tensor in given:
+                self.computed.pop(id(tensor), None)
+            return False
+        if not results:
+            return False
+        values = {id(tensor): self._value(tensor) for tensor in given}
+        if any(value is None or value.is_floating_point() for value in values.values()):
+            return False
+        known = [values.get(id(leaf), leaf) for leaf in leaves]
+        with (
+            contextlib.suppress(Exception),
+            torch.utils._python_dispatch._disable_current_modes(),
+            torch._C.DisableTorchFunction(),
+        ):
+            again = func(*(found := tree.tree_unflatten(known, spec))[0], **found[1])
+            sources = set[str]().union(*(self.sources[id(tensor)] for tensor in given))
+            for tensor, value in zip(results, tree.tree_leaves(again), strict=True):
+                self.computed[id(tensor)], self.sources[id(tensor)] = (tensor, value), sources
+            return True
+        return False
+
+    def check(self, program: Any) -> None:
+        """Raise `ImportFailure` for a buffer whose number is read, and which the program changes."""
+        for name in sorted(self.used & set(program.graph_signature.buffers_to_mutate.values())):
+            raise ImportFailure(
+                f"the model changes its buffer {name!r} and reads its number in Python; compute with the tensor"
+            )
