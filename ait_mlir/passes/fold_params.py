@@ -17,7 +17,7 @@ from ait_mlir.constant_names import COMPUTED, FOLDED
 from ait_mlir.dialects.ait.data import ConstantOp, GraphOp, OutputOp, ParamOp
 from ait_mlir.dialects.ait.dtypes import is_float
 from ait_mlir.dialects.ait.traits import Cost
-from ait_mlir.dialects.ait.types import TensorType, tensor_type
+from ait_mlir.dialects.ait.types import ShapeAttr, TensorType, tensor_type
 from ait_mlir.dialects.ait.view import ExpandOp, PermuteOp, ReshapeOp, SliceOp, SplitOp
 from ait_mlir.dims import Scope
 from ait_mlir.lowering.kernels import Target
@@ -153,10 +153,17 @@ def _fixed(graph: GraphOp, known: Collection[str], outside: bool) -> set[Operati
         row = row_of(type(op))
         if row is not None and not outside and (row.rule is None or op not in constant):
             continue
+        if _reads_dims(op):
+            continue
         is_source = isinstance(op, ConstantOp) or (isinstance(op, ParamOp) and op.param_name.data in known)
         if is_source or (op.operands and op.has_trait(Pure) and all(v.owner in found for v in op.operands)):
             found.add(op)
     return found
+
+
+def _reads_dims(op: Operation) -> bool:
+    """Whether an op has a property that depends on dims, such as the offset of a slice: its value differs with them."""
+    return any(isinstance(a, ShapeAttr) and any(e.symbols for e in a.data) for a in op.properties.values())
 
 
 def _edges(graph: GraphOp, fixed: set[Operation]) -> list[SSAValue]:

@@ -23,7 +23,7 @@ from ait_mlir.dialects.ait.region import YieldOp
 from ait_mlir.dialects.ait.scan import ScanOp, tensor_ops
 from ait_mlir.dialects.ait.structure import op_key
 from ait_mlir.dialects.ait.traits import ViewLike
-from ait_mlir.dialects.ait.types import KernelAttr
+from ait_mlir.dialects.ait.types import KernelAttr, TensorType, scope_of
 from ait_mlir.ir.pipeline import PassError
 from ait_mlir.lowering.candidates import Candidate, candidates_of, cut_in_place
 from ait_mlir.lowering.choices import Choice, Selected
@@ -88,6 +88,23 @@ def check_pinned(op: Operation, choice: Attribute, target: Target) -> None:
         raise PassError(str(error), op) from None
 
 
+MOST_ELEMENTS = 2**31 - 1
+"""The most rows, columns or positions that kernels count in 32 bits."""
+
+
+def _too_large(op: Operation) -> str | None:
+    """The advice for an op that has no kernel because its tensors may be too large; None for others."""
+    scope = scope_of(op)
+    types = [x.type for x in (*op.operands, *op.results) if isinstance(x.type, TensorType)]
+    most = max((scope.bounds(t.num_elements())[1] for t in types), default=0)
+    if most <= MOST_ELEMENTS:
+        return None
+    return (
+        f"a tensor may have {most} elements with the maxima of its dims, kernels of this op count up to "
+        f"{MOST_ELEMENTS}: give the dims smaller maxima"
+    )
+
+
 def select_graph(graph: GraphOp, target: Target, by_time: Selector) -> None:
     """Make a choice for each op of the graph; equal ops with equal views share one choice."""
     keys: dict[Operation, object] = {}
@@ -104,7 +121,7 @@ def select_graph(graph: GraphOp, target: Target, by_time: Selector) -> None:
         if plain not in candidates:
             candidates[plain] = list(candidates_of(op, target, configs=2, configs_cut=2))
             if not candidates[plain]:
-                hint = advice(op, target) or "see docs/internals/kernels.md for how to add one"
+                hint = advice(op, target) or _too_large(op) or "see docs/internals/kernels.md for how to add one"
                 types = ", ".join(map(str, op.operand_types))
                 raise PassError(f"no kernel for {op.name} on {target.kind} ({types}); {hint}", op)
         key: object = plain

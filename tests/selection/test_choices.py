@@ -270,3 +270,13 @@ def test_what_a_gated_product_has_no_kernel_for_is_refused(kernels: str, cut: st
     text = f'{{kernel = #ait.kernel<"ranges", {{axis = "b", upto = [5 : i64], ways = [{candidate}, {candidate}]}}>}}'
     with pytest.raises(SourceError, match=problem):
         run_to_phase(parse(GATED.replace("KERNEL", text)), "selected")
+
+
+def test_an_op_with_too_many_positions_says_so() -> None:
+    text = """ait.graph @g(%x: !ait.tensor<b x h x w x 8 x f32>, %k: !ait.tensor<8 x 3 x 3 x 8 x f32>)
+        dims {b = 1 to 4096, h = 1 to 4096, w = 1 to 4096} {
+      %y = ait.conv %x, %k pad [1, 1] : !ait.tensor<b x h x w x 8 x f32>
+      ait.output "y" %y : !ait.tensor<b x h x w x 8 x f32>
+    }"""
+    with pytest.raises(SourceError, match=r"may have 549755813888 elements .* give the dims smaller maxima"):
+        run_to_phase(parse(text), "selected")
