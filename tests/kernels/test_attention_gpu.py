@@ -225,5 +225,6 @@ def test_compiles(tmp_path: Path) -> None:
     except AitError as e:
         pytest.skip(str(e))
     hopper, split = hopper_cases(), split_cases()
-    chosen = [hopper["plain-f16"], hopper["wide-causal-bf16"], split["mask-causal-f16"], split["pieces-causal-f16"]]
+    names = "plain-f16", "wide-causal-bf16", "hidden-f16"
+    chosen = [*map(hopper.__getitem__, names), *(split[f"{n}-f16"] for n in ("mask-causal", "pieces-causal", "nan-rows"))]
     assert build_library(sources_of(chosen, CUDA), CUDA, tmp_path).exists()

@@ -5,9 +5,10 @@ from __future__ import annotations
 from tests.networks.diffusion import PARTS
 from tests.networks.language import LANGUAGE
 from tests.networks.network import Network
+from tests.networks.plain import PLAIN
 from tests.networks.vision import VISION
 
-NETWORKS: dict[str, Network] = {**LANGUAGE, **VISION, **PARTS}
+NETWORKS: dict[str, Network] = {**LANGUAGE, **VISION, **PARTS, **PLAIN}
 
 REASONS: dict[str, str] = {}
 """The networks of the list that do not work yet, and why."""
