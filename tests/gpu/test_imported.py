@@ -55,6 +55,44 @@ def test_padding_in_front_does_not_spread_through_the_layers():
     )
 
 
+COMPLEX = {
+    "stft": lambda x: torch.view_as_real(
+        torch.stft(x, 8, return_complex=True, window=torch.hann_window(8, dtype=x.dtype, device=x.device))
+    ),
+    "rfft": lambda x: torch.fft.rfft(x).abs(),
+    "products": lambda x: torch.view_as_real(torch.view_as_complex(x.unflatten(-1, (-1, 2))) ** 2),
+}
+
+
+@pytest.mark.parametrize("name", COMPLEX)
+def test_complex_numbers_in_half_precision(name):
+    model, x = blind.Function(COMPLEX[name]).eval(), torch.randn(2, 64, device="cuda", dtype=F16)
+    want = model(x.float()).to(F16)
+    torch.testing.assert_close(ait_mlir.compile(model, (x,), target="cuda")(x), want, rtol=1e-2, atol=2e-2)
+
+
+class Recurrent(nn.Module):
+    """A step of an LSTM and of a GRU, which PyTorch fuses on a card, and a whole transformer."""
+
+    def __init__(self):
+        super().__init__()
+        self.lstm, self.gru = nn.LSTMCell(16, 8), nn.GRUCell(16, 8)
+        self.whole = nn.Transformer(16, 2, 1, 1, 32, batch_first=True)
+
+    def forward(self, x, h):
+        return *self.lstm(x[:, 0], (h, h * 2)), self.gru(x[:, 1], h), self.whole(x, x[:, :2])
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, F16], ids=str)
+def test_what_pytorch_fuses_on_a_card(dtype):
+    torch.manual_seed(0)
+    model = Recurrent().eval().cuda().to(dtype)
+    given = torch.randn(2, 5, 16, device="cuda", dtype=dtype), torch.randn(2, 8, device="cuda", dtype=dtype)
+    with torch.no_grad():
+        for ours, want in zip(ait_mlir.compile(model, given, target="cuda")(*given), model(*given), strict=True):
+            torch.testing.assert_close(ours, want, rtol=2e-2, atol=2e-2)
+
+
 def on_card(tree, dtype):
     return {n: t.cuda().to(dtype) if t.is_floating_point() else t.cuda() for n, t in tree.items()}
 

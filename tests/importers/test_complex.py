@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
+import ait_mlir
 from tests.importers.meaning import B, S, check_meaning
 from tests.importers.test_ops import Lambda, floats
 
@@ -91,3 +92,15 @@ def test_zero_has_a_root_a_power_and_no_sign():
         return torch.view_as_real(torch.stack([z.sqrt(), z**1.5, z.sgn()]))
 
     check_meaning(Lambda(function).eval(), (floats(2, 3, 2),), ({0: B},))
+
+
+def test_numbers_of_half_precision():
+    def function(x):
+        z = torch.view_as_complex(x)
+        return torch.view_as_real(z * z.conj() + z), z.abs(), (z * 2).real
+
+    model, x = Lambda(function).eval(), torch.randn(3, 4, 2)
+    compiled = ait_mlir.compile(model, (x.half(),))
+    for ours, want in zip(compiled(x.half()), model(x), strict=True):
+        assert ours.dtype == torch.float16
+        torch.testing.assert_close(ours.float(), want, rtol=2e-2, atol=2e-2)

@@ -281,16 +281,19 @@ def gru_cell(a: Any, b: Any, hidden: Any, bias_a: Any = None, bias_b: Any = None
 # ** quantized numbers **
 
 
-def fake_quantize(x: Any, scale: Any, zero: Any, low: int, high: int) -> tuple[Any, Any]:
-    """Numbers rounded to multiples of the scale from `low` to `high` around a zero point, and which were in range."""
-    q = (x * (1 / scale)).round() + zero
-    return ((q.clamp(low, high) - zero) * scale).to(x.dtype), (q >= low) & (q <= high)
+def fake_quantize(x: Any, scale: Any, zero_point: Any, quant_min: int, quant_max: int) -> tuple[Any, Any]:
+    """Numbers rounded to multiples of the scale within a range around a zero point, and which were in the range."""
+    q = (x * (1 / scale)).round() + zero_point
+    inside = (q >= quant_min) & (q <= quant_max)
+    return ((q.clamp(quant_min, quant_max) - zero_point) * scale).to(x.dtype), inside
 
 
-def fake_quantize_channels(x: Any, scale: Any, zero: Any, axis: int, low: int, high: int) -> tuple[Any, Any]:
+def fake_quantize_channels(
+    x: Any, scale: Any, zero_point: Any, axis: int, quant_min: int, quant_max: int
+) -> tuple[Any, Any]:
     """`fake_quantize` with a scale and a zero point for each index of an axis."""
     shape = [-1 if a == axis % x.dim() else 1 for a in range(x.dim())]
-    return fake_quantize(x, scale.reshape(shape), zero.reshape(shape), low, high)
+    return fake_quantize(x, scale.reshape(shape), zero_point.reshape(shape), quant_min, quant_max)
 
 
 def fake_quantize_tensor(x: Any, scale: Any, zero: Any, enabled: Any, low: int, high: int) -> tuple[Any, Any]:

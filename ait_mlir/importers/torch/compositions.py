@@ -7,6 +7,7 @@ import functools
 from collections.abc import Callable, Generator
 from typing import Any
 
+from ait_mlir.importers.torch import composed
 from ait_mlir.importers.torch.library import torch
 from ait_mlir.importers.torch.tracing import example_size
 
@@ -152,6 +153,11 @@ def _distances(a: Any, b: Any, p: float = 2.0, compute_mode: int | None = None) 
     return torch.ops.aten._euclidean_dist(*(x.expand(*batch, *x.shape[-2:]) for x in (a, b)))
 
 
+def _first_of(function: Callable[..., tuple[Any, ...]]) -> Callable[..., Any]:
+    """`function` with only its first result."""
+    return lambda *args, **kwargs: function(*args, **kwargs)[0]
+
+
 def _fill_diagonal(x: Any, fill_value: Any, wrap: bool = False) -> Any:
     """`fill_diagonal_`; `wrap` begins a new diagonal in the rows behind a square."""
     places = [
@@ -175,6 +181,9 @@ def compositions() -> Generator[None]:
         aten.cov.default: _covariance,
         aten.corrcoef.default: _correlation,
         aten.fill_diagonal_.default: _fill_diagonal,
+        aten.fake_quantize_per_tensor_affine.default: _first_of(composed.fake_quantize),
+        aten.fake_quantize_per_tensor_affine.tensor_qparams: _first_of(composed.fake_quantize),
+        aten.fake_quantize_per_channel_affine.default: _first_of(composed.fake_quantize_channels),
         aten.kron.default: _kronecker,
         aten.vander.default: _vandermonde,
         aten.linalg_vander.default: _powers,

@@ -25,6 +25,13 @@ def _changes(name: str) -> bool:
     return name.endswith("_")
 
 
+def _owner(node: Any) -> Any:
+    """The node whose memory a view shows."""
+    while node.op == "call_function" and node.args and hasattr(node.args[0], "op"):
+        node = node.args[0]
+    return node
+
+
 class BufferNumbers(_Mode):  # pyright: ignore[reportUntypedBaseClass]
     """A block in which Python reads the numbers of a module's buffers, and of what is computed from them alone.
     PyTorch's trace does not know their values.
@@ -123,7 +130,12 @@ class BufferNumbers(_Mode):  # pyright: ignore[reportUntypedBaseClass]
 
     def check(self, program: Any) -> None:
         """Raise `ImportFailure` for a buffer whose number is read, and which the program changes."""
-        for name in sorted(self.used & set(program.graph_signature.buffers_to_mutate.values())):
+        signature = program.graph_signature
+        changed = set(signature.buffers_to_mutate.values())
+        for node in program.graph.nodes:  # in a program that is not functional yet
+            if getattr(getattr(node.target, "_schema", None), "is_mutable", False):
+                changed.add(signature.inputs_to_buffers.get(_owner(node.args[0]).name))
+        for name in sorted(self.used & changed):
             raise ImportFailure(
                 f"the model changes its buffer {name!r} and reads its number in Python; compute with the tensor"
             )

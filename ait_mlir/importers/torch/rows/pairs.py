@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from xdsl.dialects.builtin import f32, f64
+from xdsl.dialects.builtin import f16, f32, f64
 from xdsl.ir import Attribute, SSAValue
 
 from ait_mlir.dialects.ait.types import Shape, TensorType, tensor_type
@@ -37,9 +37,10 @@ class PartCall(Call):
 
 
 def part_type(tensor: Any) -> Attribute:
-    if tensor.dtype not in (torch.complex64, torch.complex128):
+    parts = {torch.complex32: f16, torch.complex64: f32, torch.complex128: f64}
+    if tensor.dtype not in parts:
         raise NotSupported(f"tensors of {tensor.dtype} are not supported beside complex ones; use complex64")
-    return f64 if tensor.dtype == torch.complex128 else f32
+    return parts[tensor.dtype]
 
 
 def imaginary(c: Call, pair: Pair) -> SSAValue:
