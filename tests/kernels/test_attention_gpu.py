@@ -226,5 +226,8 @@ def test_compiles(tmp_path: Path) -> None:
         pytest.skip(str(e))
     hopper, split = hopper_cases(), split_cases()
     names = "plain-f16", "wide-causal-bf16", "hidden-f16"
-    chosen = [*map(hopper.__getitem__, names), *(split[f"{n}-f16"] for n in ("mask-causal", "pieces-causal", "nan-rows"))]
+    chosen = [
+        *map(hopper.__getitem__, names),
+        *(split[f"{n}-f16"] for n in ("mask-causal", "pieces-causal", "nan-rows")),
+    ]
     assert build_library(sources_of(chosen, CUDA), CUDA, tmp_path).exists()
