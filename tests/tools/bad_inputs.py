@@ -45,18 +45,18 @@ BAD_INPUTS: dict[str, tuple[str | bytes, str]] = {
         'ait.graph @f(%x: !ait.tensor<2 x f32>) {\n  ait.output "y" %x : !ait.tensor<2 x f32>\n',
         r"2:\d+: error: expected an operation or '}', but the text ends; the '{' of line 1 is not closed",
     ),
-    "something that is no operation": (graph("  17"), r"error: expected an operation or '}'; the '{' of line 1 is not"),
+    "something that is no operation": (graph("  17"), r"2:3: error: expected an operation or '}'; the '{' of line 1 is not"),
     "float that does not fit": (
         graph("  %c = ait.constant 70000.0 : !ait.tensor<f16>"),
         r"2:3: error: ait.constant: 70000.0 does not fit in f16",
     ),
     "float of too many digits": (
         graph("  %c = ait.constant 1e999 : !ait.tensor<f64>"),
-        r"error: the number does not fit in 64 bits; infinity",
+        r"2:21: error: the number does not fit in 64 bits; infinity",
     ),
     "unknown op without a near name": (
         graph("  %0 = ait.qqqqqq %x : " + RELU),
-        r"Operation ait.qqqqqq is not registered$",
+        r"2:8: error: Operation ait.qqqqqq is not registered$",
     ),
     "unterminated string": (graph('  ait.output "' + "y" * 60 + " %x"), r"2:14: error: End of file reached before"),
     "unterminated string with escapes": (graph('  ait.output "' + "\\n" * 60), r"2:14: error: "),
