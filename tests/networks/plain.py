@@ -233,7 +233,7 @@ def memory(x: Any, m: Any) -> Any:
     (a, i), (b, j) = ((part @ m["places"].weight[:, :8]).topk(3, -1) for part in (first, second))
     scores, best = (a[..., :, None] + b[..., None, :]).flatten(-2).topk(3, -1)
     slots = (i[..., :, None] * 8 + j[..., None, :]).flatten(-2).gather(-1, best)
-    return (scores.softmax(-1)[..., None] * m["values"](slots)).sum(-2)
+    return (scores.softmax(-1)[..., None] * m["contents"](slots)).sum(-2)
 
 
 def experts(x: Any, m: Any) -> Any:
@@ -579,7 +579,7 @@ PLAIN: dict[str, Network] = {
     ),
     "conditional random field": sequence(conditional_field, emit=linear(D, 5), step=table(5, 5)),
     "capsules": sequence(capsules, votes=linear(D, 32)),
-    "product key memory": sequence(memory, query=linear(D, 16), places=table(8, 8), values=table(64)),
+    "product key memory": sequence(memory, query=linear(D, 16), places=table(8, 8), contents=table(64)),
     "experts": sequence(experts, router=linear(D, 4), wide=linear(D, 4 * D)),
     "slot attention": sequence(
         slots, norm=norm(), q=linear(), k=linear(), v=linear(), start=table(3), cell=lambda: nn.GRUCell(D, D)
