@@ -38,7 +38,7 @@ class BufferNumbers(_Mode):  # pyright: ignore[reportUntypedBaseClass]
     """
 
     def __init__(self, module: Any) -> None:
-        super().__init__()
+        super().__init__()  # pyright: ignore[reportUnknownMemberType]
         self.module = module
         buffers = module.named_buffers()
         self.values = {n: b.detach().clone() for n, b in buffers if b.numel() <= LARGEST and b.device.type != "meta"}
