@@ -144,16 +144,23 @@ def goes_back(x, h):
 
 
 def writes_slices(x, h):
-    y, z = torch.zeros_like(x), torch.ones_like(x)
-    for t in range(1, x.shape[1]):
+    y = torch.zeros_like(x)
+    for t in range(x.shape[1]):
         h = h * 0.5 + x[:, t]
         y[:, t : t + 1] = h[:, None]
-        z[:, t : t + 1] = 2.0
-    return y, z, h
+    return y, h
+
+
+def writes_from_one_on(x, h):
+    y = torch.zeros_like(x)
+    for t in range(1, x.shape[1]):
+        h = h * 0.5 + x[:, t]
+        y[:, t] = h
+    return y, h
 
 
 FUNCTIONS = [
-    starts_later, takes_every_other, goes_back, writes_slices,
+    starts_later, takes_every_other, goes_back, writes_slices, writes_from_one_on,
     rows_of_a_list, rows_behind_others, rows_of_a_tensor, spellings_of_a_slice, the_number_of_a_step, nothing_carried,
     several_carried, composed_in_a_step, in_place, two_loops,
 ]  # fmt: skip
