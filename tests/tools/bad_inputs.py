@@ -45,7 +45,10 @@ BAD_INPUTS: dict[str, tuple[str | bytes, str]] = {
         'ait.graph @f(%x: !ait.tensor<2 x f32>) {\n  ait.output "y" %x : !ait.tensor<2 x f32>\n',
         r"2:\d+: error: expected an operation or '}', but the text ends; the '{' of line 1 is not closed",
     ),
-    "something that is no operation": (graph("  17"), r"2:3: error: expected an operation or '}'; the '{' of line 1 is not"),
+    "something that is no operation": (
+        graph("  17"),
+        r"2:3: error: expected an operation or '}'; the '{' of line 1 is not",
+    ),
     "float that does not fit": (
         graph("  %c = ait.constant 70000.0 : !ait.tensor<f16>"),
         r"2:3: error: ait.constant: 70000.0 does not fit in f16",
