@@ -151,16 +151,8 @@ def writes_slices(x, h):
     return y, h
 
 
-def writes_from_one_on(x, h):
-    y = torch.zeros_like(x)
-    for t in range(1, x.shape[1]):
-        h = h * 0.5 + x[:, t]
-        y[:, t] = h
-    return y, h
-
-
 FUNCTIONS = [
-    starts_later, takes_every_other, goes_back, writes_slices, writes_from_one_on,
+    starts_later, takes_every_other, goes_back, writes_slices,
     rows_of_a_list, rows_behind_others, rows_of_a_tensor, spellings_of_a_slice, the_number_of_a_step, nothing_carried,
     several_carried, composed_in_a_step, in_place, two_loops,
 ]  # fmt: skip
