@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from xdsl.ir import Operation, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
-from ait_mlir.dialects.ait.base import broadcast_shapes
+from ait_mlir.dialects.ait.base import AitOp, broadcast_shapes
 from ait_mlir.dialects.ait.structure import op_key
 from ait_mlir.dialects.ait.types import tensor_type
 from ait_mlir.dialects.ait.view import ExpandOp, PermuteOp
@@ -96,7 +96,7 @@ def without(root: Operation, repeated: SSAValue) -> list[SSAValue]:
 
 
 @constraint
-def broadcasts_without(root: Operation, repeated: SSAValue) -> bool:
+def broadcasts_without(root: AitOp, repeated: SSAValue) -> bool:
     """The operands of an elementwise op have the shape of its result together, also without the expand of one."""
     shapes = [tensor_type(value).dims for value in without(root, repeated)]
     try:

@@ -217,3 +217,39 @@ def test_a_group_of_products_reads_a_split():
     assert names(graph_of(*outputs)) == ["group_gemm_rcr"]
     joined = join(*ops.group_gemm_rcr()([[x(4, 8), x(6, 8)], [x(4, 8), x(2, 8)]]))
     assert names(graph_of(joined)) == ["group_gemm_rcr"]
+
+
+def gelu(tensor: Tensor) -> Tensor:
+    return ops.elementwise(FuncEnum.GELU)(tensor)
+
+
+WIDTHS: dict[str, tuple[Callable[[], Tensor], tuple[str, list[str], str, str]]] = {
+    "whole rows": (lambda: tanh(x(BATCH, 256)), ("uint4", ["uint4"], "half2", "half")),
+    "f32": (lambda: tanh(x(BATCH, 6, dtype="float32")), ("uint2", ["uint2"], "float", "float")),
+    "bf16": (lambda: tanh(x(6, dtype="bfloat16")), ("uint", ["uint"], "bfloat16_2", "bfloat16")),
+    "i64": (lambda: x(6, dtype="int64") + x(6, dtype="int64"), ("uint4", ["uint4", "uint4"], "int64_t", "int64_t")),
+    "a dynamic row": (lambda: tanh(x(8, INNER)), ("half", ["half"], "half", "half")),
+    "an odd row": (lambda: tanh(x(BATCH, 7)), ("half", ["half"], "half", "half")),
+    "a function of one element": (lambda: gelu(x(BATCH, 8)), ("uint4", ["uint4"], "half", "half")),
+    "a repeated row": (lambda: x(BATCH, 4, 8) + x(8), ("uint4", ["uint4", "uint4"], "half2", "half")),
+    "a repeated element": (lambda: x(BATCH, 4, 8) + x(4, 1), ("uint4", ["uint4", "half"], "half2", "half")),
+    "rows that are repeated": (lambda: x(4, 3, 2) + x(4, 1, 2), ("uint", ["uint", "uint"], "half2", "half")),
+    "a part behind an odd start": (lambda: tanh(cut(x(4, 16), 1, 3, 11)), ("half", ["half"], "half", "half")),
+    "a part of rows": (lambda: tanh(cut(x(16, 12), 0, 2, 6)), ("uint4", ["uint4"], "half2", "half")),
+    "a part of a result": (lambda: join(tanh(x(4, 8)), x(4, 3)), ("half", ["half"], "half", "half")),
+}
+
+
+@pytest.mark.parametrize("what", WIDTHS)
+def test_types_of_reads_are_those_of_aitemplate(what: str):
+    make, expected = WIDTHS[what]
+    graph = graph_of(make())
+    (operator,) = [op for op in get_sorted_ops(graph) if op._attrs["op"] == FUSED]
+    attrs = operator._attrs
+    found = (attrs["max_read_t"], [t for _, t in sorted(attrs["read_types"])], attrs["op_t"], attrs["data_t"])
+    assert found == expected
+
+
+def test_dtypes_without_such_types():
+    (operator,) = get_sorted_ops(graph_of(tanh(x(8, dtype="float64"))))
+    assert "max_read_t" not in operator._attrs

@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 
 from xdsl.ir import Operation, OpResult
 
+from ait_mlir.compiler.transform.read_types import ReadTypes
 from ait_mlir.dialects.ait.dtypes import BY_IR
 from ait_mlir.dialects.ait.view import ConcatOp, SliceOp, SplitOp
 from ait_mlir.dims import Expr
@@ -50,6 +51,7 @@ def place_operators(graph: Sequence[Tensor]) -> list[Tensor]:
     places.read_slices()
     places.merge_duplicates()
     places.name_apart()
+    places.set_read_types()
     return toposort(last)
 
 
@@ -246,6 +248,24 @@ class _Places:
             return
         for user in list(tensor.users):
             self.let_read(user, tensor, same)
+
+    # ** read types **
+
+    def set_read_types(self) -> None:
+        """Set `max_read_t`, `read_types`, `op_t` and `data_t` of elementwise operators."""
+        for op in self.named("fused_elementwise"):
+            numbers: list[int] = []
+            for tensor, dims, parts in zip(op.inputs, self.read[op], self.parts[op], strict=True):
+                for axis, start in parts:
+                    whole = tensor.type.dims
+                    numbers += [start * _stride(whole, axis), _stride(whole, axis - 1), _stride(dims, axis - 1)]
+            for axis, start in self.written[op]:
+                whole, dims = op.outputs[0].type.dims, self.made[op][0]
+                numbers += [start * _stride(whole, axis), _stride(whole, axis - 1), _stride(dims, axis - 1)]
+            funcs = [inner.attrs.get("func") for inner in op.attrs.get("elementwise_ops") or ()]
+            dtype = op.inputs[0].dtype() if op.inputs else op.outputs[0].dtype()
+            if (found := ReadTypes.of(dtype, self.read[op], self.made[op][0], numbers, funcs)) is not None:
+                op.attrs.update(vars(found))
 
     # ** names **
 
