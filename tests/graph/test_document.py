@@ -5,11 +5,15 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+
+import ait_mlir.graph as cudnn
+from ait_mlir.graph.operations import OPERATIONS, REFUSED
 
 BLOCKS = Path(__file__).with_name("document.txt").read_text().split("# %%\n")
 
@@ -70,3 +74,16 @@ def test_our_own_page_runs():
 @pytest.mark.gpu
 def test_blocks_run_on_cuda():
     check_statistics(run_blocks("cuda"))
+
+
+def test_the_page_has_the_operations_and_what_is_refused():
+    page = (Path(__file__).parents[2] / "docs" / "graph_api.md").read_text()
+    table = page.split("## Operations")[1].split("### Attention")[0]
+    names = [name for row in re.findall(r"^\| (`.*?`) \|", table, re.MULTILINE) for name in row.strip("`").split()]
+    assert sorted(names) == sorted(OPERATIONS)
+    refused = page.split("## What is refused")[1]
+    methods = [name for name in re.findall(r"`(\w+)`", refused) if name in REFUSED]
+    assert {"sdpa_fp8", "conv_dgrad", "gdn", "mamba2"} <= set(methods)
+    for name in methods:
+        with pytest.raises(cudnn.cudnnGraphNotSupportedError, match=rf"\({name}\)"):
+            getattr(cudnn.pygraph(handle=cudnn.create_handle(device="cpu")), name)()
