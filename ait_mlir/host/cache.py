@@ -69,6 +69,11 @@ def cache_dir() -> Path:
     return folder
 
 
+def has_cache() -> bool:
+    """Whether our folder is there; unlike `cache_dir`, this makes no folder."""
+    return os.path.lexists(_home() / FOLDER)
+
+
 def _home() -> Path:
     """The directory that `AIT_CACHE_DIR` names, or the default."""
     text = os.environ.get("AIT_CACHE_DIR")
@@ -276,7 +281,7 @@ class Scratch:
 
     def remove(self) -> None:
         """Remove the folder and its contents."""
-        shutil.rmtree(self.path, ignore_errors=True)
+        _remove_scratch(self.path)
         self._held.close()
 
     def __enter__(self) -> Path:
@@ -289,18 +294,33 @@ class Scratch:
 def remove_abandoned(home: Path) -> None:
     """Remove scratch folders in `home` whose lock no process holds. The caller must hold the lock `scratch`.
 
-    A scratch folder has our prefix, our user as owner and a lock file; all other files and folders stay.
+    A scratch folder has our prefix, our user as owner and a lock file; all other files and folders stay. A process
+    that was killed before it made the lock file leaves an empty folder, which is removed, too.
     """
     for folder in home.glob(f"{_SCRATCH}*"):
         state = folder.lstat()
         if not stat.S_ISDIR(state.st_mode) or state.st_uid != os.geteuid():
+            continue
+        with contextlib.suppress(OSError):
+            folder.rmdir()
             continue
         try:
             with _lock_file(folder / _HELD, flags=0) as handle:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except (OSError, AitError):
             continue  # in use, not ours, or gone meanwhile
-        shutil.rmtree(folder, ignore_errors=True)
+        _remove_scratch(folder)
+
+
+def _remove_scratch(folder: Path) -> None:
+    """Remove a scratch folder, its lock file last, so that a later process removes the rest if this one is killed."""
+    with contextlib.suppress(OSError):
+        for path in folder.iterdir():
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path, ignore_errors=True)
+            elif path.name != _HELD:
+                path.unlink(missing_ok=True)
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def clear(part: str) -> int:

@@ -6,6 +6,7 @@ import ctypes
 import os
 import shutil
 import stat
+import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -175,6 +176,29 @@ def test_scratch_folders_are_known_by_name_owner_and_lock(home: Path) -> None:
         assert main(["cache", "--clear"]) == 0, "a build that is under way keeps its folder"
         assert set(os.listdir(folder)) == names
     assert (outside / "file").read_text() == "mine" and (folder / "build-no_lock" / "file").exists()
+
+
+def test_scratch_folders_of_killed_processes_are_removed(home: Path) -> None:
+    """A process may be killed before it makes the lock file, and while it removes the folder."""
+    folder = private_folder(cache_dir() / "tmp")
+    (folder / "build-new").mkdir()
+    half = folder / "build-half"
+    (half / "deep").mkdir(parents=True)
+    for name in (".held", "a.cc", "deep/b.cc"):
+        (half / name).write_text("")
+
+    def stop(event: str, args: tuple[object, ...]) -> None:
+        if event == "os.remove" and str(args[0]).endswith(".held"):
+            os._exit(0 if os.listdir(half) == [".held"] else 1)
+
+    if (process := os.fork()) == 0:
+        sys.addaudithook(stop)
+        with Scratch():
+            pass
+        os._exit(2)
+    assert os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) == 0, "the lock file goes last"
+    with Scratch() as scratch:
+        assert os.listdir(folder) == [scratch.name]
 
 
 def test_clearing_waits_for_a_build(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

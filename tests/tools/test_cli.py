@@ -141,6 +141,8 @@ def test_cache_shows_and_clears(
     tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("AIT_CACHE_DIR", str(tmp_path / "cache"))
+    assert main(["cache", "--clear"]) == 0
+    assert "there is no cache" in capsys.readouterr().out and not (tmp_path / "cache").exists()
     assert main(["compile", str(folder / "tiny.mlir"), "-o", str(tmp_path / "t.ait")]) == 0
     assert main(["cache"]) == 0
     assert "objects" in (out := capsys.readouterr().out) and str(tmp_path / "cache") in out

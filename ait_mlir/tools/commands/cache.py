@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from ait_mlir.host.cache import FOLDER, TAG, cache_dir, clear, size_of
+from ait_mlir.host.cache import FOLDER, TAG, cache_dir, clear, has_cache, size_of
 from ait_mlir.tools.commands.common import EXAMPLE_ONLY, text_of_bytes
 from ait_mlir.tools.report import table
 
@@ -45,6 +45,9 @@ def add(subparsers: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Show or clear the cache; returns the exit code."""
+    if not has_cache():
+        print("there is no cache: nothing was built yet")
+        return 0
     root = cache_dir()
     if options.clear:
         print(f"freed {text_of_bytes(sum(map(clear, _PARTS)))} in {root}")
