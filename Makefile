@@ -1,4 +1,4 @@
-# make demo | test | test-full [SHARD=3/8] | check | codegen | mutate | fuzz [N=1000] | fuzz-load [N=1000] | clean
+# make demo | test | test-full [SHARD=3/8] | check | codegen | mutate | fuzz [N=1000] | fuzz-load [N=1000] | fuzz-text [N=1000] | clean
 # Needs python3 >= 3.11 with venv, g++ and make. Everything else is installed into $(VENV) by the first target that needs it.
 
 PYTHON ?= python3
@@ -13,7 +13,7 @@ TORCH := $(shell sed -n 's/^torch==//p' constraints.txt)
 SHARD ?=
 N ?= 1000
 
-.PHONY: setup demo test test-full test-gpu check codegen mutate fuzz fuzz-load clean
+.PHONY: setup demo test test-full test-gpu check codegen mutate fuzz fuzz-load fuzz-text clean
 
 setup: $(STAMP)
 
@@ -65,6 +65,10 @@ fuzz: $(STAMP)
 # N damaged and forged files in the loaders of Python; goes on where it was cut off
 fuzz-load: $(STAMP)
 	$(BIN)/python -m tests.fuzz.load --count $(N) --jobs $(JOBS)
+
+# N malformed texts of the IR and of pipelines, guided by coverage; goes on where it was cut off
+fuzz-text: $(STAMP)
+	$(BIN)/python -m tests.fuzz.text --count $(N) --jobs $(JOBS)
 
 clean:
 	rm -rf build dist *.egg-info .pytest_cache .ruff_cache .hypothesis

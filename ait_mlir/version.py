@@ -1,5 +1,7 @@
-"""The version of the package."""
+"""The version of the package, and the mark of its files."""
 
 from __future__ import annotations
 
 __version__ = "0.1.0"
+ARTIFACT_MAGIC = b"\x89AIT\r\n\x1a\n"
+"""The first bytes of an artifact."""

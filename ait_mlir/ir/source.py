@@ -6,6 +6,7 @@ from bisect import bisect_right
 from dataclasses import dataclass, field
 
 from ait_mlir.errors import CompileError
+from ait_mlir.version import ARTIFACT_MAGIC
 
 
 @dataclass
@@ -82,6 +83,9 @@ def error_at(source: SourceText, offset: int, message: str) -> SourceError:
 
 def decode(data: bytes, name: str, line_offset: int = 0) -> SourceText:
     """UTF-8 bytes as source text; anything else is an error at the first bad byte."""
+    if data.startswith(ARTIFACT_MAGIC):
+        advice = "it is an artifact, not text; `ait inspect --ir` prints its IR, `ait run` runs it"
+        raise error_at(SourceText(name, "", line_offset), 0, advice)
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as e:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from difflib import get_close_matches
 
 from xdsl.passes import ModulePass
 from xdsl.utils.arg_spec import parse_pipeline
@@ -11,6 +12,7 @@ from xdsl.utils.exceptions import ArgSpecParseError
 from ait_mlir.ir.pipeline import first_line
 from ait_mlir.ir.source import SourceText, error_at
 from ait_mlir.passes.pipelines import PASSES
+from ait_mlir.rewrites.engine.errors import unknown
 
 
 def known_passes() -> dict[str, Callable[[], type[ModulePass]]]:
@@ -37,8 +39,8 @@ def parse_passes(text: str, source_name: str = "<passes>") -> list[ModulePass]:
         at = text.find(spec.name, at)
         factory = PASSES[spec.name].load if spec.name in PASSES else known_passes().get(spec.name)
         if factory is None:
-            names = ", ".join(sorted(PASSES))
-            raise error_at(source, at, f"unknown pass {spec.name!r}; known: {names}")
+            names = "" if get_close_matches(spec.name, PASSES) else f"; known: {', '.join(sorted(PASSES))}"
+            raise error_at(source, at, unknown("pass", spec.name, PASSES) + names)
         try:
             passes.append(factory().from_pass_spec(spec))
         except Exception as e:  # xDSL raises many kinds for wrong options

@@ -52,9 +52,9 @@ from ait_mlir.runtime.manifest import (
     variant_part,
 )
 from ait_mlir.runtime.safetensors_part import PAGE, Deferred
+from ait_mlir.version import ARTIFACT_MAGIC
 
 FORMAT_VERSION = 2
-_MAGIC = b"\x89AIT\r\n\x1a\n"
 _HEADER = struct.Struct("<8sIIQQ32s")
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _MAX_MANIFEST = 1 << 28
@@ -494,7 +494,7 @@ def _layout(
         text = json.dumps(body, indent=1, sort_keys=True).encode()
         needed = _page_up(_HEADER.size + len(text))
         if needed == room:
-            header = _HEADER.pack(_MAGIC, FORMAT_VERSION, 0, len(text), end, blake3(text).digest())
+            header = _HEADER.pack(ARTIFACT_MAGIC, FORMAT_VERSION, 0, len(text), end, blake3(text).digest())
             return header + text, places, end
         room = needed
 
@@ -504,7 +504,7 @@ def _read_manifest(file: FileBytes) -> tuple[JsonValue, int]:
     if file.size < _HEADER.size:
         raise ArtifactError(f"{file.path} is no artifact or is truncated: it has {file.size} bytes")
     magic, version, reserved, size, total, digest = _HEADER.unpack(file.read(0, _HEADER.size))
-    if magic != _MAGIC:
+    if magic != ARTIFACT_MAGIC:
         raise ArtifactError(f"{file.path} is no artifact: it does not begin with the magic number of one")
     if version != FORMAT_VERSION:
         raise ArtifactError(

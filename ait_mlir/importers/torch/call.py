@@ -38,8 +38,16 @@ class Call:
     table: DimTable
 
     def __getitem__(self, name: str) -> Any:
-        """An argument that is not a tensor: a number, a list, None."""
-        return self.arguments.get(name)
+        """An argument that is not a tensor: a number, a list, None. Raises `NotSupported` for a float that only the
+        run knows."""
+        found = self.arguments.get(name)
+        if isinstance(found, SSAValue) and self._is_number(name):
+            raise NotSupported(f"{name} is a float that a tensor holds, expected a number that is known")
+        return found
+
+    def _is_number(self, name: str) -> bool:
+        """Whether the operation takes a number by this name."""
+        return any(a.name == name and "Tensor" not in str(a.type) for a in self.node.target._schema.arguments)
 
     @property
     def place(self) -> str:

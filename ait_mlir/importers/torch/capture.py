@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import inspect
 import logging
 import re
@@ -62,7 +63,10 @@ def capture(
     def export(**options: Any) -> Any:
         options |= {"dynamic_shapes": dynamic_shapes, "strict": False}
         while True:  # until the code of each loop over a dynamic dim is converted
-            with contextlib.suppress(LoopFound), torch.no_grad(), loops.watched(), _adapted(), numbers.watched():
+            watches = loops.watched(), _adapted(), numbers.watched(), _autocast_inside(module)
+            with contextlib.ExitStack() as stack, contextlib.suppress(LoopFound), torch.no_grad():
+                for watch in watches:
+                    stack.enter_context(watch)
                 return torch.export.export(module, given, named or None, **options)
 
     try:
@@ -87,6 +91,36 @@ def _adapted() -> Generator[None]:
     checks."""
     with whole_layers(), packed_sequences(), without_checks(), orders_by_example(), compositions():
         yield
+
+
+@contextlib.contextmanager
+def _autocast_inside(module: Any) -> Generator[None]:
+    """A block in which a call of the module enters the autocast that surrounds the block: PyTorch's trace shows only
+    the casts of an autocast that it sees begin."""
+    around = [kind for kind in ("cpu", "cuda") if torch.is_autocast_enabled(kind)]
+    if not around:
+        yield
+        return
+    forward, own = module.forward, module.__dict__.get("forward")
+
+    @functools.wraps(forward)
+    def inside(*args: Any, **kwargs: Any) -> Any:
+        with contextlib.ExitStack() as stack:
+            for kind, dtype in dtypes.items():
+                stack.enter_context(torch.autocast(kind, dtype=dtype))
+            return forward(*args, **kwargs)
+
+    dtypes = {kind: torch.get_autocast_dtype(kind) for kind in around}
+    module.__dict__["forward"] = inside
+    try:
+        with contextlib.ExitStack() as stack:
+            for kind in around:
+                stack.enter_context(torch.autocast(kind, enabled=False))
+            yield
+    finally:
+        del module.__dict__["forward"]
+        if own is not None:
+            module.__dict__["forward"] = own
 
 
 def _register_caches() -> None:

@@ -7,7 +7,7 @@ import re
 import shutil
 import tempfile
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -61,7 +61,10 @@ def compile(
         chosen.kind, chosen.arch, measure=measure, budget=budget, precision=precision, streams=streams
     )
     imported = from_torch(module, example_inputs, example_kwargs, dynamic_shapes=dynamic_shapes, name=name, hints=hints)
-    return build(imported, options, workdir=workdir, num_runtimes=num_runtimes, graph_mode=graph_mode)
+    compiled = build(imported, options, workdir=workdir, num_runtimes=num_runtimes, graph_mode=graph_mode)
+    is_program = isinstance(module, torch.export.ExportedProgram)
+    compiled.adopt(module.module(check_guards=False) if is_program else module)
+    return compiled
 
 
 def from_torch(
@@ -126,12 +129,15 @@ def _remove(folder: Path, owner: int) -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-class CompiledModule:
+class CompiledModule(torch.nn.Module):
     """A compiled model with the calling convention of the module that it was made from.
 
     `model` is the `Model` that runs it. The artifact that `save` writes runs without PyTorch. `state` has the buffers
     that the module changes, by the names of the model's inputs: tensors on the model's device, which belong to this
     object and start as copies of the module's buffers.
+
+    It is a `torch.nn.Module` with the parameters, buffers and submodules of the module. The compiled model has a copy
+    of the weights: `load_state_dict` sets it, other changes do not. It stays on its device, in its dtypes.
     """
 
     def __init__(
@@ -143,6 +149,8 @@ class CompiledModule:
         options: CompileOptions,
         graph_mode: bool = False,
     ) -> None:
+        super().__init__()
+        self.training = False
         self.model = model
         self._text = text
         self._artifact = artifact
@@ -151,17 +159,40 @@ class CompiledModule:
         self._inputs = imported.inputs
         self._outputs = imported.outputs
         self._out_spec = imported.out_spec
-        self._imported = imported
+        self.imported = imported
         place = "cpu" if model.target == "cpu" else f"cuda:{model.device[1]}"
         self.state: dict[str, Any] = {
             name: value.detach().to(place, copy=True).contiguous() for name, value in imported.state.items()
         }
+        self._code: dict[str, Any] = {}
+        self._register_state_dict_hook(_put_state)
+        self.register_load_state_dict_post_hook(_set_weights)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def adopt(self, module: Any) -> None:
+        """Take the parameters, buffers and submodules of a module as they are. Attributes of this object with the same
+        names, such as `model`, hide them."""
+        for table in ("_parameters", "_buffers", "_modules", "_non_persistent_buffers_set"):
+            self.__dict__[table] = getattr(module, table).copy()
+        kept = {*self.model.get_constant_names(False), *self.imported.state_names.values()}
+        self._code = {
+            n: b.clone()
+            for n, b in self.named_buffers()
+            if n not in kept and not (b.is_floating_point() or b.is_complex())
+        }
+        """The buffers whose numbers are a part of the code."""
+
+    def train(self, mode: bool = True) -> CompiledModule:
+        """As that of PyTorch; a call in training mode is an `InputError`."""
+        self.training = bool(mode)
+        return self
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Run on tensors in the structure of the example inputs; returns the structure that the module returns.
 
         Raises `InputError` for another structure, and for tensors that do not fit.
         """
+        if self.training:
+            raise InputError("a compiled model does not train; call eval() on it, or on the module that holds it")
         if self._is_flat and not kwargs and (found := self._run_flat(args)) is not None:
             return found
         return self._run(self._flatten(args, kwargs), self.state)
@@ -199,6 +230,8 @@ class CompiledModule:
 
     def run(self, args: tuple[Any, ...], state: Mapping[str, Any]) -> Any:
         """Run like a call, with the caller's tensors as the state, which the run updates in place."""
+        if not state and self._is_flat and (found := self._run_flat(args)) is not None:
+            return found
         return self._run(self._flatten(args, {}), state)
 
     def changed_leaves(self) -> list[int]:
@@ -254,17 +287,56 @@ class CompiledModule:
             return self._text
         from ait_mlir.driver import run_to_phase
 
-        module = self._imported.module.clone()
-        run_to_phase(module, phase, replace(self._options, measure=False), known=self._imported.constants.keys())
+        module = self.imported.module.clone()
+        run_to_phase(module, phase, replace(self._options, measure=False), known=self.imported.constants.keys())
         return str(module) + "\n"
 
     @property
     def operations(self) -> int:
         """How many operations the exported program has."""
-        return self._imported.operations
+        return self.imported.operations
 
     def __repr__(self) -> str:
         return f"<CompiledModule of {self.model!r}>"
+
+    def _apply(self, fn: Callable[[Any], Any], recurse: bool = True) -> CompiledModule:
+        """`to`, `half`, `cuda` and their kin: allowed where they change nothing."""
+        for name, held in (*self.named_parameters(), *self.named_buffers()):
+            with torch.no_grad():
+                found = fn(held[:0] if held.dim() else held)
+            if (found.dtype, found.device) != (held.dtype, held.device):
+                raise InputError(
+                    f"the model is compiled for {name!r} of {held.dtype} on {held.device}, and cannot be converted to "
+                    f"{found.dtype} on {found.device}; convert the module and compile it again"
+                )
+        return self
+
+    def __deepcopy__(self, memo: Any) -> CompiledModule:
+        raise InputError("a compiled model cannot be copied; compile the module again, or load what `save` wrote")
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise InputError("a compiled model cannot be pickled; write it with `save`, or pickle its `state_dict()`")
+
+
+def _put_state(compiled: CompiledModule, found: Any, prefix: str, *_: Any) -> None:
+    """Let a state dict have the state of the compiled model in place of the module's buffers."""
+    for name, buffer in compiled.imported.state_names.items():
+        if prefix + buffer in found:
+            found[prefix + buffer] = compiled.state[name].detach()
+
+
+def _set_weights(compiled: CompiledModule, _: Any) -> None:
+    """Set the weights and the state of the compiled model to those of its module, after a state dict was loaded."""
+    imported, names = compiled.imported, {**dict(compiled.named_parameters()), **dict(compiled.named_buffers())}
+    for name, buffer in imported.state_names.items():
+        if buffer in names:
+            compiled.state[name].copy_(names[buffer])
+    if changed := [name for name, code in compiled._code.items() if not torch.equal(names[name], code)]:
+        raise InputError(f"the numbers of {changed[0]!r} are a part of the compiled code; compile the module again")
+    parts = {f"{n}.{part}": getattr(v, part) for n, v in names.items() if v.is_complex() for part in ("real", "imag")}
+    settable = compiled.model.get_constant_names(False)
+    values = {name: value.detach().contiguous() for name, value in {**names, **parts}.items() if name in settable}
+    compiled.model.set_constants(values)
 
 
 def _outline(args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:

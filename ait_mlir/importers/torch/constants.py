@@ -14,6 +14,7 @@ from ait_mlir.dialects.ait.types import TensorType, as_shape
 from ait_mlir.dims import MAX_LITERAL, const
 from ait_mlir.importers.torch.call import NotSupported, element_type
 from ait_mlir.importers.torch.errors import ImportFailure
+from ait_mlir.importers.torch.library import torch
 from ait_mlir.importers.torch.writer import ImportWriter
 from ait_mlir.runtime.data import to_numpy
 
@@ -28,6 +29,15 @@ class Stored:
     name: str
     tensor: Any
     is_weight: bool
+
+
+def is_code(tensor: Any) -> bool:
+    """Whether the numbers of a tensor that is no parameter can become a part of the code, instead of its data."""
+    if tensor.is_floating_point():
+        return False
+    if tensor.is_complex() or tensor.numel() <= LARGEST_LITERAL:
+        return True
+    return bool(tensor.all()) if tensor.dtype == torch.bool else affine(to_numpy(tensor)) is not None
 
 
 def stored_value(w: ImportWriter, stored: Stored, constants: dict[str, NDArray[Any]]) -> Value:

@@ -15,8 +15,10 @@ from ait_mlir.importers.torch.rows import row_named
 from ait_mlir.importers.torch.scan import is_flip_of_scan, is_scan
 from ait_mlir.importers.torch.tracing import any_size, without_layouts
 
-INLINED = ("wrap_with_set_grad_enabled", "wrap_with_autocast")
-"""Submodules that stand in the graph; their operations are imported in place."""
+INLINED = "wrap_with_set_grad_enabled"
+"""A submodule that stands in the graph; its operations are imported in place."""
+AUTOCAST = "wrap_with_autocast"
+"""A submodule whose operands are cast. A decomposition of PyTorch writes these casts."""
 
 
 def unsupported(program: Any) -> list[Any]:
@@ -48,8 +50,9 @@ def unused(graph: Any) -> set[Any]:
 
 
 def simpler(program: Any) -> Any:
-    """The program without in-place operations, and with operations missing in the table decomposed if PyTorch can."""
-    if any(_is_mutable(n) and row_name(n) == str(n.target) for n in _calls(program)):
+    """The program without in-place operations and with the casts of autocast, and with operations missing in the table
+    decomposed if PyTorch can."""
+    if any(AUTOCAST in str(n.target) or (_is_mutable(n) and row_name(n) == str(n.target)) for n in _calls(program)):
         program = _decomposed(program, {})
     checking: set[Any] = set()
     for _ in range(4):
@@ -165,4 +168,4 @@ def is_choice(node: Any) -> bool:
 
 def is_inlined(node: Any) -> bool:
     """Whether a node runs a submodule in place."""
-    return any(part in str(node.target) for part in INLINED)
+    return INLINED in str(node.target)

@@ -1,27 +1,32 @@
 """`torch.compile(model, backend="ait")`: compiles the graphs that PyTorch finds in a model.
 
 PyTorch runs a graph that cannot be imported, and a call whose sizes are outside of the compiled range. If anything
-fails while a graph is imported, compiled or called, PyTorch runs it instead; the model behaves as before. The log
-`ait_mlir.torch_compile` lists compiled and refused graphs, with the reason.
+fails while a graph is imported, compiled or called, PyTorch runs it, too; the model behaves as before. One
+`FallbackWarning` for each graph says so, with the reason and the place. The log `ait_mlir.torch_compile` lists compiled
+and refused graphs, and each call that runs in PyTorch.
 """
 
 from __future__ import annotations
 
 import logging
+import warnings
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ait_mlir.errors import AitError, InputError, RunError
 from ait_mlir.frontend.target import as_target
 from ait_mlir.importers.torch.compiled import CompiledModule, build, from_torch
-from ait_mlir.importers.torch.errors import ImportFailure
+from ait_mlir.importers.torch.constants import is_code
+from ait_mlir.importers.torch.errors import ImportFailure, place_of
 from ait_mlir.importers.torch.library import quiet, torch
+from ait_mlir.importers.torch.run_numbers import is_number_input, may_vary
+from ait_mlir.importers.torch.views import parted
 from ait_mlir.options import CompileOptions
 
 LOG = logging.getLogger("ait_mlir.torch_compile")
 OF_THE_MODEL = ("graph_mode", "num_runtimes")
-OPTIONS = ("measure", "budget", "precision", *OF_THE_MODEL)
+OPTIONS = ("measure", "budget", "precision", "freeze", *OF_THE_MODEL)
 MODES: Mapping[str, Mapping[str, Any]] = {
     "default": {},
     "reduce-overhead": {"graph_mode": True},
@@ -29,6 +34,13 @@ MODES: Mapping[str, Mapping[str, Any]] = {
     "max-autotune-no-cudagraphs": {"measure": True},
 }
 """The modes of `torch.compile`, as options."""
+MOST_VARIANTS = 8
+"""How many times a graph is compiled for different values of the floats that its code must know."""
+
+
+class FallbackWarning(UserWarning):
+    """A graph of `torch.compile`, or a call of one, runs in PyTorch. `warnings.simplefilter("error", ...)` with this
+    class makes it an error."""
 
 
 def backend(
@@ -36,9 +48,10 @@ def backend(
 ) -> Callable[..., Any]:
     """A callable like `graph`: compiled, or `graph` itself if it cannot be imported.
 
-    `options` are arguments of `ait_mlir.compile` listed in `OPTIONS`; `precision` is by default
-    `torch.get_float32_matmul_precision()`. `mode` is a mode of `torch.compile`: "reduce-overhead" replays CUDA graphs,
-    "max-autotune" also chooses all kernels by time; `options` override it.
+    `options` are the arguments of `ait_mlir.compile` that `OPTIONS` names; without `precision`, it is
+    `torch.get_float32_matmul_precision()`. With `freeze`, the model copies the weights, in the order in which its
+    kernels read them fastest. `mode` is one of `torch.compile`: "reduce-overhead" replays CUDA graphs, "max-autotune"
+    also chooses all kernels by time; `options` go before it.
     """
     if mode not in MODES:
         raise ImportFailure(f"unknown mode {mode!r} of the backend 'ait'; the modes are {', '.join(MODES)}")
@@ -51,20 +64,21 @@ def backend(
         **(options or {}),
     }
     load = {name: given.pop(name) for name in OF_THE_MODEL if name in given}
+    if not isinstance(freeze := given.pop("freeze", False), bool):
+        raise ImportFailure(f"the option 'freeze' of the backend 'ait' is {freeze!r}, expected True or False")
     try:
         chosen = CompileOptions(**given)
     except AitError as error:
         raise ImportFailure(str(error)) from None
     if torch.is_grad_enabled() and any(getattr(x, "requires_grad", False) for x in example_inputs):
-        LOG.warning("a graph runs in PyTorch: it needs gradients; call the model under torch.no_grad()")
+        _fall_back(f"{_title(graph)} runs in PyTorch: it needs gradients; call the model under torch.no_grad()")
         return graph.forward
     try:
-        return Part(graph, example_inputs, chosen, load)
-    except Exception as error:  # whatever fails here, the program must run as without this backend
-        LOG.warning(
-            "a graph of %d operations runs in PyTorch: %s", _operations(graph), _told(error), exc_info=_is_fault(error)
-        )
-        return graph.forward
+        return Graph(graph, example_inputs, chosen, load, freeze)
+    except Exception as error:  # on any error of ours, the program runs as without us
+        failure = error
+    _fall_back(f"{_title(graph)} runs in PyTorch: {_told(failure)}", failure)
+    return graph.forward
 
 
 def register() -> None:
@@ -73,19 +87,111 @@ def register() -> None:
         torch._dynamo.register_backend(backend, name="ait")
 
 
-class Part:
-    """A compiled graph with its weights. Weights that were written to are copied again.
+class Graph:
+    """A graph of dynamo as a callable: the part of it that is compiled, and the one that PyTorch runs on the results.
 
+    Floats of Python are arguments of the graph. Those that kernels can read are inputs of the compiled part; for the
+    values of the others, such as the epsilon of a norm, it is compiled again.
+    """
+
+    def __init__(
+        self,
+        graph: Any,
+        example_inputs: Sequence[Any],
+        options: CompileOptions,
+        load: Mapping[str, Any],
+        freeze: bool,
+    ) -> None:
+        self._graph = graph
+        self._eager = graph.forward
+        self._parts = parted(graph)
+        self._how = options, load, freeze
+        holders = [n for n in graph.graph.nodes if n.op == "placeholder"]
+        floats = [i for i, (n, x) in enumerate(zip(holders, example_inputs, strict=True)) if is_number_input(n, x)]
+        self._fixed = [i for i in floats if not may_vary(holders[i])]
+        self._variants: dict[tuple[float, ...], Part | None] = {}
+        self._warned = False
+        if not self._parts.computes:
+            LOG.info("a graph of %s makes only views and sizes, as PyTorch does", _operations(graph))
+            return
+        try:
+            self._compile(example_inputs)
+        except Exception:
+            if self._fixed == floats:
+                raise
+            self._fixed = floats
+            self._compile(example_inputs)
+
+    def __call__(self, *args: Any) -> Any:
+        """Run compiled, in PyTorch where the arguments do not fit."""
+        if not self._parts.computes or (part := self._variant(args)) is None:
+            return self._eager(*args)
+        try:
+            found = part.run(args)
+        except Refused as error:
+            self._call_falls_back(error.cause, error.reason)
+            return self._eager(*args)
+        return found if self._parts.finish is None else self._parts.finish.forward(*args, *found)
+
+    def _variant(self, args: Sequence[Any]) -> Part | None:
+        """The compiled part for these floats; None if there is none."""
+        key = tuple(float(args[i]) for i in self._fixed)
+        if key not in self._variants:
+            if len(self._variants) >= MOST_VARIANTS:
+                self._call_falls_back(None, f"it was compiled for {MOST_VARIANTS} values of its floats before")
+                return None
+            try:
+                self._compile(args)
+            except Exception as error:  # as for the first values
+                self._variants[key] = None
+                self._call_falls_back(error, _told(error))
+        return self._variants[key]
+
+    def _compile(self, args: Sequence[Any]) -> None:
+        numbers = {i: float(args[i]) for i in self._fixed}
+        self._variants[tuple(numbers.values())] = Part(self._parts.computed, args, numbers, *self._how)
+        LOG.info("a graph of %s is compiled", _operations(self._graph))
+
+    def _call_falls_back(self, error: Exception | None, reason: str) -> None:
+        text = f"a call of {_title(self._graph)} runs in PyTorch: {reason}"
+        if self._warned:
+            _log(text, error)
+        else:
+            self._warned = True
+            _fall_back(text, error)
+
+
+class Refused(Exception):
+    """A call that the compiled part does not take. Nothing was written."""
+
+    def __init__(self, reason: str, cause: Exception | None = None) -> None:
+        super().__init__(reason)
+        self.reason, self.cause = reason, cause
+
+
+class Part:
+    """A compiled graph. It reads the tensors of each call where they are, weights among them.
+
+    Integers that the importer takes for positions or masks become code; a call with others is refused. With `freeze`,
+    weights are copied, and copied again if PyTorch's count of writes or their place says that they have changed.
     Tensors that the graph writes, such as a static cache, are written in place in the caller's memory.
     """
 
     def __init__(
-        self, graph: Any, example_inputs: Sequence[Any], options: CompileOptions, load: Mapping[str, Any]
+        self,
+        graph: Any,
+        example_inputs: Sequence[Any],
+        numbers: Mapping[int, float],
+        options: CompileOptions,
+        load: Mapping[str, Any],
+        freeze: bool,
     ) -> None:
         holders = [n for n in graph.graph.nodes if n.op == "placeholder"]
-        self._eager = graph.forward
-        weights = {i: x for i, (n, x) in enumerate(zip(holders, example_inputs, strict=True)) if _is_weight(n, x)}
-        self._taken = [i for i, x in enumerate(example_inputs) if isinstance(x, torch.Tensor) and i not in weights]
+        tensors = {i: x for i, x in enumerate(example_inputs) if isinstance(x, torch.Tensor) and i not in numbers}
+        weights = {i for i, x in tensors.items() if _is_weight(holders[i], x)}
+        inner = {i: tensors[i] for i in weights if freeze or is_code(tensors[i])}
+        self._extents = {i: _extent(tensors[i]) for i in weights}
+        self._taken = [i for i in tensors if i not in inner]
         given = {i: _source(holders, i, self._taken) for i, x in enumerate(example_inputs) if not hasattr(x, "shape")}
         self._numbers = [i for i, source in given.items() if source is None]
         """The positions of integer arguments that are not the size of a tensor: each becomes the size of an empty
@@ -93,18 +199,23 @@ class Part:
         """
         carried = {i: (len(self._taken) + n, 0) for n, i in enumerate(self._numbers)}
         sizes = {i: source or carried[i] for i, source in given.items()}
-        self._device = graph_device([*(example_inputs[i] for i in self._taken), *weights.values()])
-        self._moved = {i for i in self._taken if is_moved(holders[i], example_inputs[i], self._device)}
+        self._device = graph_device([*tensors.values(), *_made(graph)])
+        self._moved = {
+            i
+            for i in self._taken
+            if is_moved(holders[i], tensors[i], self._device) or is_number_input(holders[i], tensors[i])
+        }
         """The positions of single numbers on the CPU that the graph copies to its device."""
-        values = (*(_real(x) for x in self._inputs(example_inputs)), *self._carriers(example_inputs))
+        values = (*(_real(x, i in weights) for i, x in self._inputs(example_inputs)), *self._carriers(example_inputs))
         shapes = tuple(_dynamic_axes(holders[i]) for i in self._taken) + ({0: torch.export.Dim.AUTO},) * len(carried)
         symbols = [_symbols(holders[i]) for i in self._taken]
         same = {(leaf, axis): name for leaf, axes in enumerate(symbols) for axis, name in axes.items()}
-        module = _Bound(graph, len(holders), weights, sizes, self._taken, self._moved).eval()
-        guards = torch._guards  # this export must not add guards to the graph around it
+        module = _Bound(graph, len(holders), inner, sizes, numbers, self._taken, self._moved).eval()
+        guards = torch._guards  # what this export assumes must not be checked at each call of the outer one
+        dynamic = (shapes,) if shapes else None
         with quiet(), guards.tracing(None), guards.compile_context(None):
-            imported = from_torch(module, values, dynamic_shapes=(shapes,), name="graph", same_dims=same)
-        devices = {x.device.type for x in (*values, *weights.values())}
+            imported = from_torch(module, values, dynamic_shapes=dynamic, name="graph", same_dims=same)
+        devices = {self._device.type, *(x.device.type for x in (*values, *inner.values()))}
         if len(devices) > 1:
             raise ImportFailure(f"the graph uses several devices: {', '.join(sorted(devices))}")
         places = {name: i for i, name in module.names.items()}
@@ -112,43 +223,64 @@ class Part:
         """The positions among the arguments of the tensors that the graph writes, other than its inputs."""
         imported.state.clear()  # each call passes the caller's tensors
         self._compiled: CompiledModule = build(
-            imported, replace(options, target=as_target((devices or {"cpu"}).pop()).kind), **load
+            imported, replace(options, target=as_target(self._device.type).kind), **load
         )
         self._written = [*self._state.values(), *(self._taken[leaf] for leaf in self._compiled.changed_leaves())]
-        self._weights = {name: i for i, name in module.names.items() if name in imported.constants}
+        self._copied = {name: i for name, i in places.items() if name in imported.constants}
         states = imported.state_names.values()
-        self._folded = [i for i, n in module.names.items() if n not in imported.constants and n not in states]
-        self._held, self._fixed = _seen(example_inputs, self._weights.values()), _seen(example_inputs, self._folded)
-        LOG.info("a graph of %d operations is compiled", _operations(graph))
+        self._coded = [i for n, i in places.items() if n not in imported.constants and n not in states]
+        self._seen = _marks(example_inputs, self._copied.values())
+        self._assumed = [(i, _marks(example_inputs, (i,)), example_inputs[i].clone()) for i in self._coded]
 
-    def __call__(self, *args: Any) -> Any:
-        """Run the compiled graph, or the graph in PyTorch if the arguments do not fit."""
-        if not _unchanged(self._fixed, _seen(args, self._folded)):
-            return self._eager(*args)  # a value that was compiled into the code has changed
+    def run(self, args: Sequence[Any]) -> Any:
+        """The results of the graph. Raises `Refused`, and `RunError` where the graph has written something already."""
+        for i, marks, value in self._assumed:  # on a card, a comparison of the numbers would wait for it
+            same = torch.equal(args[i], value) if value.device.type == "cpu" else _marks(args, (i,)) == marks
+            if not same:
+                raise Refused(f"argument {i}, whose numbers are part of the code, has changed")
+        if self._written and (i := self._overlapping(args)) is not None:
+            raise Refused(f"it writes into a tensor that shares memory with its argument {i}")
         try:
-            if not _unchanged(self._held, held := _seen(args, self._weights.values())):
-                if _is_captured(self._compiled.model.target):
-                    LOG.warning("a call that is captured runs in PyTorch: weights were written to; call once before")
-                    return self._eager(*args)
-                for name, i in self._weights.items():
-                    self._compiled.model.set_constant(name, args[i].detach().contiguous())
-                self._held = held
-            inputs = *self._inputs(args), *self._carriers(args)
+            self._copy_weights(args)
+            inputs = *(x for _, x in self._inputs(args)), *self._carriers(args)
             state = {name: args[i] for name, i in self._state.items()}
             result = self._compiled.run(inputs, state)
+        except Refused:
+            raise
         except Exception as error:
             if self._written and isinstance(error, RunError):
-                raise  # some of the state is already updated: PyTorch would start from wrong values
-            LOG.warning("a call runs in PyTorch: %s", _told(error), exc_info=_is_fault(error))
-            return self._eager(*args)
+                raise  # some of the state is written: PyTorch would start from another one
+            raise Refused(_told(error), error) from error
         for i in self._written:
             if not args[i].is_inference():
                 torch.autograd.graph.increment_version(args[i])
         return result
 
-    def _inputs(self, args: Sequence[Any]) -> list[Any]:
-        """The arguments that are inputs of the compiled graph, on its device."""
-        return [args[i].to(self._device) if i in self._moved else args[i] for i in self._taken]
+    def _copy_weights(self, args: Sequence[Any]) -> None:
+        if (seen := _marks(args, self._copied.values())) == self._seen:
+            return
+        if _is_captured(self._compiled.model.target):
+            raise Refused("the call is captured, and weights were written to; call once before")
+        for name, i in self._copied.items():
+            self._compiled.model.set_constant(name, args[i].detach().contiguous())
+        self._seen = seen
+
+    def _overlapping(self, args: Sequence[Any]) -> int | None:
+        """An argument that shares memory with another one that the graph writes."""
+        spans: dict[int, tuple[int, int]] = {}
+        for i, x in enumerate(args):
+            if isinstance(x, torch.Tensor) and (extent := self._extents.get(i) or _extent(x)):
+                spans[i] = (start := x.data_ptr()), start + extent
+        written = [(i, spans[i]) for i in self._written if i in spans]
+        return next((i for i, (a, b) in spans.items() for j, (c, d) in written if i != j and a < d and c < b), None)
+
+    def _inputs(self, args: Sequence[Any]) -> list[tuple[int, Any]]:
+        """The tensors that are given at each call, with their positions."""
+        given = ((i, args[i]) for i in self._taken)
+        return [
+            (i, x.to(self._device) if i in self._moved else x.detach() if type(x) is not torch.Tensor else x)
+            for i, x in given
+        ]
 
     def _carriers(self, args: Sequence[Any]) -> list[Any]:
         """For each integer argument, an empty tensor with that size: it carries the integer as a dim. Raises
@@ -160,9 +292,19 @@ class Part:
         return [torch.empty((x, 0), device=self._device) for x in numbers]
 
 
+@dataclass(frozen=True)
+class _Number:
+    """A float that the code knows, in the place of the tensor in which PyTorch passes it."""
+
+    value: float
+
+    def item(self) -> float:
+        return self.value
+
+
 def _bound_class() -> Any:
     class Bound(torch.nn.Module):
-        """A module that holds the weights of a graph and reads the graph's integers from the shapes of its inputs."""
+        """A graph with some weights and floats inside, and its sizes taken from its tensors."""
 
         def __init__(
             self,
@@ -170,6 +312,7 @@ def _bound_class() -> Any:
             count: int,
             weights: Mapping[int, Any],
             sizes: Mapping[int, tuple[int, int]],
+            numbers: Mapping[int, float],
             taken: Sequence[int],
             moved: Collection[int],
         ) -> None:
@@ -185,6 +328,7 @@ def _bound_class() -> Any:
                 else:
                     self.register_buffer(self.names[i], held)
             self.sizes = dict(sizes)
+            self.numbers = {i: _Number(value) for i, value in numbers.items()}
             self.taken = list(taken)
             self.moved = frozenset(moved)
 
@@ -192,8 +336,10 @@ def _bound_class() -> Any:
             given: list[Any] = [None] * self.count
             for i, name in self.names.items():
                 given[i] = getattr(self, name)
-            for i, value in zip(self.taken, inputs, strict=False):  # after these come the tensors that carry integers
-                given[i] = value.clone() if i in self.moved else value  # the graph may write to its copy
+            for i, value in zip(self.taken, inputs, strict=False):  # then those that carry a number
+                given[i] = value.clone() if i in self.moved else value  # a copy for the graph, too, which may write it
+            for i, number in self.numbers.items():
+                given[i] = number
             for i, (position, axis) in self.sizes.items():
                 given[i] = inputs[position].shape[axis]
             with torch.fx.traceback.preserve_node_meta():  # keeps the places in the model's source
@@ -205,14 +351,10 @@ def _bound_class() -> Any:
 _Bound: Any = _bound_class()
 
 
-def _seen(args: Sequence[Any], places: Iterable[int]) -> list[tuple[Any, int]]:
-    """The arguments at some positions, and how often each has been written to."""
-    return [(x, 0 if x.is_inference() else x._version) for x in (args[i] for i in places)]
-
-
-def _unchanged(before: Sequence[tuple[Any, int]], now: Sequence[tuple[Any, int]]) -> bool:
-    """Whether these are the same tensors, not written to in the meantime."""
-    return all(a is b and m == n for (a, m), (b, n) in zip(before, now, strict=True))
+def _marks(args: Sequence[Any], places: Iterable[int]) -> list[tuple[int, ...]]:
+    """The place in memory of each of some arguments, and how often PyTorch has counted a write to it."""
+    found = (args[i] for i in places)
+    return [(x.data_ptr(), *x.stride(), 0 if x.is_inference() else x._version) for x in found]
 
 
 def _is_captured(target: str) -> bool:
@@ -239,9 +381,24 @@ def is_moved(node: Any, value: Any, device: Any) -> bool:
     return all(isinstance(x, torch.Tensor) and x.device.type == device.type for x in made)
 
 
-def _real(value: Any) -> Any:
-    """A copy of a tensor to trace with, because the export marks its tensors, and guards would see the marks."""
-    return value.detach().clone()
+def _real(value: Any, is_weight: bool) -> Any:
+    """A tensor to trace with, of its own: the export leaves marks on tensors, which guards would see. A weight is not
+    copied."""
+    return value.detach() if is_weight else value.detach().clone()
+
+
+def _extent(value: Any) -> int:
+    """The bytes from the first element of a tensor to the end of its last one; 0 without elements."""
+    if not value.numel():
+        return 0
+    steps = sum((size - 1) * stride for size, stride in zip(value.shape, value.stride(), strict=True))
+    return (steps + 1) * value.element_size()
+
+
+def _made(graph: Any) -> list[Any]:
+    """The tensors of a graph as it was traced."""
+    values = (n.meta.get("example_value") for n in graph.graph.nodes)
+    return [value for value in values if isinstance(value, torch.Tensor)]
 
 
 def _source(holders: Sequence[Any], index: int, taken: Sequence[int]) -> tuple[int, int] | None:
@@ -278,5 +435,21 @@ def _told(error: Exception) -> str:
     return f"{type(error).__name__}: {error}" if _is_fault(error) else str(error)
 
 
-def _operations(graph: Any) -> int:
-    return sum(n.op in ("call_function", "call_method", "call_module") for n in graph.graph.nodes)
+def _operations(graph: Any) -> str:
+    count = sum(n.op.startswith("call") for n in graph.graph.nodes)
+    return f"{count} operation{'' if count == 1 else 's'}"
+
+
+def _title(graph: Any) -> str:
+    """A graph by its size and the place of its first operation."""
+    first = next((n for n in graph.graph.nodes if n.op.startswith("call") and n.meta.get("stack_trace")), None)
+    return f"a graph of {_operations(graph)}" + (f" at {place_of(first)}" if first is not None else "")
+
+
+def _fall_back(text: str, error: Exception | None = None) -> None:
+    _log(text, error)
+    warnings.warn(text, FallbackWarning, stacklevel=3)
+
+
+def _log(text: str, error: Exception | None) -> None:
+    LOG.info(text, exc_info=error if error is not None and _is_fault(error) else None)

@@ -26,6 +26,7 @@ from ait_mlir.importers.torch.dims import DimRequired, DimTable, Required
 from ait_mlir.importers.torch.errors import ImportFailure, Unsupported, UnsupportedOps, place_of
 from ait_mlir.importers.torch.fold import Folder
 from ait_mlir.importers.torch.library import quiet, torch
+from ait_mlir.importers.torch.run_numbers import is_run_number, written
 from ait_mlir.importers.torch.rows import advice, row_named
 from ait_mlir.importers.torch.rows.complex import translated
 from ait_mlir.importers.torch.rows.pairs import Interleaved, Pair
@@ -33,6 +34,7 @@ from ait_mlir.importers.torch.scan import is_flip_of_scan, is_reversed, is_scan
 from ait_mlir.importers.torch.signature import Inputs, bind_dims, declare_dims, examples_of, read_inputs, skeleton
 from ait_mlir.importers.torch.writer import ImportWriter
 from ait_mlir.passes.assumptions import assume
+from ait_mlir.rewrites.engine.errors import unknown
 
 
 @dataclass
@@ -116,6 +118,9 @@ class Importer:
         self.table = DimTable(required, None if same_dims is None else examples_of(self.inputs))
         declare_dims(self.table, program, self.inputs, dim_names, hints, same_dims)
         bind_dims(self.table, program)
+        known = {*(dim.name for dim in self.table.scope().dims), *dim_names.values()}
+        if wrong := [name for name in hints if name not in known]:
+            raise ImportFailure(f"hints: {unknown('dim', wrong[0], known)}; the dims are {', '.join(sorted(known))}")
         types: list[tuple[str, TensorType]] = []
         for item in self.inputs.tensors:
             try:
@@ -182,11 +187,23 @@ class Importer:
 
     def _call(self, node: Any, graph_module: Any) -> None:
         try:
-            self.values[node] = self._value(node, graph_module)
+            self.values[node] = self._checked(node, self._value(node, graph_module))
         except (NotSupported, VerifyException, DimError) as error:
             if not isinstance(error, _Skipped):
                 self.problems.setdefault(str(node.target), []).append((node, str(error)))
             self.values[node] = _MISSING
+
+    def _checked(self, node: Any, value: Any) -> Any:
+        """The value of a node; refuses one with other elements than the trace declares."""
+        meant: Any = node.meta.get("val")
+        several = isinstance(meant, list | tuple)
+        results: list[Any] = list(zip(meant, value, strict=False)) if several else [(meant, value)]
+        for declared, found in results:
+            if not isinstance(declared, torch.Tensor) or not isinstance(found, SSAValue):
+                continue
+            if (element := tensor_type(cast(SSAValue, found)).element_type) != element_type(declared.dtype):
+                raise NotSupported(f"its result has elements of {element}, but the trace declares {declared.dtype}")
+        return value
 
     def _value(self, node: Any, graph_module: Any) -> Any:
         name = row_name(node)
@@ -211,6 +228,8 @@ class Importer:
             return None
         if (row := row_named(name)) is not None:
             return translated(Call(node, bind(node, self._resolve), self.w, self.table), name, row)
+        if is_run_number(node.meta["val"]):
+            return written(self.w, node, self._resolve(node.args))
         if is_size(node):
             self._resolve(node.args)  # a size of an operation that failed to translate is reported with that operation
             val = node.meta["val"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from xdsl.dialects.builtin import f64
 from xdsl.ir import SSAValue
 
 from ait_mlir.building.formulas import Affine, Mask, Spread, Value, dims_of
@@ -15,6 +16,7 @@ from ait_mlir.dims import Expr, ceildiv, const, maximum, minimum
 from ait_mlir.importers.torch.call import Call, NotSupported, Row, as_expr
 from ait_mlir.importers.torch.conditions import is_about_values, is_only_returned, is_proved
 from ait_mlir.importers.torch.library import torch
+from ait_mlir.importers.torch.run_numbers import is_run_number
 
 ONE = const(1)
 
@@ -217,6 +219,8 @@ def item(c: Call) -> Value | Expr | float:
         if getattr(getattr(meant, "node", None), "expr", None) is not None and meant.node.expr.free_symbols:
             if is_only_returned(c.node):
                 return value
+            if is_run_number(meant):
+                return c.w.reshape(c.w.cast(c.tensor("self"), f64), ())
             raise NotSupported("a value of a tensor decides what is computed; decide by shapes, or use torch.where")
         return meant
     for symbol in c.node.meta.get("unbacked_bindings") or ():

@@ -1,0 +1,93 @@
+"""Floats that a run reads from tensors: `.item()` of a tensor of one number, and what Python computes with it.
+
+Such a number is a tensor of rank 0 in f64, as Python's floats are. Where a row of the table takes a tensor or a
+number, it takes this one, too.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Mapping
+from typing import Any, cast
+
+from xdsl.dialects.builtin import f64
+from xdsl.ir import SSAValue
+
+from ait_mlir.dims import Expr
+from ait_mlir.importers.torch.call import NotSupported
+from ait_mlir.importers.torch.library import torch
+from ait_mlir.importers.torch.writer import ImportWriter
+
+
+def _binary(name: str) -> Callable[[ImportWriter, SSAValue, SSAValue], SSAValue]:
+    return lambda w, a, b: w.pointwise(name, a, b)
+
+
+_OF_TWO: Mapping[Any, Callable[[ImportWriter, SSAValue, SSAValue], SSAValue]] = {
+    operator.add: ImportWriter.add,
+    operator.sub: ImportWriter.sub,
+    operator.mul: ImportWriter.mul,
+    getattr(operator, "truediv"): ImportWriter.div,
+    getattr(operator, "pow"): _binary("pow"),
+    torch.sym_max: ImportWriter.maximum,
+    torch.sym_min: ImportWriter.minimum,
+}
+_OF_ONE: Mapping[Any, Callable[[ImportWriter, SSAValue], SSAValue]] = {
+    operator.neg: ImportWriter.neg,
+    torch.sym_float: lambda w, a: a,
+    **{
+        function: lambda w, a, name=name: w.pointwise(name, a)
+        for name in ("sqrt", "exp", "log", "sin", "cos", "tan")
+        for function in (getattr(math, name), getattr(torch, f"_sym_{name}", None))
+        if function is not None
+    },
+}
+
+_ARITHMETIC = frozenset(
+    f"{prefix}{name}{suffix}"
+    for name in ("add", "sub", "mul", "div", "truediv", "true_divide", "neg", "pow", "gt", "ge", "lt", "le")
+    for prefix in ("", "r", "i")
+    for suffix in ("", "_")
+) | {"clamp", "clamp_", "full", "full_like", "new_full", "fill_", "masked_fill", "masked_fill_", "where", "item"}
+"""Names of operations that take a number of a run, as functions of Python or methods of tensors."""
+
+
+def is_run_number(value: Any) -> bool:
+    """Whether the value of a node is a float that only the run knows."""
+    return isinstance(value, torch.SymFloat) and bool(
+        torch.fx.experimental.symbolic_shapes.free_unbacked_symbols(value)
+    )
+
+
+def written(w: ImportWriter, node: Any, operands: list[Any]) -> SSAValue:
+    """A node that computes a float of the run from others. Raises `NotSupported` for an operation without a row."""
+    given = [
+        cast("SSAValue", x) if isinstance(x, SSAValue) else w.number(cast("float | Expr", x), f64) for x in operands
+    ]
+    if (one := _OF_ONE.get(node.target)) is not None and len(given) == 1:
+        return one(w, given[0])
+    if (two := _OF_TWO.get(node.target)) is not None and len(given) == 2:
+        return two(w, *given)
+    name = getattr(node.target, "__name__", node.target)
+    raise NotSupported(f"'{name}' of a float that a tensor holds is not supported; compute it with tensors")
+
+
+def is_number_input(node: Any, value: Any) -> bool:
+    """Whether an argument of a graph of dynamo is a float of Python, which it passes as a tensor."""
+    if not isinstance(value, torch.Tensor) or value.dim() or value.dtype != torch.float64 or value.device.type != "cpu":
+        return False
+    return bool(node.users) and all(user.op == "call_method" and user.target == "item" for user in node.users)
+
+
+def may_vary(node: Any) -> bool:
+    """Whether kernels can read such a float: it is only an operand of arithmetic."""
+    return all(
+        user.op == "output"
+        or (_name(user) in _ARITHMETIC and (isinstance(user.meta.get("example_value"), torch.Tensor) or may_vary(user)))
+        for user in node.users
+    )
+
+
+def _name(node: Any) -> str:
+    return node.target if isinstance(node.target, str) else getattr(node.target, "__name__", "")
