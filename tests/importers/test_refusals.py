@@ -265,3 +265,11 @@ class BeyondIntegers(nn.Module):
 def test_an_integer_that_no_formula_can_hold_is_refused_with_its_place():
     with pytest.raises(UnsupportedOps, match=r"(?s)aten\.slice\.Tensor.*test_refusals\.py"):
         from_torch(BeyondIntegers().eval(), (torch.arange(3),))
+
+
+def test_hints_name_dims_of_the_model():
+    dim = torch.export.Dim("batch", min=1, max=8)
+    model, x = torch.nn.Linear(4, 4).eval(), torch.randn(2, 4)
+    told = "hints: unknown dim 'bach'; did you mean 'batch'?; the dims are batch"
+    with pytest.raises(ImportFailure, match=re.escape(told)):
+        ait_mlir.compile(model, (x,), dynamic_shapes=({0: dim},), hints={"bach": [1]})

@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
+from ait_mlir.errors import AitError
+from ait_mlir.passes.parse import parse_passes
 from ait_mlir.tools.cli import main
 
 MODEL = """
@@ -208,3 +211,22 @@ def test_help_has_an_example(command: str, capsys: pytest.CaptureFixture[str]) -
     assert stopped.value.code == 0
     out = capsys.readouterr().out
     assert "example" in out and f"ait {command}".strip() in out
+
+
+@pytest.mark.usefixtures("here")
+def test_an_artifact_is_no_text(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("renamed.mlir").write_bytes(Path("tiny.ait").read_bytes())
+    assert main(["compile", "renamed.mlir"]) == 1
+    assert "renamed.mlir:1:1: error: it is an artifact, not text; `ait inspect --ir` prints" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("simplfy", "unknown pass 'simplfy'; did you mean 'simplify'"),
+        ("zzz", "unknown pass 'zzz'; known: apply-padding, "),
+    ],
+)
+def test_a_mistyped_pass(name: str, told: str) -> None:
+    with pytest.raises(AitError, match=re.escape(told)):
+        parse_passes(f"merge-pieces,{name}")

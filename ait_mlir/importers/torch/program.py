@@ -26,10 +26,10 @@ from ait_mlir.importers.torch.dims import DimRequired, DimTable, Required
 from ait_mlir.importers.torch.errors import ImportFailure, Unsupported, UnsupportedOps, place_of
 from ait_mlir.importers.torch.fold import Folder
 from ait_mlir.importers.torch.library import quiet, torch
-from ait_mlir.importers.torch.run_numbers import is_run_number, written
 from ait_mlir.importers.torch.rows import advice, row_named
 from ait_mlir.importers.torch.rows.complex import translated
 from ait_mlir.importers.torch.rows.pairs import Interleaved, Pair
+from ait_mlir.importers.torch.run_numbers import is_run_number, written
 from ait_mlir.importers.torch.scan import is_flip_of_scan, is_reversed, is_scan
 from ait_mlir.importers.torch.signature import Inputs, bind_dims, declare_dims, examples_of, read_inputs, skeleton
 from ait_mlir.importers.torch.writer import ImportWriter

@@ -19,6 +19,8 @@ from ait_mlir.importers.torch.call import NotSupported
 from ait_mlir.importers.torch.library import torch
 from ait_mlir.importers.torch.writer import ImportWriter
 
+_OPERATOR: Any = operator  # some of its functions have no complete types
+
 
 def _binary(name: str) -> Callable[[ImportWriter, SSAValue, SSAValue], SSAValue]:
     return lambda w, a, b: w.pointwise(name, a, b)
@@ -28,8 +30,8 @@ _OF_TWO: Mapping[Any, Callable[[ImportWriter, SSAValue, SSAValue], SSAValue]] = 
     operator.add: ImportWriter.add,
     operator.sub: ImportWriter.sub,
     operator.mul: ImportWriter.mul,
-    getattr(operator, "truediv"): ImportWriter.div,
-    getattr(operator, "pow"): _binary("pow"),
+    _OPERATOR.truediv: ImportWriter.div,
+    _OPERATOR.pow: _binary("pow"),
     torch.sym_max: ImportWriter.maximum,
     torch.sym_min: ImportWriter.minimum,
 }
