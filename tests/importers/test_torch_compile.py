@@ -145,7 +145,7 @@ STAGES = {
     "a pass": ("ait_mlir.driver", "run_to_phase"),
     "the C++ compiler": ("ait_mlir.lowering.build", "_build"),
     "loading": ("ait_mlir.runtime.artifact", "read"),
-    "a call": ("ait_mlir.importers.torch.compiled", "CompiledModule._run"),
+    "a call": ("ait_mlir.importers.torch.compiled", "CompiledModule.run"),
 }
 
 

@@ -157,7 +157,7 @@ def test_a_float_that_the_code_must_know_is_compiled_a_few_times():
     with pytest.warns(FallbackWarning, match=f"compiled for {MOST_VARIANTS} values of its floats") as told:
         for i in range(3):
             torch.testing.assert_close(fast(X, 50.0 + i), FLOATS["epsilon"](X, 50.0 + i))
-    assert len(told) == 1
+    assert sum(w.category is FallbackWarning for w in told) == 1
 
 
 @pytest.mark.parametrize("norm", [nn.LayerNorm(8), nn.RMSNorm(8, eps=1e-6), nn.BatchNorm1d(8), nn.GroupNorm(2, 8)])
@@ -172,7 +172,7 @@ def test_an_imported_model_computes_with_a_number_that_a_tensor_holds():
             s = scale.item()
             return x * s + (s * 2 - 1) / 3
 
-    compiled = ait_mlir.compile(Scaled(), (X, torch.tensor(3.0)))
+    compiled = ait_mlir.compile(Scaled().eval(), (X, torch.tensor(3.0)))
     for scale in (torch.tensor(3.0), torch.tensor(-0.7)):
         torch.testing.assert_close(compiled(X, scale), Scaled()(X, scale))
 
@@ -237,6 +237,25 @@ def test_autocast_inside_has_the_types_of_pytorch(way):
         assert ours.dtype == theirs.dtype
 
 
+@pytest.mark.parametrize(
+    "norm", [nn.LayerNorm(8), nn.RMSNorm(8), nn.GroupNorm(2, 8), nn.BatchNorm1d(8), nn.InstanceNorm1d(8, affine=True)]
+)
+def test_norms_under_autocast_take_weights_of_f32(norm):
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.a, self.norm = nn.Linear(8, 8), norm
+
+        def forward(self, x):
+            return self.norm(self.a(x))
+
+    model, x = Net().eval(), torch.randn(2, 8, 8)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        ours, theirs = ait_mlir.compile(model, (x,))(x), model(x)
+    assert ours.dtype == theirs.dtype
+    torch.testing.assert_close(ours, theirs, rtol=2e-2, atol=2e-2)
+
+
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 @pytest.mark.parametrize("way", ["compile", "torch.compile"])
 def test_autocast_around_has_the_types_of_pytorch(way, dtype):
@@ -254,7 +273,7 @@ def test_a_row_that_writes_other_elements_than_the_trace_declares_is_refused(mon
 
     monkeypatch.setattr(program, "row_named", lambda name: lambda c: c.tensor("self"))
     with pytest.raises(CompileError, match=r"has elements of f32, but the trace declares torch\.float64"):
-        ait_mlir.compile(nn.ModuleDict({"m": Doubled()})["m"], (X,))
+        ait_mlir.compile(Doubled().eval(), (X,))
 
 
 class Doubled(nn.Module):
@@ -276,7 +295,7 @@ def test_a_graph_that_falls_back_warns_once_with_its_place_and_the_reason():
     with pytest.warns(FallbackWarning) as told:
         for _ in range(3):
             fast(X)
-    (one,) = map(str, (w.message for w in told))
+    (one,) = (str(w.message) for w in told if w.category is FallbackWarning)
     assert one.startswith(f"a graph of 2 operations at {__file__}:{line} in refused: y = torch.special.bessel_j0(x)")
     assert "runs in PyTorch: 1 operation of the model cannot be imported" in one
 
@@ -287,4 +306,4 @@ def test_calls_that_fall_back_warn_once():
     with pytest.warns(FallbackWarning, match="a call of a graph of 3 operations at .* runs in PyTorch: ") as told:
         for _ in range(2):
             fast(torch.randn(5000, 2))
-    assert len(told) == 1
+    assert sum(w.category is FallbackWarning for w in told) == 1

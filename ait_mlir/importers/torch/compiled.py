@@ -249,6 +249,8 @@ class CompiledModule(torch.nn.Module):
         results = self.model.run_with_tensors(
             {**given, **state}, sync=not on_gpu, graph_mode=self._graph_mode and on_gpu
         )
+        if not given and not state:  # arrays of NumPy on the CPU
+            results = {name: _as_torch(value) for name, value in results.items()}
         values = [
             value if kind == "constant" else results[value].item() if kind == "number" else results[value]
             for kind, value in self._outputs
@@ -316,6 +318,13 @@ class CompiledModule(torch.nn.Module):
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         raise InputError("a compiled model cannot be pickled; write it with `save`, or pickle its `state_dict()`")
+
+
+def _as_torch(value: Any) -> Any:
+    """A tensor of torch that shares the memory of a NumPy array; a tensor as it is."""
+    if isinstance(value, torch.Tensor):
+        return value
+    return torch.from_numpy(value.view(f"i{value.itemsize}")).view(getattr(torch, value.dtype.name))
 
 
 def _put_state(compiled: CompiledModule, found: Any, prefix: str, *_: Any) -> None:

@@ -104,6 +104,7 @@ class Graph:
     ) -> None:
         self._graph = graph
         self._eager = graph.forward
+        _name_dtypes(graph)
         self._parts = parted(graph)
         self._how = options, load, freeze
         holders = [n for n in graph.graph.nodes if n.op == "placeholder"]
@@ -355,6 +356,13 @@ def _marks(args: Sequence[Any], places: Iterable[int]) -> list[tuple[int, ...]]:
     """The place in memory of each of some arguments, and how often PyTorch has counted a write to it."""
     found = (args[i] for i in places)
     return [(x.data_ptr(), *x.stride(), 0 if x.is_inference() else x._version) for x in found]
+
+
+def _name_dtypes(graph: Any) -> None:
+    """Let each autocast of a graph name its dtype; without one it has the default, but an export takes none for it."""
+    for node in graph.graph.find_nodes(op="call_function", target=torch.amp.autocast_mode._enter_autocast):
+        kind, dtype, *others = node.args
+        node.args = (kind, torch.get_autocast_dtype(kind) if dtype is None else dtype, *others)
 
 
 def _is_captured(target: str) -> bool:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
+from xdsl.dialects.builtin import f32
 from xdsl.ir import SSAValue
 
 from ait_mlir.building.formulas import Value
@@ -12,10 +14,28 @@ from ait_mlir.dialects.ait import elementwise as ait
 from ait_mlir.dialects.ait.norm import GroupNormOp, LayerNormOp, RmsNormOp, SoftmaxOp
 from ait_mlir.dialects.ait.types import tensor_type
 from ait_mlir.dims import product
-from ait_mlir.importers.torch.call import Call, NotSupported, Row
+from ait_mlir.importers.torch.call import Call, NotSupported, Row, element_type
 from ait_mlir.importers.torch.library import torch
 
 TRAINING = "batch norm by the statistics of the batch is for training; call model.eval() first"
+
+
+Norm = Callable[[Call], SSAValue]
+
+
+def in_one_type(norm_of: Norm) -> Norm:
+    """A norm whose operands may have several types, as under autocast: it computes in f32 and rounds the result."""
+
+    def mixed(c: Call) -> SSAValue:
+        given = {name: c.tensor(name) for name in ("input", "weight", "bias") if c.arguments.get(name) is not None}
+        if len({tensor_type(value).element_type for value in given.values()}) == 1:
+            return norm_of(c)
+        wide = {name: c.w.cast(value, f32) for name, value in given.items()}
+        meant = c.node.meta["val"]
+        normed = norm_of(replace(c, arguments={**c.arguments, **wide}))
+        return c.w.cast(normed, element_type((meant[0] if isinstance(meant, tuple | list) else meant).dtype))
+
+    return mixed
 
 
 def softmax(c: Call) -> Value:
@@ -24,6 +44,7 @@ def softmax(c: Call) -> Value:
     return c.w.reshape(c.w.op(SoftmaxOp, x, properties={"dim": c.axis("dim")}), c.dims)
 
 
+@in_one_type
 def normalised(c: Call) -> SSAValue:
     """Layer norm over the trailing `normalized_shape`, in the input's type."""
     scale, bias = c.optional("weight"), c.optional("bias")
@@ -40,7 +61,8 @@ def native_layer_norm(c: Call) -> Sequence[Value]:
     return [normalised(c)]
 
 
-def rms_norm(c: Call) -> Value:
+@in_one_type
+def rms_norm(c: Call) -> SSAValue:
     """RMS norm over the trailing `normalized_shape`; the default of `eps` is the machine epsilon of the type."""
     x = c.tensor("input")
     eps = torch.finfo(c.node.meta["val"].dtype).eps if c["eps"] is None else c["eps"]
@@ -66,6 +88,7 @@ def native_batch_norm(c: Call) -> Sequence[Value]:
     return [batch_norm(c)]
 
 
+@in_one_type
 def group_norm(c: Call) -> SSAValue:
     """Group norm: each of `num_groups` groups of channels is normalised, then each channel is scaled and shifted."""
     x = c.tensor("input")
@@ -77,13 +100,21 @@ def instance_norm(c: Call) -> SSAValue:
     """Instance norm: each channel is normalised, then scaled and shifted."""
     if not c["use_input_stats"]:
         return batch_norm(c)
-    x = c.tensor("input")
-    channels = tensor_type(x).dims[1].as_int()
+    channels = c.shape("input")[1].as_int()
     if channels is None:
-        raise NotSupported(f"instance norm needs a fixed number of channels, found {tensor_type(x).dims[1]}")
+        raise NotSupported(f"instance norm needs a fixed number of channels, found {c.shape('input')[1]}")
+    return norm_of_channels(c)
+
+
+@in_one_type
+def norm_of_channels(c: Call) -> SSAValue:
+    """Group norm with one channel in each group."""
+    x, channels = c.tensor("input"), c.shape("input")[1].as_int()
+    assert channels is not None
     return c.w.put(GroupNormOp(x, c.optional("weight"), c.optional("bias"), 1, channels, float(c["eps"])))
 
 
+@in_one_type
 def norm_of_batch(c: Call) -> SSAValue:
     """Batch norm with the statistics of a batch of 1, the form of traced instance norms and of standardized weights."""
     x = c.tensor("input")
