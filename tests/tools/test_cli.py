@@ -229,4 +229,4 @@ def test_an_artifact_is_no_text(capsys: pytest.CaptureFixture[str]) -> None:
 )
 def test_a_mistyped_pass(name: str, told: str) -> None:
     with pytest.raises(AitError, match=re.escape(told)):
-        parse_passes(f"merge-pieces,{name}")
+        parse_passes(f"simplify,{name}")

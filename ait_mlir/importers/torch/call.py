@@ -40,8 +40,9 @@ class Call:
     def __getitem__(self, name: str) -> Any:
         """An argument that is not a tensor: a number, a list, None. Raises `NotSupported` for a float that only the
         run knows."""
-        found = self.arguments.get(name)
-        if isinstance(found, SSAValue) and self._is_number(name):
+        found: Any = self.arguments.get(name)
+        is_value = isinstance(found, SSAValue)
+        if is_value and self._is_number(name):
             raise NotSupported(f"{name} is a float that a tensor holds, expected a number that is known")
         return found
 

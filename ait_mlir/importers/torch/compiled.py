@@ -149,7 +149,7 @@ class CompiledModule(torch.nn.Module):
         options: CompileOptions,
         graph_mode: bool = False,
     ) -> None:
-        super().__init__()
+        torch.nn.Module.__init__(self)
         self.training = False
         self.model = model
         self._text = text
@@ -164,7 +164,7 @@ class CompiledModule(torch.nn.Module):
         self.state: dict[str, Any] = {
             name: value.detach().to(place, copy=True).contiguous() for name, value in imported.state.items()
         }
-        self._code: dict[str, Any] = {}
+        self.code: dict[str, Any] = {}
         self._register_state_dict_hook(_put_state)
         self.register_load_state_dict_post_hook(_set_weights)
 
@@ -174,7 +174,7 @@ class CompiledModule(torch.nn.Module):
         for table in ("_parameters", "_buffers", "_modules", "_non_persistent_buffers_set"):
             self.__dict__[table] = getattr(module, table).copy()
         kept = {*self.model.get_constant_names(False), *self.imported.state_names.values()}
-        self._code = {
+        self.code = {
             n: b.clone()
             for n, b in self.named_buffers()
             if n not in kept and not (b.is_floating_point() or b.is_complex())
@@ -340,7 +340,7 @@ def _set_weights(compiled: CompiledModule, _: Any) -> None:
     for name, buffer in imported.state_names.items():
         if buffer in names:
             compiled.state[name].copy_(names[buffer])
-    if changed := [name for name, code in compiled._code.items() if not torch.equal(names[name], code)]:
+    if changed := [name for name, code in compiled.code.items() if not torch.equal(names[name], code)]:
         raise InputError(f"the numbers of {changed[0]!r} are a part of the compiled code; compile the module again")
     parts = {f"{n}.{part}": getattr(v, part) for n, v in names.items() if v.is_complex() for part in ("real", "imag")}
     settable = compiled.model.get_constant_names(False)

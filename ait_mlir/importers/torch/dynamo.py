@@ -104,7 +104,6 @@ class Graph:
     ) -> None:
         self._graph = graph
         self._eager = graph.forward
-        _name_dtypes(graph)
         self._parts = parted(graph)
         self._how = options, load, freeze
         holders = [n for n in graph.graph.nodes if n.op == "placeholder"]
@@ -304,6 +303,19 @@ class _Number:
 
 
 def _bound_class() -> Any:
+    class Autocasting(torch.fx.Interpreter):
+        """Runs a graph of dynamo, and enters the autocasts that the graph names."""
+
+        def call_function(self, target: Any, args: Any, kwargs: Any) -> Any:
+            if target is torch.amp.autocast_mode._enter_autocast:
+                kind, dtype, enabled, caches = args
+                entered = torch.autocast(kind, dtype=dtype, enabled=enabled, cache_enabled=caches)
+                entered.__enter__()
+                return entered
+            if target is torch.amp.autocast_mode._exit_autocast:
+                return args[0].__exit__(None, None, None)
+            return torch.fx.Interpreter.call_function(self, target, args, kwargs)
+
     class Bound(torch.nn.Module):
         """A graph with some weights and floats inside, and its sizes taken from its tensors."""
 
@@ -344,7 +356,7 @@ def _bound_class() -> Any:
             for i, (position, axis) in self.sizes.items():
                 given[i] = inputs[position].shape[axis]
             with torch.fx.traceback.preserve_node_meta():  # keeps the places in the model's source
-                return torch.fx.Interpreter(self.graph).run(*given)
+                return Autocasting(self.graph).run(*given)
 
     return Bound
 
@@ -356,13 +368,6 @@ def _marks(args: Sequence[Any], places: Iterable[int]) -> list[tuple[int, ...]]:
     """The place in memory of each of some arguments, and how often PyTorch has counted a write to it."""
     found = (args[i] for i in places)
     return [(x.data_ptr(), *x.stride(), 0 if x.is_inference() else x._version) for x in found]
-
-
-def _name_dtypes(graph: Any) -> None:
-    """Let each autocast of a graph name its dtype; without one it has the default, but an export takes none for it."""
-    for node in graph.graph.find_nodes(op="call_function", target=torch.amp.autocast_mode._enter_autocast):
-        kind, dtype, *others = node.args
-        node.args = (kind, torch.get_autocast_dtype(kind) if dtype is None else dtype, *others)
 
 
 def _is_captured(target: str) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 from xdsl.dialects.builtin import f32
 from xdsl.ir import SSAValue
@@ -31,9 +32,10 @@ def in_one_type(norm_of: Norm) -> Norm:
         if len({tensor_type(value).element_type for value in given.values()}) == 1:
             return norm_of(c)
         wide = {name: c.w.cast(value, f32) for name, value in given.items()}
-        meant = c.node.meta["val"]
+        meant: Any = c.node.meta["val"]
+        first = meant if hasattr(meant, "dtype") else meant[0]  # then come mean and deviation
         normed = norm_of(replace(c, arguments={**c.arguments, **wide}))
-        return c.w.cast(normed, element_type((meant[0] if isinstance(meant, tuple | list) else meant).dtype))
+        return c.w.cast(normed, element_type(first.dtype))
 
     return mixed
 
