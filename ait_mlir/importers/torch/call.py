@@ -40,14 +40,14 @@ class Call:
     def __getitem__(self, name: str) -> Any:
         """An argument that is not a tensor: a number, a list, None. Raises `NotSupported` for a float that only the
         run knows."""
-        found: Any = self.arguments.get(name)
-        is_value = isinstance(found, SSAValue)
-        if is_value and self._is_number(name):
+        if self._is_run_number(name):
             raise NotSupported(f"{name} is a float that a tensor holds, expected a number that is known")
-        return found
+        return self.arguments.get(name)
 
-    def _is_number(self, name: str) -> bool:
-        """Whether the operation takes a number by this name."""
+    def _is_run_number(self, name: str) -> bool:
+        """Whether the operation takes a number by this name, and is given one that only the run knows."""
+        if not isinstance(self.arguments.get(name), SSAValue):
+            return False
         return any(a.name == name and "Tensor" not in str(a.type) for a in self.node.target._schema.arguments)
 
     @property

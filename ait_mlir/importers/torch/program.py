@@ -196,8 +196,8 @@ class Importer:
     def _checked(self, node: Any, value: Any) -> Any:
         """The value of a node; refuses one with other elements than the trace declares."""
         meant: Any = node.meta.get("val")
-        several = cast("Any", list(meant) if isinstance(meant, list | tuple) else None)
-        results: list[Any] = [(meant, value)] if several is None else list(zip(several, value, strict=False))
+        several = type(meant) in (list, tuple)
+        results: list[Any] = list(zip(meant, value, strict=False)) if several else [(meant, value)]
         for declared, found in results:
             if not isinstance(declared, torch.Tensor) or not isinstance(found, SSAValue):
                 continue
