@@ -67,7 +67,8 @@ def native_layer_norm(c: Call) -> Sequence[Value]:
 def rms_norm(c: Call) -> SSAValue:
     """RMS norm over the trailing `normalized_shape`; the default of `eps` is the machine epsilon of the type."""
     x = c.tensor("input")
-    eps = torch.finfo(c.node.meta["val"].dtype).eps if c["eps"] is None else c["eps"]
+    is_wide = tensor_type(x).element_type == f32  # also where `in_one_type` has widened x
+    eps = torch.finfo(torch.float32 if is_wide else c.node.meta["val"].dtype).eps if c["eps"] is None else c["eps"]
     op = RmsNormOp(x, c.optional("weight"), None, len(c["normalized_shape"]), float(eps), result_types=[x.type])
     return c.w.put(op)
 
