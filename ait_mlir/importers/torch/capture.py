@@ -64,7 +64,7 @@ def capture(
         options |= {"dynamic_shapes": dynamic_shapes, "strict": False}
         while True:  # until the code of each loop over a dynamic dim is converted
             watches = loops.watched(), _adapted(), numbers.watched(), _autocast_inside(module)
-            with contextlib.ExitStack() as stack, contextlib.suppress(LoopFound), torch.no_grad():
+            with contextlib.suppress(LoopFound), torch.no_grad(), contextlib.ExitStack() as stack:
                 for watch in watches:
                     stack.enter_context(watch)
                 return torch.export.export(module, given, named or None, **options)
