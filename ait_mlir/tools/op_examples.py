@@ -28,6 +28,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "%a, %b, %c scale 0.125 : b x 12 x s x 64 x T; b x 12 x s x 64 x T; b x 12 x s x 64 x T -> b x 12 x s x 64 x T",
     ),
     "bmm": ("rcr %a, %b : b x s x 64 x T; b x 128 x 64 x T -> b x s x 128 x T",),
+    "bitcast": tuple(f"%a : b x T -> b x {t}" for t in ("i32", "f32", "i64", "f64")),
     "cast": ("%a : b x T -> b x f32",),
     "clamp": ("%a min 0.0 max 1.0 : b x T -> b x T", "%a min 0 max 1 : b x T -> b x T"),
     "compare": ("eq %a, %b : b x T; b x T -> b x i1",),

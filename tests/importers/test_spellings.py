@@ -272,10 +272,12 @@ def test_attention_is_one_operation(mask, dtype):
     text = fused(module, q, kv, seen, dynamic=({0: BATCH, 2: SEQ}, {0: BATCH, 2: SEQ}, {0: BATCH, 1: SEQ}))
     masked, causal = MASKS[mask]
     (line,) = re.findall(r"= ait\.attention .*", text)
-    assert (" mask " in line, " causal :" in line) == (masked, causal)
+    in_region = " scores(" in line  # a choice by the least number of f16 is no sum
+    assert in_region == (mask is chosen and dtype is torch.float16)
+    assert (" mask " in line or in_region, " causal " in line) == (masked, causal)
     assert "ait.attention %q, %kv, %kv" in line  # two heads of keys for four of queries
     left = operations(text)
-    assert left.pop("attention") == 1 and set(left) <= {"fused_elementwise"} and bool(left) == masked
+    assert left.pop("attention") == 1 and set(left) <= {"fused_elementwise"} and (in_region or bool(left) == masked)
 
 
 def test_a_layer_as_users_spell_it():

@@ -145,10 +145,11 @@ def _as(old: Any, new: Any) -> Any:
 
 def write(tensor: Any, axis: int, stacked: Any, numbers: Range) -> None:
     """Write the values of all steps to `tensor[..., i, ...]`, with `i` at this axis."""
-    place, stacked = numbers.of_axis(tensor, axis), numbers.in_order(stacked)
-    for _ in range(place.dim() - stacked.dim()):
-        stacked = stacked.unsqueeze(1)
-    place.copy_(stacked)
+    with any_size():
+        place, stacked = numbers.of_axis(tensor, axis), numbers.in_order(stacked)
+        for _ in range(place.dim() - stacked.dim()):
+            stacked = stacked.unsqueeze(1)
+        place.copy_(stacked)
 
 
 class Rows:
