@@ -93,7 +93,14 @@ EXTRAS = (
     *("padding with bias", "grouped heads", "one head of k", "pages", "pages of other tables", "pages, fewer columns"),
     *("stats", "stats of causal", "stats in base 2", "stats of padding", "score_max", "score_sum_exp"),
     *("sink", "stats of sink", "packed", "wide result", "scale by value"),
-    *("heads of k and of v", "pages of other heads", "block mask", "no dropout"),
+    *(
+        "heads of k and of v",
+        "pages of other heads",
+        "block mask",
+        "no dropout",
+        "score_max of sink",
+        "score_sum_exp of sink",
+    ),
     *(
         "soft cap",
         "soft cap, causal, padding",
@@ -198,6 +205,15 @@ def cases(request: pytest.FixtureRequest, place: str) -> Cases:
     expected = attend(q, k, v, right=0, sink=sink)
     out("sink", o, expected[0])
     out("stats of sink", stats, expected[1], torch.float32)
+    names = ("largest with sink", "total with sink")
+    largest, total = (g.tensor([B, H, 8, 1], data_type=cudnn.data_type.FLOAT, name=n) for n in names)
+    for t in (largest, total):
+        t.set_output(True)
+    g.sdpa(**usual, sink_token=c.input(sink), score_max=largest, score_sum_exp=total)
+    with_sink = torch.cat([scores, sink.double().expand(B, H, 8, 1)], -1)
+    out("score_max of sink", largest, with_sink.amax(-1, keepdim=True), torch.float32)
+    expected = (with_sink - with_sink.amax(-1, keepdim=True)).exp().sum(-1, keepdim=True)
+    out("score_sum_exp of sink", total, expected, torch.float32)
     whole = data(B, 8, 3, H, D)
     pieces = [whole[:, :, i].permute(0, 2, 1, 3) for i in range(3)]
     o, _ = g.sdpa(*map(c.input, pieces), attn_scale=SCALE, use_causal_mask=True)

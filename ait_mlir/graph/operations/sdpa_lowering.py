@@ -326,7 +326,7 @@ def _of_scores(a: _Attention, scores: SSAValue) -> dict[str, SSAValue]:
     if not wanted and not node.has("sink_token"):
         return {"O": result}
     found = _statistics(a, logsumexp(w, scores, [3], keep=True), seen, result)
-    return found | (_extremes_of(w, scores) if wanted - {"Stats"} else {})
+    return found | (_extremes_of(a, scores) if wanted - {"Stats"} else {})
 
 
 def _statistics(a: _Attention, lse: SSAValue, seen: SSAValue | None, result: SSAValue) -> dict[str, SSAValue]:
@@ -351,10 +351,15 @@ def _statistics(a: _Attention, lse: SSAValue, seen: SSAValue | None, result: SSA
 
 def _extremes(a: _Attention) -> dict[str, SSAValue]:
     """The largest score of each row, and the sum of the exponentials, computed from stored scores."""
-    return _extremes_of(a.w, a.scores(a.additive(a.visible())))
+    return _extremes_of(a, a.scores(a.additive(a.visible())))
 
 
-def _extremes_of(w: Lowering, scores: SSAValue) -> dict[str, SSAValue]:
+def _extremes_of(a: _Attention, scores: SSAValue) -> dict[str, SSAValue]:
+    """The largest of these scores in each row, and the sum of the exponentials; a sink is one more score."""
+    w = a.w
+    if a.node.has("sink_token"):
+        sink = w.cast(w.value(a.node.inputs["sink_token"]), tensor_type(scores).element_type)
+        scores = w.concat([scores, w.expand(sink, [*w.dims(scores)[:3], 1])], 3)
     largest = w.reduce("max", scores, [3], keep=True)
     base = w.where(w.compare("eq", largest, -math.inf), 0.0, largest)
     total = w.reduce("sum", w.pointwise("exp", w.sub(scores, base)), [3], keep=True)
