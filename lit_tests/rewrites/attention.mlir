@@ -8,7 +8,7 @@
 ait.graph @masked(%x: !ait.tensor<b x s x 3 x 8 x f32>, %m: !ait.tensor<b x 1 x 1 x s x f32>) dims {b = 0 to 4, s = 1 to 8} {
   // CHECK-NEXT: [[Q:%.*]] = ait.permute %x [0, 2, 1, 3]
   // CHECK-NEXT: [[K:%.*]] = ait.permute %x [0, 2, 1, 3]
-  // CHECK-NEXT: [[Y:%.*]] = ait.attention [[Q]], [[K]], [[Q]] mask %m scale 0.125 : !ait.tensor<b x 3 x s x 8 x f32>
+  // CHECK-NEXT: [[Y:%.*]] = ait.attention [[Q]], [[K]], [[Q]] mask %m scale 0.125 nan_rows : !ait.tensor<b x 3 x s x 8 x f32>
   // CHECK-NEXT: ait.output "y" [[Y]]
   %c = ait.constant 8.0 : !ait.tensor<f32>
   %q = ait.permute %x [0, 2, 1, 3] : !ait.tensor<b x 3 x s x 8 x f32>
@@ -24,7 +24,7 @@ ait.graph @masked(%x: !ait.tensor<b x s x 3 x 8 x f32>, %m: !ait.tensor<b x 1 x 
 // With batch and heads in one dim; the reshapes become one.
 // CHECK-LABEL: ait.graph @batch_of_heads
 ait.graph @batch_of_heads(%x: !ait.tensor<b x 3 x s x 8 x f32>) dims {b = 1 to 4, s = 1 to 8} {
-  // CHECK: ait.attention {{.*}} scale 1.0 : !ait.tensor<(3*b) x 1 x s x 8 x f32>
+  // CHECK: ait.attention {{.*}} scale 1.0 nan_rows : !ait.tensor<(3*b) x 1 x s x 8 x f32>
   // CHECK: ait.output
   %q = ait.reshape %x : !ait.tensor<(3*b) x s x 8 x f32>
   %s = ait.bmm rcr %q, %q : !ait.tensor<(3*b) x s x s x f32>
@@ -38,12 +38,12 @@ ait.graph @batch_of_heads(%x: !ait.tensor<b x 3 x s x 8 x f32>) dims {b = 1 to 4
 // CHECK-LABEL: ait.graph @scaled_elsewhere
 ait.graph @scaled_elsewhere(%q: !ait.tensor<b x 3 x s x 8 x f32>, %m: !ait.tensor<s x s x f32>) dims {b = 1 to 4, s = 1 to 8} {
   // CHECK: ait.softmax
-  // CHECK: [[A:%.*]] = ait.attention {{.*}} scale 1.0 scores(%m) {
+  // CHECK: [[A:%.*]] = ait.attention {{.*}} scale 1.0 nan_rows scores(%m) {
   // CHECK-NEXT: ^bb0([[S:%.*]]: f32, [[M:%.*]]: f32):
   // CHECK-NEXT: [[T:%.*]] = ait.add [[S]], [[M]] : f32
   // CHECK-NEXT: [[C:%.*]] = ait.constant 2.0 : f32
   // CHECK-NEXT: ait.mul [[T]], [[C]] : f32
-  // CHECK: ait.attention [[A]], %q, %q scale 1.0 scores() {
+  // CHECK: ait.attention [[A]], %q, %q scale 1.0 nan_rows scores() {
   // CHECK: ait.div {{.*}} : f32
   %c = ait.constant 2.0 : !ait.tensor<f32>
   %0 = ait.bmm rcr %q, %q : !ait.tensor<b x 3 x s x s x f32>

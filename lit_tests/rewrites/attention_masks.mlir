@@ -191,7 +191,7 @@ ait.graph @rows_without_columns(%q: !ait.tensor<b x 3 x s x 8 x f32>, %k: !ait.t
 // What changes scores before they are masked stays with the products; a band behind the diagonal of a causal mask is a window.
 // CHECK-LABEL: ait.graph @capped_band
 ait.graph @capped_band(%q: !ait.tensor<b x 3 x s x 8 x f32>) dims {b = 1 to 4, s = 2 to 8} {
-  // CHECK: ait.attention %q, %q, %q scale 1.0 causal window 3 scores() {
+  // CHECK: ait.attention %q, %q, %q scale 1.0 causal window 3 nan_rows scores() {
   // CHECK: ait.tanh
   %zero = ait.constant 0.0 : !ait.tensor<f32>
   %low = ait.constant -1e9 : !ait.tensor<f32>

@@ -5,7 +5,7 @@
 // Scores that are capped, with a mask: scales in front are the op's, what is added last is the mask.
 // CHECK-LABEL: ait.graph @capped
 ait.graph @capped(%q: !ait.tensor<b x 4 x s x 8 x f16>, %k: !ait.tensor<b x 4 x l x 8 x f16>, %m: !ait.tensor<b x 1 x 1 x l x f16>) dims {b = 1 to 4, s = 2 to 8, l = 2 to 8} {
-  // CHECK-NEXT: [[Y:%.*]] = ait.attention %q, %k, %k mask %m scale 0.005 scores() {
+  // CHECK-NEXT: [[Y:%.*]] = ait.attention %q, %k, %k mask %m scale 0.005 nan_rows scores() {
   // CHECK-NEXT: ^bb0([[S:%.*]]: f32):
   // CHECK-NEXT:   [[C:%.*]] = ait.constant 50.0 : f32
   // CHECK-NEXT:   [[T:%.*]] = ait.tanh [[S]] : f32
@@ -30,7 +30,7 @@ ait.graph @capped(%q: !ait.tensor<b x 4 x s x 8 x f16>, %k: !ait.tensor<b x 4 x 
 // CHECK-LABEL: ait.graph @reshaped
 ait.graph @reshaped(%q: !ait.tensor<12 x s x 8 x f16>, %v: !ait.tensor<12 x s x 6 x f16>, %a: !ait.tensor<12 x 1 x s x f16>, %m: !ait.tensor<3 x 1 x s x s x f16>) dims {s = 2 to 8} {
   // CHECK: [[A:%.*]] = ait.reshape %a : !ait.tensor<3 x 4 x 1 x s x f16>
-  // CHECK: [[Y:%.*]] = ait.attention {{%.*}}, {{%.*}}, {{%.*}} mask %m scale 1.0 scores([[A]]) {
+  // CHECK: [[Y:%.*]] = ait.attention {{%.*}}, {{%.*}}, {{%.*}} mask %m scale 1.0 nan_rows scores([[A]]) {
   // CHECK: } : !ait.tensor<3 x 4 x s x 6 x f16>
   // CHECK: ait.reshape [[Y]] : !ait.tensor<12 x s x 6 x f16>
   // CHECK-NOT: ait.softmax

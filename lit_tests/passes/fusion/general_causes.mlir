@@ -15,7 +15,7 @@ ait.graph @combined(%x: !ait.tensor<2 x 3 x 4 x f32>) {
 // Two factors of the scores are one scale, their product.
 // CHECK-LABEL: ait.graph @factors
 ait.graph @factors(%q: !ait.tensor<2 x 4 x 8 x f32>, %k: !ait.tensor<2 x 4 x 8 x f32>, %v: !ait.tensor<2 x 4 x 8 x f32>) {
-  // CHECK: ait.attention %{{.*}}, %{{.*}}, %{{.*}} scale 1.5 : !ait.tensor<2 x 1 x 4 x 8 x f32>
+  // CHECK: ait.attention %{{.*}}, %{{.*}}, %{{.*}} scale 1.5 nan_rows : !ait.tensor<2 x 1 x 4 x 8 x f32>
   %three = ait.constant 3.0 : !ait.tensor<f32>
   %half = ait.constant 0.5 : !ait.tensor<f32>
   %0 = ait.bmm rcr %q, %k : !ait.tensor<2 x 4 x 4 x f32>
