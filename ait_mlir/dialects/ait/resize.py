@@ -68,8 +68,12 @@ class ResizeOp(ChannelsLast, Cost, PureOp):
         self.set_up([x], [result], **properties)
 
     def kept_by_sizes(self) -> tuple[int, ...]:
-        """The quotients of the sizes of result and input for which the scale of a dim does not count."""
-        return {"nearest": (1, 2), "linear": (1,)}.get(self.mode.data, ())
+        """The quotients of the sizes of result and input for which the scale of a dim does not count, as in PyTorch:
+        for `nearest` only in images of two dims.
+        """
+        if self.mode.data == "nearest":
+            return (1, 2) if len(self.spatial_axes()) == 2 else ()
+        return (1,) if self.mode.data == "linear" else ()
 
     def factors(self) -> list[float]:
         """The scale of each spatial dim; 0 if it follows from the sizes."""
