@@ -69,6 +69,15 @@ BAD_INPUTS: dict[str, tuple[str | bytes, str]] = {
     ),
     "windows line ends": (graph("  oops").replace("\n", "\r\n"), r"2:3: error: Operation oops is not registered"),
     "far right": (graph(" " * 100_000 + "oops"), r"2:100001: error: Operation oops is not registered"),
+    "an allocation at no place": (
+        '"ait_rt.program"() <{sym_name = "p", dims = #ait.dims<>, arena = #ait.shape<4>}> ({\n'
+        '  %0 = "ait_rt.alloc"() <{offset = #ait.shape<)>}> : () -> !ait_rt.buffer<4 x f16>\n}) : () -> ()',
+        r"2:\d+: error: .*has 0 offsets, expected one",
+    ),
+    "an arena without a size": (
+        '"ait_rt.program"() <{sym_name = "p", dims = #ait.dims<>, arena = #ait.shape<)>}> ({ ^bb0: }) : () -> ()',
+        r"1:1: error: .*the arena has 0 sizes, expected one",
+    ),
     # names
     "unknown op": (graph("  %0 = ait.gelo %x : " + RELU), r"2:8: error: Operation ait.gelo is not registered; did you"),
     "unknown dialect": (graph("  %0 = foo.bar %x"), r"2:8: error: Operation foo.bar is not registered"),

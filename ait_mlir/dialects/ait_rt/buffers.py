@@ -307,6 +307,8 @@ class AllocOp(BufferOp):
         return None if self.offset is None else self.offset.data[0]
 
     def infer_result_types(self) -> ResultTypes:
+        if self.offset is not None and len(self.offset.data) != 1:
+            raise self.fail(f"has {len(self.offset.data)} offsets, expected one")
         check_expressions(self, scope_of(self), () if self.at is None else (self.at,), "the offset")
         return super().infer_result_types()
 

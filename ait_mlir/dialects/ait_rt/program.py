@@ -30,6 +30,7 @@ from xdsl.irdl import (
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import IsolatedFromAbove, IsTerminator, NoTerminator, SymbolOpInterface, SymbolTable
+from xdsl.utils.exceptions import VerifyException
 
 from ait_mlir.dialects.ait.base import AitOp, ResultTypes, check_expressions, check_name
 from ait_mlir.dialects.ait.syntax import (
@@ -256,6 +257,8 @@ class ProgramOp(AitOp):
 
     def verify_(self) -> None:
         check_name(self, "program", self.sym_name.data)
+        if len(self.arena.data) != 1:
+            raise VerifyException(f"the arena has {len(self.arena.data)} sizes, expected one")
         check_expressions(self, self.scope, (self.arena_size,), "the arena")
         for kind in (InputOp, DestinationOp):
             seen: set[str] = set()
