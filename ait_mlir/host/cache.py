@@ -298,7 +298,10 @@ def remove_abandoned(home: Path) -> None:
     that was killed before it made the lock file leaves an empty folder, which is removed, too.
     """
     for folder in home.glob(f"{_SCRATCH}*"):
-        state = folder.lstat()
+        try:
+            state = folder.lstat()
+        except FileNotFoundError:  # its process removed it meanwhile
+            continue
         if not stat.S_ISDIR(state.st_mode) or state.st_uid != os.geteuid():
             continue
         with contextlib.suppress(OSError):

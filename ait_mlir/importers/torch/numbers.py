@@ -13,6 +13,7 @@ LARGEST = 1024
 """The most elements of a buffer whose numbers are kept."""
 
 _Mode: Any = torch.overrides.TorchFunctionMode
+_SIZES: Any = (torch.SymInt, torch.SymFloat, torch.SymBool)
 _READS = frozenset(
     getattr(torch.Tensor, name) for name in ("__bool__", "__float__", "__index__", "__int__", "item", "tolist")
 )
@@ -110,8 +111,8 @@ class BufferNumbers(_Mode):  # pyright: ignore[reportUntypedBaseClass]
             for tensor in given:
                 self.computed.pop(id(tensor), None)
             return False
-        if not results:
-            return False
+        if not results or any(isinstance(leaf, _SIZES) for leaf in leaves):
+            return False  # a size that varies would become that of the example
         values = {id(tensor): self._value(tensor) for tensor in given}
         if any(value is None or value.is_floating_point() for value in values.values()):
             return False
