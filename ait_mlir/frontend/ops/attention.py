@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from xdsl.dialects.builtin import DenseArrayBase, i32
 
+from ait_mlir.compositions.index import scattered
 from ait_mlir.dialects.ait.attention import AttentionOp, RaggedAttentionOp
 from ait_mlir.frontend.errors import BuildError
 from ait_mlir.frontend.operator import Operator
-from ait_mlir.frontend.ops.index import scatter, update_slice
+from ait_mlir.frontend.ops.index import update_slice
 from ait_mlir.frontend.ops.view import permute, reshape, split, squeeze, unsqueeze
 from ait_mlir.frontend.tensor import Tensor
 
@@ -100,7 +101,7 @@ class update_cache(Operator):
         if not self.paged:
             batch, count = places.shape()
             index = reshape()(places, [batch, 1, count, 1])
-            return self.finish(scatter(dim=2)(cache, index, rows))
+            return self.write(scattered, "set", cache, rows, [index], [2], [0, 1, 3])
         pages, page, groups, size = cache.shape()
         batch, count = places.shape()
         flat = reshape()(cache, [pages * page, groups, size])
