@@ -5,7 +5,8 @@
 
 The model decides by values, so PyTorch cuts it into two graphs. The encoder before the decision is compiled; the second
 asks for singular values, which the importer does not know, and runs in PyTorch. The log says so, and where: each graph
-appears twice, at the first sizes and once more for all sizes.
+appears twice, at the first sizes and once more for all sizes. A `FallbackWarning`, which this example hides, has the
+same text.
 """
 
 from __future__ import annotations
@@ -13,13 +14,14 @@ from __future__ import annotations
 import argparse
 import logging
 import sys
+import warnings
 from pathlib import Path
 
 import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from ait_mlir.importers.torch.dynamo import register
+from ait_mlir.importers.torch.dynamo import FallbackWarning, register
 
 
 class Rank(torch.nn.Module):
@@ -45,6 +47,7 @@ def main() -> int:
     device = args.device or ("cuda" if torch.cuda.is_available() else "cpu")
     logging.basicConfig(level=logging.WARNING, format="%(message)s")
     logging.getLogger("ait_mlir.torch_compile").setLevel(logging.INFO)
+    warnings.simplefilter("ignore", FallbackWarning)  # the log has the same text
     torch._logging.set_logs(dynamo=logging.ERROR)  # PyTorch's own advice about the decision
     register()  # needless where ait_mlir is installed
     torch.manual_seed(0)

@@ -8,13 +8,13 @@ import sys
 from collections.abc import Callable
 from io import StringIO
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 import pytest
 
 from ait_mlir import driver, outside
-from ait_mlir.errors import ToolchainError
+from ait_mlir.errors import InputError, ToolchainError
 from ait_mlir.folding import Folding
 from ait_mlir.frontend import BuildError, IntVar, Tensor, build_module, compile_model
 from ait_mlir.lowering.build import build_library
@@ -278,16 +278,36 @@ def test_what_it_computes_of_constants_is_folded_by_its_reference(mine, tmp_path
     assert f"{float(np.float32(np.cos(0.5) - 2 * np.sin(0.5)))!r}, " in str(module)
 
 
-def test_what_it_computes_of_params_is_not_folded(mine, tmp_path: Path):
+@pytest.mark.parametrize(
+    ("fold", "is_shared", "constants"),
+    [(True, False, ["folded.w"]), (True, True, ["w"]), ("load", False, ["w"]), (False, False, ["w"])],
+)
+def test_params_are_folded_through_it_where_nothing_else_reads_them(
+    mine, tmp_path: Path, fold: bool | Literal["load"], is_shared: bool, constants: list[str]
+):
+    """The artifact has no definition of the operator, so a folded param cannot be set again."""
     weight = Tensor([4, 8], dtype="float32", name="w")
     x = Tensor([4, 8], dtype="float32", name="x", is_input=True)
-    y = (mine.Rotate.on(weight, angle=0.5) + x).mark_as_output("y")
+    y = mine.Rotate.on(weight, angle=0.5) + x
+    y = (y + weight if is_shared else y).mark_as_output("y")
     data = np.random.default_rng(0).standard_normal((4, 8)).astype(np.float32)
-    model = compile_model(y, "cpu", tmp_path, "w", constants={"w": data})
-    assert model.get_constant_names(unbound_constants_only=False) == ["w"]  # set again without the file of operators
+    model = compile_model(y, "cpu", tmp_path, "w", constants={"w": data}, do_constant_folding=fold)
+    assert model.get_constant_names(unbound_constants_only=False) == constants
     assert model.get_constant_names(False, constant_folding_only=True) == []
-    found = model.run({"x": np.zeros_like(data)}, {"y": np.empty_like(data)})["y"]
-    np.testing.assert_allclose(found, mine.Rotate.reference(data, angle=0.5), rtol=1e-5, atol=1e-6)
+    assert any("mine_rotate" in p.name for p in (tmp_path / "w").iterdir()) == (constants == ["w"])
+
+    def check(data):
+        found = model.run({"x": np.zeros_like(data)}, {"y": np.empty_like(data)})["y"]
+        want = mine.Rotate.reference(data, angle=0.5) + (data if is_shared else 0)
+        np.testing.assert_allclose(found, want, rtol=1e-5, atol=1e-6)
+
+    check(data)
+    if constants == ["w"]:
+        model.set_constant("w", data * 2)
+        check(data * 2)
+    else:
+        with pytest.raises(InputError, match="the model has no constant 'w'"):
+            model.set_constant("w", data * 2)
 
 
 def test_an_installed_package_is_loaded(tmp_path: Path, text: Path):

@@ -228,7 +228,7 @@ def test_wrong_budgets_are_refused(budget, monkeypatch: pytest.MonkeyPatch):
 
 
 def test_wrong_words_are_refused(monkeypatch: pytest.MonkeyPatch):
-    with pytest.raises(AitError, match="measure is 'sometimes', expected True, False or \"auto\""):
+    with pytest.raises(AitError, match="measure is 'sometimes', expected True, False, \"auto\" or \"known\""):
         CompileOptions("cuda", measure="sometimes").selection()  # type: ignore[arg-type]
     monkeypatch.setenv("AIT_MEASURE_BUDGET", "soon")
     with pytest.raises(InputError, match="AIT_MEASURE_BUDGET is 'soon'"):

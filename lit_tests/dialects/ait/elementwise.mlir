@@ -200,6 +200,32 @@ ait.graph @casts(%a: !ait.tensor<b x f32>) dims {b = 1 to 4} {
   ait.output "y" %5 : !ait.tensor<b x i1>
 }
 
+// CHECK-LABEL: ait.graph @bitcasts
+ait.graph @bitcasts(%a: !ait.tensor<b x f32>, %b: !ait.tensor<b x f64>, %c: !ait.tensor<b x f32>) dims {b = 1 to 4} {
+  // CHECK: ait.bitcast %a : !ait.tensor<b x i32>
+  // GENERIC: "ait.bitcast"(%a) : (!ait.tensor<b x f32>) -> !ait.tensor<b x i32>
+  %0 = ait.bitcast %a : !ait.tensor<b x i32>
+  // CHECK-NEXT: ait.bitcast %0 : !ait.tensor<b x f32>
+  %1 = ait.bitcast %0 : !ait.tensor<b x f32>
+  // CHECK-NEXT: ait.bitcast %b : !ait.tensor<b x i64>
+  %2 = ait.bitcast %b : !ait.tensor<b x i64>
+  // CHECK-NEXT: ait.bitcast %2 : !ait.tensor<b x f64>
+  %3 = ait.bitcast %2 : !ait.tensor<b x f64>
+  // CHECK-NEXT: ait.fused_elementwise(%1, %c)
+  %4 = ait.fused_elementwise(%1, %c) {
+  ^bb0(%x: f32, %y: f32):
+    // CHECK: ait.bitcast %{{.*}} : i32
+    // GENERIC: "ait.bitcast"(%{{.*}}) : (f32) -> i32
+    %n = ait.bitcast %x : i32
+    // CHECK-NEXT: ait.bitcast %{{.*}} : f32
+    %f = ait.bitcast %n : f32
+    %s = ait.add %f, %y : f32
+    ait.yield %s : f32
+  } : !ait.tensor<b x f32>
+  ait.output "y" %3 : !ait.tensor<b x f64>
+  ait.output "z" %4 : !ait.tensor<b x f32>
+}
+
 // The operand types may be given; they are not printed.
 // CHECK-LABEL: ait.graph @long_form
 ait.graph @long_form(%a: !ait.tensor<f32>) {

@@ -99,6 +99,48 @@ ait.graph @cast_scalar(%a: !ait.tensor<8 x f16>) {
 
 // -----
 
+ait.graph @bitcast_narrow(%a: !ait.tensor<8 x f16>) {
+  // expected-error @below {{ait.bitcast: takes f32, i32, f64, i64, got f16}}
+  %0 = ait.bitcast %a : !ait.tensor<8 x i16>
+}
+
+// -----
+
+ait.graph @bitcast_bool(%a: !ait.tensor<8 x i1>) {
+  // expected-error @below {{ait.bitcast: takes f32, i32, f64, i64, got i1}}
+  %0 = ait.bitcast %a : !ait.tensor<8 x f32>
+}
+
+// -----
+
+ait.graph @bitcast_width(%a: !ait.tensor<8 x f32>) {
+  // expected-error @below {{ait.bitcast: the result is !ait.tensor<8 x i64>, expected !ait.tensor<8 x i32>}}
+  %0 = ait.bitcast %a : !ait.tensor<8 x i64>
+}
+
+// -----
+
+ait.graph @bitcast_itself(%a: !ait.tensor<8 x f32>) {
+  // expected-error @below {{ait.bitcast: the result is !ait.tensor<8 x f32>, expected !ait.tensor<8 x i32>}}
+  %0 = ait.bitcast %a : !ait.tensor<8 x f32>
+}
+
+// -----
+
+ait.graph @bitcast_shape(%a: !ait.tensor<8 x f32>) {
+  // expected-error @below {{ait.bitcast: the result is !ait.tensor<4 x i32>, expected !ait.tensor<8 x i32>}}
+  %0 = ait.bitcast %a : !ait.tensor<4 x i32>
+}
+
+// -----
+
+ait.graph @bitcast_scalar(%a: !ait.tensor<8 x f32>) {
+  // expected-error @below {{ait.bitcast: the result is i32, expected !ait.tensor<8 x i32>}}
+  %0 = ait.bitcast %a : i32
+}
+
+// -----
+
 ait.graph @block_arguments(%a: !ait.tensor<8 x f16>) {
   // expected-error @below {{ait.fused_elementwise: the region takes (f16), expected (f32)}}
   %0 = ait.fused_elementwise(%a) {
