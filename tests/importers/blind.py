@@ -9,6 +9,8 @@ from typing import Any
 import torch
 from torch import nn
 
+from benchmarks.measure import Accuracy, accuracy
+
 sdpa = torch.nn.functional.scaled_dot_product_attention
 INF = -math.inf
 
@@ -76,6 +78,20 @@ def inputs_of(dtype: Any, device: str = "cpu") -> tuple[Any, Any, Any]:
     hidden[0, :, :, :2] = True
     hidden[1, 1, 3] = True
     return q.to(dtype), k.to(dtype), hidden
+
+
+def exact_of(model: Function, inputs: Sequence[Any]) -> Any:
+    """The result in float64, on the CPU."""
+    return model(*(t.cpu().double() if t.is_floating_point() else t.cpu() for t in inputs))
+
+
+def accuracy_of(ours: Any, model: Function, inputs: Sequence[Any]) -> Accuracy:
+    """Our errors against float64 beside those of eager on the CPU, which does not choose between kernels with different
+    rows; a NaN is where float64 has one."""
+    ours, eager, exact = ours.cpu(), model(*(t.cpu() for t in inputs)), exact_of(model, inputs)
+    number = ~exact.isnan()
+    assert torch.equal(~ours.isnan(), number) and torch.equal(~eager.isnan(), number)
+    return accuracy(ours[number], eager[number], exact[number])
 
 
 class Encoder(nn.Module):
