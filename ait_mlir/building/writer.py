@@ -40,7 +40,7 @@ from ait_mlir.dialects.ait.scan import ScanOp
 from ait_mlir.dialects.ait.syntax import properties_of
 from ait_mlir.dialects.ait.types import Shape, TensorType, as_shape, scope_of, tensor_type
 from ait_mlir.dialects.ait.view import ConcatOp, ExpandOp, PermuteOp, ReshapeOp, SliceOp
-from ait_mlir.dims import DimError, Expr, Scope, const, floordiv, mod
+from ait_mlir.dims import DimError, Expr, Scope, ceildiv, const, floordiv, mod
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -436,18 +436,17 @@ class Writer:
         return self.slice(numbers, 0, start - low, size)
 
     def _long_range(self, start: Expr, size: Expr, element: Attribute) -> SSAValue:
-        """As `_range`, with sums of multiples of `LONGEST_RANGE` and of the numbers below it."""
+        """As `_range`, with sums of multiples of `LONGEST_RANGE`, as many as a run needs, and the numbers below it."""
         wide = i64 if is_float(element) else element
         if size.as_int() == 1:
             whole, rest = (f(start, const(LONGEST_RANGE)) for f in (floordiv, mod))
             high = self.mul(self._range(whole, size, wide), self.scalar(LONGEST_RANGE, wide))
             return self.cast(self.add(high, self._range(rest, size, wide)), element)
-        most = self.scope.bounds(size)[1]
-        rows = -(-most // LONGEST_RANGE)
+        rows = ceildiv(size, const(LONGEST_RANGE))
 
         def numbers() -> SSAValue:
             low = self._range(const(0), const(LONGEST_RANGE), wide)
-            high = self.mul(self._range(const(0), const(rows), wide), self.scalar(LONGEST_RANGE, wide))
+            high = self.mul(self._range(const(0), rows, wide), self.scalar(LONGEST_RANGE, wide))
             table = self.add(self.reshape(high, (rows, 1)), self.reshape(low, (1, LONGEST_RANGE)))
             return self.reshape(table, (rows * LONGEST_RANGE,))
 

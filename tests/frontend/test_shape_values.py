@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import numpy as np
 import pytest
 import torch
 
 from ait_mlir.compiler.base import IntVarTensor
-from ait_mlir.frontend import BuildError, IntImm, IntVar, ops
+from ait_mlir.dialects.ait.types import tensor_type
+from ait_mlir.frontend import BuildError, IntImm, IntVar, Tensor, compile_model, ops
 from ait_mlir.frontend.ops import FuncEnum
-from tests.frontend.support import BATCH, SEQ, check, tensor
+from tests.frontend.support import BATCH, SEQ, check, graph_of, tensor
 
 
 def test_values_compute_with_dims_and_numbers():
@@ -68,8 +72,22 @@ def test_values_stand_where_dims_do():
 def test_ranges_name_what_is_wrong():
     with pytest.raises(BuildError, match="the step is 0"):
         ops.arange()(5, 1, 0)
-    with pytest.raises(BuildError, match="give the dims a maximum that keeps them at 4194304"):
-        ops.arange()(IntVar([1, 1 << 30], name="long"))
+    with pytest.raises(BuildError, match=r"arange: a dim is at most 2\^40"):
+        ops.arange()(1 << 41)
+
+
+@pytest.mark.parametrize(("start", "step"), [(0, 1), (7, 3)])
+def test_long_ranges_are_computed(start: int, step: int, tmp_path: Path):
+    """The graph stores no long list, and a run computes about as many numbers as it needs."""
+    x = Tensor([IntVar([0, 1 << 40], name="long")], dtype="bool", name="x", is_input=True)
+    made = ops.arange("int64")(start, x.shape()[0], step).mark_as_output("y")
+    sizes = [tensor_type(value).num_elements() for op in graph_of(made).walk() for value in op.results]
+    for length in (0, 1, (1 << 22) + 5):
+        assert max(size.evaluate({"long": length}) for size in sizes) < length + (1 << 17)
+    model = compile_model(made, "cpu", tmp_path, "range")
+    for length in (0, 1, 8, 3 << 16, (3 << 16) + 11, (1 << 22) + 5):
+        found = model.run_with_tensors([np.zeros(length, bool)])["y"]
+        np.testing.assert_array_equal(found, np.arange(start, length, step))
 
 
 def test_lists_and_tuples():
