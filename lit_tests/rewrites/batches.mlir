@@ -50,6 +50,20 @@ ait.graph @not_repeated(%x: !ait.tensor<1 x 1 x 4 x f32>, %z: !ait.tensor<5 x 4 
   ait.output "y7" %7 : !ait.tensor<5 x 2 x 2 x f32>
 }
 
+// Without the expand the product would have three loops over its batch; with two loops it goes.
+// EXPAND-LABEL: ait.graph @three_loops
+ait.graph @three_loops(%x: !ait.tensor<2 x 3 x 2 x 4 x f32>, %z: !ait.tensor<2 x 1 x 4 x 2 x f32>, %u: !ait.tensor<2 x 1 x 2 x 2 x 4 x f32>, %v: !ait.tensor<2 x 3 x 2 x 4 x 2 x f32>) {
+  // EXPAND-NEXT: ait.bmm rrr %x, %z : !ait.tensor<2 x 3 x 2 x 2 x f32>
+  %0 = ait.expand %z : !ait.tensor<2 x 3 x 4 x 2 x f32>
+  %1 = ait.bmm rrr %x, %0 : !ait.tensor<2 x 3 x 2 x 2 x f32>
+  // EXPAND-NEXT: [[U:%.*]] = ait.expand %u : !ait.tensor<2 x 3 x 2 x 2 x 4 x f32>
+  // EXPAND-NEXT: ait.bmm rrr [[U]], %v
+  %2 = ait.expand %u : !ait.tensor<2 x 3 x 2 x 2 x 4 x f32>
+  %3 = ait.bmm rrr %2, %v : !ait.tensor<2 x 3 x 2 x 2 x 2 x f32>
+  ait.output "y1" %1 : !ait.tensor<2 x 3 x 2 x 2 x f32>
+  ait.output "y3" %3 : !ait.tensor<2 x 3 x 2 x 2 x 2 x f32>
+}
+
 // STORED-LABEL: ait.graph @stored
 ait.graph @stored(%x: !ait.tensor<b x 3 x 4 x f32>, %z: !ait.tensor<b x 5 x 4 x f32>, %a: !ait.tensor<3 x 4 x f32>) dims {b = 1 to 4} {
   // STORED-NEXT: ait.bmm rcc %x, %z : !ait.tensor<b x 5 x 3 x f32>

@@ -62,6 +62,7 @@ CASES = {
     "fake_quantized": (lambda x: (torch.fake_quantize_per_tensor_affine(x.float(), 0.1, 3, -128, 127), torch.fake_quantize_per_tensor_affine(x.float(), torch.tensor(0.1), torch.tensor(3, dtype=torch.int32), 0, 15), torch.fake_quantize_per_channel_affine(x.float(), torch.arange(1.0, 9) / 7, torch.arange(8, dtype=torch.int32) - 3, 2, -8, 7)), x3, True),
     "products_of_8_bit_integers": (lambda i: torch._int_mm((i - 125).to(torch.int8), (i - 125).to(torch.int8).mT.contiguous()), lambda: (torch.arange(32 * 24).remainder(251).view(32, 24),), (None,)),
     "chosen_by_a_condition": (lambda x: torch.cond(x.sum() > 0, lambda x: (x.sin(), x), lambda x: (x.cos() + 1, -x), (x,)), x3, (None,)),
+    "batches_of_three_dims_that_broadcast_crosswise": (lambda a, b: (a @ b, b.mT @ a[0].mT, a[:, :, None] @ b[:, :, None]), lambda: (floats(2, 1, 3, 5, 4), floats(1, 6, 1, 4, 7)), ({0: B}, {1: S})),
     "batches_that_broadcast_crosswise": (lambda a, b: (a[:, None] @ b[None], torch.einsum("bmk,hkn->bhmn", a, b), (a[:, None].long() * 3) @ b[None].long()), lambda: (floats(2, 3, 4), floats(5, 4, 6)), ({0: B}, {0: S})),
     "distances_of_points": (lambda x, y: (torch.cdist(x, x), torch.cdist(x, y, p=1), torch.cdist(x[0], y[0]), torch.cdist(x, y, p=torch.inf)), lambda: (floats(2, 5, 3), floats(2, 30, 3)), ({0: B, 1: S}, {0: B})),
     "long_ranges": (lambda x: (torch.arange(70000)[-3:] + x.shape[1], torch.arange(x.shape[1] * 20000)[-3:] + x.shape[0] * 70000, torch.arange(x.shape[1] * 20000, dtype=torch.float64).sum()), x3, True),

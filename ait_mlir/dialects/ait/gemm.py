@@ -4,6 +4,7 @@ and `rotated_gemm`, whose columns are heads."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import groupby
 from typing import ClassVar
 
 from xdsl.dialects.builtin import IntegerAttr, StringAttr
@@ -230,6 +231,21 @@ class RotatedGemmOp(Cost, PureOp):
                 raise self.fail(f"the {what} have shape {shape_text(t.dims)}, expected {size // 2} in the last dim")
             check_broadcastable(self, f"the rows of the {what}", t.dims[:-1], a.dims[:-1])
         return [TensorType.get((*a.dims[:-1], b.dims[0]), a.element_type)]
+
+
+BATCH_LOOPS = 2
+"""The most loops over the batch of a product that all kernels have."""
+
+
+def batch_loops(a: Shape, b: Shape) -> int:
+    """The loops over the batch of a product of contiguous tensors; neighbouring dims are one loop if both tensors, or
+    the same one of them, have elements along both dims.
+    """
+    rank = max(len(a), len(b))
+    pairs = zip((const(1),) * (rank - len(a)) + tuple(a), (const(1),) * (rank - len(b)) + tuple(b), strict=True)
+    repeated = [(m.as_int() == 1, n.as_int() == 1) for m, n in pairs]
+    return len([kind for kind, _ in groupby(r for r in repeated if not all(r))])
+
 
 
 @irdl_op_definition

@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import BFloat16Type, Float32Type, Float64Type
 from xdsl.ir import Attribute
 
 from ait_mlir.dialects.ait.dtypes import BY_IR
-from ait_mlir.dialects.ait.gemm import ContractionOp
+from ait_mlir.dialects.ait.gemm import BATCH_LOOPS, ContractionOp
 from ait_mlir.dialects.ait.types import TensorType, scope_of
 from ait_mlir.dims import Expr, Scope, const
 from ait_mlir.host.cpu import has_bf16_tiles
@@ -78,7 +78,7 @@ class ContractionKernel(Kernel[ContractionOp]):
 
     name = "gemm"
     ops = (ContractionOp,)
-    max_batch_loops = 2
+    max_batch_loops = BATCH_LOOPS
     max_sums = 1
     """The most accumulators of a result: one, or two for a gated product."""
 

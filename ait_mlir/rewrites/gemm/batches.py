@@ -13,7 +13,7 @@ from xdsl.utils.exceptions import VerifyException
 from ait_mlir.dialects.ait.base import broadcast_shapes
 from ait_mlir.dialects.ait.data import ParamOp
 from ait_mlir.dialects.ait.elementwise import AddOp
-from ait_mlir.dialects.ait.gemm import BmmOp, ContractionOp, GemmOp
+from ait_mlir.dialects.ait.gemm import BATCH_LOOPS, BmmOp, ContractionOp, GemmOp, batch_loops
 from ait_mlir.dialects.ait.syntax import int_list
 from ait_mlir.dialects.ait.types import TensorType, scope_of, tensor_type
 from ait_mlir.dialects.ait.view import ConcatOp, ExpandOp, PermuteOp, ReshapeOp, SplitOp
@@ -114,7 +114,9 @@ NEIGHBOURS = patterns(products_beside_others)
 
 @constraint
 def repeats_for_batch(root: BmmOp, position: IntegerAttr) -> bool:
-    """Operand `position` of a bmm is an expand of its batch, and without the expand the result has the same batch."""
+    """Operand `position` of a bmm is an expand of its batch, and without the expand the result has the same batch and
+    kernels have enough loops.
+    """
     expand = root.operands[position.value.data].owner
     if not isinstance(expand, ExpandOp):
         return False
@@ -126,7 +128,7 @@ def repeats_for_batch(root: BmmOp, position: IntegerAttr) -> bool:
         batch = broadcast_shapes(root, ("the batch of A", "the batch of B"), (source[:-2], other[:-2]))
     except VerifyException:
         return False
-    return tuple(batch) == tensor_type(root.output).dims[:-2]
+    return tuple(batch) == tensor_type(root.output).dims[:-2] and batch_loops(source[:-2], other[:-2]) <= BATCH_LOOPS
 
 
 @native
