@@ -6,7 +6,7 @@ from xdsl.ir import SSAValue
 
 from ait_mlir.building.writer import Writer
 from ait_mlir.dialects.ait.dtypes import is_float
-from ait_mlir.dialects.ait.gemm import BATCH_LOOPS, BmmOp, GemmOp, batch_loops
+from ait_mlir.dialects.ait.gemm import BmmOp, GemmOp
 from ait_mlir.dialects.ait.types import tensor_type
 from ait_mlir.dims import const
 
@@ -19,23 +19,7 @@ def product(w: Writer, x: SSAValue, y: SSAValue) -> SSAValue:
     if not is_float(tensor_type(x).element_type):
         return _integer_product(w, x, w.permute(y, [*range(rank - 2), rank - 1, rank - 2]))
     op = GemmOp if rank == 2 else BmmOp
-    return w.op(op, *_with_batch(w, x, y), properties={"layout": "rrr"}, regions=1)
-
-
-def _with_batch(w: Writer, x: SSAValue, y: SSAValue) -> tuple[SSAValue, SSAValue]:
-    """x and y for `ait.bmm`, which repeats the batch of one of them: if both have a dim of 1 where the other has more,
-    y is expanded, and x, too, if kernels have too few loops.
-    """
-    s, t = tensor_type(x).dims[:-2], tensor_type(y).dims[:-2]
-    count = max(len(s), len(t))
-    pairs = list(zip((ONE,) * (count - len(s)) + s, (ONE,) * (count - len(t)) + t, strict=True))
-    x_repeats = any(a.as_int() == 1 and b.as_int() != 1 for a, b in pairs)
-    if not t or not x_repeats or not any(b.as_int() == 1 and a.as_int() != 1 for a, b in pairs):
-        return x, y
-    batch = [b if a.as_int() == 1 else a for a, b in pairs]
-    if batch_loops(s, tuple(batch)) > BATCH_LOOPS:
-        x = w.expand(x, (*batch, *tensor_type(x).dims[-2:]))
-    return x, w.expand(y, (*batch, *tensor_type(y).dims[-2:]))
+    return w.op(op, x, y, properties={"layout": "rrr"}, regions=1)
 
 
 def product_with_rows(w: Writer, x: SSAValue, weight: SSAValue) -> SSAValue:

@@ -148,19 +148,24 @@ def _between(first: Operation, last: Operation) -> Iterator[Operation]:
         op = op.next_op
 
 
+def between_waits(steps: Sequence[Step]) -> list[list[Step]]:
+    """The steps in parts that end with a wait of the host."""
+    parts: list[list[Step]] = [[]]
+    for step in steps:
+        parts[-1].append(step)
+        if step.is_wait:
+            parts.append([])
+    return [part for part in parts if part]
+
+
 def assign_waves(program: ProgramOp, kernels: Mapping[str, KernelOp], limit: int, most: int) -> Placed:
     """Run a program's launches in waves of at most `most` that do not depend on each other, each wave spread over
     `limit` streams in turn; a wave waits for the one before it."""
     steps = steps_of(program)
     if not 2 <= len(steps) <= MOST_STEPS:
         return Placed({}, 0.0, 0.0)
-    parts: list[list[Step]] = [[]]
-    for step in steps:
-        parts[-1].append(step)
-        if step.is_wait:
-            parts.append([])
     event, streams = 0, dict[Operation, int]()
-    for part in filter(None, parts):
+    for part in between_waits(steps):
         ordered, waves = put_in_waves(part, most)
         places = [i - waves.index(wave) for i, wave in enumerate(waves)]
         on = [0 if is_pinned(s, kernels) else place % limit for s, place in zip(ordered, places, strict=True)]
@@ -235,11 +240,6 @@ def assign(program: ProgramOp, kernels: Mapping[str, KernelOp], target: Target, 
     steps = steps_of(program)
     if not 2 <= len(steps) <= MOST_STEPS:
         return Placed({}, 0.0, 0.0)
-    parts: list[list[Step]] = [[]]
-    for step in steps:
-        parts[-1].append(step)
-        if step.is_wait:
-            parts.append([])
     costs: dict[str, LaunchCost] = {}
     for step in steps:
         if isinstance(step.op, LaunchOp) and step.op.kernel_name not in costs:
@@ -248,7 +248,7 @@ def assign(program: ProgramOp, kernels: Mapping[str, KernelOp], target: Target, 
             except ValueError as error:
                 raise PassError(str(error), step.op) from error
     whole, found = Placed({}, 0.0, 0.0), list[tuple[list[Step], list[set[int]]]]()
-    for part in filter(None, parts):
+    for part in between_waits(steps):
         after = dependences(part)
         of_part = [costs[s.op.kernel_name] if isinstance(s.op, LaunchOp) else ALONE for s in part]
         pinned = [is_pinned(step, kernels) for step in part]

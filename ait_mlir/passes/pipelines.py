@@ -182,6 +182,11 @@ PASSES: dict[str, Pass | Patterns] = table(
             ("gemm.batches:REPEATED",),
         ),
         Patterns(
+            "expand-batches",
+            "Expand factors of a product whose batch has more loops than kernels.",
+            ("gemm.batches:MANY_LOOPS",),
+        ),
+        Patterns(
             "fuse-bmm-permute",
             "Store a product whose result is transposed in the other order.",
             ("gemm.batches:TRANSPOSED",),
@@ -287,6 +292,7 @@ PHASE_TABLE: dict[str, Phase] = table(
                 "rotate-products{{{card}}}",
                 "pad-products{{{card}}}",
                 "fuse-expand-bmm",
+                "expand-batches",
                 "fuse-bmm-permute",
                 "part-batches",
                 "fuse-epilogue",

@@ -1,10 +1,11 @@
 // RUN: ait-opt %s -p fuse-expand-bmm | filecheck %s --check-prefix=EXPAND
+// RUN: ait-opt %s -p expand-batches | filecheck %s --check-prefix=LOOPS
 // RUN: ait-opt %s -p fuse-bmm-permute | filecheck %s --check-prefix=STORED
 // RUN: ait-opt %s -p fuse-mm-reshape-permute | filecheck %s --check-prefix=HEADS
 // RUN: ait-opt %s -p fuse-parallel-gemms | filecheck %s --check-prefix=SIDE
 // RUN: ait-opt %s -p join-parallel-gemms | filecheck %s --check-prefix=JOIN
 // RUN: ait-opt %s -p part-batches | filecheck %s --check-prefix=BATCH
-// RUN: ait-opt %s -p fuse-expand-bmm,fuse-bmm-permute,fuse-mm-reshape-permute,fuse-parallel-gemms,join-parallel-gemms --check-semantics 2>&1 | filecheck %s --check-prefix=SEMANTICS
+// RUN: ait-opt %s -p fuse-expand-bmm,expand-batches,fuse-bmm-permute,fuse-mm-reshape-permute,fuse-parallel-gemms,join-parallel-gemms --check-semantics 2>&1 | filecheck %s --check-prefix=SEMANTICS
 // SEMANTICS: no difference
 
 // What the other factor has in its batch need not be repeated; a factor of two dims has no batch.
@@ -62,6 +63,33 @@ ait.graph @three_loops(%x: !ait.tensor<2 x 3 x 2 x 4 x f32>, %z: !ait.tensor<2 x
   %3 = ait.bmm rrr %2, %v : !ait.tensor<2 x 3 x 2 x 2 x 2 x f32>
   ait.output "y1" %1 : !ait.tensor<2 x 3 x 2 x 2 x f32>
   ait.output "y3" %3 : !ait.tensor<2 x 3 x 2 x 2 x 2 x f32>
+}
+
+// Three loops over the batch: of both factors, of the first with an epilogue. Two loops; a product that is selected already.
+// LOOPS-LABEL: ait.graph @many_loops
+ait.graph @many_loops(%x: !ait.tensor<b x 1 x 3 x 2 x 4 x f32>, %y: !ait.tensor<1 x 5 x 1 x 4 x 2 x f32>, %z: !ait.tensor<b x 5 x 3 x 4 x 2 x f32>, %u: !ait.tensor<b x 1 x 1 x 2 x 4 x f32>) dims {b = 2 to 4} {
+  // LOOPS-NEXT: [[Y:%.*]] = ait.expand %y : !ait.tensor<b x 5 x 3 x 4 x 2 x f32>
+  // LOOPS-NEXT: [[X:%.*]] = ait.expand %x : !ait.tensor<b x 5 x 3 x 2 x 4 x f32>
+  // LOOPS-NEXT: ait.bmm rrr [[X]], [[Y]] : !ait.tensor<b x 5 x 3 x 2 x 2 x f32>
+  %0 = ait.bmm rrr %x, %y : !ait.tensor<b x 5 x 3 x 2 x 2 x f32>
+  // LOOPS-NEXT: [[X:%.*]] = ait.expand %x : !ait.tensor<b x 5 x 3 x 2 x 4 x f32>
+  // LOOPS-NEXT: ait.bmm rrr [[X]], %z epilogue
+  // LOOPS: ait.bmm rrr %u, %z
+  // LOOPS-NEXT: ait.bmm rrr %u, %y
+  // LOOPS-NEXT: ait.bmm rrr %x, %z {kernel
+  %1 = ait.bmm rrr %x, %z epilogue() {
+  ^bb0(%acc: f32):
+    %r = ait.relu %acc : f32
+    ait.yield %r : f32
+  } : !ait.tensor<b x 5 x 3 x 2 x 2 x f32>
+  %2 = ait.bmm rrr %u, %z : !ait.tensor<b x 5 x 3 x 2 x 2 x f32>
+  %3 = ait.bmm rrr %u, %y : !ait.tensor<b x 5 x 1 x 2 x 2 x f32>
+  %4 = ait.bmm rrr %x, %z {kernel = #ait.kernel<"native", {}>} : !ait.tensor<b x 5 x 3 x 2 x 2 x f32>
+  ait.output "y0" %0 : !ait.tensor<b x 5 x 3 x 2 x 2 x f32>
+  ait.output "y1" %1 : !ait.tensor<b x 5 x 3 x 2 x 2 x f32>
+  ait.output "y2" %2 : !ait.tensor<b x 5 x 3 x 2 x 2 x f32>
+  ait.output "y3" %3 : !ait.tensor<b x 5 x 1 x 2 x 2 x f32>
+  ait.output "y4" %4 : !ait.tensor<b x 5 x 3 x 2 x 2 x f32>
 }
 
 // STORED-LABEL: ait.graph @stored

@@ -15,7 +15,7 @@ from ait_mlir.dialects.ait.data import ParamOp
 from ait_mlir.dialects.ait.elementwise import AddOp
 from ait_mlir.dialects.ait.gemm import BATCH_LOOPS, BmmOp, ContractionOp, GemmOp, batch_loops
 from ait_mlir.dialects.ait.syntax import int_list
-from ait_mlir.dialects.ait.types import TensorType, scope_of, tensor_type
+from ait_mlir.dialects.ait.types import Shape, TensorType, scope_of, tensor_type
 from ait_mlir.dialects.ait.view import ConcatOp, ExpandOp, PermuteOp, ReshapeOp, SplitOp
 from ait_mlir.dims import Expr, product
 from ait_mlir.rewrites.engine.driver import Rewriter
@@ -32,6 +32,15 @@ def expand_of_batch(p: PatternBuilder, position: int) -> None:
     p.require("no_attribute", root, "kernel")
     p.require("repeats_for_batch", root, position)
     p.replace(root, "product_of_repeated", root, position)
+
+
+@pattern()
+def batch_in_many_loops(p: PatternBuilder) -> None:
+    """bmm(x, y) = bmm(expand(x), expand(y)), where the batch has more loops than kernels"""
+    root = p.op("ait.bmm", [p.rest()])
+    p.require("no_attribute", root, "kernel")
+    p.require("needs_more_loops", root)
+    p.replace(root, "product_in_few_loops", root)
 
 
 @pattern(over=("gemm", "bmm"))
@@ -102,6 +111,7 @@ def products_side_by_side(p: PatternBuilder) -> None:
 
 
 REPEATED = patterns(expand_of_batch)
+MANY_LOOPS = patterns(batch_in_many_loops)
 TRANSPOSED = patterns(transposed_product)
 HEADS = patterns(heads_of_product, merged_heads)
 MERGED_HEADS = patterns(merged_heads)
@@ -138,6 +148,31 @@ def product_of_repeated(r: Rewriter, root: BmmOp, position: IntegerAttr) -> Oper
     expand = operands[position.value.data].owner
     assert isinstance(expand, ExpandOp)
     operands[position.value.data] = expand.operands[0]
+    attributes = root.properties | root.attributes
+    return r.create(BmmOp, operands, [root.output.type], attributes, [root.detach_region(root.epilogue)])
+
+
+@constraint
+def needs_more_loops(root: BmmOp) -> bool:
+    """The product, of contiguous operands, has more loops over its batch than all kernels have."""
+    return batch_loops(*_batches(root)) > BATCH_LOOPS
+
+
+def _batches(root: BmmOp) -> list[Shape]:
+    """The batch dims of both factors."""
+    return [tensor_type(factor).dims[:-2] for factor in root.operands[:2]]
+
+
+@native
+def product_in_few_loops(r: Rewriter, root: BmmOp) -> Operation:
+    """The product of factors with expanded batches: of both, or of one only where that is enough."""
+    batch, operands, batches = tensor_type(root.output).dims[:-2], list(root.operands), _batches(root)
+    for position in (1, 0):
+        if batches[position] != batch and batch_loops(*batches) > BATCH_LOOPS:
+            t = tensor_type(operands[position])
+            wide = TensorType.get((*batch, *t.dims[-2:]), t.element_type)
+            operands[position] = r.create(ExpandOp, [operands[position]], [wide]).results[0]
+            batches[position] = batch
     attributes = root.properties | root.attributes
     return r.create(BmmOp, operands, [root.output.type], attributes, [root.detach_region(root.epilogue)])
 
