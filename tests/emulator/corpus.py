@@ -345,6 +345,10 @@ INDEX = (
     "compact_kernel",
     "take_kernel",
     "scatter_kernel",
+    "scatter_block_kernel",
+    "scatter_sorted_kernel",
+    "radix_count_kernel",
+    "radix_pass_kernel",
 )
 JAGGED = ("embedding_bag_kernel", "jagged_pad_kernel", "jagged_unpad_kernel", "jagged_vector_product_kernel")
 CONV = ("conv_simt_kernel", "conv_depthwise_kernel", "conv_depthwise_lines_kernel", "conv_depthwise_window_kernel")

@@ -128,6 +128,8 @@ GATHER = Spec(
     GRID, GRID[:3],
     ("f16", "bf16", "f32", "i8", "ui8", "i64"),
 )  # fmt: skip
+LONG = ({"b": 2, "s": 4097}, {"b": 3, "s": 300}, {"b": 1, "s": 9000})
+"""More places than a block sorts, and fewer."""
 _KINDS = ("set", "add", "mul", "max", "min")
 SCATTER = Spec(
     "scatter",
@@ -157,9 +159,17 @@ SCATTER = Spec(
         ),
         form("set-scalar", "scatter set %a, %b at(%c) dims [0] kept [1]", "11 x s x T", "T", "1 x i64", below={2: 11}),
         form("add-vector", "scatter add %a, %b at(%c) dims [0] kept []", "13 x T", "s x T", "s x i32", below={2: 13}),
+        form(
+            "add-long", "scatter add %a, %b at(%c) dims [0] kept [1]", "600 x 8 x T", "s x 8 x T", "s x 1 x i32", below={2: 600},
+            types=("f16", "f32"), envs=LONG, few=LONG, both=True,
+        ),
+        form(
+            "set-long", "scatter set %a, %b at(%c) dims [1] kept [0]", "b x 13 x T", "b x s x T", "b x s x i64", below={2: 13},
+            types=("bf16", "i8"), envs=LONG, few=LONG, both=True,
+        ),
     ),
     SUMS,
-    "b = 0 to 9, s = 0 to 900",
+    "b = 0 to 9, s = 0 to 9000",
     GRID, GRID[:3],
     ("f16", "bf16", "f32", "i8", "ui8", "i64"),
 )  # fmt: skip

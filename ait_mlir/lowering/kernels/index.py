@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ait_mlir.dialects.ait.dtypes import compute_type
@@ -16,10 +16,11 @@ from ait_mlir.dialects.ait.index import (
     UpdateSliceOp,
 )
 from ait_mlir.dialects.ait.strided import is_contiguous
-from ait_mlir.dialects.ait.types import TensorType, tensor_type
+from ait_mlir.dialects.ait.types import TensorType, scope_of, tensor_type
 from ait_mlir.dims import Expr, Scope, const, product
 from ait_mlir.lowering.kernels.base import Arg, Config, Emission, Kernel, Launch, Strides
 from ait_mlir.lowering.kernels.loops import Loop, braces, broadcast_strides, collapse, nest, single, sizes, steps
+from ait_mlir.lowering.kernels.radix import radix_bytes
 from ait_mlir.lowering.target import Target
 
 
@@ -156,8 +157,9 @@ class TakeKernel(Kernel[GatherOp]):
 class ScatterKernel(Kernel[ScatterOp]):
     """`ait.scatter`, in place: operand 0 and the result share a buffer.
 
-    Places that differ along a kept dim name different elements, so these dims run in parallel. The other dims run in
-    order. Sums and products of 16-bit floats need a contiguous tensor, and a buffer with an f32 for each element.
+    Places that differ along a kept dim name different elements. A CPU runs the other dims in order. A GPU sorts the
+    places by element; dims along which no index differs share the sorted places. Sums and products of 16-bit floats
+    need a contiguous tensor, and a buffer with an f32 for each element.
     """
 
     name = "scatter"
@@ -171,22 +173,56 @@ class ScatterKernel(Kernel[ScatterOp]):
         t = tensor_type(op.input)
         return (TensorType.get(t.dims, compute_type(t.element_type)),) if _combines_wider(op) else ()
 
+    def workspace(self, op: ScatterOp, config: Config) -> Expr:
+        """Bytes in which a GPU sorts the places."""
+        space, kept = op.space(), {at for _, at in op.kept_dims()}
+        shared = _shared_dims(op)
+        places = product(d for at, d in enumerate(space) if at not in kept)
+        rows = product(d for at, d in enumerate(space) if at in kept and at not in shared)
+        bits, size = _most_targets(op).bit_length(), 8 if _key(op) == "uint64_t" else 4
+        return radix_bytes(rows, places, bits, size, scope_of(op), kept=True)
+
     def emit(self, launch: Launch[ScatterOp]) -> Emission:
         (_, values, *indices), (y,) = launch.ins, launch.outs
         op, scope = launch.op, launch.scope
-        kept = {at for _, at in op.kept_dims()}
+        kept, shared = {at for _, at in op.kept_dims()}, _shared_dims(op)
         loops = _indexed_loops(op, values, y, indices)
-        alone = [single(2 + len(indices))]
-        serial = collapse([loop for i, loop in enumerate(loops) if i not in kept] or alone, scope)
-        columns = collapse([loop for i, loop in enumerate(loops) if i in kept] or alone, scope)
-        space = _indexed_space(launch, [*serial, *columns], y, indices)
-        kind = f"ait::{op.kind.data.capitalize()}Element"
+
+        def group(chosen: Callable[[int], bool]) -> list[Loop]:
+            return collapse([loop for at, loop in enumerate(loops) if chosen(at)] or [single(2 + len(indices))], scope)
+
+        serial = group(lambda at: at not in kept)
+        if launch.target.is_gpu:
+            keyed, columns = group(lambda at: at in kept - shared), group(lambda at: at in shared)
+            counts, more = f"{len(serial)}, {len(keyed)}, {_key(op)}", "workspace"
+        else:
+            keyed, columns = [], group(lambda at: at in kept)
+            counts, more = f"{len(serial)}", launch.cpp(y.type.num_elements())
+        space = _indexed_space(launch, [*serial, *keyed, *columns], y, indices)
         sums = launch.between[0].name if launch.between else "nullptr"
-        return launch.call(
-            "scatter",
-            f"scatter<{kind}, {len(serial)}>(ctx, {space}, {values.name}, {y.name}, "
-            f"{launch.cpp(y.type.num_elements())}, {sums})",
-        )
+        template = f"ait::{op.kind.data.capitalize()}Element, {counts}"
+        return launch.call("scatter", f"scatter<{template}>(ctx, {space}, {values.name}, {y.name}, {sums}, {more})")
+
+
+def _shared_dims(op: ScatterOp) -> set[int]:
+    """The dims of the space that are kept and along which no index differs."""
+    space = op.space()
+    differs: set[int] = set()
+    for index in op.indices:
+        dims = tensor_type(index).dims
+        differs |= {at + len(space) - len(dims) for at, d in enumerate(dims) if d.as_int() != 1}
+    return {at for _, at in op.kept_dims()} - differs
+
+
+def _key(op: ScatterOp) -> str:
+    """The C++ type of the keys that sort the places."""
+    return "uint32_t" if _most_targets(op) < 2**32 - 1 else "uint64_t"
+
+
+def _most_targets(op: ScatterOp) -> int:
+    """The most elements that the indices can name, for each place along the kept dims."""
+    dims, _ = op.places()
+    return scope_of(op).bounds(product(tensor_type(op.input).dims[d] for d in dims))[1]
 
 
 def _combines_wider(op: ScatterOp) -> bool:

@@ -114,6 +114,45 @@ __device__ __forceinline__ T shuffle(T value, int lane) {
 #endif
 }
 
+/// @brief A bit for each lane of a warp, the lowest for lane 0.
+#if defined(AIT_HIP)
+using lanes_t = uint64_t;
+#else
+using lanes_t = uint32_t;
+#endif
+
+/// @brief The lanes that vote yes. All lanes of the warp must take part.
+__device__ __forceinline__ lanes_t ballot(bool yes) {
+#if defined(AIT_HIP)
+  return __ballot(yes);
+#else
+  return __ballot_sync(0xffffffffu, yes);
+#endif
+}
+
+/// @brief The lanes below this one.
+__device__ __forceinline__ lanes_t lanes_below() { return (lanes_t(1) << (threadIdx.x % kWarpSize)) - 1; }
+
+__device__ __forceinline__ int count_lanes(lanes_t lanes) {
+  if constexpr (sizeof(lanes_t) == 8) {
+    return __popcll(lanes);
+  } else {
+    return __popc(lanes);
+  }
+}
+
+/// @brief Waits for all lanes of the warp; what they wrote to shared memory before is visible to all of them after.
+__device__ __forceinline__ void sync_warp() {
+#if defined(AIT_HIP) && defined(AIT_EMULATED)
+  emulated_wave_barrier();
+#elif defined(AIT_HIP)
+  __builtin_amdgcn_fence(__ATOMIC_ACQ_REL, "wavefront");
+  __builtin_amdgcn_wave_barrier();
+#else
+  __syncwarp();
+#endif
+}
+
 /// @brief Waits until the launch before has ended, and with it all launches before that; their writes are visible then. Needed in every kernel
 /// that is launched as dependent, before what another launch writes is read and before anything is written that another launch reads.
 __device__ __forceinline__ void wait_for_previous() {

@@ -52,8 +52,8 @@ void scatter_columns(const IndexedSpace<kRank, kIndices, Id>& space, int64_t pla
 /// rounds 16-bit floats, `out` is contiguous, has `size` elements, and `sums` has room for them. Fails with the first index outside of its
 /// dim; nothing is written then.
 template <class Kind, int kSerial, int kRank, int kIndices, class Id, class T>
-int32_t scatter(const Context& ctx, const IndexedSpace<kRank, kIndices, Id>& space, const T* values, T* out, int64_t size,
-                combined_t<Kind, T>* sums) {
+int32_t scatter(const Context& ctx, const IndexedSpace<kRank, kIndices, Id>& space, const T* values, T* out,
+                combined_t<Kind, T>* sums, int64_t size) {
   if (space.count() <= 0) return 0;
   if (const int32_t status = check_indices(ctx, "scatter", space)) return status;
   int64_t places = 1, columns = 1;

@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "ait/gpu/launch.h"
+#include "ait/kernels/gpu/scatter_sorted.cuh"
 #include "ait/kernels/gpu/vector.cuh"
 #include "ait/kernels/indexed_space.h"
 #include "ait/kernels/operand.h"
@@ -72,20 +73,27 @@ __global__ void __launch_bounds__(128) scatter_kernel(IndexedSpace<kRank, kIndic
 
 /// @brief Combines values with the elements of `out` that a space names; values for one element are combined in row-major order.
 ///
-/// Places of the first `kSerial` loops may name the same element; each step of these loops has one index tuple; along the others, the
-/// columns, elements differ. If `Kind` rounds 16-bit floats, `out` is contiguous and `sums` has room for as many elements. A place with
-/// an index outside of its dim is skipped.
-template <class Kind, int kSerial, int kRank, int kIndices, class Id, class T>
-int32_t scatter(const Context& ctx, const IndexedSpace<kRank, kIndices, Id>& space, const T* values, T* out, int64_t,
-                combined_t<Kind, T>* sums) {
-  if (space.count() <= 0) return 0;
-  int64_t places = 1, columns = 1, targets = 1;
-  for (int d = 0; d < kRank; ++d) (d < kSerial ? places : columns) *= space.sizes[d];
-  for (int k = 0; k < kIndices; ++k) targets *= space.extents[k];
-  if (targets <= 0) return 0;
+/// Places of the first `kSerial` loops may name the same element; each step of these loops has one index tuple; along the others elements differ. Along
+/// the next `kKeyed` loops indices differ, too; along the rest, the columns, they do not. If `Kind` rounds 16-bit floats, `out` is contiguous and `sums`
+/// has room for as many elements. A place with an index outside of its dim is skipped.
+/// @tparam K unsigned, for more than as many numbers as there are elements that indices can name
+/// @param workspace of `radix_bytes` for the places of each row if these may be more than kRadixTile
+template <class Kind, int kSerial, int kKeyed, class K, int kRank, int kIndices, class Id, class T>
+int32_t scatter(const Context& ctx, const IndexedSpace<kRank, kIndices, Id>& space, const T* values, T* out, combined_t<Kind, T>* sums,
+                void* workspace) {
+  using Sorted = ScatterSpace<Kind, kSerial, kKeyed, kRank, kIndices, Id, T>;
+  const Sorted sorted{space, values, out};
+  const int64_t places = sorted.places(), columns = sorted.rows() * sorted.columns(), targets = sorted.targets();
+  if (places <= 0 || columns <= 0 || targets <= 0) return 0;
   constexpr int64_t kThreads = 1 << 15;  // one range a thread, and each thread reads all places, so more threads would read more
   const int64_t wanted = columns < kThreads ? kThreads / columns : 1;
   const int64_t ranges = wanted < targets ? wanted : targets;
+  // Few places cost less than a sort; of a column for each thread, each place is read once.
+  constexpr int64_t kFewPlaces = 64;
+  if (places > kFewPlaces && ranges > 1) {
+    constexpr int kVec = 16 / sizeof(T);
+    return sorted.may_access(kVec) ? detail::scatter_sorted<K, kVec>(ctx, sorted, workspace) : detail::scatter_sorted<K, 1>(ctx, sorted, workspace);
+  }
   LaunchConfig config;
   config.block = dim3(128);
   config.grid = dim3(ceil_div(columns * ranges, config.block.x, 1 << 20));

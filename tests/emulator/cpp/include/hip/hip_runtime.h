@@ -56,6 +56,10 @@ T __shfl_up(T value, int delta, int width = 64, AIT_EMULATOR_CALLER) {
   return ait::emulator::shuffle(value, ait::emulator::lane_below(delta, width), "__shfl_up", {file, line});
 }
 inline uint64_t __ballot(int vote, AIT_EMULATOR_CALLER) { return ait::emulator::ballot(vote != 0, "__ballot", {file, line}); }
+/// What `sync_warp` of `ait/gpu/gpu.h` is on a card: the lanes of a wave run together.
+inline void emulated_wave_barrier(AIT_EMULATOR_CALLER) {
+  ait::emulator::meet(ait::emulator::Scope::warp, "a wave barrier", true, nullptr, nullptr, {file, line});
+}
 inline int __any(int vote, AIT_EMULATOR_CALLER) { return __ballot(vote, file, line) != 0; }
 inline int __all(int vote, AIT_EMULATOR_CALLER) { return __ballot(!vote, file, line) == 0; }
 

@@ -1,0 +1,28 @@
+"""The workspace of radix sorts on a GPU (`gpu/radix.cuh`)."""
+
+from __future__ import annotations
+
+from ait_mlir.dims import Expr, Scope, ceildiv, const, floordiv, minimum
+
+TILE = 4096
+"""The elements that a block sorts: `kRadixTile`."""
+DIGIT_BITS, FAN = 8, 16
+"""`kRadixBits` and `kRadixFan`."""
+
+
+def radix_bytes(rows: Expr, length: Expr, bits: int, key_bytes: int, scope: Scope, kept: bool = False) -> Expr:
+    """Bytes that `RadixWorkspace` needs to sort rows of keys of so many bits; none where a row fits into a block.
+
+    With `kept`, the sorted keys stay in the workspace.
+    """
+    if scope.bounds(length)[1] <= TILE:
+        return const(0)
+    passes = max(1, -(-bits // DIGIT_BITS))
+    tiles = ceildiv(length, TILE)
+    groups = ceildiv(tiles, FAN)
+    messages = tiles + groups + ceildiv(groups, FAN)
+    cleared = passes * (rows * 4 * 2**DIGIT_BITS + rows * messages * 8 * 2**DIGIT_BITS + 16)
+    buffers = min(2, passes if kept else passes - 1)
+    elements = rows * length * (key_bytes + 4) + 32
+    # no row of a run may be longer than a tile, though one could be
+    return minimum(floordiv(length, TILE + 1), 1) * (cleared + buffers * elements)

@@ -1,0 +1,268 @@
+/// @file scatter_sorted.cuh
+/// @brief Values combined with elements of a tensor by index: places are sorted by the element that they name, and each element has one thread that
+/// combines its values in order. So the result is that of one place after the other, with the same bits in each run.
+///
+/// The loops of a space come in three groups: places that may name one element; rows, along which indices differ, so that each is sorted by itself; and
+/// columns, along which indices are the same, so that they share the sorted places. The places of a row that fit into a block are sorted there and
+/// combined by the same launch; others are sorted by `radix_sort`.
+#ifndef AIT_KERNELS_GPU_SCATTER_SORTED_CUH_
+#define AIT_KERNELS_GPU_SCATTER_SORTED_CUH_
+
+#include <stdint.h>
+
+#include "ait/gpu/launch.h"
+#include "ait/kernels/gpu/radix.cuh"
+#include "ait/kernels/gpu/vector.cuh"
+#include "ait/kernels/indexed_space.h"
+#include "ait/kernels/operand.h"
+
+namespace ait::gpu {
+
+/// @brief A space whose first `kSerialOf` loops are places and the next `kKeyedOf` are rows; the others are columns, at least one.
+template <class Kind, int kSerialOf, int kKeyedOf, int kRank, int kIndices, class Id, class T>
+struct ScatterSpace {
+  static constexpr int kSerial = kSerialOf, kKeyed = kKeyedOf, kFree = kRank - kSerialOf - kKeyedOf;
+  static_assert(kSerial > 0 && kKeyed > 0 && kFree > 0, "each group has a loop");
+  using Combine = Kind;
+  using Value = T;
+  using Sum = combined_t<Kind, T>;
+  IndexedSpace<kRank, kIndices, Id> space;
+  const T* values;
+  T* out;
+
+  /// @brief The product of the sizes of `count` loops from `first` on.
+  AIT_FN int64_t size(int first, int count) const {
+    int64_t product = 1;
+    for (int d = first; d < first + count; ++d) product *= space.sizes[d];
+    return product;
+  }
+  AIT_FN int64_t places() const { return size(0, kSerial); }
+  AIT_FN int64_t rows() const { return size(kSerial, kKeyed); }
+  AIT_FN int64_t columns() const { return size(kSerial + kKeyed, kFree); }
+  AIT_FN int64_t targets() const {
+    int64_t product = 1;
+    for (int k = 0; k < kIndices; ++k) product *= space.extents[k];
+    return product;
+  }
+
+  /// @brief The number of the element, among those that indices can name, of a place; `targets()` if an index is outside of its dim.
+  __device__ __forceinline__ int64_t target(int64_t row, int64_t place) const {
+    int64_t at_place[kSerial], at_row[kKeyed];
+    coordinates<kSerial>(place, space.sizes, at_place);
+    coordinates<kKeyed>(row, space.sizes + kSerial, at_row);
+    int64_t number = 0;
+    bool known = true;
+#pragma unroll
+    for (int k = 0; k < kIndices; ++k) {
+      int64_t at = 0;
+#pragma unroll
+      for (int d = 0; d < kSerial; ++d) at += at_place[d] * space.index_strides[k][d];
+#pragma unroll
+      for (int d = 0; d < kKeyed; ++d) at += at_row[d] * space.index_strides[k][kSerial + d];
+      const int64_t given = static_cast<int64_t>(space.indices[k][at]), found = given < 0 ? given + space.extents[k] : given;
+      known = known && found >= 0 && found < space.extents[k];
+      number = number * space.extents[k] + found;
+    }
+    return known ? number : targets();
+  }
+
+  /// @brief Where the element of a target is, without row and column.
+  __device__ __forceinline__ int64_t whole_of_target(int64_t target) const {
+    int64_t index[kIndices], at = 0;
+    coordinates<kIndices>(target, space.extents, index);
+#pragma unroll
+    for (int k = 0; k < kIndices; ++k) at += index[k] * space.steps[k];
+    return at;
+  }
+  /// @brief Where the values of a place are, without row and column.
+  __device__ __forceinline__ int64_t dense_of_place(int64_t place) const {
+    int64_t coordinate[kSerial], at = 0;
+    coordinates<kSerial>(place, space.sizes, coordinate);
+#pragma unroll
+    for (int d = 0; d < kSerial; ++d) at += coordinate[d] * space.dense_strides[d];
+    return at;
+  }
+  /// @brief Adds the steps of `kCount` loops from `kFirst` on, at the coordinates of a number, to both offsets.
+  template <int kFirst, int kCount>
+  __device__ __forceinline__ void step(int64_t number, int64_t& dense, int64_t& whole) const {
+    int64_t coordinate[kCount];
+    coordinates<kCount>(number, space.sizes + kFirst, coordinate);
+#pragma unroll
+    for (int d = 0; d < kCount; ++d) {
+      dense += coordinate[d] * space.dense_strides[kFirst + d];
+      whole += coordinate[d] * space.whole_strides[kFirst + d];
+    }
+  }
+
+  /// @brief Whether `count` neighbouring columns can be accessed as one word on both sides.
+  bool may_access(int count) const {
+    constexpr int kLast = kRank - 1;
+    bool fits = space.dense_strides[kLast] == 1 && space.whole_strides[kLast] == 1 && space.sizes[kLast] % count == 0;
+    for (int d = 0; d < kLast; ++d) fits = fits && space.dense_strides[d] % count == 0 && space.whole_strides[d] % count == 0;
+    for (int k = 0; k < kIndices; ++k) fits = fits && space.steps[k] % count == 0;
+    const uintptr_t bits = reinterpret_cast<uintptr_t>(values) | reinterpret_cast<uintptr_t>(out);
+    return fits && bits % (count * sizeof(T)) == 0;
+  }
+};
+
+namespace detail {
+
+/// @brief How the columns of a space are cut: a thread has a word of `kVec` neighbours, `lanes` threads of a warp lie side by side, and a part is
+/// what they have together.
+struct ScatterParts {
+  int64_t chunks, parts;
+  int lanes;
+};
+
+template <int kVec, class Space>
+ScatterParts scatter_parts(const Space& space) {
+  const int64_t chunks = space.columns() / kVec;
+  int lanes = 1;
+  while (lanes < kWarpSize && lanes < chunks) lanes *= 2;
+  return {chunks, (chunks + lanes - 1) / lanes, lanes};
+}
+
+/// @brief Combines the values of the elements whose first place is among kWarpSize of a sorted row, for one part of the columns. A warp calls.
+/// @param heads room for kWarpSize numbers
+template <int kVec, class Space, class K, class Place>
+__device__ __forceinline__ void combine_sorted(const Space& space, const K* keys, const Place* sorted, int64_t places, int64_t first, int64_t row,
+                                               int64_t part, const ScatterParts& cut, uint8_t* heads) {
+  using T = typename Space::Value;
+  using A = typename Space::Sum;
+  constexpr int kAhead = 4;  // values that are read before the first is combined
+  const int lane = threadIdx.x % kWarpSize;
+  const K none = static_cast<K>(space.targets());
+  const int64_t at = first + lane;
+  const K mine = at < places ? keys[at] : none;
+  const bool begins = mine != none && (at == 0 || keys[at - 1] != mine);
+  const lanes_t all = ballot(begins);
+  sync_warp();  // what was there has been read
+  if (begins) heads[count_lanes(all & lanes_below())] = static_cast<uint8_t>(lane);
+  sync_warp();
+  const int64_t chunk = part * cut.lanes + lane % cut.lanes;
+  if (chunk >= cut.chunks) return;
+  int64_t dense = 0, whole = 0;
+  space.template step<Space::kSerial, Space::kKeyed>(row, dense, whole);
+  space.template step<Space::kSerial + Space::kKeyed, Space::kFree>(chunk * kVec, dense, whole);
+  const int count = count_lanes(all);
+  for (int head = lane / cut.lanes; head < count; head += kWarpSize / cut.lanes) {
+    int64_t place = first + heads[head];
+    const K target = keys[place];
+    T* const to = space.out + whole + space.whole_of_target(static_cast<int64_t>(target));
+    T own[kVec];
+    A sums[kVec];
+    load<kVec>(to, own);
+#pragma unroll
+    for (int j = 0; j < kVec; ++j) sums[j] = convert<A>(own[j]);
+    for (bool more = true; more; place += kAhead) {
+      T read[kAhead][kVec];
+      bool here[kAhead];
+#pragma unroll
+      for (int u = 0; u < kAhead; ++u) {
+        here[u] = more = more && place + u < places && keys[place + u] == target;
+        if (here[u]) load<kVec>(space.values + dense + space.dense_of_place(static_cast<int64_t>(sorted[place + u])), read[u]);
+      }
+#pragma unroll
+      for (int u = 0; u < kAhead; ++u) {
+        if (!here[u]) continue;
+#pragma unroll
+        for (int j = 0; j < kVec; ++j) sums[j] = Space::Combine::template apply<A>(sums[j], convert<A>(read[u][j]));
+      }
+    }
+#pragma unroll
+    for (int j = 0; j < kVec; ++j) own[j] = convert<T>(sums[j]);
+    store<kVec>(to, own);
+  }
+}
+
+/// @brief Keys of a space for `radix_sort`.
+template <class K, class Space>
+struct ScatterKeys {
+  Space space;
+  __device__ __forceinline__ K key(int64_t row, int64_t i) const { return static_cast<K>(space.target(row, i)); }
+  __device__ __forceinline__ uint32_t place(int64_t, int64_t i) const { return static_cast<uint32_t>(i); }
+};
+}  // namespace detail
+
+/// Combines what `radix_sort` has sorted: a warp has kWarpSize sorted places of a row and a part of the columns.
+template <int kVec, class Space, class K>
+__global__ void __launch_bounds__(kRadixThreads)
+    scatter_sorted_kernel(Space space, RadixBuffers<K> sorted, int64_t windows, int64_t items, detail::ScatterParts cut) {
+  __shared__ uint8_t heads[kRadixWarps][kWarpSize];
+  wait_for_previous();
+  allow_next();
+  const int warp = threadIdx.x / kWarpSize;
+  const int64_t item = static_cast<int64_t>(blockIdx.x) * kRadixWarps + warp;
+  if (item >= items) return;
+  const int64_t part = item % cut.parts, window = item / cut.parts % windows, row = item / cut.parts / windows;
+  const K* const keys = sorted.keys + row * sorted.length;
+  const uint32_t* const places = sorted.places + row * sorted.length;
+  detail::combine_sorted<kVec>(space, keys, places, sorted.length, window * kWarpSize, row, part, cut, heads[warp]);
+}
+
+/// Sorts the places of a row, at most kRadixTile, and combines some parts of the columns: a block for each.
+template <int kVec, class Space, class K>
+__global__ void __launch_bounds__(kRadixThreads)
+    scatter_block_kernel(Space space, int each, int passes, int64_t shares, detail::ScatterParts cut) {
+  __shared__ RadixCounters counters;
+  __shared__ K keys[kRadixTile];
+  __shared__ uint16_t sorted[kRadixTile];
+  __shared__ uint8_t heads[kRadixWarps][kWarpSize];
+  wait_for_previous();
+  allow_next();
+  const int64_t row = static_cast<int64_t>(blockIdx.x) / shares, share = static_cast<int64_t>(blockIdx.x) % shares;
+  const int places = static_cast<int>(space.places());
+  K held[kRadixEach];
+  uint16_t from[kRadixEach];
+#pragma unroll
+  for (int i = 0; i < kRadixEach; ++i) {
+    const int at = detail::radix_element(i, each);
+    held[i] = i < each && at < places ? static_cast<K>(space.target(row, at)) : ~K(0);
+    from[i] = static_cast<uint16_t>(at);
+  }
+  radix_sort_block(counters, keys, each, passes, held, from);
+  __syncthreads();  // what was exchanged has been read
+#pragma unroll
+  for (int i = 0; i < kRadixEach; ++i) {
+    if (i >= each) continue;
+    keys[detail::radix_element(i, each)] = held[i];
+    sorted[detail::radix_element(i, each)] = from[i];
+  }
+  __syncthreads();
+  const int warp = threadIdx.x / kWarpSize;
+  const int windows = (places + kWarpSize - 1) / kWarpSize;
+  const int64_t first = cut.parts * share / shares, last = cut.parts * (share + 1) / shares;
+  for (int64_t item = warp; item < windows * (last - first); item += kRadixWarps) {
+    detail::combine_sorted<kVec>(space, keys, sorted, places, item % windows * kWarpSize, row, first + item / windows, cut, heads[warp]);
+  }
+}
+
+namespace detail {
+template <class K, int kVec, class Space>
+int32_t scatter_sorted(const Context& ctx, const Space& space, void* workspace) {
+  const ScatterParts cut = scatter_parts<kVec>(space);
+  const int64_t places = space.places(), rows = space.rows();
+  // `targets()` itself is the key of a place that is skipped.
+  const int bits = key_bits(static_cast<uint64_t>(space.targets()));
+  LaunchConfig config;
+  config.block = dim3(kRadixThreads);
+  config.dependent = true;
+  if (places <= kRadixTile) {
+    // Each block sorts all places of its row, so a row has no more blocks than fill the card.
+    constexpr int64_t kBlocks = 512;
+    const int64_t most = rows < kBlocks ? kBlocks / rows : 1, shares = cut.parts < most ? cut.parts : most;
+    config.grid = dim3(grid_size(rows * shares));
+    const int each = static_cast<int>((places + kRadixThreads - 1) / kRadixThreads);
+    return launch(ctx, config, scatter_block_kernel<kVec, Space, K>, space, each, radix_passes(bits), shares, cut);
+  }
+  const RadixWorkspace<K> buffers(rows, places, bits, workspace);
+  const RadixBuffers<K> sorted = buffers.buffers((buffers.passes - 1) % 2);
+  if (const int32_t status = radix_sort<K>(ctx, rows, places, bits, ScatterKeys<K, Space>{space}, sorted, workspace)) return status;
+  const int64_t windows = (places + kWarpSize - 1) / kWarpSize, items = rows * windows * cut.parts;
+  config.grid = dim3(grid_size((items + kRadixWarps - 1) / kRadixWarps));
+  return launch(ctx, config, scatter_sorted_kernel<kVec, Space, K>, space, sorted, windows, items, cut);
+}
+}  // namespace detail
+
+}  // namespace ait::gpu
+#endif  // AIT_KERNELS_GPU_SCATTER_SORTED_CUH_
