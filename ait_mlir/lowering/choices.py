@@ -1,11 +1,11 @@
 """The attribute that selection sets on an op: one kernel with its configuration, or candidates over ranges of sizes.
 
     kernel = #ait.kernel<"cublaslt", {id = 66 : i64, tile = 20 : i64, stages = 36 : i64}>
-    kernel = #ait.kernel<"ranges", {axis = "batch*seq", upto = [512 : i64], ways = [
+    kernel = #ait.kernel<"ranges", {axis = "batch*seq", upto = [512 : i64], candidates = [
       {kernels = [#ait.kernel<"hopper", {tile_m = 64 : i64}>]},
       {kernels = [#ait.kernel<"cublaslt", {}>, #ait.kernel<"native", {}>], cut = "epilogue 1"}]}>
 
-The second attribute means: the first of `ways` if `batch*seq` is at most 512, otherwise the second. With a `cut` the op
+The second attribute means: the first candidate if `batch*seq` is at most 512, otherwise the second. With a `cut` the op
 runs as several ops, here the contraction with the first op of its epilogue, then the rest. The workspace holds the
 values between them. A family offers the cuts of its ops (lowering/kernels/cuts.py).
 """
@@ -66,7 +66,7 @@ class Choice:
                 DictionaryAttr(fields if candidate.cut is None else fields | {"cut": StringAttr(candidate.cut)})
             )
         upto = ArrayAttr([IntegerAttr(n, i64) for n in self.upto])
-        fields = {"axis": StringAttr(str(self.axis)), "upto": upto, "ways": ArrayAttr(candidates)}
+        fields = {"axis": StringAttr(str(self.axis)), "upto": upto, "candidates": ArrayAttr(candidates)}
         return KernelAttr(StringAttr(RANGES), DictionaryAttr(fields))
 
     def describe(self) -> str:
@@ -95,11 +95,12 @@ def read_choice(provider: str, config: DictionaryAttr) -> Choice:
 
 
 def _read_ranges(data: Mapping[str, Attribute]) -> Choice:
-    if set(data) != {"axis", "upto", "ways"}:
-        raise ValueError(f"ranges has axis, upto and ways; found {', '.join(sorted(data)) or 'nothing'}")
-    axis, upto, candidates = data["axis"], _items(data["upto"]), _items(data["ways"])
+    if set(data) != {"axis", "upto", "candidates"}:
+        raise ValueError(f"ranges has axis, upto and candidates; found {', '.join(sorted(data)) or 'nothing'}")
+    axis, upto, candidates = data["axis"], _items(data["upto"]), _items(data["candidates"])
     if not isinstance(axis, StringAttr) or upto is None or candidates is None:
-        raise ValueError('expected ranges like {axis = "batch", upto = [8 : i64], ways = [{kernels = [...]}, ...]}')
+        expected = '{axis = "batch", upto = [8 : i64], candidates = [{kernels = [...]}, ...]}'
+        raise ValueError(f"expected ranges like {expected}")
     try:
         expression = parse(axis.data)
     except (DimSyntaxError, DimError) as error:

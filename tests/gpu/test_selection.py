@@ -23,7 +23,7 @@ from tests.selection.test_choices import pinned
 pytestmark = pytest.mark.gpu
 
 RANGES = (
-    '#ait.kernel<"ranges", {axis = "b", upto = [8 : i64, 100 : i64], ways = ['
+    '#ait.kernel<"ranges", {axis = "b", upto = [8 : i64, 100 : i64], candidates = ['
     '{kernels = [#ait.kernel<"native", {tile_m = 64 : i64, tile_n = 64 : i64}>]}, '
     '{kernels = [#ait.kernel<"cublaslt", {id = 66 : i64, tile = 20 : i64}>, #ait.kernel<"native", {}>], cut = "epilogue"}, '
     '{kernels = [#ait.kernel<"hopper", {}>]}]}>'

@@ -29,7 +29,7 @@ ait.graph @g(%x: !ait.tensor<b x 64 x ELEMENT>) dims {b = 1 to 300} {
 }
 """
 THREE = (
-    '#ait.kernel<"ranges", {axis = "b", upto = [2 : i64, 11 : i64], ways = ['
+    '#ait.kernel<"ranges", {axis = "b", upto = [2 : i64, 11 : i64], candidates = ['
     '{kernels = [#ait.kernel<"openblas", {}>]}, '
     '{kernels = [#ait.kernel<"native", {}>, #ait.kernel<"native", {}>], cut = "epilogue 1"}, '
     '{kernels = [#ait.kernel<"native", {}>]}]}>'
@@ -66,7 +66,7 @@ def test_the_workspace_is_that_of_the_largest_candidate():
 
 def test_ranges_make_cuda_source():
     choice = (
-        '#ait.kernel<"ranges", {axis = "b", upto = [8 : i64], ways = ['
+        '#ait.kernel<"ranges", {axis = "b", upto = [8 : i64], candidates = ['
         '{kernels = [#ait.kernel<"native", {tile_m = 64 : i64, tile_n = 64 : i64}>]}, '
         '{kernels = [#ait.kernel<"cublaslt", {id = 66 : i64, cluster = 2 : i64}>, #ait.kernel<"native", {}>], '
         'cut = "epilogue"}]}>'
@@ -117,29 +117,29 @@ WRONG = {
     '#ait.kernel<"hopper", {algo = 1 : i64}>': "unknown configuration 'algo'; its keys are cluster",
     '#ait.kernel<"cublaslt", {tile_m = 64 : i64}>': "unknown configuration 'tile_m'; its keys are cluster, custom, id",
     '#ait.kernel<"cublaslt", {split = 2 : i64}>': "{'split': 2} names no algorithm: it has no id",
-    '#ait.kernel<"ranges", {}>': "ranges has axis, upto and ways; found nothing",
-    '#ait.kernel<"ranges", {axis = "b", upto = [], ways = []}>': "0 limits make 1 ranges, found 0 candidates",
-    '#ait.kernel<"ranges", {axis = "b +", upto = [], ways = [{}]}>': "is no dim expression",
-    '#ait.kernel<"ranges", {axis = 1 : i64, upto = [], ways = [{}]}>': "expected ranges like",
-    '#ait.kernel<"ranges", {axis = "b", upto = [4 : i64, 2 : i64], ways = []}>': "must be integers that grow",
-    '#ait.kernel<"ranges", {axis = "b", upto = [], ways = [{kernel = 1 : i64}]}>': "a candidate of ranges is {kernels",
-    '#ait.kernel<"ranges", {axis = "b", upto = [], ways = [{kernels = [#ait.kernel<"ranges", {}>]}]}>': "are like #ait",
-    '#ait.kernel<"ranges", {axis = "b", upto = [], ways = [{kernels = [#ait.kernel<"native", {}>], cut = 1 : i64}]}>': (
+    '#ait.kernel<"ranges", {}>': "ranges has axis, upto and candidates; found nothing",
+    '#ait.kernel<"ranges", {axis = "b", upto = [], candidates = []}>': "0 limits make 1 ranges, found 0 candidates",
+    '#ait.kernel<"ranges", {axis = "b +", upto = [], candidates = [{}]}>': "is no dim expression",
+    '#ait.kernel<"ranges", {axis = 1 : i64, upto = [], candidates = [{}]}>': "expected ranges like",
+    '#ait.kernel<"ranges", {axis = "b", upto = [4 : i64, 2 : i64], candidates = []}>': "must be integers that grow",
+    '#ait.kernel<"ranges", {axis = "b", upto = [], candidates = [{kernel = 1 : i64}]}>': "a candidate of ranges is {kernels",
+    '#ait.kernel<"ranges", {axis = "b", upto = [], candidates = [{kernels = [#ait.kernel<"ranges", {}>]}]}>': "are like #ait",
+    '#ait.kernel<"ranges", {axis = "b", upto = [], candidates = [{kernels = [#ait.kernel<"native", {}>], cut = 1 : i64}]}>': (
         'the cut of a candidate must be a string like "epilogue 1", found 1 : i64'
     ),
-    '#ait.kernel<"ranges", {axis = "c", upto = [], ways = [{kernels = [#ait.kernel<"native", {}>]}]}>': (
+    '#ait.kernel<"ranges", {axis = "c", upto = [], candidates = [{kernels = [#ait.kernel<"native", {}>]}]}>': (
         "has the dim 'c', which is not declared"
     ),
-    '#ait.kernel<"ranges", {axis = "b", upto = [], ways = [{kernels = [#ait.kernel<"native", {}>], cut = "epilogue 1"}]}>': (
+    '#ait.kernel<"ranges", {axis = "b", upto = [], candidates = [{kernels = [#ait.kernel<"native", {}>], cut = "epilogue 1"}]}>': (
         "cut at 'epilogue 1': 2 kernels are needed, 1 are given"
     ),
-    '#ait.kernel<"ranges", {axis = "b", upto = [], ways = [{kernels = [#ait.kernel<"native", {}>], cut = "halves"}]}>': (
+    '#ait.kernel<"ranges", {axis = "b", upto = [], candidates = [{kernels = [#ait.kernel<"native", {}>], cut = "halves"}]}>': (
         "ait.gemm has no cut 'halves'; it can be cut by 'epilogue'"
     ),
-    '#ait.kernel<"ranges", {axis = "b", upto = [], ways = [{kernels = [], cut = "epilogue 2"}]}>': (
+    '#ait.kernel<"ranges", {axis = "b", upto = [], candidates = [{kernels = [], cut = "epilogue 2"}]}>': (
         "ait.gemm cannot be cut at 'epilogue 2'"
     ),
-    '#ait.kernel<"ranges", {axis = "b", upto = [], ways = [{kernels = [#ait.kernel<"native", {x = 1 : i64}>]}]}>': (
+    '#ait.kernel<"ranges", {axis = "b", upto = [], candidates = [{kernels = [#ait.kernel<"native", {x = 1 : i64}>]}]}>': (
         "unknown configuration 'x'"
     ),
 }
@@ -201,7 +201,7 @@ ait.graph @g(%x: !ait.tensor<b x 40 x f32>, %r: !ait.tensor<24 x f32>) dims {b =
 }
 """
 GATED_RANGES = (
-    '{kernel = #ait.kernel<"ranges", {axis = "b", upto = [5 : i64], ways = ['
+    '{kernel = #ait.kernel<"ranges", {axis = "b", upto = [5 : i64], candidates = ['
     '{kernels = [#ait.kernel<"openblas", {}>, #ait.kernel<"native", {}>], cut = "halves"}, '
     '{kernels = [#ait.kernel<"native", {}>, #ait.kernel<"native", {}>], cut = "halves"}]}>}'
 )
@@ -267,7 +267,7 @@ def test_a_rotated_product_runs_where_no_kernel_has_it(columns: int, tmp_path: P
 )
 def test_what_a_gated_product_has_no_kernel_for_is_refused(kernels: str, cut: str, problem: str):
     candidate = f"{{kernels = [{kernels}]{cut}}}"
-    text = f'{{kernel = #ait.kernel<"ranges", {{axis = "b", upto = [5 : i64], ways = [{candidate}, {candidate}]}}>}}'
+    text = f'{{kernel = #ait.kernel<"ranges", {{axis = "b", upto = [5 : i64], candidates = [{candidate}, {candidate}]}}>}}'
     with pytest.raises(SourceError, match=problem):
         run_to_phase(parse(GATED.replace("KERNEL", text)), "selected")
 

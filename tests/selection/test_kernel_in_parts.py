@@ -29,7 +29,7 @@ ait.graph @g(%x: !ait.tensor<n x f32>) dims {n = 1 to 100} {
 }
 """
 RANGES = (
-    '#ait.kernel<"ranges", {axis = "n", upto = [10 : i64], ways = ['
+    '#ait.kernel<"ranges", {axis = "n", upto = [10 : i64], candidates = ['
     '{kernels = [#ait.kernel<"native", {}>]}, {kernels = [#ait.kernel<"parts", {}>]}]}>'
 )
 
