@@ -71,6 +71,8 @@ class Family:
     make: Callable[[], dict[str, Case]]
     """The cases of the tier by name, which ends with the element type."""
     check: Check
+    arguments: tuple[str, ...] = ()
+    """The types that some kernel must have as a template argument."""
 
 
 def templates() -> set[str]:
@@ -147,6 +149,7 @@ def drawn_families(
     *templates: str,
     cuda: Sequence[str] = (),
     prepared: Callable[[Case], Case] = lambda case: case,
+    arguments: tuple[str, ...] = (),
 ) -> dict[str, Family]:
     """The cases of a family of specifications on each target; of the templates those of `cuda` are for CUDA alone."""
     families: dict[str, Family] = {}
@@ -156,6 +159,7 @@ def drawn_families(
             {kind: frozenset((*templates, *(cuda if kind == "cuda" else ())))},
             lambda drawn=drawn: {name: prepared(found.case) for name, found in drawn.items()},
             partial(_check_drawn, drawn),
+            arguments,
         )
     return families
 
@@ -336,7 +340,7 @@ def _check_grouped(library: Library, case: Case, name: str) -> None:
 
 ROW = ("row_kernel", "softmax_columns_kernel", "group_factors_kernel")
 REDUCE = ("reduce_rows_kernel", "reduce_columns_kernel", "select_kernel")
-GROUPED = ("gemm_grouped_kernel", "gemm_ragged_kernel", "norm_grouped_kernel")
+GROUPED = ("gemm_simt_kernel", "norm_grouped_kernel")
 INDEX = (
     "gather_kernel",
     "gather_grouped_kernel",
@@ -387,7 +391,7 @@ FAMILIES = {
     **drawn_families("index", *INDEX),
     **drawn_families("jagged", *JAGGED),
     **drawn_families("gemm", "gemm_simt_kernel", cuda=["gemm_mma_kernel", "gemm_wgmma_kernel"]),
-    **drawn_families("grouped", *GROUPED),
+    **drawn_families("grouped", *GROUPED, cuda=["gemm_mma_kernel"], arguments=("GroupedProducts", "RaggedProducts")),
     **drawn_families("conv", *CONV),
     **drawn_families("pad", "pad_kernel", "pad_rows_kernel"),
     **drawn_families("resize", "resize_kernel", "resize_double_kernel", "grid_sample_kernel", prepared=filling),

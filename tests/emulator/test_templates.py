@@ -45,7 +45,8 @@ def test_family(kind: Kind, name: str, tmp_path: Path, record_property: pytest.R
     kernels = [f"{template}:{hashlib.md5(mangled.encode()).hexdigest()}" for mangled, template in ran.items()]
     record_property(PROPERTY[kind], " ".join(kernels))
     assert not failures, f"{len(failures)} of {len(cases)} cases:\n" + "\n".join(failures[:10])
-    missed = family.templates[kind] - set(ran.values())
+    missed = {*family.templates[kind], *family.arguments} - set(ran.values())
+    missed -= {argument for argument in family.arguments if any(argument in mangled for mangled in ran)}
     assert not missed, f"no case reached {', '.join(sorted(missed))}"
 
 

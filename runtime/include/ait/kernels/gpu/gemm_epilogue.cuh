@@ -252,5 +252,30 @@ struct TileIndex {
   }
 };
 
+/// @brief What a block computes: a tile of a product, of which `split` blocks of a cluster each sum a part.
+template <class T>
+struct BlockTile {
+  TileWork<T> work;
+  int number = 0;           ///< of the product in its launch
+  bool exists = true;       ///< false: the block has nothing to do
+  int split = 1, rank = 0;  ///< the blocks that share the K of the tile, and which of them this one is
+  bool early = false;       ///< whether b may be read before the launch before has ended
+};
+
+/// @brief A launch of one product. The kernels of tiles take a launch: `find` gives the tile of a block, `product` the arguments of its product.
+///
+/// `find` waits for the launch before if it reads memory. It returns no reference: clang for HIP would copy the arguments to scratch memory.
+template <class T, class D, class... E>
+struct OneProduct {
+  GemmArgs<T, D, E...> args;
+
+  template <class Tile>
+  __device__ __forceinline__ BlockTile<T> find(uint32_t block) const {
+    return {TileIndex(block, args.tiles_m, args.tiles_n).of(args, Tile::kM, Tile::kCols)};
+  }
+
+  __device__ __forceinline__ const GemmArgs<T, D, E...>& product(int) const { return args; }
+};
+
 }  // namespace ait::gpu
 #endif  // AIT_KERNELS_GPU_GEMM_EPILOGUE_CUH_

@@ -11,19 +11,22 @@
 #if defined(AIT_GPU)
 namespace ait::gpu {
 
-/// @brief The tiles of `simt_tile`, as `Tile` describes those of `mma_tile`.
-struct SimtTile {
-  static constexpr int kM = kSimtTile, kCols = kSimtTile, kThreads = kSimtThreads, kBlocks = 1, kSharedBytes = 0;
-};
-
-template <class Tile>
-LaunchConfig grouped_config(int64_t blocks) {
+/// @brief Launches the kernel of tiles on several products, one block for each tile that there can be.
+template <class Tile, bool kAK, bool kBK, class F, class T, class Launch>
+int32_t launch_products(const Context& ctx, const Launch& products, int64_t blocks, bool aligned) {
   LaunchConfig config;
   config.grid = dim3(grid_size(blocks));
   config.block = dim3(Tile::kThreads);
   config.shared_bytes = Tile::kSharedBytes;
   config.dependent = true;
-  return config;
+  if constexpr (std::is_same_v<Tile, SimtTile>) {
+    return launch(ctx, config, gemm_simt_kernel<F, 1, T, Launch>, products);
+  } else {
+#if defined(AIT_CUDA)
+    return aligned ? launch(ctx, config, gemm_mma_kernel<Tile, kAK, kBK, true, F, Launch>, products)
+                   : launch(ctx, config, gemm_mma_kernel<Tile, kAK, kBK, false, F, Launch>, products);
+#endif
+  }
 }
 
 // ** problems of different sizes **
@@ -43,9 +46,9 @@ inline GroupedProblem<T, D, E...> grouped_problem(const GemmShape& shape, Matric
   return {shape, a, b, d, operands};
 }
 
-/// @brief The problems of a launch, and the first block of each.
+/// @brief A launch of several products: the problems, and the first block of each.
 template <class T, class D, class... E>
-struct GroupedArgs {
+struct GroupedProducts {
   /// The problems that fit into 4 KiB, the size of kernel arguments that every device accepts.
   static constexpr int kProblems = 3840 / int(sizeof(GemmArgs<T, D, E...>) + sizeof(int));
   static_assert(kProblems > 0, "a problem with so many extra operands does not fit into the arguments of a kernel");
@@ -53,53 +56,39 @@ struct GroupedArgs {
   int count;
   int first[kProblems + 1];
   GemmArgs<T, D, E...> problems[kProblems];
+
+  template <class Tile>
+  __device__ __forceinline__ BlockTile<T> find(uint32_t block) const {
+    int problem = 0;
+    while (problem + 1 < count && int(block) >= first[problem + 1]) ++problem;
+    const GemmArgs<T, D, E...>& args = problems[problem];
+    return {TileIndex(block - uint32_t(first[problem]), args.tiles_m, args.tiles_n).of(args, Tile::kM, Tile::kCols), problem};
+  }
+
+  __device__ __forceinline__ const GemmArgs<T, D, E...>& product(int number) const { return problems[number]; }
 };
 
-/// @brief One block for each tile of each problem.
-template <class Tile, bool kAK, bool kBK, bool kAligned, class F, class T, class D, class... E>
-__global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks) gemm_grouped_kernel(const AIT_GRID_CONSTANT GroupedArgs<T, D, E...> group) {
-  wait_for_previous();
-  int problem = 0;
-  while (problem + 1 < group.count && int(blockIdx.x) >= group.first[problem + 1]) ++problem;
-  const GemmArgs<T, D, E...>& args = group.problems[problem];
-  const TileIndex tile(blockIdx.x - uint32_t(group.first[problem]), args.tiles_m, args.tiles_n);
-  const TileWork<T> work = tile.of(args, Tile::kM, Tile::kCols);
-  if constexpr (std::is_same_v<Tile, SimtTile>) {
-    using A = compute_t<T>;
-    __shared__ SimtOperand<A> a_tile;
-    __shared__ SimtOperand<A> b_tile;
-    __shared__ SimtStaged<A> staged[1];
-    simt_tile<F, 1>(args, work, a_tile, b_tile, staged);
-  } else {
-#if defined(AIT_CUDA)
-    mma_tile<Tile, kAK, kBK, kAligned, F>(args, work, 1, 0, false);
-#endif
-  }
-}
-
-/// @brief d_i = F(a_i @ b_i, operands_i...) for every problem, in launches of up to `GroupedArgs::kProblems`.
+/// @brief d_i = F(a_i @ b_i, operands_i...) for every problem, in launches of up to `GroupedProducts::kProblems`.
 /// @tparam kAK, kBK whether K is the contiguous dim of every a and of every b; with `SimtTile` any strides are allowed
 template <class Tile, bool kAK, bool kBK, class F, size_t kCount, class T, class D, class... E>
 int32_t gemm_grouped(const Context& ctx, const GroupedProblem<T, D, E...> (&problems)[kCount]) {
-  using Args = GroupedArgs<T, D, E...>;
+  using Launch = GroupedProducts<T, D, E...>;
   for (size_t at = 0; at < kCount;) {
-    Args args = {};
+    Launch products = {};
     bool aligned = true;
     int64_t blocks = 0;
-    for (; at < kCount && args.count < Args::kProblems; ++at) {
+    for (; at < kCount && products.count < Launch::kProblems; ++at) {
       const GroupedProblem<T, D, E...>& p = problems[at];
       if (p.shape.m == 0 || p.shape.n == 0) continue;
       const GemmArgs<T, D, E...> found = gemm_args<1>(p.shape, p.a, p.b, p.d, p.operands, Tile::kM, Tile::kCols);
       aligned = aligned && found.a_aligned && found.b_aligned;
-      args.problems[args.count] = found;
-      args.first[args.count++] = int(blocks);
+      products.problems[products.count] = found;
+      products.first[products.count++] = int(blocks);
       blocks += int64_t(found.tiles_m) * found.tiles_n;
     }
-    if (args.count == 0) continue;
-    args.first[args.count] = int(blocks);
-    const LaunchConfig config = grouped_config<Tile>(blocks);
-    const int32_t status = aligned ? launch(ctx, config, gemm_grouped_kernel<Tile, kAK, kBK, true, F, T, D, E...>, args)
-                                   : launch(ctx, config, gemm_grouped_kernel<Tile, kAK, kBK, false, F, T, D, E...>, args);
+    if (products.count == 0) continue;
+    products.first[products.count] = int(blocks);
+    const int32_t status = launch_products<Tile, kAK, kBK, F, T>(ctx, products, blocks, aligned);
     if (status != 0) return status;
   }
   return 0;
@@ -128,29 +117,25 @@ struct RaggedTile {
   }
 };
 
-/// @brief One block for each tile that there can be; blocks without a tile return.
-template <class Tile, bool kAK, bool kBK, bool kAligned, class F, class I, class T, class D, class... E>
-__global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks) gemm_ragged_kernel(const AIT_GRID_CONSTANT GemmArgs<T, D, E...> args,
-                                                                                     const I* ends, int groups) {
-  wait_for_previous();
-  const TileIndex index(blockIdx.x, args.tiles_m, args.tiles_n);
-  const RaggedTile tile(ends, groups, args.m, index.m, Tile::kM);
-  if (!tile.exists) return;
-  const bool sums = tile.group < groups;
-  const T* const b = args.b.data + (sums ? tile.group : 0) * args.b.inner;
-  const TileWork<T> work{0, 0, args.a.data, b, tile.m0, index.n * Tile::kCols, tile.m, sums ? args.k : 0, args.n};
-  if constexpr (std::is_same_v<Tile, SimtTile>) {
-    using A = compute_t<T>;
-    __shared__ SimtOperand<A> a_tile;
-    __shared__ SimtOperand<A> b_tile;
-    __shared__ SimtStaged<A> staged[1];
-    simt_tile<F, 1>(args, work, a_tile, b_tile, staged);
-  } else {
-#if defined(AIT_CUDA)
-    mma_tile<Tile, kAK, kBK, kAligned, F>(args, work, 1, 0, false);
-#endif
+/// @brief A launch of the products of groups of rows, whose ends are read from memory.
+template <class I, class T, class D, class... E>
+struct RaggedProducts {
+  GemmArgs<T, D, E...> args;
+  const I* ends;
+  int groups;
+
+  template <class Tile>
+  __device__ __forceinline__ BlockTile<T> find(uint32_t block) const {
+    wait_for_previous();
+    const TileIndex index(block, args.tiles_m, args.tiles_n);
+    const RaggedTile tile(ends, groups, args.m, index.m, Tile::kM);
+    const bool sums = tile.group < groups;
+    const T* const b = args.b.data + (sums ? tile.group : 0) * args.b.inner;
+    return {{0, 0, args.a.data, b, tile.m0, index.n * Tile::kCols, tile.m, sums ? args.k : 0, args.n}, 0, tile.exists};
   }
-}
+
+  __device__ __forceinline__ const GemmArgs<T, D, E...>& product(int) const { return args; }
+};
 
 /// @brief d = F(a[begin:end] @ b[group], operands...) for each group of rows; rows after the last group are F(0, operands...).
 ///
@@ -162,11 +147,8 @@ int32_t gemm_ragged(const Context& ctx, const GemmShape& shape, Matrices<const T
   GemmArgs<T, D, E...> args = gemm_args<1>(shape, a, b, d, operands, Tile::kM, Tile::kCols);
   const int64_t filled = groups + 1 < shape.m ? groups + 1 : shape.m;  // groups that can have rows
   args.tiles_m = int((shape.m + filled * (Tile::kM - 1)) / Tile::kM);
-  const LaunchConfig config = grouped_config<Tile>(int64_t(args.tiles_m) * args.tiles_n);
-  if (args.a_aligned && args.b_aligned) {
-    return launch(ctx, config, gemm_ragged_kernel<Tile, kAK, kBK, true, F, I, T, D, E...>, args, ends, int(groups));
-  }
-  return launch(ctx, config, gemm_ragged_kernel<Tile, kAK, kBK, false, F, I, T, D, E...>, args, ends, int(groups));
+  const RaggedProducts<I, T, D, E...> products{args, ends, int(groups)};
+  return launch_products<Tile, kAK, kBK, F, T>(ctx, products, int64_t(args.tiles_m) * args.tiles_n, args.a_aligned && args.b_aligned);
 }
 
 }  // namespace ait::gpu

@@ -347,13 +347,29 @@ __device__ __forceinline__ void mma_tile(const GemmArgs<T, D, E...>& args, const
   });
 }
 
-/// @brief Blocks for each tile of each batch; grid: batches * tiles * split.
-template <class Tile, bool kAK, bool kBK, bool kAligned, class F, class T, class D, class... E>
-__global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks) gemm_mma_kernel(const __grid_constant__ GemmArgs<T, D, E...> args, int split,
-                                                                                  bool early) {
-  const int rank = split > 1 ? int(blockIdx.x % uint32_t(split)) : 0;
-  const TileIndex tile(split > 1 ? blockIdx.x / uint32_t(split) : blockIdx.x, args.tiles_m, args.tiles_n);
-  mma_tile<Tile, kAK, kBK, kAligned, F>(args, tile.of(args, Tile::kM, Tile::kCols), split, rank, early);
+/// @brief A launch of one product with `split` blocks for each tile.
+template <class T, class D, class... E>
+struct SplitProduct {
+  GemmArgs<T, D, E...> args;
+  int split;
+  bool early;  ///< whether b may be read before the launch before has ended
+
+  template <class Tile>
+  __device__ __forceinline__ BlockTile<T> find(uint32_t block) const {
+    const int rank = split > 1 ? int(block % uint32_t(split)) : 0;
+    const TileIndex tile(split > 1 ? block / uint32_t(split) : block, args.tiles_m, args.tiles_n);
+    return {tile.of(args, Tile::kM, Tile::kCols), 0, true, split, rank, early};
+  }
+
+  __device__ __forceinline__ const GemmArgs<T, D, E...>& product(int) const { return args; }
+};
+
+/// @brief Blocks for each tile of each product of `Launch`; grid: tiles * split.
+template <class Tile, bool kAK, bool kBK, bool kAligned, class F, class Launch>
+__global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks) gemm_mma_kernel(const __grid_constant__ Launch products) {
+  const auto tile = products.template find<Tile>(blockIdx.x);
+  if (!tile.exists) return;
+  mma_tile<Tile, kAK, kBK, kAligned, F>(products.product(tile.number), tile.work, tile.split, tile.rank, tile.early);
 }
 
 /// @brief Launches `gemm_mma_kernel`. `split` blocks, one cluster, share a tile (1, 2, 4 or 8; more than 1 needs sm_90).
@@ -375,10 +391,12 @@ int32_t gemm_mma(const Context& ctx, const GemmShape& shape, Matrices<const T> a
   config.shared_bytes = Tile::kSharedBytes;
   config.cluster = uint32_t(split);
   config.dependent = true;
+  using Product = SplitProduct<T, D, E...>;
+  const Product product{args, split, early};
   if constexpr (kOddPitches) {
-    if (!aligned) return launch(ctx, config, gemm_mma_kernel<Tile, kAK, kBK, false, F, T, D, E...>, args, split, early);
+    if (!aligned) return launch(ctx, config, gemm_mma_kernel<Tile, kAK, kBK, false, F, Product>, product);
   }
-  return launch(ctx, config, gemm_mma_kernel<Tile, kAK, kBK, true, F, T, D, E...>, args, split, early);
+  return launch(ctx, config, gemm_mma_kernel<Tile, kAK, kBK, true, F, Product>, product);
 }
 
 }  // namespace ait::gpu

@@ -11,6 +11,11 @@ namespace ait::gpu {
 
 inline constexpr int kSimtTile = 64, kSimtDepth = 16, kSimtThreads = 256, kSimtPitch = kSimtTile + 4;
 
+/// @brief The tiles of `simt_tile`, as `Tile` describes those of `mma_tile`.
+struct SimtTile {
+  static constexpr int kM = kSimtTile, kCols = kSimtTile, kThreads = kSimtThreads, kSharedBytes = 0;
+};
+
 /// @brief Four elements of an operand tile for each thread: neighbours along whichever dim is contiguous.
 template <class T>
 struct SimtFetch {
@@ -135,15 +140,17 @@ __device__ __forceinline__ void simt_tile(const GemmArgs<T, D, E...>& args, cons
   }
 }
 
-/// @brief A block for each tile of each batch; grid: batches * tiles.
-template <class F, int kHalves, class T, class D, class... E>
-__global__ void __launch_bounds__(kSimtThreads) gemm_simt_kernel(const GemmArgs<T, D, E...> args) {
+/// @brief A block for each tile of each product of `Launch`; grid: tiles.
+template <class F, int kHalves, class T, class Launch>
+__global__ void __launch_bounds__(kSimtThreads) gemm_simt_kernel(const AIT_GRID_CONSTANT Launch products) {
   using A = compute_t<T>;
   __shared__ SimtOperand<A> a_tile;
   __shared__ SimtOperand<A> b_tile;
   __shared__ SimtStaged<A> staged[kHalves];
   wait_for_previous();
-  simt_tile<F, kHalves>(args, TileIndex(blockIdx.x, args.tiles_m, args.tiles_n).of(args, kSimtTile, kSimtTile), a_tile, b_tile, staged);
+  const auto tile = products.template find<SimtTile>(blockIdx.x);
+  if (!tile.exists) return;
+  simt_tile<F, kHalves>(products.product(tile.number), tile.work, a_tile, b_tile, staged);
 }
 
 /// @brief The arguments of a kernel with tiles of `tile_m` x `tile_n` results; with two halves b has twice as many columns as d.
@@ -166,7 +173,7 @@ int32_t gemm_simt(const Context& ctx, const GemmShape& shape, Matrices<const T> 
   config.grid = dim3(grid_size(shape.outer * shape.inner * args.tiles_m * args.tiles_n));
   config.block = dim3(kSimtThreads);
   config.dependent = true;
-  return launch(ctx, config, gemm_simt_kernel<F, kHalves, T, D, E...>, args);
+  return launch(ctx, config, gemm_simt_kernel<F, kHalves, T, OneProduct<T, D, E...>>, OneProduct<T, D, E...>{args});
 }
 
 }  // namespace ait::gpu
