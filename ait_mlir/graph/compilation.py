@@ -25,6 +25,7 @@ from ait_mlir.graph.ragged import most_rows
 from ait_mlir.graph.serialization import Loaded
 from ait_mlir.graph.structure import Structure, structure_of
 from ait_mlir.graph.tensor import whole_numbers
+from ait_mlir.runtime.data import torch_module
 
 T = TypeVar("T")
 NUMBERS_KEPT = 256
@@ -76,6 +77,7 @@ class Compilation:
         self._filters: list[Callable[[Plan], str | None]] = []
         self._runner: Runner | None = None
         self._shapes: dict[object, Compilation] = {}
+        self._own_workspace: Any = None
         """Copies of the graph with other dims."""
         self.loaded: Loaded | None = None
         """The loaded graph, if this graph was deserialized."""
@@ -207,6 +209,19 @@ class Compilation:
             other.build([self.plans[self.index].mode])
             self._shapes[key] = other
         return self._shapes[key]
+
+    def workspace_for(self, workspace: Any, declared: int) -> Any:
+        """The caller's workspace, or a larger one of our own where that is a torch tensor with the `declared` bytes, those
+        that the graph needs without overrides, and these shapes need more.
+        """
+        torch = torch_module()
+        if torch is None or not isinstance(workspace, torch.Tensor):
+            return workspace
+        if not declared <= workspace.nbytes < self.runner.workspace:
+            return workspace
+        if self._own_workspace is None or self._own_workspace.device != workspace.device:
+            self._own_workspace = torch.empty(self.runner.workspace, dtype=torch.uint8, device=workspace.device)
+        return self._own_workspace
 
     # ** inside **
 

@@ -22,8 +22,9 @@ OWN_DIMS = ("reduction", "reshape")
 def copy_with(graph: G, shapes: Mapping[int, Shape]) -> G:
     """A graph with the same nodes, where tensors have the dims and strides in `shapes`, by UID.
 
-    Without strides a tensor keeps the order of its dims in memory. The dims of other outputs are inferred again. Raises
-    `InputError` for a UID that no input or output has.
+    Without strides a tensor keeps the order of its dims in memory. A ragged tensor may have the strides of its memory,
+    [rows, ..., size], one fewer than its dims. The dims of other outputs are inferred again. Raises `InputError` for a
+    UID that no input or output has.
     """
     known = {t.uid for t in (*graph.inputs(), *graph.outputs())}
     if unknown := shapes.keys() - known:
@@ -42,6 +43,8 @@ def copy_with(graph: G, shapes: Mapping[int, Shape]) -> G:
         shape = shapes.get(t.uid) if t.uid is not None else None
         if shape is not None:
             dims, strides = shape
+            if t.ragged_offset is not None and len(strides) == len(dims) - 1 > 1:
+                strides = (*strides[:-1], strides[0], strides[-1])
             like = t.strides if t.strides is not None and len(t.strides) == len(dims) else row_major(dims)
             new.dims, new.strides = dims, strides or in_order_of(dims, like)
             new.has_own_dims = new.has_own_strides = True

@@ -83,9 +83,13 @@ def get_stream(handle: Handle) -> int:
 
 
 def stream_address(stream: Any) -> int:
-    """The address of a stream; 0 for None."""
+    """The address of a stream; 0 for None. `torch.compile` gives the device-independent `torch.Stream`."""
     if stream is None:
         return 0
+    if hasattr(stream, "stream_id") and not hasattr(stream, "cuda_stream"):
+        torch: Any = torch_module()
+        numbers = {name: getattr(stream, name) for name in ("stream_id", "device_index", "device_type")}
+        stream = torch.cuda.Stream(**numbers)
     address = getattr(stream, "cuda_stream", stream)
     if not isinstance(address, int) or isinstance(address, bool):
         raise InputError(f"{stream!r} is no stream; expected an address or a torch.cuda.Stream")

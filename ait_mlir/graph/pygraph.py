@@ -113,7 +113,10 @@ class pygraph(GraphBuilder):
         override_strides: Sequence[Sequence[int]] | None = None,
         tensor_uids: Sequence[int] | None = None,
     ) -> None:
-        """Run the selected plan on the handle's stream. Nothing is allocated, and the call does not wait.
+        """Run the selected plan on the handle's stream. The call does not wait.
+
+        It allocates memory only where overridden shapes need a larger workspace than the declared ones, for which the
+        given torch tensor is large enough; the larger workspace is kept with the graph.
 
         `tensor_dict`, the variant pack, maps tensors, UIDs or names to torch, NumPy or DLPack tensors, or to addresses.
         With `tensor_uids` it may be a list of tensors in the order of these UIDs. Raises `InputError` before anything
@@ -125,7 +128,8 @@ class pygraph(GraphBuilder):
             pack = {k.uid if isinstance(k, tensor) else k: v for k, v in cast("Mapping[Any, Any]", pack).items()}
         if override_uids is not None:
             other = self.compilation.overridden(override_uids, override_shapes, override_strides)
-            other.runner.execute(self._by_uid(pack), workspace, self.compilation.stream(handle))
+            space = other.workspace_for(workspace, self.compilation.get_workspace_size())
+            other.runner.execute(self._by_uid(pack), space, self.compilation.stream(handle))
             return
         self.runner.execute(pack, workspace, self.compilation.stream(handle))
 

@@ -262,6 +262,23 @@ def test_product_of_packed_rows(device: str):
     torch.testing.assert_close(made, (a.float() @ b[0].float()).half(), atol=4e-3, rtol=4e-3)
 
 
+def test_other_shapes_by_the_strides_of_the_packed_memory():
+    first, _ = attention("cpu")
+    second, wanted = attention("cpu", [9, 2, 12], [12, 3, 7], most=12)
+    first.graph.set_override_shape_enabled(True)
+    first.graph.build([cudnn.heur_mode.A])
+    space = torch.empty(first.graph.get_workspace_size(), dtype=torch.uint8)
+    pairs = list(zip(first.pack, second.pack.items(), strict=True))
+    first.graph.execute(
+        {old.uid: data for old, (_, data) in pairs},
+        space,
+        override_uids=[old.uid for old, _ in pairs],
+        override_shapes=[new.get_dim() for _, (new, _) in pairs],
+        override_strides=[data.stride() if data.dim() == 3 else [1] * 4 for _, (_, data) in pairs],
+    )
+    check(wanted)
+
+
 # ** what is wrong **
 
 

@@ -187,6 +187,13 @@ def test_queries():
 
 
 @pytest.mark.gpu
+def test_stream_of_no_named_device():
+    stream = torch.cuda.Stream()
+    general = torch.Stream(stream_id=stream.stream_id, device_index=stream.device_index, device_type=stream.device_type)
+    assert cudnn.get_stream(cudnn.create_handle(stream=general)) == stream.cuda_stream
+
+
+@pytest.mark.gpu
 def test_the_handles_stream_is_used():
     """A graph that waits for work on its stream sees the result of that work."""
     stream = torch.cuda.Stream()
