@@ -4,7 +4,8 @@ Atoms are at first independent variables, each with an interval. A polynomial is
 which it is monotone to an end of its interval. Where intervals prove nothing, the definition of an atom often does:
 
     n*(a floordiv n) >= a - n + 1      n*(a floordiv n) <= a      a mod n = a - n*(a floordiv n)      for n >= 1
-    min(a, b) <= a                     max(a, b) >= a
+    min(a, b) <= a                     max(a, b) >= a                    2*max(a, b) >= a + b
+    i <= n - 1                         i floordiv b <= (n - 1) floordiv b    for the index i of a loop over n
 
 and a small search eliminates atoms by these rules, the outermost first. True means proved; False means unknown.
 """
@@ -17,7 +18,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 
 from ait_mlir.dims.errors import DimError
-from ait_mlir.dims.expr import Atom, Expr, Monomial, const, content, from_terms
+from ait_mlir.dims.expr import Atom, Expr, Monomial, const, content, from_terms, total
 from ait_mlir.dims.rules import FLOORDIV, MAX, MIN, MOD, floordiv
 
 Interval = tuple[int, int]
@@ -189,7 +190,8 @@ class Prover:
         self._steps += 1
         if self._steps > _STEPS or depth > 8 or e.size > _SIZE:
             return False
-        atoms = {a for _, mono in e.terms() for a in mono if a.op is not None and mono.count(a) == 1}
+        factors = (a for _, mono in e.terms() for a in mono if mono.count(a) == 1)
+        atoms = {a for a in factors if a.op is not None or a.name in self._uppers}
         for atom in sorted(atoms, key=lambda a: (-a.nesting, a.key)):
             if self._steps > _STEPS or self._exhausted(e):
                 return False
@@ -207,8 +209,15 @@ class Prover:
     def _replace(self, e: Expr, atom: Atom, slope: Expr, rising: bool, scale: int, depth: int) -> bool:
         if atom.op is MIN or atom.op is MAX:
             cases = (self._eliminate(_put(e, atom, arg), scale, depth + 1) for arg in atom.args)
-            return any(cases) if (atom.op is MAX) == rising else all(cases)
+            if (atom.op is MAX) != rising:
+                return all(cases)
+            if any(cases):
+                return True
+            between = slope * total(atom.args) + (e - slope * atom.expr()) * len(atom.args)
+            return self._eliminate(between, scale * len(atom.args), depth + 1)
         rest = e - slope * atom.expr()
+        if atom.op is None:
+            return not rising and self._eliminate(rest + slope * self._uppers[atom.name], scale, depth + 1)
         a, b = atom.args
         if atom.op is MOD:
             return self._eliminate(rest + slope * (a - b * floordiv(a, b)), scale, depth + 1)
@@ -219,11 +228,21 @@ class Prover:
             return self._eliminate(exact * bound + rest * times, scale * times, depth + 1)
         if not self.nonnegative(b - 1):
             return False
+        if not rising and (top := self._at_last_index(a, b)) is not None:
+            return self._eliminate(rest + slope * floordiv(top, b), scale, depth + 1)
         bound = a - b + 1 if rising else a
         quotient = floordiv(slope, b)
         if quotient * b is not slope:  # then multiply by b; the bound e > -scale needs a literal b
             return scale == 1 and self._eliminate(slope * bound + rest * b, 1, depth + 1)
         return self._eliminate(quotient * bound + rest, scale, depth + 1)
+
+    def _at_last_index(self, a: Expr, b: Expr) -> Expr | None:
+        """`a` at the greatest value of a dim with an upper bound in which it increases, and which `b` does not have."""
+        for atom in {x for _, mono in a.terms() for x in mono if x.op is None and x.name in self._uppers}:
+            inner = any(atom.name in x.expr().symbols for _, mono in a.terms() for x in mono if x.op is not None)
+            if not inner and atom.name not in b.symbols and self.bounds(_derivative(a, atom))[0] >= 0:
+                return _put(a, atom, self._uppers[atom.name])
+        return None
 
     def _enumerate(self, e: Expr) -> bool:
         spaces = [(name, self._ranges.get(name, self._unknown)) for name in sorted(e.symbols)]

@@ -45,6 +45,8 @@ class Dim:
     A dim with an `upper`, an expression of dims declared before it, gets its value from an op at run time, at most
     `upper`; `hi` is the largest value of `upper`. The value of a `jagged` dim is its total, which is also its `upper`.
     Proofs treat a jagged dim as different from its total, so only tensors with the same sequences match.
+
+    A dim that `is_index` counts the iterations of a loop, from 0 to `upper`.
     """
 
     name: str
@@ -54,6 +56,7 @@ class Dim:
     upper: Expr | None = None
     jagged: Jagged | None = None
     is_given: bool = False
+    is_index: bool = False
 
     @property
     def usual(self) -> int:
@@ -96,9 +99,9 @@ class Scope:
             self._by_name[dim.name] = dim
         self.memo: dict[object, object] = {}
         """Cached answers that depend on this scope, for other modules; it lives as long as the scope."""
-        self.bound = tuple(d for d in self.dims if d.upper is not None)
+        self.bound = tuple(d for d in self.dims if d.upper is not None and not d.is_index)
         """The dims that ops bind, and the jagged dims."""
-        uppers = {d.name: d.upper for d in self.bound if d.upper is not None}
+        uppers = {d.name: d.upper for d in self.dims if d.upper is not None}
         self._prover = Prover({d.name: (d.lo, d.hi) for d in self.dims}, (0, MAX_DIM), uppers)
 
     @staticmethod

@@ -10,15 +10,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import cast
 
 import numpy as np
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from ait_mlir.dialects.ait.elementwise import CastOp
 from ait_mlir.dialects.ait.index import EmbeddingOp, GroupedEmbeddingOp, IndexedOp, UpdateSliceOp
 from ait_mlir.dialects.ait.jagged import EmbeddingBagOp
+from ait_mlir.dialects.ait.loops import AtOp, FoldOp, LoopsOp
 from ait_mlir.dialects.ait.region import YieldOp
 from ait_mlir.dialects.ait.scan import ScanOp
 from ait_mlir.dialects.ait.traits import Cost, HasOffsets
-from ait_mlir.dialects.ait.types import ShapedType, TensorType, scope_of
+from ait_mlir.dialects.ait.types import ShapedType, TensorType, scope_of, tensor_type
 from ait_mlir.dialects.ait_rt.loop import LoopOp
 from ait_mlir.dialects.ait_rt.program import KernelOp, LaunchOp, program_around
 from ait_mlir.dims import Expr, Scope, total
@@ -122,9 +123,12 @@ def index_bound(value: SSAValue) -> int:
             if isinstance(op, IndexedOp) and current in op.indices:
                 bound = min(bound, max(1, extent_indexed(op, current) // part))
                 continue
-            computes = isinstance(op, Cost) and not op.MOVES_ONLY and not isinstance(op, CastOp)
+            if isinstance(op, AtOp) and use.index:
+                bound = bound if op.otherwise is not None else min(bound, max(1, extent_read(op, use.index) // part))
+                continue
+            computes = isinstance(op, Cost) and not op.MOVES_ONLY and not isinstance(op, CastOp | LoopsOp)
             for result in reached(op, use.index):
-                if result not in seen and storage_dtype(cast(ShapedType, result.type).element_type).kind in "iu":
+                if result not in seen and storage_dtype(element(result)).kind in "iu":
                     seen.add(result)
                     work.append((result, part * 4 if computes else part))
     return 8 if bound == 1 << 40 else min(bound, 1000)
@@ -145,12 +149,26 @@ def extent_indexed(op: IndexedOp, index: SSAValue) -> int:
     return min(scope.bounds(whole.dims[d])[0] for d in used)
 
 
+def extent_read(op: AtOp, operand: int) -> int:
+    """Return the least extent, for any dims, of the dim that a value indexes."""
+    dims = [d for d, e in zip(tensor_type(op.tensor).dims, op.indices.data, strict=True) if e is None]
+    return scope_of(op).bounds(dims[operand - 1])[0]
+
+
+def element(value: SSAValue) -> Attribute:
+    """Return the element type of a tensor or buffer, or the type of a scalar."""
+    return value.type.element_type if isinstance(value.type, ShapedType) else value.type
+
+
 def reached(op: Operation, operand: int) -> Sequence[SSAValue]:
-    """Return the values that an operand flows into: the results of an op, the argument of a launched kernel or of a
-    scan's step, or the scan's result and next carried value for a yielded value."""
-    if isinstance(op, ScanOp):
+    """Return the values that an operand flows into: the results of an op, the argument of a launched kernel, of a
+    scan's step or of a loop nest, the result of the op around it for a yielded value, and the scan's next carried
+    value."""
+    if isinstance(op, ScanOp | LoopsOp):
         return [op.block.args[operand]]
     scan = op.parent_op()
+    if isinstance(scan, LoopsOp | FoldOp):
+        return [scan.results[operand]] if isinstance(op, YieldOp) else op.results
     if isinstance(op, YieldOp) and isinstance(scan, ScanOp):
         carried = scan.block.args[len(scan.scanned) :][: len(scan.init)]
         return [scan.results[operand], *carried[operand : operand + 1]]

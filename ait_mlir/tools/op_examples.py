@@ -176,6 +176,10 @@ NO_KERNEL = {
     "yield": "the end of a region",
     "call_ffi": "its kernel is a function of the library that it names",
     "scan": "it is no launch: its steps are, each by a kernel of its own",
+    "at": "it stands in the region of ait.loops",
+    "fold": "it stands in the region of ait.loops",
+    "index": "it stands in the region of ait.loops",
+    "loops": "no target has a kernel for it yet",
 }
 """Ops without a kernel of ours, with the reason."""
 

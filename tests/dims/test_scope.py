@@ -314,3 +314,48 @@ def test_shorter_expressions_are_equal():
         short = scope.simplified(e)
         for a, b in itertools.product(range(6), range(1, 5)):
             assert short.evaluate({"a": a, "b": b}) == e.evaluate({"a": a, "b": b}), (e, short)
+
+
+NEST = Scope(
+    [
+        *(Dim(name, lo, hi) for name, (lo, hi) in RANGES.items()),
+        Dim("i", 0, 6, upper=sym("b") - 1, is_index=True),
+        Dim("j", 0, 29, upper=sym("a") * sym("c") - 1, is_index=True),
+    ]
+)
+INSIDE = [
+    {**point, "i": i, "j": j} for point in POINTS for i in range(point["b"]) for j in range(point["a"] * point["c"])
+]
+
+
+def test_proofs_about_indices_are_sound():
+    """Random expressions of dims and of indices below them, against all points of a nest."""
+    rng = random.Random(5)
+    proved = 0
+    for _ in range(300):
+        a, b = (_random(rng, 2).substitute({"a": sym(rng.choice("aij")), "b": sym(rng.choice("bij"))}) for _ in "ab")
+        if any(not NEST.positive(d) for d in (a - b).divisors()):
+            continue
+        claim = NEST.le(a, b)
+        proved += claim
+        if claim:
+            assert all(a.evaluate(p) <= b.evaluate(p) for p in INSIDE), f"{a} <= {b}"
+    assert proved > 30
+
+
+@pytest.mark.parametrize(
+    ("index", "size"),
+    [
+        ("b - 1 - i", "b"),
+        ("j floordiv c", "a"),
+        ("j mod c", "c"),
+        ("(2*i + 1) floordiv 2", "b"),
+        ("max(min(i + 3, b - 1), 0)", "b"),
+        ("b - 1 - max(b - 1 - max(i, -i), max(i, -i) - b + 1)", "b"),
+        ("i * c + j mod c", "b*c"),
+    ],
+)
+def test_indices_are_within_a_dim(index: str, size: str):
+    assert NEST.le(0, parse(index))
+    assert NEST.lt(parse(index), parse(size))
+    assert not NEST.lt(parse(index) + 1, parse(size))

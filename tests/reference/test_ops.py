@@ -26,7 +26,7 @@ def close(found: Array, expected: Any) -> None:
 
 def test_every_op_has_a_meaning() -> None:
     ops = {op.name for dialect in ("ait",) for op in _dialect(dialect)}
-    structure = {"ait.graph", "ait.yield"}
+    structure = {"ait.graph", "ait.yield", "ait.at", "ait.fold", "ait.index"}
     assert ops - structure == set(RULES)
 
 

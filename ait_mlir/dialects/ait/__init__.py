@@ -8,7 +8,8 @@ from typing import TypeGuard
 
 from xdsl.ir import Dialect, Operation
 
-from ait_mlir.dialects.ait.types import DimsAttr, InductionAttr, KernelAttr, ShapeAttr, TensorType
+from ait_mlir.dialects.ait.loops import IndicesAttr
+from ait_mlir.dialects.ait.types import DimsAttr, InductionAttr, IterationsAttr, KernelAttr, ShapeAttr, TensorType
 from ait_mlir.families import modules
 
 
@@ -38,4 +39,8 @@ def _is_op(value: object) -> TypeGuard[type[Operation]]:
     return isinstance(value, type) and issubclass(value, Operation) and "name" in vars(value)
 
 
-AIT = Dialect("ait", ops_of(modules(__name__)), [TensorType, ShapeAttr, DimsAttr, KernelAttr, InductionAttr])
+AIT = Dialect(
+    "ait",
+    ops_of(modules(__name__)),
+    [TensorType, ShapeAttr, DimsAttr, KernelAttr, InductionAttr, IterationsAttr, IndicesAttr],
+)

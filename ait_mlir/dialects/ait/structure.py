@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from xdsl.ir import Operation, Region, SSAValue
 
 
@@ -17,17 +19,22 @@ def op_key(op: Operation) -> object:
     )
 
 
-def region_key(region: Region) -> object:
-    """A key that is equal for regions that compute the same function; `KeyError` if one uses a value from outside."""
+def region_key(region: Region, around: Mapping[SSAValue, int] | None = None) -> object:
+    """A key that is equal for regions that compute the same function; `KeyError` if one uses a value from outside.
+
+    A region in a region may use the values `around` it, by their numbers.
+    """
     if not region.blocks:
         return ()
     block = region.block
-    numbers: dict[SSAValue, int] = {a: i for i, a in enumerate(block.args)}
+    numbers: dict[SSAValue, int] = {**(around or {})}
+    numbers.update({a: len(numbers) + i for i, a in enumerate(block.args)})
     out: list[object] = [tuple(block.arg_types)]
     for op in block.ops:
         operands = tuple(numbers[v] for v in op.operands)
+        inner = tuple(region_key(r, numbers) for r in op.regions)
         for r in op.results:
             numbers[r] = len(numbers)
         properties = tuple(sorted(op.properties.items(), key=lambda item: item[0]))
-        out.append((op.name, properties, operands, tuple(op.result_types)))
+        out.append((op.name, properties, operands, tuple(op.result_types), *inner))
     return tuple(out)

@@ -185,8 +185,8 @@ def _shape(parser: Parser) -> Attribute:
     return ShapeAttr(parse_dims(parser, text, start))
 
 
-def parse_dim_in_parens(parser: Parser) -> Expr:
-    """`(batch * 1536)`; parentheses may nest."""
+def scan_parens(parser: Parser) -> tuple[str, int]:
+    """The raw text in parentheses, which may nest, and its offset; the parser resumes after it."""
     content = parser.lexer.input.content
     start = parser.pos
     if content[start : start + 1] != "(":
@@ -199,9 +199,15 @@ def parse_dim_in_parens(parser: Parser) -> Expr:
     if depth != 0:
         parser.raise_error("no closing ')' on this line", start, start + 1)
     parser._resume_from(end + 1)  # pyright: ignore[reportPrivateUsage]
-    dims = parse_dims(parser, content[start + 1 : end], start + 1)
+    return content[start + 1 : end], start + 1
+
+
+def parse_dim_in_parens(parser: Parser) -> Expr:
+    """`(batch * 1536)`; parentheses may nest."""
+    text, start = scan_parens(parser)
+    dims = parse_dims(parser, text, start)
     if len(dims) != 1:
-        parser.raise_error("one dim expression expected", start, end)
+        parser.raise_error("one dim expression expected", start - 1, start + len(text))
     return dims[0]
 
 

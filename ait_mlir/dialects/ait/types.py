@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Self, cast
 
@@ -72,18 +72,23 @@ class ShapeAttr(Data[Shape]):
         printer.print_string("<" + ", ".join(map(str, self.data)) + ">")
 
 
-def parse_dims(parser: AttrParser, body: str, start: int) -> Shape:
-    """Parse comma-separated dim expressions; `start` is the place of `body` in the source."""
-    if not body.strip():
-        return ()
-    out: list[Expr] = []
+def split_at_commas(text: str) -> list[tuple[str, int]]:
+    """The parts of a text between the commas outside of parentheses, each with its offset; none of a blank text."""
+    if not text.strip():
+        return []
+    parts: list[tuple[str, int]] = []
     depth, begin = 0, 0
-    for i, c in enumerate(body + ","):
+    for i, c in enumerate(text + ","):
         depth += (c == "(") - (c == ")")
         if c == "," and depth == 0:
-            out.append(parse_dim(parser, body[begin:i], start + begin))
+            parts.append((text[begin:i], begin))
             begin = i + 1
-    return tuple(out)
+    return parts
+
+
+def parse_dims(parser: AttrParser, body: str, start: int) -> Shape:
+    """Parse comma-separated dim expressions; `start` is the place of `body` in the source."""
+    return tuple(parse_dim(parser, text, start + at) for text, at in split_at_commas(body))
 
 
 def parse_dim(parser: AttrParser, text: str, start: int) -> Expr:
@@ -271,20 +276,60 @@ class InductionAttr(Data[Induction]):
         printer.print_string(f"<{self.data.name}, {self.data.count}>")
 
 
+@irdl_attr_definition
+class IterationsAttr(Data[tuple[Induction, ...]]):
+    """The iteration dims of a loop nest, outermost first: `#ait.iterations<i = rows, j = 1024>`."""
+
+    name = "ait.iterations"
+
+    @classmethod
+    def parse_parameter(cls, parser: AttrParser) -> tuple[Induction, ...]:
+        return cls.parse_text(parser, *scan_angle_brackets(parser))
+
+    @staticmethod
+    def parse_text(parser: AttrParser, text: str, start: int) -> tuple[Induction, ...]:
+        """Parse `i = rows, j = 1024`; `start` is the place of `text` in the source."""
+        found: list[Induction] = []
+        for part, at in split_at_commas(text):
+            name, equals, size = part.partition("=")
+            begin = start + at + len(name) - len(name.lstrip())
+            if not equals:
+                parser.raise_error("an iteration dim and its size expected, as in 'i = rows'", begin, begin + 1)
+            try:
+                d.check_name(name.strip())
+            except d.DimError as error:
+                parser.raise_error(str(error), begin, begin + max(1, len(name.strip())))
+            found.append(Induction(name.strip(), parse_dim(parser, size, start + at + len(name) + 1)))
+        return tuple(found)
+
+    def text(self) -> str:
+        """The text that `parse_text` reads."""
+        return ", ".join(f"{i.name} = {i.count}" for i in self.data)
+
+    def print_parameter(self, printer: Printer) -> None:
+        printer.print_string(f"<{self.text()}>")
+
+
 EMPTY_SCOPE = Scope.parse("")
 
 
 def scope_of(op: Operation | None) -> Scope:
-    """The dims declared by the graph, kernel or program around `op`, and the induction dims of the loops around it; an
-    empty scope if `op` is detached."""
+    """The dims declared by the graph, kernel or program around `op`, and the induction and iteration dims of the loops
+    around it; an empty scope if `op` is detached."""
+    start = op
     loops: list[Induction] = []
+    nests: list[Induction] = []
     while op is not None:
         dims = op.properties.get("dims")
         if isinstance(dims, DimsAttr):
-            return in_loops(dims.data, tuple(reversed(loops))) if loops else dims.data
+            scope = in_loops(dims.data, tuple(reversed(loops))) if loops else dims.data
+            return in_nest(scope, tuple(reversed(nests))) if nests else scope
         induction = op.properties.get("induction")
         if isinstance(induction, InductionAttr):
             loops.append(induction.data)
+        iterations = op.properties.get("iterations")
+        if op is not start and isinstance(iterations, IterationsAttr):
+            nests += reversed(iterations.data)
         op = op.parent_op()
     return EMPTY_SCOPE
 
@@ -296,6 +341,35 @@ def in_loops(scope: Scope, loops: tuple[Induction, ...]) -> Scope:
         last = min(max(scope.bounds(loop.count)[1] - 1, 0), d.MAX_DIM)
         scope = Scope([*scope.dims, d.Dim(loop.name, 0, last)])
     return scope
+
+
+@lru_cache(maxsize=1024)
+def in_nest(scope: Scope, nest: tuple[Induction, ...]) -> Scope:
+    """The scope inside of a nest of iterations (outermost first), whose proofs know the last value of each index.
+
+    Something runs there only if no size is 0: a dim that is a factor of a size is at least 1. A name that is declared
+    already keeps its declaration; the verifier refuses it.
+    """
+    factors = {n for loop in nest for n in _factors(loop.count)}
+    dims = [_at_least_one(dim) if dim.name in factors else dim for dim in scope.dims]
+    for loop in nest:
+        if loop.name in {dim.name for dim in dims}:
+            continue
+        last = min(max(scope.bounds(loop.count)[1] - 1, 0), d.MAX_DIM)
+        dims.append(d.Dim(loop.name, 0, last, upper=loop.count - 1, is_index=True))
+    return Scope(dims)
+
+
+def _factors(size: Expr) -> frozenset[str]:
+    """The dims that are factors of a size: if one of them is 0, the size is 0."""
+    terms = size.terms()
+    return frozenset(atom.name for atom in terms[0][1] if atom.op is None) if len(terms) == 1 else frozenset()
+
+
+def _at_least_one(dim: d.Dim) -> d.Dim:
+    if dim.lo > 0 or dim.hi == 0:
+        return dim
+    return replace(dim, lo=1, hints=tuple(h for h in dim.hints if h > 0))
 
 
 def tensor_type(value: SSAValue) -> TensorType:

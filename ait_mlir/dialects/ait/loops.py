@@ -1,0 +1,537 @@
+"""Loops over elements: results defined element by element, by index expressions, scalar ops and folds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import ClassVar, TypeAlias
+
+from xdsl.dialects.builtin import FloatAttr, IntegerAttr, StringAttr, i1, i64
+from xdsl.ir import Attribute, Block, Data, Operation, Region, SSAValue
+from xdsl.irdl import (
+    irdl_attr_definition,
+    irdl_op_definition,
+    operand_def,
+    opt_prop_def,
+    prop_def,
+    region_def,
+    result_def,
+    var_operand_def,
+    var_result_def,
+)
+from xdsl.parser import AttrParser, Parser
+from xdsl.printer import Printer
+
+from ait_mlir.dialects.ait.base import AitOp, PureOp, ResultTypes, check_expressions
+from ait_mlir.dialects.ait.dtypes import compute_type, integer_range, is_float
+from ait_mlir.dialects.ait.numbers import Number, number_attr, number_text, parse_number_attr
+from ait_mlir.dialects.ait.operands import parse_operands_in_parens
+from ait_mlir.dialects.ait.region import YieldOp, check_yield
+from ait_mlir.dialects.ait.syntax import DIM, Body, Clause, PlainRegion, Prop, Syntax, Word, scan_parens
+from ait_mlir.dialects.ait.traits import Cost, ScalarLike
+from ait_mlir.dialects.ait.types import (
+    Induction,
+    IterationsAttr,
+    Shape,
+    ShapeAttr,
+    TensorType,
+    parse_dim,
+    scan_angle_brackets,
+    scope_of,
+    shape_text,
+    split_at_commas,
+    tensor_type,
+)
+from ait_mlir.dims import Expr, Scope, const, minimum, product, total
+
+SUMS = ("add", "mul")
+EXTREMES = ("max", "min")
+PLACES = ("argmax", "argmin")
+KINDS = (*SUMS, *EXTREMES, *PLACES)
+"""The kinds of folds."""
+MAX_NEST = 32
+"""The most dims of a loop nest, folds included."""
+
+Index: TypeAlias = Expr | None
+"""The index along one dim: an expression, or None for the next scalar operand."""
+
+
+# ** text **
+
+
+@irdl_attr_definition
+class IndicesAttr(Data[tuple[Index, ...]]):
+    """The indices of a read, `?` for those that are values: `#ait.indices<i, ?, k + 1>`."""
+
+    name = "ait.indices"
+
+    @classmethod
+    def parse_parameter(cls, parser: AttrParser) -> tuple[Index, ...]:
+        text, start = scan_angle_brackets(parser)
+        parts = split_at_commas(text)
+        return tuple(None if part.strip() == "?" else parse_dim(parser, part, start + at) for part, at in parts)
+
+    def print_parameter(self, printer: Printer) -> None:
+        printer.print_string("<" + ", ".join("?" if e is None else str(e) for e in self.data) + ">")
+
+
+class Read(Clause):
+    """`%a[i, %t, k + 1]`: a tensor and an index along each of its dims."""
+
+    def parse(self, parser: Parser, body: Body) -> None:
+        body.add_operands([parser.parse_unresolved_operand()])
+        parser.parse_punctuation("[")
+        found: list[Index] = []
+        if parser.parse_optional_punctuation("]") is None:
+            while True:
+                if (value := parser.parse_optional_unresolved_operand()) is None:
+                    found.append(self._parse_expression(parser))
+                else:
+                    body.add_operands([value])
+                    found.append(None)
+                if parser.parse_optional_punctuation(",") is None:
+                    break
+            parser.parse_punctuation("]")
+        body.properties["indices"] = IndicesAttr(tuple(found))
+
+    @staticmethod
+    def _parse_expression(parser: Parser) -> Expr:
+        """Parse the raw text up to the next comma or bracket outside of parentheses."""
+        content, start = parser.lexer.input.content, parser.pos
+        depth, end = 0, start
+        while end < len(content) and content[end] != "\n" and (depth > 0 or content[end] not in ",]"):
+            depth += (content[end] == "(") - (content[end] == ")")
+            end += 1
+        parser._resume_from(end)  # pyright: ignore[reportPrivateUsage]
+        return parse_dim(parser, content[start:end], start)
+
+    def print(self, printer: Printer, op: Operation) -> None:
+        assert isinstance(op, AtOp)
+        values = iter(op.values)
+        printer.print_string(" ")
+        printer.print_ssa_value(op.tensor)
+        printer.print_string("[")
+        for position, index in enumerate(op.indices.data):
+            printer.print_string(", " if position else "")
+            if index is None:
+                printer.print_ssa_value(next(values))
+            else:
+                printer.print_string(str(index))
+        printer.print_string("]")
+
+
+class Else(Clause):
+    """`else NUMBER` or nothing: the value of a read outside of the tensor."""
+
+    def parse(self, parser: Parser, body: Body) -> None:
+        if parser.parse_optional_keyword("else") is not None:
+            body.properties["otherwise"] = parse_number_attr(parser)
+
+    def print(self, printer: Printer, op: Operation) -> None:
+        assert isinstance(op, AtOp)
+        if op.otherwise is not None:
+            printer.print_string(f" else {number_text(op.otherwise.value.data)}")
+
+
+class For(Clause):
+    """`for (i = rows, j = 1024)`: iteration dims and their sizes, outermost first."""
+
+    def parse(self, parser: Parser, body: Body) -> None:
+        if parser.parse_optional_keyword("for") is None:
+            parser.raise_error(f"{body.op}: expected 'for (NAME = SIZE, ...)'")
+        body.properties["iterations"] = IterationsAttr(IterationsAttr.parse_text(parser, *scan_parens(parser)))
+
+    def print(self, printer: Printer, op: Operation) -> None:
+        iterations = op.properties["iterations"]
+        assert isinstance(iterations, IterationsAttr)
+        printer.print_string(f" for ({iterations.text()})")
+
+
+class Inputs(Clause):
+    """`(%a, %b)`: all operands."""
+
+    def parse(self, parser: Parser, body: Body) -> None:
+        body.add_operands(parse_operands_in_parens(parser))
+
+    def print(self, printer: Printer, op: Operation) -> None:
+        printer.print_string("(")
+        printer.print_list(op.operands, printer.print_ssa_value)
+        printer.print_string(")")
+
+
+# ** the ops of a region **
+
+
+@irdl_op_definition
+class AtOp(PureOp):
+    """An element of a tensor, in the compute type of its elements.
+
+    An index is an expression of dims and of iteration dims, or an integer value. Outside of the tensor the result is
+    the number after `else`. Without it, expressions are proved to be within the tensor; a value outside is invalid: the
+    CPU fails and names it, a GPU reads another element.
+
+    ```mlir
+    %v = ait.at %a[i, k - 1] else 0.0 : f32
+    %w = ait.at %table[%id, k] : f32
+    ```
+    """
+
+    name = "ait.at"
+    SYNTAX: ClassVar[Syntax] = (Read(), Else())
+
+    tensor = operand_def(TensorType)
+    values = var_operand_def()
+    indices = prop_def(IndicesAttr)
+    otherwise = opt_prop_def(IntegerAttr | FloatAttr)
+    output = result_def()
+
+    def __init__(
+        self, tensor: SSAValue, indices: Sequence[Expr | int | SSAValue], otherwise: Number | None = None
+    ) -> None:
+        values = [i for i in indices if isinstance(i, SSAValue)]
+        found = [None if isinstance(i, SSAValue) else const(i) if isinstance(i, int) else i for i in indices]
+        self.set_up(
+            [tensor, values],
+            [compute_type(tensor_type(tensor).element_type)],
+            indices=IndicesAttr(tuple(found)),
+            otherwise=None if otherwise is None else number_attr(otherwise),
+        )
+
+    @property
+    def number(self) -> Number | None:
+        """The number after `else`; None without one."""
+        return None if self.otherwise is None else self.otherwise.value.data
+
+    def index(self) -> list[Expr | SSAValue]:
+        """The index along each dim of the tensor: an expression or a value."""
+        values = iter(self.values)
+        return [next(values) if e is None else e for e in self.indices.data]
+
+    def infer_result_types(self) -> ResultTypes:
+        _check_place(self)
+        t = self.expect_tensor(self.operands[0], "the operand")
+        index = self.indices.data
+        if len(index) != t.rank:
+            raise self.fail(f"has {len(index)} indices for a tensor of shape {shape_text(t.dims)}")
+        if len(self.values) != index.count(None):
+            raise self.fail(f"has {len(self.values)} values as indices, expected {index.count(None)}")
+        for value in self.values:
+            if integer_range(value.type) is None:
+                raise self.fail(f"an index has type {value.type}, expected an integer")
+        scope = scope_of(self)
+        check_expressions(self, scope, [e for e in index if e is not None], "an index")
+        compute = compute_type(t.element_type)
+        if self.otherwise is None:
+            for i, (e, size) in enumerate(zip(index, t.dims, strict=True)):
+                if e is not None and not (scope.le(0, e) and scope.lt(e, size)):
+                    raise self.fail(
+                        f"index {e} of dim {i} is not proved to be from 0 to {size - 1}; limit it by min and max, "
+                        "or give the value outside by else"
+                    )
+        else:
+            _check_number(self, self.number, compute)
+        return [compute]
+
+
+@irdl_op_definition
+class IndexOp(PureOp):
+    """The value of an expression of dims and iteration dims.
+
+    ```mlir
+    %p = ait.index (i + 1) : i64
+    ```
+    """
+
+    name = "ait.index"
+    SYNTAX: ClassVar[Syntax] = (Prop("expression", DIM, ""),)
+
+    expression = prop_def(ShapeAttr)
+    output = result_def()
+
+    def __init__(self, expression: Expr) -> None:
+        self.set_up([], [i64], expression=ShapeAttr((expression,)))
+
+    @property
+    def value(self) -> Expr:
+        return self.expression.data[0]
+
+    def infer_result_types(self) -> ResultTypes:
+        _check_place(self)
+        check_expressions(self, scope_of(self), [self.value], "an index")
+        return [i64]
+
+
+@irdl_op_definition
+class FoldOp(PureOp):
+    """The sum, product, maximum or minimum of a value over iteration dims; or the largest or smallest, and its place.
+
+    The region may use the values around it. Max and min are NaN if a value is NaN. Without values the sum is 0, the
+    product 1, and max and min are the limits of the type. `argmax` and `argmin` give the value and its place, counted
+    over the dims in row-major order; NaN comes before any number, of equal values the first counts. Integers wrap.
+
+    ```mlir
+    %m = ait.fold max for (k0 = 4096) {
+      %v = ait.at %a[d0, k0] : f32
+      ait.yield %v : f32
+    } : f32
+    ```
+    """
+
+    name = "ait.fold"
+    SYNTAX: ClassVar[Syntax] = (Word("kind", KINDS), For(), PlainRegion())
+
+    kind = prop_def(StringAttr)
+    iterations = prop_def(IterationsAttr)
+    body = region_def()
+    outputs = var_result_def()
+
+    def __init__(self, kind: str, iterations: Sequence[Induction], body: Region) -> None:
+        yielded = body.block.last_op
+        assert yielded is not None
+        types = [*yielded.operand_types, *([i64] if kind in PLACES else [])]
+        self.set_up([], [types], [body], kind=kind, iterations=IterationsAttr(tuple(iterations)))
+
+    @property
+    def block(self) -> Block:
+        return self.body.block
+
+    @property
+    def sizes(self) -> Shape:
+        """The sizes of the iteration dims."""
+        return tuple(loop.count for loop in self.iterations.data)
+
+    @property
+    def yielded(self) -> SSAValue:
+        """The value that is folded."""
+        last = self.block.last_op
+        assert last is not None
+        return last.operands[0]
+
+    def infer_result_types(self) -> ResultTypes:
+        _check_place(self)
+        kind = self.kind.data
+        if kind not in KINDS:
+            raise self.fail(f"unknown kind {self.kind}; expected one of {', '.join(KINDS)}")
+        around = scope_of(self)
+        _check_iterations(self, self.iterations.data, around)
+        if len(self.body.blocks) != 1 or self.block.args:
+            raise self.fail("the region must have one block without arguments")
+        last = self.block.last_op
+        if not isinstance(last, YieldOp) or len(last.operands) != 1:
+            raise self.fail("the region must end with ait.yield of one value")
+        element = last.operands[0].type
+        if element == i1 and kind not in EXTREMES:
+            raise self.fail(f"{kind} of i1 has no meaning; convert with ait.cast")
+        if kind in PLACES and (empty := [s for s in self.sizes if not around.positive(s)]):
+            raise self.fail(f"{kind} needs a value, but {empty[0]} is not proved to be at least 1")
+        types = [element, i64] if kind in PLACES else [element]
+        if len(self.results) != len(types):
+            raise self.fail(f"{kind} has {len(types)} results, not {len(self.results)}")
+        return types
+
+
+# ** the nest **
+
+
+@irdl_op_definition
+class LoopsOp(Cost, PureOp):
+    """Results defined element by element: the region computes the elements at one index.
+
+    The results have the shape of the iteration dims; the names of these are the index. Block arguments are the operands
+    themselves, whose elements `ait.at` reads. The region holds elementwise ops on scalars, constants, reads, folds and
+    indices, and yields a value for each result, which is rounded once to the result's element type.
+
+    ```mlir
+    %y = ait.loops(%x) for (d0 = rows, d1 = 4096) {
+    ^bb0(%a: !ait.tensor<rows x 4096 x f16>):
+      %s = ait.fold add for (k0 = 4096) {
+        %w = ait.at %a[d0, k0] : f32
+        %q = ait.mul %w, %w : f32
+        ait.yield %q : f32
+      } : f32
+      %v = ait.at %a[d0, d1] : f32
+      %r = ait.rsqrt %s : f32
+      %u = ait.mul %v, %r : f32
+      ait.yield %u : f32
+    } : !ait.tensor<rows x 4096 x f16>
+    ```
+    """
+
+    name = "ait.loops"
+    SYNTAX: ClassVar[Syntax] = (Inputs(), For(), PlainRegion())
+
+    inputs = var_operand_def(TensorType)
+    iterations = prop_def(IterationsAttr)
+    body = region_def()
+    outputs = var_result_def(TensorType)
+
+    def __init__(
+        self,
+        inputs: Sequence[SSAValue],
+        iterations: Sequence[Induction],
+        element_types: Sequence[Attribute],
+        body: Region,
+    ) -> None:
+        sizes = [loop.count for loop in iterations]
+        results = [TensorType.get(sizes, t) for t in element_types]
+        self.set_up([inputs], [results], [body], iterations=IterationsAttr(tuple(iterations)))
+
+    @property
+    def block(self) -> Block:
+        return self.body.block
+
+    @property
+    def sizes(self) -> Shape:
+        """The sizes of the iteration dims: the shape of the results."""
+        return tuple(loop.count for loop in self.iterations.data)
+
+    @property
+    def yielded(self) -> Sequence[SSAValue]:
+        """The value of each result."""
+        last = self.block.last_op
+        return () if last is None else last.operands
+
+    def infer_result_types(self) -> ResultTypes:
+        inputs = [self.expect_tensor(v, f"operand {i}") for i, v in enumerate(self.operands)]
+        outputs = [self.expect_tensor(v, f"result {i}") for i, v in enumerate(self.results)]
+        if not outputs:
+            raise self.fail("needs at least one result")
+        _check_iterations(self, self.iterations.data, scope_of(self))
+        if len(self.body.blocks) != 1:
+            raise self.fail(f"the region must have one block, it has {len(self.body.blocks)}")
+        if tuple(self.block.arg_types) != tuple(inputs):
+            found, want = (", ".join(map(str, types)) for types in (self.block.arg_types, inputs))
+            raise self.fail(f"the region takes ({found}), expected ({want}): the operands")
+        _check_block(self, self.block, set(self.block.args), len(self.sizes))
+        check_yield(self, self.block.last_op, [compute_type(t.element_type) for t in outputs])
+        return [TensorType.get(self.sizes, t.element_type) for t in outputs]
+
+    # ** cost **
+
+    def flops(self) -> Expr:
+        """Each scalar op counts once for each index that it depends on."""
+        nests = self.nests()
+        counts: list[Expr] = []
+        for op in self.body.walk():
+            if isinstance(op, FoldOp):
+                counts.append(_points(nests[op.yielded] | frozenset(op.iterations.data)))
+            elif isinstance(op, ScalarLike):
+                counts.append(_points(nests[op.results[0]]) * op.WORK)
+        return total(counts)
+
+    def elements(self) -> Expr:
+        """The number of indices at which the region runs, its folds included."""
+        sizes = [_points(frozenset((*self.iterations.data, *nest))) for nest in set(self.nests().values())]
+        return total(set(sizes)) if sizes else product(self.sizes)
+
+    def bytes_read(self, position: int) -> Expr:
+        whole = super().bytes_read(position)
+        nests, argument = self.nests(), self.block.args[position]
+        reads = [_points(nests[op.results[0]]) for op in self.body.walk() if reads_of(op, argument)]
+        width = whole if not reads else total(reads) * _width(argument)
+        return minimum(whole, width) if reads else const(0)
+
+    def nests(self) -> dict[SSAValue, frozenset[Induction]]:
+        """For each scalar in the region, the iteration dims that it depends on."""
+        found: dict[SSAValue, frozenset[Induction]] = {}
+        _add_nests(self.block, {loop.name: loop for loop in self.iterations.data}, found)
+        return found
+
+
+def reads_of(op: Operation, argument: SSAValue) -> bool:
+    """Whether an op reads an element of this block argument."""
+    return isinstance(op, AtOp) and op.tensor is argument
+
+
+def _width(value: SSAValue) -> Expr:
+    t = tensor_type(value)
+    return TensorType.get((), t.element_type).byte_size()
+
+
+def _points(nest: frozenset[Induction]) -> Expr:
+    """The number of points of a nest."""
+    return product(loop.count for loop in nest)
+
+
+def _add_nests(block: Block, loops: Mapping[str, Induction], found: dict[SSAValue, frozenset[Induction]]) -> None:
+    for op in block.ops:
+        nest = frozenset[Induction]().union(*(found[v] for v in op.operands if v in found))
+        if isinstance(op, FoldOp):
+            own = {loop.name: loop for loop in op.iterations.data}
+            _add_nests(op.block, {**loops, **own}, found)
+            nest = found[op.yielded] - set(own.values())
+        for e in expressions_of(op):
+            nest |= {loops[name] for name in e.symbols if name in loops}
+        found.update(dict.fromkeys(op.results, nest))
+
+
+def expressions_of(op: Operation) -> list[Expr]:
+    """The index expressions of a read or of an index."""
+    if isinstance(op, AtOp):
+        return [e for e in op.indices.data if e is not None]
+    return [op.value] if isinstance(op, IndexOp) else []
+
+
+# ** checks **
+
+
+def _check_place(op: AitOp) -> None:
+    """Raise unless the op stands in the region of `ait.loops`, also within folds."""
+    parent = op.parent_op()
+    while isinstance(parent, FoldOp):
+        parent = parent.parent_op()
+    if not isinstance(parent, LoopsOp):
+        raise op.fail("stands outside of the region of ait.loops")
+
+
+def _check_iterations(op: AitOp, iterations: Sequence[Induction], around: Scope) -> None:
+    """Raise unless iteration dims have new names, and sizes of declared dims that are proved to be at least 0."""
+    seen: set[str] = set()
+    check_expressions(op, around, [loop.count for loop in iterations], "an iteration")
+    for loop in iterations:
+        if loop.name in seen:
+            raise op.fail(f"iteration dim {loop.name!r} is declared twice; give one another name")
+        if loop.name in around:
+            raise op.fail(f"iteration dim {loop.name!r} is declared around the op, too; give it another name")
+        seen.add(loop.name)
+        if index := sorted(n for n in loop.count.symbols if around[n].is_index):
+            raise op.fail(f"the size {loop.count} of {loop.name!r} depends on iteration dim {index[0]!r}")
+        if not around.le(0, loop.count):
+            raise op.fail(f"the size {loop.count} of {loop.name!r} is not proved to be at least 0")
+
+
+def _check_number(op: AitOp, number: Number | None, element: Attribute) -> None:
+    """Raise unless a scalar type has this number."""
+    if is_float(element) or number is None:
+        return
+    ends = (0, 1) if element == i1 else integer_range(element)
+    if not isinstance(number, int) or (ends is not None and not ends[0] <= number <= ends[1]):
+        raise op.fail(f"else {number_text(number)} is no number of type {element}")
+
+
+def _check_block(op: LoopsOp, block: Block, known: set[SSAValue], depth: int) -> None:
+    """Raise unless a block computes scalars from reads, folds, indices, constants and the `known` values."""
+    if depth > MAX_NEST:
+        raise op.fail(f"the nest has {depth} dims, at most {MAX_NEST} are allowed")
+    known = set(known)
+    for inner in block.ops:
+        is_known = isinstance(inner, ScalarLike | AtOp | FoldOp | IndexOp) or inner.name == "ait.constant"
+        if not is_known and not (isinstance(inner, YieldOp) and inner is block.last_op):
+            raise op.fail(
+                f"the region holds {inner.name}; only elementwise ops, constants, ait.at, ait.fold and ait.index are "
+                "allowed there"
+            )
+        for i, value in enumerate(inner.operands):
+            if value not in known:
+                raise op.fail(f"{inner.name} in the region uses a value from outside of it; make it an operand")
+            if isinstance(value.type, TensorType) and not (isinstance(inner, AtOp) and i == 0):
+                raise op.fail(f"{inner.name} in the region uses a whole tensor; read its elements with ait.at")
+        if any(isinstance(r.type, TensorType) for r in inner.results):
+            raise op.fail(f"{inner.name} in the region makes a tensor; the region works on scalars")
+        if isinstance(inner, FoldOp) and len(inner.body.blocks) == 1:
+            _check_block(op, inner.block, known, depth + len(inner.sizes))
+        known.update(inner.results)
+    if not isinstance(block.last_op, YieldOp):
+        raise op.fail("the region must end with ait.yield")
+
+
+OPS = (AtOp, IndexOp, FoldOp, LoopsOp)

@@ -1,0 +1,459 @@
+// RUN: ait-opt %s --split-input-file --verify-diagnostics
+
+ait.graph @g(%x: !ait.tensor<n x 4 x f16>) dims {n = 0 to 8} {
+  %y = ait.loops(%x) for (d0 = n, d1 = 4) {
+  ^bb0(%a: !ait.tensor<n x 4 x f16>):
+    // expected-error @below {{ait.at: has 1 indices for a tensor of shape [n, 4]}}
+    %v = ait.at %a[d0] : f32
+    ait.yield %v : f32
+  } : !ait.tensor<n x 4 x f16>
+}
+
+// -----
+
+ait.graph @g(%x: !ait.tensor<n x 4 x f16>) dims {n = 0 to 8} {
+  %y = ait.loops(%x) for (d0 = n, d1 = 4) {
+  ^bb0(%a: !ait.tensor<n x 4 x f16>):
+    // expected-error @below {{ait.at: index d1 + 1 of dim 1 is not proved to be from 0 to 3; limit it by min and max, or give the value outside by else}}
+    %v = ait.at %a[d0, d1 + 1] : f32
+    ait.yield %v : f32
+  } : !ait.tensor<n x 4 x f16>
+}
+
+// -----
+
+ait.graph @g(%x: !ait.tensor<n x 4 x f16>) dims {n = 0 to 8} {
+  %y = ait.loops(%x) for (d0 = n, d1 = 4) {
+  ^bb0(%a: !ait.tensor<n x 4 x f16>):
+    // expected-error @below {{ait.at: index d0 - 1 of dim 0 is not proved to be from 0 to n - 1; limit it by min and max, or give the value outside by else}}
+    %v = ait.at %a[d0 - 1, d1] : f32
+    ait.yield %v : f32
+  } : !ait.tensor<n x 4 x f16>
+}
+
+// -----
+
+ait.graph @g(%x: !ait.tensor<n x 4 x f16>) dims {n = 0 to 8} {
+  %y = ait.loops(%x) for (d0 = n, d1 = 4) {
+  ^bb0(%a: !ait.tensor<n x 4 x f16>):
+    // expected-error @below {{ait.at: dim 'd2' of an index is not declared; add it to the dims {...} around it}}
+    %v = ait.at %a[d0, d2] : f32
+    ait.yield %v : f32
+  } : !ait.tensor<n x 4 x f16>
+}
+
+// -----
+
+ait.graph @g(%x: !ait.tensor<n x 4 x f16>) dims {n = 0 to 8} {
+  %y = ait.loops(%x) for (d0 = n, d1 = 4) {
+  ^bb0(%a: !ait.tensor<n x 4 x f16>):
+    %v = ait.at %a[d0, d1 floordiv (d0 + 1)] : f32
+    // expected-error @below {{ait.at: dim d1 floordiv d0 divides by d0, which is not proved to be at least 1}}
+    %w = ait.at %a[d0, d1 floordiv d0] : f32
+    ait.yield %v : f32
+  } : !ait.tensor<n x 4 x f16>
+}
+
+// -----
+
+ait.graph @g(%x: !ait.tensor<n x 4 x f16>) dims {n = 0 to 8} {
+  // expected-error @below {{ait.loops: the region yields (f16), expected (f32)}}
+  %y = ait.loops(%x) for (d0 = n, d1 = 4) {
+  ^bb0(%a: !ait.tensor<n x 4 x f16>):
+    // expected-error @below {{ait.at: the result is f16, expected f32}}
+    %v = ait.at %a[d0, d1] : f16
+    ait.yield %v : f16
+  } : !ait.tensor<n x 4 x f16>
+}
+
+// -----
+
+ait.graph @g(%x: !ait.tensor<n x 4 x f16>) dims {n = 0 to 8} {
+  %y = ait.loops(%x) for (d0 = n, d1 = 4) {
+  ^bb0(%a: !ait.tensor<n x 4 x f16>):
+    %f = ait.constant 1.0 : f32
+    // expected-error @below {{ait.at: an index has type f32, expected an integer}}
+    %v = ait.at %a[d0, %f] : f32
+    ait.yield %v : f32
+  } : !ait.tensor<n x 4 x f16>
+}
+
+// -----
+
+ait.graph @g(%x: !ait.tensor<n x 4 x f16>) dims {n = 0 to 8} {
+  %y = ait.loops(%x) for (d0 = n, d1 = 4) {
+  ^bb0(%a: !ait.tensor<n x 4 x f16>):
+    // expected-error @below {{ait.index: dim 'd5' of an index is not declared; add it to the dims {...} around it}}
+    %v = ait.index (d5) : i64
+    %w = ait.at %a[d0, d1] : f32
+    ait.yield %w : f32
+  } : !ait.tensor<n x 4 x f16>
+}
+
+// -----
+
+ait.graph @g(%x: !ait.tensor<n x 4 x f16>) dims {n = 0 to 8} {
+  %y = ait.loops(%x) for (d0 = n, d1 = 4) {
+  ^bb0(%a: !ait.tensor<n x 4 x f16>):
+    // expected-error @below {{ait.fold: iteration dim 'd1' is declared around the op, too; give it another name}}
+    %v = ait.fold max for (d1 = 4) {
+      %e = ait.at %a[d0, d1] : f32
+      ait.yield %e : f32
+    } : f32
+    ait.yield %v : f32
+  } : !ait.tensor<n x 4 x f16>
+}
+
+// -----
+
+ait.graph @g(%x: !ait.tensor<n x 4 x f16>) dims {n = 0 to 8} {
+  %y = ait.loops(%x) for (d0 = n, d1 = 4) {
+  ^bb0(%a: !ait.tensor<n x 4 x f16>):
+    // expected-error @below {{ait.fold: iteration dim 'k0' is declared twice; give one another name}}
+    %v = ait.fold max for (k0 = 4, k0 = 2) {
+      %e = ait.at %a[d0, k0] : f32
+      ait.yield %e : f32
+    } : f32
+    ait.yield %v : f32
+  } : !ait.tensor<n x 4 x f16>
+}
+
+// -----
+
+ait.graph @g(%x: !ait.tensor<n x 4 x f16>) dims {n = 0 to 8} {
+  %y = ait.loops(%x) for (d0 = n, d1 = 4) {
+  ^bb0(%a: !ait.tensor<n x 4 x f16>):
+    // expected-error @below {{ait.fold: the size d0 of 'k0' depends on iteration dim 'd0'}}
+    %v = ait.fold max for (k0 = d0) {
+      %e = ait.at %a[k0, d1] : f32
+      ait.yield %e : f32
+    } : f32
+    ait.yield %v : f32
+  } : !ait.tensor<n x 4 x f16>
+}
+
+// -----
+
+ait.graph @g(%x: !ait.tensor<n x 4 x f16>) dims {n = 0 to 8} {
+  %y = ait.loops(%x) for (d0 = n, d1 = 4) {
+  ^bb0(%a: !ait.tensor<n x 4 x f16>):
+    // expected-error @below {{ait.fold: the size n - 2 of 'k0' is not proved to be at least 0}}
+    %v = ait.fold max for (k0 = n - 2) {
+      %e = ait.at %a[k0, d1] : f32
+      ait.yield %e : f32
+    } : f32
+    ait.yield %v : f32
+  } : !ait.tensor<n x 4 x f16>
+}
+
+// -----
+
+ait.graph @g(%x: !ait.tensor<n x 4 x f16>) dims {n = 0 to 8} {
+  %y = ait.loops(%x) for (d0 = n, d1 = 4) {
+  ^bb0(%a: !ait.tensor<n x 4 x f16>):
+    // expected-error @below {{ait.fold: dim 'm' of an iteration is not declared; add it to the dims {...} around it}}
+    %v = ait.fold max for (k0 = m) {
+      %e = ait.at %a[d0, d1] : f32
+      ait.yield %e : f32
+    } : f32
+    ait.yield %v : f32
+  } : !ait.tensor<n x 4 x f16>
+}
+
+// -----
+
+ait.graph @g(%x: !ait.tensor<n x 4 x f16>) dims {n = 0 to 8} {
+  %y = ait.loops(%x) for (d0 = n, d1 = 4) {
+  ^bb0(%a: !ait.tensor<n x 4 x f16>):
+    // expected-error @below {{ait.fold: add of i1 has no meaning; convert with ait.cast}}
+    %v = ait.fold add for (k0 = 4) {
+      %e = ait.at %a[d0, k0] : f32
+      %f = ait.compare lt %e, %e : i1
+      ait.yield %f : i1
+    } : i1
+    %w = ait.at %a[d0, d1] : f32
+    ait.yield %w : f32
+  } : !ait.tensor<n x 4 x f16>
+}
+
+// -----
+
+ait.graph @g(%x: !ait.tensor<n x 4 x f16>) dims {n = 0 to 8} {
+  %y = ait.loops(%x) for (d0 = n, d1 = 4) {
+  ^bb0(%a: !ait.tensor<n x 4 x f16>):
+    // expected-error @below {{ait.fold: argmax needs a value, but n - 1 is not proved to be at least 1}}
+    %v, %p = ait.fold argmax for (k0 = n - 1) {
+      %e = ait.at %a[k0, d1] : f32
+      ait.yield %e : f32
+    } : f32, i64
+    ait.yield %v : f32
+  } : !ait.tensor<n x 4 x f16>
+}
+
+// -----
+
+ait.graph @g(%x: !ait.tensor<n x 4 x f16>) dims {n = 0 to 8} {
+  %y = ait.loops(%x) for (d0 = n, d1 = 4) {
+  ^bb0(%a: !ait.tensor<n x 4 x f16>):
+    // expected-error @below {{ait.fold: the region must end with ait.yield of one value}}
+    %v = ait.fold max for (k0 = 4) {
+      %e = ait.at %a[d0, k0] : f32
+      ait.yield %e, %e : f32, f32
+    } : f32
+    ait.yield %v : f32
+  } : !ait.tensor<n x 4 x f16>
+}
+
+// -----
+
+ait.graph @g(%x: !ait.tensor<n x 4 x f16>) dims {n = 0 to 8} {
+  // expected-error @below {{ait.loops: ait.yield in the region uses a value from outside of it; make it an operand}}
+  %y = ait.loops(%x) for (d0 = n, d1 = 4) {
+  ^bb0(%a: !ait.tensor<n x 4 x f16>):
+    // expected-error @below {{ait.fold: the region must have one block without arguments}}
+    %v = ait.fold max for (k0 = 4) {
+    ^bb1(%z: f32):
+      ait.yield %z : f32
+    } : f32
+    ait.yield %v : f32
+  } : !ait.tensor<n x 4 x f16>
+}
+
+// -----
+
+ait.graph @g(%x: !ait.tensor<n x 4 x f16>) dims {n = 0 to 8} {
+  %y = ait.loops(%x) for (d0 = n, d1 = 4) {
+  ^bb0(%a: !ait.tensor<n x 4 x f16>):
+    // expected-error @below {{ait.fold: the result is i32, expected f32}}
+    %v = ait.fold max for (k0 = 4) {
+      %e = ait.at %a[d0, k0] : f32
+      ait.yield %e : f32
+    } : i32
+    %w = ait.constant 0.0 : f32
+    ait.yield %w : f32
+  } : !ait.tensor<n x 4 x f16>
+}
+
+// -----
+
+ait.graph @g(%x: !ait.tensor<n x 4 x f16>) dims {n = 0 to 8} {
+  %y = ait.loops(%x) for (d0 = n, d1 = 4) {
+  ^bb0(%a: !ait.tensor<n x 4 x f16>):
+    %v = ait.at %a[d0, d1] : f32
+    // expected-error @below {{ait.fold: max has 1 results, not 2}}
+    %w, %z = ait.fold max for (k0 = 4) {
+      ait.yield %v : f32
+    } : f32, i64
+    ait.yield %v : f32
+  } : !ait.tensor<n x 4 x f16>
+}
+
+// -----
+
+ait.graph @g(%x: !ait.tensor<n x 4 x f16>) dims {n = 0 to 8} {
+  // expected-error @below {{ait.at: stands outside of the region of ait.loops}}
+  %v = ait.at %x[0, 1] : f32
+}
+
+// -----
+
+ait.graph @g(%x: !ait.tensor<n x 4 x f16>) dims {n = 0 to 8} {
+  // expected-error @below {{ait.index: stands outside of the region of ait.loops}}
+  %v = ait.index (n) : i64
+}
+
+// -----
+
+ait.graph @g(%x: !ait.tensor<2 x 4 x f16>) dims {n = 0 to 8} {
+  // expected-error @below {{ait.loops: iteration dim 'n' is declared around the op, too; give it another name}}
+  %y = ait.loops(%x) for (n = n, d1 = 4) {
+  ^bb0(%a: !ait.tensor<2 x 4 x f16>):
+    %v = ait.at %a[0, d1] : f32
+    ait.yield %v : f32
+  } : !ait.tensor<n x 4 x f16>
+}
+
+// -----
+
+ait.graph @g(%x: !ait.tensor<n x 4 x f16>) dims {n = 0 to 8} {
+  // expected-error @below {{ait.loops: the region takes (!ait.tensor<n x 4 x f32>), expected (!ait.tensor<n x 4 x f16>): the operands}}
+  %y = ait.loops(%x) for (d0 = n, d1 = 4) {
+  ^bb0(%a: !ait.tensor<n x 4 x f32>):
+    %v = ait.at %a[d0, d1] : f32
+    ait.yield %v : f32
+  } : !ait.tensor<n x 4 x f16>
+}
+
+// -----
+
+ait.graph @g(%x: !ait.tensor<n x 4 x f16>) dims {n = 0 to 8} {
+  // expected-error @below {{ait.loops: the region yields (f32, f32), expected (f32)}}
+  %y = ait.loops(%x) for (d0 = n, d1 = 4) {
+  ^bb0(%a: !ait.tensor<n x 4 x f16>):
+    %v = ait.at %a[d0, d1] : f32
+    ait.yield %v, %v : f32, f32
+  } : !ait.tensor<n x 4 x f16>
+}
+
+// -----
+
+ait.graph @g(%x: !ait.tensor<n x 4 x f16>) dims {n = 0 to 8} {
+  // expected-error @below {{ait.loops: the result is !ait.tensor<n x 5 x f16>, expected !ait.tensor<n x 4 x f16>}}
+  %y = ait.loops(%x) for (d0 = n, d1 = 4) {
+  ^bb0(%a: !ait.tensor<n x 4 x f16>):
+    %v = ait.at %a[d0, d1] : f32
+    ait.yield %v : f32
+  } : !ait.tensor<n x 5 x f16>
+}
+
+// -----
+
+ait.graph @g() {
+  // expected-error @below {{ait.loops: needs at least one result}}
+  "ait.loops"() <{iterations = #ait.iterations<d0 = 2>}> ({
+    "ait.yield"() : () -> ()
+  }) : () -> ()
+}
+
+// -----
+
+ait.graph @g(%x: !ait.tensor<n x 4 x f16>) dims {n = 0 to 8} {
+  // expected-error @below {{ait.loops: the region holds ait_rt.alloc; only elementwise ops, constants, ait.at, ait.fold and ait.index are allowed there}}
+  %y = ait.loops(%x) for (d0 = n, d1 = 4) {
+  ^bb0(%a: !ait.tensor<n x 4 x f16>):
+    %v = ait.at %a[d0, d1] : f32
+    %w = ait_rt.alloc : !ait_rt.buffer<8 x f16>
+    ait.yield %v : f32
+  } : !ait.tensor<n x 4 x f16>
+}
+
+// -----
+
+ait.graph @g(%x: !ait.tensor<n x 4 x f16>) dims {n = 0 to 8} {
+  // expected-error @below {{ait.loops: the region holds ait.softmax; only elementwise ops, constants, ait.at, ait.fold and ait.index are allowed there}}
+  %y = ait.loops(%x) for (d0 = n, d1 = 4) {
+  ^bb0(%a: !ait.tensor<n x 4 x f16>):
+    %s = ait.softmax %a dim 1 : !ait.tensor<n x 4 x f16>
+    %v = ait.at %a[d0, d1] : f32
+    ait.yield %v : f32
+  } : !ait.tensor<n x 4 x f16>
+}
+
+// -----
+
+ait.graph @g(%x: !ait.tensor<n x 4 x f16>) dims {n = 0 to 8} {
+  // expected-error @below {{ait.loops: ait.exp in the region uses a whole tensor; read its elements with ait.at}}
+  %y = ait.loops(%x) for (d0 = n, d1 = 4) {
+  ^bb0(%a: !ait.tensor<n x 4 x f16>):
+    %s = ait.exp %a : !ait.tensor<n x 4 x f16>
+    %v = ait.at %a[d0, d1] : f32
+    ait.yield %v : f32
+  } : !ait.tensor<n x 4 x f16>
+}
+
+// -----
+
+ait.graph @g(%x: !ait.tensor<n x 4 x f16>) dims {n = 0 to 8} {
+  // expected-error @below {{ait.loops: ait.at in the region uses a value from outside of it; make it an operand}}
+  %y = ait.loops(%x) for (d0 = n, d1 = 4) {
+  ^bb0(%a: !ait.tensor<n x 4 x f16>):
+    %v = ait.at %x[d0, d1] : f32
+    ait.yield %v : f32
+  } : !ait.tensor<n x 4 x f16>
+}
+
+// -----
+
+ait.graph @g(%x: !ait.tensor<n x 4 x f16>) dims {n = 0 to 8} {
+  // expected-error @below {{'f16' is a reserved word and cannot name a dim; choose another name}}
+  %y = ait.loops(%x) for (d0 = n, f16 = 4) {
+  ^bb0(%a: !ait.tensor<n x 4 x f16>):
+    %v = ait.at %a[d0, d1] : f32
+    ait.yield %v : f32
+  } : !ait.tensor<n x 4 x f16>
+}
+
+// -----
+
+ait.graph @g(%x: !ait.tensor<n x 4 x f16>) dims {n = 0 to 8} {
+  // expected-error @below {{an iteration dim and its size expected, as in 'i = rows'}}
+  %y = ait.loops(%x) for (d0) {
+  ^bb0(%a: !ait.tensor<n x 4 x f16>):
+    %v = ait.at %a[d0, d1] : f32
+    ait.yield %v : f32
+  } : !ait.tensor<n x 4 x f16>
+}
+
+// -----
+
+ait.graph @g(%x: !ait.tensor<n x 4 x f16>) dims {n = 0 to 8} {
+  // expected-error @below {{ait.loops: expected 'for (NAME = SIZE, ...)'}}
+  %y = ait.loops(%x) {
+  ^bb0(%a: !ait.tensor<n x 4 x f16>):
+    %v = ait.at %a[d0, d1] : f32
+    ait.yield %v : f32
+  } : !ait.tensor<n x 4 x f16>
+}
+
+// -----
+
+ait.graph @g(%x: !ait.tensor<n x 4 x f16>) dims {n = 0 to 8} {
+  %y = ait.loops(%x) for (d0 = n, d1 = 4) {
+  ^bb0(%a: !ait.tensor<n x 4 x f16>):
+    // expected-error @below {{expected a number, a dim or '(' in a dim expression, found the end of the text}}
+    %v = ait.at %a[d0, d1 +] : f32
+    ait.yield %v : f32
+  } : !ait.tensor<n x 4 x f16>
+}
+
+// -----
+
+ait.graph @g(%x: !ait.tensor<n x 4 x f16>) dims {n = 0 to 8} {
+  %y = ait.loops(%x) for (d0 = n, d1 = 4) {
+  ^bb0(%a: !ait.tensor<n x 4 x f16>):
+    // expected-error @below {{expected one of add, mul, max, min, argmax, argmin}}
+    %v = ait.fold mean for (k0 = 4) {
+      %e = ait.at %a[d0, k0] : f32
+      ait.yield %e : f32
+    } : f32
+    ait.yield %v : f32
+  } : !ait.tensor<n x 4 x f16>
+}
+
+// -----
+
+ait.graph @g(%x: !ait.tensor<n x 4 x f16>) dims {n = 0 to 8} {
+  // expected-error @below {{ait.loops: the nest has 33 dims, at most 32 are allowed}}
+  %y = ait.loops() for (d0 = 1, d1 = 1, d2 = 1, d3 = 1, d4 = 1, d5 = 1, d6 = 1, d7 = 1, d8 = 1, d9 = 1, d10 = 1, d11 = 1, d12 = 1, d13 = 1, d14 = 1, d15 = 1, d16 = 1, d17 = 1, d18 = 1, d19 = 1, d20 = 1, d21 = 1, d22 = 1, d23 = 1, d24 = 1, d25 = 1, d26 = 1, d27 = 1, d28 = 1, d29 = 1, d30 = 1, d31 = 1, d32 = 1) {
+    %v = ait.constant 1.0 : f32
+    ait.yield %v : f32
+  } : !ait.tensor<1 x 1 x 1 x 1 x 1 x 1 x 1 x 1 x 1 x 1 x 1 x 1 x 1 x 1 x 1 x 1 x 1 x 1 x 1 x 1 x 1 x 1 x 1 x 1 x 1 x 1 x 1 x 1 x 1 x 1 x 1 x 1 x 1 x f32>
+}
+
+// -----
+
+ait.graph @g(%x: !ait.tensor<n x i8>) dims {n = 0 to 8} {
+  %y = ait.loops(%x) for (d0 = 4) {
+  ^bb0(%a: !ait.tensor<n x i8>):
+    // expected-error @below {{ait.at: else 128 is no number of type i8}}
+    %v = ait.at %a[d0] else 128 : i8
+    ait.yield %v : i8
+  } : !ait.tensor<4 x i8>
+}
+
+// -----
+
+ait.graph @g() {
+  // expected-error @below {{ait.loops: the region must have one block, it has 0}}
+  %y = ait.loops() for (d0 = 4) {
+  } : !ait.tensor<4 x f16>
+}
+
+// -----
+
+ait.graph @g() {
+  // expected-error @below {{ait.loops: the region must end with ait.yield}}
+  %y = ait.loops() for (d0 = 4) {
+  ^bb0:
+  } : !ait.tensor<4 x f16>
+}
