@@ -211,8 +211,9 @@ class Compilation:
         return self._shapes[key]
 
     def workspace_for(self, workspace: Any, declared: int) -> Any:
-        """The caller's workspace, or a larger one of our own where that is a torch tensor with the `declared` bytes, those
-        that the graph needs without overrides, and these shapes need more.
+        """The caller's workspace, or a larger one of our own.
+
+        That is for a torch tensor with the `declared` bytes, enough without overrides, but too few for these shapes.
         """
         torch = torch_module()
         if torch is None or not isinstance(workspace, torch.Tensor):
