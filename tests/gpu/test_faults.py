@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -90,6 +91,27 @@ def test_a_run_without_room_fails_and_is_right_once_there_is(rows: Path) -> None
             assert model.stats()["failures"] == 0  # nothing was launched
 
 
+def printed_by(module: str, *arguments: str) -> dict[str, Any]:
+    """The JSON that a module of the tests prints last, run in a process of its own."""
+    root = Path(__file__).parents[2]
+    command = [sys.executable, "-m", module, *arguments]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(root), os.environ.get("PYTHONPATH", "")])}
+    done = subprocess.run(command, env=environment, cwd=root, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+# ** calls of the CUDA runtime that fail **
+
+
+def test_a_fault_at_each_call_of_the_runtime_library(tmp_path: Path) -> None:
+    """With state, two streams and a product of cuBLASLt: an error of ours each time, and the next runs are right."""
+    failed = printed_by("tests.gpu.faults_of_calls", str(tmp_path))
+    assert sum(failed.values()) > 100
+    for name in ("cudaMalloc", "cudaLaunchKernelExC", "cudaEventRecord", "cudaStreamWaitEvent", "cudaGraphLaunch"):
+        assert any(name in found for found in failed), f"{name} never failed; these did: {failed}"
+
+
 # ** an address at which there is no memory **
 
 
@@ -109,12 +131,7 @@ def artifacts(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 @pytest.mark.parametrize("how", ["plain", "replay", "unwaited"])
 def test_a_stray_write_is_an_error_of_this_and_all_later_runs(artifacts: tuple[Path, Path], how: str) -> None:
     """CUDA lets nothing more run in the process then: each call says why, none hangs, and the process ends as it should."""
-    root = Path(__file__).parents[2]
-    command = [sys.executable, "-m", "tests.gpu.faults_inside", how, *map(str, artifacts)]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(root), os.environ.get("PYTHONPATH", "")])}
-    done = subprocess.run(command, env=environment, cwd=root, capture_output=True, text=True, timeout=300, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    found = json.loads(done.stdout.splitlines()[-1])
+    found = printed_by("tests.gpu.faults_inside", how, *map(str, artifacts))
     assert found.pop("closing") is None
     if how == "unwaited" and found["the launch"] is None:
         del found["the launch"]  # else the fault was there before the call returned

@@ -245,11 +245,30 @@ class DimsAttr(Data[Scope]):
 
 @irdl_attr_definition
 class KernelAttr(ParametrizedAttribute):
-    """The kernel that was selected for an op: provider and config, `#ait.kernel<"cublaslt", {id = 66 : i64}>`."""
+    """The kernel that was selected for an op: provider and config, `#ait.kernel<"cublaslt", {id = 66 : i64}>`.
+
+    The text may leave out an empty config.
+    """
 
     name = "ait.kernel"
     provider: StringAttr
     config: DictionaryAttr
+
+    @classmethod
+    def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
+        with parser.in_angle_brackets():
+            start = parser.pos
+            provider = parser.parse_optional_attribute()
+            if not isinstance(provider, StringAttr):
+                parser.raise_error("the provider of a kernel expected, as in 'native'", start, max(start, parser.pos))
+            config: Attribute | None = DictionaryAttr({})
+            if parser.parse_optional_punctuation(",") is not None:
+                start = parser.pos
+                config = parser.parse_optional_attribute()
+                if not isinstance(config, DictionaryAttr):
+                    message = "a configuration expected, as in {split = 2 : i64}"
+                    parser.raise_error(message, start, max(start, parser.pos))
+        return (provider, config)
 
 
 @dataclass(frozen=True)

@@ -131,3 +131,10 @@ ait.graph @several(%x: !ait.tensor<m x 16 x f16>, %w: !ait.tensor<8 x 16 x f16>,
   } : !ait.tensor<2 x 8 x m x f16>, !ait.tensor<2 x 8 x m x f16>
   ait.output "y" %3 : !ait.tensor<2 x 8 x m x f16>
 }
+
+// CHECK-LABEL: ait.graph @without_a_configuration
+ait.graph @without_a_configuration(%x: !ait.tensor<8 x 4 x f16>) {
+  // CHECK: ait.relu %x {kernel = #ait.kernel<"native", {}>}
+  %0 = ait.relu %x {kernel = #ait.kernel<"native">} : !ait.tensor<8 x 4 x f16>
+  ait.output "y" %0 : !ait.tensor<8 x 4 x f16>
+}

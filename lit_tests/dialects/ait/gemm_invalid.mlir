@@ -301,3 +301,19 @@ ait.graph @gated_further(%a: !ait.tensor<4 x 16 x f16>, %w: !ait.tensor<8 x 16 x
     ait.yield %gate, %up : f32, f32
   } : !ait.tensor<4 x 4 x f16>, !ait.tensor<4 x 4 x f16>
 }
+
+// -----
+
+ait.graph @provider(%x: !ait.tensor<8 x 4 x f16>) {
+  // expected-error @below {{the provider of a kernel expected, as in 'native'}}
+  %0 = ait.relu %x {kernel = #ait.kernel<{}>} : !ait.tensor<8 x 4 x f16>
+  ait.output "y" %0 : !ait.tensor<8 x 4 x f16>
+}
+
+// -----
+
+ait.graph @configuration(%x: !ait.tensor<8 x 4 x f16>) {
+  // expected-error @below {{a configuration expected, as in {split = 2 : i64}}}
+  %0 = ait.relu %x {kernel = #ait.kernel<"native", 3>} : !ait.tensor<8 x 4 x f16>
+  ait.output "y" %0 : !ait.tensor<8 x 4 x f16>
+}
