@@ -20,18 +20,8 @@ from ait_mlir.dialects.ait.data import ConstantOp, GraphOp, ParamOp
 from ait_mlir.dialects.ait.syntax import int_list_attr
 from ait_mlir.dialects.ait.traits import AlongDims, ChannelsLast, ReduceLike, RowLike, ScalarLike
 from ait_mlir.dialects.ait.types import Shape, TensorType, as_shape, tensor_type
-from ait_mlir.dialects.ait.view import ExpandOp, PermuteOp, ReshapeOp
+from ait_mlir.dialects.ait.view import ExpandOp, PermuteOp, ReshapeOp, to_first, to_last
 from ait_mlir.dims import const
-
-
-def to_last(rank: int) -> list[int]:
-    """The permutation from [N, C, sizes...] to [N, sizes..., C]."""
-    return [0, *range(2, rank), 1]
-
-
-def to_first(rank: int) -> list[int]:
-    """The permutation from [N, sizes..., C] to [N, C, sizes...]."""
-    return [0, rank - 1, *range(1, rank - 1)]
 
 
 def moves_ones_only(dims: Shape, order: Sequence[int]) -> bool:

@@ -24,7 +24,7 @@ from ait_mlir.lowering.kernels import Target
 from ait_mlir.outside import row_of
 from ait_mlir.passes.assumptions import assumes
 from ait_mlir.passes.pad_products import pad_products
-from ait_mlir.reference.folds import LARGEST_COPY, Fold, is_worth_storing
+from ait_mlir.reference.folds import GROWTH, LARGEST_COPY, Fold, is_worth_storing
 from ait_mlir.rewrites.apply import rewrite
 from ait_mlir.rewrites.families import pattern_set
 
@@ -53,8 +53,9 @@ def fold_params(
     (`LARGEST_TABLE`). Another value is folded if the data of all its params are `known`; with `unbound`, also if they
     are not: a loaded model then computes it when it gets the data. `compute` gets all folds of known data and returns
     the names of the folds that it could compute; the others are not applied. If all data are known, or with `unbound`,
-    factors join weights, except with `partial`. Then, on a target `fill_for` with tensor cores, weights of convolutions
-    and products are padded for kernels that need it (rewrites/conv.py, pad_products.py).
+    factors join weights, and transposed convolutions become plain ones, except with `partial`. Then, on a target
+    `fill_for` with tensor cores, weights of convolutions and products are padded for kernels that need it
+    (rewrites/conv.py, pad_products.py).
 
     With `outside`, ops from outside are folded, too, for a caller that computes them now: an artifact does not contain
     their definition, so their params are no constants of the model any more. Except with `partial`, nothing else may
@@ -68,6 +69,7 @@ def fold_params(
     if allowed == params and (known or unbound):
         if not partial:
             rewrite(module, pattern_set("conv:FACTORS", "view:VIEWS"))
+            rewrite(module, pattern_set("conv_phases:PHASES", "conv:POINTS", "view:VIEWS"))
         if fill_for is not None and fill_for.has("mma"):
             blocks = ["conv:BLOCKS"] if assumes(module, "finite_images") else []
             rewrite(module, pattern_set(*blocks, "conv:CHANNELS", "view:VIEWS"))
@@ -75,9 +77,10 @@ def fold_params(
     taken = set(params)
     fixed = _fixed(graph, allowed, outside)
     found: list[tuple[SSAValue, Fold]] = []
-    for value in _edges(graph, fixed):
-        ops = _closure(value)
-        if not _pays(value, ops):
+    edges = [(value, _closure(value)) for value in _edges(graph, fixed)]
+    parted = _parted(edges, fixed)
+    for value, ops in edges:
+        if not _pays(value, ops, parted):
             continue
         sources = [op.param_name.data for op in ops if isinstance(op, ParamOp)]
         if not partial and sources and any(map(is_outside, ops)) and not _reads_alone(ops):
@@ -191,22 +194,48 @@ def _closure(value: SSAValue) -> list[Operation]:
     return list(found)
 
 
-def _pays(value: SSAValue, ops: Sequence[Operation]) -> bool:
+def _parted(edges: Sequence[tuple[SSAValue, Sequence[Operation]]], fixed: Collection[Operation]) -> Collection[ParamOp]:
+    """The large params that folds replace: nothing else reads them, the values that follow from them are together worth
+    storing, and not all are views."""
+    found: list[ParamOp] = []
+    for param in dict.fromkeys(op for _, ops in edges for op in ops if isinstance(op, ParamOp)):
+        values = [(tensor_type(value), ops) for value, ops in edges if param in ops]
+        alone = all(use.operation in fixed for use in param.output.uses)
+        if not alone or not _is_large(param) or all(_is_view(ops) for _, ops in values):
+            continue
+        sizes = [t.byte_size().evaluate({}) for t, _ in values if t.static_shape() is not None]
+        if len(sizes) == len(values) and sum(sizes) <= GROWTH * tensor_type(param.output).byte_size().evaluate({}):
+            found.append(param)
+    return found
+
+
+def _is_large(param: ParamOp) -> bool:
+    """Whether a second copy of a param is too large."""
+    return tensor_type(param.output).byte_size().evaluate({}) > LARGEST_COPY
+
+
+def _is_view(ops: Sequence[Operation]) -> bool:
+    """Whether ops compute a view of a param."""
+    return all(isinstance(op, ParamOp | ReshapeOp | SliceOp | SplitOp) for op in ops)
+
+
+def _pays(value: SSAValue, ops: Sequence[Operation], parted: Collection[ParamOp]) -> bool:
     """Whether storing the value is worthwhile. It is not for a view of a param, for a large value much larger than its
-    sources, and for a second copy of a large param.
+    sources, and for a second copy of a large param. Folds replace the params in `parted`, and views of these are
+    stored, too.
     """
-    if not any(isinstance(op, ParamOp) for op in ops):
+    sources = [op for op in ops if isinstance(op, ParamOp)]
+    if not sources:
         return _is_worth_computing(tensor_type(value), ops)
-    if all(isinstance(op, ParamOp | ReshapeOp | SliceOp | SplitOp) for op in ops):
+    if _is_view(ops) and not all(p in parted for p in sources):
         return False
     t = tensor_type(value)
     if t.static_shape() is None:
         return False
-    sources = [op for op in ops if isinstance(op, ParamOp)]
     if not is_worth_storing(t, [tensor_type(p.output) for p in sources]):
         return False
     inside = set(ops)
-    large = [p for p in sources if tensor_type(p.output).byte_size().evaluate({}) > LARGEST_COPY]
+    large = [p for p in sources if _is_large(p) and p not in parted]
     shared = any(use.operation not in inside for p in large for use in p.output.uses)
     return not shared and (
         is_float(t.element_type) or all(isinstance(op, ParamOp | ReshapeOp | PermuteOp) for op in ops)

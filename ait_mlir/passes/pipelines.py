@@ -88,6 +88,12 @@ PASSES: dict[str, Pass | Patterns] = table(
             (*SIMPLIFY, "conv:POINTS"),
         ),
         Patterns(
+            "phase-convolutions",
+            "Make plain convolutions of transposed ones whose weight follows from params, one for each phase of the"
+            " stride, or one for all; a compilation that knows the data of the params does so before it folds them.",
+            ("conv_phases:PHASES", "view:VIEWS"),
+        ),
+        Patterns(
             "merge-concats",
             "Make one concat or split of nested ones; take pieces from what was joined; join neighbours by a slice.",
             ("view:VIEWS", "concat:CONCATS"),

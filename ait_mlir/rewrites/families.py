@@ -14,6 +14,7 @@ FAMILIES: tuple[str, ...] = (
     "attention_scores",
     "bags",
     "conv",
+    "conv_phases",
     "elementwise.algebra",
     "elementwise.clamp",
     "elementwise.merge",

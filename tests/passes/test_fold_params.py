@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from xdsl.dialects.builtin import ModuleOp
 
+from ait_mlir.dialects.ait.conv import ConvOp
 from ait_mlir.dialects.ait.data import GraphOp
 from ait_mlir.driver import compile_module, kernel_value, run_to_phase
 from ait_mlir.errors import InputError, ToolchainError
@@ -149,6 +150,75 @@ def test_a_large_param_that_is_read_beside_is_not_kept_twice():
 """
     assert names_after(body, {"w"}) == ["w"]
     assert names_after(body.replace("gemm rrr %x, %w", "relu %x"), {"w"}) == ["folded.w"]
+
+
+def test_a_large_param_is_replaced_by_its_parts():
+    body = """
+  %w = ait.param "w" : !ait.tensor<600 x 600 x f32>
+  %0 = ait.slice %w offsets [0, 0] : !ait.tensor<300 x 600 x f32>
+  %1 = ait.slice %w offsets [300, 0] : !ait.tensor<300 x 600 x f32>
+  %2 = ait.exp %1 : !ait.tensor<300 x 600 x f32>
+  %3 = ait.gemm rcr %x, %0 : !ait.tensor<4 x 300 x f32>
+  %4 = ait.gemm rcr %x, %2 : !ait.tensor<4 x 300 x f32>
+  ait.output "y" %3 : !ait.tensor<4 x 300 x f32>
+  ait.output "z" %4 : !ait.tensor<4 x 300 x f32>
+"""
+    assert names_after(body, {"w"}) == ["folded.w.1", "folded.w"]
+    overlapping = body.replace("[300, 0]", "[0, 0]").replace(
+        "ait.slice %w offsets [0, 0] : !ait.tensor<300", "ait.slice %w offsets [0, 0] : !ait.tensor<400", 1
+    )
+    overlapping = overlapping.replace(
+        "%3 = ait.gemm rcr %x, %0 : !ait.tensor<4 x 300", "%3 = ait.gemm rcr %x, %0 : !ait.tensor<4 x 400"
+    )
+    overlapping = overlapping.replace("%3 : !ait.tensor<4 x 300", "%3 : !ait.tensor<4 x 400")
+    assert names_after(overlapping, {"w"}) == ["w"], "parts that are together larger than the param"
+    assert names_after(body.replace("exp %1 : !ait.tensor<300 x 600", "reshape %1 : !ait.tensor<300 x 600"), {"w"}) == [
+        "w"
+    ]
+    read = body.replace(
+        "%3 = ait.gemm rcr %x, %0 : !ait.tensor<4 x 300", "%3 = ait.gemm rcr %x, %w : !ait.tensor<4 x 600"
+    )
+    assert names_after(read.replace("%3 : !ait.tensor<4 x 300", "%3 : !ait.tensor<4 x 600"), {"w"}) == ["w"]
+
+
+TRANSPOSED = """
+ait.graph @g(%x: !ait.tensor<n x 5 x 4 x 6 x f32>, %v: !ait.tensor<n x 5 x 6 x f32>) dims {n = 1 to 4} {
+  %w = ait.param "w" : !ait.tensor<8 x 4 x 4 x 6 x f32>
+  %s = ait.param "s" : !ait.tensor<8 x 3 x 2 x 3 x f32>
+  %b = ait.param "b" : !ait.tensor<8 x f32>
+  %d = ait.param "d" : !ait.tensor<6 x 5 x 1 x f32>
+  %0 = ait.conv %x, %w transposed stride [2, 2] pad [1, 1] : !ait.tensor<n x 10 x 8 x 8 x f32>
+  %1 = ait.mul %0, %b : !ait.tensor<n x 10 x 8 x 8 x f32>
+  %2 = ait.tanh %1 : !ait.tensor<n x 10 x 8 x 8 x f32>
+  %3 = ait.conv %x, %s transposed stride [2, 1] pad [1, 0] output_pad [1, 0] groups 2 : !ait.tensor<n x 10 x 5 x 8 x f32>
+  %4 = ait.permute %3 [0, 3, 1, 2] : !ait.tensor<n x 8 x 10 x 5 x f32>
+  %5 = ait.conv %v, %d transposed stride [3] pad [1] groups 6 : !ait.tensor<n x 15 x 6 x f32>
+  ait.output "y" %2 : !ait.tensor<n x 10 x 8 x 8 x f32>
+  ait.output "z" %4 : !ait.tensor<n x 8 x 10 x 5 x f32>
+  ait.output "t" %5 : !ait.tensor<n x 15 x 6 x f32>
+}
+"""
+
+
+def test_transposed_convolutions_are_plain_ones_with_folded_weights(tmp_path: Path):
+    module = parsed(TRANSPOSED)
+    original, random = graph_of(module.clone()), np.random.default_rng(2)
+    shapes = {"w": (8, 4, 4, 6), "s": (8, 3, 2, 3), "b": (8,), "d": (6, 5, 1)}
+    weights = {name: random.standard_normal(shape).astype(np.float32) for name, shape in shapes.items()}
+    inputs = {name: random.standard_normal(s).astype(np.float32) for name, s in (("x", (3, 5, 4, 6)), ("v", (3, 5, 6)))}
+    expected = evaluate_graph(original, inputs, weights, {"n": 3})
+    folded = module.clone()
+    assert [op.is_transposed() for op in module.walk() if isinstance(op, ConvOp)] == [True] * 3
+    folds = fold_params(folded, set(weights))
+    assert not any(op.is_transposed() for op in folded.walk() if isinstance(op, ConvOp))
+    assert sum(fold.name.startswith("folded.w") for fold in folds) == 2
+    names = {op.param_name.data for op in graph_of(folded).params()}
+    assert "w" not in names, "only parts of the weight are read"
+    model = Model(compile_module(module, constants=weights, output=tmp_path / "m.ait"))
+    found = {name: np.empty(array.shape, np.float32) for name, array in expected.items()}
+    model.run(inputs, found)
+    for name, array in expected.items():
+        np.testing.assert_allclose(found[name], array, rtol=1e-4, atol=1e-4)
 
 
 def test_a_model_computes_its_constants_again(tmp_path: Path):

@@ -269,6 +269,16 @@ def _checked_axis(op: AitOp, dim: IntegerAttr, t: TensorType) -> int:
 _ZERO = as_shape([0])[0]
 
 
+def to_last(rank: int) -> list[int]:
+    """The permutation from [N, C, sizes...] to [N, sizes..., C]."""
+    return [0, *range(2, rank), 1]
+
+
+def to_first(rank: int) -> list[int]:
+    """The permutation from [N, sizes..., C] to [N, C, sizes...]."""
+    return [0, rank - 1, *range(1, rank - 1)]
+
+
 @irdl_op_definition
 class CopiesOp(Cost, PureOp):
     """Each operand unchanged: result i has the elements of operand i. All elements have one size in bytes.

@@ -1,0 +1,306 @@
+"""Transposed convolutions become plain ones.
+
+Along a dim with stride s, the places q = s u + v of one v are a phase: the same taps of the window reach each of them,
+and reach neighbours of x. A phase is therefore a plain convolution with a part of the window. The results of the phases
+are then interleaved. Where the window has a multiple of s taps, all phases read the same neighbours, and a single
+convolution computes them as further channels: without a copy along the last dim, because the places of a line and their
+channels lie side by side.
+
+W. Shi et al., Is the deconvolution layer the same as a convolutional layer? (2016), https://arxiv.org/abs/1609.07009
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import product as combinations
+from math import gcd, prod
+
+from xdsl.ir import Operation, Region, SSAValue
+
+from ait_mlir.dialects.ait.base import same_shape
+from ait_mlir.dialects.ait.conv import ConvOp, window
+from ait_mlir.dialects.ait.elementwise import ElementwiseOp
+from ait_mlir.dialects.ait.types import Shape, TensorType, scope_of, tensor_type
+from ait_mlir.dialects.ait.view import PermuteOp, to_first
+from ait_mlir.dims import Expr, const, floordiv
+from ait_mlir.rewrites.engine.driver import Rewriter
+from ait_mlir.rewrites.engine.language import PatternBuilder, pattern, patterns
+from ait_mlir.rewrites.engine.registry import constraint, native
+
+MOST_CONVOLUTIONS = 16
+"""The most convolutions that one transposed convolution becomes."""
+
+
+@pattern()
+def plain_convolutions(p: PatternBuilder) -> None:
+    """A transposed convolution = its phases, plain convolutions, interleaved"""
+    w = p.value()
+    root = p.op("ait.conv", [p.value(), w])
+    p.require("follows_from_params", w)
+    p.require("has_phases", root)
+    p.require("no_region", root)
+    p.require("no_attribute", root, "kernel")
+    p.apply(root, "interleaved_phases", root)
+
+
+PHASES = patterns(plain_convolutions)
+
+
+# ** phases **
+
+
+@dataclass(frozen=True)
+class Phase:
+    """The plain window of a convolution along one dim.
+
+    `taps` are the taps of the transposed window that it has, in its own order; none: the phase is zero. `before` and
+    `after` are the zeros around x; negative numbers are elements of x that the phase does not read.
+    """
+
+    taps: tuple[int, ...]
+    before: int
+    after: int
+    dilation: int = 1
+
+    @property
+    def unread(self) -> int:
+        """The elements of x that the phase does not read."""
+        return max(0, -self.before) + max(0, -self.after)
+
+
+@dataclass(frozen=True)
+class Axis:
+    """The phases along one dim: convolutions of their own, or `merged` phases as channels of a single one.
+
+    Each has `more` places more than x. The result begins at place `start` of the interleaved ones, and ends `rest`
+    places before their end. Merged phases have all taps of the first phase, then those of the second.
+    """
+
+    phases: tuple[Phase, ...]
+    more: int
+    start: int
+    rest: int
+    merged: int = 1
+
+
+@dataclass(frozen=True)
+class Window:
+    """The numbers of a transposed convolution along one dim."""
+
+    taps: int
+    stride: int
+    dilation: int
+    before: int
+    after: int
+    output_pad: int
+
+    def separate(self) -> Axis:
+        """Each phase by itself."""
+        whole = -(-self._extra // self.stride)
+        phases: list[Phase] = []
+        for v in range(self.stride):
+            taps = [i for i in reversed(range(self.taps)) if (v + self.before - i * self.dilation) % self.stride == 0]
+            offsets = [(v + self.before - i * self.dilation) // self.stride for i in taps] or [0]
+            step = self.dilation // gcd(self.dilation, self.stride)
+            phases.append(Phase(tuple(taps), -offsets[0], offsets[-1] + whole - 1, step))
+        return Axis(tuple(phases), whole - 1, 0, whole * self.stride - self._extra)
+
+    def merge(self) -> Axis | None:
+        """All phases as channels; None if their windows differ, or they read only a part of x."""
+        if self.dilation != 1 or self.taps % self.stride != 0:
+            return None
+        count = self.taps // self.stride
+        skipped, start = divmod(self.before, self.stride)
+        before, after = count - 1 - skipped, -(-(self.taps + self.output_pad - self.after) // self.stride) - 1
+        if before < 0 or after < 0:
+            return None
+        taps = [v + self.stride * j for v in range(self.stride) for j in reversed(range(count))]
+        more = after - skipped
+        rest = (more + 1) * self.stride - start - self._extra
+        return Axis((Phase(tuple(taps), before, after),), more, start, rest, self.stride)
+
+    @property
+    def _extra(self) -> int:
+        """The places of the result besides `stride` for each element of x but the last."""
+        return self.dilation * (self.taps - 1) + 1 + self.output_pad - self.before - self.after
+
+
+def axes_of(conv: ConvOp) -> list[Axis] | None:
+    """The phases along each dim; None if they are too many.
+
+    Those along the last dim are merged where they can be: a part of their lines is a view. All are merged where nothing
+    is cut off then, and no permute to channels-first follows, which reads lines faster than places. More channels would
+    make a depthwise convolution an ordinary one.
+    """
+    rank, pads = conv.spatial, conv.pads()
+    numbers = zip(
+        *(conv.kernel(), conv.strides(), conv.dilations(), pads[:rank], pads[rank:], conv.output_pads()), strict=True
+    )
+    windows = [Window(*n) for n in numbers]
+    alone = conv.num_groups() > 1
+    whole = [None if alone else w.merge() for w in windows]
+    if _permute(conv) is not None or not all(a is not None and a.start == a.rest == 0 for a in whole):
+        whole[:-1] = [None] * (rank - 1)
+    axes = [axis or w.separate() for axis, w in zip(whole, windows, strict=True)]
+    return axes if prod(len(axis.phases) for axis in axes) <= MOST_CONVOLUTIONS else None
+
+
+# ** constraints and natives **
+
+
+@constraint
+def has_phases(conv: ConvOp) -> bool:
+    """A transposed convolution whose phases are plain convolutions, and not too many."""
+    if not conv.is_transposed():
+        return False
+    axes, scope = axes_of(conv), scope_of(conv)
+    return axes is not None and all(
+        scope.positive(size + axis.more) and all(scope.positive(size - phase.unread) for phase in axis.phases)
+        for size, axis in zip(tensor_type(conv.x).dims[1:-1], axes, strict=True)
+    )
+
+
+@native
+def interleaved_phases(r: Rewriter, conv: ConvOp) -> None:
+    """Write the phases, each followed by the elementwise operations that alone read the convolution, and interleave
+    them; in the order of a permute to channels-first that alone reads the result."""
+    axes = axes_of(conv)
+    assert axes is not None, "interleaved_phases needs has_phases"
+    following = _following(conv)
+    weight = _in_order_of_phases(r, conv, axes)
+    parts = [_part(r, conv, axes, chosen, weight, following) for chosen in combinations(*(a.phases for a in axes))]
+    first = _permute(conv)
+    replaced: list[Operation] = [conv, *following, *([] if first is None else [first])]
+    r.replace(replaced[-1], [_interleaved(r, parts, axes, tensor_type(conv.output).dims, first is not None)])
+    for op in reversed(replaced[:-1]):
+        r.erase(op)
+
+
+def _following(conv: ConvOp) -> list[ElementwiseOp]:
+    """The elementwise operations after the convolution, as far as each alone reads the one before it, keeps its shape
+    and type, and reads besides it at most a number or one element for each channel."""
+    found: list[ElementwiseOp] = []
+    value: SSAValue = conv.output
+    while True:
+        user = value.get_user_of_unique_use()
+        if not isinstance(user, ElementwiseOp) or user.results[0].type != value.type:
+            return found
+        if not all(v is value or _is_row(v, conv) for v in user.operands):
+            return found
+        found.append(user)
+        value = user.results[0]
+
+
+def _permute(conv: ConvOp) -> PermuteOp | None:
+    """The permute to channels-first that alone reads the convolution after these operations."""
+    user = [conv, *_following(conv)][-1].results[0].get_user_of_unique_use()
+    return user if isinstance(user, PermuteOp) and list(user.order()) == to_first(2 + conv.spatial) else None
+
+
+def _is_row(value: SSAValue, conv: ConvOp) -> bool:
+    """Whether a value has one element, or one for each channel."""
+    dims, channels = tensor_type(value).dims, tensor_type(conv.output).dims[-1:]
+    return all(d.as_int() == 1 for d in dims[:-1]) and (
+        not dims or dims[-1].as_int() == 1 or same_shape(dims[-1:], channels, scope_of(conv))
+    )
+
+
+def _in_order_of_phases(r: Rewriter, conv: ConvOp, axes: Sequence[Axis]) -> SSAValue:
+    """The weight whose taps along each dim lie in the order of the phases."""
+    weight: SSAValue = conv.weight
+    for i, axis in enumerate(axes):
+        taps = [tap for phase in axis.phases for tap in phase.taps]
+        if taps != list(range(len(taps))):
+            weight = r.concat([r.slice(weight, 1 + i, tap, 1) for tap in taps], 1 + i)
+    return weight
+
+
+def _part(
+    r: Rewriter,
+    conv: ConvOp,
+    axes: Sequence[Axis],
+    chosen: Sequence[Phase],
+    weight: SSAValue,
+    following: Sequence[ElementwiseOp],
+) -> SSAValue:
+    """The convolution with one phase along each dim, or with all that are merged: [N, places..., phases * C]."""
+    x = conv.x
+    batch, *sizes, _ = tensor_type(x).dims
+    places = [size + axis.more for size, axis in zip(sizes, axes, strict=True)]
+    merged, channels = [axis.merged for axis in axes], tensor_type(weight).dims[0]
+    kind = TensorType.get((batch, *places, channels * prod(merged)), tensor_type(conv.output).element_type)
+    if all(phase.taps for phase in chosen):
+        for i, (axis, phase) in enumerate(zip(axes, chosen, strict=True)):
+            x = r.slice(x, 1 + i, max(0, -phase.before), sizes[i] - phase.unread)
+            taps = [len(p.taps) for p in axis.phases]
+            weight = r.slice(weight, 1 + i, sum(taps[: axis.phases.index(phase)]), len(phase.taps))
+        pads = [max(0, n) for n in (*(p.before for p in chosen), *(p.after for p in chosen))]
+        properties = window(pad=pads, dilation=[p.dilation for p in chosen], groups=conv.num_groups())
+        y = r.create(ConvOp, [x, _with_channels(r, weight, merged)], [kind], properties, [Region()]).results[0]
+    else:
+        y = r.filled(0.0, kind.dims, kind.element_type)
+    read: SSAValue = conv.output
+    for op in following:
+        operands = [y if v is read else _row(r, v, channels, prod(merged)) for v in op.operands]
+        y = r.create(type(op), operands, [kind], op.properties | op.attributes).results[0]
+        read = op.results[0]
+    return y
+
+
+def _with_channels(r: Rewriter, weight: SSAValue, merged: Sequence[int]) -> SSAValue:
+    """The weight [Cout, merged phases * taps, ..., Cin] with the merged phases before the channels of the result."""
+    out, *taps, depth = tensor_type(weight).dims
+    rank, counts = len(taps), [floordiv(t, n) for t, n in zip(taps, merged, strict=True)]
+    if counts == taps:
+        return weight
+    pairs = [d for n, count in zip(merged, counts, strict=True) for d in (const(n), count)]
+    parted = r.reshape(weight, (out, *pairs, depth))
+    moved = r.permute(parted, [*range(1, 1 + 2 * rank, 2), 0, *range(2, 2 + 2 * rank, 2), 1 + 2 * rank])
+    return r.reshape(moved, (out * prod(merged), *counts, depth))
+
+
+def _row(r: Rewriter, value: SSAValue, channels: Expr, merged: int) -> SSAValue:
+    """An operand with one element for each channel, repeated for merged phases."""
+    dims = tensor_type(value).dims
+    if merged == 1 or not dims or dims[-1].as_int() == 1:
+        return value
+    return r.reshape(r.expand(r.reshape(value, (1, channels)), (merged, channels)), (channels * merged,))
+
+
+def _interleaved(r: Rewriter, parts: Sequence[SSAValue], axes: Sequence[Axis], dims: Shape, first: bool) -> SSAValue:
+    """The parts, one for each combination of phases, interleaved: `dims`, [N, places..., C], or channels-first where
+    `first` says so. Lines are interleaved before they are permuted."""
+    rank = len(axes)
+    if any(axis.merged > 1 for axis in axes[:-1]):
+        return _all_merged(r, parts[0], [axis.merged for axis in axes], dims)
+    *_, line = axes
+    joined = list(parts)
+    if line.merged > 1:
+        batch, *places, _ = tensor_type(parts[0]).dims
+        whole = (batch, *places[:-1], places[-1] * line.merged, dims[-1])
+        joined = [r.slice(r.reshape(part, whole), rank, line.start, dims[rank]) for part in parts]
+    for axis in reversed(range(1, 1 + rank)):
+        count, at = len(axes[axis - 1].phases), axis + (first and axis < rank)
+        groups = [joined[k : k + count] for k in range(0, len(joined), count)]
+        joined = [r.slice(_interleave(r, group, at), at, 0, dims[axis]) for group in groups]
+        if first and axis == rank:
+            joined = [r.permute(part, to_first(2 + rank)) for part in joined]
+    return joined[0]
+
+
+def _all_merged(r: Rewriter, y: SSAValue, merged: Sequence[int], dims: Shape) -> SSAValue:
+    """The result from one convolution [N, places..., phases * C], of whose places none is cut off."""
+    (batch, *places, _), rank = tensor_type(y).dims, len(merged)
+    pairs = [axis for i in range(rank) for axis in (1 + i, 1 + rank + i)]
+    parted = r.reshape(y, (batch, *places, *merged, dims[-1]))
+    return r.reshape(r.permute(parted, [0, *pairs, 1 + 2 * rank]), dims)
+
+
+def _interleave(r: Rewriter, values: Sequence[SSAValue], axis: int) -> SSAValue:
+    """The values interleaved along a dim."""
+    if len(values) == 1:
+        return values[0]
+    dims = tensor_type(values[0]).dims
+    joined = r.concat([r.reshape(v, (*dims[: axis + 1], 1, *dims[axis + 1 :])) for v in values], axis + 1)
+    return r.reshape(joined, (*dims[:axis], dims[axis] * len(values), *dims[axis + 1 :]))
