@@ -51,7 +51,8 @@ Inputs = list[torch.Tensor]
 
 @dataclass(frozen=True)
 class Network:
-    """A module, and its inputs at a batch; the inputs in `dynamic` have the batch as leading dim."""
+    """A module, and its inputs at a batch; the inputs in `dynamic` have the batch as leading dim. Without such inputs
+    all sizes are fixed."""
 
     make: Callable[[], nn.Module]
     inputs: Callable[[int, torch.dtype], Inputs]
@@ -120,7 +121,8 @@ def import_network(name: str, entry: Network, module: nn.Module, batches: Sequen
     batch = Dim("batch", min=1, max=max(entry.largest, *batches))
     example = entry.inputs(max(2, *batches), dtype)
     shapes = tuple({0: batch} if i in entry.dynamic else {} for i in range(len(example)))
-    return from_torch(module, tuple(example), dynamic_shapes=shapes, name=name, hints={"batch": sorted(batches)})
+    hints = {"batch": sorted(batches)} if entry.dynamic else None
+    return from_torch(module, tuple(example), dynamic_shapes=shapes, name=name, hints=hints)
 
 
 def measure_network(name: str, entry: Network, args: argparse.Namespace) -> list[Row]:

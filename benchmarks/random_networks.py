@@ -2,24 +2,15 @@
 
 from __future__ import annotations
 
-import random
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Collection
 from itertools import pairwise
 
 import torch
 from torch import nn
 from torch.nn import functional as F
 
-ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {
-    "relu": nn.ReLU,
-    "gelu": nn.GELU,
-    "tanh_gelu": lambda: nn.GELU(approximate="tanh"),
-    "silu": nn.SiLU,
-    "hardswish": nn.Hardswish,
-    "elu": nn.ELU,
-}
-Draw = random.Random
+from benchmarks import random_structures as structures
+from benchmarks.random_draws import ACTIVATIONS, Draw, Drawn, ids
 
 
 def layer_norm(draw: Draw, width: int) -> nn.Module:
@@ -208,21 +199,6 @@ class Tables(nn.Module):
         return self.products(torch.cat([*looked, dense], 1))
 
 
-@dataclass(frozen=True)
-class Drawn:
-    """A network: its description, its constructor, its inputs at a batch, the batch, and whether it suits a CPU."""
-
-    text: str
-    make: Callable[[], nn.Module]
-    inputs: Callable[[int, torch.dtype], list[torch.Tensor]]
-    batch: int
-    dynamic: tuple[int, ...] = (0,)
-
-
-def _ids(batch: int, count: int, words: int) -> torch.Tensor:
-    return torch.randint(0, words, (batch, count))
-
-
 def _transformer(draw: Draw, family: str, small: bool) -> Drawn:
     heads = draw.choice([3, 4, 6, 8, 12, 16])
     size = draw.choice([32, 48, 64, 64, 80, 96, 128])
@@ -260,7 +236,7 @@ def _transformer(draw: Draw, family: str, small: bool) -> Drawn:
     draw_seed = draw.randrange(1 << 30)
     if image:
         return Drawn(name, make, lambda b, dtype: [torch.randn(b, 3, side, side).to(dtype)], batch)
-    return Drawn(name, make, lambda b, dtype: [_ids(b, length, words)], batch)
+    return Drawn(name, make, lambda b, dtype: [ids(b, length, words)], batch)
 
 
 def _convolutional(draw: Draw, small: bool) -> Drawn:
@@ -312,7 +288,7 @@ def _tables(draw: Draw, small: bool) -> Drawn:
     return Drawn(
         name,
         lambda: Tables(tables, rows, width, dense, hidden, activation),
-        lambda b, dtype: [_ids(b, tables, rows), torch.randn(b, dense).to(dtype)],
+        lambda b, dtype: [ids(b, tables, rows), torch.randn(b, dense).to(dtype)],
         batch,
         (0, 1),
     )
@@ -326,12 +302,18 @@ FAMILIES: dict[str, Callable[[Draw, bool], Drawn]] = {
     "conv": _convolutional,
     "unet": _pyramid,
     "tables": _tables,
+    "graph": structures.graph,
+    "recurrent": structures.recurrent,
+    "audio": structures.sound,
+    "segmentation": structures.segments,
+    "detection": structures.boxes,
+    "history": structures.history,
 }
 
 
-def networks(seed: int, count: int, small: bool = False) -> list[Drawn]:
+def networks(seed: int, count: int, small: bool = False, families: Collection[str] = FAMILIES) -> list[Drawn]:
     """`count` networks of a seed, the families in turn. `small`: of a size for a CPU."""
     draw = Draw(seed)
-    families = sorted(FAMILIES)
+    families = sorted(families)
     draw.shuffle(families)
     return [FAMILIES[families[i % len(families)]](draw, small) for i in range(count)]

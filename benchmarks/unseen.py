@@ -4,8 +4,9 @@
     python -m benchmarks.unseen --seed 1 --count 10 --device cpu   # small ones, beside eager
     python -m benchmarks.unseen --seed 1 --jobs 2 --rows seed-1.jsonl --seconds 500     # can be stopped and resumed
 
-A seed always draws the same networks. The table has the worst rows first. With `--jobs 2`, two processes share the
-networks and the card: one compiles while the other times. Otherwise as `benchmarks/networks.py`.
+A seed always draws the same networks of the same families; `--family graph` draws networks of graphs alone.
+The table has the worst rows first. With `--jobs 2`, two processes share the networks and the card: one compiles while
+the other times. Otherwise as `benchmarks/networks.py`.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from pathlib import Path
 from ait_mlir.errors import AitError
 from benchmarks import record
 from benchmarks.networks import Network, add_options, measure_all, print_table, settle_options
-from benchmarks.random_networks import networks
+from benchmarks.random_networks import FAMILIES, networks
 from benchmarks.shared import Results, Row
 
 
@@ -30,6 +31,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0, help="what is drawn (default: %(default)s)")
     parser.add_argument("--count", type=int, default=20, help="how many networks (default: %(default)s)")
     parser.add_argument("--only", type=int, action="append", metavar="N", help="network N of the seed alone, from 0 on")
+    parser.add_argument("--family", choices=FAMILIES, action="append", help="draw of this family (default: of all)")
     parser.add_argument("--jobs", type=int, default=1, help="processes that share the card (default: %(default)s)")
     parser.add_argument("--no-table", action="store_true", help="print rows only")
     add_options(parser)
@@ -39,7 +41,7 @@ def main() -> int:
         parser.error(f"--count is at least 1, and --only from 0 to {args.count - 1}")
     if args.jobs < 1:
         parser.error("--jobs is at least 1")
-    drawn = networks(args.seed, args.count, small=args.device == "cpu")
+    drawn = networks(args.seed, args.count, args.device == "cpu", args.family or FAMILIES)
     entries = {
         f"{args.seed}.{i} {net.text}": Network(
             net.make, net.inputs, (net.batch,), net.dynamic, largest=max(64, net.batch)

@@ -11,6 +11,8 @@ import torch
 from ait_mlir.errors import AitError
 from benchmarks import operations
 from benchmarks.operation_cases import F32, TABLE, Input, called, distinct, taken
+from benchmarks.random_networks import FAMILIES as FAMILIES_OF_NETWORKS
+from benchmarks.random_networks import networks
 from benchmarks.random_operations import FAMILIES
 from benchmarks.random_operations import operations as drawn
 from benchmarks.shared import Done, Results
@@ -31,6 +33,15 @@ def test_what_is_drawn_runs(seed: int):
         for case in drawn(seed, count, small=True):
             outputs = operations.listed(case.module()(*case.values("cpu")))
             assert case.seen(case.values("cpu"), outputs), case.name
+
+
+@pytest.mark.parametrize("family", FAMILIES_OF_NETWORKS)
+def test_drawn_networks_run(family: str):
+    torch.manual_seed(0)
+    for net in networks(1, 2, small=True, families=[family]):
+        with torch.inference_mode():
+            found = net.make().eval()(*net.inputs(2, torch.float32))
+        assert found.isfinite().all() and found.any(), net.text
 
 
 def test_sizes_fill_a_card():
