@@ -350,6 +350,7 @@ INDEX = (
     "take_kernel",
     "scatter_kernel",
     "scatter_block_kernel",
+    "scatter_row_kernel",
     "scatter_sorted_kernel",
     "radix_count_kernel",
     "radix_pass_kernel",

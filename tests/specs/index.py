@@ -163,6 +163,13 @@ SCATTER = Spec(
             "add-long", "scatter add %a, %b at(%c) dims [0] kept [1]", "600 x 8 x T", "s x 8 x T", "s x 1 x i32", below={2: 600},
             types=("f16", "f32"), envs=LONG, few=LONG, both=True,
         ),
+        *(
+            form(
+                f"{kind}-many", f"scatter {kind} %a, %b at(%c) dims [1] kept [0]", "70 x 13 x T", "70 x s x T", "70 x s x i64",
+                below={2: 13}, types=("f16", "f32", "i64"), envs=LONG[1:2], few=({"b": 1, "s": 300}, {"b": 1, "s": 3}), both=True,
+            )
+            for kind in ("add", "set")
+        ),
         form(
             "set-long", "scatter set %a, %b at(%c) dims [1] kept [0]", "b x 13 x T", "b x s x T", "b x s x i64", below={2: 13},
             types=("bf16", "i8"), envs=LONG, few=LONG, both=True,

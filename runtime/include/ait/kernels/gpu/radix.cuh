@@ -54,12 +54,12 @@ __device__ __forceinline__ int radix_element(int i, int each) {
   return (thread / kWarpSize * each + i) * kWarpSize + thread % kWarpSize;
 }
 
-/// @brief The lanes of the warp with this digit.
-__device__ __forceinline__ lanes_t lanes_with(uint32_t digit) {
+/// @brief The lanes of the warp with this number of so many bits.
+__device__ __forceinline__ lanes_t lanes_with(uint32_t number, int bits) {
   lanes_t same = ~lanes_t(0);
 #pragma unroll
-  for (int bit = 0; bit < kRadixBits; ++bit) {
-    const bool set = (digit >> bit & 1) != 0;
+  for (int bit = 0; bit < bits; ++bit) {
+    const bool set = (number >> bit & 1) != 0;
     const lanes_t lanes = ballot(set);
     same &= set ? lanes : ~lanes;
   }
@@ -94,7 +94,7 @@ __device__ __forceinline__ uint32_t radix_rank(RadixCounters& shared, int each, 
   for (int i = 0; i < kRadixEach; ++i) {
     if (i >= each) continue;
     const uint32_t digit = digit_of(i);
-    const lanes_t same = lanes_with(digit), lower = same & lanes_below();
+    const lanes_t same = lanes_with(digit, kRadixBits), lower = same & lanes_below();
     const uint32_t before = counters[digit];
     sync_warp();
     if (lower == 0) counters[digit] = before + count_lanes(same);

@@ -122,6 +122,24 @@ ScatterParts scatter_parts(const Space& space) {
   return {chunks, (chunks + lanes - 1) / lanes, lanes};
 }
 
+/// @brief Where the run of keys equal to `key` ends, of which all before `from` are.
+template <class K>
+__device__ __forceinline__ int64_t end_of_run(const K* keys, int64_t from, int64_t length, K key) {
+  if (from >= length || keys[from] != key) return from;
+  int64_t known = from, jump = 1;
+  while (known + jump < length && keys[known + jump] == key) known += jump, jump *= 2;
+  int64_t low = known + 1, high = known + jump < length ? known + jump : length;
+  while (low < high) {
+    const int64_t middle = low + (high - low) / 2;
+    if (keys[middle] == key) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  return low;
+}
+
 /// @brief Combines the values of the elements whose first place is among kWarpSize of a sorted row, for one part of the columns. A warp calls.
 /// @param heads room for kWarpSize numbers
 template <int kVec, class Space, class K, class Place>
@@ -129,13 +147,13 @@ __device__ __forceinline__ void combine_sorted(const Space& space, const K* keys
                                                int64_t part, const ScatterParts& cut, uint8_t* heads) {
   using T = typename Space::Value;
   using A = typename Space::Sum;
-  constexpr int kAhead = 4;  // values that are read before the first is combined
+  constexpr int kAhead = 8;  // values that are read before the first is combined
   const int lane = threadIdx.x % kWarpSize;
   const K none = static_cast<K>(space.targets());
   const int64_t at = first + lane;
   const K mine = at < places ? keys[at] : none;
-  const bool begins = mine != none && (at == 0 || keys[at - 1] != mine);
-  const lanes_t all = ballot(begins);
+  const bool ends = mine == none, begins = !ends && (at == 0 || keys[at - 1] != mine);
+  const lanes_t all = ballot(begins), known = ~ballot(ends);
   sync_warp();  // what was there has been read
   if (begins) heads[count_lanes(all & lanes_below())] = static_cast<uint8_t>(lane);
   sync_warp();
@@ -148,23 +166,22 @@ __device__ __forceinline__ void combine_sorted(const Space& space, const K* keys
   for (int head = lane / cut.lanes; head < count; head += kWarpSize / cut.lanes) {
     int64_t place = first + heads[head];
     const K target = keys[place];
+    const int64_t end = head + 1 < count ? first + heads[head + 1] : end_of_run(keys, first + count_lanes(known), places, target);
     T* const to = space.out + whole + space.whole_of_target(static_cast<int64_t>(target));
     T own[kVec];
     A sums[kVec];
     load<kVec>(to, own);
 #pragma unroll
     for (int j = 0; j < kVec; ++j) sums[j] = convert<A>(own[j]);
-    for (bool more = true; more; place += kAhead) {
+    for (; place < end; place += kAhead) {
       T read[kAhead][kVec];
-      bool here[kAhead];
 #pragma unroll
       for (int u = 0; u < kAhead; ++u) {
-        here[u] = more = more && place + u < places && keys[place + u] == target;
-        if (here[u]) load<kVec>(space.values + dense + space.dense_of_place(static_cast<int64_t>(sorted[place + u])), read[u]);
+        if (place + u < end) load<kVec>(space.values + dense + space.dense_of_place(static_cast<int64_t>(sorted[place + u])), read[u]);
       }
 #pragma unroll
       for (int u = 0; u < kAhead; ++u) {
-        if (!here[u]) continue;
+        if (place + u >= end) continue;
 #pragma unroll
         for (int j = 0; j < kVec; ++j) sums[j] = Space::Combine::template apply<A>(sums[j], convert<A>(read[u][j]));
       }
