@@ -4,61 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from tests.emulator.corpus import KINDS
 from tests.emulator.library import EmulatedLibrary, Kind
-from tests.kernels.harness import Case
-
-
-def _rows(t: str) -> Case:
-    """Rows of 8 added to rows of a tensor."""
-    return Case(
-        f"""ait.graph @g(%x: !ait.tensor<600 x 8 x {t}>, %v: !ait.tensor<s x 8 x {t}>, %i: !ait.tensor<s x 1 x i64>)
-          dims {{s = 1 to 20000}} {{
-          %y = ait.scatter add %x, %v at(%i) dims [0] kept [1] : !ait.tensor<600 x 8 x {t}>
-          ait.output "y" %y : !ait.tensor<600 x 8 x {t}>
-        }}""",
-        kernel="scatter",
-    )
-
-
-def _along(t: str, rows: int) -> Case:
-    """Elements of a row added along it, each row at its own places."""
-    return Case(
-        f"""ait.graph @g(%x: !ait.tensor<{rows} x 300 x {t}>, %v: !ait.tensor<{rows} x s x {t}>,
-                     %i: !ait.tensor<{rows} x s x i64>) dims {{s = 1 to 20000}} {{
-          %y = ait.scatter add %x, %v at(%i) dims [1] kept [0] : !ait.tensor<{rows} x 300 x {t}>
-          ait.output "y" %y : !ait.tensor<{rows} x 300 x {t}>
-        }}"""
-    )
-
-
-def _in_order(x: np.ndarray, v: np.ndarray, i: np.ndarray, along: bool) -> np.ndarray:
-    """Sums in f32, one place after the other, rounded once; what is outside is skipped."""
-    sums = x.astype(np.float32)
-    known = (i >= -x.shape[along]) & (i < x.shape[along])
-    if along:
-        for r in range(len(x)):
-            np.add.at(sums[r], i[r][known[r]], v[r][known[r]].astype(np.float32))
-    else:
-        np.add.at(sums, i[known], v[known[:, 0]].astype(np.float32))
-    return sums.astype(x.dtype)
+from tests.kernels.scatter import check_order, sums
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_sums_have_the_bits_of_one_place_after_the_other(kind: Kind, tmp_path: Path) -> None:
-    cases = [(_rows("f32"), np.float32, 0), (_rows("f16"), np.float16, 0)]
-    cases += [(_along("f32", 5), np.float32, 5), (_along("f16", 64), np.float16, 64)]
+    cases = sums()
     library = EmulatedLibrary([case for case, _, _ in cases], tmp_path, kind)
-    rng = np.random.default_rng(7)
-    for case, dtype, rows in cases:
-        for count in (1, 40, 300, *(() if rows == 64 else (4096, 4100))):
-            for most in (1, 5, 300):  # one element, few, many
-                x = rng.normal(size=(rows, 300) if rows else (600, 8)).astype(dtype)
-                v = (rng.normal(size=(rows, count) if rows else (count, 8)) * 10).astype(dtype)
-                i = rng.integers(-most, most, size=(rows, count) if rows else (count, 1))
-                i[..., rng.integers(0, count, 3) % i.shape[-1]] *= 1000  # some are outside
-                (got,) = library.run(case, {"s": count}, [x, v, i])
-                np.testing.assert_array_equal(got, _in_order(x, v, i, rows > 0))
+    check_order(library, cases, (1, 40, 300))
+    check_order(library, [case for case in cases if case[2] < 64], (4096, 4100))
