@@ -366,7 +366,14 @@ COPIES = (
     "copy_pieces_kernel",
 )
 
-SORTING = ("sort_tile_kernel", "sort_merge_kernel", "search_kernel", "histogram_kernel")
+SORTING = (
+    "sort_tile_kernel",
+    "sort_row_kernel",
+    "radix_count_kernel",
+    "radix_pass_kernel",
+    "search_kernel",
+    "histogram_kernel",
+)
 DETECTION = ("roi_align_kernel", "nms_overlap_kernel", "nms_pick_kernel")
 CUMULATIVE = ("cumulative_rows_kernel", "cumulative_blocks_kernel", "cumulative_columns_kernel")
 FAMILIES = {

@@ -7,7 +7,8 @@ from tests.specs.tolerance import BITS
 
 ENVS = ({"b": 3, "s": 5}, {"b": 1, "s": 1}, {"b": 2, "s": 0}, {"b": 0, "s": 4}, {"b": 70, "s": 33}, {"b": 2, "s": 9001})
 FEW = ({"b": 3, "s": 5}, {"b": 1, "s": 1}, {"b": 2, "s": 0}, {"b": 70, "s": 33})
-MERGED = ({"b": 1, "s": 2049}, {"b": 2, "s": 9001})
+LONG = ({"b": 1, "s": 4096}, {"b": 2, "s": 9001}, {"b": 3, "s": 300})
+"""More than a block sorts, as much, and less."""
 DIMS = "b = 0 to 70, s = 0 to 10000"
 JUMPS = "it would jump where two elements are nearly equal"
 ALL = (*FLOATS, *INTEGERS, "i1")
@@ -24,7 +25,7 @@ SORT = Spec(
             "view", "sort %a dim 1 descending", "b x s x T", to=("b x s x T", "b x s x i64"), types=("bf16", "i8"),
             strides={0: ("s + 8", "1"), 1: ("2*s", "2"), 2: ("1", "b")}, offset=1,
         ),
-        form("long", "sort %a dim 1", "b x s x T", to=("b x s x T", "b x s x i64"), types=("f16", "f64"), envs=MERGED, few=MERGED, both=True),
+        form("long", "sort %a dim 1", "b x s x T", to=("b x s x T", "b x s x i64"), types=("f16", "f64"), envs=LONG, few=LONG, both=True),
     ),
     BITS, DIMS, ENVS, FEW, ALL, {"b": 7, "s": 9}, {"graphs": JUMPS},
 )  # fmt: skip

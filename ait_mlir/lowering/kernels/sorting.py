@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from ait_mlir.dialects.ait.dtypes import BY_IR
+from xdsl.dialects.builtin import i1
+
 from ait_mlir.dialects.ait.reduce import TopkOp
 from ait_mlir.dialects.ait.sorting import HistogramOp, SearchSortedOp, SortOp
-from ait_mlir.dialects.ait.types import scope_of, tensor_type
-from ait_mlir.dims import Expr, const
+from ait_mlir.dialects.ait.types import TensorType, scope_of, tensor_type
+from ait_mlir.dims import Expr, const, product
 from ait_mlir.lowering.kernels.amounts import bytes_moved, element_bytes, estimate_env
 from ait_mlir.lowering.kernels.base import Config, Emission, Kernel, Launch, Target
 from ait_mlir.lowering.kernels.loops import ZERO, collapse, nest, operand, single, sizes
+from ait_mlir.lowering.kernels.radix import DIGIT_BITS, TILE, radix_bytes
+from ait_mlir.lowering.target import HOPPER
 
-TILE = 2048
-"""The elements that a block sorts: `kSortTile` of `gpu/sort.cuh`."""
+SHORT = 128
+"""The longest rows of which a GPU sorts several in a block: `kSortWidth` of `gpu/sort.cuh`."""
 
 
 def _flag(value: bool) -> str:
@@ -20,9 +23,7 @@ def _flag(value: bool) -> str:
 
 
 class SortKernel(Kernel[SortOp]):
-    """`ait.sort` along any dim, any strides. A GPU sorts tiles in the first launch; each further launch merges pairs of
-    runs.
-    """
+    """`ait.sort` along any dim, any strides."""
 
     name = "sort"
     ops = (SortOp,)
@@ -45,34 +46,55 @@ def emit_sort(launch: Launch[SortOp] | Launch[TopkOp], axis: int, descending: bo
     loops = nest(x.type.dims, [x.strides, *(a.strides for a in outs)])
     row = loops.pop(axis)
     nested = [*collapse(loops or [single(3)], launch.scope), row]
-    far = launch.scope.bounds(row.size)[1] >= 2**32 - 1
+    flags = [_flag(descending)]
+    if not launch.target.is_gpu:
+        flags.append(_flag(launch.scope.bounds(row.size)[1] >= 2**32 - 1))
     first, *results = (operand(a.name, nested, i, dims) for i, a in enumerate((x, *outs)))
     return launch.call(
         "sort",
-        f"sort<{_flag(descending)}, {_flag(far)}>(ctx, {sizes(nested, dims)}, {first}, {launch.cpp(count)}, "
+        f"sort<{', '.join(flags)}>(ctx, {sizes(nested, dims)}, {first}, {launch.cpp(count)}, "
         f"{', '.join(results)}, workspace)",
     )
 
 
 def sort_bytes(op: SortOp | TopkOp, axis: int) -> Expr:
-    """Bytes of workspace for `ait::gpu::sort`: two pairs for each element, if rows may be longer than a tile."""
+    """Bytes of workspace for `ait::gpu::sort`."""
     t = tensor_type(op.input)
-    longest = scope_of(op).bounds(t.dims[axis])[1]
-    if longest <= TILE:
-        return const(0)
-    wide = element_bytes(t) > 4 or longest >= 2**32 - 1
-    return t.num_elements() * const(2 * (16 if wide else 8))
+    rows = product(d for i, d in enumerate(t.dims) if i != axis)
+    return radix_bytes(rows, t.dims[axis], key_bits(t), key_bytes(t), scope_of(op))
+
+
+def key_bits(t: TensorType) -> int:
+    """`kSortBits` of the elements."""
+    return 1 if t.element_type == i1 else 8 * element_bytes(t)
+
+
+def key_bytes(t: TensorType) -> int:
+    """The size of `sort_key_t` of the elements."""
+    return 8 if element_bytes(t) > 4 else 4
+
+
+ELEMENT_SECONDS = 4e-12
+"""Of one pass of a radix sort in shared memory over an element, on the card of the estimates."""
 
 
 def sort_seconds(op: SortOp | TopkOp, axis: int, target: Target) -> float:
-    """Estimated seconds: each launch moves all pairs, and the first takes about as long as ten passes over memory."""
+    """Estimated seconds."""
     t, env = tensor_type(op.input), estimate_env(scope_of(op))
     length, elements = t.dims[axis].evaluate(env), t.num_elements().evaluate(env)
+    moved = bytes_moved(op, scope_of(op)) / target.bandwidth
     if not target.is_gpu:
-        return target.launch_seconds + bytes_moved(op, scope_of(op)) / target.bandwidth + elements * 1e-8
-    merges = max(0, (max(1, length) - 1) // TILE).bit_length()
-    pair = 16 if BY_IR[t.element_type].bytes > 4 else 8
-    return (1 + merges) * target.launch_seconds + (10 + 2 * merges) * pair * elements / target.bandwidth
+        return target.launch_seconds + moved + elements * 1e-8
+    slower = HOPPER.bandwidth / target.bandwidth
+    if length <= SHORT:
+        steps = length.bit_length() * (length.bit_length() + 1) // 2
+        return target.launch_seconds + moved + steps * elements * ELEMENT_SECONDS / 4 * slower
+    passes = -(-key_bits(t) // DIGIT_BITS)
+    work = passes * elements * ELEMENT_SECONDS * slower
+    if length <= TILE:
+        return 2 * target.launch_seconds + moved + work
+    exchanged = 2 * (passes - 1) * elements * (key_bytes(t) + 4) / target.bandwidth
+    return (2 + 2 * passes) * target.launch_seconds + 2 * moved + exchanged + work
 
 
 class SortingTopk(Kernel[TopkOp]):

@@ -17,22 +17,27 @@ namespace ait {
 template <class T>
 using sort_key_t = std::conditional_t<(sizeof(T) > 4), uint64_t, uint32_t>;
 
+/// @brief The bits that keys of an element type may have set.
+template <class T>
+inline constexpr int kSortBits = std::is_same_v<T, bool> ? 1 : 8 * sizeof(T);
+
 /// @brief A number that grows with the element, or falls with it if kDescending.
 template <bool kDescending, class T>
 AIT_FN sort_key_t<T> sort_key(T element) {
   using K = sort_key_t<T>;
-  constexpr K kSign = K(1) << (8 * sizeof(K) - 1);
+  constexpr K kSign = K(1) << (kSortBits<T> - 1), kAll = kSign | (kSign - 1);
   K key;
   if constexpr (std::is_same_v<T, bool>) {
     key = element ? 1 : 0;
   } else if constexpr (std::is_integral_v<T>) {
-    key = static_cast<K>(static_cast<std::make_signed_t<K>>(element)) ^ kSign;
+    key = (static_cast<K>(static_cast<std::make_signed_t<K>>(element)) ^ (std::is_signed_v<T> ? kSign : K(0))) & kAll;
   } else {
+    using Bits = std::conditional_t<sizeof(T) == 2, uint16_t, K>;
     const compute_t<T> value = convert<compute_t<T>>(element);
-    const K bits = bit_cast<K>(value == compute_t<T>(0) ? compute_t<T>(0) : value);
-    key = value != value ? ~K(0) : (bits & kSign) != 0 ? ~bits : bits | kSign;
+    const K bits = value == compute_t<T>(0) ? K(0) : static_cast<K>(bit_cast<Bits>(element));
+    key = value != value ? kAll : (bits & kSign) != 0 ? ~bits & kAll : bits | kSign;
   }
-  return kDescending ? ~key : key;
+  return kDescending ? kAll & ~key : key;
 }
 
 /// @brief A 32-bit key and a place below 2^32 - 1 in one word.

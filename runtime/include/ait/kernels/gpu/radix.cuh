@@ -256,7 +256,7 @@ struct RadixWorkspace {
   }
 };
 
-/// @brief Sorts rows of up to 2^30 keys by their lowest `bits`. Equal keys keep their order.
+/// @brief Sorts rows of fewer than 2^32 keys by their lowest `bits`. Equal keys keep their order.
 /// @param source `key(row, i)` and `place(row, i)` of element i
 /// @param sink `store(row, i, key, place)` takes what comes i-th in a row
 /// @param workspace of `ait_mlir/lowering/kernels/radix.py: radix_bytes`
@@ -265,7 +265,7 @@ int32_t radix_sort(const Context& ctx, int64_t rows, int64_t length, int bits, c
   using Chain = typename RadixWorkspace<K>::Chain;
   using Buffers = RadixBuffers<K>;
   if (rows <= 0 || length <= 0) return 0;
-  if (length > int64_t(1) << 30) return ctx.fail("a sort of more than 2^30 elements");
+  if (length > UINT32_MAX) return ctx.fail("a sort of more than 2^32 - 1 elements in a row");
   const RadixWorkspace<K> space(rows, length, bits, workspace);
   if (const int32_t status = fill_bytes(ctx, workspace, 0, static_cast<size_t>(space.cleared()))) return status;
   LaunchConfig config;
