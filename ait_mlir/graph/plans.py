@@ -20,7 +20,7 @@ from ait_mlir.dialects.ait.data import GraphOp
 from ait_mlir.dialects.ait.scan import tensor_ops
 from ait_mlir.dialects.ait.traits import ContractionExtents, Cost
 from ait_mlir.dialects.ait.types import DimsAttr, scope_of, tensor_type
-from ait_mlir.dims import Expr, Scope
+from ait_mlir.dims import Dim, Expr, Scope
 from ait_mlir.driver import Arrays, compile_module, emit, literal_array, run_to_phase
 from ait_mlir.errors import AitError
 from ait_mlir.graph.enums import behavior_note, heur_mode, numerical_note
@@ -341,13 +341,17 @@ class Planner:
 
 def with_hints(module: ModuleOp, dims: Sequence[int]) -> ModuleOp:
     """A copy of a module with the given dims as hints, so that estimates are made for them."""
+
+    def hinted(dim: Dim, size: int | None) -> Dim:
+        return replace(dim, hints=(size,)) if size else dim
+
     new = module.clone()
     for graph in new.ops:
         if isinstance(graph, GraphOp):
             given = iter(dims)
             graph.properties["dims"] = DimsAttr(
                 Scope(
-                    replace(d, hints=(n,)) if d.upper is None and (n := next(given, None)) else d for d in graph.scope
+                    hinted(d, next(given, None)) if d.upper is None or d.jagged is not None else d for d in graph.scope
                 )
             )
     return new

@@ -33,7 +33,7 @@ def failing_cudart(folder: Path) -> tuple[ctypes.CDLL, Path]:
     library, home = folder / "libfailing_cudart.so", cuda_home()
     found = next(path for name in ("lib64", "lib") if (path := home / name / "libcudart.so").exists())
     command = [str(find_cxx()), "-std=c++17", "-O1", "-g", "-shared", "-fPIC", "-isystem", str(home / "include")]
-    command += [str(Path(__file__).with_name("failing_cudart.cc")), "-o", str(library), str(found)]
+    command += [str(Path(__file__).with_name("failing_cudart.cc")), "-o", str(library), "-Wl,--no-as-needed", str(found)]
     subprocess.run([*command, f"-Wl,-rpath,{found.parent}"], check=True)
     loaded = ctypes.CDLL(str(library), mode=ctypes.RTLD_GLOBAL)
     loaded.fail_after.argtypes = [ctypes.c_int64]

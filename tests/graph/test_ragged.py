@@ -106,6 +106,7 @@ def attention(
     rows: Sequence[int] = ROWS,
     columns: Sequence[int] = COLUMNS,
     most: int = 8,
+    most_columns: int | None = None,
     causal: bool = False,
     stats: bool = False,
     **options: Any,
@@ -115,8 +116,8 @@ def attention(
     q, k, v = (torch.randn(sum(n), h, 16).half() for n, h in ((rows, 4), (columns, 2), (columns, 2)))
     o, s = p.graph.sdpa(
         q=p.input(q, rows, most, "q", **options),
-        k=p.input(k, columns, most, "k", **options),
-        v=p.input(v, columns, most, "v", **options),
+        k=p.input(k, columns, most_columns or most, "k", **options),
+        v=p.input(v, columns, most_columns or most, "v", **options),
         attn_scale=0.25,
         use_padding_mask=True,
         use_causal_mask_bottom_right=causal,
@@ -260,6 +261,17 @@ def test_product_of_packed_rows(device: str):
     p.pack |= {ta: a, tb: b, c: made}
     p.run()
     torch.testing.assert_close(made, (a.float() @ b[0].float()).half(), atol=4e-3, rtol=4e-3)
+
+
+@pytest.mark.parametrize(("rows", "columns"), [([5], [20]), ([5, 3], [20, 31])])
+def test_more_columns_than_rows(device: str, rows: list[int], columns: list[int]):
+    p, found = attention(device, rows, columns, 8, 32)
+    p.run()
+    check(found)
+    fused = plans.with_hints(p.graph.compilation.program.planner.fused, p.graph.compilation.plans[0].dims)
+    hints = {d.name: d.hints for graph in fused.ops for d in graph.scope}
+    assert [hints[f"t{i}"] for i in range(4)] == [hints[f"j{i}"] for i in range(4)]
+    assert [hints[f"t{i}"][0] // len(rows) for i in range(4)] == [8, 32, 32, 8]
 
 
 def test_other_shapes_by_the_strides_of_the_packed_memory():
