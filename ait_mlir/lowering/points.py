@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, Operation, Region, SSAValue
+from xdsl.rewriter import Rewriter
 
 from ait_mlir.dialects.ait.data import GraphOp
-from ait_mlir.dialects.ait.types import ShapeAttr, TensorType
+from ait_mlir.dialects.ait.loops import IndicesAttr
+from ait_mlir.dialects.ait.types import Induction, IterationsAttr, ShapeAttr, TensorType
 from ait_mlir.dims import Dim, Expr, Scope
 
 Point = tuple[int, ...]
@@ -83,6 +85,24 @@ def points_between(scope: Scope) -> Sequence[Point]:
     return sorted({*hinted, *between}, key=lambda point: (math.prod(point), point))
 
 
+def symbols_of(op: Operation) -> frozenset[str]:
+    """The dims in the properties of an op and of the ops in its regions; iteration dims of nests among them."""
+    found: set[str] = set()
+    for attr in (a for inner in op.walk() for a in inner.properties.values()):
+        if isinstance(attr, ShapeAttr | IndicesAttr):
+            found.update(*(e.symbols for e in attr.data if e is not None))
+        elif isinstance(attr, IterationsAttr):
+            found.update(*(loop.count.symbols for loop in attr.data))
+    return frozenset(found)
+
+
+def _regions(region: Region) -> Iterator[Region]:
+    """A region and those inside of it."""
+    yield region
+    for op in region.walk():
+        yield from op.regions
+
+
 def substituted(graph: GraphOp, values: Mapping[str, Expr | int], scope: Scope) -> GraphOp:
     """A copy of the graph with other expressions for its dims, which `scope` declares."""
 
@@ -91,7 +111,20 @@ def substituted(graph: GraphOp, values: Mapping[str, Expr | int], scope: Scope) 
             return TensorType.get([e.substitute(values) for e in attr.dims], attr.element_type)
         if isinstance(attr, ShapeAttr):
             return ShapeAttr(tuple(e.substitute(values) for e in attr.data))
+        if isinstance(attr, IterationsAttr):
+            return IterationsAttr(tuple(Induction(loop.name, loop.count.substitute(values)) for loop in attr.data))
+        if isinstance(attr, IndicesAttr):
+            return IndicesAttr(tuple(None if e is None else e.substitute(values) for e in attr.data))
         return attr
+
+    def replaced(region: Region) -> Region:
+        made = region.clone()
+        for inner in made.walk():
+            inner.properties = {k: replace(a) for k, a in inner.properties.items()}
+        for block in (block for around in _regions(made) for block in around.blocks):
+            for argument in block.args:
+                Rewriter.replace_value_with_new_type(argument, replace(argument.type))
+        return made
 
     inputs = [(name, cast(TensorType, replace(value.type))) for name, value in graph.inputs()]
     strides = {name: tuple(e.substitute(values) for e in given) for name, given in graph.strides().items()}
@@ -103,7 +136,7 @@ def substituted(graph: GraphOp, values: Mapping[str, Expr | int], scope: Scope) 
             result_types=[replace(t) for t in op.result_types],
             properties={k: replace(a) for k, a in op.properties.items()},
             attributes=dict(op.attributes),
-            regions=[r.clone() for r in op.regions],
+            regions=[replaced(r) for r in op.regions],
         )
         mapping.update(zip(op.results, made.results, strict=True))
         new.block.add_op(made)

@@ -87,7 +87,7 @@ def functor(region: Region, name: str, narrow: bool = False) -> str:
 
 def functor_name(ops: Iterable[Operation]) -> str:
     """A name for the functor of these ops that depends only on the ops: `add_gelu_@ID@`."""
-    words = [_word(op) for op in ops if not isinstance(op, ConstantOp | e.YieldOp)]
+    words = [word_of(op) for op in ops if not isinstance(op, ConstantOp | e.YieldOp)]
     short = "_".join(words) if len(words) <= MAX_WORDS else f"{'_'.join(words[: MAX_WORDS - 1])}_and_more"
     return f"{short or 'pass'}_@ID@"
 
@@ -99,7 +99,7 @@ def op_functor(op: Operation, name: str) -> str:
     """
     inputs = [compute_type(cast(TensorType, v.type).element_type) for v in op.operands]
     outputs = [compute_type(cast(TensorType, v.type).element_type) for v in op.results]
-    value = _expression(op, [f"in{i}" for i in range(len(inputs))], inputs, outputs[0])
+    value = scalar_expression(op, [f"in{i}" for i in range(len(inputs))], inputs, outputs[0])
     return _struct(name, [element_type(t) for t in inputs], [element_type(t) for t in outputs], [f"out0 = {value};"])
 
 
@@ -121,13 +121,13 @@ def _names(block: Block) -> dict[SSAValue, str]:
     count: Counter[str] = Counter()
     for op in block.ops:
         for result in op.results:
-            word = _word(op)
+            word = word_of(op)
             names[result] = f"{word}{count[word]}"
             count[word] += 1
     return names
 
 
-def _word(op: Operation) -> str:
+def word_of(op: Operation) -> str:
     """The C++ word for a result of an op; `value` for operators from outside, whose names may be any text."""
     if isinstance(op, ConstantOp):
         return "constant"
@@ -154,7 +154,7 @@ def _statements(block: Block, narrow: bool) -> list[str]:
                 factor = _reciprocal(op)
                 value = form.format(*operands) if factor is None else f"ait::mul<float>({operands[0]}, {factor})"
             else:
-                value = _expression(op, operands, types, result.type)
+                value = scalar_expression(op, operands, types, result.type)
             lines.append(f"const {element_type(result.type)} {names[result]} = {value};")
     return lines
 
@@ -167,7 +167,7 @@ def _reciprocal(op: Operation) -> str | None:
     return literal(1 / _constant(divisor), op.results[0].type)
 
 
-def _expression(op: Operation, operands: Sequence[str], types: Sequence[Attribute], result: Attribute) -> str:
+def scalar_expression(op: Operation, operands: Sequence[str], types: Sequence[Attribute], result: Attribute) -> str:
     """The C++ expression of one op; `types` are the scalar types of the operands, `result` that of the value."""
     if isinstance(op, ConstantOp):
         return literal(_constant(op), result)

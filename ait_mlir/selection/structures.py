@@ -14,14 +14,16 @@ from __future__ import annotations
 import functools
 import json
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, cast
 
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from ait_mlir.dialects.ait.data import GraphOp, declared_strides
 from ait_mlir.dialects.ait.dtypes import BY_IR
-from ait_mlir.dialects.ait.types import ShapeAttr, TensorType
-from ait_mlir.dims import Expr, parse
+from ait_mlir.dialects.ait.loops import IndexOp, IndicesAttr
+from ait_mlir.dialects.ait.types import Induction, IterationsAttr, ShapeAttr, TensorType
+from ait_mlir.dims import Expr, parse, sym
 
 VERSION = 1
 """Increase it when the same graph gets another structure."""
@@ -60,26 +62,51 @@ def _dim(e: Expr) -> int | str:
     return str(e) if number is None else number
 
 
-def _block(block: Block, dims: Callable[[Sequence[Expr]], Structure]) -> Structure:
-    numbers: dict[SSAValue, int] = {a: i for i, a in enumerate(block.args)}
+@dataclass(frozen=True)
+class _Around:
+    """What a region sees of the regions around it: the numbers of values, and the names of iteration dims by number."""
+
+    numbers: Mapping[SSAValue, int] = field(default_factory=dict[SSAValue, int])
+    names: Mapping[str, Expr] = field(default_factory=dict[str, Expr])
+
+    def within(self, iterations: Sequence[Induction]) -> _Around:
+        """Around the region of a nest with these iteration dims."""
+        new = {loop.name: sym(f"n{len(self.names) + i}") for i, loop in enumerate(iterations)}
+        return _Around(self.numbers, {**self.names, **new})
+
+
+def _block(block: Block, dims: Callable[[Sequence[Expr]], Structure], around: _Around = _Around()) -> Structure:
+    """A region without arguments goes on with the numbers of the values around it, which it may use."""
+    numbers: dict[SSAValue, int] = {} if block.args else dict(around.numbers)
+    numbers.update({a: i for i, a in enumerate(block.args)})
     ops: list[Structure] = []
     for op in block.ops:
         operands = [numbers[v] for v in op.operands]
+        ops.append(_op(op, operands, dims, _Around(dict(numbers), around.names)))
         for result in op.results:
             numbers[result] = len(numbers)
-        ops.append(_op(op, operands, dims))
     return [[_type(t, dims) for t in block.arg_types], ops]
 
 
-def _op(op: Operation, operands: list[int], dims: Callable[[Sequence[Expr]], Structure]) -> Structure:
-    given = sorted({**op.attributes, **op.properties}.items())
-    properties = {name: {"shape": dims(a.data)} if isinstance(a, ShapeAttr) else str(a) for name, a in given}
+def _op(op: Operation, operands: list[int], dims: Callable[[Sequence[Expr]], Structure], around: _Around) -> Structure:
+    properties: dict[str, Structure] = {}
+    inside = around
+    for name, a in sorted({**op.attributes, **op.properties}.items()):
+        if isinstance(a, IterationsAttr):
+            inside = around.within(a.data)
+            properties[name] = {"shape": dims([loop.count for loop in a.data])}
+        elif isinstance(a, IndicesAttr) or isinstance(op, IndexOp):  # expressions of iteration dims stay text
+            assert isinstance(a, IndicesAttr | ShapeAttr)
+            found = ["?" if e is None else str(dims([e.substitute(around.names)])[0]) for e in a.data]
+            properties[name] = ", ".join(found)
+        else:
+            properties[name] = {"shape": dims(a.data)} if isinstance(a, ShapeAttr) else str(a)
     results = [_type(t, dims) for t in op.result_types]
-    return [op.name, properties, operands, results, [_region(region, dims) for region in op.regions]]
+    return [op.name, properties, operands, results, [_region(region, dims, inside) for region in op.regions]]
 
 
-def _region(region: Region, dims: Callable[[Sequence[Expr]], Structure]) -> Structure:
-    return _block(region.block, dims) if region.blocks else []
+def _region(region: Region, dims: Callable[[Sequence[Expr]], Structure], around: _Around) -> Structure:
+    return _block(region.block, dims, around) if region.blocks else []
 
 
 def _type(t: Attribute, dims: Callable[[Sequence[Expr]], Structure]) -> Structure:

@@ -18,10 +18,10 @@ from ait_mlir.dialects.ait.data import ConstantOp, GraphOp, OutputOp, ParamOp, d
 from ait_mlir.dialects.ait.strided import Strided
 from ait_mlir.dialects.ait.structure import op_key
 from ait_mlir.dialects.ait.traits import ViewLike
-from ait_mlir.dialects.ait.types import ShapeAttr, scope_of, tensor_type
+from ait_mlir.dialects.ait.types import scope_of, tensor_type
 from ait_mlir.dialects.ait.view import ConcatOp, PermuteOp, ReshapeOp
 from ait_mlir.dims import Scope, sym, total
-from ait_mlir.lowering.points import Point, Standalone
+from ait_mlir.lowering.points import Point, Standalone, symbols_of
 from ait_mlir.selection.structures import at_point, structure_of
 
 
@@ -97,9 +97,7 @@ def _build(op: Operation, bases: Sequence[SSAValue], inside: Sequence[Operation]
         symbols.update(*(e.symbols for e in tensor_type(value).dims))
     laid_out = {v: strides for v in bases if (strides := declared_strides(v)) is not None}
     symbols.update(*(e.symbols for strides in laid_out.values() for e in strides))
-    for attr in (a for o in inside for a in o.properties.values()):
-        if isinstance(attr, ShapeAttr):
-            symbols.update(*(e.symbols for e in attr.data))
+    symbols.update(*(symbols_of(o) for o in inside))
     scope = Scope(replace(d, upper=None) for d in scope_of(op).dims if d.name in symbols)
     inputs = [v for v in bases if not _is_weight(v)]
     strides = {f"x{i}": laid_out[v] for i, v in enumerate(inputs) if v in laid_out}

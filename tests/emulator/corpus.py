@@ -17,8 +17,8 @@ from ait_mlir.lowering.kernels.gemm_mfma import TILES as MFMA_TILES
 from ait_mlir.lowering.kernels.gemm_tiles import TILES
 from ait_mlir.lowering.toolchain import cpp_root
 from tests import tiers
-from tests.emulator.library import Kind
-from tests.kernels import attention_gpu, attention_ragged, hopper, rows
+from tests.emulator.library import TARGETS, Kind
+from tests.kernels import attention_gpu, attention_ragged, hopper, loops, rows
 from tests.kernels.contractions import BIAS_GELU, BIAS_RESIDUAL, TANH_MUL_ADD, contraction, gemm_cases
 from tests.kernels.conv import grouped_cases, hopper_cases, mma_cases, patch_cases
 from tests.kernels.copies import copies_cases
@@ -446,6 +446,12 @@ FAMILIES = {
         within(CONTRACTION_ULPS, GEMM_FLOOR),
     ),
     "tiles": Family({"cuda": frozenset({"gemm_mma_kernel"})}, half(_tiles), within(CONTRACTION_ULPS, GEMM_FLOOR)),
+    **{
+        f"loops-{kind}": Family(
+            {kind: frozenset()}, lambda kind=kind: dict(loops.cases(TARGETS[kind])), loops.check_loops
+        )
+        for kind in KINDS
+    },
     "reduce-split": Family(
         dict.fromkeys(
             KINDS, frozenset({"reduce_part_rows_kernel", "reduce_part_columns_kernel", "reduce_join_kernel"})

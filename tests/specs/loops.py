@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from tests.specs.spec import CONSUMERS, FLOATS, INTEGERS, Consumer, Form, Spec, form
+from tests.specs.spec import FLOATS, INTEGERS, Form, Spec, form
 from tests.specs.tolerance import BITS, MAPS, ROWS
 
 DIMS = "b = 0 to 9, s = 0 to 3000"
 ENVS = ({"b": 3, "s": 5}, {"b": 0, "s": 7}, {"b": 1, "s": 1}, {"b": 2, "s": 0}, {"b": 7, "s": 1031})
 FEW = ({"b": 2, "s": 5}, {"b": 1, "s": 33}, {"b": 3, "s": 0})
-NO_KERNEL = "no target has a kernel for it yet"
-WITHOUT: dict[Consumer, str] = dict.fromkeys(CONSUMERS, NO_KERNEL)
 
 
 def loops(name: str, nest: str, body: str, *operands: str, to: str, **options: object) -> Form:
@@ -60,7 +58,6 @@ FOLDS = Spec(
         loops("col2im", "d0 = b, d1 = 2*s + 1", f"%t = {COL2IM} ait.yield %t : S", "b x 3 x s x T", to="b x (2*s + 1) x T"),
     ),
     ROWS, DIMS, ENVS, FEW,
-    without=WITHOUT,
 )  # fmt: skip
 MOVES = Spec(
     "loops",
@@ -82,7 +79,6 @@ MOVES = Spec(
         ),
     ),
     BITS, DIMS, ENVS, FEW, (*FLOATS, *INTEGERS),
-    without=WITHOUT,
 )  # fmt: skip
 MAPPED = Spec(
     "loops",
@@ -99,6 +95,5 @@ MAPPED = Spec(
         ),
     ),
     MAPS, "b = 0 to 9, s = 3 to 3000", ({"b": 3, "s": 5}, {"b": 0, "s": 3}, {"b": 7, "s": 1031}), ({"b": 2, "s": 5},),
-    without=WITHOUT,
 )  # fmt: skip
 SPECS = (FOLDS, MOVES, MAPPED)

@@ -30,6 +30,7 @@ __all__ = [
 ]
 
 MODULES = (
+    "generated",
     "elementwise",
     "view",
     "index",

@@ -1,0 +1,388 @@
+"""Prints the nodes of a nest as C++ statements, for a thread that computes one element or `kLanes` neighbours.
+
+The lanes are neighbours along one axis. Values that depend on it are computed in a loop over lanes, all others before
+it. A read that walks the axis with step 1 is one access of a vector.
+
+    ait::half at0_lanes[kLanes];
+    ait::gpu::load_lanes(input0 + offset, at0_lanes);
+    for (int j = 0; j < kLanes; ++j) {
+      const float at0 = ait::convert<float>(at0_lanes[j]);
+      const float exp0 = ait::exp(at0);
+    }
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from xdsl.ir import Operation, SSAValue
+
+from ait_mlir.dialects.ait.dtypes import BY_IR, compute_type, is_float
+from ait_mlir.dialects.ait.loops import AtOp
+from ait_mlir.dims import Expr
+from ait_mlir.lowering.cpp import element_type, literal
+from ait_mlir.lowering.loops.nest import Axis, Count, Fold, Nest, Node, Read, Scalar, alignment, operands_of, step
+from ait_mlir.lowering.loops.text import IndexText, Lines, Numbers
+from ait_mlir.lowering.regions import scalar_expression, word_of
+
+Place = Literal["cpu", "gpu"]
+UNROLLED = 64
+"""Folds of at most so many steps are written out by the compiler."""
+STRUCTS = {"add": "ait::Sum", "mul": "ait::Prod", "max": "ait::Max", "min": "ait::Min"}
+
+
+@dataclass
+class Accumulator:
+    """The C++ of a fold: the struct of its kind, the type of its state, and its start."""
+
+    fold: Fold
+
+    @property
+    def value_type(self) -> str:
+        return element_type(self.fold.results[0].type)
+
+    @property
+    def kind(self) -> str:
+        """`ait::Max`, or `ait::Best<true>` for the largest value and its place."""
+        if self.fold.has_place:
+            return f"ait::Best<{'true' if self.fold.kind == 'argmax' else 'false'}>"
+        return STRUCTS[self.fold.kind]
+
+    @property
+    def type(self) -> str:
+        """The type of the state, as `ait/kernels/reduction.h` has it: sums of integers wrap."""
+        if self.fold.has_place:
+            return f"ait::Placed<{self.value_type}>"
+        dtype = BY_IR[self.fold.results[0].type]
+        if dtype.is_float:
+            return self.value_type
+        if self.fold.kind in ("add", "mul"):
+            return "uint64_t" if dtype.bytes == 8 else "uint32_t"
+        return self.value_type if dtype.bytes >= 4 else "int32_t"
+
+    @property
+    def start(self) -> str:
+        return f"{self.kind}::start<{self.value_type}, {self.type}>()"
+
+    def joined(self, state: str, value: str, place: str) -> str:
+        """The state with one more value."""
+        given = f"{self.type}{{{value}, {place}}}" if self.fold.has_place else self.cast(value, self.type)
+        return f"{self.kind}::join({state}, {given})"
+
+    def results(self, state: str) -> list[str]:
+        """The C++ of the fold's results."""
+        if self.fold.has_place:
+            return [f"{state}.value", f"{state}.place"]
+        return [self.cast(state, self.value_type)]
+
+    def cast(self, value: str, to: str) -> str:
+        return value if self.type == self.value_type else f"static_cast<{to}>({value})"
+
+
+@dataclass
+class Body:
+    """Prints nodes into `lines`; `index.variables` has the C++ variable of each axis in scope."""
+
+    nest: Nest
+    place: Place
+    lines: Lines
+    index: IndexText
+    lane: str | None = None
+    """The axis whose neighbours are the lanes."""
+    lanes: int = 1
+    """The neighbours of an access, if accesses must be aligned."""
+    names: dict[SSAValue, str] = field(default_factory=dict[SSAValue, str])
+    arrays: set[SSAValue] = field(default_factory=set[SSAValue])
+    """Values that have an element for each lane."""
+    kept: Callable[[Read], str | None] = lambda read: None
+    """The array of lanes from which a read takes its elements, if they are in registers already."""
+    vectors: list[tuple[Read, str]] = field(default_factory=list[tuple[Read, str]])
+    """The reads that were printed as accesses of lanes, with the axis of these."""
+    counts: Counter[str] = field(default_factory=Counter[str])
+    users: Mapping[SSAValue, frozenset[str]] = field(default_factory=dict[SSAValue, frozenset[str]])
+
+    @staticmethod
+    def of(nest: Nest, place: Place, numbers: Numbers) -> Body:
+        axes = frozenset(dim.name for dim in nest.scope.dims if dim.name not in nest.around)
+        return Body(nest, place, Lines(), IndexText(nest.scope, axes, numbers), users=nest.users())
+
+    # ** names **
+
+    def new(self, word: str) -> str:
+        """A name that no other value has: `exp0`, `exp1`."""
+        self.counts[word] += 1
+        return f"{word}{self.counts[word] - 1}"
+
+    def ref(self, value: SSAValue) -> str:
+        """The C++ of a value; within the loop over lanes, its element for the lane."""
+        return f"{self.names[value]}[j]" if value in self.arrays else self.names[value]
+
+    def in_lanes(self, value: SSAValue) -> bool:
+        return self.lane is not None and self.lane in self.users[value]
+
+    # ** nodes **
+
+    def print_nodes(
+        self,
+        nodes: Sequence[Node],
+        finish: Callable[[], Sequence[str]] = lambda: (),
+        used: Sequence[SSAValue] = (),
+        later: frozenset[SSAValue] = frozenset(),
+    ) -> None:
+        """The nodes, then the lines of `finish`, which use the values `used`; these are in the loop over lanes if any
+        of the values is. Values that code behind them needs are `later`."""
+        rest: list[Node] = []
+        for node in nodes:
+            if any(self.in_lanes(v) for v in node.results):
+                rest.append(node)
+            elif isinstance(node, Fold):
+                self.print_fold(node)
+            else:
+                self.lines.add(*self.statements(node))
+        group: list[Node] = []
+        for i, node in enumerate(rest):
+            if not isinstance(node, Fold):
+                group.append(node)
+                continue
+            self.print_group(
+                group, lambda: (), later.union(used, (v for other in rest[i:] for v in operands_of(other)))
+            )
+            group = []
+            self.print_fold(node)
+        self.print_group(group, finish, later, any(self.in_lanes(v) for v in used))
+
+    def print_group(
+        self,
+        nodes: Sequence[Node],
+        finish: Callable[[], Sequence[str]],
+        later: frozenset[SSAValue],
+        always: bool = False,
+    ) -> None:
+        """A loop over lanes with the statements of nodes; values that are needed `later` stay in arrays."""
+        if not nodes and not always:
+            self.lines.add(*finish())
+            return
+        for node in nodes:
+            if isinstance(node, Read):
+                self.print_vector_read(node)
+        arrays = [v for node in nodes for v in node.results if v in later]
+        for v in arrays:
+            self.lines.add(f"{element_type(v.type)} {self.new_array(v)}[kLanes];")
+        assert self.lane is not None
+        before = self.index.variables.get(self.lane)
+        assert before is not None
+        self.index.variables[self.lane] = here = f"{before}_j"
+        body: list[str] = []
+        for node in nodes:
+            body += self.statements(node)
+        body += finish()
+        self.index.variables[self.lane] = before
+        self.each_lane(body, before, here)
+
+    def each_lane(self, body: Sequence[str], before: str = "", here: str = "") -> None:
+        """A loop over the lanes `j`."""
+        if self.place == "gpu":
+            self.lines.add("#pragma unroll")
+        else:
+            self.lines.add("#pragma GCC ivdep")
+        with self.lines.braces("for (int j = 0; j < kLanes; ++j)"):
+            if here and any(here in line for line in body):
+                self.lines.add(f"const Index {here} = {before} + j;")
+            self.lines.add(*body)
+
+    def name(self, value: SSAValue) -> str:
+        """The name of a value, made from its op."""
+        if value not in self.names:
+            owner = value.owner
+            is_read = isinstance(owner, AtOp)
+            self.names[value] = self.new(
+                "at" if is_read else word_of(owner) if isinstance(owner, Operation) else "value"
+            )
+        return self.names[value]
+
+    def new_array(self, value: SSAValue) -> str:
+        self.arrays.add(value)
+        return self.name(value)
+
+    # ** reads **
+
+    def is_vector(self, read: Read) -> bool:
+        """Whether the lanes of a read are neighbours in memory."""
+        if self.lane is None or any(self.in_lanes(g.value) for g in read.gathers):
+            return False
+        if any(self.lane in index.symbols for index, _ in read.guards):
+            return False
+        found = step(read.offset, self.lane)
+        if found is None or found.as_int() != 1:
+            return False
+        return self.lanes == 1 or alignment(self.nest, read, self.lane, self.lanes) is not None
+
+    def pointer(self, read: Read) -> str:
+        """`input0 + offset`."""
+        return f"input{read.tensor} + ({self.offset(read)})"
+
+    def offset(self, read: Read) -> str:
+        text = self.index.text(read.offset)
+        for g in read.gathers:
+            place = f"static_cast<Index>({self.ref(g.value)})"
+            text += f" + {place} * {self.index.numbers.text(g.stride)}"
+        return text
+
+    def inside(self, read: Read) -> str:
+        """The condition under which a read is in its tensor; empty if it always is."""
+        parts: list[str] = []
+        for index, size in read.guards:
+            text = self.index.text(index)
+            if not self.nest.scope.le(0, index):
+                parts.append(f"{text} >= 0")
+            if not self.nest.scope.lt(index, size):
+                parts.append(f"{text} < {self.index.numbers.text(size)}")
+        for g in read.gathers:
+            parts.append(f"ait::within({self.ref(g.value)}, {self.index.numbers.text(g.size)})")
+        return " && ".join(parts)
+
+    def fill(self, read: Read) -> str:
+        """The value of a read outside of its tensor."""
+        compute = compute_type(read.element)
+        if read.fill is not None:
+            return literal(read.fill, compute)
+        return literal(float("nan") if is_float(compute) else 0, compute)
+
+    def print_vector_read(self, read: Read) -> None:
+        """Before the loop over lanes: the access of all lanes, if it is one."""
+        if self.kept(read) is not None or not self.is_vector(read):
+            return
+        assert self.lane is not None
+        self.vectors.append((read, self.lane))
+        name = self.name(read.result)
+        t = element_type(read.element if self.place == "gpu" else compute_type(read.element))
+        self.lines.add(f"{t} {name}_lanes[kLanes];")
+        call = f"ait::{self.place}::load_lanes({self.pointer(read)}, {name}_lanes)"
+        inside = self.inside(read)
+        if not inside:
+            self.lines.add(f"{call};")
+            return
+        self.lines.add(f"const bool {name}_inside = {inside};", f"if ({name}_inside) {call};")
+        self.complain(read, f"!{name}_inside")
+
+    def complain(self, read: Read, outside: str) -> None:
+        """On a CPU: a value without `else` that is no index fails the run."""
+        if self.place == "cpu" and read.fill is None and read.gathers:
+            self.lines.add(f"if ({outside}) {self.noted(read)}")
+
+    def noted(self, read: Read) -> str:
+        text = "".join(
+            f" outside.note({self.ref(g.value)}, {g.dim}, {self.index.numbers.text(g.size)});" for g in read.gathers
+        )
+        return f"{{{text} }}"
+
+    def read_value(self, read: Read, name: str) -> list[str]:
+        """The statements that give a read its value."""
+        compute = element_type(compute_type(read.element))
+        vector = self.is_vector(read)
+        kept = self.kept(read)
+        if kept is not None or vector:
+            source = f"{kept}[j]" if kept is not None else f"{name}_lanes[j]"
+            value = f"ait::convert<{compute}>({source})"
+            inside = self.inside(read) if kept is not None else f"{name}_inside" if self.inside(read) else ""
+            return [f"{compute} {name} = {f'{inside} ? {value} : {self.fill(read)}' if inside else value};"]
+        inside = self.inside(read)
+        value = f"ait::convert<{compute}>(input{read.tensor}[{self.offset(read)}])"
+        if not inside:
+            return [f"{compute} {name} = {value};"]
+        lines = [f"{compute} {name} = {inside} ? {value} : {self.fill(read)};"]
+        if self.place == "cpu" and read.fill is None and read.gathers:
+            lines.append(f"if (!({inside})) {self.noted(read)}")
+        return lines
+
+    # ** statements **
+
+    def statements(self, node: Node) -> list[str]:
+        """The statements of a read, a count or a scalar op, as constants or as elements of arrays."""
+        assert not isinstance(node, Fold)
+        (result,) = node.results
+        is_array = result in self.arrays
+        if isinstance(node, Read):
+            name = f"{self.names[result]}_j" if is_array else self.name(result)
+            lines = self.read_value(node, name)
+            lines[0] = f"const {lines[0]}"
+            return [*lines, f"{self.ref(result)} = {name};"] if is_array else lines
+        value = self.counted(node.value) if isinstance(node, Count) else self.scalar(node)
+        if is_array:
+            return [f"{self.ref(result)} = {value};"]
+        return [f"const {element_type(result.type)} {self.name(result)} = {value};"]
+
+    def counted(self, e: Expr) -> str:
+        """An index as a value."""
+        return f"static_cast<int64_t>({self.index.text(e)})"
+
+    def scalar(self, node: Scalar) -> str:
+        op = node.op
+        return scalar_expression(
+            op, [self.ref(v) for v in op.operands], [v.type for v in op.operands], op.results[0].type
+        )
+
+    # ** folds within a thread **
+
+    def print_fold(self, fold: Fold) -> None:
+        """A fold whose values one thread computes in turn."""
+        acc = Accumulator(fold)
+        state = self.declare(acc)
+        laned = self.in_lanes(fold.value)
+        heads: list[str] = []
+        for axis in fold.axes:
+            variable = self.variable(axis)
+            count = axis.count.as_int()
+            if self.place == "gpu" and count is not None and count <= UNROLLED:
+                heads.append("#pragma unroll")
+            heads.append(
+                f"for (Index {variable} = 0; {variable} < {self.index.numbers.text(axis.count)}; ++{variable}) {{"
+            )
+        for head in heads:
+            self.lines.add(head)
+            self.lines.depth += not head.startswith("#")
+        self.print_nodes(fold.nodes, lambda: [self.join_line(acc, state, laned)], [fold.value])
+        for _ in fold.axes:
+            self.lines.depth -= 1
+            self.lines.add("}")
+        self.take_results(fold, state)
+
+    def join_line(self, acc: Accumulator, state: str, laned: bool) -> str:
+        """The statement that adds a value to the state of a fold."""
+        target = f"{state}[j]" if laned else state
+        place = self.counted(acc.fold.place) if acc.fold.has_place else ""
+        return f"{target} = {acc.joined(target, self.ref(acc.fold.value), place)};"
+
+    def declare(self, acc: Accumulator, laned: bool | None = None) -> str:
+        """The state of a fold at its start, with an element for each lane if its value is in lanes."""
+        state = self.new("fold")
+        if laned or (laned is None and self.in_lanes(acc.fold.value)):
+            self.lines.add(f"{acc.type} {state}[kLanes];")
+            self.each_lane([f"{state}[j] = {acc.start};"])
+        else:
+            self.lines.add(f"{acc.type} {state} = {acc.start};")
+        return state
+
+    def take_results(self, fold: Fold, state: str) -> None:
+        """Make the results of a fold values; a fold in lanes keeps its array."""
+        acc = Accumulator(fold)
+        laned = self.in_lanes(fold.results[0])
+        values = acc.results(f"{state}[j]" if laned else state)
+        for result, suffix, value in zip(fold.results, ("", "_place"), values, strict=False):
+            t = element_type(result.type)
+            if not laned:
+                self.names[result] = f"{state}_value{suffix}"
+                self.lines.add(f"const {t} {self.names[result]} = {value};")
+            else:
+                self.names[result] = f"{state}_values{suffix}"
+                self.arrays.add(result)
+                self.lines.add(f"{t} {self.names[result]}[kLanes];")
+                self.each_lane([f"{self.ref(result)} = {value};"])
+
+    def variable(self, axis: Axis) -> str:
+        """The C++ variable of an axis, which has the name of the axis."""
+        self.index.variables[axis.name] = name = axis.name if axis.name[1:].isdigit() else self.new("axis")
+        return name

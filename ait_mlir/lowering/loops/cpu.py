@@ -1,0 +1,238 @@
+"""Loops on a CPU: tasks for threads, lanes along the contiguous axis."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ait_mlir.dialects.ait.dtypes import compute_type
+from ait_mlir.dialects.ait.loops import LoopsOp
+from ait_mlir.dims import Expr, const, product
+from ait_mlir.lowering.cpp import CppText, element_type
+from ait_mlir.lowering.kernels.base import Emission, Launch
+from ait_mlir.lowering.loops.body import Accumulator, Body
+from ait_mlir.lowering.loops.nest import Axis, Nest, nest_of, step
+from ait_mlir.lowering.loops.rows import Rows, Walk, best_lane, later_values, rows_of
+from ait_mlir.lowering.loops.text import Numbers
+
+LANES = 32
+"""Neighbours that are computed together: as many floats as two registers of AVX-512 hold."""
+PART = 64 * LANES
+"""The most neighbours of one task."""
+BLOCK = 4096
+"""Values that a lane's sums take up before they are added to those of the row, so that long sums stay exact."""
+
+
+class CpuLoops:
+    """The code of one launch on a CPU."""
+
+    def __init__(self, launch: Launch[LoopsOp]) -> None:
+        self.launch = launch
+        self.nest = nest_of(launch.op, [a.strides for a in launch.ins], [a.strides for a in launch.outs])
+        self.numbers = Numbers()
+        self.body = Body.of(self.nest, "cpu", self.numbers)
+        self.rows = rows_of(self.nest)
+        self.lane = best_lane(self.nest, [*self.nest.axes, *(a for w in self.rows.walks() for a in w.axes)])
+
+    def emit(self) -> Emission:
+        columns = self.lane is None or self.lane in self.rows.group or not self.rows.steps
+        (self.print_columns if columns else self.print_rows)()
+        sizes = [f"const Index {name} = {self.launch.cpp(e)};" for e, name in self.numbers.names.items()]
+        loops = self.body.lines.text()
+        checked = "outside" in loops
+        head = ["using Index = int64_t;", *sizes, *(["ait::cpu::Outside outside;"] if checked else [])]
+        end = "return outside.found ? outside.fail(ctx) : 0;" if checked else "return 0;"
+        text = "".join(f"{line}\n" for line in head) + loops + end + "\n"
+        return Emission((self.launch.header("loops"), "ait/math.h"), "", CppText(text))
+
+    # ** lanes are columns: neighbours along an axis of the rows **
+
+    def print_columns(self) -> None:
+        lines, body, lane = self.body.lines, self.body, self.lane
+        outer = [a for a in self.rows.group if a is not lane]
+        size = self.numbers.text(lane.count) if lane is not None else "1"
+        lines.add(f"constexpr Index kPart = {PART};")
+        lines.add(f"const Index lanes = {size}, parts = (lanes + kPart - 1) / kPart;")
+        self.parallel(outer, "parts")
+        with lines.braces("for (Index task = 0; task < tasks; ++task)"):
+            lines.add("const Index begin = task % parts * kPart, end = begin + kPart < lanes ? begin + kPart : lanes;")
+            self.split("task / parts", outer)
+            variable = "lane" if lane is None else body.variable(lane)
+            with lines.braces(f"const auto columns = [&](auto width, const Index {variable})", "};"):
+                lines.add("constexpr int kLanes = decltype(width)::value;", f"(void){variable};")
+                body.lane = None if lane is None else lane.name
+                for step_ in self.rows.steps:
+                    body.print_nodes(step_.nodes, later=later_values(self.nest, step_.nodes))
+                    for walk in step_.walks:
+                        for fold in walk.folds:
+                            body.print_fold(fold)
+                self.print_results(self.rows, body)
+            self.lanes_loop("columns", "begin", "end")
+
+    def print_results(self, rows: Rows, body: Body) -> None:
+        """The values of a row, and loops over its results."""
+        if not rows.rest:
+            self.declare_stores()
+            body.print_nodes(rows.once, self.stores, self.nest.yields)
+            self.flush_stores()
+            return
+        body.print_nodes(rows.once, later=later_values(self.nest, rows.once))
+        for axis in rows.rest:
+            body.lines.add(self.loop_head(axis))
+            body.lines.depth += 1
+        self.declare_stores()
+        body.print_nodes(rows.nodes, self.stores, self.nest.yields)
+        self.flush_stores()
+        for _ in rows.rest:
+            body.lines.depth -= 1
+            body.lines.add("}")
+
+    # ** lanes are neighbours within a row **
+
+    def print_rows(self) -> None:
+        lines, body, rows = self.body.lines, self.body, self.rows
+        self.parallel(rows.group, "1")
+        with lines.braces("for (Index task = 0; task < tasks; ++task)"):
+            self.split("task", rows.group)
+            for step_ in rows.steps:
+                body.print_nodes(step_.nodes)
+                for walk in step_.walks:
+                    self.print_walk(walk)
+            if not rows.rest:
+                body.print_nodes(rows.once, self.stores, self.nest.yields)
+                return
+            body.print_nodes(rows.once)
+            self.print_walk(rows.last)
+
+    def print_walk(self, walk: Walk) -> None:
+        """The folds of a walk, or the results of a row, in lanes along the contiguous axis."""
+        lines, body = self.body.lines, self.body
+        lane = best_lane(self.nest, walk.axes) or walk.axes[-1]
+        position = walk.axes.index(lane)
+        totals: list[str] = []
+        accumulators = [Accumulator(fold) for fold in walk.folds]
+        for acc in accumulators:
+            totals.append(body.new("total"))
+            lines.add(f"{acc.type} {totals[-1]} = {acc.start};")
+        for axis in walk.axes:
+            if axis is not lane:
+                lines.add(self.loop_head(axis))
+                lines.depth += 1
+        size = self.numbers.text(lane.count)
+        variable = body.variable(lane)
+        with lines.braces(f"for (Index begin = 0; begin < {size}; begin += {BLOCK * LANES})"):
+            lines.add(f"const Index end = begin + {BLOCK * LANES} < {size} ? begin + {BLOCK * LANES} : {size};")
+            states = [body.new("fold") for _ in accumulators]
+            for acc, state in zip(accumulators, states, strict=True):
+                lines.add(f"{acc.type} {state}[{LANES}];", f"for ({acc.type}& start : {state}) start = {acc.start};")
+            with lines.braces(f"const auto lanes = [&](auto width, const Index {variable})", "};"):
+                lines.add("constexpr int kLanes = decltype(width)::value;")
+                if walk.folds:
+                    for acc, state in zip(accumulators, states, strict=True):
+                        self.print_lanes_of_fold(walk, acc, state, position)
+                else:
+                    body.lane = lane.name
+                    self.declare_stores()
+                    body.print_nodes(self.rows.nodes, self.stores, self.nest.yields)
+                    self.flush_stores()
+                    body.lane = None
+            self.lanes_loop("lanes", "begin", "end")
+            for acc, state, total in zip(accumulators, states, totals, strict=True):
+                lines.add(f"for (const {acc.type}& part : {state}) {total} = {acc.kind}::join({total}, part);")
+        for axis in walk.axes:
+            if axis is not lane:
+                lines.depth -= 1
+                lines.add("}")
+        for acc, total in zip(accumulators, totals, strict=True):
+            body.take_results(acc.fold, total)
+
+    def print_lanes_of_fold(self, walk: Walk, acc: Accumulator, state: str, position: int) -> None:
+        body, fold = self.body, acc.fold
+        for own, shared in zip(fold.axes, walk.axes, strict=True):
+            body.index.variables[own.name] = body.index.variables[shared.name]
+        body.lane = fold.axes[position].name
+        laned = body.in_lanes(fold.value)
+        if laned:
+            body.print_nodes(fold.nodes, lambda: [body.join_line(acc, state, True)], [fold.value])
+        else:  # a value that does not depend on the axis counts once for each lane
+            body.print_nodes(fold.nodes)
+            body.each_lane([body.join_line(acc, state, True)])
+        body.lane = None
+
+    # ** pieces **
+
+    def parallel(self, outer: Sequence[Axis], parts: str) -> None:
+        """The number of tasks, and the pragma that shares them between threads."""
+        lines = self.body.lines
+        count = self.numbers.text(product(a.count for a in outer))
+        work = self.numbers.text(work_of(self.nest))
+        lines.add(
+            f"const Index tasks = {count}{'' if parts == '1' else f' * {parts}'};",
+            f"#pragma omp parallel for schedule(static) if ({work} >= ait::cpu::kParallelElements)",
+        )
+
+    def split(self, task: str, axes: Sequence[Axis]) -> None:
+        """The variables of axes from a number of a task."""
+        lines, body = self.body.lines, self.body
+        names = [body.variable(axis) for axis in axes]
+        if len(axes) == 1:
+            lines.add(f"const Index {names[0]} = {task};")
+        elif axes:
+            rest = body.new("rest")
+            lines.add(f"Index {rest} = {task};")
+            for axis, name in reversed(list(zip(axes[1:], names[1:], strict=True))):
+                size = self.numbers.text(axis.count)
+                lines.add(f"const Index {name} = {rest} % {size};", f"{rest} /= {size};")
+            lines.add(f"const Index {names[0]} = {rest};")
+
+    def loop_head(self, axis: Axis) -> str:
+        name = self.body.variable(axis)
+        return f"for (Index {name} = 0; {name} < {self.numbers.text(axis.count)}; ++{name}) {{"
+
+    def lanes_loop(self, function: str, begin: str, end: str) -> None:
+        at = self.body.new("first")
+        whole, one = (f"std::integral_constant<int, {n}>{{}}" for n in (LANES, 1))
+        self.body.lines.add(
+            f"Index {at} = {begin};",
+            f"for (; {at} + {LANES} <= {end}; {at} += {LANES}) {function}({whole}, {at});",
+            f"for (; {at} < {end}; ++{at}) {function}({one}, {at});",
+        )
+
+    def stores(self) -> list[str]:
+        """The statements that keep or store the results, in the loop over lanes where there is one."""
+        body = self.body
+        found: list[str] = []
+        self.stored: list[tuple[int, str]] = []
+        for i, (value, arg) in enumerate(zip(self.nest.yields, self.launch.outs, strict=True)):
+            t = element_type(arg.type.element_type)
+            if self.is_vector_store(i):
+                self.stored.append((i, f"result{i}"))
+                found.append(f"result{i}[j] = {body.ref(value)};")
+            else:
+                found.append(
+                    f"output{i}[{body.index.text(self.nest.offsets[i])}] = ait::convert<{t}>({body.ref(value)});"
+                )
+        return found
+
+    def is_vector_store(self, i: int) -> bool:
+        lane = self.body.lane
+        found = None if lane is None else step(self.nest.offsets[i], lane)
+        return found is not None and found.as_int() == 1
+
+    def flush_stores(self) -> None:
+        """The results that were kept, as vectors."""
+        for i, name in self.stored:
+            self.body.lines.add(
+                f"ait::cpu::store_lanes(output{i} + ({self.body.index.text(self.nest.offsets[i])}), {name});"
+            )
+
+    def declare_stores(self) -> None:
+        for i, arg in enumerate(self.launch.outs):
+            if self.is_vector_store(i):
+                t = element_type(compute_type(arg.type.element_type))
+                self.body.lines.add(f"{t} result{i}[kLanes];")
+
+
+def work_of(nest: Nest) -> Expr:
+    """The number of values that a nest computes, folds included."""
+    inner = [f.points for f in nest.folds()]
+    return product([*(a.count for a in nest.axes), *(inner[:1] or [const(1)])])

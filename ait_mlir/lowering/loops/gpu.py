@@ -1,0 +1,510 @@
+"""Loops on a GPU: the kernel of a schedule, and its launch.
+
+| schedule | a thread has | folds |
+|---|---|---|
+| `map` | `lanes` neighbouring results | are computed by one thread |
+| `rows` | every `threads`-th chunk of `lanes` neighbours of a row | are joined by shuffles, and through shared memory |
+| `columns` | `lanes` neighbouring rows, of which it walks every `rows`-th element | are joined through shared memory |
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from ait_mlir.dialects.ait.loops import LoopsOp
+from ait_mlir.dims import Expr, product
+from ait_mlir.lowering.cpp import CppText, comment, element_type
+from ait_mlir.lowering.kernels.base import Emission, Launch
+from ait_mlir.lowering.loops.body import Accumulator, Body
+from ait_mlir.lowering.loops.nest import Axis, Fold, Nest, Read, alignment, nest_of, step
+from ait_mlir.lowering.loops.rows import Rows, Walk, best_lane, key_of, later_values, nodes_of, rows_of
+from ait_mlir.lowering.loops.text import Numbers, comment_of
+
+BLOCK = 256
+"""Threads of a block where the schedule does not say how many."""
+INDEX_MARGIN = 1 << 20
+"""How far a thread may count beyond the last element."""
+
+
+@dataclass
+class Shared:
+    """The buffers in shared memory with which threads join their states: two in turn, so that one barrier is enough."""
+
+    bytes: list[str] = field(default_factory=list[str])
+    used: int = 0
+
+    def next(self, size: str) -> str:
+        """The name of the buffer for the next join, of so many bytes."""
+        self.used += 1
+        self.bytes.append(size)
+        return f"shared{self.used % 2}"
+
+    def declarations(self) -> list[str]:
+        found: list[str] = []
+        for turn in (1, 0):
+            sizes = self.bytes[1 - turn :: 2]
+            if sizes:
+                size = sizes[0]
+                for other in dict.fromkeys(sizes[1:]):
+                    size = f"({size}) > ({other}) ? ({size}) : ({other})" if other != size else size
+                found.append(f"__shared__ __align__(16) char shared{turn}[{size}];")
+        return found
+
+
+class GpuLoops:
+    """The code of one launch on a GPU."""
+
+    def __init__(self, launch: Launch[LoopsOp], kind: str) -> None:
+        self.launch, self.kind, self.config = launch, kind, launch.config
+        self.nest = nest_of(launch.op, [a.strides for a in launch.ins], [a.strides for a in launch.outs])
+        self.numbers = Numbers()
+        self.body = Body.of(self.nest, "gpu", self.numbers)
+        self.body.lanes = self.lanes = self.config["lanes"]
+        self.rows = rows_of(self.nest, serial=kind == "map")
+        self.shared = Shared()
+        self.checks: dict[Expr, None] = {}
+        """Numbers that must be multiples of the lanes."""
+        self.pointers: dict[str, None] = {}
+        """Tensors that are accessed in lanes."""
+
+    # ** the kernel **
+
+    def emit(self) -> Emission:
+        blocks, block, what = {"map": self.print_map, "rows": self.print_rows, "columns": self.print_columns}[
+            self.kind
+        ]()
+        for read, lane in self.body.vectors:
+            self.pointers[f"input{read.tensor}"] = None
+            for e in alignment(self.nest, read, lane, self.lanes) or []:
+                self.need(e)
+        wide = is_wide(self.nest)
+        index = "int64_t" if wide else "int32_t"
+        name = f"loops_{self.kind}_kernel_@ID@"
+        kernel = self.kernel(name, index, block, what)
+        return Emission((self.launch.header("loops"),), CppText(kernel), CppText(self.host(name, index, blocks, block)))
+
+    def kernel(self, name: str, index: str, block: int, what: str) -> str:
+        parameters = [
+            *(f"const {element_type(a.type.element_type)}* __restrict__ {a.name}" for a in self.launch.ins),
+            *(f"{element_type(a.type.element_type)}* __restrict__ {a.name}" for a in self.launch.outs),
+            *(f"{index} {n}" for n in self.numbers.names.values()),
+        ]
+        sizes = f"{comment(comment_of(self.numbers.names))}\n" if self.numbers.names else ""
+        head = [
+            f"using Index = {index};",
+            *self.shared.declarations(),
+            "ait::gpu::wait_for_previous();",
+            "ait::gpu::allow_next();",
+        ]
+        text = "".join(f"  {line}\n" for line in head)
+        text += "".join(
+            line if line.startswith("#") else f"  {line}" for line in self.body.lines.text().splitlines(True)
+        )
+        return (
+            f"{comment(what)}\n{sizes}template <int kLanes>\n"
+            f"__global__ void __launch_bounds__({block}) {name}({', '.join(parameters)}) {{\n{text}}}\n"
+        )
+
+    def host(self, name: str, index: str, blocks: str, block: int) -> str:
+        launch = self.launch
+        arguments = [a.name for a in (*launch.ins, *launch.outs)]
+        arguments += [f"static_cast<{index}>({launch.cpp(e)})" for e in self.numbers.names]
+        lines: list[str] = []
+        aligned = [f"ait::gpu::is_aligned<{self.lanes}>({p})" for p in self.pointers]
+        checks = [f"{launch.cpp(e)} % {self.lanes} == 0" for e in self.checks]
+        lanes = str(self.lanes)
+        kernel = f"{name}<{lanes}>"
+        if self.lanes > 1 and (aligned or checks):
+            lines.append(f"const bool is_vector = {' && '.join([*checks, *aligned])};")
+            kernel = f"is_vector ? {name}<{lanes}> : {name}<1>"
+            lanes = f"is_vector ? {lanes} : 1"
+        if "lanes" in blocks:
+            lines.append(f"const int64_t lanes = {lanes};")
+        lines += [
+            f"const auto kernel = {kernel};",
+            "ait::gpu::LaunchConfig config;",
+            f"config.grid = dim3(ait::gpu::grid_size({blocks}));",
+            f"config.block = dim3({block});",
+            "config.dependent = true;",
+            f"return ait::gpu::launch(ctx, config, kernel, {', '.join(arguments)});",
+        ]
+        return "".join(f"{line}\n" for line in lines)
+
+    # ** map **
+
+    def print_map(self) -> tuple[str, int, str]:
+        body, rows = self.body, self.rows
+        lane = best_lane_of_results(self.nest)
+        self.fit(lane)
+        axes = list(self.nest.axes)
+        total = product(a.count for a in axes)
+        body.lines.add(
+            f"const Index chunk = static_cast<Index>(blockIdx.x) * {BLOCK} + threadIdx.x;",
+            f"if (chunk >= {self.chunks(total, lane)}) return;",
+        )
+        self.split("chunk", axes, lane)
+        self.set_lane(lane)
+        self.print_results(rows, "")
+        chunks = self.launch.cpp(total) + (" / lanes" if lane is not None else "")
+        return f"({chunks} + {BLOCK - 1}) / {BLOCK}", BLOCK, f"A thread has {self.lanes} neighbouring results."
+
+    def fit(self, lane: Axis | None) -> None:
+        """Take fewer lanes if strides have split the axis into shorter ones."""
+        self.lanes = self.body.lanes = 1 if lane is None else fitting(lane.count, self.lanes)
+
+    def set_lane(self, lane: Axis | None) -> None:
+        self.body.lane = None if lane is None else lane.name
+        if lane is not None:
+            self.need(lane.count)
+
+    def print_results(self, rows: Rows, condition: str) -> None:
+        """The values of a row, and its result if the row has only one."""
+        body = self.body
+        if rows.rest:
+            body.print_nodes(rows.once, later=later_values(self.nest, rows.once))
+            return
+        self.declare_stores()
+        body.print_nodes(rows.once, self.stores(condition), self.nest.yields)
+        self.flush_stores(condition)
+
+    # ** rows **
+
+    def print_rows(self) -> tuple[str, int, str]:
+        body, rows, threads = self.body, self.rows, self.config["threads"]
+        per_block = max(1, BLOCK // threads) if threads <= self.warp else 1
+        block = threads * per_block
+        count = self.numbers.text(rows.count)
+        lines = body.lines
+        if per_block == 1:
+            lines.add("const Index row = blockIdx.x, thread = threadIdx.x;")
+            present = ""
+        else:
+            lines.add(
+                f"const Index thread = threadIdx.x % {threads};",
+                f"const Index wanted = static_cast<Index>(blockIdx.x) * {per_block} + threadIdx.x / {threads};",
+                f"const bool present = wanted < {count};",
+                "const Index row = present ? wanted : 0;",
+            )
+            present = "present"
+        self.split("row", rows.group, None)
+        self.print_kept(threads, "thread")
+        for step_ in rows.steps:
+            body.print_nodes(step_.nodes)
+            for walk in step_.walks:
+                self.print_walk_of_row(walk, threads, present)
+        if rows.rest:
+            body.print_nodes(rows.once)
+            self.print_walk_of_row(rows.last, threads, present)
+        else:
+            self.print_results(rows, " && ".join([*([present] if present else []), "thread == 0"]))
+        total = self.launch.cpp(rows.count)
+        blocks = f"({total} + {per_block - 1}) / {per_block}" if per_block > 1 else total
+        what = f"{threads} threads have a row, each {self.lanes} neighbours at a time."
+        return blocks, block, what
+
+    @property
+    def warp(self) -> int:
+        return 64 if self.launch.target.kind == "rocm" else 32
+
+    def print_walk_of_row(self, walk: Walk, threads: int, present: str) -> None:
+        """The folds of a walk, or the results of a row: a thread has every `threads`-th chunk."""
+        body = self.body
+        lane = self.lane_of(walk)
+        states = [body.declare(Accumulator(fold), laned=False) for fold in walk.folds]
+        self.set_lane(lane)
+        with self.walking(walk, threads, "thread", lane):
+            if walk.folds:
+                for fold, state in zip(walk.folds, states, strict=True):
+                    self.print_fold_of_walk(walk, fold, state, laned=False)
+            else:
+                self.declare_stores()
+                body.print_nodes(self.rows.nodes, self.stores(present), self.nest.yields)
+                self.flush_stores(present)
+        body.lane = None
+        for fold, state in zip(walk.folds, states, strict=True):
+            acc = Accumulator(fold)
+            shared = (
+                self.shared.next(f"ait::gpu::kJoinBytes<{threads}, sizeof({acc.type})>")
+                if threads > self.warp
+                else "nullptr"
+            )
+            body.lines.add(f"{state} = ait::gpu::join_threads<{acc.kind}, {threads}>({state}, {shared});")
+            body.take_results(fold, state)
+
+    def print_fold_of_walk(self, walk: Walk, fold: Fold, state: str, laned: bool) -> None:
+        body = self.body
+        outside = body.lane
+        for own, shared in zip(fold.axes, walk.axes, strict=True):
+            body.index.variables[own.name] = body.index.variables[shared.name]
+            if outside == shared.name:
+                body.lane = own.name
+        acc = Accumulator(fold)
+        if body.in_lanes(fold.value) or body.lane is None:
+            body.print_nodes(fold.nodes, lambda: [body.join_line(acc, state, laned)], [fold.value])
+        else:  # a value that is the same in all lanes counts for each of them
+            body.print_nodes(fold.nodes)
+            body.each_lane([body.join_line(acc, state, laned)])
+        body.lane = outside
+
+    # ** columns **
+
+    def print_columns(self) -> tuple[str, int, str]:
+        body, rows = self.body, self.rows
+        x, y = self.config["columns"], self.config["rows"]
+        lane = best_lane(self.nest, rows.group)
+        assert lane is not None
+        self.fit(lane)
+        others = [a for a in rows.group if a is not lane]
+        size = self.numbers.text(lane.count)
+        lines = body.lines
+        self.need(lane.count)
+        lines.add(
+            f"const Index blocks = ({size} / kLanes + {x - 1}) / {x}, block = blockIdx.x;",
+            f"const Index y = threadIdx.x / {x};",
+            f"const Index wanted = (ait::remainder<Index>(block, blocks) * {x} + threadIdx.x % {x}) * kLanes;",
+            f"const bool present = wanted < {size};",
+            f"const Index {body.variable(lane)} = present ? wanted : 0;",
+        )
+        self.split("ait::quotient<Index>(block, blocks)", others, None)
+        body.lane = lane.name
+        self.print_kept(y, "y")
+        for step_ in rows.steps:
+            body.print_nodes(step_.nodes, later=later_values(self.nest, step_.nodes))
+            for walk in step_.walks:
+                states = [body.declare(Accumulator(fold), laned=True) for fold in walk.folds]
+                with self.walking(walk, y, "y", None):
+                    for fold, state in zip(walk.folds, states, strict=True):
+                        self.print_fold_of_walk(walk, fold, state, laned=True)
+                for fold, state in zip(walk.folds, states, strict=True):
+                    acc = Accumulator(fold)
+                    shared = self.shared.next(f"{x * y} * kLanes * sizeof({acc.type})") if y > 1 else "nullptr"
+                    lines.add(f"ait::gpu::join_columns<{acc.kind}, {x}, {y}>({state}, {shared});")
+                    body.take_results(fold, state if body.in_lanes(fold.results[0]) else f"{state}[0]")
+        if rows.rest:
+            body.print_nodes(rows.once, later=later_values(self.nest, rows.once))
+            with self.walking(rows.last, y, "y", None):
+                self.declare_stores()
+                body.print_nodes(rows.nodes, self.stores("present"), self.nest.yields)
+                self.flush_stores("present")
+        else:
+            self.print_results(rows, "present && y == 0")
+        others_count = self.launch.cpp(product(a.count for a in others))
+        blocks = f"{others_count} * (({self.launch.cpp(lane.count)} / lanes + {x - 1}) / {x})"
+        what = f"{y} threads have {self.lanes} neighbouring rows, {x} of these are side by side."
+        return blocks, x * y, what
+
+    # ** walking **
+
+    def walking(self, walk: Walk, threads: int, thread: str, lane: Axis | None):
+        """A loop over the chunks of a walk that a thread has."""
+        return _Walking(self, walk, threads, thread, lane)
+
+    def lane_of(self, walk: Walk) -> Axis | None:
+        """The axis of lanes within a walk."""
+        lane = best_lane(self.nest, walk.axes)
+        return lane if lane is not None and self.may_divide(lane.count) else None
+
+    def may_divide(self, count: Expr) -> bool:
+        return count.as_int() is None or self.nest.around.divisible(count, self.lanes)
+
+    def need(self, e: Expr) -> None:
+        """The vector kernel needs this number to be a multiple of the lanes."""
+        if self.lanes > 1 and not self.nest.around.divisible(e, self.lanes):
+            self.checks[e] = None
+
+    def chunks(self, total: Expr, lane: Axis | None) -> str:
+        return self.numbers.text(total) + (" / kLanes" if lane is not None else "")
+
+    def split(self, linear: str, axes: Sequence[Axis], lane: Axis | None) -> None:
+        """The variables of axes from a linear index, the last fastest; the lane axis is counted in lanes."""
+        body, lines = self.body, self.body.lines
+        names = {a.name: body.variable(a) for a in axes}
+        order = [a for a in axes if a is not lane] + ([lane] if lane is not None else [])
+        if len(order) == 1:
+            lines.add(f"const Index {names[order[0].name]} = {linear}{' * kLanes' if lane is not None else ''};")
+            return
+        if not order:
+            return
+        rest = body.new("rest")
+        lines.add(f"Index {rest} = {linear};")
+        for axis in reversed(order[1:]):
+            size = self.numbers.text(axis.count) + (" / kLanes" if axis is lane else "")
+            value = f"ait::remainder<Index>({rest}, {size})"
+            lines.add(
+                f"const Index {names[axis.name]} = {value}{' * kLanes' if axis is lane else ''};",
+                f"{rest} = ait::quotient<Index>({rest}, {size});",
+            )
+        lines.add(f"const Index {names[order[0].name]} = {rest};")
+
+    # ** elements that stay in registers **
+
+    def print_kept(self, threads: int, thread: str) -> None:
+        """Read the elements that several walks need into registers."""
+        self.kept_keys: dict[tuple[int, Expr], str] = {}
+        if not self.config.get("kept"):
+            return
+        counts: dict[tuple[tuple[int, Expr], tuple[Expr, ...]], int] = {}
+        where: dict[tuple[tuple[int, Expr], tuple[Expr, ...]], tuple[Walk, Axis | None, Read]] = {}
+        in_lanes = self.body.lane is not None
+        for walk in self.rows.walks():
+            lane = None if in_lanes else self.lane_of(walk)
+            seen: set[tuple[tuple[int, Expr], tuple[Expr, ...]]] = set()
+            for axes, nodes in nodes_of(walk, self.rows):
+                mine = self.body.lane if in_lanes else axes[walk.axes.index(lane)].name if lane is not None else None
+                for node in nodes:
+                    if isinstance(node, Read) and mine is not None and self.vector_along(node, mine):
+                        key = key_of(node, axes)
+                        if key is not None and any(a.name in node.offset.symbols for a in axes):
+                            full = (key, tuple(a.count for a in walk.axes))
+                            seen.add(full)
+                            where.setdefault(full, (walk, lane, node))
+            for full in seen:
+                counts[full] = counts.get(full, 0) + 1
+        found = [full for full, n in counts.items() if n > 1]
+        if not found:
+            return
+        for full in found:
+            self.kept_keys[full[0]] = self.body.new("row")
+        first = where[found[0]]
+        same = [full for full in found if full[1] == found[0][1]]
+        for full in found:
+            if full not in same:
+                del self.kept_keys[full[0]]
+        self.kept_walk = found[0][1]
+        walk, lane, _ = first
+        most = f"{self.most(walk.points)}{' / kLanes' if lane is not None else ''}"
+        self.body.lines.add(f"constexpr int kItems = ({most} + {threads - 1}) / {threads};")
+        for full in same:
+            t = element_type(where[full][2].element)
+            self.body.lines.add(f"{t} {self.kept_keys[full[0]]}[kItems][kLanes];")
+        outside = self.body.lane
+        with _Walking(self, walk, threads, thread, lane, preload=True):
+            for full in same:
+                read = where[full][2]
+                # the read may stand in another walk with the same sizes
+                self.place_axes(read, where[full][0], walk)
+                self.body.lines.add(
+                    f"ait::gpu::load_lanes({self.body.pointer(read)}, {self.kept_keys[full[0]]}[item]);"
+                )
+                self.pointers[f"input{read.tensor}"] = None
+        self.body.lane = outside
+
+    def place_axes(self, read: Read, walk: Walk, first: Walk) -> None:
+        """Give the axes of a walk the variables of another with the same sizes."""
+        for axes, nodes in nodes_of(walk, self.rows):
+            if read in nodes:
+                for own, shared in zip(axes, first.axes, strict=True):
+                    self.body.index.variables[own.name] = self.body.index.variables[shared.name]
+
+    def most(self, e: Expr) -> int:
+        return self.nest.around.bounds(e)[1]
+
+    def vector_along(self, read: Read, lane: str) -> bool:
+        found = step(read.offset, lane)
+        if found is None or found.as_int() != 1 or read.guards or read.gathers:
+            return False
+        return self.lanes == 1 or alignment(self.nest, read, lane, self.lanes) is not None
+
+    # ** results **
+
+    def declare_stores(self) -> None:
+        for i, arg in enumerate(self.launch.outs):
+            if self.is_vector_store(i):
+                self.body.lines.add(f"{element_type(arg.type.element_type)} result{i}[kLanes];")
+
+    def stores(self, condition: str):
+        def found() -> list[str]:
+            body = self.body
+            lines: list[str] = []
+            for i, (value, arg) in enumerate(zip(self.nest.yields, self.launch.outs, strict=True)):
+                stored = f"ait::convert<{element_type(arg.type.element_type)}>({body.ref(value)})"
+                if self.is_vector_store(i):
+                    lines.append(f"result{i}[j] = {stored};")
+                else:
+                    store = f"output{i}[{body.index.text(self.nest.offsets[i])}] = {stored};"
+                    lines.append(f"if ({condition}) {store}" if condition else store)
+            return lines
+
+        return found
+
+    def is_vector_store(self, i: int) -> bool:
+        lane, offset = self.body.lane, self.nest.offsets[i]
+        found = None if lane is None else step(offset, lane)
+        if lane is None or found is None or found.as_int() != 1:
+            return False
+        return self.lanes == 1 or alignment(self.nest, offset, lane, self.lanes) is not None
+
+    def flush_stores(self, condition: str) -> None:
+        for i in range(len(self.launch.outs)):
+            if self.is_vector_store(i):
+                self.pointers[f"output{i}"] = None
+                assert self.body.lane is not None
+                for e in alignment(self.nest, self.nest.offsets[i], self.body.lane, self.lanes) or []:
+                    self.need(e)
+                store = f"ait::gpu::store_lanes(output{i} + ({self.body.index.text(self.nest.offsets[i])}), result{i});"
+                self.body.lines.add(f"if ({condition}) {store}" if condition else store)
+
+
+class _Walking:
+    """The loop of a walk: over all chunks, or over those of the elements in registers."""
+
+    def __init__(
+        self, code: GpuLoops, walk: Walk, threads: int, thread: str, lane: Axis | None, preload: bool = False
+    ) -> None:
+        self.code, self.walk, self.threads, self.thread, self.lane = code, walk, threads, thread, lane
+        counts = tuple(a.count for a in walk.axes)
+        self.keeps = preload or bool(code.kept_keys and counts == code.kept_walk)
+
+    def __enter__(self) -> None:
+        code, lines = self.code, self.code.body.lines
+        chunks = code.chunks(self.walk.points, self.lane)
+        if self.keeps:
+            lines.add("#pragma unroll")
+            lines.add("for (int item = 0; item < kItems; ++item) {")
+            lines.depth += 1
+            lines.add(f"const Index chunk = item * {self.threads} + {self.thread};", f"if (chunk < {chunks}) {{")
+            lines.depth += 1
+            code.body.kept = self.kept
+        else:
+            lines.add(f"for (Index chunk = {self.thread}; chunk < {chunks}; chunk += {self.threads}) {{")
+            lines.depth += 1
+        code.split("chunk", self.walk.axes, self.lane)
+
+    def kept(self, read: Read) -> str | None:
+        """The registers that hold a read of this walk."""
+        for axes, nodes in nodes_of(self.walk, self.code.rows):
+            if read in nodes and (key := key_of(read, axes)) is not None and key in self.code.kept_keys:
+                return f"{self.code.kept_keys[key]}[item]"
+        return None
+
+    def __exit__(self, *error: object) -> None:
+        code = self.code
+        code.body.kept = lambda read: None
+        for _level in range(2 if self.keeps else 1):
+            code.body.lines.depth -= 1
+            code.body.lines.add("}")
+
+
+def best_lane_of_results(nest: Nest) -> Axis | None:
+    """The axis along which the results are contiguous."""
+    for axis in reversed(nest.axes):
+        if any((s := step(e, axis.name)) is not None and s.as_int() == 1 for e in nest.offsets):
+            return axis
+    return None
+
+
+def fitting(count: Expr, lanes: int) -> int:
+    """The most lanes, at most so many, that divide a count; those of an unknown count are asked for when it runs."""
+    known = count.as_int()
+    return lanes if known is None else math.gcd(known, lanes)
+
+
+def is_wide(nest: Nest) -> bool:
+    """Whether indices may need more than 31 bits."""
+    exprs = [read.offset for read in nest.reads()] + [i for read in nest.reads() for i, _ in read.guards]
+    exprs += [*nest.offsets, product(a.count for a in nest.axes)]
+    exprs += [fold.points for fold in nest.walk() if isinstance(fold, Fold)]
+    gathered = [g.size * g.stride for read in nest.reads() for g in read.gathers]
+    return any(nest.scope.magnitude(e) >= 2**31 - INDEX_MARGIN for e in [*exprs, *gathered])

@@ -1,0 +1,391 @@
+"""An `ait.loops` op as the generator sees it: axes, reads at offsets, folds and scalar ops.
+
+Offsets are expressions of dims and axes, in elements. Axes have unique names; axes of size 1 are gone, and neighbours
+that all reads and results walk as one are one axis.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import cast
+
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+
+from ait_mlir.dialects.ait.loops import AtOp, FoldOp, IndexOp, LoopsOp
+from ait_mlir.dialects.ait.numbers import Number
+from ait_mlir.dialects.ait.region import YieldOp
+from ait_mlir.dialects.ait.strided import contiguous_strides
+from ait_mlir.dialects.ait.types import Induction, in_nest, scope_of, tensor_type
+from ait_mlir.dims import Expr, Scope, const, product, sym, total
+from ait_mlir.dims.expr import Monomial
+
+Axis = Induction
+"""An axis: `name` and `count`."""
+Strides = tuple[Expr, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Gather:
+    """A part of an index that is a value: it counts along a dim of `size` elements that lie `stride` apart."""
+
+    value: SSAValue
+    size: Expr
+    stride: Expr
+    dim: int
+
+
+@dataclass(frozen=True, eq=False)
+class Read:
+    """`result` is the element of operand `tensor` at `offset`, plus the places that are values.
+
+    With a `fill`, that number where an index of `guards` is outside of its size, or a value outside of its dim.
+    """
+
+    result: SSAValue
+    tensor: int
+    element: Attribute
+    offset: Expr
+    gathers: tuple[Gather, ...] = ()
+    guards: tuple[tuple[Expr, Expr], ...] = ()
+    fill: Number | None = None
+
+    @property
+    def results(self) -> tuple[SSAValue, ...]:
+        return (self.result,)
+
+    @property
+    def operands(self) -> tuple[SSAValue, ...]:
+        return tuple(g.value for g in self.gathers)
+
+    @property
+    def exprs(self) -> tuple[Expr, ...]:
+        return (self.offset, *(index for index, _ in self.guards))
+
+
+@dataclass(frozen=True, eq=False)
+class Count:
+    """`result` is the value of an expression of dims and axes."""
+
+    result: SSAValue
+    value: Expr
+
+    @property
+    def results(self) -> tuple[SSAValue, ...]:
+        return (self.result,)
+
+    @property
+    def operands(self) -> tuple[SSAValue, ...]:
+        return ()
+
+
+@dataclass(frozen=True, eq=False)
+class Scalar:
+    """An elementwise op or a constant."""
+
+    op: Operation
+
+    @property
+    def results(self) -> tuple[SSAValue, ...]:
+        return tuple(self.op.results)
+
+    @property
+    def operands(self) -> tuple[SSAValue, ...]:
+        return tuple(self.op.operands)
+
+
+@dataclass(frozen=True, eq=False)
+class Fold:
+    """`results` are the fold of `value` over axes, and of `argmax` and `argmin` its place."""
+
+    kind: str
+    axes: tuple[Axis, ...]
+    nodes: tuple[Node, ...]
+    value: SSAValue
+    results: tuple[SSAValue, ...]
+    place: Expr
+    """The place of the element at the axes, in row-major order."""
+
+    @property
+    def operands(self) -> tuple[SSAValue, ...]:
+        return (self.value,)
+
+    @property
+    def points(self) -> Expr:
+        """The number of values that are folded."""
+        return product(axis.count for axis in self.axes)
+
+    @property
+    def has_place(self) -> bool:
+        return len(self.results) == 2
+
+
+Node = Read | Count | Scalar | Fold
+
+
+@dataclass(frozen=True, eq=False)
+class Nest:
+    """The loops of an op: results at `offsets` are the values `yields` of the nodes."""
+
+    around: Scope
+    axes: tuple[Axis, ...]
+    nodes: tuple[Node, ...]
+    yields: tuple[SSAValue, ...]
+    offsets: tuple[Expr, ...]
+    scope: Scope
+    """The dims around the op and all axes."""
+
+    def walk(self) -> Iterator[Node]:
+        return walk(self.nodes)
+
+    def reads(self) -> list[Read]:
+        return [node for node in self.walk() if isinstance(node, Read)]
+
+    def folds(self) -> list[Fold]:
+        """The folds that are not inside of others."""
+        return [node for node in self.nodes if isinstance(node, Fold)]
+
+    def users(self) -> dict[SSAValue, frozenset[str]]:
+        """For each value, the names of the axes that it depends on; those of folds only inside of them."""
+        found: dict[SSAValue, frozenset[str]] = {}
+        _add_axes(self.nodes, {axis.name for axis in all_axes(self.axes, self.nodes)}, found)
+        return found
+
+
+def walk(nodes: Sequence[Node]) -> Iterator[Node]:
+    """The nodes, and those inside of folds before each fold."""
+    for node in nodes:
+        if isinstance(node, Fold):
+            yield from walk(node.nodes)
+        yield node
+
+
+def all_axes(axes: Sequence[Axis], nodes: Sequence[Node]) -> list[Axis]:
+    """The axes, and those of all folds."""
+    return [*axes, *(axis for node in walk(nodes) if isinstance(node, Fold) for axis in node.axes)]
+
+
+def _add_axes(nodes: Sequence[Node], names: set[str], found: dict[SSAValue, frozenset[str]]) -> None:
+    for node in nodes:
+        if isinstance(node, Fold):
+            _add_axes(node.nodes, names, found)
+            own = {axis.name for axis in node.axes}
+            of_results = found.get(node.value, frozenset[str]()) - own
+        else:
+            of_results = frozenset[str]().union(*(found.get(v, frozenset[str]()) for v in node.operands))
+            exprs = node.exprs if isinstance(node, Read) else (node.value,) if isinstance(node, Count) else ()
+            for e in exprs:
+                of_results |= e.symbols & names
+        found.update(dict.fromkeys(node.results, of_results))
+
+
+def operands_of(node: Node) -> Iterator[SSAValue]:
+    """The values that a node uses, those inside of a fold included."""
+    for inner in walk([node]):
+        yield from inner.operands
+
+
+# ** from the op **
+
+
+def nest_of(
+    op: LoopsOp, ins: Sequence[Strides] | None = None, outs: Sequence[Strides] | None = None, merge: bool = True
+) -> Nest:
+    """The loops of an op whose operands and results have these strides; row-major by default."""
+    ins = [contiguous_strides(tensor_type(v).dims) for v in op.operands] if ins is None else ins
+    outs = [contiguous_strides(tensor_type(v).dims) for v in op.results] if outs is None else outs
+    around = scope_of(op)
+    builder = _Builder(around, {a: i for i, a in enumerate(op.block.args)}, ins)
+    axes = builder.axes(op.iterations.data)
+    nodes, yields = builder.block(op.block)
+    offsets = tuple(total(sym(a.name) * s for a, s in zip(axes, strides, strict=True)) for strides in outs)
+    nest = Nest(around, axes, nodes, yields, offsets, in_nest(around, tuple(all_axes(axes, nodes))))
+    return simplified(nest, merge)
+
+
+@dataclass
+class _Builder:
+    around: Scope
+    tensors: dict[SSAValue, int]
+    strides: Sequence[Strides]
+    renamed: dict[str, Expr] | None = None
+    made: int = 0
+
+    def axes(self, iterations: Sequence[Induction]) -> tuple[Axis, ...]:
+        """Axes with names that nothing else has; expressions inside use these."""
+        self.renamed = dict(self.renamed or {})
+        found: list[Axis] = []
+        for loop in iterations:
+            while (name := f"a{self.made}") in self.around:
+                self.made += 1
+            self.made += 1
+            self.renamed[loop.name] = sym(name)
+            found.append(Axis(name, loop.count))
+        return tuple(found)
+
+    def block(self, block: Block) -> tuple[tuple[Node, ...], tuple[SSAValue, ...]]:
+        nodes: list[Node] = []
+        for op in block.ops:
+            if isinstance(op, YieldOp):
+                return tuple(nodes), tuple(op.operands)
+            nodes.append(self.node(op))
+        raise ValueError("a region ends with ait.yield")
+
+    def node(self, op: Operation) -> Node:
+        if isinstance(op, AtOp):
+            return self.read(op)
+        if isinstance(op, IndexOp):
+            return Count(op.output, op.value.substitute(self.renamed or {}))
+        if isinstance(op, FoldOp):
+            outside = self.renamed
+            axes = self.axes(op.iterations.data)
+            nodes, (value,) = self.block(op.block)
+            self.renamed = outside
+            place = total(sym(a.name) * s for a, s in zip(axes, contiguous_strides(op.sizes), strict=True))
+            return Fold(op.kind.data, axes, nodes, value, tuple(op.results), place)
+        return Scalar(op)
+
+    def read(self, op: AtOp) -> Read:
+        number = self.tensors[op.tensor]
+        offset: list[Expr] = []
+        gathers: list[Gather] = []
+        guards: list[tuple[Expr, Expr]] = []
+        t = tensor_type(op.tensor)
+        scope = scope_of(op)
+        for dim, (index, size, stride) in enumerate(zip(op.index(), t.dims, self.strides[number], strict=True)):
+            if isinstance(index, SSAValue):
+                gathers.append(Gather(index, size, stride, dim))
+                continue
+            here = index.substitute(self.renamed or {})
+            offset.append(here * stride)
+            if op.number is not None and not (scope.le(0, index) and scope.lt(index, size)):
+                guards.append((here, size))
+        return Read(op.output, number, t.element_type, total(offset), tuple(gathers), tuple(guards), op.number)
+
+
+# ** axes that count as one **
+
+
+def simplified(nest: Nest, merge: bool) -> Nest:
+    """The nest without axes of size 1, with neighbouring axes merged where every read and result allows it."""
+    nest = _rewritten(nest, _without_ones)
+    if merge:
+        nest = _rewritten(nest, _merged)
+    scope = in_nest(nest.around, tuple(all_axes(nest.axes, nest.nodes)))
+    return replace(nest, scope=scope)
+
+
+Put = tuple[tuple[Axis, ...], dict[str, Expr]]
+"""New axes, and expressions for axes that are gone."""
+Rewrite = Callable[[Sequence[Axis], Sequence[Expr], Sequence[Expr], Scope], Put]
+"""From axes, the offsets that walk them and other expressions to new axes."""
+
+
+def _rewritten(nest: Nest, rewrite: Rewrite) -> Nest:
+    walked, others = _expressions(nest.nodes)
+    axes, put = rewrite(nest.axes, [*nest.offsets, *walked], others, nest.scope)
+    nodes = tuple(_node(node, rewrite, put, nest.scope) for node in nest.nodes)
+    offsets = tuple(e.substitute(put) for e in nest.offsets)
+    return replace(nest, axes=axes, nodes=nodes, offsets=offsets)
+
+
+def _node(node: Node, rewrite: Rewrite, put: dict[str, Expr], scope: Scope) -> Node:
+    if isinstance(node, Read):
+        guards = tuple((index.substitute(put), size) for index, size in node.guards)
+        return replace(node, offset=node.offset.substitute(put), guards=guards)
+    if isinstance(node, Count):
+        return replace(node, value=node.value.substitute(put))
+    if isinstance(node, Fold):
+        walked, others = _expressions(node.nodes)
+        axes, own = rewrite(node.axes, [*walked, *([node.place] if node.has_place else [])], others, scope)
+        put = {**put, **own}
+        nodes = tuple(_node(inner, rewrite, put, scope) for inner in node.nodes)
+        return replace(node, axes=axes, nodes=nodes, place=node.place.substitute(put))
+    return node
+
+
+def _expressions(nodes: Sequence[Node]) -> tuple[list[Expr], list[Expr]]:
+    """The offsets of reads and the places of folds; guards and values."""
+    walked: list[Expr] = []
+    others: list[Expr] = []
+    for node in walk(nodes):
+        if isinstance(node, Read):
+            walked.append(node.offset)
+            others += [index for index, _ in node.guards]
+        elif isinstance(node, Count):
+            others.append(node.value)
+        elif isinstance(node, Fold) and node.has_place:
+            walked.append(node.place)
+    return walked, others
+
+
+def _without_ones(axes: Sequence[Axis], walked: Sequence[Expr], others: Sequence[Expr], scope: Scope) -> Put:
+    return tuple(a for a in axes if a.count.as_int() != 1), {a.name: const(0) for a in axes if a.count.as_int() == 1}
+
+
+def _merged(axes: Sequence[Axis], walked: Sequence[Expr], others: Sequence[Expr], scope: Scope) -> Put:
+    found: list[Axis] = []
+    put: dict[str, Expr] = {}
+    fixed = frozenset[str]().union(*(e.symbols for e in others))
+    for axis in axes:
+        outer = found[-1] if found else None
+        if outer is not None and not {outer.name, axis.name} & fixed and _continue(outer, axis, walked, scope):
+            put[outer.name] = const(0)
+            found[-1] = Axis(axis.name, outer.count * axis.count)
+        else:
+            found.append(axis)
+    return tuple(found), put
+
+
+def _continue(outer: Axis, inner: Axis, walked: Sequence[Expr], scope: Scope) -> bool:
+    for e in walked:
+        a, b = step(e, outer.name), step(e, inner.name)
+        if a is None or b is None or not scope.equal(a, b * inner.count):
+            return False
+    return True
+
+
+# ** offsets **
+
+
+def step(e: Expr, axis: str) -> Expr | None:
+    """By how much an expression grows from one index of an axis to the next; None if that is not one number."""
+    found: list[Expr] = []
+    for coefficient, atoms in e.terms():
+        here = [atom for atom in atoms if axis in atom.expr().symbols]
+        if not here:
+            continue
+        if len(here) != 1 or here[0].op is not None:
+            return None
+        rest = product([const(coefficient), *(atom.expr() for atom in atoms if atom is not here[0])])
+        found.append(rest)
+    return total(found)
+
+
+def steps(e: Expr, axis: str, start: Expr, count: int) -> list[int] | None:
+    """How far from the first of `count` neighbours along an axis the others lie, if these are numbers."""
+    first = e.substitute({axis: start})
+    found = [(e.substitute({axis: start + j}) - first).as_int() for j in range(count)]
+    return None if None in found else cast(list[int], found)
+
+
+def grouped(e: Expr, axes: frozenset[str]) -> list[tuple[Monomial, Expr]]:
+    """The terms of an expression by their factors that depend on axes, with their coefficients."""
+    groups: dict[Monomial, list[Expr]] = {}
+    for coefficient, atoms in e.terms():
+        inner = tuple(atom for atom in atoms if not atom.expr().symbols.isdisjoint(axes))
+        rest = product([const(coefficient), *(atom.expr() for atom in atoms if atom not in inner)])
+        groups.setdefault(inner, []).append(rest)
+    return [(atoms, total(found)) for atoms, found in groups.items()]
+
+
+def alignment(nest: Nest, read: Read | Expr, lane: str, lanes: int) -> list[Expr] | None:
+    """The numbers that must be multiples of `lanes` for accesses of so many neighbours along `lane`, if these are not
+    proved to be; None if one cannot be."""
+    offset = read.offset if isinstance(read, Read) else read
+    axes = frozenset(dim.name for dim in nest.scope.dims if dim.name not in nest.around)
+    numbers = [c for atoms, c in grouped(offset, axes) if [a.name for a in atoms] != [lane]]
+    if isinstance(read, Read):
+        numbers += [g.stride for g in read.gathers]
+    unknown = [c for c in numbers if not nest.around.divisible(c, lanes)]
+    return None if any(c.as_int() is not None for c in unknown) else unknown

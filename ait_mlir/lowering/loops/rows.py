@@ -1,0 +1,158 @@
+"""What a nest computes once for a row, and what it walks within one.
+
+A row is an index along the axes on which long folds depend. Each step of a nest walks axes: those of folds, or in the
+end the other axes of the results. Steps follow each other because a fold may use results of earlier folds.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.ir import SSAValue
+
+from ait_mlir.dims import Expr, product, sym
+from ait_mlir.lowering.kernels.amounts import estimate_env
+from ait_mlir.lowering.loops.nest import Axis, Fold, Nest, Node, Read, operands_of, step, walk
+
+SERIAL = 64
+"""Folds of at most so many values are computed by one thread, where there is a choice."""
+
+
+@dataclass(frozen=True)
+class Walk:
+    """Folds over axes of the same sizes, in one pass; without folds, the results."""
+
+    axes: tuple[Axis, ...]
+    folds: tuple[Fold, ...] = ()
+
+    @property
+    def points(self) -> Expr:
+        return product(axis.count for axis in self.axes)
+
+
+@dataclass(frozen=True)
+class Step:
+    """Nodes that a row computes once, then walks that do not need each other."""
+
+    nodes: tuple[Node, ...]
+    walks: tuple[Walk, ...]
+
+
+@dataclass(frozen=True)
+class Rows:
+    """`group` are the axes of rows, `rest` the other axes of results; `nodes` are computed for each result of a row."""
+
+    group: tuple[Axis, ...]
+    rest: tuple[Axis, ...]
+    steps: tuple[Step, ...]
+    once: tuple[Node, ...]
+    """What a row computes once after the last step."""
+    nodes: tuple[Node, ...]
+
+    @property
+    def count(self) -> Expr:
+        return product(axis.count for axis in self.group)
+
+    @property
+    def last(self) -> Walk:
+        """The walk over the results of a row."""
+        return Walk(self.rest)
+
+    def folds(self) -> list[Fold]:
+        """The folds that threads share."""
+        return [fold for s in self.steps for w in s.walks for fold in w.folds]
+
+    def walks(self) -> list[Walk]:
+        return [*(w for s in self.steps for w in s.walks), *([self.last] if self.rest else [])]
+
+
+def is_serial(fold: Fold) -> bool:
+    """Whether the fold is so short that one thread computes it."""
+    points = fold.points.as_int()
+    return points is not None and points <= SERIAL
+
+
+def rows_of(nest: Nest, serial: bool = False) -> Rows:
+    """The rows of a nest; if all folds are short, or `serial`, rows walk nothing and are the indices of the results."""
+    users = nest.users()
+    long = [] if serial else [fold for fold in nest.folds() if not is_serial(fold)]
+    names = frozenset[str]().union(*(users[fold.results[0]] for fold in long)) if long else None
+    group = tuple(a for a in nest.axes if names is None or a.name in names)
+    rest = tuple(a for a in nest.axes if a not in group)
+    inner = {a.name for a in rest}
+    level: dict[SSAValue, int] = {}
+    levels: dict[int, list[Node]] = {}
+    folds: dict[int, list[Fold]] = {}
+    nodes: list[Node] = []
+    for node in nest.nodes:
+        before = max((level.get(v, 0) for n in walk([node]) for v in n.operands), default=0)
+        if node in long:
+            before += 1
+            folds.setdefault(before, []).append(node)  # pyright: ignore[reportArgumentType]
+        elif users[node.results[0]] & inner:
+            nodes.append(node)
+        else:
+            levels.setdefault(before, []).append(node)
+        level.update(dict.fromkeys(node.results, before))
+    steps = [Step(tuple(levels.get(n - 1, ())), _walks(nest, folds[n])) for n in sorted(folds)]
+    once = levels.get(len(steps), ())
+    return Rows(group, rest, tuple(steps), tuple(once), tuple(nodes))
+
+
+def _walks(nest: Nest, folds: Sequence[Fold]) -> tuple[Walk, ...]:
+    """Folds over equal sizes share a walk."""
+    found: list[Walk] = []
+    for fold in folds:
+        counts = [a.count for a in fold.axes]
+        place = next((i for i, w in enumerate(found) if [a.count for a in w.axes] == counts), None)
+        if place is None:
+            found.append(Walk(fold.axes, (fold,)))
+        else:
+            found[place] = Walk(found[place].axes, (*found[place].folds, fold))
+    return tuple(found)
+
+
+# ** which axis is contiguous **
+
+
+def best_lane(nest: Nest, axes: Sequence[Axis]) -> Axis | None:
+    """The axis along which most accesses have step 1; of equal axes the last. None if no access has."""
+    env = estimate_env(nest.around)
+    counts = {dim.name: dim.upper for dim in nest.scope.dims if dim.name not in nest.around}
+    found: Axis | None = None
+    most = 0
+    for axis in axes:
+        weight = 0
+        for e in [*(read.offset for read in nest.reads()), *nest.offsets]:
+            by = step(e, axis.name)
+            if by is not None and by.as_int() == 1:
+                lasts = [last for name in e.symbols if (last := counts.get(name)) is not None]
+                weight += math.prod(last.evaluate(env) + 1 for last in lasts)
+        if weight >= max(most, 1):
+            found, most = axis, weight
+    return found
+
+
+def later_values(nest: Nest, nodes: Sequence[Node]) -> frozenset[SSAValue]:
+    """The values that the rest of the nest uses, and its results."""
+    inside = set(nodes)
+    outside = (node for node in nest.nodes if node not in inside)
+    return frozenset(nest.yields).union(*(operands_of(node) for node in outside))
+
+
+def nodes_of(walk_: Walk, rows: Rows) -> list[tuple[tuple[Axis, ...], tuple[Node, ...]]]:
+    """For each fold of a walk, or for the results, its axes and its nodes."""
+    if walk_.folds:
+        return [(fold.axes, fold.nodes) for fold in walk_.folds]
+    return [(walk_.axes, rows.nodes)]
+
+
+def key_of(read: Read, axes: Sequence[Axis]) -> tuple[int, Expr] | None:
+    """What a read of a walk is, with its axes by number: equal reads of two walks have equal keys. None for reads whose
+    place or value depends on values or guards."""
+    if read.gathers or read.guards:
+        return None
+    put = {axis.name: sym(f"walked_{i}") for i, axis in enumerate(axes)}
+    return read.tensor, read.offset.substitute(put)

@@ -1,0 +1,53 @@
+/// @file loops.h
+/// @brief Accesses of generated loops, and the error for an index that is no index.
+#ifndef AIT_KERNELS_CPU_LOOPS_H_
+#define AIT_KERNELS_CPU_LOOPS_H_
+
+#include <stdint.h>
+#include <stdio.h>
+
+#include "ait/context.h"
+#include "ait/kernels/cpu/block.h"
+#include "ait/kernels/loops.h"
+
+namespace ait::cpu {
+
+/// @brief Reads neighbours in their compute type.
+template <class T, int kLanes>
+inline __attribute__((always_inline)) void load_lanes(const T* from, compute_t<T> (&to)[kLanes]) {
+  widen(from, kLanes, to);
+}
+
+/// @brief Writes neighbours, rounded to their type.
+template <class T, int kLanes>
+inline __attribute__((always_inline)) void store_lanes(T* to, const compute_t<T> (&from)[kLanes]) {
+  narrow(from, kLanes, to);
+}
+
+/// @brief An index outside of its dim, if a run has met any: one of them.
+struct Outside {
+  bool found = false;
+  int64_t value = 0, dim = 0, size = 0;
+
+  /// @brief Keeps the index if it is outside of its dim. Threads may call it at the same time.
+  template <class T>
+  void note(T index, int64_t of, int64_t elements) {
+    if (within(index, elements)) return;
+#pragma omp critical(ait_loops_outside)
+    {
+      found = true;
+      value = static_cast<int64_t>(index);
+      dim = of;
+      size = elements;
+    }
+  }
+  int32_t fail(const Context& ctx) const {
+    char message[160];
+    snprintf(message, sizeof message, "ait.at: index %lld is outside of dim %lld, which has %lld elements", static_cast<long long>(value),
+             static_cast<long long>(dim), static_cast<long long>(size));
+    return ctx.fail(message);
+  }
+};
+
+}  // namespace ait::cpu
+#endif  // AIT_KERNELS_CPU_LOOPS_H_

@@ -1,0 +1,266 @@
+"""Cases of generated loops: texts of what networks have, and random nests."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from ait_mlir.lowering.kernels import Target, kernels_for
+from tests import tiers
+from tests.kernels.harness import Case, Library, random_inputs, reference
+from tests.kernels.library_gemm import on_kernel
+from tests.specs.loops import SPECS
+from tests.specs.spec import Form, Spec, form
+from tests.specs.tolerance import Tolerance
+
+CLOSE = Tolerance(
+    {"f16": 0.6, "bf16": 0.6, "f32": 32, "f64": 64}, {"f16": 2e-6, "bf16": 2e-6, "f32": 2e-6, "f64": 1e-14}, terms=True
+)
+
+
+SOFTMAX = """for (r = ROWS, c = COLS) {
+  %m = ait.fold max for (k = COLS) { %v = ait.at %a_[r, k] : S
+    ait.yield %v : S } : S
+  %s = ait.fold add for (k = COLS) { %v = ait.at %a_[r, k] : S
+    %d = ait.sub %v, %m : S
+    %e = ait.exp %d : S
+    ait.yield %e : S } : S
+  %v = ait.at %a_[r, c] : S
+  %d = ait.sub %v, %m : S
+  %e = ait.exp %d : S
+  %y = ait.div %e, %s : S
+  ait.yield %y : S
+}"""
+LOGSUMEXP = """for (r = ROWS) {
+  %m = ait.fold max for (k = COLS) { %v = ait.at %a_[r, k] : S
+    ait.yield %v : S } : S
+  %s = ait.fold add for (k = COLS) { %v = ait.at %a_[r, k] : S
+    %d = ait.sub %v, %m : S
+    %e = ait.exp %d : S
+    ait.yield %e : S } : S
+  %l = ait.log %s : S
+  %y = ait.add %l, %m : S
+  ait.yield %y : S
+}"""
+MIDDLE = """for (r = OUTER, w = ROWS, c = COLS) {
+  %m = ait.fold max for (k = ROWS) { %v = ait.at %a_[r, k, c] : S
+    ait.yield %v : S } : S
+  %s = ait.fold add for (k = ROWS) { %v = ait.at %a_[r, k, c] : S
+    %d = ait.sub %v, %m : S
+    %e = ait.exp %d : S
+    ait.yield %e : S } : S
+  %v = ait.at %a_[r, w, c] : S
+  %d = ait.sub %v, %m : S
+  %e = ait.exp %d : S
+  %y = ait.div %e, %s : S
+  ait.yield %y : S
+}"""
+VARIANCE = """for (r = OUTER, c = COLS) {
+  %n = ait.constant COUNT : S
+  %s = ait.fold add for (k = ROWS) { %v = ait.at %a_[r, k, c] : S
+    ait.yield %v : S } : S
+  %mean = ait.div %s, %n : S
+  %q = ait.fold add for (k = ROWS) { %v = ait.at %a_[r, k, c] : S
+    %d = ait.sub %v, %mean : S
+    %dd = ait.mul %d, %d : S
+    ait.yield %dd : S } : S
+  %y = ait.div %q, %n : S
+  ait.yield %y : S
+}"""
+COSINE = """for (r = ROWS) {
+  %xy = ait.fold add for (k = COLS) { %v = ait.at %a_[r, k] : S
+    %w = ait.at %b_[r, k] : S
+    %p = ait.mul %v, %w : S
+    ait.yield %p : S } : S
+  %xx = ait.fold add for (k = COLS) { %v = ait.at %a_[r, k] : S
+    %p = ait.mul %v, %v : S
+    ait.yield %p : S } : S
+  %yy = ait.fold add for (k = COLS) { %v = ait.at %b_[r, k] : S
+    %p = ait.mul %v, %v : S
+    ait.yield %p : S } : S
+  %n = ait.mul %xx, %yy : S
+  %e = ait.constant 1.0e-16 : S
+  %c = ait.max %n, %e : S
+  %i = ait.rsqrt %c : S
+  %y = ait.mul %xy, %i : S
+  ait.yield %y : S
+}"""
+LAYER_NORM = """for (r = ROWS, c = COLS) {
+  %n = ait.constant COUNT : S
+  %s = ait.fold add for (k = COLS) { %v = ait.at %a_[r, k] : S
+    ait.yield %v : S } : S
+  %mean = ait.div %s, %n : S
+  %q = ait.fold add for (k = COLS) { %v = ait.at %a_[r, k] : S
+    %d = ait.sub %v, %mean : S
+    %dd = ait.mul %d, %d : S
+    ait.yield %dd : S } : S
+  %var = ait.div %q, %n : S
+  %eps = ait.constant 1.0e-5 : S
+  %sum = ait.add %var, %eps : S
+  %scale = ait.rsqrt %sum : S
+  %v = ait.at %a_[r, c] : S
+  %d = ait.sub %v, %mean : S
+  %z = ait.mul %d, %scale : S
+  %g = ait.at %b_[c] : S
+  %y = ait.mul %z, %g : S
+  ait.yield %y : S
+}"""
+SUM_ALL = """for () {
+  %s = ait.fold add for (k = ROWS, l = COLS) { %v = ait.at %a_[k, l] : S
+    ait.yield %v : S } : S
+  ait.yield %s : S
+}"""
+MEAN_FIRST = """for (c = COLS) {
+  %n = ait.constant COUNT : S
+  %s = ait.fold add for (k = ROWS) { %v = ait.at %a_[k, c] : S
+    ait.yield %v : S } : S
+  %y = ait.div %s, %n : S
+  ait.yield %y : S
+}"""
+ARGMAX = """for (r = ROWS) {
+  %m, %p = ait.fold argmax for (k = COLS) { %v = ait.at %a_[r, k] : S
+    ait.yield %v : S } : S, i64
+  ait.yield %m, %p : S, i64
+}"""
+ARGMIN_COLUMNS = """for (c = COLS) {
+  %m, %p = ait.fold argmin for (k = ROWS) { %v = ait.at %a_[k, c] : S
+    ait.yield %v : S } : S, i64
+  ait.yield %p : i64
+}"""
+POOL = """for (n = N, ch = C, y = (H - 1) floordiv 2 + 1, z = (W - 1) floordiv 2 + 1) {
+  %m = ait.fold max for (k = 3, l = 3) { %v = ait.at %a_[n, ch, 2*y + k - 1, 2*z + l - 1] else -inf : S
+    ait.yield %v : S } : S
+  ait.yield %m : S
+}"""
+NEAREST = """for (n = N, ch = C, y = 2*H, z = 2*W) {
+  %v = ait.at %a_[n, ch, y floordiv 2, z floordiv 2] : S
+  ait.yield %v : S
+}"""
+REFLECT = """for (n = N, y = H + 6, z = W + 6) {
+  %v = ait.at %a_[n, min(max(y - 3, 3 - y), 2*H - 2 - (y - 3)), min(max(z - 3, 3 - z), 2*W - 2 - (z - 3))] : S
+  ait.yield %v : S
+}"""
+SHUFFLE = """for (n = N, ch = C, y = 4*H, z = 4*W) {
+  %v = ait.at %a_[n, 16*ch + 4*(y mod 4) + z mod 4, y floordiv 4, z floordiv 4] : S
+  ait.yield %v : S
+}"""
+PERMUTE = """for (i = I, j = J, k = K) {
+  %v = ait.at %a_[k, i, j] : S
+  %w = ait.at %b_[i, j, k] : S
+  %y = ait.add %v, %w : S
+  ait.yield %y : S
+}"""
+GATHER = """for (r = ROWS, c = COLS) {
+  %i = ait.at %b_[r, c] : i64
+  %v = ait.at %a_[r, %i] : S
+  ait.yield %v : S
+}"""
+EMBEDDING = """for (r = ROWS, c = COLS) {
+  %i = ait.at %b_[r] : i64
+  %v = ait.at %a_[%i, c] else 0.5 : S
+  ait.yield %v : S
+}"""
+TRIL = """for (r = ROWS, c = COLS) {
+  %i = ait.index (r) : i64
+  %j = ait.index (c) : i64
+  %b = ait.compare le %j, %i : i1
+  %v = ait.at %a_[r, c] : S
+  %z = ait.constant 0.0 : S
+  %y = ait.where %b, %v, %z : S
+  ait.yield %y, %b : S, i1
+}"""
+FOLD = """for (n = N, z = 2*L + 1) {
+  %s = ait.fold add for (k = 3) { %v = ait.at %a_[n, k, (z - k) floordiv 2] else 0.0 : S
+    %z = ait.constant 0.0 : S
+    %none = ait.constant 0 : i64
+    %rest = ait.index ((z - k) mod 2) : i64
+    %hit = ait.compare eq %rest, %none : i1
+    %w = ait.where %hit, %v, %z : S
+    ait.yield %w : S } : S
+  ait.yield %s : S
+}"""
+
+
+def put(text: str, **sizes: object) -> str:
+    """The text with sizes in place of the words in capitals."""
+    for name, size in sizes.items():
+        text = re.sub(rf"\b{name}\b", str(size) if str(size).replace(".", "").isalnum() else f"({size})", text)
+    return text
+
+
+def image(text: str, n: int, c: int, h: object, w: object) -> str:
+    return put(text, N=n, C=c, H=h, W=w)
+
+
+def nest(name: str, text: str, *operands: str, to: str | Sequence[str], **options: object) -> Form:
+    """A form from the text behind the operands; `%a_` is the block argument of `%a`."""
+    head, body = text.split("{", 1)
+    inputs = ", ".join(f"%{n}" for n, _ in zip("abc", operands, strict=False))
+    arguments = ", ".join(f"%{n}_: !ait.tensor<{t}>" for n, t in zip("abc", operands, strict=False))
+    block = f"^bb0({arguments}):" if operands else ""
+    return form(name, f"loops({inputs}) {head}{{ {block} {body}", *operands, to=to, **options)
+
+
+DIMS = "b = 0 to 70, s = 0 to 3000, u = 1 to 40"
+ENVS = ({"b": 3, "s": 5, "u": 3}, {"b": 0, "s": 4, "u": 8}, {"b": 2, "s": 64, "u": 1}, {"b": 5, "s": 333, "u": 7})
+SMALL = ENVS[:2]
+FLOATS = ("f16", "bf16", "f32", "f64")
+ALL = (*FLOATS, "i32", "i8")
+FORMS = (
+    nest("softmax", put(SOFTMAX, ROWS="b", COLS=512), "b x 512 x T", to="b x 512 x T", types=FLOATS),
+    nest("softmax-odd", put(SOFTMAX, ROWS="b", COLS=77), "b x 77 x T", to="b x 77 x T"),
+    nest("softmax-dynamic", put(SOFTMAX, ROWS="b", COLS="s"), "b x s x T", to="b x s x T", envs=ENVS),
+    nest("softmax-shifted", put(SOFTMAX, ROWS="b", COLS=80), "b x 80 x T", to="b x 80 x T", offset=3),
+    nest("logsumexp", put(LOGSUMEXP, ROWS="b", COLS=640), "b x 640 x T", to="b x T", types=FLOATS),
+    nest("middle", put(MIDDLE, OUTER="b", ROWS=96, COLS=64), "b x 96 x 64 x T", to="b x 96 x 64 x T"),
+    nest("middle-odd", put(MIDDLE, OUTER="b", ROWS=70, COLS=13), "b x 70 x 13 x T", to="b x 70 x 13 x T"),
+    nest("variance", put(VARIANCE, OUTER="b", ROWS=200, COLS=24, COUNT="200.0"), "b x 200 x 24 x T", to="b x 24 x T", types=FLOATS),
+    nest("cosine", put(COSINE, ROWS="b", COLS=512), "b x 512 x T", "b x 512 x T", to="b x T"),
+    nest("norm", put(LAYER_NORM, ROWS="b", COLS=96, COUNT="96.0"), "b x 96 x T", "96 x T", to="b x 96 x T"),
+    nest("sum-all", put(SUM_ALL, ROWS="b", COLS=1000), "b x 1000 x T", to="T", types=ALL),
+    nest("mean-first", put(MEAN_FIRST, ROWS=300, COLS=72, COUNT="300.0"), "300 x 72 x T", to="72 x T", types=FLOATS),
+    nest("argmax", put(ARGMAX, ROWS="b", COLS=300), "b x 300 x T", to=("b x T", "b x i64"), types=ALL),
+    nest("argmin-columns", put(ARGMIN_COLUMNS, ROWS=300, COLS=40), "300 x 40 x T", to="40 x i64", types=("f16", "i32")),
+    nest("pool", image(POOL, 2, 3, 13, 16), "2 x 3 x 13 x 16 x T", to="2 x 3 x 7 x 8 x T", types=FLOATS),
+    nest("nearest", image(NEAREST, 2, 3, 5, 8), "2 x 3 x 5 x 8 x T", to="2 x 3 x 10 x 16 x T", types=(*ALL, "i1")),
+    nest("nearest-dynamic", image(NEAREST, 2, 3, 5, "u"), "2 x 3 x 5 x u x T", to="2 x 3 x 10 x (2*u) x T", envs=ENVS),
+    nest("reflect", put(REFLECT, N=2, H=7, W=10), "2 x 7 x 10 x T", to="2 x 13 x 16 x T"),
+    nest("shuffle", image(SHUFFLE, 2, 2, 5, 6), "2 x 32 x 5 x 6 x T", to="2 x 2 x 20 x 24 x T"),
+    nest("permute", put(PERMUTE, I=24, J=16, K=40), "40 x 24 x 16 x T", "24 x 16 x 40 x T", to="24 x 16 x 40 x T"),
+    nest("permute-odd", put(PERMUTE, I=5, J=7, K="s"), "s x 5 x 7 x T", "5 x 7 x s x T", to="5 x 7 x s x T"),
+    nest("gather", put(GATHER, ROWS="b", COLS=33), "b x 50 x T", "b x 33 x i64", to="b x 33 x T", below={1: 50}),
+    nest("embedding", put(EMBEDDING, ROWS="b", COLS=24), "100 x 24 x T", "b x i64", to="b x 24 x T", below={1: 120}),
+    nest("tril", put(TRIL, ROWS=13, COLS=16), "13 x 16 x T", to=("13 x 16 x T", "13 x 16 x i1")),
+    nest("fold", put(FOLD, N=2, L="u"), "2 x 3 x u x T", to="2 x (2*u + 1) x T", envs=ENVS),
+    nest("view", put(SOFTMAX, ROWS="b", COLS=128), "b x 128 x T", to="b x 128 x T", strides={0: ("136", "1")}),
+    nest("turned", put(SOFTMAX, ROWS=40, COLS=72), "40 x 72 x T", to="40 x 72 x T", strides={0: ("1", "40")}),
+)  # fmt: skip
+SPEC = Spec("loops", FORMS, CLOSE, DIMS, SMALL, SMALL, ("f16", "f32"))
+
+
+def cases(target: Target) -> Iterator[tuple[str, Case]]:
+    """Each form on each kernel that takes it, with element types and configurations in turn; of `make test-full`, all."""
+    consumer = target.kind if target.is_gpu else "cpu"
+    turn = int(target.kind == "rocm")
+    for spec in (SPEC, *SPECS):
+        forms: dict[str, list[str]] = {}
+        for found, t in spec.keys(consumer):
+            forms.setdefault(found.name, []).append(t)
+        for name, types in forms.items():
+            for t in types if tiers.FULL else [types[turn % len(types)]]:
+                case = spec.case(spec.find(name), t, few=True)
+                for kernel in kernels_for(case.op, target):
+                    configs = kernel.configs(case.op, target)
+                    for config in configs if tiers.FULL else [configs[turn % len(configs)]]:
+                        tag = "".join(f"-{key}{value}" for key, value in config.items())
+                        yield f"{name}-{kernel.provider}{tag}-{t}", on_kernel(case, kernel.provider, config)
+            turn += 1
+
+
+def check_loops(library: Library, case: Case, name: str) -> None:
+    """Compare a case, whose name ends with its element type, with the reference."""
+    t = name.rpartition("-")[2]
+    for env in case.envs:
+        inputs = random_inputs(case, env)
+        for got, want in zip(library.run(case, env, inputs), reference(case, env, inputs), strict=True):
+            CLOSE.compare(got, want, t, inputs)

@@ -1,0 +1,64 @@
+"""Generated loops: on the CPU beside the reference, and the schedules that are refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ait_mlir.lowering.kernels import Target, kernel_of
+from tests.kernels import loops
+from tests.kernels.harness import CPU, Case, Library
+
+CASES = dict(loops.cases(CPU))
+OUTSIDE = loops.SPEC.drawn("gather", "f32")
+CUDA = Target("cuda", "sm_90a")
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Library:
+    return Library([*CASES.values(), OUTSIDE], tmp_path_factory.mktemp("loops"))
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_loops(name: str, library: Library) -> None:
+    loops.check_loops(library, CASES[name], name)
+
+
+def test_an_index_outside_of_its_dim_fails_and_is_named(library: Library) -> None:
+    x = np.zeros((2, 50), np.float32)
+    ids = np.full((2, 33), 7)
+    ids[1, 5] = 50
+    with pytest.raises(RuntimeError, match=r"ait\.at: index 50 is outside of dim 1, which has 50 elements"):
+        library.run(OUTSIDE, {"b": 2, "s": 0, "u": 1}, [x, ids])
+
+
+@pytest.mark.parametrize(
+    ("form", "provider", "config", "problem"),
+    [
+        ("nearest", "native", {"lanes": 3}, "'lanes' is 3, expected a power of two"),
+        ("nearest", "native", {"lanes": 16}, "'lanes' is 16, expected at most 8"),
+        ("middle-odd", "native", {"lanes": 2}, "'lanes' is 2, which does not divide the 13 neighbours of a result"),
+        ("softmax", "rows", {"threads": 2048, "lanes": 8, "kept": 0}, "a block has at most 1024"),
+        ("softmax", "rows", {"threads": 2, "lanes": 8, "kept": 1}, "no room for the elements of a row in registers"),
+        ("middle", "columns", {"columns": 64, "rows": 32, "lanes": 8}, "2048 threads, a block has 1024"),
+        ("middle", "columns", {"columns": 32, "rows": 32, "lanes": 8}, "65536 bytes of shared memory, there are 49152"),
+        ("middle-odd", "columns", {"columns": 8, "rows": 8, "lanes": 2}, "does not divide the 13 neighbours"),
+        ("middle", "columns", {"columns": 8, "rows": 1, "lanes": 8, "kept": 1}, "no room for the elements of a row"),
+    ],
+)
+def test_schedules_that_do_not_fit_are_refused(form: str, provider: str, config: dict[str, int], problem: str) -> None:
+    op = loops.SPEC.drawn(form, "f16").op
+    found = kernel_of(provider, op, CUDA).config_problem(op, config, CUDA)
+    assert found is not None and problem in found
+
+
+@pytest.mark.parametrize("form", ["softmax", "middle", "pool", "mean-first"])
+def test_the_schedules_that_are_offered_are_accepted(form: str) -> None:
+    case: Case = loops.SPEC.drawn(form, "f16")
+    for provider in ("native", "rows", "columns"):
+        try:
+            kernel = kernel_of(provider, case.op, CUDA)
+        except ValueError:
+            continue
+        for config in kernel.configs(case.op, CUDA):
+            assert kernel.config_problem(case.op, config, CUDA) is None
