@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import sys
+import warnings
 import weakref
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -226,7 +227,10 @@ class Binding:
         if place.is_output and isinstance(value, np.ndarray) and not value.flags.writeable:
             raise InputError(f"{place.label} is a read-only array, but execute() writes it")
         is_bytes = place.dtype is data_type.BOOLEAN and dtype == data_type.UINT8.value and place.row_stride == 0
-        if dtype != place.dtype.value and not is_bytes:
+        if {dtype, place.dtype.value} == {data_type.HALF.value, data_type.BFLOAT16.value}:
+            message = f"{place.label} is {dtype}; as in cuDNN, its bytes are read as {place.dtype.value}"
+            warnings.warn(message, RuntimeWarning, stacklevel=2)
+        elif dtype != place.dtype.value and not is_bytes:
             raise InputError(f"{place.label} is {dtype}, expected {place.dtype.value}")
         if device != self.device:
             raise InputError(f"{place.label} is on {device}, but the graph '{self.graph}' runs on {self.device}")

@@ -138,3 +138,15 @@ def test_which_tensors_are_known_to_be_apart():
     assert not are_apart((0, (5,), (1,)), (4, (4,), (1,)))
     assert not are_apart((24, (6, 8), (32, 1)), (28, (6, 8), (32, 1)))
     assert not are_apart((28, (6, 8), (32, 1)), (0, (6, 8), (32, 1)))  # a row that goes on in the next
+
+
+def test_the_bytes_of_the_other_16_bit_float_are_taken_with_a_warning():
+    g = cudnn.pygraph(io_data_type=cudnn.data_type.HALF, handle=cudnn.create_handle(device="cpu"))
+    x = g.tensor([4], name="x")
+    y = g.relu(x, name="y").set_output(True)
+    g.build()
+    given, out = torch.tensor([1.0, -2.0, 0.5, 3.0]).half(), torch.empty(4, dtype=torch.bfloat16)
+    with pytest.warns(RuntimeWarning, match="its bytes are read as float16") as told:
+        g.execute({x: given.view(torch.bfloat16), y: out}, None)
+    assert [str(w.message).partition(" is ")[0] for w in told] == ["tensor 'x'", "tensor 'y::OUT_0'"]
+    assert torch.equal(out.view(torch.float16), given.relu())
