@@ -89,6 +89,16 @@ def test_counts_have_the_size_that_the_values_need() -> None:
             run(torch.tensor([2, wrong]), torch.rand(2))
 
 
+def test_the_first_counts_can_be_read() -> None:
+    def first(x):
+        return torch.bincount(x, minlength=4)[:4], x.bincount(minlength=3)[1:3] * 2, torch.bincount(x, minlength=2)[-2:]
+
+    run = compiled(first, torch.randint(0, 8, (7,)), dims=({0: COUNT},))
+    for x in (torch.tensor([0]), torch.tensor([1, 1, 3]), torch.randint(0, 30, (24,))):
+        for ours, theirs in zip(run(x), first(x), strict=True):
+            assert torch.equal(ours, theirs)
+
+
 def test_distances_of_all_pairs() -> None:
     def pairs(x):
         return [F.pdist(x, order) for order in (0.0, 1.0, 2.0, 3.0, float("inf"))]

@@ -9,6 +9,7 @@ from torch.export import Dim
 from torch.nn import functional as F
 
 import ait_mlir
+from ait_mlir.errors import InputError
 from ait_mlir.importers.torch import ImportFailure, from_torch
 
 
@@ -109,3 +110,20 @@ def test_a_dim_that_may_be_empty_stays_so() -> None:
 
     imported = from_torch(Model().eval(), (torch.randn(2, 6, 8),), dynamic_shapes=({1: Dim("d", max=64)},))
     assert [d.lo for d in imported.graph.scope] == [0]
+
+
+@pytest.mark.parametrize(("pieces", "least"), [(2, 2), (3, 5), (4, 10)])
+def test_a_number_of_pieces_gives_a_dim_without_a_minimum_one(pieces, least) -> None:
+    model = Lambda(lambda x: x.chunk(pieces, 1)).eval()
+    compiled = ait_mlir.compile(model, (torch.randn(3, 12),), dynamic_shapes={"x": {1: Dim("seq")}})
+    for length in (least, least + 1, 24):
+        x = torch.randn(3, length)
+        assert all(torch.equal(a, b) for a, b in zip(compiled(x), model(x), strict=True))
+    with pytest.raises(InputError, match=f"expected a value from {least} to"):
+        compiled(torch.randn(3, least - 1))
+
+
+def test_a_declared_minimum_that_is_too_small_is_refused_with_the_one_that_fits() -> None:
+    model = Lambda(lambda x: x.chunk(3, 1)).eval()
+    with pytest.raises(ImportFailure, match=r"requires that seq is at least 5: declare Dim\('seq', min=5\)"):
+        from_torch(model, (torch.randn(3, 7),), dynamic_shapes={"x": {1: Dim("seq", min=1)}})

@@ -122,6 +122,28 @@ def test_the_number_in_a_tensor_is_a_result():
     assert type(numbers["place"]) is int and numbers["sum"] == pytest.approx(x.sum().item(), rel=1e-5, abs=1e-6)
 
 
+WHOLE = {
+    "sums": lambda x, n: (x + n, x.int() - n, n + 1, 3 * n, -n),
+    "quotients": lambda x, n: (x / n, x * (n // 2), x * (-n // 2), x * (n % 3), 7 % n * x, n / 2),
+    "fills": lambda x, n: (torch.full((2,), n), x.masked_fill(x > 0, n), torch.where(x > 0, n, x), x.clamp(max=n)),
+    "conditions": lambda x, n: (x == n, x > n, max(n, 3) * x, min(n, 3) + x, abs(1 - n) + x),
+    "places": lambda x, n: (x[n % 2], x[-(n % 2) - 1], x[:, n % 3] * 2),
+    "dims": lambda x, n: (x * (n + x.shape[0]), x + n * x.shape[0]),
+}
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_python_computes_with_a_whole_number_in_a_tensor(name):
+    function = WHOLE[name]
+    model = Lambda(lambda x, y: function(x, y.sum().item())).eval()
+    rows = {0: Dim("rows", min=2, max=8)}
+    run = ait_mlir.compile(model, (torch.randn(3, 5), torch.tensor([2, 3])), dynamic_shapes=((rows, None),))
+    for numbers in ([2, 3], [-4, 1], [7, 1]):
+        given = torch.randn(4, 5), torch.tensor(numbers)
+        for ours, theirs in zip(run(*given), model(*given), strict=True):
+            torch.testing.assert_close(ours, theirs)
+
+
 def test_the_number_of_a_vector_of_one_is_an_output_without_dims():
     imported = from_torch(Lambda(lambda x: x[:, 0].sum(0, keepdim=True).item()).eval(), (torch.randn(3, 4),))
     ((kind, name),) = imported.outputs
@@ -132,8 +154,11 @@ def test_the_number_of_a_vector_of_one_is_an_output_without_dims():
 REFUSED = {
     "decides by the values of a tensor": lambda x: torch.cat([p.sum(0, keepdim=True) for p in x[x > 0].split(4)]),
     "decides by the values of a tensor.*chunk": lambda x: sum(p.sum() for p in x[x > 0].chunk(2)),
-    "value of a tensor decides": lambda x: x.argmax().item() * 2,
-    "a value of a tensor decides": lambda x: torch.full((2,), 1.0) * x.argmax().item(),
+    "'round' of a number that a tensor holds": lambda x: x * round(x.sum().item(), 2),
+    "a power of a whole number": lambda x: x * x.argmax().item() ** 2,
+    "end is a number that a tensor holds": lambda x: x[: x.argmax().item()],
+    "a number that a tensor holds is found": lambda x: x.roll(x.argmax().item()),
+    "the size u0 depends on the values": lambda x: torch.zeros(x.argmax().item()),
     "transposed convolutions with a dynamic number of groups": lambda x: F.conv_transpose1d(
         x.reshape(1, -1, 3), x.reshape(-1, 1, 3), groups=2 * x.shape[0]
     ),

@@ -38,10 +38,10 @@ class Call:
     table: DimTable
 
     def __getitem__(self, name: str) -> Any:
-        """An argument that is not a tensor: a number, a list, None. Raises `NotSupported` for a float that only the
-        run knows."""
+        """An argument that is not a tensor: a number, a list, None. Raises `NotSupported` for a number that only
+        the run knows."""
         if self._is_run_number(name):
-            raise NotSupported(f"{name} is a float that a tensor holds, expected a number that is known")
+            raise NotSupported(f"{name} is a number that a tensor holds, expected a number that is known")
         return self.arguments.get(name)
 
     def _is_run_number(self, name: str) -> bool:
@@ -117,6 +117,8 @@ def as_expr(value: Any) -> Expr:
     """An argument that is an int or already an expression."""
     if isinstance(value, Expr):
         return value
+    if isinstance(value, SSAValue):
+        raise NotSupported("a number that a tensor holds is found, expected a number that is known")
     if isinstance(value, bool) or not isinstance(value, int):
         raise NotSupported(f"found {value!r}, expected a whole number")
     return const(value)

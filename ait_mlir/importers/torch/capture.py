@@ -12,7 +12,7 @@ import traceback
 from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Any, cast
 
-from ait_mlir.importers.torch.compositions import compositions
+from ait_mlir.importers.torch.compositions import BoundSizes, compositions
 from ait_mlir.importers.torch.conditions import ASSERTION, is_proved
 from ait_mlir.importers.torch.dims import DimTable
 from ait_mlir.importers.torch.errors import ImportFailure, place_in_source
@@ -80,8 +80,8 @@ def capture(
     except ImportFailure:
         raise
     except Exception as error:
-        if _is_about_dims(str(error)) and (program := _with_conditions(export)) is not None:
-            return _with_minima(program, roots), names
+        if _is_about_dims(str(error)) and (program := _with_conditions(export, roots)) is not None:
+            return program, names
         raise ImportFailure(explain(error, export, loops.refused)) from error
 
 
@@ -89,7 +89,7 @@ def capture(
 def _adapted() -> Generator[None]:
     """A block whose traces keep recurrent layers, packed sequences and compositions as single calls, and drop
     checks."""
-    with whole_layers(), packed_sequences(), without_checks(), orders_by_example(), compositions():
+    with whole_layers(), packed_sequences(), without_checks(), orders_by_example(), compositions(), BoundSizes():
         yield
 
 
@@ -184,15 +184,58 @@ def _is_about_dims(text: str) -> bool:
     return any(part in text for part in _ABOUT_DIMS)
 
 
-def _with_conditions(export: Callable[..., Any]) -> Any:
-    """The program exported with its conditions on dims as assertions, if the importer proves all of them; else None."""
+def _with_conditions(export: Callable[..., Any], dims: Mapping[tuple[int, int], Any]) -> Any:
+    """The program exported with its conditions on dims as assertions, if the importer proves all of them; else None.
+
+    If it proves them only for dims of some size, the dims without a declared minimum get this minimum: `x.chunk(3)` has
+    three pieces if x has 5 elements and more. Raises `ImportFailure` if a declared minimum would have to be larger.
+    """
+    needed: list[tuple[str, int]] = []
     with contextlib.suppress(Exception), quiet(), without_layouts(), any_size():
-        program = export(prefer_deferred_runtime_asserts_over_guards=True)
-        table = DimTable()
-        declare_dims(table, program, read_inputs(program), {}, {})
-        if all(is_proved(n.args[0], table) for n in program.graph.nodes if str(n.target) == ASSERTION):
+        program = _with_minima(export(prefer_deferred_runtime_asserts_over_guards=True), dims)
+        without = {place: dim for place, dim in dims.items() if dim.min == 0}
+        if (minimum := _proving_minimum(program, without)) is not None:
+            _raise_minima(program, without, minimum)
             return program
+        for name in sorted({str(dim.__name__) for dim in dims.values()}):
+            of_name = {place: dim for place, dim in dims.items() if dim.__name__ == name}
+            if (minimum := _proving_minimum(program, of_name)) is not None:
+                needed.append((name, minimum))
+    if needed:
+        name, minimum = needed[0]
+        advice = f"declare Dim({name!r}, min={minimum})"
+        raise ImportFailure(f"the model requires that {name} is at least {minimum}: {advice}")
     return None
+
+
+LARGEST_MINIMUM = 16
+"""The largest minimum that a condition of the model gives to a dim."""
+
+
+def _proving_minimum(program: Any, dims: Mapping[tuple[int, int], Any]) -> int | None:
+    """The least minimum of the dims with which all assertions of a program are proved; None if there is none."""
+    declared = dict(program.range_constraints)
+    asserted = [n.args[0] for n in program.graph.nodes if str(n.target) == ASSERTION]
+    try:
+        for least in range(LARGEST_MINIMUM + 1):
+            _raise_minima(program, dims, least)
+            table = DimTable()
+            declare_dims(table, program, read_inputs(program), {}, {})
+            if all(is_proved(condition, table) for condition in asserted):
+                return least
+        return None
+    finally:
+        program.range_constraints.update(declared)
+
+
+def _raise_minima(program: Any, dims: Mapping[tuple[int, int], Any], least: int) -> None:
+    """Give a minimum to dims whose examples are as large."""
+    for item in read_inputs(program).tensors:
+        for axis, size in enumerate(item.node.meta["val"].shape):
+            if (item.leaf, axis) not in dims or not size.node.expr.is_Symbol or size.node.hint < least:
+                continue
+            found = program.range_constraints[size.node.expr]
+            program.range_constraints[size.node.expr] = type(found)(max(int(found.lower), least), found.upper)
 
 
 def _distinct(tree: Any) -> Any:

@@ -80,13 +80,33 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0) -> Any:
     """`torch.bincount`; the run binds its size: 1 more than the largest number, at least `minlength`. The run fails for
     a number below 0, and for one that reaches both `UNBOUNDED` and `minlength`.
     """
-    most = max(UNBOUNDED, minlength)
+    counts = _counts(x, weights, max(UNBOUNDED, minlength))
+    return counts[torch.arange(counts.shape[0], device=x.device) <= _largest(x, minlength - 1)]
+
+
+def bincount_in_parts(input: Any, weights: Any = None, minlength: int = 0) -> Any:
+    """`bincount` of a size that is `minlength` and a number that the run binds: its first counts can be read."""
+    counts = _counts(input, weights, max(UNBOUNDED, minlength))
+    first, others = counts[:minlength], counts[minlength:]
+    if not others.shape[0]:
+        return first
+    rest = others[torch.arange(minlength, counts.shape[0], device=input.device) <= _largest(input, minlength - 1)]
+    if not minlength:
+        return rest
+    return torch.cat([first[:, None], rest[:, None]])[:, 0]  # of vectors, PyTorch asks whether they are empty
+
+
+def _counts(x: Any, weights: Any, size: int) -> Any:
+    """How often each number below `size` is in x, or the sum of its weights."""
     if weights is not None and weights.dtype != torch.float32:
         weights = weights.double()
     ones = torch.ones_like(x, dtype=torch.int64) if weights is None else weights
-    counts = ones.new_zeros(most).scatter_add(0, torch.where(x < 0, most, x.long()), ones)
-    count = torch.cat([x.long(), x.new_full((1,), minlength - 1, dtype=torch.int64)]).amax() + 1
-    return counts[torch.arange(most, device=x.device) < count]
+    return ones.new_zeros(size).scatter_add(0, torch.where(x < 0, size, x.long()), ones)
+
+
+def _largest(x: Any, least: int) -> Any:
+    """The largest number of x, at least `least`."""
+    return torch.cat([x.long(), x.new_full((1,), least, dtype=torch.int64)]).amax()
 
 
 def repeat_interleave(repeats: Any, output_size: int | None = None) -> Any:

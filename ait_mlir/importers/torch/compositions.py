@@ -171,6 +171,20 @@ def _fill_diagonal(x: Any, fill_value: Any, wrap: bool = False) -> Any:
     return x.copy_(torch.where(chosen, fill_value, x))
 
 
+_Mode: Any = torch.overrides.TorchFunctionMode
+
+
+class BoundSizes(_Mode):  # pyright: ignore[reportUntypedBaseClass]
+    """A block for a trace in which sizes that a run binds show how large they are at least. PyTorch has one symbol for
+    such a size, which a composition of the operation cannot replace by `4 + count`.
+    """
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func in (torch.bincount, torch.Tensor.bincount):
+            func = composed.bincount_in_parts
+        return func(*args, **(kwargs or {}))
+
+
 @contextlib.contextmanager
 def compositions() -> Generator[None]:
     """A block for a trace in which the operations of this file are composed by its functions."""

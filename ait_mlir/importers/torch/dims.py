@@ -156,6 +156,10 @@ class DimTable:
     def __contains__(self, symbol: str) -> bool:
         return self._chief(symbol) in self._dims
 
+    def knows(self, symbol: str) -> bool:
+        """Whether a symbol is a dim, or follows from dims."""
+        return symbol in self or symbol in self._known or self._chief(symbol) in self._defined
+
     def scope(self) -> Scope:
         """The dims in the order in which they were declared."""
         if self._scope is None:

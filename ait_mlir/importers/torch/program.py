@@ -228,7 +228,7 @@ class Importer:
             return None
         if (row := row_named(name)) is not None:
             return translated(Call(node, bind(node, self._resolve), self.w, self.table), name, row)
-        if is_run_number(node.meta["val"]):
+        if is_run_number(node.meta["val"], self.table):
             return written(self.w, node, self._resolve(node.args))
         if is_size(node):
             self._resolve(node.args)  # a size of an operation that failed to translate is reported with that operation

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from xdsl.dialects.builtin import f32, f64, i1, i64
@@ -78,6 +78,8 @@ def filled(value_of: Callable[[Call], Any]) -> Row:
 
     def row(c: Call) -> Value:
         value = value_of(c)
+        if isinstance(value, SSAValue):  # a number that only the run knows
+            return spread(c.w.cast(cast(SSAValue, value), c.element), c.dims)
         if c.element == i1:
             return Mask(c.dims) if value else Mask(c.dims, (Affine.filled(c.dims, -1),))
         if c.element in INTEGERS:
@@ -121,8 +123,8 @@ def copied(c: Call) -> Value:
 ROWS: dict[str, Row] = {
     "aten.arange.default aten.arange.start aten.arange.start_step": arange,
     **{f"aten.linspace.{kind}": linspace for kind in ("default", "Tensor_Tensor", "Tensor_Scalar", "Scalar_Tensor")},
-    "aten.full.default aten.full_like.default aten.new_full.default": filled(lambda c: c["fill_value"]),
-    "aten.scalar_tensor.default": filled(lambda c: c["s"]),
+    "aten.full.default aten.full_like.default aten.new_full.default": filled(lambda c: c.arguments["fill_value"]),
+    "aten.scalar_tensor.default": filled(lambda c: c.arguments["s"]),
     "aten.ones.default aten.ones_like.default aten.new_ones.default": filled(lambda c: 1),
     "aten.zeros.default aten.zeros_like.default aten.new_zeros.default": filled(lambda c: 0),
     # undefined numbers: the model overwrites them

@@ -111,9 +111,10 @@ _BOUNDS = (("min", "min_val"), ("max", "max_val"))
 
 def clamp(c: Call) -> Value:
     """Between two bounds, each of which may be missing."""
-    names = [next((name for name in names if c[name] is not None), None) for names in _BOUNDS]
+    given = c.arguments
+    names = [next((name for name in names if given.get(name) is not None), None) for names in _BOUNDS]
     bounds = [
-        None if name is None else found if isinstance(found := c[name], int | float) else operand(c, name, c.element)
+        None if name is None else n if isinstance(n := given[name], int | float) else operand(c, name, c.element)
         for name in names
     ]
     return spread(functions.clamp(c.w, c.w.cast(c.natural("self"), c.element), *bounds), c.dims)

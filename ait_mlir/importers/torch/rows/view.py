@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import cast
 
-from xdsl.dialects.builtin import f64
 from xdsl.ir import SSAValue
 
 from ait_mlir.building.formulas import Affine, Mask, Spread, Value, dims_of
 from ait_mlir.compositions.bits import reinterpreted
+from ait_mlir.compositions.index import slices_at
 from ait_mlir.dialects.ait.index import GatherOp
 from ait_mlir.dialects.ait.types import Shape, TensorType, tensor_type
 from ait_mlir.dialects.ait.view import SplitOp
@@ -16,7 +17,7 @@ from ait_mlir.dims import Expr, ceildiv, const, maximum, minimum
 from ait_mlir.importers.torch.call import Call, NotSupported, Row, as_expr
 from ait_mlir.importers.torch.conditions import is_about_values, is_only_returned, is_proved
 from ait_mlir.importers.torch.library import torch
-from ait_mlir.importers.torch.run_numbers import is_run_number
+from ait_mlir.importers.torch.run_numbers import is_run_number, read
 
 ONE = const(1)
 
@@ -219,8 +220,8 @@ def item(c: Call) -> Value | Expr | float:
         if getattr(getattr(meant, "node", None), "expr", None) is not None and meant.node.expr.free_symbols:
             if is_only_returned(c.node):
                 return value
-            if is_run_number(meant):
-                return c.w.reshape(c.w.cast(c.tensor("self"), f64), ())
+            if is_run_number(meant, c.table):
+                return read(c.w, c.tensor("self"), meant)
             raise NotSupported("a value of a tensor decides what is computed; decide by shapes, or use torch.where")
         return meant
     for symbol in c.node.meta.get("unbacked_bindings") or ():
@@ -236,6 +237,9 @@ def narrow(c: Call) -> Value:
 def select(c: Call) -> Value:
     """The slice at one index along a dim, without this dim."""
     axis = c.axis("dim")
+    if isinstance(at := c.arguments["index"], SSAValue):  # a number that only the run knows
+        ids = c.w.reshape(cast(SSAValue, at), (ONE,))
+        return reshaped(c, slices_at(c.w, c.tensor("self"), axis, ids, from_end=True), c.dims)
     part = cut(c, c.value("self"), axis, part_start(c, c["index"], c.shape("self")[axis]), ONE)
     if isinstance(part, Affine):
         return part.without(axis)
