@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 _SOURCE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 _INCLUDE = re.compile(r'^#include "(ait/[\w./]+)"', re.MULTILINE)
+_LOCAL_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"/]+)"', re.MULTILINE)
 _COMPILED = {".cc", ".cpp", ".cu", ".hip"}
 _HOST = ".cc"
 """The suffix of sources without kernels in a library for a GPU."""
@@ -122,7 +123,7 @@ def _library_units(sources: Mapping[str, str], tools: Toolchain, directory: Path
         if not _SOURCE_NAME.fullmatch(name):
             raise CompileError(f"{name!r} cannot be the name of a source: expected letters, digits, '_', '.' and '-'")
         write_atomic(directory / name, text.encode())
-    local = [text for name, text in sources.items() if not _is_compiled(name)]
+    local = {name: text for name, text in sources.items() if not _is_compiled(name)}
     return [
         Unit(directory / name, _unit_key(used, local, name, text), used)
         for name, text in sources.items()
@@ -131,9 +132,18 @@ def _library_units(sources: Mapping[str, str], tools: Toolchain, directory: Path
     ]
 
 
-def _unit_key(tools: Toolchain, local: Sequence[str], name: str, text: str) -> str:
-    """A digest of all inputs of an object; `local` are the texts of the other headers of its library."""
-    return _digest(tools.identity, *_flags(tools), *local, name, text, *headers_of([text, *local]))
+def _unit_key(tools: Toolchain, local: Mapping[str, str], name: str, text: str) -> str:
+    """A digest of all inputs of an object; `local` are the headers of its library, of which those that it includes
+    count."""
+    included: dict[str, str] = {}
+    todo = [text]
+    while todo:
+        for header in _LOCAL_INCLUDE.findall(todo.pop()):
+            if header in local and header not in included:
+                included[header] = local[header]
+                todo.append(local[header])
+    own = [part for header in sorted(included) for part in (header, included[header])]
+    return _digest(tools.identity, *_flags(tools), *own, name, text, *headers_of([text, *included.values()]))
 
 
 _RUNTIME_SOURCES: dict[TargetKind, tuple[str, ...]] = {

@@ -20,7 +20,7 @@ _PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ01234567
 _COMMENT_UNSAFE = re.compile(r"[^A-Za-z0-9 _.,:;()\[\]{}<>=+\-*%&|^~!@#$'\"]")
 _COMMENT_LIMIT = 200
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_HEADER = re.compile(r"ait/[a-z0-9_/]+\.(h|cuh)")
+_HEADER = re.compile(r"ait/[a-z0-9_/]+\.(h|cuh)|\w+\.h")
 
 
 class CppText(str):
@@ -54,7 +54,8 @@ def dim(expr: Expr, names: Mapping[str, str]) -> CppText:
 
 
 def header(path: str) -> CppText:
-    """`"ait/types.h"`: the name of one of our headers, as `#include` takes it; raises `ValueError` for others."""
+    """`"ait/types.h"`: the name of a header of the runtime or of the program, as `#include` takes it; raises
+    `ValueError` for others."""
     if not _HEADER.fullmatch(path):
         raise ValueError(f"{path!r} is not a header of the project")
     return CppText(f'"{path}"')

@@ -42,7 +42,7 @@ from ait_mlir.lowering.kernels import Arg, Emission, Kernel, Launch, Target
 from ait_mlir.lowering.kernels.amounts import element_bytes
 from ait_mlir.lowering.layout import laid_out
 from ait_mlir.lowering.sizes import can_be_large, large_sizes
-from ait_mlir.lowering.sources import KernelText, Source, kernel_file, kernel_text
+from ait_mlir.lowering.sources import Source, kernel_text, sizes_header
 from ait_mlir.lowering.statements import (
     Alloc,
     Argument,
@@ -228,10 +228,11 @@ class _ProgramPrinter:
         number = TensorType.get((), i64)
         arguments = [Arg("input0", number, ())], [Arg("output0", number, ())]
         what = "The value of a dim that a launch has bound."
-        function = self.add(kernel_text("read_dim", what, code, *arguments, self.dims), SUFFIX[self.target.kind])
-        self.functions[Function(function, 1, 1)] = None
+        kernel = kernel_text("read_dim", what, code, *arguments, self.dims)
+        self.source.add(kernel, SUFFIX[self.target.kind])
+        self.functions[Function(kernel.name, 1, 1)] = None
         index = list(self.dims).index(name)
-        self.statements.append(ReadDim(function, self.names[op.source], index, name))
+        self.statements.append(ReadDim(kernel.name, self.names[op.source], index, name))
 
     def launch(self, op: LaunchOp) -> None:
         kernel = kernel_named(op.kernel_name, self.module)
@@ -350,11 +351,11 @@ class _ProgramPrinter:
         names: list[str] = []
         for emission in (emitted,) if isinstance(emitted, Emission) else emitted:
             called = derived_name(launch.op)
-            kernel_function = kernel_text(called, what, emission, ins, results, self.dims, kernel.one_instance)
+            function = kernel_text(called, what, emission, ins, results, self.dims, kernel.one_instance)
             host_only = all("/gpu/" not in i for i in emission.includes)
-            name = self.add(kernel_function, ".cc" if host_only else SUFFIX[self.target.kind])
-            self.functions[Function(name, len(ins), len(results))] = None
-            names.append(name)
+            self.source.add(function, ".cc" if host_only else SUFFIX[self.target.kind])
+            self.functions[Function(function.name, len(ins), len(results))] = None
+            names.append(function.name)
         return names
 
     def write_instance(self, kernel: Kernel[Any], launch: Launch[Any]) -> list[str]:
@@ -372,22 +373,17 @@ class _ProgramPrinter:
             what = f"{called} ({kernel.provider})"
             used = dict.fromkeys(re.findall(r"\bsizes\.(\w+)", emission.body))
             sizes = tuple((name, fields.exprs[name]) for name in used)
-            text = kernel_text(called, what, emission, launch.ins, results, self.dims, fields=list(used))
-            self.source.files[text.name + SUFFIX[self.target.kind]] = kernel_file([text])
+            struct = sizes_header(used)
+            text = kernel_text(called, what, emission, launch.ins, results, self.dims, sizes=struct)
+            self.source.add(text, SUFFIX[self.target.kind])
             calls = [f for f in self.functions if f.instance == text.name]
             function = next((f for f in calls if f.sizes == sizes), None)
             if function is None:
                 name = f"{text.name}_{len(calls)}"
-                function = Function(name, len(launch.ins), len(results), text.name, sizes)
+                function = Function(name, len(launch.ins), len(results), text.name, struct.name, sizes)
                 self.functions[function] = None
             names.append(function.name)
         return names
-
-    def add(self, kernel: KernelText, suffix: str) -> str:
-        """Add the file of a kernel function; returns the name of the function."""
-        self.source.files[kernel.name + suffix] = kernel_file([kernel])
-        self.source.kernels[kernel.name + suffix] = kernel
-        return kernel.name
 
     def program_file(self) -> str:
         parts = parts_of(self.statements)
@@ -406,6 +402,7 @@ class _ProgramPrinter:
                 for function, exprs in numbers.items()
             },
             kernels=list({f.instance or f.name: f for f in self.functions}.values()),
+            size_headers=sorted({f"{f.sizes_type}.h" for f in self.functions if f.sizes_type is not None}),
             title=f"Program {self.program.sym_name.data} for {self.target.kind} ({self.target.arch}).",
             functions=self.functions,
             namespace="" if self.entry == "ait_model_get" else f"{self.entry}_code",

@@ -151,17 +151,17 @@ def _failure(output: list[str], missing: Mapping[str, Unit]) -> str:
 
 def _by_author(errors: list[str], source: Path) -> list[str]:
     """The compiler's messages with the places of authors: first a line that names the author's kernel that the source
-    calls; then a place at each line with the expression of an operator from outside."""
+    calls; then a place at each line of the source or of its headers with the expression of an operator from
+    outside."""
     from ait_mlir.lowering.authored import places_of_expressions, refused_kernel
 
-    refused = re.compile(rf"{re.escape(str(source))}[:(](\d+)[:)]\S*:? *(?=.*error)")
-    text = source.read_text(encoding="utf-8")
-    lines = text.split("\n")
-    kernel = refused_kernel(text, errors[0])
+    refused = re.compile(rf"({re.escape(str(source.parent))}/[\w.-]+)[:(](\d+)[:)]\S*:? *(?=.*error)")
+    kernel = refused_kernel(source.read_text(encoding="utf-8"), errors[0])
     shown = [] if kernel is None else [kernel]
     for message in errors:
         match = refused.match(message)
-        number = int(match[1]) if match else 0
+        number = int(match[2]) if match else 0
+        lines = Path(match[1]).read_text(encoding="utf-8").split("\n") if match else []
         places = places_of_expressions(lines[number - 1]) if 0 < number <= len(lines) else []
         shown.append(f"{' or '.join(places)}: {message[match.end() :]}" if match and places else message)
     return shown

@@ -15,8 +15,32 @@ from ait_mlir.lowering.template import render
 
 
 @dataclass(frozen=True)
+class Header:
+    """A header of the program, with one struct or a few functors. Its name contains a digest of its text, so equal
+    definitions have one name in all files and programs."""
+
+    name: str
+    """The name of the struct, or of the first functor."""
+    text: str
+
+    @property
+    def file(self) -> str:
+        return f"{self.name}.h"
+
+
+def sizes_header(fields: Iterable[str]) -> Header:
+    """The struct of the sizes that a kernel reads as `sizes.FIELD`."""
+    lines = grouped(fields)
+    name = f"sizes_{_digest(str(lines))[:8]}"
+    return Header(name, laid_out(render("sizes.j2", name=identifier(name), fields=lines)))
+
+
+_FIRST = re.compile(r"\w+_@ID@")
+
+
+@dataclass(frozen=True)
 class KernelText:
-    """One kernel function: its name, the start of its file, its text and its body.
+    """One kernel function: its name, the headers of its file, its text and its body.
 
     `@ID@` in the text stands for a digest of `definitions`, so that equal definitions have equal names in all files.
     """
@@ -28,6 +52,7 @@ class KernelText:
     body: str
     one_instance: bool = False
     file: str = ""
+    sizes: Header | None = None
 
     @property
     def template(self) -> object:
@@ -36,38 +61,35 @@ class KernelText:
             (self.headers, self.file, self.definitions, self.body.partition("(")[0]) if self.one_instance else self.name
         )
 
+    @property
+    def functors(self) -> Header | None:
+        """The header of the definitions."""
+        if not self.definitions:
+            return None
+        first = _FIRST.search(self.definitions)
+        assert first is not None, f"definitions without a name that contains @ID@: {self.definitions}"
+        spaced = self.definitions.replace("};\nstruct ", "};\n\nstruct ")
+        return Header(self.finished(first[0]), render("functors.j2", definitions=laid_out(self.finished(spaced))))
+
+    @property
+    def own_headers(self) -> list[Header]:
+        """The headers of the program that the file includes."""
+        return [header for header in (self.functors, self.sizes) if header is not None]
+
+    def finished(self, code: str) -> CppText:
+        """Code with the names of the definitions."""
+        return CppText(code.replace("@ID@", _digest(self.definitions)[:8]))
+
 
 def kernel_file(kernels: Sequence[KernelText]) -> str:
     """The text of a file with kernel functions of one `template`."""
     first = kernels[0]
-    unique = _digest(first.definitions)[:8]
-
-    def finished(code: str) -> CppText:
-        return laid_out(CppText(code.replace("@ID@", unique)))
-
     return render(
         "kernel.j2",
-        headers=list(first.headers),
-        file=CppText(first.file.replace("@ID@", unique)),
-        definitions=finished(first.definitions.replace("};\nstruct ", "};\n\nstruct ")) if first.definitions else "",
-        functions=[finished(kernel.function) for kernel in kernels],
+        headers=[*first.headers, *(header.file for header in first.own_headers)],
+        file=first.finished(first.file),
+        functions=[laid_out(kernel.finished(kernel.function)) for kernel in kernels],
     )
-
-
-_DEFINITIONS = re.compile(r"(?<=\n)\nnamespace \{\n\n.*?\n\}  // namespace\n", re.DOTALL)
-"""The definitions of a kernel file, as `templates/kernel.j2` has them: after an empty line."""
-
-
-def side_by_side(files: Iterable[str]) -> str:
-    """The texts of files as one file. Files with equal definitions, which have equal names, have them once."""
-    seen: set[str] = set()
-
-    def once(found: re.Match[str]) -> str:
-        text = "" if found[0] in seen else found[0]
-        seen.add(found[0])
-        return text
-
-    return "\n".join(_DEFINITIONS.sub(once, text) for text in files)
 
 
 def _digest(text: str) -> str:
@@ -79,10 +101,16 @@ class Source:
     """The C++ of one program, by file name, and the literals in its constants."""
 
     files: dict[str, str] = field(default_factory=dict[str, str])
-    """The file of the program, and one for each kernel function."""
+    """The file of the program, one for each kernel function, and the headers that these include."""
     literals: dict[str, Literal] = field(default_factory=dict[str, Literal])
     kernels: dict[str, KernelText] = field(default_factory=dict[str, KernelText])
     """The kernel functions by their files."""
+
+    def add(self, kernel: KernelText, suffix: str) -> None:
+        """Add the file of a kernel function, and its headers."""
+        self.files[kernel.name + suffix] = kernel_file([kernel])
+        self.files |= {header.file: header.text for header in kernel.own_headers}
+        self.kernels[kernel.name + suffix] = kernel
 
     def joined(self) -> dict[str, str]:
         """The files; functions that call the same instance of a template share one, so that it is compiled once."""
@@ -106,13 +134,12 @@ def kernel_text(
     outs: Sequence[Arg],
     dims: Mapping[str, str],
     one_instance: bool = False,
-    fields: Sequence[str] | None = None,
+    sizes: Header | None = None,
 ) -> KernelText:
     """The text of one kernel function, whose name contains a digest of it. `one_instance` is `Kernel.one_instance`.
 
-    A function with `fields` reads all sizes from its last argument, a struct; its text contains no sizes.
+    A function with `sizes` reads all sizes from its last argument, a struct; its text contains no sizes.
     """
-    math = ("ait/math.h",) if emission.definitions else ()  # the functions that regions call
     function = render(
         "kernel_function.j2",
         what=what,
@@ -121,10 +148,10 @@ def kernel_text(
         outs=outs,
         dims=dims,
         body=CppText(emission.body),
-        fields=None if fields is None else grouped(fields),
+        sizes=None if sizes is None else sizes.name,
         names=identifiers(emission.body),
     )
-    headers = tuple(dict.fromkeys(("ait/context.h", "ait/dims.h", "ait/types.h", *math, *emission.includes)))
+    headers = tuple(dict.fromkeys(("ait/context.h", "ait/dims.h", "ait/types.h", *emission.includes)))
     digest = _digest("".join((*headers, emission.file, emission.definitions, function)))
     named = identifier(f"k_{name}_{digest}")
     return KernelText(
@@ -135,4 +162,5 @@ def kernel_text(
         emission.body,
         one_instance,
         emission.file,
+        sizes,
     )

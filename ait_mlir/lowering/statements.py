@@ -8,7 +8,7 @@ from typing import ClassVar, Literal
 
 from ait_mlir.dims import Expr
 from ait_mlir.lowering.cpp import CppText
-from ait_mlir.lowering.layout import grouped, identifiers
+from ait_mlir.lowering.layout import identifiers
 
 
 @dataclass(frozen=True)
@@ -22,12 +22,9 @@ class Function:
     ins: int
     outs: int
     instance: str | None = None
+    sizes_type: str | None = None
+    """The struct of these sizes."""
     sizes: tuple[tuple[str, Expr], ...] = ()
-
-    @property
-    def fields(self) -> list[list[str]]:
-        """The names of the sizes, as the struct has them."""
-        return grouped(name for name, _ in self.sizes)
 
     @property
     def reads(self) -> frozenset[str]:

@@ -41,7 +41,6 @@ from ait_mlir.lowering.emit import emit_program
 from ait_mlir.lowering.kernels import ALGORITHM_KEYS, Target
 from ait_mlir.lowering.module_target import set_target
 from ait_mlir.lowering.points import Point
-from ait_mlir.lowering.sources import side_by_side
 from ait_mlir.selection.lanes import Lanes
 from ait_mlir.selection.race import ROUNDS, race
 from ait_mlir.selection.ranges import Times
@@ -357,7 +356,7 @@ def library_files(programs: Sequence[Program], a_file: int = PROGRAMS_A_FILE) ->
     files = {n: t for n, t in kernels.items() if not n.endswith(".cc")}
     pieces = [*(t for n, t in kernels.items() if n.endswith(".cc")), *(p.table for p in programs)]
     for i in range(0, len(pieces), a_file):
-        files[f"candidates_{i}.cc"] = side_by_side(pieces[i : i + a_file])
+        files[f"candidates_{i}.cc"] = "\n".join(pieces[i : i + a_file])
     return files
 
 

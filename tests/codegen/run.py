@@ -49,10 +49,11 @@ SOURCES_A_UNIT = 6
 
 @dataclass(frozen=True)
 class Unit:
-    """Sources that are compiled together, by name, and the digest of all that decides the result."""
+    """Sources that are compiled together, by name, their headers, and the digest of all that decides the result."""
 
     sources: tuple[str, ...]
     text: str
+    headers: dict[str, str]
     flags: tuple[str, ...]
     digest: str
 
@@ -68,11 +69,12 @@ def pin_native(graph: GraphOp, target: Target) -> None:
 
 
 def generate(kind: str, arch: str, full: bool) -> tuple[dict[str, str], list[str], int]:
-    """Sources by name, the errors of sources that could not be generated, and the number of files before
+    """Sources and their headers by name, the errors of sources that could not be generated, and the number of files before
     deduplication.
     """
     target = make_target(kind, arch)
     sources: dict[str, str] = {}
+    headers: dict[str, str] = {}
     failures: list[str] = []
     total = 0
     for name, text in models(full):
@@ -93,7 +95,9 @@ def generate(kind: str, arch: str, full: bool) -> tuple[dict[str, str], list[str
                 if file.endswith(SUFFIX[kind]):
                     total += 1
                     sources.setdefault(hashlib.sha256(content.encode()).hexdigest(), content)
-    return {f"{digest[:16]}{SUFFIX[kind]}": text for digest, text in sources.items()}, failures, total
+                elif file.endswith(".h"):
+                    headers[file] = content
+    return headers | {f"{digest[:16]}{SUFFIX[kind]}": text for digest, text in sources.items()}, failures, total
 
 
 def in_namespace(name: str, text: str) -> str:
@@ -111,13 +115,15 @@ def units(sources: dict[str, str], kind: str, tools: Toolchain) -> Iterator[Unit
     for path in sorted((cpp_root() / "include").rglob("*")):
         if path.is_file():
             headers.update(path.read_bytes())
+    own = {name: text for name, text in sources.items() if name.endswith(".h")}
     # sources that include the same headers share a unit: each header's cost once
-    names = sorted(sources, key=lambda n: ([line for line in sources[n].splitlines() if "#include" in line], n))
+    names = sorted(sources.keys() - own.keys(), key=lambda n: ([line for line in sources[n].splitlines() if "#include" in line], n))
     for i in range(0, len(names), SOURCES_A_UNIT):
         part = tuple(names[i : i + SOURCES_A_UNIT])
         text = "".join(in_namespace(name, sources[name]) for name in part)
-        whole = "\0".join([tools.identity, *flags, headers.hexdigest(), text])
-        yield Unit(part, text, flags, hashlib.sha256(whole.encode()).hexdigest())
+        included = {name: own[name] for name in own if f'"{name}"' in text}
+        whole = "\0".join([tools.identity, *flags, headers.hexdigest(), *included.values(), text])
+        yield Unit(part, text, included, flags, hashlib.sha256(whole.encode()).hexdigest())
 
 
 def compile_unit(unit: Unit, kind: str, tools: Toolchain, done: Path) -> tuple[str | None, dict[str, int]]:
@@ -130,6 +136,8 @@ def compile_unit(unit: Unit, kind: str, tools: Toolchain, done: Path) -> tuple[s
     with tempfile.TemporaryDirectory(prefix="ait_codegen_") as folder:
         source = Path(folder) / f"unit{SUFFIX[kind]}"
         source.write_text(unit.text)
+        for name, text in unit.headers.items():
+            (Path(folder) / name).write_text(text)
         command = [str(tools.compiler), *unit.flags, "-c", str(source), "-o", str(source.with_suffix(".o"))]
         result = subprocess.run(
             command, capture_output=True, text=True, check=False, env={**os.environ, **dict(tools.environment)}
@@ -153,7 +161,7 @@ def check(kind: str, arch: str, jobs: int, keep: Path | None, full: bool) -> boo
         folder.mkdir(parents=True, exist_ok=True)
         for name, text in sources.items():
             (folder / name).write_text(text)
-    count = f"{total} sources, {len(sources)} different"
+    count = f"{total} sources, {sum(name.endswith(SUFFIX[kind]) for name in sources)} different"
     try:
         tools = toolchain(kind, arch)  # pyright: ignore
     except ToolchainError as error:

@@ -22,7 +22,6 @@ from ait_mlir.ir.parser import check, parse_text
 from ait_mlir.ir.source import SourceText
 from ait_mlir.lowering.build import build_library
 from ait_mlir.lowering.kernels import Target
-from ait_mlir.lowering.sources import side_by_side
 from ait_mlir.options import CompileOptions
 from ait_mlir.passes.checks.check_semantics import moved_outputs, param_types
 from ait_mlir.reference import evaluate_graph
@@ -166,7 +165,9 @@ def compile_graph(text: str, folder: Path, one_file: bool = True, target: Target
     planned = parse_graph(text)[0]
     run_to_phase(planned, "planned", CompileOptions("cpu", target.arch))
     code = emit(planned)
-    files = {"all.cc": side_by_side(code.files.values())} if one_file else code.files
+    sources = [text for name, text in code.files.items() if name.endswith(".cc")]
+    headers = {name: text for name, text in code.files.items() if name.endswith(".h")}
+    files = headers | {"all.cc": "\n".join(sources)} if one_file else code.files
     library = build_library(files, target, folder)
     module = graph.parent_op()
     assert isinstance(module, ModuleOp)

@@ -106,6 +106,15 @@ def test_headers_and_flags_are_part_of_the_key(tmp_path: Path, fresh_cache: Path
     assert len(objects(fresh_cache)) == 3
 
 
+def test_an_object_is_made_again_only_when_a_header_of_its_library_that_it_includes_changes(
+    tmp_path: Path, fresh_cache: Path
+) -> None:
+    sources = {"a.cc": '#include "n.h"\nint f() { return N; }\n', "b.cc": SOURCE, "n.h": '  #  include "m.h"\n'}
+    for number in (1, 2):
+        build_library(sources | {"m.h": f"#define N {number}\n"}, CPU, tmp_path / "w")
+    assert len(objects(fresh_cache)) == 3
+
+
 def test_a_refused_source_is_named_with_its_first_error(tmp_path: Path, fresh_cache: Path) -> None:
     sources = {"good.cc": "int good;", "bad.cc": "int f() { return nothing; }\n"}
     with pytest.raises(CompileError) as caught:
