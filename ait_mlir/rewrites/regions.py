@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import BFloat16Type, Float16Type
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from ait_mlir.dialects.ait.data import ConstantOp
 from ait_mlir.dialects.ait.dtypes import compute_type
-from ait_mlir.dialects.ait.elementwise import CastOp
+from ait_mlir.dialects.ait.elementwise import CastOp, cast_steps
 from ait_mlir.dialects.ait.region import YieldOp
 from ait_mlir.rewrites.engine.numbers import element_type_of, splat
 
@@ -62,14 +61,9 @@ class RegionGrower:
         return value
 
     def cast(self, value: SSAValue, source: Attribute, target: Attribute) -> SSAValue:
-        """A cast between element types. Scalars are in compute types, so narrowing a float rounds it and widens it
-        again.
-        """
-        narrow = isinstance(target, Float16Type | BFloat16Type)
-        if narrow and source != target:
-            value = self._add(CastOp(value, target)).results[0]
-        if value.type != compute_type(target):
-            value = self._add(CastOp(value, compute_type(target))).results[0]
+        """A cast between element types; scalars are in compute types."""
+        for step in cast_steps(value.type, source, target):
+            value = self._add(CastOp(value, step)).results[0]
         return value
 
     def yields(self) -> list[SSAValue]:

@@ -17,7 +17,7 @@ from xdsl.irdl import (
 )
 
 from ait_mlir.dialects.ait.base import AitOp, PureOp, ResultTypes, Value, broadcast_shapes
-from ait_mlir.dialects.ait.dtypes import integer_range, is_element_type, is_float
+from ait_mlir.dialects.ait.dtypes import compute_type, integer_range, is_element_type, is_float
 from ait_mlir.dialects.ait.numbers import Number, literal_values, number_attr, number_text
 from ait_mlir.dialects.ait.region import FusedElementwiseOp, YieldOp
 from ait_mlir.dialects.ait.syntax import SCALAR, Operands, Prop, Syntax, Word
@@ -358,6 +358,14 @@ class CastOp(ElementwiseOp):
         if not isinstance(result, TensorType):
             raise self.fail(f"the result {result} must be a tensor like the input {source}")
         return [TensorType.get(source.dims, result.element_type)]
+
+
+def cast_steps(value: Attribute, source: Attribute, target: Attribute) -> list[Attribute]:
+    """The types of the casts in a region that make a scalar of element type `target` of one of `source`, which has the
+    type `value`. Scalars are in compute types, so narrowing a float rounds it and widens it again.
+    """
+    steps = [target] if compute_type(target) != target and source != target else []
+    return steps if [value, *steps][-1] == compute_type(target) else [*steps, compute_type(target)]
 
 
 SAME_BITS: dict[Attribute, Attribute] = {f32: i32, i32: f32, f64: i64, i64: f64}

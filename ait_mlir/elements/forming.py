@@ -1,0 +1,82 @@
+"""Makes one `ait.loops` of a group of ops."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator, Sequence
+
+from xdsl.dialects.builtin import i1
+from xdsl.ir import Block, Operation, Region, SSAValue
+
+from ait_mlir.dialects.ait.loops import AtOp, FoldOp, IndexOp, IndicesAttr, LoopsOp
+from ait_mlir.dialects.ait.region import YieldOp
+from ait_mlir.dialects.ait.types import Induction, IterationsAttr, ShapeAttr, tensor_type
+from ait_mlir.dims import Expr, Scope, const, sym
+from ait_mlir.elements.table import ROWS
+from ait_mlir.elements.writer import ElementWriter, NoElements
+
+
+def form_loops(results: Sequence[SSAValue], members: Container[Operation], scope: Scope) -> LoopsOp:
+    """The loops that compute the results of a group of ops, all of one shape; it stands in no block.
+
+    Its operands are the values from outside of the group that it reads. `NoElements` if it cannot be written.
+    """
+    dims = tensor_type(results[0]).dims
+    loops = tuple(Induction(name, size) for name, size in zip(_names("d", len(dims), scope), dims, strict=True))
+    writer = ElementWriter(scope, members, ROWS, loops)
+    index = [const(0) if loop.count.as_int() == 1 else sym(loop.name) for loop in loops]
+    yielded = [writer.element(value, index) for value in results]
+    block = writer.levels[0].block
+    block.add_op(YieldOp(*yielded))
+    _erase_unused(block)
+    operands = _used_operands(block, writer)
+    op = LoopsOp(operands, loops, [tensor_type(v).element_type for v in results], Region(block))
+    _rename_folds(block, 0, {}, scope)
+    for value, result in zip(results, op.results, strict=True):
+        result.name_hint = value.name_hint
+    return op
+
+
+def _names(letter: str, count: int, scope: Scope) -> list[str]:
+    """Names for iteration dims that are not declared: `d0`, `d1`."""
+    while any(f"{letter}{i}" in scope for i in range(count)):
+        letter += "_"
+    return [f"{letter}{i}" for i in range(count)]
+
+
+def _erase_unused(block: Block) -> None:
+    for op in reversed(list(block.ops)):
+        if isinstance(op, YieldOp):
+            continue
+        if not any(r.uses for r in op.results):
+            op.detach()
+            op.erase()
+        elif isinstance(op, FoldOp):
+            _erase_unused(op.block)
+
+
+def _used_operands(block: Block, writer: ElementWriter) -> list[SSAValue]:
+    """The operands whose elements are read; block arguments of others are removed."""
+    kept: list[SSAValue] = []
+    for tensor, argument in writer.operands.items():
+        if argument.uses:
+            kept.append(tensor)
+        else:
+            block.erase_arg(argument)
+    return kept
+
+
+def _rename_folds(block: Block, depth: int, names: dict[str, Expr], scope: Scope) -> None:
+    """Call the iteration dims of folds `k0`, `k1`, ... from the outermost on."""
+    for op in block.ops:
+        if isinstance(op, FoldOp):
+            loops = op.iterations.data
+            fresh = _names("k", depth + len(loops), scope)[depth:]
+            own = {loop.name: sym(name) for loop, name in zip(loops, fresh, strict=True)}
+            renamed = tuple(Induction(n, loop.count) for n, loop in zip(fresh, loops, strict=True))
+            op.properties["iterations"] = IterationsAttr(renamed)
+            _rename_folds(op.block, depth + len(loops), {**names, **own}, scope)
+        elif isinstance(op, AtOp):
+            index = tuple(None if e is None else e.substitute(names) for e in op.indices.data)
+            op.properties["indices"] = IndicesAttr(index)
+        elif isinstance(op, IndexOp):
+            op.properties["expression"] = ShapeAttr((op.value.substitute(names),))

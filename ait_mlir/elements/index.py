@@ -1,0 +1,31 @@
+"""Elements that indices choose."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.ir import SSAValue
+
+from ait_mlir.dialects.ait.elementwise import AddOp, CompareOp, WhereOp
+from ait_mlir.dialects.ait.index import EmbeddingOp, GatherOp
+from ait_mlir.dialects.ait.types import tensor_type
+from ait_mlir.elements.elementwise import broadcast
+from ait_mlir.elements.table import elements_of
+from ait_mlir.elements.writer import ElementWriter, Index
+
+
+@elements_of(EmbeddingOp)
+def _(op: EmbeddingOp, w: ElementWriter, position: int, index: Sequence[Index]) -> SSAValue:
+    return w.element(op.table, [w.element(op.ids, index[:-1]), index[-1]])
+
+
+@elements_of(GatherOp)
+def _(op: GatherOp, w: ElementWriter, position: int, index: Sequence[Index]) -> SSAValue:
+    x, (dims, _) = tensor_type(op.input), op.places()
+    found: dict[int, Index] = {dim: index[at] for dim, at in op.kept_dims()}
+    for dim, tensor in zip(dims, op.indices, strict=True):
+        element = tensor_type(tensor).element_type
+        value = w.element(tensor, broadcast(tensor, index))
+        below = w.add(CompareOp("lt", value, w.constant(0, element)))
+        found[dim] = w.op(WhereOp, below, w.op(AddOp, value, w.number(x.dims[dim], element)), value)
+    return w.element(op.input, [found[dim] for dim in range(x.rank)])

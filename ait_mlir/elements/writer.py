@@ -1,0 +1,381 @@
+"""Writes the region of `ait.loops`: scalars at indices, each once, as far outside as it can stand.
+
+A row of the table asks for elements of an op's operands. If the op that computes an operand is a member of the group,
+its row is asked in turn; otherwise the element is read with `ait.at`. Thus fusion is nothing but asking.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from xdsl.dialects.builtin import f32, i32, i64
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, Region, SSAValue
+
+from ait_mlir.dialects.ait.bits import known_number
+from ait_mlir.dialects.ait.data import ConstantOp
+from ait_mlir.dialects.ait.dtypes import compute_type, is_float
+from ait_mlir.dialects.ait.elementwise import BitAndOp, BitcastOp, CastOp, CompareOp, WhereOp, cast_steps
+from ait_mlir.dialects.ait.index import neutral
+from ait_mlir.dialects.ait.loops import PLACES, AtOp, FoldOp, IndexOp, expressions_of
+from ait_mlir.dialects.ait.numbers import Number
+from ait_mlir.dialects.ait.region import YieldOp
+from ait_mlir.dialects.ait.types import Induction, ShapeAttr, in_nest, tensor_type
+from ait_mlir.dims import Expr, Scope, const, sym
+
+Index: TypeAlias = Expr | SSAValue
+"""An index along a dim: an expression of dims and iteration dims, or an integer scalar."""
+Row: TypeAlias = "Callable[[Operation, ElementWriter, int, Sequence[Index]], SSAValue]"
+
+
+class NoElements(Exception):
+    """An op, or the index at which an element is asked for, cannot be written as scalars; the message says why."""
+
+
+@dataclass
+class Level:
+    """A block that is being written: the region of the loops, or of a fold in it."""
+
+    block: Block
+    loops: tuple[Induction, ...]
+    """The iteration dims of this level alone."""
+    scope: Scope
+    known: dict[object, Operation] = field(default_factory=dict[object, Operation])
+    """The ops in the block by what they compute."""
+
+
+class ElementWriter:
+    """Writes scalars for a group of ops, the `members`, at one index of their results."""
+
+    def __init__(self, scope: Scope, members: Container[Operation], rows: Mapping[str, Row], loops: Sequence[Induction]):
+        self.members = members
+        self.rows = rows
+        self.operands: dict[SSAValue, BlockArgument] = {}
+        """The tensors that are read, and the block arguments that stand for them."""
+        self.levels = [Level(Block(), tuple(loops), in_nest(scope, tuple(loops)))]
+        self._scope = scope
+        self._level: dict[SSAValue, Level] = {}
+        self._elements: dict[object, SSAValue] = {}
+        self._guarded = False
+        self._folds = 0
+
+    @property
+    def scope(self) -> Scope:
+        """The dims and iteration dims at the place where ops are written."""
+        return self.levels[-1].scope
+
+    # ** elements **
+
+    def element(self, tensor: SSAValue, index: Sequence[Index]) -> SSAValue:
+        """The element of a tensor at an index that is within it, in its compute type."""
+        index = [self.simplified(i) if isinstance(i, Expr) else i for i in index]
+        key = tensor, tuple(index), self._guarded
+        found = self._elements.get(key)
+        if found is not None and self._is_open(found):
+            return found
+        owner = tensor.owner
+        if isinstance(owner, ConstantOp) and (number := owner.splat()) is not None:
+            found = self.constant(number, compute_type(tensor_type(tensor).element_type))
+        elif isinstance(owner, Operation) and owner in self.members:
+            assert isinstance(tensor, OpResult)
+            found = self.rows[owner.name](owner, self, tensor.index, index)
+        else:
+            found = self._read(tensor, index, 0 if self._guarded else None)
+        self._elements[key] = found
+        return found
+
+    def element_or(self, tensor: SSAValue, index: Sequence[Index], number: Number) -> SSAValue:
+        """The element of a tensor, or a number where the index is outside of it."""
+        owner = tensor.owner
+        if not (isinstance(owner, Operation) and owner in self.members) and not isinstance(owner, ConstantOp):
+            return self._read(tensor, [self.simplified(i) if isinstance(i, Expr) else i for i in index], number)
+        return self.guarded(
+            self.within(index, tensor_type(tensor).dims),
+            lambda: self.element(tensor, index),
+            self.constant(number, compute_type(tensor_type(tensor).element_type)),
+        )
+
+    def guarded(self, condition: SSAValue | None, inside: Callable[[], SSAValue], other: SSAValue) -> SSAValue:
+        """A value that counts only where a condition holds, and another one elsewhere; None always holds.
+
+        What computes the value may read outside of tensors.
+        """
+        if condition is None:
+            return inside()
+        with self._guard():
+            value = inside()
+        return self.op(WhereOp, condition, value, other)
+
+    def choose(
+        self, condition: SSAValue, first: Callable[[], SSAValue], second: Callable[[], SSAValue]
+    ) -> SSAValue:
+        """The first value where a condition holds, else the second; each may read outside of tensors elsewhere."""
+        with self._guard():
+            values = first(), second()
+        return self.op(WhereOp, condition, *values)
+
+    @contextmanager
+    def _guard(self) -> Generator[None]:
+        before, self._guarded = self._guarded, True
+        try:
+            yield
+        finally:
+            self._guarded = before
+
+    def _read(self, tensor: SSAValue, index: Sequence[Index], number: Number | None) -> SSAValue:
+        dims = tensor_type(tensor).dims
+        needed = self._needed([i for i in index if isinstance(i, SSAValue)], [i for i in index if isinstance(i, Expr)])
+        for level in self.levels[needed:]:
+            proved = all(
+                level.scope.le(0, i) and level.scope.lt(i, size)
+                for i, size in zip(index, dims, strict=True)
+                if isinstance(i, Expr)
+            )
+            by_value = any(isinstance(i, SSAValue) for i in index)
+            if proved and (not by_value or self._always_runs(level)):
+                return self._add(self._at(tensor, index, number if by_value else None), level)
+        if number is None:
+            at = ", ".join(str(i) if isinstance(i, Expr) else "a value" for i in index)
+            raise NoElements(f"[{at}] is not proved to be within {tensor.type}")
+        return self._add(self._at(tensor, index, number), self.levels[needed])
+
+    def _always_runs(self, level: Level) -> bool:
+        """Whether what stands in a level runs only if the innermost level runs, so that a read by a value may move."""
+        inner = self.levels[self.levels.index(level) + 1 :]
+        return all(level.scope.positive(loop.count) for each in inner for loop in each.loops)
+
+    def _at(self, tensor: SSAValue, index: Sequence[Index], number: Number | None) -> AtOp:
+        argument = self.operands.get(tensor)
+        if argument is None:
+            block = self.levels[0].block
+            argument = self.operands[tensor] = block.insert_arg(tensor.type, len(block.args))
+            argument.name_hint = tensor.name_hint
+        op = AtOp(argument, index, number)
+        op.output.name_hint = tensor.name_hint
+        return op
+
+    # ** indices **
+
+    def simplified(self, e: Expr) -> Expr:
+        """A shorter form of an expression at this place."""
+        return self.scope.simplified(e)
+
+    def index(self, e: Expr) -> SSAValue:
+        """The value of an expression, as i64."""
+        e = self.simplified(e)
+        needed = self._needed([], [e])
+        for level in self.levels[needed:]:
+            if all(level.scope.positive(d) for d in e.divisors()):
+                break
+        else:
+            raise NoElements(f"{e} divides by what may be 0")
+        return self._add(IndexOp(e), level)
+
+    def number(self, e: Expr, element: Attribute) -> SSAValue:
+        """The value of an expression in an element type."""
+        if (known := self.simplified(e).as_int()) is not None:
+            return self.constant(float(known) if is_float(element) else known, element)
+        return self.cast(self.index(e), i64, element)
+
+    def within(self, index: Sequence[Index], dims: Sequence[Expr]) -> SSAValue | None:
+        """Whether an index lies within a tensor of these dims; None if that is proved."""
+        conditions: list[SSAValue] = []
+        for i, size in zip(index, dims, strict=True):
+            if not isinstance(i, Expr):
+                raise NoElements("an index that is a value may lie outside of a tensor")
+            if not self.scope.le(0, i):
+                conditions.append(self.compare("ge", i, const(0)))
+            if not self.scope.lt(i, size):
+                conditions.append(self.compare("lt", i, size))
+        return self.all_of(conditions)
+
+    def compare(self, predicate: str, a: Expr, b: Expr) -> SSAValue:
+        """The comparison of two expressions."""
+        return self._add(CompareOp(predicate, self.index(a), self.index(b)))
+
+    def all_of(self, conditions: Sequence[SSAValue]) -> SSAValue | None:
+        """Whether all conditions hold; None without any."""
+        if not conditions:
+            return None
+        found = conditions[0]
+        for other in conditions[1:]:
+            found = self.op(BitAndOp, found, other)
+        return found
+
+    # ** scalars **
+
+    def op(self, op_class: type[Any], *operands: SSAValue) -> SSAValue:
+        """An elementwise op on scalars."""
+        return self.add(op_class(*operands))
+
+    def add(self, op: Operation) -> SSAValue:
+        """The result of an op without regions on scalars; of equal ops one is written."""
+        return self._add(op)
+
+    def scalar(self, op: Operation, operands: Sequence[SSAValue]) -> SSAValue:
+        """The elementwise op of a tensor, on scalars; operands are in compute types."""
+        element = _element(op.results[0])
+        if isinstance(op, CastOp):
+            return self.cast(operands[0], _element(op.input), element)
+        made = type(op).create(operands=operands, result_types=[compute_type(element)], properties=dict(op.properties))
+        made.results[0].name_hint = op.results[0].name_hint
+        return self._add(made)
+
+    def cast(self, value: SSAValue, source: Attribute, target: Attribute) -> SSAValue:
+        """A scalar of one element type as one of another, in its compute type."""
+        for step in cast_steps(value.type, source, target):
+            value = self._add(CastOp(value, step))
+        return value
+
+    def constant(self, number: Number, element: Attribute) -> SSAValue:
+        """A number in a scalar type."""
+        value = float(number) if is_float(element) else int(number)
+        return self._add(ConstantOp(value, element))
+
+    def property(self, attribute: Attribute, element: Attribute) -> SSAValue:
+        """The number of a property, which may be the bits of an f32 that a run is given."""
+        if (number := known_number(attribute)) is not None:
+            return self.constant(number, element)
+        assert isinstance(attribute, ShapeAttr)
+        bits = self.cast(self.index(attribute.data[0]), i64, i32)
+        return self.cast(self._add(BitcastOp(bits)), f32, element)
+
+    def copy(self, op: Operation, operands: Sequence[SSAValue]) -> SSAValue:
+        """An op on scalars with other operands."""
+        return self._add(op.clone(dict(zip(op.operands, operands, strict=True))))
+
+    def inline(self, block: Block, arguments: Sequence[Callable[[], SSAValue]], position: int) -> SSAValue:
+        """The value that a region of scalar ops yields at a position; only arguments that it needs are computed."""
+        known: dict[SSAValue, SSAValue] = {}
+
+        def value_of(value: SSAValue) -> SSAValue:
+            if value not in known:
+                owner = value.owner
+                if isinstance(owner, Block):
+                    assert isinstance(value, BlockArgument)
+                    known[value] = arguments[value.index]()
+                else:
+                    known[value] = self.copy(owner, [value_of(v) for v in owner.operands])
+            return known[value]
+
+        last = block.last_op
+        assert last is not None
+        return value_of(last.operands[position])
+
+    # ** folds **
+
+    def fold(self, kind: str, sizes: Sequence[Expr], body: Callable[[Sequence[Expr]], SSAValue]) -> SSAValue:
+        """A sum, product, maximum or minimum of what `body` writes at the indices of further iteration dims."""
+        return self.folds(kind, sizes, body)[0]
+
+    def place(self, kind: str, sizes: Sequence[Expr], body: Callable[[Sequence[Expr]], SSAValue]) -> SSAValue:
+        """The place of the largest (`argmax`) or smallest value, as i64."""
+        return self.folds(kind, sizes, body)[1]
+
+    def folds(
+        self, kind: str, sizes: Sequence[Expr], body: Callable[[Sequence[Expr]], SSAValue]
+    ) -> Sequence[SSAValue]:
+        """All results of a fold."""
+        loops: list[Induction] = []
+        index: list[Expr] = []
+        for size in sizes:
+            if size.as_int() == 1:
+                index.append(const(0))
+                continue
+            loops.append(Induction(self._fresh_name(), size))
+            index.append(sym(loops[-1].name))
+        if not loops:
+            return [body(index), *([self.index(const(0))] if kind in PLACES else [])]
+        around = tuple(loop for level in self.levels for loop in level.loops)
+        self.levels.append(Level(Block(), tuple(loops), in_nest(self._scope, (*around, *loops))))
+        try:
+            value = body(index)
+        finally:
+            level = self.levels.pop()
+        level.block.add_op(YieldOp(value))
+        op = FoldOp(kind, loops, Region(level.block))
+        needed = max((self._needed([v], []) for v in _captured(op)), default=0)
+        names = {n for inner in op.walk() for e in expressions_of(inner) for n in e.symbols}
+        needed = max(needed, *(i for i, level in enumerate(self.levels) for loop in level.loops if loop.name in names), 0)
+        return self._placed(op, self.levels[needed], fold_key(op)).results
+
+    def _fresh_name(self) -> str:
+        while True:
+            self._folds += 1
+            if (name := f"t{self._folds}") not in self._scope:
+                return name
+
+    # ** places **
+
+    def _is_open(self, value: SSAValue) -> bool:
+        return any(self._level.get(value) is level for level in self.levels)
+
+    def _needed(self, values: Sequence[SSAValue], expressions: Sequence[Expr]) -> int:
+        """The number of the outermost level where values and iteration dims of expressions are there."""
+        names = {n for e in expressions for n in e.symbols}
+        needed = 0
+        for number, level in enumerate(self.levels):
+            if any(loop.name in names for loop in level.loops) or any(self._level.get(v) is level for v in values):
+                needed = number
+        return needed
+
+    def _add(self, op: Operation, level: Level | None = None) -> SSAValue:
+        """Write an op at the outermost level where its operands are there, unless an equal one stands there."""
+        if level is None:
+            level = self.levels[self._needed(list(op.operands), [])]
+        properties = tuple(sorted(op.properties.items(), key=lambda item: item[0]))
+        key = op.name, properties, tuple(op.operands), tuple(op.result_types)
+        return self._placed(op, level, key).results[0]
+
+    def _placed(self, op: Operation, level: Level, key: object) -> Operation:
+        for outer in self.levels[: self.levels.index(level) + 1]:
+            if (found := outer.known.get(key)) is not None:
+                return found
+        level.known[key] = op
+        level.block.add_op(op)
+        for result in op.results:
+            self._level[result] = level
+        return op
+
+
+def _element(value: SSAValue) -> Attribute:
+    return tensor_type(value).element_type
+
+
+def lowest(element: Attribute) -> Number:
+    """The number that is never the largest: minus infinity, or the least integer."""
+    return neutral("max", element)
+
+
+def _captured(op: FoldOp) -> list[SSAValue]:
+    """The values from around a fold that its region uses."""
+    own = {r for inner in op.walk() for r in inner.results}
+    return [v for inner in op.walk() for v in inner.operands if v not in own]
+
+
+def fold_key(op: FoldOp, names: Mapping[str, Expr] | None = None, numbers: Mapping[SSAValue, object] | None = None) -> object:
+    """A key that is equal for folds that compute the same from the values around them, whatever their iteration dims
+    are called."""
+    names = dict(names or {})
+    numbers = dict(numbers or {})
+    for loop in op.iterations.data:
+        names[loop.name] = sym(f"_{len(names)}")
+    out: list[object] = [op.kind.data, op.sizes]
+    for inner in op.block.ops:
+        operands = tuple(numbers.get(v, v) for v in inner.operands)
+        if isinstance(inner, FoldOp):
+            what: object = fold_key(inner, names, numbers)
+        elif isinstance(inner, AtOp):
+            index = tuple(None if e is None else e.substitute(names) for e in inner.indices.data)
+            what = index, inner.otherwise
+        elif isinstance(inner, IndexOp):
+            what = inner.value.substitute(names)
+        else:
+            what = tuple(sorted(inner.properties.items(), key=lambda item: item[0]))
+        out.append((inner.name, what, operands, tuple(inner.result_types)))
+        for r in inner.results:
+            numbers[r] = len(numbers)
+    return tuple(out)
+
