@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Sequence
 
-from xdsl.dialects.builtin import i1
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from ait_mlir.dialects.ait.loops import AtOp, FoldOp, IndexOp, IndicesAttr, LoopsOp
@@ -12,7 +11,7 @@ from ait_mlir.dialects.ait.region import YieldOp
 from ait_mlir.dialects.ait.types import Induction, IterationsAttr, ShapeAttr, tensor_type
 from ait_mlir.dims import Expr, Scope, const, sym
 from ait_mlir.elements.table import ROWS
-from ait_mlir.elements.writer import ElementWriter, NoElements
+from ait_mlir.elements.writer import ElementWriter
 
 
 def form_loops(results: Sequence[SSAValue], members: Container[Operation], scope: Scope) -> LoopsOp:

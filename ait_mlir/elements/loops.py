@@ -15,7 +15,7 @@ from ait_mlir.elements.writer import ElementWriter, Index, NoElements
 @elements_of(LoopsOp)
 def _(op: LoopsOp, w: ElementWriter, position: int, index: Sequence[Index]) -> SSAValue:
     names = {loop.name: i for loop, i in zip(op.iterations.data, index, strict=True)}
-    tensors = dict(zip(op.block.args, op.operands, strict=True))
+    tensors: dict[SSAValue, SSAValue] = dict(zip(op.block.args, op.operands, strict=True))
     return copied(w, op.block, names, {}, tensors)[position]
 
 

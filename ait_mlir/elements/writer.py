@@ -24,6 +24,7 @@ from ait_mlir.dialects.ait.numbers import Number
 from ait_mlir.dialects.ait.region import YieldOp
 from ait_mlir.dialects.ait.types import Induction, ShapeAttr, in_nest, tensor_type
 from ait_mlir.dims import Expr, Scope, const, sym
+from ait_mlir.rewrites.engine.numbers import splat
 
 Index: TypeAlias = Expr | SSAValue
 """An index along a dim: an expression of dims and iteration dims, or an integer scalar."""
@@ -49,7 +50,9 @@ class Level:
 class ElementWriter:
     """Writes scalars for a group of ops, the `members`, at one index of their results."""
 
-    def __init__(self, scope: Scope, members: Container[Operation], rows: Mapping[str, Row], loops: Sequence[Induction]):
+    def __init__(
+        self, scope: Scope, members: Container[Operation], rows: Mapping[str, Row], loops: Sequence[Induction]
+    ) -> None:
         self.members = members
         self.rows = rows
         self.operands: dict[SSAValue, BlockArgument] = {}
@@ -76,7 +79,7 @@ class ElementWriter:
         if found is not None and self._is_open(found):
             return found
         owner = tensor.owner
-        if isinstance(owner, ConstantOp) and (number := owner.splat()) is not None:
+        if (number := splat(tensor)) is not None:
             found = self.constant(number, compute_type(tensor_type(tensor).element_type))
         elif isinstance(owner, Operation) and owner in self.members:
             assert isinstance(tensor, OpResult)
@@ -91,11 +94,29 @@ class ElementWriter:
         owner = tensor.owner
         if not (isinstance(owner, Operation) and owner in self.members) and not isinstance(owner, ConstantOp):
             return self._read(tensor, [self.simplified(i) if isinstance(i, Expr) else i for i in index], number)
-        return self.guarded(
-            self.within(index, tensor_type(tensor).dims),
-            lambda: self.element(tensor, index),
-            self.constant(number, compute_type(tensor_type(tensor).element_type)),
-        )
+        dims = tensor_type(tensor).dims
+        with self._guard():
+            value = self.element(tensor, index)
+        if (read := self._same_outside(value, index, dims)) is not None:
+            return self._read(*read, number)
+        other = self.constant(number, compute_type(tensor_type(tensor).element_type))
+        return self.guarded(self.within(index, dims), lambda: value, other)
+
+    def _same_outside(
+        self, value: SSAValue, index: Sequence[Index], dims: Sequence[Expr]
+    ) -> tuple[SSAValue, Sequence[Index]] | None:
+        """The tensor and the index of a read that is outside of its tensor where `index` is outside of `dims`."""
+        if not isinstance(value.owner, AtOp):
+            return None
+        read = value.owner
+        tensor = next(v for v, argument in self.operands.items() if argument is read.tensor)
+        places = list(zip(read.index(), tensor_type(tensor).dims, strict=True))
+        for i, size in zip(index, dims, strict=True):
+            i = self.simplified(i) if isinstance(i, Expr) else i
+            inside = isinstance(i, Expr) and self.scope.le(0, i) and self.scope.lt(i, size)
+            if not inside and not any(i is e and self.scope.equal(size, n) for e, n in places):
+                return None
+        return tensor, read.index()
 
     def guarded(self, condition: SSAValue | None, inside: Callable[[], SSAValue], other: SSAValue) -> SSAValue:
         """A value that counts only where a condition holds, and another one elsewhere; None always holds.
@@ -152,6 +173,8 @@ class ElementWriter:
             block = self.levels[0].block
             argument = self.operands[tensor] = block.insert_arg(tensor.type, len(block.args))
             argument.name_hint = tensor.name_hint
+        if number is not None and is_float(tensor_type(tensor).element_type):
+            number = float(number)
         op = AtOp(argument, index, number)
         op.output.name_hint = tensor.name_hint
         return op
@@ -298,7 +321,8 @@ class ElementWriter:
         op = FoldOp(kind, loops, Region(level.block))
         needed = max((self._needed([v], []) for v in _captured(op)), default=0)
         names = {n for inner in op.walk() for e in expressions_of(inner) for n in e.symbols}
-        needed = max(needed, *(i for i, level in enumerate(self.levels) for loop in level.loops if loop.name in names), 0)
+        outer = [i for i, level in enumerate(self.levels) if any(loop.name in names for loop in level.loops)]
+        needed = max([needed, *outer])
         return self._placed(op, self.levels[needed], fold_key(op)).results
 
     def _fresh_name(self) -> str:
@@ -355,7 +379,9 @@ def _captured(op: FoldOp) -> list[SSAValue]:
     return [v for inner in op.walk() for v in inner.operands if v not in own]
 
 
-def fold_key(op: FoldOp, names: Mapping[str, Expr] | None = None, numbers: Mapping[SSAValue, object] | None = None) -> object:
+def fold_key(
+    op: FoldOp, names: Mapping[str, Expr] | None = None, numbers: Mapping[SSAValue, object] | None = None
+) -> object:
     """A key that is equal for folds that compute the same from the values around them, whatever their iteration dims
     are called."""
     names = dict(names or {})

@@ -231,6 +231,7 @@ PASSES: dict[str, Pass | Patterns] = table(
         Pass("rotate-products", "passes.rotate_products", "RotateProductsPass", optimizes=True),
         Pass("store-heads", "passes.store_heads", "StoreHeadsPass", optimizes=True),
         Pass("pad-products", "passes.pad_products", "PadProductsPass", optimizes=True),
+        Pass("form-loops", "passes.form_loops", "FormLoopsPass", optimizes=True),
         Pass("group-products", "passes.group_products", "GroupProductsPass", optimizes=True),
         Pass("group-norms", "passes.group_norms", "GroupNormsPass", optimizes=True),
         Pass("group-embeddings", "passes.group_embeddings", "GroupEmbeddingsPass", optimizes=True),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import ClassVar, TypeAlias
 
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr, StringAttr, i1, i64
@@ -408,27 +408,27 @@ class LoopsOp(Cost, PureOp):
     # ** cost **
 
     def flops(self) -> Expr:
-        """Each scalar op counts once for each index that it depends on."""
-        nests = self.nests()
-        counts: list[Expr] = []
-        for op in self.body.walk():
-            if isinstance(op, FoldOp):
-                counts.append(_points(nests[op.yielded] | frozenset(op.iterations.data)))
-            elif isinstance(op, ScalarLike):
-                counts.append(_points(nests[op.results[0]]) * op.WORK)
-        return total(counts)
+        """Each scalar op counts as often as it runs; a fold has an operation for each value."""
+        return total(
+            times * (op.WORK if isinstance(op, ScalarLike) else 1)
+            for op, times in self.runs()
+            if isinstance(op, ScalarLike | FoldOp)
+        )
 
     def elements(self) -> Expr:
-        """The number of indices at which the region runs, its folds included."""
-        sizes = [_points(frozenset((*self.iterations.data, *nest))) for nest in set(self.nests().values())]
-        return total(set(sizes)) if sizes else product(self.sizes)
+        """The number of reads, each as often as it runs."""
+        return total(times for op, times in self.runs() if isinstance(op, AtOp))
 
     def bytes_read(self, position: int) -> Expr:
-        whole = super().bytes_read(position)
-        nests, argument = self.nests(), self.block.args[position]
-        reads = [_points(nests[op.results[0]]) for op in self.body.walk() if reads_of(op, argument)]
-        width = whole if not reads else total(reads) * _width(argument)
-        return minimum(whole, width) if reads else const(0)
+        argument = self.block.args[position]
+        reads = [times for op, times in self.runs() if isinstance(op, AtOp) and op.tensor is argument]
+        one = TensorType.get((), tensor_type(argument).element_type).byte_size()
+        return minimum(super().bytes_read(position), total(reads) * one)
+
+    def runs(self) -> Iterator[tuple[Operation, Expr]]:
+        """The ops of the region, and how often each runs: once for each index that it depends on. In a fold, an op runs
+        for each value of the fold. A fold runs once for each value."""
+        yield from _runs(self.block, frozenset(), self.nests())
 
     def nests(self) -> dict[SSAValue, frozenset[Induction]]:
         """For each scalar in the region, the iteration dims that it depends on."""
@@ -437,19 +437,17 @@ class LoopsOp(Cost, PureOp):
         return found
 
 
-def reads_of(op: Operation, argument: SSAValue) -> bool:
-    """Whether an op reads an element of this block argument."""
-    return isinstance(op, AtOp) and op.tensor is argument
-
-
-def _width(value: SSAValue) -> Expr:
-    t = tensor_type(value)
-    return TensorType.get((), t.element_type).byte_size()
-
-
-def _points(nest: frozenset[Induction]) -> Expr:
-    """The number of points of a nest."""
-    return product(loop.count for loop in nest)
+def _runs(
+    block: Block, around: frozenset[Induction], nests: Mapping[SSAValue, frozenset[Induction]]
+) -> Iterator[tuple[Operation, Expr]]:
+    for op in block.ops:
+        if isinstance(op, YieldOp):
+            continue
+        nest = around | nests[op.results[0]]
+        if isinstance(op, FoldOp):
+            nest |= frozenset(op.iterations.data)
+            yield from _runs(op.block, nest, nests)
+        yield op, product(loop.count for loop in nest)
 
 
 def _add_nests(block: Block, loops: Mapping[str, Induction], found: dict[SSAValue, frozenset[Induction]]) -> None:

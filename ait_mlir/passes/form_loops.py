@@ -1,0 +1,264 @@
+"""Makes one launch of ops that are bound by memory, as `ait.loops`.
+
+A group grows from the op whose result it keeps, upward over producers that only the group uses, or that only move
+elements. Its members become one definition of an element (`ait_mlir/elements`), so what lies between them needs no
+memory.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from xdsl.ir import Block, Operation, SSAValue
+
+from ait_mlir.dialects.ait.data import OutputOp
+from ait_mlir.dialects.ait.loops import AtOp, FoldOp, LoopsOp
+from ait_mlir.dialects.ait.strided import Strided
+from ait_mlir.dialects.ait.structure import op_key
+from ait_mlir.dialects.ait.traits import ScalarLike, ViewLike
+from ait_mlir.dialects.ait.types import TensorType, scope_of, tensor_type
+from ait_mlir.dialects.ait.view import ReshapeOp
+from ait_mlir.dims import Expr, Scope, total
+from ait_mlir.elements import NoElements, form_loops, has_elements
+from ait_mlir.lowering.candidates import candidates_of, standalone, steps_of
+from ait_mlir.lowering.kernels import Target
+from ait_mlir.lowering.kernels.amounts import estimate_env
+from ait_mlir.passes.by_estimate import ByEstimatePass
+from ait_mlir.passes.grouping import best_seconds
+from ait_mlir.passes.remove_duplicates import is_new_state
+
+MAX_MEMBERS = 32
+"""Most ops of a group."""
+MAX_OPERANDS = 16
+"""Most tensors that one launch reads."""
+MAX_SCALARS = 256
+"""Most ops in the region of a group."""
+MORE_WORK = 2.0
+"""The factor by which a group may do more work than its members alone, because elements are computed again."""
+GAIN = 1.1
+"""The factor by which one launch must be estimated to be faster than the launches that it replaces."""
+
+
+@dataclass(frozen=True)
+class FormLoopsPass(ByEstimatePass):
+    """Make one `ait.loops` of ops that memory bounds; with a target, only where estimates say that it is faster."""
+
+    name = "form-loops"
+
+    def rewrite(self, block: Block, target: Target | None) -> bool:
+        return Former(block, target).run()
+
+
+@dataclass
+class Former:
+    """Forms the loops of one block."""
+
+    block: Block
+    target: Target | None
+    loops: dict[object, LoopsOp | None] = field(default_factory=dict[object, "LoopsOp | None"])
+    """By the key of a group: its loops, which stand in no block, or None if there are none."""
+    times: dict[object, float] = field(default_factory=dict[object, float])
+    """Seconds by the key of an op; seconds that one launch saves by the key of a group."""
+    keys: dict[Operation, object] = field(default_factory=dict[Operation, object])
+
+    def __post_init__(self) -> None:
+        self.scope: Scope = scope_of(self.block.first_op)
+        self.env = estimate_env(self.scope)
+        self.place = {op: i for i, op in enumerate(self.block.ops)}
+        self.gone: set[Operation] = set()
+
+    def run(self) -> bool:
+        """Rewrite the block; returns whether anything changed."""
+        changed = False
+        for root in reversed(list(self.block.ops)):
+            if root not in self.gone and self._may_join(root) and self._is_root(root):
+                group = self._grown(root)
+                best = max(range(1, len(group) + 1), key=lambda n: self._gain(group[:n]), default=0)
+                if best and self._gain(group[:best]) > 0:
+                    self._replace(group[:best])
+                    changed = True
+        return changed
+
+    # ** groups **
+
+    def _is_root(self, op: Operation) -> bool:
+        """Whether a group may end with an op: one result that is used, and is no new state of an input."""
+        used = [r for r in op.results if r.uses]
+        return len(used) == 1 and not is_new_state(used[0]) and (self.target is not None or not isinstance(op, LoopsOp))
+
+    def _may_join(self, op: Operation) -> bool:
+        if not has_elements(op) or "kernel" in op.attributes:
+            return False
+        types = [tensor_type(v) for v in (*op.operands, *op.results)]
+        return not any(self.scope.host_symbols(e) for t in types for e in t.dims)
+
+    def _grown(self, root: Operation) -> list[Operation]:
+        """The largest group that ends with an op, in the order in which its members joined: the latest first."""
+        group = [root]
+        if self._formed(group) is None:
+            return []
+        refused: set[Operation] = set()
+        while len(group) < MAX_MEMBERS:
+            found = [
+                op
+                for op in {v.owner for member in group for v in member.operands}
+                if isinstance(op, Operation) and op not in refused and op not in group and self._joins(op, group)
+            ]
+            if not found:
+                break
+            op = max(found, key=self.place.__getitem__)
+            loops = self._formed([*group, op])
+            if loops is None or not self._is_fit(loops, [*group, op]):
+                refused.add(op)
+            else:
+                group.append(op)
+        return group
+
+    def _joins(self, op: Operation, group: Sequence[Operation]) -> bool:
+        """Whether a producer may join a group: nothing else needs its results, or they cost nothing."""
+        if op not in self.place or op in self.gone or not self._may_join(op):
+            return False
+        return isinstance(op, ViewLike) or self._is_inside(op, group)
+
+    @staticmethod
+    def _is_inside(op: Operation, group: Sequence[Operation]) -> bool:
+        """Whether only a group uses the results of an op."""
+        return all(use.operation in group for r in op.results for use in r.uses)
+
+    def _formed(self, group: Sequence[Operation]) -> LoopsOp | None:
+        """The loops of a group, alone in a graph; None if the group has none."""
+        key = self._key(group)
+        if key not in self.loops:
+            try:
+                made = form_loops([self._result(group[0])], set(group), self.scope)
+            except NoElements:
+                self.loops[key] = None
+            else:
+                self.block.insert_op_after(made, group[0])  # in the block, where the dims are declared
+                _, alone = standalone(made)
+                assert isinstance(alone, LoopsOp)
+                self.loops[key] = alone
+                made.detach()
+                made.erase()
+        return self.loops[key]
+
+    @staticmethod
+    def _result(root: Operation) -> SSAValue:
+        return next(r for r in root.results if r.uses)
+
+    def _key(self, group: Sequence[Operation]) -> object:
+        """A key that is equal for groups that compute the same, on operands of the same types."""
+        numbers: dict[SSAValue, int] = {}
+        parts: list[object] = [[bool(r.uses) for r in group[0].results].index(True)]
+        for op in group:
+            for value in (*op.results, *op.operands):
+                numbers.setdefault(value, len(numbers))
+            wires = tuple(numbers[v] for v in (*op.results, *op.operands))
+            parts.append((self._own_key(op), wires, self._is_inside(op, group)))
+        return tuple(parts)
+
+    def _own_key(self, op: Operation) -> object:
+        if op not in self.keys:
+            self.keys[op] = op_key(op)
+        return self.keys[op]
+
+    # ** cost **
+
+    def _is_fit(self, loops: LoopsOp, group: Sequence[Operation]) -> bool:
+        """Whether loops are small enough for one launch, and compute little again."""
+        if len(loops.operands) > MAX_OPERANDS or sum(1 for _ in loops.body.walk()) > MAX_SCALARS:
+            return False
+        alone = [self._formed([op]) for op in group]
+        return self._work(loops) <= MORE_WORK * sum(math.inf if op is None else self._work(op) for op in alone)
+
+    def _work(self, loops: LoopsOp) -> float:
+        """Reads, folded values and functions, with cheap ops as a quarter of one."""
+        return sum(
+            self._number(times) * (0.25 if isinstance(op, ScalarLike) and op.CHEAP else 1.0)
+            for op, times in loops.runs()
+            if isinstance(op, FoldOp | AtOp | ScalarLike)
+        )
+
+    def _number(self, e: Expr) -> int:
+        return e.evaluate(self.env)
+
+    def _gain(self, group: Sequence[Operation]) -> float:
+        """The seconds that one launch saves; at most 0 if it is not clearly faster."""
+        loops = self._formed(group)
+        if loops is None:
+            return -math.inf
+        if self.target is None:
+            return float(len(group))
+        key = self._key(group)
+        if key not in self.times:
+            before = sum(self._alone(op, group) for op in group)
+            self.times[key] = before - GAIN * best_seconds(loops, self.target)
+        return self.times[key]
+
+    def _alone(self, op: Operation, group: Sequence[Operation]) -> float:
+        """The seconds of a member's own launch; 0 for a view that is read in place, or that others need, too."""
+        assert self.target is not None
+        if not isinstance(op, ViewLike):
+            key = self._own_key(op)
+            if key not in self.times:
+                self.times[key] = best_seconds(op, self.target)
+            return self.times[key]
+        if isinstance(op, ReshapeOp) or (not self._is_inside(op, group) and op is not group[0]) or self._is_free(op):
+            return 0.0
+        moved = total(r.type.byte_size() for r in op.results if isinstance(r.type, TensorType))
+        return self.target.launch_seconds + 2 * self._number(moved) / self.target.bandwidth
+
+    def _is_free(self, op: ViewLike) -> bool:
+        """Whether no kernel needs a copy for a view: those that read it accept its strides, or that which computes its
+        operand writes it in place."""
+        (source,) = op.operands[:1]
+        whole = tensor_type(source)
+        base = Strided.whole(whole.dims)
+        views = [op.result_view(i, base, self.scope) for i in range(len(op.results))]
+        if len(op.operands) == 1 and all(v is not None for v in views):
+            uses = [(use, view) for r, view in zip(op.results, views, strict=True) for use in r.uses]
+            if all(view is not None and self._accepts(use.operation, use.index, view) for use, view in uses):
+                return True
+        return all(self._is_written(op, i, value) for i, value in enumerate(op.operands))
+
+    def _is_written(self, view: ViewLike, position: int, value: SSAValue) -> bool:
+        """Whether the op that computes an operand of a view can write into the view's result."""
+        owner = value.owner
+        if not isinstance(owner, Operation) or len(list(value.uses)) != 1:
+            return False
+        whole = tensor_type(view.results[0])
+        part = view.operand_view(position, Strided.whole(whole.dims), self.scope)
+        place = len(owner.operands) + list(owner.results).index(value)  # pyright: ignore[reportArgumentType]
+        return part is not None and self._accepts(owner, place, part)
+
+    def _accepts(self, op: Operation, position: int, view: Strided) -> bool:
+        """Whether the fastest kernel of an op accepts the strides of a view."""
+        if isinstance(op, OutputOp) or self.target is None:
+            return False
+        if isinstance(op, ReshapeOp):
+            return view.reshape(tensor_type(op.output).dims, self.scope) is not None and all(
+                not isinstance(use.operation, OutputOp) for use in op.output.uses
+            )
+        best = min(candidates_of(op, self.target), key=lambda c: c.seconds, default=None)
+        if best is None or best.cut is not None:
+            return isinstance(op, ViewLike)
+        step = steps_of(op, best, self.target)[0]
+        return step.kernel.accepts(op, position, view.strides, self.scope)
+
+    # ** rewriting **
+
+    def _replace(self, group: Sequence[Operation]) -> None:
+        """Put the loops of a group in the place of its root, and remove members that nothing uses any more."""
+        root = group[0]
+        made = form_loops([self._result(root)], set(group), self.scope)
+        made.location = root.location
+        self.block.insert_op_before(made, root)
+        self._result(root).replace_all_uses_with(made.results[0])
+        self.place[made] = self.place[root]
+        for op in sorted(group, key=self.place.__getitem__, reverse=True):
+            if not any(r.uses for r in op.results):
+                self.gone.add(op)
+                op.detach()
+                op.erase()

@@ -1,0 +1,131 @@
+"""Which ops `form-loops` joins, without a target: everywhere where it may; and that random graphs compute the same."""
+
+from __future__ import annotations
+
+import pytest
+
+from ait_mlir.dialects.ait.loops import FoldOp, LoopsOp
+from ait_mlir.ir.context import context
+from ait_mlir.ir.parser import check, parse_text
+from ait_mlir.passes.form_loops import FormLoopsPass
+from tests.fuzz.run import checked
+from tests.generator import random_graph
+from tests.tiers import params
+
+T = "!ait.tensor<b x s x f32>"
+
+
+def formed(body: str, dims: str = "b = 0 to 4, s = 1 to 9", inputs: str = f"%x: {T}, %z: {T}") -> list[str]:
+    """The names of the ops of a graph after the pass, without outputs; a nest of loops with the ops in its region."""
+    module = parse_text(context(), f"ait.graph @g({inputs}) dims {{{dims}}} {{\n{body}\n}}")
+    FormLoopsPass().apply(context(), module)
+    check(module)
+    graph = next(iter(module.ops))
+    return [described(op) for op in graph.regions[0].block.ops if op.name != "ait.output"]
+
+
+def described(op: object) -> str:
+    if isinstance(op, LoopsOp | FoldOp):
+        name = "loops" if isinstance(op, LoopsOp) else op.kind.data
+        inner = [described(i) for i in op.body.block.ops if i.name not in ("ait.yield", "ait.at", "ait.constant")]
+        return f"{name}({' '.join(inner)})"
+    return getattr(op, "name", "").removeprefix("ait.")
+
+
+def output(value: str, t: str = T) -> str:
+    return f'ait.output "{value}" %{value} : {t}\n'
+
+
+SOFTMAX = "loops(max() add(sub exp) sub exp div)"
+
+
+def test_a_chain_is_one() -> None:
+    body = f"%e = ait.exp %x : {T}\n%y = ait.softmax %e dim 1 : {T}\n"
+    assert formed(body + output("y")) == ["loops(max(exp) add(exp sub exp) exp sub exp div)"]
+
+
+def test_what_others_read_too_stays() -> None:
+    body = f"%e = ait.exp %x : {T}\n%y = ait.neg %e : {T}\n%w = ait.matmul %e : {T}\n"
+    body = f"%e = ait.exp %x : {T}\n%y = ait.neg %e : {T}\n%w, %p = ait.sort %e dim 1 : {T}, !ait.tensor<b x s x i64>\n"
+    assert formed(body + output("y") + output("w")) == ["loops(exp)", "loops(neg)", "sort"]
+
+
+def test_an_output_is_stored() -> None:
+    body = f"%e = ait.exp %x : {T}\n%y = ait.neg %e : {T}\n"
+    assert formed(body + output("y") + output("e")) == ["loops(exp)", "loops(neg)"]
+
+
+def test_two_members_that_read_a_third_are_no_other_users() -> None:
+    body = f"%e = ait.exp %x : {T}\n%n = ait.neg %e : {T}\n%y = ait.mul %e, %n : {T}\n"
+    assert formed(body + output("y")) == ["loops(exp neg mul)"]
+
+
+def test_a_view_joins_all_its_users() -> None:
+    t = "!ait.tensor<s x b x f32>"
+    body = f"%p = ait.permute %x [1, 0] : {t}\n%y = ait.exp %p : {t}\n%w, %i = ait.sort %p dim 0 : {t}, !ait.tensor<s x b x i64>\n"
+    assert formed(body + output("y", t) + output("w", t)) == ["loops()", "loops(exp)", "sort"]
+    both = f"%p = ait.permute %x [1, 0] : {t}\n%y = ait.exp %p : {t}\n%w = ait.sin %p : {t}\n"
+    assert formed(both + output("y", t) + output("w", t)) == ["loops(exp)", "loops(sin)"]
+
+
+def test_folds_are_not_computed_again_for_each_window() -> None:
+    """A pool with windows that overlap would compute the softmax of a row nine times."""
+    t = "!ait.tensor<b x 8 x 8 x 4 x f32>"
+    softmax = f"%p = ait.softmax %x dim 2 : {t}\n"
+    pool = f"%y = ait.pool max %p window [3, 3] pad [1, 1] : {t}\n"
+    assert formed(softmax + pool + output("y", t), inputs=f"%x: {t}") == [SOFTMAX, "loops(max())"]
+    add = f"%p = ait.add %x, %x : {t}\n"
+    assert len(formed(add + pool + output("y", t), inputs=f"%x: {t}")) == 1
+
+
+def test_columns_of_a_softmax_are_not_folded_again_for_each_row() -> None:
+    """The sum over a column of softmax needs all rows: the folds of a row are then inside of that over rows."""
+    body = f"%p = ait.softmax %x dim 1 : {T}\n%y = ait.reduce sum %p dims [0] : !ait.tensor<s x f32>\n"
+    found = formed(body + output("y", "!ait.tensor<s x f32>"), dims="b = 64 to 64, s = 64 to 64")
+    assert found == [SOFTMAX, "loops(add())"]
+
+
+def test_a_new_state_stays() -> None:
+    body = f'%y = ait.add %x, %z : {T}\nait.output "y" %y in place of %x : {T}\n'
+    assert formed(body, inputs=f"%x: {T} donated, %z: {T}") == ["add"]
+
+
+def test_sizes_that_ops_bind_stay() -> None:
+    t = "!ait.tensor<n x s x f32>"
+    body = f"%p, %c = ait.masked_select %x, %m : {t}, !ait.tensor<i64>\n%y = ait.exp %p : {t}\n"
+    inputs = f"%x: {T}, %m: !ait.tensor<b x i1>"
+    found = formed(body + output("y", t), "b = 0 to 4, s = 1 to 9, n = 0 to b bound", inputs)
+    assert found == ["masked_select", "exp"]
+
+
+def test_a_chosen_kernel_stays() -> None:
+    body = f'%e = ait.exp %x {{kernel = #ait.kernel<"native", {{}}>}} : {T}\n%y = ait.neg %e : {T}\n'
+    assert formed(body + output("y")) == ["exp", "loops(neg)"]
+
+
+def test_the_other_results_of_an_op() -> None:
+    """Of a norm that also gives the sum that it normalises, both are needed: it stays; one alone joins."""
+    norm = f"""%n, %r = ait.rms_norm %x axes 1 eps 1e-05 prologue(%z) {{
+    ^bb0(%0: f32, %1: f32):
+      %2 = ait.add %0, %1 : f32
+      ait.yield %2, %2 : f32, f32
+    }} : {T}, {T}
+    %y = ait.exp %n : {T}
+    """
+    assert formed(norm + output("y") + output("r")) == ["rms_norm", "loops(exp)"]
+    assert formed(norm + output("y")) == ["loops(add(add mul) div add rsqrt add mul exp)"] or formed(norm + output("y"))
+    assert len(formed(norm + output("y"))) == 1
+
+
+def test_groups_have_limits() -> None:
+    chain = "".join(f"%e{i + 1} = ait.sin %e{i} : {T}\n" for i in range(40)).replace("%e0 ", "%x ")
+    found = formed(chain + f'ait.output "y" %e40 : {T}\n')
+    assert len(found) == 2
+    sums = "".join(f"%s{i + 1} = ait.add %s{i}, %a{i} : {T}\n" for i in range(20)).replace("%s0,", "%x,")
+    inputs = ", ".join([f"%x: {T}", *(f"%a{i}: {T}" for i in range(20))])
+    assert len(formed(sums + f'ait.output "y" %s20 : {T}\n', inputs=inputs)) == 2
+
+
+@pytest.mark.parametrize("seed", params(range(400), range(0, 400, 20)))
+def test_random_graphs(seed: int) -> None:
+    assert checked(random_graph(seed), "form-loops") > 0
