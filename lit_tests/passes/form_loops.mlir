@@ -59,10 +59,10 @@ ait.graph @col2im(%x: !ait.tensor<b x 3 x 6 x f32>) dims {b = 1 to 8} {
 // CHECK-LABEL: ait.graph @loss_of_a_row
 ait.graph @loss_of_a_row(%x: !ait.tensor<b x 100 x f16>, %label: !ait.tensor<b x 1 x i64>) dims {b = 1 to 8} {
   // CHECK-NEXT: %y = ait.loops(%label, %x) for (d0 = b) {
+  // CHECK: ait.at %{{.*}}[d0, 0] : i64
+  // CHECK: %[[PLACE:.*]] = ait.where
   // CHECK: ait.fold max
   // CHECK: ait.fold add
-  // CHECK: %[[LABEL:.*]] = ait.at %{{.*}}[d0, 0] : i64
-  // CHECK: %[[PLACE:.*]] = ait.where
   // CHECK: ait.at %{{.*}}[d0, %[[PLACE]]] : f32
   // CHECK: ait.output
   %p = ait.softmax %x dim 1 : !ait.tensor<b x 100 x f16>
