@@ -82,7 +82,7 @@ class AitParser(Parser):
             self.raise_error(f"expected ':' and the types of the results{hint}", self.pos, self.pos + 1)
         except _UNCLEAN as e:
             self.raise_error(_message(e), start, start + 1)
-        if isinstance(op, ConstantOp):
+        if isinstance(op, ConstantOp) and "value" in op.properties and len(op.results) == 1:
             self._check_fits(op, start)
         self._depth -= 1
         op.location = self.location(start)

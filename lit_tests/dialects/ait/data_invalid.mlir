@@ -200,3 +200,11 @@ ait.graph @divisor(%a: !ait.tensor<(4 floordiv b) x f16>) dims {b = 0 to 4} {
 %0 = ait.param "w" : !ait.tensor<8 x f16>
 // expected-error @below {{ait.output: stands in the body of an ait.graph only}}
 ait.output "y" %0 : !ait.tensor<8 x f16>
+
+// -----
+
+ait.graph @no_value() {
+  // expected-error @below {{property 'value' expected in operation 'ait.constant'}}
+  %0 = "ait.constant"() <{values = 1 : i64}> : () -> !ait.tensor<i64>
+  ait.output "y" %0 : !ait.tensor<i64>
+}
