@@ -26,6 +26,7 @@ def contraction(
     envs: Sequence[Mapping[str, int]],
     batch: tuple[str, str, str] = ("", "", ""),
     m: str = "m",
+    n: str = "n",
     extras: Sequence[tuple[str, str]] = (),
     body: str = "",
     result: str | None = None,
@@ -41,9 +42,9 @@ def contraction(
     scalar = "f64" if t == "f64" else "f32"
     wide = {"f16": "f32", "bf16": "f32"}
     gated = op == "gated_gemm"
-    a, b = batch[0] + stored(layout[0], m, "k"), batch[1] + stored(layout[1], "k", "(2*n)" if gated else "n")
+    a, b = batch[0] + stored(layout[0], m, "k"), batch[1] + stored(layout[1], "k", "(2*n)" if gated else n)
     stored_as = {"%y": result or t, **(further or {})}
-    types = [f"!ait.tensor<{batch[2]}{stored(layout[2], m, 'n')} x {kind}>" for kind in stored_as.values()]
+    types = [f"!ait.tensor<{batch[2]}{stored(layout[2], m, n)} x {kind}>" for kind in stored_as.values()]
     names = "rstu"[: len(types)]
     inputs = [f"%a: !ait.tensor<{a} x {t}>", f"%b: !ait.tensor<{b} x {t}>"]
     inputs += [f"%e{i}: !ait.tensor<{shape}{' x ' if shape else ''}{kind}>" for i, (shape, kind) in enumerate(extras)]

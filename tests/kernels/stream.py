@@ -41,6 +41,22 @@ def stream_cases() -> dict[str, ConfiguredCase]:
         forms[f"wide-{t}"] = made("gemm", "rcr", t, ENVS, extras=[("n", "f32")], body=BIAS, result="f32")
         forms[f"offset-{t}"] = made("gemm", "rcr", t, ENVS[:4], extras=[("n", t)], body=BIAS, offset=3)
         forms[f"vector-{t}"] = made("gemm", "rcr", t, ENVS[:4], m="1", extras=[("n", t)], body=BIAS)
+        columns = [{"b": 1, "m": m, "n": 1, "k": k} for m, k in ((1, 3), (77, 40), (260, 131), (0, 3))]
+        forms[f"column-{t}"] = made(
+            "gemm", "rrr", t, columns, "k", n="1", extras=[("1", t), ("m x 1", t)], body=BIAS_RESIDUAL
+        )
+        forms[f"score-{t}"] = made(
+            "gemm",
+            "rcr",
+            t,
+            columns,
+            "k",
+            batch=("b x ", "", "b x "),
+            n="1",
+            extras=[("1", "f32")],
+            body=BIAS,
+            result="f32",
+        )
         forms[f"part-{t}"] = made(
             "gemm", "rcr", t, ENVS, offset=8, strides={0: ("3*k", "1"), 1: ("k + 8", "1"), 2: ("2*n", "1")}
         )

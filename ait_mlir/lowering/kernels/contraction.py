@@ -7,7 +7,7 @@ A column-major result is the row-major result of the swapped product, so kernels
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type, f64
@@ -117,6 +117,22 @@ class Problem:
         if last is None or last[0] != given:
             last = _last = given, Problem.of(op, *contiguous_args(op, position, strides))
         return last[1]
+
+    def turned(self) -> Problem:
+        """The transposed product of a single column without batches: d^T = b^T @ a^T, of a single row."""
+
+        def turn(x: Matrix, row: Expr) -> Matrix:  # a single row: its stride is never used, and is the row's length
+            return replace(x, row=row, col=x.row)
+
+        n = self.m
+        return Problem(
+            *(self.n, n, self.k, ()),
+            turn(self.b, self.k),
+            replace(self.a, row=self.a.col, col=self.a.row),
+            turn(self.d, n),
+            tuple(turn(x, ZERO) for x in self.extras),
+            tuple(turn(x, n) for x in self.further),
+        )
 
     def shape_cpp(self, place: str, cpp_dims: Mapping[str, str]) -> str:
         outer, inner = (*(ONE,) * (2 - len(self.batch)), *self.batch)
@@ -235,10 +251,12 @@ def epilogue_functor(op: HasEpilogue | GroupedGemmOp, place: str) -> tuple[str, 
     return functor(op.epilogue, name, narrow), name
 
 
-def call_template(launch: Launch[ContractionOp], header: str, template: str, more: str = "") -> Emission:
-    """The call of one of our templates. `{epilogue}` in `template` is replaced by the functor; `more` is appended to
-    the arguments."""
-    problem = Problem.of(launch.op, launch.ins, launch.outs)
+def call_template(
+    launch: Launch[ContractionOp], header: str, template: str, more: str = "", problem: Problem | None = None
+) -> Emission:
+    """The call of one of our templates, for the problem of the launch or another form of it. `{epilogue}` in `template`
+    is replaced by the functor; `more` is appended to the arguments."""
+    problem = problem or Problem.of(launch.op, launch.ins, launch.outs)
     definition, functor = epilogue_functor(launch.op, launch.place)
     arguments = ", ".join(problem.arguments(launch)) + more
     call = f"return ait::{launch.place}::{template.replace('{epilogue}', functor)}({arguments});\n"

@@ -88,7 +88,7 @@ class ContractionKernel(Kernel[ContractionOp]):
     def matches(self, op: ContractionOp, target: Target) -> bool:
         if self.max_sums < op.SUMS or not self.takes(op, target):
             return False
-        problem = Problem.contiguous(op)
+        problem = self.problem(op)
         return len(problem.batch) <= self.max_batch_loops and _fits(problem, scope_of(op))
 
     def seconds_at(self, op: ContractionOp, m: int, n: int, k: int, batches: int, target: Target) -> float:
@@ -96,10 +96,14 @@ class ContractionKernel(Kernel[ContractionOp]):
         raise NotImplementedError
 
     def seconds(self, op: ContractionOp, target: Target) -> float:
-        return self.seconds_at(op, *Problem.contiguous(op).sizes(scope_of(op)), target)
+        return self.seconds_at(op, *self.problem(op).sizes(scope_of(op)), target)
+
+    def problem(self, op: ContractionOp, position: int | None = None, strides: Strides = ()) -> Problem:
+        """The problem that the kernel solves, with buffers as for `Problem.contiguous`."""
+        return Problem.contiguous(op, position, strides)
 
     def accepts(self, op: ContractionOp, position: int, strides: Strides, scope: Scope) -> bool:
-        problem = Problem.contiguous(op, position, strides)
+        problem = self.problem(op, position, strides)
         if len(problem.batch) > self.max_batch_loops:
             return False
         if position < 2:

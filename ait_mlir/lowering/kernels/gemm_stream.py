@@ -20,6 +20,8 @@ __all__ = ["KERNELS", "StreamGemm", "StreamTile"]
 
 MOST_ROWS = 16
 """The most rows of a: every 16 rows read all of b once more."""
+MOST_COLUMNS = 1 << 20
+"""The most columns of b: a grid has at most 65,535 tiles along a dim, the narrowest of 16 columns."""
 SHARED_LIMIT = HOPPER.shared_bytes
 START_SECONDS = 2e-6
 RATE = 0.87
@@ -88,7 +90,8 @@ TILES = (
 
 
 class StreamGemm(ContractionKernel):
-    """Warps that read b into registers, clusters that share k: rcr products of f16 and bf16 for sm_90 and later."""
+    """Warps that read b into registers, clusters that share k: rcr products of f16 and bf16 for sm_90 and later; also a
+    matrix times a vector."""
 
     provider = "stream"
     max_batch_loops = 0
@@ -102,17 +105,21 @@ class StreamGemm(ContractionKernel):
     def matches(self, op: ContractionOp, target: Target) -> bool:
         if not super().matches(op, target):
             return False
-        problem, scope = Problem.contiguous(op), scope_of(op)
-        few = scope.bounds(problem.m)[0] <= MOST_ROWS
+        problem, scope = self.problem(op), scope_of(op)
+        few = scope.bounds(problem.m)[0] <= MOST_ROWS and scope.bounds(problem.n)[1] <= MOST_COLUMNS
         return few and scope.divisible(problem.k, 8) and _along_k(problem, scope)
 
     def accepts(self, op: ContractionOp, position: int, strides: Strides, scope: Scope) -> bool:
         if not super().accepts(op, position, strides, scope):
             return False
-        return _along_k(Problem.contiguous(op, position, strides), scope)
+        return _along_k(self.problem(op, position, strides), scope)
+
+    def problem(self, op: ContractionOp, position: int | None = None, strides: Strides = ()) -> Problem:
+        found = Problem.contiguous(op, position, strides)
+        return found.turned() if _is_column(found) else found
 
     def configs(self, op: ContractionOp, target: Target) -> list[dict[str, int]]:
-        m = Problem.contiguous(op).sizes(scope_of(op))[0]
+        m = self.problem(op).sizes(scope_of(op))[0]
         return [tile.config() for tile in TILES if (tile.eights == 1) == (m <= 8)]
 
     def seconds_at(self, op: ContractionOp, m: int, n: int, k: int, batches: int, target: Target) -> float:
@@ -121,7 +128,7 @@ class StreamGemm(ContractionKernel):
 
     def terms(self, op: ContractionOp, config: Config, target: Target) -> Terms:
         tile = StreamTile.of(config)
-        m, n, k, _ = Problem.contiguous(op).sizes(scope_of(op))
+        m, n, k, _ = self.problem(op).sizes(scope_of(op))
         again = -(-m // (8 * tile.eights))
         blocks = -(-n // tile.columns) * tile.split * again
         waves = -(-blocks // (target.multiprocessors * tile.blocks))
@@ -145,10 +152,17 @@ class StreamGemm(ContractionKernel):
 
     def emit(self, launch: Launch[ContractionOp]) -> Emission:
         problem = Problem.of(launch.op, launch.ins, launch.outs)
+        if _is_column(problem):
+            problem = problem.turned()
         tile = StreamTile.of(launch.config)
         early = "true" if problem.b.arg.constant else "false"
         template = f"gemm_stream<{tile.cpp}, {{epilogue}}>"
-        return call_template(launch, "gemm_stream", template, f", {launch.cpp(const(tile.split))}, {early}")
+        return call_template(launch, "gemm_stream", template, f", {launch.cpp(const(tile.split))}, {early}", problem)
+
+
+def _is_column(problem: Problem) -> bool:
+    """Whether the result is a single column: a matrix times a vector, which is read as the vector times a matrix."""
+    return problem.n.as_int() == 1 and problem.m.as_int() != 1 and not problem.batch
 
 
 def _along_k(problem: Problem, scope: Scope) -> bool:
