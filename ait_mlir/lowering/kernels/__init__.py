@@ -8,7 +8,7 @@ from typing import Any
 from xdsl.ir import Operation
 
 from ait_mlir.families import modules
-from ait_mlir.lowering.kernels import contraction_cuts
+from ait_mlir.lowering.kernels import attention_cuts, contraction_cuts
 from ait_mlir.lowering.kernels.base import Arg, Emission, Kernel, Launch, NamesAlgorithms, Target
 from ait_mlir.lowering.kernels.cuts import Cut
 from ait_mlir.lowering.kernels.outside import kernels_from_outside
@@ -54,7 +54,7 @@ MODULES = (
 
 PROVIDERS: tuple[Kernel[Any], ...] = tuple(kernel for file in modules(__name__, MODULES) for kernel in file.KERNELS)
 
-CUTS: tuple[Cut[Any], ...] = (*contraction_cuts.CUTS,)
+CUTS: tuple[Cut[Any], ...] = (*contraction_cuts.CUTS, *attention_cuts.CUTS)
 """The cuts of all families: a cut replaces one op by several ops."""
 
 ALGORITHM_KEYS = {kernel.provider: kernel.algorithm_keys for kernel in PROVIDERS if isinstance(kernel, NamesAlgorithms)}
