@@ -1,4 +1,6 @@
-"""Imports a network, compiles it for the CPU and compares it with PyTorch at several sizes of one artifact."""
+"""Imports a network, compiles it and compares it with PyTorch at several sizes of one artifact: in f32 on the CPU, or in
+half precision on a card.
+"""
 
 from __future__ import annotations
 
@@ -50,19 +52,41 @@ class Outcome:
         return self.stage == "done" and not self.error
 
 
-def imported(model: torch.nn.Module, network: Network) -> Imported:
+@dataclass(frozen=True)
+class Place:
+    """Where networks run, and in which type of floats."""
+
+    target: str = "cpu"
+    dtype: torch.dtype = torch.float32
+
+    def given(self, network: Network, batch: int, length: int) -> dict[str, torch.Tensor]:
+        """The arguments of a call."""
+        given = network.arguments(batch, length if network.has_any_length else EXPORTED[1])
+        return {n: self.placed(t).to(self.target) for n, t in given.items()}
+
+    def placed(self, value: Any) -> Any:
+        """A tensor or a module with floats of the type."""
+        is_float = isinstance(value, torch.nn.Module) or value.is_floating_point()
+        return value.to(self.dtype) if is_float and self.dtype != torch.float32 else value
+
+
+CPU = Place()
+
+
+def imported(model: torch.nn.Module, network: Network, place: Place = CPU) -> Imported:
     """The network as a module, with its dynamic dims."""
-    arguments = dict(network.arguments(*EXPORTED))
-    return from_torch(model, (), arguments, dynamic_shapes=dict(network.dynamic) or None)
+    return from_torch(model, (), place.given(network, *EXPORTED), dynamic_shapes=dict(network.dynamic) or None)
 
 
-def compiled(module: Imported) -> CompiledModule:
+def compiled(module: Imported, place: Place = CPU) -> CompiledModule:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("AIT_OPTIMIZE", tiers.QUICK)
-        return build(module, CompileOptions())
+        return build(module, CompileOptions(place.target, measure=False))
 
 
-def compare(ours: CompiledModule, model: torch.nn.Module, network: Network) -> list[measure.Accuracy]:
+def compare(
+    ours: CompiledModule, model: torch.nn.Module, network: Network, place: Place = CPU
+) -> list[measure.Accuracy]:
     """The errors of each result that holds floats; raises `AssertionError` where others differ."""
     exact = copy.deepcopy(model).double()
     if hasattr(exact, "set_experts_implementation"):
@@ -72,7 +96,7 @@ def compare(ours: CompiledModule, model: torch.nn.Module, network: Network) -> l
         for batch, length in SIZES:
             found = 0
             while found < LEAST:
-                given = network.arguments(batch, length if network.has_any_length else EXPORTED[1])
+                given = place.given(network, batch, length)
                 eager = tensors(model(**given))
                 sides.append([tensors(ours(**given)), eager, tensors(exact(**_double(given)))])
                 found += max(64, min((t.numel() for t in eager if t.is_floating_point()), default=LEAST))
@@ -90,7 +114,7 @@ def _double(given: Arguments) -> Mapping[str, Any]:
     return {n: t.double() if t.is_floating_point() else t for n, t in given.items()}
 
 
-def check(network: Network, import_only: bool = False) -> Outcome:
+def check(network: Network, import_only: bool = False, place: Place = CPU) -> Outcome:
     """Every stage in turn, up to the first that fails. Only errors that a user may see end a stage in order."""
     outcome, start = Outcome(stage="make"), time.perf_counter()
 
@@ -100,16 +124,16 @@ def check(network: Network, import_only: bool = False) -> Outcome:
         outcome.seconds[outcome.stage], start, outcome.stage = round(now - start, 1), now, stage
 
     try:
-        model = made(network)
+        model = place.placed(made(network)).to(place.target)
         reach("import")
-        module = imported(model, network)
+        module = imported(model, network, place)
         reach("done" if import_only else "compile")
         if import_only:
             return outcome
-        ours = compiled(module)
+        ours = compiled(module, place)
         reach("run")
         outcome.launches = ours.model.ir_text.count("ait_rt.launch")
-        results = compare(ours, model, network)
+        results = compare(ours, model, network, place)
         outcome.ratios = [(r.max_ratio, r.rmse_ratio) for r in results]
         reach("done")
         if not all(r.passed for r in results):

@@ -1,7 +1,8 @@
-"""A table of the networks, row by row: `python -m tests.networks.run [NAME...] [--import-only]`.
+"""A table of the networks, row by row: `python -m tests.networks.run [NAME...] [--families] [--target cuda]`.
 
 Each row says whether the network imports or what is missing, whether it compiles, and its errors over eager's. What
-was found for exactly these sources is remembered in build/networks and not computed again.
+was found for exactly these sources is remembered in build/networks and not computed again. `--families` adds the
+architectures of `families.py`; `--target cuda` compares in f16 on the cards of the machine.
 """
 
 from __future__ import annotations
@@ -11,15 +12,21 @@ import dataclasses
 import hashlib
 import json
 import multiprocessing
+import os
 import re
 import sys
+import time
 import traceback
-from collections.abc import Sequence
-from multiprocessing.connection import Connection
+from collections.abc import Iterator, Mapping, Sequence
+from multiprocessing.connection import Connection, wait
 from pathlib import Path
 
+import torch
+
 from tests.importers.vision import timm
-from tests.networks.check import Outcome, check
+from tests.networks.check import CPU, Outcome, Place, check
+from tests.networks.families import FAMILIES
+from tests.networks.network import Network
 from tests.networks.networks import NETWORKS
 
 ROOT = Path(__file__).parents[2]
@@ -45,28 +52,61 @@ def import_libraries() -> None:
     assert transformers.AutoModel
 
 
-def _child(name: str, import_only: bool, pipe: Connection) -> None:
+def _child(network: Network, import_only: bool, place: Place, card: int, pipe: Connection) -> None:
+    if place.target == "cuda":  # the first use of CUDA in this process
+        os.environ["CUDA_VISIBLE_DEVICES"] = str(card)
     try:
-        outcome = check(NETWORKS[name], import_only)
+        outcome = check(network, import_only, place)
     except Exception as error:
         outcome = Outcome(error=f"{type(error).__name__}: {error}\n{traceback.format_exc()}", stage="traceback")
     pipe.send(outcome)
 
 
-def alone(name: str, import_only: bool, seconds: float = SECONDS) -> Outcome:
-    """The outcome of a network in a process of its own, which may end or take too long."""
+def each_alone(
+    networks: Mapping[str, Network],
+    import_only: bool = False,
+    place: Place = CPU,
+    jobs: int = 1,
+    cards: int = 1,
+    limit: float = SECONDS,
+    until: float = float("inf"),
+) -> Iterator[tuple[str, Outcome]]:
+    """The outcome of each network in a process of its own, which may end or take longer than `limit`; `jobs` of them run
+    at once. None starts after `until`, and all end then.
+    """
     context = multiprocessing.get_context("fork")
-    ours, theirs = context.Pipe()
-    process = context.Process(target=_child, args=(name, import_only, theirs))
-    process.start()
-    theirs.close()
+    waiting = list(enumerate(networks.items()))
+    running: dict[Connection, tuple[str, multiprocessing.process.BaseProcess, float]] = {}
     try:
-        return ours.recv() if ours.poll(seconds) else Outcome(error=f"not done after {seconds} s", stage="time")
-    except EOFError:
-        return Outcome(error="the process ended", stage="crash")
+        while waiting or running:
+            while waiting and len(running) < jobs and time.monotonic() < until:
+                at, (name, network) = waiting.pop(0)
+                ours, theirs = context.Pipe()
+                process = context.Process(target=_child, args=(network, import_only, place, at % cards, theirs))
+                process.start()
+                theirs.close()
+                running[ours] = name, process, time.monotonic() + limit
+            if not running:
+                return
+            ready = wait(list(running), timeout=1)
+            for pipe, (name, process, end) in list(running.items()):
+                if pipe in ready:
+                    try:
+                        outcome = pipe.recv()
+                    except EOFError:
+                        outcome = Outcome(error="the process ended", stage="crash")
+                elif time.monotonic() > min(end, until):
+                    outcome = Outcome(error=f"not done after {limit:.0f} s", stage="time")
+                else:
+                    continue
+                process.kill()
+                process.join()
+                del running[pipe]
+                yield name, outcome
     finally:
-        process.kill()
-        process.join()
+        for _, process, _ in running.values():
+            process.kill()
+            process.join()
 
 
 def row(name: str, outcome: Outcome) -> str:
@@ -77,7 +117,8 @@ def row(name: str, outcome: Outcome) -> str:
         told = f"{outcome.launches} launches, max error ratio {largest[0]:.2f}, rmse {largest[1]:.2f}"
     else:
         told = "imports" if outcome.passed else ""
-    line = f"{'ok  ' if outcome.passed else 'FAIL'} {name}: {told}"
+    word = "ok" if outcome.passed else {"import": "refused", "done": "wrong"}.get(outcome.stage, "failed")
+    line = f"{word:<7} {name}: {told} "
     if not outcome.passed:
         line += f"{outcome.stage}: {re.sub(chr(10), ' | ', outcome.error)[:1500]}"
     missing = [f"\n       {operation} ({count}x) {place}" for operation, count, place in outcome.missing]
@@ -87,25 +128,37 @@ def row(name: str, outcome: Outcome) -> str:
 def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.networks.run", description=__doc__)
     parser.add_argument("names", nargs="*", help="names or parts of names; default: all")
+    parser.add_argument("--families", action="store_true", help="the architectures of families.py, too")
     parser.add_argument("--import-only", action="store_true", help="compile and run nothing")
     parser.add_argument("--again", action="store_true", help="forget what was found before")
+    parser.add_argument("--target", choices=("cpu", "cuda"), default="cpu", help="cuda: in f16, on a card")
+    parser.add_argument("--jobs", type=int, default=1, help="processes at once")
+    parser.add_argument("--cards", type=int, default=1, help="cards of the machine")
+    parser.add_argument("--limit", type=float, default=SECONDS, help="seconds for one network")
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="seconds for all")
     args = parser.parse_args(argv)
-    chosen = [n for n in NETWORKS if not args.names or any(part in n for part in args.names)]
+    until = time.monotonic() + args.seconds
+    place = Place("cuda", torch.float16) if args.target == "cuda" else CPU
+    known = {**NETWORKS, **FAMILIES} if args.families else NETWORKS
+    chosen = {n: known[n] for n in known if not args.names or any(part in n for part in args.names)}
+    kind = ".import" if args.import_only else ".cuda" if args.target == "cuda" else ""
     done = ROOT / "build" / "networks" / digest()
     done.mkdir(parents=True, exist_ok=True)
+    files = {n: done / f"{n.replace(' ', '_')}{kind}.json" for n in chosen}
     import_libraries()
-    failed = 0
-    for name in chosen:
-        stored = done / f"{name.replace(' ', '_')}{'.import' if args.import_only else ''}.json"
-        if stored.exists() and not args.again:
-            outcome = Outcome(**json.loads(stored.read_text()))
-        else:
-            outcome = alone(name, args.import_only)
-            stored.write_text(json.dumps(dataclasses.asdict(outcome)))
-        failed += not outcome.passed
+    found = {n: Outcome(**json.loads(f.read_text())) for n, f in files.items() if f.exists() and not args.again}
+    for name, outcome in found.items():
         print(row(name, outcome), flush=True)
-    print(f"{len(chosen) - failed} of {len(chosen)} networks {'import' if args.import_only else 'agree with eager'}")
-    return int(failed > 0)
+    missing = {n: network for n, network in chosen.items() if n not in found}
+    for name, outcome in each_alone(missing, args.import_only, place, args.jobs, args.cards, args.limit, until):
+        if time.monotonic() < until or outcome.stage != "time":
+            files[name].write_text(json.dumps(dataclasses.asdict(outcome)))
+            found[name] = outcome
+            print(row(name, outcome), flush=True)
+    passed = sum(outcome.passed for outcome in found.values())
+    what = "import" if args.import_only else "agree with eager"
+    print(f"{passed} of {len(found)} networks {what}; {len(chosen) - len(found)} were not tried")
+    return int(passed < len(chosen))
 
 
 if __name__ == "__main__":
