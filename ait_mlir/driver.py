@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import tempfile
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from itertools import pairwise
@@ -37,7 +37,7 @@ from ait_mlir.lowering.module_target import make_target, target_of
 from ait_mlir.lowering.tables import Literal as TableLiteral
 from ait_mlir.lowering.toolchain import detect_cuda_arch
 from ait_mlir.options import CompileOptions
-from ait_mlir.passes.fold_params import fold_params
+from ait_mlir.passes.fold_params import fold_params, foldable_params
 from ait_mlir.passes.parse import parse_passes
 from ait_mlir.passes.pipelines import PHASES, passes_between, phase_index
 from ait_mlir.reference.folds import Fold, write_folds
@@ -91,6 +91,7 @@ def run_to_phase(
                 found = fold_params(module, known, target, unbound=options.fold == "load", outside=now, compute=compute)
             if folding is not None:
                 folding.folds += found
+                folding.foldable = foldable_params(module)
     return module
 
 
@@ -195,7 +196,7 @@ def compile_module(
         data = constants_of(program, code, folding)
         libraries = called_libraries(module, source)
         folds = write_folds(folding.folds) if folding.folds else ""
-        manifest = _manifest(module, program, name or program.sym_name.data, folds)
+        manifest = _manifest(module, program, name or program.sym_name.data, folds, folding.foldable)
         stored = options.store_kernel_libraries
         called = tuple(KernelLibraryInfo(k.name, k.sha256, "" if stored else str(k.path)) for k in libraries)
         variants = tuple(Variant(cpu, needed) for cpu, needed in features.items() if cpu != manifest.arch)
@@ -307,7 +308,7 @@ def dim_info(dim: Dim) -> Any:
     return DimInfo(dim.name, dim.lo, dim.hi, tuple(dim.hints), "" if dim.upper is None else str(dim.upper))
 
 
-def _manifest(module: ModuleOp, program: ProgramOp, name: str, folds: str) -> Any:
+def _manifest(module: ModuleOp, program: ProgramOp, name: str, folds: str, foldable: Sequence[str]) -> Any:
     from ait_mlir.lowering.toolchain import cpu_features
     from ait_mlir.runtime.manifest import Manifest, TensorInfo, producers
 
@@ -330,6 +331,7 @@ def _manifest(module: ModuleOp, program: ProgramOp, name: str, folds: str) -> An
         producers=producers(),
         precision=target.precision,
         folds=folds,
+        foldable=tuple(foldable),
     )
 
 

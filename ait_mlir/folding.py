@@ -49,6 +49,8 @@ class Folding:
         self.by_kernels = by_kernels
         self.folds: list[Fold] = []
         """The constants of the module that are computed from others."""
+        self.foldable: list[str] = []
+        """The params of which values could be folded if all had data."""
         self.values: dict[str, NDArray[Any] | Deferred] = {}
         """The value of each fold that can be computed, by name."""
 

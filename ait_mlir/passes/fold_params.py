@@ -108,6 +108,14 @@ def fold_params(
     return folds
 
 
+def foldable_params(module: ModuleOp) -> list[str]:
+    """The params of the model from which alone values follow, after `fold_params`."""
+    graphs = [op for op in module.ops if isinstance(op, GraphOp)]
+    params = [op for graph in graphs for op in graph.params() if not op.param_name.data.startswith((FOLDED, COMPUTED))]
+    fixed = {op for graph in graphs for op in _fixed(graph, {op.param_name.data for op in params}, outside=False)}
+    return [op.param_name.data for op in params if any(use.operation in fixed for use in op.output.uses)]
+
+
 def _use(graph: GraphOp, value: SSAValue, source: ParamOp | ConstantOp, fixed: Collection[Operation]) -> None:
     """Let the ops that depend on an input read a new param or constant instead of `value`."""
     first = graph.block.first_op

@@ -82,7 +82,7 @@ class ModelConstants:
         """Names of the constants, as the model was written.
 
         `unbound_constants_only` leaves out constants whose values are in the artifact. `constant_folding_only` keeps
-        only constants from which others are computed, `unset_only` only constants that have no value yet.
+        only constants from which alone values follow, `unset_only` only constants that have no value yet.
         """
         self._library.require_open()
         folds = self.folds
@@ -98,11 +98,12 @@ class ModelConstants:
             for name in names
             if not name.startswith((LITERAL, COMPUTED))
             and not (unbound_constants_only and name in bound)
-            and not (constant_folding_only and name not in sources)
+            and not (constant_folding_only and name not in sources and name not in self._foldable())
         ]
 
     def get_constant_folding_input_names(self, unbound_constants_only: bool = True) -> list[str]:
-        """Names of the constants that other constants are computed from."""
+        """Names of the constants from which alone values follow: the model computes such a value once if the data were
+        known when it was compiled, or with `do_constant_folding="load"`, else in each run."""
         return self.get_constant_names(unbound_constants_only, constant_folding_only=True)
 
     @cached_property
@@ -183,12 +184,18 @@ class ModelConstants:
             self._held, self._spare_held, self._is_prepared = self._spare_held, self._held, False
 
     def fold_constants(self, stream_ptr: int | None = None, sync: bool = True, double_buffer: bool = False) -> None:
-        """Check that all folded constants have values, in the set that runs read or in the double buffer."""
+        """Check that the constants from which alone values follow have values, in the set that runs read or in the
+        double buffer."""
         self._library.require_open()
         with self._lock:
             folds = self._folds_of(double_buffer)
-            if folds is not None and (missing := folds.missing()):
+            unset = set(map(str, self._library.module.missing_constants(double_buffer)))
+            missing = [*([] if folds is None else folds.missing()), *(n for n in self._foldable() if n in unset)]
+            if missing:
                 raise InputError(f"constants that others are computed from have no value: set {', '.join(missing)}")
+
+    def _foldable(self) -> tuple[str, ...]:
+        return () if self._manifest is None else self._manifest.foldable
 
     def _set(self, values: Mapping[str, Any], *, spare: bool, copy: bool, stream_ptr: int | None) -> None:
         self._library.require_open()

@@ -80,6 +80,8 @@ class Manifest:
     """How products of f32 are computed: `ait_mlir.lowering.target.PRECISIONS`."""
     folds: str = ""
     """IR of the constants that are computed from others (`passes/fold_params.py`)."""
+    foldable: tuple[str, ...] = ()
+    """The weights from which alone values follow that each run computes, because some had no data."""
     kernel_libraries: tuple[KernelLibraryInfo, ...] = ()
     variants: tuple[Variant, ...] = ()
 
@@ -125,6 +127,7 @@ def manifest_from_json(raw: JsonValue) -> Manifest:
         producers={name: version.text() for name, version in raw.at("producers").members().items()},
         precision=raw.get("precision", "highest").text(),
         folds=raw.get("folds", "").text(),
+        foldable=raw.get("foldable", []).texts(),
         kernel_libraries=tuple(
             KernelLibraryInfo(k.at("name").text(), k.at("sha256").digest(), k.at("path").text())
             for k in raw.get("kernel_libraries", []).items()

@@ -321,11 +321,24 @@ def test_large_values_are_computed_by_kernels_when_a_model_gets_their_sources(
 
 
 def test_without_the_option_nothing_that_gets_data_later_is_folded(tmp_path: Path):
+    """Each run computes what follows from `w` and `s`; the names of these are known, and `fold_constants` asks for
+    them, not for `b`."""
     for fold, given in ((True, {}), (False, data())):
         path = compile_module(parsed(BLOCK), CompileOptions(fold=fold), constants=given, output=tmp_path / "m.ait")
         with Model(path) as model:
             assert sorted(model.get_constant_names(False)) == ["b", "s", "w"]
-            assert model.get_constant_folding_input_names(False) == []
+            expected = ["s", "w"] if fold else []
+            assert sorted(model.get_constant_folding_input_names(False)) == expected
+            assert sorted(model.get_constant_folding_input_names()) == expected
+            if not fold:
+                model.fold_constants()
+                continue
+            model.set_constant("w", data()["w"])
+            with pytest.raises(InputError, match="constants that others are computed from have no value: set s$"):
+                model.fold_constants()
+            model.set_constant("s", data()["s"])
+            model.fold_constants()
+            assert model.get_constant_names(unset_only=True) == ["b"]
 
 
 def test_kernels_and_the_reference_compute_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
