@@ -341,12 +341,14 @@ def _remembered(method: Method) -> Method:
 
 def _recorded(method: Method) -> Method:
     """`__call__` of an operator: all ops added during the outermost call, also by inner calls, belong to
-    its operator.
+    its operator. Its inputs are those of the outermost call, not those that it passes to a base class.
     """
     order = functools.cache(lambda: [*inspect.signature(method).parameters])
 
     @functools.wraps(method)
     def call(self: Operator, *args: Any, **kwargs: Any) -> Any:
+        if _calls.outermost is self:
+            return method(self, *args, **kwargs)
         named = (kwargs[name] for name in order() if name in kwargs) if kwargs else ()
         if tensors := [t for t in _handles([*args, *named]) if isinstance(t, Tensor)]:
             self.inputs = self.called_with = tensors

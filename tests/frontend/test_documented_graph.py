@@ -72,6 +72,28 @@ def test_a_product_has_the_longest_documented_epilogue(name: str):
     assert made == {"kept": [f"gemm_rcr_{name}"], "last": ["fused_elementwise"]}
 
 
+def test_a_factor_of_a_batched_product_is_its_alpha():
+    """The number, as a constant or as it is, on either side; a divisor only behind the product. Where something else
+    reads the product, or the number divides by it, nothing joins."""
+    half = Tensor(shape=[], value=0.5, dtype="float64")
+
+    def made(last: Tensor) -> list[tuple[str, float | None]]:
+        graph = documented_graph([last.mark_as_output("last")])
+        return [(op._attrs["op"], op._attrs.get("alpha")) for op in get_sorted_ops(graph)]
+
+    def bmm() -> Tensor:
+        return ops.bmm_crr()(x("a", 2, 8, ROWS), x("b", 2, 8, 4))
+
+    for y in (bmm() * 0.5, ops.elementwise(MUL)(half, bmm()), bmm() / 2):
+        assert made(y) == [("bmm_crr", 0.5)]
+    assert made(ops.elementwise(FuncEnum.DIV)(bmm(), half)) == [("bmm_crr", 2.0)]
+    assert made(bmm() * 0.5 + x("d", 2, ROWS, 4)) == [("bmm_crr_add", 0.5)]
+    assert [name for name, _ in made(2.0 / bmm())] == ["bmm_crr", "fused_elementwise"]
+    assert [name for name, _ in made(bmm() * x("e", 2, ROWS, 4))] == ["bmm_crr", "fused_elementwise"]
+    y = bmm()
+    assert names([y, y * 0.5]) == ["bmm_crr", "fused_elementwise"]
+
+
 def test_epilogues_of_other_products():
     image, window = x("i", 2, 6, 6, 4), x("w", 8, 3, 3, 4)
     conv = ops.elementwise(ADD)(ops.conv2d(1, 1)(image, window), x("b", 8))

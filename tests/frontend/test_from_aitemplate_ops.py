@@ -272,6 +272,20 @@ def test_masked_inputs_of_a_concatenation_are_zeros():
         evaluate(joined, given, batch=2)
 
 
+def test_masked_inputs_of_concatenate_tanh_are_zeros():
+    """The inputs are those of the call, not their tanh."""
+    x, y, z = (tensor(name, "batch", size) for name, size in (("x", 4), ("y", 3), ("z", 2)))
+    concatenate = ops.concatenate_tanh()
+    joined = concatenate([x, y, z], dim=-1)
+    assert concatenate._attrs["inputs"] == concatenate._attrs["original_inputs"] == [x, y, z]
+    assert [accessor.tensor for accessor in concatenate._attrs["input_accessors"]] == [x, y, z]
+    concatenate._attrs["input_masks"] = [False, True, False]
+    concatenate._attrs["inputs"] = [y]
+    given = {"y": np.random.default_rng(0).standard_normal((2, 3))}
+    (got,) = evaluate(joined, given, batch=2)
+    np.testing.assert_allclose(got, np.concatenate([np.zeros((2, 4)), np.tanh(given["y"]), np.zeros((2, 2))], 1))
+
+
 def test_operators_have_names_once_a_model_is_compiled(tmp_path):
     x = tensor("x", "batch", 8)
     y = ops.softmax()(ops.tanh(x), 1)

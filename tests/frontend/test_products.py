@@ -192,13 +192,18 @@ def test_two_products_with_a_function_between(causal):
 
 @pytest.mark.parametrize("causal", [NONE, UPPER, LOWER])
 def test_two_products_with_heads(causal):
+    """The heads are behind the rows, also where there are as many: [batch, rows, heads, columns]."""
     keep = {NONE: lambda s: s, UPPER: torch.tril, LOWER: torch.triu}[causal]
-    q, k, v = (tensor(n, "batch", 2, "seq", c) for n, c in (("a", 8), ("bb", 8), ("ccc", 4)))
-    check(
-        ops.classic_b2b_bmm(causal, "Sigmoid", 0.3, 0.7),
-        lambda q, k, v, bias: keep(0.7 * torch.sigmoid(0.3 * (q @ k.mT) + bias)) @ v,
-        q, k, v, tensor("dddd", "batch", 2, "seq", "seq"),
-    )  # fmt: skip
+
+    def want(q, k, v, bias):
+        q, k, v = (t.transpose(1, 2) for t in (q, k, v))
+        return (keep(0.7 * torch.sigmoid(0.3 * (q @ k.mT) + bias)) @ v).transpose(1, 2)
+
+    op = ops.classic_b2b_bmm(causal, "Sigmoid", 0.3, 0.7)
+    for rows, heads in (("seq", 2), (3, 3)):
+        q, k, v = (tensor(n, "batch", rows, heads, c) for n, c in (("a", 8), ("bb", 8), ("ccc", 4)))
+        check(op, want, q, k, v, tensor("dddd", "batch", heads, rows, rows))
+        check(op, want, q, k, v, tensor("dddd", 1, heads, 1, rows))
     with pytest.raises(BuildError, match=r"k must have 3 dims, .* or 4 dims, .* all of one rank, found \"aa\""):
         ops.classic_b2b_bmm(causal, "Sigmoid", 0.3, 0.7)(q, tensor("aa", "batch", "seq", 8), v, q)
 

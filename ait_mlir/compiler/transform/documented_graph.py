@@ -111,12 +111,17 @@ def is_elementwise(operator: Operator) -> bool:
 
 
 def join_chain(product: Operator) -> None:
-    """Join a product with the longest chain of elementwise operators after it that has a documented name."""
+    """Join a product with the longest chain of elementwise operators after it that has a documented name. A number
+    that a batched product is multiplied by first is its `alpha`."""
     name = product.attrs["op"]
     if not (isinstance(name, str) and name in NAMES and len(product.outputs) == 1):
         return
     chain, read, found = [product], [product.inputs], 0
-    names = [name]
+    names, attrs = [name], dict(product.attrs)
+    if name.startswith("bmm_") and (step := _factor(product)) is not None:
+        user, number = step
+        chain, read, names, found = [product, user], [product.inputs, []], [name, name], 2
+        attrs["alpha"] = attrs.get("alpha", 1.0) * number
     while (step := _next_step(chain[-1], names[-1], product)) is not None:
         user, word, others = step
         chain.append(user)
@@ -127,7 +132,22 @@ def join_chain(product: Operator) -> None:
     if found:
         operators, inputs = chain[:found], [t for step in read[:found] for t in step]
         name = OTHERWISE.get(names[found - 1], names[found - 1])
-        documented_operator(name, operators, inputs, operators[-1].outputs, product.attrs)
+        documented_operator(name, operators, inputs, operators[-1].outputs, attrs)
+
+
+def _factor(product: Operator) -> tuple[Operator, float] | None:
+    """The only user of a product, if it multiplies the product by a number or divides it by one; and the factor."""
+    user, (result,) = _only_user(product), product.outputs
+    if user is None or not is_elementwise(user) or user.outputs[0].type != result.type:
+        return None
+    args: Sequence[Tensor] = user.attrs.get("args") or ()
+    match user.attrs.get("func"), [t.number() if t.rank == 0 else None for t in args]:
+        case FuncEnum.MUL, [None, number] | [number, None] if number is not None:
+            return user, float(number)
+        case FuncEnum.DIV, [None, number] if number:
+            return user, 1 / number
+        case _:
+            return None
 
 
 def _is_gate(name: str, product: Operator, tensor: Tensor) -> bool:

@@ -89,6 +89,11 @@ class _B2bBmm(Operator):
             scores = scores / cast()(arange("float32").number(rows), scores.dtype())
         return bmm_rrr()(self._masked(scores, rows, columns), v)
 
+    def product_of_heads(self, q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None) -> Tensor:
+        """The result for q [B, M, H, K], k [B, N, H, K], v [B, N, H, O]."""
+        heads = [permute0213()(t) for t in (q, k, v)]
+        return permute0213()(self.product(heads[0], heads[1], heads[2], bias))
+
     def _masked(self, scores: Tensor, rows: IntVar, columns: IntVar) -> Tensor:
         if self.causal == CausalType.NO_CAUSAL:
             return scores
@@ -100,16 +105,16 @@ class _B2bBmm(Operator):
 class classic_b2b_bmm(_B2bBmm):
     """mask(alpha1 * f(alpha0 * q @ k^T + bias)) @ v, with f the function `epilogue_math_name`.
 
-    q is [B, M, K], k [B, N, K], v [B, N, O], `bias` [B, M, N]; the result is [B, M, O]. All may have heads behind the
-    batch: q is then [B, H, M, K]. The mask sets the scores that `causal_type` names to 0. With
-    `alpha1_divide_by_seq_len`, alpha1 is divided by M.
+    q is [B, M, K], k [B, N, K], v [B, N, O], `bias` broadcasts to [B, M, N]; the result is [B, M, O]. All may have
+    heads: q is then [B, M, H, K], the bias broadcasts to [B, H, M, N], and the result is [B, M, H, O]. The mask sets
+    the scores that `causal_type` names to 0. With `alpha1_divide_by_seq_len`, alpha1 is divided by M.
     """
 
-    layouts: ClassVar = {3: "[batch, rows, columns]", 4: "[batch, heads, rows, columns]"}
+    layouts: ClassVar = {3: "[batch, rows, columns]", 4: "[batch, rows, heads, columns]"}
 
     def __call__(self, q: Tensor, k: Tensor, v: Tensor, bias: Tensor) -> Tensor:
         self.check(q, k, v)
-        return self.finish(self.product(q, k, v, bias))
+        return self.finish(self.product(q, k, v, bias) if q.rank == 3 else self.product_of_heads(q, k, v, bias))
 
 
 class fmha_style_b2b_bmm(_B2bBmm):
@@ -124,8 +129,7 @@ class fmha_style_b2b_bmm(_B2bBmm):
 
     def __call__(self, q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None = None) -> Tensor:
         self.check(q, k, v)
-        heads = [permute0213()(t) for t in (q, k, v)]
-        return self.finish(permute0213()(self.product(heads[0], heads[1], heads[2], bias)))
+        return self.finish(self.product_of_heads(q, k, v, bias))
 
 
 class grouped_fmha_style_b2b_bmm(fmha_style_b2b_bmm):

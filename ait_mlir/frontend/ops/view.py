@@ -334,7 +334,9 @@ class concatenate_tanh(concatenate):
     """
 
     def __call__(self, inputs: Sequence[Tensor], dim: int = 0) -> Tensor:
-        return super().__call__([elementwise(FuncEnum.TANH)(x) for x in inputs], dim)
+        joined = super().__call__([elementwise(FuncEnum.TANH)(x) for x in inputs], dim)
+        self._attrs["original_inputs"] = list(inputs)
+        return joined
 
 
 class identity(Operator):
