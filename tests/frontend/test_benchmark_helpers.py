@@ -8,6 +8,7 @@ import torch
 
 from ait_mlir.testing import test_utils
 from ait_mlir.testing.benchmark_ait import make_input_output_pools, run_benchmark, run_module_with_pools
+from ait_mlir.testing.profile import profile_callable
 
 
 class Model:
@@ -60,3 +61,16 @@ def test_a_module_beside_a_model(capsys):
     assert [(given[0].shape, options) for given, _, options in model.calls] == [((2, 4, 3), {"count": 5})] * 2
     printed = capsys.readouterr().out.splitlines()
     assert printed[0].startswith("pool_pt: batch_size: 2, ") and printed[1] == "pool_ait: batch_size: 2, 0.5 ms"
+
+
+def test_each_call_of_a_function_is_timed_after_the_cache_is_emptied():
+    slab, found = torch.zeros(4), []
+
+    def call() -> None:
+        found.append(slab[0].item())
+        slab.zero_()
+
+    device_times, wall_times = profile_callable(call, slab, 3)
+    assert len(device_times) == len(wall_times) == 3 and all(t >= 0 for t in device_times)
+    assert found[-3:] == [slab.new_tensor(3.7).item()] * 3 and set(found[:-3]) == {0.0}
+    assert profile_callable(call, slab, 0) == ([], [])

@@ -72,6 +72,38 @@ def test_a_product_has_the_longest_documented_epilogue(name: str):
     assert made == {"kept": [f"gemm_rcr_{name}"], "last": ["fused_elementwise"]}
 
 
+def test_a_product_with_its_sigmoid_is_a_swish():
+    """x * sigmoid(x), in either order, if nothing else reads x or the sigmoid, and neither is an output."""
+    sigmoid, times = ops.elementwise(FuncEnum.SIGMOID), ops.elementwise(MUL)
+    y = product()
+    assert names(times(y, sigmoid(y))) == ["gemm_rcr_bias_swish"]
+    y = product()
+    assert names(times(sigmoid(y), y) + x("d", ROWS, 4)) == ["gemm_rcr_bias_swish", "fused_elementwise"]
+    y = product()
+    assert names([times(y, sigmoid(y)), ops.cos(y)]) == ["gemm_rcr_bias", *["fused_elementwise"] * 2]
+    y = product()
+    gate = sigmoid(y)
+    assert names([times(y, gate), gate]) == ["gemm_rcr_bias", "fused_elementwise"]
+    y = product()
+    assert names(times(sigmoid(y), x("e", ROWS, 4))) == ["gemm_rcr_bias_sigmoid_mul"]
+
+
+def test_few_channels_keep_their_name():
+    image, window, bias = x("i", 2, 6, 6, 4), x("w", 8, 3, 3, 4), x("b", 8)
+    y = ops.relu(ops.conv2d_bias_few_channels(1, 1)(image, window, bias))
+    assert names(y) == ["conv2d_bias_relu_few_channels"]
+
+
+def test_a_batched_product_adds_only_whole_rows_for_all_batches():
+    def y() -> Tensor:
+        return ops.bmm_ccr()(x("a", ROWS, 8, 3), x("b", ROWS, 4, 8))
+
+    for shape in ((ROWS, 3, 4), (3, 4), (1, 3, 4), (4,), (1, 1, 4)):
+        assert names(y() + x("d", *shape)) == ["bmm_ccr_add"]
+    for shape in ((ROWS, 1, 4), (3, 1), (1,)):
+        assert names(y() + x("d", *shape)) == ["bmm_ccr", "fused_elementwise"]
+
+
 def test_a_factor_of_a_batched_product_is_its_alpha():
     """The number, as a constant or as it is, on either side; a divisor only behind the product. Where something else
     reads the product, or the number divides by it, nothing joins."""

@@ -7,13 +7,17 @@ import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 
-from ait_mlir.errors import AitError
+from ait_mlir.errors import AitError, InputError
 from ait_mlir.frontend import IntVar, Tensor, ops
 from ait_mlir.frontend.ops import FuncEnum
+from ait_mlir.ir.source import SourceError
 from ait_mlir.utils.import_path import import_parent
+from ait_mlir.utils.serialization import serdes_code
 from ait_mlir.utils.visualization import boxes_of, plot_graph
+from tests.frontend.support import evaluate
 
 
 def network() -> list[Tensor]:
@@ -45,6 +49,36 @@ def test_a_graph_of_an_input_alone(tmp_path: Path) -> None:
     assert ">x</text>" in (tmp_path / "graph.html").read_text()
     with pytest.raises(OSError):
         plot_graph(x, tmp_path / "missing" / "graph.html")
+
+
+def test_a_model_is_read_back_from_its_file(tmp_path: Path) -> None:
+    path = tmp_path / "folder" / "program.py"
+    serdes_code.dump_program(network(), path)
+    shapes = serdes_code.get_inputs_from_graph(path)
+    assert list(shapes) == ["<x & y>"] and [str(dim) for dim in shapes["<x & y>"]] == ["batch", "8"]
+    outputs, graph = serdes_code.get_program(path)
+    assert [t.name for t in outputs] == ["sum", "right"] and all(t.is_output for t in outputs)
+    assert {t.name for t in graph if t.is_param} == {"w", "b"}
+    rng = np.random.default_rng(0)
+    given = {"<x & y>": rng.standard_normal((3, 8))}
+    weights = {"w": rng.standard_normal((8, 8)), "b": rng.standard_normal(8)}
+    hidden = given["<x & y>"] @ weights["w"].T + weights["b"]
+    for made in (network(), outputs):
+        total, right = evaluate(made, given, params=weights, batch=3)
+        np.testing.assert_allclose(right, np.maximum(hidden, 0), atol=1e-5)
+        np.testing.assert_allclose(total, np.tanh(hidden) + np.maximum(hidden, 0), atol=1e-5)
+
+
+def test_one_tensor_and_a_file_without_a_model(tmp_path: Path) -> None:
+    x = Tensor(shape=[2], dtype="float32", name="x", is_input=True)
+    serdes_code.dump_program([x, ops.relu(x).mark_as_output("y")], tmp_path / "one")
+    assert [t.name for t in serdes_code.get_program(tmp_path / "one")[0]] == ["y"]
+    (tmp_path / "broken").write_text("ait.graph @f(")
+    with pytest.raises(SourceError, match="broken:1:13"):
+        serdes_code.get_program(tmp_path / "broken")
+    (tmp_path / "empty").write_text("builtin.module {}")
+    with pytest.raises(InputError, match=r"expected one ait\.graph"):
+        serdes_code.get_program(tmp_path / "empty")
 
 
 SCRIPT = """

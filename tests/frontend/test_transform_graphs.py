@@ -183,7 +183,7 @@ LAUNCHES: Mapping[str, tuple[str, str]] = {
     "split_large_split_ops": ("copies", "copies"),
     "apply_padding": ("gemm_rcr", "pad pad gemm_rcr copy"),
     "transform_odd_alignment": ("bmm_rrr", "pad pad bmm_rrr"),
-    "fuse_group_ops": ("gemm_rcr add gemm_rcr add", "grouped_gemm add add"),
+    "fuse_group_ops": ("gemm_rcr add gemm_rcr add", "grouped_gemm"),
     "fuse_parallel_gemms": ("gemm_rcr add gemm_rcr add gemm_rcr add", "bmm_rcr add"),
     "fuse_expand_bmm": ("bmm_rrr", "bmm_rrr"),
     "fuse_bmm_permute": ("bmm_rcr copy", "bmm_rcc"),

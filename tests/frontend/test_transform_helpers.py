@@ -181,6 +181,20 @@ def test_operators_outside_of_the_graph_are_no_users() -> None:
     assert list(a.dst_ops()) == list(y.src_ops())
 
 
+def test_the_workspace_of_a_plan() -> None:
+    """Operators in sequence share their workspace, those of one wave do not; unique workspaces are added."""
+    a = x()
+    y, z = of(FuncEnum.TANH, a), of(FuncEnum.COS, a)
+    total = of(FuncEnum.ADD, y, z)
+    for tensor, shared, unique in ((y, 5, 1), (z, 7, 0), (total, 9, 2)):
+        (op,) = tensor.src_ops()
+        op._attrs["workspace"], op._attrs["unique_workspace"] = shared, unique
+    graph = toposort(total)
+    assert greedy_by_size_memory_planning(graph)[2] == Workspace(9, 3)
+    assert simple_multistream_memory_planning(graph)[2] == Workspace(12, 3)
+    assert naive_memory_planning(graph)[2] == Workspace(21, 3)
+
+
 def test_documented_classes() -> None:
     assert [kind.name for kind in ExpandDimensionType] == ["ADD_DIM", "EXPAND_DIM", "KEEP_DIM"]
     y = of(FuncEnum.TANH, a := x())

@@ -334,7 +334,7 @@ def test_without_the_option_nothing_that_gets_data_later_is_folded(tmp_path: Pat
                 model.fold_constants()
                 continue
             model.set_constant("w", data()["w"])
-            with pytest.raises(InputError, match="constants that others are computed from have no value: set s$"):
+            with pytest.raises(InputError, match=r"constants that others are computed from have no value: set s$"):
                 model.fold_constants()
             model.set_constant("s", data()["s"])
             model.fold_constants()

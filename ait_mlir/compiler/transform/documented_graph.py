@@ -116,22 +116,22 @@ def join_chain(product: Operator) -> None:
     name = product.attrs["op"]
     if not (isinstance(name, str) and name in NAMES and len(product.outputs) == 1):
         return
-    chain, read, found = [product], [product.inputs], 0
+    chain, read, found, last = [product], [product.inputs], 0, 1
     names, attrs = [name], dict(product.attrs)
     if name.startswith("bmm_") and (step := _factor(product)) is not None:
         user, number = step
-        chain, read, names, found = [product, user], [product.inputs, []], [name, name], 2
+        chain, found = [product, user], 2
         attrs["alpha"] = attrs.get("alpha", 1.0) * number
     while (step := _next_step(chain[-1], names[-1], product)) is not None:
-        user, word, others = step
-        chain.append(user)
+        users, word, others = step
+        chain += users
         read.append([t for t in others if not _is_gate(name, product, t)])
-        names.append(f"{names[-1]}_{word}")
+        names.append(_joined_name(names[-1], word))
         if names[-1] in NAMES:
-            found = len(chain)
+            found, last = len(chain), len(names)
     if found:
-        operators, inputs = chain[:found], [t for step in read[:found] for t in step]
-        name = OTHERWISE.get(names[found - 1], names[found - 1])
+        operators, inputs = chain[:found], [t for step in read[:last] for t in step]
+        name = OTHERWISE.get(names[last - 1], names[last - 1])
         documented_operator(name, operators, inputs, operators[-1].outputs, attrs)
 
 
@@ -155,10 +155,19 @@ def _is_gate(name: str, product: Operator, tensor: Tensor) -> bool:
     return name.startswith("layernorm") and tensor is product.inputs[0]
 
 
-def _next_step(operator: Operator, name: str, product: Operator) -> tuple[Operator, str, list[Tensor]] | None:
-    """The only elementwise user of an operator's result, the word it adds to the name, and its other operands."""
+def _joined_name(name: str, word: str) -> str:
+    """The documented name of a product of this name with one more step."""
+    few = "_few_channels"
+    return f"{name.removesuffix(few)}_{word}{few if name.endswith(few) else ''}"
+
+
+def _next_step(operator: Operator, name: str, product: Operator) -> tuple[list[Operator], str, list[Tensor]] | None:
+    """The only elementwise user of an operator's result, or a sigmoid and the product with it, as its only users; the
+    word that they add to the name; and the other operands."""
     result = operator.outputs[0]
     users = list(result.users)
+    if len(users) == 2 and not result.is_output and (gate := _swish(result)) and f"{name}_swish" in NAMES:
+        return gate, "swish", []
     if result.is_output or len(users) != 1 or not is_elementwise(users[0]):
         return None
     (user,) = users
@@ -168,8 +177,20 @@ def _next_step(operator: Operator, name: str, product: Operator) -> tuple[Operat
     word = _word(user, name, result, others)
     if word == "mul" and name.startswith("layernorm") and not _is_gate(name, product, others[0]):
         return None
-    known = word is not None and any(f"{n}_".startswith(f"{name}_{word}_") for n in NAMES)
-    return (user, word, others) if known and word is not None else None
+    if word is None or not any(f"{n}_".startswith(f"{_joined_name(name, word)}_") for n in NAMES):
+        return None
+    return [user], word, others
+
+
+def _swish(x: Tensor) -> list[Operator]:
+    """The two users of a tensor, if they compute x * sigmoid(x); else none."""
+    first, second = x.users
+    sigmoid, times = (second, first) if second.attrs.get("func") is FuncEnum.SIGMOID else (first, second)
+    if not (is_elementwise(sigmoid) and is_elementwise(times) and sigmoid.attrs.get("func") is FuncEnum.SIGMOID):
+        return []
+    (gate,) = sigmoid.outputs
+    alone = not gate.is_output and list(gate.users) == [times] and times.attrs.get("func") is FuncEnum.MUL
+    return [sigmoid, times] if alone and set(times.inputs) == {x, gate} else []
 
 
 def _word(user: Operator, name: str, result: Tensor, others: Sequence[Tensor]) -> str | None:
@@ -182,10 +203,18 @@ def _word(user: Operator, name: str, result: Tensor, others: Sequence[Tensor]) -
     if func is FuncEnum.MUL:
         return "mul" if other.type == result.type else None
     if name.startswith("bmm_"):
-        return "add"
+        return "add" if _repeats_for_batches(other, result) else None
     if other.rank == 1 and other.type.dims[0] is result.type.dims[-1]:
         return "bias"
     return "add" if other.type == result.type else None
+
+
+def _repeats_for_batches(other: Tensor, result: Tensor) -> bool:
+    """Whether a tensor has the shape of the result of a batched product, or that of its last dims, with leading 1s."""
+    dims = list(other.type.dims)
+    while dims and dims[0].as_int() == 1:
+        dims.pop(0)
+    return other.type == result.type or (0 < len(dims) < result.rank and dims == list(result.type.dims[-len(dims) :]))
 
 
 def name_operators(graph: Sequence[Tensor]) -> None:

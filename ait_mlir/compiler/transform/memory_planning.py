@@ -121,7 +121,16 @@ def _plan(sorted_graph: Sequence[Tensor], waves: Sequence[Sequence[Operator]]) -
     for i, tensor in enumerate(placed):
         tensor.attrs["offset"] = found.offsets[i].as_int()
     weights = sum(t.size_bytes(ALIGNMENT) for t in sorted_graph if t.is_param)
-    return found.arena.evaluate({}), weights, Workspace(0, 0)
+    return found.arena.evaluate({}), weights, _workspace(waves)
+
+
+def _workspace(waves: Sequence[Sequence[Operator]]) -> Workspace:
+    """The workspace for the bytes in `_attrs["workspace"]`, which operators that do not run in parallel share, and in
+    `_attrs["unique_workspace"]`, which they do not share."""
+    shared, unique = (
+        [sum(op.attrs.get(key) or 0 for op in wave) for wave in waves] for key in ("workspace", "unique_workspace")
+    )
+    return Workspace(max(shared, default=0), sum(unique))
 
 
 def _root(tensor: Tensor) -> Tensor:

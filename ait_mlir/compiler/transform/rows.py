@@ -27,7 +27,7 @@ TRANSFORMATIONS: dict[str, str] = {
     "split_large_split_ops": "",
     "apply_padding": "apply-padding",
     "transform_odd_alignment": "apply-padding",
-    "fuse_group_ops": "group-products,group-norms",
+    "fuse_group_ops": "fuse-epilogue,group-products,group-norms",
     "fuse_parallel_gemms": "fuse-parallel-gemms,join-parallel-gemms,merge-parallel-gemms,merge-concats",
     "fuse_expand_bmm": "fuse-expand-bmm",
     "fuse_bmm_permute": "fuse-bmm-permute",
@@ -39,5 +39,6 @@ CONTRACTIONS: dict[str, tuple[str, ...]] = {
     "fuse_conv_elementwise": ("ait.conv",),
     "fuse_mm_elementwise": ("ait.gemm", "ait.bmm"),
     "transform_odd_alignment": ("ait.bmm",),
+    "fuse_group_ops": ("ait.gemm", "ait.layer_norm"),
 }
-"""The contractions that a transformation may change, if it may not change all."""
+"""The ops with an epilogue that a transformation may change, if it may not change all."""

@@ -32,8 +32,8 @@ class softmax(Operator):
 class _Norm(Operator):
     op_class: ClassVar[type[ait.NormOp]]
 
-    def __init__(self, normalized_shape: Sequence[DimLike] | None = None):
-        self.shape = normalized_shape
+    def __init__(self, normalized_shape: Sequence[DimLike] | Tensor | None = None):
+        self.shape = normalized_shape.shape() if isinstance(normalized_shape, Tensor) else normalized_shape
 
     def __call__(
         self,
@@ -67,7 +67,7 @@ class layernorm(_Norm):
     """Normalise over the trailing dims to mean 0 and variance 1, then scale by `gamma`, shift by `beta`.
 
     The method is that of arXiv:1607.06450. `normalized_shape`, an argument of the constructor or of the call, gives the
-    dims; by default they are the dims of `gamma` or `beta`.
+    dims; by default they are the dims of `gamma` or `beta`. The constructor also takes a tensor of that shape.
     """
 
     op_class = ait.LayerNormOp
