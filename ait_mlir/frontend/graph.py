@@ -56,8 +56,8 @@ class GraphBuilder:
         read = [cast(Tensor, handle_of(value)) for value in inputs]
         if any(STEP in cast(Tensor, handle_of(value)).extra for value in inputs):
             raise BuildError("a tensor that a scan gives its step is used outside of the step; return it from there")
-        wanted = {*read, *self.state}
-        self.inputs = list(dict.fromkeys([*(t for t in toposort(self.outputs) if t in wanted), *read, *self.state]))
+        named = [t for t in toposort(self.outputs) if t.is_input]  # also those that operators read for nothing
+        self.inputs = list(dict.fromkeys([*named, *read, *self.state]))
         self.inputs += _of_dims_alone(self.inputs, self.ops)
         self.params = [op.output for op in self.ops if isinstance(op, ParamOp) and not _is_internal_zero(op.output)]
         self.values: dict[SSAValue, SSAValue] = {}

@@ -185,6 +185,8 @@ def test_options():
     assert names(y) == ["fused_elementwise"]
     folded = documented_graph([y])
     assert [t.is_param for t in folded] == [True, False, False] and len(documented_graph([y], fold=False)) == 4
+    whole = ops.dynamic_slice()(a, [0], [None])
+    assert names(ops.cos(whole), optimize=False) == ["fused_elementwise"]
     assert names(y, fold=False) == ["fused_elementwise"] and names(y, optimize=False, fold=False) == (
         ["fused_elementwise"] * 3
     )

@@ -12,7 +12,7 @@ from ait_mlir.compiler import compile_model, ops
 from ait_mlir.compiler.base import IntImm, IntVar, IntVarTensor, StableSet, Tensor
 from ait_mlir.compiler.ops.common.epilogue import FuncEnum
 from ait_mlir.compiler.ops.paths import MODULES
-from ait_mlir.frontend import BuildError, JaggedDim
+from ait_mlir.frontend import BuildError, JaggedDim, build_module
 from ait_mlir.frontend.wiring import toposort
 from ait_mlir.utils import graph_utils
 from tests.frontend.support import check, evaluate, tensor
@@ -270,6 +270,16 @@ def test_masked_inputs_of_a_concatenation_are_zeros():
     concatenate._attrs["inputs"] = [x]
     with pytest.raises(BuildError, match="was called with 3 inputs and has 1 now"):
         evaluate(joined, given, batch=2)
+
+
+def test_an_empty_tensor_that_adds_nothing_is_an_input_all_the_same():
+    """A run is given the inputs that operators name, also those of which no value depends."""
+    x, y, z = tensor("x", 0), tensor("y", 3), tensor("z", 0)
+    graph = build_module(ops.relu(ops.concatenate()([x, y, z])))
+    (model,) = graph.ops
+    assert [name for name, _ in model.inputs()] == ["x", "y", "z"]
+    (got,) = evaluate(ops.concatenate()([x, y, z]), {"x": np.ones(0), "y": np.arange(3.0), "z": np.ones(0)})
+    np.testing.assert_array_equal(got, np.arange(3.0))
 
 
 def test_masked_inputs_of_concatenate_tanh_are_zeros():

@@ -57,11 +57,10 @@ def documented_graph(outputs: Sequence[Tensor], optimize: bool = True, fold: boo
     """New, named, sorted tensors of the graph that computes `outputs`, in documented operators.
 
     With `fold`, values that depend only on weights become weights. Without `optimize` each elementwise operator becomes
-    its own `fused_elementwise`.
+    its own `fused_elementwise`, and only operators that change nothing are left out.
     """
     emission = emit(toposort(outputs))
-    if optimize:
-        run_passes(context(), emission.module, parse_passes(PASSES), verify=False)
+    run_passes(context(), emission.module, parse_passes(PASSES if optimize else "remove-no-ops"), verify=False)
     graph = join_jagged(lift(emission))
     if fold:
         graph = folded(graph)
