@@ -38,7 +38,7 @@ def test_an_empty_tensor_of_one_dim_joins_any():
     assert joined.shape()[1] == 7
     rng = np.random.default_rng(0)
     given = {"x": rng.standard_normal((2, 4)), "y": rng.standard_normal((2, 3))}
-    (got,) = evaluate(joined, given, batch=2)
+    (got,) = evaluate(joined, {**given, "e": np.ones(0)}, batch=2)
     np.testing.assert_array_equal(got, np.concatenate([given["x"], given["y"]], 1))
     assert ops.concatenate()([empty, empty]).shape() == [0]
     with pytest.raises(BuildError, match="concatenate"):

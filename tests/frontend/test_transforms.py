@@ -14,7 +14,6 @@ import pytest
 import torch
 
 from ait_mlir.compiler.transform import fuse_group_ops, fuse_mm_elementwise, fuse_ops, optimize_graph
-from ait_mlir.compiler.transform.optimize_graph import remove_elementwise_no_ops
 from ait_mlir.compiler.transform.refine_graph import get_sorted_ops
 from ait_mlir.compiler.transform.rows import OPTIMIZE, TRANSFORMATIONS
 from ait_mlir.compiler.transform.toposort import toposort
@@ -263,11 +262,6 @@ def test_whole_networks(network: str) -> None:
     (got,) = evaluate(outputs_of(graph), named, data, **dims)
     np.testing.assert_allclose(got, want, rtol=1e-8, atol=1e-9)
     assert "elementwise" not in names(graph).replace("fused_elementwise", "").split()
-
-
-def test_a_neutral_operator_between_an_input_and_an_output_stays() -> None:
-    graph = marked(of(ADD, x(), 0.0))
-    assert remove_elementwise_no_ops(graph) == graph
 
 
 def test_norms_as_a_group() -> None:

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from xdsl.ir import BlockArgument, Operation
-
-from ait_mlir.compiler.transform.apply import apply, transform
+from ait_mlir.compiler.transform.apply import apply
 from ait_mlir.compiler.transform.fuse_ops import fuse_elementwise, process_singleton_elementwise
 from ait_mlir.compiler.transform.fuse_parallel_gemms import fuse_single_source_parallel_gemms
 from ait_mlir.compiler.transform.fuse_permute_bmm import fuse_permute_bmm_and_gemm
 from ait_mlir.compiler.transform.joined import join_heads, join_jagged
-from ait_mlir.compiler.transform.rows import TRANSFORMATIONS
-from ait_mlir.dialects.ait.data import OutputOp
 from ait_mlir.frontend.tensor import Tensor
 
 __all__ = [
@@ -62,20 +58,8 @@ def move_view_op_before_concat(sorted_graph: list[Tensor], wordir: str | None = 
 
 
 def remove_elementwise_no_ops(sorted_graph: list[Tensor], workdir: str | None = None) -> list[Tensor]:
-    """The graph without x + 0, x - 0, x * 1 and x / 1; the number may be on either side of + and *.
-
-    Between an input and an output such an operator stays, as it makes the copy.
-    """
-    name = "remove_elementwise_no_ops"
-    return transform(name, sorted_graph, workdir, TRANSFORMATIONS[name], only=_makes_no_copy)
-
-
-def _makes_no_copy(op: Operation) -> bool:
-    """Whether an op does not lead from an input to an output of the graph."""
-    return not (
-        any(isinstance(value, BlockArgument) for value in op.operands)
-        and any(isinstance(use.operation, OutputOp) for result in op.results for use in result.uses)
-    )
+    """The graph without x + 0, x - 0, x * 1 and x / 1; the number may be on either side of + and *."""
+    return apply("remove_elementwise_no_ops", sorted_graph, workdir)
 
 
 def fuse_duplicate_fused_elementwise(sorted_graph: list[Tensor], _workdir: str | None = None) -> list[Tensor]:
