@@ -18,6 +18,7 @@ from ait_mlir.importers.torch.dims import DimTable
 from ait_mlir.importers.torch.errors import ImportFailure, place_in_source
 from ait_mlir.importers.torch.library import quiet, torch
 from ait_mlir.importers.torch.loops import LoopFound, Loops
+from ait_mlir.importers.torch.multihead import heads_apart
 from ait_mlir.importers.torch.numbers import BufferNumbers
 from ait_mlir.importers.torch.packed import packed_sequences
 from ait_mlir.importers.torch.recurrent import whole_layers
@@ -87,10 +88,11 @@ def capture(
 
 @contextlib.contextmanager
 def _adapted() -> Generator[None]:
-    """A block whose traces keep recurrent layers, packed sequences and compositions as single calls, and drop
-    checks."""
-    with whole_layers(), packed_sequences(), without_checks(), orders_by_example(), compositions(), BoundSizes():
-        yield
+    """A block whose traces keep recurrent layers, packed sequences and compositions as single calls, keep heads apart,
+    and drop checks."""
+    with whole_layers(), heads_apart(), packed_sequences(), without_checks(), orders_by_example():
+        with compositions(), BoundSizes():
+            yield
 
 
 @contextlib.contextmanager

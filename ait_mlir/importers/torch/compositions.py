@@ -150,7 +150,10 @@ def _distances(a: Any, b: Any, p: float = 2.0, compute_mode: int | None = None) 
     if p != 2 or compute_mode == 2 or (compute_mode != 1 and not many):
         return torch.ops.aten._cdist_forward(a, b, p, 2)
     batch = torch.broadcast_shapes(a.shape[:-2], b.shape[:-2])
-    return torch.ops.aten._euclidean_dist(*(x.expand(*batch, *x.shape[-2:]) for x in (a, b)))
+    a, b = (x.expand(*batch, *x.shape[-2:]) for x in (a, b))
+    lengths, widths = (x.square().sum(-1, keepdim=True) for x in (a, b))
+    # in this order, each step reads the product, a row and a column: all of them fit its epilogue
+    return (widths.mT - 2 * (a @ b.mT) + lengths).clamp(min=0).sqrt()
 
 
 def _first_of(function: Callable[..., tuple[Any, ...]]) -> Callable[..., Any]:

@@ -153,5 +153,5 @@ ROWS: dict[str, Row] = {
     "aten.logsumexp.default": logsumexp,
     "aten.linalg_vector_norm.default": vector_norm,
     "aten.dist.default": distance,
-    "aten._cdist_forward.default aten.cdist.default": distances,
+    "aten._cdist_forward.default": distances,
 }
