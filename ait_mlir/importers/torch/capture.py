@@ -90,9 +90,16 @@ def capture(
 def _adapted() -> Generator[None]:
     """A block whose traces keep recurrent layers, packed sequences and compositions as single calls, keep heads apart,
     and drop checks."""
-    with whole_layers(), heads_apart(), packed_sequences(), without_checks(), orders_by_example():
-        with compositions(), BoundSizes():
-            yield
+    with (
+        whole_layers(),
+        heads_apart(),
+        packed_sequences(),
+        without_checks(),
+        orders_by_example(),
+        compositions(),
+        BoundSizes(),
+    ):
+        yield
 
 
 @contextlib.contextmanager
