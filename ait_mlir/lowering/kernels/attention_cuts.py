@@ -22,7 +22,7 @@ MOST_SCORE_BYTES = 1 << 30
 
 
 class ProductsCut(Cut[AttentionOp]):
-    """Attention without masks, of f32 that must not be rounded: q times the scale, q k^T, softmax, and a product with v.
+    """Attention without masks, of f32 that must not be rounded: q k^T with scaled q, a softmax, a product with v.
 
     The tensor cores cannot compute it, and libraries multiply matrices of f32 faster than our kernel attends, so that
     scores in memory pay.

@@ -1,0 +1,138 @@
+"""Splits long sums of small products over the multiprocessors.
+
+A product of few rows and columns has few tiles, and a tile is computed by one block or a cluster of blocks. Where K is
+so long that most of the card would wait, the product becomes a batch of products, of a part of K each, in the type of
+the sums, and a sum over the batch. The sum has the same order in every run.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.ir import Block, Operation, Region, SSAValue
+
+from ait_mlir.dialects.ait.dtypes import compute_type
+from ait_mlir.dialects.ait.elementwise import CastOp
+from ait_mlir.dialects.ait.gemm import BmmOp, GemmOp
+from ait_mlir.dialects.ait.reduce import ReduceOp
+from ait_mlir.dialects.ait.region import YieldOp
+from ait_mlir.dialects.ait.types import TensorType, scope_of, tensor_type
+from ait_mlir.dialects.ait.view import PermuteOp, ReshapeOp
+from ait_mlir.dims import floordiv
+from ait_mlir.lowering.candidates import standalone
+from ait_mlir.lowering.kernels import Target
+from ait_mlir.lowering.points import Standalone, points_between
+from ait_mlir.passes.by_estimate import ByEstimatePass
+from ait_mlir.passes.grouping import GAIN, best_seconds
+
+LEAST_K = 1 << 14
+"""Shorter sums are shared by the blocks of a cluster."""
+TILE = 64
+"""Rows and columns of a tile."""
+EIGHT = 8
+"""A part of K is a multiple of it, so that its rows start on 16 bytes."""
+MOST_PARTS = 1024
+SHARES = 4
+"""A product is split where its tiles are at most the multiprocessors over this number."""
+MULTIPROCESSORS = 132
+"""Without a target: those of an H100."""
+
+
+@dataclass(frozen=True)
+class SplitProductsPass(ByEstimatePass):
+    """Make batches of products of parts of K, and their sum, of products with few tiles and long sums.
+
+    With a target, only on GPUs and only where estimates say that it is faster at all sizes.
+    """
+
+    name = "split-products"
+
+    def rewrite(self, block: Block, target: Target | None) -> bool:
+        if target is not None and not target.is_gpu:
+            return False
+        return any([split(op, target) for op in list(block.ops) if isinstance(op, GemmOp)])
+
+
+def split(op: GemmOp, target: Target | None) -> bool:
+    """Replace a product by parts where it is faster; returns whether it was."""
+    most = MULTIPROCESSORS if target is None else target.multiprocessors
+    times = {n: 0.0 if target is None else seconds_if_faster(op, n, target) for n in parts_of(op, most)}
+    faster = {n: seconds for n, seconds in times.items() if seconds is not None}
+    if not faster:
+        return False
+    new = in_parts(op, min(faster, key=lambda n: faster[n]))
+    block = op.parent
+    assert block is not None
+    for made in new:
+        made.location = op.location
+        block.insert_op_before(made, op)
+    new[-1].results[0].name_hint = op.output.name_hint
+    op.output.replace_all_uses_with(new[-1].results[0])
+    op.detach()
+    op.erase()
+    return True
+
+
+def parts_of(op: GemmOp, multiprocessors: int) -> list[int]:
+    """The numbers of parts to compare: divisors of K that give each multiprocessor one, two or four tiles. Empty for a
+    product with many tiles, a short sum, an epilogue or a kernel."""
+    a, (rows, columns) = tensor_type(op.a), tensor_type(op.output).dims[-2:]
+    k = op.split_a()[2].as_int()
+    if a.rank != 2 or k is None or k < LEAST_K or op.layout.data[2] != "r":
+        return []
+    if op.epilogue.blocks or "kernel" in op.attributes:
+        return []
+    scope = scope_of(op)
+    tiles = -(-scope.bounds(rows)[1] // TILE) * -(-scope.bounds(columns)[1] // TILE)
+    if tiles == 0 or tiles * SHARES > multiprocessors:
+        return []
+    fitting = [n for n in range(2, MOST_PARTS + 1) if k % (n * EIGHT) == 0]
+    wanted = [multiprocessors * waves / tiles for waves in (1, 2, 4)]
+    return list(dict.fromkeys(max(n for n in fitting if n <= w) for w in wanted if any(n <= w for n in fitting)))
+
+
+def in_parts(op: GemmOp, parts: int) -> list[Operation]:
+    """New ops that compute the product: views, the batch, its sum in the type of the sums, rounded once."""
+    result, kind = tensor_type(op.output), compute_type(tensor_type(op.a).element_type)
+    new: list[Operation] = []
+
+    def view(value: SSAValue, k_first: bool) -> SSAValue:
+        """[parts, K / parts, other] or [parts, other, K / parts]"""
+        first, second = tensor_type(value).dims
+        if k_first:
+            new.append(ReshapeOp(value, (parts, floordiv(first, parts), second)))
+        else:
+            new.append(ReshapeOp(value, (first, parts, floordiv(second, parts))))
+            new.append(PermuteOp(new[-1].results[0], [1, 0, 2]))
+        return new[-1].results[0]
+
+    a, b = view(op.a, op.layout.data[0] == "c"), view(op.b, op.layout.data[1] == "r")
+    block = Block(arg_types=[kind])
+    block.add_op(YieldOp(block.args[0]))
+    sums = TensorType.get((parts, *result.dims), kind)
+    new.append(BmmOp(op.layout.data, a, b, (), Region(block), sums))
+    new.append(ReduceOp("sum", new[-1].results[0], [0]))
+    if result.element_type != kind:
+        new.append(CastOp(new[-1].results[0], result.element_type))
+    return new
+
+
+def seconds_if_faster(op: GemmOp, parts: int, target: Target) -> float | None:
+    """The estimated seconds of a product in parts at the largest sizes; None unless it is faster at all sizes by the
+    factor `GAIN`."""
+    block = op.parent
+    assert block is not None
+    new = in_parts(op, parts)
+    block.insert_ops_before(new, op)
+    launched = [Standalone(*standalone(o)) for o in new if not isinstance(o, ReshapeOp | PermuteOp)]
+    plain, seconds = Standalone(*standalone(op)), None
+    for point in points_between(plain.scope):
+        env = plain.environment(point)
+        seconds = sum(best_seconds(o.at(tuple(env[d.name] for d in o.scope.dims)), target) for o in launched)
+        if GAIN * seconds >= best_seconds(plain.at(point), target):
+            seconds = None
+            break
+    for o in reversed(new):
+        o.detach()
+        o.erase()
+    return seconds
