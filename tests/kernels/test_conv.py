@@ -322,3 +322,24 @@ def test_patch_is_chosen_for_few_channels(case: Case, provider: str) -> None:
     """Without a card. Of 8 x 64 x 64 x 16 to 16 channels `patch` took 5.3 us in a row of equal ones, `mma` 10.4 and
     `hopper` 19.3."""
     assert best_by_estimate(list(candidates_of(case.op, CUDA))).describe().startswith(provider)
+
+
+@pytest.mark.parametrize(
+    ("name", "strides", "accepted"),
+    [
+        ("conv-deep-f16", ("h*7*40", "7*40", "40", "1"), True),
+        ("conv-deep-f16", ("h*7*48", "7*48", "48", "1"), True),
+        ("conv-deep-f16", ("40*h*7", "7", "1", "h*7"), False),  # channels first
+        ("conv-deep-f16", ("h*7*42", "7*42", "42", "1"), False),  # off 16-byte boundaries
+        ("conv-depthwise-f16", ("h*7*6", "7*6", "6", "1"), True),  # five channels never lie on them
+        ("conv-depthwise-f16", ("5*h*7", "7", "1", "h*7"), False),
+    ],
+)
+def test_depthwise_strides(name: str, strides: tuple[str, ...], accepted: bool) -> None:
+    op = DRAWN[name].op
+    kernel = kernel_of("native", op, CUDA)
+    assert kernel.accepts(op, 0, tuple(parse(s) for s in strides), scope_of(op)) is accepted
+    assert [k.provider for k in kernels_for(op, CUDA)].count("native") == 1
+    assert kernel_of("native", op, Target("cpu", "native")).accepts(
+        op, 0, tuple(parse(s) for s in strides), scope_of(op)
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import ClassVar
 
 from ait_mlir.dialects.ait.conv import ConvOp
 from ait_mlir.dialects.ait.types import TensorType, scope_of, tensor_type
@@ -121,11 +122,17 @@ class ConvKernel(Kernel[ConvOp]):
     name = "conv"
     one_instance = True
     ops = (ConvOp,)
+    depthwise: ClassVar[bool] = False
+    """Whether it computes depthwise convolutions on GPUs, and nothing else there."""
 
     def matches(self, op: ConvOp, target: Target) -> bool:
         scope, result = scope_of(op), tensor_type(op.output)
         sizes = (product(result.dims[:-1]), op.extents().k, result.dims[-1])
-        return len(op.operands) <= MAX_OPERANDS and all(scope.bounds(size)[1] <= LARGEST for size in sizes)
+        return (
+            (not target.is_gpu or is_depthwise(op) == self.depthwise)
+            and len(op.operands) <= MAX_OPERANDS
+            and all(scope.bounds(size)[1] <= LARGEST for size in sizes)
+        )
 
     def seconds(self, op: ConvOp, target: Target) -> float:
         env = estimate_env(scope_of(op))
@@ -150,10 +157,29 @@ class ConvKernel(Kernel[ConvOp]):
 
     def emit(self, launch: Launch[ConvOp]) -> Emission:
         name = "conv_depthwise" if is_depthwise(launch.op) else "conv_simt" if launch.target.is_gpu else "conv"
-        if name != "conv_depthwise" or not launch.target.is_gpu:
-            return call_conv(launch, name, f"{name}<{{epilogue}}>")
+        return call_conv(launch, name, f"{name}<{{epilogue}}>")
+
+
+class DepthwiseConv(ConvKernel):
+    """Depthwise convolutions on GPUs. Channels of x lie side by side, because a thread loads some of them at once: an
+    image in channels-first order is copied."""
+
+    gpu_only = True
+    depthwise = True
+
+    def matches(self, op: ConvOp, target: Target) -> bool:
+        return target.is_gpu and super().matches(op, target)
+
+    def accepts(self, op: ConvOp, position: int, strides: Strides, scope: Scope) -> bool:
+        if position != 0:
+            return super().accepts(op, position, strides, scope)
+        x = tensor_type(op.x)
+        piece = 16 // element_bytes(x) if scope.divisible(x.dims[-1], 16 // element_bytes(x)) else 1
+        return strides[-1].as_int() == 1 and all(scope.divisible(s, piece) for s in strides[:-1])
+
+    def emit(self, launch: Launch[ConvOp]) -> Emission:
         early = ", true" if launch.ins[1].constant else ""
-        return call_conv(launch, name, f"{name}<{line_window(launch.op)}, {{epilogue}}>", early)
+        return call_conv(launch, "conv_depthwise", f"conv_depthwise<{line_window(launch.op)}, {{epilogue}}>", early)
 
 
 def line_window(op: ConvOp) -> str:
@@ -163,4 +189,4 @@ def line_window(op: ConvOp) -> str:
     return f"{taps}, {step}" if fits else "0, 1"
 
 
-KERNELS = (ConvKernel(),)
+KERNELS = (ConvKernel(), DepthwiseConv())
