@@ -153,7 +153,7 @@ def parse_source(ctx: Context, source: SourceText) -> ModuleOp:
 
 
 def _unclosed(source: SourceText, at: int) -> str:
-    """The message for a region that goes on with something that is no operation, or not at all."""
+    """The message for text in a region, at offset `at`, that is no operation, or for the end of the text there."""
     opened: list[int] = []
     for found in re.finditer(r'"(?:[^"\\\n]|\\.)*"|//[^\n]*|[{}]', source.text[: at + 1]):
         if found.group() == "{":

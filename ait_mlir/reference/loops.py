@@ -52,7 +52,7 @@ class Nest:
     values: dict[SSAValue, Array] = field(default_factory=dict[SSAValue, Array])
 
     def enter(self, names: Sequence[str], sizes: Sequence[int], depth: int) -> dict[str, Any]:
-        """The grids within further iteration dims, of which `depth` lie around them."""
+        """The grids by name inside loops over dims `names` of these sizes, which lie within `depth` other loops."""
         rank = depth + len(sizes)
         lifted = {name: lift(grid, rank) for name, grid in self.grids.items()}
         for axis, (name, size) in enumerate(zip(names, sizes, strict=True), depth):

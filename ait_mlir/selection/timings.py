@@ -180,7 +180,7 @@ def _times(seconds: Any, spread: Any) -> Times | None:
 
 
 def _key_fields(text: str) -> tuple[tuple[str, tuple[int, ...]], Candidate, str]:
-    """Op and point, candidate, and source, read from the JSON text of a key."""
+    """The parts of a key, read from its JSON text: the op with its sizes, the candidate, the digest of its code."""
     what: dict[str, Any] = json.loads(text)
     point = tuple(int(n) for n in what["point"].split(",") if n)
     return (str(what["op"]), point), Candidate.read(what["candidate"]), str(what["source"])

@@ -1,19 +1,25 @@
 """Removes each constraint of each pattern in turn: some test must fail. Prints constraints whose removal no test
 detects.
 
-    python -m tests.mutate.run [PASS | PATTERN ...]
+    python -m tests.mutate.run [--jobs N] [PASS | PATTERN ...]
 
 A mutant is a set of patterns with one precondition less: a constraint, a trait, a fixed attribute, or that two
 operands are the same value. It is compiled and put in place of the pass's set, and the text tests of the pass run in
-this process until one fails. With names of patterns, only these are mutated.
+this process until one fails; then those of the other passes that have the pattern. With names of patterns, only these
+are mutated. Mutants that a test noticed are remembered in build/mutate for exactly these sources, so that a run that
+was cut off goes on.
 """
 
 from __future__ import annotations
 
+import argparse
+import concurrent.futures
+import functools
+import itertools
 import re
 import sys
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,11 +33,12 @@ from ait_mlir.rewrites import apply
 from ait_mlir.rewrites.engine.compile import CompiledPatterns, compile_patterns
 from ait_mlir.rewrites.engine.errors import PatternError
 from ait_mlir.rewrites.engine.language import EITHER, PatternSet
+from tests.full import ROOT, sources_digest
 from tests.lit.runner import run_command, run_lines
 from tests.rewrites.attention_cases import VARIANTS, matching
 from tests.rewrites.test_attention import check_variant
 
-LIT = Path(__file__).parents[2] / "lit_tests" / "rewrites"
+LIT = ROOT / "lit_tests" / "rewrites"
 
 
 def tests_of(name: str) -> tuple[str, ...]:
@@ -53,12 +60,13 @@ class Family:
         return compile_patterns(patterns, apply.universe(operations))
 
 
+@functools.cache
 def families() -> dict[str, Family]:
-    """The passes of patterns; shared patterns are mutated once, with the first pass. Each pass has tests."""
+    """The passes of patterns, those with most tests first. Each pass has tests."""
     rows = {name: row for name, row in PASSES.items() if isinstance(row, Patterns)}
     found = {name: Family(patterns_of(name), row.dialect, tests_of(name)) for name, row in rows.items()}
     assert all(family.tests for family in found.values()), [name for name, row in found.items() if not row.tests]
-    return found
+    return dict(sorted(found.items(), key=lambda row: -len(row[1].tests)))
 
 
 @dataclass(frozen=True)
@@ -193,36 +201,59 @@ def variants_pass(pattern: pdl.PatternOp) -> bool:
     return True
 
 
-def mutate(family: Family, chosen: Mapping[str, Collection[int] | None]) -> tuple[int, dict[str, dict[int, str]]]:
-    """Mutates the chosen patterns, by name with the mutants to try (None: all): how many there were, and those that
-    survive, by pattern, number of the mutant, and what it misses."""
-    patterns = family.patterns.patterns
-    assert lit_tests_pass(family, family.compile(patterns)), f"{family.tests} fail unchanged"
+def name_of(pattern: pdl.PatternOp) -> str:
+    return "" if pattern.sym_name is None else pattern.sym_name.data
+
+
+@functools.cache
+def mutants_of(name: str) -> list[Mutant]:
+    """The mutants of the pattern with this name."""
+    patterns = (p for family in families().values() for p in family.patterns.patterns)
+    return list(mutants(next(p for p in patterns if name_of(p) == name)))
+
+
+@dataclass(frozen=True)
+class Tried:
+    """A mutant by its pattern and number, and what became of it.
+
+    `is_mutant` is False where the removed operation is no precondition: it binds a value that the rest needs.
+    """
+
+    pattern: str
+    number: int
+    is_mutant: bool = True
+    survives: bool = False
+
+
+def try_mutant(name: str, number: int) -> Tried:
+    """Run the tests of the passes that have the pattern on its mutant, until one fails."""
+    mutant = mutants_of(name)[number].pattern
+    for family in families().values():
+        patterns = family.patterns.patterns
+        if all(name_of(p) != name for p in patterns):
+            continue
+        try:
+            compiled = family.compile([mutant if name_of(p) == name else p for p in patterns])
+        except PatternError:
+            return Tried(name, number, is_mutant=False)
+        try:
+            alive = lit_tests_pass(family, compiled)
+            if alive and name.startswith("softmax_attention"):
+                alive = variants_pass(mutant)
+        except (PatternError, AssertionError):
+            alive = False
+        if not alive:
+            return Tried(name, number)
+    return Tried(name, number, survives=True)
+
+
+def check_family(name: str) -> None:
+    """Check that the tests of a pass use its patterns: they pass with them, and fail without any."""
+    family = families()[name]
+    assert lit_tests_pass(family, family.compile(family.patterns.patterns)), f"{family.tests} fail unchanged"
     assert not lit_tests_pass(family, family.compile(())), (
         f"{family.tests} pass without any pattern: is another set used?"
     )
-    count, survivors = 0, dict[str, dict[int, str]]()
-    for index, pattern in enumerate(patterns):
-        name = "" if pattern.sym_name is None else pattern.sym_name.data
-        for number, mutant in enumerate(mutants(pattern) if name in chosen else ()):
-            tried = chosen[name]
-            if tried is not None and number not in tried:
-                continue
-            changed = [mutant.pattern if i == index else p for i, p in enumerate(patterns)]
-            try:
-                compiled = family.compile(changed)
-            except PatternError:  # not a precondition, but what binds a value that the rest needs
-                continue
-            count += 1
-            try:
-                alive = lit_tests_pass(family, compiled)
-                if alive and name.startswith("softmax_attention"):
-                    alive = variants_pass(mutant.pattern)
-            except (PatternError, AssertionError):
-                alive = False
-            if alive:
-                survivors.setdefault(name, {})[number] = mutant.what
-    return count, survivors
 
 
 def is_asked_for(pattern: str, pass_name: str, arguments: list[str], families_of: set[str]) -> bool:
@@ -232,39 +263,58 @@ def is_asked_for(pattern: str, pass_name: str, arguments: list[str], families_of
     )
 
 
-def main(arguments: list[str]) -> int:
-    """Mutate the named passes or patterns, or all; returns 1 if a mutant survives."""
+def asked_for(arguments: list[str]) -> dict[str, list[str]]:
+    """The patterns to mutate by the first pass that has them; raises `ValueError` for an unknown name."""
     known = families()
-    names = {p.sym_name.data for f in known.values() for p in f.patterns.patterns if p.sym_name is not None}
+    patterns = {name: [name_of(p) for p in f.patterns.patterns] for name, f in known.items()}
     families_of = {family.name for f in known.values() for family in f.patterns.families}
-    if unknown := set(arguments) - set(known) - names - families_of:
-        print(f"error: no pass or pattern {', '.join(sorted(unknown))}; passes: {', '.join(known)}", file=sys.stderr)
+    if unknown := set(arguments) - set(known) - set(itertools.chain(*patterns.values())) - families_of:
+        raise ValueError(f"no pass or pattern {', '.join(sorted(unknown))}; passes: {', '.join(known)}")
+    wanted = {p for name, own in patterns.items() for p in own if is_asked_for(p, name, arguments, families_of)}
+    found: dict[str, list[str]] = {}
+    for name, own in patterns.items():
+        found[name] = [p for p in dict.fromkeys(own) if p in wanted]
+        wanted -= set(own)
+    return {name: own for name, own in found.items() if own}
+
+
+def main(argv: Sequence[str] | None = None, folder: Path = ROOT / "build" / "mutate") -> int:
+    """Mutate the named passes or patterns, or all; returns 1 if a mutant survives."""
+    parser = argparse.ArgumentParser(prog="python -m tests.mutate.run", description=__doc__.split("\n\n")[0])
+    parser.add_argument("names", nargs="*", metavar="PASS | PATTERN", help="default: all")
+    parser.add_argument("--jobs", type=int, default=2, help="processes (default: %(default)s)")
+    args = parser.parse_args(argv)
+    try:
+        patterns = asked_for(args.names)
+    except ValueError as error:
+        print(f"error: {error}", file=sys.stderr)
         return 1
-    patterns = {
-        name: [p.sym_name.data for p in f.patterns.patterns if p.sym_name is not None] for name, f in known.items()
-    }
-    left = {p for name, own in patterns.items() for p in own if is_asked_for(p, name, arguments, families_of)}
-    total, survivors = 0, dict[str, dict[int, str]]()
-    # passes with most tests first; what survives there is tried with the other passes that have the pattern
-    for name, family in sorted(known.items(), key=lambda row: -len(row[1].tests)):
-        start = time.perf_counter()
-        fresh = [p for p in patterns[name] if p in left]
-        again = {p: survivors.pop(p) for p in patterns[name] if p in survivors}
-        if not fresh and not again:
-            continue
-        left -= set(fresh)
-        count, found = mutate(family, dict.fromkeys(fresh) | again)
-        survivors |= found
-        alive = sum(map(len, found.values()))
-        print(f"{name:24} {count:4} mutants, {alive} survive ({time.perf_counter() - start:.1f} s)", flush=True)
-        total += count - sum(map(len, again.values()))
-    for pattern, found in survivors.items():
-        for what in found.values():
-            print(f"  {pattern}: without '{what}' every test passes")
-    alive = sum(map(len, survivors.values()))
-    print(f"{total} mutants, {alive} survivors")
-    return int(bool(alive))
+    folder.mkdir(parents=True, exist_ok=True)
+    record = folder / sources_digest()[:16]
+    noticed = set(record.read_text().splitlines()) if record.exists() else set[str]()
+    names = [p for own in patterns.values() for p in own]
+    work = [(p, i) for p in names for i in range(len(mutants_of(p))) if f"{p} {i}" not in noticed]
+    print(f"{sum(len(mutants_of(p)) for p in names)} mutants of {len(names)} patterns, {len(work)} to try", flush=True)
+    start = time.perf_counter()
+    with concurrent.futures.ProcessPoolExecutor(args.jobs) as pool, record.open("a") as kept:
+        checks = [pool.submit(check_family, name) for name in (patterns if work else ())]
+        tried: list[Tried] = []
+        for future in concurrent.futures.as_completed([pool.submit(try_mutant, *item) for item in work]):
+            tried.append(future.result())
+            if not tried[-1].survives:
+                kept.write(f"{tried[-1].pattern} {tried[-1].number}\n")
+                kept.flush()
+            if len(tried) % 50 == 0:
+                print(f"{len(tried)} tried, {time.perf_counter() - start:.0f} s", flush=True)
+        for check in checks:
+            check.result()
+    survivors = sorted((t.pattern, t.number) for t in tried if t.survives)
+    for pattern, number in survivors:
+        print(f"  {pattern}: without '{mutants_of(pattern)[number].what}' every test passes")
+    count = sum(t.is_mutant for t in tried)
+    print(f"{count} mutants, {len(survivors)} survivors, {time.perf_counter() - start:.0f} s")
+    return int(bool(survivors))
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())

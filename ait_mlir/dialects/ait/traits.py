@@ -162,8 +162,8 @@ class ScalarLike(InPlace, Cost):
 class ViewLike(Cost):
     """Moves elements and computes nothing.
 
-    If one of the two methods gives strides, the op may become a view of a buffer, which touches no bytes. The bytes of
-    `Cost` are the bytes of a copy.
+    If `result_view` or `operand_view` gives strides, the op may become a view of a buffer, and no byte is moved. `Cost`
+    counts the bytes that a copy would move.
     """
 
     WORK: ClassVar[int] = 0

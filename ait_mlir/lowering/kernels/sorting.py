@@ -65,12 +65,12 @@ def sort_bytes(op: SortOp | TopkOp, axis: int) -> Expr:
 
 
 def key_bits(t: TensorType) -> int:
-    """`kSortBits` of the elements."""
+    """The bits of an element that a radix sort compares, `kSortBits` in the C++ code."""
     return 1 if t.element_type == i1 else 8 * element_bytes(t)
 
 
 def key_bytes(t: TensorType) -> int:
-    """The size of `sort_key_t` of the elements."""
+    """The bytes of the key that a radix sort makes of an element, `sort_key_t` in the C++ code."""
     return 8 if element_bytes(t) > 4 else 4
 
 

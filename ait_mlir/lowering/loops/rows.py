@@ -61,7 +61,7 @@ class Rows:
         return Walk(self.rest)
 
     def folds(self) -> list[Fold]:
-        """The folds that threads share."""
+        """All folds of the steps; several threads compute one together."""
         return [fold for s in self.steps for w in s.walks for fold in w.folds]
 
     def walks(self) -> list[Walk]:

@@ -233,9 +233,9 @@ def parts_into_heads(inner: ContractionOp, root: PermuteOp) -> bool:
 
 @native
 def product_by_heads(r: Rewriter, inner: ContractionOp, root: PermuteOp) -> Operation:
-    """x as [A, 1, B, K] times w as [C, D, K], or as [C, K, D] where its rows are those of K; behind the batch of a bmm.
-
-    Columns of the epilogue's operands become [C, 1, D].
+    """The product with its columns split into heads: x as [A, 1, B, K] times w as [C, D, K], or as [C, K, D] where K
+    is the first dim of w. The weights of a bmm keep their batch in front. Columns of the epilogue's operands become
+    [C, 1, D].
     """
     found = parted(root)
     assert found is not None, "product_by_heads needs parts_into_heads"

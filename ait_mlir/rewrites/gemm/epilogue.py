@@ -54,7 +54,6 @@ def join_bias(p: PatternBuilder, mnemonic: str) -> None:
     p.require("only_user", p.result(acc), root)
     p.require("is_a_row_for", bias, p.result(acc))
     p.require("result_has_shape_of", root, p.result(acc))
-    p.require("is_floating", p.result(root))
     p.require("no_region", acc)
     p.require("no_attribute", acc, "kernel")
     p.replace(root, "append_to_epilogue", acc, root)

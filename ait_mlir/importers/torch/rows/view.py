@@ -302,7 +302,7 @@ def _one_formula(parts: Sequence[Value], axis: int) -> Affine | None:
 
 
 def stack(c: Call) -> Value:
-    """Tensors joined along a new dim; if there is a next dim, as a concatenation along that, so that the op that
+    """Tensors joined along a new dim. Where a dim follows it, they are concatenated along that dim: then the op that
     computes a tensor can write into the result.
     """
     axis = c.axis("dim", len(c.dims))
