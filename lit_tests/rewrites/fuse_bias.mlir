@@ -51,12 +51,12 @@ ait.graph @gemm_larger(%x: !ait.tensor<m x 8 x f32>, %w: !ait.tensor<16 x 8 x f3
 // CHECK-LABEL: ait.graph @gemm_epilogue
 ait.graph @gemm_epilogue(%x: !ait.tensor<m x 8 x f32>, %w: !ait.tensor<16 x 8 x f32>) dims {m = 1 to 4} {
   %c = ait.param "c" : !ait.tensor<16 x f32>
-  // CHECK: ait.gemm rcr %x, %w epilogue(
+  // CHECK: ait.gemm rcr %x, %w epilogue() {
   // CHECK: ait.yield
   // CHECK-NEXT: }
   // CHECK-NEXT: ait.add
-  %0 = ait.gemm rcr %x, %w epilogue(%c) {
-  ^bb0(%acc: f32, %bias: f32):
+  %0 = ait.gemm rcr %x, %w epilogue() {
+  ^bb0(%acc: f32):
     %r = ait.relu %acc : f32
     ait.yield %r : f32
   } : !ait.tensor<m x 16 x f32>
@@ -123,12 +123,12 @@ ait.graph @bmm_larger(%x: !ait.tensor<b x m x 8 x f32>, %w: !ait.tensor<b x 16 x
 // CHECK-LABEL: ait.graph @bmm_epilogue
 ait.graph @bmm_epilogue(%x: !ait.tensor<b x m x 8 x f32>, %w: !ait.tensor<b x 16 x 8 x f32>) dims {b = 1 to 3, m = 1 to 4} {
   %c = ait.param "c" : !ait.tensor<16 x f32>
-  // CHECK: ait.bmm rcr %x, %w epilogue(
+  // CHECK: ait.bmm rcr %x, %w epilogue() {
   // CHECK: ait.yield
   // CHECK-NEXT: }
   // CHECK-NEXT: ait.add
-  %0 = ait.bmm rcr %x, %w epilogue(%c) {
-  ^bb0(%acc: f32, %bias: f32):
+  %0 = ait.bmm rcr %x, %w epilogue() {
+  ^bb0(%acc: f32):
     %r = ait.relu %acc : f32
     ait.yield %r : f32
   } : !ait.tensor<b x m x 16 x f32>
