@@ -2,10 +2,14 @@
 
 A carried value has two slots in one allocation: a step reads the slot `step mod 2` and writes the other, so nothing is
 copied between steps, and within a step each buffer is still written once. A step reads a scanned tensor through a view
-that moves with the step, and writes its slice of a stacked result through another.
+that moves with the step, and writes its slice of a stacked result through another. A carried value that is also
+stacked, such as the hidden state of a recurrent layer, has a slot for each step and one for its initial value: the
+slots are the stacked result.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 from xdsl.ir import Block, Region, SSAValue
 
@@ -15,7 +19,7 @@ from ait_mlir.dialects.ait.types import TensorType, tensor_type
 from ait_mlir.dialects.ait_rt import buffers as rt
 from ait_mlir.dialects.ait_rt.loop import LoopOp
 from ait_mlir.dialects.ait_rt.types import BufferType
-from ait_mlir.dims import Expr, ceildiv, mod, sym
+from ait_mlir.dims import Expr, ceildiv, const, mod, sym
 from ait_mlir.passes.bufferizer import Bufferizer, Place
 
 SLOT_ALIGNMENT = 64
@@ -25,8 +29,11 @@ SLOT_ALIGNMENT = 64
 def bufferize_scan(b: Bufferizer, scan: ScanOp) -> None:
     """Add the loop of a scan to the program and record the locations of its results."""
     scanned, carry = len(scan.scanned), len(scan.init)
-    carried = [_carry(b, value) for value in scan.init]
-    stacked = [b.emit(rt.AllocOp(BufferType.of(tensor_type(r)))) for r in scan.results[carry:]]
+    kept = _kept(scan)
+    carries = [Carry(scan, i, kept.get(i)) for i in range(carry)]
+    carried = [each.allocate(b) for each in carries]
+    others = [r for i, r in enumerate(scan.results[carry:]) if i not in kept.values()]
+    stacked = {r: b.emit(rt.AllocOp(BufferType.of(tensor_type(r)))) for r in others}
     for value in scan.captured:
         if not isinstance(b.places[value].root.owner, rt.ConstantOp):
             b.row_major(value)  # once, instead of in each step
@@ -38,45 +45,83 @@ def bufferize_scan(b: Bufferizer, scan: ScanOp) -> None:
     for argument, value in zip(arguments, scan.scanned, strict=False):
         place = b.places[value]
         b.places[argument] = Place(place.root, _slice(place.view, scan.axis, index))
-    for argument, slots in zip(arguments[scanned:], carried, strict=False):
-        b.places[argument] = Place(slots, _slot(tensor_type(argument), mod(now, 2)))
+    for argument, each, slots in zip(arguments[scanned:], carries, carried, strict=False):
+        b.places[argument] = Place(slots, each.before(now))
     for argument, value in zip(arguments[scanned + carry :], scan.captured, strict=True):
         place = b.places[value]
         b.places[argument] = Place(place.root, place.view, place.whole)
     b.run_ops(scan.block)
     targets = [
-        *(Place(slots, _slot(tensor_type(v), mod(now + 1, 2))) for slots, v in zip(carried, scan.init, strict=True)),
-        *(Place(s, _slice(Strided.whole(_dims(s)), scan.axis, index)) for s in stacked),
+        *(Place(slots, each.before(now + 1)) for slots, each in zip(carried, carries, strict=True)),
+        *(
+            Place(stacked[r], _slice(Strided.whole(_dims(stacked[r])), scan.axis, index)) if r in stacked else None
+            for r in scan.results[carry:]
+        ),
     ]
     for value, target in zip(scan.yielded, targets, strict=True):
-        b.copy(b.places[value], b.view_of(target, tensor_type(value).element_type))
+        if target is not None:
+            b.copy(b.places[value], b.view_of(target, tensor_type(value).element_type))
     b.leave()
     body, b.block = b.block, outside
     loop = LoopOp(step.name, scan.length, carried, Region(body))
     loop.location = scan.location
     outside.add_op(loop)
-    for result, slots in zip(scan.results, carried, strict=False):
-        b.places[result] = Place(slots, _slot(tensor_type(result), mod(scan.length, 2)))
-    for result, buffer in zip(scan.results[carry:], stacked, strict=True):
+    for result, each, slots in zip(scan.results, carries, carried, strict=False):
+        b.places[result] = Place(slots, each.before(scan.length))
+    for result, buffer in stacked.items():
         b.define(result, buffer)
+    for i, position in kept.items():
+        b.places[scan.results[carry + position]] = Place(carried[i], carries[i].stacked())
 
 
-def _carry(b: Bufferizer, value: SSAValue) -> SSAValue:
-    """Two slots for a carried value; the first holds the initial value."""
-    t = tensor_type(value)
-    slots = b.emit(rt.AllocOp(BufferType.get((2, _slot_size(t)), t.element_type)))
-    slots.name_hint = value.name_hint
-    b.copy(b.places[value], b.view_of(Place(slots, _slot(t, ZERO)), t.element_type))
-    return slots
+def _kept(scan: ScanOp) -> dict[int, int]:
+    """For the carried values that are also stacked, and whose stack is used: the position of the stacked result."""
+    carry, found = len(scan.init), dict[int, int]()
+    for position, value in enumerate(scan.yielded[carry:]):
+        if value in scan.yielded[:carry] and scan.results[carry + position].uses:
+            found.setdefault(scan.yielded[:carry].index(value), position)
+    return found
 
 
-def _slot_size(t: TensorType) -> Expr:
-    return ceildiv(t.num_elements(), SLOT_ALIGNMENT) * SLOT_ALIGNMENT
+@dataclass(frozen=True)
+class Carry:
+    """The slots of carried value `number` of a scan: two, or one more than steps if they are the stacked result at
+    `position`."""
 
+    scan: ScanOp
+    number: int
+    position: int | None
 
-def _slot(t: TensorType, number: Expr) -> Strided:
-    """The view of slot `number` of a carried value of this type."""
-    return Strided(t.dims, number * _slot_size(t), contiguous_strides(t.dims))
+    @property
+    def type(self) -> TensorType:
+        return tensor_type(self.scan.init[self.number])
+
+    def allocate(self, b: Bufferizer) -> SSAValue:
+        """The slots, which hold the initial value."""
+        value, count = self.scan.init[self.number], const(2) if self.position is None else self.scan.length + 1
+        slots = b.emit(rt.AllocOp(BufferType.get((count, self._size), self.type.element_type)))
+        slots.name_hint = value.name_hint
+        b.copy(b.places[value], b.view_of(Place(slots, self.before(ZERO)), self.type.element_type))
+        return slots
+
+    def before(self, step: Expr) -> Strided:
+        """The view of the value before a step."""
+        length = self.scan.length
+        slot = mod(step, 2) if self.position is None else step if self.scan.reverse is None else length - step
+        return Strided(self.type.dims, slot * self._size, contiguous_strides(self.type.dims))
+
+    def stacked(self) -> Strided:
+        """The view of the values after all steps."""
+        assert self.position is not None, "the slots of two steps are no stack"
+        dims = tensor_type(self.scan.results[len(self.scan.init) + self.position]).dims
+        own, axis = contiguous_strides(self.type.dims), self.scan.axis
+        first = ZERO if self.scan.reverse is not None else self._size
+        return Strided(dims, first, (*own[:axis], self._size, *own[axis:]))
+
+    @property
+    def _size(self) -> Expr:
+        """The elements from one slot to the next."""
+        return ceildiv(self.type.num_elements(), SLOT_ALIGNMENT) * SLOT_ALIGNMENT
 
 
 def _slice(view: Strided, axis: int, index: Expr) -> Strided:

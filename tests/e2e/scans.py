@@ -55,6 +55,20 @@ BODIES = {
   ait.output "k" %k : H
   ait.output "ys" %ys : !ait.tensor<b x s x 4 x f32>
 """,
+    "a carried value that is stacked along the second dim, in reverse": """
+  %t = ait.permute %x [1, 0, 2] : !ait.tensor<b x s x 4 x f32>
+  %k, %e, %ys, %zs = ait.scan %t init(%h, %h) dim 1 reverse {
+  ^bb0(%xt: H, %p: H, %q: H):
+    %0 = ait.add %p, %xt : H
+    %1 = ait.cos %0 : H
+    ait.yield %1, %1, %1, %1 : H, H, H, H
+  } : H, H, !ait.tensor<b x s x 4 x f32>, !ait.tensor<b x s x 4 x f32>
+  %n = ait.exp %ys : !ait.tensor<b x s x 4 x f32>
+  ait.output "k" %k : H
+  ait.output "e" %e : H
+  ait.output "n" %n : !ait.tensor<b x s x 4 x f32>
+  ait.output "zs" %zs : !ait.tensor<b x s x 4 x f32>
+""",
     "no carried value, and slices as they are": """
   %g = ait.reduce sum %h dims [0] : !ait.tensor<4 x f32>
   %ys, %zs, %gs = ait.scan %x with(%g) dim 0 {
