@@ -338,6 +338,10 @@ def _check_grouped(library: Library, case: Case, name: str) -> None:
         assert finite[..., first:].all() and not finite[..., :first].all()
 
 
+def _random_loops(kind: Kind) -> dict[str, Case]:
+    return dict(loops.random_cases(TARGETS[kind], range(200 if tiers.FULL else 16)))
+
+
 ROW = ("row_kernel", "softmax_columns_kernel", "group_factors_kernel")
 REDUCE = ("reduce_rows_kernel", "reduce_columns_kernel", "select_kernel")
 GROUPED = ("gemm_simt_kernel", "norm_grouped_kernel")
@@ -448,7 +452,9 @@ FAMILIES = {
     "tiles": Family({"cuda": frozenset({"gemm_mma_kernel"})}, half(_tiles), within(CONTRACTION_ULPS, GEMM_FLOOR)),
     **{
         f"loops-{kind}": Family(
-            {kind: frozenset()}, lambda kind=kind: dict(loops.cases(TARGETS[kind])), loops.check_loops
+            {kind: frozenset()},
+            lambda kind=kind: {**dict(loops.cases(TARGETS[kind])), **_random_loops(kind)},
+            loops.check_loops,
         )
         for kind in KINDS
     },

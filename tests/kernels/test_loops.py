@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from ait_mlir.lowering.kernels import Target, kernel_of
+from tests import tiers
 from tests.kernels import loops
 from tests.kernels.harness import CPU, Case, Library
 
@@ -62,3 +65,10 @@ def test_the_schedules_that_are_offered_are_accepted(form: str) -> None:
             continue
         for config in kernel.configs(case.op, CUDA):
             assert kernel.config_problem(case.op, config, CUDA) is None
+
+
+def test_nests_at_random(tmp_path: Path) -> None:
+    cases = dict(loops.random_cases(CPU, range(200 if tiers.FULL else 25)))
+    library = Library(list(cases.values()), tmp_path)
+    for name, case in cases.items():
+        loops.check_loops(library, case, name)

@@ -5,14 +5,16 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 
+from xdsl.dialects.builtin import i32, i64
+
 from ait_mlir.dialects.ait.dtypes import BY_IR
 from ait_mlir.dialects.ait.loops import LoopsOp
-from ait_mlir.dialects.ait.types import tensor_type
+from ait_mlir.dialects.ait.types import TensorType, tensor_type
 from ait_mlir.lowering.kernels.base import Config, Emission, Kernel, Launch
 from ait_mlir.lowering.loops.cpu import CpuLoops
 from ait_mlir.lowering.loops.estimates import Estimate
-from ait_mlir.lowering.loops.gpu import GpuLoops, best_lane_of_results, fitting
-from ait_mlir.lowering.loops.nest import Axis, Nest, nest_of
+from ait_mlir.lowering.loops.gpu import GpuLoops, emit_split, fitting
+from ait_mlir.lowering.loops.nest import Axis, Nest, best_lane_of_results, nest_of, turned_axis, turned_reads
 from ait_mlir.lowering.loops.rows import best_lane, rows_of
 from ait_mlir.lowering.target import Target
 
@@ -23,6 +25,8 @@ STATIC_SHARED = 48 * 1024
 STATE_BYTES = 16
 """The largest state of a fold: a value and its place."""
 THREADS = (8, 16, 32, 64, 128, 256, 512, 1024)
+TILES = ((8, 8), (4, 16), (16, 4), (4, 8), (8, 4), (2, 32), (32, 2), (4, 4))
+"""Pieces of 16 bytes along the axis of the operands, and along that of the results."""
 ROW_COLUMNS = ((8, 32), (4, 64), (16, 16), (32, 8), (2, 128), (8, 64), (8, 128))
 """Threads side by side, and threads that share the elements of a row."""
 
@@ -56,7 +60,7 @@ class Generated(Kernel[LoopsOp]):
 
     def check(self, op: LoopsOp, config: Config, target: Target) -> None:
         for key, value in config.items():
-            if key != "kept" and (value < 1 or value & (value - 1)):
+            if key not in ("kept", "splits") and (value < 1 or value & (value - 1)):
                 raise ValueError(f"configuration {key!r} is {value}, expected a power of two")
         if config.get("lanes", 1) > MAX_LANES:
             raise ValueError(f"configuration 'lanes' is {config['lanes']}, expected at most {MAX_LANES}")
@@ -110,16 +114,15 @@ class LoopsRows(Generated):
         found = [
             {"threads": threads, "lanes": lanes, "kept": 1} for threads in THREADS if self.fits(op, threads, lanes)
         ]
-        return found or [{"threads": 1024, "lanes": lanes, "kept": 0}]
+        return found or [{"threads": threads, "lanes": lanes, "kept": 0} for threads in (256, 512, 1024)]
 
     def fits(self, op: LoopsOp, threads: int, lanes: int) -> bool:
         """Whether the elements of a row that stay in registers have room there."""
-        return kept_bytes(op, threads) <= KEPT_BYTES
+        return kept_bytes(op, threads) <= most_kept(max(threads, 256))
 
     def seconds_of(self, op: LoopsOp, nest: Nest, config: Config, target: Target) -> float:
-        rows = rows_of(nest)
-        lane = best_lane(nest, rows.walks()[-1].axes)
-        return Estimate.of(nest, target).rows_seconds(op, rows, lane, config["lanes"], config["threads"], 0)
+        threads = config["threads"]
+        return Estimate.of(nest, target).rows_seconds(op, rows_of(nest), None, config["lanes"], threads, 0, threads)
 
     def check(self, op: LoopsOp, config: Config, target: Target) -> None:
         super().check(op, config, target)
@@ -133,8 +136,15 @@ class LoopsRows(Generated):
         return GpuLoops(launch, "rows").emit()
 
 
-KEPT_BYTES = 128
-"""The most bytes of a row that one thread keeps in registers."""
+REGISTERS = 65536
+"""The registers of a multiprocessor."""
+OTHER_REGISTERS = 48
+"""Registers of a thread for all but the elements of a row."""
+
+
+def most_kept(block: int) -> int:
+    """The most bytes of a row that each thread of a block keeps in registers."""
+    return min(256, 4 * (min(REGISTERS // block, 255) - OTHER_REGISTERS))
 
 
 def kept_bytes(op: LoopsOp, threads: int, lanes: int = 1) -> int:
@@ -173,7 +183,7 @@ class LoopsColumns(Generated):
             while here > 1 and 2 * columns * rows * here * state_bytes(op) > STATIC_SHARED:
                 here //= 2
             if 2 * columns * rows * here * state_bytes(op) <= STATIC_SHARED:
-                kept = int(kept_bytes(op, rows, here) <= KEPT_BYTES)
+                kept = int(kept_bytes(op, rows, here) <= most_kept(columns * rows))
                 found.append({"columns": columns, "rows": rows, "lanes": here, "kept": kept})
         return found
 
@@ -181,7 +191,8 @@ class LoopsColumns(Generated):
         rows = rows_of(nest)
         lane = best_lane(nest, rows.group)
         columns, below = config["columns"], config["rows"]
-        seconds = Estimate.of(nest, target).rows_seconds(op, rows, lane, config["lanes"], below, columns)
+        block = columns * below
+        seconds = Estimate.of(nest, target).rows_seconds(op, rows, lane, config["lanes"], below, columns, block)
         width = BY_IR[tensor_type(op.operands[0]).element_type].bytes if op.operands else 4
         return seconds * max(1.0, 64 / (columns * config["lanes"] * width)) ** 0.5
 
@@ -199,7 +210,7 @@ class LoopsColumns(Generated):
                 f"there are {STATIC_SHARED}"
             )
         check_lanes(self.lane(op), lanes)
-        if config.get("kept") and kept_bytes(op, rows, lanes) > KEPT_BYTES:
+        if config.get("kept") and kept_bytes(op, rows, lanes) > most_kept(columns * rows):
             raise ValueError(f"{rows} threads have no room for the elements of a row in registers; set 'kept' to 0")
 
     def emit(self, launch: Launch[LoopsOp]) -> Emission:
@@ -215,4 +226,112 @@ def state_bytes(op: LoopsOp) -> int:
     return found
 
 
-KERNELS = (LoopsRows(), LoopsColumns(), LoopsKernel())
+class LoopsTiles(Generated):
+    """Loops whose operands and results are contiguous along different axes, on a GPU: tiles turn in shared memory."""
+
+    name = "loops_tiles"
+    provider = "tiles"
+    gpu_only = True
+
+    def matches(self, op: LoopsOp, target: Target) -> bool:
+        return target.is_gpu and turned_axis(nest_of(op)) is not None
+
+    def configs(self, op: LoopsOp, target: Target) -> list[dict[str, int]]:
+        nest = nest_of(op)
+        lane = best_lane_of_results(nest)
+        assert lane is not None
+        lanes = fitting(lane.count, lanes_of(op))
+        found = [{"along": along, "across": across, "lanes": lanes} for along, across in TILES]
+        return [c for c in found if tile_bytes(op, nest, c) <= STATIC_SHARED] or [{"along": 1, "across": 1, "lanes": 1}]
+
+    def seconds_of(self, op: LoopsOp, nest: Nest, config: Config, target: Target) -> float:
+        lane, turn = best_lane_of_results(nest), turned_axis(nest)
+        assert lane is not None and turn is not None
+        return Estimate.of(nest, target).tiles_seconds(op, lane, turn, config)
+
+    def check(self, op: LoopsOp, config: Config, target: Target) -> None:
+        super().check(op, config, target)
+        nest = nest_of(op)
+        check_lanes(best_lane_of_results(nest), config.get("lanes", 1))
+        if (found := tile_bytes(op, nest, config)) > STATIC_SHARED:
+            raise ValueError(f"the tiles take {found} bytes of shared memory, there are {STATIC_SHARED}")
+
+    def emit(self, launch: Launch[LoopsOp]) -> Emission:
+        return GpuLoops(launch, "tiles").emit()
+
+
+def tile_bytes(op: LoopsOp, nest: Nest, config: Config) -> int:
+    """The bytes of all tiles."""
+    turn = turned_axis(nest)
+    reads = [] if turn is None else turned_reads(nest, turn.name)
+    elements = config.get("along", 1) * config.get("across", 1) * config.get("lanes", 1) ** 2
+    return sum(elements * BY_IR[read.element].bytes for read in reads)
+
+
+class LoopsSplit(Generated):
+    """Loops with few rows, on a GPU: several blocks share a row, and a launch for each step joins their states."""
+
+    name = "loops_split"
+    provider = "split"
+    gpu_only = True
+
+    def matches(self, op: LoopsOp, target: Target) -> bool:
+        return LoopsRows().matches(op, target)
+
+    def configs(self, op: LoopsOp, target: Target) -> list[dict[str, int]]:
+        nest = nest_of(op)
+        count = Estimate.of(nest, target).points(rows_of(nest).group)
+        found: list[dict[str, int]] = []
+        for config in self.of_one_block(op, target):
+            blocks = count
+            if "columns" in config:
+                blocks = math.ceil(count / (config["columns"] * config["lanes"]))
+            most = 8 * target.multiprocessors / blocks
+            splits = [n for n in (4, 16, 64, 256, 1024) if most / 8 <= n <= max(2 * most, 4)]
+            found += [{**{k: v for k, v in config.items() if k != "kept"}, "splits": n} for n in splits]
+        return found or [{"threads": 256, "lanes": lanes_of(op), "splits": 4}]
+
+    def of_one_block(self, op: LoopsOp, target: Target) -> list[dict[str, int]]:
+        """The configurations of a block."""
+        columns = LoopsColumns()
+        rows = [{"threads": threads, "lanes": lanes_of(op)} for threads in (256, 512)]
+        return [*rows, *(columns.configs(op, target)[:3] if columns.matches(op, target) else [])]
+
+    def seconds_of(self, op: LoopsOp, nest: Nest, config: Config, target: Target) -> float:
+        rows = rows_of(nest)
+        estimate = Estimate.of(nest, target)
+        columns, splits = config.get("columns", 0), config["splits"]
+        lane = best_lane(nest, rows.group) if columns else None
+        threads = config["rows"] if columns else config["threads"]
+        block = threads * max(columns, 1)
+        once = estimate.rows_seconds(op, rows, lane, config["lanes"], threads * splits, columns, block)
+        return once + len(rows.steps) * (target.launch_seconds + JOIN_SECONDS)
+
+    def check(self, op: LoopsOp, config: Config, target: Target) -> None:
+        super().check(op, config, target)
+        if "columns" in config:
+            LoopsColumns().check(op, {k: v for k, v in config.items() if k != "splits"}, target)
+        elif not 32 <= config.get("threads", 0) <= MAX_THREADS:
+            raise ValueError(f"configuration 'threads' is {config.get('threads', 0)}, expected 32 to {MAX_THREADS}")
+        if config.get("splits", 0) < 1:
+            raise ValueError("configuration 'splits' is missing: the blocks that share a row")
+
+    def between(self, op: LoopsOp, config: Config, target: Target) -> tuple[TensorType, ...]:
+        """The states of the folds of each block: values, and places."""
+        rows = rows_of(nest_of(op))
+        count = rows.count * config["splits"]
+        types: list[TensorType] = []
+        for fold in rows.folds():
+            value = fold.results[0].type
+            state = value if BY_IR[value].is_float or BY_IR[value].bytes >= 4 or fold.has_place else i32
+            types += [TensorType.get([count], t) for t in (state, i64)[: len(fold.results)]]
+        return tuple(types)
+
+    def emit(self, launch: Launch[LoopsOp]) -> tuple[Emission, ...]:
+        return emit_split(launch, "columns" if "columns" in launch.config else "rows")
+
+
+JOIN_SECONDS = 1e-6
+"""Seconds of a launch that joins the states of blocks, in addition to the launch itself."""
+
+KERNELS = (LoopsRows(), LoopsColumns(), LoopsSplit(), LoopsTiles(), LoopsKernel())

@@ -98,7 +98,7 @@ class Body:
     arrays: set[SSAValue] = field(default_factory=set[SSAValue])
     """Values that have an element for each lane."""
     kept: Callable[[Read], str | None] = lambda read: None
-    """The array of lanes from which a read takes its elements, if they are in registers already."""
+    """The C++ of a read's element for lane `j`, if its elements are in registers or in shared memory already."""
     vectors: list[tuple[Read, str]] = field(default_factory=list[tuple[Read, str]])
     """The reads that were printed as accesses of lanes, with the axis of these."""
     counts: Counter[str] = field(default_factory=Counter[str])
@@ -285,7 +285,7 @@ class Body:
         vector = self.is_vector(read)
         kept = self.kept(read)
         if kept is not None or vector:
-            source = f"{kept}[j]" if kept is not None else f"{name}_lanes[j]"
+            source = f"{name}_lanes[j]" if kept is None else kept
             value = f"ait::convert<{compute}>({source})"
             inside = self.inside(read) if kept is not None else f"{name}_inside" if self.inside(read) else ""
             return [f"{compute} {name} = {f'{inside} ? {value} : {self.fill(read)}' if inside else value};"]

@@ -8,16 +8,16 @@ they do not reach the bandwidth of the memory.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from ait_mlir.dialects.ait.dtypes import BY_IR
 from ait_mlir.dialects.ait.loops import LoopsOp
 from ait_mlir.dialects.ait.types import tensor_type
 from ait_mlir.dims import Expr
 from ait_mlir.lowering.kernels.amounts import bytes_moved, estimate_env
-from ait_mlir.lowering.loops.nest import Axis, Fold, Nest, Node, Read
-from ait_mlir.lowering.loops.rows import Rows
+from ait_mlir.lowering.loops.nest import Axis, Fold, Nest, Node, Read, alignment, step, turned_reads
+from ait_mlir.lowering.loops.rows import Rows, best_lane, nodes_of
 from ait_mlir.lowering.target import Target
 
 SECTOR = 32
@@ -39,6 +39,7 @@ class Work:
 
     read: Read
     times: float
+    lane: Axis | None
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,8 @@ class Estimate:
     nest: Nest
     env: Mapping[str, int]
     target: Target
+    known: dict[object, tuple[float, float]] = field(default_factory=dict[object, tuple[float, float]])
+    """The sectors of accesses."""
 
     @staticmethod
     def of(nest: Nest, target: Target) -> Estimate:
@@ -57,28 +60,45 @@ class Estimate:
     def points(self, axes: tuple[Axis, ...]) -> float:
         return float(math.prod(self.number(a.count) for a in axes))
 
-    def slope(self, offset: Expr, axis: Axis) -> float:
-        """By how many elements an offset moves from one index of an axis to the next, on average."""
-        last = self.number(axis.count) - 1
-        if last < 1:
-            return 0.0
-        start = {**self.env, **{d.name: 0 for d in self.nest.scope.dims if d.name not in self.nest.around}}
-        return abs(offset.evaluate({**start, axis.name: last}) - offset.evaluate(start)) / last
+    def offsets(self, offset: Expr, axis: Axis | None, places: Sequence[int]) -> list[int]:
+        """An offset at places along an axis, in the middle of the other axes."""
+        around = self.nest.around
+        env = {d.name: self.number(d.upper + 1) // 2 for d in self.nest.scope.dims if d.name not in around and d.upper}
+        env |= self.env
+        if axis is None:
+            return [offset.evaluate(env)] * len(places)
+        count = self.number(axis.count)
+        return [offset.evaluate({**env, axis.name: place % count}) for place in places]
 
-    def sectors(self, offset: Expr, element: int, lane: Axis | None, lanes: int, vector: bool) -> float:
-        """Bytes of sectors for one element of an access."""
-        if vector:
-            return float(element)
-        slope = 0.0 if lane is None else self.slope(offset, lane)
-        return min(float(SECTOR), max(element / 8, slope * element * lanes))
+    def sectors(
+        self, offset: Expr, element: int, lane: Axis | None, lanes: int, is_vector: bool
+    ) -> tuple[float, float]:
+        """Bytes of sectors for one element: that a warp asks for, and that the accesses of all lanes need together."""
+        if is_vector:
+            return float(element), float(element)
+        key = (offset, element, lane, lanes)
+        if (found := self.known.get(key)) is None:
+            at = self.offsets(offset, lane, range(32 * lanes))
+            sectors = [o * element // SECTOR for o in at]
+            asked = sum(len(set(sectors[j::lanes])) for j in range(lanes))
+            found = self.known[key] = (asked * SECTOR / len(at), len(set(sectors)) * SECTOR / len(at))
+        return found
 
-    def executed(self, nodes: tuple[Node, ...], times: float) -> list[Work]:
+    def is_vector(self, offset: Expr, lane: Axis | None, lanes: int) -> bool:
+        """Whether one access has all lanes."""
+        by = None if lane is None else step(offset, lane.name)
+        if lane is None or by is None or by.as_int() != 1:
+            return False
+        return lanes == 1 or alignment(self.nest, offset, lane.name, lanes) is not None
+
+    def executed(self, nodes: tuple[Node, ...], times: float, lane: Axis | None) -> list[Work]:
+        """The reads of nodes that run so many times, by threads that are neighbours along `lane`."""
         found: list[Work] = []
         for node in nodes:
             if isinstance(node, Read):
-                found.append(Work(node, times))
+                found.append(Work(node, times, lane))
             elif isinstance(node, Fold):
-                found += self.executed(node.nodes, times * self.points(node.axes))
+                found += self.executed(node.nodes, times * self.points(node.axes), lane)
         return found
 
     def seconds(
@@ -90,16 +110,16 @@ class Estimate:
         asked = far = 0.0
         for work in works:
             width = BY_IR[work.read.element].bytes
-            unit = lane is not None and abs(self.slope(work.read.offset, lane) - 1) < 1e-6
-            sector = self.sectors(work.read.offset, width, lane, lanes, unit)
-            asked += sector * work.times
-            slope = 0.0 if lane is None else self.slope(work.read.offset, lane)
-            if slope * width >= SECTOR:  # neighbours of a sector are read by other warps
-                far += SECTOR * work.times
+            near, beyond = self.sectors(
+                work.read.offset, width, work.lane, lanes, self.is_vector(work.read.offset, work.lane, lanes)
+            )
+            asked += near * work.times
+            if beyond > 2 * width:
+                far += beyond * work.times
         for value, offset in zip(op.results, self.nest.offsets, strict=True):
             width = BY_IR[tensor_type(value).element_type].bytes
-            unit = lane is not None and abs(self.slope(offset, lane) - 1) < 1e-6
-            asked += self.sectors(offset, width, lane, lanes, unit) * self.points(self.nest.axes)
+            near, _ = self.sectors(offset, width, lane, lanes, self.is_vector(offset, lane, lanes))
+            asked += near * self.points(self.nest.axes)
         on_the_way = min(threads, target.multiprocessors * RESIDENT) * chunk
         rate = target.bandwidth * min(1.0, on_the_way / (target.bandwidth * LATENCY))
         l1 = asked / (L1_RATE * target.multiprocessors)
@@ -107,7 +127,7 @@ class Estimate:
 
     def map_seconds(self, op: LoopsOp, lane: Axis | None, lanes: int) -> float:
         results = self.points(self.nest.axes)
-        works = self.executed(self.nest.nodes, results)
+        works = self.executed(self.nest.nodes, results, lane)
         widest = max((BY_IR[w.read.element].bytes for w in works), default=1)
         serial = sum(self.points(f.axes) for f in self.nest.folds())
         per_thread = lanes * widest * max(1, min(8, len(works)))
@@ -115,26 +135,48 @@ class Estimate:
         steps = serial * LATENCY / 8 * max(1.0, threads / (self.target.multiprocessors * RESIDENT))
         return self.seconds(op, works, lane, lanes, threads, per_thread) + steps
 
-    def rows_seconds(self, op: LoopsOp, rows: Rows, lane: Axis | None, lanes: int, threads: int, columns: int) -> float:
-        """Of rows that `threads` threads have; of `columns`, so many rows are side by side in a block."""
+    def tiles_seconds(self, op: LoopsOp, lane: Axis, turn: Axis, config: Mapping[str, int]) -> float:
+        """Of tiles: as a copy, but for the threads beyond the ends of the axes."""
+        used = 1.0
+        for axis, pieces in ((lane, config["across"]), (turn, config["along"])):
+            size, count = pieces * config["lanes"], self.number(axis.count)
+            used *= count / (math.ceil(count / size) * size)
+        results = self.points(self.nest.axes)
+        works = self.executed(self.nest.nodes, results, None)
+        turned = {read.result for read in turned_reads(self.nest, turn.name)}
+        works = [w for w in works if w.read.result not in turned]
+        widths = [BY_IR[read.element].bytes for read in self.nest.reads()]
+        piece = config["lanes"] * max(widths)
+        seconds = self.seconds(op, works, lane, config["lanes"], results / config["lanes"], float(piece))
+        narrow = max(1.0, 64 / (piece * min(config["along"], config["across"])))
+        return seconds * 1.1 * narrow**0.5 / used**0.5
+
+    def rows_seconds(
+        self, op: LoopsOp, rows: Rows, lane: Axis | None, lanes: int, threads: int, columns: int, block: int
+    ) -> float:
+        """Of rows that `threads` threads have, in blocks of `block`; of `columns`, so many rows are side by side along
+        `lane`."""
         count = self.points(rows.group)
         works: list[Work] = []
         kept: set[tuple[int, float]] = set()
         chunks = 0.0
         for walk in rows.walks():
             points = self.points(walk.axes)
-            for nodes in [f.nodes for f in walk.folds] or [rows.nodes]:
-                for work in self.executed(nodes, count * points):
+            place = walk.axes.index(best_lane(self.nest, walk.axes) or walk.axes[-1])
+            for axes, nodes in nodes_of(walk, rows):
+                for work in self.executed(nodes, count * points, lane if columns else axes[place]):
                     key = (work.read.tensor, points)
                     if key not in kept:
                         works.append(work)
                         kept.add(key)
             chunks = max(chunks, points / (threads * (1 if columns else lanes)))
+        if not columns:
+            lane = rows.rest[-1] if rows.rest else None
         widest = max((BY_IR[w.read.element].bytes for w in works), default=1)
         total = count * threads / (lanes if columns else 1)
         chunk = lanes * widest * min(max(chunks, 1.0), 8.0)
         busy = min(1.0, max(chunks, 1e-3))  # threads beyond the row's end have nothing to read
         waves = max(1.0, total / (self.target.multiprocessors * RESIDENT))
-        joins = len(rows.steps) * JOIN * waves * (1 + threads / 256)
+        joins = len(rows.steps) * JOIN * waves * (1 + block / 256)
         serial = max(0.0, chunks - 8) * LATENCY / 8
         return self.seconds(op, works, lane, lanes, total * busy, chunk) + joins + serial * waves

@@ -4,13 +4,18 @@
 |---|---|---|
 | `map` | `lanes` neighbouring results | are computed by one thread |
 | `rows` | every `threads`-th chunk of `lanes` neighbours of a row | are joined by shuffles, and through shared memory |
+| `tiles` | `lanes` neighbouring results, whose elements lie apart in memory | are computed by one thread |
 | `columns` | `lanes` neighbouring rows, of which it walks every `rows`-th element | are joined through shared memory |
+
+With `splits`, so many blocks share a row of `rows` or `columns`. Each step is a launch: it joins what the blocks of
+the steps before have left in memory, and leaves the states of its own part.
 """
 
 from __future__ import annotations
 
+import contextlib
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from ait_mlir.dialects.ait.loops import LoopsOp
@@ -18,7 +23,18 @@ from ait_mlir.dims import Expr, product
 from ait_mlir.lowering.cpp import CppText, comment, element_type
 from ait_mlir.lowering.kernels.base import Emission, Launch
 from ait_mlir.lowering.loops.body import Accumulator, Body
-from ait_mlir.lowering.loops.nest import Axis, Fold, Nest, Read, alignment, nest_of, step
+from ait_mlir.lowering.loops.nest import (
+    Axis,
+    Fold,
+    Nest,
+    Read,
+    alignment,
+    best_lane_of_results,
+    nest_of,
+    step,
+    turned_axis,
+    turned_reads,
+)
 from ait_mlir.lowering.loops.rows import Rows, Walk, best_lane, key_of, later_values, nodes_of, rows_of
 from ait_mlir.lowering.loops.text import Numbers, comment_of
 
@@ -56,32 +72,42 @@ class Shared:
 class GpuLoops:
     """The code of one launch on a GPU."""
 
-    def __init__(self, launch: Launch[LoopsOp], kind: str) -> None:
-        self.launch, self.kind, self.config = launch, kind, launch.config
+    def __init__(self, launch: Launch[LoopsOp], kind: str, phase: int | None = None) -> None:
+        self.launch, self.kind, self.config, self.phase = launch, kind, launch.config, phase
         self.nest = nest_of(launch.op, [a.strides for a in launch.ins], [a.strides for a in launch.outs])
         self.numbers = Numbers()
         self.body = Body.of(self.nest, "gpu", self.numbers)
         self.body.lanes = self.lanes = self.config["lanes"]
-        self.rows = rows_of(self.nest, serial=kind == "map")
+        self.rows = rows_of(self.nest, serial=kind in ("map", "tiles"))
         self.shared = Shared()
+        self.states: dict[Fold, str] = {}
         self.checks: dict[Expr, None] = {}
         """Numbers that must be multiples of the lanes."""
         self.pointers: dict[str, None] = {}
         """Tensors that are accessed in lanes."""
+        self.splits = self.config.get("splits", 1)
+        self.is_last = phase is None or phase == len(self.rows.steps)
+        self.is_split = phase is not None and (not self.is_last or bool(self.rows.rest))
+        """Whether the blocks of this launch share rows."""
+        self.part = self.splits if self.is_split else 1
 
     # ** the kernel **
 
     def emit(self) -> Emission:
-        blocks, block, what = {"map": self.print_map, "rows": self.print_rows, "columns": self.print_columns}[
-            self.kind
-        ]()
+        kinds = {
+            "map": self.print_map,
+            "tiles": self.print_tiles,
+            "rows": self.print_rows,
+            "columns": self.print_columns,
+        }
+        blocks, block, what = kinds[self.kind]()
         for read, lane in self.body.vectors:
             self.pointers[f"input{read.tensor}"] = None
             for e in alignment(self.nest, read, lane, self.lanes) or []:
                 self.need(e)
         wide = is_wide(self.nest)
         index = "int64_t" if wide else "int32_t"
-        name = f"loops_{self.kind}_kernel_@ID@"
+        name = f"loops_{self.kind}{'' if self.phase is None else f'_step{self.phase}'}_kernel_@ID@"
         kernel = self.kernel(name, index, block, what)
         return Emission((self.launch.header("loops"),), CppText(kernel), CppText(self.host(name, index, blocks, block)))
 
@@ -89,6 +115,7 @@ class GpuLoops:
         parameters = [
             *(f"const {element_type(a.type.element_type)}* __restrict__ {a.name}" for a in self.launch.ins),
             *(f"{element_type(a.type.element_type)}* __restrict__ {a.name}" for a in self.launch.outs),
+            *(f"{element_type(a.type.element_type)}* {a.name}" for a in self.launch.between),
             *(f"{index} {n}" for n in self.numbers.names.values()),
         ]
         sizes = f"{comment(comment_of(self.numbers.names))}\n" if self.numbers.names else ""
@@ -109,7 +136,7 @@ class GpuLoops:
 
     def host(self, name: str, index: str, blocks: str, block: int) -> str:
         launch = self.launch
-        arguments = [a.name for a in (*launch.ins, *launch.outs)]
+        arguments = [a.name for a in (*launch.ins, *launch.outs, *launch.between)]
         arguments += [f"static_cast<{index}>({launch.cpp(e)})" for e in self.numbers.names]
         lines: list[str] = []
         aligned = [f"ait::gpu::is_aligned<{self.lanes}>({p})" for p in self.pointers]
@@ -169,6 +196,72 @@ class GpuLoops:
         body.print_nodes(rows.once, self.stores(condition), self.nest.yields)
         self.flush_stores(condition)
 
+    # ** tiles **
+
+    def print_tiles(self) -> tuple[str, int, str]:
+        """A block reads a tile along the axis that memory has together, and writes it along that of the results."""
+        body, lines, config = self.body, self.body.lines, self.config
+        lane = best_lane_of_results(self.nest)
+        turn = turned_axis(self.nest)
+        assert lane is not None and turn is not None
+        self.fit(lane)
+        width = config["lanes"]
+        along, across = config["along"] * width, config["across"] * width
+        others = [a for a in self.nest.axes if a not in (lane, turn)]
+        sizes = self.numbers.text(lane.count), self.numbers.text(turn.count)
+        reads = [r for r in turned_reads(self.nest, turn.name) if self.vector_along(r, turn.name)]
+        names: dict[Read, str] = {}
+        for read in reads:
+            names[read] = body.new("tile")
+            t = element_type(read.element)
+            lines.add(f"__shared__ __align__(16) {t} {names[read]}[{along * across}];")
+        lines.add(
+            f"const Index across = ({sizes[0]} + {across - 1}) / {across};",
+            f"const Index along = ({sizes[1]} + {along - 1}) / {along};",
+            f"const Index first_{body.variable(lane)} = ait::remainder<Index>(blockIdx.x, across) * {across};",
+            "const Index stripe = ait::quotient<Index>(blockIdx.x, across);",
+            f"const Index first_{body.variable(turn)} = ait::remainder<Index>(stripe, along) * {along};",
+        )
+        at_lane, at_turn = body.variable(lane), body.variable(turn)
+        self.split("ait::quotient<Index>(stripe, along)", others, None)
+        inside = f"chunk < {along * across} / kLanes && {at_lane} < {sizes[0]} && {at_turn} < {sizes[1]}"
+        lines.add("#pragma unroll")
+        with lines.braces(f"for (int item = 0; item < ({along * across} / kLanes + {BLOCK - 1}) / {BLOCK}; ++item)"):
+            lines.add(
+                f"const int chunk = item * {BLOCK} + threadIdx.x;",
+                f"const int row = chunk / ({along} / kLanes), column = chunk % ({along} / kLanes) * kLanes;",
+                f"const Index {at_lane} = first_{at_lane} + row, {at_turn} = first_{at_turn} + column;",
+            )
+            with lines.braces(f"if ({inside})"):
+                lines.add(f"const int place = ait::gpu::turned<{width}, {along}>(row, column);")
+                for read, name in names.items():
+                    t = element_type(read.element)
+                    self.body.vectors.append((read, turn.name))
+                    lines.add(
+                        f"{t} {name}_lanes[kLanes];",
+                        f"ait::gpu::load_lanes({body.pointer(read)}, {name}_lanes);",
+                        f"ait::gpu::keep_lanes({name} + place, {name}_lanes);",
+                    )
+        lines.add("__syncthreads();")
+        self.need(turn.count)
+        lines.add("#pragma unroll")
+        with lines.braces(f"for (int item = 0; item < ({along * across} / kLanes + {BLOCK - 1}) / {BLOCK}; ++item)"):
+            lines.add(
+                f"const int chunk = item * {BLOCK} + threadIdx.x;",
+                f"const int column = chunk / ({across} / kLanes), row = chunk % ({across} / kLanes) * kLanes;",
+                f"const Index {at_lane} = first_{at_lane} + row, {at_turn} = first_{at_turn} + column;",
+            )
+            with lines.braces(f"if ({inside})"):
+                lines.add(f"const int place = ait::gpu::turned<{width}, {along}>(row, column);")
+                body.kept = lambda read: f"{names[read]}[place + j * {along}]" if read in names else None
+                self.set_lane(lane)
+                self.print_results(self.rows, "")
+                body.kept = lambda read: None
+        total = f"{self.launch.cpp(product(a.count for a in others))}"
+        steps = [f"(({self.launch.cpp(a.count)} + {n - 1}) / {n})" for a, n in ((lane, across), (turn, along))]
+        what = f"A block turns tiles of {along} by {across}; a thread has {width} neighbours on both sides."
+        return f"{total} * {' * '.join(steps)}", BLOCK, what
+
     # ** rows **
 
     def print_rows(self) -> tuple[str, int, str]:
@@ -177,7 +270,13 @@ class GpuLoops:
         block = threads * per_block
         count = self.numbers.text(rows.count)
         lines = body.lines
-        if per_block == 1:
+        if self.is_split:
+            lines.add(
+                f"const Index row = blockIdx.x / {self.splits}, split = blockIdx.x % {self.splits};",
+                "const Index thread = threadIdx.x;",
+            )
+            per_block, block, present = 1, threads, ""
+        elif per_block == 1:
             lines.add("const Index row = blockIdx.x, thread = threadIdx.x;")
             present = ""
         else:
@@ -190,17 +289,20 @@ class GpuLoops:
             present = "present"
         self.split("row", rows.group, None)
         self.print_kept(threads, "thread")
-        for step_ in rows.steps:
+        for number, step_ in enumerate(rows.steps[: None if self.phase is None else self.phase + 1]):
             body.print_nodes(step_.nodes)
             for walk in step_.walks:
-                self.print_walk_of_row(walk, threads, present)
-        if rows.rest:
+                self.print_walk_of_row(walk, threads, present, self.phase is not None and number < self.phase)
+        if not self.is_last:
+            self.leave(lambda state, _: state, "thread == 0", f"row * {self.splits} + split")
+        elif rows.rest:
             body.print_nodes(rows.once)
-            self.print_walk_of_row(rows.last, threads, present)
+            self.print_walk_of_row(rows.last, threads, present, joined=False)
         else:
             self.print_results(rows, " && ".join([*([present] if present else []), "thread == 0"]))
         total = self.launch.cpp(rows.count)
         blocks = f"({total} + {per_block - 1}) / {per_block}" if per_block > 1 else total
+        blocks += f" * {self.splits}" if self.is_split else ""
         what = f"{threads} threads have a row, each {self.lanes} neighbours at a time."
         return blocks, block, what
 
@@ -208,14 +310,23 @@ class GpuLoops:
     def warp(self) -> int:
         return 64 if self.launch.target.kind == "rocm" else 32
 
-    def print_walk_of_row(self, walk: Walk, threads: int, present: str) -> None:
-        """The folds of a walk, or the results of a row: a thread has every `threads`-th chunk."""
+    def print_walk_of_row(self, walk: Walk, threads: int, present: str, joined: bool) -> None:
+        """The folds of a walk, or the results of a row: a thread has every `threads`-th chunk. If the states of a fold
+        are in memory, they are `joined`."""
         body = self.body
         lane = self.lane_of(walk)
         states = [body.declare(Accumulator(fold), laned=False) for fold in walk.folds]
-        self.set_lane(lane)
-        with self.walking(walk, threads, "thread", lane):
-            if walk.folds:
+        if joined:
+            with body.lines.braces(f"for (Index part = thread; part < {self.splits}; part += {threads})"):
+                for fold, state in zip(walk.folds, states, strict=True):
+                    body.lines.add(self.taken(fold, state, f"row * {self.splits} + part"))
+        else:
+            self.set_lane(lane)
+        start = f"split * {threads} + thread" if self.is_split else "thread"
+        with contextlib.nullcontext() if joined else self.walking(walk, threads * self.part, start, lane):
+            if joined:
+                pass
+            elif walk.folds:
                 for fold, state in zip(walk.folds, states, strict=True):
                     self.print_fold_of_walk(walk, fold, state, laned=False)
             else:
@@ -231,7 +342,43 @@ class GpuLoops:
                 else "nullptr"
             )
             body.lines.add(f"{state} = ait::gpu::join_threads<{acc.kind}, {threads}>({state}, {shared});")
+            self.states[fold] = state
             body.take_results(fold, state)
+
+    # ** states in memory, between the launches of blocks that share rows **
+
+    def places(self, fold: Fold) -> list[str]:
+        """The tensors with the states of a fold: its values, and their places."""
+        at = 0
+        for other in self.rows.folds():
+            if other is fold:
+                return [a.name for a in self.launch.between[at : at + len(fold.results)]]
+            at += len(other.results)
+        raise AssertionError("the fold belongs to the rows")
+
+    def taken(self, fold: Fold, state: str, at: str) -> str:
+        """The statement that joins a state in memory."""
+        acc = Accumulator(fold)
+        parts = [f"{name}[{at}]" for name in self.places(fold)]
+        given = f"{acc.type}{{{', '.join(parts)}}}" if fold.has_place else acc.cast(parts[0], acc.type)
+        return f"{state} = {acc.kind}::join({state}, {given});"
+
+    def leave(self, of: Callable[[str, str], str], condition: str, at: str) -> None:
+        """Write the states of the folds of this step."""
+        assert self.phase is not None
+        with self.body.lines.braces(f"if ({condition})"):
+            for walk in self.rows.steps[self.phase].walks:
+                for fold in walk.folds:
+                    state = of(self.states[fold], "j")
+                    acc = Accumulator(fold)
+                    stored = (
+                        [f"{state}.value", f"{state}.place"] if fold.has_place else [acc.cast(state, acc.value_type)]
+                    )
+                    lines = [f"{name}[{at}] = {v};" for name, v in zip(self.places(fold), stored, strict=True)]
+                    if "[j]" in state:
+                        self.body.each_lane(lines)
+                    else:
+                        self.body.lines.add(*lines)
 
     def print_fold_of_walk(self, walk: Walk, fold: Fold, state: str, laned: bool) -> None:
         body = self.body
@@ -261,37 +408,54 @@ class GpuLoops:
         lines = body.lines
         self.need(lane.count)
         lines.add(
-            f"const Index blocks = ({size} / kLanes + {x - 1}) / {x}, block = blockIdx.x;",
+            f"const Index blocks = ({size} / kLanes + {x - 1}) / {x};",
+            *(
+                (f"const Index block = blockIdx.x / {self.splits}, split = blockIdx.x % {self.splits};",)
+                if self.is_split
+                else ("const Index block = blockIdx.x;",)
+            ),
             f"const Index y = threadIdx.x / {x};",
             f"const Index wanted = (ait::remainder<Index>(block, blocks) * {x} + threadIdx.x % {x}) * kLanes;",
             f"const bool present = wanted < {size};",
             f"const Index {body.variable(lane)} = present ? wanted : 0;",
         )
         self.split("ait::quotient<Index>(block, blocks)", others, None)
+        row = f"ait::quotient<Index>(block, blocks) * {size} + {body.index.variables[lane.name]} + j"
         body.lane = lane.name
         self.print_kept(y, "y")
-        for step_ in rows.steps:
+        start = f"split * {y} + y" if self.is_split else "y"
+        count = self.numbers.text(rows.count)
+        for number, step_ in enumerate(rows.steps[: None if self.phase is None else self.phase + 1]):
             body.print_nodes(step_.nodes, later=later_values(self.nest, step_.nodes))
             for walk in step_.walks:
                 states = [body.declare(Accumulator(fold), laned=True) for fold in walk.folds]
-                with self.walking(walk, y, "y", None):
-                    for fold, state in zip(walk.folds, states, strict=True):
-                        self.print_fold_of_walk(walk, fold, state, laned=True)
+                self.states.update(zip(walk.folds, states, strict=True))
+                if self.phase is not None and number < self.phase:
+                    with lines.braces(f"for (Index part = y; part < {self.splits}; part += {y})"):
+                        for fold, state in zip(walk.folds, states, strict=True):
+                            body.each_lane([self.taken(fold, f"{state}[j]", f"part * {count} + {row}")])
+                else:
+                    with self.walking(walk, y * self.part, start, None):
+                        for fold, state in zip(walk.folds, states, strict=True):
+                            self.print_fold_of_walk(walk, fold, state, laned=True)
                 for fold, state in zip(walk.folds, states, strict=True):
                     acc = Accumulator(fold)
                     shared = self.shared.next(f"{x * y} * kLanes * sizeof({acc.type})") if y > 1 else "nullptr"
                     lines.add(f"ait::gpu::join_columns<{acc.kind}, {x}, {y}>({state}, {shared});")
                     body.take_results(fold, state if body.in_lanes(fold.results[0]) else f"{state}[0]")
-        if rows.rest:
+        if not self.is_last:
+            self.leave(lambda state, lane: f"{state}[{lane}]", "present && y == 0", f"split * {count} + {row}")
+        elif rows.rest:
             body.print_nodes(rows.once, later=later_values(self.nest, rows.once))
-            with self.walking(rows.last, y, "y", None):
+            with self.walking(rows.last, y * self.part, start, None):
                 self.declare_stores()
                 body.print_nodes(rows.nodes, self.stores("present"), self.nest.yields)
                 self.flush_stores("present")
         else:
             self.print_results(rows, "present && y == 0")
         others_count = self.launch.cpp(product(a.count for a in others))
-        blocks = f"{others_count} * (({self.launch.cpp(lane.count)} / lanes + {x - 1}) / {x})"
+        blocks = f"{others_count} * (({self.launch.cpp(lane.count)} / lanes + {x - 1}) / {x}) * {self.part}"
+        blocks = blocks.removesuffix(" * 1")
         what = f"{y} threads have {self.lanes} neighbouring rows, {x} of these are side by side."
         return blocks, x * y, what
 
@@ -343,7 +507,7 @@ class GpuLoops:
     def print_kept(self, threads: int, thread: str) -> None:
         """Read the elements that several walks need into registers."""
         self.kept_keys: dict[tuple[int, Expr], str] = {}
-        if not self.config.get("kept"):
+        if not self.config.get("kept") or self.phase is not None:
             return
         counts: dict[tuple[tuple[int, Expr], tuple[Expr, ...]], int] = {}
         where: dict[tuple[tuple[int, Expr], tuple[Expr, ...]], tuple[Walk, Axis | None, Read]] = {}
@@ -468,6 +632,7 @@ class _Walking:
             lines.depth += 1
             code.body.kept = self.kept
         else:
+            lines.add("#pragma unroll 4")  # so that several accesses are on their way
             lines.add(f"for (Index chunk = {self.thread}; chunk < {chunks}; chunk += {self.threads}) {{")
             lines.depth += 1
         code.split("chunk", self.walk.axes, self.lane)
@@ -476,7 +641,7 @@ class _Walking:
         """The registers that hold a read of this walk."""
         for axes, nodes in nodes_of(self.walk, self.code.rows):
             if read in nodes and (key := key_of(read, axes)) is not None and key in self.code.kept_keys:
-                return f"{self.code.kept_keys[key]}[item]"
+                return f"{self.code.kept_keys[key]}[item][j]"
         return None
 
     def __exit__(self, *error: object) -> None:
@@ -487,12 +652,10 @@ class _Walking:
             code.body.lines.add("}")
 
 
-def best_lane_of_results(nest: Nest) -> Axis | None:
-    """The axis along which the results are contiguous."""
-    for axis in reversed(nest.axes):
-        if any((s := step(e, axis.name)) is not None and s.as_int() == 1 for e in nest.offsets):
-            return axis
-    return None
+def emit_split(launch: Launch[LoopsOp], kind: str) -> tuple[Emission, ...]:
+    """The launches of rows that several blocks share."""
+    steps = len(rows_of(nest_of(launch.op)).steps)
+    return tuple(GpuLoops(launch, kind, phase).emit() for phase in range(steps + 1))
 
 
 def fitting(count: Expr, lanes: int) -> int:

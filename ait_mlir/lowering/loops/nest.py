@@ -389,3 +389,37 @@ def alignment(nest: Nest, read: Read | Expr, lane: str, lanes: int) -> list[Expr
         numbers += [g.stride for g in read.gathers]
     unknown = [c for c in numbers if not nest.around.divisible(c, lanes)]
     return None if any(c.as_int() is not None for c in unknown) else unknown
+
+
+# ** which axis is contiguous **
+
+
+def best_lane_of_results(nest: Nest) -> Axis | None:
+    """The axis along which the results are contiguous."""
+    for axis in reversed(nest.axes):
+        if any((s := step(e, axis.name)) is not None and s.as_int() == 1 for e in nest.offsets):
+            return axis
+    return None
+
+
+def turned_axis(nest: Nest) -> Axis | None:
+    """The axis along which most reads are contiguous, if it is not that of the results."""
+    lane = best_lane_of_results(nest)
+    counts = {a: len(turned_reads(nest, a.name)) for a in nest.axes if a is not lane}
+    best = max(counts, key=lambda a: counts[a], default=None)
+    return best if lane is not None and best is not None and counts[best] else None
+
+
+def turned_reads(nest: Nest, axis: str) -> list[Read]:
+    """The reads of every result that are contiguous along an axis, and step along the others."""
+    found: list[Read] = []
+    for node in nest.nodes:
+        if isinstance(node, Read) and not node.gathers and not node.guards:
+            by = step(node.offset, axis)
+            if by is not None and by.as_int() == 1:
+                found.append(node)
+    return found[:MAX_TILES]
+
+
+MAX_TILES = 4
+"""The most tensors whose tiles a block turns."""

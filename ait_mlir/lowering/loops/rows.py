@@ -16,7 +16,7 @@ from ait_mlir.dims import Expr, product, sym
 from ait_mlir.lowering.kernels.amounts import estimate_env
 from ait_mlir.lowering.loops.nest import Axis, Fold, Nest, Node, Read, operands_of, step, walk
 
-SERIAL = 64
+SERIAL = 32
 """Folds of at most so many values are computed by one thread, where there is a choice."""
 
 

@@ -23,6 +23,20 @@ __device__ __forceinline__ void store_lanes(T* to, const T (&from)[kLanes]) {
   store<kLanes>(to, from);
 }
 
+/// @brief Where element (row, column) of a tile is, whose rows have `kColumns` elements, in pieces of `kPiece`: pieces that rows read together lie in
+/// different banks.
+template <int kPiece, int kColumns>
+__device__ __forceinline__ int turned(int row, int column) {
+  constexpr int kPieces = kColumns / kPiece;
+  return row * kColumns + ((column / kPiece) ^ (row / kPiece % kPieces)) * kPiece + column % kPiece;
+}
+
+/// @brief Writes neighbours to shared memory, where they begin on a multiple of their bytes, at most of 16.
+template <class T, int kLanes>
+__device__ __forceinline__ void keep_lanes(T* to, const T (&from)[kLanes]) {
+  store<kLanes, false>(to, from);
+}
+
 /// @brief `shuffle_xor` of a state of a fold.
 template <class A>
 __device__ __forceinline__ A exchanged(A state, int mask) {
