@@ -202,8 +202,13 @@ def nest(name: str, text: str, *operands: str, to: str | Sequence[str], **option
     return form(name, f"loops({inputs}) {head}{{ {block} {body}", *operands, to=to, **options)
 
 
-DIMS = "b = 0 to 70, s = 0 to 3000, u = 1 to 40"
-ENVS = ({"b": 3, "s": 5, "u": 3}, {"b": 0, "s": 4, "u": 8}, {"b": 2, "s": 64, "u": 1}, {"b": 5, "s": 333, "u": 7})
+DIMS = "b = 0 to 70, s = 0 to 3000, u = 1 to 40, t = 1 to 3000000000"
+ENVS = (
+    {"b": 3, "s": 5, "u": 3, "t": 200},
+    {"b": 0, "s": 4, "u": 8, "t": 200},
+    {"b": 2, "s": 64, "u": 1, "t": 200},
+    {"b": 5, "s": 333, "u": 7, "t": 200},
+)
 SMALL = ENVS[:2]
 FLOATS = ("f16", "bf16", "f32", "f64")
 ALL = (*FLOATS, "i32", "i8")
@@ -236,7 +241,16 @@ FORMS = (
     nest("embedding", put(EMBEDDING, ROWS="b", COLS=24), "100 x 24 x T", "b x i64", to="b x 24 x T", below={1: 120}),
     nest("tril", put(TRIL, ROWS=13, COLS=16), "13 x 16 x T", to=("13 x 16 x T", "13 x 16 x i1")),
     nest("fold", put(FOLD, N=2, L="u"), "2 x 3 x u x T", to="2 x (2*u + 1) x T", envs=ENVS),
+    nest("wide", put(LOGSUMEXP, ROWS="b", COLS="t"), "b x t x T", to="b x T"),
     nest("view", put(SOFTMAX, ROWS="b", COLS=128), "b x 128 x T", to="b x 128 x T", strides={0: ("136", "1")}),
+    nest(
+        "permute-turned", put(PERMUTE, I=24, J=16, K=40), "40 x 24 x 16 x T", "24 x 16 x 40 x T", to="24 x 16 x 40 x T",
+        strides={0: ("1", "640", "40"), 2: ("2000", "90", "2")},
+    ),
+    nest(
+        "middle-turned", put(MIDDLE, OUTER="b", ROWS=40, COLS=24), "b x 40 x 24 x T", to="b x 40 x 24 x T",
+        strides={0: ("960", "1", "40"), 1: ("2000", "1", "41")},
+    ),
     nest("turned", put(SOFTMAX, ROWS=40, COLS=72), "40 x 72 x T", to="40 x 72 x T", strides={0: ("1", "40")}),
 )  # fmt: skip
 SPEC = Spec("loops", FORMS, CLOSE, DIMS, SMALL, SMALL, ("f16", "f32"))
@@ -264,7 +278,7 @@ def cases(target: Target) -> Iterator[tuple[str, Case]]:
 # ** random nests **
 
 SIZES = (1, 2, 3, 5, 8, 12, 16, 33, "b", "u")
-RANDOM_ENVS = ({"b": 3, "s": 0, "u": 5}, {"b": 8, "s": 0, "u": 16})
+RANDOM_ENVS = ({"b": 3, "s": 0, "u": 5, "t": 1}, {"b": 8, "s": 0, "u": 16, "t": 1})
 UNARY, BINARY = ("relu", "abs", "neg"), ("add", "sub", "max", "min")
 
 

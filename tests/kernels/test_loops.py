@@ -32,7 +32,7 @@ def test_an_index_outside_of_its_dim_fails_and_is_named(library: Library) -> Non
     ids = np.full((2, 33), 7)
     ids[1, 5] = 50
     with pytest.raises(RuntimeError, match=r"ait\.at: index 50 is outside of dim 1, which has 50 elements"):
-        library.run(OUTSIDE, {"b": 2, "s": 0, "u": 1}, [x, ids])
+        library.run(OUTSIDE, {"b": 2, "s": 0, "u": 1, "t": 1}, [x, ids])
 
 
 @pytest.mark.parametrize(

@@ -262,8 +262,8 @@ class LoopsTiles(Generated):
 
 def tile_bytes(op: LoopsOp, nest: Nest, config: Config) -> int:
     """The bytes of all tiles."""
-    turn = turned_axis(nest)
-    reads = [] if turn is None else turned_reads(nest, turn.name)
+    lane, turn = best_lane_of_results(nest), turned_axis(nest)
+    reads = [] if lane is None or turn is None else turned_reads(nest, lane.name, turn.name)
     elements = config.get("along", 1) * config.get("across", 1) * config.get("lanes", 1) ** 2
     return sum(elements * BY_IR[read.element].bytes for read in reads)
 

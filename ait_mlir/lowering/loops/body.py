@@ -24,7 +24,19 @@ from ait_mlir.dialects.ait.dtypes import BY_IR, compute_type, is_float
 from ait_mlir.dialects.ait.loops import AtOp
 from ait_mlir.dims import Expr
 from ait_mlir.lowering.cpp import element_type, literal
-from ait_mlir.lowering.loops.nest import Axis, Count, Fold, Nest, Node, Read, Scalar, alignment, operands_of, step
+from ait_mlir.lowering.loops.nest import (
+    Axis,
+    Count,
+    Fold,
+    Nest,
+    Node,
+    Read,
+    Scalar,
+    alignment,
+    operands_of,
+    picked,
+    step,
+)
 from ait_mlir.lowering.loops.text import IndexText, Lines, Numbers
 from ait_mlir.lowering.regions import scalar_expression, word_of
 
@@ -131,9 +143,10 @@ class Body:
         finish: Callable[[], Sequence[str]] = lambda: (),
         used: Sequence[SSAValue] = (),
         later: frozenset[SSAValue] = frozenset(),
+        each: bool = False,
     ) -> None:
         """The nodes, then the lines of `finish`, which use the values `used`; these are in the loop over lanes if any
-        of the values is. Values that code behind them needs are `later`."""
+        of the values is, or for `each` lane. Values that code behind them needs are `later`."""
         rest: list[Node] = []
         for node in nodes:
             if any(self.in_lanes(v) for v in node.results):
@@ -152,7 +165,8 @@ class Body:
             )
             group = []
             self.print_fold(node)
-        self.print_group(group, finish, later, any(self.in_lanes(v) for v in used))
+        each = self.lane is not None and (each or any(self.in_lanes(v) for v in used))
+        self.print_group(group, finish, later, each)
 
     def print_group(
         self,
@@ -220,6 +234,12 @@ class Body:
             return False
         return self.lanes == 1 or alignment(self.nest, read, self.lane, self.lanes) is not None
 
+    def picked(self, read: Read) -> tuple[int, Expr] | None:
+        """How many neighbours in memory hold all lanes of a read, if these are fewer, and which a lane takes."""
+        if self.lane is None or self.lanes == 1:
+            return None
+        return picked(self.nest, read, self.lane, self.lanes)
+
     def pointer(self, read: Read) -> str:
         """`input0 + offset`."""
         return f"input{read.tensor} + ({self.offset(read)})"
@@ -253,13 +273,14 @@ class Body:
 
     def print_vector_read(self, read: Read) -> None:
         """Before the loop over lanes: the access of all lanes, if it is one."""
-        if self.kept(read) is not None or not self.is_vector(read):
+        pick = self.picked(read)
+        if self.kept(read) is not None or (pick is None and not self.is_vector(read)):
             return
         assert self.lane is not None
         self.vectors.append((read, self.lane))
         name = self.name(read.result)
         t = element_type(read.element if self.place == "gpu" else compute_type(read.element))
-        self.lines.add(f"{t} {name}_lanes[kLanes];")
+        self.lines.add(f"{t} {name}_lanes[{'kLanes' if pick is None else f'kLanes > 1 ? {pick[0]} : 1'}];")
         call = f"ait::{self.place}::load_lanes({self.pointer(read)}, {name}_lanes)"
         inside = self.inside(read)
         if not inside:
@@ -282,12 +303,15 @@ class Body:
     def read_value(self, read: Read, name: str) -> list[str]:
         """The statements that give a read its value."""
         compute = element_type(compute_type(read.element))
-        vector = self.is_vector(read)
-        kept = self.kept(read)
-        if kept is not None or vector:
-            source = f"{name}_lanes[j]" if kept is None else kept
+        kept, pick = self.kept(read), self.picked(read)
+        if kept is not None or pick is not None or self.is_vector(read):
+            which = (
+                "j" if pick is None else IndexText(self.nest.scope, frozenset("j"), Numbers(), {"j": "j"}).text(pick[1])
+            )
+            lanes = self.names[read.result]
+            source = f"{lanes}_lanes[{which}]" if kept is None else kept
             value = f"ait::convert<{compute}>({source})"
-            inside = self.inside(read) if kept is not None else f"{name}_inside" if self.inside(read) else ""
+            inside = self.inside(read) if kept is not None else f"{lanes}_inside" if self.inside(read) else ""
             return [f"{compute} {name} = {f'{inside} ? {value} : {self.fill(read)}' if inside else value};"]
         inside = self.inside(read)
         value = f"ait::convert<{compute}>(input{read.tensor}[{self.offset(read)}])"
@@ -366,11 +390,11 @@ class Body:
             self.lines.add(f"{acc.type} {state} = {acc.start};")
         return state
 
-    def take_results(self, fold: Fold, state: str) -> None:
-        """Make the results of a fold values; a fold in lanes keeps its array."""
+    def take_results(self, fold: Fold, state: str, is_array: bool | None = None) -> None:
+        """Make the results of a fold values; a fold in lanes keeps its array. A state may be an array in any case."""
         acc = Accumulator(fold)
         laned = self.in_lanes(fold.results[0])
-        values = acc.results(f"{state}[j]" if laned else state)
+        values = acc.results(f"{state}[j]" if laned else f"{state}[0]" if is_array else state)
         for result, suffix, value in zip(fold.results, ("", "_place"), values, strict=False):
             t = element_type(result.type)
             if not laned:

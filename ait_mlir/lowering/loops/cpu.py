@@ -72,7 +72,7 @@ class CpuLoops:
         """The values of a row, and loops over its results."""
         if not rows.rest:
             self.declare_stores()
-            body.print_nodes(rows.once, self.stores, self.nest.yields)
+            body.print_nodes(rows.once, self.stores, self.nest.yields, each=True)
             self.flush_stores()
             return
         body.print_nodes(rows.once, later=later_values(self.nest, rows.once))
@@ -80,7 +80,7 @@ class CpuLoops:
             body.lines.add(self.loop_head(axis))
             body.lines.depth += 1
         self.declare_stores()
-        body.print_nodes(rows.nodes, self.stores, self.nest.yields)
+        body.print_nodes(rows.nodes, self.stores, self.nest.yields, each=True)
         self.flush_stores()
         for _ in rows.rest:
             body.lines.depth -= 1
@@ -98,7 +98,7 @@ class CpuLoops:
                 for walk in step_.walks:
                     self.print_walk(walk)
             if not rows.rest:
-                body.print_nodes(rows.once, self.stores, self.nest.yields)
+                body.print_nodes(rows.once, self.stores, self.nest.yields, each=True)
                 return
             body.print_nodes(rows.once)
             self.print_walk(rows.last)
@@ -132,7 +132,7 @@ class CpuLoops:
                 else:
                     body.lane = lane.name
                     self.declare_stores()
-                    body.print_nodes(self.rows.nodes, self.stores, self.nest.yields)
+                    body.print_nodes(self.rows.nodes, self.stores, self.nest.yields, each=True)
                     self.flush_stores()
                     body.lane = None
             self.lanes_loop("lanes", "begin", "end")

@@ -16,7 +16,7 @@ from ait_mlir.dialects.ait.loops import LoopsOp
 from ait_mlir.dialects.ait.types import tensor_type
 from ait_mlir.dims import Expr
 from ait_mlir.lowering.kernels.amounts import bytes_moved, estimate_env
-from ait_mlir.lowering.loops.nest import Axis, Fold, Nest, Node, Read, alignment, step, turned_reads
+from ait_mlir.lowering.loops.nest import Axis, Fold, Nest, Node, Read, alignment, picked, step, turned_reads
 from ait_mlir.lowering.loops.rows import Rows, best_lane, nodes_of
 from ait_mlir.lowering.target import Target
 
@@ -110,6 +110,10 @@ class Estimate:
         asked = far = 0.0
         for work in works:
             width = BY_IR[work.read.element].bytes
+            fewer = picked(self.nest, work.read, work.lane.name, lanes) if work.lane is not None and lanes > 1 else None
+            if fewer is not None:
+                asked += width * fewer[0] / lanes * work.times
+                continue
             near, beyond = self.sectors(
                 work.read.offset, width, work.lane, lanes, self.is_vector(work.read.offset, work.lane, lanes)
             )
@@ -143,7 +147,7 @@ class Estimate:
             used *= count / (math.ceil(count / size) * size)
         results = self.points(self.nest.axes)
         works = self.executed(self.nest.nodes, results, None)
-        turned = {read.result for read in turned_reads(self.nest, turn.name)}
+        turned = {read.result for read in turned_reads(self.nest, lane.name, turn.name)}
         works = [w for w in works if w.read.result not in turned]
         widths = [BY_IR[read.element].bytes for read in self.nest.reads()]
         piece = config["lanes"] * max(widths)

@@ -31,6 +31,7 @@ from ait_mlir.lowering.loops.nest import (
     alignment,
     best_lane_of_results,
     nest_of,
+    picked,
     step,
     turned_axis,
     turned_reads,
@@ -103,8 +104,9 @@ class GpuLoops:
         blocks, block, what = kinds[self.kind]()
         for read, lane in self.body.vectors:
             self.pointers[f"input{read.tensor}"] = None
-            for e in alignment(self.nest, read, lane, self.lanes) or []:
-                self.need(e)
+            if picked(self.nest, read, lane, self.lanes) is None:
+                for e in alignment(self.nest, read, lane, self.lanes) or []:
+                    self.need(e)
         wide = is_wide(self.nest)
         index = "int64_t" if wide else "int32_t"
         name = f"loops_{self.kind}{'' if self.phase is None else f'_step{self.phase}'}_kernel_@ID@"
@@ -193,7 +195,7 @@ class GpuLoops:
             body.print_nodes(rows.once, later=later_values(self.nest, rows.once))
             return
         self.declare_stores()
-        body.print_nodes(rows.once, self.stores(condition), self.nest.yields)
+        body.print_nodes(rows.once, self.stores(condition), self.nest.yields, each=True)
         self.flush_stores(condition)
 
     # ** tiles **
@@ -203,13 +205,14 @@ class GpuLoops:
         body, lines, config = self.body, self.body.lines, self.config
         lane = best_lane_of_results(self.nest)
         turn = turned_axis(self.nest)
-        assert lane is not None and turn is not None
+        if lane is None or turn is None:  # with the strides of this launch nothing is to be turned
+            return self.print_map()
         self.fit(lane)
         width = config["lanes"]
         along, across = config["along"] * width, config["across"] * width
         others = [a for a in self.nest.axes if a not in (lane, turn)]
         sizes = self.numbers.text(lane.count), self.numbers.text(turn.count)
-        reads = [r for r in turned_reads(self.nest, turn.name) if self.vector_along(r, turn.name)]
+        reads = [r for r in turned_reads(self.nest, lane.name, turn.name) if self.vector_along(r, turn.name)]
         names: dict[Read, str] = {}
         for read in reads:
             names[read] = body.new("tile")
@@ -331,7 +334,7 @@ class GpuLoops:
                     self.print_fold_of_walk(walk, fold, state, laned=False)
             else:
                 self.declare_stores()
-                body.print_nodes(self.rows.nodes, self.stores(present), self.nest.yields)
+                body.print_nodes(self.rows.nodes, self.stores(present), self.nest.yields, each=True)
                 self.flush_stores(present)
         body.lane = None
         for fold, state in zip(walk.folds, states, strict=True):
@@ -400,8 +403,7 @@ class GpuLoops:
     def print_columns(self) -> tuple[str, int, str]:
         body, rows = self.body, self.rows
         x, y = self.config["columns"], self.config["rows"]
-        lane = best_lane(self.nest, rows.group)
-        assert lane is not None
+        lane = best_lane(self.nest, rows.group) or rows.group[-1]
         self.fit(lane)
         others = [a for a in rows.group if a is not lane]
         size = self.numbers.text(lane.count)
@@ -442,14 +444,14 @@ class GpuLoops:
                     acc = Accumulator(fold)
                     shared = self.shared.next(f"{x * y} * kLanes * sizeof({acc.type})") if y > 1 else "nullptr"
                     lines.add(f"ait::gpu::join_columns<{acc.kind}, {x}, {y}>({state}, {shared});")
-                    body.take_results(fold, state if body.in_lanes(fold.results[0]) else f"{state}[0]")
+                    body.take_results(fold, state, is_array=True)
         if not self.is_last:
             self.leave(lambda state, lane: f"{state}[{lane}]", "present && y == 0", f"split * {count} + {row}")
         elif rows.rest:
             body.print_nodes(rows.once, later=later_values(self.nest, rows.once))
             with self.walking(rows.last, y * self.part, start, None):
                 self.declare_stores()
-                body.print_nodes(rows.nodes, self.stores("present"), self.nest.yields)
+                body.print_nodes(rows.nodes, self.stores("present"), self.nest.yields, each=True)
                 self.flush_stores("present")
         else:
             self.print_results(rows, "present && y == 0")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import cast
 
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
@@ -362,11 +361,26 @@ def step(e: Expr, axis: str) -> Expr | None:
     return total(found)
 
 
-def steps(e: Expr, axis: str, start: Expr, count: int) -> list[int] | None:
-    """How far from the first of `count` neighbours along an axis the others lie, if these are numbers."""
-    first = e.substitute({axis: start})
-    found = [(e.substitute({axis: start + j}) - first).as_int() for j in range(count)]
-    return None if None in found else cast(list[int], found)
+LANE = sym("j")
+"""The number of a lane in expressions."""
+
+
+def picked(nest: Nest, read: Read, lane: str, lanes: int) -> tuple[int, Expr] | None:
+    """How many neighbours hold the elements of all lanes, and which of them lane `LANE` takes; None if they are not
+    fewer than the lanes, or not one aligned access."""
+    if read.gathers or any(lane in index.symbols for index, _ in read.guards):
+        return None
+    start = lanes * sym(lane)
+    first = read.offset.substitute({lane: start})
+    which = read.offset.substitute({lane: start + LANE}) - first
+    if not which.symbols <= {"j"} or lane not in read.offset.symbols:
+        return None
+    taken = [which.evaluate({"j": j}) for j in range(lanes)]
+    count = max(taken) + 1
+    if min(taken) < 0 or not 1 < count < lanes or count & (count - 1):
+        return None
+    axes = frozenset(dim.name for dim in nest.scope.dims if dim.name not in nest.around)
+    return (count, which) if all(nest.around.divisible(c, count) for _, c in grouped(first, axes)) else None
 
 
 def grouped(e: Expr, axes: frozenset[str]) -> list[tuple[Monomial, Expr]]:
@@ -405,18 +419,20 @@ def best_lane_of_results(nest: Nest) -> Axis | None:
 def turned_axis(nest: Nest) -> Axis | None:
     """The axis along which most reads are contiguous, if it is not that of the results."""
     lane = best_lane_of_results(nest)
-    counts = {a: len(turned_reads(nest, a.name)) for a in nest.axes if a is not lane}
+    if lane is None:
+        return None
+    counts = {a: len(turned_reads(nest, lane.name, a.name)) for a in nest.axes if a is not lane}
     best = max(counts, key=lambda a: counts[a], default=None)
-    return best if lane is not None and best is not None and counts[best] else None
+    return best if best is not None and counts[best] else None
 
 
-def turned_reads(nest: Nest, axis: str) -> list[Read]:
-    """The reads of every result that are contiguous along an axis, and step along the others."""
+def turned_reads(nest: Nest, lane: str, axis: str) -> list[Read]:
+    """The reads of every result that are contiguous along an axis, and depend on that of the results."""
     found: list[Read] = []
     for node in nest.nodes:
         if isinstance(node, Read) and not node.gathers and not node.guards:
             by = step(node.offset, axis)
-            if by is not None and by.as_int() == 1:
+            if by is not None and by.as_int() == 1 and lane in node.offset.symbols:
                 found.append(node)
     return found[:MAX_TILES]
 
