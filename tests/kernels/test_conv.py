@@ -100,8 +100,8 @@ def test_hopper_is_for_whole_pieces() -> None:
         ("pad [65, 1]", 3, "(h + 128) x 11", False),
         ("stride [8, 8] pad [1, 1]", 3, "((h - 1) floordiv 8 + 1) x 2", True),
         ("stride [9, 1] pad [1, 1]", 3, "((h - 1) floordiv 9 + 1) x 11", False),
-        ("pad [32, 32] dilation [32, 32]", 3, "h x 11", True),
-        ("pad [33, 33] dilation [33, 33]", 3, "h x 11", False),
+        ("pad [63, 63] dilation [63, 63]", 3, "h x 11", True),
+        ("pad [64, 64] dilation [64, 64]", 3, "h x 11", False),
     ],
 )
 def test_hopper_keeps_within_what_the_copy_engine_takes(clauses: str, taps: int, places: str, taken: bool) -> None:
@@ -246,12 +246,30 @@ def test_cudnn_takes_groups() -> None:
         ("conv-deep-f16", True),
         ("conv-depthwise-f32", False),  # 5 channels
         ("conv-depthwise_spread-f32", False),  # transposed
+        ("conv-long_line-f16", True),
         ("conv-line-f32", False),
+        ("conv-deep_volume-f16", False),  # three dims
     ):
         assert ("cudnn" in offered(DRAWN[name])) is on_cards, name
     for name, groups in (("conv-same-f16", 1), ("conv-groups-f32", 3), ("conv-deep-f16", 40)):
         _, code = on_kernel(DRAWN[name], "cudnn").code(0, CUDA)
         assert f"args.groups = {groups};" in code, code
+
+
+def test_cudnn_takes_a_line_as_an_image_of_one_row() -> None:
+    _, code = on_kernel(DRAWN["conv-long_line-f16"], "cudnn").code(0, CUDA)
+    for field in (
+        "in_height = 1",
+        "in_width = dim1",
+        "out_height = 1",
+        "kernel[0] = 1",
+        "kernel[1] = 9",
+        "stride[1] = 2",
+    ):
+        assert f"args.{field};" in code, code
+    for field in ("pad_before[0] = 0", "pad_before[1] = 4", "strides_x[0] = (32 * dim1)", "strides_x[1] = (32 * dim1)"):
+        assert f"args.{field};" in code, code
+    assert "args.strides_x[2] = 32;" in code and "args.strides_y[2] = 16;" in code, code
 
 
 @pytest.mark.parametrize(

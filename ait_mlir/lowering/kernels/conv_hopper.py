@@ -24,7 +24,7 @@ from ait_mlir.lowering.kernels.gemm_hopper import (
 
 __all__ = ["KERNELS", "HopperConv"]
 
-MOST_STEP, MOST_PAD, MOST_REACH = 8, 64, 64
+MOST_STEP, MOST_PAD, MOST_REACH = 8, 64, 127
 """The largest step of the window, padding of the input, and distance between the first and the last tap along a dim.
 The copy engine accepts somewhat more: corners from -128 to 127, offsets from 0 to 255."""
 
