@@ -303,6 +303,40 @@ ait.graph @no_batched_heads(%y: !ait.tensor<2 x 6 x 4 x f32>, %t: !ait.tensor<2 
   ait.output "y8" %8 : !ait.tensor<4 x 3 x 3 x 4 x f32>
 }
 
+// Batched products that are no heads: other readers of the product and of its parts; a selected product; a result in columns; an
+// epilogue that adds a number for each row.
+// HEADS-LABEL: ait.graph @batched_no_heads
+ait.graph @batched_no_heads(%q: !ait.tensor<2 x 4 x 6 x f32>, %t: !ait.tensor<2 x 12 x 6 x f32>, %e: !ait.tensor<4 x 1 x f32>) {
+  // HEADS-COUNT-5: ait.permute
+  // HEADS-NEXT: ait.output "y2"
+  %0 = ait.bmm rcr %q, %t : !ait.tensor<2 x 4 x 12 x f32>
+  %1 = ait.reshape %0 : !ait.tensor<2 x 4 x 3 x 4 x f32>
+  %2 = ait.permute %1 [0, 2, 1, 3] : !ait.tensor<2 x 3 x 4 x 4 x f32>
+  %3 = ait.bmm rcr %q, %t : !ait.tensor<2 x 4 x 12 x f32>
+  %4 = ait.reshape %3 : !ait.tensor<2 x 4 x 3 x 4 x f32>
+  %5 = ait.permute %4 [0, 2, 1, 3] : !ait.tensor<2 x 3 x 4 x 4 x f32>
+  %6 = ait.bmm rcr %q, %t {kernel = #ait.kernel<"native", {}>} : !ait.tensor<2 x 4 x 12 x f32>
+  %7 = ait.reshape %6 : !ait.tensor<2 x 4 x 3 x 4 x f32>
+  %8 = ait.permute %7 [0, 2, 1, 3] : !ait.tensor<2 x 3 x 4 x 4 x f32>
+  %9 = ait.bmm rcc %t, %q : !ait.tensor<2 x 4 x 12 x f32>
+  %10 = ait.reshape %9 : !ait.tensor<2 x 4 x 3 x 4 x f32>
+  %11 = ait.permute %10 [0, 2, 1, 3] : !ait.tensor<2 x 3 x 4 x 4 x f32>
+  %12 = ait.bmm rcr %q, %t epilogue(%e) {
+  ^bb0(%acc: f32, %d: f32):
+    %s = ait.add %acc, %d : f32
+    ait.yield %s : f32
+  } : !ait.tensor<2 x 4 x 12 x f32>
+  %13 = ait.reshape %12 : !ait.tensor<2 x 4 x 3 x 4 x f32>
+  %14 = ait.permute %13 [0, 2, 1, 3] : !ait.tensor<2 x 3 x 4 x 4 x f32>
+  ait.output "y2" %2 : !ait.tensor<2 x 3 x 4 x 4 x f32>
+  ait.output "y0" %0 : !ait.tensor<2 x 4 x 12 x f32>
+  ait.output "y5" %5 : !ait.tensor<2 x 3 x 4 x 4 x f32>
+  ait.output "y4" %4 : !ait.tensor<2 x 4 x 3 x 4 x f32>
+  ait.output "y8" %8 : !ait.tensor<2 x 3 x 4 x 4 x f32>
+  ait.output "y11" %11 : !ait.tensor<2 x 3 x 4 x 4 x f32>
+  ait.output "y14" %14 : !ait.tensor<2 x 3 x 4 x 4 x f32>
+}
+
 // The heads are part of the batch: the product gets them as a dim, and is stored in the order of the permute.
 // BATCH-LABEL: ait.graph @heads_behind_rows
 ait.graph @heads_behind_rows(%x: !ait.tensor<(2*b) x 3 x 8 x f32>, %y: !ait.tensor<(2*b) x 8 x 5 x f32>) dims {b = 0 to 3} {
