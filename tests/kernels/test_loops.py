@@ -67,6 +67,13 @@ def test_the_schedules_that_are_offered_are_accepted(form: str) -> None:
             assert kernel.config_problem(case.op, config, CUDA) is None
 
 
+def test_indices_have_64_bits_only_in_runs_that_need_them() -> None:
+    wide, narrow = (loops.SPEC.drawn(name, "f16").emissions(CUDA)[0] for name in ("wide", "logsumexp"))
+    assert "template <int kLanes, class Index>" in wide.definitions
+    assert "const bool is_narrow = " in wide.body and "kernel_@ID@<1, int64_t>" in wide.body
+    assert "using Index = int32_t;" in narrow.definitions and "int64_t>" not in narrow.body
+
+
 def test_nests_at_random(tmp_path: Path) -> None:
     cases = dict(loops.random_cases(CPU, range(200 if tiers.FULL else 25)))
     library = Library(list(cases.values()), tmp_path)

@@ -122,7 +122,9 @@ class LoopsRows(Generated):
 
     def seconds_of(self, op: LoopsOp, nest: Nest, config: Config, target: Target) -> float:
         threads = config["threads"]
-        return Estimate.of(nest, target).rows_seconds(op, rows_of(nest), None, config["lanes"], threads, 0, threads)
+        return Estimate.of(nest, target).rows_seconds(
+            op, rows_of(nest), None, config["lanes"], threads, 0, threads, bool(config["kept"])
+        )
 
     def check(self, op: LoopsOp, config: Config, target: Target) -> None:
         super().check(op, config, target)
@@ -185,6 +187,8 @@ class LoopsColumns(Generated):
             if 2 * columns * rows * here * state_bytes(op) <= STATIC_SHARED:
                 kept = int(kept_bytes(op, rows, here) <= most_kept(columns * rows))
                 found.append({"columns": columns, "rows": rows, "lanes": here, "kept": kept})
+                if not kept and here > 1 and kept_bytes(op, rows, here // 2) <= most_kept(columns * rows):
+                    found.append({"columns": columns, "rows": rows, "lanes": here // 2, "kept": 1})
         return found
 
     def seconds_of(self, op: LoopsOp, nest: Nest, config: Config, target: Target) -> float:
@@ -192,7 +196,9 @@ class LoopsColumns(Generated):
         lane = best_lane(nest, rows.group)
         columns, below = config["columns"], config["rows"]
         block = columns * below
-        seconds = Estimate.of(nest, target).rows_seconds(op, rows, lane, config["lanes"], below, columns, block)
+        seconds = Estimate.of(nest, target).rows_seconds(
+            op, rows, lane, config["lanes"], below, columns, block, bool(config["kept"])
+        )
         width = BY_IR[tensor_type(op.operands[0]).element_type].bytes if op.operands else 4
         return seconds * max(1.0, 64 / (columns * config["lanes"] * width)) ** 0.5
 
@@ -304,7 +310,7 @@ class LoopsSplit(Generated):
         lane = best_lane(nest, rows.group) if columns else None
         threads = config["rows"] if columns else config["threads"]
         block = threads * max(columns, 1)
-        once = estimate.rows_seconds(op, rows, lane, config["lanes"], threads * splits, columns, block)
+        once = estimate.rows_seconds(op, rows, lane, config["lanes"], threads * splits, columns, block, False)
         return once + len(rows.steps) * (target.launch_seconds + JOIN_SECONDS)
 
     def check(self, op: LoopsOp, config: Config, target: Target) -> None:

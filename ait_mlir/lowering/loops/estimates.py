@@ -156,23 +156,34 @@ class Estimate:
         return seconds * 1.1 * narrow**0.5 / used**0.5
 
     def rows_seconds(
-        self, op: LoopsOp, rows: Rows, lane: Axis | None, lanes: int, threads: int, columns: int, block: int
+        self,
+        op: LoopsOp,
+        rows: Rows,
+        lane: Axis | None,
+        lanes: int,
+        threads: int,
+        columns: int,
+        block: int,
+        kept: bool = True,
     ) -> float:
         """Of rows that `threads` threads have, in blocks of `block`; of `columns`, so many rows are side by side along
-        `lane`."""
+        `lane`. Elements that several walks need are `kept`, or read again."""
         count = self.points(rows.group)
         works: list[Work] = []
-        kept: set[tuple[int, float]] = set()
-        chunks = 0.0
+        seen: set[tuple[int, float]] = set()
+        chunks = again = 0.0
         for walk in rows.walks():
+            before = set(seen)
             points = self.points(walk.axes)
             place = walk.axes.index(best_lane(self.nest, walk.axes) or walk.axes[-1])
             for axes, nodes in nodes_of(walk, rows):
                 for work in self.executed(nodes, count * points, lane if columns else axes[place]):
                     key = (work.read.tensor, points)
-                    if key not in kept:
+                    if key in before:
+                        again += work.times * BY_IR[work.read.element].bytes
+                    elif key not in seen:
                         works.append(work)
-                        kept.add(key)
+                        seen.add(key)
             chunks = max(chunks, points / (threads * (1 if columns else lanes)))
         if not columns:
             lane = rows.rest[-1] if rows.rest else None
@@ -183,4 +194,5 @@ class Estimate:
         waves = max(1.0, total / (self.target.multiprocessors * RESIDENT))
         joins = len(rows.steps) * JOIN * waves * (1 + block / 256)
         serial = max(0.0, chunks - 8) * LATENCY / 8
-        return self.seconds(op, works, lane, lanes, total * busy, chunk) + joins + serial * waves
+        read_again = 0.0 if kept else again / (L2_SHARE * self.target.bandwidth)
+        return self.seconds(op, works, lane, lanes, total * busy, chunk) + joins + serial * waves + read_again

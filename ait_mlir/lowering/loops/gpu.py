@@ -19,7 +19,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from ait_mlir.dialects.ait.loops import LoopsOp
-from ait_mlir.dims import Expr, product
+from ait_mlir.dims import Expr, product, total
 from ait_mlir.lowering.cpp import CppText, comment, element_type
 from ait_mlir.lowering.kernels.base import Emission, Launch
 from ait_mlir.lowering.loops.body import Accumulator, Body
@@ -41,8 +41,10 @@ from ait_mlir.lowering.loops.text import Numbers, comment_of
 
 BLOCK = 256
 """Threads of a block where the schedule does not say how many."""
-INDEX_MARGIN = 1 << 20
-"""How far a thread may count beyond the last element."""
+NARROW = 2**31 - 2**24
+"""Indices that are proved to be below are counted in 32 bits; a thread counts a little beyond the last element."""
+NARROW_RUN = 2**30
+"""In a run whose tensors and loops have fewer elements, indices have 32 bits: terms of offsets are below twice that."""
 
 
 @dataclass
@@ -107,22 +109,21 @@ class GpuLoops:
             if picked(self.nest, read, lane, self.lanes) is None:
                 for e in alignment(self.nest, read, lane, self.lanes) or []:
                     self.need(e)
-        wide = is_wide(self.nest)
-        index = "int64_t" if wide else "int32_t"
+        self.is_wide = is_wide(self.nest)
         name = f"loops_{self.kind}{'' if self.phase is None else f'_step{self.phase}'}_kernel_@ID@"
-        kernel = self.kernel(name, index, block, what)
-        return Emission((self.launch.header("loops"),), CppText(kernel), CppText(self.host(name, index, blocks, block)))
+        kernel = self.kernel(name, block, what)
+        return Emission((self.launch.header("loops"),), CppText(kernel), CppText(self.host(name, blocks, block)))
 
-    def kernel(self, name: str, index: str, block: int, what: str) -> str:
+    def kernel(self, name: str, block: int, what: str) -> str:
         parameters = [
             *(f"const {element_type(a.type.element_type)}* __restrict__ {a.name}" for a in self.launch.ins),
             *(f"{element_type(a.type.element_type)}* __restrict__ {a.name}" for a in self.launch.outs),
             *(f"{element_type(a.type.element_type)}* {a.name}" for a in self.launch.between),
-            *(f"{index} {n}" for n in self.numbers.names.values()),
+            *(f"{'Index' if self.is_wide else 'int32_t'} {n}" for n in self.numbers.names.values()),
         ]
         sizes = f"{comment(comment_of(self.numbers.names))}\n" if self.numbers.names else ""
         head = [
-            f"using Index = {index};",
+            *(() if self.is_wide else ("using Index = int32_t;",)),
             *self.shared.declarations(),
             "ait::gpu::wait_for_previous();",
             "ait::gpu::allow_next();",
@@ -132,32 +133,41 @@ class GpuLoops:
             line if line.startswith("#") else f"  {line}" for line in self.body.lines.text().splitlines(True)
         )
         return (
-            f"{comment(what)}\n{sizes}template <int kLanes>\n"
+            f"{comment(what)}\n{sizes}template <int kLanes{', class Index' if self.is_wide else ''}>\n"
             f"__global__ void __launch_bounds__({block}) {name}({', '.join(parameters)}) {{\n{text}}}\n"
         )
 
-    def host(self, name: str, index: str, blocks: str, block: int) -> str:
+    def host(self, name: str, blocks: str, block: int) -> str:
+        """The statements that choose an instance of the kernel, and launch it."""
         launch = self.launch
         arguments = [a.name for a in (*launch.ins, *launch.outs, *launch.between)]
-        arguments += [f"static_cast<{index}>({launch.cpp(e)})" for e in self.numbers.names]
-        lines: list[str] = []
+        arguments += [launch.cpp(e) for e in self.numbers.names]
         aligned = [f"ait::gpu::is_aligned<{self.lanes}>({p})" for p in self.pointers]
         checks = [f"{launch.cpp(e)} % {self.lanes} == 0" for e in self.checks]
-        lanes = str(self.lanes)
-        kernel = f"{name}<{lanes}>"
+        index = ", int32_t" if self.is_wide else ""
+        lines: list[str] = []
+        if self.is_wide:
+            most = [f"{launch.cpp(e)} < {NARROW_RUN}" for e in extents(self.launch, self.nest)]
+            lines.append(f"const bool is_narrow = {' && '.join(dict.fromkeys(most))};")
+            checks = ["is_narrow", *checks]
+        kernel, lanes = f"{name}<{self.lanes}{index}>", str(self.lanes)
         if self.lanes > 1 and (aligned or checks):
             lines.append(f"const bool is_vector = {' && '.join([*checks, *aligned])};")
-            kernel = f"is_vector ? {name}<{lanes}> : {name}<1>"
-            lanes = f"is_vector ? {lanes} : 1"
+            kernel, lanes = f"is_vector ? {kernel} : {name}<1{index}>", f"is_vector ? {lanes} : 1"
         if "lanes" in blocks:
             lines.append(f"const int64_t lanes = {lanes};")
         lines += [
-            f"const auto kernel = {kernel};",
             "ait::gpu::LaunchConfig config;",
             f"config.grid = dim3(ait::gpu::grid_size({blocks}));",
             f"config.block = dim3({block});",
             "config.dependent = true;",
-            f"return ait::gpu::launch(ctx, config, kernel, {', '.join(arguments)});",
+        ]
+        given = ", ".join(arguments)
+        if self.is_wide:
+            lines.append(f"if (!is_narrow) return ait::gpu::launch(ctx, config, {name}<1, int64_t>, {given});")
+        lines += [
+            f"const auto kernel = {kernel};",
+            f"return ait::gpu::launch(ctx, config, kernel, {given});",
         ]
         return "".join(f"{line}\n" for line in lines)
 
@@ -666,10 +676,19 @@ def fitting(count: Expr, lanes: int) -> int:
     return lanes if known is None else math.gcd(known, lanes)
 
 
+def extents(launch: Launch[LoopsOp], nest: Nest) -> list[Expr]:
+    """Numbers that are as large as any index of a run: the last places of tensors, and the points of loops."""
+    tensors = [
+        total((d - 1) * s for d, s in zip(a.type.dims, a.strides, strict=True)) for a in (*launch.ins, *launch.outs)
+    ]
+    folds = [fold.points for fold in nest.walk() if isinstance(fold, Fold)]
+    return [e for e in (*tensors, product(a.count for a in nest.axes), *folds) if e.as_int() is None]
+
+
 def is_wide(nest: Nest) -> bool:
     """Whether indices may need more than 31 bits."""
     exprs = [read.offset for read in nest.reads()] + [i for read in nest.reads() for i, _ in read.guards]
     exprs += [*nest.offsets, product(a.count for a in nest.axes)]
     exprs += [fold.points for fold in nest.walk() if isinstance(fold, Fold)]
     gathered = [g.size * g.stride for read in nest.reads() for g in read.gathers]
-    return any(nest.scope.magnitude(e) >= 2**31 - INDEX_MARGIN for e in [*exprs, *gathered])
+    return any(nest.scope.magnitude(e) >= NARROW for e in [*exprs, *gathered])
