@@ -104,6 +104,30 @@ def test_a_batched_product_adds_only_whole_rows_for_all_batches():
         assert names(y() + x("d", *shape)) == ["bmm_ccr", "fused_elementwise"]
 
 
+def test_norms_that_do_not_wait_for_each_other_are_a_group():
+    """With rows for one kernel, and a scale and a shift each."""
+
+    def norm(t: Tensor, eps: float = 1e-5) -> Tensor:
+        rows = t.shape()[-1]
+        return ops.layernorm()(t, x(f"g{t.name}", rows), x(f"b{t.name}", rows), eps=eps)
+
+    def gated(t: Tensor) -> Tensor:
+        return ops.elementwise(MUL)(ops.elementwise(FuncEnum.SIGMOID)(norm(t)), t)
+
+    assert names([norm(x("p", ROWS, 8)), norm(x("q", ROWS, 60))]) == ["group_layernorm"]
+    assert names([gated(x("p", ROWS, 128)), gated(x("q", ROWS, 508))]) == ["group_layernorm_sigmoid_mul"]
+    for shapes in (((ROWS, 128), (ROWS, 512)), ((ROWS, 128), (ROWS, 129)), ((4, 8), (ROWS, 8)), ((ROWS, 4096), (ROWS, 4100))):
+        assert names([norm(x(f"t{i}", *shape)) for i, shape in enumerate(shapes)]) == ["layernorm"] * 2
+    assert names([norm(x("p", ROWS, 8)), norm(x("q", ROWS, 8), 1e-3)]) == ["layernorm"] * 2
+    assert names(norm(named(ops.cos(norm(x("p", ROWS, 8))), "r"))) == ["layernorm", "fused_elementwise", "layernorm"]
+    p, q = norm(x("p", ROWS, 8)), ops.layernorm()(x("q", ROWS, 8), normalized_shape=[8])
+    assert names([p, q]) == ["layernorm"] * 2
+    first = norm(x("p", ROWS, 8))
+    assert names([first, norm(x("q", ROWS, 8)), norm(named(ops.cos(first), "s"))]) == [
+        "group_layernorm", "fused_elementwise", "layernorm",
+    ]  # fmt: skip
+
+
 def test_a_factor_of_a_batched_product_is_its_alpha():
     """The number, as a constant or as it is, on either side; a divisor only behind the product. Where something else
     reads the product, or the number divides by it, nothing joins."""

@@ -103,7 +103,7 @@ PLACES: dict[str, tuple[Callable[[], Tensor | list[Tensor]], list[str], int]] = 
         lambda: join(heads(), x(BATCH, 2, 4), dim=1), ["concatenate", "gemm_rcr"], 5,
     ),
     "a batched product of columns": (
-        lambda: join(ops.bmm_rrr()(x(BATCH, 4, 6), x(BATCH, 6, 2)), x(BATCH, 4, 1), dim=2), ["bmm_rrr", "concatenate"], 5,
+        lambda: join(ops.bmm_rrr()(x(BATCH, 4, 6), x(BATCH, 6, 2)), x(BATCH, 4, 1), dim=2), ["bmm_rrr", "concatenate"], 4,
     ),
     "a batched product of rows": (
         lambda: join(ops.bmm_rcr()(x(BATCH, 4, 6), x(BATCH, 2, 6)), x(BATCH, 4, 1), dim=2), ["bmm_rcr", "concatenate"], 4,

@@ -7,8 +7,9 @@ elementwise operators as `fused_elementwise`. `ait inspect` shows the kernels of
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Sequence
 
+from ait_mlir.compiler.transform.documented_groups import group_norms, reached, users
 from ait_mlir.compiler.transform.documented_places import place_operators
 from ait_mlir.compiler.transform.fuse_ops import ends
 from ait_mlir.compiler.transform.joined import documented_operator, join_jagged
@@ -69,6 +70,7 @@ def documented_graph(outputs: Sequence[Tensor], optimize: bool = True, fold: boo
         for operator in get_sorted_ops(graph):
             join_chain(operator)
         name_operators(toposort(last))
+        group_norms(last)
     graph = toposort(last)
     found = groups(graph) if optimize else [[op] for op in get_sorted_ops(graph) if is_elementwise(op)]
     for operators in found:
@@ -298,14 +300,4 @@ def _may_join(operators: Sequence[Operator]) -> bool:
     if any(t.type.dims != made[0].type.dims for t in made):
         return False
     outside = [user for t in made for user in t.users if user not in inside]
-    return not any(op in inside for op in _reached(outside, lambda op: (u for t in op.outputs for u in t.users)))
-
-
-def _reached(start: Iterable[Operator], step: Callable[[Operator], Iterator[Operator]]) -> set[Operator]:
-    seen, pending = set(start), list(start)
-    while pending:
-        for operator in step(pending.pop()):
-            if operator not in seen:
-                seen.add(operator)
-                pending.append(operator)
-    return seen
+    return inside.isdisjoint(reached(outside, users))

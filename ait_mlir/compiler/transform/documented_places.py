@@ -30,6 +30,8 @@ Dims = tuple[Expr, ...]
 VIEWS = frozenset({"reshape", "flatten", "squeeze", "unsqueeze"})
 ROWS = ("fused_elementwise", "layernorm", "group_layernorm")
 PRODUCTS = ("gemm_", "bmm_", "perm102_bmm_r")
+ROW_MAJOR_BATCHES = ("bmm_rcr", "bmm_crr", "bmm_ccr", "bmm_rrr")
+"""Batched products that write rows into a concatenation."""
 REDUCTIONS = frozenset({"reduce_sum", "reduce_mean", "var", "vector_norm"})
 OTHERWISE = ("permute", "softmax", "small_nk")
 """Parts of the names of products that accept only whole tensors."""
@@ -158,7 +160,7 @@ class _Places:
             inner = len(dims) <= 2 or axis == len(dims) - 1 or all(d.as_int() == 1 for d in dims[axis:-1])
             return inner and _rows_keep_their_stride(dims, tensor.type.dims, axis)
         if name.startswith("bmm_"):
-            return name.startswith(("bmm_rcr", "bmm_crr")) and _rows_keep_their_stride(dims, tensor.type.dims, axis)
+            return name.startswith(ROW_MAJOR_BATCHES) and _rows_keep_their_stride(dims, tensor.type.dims, axis)
         if name.startswith("perm102_bmm_r"):
             return tensor.rank == 2 and axis == 1 and tensor.type.dims[0] is maker.inputs[0].type.dims[0]
         if name == "reduce_sum":

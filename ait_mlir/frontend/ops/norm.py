@@ -51,7 +51,8 @@ class _Norm(Operator):
             if given is None:
                 raise self.fail("needs normalized_shape, gamma or beta to know which dims to normalise over")
             shape = given.shape()
-        found = [dim.expr for dim in map(as_dim, shape)]
+        self._attrs |= {"normalized_shape": [as_dim(dim) for dim in shape], "eps": eps}
+        found = [dim.expr for dim in self._attrs["normalized_shape"]]
         if not 1 <= len(found) <= x.rank or list(x.type.dims[x.rank - len(found) :]) != found:
             raise self.fail(f"normalized_shape [{', '.join(map(str, found))}] is not the end of the input's shape")
         sizes = [1, int(gamma is not None), int(beta is not None), 0, 0]

@@ -321,7 +321,9 @@ class concatenate(Operator):
     def __call__(self, inputs: Sequence[Tensor], dim: int = 0) -> Tensor:
         if not inputs:
             raise self.fail("needs at least one tensor")
-        joined = [x for x in inputs if x.rank != 1 or x.type.dims[0].as_int() != 0] or list(inputs)
+        joined = list(inputs)
+        if len({x.rank for x in inputs}) > 1:
+            joined = [x for x in inputs if x.rank != 1 or x.type.dims[0].as_int() != 0]
         axis = self.axis(joined[0], dim)
         self._attrs |= {"concat_dim": axis, "input_masks": [True] * len(inputs), "original_inputs": list(inputs)}
         return self.finish(self.emit_one(ait.ConcatOp, joined, {"dim": axis}))
