@@ -195,6 +195,7 @@ class elementwise(Operator):
             count = f"{least} to {most}" if least else f"up to {most}"
             parameters = f", then {count} parameter{'s' * (most > 1)}" if most else ""
             raise self.fail(f"takes {arity} operand{'s' * (arity > 1)}{parameters}; found {len(args)}")
+        _same_dtype(self, [a for a in given[:arity] if isinstance(a, Tensor)], "the operands have different dtypes")
         operands = in_one_dtype(self, given)
         self._attrs["args"] = operands[:arity]
         operands = aligned(self, operands)
