@@ -91,7 +91,7 @@ def test_bool_counts_as_0_and_1():
     assert evaluate(flag - x, data)[0].tolist() == [1, -1, -1, -3]
     assert evaluate(ops.where()(ops.lt()(flag, x), x, flag), data)[0].tolist() == [1, 1, 2, 3]
     assert (flag * flag).dtype() == "bool"
-    with pytest.raises(BuildError, match="element type f16, but"):
+    with pytest.raises(BuildError, match=r"found float16 and float64; ops\.cast converts"):
         x + Tensor(shape=[4], dtype="float16", name="half", is_input=True)
 
 
