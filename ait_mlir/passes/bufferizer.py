@@ -292,6 +292,8 @@ class Bufferizer:
             problem = (
                 f"{line_of(reader)} reads the old value after {line_of(op)} has written the new one; read it before"
             )
+        elif place.view.repeats(self.scope):
+            problem = f"several elements of the tensor that {line_of(op)} updates are in one place"
         elif not all(chosen.accepts(i, place.view.strides, self.scope) for i in (0, len(op.operands))):
             problem = f"the kernel of {line_of(op)} does not take the strides of the view that it updates"
         if donation is not None:

@@ -112,3 +112,16 @@ ait.graph @late(%s: !ait.tensor<4 x 4 x f32> donated) {
   ait.output "s" %0 in place of %s or copy : !ait.tensor<4 x 4 x f32>
   ait.output "t" %1 : !ait.tensor<4 x 4 x f32>
 }
+
+// What repeats a computed tensor is copied before it is updated: its elements share memory.
+// CHECK-LABEL: ait_rt.program @repeated
+ait.graph @repeated(%k: !ait.tensor<8 x 4 x f32>, %r: !ait.tensor<1 x 8 x 4 x f32>, %p: !ait.tensor<i64>) {
+  %0 = ait.softmax %k dim 1 : !ait.tensor<8 x 4 x f32>
+  %1 = ait.expand %0 : !ait.tensor<3 x 8 x 4 x f32>
+  // CHECK: ait_rt.launch @softmax{{.*}} ins(%k) outs(%[[MADE:.*]]) w
+  // CHECK: %[[V:.*]] = ait_rt.view %[[MADE]] offset (0) strides [0, 4, 1]
+  // CHECK: ait_rt.copy %[[V]] to %[[Y:.*]]
+  // CHECK: ait_rt.launch @update{{.*}} ins(%[[Y]], %r, %p) outs(%[[Y]])
+  %new = ait.update_slice %1, %r at %p dim 0 : !ait.tensor<3 x 8 x 4 x f32>
+  ait.output "y" %new : !ait.tensor<3 x 8 x 4 x f32>
+}

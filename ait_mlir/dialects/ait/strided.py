@@ -70,6 +70,10 @@ class Strided:
         """Whether the view starts at offset 0 and is row-major."""
         return self.offset is ZERO and is_contiguous(self.dims, self.strides, scope)
 
+    def repeats(self, scope: Scope) -> bool:
+        """Whether several elements may be one element of memory, as in a broadcast."""
+        return any(s.as_int() == 0 and not scope.le(d, 1) for d, s in zip(self.dims, self.strides, strict=True))
+
     def permute(self, order: tuple[int, ...]) -> Strided:
         return Strided(tuple(self.dims[i] for i in order), self.offset, tuple(self.strides[i] for i in order))
 
