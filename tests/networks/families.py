@@ -54,7 +54,10 @@ SOUNDS = """
 """Types that read samples of sound."""
 
 TIMM: tuple[tuple[int, Mapping[str, Any], str], ...] = (
-    (64, {"depth": 2, "img_size": 64}, """
+    (
+        64,
+        {"depth": 2, "img_size": 64},
+        """
         beitv2_base_patch16_224 convit_tiny deit3_small_patch16_224 deit_tiny_distilled_patch16_224
         eva_giant_patch14_224 vit_pe_core_tiny_patch16_384 vit_pe_spatial_tiny_patch16_512 vit_small_patch16_dinov3
         vit_small_patch16_dinov3_qkvb vit_small_patch16_rope_224 vit_small_patch16_rope_mixed_224
@@ -73,23 +76,35 @@ TIMM: tuple[tuple[int, Mapping[str, Any], str], ...] = (
         test_vit_relpos vit_relpos_small_patch16_224 vit_srelpos_small_patch16_224 vit_relpos_base_patch16_cls_224
         vit_relpos_medium_patch16_rpn_224 samvit_base_patch16_224 vitamin_small_224 xcit_nano_12_p8_224
         xcit_tiny_12_p16_224
-        """),
-    (64, {"img_size": 64}, """
+        """,
+    ),
+    (
+        64,
+        {"img_size": 64},
+        """
         botnet26t_256 eca_botnext26ts_256 lambda_resnet26rpt_256 lambda_resnet26t sebotnet33ts_256 gcresnet33ts
         gcresnext26ts gernet_s mobileone_s0 regnetz_b16 regnetz_b16_evos repvgg_b1g4 resnet50_clip resnet50_clip_gap
         resnet32ts resnext26ts eca_resnext26ts seresnext26ts coat_lite_tiny coat_tiny efficientvit_m0 gcvit_xxtiny
         hiera_tiny_224 hiera_small_abswin_256 levit_conv_128s levit_256d levit_384_s8 gmixer_12_224 resmlp_big_24_224
         mixer_b16_224 mobilevit_s mobilevitv2_050 mvitv2_tiny mvitv2_small_cls nest_tiny_jx pit_ti_224
         pit_ti_distilled_224 repvit_m0_9 repvit_m1 volo_d2_224 test_byobnet
-        """),
-    (64, {"depths": (1, 1, 1, 1)}, """
+        """,
+    ),
+    (
+        64,
+        {"depths": (1, 1, 1, 1)},
+        """
         edgenext_small convnext_atto_ols convnext_atto_rms convnext_tiny_hnf convnext_zepto_rms convnext_zepto_rms_ols
         cspnext_tiny davit_base_fl efficientvit_b0 efficientvit_l1 fasternet_t0 inception_next_tiny lcnetv2_small
         mambaout_femto mambaout_small_rw mambaout_base_plus_rw test_mambaout eca_nfnet_l0 nf_ecaresnet50 nf_regnet_b0
         nf_resnet26 nf_seresnet26 nfnet_l0 nfnet_f0 pvt_v2_b2_li starnet_s1 starnet_s050 tiny_vit_5m_224 test_convnext
         test_convnext2 test_convnext3 test_nfnet
-        """),
-    (64, {}, """
+        """,
+    ),
+    (
+        64,
+        {},
+        """
         cpubone_nano cpubone_s0 cpubone_b1_dwnorm crossvit_9_dagger_240 cs3darknet_focus_s cs3darknet_s cs3edgenet_x
         cs3se_edgenet_x cs3sedarknet_xdw cspdarknet53 cspresnet50d cspresnext50 darknetaa53 sedarknet21 densenet121
         densenetblur121d dla46_c dla46x_c dla60_res2net dla60_res2next dpn48b dpn68b efficientnet_b0
@@ -103,42 +118,82 @@ TIMM: tuple[tuple[int, Mapping[str, Any], str], ...] = (
         tf_mobilenetv3_small_minimal_100 nasnetalarge nextvit_small pnasnet5large rdnet_tiny regnetv_040 regnetx_002
         regnetz_005 repghostnet_050 resnetv2_50x1_bit rexnet_100 rexnetr_100 selecsls42 selecsls60b shvit_s1 vgg11_bn
         eca_vovnet39b ese_vovnet19b_slim ese_vovnet39b_evos vovnet39a legacy_xception xception41p
-        """),
-    (64, {"depths": (2, 2, 2, 2)}, """
+        """,
+    ),
+    (
+        64,
+        {"depths": (2, 2, 2, 2)},
+        """
         csatv2 edgenext_small_rw
-        """),
-    (56, {"depth": 2, "img_size": 56}, """
+        """,
+    ),
+    (
+        56,
+        {"depth": 2, "img_size": 56},
+        """
         deepseek_vit_412m deepseek_vit_412m_enc vit_intern300m_patch14_448
-        """),
-    (64, {"depths": (1, 1, 1, 1), "img_size": 64}, """
+        """,
+    ),
+    (
+        64,
+        {"depths": (1, 1, 1, 1), "img_size": 64},
+        """
         efficientformerv2_s0 coatnet_0_224 coatnet_bn_0_rw_224 coatnet_rmlp_nano_rw_224 coatnext_nano_rw_224
         maxvit_rmlp_pico_rw_256 maxvit_tiny_tf_224 maxvit_tiny_pm_256 maxxvit_rmlp_nano_rw_256 maxxvitv2_nano_rw_256
         test_coatnet test_maxvit swin_tiny_patch4_window7_224 swin_s3_tiny_224 swinv2_base_window8_256
         swinv2_cr_tiny_224 swinv2_cr_tiny_ns_224 twins_pcpvt_small
-        """),
-    (64, {"depths": (1, 1, 1)}, """
+        """,
+    ),
+    (
+        64,
+        {"depths": (1, 1, 1)},
+        """
         efficientvim_m1
-        """),
-    (64, {"layers": (1, 1, 1, 1)}, """
+        """,
+    ),
+    (
+        64,
+        {"layers": (1, 1, 1, 1)},
+        """
         fastvit_sa12 fastvit_ma36 fastvit_mci0 res2net50_14w_8s res2net50d res2next50 resnest14d resnest50d_4s2x40d
         ecaresnet26t ecaresnetlight resnet14t resnet50s resnet26d resnetaa34d resnetblur18 resnetblur50d resnetrs50
         seresnet18 seresnext26d_32x4d seresnext26t_32x4d test_resnet wide_resnet50_2 seresnextaa101d_32x8d resnetv2_18
         resnetv2_18d resnetv2_50d_evos resnetv2_50d_frn resnetv2_50d_gn resnetv2_50t legacy_senet154 legacy_seresnet18
         legacy_seresnext26_32x4d skresnet18 skresnet50d skresnext50_32x4d tresnet_m tresnet_v2_l
-        """),
-    (96, {"depth": 2}, """
+        """,
+    ),
+    (
+        96,
+        {"depth": 2},
+        """
         gemma4_vit_167m_enc
-        """),
-    (96, {}, """
+        """,
+    ),
+    (
+        96,
+        {},
+        """
         inception_resnet_v2 inception_v4
-        """),
-    (64, {"layers": (1, 1, 1, 1), "img_size": 64}, """
+        """,
+    ),
+    (
+        64,
+        {"layers": (1, 1, 1, 1), "img_size": 64},
+        """
         sequencer2d_s swiftformer_xs
-        """),
+        """,
+    ),
 )
 """Names of `timm` by the size of their images and the options that make them small."""
 
-SMALL_SWIN = {"image_size": 32, "patch_size": 2, "embed_dim": 16, "depths": (2, 2), "num_heads": (2, 4), "window_size": 4}
+SMALL_SWIN = {
+    "image_size": 32,
+    "patch_size": 2,
+    "embed_dim": 16,
+    "depths": (2, 2),
+    "num_heads": (2, 4),
+    "window_size": 4,
+}
 SECTIONS = {"rope_parameters": {"rope_type": "default", "rope_theta": 1e4, "mrope_section": [2, 3, 3]}}
 LATENT = {"num_key_value_heads": 4}
 """Attention with compressed keys and values."""
@@ -237,7 +292,11 @@ def with_floating_boxes(batch: int, length: int) -> Arguments:
 
 
 def beside_objects(batch: int, length: int) -> Arguments:
-    return {**with_mask(batch, length), "visual_feats": torch.randn(batch, 5, 32), "visual_pos": torch.rand(batch, 5, 4)}
+    return {
+        **with_mask(batch, length),
+        "visual_feats": torch.randn(batch, 5, 32),
+        "visual_pos": torch.rand(batch, 5, 4),
+    }
 
 
 def steps(batch: int, length: int) -> Arguments:
@@ -261,7 +320,8 @@ def features(width: int, rows: int = 32, turned: bool = False) -> Callable[[int,
 
 def to_write(width: int) -> Callable[[int, int], Arguments]:
     return lambda batch, length: {
-        **features(width)(batch, length), "decoder_input_ids": torch.randint(3, 99, (batch, 5))
+        **features(width)(batch, length),
+        "decoder_input_ids": torch.randint(3, 99, (batch, 5)),
     }
 
 
@@ -283,9 +343,30 @@ def past(channels: int, rows: int) -> Callable[[int, int], Arguments]:
 OTHERS: dict[str, tuple[Callable[[int, int], Arguments], tuple[str, ...]]] = {
     **dict.fromkeys(
         (
-            "deepseek_v2", "deepseek_v32", "glm4_moe_lite", "glm_moe_dsa", "minicpm3", "mistral4", "youtu", "axk1", "axk2",
-            "qwen2_vl_text", "qwen2_5_vl_text", "glm4v_text", "glm_image_text", "glm_ocr_text", "mistral_large4_text",
-            "codegen", "esmc", "xlm", "flaubert", "luke", "roc_bert", "gpt_neo", "ernie4_5_moe", "xmod",
+            "deepseek_v2",
+            "deepseek_v32",
+            "glm4_moe_lite",
+            "glm_moe_dsa",
+            "minicpm3",
+            "mistral4",
+            "youtu",
+            "axk1",
+            "axk2",
+            "qwen2_vl_text",
+            "qwen2_5_vl_text",
+            "glm4v_text",
+            "glm_image_text",
+            "glm_ocr_text",
+            "mistral_large4_text",
+            "codegen",
+            "esmc",
+            "xlm",
+            "flaubert",
+            "luke",
+            "roc_bert",
+            "gpt_neo",
+            "ernie4_5_moe",
+            "xmod",
         ),
         (with_mask, ("input_ids", "attention_mask")),
     ),

@@ -45,11 +45,14 @@ def digest() -> str:
 
 
 def import_libraries() -> None:
-    """Import the modules that every network needs, before this process is forked."""
-    import transformers
-
+    """Import the modules that networks need, before this process is forked. Networks of one that is missing fail."""
     timm()
-    assert transformers.AutoModel
+    try:
+        import transformers
+    except ImportError as error:
+        print(f"transformers is missing: {error}")
+    else:
+        assert transformers.AutoModel
 
 
 def _child(network: Network, import_only: bool, place: Place, card: int, pipe: Connection) -> None:
