@@ -355,9 +355,7 @@ def test_patch_is_chosen_for_few_channels(case: Case, provider: str) -> None:
 )
 def test_depthwise_strides(name: str, strides: tuple[str, ...], accepted: bool) -> None:
     op = DRAWN[name].op
-    kernel = kernel_of("native", op, CUDA)
-    assert kernel.accepts(op, 0, tuple(parse(s) for s in strides), scope_of(op)) is accepted
-    assert [k.provider for k in kernels_for(op, CUDA)].count("native") == 1
-    assert kernel_of("native", op, Target("cpu", "native")).accepts(
-        op, 0, tuple(parse(s) for s in strides), scope_of(op)
-    )
+    for target in (CUDA, Target("cpu", "native")):
+        kernel = kernel_of("native", op, target)
+        assert kernel.accepts(op, 0, tuple(parse(s) for s in strides), scope_of(op)) is accepted
+        assert [k.provider for k in kernels_for(op, target)].count("native") == 1

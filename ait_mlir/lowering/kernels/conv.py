@@ -123,13 +123,13 @@ class ConvKernel(Kernel[ConvOp]):
     one_instance = True
     ops = (ConvOp,)
     depthwise: ClassVar[bool] = False
-    """Whether it computes depthwise convolutions on GPUs, and nothing else there."""
+    """Whether it computes depthwise convolutions, and nothing else."""
 
     def matches(self, op: ConvOp, target: Target) -> bool:
         scope, result = scope_of(op), tensor_type(op.output)
         sizes = (product(result.dims[:-1]), op.extents().k, result.dims[-1])
         return (
-            (not target.is_gpu or is_depthwise(op) == self.depthwise)
+            is_depthwise(op) == self.depthwise
             and len(op.operands) <= MAX_OPERANDS
             and all(scope.bounds(size)[1] <= LARGEST for size in sizes)
         )
@@ -156,19 +156,15 @@ class ConvKernel(Kernel[ConvOp]):
         return position != 1 or weight_steps(tensor_type(op.weight), strides, scope) is not None
 
     def emit(self, launch: Launch[ConvOp]) -> Emission:
-        name = "conv_depthwise" if is_depthwise(launch.op) else "conv_simt" if launch.target.is_gpu else "conv"
+        name = "conv_simt" if launch.target.is_gpu else "conv"
         return call_conv(launch, name, f"{name}<{{epilogue}}>")
 
 
 class DepthwiseConv(ConvKernel):
-    """Depthwise convolutions on GPUs. Channels of x lie side by side, because a thread loads some of them at once: an
-    image in channels-first order is copied."""
+    """Depthwise convolutions. Channels of x lie side by side, because they are loaded several at once: an image in
+    channels-first order is copied."""
 
-    gpu_only = True
     depthwise = True
-
-    def matches(self, op: ConvOp, target: Target) -> bool:
-        return target.is_gpu and super().matches(op, target)
 
     def accepts(self, op: ConvOp, position: int, strides: Strides, scope: Scope) -> bool:
         if position != 0:
@@ -178,6 +174,8 @@ class DepthwiseConv(ConvKernel):
         return strides[-1].as_int() == 1 and all(scope.divisible(s, piece) for s in strides[:-1])
 
     def emit(self, launch: Launch[ConvOp]) -> Emission:
+        if not launch.target.is_gpu:
+            return call_conv(launch, "conv_depthwise", "conv_depthwise<{epilogue}>")
         early = ", true" if launch.ins[1].constant else ""
         return call_conv(launch, "conv_depthwise", f"conv_depthwise<{line_window(launch.op)}, {{epilogue}}>", early)
 
