@@ -21,9 +21,10 @@ from xdsl.ir import Operation, Region, SSAValue
 from ait_mlir.dialects.ait.base import same_shape
 from ait_mlir.dialects.ait.conv import ConvOp, window
 from ait_mlir.dialects.ait.elementwise import ElementwiseOp
+from ait_mlir.dialects.ait.gemm import BmmOp
 from ait_mlir.dialects.ait.types import Shape, TensorType, scope_of, tensor_type
 from ait_mlir.dialects.ait.view import PermuteOp, to_first
-from ait_mlir.dims import Expr, const, floordiv
+from ait_mlir.dims import Expr, const, floordiv, product
 from ait_mlir.rewrites.engine.driver import Rewriter
 from ait_mlir.rewrites.engine.language import PatternBuilder, pattern, patterns
 from ait_mlir.rewrites.engine.registry import constraint, native
@@ -169,7 +170,11 @@ def interleaved_phases(r: Rewriter, conv: ConvOp) -> None:
     assert axes is not None, "interleaved_phases needs has_phases"
     following = _following(conv)
     weight = _in_order_of_phases(r, conv, axes)
-    parts = [_part(r, conv, axes, chosen, weight, following) for chosen in combinations(*(a.phases for a in axes))]
+    all_chosen = list(combinations(*(axis.phases for axis in axes)))
+    if len(all_chosen) > 1 and all(_is_point(axis, conv) for axis in axes):
+        parts = _products(r, conv, axes, all_chosen, weight, following)
+    else:
+        parts = [_part(r, conv, axes, chosen, weight, following) for chosen in all_chosen]
     first = _permute(conv)
     replaced: list[Operation] = [conv, *following, *([] if first is None else [first])]
     r.replace(replaced[-1], [_interleaved(r, parts, axes, tensor_type(conv.output).dims, first is not None)])
@@ -228,22 +233,61 @@ def _part(
     x = conv.x
     batch, *sizes, _ = tensor_type(x).dims
     places = [size + axis.more for size, axis in zip(sizes, axes, strict=True)]
-    merged, channels = [axis.merged for axis in axes], tensor_type(weight).dims[0]
-    kind = TensorType.get((batch, *places, channels * prod(merged)), tensor_type(conv.output).element_type)
+    columns = tensor_type(weight).dims[0] * prod(axis.merged for axis in axes)
+    kind = TensorType.get((batch, *places, columns), tensor_type(conv.output).element_type)
     if all(phase.taps for phase in chosen):
-        for i, (axis, phase) in enumerate(zip(axes, chosen, strict=True)):
+        for i, phase in enumerate(chosen):
             x = r.slice(x, 1 + i, max(0, -phase.before), sizes[i] - phase.unread)
-            taps = [len(p.taps) for p in axis.phases]
-            weight = r.slice(weight, 1 + i, sum(taps[: axis.phases.index(phase)]), len(phase.taps))
         pads = [max(0, n) for n in (*(p.before for p in chosen), *(p.after for p in chosen))]
         properties = window(pad=pads, dilation=[p.dilation for p in chosen], groups=conv.num_groups())
-        y = r.create(ConvOp, [x, _with_channels(r, weight, merged)], [kind], properties, [Region()]).results[0]
+        y = r.create(ConvOp, [x, _weight_of(r, axes, chosen, weight)], [kind], properties, [Region()]).results[0]
     else:
         y = r.filled(0.0, kind.dims, kind.element_type)
+    return _followed(r, conv, y, axes, following)
+
+
+def _is_point(axis: Axis, conv: ConvOp) -> bool:
+    """Whether each phase has one tap and reads each element of x once, with all channels."""
+    single = all(len(p.taps) == axis.merged and p.before == p.after == 0 for p in axis.phases)
+    return single and axis.more == 0 and conv.num_groups() == 1
+
+
+def _products(
+    r: Rewriter,
+    conv: ConvOp,
+    axes: Sequence[Axis],
+    all_chosen: Sequence[Sequence[Phase]],
+    weight: SSAValue,
+    following: Sequence[ElementwiseOp],
+) -> list[SSAValue]:
+    """The parts of windows as large as the steps: one batch of products, with a result in one piece for each part."""
+    batch, *sizes, depth = tensor_type(conv.x).dims
+    weights = [_weight_of(r, axes, chosen, weight) for chosen in all_chosen]
+    columns = tensor_type(weights[0]).dims[0]
+    b = r.concat([r.reshape(w, (1, 1, columns, depth)) for w in weights], 0)
+    a = r.reshape(conv.x, (1, batch, product(sizes), depth))
+    y = r.op(BmmOp, a, b, properties={"layout": "rcr"}, regions=1)
+    y = _followed(r, conv, y, axes, following)
+    return [r.reshape(r.slice(y, 0, i, 1), (batch, *sizes, columns)) for i in range(len(weights))]
+
+
+def _weight_of(r: Rewriter, axes: Sequence[Axis], chosen: Sequence[Phase], weight: SSAValue) -> SSAValue:
+    """The weight of one phase along each dim, from the weight in the order of the phases."""
+    for i, (axis, phase) in enumerate(zip(axes, chosen, strict=True)):
+        taps = [len(p.taps) for p in axis.phases]
+        weight = r.slice(weight, 1 + i, sum(taps[: axis.phases.index(phase)]), len(phase.taps))
+    return _with_channels(r, weight, [axis.merged for axis in axes])
+
+
+def _followed(
+    r: Rewriter, conv: ConvOp, y: SSAValue, axes: Sequence[Axis], following: Sequence[ElementwiseOp]
+) -> SSAValue:
+    """The elementwise operations that follow the convolution, of phases of it."""
     read: SSAValue = conv.output
+    channels, merged = tensor_type(conv.output).dims[-1], prod(axis.merged for axis in axes)
     for op in following:
-        operands = [y if v is read else _row(r, v, channels, prod(merged)) for v in op.operands]
-        y = r.create(type(op), operands, [kind], op.properties | op.attributes).results[0]
+        operands = [y if v is read else _row(r, v, channels, merged) for v in op.operands]
+        y = r.create(type(op), operands, [y.type], op.properties | op.attributes).results[0]
         read = op.results[0]
     return y
 

@@ -26,13 +26,13 @@ ait.graph @whole(%x: !ait.tensor<n x h x 5 x 6 x f32>) dims {n = 0 to 3, h = 1 t
   ait.output "y" %2 : !ait.tensor<n x (2*h) x 15 x 8 x f32>
 }
 
-// A permute to channels-first is part of the interleaving. Phases along the rows are then convolutions, those along the columns channels: so are they
-// where places are cut off, for windows twice as large as the step.
+// A permute to channels-first is part of the interleaving. Phases along the rows are then parts of their own, here of a batched product, those along
+// the columns channels: so are they where places are cut off, for windows twice as large as the step.
 
 // CHECK-LABEL: ait.graph @first
 ait.graph @first(%x: !ait.tensor<n x h x 5 x 6 x f32>) dims {n = 0 to 3, h = 1 to 9} {
-  // CHECK: ait.gemm rcr %x, %{{[0-9]+}} : !ait.tensor<n x h x 5 x 24 x f32>
-  // CHECK: ait.gemm rcr %x, %{{[0-9]+}} : !ait.tensor<n x h x 5 x 24 x f32>
+  // CHECK: %[[X:.*]] = ait.reshape %x : !ait.tensor<1 x n x (5*h) x 6 x f32>
+  // CHECK-NEXT: %[[Y:.*]] = ait.bmm rcr %[[X]], %{{[0-9]+}} : !ait.tensor<2 x n x (5*h) x 24 x f32>
   // CHECK: ait.concat %{{[0-9]+}}, %{{[0-9]+}} dim 3 : !ait.tensor<n x 8 x h x 2 x 15 x f32>
   // CHECK-NEXT: ait.reshape %{{[0-9]+}} : !ait.tensor<n x 8 x (2*h) x 15 x f32>
   // CHECK: %[[EVEN:.*]] = ait.conv %x, %{{[0-9]+}} pad [1, 1, 0, 1] : !ait.tensor<n x h x 6 x 16 x f32>
