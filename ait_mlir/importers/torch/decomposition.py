@@ -17,6 +17,8 @@ from ait_mlir.importers.torch.tracing import any_size, without_layouts
 
 INLINED = "wrap_with_set_grad_enabled"
 """A submodule that stands in the graph; its operations are imported in place."""
+VMAP = "torch._functorch.predispatch"
+"""Holds the calls by which a trace shows that a function is applied to each element of a dim."""
 AUTOCAST = "wrap_with_autocast"
 """A submodule whose operands are cast. A decomposition of PyTorch writes these casts."""
 
@@ -50,9 +52,9 @@ def unused(graph: Any) -> set[Any]:
 
 
 def simpler(program: Any) -> Any:
-    """The program without in-place operations and with the casts of autocast, and with operations missing in the table
-    decomposed if PyTorch can."""
-    if any(AUTOCAST in str(n.target) or (_is_mutable(n) and row_name(n) == str(n.target)) for n in _calls(program)):
+    """The program without in-place operations and `torch.vmap`, with the casts of autocast, and with operations missing
+    in the table decomposed if PyTorch can."""
+    if any(_is_rewritten(n) for n in _calls(program)):
         program = _decomposed(program, {})
     checking: set[Any] = set()
     for _ in range(4):
@@ -68,6 +70,13 @@ def simpler(program: Any) -> Any:
             continue
         program = parts
     return _composed(program)
+
+
+def _is_rewritten(node: Any) -> bool:
+    """Whether a node is written with others by every decomposition of PyTorch."""
+    if AUTOCAST in str(node.target) or getattr(node.target, "__module__", "") == VMAP:
+        return True
+    return _is_mutable(node) and row_name(node) == str(node.target)
 
 
 def _checks_values(program: Any) -> bool:

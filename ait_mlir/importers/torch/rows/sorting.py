@@ -15,7 +15,7 @@ from ait_mlir.dialects.ait.reduce import ArgmaxOp, ReduceOp, TopkOp
 from ait_mlir.dialects.ait.sorting import SearchSortedOp, SortOp
 from ait_mlir.dialects.ait.types import tensor_type
 from ait_mlir.dims import const
-from ait_mlir.importers.torch.call import Call, NotSupported, Row, element_type
+from ait_mlir.importers.torch.call import Call, Row, as_expr, element_type
 from ait_mlir.importers.torch.library import torch
 
 
@@ -110,15 +110,15 @@ def median_of_numbers(of_all: bool) -> Row:
 
 @_with_indices
 def topk(c: Call, x: SSAValue) -> Sequence[SSAValue]:
-    """The largest elements along a dim in descending order, or the smallest in ascending order, and their indices."""
+    """The largest elements along a dim in descending order, or the smallest in ascending order, and their indices. As
+    many as a dim are the first of all in order.
+    """
     k = c["k"]
-    if not isinstance(k, int):
-        raise NotSupported(f"topk takes a fixed number of elements, found {k}")
     t, smallest = tensor_type(x), not c["largest"]
     axis = c.axis("dim")
-    if k == 0 or t.element_type == i1:
+    if not isinstance(k, int) or k == 0 or t.element_type == i1:
         ordered = list(c.w.put_all(SortOp(x, axis, not smallest)))
-        return [c.w.slice(result, axis, const(0), const(k)) for result in ordered]
+        return [c.w.slice(result, axis, const(0), as_expr(k)) for result in ordered]
     return list(c.w.put_all(TopkOp(x, k, dim=None if axis == t.rank - 1 else axis, smallest=smallest)))
 
 
