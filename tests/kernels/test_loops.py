@@ -40,6 +40,7 @@ def test_an_index_outside_of_its_dim_fails_and_is_named(library: Library) -> Non
     [
         ("nearest", "native", {"lanes": 3}, "'lanes' is 3, expected a power of two"),
         ("nearest", "native", {"lanes": 16}, "'lanes' is 16, expected at most 8"),
+        ("nearest", "native", {"lanes": 8, "items": 32}, "'items' is 32, expected at most 16"),
         ("middle-odd", "native", {"lanes": 2}, "'lanes' is 2, which does not divide the 13 neighbours of a result"),
         ("softmax", "rows", {"threads": 2048, "lanes": 8, "kept": 0}, "a block has at most 1024"),
         ("softmax", "rows", {"threads": 2, "lanes": 8, "kept": 1}, "no room for the elements of a row in registers"),

@@ -19,12 +19,15 @@ from ait_mlir.lowering.loops.rows import best_lane, rows_of
 from ait_mlir.lowering.target import Target
 
 MAX_LANES = 8
+MAX_ITEMS = 16
 MAX_THREADS = 1024
 STATIC_SHARED = 48 * 1024
 """Shared memory that a kernel may declare."""
 STATE_BYTES = 16
 """The largest state of a fold: a value and its place."""
 THREADS = (8, 16, 32, 64, 128, 256, 512, 1024)
+ITEMS = (1, 2, 4)
+"""Chunks of a thread that computes single results."""
 TILES = ((8, 8), (4, 16), (16, 4), (4, 8), (8, 4), (2, 32), (32, 2), (4, 4))
 """Pieces of 16 bytes along the axis of the operands, and along that of the results."""
 ROW_COLUMNS = ((8, 32), (4, 64), (16, 16), (32, 8), (2, 128), (8, 64), (8, 128))
@@ -86,14 +89,17 @@ class LoopsKernel(Generated):
             return [{}]
         lane = best_lane_of_results(nest_of(op))
         most = 1 if lane is None else fitting(lane.count, lanes_of(op))
-        return [{"lanes": most >> i} for i in range(most.bit_length())]
+        return [{"lanes": most >> i, "items": n} for i in range(most.bit_length()) for n in ITEMS]
 
     def seconds_of(self, op: LoopsOp, nest: Nest, config: Config, target: Target) -> float:
-        return Estimate.of(nest, target).map_seconds(op, best_lane_of_results(nest), config["lanes"])
+        items = config.get("items", 1)
+        return Estimate.of(nest, target).map_seconds(op, best_lane_of_results(nest), config["lanes"], items)
 
     def check(self, op: LoopsOp, config: Config, target: Target) -> None:
         super().check(op, config, target)
         check_lanes(best_lane_of_results(nest_of(op)), config.get("lanes", 1))
+        if config.get("items", 1) > MAX_ITEMS:
+            raise ValueError(f"configuration 'items' is {config['items']}, expected at most {MAX_ITEMS}")
 
     def emit(self, launch: Launch[LoopsOp]) -> Emission:
         return GpuLoops(launch, "map").emit() if launch.target.is_gpu else CpuLoops(launch).emit()

@@ -13,10 +13,11 @@ from dataclasses import dataclass, field
 
 from ait_mlir.dialects.ait.dtypes import BY_IR
 from ait_mlir.dialects.ait.loops import LoopsOp
+from ait_mlir.dialects.ait.traits import ScalarLike
 from ait_mlir.dialects.ait.types import tensor_type
 from ait_mlir.dims import Expr
 from ait_mlir.lowering.kernels.amounts import bytes_moved, estimate_env
-from ait_mlir.lowering.loops.nest import Axis, Fold, Nest, Node, Read, alignment, picked, step, turned_reads
+from ait_mlir.lowering.loops.nest import Axis, Fold, Nest, Node, Read, Scalar, alignment, picked, step, turned_reads
 from ait_mlir.lowering.loops.rows import Rows, best_lane, nodes_of
 from ait_mlir.lowering.target import Target
 
@@ -29,6 +30,8 @@ LATENCY = 800e-9
 """Seconds of an access to memory."""
 RESIDENT = 2048
 """Threads on a multiprocessor."""
+INSTRUCTION_RATE = 1.6e9 * 128 * 0.6
+"""Instructions of threads that a multiprocessor executes in a second."""
 JOIN = 0.3e-6
 """Seconds in which the threads of a row join a fold."""
 
@@ -129,15 +132,35 @@ class Estimate:
         l1 = asked / (L1_RATE * target.multiprocessors)
         return target.launch_seconds + max(moved / rate, l1, far / (L2_SHARE * target.bandwidth))
 
-    def map_seconds(self, op: LoopsOp, lane: Axis | None, lanes: int) -> float:
+    def map_seconds(self, op: LoopsOp, lane: Axis | None, lanes: int, items: int) -> float:
         results = self.points(self.nest.axes)
         works = self.executed(self.nest.nodes, results, lane)
         widest = max((BY_IR[w.read.element].bytes for w in works), default=1)
         serial = sum(self.points(f.axes) for f in self.nest.folds())
-        per_thread = lanes * widest * max(1, min(8, len(works)))
-        threads = results / lanes
-        steps = serial * LATENCY / 8 * max(1.0, threads / (self.target.multiprocessors * RESIDENT))
-        return self.seconds(op, works, lane, lanes, threads, per_thread) + steps
+        per_thread = lanes * items * widest * max(1, min(8, len(works)))
+        threads = results / (lanes * items)
+        work = results / lanes * (12 + 10 * len(self.nest.axes)) + self.instructions(results, lane, lanes)
+        busy = work / (INSTRUCTION_RATE * self.target.multiprocessors)
+        return max(self.seconds(op, works, lane, lanes, threads, per_thread), busy) + serial * LATENCY / 8
+
+    def instructions(self, results: float, lane: Axis | None, lanes: int) -> float:
+        """The instructions of threads that compute so many results; a value is computed once for each point of the
+        folds around that it depends on."""
+        users = self.nest.users()
+        inner = {a.name: self.number(a.count) for node in self.nest.walk() if isinstance(node, Fold) for a in node.axes}
+        found = 0.0
+        for node in self.nest.walk():
+            on = users[node.value] if isinstance(node, Fold) else users[node.results[0]]
+            times = results * math.prod(inner[name] for name in on if name in inner)
+            if isinstance(node, Read):
+                is_one = self.is_vector(node.offset, lane, lanes) and not node.guards
+                each = 2 if is_one else 4 + node.offset.size / 16 + 3 * len(node.guards) + 6 * len(node.gathers)
+                found += times * each
+            elif isinstance(node, Fold):
+                found += times
+            elif isinstance(node, Scalar) and isinstance(node.op, ScalarLike):
+                found += times * (1 if node.op.CHEAP else 8)
+        return found
 
     def tiles_seconds(self, op: LoopsOp, lane: Axis, turn: Axis, config: Mapping[str, int]) -> float:
         """Of tiles: as a copy, but for the threads beyond the ends of the axes."""

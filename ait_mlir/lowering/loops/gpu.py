@@ -2,7 +2,7 @@
 
 | schedule | a thread has | folds |
 |---|---|---|
-| `map` | `lanes` neighbouring results | are computed by one thread |
+| `map` | `lanes` neighbouring results, `items` times | are computed by one thread |
 | `rows` | every `threads`-th chunk of `lanes` neighbours of a row | are joined by shuffles, and through shared memory |
 | `tiles` | `lanes` neighbouring results, whose elements lie apart in memory | are computed by one thread |
 | `columns` | `lanes` neighbouring rows, of which it walks every `rows`-th element | are joined through shared memory |
@@ -179,15 +179,37 @@ class GpuLoops:
         self.fit(lane)
         axes = list(self.nest.axes)
         total = product(a.count for a in axes)
-        body.lines.add(
-            f"const Index chunk = static_cast<Index>(blockIdx.x) * {BLOCK} + threadIdx.x;",
-            f"if (chunk >= {self.chunks(total, lane)}) return;",
-        )
-        self.split("chunk", axes, lane)
-        self.set_lane(lane)
-        self.print_results(rows, "")
-        chunks = self.launch.cpp(total) + (" / lanes" if lane is not None else "")
-        return f"({chunks} + {BLOCK - 1}) / {BLOCK}", BLOCK, f"A thread has {self.lanes} neighbouring results."
+        items = self.config.get("items", 1)
+        chunks = self.chunks(total, lane)
+        lines = body.lines
+        if items == 1:
+            lines.add(
+                f"const Index chunk = static_cast<Index>(blockIdx.x) * {BLOCK} + threadIdx.x;",
+                f"if (chunk >= {chunks}) return;",
+            )
+        with (
+            contextlib.nullcontext()
+            if items == 1
+            else lines.braces("const auto compute = [&](const Index chunk)", "};")
+        ):
+            self.split("chunk", axes, lane)
+            self.set_lane(lane)
+            self.print_results(rows, "")
+        if items > 1:  # without a condition for each chunk, all their accesses are on their way before the first store
+            each = f"for (int item = 0; item < {items}; ++item)"
+            lines.add(f"const Index first = static_cast<Index>(blockIdx.x) * {BLOCK * items} + threadIdx.x;")
+            with lines.braces(
+                f"if (first - static_cast<Index>(threadIdx.x) + {BLOCK * items} <= {chunks})", "} else {"
+            ):
+                lines.add("#pragma unroll", f"{each} compute(first + item * {BLOCK});")
+            lines.depth += 1
+            with lines.braces(each):
+                lines.add(f"if (first + item * {BLOCK} < {chunks}) compute(first + item * {BLOCK});")
+            lines.depth -= 1
+            lines.add("}")
+        count = self.launch.cpp(total) + (" / lanes" if lane is not None else "")
+        what = f"A thread has {self.lanes} neighbouring results{f', {items} times' if items > 1 else ''}."
+        return f"({count} + {BLOCK * items - 1}) / {BLOCK * items}", BLOCK, what
 
     def fit(self, lane: Axis | None) -> None:
         """Take fewer lanes if strides have split the axis into shorter ones."""
