@@ -343,7 +343,14 @@ def _random_loops(kind: Kind) -> dict[str, Case]:
 
 
 ROW = ("row_kernel", "softmax_columns_kernel", "group_factors_kernel")
-REDUCE = ("reduce_rows_kernel", "reduce_columns_kernel", "select_kernel")
+REDUCE = (
+    "reduce_rows_kernel",
+    "reduce_columns_kernel",
+    "select_kernel",
+    "topk_warp_kernel",
+    "topk_part_kernel",
+    "topk_join_kernel",
+)
 GROUPED = ("gemm_simt_kernel", "norm_grouped_kernel")
 INDEX = (
     "gather_kernel",

@@ -63,6 +63,7 @@ REDUCE = Spec(
 SELECT_DIMS = "b = 0 to 64, s = 3 to 3000"
 SELECT_ENVS = ({"b": 3, "s": 5}, {"b": 1, "s": 3}, {"b": 0, "s": 4}, {"b": 2, "s": 1537})
 SELECT_FEW = ({"b": 3, "s": 5}, {"b": 1, "s": 3}, {"b": 2, "s": 300})
+TWO = ({"b": 1, "s": 3}, {"b": 2, "s": 3})
 JUMPS = "it would jump where two elements are nearly equal"
 ARGMAX = Spec(
     "argmax",
@@ -84,6 +85,12 @@ TOPK = Spec(
         form(
             "view", "topk %a k 2", "b x s x T", to=("b x 2 x T", "b x 2 x i64"),
             strides={0: ("1", "b"), 1: ("1", "b"), 2: ("5", "2")},
+        ),
+        # selected in parts, once and twice
+        form("long", "topk %a k 20", "b x 20001 x T", to=("b x 20 x T", "b x 20 x i64"), types=("f16", "i64"), envs=TWO, few=TWO, both=True),
+        form(
+            "many", "topk %a k 1800 smallest", "b x 40000 x T", to=("b x 1800 x T", "b x 1800 x i32"), types=("i8", "f32"), envs=TWO[:1],
+            few=TWO[:1], both=True,
         ),
     ),
     BITS, SELECT_DIMS, SELECT_ENVS, SELECT_FEW, (*FLOATS, *INTEGERS), SPECIAL, {"graphs": JUMPS},

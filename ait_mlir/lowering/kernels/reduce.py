@@ -132,14 +132,13 @@ def _direction(op: ReduceOp) -> str:
 
 
 class SelectKernel(Kernel[ArgmaxOp | TopkOp]):
-    """`ait.argmax` and `ait.topk` along any dim, any strides."""
+    """`ait.argmax`, and `ait.topk` on a CPU, along any dim, any strides."""
 
     name = "select"
     ops = (ArgmaxOp, TopkOp)
 
-    def seconds(self, op: ArgmaxOp | TopkOp, target: Target) -> float:
-        passes = op.k.value.data if isinstance(op, TopkOp) and target.is_gpu else 1
-        return target.launch_seconds + passes * bytes_moved(op, scope_of(op)) / target.bandwidth
+    def matches(self, op: ArgmaxOp | TopkOp, target: Target) -> bool:
+        return not (target.is_gpu and isinstance(op, TopkOp))
 
     def emit(self, launch: Launch[ArgmaxOp | TopkOp]) -> Emission:
         op, ins, outs, dims = launch.op, launch.ins, launch.outs, launch.dims

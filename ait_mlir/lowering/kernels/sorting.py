@@ -7,7 +7,7 @@ from xdsl.dialects.builtin import i1
 from ait_mlir.dialects.ait.reduce import TopkOp
 from ait_mlir.dialects.ait.sorting import HistogramOp, SearchSortedOp, SortOp
 from ait_mlir.dialects.ait.types import TensorType, scope_of, tensor_type
-from ait_mlir.dims import Expr, const, product
+from ait_mlir.dims import Expr, ceildiv, const, product
 from ait_mlir.lowering.kernels.amounts import bytes_moved, element_bytes, estimate_env
 from ait_mlir.lowering.kernels.base import Config, Emission, Kernel, Launch, Target
 from ait_mlir.lowering.kernels.loops import ZERO, collapse, nest, operand, single, sizes
@@ -40,8 +40,10 @@ class SortKernel(Kernel[SortOp]):
         return emit_sort(launch, axis, op.descending is not None, tensor_type(op.input).dims[axis])
 
 
-def emit_sort(launch: Launch[SortOp] | Launch[TopkOp], axis: int, descending: bool, count: Expr) -> Emission:
-    """The call of a sort that returns the first `count` elements."""
+def emit_sort(
+    launch: Launch[SortOp] | Launch[TopkOp], axis: int, descending: bool, count: Expr, name: str = "sort"
+) -> Emission:
+    """The call of `ait::gpu::sort` or `ait::gpu::topk`, which return the first `count` elements."""
     (x,), outs, dims = launch.ins, launch.outs, launch.dims
     loops = nest(x.type.dims, [x.strides, *(a.strides for a in outs)])
     row = loops.pop(axis)
@@ -51,8 +53,8 @@ def emit_sort(launch: Launch[SortOp] | Launch[TopkOp], axis: int, descending: bo
         flags.append(_flag(launch.scope.bounds(row.size)[1] >= 2**32 - 1))
     first, *results = (operand(a.name, nested, i, dims) for i, a in enumerate((x, *outs)))
     return launch.call(
-        "sort",
-        f"sort<{', '.join(flags)}>(ctx, {sizes(nested, dims)}, {first}, {launch.cpp(count)}, "
+        name,
+        f"{name}<{', '.join(flags)}>(ctx, {sizes(nested, dims)}, {first}, {launch.cpp(count)}, "
         f"{', '.join(results)}, workspace)",
     )
 
@@ -97,23 +99,45 @@ def sort_seconds(op: SortOp | TopkOp, axis: int, target: Target) -> float:
     return (2 + 2 * passes) * target.launch_seconds + 2 * moved + exchanged + work
 
 
-class SortingTopk(Kernel[TopkOp]):
-    """`ait.topk` as the first elements of a sort, on a GPU."""
+class TopkKernel(Kernel[TopkOp]):
+    """`ait.topk` on a GPU, any strides: few elements of short rows by a warp, others by selection, or by a sort where
+    many elements are asked for.
+    """
 
-    provider = "sort"
-    name = "topk_sort"
+    name = "topk"
     ops = (TopkOp,)
     gpu_only = True
 
     def seconds(self, op: TopkOp, target: Target) -> float:
-        return sort_seconds(op, op.axis, target)
+        length = tensor_type(op.input).dims[op.axis].evaluate(estimate_env(scope_of(op)))
+        if op.k.value.data > _select_tile(op) // 4 or SHORT < length <= TILE:
+            return sort_seconds(op, op.axis, target)
+        launches = 1 if length <= TILE else 3
+        return launches * target.launch_seconds + 2 * bytes_moved(op, scope_of(op)) / target.bandwidth
 
     def workspace(self, op: TopkOp, config: Config) -> Expr:
-        return sort_bytes(op, op.axis)
+        return topk_bytes(op)
 
     def emit(self, launch: Launch[TopkOp]) -> Emission:
         op = launch.op
-        return emit_sort(launch, op.axis, op.smallest is None, const(op.k.value.data))
+        return emit_sort(launch, op.axis, op.smallest is None, const(op.k.value.data), "topk")
+
+
+def _select_tile(op: TopkOp) -> int:
+    """`kSelectTile` of the keys: the elements of which a block selects."""
+    return 2 * TILE if key_bytes(tensor_type(op.input)) == 4 else TILE
+
+
+def topk_bytes(op: TopkOp) -> Expr:
+    """Bytes of workspace for `ait::gpu::topk`: what the parts of a row have, twice."""
+    t, k, tile = tensor_type(op.input), op.k.value.data, _select_tile(op)
+    if k > tile // 4:
+        return sort_bytes(op, op.axis)
+    length = t.dims[op.axis]
+    if scope_of(op).bounds(length)[1] <= TILE:
+        return const(0)
+    rows = product(d for i, d in enumerate(t.dims) if i != op.axis)
+    return 2 * (rows * ceildiv(length, tile) * (k * (key_bytes(t) + 4)) + 16)
 
 
 class SearchKernel(Kernel[SearchSortedOp]):
@@ -150,4 +174,4 @@ class HistogramKernel(Kernel[HistogramOp]):
         return launch.call("histogram", f"histogram(ctx, {count}, {x.name}, {launch.op.bins.value.data}, {out.name})")
 
 
-KERNELS = (SortKernel(), SortingTopk(), SearchKernel(), HistogramKernel())
+KERNELS = (SortKernel(), TopkKernel(), SearchKernel(), HistogramKernel())

@@ -108,6 +108,17 @@ __global__ void __launch_bounds__(kRadixThreads) sort_row_kernel(Sorted sorted, 
   }
 }
 
+/// @brief The rows along the last of `sizes`.
+template <class Sorted, size_t kRank, class In, class Values, class Indices>
+Sorted sorted_rows(const int64_t (&sizes)[kRank], const In& in, int64_t count, const Values& values, const Indices& indices) {
+  constexpr int kOuter = static_cast<int>(kRank) - 1;
+  Sorted sorted{{}, count, in, values, indices};
+  sorted.space.rows = 1;
+  for (int d = 0; d < kOuter; ++d) sorted.space.rows *= sorted.space.outer[d] = sizes[d];
+  sorted.space.length = sorted.space.row[0] = sizes[kOuter];
+  return sorted;
+}
+
 /// @brief The first `count` elements along the last of `sizes` in the order of `sort_key`, and their places.
 /// @param workspace of `ait_mlir/lowering/kernels/radix.py: radix_bytes`
 template <bool kDescending, size_t kRank, class In, class Values, class Indices>
@@ -116,10 +127,8 @@ int32_t sort(const Context& ctx, const int64_t (&sizes)[kRank], const In& in, in
   constexpr int kOuter = static_cast<int>(kRank) - 1, kBits = kSortBits<typename In::Value>;
   using Sorted = SortedRows<kDescending, kOuter, In, Values, Indices>;
   using Pair = sort_pair_t<typename In::Value, false>;
-  Sorted sorted{{}, count, in, values, indices};
-  sorted.space.rows = 1;
-  for (int d = 0; d < kOuter; ++d) sorted.space.rows *= sorted.space.outer[d] = sizes[d];
-  const int64_t length = sorted.space.length = sorted.space.row[0] = sizes[kOuter], rows = sorted.space.rows;
+  const Sorted sorted = sorted_rows<Sorted>(sizes, in, count, values, indices);
+  const int64_t length = sorted.space.length, rows = sorted.space.rows;
   if (rows <= 0 || length <= 0) return 0;
   if (length > kRadixTile) return radix_sort<typename Sorted::K>(ctx, rows, length, kBits, sorted, sorted, workspace);
   LaunchConfig config;

@@ -1,0 +1,183 @@
+/// @file topk.cuh
+/// @brief The first elements of rows in order, and where they are.
+///
+/// A warp has a short row, of which it finds one element after the other. Of a longer one each block selects the first elements of a part (Alabi et al.,
+/// 2012), in the order of their places; of what all parts have, the next launch does the same, until one block can sort the rest.
+#ifndef AIT_KERNELS_GPU_TOPK_CUH_
+#define AIT_KERNELS_GPU_TOPK_CUH_
+
+#include <stdint.h>
+
+#include "ait/gpu/launch.h"
+#include "ait/kernels/gpu/radix_select.cuh"
+#include "ait/kernels/gpu/sort.cuh"
+
+namespace ait::gpu {
+
+inline constexpr int kTopkWarps = 4, kTopkShort = 1024, kTopkFew = 16;  ///< warps of a block; the longest row of a warp, the most elements asked for
+
+/// Each warp has a row of up to kItems * kWarpSize elements.
+template <int kItems, class Sorted>
+__global__ void __launch_bounds__(kTopkWarps* kWarpSize) topk_warp_kernel(Sorted sorted) {
+  wait_for_previous();
+  allow_next();
+  const int64_t row = static_cast<int64_t>(blockIdx.x) * kTopkWarps + threadIdx.x / kWarpSize, length = sorted.space.length;
+  if (row >= sorted.space.rows) return;
+  const int lane = threadIdx.x % kWarpSize;
+  uint64_t pairs[kItems];
+#pragma unroll
+  for (int i = 0; i < kItems; ++i) {
+    const int place = i * kWarpSize + lane;
+    pairs[i] = place < length ? NarrowPair::of(sorted.key(row, place), place).word : NarrowPair::last().word;
+  }
+  uint64_t mine = 0;  // the result of rank `lane`
+  for (int rank = 0; rank < static_cast<int>(sorted.count); ++rank) {
+    uint64_t best = pairs[0];
+#pragma unroll
+    for (int i = 1; i < kItems; ++i) best = pairs[i] < best ? pairs[i] : best;
+#pragma unroll
+    for (int mask = kWarpSize / 2; mask > 0; mask /= 2) {
+      const uint64_t other = shuffle_xor(best, mask);
+      best = other < best ? other : best;
+    }
+#pragma unroll
+    for (int i = 0; i < kItems; ++i) pairs[i] = pairs[i] == best ? NarrowPair::last().word : pairs[i];
+    mine = lane == rank ? best : mine;
+  }
+  if (lane < sorted.count) sorted.store(row, lane, 0, NarrowPair{mine}.place());
+}
+
+namespace detail {
+/// @brief A part of a row of keys and places.
+template <class K, class From>
+struct SelectPart {
+  const From& from;
+  int64_t row, first;
+  __device__ __forceinline__ K key(int64_t i) const { return from.key(row, first + i); }
+};
+}  // namespace detail
+
+/// Of each part of a row, the `count` elements that come first, in the order of their places.
+template <class K, class From>
+__global__ void __launch_bounds__(kRadixThreads)
+    topk_part_kernel(From from, RadixBuffers<K> to, int64_t length, int64_t parts, int64_t count, int passes) {
+  using Part = detail::SelectPart<K, From>;
+  using Select = BlockSelect<K, Part>;
+  __shared__ SelectCounters shared;
+  wait_for_previous();
+  allow_next();
+  const int64_t row = static_cast<int64_t>(blockIdx.x) / parts, number = static_cast<int64_t>(blockIdx.x) % parts, first = number * Select::kTile;
+  const int64_t here = length - first < Select::kTile ? length - first : Select::kTile;
+  const Part part{from, row, first};
+  Select select(part, here, shared);
+  uint32_t wanted = static_cast<uint32_t>(here < count ? here : count);
+  const K last = select.nth(passes, wanted);
+  auto before = select.count(0, last);
+#pragma unroll
+  for (int i = 0; i < Select::kEach; ++i) {
+    const bool less = select.has(0, i) && select.keys[i] < last, equal = select.has(0, i) && select.keys[i] == last;
+    const lanes_t all_less = ballot(less), all_equal = ballot(equal);
+    const uint32_t of_equal = before.equal + count_lanes(all_equal & lanes_below());
+    if (less || (equal && of_equal < wanted)) {
+      const uint32_t of_less = before.less + count_lanes(all_less & lanes_below());
+      const int64_t at = first + detail::radix_element(i, Select::kEach);
+      to.store(row, number * count + of_less + (of_equal < wanted ? of_equal : wanted), select.keys[i], from.place(row, at));
+    }
+    before.less += count_lanes(all_less);
+    before.equal += count_lanes(all_equal);
+  }
+}
+
+/// Sorts what is left of a row, at most kRadixTile elements, and stores the first.
+template <class Sorted, class K>
+__global__ void __launch_bounds__(kRadixThreads) topk_join_kernel(Sorted sorted, RadixBuffers<K> from, int64_t left, int each, int passes) {
+  __shared__ RadixCounters counters;
+  __shared__ K exchanged[kRadixTile];
+  wait_for_previous();
+  allow_next();
+  const int64_t row = blockIdx.x;
+  K keys[kRadixEach];
+  uint32_t places[kRadixEach];
+#pragma unroll
+  for (int i = 0; i < kRadixEach; ++i) {
+    const int at = detail::radix_element(i, each);
+    const bool there = i < each && at < left;
+    keys[i] = there ? from.key(row, at) : ~K(0);
+    places[i] = there ? from.place(row, at) : 0;
+  }
+  radix_sort_block(counters, exchanged, each, passes, keys, places);
+#pragma unroll
+  for (int i = 0; i < kRadixEach; ++i) {
+    const int at = detail::radix_element(i, each);
+    if (i < each && at < left) sorted.store(row, at, 0, places[i]);
+  }
+}
+
+namespace detail {
+/// @brief The elements that the parts of rows of a length have together.
+inline int64_t topk_left(int64_t length, int64_t count, int64_t tile) {
+  const int64_t whole = length / tile, rest = length % tile;
+  return whole * (count < tile ? count : tile) + (rest < count ? rest : count);
+}
+
+template <int kItems, class Sorted>
+int32_t topk_short(const Context& ctx, const Sorted& sorted) {
+  LaunchConfig config;
+  config.block = dim3(kTopkWarps * kWarpSize);
+  config.grid = dim3(grid_size((sorted.space.rows + kTopkWarps - 1) / kTopkWarps));
+  config.dependent = true;
+  return launch(ctx, config, topk_warp_kernel<kItems, Sorted>, sorted);
+}
+}  // namespace detail
+
+/// @brief The first `count` elements along the last of `sizes` in the order of `sort_key`, and their places; as `sort`.
+/// @param workspace of `ait_mlir/lowering/kernels/sorting.py: topk_bytes`
+template <bool kDescending, size_t kRank, class In, class Values, class Indices>
+int32_t topk(const Context& ctx, const int64_t (&sizes)[kRank], const In& in, int64_t count, const Values& values, const Indices& indices,
+             void* workspace) {
+  constexpr int kOuter = static_cast<int>(kRank) - 1;
+  using Sorted = SortedRows<kDescending, kOuter, In, Values, Indices>;
+  using K = typename Sorted::K;
+  constexpr int kTile = kSelectTile<K>;
+  const Sorted sorted = sorted_rows<Sorted>(sizes, in, count, values, indices);
+  const int64_t rows = sorted.space.rows, length = sorted.space.length;
+  if (rows <= 0 || count <= 0) return 0;
+  if constexpr (sizeof(K) == 4) {
+    if (count <= kTopkFew && length <= kTopkShort) {
+      if (length <= 2 * kWarpSize) return detail::topk_short<2>(ctx, sorted);
+      if (length <= 8 * kWarpSize) return detail::topk_short<8>(ctx, sorted);
+      return detail::topk_short<kTopkShort / kWarpSize>(ctx, sorted);
+    }
+  }
+  if (length <= kRadixTile || count > kTile / 4) return sort<kDescending>(ctx, sizes, in, count, values, indices, workspace);
+  if (length > UINT32_MAX) return ctx.fail("topk: a row of more than 2^32 - 1 elements");
+  constexpr int kPasses = (kSortBits<typename In::Value> + kRadixBits - 1) / kRadixBits;
+  LaunchConfig config;
+  config.block = dim3(kRadixThreads);
+  config.dependent = true;
+  int64_t left = detail::topk_left(length, count, kTile);
+  const int64_t most = rows * left;
+  const auto buffers = [&](int which, int64_t each) {
+    char* const at = static_cast<char*>(workspace) + which * ((most * int64_t(sizeof(K) + sizeof(uint32_t)) + 15) / 16 * 16);
+    return RadixBuffers<K>{reinterpret_cast<K*>(at), reinterpret_cast<uint32_t*>(at + most * sizeof(K)), each};
+  };
+  RadixBuffers<K> now = buffers(0, left);
+  int64_t parts = (length + kTile - 1) / kTile;
+  config.grid = dim3(grid_size(rows * parts));
+  if (const int32_t status = launch(ctx, config, topk_part_kernel<K, Sorted>, sorted, now, length, parts, count, kPasses)) return status;
+  for (int which = 1; left > kRadixTile; which = 1 - which) {
+    const int64_t before = left;
+    left = detail::topk_left(before, count, kTile);
+    const RadixBuffers<K> to = buffers(which, left);
+    parts = (before + kTile - 1) / kTile;
+    config.grid = dim3(grid_size(rows * parts));
+    if (const int32_t status = launch(ctx, config, topk_part_kernel<K, RadixBuffers<K>>, now, to, before, parts, count, kPasses)) return status;
+    now = to;
+  }
+  config.grid = dim3(grid_size(rows));
+  const int each = static_cast<int>((left + kRadixThreads - 1) / kRadixThreads);
+  return launch(ctx, config, topk_join_kernel<Sorted, K>, sorted, now, left, each, kPasses);
+}
+
+}  // namespace ait::gpu
+#endif  // AIT_KERNELS_GPU_TOPK_CUH_
