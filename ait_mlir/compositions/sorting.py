@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from xdsl.dialects.builtin import f32, i32, i64
 from xdsl.ir import Attribute, SSAValue
@@ -12,38 +12,29 @@ from ait_mlir.building.writer import Writer
 from ait_mlir.dialects.ait.cumulative import CumulativeOp
 from ait_mlir.dialects.ait.dtypes import compute_type, is_float
 from ait_mlir.dialects.ait.index import EmbeddingOp, MaskedSelectOp
-from ait_mlir.dialects.ait.reduce import ArgmaxOp
-from ait_mlir.dialects.ait.sorting import HistogramOp, SortOp
+from ait_mlir.dialects.ait.sorting import HistogramOp, KthValueOp, SortOp
 from ait_mlir.dialects.ait.types import TensorType, tensor_type
 from ait_mlir.dims import Expr, const, floordiv, product
 
 ONE, ZERO = const(1), const(0)
 
 
-def at(w: Writer, x: SSAValue, axis: int, index: Expr, keep: bool = False) -> SSAValue:
-    """The elements at one index of an axis; with `keep`, the axis stays as a dim of 1."""
-    dims = tensor_type(x).dims
-    part = w.slice(x, axis, index, ONE)
-    return part if keep else w.reshape(part, (*dims[:axis], *dims[axis + 1 :]))
-
-
 def kth_value(w: Writer, x: SSAValue, axis: int, k: Expr, keep: bool = False) -> list[SSAValue]:
     """The k-th smallest element along an axis, counted from 1, and its index."""
-    return [at(w, y, axis, k - 1, keep) for y in w.put_all(SortOp(x, axis))]
+    return _kept(w, x, axis, w.put_all(KthValueOp(x, k, axis)), keep)
 
 
-def median(w: Writer, x: SSAValue, axis: int, keep: bool = False) -> tuple[SSAValue, SSAValue]:
-    """The lower median along an axis, or NaN if there is one, and its index."""
-    size = tensor_type(x).dims[axis]
-    values, places = w.put_all(SortOp(x, axis))
-    value, place = (at(w, y, axis, floordiv(size - 1, 2), keep) for y in (values, places))
-    if not is_float(tensor_type(x).element_type):
-        return value, place
-    # NaN is the last in order, and comes first for argmax
-    last = at(w, values, axis, size - 1, keep)
-    first = w.reshape(w.put(ArgmaxOp(x, axis)), tensor_type(place).dims)
-    is_number = w.compare("eq", last, last)
-    return w.where(is_number, value, last), w.where(is_number, place, first)
+def median(w: Writer, x: SSAValue, axis: int, keep: bool = False) -> list[SSAValue]:
+    """The lower median along an axis, or the first NaN if there is one, and its index."""
+    t = tensor_type(x)
+    middle = floordiv(t.dims[axis] + 1, 2)
+    return _kept(w, x, axis, w.put_all(KthValueOp(x, middle, axis, nan_first=is_float(t.element_type))), keep)
+
+
+def _kept(w: Writer, x: SSAValue, axis: int, found: Sequence[SSAValue], keep: bool) -> list[SSAValue]:
+    """Results without an axis; with `keep`, the axis stays as a dim of 1."""
+    dims = tensor_type(x).dims
+    return [w.reshape(y, (*dims[:axis], ONE, *dims[axis + 1 :])) if keep else y for y in found]
 
 
 def histc(w: Writer, x: SSAValue, bins: int, low: float, high: float, element: Attribute) -> SSAValue:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ait_mlir.dialects.ait.sorting import HistogramOp, SearchSortedOp, SortOp
+from ait_mlir.dialects.ait.sorting import HistogramOp, KthValueOp, SearchSortedOp, SortOp
 from ait_mlir.reference.core import Arrays, Evaluation, element_type_of, reference, value_dtype
 from ait_mlir.reference.reduce import descending
 
@@ -17,6 +17,18 @@ def _(s: SortOp, arrays: Arrays, ev: Evaluation) -> Arrays:
     values = np.take_along_axis(rows, places, axis=-1)
     kind = value_dtype(element_type_of(s.results[1].type))
     return tuple(np.moveaxis(y, -1, s.dim.value.data) for y in (values, places.astype(kind)))
+
+
+@reference(KthValueOp)
+def _(op: KthValueOp, arrays: Arrays, ev: Evaluation) -> Arrays:
+    rows = np.moveaxis(arrays[0], op.dim.value.data, -1)
+    (k,) = (e.evaluate(ev.dims) for e in op.k.data)
+    places = np.argsort(rows, axis=-1, kind="stable")[..., k - 1]
+    if op.nan_first is not None:
+        nan = np.isnan(rows)
+        places = np.where(nan.any(axis=-1), nan.argmax(axis=-1), places)
+    values = np.take_along_axis(rows, places[..., None], axis=-1)[..., 0]
+    return values, places.astype(value_dtype(element_type_of(op.results[1].type)))
 
 
 @reference(SearchSortedOp)

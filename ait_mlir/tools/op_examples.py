@@ -67,6 +67,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "jagged_vector_product": (
         "%a, %b offsets(%c) : b x 2 x 7 x T; words x 2 x 16 x T; (b + 1) x i32 -> b x 2 x 16 x T",
     ),
+    "kth_value": ("%a k [s ceildiv 2] dim 1 : b x s x T -> b x T; b x i64",),
     "layer_norm": ("%a axes 1 eps 1e-05 : b x s x 768 x T -> b x s x 768 x T",),
     "make_jagged": ("%a offsets(%b) : s x 5 x T; (b + 1) x i32 -> words x 5 x T",),
     "masked_select": ("%a, %b : b x s x T; b x s x i1 -> count x T; i64",),

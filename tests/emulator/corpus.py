@@ -380,6 +380,7 @@ COPIES = (
 SORTING = (
     "sort_tile_kernel",
     "sort_row_kernel",
+    "kth_value_kernel",
     "radix_count_kernel",
     "radix_pass_kernel",
     "search_kernel",

@@ -30,6 +30,29 @@ SORT = Spec(
     BITS, DIMS, ENVS, FEW, ALL, {"b": 7, "s": 9}, {"graphs": JUMPS},
 )  # fmt: skip
 
+KTH_LONG = ({"b": 2, "s": 4097}, {"b": 1, "s": 9001}, {"b": 1, "s": 8192})
+MEDIAN = "[s ceildiv 2]"
+KTH_ENVS = ({"b": 3, "s": 5}, {"b": 1, "s": 1}, {"b": 0, "s": 4}, {"b": 70, "s": 33}, {"b": 2, "s": 9001})
+KTH_VALUE = Spec(
+    "kth_value",
+    (
+        form("median", f"kth_value %a k {MEDIAN} dim 1 nan_first", "b x s x T", to=("b x T", "b x i64"), types=FLOATS),
+        form("last", "kth_value %a k [s] dim 1", "b x s x T", to=("b x T", "b x i32")),
+        form("first", f"kth_value %a k {MEDIAN} dim 0", "s x b x T", to=("b x T", "b x i64")),
+        form("middle", "kth_value %a k [1] dim 1", "b x s x 3 x T", to=("b x 3 x T", "b x 3 x i64"), types=("f16", "i64")),
+        form("vector", f"kth_value %a k {MEDIAN} dim 0", "s x T", to=("T", "i64")),
+        form(
+            "view", f"kth_value %a k {MEDIAN} dim 1", "b x s x T", to=("b x T", "b x i64"), types=("bf16", "i8"),
+            strides={0: ("s + 8", "1"), 1: ("2",), 2: ("1",)}, offset=1,
+        ),
+        form(
+            "long", f"kth_value %a k {MEDIAN} dim 1 nan_first", "b x s x T", to=("b x T", "b x i64"), types=("f16", "f64"),
+            envs=KTH_LONG, few=KTH_LONG, both=True,
+        ),
+    ),
+    BITS, "b = 0 to 70, s = 1 to 10000", KTH_ENVS, KTH_ENVS[:4], ALL, {"b": 7, "s": 9}, {"graphs": JUMPS},
+)  # fmt: skip
+
 SEARCH_ENVS = ({"b": 3, "s": 5}, {"b": 1, "s": 0}, {"b": 2, "s": 300}, {"b": 0, "s": 4})
 SEARCH_SORTED = Spec(
     "search_sorted",
@@ -57,4 +80,4 @@ HISTOGRAM = Spec(
     BITS, DIMS, COUNT_ENVS, COUNT_FEW, INTEGERS, without={"graphs": "its operand would be made of floats"},
 )  # fmt: skip
 
-SPECS = (SORT, SEARCH_SORTED, HISTOGRAM)
+SPECS = (SORT, KTH_VALUE, SEARCH_SORTED, HISTOGRAM)

@@ -8,12 +8,12 @@ from xdsl.dialects.builtin import IntegerAttr, UnitAttr, i1, i64
 from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def, result_def
 
-from ait_mlir.dialects.ait.base import PureOp, ResultTypes, Value, same_shape
+from ait_mlir.dialects.ait.base import PureOp, ResultTypes, Value, check_declared, same_shape
 from ait_mlir.dialects.ait.dtypes import is_float
 from ait_mlir.dialects.ait.reduce import index_type
-from ait_mlir.dialects.ait.syntax import INT, Flag, Operands, Prop, Syntax
+from ait_mlir.dialects.ait.syntax import INT, SHAPE, Flag, Operands, Prop, Syntax
 from ait_mlir.dialects.ait.traits import Cost, Reduction
-from ait_mlir.dialects.ait.types import TensorType, scope_of, shape_text, tensor_type
+from ait_mlir.dialects.ait.types import ShapeAttr, TensorType, scope_of, shape_text, tensor_type
 from ait_mlir.dims import Expr
 
 
@@ -48,6 +48,55 @@ class SortOp(Reduction, PureOp):
         if not 0 <= self.dim.value.data < t.rank:
             raise self.fail(f"dim {self.dim.value.data} is out of range for shape {shape_text(t.dims)}")
         return [t, TensorType.get(t.dims, index_type(self, self.results[1]))]
+
+
+@irdl_op_definition
+class KthValueOp(Reduction, PureOp):
+    """The k-th smallest element along a dim, counted from 1, and its place. The results do not have this dim.
+
+    NaN is larger than any number; with `nan_first` the first NaN of a row, if there is one, is the result. Of equal
+    elements the first comes first. Places are i32 or i64.
+
+    ```mlir
+    %v, %p = ait.kth_value %x k [seq ceildiv 2] dim 1 nan_first : !ait.tensor<batch x f16>, !ait.tensor<batch x i64>
+    ```
+    """
+
+    name = "ait.kth_value"
+    SYNTAX: ClassVar[Syntax] = (Operands(), Prop("k", SHAPE), Prop("dim", INT), Flag("nan_first"))
+    WORK: ClassVar[int] = 4
+
+    input = operand_def(TensorType)
+    k = prop_def(ShapeAttr)
+    dim = prop_def(IntegerAttr)
+    nan_first = opt_prop_def(UnitAttr)
+    value = result_def(TensorType)
+    place = result_def(TensorType)
+
+    def __init__(
+        self, input: Value, k: Expr | int, dim: int, nan_first: bool = False, element_type: Attribute = i64
+    ) -> None:
+        t = tensor_type(SSAValue.get(input))
+        dims = (*t.dims[:dim], *t.dims[dim + 1 :])
+        results = [TensorType.get(dims, t.element_type), TensorType.get(dims, element_type)]
+        self.set_up([input], results, k=[k], dim=dim, nan_first=nan_first)
+        self.infer_result_types()
+
+    def infer_result_types(self) -> ResultTypes:
+        t = self.expect_tensor(self.operands[0], "the input")
+        axis, scope = self.dim.value.data, scope_of(self)
+        if not 0 <= axis < t.rank:
+            raise self.fail(f"dim {axis} is out of range for shape {shape_text(t.dims)}")
+        if len(self.k.data) != 1:
+            raise self.fail(f"k is {shape_text(self.k.data)}, expected one number")
+        check_declared(self, scope, TensorType.get(self.k.data, t.element_type))
+        (k,) = self.k.data
+        if not scope.le(1, k) or not scope.le(k, t.dims[axis]):
+            raise self.fail(f"k is {k}, which is not proved to be 1 to {t.dims[axis]}, the size of dim {axis}")
+        if self.nan_first is not None and not is_float(t.element_type):
+            raise self.fail(f"nan_first needs a floating-point type, got {t.element_type}")
+        dims = (*t.dims[:axis], *t.dims[axis + 1 :])
+        return [TensorType.get(dims, t.element_type), TensorType.get(dims, index_type(self, self.results[1]))]
 
 
 @irdl_op_definition
@@ -131,4 +180,4 @@ class HistogramOp(Cost, PureOp):
         return [TensorType.get([bins], index_type(self, self.results[0]))]
 
 
-OPS = (SortOp, SearchSortedOp, HistogramOp)
+OPS = (SortOp, KthValueOp, SearchSortedOp, HistogramOp)

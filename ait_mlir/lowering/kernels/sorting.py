@@ -5,7 +5,7 @@ from __future__ import annotations
 from xdsl.dialects.builtin import i1
 
 from ait_mlir.dialects.ait.reduce import TopkOp
-from ait_mlir.dialects.ait.sorting import HistogramOp, SearchSortedOp, SortOp
+from ait_mlir.dialects.ait.sorting import HistogramOp, KthValueOp, SearchSortedOp, SortOp
 from ait_mlir.dialects.ait.types import TensorType, scope_of, tensor_type
 from ait_mlir.dims import Expr, ceildiv, const, product
 from ait_mlir.lowering.kernels.amounts import bytes_moved, element_bytes, estimate_env
@@ -140,6 +140,26 @@ def topk_bytes(op: TopkOp) -> Expr:
     return 2 * (rows * ceildiv(length, tile) * (k * (key_bytes(t) + 4)) + 16)
 
 
+class KthValueKernel(Kernel[KthValueOp]):
+    """`ait.kth_value` along any dim, any strides, by selection."""
+
+    name = "kth_value"
+    ops = (KthValueOp,)
+
+    def emit(self, launch: Launch[KthValueOp]) -> Emission:
+        op, (x,), outs, dims = launch.op, launch.ins, launch.outs, launch.dims
+        axis = op.dim.value.data
+        loops = nest(x.type.dims, [x.strides, *((*a.strides[:axis], ZERO, *a.strides[axis:]) for a in outs)])
+        row = loops.pop(axis)
+        nested = [*collapse(loops or [single(3)], launch.scope), row]
+        first, *results = (operand(a.name, nested, i, dims) for i, a in enumerate((x, *outs)))
+        return launch.call(
+            "kth_value",
+            f"kth_value<{_flag(op.nan_first is not None)}>(ctx, {sizes(nested, dims)}, {first}, "
+            f"{launch.cpp(*op.k.data)}, {', '.join(results)})",
+        )
+
+
 class SearchKernel(Kernel[SearchSortedOp]):
     """`ait.search_sorted`, any strides."""
 
@@ -174,4 +194,4 @@ class HistogramKernel(Kernel[HistogramOp]):
         return launch.call("histogram", f"histogram(ctx, {count}, {x.name}, {launch.op.bins.value.data}, {out.name})")
 
 
-KERNELS = (SortKernel(), TopkKernel(), SearchKernel(), HistogramKernel())
+KERNELS = (SortKernel(), TopkKernel(), KthValueKernel(), SearchKernel(), HistogramKernel())

@@ -14,6 +14,48 @@ ait.graph @places(%x: !ait.tensor<4 x 8 x f16>) {
 
 // -----
 
+ait.graph @kth_dim(%x: !ait.tensor<4 x 8 x f16>) {
+  // expected-error @below {{ait.kth_value: dim 2 is out of range for shape [4, 8]}}
+  %v, %p = ait.kth_value %x k [1] dim 2 : !ait.tensor<4 x 8 x f16>, !ait.tensor<4 x 8 x i64>
+}
+
+// -----
+
+ait.graph @kth_two(%x: !ait.tensor<4 x 8 x f16>) {
+  // expected-error @below {{ait.kth_value: k is [1, 2], expected one number}}
+  %v, %p = ait.kth_value %x k [1, 2] dim 1 : !ait.tensor<4 x f16>, !ait.tensor<4 x i64>
+}
+
+// -----
+
+ait.graph @kth_undeclared(%x: !ait.tensor<4 x 8 x f16>) {
+  // expected-error @below {{ait.kth_value: dim 'n' of !ait.tensor<n x f16> is not declared; add it to the dims {...} around it}}
+  %v, %p = ait.kth_value %x k [n] dim 1 : !ait.tensor<4 x f16>, !ait.tensor<4 x i64>
+}
+
+// -----
+
+ait.graph @kth_outside(%x: !ait.tensor<4 x s x f16>) dims {s = 1 to 8} {
+  // expected-error @below {{ait.kth_value: k is 2, which is not proved to be 1 to s, the size of dim 1}}
+  %v, %p = ait.kth_value %x k [2] dim 1 : !ait.tensor<4 x f16>, !ait.tensor<4 x i64>
+}
+
+// -----
+
+ait.graph @kth_none(%x: !ait.tensor<4 x s x f16>) dims {s = 1 to 8} {
+  // expected-error @below {{ait.kth_value: k is s - 1, which is not proved to be 1 to s, the size of dim 1}}
+  %v, %p = ait.kth_value %x k [s - 1] dim 1 : !ait.tensor<4 x f16>, !ait.tensor<4 x i64>
+}
+
+// -----
+
+ait.graph @kth_integers(%x: !ait.tensor<4 x 8 x i32>) {
+  // expected-error @below {{ait.kth_value: nan_first needs a floating-point type, got i32}}
+  %v, %p = ait.kth_value %x k [1] dim 1 nan_first : !ait.tensor<4 x i32>, !ait.tensor<4 x i64>
+}
+
+// -----
+
 ait.graph @sorted_scalar(%x: !ait.tensor<f16>) {
   // expected-error @below {{ait.search_sorted: sorted has no dim to search in}}
   %y = ait.search_sorted %x, %x : !ait.tensor<i64>

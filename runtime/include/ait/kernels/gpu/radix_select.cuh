@@ -15,6 +15,16 @@ inline constexpr int kSelectEach = sizeof(K) == 8 ? 16 : 32;
 template <class K>
 inline constexpr int kSelectTile = kRadixThreads * kSelectEach<K>;
 
+namespace detail {
+/// @brief A part of a row of keys and places.
+template <class K, class From>
+struct SelectPart {
+  const From& from;
+  int64_t row, first;
+  __device__ __forceinline__ K key(int64_t i) const { return from.key(row, first + i); }
+};
+}  // namespace detail
+
 /// @brief What the threads of a block share when they select.
 struct SelectCounters {
   uint32_t of_digit[kRadixDigits];

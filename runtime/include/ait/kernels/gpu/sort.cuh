@@ -23,6 +23,7 @@ inline constexpr int kSortThreads = 256, kSortTile = 2048, kSortWidth = 128;  //
 template <bool kDescending, int kOuter, class In, class Values, class Indices>
 struct SortedRows {
   using K = sort_key_t<typename In::Value>;
+  static constexpr K kLast = ~K(0) >> (8 * sizeof(K) - kSortBits<typename In::Value>);  ///< the last key, of NaN in ascending order
   RowSpace<kOuter, 1> space;
   int64_t count;
   In in;

@@ -47,16 +47,6 @@ __global__ void __launch_bounds__(kTopkWarps* kWarpSize) topk_warp_kernel(Sorted
   if (lane < sorted.count) sorted.store(row, lane, 0, NarrowPair{mine}.place());
 }
 
-namespace detail {
-/// @brief A part of a row of keys and places.
-template <class K, class From>
-struct SelectPart {
-  const From& from;
-  int64_t row, first;
-  __device__ __forceinline__ K key(int64_t i) const { return from.key(row, first + i); }
-};
-}  // namespace detail
-
 /// Of each part of a row, the `count` elements that come first, in the order of their places.
 template <class K, class From>
 __global__ void __launch_bounds__(kRadixThreads)
