@@ -8,7 +8,7 @@ from typing import cast
 
 import numpy as np
 
-from ait_mlir.dialects.ait.pool import AdaptivePoolOp, PoolBase, PoolOp
+from ait_mlir.dialects.ait.pool import AdaptivePoolOp, OverlapAddOp, PoolBase, PoolOp
 from ait_mlir.dialects.ait.types import tensor_type
 from ait_mlir.reference.core import Array, Arrays, Evaluation, reference, value_dtype
 
@@ -71,3 +71,23 @@ def _largest(seen: Array) -> Array:
     nan = np.isnan(seen)
     last = seen.shape[1] - 1 - np.argmax(nan[:, ::-1], 1)
     return cast(Array, np.where(nan.any(1), last, best))
+
+
+@reference(OverlapAddOp)
+def _(op: OverlapAddOp, arrays: Arrays, ev: Evaluation) -> Arrays:
+    (x,) = arrays
+    y = np.zeros(ev.shape(op.results[0].type), x.dtype)
+    strides, dilations, before = op.numbers()
+    n = len(strides)
+    sizes = [int(size) for size in x.shape[x.ndim - 2 * n :]]
+    windows, counts = sizes[:n], sizes[n:]
+    for window in np.ndindex(*windows):
+        to: list[Array] = []
+        inside: list[Array] = []
+        for axis, k in enumerate(window):
+            places: Array = np.arange(counts[axis]) * strides[axis] + k * dilations[axis] - before[axis]
+            known = np.flatnonzero((places >= 0) & (places < y.shape[y.ndim - n + axis]))
+            to.append(places[known])
+            inside.append(known)
+        y[(..., *np.ix_(*to))] += x[(Ellipsis, *window, *(slice(None),) * n)][(..., *np.ix_(*inside))]
+    return (y,)

@@ -85,4 +85,23 @@ ADAPTIVE_POOL = Spec(
     FEW,
 )  # fmt: skip
 
-SPECS = (POOL, ADAPTIVE_POOL)
+OVERLAP_ADD = Spec(
+    "overlap_add",
+    (
+        form("image", "overlap_add %a stride [2, 2] before [1, 1]", "b x 3 x 4 x 4 x h x 5 x T", to="b x 3 x (2*h) x 10 x T"),
+        form("odd", "overlap_add %a stride [2, 1] before [1, 0]", "b x 3 x 2 x h x 7 x T", to="b x (2*h) x 9 x T"),
+        form(
+            "dilated", "overlap_add %a stride [2, 3] dilation [3, 1] before [0, 2]", "b x 2 x 2 x 4 x h x 5 x T",
+            to="b x 2 x (2*h + 2) x 13 x T",
+        ),
+        form("frames", "overlap_add %a stride [3]", "b x 7 x h x T", to="b x (3*h + 4) x T", strides={0: ("7*h", "1", "7")}, offset=1),
+        form("one", "overlap_add %a stride [1]", "3 x h x T", to="(h + 2) x T"),
+        form(
+            "volume", "overlap_add %a stride [1, 2, 1] before [1, 0, 0]", "b x 2 x 2 x 3 x h x 3 x 2 x T", to="b x h x 6 x 4 x T",
+            types=("f16", "i32"),
+        ),
+    ),
+    SUMS, "b = 0 to 8, h = 1 to 64", ENVS, FEW, NUMBERS,
+)  # fmt: skip
+
+SPECS = (POOL, ADAPTIVE_POOL, OVERLAP_ADD)

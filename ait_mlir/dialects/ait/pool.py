@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, StringAttr, UnitAttr, i1, i32, i64
-from xdsl.ir import Attribute
-from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def, var_result_def
+from xdsl.ir import Attribute, SSAValue
+from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def, result_def, var_result_def
 
-from ait_mlir.dialects.ait.base import PureOp, ResultTypes
+from ait_mlir.dialects.ait.base import PureOp, ResultTypes, check_declared, same_shape
 from ait_mlir.dialects.ait.dtypes import is_float
 from ait_mlir.dialects.ait.syntax import INT, INTS, Flag, Operands, Prop, Syntax, Word, int_list, int_list_attr
 from ait_mlir.dialects.ait.traits import ChannelsLast, Cost
@@ -211,4 +211,74 @@ def pool_properties(
     return found
 
 
-OPS = (PoolOp, AdaptivePoolOp)
+@irdl_op_definition
+class OverlapAddOp(Cost, PureOp):
+    """The sums of overlapping windows, the reverse of cutting a tensor into windows.
+
+    x is [any dims, a window of n dims, n numbers of windows], the result [the same dims, n sizes]. In each of the n
+    dims, element k of window l is added to the element at `l * stride + k * dilation - before` of the result. What lies
+    outside of the result is left out, and an element on which no window lies is 0. Sums of 16-bit floats are computed
+    in f32 and rounded once.
+
+    ```mlir
+    %y = ait.overlap_add %x stride [2, 2] before [1, 1] : !ait.tensor<batch x 64 x 128 x 128 x f16>  // windows of 4 x 4
+    ```
+    """
+
+    name = "ait.overlap_add"
+    SYNTAX: ClassVar[Syntax] = (
+        Operands(),
+        Prop("stride", INTS),
+        Prop("dilation", INTS, optional=True),
+        Prop("before", INTS, optional=True),
+    )
+
+    x = operand_def(TensorType)
+    stride = prop_def(ArrayAttr[IntegerAttr])
+    dilation = opt_prop_def(ArrayAttr[IntegerAttr])
+    before = opt_prop_def(ArrayAttr[IntegerAttr])
+    output = result_def(TensorType)
+
+    def __init__(
+        self,
+        x: SSAValue,
+        dims: Sequence[Expr | int],
+        stride: Sequence[int],
+        dilation: Sequence[int] | None = None,
+        before: Sequence[int] | None = None,
+    ) -> None:
+        result = TensorType.get(dims, tensor_type(x).element_type)
+        self.set_up([x], [result], stride=stride, dilation=dilation, before=before)
+        self.infer_result_types()
+
+    def numbers(self) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
+        """Stride, dilation and elements cut off before, for each covered dim."""
+        strides = int_list(self.stride)
+        n = len(strides)
+        dilations = (1,) * n if self.dilation is None else int_list(self.dilation)
+        return strides, dilations, (0,) * n if self.before is None else int_list(self.before)
+
+    def infer_result_types(self) -> ResultTypes:
+        x, y = self.expect_tensor(self.operands[0], "x"), self.expect_tensor(self.results[0], "the result")
+        n, rank = len(int_list(self.stride)), y.rank
+        if x.element_type == i1:
+            raise self.fail("sums of i1 have no meaning; convert with ait.cast")
+        if not 1 <= n <= MAX_DIMS or any(len(numbers) != n for numbers in self.numbers()):
+            raise self.fail(f"stride, dilation and before have one number each for 1 to {MAX_DIMS} dims")
+        for what, numbers, least in zip(("stride", "dilation", "before"), self.numbers(), (1, 1, 0), strict=True):
+            if min(numbers) < least:
+                raise self.fail(f"{what} is {list(numbers)}, expected at least {least}")
+        if rank < n or x.rank != rank + n:
+            raise self.fail(
+                f"x has shape {shape_text(x.dims)} and the result {shape_text(y.dims)}; expected {n} more dims of x, a "
+                f"window and a number of windows for each of the last {n} dims of the result"
+            )
+        outer = y.dims[: rank - n]
+        if not same_shape(x.dims[: rank - n], outer, scope_of(self)):
+            leading = shape_text(x.dims[: rank - n])
+            raise self.fail(f"the leading dims of x, {leading}, are not those of the result, {shape_text(outer)}")
+        check_declared(self, scope_of(self), y)
+        return [TensorType.get(y.dims, x.element_type)]
+
+
+OPS = (PoolOp, AdaptivePoolOp, OverlapAddOp)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ait_mlir.dialects.ait.pool import AdaptivePoolOp, PoolBase, PoolOp
+from ait_mlir.dialects.ait.pool import AdaptivePoolOp, OverlapAddOp, PoolBase, PoolOp
 from ait_mlir.dims import Expr, const
 from ait_mlir.lowering.kernels.base import Arg, Emission, Kernel, Launch
-from ait_mlir.lowering.kernels.loops import ONE, ZERO
+from ait_mlir.lowering.kernels.loops import ONE, ZERO, collapse, nest, sizes, steps
 from ait_mlir.lowering.kernels.spatial import MAX_DIMS, tensor_cpp
 
 MAX_TILED_DIMS = 2
@@ -55,4 +55,28 @@ def axis_numbers(op: PoolBase, x: Arg) -> list[list[Expr]]:
     return found
 
 
-KERNELS = (PoolKernel(),)
+class OverlapAddKernel(Kernel[OverlapAddOp]):
+    """`ait.overlap_add`, any strides: each element of the result reads what lies over it."""
+
+    name = "overlap_add"
+    ops = (OverlapAddOp,)
+
+    def emit(self, launch: Launch[OverlapAddOp]) -> Emission:
+        (x,), (y,), dims = launch.ins, launch.outs, launch.dims
+        n = len(launch.op.numbers()[0])
+        rank = y.type.rank - n
+        loops = collapse(nest(y.type.dims[:rank], [x.strides[:rank], y.strides[:rank]]), launch.scope)
+        axes: list[str] = []
+        for axis, numbers in enumerate(zip(*launch.op.numbers(), strict=True)):
+            window, count = rank + axis, rank + n + axis
+            sizes_of = (y.type.dims[window], x.type.dims[window], x.type.dims[count])
+            steps_of = (x.strides[window], x.strides[count], y.strides[window])
+            axes.append(f"{{{launch.cpp(*sizes_of, *map(const, numbers), *steps_of)}}}")
+        shape = (
+            f"ait::OverlapShape<{len(loops)}, {n}>{{{sizes(loops, dims)}, {steps(loops, 0, dims)}, "
+            f"{steps(loops, 1, dims)}, {{{', '.join(axes)}}}}}"
+        )
+        return launch.call("overlap_add", f"overlap_add(ctx, {shape}, {x.name}, {y.name})")
+
+
+KERNELS = (PoolKernel(), OverlapAddKernel())

@@ -17,3 +17,12 @@ ait.graph @pool(%x: !ait.tensor<b x h x 9 x 8 x f16>) dims {b = 0 to 4, h = 1 to
   %5, %6 = ait.adaptive_pool max %x : !ait.tensor<b x 2 x 3 x 8 x f16>, !ait.tensor<b x 2 x 3 x 8 x i32>
   ait.output "y" %0 : !ait.tensor<b x (min(h floordiv 2 + 1, (h + 1) ceildiv 2)) x 4 x 8 x f16>
 }
+
+// CHECK-LABEL: ait.graph @fold
+ait.graph @fold(%x: !ait.tensor<b x 4 x 3 x h x 5 x f16>) dims {b = 1 to 4, h = 1 to 8} {
+  // CHECK-NEXT: ait.overlap_add %x stride [2, 1] dilation [1, 2] before [1, 0] {note} : !ait.tensor<b x (2*h) x 9 x f16>
+  %0 = ait.overlap_add %x stride [2, 1] dilation [1, 2] before [1, 0] {note} : !ait.tensor<b x (2*h) x 9 x f16>
+  // CHECK-NEXT: ait.overlap_add %x stride [1, 1] : !ait.tensor<b x (h + 3) x 7 x f16>
+  %1 = ait.overlap_add %x stride [1, 1] : !ait.tensor<b x (h + 3) x 7 x f16>
+  ait.output "y" %1 : !ait.tensor<b x (h + 3) x 7 x f16>
+}

@@ -130,3 +130,45 @@ ait.graph @kind(%x: !ait.tensor<1 x 4 x 8 x f16>) {
   // expected-error @below {{ait.pool: unknown kind "least"; expected one of max, mean}}
   %0 = "ait.pool"(%x) <{kind = "least", window = [3 : i64]}> : (!ait.tensor<1 x 4 x 8 x f16>) -> !ait.tensor<1 x 2 x 8 x f16>
 }
+
+// -----
+
+ait.graph @fold_booleans(%x: !ait.tensor<4 x 3 x 8 x i1>) {
+  // expected-error @below {{ait.overlap_add: sums of i1 have no meaning; convert with ait.cast}}
+  %y = ait.overlap_add %x stride [1] : !ait.tensor<4 x 10 x i1>
+}
+
+// -----
+
+ait.graph @fold_numbers(%x: !ait.tensor<4 x 3 x 8 x f16>) {
+  // expected-error @below {{ait.overlap_add: stride, dilation and before have one number each for 1 to 3 dims}}
+  %y = ait.overlap_add %x stride [1] before [0, 0] : !ait.tensor<4 x 10 x f16>
+}
+
+// -----
+
+ait.graph @fold_stride(%x: !ait.tensor<4 x 3 x 8 x f16>) {
+  // expected-error @below {{ait.overlap_add: stride is [0], expected at least 1}}
+  %y = ait.overlap_add %x stride [0] : !ait.tensor<4 x 10 x f16>
+}
+
+// -----
+
+ait.graph @fold_rank(%x: !ait.tensor<4 x 8 x f16>) {
+  // expected-error @below {{ait.overlap_add: x has shape [4, 8] and the result [4, 10]; expected 1 more dims of x, a window and a number of windows for each of the last 1 dims of the result}}
+  %y = ait.overlap_add %x stride [1] : !ait.tensor<4 x 10 x f16>
+}
+
+// -----
+
+ait.graph @fold_leading(%x: !ait.tensor<4 x 3 x 8 x f16>) {
+  // expected-error @below {{ait.overlap_add: the leading dims of x, [4], are not those of the result, [5]}}
+  %y = ait.overlap_add %x stride [1] : !ait.tensor<5 x 10 x f16>
+}
+
+// -----
+
+ait.graph @fold_undeclared(%x: !ait.tensor<4 x 3 x 8 x f16>) {
+  // expected-error @below {{ait.overlap_add: dim 'n' of !ait.tensor<4 x n x f16> is not declared; add it to the dims {...} around it}}
+  %y = ait.overlap_add %x stride [1] : !ait.tensor<4 x n x f16>
+}

@@ -9,9 +9,10 @@ from xdsl.dialects.builtin import StringAttr, i64
 from xdsl.ir import SSAValue
 
 from ait_mlir.building.formulas import Value
-from ait_mlir.dialects.ait.pool import AdaptivePoolOp, PoolOp, pool_properties
+from ait_mlir.dialects.ait.pool import AdaptivePoolOp, OverlapAddOp, PoolOp, pool_properties
 from ait_mlir.dialects.ait.reduce import ReduceOp
 from ait_mlir.dialects.ait.types import TensorType, tensor_type
+from ait_mlir.dims import const, floordiv
 from ait_mlir.importers.torch.call import Call, Row
 from ait_mlir.importers.torch.rows.common import channels_first, channels_last, each
 
@@ -36,6 +37,20 @@ def pool(kind: str, rank: int) -> Row:
         return _results(c, op)
 
     return row
+
+
+def fold(c: Call) -> Value:
+    """Windows [batch, channels * window, windows] added where they lie in an image; without a batch, too."""
+    x, dims = c.tensor("self"), c.dims
+    window = each(c["kernel_size"], 2)
+    counts = [
+        floordiv(size + 2 * pad - dilation * (k - 1) - 1, stride) + 1
+        for size, pad, dilation, k, stride in zip(
+            dims[-2:], each(c["padding"], 2), each(c["dilation"], 2), window, each(c["stride"], 2), strict=True
+        )
+    ]
+    windows = c.w.reshape(x, (*dims[:-2], *map(const, window), *counts))
+    return c.w.put(OverlapAddOp(windows, dims, each(c["stride"], 2), each(c["dilation"], 2), each(c["padding"], 2)))
 
 
 def adaptive(kind: str, rank: int) -> Row:
@@ -78,6 +93,7 @@ def _results(c: Call, op: PoolOp | AdaptivePoolOp) -> Value | Sequence[Value]:
 
 
 ROWS: dict[str, Row] = {
+    "aten.col2im.default": fold,
     **{f"aten.max_pool{n}d.default": pool("max", n) for n in (1, 2, 3)},
     **{f"aten.max_pool{n}d_with_indices.default": pool("max", n) for n in (1, 2, 3)},
     **{f"aten.avg_pool{n}d.default": pool("mean", n) for n in (1, 2, 3)},
