@@ -202,6 +202,8 @@ CASES = {
     "conv_transpose3d": (lambda x, w: F.conv_transpose3d(x, w, dilation=2, groups=2), lambda: (floats(2, 4, 2, 3, 3), floats(4, 2, 2, 1, 2)), ({0: B}, None)),
     "convolution": (lambda x, w, b: torch.ops.aten.convolution(x, w, b, [1, 2], [0, 1], [1, 1], False, [0, 0], 1), lambda: (floats(2, 4, 5, 7), floats(6, 4, 1, 3), floats(6)), ({0: B}, None, None)),
     "conv1d": (lambda x, w, b: F.conv1d(x, w, b, stride=2, padding=2), lambda: (floats(2, 4, 5), floats(6, 4, 5), floats(6)), ({0: B}, None, None)),
+    "fold": (lambda x: (F.fold(x, (6, 7), (2, 3), dilation=(1, 2), padding=(1, 0), stride=(2, 1)), F.fold(x[0], (6, 7), (2, 3), dilation=(1, 2), padding=(1, 0), stride=(2, 1))), lambda: (floats(2, 24, 12),), ({0: B},)),
+    "median_of_dynamic": (lambda x: (x.median(1), x.median(0, keepdim=True), x[:, :, 0].median()), x3, True),
     "max_pool": (lambda x: F.max_pool2d(x, 3, (1, 2), 1), lambda: (floats(2, 4, 5, 7),), ({0: B, 2: S},)),
     "max_pool_dilated": (lambda x: F.max_pool2d(x, (2, 1), 1, padding=(1, 0), dilation=(3, 1)), lambda: (floats(2, 4, 5, 7),), ({0: B},)),
     "max_pool_ceil": (lambda x: F.max_pool2d(x, 3, 2, ceil_mode=True), lambda: (floats(2, 4, 5, 8),), ({0: B},)),

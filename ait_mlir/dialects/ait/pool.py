@@ -249,7 +249,6 @@ class OverlapAddOp(Cost, PureOp):
     ) -> None:
         result = TensorType.get(dims, tensor_type(x).element_type)
         self.set_up([x], [result], stride=stride, dilation=dilation, before=before)
-        self.infer_result_types()
 
     def numbers(self) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
         """Stride, dilation and elements cut off before, for each covered dim."""

@@ -80,7 +80,6 @@ class KthValueOp(Reduction, PureOp):
         dims = (*t.dims[:dim], *t.dims[dim + 1 :])
         results = [TensorType.get(dims, t.element_type), TensorType.get(dims, element_type)]
         self.set_up([input], results, k=[k], dim=dim, nan_first=nan_first)
-        self.infer_result_types()
 
     def infer_result_types(self) -> ResultTypes:
         t = self.expect_tensor(self.operands[0], "the input")

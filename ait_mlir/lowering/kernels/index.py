@@ -20,7 +20,7 @@ from ait_mlir.dialects.ait.types import TensorType, scope_of, tensor_type
 from ait_mlir.dims import Expr, Scope, const, product
 from ait_mlir.lowering.kernels.base import Arg, Config, Emission, Kernel, Launch, Strides
 from ait_mlir.lowering.kernels.loops import Loop, braces, broadcast_strides, collapse, nest, single, sizes, steps
-from ait_mlir.lowering.kernels.radix import radix_bytes
+from ait_mlir.lowering.kernels.radix import radix_bytes, radix_each
 from ait_mlir.lowering.target import Target
 
 
@@ -175,11 +175,8 @@ class ScatterKernel(Kernel[ScatterOp]):
 
     def workspace(self, op: ScatterOp, config: Config) -> Expr:
         """Bytes in which a GPU sorts the places."""
-        space, kept = op.space(), {at for _, at in op.kept_dims()}
-        shared = _shared_dims(op)
-        places = product(d for at, d in enumerate(space) if at not in kept)
-        rows = product(d for at, d in enumerate(space) if at in kept and at not in shared)
-        bits, size = _most_targets(op).bit_length(), 8 if _key(op) == "uint64_t" else 4
+        rows, places = _sorted_rows(op)
+        bits, size = (_most_targets(op) - 1).bit_length(), 8 if _key(op) == "uint64_t" else 4
         return radix_bytes(rows, places, bits, size, scope_of(op), kept=True)
 
     def emit(self, launch: Launch[ScatterOp]) -> Emission:
@@ -194,7 +191,10 @@ class ScatterKernel(Kernel[ScatterOp]):
         serial = group(lambda at: at not in kept)
         if launch.target.is_gpu:
             keyed, columns = group(lambda at: at in kept - shared), group(lambda at: at in shared)
-            counts, more = f"{len(serial)}, {len(keyed)}, {_key(op)}", "workspace"
+            counts, more = (
+                f"{len(serial)}, {len(keyed)}, {_key(op)}",
+                f"{radix_each(*_sorted_rows(op), scope)}, workspace",
+            )
         else:
             keyed, columns = [], group(lambda at: at in kept)
             counts, more = f"{len(serial)}", launch.cpp(y.type.num_elements())
@@ -214,9 +214,16 @@ def _shared_dims(op: ScatterOp) -> set[int]:
     return {at for _, at in op.kept_dims()} - differs
 
 
+def _sorted_rows(op: ScatterOp) -> tuple[Expr, Expr]:
+    """How many rows of places a GPU sorts, and how many places each has."""
+    space, kept, shared = op.space(), {at for _, at in op.kept_dims()}, _shared_dims(op)
+    rows = product(d for at, d in enumerate(space) if at in kept and at not in shared)
+    return rows, product(d for at, d in enumerate(space) if at not in kept)
+
+
 def _key(op: ScatterOp) -> str:
     """The C++ type of the keys that sort the places."""
-    return "uint32_t" if _most_targets(op) < 2**32 - 1 else "uint64_t"
+    return "uint32_t" if _most_targets(op) <= 2**32 else "uint64_t"
 
 
 def _most_targets(op: ScatterOp) -> int:

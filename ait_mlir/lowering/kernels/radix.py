@@ -6,8 +6,15 @@ from ait_mlir.dims import Expr, Scope, ceildiv, const, floordiv, minimum
 
 TILE = 4096
 """The elements that a block sorts: `kRadixTile`."""
-DIGIT_BITS, FAN = 8, 16
-"""`kRadixBits` and `kRadixFan`."""
+THREADS, DIGIT_BITS, FAN = 256, 8, 16
+"""`kRadixThreads`, `kRadixBits` and `kRadixFan`."""
+FEW = 1 << 20
+"""Elements that need tiles of a quarter of the size to fill a card."""
+
+
+def radix_each(rows: Expr, length: Expr, scope: Scope) -> int:
+    """The elements of a thread in sorts of rows that have several blocks each."""
+    return TILE // THREADS // (4 if scope.bounds(rows * length)[1] <= FEW else 1)
 
 
 def radix_bytes(rows: Expr, length: Expr, bits: int, key_bytes: int, scope: Scope, kept: bool = False) -> Expr:
@@ -18,7 +25,7 @@ def radix_bytes(rows: Expr, length: Expr, bits: int, key_bytes: int, scope: Scop
     if scope.bounds(length)[1] <= TILE:
         return const(0)
     passes = max(1, -(-bits // DIGIT_BITS))
-    tiles = ceildiv(length, TILE)
+    tiles = ceildiv(length, THREADS * radix_each(rows, length, scope))
     groups = ceildiv(tiles, FAN)
     messages = tiles + groups + ceildiv(groups, FAN)
     cleared = passes * (rows * 4 * 2**DIGIT_BITS + rows * messages * 8 * 2**DIGIT_BITS + 16)

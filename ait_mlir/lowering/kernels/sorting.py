@@ -11,7 +11,7 @@ from ait_mlir.dims import Expr, ceildiv, const, product
 from ait_mlir.lowering.kernels.amounts import bytes_moved, element_bytes, estimate_env
 from ait_mlir.lowering.kernels.base import Config, Emission, Kernel, Launch, Target
 from ait_mlir.lowering.kernels.loops import ZERO, collapse, nest, operand, single, sizes
-from ait_mlir.lowering.kernels.radix import DIGIT_BITS, TILE, radix_bytes
+from ait_mlir.lowering.kernels.radix import DIGIT_BITS, TILE, radix_bytes, radix_each
 from ait_mlir.lowering.target import HOPPER
 
 SHORT = 128
@@ -48,22 +48,28 @@ def emit_sort(
     loops = nest(x.type.dims, [x.strides, *(a.strides for a in outs)])
     row = loops.pop(axis)
     nested = [*collapse(loops or [single(3)], launch.scope), row]
-    flags = [_flag(descending)]
-    if not launch.target.is_gpu:
+    flags, more = [_flag(descending)], ""
+    if launch.target.is_gpu:
+        more = f"{radix_each(*_rows(x.type, axis), launch.scope)}, "
+    else:
         flags.append(_flag(launch.scope.bounds(row.size)[1] >= 2**32 - 1))
     first, *results = (operand(a.name, nested, i, dims) for i, a in enumerate((x, *outs)))
     return launch.call(
         name,
         f"{name}<{', '.join(flags)}>(ctx, {sizes(nested, dims)}, {first}, {launch.cpp(count)}, "
-        f"{', '.join(results)}, workspace)",
+        f"{', '.join(results)}, {more}workspace)",
     )
 
 
 def sort_bytes(op: SortOp | TopkOp, axis: int) -> Expr:
     """Bytes of workspace for `ait::gpu::sort`."""
     t = tensor_type(op.input)
-    rows = product(d for i, d in enumerate(t.dims) if i != axis)
-    return radix_bytes(rows, t.dims[axis], key_bits(t), key_bytes(t), scope_of(op))
+    return radix_bytes(*_rows(t, axis), key_bits(t), key_bytes(t), scope_of(op))
+
+
+def _rows(t: TensorType, axis: int) -> tuple[Expr, Expr]:
+    """The number of rows along an axis, and their length."""
+    return product(d for i, d in enumerate(t.dims) if i != axis), t.dims[axis]
 
 
 def key_bits(t: TensorType) -> int:
@@ -133,10 +139,9 @@ def topk_bytes(op: TopkOp) -> Expr:
     t, k, tile = tensor_type(op.input), op.k.value.data, _select_tile(op)
     if k > tile // 4:
         return sort_bytes(op, op.axis)
-    length = t.dims[op.axis]
+    rows, length = _rows(t, op.axis)
     if scope_of(op).bounds(length)[1] <= TILE:
         return const(0)
-    rows = product(d for i, d in enumerate(t.dims) if i != op.axis)
     return 2 * (rows * ceildiv(length, tile) * (k * (key_bytes(t) + 4)) + 16)
 
 

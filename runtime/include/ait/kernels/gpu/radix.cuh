@@ -54,12 +54,28 @@ __device__ __forceinline__ int radix_element(int i, int each) {
   return (thread / kWarpSize * each + i) * kWarpSize + thread % kWarpSize;
 }
 
-/// @brief The lanes of the warp with this number of so many bits.
-__device__ __forceinline__ lanes_t lanes_with(uint32_t number, int bits) {
+/// @brief The lanes of the warp with this number of so many bits, for several numbers at once.
+template <int kCount>
+__device__ __forceinline__ void lanes_with(const uint32_t (&numbers)[kCount], int bits, lanes_t (&same)[kCount]) {
+#pragma unroll
+  for (int u = 0; u < kCount; ++u) same[u] = ~lanes_t(0);
+#pragma unroll 1
+  for (int bit = 0; bit < bits; ++bit) {
+#pragma unroll
+    for (int u = 0; u < kCount; ++u) {
+      const bool set = (numbers[u] >> bit & 1) != 0;
+      const lanes_t lanes = ballot(set);
+      same[u] &= set ? lanes : ~lanes;
+    }
+  }
+}
+
+/// @brief The lanes of the warp with this digit.
+__device__ __forceinline__ lanes_t lanes_with(uint32_t digit) {
   lanes_t same = ~lanes_t(0);
 #pragma unroll
-  for (int bit = 0; bit < bits; ++bit) {
-    const bool set = (number >> bit & 1) != 0;
+  for (int bit = 0; bit < kRadixBits; ++bit) {
+    const bool set = (digit >> bit & 1) != 0;
     const lanes_t lanes = ballot(set);
     same &= set ? lanes : ~lanes;
   }
@@ -94,7 +110,7 @@ __device__ __forceinline__ uint32_t radix_rank(RadixCounters& shared, int each, 
   for (int i = 0; i < kRadixEach; ++i) {
     if (i >= each) continue;
     const uint32_t digit = digit_of(i);
-    const lanes_t same = lanes_with(digit, kRadixBits), lower = same & lanes_below();
+    const lanes_t same = lanes_with(digit), lower = same & lanes_below();
     const uint32_t before = counters[digit];
     sync_warp();
     if (lower == 0) counters[digit] = before + count_lanes(same);
@@ -170,16 +186,16 @@ struct RadixBuffers {
 
 /// Counts the digits of each pass in each row. A block has a tile of a row.
 template <class K, class From>
-__global__ void __launch_bounds__(kRadixThreads) radix_count_kernel(From from, int64_t length, int64_t tiles, int passes, uint32_t* counts) {
+__global__ void __launch_bounds__(kRadixThreads) radix_count_kernel(From from, int64_t length, int64_t tiles, int each, int passes, uint32_t* counts) {
   __shared__ uint32_t shared[sizeof(K)][kRadixDigits];
   wait_for_previous();
   allow_next();
-  const int64_t row = static_cast<int64_t>(blockIdx.x) / tiles, first = static_cast<int64_t>(blockIdx.x) % tiles * kRadixTile;
+  const int64_t row = static_cast<int64_t>(blockIdx.x) / tiles, first = static_cast<int64_t>(blockIdx.x) % tiles * (each * kRadixThreads);
   const int thread = threadIdx.x;
   for (int pass = 0; pass < passes; ++pass) shared[pass][thread] = 0;
   __syncthreads();
 #pragma unroll 4
-  for (int i = 0; i < kRadixEach; ++i) {
+  for (int i = 0; i < each; ++i) {
     const int64_t at = first + i * kRadixThreads + thread;
     if (at >= length) continue;
     const K key = from.key(row, at);
@@ -195,42 +211,50 @@ __global__ void __launch_bounds__(kRadixThreads) radix_count_kernel(From from, i
 /// Moves elements to where a pass wants them. A block has a tile of a row.
 template <class K, class From, class To, class Chain>
 __global__ void __launch_bounds__(kRadixThreads)
-    radix_pass_kernel(From from, To to, Chain chain, int64_t length, int pass, int passes, const uint32_t* counts) {
+    radix_pass_kernel(From from, To to, Chain chain, int64_t length, int each, int pass, int passes, const uint32_t* counts) {
   __shared__ RadixCounters shared;
   __shared__ K exchanged[kRadixTile];
   __shared__ uint32_t offsets[kRadixDigits], number;
   wait_for_previous();
   allow_next();
-  const int64_t taken = chain.take(number), tile = taken / chain.chains, row = taken % chain.chains, first = tile * kRadixTile;
-  const int thread = threadIdx.x, here = static_cast<int>(length - first < kRadixTile ? length - first : kRadixTile);
+  const int64_t taken = chain.take(number), tile = taken / chain.chains, row = taken % chain.chains;
+  const int64_t first = tile * (each * kRadixThreads), left = length - first;
+  const int thread = threadIdx.x, here = left < each * kRadixThreads ? static_cast<int>(left) : each * kRadixThreads;
   K keys[kRadixEach];
   uint32_t places[kRadixEach], ranks[kRadixEach];
 #pragma unroll
   for (int i = 0; i < kRadixEach; ++i) {
-    const int at = detail::radix_element(i, kRadixEach);
-    keys[i] = at < here ? from.key(row, first + at) : ~K(0);
-    places[i] = at < here ? from.place(row, first + at) : 0;
+    const int at = detail::radix_element(i, each);
+    const bool there = i < each && at < here;
+    keys[i] = there ? from.key(row, first + at) : ~K(0);
+    places[i] = there ? from.place(row, first + at) : 0;
   }
   const int shift = pass * kRadixBits;
-  const uint32_t own = detail::radix_rank(shared, kRadixEach, [&](int i) { return detail::radix_digit(keys[i], shift); }, ranks);
+  const uint32_t own = detail::radix_rank(shared, each, [&](int i) { return detail::radix_digit(keys[i], shift); }, ranks);
   const uint32_t before = chain.before(row, tile, own, 0u, nullptr);
   const uint32_t of_lower = detail::sum_before(counts[(row * passes + pass) * kRadixDigits + thread], shared.sums);
   offsets[thread] = of_lower + before - shared.starts[thread];
 #pragma unroll
-  for (int i = 0; i < kRadixEach; ++i) exchanged[ranks[i]] = keys[i];
+  for (int i = 0; i < kRadixEach; ++i) {
+    if (i < each) exchanged[ranks[i]] = keys[i];
+  }
   __syncthreads();
   // Now in the order of the tile: neighbours mostly go to neighbouring places. Elements behind the end come last.
 #pragma unroll
-  for (int i = 0; i < kRadixEach; ++i) keys[i] = exchanged[i * kRadixThreads + thread];
+  for (int i = 0; i < kRadixEach; ++i) {
+    if (i < each) keys[i] = exchanged[i * kRadixThreads + thread];
+  }
   __syncthreads();
   uint32_t* const moved = reinterpret_cast<uint32_t*>(exchanged);
 #pragma unroll
-  for (int i = 0; i < kRadixEach; ++i) moved[ranks[i]] = places[i];
+  for (int i = 0; i < kRadixEach; ++i) {
+    if (i < each) moved[ranks[i]] = places[i];
+  }
   __syncthreads();
 #pragma unroll
   for (int i = 0; i < kRadixEach; ++i) {
     const int at = i * kRadixThreads + thread;
-    if (at < here) to.store(row, offsets[detail::radix_digit(keys[i], shift)] + static_cast<uint32_t>(at), keys[i], moved[at]);
+    if (i < each && at < here) to.store(row, offsets[detail::radix_digit(keys[i], shift)] + static_cast<uint32_t>(at), keys[i], moved[at]);
   }
 }
 
@@ -239,11 +263,16 @@ template <class K>
 struct RadixWorkspace {
   using Chain = Chains<Sum, uint32_t, kRadixDigits, kRadixFan>;
   int64_t rows, length, tiles;
-  int passes;
+  int each, passes;
   char* begin;
 
-  RadixWorkspace(int64_t rows_, int64_t length_, int bits, void* workspace)
-      : rows(rows_), length(length_), tiles((length_ + kRadixTile - 1) / kRadixTile), passes(radix_passes(bits)), begin(static_cast<char*>(workspace)) {}
+  RadixWorkspace(int64_t rows_, int64_t length_, int each_, int bits, void* workspace)
+      : rows(rows_),
+        length(length_),
+        tiles((length_ + each_ * kRadixThreads - 1) / (each_ * kRadixThreads)),
+        each(each_),
+        passes(radix_passes(bits)),
+        begin(static_cast<char*>(workspace)) {}
   uint32_t* counts() const { return reinterpret_cast<uint32_t*>(begin); }
   int64_t counts_bytes() const { return rows * passes * kRadixDigits * 4; }
   int64_t chain_bytes() const { return Chain(rows, tiles, nullptr).cleared(); }
@@ -258,22 +287,23 @@ struct RadixWorkspace {
 
 /// @brief Sorts rows of fewer than 2^32 keys by their lowest `bits`. Equal keys keep their order.
 /// @param source `key(row, i)` and `place(row, i)` of element i
+/// @param each elements of a thread, up to kRadixEach: fewer where few elements have to fill the card
 /// @param sink `store(row, i, key, place)` takes what comes i-th in a row
 /// @param workspace of `ait_mlir/lowering/kernels/radix.py: radix_bytes`
 template <class K, class Source, class Sink>
-int32_t radix_sort(const Context& ctx, int64_t rows, int64_t length, int bits, const Source& source, const Sink& sink, void* workspace) {
+int32_t radix_sort(const Context& ctx, int64_t rows, int64_t length, int each, int bits, const Source& source, const Sink& sink, void* workspace) {
   using Chain = typename RadixWorkspace<K>::Chain;
   using Buffers = RadixBuffers<K>;
   if (rows <= 0 || length <= 0) return 0;
   if (length > UINT32_MAX) return ctx.fail("a sort of more than 2^32 - 1 elements in a row");
-  const RadixWorkspace<K> space(rows, length, bits, workspace);
+  const RadixWorkspace<K> space(rows, length, each, bits, workspace);
   if (const int32_t status = fill_bytes(ctx, workspace, 0, static_cast<size_t>(space.cleared()))) return status;
   LaunchConfig config;
   config.block = dim3(kRadixThreads);
   config.grid = dim3(grid_size(rows * space.tiles));
   config.dependent = true;
   const int passes = space.passes;
-  if (const int32_t status = launch(ctx, config, radix_count_kernel<K, Source>, source, length, space.tiles, passes, space.counts())) return status;
+  if (const int32_t status = launch(ctx, config, radix_count_kernel<K, Source>, source, length, space.tiles, each, passes, space.counts())) return status;
   for (int pass = 0; pass < passes; ++pass) {
     const Buffers from = space.buffers((pass + 1) % 2), to = space.buffers(pass % 2);
     const uint32_t* const counts = space.counts();
@@ -281,13 +311,13 @@ int32_t radix_sort(const Context& ctx, int64_t rows, int64_t length, int bits, c
     const bool last = pass == passes - 1;
     int32_t status = 0;
     if (pass == 0 && last) {
-      status = launch(ctx, config, radix_pass_kernel<K, Source, Sink, Chain>, source, sink, chain, length, pass, passes, counts);
+      status = launch(ctx, config, radix_pass_kernel<K, Source, Sink, Chain>, source, sink, chain, length, each, pass, passes, counts);
     } else if (pass == 0) {
-      status = launch(ctx, config, radix_pass_kernel<K, Source, Buffers, Chain>, source, to, chain, length, pass, passes, counts);
+      status = launch(ctx, config, radix_pass_kernel<K, Source, Buffers, Chain>, source, to, chain, length, each, pass, passes, counts);
     } else if (last) {
-      status = launch(ctx, config, radix_pass_kernel<K, Buffers, Sink, Chain>, from, sink, chain, length, pass, passes, counts);
+      status = launch(ctx, config, radix_pass_kernel<K, Buffers, Sink, Chain>, from, sink, chain, length, each, pass, passes, counts);
     } else {
-      status = launch(ctx, config, radix_pass_kernel<K, Buffers, Buffers, Chain>, from, to, chain, length, pass, passes, counts);
+      status = launch(ctx, config, radix_pass_kernel<K, Buffers, Buffers, Chain>, from, to, chain, length, each, pass, passes, counts);
     }
     if (status) return status;
   }

@@ -99,7 +99,8 @@ __global__ void __launch_bounds__(kWarpSize) scatter_row_kernel(Space space, int
       const int64_t place = first + u * kWarpSize + lane;
       next_target[u] = targets;
       if (place >= places) continue;
-      next_target[u] = static_cast<uint32_t>(space.target(row, place));
+      const int64_t target = space.target(row, place);
+      if (target >= 0) next_target[u] = static_cast<uint32_t>(target);
       next_value[u] = space.values[dense + space.dense_of_place(place)];
     }
   };
@@ -108,19 +109,19 @@ __global__ void __launch_bounds__(kWarpSize) scatter_row_kernel(Space space, int
   for (int64_t first = 0; first < places; first += kAhead * kWarpSize) {
     uint32_t target[kAhead];
     T value[kAhead];
+    lanes_t same[kAhead];
 #pragma unroll
     for (int u = 0; u < kAhead; ++u) target[u] = next_target[u], value[u] = next_value[u];
     read(first + kAhead * kWarpSize);
+    detail::lanes_with(target, bits, same);
 #pragma unroll
     for (int u = 0; u < kAhead; ++u) {
-      if (first + u * kWarpSize >= places) continue;
-      const lanes_t same = detail::lanes_with(target[u], bits);
       const bool known = target[u] < static_cast<uint32_t>(targets);
       if constexpr (std::is_same_v<Kind, SetElement>) {
-        if (known && (same & ~lanes_below()) == (lanes_t(1) << lane)) sums[target[u]] = value[u];
+        if (known && (same[u] & ~lanes_below()) == (lanes_t(1) << lane)) sums[target[u]] = value[u];
         sync_warp();
       } else {
-        const int before = known ? count_lanes(same & lanes_below()) : 0;
+        const int before = known ? count_lanes(same[u] & lanes_below()) : 0;
         for (int turn = 0; turn == 0 || ballot(before >= turn) != 0; ++turn) {
           if (known && before == turn) sums[target[u]] = Kind::template apply<A>(sums[target[u]], convert<A>(value[u]));
           sync_warp();
@@ -137,11 +138,12 @@ __global__ void __launch_bounds__(kWarpSize) scatter_row_kernel(Space space, int
 /// Places of the first `kSerial` loops may name the same element; each step of these loops has one index tuple; along the others elements differ. Along
 /// the next `kKeyed` loops indices differ, too; along the rest, the columns, they do not. If `Kind` rounds 16-bit floats, `out` is contiguous and `sums`
 /// has room for as many elements. A place with an index outside of its dim is skipped.
-/// @tparam K unsigned, for more than as many numbers as there are elements that indices can name
+/// @tparam K unsigned, for as many numbers as there are elements that indices can name
+/// @param each as of `radix_sort`
 /// @param workspace of `radix_bytes` for the places of each row if these may be more than kRadixTile
 template <class Kind, int kSerial, int kKeyed, class K, int kRank, int kIndices, class Id, class T>
 int32_t scatter(const Context& ctx, const IndexedSpace<kRank, kIndices, Id>& space, const T* values, T* out, combined_t<Kind, T>* sums,
-                void* workspace) {
+                int each, void* workspace) {
   using Sorted = ScatterSpace<Kind, kSerial, kKeyed, kRank, kIndices, Id, T>;
   const Sorted sorted{space, values, out};
   const int64_t places = sorted.places(), columns = sorted.rows() * sorted.columns(), targets = sorted.targets();
@@ -163,7 +165,7 @@ int32_t scatter(const Context& ctx, const IndexedSpace<kRank, kIndices, Id>& spa
   constexpr int64_t kFewPlaces = 64;
   if (places > kFewPlaces && ranges > 1) {
     constexpr int kVec = 16 / sizeof(T);
-    return sorted.may_access(kVec) ? detail::scatter_sorted<K, kVec>(ctx, sorted, workspace) : detail::scatter_sorted<K, 1>(ctx, sorted, workspace);
+    return sorted.may_access(kVec) ? detail::scatter_sorted<K, kVec>(ctx, sorted, each, workspace) : detail::scatter_sorted<K, 1>(ctx, sorted, each, workspace);
   }
   LaunchConfig config;
   config.block = dim3(128);

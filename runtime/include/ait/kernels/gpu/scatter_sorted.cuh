@@ -45,7 +45,7 @@ struct ScatterSpace {
     return product;
   }
 
-  /// @brief The number of the element, among those that indices can name, of a place; `targets()` if an index is outside of its dim.
+  /// @brief The number of the element, among those that indices can name, of a place; -1 if an index is outside of its dim.
   __device__ __forceinline__ int64_t target(int64_t row, int64_t place) const {
     int64_t at_place[kSerial], at_row[kKeyed];
     coordinates<kSerial>(place, space.sizes, at_place);
@@ -63,7 +63,7 @@ struct ScatterSpace {
       known = known && found >= 0 && found < space.extents[k];
       number = number * space.extents[k] + found;
     }
-    return known ? number : targets();
+    return known ? number : -1;
   }
 
   /// @brief Where the element of a target is, without row and column.
@@ -122,6 +122,10 @@ ScatterParts scatter_parts(const Space& space) {
   return {chunks, (chunks + lanes - 1) / lanes, lanes};
 }
 
+/// @brief A bit of places with an index outside of its dim, which are sorted with those of the first element.
+template <class Place>
+inline constexpr Place kSkipped = Place(1) << (8 * sizeof(Place) - 1);
+
 /// @brief Where the run of keys equal to `key` ends, of which all before `from` are.
 template <class K>
 __device__ __forceinline__ int64_t end_of_run(const K* keys, int64_t from, int64_t length, K key) {
@@ -149,11 +153,9 @@ __device__ __forceinline__ void combine_sorted(const Space& space, const K* keys
   using A = typename Space::Sum;
   constexpr int kAhead = 8;  // values that are read before the first is combined
   const int lane = threadIdx.x % kWarpSize;
-  const K none = static_cast<K>(space.targets());
   const int64_t at = first + lane;
-  const K mine = at < places ? keys[at] : none;
-  const bool ends = mine == none, begins = !ends && (at == 0 || keys[at - 1] != mine);
-  const lanes_t all = ballot(begins), known = ~ballot(ends);
+  const bool begins = at < places && (at == 0 || keys[at - 1] != keys[at]);
+  const lanes_t all = ballot(begins);
   sync_warp();  // what was there has been read
   if (begins) heads[count_lanes(all & lanes_below())] = static_cast<uint8_t>(lane);
   sync_warp();
@@ -166,7 +168,7 @@ __device__ __forceinline__ void combine_sorted(const Space& space, const K* keys
   for (int head = lane / cut.lanes; head < count; head += kWarpSize / cut.lanes) {
     int64_t place = first + heads[head];
     const K target = keys[place];
-    const int64_t end = head + 1 < count ? first + heads[head + 1] : end_of_run(keys, first + count_lanes(known), places, target);
+    const int64_t end = head + 1 < count ? first + heads[head + 1] : end_of_run(keys, first + kWarpSize < places ? first + kWarpSize : places, places, target);
     T* const to = space.out + whole + space.whole_of_target(static_cast<int64_t>(target));
     T own[kVec];
     A sums[kVec];
@@ -175,13 +177,16 @@ __device__ __forceinline__ void combine_sorted(const Space& space, const K* keys
     for (int j = 0; j < kVec; ++j) sums[j] = convert<A>(own[j]);
     for (; place < end; place += kAhead) {
       T read[kAhead][kVec];
+      bool counts[kAhead];
 #pragma unroll
       for (int u = 0; u < kAhead; ++u) {
-        if (place + u < end) load<kVec>(space.values + dense + space.dense_of_place(static_cast<int64_t>(sorted[place + u])), read[u]);
+        const Place from = place + u < end ? sorted[place + u] : kSkipped<Place>;
+        counts[u] = (from & kSkipped<Place>) == 0;
+        if (counts[u]) load<kVec>(space.values + dense + space.dense_of_place(static_cast<int64_t>(from)), read[u]);
       }
 #pragma unroll
       for (int u = 0; u < kAhead; ++u) {
-        if (place + u >= end) continue;
+        if (!counts[u]) continue;
 #pragma unroll
         for (int j = 0; j < kVec; ++j) sums[j] = Space::Combine::template apply<A>(sums[j], convert<A>(read[u][j]));
       }
@@ -196,8 +201,13 @@ __device__ __forceinline__ void combine_sorted(const Space& space, const K* keys
 template <class K, class Space>
 struct ScatterKeys {
   Space space;
-  __device__ __forceinline__ K key(int64_t row, int64_t i) const { return static_cast<K>(space.target(row, i)); }
-  __device__ __forceinline__ uint32_t place(int64_t, int64_t i) const { return static_cast<uint32_t>(i); }
+  __device__ __forceinline__ K key(int64_t row, int64_t i) const {
+    const int64_t target = space.target(row, i);
+    return static_cast<K>(target < 0 ? 0 : target);
+  }
+  __device__ __forceinline__ uint32_t place(int64_t row, int64_t i) const {
+    return static_cast<uint32_t>(i) | (space.target(row, i) < 0 ? kSkipped<uint32_t> : 0);
+  }
 };
 }  // namespace detail
 
@@ -234,8 +244,10 @@ __global__ void __launch_bounds__(kRadixThreads)
 #pragma unroll
   for (int i = 0; i < kRadixEach; ++i) {
     const int at = detail::radix_element(i, each);
-    held[i] = i < each && at < places ? static_cast<K>(space.target(row, at)) : ~K(0);
-    from[i] = static_cast<uint16_t>(at);
+    const bool there = i < each && at < places;
+    const int64_t target = there ? space.target(row, at) : 0;
+    held[i] = there ? static_cast<K>(target < 0 ? 0 : target) : ~K(0);
+    from[i] = static_cast<uint16_t>(at) | (target < 0 ? detail::kSkipped<uint16_t> : 0);
   }
   radix_sort_block(counters, keys, each, passes, held, from);
   __syncthreads();  // what was exchanged has been read
@@ -256,11 +268,10 @@ __global__ void __launch_bounds__(kRadixThreads)
 
 namespace detail {
 template <class K, int kVec, class Space>
-int32_t scatter_sorted(const Context& ctx, const Space& space, void* workspace) {
+int32_t scatter_sorted(const Context& ctx, const Space& space, int each, void* workspace) {
   const ScatterParts cut = scatter_parts<kVec>(space);
   const int64_t places = space.places(), rows = space.rows();
-  // `targets()` itself is the key of a place that is skipped.
-  const int bits = key_bits(static_cast<uint64_t>(space.targets()));
+  const int bits = key_bits(static_cast<uint64_t>(space.targets() - 1));
   LaunchConfig config;
   config.block = dim3(kRadixThreads);
   config.dependent = true;
@@ -269,12 +280,13 @@ int32_t scatter_sorted(const Context& ctx, const Space& space, void* workspace) 
     constexpr int64_t kBlocks = 512;
     const int64_t most = rows < kBlocks ? kBlocks / rows : 1, shares = cut.parts < most ? cut.parts : most;
     config.grid = dim3(grid_size(rows * shares));
-    const int each = static_cast<int>((places + kRadixThreads - 1) / kRadixThreads);
-    return launch(ctx, config, scatter_block_kernel<kVec, Space, K>, space, each, radix_passes(bits), shares, cut);
+    const int held = static_cast<int>((places + kRadixThreads - 1) / kRadixThreads);
+    return launch(ctx, config, scatter_block_kernel<kVec, Space, K>, space, held, radix_passes(bits), shares, cut);
   }
-  const RadixWorkspace<K> buffers(rows, places, bits, workspace);
+  if (places > INT32_MAX) return ctx.fail("scatter: more than 2^31 - 1 places that may name one element");
+  const RadixWorkspace<K> buffers(rows, places, each, bits, workspace);
   const RadixBuffers<K> sorted = buffers.buffers((buffers.passes - 1) % 2);
-  if (const int32_t status = radix_sort<K>(ctx, rows, places, bits, ScatterKeys<K, Space>{space}, sorted, workspace)) return status;
+  if (const int32_t status = radix_sort<K>(ctx, rows, places, each, bits, ScatterKeys<K, Space>{space}, sorted, workspace)) return status;
   const int64_t windows = (places + kWarpSize - 1) / kWarpSize, items = rows * windows * cut.parts;
   config.grid = dim3(grid_size((items + kRadixWarps - 1) / kRadixWarps));
   return launch(ctx, config, scatter_sorted_kernel<kVec, Space, K>, space, sorted, windows, items, cut);

@@ -121,17 +121,18 @@ Sorted sorted_rows(const int64_t (&sizes)[kRank], const In& in, int64_t count, c
 }
 
 /// @brief The first `count` elements along the last of `sizes` in the order of `sort_key`, and their places.
+/// @param each as of `radix_sort`
 /// @param workspace of `ait_mlir/lowering/kernels/radix.py: radix_bytes`
 template <bool kDescending, size_t kRank, class In, class Values, class Indices>
 int32_t sort(const Context& ctx, const int64_t (&sizes)[kRank], const In& in, int64_t count, const Values& values, const Indices& indices,
-             void* workspace) {
+             int each, void* workspace) {
   constexpr int kOuter = static_cast<int>(kRank) - 1, kBits = kSortBits<typename In::Value>;
   using Sorted = SortedRows<kDescending, kOuter, In, Values, Indices>;
   using Pair = sort_pair_t<typename In::Value, false>;
   const Sorted sorted = sorted_rows<Sorted>(sizes, in, count, values, indices);
   const int64_t length = sorted.space.length, rows = sorted.space.rows;
   if (rows <= 0 || length <= 0) return 0;
-  if (length > kRadixTile) return radix_sort<typename Sorted::K>(ctx, rows, length, kBits, sorted, sorted, workspace);
+  if (length > kRadixTile) return radix_sort<typename Sorted::K>(ctx, rows, length, each, kBits, sorted, sorted, workspace);
   LaunchConfig config;
   config.dependent = true;
   if (length > kSortWidth) {

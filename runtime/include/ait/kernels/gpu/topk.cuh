@@ -121,10 +121,11 @@ int32_t topk_short(const Context& ctx, const Sorted& sorted) {
 }  // namespace detail
 
 /// @brief The first `count` elements along the last of `sizes` in the order of `sort_key`, and their places; as `sort`.
+/// @param each as of `radix_sort`
 /// @param workspace of `ait_mlir/lowering/kernels/sorting.py: topk_bytes`
 template <bool kDescending, size_t kRank, class In, class Values, class Indices>
 int32_t topk(const Context& ctx, const int64_t (&sizes)[kRank], const In& in, int64_t count, const Values& values, const Indices& indices,
-             void* workspace) {
+             int each, void* workspace) {
   constexpr int kOuter = static_cast<int>(kRank) - 1;
   using Sorted = SortedRows<kDescending, kOuter, In, Values, Indices>;
   using K = typename Sorted::K;
@@ -139,7 +140,7 @@ int32_t topk(const Context& ctx, const int64_t (&sizes)[kRank], const In& in, in
       return detail::topk_short<kTopkShort / kWarpSize>(ctx, sorted);
     }
   }
-  if (length <= kRadixTile || count > kTile / 4) return sort<kDescending>(ctx, sizes, in, count, values, indices, workspace);
+  if (length <= kRadixTile || count > kTile / 4) return sort<kDescending>(ctx, sizes, in, count, values, indices, each, workspace);
   if (length > UINT32_MAX) return ctx.fail("topk: a row of more than 2^32 - 1 elements");
   constexpr int kPasses = (kSortBits<typename In::Value> + kRadixBits - 1) / kRadixBits;
   LaunchConfig config;
@@ -165,8 +166,8 @@ int32_t topk(const Context& ctx, const int64_t (&sizes)[kRank], const In& in, in
     now = to;
   }
   config.grid = dim3(grid_size(rows));
-  const int each = static_cast<int>((left + kRadixThreads - 1) / kRadixThreads);
-  return launch(ctx, config, topk_join_kernel<Sorted, K>, sorted, now, left, each, kPasses);
+  const int held = static_cast<int>((left + kRadixThreads - 1) / kRadixThreads);
+  return launch(ctx, config, topk_join_kernel<Sorted, K>, sorted, now, left, held, kPasses);
 }
 
 }  // namespace ait::gpu
