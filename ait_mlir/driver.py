@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import tempfile
+import warnings
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
@@ -19,15 +20,16 @@ from xdsl.ir import Operation
 
 from ait_mlir.dialects.ait.dtypes import BY_IR
 from ait_mlir.dialects.ait.foreign import CallFfiOp
+from ait_mlir.dialects.ait.naming import derived_name
 from ait_mlir.dialects.ait_rt.buffers import ConstantOp, NamedBufferOp
 from ait_mlir.dialects.ait_rt.program import ProgramOp
 from ait_mlir.dims import Dim
-from ait_mlir.errors import AitError, CompileError, InputError
+from ait_mlir.errors import AitError, CompileError, InputError, SlowLaunchWarning, printable
 from ait_mlir.folding import Folding, needs_kernels
 from ait_mlir.host.cache import Scratch
 from ait_mlir.host.kernel_libraries import KernelLibrary, find_kernel_library
 from ait_mlir.ir.context import context
-from ait_mlir.ir.parser import check, parse_source
+from ait_mlir.ir.parser import check, op_place, parse_source
 from ait_mlir.ir.pipeline import Observer, PassError, diagnostic, errors_with_places, run_passes
 from ait_mlir.ir.source import SourceError, SourceText, decode
 from ait_mlir.lowering.emit import Source, emit_program
@@ -38,6 +40,7 @@ from ait_mlir.lowering.tables import Literal as TableLiteral
 from ait_mlir.lowering.toolchain import detect_cuda_arch
 from ait_mlir.options import CompileOptions
 from ait_mlir.passes.fold_params import fold_params, foldable_params
+from ait_mlir.passes.launch_cost import slow_launches
 from ait_mlir.passes.parse import parse_passes
 from ait_mlir.passes.pipelines import PHASES, passes_between, phase_index
 from ait_mlir.reference.folds import Fold, write_folds
@@ -170,7 +173,8 @@ def compile_module(
     """Compile a module to the artifact `output` and return its path. The module is modified.
 
     `constants` are the data of params by name; params without data must be set on the loaded model. If `workdir` is
-    given, the sources and the IR are kept there. Raises `SourceError` for wrong IR, `CompileError` if the C++ compiler
+    given, the sources and the IR are kept there. A `SlowLaunchWarning` names each launch that is estimated at several
+    times the floor of its work. Raises `SourceError` for wrong IR, `CompileError` if the C++ compiler
     reports errors.
     """
     from ait_mlir.lowering.build import build_library
@@ -183,6 +187,7 @@ def compile_module(
         module, options, constants=constants, place=Path(output).parent, source=source, observe=observe
     )
     program = program_of(module)
+    warn_of_slow_launches(module, program)
     code = emit(module, source, inspected=options.inspected)
     files = code.joined()
     with nullcontext(Path(workdir)) if workdir is not None else Scratch() as folder:
@@ -206,6 +211,18 @@ def compile_module(
         }
         manifest = replace(manifest, kernel_libraries=called, variants=variants)
         return artifact.write(output, manifest, text, library, data, {k.sha256: k.path for k in libraries}, built)
+
+
+def warn_of_slow_launches(module: ModuleOp, program: ProgramOp) -> None:
+    """A `SlowLaunchWarning` at the model's line for each kernel that is estimated far above its floor."""
+    for slow in slow_launches(module, program, target_of(module)):
+        file, line, _ = op_place(slow.launch) or (program.sym_name.data, 1, 1)
+        op = derived_name(slow.kernel.compute_op())
+        text = (
+            f"{op} (kernel {slow.kernel.provider.data}) is estimated at {slow.seconds * 1e6:.0f} us, "
+            f"{slow.seconds / slow.floor:.0f} times the {slow.floor * 1e6:.0f} us that its bytes or operations take"
+        )
+        warnings.warn_explicit(printable(text), SlowLaunchWarning, file, line)
 
 
 def called_libraries(module: ModuleOp, source: SourceText | None = None) -> list[KernelLibrary]:

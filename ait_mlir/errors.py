@@ -19,6 +19,10 @@ def printable(text: str) -> str:
     return _CONTROL.sub(lambda found: repr(found[0])[1:-1], text)
 
 
+class SlowLaunchWarning(UserWarning):
+    """A launch of a compiled model is estimated far above the time that its bytes or its operations take."""
+
+
 class AitError(Exception):
     """Base of every error that ait_mlir raises on purpose. Its text has names and paths without control characters."""
 

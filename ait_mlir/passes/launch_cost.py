@@ -1,29 +1,38 @@
-"""Estimates the time of a launch and the share of the card that it fills."""
+"""Estimates the time of a launch, the share of the card that it fills, and the shortest time that its work can take."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
+from ait_mlir.dialects.ait.attention import AttentionOp
 from ait_mlir.dialects.ait.conv import ConvOp
 from ait_mlir.dialects.ait.gemm import ContractionOp
 from ait_mlir.dialects.ait.traits import Cost
 from ait_mlir.dialects.ait.types import scope_of, tensor_type
-from ait_mlir.dialects.ait_rt.program import KernelOp
+from ait_mlir.dialects.ait_rt.loop import program_ops
+from ait_mlir.dialects.ait_rt.program import KernelOp, LaunchOp, ProgramOp
 from ait_mlir.lowering.candidates import Step
 from ait_mlir.lowering.choices import Selected
 from ait_mlir.lowering.kernels import Target
-from ait_mlir.lowering.kernels.amounts import bytes_moved, estimate_env
+from ait_mlir.lowering.kernels.amounts import bytes_moved, element_bytes, estimate_env
 from ait_mlir.lowering.kernels.base import Config
 
 THREADS = 2048
 """The threads of a multiprocessor."""
 ELEMENTS = 8
 """The approximate number of elements that a thread computes."""
+VECTOR_SHARE = 16
+"""The peak of products of f16 over that of f32 on vector units."""
 TILE = 64
 """Rows and columns of a block of a product, if its configuration does not give them."""
+SLOW = 5.0
+"""A launch that is estimated above so many times its floor is slow."""
+NOTABLE = 0.01
+"""The share of the estimated time of its program from which on a slow launch matters."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +41,16 @@ class LaunchCost:
 
     seconds: float
     share: float
+
+
+@dataclass(frozen=True)
+class SlowLaunch:
+    """A launch whose kernel is estimated far above the floor of its work; times in seconds."""
+
+    launch: LaunchOp
+    kernel: KernelOp
+    seconds: float
+    floor: float
 
 
 def launch_cost(kernel: KernelOp, target: Target) -> LaunchCost:
@@ -44,6 +63,49 @@ def launch_cost(kernel: KernelOp, target: Target) -> LaunchCost:
     costs = [_cost(step, env, target) for step in candidate]
     seconds = sum(cost.seconds for cost in costs)
     return LaunchCost(seconds, sum(cost.share * cost.seconds for cost in costs) / seconds if seconds else 0.0)
+
+
+def floor_seconds(op: Operation, target: Target) -> float:
+    """The shortest time of a launch of an op, at `estimate_env`: of each byte once at the rate of a copy, or of its
+    operations at the peak rate, whichever takes longer."""
+    assert isinstance(op, Cost), f"{op.name} does not say what it costs"
+    scope = scope_of(op)
+    work = op.flops().evaluate(estimate_env(scope)) / _peak(op, target)
+    return target.launch_seconds + max(bytes_moved(op, scope) / target.bandwidth, work)
+
+
+def _peak(op: Operation, target: Target) -> float:
+    """Operations a second: those of the matrix units for products of narrow floats, else those of the vector units."""
+    is_product = isinstance(op, ContractionOp | ConvOp | AttentionOp)
+    if not target.is_gpu or (is_product and element_bytes(tensor_type(op.operands[0])) <= 2):
+        return target.row.flops
+    return target.row.flops / VECTOR_SHARE
+
+
+def share_of_floor(kernel: KernelOp, target: Target) -> float | None:
+    """The floor of a kernel's op over its estimated time, at most 1; None for a kernel without an estimate."""
+    try:
+        seconds = launch_cost(kernel, target).seconds
+    except ValueError:
+        return None
+    return min(1.0, floor_seconds(kernel.compute_op(), target) / seconds) if seconds else None
+
+
+def slow_launches(module: ModuleOp, program: ProgramOp, target: Target) -> Iterator[SlowLaunch]:
+    """The slow launches of a planned program that matter for its time, the first of each kernel."""
+    kernels = {op.sym_name.data: op for op in module.ops if isinstance(op, KernelOp)}
+    launches = [op for op in program_ops(program.block) if isinstance(op, LaunchOp)]
+    seconds: dict[str, float] = {}
+    for name in {launch.kernel_name for launch in launches}:
+        try:
+            seconds[name] = launch_cost(kernels[name], target).seconds
+        except ValueError:
+            seconds[name] = 0.0
+    least = NOTABLE * sum(seconds[launch.kernel_name] for launch in launches)
+    for name, launch in {launch.kernel_name: launch for launch in reversed(launches)}.items():
+        floor = floor_seconds(kernels[name].compute_op(), target)
+        if seconds[name] > max(SLOW * floor, least):
+            yield SlowLaunch(launch, kernels[name], seconds[name], floor)
 
 
 def _cost(step: Step, env: Mapping[str, int], target: Target) -> LaunchCost:

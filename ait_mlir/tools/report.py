@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import cast
 
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp
@@ -17,6 +17,8 @@ from ait_mlir.dialects.ait_rt.buffers import AllocOp, ConstantOp, DestinationOp,
 from ait_mlir.dialects.ait_rt.loop import loops_around, program_ops
 from ait_mlir.dialects.ait_rt.program import KernelOp, LaunchOp, ProgramOp
 from ait_mlir.dims import sym
+from ait_mlir.lowering.module_target import target_of
+from ait_mlir.passes.launch_cost import share_of_floor
 
 _CONFIG_WIDTH = 40
 
@@ -32,6 +34,9 @@ class Launch:
     written: int
     flops: int
     stream: int = 0
+    share: float | None = None
+    """The floor of its work over the estimated time of its kernel, both at the largest hints; None without an
+    estimate."""
 
 
 @dataclass(frozen=True)
@@ -72,8 +77,12 @@ def report(module: ModuleOp, program: ProgramOp, dims: Mapping[str, int]) -> Rep
     dims = {d.name: program.scope.upper(sym(d.name)).evaluate(dims) for d in program.scope.bound} | dict(dims)
     kernels = {op.sym_name.data: op for op in module.ops if isinstance(op, KernelOp)}
     launches = [op for op in program_ops(program.block) if isinstance(op, LaunchOp)]
+    target = target_of(module)
+    shares = {name: share_of_floor(kernels[name], target) for name in {op.kernel_name for op in launches}}
     counted = tuple(
-        launch for op in launches for launch in [_count(op, kernels[op.kernel_name], dims)] * _steps_around(op, dims)
+        replace(launch, share=shares[op.kernel_name])
+        for op in launches
+        for launch in [_count(op, kernels[op.kernel_name], dims)] * _steps_around(op, dims)
     )
     partly = _read_in_part(launches, kernels, dims)
     floor = 0

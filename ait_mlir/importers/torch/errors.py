@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from xdsl.dialects.builtin import FileLineColLoc, IntAttr, LocationAttr, StringAttr, UnknownLoc
+
 from ait_mlir.errors import CompileError
 
 _FRAME = re.compile(r'File "([^"]+)", line (\d+), in (\S+)\n?\s*([^\n]*)')
@@ -56,20 +58,21 @@ def _is_library(file: str) -> bool:
     return any(part in file for part in _LIBRARIES) and not ("-packages/" in file and "-packages/torch/" not in file)
 
 
+def _frames(stack_trace: str | None) -> list[tuple[str, str, str, str]]:
+    """The frames of a stack trace outside of the importer: file, line, function, code."""
+    frames = _FRAME.findall(stack_trace or "")
+    return [f for f in frames if not f[0].startswith("<") and "/ait_mlir/importers/" not in f[0]]
+
+
 def place_in_source(stack_trace: str | None, fallback: str | None = None) -> str:
     """The innermost frame of a stack trace that is not PyTorch's own, as `file.py:12 in forward: code`.
 
     If all frames are PyTorch's, `fallback`, or the innermost frame without a fallback.
     """
-    frames = _FRAME.findall(stack_trace or "")
-    if not frames:
-        return NO_PLACE if fallback is None else fallback
-    frames = [f for f in frames if not f[0].startswith("<") and "/ait_mlir/importers/" not in f[0]]
-    if not frames:
-        return NO_PLACE if fallback is None else fallback
+    frames = _frames(stack_trace)
     mine = [f for f in frames if not _is_library(f[0])]
-    if not mine and fallback is not None:
-        return fallback
+    if not frames or (not mine and fallback is not None):
+        return NO_PLACE if fallback is None else fallback
     file, line, function, code = (mine or frames)[-1]
     function = _RESUMED.sub(r"\1", function)
     return f"{file}:{line} in {function}" + (f": {code.strip()}" if code.strip() else "")
@@ -77,4 +80,17 @@ def place_in_source(stack_trace: str | None, fallback: str | None = None) -> str
 
 def place_of(node: Any) -> str:
     """Where in the model's Python source a node of an exported graph comes from."""
-    return place_in_source(node.meta.get("stack_trace") or node.stack_trace)
+    return place_in_source(_stack_trace(node))
+
+
+def location_of(node: Any) -> LocationAttr:
+    """The line of the model's Python source that a node of an exported graph comes from."""
+    frames = [] if node is None else _frames(_stack_trace(node))
+    if not frames:
+        return UnknownLoc()
+    file, line, _, _ = ([f for f in frames if not _is_library(f[0])] or frames)[-1]
+    return FileLineColLoc(StringAttr(file), IntAttr(int(line)), IntAttr(1))
+
+
+def _stack_trace(node: Any) -> str | None:
+    return node.meta.get("stack_trace") or node.stack_trace

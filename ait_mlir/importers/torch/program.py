@@ -172,7 +172,7 @@ class Importer:
         for node in graph_module.graph.nodes:
             if node in left_out:
                 continue
-            self.w.place = lambda node=node: place_of(node)
+            self.w.node = node
             if node.op == "output":
                 results = list(node.args[0])
                 if graph_module is self.program.graph_module and not self.problems:

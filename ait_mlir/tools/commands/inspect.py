@@ -37,7 +37,9 @@ def add(subparsers: Any) -> None:
     p.add_argument("file", nargs="?", help="a .ait file, or IR text at any phase; with --ops the name of one op")
     p.add_argument("--ops", action="store_true", help="every op: names in AITemplate, element types, kernels by target")
     p.add_argument(
-        "--launches", action="store_true", help="each launch: op, kernel, shapes, bytes, flops; and the totals"
+        "--launches",
+        action="store_true",
+        help="each launch: op, kernel, shapes, bytes, flops, share of its floor; the totals",
     )
     p.add_argument(
         "--dim", action="append", default=[], metavar="NAME=N", help="default: the last hint, else the maximum"
@@ -134,15 +136,15 @@ def _print_launches(module: ModuleOp, dims: dict[str, int]) -> None:
     found = report(module, driver.program_of(module), dims)
     shown = ", ".join(f"{name} = {value}" for name, value in dims.items())
     print(f"launches{' at ' + shown if shown else ''}")
-    rows = [["", "op", "kernel", "shapes", "read", "written", "flops"]]
+    rows = [["", "op", "kernel", "shapes", "read", "written", "flops", "of floor"]]
     for i, launch in enumerate(found.launches):
-        rows.append(
-            [str(i), launch.op, launch.kernel, launch.shapes, str(launch.read), str(launch.written), str(launch.flops)]
-        )
+        amounts = [str(launch.read), str(launch.written), str(launch.flops)]
+        share = "" if launch.share is None else f"{launch.share:.0%}"
+        rows.append([str(i), launch.op, launch.kernel, launch.shapes, *amounts, share])
     if found.streams > 1:
         for row, stream in zip(rows, ["stream", *(str(launch.stream) for launch in found.launches)], strict=True):
             row.append(stream)
-    print(table(rows, right=(0, 4, 5, 6, 7)))
+    print(table(rows, right=(0, 4, 5, 6, 7, 8)))
     _print_totals(found)
 
 
