@@ -53,9 +53,9 @@ def fold_params(
     (`LARGEST_TABLE`). Another value is folded if the data of all its params are `known`; with `unbound`, also if they
     are not: a loaded model then computes it when it gets the data. `compute` gets all folds of known data and returns
     the names of the folds that it could compute; the others are not applied. If all data are known, or with `unbound`,
-    factors join weights, and transposed convolutions become plain ones, except with `partial`. Then, on a target
-    `fill_for` with tensor cores, weights of convolutions and products are padded for kernels that need it
-    (rewrites/conv.py, pad_products.py).
+    factors join weights, and transposed convolutions become plain ones, except with `partial`; for a GPU also if they
+    are not, because only plain arithmetic computes others there. Then, on a target `fill_for` with tensor cores,
+    weights of convolutions and products are padded for kernels that need it (rewrites/conv.py, pad_products.py).
 
     With `outside`, ops from outside are folded, too, for a caller that computes them now: an artifact does not contain
     their definition, so their params are no constants of the model any more. Except with `partial`, nothing else may
@@ -66,14 +66,15 @@ def fold_params(
         return []
     params = {p.param_name.data for p in graph.params()}
     allowed = params if unbound else params & set(known)
-    if allowed == params and (known or unbound):
-        if not partial:
-            rewrite(module, pattern_set("conv:FACTORS", "view:VIEWS"))
-            rewrite(module, pattern_set("conv_phases:PHASES", "conv:POINTS", "view:VIEWS"))
-        if fill_for is not None and fill_for.has("mma"):
-            blocks = ["conv:BLOCKS"] if assumes(module, "finite_images") else []
-            rewrite(module, pattern_set(*blocks, "conv:CHANNELS", "view:VIEWS"))
-            pad_products(graph.block, fill_for, weights=True)
+    whole = allowed == params and bool(known or unbound)
+    if whole and not partial:
+        rewrite(module, pattern_set("conv:FACTORS", "view:VIEWS"))
+    if not partial and (whole or (fill_for is not None and fill_for.is_gpu)):
+        rewrite(module, pattern_set("conv_phases:PHASES", "conv:POINTS", "view:VIEWS"))
+    if whole and fill_for is not None and fill_for.has("mma"):
+        blocks = ["conv:BLOCKS"] if assumes(module, "finite_images") else []
+        rewrite(module, pattern_set(*blocks, "conv:CHANNELS", "view:VIEWS"))
+        pad_products(graph.block, fill_for, weights=True)
     taken = set(params)
     fixed = _fixed(graph, allowed, outside)
     found: list[tuple[SSAValue, Fold]] = []

@@ -214,6 +214,10 @@ def test_transposed_convolutions_are_plain_ones_with_folded_weights(tmp_path: Pa
     assert sum(fold.name.startswith("folded.w") for fold in folds) == 2
     names = {op.param_name.data for op in graph_of(folded).params()}
     assert "w" not in names, "only parts of the weight are read"
+    for target, left in ((make_target("cuda", "sm_90a"), 0), (make_target("cpu", ""), 3)):
+        unknown = module.clone()
+        assert fold_params(unknown, (), target) == []
+        assert sum(op.is_transposed() for op in unknown.walk() if isinstance(op, ConvOp)) == left
     model = Model(compile_module(module, constants=weights, output=tmp_path / "m.ait"))
     found = {name: np.empty(array.shape, np.float32) for name, array in expected.items()}
     model.run(inputs, found)
