@@ -24,7 +24,7 @@ from ait_mlir.dims import Expr, Scope, total
 from ait_mlir.elements import NoElements, form_loops, has_elements
 from ait_mlir.lowering.candidates import candidates_of, standalone, steps_of
 from ait_mlir.lowering.kernels import Target
-from ait_mlir.lowering.kernels.amounts import estimate_env
+from ait_mlir.lowering.kernels.amounts import bytes_moved, estimate_env
 from ait_mlir.passes.by_estimate import ByEstimatePass
 from ait_mlir.passes.grouping import best_seconds
 from ait_mlir.passes.remove_duplicates import is_new_state
@@ -39,6 +39,11 @@ MORE_WORK = 2.0
 """The factor by which a group may do more work than its members alone, because elements are computed again."""
 GAIN = 1.1
 """The factor by which one launch must be estimated to be faster than the launches that it replaces."""
+GAIN_ALONE = 1.5
+"""The same factor for one op, whose own kernel may have been measured."""
+GAIN_CPU = 2.5
+"""The same factor on a CPU, where estimates count bytes alone, and written kernels use vectors where generated ones
+check bounds."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +80,7 @@ class Former:
         for root in reversed(list(self.block.ops)):
             if root not in self.gone and self._may_join(root) and self._is_root(root):
                 group = self._grown(root)
-                best = max(range(1, len(group) + 1), key=lambda n: self._gain(group[:n]), default=0)
+                best = max(range(1, len(group) + 1), key=lambda n: (self._gain(group[:n]), n), default=0)
                 if best and self._gain(group[:best]) > 0:
                     self._replace(group[:best])
                     changed = True
@@ -194,7 +199,12 @@ class Former:
         key = self._key(group)
         if key not in self.times:
             before = sum(self._alone(op, group) for op in group)
-            self.times[key] = before - GAIN * best_seconds(loops, self.target)
+            factor = GAIN if len(group) > 1 else GAIN_ALONE
+            factor = factor if self.target.is_gpu else GAIN_CPU
+            least = self.target.launch_seconds + bytes_moved(loops, self.scope) / self.target.bandwidth
+            if before > factor * least:
+                least = best_seconds(loops, self.target)
+            self.times[key] = before - factor * least
         return self.times[key]
 
     def _alone(self, op: Operation, group: Sequence[Operation]) -> float:
@@ -234,8 +244,9 @@ class Former:
         return part is not None and self._accepts(owner, place, part)
 
     def _accepts(self, op: Operation, position: int, view: Strided) -> bool:
-        """Whether the fastest kernel of an op accepts the strides of a view."""
-        if isinstance(op, OutputOp) or self.target is None:
+        """Whether the fastest kernel of an op accepts the strides of a view, and is as fast with them: what memory
+        bounds walks along the last dim."""
+        if isinstance(op, OutputOp) or self.target is None or (has_elements(op) and not _walks_along(view)):
             return False
         if isinstance(op, ReshapeOp):
             return view.reshape(tensor_type(op.output).dims, self.scope) is not None and all(
@@ -262,3 +273,9 @@ class Former:
                 self.gone.add(op)
                 op.detach()
                 op.erase()
+
+
+def _walks_along(view: Strided) -> bool:
+    """Whether the elements along the last dim that is not 1 lie side by side."""
+    strides = [s for d, s in zip(view.dims, view.strides, strict=True) if d.as_int() != 1]
+    return not strides or strides[-1].as_int() == 1

@@ -312,6 +312,7 @@ PHASE_TABLE: dict[str, Phase] = table(
                 "fuse-results",
                 "store-heads{{{card}}}",
                 "remove-duplicates",
+                "form-loops{{{card}}}",
             ),
         ),
         Phase(
