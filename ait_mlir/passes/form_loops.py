@@ -198,8 +198,9 @@ class Former:
             return float(len(group))
         key = self._key(group)
         if key not in self.times:
-            before = sum(self._alone(op, group) for op in group)
-            factor = GAIN if len(group) > 1 else GAIN_ALONE
+            seconds = [self._alone(op, group) for op in group]
+            before = sum(seconds)
+            factor = GAIN if sum(s > 0 for s in seconds) > 1 else GAIN_ALONE
             factor = factor if self.target.is_gpu else GAIN_CPU
             least = self.target.launch_seconds + bytes_moved(loops, self.scope) / self.target.bandwidth
             if before > factor * least:
@@ -215,10 +216,21 @@ class Former:
             if key not in self.times:
                 self.times[key] = best_seconds(op, self.target)
             return self.times[key]
-        if isinstance(op, ReshapeOp) or (not self._is_inside(op, group) and op is not group[0]) or self._is_free(op):
+        if isinstance(op, ReshapeOp) or (not self._is_inside(op, group) and op is not group[0]):
             return 0.0
         moved = total(r.type.byte_size() for r in op.results if isinstance(r.type, TensorType))
-        return self.target.launch_seconds + 2 * self._number(moved) / self.target.bandwidth
+        seconds = 2 * self._number(moved) / self.target.bandwidth
+        if not self._is_free(op):
+            return self.target.launch_seconds + seconds
+        return 0.0 if self._walks_along(op) else seconds
+
+    def _walks_along(self, op: ViewLike) -> bool:
+        """Whether ops that memory bounds read the last dim of a view's results side by side."""
+        if len(op.operands) != 1 or not any(has_elements(use.operation) for r in op.results for use in r.uses):
+            return True
+        whole = Strided.whole(tensor_type(op.operands[0]).dims)
+        views = [op.result_view(i, whole, self.scope) for i in range(len(op.results))]
+        return all(view is None or walks_along(view) for view in views)
 
     def _is_free(self, op: ViewLike) -> bool:
         """Whether no kernel needs a copy for a view: those that read it accept its strides, or that which computes its
@@ -244,9 +256,8 @@ class Former:
         return part is not None and self._accepts(owner, place, part)
 
     def _accepts(self, op: Operation, position: int, view: Strided) -> bool:
-        """Whether the fastest kernel of an op accepts the strides of a view, and is as fast with them: what memory
-        bounds walks along the last dim."""
-        if isinstance(op, OutputOp) or self.target is None or (has_elements(op) and not _walks_along(view)):
+        """Whether the fastest kernel of an op accepts the strides of a view."""
+        if isinstance(op, OutputOp) or self.target is None:
             return False
         if isinstance(op, ReshapeOp):
             return view.reshape(tensor_type(op.output).dims, self.scope) is not None and all(
@@ -275,7 +286,7 @@ class Former:
                 op.erase()
 
 
-def _walks_along(view: Strided) -> bool:
+def walks_along(view: Strided) -> bool:
     """Whether the elements along the last dim that is not 1 lie side by side."""
     strides = [s for d, s in zip(view.dims, view.strides, strict=True) if d.as_int() != 1]
     return not strides or strides[-1].as_int() == 1
