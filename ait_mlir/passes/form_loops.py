@@ -219,6 +219,11 @@ class Former:
         if isinstance(op, ReshapeOp) or (not self._is_inside(op, group) and op is not group[0]):
             return 0.0
         moved = total(r.type.byte_size() for r in op.results if isinstance(r.type, TensorType))
+        if len(op.operands) > 1:  # pieces that are not written in place join other copies
+            written = [self._is_written(op, i, value) for i, value in enumerate(op.operands)]
+            if any(written):
+                left = [tensor_type(v).byte_size() for v, done in zip(op.operands, written, strict=True) if not done]
+                return 2 * self._number(total(left)) / self.target.bandwidth
         seconds = 2 * self._number(moved) / self.target.bandwidth
         if not self._is_free(op):
             return self.target.launch_seconds + seconds
