@@ -22,7 +22,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import cast
 
 from xdsl.dialects.builtin import Float32Type
@@ -149,14 +150,23 @@ def _statements(block: Block, narrow: bool) -> list[str]:
         for result in op.results:
             operands = [names[v] for v in op.operands]
             types = [v.type for v in op.operands]
-            form = NARROW_FORMS.get(type(op)) if narrow and isinstance(result.type, Float32Type) else None
-            if form is not None and _only_scaled(result):
-                factor = _reciprocal(op)
-                value = form.format(*operands) if factor is None else f"ait::mul<float>({operands[0]}, {factor})"
-            else:
+            value = narrow_expression(op, operands) if narrow and _only_scaled(result) else None
+            if value is None:
                 value = scalar_expression(op, operands, types, result.type)
             lines.append(f"const {element_type(result.type)} {names[result]} = {value};")
     return lines
+
+
+def narrow_expression(
+    op: Operation, operands: Sequence[str], more: Mapping[type[Operation], str] = MappingProxyType({})
+) -> str | None:
+    """The cheaper C++ of an op whose result is only scaled before it is rounded to 2 bytes, if there is one; `more` are
+    forms beside `NARROW_FORMS`."""
+    form = NARROW_FORMS.get(type(op)) or more.get(type(op))
+    if form is None or not isinstance(op.results[0].type, Float32Type):
+        return None
+    factor = _reciprocal(op)
+    return form.format(*operands) if factor is None else f"ait::mul<float>({operands[0]}, {factor})"
 
 
 def _reciprocal(op: Operation) -> str | None:

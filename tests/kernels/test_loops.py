@@ -7,10 +7,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ait_mlir.driver import run_to_phase
+from ait_mlir.ir.source import SourceError
 from ait_mlir.lowering.kernels import Target, kernel_of
+from ait_mlir.options import CompileOptions
 from tests import tiers
 from tests.kernels import loops
 from tests.kernels.harness import CPU, Case, Library
+from tests.selection.cards import parse
 
 CASES = dict(loops.cases(CPU))
 OUTSIDE = loops.SPEC.drawn("gather", "f32")
@@ -54,6 +58,33 @@ def test_schedules_that_do_not_fit_are_refused(form: str, provider: str, config:
     op = loops.SPEC.drawn(form, "f16").op
     found = kernel_of(provider, op, CUDA).config_problem(op, config, CUDA)
     assert found is not None and problem in found
+
+
+@pytest.mark.parametrize("provider", ["native", "rows", "columns", "split", "tiles"])
+def test_missing_keys_have_defaults(provider: str) -> None:
+    case = loops.SPEC.drawn("permute" if provider == "tiles" else "middle", "f16")
+    assert kernel_of(provider, case.op, CUDA).config_problem(case.op, {}, CUDA) is None
+    for emission in loops.on_kernel(case, provider, {}).emissions(CUDA):
+        assert "__global__" in emission.definitions
+
+
+def test_a_schedule_in_the_text_that_does_not_fit_is_refused_with_its_place() -> None:
+    text = loops.SPEC.drawn("softmax", "f16").text
+    kernel = '{kernel = #ait.kernel<"rows", {threads = 4096 : i64}>}'
+    pinned = text.replace("} : !ait.tensor<b x 512 x f16>\n", f"}} {kernel} : !ait.tensor<b x 512 x f16>\n")
+    assert pinned != text
+    with pytest.raises(SourceError, match=r"<text>:2:3: error: .*'threads' is 4096, a block has at most 1024"):
+        run_to_phase(parse(pinned), "selected", CompileOptions("cuda", "sm_90a"))
+
+
+def test_functions_of_results_of_2_bytes_are_cheaper_where_digits_only_scale() -> None:
+    softmax, logsumexp, wide = (
+        loops.SPEC.drawn(name, t).emissions(CPU)[0].body
+        for name, t in (("softmax", "f16"), ("logsumexp", "f16"), ("softmax", "f32"))
+    )
+    assert softmax.count("ait::exp_narrow(") == 2 and "ait::div_narrow(" in softmax
+    assert "ait::exp(" in logsumexp and "narrow" not in logsumexp  # a logarithm of a sum near 1 has no digits to lose
+    assert "narrow" not in wide
 
 
 @pytest.mark.parametrize("form", ["softmax", "middle", "pool", "mean-first"])

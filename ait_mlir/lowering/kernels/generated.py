@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from dataclasses import replace
+from typing import ClassVar
 
 from xdsl.dialects.builtin import i32, i64
 
@@ -20,6 +22,7 @@ from ait_mlir.lowering.target import Target
 
 MAX_LANES = 8
 MAX_ITEMS = 16
+MAX_SPLITS = 4096
 MAX_THREADS = 1024
 STATIC_SHARED = 48 * 1024
 """Shared memory that a kernel may declare."""
@@ -28,7 +31,7 @@ STATE_BYTES = 16
 THREADS = (8, 16, 32, 64, 128, 256, 512, 1024)
 ITEMS = (1, 2, 4)
 """Chunks of a thread that computes single results."""
-TILES = ((8, 8), (4, 16), (16, 4), (4, 8), (8, 4), (2, 32), (32, 2), (4, 4))
+TILES = ((16, 4), (8, 8), (4, 16), (4, 8), (8, 4), (2, 32), (32, 2), (4, 4))
 """Pieces of 16 bytes along the axis of the operands, and along that of the results."""
 ROW_COLUMNS = ((8, 32), (4, 64), (16, 16), (32, 8), (2, 128), (8, 64), (8, 128))
 """Threads side by side, and threads that share the elements of a row."""
@@ -40,14 +43,33 @@ def lanes_of(op: LoopsOp) -> int:
     return min(MAX_LANES, 16 // min(widths))
 
 
+def operand_width(op: LoopsOp) -> int:
+    """The bytes of an element of the first operand."""
+    return BY_IR[tensor_type(op.operands[0]).element_type].bytes if op.operands else 4
+
+
 class Generated(Kernel[LoopsOp]):
     """What the schedules on a GPU have in common: their configurations are ranked by estimate."""
 
     ops = (LoopsOp,)
+    defaults: ClassVar[Config] = {"lanes": 1}
+    """The values of missing keys."""
+
+    def full(self, config: Config) -> Config:
+        """The configuration with the values of missing keys."""
+        return {**self.defaults, **config}
 
     @abstractmethod
     def seconds_of(self, op: LoopsOp, nest: Nest, config: Config, target: Target) -> float:
-        """Estimated seconds with a configuration."""
+        """Estimated seconds with a configuration that has all keys."""
+
+    @abstractmethod
+    def check_full(self, op: LoopsOp, config: Config) -> None:
+        """Raise `ValueError` unless a configuration that has all keys fits."""
+
+    @abstractmethod
+    def code(self, launch: Launch[LoopsOp]) -> Emission | tuple[Emission, ...]:
+        """The code with a configuration that has all keys."""
 
     def ranked(self, op: LoopsOp, target: Target) -> list[tuple[dict[str, int], float]]:
         if not target.is_gpu:
@@ -59,7 +81,10 @@ class Generated(Kernel[LoopsOp]):
     def estimate(self, op: LoopsOp, config: Config, target: Target) -> float:
         if not target.is_gpu:
             return super().estimate(op, config, target)
-        return self.seconds_of(op, nest_of(op), config, target)
+        return self.seconds_of(op, nest_of(op), self.full(config), target)
+
+    def emit(self, launch: Launch[LoopsOp]) -> Emission | tuple[Emission, ...]:
+        return self.code(replace(launch, config=self.full(launch.config)))
 
     def check(self, op: LoopsOp, config: Config, target: Target) -> None:
         for key, value in config.items():
@@ -67,6 +92,7 @@ class Generated(Kernel[LoopsOp]):
                 raise ValueError(f"configuration {key!r} is {value}, expected a power of two")
         if config.get("lanes", 1) > MAX_LANES:
             raise ValueError(f"configuration 'lanes' is {config['lanes']}, expected at most {MAX_LANES}")
+        self.check_full(op, self.full(config))
 
 
 def check_lanes(axis: Axis | None, lanes: int) -> None:
@@ -83,6 +109,7 @@ class LoopsKernel(Generated):
     """Any loops: a thread computes neighbouring results, and folds alone. On a CPU, rows or columns in vectors."""
 
     name = "loops"
+    defaults: ClassVar[Config] = {"lanes": 1, "items": 1}
 
     def configs(self, op: LoopsOp, target: Target) -> list[dict[str, int]]:
         if not target.is_gpu:
@@ -92,16 +119,15 @@ class LoopsKernel(Generated):
         return [{"lanes": most >> i, "items": n} for i in range(most.bit_length()) for n in ITEMS]
 
     def seconds_of(self, op: LoopsOp, nest: Nest, config: Config, target: Target) -> float:
-        items = config.get("items", 1)
-        return Estimate.of(nest, target).map_seconds(op, best_lane_of_results(nest), config["lanes"], items)
+        lane = best_lane_of_results(nest)
+        return Estimate.of(nest, target).map_seconds(op, lane, config["lanes"], config["items"])
 
-    def check(self, op: LoopsOp, config: Config, target: Target) -> None:
-        super().check(op, config, target)
-        check_lanes(best_lane_of_results(nest_of(op)), config.get("lanes", 1))
-        if config.get("items", 1) > MAX_ITEMS:
+    def check_full(self, op: LoopsOp, config: Config) -> None:
+        check_lanes(best_lane_of_results(nest_of(op)), config["lanes"])
+        if config["items"] > MAX_ITEMS:
             raise ValueError(f"configuration 'items' is {config['items']}, expected at most {MAX_ITEMS}")
 
-    def emit(self, launch: Launch[LoopsOp]) -> Emission:
+    def code(self, launch: Launch[LoopsOp]) -> Emission:
         return GpuLoops(launch, "map").emit() if launch.target.is_gpu else CpuLoops(launch).emit()
 
 
@@ -111,6 +137,7 @@ class LoopsRows(Generated):
     name = "loops_rows"
     provider = "rows"
     gpu_only = True
+    defaults: ClassVar[Config] = {"threads": 256, "lanes": 1, "kept": 0}
 
     def matches(self, op: LoopsOp, target: Target) -> bool:
         return target.is_gpu and bool(rows_of(nest_of(op)).steps)
@@ -132,15 +159,14 @@ class LoopsRows(Generated):
             op, rows_of(nest), None, config["lanes"], threads, 0, threads, bool(config["kept"])
         )
 
-    def check(self, op: LoopsOp, config: Config, target: Target) -> None:
-        super().check(op, config, target)
-        threads = config.get("threads", 1)
+    def check_full(self, op: LoopsOp, config: Config) -> None:
+        threads = config["threads"]
         if threads > MAX_THREADS:
             raise ValueError(f"configuration 'threads' is {threads}, a block has at most {MAX_THREADS}")
-        if config.get("kept") and not self.fits(op, threads, config["lanes"]):
+        if config["kept"] and not self.fits(op, threads, config["lanes"]):
             raise ValueError(f"{threads} threads have no room for the elements of a row in registers; set 'kept' to 0")
 
-    def emit(self, launch: Launch[LoopsOp]) -> Emission:
+    def code(self, launch: Launch[LoopsOp]) -> Emission:
         return GpuLoops(launch, "rows").emit()
 
 
@@ -171,6 +197,7 @@ class LoopsColumns(Generated):
     name = "loops_columns"
     provider = "columns"
     gpu_only = True
+    defaults: ClassVar[Config] = {"columns": 8, "rows": 32, "lanes": 1, "kept": 0}
 
     def matches(self, op: LoopsOp, target: Target) -> bool:
         return target.is_gpu and self.lane(op) is not None
@@ -205,12 +232,10 @@ class LoopsColumns(Generated):
         seconds = Estimate.of(nest, target).rows_seconds(
             op, rows, lane, config["lanes"], below, columns, block, bool(config["kept"])
         )
-        width = BY_IR[tensor_type(op.operands[0]).element_type].bytes if op.operands else 4
-        return seconds * max(1.0, 64 / (columns * config["lanes"] * width)) ** 0.5
+        return seconds * max(1.0, 64 / (columns * config["lanes"] * operand_width(op))) ** 0.5
 
-    def check(self, op: LoopsOp, config: Config, target: Target) -> None:
-        super().check(op, config, target)
-        columns, rows, lanes = config.get("columns", 1), config.get("rows", 1), config.get("lanes", 1)
+    def check_full(self, op: LoopsOp, config: Config) -> None:
+        columns, rows, lanes = config["columns"], config["rows"], config["lanes"]
         if columns * rows > MAX_THREADS:
             raise ValueError(
                 f"{columns} columns of {rows} rows are {columns * rows} threads, a block has {MAX_THREADS}"
@@ -222,10 +247,10 @@ class LoopsColumns(Generated):
                 f"there are {STATIC_SHARED}"
             )
         check_lanes(self.lane(op), lanes)
-        if config.get("kept") and kept_bytes(op, rows, lanes) > most_kept(columns * rows):
+        if config["kept"] and kept_bytes(op, rows, lanes) > most_kept(columns * rows):
             raise ValueError(f"{rows} threads have no room for the elements of a row in registers; set 'kept' to 0")
 
-    def emit(self, launch: Launch[LoopsOp]) -> Emission:
+    def code(self, launch: Launch[LoopsOp]) -> Emission:
         return GpuLoops(launch, "columns").emit()
 
 
@@ -244,6 +269,7 @@ class LoopsTiles(Generated):
     name = "loops_tiles"
     provider = "tiles"
     gpu_only = True
+    defaults: ClassVar[Config] = {"along": 8, "across": 8, "lanes": 1}
 
     def matches(self, op: LoopsOp, target: Target) -> bool:
         return target.is_gpu and turned_axis(nest_of(op)) is not None
@@ -261,14 +287,13 @@ class LoopsTiles(Generated):
         assert lane is not None and turn is not None
         return Estimate.of(nest, target).tiles_seconds(op, lane, turn, config)
 
-    def check(self, op: LoopsOp, config: Config, target: Target) -> None:
-        super().check(op, config, target)
+    def check_full(self, op: LoopsOp, config: Config) -> None:
         nest = nest_of(op)
-        check_lanes(best_lane_of_results(nest), config.get("lanes", 1))
+        check_lanes(best_lane_of_results(nest), config["lanes"])
         if (found := tile_bytes(op, nest, config)) > STATIC_SHARED:
             raise ValueError(f"the tiles take {found} bytes of shared memory, there are {STATIC_SHARED}")
 
-    def emit(self, launch: Launch[LoopsOp]) -> Emission:
+    def code(self, launch: Launch[LoopsOp]) -> Emission:
         return GpuLoops(launch, "tiles").emit()
 
 
@@ -276,7 +301,7 @@ def tile_bytes(op: LoopsOp, nest: Nest, config: Config) -> int:
     """The bytes of all tiles."""
     lane, turn = best_lane_of_results(nest), turned_axis(nest)
     reads = [] if lane is None or turn is None else turned_reads(nest, lane.name, turn.name)
-    elements = config.get("along", 1) * config.get("across", 1) * config.get("lanes", 1) ** 2
+    elements = config["along"] * config["across"] * config["lanes"] ** 2
     return sum(elements * BY_IR[read.element].bytes for read in reads)
 
 
@@ -286,6 +311,11 @@ class LoopsSplit(Generated):
     name = "loops_split"
     provider = "split"
     gpu_only = True
+    defaults: ClassVar[Config] = {"lanes": 1, "splits": 4}
+
+    def full(self, config: Config) -> Config:
+        block = {"columns": 8, "rows": 32} if "columns" in config else {"threads": 256}
+        return {**self.defaults, **block, **config}
 
     def matches(self, op: LoopsOp, target: Target) -> bool:
         return LoopsRows().matches(op, target)
@@ -317,21 +347,22 @@ class LoopsSplit(Generated):
         threads = config["rows"] if columns else config["threads"]
         block = threads * max(columns, 1)
         once = estimate.rows_seconds(op, rows, lane, config["lanes"], threads * splits, columns, block, False)
+        if columns:
+            once *= max(1.0, 128 / (columns * config["lanes"] * operand_width(op))) ** 0.25
         return once + len(rows.steps) * (target.launch_seconds + JOIN_SECONDS)
 
-    def check(self, op: LoopsOp, config: Config, target: Target) -> None:
-        super().check(op, config, target)
+    def check_full(self, op: LoopsOp, config: Config) -> None:
         if "columns" in config:
-            LoopsColumns().check(op, {k: v for k, v in config.items() if k != "splits"}, target)
-        elif not 32 <= config.get("threads", 0) <= MAX_THREADS:
-            raise ValueError(f"configuration 'threads' is {config.get('threads', 0)}, expected 32 to {MAX_THREADS}")
-        if config.get("splits", 0) < 1:
-            raise ValueError("configuration 'splits' is missing: the blocks that share a row")
+            LoopsColumns().check_full(op, {**config, "kept": 0})
+        elif not 32 <= config["threads"] <= MAX_THREADS:
+            raise ValueError(f"configuration 'threads' is {config['threads']}, expected 32 to {MAX_THREADS}")
+        if not 1 <= config["splits"] <= MAX_SPLITS:
+            raise ValueError(f"configuration 'splits' is {config['splits']}, expected 1 to {MAX_SPLITS}")
 
     def between(self, op: LoopsOp, config: Config, target: Target) -> tuple[TensorType, ...]:
         """The states of the folds of each block: values, and places."""
         rows = rows_of(nest_of(op))
-        count = rows.count * config["splits"]
+        count = rows.count * self.full(config)["splits"]
         types: list[TensorType] = []
         for fold in rows.folds():
             value = fold.results[0].type
@@ -339,7 +370,7 @@ class LoopsSplit(Generated):
             types += [TensorType.get([count], t) for t in (state, i64)[: len(fold.results)]]
         return tuple(types)
 
-    def emit(self, launch: Launch[LoopsOp]) -> tuple[Emission, ...]:
+    def code(self, launch: Launch[LoopsOp]) -> tuple[Emission, ...]:
         return emit_split(launch, "columns" if "columns" in launch.config else "rows")
 
 

@@ -16,12 +16,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Literal
 
+from xdsl.dialects.builtin import BFloat16Type, Float16Type
 from xdsl.ir import Operation, SSAValue
 
 from ait_mlir.dialects.ait.dtypes import BY_IR, compute_type, is_float
-from ait_mlir.dialects.ait.loops import AtOp
+from ait_mlir.dialects.ait.elementwise import ExpOp
+from ait_mlir.dialects.ait.loops import AtOp, FoldOp
+from ait_mlir.dialects.ait.region import YieldOp
 from ait_mlir.dims import Expr
 from ait_mlir.lowering.cpp import element_type, literal
 from ait_mlir.lowering.loops.nest import (
@@ -38,11 +42,13 @@ from ait_mlir.lowering.loops.nest import (
     step,
 )
 from ait_mlir.lowering.loops.text import IndexText, Lines, Numbers
-from ait_mlir.lowering.regions import scalar_expression, word_of
+from ait_mlir.lowering.regions import KEEP_RELATIVE_ERROR, narrow_expression, scalar_expression, word_of
 
 Place = Literal["cpu", "gpu"]
 UNROLLED = 64
 """Folds of at most so many steps are written out by the compiler."""
+LOOPS_FORMS: dict[type[Operation], str] = {ExpOp: "ait::exp_narrow({0})"}
+"""Cheaper functions beside those of all regions."""
 STRUCTS = {"add": "ait::Sum", "mul": "ait::Prod", "max": "ait::Max", "min": "ait::Min"}
 
 
@@ -67,7 +73,7 @@ class Accumulator:
     def type(self) -> str:
         """The type of the state, as `ait/kernels/reduction.h` has it: sums of integers wrap."""
         if self.fold.has_place:
-            return f"ait::Placed<{self.value_type}>"
+            return f"ait::Placed<{self.value_type}, Index>"
         dtype = BY_IR[self.fold.results[0].type]
         if dtype.is_float:
             return self.value_type
@@ -79,15 +85,15 @@ class Accumulator:
     def start(self) -> str:
         return f"{self.kind}::start<{self.value_type}, {self.type}>()"
 
-    def joined(self, state: str, value: str, place: str) -> str:
-        """The state with one more value."""
+    def joined(self, state: str, value: str, place: str, in_order: bool = False) -> str:
+        """The state with one more value; `in_order`: behind all values of the state."""
         given = f"{self.type}{{{value}, {place}}}" if self.fold.has_place else self.cast(value, self.type)
-        return f"{self.kind}::join({state}, {given})"
+        return f"{self.kind}::join{'_next' if in_order and self.fold.has_place else ''}({state}, {given})"
 
     def results(self, state: str) -> list[str]:
         """The C++ of the fold's results."""
         if self.fold.has_place:
-            return [f"{state}.value", f"{state}.place"]
+            return [f"{state}.value", f"static_cast<int64_t>({state}.place)"]
         return [self.cast(state, self.value_type)]
 
     def cast(self, value: str, to: str) -> str:
@@ -111,6 +117,7 @@ class Body:
     """Values that have an element for each lane."""
     kept: Callable[[Read], str | None] = lambda read: None
     """The C++ of a read's element for lane `j`, if its elements are in registers or in shared memory already."""
+    scaled: dict[SSAValue, bool] = field(default_factory=dict[SSAValue, bool])
     vectors: list[tuple[Read, str]] = field(default_factory=list[tuple[Read, str]])
     """The reads that were printed as accesses of lanes, with the axis of these."""
     counts: Counter[str] = field(default_factory=Counter[str])
@@ -339,12 +346,34 @@ class Body:
             return [f"{self.ref(result)} = {value};"]
         return [f"const {element_type(result.type)} {self.name(result)} = {value};"]
 
+    @cached_property
+    def is_narrow(self) -> bool:
+        """Whether every result is rounded to 2 bytes."""
+        return all(isinstance(t, Float16Type | BFloat16Type) for t in self.nest.elements)
+
+    def only_scaled(self, value: SSAValue) -> bool:
+        """Whether results are at most as sensitive to a relative error of a value as the value itself: it is only
+        scaled, or a sum of exponentials is."""
+        if (found := self.scaled.get(value)) is None:
+            found = self.scaled[value] = all(self._keeps_error(use.operation, value) for use in value.uses)
+        return found
+
+    def _keeps_error(self, op: Operation, value: SSAValue) -> bool:
+        if isinstance(op, YieldOp) and isinstance(fold := op.parent_op(), FoldOp):
+            is_positive = fold.kind.data == "add" and isinstance(value.owner, ExpOp)
+            return is_positive and all(self.only_scaled(r) for r in fold.results)
+        return isinstance(op, KEEP_RELATIVE_ERROR) and all(self.only_scaled(r) for r in op.results)
+
     def counted(self, e: Expr) -> str:
         """An index as a value."""
         return f"static_cast<int64_t>({self.index.text(e)})"
 
     def scalar(self, node: Scalar) -> str:
         op = node.op
+        if self.is_narrow and self.only_scaled(op.results[0]):
+            cheaper = narrow_expression(op, [self.ref(v) for v in op.operands], LOOPS_FORMS)
+            if cheaper is not None:
+                return cheaper
         return scalar_expression(
             op, [self.ref(v) for v in op.operands], [v.type for v in op.operands], op.results[0].type
         )
@@ -368,17 +397,17 @@ class Body:
         for head in heads:
             self.lines.add(head)
             self.lines.depth += not head.startswith("#")
-        self.print_nodes(fold.nodes, lambda: [self.join_line(acc, state, laned)], [fold.value])
+        self.print_nodes(fold.nodes, lambda: [self.join_line(acc, state, laned, in_order=True)], [fold.value])
         for _ in fold.axes:
             self.lines.depth -= 1
             self.lines.add("}")
         self.take_results(fold, state)
 
-    def join_line(self, acc: Accumulator, state: str, laned: bool) -> str:
-        """The statement that adds a value to the state of a fold."""
+    def join_line(self, acc: Accumulator, state: str, laned: bool, in_order: bool = False) -> str:
+        """The statement that adds a value to the state of a fold; `in_order`: behind all values of the state."""
         target = f"{state}[j]" if laned else state
-        place = self.counted(acc.fold.place) if acc.fold.has_place else ""
-        return f"{target} = {acc.joined(target, self.ref(acc.fold.value), place)};"
+        place = f"static_cast<Index>({self.index.text(acc.fold.place)})" if acc.fold.has_place else ""
+        return f"{target} = {acc.joined(target, self.ref(acc.fold.value), place, in_order)};"
 
     def declare(self, acc: Accumulator, laned: bool | None = None) -> str:
         """The state of a fold at its start, with an element for each lane if its value is in lanes."""

@@ -22,7 +22,7 @@ from ait_mlir.lowering.loops.rows import Rows, best_lane, nodes_of
 from ait_mlir.lowering.target import Target
 
 SECTOR = 32
-L1_RATE = 100e9
+L1_RATE = 200e9
 """Bytes of sectors that the first-level cache of one multiprocessor serves in a second."""
 L2_SHARE = 1.3
 """The rate of the second-level cache, over that of the memory."""
@@ -30,8 +30,10 @@ LATENCY = 800e-9
 """Seconds of an access to memory."""
 RESIDENT = 2048
 """Threads on a multiprocessor."""
-INSTRUCTION_RATE = 1.6e9 * 128 * 0.6
+INSTRUCTION_RATE = 1.6e9 * 128 * 0.95
 """Instructions of threads that a multiprocessor executes in a second."""
+MOST_HELD = 128
+"""Bytes of a row in the registers of a thread beyond which fewer threads hide the time of instructions."""
 JOIN = 0.3e-6
 """Seconds in which the threads of a row join a fold."""
 
@@ -64,14 +66,23 @@ class Estimate:
         return float(math.prod(self.number(a.count) for a in axes))
 
     def offsets(self, offset: Expr, axis: Axis | None, places: Sequence[int]) -> list[int]:
-        """An offset at places along an axis, in the middle of the other axes."""
+        """An offset at places along an axis, in the middle of the other axes; places behind its end go on along the
+        axes of the results before it."""
         around = self.nest.around
         env = {d.name: self.number(d.upper + 1) // 2 for d in self.nest.scope.dims if d.name not in around and d.upper}
         env |= self.env
         if axis is None:
             return [offset.evaluate(env)] * len(places)
-        count = self.number(axis.count)
-        return [offset.evaluate({**env, axis.name: place % count}) for place in places]
+        order = [axis, *(a for a in reversed(self.nest.axes) if a is not axis)]
+        found: list[int] = []
+        for place in places:
+            rest, here = place, dict(env)
+            for a in order:
+                rest, here[a.name] = divmod(rest, self.number(a.count))
+                if rest == 0:
+                    break
+            found.append(offset.evaluate(here))
+        return found
 
     def sectors(
         self, offset: Expr, element: int, lane: Axis | None, lanes: int, is_vector: bool
@@ -218,4 +229,24 @@ class Estimate:
         joins = len(rows.steps) * JOIN * waves * (1 + block / 256)
         serial = max(0.0, chunks - 8) * LATENCY / 8
         read_again = 0.0 if kept else again / (L2_SHARE * self.target.bandwidth)
-        return self.seconds(op, works, lane, lanes, total * busy, chunk) + joins + serial * waves + read_again
+        work = self.row_instructions(rows, count) / (INSTRUCTION_RATE * self.target.multiprocessors)
+        held = max(1.0, chunks * lanes * widest / MOST_HELD) if kept and not columns else 1.0
+        seconds = max(self.seconds(op, works, lane, lanes, total * busy, chunk), work * held)
+        return seconds + joins + serial * waves + read_again
+
+    def row_instructions(self, rows: Rows, count: float) -> float:
+        """The instructions of threads for so many rows."""
+        found = 0.0
+        for walk in rows.walks():
+            points = count * self.points(walk.axes)
+            for _, nodes in nodes_of(walk, rows):
+                found += points * (2 + sum(self.cost(node) for node in nodes))
+        return found
+
+    def cost(self, node: Node) -> float:
+        """The instructions of a node that is computed once."""
+        if isinstance(node, Fold):
+            return self.points(node.axes) * (1 + sum(self.cost(inner) for inner in node.nodes))
+        if isinstance(node, Scalar) and isinstance(node.op, ScalarLike):
+            return 1.0 if node.op.CHEAP else 8.0
+        return 2.0

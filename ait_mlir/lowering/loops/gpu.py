@@ -395,6 +395,8 @@ class GpuLoops:
         """The statement that joins a state in memory."""
         acc = Accumulator(fold)
         parts = [f"{name}[{at}]" for name in self.places(fold)]
+        if fold.has_place:
+            parts[1] = f"static_cast<Index>({parts[1]})"
         given = f"{acc.type}{{{', '.join(parts)}}}" if fold.has_place else acc.cast(parts[0], acc.type)
         return f"{state} = {acc.kind}::join({state}, {given});"
 
@@ -423,11 +425,12 @@ class GpuLoops:
             if outside == shared.name:
                 body.lane = own.name
         acc = Accumulator(fold)
+        last = body.lane in (None, fold.axes[-1].name) or body.lane not in {a.name for a in fold.axes}
         if body.in_lanes(fold.value) or body.lane is None:
-            body.print_nodes(fold.nodes, lambda: [body.join_line(acc, state, laned)], [fold.value])
+            body.print_nodes(fold.nodes, lambda: [body.join_line(acc, state, laned, last)], [fold.value])
         else:  # a value that is the same in all lanes counts for each of them
             body.print_nodes(fold.nodes)
-            body.each_lane([body.join_line(acc, state, laned)])
+            body.each_lane([body.join_line(acc, state, laned, last)])
         body.lane = outside
 
     # ** columns **

@@ -131,6 +131,8 @@ class Nest:
     nodes: tuple[Node, ...]
     yields: tuple[SSAValue, ...]
     offsets: tuple[Expr, ...]
+    elements: tuple[Attribute, ...]
+    """The element types of the results."""
     scope: Scope
     """The dims around the op and all axes."""
 
@@ -198,7 +200,8 @@ def nest_of(
     axes = builder.axes(op.iterations.data)
     nodes, yields = builder.block(op.block)
     offsets = tuple(total(sym(a.name) * s for a, s in zip(axes, strides, strict=True)) for strides in outs)
-    nest = Nest(around, axes, nodes, yields, offsets, in_nest(around, tuple(all_axes(axes, nodes))))
+    elements = tuple(tensor_type(v).element_type for v in op.results)
+    nest = Nest(around, axes, nodes, yields, offsets, elements, in_nest(around, tuple(all_axes(axes, nodes))))
     return simplified(nest, merge)
 
 

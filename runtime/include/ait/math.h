@@ -286,6 +286,15 @@ AIT_FN float sigmoid_narrow(float x) {
 #endif
 }
 
+/// @brief exp for results that are rounded to half or bfloat16, and for sums of such: relative error 2^-24 times the magnitude of x.
+AIT_FN float exp_narrow(float x) {
+#if defined(AIT_DEVICE_MATH) && defined(AIT_CUDA)
+  return detail::exp2_core(x * 0x1.715476p+0f);
+#else
+  return exp(x);
+#endif
+}
+
 /// @brief a / b for results that are rounded to half or bfloat16: on a GPU within 2 ulp of a float.
 AIT_FN float div_narrow(float a, float b) {
 #ifdef AIT_DEVICE_MATH

@@ -45,21 +45,24 @@ AIT_FN bool within(T value, int64_t size) {
 }
 
 /// @brief A value and its place among those that are folded.
-template <class C>
+template <class C, class P>
 struct Placed {
   C value;
-  int64_t place;
+  P place;
 };
 
 /// @brief The largest value and its place, or the smallest; NaN comes before any number, of equal values the first.
 template <bool kLargest>
 struct Best {
+  /// Behind any place.
   template <class C, class A>
   static AIT_FN A start() {
+    using P = decltype(A::place);
+    constexpr P kBehind = static_cast<P>(static_cast<std::make_unsigned_t<P>>(~P(0)) >> 1);
     if constexpr (kLargest) {
-      return A{detail::lowest<C, C>(), INT64_MAX};
+      return A{detail::lowest<C, C>(), kBehind};
     } else {
-      return A{Min::template start<C, C>(), INT64_MAX};
+      return A{Min::template start<C, C>(), kBehind};
     }
   }
   template <class A>
@@ -68,6 +71,12 @@ struct Best {
     const bool equal = a.value == b.value || (nan_a && nan_b);
     const bool better = kLargest ? b.value > a.value : b.value < a.value;
     return (equal ? b.place < a.place : nan_a ? false : nan_b || better) ? b : a;
+  }
+  /// `join` with a value whose place is behind that of the state, unless the state is the start.
+  template <class A>
+  static AIT_FN A join_next(A a, A b) {
+    const bool better = kLargest ? !(b.value <= a.value) : !(b.value >= a.value);  // or NaN
+    return (better && a.value == a.value) || a.place > b.place ? b : a;
   }
 };
 

@@ -42,8 +42,8 @@ template <class A>
 __device__ __forceinline__ A exchanged(A state, int mask) {
   return shuffle_xor(state, mask);
 }
-template <class C>
-__device__ __forceinline__ Placed<C> exchanged(Placed<C> state, int mask) {
+template <class C, class P>
+__device__ __forceinline__ Placed<C, P> exchanged(Placed<C, P> state, int mask) {
   return {shuffle_xor(state.value, mask), shuffle_xor(state.place, mask)};
 }
 
