@@ -56,6 +56,9 @@ class CompileOptions:
     """How products, convolutions and attention of f32 may be computed on a GPU, named as
     `torch.set_float32_matmul_precision` names it: "highest" (exactly), "high" (operands rounded to TF32) or "medium"
     (to bf16). A CPU computes all of them exactly."""
+    deterministic: bool = True
+    """Whether each run must give the same bits. With False, kernels of a GPU may add floats in any order, with atomics,
+    where that is faster: sums by index, such as `index_add`."""
     streams: int | None = None
     """The most streams of a GPU that a run may use, up to 16; 0 or 1 for one. None: several where estimates say that it
     pays."""
@@ -93,7 +96,7 @@ class CompileOptions:
     def device(self) -> Target:
         """The target with its architecture, which is looked up if it is not named."""
         kind = cast(TargetKind, self.target)
-        return make_target(kind, self.arch or default_arch(kind), self.precision)
+        return make_target(kind, self.arch or default_arch(kind), self.precision, self.deterministic)
 
     def selection(self) -> str:
         """The options of the pass `select`, as text, without those of the target.
@@ -112,6 +115,7 @@ class CompileOptions:
             f'points="{self.points}"': self.points != "hints",
             f"budget={None if budget is None else float(budget)}": measure and budget is not None,
             f'precision="{self.precision}"': self.precision != "highest",
+            "deterministic=false": not self.deterministic,
             "report=true": self.report,
         }
         return " ".join(text for text, is_given in found.items() if is_given)
@@ -143,6 +147,7 @@ def _is_one_of(*values: object) -> Callable[[object], bool]:
 
 _ALLOWED: tuple[tuple[str, Callable[[object], bool], str], ...] = (
     ("measure", _is_one_of(True, False, "auto", "known"), 'True, False, "auto" or "known"'),
+    ("deterministic", _is_one_of(True, False), "True or False"),
     ("budget", _is_budget, "a number of seconds, 0 or more"),
     ("points", _are_points, f"{', '.join(STRATEGIES)} or several with a plus between, as in hints+max"),
     ("streams", _is_limit, f"a whole number from 0 to {MAX_STREAMS}"),

@@ -1,18 +1,21 @@
-"""The target of a module, as attributes: `attributes {ait.target = "cuda", ait.arch = "sm_90a"}`, and
-`ait.precision = "high"` if products of f32 need not be exact."""
+"""The target of a module, as attributes: `attributes {ait.target = "cuda", ait.arch = "sm_90a"}`.
+
+`ait.precision = "high"` says that products of f32 need not be exact, `ait.deterministic = false` that runs need not
+give the same bits.
+"""
 
 from __future__ import annotations
 
 from typing import Any, cast
 
-from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.dialects.builtin import BoolAttr, ModuleOp, StringAttr
 
 from ait_mlir.ir.pipeline import PassError
 from ait_mlir.lowering.target import DEFAULT_ARCH, Precision, Target, architecture_problem, precision_problem
 from ait_mlir.lowering.toolchain import default_arch
 
 
-def make_target(kind: str, arch: str = "", precision: str = "highest") -> Target:
+def make_target(kind: str, arch: str = "", precision: str = "highest", deterministic: bool = True) -> Target:
     """The target of a kind, `cpu`, `cuda` or `rocm`, and an architecture, by default the one of this machine.
 
     Raises `PassError` for an unknown kind or precision, and for an architecture that the kernels do not support.
@@ -27,7 +30,7 @@ def make_target(kind: str, arch: str = "", precision: str = "highest") -> Target
     for problem in (precision_problem(precision), architecture_problem(cast(Any, kind), arch)):
         if problem is not None:
             raise PassError(problem)
-    return Target(kind, arch, cast(Precision, precision))
+    return Target(kind, arch, cast(Precision, precision), deterministic)
 
 
 def set_target(module: ModuleOp, target: Target) -> None:
@@ -36,6 +39,9 @@ def set_target(module: ModuleOp, target: Target) -> None:
     module.attributes.pop("ait.precision", None)
     if target.precision != "highest":
         module.attributes["ait.precision"] = StringAttr(target.precision)
+    module.attributes.pop("ait.deterministic", None)
+    if not target.deterministic:
+        module.attributes["ait.deterministic"] = BoolAttr.from_bool(False)
 
 
 def target_of(module: ModuleOp) -> Target:
@@ -44,4 +50,6 @@ def target_of(module: ModuleOp) -> Target:
     if not isinstance(kind, StringAttr) or not isinstance(arch, StringAttr):
         raise PassError("the module has no target; run the pass 'select{target=\"cpu\"}' first")
     precision = module.attributes.get("ait.precision", StringAttr("highest"))
-    return make_target(kind.data, arch.data, precision.data if isinstance(precision, StringAttr) else str(precision))
+    precision = precision.data if isinstance(precision, StringAttr) else str(precision)
+    deterministic = module.attributes.get("ait.deterministic") != BoolAttr.from_bool(False)
+    return make_target(kind.data, arch.data, precision, deterministic)

@@ -136,6 +136,8 @@ class Target:
     arch: str
     precision: Precision = "highest"
     """The precision of products, convolutions and attention of f32."""
+    deterministic: bool = True
+    """Whether each run must give the same bits. Otherwise kernels may add floats in any order, with atomics."""
 
     @property
     def is_gpu(self) -> bool:

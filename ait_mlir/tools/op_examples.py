@@ -91,7 +91,10 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "%a, %b cosines %c sines %d heads 3 size 64"
         " : b x s x 512 x T; 512 x 512 x T; b x s x 32 x T; b x s x 32 x T -> b x s x 512 x T",
     ),
-    "scatter": ("set %a, %b at(%c) dims [0] kept [1] : 100 x 24 x T; s x 24 x T; s x 1 x i64 -> 100 x 24 x T",),
+    "scatter": (
+        "set %a, %b at(%c) dims [0] kept [1] : 100 x 24 x T; s x 24 x T; s x 1 x i64 -> 100 x 24 x T",
+        "add %a, %b at(%c) dims [0] kept [1] : 100 x 24 x T; s x 24 x T; s x 1 x i64 -> 100 x 24 x T",
+    ),
     "search_sorted": ("%a, %b : s x T; b x 9 x T -> b x 9 x i64",),
     "slice": ("%a offsets [0, 4] : b x (s + 4) x T -> b x s x T",),
     "softmax": ("%a dim 1 : b x s x T -> b x s x T",),

@@ -409,6 +409,15 @@ FAMILIES = {
         lambda library, case, name: BITS.check(library, case, _type(name)),
     ),
     **drawn_families("index", *INDEX),
+    "scatter-atomic": Family(
+        dict.fromkeys(KINDS, frozenset({"scatter_atomic_kernel"})),
+        lambda: {
+            name: on_kernel(found.case, "atomic")
+            for name, found in draw("cuda", ["index"]).items()
+            if name in ("scatter-add-rows-i64", "scatter-add-two-i64")
+        },
+        lambda library, case, name: BITS.check(library, case, _type(name)),
+    ),
     **drawn_families("jagged", *JAGGED),
     **drawn_families("gemm", "gemm_simt_kernel", cuda=["gemm_mma_kernel", "gemm_wgmma_kernel"]),
     **drawn_families("grouped", *GROUPED, cuda=["gemm_mma_kernel"], arguments=("GroupedProducts", "RaggedProducts")),

@@ -75,9 +75,10 @@ class EmulatedLibrary(Library):
         size: int = 16,
         sources: Mapping[str, str] | None = None,
         precision: Precision = "highest",
+        deterministic: bool = True,
     ) -> None:
         self.kind: Kind = kind
-        self.target = replace(TARGETS[kind], precision=precision)
+        self.target = replace(TARGETS[kind], precision=precision, deterministic=deterministic)
         self.index = {id(case): i for i, case in enumerate(cases)}
         path, self.emulator = emulator(kind)
         texts = {f"cases{i}.cc": source_of(cases[i : i + size], self.target, i) for i in range(0, len(cases), size)}

@@ -368,7 +368,8 @@ class ScatterOp(UpdatesOperand, IndexedOp):
 
     Each place of the space combines one element of `values`, which broadcast to the space, with the element of the
     tensor that the indices and kept dims name. If several places name one element, they are combined in row-major
-    order on every target, so `set` keeps the last one and sums have the same bits in each run. Sums and products of
+    order on every target, so `set` keeps the last one and sums have the same bits in each run, unless the model is
+    compiled with `deterministic=False`. Sums and products of
     16-bit floats are computed in f32 and rounded once. An index outside of its dim is invalid: the CPU fails, names
     the index and writes nothing; a GPU skips the place.
     """

@@ -41,6 +41,7 @@ def compile(
     measure: Measure = "auto",
     budget: float | None = None,
     precision: str = "highest",
+    deterministic: bool = True,
     streams: int | None = None,
     num_runtimes: int = 1,
     graph_mode: bool = False,
@@ -49,8 +50,9 @@ def compile(
 
     The module is exported on the example inputs with `dynamic_shapes` as in `torch.export.export`; a dim without a
     maximum gets 4,096. `hints` are sizes to choose kernels for, by the name of a `torch.export.Dim`. `measure`,
-    `budget`, `precision` and `streams` are explained in `CompileOptions`, `num_runtimes` in `Model`. With `graph_mode`,
-    runs on a GPU are replayed as CUDA graphs. Generated sources and IR are kept in `workdir` if it is given.
+    `budget`, `precision`, `deterministic` and `streams` are explained in `CompileOptions`, `num_runtimes` in `Model`.
+    With `graph_mode`, runs on a GPU are replayed as CUDA graphs. Generated sources and IR are kept in `workdir` if it
+    is given.
 
     Raises `ImportFailure` for a model that cannot be imported, with the place in its source; nothing is written then.
     """
@@ -58,7 +60,13 @@ def compile(
 
     chosen = as_target(target)
     options = CompileOptions(
-        chosen.kind, chosen.arch, measure=measure, budget=budget, precision=precision, streams=streams
+        chosen.kind,
+        chosen.arch,
+        measure=measure,
+        budget=budget,
+        precision=precision,
+        deterministic=deterministic,
+        streams=streams,
     )
     imported = from_torch(module, example_inputs, example_kwargs, dynamic_shapes=dynamic_shapes, name=name, hints=hints)
     compiled = build(imported, options, workdir=workdir, num_runtimes=num_runtimes, graph_mode=graph_mode)

@@ -26,7 +26,7 @@ from ait_mlir.options import CompileOptions
 
 LOG = logging.getLogger("ait_mlir.torch_compile")
 OF_THE_MODEL = ("graph_mode", "num_runtimes")
-OPTIONS = ("measure", "budget", "precision", "freeze", *OF_THE_MODEL)
+OPTIONS = ("measure", "budget", "precision", "deterministic", "freeze", *OF_THE_MODEL)
 MODES: Mapping[str, Mapping[str, Any]] = {
     "default": {},
     "reduce-overhead": {"graph_mode": True},

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ait_mlir.dialects.ait.dtypes import compute_type
+from ait_mlir.dialects.ait.dtypes import BY_IR, compute_type, is_float
 from ait_mlir.dialects.ait.index import (
     EmbeddingOp,
     GatherOp,
@@ -18,9 +18,10 @@ from ait_mlir.dialects.ait.index import (
 from ait_mlir.dialects.ait.strided import is_contiguous
 from ait_mlir.dialects.ait.types import TensorType, scope_of, tensor_type
 from ait_mlir.dims import Expr, Scope, const, product
+from ait_mlir.lowering.kernels.amounts import bytes_moved, estimate_env
 from ait_mlir.lowering.kernels.base import Arg, Config, Emission, Kernel, Launch, Strides
 from ait_mlir.lowering.kernels.loops import Loop, braces, broadcast_strides, collapse, nest, single, sizes, steps
-from ait_mlir.lowering.kernels.radix import radix_bytes, radix_each
+from ait_mlir.lowering.kernels.radix import DIGIT_BITS, TILE, radix_bytes, radix_each
 from ait_mlir.lowering.target import Target
 
 
@@ -179,29 +180,68 @@ class ScatterKernel(Kernel[ScatterOp]):
         bits, size = (_most_targets(op) - 1).bit_length(), 8 if _key(op) == "uint64_t" else 4
         return radix_bytes(rows, places, bits, size, scope_of(op), kept=True)
 
+    def seconds(self, op: ScatterOp, target: Target) -> float:
+        moved = bytes_moved(op, scope_of(op)) / target.bandwidth
+        if not target.is_gpu:
+            return target.launch_seconds + moved
+        rows, places = (e.evaluate(estimate_env(scope_of(op))) for e in _sorted_rows(op))
+        passes = max(1, -(-(_most_targets(op) - 1).bit_length() // DIGIT_BITS))
+        launches = 3 if places <= TILE else 3 + 2 * passes
+        return launches * target.launch_seconds + 2 * moved + passes * 16 * rows * places / target.bandwidth
+
     def emit(self, launch: Launch[ScatterOp]) -> Emission:
-        (_, values, *indices), (y,) = launch.ins, launch.outs
-        op, scope = launch.op, launch.scope
-        kept, shared = {at for _, at in op.kept_dims()}, _shared_dims(op)
-        loops = _indexed_loops(op, values, y, indices)
-
-        def group(chosen: Callable[[int], bool]) -> list[Loop]:
-            return collapse([loop for at, loop in enumerate(loops) if chosen(at)] or [single(2 + len(indices))], scope)
-
-        serial = group(lambda at: at not in kept)
-        if launch.target.is_gpu:
-            keyed, columns = group(lambda at: at in kept - shared), group(lambda at: at in shared)
-            counts, more = (
-                f"{len(serial)}, {len(keyed)}, {_key(op)}",
-                f"{radix_each(*_sorted_rows(op), scope)}, workspace",
-            )
-        else:
-            keyed, columns = [], group(lambda at: at in kept)
-            counts, more = f"{len(serial)}", launch.cpp(y.type.num_elements())
-        space = _indexed_space(launch, [*serial, *keyed, *columns], y, indices)
+        values, y = launch.ins[1], launch.outs[0]
+        op, gpu = launch.op, launch.target.is_gpu
+        groups, space = _scatter_space(launch)
+        kind = f"ait::{op.kind.data.capitalize()}Element"
+        template = ", ".join([kind, groups, _key(op)]) if gpu else f"{kind}, {groups}"
+        each = f"{radix_each(*_sorted_rows(op), launch.scope)}, workspace"
         sums = launch.between[0].name if launch.between else "nullptr"
-        template = f"ait::{op.kind.data.capitalize()}Element, {counts}"
+        more = each if gpu else launch.cpp(y.type.num_elements())
         return launch.call("scatter", f"scatter<{template}>(ctx, {space}, {values.name}, {y.name}, {sums}, {more})")
+
+
+class AtomicScatterKernel(Kernel[ScatterOp]):
+    """Sums by `ait.scatter` with atomic additions on a GPU, in place: of integers, and of floats if the target need not
+    be deterministic.
+    """
+
+    provider = "atomic"
+    name = "scatter_atomic"
+    ops = (ScatterOp,)
+    gpu_only = True
+
+    def matches(self, op: ScatterOp, target: Target) -> bool:
+        element = tensor_type(op.input).element_type
+        if not target.is_gpu or op.kind.data != "add" or BY_IR[element].bytes < 4:
+            return False
+        return not (target.deterministic and is_float(element))
+
+    def seconds(self, op: ScatterOp, target: Target) -> float:
+        return target.launch_seconds + 1.5 * bytes_moved(op, scope_of(op)) / target.bandwidth
+
+    def emit(self, launch: Launch[ScatterOp]) -> Emission:
+        groups, space = _scatter_space(launch)
+        values, y = launch.ins[1], launch.outs[0]
+        return launch.call("scatter_atomic", f"scatter_atomic<{groups}>(ctx, {space}, {values.name}, {y.name})")
+
+
+def _scatter_space(launch: Launch[ScatterOp]) -> tuple[str, str]:
+    """The C++ of the space of a scatter, and before it how many loops are places and, on a GPU, rows."""
+    (_, values, *indices), (y,) = launch.ins, launch.outs
+    op, scope = launch.op, launch.scope
+    kept, shared = {at for _, at in op.kept_dims()}, _shared_dims(op)
+    loops = _indexed_loops(op, values, y, indices)
+
+    def group(chosen: Callable[[int], bool]) -> list[Loop]:
+        return collapse([loop for at, loop in enumerate(loops) if chosen(at)] or [single(2 + len(indices))], scope)
+
+    serial = group(lambda at: at not in kept)
+    if not launch.target.is_gpu:
+        columns = group(lambda at: at in kept)
+        return f"{len(serial)}", _indexed_space(launch, [*serial, *columns], y, indices)
+    rows, columns = group(lambda at: at in kept - shared), group(lambda at: at in shared)
+    return f"{len(serial)}, {len(rows)}", _indexed_space(launch, [*serial, *rows, *columns], y, indices)
 
 
 def _shared_dims(op: ScatterOp) -> set[int]:
@@ -259,4 +299,12 @@ def _indexed_space(
     )
 
 
-KERNELS = (GatherKernel(), GroupedGatherKernel(), UpdateKernel(), CompactKernel(), TakeKernel(), ScatterKernel())
+KERNELS = (
+    GatherKernel(),
+    GroupedGatherKernel(),
+    UpdateKernel(),
+    CompactKernel(),
+    TakeKernel(),
+    ScatterKernel(),
+    AtomicScatterKernel(),
+)
