@@ -5,19 +5,21 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from dataclasses import replace
+from functools import lru_cache
 from typing import ClassVar
 
 from xdsl.dialects.builtin import i32, i64
 
 from ait_mlir.dialects.ait.dtypes import BY_IR
 from ait_mlir.dialects.ait.loops import LoopsOp
-from ait_mlir.dialects.ait.types import TensorType, tensor_type
+from ait_mlir.dialects.ait.types import TensorType, scope_of, tensor_type
+from ait_mlir.dims import Scope
 from ait_mlir.lowering.kernels.base import Config, Emission, Kernel, Launch
 from ait_mlir.lowering.loops.cpu import CpuLoops
 from ait_mlir.lowering.loops.estimates import Estimate
 from ait_mlir.lowering.loops.gpu import GpuLoops, emit_split, fitting
 from ait_mlir.lowering.loops.nest import Axis, Nest, best_lane_of_results, nest_of, turned_axis, turned_reads
-from ait_mlir.lowering.loops.rows import best_lane, rows_of
+from ait_mlir.lowering.loops.rows import Rows, best_lane, rows_of
 from ait_mlir.lowering.target import Target
 
 MAX_LANES = 8
@@ -41,6 +43,28 @@ def lanes_of(op: LoopsOp) -> int:
     """The neighbours in 16 bytes of the narrowest operand or result."""
     widths = [BY_IR[tensor_type(v).element_type].bytes for v in (*op.operands, *op.results)]
     return min(MAX_LANES, 16 // min(widths))
+
+
+@lru_cache(maxsize=64)
+def _nest_in(op: LoopsOp, scope: Scope) -> Nest:
+    return nest_of(op)
+
+
+def nest_known(op: LoopsOp) -> Nest:
+    """The row-major nest of an op, made once for its many configurations."""
+    return _nest_in(op, scope_of(op))
+
+
+@lru_cache(maxsize=64)
+def rows_known(nest: Nest) -> Rows:
+    """The rows of a nest."""
+    return rows_of(nest)
+
+
+@lru_cache(maxsize=64)
+def estimate_of(op: LoopsOp, nest: Nest, target: Target) -> Estimate:
+    """The estimates of a nest, which remember what configurations have in common."""
+    return Estimate.of(op, nest, target)
 
 
 def operand_width(op: LoopsOp) -> int:
@@ -74,14 +98,14 @@ class Generated(Kernel[LoopsOp]):
     def ranked(self, op: LoopsOp, target: Target) -> list[tuple[dict[str, int], float]]:
         if not target.is_gpu:
             return super().ranked(op, target)
-        nest = nest_of(op)
+        nest = nest_known(op)
         found = [(config, self.seconds_of(op, nest, config, target)) for config in self.configs(op, target)]
         return sorted(found, key=lambda pair: pair[1])
 
     def estimate(self, op: LoopsOp, config: Config, target: Target) -> float:
         if not target.is_gpu:
             return super().estimate(op, config, target)
-        return self.seconds_of(op, nest_of(op), self.full(config), target)
+        return self.seconds_of(op, nest_known(op), self.full(config), target)
 
     def emit(self, launch: Launch[LoopsOp]) -> Emission | tuple[Emission, ...]:
         return self.code(replace(launch, config=self.full(launch.config)))
@@ -114,16 +138,16 @@ class LoopsKernel(Generated):
     def configs(self, op: LoopsOp, target: Target) -> list[dict[str, int]]:
         if not target.is_gpu:
             return [{}]
-        lane = best_lane_of_results(nest_of(op))
+        lane = best_lane_of_results(nest_known(op))
         most = 1 if lane is None else fitting(lane.count, lanes_of(op))
         return [{"lanes": most >> i, "items": n} for i in range(most.bit_length()) for n in ITEMS]
 
     def seconds_of(self, op: LoopsOp, nest: Nest, config: Config, target: Target) -> float:
         lane = best_lane_of_results(nest)
-        return Estimate.of(nest, target).map_seconds(op, lane, config["lanes"], config["items"])
+        return estimate_of(op, nest, target).map_seconds(lane, config["lanes"], config["items"])
 
     def check_full(self, op: LoopsOp, config: Config) -> None:
-        check_lanes(best_lane_of_results(nest_of(op)), config["lanes"])
+        check_lanes(best_lane_of_results(nest_known(op)), config["lanes"])
         if config["items"] > MAX_ITEMS:
             raise ValueError(f"configuration 'items' is {config['items']}, expected at most {MAX_ITEMS}")
 
@@ -140,7 +164,7 @@ class LoopsRows(Generated):
     defaults: ClassVar[Config] = {"threads": 256, "lanes": 1, "kept": 0}
 
     def matches(self, op: LoopsOp, target: Target) -> bool:
-        return target.is_gpu and bool(rows_of(nest_of(op)).steps)
+        return target.is_gpu and bool(rows_known(nest_known(op)).steps)
 
     def configs(self, op: LoopsOp, target: Target) -> list[dict[str, int]]:
         lanes = lanes_of(op)
@@ -155,8 +179,8 @@ class LoopsRows(Generated):
 
     def seconds_of(self, op: LoopsOp, nest: Nest, config: Config, target: Target) -> float:
         threads = config["threads"]
-        return Estimate.of(nest, target).rows_seconds(
-            op, rows_of(nest), None, config["lanes"], threads, 0, threads, bool(config["kept"])
+        return estimate_of(op, nest, target).rows_seconds(
+            rows_known(nest), None, config["lanes"], threads, 0, threads, bool(config["kept"])
         )
 
     def check_full(self, op: LoopsOp, config: Config) -> None:
@@ -183,8 +207,8 @@ def most_kept(block: int) -> int:
 
 def kept_bytes(op: LoopsOp, threads: int, lanes: int = 1) -> int:
     """The most bytes that a thread keeps of a row, if each operand is kept."""
-    nest = nest_of(op)
-    rows = rows_of(nest)
+    nest = nest_known(op)
+    rows = rows_known(nest)
     most = max((nest.around.bounds(walk.points)[1] for walk in rows.walks()), default=0)
     tensors = {read.tensor for read in nest.reads()}
     width = sum(BY_IR[tensor_type(op.operands[i]).element_type].bytes for i in tensors)
@@ -204,8 +228,8 @@ class LoopsColumns(Generated):
 
     def lane(self, op: LoopsOp) -> Axis | None:
         """The axis along which rows are neighbours."""
-        nest = nest_of(op)
-        rows = rows_of(nest)
+        nest = nest_known(op)
+        rows = rows_known(nest)
         return best_lane(nest, rows.group) if rows.steps else None
 
     def configs(self, op: LoopsOp, target: Target) -> list[dict[str, int]]:
@@ -225,12 +249,12 @@ class LoopsColumns(Generated):
         return found
 
     def seconds_of(self, op: LoopsOp, nest: Nest, config: Config, target: Target) -> float:
-        rows = rows_of(nest)
+        rows = rows_known(nest)
         lane = best_lane(nest, rows.group)
         columns, below = config["columns"], config["rows"]
         block = columns * below
-        seconds = Estimate.of(nest, target).rows_seconds(
-            op, rows, lane, config["lanes"], below, columns, block, bool(config["kept"])
+        seconds = estimate_of(op, nest, target).rows_seconds(
+            rows, lane, config["lanes"], below, columns, block, bool(config["kept"])
         )
         return seconds * max(1.0, 64 / (columns * config["lanes"] * operand_width(op))) ** 0.5
 
@@ -257,7 +281,7 @@ class LoopsColumns(Generated):
 def state_bytes(op: LoopsOp) -> int:
     """The bytes of the largest state of a fold that threads join."""
     found = 4
-    for fold in rows_of(nest_of(op)).folds():
+    for fold in rows_known(nest_known(op)).folds():
         width = max(4, BY_IR[fold.results[0].type].bytes)
         found = max(found, STATE_BYTES if fold.has_place else width)
     return found
@@ -272,10 +296,10 @@ class LoopsTiles(Generated):
     defaults: ClassVar[Config] = {"along": 8, "across": 8, "lanes": 1}
 
     def matches(self, op: LoopsOp, target: Target) -> bool:
-        return target.is_gpu and turned_axis(nest_of(op)) is not None
+        return target.is_gpu and turned_axis(nest_known(op)) is not None
 
     def configs(self, op: LoopsOp, target: Target) -> list[dict[str, int]]:
-        nest = nest_of(op)
+        nest = nest_known(op)
         lane = best_lane_of_results(nest)
         assert lane is not None
         lanes = fitting(lane.count, lanes_of(op))
@@ -285,10 +309,10 @@ class LoopsTiles(Generated):
     def seconds_of(self, op: LoopsOp, nest: Nest, config: Config, target: Target) -> float:
         lane, turn = best_lane_of_results(nest), turned_axis(nest)
         assert lane is not None and turn is not None
-        return Estimate.of(nest, target).tiles_seconds(op, lane, turn, config)
+        return estimate_of(op, nest, target).tiles_seconds(lane, turn, config)
 
     def check_full(self, op: LoopsOp, config: Config) -> None:
-        nest = nest_of(op)
+        nest = nest_known(op)
         check_lanes(best_lane_of_results(nest), config["lanes"])
         if (found := tile_bytes(op, nest, config)) > STATIC_SHARED:
             raise ValueError(f"the tiles take {found} bytes of shared memory, there are {STATIC_SHARED}")
@@ -321,8 +345,8 @@ class LoopsSplit(Generated):
         return LoopsRows().matches(op, target)
 
     def configs(self, op: LoopsOp, target: Target) -> list[dict[str, int]]:
-        nest = nest_of(op)
-        count = Estimate.of(nest, target).points(rows_of(nest).group)
+        nest = nest_known(op)
+        count = estimate_of(op, nest, target).points(rows_known(nest).group)
         found: list[dict[str, int]] = []
         for config in self.of_one_block(op, target):
             blocks = count
@@ -340,13 +364,13 @@ class LoopsSplit(Generated):
         return [*rows, *(columns.configs(op, target)[:3] if columns.matches(op, target) else [])]
 
     def seconds_of(self, op: LoopsOp, nest: Nest, config: Config, target: Target) -> float:
-        rows = rows_of(nest)
-        estimate = Estimate.of(nest, target)
+        rows = rows_known(nest)
+        estimate = estimate_of(op, nest, target)
         columns, splits = config.get("columns", 0), config["splits"]
         lane = best_lane(nest, rows.group) if columns else None
         threads = config["rows"] if columns else config["threads"]
         block = threads * max(columns, 1)
-        once = estimate.rows_seconds(op, rows, lane, config["lanes"], threads * splits, columns, block, False)
+        once = estimate.rows_seconds(rows, lane, config["lanes"], threads * splits, columns, block, False)
         if columns:
             once *= max(1.0, 128 / (columns * config["lanes"] * operand_width(op))) ** 0.25
         return once + len(rows.steps) * (target.launch_seconds + JOIN_SECONDS)
@@ -361,7 +385,7 @@ class LoopsSplit(Generated):
 
     def between(self, op: LoopsOp, config: Config, target: Target) -> tuple[TensorType, ...]:
         """The states of the folds of each block: values, and places."""
-        rows = rows_of(nest_of(op))
+        rows = rows_known(nest_known(op))
         count = rows.count * self.full(config)["splits"]
         types: list[TensorType] = []
         for fold in rows.folds():

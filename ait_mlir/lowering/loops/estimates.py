@@ -10,6 +10,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+
+from xdsl.ir import SSAValue
 
 from ait_mlir.dialects.ait.dtypes import BY_IR
 from ait_mlir.dialects.ait.loops import LoopsOp
@@ -47,8 +50,9 @@ class Work:
     lane: Axis | None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Estimate:
+    op: LoopsOp
     nest: Nest
     env: Mapping[str, int]
     target: Target
@@ -56,8 +60,17 @@ class Estimate:
     """The sectors of accesses."""
 
     @staticmethod
-    def of(nest: Nest, target: Target) -> Estimate:
-        return Estimate(nest, estimate_env(nest.around), target)
+    def of(op: LoopsOp, nest: Nest, target: Target) -> Estimate:
+        return Estimate(op, nest, estimate_env(nest.around), target)
+
+    @cached_property
+    def moved(self) -> float:
+        """The bytes that the op reads and writes."""
+        return float(bytes_moved(self.op, self.nest.around))
+
+    @cached_property
+    def users(self) -> Mapping[SSAValue, frozenset[str]]:
+        return self.nest.users()
 
     def number(self, e: Expr) -> int:
         return max(1, e.evaluate(self.env))
@@ -115,12 +128,10 @@ class Estimate:
                 found += self.executed(node.nodes, times * self.points(node.axes), lane)
         return found
 
-    def seconds(
-        self, op: LoopsOp, works: list[Work], lane: Axis | None, lanes: int, threads: float, chunk: float
-    ) -> float:
+    def seconds(self, works: list[Work], lane: Axis | None, lanes: int, threads: float, chunk: float) -> float:
         """Seconds of so many threads that each have `chunk` bytes on their way."""
         target = self.target
-        moved = float(bytes_moved(op, self.nest.around))
+        moved = self.moved
         asked = far = 0.0
         for work in works:
             width = BY_IR[work.read.element].bytes
@@ -134,7 +145,7 @@ class Estimate:
             asked += near * work.times
             if beyond > 2 * width:
                 far += beyond * work.times
-        for value, offset in zip(op.results, self.nest.offsets, strict=True):
+        for value, offset in zip(self.op.results, self.nest.offsets, strict=True):
             width = BY_IR[tensor_type(value).element_type].bytes
             near, _ = self.sectors(offset, width, lane, lanes, self.is_vector(offset, lane, lanes))
             asked += near * self.points(self.nest.axes)
@@ -143,7 +154,7 @@ class Estimate:
         l1 = asked / (L1_RATE * target.multiprocessors)
         return target.launch_seconds + max(moved / rate, l1, far / (L2_SHARE * target.bandwidth))
 
-    def map_seconds(self, op: LoopsOp, lane: Axis | None, lanes: int, items: int) -> float:
+    def map_seconds(self, lane: Axis | None, lanes: int, items: int) -> float:
         results = self.points(self.nest.axes)
         works = self.executed(self.nest.nodes, results, lane)
         widest = max((BY_IR[w.read.element].bytes for w in works), default=1)
@@ -152,12 +163,12 @@ class Estimate:
         threads = results / (lanes * items)
         work = results / lanes * (12 + 10 * len(self.nest.axes)) + self.instructions(results, lane, lanes)
         busy = work / (INSTRUCTION_RATE * self.target.multiprocessors)
-        return max(self.seconds(op, works, lane, lanes, threads, per_thread), busy) + serial * LATENCY / 8
+        return max(self.seconds(works, lane, lanes, threads, per_thread), busy) + serial * LATENCY / 8
 
     def instructions(self, results: float, lane: Axis | None, lanes: int) -> float:
         """The instructions of threads that compute so many results; a value is computed once for each point of the
         folds around that it depends on."""
-        users = self.nest.users()
+        users = self.users
         inner = {a.name: self.number(a.count) for node in self.nest.walk() if isinstance(node, Fold) for a in node.axes}
         found = 0.0
         for node in self.nest.walk():
@@ -173,7 +184,7 @@ class Estimate:
                 found += times * (1 if node.op.CHEAP else 8)
         return found
 
-    def tiles_seconds(self, op: LoopsOp, lane: Axis, turn: Axis, config: Mapping[str, int]) -> float:
+    def tiles_seconds(self, lane: Axis, turn: Axis, config: Mapping[str, int]) -> float:
         """Of tiles: as a copy, but for the threads beyond the ends of the axes."""
         used = 1.0
         for axis, pieces in ((lane, config["across"]), (turn, config["along"])):
@@ -185,13 +196,12 @@ class Estimate:
         works = [w for w in works if w.read.result not in turned]
         widths = [BY_IR[read.element].bytes for read in self.nest.reads()]
         piece = config["lanes"] * max(widths)
-        seconds = self.seconds(op, works, lane, config["lanes"], results / config["lanes"], float(piece))
+        seconds = self.seconds(works, lane, config["lanes"], results / config["lanes"], float(piece))
         narrow = max(1.0, 64 / (piece * min(config["along"], config["across"])))
         return seconds * 1.1 * narrow**0.5 / used**0.5
 
     def rows_seconds(
         self,
-        op: LoopsOp,
         rows: Rows,
         lane: Axis | None,
         lanes: int,
@@ -231,7 +241,7 @@ class Estimate:
         read_again = 0.0 if kept else again / (L2_SHARE * self.target.bandwidth)
         work = self.row_instructions(rows, count) / (INSTRUCTION_RATE * self.target.multiprocessors)
         held = max(1.0, chunks * lanes * widest / MOST_HELD) if kept and not columns else 1.0
-        seconds = max(self.seconds(op, works, lane, lanes, total * busy, chunk), work * held)
+        seconds = max(self.seconds(works, lane, lanes, total * busy, chunk), work * held)
         return seconds + joins + serial * waves + read_again
 
     def row_instructions(self, rows: Rows, count: float) -> float:
