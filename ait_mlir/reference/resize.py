@@ -75,7 +75,9 @@ def moved(at: Array, outside: str, size: int, align_corners: bool) -> Array:
 
 
 def grid_taps(op: GridSampleOp, at: Array, size: int) -> tuple[Array, Array]:
-    """The indices of x (-1 outside) and their weights for coordinates from -1 to 1; both get a last dim of taps."""
+    """The indices of x (-1 outside) and their weights for coordinates from -1 to 1; both get a last dim of taps. One
+    element has a weight of NaN for a coordinate that is not finite, unless it is moved into x.
+    """
     mode, outside, corners = op.mode.data, op.outside.data, op.align_corners is not None
     at = (at + 1) / 2 * (size - 1) if corners else ((at + 1) * size - 1) / 2
     if outside != "zeros" and mode != "cubic":
@@ -84,10 +86,12 @@ def grid_taps(op: GridSampleOp, at: Array, size: int) -> tuple[Array, Array]:
         index, weights = [np.rint(at)], [np.ones_like(at)]
     else:
         first = np.floor(at)
-        t = at - first
-        index, weights = [first, first + 1], [1 - t, t]
+        with np.errstate(invalid="ignore"):
+            t = at - first
+        near = np.where(np.isnan(t), 0, first)
+        index, weights = [near, first + 1], [1 - t, t]
         if mode == "cubic":
-            index = [first - 1, first, first + 1, first + 2]
+            index = [first - 1, near, first + 1, first + 2]
             weights = [_far(t + 1), _near(t), _near(1 - t), _far(2 - t)]
             if outside != "zeros":
                 index = [moved(i, outside, size, corners) for i in index]

@@ -122,6 +122,17 @@ def test_the_number_in_a_tensor_is_a_result():
     assert type(numbers["place"]) is int and numbers["sum"] == pytest.approx(x.sum().item(), rel=1e-5, abs=1e-6)
 
 
+@pytest.mark.parametrize("mode", ["bilinear", "nearest", "bicubic"])
+@pytest.mark.parametrize("padding", ["zeros", "border"])
+def test_places_of_a_grid_that_are_not_finite(mode, padding):
+    model = Lambda(lambda x, g: F.grid_sample(x, g, mode, padding, align_corners=False)).eval()
+    nan, inf = torch.nan, torch.inf
+    given = torch.randn(1, 2, 4, 4), torch.tensor([[[[nan, 0.0], [0.0, nan], [nan, nan], [inf, 0.0], [0.0, -inf]]]])
+    ours, theirs = ait_mlir.compile(model, given)(*given), model(*given)
+    torch.testing.assert_close(ours, theirs, equal_nan=True)
+    check_meaning(model, [t.double() for t in given], (None, None))
+
+
 WHOLE = {
     "sums": lambda x, n: (x + n, x.int() - n, n + 1, 3 * n, -n),
     "quotients": lambda x, n: (x / n, x * (n // 2), x * (-n // 2), x * (n % 3), 7 % n * x, n / 2),

@@ -33,16 +33,18 @@ struct GridAxis {
     return at > 0 ? (at < last ? at : last) : 0;
   }
 
-  /// @brief The indices, -1 for those outside, and the weights for a place from -1 to 1.
+  /// @brief The indices, -1 for those outside, and the weights for a place from -1 to 1. NaN and infinite places have weights of NaN,
+  /// unless they are moved into the input.
   template <ResizeMode kMode, GridOutside kOutside>
   AIT_FN ResizeTaps<double, kResizeTaps<kMode>> taps(double place) const {
     double at = corners ? (place + 1) / 2 * static_cast<double>(size - 1) : ((place + 1) * static_cast<double>(size) - 1) / 2;
     if constexpr (kOutside != GridOutside::zeros && kMode != ResizeMode::cubic) at = moved<kOutside>(at);
     if constexpr (kMode == ResizeMode::nearest) return {{inside(rint(at))}, {1.0}};
     const double first = floor(at), t = at - first;
-    if constexpr (kMode == ResizeMode::linear) return {{inside(first), inside(first + 1)}, {1 - t, t}};
+    const double near = t == t ? first : 0;  // an element, with a weight of NaN, stands for NaN and infinite places
+    if constexpr (kMode == ResizeMode::linear) return {{inside(near), inside(first + 1)}, {1 - t, t}};
     if constexpr (kMode == ResizeMode::cubic) {
-      return {{neighbour<kOutside>(first - 1), neighbour<kOutside>(first), neighbour<kOutside>(first + 1), neighbour<kOutside>(first + 2)},
+      return {{neighbour<kOutside>(first - 1), neighbour<kOutside>(near), neighbour<kOutside>(first + 1), neighbour<kOutside>(first + 2)},
               {cubic_far(t + 1), cubic_near(t), cubic_near(1 - t), cubic_far(2 - t)}};
     }
   }
