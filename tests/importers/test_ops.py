@@ -256,6 +256,7 @@ CASES = {
     "extremes": (lambda x: (x.max(-1)[0], *x.min(1, keepdim=True), x.max(dim=2), x.argmin(-1)), x3, True),
     "smallest_integers": (lambda i: (i * 3 % 7).min(-1), lambda: (torch.arange(10).reshape(2, 5),), True),
     "largest": (lambda x: (*x.topk(3), x.topk(8, -1)[1]), x3, True),
+    "vmap": (lambda x: (x @ x.mT).masked_fill(~torch.vmap(torch.vmap(lambda i, j: (i >= j) & (i - j < 3), (None, 0)), (0, None))(torch.arange(x.shape[1]), torch.arange(x.shape[1])), 0.0), x3, True),
     "largest_of_a_dim": (lambda x: (*x.topk(x.shape[1], 1), x.topk(min(9, x.shape[1]), 1, largest=False)[0]), x3, True),
     "largest_of_first_dim": (lambda x: x.topk(2, 0), lambda: (floats(5, 4),), None),
     "instance_norm": (lambda x, w: F.instance_norm(x, weight=w, bias=w + 1) + F.instance_norm(x), lambda: (floats(2, 8, 5), floats(8)), ({0: B}, None)),
