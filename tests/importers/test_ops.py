@@ -64,6 +64,7 @@ CASES = {
     "chosen_by_a_condition": (lambda x: torch.cond(x.sum() > 0, lambda x: (x.sin(), x), lambda x: (x.cos() + 1, -x), (x,)), x3, (None,)),
     "batches_of_three_dims_that_broadcast_crosswise": (lambda a, b: (a @ b, b.mT @ a[0].mT, a[:, :, None] @ b[:, :, None]), lambda: (floats(2, 1, 3, 5, 4), floats(1, 6, 1, 4, 7)), ({0: B}, {1: S})),
     "batches_that_broadcast_crosswise": (lambda a, b: (a[:, None] @ b[None], torch.einsum("bmk,hkn->bhmn", a, b), (a[:, None].long() * 3) @ b[None].long()), lambda: (floats(2, 3, 4), floats(5, 4, 6)), ({0: B}, {0: S})),
+    "repeats_of_five_dims": (lambda x, y: x.permute(2, 1, 3, 4, 0).repeat(1, 1, 1, 4, 1) + y, lambda: (floats(2, 3, 4, 5, 6), floats(4, 3, 5, 24, 2)), None),
     "distances_of_points": (lambda x, y: (torch.cdist(x, x), torch.cdist(x, y, p=1), torch.cdist(x[0], y[0]), torch.cdist(x, y, p=torch.inf)), lambda: (floats(2, 5, 3), floats(2, 30, 3)), ({0: B, 1: S}, {0: B})),
     "long_ranges": (lambda x: (torch.arange(70000)[-3:] + x.shape[1], torch.arange(x.shape[1] * 20000)[-3:] + x.shape[0] * 70000, torch.arange(x.shape[1] * 20000, dtype=torch.float64).sum()), x3, True),
     "bits": (lambda i: (i & 3, i | 4, i ^ i[:1], ~i, i << 2, i >> 1, (i > 2) ^ (i < 4), (i > 2) | (i == 0)), lambda: (torch.arange(10).view(2, 5),), (TOKENS,)),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import cast
 
-from xdsl.ir import Operation
+from xdsl.ir import Operation, SSAValue
 
 from ait_mlir.dialects.ait.strided import Strided, contiguous_strides
 from ait_mlir.dialects.ait.traits import ViewLike
@@ -19,6 +19,7 @@ from ait_mlir.lowering.kernels.base import Arg, Emission, Kernel, Launch, Stride
 from ait_mlir.lowering.kernels.loops import ZERO, Loop, collapse, nest, single, sizes, steps
 
 MAX_RANK = 16
+"""The most dims, but for those of size 1, of both sides of a copy together."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,11 @@ class Part:
     target_offset: Expr = ZERO
 
 
+def _loops_of(value: SSAValue) -> int:
+    """The most loops over a tensor: its dims but for those of size 1."""
+    return sum(dim.as_int() != 1 for dim in cast(TensorType, value.type).dims)
+
+
 class CopyKernel(Kernel[Operation]):
     """`reshape`, `permute`, `expand`, `slice`, `split` and `concat` that could not become views."""
 
@@ -39,8 +45,7 @@ class CopyKernel(Kernel[Operation]):
     ops = (ViewLike,)
 
     def matches(self, op: Operation, target: Target) -> bool:
-        ranks = [cast(TensorType, v.type).rank for v in (*op.operands, *op.results)]
-        return sum(sorted(ranks)[-2:]) <= MAX_RANK
+        return sum(sorted(map(_loops_of, (*op.operands, *op.results)))[-2:]) <= MAX_RANK
 
     def seconds(self, op: Operation, target: Target) -> float:
         parts = max(len(op.operands), len(op.results))
@@ -155,7 +160,7 @@ class CopiesKernel(Kernel[CopiesOp]):
     ops = (CopiesOp,)
 
     def matches(self, op: CopiesOp, target: Target) -> bool:
-        return all(cast(TensorType, v.type).rank <= MAX_RANK for v in op.results)
+        return all(_loops_of(v) <= MAX_RANK for v in op.results)
 
     def emit(self, launch: Launch[CopiesOp]) -> Emission:
         dims = launch.dims
