@@ -196,7 +196,7 @@ def compare(plan: Plan, name: str, case: Case, ceilings: measure.Ceilings) -> Ro
         seconds = measure.median_seconds({"ours": ours, **runs}, plan.device, plan.budget)
         del ours
     moved = case.moved(eager, sum(p.nbytes for p in module.parameters()))
-    floor = ceilings.floor(counter.get_total_flops(), moved)
+    floor = ceilings.floor(case.work * counter.get_total_flops(), moved)
     best = min((s, n) for n, s in seconds.items() if n != "ours")[1]
     ratio = seconds["ours"] / seconds[best]
     cells = [

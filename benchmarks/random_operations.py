@@ -6,6 +6,7 @@ residual, after it the same. Sizes fill a card, or suit a CPU.
 
 from __future__ import annotations
 
+import itertools
 import math
 import random
 from collections.abc import Callable
@@ -37,6 +38,7 @@ class Operation:
     seen: Seen | None = None
     plain: bool = False
     reads_part: bool = False
+    work: float = 1.0
 
     def make(self) -> nn.Module:
         return self.of() if self.is_module else Call(self.of)
@@ -457,7 +459,10 @@ def product(d: Draw) -> Operation:
 
     def sizes(count: int) -> list[int]:
         total = work ** (1 / count)
-        return [max(1, d.nice(total * 2 ** d.uniform(-1.5, 1.5))) for _ in range(count)]
+        found = [max(1, d.nice(total * 2 ** d.uniform(-1.5, 1.5))) for _ in range(count)]
+        if count == 4:  # a batch of matrices of at most 2^28 elements
+            found[0] = min(found[0], max(1, (1 << 28) // max(a * b for a, b in itertools.combinations(found[1:], 2))))
+        return found
 
     if kind == "linear":
         m, n, k = sizes(3)
@@ -564,7 +569,11 @@ def attention(d: Draw) -> Operation:
         keys = d.tensor(batch, heads // 4, length, width)
         return Operation("attention grouped", shape, lambda q, k, v: sdpa(q, k, v, enable_gqa=True), (keys, keys))
     return Operation(
-        f"attention {kind}", shape, lambda q, k, v: sdpa(q, k, v, is_causal=kind == "causal"), (d.tensor(*shape),) * 2
+        f"attention {kind}",
+        shape,
+        lambda q, k, v: sdpa(q, k, v, is_causal=kind == "causal"),
+        (d.tensor(*shape),) * 2,
+        work=0.5 if kind == "causal" else 1.0,
     )
 
 
@@ -667,6 +676,7 @@ def with_neighbours(d: Draw, op: Operation) -> Case:
         (x, *op.others, *extra),
         reads_part=op.reads_part,
         dtype=d.dtype,
+        work=op.work,
     )
     if op.seen is None:
         return case
