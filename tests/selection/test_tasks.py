@@ -117,3 +117,38 @@ def test_surroundings_that_are_alike_have_one_task():
                 alike += key in found
                 assert found.setdefault(key, (task.key, str(task.scope))) == (task.key, str(task.scope))
     assert alike > 5, alike
+
+
+NEST = """
+ait.graph @g(%x: !ait.tensor<rows x 12 x f16>) dims {rows = 2 to 64} {
+  %y = ait.loops(%x) for (r = 2*rows) {
+  ^bb0(%a: !ait.tensor<rows x 12 x f16>):
+    %s = ait.fold add for (k = 12) {
+      %v = ait.at %a[min(r, rows - 1), k] : f32
+      ait.yield %v : f32
+    } : f32
+    %i = ait.index (r - rows) : i64
+    %f = ait.cast %i : f32
+    %t = ait.add %s, %f : f32
+    ait.yield %t : f32
+  } : !ait.tensor<(2*rows) x f16>
+  ait.output "y" %y : !ait.tensor<(2*rows) x f16>
+}
+"""
+
+
+def test_loops_have_one_key_whatever_their_dims_are_called():
+    (task,) = tasks_of(NEST)
+    renamed = NEST.replace("rows", "batch").replace("r,", "j,").replace("r =", "j =").replace("(r -", "(j -")
+    (other,) = tasks_of(renamed.replace("k =", "c =").replace("k]", "c]"))
+    (less,) = tasks_of(NEST.replace("rows - 1)", "rows - 2)"))
+    assert task.key == other.key != less.key
+
+
+def test_loops_at_a_point_have_its_numbers_in_their_region():
+    (task,) = tasks_of(NEST)
+    op = task.at((5,))
+    op.verify()
+    text = str(op)
+    assert "for (r = 10)" in text and "min(4, r)" in text and "(r - 5)" in text
+    assert "rows" not in text and "tensor<5 x 12 x f16>" in text
