@@ -11,7 +11,7 @@ from tests import tiers
 from tests.kernels.harness import Case, Library, random_inputs, reference
 from tests.kernels.library_gemm import on_kernel
 from tests.specs.loops import SPECS
-from tests.specs.spec import Form, Spec, form
+from tests.specs.spec import Consumer, Form, Spec, form
 from tests.specs.tolerance import Tolerance
 
 CLOSE = Tolerance(
@@ -199,6 +199,8 @@ def nest(name: str, text: str, *operands: str, to: str | Sequence[str], **option
     inputs = ", ".join(f"%{n}" for n, _ in zip("abc", operands, strict=False))
     arguments = ", ".join(f"%{n}_: !ait.tensor<{t}>" for n, t in zip("abc", operands, strict=False))
     block = f"^bb0({arguments}):" if operands else ""
+    if "envs" in options:
+        options.setdefault("few", options["envs"])
     return form(name, f"loops({inputs}) {head}{{ {block} {body}", *operands, to=to, **options)
 
 
@@ -212,6 +214,7 @@ ENVS = (
 SMALL = ENVS[:2]
 FLOATS = ("f16", "bf16", "f32", "f64")
 ALL = (*FLOATS, "i32", "i8")
+GPUS: frozenset[Consumer] = frozenset({"cuda", "rocm"})
 FORMS = (
     nest("softmax", put(SOFTMAX, ROWS="b", COLS=512), "b x 512 x T", to="b x 512 x T", types=FLOATS),
     nest("softmax-odd", put(SOFTMAX, ROWS="b", COLS=77), "b x 77 x T", to="b x 77 x T"),
@@ -241,6 +244,11 @@ FORMS = (
     nest("embedding", put(EMBEDDING, ROWS="b", COLS=24), "100 x 24 x T", "b x i64", to="b x 24 x T", below={1: 120}),
     nest("tril", put(TRIL, ROWS=13, COLS=16), "13 x 16 x T", to=("13 x 16 x T", "13 x 16 x i1")),
     nest("fold", put(FOLD, N=2, L="u"), "2 x 3 x u x T", to="2 x (2*u + 1) x T", envs=ENVS),
+    nest("sum-long", put(SUM_ALL, ROWS="b", COLS=30011), "b x 30011 x T", to="T", types=("f32", "i8"), without=GPUS),
+    nest(
+        "argmax-long", put(ARGMAX, ROWS=2, COLS="t"), "2 x t x T", to=("2 x T", "2 x i64"), without=GPUS,
+        envs=({"b": 0, "s": 0, "u": 1, "t": 40001}, {"b": 0, "s": 0, "u": 1, "t": 5}),
+    ),
     nest("wide", put(LOGSUMEXP, ROWS="b", COLS="t"), "b x t x T", to="b x T"),
     nest("view", put(SOFTMAX, ROWS="b", COLS=128), "b x 128 x T", to="b x 128 x T", strides={0: ("136", "1")}),
     nest(

@@ -18,6 +18,12 @@ LANES = 32
 """Neighbours that are computed together: as many floats as two registers of AVX-512 hold."""
 PART = 64 * LANES
 """The most neighbours of one task."""
+FEW_PARTS = 4
+"""Tasks in which a short axis is computed."""
+FEW_ROWS, LONG_ROW = 4, 32768
+"""Up to so many rows of at least so many elements, threads share the elements of a row."""
+PARTS = 64
+"""The parts of such a row."""
 BLOCK = 4096
 """Values that a lane's sums take up before they are added to those of the row, so that long sums stay exact."""
 
@@ -50,8 +56,11 @@ class CpuLoops:
         lines, body, lane = self.body.lines, self.body, self.lane
         outer = [a for a in self.rows.group if a is not lane]
         size = self.numbers.text(lane.count) if lane is not None else "1"
-        lines.add(f"constexpr Index kPart = {PART};")
-        lines.add(f"const Index lanes = {size}, parts = (lanes + kPart - 1) / kPart;")
+        few = f"(lanes + {FEW_PARTS * LANES - 1}) / {FEW_PARTS * LANES} * {LANES}"  # if all lanes are in few tasks
+        lines.add(f"const Index lanes = {size}, few = {few};")
+        lines.add(
+            f"const Index kPart = few < {PART} ? (few > 0 ? few : 1) : {PART}, parts = (lanes + kPart - 1) / kPart;"
+        )
         self.parallel(outer, "parts")
         with lines.braces("for (Index task = 0; task < tasks; ++task)"):
             lines.add("const Index begin = task % parts * kPart, end = begin + kPart < lanes ? begin + kPart : lanes;")
@@ -90,7 +99,8 @@ class CpuLoops:
 
     def print_rows(self) -> None:
         lines, body, rows = self.body.lines, self.body, self.rows
-        self.parallel(rows.group, "1")
+        is_shared = any(self.are_shared(walk) for walk in rows.walks())
+        self.parallel(rows.group, "1", is_shared)
         with lines.braces("for (Index task = 0; task < tasks; ++task)"):
             self.split("task", rows.group)
             for step_ in rows.steps:
@@ -119,8 +129,17 @@ class CpuLoops:
                 lines.depth += 1
         size = self.numbers.text(lane.count)
         variable = body.variable(lane)
-        with lines.braces(f"for (Index begin = 0; begin < {size}; begin += {BLOCK * LANES})"):
-            lines.add(f"const Index end = begin + {BLOCK * LANES} < {size} ? begin + {BLOCK * LANES} : {size};")
+        shared = self.are_shared(walk)
+        block, parts = str(BLOCK * LANES), [f"{total}_parts" for total in totals] if shared else []
+        if shared:  # threads share a row in parts, whose states are joined in order
+            block = body.new("block")
+            least = f"({size} + {PARTS * LANES - 1}) / {PARTS * LANES} * {LANES}"
+            lines.add(f"const Index {block} = ait::max<Index>({least}, {LANES});")
+            for acc, name in zip(accumulators, parts, strict=True):
+                lines.add(f"{acc.type} {name}[{PARTS}];", f"for ({acc.type}& start : {name}) start = {acc.start};")
+            lines.add(f"#pragma omp parallel for schedule(static) if ({size} >= ait::cpu::kParallelElements)")
+        with lines.braces(f"for (Index begin = 0; begin < {size}; begin += {block})"):
+            lines.add(f"const Index end = begin + {block} < {size} ? begin + {block} : {size};")
             states = [body.new("fold") for _ in accumulators]
             for acc, state in zip(accumulators, states, strict=True):
                 lines.add(f"{acc.type} {state}[{LANES}];", f"for ({acc.type}& start : {state}) start = {acc.start};")
@@ -136,14 +155,22 @@ class CpuLoops:
                     self.flush_stores()
                     body.lane = None
             self.lanes_loop("lanes", "begin", "end")
-            for acc, state, total in zip(accumulators, states, totals, strict=True):
-                lines.add(f"for (const {acc.type}& part : {state}) {total} = {acc.kind}::join({total}, part);")
+            targets = [f"{name}[begin / {block}]" for name in parts] or totals
+            for acc, state, target in zip(accumulators, states, targets, strict=True):
+                lines.add(f"for (const {acc.type}& lane : {state}) {target} = {acc.kind}::join({target}, lane);")
+        for acc, name, total in zip(accumulators, parts, totals, strict=bool(parts)):
+            lines.add(f"for (const {acc.type}& part : {name}) {total} = {acc.kind}::join({total}, part);")
         for axis in walk.axes:
             if axis is not lane:
                 lines.depth -= 1
                 lines.add("}")
         for acc, total in zip(accumulators, totals, strict=True):
             body.take_results(acc.fold, total)
+
+    def are_shared(self, walk: Walk) -> bool:
+        """Whether threads share the elements of a row: there are few rows, of many elements along one axis."""
+        bounds = self.nest.around.bounds
+        return len(walk.axes) == 1 and bounds(self.rows.count)[1] <= FEW_ROWS < LONG_ROW <= bounds(walk.points)[1]
 
     def print_lanes_of_fold(self, walk: Walk, acc: Accumulator, state: str, position: int) -> None:
         body, fold = self.body, acc.fold
@@ -160,14 +187,18 @@ class CpuLoops:
 
     # ** pieces **
 
-    def parallel(self, outer: Sequence[Axis], parts: str) -> None:
-        """The number of tasks, and the pragma that shares them between threads."""
+    def parallel(self, outer: Sequence[Axis], parts: str, is_shared: bool = False) -> None:
+        """The number of tasks, and the pragma that shares them between threads, unless these share each task."""
         lines = self.body.lines
         count = self.numbers.text(product(a.count for a in outer))
         work = self.numbers.text(work_of(self.nest))
         lines.add(
             f"const Index tasks = {count}{'' if parts == '1' else f' * {parts}'};",
-            f"#pragma omp parallel for schedule(static) if ({work} >= ait::cpu::kParallelElements)",
+            *(
+                ()
+                if is_shared
+                else (f"#pragma omp parallel for schedule(static) if ({work} >= ait::cpu::kParallelElements)",)
+            ),
         )
 
     def split(self, task: str, axes: Sequence[Axis]) -> None:
