@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 import numpy as np
@@ -75,6 +76,25 @@ def test_a_schedule_in_the_text_that_does_not_fit_is_refused_with_its_place() ->
     assert pinned != text
     with pytest.raises(SourceError, match=r"<text>:2:3: error: .*'threads' is 4096, a block has at most 1024"):
         run_to_phase(parse(pinned), "selected", CompileOptions("cuda", "sm_90a"))
+
+
+def test_only_short_folds_are_written_out() -> None:
+    text = """for (r = 8) {
+      %s = ait.fold add for (k = 8) {
+        %t = ait.fold add for (l = 8) {
+          %u = ait.fold max for (m = 9) { %v = ait.at %a_[r, k, l, m] : S
+            ait.yield %v : S } : S
+          ait.yield %u : S } : S
+        ait.yield %t : S } : S
+      ait.yield %s : S
+    }"""
+    case = loops.SPEC.case(loops.nest("deep", text, "8 x 8 x 8 x 9 x T", to="8 x T"), "f32")
+    (emission,) = loops.on_kernel(case, "native", {}).emissions(CUDA)
+    unrolled = [line.strip() for line in emission.definitions.splitlines()]
+    assert [b.split(";")[1].strip() for a, b in itertools.pairwise(unrolled) if "unroll" in a and "Index" in b] == [
+        "a1 < 8",
+        "a2 < 8",
+    ]
 
 
 def test_functions_of_results_of_2_bytes_are_cheaper_where_digits_only_scale() -> None:

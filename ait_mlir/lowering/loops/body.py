@@ -46,7 +46,7 @@ from ait_mlir.lowering.regions import KEEP_RELATIVE_ERROR, narrow_expression, sc
 
 Place = Literal["cpu", "gpu"]
 UNROLLED = 64
-"""Folds of at most so many steps are written out by the compiler."""
+"""Folds of at most so many steps, with those around them, are written out by the compiler."""
 LOOPS_FORMS: dict[type[Operation], str] = {ExpOp: "ait::exp_narrow({0})"}
 """Cheaper functions beside those of all regions."""
 STRUCTS = {"add": "ait::Sum", "mul": "ait::Prod", "max": "ait::Max", "min": "ait::Min"}
@@ -118,6 +118,8 @@ class Body:
     kept: Callable[[Read], str | None] = lambda read: None
     """The C++ of a read's element for lane `j`, if its elements are in registers or in shared memory already."""
     scaled: dict[SSAValue, bool] = field(default_factory=dict[SSAValue, bool])
+    unrolled: int = 1
+    """How often the compiler writes out what is printed now."""
     vectors: list[tuple[Read, str]] = field(default_factory=list[tuple[Read, str]])
     """The reads that were printed as accesses of lanes, with the axis of these."""
     counts: Counter[str] = field(default_factory=Counter[str])
@@ -385,11 +387,12 @@ class Body:
         acc = Accumulator(fold)
         state = self.declare(acc)
         laned = self.in_lanes(fold.value)
+        points = fold.points.as_int()
+        unrolls = self.place == "gpu" and points is not None and self.unrolled * points <= UNROLLED
         heads: list[str] = []
         for axis in fold.axes:
             variable = self.variable(axis)
-            count = axis.count.as_int()
-            if self.place == "gpu" and count is not None and count <= UNROLLED:
+            if unrolls:
                 heads.append("#pragma unroll")
             heads.append(
                 f"for (Index {variable} = 0; {variable} < {self.index.numbers.text(axis.count)}; ++{variable}) {{"
@@ -397,7 +400,9 @@ class Body:
         for head in heads:
             self.lines.add(head)
             self.lines.depth += not head.startswith("#")
+        around, self.unrolled = self.unrolled, self.unrolled * (points if unrolls and points else 1)
         self.print_nodes(fold.nodes, lambda: [self.join_line(acc, state, laned, in_order=True)], [fold.value])
+        self.unrolled = around
         for _ in fold.axes:
             self.lines.depth -= 1
             self.lines.add("}")
