@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -428,3 +429,33 @@ FAMILIES: dict[str, Network] = {
     **_transformers(),
     **{f"timm {n}": of_timm(n, size, **options) for size, options, names in TIMM for n in names.split()},
 }
+
+CHEAP = {
+    "transformers": """
+    afmoe aimv2 arcee axk1 bert-generation bigbird_pegasus bitnet blenderbot clipseg ctrl data2vec-vision diffllama
+    ernie4_5 ernie4_5_moe esmc gemma4 glm_ocr_text granite_speech granite_swa gte hrm_text hy_v3
+    hyperclovax_vision_v2 ibert idefics3 idefics3_vision internlm3 layoutlm lfm2_vl lfm3 ministral ministral3 mllama
+    molmo2_text moshi nanochat nllb-moe nomic_bert olmo3 olmoe patchtst persimmon phimoe pixio qianfan_ocr_vision
+    qwen3_asr qwen3_moe radio roberta-prelayernorm roc_bert sam3_vision_model smollm3 splinter umt5 unispeech
+    vaultgemma video_llama_3 visual_bert vit_msn vitdet xlm-roberta-xl
+    """,
+    "timm": """
+    aimv2_large_patch14_224 botnet26t_256 convnext_tiny_hnf convnext_zepto_rms_ols deit3_small_patch16_224
+    flexivit_small mobilenet_edgetpu_v2_xs qwen3_vit_88m_enc qwen3_vit_88m_merge res2net50_14w_8s resnet14t
+    resnet26d resnetblur50d seresnext26d_32x4d shvit_s1 test_coatnet test_convnext2 test_vit2 test_vit3 test_vit4
+    test_vit_relpos vit_base_patch14_dinov2 vit_base_patch16_clip_224 vit_dpwee_patch16_reg1_gap_256
+    vit_intern300m_patch14_448 vit_little_patch16_reg4_gap_256 vit_small_patch16_36x1_224
+    vit_small_patch16_dinov3_qkvb vit_small_patch16_rope_224 vit_xsmall_patch16_clip_224 vovnet39a
+    """,
+}
+"""The ones that take least time, by library."""
+
+SAMPLED = ("transformers esmc", "transformers diffllama", "timm deit3_small_patch16_224")
+"""The ones that `make test` runs."""
+
+TESTED: dict[str, Network] = {
+    name: replace(FAMILIES[name], sampled=name in SAMPLED)
+    for library, names in CHEAP.items()
+    for name in (f"{library} {n}" for n in names.split())
+}
+"""The ones that `make test-full` runs."""
