@@ -14,7 +14,9 @@ from dataclasses import dataclass, field
 from xdsl.ir import Block, Operation, SSAValue
 
 from ait_mlir.dialects.ait.data import OutputOp
+from ait_mlir.dialects.ait.dtypes import BY_IR
 from ait_mlir.dialects.ait.loops import AtOp, FoldOp, LoopsOp
+from ait_mlir.dialects.ait.region import FusedElementwiseOp
 from ait_mlir.dialects.ait.strided import Strided
 from ait_mlir.dialects.ait.structure import op_key
 from ait_mlir.dialects.ait.traits import ScalarLike, ViewLike
@@ -35,12 +37,18 @@ MAX_OPERANDS = 16
 """Most tensors that one launch reads."""
 MAX_SCALARS = 256
 """Most ops in the region of a group."""
+MAX_SWEEPS = 4
+MAX_RECOMPUTED = 4
+"""Most scalar ops that each user of an elementwise op computes again."""
 MORE_WORK = 2.0
 """The factor by which a group may do more work than its members alone, because elements are computed again."""
 GAIN = 1.1
 """The factor by which one launch must be estimated to be faster than the launches that it replaces."""
 GAIN_ALONE = 1.5
 """The same factor for one op, whose own kernel may have been measured."""
+STRIDED = 8
+"""Bytes of an element that a strided read fetches as fast as a copy. Elements of two bytes take four times as long, as
+a pool on an H200 that read an image in channels-first order."""
 GAIN_CPU = 2.5
 """The same factor on a CPU, where estimates count bytes alone, and written kernels use vectors where generated ones
 check bounds."""
@@ -75,18 +83,45 @@ class Former:
         self.gone: set[Operation] = set()
 
     def run(self) -> bool:
-        """Rewrite the block; returns whether anything changed."""
+        """Rewrite the block; returns whether anything changed. Loops of one sweep may join others in the next."""
+        sweeps = 0
+        while sweeps < MAX_SWEEPS and self._sweep():
+            sweeps += 1
+        return sweeps > 0
+
+    def _sweep(self) -> bool:
         changed = False
         for root in reversed(list(self.block.ops)):
-            if root not in self.gone and self._may_join(root) and self._is_root(root):
-                group = self._grown(root)
-                best = max(range(1, len(group) + 1), key=lambda n: (self._gain(group[:n]), n), default=0)
-                if best and self._gain(group[:best]) > 0:
-                    self._replace(group[:best])
-                    changed = True
+            may_end = root not in self.gone and self._may_join(root) and self._is_root(root)
+            if group := self._best(root) if may_end else []:
+                self._replace(group)
+                changed = True
         return changed
 
     # ** groups **
+
+    def _best(self, root: Operation) -> list[Operation]:
+        """The group that ends with an op and saves the most time, together with what its last producers may still save
+        as a group of their own; empty if none saves any."""
+        group = self._grown(root)
+        gains = [0.0, *(max(0.0, self._gain(group[:n])) for n in range(1, len(group) + 1))]
+        best = max(range(len(gains)), key=lambda n: (gains[n], n))
+        if 0 < best < len(group):
+            best = max(range(1, len(gains)), key=lambda n: (gains[n] + self._gain_of(group[n:]), n))
+        chosen = group[: best if gains[best] > 0 else 1]
+        for op in group[len(chosen) :]:  # members that joined late, behind what is left out
+            if (isinstance(op, ViewLike) or is_recomputed(op, self.scope)) and self._joins(op, chosen):
+                wider = [*chosen, op]
+                chosen = wider if self._gain(wider) > max(0.0, self._gain(chosen)) else chosen
+        return chosen if chosen and self._gain(chosen) > 0 else []
+
+    def _gain_of(self, rest: Sequence[Operation]) -> float:
+        """The seconds that a group may save that ends with the first op of these that is no view."""
+        root = next((op for op in rest if not isinstance(op, ViewLike)), None)
+        if root is None or not self._is_root(root):
+            return 0.0
+        group = self._grown(root)
+        return max((self._gain(group[:n]) for n in range(1, len(group) + 1)), default=0.0)
 
     def _is_root(self, op: Operation) -> bool:
         """Whether a group may end with an op: one result that is used, and is no new state of an input."""
@@ -125,7 +160,7 @@ class Former:
         """Whether a producer may join a group: nothing else needs its results, or they cost nothing."""
         if op not in self.place or op in self.gone or not self._may_join(op):
             return False
-        return isinstance(op, ViewLike) or self._is_inside(op, group)
+        return isinstance(op, ViewLike) or self._is_inside(op, group) or is_recomputed(op, self.scope)
 
     @staticmethod
     def _is_inside(op: Operation, group: Sequence[Operation]) -> bool:
@@ -211,12 +246,14 @@ class Former:
     def _alone(self, op: Operation, group: Sequence[Operation]) -> float:
         """The seconds of a member's own launch; 0 for a view that is read in place, or that others need, too."""
         assert self.target is not None
+        if not self._is_inside(op, group) and op is not group[0]:
+            return 0.0
         if not isinstance(op, ViewLike):
             key = self._own_key(op)
             if key not in self.times:
                 self.times[key] = best_seconds(op, self.target)
             return self.times[key]
-        if isinstance(op, ReshapeOp) or (not self._is_inside(op, group) and op is not group[0]):
+        if isinstance(op, ReshapeOp):
             return 0.0
         moved = total(r.type.byte_size() for r in op.results if isinstance(r.type, TensorType))
         if len(op.operands) > 1:  # pieces that are not written in place join other copies
@@ -227,7 +264,8 @@ class Former:
         seconds = 2 * self._number(moved) / self.target.bandwidth
         if not self._is_free(op):
             return self.target.launch_seconds + seconds
-        return 0.0 if self._walks_along(op) else seconds
+        width = BY_IR[tensor_type(op.results[0]).element_type].bytes
+        return 0.0 if self._walks_along(op) else seconds * STRIDED / width
 
     def _walks_along(self, op: ViewLike) -> bool:
         """Whether ops that memory bounds read the last dim of a view's results side by side."""
@@ -295,3 +333,16 @@ def walks_along(view: Strided) -> bool:
     """Whether the elements along the last dim that is not 1 lie side by side."""
     strides = [s for d, s in zip(view.dims, view.strides, strict=True) if d.as_int() != 1]
     return not strides or strides[-1].as_int() == 1
+
+
+def is_recomputed(op: Operation, scope: Scope) -> bool:
+    """Whether an elementwise op takes so few instructions, and reads so little, that each of its users may compute it
+    again instead of reading its results."""
+    if isinstance(op, FusedElementwiseOp):
+        scalars = [inner for inner in op.body.block.ops if isinstance(inner, ScalarLike)]
+        cheap = len(scalars) <= MAX_RECOMPUTED and all(inner.CHEAP for inner in scalars)
+    else:
+        cheap = isinstance(op, ScalarLike) and op.CHEAP
+    sides = ([tensor_type(v).byte_size() for v in values] for values in (op.operands, op.results))
+    read, written = map(total, sides)
+    return cheap and scope.le(read, written)

@@ -167,7 +167,7 @@ class AtOp(PureOp):
 
     An index is an expression of dims and of iteration dims, or an integer value. Outside of the tensor the result is
     the number after `else`. Without it, expressions are proved to be within the tensor; a value outside is invalid: the
-    CPU fails and names it, a GPU reads another element.
+    CPU fails and names it, a GPU gives NaN for floats and 0 for other types.
 
     ```mlir
     %v = ait.at %a[i, k - 1] else 0.0 : f32
