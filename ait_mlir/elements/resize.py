@@ -67,8 +67,6 @@ def taps(
         place = w.simplified(maximum(minimum(place, last * unit), const(0)))
     first = w.simplified(place // unit)
     rest = w.simplified(place % unit)
-    if mode == "linear" and rest.as_int() == 0:
-        return [(first, None)]
     t = w.op(DivOp, w.number(rest, compute), w.number(unit, compute))
     one = w.constant(1.0, compute)
     if mode == "linear":
