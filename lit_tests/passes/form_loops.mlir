@@ -1,4 +1,5 @@
 // RUN: ait-opt %s -p form-loops --check-semantics | filecheck %s
+// RUN: ait-opt %s -p 'form-loops,select{target="cuda" arch="sm_90a"}' | filecheck %s --check-prefix=SELECTED
 
 // A pool reads an image as it lies: no permute is left.
 // CHECK-LABEL: ait.graph @pool_of_an_image
@@ -14,6 +15,9 @@ ait.graph @pool_of_an_image(%x: !ait.tensor<b x 3 x 8 x 8 x f16>) dims {b = 1 to
 }
 
 // CHECK-LABEL: ait.graph @resize_of_a_sum
+// SELECTED-LABEL: ait.graph @resize_of_a_sum
+// SELECTED: ait.loops
+// SELECTED: } {kernel = #ait.kernel<"native", {
 ait.graph @resize_of_a_sum(%x: !ait.tensor<b x h x 8 x 3 x f16>, %z: !ait.tensor<3 x f16>) dims {b = 1 to 8, h = 1 to 9} {
   // CHECK: for (d0 = b, d1 = 2*h, d2 = 16, d3 = 3) {
   // CHECK: ait.at %{{.*}}[d0, d1 floordiv 2, d2 floordiv 2, d3] : f32
@@ -25,6 +29,9 @@ ait.graph @resize_of_a_sum(%x: !ait.tensor<b x h x 8 x 3 x f16>, %z: !ait.tensor
 }
 
 // CHECK-LABEL: ait.graph @softmax_of_a_middle_dim
+// SELECTED-LABEL: ait.graph @softmax_of_a_middle_dim
+// SELECTED: ait.loops
+// SELECTED: } {kernel = #ait.kernel<"native", {
 ait.graph @softmax_of_a_middle_dim(%x: !ait.tensor<b x 32 x 8 x f32>) dims {b = 1 to 8} {
   // CHECK: for (d0 = b, d1 = 32, d2 = 8) {
   // CHECK: ait.fold max for (k0 = 32) {
@@ -39,6 +46,9 @@ ait.graph @softmax_of_a_middle_dim(%x: !ait.tensor<b x 32 x 8 x f32>) dims {b = 
 
 // The windows of a signal, added where they overlap: each is padded to the length of the result.
 // CHECK-LABEL: ait.graph @col2im
+// SELECTED-LABEL: ait.graph @col2im
+// SELECTED: ait.loops
+// SELECTED: } {kernel = #ait.kernel<"native", {
 ait.graph @col2im(%x: !ait.tensor<b x 3 x 6 x f32>) dims {b = 1 to 8} {
   // CHECK-NEXT: %y = ait.loops(%x) for (d0 = b, d1 = 8) {
   // CHECK: ait.at %{{.*}}[d0, 0, d1] else 0.0 : f32
@@ -57,6 +67,9 @@ ait.graph @col2im(%x: !ait.tensor<b x 3 x 6 x f32>) dims {b = 1 to 8} {
 
 // The loss of a row: one fold for the maximum, one for the sum, and the logit that the label names.
 // CHECK-LABEL: ait.graph @loss_of_a_row
+// SELECTED-LABEL: ait.graph @loss_of_a_row
+// SELECTED: ait.loops
+// SELECTED: } {kernel = #ait.kernel<"rows", {
 ait.graph @loss_of_a_row(%x: !ait.tensor<b x 100 x f16>, %label: !ait.tensor<b x 1 x i64>) dims {b = 1 to 8} {
   // CHECK-NEXT: %y = ait.loops(%label, %x) for (d0 = b) {
   // CHECK: ait.at %{{.*}}[d0, 0] : i64
