@@ -161,7 +161,8 @@ class Estimate:
         serial = sum(self.points(f.axes) for f in self.nest.folds())
         per_thread = lanes * items * widest * max(1, min(8, len(works)))
         threads = results / (lanes * items)
-        work = results / lanes * (12 + 10 * len(self.nest.axes)) + self.instructions(results, lane, lanes)
+        index = (12 + 10 * len(self.nest.axes)) * (1 if items == 1 else 0.6)  # rows of a thread share a part of it
+        work = results / lanes * index + self.instructions(results, lane, lanes)
         busy = work / (INSTRUCTION_RATE * self.target.multiprocessors)
         return max(self.seconds(works, lane, lanes, threads, per_thread), busy) + serial * LATENCY / 8
 

@@ -2,7 +2,7 @@
 
 | schedule | a thread has | folds |
 |---|---|---|
-| `map` | `lanes` neighbouring results, `items` times | are computed by one thread |
+| `map` | `lanes` neighbouring results, in `items` rows | are computed by one thread |
 | `rows` | every `threads`-th chunk of `lanes` neighbours of a row | are joined by shuffles, and through shared memory |
 | `tiles` | `lanes` neighbouring results, whose elements lie apart in memory | are computed by one thread |
 | `columns` | `lanes` neighbouring rows, of which it walks every `rows`-th element | are joined through shared memory |
@@ -182,6 +182,9 @@ class GpuLoops:
         items = self.config.get("items", 1)
         chunks = self.chunks(total, lane)
         lines = body.lines
+        others = [a for a in axes if a is not lane]
+        if items > 1 and lane is not None and others:
+            return self.print_map_of_rows(lane, others, items)
         if items == 1:
             lines.add(
                 f"const Index chunk = static_cast<Index>(blockIdx.x) * {BLOCK} + threadIdx.x;",
@@ -210,6 +213,35 @@ class GpuLoops:
         count = self.launch.cpp(total) + (" / lanes" if lane is not None else "")
         what = f"A thread has {self.lanes} neighbouring results{f', {items} times' if items > 1 else ''}."
         return f"({count} + {BLOCK * items - 1}) / {BLOCK * items}", BLOCK, what
+
+    def print_map_of_rows(self, lane: Axis, others: Sequence[Axis], items: int) -> tuple[str, int, str]:
+        """A thread has the same neighbours in several rows, so that it computes their index once."""
+        body, lines = self.body, self.body.lines
+        rows = product(a.count for a in others)
+        name, count = body.variable(lane), self.numbers.text(rows)
+        lines.add(
+            f"const Index thread = static_cast<Index>(blockIdx.x) * {BLOCK} + threadIdx.x;",
+            f"const Index columns = {self.numbers.text(lane.count)} / kLanes;",
+            f"const Index first = ait::quotient<Index>(thread, columns) * {items};",
+            f"const Index {name} = ait::remainder<Index>(thread, columns) * kLanes;",
+            f"if (first >= {count}) return;",
+        )
+        self.set_lane(lane)
+        with lines.braces("const auto compute = [&](const Index row)", "};"):
+            self.split("row", others, None)
+            self.print_results(self.rows, "")
+        each = f"for (int item = 0; item < {items}; ++item)"
+        with lines.braces(f"if (first + {items} <= {count})", "} else {"):
+            lines.add("#pragma unroll", f"{each} compute(first + item);")
+        lines.depth += 1
+        with lines.braces(each):
+            lines.add(f"if (first + item < {count}) compute(first + item);")
+        lines.depth -= 1
+        lines.add("}")
+        groups = f"(({self.launch.cpp(rows)} + {items - 1}) / {items})"
+        threads = f"{groups} * ({self.launch.cpp(lane.count)} / lanes)"
+        what = f"A thread has {self.lanes} neighbouring results in {items} rows."
+        return f"({threads} + {BLOCK - 1}) / {BLOCK}", BLOCK, what
 
     def fit(self, lane: Axis | None) -> None:
         """Take fewer lanes if strides have split the axis into shorter ones."""
