@@ -267,11 +267,11 @@ static int32_t add_up(const ait::Context& ctx, const Work& work) {  // every byt
 
 def parallel_chains() -> str:
     """Two chains of launches behind one, and a launch that reads their ends."""
-    lines = [f"%0 = ait.softmax %x dim 1 : {NUMBERS}"]
+    lines = [f"%0 = ait.cumulative sum %x dim 1 : {NUMBERS}"]
     for b in range(2):
         for i in range(5):
             source = "%0" if i == 0 else f"%b{b}_{i - 1}"
-            lines.append(f"%b{b}_{i} = ait.softmax {source} dim {b} : {NUMBERS}")
+            lines.append(f"%b{b}_{i} = ait.cumulative sum {source} dim {b} : {NUMBERS}")
     lines.append(f"%y = ait.add %b0_4, %b1_4 : {NUMBERS}")
     body = "\n  ".join([*lines, f'ait.output "y" %y : {NUMBERS}'])
     return f"ait.graph @net(%x: {NUMBERS}) {{\n  {body}\n}}\n"
