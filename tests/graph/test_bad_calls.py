@@ -112,19 +112,20 @@ def test_handle():
 
 @pytest.fixture(scope="module")
 def built() -> tuple[Any, dict[str, torch.Tensor], Any]:
-    """y = sum(exp(x)) over rows, divided by its mean: two launches, so that there is a workspace."""
+    """y = the sums of the rows of a product of exp(x): exp(x) is in the workspace."""
     g = new()
     x = g.tensor([8, 32], name="x").set_uid(1)
-    inner = g.reduction(g.exp(x, name="e"), mode=cudnn.reduction_mode.ADD, name="sum").set_dim([8, 1])
-    whole = g.reduction(inner, mode=cudnn.reduction_mode.ADD, name="whole").set_dim([1, 1])
-    y = g.div(inner, whole, name="share").set_output(True).set_name("y").set_uid(2)
+    e = g.exp(x, name="e")
+    product = g.matmul(e, g.reshape(e, name="turned").set_dim([32, 8]).set_stride([8, 1]), name="product")
+    y = g.reduction(product, mode=cudnn.reduction_mode.ADD, name="sum").set_dim([8, 1])
+    y.set_output(True).set_name("y").set_uid(2)
     g.build([cudnn.heur_mode.A])
     tensors = {"x": torch.randn(8, 32), "y": torch.empty(8, 1)}
     workspace = torch.empty(g.get_workspace_size(), dtype=torch.uint8)
     assert workspace.numel() > 0
     g.execute({x: tensors["x"], y: tensors["y"]}, workspace)
-    sums = tensors["x"].exp().sum(1, keepdim=True)
-    torch.testing.assert_close(tensors["y"], sums / sums.sum())
+    e = tensors["x"].exp()
+    torch.testing.assert_close(tensors["y"], (e @ e.reshape(32, 8)).sum(1, keepdim=True))
     return g, tensors, workspace
 
 
