@@ -26,6 +26,8 @@ def _(op: PadOp, w: ElementWriter, position: int, index: Sequence[Index]) -> SSA
             raise NoElements("a padded dim is read at a value")
         found.append(source(mode, i - before, size))
     if mode == "constant":
+        if any(isinstance(i, SSAValue) for i in found):
+            raise NoElements("an index that is a value and outside of its dim would read the padding")
         return w.element_or(op.input, found, op.fill)
     return w.element(op.input, found)
 

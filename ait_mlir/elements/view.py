@@ -25,19 +25,25 @@ def _(op: PermuteOp, w: ElementWriter, position: int, index: Sequence[Index]) ->
 
 @elements_of(ExpandOp)
 def _(op: ExpandOp, w: ElementWriter, position: int, index: Sequence[Index]) -> SSAValue:
-    return w.element(op.input, broadcast(op.input, index))
+    at = broadcast(op.input, index)
+    kept = [*(const(0) for _ in index[len(at) :]), *at]
+    if any(isinstance(i, SSAValue) and i is not k for i, k in zip(index, kept, strict=True)):
+        raise NoElements("an index that is a value is checked against the dim that it indexes")
+    return w.element(op.input, at)
 
 
 @elements_of(SliceOp)
 def _(op: SliceOp, w: ElementWriter, position: int, index: Sequence[Index]) -> SSAValue:
-    return w.element(op.input, [moved(i, offset) for i, offset in zip(index, op.offsets.data, strict=True)])
+    whole, part = tensor_type(op.input).dims, tensor_type(op.output).dims
+    cut = [not w.scope.equal(*sizes) for sizes in zip(whole, part, strict=True)]
+    return w.element(op.input, list(map(moved, index, op.offsets.data, cut)))
 
 
 @elements_of(SplitOp)
 def _(op: SplitOp, w: ElementWriter, position: int, index: Sequence[Index]) -> SSAValue:
     axis = op.dim.value.data
     before = total(tensor_type(r).dims[axis] for r in op.results[:position])
-    return w.element(op.input, [moved(i, before) if a == axis else i for a, i in enumerate(index)])
+    return w.element(op.input, [moved(i, before, len(op.results) > 1) if a == axis else i for a, i in enumerate(index)])
 
 
 @elements_of(ConcatOp)
@@ -86,13 +92,13 @@ def _(op: ReshapeOp, w: ElementWriter, position: int, index: Sequence[Index]) ->
     return w.element(op.input, found)
 
 
-def moved(index: Index, offset: Expr) -> Index:
-    """An index behind an offset."""
-    if offset.as_int() == 0:
-        return index
-    if not isinstance(index, Expr):
+def moved(index: Index, offset: Expr, cut: bool) -> Index:
+    """An index behind an offset, of a dim that may be cut there."""
+    if isinstance(index, Expr):
+        return index + offset
+    if cut or offset.as_int() != 0:
         raise NoElements("an index that is a value is checked against the dim that it indexes")
-    return index + offset
+    return index
 
 
 def segments(source: Shape, target: Shape, scope: Scope) -> list[tuple[slice, slice]]:

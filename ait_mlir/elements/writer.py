@@ -78,10 +78,16 @@ class ElementWriter:
         found = self._elements.get(key)
         if found is not None and self._is_open(found):
             return found
-        owner = tensor.owner
-        if (number := splat(tensor)) is not None:
+        owner, dims = tensor.owner, tensor_type(tensor).dims
+        by_value = [size for i, size in zip(index, dims, strict=True) if isinstance(i, SSAValue)]
+        inside = isinstance(owner, Operation) and owner in self.members
+        if by_value and self._guarded:
+            raise NoElements("an index that is a value and outside of its dim would not fail under a condition")
+        if by_value and inside and any(size.as_int() == 1 for size in by_value):
+            raise NoElements("an index that is a value is checked against the dim that it indexes")
+        if not by_value and (number := splat(tensor)) is not None:
             found = self.constant(number, compute_type(tensor_type(tensor).element_type))
-        elif isinstance(owner, Operation) and owner in self.members:
+        elif isinstance(owner, Operation) and inside:
             assert isinstance(tensor, OpResult)
             found = self.rows[owner.name](owner, self, tensor.index, index)
         else:

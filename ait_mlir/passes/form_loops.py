@@ -8,20 +8,23 @@ memory.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, field
 
 from xdsl.ir import Block, Operation, SSAValue
 
 from ait_mlir.dialects.ait.data import OutputOp
 from ait_mlir.dialects.ait.dtypes import BY_IR
+from ait_mlir.dialects.ait.index import EmbeddingOp, GatherOp
 from ait_mlir.dialects.ait.loops import AtOp, FoldOp, LoopsOp
+from ait_mlir.dialects.ait.norm import GroupNormOp, LayerNormOp, RmsNormOp, SoftmaxOp
+from ait_mlir.dialects.ait.reduce import ArgmaxOp, ReduceOp
 from ait_mlir.dialects.ait.region import FusedElementwiseOp
 from ait_mlir.dialects.ait.strided import Strided
 from ait_mlir.dialects.ait.structure import op_key
 from ait_mlir.dialects.ait.traits import ScalarLike, ViewLike
 from ait_mlir.dialects.ait.types import TensorType, scope_of, tensor_type
-from ait_mlir.dialects.ait.view import ReshapeOp
+from ait_mlir.dialects.ait.view import ConcatOp, ExpandOp, PermuteOp, ReshapeOp
 from ait_mlir.dims import Expr, Scope, total
 from ait_mlir.elements import NoElements, form_loops, has_elements
 from ait_mlir.lowering.candidates import candidates_of, standalone, steps_of
@@ -52,6 +55,12 @@ a pool on an H200 that read an image in channels-first order."""
 GAIN_CPU = 2.5
 """The same factor on a CPU, where estimates count bytes alone, and written kernels use vectors where generated ones
 check bounds."""
+
+READ_ALL = (
+    *(FusedElementwiseOp, SoftmaxOp, LayerNormOp, RmsNormOp, GroupNormOp, ReduceOp, ArgmaxOp),
+    *(ReshapeOp, PermuteOp, ExpandOp, ConcatOp),
+)
+"""Ops that read every element of their operands, as elementwise ops do."""
 
 
 @dataclass(frozen=True)
@@ -159,6 +168,8 @@ class Former:
     def _joins(self, op: Operation, group: Sequence[Operation]) -> bool:
         """Whether a producer may join a group: nothing else needs its results, or they cost nothing."""
         if op not in self.place or op in self.gone or not self._may_join(op):
+            return False
+        if self.target is not None and not self.target.is_gpu and may_fail(op) and not all_is_read(op, group):
             return False
         return isinstance(op, ViewLike) or self._is_inside(op, group) or is_recomputed(op, self.scope)
 
@@ -327,6 +338,24 @@ class Former:
                 self.gone.add(op)
                 op.detach()
                 op.erase()
+
+
+def may_fail(op: Operation) -> bool:
+    """Whether a CPU fails if an index that is data is outside of its dim."""
+    if isinstance(op, LoopsOp):
+        return any(isinstance(at, AtOp) and at.values and at.number is None for at in op.body.walk())
+    return isinstance(op, EmbeddingOp | GatherOp)
+
+
+def all_is_read(op: Operation, group: Container[Operation]) -> bool:
+    """Whether a group that an op joins computes every element of it, so that it fails where the op alone does."""
+    left = [use.operation for r in op.results for use in r.uses if use.operation in group]
+    while left:
+        user = left.pop()
+        if not isinstance(user, READ_ALL) and not isinstance(user, ScalarLike):
+            return False
+        left += [use.operation for r in user.results for use in r.uses if use.operation in group]
+    return True
 
 
 def walks_along(view: Strided) -> bool:

@@ -226,6 +226,36 @@ def test_reads_are_only_moved_to_where_they_are_within_the_tensor() -> None:
             ("11 x 6 x f16", "b x s x i64"),
             "a padded dim is read at a value",
         ),
+        (
+            "%p = slice %a offsets [0, 0] : 10 x 6 x f16\n%y = embedding %p, %b : b x s x 6 x f16",
+            ("11 x 6 x f16", "b x s x i64"),
+            "checked against the dim that it indexes",
+        ),
+        (
+            "%p = expand %a : 5 x 6 x f16\n%y = embedding %p, %b : b x s x 6 x f16",
+            ("1 x 6 x f16", "b x s x i64"),
+            "checked against the dim that it indexes",
+        ),
+        (
+            "%p = reshape %a : 1 x 6 x f16\n%y = embedding %p, %b : b x s x 6 x f16",
+            ("6 x f16", "b x s x i64"),
+            "checked against the dim that it indexes",
+        ),
+        (
+            "%p = pad constant %a before [0, 1] : 11 x 7 x f16\n%y = embedding %p, %b : b x s x 7 x f16",
+            ("11 x 6 x f16", "b x s x i64"),
+            "would read the padding",
+        ),
+        (
+            "%e = embedding %a, %b : b x 6 x f16\n%y = concat %e, %c dim 0 : (2 * b) x 6 x f16",
+            ("11 x 6 x f16", "b x i64", "b x 6 x f16"),
+            "would not fail under a condition",
+        ),
+        (
+            "%e = embedding %a, %b : b x 6 x f16\n%y = pad constant %e before [1, 0] : (b + 1) x 6 x f16",
+            ("11 x 6 x f16", "b x i64"),
+            "would not fail under a condition",
+        ),
     ],
 )
 def test_an_index_that_is_a_value_is_checked_where_the_model_has_it(

@@ -8,15 +8,18 @@ import pytest
 import torch
 from torch.nn import functional
 
+import ait_mlir
 from ait_mlir.dialects.ait.loops import FoldOp, LoopsOp
 from ait_mlir.driver import run_to_phase
+from ait_mlir.errors import RunError
 from ait_mlir.importers.torch import from_torch
 from ait_mlir.ir.context import context
 from ait_mlir.ir.parser import check, parse_text
 from ait_mlir.options import CompileOptions
-from ait_mlir.passes.form_loops import FormLoopsPass
+from ait_mlir.passes.form_loops import FormLoopsPass, all_is_read, may_fail
 from tests.fuzz.run import checked
 from tests.generator import random_graph
+from tests.importers.blind import Function
 from tests.tiers import params
 
 T = "!ait.tensor<b x s x f32>"
@@ -180,3 +183,32 @@ def test_launches_on_a_card(
     run_to_phase(module, "planned", CompileOptions("cuda", "sm_90a"))
     found = str(module)
     assert found.count("ait_rt.launch") + found.count("ait_rt.copy") == launches, found
+
+
+@pytest.mark.parametrize(("user", "all_read"), [("neg %e", True), ("slice %e offsets [0, 0]", False)])
+def test_on_a_cpu_a_gather_joins_only_where_all_its_indices_are_checked(user: str, all_read: bool) -> None:
+    t, ids, z = ("!ait.tensor<4 x 6 x f32>", "!ait.tensor<4 x i64>", "!ait.tensor<3 x 6 x f32>")
+    result = t if all_read else z
+    body = f"%e = ait.embedding %x, %i : {t}\n%u = ait.{user} : {result}\n%y = ait.exp %u : {result}\n"
+    module = parse_text(context(), f"ait.graph @g(%x: {t}, %i: {ids}) {{\n{body}{output('y', result)}}}")
+    rows, *others = next(iter(module.ops)).regions[0].block.ops
+    assert may_fail(rows)
+    assert all_is_read(rows, others[:2]) == all_read
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda t, i, x: torch.cat([t[:5][i] * 2, x]).relu(),
+        lambda t, i, x: functional.pad(t[:5][i] * 2, (0, 0, 1, 1)).relu(),
+        lambda t, i, x: t[:5][i].softmax(-1) * x,
+        lambda t, i, x: t[:5][i] * x + 1,
+    ],
+)
+def test_an_index_outside_of_its_dim_is_an_error_in_any_group(function: Callable[..., torch.Tensor]) -> None:
+    table, x = torch.randn(10, 64), torch.randn(4, 64)
+    compiled = ait_mlir.compile(Function(function).eval(), (table, torch.arange(4), x), target="cpu")
+    torch.testing.assert_close(compiled(table, torch.arange(4), x), function(table, torch.arange(4), x))
+    for bad in (torch.tensor([0, 1, 2, 7]), torch.tensor([0, -7, 2, 3])):
+        with pytest.raises(RunError, match=r"index .* outside of"):
+            compiled(table, bad, x)

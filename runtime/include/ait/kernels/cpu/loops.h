@@ -6,6 +6,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include <tuple>
+
 #include "ait/context.h"
 #include "ait/kernels/cpu/block.h"
 #include "ait/kernels/loops.h"
@@ -24,17 +26,18 @@ inline __attribute__((always_inline)) void store_lanes(T* to, const compute_t<T>
   narrow(from, kLanes, to);
 }
 
-/// @brief An index outside of its dim, if a run has met any: one of them.
+/// @brief An index outside of its dim, if a run has met any.
 struct Outside {
   bool found = false;
   int64_t value = 0, dim = 0, size = 0;
 
-  /// @brief Keeps the index if it is outside of its dim. Threads may call it at the same time.
+  /// @brief Keeps the index if it is outside of its dim; of several, the smallest of the first dim, whatever the order of the threads.
+  ///        Threads may call it at the same time.
   template <class T>
   void note(T index, int64_t of, int64_t elements) {
     if (within(index, elements)) return;
 #pragma omp critical(ait_loops_outside)
-    {
+    if (!found || std::make_tuple(of, elements, static_cast<int64_t>(index)) < std::make_tuple(dim, size, value)) {
       found = true;
       value = static_cast<int64_t>(index);
       dim = of;
