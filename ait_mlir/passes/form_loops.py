@@ -25,7 +25,7 @@ from ait_mlir.dialects.ait.structure import op_key
 from ait_mlir.dialects.ait.traits import ScalarLike, ViewLike
 from ait_mlir.dialects.ait.types import TensorType, scope_of, tensor_type
 from ait_mlir.dialects.ait.view import ConcatOp, ExpandOp, PermuteOp, ReshapeOp
-from ait_mlir.dims import Expr, Scope, total
+from ait_mlir.dims import Expr, Scope, product, total
 from ait_mlir.elements import NoElements, form_loops, has_elements
 from ait_mlir.lowering.candidates import candidates_of, standalone, steps_of
 from ait_mlir.lowering.kernels import Target
@@ -222,7 +222,12 @@ class Former:
         if len(loops.operands) > MAX_OPERANDS or sum(1 for _ in loops.body.walk()) > MAX_SCALARS:
             return False
         alone = [self._formed([op]) for op in group]
-        return self._work(loops) <= MORE_WORK * sum(math.inf if op is None else self._work(op) for op in alone)
+        if any(op is None for op in alone):
+            return True
+        counts = [self._work]
+        if self.target is not None and not self.target.is_gpu:
+            counts.append(self._functions)  # whose time its estimates do not see
+        return all(count(loops) <= MORE_WORK * sum(count(op) for op in alone if op is not None) for count in counts)
 
     def _work(self, loops: LoopsOp) -> float:
         """Reads, folded values and functions, with cheap ops as a quarter of one."""
@@ -231,6 +236,18 @@ class Former:
             for op, times in loops.runs()
             if isinstance(op, FoldOp | AtOp | ScalarLike)
         )
+
+    def _functions(self, loops: LoopsOp) -> float:
+        """Functions that take many instructions, as a cosine does. A generated nest computes one in the innermost loop
+        that it depends on, again for each index of the loops around it."""
+        nests, dims, called = loops.nests(), loops.iterations.data, 0
+        for op, times in loops.runs():
+            if isinstance(op, ScalarLike) and not op.CHEAP:
+                if op.parent is loops.block:
+                    depth = max((i + 1 for i, dim in enumerate(dims) if dim in nests[op.results[0]]), default=0)
+                    times = product(dim.count for dim in dims[:depth])
+                called += self._number(times)
+        return float(called)
 
     def _number(self, e: Expr) -> int:
         return e.evaluate(self.env)
@@ -359,9 +376,10 @@ def all_is_read(op: Operation, group: Container[Operation]) -> bool:
 
 
 def walks_along(view: Strided) -> bool:
-    """Whether the elements along the last dim that is not 1 lie side by side."""
+    """Whether the elements along the last dim that is not 1 lie side by side, or are every other one: whoever turns
+    neighbours reads the whole pair."""
     strides = [s for d, s in zip(view.dims, view.strides, strict=True) if d.as_int() != 1]
-    return not strides or strides[-1].as_int() == 1
+    return not strides or strides[-1].as_int() in (1, 2)
 
 
 def is_recomputed(op: Operation, scope: Scope) -> bool:
