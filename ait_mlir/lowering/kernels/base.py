@@ -150,7 +150,11 @@ class Kernel(ABC, Generic[OpT]):
 
     def seconds(self, op: OpT, target: Target) -> float:
         """Estimated seconds at the dims' hints or maximum; by default all operands and results pass through memory."""
-        return target.launch_seconds + bytes_moved(op, scope_of(op)) / target.bandwidth
+        return target.launch_seconds + self.slowdown(op, target) * bytes_moved(op, scope_of(op)) / target.bandwidth
+
+    def slowdown(self, op: OpT, target: Target) -> float:
+        """The time of the kernel as a multiple of the time of a copy of the same bytes."""
+        return 1.0
 
     def terms(self, op: OpT, config: Config, target: Target) -> Terms | None:
         """The parts of the time with a configuration, for estimates fitted to a card; None if there is no fit."""

@@ -52,11 +52,20 @@ def _continues(outer: PadLoop, inner: PadLoop, scope: Scope) -> bool:
     return all(scope.equal(a, b * inner.size) for a, b in zip(outer.strides, inner.strides, strict=True))
 
 
+MIRRORED = 7.2
+"""The slowdown of a pad of the last dim by mirrored elements, on an H200: 237 us for 8 x 64 x 256 x 256 and 3."""
+
+
 class PadKernel(Kernel[PadOp]):
     """`ait.pad`: copies rows on the CPU, words on a GPU."""
 
     name = "pad"
     ops = (PadOp,)
+
+    def slowdown(self, op: PadOp, target: Target) -> float:
+        x, y = tensor_type(op.input), tensor_type(op.results[0])
+        is_plain = not x.rank or x.dims[-1] is y.dims[-1] or op.mode.data == "constant"
+        return 1.0 if is_plain or not target.is_gpu else MIRRORED
 
     def matches(self, op: PadOp, target: Target) -> bool:
         return tensor_type(op.input).rank <= MAX_RANK
