@@ -27,16 +27,16 @@
 // CHECK-NEXT: ait_rt.launch {{.*}} stream 0
 ait.graph @branches(%x: !ait.tensor<64 x 64 x f16>) {
   %1 = ait.softmax %x dim 1 : !ait.tensor<64 x 64 x f16>
-  %2 = ait.softmax %1 dim 1 : !ait.tensor<64 x 64 x f16>
-  %a = ait.softmax %2 dim 1 : !ait.tensor<64 x 64 x f16>
-  %b = ait.softmax %a dim 1 : !ait.tensor<64 x 64 x f16>
-  %3 = ait.softmax %b dim 1 : !ait.tensor<64 x 64 x f16>
-  %4 = ait.softmax %3 dim 1 : !ait.tensor<64 x 64 x f16>
-  %5 = ait.softmax %1 dim 0 : !ait.tensor<64 x 64 x f16>
-  %c = ait.softmax %5 dim 0 : !ait.tensor<64 x 64 x f16>
-  %d = ait.softmax %c dim 0 : !ait.tensor<64 x 64 x f16>
-  %6 = ait.softmax %d dim 0 : !ait.tensor<64 x 64 x f16>
-  %7 = ait.softmax %6 dim 0 : !ait.tensor<64 x 64 x f16>
+  %2 = ait.softmax %1 dim 0 : !ait.tensor<64 x 64 x f16>
+  %a = ait.softmax %2 dim 0 : !ait.tensor<64 x 64 x f16>
+  %b = ait.softmax %a dim 0 : !ait.tensor<64 x 64 x f16>
+  %3 = ait.softmax %b dim 0 : !ait.tensor<64 x 64 x f16>
+  %4 = ait.softmax %3 dim 0 : !ait.tensor<64 x 64 x f16>
+  %5 = ait.softmax %1 dim 1 : !ait.tensor<64 x 64 x f16>
+  %c = ait.softmax %5 dim 1 : !ait.tensor<64 x 64 x f16>
+  %d = ait.softmax %c dim 1 : !ait.tensor<64 x 64 x f16>
+  %6 = ait.softmax %d dim 1 : !ait.tensor<64 x 64 x f16>
+  %7 = ait.softmax %6 dim 1 : !ait.tensor<64 x 64 x f16>
   %8 = ait.concat %4, %7 dim 1 : !ait.tensor<64 x 128 x f16>
   %9 = ait.softmax %8 dim 1 : !ait.tensor<64 x 128 x f16>
   ait.output "y" %9 : !ait.tensor<64 x 128 x f16>
