@@ -35,7 +35,7 @@ LAUNCHES = {
     "Qwen2Model": 26,
     "Qwen2Model, bf16": 27,
     "T5EncoderModel": 22,
-    "T5EncoderModel, half": 21,
+    "T5EncoderModel, half": 23,
     "CLIPTextModel": 22,
     "ViTModel": 19,
     "timm vit": 19,
