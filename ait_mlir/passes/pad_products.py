@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.ir import Block, Operation, SSAValue
+from xdsl.rewriter import Rewriter
 
 from ait_mlir.dialects.ait.data import ConstantOp
 from ait_mlir.dialects.ait.gemm import BmmOp, ContractionOp, GemmOp
@@ -136,9 +137,7 @@ def replace(op: ContractionOp, more: More, larger: dict[tuple[SSAValue, TensorTy
             step.location = op.location
             block.insert_op_before(step, op)
     new[-1].results[0].name_hint = op.output.name_hint
-    op.output.replace_all_uses_with(new[-1].results[0])
-    op.detach()
-    op.erase()
+    Rewriter.replace_op(op, [], new[-1].results)
 
 
 def beside_zeros(pad: PadOp) -> list[Operation]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.rewriter import Rewriter
 
 from ait_mlir.dialects.ait.dtypes import compute_type
 from ait_mlir.dialects.ait.elementwise import CastOp
@@ -61,15 +62,9 @@ def split(op: GemmOp, target: Target | None) -> bool:
     if not faster:
         return False
     new = in_parts(op, min(faster, key=lambda n: faster[n]))
-    block = op.parent
-    assert block is not None
     for made in new:
         made.location = op.location
-        block.insert_op_before(made, op)
-    new[-1].results[0].name_hint = op.output.name_hint
-    op.output.replace_all_uses_with(new[-1].results[0])
-    op.detach()
-    op.erase()
+    Rewriter.replace_op(op, new)
     return True
 
 

@@ -17,7 +17,8 @@ from ait_mlir.dims import Scope
 from ait_mlir.lowering.kernels.base import Config, Emission, Kernel, Launch
 from ait_mlir.lowering.loops.cpu import CpuLoops
 from ait_mlir.lowering.loops.estimates import Estimate
-from ait_mlir.lowering.loops.gpu import GpuLoops, emit_split, fitting
+from ait_mlir.lowering.loops.gpu import emit, emit_split
+from ait_mlir.lowering.loops.gpu_kernel import fitting
 from ait_mlir.lowering.loops.nest import Axis, Nest, best_lane_of_results, nest_of, turned_axis, turned_reads
 from ait_mlir.lowering.loops.rows import Rows, best_lane, rows_of
 from ait_mlir.lowering.target import Target
@@ -152,7 +153,7 @@ class LoopsKernel(Generated):
             raise ValueError(f"configuration 'items' is {config['items']}, expected at most {MAX_ITEMS}")
 
     def code(self, launch: Launch[LoopsOp]) -> Emission:
-        return GpuLoops(launch, "map").emit() if launch.target.is_gpu else CpuLoops(launch).emit()
+        return emit(launch, "map") if launch.target.is_gpu else CpuLoops(launch).emit()
 
 
 class LoopsRows(Generated):
@@ -191,7 +192,7 @@ class LoopsRows(Generated):
             raise ValueError(f"{threads} threads have no room for the elements of a row in registers; set 'kept' to 0")
 
     def code(self, launch: Launch[LoopsOp]) -> Emission:
-        return GpuLoops(launch, "rows").emit()
+        return emit(launch, "rows")
 
 
 REGISTERS = 65536
@@ -275,7 +276,7 @@ class LoopsColumns(Generated):
             raise ValueError(f"{rows} threads have no room for the elements of a row in registers; set 'kept' to 0")
 
     def code(self, launch: Launch[LoopsOp]) -> Emission:
-        return GpuLoops(launch, "columns").emit()
+        return emit(launch, "columns")
 
 
 def state_bytes(op: LoopsOp) -> int:
@@ -318,7 +319,7 @@ class LoopsTiles(Generated):
             raise ValueError(f"the tiles take {found} bytes of shared memory, there are {STATIC_SHARED}")
 
     def code(self, launch: Launch[LoopsOp]) -> Emission:
-        return GpuLoops(launch, "tiles").emit()
+        return emit(launch, "tiles")
 
 
 def tile_bytes(op: LoopsOp, nest: Nest, config: Config) -> int:
