@@ -1,0 +1,267 @@
+"""The kernel of a schedule on a GPU, and its launch."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from ait_mlir.dialects.ait.loops import LoopsOp
+from ait_mlir.dims import Expr, product, total
+from ait_mlir.lowering.cpp import CppText, comment, element_type
+from ait_mlir.lowering.kernels.base import Emission, Launch
+from ait_mlir.lowering.loops.body import Body
+from ait_mlir.lowering.loops.nest import Axis, Fold, Nest, Read, alignment, nest_of, picked, step
+from ait_mlir.lowering.loops.rows import Rows, later_values, rows_of
+from ait_mlir.lowering.loops.text import Numbers, comment_of
+
+BLOCK = 256
+"""Threads of a block where the schedule does not say how many."""
+NARROW = 2**31 - 2**24
+"""Indices that are proved to be below are counted in 32 bits; a thread counts a little beyond the last element."""
+NARROW_RUN = 2**30
+"""In a run whose tensors and loops have fewer elements, indices have 32 bits: terms of offsets are below twice that."""
+
+
+@dataclass
+class Shared:
+    """The buffers in shared memory with which threads join their states: two in turn, so that one barrier is enough."""
+
+    bytes: list[str] = field(default_factory=list[str])
+    used: int = 0
+
+    def next(self, size: str) -> str:
+        """The name of the buffer for the next join, of so many bytes."""
+        self.used += 1
+        self.bytes.append(size)
+        return f"shared{self.used % 2}"
+
+    def declarations(self) -> list[str]:
+        found: list[str] = []
+        for turn in (1, 0):
+            sizes = self.bytes[1 - turn :: 2]
+            if sizes:
+                size = sizes[0]
+                for other in dict.fromkeys(sizes[1:]):
+                    size = f"({size}) > ({other}) ? ({size}) : ({other})" if other != size else size
+                found.append(f"__shared__ __align__(16) char shared{turn}[{size}];")
+        return found
+
+
+class GpuLoops(ABC):
+    """The code of one launch. A schedule is a class that prints the body of the kernel."""
+
+    kind: ClassVar[str]
+    """The schedule in the name of the kernel."""
+    serial: ClassVar[bool] = False
+    """Whether one thread computes each fold."""
+
+    def __init__(self, launch: Launch[LoopsOp]) -> None:
+        self.launch, self.config = launch, launch.config
+        self.nest = nest_of(launch.op, [a.strides for a in launch.ins], [a.strides for a in launch.outs])
+        self.numbers = Numbers()
+        self.body = Body.of(self.nest, "gpu", self.numbers)
+        self.body.lanes = self.lanes = self.config["lanes"]
+        self.rows = rows_of(self.nest, serial=self.serial)
+        self.shared = Shared()
+        self.checks: dict[Expr, None] = {}
+        """Numbers that must be multiples of the lanes."""
+        self.pointers: dict[str, None] = {}
+        """Tensors that are accessed in lanes."""
+        self.name = f"loops_{self.kind}"
+
+    @abstractmethod
+    def print_body(self) -> tuple[str, int, str]:
+        """Print the body of the kernel; the number of blocks in C++, the threads of a block, and a comment."""
+
+    # ** the kernel **
+
+    def emit(self) -> Emission:
+        blocks, block, what = self.print_body()
+        for read, lane in self.body.vectors:
+            self.pointers[f"input{read.tensor}"] = None
+            if picked(self.nest, read, lane, self.lanes) is None:
+                for e in alignment(self.nest, read, lane, self.lanes) or []:
+                    self.need(e)
+        self.is_wide = is_wide(self.nest)
+        name = f"{self.name}_kernel_@ID@"
+        kernel = self.kernel(name, block, what)
+        return Emission((self.launch.header("loops"),), CppText(kernel), CppText(self.host(name, blocks, block)))
+
+    def kernel(self, name: str, block: int, what: str) -> str:
+        parameters = [
+            *(f"const {element_type(a.type.element_type)}* __restrict__ {a.name}" for a in self.launch.ins),
+            *(f"{element_type(a.type.element_type)}* __restrict__ {a.name}" for a in self.launch.outs),
+            *(f"{element_type(a.type.element_type)}* {a.name}" for a in self.launch.between),
+            *(f"{'Index' if self.is_wide else 'int32_t'} {n}" for n in self.numbers.names.values()),
+        ]
+        sizes = f"{comment(comment_of(self.numbers.names))}\n" if self.numbers.names else ""
+        head = [
+            *(() if self.is_wide else ("using Index = int32_t;",)),
+            *self.shared.declarations(),
+            "ait::gpu::wait_for_previous();",
+            "ait::gpu::allow_next();",
+        ]
+        text = "".join(f"  {line}\n" for line in head)
+        text += "".join(
+            line if line.startswith("#") else f"  {line}" for line in self.body.lines.text().splitlines(True)
+        )
+        return (
+            f"{comment(what)}\n{sizes}template <int kLanes{', class Index' if self.is_wide else ''}>\n"
+            f"__global__ void __launch_bounds__({block}) {name}({', '.join(parameters)}) {{\n{text}}}\n"
+        )
+
+    def host(self, name: str, blocks: str, block: int) -> str:
+        """The statements that choose an instance of the kernel, and launch it."""
+        launch = self.launch
+        arguments = [a.name for a in (*launch.ins, *launch.outs, *launch.between)]
+        arguments += [launch.cpp(e) for e in self.numbers.names]
+        aligned = [f"ait::gpu::is_aligned<{self.lanes}>({p})" for p in self.pointers]
+        checks = [f"{launch.cpp(e)} % {self.lanes} == 0" for e in self.checks]
+        index = ", int32_t" if self.is_wide else ""
+        lines: list[str] = []
+        if self.is_wide:
+            most = [f"{launch.cpp(e)} < {NARROW_RUN}" for e in extents(self.launch, self.nest)]
+            lines.append(f"const bool is_narrow = {' && '.join(dict.fromkeys(most))};")
+            checks = ["is_narrow", *checks]
+        kernel, lanes = f"{name}<{self.lanes}{index}>", str(self.lanes)
+        if self.lanes > 1 and (aligned or checks):
+            lines.append(f"const bool is_vector = {' && '.join([*checks, *aligned])};")
+            kernel, lanes = f"is_vector ? {kernel} : {name}<1{index}>", f"is_vector ? {lanes} : 1"
+        if "lanes" in blocks:
+            lines.append(f"const int64_t lanes = {lanes};")
+        lines += [
+            "ait::gpu::LaunchConfig config;",
+            f"config.grid = dim3(ait::gpu::grid_size({blocks}));",
+            f"config.block = dim3({block});",
+            "config.dependent = true;",
+        ]
+        given = ", ".join(arguments)
+        if self.is_wide:
+            lines.append(f"if (!is_narrow) return ait::gpu::launch(ctx, config, {name}<1, int64_t>, {given});")
+        lines += [
+            f"const auto kernel = {kernel};",
+            f"return ait::gpu::launch(ctx, config, kernel, {given});",
+        ]
+        return "".join(f"{line}\n" for line in lines)
+
+    # ** for all schedules **
+
+    def fit(self, lane: Axis | None) -> None:
+        """Take fewer lanes if strides have split the axis into shorter ones."""
+        self.lanes = self.body.lanes = 1 if lane is None else fitting(lane.count, self.lanes)
+
+    def set_lane(self, lane: Axis | None) -> None:
+        self.body.lane = None if lane is None else lane.name
+        if lane is not None:
+            self.need(lane.count)
+
+    def need(self, e: Expr) -> None:
+        """The vector kernel needs this number to be a multiple of the lanes."""
+        if self.lanes > 1 and not self.nest.around.divisible(e, self.lanes):
+            self.checks[e] = None
+
+    def chunks(self, total: Expr, lane: Axis | None) -> str:
+        return self.numbers.text(total) + (" / kLanes" if lane is not None else "")
+
+    def split(self, linear: str, axes: Sequence[Axis], lane: Axis | None) -> None:
+        """The variables of axes from a linear index, the last fastest; the lane axis is counted in lanes."""
+        body, lines = self.body, self.body.lines
+        names = {a.name: body.variable(a) for a in axes}
+        order = [a for a in axes if a is not lane] + ([lane] if lane is not None else [])
+        if len(order) == 1:
+            lines.add(f"const Index {names[order[0].name]} = {linear}{' * kLanes' if lane is not None else ''};")
+            return
+        if not order:
+            return
+        rest = body.new("rest")
+        lines.add(f"Index {rest} = {linear};")
+        for axis in reversed(order[1:]):
+            size = self.numbers.text(axis.count) + (" / kLanes" if axis is lane else "")
+            value = f"ait::remainder<Index>({rest}, {size})"
+            lines.add(
+                f"const Index {names[axis.name]} = {value}{' * kLanes' if axis is lane else ''};",
+                f"{rest} = ait::quotient<Index>({rest}, {size});",
+            )
+        lines.add(f"const Index {names[order[0].name]} = {rest};")
+
+    def vector_along(self, read: Read, lane: str) -> bool:
+        found = step(read.offset, lane)
+        if found is None or found.as_int() != 1 or read.guards or read.gathers:
+            return False
+        return self.lanes == 1 or alignment(self.nest, read, lane, self.lanes) is not None
+
+    def print_results(self, rows: Rows, condition: str) -> None:
+        """The values of a row, and its result if the row has only one."""
+        body = self.body
+        if rows.rest:
+            body.print_nodes(rows.once, later=later_values(self.nest, rows.once))
+            return
+        self.declare_stores()
+        body.print_nodes(rows.once, self.stores(condition), self.nest.yields, each=True)
+        self.flush_stores(condition)
+
+    # ** results **
+
+    def declare_stores(self) -> None:
+        for i, arg in enumerate(self.launch.outs):
+            if self.is_vector_store(i):
+                self.body.lines.add(f"{element_type(arg.type.element_type)} result{i}[kLanes];")
+
+    def stores(self, condition: str):
+        def found() -> list[str]:
+            body = self.body
+            lines: list[str] = []
+            for i, (value, arg) in enumerate(zip(self.nest.yields, self.launch.outs, strict=True)):
+                stored = f"ait::convert<{element_type(arg.type.element_type)}>({body.ref(value)})"
+                if self.is_vector_store(i):
+                    lines.append(f"result{i}[j] = {stored};")
+                else:
+                    store = f"output{i}[{body.index.text(self.nest.offsets[i])}] = {stored};"
+                    lines.append(f"if ({condition}) {store}" if condition else store)
+            return lines
+
+        return found
+
+    def is_vector_store(self, i: int) -> bool:
+        lane, offset = self.body.lane, self.nest.offsets[i]
+        found = None if lane is None else step(offset, lane)
+        if lane is None or found is None or found.as_int() != 1:
+            return False
+        return self.lanes == 1 or alignment(self.nest, offset, lane, self.lanes) is not None
+
+    def flush_stores(self, condition: str) -> None:
+        for i in range(len(self.launch.outs)):
+            if self.is_vector_store(i):
+                self.pointers[f"output{i}"] = None
+                assert self.body.lane is not None
+                for e in alignment(self.nest, self.nest.offsets[i], self.body.lane, self.lanes) or []:
+                    self.need(e)
+                store = f"ait::gpu::store_lanes(output{i} + ({self.body.index.text(self.nest.offsets[i])}), result{i});"
+                self.body.lines.add(f"if ({condition}) {store}" if condition else store)
+
+
+def fitting(count: Expr, lanes: int) -> int:
+    """The most lanes, at most so many, that divide a count; those of an unknown count are asked for when it runs."""
+    known = count.as_int()
+    return lanes if known is None else math.gcd(known, lanes)
+
+
+def extents(launch: Launch[LoopsOp], nest: Nest) -> list[Expr]:
+    """Numbers that are as large as any index of a run: the last places of tensors, and the points of loops."""
+    tensors = [
+        total((d - 1) * s for d, s in zip(a.type.dims, a.strides, strict=True)) for a in (*launch.ins, *launch.outs)
+    ]
+    folds = [fold.points for fold in nest.walk() if isinstance(fold, Fold)]
+    return [e for e in (*tensors, product(a.count for a in nest.axes), *folds) if e.as_int() is None]
+
+
+def is_wide(nest: Nest) -> bool:
+    """Whether indices may need more than 31 bits."""
+    exprs = [read.offset for read in nest.reads()] + [i for read in nest.reads() for i, _ in read.guards]
+    exprs += [*nest.offsets, product(a.count for a in nest.axes)]
+    exprs += [fold.points for fold in nest.walk() if isinstance(fold, Fold)]
+    gathered = [g.size * g.stride for read in nest.reads() for g in read.gathers]
+    return any(nest.scope.magnitude(e) >= NARROW for e in [*exprs, *gathered])

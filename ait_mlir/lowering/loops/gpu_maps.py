@@ -1,0 +1,154 @@
+"""Schedules on a GPU in which one thread computes a result, with its folds."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Generator, Sequence
+
+from ait_mlir.dims import product
+from ait_mlir.lowering.cpp import element_type
+from ait_mlir.lowering.loops.gpu_kernel import BLOCK, GpuLoops
+from ait_mlir.lowering.loops.nest import Axis, Read, best_lane_of_results, turned_axis, turned_reads
+
+
+class Maps(GpuLoops):
+    """A thread has `lanes` neighbouring results, in `items` rows."""
+
+    kind = "map"
+    serial = True
+
+    def print_body(self) -> tuple[str, int, str]:
+        body, rows = self.body, self.rows
+        lane = best_lane_of_results(self.nest)
+        self.fit(lane)
+        axes = list(self.nest.axes)
+        total = product(a.count for a in axes)
+        items = self.config.get("items", 1)
+        chunks = self.chunks(total, lane)
+        lines = body.lines
+        others = [a for a in axes if a is not lane]
+        if items > 1 and lane is not None and others:
+            return self.print_map_of_rows(lane, others, items)
+        if items == 1:
+            lines.add(
+                f"const Index chunk = static_cast<Index>(blockIdx.x) * {BLOCK} + threadIdx.x;",
+                f"if (chunk >= {chunks}) return;",
+            )
+        with (
+            contextlib.nullcontext()
+            if items == 1
+            else lines.braces("const auto compute = [&](const Index chunk)", "};")
+        ):
+            self.split("chunk", axes, lane)
+            self.set_lane(lane)
+            self.print_results(rows, "")
+        if items > 1:
+            lines.add(f"const Index first = static_cast<Index>(blockIdx.x) * {BLOCK * items} + threadIdx.x;")
+            end = f"first - static_cast<Index>(threadIdx.x) + {BLOCK * items}"
+            self.compute_items(items, end, f"item * {BLOCK}", chunks)
+        count = self.launch.cpp(total) + (" / lanes" if lane is not None else "")
+        what = f"A thread has {self.lanes} neighbouring results{f', {items} times' if items > 1 else ''}."
+        return f"({count} + {BLOCK * items - 1}) / {BLOCK * items}", BLOCK, what
+
+    def print_map_of_rows(self, lane: Axis, others: Sequence[Axis], items: int) -> tuple[str, int, str]:
+        """A thread has the same neighbours in several rows, so that it computes their index once."""
+        body, lines = self.body, self.body.lines
+        rows = product(a.count for a in others)
+        name, count = body.variable(lane), self.numbers.text(rows)
+        lines.add(
+            f"const Index thread = static_cast<Index>(blockIdx.x) * {BLOCK} + threadIdx.x;",
+            f"const Index columns = {self.numbers.text(lane.count)} / kLanes;",
+            f"const Index first = ait::quotient<Index>(thread, columns) * {items};",
+            f"const Index {name} = ait::remainder<Index>(thread, columns) * kLanes;",
+            f"if (first >= {count}) return;",
+        )
+        self.set_lane(lane)
+        with lines.braces("const auto compute = [&](const Index row)", "};"):
+            self.split("row", others, None)
+            self.print_results(self.rows, "")
+        self.compute_items(items, f"first + {items}", "item", count)
+        groups = f"(({self.launch.cpp(rows)} + {items - 1}) / {items})"
+        threads = f"{groups} * ({self.launch.cpp(lane.count)} / lanes)"
+        what = f"A thread has {self.lanes} neighbouring results in {items} rows."
+        return f"({threads} + {BLOCK - 1}) / {BLOCK}", BLOCK, what
+
+    def compute_items(self, items: int, end: str, step: str, count: str) -> None:
+        """Call `compute` for the items of a thread: where all exist (`end` is at most `count`) without a condition for
+        each, so that all their accesses are on their way before the first store."""
+        lines = self.body.lines
+        each = f"for (int item = 0; item < {items}; ++item)"
+        with lines.braces(f"if ({end} <= {count})", "} else {"):
+            lines.add("#pragma unroll", f"{each} compute(first + {step});")
+        lines.depth += 1
+        with lines.braces(each):
+            lines.add(f"if (first + {step} < {count}) compute(first + {step});")
+        lines.depth -= 1
+        lines.add("}")
+
+
+class Tiles(Maps):
+    """A block reads a tile along the axis that operands have together, and writes it along that of the results."""
+
+    kind = "tiles"
+
+    def print_body(self) -> tuple[str, int, str]:
+        body, lines, config = self.body, self.body.lines, self.config
+        lane = best_lane_of_results(self.nest)
+        turn = turned_axis(self.nest)
+        if lane is None or turn is None:  # with the strides of this launch nothing is to be turned
+            return super().print_body()
+        self.fit(lane)
+        width = config["lanes"]
+        along, across = config["along"] * width, config["across"] * width
+        others = [a for a in self.nest.axes if a not in (lane, turn)]
+        sizes = self.numbers.text(lane.count), self.numbers.text(turn.count)
+        reads = [r for r in turned_reads(self.nest, lane.name, turn.name) if self.vector_along(r, turn.name)]
+        names: dict[Read, str] = {}
+        for read in reads:
+            names[read] = body.new("tile")
+            t = element_type(read.element)
+            lines.add(f"__shared__ __align__(16) {t} {names[read]}[{along * across}];")
+        lines.add(
+            f"const Index across = ({sizes[0]} + {across - 1}) / {across};",
+            f"const Index along = ({sizes[1]} + {along - 1}) / {along};",
+            f"const Index first_{body.variable(lane)} = ait::remainder<Index>(blockIdx.x, across) * {across};",
+            "const Index stripe = ait::quotient<Index>(blockIdx.x, across);",
+            f"const Index first_{body.variable(turn)} = ait::remainder<Index>(stripe, along) * {along};",
+        )
+        at = {axis: body.variable(axis) for axis in (lane, turn)}
+        self.split("ait::quotient<Index>(stripe, along)", others, None)
+
+        @contextlib.contextmanager
+        def pieces(outer: str, inner: str, length: int) -> Generator[None]:
+            """A loop over the pieces of a tile that a thread has; `length` elements lie side by side along `inner`."""
+            lines.add("#pragma unroll")
+            count = f"{along * across} / kLanes"
+            with lines.braces(f"for (int item = 0; item < ({count} + {BLOCK - 1}) / {BLOCK}; ++item)"):
+                lines.add(
+                    f"const int chunk = item * {BLOCK} + threadIdx.x;",
+                    f"const int {outer} = chunk / ({length} / kLanes), {inner} = chunk % ({length} / kLanes) * kLanes;",
+                    f"const Index {at[lane]} = first_{at[lane]} + row, {at[turn]} = first_{at[turn]} + column;",
+                )
+                with lines.braces(f"if (chunk < {count} && {at[lane]} < {sizes[0]} && {at[turn]} < {sizes[1]})"):
+                    lines.add(f"const int place = ait::gpu::turned<{width}, {along}>(row, column);")
+                    yield
+
+        with pieces("row", "column", along):
+            for read, name in names.items():
+                body.vectors.append((read, turn.name))
+                lines.add(
+                    f"{element_type(read.element)} {name}_lanes[kLanes];",
+                    f"ait::gpu::load_lanes({body.pointer(read)}, {name}_lanes);",
+                    f"ait::gpu::keep_lanes({name} + place, {name}_lanes);",
+                )
+        lines.add("__syncthreads();")
+        self.need(turn.count)
+        with pieces("column", "row", across):
+            body.kept = lambda read: f"{names[read]}[place + j * {along}]" if read in names else None
+            self.set_lane(lane)
+            self.print_results(self.rows, "")
+            body.kept = lambda read: None
+        total = f"{self.launch.cpp(product(a.count for a in others))}"
+        steps = [f"(({self.launch.cpp(a.count)} + {n - 1}) / {n})" for a, n in ((lane, across), (turn, along))]
+        what = f"A block turns tiles of {along} by {across}; a thread has {width} neighbours on both sides."
+        return f"{total} * {' * '.join(steps)}", BLOCK, what
