@@ -41,7 +41,7 @@ def _(op: NormOp, w: ElementWriter, position: int, index: Sequence[Index]) -> SS
     compute = compute_type(element)
 
     def given(at: Sequence[Index], which: int = 0) -> SSAValue:
-        """The element before the norm, or that of a further result."""
+        """The element that the norm reads, or one of a further result of the prologue."""
         if not op.prologue.blocks:
             return w.element(op.input, at)
         operands = (op.input, *op.prologue_operands)
@@ -99,7 +99,7 @@ def _(op: GroupNormOp, w: ElementWriter, position: int, index: Sequence[Index]) 
 
 
 def through_epilogue(op: NormOp | GroupNormOp, w: ElementWriter, value: SSAValue, index: Sequence[Index]) -> SSAValue:
-    """What the epilogue makes of a normalised element."""
+    """The result of the epilogue for a normalised element."""
     if not op.epilogue.blocks:
         return value
     operands = [partial(w.element, v, broadcast(v, index)) for v in op.epilogue_operands]

@@ -169,7 +169,7 @@ class ElementWriter:
         return self._add(self._at(tensor, index, number), self.levels[needed])
 
     def _always_runs(self, level: Level) -> bool:
-        """Whether what stands in a level runs only if the innermost level runs, so that a read by a value may move."""
+        """Whether ops of a level run only if the innermost level runs: then a read at an index from data may move."""
         inner = self.levels[self.levels.index(level) + 1 :]
         return all(level.scope.positive(loop.count) for each in inner for loop in each.loops)
 
@@ -296,7 +296,7 @@ class ElementWriter:
     # ** folds **
 
     def fold(self, kind: str, sizes: Sequence[Expr], body: Callable[[Sequence[Expr]], SSAValue]) -> SSAValue:
-        """A sum, product, maximum or minimum of what `body` writes at the indices of further iteration dims."""
+        """A sum, product, maximum or minimum of the values that `body` writes, over further iteration dims."""
         return self.folds(kind, sizes, body)[0]
 
     def place(self, kind: str, sizes: Sequence[Expr], body: Callable[[Sequence[Expr]], SSAValue]) -> SSAValue:

@@ -110,7 +110,7 @@ def fold_params(
 
 
 def foldable_params(module: ModuleOp) -> list[str]:
-    """The params of the model from which alone values follow, after `fold_params`."""
+    """The params from which values can be computed without an input, in a module after `fold_params`."""
     graphs = [op for op in module.ops if isinstance(op, GraphOp)]
     params = [op for graph in graphs for op in graph.params() if not op.param_name.data.startswith((FOLDED, COMPUTED))]
     fixed = {op for graph in graphs for op in _fixed(graph, {op.param_name.data for op in params}, outside=False)}

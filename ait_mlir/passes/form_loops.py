@@ -1,4 +1,4 @@
-"""Makes one launch of ops that are bound by memory, as `ait.loops`.
+"""Joins memory-bound ops into one launch, `ait.loops`.
 
 A group grows from the op whose result it keeps, upward over producers that only the group uses, or that only move
 elements. Its members become one definition of an element (`ait_mlir/elements`), so what lies between them needs no
@@ -15,16 +15,13 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from ait_mlir.dialects.ait.data import OutputOp
 from ait_mlir.dialects.ait.dtypes import BY_IR
-from ait_mlir.dialects.ait.index import EmbeddingOp, GatherOp
 from ait_mlir.dialects.ait.loops import AtOp, FoldOp, LoopsOp
-from ait_mlir.dialects.ait.norm import GroupNormOp, LayerNormOp, RmsNormOp, SoftmaxOp
-from ait_mlir.dialects.ait.reduce import ArgmaxOp, ReduceOp
 from ait_mlir.dialects.ait.region import FusedElementwiseOp
 from ait_mlir.dialects.ait.strided import Strided
 from ait_mlir.dialects.ait.structure import op_key
-from ait_mlir.dialects.ait.traits import ScalarLike, ViewLike
+from ait_mlir.dialects.ait.traits import ChecksIndices, ReadsAll, ScalarLike, ViewLike
 from ait_mlir.dialects.ait.types import TensorType, scope_of, tensor_type
-from ait_mlir.dialects.ait.view import ConcatOp, ExpandOp, PermuteOp, ReshapeOp
+from ait_mlir.dialects.ait.view import ReshapeOp
 from ait_mlir.dims import Expr, Scope, product, total
 from ait_mlir.elements import NoElements, form_loops, has_elements
 from ait_mlir.lowering.candidates import candidates_of, standalone, steps_of
@@ -50,22 +47,17 @@ GAIN = 1.1
 GAIN_ALONE = 1.5
 """The same factor for one op, whose own kernel may have been measured."""
 STRIDED = 8
-"""Bytes of an element that a strided read fetches as fast as a copy. Elements of two bytes take four times as long, as
-a pool on an H200 that read an image in channels-first order."""
+"""A strided read of elements of this many bytes is taken to be as fast as a copy, of smaller ones slower in proportion:
+four times for f16. A rough estimate: a pool on an H200 that read an image in channels-first order took eight times its
+floor."""
 GAIN_CPU = 2.5
 """The same factor on a CPU, where estimates count bytes alone, and written kernels use vectors where generated ones
 check bounds."""
 
-READ_ALL = (
-    *(FusedElementwiseOp, SoftmaxOp, LayerNormOp, RmsNormOp, GroupNormOp, ReduceOp, ArgmaxOp),
-    *(ReshapeOp, PermuteOp, ExpandOp, ConcatOp),
-)
-"""Ops that read every element of their operands, as elementwise ops do."""
-
 
 @dataclass(frozen=True)
 class FormLoopsPass(ByEstimatePass):
-    """Make one `ait.loops` of ops that memory bounds; with a target, only where estimates say that it is faster."""
+    """Join memory-bound ops into one `ait.loops`; with a target, only where estimates say that it is faster."""
 
     name = "form-loops"
 
@@ -169,7 +161,8 @@ class Former:
         """Whether a producer may join a group: nothing else needs its results, or they cost nothing."""
         if op not in self.place or op in self.gone or not self._may_join(op):
             return False
-        if self.target is not None and not self.target.is_gpu and may_fail(op) and not all_is_read(op, group):
+        is_cpu = self.target is not None and not self.target.is_gpu
+        if is_cpu and isinstance(op, ChecksIndices) and op.checks_indices and not all_is_read(op, group):
             return False
         return isinstance(op, ViewLike) or self._is_inside(op, group) or is_recomputed(op, self.scope)
 
@@ -296,7 +289,7 @@ class Former:
         return 0.0 if self._walks_along(op) else seconds * STRIDED / width
 
     def _walks_along(self, op: ViewLike) -> bool:
-        """Whether ops that memory bounds read the last dim of a view's results side by side."""
+        """Whether memory-bound ops read the last dim of a view's results side by side."""
         if len(op.operands) != 1 or not any(has_elements(use.operation) for r in op.results for use in r.uses):
             return True
         whole = Strided.whole(tensor_type(op.operands[0]).dims)
@@ -357,27 +350,21 @@ class Former:
                 op.erase()
 
 
-def may_fail(op: Operation) -> bool:
-    """Whether a CPU fails if an index that is data is outside of its dim."""
-    if isinstance(op, LoopsOp):
-        return any(isinstance(at, AtOp) and at.values and at.number is None for at in op.body.walk())
-    return isinstance(op, EmbeddingOp | GatherOp)
-
-
 def all_is_read(op: Operation, group: Container[Operation]) -> bool:
-    """Whether a group that an op joins computes every element of it, so that it fails where the op alone does."""
+    """Whether a group reads all elements of an op's results: then it fails at the same indices as the op does in a
+    launch of its own."""
     left = [use.operation for r in op.results for use in r.uses if use.operation in group]
     while left:
         user = left.pop()
-        if not isinstance(user, READ_ALL) and not isinstance(user, ScalarLike):
+        if not isinstance(user, ReadsAll):
             return False
         left += [use.operation for r in user.results for use in r.uses if use.operation in group]
     return True
 
 
 def walks_along(view: Strided) -> bool:
-    """Whether the elements along the last dim that is not 1 lie side by side, or are every other one: whoever turns
-    neighbours reads the whole pair."""
+    """Whether the elements along the last dim of more than one element lie side by side, or are every second one: an op
+    that turns pairs of neighbours reads both."""
     strides = [s for d, s in zip(view.dims, view.strides, strict=True) if d.as_int() != 1]
     return not strides or strides[-1].as_int() in (1, 2)
 

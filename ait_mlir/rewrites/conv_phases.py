@@ -164,8 +164,8 @@ def has_phases(conv: ConvOp) -> bool:
 
 @native
 def interleaved_phases(r: Rewriter, conv: ConvOp) -> None:
-    """Write the phases, each followed by the elementwise operations that alone read the convolution, and interleave
-    them; in the order of a permute to channels-first that alone reads the result."""
+    """Write the phases and interleave them. Elementwise operations that are the only readers of the convolution follow
+    each phase; a permute to channels-first that is the only reader of the result becomes part of the interleaving."""
     axes = axes_of(conv)
     assert axes is not None, "interleaved_phases needs has_phases"
     following = _following(conv)

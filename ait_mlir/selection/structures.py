@@ -64,7 +64,7 @@ def _dim(e: Expr) -> int | str:
 
 @dataclass(frozen=True)
 class _Around:
-    """What a region sees of the regions around it: the numbers of values, and the names of iteration dims by number."""
+    """The values of the outer regions, by number, and the names of their iteration dims, by number."""
 
     numbers: Mapping[SSAValue, int] = field(default_factory=dict[SSAValue, int])
     names: Mapping[str, Expr] = field(default_factory=dict[str, Expr])

@@ -29,7 +29,7 @@ from ait_mlir.dialects.ait.syntax import (
     Word,
     int_list,
 )
-from ait_mlir.dialects.ait.traits import BindsDim, Cost, UpdatesOperand
+from ait_mlir.dialects.ait.traits import BindsDim, ChecksIndices, Cost, UpdatesOperand
 from ait_mlir.dialects.ait.types import Shape, TensorType, scope_of, shape_text, tensor_type
 from ait_mlir.dims import Expr, const, minimum, total
 
@@ -38,7 +38,7 @@ MAX_SPACE = 64
 
 
 @irdl_op_definition
-class EmbeddingOp(Cost, PureOp):
+class EmbeddingOp(ChecksIndices, Cost, PureOp):
     """Rows of a table: the result at [..., :] is `table[ids[...], :]`; ids outside the table are invalid.
 
     ```mlir
@@ -66,7 +66,7 @@ class EmbeddingOp(Cost, PureOp):
 
 
 @irdl_op_definition
-class GroupedEmbeddingOp(Cost, PureOp):
+class GroupedEmbeddingOp(ChecksIndices, Cost, PureOp):
     """Rows of several tables: each result is `ait.embedding` of a table and its ids.
 
     All tables have the same element type, and so have all ids; sizes may differ.
@@ -309,7 +309,7 @@ class IndexedOp(Cost, PureOp):
 
 
 @irdl_op_definition
-class GatherOp(IndexedOp):
+class GatherOp(ChecksIndices, IndexedOp):
     """Elements of a tensor by index, along one or several dims.
 
     ```mlir

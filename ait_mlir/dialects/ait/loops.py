@@ -27,7 +27,7 @@ from ait_mlir.dialects.ait.numbers import Number, number_attr, number_text, pars
 from ait_mlir.dialects.ait.operands import parse_operands_in_parens
 from ait_mlir.dialects.ait.region import YieldOp, check_yield
 from ait_mlir.dialects.ait.syntax import DIM, Body, Clause, PlainRegion, Prop, Syntax, Word, scan_parens
-from ait_mlir.dialects.ait.traits import Cost, ScalarLike
+from ait_mlir.dialects.ait.traits import ChecksIndices, Cost, ScalarLike
 from ait_mlir.dialects.ait.types import (
     Induction,
     IterationsAttr,
@@ -333,7 +333,7 @@ class FoldOp(PureOp):
 
 
 @irdl_op_definition
-class LoopsOp(Cost, PureOp):
+class LoopsOp(ChecksIndices, Cost, PureOp):
     """Results defined element by element: the region computes the elements at one index.
 
     The results have the shape of the iteration dims; the names of these are the index. Block arguments are the operands
@@ -383,6 +383,10 @@ class LoopsOp(Cost, PureOp):
     def sizes(self) -> Shape:
         """The sizes of the iteration dims: the shape of the results."""
         return tuple(loop.count for loop in self.iterations.data)
+
+    @property
+    def checks_indices(self) -> bool:
+        return any(isinstance(op, AtOp) and op.values and op.number is None for op in self.body.walk())
 
     @property
     def yielded(self) -> Sequence[SSAValue]:

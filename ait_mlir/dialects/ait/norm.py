@@ -27,7 +27,7 @@ from ait_mlir.dialects.ait.dtypes import compute_type, is_float
 from ait_mlir.dialects.ait.epilogue import EPILOGUE, infer_through_epilogue
 from ait_mlir.dialects.ait.region import check_region, check_yield
 from ait_mlir.dialects.ait.syntax import INT, NUMBER, Flag, Operand, Operands, Prop, RegionClause, Syntax
-from ait_mlir.dialects.ait.traits import AlongDims, Cost, HasEpilogue, Norm, Pure, RowLike
+from ait_mlir.dialects.ait.traits import AlongDims, Cost, HasEpilogue, Norm, Pure, ReadsAll, RowLike
 from ait_mlir.dialects.ait.types import ShapeAttr, TensorType, scope_of, shape_text, tensor_type
 
 
@@ -214,7 +214,7 @@ class RmsNormOp(NormOp):
 
 
 @irdl_op_definition
-class GroupNormOp(HasEpilogue, AlongDims, Cost, PureOp):
+class GroupNormOp(HasEpilogue, AlongDims, ReadsAll, Cost, PureOp):
     """Normalise each of `groups` groups of neighbouring channels, over all dims but the first, to mean 0 and variance
     1, then scale and shift each channel (arXiv:1803.08494). The channels are dim `dim`, the batch is dim 0.
 

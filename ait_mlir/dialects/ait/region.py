@@ -12,7 +12,7 @@ from xdsl.traits import IsTerminator
 from ait_mlir.dialects.ait.base import AitOp, PureOp, ResultTypes, Value, check_broadcastable
 from ait_mlir.dialects.ait.dtypes import compute_type
 from ait_mlir.dialects.ait.syntax import RegionClause, Syntax
-from ait_mlir.dialects.ait.traits import Cost, InPlace, Pure, ScalarLike
+from ait_mlir.dialects.ait.traits import Cost, InPlace, Pure, ReadsAll, ScalarLike
 from ait_mlir.dialects.ait.types import TensorType, shape_text
 
 
@@ -73,7 +73,7 @@ def _block_of(value: SSAValue) -> Block | None:
 
 
 @irdl_op_definition
-class FusedElementwiseOp(InPlace, Cost, PureOp):
+class FusedElementwiseOp(ReadsAll, InPlace, Cost, PureOp):
     """Several elementwise ops in one pass over memory, with one or more results of one shape.
 
     Block arguments are the operands' elements in their compute type; each yield is rounded once to its result's

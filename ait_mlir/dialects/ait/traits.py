@@ -28,6 +28,7 @@ __all__ = [
     "AlongDims",
     "BindsDim",
     "ChannelsLast",
+    "ChecksIndices",
     "Commutative",
     "ContractionExtents",
     "Cost",
@@ -40,6 +41,7 @@ __all__ = [
     "Norm",
     "OpTrait",
     "Pure",
+    "ReadsAll",
     "ReduceLike",
     "Reduction",
     "RowLike",
@@ -116,6 +118,19 @@ class InPlace(Interface):
     may overwrite such an operand."""
 
 
+class ReadsAll(Interface):
+    """Every element of every operand is read for the results."""
+
+
+class ChecksIndices(Interface):
+    """Some operands are indices. A kernel on a CPU fails with the first one that is outside of its dim."""
+
+    @property
+    def checks_indices(self) -> bool:
+        """Whether this op has such an index."""
+        return True
+
+
 class UpdatesOperand(Interface):
     """The result is the first operand with some elements replaced. Kernels write only these elements, in the operand's
     buffer. If the old value is still needed, bufferisation copies it first."""
@@ -140,7 +155,7 @@ class HasOffsets(Interface):
         raise NotImplementedError
 
 
-class ScalarLike(InPlace, Cost):
+class ScalarLike(ReadsAll, InPlace, Cost):
     """Computes each element of the result from the elements at the same position, after broadcasting. It is also
     defined on scalars, so regions may contain it."""
 
@@ -192,7 +207,7 @@ class Norm(OpTrait):
     """A `NormOp`: normalises rows; a prologue may compute the input."""
 
 
-class Reduction(Cost):
+class Reduction(ReadsAll, Cost):
     """Works along some axes of the first operand: it combines the elements with equal indices in all other axes."""
 
     def reduced_axes(self) -> tuple[int, ...]:
@@ -331,8 +346,8 @@ class AffineOperands(Interface):
 INTERFACES: dict[str, type[Interface]] = {
     cls.__name__: cls
     for cls in (
-        *(BindsDim, Cost, InPlace, UpdatesOperand, ScalarLike, ViewLike, Reduction, RowLike, ReduceLike),
-        *(AlongDims, ChannelsLast, HasEpilogue, HasOffsets, ContractionExtents, AffineOperands),
+        *(BindsDim, Cost, InPlace, ReadsAll, ChecksIndices, UpdatesOperand, ScalarLike, ViewLike, Reduction, RowLike),
+        *(ReduceLike, AlongDims, ChannelsLast, HasEpilogue, HasOffsets, ContractionExtents, AffineOperands),
     )
 }
 """The interfaces by name, for patterns."""

@@ -13,7 +13,7 @@ from ait_mlir.dialects.ait.base import AitOp, PureOp, ResultTypes, Value, check_
 from ait_mlir.dialects.ait.dtypes import BY_IR
 from ait_mlir.dialects.ait.strided import Strided
 from ait_mlir.dialects.ait.syntax import INT, INTS, SHAPE, Operands, Prop, Syntax, int_list
-from ait_mlir.dialects.ait.traits import AlongDims, Cost, ViewLike
+from ait_mlir.dialects.ait.traits import AlongDims, Cost, ReadsAll, ViewLike
 from ait_mlir.dialects.ait.types import (
     Shape,
     ShapeAttr,
@@ -42,7 +42,7 @@ class UnaryViewOp(ViewLike, PureOp):
 
 
 @irdl_op_definition
-class ReshapeOp(UnaryViewOp):
+class ReshapeOp(ReadsAll, UnaryViewOp):
     """The same elements in row-major order in another shape with the same number of elements.
 
     ```mlir
@@ -70,7 +70,7 @@ class ReshapeOp(UnaryViewOp):
 
 
 @irdl_op_definition
-class ExpandOp(UnaryViewOp):
+class ExpandOp(ReadsAll, UnaryViewOp):
     """Broadcast to the result's shape.
 
     ```mlir
@@ -94,7 +94,7 @@ class ExpandOp(UnaryViewOp):
 
 
 @irdl_op_definition
-class PermuteOp(UnaryViewOp):
+class PermuteOp(ReadsAll, UnaryViewOp):
     """Reorder dims: dim i of the result is dim `permutation[i]` of the input.
 
     ```mlir
@@ -208,7 +208,7 @@ class SplitOp(AlongDims, ViewLike, PureOp):
 
 
 @irdl_op_definition
-class ConcatOp(AlongDims, ViewLike, PureOp):
+class ConcatOp(AlongDims, ReadsAll, ViewLike, PureOp):
     """Join along one dim; the other dims agree.
 
     ```mlir

@@ -34,7 +34,7 @@ def _owner(node: Any) -> Any:
 
 
 class BufferNumbers(_Mode):  # pyright: ignore[reportUntypedBaseClass]
-    """A block in which Python reads the numbers of a module's buffers, and of what is computed from them alone.
+    """A block in which Python reads numbers from a module's buffers, and from values computed only from buffers.
     PyTorch's trace does not know their values.
     """
 
@@ -103,7 +103,7 @@ class BufferNumbers(_Mode):  # pyright: ignore[reportUntypedBaseClass]
             return getattr(value, how)()
 
     def _compute(self, func: Any, args: Any, kwargs: Any, results: Sequence[Any]) -> bool:
-        """Keep the values of results that depend on whole numbers of buffers alone; says whether they do."""
+        """Keep the values of results that depend only on whole numbers in buffers; returns whether they do."""
         tree = torch.utils._pytree
         leaves, spec = tree.tree_flatten((args, kwargs))
         given = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]

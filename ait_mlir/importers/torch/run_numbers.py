@@ -1,7 +1,7 @@
-"""Numbers that a run reads from tensors: `.item()` of a tensor of one number, and what Python computes with it.
+"""Numbers that a run reads from tensors: `.item()` of a tensor of one number, and Python's arithmetic with it.
 
-Such a number is a tensor of rank 0: a float in f64, as Python's floats are, a whole number in i64. Where a row of the
-table takes a tensor or a number, it takes this one, too.
+Such a number is a tensor of rank 0: a float in f64, as Python's floats are, a whole number in i64. A row of the
+table that takes a tensor or a number also takes such a number.
 """
 
 from __future__ import annotations

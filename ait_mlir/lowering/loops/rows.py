@@ -1,4 +1,4 @@
-"""What a nest computes once for a row, and what it walks within one.
+"""Divides a nest into values that are computed once for a row, and steps that walk the elements of a row.
 
 A row is an index along the axes on which long folds depend. Each step of a nest walks axes: those of folds, or in the
 end the other axes of the results. Steps follow each other because a fold may use results of earlier folds.
@@ -150,8 +150,8 @@ def nodes_of(walk_: Walk, rows: Rows) -> list[tuple[tuple[Axis, ...], tuple[Node
 
 
 def key_of(read: Read, axes: Sequence[Axis]) -> tuple[int, Expr] | None:
-    """What a read of a walk is, with its axes by number: equal reads of two walks have equal keys. None for reads whose
-    place or value depends on values or guards."""
+    """A key that equal reads of two walks share: the tensor, and the offset with its axes by number. None for a read
+    whose place or value depends on other values or on guards."""
     if read.gathers or read.guards:
         return None
     put = {axis.name: sym(f"walked_{i}") for i, axis in enumerate(axes)}

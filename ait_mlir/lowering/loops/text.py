@@ -13,7 +13,7 @@ from ait_mlir.lowering.loops.nest import grouped
 
 @dataclass
 class Numbers:
-    """Numbers that depend on dims alone: literals, or names whose values the host computes."""
+    """Numbers that depend only on dims: literals, or names of arguments that the host computes."""
 
     names: dict[Expr, str] = field(default_factory=dict[Expr, str])
 
