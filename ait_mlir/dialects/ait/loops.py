@@ -260,8 +260,24 @@ class IndexOp(PureOp):
         return [i64]
 
 
+class Iterating(PureOp):
+    """Base of the ops that run a region at each index along iteration dims."""
+
+    iterations = prop_def(IterationsAttr)
+    body = region_def()
+
+    @property
+    def block(self) -> Block:
+        return self.body.block
+
+    @property
+    def sizes(self) -> Shape:
+        """The sizes of the iteration dims."""
+        return tuple(loop.count for loop in self.iterations.data)
+
+
 @irdl_op_definition
-class FoldOp(PureOp):
+class FoldOp(Iterating):
     """The sum, product, maximum or minimum of a value over iteration dims; or the largest or smallest, and its place.
 
     The region may use the values around it. Max and min are NaN if a value is NaN. Without values the sum is 0, the
@@ -280,8 +296,6 @@ class FoldOp(PureOp):
     SYNTAX: ClassVar[Syntax] = (Word("kind", KINDS), For(), PlainRegion())
 
     kind = prop_def(StringAttr)
-    iterations = prop_def(IterationsAttr)
-    body = region_def()
     outputs = var_result_def()
 
     def __init__(self, kind: str, iterations: Sequence[Induction], body: Region) -> None:
@@ -289,15 +303,6 @@ class FoldOp(PureOp):
         assert yielded is not None
         types = [*yielded.operand_types, *([i64] if kind in PLACES else [])]
         self.set_up([], [types], [body], kind=kind, iterations=IterationsAttr(tuple(iterations)))
-
-    @property
-    def block(self) -> Block:
-        return self.body.block
-
-    @property
-    def sizes(self) -> Shape:
-        """The sizes of the iteration dims."""
-        return tuple(loop.count for loop in self.iterations.data)
 
     @property
     def yielded(self) -> SSAValue:
@@ -333,7 +338,7 @@ class FoldOp(PureOp):
 
 
 @irdl_op_definition
-class LoopsOp(ChecksIndices, Cost, PureOp):
+class LoopsOp(ChecksIndices, Cost, Iterating):
     """Results defined element by element: the region computes the elements at one index.
 
     The results have the shape of the iteration dims; the names of these are the index. Block arguments are the operands
@@ -360,8 +365,6 @@ class LoopsOp(ChecksIndices, Cost, PureOp):
     SYNTAX: ClassVar[Syntax] = (Inputs(), For(), PlainRegion())
 
     inputs = var_operand_def(TensorType)
-    iterations = prop_def(IterationsAttr)
-    body = region_def()
     outputs = var_result_def(TensorType)
 
     def __init__(
@@ -374,15 +377,6 @@ class LoopsOp(ChecksIndices, Cost, PureOp):
         sizes = [loop.count for loop in iterations]
         results = [TensorType.get(sizes, t) for t in element_types]
         self.set_up([inputs], [results], [body], iterations=IterationsAttr(tuple(iterations)))
-
-    @property
-    def block(self) -> Block:
-        return self.body.block
-
-    @property
-    def sizes(self) -> Shape:
-        """The sizes of the iteration dims: the shape of the results."""
-        return tuple(loop.count for loop in self.iterations.data)
 
     @property
     def checks_indices(self) -> bool:

@@ -1,15 +1,5 @@
-"""Loops on a GPU, by schedule.
+"""Loops on a GPU: the launches of a schedule."""
 
-| schedule | a thread has | folds |
-|---|---|---|
-| `map` | `lanes` neighbouring results, in `items` rows | are computed by one thread |
-| `rows` | every `threads`-th chunk of `lanes` neighbours of a row | are joined by shuffles, and through shared memory |
-| `tiles` | `lanes` neighbouring results, whose elements lie apart in memory | are computed by one thread |
-| `columns` | `lanes` neighbouring rows, of which it walks every `rows`-th element | are joined through shared memory |
-
-With `splits`, so many blocks share a row of `rows` or `columns`. Each step is a launch: it joins what the blocks of
-the steps before have left in memory, and leaves the states of its own part.
-"""
 from __future__ import annotations
 
 from ait_mlir.dialects.ait.loops import LoopsOp
