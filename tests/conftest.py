@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import sys
 import sysconfig
 from collections import Counter
 
@@ -46,6 +47,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> None:
     if pyfuncitem.config.getoption("--build-only") and pyfuncitem.get_closest_marker("gpu"):
         pytest.skip("built, not run")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Seeds PyTorch before the fixtures of each test: its random numbers do not depend on the tests before it."""
+    if torch := sys.modules.get("torch"):
+        torch.manual_seed(0)
 
 
 def shard_unit(item: pytest.Item) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import logging
 
 import pytest
@@ -69,6 +70,15 @@ CHANGES = {
 }
 
 
+def assert_as_in_eager(fast: torch.nn.Module, net: Net, x: torch.Tensor, change: str) -> None:
+    """Our largest error against float64 is at most twice that of eager, or the last bits of the largest number:
+    the changed weights are large, and terms that cancel leave errors far above a fixed tolerance.
+    """
+    exact = copy.deepcopy(net).double()(x.double())
+    ours, eager = ((y - exact).abs().max() for y in (fast(x), net(x)))
+    assert ours <= max(2 * eager, 4 * torch.finfo(x.dtype).eps * exact.abs().max()), change
+
+
 @pytest.fixture(scope="module")
 def net() -> Net:
     return Net().eval()
@@ -82,7 +92,7 @@ def test_a_weight_is_read_where_it_lies(net, caplog, recwarn):
         fast(x)
         for name, change in CHANGES.items():
             change(net)
-            torch.testing.assert_close(fast(x), net(x), msg=name)
+            assert_as_in_eager(fast, net, x, name)
     assert not [w for w in recwarn if w.category is FallbackWarning]
     assert "is compiled" in caplog.records[0].message
 
