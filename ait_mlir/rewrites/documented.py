@@ -51,7 +51,6 @@ def expand_that_broadcasts(p: PatternBuilder) -> None:
     """f(x, expand(y)) = f(x, y), where y broadcasts to the shape of the result by itself"""
     repeated = p.result(p.op("ait.expand", [p.value()]))
     root = p.op(operands=[p.rest(), repeated, p.rest()], trait="ScalarLike")
-    p.require("no_region", root)
     p.require("broadcasts_without", root, repeated)
     p.replace(root, "without_expand", root, repeated)
 
