@@ -21,6 +21,7 @@ from ait_mlir.ir.parser import check, op_place
 from ait_mlir.ir.source import Diagnostic, SourceError, SourceText
 
 Observer = Callable[[ModulePass, ModuleOp, float], None]
+Starting = Callable[[ModulePass, ModuleOp], None]
 
 
 class PassError(PassFailedException):
@@ -58,13 +59,15 @@ def run_passes(
     verify: bool | Literal["end"] = True,
     verified: bool = False,
     observe: Observer | None = None,
+    starting: Starting | None = None,
     clock: Callable[[], float] = time.perf_counter,
 ) -> None:
     """Run passes in order. After each pass verify the ops that it changed and after the last all ops, or (`"end"`) only
-    after the last; `SourceError` names the pass that failed. `verified`: the module was verified before. `observe` gets
-    the seconds, by `clock`, of each pass."""
+    after the last; `SourceError` names the pass that failed. `verified`: the module was verified before. `starting` is
+    called before each pass, `observe` after it, with its seconds by `clock`."""
+    state = _state(module) if verified and verify is True else {}
     with rare_collections():
-        _run(ctx, module, passes, source, verify, _state(module) if verified and verify is True else {}, observe, clock)
+        _run(ctx, module, passes, source, verify, state, observe, starting, clock)
 
 
 def _run(
@@ -75,10 +78,13 @@ def _run(
     verify: bool | Literal["end"],
     verified: _State,
     observe: Observer | None,
+    starting: Starting | None,
     clock: Callable[[], float],
 ) -> None:
     stale = not verified
     for i, p in enumerate(passes, 1):
+        if starting is not None:
+            starting(p, module)
         start = clock()
         with errors_with_places(f"pass {p.name!r}", module, source):
             if isinstance(p, TellingPass):

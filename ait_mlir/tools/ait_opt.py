@@ -7,9 +7,11 @@ import os
 import re
 import sys
 from collections.abc import Sequence
+from functools import partial
 from io import StringIO
 from pathlib import Path
 from textwrap import wrap
+from time import perf_counter
 from typing import TYPE_CHECKING, TextIO
 
 from xdsl.context import Context
@@ -27,8 +29,11 @@ from ait_mlir.outside import load
 from ait_mlir.passes.parse import parse_passes
 from ait_mlir.passes.pipelines import PASSES
 from ait_mlir.rewrites.engine.driver import Statistics, counted_rewrites
+from ait_mlir.tools import print_ir
 from ait_mlir.tools.cli import internal_error
 from ait_mlir.tools.ending import ended_cleanly
+from ait_mlir.tools.expectations import expectations, unmet
+from ait_mlir.tools.print_ir import Times, printed_ir
 
 if TYPE_CHECKING:
     from ait_mlir.passes.checks.check_semantics import SemanticsChecker
@@ -37,8 +42,6 @@ EXAMPLE = """examples:
   ait-opt examples/ffn.mlir -p simplify,fuse-epilogue
   ait-opt examples/ffn.mlir -p 'apply-patterns{file="my_patterns.mlir"}' --check-semantics
 """
-
-_EXPECTED = re.compile(r"//\s*expected-(error|warning)\s*(@(?:above|below|[+-]\d+))?\s*\{\{(.*?)\}\}")
 
 
 class Options(argparse.Namespace):
@@ -58,6 +61,13 @@ class Options(argparse.Namespace):
     list_passes: bool
     list_constraints: bool
     load: list[str]
+    mlir_print_ir_before: list[str]
+    mlir_print_ir_before_all: bool
+    mlir_print_ir_after: list[str]
+    mlir_print_ir_after_all: bool
+    mlir_print_ir_after_change: bool
+    mlir_print_ir_after_failure: bool
+    mlir_timing: bool
 
 
 class _Parser(argparse.ArgumentParser):
@@ -85,21 +95,28 @@ def argument_parser() -> argparse.ArgumentParser:
         metavar="FILE",
         help="run a Python file that defines operators: only one that you trust (docs/trust.md)",
     )
-    for flag, text in (
+    for flags, text in (
         ("--split-input-file", "treat the parts between '// -----' lines as files of their own"),
-        ("--verify-diagnostics", "check the errors against '// expected-error {{...}}' comments, or print them"),
-        ("--print-op-generic", "print the form that mlir-opt reads"),
+        (
+            "--verify-diagnostics",
+            "compare the errors with the '// expected-error {{...}}' comments; a difference fails",
+        ),
+        ("--print-op-generic --mlir-print-op-generic", "print the form that mlir-opt reads"),
         ("--print-between-passes", "print the IR after each pass to standard error"),
-        ("--print-debuginfo", "print locations"),
+        ("--print-debuginfo --mlir-print-debuginfo", "print locations"),
         ("--time-passes", "print the time of each pass to standard error"),
-        ("--print-stats", "print the time of each pass and how often each pattern was applied to standard error"),
+        (
+            "--print-stats --mlir-pass-statistics",
+            "print the time of each pass and how often each pattern was applied to standard error",
+        ),
         ("--check-semantics", "run the reference before and after each pass and compare"),
         ("--disable-verify", "do not verify the input and after each pass"),
         ("--allow-unregistered-dialect", "accept ops of dialects that are not known"),
         ("--list-passes", "print the names of all passes and stop"),
         ("--list-constraints", "print the constraints, finders and native rewrites that patterns may call, and stop"),
     ):
-        p.add_argument(flag, action="store_true", help=text)
+        p.add_argument(*flags.split(), action="store_true", help=text)
+    print_ir.add_options(p)
     return p
 
 
@@ -143,10 +160,14 @@ def run(options: Options, out: TextIO, err: TextIO) -> int:
         return 0
     try:
         chunks = read_chunks(options)
-        passes_text = options.passes
-        parse_passes(passes_text)
+        wanted = [expectations(source) if options.verify_diagnostics else [] for source in chunks]
+        parse_passes(options.passes)
+        printed_ir(options, partial(print_module, options), err)
     except SourceError as e:
         err.write(f"{e}\n")
+        return 1
+    except AitError as e:
+        err.write(f"ait-opt: error: {e}\n")
         return 1
     except OSError as e:
         err.write(f"ait-opt: error: cannot read {options.input}: {e.strerror}\n")
@@ -156,26 +177,23 @@ def run(options: Options, out: TextIO, err: TextIO) -> int:
     for i, source in enumerate(chunks):
         if i > 0:
             texts.append("// -----\n")
+        found: list[Diagnostic] = []
         try:
             texts.append(process(options, source, err))
-            unmatched = check_expected(source, []) if options.verify_diagnostics else []
         except SourceError as e:
-            if not options.verify_diagnostics:
-                err.write(f"{e}\n")
-                failed = True
-                continue
-            if not _EXPECTED.search(source.text):
-                texts.append(f"{e}\n")
-                continue
-            unmatched = check_expected(source, e.diagnostics)
+            found = e.diagnostics
         except AitError as e:
-            unmatched = [f"ait-opt: error: {e}"]
+            err.write(f"ait-opt: error: {e}\n")
+            failed = True
+            continue
         except Exception as e:
             if os.environ.get("AIT_TRACEBACK"):
                 raise
-            unmatched = [internal_error("ait-opt", e)]
-        for line in unmatched:
-            err.write(f"{line}\n")
+            err.write(f"{internal_error('ait-opt', e)}\n")
+            failed = True
+            continue
+        for diagnostic in unmet(source, wanted[i], found) if options.verify_diagnostics else found:
+            err.write(f"{diagnostic}\n")
             failed = True
     if failed and not options.split_input_file:
         return 1
@@ -220,22 +238,28 @@ def is_free_of_reference(p: ModulePass, module: ModuleOp) -> bool:
 
 def process(options: Options, source: SourceText, err: TextIO) -> str:
     """Parse, run the passes, print; raises `SourceError`."""
+    begin = perf_counter()
     ctx = context()
     ctx.allow_unregistered = options.allow_unregistered_dialect
     _add_xdsl_dialects(ctx)
     module = parse_source(ctx, source)
     if not options.disable_verify:
         check(module, source)
+    printed, times = printed_ir(options, partial(print_module, options), err), Times()
+    times.add("Parser", perf_counter() - begin)
     checker = semantics_checker(module, source) if options.check_semantics else None
 
     def observe(p: ModulePass, module: ModuleOp, seconds: float) -> None:
-        nonlocal checker
+        nonlocal checker, running
+        running = None
+        printed.ended(p, module)
+        times.add(p.name, seconds)
         if options.print_stats:
             err.write("".join(statistics_lines(p.name, seconds, statistics.taken())))
         if options.time_passes:
             err.write(f"{seconds * 1e3:10.2f} ms  {p.name}\n")
         if options.print_between_passes:
-            err.write(f"// IR after {p.name}\n{print_module(module, options)}")
+            err.write(f"// IR after {p.name}\n{print_module(options, module)}")
         if checker is not None:
             if is_free_of_reference(p, module):
                 # The framework's own error measures changes that an assumption allows; later passes keep the result.
@@ -247,20 +271,36 @@ def process(options: Options, source: SourceText, err: TextIO) -> str:
             if found:
                 raise SourceError([Diagnostic(source.name, 1, 1, str(d)) for d in found])
 
+    running: ModulePass | None = None
+
+    def starting(p: ModulePass, module: ModuleOp) -> None:
+        nonlocal running
+        running = p
+        printed.starting(p, module)
+
     with counted_rewrites() as statistics:
-        run_passes(
-            ctx,
-            module,
-            parse_passes(options.passes),
-            source=source,
-            verify=not options.disable_verify,
-            verified=not options.disable_verify,
-            observe=observe,
-        )
+        try:
+            run_passes(
+                ctx,
+                module,
+                parse_passes(options.passes),
+                source=source,
+                verify=not options.disable_verify,
+                verified=not options.disable_verify,
+                observe=observe,
+                starting=starting,
+            )
+        except Exception:
+            if running is not None:
+                printed.failed(running, module)
+            raise
     if checker is not None:
         err.write(f"// semantics: {checker.summary()}\n")
         err.writelines(f"// semantics: not tried: {reason}\n" for reason in checker.skipped)
-    return print_module(module, options)
+    text = print_module(options, module)
+    if options.mlir_timing:
+        err.write(times.report(perf_counter() - begin))
+    return text
 
 
 def semantics_checker(module: ModuleOp, source: SourceText) -> SemanticsChecker:
@@ -297,34 +337,17 @@ def _add_xdsl_dialects(ctx: Context) -> None:
             ctx.register_dialect(name, factory)
 
 
-def print_module(module: ModuleOp, options: Options) -> str:
+def print_module(options: Options, module: ModuleOp, generic: bool = False) -> str:
     """The text of a module. The implicit top-level module is left out, as in MLIR's own tools it is not needed to
     parse."""
     stream = StringIO()
     printer = Printer(
-        stream=stream, print_generic_format=options.print_op_generic, print_debuginfo=options.print_debuginfo
+        stream=stream,
+        print_generic_format=generic or options.print_op_generic,
+        print_debuginfo=options.print_debuginfo,
     )
     printer.print_op(module)
     return stream.getvalue() + "\n"
-
-
-def check_expected(source: SourceText, found: list[Diagnostic]) -> list[str]:
-    """The differences between the `expected-error` comments of a source and the errors found."""
-    wanted: list[tuple[int, str]] = []
-    for i, line in enumerate(source.text.split("\n"), source.line_offset + 1):
-        for m in _EXPECTED.finditer(line):
-            where = m.group(2) or "@+0"
-            shift = {"@above": -1, "@below": 1}.get(where)
-            wanted.append((i + (int(where[1:]) if shift is None else shift), m.group(3)))
-    problems: list[str] = []
-    rest = list(found)
-    for line, text in wanted:
-        match = next((d for d in rest if d.line == line and text in d.message), None)
-        if match is None:
-            problems.append(f'{source.name}:{line}:1: error: expected error "{text}" was not produced')
-        else:
-            rest.remove(match)
-    return problems + [f"{d} (unexpected)" for d in rest]
 
 
 if __name__ == "__main__":
