@@ -57,8 +57,15 @@ def _profile_operator(operator: Any, workdir: str, devices: Sequence[int] | None
     profile_operator(operator, workdir, devices, strategy)
 
 
+def _module_html(module: Any) -> str:
+    from ait_mlir.tools.language.html import module_html
+
+    return module_html(module)
+
+
 hooks.fold_value = _fold_value
 hooks.operator_source = _operator_source
 hooks.write_profiler = _write_profiler
 hooks.profile_operator = _profile_operator
 hooks.documented_graph = _documented_graph
+hooks.module_html = _module_html

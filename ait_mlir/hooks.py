@@ -24,3 +24,6 @@ profile_operator: Callable[[Any, str, Sequence[int] | None, object], None]
 documented_graph: Callable[[Sequence[Any], bool, bool], list[Any]]
 """The graph that computes tensors of the Python builder in the documented operators, optimised or not, with constants
 folded or not. `compile_model` gives it to the model; it is in `compiler/transform/documented_graph.py`."""
+
+module_html: Callable[[Any], str]
+"""A module as HTML, which notebooks show; it is in `tools/language/html.py`."""

@@ -43,6 +43,11 @@ def test_the_universe_loads():
     assert {"ait", "ait_rt"} <= set(getattr(universe, "all_dialects"))  # noqa: B009
 
 
+def test_the_lexer_for_pygments_loads():
+    lexer = _load(PROJECT["entry-points"]["pygments.lexers"]["ait"])
+    assert "mlir" in getattr(lexer, "aliases")  # noqa: B009
+
+
 def test_pins_satisfy_the_requirements():
     extras = PROJECT["optional-dependencies"]
     for text in [*PROJECT["dependencies"], *extras["dev"], *extras["torch"]]:

@@ -6,8 +6,10 @@ from collections.abc import Iterable
 from types import ModuleType
 from typing import TypeGuard
 
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Dialect, Operation
 
+from ait_mlir import hooks
 from ait_mlir.dialects.ait.loops import IndicesAttr
 from ait_mlir.dialects.ait.types import DimsAttr, InductionAttr, IterationsAttr, KernelAttr, ShapeAttr, TensorType
 from ait_mlir.families import modules
@@ -44,3 +46,10 @@ AIT = Dialect(
     ops_of(modules(__name__)),
     [TensorType, ShapeAttr, DimsAttr, KernelAttr, InductionAttr, IterationsAttr, IndicesAttr],
 )
+
+
+def _repr_html(module: ModuleOp) -> str:
+    return hooks.module_html(module)
+
+
+setattr(ModuleOp, "_repr_html_", _repr_html)  # noqa: B010  # notebooks call it; pyright knows xDSL's class without it

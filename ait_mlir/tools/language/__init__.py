@@ -1,0 +1,1 @@
+"""Texts of the IR in editors and on pages: colours, and the language server."""
