@@ -54,7 +54,7 @@ STRUCTS = {"add": "ait::Sum", "mul": "ait::Prod", "max": "ait::Max", "min": "ait
 
 @dataclass
 class Accumulator:
-    """The C++ of a fold: the struct of its kind, the type of its state, and its start."""
+    """The C++ of a fold's state: the struct that joins values, the state's type and initial value."""
 
     fold: Fold
 
@@ -86,7 +86,7 @@ class Accumulator:
         return f"{self.kind}::start<{self.value_type}, {self.type}>()"
 
     def joined(self, state: str, value: str, place: str, in_order: bool = False) -> str:
-        """The state with one more value; `in_order`: behind all values of the state."""
+        """The state joined with one more value; `in_order` if the value comes after all values of the state."""
         given = f"{self.type}{{{value}, {place}}}" if self.fold.has_place else self.cast(value, self.type)
         return f"{self.kind}::join{'_next' if in_order and self.fold.has_place else ''}({state}, {given})"
 
@@ -102,7 +102,7 @@ class Accumulator:
 
 @dataclass
 class Body:
-    """Prints nodes into `lines`; `index.variables` has the C++ variable of each axis in scope."""
+    """Prints nodes as statements into `lines`. `index.variables` maps each axis in scope to its C++ variable."""
 
     nest: Nest
     place: Place
@@ -133,7 +133,7 @@ class Body:
     # ** names **
 
     def new(self, word: str) -> str:
-        """A name that no other value has: `exp0`, `exp1`."""
+        """A unique name that begins with `word`: `exp0`, `exp1`."""
         self.counts[word] += 1
         return f"{word}{self.counts[word] - 1}"
 
@@ -154,8 +154,11 @@ class Body:
         later: frozenset[SSAValue] = frozenset(),
         each: bool = False,
     ) -> None:
-        """The nodes, then the lines of `finish`, which use the values `used`; these are in the loop over lanes if any
-        of the values is, or for `each` lane. Values that code behind them needs are `later`."""
+        """Print the nodes, then the lines that `finish` returns.
+
+        `used` are the values in these lines: if one has an element for each lane, or if `each` is set, the lines are
+        inside the loop over lanes. `later` are the values that code after the nodes needs; they stay in arrays.
+        """
         rest: list[Node] = []
         for node in nodes:
             if any(self.in_lanes(v) for v in node.results):
@@ -184,7 +187,7 @@ class Body:
         later: frozenset[SSAValue],
         always: bool = False,
     ) -> None:
-        """A loop over lanes with the statements of nodes; values that are needed `later` stay in arrays."""
+        """Print one loop over lanes with the statements of the nodes. Values in `later` are stored in arrays."""
         if not nodes and not always:
             self.lines.add(*finish())
             return
@@ -217,7 +220,7 @@ class Body:
             self.lines.add(*body)
 
     def name(self, value: SSAValue) -> str:
-        """The name of a value, made from its op."""
+        """The name of a value, from the kind of its op."""
         if value not in self.names:
             owner = value.owner
             is_read = isinstance(owner, AtOp)
@@ -233,7 +236,7 @@ class Body:
     # ** reads **
 
     def is_vector(self, read: Read) -> bool:
-        """Whether the lanes of a read are neighbours in memory."""
+        """Whether the lanes read neighbouring elements, so that one access reads all of them."""
         if self.lane is None or any(self.in_lanes(g.value) for g in read.gathers):
             return False
         if any(self.lane in index.symbols for index, _ in read.guards):
@@ -244,7 +247,9 @@ class Body:
         return self.lanes == 1 or alignment(self.nest, read, self.lane, self.lanes) is not None
 
     def picked(self, read: Read) -> tuple[int, Expr] | None:
-        """How many neighbours in memory hold all lanes of a read, if these are fewer, and which a lane takes."""
+        """For lanes that share elements, as in an upsampling: how many neighbouring elements they read, and which one
+        each lane takes.
+        """
         if self.lane is None or self.lanes == 1:
             return None
         return picked(self.nest, read, self.lane, self.lanes)
@@ -261,7 +266,7 @@ class Body:
         return text
 
     def inside(self, read: Read) -> str:
-        """The condition under which a read is in its tensor; empty if it always is."""
+        """The condition that a read is within its tensor; empty if it always is."""
         parts: list[str] = []
         for index, size in read.guards:
             text = self.index.text(index)
@@ -281,7 +286,9 @@ class Body:
         return literal(float("nan") if is_float(compute) else 0, compute)
 
     def print_vector_read(self, read: Read) -> None:
-        """Before the loop over lanes: the access of all lanes, if it is one."""
+        """Print the access that reads the elements of all lanes, if one access can; it stands before the loop over
+        lanes.
+        """
         pick = self.picked(read)
         if self.kept(read) is not None or (pick is None and not self.is_vector(read)):
             return
@@ -299,7 +306,7 @@ class Body:
         self.complain(read, f"!{name}_inside")
 
     def complain(self, read: Read, outside: str) -> None:
-        """On a CPU: a value without `else` that is no index fails the run."""
+        """On a CPU, print the statement that records an invalid index, if the read has no `else`."""
         if self.place == "cpu" and read.fill is None and read.gathers:
             self.lines.add(f"if ({outside}) {self.noted(read)}")
 
@@ -310,7 +317,7 @@ class Body:
         return f"{{{text} }}"
 
     def read_value(self, read: Read, name: str) -> list[str]:
-        """The statements that give a read its value."""
+        """The statements that define the value of a read."""
         compute = element_type(compute_type(read.element))
         kept, pick = self.kept(read), self.picked(read)
         if kept is not None or pick is not None or self.is_vector(read):
@@ -334,7 +341,7 @@ class Body:
     # ** statements **
 
     def statements(self, node: Node) -> list[str]:
-        """The statements of a read, a count or a scalar op, as constants or as elements of arrays."""
+        """The statements of a read, an index or a scalar op: they define a constant, or an element of an array."""
         assert not isinstance(node, Fold)
         (result,) = node.results
         is_array = result in self.arrays
@@ -354,8 +361,9 @@ class Body:
         return all(isinstance(t, Float16Type | BFloat16Type) for t in self.nest.elements)
 
     def only_scaled(self, value: SSAValue) -> bool:
-        """Whether results are at most as sensitive to a relative error of a value as the value itself: it is only
-        scaled, or a sum of exponentials is."""
+        """Whether a relative error of a value is no larger in the results: the value is only scaled, or its
+        exponentials are summed.
+        """
         if (found := self.scaled.get(value)) is None:
             found = self.scaled[value] = all(self._keeps_error(use.operation, value) for use in value.uses)
         return found
@@ -367,7 +375,7 @@ class Body:
         return isinstance(op, KEEP_RELATIVE_ERROR) and all(self.only_scaled(r) for r in op.results)
 
     def counted(self, e: Expr) -> str:
-        """An index as a value."""
+        """The C++ of an index expression as a scalar."""
         return f"static_cast<int64_t>({self.index.text(e)})"
 
     def scalar(self, node: Scalar) -> str:
@@ -383,7 +391,7 @@ class Body:
     # ** folds within a thread **
 
     def print_fold(self, fold: Fold) -> None:
-        """A fold whose values one thread computes in turn."""
+        """Print a fold that one thread computes."""
         acc = Accumulator(fold)
         state = self.declare(acc)
         laned = self.in_lanes(fold.value)
@@ -409,13 +417,17 @@ class Body:
         self.take_results(fold, state)
 
     def join_line(self, acc: Accumulator, state: str, laned: bool, in_order: bool = False) -> str:
-        """The statement that adds a value to the state of a fold; `in_order`: behind all values of the state."""
+        """The statement that joins a value to the state of a fold; `in_order` if it comes after all values of the
+        state.
+        """
         target = f"{state}[j]" if laned else state
         place = f"static_cast<Index>({self.index.text(acc.fold.place)})" if acc.fold.has_place else ""
         return f"{target} = {acc.joined(target, self.ref(acc.fold.value), place, in_order)};"
 
     def declare(self, acc: Accumulator, laned: bool | None = None) -> str:
-        """The state of a fold at its start, with an element for each lane if its value is in lanes."""
+        """Declare the state of a fold with its initial value; an array if the fold's value has an element for each
+        lane.
+        """
         state = self.new("fold")
         if laned or (laned is None and self.in_lanes(acc.fold.value)):
             self.lines.add(f"{acc.type} {state}[kLanes];")
@@ -425,7 +437,7 @@ class Body:
         return state
 
     def take_results(self, fold: Fold, state: str, is_array: bool | None = None) -> None:
-        """Make the results of a fold values; a fold in lanes keeps its array. A state may be an array in any case."""
+        """Define the results of a fold from its state. If the state is an array, the results are arrays, too."""
         acc = Accumulator(fold)
         laned = self.in_lanes(fold.results[0])
         values = acc.results(f"{state}[j]" if laned else f"{state}[0]" if is_array else state)
@@ -441,6 +453,6 @@ class Body:
                 self.each_lane([f"{self.ref(result)} = {value};"])
 
     def variable(self, axis: Axis) -> str:
-        """The C++ variable of an axis, which has the name of the axis."""
+        """The C++ variable of an axis, which has the axis's name."""
         self.index.variables[axis.name] = name = axis.name if axis.name[1:].isdigit() else self.new("axis")
         return name

@@ -1,4 +1,4 @@
-"""Loops on a CPU: tasks for threads, lanes along the contiguous axis."""
+"""Loops on a CPU: threads share tasks, vectors hold neighbours along the contiguous axis."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class CpuLoops:
             self.lanes_loop("columns", "begin", "end")
 
     def print_results(self, rows: Rows, body: Body) -> None:
-        """The values of a row, and loops over its results."""
+        """Print the values that a row computes once, and the loops over its results."""
         if not rows.rest:
             self.declare_stores()
             body.print_nodes(rows.once, self.stores, self.nest.yields, each=True)
@@ -114,7 +114,7 @@ class CpuLoops:
             self.print_walk(rows.last)
 
     def print_walk(self, walk: Walk) -> None:
-        """The folds of a walk, or the results of a row, in lanes along the contiguous axis."""
+        """Print the folds of a walk, or the results of a row, vectorised along the contiguous axis."""
         lines, body = self.body.lines, self.body
         lane = best_lane(self.nest, walk.axes) or walk.axes[-1]
         position = walk.axes.index(lane)
@@ -168,7 +168,7 @@ class CpuLoops:
             body.take_results(acc.fold, total)
 
     def are_shared(self, walk: Walk) -> bool:
-        """Whether threads share the elements of a row: there are few rows, of many elements along one axis."""
+        """Whether several threads compute one row: there are few rows, and each has many elements along one axis."""
         bounds = self.nest.around.bounds
         return len(walk.axes) == 1 and bounds(self.rows.count)[1] <= FEW_ROWS < LONG_ROW <= bounds(walk.points)[1]
 
@@ -188,7 +188,9 @@ class CpuLoops:
     # ** pieces **
 
     def parallel(self, outer: Sequence[Axis], parts: str, is_shared: bool = False) -> None:
-        """The number of tasks, and the pragma that shares them between threads, unless these share each task."""
+        """The number of tasks, and the OpenMP pragma that shares them between threads. Without a pragma, the threads
+        share the work inside each task.
+        """
         lines = self.body.lines
         count = self.numbers.text(product(a.count for a in outer))
         work = self.numbers.text(work_of(self.nest))
@@ -202,7 +204,7 @@ class CpuLoops:
         )
 
     def split(self, task: str, axes: Sequence[Axis]) -> None:
-        """The variables of axes from a number of a task."""
+        """Define the variables of axes from the number of a task."""
         lines, body = self.body.lines, self.body
         names = [body.variable(axis) for axis in axes]
         if len(axes) == 1:
@@ -229,7 +231,7 @@ class CpuLoops:
         )
 
     def stores(self) -> list[str]:
-        """The statements that keep or store the results, in the loop over lanes where there is one."""
+        """The statements that keep or store the results, inside the loop over lanes if there is one."""
         body = self.body
         found: list[str] = []
         self.stored: list[tuple[int, str]] = []
@@ -250,7 +252,7 @@ class CpuLoops:
         return found is not None and found.as_int() == 1
 
     def flush_stores(self) -> None:
-        """The results that were kept, as vectors."""
+        """Print the vector stores of results that were kept."""
         for i, name in self.stored:
             self.body.lines.add(
                 f"ait::cpu::store_lanes(output{i} + ({self.body.index.text(self.nest.offsets[i])}), {name});"
@@ -264,6 +266,6 @@ class CpuLoops:
 
 
 def work_of(nest: Nest) -> Expr:
-    """The number of values that a nest computes, folds included."""
+    """The number of values that a nest computes, including those inside folds."""
     inner = [f.points for f in nest.folds()]
     return product([*(a.count for a in nest.axes), *(inner[:1] or [const(1)])])

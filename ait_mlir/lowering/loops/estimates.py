@@ -1,7 +1,8 @@
-"""Estimated seconds of a schedule: bytes of memory, sectors that threads ask for, and how many bytes are on their way.
+"""Estimated seconds of a schedule, from the bytes that it moves, the sectors that warps request, and the bytes in
+flight.
 
-A warp reads memory in sectors of 32 bytes. A read whose neighbouring threads lie apart asks for a sector for each
-element; the first-level cache still serves such reads, at its own rate. Few threads have few bytes on their way, so
+A warp reads memory in sectors of 32 bytes. If neighbouring threads read elements that lie apart, each element costs a
+sector; the first-level cache still serves these requests, at its own rate. A few threads have few bytes in flight, so
 they do not reach the bandwidth of the memory.
 """
 
@@ -43,7 +44,7 @@ JOIN = 0.3e-6
 
 @dataclass(frozen=True)
 class Work:
-    """How often a read is executed, and along which axis threads are neighbours."""
+    """A read, how often it is executed, and the axis along which threads are neighbours."""
 
     read: Read
     times: float
@@ -79,8 +80,9 @@ class Estimate:
         return float(math.prod(self.number(a.count) for a in axes))
 
     def offsets(self, offset: Expr, axis: Axis | None, places: Sequence[int]) -> list[int]:
-        """An offset at places along an axis, in the middle of the other axes; places behind its end go on along the
-        axes of the results before it."""
+        """The value of an offset at each place along an axis, with the other axes at their middle. A place beyond the
+        end of the axis continues along the next outer axes of the results.
+        """
         around = self.nest.around
         env = {d.name: self.number(d.upper + 1) // 2 for d in self.nest.scope.dims if d.name not in around and d.upper}
         env |= self.env
@@ -100,7 +102,9 @@ class Estimate:
     def sectors(
         self, offset: Expr, element: int, lane: Axis | None, lanes: int, is_vector: bool
     ) -> tuple[float, float]:
-        """Bytes of sectors for one element: that a warp asks for, and that the accesses of all lanes need together."""
+        """Bytes of sectors for each element: those that one warp requests with one access, and those that all lanes of
+        the warp need together.
+        """
         if is_vector:
             return float(element), float(element)
         key = (offset, element, lane, lanes)
@@ -112,14 +116,14 @@ class Estimate:
         return found
 
     def is_vector(self, offset: Expr, lane: Axis | None, lanes: int) -> bool:
-        """Whether one access has all lanes."""
+        """Whether one access reads the elements of all lanes."""
         by = None if lane is None else step(offset, lane.name)
         if lane is None or by is None or by.as_int() != 1:
             return False
         return lanes == 1 or alignment(self.nest, offset, lane.name, lanes) is not None
 
     def executed(self, nodes: tuple[Node, ...], times: float, lane: Axis | None) -> list[Work]:
-        """The reads of nodes that run so many times, by threads that are neighbours along `lane`."""
+        """The reads of nodes that run `times` times, with neighbouring threads along `lane`."""
         found: list[Work] = []
         for node in nodes:
             if isinstance(node, Read):
@@ -129,7 +133,7 @@ class Estimate:
         return found
 
     def seconds(self, works: list[Work], lane: Axis | None, lanes: int, threads: float, chunk: float) -> float:
-        """Seconds of so many threads that each have `chunk` bytes on their way."""
+        """Seconds of `threads` threads that each have `chunk` bytes in flight."""
         target = self.target
         moved = self.moved
         asked = far = 0.0
@@ -167,8 +171,9 @@ class Estimate:
         return max(self.seconds(works, lane, lanes, threads, per_thread), busy) + serial * LATENCY / 8
 
     def instructions(self, results: float, lane: Axis | None, lanes: int) -> float:
-        """The instructions of threads that compute so many results; a value is computed once for each point of the
-        folds around that it depends on."""
+        """The instructions to compute `results` results. A value inside folds counts once for each point of the folds
+        that it depends on.
+        """
         users = self.users
         inner = {a.name: self.number(a.count) for node in self.nest.walk() if isinstance(node, Fold) for a in node.axes}
         found = 0.0
@@ -186,7 +191,7 @@ class Estimate:
         return found
 
     def tiles_seconds(self, lane: Axis, turn: Axis, config: Mapping[str, int]) -> float:
-        """Of tiles: as a copy, but for the threads beyond the ends of the axes."""
+        """Seconds of the schedule of tiles: those of a copy, and those of threads beyond the ends of the axes."""
         used = 1.0
         for axis, pieces in ((lane, config["across"]), (turn, config["along"])):
             size, count = pieces * config["lanes"], self.number(axis.count)
@@ -211,8 +216,11 @@ class Estimate:
         block: int,
         kept: bool = True,
     ) -> float:
-        """Of rows that `threads` threads have, in blocks of `block`; of `columns`, so many rows are side by side along
-        `lane`. Elements that several walks need are `kept`, or read again."""
+        """Seconds of the schedules of rows: `threads` threads compute one row, a block has `block` threads.
+
+        If `columns` is not 0, a block computes that many rows side by side along `lane`. If `kept`, elements that
+        several walks need stay in registers, else they are read again.
+        """
         count = self.points(rows.group)
         works: list[Work] = []
         seen: set[tuple[int, float]] = set()
@@ -246,7 +254,7 @@ class Estimate:
         return seconds + joins + serial * waves + read_again
 
     def row_instructions(self, rows: Rows, count: float) -> float:
-        """The instructions of threads for so many rows."""
+        """The instructions to compute `count` rows."""
         found = 0.0
         for walk in rows.walks():
             points = count * self.points(walk.axes)
@@ -255,7 +263,7 @@ class Estimate:
         return found
 
     def cost(self, node: Node) -> float:
-        """The instructions of a node that is computed once."""
+        """The instructions to compute a node once."""
         if isinstance(node, Fold):
             return self.points(node.axes) * (1 + sum(self.cost(inner) for inner in node.nodes))
         if isinstance(node, Scalar) and isinstance(node.op, ScalarLike):

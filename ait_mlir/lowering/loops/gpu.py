@@ -13,12 +13,12 @@ SCHEDULES = {schedule.kind: schedule for schedule in (Maps, Tiles, RowThreads, C
 
 
 def emit(launch: Launch[LoopsOp], kind: str) -> Emission:
-    """The launch of a schedule."""
+    """The launch that a schedule needs."""
     return SCHEDULES[kind](launch).emit()
 
 
 def emit_split(launch: Launch[LoopsOp], kind: str) -> tuple[Emission, ...]:
-    """The launches of rows that several blocks share."""
+    """The launches of a schedule in which several blocks compute one row."""
     schedule = {s.kind: s for s in (RowThreads, ColumnThreads)}[kind]
     steps = len(rows_of(nest_of(launch.op)).steps)
     return tuple(schedule(launch, phase).emit() for phase in range(steps + 1))

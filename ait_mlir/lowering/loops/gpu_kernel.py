@@ -1,4 +1,4 @@
-"""The kernel of a schedule on a GPU, and its launch."""
+"""The kernel that a schedule prints on a GPU, and its launch."""
 
 from __future__ import annotations
 
@@ -27,13 +27,15 @@ NARROW_RUN = 2**30
 
 @dataclass
 class Shared:
-    """The buffers in shared memory with which threads join their states: two in turn, so that one barrier is enough."""
+    """The buffers in shared memory through which threads join their states. Two are used in turn, so that one barrier
+    is enough.
+    """
 
     bytes: list[str] = field(default_factory=list[str])
     used: int = 0
 
     def next(self, size: str) -> str:
-        """The name of the buffer for the next join, of so many bytes."""
+        """The buffer for the next join, of `size` bytes."""
         self.used += 1
         self.bytes.append(size)
         return f"shared{self.used % 2}"
@@ -51,7 +53,7 @@ class Shared:
 
 
 class GpuLoops(ABC):
-    """The code of one launch. A schedule is a class that prints the body of the kernel."""
+    """The code of one launch: each schedule is a subclass that prints the body of the kernel."""
 
     kind: ClassVar[str]
     """The schedule in the name of the kernel."""
@@ -114,7 +116,7 @@ class GpuLoops(ABC):
         )
 
     def host(self, name: str, blocks: str, block: int) -> str:
-        """The statements that choose an instance of the kernel, and launch it."""
+        """The host code that chooses an instance of the kernel and launches it."""
         launch = self.launch
         arguments = [a.name for a in (*launch.ins, *launch.outs, *launch.between)]
         arguments += [launch.cpp(e) for e in self.numbers.names]
@@ -150,7 +152,7 @@ class GpuLoops(ABC):
     # ** for all schedules **
 
     def fit(self, lane: Axis | None) -> None:
-        """Take fewer lanes if strides have split the axis into shorter ones."""
+        """Reduce the number of lanes if strides have split their axis into shorter axes."""
         self.lanes = self.body.lanes = 1 if lane is None else fitting(lane.count, self.lanes)
 
     def set_lane(self, lane: Axis | None) -> None:
@@ -159,7 +161,7 @@ class GpuLoops(ABC):
             self.need(lane.count)
 
     def need(self, e: Expr) -> None:
-        """The vector kernel needs this number to be a multiple of the lanes."""
+        """Require that this number is a multiple of the lanes; otherwise the kernel for single elements runs."""
         if self.lanes > 1 and not self.nest.around.divisible(e, self.lanes):
             self.checks[e] = None
 
@@ -167,7 +169,8 @@ class GpuLoops(ABC):
         return self.numbers.text(total) + (" / kLanes" if lane is not None else "")
 
     def split(self, linear: str, axes: Sequence[Axis], lane: Axis | None) -> None:
-        """The variables of axes from a linear index, the last fastest; the lane axis is counted in lanes."""
+        """Define the variables of axes from a linear index, the last axis fastest; the axis of lanes counts in lanes.
+        """
         body, lines = self.body, self.body.lines
         names = {a.name: body.variable(a) for a in axes}
         order = [a for a in axes if a is not lane] + ([lane] if lane is not None else [])
@@ -194,7 +197,7 @@ class GpuLoops(ABC):
         return self.lanes == 1 or alignment(self.nest, read, lane, self.lanes) is not None
 
     def print_results(self, rows: Rows, condition: str) -> None:
-        """The values of a row, and its result if the row has only one."""
+        """Print the values that a row computes once, and its result if it has only one."""
         body = self.body
         if rows.rest:
             body.print_nodes(rows.once, later=later_values(self.nest, rows.once))

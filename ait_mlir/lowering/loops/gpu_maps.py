@@ -1,4 +1,4 @@
-"""Schedules on a GPU in which one thread computes a result, with its folds."""
+"""Schedules on a GPU in which one thread computes a result alone, including its folds."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ait_mlir.lowering.loops.nest import Axis, Read, best_lane_of_results, turne
 
 
 class Maps(GpuLoops):
-    """A thread has `lanes` neighbouring results, in `items` rows."""
+    """A thread computes `lanes` neighbouring results in each of `items` rows."""
 
     kind = "map"
     serial = True
@@ -51,7 +51,9 @@ class Maps(GpuLoops):
         return f"({count} + {BLOCK * items - 1}) / {BLOCK * items}", BLOCK, what
 
     def print_map_of_rows(self, lane: Axis, others: Sequence[Axis], items: int) -> tuple[str, int, str]:
-        """A thread has the same neighbours in several rows, so that it computes their index once."""
+        """Print the body for threads that compute the same neighbours in several rows, with one computation of their
+        index.
+        """
         body, lines = self.body, self.body.lines
         rows = product(a.count for a in others)
         name, count = body.variable(lane), self.numbers.text(rows)
@@ -73,8 +75,9 @@ class Maps(GpuLoops):
         return f"({threads} + {BLOCK - 1}) / {BLOCK}", BLOCK, what
 
     def compute_items(self, items: int, end: str, step: str, count: str) -> None:
-        """Call `compute` for the items of a thread: where all exist (`end` is at most `count`) without a condition for
-        each, so that all their accesses are on their way before the first store."""
+        """Print a call of `compute` for each item of a thread. If all items exist (`end` is at most `count`), no
+        condition is checked for each one, so all their accesses are in flight before the first store.
+        """
         lines = self.body.lines
         each = f"for (int item = 0; item < {items}; ++item)"
         with lines.braces(f"if ({end} <= {count})", "} else {"):
@@ -87,7 +90,7 @@ class Maps(GpuLoops):
 
 
 class Tiles(Maps):
-    """A block reads a tile along the axis that operands have together, and writes it along that of the results."""
+    """A block reads a tile along the contiguous axis of the operands, and writes it along that of the results."""
 
     kind = "tiles"
 
@@ -120,7 +123,8 @@ class Tiles(Maps):
 
         @contextlib.contextmanager
         def pieces(outer: str, inner: str, length: int) -> Generator[None]:
-            """A loop over the pieces of a tile that a thread has; `length` elements lie side by side along `inner`."""
+            """A loop over the pieces of a tile that one thread moves; `length` elements are contiguous along `inner`.
+            """
             lines.add("#pragma unroll")
             count = f"{along * across} / kLanes"
             with lines.braces(f"for (int item = 0; item < ({count} + {BLOCK - 1}) / {BLOCK}; ++item)"):

@@ -1,4 +1,4 @@
-"""Schedules on a GPU in which threads share the folds of a row, or in which blocks do."""
+"""Schedules on a GPU in which several threads compute a row, or several blocks."""
 
 from __future__ import annotations
 
@@ -16,8 +16,11 @@ from ait_mlir.lowering.loops.rows import Walk, best_lane, key_of, later_values, 
 
 
 class SharedRows(GpuLoops):
-    """Threads share a row. With a `phase`, `splits` blocks do, too: each step is a launch, which joins the states that
-    the blocks of earlier steps left in memory, and leaves those of its own part."""
+    """Several threads compute a row.
+
+    With a `phase`, `splits` blocks compute a row, in one launch for each step. A launch joins the states that the
+    blocks of earlier steps wrote to memory, and writes the states of its own part.
+    """
 
     def __init__(self, launch: Launch[LoopsOp], phase: int | None = None) -> None:
         super().__init__(launch)
@@ -37,11 +40,11 @@ class SharedRows(GpuLoops):
     # ** walking **
 
     def walking(self, walk: Walk, threads: int, thread: str, lane: Axis | None):
-        """A loop over the chunks of a walk that a thread has."""
+        """The loop over a thread's chunks of a walk, as a context."""
         return _Walking(self, walk, threads, thread, lane)
 
     def lane_of(self, walk: Walk) -> Axis | None:
-        """The axis of lanes within a walk."""
+        """The axis of a walk along which a thread reads neighbours."""
         lane = best_lane(self.nest, walk.axes)
         return lane if lane is not None and self.may_divide(lane.count) else None
 
@@ -67,7 +70,7 @@ class SharedRows(GpuLoops):
     # ** states in memory, between the launches of blocks that share rows **
 
     def places(self, fold: Fold) -> list[str]:
-        """The tensors with the states of a fold: its values, and their places."""
+        """The names of the tensors with the states of a fold: its values, and of `argmax` and `argmin` their places."""
         at = 0
         for other in self.rows.folds():
             if other is fold:
@@ -76,7 +79,7 @@ class SharedRows(GpuLoops):
         raise AssertionError("the fold belongs to the rows")
 
     def taken(self, fold: Fold, state: str, at: str) -> str:
-        """The statement that joins a state in memory."""
+        """The statement that reads a state from memory and joins it."""
         acc = Accumulator(fold)
         parts = [f"{name}[{at}]" for name in self.places(fold)]
         if fold.has_place:
@@ -85,7 +88,7 @@ class SharedRows(GpuLoops):
         return f"{state} = {acc.kind}::join({state}, {given});"
 
     def leave(self, of: Callable[[str, str], str], condition: str, at: str) -> None:
-        """Write the states of the folds of this step."""
+        """Print the stores of the states of this step's folds."""
         assert self.phase is not None
         with self.body.lines.braces(f"if ({condition})"):
             for walk in self.rows.steps[self.phase].walks:
@@ -104,7 +107,7 @@ class SharedRows(GpuLoops):
     # ** elements that stay in registers **
 
     def print_kept(self, threads: int, thread: str) -> None:
-        """Read the elements that several walks need into registers."""
+        """Print the loads of elements that several walks need, into registers."""
         if not self.config.get("kept") or self.phase is not None:
             return
         counts: dict[tuple[tuple[int, Expr], tuple[Expr, ...]], int] = {}
@@ -154,7 +157,7 @@ class SharedRows(GpuLoops):
         self.body.lane = outside
 
     def place_axes(self, read: Read, walk: Walk, first: Walk) -> None:
-        """Give the axes of a walk the variables of another with the same sizes."""
+        """Map the axes of a walk to the variables of another walk with the same sizes."""
         for axes, nodes in nodes_of(walk, self.rows):
             if read in nodes:
                 for own, shared in zip(axes, first.axes, strict=True):
@@ -165,7 +168,7 @@ class SharedRows(GpuLoops):
 
 
 class RowThreads(SharedRows):
-    """`threads` threads have a row: each of them every `threads`-th chunk of `lanes` neighbours."""
+    """`threads` threads compute a row: each processes every `threads`-th chunk of `lanes` neighbours."""
 
     kind = "rows"
 
@@ -216,8 +219,9 @@ class RowThreads(SharedRows):
         return 64 if self.launch.target.kind == "rocm" else 32
 
     def print_walk_of_row(self, walk: Walk, threads: int, present: str, joined: bool) -> None:
-        """The folds of a walk, or the results of a row: a thread has every `threads`-th chunk. If the states of a fold
-        are in memory, they are `joined`."""
+        """Print the folds of a walk, or the results of a row, of which a thread computes every `threads`-th chunk. If
+        `joined`, earlier launches computed the folds, and the states in memory are joined.
+        """
         body = self.body
         lane = self.lane_of(walk)
         states = [body.declare(Accumulator(fold), laned=False) for fold in walk.folds]
@@ -252,7 +256,7 @@ class RowThreads(SharedRows):
 
 
 class ColumnThreads(SharedRows):
-    """A thread has `lanes` neighbouring rows, of which it walks every `rows`-th element."""
+    """A thread computes a part of `lanes` neighbouring rows: every `rows`-th element of each."""
 
     kind = "columns"
 
@@ -319,7 +323,7 @@ class ColumnThreads(SharedRows):
 
 
 class _Walking:
-    """The loop of a walk: over all chunks, or over those of the elements in registers."""
+    """The loop over a thread's chunks of a walk, or over the chunks in registers."""
 
     def __init__(
         self, code: SharedRows, walk: Walk, threads: int, thread: str, lane: Axis | None, preload: bool = False
@@ -345,7 +349,7 @@ class _Walking:
         code.split("chunk", self.walk.axes, self.lane)
 
     def kept(self, read: Read) -> str | None:
-        """The registers that hold a read of this walk."""
+        """The C++ of a read's element in registers; None if it is not there."""
         for axes, nodes in nodes_of(self.walk, self.code.rows):
             if read in nodes and (key := key_of(read, axes)) is not None and key in self.code.kept_keys:
                 return f"{self.code.kept_keys[key]}[item][j]"

@@ -1,7 +1,7 @@
-"""An `ait.loops` op as the generator sees it: axes, reads at offsets, folds and scalar ops.
+"""An `ait.loops` op as the generator needs it: axes, reads at offsets, folds and scalar ops.
 
-Offsets are expressions of dims and axes, in elements. Axes have unique names; axes of size 1 are gone, and neighbours
-that all reads and results walk as one are one axis.
+Offsets are expressions of dims and axes, counted in elements. Axes have unique names. Axes of size 1 are removed, and
+neighbouring axes are merged if all reads and results step through them as through one axis.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Strides = tuple[Expr, ...]
 
 @dataclass(frozen=True, eq=False)
 class Gather:
-    """A part of an index that is a value: it counts along a dim of `size` elements that lie `stride` apart."""
+    """An index that is a value: along a dim of `size` elements, `stride` apart."""
 
     value: SSAValue
     size: Expr
@@ -36,9 +36,10 @@ class Gather:
 
 @dataclass(frozen=True, eq=False)
 class Read:
-    """`result` is the element of operand `tensor` at `offset`, plus the places that are values.
+    """`result` is the element of operand `tensor` at `offset`, plus the offsets of indices that are values.
 
-    With a `fill`, that number where an index of `guards` is outside of its size, or a value outside of its dim.
+    With a `fill`, the result is that number if an index of `guards` is not below its size, or if an index that is a
+    value is outside of its dim.
     """
 
     result: SSAValue
@@ -95,7 +96,7 @@ class Scalar:
 
 @dataclass(frozen=True, eq=False)
 class Fold:
-    """`results` are the fold of `value` over axes, and of `argmax` and `argmin` its place."""
+    """`results` are the fold of `value` over axes; `argmax` and `argmin` also give its place."""
 
     kind: str
     axes: tuple[Axis, ...]
@@ -124,7 +125,7 @@ Node = Read | Count | Scalar | Fold
 
 @dataclass(frozen=True, eq=False)
 class Nest:
-    """The loops of an op: results at `offsets` are the values `yields` of the nodes."""
+    """The loops of an op: the values `yields` of the nodes are the results at `offsets`."""
 
     around: Scope
     axes: tuple[Axis, ...]
@@ -143,18 +144,19 @@ class Nest:
         return [node for node in self.walk() if isinstance(node, Read)]
 
     def folds(self) -> list[Fold]:
-        """The folds that are not inside of others."""
+        """The outermost folds."""
         return [node for node in self.nodes if isinstance(node, Fold)]
 
     def users(self) -> dict[SSAValue, frozenset[str]]:
-        """For each value, the names of the axes that it depends on; those of folds only inside of them."""
+        """For each value, the names of the axes that it depends on. The axes of a fold count only for values inside it.
+        """
         found: dict[SSAValue, frozenset[str]] = {}
         _add_axes(self.nodes, {axis.name for axis in all_axes(self.axes, self.nodes)}, found)
         return found
 
 
 def walk(nodes: Sequence[Node]) -> Iterator[Node]:
-    """The nodes, and those inside of folds before each fold."""
+    """All nodes; those inside a fold come before it."""
     for node in nodes:
         if isinstance(node, Fold):
             yield from walk(node.nodes)
@@ -162,7 +164,7 @@ def walk(nodes: Sequence[Node]) -> Iterator[Node]:
 
 
 def all_axes(axes: Sequence[Axis], nodes: Sequence[Node]) -> list[Axis]:
-    """The axes, and those of all folds."""
+    """The given axes and the axes of all folds."""
     return [*axes, *(axis for node in walk(nodes) if isinstance(node, Fold) for axis in node.axes)]
 
 
@@ -181,7 +183,7 @@ def _add_axes(nodes: Sequence[Node], names: set[str], found: dict[SSAValue, froz
 
 
 def operands_of(node: Node) -> Iterator[SSAValue]:
-    """The values that a node uses, those inside of a fold included."""
+    """The values that a node uses, including those inside a fold."""
     for inner in walk([node]):
         yield from inner.operands
 
@@ -192,7 +194,7 @@ def operands_of(node: Node) -> Iterator[SSAValue]:
 def nest_of(
     op: LoopsOp, ins: Sequence[Strides] | None = None, outs: Sequence[Strides] | None = None, merge: bool = True
 ) -> Nest:
-    """The loops of an op whose operands and results have these strides; row-major by default."""
+    """The nest of an op whose operands and results have these strides; row-major by default."""
     ins = [contiguous_strides(tensor_type(v).dims) for v in op.operands] if ins is None else ins
     outs = [contiguous_strides(tensor_type(v).dims) for v in op.results] if outs is None else outs
     around = scope_of(op)
@@ -214,7 +216,7 @@ class _Builder:
     made: int = 0
 
     def axes(self, iterations: Sequence[Induction]) -> tuple[Axis, ...]:
-        """Axes with names that nothing else has; expressions inside use these."""
+        """New axes with unique names, which expressions of the region then use."""
         self.renamed = dict(self.renamed or {})
         found: list[Axis] = []
         for loop in iterations:
@@ -269,7 +271,7 @@ class _Builder:
 
 
 def simplified(nest: Nest, merge: bool) -> Nest:
-    """The nest without axes of size 1, with neighbouring axes merged where every read and result allows it."""
+    """The nest without axes of size 1, and with neighbouring axes merged if every read and result allows it."""
     nest = _rewritten(nest, _without_ones)
     if merge:
         nest = _rewritten(nest, _merged)
@@ -307,7 +309,7 @@ def _node(node: Node, rewrite: Rewrite, put: dict[str, Expr], scope: Scope) -> N
 
 
 def _expressions(nodes: Sequence[Node]) -> tuple[list[Expr], list[Expr]]:
-    """The offsets of reads and the places of folds; guards and values."""
+    """The offsets of reads with the places of folds, and the other expressions: guards and index values."""
     walked: list[Expr] = []
     others: list[Expr] = []
     for node in walk(nodes):
@@ -351,7 +353,8 @@ def _continue(outer: Axis, inner: Axis, walked: Sequence[Expr], scope: Scope) ->
 
 
 def step(e: Expr, axis: str) -> Expr | None:
-    """By how much an expression grows from one index of an axis to the next; None if that is not one number."""
+    """The difference of an expression between neighbouring indices of an axis; None if it is not the same everywhere.
+    """
     found: list[Expr] = []
     for coefficient, atoms in e.terms():
         here = [atom for atom in atoms if axis in atom.expr().symbols]
@@ -369,8 +372,9 @@ LANE = sym("j")
 
 
 def picked(nest: Nest, read: Read, lane: str, lanes: int) -> tuple[int, Expr] | None:
-    """How many neighbours hold the elements of all lanes, and which of them lane `LANE` takes; None if they are not
-    fewer than the lanes, or not one aligned access."""
+    """For lanes that share elements: how many neighbouring elements they read, and which one lane `LANE` takes. None if
+    each lane has an element of its own, or if the elements are not one aligned access.
+    """
     if read.gathers or any(lane in index.symbols for index, _ in read.guards):
         return None
     start = lanes * sym(lane)
@@ -387,7 +391,8 @@ def picked(nest: Nest, read: Read, lane: str, lanes: int) -> tuple[int, Expr] | 
 
 
 def grouped(e: Expr, axes: frozenset[str]) -> list[tuple[Monomial, Expr]]:
-    """The terms of an expression by their factors that depend on axes, with their coefficients."""
+    """The terms of an expression, grouped by their factors that depend on axes: these factors and their coefficients.
+    """
     groups: dict[Monomial, list[Expr]] = {}
     for coefficient, atoms in e.terms():
         inner = tuple(atom for atom in atoms if not atom.expr().symbols.isdisjoint(axes))
@@ -397,8 +402,9 @@ def grouped(e: Expr, axes: frozenset[str]) -> list[tuple[Monomial, Expr]]:
 
 
 def alignment(nest: Nest, read: Read | Expr, lane: str, lanes: int) -> list[Expr] | None:
-    """The numbers that must be multiples of `lanes` for accesses of so many neighbours along `lane`, if these are not
-    proved to be; None if one cannot be."""
+    """The numbers that must be multiples of `lanes` for aligned accesses of `lanes` neighbours along `lane`, without
+    those that are proved to be multiples. None if a number is known not to be.
+    """
     offset = read.offset if isinstance(read, Read) else read
     axes = frozenset(dim.name for dim in nest.scope.dims if dim.name not in nest.around)
     numbers = [c for atoms, c in grouped(offset, axes) if [a.name for a in atoms] != [lane]]
@@ -420,7 +426,7 @@ def best_lane_of_results(nest: Nest) -> Axis | None:
 
 
 def turned_axis(nest: Nest) -> Axis | None:
-    """The axis along which most reads are contiguous, if it is not that of the results."""
+    """The axis along which most reads are contiguous, if the results are contiguous along another; else None."""
     lane = best_lane_of_results(nest)
     if lane is None:
         return None
@@ -430,7 +436,7 @@ def turned_axis(nest: Nest) -> Axis | None:
 
 
 def turned_reads(nest: Nest, lane: str, axis: str) -> list[Read]:
-    """The reads of every result that are contiguous along an axis, and depend on that of the results."""
+    """The unconditional reads outside of folds that are contiguous along `axis` and depend on `lane`."""
     found: list[Read] = []
     for node in nest.nodes:
         if isinstance(node, Read) and not node.gathers and not node.guards:

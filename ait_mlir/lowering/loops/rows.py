@@ -1,7 +1,7 @@
-"""Divides a nest into values that are computed once for a row, and steps that walk the elements of a row.
+"""Divides a nest into rows: values that a row computes once, and steps over the elements of a row.
 
-A row is an index along the axes on which long folds depend. Each step of a nest walks axes: those of folds, or in the
-end the other axes of the results. Steps follow each other because a fold may use results of earlier folds.
+A row is an index along the axes on which long folds depend. Each step walks other axes: those of folds, or, in the last
+step, the remaining axes of the results. Folds that use results of other folds are in a later step.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ SERIAL = 32
 
 @dataclass(frozen=True)
 class Walk:
-    """Folds over axes of the same sizes, in one pass; without folds, the results."""
+    """One pass over the points of some axes: it computes folds of these sizes, or, without folds, the results."""
 
     axes: tuple[Axis, ...]
     folds: tuple[Fold, ...] = ()
@@ -34,7 +34,7 @@ class Walk:
 
 @dataclass(frozen=True)
 class Step:
-    """Nodes that a row computes once, then walks that do not need each other."""
+    """Nodes that a row computes once, then walks that are independent of each other."""
 
     nodes: tuple[Node, ...]
     walks: tuple[Walk, ...]
@@ -42,7 +42,9 @@ class Step:
 
 @dataclass(frozen=True)
 class Rows:
-    """`group` are the axes of rows, `rest` the other axes of results; `nodes` are computed for each result of a row."""
+    """A nest divided into rows along the axes `group`. `rest` are the other axes of the results, and `nodes` are
+    computed for each result of a row.
+    """
 
     group: tuple[Axis, ...]
     rest: tuple[Axis, ...]
@@ -69,13 +71,13 @@ class Rows:
 
 
 def is_serial(fold: Fold) -> bool:
-    """Whether the fold is so short that one thread computes it."""
+    """Whether a fold is so short that one thread computes it."""
     points = fold.points.as_int()
     return points is not None and points <= SERIAL
 
 
 def rows_of(nest: Nest, serial: bool = False) -> Rows:
-    """The rows of a nest; if all folds are short, or `serial`, rows walk nothing and are the indices of the results."""
+    """The rows of a nest. If all folds are short, or with `serial`, each result is a row of its own."""
     users = nest.users()
     long = [] if serial else [fold for fold in nest.folds() if not is_serial(fold)]
     names = frozenset[str]().union(*(users[fold.results[0]] for fold in long)) if long else None
@@ -102,7 +104,7 @@ def rows_of(nest: Nest, serial: bool = False) -> Rows:
 
 
 def _walks(nest: Nest, folds: Sequence[Fold]) -> tuple[Walk, ...]:
-    """Folds over equal sizes share a walk."""
+    """One walk for all folds over equal sizes."""
     found: list[Walk] = []
     for fold in folds:
         counts = [a.count for a in fold.axes]
@@ -118,7 +120,7 @@ def _walks(nest: Nest, folds: Sequence[Fold]) -> tuple[Walk, ...]:
 
 
 def best_lane(nest: Nest, axes: Sequence[Axis]) -> Axis | None:
-    """The axis along which most accesses have step 1; of equal axes the last. None if no access has."""
+    """The axis along which most accesses are contiguous, of equal axes the last. None if no access is."""
     env = estimate_env(nest.around)
     counts = {dim.name: dim.upper for dim in nest.scope.dims if dim.name not in nest.around}
     found: Axis | None = None
@@ -136,22 +138,23 @@ def best_lane(nest: Nest, axes: Sequence[Axis]) -> Axis | None:
 
 
 def later_values(nest: Nest, nodes: Sequence[Node]) -> frozenset[SSAValue]:
-    """The values that the rest of the nest uses, and its results."""
+    """The values of nodes that the rest of the nest or its results use."""
     inside = set(nodes)
     outside = (node for node in nest.nodes if node not in inside)
     return frozenset(nest.yields).union(*(operands_of(node) for node in outside))
 
 
 def nodes_of(walk_: Walk, rows: Rows) -> list[tuple[tuple[Axis, ...], tuple[Node, ...]]]:
-    """For each fold of a walk, or for the results, its axes and its nodes."""
+    """The axes and the nodes of each fold of a walk, or of the results."""
     if walk_.folds:
         return [(fold.axes, fold.nodes) for fold in walk_.folds]
     return [(walk_.axes, rows.nodes)]
 
 
 def key_of(read: Read, axes: Sequence[Axis]) -> tuple[int, Expr] | None:
-    """A key that equal reads of two walks share: the tensor, and the offset with its axes by number. None for a read
-    whose place or value depends on other values or on guards."""
+    """A key that is equal for the same read in two walks: the tensor, and the offset with numbers for axes. None if the
+    read has indices that are values, or guards.
+    """
     if read.gathers or read.guards:
         return None
     put = {axis.name: sym(f"walked_{i}") for i, axis in enumerate(axes)}

@@ -13,7 +13,7 @@ from ait_mlir.lowering.loops.nest import grouped
 
 @dataclass
 class Numbers:
-    """Numbers that depend only on dims: literals, or names of arguments that the host computes."""
+    """Numbers that depend only on dims, as literals or as arguments that the host computes."""
 
     names: dict[Expr, str] = field(default_factory=dict[Expr, str])
 
@@ -26,7 +26,7 @@ class Numbers:
 
 @dataclass
 class IndexText:
-    """Prints index expressions with these C++ variables for axes, in the type `Index`."""
+    """Prints index expressions in the C++ type `Index`, with a C++ variable for each axis."""
 
     scope: Scope
     axes: frozenset[str]
@@ -74,7 +74,7 @@ class Lines:
 
     @contextmanager
     def braces(self, head: str, end: str = "}") -> Generator[None]:
-        """Lines within `head {` and `end`."""
+        """A context: the lines added in it stand between `head {` and `end`."""
         self.add(f"{head} {{" if head else "{")
         self.depth += 1
         yield
