@@ -95,7 +95,9 @@ class Writer:
 
     @contextmanager
     def inside(self, block: Block) -> Generator[None]:
-        """Write into the block of a loop's step, which does not use values from outside; its op is made afterwards."""
+        """A context: ops are written into the block of a loop's step. The step uses no values from outside, and the
+        loop's op is made after the context ends.
+        """
         region, outside = Region(block), (self.block, self._memo)
         place = ScanOp.create(regions=[region])  # in which the step finds its dims
         self.block.add_op(place)

@@ -16,7 +16,7 @@ from ait_mlir.elements.writer import ElementWriter, Index
 
 
 def broadcast(value: SSAValue, index: Sequence[Index]) -> list[Index]:
-    """The index of a tensor that broadcasts to the shape of which `index` is one."""
+    """The index of an operand for an index of the result to whose shape it broadcasts."""
     dims = tensor_type(value).dims
     behind = index[len(index) - len(dims) :]
     return [const(0) if size.as_int() == 1 else i for i, size in zip(behind, dims, strict=True)]

@@ -15,9 +15,11 @@ from ait_mlir.elements.writer import ElementWriter
 
 
 def form_loops(results: Sequence[SSAValue], members: Container[Operation], scope: Scope) -> LoopsOp:
-    """The loops that compute the results of a group of ops, all of one shape; it stands in no block.
+    """The `ait.loops` op that computes the results of a group of ops, all of one shape. It is not inserted into a
+    block.
 
-    Its operands are the values from outside of the group that it reads. `NoElements` if it cannot be written.
+    Its operands are the values from outside the group that it reads. Raises `NoElements` if the table cannot express an
+    element.
     """
     dims = tensor_type(results[0]).dims
     loops = tuple(Induction(name, size) for name, size in zip(_names("d", len(dims), scope), dims, strict=True))
@@ -36,7 +38,7 @@ def form_loops(results: Sequence[SSAValue], members: Container[Operation], scope
 
 
 def _names(letter: str, count: int, scope: Scope) -> list[str]:
-    """Names for iteration dims that are not declared: `d0`, `d1`."""
+    """Iteration names that are not declared as dims: `d0`, `d1`."""
     while any(f"{letter}{i}" in scope for i in range(count)):
         letter += "_"
     return [f"{letter}{i}" for i in range(count)]
@@ -54,7 +56,7 @@ def _erase_unused(block: Block) -> None:
 
 
 def _used_operands(block: Block, writer: ElementWriter) -> list[SSAValue]:
-    """The operands whose elements are read; block arguments of others are removed."""
+    """The operands whose elements are read. Removes the block arguments of the others."""
     kept: list[SSAValue] = []
     for tensor, argument in writer.operands.items():
         if argument.uses:
@@ -65,7 +67,7 @@ def _used_operands(block: Block, writer: ElementWriter) -> list[SSAValue]:
 
 
 def _rename_folds(block: Block, depth: int, names: dict[str, Expr], scope: Scope) -> None:
-    """Call the iteration dims of folds `k0`, `k1`, ... from the outermost on."""
+    """Rename the iteration dims of folds to `k0`, `k1`, ..., outermost first."""
     for op in block.ops:
         if isinstance(op, FoldOp):
             loops = op.iterations.data

@@ -1,4 +1,4 @@
-"""Elements that indices choose."""
+"""Elements of gathers, embeddings and other ops that select elements by indices."""
 
 from __future__ import annotations
 

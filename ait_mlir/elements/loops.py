@@ -1,4 +1,4 @@
-"""Elements of loops that are there already: their regions, with other indices."""
+"""Elements of existing `ait.loops` ops: a copy of their region for another index."""
 
 from __future__ import annotations
 
@@ -26,7 +26,9 @@ def copied(
     values: Mapping[SSAValue, SSAValue],
     tensors: Mapping[SSAValue, SSAValue],
 ) -> list[SSAValue]:
-    """The values that a block yields, with `names` as its iteration dims and `values` around it."""
+    """Copies of the values that a block yields. `names` replace its iteration dims, `values` the values of outer
+    blocks.
+    """
     known = dict(values)
     for op in block.ops:
         if isinstance(op, AtOp):
@@ -60,13 +62,13 @@ def _body(
 
 
 def put(e: Expr, names: Mapping[str, Index]) -> Index:
-    """An index with other indices in place of iteration dims."""
+    """An index expression with `names` in place of iteration dims."""
     alone = names.get(str(e))
     return alone if isinstance(alone, SSAValue) else expression(e, names)
 
 
 def expression(e: Expr, names: Mapping[str, Index]) -> Expr:
-    """An expression with other indices in place of iteration dims, none of which is a value."""
+    """Like `put`; raises `NoElements` if an iteration dim would become a value."""
     if any(isinstance(names.get(name), SSAValue) for name in e.symbols):
         raise NoElements(f"an index that is a value stands in {e}")
     return e.substitute({name: i for name, i in names.items() if isinstance(i, Expr)})

@@ -41,7 +41,7 @@ def _(op: NormOp, w: ElementWriter, position: int, index: Sequence[Index]) -> SS
     compute = compute_type(element)
 
     def given(at: Sequence[Index], which: int = 0) -> SSAValue:
-        """The element that the norm reads, or one of a further result of the prologue."""
+        """The input element of the norm; with `which`, the element of that result of the prologue."""
         if not op.prologue.blocks:
             return w.element(op.input, at)
         operands = (op.input, *op.prologue_operands)

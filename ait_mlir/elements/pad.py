@@ -33,7 +33,7 @@ def _(op: PadOp, w: ElementWriter, position: int, index: Sequence[Index]) -> SSA
 
 
 def source(mode: str, at: Expr, size: Expr) -> Expr:
-    """The index of the input for a place that may lie outside of it."""
+    """The input index for a position that may lie outside of the input."""
     if mode == "reflect":
         last = size - 1
         mirrored = maximum(at, -at)

@@ -1,4 +1,4 @@
-"""Elements of pools: a fold over the window of a place."""
+"""Elements of pools: a fold over the window of a result's element."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ait_mlir.elements.writer import ElementWriter, Index, NoElements, lowest
 
 
 def spatial(op: PoolBase, position: int, index: Sequence[Index]) -> list[Expr]:
-    """The index along the spatial dims of the first result."""
+    """The spatial part of an index of the first result."""
     found = [i for i in index[1:-1] if isinstance(i, Expr)]
     if position or len(found) != len(index) - 2:
         raise NoElements("the places of the largest elements, or a place that is a value")
@@ -42,15 +42,13 @@ def _(op: PoolOp, w: ElementWriter, position: int, index: Sequence[Index]) -> SS
     if op.divisor is not None:
         count = const(op.divisor.value.data)
     else:
-        count = product(
-            w.simplified(seen(op, axis, start, x.dims[1 + axis])) for axis, start in enumerate(starts)
-        )
+        count = product(w.simplified(seen(op, axis, start, x.dims[1 + axis])) for axis, start in enumerate(starts))
         count = maximum(count, const(1)) if op.exclude_pad is not None else count
     return w.op(DivOp, folded, w.number(count, compute))
 
 
 def seen(op: PoolOp, axis: int, start: Expr, size: Expr) -> Expr:
-    """The number of elements of a window along a spatial dim, with or without those in the pads."""
+    """The number of elements in a window along a spatial dim, with or without the padding."""
     step, window = op.dilations()[axis], const(op.windows()[axis])
     if op.exclude_pad is None:
         return maximum(minimum(ceildiv(size + op.pads()[axis][1] - start, step), window), const(0))

@@ -1,4 +1,4 @@
-"""Elements of reductions and of the places of largest elements."""
+"""Elements of reductions, argmax and argmin."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ def joined(index: Sequence[Index], taps: Sequence[Expr], axes: Sequence[int], ra
 
 
 def mean(w: ElementWriter, sizes: Sequence[Expr], read: Read, element: Attribute) -> SSAValue:
-    """The mean of elements."""
+    """The mean of the elements that `read` writes."""
     return w.op(DivOp, w.fold("add", sizes, read), w.number(product(sizes), element))
 
 
 def squares(w: ElementWriter, sizes: Sequence[Expr], read: Read, middle: SSAValue) -> SSAValue:
-    """The sum of squared distances from a middle."""
+    """The sum of squared distances from `middle`."""
 
     def square(taps: Sequence[Expr]) -> SSAValue:
         distance = w.op(SubOp, read(taps), middle)

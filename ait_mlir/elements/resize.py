@@ -1,4 +1,4 @@
-"""Elements of resampled tensors: places are exact fractions, so an index is an integer division."""
+"""Elements of resampled tensors: positions are exact fractions, so an index is an integer division."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _(op: ResizeOp, w: ElementWriter, position: int, index: Sequence[Index]) -> 
 def taps(
     op: ResizeOp, w: ElementWriter, i: Expr, size: Expr, count: Expr, scale: float, compute: Attribute
 ) -> list[Tap]:
-    """The elements of x along a dim on which element i of the result depends."""
+    """The input elements along a dim that element i of the result depends on."""
     mode, last = op.mode.data, size - 1
     up, down = step(op, w, size, count, scale)
     if TAPS[mode] == 1:
@@ -78,7 +78,7 @@ def taps(
 
 
 def step(op: ResizeOp, w: ElementWriter, size: Expr, count: Expr, scale: float) -> tuple[Expr, Expr]:
-    """The step between places along a dim as a fraction."""
+    """The distance between neighbouring positions along a dim, as a fraction."""
     by_sizes = scale == 0
     for n in op.kept_by_sizes() if scale else ():
         if w.scope.equal(count, n * size):

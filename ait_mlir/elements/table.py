@@ -1,4 +1,4 @@
-"""The table of ops that can say how one element of a result is computed."""
+"""The table of functions that write one element of an op's result."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["ROWS", "NoElements", "elements_of", "has_elements"]
 
 
 def elements_of(*op_classes: type[OpT]) -> Callable[[RowOf[OpT]], RowOf[OpT]]:
-    """Register how ops of these classes compute an element; `ValueError` if one has a row already."""
+    """Register the function for ops of these classes; `ValueError` if a class has one already."""
 
     def register(row: RowOf[OpT]) -> RowOf[OpT]:
         for op_class in op_classes:
@@ -33,5 +33,7 @@ def elements_of(*op_classes: type[OpT]) -> Callable[[RowOf[OpT]], RowOf[OpT]]:
 
 
 def has_elements(op: Operation) -> bool:
-    """Whether the table has a row for an op; the row may still raise `NoElements` for its properties or indices."""
+    """Whether the table has a function for an op. The function may still raise `NoElements`, for a property or an
+    index.
+    """
     return op.name in ROWS

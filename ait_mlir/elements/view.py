@@ -1,4 +1,4 @@
-"""Elements of ops that move elements: the index of the operand for an index of the result."""
+"""Elements of ops that only move elements: the operand's index for an index of the result."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def _(op: ReshapeOp, w: ElementWriter, position: int, index: Sequence[Index]) ->
 
 
 def moved(index: Index, offset: Expr, cut: bool) -> Index:
-    """An index behind an offset, of a dim that may be cut there."""
+    """An index plus an offset; `cut` if the dim ends early. Raises `NoElements` for an index that is a value."""
     if isinstance(index, Expr):
         return index + offset
     if cut or offset.as_int() != 0:
@@ -102,7 +102,7 @@ def moved(index: Index, offset: Expr, cut: bool) -> Index:
 
 
 def segments(source: Shape, target: Shape, scope: Scope) -> list[tuple[slice, slice]]:
-    """The shortest runs of dims of two shapes that have the same number of elements, in order."""
+    """Divides two shapes into the shortest runs of dims with equal numbers of elements."""
     found: list[tuple[slice, slice]] = []
     i = j = first = second = 0
     while i < len(source) or j < len(target):
@@ -121,7 +121,7 @@ def segments(source: Shape, target: Shape, scope: Scope) -> list[tuple[slice, sl
 
 
 def ravel(index: Sequence[Index], dims: Sequence[Expr]) -> Expr:
-    """The row-major place of an index."""
+    """The row-major position of an index."""
     place = const(0)
     for i, size in zip(index, dims, strict=True):
         if not isinstance(i, Expr):
@@ -131,7 +131,7 @@ def ravel(index: Sequence[Index], dims: Sequence[Expr]) -> Expr:
 
 
 def unravel(w: ElementWriter, place: Expr, dims: Sequence[Expr]) -> list[Expr]:
-    """The index of a row-major place."""
+    """The index of a row-major position."""
     found: list[Expr] = []
     for number in range(len(dims)):
         inner = product(dims[number + 1 :])

@@ -1,7 +1,7 @@
-"""Writes the region of `ait.loops`: scalars at indices, each once, as far outside as it can stand.
+"""Writes the region of `ait.loops`: scalars at an index, each once, in the outermost block that has its operands.
 
-A row of the table asks for elements of an op's operands. If the op that computes an operand is a member of the group,
-its row is asked in turn; otherwise the element is read with `ait.at`. Thus fusion is nothing but asking.
+The function of an op in the table asks for elements of the op's operands. If a member of the group computes an operand,
+the member's function is called in turn; otherwise `ait.at` reads the element. This is all that fusion needs.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ Row: TypeAlias = "Callable[[Operation, ElementWriter, int, Sequence[Index]], SSA
 
 
 class NoElements(Exception):
-    """An op, or the index at which an element is asked for, cannot be written as scalars; the message says why."""
+    """An op, or an index of it, cannot be written as scalars; the message gives the reason."""
 
 
 @dataclass
 class Level:
-    """A block that is being written: the region of the loops, or of a fold in it."""
+    """A block under construction: the region of the loops, or of a fold inside it."""
 
     block: Block
     loops: tuple[Induction, ...]
@@ -48,7 +48,7 @@ class Level:
 
 
 class ElementWriter:
-    """Writes scalars for a group of ops, the `members`, at one index of their results."""
+    """Writes scalars that compute elements of a group of ops, the `members`."""
 
     def __init__(
         self, scope: Scope, members: Container[Operation], rows: Mapping[str, Row], loops: Sequence[Induction]
@@ -72,7 +72,7 @@ class ElementWriter:
     # ** elements **
 
     def element(self, tensor: SSAValue, index: Sequence[Index]) -> SSAValue:
-        """The element of a tensor at an index that is within it, in its compute type."""
+        """The element of a tensor at an index within the tensor, in its compute type."""
         index = [self.simplified(i) if isinstance(i, Expr) else i for i in index]
         key = tensor, tuple(index), self._guarded
         found = self._elements.get(key)
@@ -96,7 +96,7 @@ class ElementWriter:
         return found
 
     def element_or(self, tensor: SSAValue, index: Sequence[Index], number: Number) -> SSAValue:
-        """The element of a tensor, or a number where the index is outside of it."""
+        """The element of a tensor, or `number` if the index is outside of the tensor."""
         owner = tensor.owner
         if not (isinstance(owner, Operation) and owner in self.members) and not isinstance(owner, ConstantOp):
             return self._read(tensor, [self.simplified(i) if isinstance(i, Expr) else i for i in index], number)
@@ -111,7 +111,9 @@ class ElementWriter:
     def _same_outside(
         self, value: SSAValue, index: Sequence[Index], dims: Sequence[Expr]
     ) -> tuple[SSAValue, Sequence[Index]] | None:
-        """The tensor and the index of a read that is outside of its tensor where `index` is outside of `dims`."""
+        """If `value` is a read that is out of range wherever `index` is outside of `dims`: its tensor and index. Else
+        None.
+        """
         if not isinstance(value.owner, AtOp):
             return None
         read = value.owner
@@ -125,9 +127,9 @@ class ElementWriter:
         return tensor, read.index()
 
     def guarded(self, condition: SSAValue | None, inside: Callable[[], SSAValue], other: SSAValue) -> SSAValue:
-        """A value that counts only where a condition holds, and another one elsewhere; None always holds.
+        """The value that `inside` writes if a condition holds, else `other`. The condition None always holds.
 
-        What computes the value may read outside of tensors.
+        `inside` may read outside of tensors where the condition does not hold.
         """
         if condition is None:
             return inside()
@@ -135,10 +137,8 @@ class ElementWriter:
             value = inside()
         return self.op(WhereOp, condition, value, other)
 
-    def choose(
-        self, condition: SSAValue, first: Callable[[], SSAValue], second: Callable[[], SSAValue]
-    ) -> SSAValue:
-        """The first value where a condition holds, else the second; each may read outside of tensors elsewhere."""
+    def choose(self, condition: SSAValue, first: Callable[[], SSAValue], second: Callable[[], SSAValue]) -> SSAValue:
+        """The first value if a condition holds, else the second. Each may read outside of tensors where it is not used."""
         with self._guard():
             values = first(), second()
         return self.op(WhereOp, condition, *values)
@@ -169,7 +169,9 @@ class ElementWriter:
         return self._add(self._at(tensor, index, number), self.levels[needed])
 
     def _always_runs(self, level: Level) -> bool:
-        """Whether ops of a level run only if the innermost level runs: then a read at an index from data may move."""
+        """Whether the innermost level runs whenever this level does. Then a read at a data-dependent index may move to
+        this level.
+        """
         inner = self.levels[self.levels.index(level) + 1 :]
         return all(level.scope.positive(loop.count) for each in inner for loop in each.loops)
 
@@ -188,7 +190,7 @@ class ElementWriter:
     # ** indices **
 
     def simplified(self, e: Expr) -> Expr:
-        """A shorter form of an expression at this place."""
+        """An equal expression that may be shorter, by the ranges of dims in scope."""
         return self.scope.simplified(e)
 
     def index(self, e: Expr) -> SSAValue:
@@ -209,7 +211,7 @@ class ElementWriter:
         return self.cast(self.index(e), i64, element)
 
     def within(self, index: Sequence[Index], dims: Sequence[Expr]) -> SSAValue | None:
-        """Whether an index lies within a tensor of these dims; None if that is proved."""
+        """The condition that an index lies within a tensor of these dims; None if it is proved."""
         conditions: list[SSAValue] = []
         for i, size in zip(index, dims, strict=True):
             if not isinstance(i, Expr):
@@ -225,7 +227,7 @@ class ElementWriter:
         return self._add(CompareOp(predicate, self.index(a), self.index(b)))
 
     def all_of(self, conditions: Sequence[SSAValue]) -> SSAValue | None:
-        """Whether all conditions hold; None without any."""
+        """The conjunction of conditions; None without any."""
         if not conditions:
             return None
         found = conditions[0]
@@ -240,11 +242,11 @@ class ElementWriter:
         return self.add(op_class(*operands))
 
     def add(self, op: Operation) -> SSAValue:
-        """The result of an op without regions on scalars; of equal ops one is written."""
+        """The result of an op on scalars, or of an equal op that is there already. The op has no region."""
         return self._add(op)
 
     def scalar(self, op: Operation, operands: Sequence[SSAValue]) -> SSAValue:
-        """The elementwise op of a tensor, on scalars; operands are in compute types."""
+        """An elementwise op of tensors, applied to scalars in compute types."""
         element = _element(op.results[0])
         if isinstance(op, CastOp):
             return self.cast(operands[0], _element(op.input), element)
@@ -253,7 +255,7 @@ class ElementWriter:
         return self._add(made)
 
     def cast(self, value: SSAValue, source: Attribute, target: Attribute) -> SSAValue:
-        """A scalar of one element type as one of another, in its compute type."""
+        """The conversion of a scalar between two element types; its result is in the compute type."""
         for step in cast_steps(value.type, source, target):
             value = self._add(CastOp(value, step))
         return value
@@ -264,7 +266,7 @@ class ElementWriter:
         return self._add(ConstantOp(value, element))
 
     def property(self, attribute: Attribute, element: Attribute) -> SSAValue:
-        """The number of a property, which may be the bits of an f32 that a run is given."""
+        """A property as a scalar; it may be given as the bits of an f32."""
         if (number := known_number(attribute)) is not None:
             return self.constant(number, element)
         assert isinstance(attribute, ShapeAttr)
@@ -272,11 +274,13 @@ class ElementWriter:
         return self.cast(self._add(BitcastOp(bits)), f32, element)
 
     def copy(self, op: Operation, operands: Sequence[SSAValue]) -> SSAValue:
-        """An op on scalars with other operands."""
+        """A copy of an op on scalars, with other operands."""
         return self._add(op.clone(dict(zip(op.operands, operands, strict=True))))
 
     def inline(self, block: Block, arguments: Sequence[Callable[[], SSAValue]], position: int) -> SSAValue:
-        """The value that a region of scalar ops yields at a position; only arguments that it needs are computed."""
+        """Copy a region of scalar ops; returns the value that it yields at a position. Only arguments that this value
+        needs are written.
+        """
         known: dict[SSAValue, SSAValue] = {}
 
         def value_of(value: SSAValue) -> SSAValue:
@@ -296,16 +300,14 @@ class ElementWriter:
     # ** folds **
 
     def fold(self, kind: str, sizes: Sequence[Expr], body: Callable[[Sequence[Expr]], SSAValue]) -> SSAValue:
-        """A sum, product, maximum or minimum of the values that `body` writes, over further iteration dims."""
+        """The sum, product, maximum or minimum over further iteration dims of the values that `body` writes."""
         return self.folds(kind, sizes, body)[0]
 
     def place(self, kind: str, sizes: Sequence[Expr], body: Callable[[Sequence[Expr]], SSAValue]) -> SSAValue:
-        """The place of the largest (`argmax`) or smallest value, as i64."""
+        """The row-major position of the largest (`argmax`) or smallest value, as i64."""
         return self.folds(kind, sizes, body)[1]
 
-    def folds(
-        self, kind: str, sizes: Sequence[Expr], body: Callable[[Sequence[Expr]], SSAValue]
-    ) -> Sequence[SSAValue]:
+    def folds(self, kind: str, sizes: Sequence[Expr], body: Callable[[Sequence[Expr]], SSAValue]) -> Sequence[SSAValue]:
         """All results of a fold."""
         loops: list[Induction] = []
         index: list[Expr] = []
@@ -343,7 +345,7 @@ class ElementWriter:
         return any(self._level.get(value) is level for level in self.levels)
 
     def _needed(self, values: Sequence[SSAValue], expressions: Sequence[Expr]) -> int:
-        """The number of the outermost level where values and iteration dims of expressions are there."""
+        """The number of the outermost level that has these values and the iteration dims of these expressions."""
         names = {n for e in expressions for n in e.symbols}
         needed = 0
         for number, level in enumerate(self.levels):
@@ -352,7 +354,7 @@ class ElementWriter:
         return needed
 
     def _add(self, op: Operation, level: Level | None = None) -> SSAValue:
-        """Write an op at the outermost level where its operands are there, unless an equal one stands there."""
+        """Write an op at the outermost level that has its operands, or return the result of an equal op there."""
         if level is None:
             level = self.levels[self._needed(list(op.operands), [])]
         properties = tuple(sorted(op.properties.items(), key=lambda item: item[0]))
@@ -375,12 +377,12 @@ def _element(value: SSAValue) -> Attribute:
 
 
 def lowest(element: Attribute) -> Number:
-    """The number that is never the largest: minus infinity, or the least integer."""
+    """The initial value of a maximum: minus infinity, or the smallest integer."""
     return neutral("max", element)
 
 
 def _captured(op: FoldOp) -> list[SSAValue]:
-    """The values from around a fold that its region uses."""
+    """The outer values that the region of a fold uses."""
     own = {r for inner in op.walk() for r in inner.results}
     return [v for inner in op.walk() for v in inner.operands if v not in own]
 
@@ -388,8 +390,9 @@ def _captured(op: FoldOp) -> list[SSAValue]:
 def fold_key(
     op: FoldOp, names: Mapping[str, Expr] | None = None, numbers: Mapping[SSAValue, object] | None = None
 ) -> object:
-    """A key that is equal for folds that compute the same from the values around them, whatever their iteration dims
-    are called."""
+    """A key that is equal for folds that compute the same from the same outer values. Names of iteration dims do not
+    matter.
+    """
     names = dict(names or {})
     numbers = dict(numbers or {})
     for loop in op.iterations.data:
@@ -410,4 +413,3 @@ def fold_key(
         for r in inner.results:
             numbers[r] = len(numbers)
     return tuple(out)
-

@@ -47,9 +47,9 @@ class Pattern:
 
 
 def pattern_of(dims: Sequence[int], strides: Sequence[int]) -> tuple[Pattern, list[int], list[bool]]:
-    """The pattern of a tensor; its dims above 1; and for each of these whether it is the length of a row in memory.
+    """The strides of a tensor as rules over its dims, the dims above 1, and for each of these whether it is contiguous.
 
-    The strides are those of a block (`layout_of`).
+    The strides must be those of a block of memory (`layout_of`).
     """
     moving = [a for a, (n, s) in enumerate(zip(dims, strides, strict=True)) if n > 1 and s > 0]
     moving.sort(key=lambda a: (strides[a], a))

@@ -115,7 +115,9 @@ class Turner:
             old.replace_all_uses_with(self._permuted(op, new, back))
 
     def _turn(self, op: Operation) -> None:
-        """Compute on channels-last operands if one of full rank is channels-last and the others can be for free."""
+        """Compute an op in channels-last if an operand of full rank is channels-last and the others can be without a
+        copy.
+        """
         rank = tensor_type(op.results[0]).rank
         found = [v for v in op.operands if v in self.twins and tensor_type(v).rank == rank]
         if not found or any(tensor_type(r).rank != rank for r in op.results):

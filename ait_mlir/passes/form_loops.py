@@ -1,8 +1,7 @@
 """Joins memory-bound ops into one launch, `ait.loops`.
 
-A group grows from the op whose result it keeps, upward over producers that only the group uses, or that only move
-elements. Its members become one definition of an element (`ait_mlir/elements`), so what lies between them needs no
-memory.
+A group grows from its last op upward: over producers that only the group uses, or that only move elements. The group
+becomes one definition of an element (`ait_mlir/elements`), so intermediate values need no memory.
 """
 
 from __future__ import annotations
@@ -102,8 +101,9 @@ class Former:
     # ** groups **
 
     def _best(self, root: Operation) -> list[Operation]:
-        """The group that ends with an op and saves the most time, together with what its last producers may still save
-        as a group of their own; empty if none saves any."""
+        """The group that ends with an op and saves the most time, including the time that the producers left out may
+        save as a group of their own. Empty if no group saves time.
+        """
         group = self._grown(root)
         gains = [0.0, *(max(0.0, self._gain(group[:n])) for n in range(1, len(group) + 1))]
         best = max(range(len(gains)), key=lambda n: (gains[n], n))
@@ -117,7 +117,7 @@ class Former:
         return chosen if chosen and self._gain(chosen) > 0 else []
 
     def _gain_of(self, rest: Sequence[Operation]) -> float:
-        """The seconds that a group may save that ends with the first op of these that is no view."""
+        """The most seconds that a group saves whose last op is the first op of `rest` that is no view."""
         root = next((op for op in rest if not isinstance(op, ViewLike)), None)
         if root is None or not self._is_root(root):
             return 0.0
@@ -125,7 +125,7 @@ class Former:
         return max((self._gain(group[:n]) for n in range(1, len(group) + 1)), default=0.0)
 
     def _is_root(self, op: Operation) -> bool:
-        """Whether a group may end with an op: one result that is used, and is no new state of an input."""
+        """Whether a group may end with an op: it has one used result, which is not the new state of an input."""
         used = [r for r in op.results if r.uses]
         return len(used) == 1 and not is_new_state(used[0]) and (self.target is not None or not isinstance(op, LoopsOp))
 
@@ -136,7 +136,7 @@ class Former:
         return not any(self.scope.host_symbols(e) for t in types for e in t.dims)
 
     def _grown(self, root: Operation) -> list[Operation]:
-        """The largest group that ends with an op, in the order in which its members joined: the latest first."""
+        """The largest group that ends with an op. Its members are in the order in which they joined, the op first."""
         group = [root]
         if self._formed(group) is None:
             return []
@@ -158,7 +158,7 @@ class Former:
         return group
 
     def _joins(self, op: Operation, group: Sequence[Operation]) -> bool:
-        """Whether a producer may join a group: nothing else needs its results, or they cost nothing."""
+        """Whether a producer may join a group: only the group uses its results, or computing them again costs nothing."""
         if op not in self.place or op in self.gone or not self._may_join(op):
             return False
         is_cpu = self.target is not None and not self.target.is_gpu
@@ -172,7 +172,7 @@ class Former:
         return all(use.operation in group for r in op.results for use in r.uses)
 
     def _formed(self, group: Sequence[Operation]) -> LoopsOp | None:
-        """The loops of a group, alone in a graph; None if the group has none."""
+        """The `ait.loops` op of a group, in a graph of its own; None if the group has none."""
         key = self._key(group)
         if key not in self.loops:
             try:
@@ -193,7 +193,7 @@ class Former:
         return next(r for r in root.results if r.uses)
 
     def _key(self, group: Sequence[Operation]) -> object:
-        """A key that is equal for groups that compute the same, on operands of the same types."""
+        """A key that is equal for groups with the same computation and the same types of operands."""
         numbers: dict[SSAValue, int] = {}
         parts: list[object] = [[bool(r.uses) for r in group[0].results].index(True)]
         for op in group:
@@ -211,7 +211,7 @@ class Former:
     # ** cost **
 
     def _is_fit(self, loops: LoopsOp, group: Sequence[Operation]) -> bool:
-        """Whether loops are small enough for one launch, and compute little again."""
+        """Whether loops are small enough for one launch and compute few values twice."""
         if len(loops.operands) > MAX_OPERANDS or sum(1 for _ in loops.body.walk()) > MAX_SCALARS:
             return False
         alone = [self._formed([op]) for op in group]
@@ -223,7 +223,7 @@ class Former:
         return all(count(loops) <= MORE_WORK * sum(count(op) for op in alone if op is not None) for count in counts)
 
     def _work(self, loops: LoopsOp) -> float:
-        """Reads, folded values and functions, with cheap ops as a quarter of one."""
+        """The number of reads, folded values and scalar ops; a cheap op counts as a quarter."""
         return sum(
             self._number(times) * (0.25 if isinstance(op, ScalarLike) and op.CHEAP else 1.0)
             for op, times in loops.runs()
@@ -231,8 +231,9 @@ class Former:
         )
 
     def _functions(self, loops: LoopsOp) -> float:
-        """Functions that take many instructions, as a cosine does. A generated nest computes one in the innermost loop
-        that it depends on, again for each index of the loops around it."""
+        """The number of calls of costly functions, such as a cosine. A generated nest calls a function in the innermost
+        loop that the function depends on, so each index of the loops around it counts.
+        """
         nests, dims, called = loops.nests(), loops.iterations.data, 0
         for op, times in loops.runs():
             if isinstance(op, ScalarLike) and not op.CHEAP:
@@ -246,7 +247,7 @@ class Former:
         return e.evaluate(self.env)
 
     def _gain(self, group: Sequence[Operation]) -> float:
-        """The seconds that one launch saves; at most 0 if it is not clearly faster."""
+        """The seconds that one launch saves; at most 0 unless it is clearly faster."""
         loops = self._formed(group)
         if loops is None:
             return -math.inf
@@ -265,7 +266,9 @@ class Former:
         return self.times[key]
 
     def _alone(self, op: Operation, group: Sequence[Operation]) -> float:
-        """The seconds of a member's own launch; 0 for a view that is read in place, or that others need, too."""
+        """The seconds of a member's launch if it does not join; 0 for a view that costs no copy, or that other ops need
+        as well.
+        """
         assert self.target is not None
         if not self._is_inside(op, group) and op is not group[0]:
             return 0.0
@@ -289,7 +292,7 @@ class Former:
         return 0.0 if self._walks_along(op) else seconds * STRIDED / width
 
     def _walks_along(self, op: ViewLike) -> bool:
-        """Whether memory-bound ops read the last dim of a view's results side by side."""
+        """Whether memory-bound ops read contiguous elements along the last dim of a view's results."""
         if len(op.operands) != 1 or not any(has_elements(use.operation) for r in op.results for use in r.uses):
             return True
         whole = Strided.whole(tensor_type(op.operands[0]).dims)
@@ -297,8 +300,9 @@ class Former:
         return all(view is None or walks_along(view) for view in views)
 
     def _is_free(self, op: ViewLike) -> bool:
-        """Whether no kernel needs a copy for a view: those that read it accept its strides, or that which computes its
-        operand writes it in place."""
+        """Whether a view needs no copy: the kernels that read it accept its strides, or the kernel of its operand
+        writes it in place.
+        """
         (source,) = op.operands[:1]
         whole = tensor_type(source)
         base = Strided.whole(whole.dims)
@@ -336,7 +340,7 @@ class Former:
     # ** rewriting **
 
     def _replace(self, group: Sequence[Operation]) -> None:
-        """Put the loops of a group in the place of its root, and remove members that nothing uses any more."""
+        """Replace the last op of a group by the group's loops, and erase members without users."""
         root = group[0]
         made = form_loops([self._result(root)], set(group), self.scope)
         made.location = root.location
@@ -351,8 +355,7 @@ class Former:
 
 
 def all_is_read(op: Operation, group: Container[Operation]) -> bool:
-    """Whether a group reads all elements of an op's results: then it fails at the same indices as the op does in a
-    launch of its own."""
+    """Whether a group reads every element of an op's results, and so fails for the same indices as the op by itself."""
     left = [use.operation for r in op.results for use in r.uses if use.operation in group]
     while left:
         user = left.pop()
@@ -363,15 +366,15 @@ def all_is_read(op: Operation, group: Container[Operation]) -> bool:
 
 
 def walks_along(view: Strided) -> bool:
-    """Whether the elements along the last dim of more than one element lie side by side, or are every second one: an op
-    that turns pairs of neighbours reads both."""
+    """Whether elements along the last dim that is not 1 have stride 1 or 2: an op that rotates pairs reads both
+    elements of a pair.
+    """
     strides = [s for d, s in zip(view.dims, view.strides, strict=True) if d.as_int() != 1]
     return not strides or strides[-1].as_int() in (1, 2)
 
 
 def is_recomputed(op: Operation, scope: Scope) -> bool:
-    """Whether an elementwise op takes so few instructions, and reads so little, that each of its users may compute it
-    again instead of reading its results."""
+    """Whether an elementwise op is so cheap, and reads so little, that each user may compute it again."""
     if isinstance(op, FusedElementwiseOp):
         scalars = [inner for inner in op.body.block.ops if isinstance(inner, ScalarLike)]
         cheap = len(scalars) <= MAX_RECOMPUTED and all(inner.CHEAP for inner in scalars)

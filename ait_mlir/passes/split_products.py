@@ -1,8 +1,8 @@
-"""Splits long sums of small products over the multiprocessors.
+"""Splits products with few tiles along K, so that they use the whole card.
 
-A product of few rows and columns has few tiles, and a tile is computed by one block or a cluster of blocks. Where K is
-so long that most of the card would wait, the product becomes a batch of products, of a part of K each, in the type of
-the sums, and a sum over the batch. The sum has the same order in every run.
+A product of few rows and columns has few tiles, and one block or one cluster of blocks computes a tile. If K is long
+and most multiprocessors would wait, the product becomes a batch of products, each with a part of K and with results in
+the type of the sums. A reduction then adds the batch, in the same order in every run.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ MULTIPROCESSORS = 132
 
 @dataclass(frozen=True)
 class SplitProductsPass(ByEstimatePass):
-    """Make batches of products of parts of K, and their sum, of products with few tiles and long sums.
+    """Split a product with few tiles and a long K into a batch of products over parts of K, and add their results.
 
-    With a target, only on GPUs and only where estimates say that it is faster at all sizes.
+    With a target, only on GPUs and only if estimates say that this is faster at all sizes.
     """
 
     name = "split-products"
@@ -55,7 +55,7 @@ class SplitProductsPass(ByEstimatePass):
 
 
 def split(op: GemmOp, target: Target | None) -> bool:
-    """Replace a product by parts where it is faster; returns whether it was."""
+    """Split a product into the fastest number of parts; returns False if no split is faster."""
     most = MULTIPROCESSORS if target is None else target.multiprocessors
     times = {n: 0.0 if target is None else seconds_if_faster(op, n, target) for n in parts_of(op, most)}
     faster = {n: seconds for n, seconds in times.items() if seconds is not None}
@@ -70,7 +70,8 @@ def split(op: GemmOp, target: Target | None) -> bool:
 
 def parts_of(op: GemmOp, multiprocessors: int) -> list[int]:
     """The numbers of parts to compare: divisors of K that give each multiprocessor one, two or four tiles. Empty for a
-    product with many tiles, a short sum, an epilogue or a kernel."""
+    product with many tiles, a short K, an epilogue or a chosen kernel.
+    """
     a, (rows, columns) = tensor_type(op.a), tensor_type(op.output).dims[-2:]
     k = op.split_a()[2].as_int()
     if a.rank != 2 or k is None or k < LEAST_K or op.layout.data[2] != "r":
@@ -87,7 +88,7 @@ def parts_of(op: GemmOp, multiprocessors: int) -> list[int]:
 
 
 def in_parts(op: GemmOp, parts: int) -> list[Operation]:
-    """New ops that compute the product: views, the batch, its sum in the type of the sums, rounded once."""
+    """The ops that compute a product in parts: views, a batched product, its sum in the type of the sums, and a cast."""
     result, kind = tensor_type(op.output), compute_type(tensor_type(op.a).element_type)
     new: list[Operation] = []
 
@@ -113,8 +114,9 @@ def in_parts(op: GemmOp, parts: int) -> list[Operation]:
 
 
 def seconds_if_faster(op: GemmOp, parts: int, target: Target) -> float | None:
-    """The estimated seconds of a product in parts at the largest sizes; None unless it is faster at all sizes by the
-    factor `GAIN`."""
+    """The estimated seconds of a product in parts at the largest sizes; None unless the parts are faster by the factor
+    `GAIN` at all sizes.
+    """
     block = op.parent
     assert block is not None
     new = in_parts(op, parts)

@@ -348,7 +348,9 @@ def zero_like(r: Rewriter, value: SSAValue) -> SSAValue:
 
 @native
 def hidden_like(r: Rewriter, low: SSAValue) -> SSAValue:
-    """A scalar constant for `low` as a term of a score: -inf, or a number that is the sum with any score."""
+    """A scalar constant that hides a score when it is added: `low` itself if it is -inf or f16, else a number so large
+    that the sum does not depend on the score.
+    """
     element = element_type_of(low)
     if splat(low) == -math.inf or element == f16:
         return low

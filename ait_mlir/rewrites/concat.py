@@ -313,7 +313,7 @@ class Segment:
 
 
 def _segments(root: SplitOp, concat: ConcatOp) -> list[Segment]:
-    """The smallest segments of a split of a concatenation along one dim."""
+    """A concatenation and its split, divided at every position where both have a border. Both are along one dim."""
     scope, dim = scope_of(root), _dim(root)
     operands, parts = list(concat.operands), list(root.results)
     ends, cuts = _starts(operands, dim)[1:], _starts(parts, dim)[1:]

@@ -53,10 +53,10 @@ PHASES = patterns(plain_convolutions)
 
 @dataclass(frozen=True)
 class Phase:
-    """The plain window of a convolution along one dim.
+    """The window of one phase along one dim: that of a plain convolution.
 
-    `taps` are the taps of the transposed window that it has, in its own order; none: the phase is zero. `before` and
-    `after` are the zeros around x; negative numbers are elements of x that the phase does not read.
+    `taps` are the taps of the transposed window that the phase has, in the order of the phase; without taps, the phase
+    is zero. `before` and `after` count the zeros around x; if negative, the elements of x that the phase does not read.
     """
 
     taps: tuple[int, ...]
@@ -72,10 +72,10 @@ class Phase:
 
 @dataclass(frozen=True)
 class Axis:
-    """The phases along one dim: convolutions of their own, or `merged` phases as channels of a single one.
+    """The phases along one dim: one convolution for each, or one convolution with `merged` phases as channels.
 
-    Each has `more` places more than x. The result begins at place `start` of the interleaved ones, and ends `rest`
-    places before their end. Merged phases have all taps of the first phase, then those of the second.
+    A phase has `more` places more than x. The result begins at place `start` of the interleaved phases and ends `rest`
+    places before their end. Merged phases list all taps of the first phase, then those of the second.
     """
 
     phases: tuple[Phase, ...]
@@ -87,7 +87,7 @@ class Axis:
 
 @dataclass(frozen=True)
 class Window:
-    """The numbers of a transposed convolution along one dim."""
+    """The window of a transposed convolution along one dim."""
 
     taps: int
     stride: int
@@ -97,7 +97,7 @@ class Window:
     output_pad: int
 
     def separate(self) -> Axis:
-        """Each phase by itself."""
+        """The phases as convolutions of their own."""
         whole = -(-self._extra // self.stride)
         phases: list[Phase] = []
         for v in range(self.stride):
@@ -108,7 +108,7 @@ class Window:
         return Axis(tuple(phases), whole - 1, 0, whole * self.stride - self._extra)
 
     def merge(self) -> Axis | None:
-        """All phases as channels; None if their windows differ, or they read only a part of x."""
+        """The phases as channels of one convolution; None if their windows differ, or if they read only a part of x."""
         if self.dilation != 1 or self.taps % self.stride != 0:
             return None
         count = self.taps // self.stride
@@ -123,16 +123,16 @@ class Window:
 
     @property
     def _extra(self) -> int:
-        """The places of the result besides `stride` for each element of x but the last."""
+        """The size of the result, less `stride` for each element of x but the last."""
         return self.dilation * (self.taps - 1) + 1 + self.output_pad - self.before - self.after
 
 
 def axes_of(conv: ConvOp) -> list[Axis] | None:
-    """The phases along each dim; None if they are too many.
+    """The phases along each dim; None if they need too many convolutions.
 
-    Those along the last dim are merged where they can be: a part of their lines is a view. All are merged where nothing
-    is cut off then, and no permute to channels-first follows, which reads lines faster than places. More channels would
-    make a depthwise convolution an ordinary one.
+    Phases along the last dim are merged if they can be, because the result is then a view. All phases are merged if the
+    result needs no slice and no permute to channels-first follows. The phases of a grouped convolution are never
+    merged: further channels would make a depthwise convolution an ordinary one.
     """
     rank, pads = conv.spatial, conv.pads()
     numbers = zip(
@@ -152,7 +152,7 @@ def axes_of(conv: ConvOp) -> list[Axis] | None:
 
 @constraint
 def has_phases(conv: ConvOp) -> bool:
-    """A transposed convolution whose phases are plain convolutions, and not too many."""
+    """A transposed convolution that a few plain convolutions can compute."""
     if not conv.is_transposed():
         return False
     axes, scope = axes_of(conv), scope_of(conv)
@@ -164,8 +164,11 @@ def has_phases(conv: ConvOp) -> bool:
 
 @native
 def interleaved_phases(r: Rewriter, conv: ConvOp) -> None:
-    """Write the phases and interleave them. Elementwise operations that are the only readers of the convolution follow
-    each phase; a permute to channels-first that is the only reader of the result becomes part of the interleaving."""
+    """Replace a transposed convolution by its phases, interleaved.
+
+    Elementwise operations that alone read the convolution are applied to each phase. A permute to channels-first that
+    alone reads their result becomes part of the interleaving.
+    """
     axes = axes_of(conv)
     assert axes is not None, "interleaved_phases needs has_phases"
     following = _following(conv)
@@ -183,8 +186,9 @@ def interleaved_phases(r: Rewriter, conv: ConvOp) -> None:
 
 
 def _following(conv: ConvOp) -> list[ElementwiseOp]:
-    """The elementwise operations after the convolution, as far as each alone reads the one before it, keeps its shape
-    and type, and reads besides it at most a number or one element for each channel."""
+    """The chain of elementwise operations after the convolution. Each is the only reader of its predecessor and keeps
+    the shape and type; its other operands have one element, or one for each channel.
+    """
     found: list[ElementwiseOp] = []
     value: SSAValue = conv.output
     while True:
@@ -198,13 +202,13 @@ def _following(conv: ConvOp) -> list[ElementwiseOp]:
 
 
 def _permute(conv: ConvOp) -> PermuteOp | None:
-    """The permute to channels-first that alone reads the convolution after these operations."""
+    """The permute to channels-first that follows these operations, if it is the only reader."""
     user = [conv, *_following(conv)][-1].results[0].get_user_of_unique_use()
     return user if isinstance(user, PermuteOp) and list(user.order()) == to_first(2 + conv.spatial) else None
 
 
 def _is_row(value: SSAValue, conv: ConvOp) -> bool:
-    """Whether a value has one element, or one for each channel."""
+    """Whether a value has one element, or one element for each channel."""
     dims, channels = tensor_type(value).dims, tensor_type(conv.output).dims[-1:]
     return all(d.as_int() == 1 for d in dims[:-1]) and (
         not dims or dims[-1].as_int() == 1 or same_shape(dims[-1:], channels, scope_of(conv))
@@ -212,7 +216,7 @@ def _is_row(value: SSAValue, conv: ConvOp) -> bool:
 
 
 def _in_order_of_phases(r: Rewriter, conv: ConvOp, axes: Sequence[Axis]) -> SSAValue:
-    """The weight whose taps along each dim lie in the order of the phases."""
+    """The weight with its taps along each dim sorted by phase."""
     weight: SSAValue = conv.weight
     for i, axis in enumerate(axes):
         taps = [tap for phase in axis.phases for tap in phase.taps]
@@ -229,7 +233,7 @@ def _part(
     weight: SSAValue,
     following: Sequence[ElementwiseOp],
 ) -> SSAValue:
-    """The convolution with one phase along each dim, or with all that are merged: [N, places..., phases * C]."""
+    """The convolution for one choice of a phase along each dim, merged phases being one: [N, places..., phases * C]."""
     x = conv.x
     batch, *sizes, _ = tensor_type(x).dims
     places = [size + axis.more for size, axis in zip(sizes, axes, strict=True)]
@@ -247,7 +251,7 @@ def _part(
 
 
 def _is_point(axis: Axis, conv: ConvOp) -> bool:
-    """Whether each phase has one tap and reads each element of x once, with all channels."""
+    """Whether each phase has one tap and reads each element of x once, in a convolution without groups."""
     single = all(len(p.taps) == axis.merged and p.before == p.after == 0 for p in axis.phases)
     return single and axis.more == 0 and conv.num_groups() == 1
 
@@ -260,7 +264,7 @@ def _products(
     weight: SSAValue,
     following: Sequence[ElementwiseOp],
 ) -> list[SSAValue]:
-    """The parts of windows as large as the steps: one batch of products, with a result in one piece for each part."""
+    """The phases whose windows are single elements, as one batched product; returns its parts, one for each phase."""
     batch, *sizes, depth = tensor_type(conv.x).dims
     weights = [_weight_of(r, axes, chosen, weight) for chosen in all_chosen]
     columns = tensor_type(weights[0]).dims[0]
@@ -272,7 +276,7 @@ def _products(
 
 
 def _weight_of(r: Rewriter, axes: Sequence[Axis], chosen: Sequence[Phase], weight: SSAValue) -> SSAValue:
-    """The weight of one phase along each dim, from the weight in the order of the phases."""
+    """The weight of one phase along each dim, a slice of the weight that is sorted by phase."""
     for i, (axis, phase) in enumerate(zip(axes, chosen, strict=True)):
         taps = [len(p.taps) for p in axis.phases]
         weight = r.slice(weight, 1 + i, sum(taps[: axis.phases.index(phase)]), len(phase.taps))
@@ -282,7 +286,7 @@ def _weight_of(r: Rewriter, axes: Sequence[Axis], chosen: Sequence[Phase], weigh
 def _followed(
     r: Rewriter, conv: ConvOp, y: SSAValue, axes: Sequence[Axis], following: Sequence[ElementwiseOp]
 ) -> SSAValue:
-    """The elementwise operations that follow the convolution, of phases of it."""
+    """The elementwise operations after the convolution, applied to one part."""
     read: SSAValue = conv.output
     channels, merged = tensor_type(conv.output).dims[-1], prod(axis.merged for axis in axes)
     for op in following:
@@ -293,7 +297,7 @@ def _followed(
 
 
 def _with_channels(r: Rewriter, weight: SSAValue, merged: Sequence[int]) -> SSAValue:
-    """The weight [Cout, merged phases * taps, ..., Cin] with the merged phases before the channels of the result."""
+    """The weight [Cout, merged phases * taps, ..., Cin] as [merged phases * Cout, taps, ..., Cin]."""
     out, *taps, depth = tensor_type(weight).dims
     rank, counts = len(taps), [floordiv(t, n) for t, n in zip(taps, merged, strict=True)]
     if counts == taps:
@@ -305,7 +309,7 @@ def _with_channels(r: Rewriter, weight: SSAValue, merged: Sequence[int]) -> SSAV
 
 
 def _row(r: Rewriter, value: SSAValue, channels: Expr, merged: int) -> SSAValue:
-    """An operand with one element for each channel, repeated for merged phases."""
+    """An operand of an elementwise operation, repeated for merged phases if it has an element for each channel."""
     dims = tensor_type(value).dims
     if merged == 1 or not dims or dims[-1].as_int() == 1:
         return value
@@ -313,8 +317,9 @@ def _row(r: Rewriter, value: SSAValue, channels: Expr, merged: int) -> SSAValue:
 
 
 def _interleaved(r: Rewriter, parts: Sequence[SSAValue], axes: Sequence[Axis], dims: Shape, first: bool) -> SSAValue:
-    """The parts, one for each combination of phases, interleaved: `dims`, [N, places..., C], or channels-first where
-    `first` says so. Lines are interleaved before they are permuted."""
+    """The interleaved parts, one for each combination of phases, as a tensor of shape `dims`: [N, places..., C], or
+    channels-first with `first`. Then the parts are interleaved along the last spatial dim before they are permuted.
+    """
     rank = len(axes)
     if any(axis.merged > 1 for axis in axes[:-1]):
         return _all_merged(r, parts[0], [axis.merged for axis in axes], dims)
@@ -334,7 +339,7 @@ def _interleaved(r: Rewriter, parts: Sequence[SSAValue], axes: Sequence[Axis], d
 
 
 def _all_merged(r: Rewriter, y: SSAValue, merged: Sequence[int], dims: Shape) -> SSAValue:
-    """The result from one convolution [N, places..., phases * C], of whose places none is cut off."""
+    """The result from one convolution [N, places..., phases * C] with the phases of all dims, if no place is cut off."""
     (batch, *places, _), rank = tensor_type(y).dims, len(merged)
     pairs = [axis for i in range(rank) for axis in (1 + i, 1 + rank + i)]
     parted = r.reshape(y, (batch, *places, *merged, dims[-1]))

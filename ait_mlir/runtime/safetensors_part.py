@@ -87,7 +87,8 @@ def _order(tensors: Mapping[str, np.ndarray[Any, Any] | Deferred]) -> list[str]:
 
 
 def header_bytes(start: bytes, size: int) -> int:
-    """The bytes of the header, with the eight of its own size, of a file of `size` bytes that begins with `start`.
+    """The length of the header of a file of `size` bytes, from the `start` of the file. It includes the 8 bytes that
+    hold the header's size.
 
     Raises `ArtifactError` like `places`.
     """

@@ -18,9 +18,10 @@ Binding = tuple[int | str, ...]
 
 
 def match(timed: str, task: str) -> Binding | None:
-    """The mapping that makes a task a case of a timed one, from the keys of both; None if it is not a case.
+    """How the dims of a timed task map to another task of the same ops; None if the other task is no case of the timed
+    one.
 
-    The ops are the same, each dim stands for one number or one dim, and all expressions of dims agree.
+    Tasks are given by their keys. Each dim maps to one number or one dim, and all expressions of dims must agree.
     """
     (ops, unknown), (same, given) = taken_apart(timed), taken_apart(task)
     if ops != same:

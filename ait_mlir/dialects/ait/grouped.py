@@ -279,7 +279,7 @@ class RaggedGemmOp(HasEpilogue, ContractionExtents, PureOp):
         self.set_up([a, b, ends, []], regions=[Region()])
 
     def extents(self) -> Extents:
-        """The sizes of one product of all rows; a row takes the same work with any matrix of B."""
+        """The sizes of one product with all rows: a row costs the same with any matrix of B."""
         (m, k), n = tensor_type(self.a).dims, tensor_type(self.b).dims[2]
         return Extents((), m, n, k)
 

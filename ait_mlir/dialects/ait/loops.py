@@ -278,11 +278,12 @@ class Iterating(PureOp):
 
 @irdl_op_definition
 class FoldOp(Iterating):
-    """The sum, product, maximum or minimum of a value over iteration dims; or the largest or smallest, and its place.
+    """The sum, product, maximum or minimum of a value over iteration dims; or the largest or smallest value and its
+    place.
 
-    The region may use the values around it. Max and min are NaN if a value is NaN. Without values the sum is 0, the
-    product 1, and max and min are the limits of the type. `argmax` and `argmin` give the value and its place, counted
-    over the dims in row-major order; NaN comes before any number, of equal values the first counts. Integers wrap.
+    The region may use values from outside. Max and min are NaN if a value is NaN. Over no values, the sum is 0, the
+    product is 1, and max and min are the limits of the type. `argmax` and `argmin` give the value and its row-major
+    position along the iteration dims: the first of equal values, and NaN before any number. Integers wrap.
 
     ```mlir
     %m = ait.fold max for (k0 = 4096) {
@@ -406,7 +407,7 @@ class LoopsOp(ChecksIndices, Cost, Iterating):
     # ** cost **
 
     def flops(self) -> Expr:
-        """Each scalar op counts as often as it runs; a fold has an operation for each value."""
+        """The operations of all scalar ops, each as often as it runs; a fold has one for each value."""
         return total(
             times * (op.WORK if isinstance(op, ScalarLike) else 1)
             for op, times in self.runs()
@@ -480,7 +481,7 @@ def _check_place(op: AitOp) -> None:
 
 
 def _check_iterations(op: AitOp, iterations: Sequence[Induction], around: Scope) -> None:
-    """Raise unless iteration dims have new names, and sizes of declared dims that are proved to be at least 0."""
+    """Raise unless iteration dims have new names, and sizes that are proved not to be negative."""
     seen: set[str] = set()
     check_expressions(op, around, [loop.count for loop in iterations], "an iteration")
     for loop in iterations:
@@ -496,7 +497,7 @@ def _check_iterations(op: AitOp, iterations: Sequence[Induction], around: Scope)
 
 
 def _check_number(op: AitOp, number: Number | None, element: Attribute) -> None:
-    """Raise unless a scalar type has this number."""
+    """Raise unless a scalar type can hold this number."""
     if is_float(element) or number is None:
         return
     ends = (0, 1) if element == i1 else integer_range(element)
@@ -505,7 +506,9 @@ def _check_number(op: AitOp, number: Number | None, element: Attribute) -> None:
 
 
 def _check_block(op: LoopsOp, block: Block, known: set[SSAValue], depth: int) -> None:
-    """Raise unless a block computes scalars from reads, folds, indices, constants and the `known` values."""
+    """Raise unless a block has only reads, folds, indices, constants and scalar ops, on its own values and the `known`
+    ones.
+    """
     if depth > MAX_NEST:
         raise op.fail(f"the nest has {depth} dims, at most {MAX_NEST} are allowed")
     known = set(known)

@@ -1,4 +1,4 @@
-"""Generated loops: `ait.loops` by a schedule."""
+"""Kernels that are generated from `ait.loops`, one for each schedule."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ ROW_COLUMNS = ((8, 32), (4, 64), (16, 16), (32, 8), (2, 128), (8, 64), (8, 128))
 
 
 def lanes_of(op: LoopsOp) -> int:
-    """The neighbours in 16 bytes of the narrowest operand or result."""
+    """The number of elements of the narrowest operand or result in 16 bytes."""
     widths = [BY_IR[tensor_type(v).element_type].bytes for v in (*op.operands, *op.results)]
     return min(MAX_LANES, 16 // min(widths))
 
@@ -52,19 +52,19 @@ def _nest_in(op: LoopsOp, scope: Scope) -> Nest:
 
 
 def nest_known(op: LoopsOp) -> Nest:
-    """The row-major nest of an op, made once for its many configurations."""
+    """The nest of an op with row-major tensors, cached."""
     return _nest_in(op, scope_of(op))
 
 
 @lru_cache(maxsize=64)
 def rows_known(nest: Nest) -> Rows:
-    """The rows of a nest."""
+    """The rows of a nest, cached."""
     return rows_of(nest)
 
 
 @lru_cache(maxsize=64)
 def estimate_of(op: LoopsOp, nest: Nest, target: Target) -> Estimate:
-    """The estimates of a nest, which remember what configurations have in common."""
+    """The estimates of a nest, cached with the numbers that all configurations share."""
     return Estimate.of(op, nest, target)
 
 
@@ -74,27 +74,27 @@ def operand_width(op: LoopsOp) -> int:
 
 
 class Generated(Kernel[LoopsOp]):
-    """What the schedules on a GPU have in common: their configurations are ranked by estimate."""
+    """Base of the kernels of `ait.loops`. On a GPU their configurations are ranked by estimate."""
 
     ops = (LoopsOp,)
     defaults: ClassVar[Config] = {"lanes": 1}
     """The values of missing keys."""
 
     def full(self, config: Config) -> Config:
-        """The configuration with the values of missing keys."""
+        """The configuration with defaults for missing keys."""
         return {**self.defaults, **config}
 
     @abstractmethod
     def seconds_of(self, op: LoopsOp, nest: Nest, config: Config, target: Target) -> float:
-        """Estimated seconds with a configuration that has all keys."""
+        """Estimated seconds of a full configuration."""
 
     @abstractmethod
     def check_full(self, op: LoopsOp, config: Config) -> None:
-        """Raise `ValueError` unless a configuration that has all keys fits."""
+        """Raise `ValueError` if a full configuration does not fit the op."""
 
     @abstractmethod
     def code(self, launch: Launch[LoopsOp]) -> Emission | tuple[Emission, ...]:
-        """The code with a configuration that has all keys."""
+        """The code for a full configuration."""
 
     def ranked(self, op: LoopsOp, target: Target) -> list[tuple[dict[str, int], float]]:
         if not target.is_gpu:
@@ -121,7 +121,7 @@ class Generated(Kernel[LoopsOp]):
 
 
 def check_lanes(axis: Axis | None, lanes: int) -> None:
-    """Raise `ValueError` if a result would not be covered exactly once."""
+    """Raise `ValueError` unless the lanes divide the axis of results."""
     if axis is None and lanes > 1:
         raise ValueError(f"configuration 'lanes' is {lanes}, but no axis of the results is contiguous")
     if axis is not None and fitting(axis.count, lanes) != lanes:
@@ -131,7 +131,7 @@ def check_lanes(axis: Axis | None, lanes: int) -> None:
 
 
 class LoopsKernel(Generated):
-    """Any loops: a thread computes neighbouring results, and folds alone. On a CPU, rows or columns in vectors."""
+    """Any loops: one thread computes neighbouring results, folds included. On a CPU, rows or columns are vectorised."""
 
     name = "loops"
     defaults: ClassVar[Config] = {"lanes": 1, "items": 1}
@@ -157,7 +157,7 @@ class LoopsKernel(Generated):
 
 
 class LoopsRows(Generated):
-    """Loops with long folds, on a GPU: a part of a warp, a warp or a block has a row."""
+    """Loops with long folds, on a GPU: a part of a warp, a warp or a block computes a row."""
 
     name = "loops_rows"
     provider = "rows"
@@ -175,7 +175,7 @@ class LoopsRows(Generated):
         return found or [{"threads": threads, "lanes": lanes, "kept": 0} for threads in (256, 512, 1024)]
 
     def fits(self, op: LoopsOp, threads: int, lanes: int) -> bool:
-        """Whether the elements of a row that stay in registers have room there."""
+        """Whether the registers have room for the elements of a row that stay there."""
         return kept_bytes(op, threads) <= most_kept(max(threads, 256))
 
     def seconds_of(self, op: LoopsOp, nest: Nest, config: Config, target: Target) -> float:
@@ -202,12 +202,12 @@ OTHER_REGISTERS = 48
 
 
 def most_kept(block: int) -> int:
-    """The most bytes of a row that each thread of a block keeps in registers."""
+    """The most bytes of a row that a thread of a block of `threads` threads may keep in registers."""
     return min(256, 4 * (min(REGISTERS // block, 255) - OTHER_REGISTERS))
 
 
 def kept_bytes(op: LoopsOp, threads: int, lanes: int = 1) -> int:
-    """The most bytes that a thread keeps of a row, if each operand is kept."""
+    """The most bytes of a row that a thread keeps in registers, if every operand is kept."""
     nest = nest_known(op)
     rows = rows_known(nest)
     most = max((nest.around.bounds(walk.points)[1] for walk in rows.walks()), default=0)
@@ -217,7 +217,9 @@ def kept_bytes(op: LoopsOp, threads: int, lanes: int = 1) -> int:
 
 
 class LoopsColumns(Generated):
-    """Loops with long folds, on a GPU: threads side by side have neighbouring rows, others share them."""
+    """Loops with long folds, on a GPU: the threads of a row of threads compute neighbouring rows, those of a column
+    share rows.
+    """
 
     name = "loops_columns"
     provider = "columns"
@@ -289,7 +291,9 @@ def state_bytes(op: LoopsOp) -> int:
 
 
 class LoopsTiles(Generated):
-    """Loops whose operands and results are contiguous along different axes, on a GPU: tiles turn in shared memory."""
+    """Loops whose operands and results are contiguous along different axes, on a GPU: tiles are transposed in shared
+    memory.
+    """
 
     name = "loops_tiles"
     provider = "tiles"
@@ -331,7 +335,7 @@ def tile_bytes(op: LoopsOp, nest: Nest, config: Config) -> int:
 
 
 class LoopsSplit(Generated):
-    """Loops with few rows, on a GPU: several blocks share a row, and a launch for each step joins their states."""
+    """Loops with few rows, on a GPU: several blocks compute a row, and one launch for each step joins their states."""
 
     name = "loops_split"
     provider = "split"
@@ -359,7 +363,7 @@ class LoopsSplit(Generated):
         return found or [{"threads": 256, "lanes": lanes_of(op), "splits": 4}]
 
     def of_one_block(self, op: LoopsOp, target: Target) -> list[dict[str, int]]:
-        """The configurations of a block."""
+        """The configurations of a block's threads."""
         columns = LoopsColumns()
         rows = [{"threads": threads, "lanes": lanes_of(op)} for threads in (256, 512)]
         return [*rows, *(columns.configs(op, target)[:3] if columns.matches(op, target) else [])]
@@ -385,7 +389,7 @@ class LoopsSplit(Generated):
             raise ValueError(f"configuration 'splits' is {config['splits']}, expected 1 to {MAX_SPLITS}")
 
     def between(self, op: LoopsOp, config: Config, target: Target) -> tuple[TensorType, ...]:
-        """The states of the folds of each block: values, and places."""
+        """The tensors with the states of the folds of each block: values, and places."""
         rows = rows_known(nest_known(op))
         count = rows.count * self.full(config)["splits"]
         types: list[TensorType] = []

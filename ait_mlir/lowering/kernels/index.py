@@ -287,8 +287,9 @@ def _combines_wider(op: ScatterOp) -> bool:
 
 
 def _indexed_loops(op: IndexedOp, dense: Arg, whole: Arg, indices: Sequence[Arg]) -> list[Loop]:
-    """The loops over the index space, with strides of the dense side, of the whole tensor along kept dims, and of each
-    index."""
+    """The loops over the index space. Each has the strides of the dense tensor, of the indexed tensor along kept dims,
+    and of each index tensor.
+    """
     space = op.space()
     kept = {at: whole.strides[d] for d, at in op.kept_dims()}
     of_whole = [kept.get(at, const(0)) for at in range(len(space))]

@@ -117,7 +117,7 @@ def conflict(a: Step, b: Step, root: BufferOp) -> bool:
 
 
 def ends_beside(program: ProgramOp) -> dict[AllocOp, int]:
-    """For each allocation, the position after the last step that does not happen after all of its uses."""
+    """For each allocation, the first position from which every step happens after all uses of the allocation."""
     steps = steps_of(program)
     reach = Reach(program, steps)
     found: dict[AllocOp, int] = {}
