@@ -138,7 +138,7 @@ class ElementWriter:
         return self.op(WhereOp, condition, value, other)
 
     def choose(self, condition: SSAValue, first: Callable[[], SSAValue], second: Callable[[], SSAValue]) -> SSAValue:
-        """The first value if a condition holds, else the second. Each may read outside of tensors where it is not used."""
+        """The first value if a condition holds, else the second. Where it is not used, each may read out of range."""
         with self._guard():
             values = first(), second()
         return self.op(WhereOp, condition, *values)

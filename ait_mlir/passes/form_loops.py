@@ -158,7 +158,7 @@ class Former:
         return group
 
     def _joins(self, op: Operation, group: Sequence[Operation]) -> bool:
-        """Whether a producer may join a group: only the group uses its results, or computing them again costs nothing."""
+        """Whether a producer may join a group: only the group uses its results, or computing them twice is free."""
         if op not in self.place or op in self.gone or not self._may_join(op):
             return False
         is_cpu = self.target is not None and not self.target.is_gpu

@@ -88,7 +88,7 @@ def parts_of(op: GemmOp, multiprocessors: int) -> list[int]:
 
 
 def in_parts(op: GemmOp, parts: int) -> list[Operation]:
-    """The ops that compute a product in parts: views, a batched product, its sum in the type of the sums, and a cast."""
+    """The ops that compute a product in parts: views, a batched product, its sum, and a cast."""
     result, kind = tensor_type(op.output), compute_type(tensor_type(op.a).element_type)
     new: list[Operation] = []
 

@@ -339,7 +339,7 @@ def _interleaved(r: Rewriter, parts: Sequence[SSAValue], axes: Sequence[Axis], d
 
 
 def _all_merged(r: Rewriter, y: SSAValue, merged: Sequence[int], dims: Shape) -> SSAValue:
-    """The result from one convolution [N, places..., phases * C] with the phases of all dims, if no place is cut off."""
+    """The result from one convolution [N, places..., phases * C] with the phases of all dims; no place is cut off."""
     (batch, *places, _), rank = tensor_type(y).dims, len(merged)
     pairs = [axis for i in range(rank) for axis in (1 + i, 1 + rank + i)]
     parted = r.reshape(y, (batch, *places, *merged, dims[-1]))
