@@ -66,6 +66,35 @@ ait.graph @not_chosen(%q: !ait.tensor<b x 3 x s x 8 x f32>, %o: !ait.tensor<b x 
   ait.output "y10" %19 : !ait.tensor<b x 3 x s x s x f32>
 }
 
+// The least number of f16: a mask of the input may hide a whole row, whose scores would then differ in f32. Rows of a triangle
+// have a score that is kept.
+// CHECK-LABEL: ait.graph @least_of_f16
+ait.graph @least_of_f16(%q: !ait.tensor<b x 3 x s x 8 x f16>, %h: !ait.tensor<b x 1 x 1 x s x i1>) dims {b = 1 to 4, s = 1 to 8} {
+  // CHECK: [[S:%.*]] = ait.bmm rcr %q, %q
+  // CHECK: [[A:%.*]] = ait.where %h, [[S]], %n
+  // CHECK-NEXT: ait.softmax [[A]] dim 3
+  // CHECK-NEXT: [[B:%.*]] = ait.where %h, %n, [[S]]
+  // CHECK-NEXT: ait.softmax [[B]] dim 3
+  // CHECK: [[C:%.*]] = ait.where {{%.*}}, {{%.*}}, %n : !ait.tensor<s x s x f16>
+  // CHECK-NEXT: [[D:%.*]] = ait.add [[S]], [[C]]
+  // CHECK-NEXT: ait.softmax [[D]] dim 3
+  %n = ait.constant -65504.0 : !ait.tensor<f16>
+  %0 = ait.bmm rcr %q, %q : !ait.tensor<b x 3 x s x s x f16>
+  %1 = ait.where %h, %0, %n : !ait.tensor<b x 3 x s x s x f16>
+  %2 = ait.softmax %1 dim 3 : !ait.tensor<b x 3 x s x s x f16>
+  %3 = ait.where %h, %n, %0 : !ait.tensor<b x 3 x s x s x f16>
+  %4 = ait.softmax %3 dim 3 : !ait.tensor<b x 3 x s x s x f16>
+  %all = ait.constant [0, 1, 2, 3, 4, 5, 6, 7] : !ait.tensor<8 x i64>
+  %i = ait.slice %all offsets [0] : !ait.tensor<s x i64>
+  %r = ait.reshape %i : !ait.tensor<s x 1 x i64>
+  %c = ait.compare ge %r, %i : !ait.tensor<s x s x i1>
+  %5 = ait.where %c, %0, %n : !ait.tensor<b x 3 x s x s x f16>
+  %6 = ait.softmax %5 dim 3 : !ait.tensor<b x 3 x s x s x f16>
+  ait.output "y0" %2 : !ait.tensor<b x 3 x s x s x f16>
+  ait.output "y1" %4 : !ait.tensor<b x 3 x s x s x f16>
+  ait.output "y2" %6 : !ait.tensor<b x 3 x s x s x f16>
+}
+
 // The triangle from positions, as where(i >= j, 0, least) and as where(j - 1 >= i, least, 0); rows that end at
 // the last column; another mask beside it.
 // CHECK-LABEL: ait.graph @triangle
