@@ -49,7 +49,7 @@ from ait_mlir.runtime.safetensors_part import PAGE, Deferred, data_offsets, enco
 from ait_mlir.selection.meter import plan
 
 _MAGIC = b"AITWGHT1"
-"""How the footer behind the weights begins. Where they begin, their size (both u64), zeros and their BLAKE3 follow."""
+"""How the footer after the weights begins. Where they begin, their size (both u64), zeros and their BLAKE3 follow."""
 
 
 @dataclass(frozen=True)
@@ -168,7 +168,7 @@ def _kernel_function(kernel: KernelOp, target: Target, entry: str) -> _Function:
 def _write(
     functions: Sequence[_Function], called: Sequence[KernelLibrary], target: Target, output: Path, num_runtimes: int
 ) -> Path:
-    """Build the library and write it with weights and kernel libraries behind it, whole or not at all."""
+    """Build the library and write it with weights and kernel libraries after it, whole or not at all."""
     from ait_mlir.lowering.build import build_exported
 
     weights: dict[str, Any] = {
@@ -215,7 +215,7 @@ def _write(
 
 
 def _append(file: Any, weights: Mapping[str, Any | Deferred]) -> None:
-    """Write the weights and the footer behind a library."""
+    """Write the weights and the footer after a library."""
     begin = -(-file.tell() // PAGE) * PAGE
     file.seek(begin)
     digest, size = blake3(), 0
@@ -227,7 +227,9 @@ def _append(file: Any, weights: Mapping[str, Any | Deferred]) -> None:
 
 
 def _library_places(kind: TargetKind) -> list[dict[str, Any]]:
-    """Where the libraries behind the services of a target are on this machine; names for the loader come last."""
+    """The paths of the libraries that implement the services of a target on this machine; names for the loader come
+    last.
+    """
     from ait_mlir.runtime.loading import library_places
 
     return [{"key": key, "places": found} for key, found in library_places(kind).items()]

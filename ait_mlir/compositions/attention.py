@@ -14,9 +14,9 @@ from ait_mlir.dialects.ait.types import tensor_type
 
 
 def hiding(w: Writer, seen: SSAValue | Mask, element: Attribute) -> SSAValue:
-    """The term of scores that hides columns: 0 where a row sees a column, else -inf.
+    """A mask to add to scores: 0 where a row sees a column, else -inf.
 
-    A row of -inf alone is 0 in `ait.attention` and in `by_products`.
+    A row of only -inf has the result 0 in `ait.attention` and in `by_products`.
     """
     if isinstance(seen, Mask):
         return w.once(("hiding", seen, element), lambda: hiding(w, w.natural(seen), element))

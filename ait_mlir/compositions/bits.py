@@ -20,7 +20,7 @@ STEP = 2.0**-24
 
 
 def reinterpreted(w: Writer, x: SSAValue, element: Attribute, dims: Shape) -> SSAValue:
-    """The bytes of x as elements of a type, with these dims: the last one counts more or fewer of them."""
+    """The bytes of x as elements of another type; the last of the new `dims` is larger or smaller accordingly."""
     before, after = BY_IR[tensor_type(x).element_type].bytes, BY_IR[element].bytes
     bits = _bits(w, x)
     if before > after:
@@ -71,7 +71,7 @@ def _of_bits(w: Writer, bits: SSAValue, element: Attribute) -> SSAValue:
 
 
 def _bits_of_half(w: Writer, x: SSAValue) -> SSAValue:
-    """The bits that numbers of f16, given as f32, have as f16."""
+    """The f16 bit patterns of f16 numbers that are stored as f32."""
     bits = w.pointwise("bitcast", x)
     size = w.pointwise("bit_and", bits, 0x7FFFFFFF)
     moved = w.pointwise("shift_right", size, DIGITS)
@@ -84,7 +84,7 @@ def _bits_of_half(w: Writer, x: SSAValue) -> SSAValue:
 
 
 def _half_of_bits(w: Writer, bits: SSAValue) -> SSAValue:
-    """The numbers of f16 with these bits, as f32."""
+    """The f16 numbers with these bit patterns, as f32."""
     size = w.pointwise("bit_and", bits, MAGNITUDE)
     moved = w.pointwise("shift_left", size, DIGITS)
     tiny = w.pointwise("bitcast", w.mul(w.cast(size, f32), STEP))

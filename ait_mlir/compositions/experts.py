@@ -1,4 +1,6 @@
-"""Products of a mixture of experts: groups of rows, each with its own matrix, and the ways of rows to and from them."""
+"""Products of a mixture of experts: groups of rows, each with its own matrix, and the gathers and scatters of these
+rows.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ from ait_mlir.dims import Expr, const
 
 
 def ends_of_groups(w: Writer, starts: SSAValue, groups: int, rows: Expr) -> SSAValue:
-    """The end of each group of `rows` rows, from the start of each; `starts` may have the end of the last, too."""
+    """The ends of all groups of `rows` rows, from their starts. `starts` may also list the end of the last group."""
     given = tensor_type(starts)
     total = w.reshape(w.number(rows, given.element_type), [1])
     if groups == 1 and given.dims[0].as_int() == 1:
@@ -22,12 +24,13 @@ def ends_of_groups(w: Writer, starts: SSAValue, groups: int, rows: Expr) -> SSAV
 
 
 def rows_at(w: Writer, x: SSAValue, index: SSAValue) -> SSAValue:
-    """The rows of x [N, K] at the numbers of index [R]."""
+    """The rows of x [N, K] at index [R]."""
     return w.put(GatherOp(x, [w.reshape(index, [*tensor_type(index).dims, const(1)])], [0], [1]))
 
 
 def rows_to(w: Writer, x: SSAValue, place: SSAValue, is_placed: SSAValue, rows: Expr, kind: str = "set") -> SSAValue:
-    """That many `rows`, 0 but for the rows of x [R, N] at their places [R]; "add" sums those of one place.
+    """A tensor of `rows` rows with the rows of x [R, N] at positions `place` [R], and 0 elsewhere. With "add", rows of
+    x at the same position are added.
 
     Rows of x where `is_placed` [R] is false are left out.
     """

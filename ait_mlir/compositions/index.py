@@ -22,7 +22,7 @@ ONE = const(1)
 
 
 def padded(w: Writer, value: SSAValue, rank: int, behind: int = 0) -> SSAValue:
-    """A value that broadcasts to a shape of `rank` dims, reshaped to `rank` dims and `behind` further dims of 1."""
+    """A value that broadcasts to a shape of `rank` dims, reshaped to `rank` dims followed by `behind` dims of 1."""
     dims = tensor_type(value).dims
     return w.reshape(value, (*(ONE for _ in range(rank - len(dims))), *dims, *(ONE for _ in range(behind))))
 
@@ -173,10 +173,10 @@ REDUCTIONS = {"sum": "add", "prod": "mul", "amax": "max", "amin": "min", "mean":
 def reduced_into(
     w: Writer, reduce: str, x: SSAValue, values: Value, write: Callable[[str, SSAValue, Value], SSAValue], own: bool
 ) -> SSAValue:
-    """x with values combined by one of `REDUCTIONS`; a mean of integers rounds down.
+    """x with values combined at some positions by one of `REDUCTIONS`; a mean of integers rounds down.
 
-    `write` scatters values into a tensor by a kind of `ait.scatter`. Unless `own`, an element of x that an index names
-    is not part of its result.
+    `write` scatters values into a tensor by a kind of `ait.scatter`. With `own`, the elements of x at these positions
+    count, too; otherwise only the values do.
     """
     kind, element, shape = REDUCTIONS[reduce], tensor_type(x).element_type, dims_of(values)
     if not own:

@@ -1,4 +1,4 @@
-"""Padding and cropping by pads in PyTorch's order: before and behind each dim, from the last dim to the first."""
+"""Padding and cropping by pads in PyTorch's order: before and after each dim, from the last dim to the first."""
 
 from __future__ import annotations
 

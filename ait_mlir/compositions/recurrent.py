@@ -83,7 +83,7 @@ def layers(
     """All layers on x [S, B, I]: the outputs [S, B, directions * H] and the final states.
 
     `initial` are the states [layers * directions, B, size]; `weights` has those of each direction of each layer. `seen`
-    [S, B] is false after the end of a sequence: there the state stands still.
+    [S, B] is false after the end of a sequence: then the state does not change.
     """
     finals: list[Sequence[SSAValue]] = []
     for layer in weights:

@@ -76,8 +76,8 @@ def elements_at(w: Writer, values: SSAValue, places: SSAValue) -> SSAValue:
 
 
 def _runs(w: Writer, x: SSAValue, bound: Expr) -> tuple[SSAValue, SSAValue, SSAValue]:
-    """The runs of equal rows in x [n, m]: the index of the first row of each run, the number of the run of each row,
-    and the lengths of the runs; the number of runs is the dim `bound`.
+    """The runs of equal rows in x [n, m]: the index of each run's first row, the run's number for each row, and the
+    lengths of the runs. The number of runs is the dim `bound`.
     """
     count, width = tensor_type(x).dims
     nothing = w.filled(0, [ONE, width], tensor_type(x).element_type)
@@ -94,9 +94,11 @@ def _runs(w: Writer, x: SSAValue, bound: Expr) -> tuple[SSAValue, SSAValue, SSAV
 def unique(
     w: Writer, x: SSAValue, axis: int | None, bound: Expr, order_of: Callable[[SSAValue], SSAValue] | None = None
 ) -> list[SSAValue]:
-    """One element, or slice along an axis, of each run of equal neighbours; the number of the run that each input
-    element belongs to; the lengths of the runs. The number of runs is the dim `bound`. With `order_of`, runs are those
-    of the rows [n, m] in the order of the indices `order_of(rows)`.
+    """One element, or slice along an axis, for each run of equal neighbours; the run's number for each input element;
+    and the lengths of the runs.
+
+    The number of runs is the dim `bound`. With `order_of`, the rows [n, m] are first sorted by the indices
+    `order_of(rows)`.
     """
     own = tensor_type(x).dims
     if axis is None:

@@ -104,8 +104,8 @@ def _zeta(w: Writer, order: int, x: SSAValue) -> SSAValue:
 
 
 def _cotangent(n: int) -> list[float]:
-    """The coefficients of derivative n of the cotangent as a polynomial in the cotangent c; the derivative of c is -(1
-    + c^2).
+    """The coefficients of the n-th derivative of the cotangent, as a polynomial in the cotangent c. (The derivative of
+    c is -(1 + c^2).)
     """
     found = np.polynomial.Polynomial([0.0, 1.0])
     for _ in range(n):

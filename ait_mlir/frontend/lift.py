@@ -244,7 +244,7 @@ class _Lift:
         return found
 
     def gathered(self, operators: Sequence[Collection[Operation]]) -> dict[Operation, int]:
-        """The position of each op after moving users of an operator's ops behind all of them, where possible."""
+        """The position of each op after moving users of an operator's ops after all of them, where possible."""
         block = self.graph.block
         ops = list(block.ops)
         position = {op: i for i, op in enumerate(ops)}
@@ -260,7 +260,7 @@ class _Lift:
         return position
 
     def is_whole(self, operator: Operator, snapshots: list[_Snapshot], position: Mapping[Operation, int]) -> bool:
-        """Whether an operator's ops still read each other as before, and other ops read only its results, behind its
+        """Whether an operator's ops still read each other as before, and other ops read only its results, after its
         last op.
         """
         inside = {s.op for s in snapshots}

@@ -340,8 +340,10 @@ def _remembered(method: Method) -> Method:
 
 
 def _recorded(method: Method) -> Method:
-    """`__call__` of an operator: all ops added during the outermost call, also by inner calls, belong to
-    its operator. Its inputs are those of the outermost call, not those that it passes to a base class.
+    """`__call__` of an operator: all ops added during the outermost call belong to its operator, also those of inner
+    calls.
+
+    The operator's inputs are those of the outermost call, not those that it passes to a base class.
     """
     order = functools.cache(lambda: [*inspect.signature(method).parameters])
 
@@ -368,7 +370,7 @@ def _recorded(method: Method) -> Method:
 
 @contextmanager
 def calls_of_its_own() -> Generator[None]:
-    """A block in which operators called by a user's function, inside of an operator's call, own the ops
+    """A context in which operators called by a user's function, inside of an operator's call, own the ops
     that they add.
     """
     outermost, _calls.outermost = _calls.outermost, None

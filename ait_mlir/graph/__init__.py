@@ -62,7 +62,9 @@ __version__ = "1.32.0"
 
 
 def sdpa_capabilities() -> frozenset[str]:
-    """The names of abilities of attention that scripts ask for: none of those that cuDNN's package names is here."""
+    """The names of attention features that scripts query. None of the features that cuDNN's package names is available
+    here.
+    """
     return frozenset()
 
 

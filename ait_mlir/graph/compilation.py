@@ -233,7 +233,9 @@ class Compilation:
             raise StepError(f"graph '{self.graph.name}': {call} was called already")
 
     def _program_of(self, mode: heur_mode) -> tuple[Program, tuple[int, ...]]:
-        """The program and its dims for a heuristic; B times kernels for exactly the sizes of this graph."""
+        """The program for a heuristic, and its dims. Heuristic B measures, so its program is for exactly the sizes of
+        this graph.
+        """
         assert self.program is not None
         if mode is heur_mode.B and self.program.is_general:
             program, dims = programs.exact(self.graph, self.graph.code_scalars())

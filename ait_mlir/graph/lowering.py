@@ -50,7 +50,7 @@ class Slot:
 
 @dataclass
 class Lowered:
-    """A module with the tensors behind its inputs and outputs, in order."""
+    """A module, and the tensors of the graph that its inputs and outputs stand for, in order."""
 
     module: ModuleOp
     inputs: list[Slot]

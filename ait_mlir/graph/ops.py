@@ -16,7 +16,7 @@ ACTIVATIONS = ("silu", "identity")
 
 def causal_conv1d(x: Any, weight: Any, bias: Any = None, activation: str = "identity") -> Any:
     """A convolution of each channel of x [batch, channels, length] with its own taps of weight [channels, taps], which
-    reads nothing behind a place; then the bias [channels] is added, and the activation "silu" or "identity" applied.
+    reads nothing after a position; then the bias [channels] is added, and the activation "silu" or "identity" applied.
 
     Returns a tensor like x. Raises `InputError` for other shapes or another activation.
     """

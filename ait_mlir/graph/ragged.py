@@ -3,7 +3,7 @@
 The tensor is declared with dims [batch, ..., length, size], where `length` is the most rows of a sequence. The element
 [b, ..., s, d] lies at `ragged_offset[b] * multiplier + ... + s * stride + d`; the stride of the batch means nothing. In
 the IR the memory is a block [total, ...] whose rows are those of all sequences. Views and `ait.jagged_to_padded` give
-nodes the declared dims; rows behind the end of a sequence are 0. `ait.padded_to_jagged` lays an output end to end.
+nodes the declared dims; rows after the end of a sequence are 0. `ait.padded_to_jagged` lays an output end to end.
 
 How many rows there are, the total, is known when the graph runs, from the tensor in the variant pack.
 """
@@ -67,7 +67,7 @@ class Ragged:
 
     @property
     def layout(self) -> Layout:
-        """The dims behind the batch, as one sequence lies in memory."""
+        """The dims after the batch, in the order in which a sequence is stored."""
         return sequence_layout(self.tensor)
 
     @property
@@ -222,6 +222,6 @@ def packed(w: Writer, ragged: Ragged, value: SSAValue, value_of: ValueOf) -> SSA
     if any(n != layout.dims[a] for n, a in zip(layout.block[1:], layout.order[1:], strict=True)):
         raise cudnnGraphNotSupportedError(f"{ragged.tensor.label} is a ragged output with rows longer than its dims")
     value = w.permute(value, [0, *(1 + a for a in (axis, *layout.order[1:]))])
-    properties = {"partial": UnitAttr()}  # the rows behind the last sequence keep what they have
+    properties = {"partial": UnitAttr()}  # the rows after the last sequence keep what they have
     offsets = offsets_of(w, ragged, value_of)
     return w.op(PaddedToJaggedOp, value, offsets, properties=properties, results=[ragged.memory(ragged.rows)])

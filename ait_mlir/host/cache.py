@@ -245,7 +245,7 @@ def locked(name: str, *, shared: bool = False) -> Generator[None]:
 
 
 def uses_kept() -> contextlib.AbstractContextManager[None]:
-    """A block in which `clear` waits, so that kept files stay. For builds, which check a file first and use it
+    """A context in which `clear` waits, so that kept files stay. For builds, which check a file first and use it
     later."""
     return locked("clear", shared=True)
 

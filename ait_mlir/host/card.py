@@ -78,7 +78,7 @@ def read_memory(address: int, count: int) -> bytes:
 
 @contextlib.contextmanager
 def alone_on_card(device: int = 0) -> Generator[float]:
-    """A block in which no other process with this cache times on the card; yields the seconds spent waiting for it."""
+    """A context in which no other process with this cache times on the card; yields the seconds of waiting for it."""
     start = time.monotonic()
     with locked(f"card_{card_id(device)}"):
         yield time.monotonic() - start

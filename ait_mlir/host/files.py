@@ -93,7 +93,7 @@ def _rename(name: Path, target: Path) -> None:
 
 @contextlib.contextmanager
 def _named(path: Path) -> Generator[None]:
-    """A block in which errors of a full disk name `path`."""
+    """A context in which errors of a full disk name `path`."""
     try:
         yield
     except OSError as error:

@@ -93,7 +93,7 @@ def _signal(process: subprocess.Popen[str], number: int) -> None:
 
 @contextlib.contextmanager
 def ended_by_signals() -> Generator[None]:
-    """A block in which SIGINT, SIGTERM and SIGHUP end all started programs, and raise `Ended`.
+    """A context in which SIGINT, SIGTERM and SIGHUP end all started programs, and raise `Ended`.
 
     Signals that this process ignores stay ignored, for `nohup`. Has no effect outside of the main thread.
     """

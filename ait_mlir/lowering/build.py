@@ -133,8 +133,7 @@ def _library_units(sources: Mapping[str, str], tools: Toolchain, directory: Path
 
 
 def _unit_key(tools: Toolchain, local: Mapping[str, str], name: str, text: str) -> str:
-    """A digest of all inputs of an object; `local` are the headers of its library, of which those that it includes
-    count."""
+    """A digest of all inputs of an object. Of the headers `local` of its library, those that it includes count."""
     included: dict[str, str] = {}
     todo = [text]
     while todo:
@@ -169,10 +168,10 @@ def build_runtime(kind: TargetKind) -> Path:
 
 
 def build_deploy_library(kind: TargetKind, sanitizer: Sequence[str] = ()) -> Path:
-    """The library behind `ait/model.h`: the same runtime with a C interface instead of tvm-ffi. Raises like
-    `build_library`.
+    """The library that implements `ait/model.h`: the same runtime with a C interface instead of tvm-ffi.
 
-    A library with the flags of a `sanitizer` takes its functions from the program that loads it.
+    Raises like `build_library`. A library with the flags of a `sanitizer` takes its functions from the program that
+    loads it.
     """
     undefined = [] if sanitizer else ["-Wl,--no-undefined"]
     tools = _runtime_toolchain(kind, [f"-Wl,-soname,libait_{kind}.so", *undefined, *sanitizer])

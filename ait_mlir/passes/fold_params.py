@@ -230,8 +230,8 @@ def _is_view(ops: Sequence[Operation]) -> bool:
 
 def _pays(value: SSAValue, ops: Sequence[Operation], parted: Collection[ParamOp]) -> bool:
     """Whether storing the value is worthwhile. It is not for a view of a param, for a large value much larger than its
-    sources, and for a second copy of a large param. Folds replace the params in `parted`, and views of these are
-    stored, too.
+    sources, and for a second copy of a large param. Views of params in `parted` are stored, because folds replace these
+    params.
     """
     sources = [op for op in ops if isinstance(op, ParamOp)]
     if not sources:

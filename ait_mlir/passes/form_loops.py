@@ -110,7 +110,7 @@ class Former:
         if 0 < best < len(group):
             best = max(range(1, len(gains)), key=lambda n: (gains[n] + self._gain_of(group[n:]), n))
         chosen = group[: best if gains[best] > 0 else 1]
-        for op in group[len(chosen) :]:  # members that joined late, behind what is left out
+        for op in group[len(chosen) :]:  # members that joined late, after those left out
             if (isinstance(op, ViewLike) or is_recomputed(op, self.scope)) and self._joins(op, chosen):
                 wider = [*chosen, op]
                 chosen = wider if self._gain(wider) > max(0.0, self._gain(chosen)) else chosen

@@ -1,8 +1,7 @@
-"""Makes the inputs of a graph jagged once, in place of values inside of it.
+"""Makes the inputs of a graph jagged once, instead of values inside the graph.
 
-Rows that are made jagged at several places have the same sequences wherever their number is this total. One jagged view
-of each input with so many rows lets operators check the offsets once, and makes everything that is computed of these
-inputs jagged, too.
+Rows that are made jagged at several places have the same sequences if their number is the same total. With one jagged
+view for each such input, operators check the offsets once, and everything computed from these inputs is jagged, too.
 """
 
 from __future__ import annotations
@@ -79,12 +78,14 @@ def is_between_ends(view: MakeJaggedOp) -> bool:
 
 
 def rows_of(block: Block, total: Expr) -> list[BlockArgument]:
-    """The inputs with so many rows."""
+    """The inputs with `total` rows."""
     return [value for value in block.args if (dims := tensor_type(value).dims) and dims[0] is total]
 
 
 def make_inputs_jagged(block: Block, views: Sequence[MakeJaggedOp], total: Expr) -> None:
-    """Remove views, and make the inputs of so many rows jagged instead; all values of so many rows become jagged."""
+    """Replace views inside the graph by one jagged view of each input with the same number of rows; all values with
+    this number of rows become jagged.
+    """
     offsets, jagged = list(views[0].offsets), tensor_type(views[0].output).dims[0]
     for view in views:
         view.output.replace_all_uses_with(view.input)

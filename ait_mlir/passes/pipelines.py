@@ -204,7 +204,7 @@ PASSES: dict[str, Pass | Patterns] = table(
         ),
         Patterns(
             "part-batches",
-            "Give products the heads as a dim of their batch, where these are then moved behind the rows.",
+            "Give products the heads as a dim of their batch, where these are then moved after the rows.",
             ("gemm.batches:MERGED_HEADS",),
         ),
         Patterns(

@@ -150,7 +150,7 @@ class Order:
         return first != second and self.clocks[second][stream] >= self.clocks[first][stream]
 
     def last_beside(self, users: Sequence[int]) -> int:
-        """The last position of the program that does not happen after all of these steps."""
+        """The position of the last step that is not ordered after all of these steps."""
         wanted = [0] * len(self.clocks[0])
         for i in users:
             stream = self.steps[i].stream

@@ -26,7 +26,7 @@ OPERATORS: Mapping[str, Callable[[Any, Any], Any]] = {
 
 
 def on_grid(e: Expr, grids: Mapping[str, Any]) -> Any:
-    """The values of an expression at indices that are grids; they broadcast."""
+    """The values of an expression on grids of indices, which broadcast."""
     found: Any = np.int64(0)
     for coefficient, atoms in e.terms():
         factors = (
@@ -41,8 +41,9 @@ def on_grid(e: Expr, grids: Mapping[str, Any]) -> Any:
 
 @dataclass
 class Nest:
-    """One run of the region: values are arrays with an axis for each iteration dim so far, of size 1 where they do not
-    depend on it."""
+    """One run of the region. A value is an array with one axis for each iteration dim around it; an axis has size 1 if
+    the value does not depend on the dim.
+    """
 
     evaluation: Evaluation
     grids: dict[str, Any]
@@ -52,7 +53,9 @@ class Nest:
     values: dict[SSAValue, Array] = field(default_factory=dict[SSAValue, Array])
 
     def enter(self, names: Sequence[str], sizes: Sequence[int], depth: int) -> dict[str, Any]:
-        """The grids by name inside loops over dims `names` of these sizes, which lie within `depth` other loops."""
+        """The grids of all dims, by name, inside loops over new dims `names`. `depth` is the number of loops around
+        these.
+        """
         rank = depth + len(sizes)
         lifted = {name: lift(grid, rank) for name, grid in self.grids.items()}
         for axis, (name, size) in enumerate(zip(names, sizes, strict=True), depth):
@@ -122,7 +125,7 @@ NAMES = {"add": "sum", "mul": "prod"}
 
 
 def lift(array: Any, rank: int) -> Any:
-    """An array with axes of size 1 behind its own, `rank` in all."""
+    """An array with `rank` axes: its own, then axes of size 1."""
     shape = np.shape(array)
     return np.reshape(array, (*shape, *[1] * (rank - len(shape))))
 

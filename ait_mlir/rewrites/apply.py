@@ -54,7 +54,7 @@ def rewrite(scope: Operation, patterns: PatternSet, *, dialect: str = "ait", rev
 
 @contextmanager
 def held(scope: Operation, only: Applies | None) -> Generator[None]:
-    """A block in which patterns leave ops alone for which `only` is False: these have a kernel for its duration."""
+    """A context in which patterns skip ops for which `only` is False: these ops have a kernel until it ends."""
     pinned = [] if only is None else [op for op in scope.walk() if not only(op) and "kernel" not in op.attributes]
     for op in pinned:
         op.attributes["kernel"] = UnitAttr()

@@ -3,7 +3,7 @@
 A number far below 0 hides a score, because its exponential is then 0 for any finite score. A row in which every score
 is hidden by a finite number has equal weights: the number that is added instead is so large that scores are lost in it.
 For an infinite score the result differs, and so does a row whose columns up to the diagonal are all hidden: it then has
-no weight behind the diagonal. Models do not rely on these cases, but the reference distinguishes them, so these
+no weight after the diagonal. Models do not rely on these cases, but the reference distinguishes them, so these
 patterns require an assumption of the importer. Without a softmax, a score of 0 hides a column for any scores.
 """
 

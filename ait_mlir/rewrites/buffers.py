@@ -215,20 +215,20 @@ def _root_buffer(value: SSAValue) -> SSAValue:
 
 @constraint
 def is_written_once(value: SSAValue) -> bool:
-    """The buffer behind the value is not an input, and no launch updates it."""
+    """The buffer of the value is not an input, and no launch updates it."""
     root = root_of(value)
     return not isinstance(root, InputOp) and not any(is_update(use) for use in accesses(_root_buffer(value)))
 
 
 @constraint
 def is_final_at(value: SSAValue, copy: Operation) -> bool:
-    """No launch updates the buffer behind the value after the copy."""
+    """No launch updates the buffer of the value after the copy."""
     return not any(is_update(u) and not u.operation.is_before_in_block(copy) for u in accesses(_root_buffer(value)))
 
 
 @constraint
 def is_unchanged_for_readers_of(source: SSAValue, target: SSAValue, copy: Operation) -> bool:
-    """Nothing writes the buffer behind the source between the copy and the last reader of its target."""
+    """Nothing writes the buffer of the source between the copy and the last reader of its target."""
     root = root_of(source)
     is_state = isinstance(root, InputOp) and root.is_state
     if not is_state and not isinstance(root, AllocOp | DestinationOp):

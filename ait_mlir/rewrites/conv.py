@@ -226,7 +226,7 @@ def on_blocks_of_places(r: Rewriter, conv: ConvOp) -> Operation:
 
 @native
 def with_filled_channels(r: Rewriter, conv: ConvOp) -> Operation:
-    """The convolution with zeros behind the channels of its input and its weight."""
+    """The convolution with zeros after the channels of its input and its weight."""
 
     def filled(value: SSAValue) -> SSAValue:
         *dims, depth = tensor_type(value).dims
@@ -237,7 +237,7 @@ def with_filled_channels(r: Rewriter, conv: ConvOp) -> Operation:
 
 
 def _pad(r: Rewriter, value: SSAValue, before: Sequence[int], dims: Sequence[Expr]) -> SSAValue:
-    """Zeros before and behind a value."""
+    """Zeros before and after a value."""
     properties = {"mode": StringAttr("constant"), "before": ShapeAttr(as_shape(before))}
     return r.create(PadOp, [value], [TensorType.get(dims, tensor_type(value).element_type)], properties).results[0]
 

@@ -102,8 +102,11 @@ class ModelConstants:
         ]
 
     def get_constant_folding_input_names(self, unbound_constants_only: bool = True) -> list[str]:
-        """Names of the constants from which alone values follow: the model computes such a value once if the data were
-        known when it was compiled, or with `do_constant_folding="load"`, else in each run."""
+        """Names of the constants that fully determine another value.
+
+        The model computes this value once, if the data were known when it was compiled, or with
+        `do_constant_folding="load"`; else in each run.
+        """
         return self.get_constant_names(unbound_constants_only, constant_folding_only=True)
 
     @cached_property
@@ -184,8 +187,9 @@ class ModelConstants:
             self._held, self._spare_held, self._is_prepared = self._spare_held, self._held, False
 
     def fold_constants(self, stream_ptr: int | None = None, sync: bool = True, double_buffer: bool = False) -> None:
-        """Check that the constants from which alone values follow have values, in the set that runs read or in the
-        double buffer."""
+        """Check that constants with values that follow from them are set, in the set that runs read or in the double
+        buffer.
+        """
         self._library.require_open()
         with self._lock:
             folds = self._folds_of(double_buffer)

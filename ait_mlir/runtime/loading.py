@@ -101,7 +101,7 @@ _LIBRARIES: dict[TargetKind, dict[str, Callable[[], list[str]]]] = {
 
 
 def library_places(kind: TargetKind) -> dict[str, list[str]]:
-    """Where the libraries behind the services of a device may be, best first."""
+    """The possible paths of the libraries that implement the services of a device, best first."""
     return {name: find() for name, find in _LIBRARIES[kind].items()}
 
 

@@ -67,7 +67,7 @@ class ModelState:
 
     @contextmanager
     def private_state(self, inputs: Tensors) -> Generator[dict[str, Any]]:
-        """A block with the inputs by name, in which state inputs are copies that live until the block ends."""
+        """A context that yields the inputs by name. State inputs are copies, which live until it ends."""
         named = dict(zip(self._library.input_index, self._library.ordered_inputs(inputs), strict=True))
         owned: list[int] = []
         try:

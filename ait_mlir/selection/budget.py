@@ -279,7 +279,7 @@ class BudgetSelector(Selector):
 
 @dataclass
 class KnownSelector(BudgetSelector):
-    """Makes choices by known times alone: an op with several candidates and no known time is an error."""
+    """Makes choices only by known times: an op with several candidates and without a known time is an error."""
 
     @property
     def knows_times(self) -> bool:
@@ -298,7 +298,7 @@ class KnownSelector(BudgetSelector):
 
 
 def known_selector(target: Target, strategies: Sequence[str] = ("hints",)) -> Selector:
-    """The selector of known times alone, which needs no device."""
+    """The selector that uses only known times and needs no device."""
     shipped = shipped_for(target.arch) if target.kind == "cuda" else None
     setting, cache = current_setting(target.kind), TimingCache()
     return KnownSelector(target, setting, cache, shipped, None, strategies, budget=Budget(0.0))

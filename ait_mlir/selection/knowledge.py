@@ -45,8 +45,9 @@ class Knowledge:
     def elsewhere(
         self, task: Task, candidates: Sequence[Candidate], known: Collection[Point]
     ) -> dict[Point, dict[Candidate, Times | None]]:
-        """The times at other points in range for which the package has all `candidates`; a choice without a card
-        uses them, too."""
+        """The package's times at further points within the ranges of the dims, if they include all `candidates`. A
+        choice without a card uses the same times.
+        """
         found: dict[Point, dict[Candidate, Times | None]] = {}
         for record in self._records(task):
             if record.point in known or any(candidate not in record.times for candidate in candidates):

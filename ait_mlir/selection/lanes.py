@@ -43,7 +43,7 @@ class Lanes:
 
     @contextlib.contextmanager
     def apart(self) -> Generator[None]:
-        """A block that only waits or runs code of the runtime library: another thread may have the turn."""
+        """A context that only waits or runs code of the runtime library: another thread may have the turn."""
         if self._pool is None:
             yield
             return
@@ -55,9 +55,8 @@ class Lanes:
 
     @contextlib.contextmanager
     def open(self) -> Generator[None]:
-        """A block in which `start` hands out work. The block has the turn; its end waits for all started work.
-
-        Raises the first error of that work.
+        """A context in which `start` hands out work. It has the turn, and its end waits for all started work. Raises
+        the first error of that work.
         """
         if len(self.cards) == 1:
             yield

@@ -170,8 +170,9 @@ class Selector:
     def _measured_elsewhere(
         self, task: Task, key: str, binding: Binding, names: Mapping[str, str]
     ) -> list[tuple[int, TimesAtPoint]]:
-        """The package's times for a key that covers the task; where the task has a number for a dim, times at that
-        number."""
+        """The package's times of a more general task, for the dims of this task: if a dim is a number, the times at
+        this number.
+        """
         assert self.shipped is not None
         records, axis = self.shipped.by_op[key], axis_of_key(key)
         near = records
@@ -376,7 +377,9 @@ def multiplies_f32(op: Operation) -> bool:
 
 
 def _preference(candidate: Candidate) -> tuple[int, bool, bool, str]:
-    """The order of equal candidates, with or without a card: few launches, our kernels, no named algorithm."""
+    """The order among equally fast candidates: fewest launches first, then our kernels, then no named algorithm. It is
+    the same with and without a card.
+    """
     return len(candidate.kernels), candidate.asks_a_library, bool(candidate.algorithm), candidate.text
 
 

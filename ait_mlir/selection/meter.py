@@ -270,7 +270,9 @@ class DeviceMeter:
         return [tuple(parts[i : i + count]) for i in range(0, len(parts), count)]
 
     def _timing(self, task: Task, point: Point, estimate: float, card: int) -> tuple[Any, int]:
-        """The runtime's timing object for a task at a point on a card, and the number of runs in a row it times."""
+        """The runtime's timing object for a task at a point on a card, and the number of consecutive runs that it
+        times.
+        """
         from ait_mlir.runtime.loading import runtime_library
 
         runtime = runtime_library(self.target.kind)
@@ -281,7 +283,7 @@ class DeviceMeter:
 
     @contextlib.contextmanager
     def _card(self) -> Generator[int]:
-        """A card for exclusive timing until the block ends; other threads and processes may go on compiling."""
+        """A context with a card for exclusive timing; other threads and processes may go on compiling."""
         with self.lanes.card() as card, contextlib.ExitStack() as until_done:
             if self.target.kind == "cuda":
                 with self.lanes.apart():
@@ -319,8 +321,8 @@ class DeviceMeter:
         return dict(zip(running, race(sample, len(running), self.rounds), strict=True))
 
     def _workload(self, task: Task, point: Point, estimate: float, cache: int) -> tuple[int, int, int, list[Any]]:
-        """The number of runs in a row, the numbers of copies of inputs and outputs and of weights, and the
-        input data.
+        """The number of consecutive runs, the number of copies of inputs and outputs, the number of copies of weights,
+        and the input data.
         """
         env = task.environment(point)
         sizes = [_room(v, env) for v in task.graph.block.args]

@@ -63,7 +63,7 @@ _kept: ContextVar[Selections | None] = ContextVar("_kept", default=None)
 
 @contextmanager
 def kept_selections() -> Generator[Selections]:
-    """A block that records all choices of `select` made inside it."""
+    """A context that records all choices of `select` made inside it."""
     found = Selections()
     token = _kept.set(found)
     try:

@@ -76,7 +76,8 @@ class _Around:
 
 
 def _block(block: Block, dims: Callable[[Sequence[Expr]], Structure], around: _Around = _Around()) -> Structure:
-    """A region without arguments goes on with the numbers of the values around it, which it may use."""
+    """The structure of a block. A block without arguments may use outer values; its own numbers continue after theirs.
+    """
     numbers: dict[SSAValue, int] = {} if block.args else dict(around.numbers)
     numbers.update({a: i for i, a in enumerate(block.args)})
     ops: list[Structure] = []

@@ -10,10 +10,10 @@ from ait_mlir.frontend.errors import BuildError
 
 
 def import_parent(filename: str, level: int = 1) -> None:
-    """Make the folder of `filename` a package, whose name begins `level` folders above it.
+    """Make the folder of `filename` a package whose name begins `level` folders above it.
 
-    The folder above the package is on `sys.path` afterwards, the folder itself is not, and `__package__` of the module
-    `__main__` is set if that is in the folder. Raises `BuildError` if there are not so many folders.
+    Afterwards the folder above the package is on `sys.path`, and the folder itself is not. `__package__` of the module
+    `__main__` is set if that is in the folder. Raises `BuildError` if there are not that many folders.
     """
     folder = Path(filename).resolve().parent
     if not 1 <= level < len(folder.parts):

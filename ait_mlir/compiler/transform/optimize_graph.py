@@ -99,11 +99,12 @@ def transform_permute_to_reshape(sorted_graph: list[Tensor], workdir: str | None
 
 
 def dedup_make_jagged_ops(sorted_graph: list[Tensor], workdir: str | None = None) -> list[Tensor]:
-    """The graph with one `make_jagged` of all inputs with so many rows in place of several inside of the graph.
+    """The graph with jagged inputs: one `make_jagged` for all inputs with the same number of rows, instead of several
+    inside the graph.
 
-    Everything that is computed of these inputs is jagged, too, so offsets are checked once. The views stay where they
-    are if they have other offsets, if the offsets are computed, if one leads from an input to an output, or if an
-    operator does not take jagged rows; of equal views one remains.
+    Everything computed from these inputs is then jagged, so offsets are checked once. The views stay where they are if
+    they have other offsets, if the offsets are computed, if a view leads from an input to an output, or if an operator
+    does not take jagged rows; of equal views one remains.
     """
     return join_jagged(apply("dedup_make_jagged_ops", sorted_graph, workdir))
 
@@ -129,6 +130,6 @@ def fuse_mm_reshape_permute(sorted_graph: list[Tensor], workdir: str | None = No
 
     `permute(reshape(gemm_rcr(x, w), [A, B, C, D]), [0, 2, 1, 3])` is `gemm_rcr_permute`: a batched product of x as
     [A, 1, B, K] and w as [C, D, K], with a batch for each head. Of a batched product, the reshape may also part the
-    batch, so that the permute moves heads behind the rows.
+    batch, so that the permute moves heads after the rows.
     """
     return join_heads(apply("fuse_mm_reshape_permute", sorted_graph, workdir))

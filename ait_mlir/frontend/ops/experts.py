@@ -1,4 +1,4 @@
-"""Mixtures of experts: several feed-forward layers, of which each token uses a few."""
+"""Mixtures of experts: several feed-forward layers; each token uses a few of them."""
 
 from __future__ import annotations
 

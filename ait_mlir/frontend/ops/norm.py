@@ -87,7 +87,7 @@ class group_norm(Operator):
     """Normalise each of `num_groups` groups of neighbouring channels over all places, then scale and shift.
 
     The method is that of arXiv:1803.08494. x is [batch, ..., channels], `gamma` and `beta` are [channels]. A number
-    behind them is `eps`.
+    after them is `eps`.
     """
 
     def __init__(self, num_groups: int, num_channels: int):

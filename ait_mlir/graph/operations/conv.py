@@ -33,7 +33,7 @@ def _numbers(node: Node, name: str, default: int, count: int) -> tuple[int, ...]
 
 
 def _pads(node: Node, count: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The pads before and behind each spatial dim."""
+    """The pads before and after each spatial dim."""
     both = _numbers(node, "padding", 0, count)
     before, behind = (node.attributes.get(n) for n in ("pre_padding", "post_padding"))
     return (

@@ -88,8 +88,9 @@ def capture(
 
 @contextlib.contextmanager
 def _adapted() -> Generator[None]:
-    """A block whose traces keep recurrent layers, packed sequences and compositions as single calls, keep heads apart,
-    and drop checks."""
+    """A context whose traces keep recurrent layers, packed sequences and compositions as single calls, keep heads
+    apart, and drop checks.
+    """
     with (
         whole_layers(),
         heads_apart(),
@@ -104,8 +105,9 @@ def _adapted() -> Generator[None]:
 
 @contextlib.contextmanager
 def _autocast_inside(module: Any) -> Generator[None]:
-    """A block in which a call of the module enters the autocast that surrounds the block: PyTorch's trace shows only
-    the casts of an autocast that it sees begin."""
+    """A context in which a call of the module enters the surrounding autocast by itself. PyTorch's trace shows only the
+    casts of an autocast that begins during the trace.
+    """
     around = [kind for kind in ("cpu", "cuda") if torch.is_autocast_enabled(kind)]
     if not around:
         yield

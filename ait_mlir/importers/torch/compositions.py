@@ -162,7 +162,7 @@ def _first_of(function: Callable[..., tuple[Any, ...]]) -> Callable[..., Any]:
 
 
 def _fill_diagonal(x: Any, fill_value: Any, wrap: bool = False) -> Any:
-    """`fill_diagonal_`; `wrap` begins a new diagonal in the rows behind a square."""
+    """`fill_diagonal_`; `wrap` begins a new diagonal in the rows after a square."""
     places = [
         torch.arange(n, device=x.device).reshape([-1 if b == a else 1 for b in range(x.dim())])
         for a, n in enumerate(x.shape)
@@ -178,8 +178,10 @@ _Mode: Any = torch.overrides.TorchFunctionMode
 
 
 class BoundSizes(_Mode):  # pyright: ignore[reportUntypedBaseClass]
-    """A block for a trace in which sizes that a run binds show how large they are at least. PyTorch has one symbol for
-    such a size, which a composition of the operation cannot replace by `4 + count`.
+    """A context for a trace in which a data-dependent size keeps its lower bound: `bincount(minlength=4)` has the size
+    `4 + count`.
+
+    PyTorch uses one symbol for such a size, which the functions of this file cannot replace.
     """
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -190,7 +192,7 @@ class BoundSizes(_Mode):  # pyright: ignore[reportUntypedBaseClass]
 
 @contextlib.contextmanager
 def compositions() -> Generator[None]:
-    """A block for a trace in which the operations of this file are composed by its functions."""
+    """A context for a trace in which the operations of this file are composed by its functions."""
     aten = torch.ops.aten
     table: dict[Any, Callable[..., Any]] = {
         aten.cdist.default: _distances,

@@ -21,7 +21,7 @@ _BATCH_FIRST: ContextVar[bool] = ContextVar("_BATCH_FIRST", default=False)
 
 @contextlib.contextmanager
 def heads_apart() -> Generator[None]:
-    """A block in which `nn.MultiheadAttention` calls the function of this file where its arguments allow it."""
+    """A context in which `nn.MultiheadAttention` calls the function of this file where its arguments allow it."""
     functional, layer = torch.nn.functional, torch.nn.MultiheadAttention
     whole, call = functional.multi_head_attention_forward, layer.forward
 

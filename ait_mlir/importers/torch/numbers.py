@@ -1,4 +1,4 @@
-"""Numbers in buffers that the model reads in Python (`int(self.length)`) are those of the buffers during a trace."""
+"""Lets a trace read numbers from buffers: `int(self.length)` gives the buffer's number during a trace."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _owner(node: Any) -> Any:
 
 
 class BufferNumbers(_Mode):  # pyright: ignore[reportUntypedBaseClass]
-    """A block in which Python reads numbers from a module's buffers, and from values computed only from buffers.
+    """A context in which Python reads numbers from a module's buffers, and from values computed only from buffers.
     PyTorch's trace does not know their values.
     """
 

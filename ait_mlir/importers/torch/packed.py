@@ -84,7 +84,7 @@ def _at_most(longest: Any, lengths: Any) -> Any:
 
 
 def _pad(data: Packed, lengths: Lengths, batch_first: bool, value: float, total: int | Longest) -> tuple[Any, Any]:
-    """The outputs [S, B, H], or [B, S, H] if the batch comes first, padded with `value` behind each sequence. Without a
+    """The outputs [S, B, H], or [B, S, H] if the batch comes first, padded with `value` after each sequence. Without a
     total length, S is the length of the longest sequence.
     """
     x, ends = data.padded, lengths.values
@@ -142,7 +142,7 @@ def _shapes(x: Any, lengths: Any, hx: Sequence[Any], *options: Any) -> tuple[Any
 
 @contextlib.contextmanager
 def packed_sequences() -> Generator[None]:
-    """A block for a trace in which packed sequences are padded sequences with their lengths."""
+    """A context for a trace in which packed sequences are padded sequences with their lengths."""
     operators()
     utilities, layers = torch.nn.utils.rnn, torch.nn.modules.rnn
     kept = utilities._VF, layers._VF, layers.RNNBase.check_forward_args, layers.LSTM.check_forward_args

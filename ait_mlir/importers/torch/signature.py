@@ -37,7 +37,7 @@ class Inputs:
 
     tensors: list[TensorInput] = field(default_factory=list[TensorInput])
     state: list[StateInput] = field(default_factory=list[StateInput])
-    """The buffers that the program changes, each once; they are inputs behind the tensors."""
+    """The buffers that the program changes, each once; they are inputs after the tensors."""
     changed: dict[str, str] = field(default_factory=dict[str, str])
     """For each node that is the new value of a buffer or of a tensor, the name of that input."""
     fixed: dict[int, Any] = field(default_factory=dict[int, Any])

@@ -39,7 +39,7 @@ def without_checks() -> Generator[None]:
 
 @contextlib.contextmanager
 def orders_by_example() -> Generator[None]:
-    """A block for a trace in which the example's sizes decide the order of `einsum` with three and more tensors.
+    """A context for a trace in which the example's sizes decide the order of `einsum` with three and more tensors.
     Otherwise PyTorch asks the package opt_einsum, if installed, which converts sizes to ints and so fixes every dim.
     """
     package = torch.backends.opt_einsum.get_opt_einsum()
@@ -68,7 +68,7 @@ def example_size(size: Any) -> int:
 
 @contextlib.contextmanager
 def without_layouts() -> Generator[None]:
-    """A block for a trace that records no conditions on dims which decide only the strides of a result.
+    """A context for a trace that records no conditions on dims which decide only the strides of a result.
 
     PyTorch chooses the strides of a view and of an elementwise result by the sizes of the example: such a condition
     may fail for other sizes, where the result has the same shape and the same elements.
@@ -86,7 +86,7 @@ def without_layouts() -> Generator[None]:
 
 
 def any_size() -> contextlib.AbstractContextManager[Any]:
-    """A block for a trace in which a size computed from dims, such as `n - 1`, may also be 0 or 1."""
+    """A context for a trace in which a size computed from dims, such as `n - 1`, may also be 0 or 1."""
     return torch.fx.experimental._config.patch(backed_size_oblivious=True)
 
 
@@ -119,7 +119,7 @@ def _dispatched(dispatch: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _unrecorded(args: Any) -> contextlib.AbstractContextManager[Any]:
-    """A block in which the example's sizes decide conditions on the dims of tensors; the conditions are not
+    """A context in which the example's sizes decide conditions on the dims of tensors; the conditions are not
     recorded.
     """
     dims = (d for a in args if isinstance(a, torch.Tensor) for d in a.shape)

@@ -82,7 +82,7 @@ class _Finish:
         return self._made[node]
 
     def _take(self, node: Any) -> None:
-        """A result of the compiled part: one more argument, behind the earlier ones."""
+        """A result of the compiled part: one more argument, after the earlier ones."""
         place = self.graph.inserting_before() if self._last is None else self.graph.inserting_after(self._last)
         with place:
             self._last = self._made[node] = self.graph.placeholder(node.name)

@@ -183,7 +183,7 @@ class ScatterKernel(Kernel[ScatterOp]):
         return (TensorType.get(t.dims, compute_type(t.element_type)),) if _combines_wider(op) else ()
 
     def workspace(self, op: ScatterOp, config: Config) -> Expr:
-        """Bytes in which a GPU sorts the places."""
+        """The bytes of the sort by position on a GPU."""
         rows, places = _sorted_rows(op)
         bits, size = (_most_targets(op) - 1).bit_length(), 8 if _key(op) == "uint64_t" else 4
         return radix_bytes(rows, places, bits, size, scope_of(op), kept=True)

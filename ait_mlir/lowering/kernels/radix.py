@@ -18,9 +18,8 @@ def radix_each(rows: Expr, length: Expr, scope: Scope) -> int:
 
 
 def radix_bytes(rows: Expr, length: Expr, bits: int, key_bytes: int, scope: Scope, kept: bool = False) -> Expr:
-    """Bytes that `RadixWorkspace` needs to sort rows of keys of so many bits; none where a row fits into a block.
-
-    With `kept`, the sorted keys stay in the workspace.
+    """The bytes of a `RadixWorkspace` that sorts rows of keys of `bits` bits; 0 if a row fits into a block. With
+    `kept`, the sorted keys stay in the workspace.
     """
     if scope.bounds(length)[1] <= TILE:
         return const(0)

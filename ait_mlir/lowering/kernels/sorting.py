@@ -130,7 +130,7 @@ class TopkKernel(Kernel[TopkOp]):
 
 
 def _select_tile(op: TopkOp) -> int:
-    """`kSelectTile` of the keys: the elements of which a block selects."""
+    """`kSelectTile` of the keys: the number of elements that one block selects from."""
     return 2 * TILE if key_bytes(tensor_type(op.input)) == 4 else TILE
 
 

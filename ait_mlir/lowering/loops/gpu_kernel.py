@@ -247,7 +247,9 @@ class GpuLoops(ABC):
 
 
 def fitting(count: Expr, lanes: int) -> int:
-    """The most lanes, at most so many, that divide a count; those of an unknown count are asked for when it runs."""
+    """The largest number of lanes, at most `lanes`, that divides a count. If the count is unknown, the kernel checks it
+    when it runs.
+    """
     known = count.as_int()
     return lanes if known is None else math.gcd(known, lanes)
 

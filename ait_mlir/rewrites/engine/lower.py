@@ -131,7 +131,7 @@ class _Lowering:
             self.test(f"type({name}) in {self.constants.name(classes)}")
 
     def match_operands(self, op: pdl.OperationOp, name: str) -> list[Todo]:
-        """Add steps for operands in order; those after a range may be at any position behind the operands before it."""
+        """Add steps for operands in order; those after a range may be at any position after the operands before it."""
         blocks: list[list[SSAValue]] = [[]]
         ranges: list[SSAValue] = []
         for value in op.operand_values:

@@ -47,8 +47,8 @@ def convolution(c: Call) -> Value:
 
 
 def pads(given: object, taps: Sequence[Expr], dilation: Sequence[int], rank: int) -> tuple[list[int], list[int]]:
-    """The numbers of zeros before and behind each dim. `same` keeps the size, with an odd zero behind; `valid` has no
-    zeros.
+    """The numbers of zeros before and after each dim. `same` keeps the size, with an odd zero at the end; `valid` has
+    none.
     """
     if given == "valid":
         return [0] * rank, [0] * rank

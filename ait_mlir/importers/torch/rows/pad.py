@@ -1,4 +1,4 @@
-"""Padding and cropping. PyTorch lists pads from the last dim to the first: before and behind each."""
+"""Padding and cropping. PyTorch lists pads from the last dim to the first: before and after each."""
 
 from __future__ import annotations
 

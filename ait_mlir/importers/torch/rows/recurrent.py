@@ -27,7 +27,9 @@ def layers(cell: Cell, several: bool = False) -> Row:
 
 
 def packed_layers(cell: Cell) -> Row:
-    """A row for a layer on sequences [S, B, I] of different lengths [B]: its state stands still behind a sequence."""
+    """A row for a layer on sequences [S, B, I] of different lengths [B]: the state does not change after a sequence's
+    end.
+    """
 
     def row(c: Call) -> Sequence[Value]:
         x, lengths = c.tensor("x"), c.tensor("lengths")
