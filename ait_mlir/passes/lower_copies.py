@@ -86,7 +86,9 @@ def gather(block: Block) -> None:
 
 
 def _place(copy: CopyOp) -> CopyOp | None:
-    """The earlier copy of the same buffer after which this copy may move; None without one, or for neighbours."""
+    """The earlier copy from the same buffer behind which this copy may move. None if there is none, or if it is the
+    previous op.
+    """
     source, left, op = root_of(copy.source), NEAR, copy.prev_op
     if not isinstance(root_of(copy.target), AllocOp | DestinationOp):
         return None

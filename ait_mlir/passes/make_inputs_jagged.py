@@ -59,8 +59,11 @@ def views_by_total(block: Block) -> Mapping[Expr, Sequence[MakeJaggedOp]]:
 
 
 def may_move(views: Sequence[MakeJaggedOp], total: Expr, block: Block) -> bool:
-    """Whether several views, not all of them of inputs already, have one jagged dim and offsets that are known before
-    all ops, none leads from an input to an output, and an input has their rows."""
+    """Whether views inside the graph may become views of its inputs.
+
+    There are several; they have the same jagged dim and the same offsets, which are known before all ops; an input has
+    the same number of rows; not all of them are views of inputs already; and none leads from an input to an output.
+    """
     first = views[0]
     sources = rows_of(block, total)
     if len(views) < 2 or not sources or {view.input for view in views} == set(sources):

@@ -36,7 +36,7 @@ def _of(name: str, op_name: str, grouping: str, graph: list[Tensor], workdir: st
 
 
 def _if_grouped(before: list[Tensor], after: list[Tensor]) -> list[Tensor]:
-    """The graph `after` if it has more groups; else the given one, whose epilogues stay operators of their own."""
+    """The graph `after` if it has more groups; else `before`, in which epilogues are operators of their own."""
     given, found = (
         sum(str(op.attrs["op"]).startswith("group_") for op in get_sorted_ops(graph)) for graph in (before, after)
     )

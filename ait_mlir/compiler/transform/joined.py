@@ -15,7 +15,7 @@ VIEWS = ("reshape", "permute", "permute021", "permute102", "permute0213")
 
 
 class documented_operator(Operator):
-    """Several operators joined into one documented operator, with its name and the attributes `attrs`."""
+    """One documented operator in place of several, with its name and the attributes `attrs`."""
 
     def __init__(
         self,
@@ -67,7 +67,7 @@ def join_product(product: Operator) -> bool:
 
 
 def views_before(tensor: Tensor) -> list[Operator]:
-    """The views that passes made before a tensor, the first first; nothing else reads what is between them."""
+    """The chain of views that passes made before a tensor, in order; each is the only reader of its predecessor."""
     found: list[Operator] = []
     while True:
         maker = next(iter(tensor.sources), None)
@@ -78,7 +78,7 @@ def views_before(tensor: Tensor) -> list[Operator]:
 
 
 def join_jagged(graph: list[Tensor]) -> list[Tensor]:
-    """The graph with one `make_jagged` of all inputs that passes made jagged with the same offsets."""
+    """The graph with one `make_jagged` for all inputs that passes made jagged with the same offsets."""
     last = [t for t in graph if t.is_output] or [graph[-1]]
     groups: dict[tuple[Tensor, ...], list[Operator]] = {}
     for op in get_sorted_ops(graph):

@@ -117,7 +117,7 @@ def _check_payloads(name: str, config: Any) -> None:
 
 
 def _check_value(value: Any, key: str) -> None:
-    """Raise `_Refused` for a text in the program's JSON that PyTorch would run, as decided by its key."""
+    """Raise `_Refused` if PyTorch would run a text in the program's JSON as code; its key decides."""
     if isinstance(value, Mapping):
         for name, inner in cast("Mapping[str, Any]", value).items():
             if key == "range_constraints":

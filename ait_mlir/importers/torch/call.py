@@ -45,7 +45,9 @@ class Call:
         return self.arguments.get(name)
 
     def _is_run_number(self, name: str) -> bool:
-        """Whether the operation takes a number by this name, and is given one that only the run knows."""
+        """Whether the operation takes a number by this name, and the call gives it a number that is known only in a
+        run.
+        """
         if not isinstance(self.arguments.get(name), SSAValue):
             return False
         return any(a.name == name and "Tensor" not in str(a.type) for a in self.node.target._schema.arguments)

@@ -179,8 +179,8 @@ def _changes_weights(program: Any) -> bool:
 
 
 def _call_once(module: Any, args: Any, kwargs: Any) -> None:
-    """Call a model that changes its weights: some models change them only in their first call, and an export is no
-    call.
+    """Call a model that changes its weights, since some models change them only in their first call and can be exported
+    then.
     """
     args, kwargs = torch.utils._pytree.tree_map_only(torch.Tensor, torch.clone, (args, kwargs))
     with torch.no_grad():
@@ -240,7 +240,7 @@ def _proving_minimum(program: Any, dims: Mapping[tuple[int, int], Any]) -> int |
 
 
 def _raise_minima(program: Any, dims: Mapping[tuple[int, int], Any], least: int) -> None:
-    """Give a minimum to dims whose examples are as large."""
+    """Raise the minimum of a dim to `least` if its example is at least as large."""
     for item in read_inputs(program).tensors:
         for axis, size in enumerate(item.node.meta["val"].shape):
             if (item.leaf, axis) not in dims or not size.node.expr.is_Symbol or size.node.hint < least:

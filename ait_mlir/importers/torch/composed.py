@@ -25,7 +25,7 @@ PRECISION = {
 
 
 def _exponent(x: Any) -> tuple[Any, Any, int]:
-    """The index of the largest power of 2 up to |x| (-1 for 0), the list of powers that it refers to, and the least
+    """The position in a list of powers of 2 of the largest power up to |x| (-1 for 0), the list, and its smallest
     exponent.
     """
     _, least, most = PRECISION["float64" if x.dtype == torch.float64 else "float32"]

@@ -73,7 +73,7 @@ def simpler(program: Any) -> Any:
 
 
 def _is_rewritten(node: Any) -> bool:
-    """Whether a node is written with others by every decomposition of PyTorch."""
+    """Whether every decomposition of PyTorch replaces a node by other operations."""
     if AUTOCAST in str(node.target) or getattr(node.target, "__module__", "") == VMAP:
         return True
     return _is_mutable(node) and row_name(node) == str(node.target)

@@ -88,7 +88,7 @@ def register() -> None:
 
 
 class Graph:
-    """A graph of dynamo as a callable: the part of it that is compiled, and the one that PyTorch runs on the results.
+    """A graph of dynamo as a callable: a compiled part, and a part that PyTorch runs on the results of the first.
 
     Floats of Python are arguments of the graph. Those that kernels can read are inputs of the compiled part; for the
     values of the others, such as the epsilon of a norm, it is compiled again.
@@ -162,7 +162,7 @@ class Graph:
 
 
 class Refused(Exception):
-    """A call that the compiled part does not take. Nothing was written."""
+    """The compiled part does not accept a call. Nothing was written."""
 
     def __init__(self, reason: str, cause: Exception | None = None) -> None:
         super().__init__(reason)
@@ -294,7 +294,7 @@ class Part:
 
 @dataclass(frozen=True)
 class _Number:
-    """A float that the code knows, in the place of the tensor in which PyTorch passes it."""
+    """A float that is a constant of the code; it replaces the tensor in which PyTorch passes it."""
 
     value: float
 
@@ -365,7 +365,7 @@ _Bound: Any = _bound_class()
 
 
 def _marks(args: Sequence[Any], places: Iterable[int]) -> list[tuple[int, ...]]:
-    """The place in memory of each of some arguments, and how often PyTorch has counted a write to it."""
+    """For each of some arguments, its address, strides, and PyTorch's count of writes to it."""
     found = (args[i] for i in places)
     return [(x.data_ptr(), *x.stride(), 0 if x.is_inference() else x._version) for x in found]
 
@@ -395,8 +395,9 @@ def is_moved(node: Any, value: Any, device: Any) -> bool:
 
 
 def _real(value: Any, is_weight: bool) -> Any:
-    """A tensor to trace with, of its own: the export leaves marks on tensors, which guards would see. A weight is not
-    copied."""
+    """A tensor to trace with: a copy, because the export marks tensors, and guards would see the marks. A weight is not
+    copied.
+    """
     return value.detach() if is_weight else value.detach().clone()
 
 
@@ -440,7 +441,7 @@ def _symbols(node: Any) -> dict[int, str]:
 
 
 def _is_fault(error: Exception) -> bool:
-    """Whether an error is a bug of the compiler, not a refusal; bugs are logged with their place."""
+    """Whether an error is a bug of the compiler rather than a refusal; bugs are logged with their place."""
     return not isinstance(error, AitError)
 
 

@@ -58,7 +58,8 @@ class Loops:
 
     @contextlib.contextmanager
     def watched(self) -> Generator[None]:
-        """During a trace, functions with loops have their converted code; `LoopFound` is raised at a further loop."""
+        """A context for traces: functions with loops run their converted code, and a further loop raises `LoopFound`.
+        """
         kept = torch.SymInt.__index__
 
         def index(size: Any) -> int:
@@ -87,7 +88,7 @@ class Loops:
             yield
 
     def _converts(self, code: CodeType, line: int) -> bool:
-        """Whether a loop starts at this line and can be converted; if so, the next trace has it converted."""
+        """Whether a loop that can be converted starts at this line; the next trace then converts it."""
         original = self.originals.get(code, code)
         known = self.converted.get(original)
         try:

@@ -41,8 +41,9 @@ def heads_apart() -> Generator[None]:
 
 
 def _of_heads(whole: Callable[..., Any]) -> Callable[..., Any]:
-    """`multi_head_attention_forward`, or `whole` for what this file does not write: rows that are added to keys and
-    values, keys that are given, dropout, a causal mask as a hint alone."""
+    """A replacement for `multi_head_attention_forward`. It calls `whole` for cases that this file does not write: rows
+    added to keys and values, given keys, dropout, and a causal mask that is only a hint.
+    """
 
     @functools.wraps(whole)
     def forward(
@@ -102,7 +103,7 @@ def _attention(
 
 
 def _projected(query: Any, key: Any, value: Any, weights: tuple[Any, Any, Any], turned: Callable[[Any], Any]) -> Any:
-    """The three products of the inputs, turned, with their weights; products of one input are one."""
+    """The projections of query, key and value, `turned`; one product if the three are the same tensor."""
     linear, (weight, bias, parts) = torch.nn.functional.linear, weights
     if parts is None and query is key and key is value:
         return linear(turned(query), weight, bias).chunk(3, -1)
@@ -112,8 +113,9 @@ def _projected(query: Any, key: Any, value: Any, weights: tuple[Any, Any, Any], 
 
 
 def _mask(dtype: Any, heads: int, mask: Any, padding: Any) -> Any:
-    """What is added to the scores [batch, heads, rows, columns], of a mask [rows, columns] or [batch * heads, rows,
-    columns] and of one of the keys, [batch, columns] or [columns]; booleans say what is left out."""
+    """The mask to add to the scores [batch, heads, rows, columns]: the sum of a mask [rows, columns] or [batch * heads,
+    rows, columns] and of a mask of keys, [batch, columns] or [columns]. True in a boolean mask hides a score.
+    """
 
     def added(x: Any) -> Any:
         return torch.zeros_like(x, dtype=dtype).masked_fill(x, float("-inf")) if x.dtype == torch.bool else x

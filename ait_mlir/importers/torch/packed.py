@@ -28,7 +28,7 @@ class Lengths:
         self.values = values
 
     def __getitem__(self, step: int) -> Any:
-        """The number of sequences, asked for as the number that have a first step."""
+        """The number of sequences; PyTorch asks for it as the number of sequences that have a first step."""
         assert step == 0
         return self.values.shape[0]
 

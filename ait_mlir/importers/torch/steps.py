@@ -58,12 +58,13 @@ class Range:
         return moved[first : first + (self.count - 1) * step + 1 : step]
 
     def in_order(self, values: Any) -> Any:
-        """Values along dim 0, for ascending numbers, in the order of the steps; and the other way around."""
+        """Reverses dim 0 for a step below 0: ascending numbers become the order of the steps, and the reverse."""
         return values if self.by > 0 else values.flip(0)
 
 
 def without_axis(value: Any, tensor: Any, axis: int) -> Any:
-    """A value for one place of an axis of a tensor, which keeps the axis, without it; a broadcast value may lack it."""
+    """A value for one index of a tensor's axis, without that axis; a value that broadcasts may lack the axis already.
+    """
     if not isinstance(value, torch.Tensor):
         return torch.full((), value, dtype=tensor.dtype, device=tensor.device)
     behind = axis if axis < 0 else axis - tensor.dim()

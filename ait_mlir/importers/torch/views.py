@@ -22,7 +22,7 @@ _WRITING_OPERATORS = frozenset(
 
 @dataclass(frozen=True)
 class Parted:
-    """A graph in two parts: the one that is compiled, and the one that PyTorch runs on its results."""
+    """A graph in two parts: one that is compiled, and one that PyTorch runs on the results of the first."""
 
     computed: Any
     """The graph with the tensors as results from which `finish` makes the results of the whole."""

@@ -104,7 +104,9 @@ class AttentionSizes:
         return AttentionSizes(rows, cols, batch * heads, max(1, group), seen, causal, bytes_moved(op, scope), kv_bytes)
 
     def decisive(self, rounds: int) -> float:
-        """The columns that decide the time: the longest tile's if all tiles run at once, else nearer the mean."""
+        """The number of columns that decides the time: that of the longest tile if all tiles run at once, else nearer
+        the mean.
+        """
         return self.seen + (self.cols - self.seen) / rounds if self.causal else self.seen
 
 

@@ -86,7 +86,8 @@ def _steps(op: ConvOp) -> int:
 
 
 def _least_bytes(op: ConvOp) -> int:
-    """Shared memory of the smallest block that the template plans: 64 places of 8 lines, and groups of whole pieces."""
+    """Shared memory of the smallest block that the template plans: 64 positions in 8 lines, and groups of whole pieces.
+    """
     channels, columns = _of_group(op)
     sets, tiles, _ = _tile(columns)
     groups = 1 if channels % PIECE == 0 else 2

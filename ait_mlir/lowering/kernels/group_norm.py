@@ -122,7 +122,7 @@ class GroupNormKernel(Kernel[GroupNormOp]):
 
 @dataclass(frozen=True)
 class _Units:
-    """The elements as units: their number, and the arguments for the templates of reductions."""
+    """The units of a group norm: their number, and the arguments for the templates of reductions."""
 
     batch: Expr
     groups: Expr

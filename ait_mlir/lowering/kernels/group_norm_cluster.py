@@ -101,8 +101,9 @@ class _Shape:
         return _Shape(t.dims[0].evaluate(env), places, channels, groups, vector, element_bytes(t))
 
     def widths(self) -> Iterator[int]:
-        """Choices for the channels of a unit, always whole groups and accesses: the two smallest that fill lines, and
-        two smaller numbers, so that more blocks share a small sample."""
+        """The candidate widths of a unit, in channels: always whole groups and accesses. These are the two smallest
+        that fill lines of memory, and two smaller ones, so that more blocks share a small sample.
+        """
         least = math.lcm(self.channels // self.groups, self.vector)
         fitting = [w for w in range(least, min(self.channels, MOST_CHANNELS) + 1, least) if self.channels % w == 0]
         wide = [w for w in fitting if w * self.narrow >= LINE_BYTES] or fitting[-1:]
@@ -266,7 +267,7 @@ class SplitGroupNorm(ClusterGroupNorm):
             raise ValueError(f"splits is {blocks}, expected 1 to {MOST_SPLITS}")
 
     def between(self, op: GroupNormOp, config: Config, target: Target) -> tuple[TensorType, ...]:
-        """Four numbers for each group of each sample, for each block that shares the group, and each of its slices."""
+        """Partial statistics: four numbers for each slice of each block's share of a group, for each sample."""
         splits = self._value(op, config, target, "splits")
         numbers = const(4 * MOST_SLICES * splits * op.groups.value.data)
         return (TensorType.get([tensor_type(op.input).dims[0], numbers], f32),)

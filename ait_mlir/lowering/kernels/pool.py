@@ -56,7 +56,7 @@ def axis_numbers(op: PoolBase, x: Arg) -> list[list[Expr]]:
 
 
 class OverlapAddKernel(Kernel[OverlapAddOp]):
-    """`ait.overlap_add`, any strides: each element of the result reads what lies over it."""
+    """`ait.overlap_add`, any strides: each element of the result sums the window elements at its position."""
 
     name = "overlap_add"
     ops = (OverlapAddOp,)

@@ -135,7 +135,7 @@ def _select_tile(op: TopkOp) -> int:
 
 
 def topk_bytes(op: TopkOp) -> Expr:
-    """Bytes of workspace for `ait::gpu::topk`: what the parts of a row have, twice."""
+    """Bytes of workspace for `ait::gpu::topk`: two buffers for the candidates of each part of a row."""
     t, k, tile = tensor_type(op.input), op.k.value.data, _select_tile(op)
     if k > tile // 4:
         return sort_bytes(op, op.axis)
