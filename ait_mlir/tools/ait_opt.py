@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 import os
 import re
+import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from io import StringIO
 from pathlib import Path
@@ -30,8 +31,8 @@ from ait_mlir.passes.parse import parse_passes
 from ait_mlir.passes.pipelines import PASSES
 from ait_mlir.rewrites.engine.driver import Statistics, counted_rewrites
 from ait_mlir.tools import print_ir
-from ait_mlir.tools.cli import internal_error
-from ait_mlir.tools.ending import ended_cleanly
+from ait_mlir.tools.checks import blocks, inserted, without_checks
+from ait_mlir.tools.ending import ended_cleanly, internal_error
 from ait_mlir.tools.expectations import expectations, unmet
 from ait_mlir.tools.print_ir import Times, printed_ir
 
@@ -42,6 +43,9 @@ EXAMPLE = """examples:
   ait-opt examples/ffn.mlir -p simplify,fuse-epilogue
   ait-opt examples/ffn.mlir -p 'apply-patterns{file="my_patterns.mlir"}' --check-semantics
 """
+
+
+Show = Callable[[ModuleOp, SourceText], str]
 
 
 class Options(argparse.Namespace):
@@ -68,6 +72,7 @@ class Options(argparse.Namespace):
     mlir_print_ir_after_change: bool
     mlir_print_ir_after_failure: bool
     mlir_timing: bool
+    generate_checks: bool
 
 
 class _Parser(argparse.ArgumentParser):
@@ -100,6 +105,10 @@ def argument_parser() -> argparse.ArgumentParser:
         (
             "--verify-diagnostics",
             "compare the errors with the '// expected-error {{...}}' comments; a difference fails",
+        ),
+        (
+            "--generate-checks",
+            "print the input as a test: with FileCheck lines for the output, and a RUN line if it has none",
         ),
         ("--print-op-generic --mlir-print-op-generic", "print the form that mlir-opt reads"),
         ("--print-between-passes", "print the IR after each pass to standard error"),
@@ -144,8 +153,12 @@ def pattern_functions() -> str:
     return "\n".join(lines)
 
 
-def run(options: Options, out: TextIO, err: TextIO) -> int:
-    """Run with given streams; returns the exit code: 0, or 1 after an error."""
+def run(options: Options, out: TextIO, err: TextIO, show: Show | None = None, stdin: bytes | None = None) -> int:
+    """Run with given streams; returns the exit code: 0, or 1 after an error.
+
+    `show` gives the text to print for a module after its passes, and for the part of the source that it comes from; by
+    default it is the module's text. `stdin` is the input of `-`, by default standard input.
+    """
     if options.list_passes:
         out.write("\n".join(sorted(PASSES)) + "\n")
         return 0
@@ -159,7 +172,7 @@ def run(options: Options, out: TextIO, err: TextIO) -> int:
         out.write(pattern_functions())
         return 0
     try:
-        chunks = read_chunks(options)
+        chunks = read_chunks(options, stdin)
         wanted = [expectations(source) if options.verify_diagnostics else [] for source in chunks]
         parse_passes(options.passes)
         printed_ir(options, partial(print_module, options), err)
@@ -173,13 +186,17 @@ def run(options: Options, out: TextIO, err: TextIO) -> int:
         err.write(f"ait-opt: error: cannot read {options.input}: {e.strerror}\n")
         return 1
     texts: list[str] = []
+    if options.generate_checks:
+        texts += run_line_of(options, chunks[0].text)
+        show = with_checks(options)
     failed = False
     for i, source in enumerate(chunks):
         if i > 0:
             texts.append("// -----\n")
         found: list[Diagnostic] = []
         try:
-            texts.append(process(options, source, err))
+            module = process(options, source, err)
+            texts.append(print_module(options, module) if show is None else show(module, source))
         except SourceError as e:
             found = e.diagnostics
         except AitError as e:
@@ -212,10 +229,10 @@ def run(options: Options, out: TextIO, err: TextIO) -> int:
     return int(failed)
 
 
-def read_chunks(options: Options) -> list[SourceText]:
+def read_chunks(options: Options, stdin: bytes | None = None) -> list[SourceText]:
     """The input as one source, or as its parts."""
     if options.input == "-":
-        name, data = "<stdin>", sys.stdin.buffer.read()
+        name, data = "<stdin>", sys.stdin.buffer.read() if stdin is None else stdin
     else:
         name, data = options.input, Path(options.input).read_bytes()
     source = decode(data, name)
@@ -236,8 +253,8 @@ def is_free_of_reference(p: ModulePass, module: ModuleOp) -> bool:
     return isinstance(p, AssumingPatternPass) and p.applies_to(module)
 
 
-def process(options: Options, source: SourceText, err: TextIO) -> str:
-    """Parse, run the passes, print; raises `SourceError`."""
+def process(options: Options, source: SourceText, err: TextIO) -> ModuleOp:
+    """Parse and run the passes; returns the module, raises `SourceError`."""
     begin = perf_counter()
     ctx = context()
     ctx.allow_unregistered = options.allow_unregistered_dialect
@@ -297,10 +314,28 @@ def process(options: Options, source: SourceText, err: TextIO) -> str:
     if checker is not None:
         err.write(f"// semantics: {checker.summary()}\n")
         err.writelines(f"// semantics: not tried: {reason}\n" for reason in checker.skipped)
-    text = print_module(options, module)
     if options.mlir_timing:
         err.write(times.report(perf_counter() - begin))
-    return text
+    return module
+
+
+def with_checks(options: Options) -> Show:
+    """What `--generate-checks` prints: the source with checks of the module, in place of those generated before."""
+
+    def show(module: ModuleOp, source: SourceText) -> str:
+        return inserted(without_checks(source.text, ["CHECK"]), blocks(module, generic=options.print_op_generic))
+
+    return show
+
+
+def run_line_of(options: Options, text: str) -> list[str]:
+    """The RUN line of a test with these options; none if the text has one."""
+    if re.search(r"^\s*//\s*RUN:", text, re.MULTILINE):
+        return []
+    flags = ("split_input_file", "print_op_generic", "allow_unregistered_dialect", "disable_verify")
+    words = ["ait-opt", "%s", *(["-p", options.passes] if options.passes else [])]
+    words += [f"--{flag.replace('_', '-')}" for flag in flags if getattr(options, flag)]
+    return [f"// RUN: {shlex.join(words)} | filecheck %s\n\n".replace("'%s'", "%s")]
 
 
 def semantics_checker(module: ModuleOp, source: SourceText) -> SemanticsChecker:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from ait_mlir import outside
 from ait_mlir.errors import AitError
-from ait_mlir.tools.ending import ended_cleanly
+from ait_mlir.tools.ending import ended_cleanly, internal_error
 from ait_mlir.version import __version__
 
 _DESCRIPTION = "Compile neural networks to C++ for the CPU, CUDA or ROCm, and run them."
@@ -32,14 +32,14 @@ class _Parser(argparse.ArgumentParser):
 
 def argument_parser() -> argparse.ArgumentParser:
     """The parser with all subcommands."""
-    from ait_mlir.tools.commands import bench, cache, compile, import_, inspect, reduce, run, runtime
+    from ait_mlir.tools.commands import bench, cache, compile, import_, inspect, reduce, run, runtime, update_checks
 
     parser = _Parser(
         prog="ait", description=_DESCRIPTION, epilog=_EXAMPLE, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--version", action="version", version=f"ait_mlir {__version__}")
     subparsers = parser.add_subparsers(metavar="COMMAND", required=True, parser_class=_Parser)
-    for command in (compile, import_, run, bench, inspect, reduce, cache, runtime):
+    for command in (compile, import_, run, bench, inspect, reduce, update_checks, cache, runtime):
         command.add(subparsers)
     for name, command in subparsers.choices.items():
         if name not in ("cache", "runtime"):
@@ -94,12 +94,6 @@ def _message(error: BaseException) -> str:
             return "ait: interrupted"
         case _:  # a mistake of ours: still no traceback, unless it is asked for
             return internal_error("ait", error)
-
-
-def internal_error(tool: str, error: BaseException) -> str:
-    """The message for a bug of the compiler: the error, its notes with the place in the program, and advice."""
-    notes = "".join(f"\n{note}" for note in getattr(error, "__notes__", ()))
-    return f"{tool}: internal error: {type(error).__name__}: {error}; AIT_TRACEBACK=1 shows where{notes}"
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Ends commands cleanly: after signals, and if their output cannot be written."""
+"""Ends commands cleanly: after signals, after internal errors, and if their output cannot be written."""
 
 from __future__ import annotations
 
@@ -48,6 +48,12 @@ def ended_cleanly(name: str, command: Callable[[], int]) -> int:
     except Ended as error:
         _tell(f"{name}: {error}")
         return error.status
+
+
+def internal_error(tool: str, error: BaseException) -> str:
+    """The message for a bug of the compiler: the error, its notes with the place in the program, and advice."""
+    notes = "".join(f"\n{note}" for note in getattr(error, "__notes__", ()))
+    return f"{tool}: internal error: {type(error).__name__}: {error}; AIT_TRACEBACK=1 shows where{notes}"
 
 
 class _Printable:
