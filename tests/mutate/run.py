@@ -33,8 +33,9 @@ from ait_mlir.rewrites import apply
 from ait_mlir.rewrites.engine.compile import CompiledPatterns, compile_patterns
 from ait_mlir.rewrites.engine.errors import PatternError
 from ait_mlir.rewrites.engine.language import EITHER, PatternSet
+from ait_mlir.tools.run_lines import run_command
 from tests.full import ROOT, sources_digest
-from tests.lit.runner import run_command, run_lines
+from tests.lit.runner import lines_of
 from tests.rewrites.attention_cases import VARIANTS, matching
 from tests.rewrites.test_attention import check_variant
 
@@ -178,7 +179,7 @@ def lit_tests_pass(family: Family, compiled: CompiledPatterns) -> bool:
     apply.compiled = mutated  # type: ignore[assignment]
     try:
         # What compares meaning is slower and runs last.
-        lines = [line for test in family.tests for line in run_lines(LIT / test)]
+        lines = [line for test in family.tests for line in lines_of(LIT / test)]
         for line in sorted(lines, key=lambda line: "--check-semantics" in line.text):
             stream = ""
             for command in line.pipe:
