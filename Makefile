@@ -1,4 +1,4 @@
-# make demo | test | test-full [SHARD=3/8] | check | codegen | mutate | fuzz [N=1000] | fuzz-load [N=1000] | fuzz-text [N=1000] | clean
+# make demo | test | test-full [SHARD=3/8] | check | codegen | mutate | fuzz [N=1000] | fuzz-load [N=1000] | fuzz-text [N=1000] | playground | clean
 # Needs python3 >= 3.11 with venv, g++ and make. Everything else is installed into $(VENV) by the first target that needs it.
 
 PYTHON ?= python3
@@ -13,7 +13,7 @@ TORCH := $(shell sed -n 's/^torch==//p' constraints.txt)
 SHARD ?=
 N ?= 1000
 
-.PHONY: setup demo test test-full test-gpu check codegen mutate fuzz fuzz-load fuzz-text clean
+.PHONY: setup demo test test-full test-gpu check codegen mutate fuzz fuzz-load fuzz-text playground clean
 
 setup: $(STAMP)
 
@@ -69,6 +69,10 @@ fuzz-load: $(STAMP)
 # N malformed texts of the IR and of pipelines, guided by coverage; goes on where it was cut off
 fuzz-text: $(STAMP)
 	$(BIN)/python -m tests.fuzz.text --count $(N) --jobs $(JOBS)
+
+# the compiler as a page that needs no server: everything in build/playground; needs node and npm
+playground: $(STAMP)
+	$(BIN)/python docs/playground/build.py
 
 clean:
 	rm -rf build dist *.egg-info .pytest_cache .ruff_cache .hypothesis

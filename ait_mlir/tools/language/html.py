@@ -14,7 +14,7 @@ FOLDED = 80
 LINES = 5_000
 """A notebook shows this many lines; the rest is a sentence."""
 
-_STYLE = """<style>
+STYLE = """<style>
 .ait-ir { font: 12px/1.5 ui-monospace, monospace; white-space: pre; overflow-x: auto; color: #24292f }
 .ait-ir details { display: inline } .ait-ir summary { display: inline; cursor: pointer; color: #6e7781 }
 .ait-ir details[open] summary::after { content: " " }
@@ -35,7 +35,7 @@ def module_html(module: ModuleOp) -> str:
     shown = "\n".join("".join(_line(line)) for line in lines[:LINES])
     rest = len(lines) - LINES
     more = f"\n<span class='comment'>// {rest} more lines; print(module) shows them</span>" if rest > 0 else ""
-    return f"{_STYLE}<div class='ait-ir'>{shown}{more}</div>"
+    return f"{STYLE}<div class='ait-ir'>{shown}{more}</div>"
 
 
 def _line(line: str) -> Iterator[str]:

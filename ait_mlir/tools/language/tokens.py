@@ -42,7 +42,7 @@ class Token(NamedTuple):
         return self.start + len(self.text)
 
 
-_TOKEN = re.compile(
+TOKEN = re.compile(
     r"""(?P<comment>//.*)
       | (?P<string>"(?:[^"\\]|\\.)*+"?)
       | (?P<value>%(?:\d+|[A-Za-z$._-][\w$.-]*)?)
@@ -55,7 +55,7 @@ _TOKEN = re.compile(
       | (?P<mark>->|\{-\#|\#-\}|[^\s])""",
     re.VERBOSE | re.ASCII,
 )
-_ELEMENT = re.compile(r"bf16|f8E\w+|f(?:16|32|64)|[su]?i\d+|index")
+ELEMENT = re.compile(r"bf16|f8E\w+|f(?:16|32|64)|[su]?i\d+|index")
 _OF_DIMS = frozenset(("to", "hints", "bound", "given", "jagged", "min", "max", "mod", "floordiv", "ceildiv"))
 _LITERALS = frozenset(
     ("true", "false", "unit", "inf", "nan", "loc", "dense", "array", "constant", "max", "min", "mean")
@@ -74,7 +74,7 @@ def tokens_of(line: str) -> tuple[Token, ...]:
     found: list[Token] = []
     brackets: list[str] = []  # per open bracket: what the names in it are
     before = ""
-    for match in _TOKEN.finditer(line):
+    for match in TOKEN.finditer(line):
         kind, text = cast("Kind", match.lastgroup), match.group()
         if kind == "word":
             kind = _role(text, brackets[-1] if brackets else "", line, match.end())
@@ -102,7 +102,7 @@ def _contents(bracket: str, before: str, found: list[Token], brackets: list[str]
 def _role(text: str, inside: str, line: str, end: int) -> Kind:
     if "." in text:
         return "op"
-    if _ELEMENT.fullmatch(text):
+    if ELEMENT.fullmatch(text):
         return "element"
     if inside in ("", "keys") or text == "x":
         return "word"
