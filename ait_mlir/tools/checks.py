@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from io import StringIO
 
@@ -53,13 +53,16 @@ def _is_named_input(value: SSAValue) -> bool:
     return graph.input_names.data[value.index].data == value.name_hint
 
 
-def blocks(module: ModuleOp, prefix: str = "CHECK", generic: bool = False) -> list[Block]:
-    """The checks of each op of a module in its text, with a FileCheck prefix."""
+def blocks(
+    module: ModuleOp, prefix: str = "CHECK", generic: bool = False, reserved: Collection[str] = ()
+) -> list[Block]:
+    """The checks of each op of a module in its text, with a FileCheck prefix. `reserved`: the other prefixes of the file;
+    `[[NAME:` would be read as a check of a prefix NAME."""
     stream = StringIO()
     printer = _MarkingPrinter(stream=stream, print_generic_format=generic)
     printer.print_op(module)
     head, *texts = stream.getvalue().split(_OP)
-    names = _Names({number: value for value, number in printer.numbers.items()})
+    names = _Names({number: value for value, number in printer.numbers.items()}, {prefix, *reserved})
     found = [] if not module.attributes or generic else [Block("", (f"// {prefix}: {_literal(head.strip())}",))]
     for i, (op, text) in enumerate(zip(module.ops, texts, strict=True)):
         symbol = op.properties.get("sym_name")
@@ -77,6 +80,7 @@ class _Names:
     """The names of captures: each value's hint, or the mnemonic of its op, in capitals."""
 
     values: dict[int, SSAValue]
+    reserved: set[str]
     of: dict[int, str] = field(default_factory=dict[int, str])
     taken: set[str] = field(default_factory=set[str])
 
@@ -92,7 +96,7 @@ class _Names:
         base = re.sub(r"\W", "_", _basis(self.values[number])).upper()
         base = base if re.match(r"[A-Z]", base) else f"V{base}"
         name, i = base, 0
-        while name in self.taken:
+        while name in self.taken or name in self.reserved:
             name, i = f"{base}_{i + 1}", i + 1
         self.taken.add(name)
         self.of[number] = name

@@ -39,6 +39,7 @@ def updated(text: str, path: Path, by_hand: bool = False) -> Update:
     if not lines:
         raise AitError(f"{path}: no RUN line; write one, such as `// RUN: ait-opt %s -p simplify | filecheck %s`")
     notes: list[str] = []
+    prefixes = [found[1] for found in re.finditer(r"--?check-prefix[= ](\w+)", "\n".join(line.text for line in lines))]
     made: dict[str, list[list[Block]]] = {}
     for line in lines:
         prefix = _prefix(line)
@@ -47,7 +48,7 @@ def updated(text: str, path: Path, by_hand: bool = False) -> Update:
         elif (present := _present(text, prefix)) == "by hand" and not by_hand:
             notes.append(f"line {line.line}: the checks of {prefix} are written by hand; --all replaces them")
         else:
-            found = _blocks(line, prefix)
+            found = _blocks(line, prefix, prefixes)
             if prefix in made and made[prefix] != found:
                 raise AitError(f"{path}:{line.line}: two RUN lines print different IR for prefix {prefix}")
             if present == "both" and not by_hand:
@@ -94,7 +95,7 @@ def _present(text: str, prefix: str) -> str:
     ]
 
 
-def _blocks(line: RunLine, prefix: str) -> list[list[Block]]:
+def _blocks(line: RunLine, prefix: str, prefixes: Sequence[str]) -> list[list[Block]]:
     """The checks of a RUN line for each part of its input."""
     *front, last = line.pipe[:-1]
     stream = ""
@@ -107,7 +108,7 @@ def _blocks(line: RunLine, prefix: str) -> list[list[Block]]:
     found: list[list[Block]] = []
 
     def show(module: ModuleOp, source: SourceText) -> str:
-        found.append(blocks(module, prefix, options.print_op_generic))
+        found.append(blocks(module, prefix, options.print_op_generic, prefixes))
         return ""
 
     errors = io.StringIO()

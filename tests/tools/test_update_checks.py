@@ -132,7 +132,7 @@ def test_checks_by_hand_stay(tmp_path: Path, capsys: pytest.CaptureFixture[str])
 def test_each_prefix_and_each_part_has_its_own_checks(tmp_path: Path) -> None:
     runs = [
         "// RUN: ait-opt %s --split-input-file | filecheck %s",
-        "// RUN: ait-opt %s --split-input-file --print-op-generic | filecheck %s --check-prefix=GENERIC",
+        "// RUN: ait-opt %s --split-input-file --print-op-generic | filecheck %s --check-prefix=SOFTMAX",
         "// RUN: ait-opt %s --split-input-file -p simplify --check-semantics 2>&1 | filecheck %s --check-prefix=SAME",
         "// SAME: semantics: nothing was compared",
     ]
@@ -140,9 +140,9 @@ def test_each_prefix_and_each_part_has_its_own_checks(tmp_path: Path) -> None:
     test = write(tmp_path, "\n".join(runs) + "\n\n" + parts)
     assert main(["update-checks", str(test)]) == 0
     text = test.read_text()
-    for prefix, name in (("CHECK-LABEL: ait.graph", "g"), ("CHECK-LABEL: ait.graph", "h"), ("GENERIC-LABEL", "h")):
+    for prefix, name in (("CHECK-LABEL: ait.graph", "g"), ("CHECK-LABEL: ait.graph", "h"), ("SOFTMAX-LABEL", "h")):
         assert len(re.findall(f"// {prefix}.*(?:@{name}|sym_name = .{name})", text)) == 1
-    assert "// -----  the same\n" in text and text.index("GENERIC-LABEL") < text.index("// -----")
+    assert "// -----  the same\n" in text and text.index("SOFTMAX-LABEL") < text.index("// -----")
     check_file(test)
     assert main(["update-checks", "--diff", str(test)]) == 0
 
