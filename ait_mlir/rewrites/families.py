@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from functools import cache
 from importlib import import_module
 
-from ait_mlir.rewrites.engine.language import PatternSet
+from ait_mlir import outside
+from ait_mlir.rewrites.engine.language import PatternFamily, PatternSet
 from ait_mlir.rewrites.engine.registry import Registry
 
 FAMILIES: tuple[str, ...] = (
@@ -58,3 +60,11 @@ def _named(name: str) -> PatternSet:
     if not isinstance(found, PatternSet):
         raise ValueError(f"no set of patterns is called {name!r}; expected FAMILY:SET, with a family of {FAMILIES}")
     return found
+
+
+def family_of(pattern: str) -> PatternFamily | None:
+    """The family of a pattern that was applied: of the modules loaded until now, or from outside."""
+    loaded = [module for name in _MODULES if (module := sys.modules.get(name)) is not None]
+    ours = [found for module in loaded for found in vars(module).values() if isinstance(found, PatternFamily)]
+    others = [family for row in outside.rows().values() for family in row.patterns]
+    return next((family for family in (*ours, *others) if pattern in family.names), None)

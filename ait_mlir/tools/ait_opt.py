@@ -34,6 +34,7 @@ from ait_mlir.tools import print_ir
 from ait_mlir.tools.checks import blocks, inserted, without_checks
 from ait_mlir.tools.ending import ended_cleanly, internal_error
 from ait_mlir.tools.expectations import expectations, unmet
+from ait_mlir.tools.explain import Trace, explanation
 from ait_mlir.tools.print_ir import Times, printed_ir
 
 if TYPE_CHECKING:
@@ -73,6 +74,8 @@ class Options(argparse.Namespace):
     mlir_print_ir_after_failure: bool
     mlir_timing: bool
     generate_checks: bool
+    explain: bool
+    report: str | None
 
 
 class _Parser(argparse.ArgumentParser):
@@ -110,6 +113,7 @@ def argument_parser() -> argparse.ArgumentParser:
             "--generate-checks",
             "print the input as a test: with FileCheck lines for the output, and a RUN line if it has none",
         ),
+        ("--explain", "print, instead of the IR, what each pass changed, by which patterns, and their laws"),
         ("--print-op-generic --mlir-print-op-generic", "print the form that mlir-opt reads"),
         ("--print-between-passes", "print the IR after each pass to standard error"),
         ("--print-debuginfo --mlir-print-debuginfo", "print locations"),
@@ -125,6 +129,7 @@ def argument_parser() -> argparse.ArgumentParser:
         ("--list-constraints", "print the constraints, finders and native rewrites that patterns may call, and stop"),
     ):
         p.add_argument(*flags.split(), action="store_true", help=text)
+    p.add_argument("--report", metavar="FILE", help="write a page (HTML) to step through the passes")
     print_ir.add_options(p)
     return p
 
@@ -195,8 +200,13 @@ def run(options: Options, out: TextIO, err: TextIO, show: Show | None = None, st
             texts.append("// -----\n")
         found: list[Diagnostic] = []
         try:
-            module = process(options, source, err)
-            texts.append(print_module(options, module) if show is None else show(module, source))
+            module, trace = process(options, source, err)
+            if trace is not None and options.report is not None:
+                report_page(options, source, module, trace, i if len(chunks) > 1 else None)
+            if trace is not None and options.explain:
+                texts.append(explanation(trace))
+            else:
+                texts.append(print_module(options, module) if show is None else show(module, source))
         except SourceError as e:
             found = e.diagnostics
         except AitError as e:
@@ -253,8 +263,9 @@ def is_free_of_reference(p: ModulePass, module: ModuleOp) -> bool:
     return isinstance(p, AssumingPatternPass) and p.applies_to(module)
 
 
-def process(options: Options, source: SourceText, err: TextIO) -> ModuleOp:
-    """Parse and run the passes; returns the module, raises `SourceError`."""
+def process(options: Options, source: SourceText, err: TextIO) -> tuple[ModuleOp, Trace | None]:
+    """Parse and run the passes; returns the module, and a record of the passes if an option shows it. Raises
+    `SourceError`."""
     begin = perf_counter()
     ctx = context()
     ctx.allow_unregistered = options.allow_unregistered_dialect
@@ -271,8 +282,11 @@ def process(options: Options, source: SourceText, err: TextIO) -> ModuleOp:
         running = None
         printed.ended(p, module)
         times.add(p.name, seconds)
+        if trace is not None:
+            trace.observe(p, module, seconds)
         if options.print_stats:
-            err.write("".join(statistics_lines(p.name, seconds, statistics.taken())))
+            taken = statistics.taken() if trace is None else trace.taken
+            err.write("".join(statistics_lines(p.name, seconds, taken)))
         if options.time_passes:
             err.write(f"{seconds * 1e3:10.2f} ms  {p.name}\n")
         if options.print_between_passes:
@@ -296,6 +310,7 @@ def process(options: Options, source: SourceText, err: TextIO) -> ModuleOp:
         printed.starting(p, module)
 
     with counted_rewrites() as statistics:
+        trace = Trace(statistics, module) if options.explain or options.report is not None else None
         try:
             run_passes(
                 ctx,
@@ -316,7 +331,20 @@ def process(options: Options, source: SourceText, err: TextIO) -> ModuleOp:
         err.writelines(f"// semantics: not tried: {reason}\n" for reason in checker.skipped)
     if options.mlir_timing:
         err.write(times.report(perf_counter() - begin))
-    return module
+    return module, trace
+
+
+def report_page(options: Options, source: SourceText, module: ModuleOp, trace: Trace, part: int | None) -> None:
+    """Write the page of a run; with `part`, of this part of a split file, its number in the name of the page."""
+    from ait_mlir.selection.select import Selections
+    from ait_mlir.tools.page import page
+
+    assert options.report is not None
+    path = Path(options.report)
+    if not path.absolute().parent.is_dir():
+        raise AitError(f"--report {path}: there is no such folder")
+    path = path if part is None else path.with_name(f"{path.stem}-{part}{path.suffix}")
+    write_atomic(path, page(Path(source.name).name, trace, Selections(), None, module, {}).encode())
 
 
 def with_checks(options: Options) -> Show:

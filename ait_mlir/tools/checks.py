@@ -56,8 +56,8 @@ def _is_named_input(value: SSAValue) -> bool:
 def blocks(
     module: ModuleOp, prefix: str = "CHECK", generic: bool = False, reserved: Collection[str] = ()
 ) -> list[Block]:
-    """The checks of each op of a module in its text, with a FileCheck prefix. `reserved`: the other prefixes of the file;
-    `[[NAME:` would be read as a check of a prefix NAME."""
+    """The checks of each op of a module in its text, with a FileCheck prefix. No capture is called like a prefix in
+    `reserved`, those of the file: `[[NAME:` would be read as a check of NAME."""
     stream = StringIO()
     printer = _MarkingPrinter(stream=stream, print_generic_format=generic)
     printer.print_op(module)

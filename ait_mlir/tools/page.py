@@ -5,63 +5,21 @@ from __future__ import annotations
 import base64
 import gzip
 from collections.abc import Mapping
-from dataclasses import InitVar, dataclass, field
-from difflib import unified_diff
+from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
 
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.passes import ModulePass
 
 from ait_mlir.dialects.ait_rt.loop import program_ops
 from ait_mlir.dialects.ait_rt.program import LaunchOp, ProgramOp
 from ait_mlir.passes.lifetimes import lifetimes
-from ait_mlir.rewrites.engine.driver import Statistics
 from ait_mlir.selection.select import Selections
+from ait_mlir.tools.explain import Step, Trace
 from ait_mlir.tools.report import Report, report
-from ait_mlir.tools.steady import Names, steady_text
 
 _WIDTH = 1000
 _HEIGHT = 300
-
-
-@dataclass(frozen=True)
-class Step:
-    """A pass that ran: its seconds, the number of applications of each pattern, and the changes of the IR as the lines
-    of a unified diff, empty without changes."""
-
-    name: str
-    seconds: float
-    applied: Mapping[str, int]
-    changes: str
-
-
-@dataclass
-class Trace:
-    """The record of one compilation's passes; `observe` is an observer of `run_passes`."""
-
-    statistics: Statistics
-    """The counts of rewrites of the running pass."""
-    module: InitVar[ModuleOp]
-    """The module before the first pass."""
-    names: Names = field(default_factory=Names)
-    text: str = ""
-    """The IR after the last pass, with `names`."""
-    steps: list[Step] = field(default_factory=list[Step])
-    rewrites: Statistics = field(default_factory=Statistics)
-    """The counts of rewrites of all steps."""
-
-    def __post_init__(self, module: ModuleOp) -> None:
-        self.text = steady_text(module, self.names)
-
-    def observe(self, p: ModulePass, module: ModuleOp, seconds: float) -> None:
-        """Record a pass that has run."""
-        after = steady_text(module, self.names)
-        changes = "\n".join(list(unified_diff(self.text.splitlines(), after.splitlines(), lineterm="", n=2))[2:])
-        taken = self.statistics.taken()
-        self.rewrites.add(taken)
-        self.steps.append(Step(p.name, seconds, taken.applied, changes))
-        self.text = after
 
 
 @dataclass(frozen=True)
@@ -110,6 +68,11 @@ def packed(text: str) -> str:
     return base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode()
 
 
+def changes(step: Step) -> str:
+    """The changes of a step, packed; a tab separates a line from the pattern that caused it."""
+    return packed("\n".join(f"{line}\t{pattern}" if pattern else line for line, pattern in step.annotated()))
+
+
 def page(
     name: str,
     trace: Trace,
@@ -124,9 +87,11 @@ def page(
     counted: Report | None = None if program is None else report(module, program, dims)
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
     environment.filters["packed"] = packed
+    environment.filters["changes"] = changes
     template = environment.from_string((Path(__file__).parent / "templates" / "report.html.j2").read_text("utf-8"))
     return template.render(
         name=name,
+        first=trace.first,
         steps=trace.steps,
         text=str(module),
         applied=sorted(trace.rewrites.applied.items(), key=lambda row: (-row[1], row[0])),

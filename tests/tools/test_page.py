@@ -17,6 +17,7 @@ from ait_mlir.ir.parser import parse_text
 from ait_mlir.tools.cli import main
 from ait_mlir.tools.steady import Names, steady_text
 
+ROOT = Path(__file__).parents[2]
 MODEL = """
 ait.graph @tiny(%x: !ait.tensor<batch x 8 x f32>) dims {batch = 1 to 6 hints [2, 4]} {
   %w = ait.param "<b>w" : !ait.tensor<8 x 8 x f32>
@@ -38,7 +39,7 @@ def write_page(folder: Path, to: str) -> Path:
 
 
 def unpacked(page: str) -> list[str]:
-    """The packed parts: the changes of each pass that changed something, then the IR."""
+    """The packed parts: the first IR, the changes of each pass that changed something, then the IR at the end."""
     return [gzip.decompress(base64.b64decode(found)).decode() for found in re.findall('data-packed="([^"]*)"', page)]
 
 
@@ -48,9 +49,9 @@ def test_the_page_shows_passes_patterns_launches_and_the_arena(tmp_path: Path):
     assert launches > 1
     assert text.count('class="launch"') == launches
     assert text.count('class="buffer"') == (tmp_path / "out.mlir").read_text().count("ait_rt.alloc ")
-    *changes, ir = unpacked(text)
-    assert ir + "\n" == (tmp_path / "out.mlir").read_text()
-    assert text.count("<details id=") - text.count(", no change") == len(changes) + 1
+    first, *changes, ir = unpacked(text)
+    assert first.startswith("builtin.module {\n  ait.graph @tiny") and ir + "\n" == (tmp_path / "out.mlir").read_text()
+    assert text.count('<section class="pass"') - text.count("; no change") == len(changes)
     assert all({line[0] for line in change.split("\n")} <= set("+-@ ") for change in changes)
     assert any("+    %0 = ait.relu %x" in change for change in changes) or any(
         "-    %1 = ait.relu %0" in change for change in changes
@@ -61,13 +62,17 @@ def test_the_page_shows_passes_patterns_launches_and_the_arena(tmp_path: Path):
 
 
 def test_the_changes_of_a_pass_are_those_of_the_program(tmp_path: Path):
-    change, *_ = unpacked(write_page(tmp_path, "simplified").read_text())
+    _, change, *_ = unpacked(text := write_page(tmp_path, "simplified").read_text())
     t = "!ait.tensor<batch x 8 x f32>"
     assert [line for line in change.split("\n") if line[0] in "+-"] == [
-        f"-    %1 = ait.relu %0 : {t}",
+        f"-    %1 = ait.relu %0 : {t}\tidempotent_relu",
         f"-    %2 = ait.gemm rcr %1, %w : {t}",
         f"+    %2 = ait.gemm rcr %0, %w : {t}",
     ]
+    laws = re.findall(r"<tr><td>(\w+)</td><td class=.n.>(\d+)</td><td>(.*?) <span class=.place.>(.*?)</span>", text)
+    assert [law[:3] for law in laws] == [("idempotent_relu", "1", "relu(relu(x)) = relu(x)")]
+    file, _, line = laws[0][3].partition(":")
+    assert "def idempotent" in "".join((ROOT / file).read_text().splitlines(True)[int(line) - 1 : int(line) + 2])
 
 
 def test_a_name_belongs_to_one_value():
@@ -162,13 +167,42 @@ def test_a_browser_shows_the_page(tmp_path: Path):
 def test_a_browser_unpacks_what_it_shows(tmp_path: Path):
     page = write_page(tmp_path, "planned")
     text = page.read_text()
-    *changes, ir = unpacked(text)
+    _, change, *_, ir = unpacked(text)
     packed = text.count("data-packed=")
     shown = browse(page, "#ir", "--dump-dom")
     assert html.escape(ir, quote=False) in shown.stdout and shown.stdout.count("data-packed=") == packed - 1
-    number = re.findall(r'<details id="pass-(\d+)"><summary>(?![^<]*no change)', text)[0]
-    shown = browse(page, f"#pass-{number}", "--dump-dom")
-    found = re.findall(r'<span class="(\w+)">([^<]*)\n</span>', shown.stdout)
-    marks = {"+": "added", "-": "removed", "@": "place"}
-    assert found == [(marks.get(line[0], "same"), html.escape(line, quote=False)) for line in changes[0].split("\n")]
-    assert "CONSOLE" not in shown.stderr
+    number = re.findall(r'<section class="pass" id="pass-(\d+)" data-packed', text)[0]
+    shown = browse(page, f"#pass-{number}:2", "--dump-dom")
+    lines = [line.partition("\t")[0] for line in change.split("\n")]
+    for mark, kind in (("-", "removed"), ("+", "added")):
+        cells = cells_of(shown.stdout, kind)
+        assert cells == [line[1:] for line in lines if line[0] == mark]
+    assert shown.stdout.count('class="named">%2</a>') == change.count("%2") + change.count(" ait.softmax %2")
+    assert '<span class="by">idempotent_relu</span>' in shown.stdout and "CONSOLE" not in shown.stderr
+
+
+def cells_of(page: str, kind: str) -> list[str]:
+    """The texts of the cells of a kind, without the names of patterns."""
+    found = re.findall(rf'<td class="{kind}">(.*?)</td>', page)
+    return [html.unescape(re.sub(r"<[^>]*>", "", re.sub('<span class="by">.*?</span>', "", cell))) for cell in found]
+
+
+@pytest.mark.skipif(shutil.which("chromium") is None, reason="chromium is not installed")
+def test_a_browser_shows_the_whole_ir_before_and_after_a_pass(tmp_path: Path):
+    page = write_page(tmp_path, "planned")
+    first, *_, ir = unpacked(text := page.read_text())
+    page.write_text(text.replace("arrive();\n</script>", '$("all").checked = true; arrive();\n</script>'))
+    numbers = re.findall(r'<section class="pass" id="pass-(\d+)" data-packed', text)
+    sides: list[tuple[list[str], list[str]]] = []
+    for number in (numbers[0], numbers[1], numbers[-1]):
+        shown = browse(page, f"#pass-{number}", "--dump-dom").stdout
+        section = shown.split(f'id="pass-{number}"')[1].partition("</section>")[0]
+        rows = re.findall(r"<tr[^>]*>(<td.*?</td>)(<td.*?</td>)</tr>", section.partition('class="sides"')[2])
+        sides.append(tuple([text for row in rows for text in texts_of(row[i])] for i in (0, 1)))  # type: ignore[arg-type]
+    assert "\n".join(sides[0][0]) == first and sides[0][1] == sides[1][0] != sides[0][0]
+    assert len(sides[2][1]) == len(ir.splitlines())
+
+
+def texts_of(cell: str) -> list[str]:
+    """The text of a cell, none if there is no line on its side."""
+    return [] if cell == "<td></td>" else cells_of(re.sub("<td[^>]*>", '<td class="x">', cell), "x")

@@ -46,14 +46,24 @@ class Compiled(Protocol):
     def dispatch(self) -> Mapping[type[Operation], Matcher]: ...
 
 
+@dataclass(frozen=True)
+class Application:
+    """One application of a pattern: the results of its root, and the operations that it created."""
+
+    pattern: str
+    replaced: tuple[SSAValue, ...]
+    created: tuple[Operation, ...]
+
+
 @dataclass
 class Statistics:
     """How often each pattern was applied, and how many dead operations were removed; inside `counted_rewrites` also the
-    seconds of each pattern's rewrites (matching is one walk for all patterns)."""
+    seconds of each pattern's rewrites (matching is one walk for all patterns), and each application."""
 
     applied: dict[str, int] = field(default_factory=dict[str, int])
     removed: int = 0
     seconds: dict[str, float] = field(default_factory=dict[str, float])
+    applications: list[Application] = field(default_factory=list[Application])
 
     @property
     def rewrites(self) -> int:
@@ -66,12 +76,14 @@ class Statistics:
         for name, seconds in other.seconds.items():
             self.seconds[name] = self.seconds.get(name, 0.0) + seconds
         self.removed += other.removed
+        self.applications += other.applications
 
     def taken(self) -> Statistics:
         """The counts until now; counting starts again from zero."""
-        taken = Statistics(dict(self.applied), self.removed, dict(self.seconds))
+        taken = Statistics(dict(self.applied), self.removed, dict(self.seconds), list(self.applications))
         self.applied.clear()
         self.seconds.clear()
+        self.applications.clear()
         self.removed = 0
         return taken
 
@@ -104,6 +116,8 @@ class Rewriter(Writer):
 
     def __init__(self) -> None:
         super().__init__(Block())
+        self.created: list[Operation] = []
+        """The operations inserted by the running rewrite."""
         self._worklist: list[Operation] = []
         self._pending: set[Operation] = set()
         self._order: dict[Operation, int] = {}
@@ -164,6 +178,7 @@ class Rewriter(Writer):
         block.insert_op_before(op, place)
         if block in self._numbered:
             self._number(op, block)
+        self.created.append(op)
         self.push(op)
         return op
 
@@ -394,7 +409,8 @@ def apply_patterns(
                 f"pattern '{worst}' was applied {applied[worst]} times in {count} rewrites and does not come to an end;"
                 " does it match what it writes?"
             )
-        rewriter.root = op
+        rewriter.root, replaced = op, tuple(op.results)
+        rewriter.created.clear()
         start = perf_counter() if total is not None else 0.0
         try:
             match.action(rewriter, *values)
@@ -402,6 +418,7 @@ def apply_patterns(
             raise RewriteError(f"pattern '{name}' cannot be applied to '{op.name}': {_reason(error)}", op) from error
         if total is not None:
             seconds[name] = seconds.get(name, 0.0) + perf_counter() - start
+            statistics.applications.append(Application(name, replaced, tuple(rewriter.created)))
     if total is not None:
         total.add(statistics)
     return statistics

@@ -278,14 +278,28 @@ class PatternFamily:
     def name(self) -> str:
         return self.function.__name__
 
+    @property
+    def names(self) -> list[str]:
+        """The names of its patterns, in the order of `over`."""
+        return [self.name + "".join(f"_{_identifier(param)}" for param in params) for params in self.over]
+
+    @property
+    def law(self) -> str:
+        """The first paragraph of the function's docstring, as one line."""
+        return " ".join((self.function.__doc__ or "").strip().partition("\n\n")[0].split())
+
+    @property
+    def place(self) -> tuple[str, int]:
+        """File and line of the function."""
+        return self.function.__code__.co_filename, self.function.__code__.co_firstlineno
+
     def trace(self) -> list[pdl.PatternOp]:
         """Trace the family, in the order of `over`."""
         patterns: list[pdl.PatternOp] = []
-        for params in self.over:
+        for name, params in zip(self.names, self.over, strict=True):
             p = PatternBuilder()
             self.function(p, *params)
-            suffix = "".join(f"_{_identifier(param)}" for param in params)
-            patterns.append(p.finish(self.name + suffix, self.benefit))
+            patterns.append(p.finish(name, self.benefit))
         return patterns
 
 

@@ -146,7 +146,8 @@ def run(options: argparse.Namespace) -> int:
     from ait_mlir.dialects.ait_rt.program import ProgramOp
     from ait_mlir.rewrites.engine.driver import counted_rewrites
     from ait_mlir.selection.select import kept_selections
-    from ait_mlir.tools.page import Trace, page
+    from ait_mlir.tools.explain import Trace
+    from ait_mlir.tools.page import page
 
     if options.to not in driver.PHASES:
         raise UsageError(f"--to {options.to}: the phases are {', '.join(driver.PHASES)}")
