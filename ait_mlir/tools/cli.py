@@ -32,14 +32,25 @@ class _Parser(argparse.ArgumentParser):
 
 def argument_parser() -> argparse.ArgumentParser:
     """The parser with all subcommands."""
-    from ait_mlir.tools.commands import bench, cache, compile, import_, inspect, reduce, run, runtime, update_checks
+    from ait_mlir.tools.commands import (
+        bench,
+        bisect,
+        cache,
+        compile,
+        import_,
+        inspect,
+        reduce,
+        run,
+        runtime,
+        update_checks,
+    )
 
     parser = _Parser(
         prog="ait", description=_DESCRIPTION, epilog=_EXAMPLE, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--version", action="version", version=f"ait_mlir {__version__}")
     subparsers = parser.add_subparsers(metavar="COMMAND", required=True, parser_class=_Parser)
-    for command in (compile, import_, run, bench, inspect, reduce, update_checks, cache, runtime):
+    for command in (compile, import_, run, bench, inspect, reduce, bisect, update_checks, cache, runtime):
         command.add(subparsers)
     for name, command in subparsers.choices.items():
         if name not in ("cache", "runtime"):

@@ -123,7 +123,7 @@ def cut_ops(graph: GraphOp, chosen: Sequence[int]) -> None:
     """Replace the results of ops, by number, by new inputs, and remove ops that no output needs any more."""
     ops = _body(graph)
     for number in chosen:
-        _feed(graph, ops[number])
+        feed(graph, ops[number])
     sweep(graph)
 
 
@@ -135,7 +135,7 @@ def part_ops(graph: GraphOp, chosen: Sequence[int]) -> None:
     read = dict.fromkeys(v for number in chosen for v in ops[number].operands if v.owner in stay)
     ends = [v for v in read if isinstance(v.type, TensorType) and all(use.operation in gone for use in v.uses)]
     for number in chosen:
-        _feed(graph, ops[number])
+        feed(graph, ops[number])
     taken = {output.output_name.data for output in graph.outputs()}
     for value in ends:
         taken.add(name := next(n for n in (f"part{i}" for i in numbers()) if n not in taken))
@@ -143,7 +143,7 @@ def part_ops(graph: GraphOp, chosen: Sequence[int]) -> None:
     sweep(graph)
 
 
-def _feed(graph: GraphOp, op: Operation) -> None:
+def feed(graph: GraphOp, op: Operation) -> None:
     """Replace the results of an op by new inputs."""
     names = {name.data for name in graph.input_names.data}
     for result in op.results:
@@ -186,4 +186,4 @@ def _body(graph: GraphOp) -> list[Operation]:
     return [op for op in reversed(list(graph.block.ops)) if not isinstance(op, OutputOp | ParamOp)]
 
 
-__all__ = ["Reducer"]
+__all__ = ["Reducer", "feed", "sweep"]

@@ -155,8 +155,8 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError(f"--from {options.start}: a file can be at {', '.join(driver.PHASES[:-2])}")
     for text in options.library:
         add_kernel_library(*name_and_value(text, "--library"))
-    module, source, stored = _read(options.file, options.trust_pickle)
-    weights = stored if options.weights is None else _weights(options.weights, module, options.file)
+    module, source, stored = read_model(options.file, options.trust_pickle)
+    weights = stored if options.weights is None else weights_of(options.weights, module, options.file)
     chosen = _chosen(options)
     if options.emit != "artifact":
         if options.report is not None:
@@ -238,7 +238,7 @@ def _compile(
     return 0
 
 
-def _read(path: str, trust_pickle: bool) -> tuple[ModuleOp, SourceText | None, dict[str, Any]]:
+def read_model(path: str, trust_pickle: bool) -> tuple[ModuleOp, SourceText | None, dict[str, Any]]:
     """The module of a file, its source text (None for a saved program), and the weights in the file."""
     from ait_mlir import driver
 
@@ -277,7 +277,7 @@ def _export(
     return 0
 
 
-def _weights(text: str | None, module: ModuleOp, file: str) -> dict[str, Any]:
+def weights_of(text: str | None, module: ModuleOp, file: str) -> dict[str, Any]:
     """The values of params for the artifact, checked against the params of the module."""
     if text is None:
         return {}
