@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
+
+from xdsl.dialects.builtin import i64
 from xdsl.ir import SSAValue
 
 from ait_mlir.building.writer import Writer
 from ait_mlir.dialects.ait.dtypes import is_float
 from ait_mlir.dialects.ait.gemm import BmmOp, GemmOp
+from ait_mlir.dialects.ait.index import EmbeddingOp
 from ait_mlir.dialects.ait.types import tensor_type
 from ait_mlir.dims import const
+from ait_mlir.dims import product as extent
 
 ONE = const(1)
 
@@ -44,3 +49,68 @@ def product_along(w: Writer, x: SSAValue, axis: int, matrix: SSAValue) -> SSAVal
     y = product(w, w.reshape(turned, (ONE, *tensor_type(turned).dims)) if rank == 1 else turned, matrix)
     y = w.reshape(y, tensor_type(y).dims[1:]) if rank == 1 else y
     return w.permute(y, [order.index(a) for a in range(rank)])
+
+
+def einsum(w: Writer, terms: Sequence[str], result: str, values: Sequence[SSAValue]) -> SSAValue:
+    """The sum of products over all letters that the result lacks; a term has a letter for each dim of its value.
+
+    Operands are joined from the left, each two by one batched product.
+    """
+    parts = [_without_repeats(w, term, value) for term, value in zip(terms, values, strict=True)]
+    term, value = parts[0]
+    for i, (other, next_value) in enumerate(parts[1:], 1):
+        later = set(result).union(*(t for t, _ in parts[i + 1 :]))
+        term, value = _joined(w, term, value, other, next_value, later)
+    term, value = _summed(w, term, value, set(result))
+    if set(term) != set(result) or len(term) != len(result):
+        raise w.unsupported(f"the result {result!r} of an einsum has letters that no operand has, or one twice")
+    return w.permute(value, [term.index(letter) for letter in result])
+
+
+def _without_repeats(w: Writer, term: str, value: SSAValue) -> tuple[str, SSAValue]:
+    """An operand with the diagonal of dims that have the same letter."""
+    while twice := next((letter for letter in term if term.count(letter) > 1), None):
+        first = term.index(twice)
+        second = term.index(twice, first + 1)
+        dims = tensor_type(value).dims
+        others = [a for a in range(len(term)) if a not in (first, second)]
+        moved = w.permute(value, [first, second, *others])
+        size, rest = dims[first], [dims[a] for a in others]
+        rows = w.reshape(moved, (size * size, *rest))
+        places = w.mul(w.places(size), w.number(size + 1, i64))
+        value = w.reshape(w.put(EmbeddingOp(w.reshape(rows, (size * size, extent(rest))), places)), (size, *rest))
+        term = twice + "".join(term[a] for a in others)
+    return term, value
+
+
+def _summed(w: Writer, term: str, value: SSAValue, kept: Collection[str]) -> tuple[str, SSAValue]:
+    """An operand summed over the letters that nothing else has."""
+    axes = [a for a, letter in enumerate(term) if letter not in kept]
+    return "".join(letter for letter in term if letter in kept), w.reduce("sum", value, axes) if axes else value
+
+
+def _joined(w: Writer, s: str, x: SSAValue, t: str, y: SSAValue, later: Collection[str]) -> tuple[str, SSAValue]:
+    """Two operands as one: a batched product over the letters that both have and nothing else."""
+    s, x = _summed(w, s, x, {*t, *later})
+    t, y = _summed(w, t, y, {*s, *later})
+    batch = [letter for letter in s if letter in t and letter in later]
+    inner = [letter for letter in s if letter in t and letter not in later]
+    rows, columns = ([letter for letter in a if letter not in b] for a, b in ((s, t), (t, s)))
+    sizes = dict(zip(t, tensor_type(y).dims, strict=True))
+    sizes |= {
+        letter: d
+        for letter, d in zip(s, tensor_type(x).dims, strict=True)
+        if sizes.get(letter, ONE) is ONE or d is not ONE
+    }
+
+    def flat(term: str, value: SSAValue, order: Sequence[Sequence[str]]) -> SSAValue:
+        """The value with its dims in groups; a dim of 1 that broadcasts is expanded."""
+        letters = [letter for group in order for letter in group]
+        moved = w.permute(value, [term.index(letter) for letter in letters])
+        whole = w.expand(moved, [sizes[letter] for letter in letters])
+        return w.reshape(whole, [extent([sizes[letter] for letter in group]) for group in order])
+
+    a = flat(s, x, (batch, rows, inner))
+    b = flat(t, y, (batch, inner, columns))
+    z = product(w, a, b)
+    return "".join((*batch, *rows, *columns)), w.reshape(z, [sizes[n] for n in (*batch, *rows, *columns)])

@@ -9,6 +9,7 @@ from xdsl.ir import SSAValue
 from ait_mlir.building.formulas import Affine, Mask, Value, as_mask, dims_of, is_mask, lower_triangle, spread
 from ait_mlir.building.writer import Writer
 from ait_mlir.compositions.index import padded, picked, rows_of
+from ait_mlir.dialects.ait.index import GatherOp
 from ait_mlir.dialects.ait.types import Shape, tensor_type
 from ait_mlir.dims import Expr, const, floordiv, mod, product
 
@@ -130,6 +131,31 @@ def _by_rows(w: Writer, flat: SSAValue, loops: list[tuple[Expr, Expr]], offset: 
     return rows_of(w, table, places)
 
 
+def every(w: Writer, x: SSAValue, axis: int, start: Expr, size: Expr, step: int) -> SSAValue:
+    """Every `step`-th element of x along an axis, as the first column of rows of `step` elements; the last row may
+    reach beyond the end. By index if there may be no element.
+    """
+    dims, scope = tensor_type(x).dims, w.scope
+    extent, first = dims[axis], start.as_int()
+
+    def column(part: SSAValue, at: Expr, count: Expr) -> SSAValue:
+        rows = w.reshape(part, (*dims[:axis], count, step, *dims[axis + 1 :]))
+        return w.reshape(w.slice(rows, axis + 1, at, ONE), (*dims[:axis], count, *dims[axis + 1 :]))
+
+    if scope.equal(size * step, extent) and first is not None and first < step:
+        return column(x, start, size)
+    if scope.le(start + size * step, extent):
+        return column(w.slice(x, axis, start, size * step), ZERO, size)
+    if not scope.positive(size):
+        places = w.full(Affine((size,), (const(step),), start))
+        index = w.reshape(places, tuple(size if a == axis else ONE for a in range(len(dims))))
+        return w.put(GatherOp(x, [index], [axis], [a for a in range(len(dims)) if a != axis]))
+    last = w.slice(x, axis, start + (size - 1) * step, ONE)
+    if size is ONE:
+        return last
+    return w.concat([column(w.slice(x, axis, start, (size - 1) * step), ZERO, size - 1), last], axis)
+
+
 # ** repetitions, and elements between channels and places **
 
 
@@ -177,3 +203,21 @@ def _places(x: SSAValue, channels: int) -> tuple[int, int]:
 def _cut(dims: Shape, parts: Mapping[int, Shape]) -> Shape:
     """A shape with some dims replaced by several."""
     return tuple(d for a, dim in enumerate(dims) for d in parts.get(a, (dim,)))
+
+
+# ** channels **
+
+
+def channels_last(w: Writer, x: SSAValue, rank: int) -> SSAValue:
+    """[batch, channels, `rank` dims] as [batch, dims, channels]; a missing batch becomes a dim of 1."""
+    dims = tensor_type(x).dims
+    if len(dims) == rank + 1:
+        x = w.reshape(x, (1, *dims))
+    return w.permute(x, [0, *range(2, rank + 2), 1])
+
+
+def channels_first(w: Writer, y: SSAValue, batched: bool = True) -> SSAValue:
+    """[batch, dims, channels] as [batch, channels, dims], without the batch where there was none."""
+    rank = tensor_type(y).rank
+    y = w.permute(y, [0, rank - 1, *range(1, rank - 1)])
+    return y if batched else w.reshape(y, tensor_type(y).dims[1:])

@@ -69,6 +69,21 @@ def selected(w: Writer, mask: SSAValue, bound: Expr) -> SSAValue:
     return w.once(("bound", bound), lambda: w.put(MaskedSelectOp(places, mask, TensorType.get([bound], i64))))
 
 
+def true_places(w: Writer, mask: SSAValue, bound: Expr) -> list[SSAValue]:
+    """The indices of the true elements, one tensor for each dim; the run binds their number, the dim `bound`."""
+    dims = tensor_type(mask).dims
+    places = selected(w, w.reshape(mask, [product(dims)]), bound)
+    found: list[SSAValue] = []
+    for axis, size in enumerate(dims):
+        index = places
+        if axis < len(dims) - 1:
+            index = w.div(index, product(dims[axis + 1 :]))
+        if axis > 0:
+            index = w.sub(index, w.mul(w.div(index, size), size))
+        found.append(index)
+    return found
+
+
 def elements_at(w: Writer, values: SSAValue, places: SSAValue) -> SSAValue:
     """Elements of a flat tensor by index."""
     column = w.reshape(values, [*tensor_type(values).dims, ONE])

@@ -9,15 +9,21 @@ from typing import Any
 
 from xdsl.dialects.builtin import FileLineColLoc, IntAttr, LocationAttr, StringAttr, UnknownLoc
 
-from ait_mlir.errors import CompileError
+from ait_mlir.importers.errors import ImportFailure, NotSupported
 
 _FRAME = re.compile(r'File "([^"]+)", line (\d+), in (\S+)\n?\s*([^\n]*)')
 _RESUMED = re.compile(r"torch_dynamo_resume_in_(\w+)_at_\d+")  # the rest of a function after a graph break
 _LIBRARIES = ("-packages/torch/", "/lib/python3.")
 
-
-class ImportFailure(CompileError):
-    """A PyTorch model that cannot become an `ait` module. The message names the place in the model's source."""
+__all__ = [
+    "ImportFailure",
+    "NotSupported",
+    "Unsupported",
+    "UnsupportedOps",
+    "location_of",
+    "place_in_source",
+    "place_of",
+]
 
 
 @dataclass(frozen=True)
@@ -44,10 +50,6 @@ class UnsupportedOps(ImportFailure):
         lines = [f"{count} operation{'s' if count > 1 else ''} of the model cannot be imported:"]
         lines += [f"  {item}" for item in self.found]
         super().__init__("\n".join(lines))
-
-
-class NotSupported(Exception):
-    """An unsupported use of an operation; the message has advice."""
 
 
 NO_PLACE = "an unknown place (the program has no stack traces)"

@@ -7,10 +7,8 @@ from contextlib import suppress
 from xdsl.ir import Attribute, SSAValue
 
 from ait_mlir.building.formulas import Affine, Mask, is_causal, reach
-from ait_mlir.dialects.ait.types import tensor_type
 from ait_mlir.dims import DimError, Expr
 from ait_mlir.importers.torch.call import Call, NotSupported, as_expr
-from ait_mlir.importers.torch.writer import ImportWriter
 
 
 def operand(c: Call, name: str, element: Attribute) -> SSAValue:
@@ -64,18 +62,3 @@ def each(given: object, rank: int) -> list[int]:
     if any(n is None for n in known):
         raise NotSupported(f"found {given!r}, expected numbers that are known")
     return [n for n in known if n is not None] * (rank if len(known) == 1 else 1)
-
-
-def channels_last(w: ImportWriter, x: SSAValue, rank: int) -> SSAValue:
-    """[batch, channels, `rank` dims] as [batch, dims, channels]; a missing batch becomes a dim of 1."""
-    dims = tensor_type(x).dims
-    if len(dims) == rank + 1:
-        x = w.reshape(x, (1, *dims))
-    return w.permute(x, [0, *range(2, rank + 2), 1])
-
-
-def channels_first(w: ImportWriter, y: SSAValue, batched: bool = True) -> SSAValue:
-    """[batch, dims, channels] as [batch, channels, dims], without the batch where there was none."""
-    rank = tensor_type(y).rank
-    y = w.permute(y, [0, rank - 1, *range(1, rank - 1)])
-    return y if batched else w.reshape(y, tensor_type(y).dims[1:])

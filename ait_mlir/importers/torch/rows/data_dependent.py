@@ -10,26 +10,11 @@ from xdsl.ir import SSAValue
 
 from ait_mlir.building.formulas import Affine, Value
 from ait_mlir.compositions import sorting
-from ait_mlir.compositions.sorting import elements_at, selected
+from ait_mlir.compositions.sorting import elements_at, true_places
 from ait_mlir.dialects.ait.sorting import SortOp
 from ait_mlir.dialects.ait.types import tensor_type
-from ait_mlir.dims import Expr, const, product
+from ait_mlir.dims import const
 from ait_mlir.importers.torch.call import Call, NotSupported, Row
-
-
-def true_places(c: Call, mask: SSAValue, bound: Expr) -> list[SSAValue]:
-    """The indices of the true elements, one tensor for each dim; the run binds their number, the dim `bound`."""
-    dims = tensor_type(mask).dims
-    places = selected(c.w, c.w.reshape(mask, [product(dims)]), bound)
-    found: list[SSAValue] = []
-    for axis, size in enumerate(dims):
-        index = places
-        if axis < len(dims) - 1:
-            index = c.w.div(index, product(dims[axis + 1 :]))
-        if axis > 0:
-            index = c.w.sub(index, c.w.mul(c.w.div(index, size), size))
-        found.append(index)
-    return found
 
 
 def nonzero(c: Call) -> Value:
@@ -40,7 +25,7 @@ def nonzero(c: Call) -> Value:
     bound = c.dims[0]
     if bound.as_int() == 0:
         return Affine.filled(c.dims, 0)
-    columns = [c.w.reshape(index, [bound, const(1)]) for index in true_places(c, x, bound)]
+    columns = [c.w.reshape(index, [bound, const(1)]) for index in true_places(c.w, x, bound)]
     return columns[0] if len(columns) == 1 else c.w.concat(columns, 1)
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from ait_mlir.building.formulas import Value
+from ait_mlir.compositions.rearrange import channels_first, channels_last
 from ait_mlir.dialects.ait.detection import NmsOp, RoiAlignOp, roi_properties
 from ait_mlir.dialects.ait.index import GatherOp, MaskedSelectOp
 from ait_mlir.dialects.ait.sorting import SortOp
 from ait_mlir.dialects.ait.types import TensorType, tensor_type
 from ait_mlir.importers.torch.call import Call, Row
-from ait_mlir.importers.torch.rows.common import channels_first, channels_last
 
 
 def nms(c: Call) -> Value:

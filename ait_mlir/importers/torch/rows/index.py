@@ -10,11 +10,11 @@ from xdsl.ir import SSAValue
 from ait_mlir.building.formulas import Affine, Mask, Spread, Value, dims_of, is_mask, spread
 from ait_mlir.compositions import index as compositions
 from ait_mlir.compositions.index import in_order, padded, picked, placed, slices_at
+from ait_mlir.compositions.sorting import true_places
 from ait_mlir.dialects.ait.index import MaskedSelectOp
 from ait_mlir.dialects.ait.types import tensor_type
 from ait_mlir.dims import const, product
 from ait_mlir.importers.torch.call import Call, NotSupported, Row
-from ait_mlir.importers.torch.rows.data_dependent import true_places
 from ait_mlir.importers.torch.rows.view import cut
 
 ONE, ZERO = const(1), const(0)
@@ -53,7 +53,7 @@ def _without_masks(c: Call, given: Sequence[Value | None]) -> list[Value | None]
     count = c.dims[(axes[0] if together else 0) + rank - 1]
     found: list[Value | None] = []
     for i in given:
-        found += true_places(c, c.w.full(i), count) if i is not None and is_mask(i) else [i]
+        found += true_places(c.w, c.w.full(i), count) if i is not None and is_mask(i) else [i]
     return found
 
 

@@ -9,12 +9,13 @@ from xdsl.dialects.builtin import StringAttr, i64
 from xdsl.ir import SSAValue
 
 from ait_mlir.building.formulas import Value
+from ait_mlir.compositions.rearrange import channels_first, channels_last
 from ait_mlir.dialects.ait.pool import AdaptivePoolOp, OverlapAddOp, PoolOp, pool_properties
 from ait_mlir.dialects.ait.reduce import ReduceOp
 from ait_mlir.dialects.ait.types import TensorType, tensor_type
 from ait_mlir.dims import const, floordiv
 from ait_mlir.importers.torch.call import Call, Row
-from ait_mlir.importers.torch.rows.common import channels_first, channels_last, each
+from ait_mlir.importers.torch.rows.common import each
 
 
 def pool(kind: str, rank: int) -> Row:

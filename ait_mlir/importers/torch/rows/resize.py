@@ -10,12 +10,12 @@ from xdsl.dialects.builtin import f32, f64
 
 from ait_mlir.building.formulas import Value
 from ait_mlir.compositions import rearrange
+from ait_mlir.compositions.rearrange import channels_first, channels_last
 from ait_mlir.dialects.ait.dtypes import is_float
 from ait_mlir.dialects.ait.gemm import GemmOp
 from ait_mlir.dialects.ait.resize import OUTSIDE, GridSampleOp, ResizeOp
 from ait_mlir.dialects.ait.types import tensor_type
 from ait_mlir.importers.torch.call import Call, NotSupported, Row
-from ait_mlir.importers.torch.rows.common import channels_first, channels_last
 
 
 def upsample(mode: str, rank: int) -> Row:

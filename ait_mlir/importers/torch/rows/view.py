@@ -10,7 +10,7 @@ from xdsl.ir import SSAValue
 from ait_mlir.building.formulas import Affine, Mask, Spread, Value, dims_of
 from ait_mlir.compositions.bits import reinterpreted
 from ait_mlir.compositions.index import slices_at
-from ait_mlir.dialects.ait.index import GatherOp
+from ait_mlir.compositions.rearrange import every
 from ait_mlir.dialects.ait.types import Shape, TensorType, tensor_type
 from ait_mlir.dialects.ait.view import SplitOp
 from ait_mlir.dims import Expr, ceildiv, const, maximum, minimum
@@ -169,32 +169,7 @@ def cut(c: Call, value: Value, axis: int, start: Expr, size: Expr, step: int = 1
     if step == 1:
         c.table.require_room(start + size, extent)
     x = c.w.full(value)
-    return c.w.slice(x, axis, start, size) if step == 1 else _every(c, x, axis, start, size, step)
-
-
-def _every(c: Call, x: SSAValue, axis: int, start: Expr, size: Expr, step: int) -> SSAValue:
-    """Every `step`-th element of x along an axis, as the first column of rows of `step` elements; the last row may
-    reach beyond the end. By index if there may be no element.
-    """
-    dims, scope = tensor_type(x).dims, c.w.scope
-    extent, first = dims[axis], start.as_int()
-
-    def column(part: SSAValue, at: Expr, count: Expr) -> SSAValue:
-        rows = c.w.reshape(part, (*dims[:axis], count, step, *dims[axis + 1 :]))
-        return c.w.reshape(c.w.slice(rows, axis + 1, at, ONE), (*dims[:axis], count, *dims[axis + 1 :]))
-
-    if scope.equal(size * step, extent) and first is not None and first < step:
-        return column(x, start, size)
-    if scope.le(start + size * step, extent):
-        return column(c.w.slice(x, axis, start, size * step), const(0), size)
-    if not scope.positive(size):
-        places = c.w.full(Affine((size,), (const(step),), start))
-        index = c.w.reshape(places, tuple(size if a == axis else ONE for a in range(len(dims))))
-        return c.w.put(GatherOp(x, [index], [axis], [a for a in range(len(dims)) if a != axis]))
-    last = c.w.slice(x, axis, start + (size - 1) * step, ONE)
-    if size is ONE:
-        return last
-    return c.w.concat([column(c.w.slice(x, axis, start, (size - 1) * step), const(0), size - 1), last], axis)
+    return c.w.slice(x, axis, start, size) if step == 1 else every(c.w, x, axis, start, size, step)
 
 
 def slice_(c: Call) -> Value:

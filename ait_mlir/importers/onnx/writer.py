@@ -1,0 +1,100 @@
+"""The writer of an imported graph: its ops have the node of the model as their location, and it keeps the data of
+params."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from xdsl.dialects.builtin import FileLineColLoc, IntAttr, LocationAttr, StringAttr, UnknownLoc, i1
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from ait_mlir.building.formulas import Affine
+from ait_mlir.building.writer import Writer
+from ait_mlir.dialects.ait.base import AitOp
+from ait_mlir.dialects.ait.data import GraphOp
+from ait_mlir.dialects.ait.types import DimsAttr, TensorType, as_shape
+from ait_mlir.dims import Dim, Expr, Scope, sym
+from ait_mlir.dtypes import numpy_dtype
+from ait_mlir.importers.errors import ImportFailure, NotSupported
+from ait_mlir.importers.onnx.known import Known
+
+LARGEST_LITERAL = 64
+"""The most elements of a constant that is written into the module as text."""
+
+
+class OnnxWriter(Writer):
+    """Writes into a graph that is imported."""
+
+    def __init__(self, graph: GraphOp, file: str) -> None:
+        super().__init__(graph.block)
+        self.graph = graph
+        self.file = file
+        self.place = "the inputs"
+        """The node that is being written, as errors name it."""
+        self.location: LocationAttr = UnknownLoc()
+        self.constants: dict[str, NDArray[Any]] = {}
+        """The data of params by name."""
+        self._stored: dict[int, str] = {}
+        self._alive: list[Known] = []
+
+    def at(self, place: str, number: int) -> None:
+        """Set the node that is being written, and its number in the file."""
+        self.place = place
+        self.location = FileLineColLoc(StringAttr(f"{self.file}, {place}"), IntAttr(number), IntAttr(1))
+
+    def invalid(self, message: str) -> Exception:
+        return ImportFailure(f"{self.place}: {message}")
+
+    def insert(self, op: AitOp) -> Operation:
+        """Insert an op at the end of the block, with the node that is being written as its location."""
+        op.location = self.location
+        return super().insert(op)
+
+    def unsupported(self, message: str) -> Exception:
+        return NotSupported(message)
+
+    def store(self, name: str, data: NDArray[Any], element: Attribute) -> SSAValue:
+        self.constants.setdefault(name, data)
+        return self.param(name, TensorType.get(as_shape(data.shape), element))
+
+    def written(self, tensor: Known) -> SSAValue:
+        """A known tensor as a value: a literal, a param, or the values of dims."""
+        if tensor.has_dims:
+            return self._of_dims(tensor)
+        array, dims = tensor.array, tensor.dims
+        if array.size == 0:
+            return self.filled(0, dims, tensor.element)
+        if not tensor.is_weight and array.size <= LARGEST_LITERAL:
+            numbers: list[Any] = array.reshape(-1).astype(_plain(array.dtype)).tolist()
+            numbers = [int(n) for n in numbers] if tensor.element == i1 else numbers
+            if array.ndim == 0:
+                return self.scalar(numbers[0], tensor.element)
+            key = ("literal", tensor.element, array.shape, tuple(map(repr, numbers)))
+            return self.once(key, lambda: self.constant(numbers, dims, tensor.element))
+        if (name := self._stored.get(id(tensor))) is None:
+            name = tensor.name or f"constant.{len(self.constants)}"
+            while name in self.constants:
+                name += "_"
+            self._stored[id(tensor)] = name
+            self._alive.append(tensor)  # its id stays its own
+        return self.store(name, np.ascontiguousarray(array).reshape(array.shape), tensor.element)
+
+    def _of_dims(self, tensor: Known) -> SSAValue:
+        parts = [self.reshape(self.natural(Affine.filled((), n, tensor.element)), [1]) for n in tensor.exprs()]
+        return self.reshape(self.concat(parts, 0), tensor.array.shape)
+
+    def bind(self, name: str, upper: Expr) -> Expr:
+        """A new dim that an op binds in the run, at most `upper`."""
+        scope = self.graph.scope
+        taken = {dim.name for dim in scope}
+        unique = next(n for n in (name, *(f"{name}_{i}" for i in range(1, 1 << 20))) if n not in taken)
+        dim = Dim(unique, 0, scope.bounds(upper)[1], upper=upper)
+        self.graph.properties["dims"] = DimsAttr(Scope([*scope, dim]))
+        return sym(unique)
+
+
+def _plain(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """A type of NumPy's own that holds the numbers of a dtype."""
+    return np.dtype(np.float64) if dtype == numpy_dtype("bfloat16") else dtype

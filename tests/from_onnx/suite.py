@@ -1,0 +1,179 @@
+"""onnx's backend suite on the importer: each test passes, is refused with a reason, or fails."""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import os
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import numpy_helper
+from onnx.backend.test.loader import load_model_tests
+
+from ait_mlir.dialects.ait.dtypes import BY_NAME
+from ait_mlir.dtypes import numpy_dtype
+from ait_mlir.errors import AitError
+from ait_mlir.importers.onnx.backend import Rep, compiled
+from ait_mlir.importers.onnx.program import Imported
+from ait_mlir.reference import evaluate_graph
+
+
+@dataclass(frozen=True)
+class Outcome:
+    kind: str
+    """passed, refused or failed"""
+    reason: str = ""
+
+
+def by_reference(imported: Imported, target: str) -> Any:
+    """Runs the imported module in the reference semantics, without compiling it."""
+    graph = imported.graph
+    outputs = {op.output_name.data: op.value.type.element_type for op in graph.outputs()}
+    names = {str(ir): name for name, row in BY_NAME.items() for ir in [row.ir]}
+
+    def run(inputs: Mapping[str, Any]) -> dict[str, Any]:
+        dims = dims_of(graph, inputs)
+        with np.errstate(all="ignore"):
+            found = evaluate_graph(graph, inputs, imported.constants, dims)
+            return {
+                name: np.asarray(value).astype(numpy_dtype(BY_NAME[names[str(outputs[name])]].name))
+                for name, value in found.items()
+            }
+
+    return run
+
+
+def dims_of(graph: Any, inputs: Mapping[str, Any]) -> dict[str, int]:
+    """The dims of a run from the shapes of its inputs."""
+    dims: dict[str, int] = {}
+    for name, value in graph.inputs():
+        for e, n in zip(value.type.dims, np.shape(inputs[name]), strict=True):
+            if str(e) in graph.scope:
+                dims[str(e)] = n
+    return dims
+
+
+def read(path: Path, type_: Any) -> Any:
+    """An input or output of a test."""
+    data = path.read_bytes()
+    kind = type_.WhichOneof("value")
+    if kind == "sequence_type":
+        return numpy_helper.to_list(onnx.SequenceProto.FromString(data))
+    if kind == "optional_type":
+        return numpy_helper.to_optional(onnx.OptionalProto.FromString(data))
+    return numpy_helper.to_array(onnx.TensorProto.FromString(data))
+
+
+def outcome(case: Any, make: Any = by_reference) -> Outcome:
+    """The result of a test of the suite."""
+    model = case.model
+    if model is None:
+        folder = Path(case.model_dir)
+        model = onnx.load(folder / "model.onnx")
+        sets = [
+            (
+                [
+                    read(d / f"input_{i}.pb", t.type)
+                    for i, t in enumerate(_inputs(model))
+                    if (d / f"input_{i}.pb").exists()
+                ],
+                [read(d / f"output_{i}.pb", t.type) for i, t in enumerate(model.graph.output)],
+            )
+            for d in sorted(folder.glob("test_data_set*"))
+        ]
+    else:
+        sets = [([*map(_array, inputs)], [*map(_array, outputs)]) for inputs, outputs in case.data_sets]
+    try:
+        rep = Rep(model, "cpu", make)
+        for inputs, expected in sets:
+            found = rep.run([*inputs])
+            for name, a, b in zip((o.name for o in model.graph.output), found, expected, strict=True):
+                if problem := difference(a, b, case.rtol, case.atol):
+                    return Outcome("failed", f"{name}: {problem}")
+    except AitError as error:
+        return Outcome("refused", str(error).strip().splitlines()[-1].strip())
+    except Exception as error:
+        return Outcome("failed", f"{type(error).__name__}: {error}")
+    return Outcome("passed")
+
+
+def _array(value: Any) -> Any:
+    return numpy_helper.to_array(value) if isinstance(value, onnx.TensorProto) else value
+
+
+def _inputs(model: Any) -> list[Any]:
+    initialized = {t.name for t in model.graph.initializer}
+    return [i for i in model.graph.input if i.name not in initialized]
+
+
+def difference(found: Any, expected: Any, rtol: float, atol: float) -> str:
+    """How an output differs from the expected one; empty if it does not."""
+    if isinstance(expected, list):
+        if not isinstance(found, list) or len(found) != len(expected):
+            return f"found {type(found).__name__}, expected a sequence of {len(expected)}"
+        return next((p for a, b in zip(found, expected, strict=True) if (p := difference(a, b, rtol, atol))), "")
+    a, b = np.asarray(found), np.asarray(expected)
+    if a.shape != b.shape or a.dtype != b.dtype:
+        return f"found {a.dtype}{list(a.shape)}, expected {b.dtype}{list(b.shape)}"
+    if b.dtype.kind in "fV" or b.dtype.name in ("bfloat16",):
+        a, b = a.astype(np.float64), b.astype(np.float64)
+    with np.errstate(all="ignore"):
+        if not np.allclose(a, b, rtol=rtol, atol=atol, equal_nan=True):
+            error = np.max(np.abs(a.astype(np.float64) - b.astype(np.float64)), initial=0)
+            return f"differs by {error}"
+    return ""
+
+
+def cases(kinds: tuple[str, ...] = ("node", "simple", "pytorch-converted", "pytorch-operator")) -> list[Any]:
+    """The tests of the suite whose files the package brings."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return [case for kind in kinds for case in load_model_tests(kind=kind)]
+
+
+def operator_of(case: Any) -> str:
+    """The operator that a test is about."""
+    model = case.model or onnx.load(os.path.join(case.model_dir, "model.onnx"))
+    if "_expanded" in case.name or len(model.graph.node) != 1:
+        return case.name.removeprefix("test_").split("_")[0]
+    node = model.graph.node[0]
+    return f"{node.domain}.{node.op_type}".lstrip(".")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*", help="parts of the names of tests")
+    parser.add_argument("--compile", action="store_true", help="compile each test for the CPU")
+    parser.add_argument("--table", action="store_true", help="print the table by operator")
+    parser.add_argument("--kinds", default="node,simple,pytorch-converted,pytorch-operator")
+    options = parser.parse_args()
+    rows: dict[str, collections.Counter[str]] = collections.defaultdict(collections.Counter)
+    reasons: dict[str, set[str]] = collections.defaultdict(set)
+    total: collections.Counter[str] = collections.Counter()
+    for case in cases(tuple(options.kinds.split(","))):
+        if options.names and not any(n in case.name for n in options.names):
+            continue
+        found = outcome(case, compiled if options.compile else by_reference)
+        operator = operator_of(case)
+        total[found.kind] += 1
+        rows[operator][found.kind] += 1
+        if found.kind != "passed":
+            reasons[operator].add(found.reason[:200])
+            if not options.table:
+                print(f"{found.kind} {case.name}: {found.reason[:300]}", flush=True)
+    if options.table:
+        print("| operator | passed | refused | failed | why |\n|---|---|---|---|---|")
+        for operator, counts in sorted(rows.items()):
+            why = "; ".join(sorted(reasons[operator])[:3]).replace("|", "\\|")
+            print(f"| {operator} | {counts['passed']} | {counts['refused']} | {counts['failed']} | {why} |")
+    print(dict(total))
+
+
+if __name__ == "__main__":
+    main()
