@@ -7,6 +7,10 @@ either of them.
 from __future__ import annotations
 
 import re
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Literal, TypeVar
 
 _CONTROL = re.compile("[\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f\\u202a-\\u202e\\u2066-\\u2069\\ud800-\\udfff]")
 """Control characters except tab and line feed, characters that change the direction of text, and halves of surrogate
@@ -17,6 +21,45 @@ pairs: a terminal obeys them, or cannot print them.
 def printable(text: str) -> str:
     """A text with its control characters as escapes, as in `\\x1b`."""
     return _CONTROL.sub(lambda found: repr(found[0])[1:-1], text)
+
+
+@dataclass(frozen=True)
+class Fix:
+    """A change of a text that mends an error, as the hint of its message says; editors offer it.
+
+    `place` says where `text` goes: `word`: instead of the word or name at the error. `result`: instead of the type of
+    result `index` of the op. `dim`: instead of the name of a dim in the op; `text` is `NAME>OTHER`. `dims`: into the
+    dims that the graph around the op declares. `after`: after the op. `end`: after the last line.
+    """
+
+    title: str
+    text: str
+    place: Literal["word", "result", "dim", "dims", "after", "end"] = "word"
+    index: int = 0
+
+
+E = TypeVar("E", bound=BaseException)
+
+
+def with_fixes(error: E, *fixes: Fix) -> E:
+    """The error, which remembers the changes that mend it."""
+    error.__dict__["fixes"] = fixes
+    return error
+
+
+@contextmanager
+def fixing(*fixes: Fix) -> Generator[None]:
+    """A block whose errors remember the changes that mend them."""
+    try:
+        yield
+    except Exception as error:
+        with_fixes(error, *fixes)
+        raise
+
+
+def fixes_of(error: BaseException) -> tuple[Fix, ...]:
+    """The changes that mend an error."""
+    return error.__dict__.get("fixes", ())
 
 
 class SlowLaunchWarning(UserWarning):

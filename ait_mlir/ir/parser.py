@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import FileLineColLoc, IntAttr, LocationAttr, ModuleOp, StringAttr
+from xdsl.dialects.builtin import FileLineColLoc, IntAttr, LocationAttr, ModuleOp, StringAttr, f32
 from xdsl.ir import Operation
 from xdsl.parser import Parser
 from xdsl.parser.generic_parser import ParserState
@@ -18,10 +18,12 @@ from xdsl.utils.exceptions import ParseError, VerifyException
 from xdsl.utils.lexer import Input, Token
 from xdsl.utils.mlir_lexer import MLIRLexer, MLIRTokenKind, StringLiteral
 
+from ait_mlir.dialects.ait.base import AitOp
 from ait_mlir.dialects.ait.data import ConstantOp
 from ait_mlir.dialects.ait.dtypes import overflows
 from ait_mlir.dialects.ait.numbers import number_text
 from ait_mlir.dialects.ait.types import TensorType
+from ait_mlir.errors import Fix, fixes_of, fixing
 from ait_mlir.ir.collector import rare_collections
 from ait_mlir.ir.source import Diagnostic, SourceError, SourceText, decode, error_at
 from ait_mlir.outside import undecorated
@@ -32,10 +34,13 @@ _NO_RESULT_TYPES = "Operation has 0 results, but was given"
 _EXTERNAL = re.compile(r"(^|=\s*)external\.")
 _OPTIONS = "; arguments of an operator's constructor are written as in: options {scale = 2.0}"
 _LOAD = "; if a Python file defines it, give the file with --load"
+_IS_OPEN = ", but the text ends"
 _UNCLEAN = (
     *(VerifyException, ValueError, KeyError, IndexError, TypeError, AttributeError, AssertionError, OverflowError),
     *(MemoryError, struct.error),
 )
+PARSE_ERRORS = (ParseError, MemoryError, RecursionError, *_UNCLEAN)
+"""Everything that the parser raises for a wrong text."""
 
 
 class Lexer(MLIRLexer):
@@ -79,14 +84,42 @@ class AitParser(Parser):
             if _NO_RESULT_TYPES not in str(e):
                 raise
             hint = _OPTIONS if _EXTERNAL.search(self.source.text, start, self.pos) else ""
-            self.raise_error(f"expected ':' and the types of the results{hint}", self.pos, self.pos + 1)
+            before = self.source.text[start : self.pos]
+            end = self.pos if "\n" not in before[len(before.rstrip()) :] else start + len(before.rstrip()) - 1
+            with fixing(*self._result_types(start)):
+                self.raise_error(f"expected ':' and the types of the results{hint}", end, end + 1)
         except _UNCLEAN as e:
-            self.raise_error(_message(e), start, start + 1)
+            with fixing(*fixes_of(e)):
+                self.raise_error(_message(e), start, start + 1)
         if isinstance(op, ConstantOp) and "value" in op.properties and len(op.results) == 1:
             self._check_fits(op, start)
         self._depth -= 1
         op.location = self.location(start)
         return op
+
+    def _result_types(self, start: int) -> list[Fix]:
+        """The fix that adds the result types to the op at `start`, if they follow from its operands."""
+        defined = len(self.ssa_values)
+        try:
+            self._resume_from(start)
+            results = sum(size for _, size in self._parse_op_result_list())
+            op = self._get_op_by_name(self.parse_identifier()).parse(self)
+            if not isinstance(op, AitOp):
+                return []
+            regions = [region.clone() for region in op.regions]
+            typed = type(op).create(
+                operands=op.operands,
+                result_types=[TensorType.get((), f32)] * results,
+                properties=op.properties,
+                regions=regions,
+            )
+            text = " : " + ", ".join(map(str, typed.infer_result_types()))
+        except PARSE_ERRORS:
+            return []
+        finally:
+            while len(self.ssa_values) > defined:
+                self.ssa_values.popitem()
+        return [Fix(f"add{text}", text, "after")]
 
     def _check_fits(self, op: ConstantOp, start: int) -> None:
         """Refuse a finite number that its float type makes infinite."""
@@ -104,7 +137,9 @@ class AitParser(Parser):
         close = difflib.get_close_matches(name, known, 1, 0.75)
         foreign = name.partition(".")[0] not in {dialect.name for dialect in self.ctx.loaded_dialects}
         hint = f"; did you mean {close[0]}?" if close else undecorated(name) or _LOAD if foreign else ""
-        self.raise_error(f"Operation {name} is not registered{hint}", start, start + len(name))
+        fixes = [Fix(f"write {match}", match) for match in close]
+        with fixing(*fixes):
+            self.raise_error(f"Operation {name} is not registered{hint}", start, start + len(name))
 
     def location(self, offset: int) -> LocationAttr:
         line, column = self.source.line_column(offset)
@@ -132,24 +167,27 @@ def parse_source(ctx: Context, source: SourceText) -> ModuleOp:
             raise error_at(source, 0, "there is no operation: the text is empty")
         with rare_collections():
             return parser.parse_module()
-    except ParseError as e:
-        at, message = e.span.start, e.msg.strip()
-        if (undefined := _UNDEFINED.search(message)) is not None:
-            at = _first_use(source.text, undefined.group(1), at)
-        elif message == "in block definition":
-            at, message = max(0, at), _unclosed(source, at)
-        elif message == "Could not parse entire input!":
-            message = "an operation expected"
-        raise error_at(source, at, message) from None
-    except MemoryError:
-        at = 0 if parser is None else parser.pos
-        raise error_at(source, at, "too large to be held in memory") from None
-    except RecursionError:
-        at = 0 if parser is None else parser.pos
-        raise error_at(source, at, "nested too deeply") from None
-    except _UNCLEAN as e:
-        at = 0 if parser is None else parser.pos
-        raise error_at(source, at, _message(e)) from None
+    except PARSE_ERRORS as e:
+        raise source_error(e, source, 0 if parser is None else parser.pos) from None
+
+
+def source_error(e: Exception, source: SourceText, at: int) -> SourceError:
+    """An error of the parser as an error at its place; `at` is the offset of the parser."""
+    if isinstance(e, MemoryError):
+        return error_at(source, at, "too large to be held in memory")
+    if isinstance(e, RecursionError):
+        return error_at(source, at, "nested too deeply")
+    if not isinstance(e, ParseError):
+        return error_at(source, at, _message(e), fixes_of(e))
+    at, message, fixes = e.span.start, e.msg.strip(), fixes_of(e)
+    if (undefined := _UNDEFINED.search(message)) is not None:
+        at = _first_use(source.text, undefined.group(1), at)
+    elif message == "in block definition":
+        at, message = max(0, at), _unclosed(source, at)
+        fixes = (Fix("close the '{' at the end of the text", "}\n", "end"),) if _IS_OPEN in message else ()
+    elif message == "Could not parse entire input!":
+        message = "an operation expected"
+    return error_at(source, at, message, fixes)
 
 
 def _unclosed(source: SourceText, at: int) -> str:
@@ -164,9 +202,7 @@ def _unclosed(source: SourceText, at: int) -> str:
         return "expected an operation"
     line = source.line_column(opened[-1])[0]
     ends = not source.text[at + 1 :].strip()
-    return (
-        f"expected an operation or '}}'{', but the text ends' if ends else ''}; the '{{' of line {line} is not closed"
-    )
+    return f"expected an operation or '}}'{_IS_OPEN if ends else ''}; the '{{' of line {line} is not closed"
 
 
 def _first_use(text: str, name: str, otherwise: int) -> int:
@@ -194,21 +230,26 @@ def op_place(op: Operation) -> tuple[str, int, int] | None:
     return None
 
 
-def verify_all(module: Operation, only: Iterable[Operation] | None = None) -> Iterator[tuple[Operation, str]]:
-    """Verify op by op, all ops or `only` some; yields each wrong op with the reason."""
+WrongOp = tuple[Operation, str, tuple[Fix, ...]]
+"""An op, what is wrong with it, and the changes of the text that mend it."""
+
+
+def verify_all(module: Operation, only: Iterable[Operation] | None = None) -> Iterator[WrongOp]:
+    """Verify op by op, all ops or `only` some; yields each wrong op."""
     wrong = False
-    broken: list[tuple[Operation, str]] = []  # ops whose verifiers failed because of a wrong nested op
+    broken: list[WrongOp] = []  # ops whose verifiers failed because of a wrong nested op
     for op in module.walk() if only is None else only:
         try:
             op.verify(verify_nested_ops=False)
         except VerifyException as e:
             duplicate = _duplicate_symbol(op)
             wrong = True
-            yield op if duplicate is None else duplicate, _message(e)
+            yield op if duplicate is None else duplicate, _message(e), fixes_of(e)
         except (*_UNCLEAN, RecursionError) as e:
-            broken.append((op, _message(e)))
+            broken.append((op, _message(e), ()))
     yield from () if wrong else broken
-    yield from check_dominance(module)
+    for op, message in check_dominance(module):
+        yield op, message, ()
 
 
 def _duplicate_symbol(op: Operation) -> Operation | None:
@@ -246,13 +287,13 @@ def diagnostics_of(
 ) -> list[Diagnostic]:
     """The verification errors of a module, or of `only` some of its ops, as diagnostics."""
     found: list[Diagnostic] = []
-    for op, message in verify_all(module, only):
+    for op, message, fixes in verify_all(module, only):
         place = op_place(op)
         if place is None:
             found.append(Diagnostic("<ir>", 0, 0, message))
         else:
             text = source.line_text(place[1]) if source is not None and source.name == place[0] else ""
-            found.append(Diagnostic(*place, message, text))
+            found.append(Diagnostic(*place, message, text, fixes=fixes))
         if len(found) >= limit:
             break
     return found

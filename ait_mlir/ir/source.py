@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from dataclasses import dataclass, field
 
-from ait_mlir.errors import CompileError
+from ait_mlir.errors import CompileError, Fix
 from ait_mlir.version import ARTIFACT_MAGIC
 
 
@@ -49,6 +49,8 @@ class Diagnostic:
     message: str
     line_text: str = ""
     severity: str = "error"
+    fixes: tuple[Fix, ...] = ()
+    """Changes of the text that mend it."""
 
     def __str__(self) -> str:
         head = f"{self.file}:{self.line}:{self.column}: {self.severity}: {self.message}"
@@ -73,12 +75,12 @@ class SourceError(CompileError):
         self.diagnostics = diagnostics
 
 
-def error_at(source: SourceText, offset: int, message: str) -> SourceError:
+def error_at(source: SourceText, offset: int, message: str, fixes: tuple[Fix, ...] = ()) -> SourceError:
     """An error at a character offset; at the end of the text, it points at the last non-blank character."""
     if not source.text[offset:].strip():
         offset = max(0, len(source.text.rstrip()) - 1)
     line, column = source.line_column(max(0, min(offset, len(source.text))))
-    return SourceError([Diagnostic(source.name, line, column, message, source.line_text(line))])
+    return SourceError([Diagnostic(source.name, line, column, message, source.line_text(line), fixes=fixes)])
 
 
 def decode(data: bytes, name: str, line_offset: int = 0) -> SourceText:

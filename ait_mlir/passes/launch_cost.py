@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import DictionaryAttr, ModuleOp
 from xdsl.ir import Operation
 
 from ait_mlir.dialects.ait.attention import AttentionOp
@@ -55,8 +55,12 @@ class SlowLaunch:
 
 def launch_cost(kernel: KernelOp, target: Target) -> LaunchCost:
     """The cost with each dim at its hint or else its maximum; `ValueError` if the kernel cannot run its op."""
-    op = kernel.compute_op()
-    selected = Selected.of(kernel.provider.data, kernel.config, op, target)
+    return cost_of(kernel.compute_op(), kernel.provider.data, kernel.config, target)
+
+
+def cost_of(op: Operation, provider: str, config: DictionaryAttr, target: Target) -> LaunchCost:
+    """The cost of an op on a kernel, as `launch_cost`."""
+    selected = Selected.of(provider, config, op, target)
     env, choice = estimate_env(scope_of(op)), selected.choice
     size = 0 if choice.axis is None else choice.axis.evaluate(env)
     candidate = selected.candidates[sum(size > limit for limit in choice.upto)]

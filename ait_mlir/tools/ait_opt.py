@@ -269,7 +269,7 @@ def process(options: Options, source: SourceText, err: TextIO) -> tuple[ModuleOp
     begin = perf_counter()
     ctx = context()
     ctx.allow_unregistered = options.allow_unregistered_dialect
-    _add_xdsl_dialects(ctx)
+    add_xdsl_dialects(ctx)
     module = parse_source(ctx, source)
     if not options.disable_verify:
         check(module, source)
@@ -390,7 +390,7 @@ def statistics_lines(name: str, seconds: float, statistics: Statistics) -> list[
     return lines
 
 
-def _add_xdsl_dialects(ctx: Context) -> None:
+def add_xdsl_dialects(ctx: Context) -> None:
     """Make xDSL's own dialects available too; each loads on first use."""
     from xdsl.dialects import get_all_dialects
 

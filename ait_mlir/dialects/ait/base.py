@@ -6,6 +6,7 @@ parser also reads the longer form `: (OPERAND TYPES) -> RESULT TYPES`. `SYNTAX` 
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Sequence
 from typing import Any, ClassVar, NoReturn, Self, TypeAlias
 
@@ -23,6 +24,7 @@ from ait_mlir.dialects.ait.structure import region_key
 from ait_mlir.dialects.ait.syntax import NUMBER, Body, Operands, Prop, Syntax, properties_of, values
 from ait_mlir.dialects.ait.types import EMPTY_SCOPE, Shape, ShapeAttr, ShapedType, TensorType, scope_of, shape_text
 from ait_mlir.dims import Expr, Scope
+from ait_mlir.errors import Fix, with_fixes
 
 Value: TypeAlias = SSAValue | Operation
 """An operand of a constructor: a value, or an op with one result."""
@@ -145,7 +147,8 @@ class AitOp(IRDLOperation):
         for i, (result, want) in enumerate(zip(self.results, expected, strict=True)):
             if not same_type(result.type, want, scope):
                 which = f"result {i}" if len(expected) > 1 else "the result"
-                raise VerifyException(f"{self.name}: {which} is {result.type}, expected {want}")
+                error = self.fail(f"{which} is {result.type}, expected {want}")
+                raise with_fixes(error, Fix(f"write {want}", str(want), "result", i))
             if isinstance(result.type, TensorType) and result.type not in scope.memo:
                 check_declared(self, scope, result.type)
                 check_sizes(self, scope, result.type)
@@ -214,7 +217,10 @@ def check_expressions(op: AitOp, scope: Scope, expressions: Sequence[Expr], what
     for e in expressions:
         for name in e.symbols:
             if name not in scope:
-                raise op.fail(f"dim {name!r} of {what} is not declared; add it to the dims {{...}} around it")
+                error = op.fail(f"dim {name!r} of {what} is not declared; add it to the dims {{...}} around it")
+                near = difflib.get_close_matches(name, [dim.name for dim in scope.dims], 1)
+                renamed = [Fix(f"write {other} for {name}", f"{name}>{other}", "dim") for other in near]
+                raise with_fixes(error, *renamed, Fix(f"declare {name} = 1 to 64", f"{name} = 1 to 64", "dims"))
         if (divisors := e.divisors()) and (bad := [d for d in divisors if not scope.positive(d)]):
             raise op.fail(f"dim {e} divides by {bad[0]}, which is not proved to be at least 1")
 

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Sequence
 
 from xdsl.ir import Attribute, SSAValue
 from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.printer import Printer
+
+from ait_mlir.errors import Fix, fixing
+
+_NEAR = 200
+"""So many values above an unknown one are compared with its name."""
 
 
 def parse_operands(parser: Parser) -> list[UnresolvedOperand]:
@@ -33,7 +39,10 @@ def resolve(parser: Parser, operand: UnresolvedOperand) -> SSAValue:
     """The value of an operand; an error if it is not defined above."""
     values = parser.ssa_values.get(operand.operand_name)
     if values is None:
-        parser.raise_error(f"%{operand.operand_name} is used before its definition", operand.span)
+        near = difflib.get_close_matches(operand.operand_name, list(parser.ssa_values)[-_NEAR:], 1)
+        hint = f"; did you mean %{near[0]}?" if near else ""
+        with fixing(*(Fix(f"write %{name}", f"%{name}") for name in near)):
+            parser.raise_error(f"%{operand.operand_name} is used before its definition{hint}", operand.span)
     if operand.index >= len(values):
         parser.raise_error(f"%{operand.operand_name} has {len(values)} results, no #{operand.index}", operand.span)
     return values[operand.index]

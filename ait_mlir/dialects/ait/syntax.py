@@ -9,6 +9,7 @@ after a space. An absent part prints nothing.
 
 from __future__ import annotations
 
+import difflib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -32,6 +33,7 @@ from ait_mlir.dialects.ait.numbers import (
 from ait_mlir.dialects.ait.operands import parse_operands, parse_operands_in_parens, print_operands
 from ait_mlir.dialects.ait.types import ShapeAttr, as_shape, parse_dims, scan_to, shape_text
 from ait_mlir.dims import Expr
+from ait_mlir.errors import Fix, fixing
 
 
 @dataclass
@@ -339,7 +341,9 @@ class Word(Clause):
         start = parser.pos
         word = parser.parse_identifier()
         if word not in self.choices:
-            parser.raise_error(f"expected {self.what}one of {', '.join(self.choices)}", start, start + len(word))
+            near = sorted(self.choices, key=lambda choice: -difflib.SequenceMatcher(None, choice, word).ratio())[:4]
+            with fixing(*(Fix(f"write {choice}", choice) for choice in near)):
+                parser.raise_error(f"expected {self.what}one of {', '.join(self.choices)}", start, start + len(word))
         body.properties[self.name] = StringAttr(word)
 
     def print(self, printer: Printer, op: Operation) -> None:
