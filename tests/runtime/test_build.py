@@ -57,6 +57,16 @@ def test_a_build_that_all_models_share_is_told_when_it_begins(
     assert capfd.readouterr() == ("", "")
 
 
+def test_cuda_sources_do_not_read_the_special_functions_of_the_standard_library() -> None:
+    flag = next(f for f in toolchain._CUDA_FLAGS if f.startswith("-D_GLIBCXX"))
+    command = [str(toolchain.find_cxx()), "-std=c++17", "-E", "-x", "c++", "-"]
+    plain, without = (
+        subprocess.run([*command, *more], input="#include <cmath>\n", capture_output=True, text=True, check=True).stdout
+        for more in ([], [flag])
+    )
+    assert "cyl_bessel_j" in plain and "cyl_bessel_j" not in without
+
+
 def test_objects_are_shared_between_libraries(tmp_path: Path, fresh_cache: Path) -> None:
     build_library({"a.cc": SOURCE, "b.cc": "int b = 1;"}, CPU, tmp_path / "w")
     build_library({"a.cc": SOURCE, "b.cc": "int b = 2;"}, CPU, tmp_path / "w")
