@@ -127,3 +127,38 @@ def test_a_declared_minimum_that_is_too_small_is_refused_with_the_one_that_fits(
     model = Lambda(lambda x: x.chunk(3, 1)).eval()
     with pytest.raises(ImportFailure, match=r"requires that seq is at least 5: declare Dim\('seq', min=5\)"):
         from_torch(model, (torch.randn(3, 7),), dynamic_shapes={"x": {1: Dim("seq", min=1)}})
+
+
+def test_a_dim_without_a_minimum_gets_the_one_that_an_operation_needs() -> None:
+    model = Lambda(lambda x: x.topk(2, 1).values).eval()
+    compiled = ait_mlir.compile(model, (torch.randn(3, 6),), dynamic_shapes={"x": {0: Dim("rows"), 1: Dim("seq")}})
+    for length in (2, 5):
+        x = torch.randn(3, length)
+        assert torch.equal(compiled(x), model(x))
+    with pytest.raises(InputError, match="expected a value from 2 to"):
+        compiled(torch.randn(3, 1))
+    with pytest.raises(ImportFailure, match="k is 2, expected 1 to seq"):
+        from_torch(model, (torch.randn(3, 6),), dynamic_shapes={"x": {0: Dim("rows"), 1: Dim("seq", min=1)}})
+
+
+class StepsFromTheSecond(torch.nn.Module):
+    def forward(self, x):
+        y, h = torch.zeros_like(x), x[:, 0]
+        for t in range(1, x.shape[1]):
+            h = 0.5 * h + x[:, t]
+            y[:, t] = h
+        return y
+
+
+def test_a_dim_without_a_minimum_gets_the_one_that_the_trace_needs() -> None:
+    model = StepsFromTheSecond().eval()
+    imported = from_torch(model, (torch.randn(2, 6),), dynamic_shapes={"x": {1: Dim("seq")}})
+    assert [d.lo for d in imported.graph.scope] == [3]
+    with pytest.raises(ImportFailure, match=r"requires that seq is at least 3: declare Dim\('seq', min=3\)"):
+        from_torch(model, (torch.randn(2, 6),), dynamic_shapes={"x": {1: Dim("seq", min=1)}})
+
+
+def test_a_multiple_that_the_model_fixes_is_refused() -> None:
+    model = Lambda(lambda x: sum(x[:, t : t + 2] for t in range(0, x.shape[1], 2))).eval()
+    with pytest.raises(ImportFailure, match="a dim that was to be dynamic is not"):
+        from_torch(model, (torch.randn(2, 6),), dynamic_shapes={"x": {1: 2 * Dim("half", max=20)}})

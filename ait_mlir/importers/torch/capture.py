@@ -81,8 +81,10 @@ def capture(
     except ImportFailure:
         raise
     except Exception as error:
-        if _is_about_dims(str(error)) and (program := _with_conditions(export, roots)) is not None:
-            return program, names
+        if _is_about_dims(str(error)):
+            for again in (_with_conditions, functools.partial(_with_suggested_minima, error)):
+                if (program := again(export, roots)) is not None:
+                    return program, names
         raise ImportFailure(explain(error, export, loops.refused)) from error
 
 
@@ -204,6 +206,8 @@ def _with_conditions(export: Callable[..., Any], dims: Mapping[tuple[int, int], 
     needed: list[tuple[str, int]] = []
     with contextlib.suppress(Exception), quiet(), without_layouts(), any_size():
         program = _with_minima(export(prefer_deferred_runtime_asserts_over_guards=True), dims)
+        if _fixes_a_dim(program):
+            return None
         without = {place: dim for place, dim in dims.items() if dim.min == 0}
         if (minimum := _proving_minimum(program, without)) is not None:
             _raise_minima(program, without, minimum)
@@ -213,9 +217,46 @@ def _with_conditions(export: Callable[..., Any], dims: Mapping[tuple[int, int], 
             if (minimum := _proving_minimum(program, of_name)) is not None:
                 needed.append((name, minimum))
     if needed:
-        name, minimum = needed[0]
-        advice = f"declare Dim({name!r}, min={minimum})"
-        raise ImportFailure(f"the model requires that {name} is at least {minimum}: {advice}")
+        raise _too_small(*needed[0])
+    return None
+
+
+def _too_small(name: str, minimum: int) -> ImportFailure:
+    advice = f"declare Dim({name!r}, min={minimum})"
+    return ImportFailure(f"the model requires that {name} is at least {minimum}: {advice}")
+
+
+def _fixes_a_dim(program: Any) -> bool:
+    """Whether only one value of a dynamic dim is left: PyTorch fixes `n` of `2*n` without an error, if the conditions
+    of the trace are assertions.
+    """
+    sizes = [size for item in read_inputs(program).tensors for size in item.node.meta["val"].shape]
+    symbols = {symbol for size in sizes if not isinstance(size, int) for symbol in size.node.expr.free_symbols}
+    ranges = [program.range_constraints[symbol] for symbol in symbols if symbol in program.range_constraints]
+    return any(found.lower == found.upper for found in ranges)
+
+
+_SUGGESTED = re.compile(r"^\s*(\w+) = Dim\('\1', min=(\d+)(?:, max=\d+)?\)", re.MULTILINE)
+
+
+def _with_suggested_minima(error: Exception, export: Callable[..., Any], dims: Mapping[tuple[int, int], Any]) -> Any:
+    """The program exported with the minima that PyTorch's error suggests, for dims without a declared one; else None.
+
+    PyTorch takes each size of a trace to be 2 or more, also `n - 1`. Raises `ImportFailure` if a declared minimum would
+    have to be larger.
+    """
+    suggested = {name: int(least) for name, least in _SUGGESTED.findall(str(error))}
+    raised = {id(dim): dim for dim in dims.values() if dim.min < suggested.get(str(dim.__name__), 0)}
+    if not raised:
+        return None
+    for dim in raised.values():
+        if dim.min > 0:
+            raise _too_small(str(dim.__name__), suggested[str(dim.__name__)])
+    with contextlib.ExitStack() as stack, contextlib.suppress(Exception), quiet():
+        for dim in raised.values():
+            stack.callback(setattr, dim, "min", dim.min)
+            dim.min = suggested[str(dim.__name__)]
+        return _with_minima(export(), dims)
     return None
 
 

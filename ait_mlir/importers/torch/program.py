@@ -89,9 +89,13 @@ def import_program(
         except DimRequired as found:  # the dims are declared before the first operation: start again
             required.add(found)
         except (UnsupportedOps, ImportFailure):
-            if required.least or not _may_be_empty(program):
+            if required.least == LEAST or not _may_be_empty(program):
                 raise
-            required.least = 1  # the default of `torch.export.Dim` is 0, which few functions allow
+            required.least += 1  # the default of `torch.export.Dim` is 0, which few functions allow
+
+
+LEAST = 2
+"""The largest minimum that dims without a declared one get where operations need it; the trace assumes it, too."""
 
 
 def _may_be_empty(program: Any) -> bool:

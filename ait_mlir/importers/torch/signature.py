@@ -142,7 +142,7 @@ def declare_dims(
                     default = f"{item.name}_dim_{axis}"
                     name = names.get((item.leaf, axis), default) if len(expression.free_symbols) == 1 else default
                     lo, hi = _bounds(ranges.get(str(symbol)))
-                    lo = max(lo, min(table.least, hi))
+                    lo = lo or min(table.least, hi)  # a declared minimum stays
                     table.declare(str(symbol), name, lo, hi, hints.get(name, ()))
 
 
