@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import math
 
-from xdsl.dialects.builtin import i1
+from xdsl.dialects.builtin import i1, i64
 from xdsl.ir import Attribute, SSAValue
 
 from ait_mlir.building.writer import Operand, Writer
 from ait_mlir.dialects.ait.dtypes import LARGEST, integer_range, is_float
 from ait_mlir.dialects.ait.elementwise import BitXorOp, ClampOp, PowOp
+from ait_mlir.dialects.ait.index import GatherOp
 from ait_mlir.dialects.ait.types import tensor_type
 
 MOST_PRODUCTS = 8
@@ -144,6 +145,20 @@ def _is_above(w: Writer, rest: SSAValue, b: Operand) -> SSAValue:
         return w.both(w.compare("ne", rest, 0), w.compare("lt", w.pointwise(BitXorOp, rest, b), 0))
     signs = [w.compare("lt", _value(w, x, element), 0) for x in (rest, b)]
     return w.both(w.compare("ne", rest, 0), w.compare("ne", *signs))
+
+
+DIVIDED_BY_ZERO = "an integer is divided by 0"
+
+
+def divisor(w: Writer, b: SSAValue) -> SSAValue:
+    """b; if b has integers, a run on a CPU fails where one of them is 0, as in PyTorch. On a GPU the quotient is 0."""
+    t = tensor_type(b)
+    if is_float(t.element_type):
+        return b
+    is_zero = w.reduce("max", w.compare("eq", b, 0), range(t.rank))
+    table = w.reshape(w.scalar(0, t.element_type), [1])  # has index 0 only
+    nothing = w.put(GatherOp(table, [w.reshape(w.cast(is_zero, i64), [1])], [0], [], DIVIDED_BY_ZERO))
+    return w.add(b, w.reshape(nothing, []))
 
 
 def remainder(w: Writer, a: Operand, b: Operand) -> SSAValue:

@@ -14,6 +14,7 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from ait_mlir.dialects.ait.data import OutputOp
 from ait_mlir.dialects.ait.dtypes import BY_IR
+from ait_mlir.dialects.ait.index import GatherOp
 from ait_mlir.dialects.ait.loops import AtOp, FoldOp, LoopsOp
 from ait_mlir.dialects.ait.region import FusedElementwiseOp
 from ait_mlir.dialects.ait.strided import Strided
@@ -131,6 +132,9 @@ class Former:
 
     def _may_join(self, op: Operation) -> bool:
         if not has_elements(op) or "kernel" in op.attributes:
+            return False
+        is_cpu = self.target is not None and not self.target.is_gpu
+        if is_cpu and isinstance(op, GatherOp) and op.says is not None:  # ait.at has errors of its own
             return False
         types = [tensor_type(v) for v in (*op.operands, *op.results)]
         return not any(self.scope.host_symbols(e) for t in types for e in t.dims)

@@ -79,7 +79,10 @@ def coordinates(op: IndexedOp, whole: Array, indices: Sequence[Array], space: Se
 @reference(GatherOp)
 def _(op: GatherOp, arrays: Arrays, ev: Evaluation) -> Arrays:
     x, *indices = arrays
-    return (x[coordinates(op, x, indices, ev.shape(op.results[0].type))],)
+    try:
+        return (x[coordinates(op, x, indices, ev.shape(op.results[0].type))],)
+    except EvaluationError as error:
+        raise error if op.says is None else EvaluationError(op.says.data) from error
 
 
 COMBINE: dict[str, Callable[..., Any]] = {

@@ -11,6 +11,7 @@ from torch.nn import functional as F
 import ait_mlir
 from ait_mlir.dialects.ait.data import OutputOp
 from ait_mlir.dialects.ait.types import tensor_type
+from ait_mlir.errors import RunError
 from ait_mlir.importers.torch import ImportFailure, from_torch
 from tests.importers.meaning import B, S, check_meaning
 from tests.importers.test_ops import Lambda, floats
@@ -180,3 +181,23 @@ REFUSED = {
 def test_what_is_not_supported_is_said(message):
     with pytest.raises(ImportFailure, match=message):
         from_torch(Lambda(REFUSED[message]).eval(), (floats(3, 6),), dynamic_shapes=(({0: Dim("b", min=2, max=8)},),))
+
+
+DIVISIONS = {
+    "floor": lambda x, y: x // y,
+    "towards zero": lambda x, y: torch.div(x, y, rounding_mode="trunc"),
+    "remainder": lambda x, y: x % y,
+    "fmod": torch.fmod,
+    "of a number": lambda x, y: 7 % y + x,
+}
+
+
+@pytest.mark.parametrize("name", DIVISIONS)
+def test_an_integer_that_is_divided_by_zero_fails_the_run(name):
+    model = Lambda(DIVISIONS[name]).eval()
+    x, y = torch.tensor([[5, -7, 3]]), torch.tensor([[2], [-3]])
+    run = ait_mlir.compile(model, (x, y), dynamic_shapes=(({1: Dim("n", max=8)}, {0: Dim("m", max=8)}),))
+    assert torch.equal(run(x, y), model(x, y))
+    assert torch.equal(run(x, y[:0]), model(x, y[:0]))
+    with pytest.raises(RunError, match="an integer is divided by 0"):
+        run(x, torch.tensor([[2], [0]]))

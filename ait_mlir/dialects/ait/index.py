@@ -10,6 +10,7 @@ from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import (
     irdl_op_definition,
     operand_def,
+    opt_prop_def,
     prop_def,
     result_def,
     var_operand_def,
@@ -21,6 +22,7 @@ from ait_mlir.dialects.ait.dtypes import integer_range
 from ait_mlir.dialects.ait.syntax import (
     INT,
     INTS,
+    STRING,
     Group,
     Operand,
     Operands,
@@ -318,19 +320,35 @@ class GatherOp(ChecksIndices, IndexedOp):
 
     The element of the result at a place is the element of the input at the index for each of `dims`, and at the same
     coordinate along each kept dim. An index from -size to -1 counts from the end. Any other index outside of its dim
-    is invalid: the CPU fails and names the index, a GPU writes NaN for floats and 0 for other types.
+    is invalid: the CPU fails and names the index, a GPU writes NaN for floats and 0 for other types. `says` is the
+    CPU's error instead, where the index follows from a condition that the model must meet:
+
+    ```mlir
+    %z = ait.gather %zero at(%is_zero) dims [0] kept [] says "an integer is divided by 0" : !ait.tensor<1 x i64>
+    ```
     """
 
     name = "ait.gather"
-    SYNTAX: ClassVar[Syntax] = (Operand("input"), Group("indices", "at"), Prop("dims", INTS), Prop("kept", INTS))
+    SYNTAX: ClassVar[Syntax] = (
+        Operand("input"), Group("indices", "at"), Prop("dims", INTS), Prop("kept", INTS),
+        Prop("says", STRING, optional=True),
+    )  # fmt: skip
     MOVES_ONLY: ClassVar[bool] = True
     WHOLE: ClassVar[str] = "the input"
 
     input = operand_def(TensorType)
+    says = opt_prop_def(StringAttr)
     output = result_def(TensorType)
 
-    def __init__(self, input: Value, indices: Sequence[SSAValue], dims: Sequence[int], kept: Sequence[int]) -> None:
-        self.set_up([input, indices], dims=dims, kept=kept)
+    def __init__(
+        self,
+        input: Value,
+        indices: Sequence[SSAValue],
+        dims: Sequence[int],
+        kept: Sequence[int],
+        says: str | None = None,
+    ) -> None:
+        self.set_up([input, indices], dims=dims, kept=kept, says=says)
 
     def bytes_read(self, position: int) -> Expr:
         whole = super().bytes_read(position)

@@ -18,6 +18,7 @@ from ait_mlir.dialects.ait.index import (
 from ait_mlir.dialects.ait.strided import is_contiguous
 from ait_mlir.dialects.ait.types import TensorType, scope_of, tensor_type
 from ait_mlir.dims import Expr, Scope, const, product
+from ait_mlir.lowering.cpp import cstr
 from ait_mlir.lowering.kernels.amounts import bytes_moved, estimate_env
 from ait_mlir.lowering.kernels.base import Arg, Config, Emission, Kernel, Launch, Strides
 from ait_mlir.lowering.kernels.loops import Loop, braces, broadcast_strides, collapse, nest, single, sizes, steps
@@ -160,7 +161,9 @@ class TakeKernel(Kernel[GatherOp]):
         if [s.as_int() for s in loops[-1].strides] == [1, 1, *(0 for _ in indices)]:
             width = loops.pop().size
         space = _indexed_space(launch, loops or [single(2 + len(indices))], x, indices)
-        return launch.call("take", f"take(ctx, {space}, {launch.cpp(width)}, {x.name}, {y.name})")
+        says = launch.op.says
+        error = "" if says is None or launch.target.is_gpu else f", {cstr(says.data)}"
+        return launch.call("take", f"take(ctx, {space}, {launch.cpp(width)}, {x.name}, {y.name}{error})")
 
 
 class ScatterKernel(Kernel[ScatterOp]):

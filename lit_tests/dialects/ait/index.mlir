@@ -24,12 +24,14 @@ ait.graph @embeddings(%i: !ait.tensor<b x i64>, %j: !ait.tensor<b x s x i64>) di
 }
 
 // CHECK-LABEL: ait.graph @gather
-ait.graph @gather(%x: !ait.tensor<b x 10 x 64 x f16>, %i: !ait.tensor<b x s x 1 x i64>, %j: !ait.tensor<7 x i64>) dims {b = 0 to 4, s = 1 to 8} {
+ait.graph @gather(%x: !ait.tensor<b x 10 x 64 x f16>, %i: !ait.tensor<b x s x 1 x i64>, %j: !ait.tensor<7 x i64>, %k: !ait.tensor<1 x 7 x 1 x i64>) dims {b = 0 to 4, s = 1 to 8} {
   // CHECK: ait.gather %x at(%i) dims [1] kept [0, 2] : !ait.tensor<b x s x 64 x f16>
   // GENERIC: "ait.gather"(%x, %i) <{dims = [1 : i64], kept = [0 : i64, 2 : i64]}> : (!ait.tensor<b x 10 x 64 x f16>, !ait.tensor<b x s x 1 x i64>) -> !ait.tensor<b x s x 64 x f16>
   %0 = ait.gather %x at(%i) dims [1] kept [0, 2] : !ait.tensor<b x s x 64 x f16>
   // CHECK-NEXT: ait.gather %x at(%i, %j) dims [2, 1] kept [0] : !ait.tensor<b x s x 7 x f16>
   %1 = ait.gather %x at(%i, %j) dims [2, 1] kept [0] : !ait.tensor<b x s x 7 x f16>
+  // CHECK-NEXT: ait.gather %x at(%k) dims [1] kept [0, 2] says "no such row" : !ait.tensor<b x 7 x 64 x f16>
+  %2 = ait.gather %x at(%k) dims [1] kept [0, 2] says "no such row" : !ait.tensor<b x 7 x 64 x f16>
   ait.output "y" %0 : !ait.tensor<b x s x 64 x f16>
 }
 

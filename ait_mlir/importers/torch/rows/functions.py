@@ -13,12 +13,11 @@ from ait_mlir.building.writer import Writer
 from ait_mlir.compositions import functions, reduction
 from ait_mlir.compositions.special import bessel, polygamma
 from ait_mlir.dialects.ait.dtypes import compute_type
-from ait_mlir.dialects.ait.elementwise import RemOp
 from ait_mlir.dialects.ait.types import tensor_type
 from ait_mlir.dims import const
 from ait_mlir.importers.torch.call import Call, Row
 from ait_mlir.importers.torch.rows.common import operand
-from ait_mlir.importers.torch.rows.elementwise import binary, compute
+from ait_mlir.importers.torch.rows.elementwise import compute
 from ait_mlir.importers.torch.rows.reduction import axes_of
 
 # ** of each element **
@@ -49,10 +48,22 @@ def of_two(function: Callable[[Writer, SSAValue, SSAValue], SSAValue]) -> Row:
     return row
 
 
+def of_divisor(function: Callable[[Writer, SSAValue, SSAValue], SSAValue]) -> Row:
+    """A function of `self` and `other`, which PyTorch divides by: integers of a tensor must not be 0."""
+
+    def checked(c: Call) -> Value:
+        a, b = operand(c, "self", c.element), operand(c, "other", c.element)
+        if isinstance(c.arguments["other"], SSAValue):
+            b = functions.divisor(c.w, b)
+        return spread(function(c.w, a, b), c.dims)
+
+    return checked
+
+
 def divide_rounding(c: Call) -> Any:
     """torch.div: exact, or rounded towards zero or down."""
     divisions = {"floor": functions.floor_divide, "trunc": functions.trunc_divide, None: Writer.div}
-    return of_two(divisions[c["rounding_mode"]])(c)
+    return of_divisor(divisions[c["rounding_mode"]])(c)
 
 
 def power(c: Call) -> Value:
@@ -140,12 +151,12 @@ ROWS: dict[str, Row] = {
     "aten.fmax.default": of_two(lambda w, a, b: functions.number_or_nan(w, "max", a, b)),
     "aten.fmin.default": of_two(lambda w, a, b: functions.number_or_nan(w, "min", a, b)),
     "aten.div.Tensor_mode aten.div.Scalar_mode": divide_rounding,
-    "aten.floor_divide.default aten.floor_divide.Scalar": of_two(functions.floor_divide),
-    "aten.remainder.Scalar aten.remainder.Scalar_Tensor aten.remainder.Tensor": of_two(functions.remainder),
+    "aten.floor_divide.default aten.floor_divide.Scalar": of_divisor(functions.floor_divide),
+    "aten.remainder.Scalar aten.remainder.Scalar_Tensor aten.remainder.Tensor": of_divisor(functions.remainder),
     "aten.signbit.default": has_sign,
     "aten.lcm.default": of_two(functions.least_common_multiple),
     "aten.copysign.Scalar aten.copysign.Tensor": of_two(functions.copy_sign),
-    "aten.fmod.Scalar aten.fmod.Tensor": binary(RemOp),
+    "aten.fmod.Scalar aten.fmod.Tensor": of_divisor(Writer.rem),
     "aten.pow.Tensor_Scalar aten.pow.Tensor_Tensor aten.pow.Scalar": power,
     "aten.logical_xor.default aten.__xor__.Tensor aten.__xor__.Scalar aten.bitwise_xor.Tensor": differ,
     "aten.bitwise_xor.Scalar aten.bitwise_xor.Scalar_Tensor": differ,

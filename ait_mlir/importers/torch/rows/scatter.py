@@ -169,6 +169,9 @@ def _put_masked(c: Call, axis: int, mask: Value) -> Value:
     return spread(c.w.where(chosen, values, x), c.dims)
 
 
+FEWER = "the mask is true in more places than there are values"
+
+
 def in_turn(c: Call, source: SSAValue, axis: int, mask: SSAValue) -> SSAValue:
     """A tensor with the slices of a source along an axis, in order, where a mask is true, and zeros elsewhere; the
     mask's dims replace the axis. The run fails for a source with too few slices.
@@ -180,7 +183,7 @@ def in_turn(c: Call, source: SSAValue, axis: int, mask: SSAValue) -> SSAValue:
     behind = len(dims) - axis - 1
     index = padded(c.w, c.w.reshape(number, places), axis + len(places), behind)
     kept = [*range(axis), *range(axis + len(places), axis + len(places) + behind)]
-    return c.w.put(GatherOp(c.w.concat([zeros, source], axis), [index], [axis], kept))
+    return c.w.put(GatherOp(c.w.concat([zeros, source], axis), [index], [axis], kept, FEWER))
 
 
 def masked_scatter(c: Call) -> Value:

@@ -13,9 +13,10 @@
 
 namespace ait::cpu {
 
-/// @brief Fails for the first place of the space, in row-major order, with an index outside of its dim.
+/// @brief Fails for the first place of the space, in row-major order, with an index outside of its dim; `says` is the error,
+///        if it is not null.
 template <int kRank, int kIndices, class Id>
-int32_t check_indices(const Context& ctx, const char* op, IndexedSpace<kRank, kIndices, Id> space) {
+int32_t check_indices(const Context& ctx, const char* op, IndexedSpace<kRank, kIndices, Id> space, const char* says = nullptr) {
   if (space.count() <= 0) return 0;
   for (int d = 0; d < kRank; ++d) {
     bool varies = false;
@@ -31,6 +32,7 @@ int32_t check_indices(const Context& ctx, const char* op, IndexedSpace<kRank, kI
     if (!space.offsets(coordinate, dense, whole)) wrong = i < wrong ? i : wrong;
   }
   if (wrong == count) return 0;
+  if (says != nullptr) return ctx.fail(says);
   int64_t coordinate[kRank];
   coordinates<kRank>(wrong, space.sizes, coordinate);
   for (int k = 0; k < kIndices; ++k) {
@@ -49,10 +51,11 @@ int32_t check_indices(const Context& ctx, const char* op, IndexedSpace<kRank, kI
 ///
 /// Indices may have any strides. Fails with the first index outside of its dim; nothing is written then.
 template <int kRank, int kIndices, class Id, class T>
-int32_t take(const Context& ctx, const IndexedSpace<kRank, kIndices, Id>& space, int64_t width, const T* whole, T* out) {
+int32_t take(const Context& ctx, const IndexedSpace<kRank, kIndices, Id>& space, int64_t width, const T* whole, T* out,
+             const char* says = nullptr) {
   const int64_t count = space.count();
   if (count <= 0 || width <= 0) return 0;
-  if (const int32_t status = check_indices(ctx, "gather", space)) return status;
+  if (const int32_t status = check_indices(ctx, "gather", space, says)) return status;
 #pragma omp parallel for schedule(static) if (count * width * static_cast<int64_t>(sizeof(T)) >= 256 * 1024)
   for (int64_t i = 0; i < count; ++i) {
     int64_t coordinate[kRank], to, from;
