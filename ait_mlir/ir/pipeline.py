@@ -16,6 +16,7 @@ from xdsl.utils.exceptions import PassFailedException, VerifyException
 
 from ait_mlir.dims import DimError
 from ait_mlir.errors import AitError
+from ait_mlir.host import progress
 from ait_mlir.ir.collector import rare_collections
 from ait_mlir.ir.parser import check, op_place
 from ait_mlir.ir.source import Diagnostic, SourceError, SourceText
@@ -83,6 +84,7 @@ def _run(
 ) -> None:
     stale = not verified
     for i, p in enumerate(passes, 1):
+        progress.step(f"pass {p.name}")
         if starting is not None:
             starting(p, module)
         start = clock()

@@ -18,6 +18,7 @@ from pathlib import Path
 from ait_mlir.errors import CompileError, ToolchainError
 from ait_mlir.host.cache import CONTROL, cache_dir
 from ait_mlir.host.processes import started
+from ait_mlir.host.progress import step
 from ait_mlir.host.settings import whole_number
 from ait_mlir.lowering.precompiled import include_flags
 from ait_mlir.lowering.toolchain import Toolchain, compiler_environment
@@ -172,6 +173,7 @@ class _Progress:
 
     def __init__(self, total: int, label: str) -> None:
         self._bar = None
+        step("")  # the bar has the line
         if sys.stderr.isatty():
             from tqdm import tqdm
 

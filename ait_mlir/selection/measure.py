@@ -23,6 +23,7 @@ from ait_mlir.dialects.ait.attention import AttentionOp
 from ait_mlir.dialects.ait.traits import ContractionExtents
 from ait_mlir.dialects.ait.types import tensor_type
 from ait_mlir.dims import Expr
+from ait_mlir.host import progress
 from ait_mlir.host.settings import MEASURE_DEVICES
 from ait_mlir.ir.pipeline import PassError
 from ait_mlir.lowering.candidates import Candidate, Step, candidates_of, is_usual, steps_of
@@ -260,6 +261,7 @@ class Selector:
         if not candidates:
             return
         self.meter.build([(task, candidate) for candidate in candidates])  # builds only missing programs
+        progress.step(f"pass select: timing {len(candidates)} candidates of {task.op.name}")
         estimate = _estimate(task, point, candidates, self.target)
         found = self.meter.race(task, point, candidates, estimate)
         new = {candidate: found.get(candidate) for candidate in candidates}

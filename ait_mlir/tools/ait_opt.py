@@ -21,6 +21,7 @@ from xdsl.passes import ModulePass
 from xdsl.printer import Printer
 
 from ait_mlir.errors import AitError
+from ait_mlir.host import progress
 from ait_mlir.host.files import write_atomic
 from ait_mlir.ir.context import context
 from ait_mlir.ir.parser import check, op_place, parse_source
@@ -32,6 +33,7 @@ from ait_mlir.passes.pipelines import PASSES
 from ait_mlir.rewrites.engine.driver import Statistics, counted_rewrites
 from ait_mlir.tools import print_ir
 from ait_mlir.tools.checks import blocks, inserted, without_checks
+from ait_mlir.tools.commands.doctor import VersionAction
 from ait_mlir.tools.ending import ended_cleanly, internal_error
 from ait_mlir.tools.expectations import expectations, unmet
 from ait_mlir.tools.explain import Trace, explanation
@@ -129,6 +131,7 @@ def argument_parser() -> argparse.ArgumentParser:
         ("--list-constraints", "print the constraints, finders and native rewrites that patterns may call, and stop"),
     ):
         p.add_argument(*flags.split(), action="store_true", help=text)
+    p.add_argument("--version", action=VersionAction)
     p.add_argument("--report", metavar="FILE", help="write a page (HTML) to step through the passes")
     print_ir.add_options(p)
     return p
@@ -138,7 +141,9 @@ def main(args: Sequence[str] | None = None) -> int:
     """Run the tool; returns its exit code."""
 
     def command() -> int:
-        return run(argument_parser().parse_args(args, namespace=Options()), sys.stdout, sys.stderr)
+        options = argument_parser().parse_args(args, namespace=Options())
+        with progress.shown():
+            return run(options, sys.stdout, sys.stderr)
 
     return ended_cleanly("ait-opt", command)
 

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 
 from ait_mlir import outside
 from ait_mlir.errors import AitError
+from ait_mlir.host import progress
 from ait_mlir.tools.ending import ended_cleanly, internal_error
-from ait_mlir.version import __version__
 
 _DESCRIPTION = "Compile neural networks to C++ for the CPU, CUDA or ROCm, and run them."
 _EXAMPLE = """example:
@@ -37,6 +37,8 @@ def argument_parser() -> argparse.ArgumentParser:
         bisect,
         cache,
         compile,
+        completion,
+        doctor,
         import_,
         inspect,
         reduce,
@@ -48,12 +50,13 @@ def argument_parser() -> argparse.ArgumentParser:
     parser = _Parser(
         prog="ait", description=_DESCRIPTION, epilog=_EXAMPLE, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--version", action="version", version=f"ait_mlir {__version__}")
+    parser.add_argument("--version", action=doctor.VersionAction)
     subparsers = parser.add_subparsers(metavar="COMMAND", required=True, parser_class=_Parser)
-    for command in (compile, import_, run, bench, inspect, reduce, bisect, update_checks, cache, runtime):
+    for command in (compile, import_, run, bench, inspect, reduce, bisect, update_checks, cache, runtime, doctor):
         command.add(subparsers)
+    completion.add(subparsers, parser)
     for name, command in subparsers.choices.items():
-        if name not in ("cache", "runtime"):
+        if name not in ("cache", "runtime", "doctor", "completion"):
             command.add_argument(
                 "--load",
                 action="append",
@@ -77,7 +80,8 @@ def _run(args: Sequence[str] | None) -> int:
     try:
         for path in getattr(options, "load", ()):
             outside.load(path)
-        return int(options.run(options))
+        with progress.shown():
+            return int(options.run(options))
     except (Exception, KeyboardInterrupt) as error:
         if os.environ.get("AIT_TRACEBACK"):
             raise

@@ -9,6 +9,7 @@ from collections.abc import Callable, Generator, Iterable
 from typing import Any, TextIO, cast
 
 from ait_mlir.errors import printable
+from ait_mlir.host import progress
 from ait_mlir.host.processes import Ended, ended_by_signals
 
 BROKEN_PIPE = 141
@@ -63,6 +64,7 @@ class _Printable:
         self._stream = stream
 
     def write(self, text: str) -> int:
+        progress.hide()
         return self._stream.write(printable(text))
 
     def writelines(self, lines: Iterable[str]) -> None:

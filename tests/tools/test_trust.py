@@ -16,7 +16,7 @@ from tests.fuzz import load
 
 ROOT = Path(__file__).parents[2]
 PAGE = "docs/trust.md"
-OF_OUR_OWN = ("cache", "runtime")
+OF_OUR_OWN = ("cache", "runtime", "doctor", "completion")
 """The commands that run no code but ours and the compiler's."""
 
 

@@ -1,0 +1,107 @@
+"""Everyday manners of the commands: doctor, versions, completions, and the line that shows progress."""
+
+from __future__ import annotations
+
+import io
+import json
+import subprocess
+import threading
+from pathlib import Path
+
+import pytest
+
+from ait_mlir.host import progress
+from ait_mlir.ir.context import context
+from ait_mlir.ir.parser import parse_text
+from ait_mlir.ir.pipeline import run_passes
+from ait_mlir.passes.parse import parse_passes
+from ait_mlir.tools import ait_opt
+from ait_mlir.tools.cli import main
+from ait_mlir.tools.commands import doctor
+from ait_mlir.version import __version__
+
+
+def test_doctor_lists_what_is_found(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["doctor", "--json"]) == 0
+    found = {row["part"]: row for row in json.loads(capsys.readouterr().out)}
+    assert found["ait_mlir"]["found"].startswith(__version__) and found["g++"]["state"] == "ok"
+    assert all(row["found"] for row in found.values())
+    assert all(row["cost"] for row in found.values() if row["state"] != "ok")
+    assert main(["doctor"]) == 0
+    out = capsys.readouterr().out
+    missing = [row for row in found.values() if row["state"] != "ok"]
+    assert all(f"  {row['part']}: {row['cost']}\n" in out for row in missing)
+
+
+def test_doctor_says_what_a_missing_part_costs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("CXX", "no-such-compiler")
+    monkeypatch.setenv("AIT_OPENBLAS", "/no/such/library.so")
+    monkeypatch.setenv("AIT_CACHE_DIR", "/proc/none")
+    assert main(["doctor"]) == 1
+    out = capsys.readouterr().out
+    assert "needed" in out and "no-such-compiler" in out and "apt-get install g++" in out
+    costs = out.partition("without them:\n")[2]
+    for part, cost in (("g++", "nothing can be compiled"), ("OpenBLAS", "fewer kernels"), ("cache", "AIT_CACHE_DIR")):
+        assert f"  {part}: " in costs and cost in costs
+
+
+@pytest.mark.parametrize("tool", [main, ait_opt.main])
+def test_versions(tool: object, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        tool(["--version"])  # type: ignore[operator]
+    first, *others = capsys.readouterr().out.splitlines()
+    assert ended.value.code == 0 and first.startswith(f"ait_mlir {__version__} (xDSL ")
+    assert [line.split(" ")[0].rstrip(":") for line in others] == [f.part for f in doctor.toolchains()]
+
+
+def test_the_completions_are_a_script_of_the_shell(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["completion", "bash"]) == 0
+    script = tmp_path / "completions"
+    script.write_text(capsys.readouterr().out)
+    asked = f"""source {script}
+COMP_WORDS=(ait update-checks --d); COMP_CWORD=2; _shtab_ait; echo "${{COMPREPLY[@]}}"
+COMP_WORDS=(ait-opt --mlir-t); COMP_CWORD=1; _shtab_ait_opt; echo "${{COMPREPLY[@]}}"
+"""
+    done = subprocess.run(["bash", "-c", asked], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout.split() == ["--diff", "--mlir-timing"] and done.stderr == ""
+
+
+class Terminal(io.StringIO):
+    """A stream that says it is a terminal, and tells when something was written."""
+
+    def __init__(self, is_terminal: bool = True) -> None:
+        super().__init__()
+        self.is_terminal, self.written = is_terminal, threading.Event()
+
+    def isatty(self) -> bool:
+        return self.is_terminal
+
+    def write(self, text: str) -> int:
+        count = super().write(text)
+        self.written.set()
+        return count
+
+
+TEXT = 'ait.graph @g(%x: !ait.tensor<4 x f32>) {\n  ait.output "y" %x : !ait.tensor<4 x f32>\n}\n'
+
+
+def test_a_terminal_shows_the_running_pass_and_is_left_clean() -> None:
+    terminal, other = Terminal(), Terminal(is_terminal=False)
+    with progress.shown(terminal, patience=0.0), progress.shown(other, patience=0.0):
+        run_passes(context(), parse_text(context(), TEXT), parse_passes("simplify,fuse-norm"))
+        assert terminal.written.wait(60)
+    assert terminal.getvalue().startswith("\r\x1b[Kpass ") and terminal.getvalue().endswith("\r\x1b[K")
+    assert other.getvalue() == ""
+    before = terminal.getvalue()
+    progress.step("no command runs")
+    assert terminal.getvalue() == before
+
+
+def test_nothing_is_shown_early() -> None:
+    terminal = Terminal()
+    with progress.shown(terminal, patience=3600.0):
+        progress.step("pass simplify")
+        progress.hide()
+    assert terminal.getvalue() == ""
