@@ -24,7 +24,7 @@ from ait_mlir.dialects.ait.types import TensorType, scope_of, tensor_type
 from ait_mlir.dialects.ait.view import ReshapeOp
 from ait_mlir.dims import Expr, Scope, product, total
 from ait_mlir.elements import NoElements, form_loops, has_elements
-from ait_mlir.lowering.candidates import candidates_of, standalone, steps_of
+from ait_mlir.lowering.candidates import Candidate, candidates_of, standalone, steps_of
 from ait_mlir.lowering.kernels import Target
 from ait_mlir.lowering.kernels.amounts import bytes_moved, estimate_env
 from ait_mlir.passes.by_estimate import ByEstimatePass
@@ -74,8 +74,10 @@ class Former:
     loops: dict[object, LoopsOp | None] = field(default_factory=dict[object, "LoopsOp | None"])
     """By the key of a group: its loops, which stand in no block, or None if there are none."""
     times: dict[object, float] = field(default_factory=dict[object, float])
-    """Seconds by the key of an op; seconds that one launch saves by the key of a group."""
+    """By the key of a group: the seconds that one launch saves."""
     keys: dict[Operation, object] = field(default_factory=dict[Operation, object])
+    fastest: dict[object, Candidate | None] = field(default_factory=dict[object, "Candidate | None"])
+    """By the key of an op: its fastest candidate, or None if no kernel runs it."""
 
     def __post_init__(self) -> None:
         self.scope: Scope = scope_of(self.block.first_op)
@@ -177,7 +179,10 @@ class Former:
 
     def _formed(self, group: Sequence[Operation]) -> LoopsOp | None:
         """The `ait.loops` op of a group, in a graph of its own; None if the group has none."""
-        key = self._key(group)
+        return self._formed_of(group, self._key(group))
+
+    def _formed_of(self, group: Sequence[Operation], key: object) -> LoopsOp | None:
+        """The loops of the group that has a key."""
         if key not in self.loops:
             try:
                 made = form_loops([self._result(group[0])], set(group), self.scope)
@@ -252,12 +257,12 @@ class Former:
 
     def _gain(self, group: Sequence[Operation]) -> float:
         """The seconds that one launch saves; at most 0 unless it is clearly faster."""
-        loops = self._formed(group)
+        key = self._key(group)
+        loops = self._formed_of(group, key)
         if loops is None:
             return -math.inf
         if self.target is None:
             return float(len(group))
-        key = self._key(group)
         if key not in self.times:
             seconds = [self._alone(op, group) for op in group]
             before = sum(seconds)
@@ -277,10 +282,8 @@ class Former:
         if not self._is_inside(op, group) and op is not group[0]:
             return 0.0
         if not isinstance(op, ViewLike):
-            key = self._own_key(op)
-            if key not in self.times:
-                self.times[key] = best_seconds(op, self.target)
-            return self.times[key]
+            best = self._fastest(op)
+            return math.inf if best is None else best.seconds
         if isinstance(op, ReshapeOp):
             return 0.0
         moved = total(r.type.byte_size() for r in op.results if isinstance(r.type, TensorType))
@@ -294,6 +297,15 @@ class Former:
             return self.target.launch_seconds + seconds
         width = BY_IR[tensor_type(op.results[0]).element_type].bytes
         return 0.0 if self._walks_along(op) else seconds * STRIDED / width
+
+    def _fastest(self, op: Operation) -> Candidate | None:
+        """The fastest candidate of an op by estimate, found once for equal ops."""
+        assert self.target is not None
+        key = self._own_key(op)
+        if key not in self.fastest:
+            known = (c for c in candidates_of(op, self.target) if not c.only_timed)
+            self.fastest[key] = min(known, key=lambda c: c.seconds, default=None)
+        return self.fastest[key]
 
     def _walks_along(self, op: ViewLike) -> bool:
         """Whether memory-bound ops read contiguous elements along the last dim of a view's results."""
@@ -335,7 +347,7 @@ class Former:
             return view.reshape(tensor_type(op.output).dims, self.scope) is not None and all(
                 not isinstance(use.operation, OutputOp) for use in op.output.uses
             )
-        best = min(candidates_of(op, self.target), key=lambda c: c.seconds, default=None)
+        best = self._fastest(op)
         if best is None or best.cut is not None:
             return isinstance(op, ViewLike)
         step = steps_of(op, best, self.target)[0]

@@ -37,7 +37,7 @@ class CpuLoops:
         self.numbers = Numbers()
         self.body = Body.of(self.nest, "cpu", self.numbers)
         self.rows = rows_of(self.nest)
-        self.lane = best_lane(self.nest, [*self.nest.axes, *(a for w in self.rows.walks() for a in w.axes)])
+        self.lane = best_lane(self.nest, (*self.nest.axes, *(a for w in self.rows.walks() for a in w.axes)))
 
     def emit(self) -> Emission:
         columns = self.lane is None or self.lane in self.rows.group or not self.rows.steps

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
@@ -352,6 +353,7 @@ def _continue(outer: Axis, inner: Axis, walked: Sequence[Expr], scope: Scope) ->
 # ** offsets **
 
 
+@lru_cache(maxsize=4096)
 def step(e: Expr, axis: str) -> Expr | None:
     """The difference of an expression between neighbouring indices of an axis; None if it is not the same everywhere.
     """

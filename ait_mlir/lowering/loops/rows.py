@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from xdsl.ir import SSAValue
 
@@ -119,7 +120,8 @@ def _walks(nest: Nest, folds: Sequence[Fold]) -> tuple[Walk, ...]:
 # ** which axis is contiguous **
 
 
-def best_lane(nest: Nest, axes: Sequence[Axis]) -> Axis | None:
+@lru_cache(maxsize=256)
+def best_lane(nest: Nest, axes: tuple[Axis, ...]) -> Axis | None:
     """The axis along which most accesses are contiguous, of equal axes the last. None if no access is."""
     env = estimate_env(nest.around)
     counts = {dim.name: dim.upper for dim in nest.scope.dims if dim.name not in nest.around}
