@@ -17,10 +17,10 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal
+from typing import Literal, Self
 
 from xdsl.dialects.builtin import BFloat16Type, Float16Type
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 
 from ait_mlir.dialects.ait.dtypes import BY_IR, compute_type, is_float
 from ait_mlir.dialects.ait.elementwise import ExpOp
@@ -125,10 +125,10 @@ class Body:
     counts: Counter[str] = field(default_factory=Counter[str])
     users: Mapping[SSAValue, frozenset[str]] = field(default_factory=dict[SSAValue, frozenset[str]])
 
-    @staticmethod
-    def of(nest: Nest, place: Place, numbers: Numbers) -> Body:
+    @classmethod
+    def of(cls, nest: Nest, place: Place, numbers: Numbers) -> Self:
         axes = frozenset(dim.name for dim in nest.scope.dims if dim.name not in nest.around)
-        return Body(nest, place, Lines(), IndexText(nest.scope, axes, numbers), users=nest.users())
+        return cls(nest, place, Lines(), IndexText(nest.scope, axes, numbers), users=nest.users())
 
     # ** names **
 
@@ -143,6 +143,10 @@ class Body:
 
     def in_lanes(self, value: SSAValue) -> bool:
         return self.lane is not None and self.lane in self.users[value]
+
+    def lane_type(self, element: Attribute) -> str:
+        """The C++ type of an element of an array for lanes."""
+        return element_type(element)
 
     # ** nodes **
 
@@ -196,7 +200,7 @@ class Body:
                 self.print_vector_read(node)
         arrays = [v for node in nodes for v in node.results if v in later]
         for v in arrays:
-            self.lines.add(f"{element_type(v.type)} {self.new_array(v)}[kLanes];")
+            self.lines.add(f"{self.lane_type(v.type)} {self.new_array(v)}[kLanes];")
         assert self.lane is not None
         before = self.index.variables.get(self.lane)
         assert before is not None
@@ -295,7 +299,7 @@ class Body:
         assert self.lane is not None
         self.vectors.append((read, self.lane))
         name = self.name(read.result)
-        t = element_type(read.element if self.place == "gpu" else compute_type(read.element))
+        t = self.lane_type(read.element if self.place == "gpu" else compute_type(read.element))
         self.lines.add(f"{t} {name}_lanes[{'kLanes' if pick is None else f'kLanes > 1 ? {pick[0]} : 1'}];")
         call = f"ait::{self.place}::load_lanes({self.pointer(read)}, {name}_lanes)"
         inside = self.inside(read)
@@ -449,7 +453,7 @@ class Body:
             else:
                 self.names[result] = f"{state}_values{suffix}"
                 self.arrays.add(result)
-                self.lines.add(f"{t} {self.names[result]}[kLanes];")
+                self.lines.add(f"{self.lane_type(result.type)} {self.names[result]}[kLanes];")
                 self.each_lane([f"{self.ref(result)} = {value};"])
 
     def variable(self, axis: Axis) -> str:

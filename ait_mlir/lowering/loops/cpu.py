@@ -6,20 +6,25 @@ from collections.abc import Sequence
 
 from ait_mlir.dialects.ait.dtypes import compute_type
 from ait_mlir.dialects.ait.loops import LoopsOp
-from ait_mlir.dims import Expr, const, product
+from ait_mlir.dims import Expr, const, product, sym
 from ait_mlir.lowering.cpp import CppText, element_type
 from ait_mlir.lowering.kernels.base import Emission, Launch
-from ait_mlir.lowering.loops.body import Accumulator, Body
-from ait_mlir.lowering.loops.nest import Axis, Nest, nest_of, step
-from ait_mlir.lowering.loops.rows import Rows, Walk, best_lane, later_values, rows_of
+from ait_mlir.lowering.loops.body import Accumulator
+from ait_mlir.lowering.loops.cpu_body import CpuBody
+from ait_mlir.lowering.loops.nest import Axis, Nest, Read, nest_of, step
+from ait_mlir.lowering.loops.rows import Rows, Walk, best_lane, later_values, nodes_of, rows_of
 from ait_mlir.lowering.loops.text import Numbers
 
 LANES = 32
 """Neighbours that are computed together: as many floats as two registers of AVX-512 hold."""
+FEW_LANES = 8
+"""Neighbours that are computed together at the end of an axis."""
 PART = 64 * LANES
 """The most neighbours of one task."""
 FEW_PARTS = 4
 """Tasks in which a short axis is computed."""
+SHORT_ROW = 64
+"""Rows of at most so many elements are computed side by side."""
 FEW_ROWS, LONG_ROW = 4, 32768
 """Up to so many rows of at least so many elements, threads share the elements of a row."""
 PARTS = 64
@@ -35,9 +40,21 @@ class CpuLoops:
         self.launch = launch
         self.nest = nest_of(launch.op, [a.strides for a in launch.ins], [a.strides for a in launch.outs])
         self.numbers = Numbers()
-        self.body = Body.of(self.nest, "cpu", self.numbers)
-        self.rows = rows_of(self.nest)
+        self.body = CpuBody.of(self.nest, "cpu", self.numbers)
+        self.rows = rows_of(self.nest, most=1)
         self.lane = best_lane(self.nest, (*self.nest.axes, *(a for w in self.rows.walks() for a in w.axes)))
+        if self.lane not in self.rows.group and self.are_short():
+            self.lane = self.side_by_side() or self.lane
+
+    def are_short(self) -> bool:
+        """Whether rows are so short that neighbouring rows are the lanes."""
+        bounds = self.nest.around.bounds
+        return all(bounds(walk.points)[1] <= SHORT_ROW for walk in self.rows.walks())
+
+    def side_by_side(self) -> Axis | None:
+        """The last axis that has enough neighbouring rows for lanes."""
+        wide = [a for a in self.rows.group if (count := a.count.as_int()) is None or count >= LANES // 2]
+        return wide[-1] if wide else None
 
     def emit(self) -> Emission:
         columns = self.lane is None or self.lane in self.rows.group or not self.rows.steps
@@ -69,6 +86,7 @@ class CpuLoops:
             with lines.braces(f"const auto columns = [&](auto width, const Index {variable})", "};"):
                 lines.add("constexpr int kLanes = decltype(width)::value;", f"(void){variable};")
                 body.lane = None if lane is None else lane.name
+                self.read_ahead()
                 for step_ in self.rows.steps:
                     body.print_nodes(step_.nodes, later=later_values(self.nest, step_.nodes))
                     for walk in step_.walks:
@@ -76,6 +94,33 @@ class CpuLoops:
                             body.print_fold(fold)
                 self.print_results(self.rows, body)
             self.lanes_loop("columns", "begin", "end")
+
+    def read_ahead(self) -> None:
+        """Read the elements of short rows that lie side by side, and turn them so that lanes are neighbours."""
+        body, lane = self.body, self.lane
+        if lane is None or not self.rows.steps or not self.are_short():
+            return
+        arrays: dict[object, str] = {}
+        for walk in self.rows.walks():
+            for axes, nodes in nodes_of(walk, self.rows):
+                for read in nodes:
+                    if not isinstance(read, Read) or read.gathers or not self.is_turned(read, axes):
+                        continue
+                    put = {axis.name: sym(f"walked_{i}") for i, axis in enumerate(axes)}
+                    guards = tuple((index.substitute(put), size) for index, size in read.guards)
+                    sizes = tuple(a.count for a in axes)
+                    key = read.tensor, read.offset.substitute(put), guards, read.fill, sizes
+                    if key not in arrays:
+                        arrays[key] = body.read_ahead(read, axes, self.nest.around.bounds(walk.points)[1])
+                    body.ahead[read] = arrays[key], axes
+
+    def is_turned(self, read: Read, axes: Sequence[Axis]) -> bool:
+        """Whether a read walks a row, and neighbouring rows do not lie side by side."""
+        assert self.lane is not None
+        by = step(read.offset, self.lane.name)
+        is_along = by is not None and by.as_int() == 1 and not read.guards
+        symbols = read.offset.symbols
+        return not is_along and self.lane.name in symbols and any(a.name in symbols for a in axes)
 
     def print_results(self, rows: Rows, body: Body) -> None:
         """Print the values that a row computes once, and the loops over its results."""
@@ -157,7 +202,7 @@ class CpuLoops:
             self.lanes_loop("lanes", "begin", "end")
             targets = [f"{name}[begin / {block}]" for name in parts] or totals
             for acc, state, target in zip(accumulators, states, targets, strict=True):
-                lines.add(f"for (const {acc.type}& lane : {state}) {target} = {acc.kind}::join({target}, lane);")
+                lines.add(f"{target} = {acc.kind}::join({target}, ait::cpu::join_lanes<{acc.kind}>({state}));")
         for acc, name, total in zip(accumulators, parts, totals, strict=bool(parts)):
             lines.add(f"for (const {acc.type}& part : {name}) {total} = {acc.kind}::join({total}, part);")
         for axis in walk.axes:
@@ -223,28 +268,28 @@ class CpuLoops:
 
     def lanes_loop(self, function: str, begin: str, end: str) -> None:
         at = self.body.new("first")
-        whole, one = (f"std::integral_constant<int, {n}>{{}}" for n in (LANES, 1))
-        self.body.lines.add(
-            f"Index {at} = {begin};",
-            f"for (; {at} + {LANES} <= {end}; {at} += {LANES}) {function}({whole}, {at});",
-            f"for (; {at} < {end}; ++{at}) {function}({one}, {at});",
-        )
+        self.body.lines.add(f"Index {at} = {begin};")
+        for lanes in (LANES, FEW_LANES, 1):
+            width = f"std::integral_constant<int, {lanes}>{{}}"
+            self.body.lines.add(f"for (; {at} + {lanes} <= {end}; {at} += {lanes}) {function}({width}, {at});")
 
     def stores(self) -> list[str]:
         """The statements that keep or store the results, inside the loop over lanes if there is one."""
         body = self.body
         found: list[str] = []
         self.stored: list[tuple[int, str]] = []
-        for i, (value, arg) in enumerate(zip(self.nest.yields, self.launch.outs, strict=True)):
-            t = element_type(arg.type.element_type)
-            if self.is_vector_store(i):
+        for i, value in enumerate(self.nest.yields):
+            if body.lane is not None:
                 self.stored.append((i, f"result{i}"))
                 found.append(f"result{i}[j] = {body.ref(value)};")
             else:
-                found.append(
-                    f"output{i}[{body.index.text(self.nest.offsets[i])}] = ait::convert<{t}>({body.ref(value)});"
-                )
+                found.append(self.store(i, body.ref(value)))
         return found
+
+    def store(self, i: int, value: str) -> str:
+        """The statement that stores one element of a result."""
+        t = element_type(self.launch.outs[i].type.element_type)
+        return f"output{i}[{self.body.index.text(self.nest.offsets[i])}] = ait::convert<{t}>({value});"
 
     def is_vector_store(self, i: int) -> bool:
         lane = self.body.lane
@@ -252,16 +297,20 @@ class CpuLoops:
         return found is not None and found.as_int() == 1
 
     def flush_stores(self) -> None:
-        """Print the vector stores of results that were kept."""
+        """Print the stores of results that were kept: as vectors, or lane by lane."""
+        body = self.body
         for i, name in self.stored:
-            self.body.lines.add(
-                f"ait::cpu::store_lanes(output{i} + ({self.body.index.text(self.nest.offsets[i])}), {name});"
-            )
+            if self.is_vector_store(i):
+                body.lines.add(f"ait::cpu::store_lanes(output{i} + ({body.index.text(self.nest.offsets[i])}), {name});")
+                continue
+            with body.lanes_by_name() as (before, here):
+                store = self.store(i, f"{name}[j]")
+            body.each_lane([store], before, here)
 
     def declare_stores(self) -> None:
-        for i, arg in enumerate(self.launch.outs):
-            if self.is_vector_store(i):
-                t = element_type(compute_type(arg.type.element_type))
+        if self.body.lane is not None:
+            for i, arg in enumerate(self.launch.outs):
+                t = self.body.lane_type(compute_type(arg.type.element_type))
                 self.body.lines.add(f"{t} result{i}[kLanes];")
 
 

@@ -71,16 +71,16 @@ class Rows:
         return [*(w for s in self.steps for w in s.walks), *([self.last] if self.rest else [])]
 
 
-def is_serial(fold: Fold) -> bool:
+def is_serial(fold: Fold, most: int) -> bool:
     """Whether a fold is so short that one thread computes it."""
     points = fold.points.as_int()
-    return points is not None and points <= SERIAL
+    return points is not None and points <= most
 
 
-def rows_of(nest: Nest, serial: bool = False) -> Rows:
-    """The rows of a nest. If all folds are short, or with `serial`, each result is a row of its own."""
+def rows_of(nest: Nest, serial: bool = False, most: int = SERIAL) -> Rows:
+    """The rows of a nest. If all folds have at most `most` values, or with `serial`, each result is its own row."""
     users = nest.users()
-    long = [] if serial else [fold for fold in nest.folds() if not is_serial(fold)]
+    long = [] if serial else [fold for fold in nest.folds() if not is_serial(fold, most)]
     names = frozenset[str]().union(*(users[fold.results[0]] for fold in long)) if long else None
     group = tuple(a for a in nest.axes if names is None or a.name in names)
     rest = tuple(a for a in nest.axes if a not in group)

@@ -5,6 +5,7 @@
 
 #include <stdint.h>
 #include <stdio.h>
+#include <string.h>
 
 #include <tuple>
 
@@ -24,6 +25,28 @@ inline __attribute__((always_inline)) void load_lanes(const T* from, compute_t<T
 template <class T, int kLanes>
 inline __attribute__((always_inline)) void store_lanes(T* to, const compute_t<T> (&from)[kLanes]) {
   narrow(from, kLanes, to);
+}
+
+/// @brief The same for conditions, which are bytes that are 0 or 1: compilers make no vectors of arrays of `bool`.
+template <int kLanes>
+inline __attribute__((always_inline)) void load_lanes(const bool* from, uint8_t (&to)[kLanes]) {
+  memcpy(to, from, kLanes);
+}
+template <int kLanes>
+inline __attribute__((always_inline)) void store_lanes(bool* to, const uint8_t (&from)[kLanes]) {
+  memcpy(to, from, kLanes);
+}
+
+/// @brief Joins the states of a fold in lanes, halves of them at a time.
+template <class F, class A, int kLanes>
+inline __attribute__((always_inline)) A join_lanes(const A (&states)[kLanes]) {
+  A joined[kLanes];
+  for (int j = 0; j < kLanes; ++j) joined[j] = states[j];
+  for (int half = kLanes / 2; half > 0; half /= 2) {
+#pragma GCC ivdep
+    for (int j = 0; j < half; ++j) joined[j] = F::join(joined[j], joined[j + half]);
+  }
+  return joined[0];
 }
 
 /// @brief An index outside of its dim, if a run has met any.
