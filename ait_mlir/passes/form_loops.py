@@ -14,6 +14,7 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from ait_mlir.dialects.ait.data import OutputOp
 from ait_mlir.dialects.ait.dtypes import BY_IR
+from ait_mlir.dialects.ait.elementwise import BitAndOp, CompareOp, WhereOp
 from ait_mlir.dialects.ait.index import GatherOp
 from ait_mlir.dialects.ait.loops import AtOp, FoldOp, LoopsOp
 from ait_mlir.dialects.ait.region import FusedElementwiseOp
@@ -50,9 +51,8 @@ STRIDED = 8
 """A strided read of elements of this many bytes is taken to be as fast as a copy, of smaller ones slower in proportion:
 four times for f16. A rough estimate: a pool on an H200 that read an image in channels-first order took eight times its
 floor."""
-GAIN_CPU = 2.5
-"""The same factor on a CPU, where estimates count bytes alone, and written kernels use vectors where generated ones
-check bounds."""
+GAIN_MOVES_CPU = 2.5
+"""The same factor on a CPU for loops that only move elements, which written copies do in blocks."""
 
 
 @dataclass(frozen=True)
@@ -267,7 +267,7 @@ class Former:
             seconds = [self._alone(op, group) for op in group]
             before = sum(seconds)
             factor = GAIN if sum(s > 0 for s in seconds) > 1 else GAIN_ALONE
-            factor = factor if self.target.is_gpu else GAIN_CPU
+            factor = factor if self.target.is_gpu or computes(loops) else GAIN_MOVES_CPU
             least = self.target.launch_seconds + bytes_moved(loops, self.scope) / self.target.bandwidth
             if before > factor * least:
                 least = best_seconds(loops, self.target)
@@ -368,6 +368,12 @@ class Former:
                 self.gone.add(op)
                 op.detach()
                 op.erase()
+
+
+def computes(loops: LoopsOp) -> bool:
+    """Whether loops do more than move elements and choose among them."""
+    ops = [op for op in loops.body.walk() if isinstance(op, ScalarLike | FoldOp)]
+    return any(not isinstance(op, CompareOp | WhereOp | BitAndOp) for op in ops)
 
 
 def all_is_read(op: Operation, group: Container[Operation]) -> bool:

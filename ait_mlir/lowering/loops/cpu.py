@@ -6,12 +6,13 @@ from collections.abc import Sequence
 
 from ait_mlir.dialects.ait.dtypes import compute_type
 from ait_mlir.dialects.ait.loops import LoopsOp
+from ait_mlir.dialects.ait.traits import ScalarLike
 from ait_mlir.dims import Expr, const, product, sym
 from ait_mlir.lowering.cpp import CppText, element_type
 from ait_mlir.lowering.kernels.base import Emission, Launch
 from ait_mlir.lowering.loops.body import Accumulator
 from ait_mlir.lowering.loops.cpu_body import CpuBody
-from ait_mlir.lowering.loops.nest import Axis, Nest, Read, nest_of, step
+from ait_mlir.lowering.loops.nest import Axis, Nest, Read, Scalar, nest_of, step
 from ait_mlir.lowering.loops.rows import Rows, Walk, best_lane, later_values, nodes_of, rows_of
 from ait_mlir.lowering.loops.text import Numbers
 
@@ -25,12 +26,47 @@ FEW_PARTS = 4
 """Tasks in which a short axis is computed."""
 SHORT_ROW = 64
 """Rows of at most so many elements are computed side by side."""
+MANY_ROWS = 64
+"""So many rows keep all threads busy."""
 FEW_ROWS, LONG_ROW = 4, 32768
 """Up to so many rows of at least so many elements, threads share the elements of a row."""
 PARTS = 64
 """The parts of such a row."""
 BLOCK = 4096
 """Values that a lane's sums take up before they are added to those of the row, so that long sums stay exact."""
+
+
+def rows_of_cpu(nest: Nest) -> Rows:
+    """The rows of a nest, also of short folds, so that no result computes one again; few rows leave threads idle."""
+    rows = rows_of(nest, most=1)
+    count = rows.count.as_int()
+    return rows_of(nest) if rows.rest and count is not None and count < MANY_ROWS else rows
+
+
+def lane_of(nest: Nest, rows: Rows) -> Axis | None:
+    """The axis of lanes: the one along which most accesses are vectors, unless it is too short for functions that take
+    many instructions."""
+    lane = best_lane(nest, (*nest.axes, *(a for w in rows.walks() for a in w.axes)))
+    if lane not in rows.group:
+        return (side_by_side(rows) if are_short(nest, rows) else None) or lane
+    functions = any(isinstance(n, Scalar) and isinstance(n.op, ScalarLike) and not n.op.CHEAP for n in nest.walk())
+    return side_by_side(rows) or lane if functions and is_narrow(lane) else lane
+
+
+def are_short(nest: Nest, rows: Rows) -> bool:
+    """Whether rows are so short that neighbouring rows are the lanes."""
+    return all(nest.around.bounds(walk.points)[1] <= SHORT_ROW for walk in rows.walks())
+
+
+def is_narrow(lane: Axis | None) -> bool:
+    """Whether an axis is too short for lanes."""
+    count = None if lane is None else lane.count.as_int()
+    return count is not None and count < LANES // 2
+
+
+def side_by_side(rows: Rows) -> Axis | None:
+    """The last axis that has enough neighbouring rows for lanes."""
+    return next((axis for axis in reversed(rows.group) if not is_narrow(axis)), None)
 
 
 class CpuLoops:
@@ -41,20 +77,8 @@ class CpuLoops:
         self.nest = nest_of(launch.op, [a.strides for a in launch.ins], [a.strides for a in launch.outs])
         self.numbers = Numbers()
         self.body = CpuBody.of(self.nest, "cpu", self.numbers)
-        self.rows = rows_of(self.nest, most=1)
-        self.lane = best_lane(self.nest, (*self.nest.axes, *(a for w in self.rows.walks() for a in w.axes)))
-        if self.lane not in self.rows.group and self.are_short():
-            self.lane = self.side_by_side() or self.lane
-
-    def are_short(self) -> bool:
-        """Whether rows are so short that neighbouring rows are the lanes."""
-        bounds = self.nest.around.bounds
-        return all(bounds(walk.points)[1] <= SHORT_ROW for walk in self.rows.walks())
-
-    def side_by_side(self) -> Axis | None:
-        """The last axis that has enough neighbouring rows for lanes."""
-        wide = [a for a in self.rows.group if (count := a.count.as_int()) is None or count >= LANES // 2]
-        return wide[-1] if wide else None
+        self.rows = rows_of_cpu(self.nest)
+        self.lane = lane_of(self.nest, self.rows)
 
     def emit(self) -> Emission:
         columns = self.lane is None or self.lane in self.rows.group or not self.rows.steps
@@ -98,7 +122,7 @@ class CpuLoops:
     def read_ahead(self) -> None:
         """Read the elements of short rows that lie side by side, and turn them so that lanes are neighbours."""
         body, lane = self.body, self.lane
-        if lane is None or not self.rows.steps or not self.are_short():
+        if lane is None or not self.rows.steps or not are_short(self.nest, self.rows):
             return
         arrays: dict[object, str] = {}
         for walk in self.rows.walks():
@@ -122,7 +146,7 @@ class CpuLoops:
         symbols = read.offset.symbols
         return not is_along and self.lane.name in symbols and any(a.name in symbols for a in axes)
 
-    def print_results(self, rows: Rows, body: Body) -> None:
+    def print_results(self, rows: Rows, body: CpuBody) -> None:
         """Print the values that a row computes once, and the loops over its results."""
         if not rows.rest:
             self.declare_stores()

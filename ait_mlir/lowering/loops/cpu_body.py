@@ -78,7 +78,8 @@ class CpuBody(Body):
             return False
         by = step(read.offset, self.lane)
         guards = [step(index, self.lane) for index, _ in read.guards if self.lane in index.symbols]
-        return by is not None and by.as_int() == 1 and bool(guards) and all(g is not None and g.as_int() for g in guards)
+        is_one = by is not None and by.as_int() == 1
+        return is_one and bool(guards) and all(g is not None and g.as_int() is not None for g in guards)
 
     def print_vector_read(self, read: Read) -> None:
         if read in self.ahead:
