@@ -146,8 +146,9 @@ AIT_FN float expm1_host(float x) {
 /// log(1 + x), from log(u) with u = 1 + x rounded, and what the rounding lost.
 AIT_FN float log1p_host(float x) {
   const float u = 1.f + x;
-  const float y = log_host(u) + (x - (u - 1.f)) / u;
-  return x == 0.f || u == INFINITY ? x : u == 0.f ? -INFINITY : y;
+  const float lost = (x - (u - 1.f)) / (u == 0.f ? 1.f : u);
+  const float y = log_host(u) + (lost == lost ? lost : 0.f);             // not of infinity
+  return with_sign(magnitude(y), x);                                     // also of -0
 }
 
 /// 2^x for -126 <= x <= 0, within 2 ulp.
