@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,8 @@ from tests import tiers
 from tests.kernels import loops
 from tests.kernels.harness import CPU, Case, Library
 from tests.selection.cards import parse
+from tests.specs.loops import FOLDS, MAPPED
+from tests.specs.spec import Spec
 
 CASES = dict(loops.cases(CPU))
 OUTSIDE = loops.SPEC.drawn("gather", "f32")
@@ -105,6 +108,21 @@ def test_functions_of_results_of_2_bytes_are_cheaper_where_digits_only_scale() -
     assert softmax.count("ait::exp_narrow(") == 2 and "ait::div_narrow(" in softmax
     assert "ait::exp(" in logsumexp and "narrow" not in logsumexp  # a logarithm of a sum near 1 has no digits to lose
     assert "narrow" not in wide
+
+
+@pytest.mark.parametrize(
+    ("spec", "form", "line"),
+    [
+        (FOLDS, "softmax-short", r"float row0\[5\]\[kLanes\];"),  # rows side by side are read once for all steps
+        (FOLDS, "windows", r"float row0\[3\]\[kLanes\];"),
+        (MAPPED, "shifted", r"if \(a1 - 2 >= 0 && \(a1 \+ kLanes - 1\) - 2 .*\n.*load_lanes\("),  # inside: one access
+        (MAPPED, "narrow", r"at0\[j\] = at0_j;(.*\n)+.*exp0 = ait::exp\(at0\[j\]\)"),  # reads in their own loop
+        (MAPPED, "narrow", r"uint8_t at1\[kLanes\];"),
+    ],
+)
+def test_on_a_cpu_the_compiler_can_make_vectors(spec: Spec, form: str, line: str) -> None:
+    code = spec.drawn(form, "f32").emissions(CPU)[0].body
+    assert re.search(line, code), code
 
 
 @pytest.mark.parametrize("form", ["softmax", "middle", "pool", "mean-first"])

@@ -55,6 +55,12 @@ FOLDS = Spec(
             "columns", "d0 = s", f"%t = {fold('add', 'k0 = b', '%v = ait.at %p[k0, d0] : S ait.yield %v : S')} ait.yield %t : S",
             "b x s x T", to="s x T",
         ),
+        loops("softmax-short", "d0 = b, d1 = s, d2 = 5", softmax("d0, d1, k0").replace("k0 = s", "k0 = 5").replace("[d0, d1, d1]", "[d0, d1, d2]"),
+              "b x s x 5 x T", to="b x s x 5 x T"),
+        loops(
+            "windows", "d0 = b, d1 = s", f"%m = {fold('max', 'k0 = 3', '%v = ait.at %p[d0, 2*d1 + k0 - 1] else -8.0 : S ait.yield %v : S')} "
+            "ait.yield %m : S", "b x (2*s) x T", to="b x s x T",
+        ),
         loops("col2im", "d0 = b, d1 = 2*s + 1", f"%t = {COL2IM} ait.yield %t : S", "b x 3 x s x T", to="b x (2*s + 1) x T"),
     ),
     ROWS, DIMS, ENVS, FEW,
@@ -88,6 +94,14 @@ MAPPED = Spec(
             "%v = ait.at %p[d0, d1 floordiv 2, d2 floordiv 2] : S %w = ait.at %q[d1 floordiv 2, 0] : S "
             "%y = ait.add %v, %w : S ait.yield %y : S",
             "b x s x 7 x T", "s x 1 x T", to="b x (2*s) x 14 x T",
+        ),
+        loops(
+            "shifted", "d0 = b, d1 = s", "%v = ait.at %p[d0, d1 - 2] else 0.5 : S %w = ait.at %p[d0, d1 + 1] else 0.0 : S "
+            "%e = ait.tanh %v : S %y = ait.add %e, %w : S ait.yield %y : S", "b x s x T", to="b x s x T",
+        ),
+        loops(
+            "narrow", "d0 = s, d1 = b, d2 = 3", "%v = ait.at %p[d1, d0, d2] : S %c = ait.at %q[d1, d0] : i1 "
+            "%y = ait.exp %v : S %z = ait.where %c, %y, %v : S ait.yield %z : S", "b x s x 3 x T", "b x s x i1", to="s x b x 3 x T",
         ),
         loops(
             "reflected", "d0 = b, d1 = s + 4", f"%v = ait.at %p[d0, {REFLECTED}] : S %y = ait.tanh %v : S ait.yield %y : S",
