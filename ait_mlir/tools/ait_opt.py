@@ -33,11 +33,11 @@ from ait_mlir.passes.pipelines import PASSES
 from ait_mlir.rewrites.engine.driver import Statistics, counted_rewrites
 from ait_mlir.tools import print_ir
 from ait_mlir.tools.checks import blocks, inserted, without_checks
-from ait_mlir.tools.commands.doctor import VersionAction
 from ait_mlir.tools.ending import ended_cleanly, internal_error
 from ait_mlir.tools.expectations import expectations, unmet
 from ait_mlir.tools.explain import Trace, explanation
 from ait_mlir.tools.print_ir import Times, printed_ir
+from ait_mlir.tools.versions import VersionAction
 
 if TYPE_CHECKING:
     from ait_mlir.passes.checks.check_semantics import SemanticsChecker
@@ -366,9 +366,20 @@ def run_line_of(options: Options, text: str) -> list[str]:
     if re.search(r"^\s*//\s*RUN:", text, re.MULTILINE):
         return []
     flags = ("split_input_file", "print_op_generic", "allow_unregistered_dialect", "disable_verify")
-    words = ["ait-opt", "%s", *(["-p", options.passes] if options.passes else [])]
+    words = ["ait-opt", "%s", *(["-p", _from_the_test(options)] if options.passes else [])]
     words += [f"--{flag.replace('_', '-')}" for flag in flags if getattr(options, flag)]
     return [f"// RUN: {shlex.join(words)} | filecheck %s\n\n".replace("'%s'", "%s")]
+
+
+def _from_the_test(options: Options) -> str:
+    """The passes, with `%S/` before files beside the input, so that the test runs from any folder."""
+
+    def beside(found: re.Match[str]) -> str:
+        path = Path(found[1])
+        is_beside = not path.is_absolute() and options.input != "-" and (Path(options.input).parent / path).is_file()
+        return f'file="%S/{path}"' if is_beside else found[0]
+
+    return re.sub(r'\bfile="([^"%]+)"', beside, options.passes)
 
 
 def semantics_checker(module: ModuleOp, source: SourceText) -> SemanticsChecker:

@@ -11,6 +11,7 @@ from ait_mlir import outside
 from ait_mlir.errors import AitError
 from ait_mlir.host import progress
 from ait_mlir.tools.ending import ended_cleanly, internal_error
+from ait_mlir.tools.versions import VersionAction
 
 _DESCRIPTION = "Compile neural networks to C++ for the CPU, CUDA or ROCm, and run them."
 _EXAMPLE = """example:
@@ -50,7 +51,7 @@ def argument_parser() -> argparse.ArgumentParser:
     parser = _Parser(
         prog="ait", description=_DESCRIPTION, epilog=_EXAMPLE, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--version", action=doctor.VersionAction)
+    parser.add_argument("--version", action=VersionAction)
     subparsers = parser.add_subparsers(metavar="COMMAND", required=True, parser_class=_Parser)
     for command in (compile, import_, run, bench, inspect, reduce, bisect, update_checks, cache, runtime, doctor):
         command.add(subparsers)

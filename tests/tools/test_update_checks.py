@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from ait_mlir.tools import ait_opt
 from ait_mlir.tools.checks import MARK, without_checks
 from ait_mlir.tools.cli import main
 from ait_mlir.tools.run_lines import run_ait_opt, run_filecheck
@@ -94,6 +95,18 @@ def test_a_text_becomes_a_test(tmp_path: Path) -> None:
     assert "// CHECK-NEXT:   [[SUB:%.*]] = ait.sub [[SOFTMAX]], %z : " in test.read_text()
     check_file(test)
     assert main(["update-checks", "--diff", str(test)]) == 0
+
+
+def test_the_run_line_finds_the_files_beside_the_test(tmp_path: Path) -> None:
+    (tmp_path / "mine.mlir").write_text("pdl.pattern")
+    (tmp_path / "model.mlir").write_text(BODY)
+    for file, shown in (("mine.mlir", "%S/mine.mlir"), ("other.mlir", "other.mlir"), ("/a/mine.mlir", "/a/mine.mlir")):
+        options = ait_opt.argument_parser().parse_args(
+            [str(tmp_path / "model.mlir"), "-p", f'apply-patterns{{file="{file}"}}'], namespace=ait_opt.Options()
+        )
+        assert ait_opt.run_line_of(options, BODY) == [
+            f"// RUN: ait-opt %s -p 'apply-patterns{{file=\"{shown}\"}}' | filecheck %s\n\n"
+        ]
 
 
 def write(folder: Path, text: str) -> Path:

@@ -200,16 +200,7 @@ def _instruction_sets() -> str:
     return ", ".join(name for name in ("avx2", "avx512f", "avx512_bf16", "amx_bf16") if name in known) or "no AVX2"
 
 
-class VersionAction(argparse.Action):
-    """`--version`: the versions of the package and of the compilers that are found."""
-
-    def __init__(self, option_strings: Sequence[str], dest: str, **_: Any) -> None:
-        super().__init__(
-            option_strings, dest, nargs=0, help="print the versions of ait_mlir and of the compilers found"
-        )
-
-    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
-        print(f"ait_mlir {__version__} (xDSL {_package('xdsl')})")
-        for f in toolchains():
-            print(f"{f.part} {f.found}" if f.state == "ok" else f"{f.part}: not found")
-        parser.exit()
+def versions() -> list[str]:
+    """The lines of `--version`."""
+    lines = [f"{f.part} {f.found}" if f.state == "ok" else f"{f.part}: not found" for f in toolchains()]
+    return [f"ait_mlir {__version__} (xDSL {_package('xdsl')})", *lines]
