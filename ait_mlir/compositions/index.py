@@ -105,8 +105,8 @@ def in_order(w: Writer, ids: Affine) -> tuple[int | None, Expr, Expr] | None:
 
 
 def slices_at(w: Writer, x: SSAValue, axis: int, ids: Value, from_end: bool = False) -> Value:
-    """Slices along an axis in the order of an index of one dim: along the first axis rows of a table, unless indices
-    may count from the end.
+    """The slices along an axis at the indices of a tensor of one dim. Along the first axis they are rows of a table,
+    unless negative indices count from the end.
     """
     dims = tensor_type(x).dims
     result = (*dims[:axis], *dims_of(ids), *dims[axis + 1 :])

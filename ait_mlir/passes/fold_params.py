@@ -50,12 +50,14 @@ def fold_params(
     """Replace values that depend on no input by new params, in the graph of a module; returns their folds.
 
     A value that depends only on constants is folded if storing it costs less than computing it in every run
-    (`LARGEST_TABLE`). Another value is folded if the data of all its params are `known`; with `unbound`, also if they
-    are not: a loaded model then computes it when it gets the data. `compute` gets all folds of known data and returns
-    the names of the folds that it could compute; the others are not applied. If all data are known, or with `unbound`,
-    factors join weights, and transposed convolutions become plain ones, except with `partial`; for a GPU also if they
-    are not, because only plain arithmetic computes others there. Then, on a target `fill_for` with tensor cores,
-    weights of convolutions and products are padded for kernels that need it (rewrites/conv.py, pad_products.py).
+    (`LARGEST_TABLE`). Another value is folded if the data of all its params are `known`. With `unbound`, it is folded
+    in any case: a loaded model then computes it when it gets the data. `compute` gets all folds of known data and
+    returns the names of the folds that it could compute; the others are not applied.
+
+    Rewrites that make more values foldable run first, except with `partial`. If all data are known, or with `unbound`,
+    factors join weights, and transposed convolutions become plain ones. For a GPU, transposed convolutions become plain
+    ones in any case, because no kernel on tensor cores computes them. If the target `fill_for` has tensor cores,
+    weights of convolutions and products are then padded for kernels that need it (rewrites/conv.py, pad_products.py).
 
     With `outside`, ops from outside are folded, too, for a caller that computes them now: an artifact does not contain
     their definition, so their params are no constants of the model any more. Except with `partial`, nothing else may

@@ -403,7 +403,7 @@ def joins_neighbouring_products(concat: ConcatOp) -> bool:
 
 @native
 def concat_of_batches(r: Rewriter, concat: ConcatOp) -> Operation:
-    """The concat with one bmm, whose batch are the neighbours, in their places."""
+    """The concat with neighbouring products replaced by one bmm: a batch for each product."""
     found = neighbours_of(concat)
     assert found is not None, "concat_of_batches needs joins_neighbouring_products"
     rows, k = tensor_type(found.sources[0]).dims

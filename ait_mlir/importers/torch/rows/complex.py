@@ -93,7 +93,9 @@ def _as_pair(c: Call, value: Value) -> Pair:
 
 
 def view_as_real(c: Call) -> Any:
-    """The parts side by side, as a last dim of 2; `Interleaved` without a tensor if every use reads one part."""
+    """The real and imaginary parts, stacked along a last dim of 2. If every use reads one part, no tensor is made: an
+    `Interleaved` holds the parts.
+    """
     pair: Pair = c["self"]
     rank = len(result_dims(c))
     picks = [u for u in c.node.users if str(u.target) == "aten.select.int" and u.args[1] in (-1, rank - 1)]
