@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ait_mlir.elements.forming import form_loops
+from ait_mlir.elements.forming import form_loops, kernel_op
 from ait_mlir.elements.table import ROWS, NoElements, has_elements
 from ait_mlir.families import modules
 
@@ -11,4 +11,4 @@ FAMILIES = ("elementwise", "view", "pad", "pool", "resize", "reduce", "norm", "i
 
 modules(__name__, FAMILIES)
 
-__all__ = ["ROWS", "NoElements", "form_loops", "has_elements"]
+__all__ = ["ROWS", "NoElements", "form_loops", "has_elements", "kernel_op"]

@@ -8,10 +8,21 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 
 from ait_mlir.dialects.ait.loops import AtOp, FoldOp, IndexOp, IndicesAttr, LoopsOp
 from ait_mlir.dialects.ait.region import YieldOp
-from ait_mlir.dialects.ait.types import Induction, IterationsAttr, ShapeAttr, tensor_type
+from ait_mlir.dialects.ait.types import Induction, IterationsAttr, ShapeAttr, scope_of, tensor_type
 from ait_mlir.dims import Expr, Scope, const, sym
-from ait_mlir.elements.table import ROWS
+from ait_mlir.elements.table import ROWS, has_elements
 from ait_mlir.elements.writer import ElementWriter
+from ait_mlir.lowering.kernels import kernels_of_class
+
+
+def kernel_op(op: Operation) -> Operation:
+    """The op whose kernels run an op: the op itself or, if its class has no kernel, its `ait.loops`, inserted after it."""
+    if kernels_of_class(type(op)) or not has_elements(op) or not (used := [r for r in op.results if r.uses]):
+        return op
+    block = op.parent
+    assert block is not None
+    block.insert_op_after(loops := form_loops(used, {op}, scope_of(op)), op)
+    return loops
 
 
 def form_loops(results: Sequence[SSAValue], members: Container[Operation], scope: Scope) -> LoopsOp:

@@ -69,6 +69,12 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     ),
     "kth_value": ("%a k [s ceildiv 2] dim 1 : b x s x T -> b x T; b x i64",),
     "layer_norm": ("%a axes 1 eps 1e-05 : b x s x 768 x T -> b x s x 768 x T",),
+    "loops": (
+        "(%a) for (d0 = b, d1 = 16) { ^bb0(%t: !ait.tensor<b x s x 16 x T>): %m = ait.fold max for (k0 = s) {"
+        " %v = ait.at %t[d0, k0, d1] : S ait.yield %v : S } : S ait.yield %m : S } : b x s x 16 x T -> b x 16 x T",
+        "(%a) for (d0 = 64, d1 = b) { ^bb0(%t: !ait.tensor<b x 64 x T>): %v = ait.at %t[d1, d0] : S ait.yield %v : S }"
+        " : b x 64 x T -> 64 x b x T",
+    ),
     "make_jagged": ("%a offsets(%b) : s x 5 x T; (b + 1) x i32 -> words x 5 x T",),
     "masked_select": ("%a, %b : b x s x T; b x s x i1 -> count x T; i64",),
     "nms": ("%a iou 0.5 : s x 4 x T -> s x i1",),
@@ -184,7 +190,6 @@ NO_KERNEL = {
     "at": "it stands in the region of ait.loops",
     "fold": "it stands in the region of ait.loops",
     "index": "it stands in the region of ait.loops",
-    "loops": "no target has a kernel for it yet",
 }
 """Ops without a kernel of ours, with the reason."""
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from ait_mlir import outside
 from ait_mlir.dialects.ait import AIT
+from ait_mlir.elements import kernel_op
 from ait_mlir.errors import InputError
 from ait_mlir.lowering.kernels import Target, kernels_for, kernels_of_class
 from ait_mlir.tools.op_examples import ELEMENT_TYPES, NAMES, NO_KERNEL, examples
@@ -27,7 +28,7 @@ TARGETS = {"cpu": Target("cpu", "native"), "cuda": Target("cuda", "sm_90a"), "ro
 def operator_row(op: str) -> dict[str, Any]:
     """The `names` of an op, and for `cpu`, `cuda`, `rocm` its `dtypes` and `providers`, or the `reason` for none."""
     row: dict[str, Any] = {"names": NAMES.get(op, "").split()}
-    found = {} if op in NO_KERNEL else {t: examples(op, t) for t in ELEMENT_TYPES}
+    found = {} if op in NO_KERNEL else {t: [kernel_op(e) for e in examples(op, t)] for t in ELEMENT_TYPES}
     for name, target in TARGETS.items():
         by_type = {t: [k.provider for e in ops for k in kernels_for(e, target)] for t, ops in found.items()}
         providers = dict.fromkeys(provider for made in by_type.values() for provider in made)

@@ -24,6 +24,7 @@ from ait_mlir.dialects.ait.strided import contiguous_strides
 from ait_mlir.dialects.ait.traits import BindsDim, UpdatesOperand
 from ait_mlir.dialects.ait.types import scope_of, tensor_type
 from ait_mlir.dims import Expr, parse
+from ait_mlir.elements import kernel_op
 from ait_mlir.ir.parser import parse_text
 from ait_mlir.lowering.candidates import Candidate, Step
 from ait_mlir.lowering.choices import Choice, Selected
@@ -77,8 +78,9 @@ class Case:
 
     def __post_init__(self) -> None:
         self.graph = parse_graph(self.text)
-        ops = [op for op in self.graph.block.ops if not isinstance(op, OutputOp | ParamOp)]
-        (self.op,) = ops
+        (op,) = (op for op in self.graph.block.ops if not isinstance(op, OutputOp | ParamOp))
+        self.op = kernel_op(op)
+        assert [*self.op.operands] == [*op.operands], f"the loops of {op.name} have other operands"
 
     def no_larger(self) -> Self:
         """The case with dims that reach no further than in `envs`, and take two values or more.
