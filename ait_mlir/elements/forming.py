@@ -16,7 +16,7 @@ from ait_mlir.lowering.kernels import kernels_of_class
 
 
 def kernel_op(op: Operation) -> Operation:
-    """The op whose kernels run an op: the op itself or, if its class has no kernel, its `ait.loops`, inserted after it."""
+    """The op whose kernels run an op: itself or, if its class has no kernel, its `ait.loops`, inserted after it."""
     if kernels_of_class(type(op)) or not has_elements(op) or not (used := [r for r in op.results if r.uses]):
         return op
     block = op.parent

@@ -78,9 +78,9 @@ class Case:
 
     def __post_init__(self) -> None:
         self.graph = parse_graph(self.text)
-        (op,) = (op for op in self.graph.block.ops if not isinstance(op, OutputOp | ParamOp))
-        self.op = kernel_op(op)
-        assert [*self.op.operands] == [*op.operands], f"the loops of {op.name} have other operands"
+        (self.specified,) = (op for op in self.graph.block.ops if not isinstance(op, OutputOp | ParamOp))
+        self.op = kernel_op(self.specified)
+        assert self.op.operands == self.specified.operands, f"the loops of {self.specified.name} have other operands"
 
     def no_larger(self) -> Self:
         """The case with dims that reach no further than in `envs`, and take two values or more.
@@ -349,7 +349,7 @@ def reference(case: Case, env: Mapping[str, int], inputs: Sequence[np.ndarray]) 
     params = {p.param_name.data: by_value[p.output] for p in graph.params()}
     outputs = evaluate_graph(graph, named, params, env)
     order = {op.operands[0]: op.output_name.data for op in graph.outputs()}
-    return [outputs[order[r]] for r in case.op.results]
+    return [outputs[order[r]] for r in case.specified.results]
 
 
 def ulp(values: np.ndarray, dtype: np.dtype[Any]) -> np.ndarray:

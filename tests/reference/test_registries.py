@@ -52,6 +52,13 @@ def test_every_op_that_computes_says_what_it_costs(op: type[Operation]) -> None:
     assert issubclass(op, Cost) or op.name in ("ait.param", "ait.constant"), f"{op.name} is no Cost"
 
 
+def test_every_op_has_a_text_test() -> None:
+    files = (Path(__file__).parents[2] / "lit_tests" / "dialects" / "ait").glob("*.mlir")
+    printed = set(re.findall(r"// CHECK.*?\bait\.(\w+)", "\n".join(f.read_text() for f in files)))
+    missing = {op.name.removeprefix("ait.") for op in AIT.operations} - printed
+    assert not missing, f"no check of the text of ait.{', ait.'.join(sorted(missing))} in lit_tests/dialects/ait"
+
+
 def test_every_scalar_op_has_a_cpp_expression() -> None:
     missing = [op.name for op in OPS if issubclass(op, ScalarLike) and op not in EXPRESSIONS]
     assert not missing, f"no row in EXPRESSIONS of lowering/regions.py for {', '.join(missing)}"
