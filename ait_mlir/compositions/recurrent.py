@@ -48,6 +48,20 @@ def gru_cell(w: Writer, given: SSAValue, state: Sequence[SSAValue], weights: Wei
     return (w.add(n, w.mul(z, w.sub(h, n))),)
 
 
+def gru_cell_of_reset_state(
+    w: Writer, given: SSAValue, state: Sequence[SSAValue], weights: Weights
+) -> Sequence[SSAValue]:
+    """The new h of a GRU whose reset comes before the product; gates in the order r, z, n (arXiv:1406.1078)."""
+    (h,) = state
+    size = tensor_type(h).dims[1]
+    parts = [w.slice(weights.hh, 0, size * i, size) for i in range(3)]
+    biases = [None if weights.bias_hh is None else w.slice(weights.bias_hh, 0, size * i, size) for i in range(3)]
+    gates = _gates(w, given, 3)
+    r, z = (w.pointwise("sigmoid", w.add(gates[i], product(w, h, parts[i], biases[i]))) for i in (0, 1))
+    n = w.pointwise("tanh", w.add(gates[2], product(w, w.mul(r, h), parts[2], biases[2])))
+    return (w.add(n, w.mul(z, w.sub(h, n))),)
+
+
 def plain_cell(activation: str) -> Cell:
     """A cell that computes act(x W_ih + b_ih + h W_hh + b_hh)."""
 

@@ -134,3 +134,21 @@ def unique(
     if axis is None:
         return [values, w.reshape(run, own), counts]
     return [w.permute(values, [*range(1, axis + 1), 0, *range(axis + 1, len(own))]), run, counts]
+
+
+def order_of_rows(w: Writer, x: SSAValue) -> SSAValue:
+    """The indices of the rows of x [n, m] in ascending order: a stable sort by each column, from
+    the last to the first.
+    """
+    count, width = tensor_type(x).dims
+
+    def order(keys: SSAValue) -> SSAValue:
+        return w.put_all(SortOp(keys, 0))[1]
+
+    if width.as_int() == 1:
+        return order(w.reshape(x, [count]))
+
+    def step(before: Sequence[SSAValue], columns: Sequence[SSAValue], _: Sequence[SSAValue]) -> Sequence[SSAValue]:
+        return [elements_at(w, before[0], order(elements_at(w, columns[0], before[0])))]
+
+    return w.scan([w.places(count)], [w.permute(x, [1, 0])], [], step, reverse=True)[0]

@@ -66,7 +66,7 @@ def _size(c: Call) -> int | None:
     if c.node.op_type in ("Expand", "Tile", "Reshape"):
         return math.prod(max(n, 1) for n in c.ints(1)) * (c.array(0).size if c.node.op_type == "Tile" else 1)
     if c.node.op_type == "Range":
-        start, limit, delta = (float(c.array(i)) for i in range(3))
+        start, limit, delta = (float(c.array(i).reshape(-1)[0]) for i in range(3))
         return max(0, math.ceil((limit - start) / delta)) if delta else 0
     if c.node.op_type in ("Pad", "CenterCropPad", "OneHot", "Resize", "Upsample", "EyeLike"):
         return LONGEST + 1

@@ -12,6 +12,7 @@ from ait_mlir.importers.onnx.library import onnx
 
 MODULES = (
     "elementwise", "contraction", "conv", "data", "view", "reduction", "norm", "index", "control",
+    "resize", "recurrent", "detection", "fourier", "quantized",
 )  # fmt: skip
 
 TABLE: dict[str, Row] = {

@@ -37,6 +37,8 @@ def if_(c: Call) -> Result:
         if len(shape_of(a)) != len(shape_of(b)) or any(
             not c.w.scope.equal(m, n) for m, n in zip(shape_of(a), shape_of(b), strict=True)
         ):
+            if isinstance(c.value(0), SSAValue):
+                c.known(0)  # says of which input the value is needed
             shapes = " and ".join(str([*map(str, shape_of(v))]) for v in (a, b))
             raise NotSupported(f"the condition is a value of the run, and the branches have the shapes {shapes}")
         found.append(c.w.where(chosen, full(c.w, a), full(c.w, b)))

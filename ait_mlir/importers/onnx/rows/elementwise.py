@@ -181,8 +181,12 @@ def thresholded_relu(c: Call, x: SSAValue) -> SSAValue:
 
 
 def prelu(c: Call) -> SSAValue:
-    """x above 0, else slope * x; the slope broadcasts."""
-    x, slope = broadcast(c)
+    """x above 0, else slope * x; the slope broadcasts, or has a number for each channel."""
+    x, slope = c.tensor(0), c.tensor(1)
+    dims, own = tensor_type(x).dims, tensor_type(slope).dims
+    if len(own) == 1 and len(dims) > 2 and own[0] is dims[1] and own[0] is not dims[-1]:
+        slope = c.w.reshape(slope, (*own, *(1 for _ in dims[2:])))
+    x, slope = broadcast(c, [x, slope])
     return c.w.where(c.w.compare("lt", x, 0), c.w.mul(x, slope), x)
 
 

@@ -6,12 +6,10 @@ import functools
 from collections.abc import Sequence
 
 from xdsl.dialects.builtin import i1
-from xdsl.ir import SSAValue
 
 from ait_mlir.building.formulas import Affine, Value
 from ait_mlir.compositions import sorting
-from ait_mlir.compositions.sorting import elements_at, true_places
-from ait_mlir.dialects.ait.sorting import SortOp
+from ait_mlir.compositions.sorting import true_places
 from ait_mlir.dialects.ait.types import tensor_type
 from ait_mlir.dims import const
 from ait_mlir.importers.torch.call import Call, NotSupported, Row
@@ -29,24 +27,6 @@ def nonzero(c: Call) -> Value:
     return columns[0] if len(columns) == 1 else c.w.concat(columns, 1)
 
 
-def _order_of_rows(c: Call, x: SSAValue) -> SSAValue:
-    """The indices of the rows of x [n, m] in ascending order: a stable sort by each column, from
-    the last to the first.
-    """
-    count, width = tensor_type(x).dims
-
-    def order(keys: SSAValue) -> SSAValue:
-        return c.w.put_all(SortOp(keys, 0))[1]
-
-    if width.as_int() == 1:
-        return order(c.w.reshape(x, [count]))
-
-    def step(before: Sequence[SSAValue], columns: Sequence[SSAValue], _: Sequence[SSAValue]) -> Sequence[SSAValue]:
-        return [elements_at(c.w, before[0], order(elements_at(c.w, columns[0], before[0])))]
-
-    return c.w.scan([c.w.places(count)], [c.w.permute(x, [1, 0])], [], step, reverse=True)[0]
-
-
 def unique(in_order: bool) -> Row:
     """A row for `unique` of elements or of slices along a dim: the distinct values, the index of each element's value
     among them, and their counts. `in_order` keeps one value of each run of equal neighbours; otherwise the values are
@@ -56,7 +36,7 @@ def unique(in_order: bool) -> Row:
     def row(c: Call) -> Sequence[Value]:
         x = c.tensor("self")
         axis = None if c["dim"] is None or not tensor_type(x).dims else c.axis("dim")
-        order_of = None if in_order else functools.partial(_order_of_rows, c)
+        order_of = None if in_order else functools.partial(sorting.order_of_rows, c.w)
         return sorting.unique(c.w, x, axis, c.type(0).dims[axis or 0], order_of)
 
     return row

@@ -1,0 +1,127 @@
+"""Quantised tensors of 8, 16 and 32 bits: conversions to and from floats, products and convolutions."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import f32, f64, i32
+from xdsl.ir import Attribute, SSAValue
+
+from ait_mlir.compositions import functions
+from ait_mlir.dialects.ait.dtypes import integer_range, is_float, ui8
+from ait_mlir.dialects.ait.types import Shape, tensor_type
+from ait_mlir.importers.onnx.call import Call, NotSupported, Row
+from ait_mlir.importers.onnx.rows.contraction import matmul
+from ait_mlir.importers.onnx.rows.conv import convolved
+
+
+def _spread(c: Call, value: SSAValue, dims: Shape, axis: int, block: int) -> SSAValue:
+    """A scale or zero point for a tensor of these dims: one for all, for each slice along an axis, or for each block."""
+    own = tensor_type(value).dims
+    if not own or (len(own) == 1 and own[0].as_int() == 1 and not block):
+        return c.w.reshape(value, ())
+    if len(own) == 1 and not block:
+        return c.w.reshape(value, (own[0], *(1 for _ in dims[axis + 1 :])))
+    if not block:
+        raise NotSupported(f"a scale of rank {len(own)} without block_size; expected one for all or along an axis")
+    wide = c.w.expand(
+        c.w.reshape(value, (*own[: axis + 1], 1, *own[axis + 1 :])), (*own[: axis + 1], block, *own[axis + 1 :])
+    )
+    whole = c.w.reshape(wide, (*own[:axis], own[axis] * block, *own[axis + 1 :]))
+    return c.w.slice(whole, axis, 0, dims[axis])
+
+
+def _axis(c: Call, dims: Shape) -> int:
+    """The attribute `axis`, which counts only if there is more than one scale."""
+    return 0 if all(d.as_int() == 1 for d in c.shape(1)) and not c.attr("block_size", 0) else c.axis(1, len(dims))
+
+
+def _quantised(c: Call, scaled: SSAValue, zero: SSAValue | None, to: Attribute) -> SSAValue:
+    """Scaled floats rounded to integers, a tie to the even one, moved by a zero point, within the range of a type."""
+    low, high = integer_range(to) or (0, 1)
+    whole = functions.round_to_even(c.w, scaled)
+    if zero is not None:
+        whole = c.w.add(whole, c.w.cast(zero, tensor_type(whole).element_type))
+    return c.w.cast(functions.clamp(c.w, whole, float(low), float(high)), to)
+
+
+def quantize(c: Call) -> SSAValue:
+    x = c.tensor(0)
+    dims, block = tensor_type(x).dims, c.attr("block_size", 0)
+    axis = _axis(c, dims)
+    wide = f64 if tensor_type(x).element_type == f64 else f32
+    scale = _spread(c, c.w.cast(c.tensor(1), wide), dims, axis, block)
+    zero = _spread(c, c.tensor(2), dims, axis, block) if c.has(2) else None
+    if zero is not None:
+        to = tensor_type(zero).element_type
+    else:
+        to = c.element_attr("output_dtype") if c.attr("output_dtype", 0) else ui8
+    if is_float(to):
+        raise NotSupported(f"a result of {to} is not supported; expected integers")
+    return _quantised(c, c.w.div(c.w.cast(x, wide), scale), zero, to)
+
+
+def dequantize(c: Call) -> SSAValue:
+    """(x - zero) * scale, in the type of the scale."""
+    x = c.tensor(0)
+    dims, block = tensor_type(x).dims, c.attr("block_size", 0)
+    axis = _axis(c, dims)
+    scale = _spread(c, c.tensor(1), dims, axis, block)
+    to = c.element_attr("output_dtype") if c.attr("output_dtype", 0) else tensor_type(scale).element_type
+    value = c.w.cast(x, i32)
+    if c.has(2):
+        value = c.w.sub(value, _spread(c, c.w.cast(c.tensor(2), i32), dims, axis, block))
+    return c.w.cast(c.w.mul(c.w.cast(value, f32), c.w.cast(scale, f32)), to)
+
+
+def _centred(c: Call, index: int, axis_from_end: int) -> SSAValue:
+    """An operand of integers minus its zero point, as i32; the zero point is one number, or one for each slice."""
+    x = c.w.cast(c.tensor(index), i32)
+    zero = c.w.cast(c.tensor(index + 2), i32)
+    dims = tensor_type(zero).dims
+    if len(dims) == 1 and dims[0].as_int() == 1:
+        zero = c.w.reshape(zero, ())
+    elif len(dims) == 1 and axis_from_end > 1:
+        zero = c.w.reshape(zero, (*dims, *(1 for _ in range(axis_from_end - 1))))
+    return c.w.sub(x, zero)
+
+
+def q_linear_matmul(c: Call) -> SSAValue:
+    """a @ b of quantised matrices, quantised again."""
+    a, b = _centred(c, 0, 2), _centred(c, 3, 1)
+    y = c.w.cast(matmul(c, a, b), f32)
+    first, second = c.w.cast(c.tensor(1), f32), c.w.cast(c.tensor(4), f32)
+    first, second = (_one(c, v) for v in (first, second))
+    if len(tensor_type(first).dims) == 1:
+        first = c.w.reshape(first, (*tensor_type(first).dims, 1))
+    scaled = c.w.div(c.w.mul(y, c.w.mul(first, second)), _one(c, c.w.cast(c.tensor(6), f32)))
+    return _quantised(c, scaled, _one(c, c.tensor(7)), tensor_type(c.tensor(7)).element_type)
+
+
+def _one(c: Call, value: SSAValue) -> SSAValue:
+    """A tensor of one element as a scalar; others as they are."""
+    dims = tensor_type(value).dims
+    return c.w.reshape(value, ()) if all(d.as_int() == 1 for d in dims) else value
+
+
+def q_linear_conv(c: Call) -> SSAValue:
+    """A convolution of quantised tensors, quantised again; the sums are exact in f64."""
+    x = c.w.cast(_centred(c, 0, 1), f64)
+    weight = c.w.cast(_centred(c, 3, tensor_type(c.tensor(3)).rank), f64)
+    y = convolved(c, x, weight, None)
+    rank = tensor_type(y).rank
+    if c.has(8):
+        bias = c.w.cast(c.tensor(8), f64)
+        y = c.w.add(y, c.w.reshape(bias, (*tensor_type(bias).dims, *(1 for _ in range(rank - 2)))))
+    scale = _one(c, c.w.cast(c.tensor(4), f64))
+    if tensor_type(scale).dims:
+        scale = c.w.reshape(scale, (*tensor_type(scale).dims, *(1 for _ in range(rank - 2))))
+    factor = c.w.mul(_one(c, c.w.cast(c.tensor(1), f64)), scale)
+    scaled = c.w.div(c.w.mul(y, factor), _one(c, c.w.cast(c.tensor(6), f64)))
+    return _quantised(c, scaled, _one(c, c.tensor(7)), tensor_type(c.tensor(7)).element_type)
+
+
+ROWS: dict[str, Row] = {
+    "QuantizeLinear": quantize,
+    "DequantizeLinear": dequantize,
+    "QLinearMatMul": q_linear_matmul,
+    "QLinearConv": q_linear_conv,
+}

@@ -1,0 +1,134 @@
+"""Recurrent layers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import i64
+from xdsl.ir import SSAValue
+
+from ait_mlir.building.formulas import Affine
+from ait_mlir.compositions.rearrange import flip
+from ait_mlir.compositions.recurrent import (
+    Cell,
+    Weights,
+    gru_cell,
+    gru_cell_of_reset_state,
+    layers,
+    lstm_cell,
+    plain_cell,
+)
+from ait_mlir.dialects.ait.types import tensor_type
+from ait_mlir.dims import const
+from ait_mlir.importers.onnx.call import Call, NotSupported, Result, Row, as_number
+
+LSTM_ORDER = (0, 2, 3, 1)
+"""ONNX has the gates in the order i, o, f, c; the cell in the order i, f, c, o."""
+GRU_ORDER = (1, 0, 2)
+"""ONNX has z, r, h; the cell r, z, h."""
+
+
+def recurrent(states: int, gates: int, order: Sequence[int]) -> Row:
+    """A row for a layer of one or two directions."""
+
+    def row(c: Call) -> Result:
+        cell = _cell(c, gates)
+        x, w_all, r_all = c.tensor(0), c.tensor(1), c.tensor(2)
+        batch_first = bool(c.attr("layout", 0))
+        x = c.w.permute(x, [1, 0, 2]) if batch_first else x
+        steps, batch, _ = tensor_type(x).dims
+        hidden = as_number(tensor_type(r_all).dims[2])
+        direction = c.attr("direction", "forward")
+        count = 2 if direction == "bidirectional" else 1
+        if direction not in ("forward", "reverse", "bidirectional"):
+            raise NotSupported(f"direction is {direction!r}, expected forward, reverse or bidirectional")
+        biases = c.optional(3)
+        weights = [_weights(c, w_all, r_all, biases, d, hidden, order) for d in range(count)]
+        initial: list[SSAValue] = []
+        for i in range(states):
+            given = c.optional(5 + i)
+            if given is None:
+                given = c.w.filled(0, (count, batch, hidden), tensor_type(x).element_type)
+            elif batch_first:
+                given = c.w.permute(given, [1, 0, 2])
+            initial.append(given)
+        seen = _seen(c, x)
+        backwards = direction == "reverse"
+        if backwards:
+            x = c.w.full(flip(c.w, x, [0]))
+            seen = None if seen is None else c.w.full(flip(c.w, seen, [0]))
+        output, *ends = layers(c.w, cell, x, initial, [weights], seen)
+        if seen is not None:  # behind the end of a sequence the output is 0
+            mask = c.w.reshape(seen, (*tensor_type(seen).dims, 1))
+            output = c.w.where(mask, output, 0.0)
+        if backwards:
+            output = c.w.full(flip(c.w, output, [0]))
+        y = c.w.permute(c.w.reshape(output, (steps, batch, count, hidden)), [0, 2, 1, 3])
+        if batch_first:
+            y = c.w.permute(y, [2, 0, 1, 3])
+            ends = [c.w.permute(h, [1, 0, 2]) for h in ends]
+        return (y, *ends)
+
+    return row
+
+
+def _cell(c: Call, gates: int) -> Cell:
+    """The cell of a layer; refuses activations and options that it lacks."""
+    directions = 2 if c.attr("direction", "forward") == "bidirectional" else 1
+    usual = {4: ["Sigmoid", "Tanh", "Tanh"], 3: ["Sigmoid", "Tanh"], 1: ["Tanh"]}[gates]
+    given = c.attr("activations", usual * directions)
+    if c.attr("clip") is not None:
+        raise NotSupported("clip is not supported")
+    if gates == 1 and len(set(given)) == 1 and given[0] in ("Tanh", "Relu", "Sigmoid"):
+        return plain_cell(given[0].lower())
+    if [a.lower() for a in given] != [a.lower() for a in usual * directions]:
+        raise NotSupported(f"activations are {', '.join(given)}, expected {', '.join(usual)}")
+    if gates == 4:
+        if c.has(7):
+            raise NotSupported("peepholes are not supported")
+        if c.attr("input_forget", 0):
+            raise NotSupported("input_forget is not supported")
+        return lstm_cell
+    return gru_cell if c.attr("linear_before_reset", 0) else gru_cell_of_reset_state
+
+
+def _weights(
+    c: Call,
+    w_all: SSAValue,
+    r_all: SSAValue,
+    biases: SSAValue | None,
+    direction: int,
+    hidden: int,
+    order: Sequence[int],
+) -> Weights:
+    """The weights of a direction, with the gates in the order of the cell."""
+
+    def own(value: SSAValue) -> SSAValue:
+        return c.w.reshape(c.w.slice(value, 0, direction, 1), tensor_type(value).dims[1:])
+
+    def ordered(value: SSAValue) -> SSAValue:
+        if list(order) == list(range(len(order))):
+            return value
+        return c.w.concat([c.w.slice(value, 0, gate * hidden, hidden) for gate in order], 0)
+
+    width = hidden * len(order)
+    if biases is None:
+        return Weights(ordered(own(w_all)), ordered(own(r_all)))
+    both = own(biases)
+    first, second = (ordered(c.w.slice(both, 0, at, width)) for at in (0, width))
+    return Weights(ordered(own(w_all)), ordered(own(r_all)), first, second)
+
+
+def _seen(c: Call, x: SSAValue) -> SSAValue | None:
+    """Whether a step [S, B] is within its sequence; None where all have the same length."""
+    if not c.has(4):
+        return None
+    steps = c.w.full(Affine((tensor_type(x).dims[0], const(1)), (const(1), const(0)), const(0)))
+    return c.w.compare("lt", steps, c.w.cast(c.tensor(4), i64))
+
+
+ROWS: dict[str, Row] = {
+    "LSTM": recurrent(2, 4, LSTM_ORDER),
+    "GRU": recurrent(1, 3, GRU_ORDER),
+    "RNN": recurrent(1, 1, (0,)),
+}
