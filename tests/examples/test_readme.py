@@ -59,7 +59,7 @@ def test_make_targets_exist():
     assert all(re.search(rf"^{target}:", makefile, re.M) for target in targets)
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/architecture.md", "docs/importing.md", "docs/trust.md"])
+@pytest.mark.parametrize("page", ["README.md", "docs/architecture.md", "docs/importing.md", "docs/onnx.md", "docs/trust.md"])
 def test_links_lead_somewhere(page):
     file = ROOT / page
     for link in re.findall(r"\]\(([^)#]+)\)", file.read_text()):

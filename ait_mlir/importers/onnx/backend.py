@@ -114,11 +114,9 @@ class AitBackend(base.Backend):
             for n, a in zip(names, arrays, strict=True)
         ]
         results = [helper.make_empty_tensor_value_info(n) for n in node.output if n]
-        for result in results:
-            result.type.tensor_type.elem_type = 0
         opsets = [helper.make_opsetid(node.domain, kwargs.get("opset_version", onnx.defs.onnx_opset_version()))]
         model = helper.make_model(helper.make_graph([node], "node", values, results), opset_imports=opsets)
-        return Rep(model, cls._target(device)).run(arrays)
+        return Rep(onnx.shape_inference.infer_shapes(model), cls._target(device)).run(arrays)
 
     @classmethod
     def run_model(cls, model: Any, inputs: Any, device: str = "CPU", **kwargs: Any) -> tuple[Any, ...]:

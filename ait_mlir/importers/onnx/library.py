@@ -9,7 +9,7 @@ from ait_mlir.errors import CompileError
 
 try:
     onnx: Any = import_module("onnx")
-    for _part in ("checker", "inliner", "numpy_helper", "version_converter"):
+    for _part in ("checker", "inliner", "numpy_helper", "shape_inference", "version_converter"):
         import_module(f"onnx.{_part}")
 except ImportError as error:
     raise CompileError(f"importing ONNX models needs onnx ({error}); pip install 'ait_mlir[onnx]'") from error

@@ -46,6 +46,8 @@ def prepared(model: Any, file: str) -> Any:
     """A model that passed the checks, without functions of its own, of an opset that the rows know."""
     if not model.HasField("graph") or (not model.graph.node and not model.graph.output):
         raise ImportFailure(f"{file}: is no ONNX model: it has no graph")
+    if not has_texts(model):
+        raise ImportFailure(f"{file}: is no valid ONNX model: a name in it is no UTF-8 text")
     newest = onnx.defs.onnx_opset_version()
     for opset in model.opset_import:
         if opset.domain in ("", "ai.onnx") and not 1 <= opset.version <= newest:
@@ -62,6 +64,19 @@ def prepared(model: Any, file: str) -> Any:
         first = str(error).strip().splitlines()
         raise ImportFailure(f"{file}: is no valid ONNX model: {printable(' '.join(first))}") from None
     return model
+
+
+def has_texts(message: Any) -> bool:
+    """Whether all strings of a message are text; protobuf gives others as bytes."""
+    for field, value in message.ListFields():
+        if field.type == field.TYPE_STRING:
+            if not all(isinstance(v, str) for v in ([value] if isinstance(value, str | bytes) else value)):
+                return False
+        elif field.type == field.TYPE_MESSAGE:
+            many = [value] if hasattr(value, "ListFields") else value
+            if not all(map(has_texts, many)):
+                return False
+    return True
 
 
 def skeleton(model: Any) -> Any:

@@ -58,7 +58,8 @@ class Loops:
 
     @contextlib.contextmanager
     def watched(self) -> Generator[None]:
-        """A context for traces: functions with loops run their converted code, and a further loop raises `LoopFound`."""
+        """A context for traces: functions with loops run their converted code, and a further loop raises `LoopFound`.
+        """
         kept = torch.SymInt.__index__
 
         def index(size: Any) -> int:

@@ -63,7 +63,8 @@ class Range:
 
 
 def without_axis(value: Any, tensor: Any, axis: int) -> Any:
-    """A value for one index of a tensor's axis, without that axis; a value that broadcasts may lack the axis already."""
+    """A value for one index of a tensor's axis, without that axis; a value that broadcasts may lack the axis already.
+    """
     if not isinstance(value, torch.Tensor):
         return torch.full((), value, dtype=tensor.dtype, device=tensor.device)
     behind = axis if axis < 0 else axis - tensor.dim()

@@ -50,7 +50,7 @@ def add(subparsers: Any) -> None:
         epilog=_EXAMPLE,
         formatter_class=EXAMPLE_ONLY,
     )
-    p.add_argument("file", help="an .mlir file, or a .pt2 file that torch.export.save has written")
+    p.add_argument("file", help="an .mlir file, an .onnx file, or a .pt2 file that torch.export.save has written")
     p.add_argument("--target", choices=("cpu", "cuda", "rocm"), default="cpu", help="default: cpu")
     p.add_argument(
         "--arch", default="", help="such as sm_90a, gfx90a or native (default: the card or CPU that is here)"
@@ -242,10 +242,10 @@ def read_model(path: str, trust_pickle: bool) -> tuple[ModuleOp, SourceText | No
     """The module of a file, its source text (None for a saved program), and the weights in the file."""
     from ait_mlir import driver
 
-    if path.endswith(".pt2"):
-        from ait_mlir.tools.commands.import_ import import_pt2
+    if path.endswith((".pt2", ".onnx")):
+        from ait_mlir.tools.commands.import_ import load
 
-        imported = import_pt2(path, trust_pickle=trust_pickle)
+        imported = load(path, trust_pickle=trust_pickle)
         return imported.module, None, imported.constants
     try:
         module, source = driver.read_module(path)

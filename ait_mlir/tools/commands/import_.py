@@ -1,4 +1,4 @@
-"""`ait import`: a PyTorch model as IR text with its weights beside it."""
+"""`ait import`: a PyTorch or ONNX model as IR text with its weights beside it."""
 
 from __future__ import annotations
 
@@ -14,10 +14,12 @@ from ait_mlir.host.files import atomic_file
 from ait_mlir.tools.commands.common import EXAMPLE_ONLY, TRUST, UsageError, add_trust_pickle, tell_written
 
 if TYPE_CHECKING:
+    from ait_mlir.importers.onnx import Imported as ImportedOnnx
     from ait_mlir.importers.torch import Imported
 
 _EXAMPLE = """examples:
   ait import bert.pt2 -o bert.mlir          # and bert.safetensors
+  ait import model.onnx                     # model.mlir and model.safetensors
   ait import --check model.py:build         # everything that cannot be imported, at once
   ait compile bert.mlir --weights bert.safetensors -o bert.ait
 
@@ -31,13 +33,13 @@ def add(subparsers: Any) -> None:
     """Declare the command."""
     p: argparse.ArgumentParser = subparsers.add_parser(
         "import",
-        help="turn a PyTorch model into IR text and weights",
-        description="Turn a PyTorch model into IR text and a safetensors file of its weights. "
+        help="turn a PyTorch or ONNX model into IR text and weights",
+        description="Turn a PyTorch or ONNX model into IR text and a safetensors file of its weights. "
         f"FILE.py is run, also with --check; FILE.pt2 is refused if it would run code. {TRUST}",
         epilog=_EXAMPLE,
         formatter_class=EXAMPLE_ONLY,
     )
-    p.add_argument("source", metavar="MODEL", help="FILE.pt2, or FILE.py:FUNCTION")
+    p.add_argument("source", metavar="MODEL", help="FILE.onnx, FILE.pt2, or FILE.py:FUNCTION")
     p.add_argument("-o", "--output", metavar="FILE.mlir", help="where to write the IR (default: NAME.mlir)")
     p.add_argument("--weights", metavar="FILE", help="where to write the weights (default: beside the IR)")
     p.add_argument("--name", help="the name of the model (default: that of its file or class)")
@@ -74,13 +76,17 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def load(source: str, name: str | None = None, *, trust_pickle: bool = False) -> Imported:
-    """The model that FILE.pt2 holds, or that FUNCTION of FILE.py returns."""
+def load(source: str, name: str | None = None, *, trust_pickle: bool = False) -> Imported | ImportedOnnx:
+    """The model that FILE.onnx or FILE.pt2 holds, or that FUNCTION of FILE.py returns."""
     file, colon, function = source.rpartition(":")
     if colon and file.endswith(".py"):
         return _built(file, function, name)
+    if source.endswith(".onnx"):
+        from ait_mlir.importers.onnx import import_model
+
+        return import_model(source, name)
     if not source.endswith(".pt2"):
-        raise UsageError(f"{source}: expected FILE.pt2, as torch.export.save writes it, or FILE.py:FUNCTION")
+        raise UsageError(f"{source}: expected FILE.onnx, FILE.pt2, as torch.export.save writes it, or FILE.py:FUNCTION")
     return import_pt2(source, name, trust_pickle=trust_pickle)
 
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
+import tempfile
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,6 +40,7 @@ _EXAMPLE = """examples:
   ait run ffn.ait --input x=random:8x768 --compare reference
   ait run ffn.ait --input x=@x.npy --compare y=expected.npy --output y=@y.npy
   ait run ffn.ait --dim batch=8           (random inputs of the shapes that the dims give)
+  ait run model.onnx --compare onnxruntime
 """
 
 
@@ -50,7 +54,7 @@ def add(subparsers: Any) -> None:
         epilog=_EXAMPLE,
         formatter_class=EXAMPLE_ONLY,
     )
-    p.add_argument("artifact", help="a .ait file")
+    p.add_argument("artifact", help="a .ait file, or an .onnx file, which is compiled for the CPU first")
     p.add_argument(
         "--input",
         action="append",
@@ -65,7 +69,8 @@ def add(subparsers: Any) -> None:
         action="append",
         default=[],
         metavar="WHAT",
-        help="'reference' (the meaning of the IR, in float64), FILE.npy or NAME=FILE.npy; exit code 1 if it differs",
+        help="'reference' (the meaning of the IR, in float64), 'onnxruntime' (of an .onnx file), FILE.npy or "
+        "NAME=FILE.npy; exit code 1 if it differs",
     )
     p.add_argument(
         "--tolerance",
@@ -80,7 +85,7 @@ def add(subparsers: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Run and report; returns the exit code, 1 when a comparison fails."""
-    with Model(options.artifact) as model:
+    with _opened(options) as model:
         _check_outputs(options, model.get_output_name_to_index_map())
         weights = set_weights(model, options.weights, options.seed)
         inputs = make_inputs(model, options)
@@ -90,6 +95,23 @@ def run(options: argparse.Namespace) -> int:
         write_outputs(outputs, options.output)
         expected = _expected(options, model, inputs, outputs, weights)
     return compare(outputs, expected, options.tolerance) if expected else 0
+
+
+@contextmanager
+def _opened(options: argparse.Namespace) -> Generator[Model]:
+    """The model of an artifact, or of an ONNX file, which is compiled for the CPU first."""
+    options.onnx = None
+    if not options.artifact.endswith(".onnx"):
+        with Model(options.artifact) as model:
+            yield model
+        return
+    from ait_mlir.importers.onnx import load_onnx
+
+    with tempfile.TemporaryDirectory(prefix="ait_") as folder:
+        options.onnx = options.artifact
+        options.artifact = str(load_onnx(options.onnx).save(Path(folder) / "model.ait"))
+        with Model(options.artifact) as model:
+            yield model
 
 
 def make_inputs(model: Model, options: argparse.Namespace) -> dict[str, Array]:
@@ -195,7 +217,7 @@ def _check_outputs(options: argparse.Namespace, known: Mapping[str, int]) -> Non
         for text in getattr(options, option):
             name, equals, _ = text.partition("=")
             if not equals and option == "compare":
-                if text != "reference" and len(known) != 1:
+                if text not in ("reference", "onnxruntime") and len(known) != 1:
                     raise UsageError(f"--compare {text}: say which output, as in {next(iter(known))}={text}")
                 continue
             if name_and_value(text, f"--{option}")[0] not in known:
@@ -221,12 +243,28 @@ def _expected(
 ) -> dict[str, Expected]:
     expected: dict[str, Expected] = {}
     for what in options.compare:
+        if what == "onnxruntime":
+            expected |= _by_onnxruntime(options.onnx, inputs)
+            continue
         if what == "reference":
             expected |= evaluate_reference(options.artifact, model, inputs, outputs, weights)
             continue
         name, path = what.split("=", 1) if "=" in what else (next(iter(outputs)), what)
         expected[name] = Expected(read_npy(path))
     return expected
+
+
+def _by_onnxruntime(path: str | None, inputs: Mapping[str, Array]) -> dict[str, Expected]:
+    """The outputs that ONNX Runtime computes on the CPU."""
+    if path is None:
+        raise UsageError("--compare onnxruntime is for .onnx files; give the model instead of its artifact")
+    try:
+        runtime: Any = import_module("onnxruntime")
+    except ImportError as error:
+        raise UsageError(f"--compare onnxruntime needs onnxruntime ({error}); pip install onnxruntime") from None
+    session = runtime.InferenceSession(path, providers=["CPUExecutionProvider"])
+    names = [output.name for output in session.get_outputs()]
+    return dict(zip(names, map(Expected, session.run(names, dict(inputs))), strict=True))
 
 
 def evaluate_reference(

@@ -14,7 +14,7 @@ from ait_mlir.importers.onnx.rows.conv import convolved
 
 
 def _spread(c: Call, value: SSAValue, dims: Shape, axis: int, block: int) -> SSAValue:
-    """A scale or zero point for a tensor of these dims: one for all, for each slice along an axis, or for each block."""
+    """A scale or zero point for a tensor of these dims: for all of it, each slice along an axis, or each block."""
     own = tensor_type(value).dims
     if not own or (len(own) == 1 and own[0].as_int() == 1 and not block):
         return c.w.reshape(value, ())
