@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 
 import numpy as np
@@ -25,11 +25,12 @@ from ait_mlir.importers.onnx.known import Known
 
 LARGEST_DENOMINATOR = 1 << 10
 """Of the ratio that a scale stands for."""
-NEAREST = {
+Places = NDArray[np.float64]
+NEAREST: dict[str, Callable[[Places], Places]] = {
     "round_prefer_floor": lambda x: np.ceil(x - 0.5),
     "round_prefer_ceil": lambda x: np.floor(x + 0.5),
-    "floor": np.floor,
-    "ceil": np.ceil,
+    "floor": lambda x: np.floor(x),
+    "ceil": lambda x: np.ceil(x),
 }
 
 
@@ -64,16 +65,20 @@ def _wanted(c: Call, axes: Sequence[int]) -> tuple[list[float], list[Expr]]:
             ratio = min(ratios) if policy == "not_larger" else max(ratios)
             sizes = [const(int(ratio * as_number(dims[a]) + 0.5)) for a in axes]
             return [ratio] * len(axes), sizes
-        scales = [
-            s.as_int() / n if s.as_int() is not None and (n := dims[a].as_int()) else 0.0  # pyright: ignore[reportOptionalOperand]
-            for s, a in zip(sizes, axes, strict=True)
-        ]
-        return [1.0 if dims[a] is s else f for f, s, a in zip(scales, sizes, axes, strict=True)], sizes
+        return [_quotient(s, dims[a]) for s, a in zip(sizes, axes, strict=True)], sizes
     given = c.attr("scales")
     numbers = [float(n) for n in (c.array(scales_at).reshape(-1).tolist() if given is None else given)]
     if len(numbers) != len(axes):
         raise NotSupported(f"{len(numbers)} scales for {len(axes)} axes")
     return numbers, [_scaled(dims[a], n) for n, a in zip(numbers, axes, strict=True)]
+
+
+def _quotient(size: Expr, own: Expr) -> float:
+    """The scale of two sizes; 0 if it depends on the dims."""
+    if size is own:
+        return 1.0
+    n, m = size.as_int(), own.as_int()
+    return n / m if n is not None and m else 0.0
 
 
 def _scaled(size: Expr, scale: float) -> Expr:
@@ -126,9 +131,9 @@ def _as_op(
     for i in moving:
         whole[axes[i] - 2] = sizes[i]
         own = tensor_type(x).dims[axes[i]]
-        same = scales[i] == 0 or (own.as_int() is not None and sizes[i].as_int() == own.as_int() * scales[i])  # pyright: ignore[reportOptionalOperand]
+        implied = scales[i] in (0, _quotient(sizes[i], own))
         exact = scales[i].is_integer() and c.w.scope.equal(own * int(scales[i]), sizes[i])
-        factors[axes[i] - 2] = 0.0 if same or exact else scales[i]
+        factors[axes[i] - 2] = 0.0 if implied or exact else scales[i]
     given = factors if any(factors) else None
     op = ResizeOp(kind, channels_last(c.w, x, rank - 2), whole, given, align)
     return channels_first(c.w, c.w.put(op))
@@ -211,7 +216,8 @@ def grid_sample(c: Call) -> SSAValue:
     x, grid = c.tensor(0), c.tensor(1)
     if tensor_type(x).rank != 4:
         raise NotSupported(f"the input has rank {tensor_type(x).rank}, expected images of two dims")
-    mode = {"bilinear": "linear", "bicubic": "cubic"}.get(given := c.attr("mode", "linear"), given)
+    given = str(c.attr("mode", "linear"))
+    mode = {"bilinear": "linear", "bicubic": "cubic"}.get(given, given)
     outside = c.attr("padding_mode", "zeros")
     op = GridSampleOp(mode, outside, channels_last(c.w, x, 2), grid, bool(c.attr("align_corners", 0)))
     return channels_first(c.w, c.w.put(op))
