@@ -186,6 +186,8 @@ def run(options: Options, out: TextIO, err: TextIO, show: Show | None = None, st
         wanted = [expectations(source) if options.verify_diagnostics else [] for source in chunks]
         parse_passes(options.passes)
         printed_ir(options, partial(print_module, options), err)
+        if options.explain and options.generate_checks:
+            raise AitError("--explain and --generate-checks both replace the printed IR; give one of them")
     except SourceError as e:
         err.write(f"{e}\n")
         return 1

@@ -150,4 +150,4 @@ def explanation(trace: Trace) -> str:
             place = f" ({r.place})" if r.place else ""
             lines.append(f"  {r.pattern} x {r.count}: {r.law or 'no law is written'}{place}")
         lines += [f"    {line}" + (f"  // {pattern}" if pattern else "") for line, pattern in step.annotated()]
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines or ["no pass ran; -p names passes"]) + "\n"

@@ -60,6 +60,8 @@ def run_lines(source: str, path: Path, folder: Path | None = None) -> Iterator[R
             continue
         yield RunLine(start, text, parse_pipe(text, path, folder or path.parent))
         text, start = "", 0
+    if text:
+        raise AitError(f"{path}:{start}: the last RUN line goes on after its backslash, but no line follows")
 
 
 def parse_pipe(text: str, path: Path, folder: Path) -> list[Command]:

@@ -6,7 +6,7 @@ import io
 import re
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from xdsl.dialects.builtin import ModuleOp
@@ -35,6 +35,8 @@ def updated(text: str, path: Path, by_hand: bool = False) -> Update:
 
     Raises `AitError` if a RUN line fails for another reason than its generated checks: nothing is to be written then.
     """
+    if "\r" in text:
+        return _with_returns(text, path, by_hand)
     lines = list(run_lines(text, path))
     if not lines:
         raise AitError(f"{path}: no RUN line; write one, such as `// RUN: ait-opt %s -p simplify | filecheck %s`")
@@ -58,12 +60,21 @@ def updated(text: str, path: Path, by_hand: bool = False) -> Update:
     folder = path.parent.absolute()
     with tempfile.TemporaryDirectory(prefix="ait_checks_") as scratch:
         trial = Path(scratch) / path.name
-        trial.write_text(new, encoding="utf-8", errors="surrogateescape")
+        trial.write_bytes(new.encode("utf-8", "surrogateescape"))
         failed = failure(run_lines(new, trial, folder))
     if failed is not None:
         raise AitError(f"{path}: fails for another reason than its generated checks: {failed}".rstrip())
     count = sum(len(block.lines) for parts in made.values() for part in parts for block in part)
     return Update(new, count, tuple(notes))
+
+
+def _with_returns(text: str, path: Path, by_hand: bool) -> Update:
+    """The update of a text whose lines end with carriage returns, which it keeps."""
+    plain = text.replace("\r\n", "\n")
+    if text.count("\r\n") != plain.count("\n") or "\r" in plain:
+        raise AitError(f"{path}: some lines end with a carriage return, others do not; make them equal")
+    update = updated(plain, path, by_hand)
+    return replace(update, text=update.text.replace("\n", "\r\n"))
 
 
 def _prefix(line: RunLine) -> str | None:

@@ -135,6 +135,7 @@ def test_ir_is_printed_after_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
         (["--mlir-print-ir-after=simplfy"], "unknown pass 'simplfy'; did you mean 'simplify'"),
         (["--mlir-print-ir-before=cse,"], "unknown pass ''"),
         (["--mlir-print-ir-after-change"], "add --mlir-print-ir-after-all"),
+        (["--explain", "--generate-checks"], "give one of them"),
     ],
 )
 def test_options_that_do_nothing_are_errors(options: list[str], said: str) -> None:

@@ -106,6 +106,7 @@ def test_a_right_model_has_nothing_to_find(capsys: pytest.CaptureFixture[str]) -
         (["--dim", "b=65"], "from 1 to 64"),
         (["--weights", "none.safetensors"], "no such file"),
         (["--without", "no-pass"], "no-pass"),
+        (["--tolerance", "-1"], "expected a number, 0 or more"),
     ],
 )
 def test_wrong_options_are_errors(options: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -59,3 +59,7 @@ def test_a_report_can_be_written_of_any_passes(tmp_path: Path) -> None:
     assert page.read_text().count('<section class="pass"') == 2 and "relu(relu(x)) = relu(x)" in page.read_text()
     outcome = run_ait_opt(["-", "-p", "simplify", "--report", str(tmp_path / "none" / "page.html")], TEXT)
     assert outcome.code == 1 and "there is no such folder" in outcome.stderr
+
+
+def test_without_passes_there_is_nothing_to_explain() -> None:
+    assert run_ait_opt(["-", "--explain"], TEXT).stdout == "no pass ran; -p names passes\n"

@@ -170,14 +170,25 @@ def test_each_prefix_and_each_part_has_its_own_checks(tmp_path: Path) -> None:
         (f"{RUN}// RUN: rm -rf %s\n{BODY}", "found 'rm'"),
         (f"// RUN: ait-opt '%s | filecheck %s\n{BODY}", "No closing quotation"),
         (BODY, "no RUN line"),
+        (f"// RUN: ait-opt %s -p \\\n{BODY}", "goes on after its backslash"),
+        (f"{RUN}{BODY}\r\n", "some lines end with a carriage return"),
     ],
 )
 def test_a_test_that_fails_for_another_reason_is_left_alone(
     text: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    test = write(tmp_path, text)
-    assert main(["update-checks", str(test)]) == 1 and test.read_text() == text
+    (test := tmp_path / "a.mlir").write_bytes(text.encode())
+    assert main(["update-checks", str(test)]) == 1 and test.read_bytes() == text.encode()
     assert said in (err := capsys.readouterr().err) and "Traceback" not in err, err
+
+
+def test_carriage_returns_stay(tmp_path: Path) -> None:
+    (test := tmp_path / "a.mlir").write_bytes((RUN + BODY).replace("\n", "\r\n").encode())
+    assert main(["update-checks", str(test)]) == 0
+    lines = test.read_bytes().decode().split("\n")
+    assert len(lines) == 15 and all(line.endswith("\r") for line in lines[:-1])
+    check_file(test)
+    assert main(["update-checks", "--diff", str(test)]) == 0
 
 
 def test_json_has_an_object_for_each_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

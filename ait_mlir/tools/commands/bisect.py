@@ -79,6 +79,8 @@ def run(options: argparse.Namespace) -> int:
     from ait_mlir.tools.bisection import Case, bisect, graph_of
     from ait_mlir.tools.commands.compile import read_model, weights_of
 
+    if options.tolerance is not None and not 0 <= options.tolerance < float("inf"):
+        raise UsageError(f"--tolerance {options.tolerance}: expected a number, 0 or more")
     module, _, stored = read_model(options.file, options.trust_pickle)
     graph = graph_of(module)
     checker = SemanticsChecker(module, options.seed)

@@ -52,7 +52,7 @@ def run(options: argparse.Namespace) -> int:
         notes: tuple[str, ...] = ()
         diff, count = "", 0
         try:
-            before = path.read_text(encoding="utf-8", errors="surrogateescape")
+            before = path.read_bytes().decode("utf-8", "surrogateescape")
             update = updated(before, path, options.all)
             count, notes, state = update.generated, update.notes, "unchanged" if update.text == before else "changed"
             diff = "".join(
@@ -63,7 +63,7 @@ def run(options: argparse.Namespace) -> int:
             elif state == "changed":
                 write_atomic(path, update.text.encode("utf-8", "surrogateescape"))
         except (AitError, OSError) as error:
-            said = f"cannot read {path}: {error.strerror}" if isinstance(error, OSError) else str(error)
+            said = f"cannot be read: {error.strerror}" if isinstance(error, OSError) else str(error)
             notes, state, code = (said,), "failed", 1
         if options.json:
             print(json.dumps({"file": name, "state": state, "notes": notes, "diff": diff}))
