@@ -37,6 +37,12 @@ def test_command(number, place):
     assert run(COMMANDS[number], place, env).strip() or "-o" in COMMANDS[number]
 
 
+def test_the_first_command_prints_the_block_after_it(place):
+    (language, command), (other, output) = BLOCKS[:2]
+    assert (language, other) == ("sh", "")
+    assert run(command.strip(), place, make_tools(place / "bin")) == output
+
+
 PROGRAMS = {"first": ["1 True", "7 True", "64 True"], "imported": ["True"]}
 
 
