@@ -1,4 +1,4 @@
-# make demo | test | test-full [SHARD=3/8] | check | codegen | mutate | fuzz [N=1000] | fuzz-load [N=1000] | fuzz-text [N=1000] | playground | clean
+# make demo | test | test-full [SHARD=3/8] | check | codegen | mutate | fuzz [N=1000] | fuzz-load [N=1000] | fuzz-text [N=1000] | playground | docs | clean
 # Needs python3 >= 3.11 with venv, g++ and make. Everything else is installed into $(VENV) by the first target that needs it.
 
 PYTHON ?= python3
@@ -13,7 +13,7 @@ TORCH := $(shell sed -n 's/^torch==//p' constraints.txt)
 SHARD ?=
 N ?= 1000
 
-.PHONY: setup demo test test-full test-gpu check codegen mutate fuzz fuzz-load fuzz-text playground clean
+.PHONY: setup demo test test-full test-gpu check codegen mutate fuzz fuzz-load fuzz-text playground docs clean
 
 setup: $(STAMP)
 
@@ -72,7 +72,12 @@ fuzz-text: $(STAMP)
 
 # the compiler as a page that needs no server: everything in build/playground; needs node and npm
 playground: $(STAMP)
-	$(BIN)/python docs/playground/build.py
+	$(BIN)/python -m docs.playground.build
+
+# the documentation as a site, in build/site, with every link checked; has the playground if it was built before
+docs: $(STAMP)
+	@$(BIN)/python -c 'import mkdocs, material, mkdocstrings' 2> /dev/null || $(PIP) install -q -c constraints.txt -e '.[docs]'
+	$(BIN)/python -m docs.site.build
 
 clean:
 	rm -rf build dist *.egg-info .pytest_cache .ruff_cache .hypothesis

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import re
 import subprocess
@@ -15,22 +14,14 @@ from ait_mlir import driver
 from ait_mlir.options import CompileOptions
 from ait_mlir.tools import playground
 from ait_mlir.tools.language.tokens import scan
+from docs.playground import build
 from tests.site.browser import browser, chromium, served
 
 ROOT = Path(__file__).parents[2]
 FFN = (ROOT / "examples" / "ffn.mlir").read_text()
 
 
-def load_build() -> Any:
-    spec = importlib.util.spec_from_file_location("playground_build", ROOT / "docs" / "playground" / "build.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-BUILD = load_build()
-EXAMPLES = BUILD.examples()
+EXAMPLES = build.examples()
 
 
 def ask(text: str, **request: Any) -> dict[str, Any]:
@@ -108,7 +99,7 @@ def test_errors_have_places_and_no_traceback(request_: dict[str, Any], place: tu
 @pytest.mark.parametrize("path", sorted((ROOT / "examples").glob("*.mlir")), ids=lambda path: path.stem)
 def test_tokens_of_the_page_are_those_of_the_package(path: Path) -> None:
     """The regular expression that the page gets finds the tokens that the lexer finds."""
-    table = BUILD.token_table()
+    table = build.token_table()
     pattern = re.compile(table["token"].replace("(?<", "(?P<"), re.ASCII)
     text = path.read_text()
     assert [m.group() for line in text.split("\n") for m in pattern.finditer(line)] == [t.text for _, t in scan(text)]
@@ -120,8 +111,8 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of the built page."""
     folder = tmp_path_factory.mktemp("playground") / "page"
     try:
-        BUILD.build(folder)
-    except BUILD.Missing as missing:
+        build.build(folder)
+    except build.Missing as missing:
         pytest.skip(str(missing))
     return folder
 

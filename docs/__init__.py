@@ -1,0 +1,1 @@
+"""The documentation; `docs.site` and `docs.playground` build it as pages."""
