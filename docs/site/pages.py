@@ -33,6 +33,9 @@ GUIDES: tuple[tuple[str, str], ...] = (
     ("AITemplate's transformations", "passes.md"),
     ("GPU templates", "gpu_templates.md"),
 )
+"""The first guides of the menu; further files of `docs/` follow, by their own titles."""
+DESIGN = {"Architecture": "architecture.md", "Internals": "internals.md"}
+RESULTS = {"Times": "results.md", "Log of experiments": "performance_log.md"}
 API: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
     ("compile.md", "Compiling", "From PyTorch, the builder or text to a model.", (
         "ait_mlir.importers.torch.compiled.compile", "ait_mlir.options.CompileOptions", "ait_mlir.driver",
@@ -78,15 +81,17 @@ def all_pages(with_playground: bool) -> dict[str, str]:
 def navigation(with_playground: bool) -> list[Any]:
     """The menu."""
     internals = sorted(place for place in COPIED.values() if place.startswith("internals/"))
+    placed = {"index.md", "contributing.md", *DESIGN.values(), *RESULTS.values(), *internals, *(p for _, p in GUIDES)}
+    others = [place for place in COPIED.values() if place not in placed]
     found: list[Any] = [
         {"Start": "index.md"},
-        {"Guides": [{title: place} for title, place in GUIDES] + [{"Contributing": "contributing.md"}]},
+        {"Guides": [*({title: place} for title, place in GUIDES), *others, {"Contributing": "contributing.md"}]},
         {"Examples": ["examples/index.md", {"A pass in thirty lines": "examples/compiler_pass.md"}]},
         {"Ops": ["ops/index.md", *({op.name: f"ops/{op.name.removeprefix('ait.')}.md"} for op in ops())]},
         {"Passes": "reference/passes.md"},
         {"API": [{title: f"api/{file}"} for file, title, _, _ in API]},
-        {"Design": [{"Architecture": "architecture.md"}, {"Internals": "internals.md"}, *internals]},
-        {"Results": [{"Times": "results.md"}, {"Log of experiments": "performance_log.md"}]},
+        {"Design": [*({title: place} for title, place in DESIGN.items()), *internals]},
+        {"Results": [{title: place} for title, place in RESULTS.items()]},
     ]
     return found + ([{"Playground": "playground/index.html"}] if with_playground else [])
 
