@@ -1,4 +1,4 @@
-# make demo | test | test-full [SHARD=3/8] | check | codegen | mutate | fuzz [N=1000] | fuzz-load [N=1000] | fuzz-text [N=1000] | playground | docs | clean
+# make demo | test | test-full [SHARD=3/8] | check | codegen | mutate | fuzz [N=1000] | fuzz-load [N=1000] | fuzz-text [N=1000] | playground | docs | vsix | clean
 # Needs python3 >= 3.11 with venv, g++ and make. Everything else is installed into $(VENV) by the first target that needs it.
 
 PYTHON ?= python3
@@ -13,7 +13,7 @@ TORCH := $(shell sed -n 's/^torch==//p' constraints.txt)
 SHARD ?=
 N ?= 1000
 
-.PHONY: setup demo test test-full test-gpu check codegen mutate fuzz fuzz-load fuzz-text playground docs clean
+.PHONY: setup demo test test-full test-gpu check codegen mutate fuzz fuzz-load fuzz-text playground docs vsix clean
 
 setup: $(STAMP)
 
@@ -78,6 +78,11 @@ playground: $(STAMP)
 docs: $(STAMP)
 	@$(BIN)/python -c 'import mkdocs, material, mkdocstrings' 2> /dev/null || $(PIP) install -q -c constraints.txt -e '.[docs]'
 	$(BIN)/python -m docs.site.build
+
+# the extension for VS Code, editors/vscode/ait-mlir.vsix; needs node and npm
+vsix:
+	@command -v npm > /dev/null || { echo "error: no npm found; install node (apt-get install npm)" >&2; exit 1; }
+	cd editors/vscode && npm ci --no-audit --no-fund && npm test && npm run package
 
 clean:
 	rm -rf build dist *.egg-info .pytest_cache .ruff_cache .hypothesis
