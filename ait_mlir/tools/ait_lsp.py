@@ -45,7 +45,7 @@ def main(args: Sequence[str] | None = None) -> int:
         missing = (e.name or "").partition(".")[0]
         if missing not in ("pygls", "lsprotocol", "cattrs", "attrs"):
             raise
-        print(f"ait-lsp: error: {missing} is not installed; pip install 'ait_mlir[lsp]' installs it", file=sys.stderr)
+        print(f"ait-lsp: error: {missing} is not installed; pip install 'pygls>=2,<3' installs it", file=sys.stderr)
         return 1
     try:
         for file in options.load:
@@ -53,7 +53,7 @@ def main(args: Sequence[str] | None = None) -> int:
     except AitError as e:
         print(f"ait-lsp: error: {e}", file=sys.stderr)
         return 1
-    logging.basicConfig(level=logging.ERROR, stream=sys.stderr)
+    logging.getLogger("pygls").setLevel(logging.CRITICAL)  # it logs each refused request; nobody may read the log
     if options.tcp is not None:
         return _ended(options.tcp, serve_tcp("127.0.0.1", options.tcp, _tell_port))
     output = os.fdopen(os.dup(sys.stdout.fileno()), "wb")

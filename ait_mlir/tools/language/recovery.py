@@ -16,6 +16,7 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import FileLineColLoc, IntAttr, ModuleOp, NoneAttr, StringAttr
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 from xdsl.irdl import IRDLOperation, irdl_op_definition, var_result_def
+from xdsl.parser.core import ForwardDeclaredValue
 from xdsl.utils.exceptions import ParseError
 from xdsl.utils.lexer import Input, Span
 from xdsl.utils.mlir_lexer import MLIRTokenKind, PunctuationSpelling
@@ -206,12 +207,13 @@ class RecoveringParser(AitParser):
                 self._memory.ops[text] += kept
             raise
         self._memory.ops = self._kept
-        for name in self.forward_ssa_references:
+        for name in list(self.forward_ssa_references):
             at = max(0, self.source.text.find(f"%{name}"))
             self.diagnostics += error_at(self.source, at, f"%{name} is used, but not defined").diagnostics
         ops = list(block.ops)
         for op in ops:
             op.detach()
+            self._replace_forward_references(op)
         only = ops[0] if len(ops) == 1 else None
         return only if isinstance(only, ModuleOp) else ModuleOp(ops)
 
@@ -249,7 +251,7 @@ class RecoveringParser(AitParser):
             if op is None:
                 self.raise_error("an operation expected")
         except PARSE_ERRORS as e:
-            if self._line_before(start).strip():  # one of several ops in a line: the op around them is wrong
+            if depth > 0 and self._line_before(start).strip():  # a later op of a line: the op around it is wrong
                 raise
             self._tell(e, start)
             while len(self.ssa_values) > defined:
@@ -340,9 +342,19 @@ class RecoveringParser(AitParser):
         for token, value in zip(names, op.results, strict=True):
             self.ssa_values.setdefault(token.text[1:], (value,))
             self._names[value] = (token.text[1:], 0)
+            self.forward_ssa_references.pop(token.text[1:], None)
         self.unknown.update(() if is_known else op.results)
         op.location = self.location(start)
         return op
+
+    def _replace_forward_references(self, top: Operation) -> None:
+        """Give uses of values that are not defined a value; ops with it are not verified."""
+        for op in top.walk() if self.diagnostics else ():
+            for operand in op.operands:
+                if isinstance(operand, ForwardDeclaredValue):
+                    (unknown,) = WrongOp.create(result_types=[operand.type]).results
+                    operand.replace_all_uses_with(unknown)
+                    self.unknown.add(unknown)
 
     def _types_of(self, s: Statement) -> list[Attribute]:
         text = self._outline.lines[s.last].partition("//")[0]
@@ -370,6 +382,8 @@ class RecoveringParser(AitParser):
         uses: list[tuple[Operation, int, str, int]] = []
         for nested in op.walk() if op.regions else (op,):
             for i, operand in enumerate(nested.operands):
+                if isinstance(operand, ForwardDeclaredValue):
+                    return
                 if operand in self._names and self._is_visible(operand):
                     uses.append((nested, i, *self._names[operand]))
         self._kept[text].append(_Kept(op, tuple(t.text[1:] for t in results), tuple(uses), s.first))

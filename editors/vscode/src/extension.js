@@ -97,7 +97,7 @@ async function start() {
     const command = vscode.workspace.getConfiguration("ait").get("server");
     vscode.window.showErrorMessage(
       `The language server ${command} does not start (${error.message}). ` +
-        "pip install 'ait_mlir[lsp]' installs it; the setting ait.server says where it is.",
+        "pip install '.[lsp]' in a checkout of ait_mlir installs it; the setting ait.server says where it is.",
     );
   }
   phases.refresh();

@@ -42,6 +42,9 @@ class Editor:
     async def start(self, port: int | None = None) -> lsp.InitializeResult:
         if port is None:
             await self.client.start_io(sys.executable, "-m", "ait_mlir.tools.ait_lsp")
+            server = self.client._server  # pyright: ignore[reportPrivateUsage]
+            assert server is not None and server.stderr is not None
+            self._log = asyncio.create_task(server.stderr.read())
         else:
             await self.client.start_tcp("127.0.0.1", port)
         window = lsp.WindowClientCapabilities(show_document=lsp.ShowDocumentClientCapabilities(True))

@@ -179,4 +179,4 @@ def test_the_passes_of_a_run_line(line: str, passes: str) -> None:
 def test_without_pygls_the_command_says_what_to_install() -> None:
     code = "import sys; sys.modules['pygls'] = None; from ait_mlir.tools.ait_lsp import main; sys.exit(main([]))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.returncode == 1 and "pip install 'ait_mlir[lsp]'" in done.stderr
+    assert done.returncode == 1 and "pip install 'pygls>=2,<3'" in done.stderr
