@@ -34,6 +34,7 @@ def copied(
         if isinstance(op, AtOp):
             at = [put(i, names) if isinstance(i, Expr) else known[i] for i in op.index()]
             tensor, number = tensors[op.tensor], op.number
+            w.says.update({known[v]: text for v, text in zip(op.values, op.texts, strict=True) if text})
             known[op.output] = w.element(tensor, at) if number is None else w.element_or(tensor, at, number)
         elif isinstance(op, IndexOp):
             known[op.output] = w.index(expression(op.value, names))

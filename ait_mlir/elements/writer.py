@@ -58,6 +58,8 @@ class ElementWriter:
         self.operands: dict[SSAValue, BlockArgument] = {}
         """The tensors that are read, and the block arguments that stand for them."""
         self.levels = [Level(Block(), tuple(loops), in_nest(scope, tuple(loops)))]
+        self.says: dict[SSAValue, str] = {}
+        """The errors of values as indices (`AtOp.says`)."""
         self._scope = scope
         self._level: dict[SSAValue, Level] = {}
         self._elements: dict[object, SSAValue] = {}
@@ -183,7 +185,8 @@ class ElementWriter:
             argument.name_hint = tensor.name_hint
         if number is not None and is_float(tensor_type(tensor).element_type):
             number = float(number)
-        op = AtOp(argument, index, number)
+        says = [self.says.get(i, "") for i in index if isinstance(i, SSAValue)] if number is None else []
+        op = AtOp(argument, index, number, says)
         op.output.name_hint = tensor.name_hint
         return op
 

@@ -85,15 +85,17 @@ class Nest:
 
     def read(self, op: AtOp, operands: list[Array]) -> Array:
         tensor = self.tensors[op.tensor]
-        values = iter(operands)
+        values, texts = iter(operands), iter(op.texts)
         inside: Any = np.True_
         places: list[Any] = []
         for dim, (e, size) in enumerate(zip(op.indices.data, tensor.shape, strict=True)):
             index = next(values).astype(np.int64) if e is None else on_grid(e, self.grids)
+            text = next(texts) if e is None else ""
             within = (index >= 0) & (index < size)
             if op.otherwise is None and not np.all(within):
                 bad = index[~within].flat[0] if np.ndim(index) else index
-                raise EvaluationError(f"ait.at: index {bad} for dim {dim}, which has {size}")
+                usual = f"ait.at: index {bad} for dim {dim}, which has {size}"
+                raise EvaluationError(said(text, int(bad), size) if text else usual)
             inside = inside & within
             places.append(np.clip(index, 0, max(size - 1, 0)))
         if op.otherwise is None:
@@ -118,6 +120,14 @@ class Nest:
         rows = found.reshape(*found.shape[:depth], -1)
         places = np.asarray((np.argmax if kind == "argmax" else np.argmin)(rows, axis=-1))
         return [np.take_along_axis(rows, places[..., None], axis=-1)[..., 0], places.astype(np.int64)]
+
+
+def said(text: str, index: int, size: int) -> str:
+    """The error of an index outside of its dim."""
+    stored = index - size if index < 0 else index
+    for word, number in (("{index}", index), ("{stored}", stored), ("{size}", size)):
+        text = text.replace(word, str(number))
+    return text
 
 
 NAMES = {"add": "sum", "mul": "prod"}

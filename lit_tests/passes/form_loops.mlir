@@ -76,7 +76,7 @@ ait.graph @loss_of_a_row(%x: !ait.tensor<b x 100 x f16>, %label: !ait.tensor<b x
   // CHECK: %[[PLACE:.*]] = ait.where
   // CHECK: ait.fold max
   // CHECK: ait.fold add
-  // CHECK: ait.at %{{.*}}[d0, %[[PLACE]]] : f32
+  // CHECK: ait.at %{{.*}}[d0, %[[PLACE]]] says "gather: index {stored} of index tensor 0 is outside of its dim, which has {size}" : f32
   // CHECK: ait.output
   %p = ait.softmax %x dim 1 : !ait.tensor<b x 100 x f16>
   %l = ait.log %p : !ait.tensor<b x 100 x f16>

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import pytest
@@ -211,5 +212,14 @@ def test_an_index_outside_of_its_dim_is_an_error_in_any_group(function: Callable
     compiled = ait_mlir.compile(Function(function).eval(), (table, torch.arange(4), x), target="cpu")
     torch.testing.assert_close(compiled(table, torch.arange(4), x), function(table, torch.arange(4), x))
     for bad in (torch.tensor([0, 1, 2, 7]), torch.tensor([0, -7, 2, 3])):
-        with pytest.raises(RunError, match=r"index .* outside of"):
+        named = f"gather: index {int(bad[bad.abs().argmax()])} of index tensor 0 is outside of its dim, which has 5"
+        with pytest.raises(RunError, match=re.escape(named)):
             compiled(table, bad, x)
+
+
+def test_a_joined_embedding_names_the_id() -> None:
+    embedding = torch.nn.Embedding(10, 64).eval()
+    module = torch.nn.Sequential(embedding, torch.nn.GELU(), torch.nn.LayerNorm(64)).eval()
+    compiled = ait_mlir.compile(module, (torch.arange(4),), target="cpu")
+    with pytest.raises(RunError, match=r"embedding: id 10 .*is outside of the table, which has 10 rows"):
+        compiled(torch.tensor([0, 1, 10, 3]))

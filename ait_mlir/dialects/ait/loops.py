@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import ClassVar, TypeAlias
 
-from xdsl.dialects.builtin import FloatAttr, IntegerAttr, StringAttr, i1, i64
+from xdsl.dialects.builtin import ArrayAttr, FloatAttr, IntegerAttr, StringAttr, i1, i64
 from xdsl.ir import Attribute, Block, Data, Operation, Region, SSAValue
 from xdsl.irdl import (
     irdl_attr_definition,
@@ -158,6 +158,23 @@ class Inputs(Clause):
         printer.print_string(")")
 
 
+class Says(Clause):
+    """`says "TEXT", "TEXT"` or nothing: the error of each index that is a value; empty for the usual one."""
+
+    def parse(self, parser: Parser, body: Body) -> None:
+        if parser.parse_optional_keyword("says") is not None:
+            texts = [StringAttr(parser.parse_str_literal())]
+            while parser.parse_optional_punctuation(",") is not None:
+                texts.append(StringAttr(parser.parse_str_literal()))
+            body.properties["says"] = ArrayAttr(texts)
+
+    def print(self, printer: Printer, op: Operation) -> None:
+        assert isinstance(op, AtOp)
+        if op.says is not None:
+            printer.print_string(" says ")
+            printer.print_list(op.says, lambda text: printer.print_string_literal(text.data))
+
+
 # ** the ops of a region **
 
 
@@ -167,25 +184,32 @@ class AtOp(PureOp):
 
     An index is an expression of dims and of iteration dims, or an integer value. Outside of the tensor the result is
     the number after `else`. Without it, expressions are proved to be within the tensor; a value outside is invalid: the
-    CPU fails and names it, a GPU gives NaN for floats and 0 for other types.
+    CPU fails and names it, a GPU gives NaN for floats and 0 for other types. `says` gives the CPU's error for each
+    index that is a value. In it, `{index}` is the value, `{size}` the size of its dim, and `{stored}` the index that
+    the model has stored, where an op has counted a negative one from the end.
 
     ```mlir
     %v = ait.at %a[i, k - 1] else 0.0 : f32
-    %w = ait.at %table[%id, k] : f32
+    %w = ait.at %table[%id, k] says "embedding: id {index} is outside of the table, which has {size} rows" : f32
     ```
     """
 
     name = "ait.at"
-    SYNTAX: ClassVar[Syntax] = (Read(), Else())
+    SYNTAX: ClassVar[Syntax] = (Read(), Else(), Says())
 
     tensor = operand_def(TensorType)
     values = var_operand_def()
     indices = prop_def(IndicesAttr)
     otherwise = opt_prop_def(IntegerAttr | FloatAttr)
+    says = opt_prop_def(ArrayAttr[StringAttr])
     output = result_def()
 
     def __init__(
-        self, tensor: SSAValue, indices: Sequence[Expr | int | SSAValue], otherwise: Number | None = None
+        self,
+        tensor: SSAValue,
+        indices: Sequence[Expr | int | SSAValue],
+        otherwise: Number | None = None,
+        says: Sequence[str] = (),
     ) -> None:
         values = [i for i in indices if isinstance(i, SSAValue)]
         found = [None if isinstance(i, SSAValue) else const(i) if isinstance(i, int) else i for i in indices]
@@ -194,12 +218,18 @@ class AtOp(PureOp):
             [compute_type(tensor_type(tensor).element_type)],
             indices=IndicesAttr(tuple(found)),
             otherwise=None if otherwise is None else number_attr(otherwise),
+            says=ArrayAttr([StringAttr(text) for text in says]) if any(says) else None,
         )
 
     @property
     def number(self) -> Number | None:
         """The number after `else`; None without one."""
         return None if self.otherwise is None else self.otherwise.value.data
+
+    @property
+    def texts(self) -> list[str]:
+        """The error of each index that is a value; empty for the usual one."""
+        return [""] * len(self.values) if self.says is None else [text.data for text in self.says]
 
     def index(self) -> list[Expr | SSAValue]:
         """The index along each dim of the tensor: an expression or a value."""
@@ -217,6 +247,11 @@ class AtOp(PureOp):
         for value in self.values:
             if integer_range(value.type) is None:
                 raise self.fail(f"an index has type {value.type}, expected an integer")
+        if self.says is not None and (self.otherwise is not None or len(self.says) != len(self.values)):
+            raise self.fail(
+                f"says has {len(self.says)} errors for {len(self.values)} values as indices"
+                + (", and with else none is an error" if self.otherwise is not None else "")
+            )
         scope = scope_of(self)
         check_expressions(self, scope, [e for e in index if e is not None], "an index")
         compute = compute_type(t.element_type)

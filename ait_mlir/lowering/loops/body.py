@@ -27,7 +27,7 @@ from ait_mlir.dialects.ait.elementwise import ExpOp
 from ait_mlir.dialects.ait.loops import AtOp, FoldOp
 from ait_mlir.dialects.ait.region import YieldOp
 from ait_mlir.dims import Expr
-from ait_mlir.lowering.cpp import element_type, literal
+from ait_mlir.lowering.cpp import cstr, element_type, literal
 from ait_mlir.lowering.loops.nest import (
     Axis,
     Count,
@@ -316,7 +316,9 @@ class Body:
 
     def noted(self, read: Read) -> str:
         text = "".join(
-            f" outside.note({self.ref(g.value)}, {g.dim}, {self.index.numbers.text(g.size)});" for g in read.gathers
+            f" outside.note({self.ref(g.value)}, {g.dim}, {self.index.numbers.text(g.size)}"
+            f"{f', {cstr(g.says)}' if g.says else ''});"
+            for g in read.gathers
         )
         return f"{{{text} }}"
 

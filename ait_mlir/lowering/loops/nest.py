@@ -33,6 +33,8 @@ class Gather:
     size: Expr
     stride: Expr
     dim: int
+    says: str = ""
+    """The error if it is outside; empty for the usual one."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -256,10 +258,10 @@ class _Builder:
         gathers: list[Gather] = []
         guards: list[tuple[Expr, Expr]] = []
         t = tensor_type(op.tensor)
-        scope = scope_of(op)
+        scope, texts = scope_of(op), iter(op.texts)
         for dim, (index, size, stride) in enumerate(zip(op.index(), t.dims, self.strides[number], strict=True)):
             if isinstance(index, SSAValue):
-                gathers.append(Gather(index, size, stride, dim))
+                gathers.append(Gather(index, size, stride, dim, next(texts)))
                 continue
             here = index.substitute(self.renamed or {})
             offset.append(here * stride)

@@ -95,6 +95,18 @@ ait.graph @embedding(%t: !ait.tensor<100 x 24 x bf16>, %ids: !ait.tensor<b x s x
   ait.output "y" %y : !ait.tensor<b x s x 24 x bf16>
 }
 
+// CHECK-LABEL: ait.graph @named
+ait.graph @named(%t: !ait.tensor<100 x 24 x bf16>, %ids: !ait.tensor<b x i64>) dims {b = 1 to 8} {
+  %y = ait.loops(%t, %ids) for (d0 = b) {
+  ^bb0(%table: !ait.tensor<100 x 24 x bf16>, %index: !ait.tensor<b x i64>):
+    %id = ait.at %index[d0] : i64
+    // CHECK: ait.at %table[%id, %id] says "id {index} is not below {size}", "" : f32
+    %v = ait.at %table[%id, %id] says "id {index} is not below {size}", "" : f32
+    ait.yield %v : f32
+  } : !ait.tensor<b x bf16>
+  ait.output "y" %y : !ait.tensor<b x bf16>
+}
+
 // A mask of the places up to a row's own, the place of the largest element, a scalar.
 // CHECK-LABEL: ait.graph @places
 ait.graph @places(%x: !ait.tensor<b x s x f32>) dims {b = 1 to 8, s = 1 to 64} {

@@ -443,6 +443,30 @@ ait.graph @g(%x: !ait.tensor<n x i8>) dims {n = 0 to 8} {
 
 // -----
 
+ait.graph @g(%x: !ait.tensor<8 x f32>, %i: !ait.tensor<4 x i64>) {
+  %y = ait.loops(%x, %i) for (d0 = 4) {
+  ^bb0(%a: !ait.tensor<8 x f32>, %b: !ait.tensor<4 x i64>):
+    %k = ait.at %b[d0] : i64
+    // expected-error @below {{ait.at: says has 2 errors for 1 values as indices}}
+    %v = ait.at %a[%k] says "no {index}", "no {size}" : f32
+    ait.yield %v : f32
+  } : !ait.tensor<4 x f32>
+}
+
+// -----
+
+ait.graph @g(%x: !ait.tensor<8 x f32>, %i: !ait.tensor<4 x i64>) {
+  %y = ait.loops(%x, %i) for (d0 = 4) {
+  ^bb0(%a: !ait.tensor<8 x f32>, %b: !ait.tensor<4 x i64>):
+    %k = ait.at %b[d0] : i64
+    // expected-error @below {{ait.at: says has 1 errors for 1 values as indices, and with else none is an error}}
+    %v = ait.at %a[%k] else 0.0 says "no {index}" : f32
+    ait.yield %v : f32
+  } : !ait.tensor<4 x f32>
+}
+
+// -----
+
 ait.graph @g() {
   // expected-error @below {{ait.loops: the region must have one block, it has 0}}
   %y = ait.loops() for (d0 = 4) {

@@ -53,11 +53,12 @@ inline __attribute__((always_inline)) A join_lanes(const A (&states)[kLanes]) {
 struct Outside {
   bool found = false;
   int64_t value = 0, dim = 0, size = 0;
+  const char* says = nullptr;  // the error, or null for the usual one
 
   /// @brief Keeps the index if it is outside of its dim; of several, the smallest of the first dim, whatever the order of the threads.
   ///        Threads may call it at the same time.
   template <class T>
-  void note(T index, int64_t of, int64_t elements) {
+  void note(T index, int64_t of, int64_t elements, const char* text = nullptr) {
     if (within(index, elements)) return;
 #pragma omp critical(ait_loops_outside)
     if (!found || std::make_tuple(of, elements, static_cast<int64_t>(index)) < std::make_tuple(dim, size, value)) {
@@ -65,13 +66,39 @@ struct Outside {
       value = static_cast<int64_t>(index);
       dim = of;
       size = elements;
+      says = text;
     }
   }
   int32_t fail(const Context& ctx) const {
-    char message[160];
+    char message[400];
+    if (says != nullptr) {
+      fill_in(message, sizeof message);
+      return ctx.fail(message);
+    }
     snprintf(message, sizeof message, "ait.at: index %lld is outside of dim %lld, which has %lld elements", static_cast<long long>(value),
              static_cast<long long>(dim), static_cast<long long>(size));
     return ctx.fail(message);
+  }
+
+  /// @brief The text of the error with the numbers in place of `{index}`, `{stored}` and `{size}`, cut where it is too long.
+  void fill_in(char* to, size_t room) const {
+    const struct {
+      const char* word;
+      int64_t number;
+    } words[] = {{"{index}", value}, {"{stored}", value < 0 ? value - size : value}, {"{size}", size}};
+    size_t used = 0;
+    for (const char* at = says; *at != 0 && used + 1 < room;) {
+      bool known = false;
+      for (const auto& w : words) {
+        if (known || strncmp(at, w.word, strlen(w.word)) != 0) continue;
+        const int written = snprintf(to + used, room - used, "%lld", static_cast<long long>(w.number));
+        used = written < static_cast<int>(room - used) ? used + static_cast<size_t>(written) : room - 1;
+        at += strlen(w.word);
+        known = true;
+      }
+      if (!known) to[used++] = *at++;
+    }
+    to[used] = 0;
   }
 };
 
