@@ -7,6 +7,7 @@ import json
 import subprocess
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -105,3 +106,29 @@ def test_nothing_is_shown_early() -> None:
         progress.step("pass simplify")
         progress.hide()
     assert terminal.getvalue() == ""
+
+
+@pytest.mark.usefixtures("built_runtime")
+def test_scripts_read_json(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("g.mlir").write_text(
+        TEXT.replace("4 x", "b x 4 x")
+        .replace("{\n", "dims {b = 1 to 8} {\n  %0 = ait.relu %x : !ait.tensor<b x 4 x f32>\n", 1)
+        .replace('"y" %x', '"y" %0')
+    )
+    assert main(["compile", "g.mlir", "-o", "g.ait"]) == 0
+    capsys.readouterr()
+
+    def printed(*command: str) -> dict[str, Any]:
+        assert main([*command, "--json"]) == 0
+        return json.loads(capsys.readouterr().out)
+
+    inspected = printed("inspect", "g.ait", "--dim", "b=3")
+    assert inspected["manifest"]["dims"][0]["name"] == "b" and inspected["bytes"]["library"] > 0
+    launch = {"read": 48, "written": 48, "flops": 12}
+    assert [{k: row[k] for k in launch} for row in inspected["launches"]] == [launch]
+    assert printed("inspect", "g.mlir", "--dim", "b=3")["launches"] == inspected["launches"]
+    timed = printed("bench", "g.ait", "--dim", "b=3", "--count", "2", "--repeat", "2")
+    assert timed["dims"] == {"b": 3} and timed["ms"] > 0 and timed["arena_bytes"] >= 0
+    assert printed("cache")["parts"]["libraries"]["files"] > 0
+    assert main(["inspect", "g.ait", "--ir", "--json"]) == 1 and "leave out" in capsys.readouterr().err

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 from typing import Any
 
 from ait_mlir.runtime.data import AITData
@@ -42,6 +43,7 @@ def add(subparsers: Any) -> None:
     p.add_argument("--repeat", type=int, default=5, help="batches (default: 5)")
     p.add_argument("--graph", action="store_true", help="as a CUDA graph")
     p.add_argument("--weights", metavar="FILE", help="a safetensors file for constants, or 'random' (default)")
+    p.add_argument("--json", action="store_true", help="print the times as one JSON object")
     p.set_defaults(run=run)
 
 
@@ -68,6 +70,12 @@ def run(options: argparse.Namespace) -> int:
         finally:
             for data in owned:
                 model.free_memory(data.data_ptr)
+        if options.json:
+            found: dict[str, Any] = {"model": model.name, "target": model.target, "dims": dims}
+            found |= {"ms": mean, "deviation_ms": deviation, "batches": options.repeat, "runs": options.count}
+            found |= {"arena_bytes": model.arena_bytes(dims), "copies": bool(model.stats()["copies"])}
+            print(json.dumps(found | ({"graphs": dict(model.graph_stats())} if options.graph else {})))
+            return 0
         shown = ", ".join(f"{name} = {value}" for name, value in dims.items()) or "no dims"
         print(f"{model.name} on {model.target}, {shown}: {mean:.4f} ms a run, deviation {deviation:.4f} ms")
         print(f"{options.repeat} batches of {options.count} runs; arena {text_of_bytes(model.arena_bytes(dims))}")

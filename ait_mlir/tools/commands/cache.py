@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 from typing import Any
 
 from ait_mlir.host.cache import FOLDER, TAG, cache_dir, clear, has_cache, size_of
@@ -40,17 +41,27 @@ def add(subparsers: Any) -> None:
         action="store_true",
         help="delete what was built, once no build is under way; models that run stay loaded, measured times stay",
     )
+    p.add_argument("--json", action="store_true", help="print the folder and the sizes as one JSON object")
     p.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
     """Show or clear the cache; returns the exit code."""
     if not has_cache():
-        print("there is no cache: nothing was built yet")
+        print("null" if options.json else "there is no cache: nothing was built yet")
         return 0
     root = cache_dir()
     if options.clear:
-        print(f"freed {text_of_bytes(sum(map(clear, _PARTS)))} in {root}")
+        freed = sum(map(clear, _PARTS))
+        print(
+            json.dumps({"folder": str(root), "freed": freed})
+            if options.json
+            else f"freed {text_of_bytes(freed)} in {root}"
+        )
+        return 0
+    if options.json:
+        sizes = {part: dict(zip(("files", "bytes"), size_of(part), strict=True)) for part in _PARTS}
+        print(json.dumps({"folder": str(root), "parts": sizes}))
         return 0
     rows = [["part", "files", "size", ""]]
     for part, what in _PARTS.items():

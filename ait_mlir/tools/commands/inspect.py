@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -49,12 +51,15 @@ def add(subparsers: Any) -> None:
         "--target", choices=("cpu", "cuda", "rocm"), default="cpu", help="for IR text that is not planned yet"
     )
     p.add_argument("--arch", default="", help="for IR text that is not planned yet")
+    p.add_argument("--json", action="store_true", help="print manifest, launches and totals as one JSON object")
     add_precision(p)
     p.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
     """Print the requested information; returns the exit code."""
+    if options.json and (options.ops or options.ir):
+        raise UsageError("--json prints manifest and launches; leave out --ops and --ir")
     if options.ops:
         from ait_mlir.tools.operators import operator_page, operator_table
 
@@ -64,6 +69,9 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError("name a file, or ask for --ops")
     if Path(options.file).suffix == ".mlir":
         module, dims = _plan(options)
+        if options.json:
+            print(json.dumps(_launches(module, parse_dims(options.dim, dims))))
+            return 0
         if options.ir:
             print(module)
         if options.launches or not options.ir:
@@ -74,6 +82,10 @@ def run(options: argparse.Namespace) -> int:
         print(loaded.ir_text, end="")
         return 0
     dims = parse_dims(options.dim, loaded.manifest.dims)
+    if options.json:
+        found = {"manifest": asdict(loaded.manifest), "bytes": {name: p.size for name, p in loaded.parts.items()}}
+        print(json.dumps(found | _launches(_parse(options.file, loaded.ir_text), dims)))
+        return 0
     _print_manifest(loaded)
     if options.launches:
         print()
@@ -127,6 +139,14 @@ def _print_manifest(loaded: Artifact) -> None:
     parts = f"library {text_of_bytes(sizes['library'])}, IR {text_of_bytes(sizes['ir'])}"
     print(f"file      {text_of_bytes(loaded.bytes.size)}: {parts}")
     print(f"made by   {', '.join(f'{name} {version}' for name, version in manifest.producers.items())}")
+
+
+def _launches(module: ModuleOp, dims: dict[str, int]) -> dict[str, Any]:
+    """The launches of a program at these dims, and the totals, as JSON."""
+    from ait_mlir import driver
+    from ait_mlir.tools.report import report
+
+    return {"dims": dims, **asdict(report(module, driver.program_of(module), dims))}
 
 
 def _print_launches(module: ModuleOp, dims: dict[str, int]) -> None:
