@@ -26,7 +26,7 @@ Tensor = Known | Value
 Result = Any
 """Of a row: a tensor, a list of tensors for a sequence, or a tuple with the results of the node."""
 Row = Callable[["Call"], Result]
-"""Writes one node."""
+"""Writes one node; returns None for a use that is left to the operator's definition by others."""
 
 
 class Around(Protocol):

@@ -233,8 +233,9 @@ class Importer:
         node = call.node
         if (made := folded(call)) is not None:
             return made
-        if (row := row_named(node.domain, node.op_type)) is not None:
-            return row(call)
+        row = row_named(node.domain, node.op_type)
+        if row is not None and (made := row(call)) is not None:
+            return made
         if (body := function_of(call)) is not None:
             return self._function(body, call)
         raise NotSupported(advice(node.domain, node.op_type, call.version))

@@ -37,6 +37,7 @@ class OnnxWriter(Writer):
         self.constants: dict[str, NDArray[Any]] = {}
         """The data of params by name."""
         self._stored: dict[int, str] = {}
+        self._turned: dict[int, Known] = {}
         self._alive: list[Known] = []
 
     def at(self, place: str, number: int) -> None:
@@ -80,6 +81,14 @@ class OnnxWriter(Writer):
             self._stored[id(tensor)] = name
             self._alive.append(tensor)  # its id stays its own
         return self.store(name, np.ascontiguousarray(array).reshape(array.shape), tensor.element)
+
+    def turned(self, weight: Known) -> Known:
+        """A matrix of weights with its columns as rows, under the name `NAME.T`."""
+        if (found := self._turned.get(id(weight))) is None:
+            found = Known(weight.array.T, weight.element, f"{weight.name}.T" if weight.name else "", is_weight=True)
+            self._turned[id(weight)] = found
+            self._alive.append(weight)
+        return found
 
     def _of_dims(self, tensor: Known) -> SSAValue:
         parts = [self.reshape(self.natural(Affine.filled((), n, tensor.element)), [1]) for n in tensor.exprs()]

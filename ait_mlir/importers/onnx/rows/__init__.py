@@ -11,7 +11,7 @@ from ait_mlir.importers.onnx.call import Row
 from ait_mlir.importers.onnx.library import onnx
 
 MODULES = (
-    "elementwise", "contraction", "conv", "data", "view", "reduction", "norm", "index", "control",
+    "elementwise", "attention", "contraction", "conv", "data", "view", "reduction", "norm", "index", "control",
     "resize", "recurrent", "detection", "fourier", "quantized",
 )  # fmt: skip
 

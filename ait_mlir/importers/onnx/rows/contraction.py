@@ -11,6 +11,8 @@ from ait_mlir.dialects.ait.gemm import GemmOp
 from ait_mlir.dialects.ait.types import tensor_type
 from ait_mlir.dims import const
 from ait_mlir.importers.onnx.call import Call, NotSupported, Row
+from ait_mlir.importers.onnx.known import Known
+from ait_mlir.importers.onnx.rows.attention import recognised
 from ait_mlir.importers.onnx.rows.common import broadcast
 
 ONE = const(1)
@@ -34,6 +36,26 @@ def matmul(c: Call, a: SSAValue, b: SSAValue) -> SSAValue:
     return c.w.reshape(y, kept)
 
 
+def product_of_inputs(c: Call) -> SSAValue:
+    """a @ b. A weight b is stored with its columns as rows, which products read fastest; what exporters write for
+    attention becomes attention.
+    """
+    if (rows := _stored_rows(c, 1)) is not None and c.rank(0) > 1:
+        c.same(c.shape(0)[-1], tensor_type(rows).dims[1])
+        return contraction.product_with_rows(c.w, c.tensor(0), rows)
+    a, b = c.tensor(0), c.tensor(1)
+    found = recognised(c, a, b)
+    return matmul(c, a, b) if found is None else found
+
+
+def _stored_rows(c: Call, index: int) -> SSAValue | None:
+    """The columns of a weight of floats as the rows of another; None for an input that is no matrix of weights."""
+    value = c.value(index)
+    if not isinstance(value, Known) or not value.is_weight or value.array.ndim != 2:
+        return None
+    return c.w.written(c.w.turned(value))
+
+
 def gemm(c: Call) -> SSAValue:
     """alpha * a' @ b' + beta * bias, each transposed or not."""
     a, b = c.tensor(0), c.tensor(1)
@@ -44,8 +66,9 @@ def gemm(c: Call) -> SSAValue:
     s, t = tensor_type(a).dims, tensor_type(b).dims
     c.same(s[1], t[1] if c.attr("transB", 0) else t[0])
     if is_float(tensor_type(a).element_type):
-        layout = "rcr" if c.attr("transB", 0) else "rrr"
-        y = c.w.op(GemmOp, a, b, properties={"layout": layout}, regions=1)
+        turned = None if c.attr("transB", 0) else _stored_rows(c, 1)
+        layout = "rcr" if c.attr("transB", 0) or turned is not None else "rrr"
+        y = c.w.op(GemmOp, a, b if turned is None else turned, properties={"layout": layout}, regions=1)
     else:
         y = contraction.product_with_rows(c.w, a, b if c.attr("transB", 0) else c.w.permute(b, [1, 0]))
     y = y if alpha == 1 else _scaled(c, y, alpha)
@@ -121,7 +144,7 @@ def einsum(c: Call) -> SSAValue:
 
 
 ROWS: dict[str, Row] = {
-    "MatMul": lambda c: matmul(c, c.tensor(0), c.tensor(1)),
+    "MatMul": product_of_inputs,
     "Gemm": gemm,
     "MatMulInteger": matmul_integer,
     "Einsum": einsum,
