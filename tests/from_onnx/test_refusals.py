@@ -110,19 +110,21 @@ def test_a_file_that_is_cut_off_is_refused(tmp_path: Path) -> None:
 # ** data in other files **
 
 
-def external(folder: Path, location: str, **entries: int) -> Path:
+def external(folder: Path, location: str, op: str = "MatMul", **entries: int) -> Path:
     """A model whose weight [4, 4] has its data in another file."""
     weight = onnx.TensorProto(name="w", data_type=FLOAT, dims=[4, 4], data_location=onnx.TensorProto.EXTERNAL)
     for key, value in {"location": location, **entries}.items():
         weight.external_data.add(key=key, value=str(value))
     path = folder / "model.onnx"
-    path.write_bytes(model([node("MatMul", ["x", "w"], ["y"], "mm")], initializers=[weight]).SerializeToString())
+    path.write_bytes(
+        model([node(op, ["x", "w"], ["y"], "mm")], [("x", FLOAT, [4, 4])], initializers=[weight]).SerializeToString()
+    )
     return path
 
 
 def test_external_data_are_mapped(tmp_path: Path) -> None:
     (tmp_path / "w.bin").write_bytes(b"skip" + np.arange(16, dtype=np.float32).tobytes())
-    imported = import_model(external(tmp_path, "w.bin", offset=4, length=64))
+    imported = import_model(external(tmp_path, "w.bin", "Add", offset=4, length=64))
     found = imported.constants["w"]
     base = found
     while base is not None and not isinstance(base, np.memmap):
