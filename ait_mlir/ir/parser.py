@@ -5,17 +5,17 @@ from __future__ import annotations
 import difflib
 import re
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import FileLineColLoc, IntAttr, LocationAttr, ModuleOp, StringAttr, f32
-from xdsl.ir import Operation
+from xdsl.ir import Operation, SSAValue
 from xdsl.parser import Parser
 from xdsl.parser.generic_parser import ParserState
 from xdsl.traits import SymbolTable
 from xdsl.utils.exceptions import ParseError, VerifyException
-from xdsl.utils.lexer import Input, Token
+from xdsl.utils.lexer import Input, Span, Token
 from xdsl.utils.mlir_lexer import MLIRLexer, MLIRTokenKind, StringLiteral
 
 from ait_mlir.dialects.ait.base import AitOp
@@ -127,6 +127,14 @@ class AitParser(Parser):
         element = t.element_type if isinstance(t, TensorType) else t
         if (number := next((n for n in op.values() if overflows(n, element)), None)) is not None:
             self.raise_error(f"ait.constant: {number_text(number)} does not fit in {element}", start, start + 1)
+
+    def _register_ssa_definition(self, name: str, values: Sequence[SSAValue], span: Span) -> None:
+        if name not in self.ssa_values:
+            return super()._register_ssa_definition(name, values, span)
+        stem = f"v{name}" if name[0].isdigit() else name
+        new = next(f"{stem}_{i}" for i in range(1, len(self.ssa_values) + 2) if f"{stem}_{i}" not in self.ssa_values)
+        with fixing(Fix(f"name it %{new}", f"%{new}")):
+            return super()._register_ssa_definition(name, values, span)
 
     def _get_op_by_name(self, name: str) -> type[Operation]:
         found = self.ctx.get_optional_op(name, dialect_stack=self._parser_state.dialect_stack)

@@ -91,7 +91,8 @@ async def run(seconds: float, seed: int, least: int = 0) -> str:
     server = editor.client._server  # pyright: ignore[reportPrivateUsage]
     assert server is not None
     editor.open("")
-    counts, first, last, done = Counter[str](), 0, 0, 0
+    counts, first, half, last, done = Counter[str](), 0, 0, 0, 0
+    begin = time.monotonic()
     end = time.monotonic() + seconds
     text = ""
     try:
@@ -109,13 +110,14 @@ async def run(seconds: float, seed: int, least: int = 0) -> str:
             if done == WARM:
                 first = resident(server.pid)
             last = resident(server.pid)
+            half = half if half and time.monotonic() > begin + seconds / 2 else last
             assert not first or last < first + GROWTH, f"the server grew from {first >> 20} to {last >> 20} MiB"
     except (AssertionError, TimeoutError) as e:
         raise AssertionError(f"text {done}: {e}\n{text}") from e
     finally:
         await editor.stop()
     told = ", ".join(f"{name} {count}" for name, count in sorted(counts.items()))
-    return f"{done} texts; memory {first >> 20} MiB after {WARM} texts, {last >> 20} MiB at the end; {told}"
+    return f"{done} texts; memory {first >> 20} MiB after {WARM}, {half >> 20} MiB at half, {last >> 20} MiB at the end; {told}"
 
 
 if __name__ == "__main__":

@@ -39,8 +39,10 @@ def resolve(parser: Parser, operand: UnresolvedOperand) -> SSAValue:
     """The value of an operand; an error if it is not defined above."""
     values = parser.ssa_values.get(operand.operand_name)
     if values is None:
-        near = difflib.get_close_matches(operand.operand_name, list(parser.ssa_values)[-_NEAR:], 1)
+        above = list(parser.ssa_values)[-_NEAR:]
+        near = difflib.get_close_matches(operand.operand_name, above, 1)
         hint = f"; did you mean %{near[0]}?" if near else ""
+        near = near or above[:-3:-1]
         with fixing(*(Fix(f"write %{name}", f"%{name}") for name in near)):
             parser.raise_error(f"%{operand.operand_name} is used before its definition{hint}", operand.span)
     if operand.index >= len(values):

@@ -328,6 +328,11 @@ class Flag(Clause):
         return UnitAttr() if value else None
 
 
+def _likeness(a: str, b: str) -> tuple[float, int]:
+    """How much a word resembles another one: by the letters in common, then by those at the same places."""
+    return difflib.SequenceMatcher(None, a, b).ratio(), sum(x == y for x, y in zip(a, b, strict=False))
+
+
 @dataclass(frozen=True)
 class Word(Clause):
     """One word out of a list, stored as a string property."""
@@ -341,7 +346,7 @@ class Word(Clause):
         start = parser.pos
         word = parser.parse_identifier()
         if word not in self.choices:
-            near = sorted(self.choices, key=lambda choice: -difflib.SequenceMatcher(None, choice, word).ratio())[:4]
+            near = sorted(self.choices, key=lambda choice: _likeness(choice, word), reverse=True)[:4]
             with fixing(*(Fix(f"write {choice}", choice) for choice in near)):
                 parser.raise_error(f"expected {self.what}one of {', '.join(self.choices)}", start, start + len(word))
         body.properties[self.name] = StringAttr(word)

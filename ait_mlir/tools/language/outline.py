@@ -62,7 +62,7 @@ class _Line:
     op: Token | None
 
 
-@lru_cache(maxsize=50_000)
+@lru_cache(maxsize=20_000)
 def _line(line: str) -> _Line:
     tokens = [t for t in tokens_of(line) if t.kind != "comment"]
     depth = least = 0

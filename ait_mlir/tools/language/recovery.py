@@ -22,7 +22,7 @@ from xdsl.utils.lexer import Input, Span
 from xdsl.utils.mlir_lexer import MLIRTokenKind, PunctuationSpelling
 
 from ait_mlir.dialects.ait.types import DimsAttr
-from ait_mlir.errors import Fix
+from ait_mlir.errors import Fix, fixes_of
 from ait_mlir.ir.collector import rare_collections
 from ait_mlir.ir.parser import PARSE_ERRORS, AitParser, Lexer, op_place, source_error, verify_all
 from ait_mlir.ir.source import Diagnostic, SourceText, error_at
@@ -30,6 +30,7 @@ from ait_mlir.tools.language.outline import Outline, Statement
 
 MOST = 100
 """The most errors that are reported for a text."""
+_UNKNOWN = "used or defined with type none"
 _ENDS = (MLIRTokenKind.EOF, MLIRTokenKind.R_BRACE, MLIRTokenKind.CARET_IDENT)
 _DEPENDS = re.compile(r"->|dims \{|[@!#]\w+[^\w.]|^\s*\"")
 """Texts of ops that name types of operands, dims, symbols or aliases."""
@@ -96,7 +97,7 @@ class Analysis:
         return found
 
 
-@lru_cache(maxsize=200_000)
+@lru_cache(maxsize=50_000)
 def _location(file: StringAttr, line: int, column: int) -> FileLineColLoc:
     return FileLineColLoc(file, IntAttr(line), IntAttr(column))
 
@@ -259,7 +260,7 @@ class RecoveringParser(AitParser):
             del self._parser_state.dialect_stack[stack:]
             self.blocks, self.forward_block_references, self._depth = blocks, forward, depth
             self._resume(max(self._after(start), start + 1))
-            block.add_op(self._stand_in(start))
+            block.add_op(self._stand_in(start, fixes_of(e)))
             return
         self.parsed += 1
         if (statement := self._statement(start)) is not None:
@@ -291,7 +292,8 @@ class RecoveringParser(AitParser):
             if last is not None and d.line > last:
                 text = self.source.line_text(last)
                 d = replace(d, line=last, column=max(1, len(text.rstrip())), line_text=text)
-            self.diagnostics.append(d)
+            if _UNKNOWN not in d.message:  # an operand of an op that is wrong itself
+                self.diagnostics.append(d)
 
     def _resume(self, at: int) -> None:
         """Go on at an offset, or after it at the next line that starts with a token."""
@@ -331,12 +333,14 @@ class RecoveringParser(AitParser):
         """The statement that starts at an offset."""
         return None if self._line_before(start).strip() else self._outline.by_line.get(self._line_of(start))
 
-    def _stand_in(self, start: int) -> WrongOp:
+    def _stand_in(self, start: int, fixes: Sequence[Fix]) -> WrongOp:
         """The op that stands for a wrong one: with the results that its text names, of the types after its last
-        colon."""
+        colon or, if they are missing, those of the fix that adds them."""
         s = self._statement(start)
         names = self._outline.results(s) if s is not None else ()
-        types = self._types_of(s) if s is not None and names else []
+        added = next((fix.text for fix in fixes if fix.place == "after"), None)
+        text = added if added is not None or s is None else self._outline.lines[s.last]
+        types = self._types_in(text.partition("//")[0]) if text is not None and names else []
         is_known = len(types) == len(names)
         op = WrongOp.create(result_types=types if is_known else [NoneAttr()] * len(names))
         for token, value in zip(names, op.results, strict=True):
@@ -356,8 +360,8 @@ class RecoveringParser(AitParser):
                     operand.replace_all_uses_with(unknown)
                     self.unknown.add(unknown)
 
-    def _types_of(self, s: Statement) -> list[Attribute]:
-        text = self._outline.lines[s.last].partition("//")[0]
+    def _types_in(self, text: str) -> list[Attribute]:
+        """The types after the last colon of a text."""
         at = text.rfind(" : ")
         if at < 0:
             return []

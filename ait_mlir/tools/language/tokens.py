@@ -66,7 +66,7 @@ MAX_LINE = 20_000
 """Longer lines are one token of kind `mark`: they hold data, not text that one writes."""
 
 
-@lru_cache(maxsize=50_000)
+@lru_cache(maxsize=20_000)
 def tokens_of(line: str) -> tuple[Token, ...]:
     """The tokens of a line."""
     if len(line) > MAX_LINE:

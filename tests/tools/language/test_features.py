@@ -168,6 +168,7 @@ BROKEN = {
     "no dims": (" dims {batch = 1 to 64}", "", "declare batch = 1 to 64"),
     "near dim": ("@ffn(%x: !ait.tensor<batch x", "@ffn(%x: !ait.tensor<bach x", "write batch for bach"),
     "layout": ("gemm rcr %x", "gemm rcx %x", "write rcr"),
+    "value without a likeness": ("ait.add %0, %up_b", "ait.add %o, %up_b", "write %0"),
     "brace": ("\n}\n", "\n", "close the '{' at the end of the text"),
 }
 
@@ -181,6 +182,24 @@ def test_the_hint_of_an_error_mends_it(name: str) -> None:
     fixes = [(d, fix) for d in document.analyse(CTX) for fix in d.fixes if fix.title == title]
     assert fixes, [(str(d), d.fixes) for d in document.analyse(CTX)]
     assert edited(text, edits_of(document, *fixes[0])).rstrip("\n") == FFN.rstrip("\n")
+
+
+def test_the_nearest_word_is_offered_first() -> None:
+    (d,) = Document("f", FFN.replace("gemm rcr %x", "gemm rcs %x")).analyse(CTX)
+    assert d.fixes[0].text == "rcr"
+
+
+def test_a_value_that_is_defined_twice_gets_another_name() -> None:
+    text = FFN.replace('%down_b = ait.param "down.bias"', '%up_b = ait.param "down.bias"')
+    document = Document("f", text)
+    (first, second) = document.analyse(CTX)
+    assert "already defined" in first.message and "%down_b is used before" in second.message
+    assert '%up_b_1 = ait.param "down.bias"' in edited(text, edits_of(document, first, first.fixes[0]))
+
+
+def test_an_op_without_types_has_those_that_follow_from_its_operands() -> None:
+    found = errors(Document("f", FFN.replace("%down_b : !ait.tensor<batch x 768 x f16>", "%down_b")))
+    assert found == ["15:26: expected ':' and the types of the results"]
 
 
 def test_a_dim_is_declared_beside_others() -> None:
