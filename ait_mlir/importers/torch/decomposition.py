@@ -14,6 +14,7 @@ from ait_mlir.importers.torch.recurrent import whole_layers
 from ait_mlir.importers.torch.rows import row_named
 from ait_mlir.importers.torch.scan import is_flip_of_scan, is_scan
 from ait_mlir.importers.torch.tracing import any_size, without_layouts
+from ait_mlir.importers.torch.writes import without_writes
 
 INLINED = "wrap_with_set_grad_enabled"
 """A submodule that stands in the graph; its operations are imported in place."""
@@ -54,8 +55,10 @@ def unused(graph: Any) -> set[Any]:
 def simpler(program: Any) -> Any:
     """The program without in-place operations and `torch.vmap`, with the casts of autocast, and with operations missing
     in the table decomposed if PyTorch can."""
-    if any(_is_rewritten(n) for n in _calls(program)):
-        program = _decomposed(program, {})
+    if found := {n for n in _calls(program) if _is_rewritten(n)}:
+        only_writes = all(_is_mutable(n) and n.graph is program.graph for n in found)
+        rewritten = without_writes(program, lambda n: n not in found) if only_writes else None
+        program = _decomposed(program, {}) if rewritten is None else rewritten
     checking: set[Any] = set()
     for _ in range(4):
         missing = {n.target for n in unsupported(program)}
