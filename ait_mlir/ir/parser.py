@@ -264,7 +264,7 @@ def _duplicate_symbol(op: Operation) -> Operation | None:
     """The first op in a symbol table with the name of an earlier op; None without one."""
     seen: set[Any] = set()
     if op.has_trait(SymbolTable):
-        for inner in op.regions[0].ops:
+        for inner in (inner for region in op.regions for block in region.blocks for inner in block.ops):
             name = inner.properties.get("sym_name")
             if name is not None and name in seen:
                 return inner

@@ -83,6 +83,11 @@ BAD_INPUTS: dict[str, tuple[str | bytes, str]] = {
     "unknown dialect": (graph("  %0 = foo.bar %x"), r"2:8: error: Operation foo.bar is not registered"),
     "unknown generic op": (graph('  "foo.bar"() : () -> ()'), r"2:4: error: Operation foo.bar is not registered"),
     "unknown type": (with_type("!ait.matrix<3>"), r"1:\d+: error: 'ait.matrix' is not registered"),
+    "module without a region": ('"builtin.module"() : () -> ()', r"1:1: error: Expected 1 region"),
+    "inner module without a region": (
+        '"builtin.module"() ({\n  "builtin.module"() : () -> ()\n}) : () -> ()',
+        r"2:3: error: Expected 1 region",
+    ),
     "unknown attribute": ("builtin.module attributes {a = #ait.nothing} {}", r"1:\d+: error: 'ait.nothing' is not"),
     "two graphs of one name": ("ait.graph @f() {}\nait.graph @f() {}", r'2:1: error: Redefinition of symbol "f"'),
     "two outputs of one name": (
