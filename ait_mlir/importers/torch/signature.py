@@ -142,6 +142,8 @@ def declare_dims(
                     default = f"{item.name}_dim_{axis}"
                     name = names.get((item.leaf, axis), default) if len(expression.free_symbols) == 1 else default
                     lo, hi = _bounds(ranges.get(str(symbol)))
+                    if wrong := [hint for hint in hints.get(name, ()) if not lo <= hint <= hi]:
+                        raise ImportFailure(f"hints: {name!r} has the hint {wrong[0]} outside its range {lo} to {hi}")
                     lo = lo or min(table.least, hi)  # a declared minimum stays
                     table.declare(str(symbol), name, lo, hi, hints.get(name, ()))
 
