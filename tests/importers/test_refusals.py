@@ -273,7 +273,9 @@ def test_hints_name_dims_of_the_model():
     told = "hints: unknown dim 'bach'; did you mean 'batch'?; the dims are batch"
     with pytest.raises(ImportFailure, match=re.escape(told)):
         ait_mlir.compile(model, (x,), dynamic_shapes=({0: dim},), hints={"bach": [1]})
-    with pytest.raises(ImportFailure, match=r"hints: 'batch' has 1, expected a list of sizes, as in \{'batch': \[1, 8\]\}"):
+    with pytest.raises(
+        ImportFailure, match=r"hints: 'batch' has 1, expected a list of sizes, as in \{'batch': \[1, 8\]\}"
+    ):
         ait_mlir.compile(model, (x,), dynamic_shapes=({0: dim},), hints={"batch": 1})
     with pytest.raises(ImportFailure, match=r"hints: 'batch' has the hint 100 outside its range \d+ to \d+"):
         ait_mlir.compile(model, (x,), dynamic_shapes=({0: dim},), hints={"batch": [100]})
