@@ -63,6 +63,11 @@ class Accumulator:
         return element_type(self.fold.results[0].type)
 
     @property
+    def word(self) -> str:
+        """The name of a state: `sum`, `max`."""
+        return {"add": "sum", "mul": "product"}.get(self.fold.kind, self.fold.kind)
+
+    @property
     def kind(self) -> str:
         """`ait::Max`, or `ait::Best<true>` for the largest value and its place."""
         if self.fold.has_place:
@@ -434,7 +439,7 @@ class Body:
         """Declare the state of a fold with its initial value; an array if the fold's value has an element for each
         lane.
         """
-        state = self.new("fold")
+        state = self.new(acc.word)
         if laned or (laned is None and self.in_lanes(acc.fold.value)):
             self.lines.add(f"{acc.type} {state}[kLanes];")
             self.each_lane([f"{state}[j] = {acc.start};"])

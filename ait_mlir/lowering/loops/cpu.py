@@ -209,7 +209,7 @@ class CpuLoops:
             lines.add(f"#pragma omp parallel for schedule(static) if ({size} >= ait::cpu::kParallelElements)")
         with lines.braces(f"for (Index begin = 0; begin < {size}; begin += {block})"):
             lines.add(f"const Index end = begin + {block} < {size} ? begin + {block} : {size};")
-            states = [body.new("fold") for _ in accumulators]
+            states = [body.new(acc.word) for acc in accumulators]
             for acc, state in zip(accumulators, states, strict=True):
                 lines.add(f"{acc.type} {state}[{LANES}];", f"for ({acc.type}& start : {state}) start = {acc.start};")
             with lines.braces(f"const auto lanes = [&](auto width, const Index {variable})", "};"):

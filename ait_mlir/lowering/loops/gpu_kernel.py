@@ -13,7 +13,7 @@ from ait_mlir.dims import Expr, product, total
 from ait_mlir.lowering.cpp import CppText, comment, element_type
 from ait_mlir.lowering.kernels.base import Emission, Launch
 from ait_mlir.lowering.loops.body import Body
-from ait_mlir.lowering.loops.nest import Axis, Fold, Nest, Read, alignment, nest_of, picked, step
+from ait_mlir.lowering.loops.nest import Axis, Fold, Nest, Read, alignment, axes_text, nest_of, picked, step
 from ait_mlir.lowering.loops.rows import Rows, later_values, rows_of
 from ait_mlir.lowering.loops.text import Numbers, comment_of
 
@@ -99,6 +99,7 @@ class GpuLoops(ABC):
             *(f"{element_type(a.type.element_type)}* {a.name}" for a in self.launch.between),
             *(f"{'Index' if self.is_wide else 'int32_t'} {n}" for n in self.numbers.names.values()),
         ]
+        axes = f"{comment(text)}\n" if (text := axes_text(self.nest)) else ""
         sizes = f"{comment(comment_of(self.numbers.names))}\n" if self.numbers.names else ""
         head = [
             *(() if self.is_wide else ("using Index = int32_t;",)),
@@ -111,7 +112,7 @@ class GpuLoops(ABC):
             line if line.startswith("#") else f"  {line}" for line in self.body.lines.text().splitlines(True)
         )
         return (
-            f"{comment(what)}\n{sizes}template <int kLanes{', class Index' if self.is_wide else ''}>\n"
+            f"{comment(what)}\n{axes}{sizes}template <int kLanes{', class Index' if self.is_wide else ''}>\n"
             f"__global__ void __launch_bounds__({block}) {name}({', '.join(parameters)}) {{\n{text}}}\n"
         )
 
@@ -169,7 +170,8 @@ class GpuLoops(ABC):
         return self.numbers.text(total) + (" / kLanes" if lane is not None else "")
 
     def split(self, linear: str, axes: Sequence[Axis], lane: Axis | None) -> None:
-        """Define the variables of axes from a linear index, the last axis fastest; the axis of lanes counts in lanes.
+        """Define the variables of axes from a linear index, the last axis fastest; the axis of lanes is counted in
+        lanes.
         """
         body, lines = self.body, self.body.lines
         names = {a.name: body.variable(a) for a in axes}

@@ -47,7 +47,7 @@ class Maps(GpuLoops):
             end = f"first - static_cast<Index>(threadIdx.x) + {BLOCK * items}"
             self.compute_items(items, end, f"item * {BLOCK}", chunks)
         count = self.launch.cpp(total) + (" / lanes" if lane is not None else "")
-        what = f"A thread has {self.lanes} neighbouring results{f', {items} times' if items > 1 else ''}."
+        what = f"A thread computes {self.lanes} neighbouring results{f', {items} times' if items > 1 else ''}."
         return f"({count} + {BLOCK * items - 1}) / {BLOCK * items}", BLOCK, what
 
     def print_map_of_rows(self, lane: Axis, others: Sequence[Axis], items: int) -> tuple[str, int, str]:
@@ -71,7 +71,7 @@ class Maps(GpuLoops):
         self.compute_items(items, f"first + {items}", "item", count)
         groups = f"(({self.launch.cpp(rows)} + {items - 1}) / {items})"
         threads = f"{groups} * ({self.launch.cpp(lane.count)} / lanes)"
-        what = f"A thread has {self.lanes} neighbouring results in {items} rows."
+        what = f"A thread computes {self.lanes} neighbouring results in each of {items} rows."
         return f"({threads} + {BLOCK - 1}) / {BLOCK}", BLOCK, what
 
     def compute_items(self, items: int, end: str, step: str, count: str) -> None:
@@ -123,8 +123,7 @@ class Tiles(Maps):
 
         @contextlib.contextmanager
         def pieces(outer: str, inner: str, length: int) -> Generator[None]:
-            """A loop over the pieces of a tile that one thread moves; `length` elements are contiguous along `inner`.
-            """
+            """A loop over the pieces of a tile that one thread moves; `length` elements are adjacent along `inner`."""
             lines.add("#pragma unroll")
             count = f"{along * across} / kLanes"
             with lines.braces(f"for (int item = 0; item < ({count} + {BLOCK - 1}) / {BLOCK}; ++item)"):
@@ -154,5 +153,5 @@ class Tiles(Maps):
             body.kept = lambda read: None
         total = f"{self.launch.cpp(product(a.count for a in others))}"
         steps = [f"(({self.launch.cpp(a.count)} + {n - 1}) / {n})" for a, n in ((lane, across), (turn, along))]
-        what = f"A block turns tiles of {along} by {across}; a thread has {width} neighbours on both sides."
+        what = f"A block transposes tiles of {along} by {across}; a thread moves {width} neighbours at a time."
         return f"{total} * {' * '.join(steps)}", BLOCK, what

@@ -211,7 +211,7 @@ class RowThreads(SharedRows):
         total = self.launch.cpp(rows.count)
         blocks = f"({total} + {per_block - 1}) / {per_block}" if per_block > 1 else total
         blocks += f" * {self.splits}" if self.is_split else ""
-        what = f"{threads} threads have a row, each {self.lanes} neighbours at a time."
+        what = f"{threads} threads compute a row, each {self.lanes} neighbours at a time."
         return blocks, block, what
 
     @property
@@ -318,7 +318,7 @@ class ColumnThreads(SharedRows):
         others_count = self.launch.cpp(product(a.count for a in others))
         blocks = f"{others_count} * (({self.launch.cpp(lane.count)} / lanes + {x - 1}) / {x}) * {self.part}"
         blocks = blocks.removesuffix(" * 1")
-        what = f"{y} threads have {self.lanes} neighbouring rows, {x} of these are side by side."
+        what = f"{y} threads compute {self.lanes} neighbouring rows; a block has {x} of these groups side by side."
         return blocks, x * y, what
 
 

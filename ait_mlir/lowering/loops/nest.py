@@ -151,8 +151,7 @@ class Nest:
         return [node for node in self.nodes if isinstance(node, Fold)]
 
     def users(self) -> dict[SSAValue, frozenset[str]]:
-        """For each value, the names of the axes that it depends on. The axes of a fold count only for values inside it.
-        """
+        """For each value, the names of the axes that it depends on; axes of a fold count only for values inside it."""
         found: dict[SSAValue, frozenset[str]] = {}
         _add_axes(self.nodes, {axis.name for axis in all_axes(self.axes, self.nodes)}, found)
         return found
@@ -164,6 +163,13 @@ def walk(nodes: Sequence[Node]) -> Iterator[Node]:
         if isinstance(node, Fold):
             yield from walk(node.nodes)
         yield node
+
+
+def axes_text(nest: Nest) -> str:
+    """The axes with their sizes, for a comment: `results: a0 < b, a1 < 768; folds: a2 < 768`."""
+    of_folds = [axis for axis in all_axes(nest.axes, nest.nodes) if axis not in nest.axes]
+    parts = (("results", nest.axes), ("folds", of_folds))
+    return "; ".join(f"{of}: {', '.join(f'{a.name} < {a.count}' for a in axes)}" for of, axes in parts if axes)
 
 
 def all_axes(axes: Sequence[Axis], nodes: Sequence[Node]) -> list[Axis]:
@@ -357,8 +363,7 @@ def _continue(outer: Axis, inner: Axis, walked: Sequence[Expr], scope: Scope) ->
 
 @lru_cache(maxsize=4096)
 def step(e: Expr, axis: str) -> Expr | None:
-    """The difference of an expression between neighbouring indices of an axis; None if it is not the same everywhere.
-    """
+    """The difference of an expression between neighbouring indices of an axis; None if it is not constant."""
     found: list[Expr] = []
     for coefficient, atoms in e.terms():
         here = [atom for atom in atoms if axis in atom.expr().symbols]
@@ -395,8 +400,7 @@ def picked(nest: Nest, read: Read, lane: str, lanes: int) -> tuple[int, Expr] | 
 
 
 def grouped(e: Expr, axes: frozenset[str]) -> list[tuple[Monomial, Expr]]:
-    """The terms of an expression, grouped by their factors that depend on axes: these factors and their coefficients.
-    """
+    """The terms of an expression, grouped by their factors that depend on axes: the factors and their coefficients."""
     groups: dict[Monomial, list[Expr]] = {}
     for coefficient, atoms in e.terms():
         inner = tuple(atom for atom in atoms if not atom.expr().symbols.isdisjoint(axes))
