@@ -25,16 +25,18 @@ def kernel_op(op: Operation) -> Operation:
     return loops
 
 
-def form_loops(results: Sequence[SSAValue], members: Container[Operation], scope: Scope) -> LoopsOp:
+def form_loops(
+    results: Sequence[SSAValue], members: Container[Operation], scope: Scope, has_errors: bool = True
+) -> LoopsOp:
     """The `ait.loops` op that computes the results of a group of ops, all of one shape. It is not inserted into a
     block.
 
-    Its operands are the values from outside the group that it reads. Raises `NoElements` if the table cannot express an
-    element.
+    Its operands are the values from outside the group that it reads. With `has_errors`, as a CPU has them, reads at
+    indices from data say which op failed. Raises `NoElements` if the table cannot express an element.
     """
     dims = tensor_type(results[0]).dims
     loops = tuple(Induction(name, size) for name, size in zip(_names("d", len(dims), scope), dims, strict=True))
-    writer = ElementWriter(scope, members, ROWS, loops)
+    writer = ElementWriter(scope, members, ROWS, loops, has_errors)
     index = [const(0) if loop.count.as_int() == 1 else sym(loop.name) for loop in loops]
     yielded = [writer.element(value, index) for value in results]
     block = writer.levels[0].block

@@ -51,7 +51,12 @@ class ElementWriter:
     """Writes scalars that compute elements of a group of ops, the `members`."""
 
     def __init__(
-        self, scope: Scope, members: Container[Operation], rows: Mapping[str, Row], loops: Sequence[Induction]
+        self,
+        scope: Scope,
+        members: Container[Operation],
+        rows: Mapping[str, Row],
+        loops: Sequence[Induction],
+        has_errors: bool = True,
     ) -> None:
         self.members = members
         self.rows = rows
@@ -60,6 +65,7 @@ class ElementWriter:
         self.levels = [Level(Block(), tuple(loops), in_nest(scope, tuple(loops)))]
         self.says: dict[SSAValue, str] = {}
         """The errors of values as indices (`AtOp.says`)."""
+        self._has_errors = has_errors
         self._scope = scope
         self._level: dict[SSAValue, Level] = {}
         self._elements: dict[object, SSAValue] = {}
@@ -185,7 +191,8 @@ class ElementWriter:
             argument.name_hint = tensor.name_hint
         if number is not None and is_float(tensor_type(tensor).element_type):
             number = float(number)
-        says = [self.says.get(i, "") for i in index if isinstance(i, SSAValue)] if number is None else []
+        says = [self.says.get(i, "") for i in index if isinstance(i, SSAValue)]
+        says = says if number is None and self._has_errors else []
         op = AtOp(argument, index, number, says)
         op.output.name_hint = tensor.name_hint
         return op

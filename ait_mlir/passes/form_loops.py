@@ -185,7 +185,7 @@ class Former:
         """The loops of the group that has a key."""
         if key not in self.loops:
             try:
-                made = form_loops([self._result(group[0])], set(group), self.scope)
+                made = self._made(group)
             except NoElements:
                 self.loops[key] = None
             else:
@@ -196,6 +196,11 @@ class Former:
                 made.detach()
                 made.erase()
         return self.loops[key]
+
+    def _made(self, group: Sequence[Operation]) -> LoopsOp:
+        """The loops of a group, in no block."""
+        has_errors = self.target is None or not self.target.is_gpu
+        return form_loops([self._result(group[0])], set(group), self.scope, has_errors)
 
     @staticmethod
     def _result(root: Operation) -> SSAValue:
@@ -358,7 +363,7 @@ class Former:
     def _replace(self, group: Sequence[Operation]) -> None:
         """Replace the last op of a group by the group's loops, and erase members without users."""
         root = group[0]
-        made = form_loops([self._result(root)], set(group), self.scope)
+        made = self._made(group)
         made.location = root.location
         self.block.insert_op_before(made, root)
         self._result(root).replace_all_uses_with(made.results[0])
