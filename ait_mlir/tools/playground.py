@@ -25,7 +25,7 @@ from ait_mlir.options import CompileOptions
 from ait_mlir.passes.parse import parse_passes
 from ait_mlir.passes.pipelines import PASSES, PHASES
 from ait_mlir.rewrites.engine.driver import counted_rewrites
-from ait_mlir.tools.page import Trace
+from ait_mlir.tools.explain import Trace
 
 IR, SCRIPT = "input.mlir", "script.py"
 """The names of the two kinds of text in diagnostics."""
@@ -62,7 +62,7 @@ class Answer:
     files: dict[str, str] = field(default_factory=dict[str, str])
     """The generated sources, `program.cc` first."""
     steps: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
-    """The passes that ran: name, seconds, patterns applied and changed lines."""
+    """The passes that ran, each as a `Step` of `ait_mlir/tools/explain.py`."""
     seconds: float = 0.0
 
 

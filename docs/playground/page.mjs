@@ -214,7 +214,7 @@ function steps() {
   }
   return answer.steps.map((step) => {
     const milliseconds = `${(step.seconds * 1e3).toFixed(1)} ms`;
-    const applied = Object.entries(step.applied).map(([pattern, n]) => `${n} × ${pattern}`).join(", ");
+    const applied = step.rewrites.map((rewrite) => `${rewrite.count} × ${rewrite.pattern}`).join(", ");
     if (!step.changes) {
       return Object.assign(document.createElement("p"), { className: "none", textContent: `${step.name}: no change, ${milliseconds}` });
     }
@@ -224,7 +224,9 @@ function steps() {
       const kind = line.startsWith("@@") ? "place" : { "+": "added", "-": "removed" }[line[0]] ?? "";
       text.append(Object.assign(document.createElement("span"), { className: kind, textContent: line }));
     }
-    row.append(summary, text);
+    const laws = step.rewrites.filter((rewrite) => rewrite.law).map((rewrite) =>
+      Object.assign(document.createElement("p"), { className: "law", textContent: `${rewrite.pattern}: ${rewrite.law}` }));
+    row.append(summary, ...laws, text);
     return row;
   });
 }

@@ -180,7 +180,7 @@ def _phases() -> list[tuple[str, list[str]]]:
 def _laws(row: Patterns) -> list[str]:
     rows: dict[str, str] = {}
     for family in pattern_set(*row.sets).families:
-        law = " ".join(inspect.cleandoc(family.function.__doc__ or "").split()).replace("|", "\\|").replace("*", "\\*")
+        law = family.law.replace("|", "\\|").replace("*", "\\*")
         rows.setdefault(family.name, law)
     return [f"| `{name}` | {law} |" for name, law in rows.items()]
 
