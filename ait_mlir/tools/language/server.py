@@ -249,11 +249,13 @@ def _name(uri: str) -> str:
 
 
 def _span_of(document: Document, d: Diagnostic) -> Span:
-    """The token at which an error is, or the rest of the line."""
+    """The token at which an error is, or the rest of the line; for an error of a whole op, its results and name."""
     line = max(0, min(d.line, len(document.lines)) - 1)
     text = document.lines[line]
     start = min(max(0, d.column - 1), len(text))
     token = next((t for t in tokens_of(text) if t.start <= start < t.end), None)
+    if token is not None and token.kind == "value" and not text[:start].strip():
+        token = next((t for t in tokens_of(text) if t.kind == "op"), token)
     return Span(line, start, token.end if token is not None else max(start, len(text)))
 
 

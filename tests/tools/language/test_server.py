@@ -42,6 +42,8 @@ def test_an_editor_is_served() -> None:
         actions = await client.text_document_code_action_async(lsp.CodeActionParams(document(), error.range, context))
         assert actions is not None and actions[0].title == "write ait.gelu" and actions[0].edit is not None
         assert edited(broken, actions[0].edit.changes[URI]) == FFN
+        editor.replace(FFN.replace("ait.gelu %1 : !ait.tensor<batch x 3072", "ait.gelu %1 : !ait.tensor<batch x 3071"))
+        assert [(e.range.start.character, e.range.end.character) for e in await editor.errors()] == [(2, 15), (2, 15)]
         editor.replace(FFN)
         assert await editor.errors() == []
 
