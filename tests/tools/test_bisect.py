@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -73,6 +74,21 @@ def test_a_wrong_pattern_is_found(capsys: pytest.CaptureFixture[str]) -> None:
     assert "compares at b = 3" in captured.err and "pass fuse-norm: leaves the reference" in captured.err
     small = Path("small.mlir").read_text()
     assert re.findall(r"ait\.(\w+) %", small) == ["sub"], small
+
+
+@pytest.mark.usefixtures("model", "wrong_pattern")
+def test_a_saved_program_is_bisected_too(capsys: pytest.CaptureFixture[str]) -> None:
+    import torch
+
+    class Difference(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return torch.softmax(x, 1) - x
+
+    torch.export.save(torch.export.export(Difference(), (torch.randn(3, 8),)), "m.pt2")
+    np.save("x.npy", np.ones((3, 8), np.float32))
+    assert main(["bisect", "m.pt2", "--input", "x=@x.npy", "--json"]) == 1
+    found = json.loads(capsys.readouterr().out)
+    assert (found["found"], found["name"]) == ("pass", "fuse-norm") and "ait.sub" in found["text"]
 
 
 @pytest.mark.usefixtures("model", "built_runtime")

@@ -44,7 +44,7 @@ def add(subparsers: Any) -> None:
         epilog=_EXAMPLE,
         formatter_class=EXAMPLE_ONLY,
     )
-    p.add_argument("file", help="an .mlir file with ait.graph, or a .pt2 file")
+    p.add_argument("file", help="an .mlir file with ait.graph, or a .pt2 or .onnx file")
     p.add_argument("--target", choices=("cpu", "cuda", "rocm"), default="cpu", help="default: cpu")
     p.add_argument("--arch", default="", help="such as sm_90a or native (default: the card or CPU that is here)")
     p.add_argument(
