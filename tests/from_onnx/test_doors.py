@@ -74,8 +74,8 @@ NETWORKS: dict[str, tuple[Callable[[], Any], Callable[[int, int], dict[str, Any]
         made("GPT2Model", vocab_size=99, n_embd=32, n_layer=2, n_head=4, use_cache=False),
         tokens,
         TOKENS,
-        1,
-        "positions are read as an embedding",
+        0,
+        "the same number",
     ),
     "resnet": (
         made("ResNetModel", embedding_size=8, hidden_sizes=[8, 16], depths=[1, 1], layer_type="basic"),

@@ -74,6 +74,8 @@ def _size(c: Call) -> int | None:
 
 
 def _known(value: Any) -> Known:
+    if isinstance(value, list):
+        raise TypeError("a sequence, which its row makes")
     array = np.asarray(value)
     return Known(array, BY_NAME[array.dtype.name].ir)
 

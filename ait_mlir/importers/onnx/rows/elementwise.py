@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from xdsl.dialects.builtin import f32, f64, i1, i32
 from xdsl.ir import Attribute, SSAValue
 
+from ait_mlir.building.formulas import INTEGERS, Affine
 from ait_mlir.compositions import functions
 from ait_mlir.compositions.bits import reinterpreted
+from ait_mlir.compositions.index import broadcast_shapes
 from ait_mlir.dialects.ait.dtypes import LARGEST, compute_type, is_float
 from ait_mlir.dialects.ait.elementwise import BitXorOp, PowOp
 from ait_mlir.dialects.ait.types import tensor_type
-from ait_mlir.importers.onnx.call import Call, NotSupported, Row, Tensor, element_of
+from ait_mlir.importers.onnx.call import Call, NotSupported, Result, Row, Tensor, element_of
 from ait_mlir.importers.onnx.known import Known
 from ait_mlir.importers.onnx.rows.common import broadcast
 
@@ -65,6 +68,27 @@ def compare(predicate: str) -> Row:
         return c.w.compare(predicate, a, b)
 
     return row
+
+
+def sum_of(factor: int) -> Row:
+    """A row for a sum or a difference; of formulas of indices, a formula."""
+
+    def row(c: Call) -> Result:
+        parts = [_formula(c, i) for i in range(2)]
+        a, b = parts
+        if a is not None and b is not None and (isinstance(c.value(0), Affine) or isinstance(c.value(1), Affine)):
+            return a.plus(b, factor, broadcast_shapes(a.dims, b.dims))
+        return c.w.pointwise("add" if factor == 1 else "sub", *broadcast(c))
+
+    return row
+
+
+def _formula(c: Call, index: int) -> Affine | None:
+    """An input as a formula of its indices: a formula already, or one whole number for all."""
+    value = c.value(index)
+    if isinstance(value, Known) and value.array.size == 1 and value.element in INTEGERS:
+        return Affine.filled(value.dims, value.exprs()[0], value.element)
+    return value if isinstance(value, Affine) else None
 
 
 def divide(c: Call) -> SSAValue:
@@ -209,7 +233,10 @@ def converted(c: Call, x: SSAValue, to: Attribute) -> SSAValue:
     return c.w.cast(x, to)
 
 
-def cast(c: Call) -> SSAValue:
+def cast(c: Call) -> Result:
+    value, to = c.value(0), c.element_attr("to")
+    if isinstance(value, Affine) and to in INTEGERS:
+        return replace(value, element=to)
     return converted(c, c.tensor(0), c.element_attr("to"))
 
 
@@ -243,8 +270,8 @@ ROWS: dict[str, Row] = {
             ("com.microsoft.FastGelu", "fast_gelu"),
         )
     },
-    "Add": binary("add"),
-    "Sub": binary("sub"),
+    "Add": sum_of(1),
+    "Sub": sum_of(-1),
     "Mul": binary("mul"),
     "Div": divide,
     "Mod": modulo,

@@ -27,7 +27,8 @@ def gather(c: Call) -> SSAValue:
         return c.w.reshape(c.w.slice(x, axis, *found), result)
     source = c.value(0)
     if isinstance(source, Known) and source.is_weight and axis == 0:
-        return c.w.full(slices_at(c.w, x, 0, c.tensor(1)))
+        ids = ids if isinstance(ids, Affine) else c.tensor(1)
+        return c.w.full(slices_at(c.w, x, 0, ids))
     flat = c.w.reshape(c.tensor(1), (product(places),))
     return c.w.reshape(c.w.full(slices_at(c.w, x, axis, flat, from_end=True)), result)
 

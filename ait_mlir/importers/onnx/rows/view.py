@@ -25,10 +25,17 @@ ONE, ZERO = const(1), const(0)
 # ** shapes **
 
 
-def reshape(c: Call) -> SSAValue:
+def reshaped(c: Call, dims: Sequence[Expr]) -> Result:
+    """The first input in another shape; it stays a formula if only dims of 1 come or go."""
+    value = c.value(0)
+    if isinstance(value, Affine) and (made := value.reshaped(tuple(dims))) is not None:
+        return made
+    return c.w.reshape(full(c.w, value), dims)
+
+
+def reshape(c: Call) -> Result:
     """The same elements in another shape: 0 keeps a dim, -1 is what is left."""
-    x = c.tensor(0)
-    own = tensor_type(x).dims
+    own = c.shape(0)
     given = c.int_list("shape")
     wanted = c.exprs(1) if given is None else [const(n) for n in given]
     keeps = not c.attr("allowzero", 0)
@@ -39,7 +46,7 @@ def reshape(c: Call) -> SSAValue:
                 raise NotSupported(f"the shape keeps dim {i}, but the input has {len(own)} dims")
             n = own[i]
         dims.append(None if n.as_int() == -1 else n)
-    return c.w.reshape(x, filled_in(c, own, dims))
+    return reshaped(c, filled_in(c, own, dims))
 
 
 def filled_in(c: Call, own: Shape, dims: Sequence[Expr | None]) -> list[Expr]:
@@ -69,7 +76,7 @@ def flatten(c: Call) -> SSAValue:
     return c.w.reshape(x, (product(dims[:axis]), product(dims[axis:])))
 
 
-def squeeze(c: Call) -> SSAValue:
+def squeeze(c: Call) -> Result:
     dims = c.shape(0)
     axes = c.int_list("axes", 1)
     if axes is None:
@@ -78,17 +85,17 @@ def squeeze(c: Call) -> SSAValue:
         taken = {c.placed(a, len(dims), "axes") for a in axes}
         if wrong := [a for a in sorted(taken) if dims[a] is not ONE]:
             raise NotSupported(f"dim {wrong[0]} is {dims[wrong[0]]}, expected 1")
-    return c.w.reshape(c.tensor(0), [d for a, d in enumerate(dims) if a not in taken])
+    return reshaped(c, [d for a, d in enumerate(dims) if a not in taken])
 
 
-def unsqueeze(c: Call) -> SSAValue:
+def unsqueeze(c: Call) -> Result:
     dims, axes = c.shape(0), c.int_list("axes", 1) or []
     rank = len(dims) + len(axes)
     new = {c.placed(a, rank, "axes") for a in axes}
     if len(new) != len(axes):
         raise NotSupported(f"axes are {axes}, expected each once")
     rest = iter(dims)
-    return c.w.reshape(c.tensor(0), [ONE if a in new else next(rest) for a in range(rank)])
+    return reshaped(c, [ONE if a in new else next(rest) for a in range(rank)])
 
 
 def transpose(c: Call) -> SSAValue:
@@ -99,16 +106,17 @@ def transpose(c: Call) -> SSAValue:
     return c.w.permute(c.tensor(0), order)
 
 
-def expand(c: Call) -> SSAValue:
+def expand(c: Call) -> Result:
     """Broadcast to the common shape of the input and the given one."""
-    x = c.tensor(0)
-    own, wanted = tensor_type(x).dims, tuple(c.exprs(1))
+    value = c.value(0)
+    own, wanted = c.shape(0), tuple(c.exprs(1))
     rank = max(len(own), len(wanted))
     a, b = (ONE,) * (rank - len(own)) + own, (ONE,) * (rank - len(wanted)) + wanted
     for d, e in zip(a, b, strict=True):
         if d is not ONE and e is not ONE:
             c.same(d, e)
-    return c.w.expand(x, broadcast_shapes(wanted, own))
+    dims = broadcast_shapes(wanted, own)
+    return value.broadcast(dims) if isinstance(value, Affine) else c.w.expand(full(c.w, value), dims)
 
 
 def tile(c: Call) -> SSAValue:
