@@ -81,8 +81,7 @@ def test_exported_networks_are_right_at_several_sizes(name: str, tmp_path: Path)
     torch.manual_seed(0)
     module = make()
     path = export(module, inputs(3), tmp_path / f"{name}.onnx", shapes, names)
-    dims = {"seq": (1, 64)} if name == "transformer" else None
-    model = ait_mlir.load_onnx(path, dims=dims)
+    model = ait_mlir.load_onnx(path)
     for n in (3, 1, 5):
         given = inputs(n)
         with torch.no_grad():

@@ -237,3 +237,27 @@ def test_mutated_files_never_end_in_a_traceback(tmp_path: Path) -> None:
 @pytest.mark.full
 def test_many_mutated_files_never_end_in_a_traceback(tmp_path: Path) -> None:
     check_mutations(20_000, 1, tmp_path)
+
+
+# ** dims **
+
+
+def test_dims_that_must_be_equal_become_one() -> None:
+    made = model([node("Add", ["x", "z"], ["y"])], [("x", FLOAT, ["n", 4]), ("z", FLOAT, ["m", 4])])
+    assert str(import_model(made).graph.scope) == "n = 1 to 4096"
+
+
+def test_a_table_limits_the_dim_that_it_is_cut_to() -> None:
+    table = onnx.numpy_helper.from_array(np.ones((1, 32), np.float32), "table")
+    made = model(
+        [
+            node("Shape", ["x"], ["n"], start=0, end=1),
+            node("Constant", [], ["zero"], value_ints=[0]),
+            node("Constant", [], ["one"], value_ints=[1]),
+            node("Slice", ["table", "zero", "n", "one"], ["rows"]),
+            node("Add", ["rows", "x"], ["y"]),
+        ],
+        [("x", FLOAT, ["n"])],
+        initializers=[table],
+    )
+    assert str(import_model(made).graph.scope) == "n = 1 to 32"

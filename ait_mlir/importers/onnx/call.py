@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol, cast
 
@@ -15,7 +15,7 @@ from xdsl.ir import Attribute, BlockArgument, OpResult, SSAValue
 from ait_mlir.building.formulas import Affine, Mask, Spread, Value, dims_of
 from ait_mlir.dialects.ait.data import GraphOp
 from ait_mlir.dialects.ait.types import Shape, tensor_type
-from ait_mlir.dims import Expr
+from ait_mlir.dims import Expr, Scope
 from ait_mlir.importers.onnx.errors import NotSupported, ValueNeeded
 from ait_mlir.importers.onnx.known import Known, element_type
 from ait_mlir.importers.onnx.library import onnx
@@ -50,6 +50,14 @@ class SameDims(Exception):
     def __init__(self, a: str, b: str) -> None:
         self.pair = a, b
         super().__init__(f"dims {a} and {b} must be equal")
+
+
+class AtMost(Exception):
+    """A dim of the inputs must be at most a number; the import starts again with this range."""
+
+    def __init__(self, name: str, most: int) -> None:
+        self.name, self.most = name, most
+        super().__init__(f"dim {name} must be at most {most}")
 
 
 @dataclass
@@ -191,11 +199,17 @@ class Call:
         return axis + rank if axis < 0 else axis
 
     def same(self, a: Expr, b: Expr) -> bool:
-        """Whether two dims are equal; dims of inputs that must be equal become one dim."""
+        """Whether two dims are equal; dims of inputs that must be equal become one dim, or get a smaller range."""
         if self.w.scope.equal(a, b):
             return True
         if self.importer.may_unite(a, b):
             raise SameDims(str(a), str(b))
+        for dim, other in ((a, b), (b, a)):  # `seq` and `min(512, seq)`, rows of a table that is long enough
+            most = self.w.scope.bounds(other)[1]
+            if str(dim) in self.w.scope and self.importer.may_unite(dim, dim) and self.w.scope[str(dim)].lo <= most:
+                narrow = [replace(d, hi=min(d.hi, most), hints=()) if d.name == str(dim) else d for d in self.w.scope]
+                if Scope(narrow).equal(a, b):
+                    raise AtMost(str(dim), most)
         return False
 
     def subgraph(self, name: str) -> Any:

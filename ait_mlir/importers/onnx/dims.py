@@ -22,8 +22,9 @@ class InputDims:
         ranges: Mapping[str, tuple[int, int]],
         hints: Mapping[str, Sequence[int]],
         same: Mapping[str, str],
+        most: Mapping[str, int] | None = None,
     ) -> None:
-        self._ranges, self._hints, self._same = ranges, hints, same
+        self._ranges, self._hints, self._same, self._most = ranges, hints, same, most or {}
         self._dims: dict[str, Dim] = {}
         self._texts: set[str] = set()
 
@@ -64,7 +65,9 @@ class InputDims:
         if name not in self._dims:
             lo, hi = self._ranges.get(text, self._ranges.get(name, (1, MOST)))
             try:
-                self._dims[name] = Dim(name, lo, hi, tuple(self._hints.get(text, self._hints.get(name, ()))))
+                hi = min(hi, self._most.get(name, hi))
+                hints = self._hints.get(text, self._hints.get(name, ()))
+                self._dims[name] = Dim(name, lo, hi, tuple(n for n in hints if n <= hi))
             except (DimError, TypeError) as error:
                 raise ImportFailure(f"dims: {error}") from None
         return sym(name)

@@ -20,7 +20,7 @@ from ait_mlir.dialects.ait.types import TensorType, tensor_type
 from ait_mlir.dims import DimError, Expr
 from ait_mlir.errors import printable
 from ait_mlir.importers.errors import ImportFailure, NotSupported
-from ait_mlir.importers.onnx.call import Call, SameDims, Tensor, full
+from ait_mlir.importers.onnx.call import AtMost, Call, SameDims, Tensor, full
 from ait_mlir.importers.onnx.dims import InputDims
 from ait_mlir.importers.onnx.errors import Unsupported, UnsupportedOps, ValueNeeded, operation_of, place_of
 from ait_mlir.importers.onnx.fold import folded
@@ -77,13 +77,16 @@ def import_model(
         file, folder, model = path.name, path.parent, read_model(path)
     title = name or (re.sub(r"[^A-Za-z0-9_-]", "_", Path(file).stem)[:64] if folder is not None else "model")
     same: dict[str, str] = {}
+    most: dict[str, int] = {}
     while True:
-        found = InputDims(dims or {}, hints or {}, same)
+        found = InputDims(dims or {}, hints or {}, same, most)
         try:
             return Importer(model, title, file, folder, found, values or {}).run()
         except SameDims as equal:  # the dims are declared before the first node: start again
             a, b = equal.pair
             same[b] = a
+        except AtMost as limit:
+            most[limit.name] = limit.most
 
 
 class Importer:
