@@ -179,7 +179,7 @@ def test_a_llama_layer_is_nine_launches() -> None:
     names = launches(model(*MODELS["llama"].inputs("float16")).mark_as_output("y"))
     assert not [n for n in names if n.startswith(("copy", "concat", "permute", "slice", "split"))], names
     assert sum(n.startswith("gemm") for n in names) == 2 * 4
-    assert sum(n.endswith("rms_norm") for n in names) == 2 * 2 + 1
+    assert sum(n.endswith("rms_norm") or n.startswith("loops") for n in names) == 2 * 2 + 1  # short rows
     # around the layers: the tokens, cosines and sines of their places, the last norm
     assert len(names) == 2 + 2 * 9 + 1, names
 
