@@ -186,6 +186,7 @@ function problem(d) {
 }
 
 function jump(d) {
+  if (d.file === "<passes>") { $("passes").focus(); return; }
   const doc = input.editor.state.doc, line = doc.line(Math.min(d.line, doc.lines));
   input.editor.dispatch({ selection: { anchor: Math.min(line.from + d.column - 1, line.to) }, scrollIntoView: true });
   input.editor.focus();

@@ -164,6 +164,14 @@ def test_page_in_a_browser(page: Path) -> None:
         tab.wait("document.body.dataset.answers === '3'")
         assert "ait.attention" in tab.run("document.querySelector('#output .cm-content').textContent")
         link = tab.run("location.hash")
+        choose = "const s = document.getElementById('to'); s.value = 'passes'; s.dispatchEvent(new Event('change'))"
+        tab.run(f"(() => {{ {choose} }})()")
+        tab.wait("document.body.dataset.answers === '4'")
+        wrong = "const s = document.getElementById('passes'); s.value = 'simplfy'; s.dispatchEvent(new Event('input'))"
+        tab.run(f"(() => {{ {wrong} }})()")
+        tab.wait("document.body.dataset.answers === '5'")
+        tab.run("document.querySelector('#problems a').click()")  # leads to the field
+        assert tab.run("document.activeElement.id") == "passes"
         tab.open(f"{url}/?again{link}")
         tab.wait("document.body.dataset.answers === '0'")  # a script of a link waits for the button
         tab.open(f"{url}/?damaged#s=x")
