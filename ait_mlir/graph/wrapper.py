@@ -190,8 +190,8 @@ class Graph:
             node = self.graph.get_node(node_name)
             found = None if node is None else _port(node, port)
         if found is None:
-            told = which if isinstance(which, str | int) else f"a {type(which).__name__} that no operation was given"
-            raise InputError(f"graph '{self.graph.name}' has no tensor {told!r}; it has {', '.join(self._names())}")
+            named = which if isinstance(which, str | int) else f"a {type(which).__name__} that no operation was given"
+            raise InputError(f"graph '{self.graph.name}' has no tensor {named!r}; it has {', '.join(self._names())}")
         return found
 
     def _names(self) -> list[str]:
