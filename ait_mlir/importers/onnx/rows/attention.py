@@ -28,7 +28,7 @@ def attention(c: Call) -> Result:
     """softmax(scale * q @ k^T + mask) @ v; None for uses that are written as onnx defines the operator."""
     if len(c.inputs) > 4 and any(v is not None for v in c.inputs[4:]):
         return None
-    if any(c.node.output[1:]) or any(c.attr(name, 0) not in (0, -1) for name in OTHERS):
+    if any(c.node.output[1:]) or any(c.attr(name) not in (None, 0, -1) for name in OTHERS):
         return None
     q, k, v = (c.tensor(i) for i in range(3))
     flat = tensor_type(q).rank == 3

@@ -33,6 +33,7 @@ def if_(c: Call) -> Result:
     found: list[SSAValue] = []
     for a, b in zip(yes, no, strict=True):
         if isinstance(a, list) or isinstance(b, list) or a is None or b is None:
+            c.known(0)  # says of which input the value is needed
             raise NotSupported("both branches are computed, and they give sequences; expected tensors")
         if len(shape_of(a)) != len(shape_of(b)) or any(
             not c.w.scope.equal(m, n) for m, n in zip(shape_of(a), shape_of(b), strict=True)
