@@ -7,7 +7,7 @@ import os
 import re
 import shlex
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from io import StringIO
 from pathlib import Path
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 from xdsl.printer import Printer
 
@@ -30,7 +31,7 @@ from ait_mlir.ir.source import Diagnostic, SourceError, SourceText, decode
 from ait_mlir.outside import load
 from ait_mlir.passes.parse import parse_passes
 from ait_mlir.passes.pipelines import PASSES
-from ait_mlir.rewrites.engine.driver import Statistics, counted_rewrites
+from ait_mlir.rewrites.engine.driver import Application, Statistics, counted_rewrites
 from ait_mlir.tools import print_ir
 from ait_mlir.tools.checks import blocks, inserted, without_checks
 from ait_mlir.tools.ending import ended_cleanly, internal_error
@@ -40,7 +41,7 @@ from ait_mlir.tools.print_ir import Times, printed_ir
 from ait_mlir.tools.versions import VersionAction
 
 if TYPE_CHECKING:
-    from ait_mlir.passes.checks.check_semantics import SemanticsChecker
+    from ait_mlir.passes.checks.check_semantics import Difference, SemanticsChecker
 
 EXAMPLE = """examples:
   ait-opt examples/ffn.mlir -p simplify,fuse-epilogue
@@ -291,8 +292,8 @@ def process(options: Options, source: SourceText, err: TextIO) -> tuple[ModuleOp
         times.add(p.name, seconds)
         if trace is not None:
             trace.observe(p, module, seconds)
+        taken = statistics.taken() if trace is None else trace.taken
         if options.print_stats:
-            taken = statistics.taken() if trace is None else trace.taken
             err.write("".join(statistics_lines(p.name, seconds, taken)))
         if options.time_passes:
             err.write(f"{seconds * 1e3:10.2f} ms  {p.name}\n")
@@ -307,13 +308,16 @@ def process(options: Options, source: SourceText, err: TextIO) -> tuple[ModuleOp
             found = checker.after(p.name, module, lambda copy: p.apply(ctx, copy))
             statistics.taken()  # of the pass on the copy
             if found:
-                raise SourceError([Diagnostic(source.name, 1, 1, str(d)) for d in found])
+                raise SourceError(list(dict.fromkeys(located(d, taken.applications, symbols, source) for d in found)))
 
     running: ModulePass | None = None
+    symbols: dict[Operation, str] = {}
 
     def starting(p: ModulePass, module: ModuleOp) -> None:
-        nonlocal running
+        nonlocal running, symbols
         running = p
+        if checker is not None:
+            symbols = symbols_of_ops(module)
         printed.starting(p, module)
 
     with counted_rewrites() as statistics:
@@ -395,6 +399,31 @@ def semantics_checker(module: ModuleOp, source: SourceText) -> SemanticsChecker:
         file, line, column = op_place(e.op) or (source.name, 1, 1)
         text = source.line_text(line) if file == source.name else ""
         raise SourceError([Diagnostic(file, line, column, str(e), text)]) from None
+
+
+def symbols_of_ops(module: ModuleOp) -> dict[Operation, str]:
+    """For each op of a graph or program, from its own op on, the symbol of that."""
+    from ait_mlir.passes.checks.check_semantics import callables
+
+    return {op: name for name, root in callables(module).items() for op in root.walk()}
+
+
+def located(
+    difference: Difference, applied: Sequence[Application], symbols: Mapping[Operation, str], source: SourceText
+) -> Diagnostic:
+    """The error for a pass that changed a result: at the first op of the graph or program that a pattern replaced, else
+    at the graph or program. `symbols` is that of the ops before the pass.
+    """
+    at = next((op for op, name in symbols.items() if name == difference.symbol), None)
+    message = str(difference)
+    roots = [(a.pattern, value.owner) for a in applied for value in a.replaced[:1]]
+    replaced = [(p, op) for p, op in roots if isinstance(op, Operation) and symbols.get(op) == difference.symbol]
+    if replaced:
+        pattern, at = replaced[0]
+        message += f"; pattern '{pattern}' replaced this op"
+        message += f", the first of {len(replaced)}" if len(replaced) > 1 else ""
+    file, line, column = (op_place(at) if at is not None else None) or (source.name, 1, 1)
+    return Diagnostic(file, line, column, message, source.line_text(line) if file == source.name else "")
 
 
 def statistics_lines(name: str, seconds: float, statistics: Statistics) -> list[str]:

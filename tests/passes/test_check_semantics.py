@@ -355,13 +355,51 @@ def test_ait_opt_reports_and_exits_with_1(tmp_path: Path, monkeypatch: pytest.Mo
     outcome = run_ait_opt([str(path), "-p", "test-break", "--check-semantics"])
     assert outcome.code == 1 and outcome.stdout == ""
     assert (
-        "g.mlir:1:1: error: pass 'test-break' changes the meaning of @g at b = 1, s = 2: output 'y'" in outcome.stderr
+        "g.mlir:2:1: error: pass 'test-break' changes the meaning of @g at b = 1, s = 2: output 'y'" in outcome.stderr
     )
     outcome = run_ait_opt([str(path), "-p", "fuse-elementwise", "--check-semantics"])
     assert outcome.code == 0 and "no difference" in outcome.stderr and "nothing" not in outcome.stderr
     for passes in ("simplify", ""):
         outcome = run_ait_opt([str(path), "-p", passes, "--check-semantics"])
         assert outcome.code == 0 and "semantics: nothing was compared: no pass changed the module" in outcome.stderr
+
+
+WRONG_PATTERN = """pdl.pattern @neg_of_neg : benefit(1) {
+  %x = pdl.operand
+  %t = pdl.type
+  %inner = pdl.operation "ait.neg" (%x : !pdl.value) -> (%t : !pdl.type)
+  %v = pdl.result 0 of %inner
+  %root = pdl.operation "ait.neg" (%v : !pdl.value) -> (%t : !pdl.type)
+  pdl.rewrite %root {
+    pdl.replace %root with %inner
+  }
+}
+"""
+TWO_GRAPHS = """ait.graph @other(%x: !ait.tensor<4 x f32>) {
+  ait.output "y" %x : !ait.tensor<4 x f32>
+}
+ait.graph @g(%x: !ait.tensor<4 x f32>) {
+  %0 = ait.neg %x : !ait.tensor<4 x f32>
+  %1 = ait.neg %0 : !ait.tensor<4 x f32>
+  %2 = ait.exp %1 : !ait.tensor<4 x f32>
+  ait.output "y" %2 : !ait.tensor<4 x f32>
+}
+"""
+
+
+@pytest.mark.parametrize("options", [[], ["--print-stats"], ["--explain"]], ids=" ".join)
+def test_the_error_is_at_the_op_that_a_pattern_replaced(tmp_path: Path, options: list[str]) -> None:
+    (tmp_path / "wrong.mlir").write_text(WRONG_PATTERN)
+    path = tmp_path / "g.mlir"
+    path.write_text(TWO_GRAPHS)
+    passes = f'apply-patterns{{file="{tmp_path / "wrong.mlir"}"}}'
+    outcome = run_ait_opt([str(path), "-p", passes, "--check-semantics", *options])
+    errors = [line for line in outcome.stderr.splitlines() if ": error: " in line]
+    assert outcome.code == 1 and errors
+    for error in errors:
+        assert error.startswith(f"{path}:6:3: error: pass 'apply-patterns' changes the meaning of @g"), error
+        assert error.endswith("; pattern 'neg_of_neg' replaced this op"), error
+    assert len(set(errors)) == len(errors)
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "examples").glob("*.mlir")), ids=lambda p: p.name)

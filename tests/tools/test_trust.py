@@ -34,13 +34,19 @@ def test_the_help_of_a_command_that_runs_code_names_the_page(name: str) -> None:
         assert "only one that you trust" in told
 
 
+@pytest.mark.parametrize("name", [name for name in commands() if name != "ait inspect"])
+def test_the_page_names_each_command_that_runs_code(name: str) -> None:
+    must, _ = (ROOT / PAGE).read_text().split("## What is checked before code runs")
+    assert f"`{name}`" in must
+
+
 @pytest.mark.parametrize("name", ["ait run", "ait bench"])
 def test_runs_say_that_code_runs_before_options_are_checked(name: str) -> None:
     told = " ".join(commands()[name].format_help().split())
     assert "The machine code of the file runs, also where an option is refused later." in told
 
 
-@pytest.mark.parametrize("name", ["ait import", "ait compile"])
+@pytest.mark.parametrize("name", ["ait import", "ait compile", "ait bisect"])
 def test_commands_that_take_pt2_files_have_the_option(name: str) -> None:
     told = " ".join(commands()[name].format_help().split())
     assert "--trust-pickle let PyTorch run the code that FILE.pt2 may hold" in told
