@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import re
 import shlex
 import sys
 from collections.abc import Iterable, Iterator
@@ -16,6 +17,9 @@ from pathlib import Path
 
 from ait_mlir.errors import AitError
 from ait_mlir.tools import ait_opt
+
+_SHELL = re.compile(r"\|\||&&?|;|\d?[<>]+")
+"""Words, or heads of words, that a shell obeys."""
 
 
 @dataclass
@@ -58,7 +62,10 @@ def run_lines(source: str, path: Path, folder: Path | None = None) -> Iterator[R
         if text.endswith("\\"):
             text = text[:-1] + " "
             continue
-        yield RunLine(start, text, parse_pipe(text, path, folder or path.parent))
+        try:
+            yield RunLine(start, text, parse_pipe(text, path, folder or path.parent))
+        except AitError as error:
+            raise AitError(f"{path}:{start}: RUN: {text}: {error}") from None
         text, start = "", 0
     if text:
         raise AitError(f"{path}:{start}: the last RUN line goes on after its backslash, but no line follows")
@@ -72,28 +79,32 @@ def parse_pipe(text: str, path: Path, folder: Path) -> list[Command]:
     try:
         words = list(lexer)
     except ValueError as error:
-        raise AitError(f"{path}: RUN: {text}: {error}") from None
+        raise AitError(str(error)) from None
+    test = f"./{path}" if str(path).startswith("-") else str(path)
     for word in words:
         if word == "|":
             pipe.append(Command([]))
         elif word == "2>&1":
             pipe[-1].joined = True
+        elif (shell := _SHELL.match(word)) is not None:
+            raise AitError(
+                f"found {shell[0]!r}; expected one pipe of ait-opt and filecheck, without other shell syntax"
+            )
         elif word == "not" and not pipe[-1].words:
             pipe[-1].negated = True
         else:
-            pipe[-1].words.append(word.replace("%s", str(path)).replace("%S", str(folder)))
+            pipe[-1].words.append(re.sub("%[sS]", lambda found: test if found[0] == "%s" else str(folder), word))
+    for command in pipe:
+        if command.words[:1] not in (["ait-opt"], ["filecheck"]):
+            found = f"the command {command.words[0]!r}" if command.words else "no command"
+            raise AitError(f"found {found}; expected ait-opt or filecheck, with or without `not` before it")
     return pipe
 
 
 def run_command(command: Command, stdin: str) -> Outcome:
     """Run one command on its standard input."""
-    name, *arguments = command.words or [""]
-    if name == "ait-opt":
-        outcome = run_ait_opt(arguments, stdin)
-    elif name == "filecheck":
-        outcome = run_filecheck(arguments, stdin)
-    else:
-        raise AitError(f"a RUN line may run ait-opt and filecheck, with `not` in front; found {name!r}")
+    name, *arguments = command.words
+    outcome = run_ait_opt(arguments, stdin) if name == "ait-opt" else run_filecheck(arguments, stdin)
     if command.negated:
         outcome.code = int(outcome.code == 0)
     if command.joined:
@@ -126,7 +137,10 @@ def run_filecheck(arguments: list[str], stdin: str) -> Outcome:
         from filecheck.parser import Parser
     except ModuleNotFoundError:
         raise AitError("checks need the package filecheck: pip install filecheck") from None
-    options = parse_argv_options(["filecheck", *arguments])
+    try:
+        options = parse_argv_options(["filecheck", *arguments])
+    except (RuntimeError, ValueError) as error:
+        return Outcome(2, "", f"filecheck: error: {error}\n")
     err = io.StringIO()
     with contextlib.redirect_stderr(err), contextlib.redirect_stdout(err):
         code = Matcher(options, FInput("<stdin>", stdin), Parser.from_opts(options)).run()

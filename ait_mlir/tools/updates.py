@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import re
 import tempfile
@@ -62,6 +63,7 @@ def updated(text: str, path: Path, by_hand: bool = False) -> Update:
         trial = Path(scratch) / path.name
         trial.write_bytes(new.encode("utf-8", "surrogateescape"))
         failed = failure(run_lines(new, trial, folder))
+        failed = failed and failed.replace(str(trial), str(path))
     if failed is not None:
         raise AitError(f"{path}: fails for another reason than its generated checks: {failed}".rstrip())
     count = sum(len(block.lines) for parts in made.values() for part in parts for block in part)
@@ -115,22 +117,26 @@ def _blocks(line: RunLine, prefix: str, prefixes: Sequence[str]) -> list[list[Bl
         if outcome.code != 0:
             raise _failed(line, command, outcome.stderr)
         stream = outcome.stdout
-    options = ait_opt.argument_parser().parse_args(last.words[1:], namespace=ait_opt.Options())
+    errors = io.StringIO()
     found: list[list[Block]] = []
+    try:
+        with contextlib.redirect_stderr(errors), contextlib.redirect_stdout(io.StringIO()):
+            options = ait_opt.argument_parser().parse_args(last.words[1:], namespace=ait_opt.Options())
+    except SystemExit:
+        raise _failed(line, last, errors.getvalue()) from None
 
     def show(module: ModuleOp, source: SourceText) -> str:
         found.append(blocks(module, prefix, options.print_op_generic, prefixes))
         return ""
 
-    errors = io.StringIO()
     code = ait_opt.run(options, io.StringIO(), errors, show, stream.encode())
-    if code != 0:
+    if code != 0 or not found:
         raise _failed(line, last, errors.getvalue())
     return found
 
 
 def _failed(line: RunLine, command: Command, errors: str) -> AitError:
-    return AitError(f"line {line.line}: `{' '.join(command.words)}` fails:\n{errors}".rstrip())
+    return AitError(f"line {line.line}: `{' '.join(command.words)}` fails:\n{errors or 'it prints no IR'}".rstrip())
 
 
 def _written(text: str, made: Mapping[str, Sequence[Sequence[Block]]], by_hand: bool) -> str:

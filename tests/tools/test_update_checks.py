@@ -167,7 +167,15 @@ def test_each_prefix_and_each_part_has_its_own_checks(tmp_path: Path) -> None:
         (f"// RUN: ait-opt %s -p no-such-pass | filecheck %s\n{BODY}", "no-such-pass"),
         (f"{RUN}// RUN: ait-opt %s | filecheck %s --check-prefix=HAND\n// HAND: ait.relu\n{BODY}", "another reason"),
         (f"{RUN}// RUN: ait-opt %s -p simplify --print-op-generic | filecheck %s\n{BODY}", "two RUN lines print"),
-        (f"{RUN}// RUN: rm -rf %s\n{BODY}", "found 'rm'"),
+        (f"{RUN}// RUN: rm -rf %s\n{BODY}", "a.mlir:2: RUN: rm -rf %s: found the command 'rm'"),
+        (f"// RUN: ait-opt %s && filecheck %s\n{BODY}", "found '&&'"),
+        (f"// RUN: ait-opt <%s | filecheck %s\n{BODY}", "found '<'"),
+        (f"// RUN: | filecheck %s\n{BODY}", "found no command"),
+        (f"{RUN[:-1]} --nonsense\n{BODY}", "a.mlir --nonsense` gave exit code 2"),
+        (f"{RUN[:-1]} --check-prefix\n{BODY}", "a.mlir --check-prefix` gave exit code 2"),
+        (f"// RUN: ait-opt %s --nonsense | filecheck %s\n{BODY}", "line 1: `ait-opt "),
+        (f"// RUN: ait-opt %s --help | filecheck %s\n{BODY}", "it prints no IR"),
+        (f"// RUN: ait-opt %s --list-passes | filecheck %s\n{BODY}", "it prints no IR"),
         (f"// RUN: ait-opt '%s | filecheck %s\n{BODY}", "No closing quotation"),
         (BODY, "no RUN line"),
         (f"// RUN: ait-opt %s -p \\\n{BODY}", "goes on after its backslash"),
@@ -179,7 +187,16 @@ def test_a_test_that_fails_for_another_reason_is_left_alone(
 ) -> None:
     (test := tmp_path / "a.mlir").write_bytes(text.encode())
     assert main(["update-checks", str(test)]) == 1 and test.read_bytes() == text.encode()
-    assert said in (err := capsys.readouterr().err) and "Traceback" not in err, err
+    out, err = capsys.readouterr()
+    assert out == "" and said in err and "Traceback" not in err and "internal error" not in err, err
+    assert "ait_checks_" not in err  # the scratch folder
+
+
+@pytest.mark.parametrize("name", ["-a.mlir", ".a.mlir", "a b.mlir", "%S%s.mlir", "a"])
+def test_the_name_of_a_test_is_no_option(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path(name).write_text(RUN + BODY)
+    assert main(["update-checks", f"./{name}"]) == 0 and MARK in Path(name).read_text()
 
 
 def test_carriage_returns_stay(tmp_path: Path) -> None:
