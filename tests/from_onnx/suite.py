@@ -29,6 +29,8 @@ class Outcome:
     kind: str
     """passed, refused or failed"""
     reason: str = ""
+    error: float = float("inf")
+    """The largest difference of a test that failed with outputs of the right shapes and types."""
 
 
 def by_reference(imported: Imported, target: str) -> Any:
@@ -95,7 +97,7 @@ def outcome(case: Any, make: Any = by_reference) -> Outcome:
             found = rep.run([*inputs])
             for name, a, b in zip((o.name for o in model.graph.output), found, expected, strict=True):
                 if problem := difference(a, b, case.rtol, case.atol):
-                    return Outcome("failed", f"{name}: {problem}")
+                    return Outcome("failed", f"{name}: {problem.text}", problem.error)
     except AitError as error:
         return Outcome("refused", str(error).strip().splitlines()[-1].strip())
     except Exception as error:
@@ -112,22 +114,32 @@ def _inputs(model: Any) -> list[Any]:
     return [i for i in model.graph.input if i.name not in initialized]
 
 
-def difference(found: Any, expected: Any, rtol: float, atol: float) -> str:
-    """How an output differs from the expected one; empty if it does not."""
+@dataclass(frozen=True)
+class Difference:
+    text: str
+    error: float = float("inf")
+    """The largest difference of an element; infinite if the kinds, the shapes or the types differ."""
+
+
+def difference(found: Any, expected: Any, rtol: float, atol: float) -> Difference | None:
+    """How an output differs from the expected one; None if it does not."""
     if isinstance(expected, list):
         if not isinstance(found, list) or len(found) != len(expected):
-            return f"found {type(found).__name__}, expected a sequence of {len(expected)}"
-        return next((p for a, b in zip(found, expected, strict=True) if (p := difference(a, b, rtol, atol))), "")
+            return Difference(f"found {type(found).__name__}, expected a sequence of {len(expected)}")
+        each = (difference(a, b, rtol, atol) for a, b in zip(found, expected, strict=True))
+        return max((d for d in each if d), key=lambda d: d.error, default=None)
+    if expected is None or found is None:
+        return None if found is expected else Difference(f"found {found}, expected {expected}")
     a, b = np.asarray(found), np.asarray(expected)
     if a.shape != b.shape or a.dtype != b.dtype:
-        return f"found {a.dtype}{list(a.shape)}, expected {b.dtype}{list(b.shape)}"
+        return Difference(f"found {a.dtype}{list(a.shape)}, expected {b.dtype}{list(b.shape)}")
     if b.dtype.kind in "fV" or b.dtype.name in ("bfloat16",):
         a, b = a.astype(np.float64), b.astype(np.float64)
     with np.errstate(all="ignore"):
         if not np.allclose(a, b, rtol=rtol, atol=atol, equal_nan=True):
-            error = np.max(np.abs(a.astype(np.float64) - b.astype(np.float64)), initial=0)
-            return f"differs by {error}"
-    return ""
+            error = float(np.max(np.abs(a.astype(np.float64) - b.astype(np.float64)), initial=0))
+            return Difference(f"differs by {error}", error if np.isfinite(error) else float("inf"))
+    return None
 
 
 def cases(kinds: tuple[str, ...] = ("node", "simple", "pytorch-converted", "pytorch-operator")) -> list[Any]:

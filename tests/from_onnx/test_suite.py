@@ -16,8 +16,29 @@ from ait_mlir.importers.onnx import backend
 from tests import tiers
 from tests.from_onnx import suite
 
-INEXACT = ("_bf16", "dft_inverse", "dynamicquantizelinear")
-"""Parts of names of tests that expect the rounding of every step, which the reference does not do."""
+ROUNDED = (
+    "test_attention_3d_causal_bf16",
+    "test_attention_4d_attn_mask_causal_bf16",
+    "test_attention_4d_causal_bf16",
+    "test_attention_4d_causal_padded_kv_bf16",
+    "test_attention_4d_padded_kv_bf16",
+)
+INEXACT: dict[str, tuple[float, str]] = {
+    **{
+        f"{name}{suffix}": (2.0**-8, "onnx rounds each step to bf16; the reference rounds the result alone")
+        for name in ROUNDED
+        for suffix in ("", "_expanded")
+    },
+    **dict.fromkeys(
+        ("test_dft_inverse", "test_dft_inverse_opset19"),
+        (2e-6, "onnx has the rounding errors of f32 where the sum is 0; its absolute tolerance is 1e-7"),
+    ),
+    **dict.fromkeys(
+        ("test_dynamicquantizelinear", "test_dynamicquantizelinear_expanded"),
+        (1.0, "a quotient is a tie in f32, which onnx rounds to the even number, and none in f64"),
+    ),
+}
+"""The tests whose expected numbers are not those of the reference: how far they are apart, and why."""
 LEAST = 1670
 """The least number of tests of the whole suite that pass."""
 
@@ -27,9 +48,10 @@ def outcomes(cases: list[Any]) -> dict[str, suite.Outcome]:
 
 
 def check(found: dict[str, suite.Outcome]) -> None:
-    """Every test passes, or is refused with a reason."""
-    failed = {n: o.reason for n, o in found.items() if o.kind == "failed"}
-    assert not {n: r for n, r in failed.items() if not any(part in n for part in INEXACT)}
+    """Every test passes, is refused with a reason, or fails by the rounding that `INEXACT` names."""
+    failed = {n: o for n, o in found.items() if o.kind == "failed"}
+    assert not {n: o.reason for n, o in failed.items() if o.error > INEXACT.get(n, (-1.0,))[0]}
+    assert INEXACT.keys() & found.keys() == failed.keys()
     assert all(o.reason for o in found.values() if o.kind == "refused")
 
 
@@ -45,7 +67,11 @@ COMPILED = ("test_conv_with_strides_padding", "test_gather_negative_indices", "t
 """Tests that are compiled in the sample, one of each kind of kernel."""
 
 
-@pytest.mark.parametrize("name", COMPILED)
+TIES = ("test_dynamicquantizelinear", "test_dynamicquantizelinear_expanded")
+"""Tests that the reference fails and the compiled model passes, which computes in f32."""
+
+
+@pytest.mark.parametrize("name", [*COMPILED, *(pytest.param(n, marks=pytest.mark.full) for n in TIES)])
 def test_compiled_tests_pass_by_the_backend(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     case = next(c for c in suite.cases(("node",)) if c.name == name)
     assert suite.outcome(case, backend.compiled) == suite.Outcome("passed")

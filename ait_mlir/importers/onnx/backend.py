@@ -20,6 +20,7 @@ import numpy as np
 from ait_mlir.errors import InputError
 from ait_mlir.importers.onnx.compiled import build, named
 from ait_mlir.importers.onnx.errors import UnsupportedOps
+from ait_mlir.importers.onnx.forms import flat, form_of, is_tensor
 from ait_mlir.importers.onnx.library import onnx
 from ait_mlir.importers.onnx.program import Imported, import_model
 
@@ -47,37 +48,43 @@ class Rep(base.BackendRep):
         self._model, self._target, self._make, self._title = model, target, make, title
         initialized = {t.name for t in model.graph.initializer}
         self.inputs = [i.name for i in model.graph.input if i.name not in initialized]
+        self._types = {i.name: i.type for i in model.graph.input}
         self.needed: set[str] = set()
         """The inputs that decide shapes."""
         self._made: dict[Any, tuple[Imported, Runner]] = {}
-        self._lengths: dict[str, int] = {}
+        self._nested = [i.name for i in model.graph.input if not is_tensor(i.type)]
+        """The inputs that are sequences or optionals; the model is compiled for each of their forms."""
         try:
-            self._made[()] = self._built({})
+            if not self._nested:
+                self._made[()] = self._built({}, {})
         except UnsupportedOps as error:
             if not error.needed:
                 raise
             self.needed.update(error.needed)
 
-    def _built(self, values: Mapping[str, Any]) -> tuple[Imported, Runner]:
-        imported = import_model(self._model, self._title, values=values)
+    def _built(self, values: Mapping[str, Any], forms: Mapping[str, Any]) -> tuple[Imported, Runner]:
+        imported = import_model(self._model, self._title, values=values, forms=forms)
         return imported, self._make(imported, self._target)
 
     def run(self, inputs: Any, **kwargs: Any) -> tuple[Any, ...]:
         """The outputs in the order of the model, of inputs in its order or by name."""
         given = self._named(inputs)
+        forms = {name: given[name] for name in self._nested}
+        shapes = repr([(name, form_of(name, self._types[name], value)) for name, value in forms.items()])
         while True:
             values = {name: np.asarray(given[name]) for name in sorted(self.needed)}
-            key = tuple((name, v.shape, v.dtype.str, v.tobytes()) for name, v in values.items())
+            fixed = tuple((name, v.shape, v.dtype.str, v.tobytes()) for name, v in values.items())
+            key = (*fixed, shapes) if forms else fixed
             try:
                 if key not in self._made:
-                    self._made[key] = self._built(values)
+                    self._made[key] = self._built(values, forms)
                 break
             except UnsupportedOps as error:
                 if not set(error.needed) - self.needed:
                     raise
                 self.needed.update(error.needed)
         imported, runner = self._made[key]
-        found = named(imported, runner({name: given[name] for name in imported.inputs}))
+        found = named(imported, runner(flat({name: given[name] for name in imported.inputs})))
         return tuple(found[item.name] for item in self._model.graph.output)
 
     def _named(self, inputs: Any) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ait_mlir.errors import InputError
 from ait_mlir.frontend.target import Target, as_target
 from ait_mlir.host.files import copy_atomic
+from ait_mlir.importers.onnx.forms import flat
 from ait_mlir.importers.onnx.program import Imported, import_model
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ def load_onnx(
     dims: Mapping[str, tuple[int, int]] | None = None,
     hints: Mapping[str, Sequence[int]] | None = None,
     values: Mapping[str, Any] | None = None,
+    forms: Mapping[str, Any] | None = None,
     workdir: str | Path | None = None,
     measure: Measure = "auto",
     budget: float | None = None,
@@ -36,14 +38,14 @@ def load_onnx(
 ) -> LoadedOnnx:
     """Import, compile and load an ONNX file or a `ModelProto`.
 
-    `dims`, `hints` and `values` are explained in `import_model`, `measure`, `budget` and `precision` in
+    `dims`, `hints`, `values` and `forms` are explained in `import_model`, `measure`, `budget` and `precision` in
     `CompileOptions`, `num_runtimes` in `Model`. Raises `ImportFailure` for a model that cannot be imported.
     """
     from ait_mlir.options import CompileOptions
 
     chosen = as_target(target)
     options = CompileOptions(chosen.kind, chosen.arch, measure=measure, budget=budget, precision=precision)
-    imported = import_model(source, name, dims=dims, hints=hints, values=values)
+    imported = import_model(source, name, dims=dims, hints=hints, values=values, forms=forms)
     return build(imported, options, workdir=workdir, num_runtimes=num_runtimes)
 
 
@@ -95,8 +97,8 @@ class LoadedOnnx:
         return self.run({**given, **kwargs})
 
     def run(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
-        """The outputs by name, of inputs by name; a sequence is a list."""
-        found = self.model.run_with_tensors(dict(inputs))
+        """The outputs by name, of inputs by name; a sequence is a list, and an optional without a value None."""
+        found = self.model.run_with_tensors(flat(inputs))
         return named(self.imported, found)
 
     def save(self, path: str | Path) -> Path:
@@ -112,6 +114,6 @@ class LoadedOnnx:
 def named(imported: Imported, found: Mapping[str, Any]) -> dict[str, Any]:
     """The outputs of the model by name, of those of the module."""
     return {
-        name: found[parts] if isinstance(parts, str) else [found[part] for part in parts]
+        name: found[parts] if isinstance(parts, str) else parts and [found[part] for part in parts]
         for name, parts in imported.outputs
     }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import ChainMap
+from collections import ChainMap, Counter
 from collections.abc import Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,7 +16,7 @@ from xdsl.ir import SSAValue
 from xdsl.utils.exceptions import VerifyException
 
 from ait_mlir.dialects.ait.data import GraphOp, OutputOp
-from ait_mlir.dialects.ait.types import TensorType, tensor_type
+from ait_mlir.dialects.ait.types import TensorType, as_shape, tensor_type
 from ait_mlir.dims import DimError, Expr
 from ait_mlir.errors import printable
 from ait_mlir.importers.errors import ImportFailure, NotSupported
@@ -24,6 +24,7 @@ from ait_mlir.importers.onnx.call import AtMost, Call, SameDims, Tensor, full
 from ait_mlir.importers.onnx.dims import InputDims
 from ait_mlir.importers.onnx.errors import Unsupported, UnsupportedOps, ValueNeeded, operation_of, place_of
 from ait_mlir.importers.onnx.fold import folded
+from ait_mlir.importers.onnx.forms import Form, form_of, is_tensor, parts_of, sizes_of
 from ait_mlir.importers.onnx.functions import bind_attributes, function_of
 from ait_mlir.importers.onnx.known import Known, element_type
 from ait_mlir.importers.onnx.library import onnx
@@ -45,9 +46,13 @@ class Imported:
     constants: dict[str, NDArray[Any]]
     """The weights by name."""
     inputs: list[str] = field(default_factory=list[str])
-    """The names of the inputs, without those with fixed values."""
-    outputs: list[tuple[str, str | list[str]]] = field(default_factory=list[tuple[str, "str | list[str]"]])
-    """For each output of the model its name and that of its output of the module; several names for a sequence."""
+    """The names of the model's inputs, without those with fixed values."""
+    outputs: list[tuple[str, str | list[str] | None]] = field(
+        default_factory=list[tuple[str, "str | list[str] | None"]]
+    )
+    """For each output of the model its name and that of its output of the module; several names for a sequence, None
+    for an optional without a value.
+    """
     operations: int = 0
     """How many nodes the model has."""
 
@@ -63,12 +68,14 @@ def import_model(
     dims: Mapping[str, tuple[int, int]] | None = None,
     hints: Mapping[str, Sequence[int]] | None = None,
     values: Mapping[str, Any] | None = None,
+    forms: Mapping[str, Any] | None = None,
 ) -> Imported:
     """The module of an ONNX model: a file, or a `ModelProto` in memory.
 
     `dims` gives ranges of dynamic dims by name, else each is 1 to 4,096; `hints` sizes to choose kernels for. `values`
-    fixes inputs that decide shapes. Dims that a node requires to be equal become one. Raises `UnsupportedOps`, which
-    lists every node that cannot be imported, and `ImportFailure`.
+    fixes inputs that decide shapes. `forms` has an example for each input that is a sequence or an optional: a list,
+    an array or None; the module takes as many tensors of these shapes. Dims that a node requires to be equal become
+    one. Raises `UnsupportedOps`, which lists every node that cannot be imported, and `ImportFailure`.
     """
     if isinstance(source, onnx.ModelProto):
         file, folder, model = "the model", None, prepared(source, "the model")
@@ -76,17 +83,37 @@ def import_model(
         path = Path(source)
         file, folder, model = path.name, path.parent, read_model(path)
     title = name or (re.sub(r"[^A-Za-z0-9_-]", "_", Path(file).stem)[:64] if folder is not None else "model")
+    examples = _forms(model, forms or {})
+    ranges = {**_ranges(model, examples), **(dims or {})}
     same: dict[str, str] = {}
     most: dict[str, int] = {}
     while True:
-        found = InputDims(dims or {}, hints or {}, same, most)
+        found = InputDims(ranges, hints or {}, same, most)
         try:
-            return Importer(model, title, file, folder, found, values or {}).run()
+            return Importer(model, title, file, folder, found, values or {}, examples).run()
         except SameDims as equal:  # the dims are declared before the first node: start again
             a, b = equal.pair
             same[b] = a
         except AtMost as limit:
             most[limit.name] = limit.most
+
+
+def _forms(model: Any, examples: Mapping[str, Any]) -> dict[str, Form]:
+    """The forms of the inputs for which there are examples."""
+    types = {item.name: item.type for item in model.graph.input}
+    if wrong := [name for name in examples if name not in types]:
+        raise ImportFailure(f"forms: {unknown('input', wrong[0], [*types])}")
+    return {name: form_of(name, types[name], example) for name, example in examples.items()}
+
+
+def _ranges(model: Any, forms: Mapping[str, Form]) -> dict[str, tuple[int, int]]:
+    """The dims of tensors that have the same name and size in all elements of the sequences."""
+    found: dict[str, set[int]] = {}
+    for item in model.graph.input:
+        for name, sizes in sizes_of(item.type, forms.get(item.name)).items():
+            found.setdefault(name, set()).update(sizes)
+    dims = {d.dim_param for i in model.graph.input for d in i.type.tensor_type.shape.dim}
+    return {name: (min(sizes), max(sizes)) for name, sizes in found.items() if len(sizes) == 1 and name in dims}
 
 
 class Importer:
@@ -100,6 +127,7 @@ class Importer:
         folder: Path | None,
         dims: InputDims,
         values: Mapping[str, Any],
+        forms: Mapping[str, Form],
     ) -> None:
         self.model, self.file, self.folder, self.dims = model, file, folder, dims
         self.env: dict[str, Any] = {}
@@ -116,22 +144,35 @@ class Importer:
             raise ImportFailure(f"values: {unknown('input', wrong[0], [i.name for i in inputs])}")
         dims.prepare(inputs)
         types: list[tuple[str, TensorType]] = []
-        self.sequences: dict[str, int] = {}
+        given_inputs: list[str] = []
         for item in inputs:
             if item.name in values:
                 self.env[item.name] = self._fixed(item, values[item.name])
+                continue
+            given_inputs.append(item.name)
+            if item.name in forms:
+                types += [(p.name, TensorType.get(as_shape(p.shape), p.element)) for p in parts_of(forms[item.name])]
             else:
                 types.append((item.name, self._input_type(item)))
         for given in (dims_given for dims_given in (dims._ranges, dims._hints)):  # pyright: ignore[reportPrivateUsage]
             if wrong := [n for n in given if n not in {*dims, *dims._same}]:  # pyright: ignore[reportPrivateUsage]
                 raise ImportFailure(f"dims: {unknown('dim', wrong[0], [*dims])}")
+        if twice := [n for n, k in Counter(title for title, _ in types).items() if k > 1]:
+            raise ImportFailure(f"{file}: two tensors of the inputs have the name {printable(twice[0])!r}")
         graph_op = GraphOp(name, types, dims.scope())
-        self.result = Imported(ModuleOp([graph_op]), {}, [n for n, _ in types])
+        self.result = Imported(ModuleOp([graph_op]), {}, given_inputs)
         self.w = OnnxWriter(graph_op, printable(file))
         self.result.constants = self.w.constants
         for (title, _), argument in zip(types, graph_op.block.args, strict=True):
             argument.name_hint = title if title.isidentifier() and title.isascii() else None
             self.env[title] = argument
+        self.env.update((title, self._of_form(form)) for title, form in forms.items() if title not in values)
+
+    def _of_form(self, form: Form) -> Any:
+        """The tensors of an input: a value, a list of values, or None."""
+        if isinstance(form, list):
+            return [self._of_form(item) for item in form]
+        return None if form is None else self.env[form.name]
 
     def _fixed(self, item: Any, value: Any) -> Known:
         element = element_type(item.type.tensor_type.elem_type)
@@ -139,9 +180,9 @@ class Importer:
 
     def _input_type(self, item: Any) -> TensorType:
         place = f"{self.file}: input {printable(item.name)!r}"
-        if item.type.WhichOneof("value") != "tensor_type":
+        if not is_tensor(item.type):
             kind = (item.type.WhichOneof("value") or "no type").replace("_type", "")
-            raise ImportFailure(f"{place} is a {kind}, expected a tensor")
+            raise ImportFailure(f"{place} is a {kind}, expected a tensor; give an example of a sequence by `forms`")
         tensor = item.type.tensor_type
         if not tensor.HasField("shape"):
             raise ImportFailure(f"{place} has no shape; expected its dims, numbers or names")
@@ -296,7 +337,10 @@ class Importer:
                         self._write_output(title, full(self.w, part))
                     continue
                 if value is None:
-                    raise NotSupported("it has no value")
+                    if item.type.WhichOneof("value") != "optional_type":
+                        raise NotSupported("it has no value")
+                    self.result.outputs.append((item.name, None))
+                    continue
                 written = full(self.w, cast(Tensor, value))
                 if item.type.WhichOneof("value") == "tensor_type" and item.type.tensor_type.elem_type:
                     declared = element_type(item.type.tensor_type.elem_type)

@@ -95,7 +95,7 @@ def eye_like(c: Call) -> SSAValue:
 
 
 def identity(c: Call) -> Result:
-    return c.given(0)
+    return (c.inputs[0],)
 
 
 def dropout(c: Call) -> Result:
@@ -109,9 +109,7 @@ def dropout(c: Call) -> Result:
 
 
 def optional(c: Call) -> Result:
-    if not c.has(0):
-        raise NotSupported("an optional without a value is not supported")
-    return c.given(0)
+    return (c.inputs[0] if c.inputs else None,)
 
 
 def optional_has_element(c: Call) -> Known:
@@ -146,7 +144,7 @@ ROWS: dict[str, Row] = {
     "Identity": identity,
     "Dropout": dropout,
     "Optional": optional,
-    "OptionalGetElement": identity,
+    "OptionalGetElement": lambda c: c.given(0),
     "OptionalHasElement": optional_has_element,
     "HannWindow": window("hann"),
     "HammingWindow": window("hamming"),
