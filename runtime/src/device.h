@@ -118,6 +118,11 @@ class Device {
   virtual std::unique_ptr<Timeline> make_timeline() = 0;
   /// Gives the stream work, in `scratch`, for the time in which the host makes `launches` launches.
   virtual void occupy(DeviceBuffer& scratch, int launches, void* stream) = 0;
+  /// Whether a profiler is told which launch the host makes. Throws an Error of kind kInput if that is asked for and cannot be done.
+  virtual bool has_ranges() const { return false; }
+  /// Opens a range that a profiler shows under `name`, for what this thread launches until it is closed.
+  virtual void open_range(const char* name) { (void)name; }
+  virtual void close_range() {}
   /// Whether `record` can record anything here.
   virtual bool has_graphs() const = 0;
   /// Records the launches of `body` on the stream that it gets, without running them. Null if recording failed (the

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 #include "error.h"
@@ -90,6 +91,36 @@ struct Model::Call {
     streams.settle();
     return host.error.empty() ? "status " + std::to_string(status) : host.error;
   }
+};
+
+/// A range of a profiler for each launch of a run, from the time when the host makes it to that of the next one.
+class Model::Ranges {
+ public:
+  Ranges(Device& device, const ait_model_v1& table) : device_(device), table_(table), observer_{this, before, nullptr} {}
+  ~Ranges() { close(); }  // a run that failed has not come to its end
+  Ranges(const Ranges&) = delete;
+  Ranges& operator=(const Ranges&) = delete;
+
+  const ait_observer_v1* observer() const { return &observer_; }
+
+ private:
+  static void before(void* self, int32_t launch, void*) {
+    auto& ranges = *static_cast<Ranges*>(self);
+    ranges.close();
+    if (launch < 0) return;
+    ranges.device_.open_range(ranges.table_.launches[launch]);
+    ranges.is_open_ = true;
+  }
+
+  void close() {
+    if (is_open_) device_.close_range();
+    is_open_ = false;
+  }
+
+  Device& device_;
+  const ait_model_v1& table_;
+  bool is_open_ = false;
+  ait_observer_v1 observer_;
 };
 
 class Model::Staging {
@@ -246,7 +277,9 @@ std::vector<int64_t> Model::run(const Tensors& inputs, const Tensors& outputs, c
     state.cancel();
     throw;
   }
-  call.observer = options.observer;
+  std::optional<Ranges> ranges;
+  if (options.observer == nullptr && device_->has_ranges()) ranges.emplace(*device_, table);
+  call.observer = ranges.has_value() ? ranges->observer() : options.observer;
   try {
     return run_on(runtime, call, state, shapes, staging, options, capturing);
   } catch (...) {

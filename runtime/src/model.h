@@ -82,6 +82,7 @@ class Model {
  private:
   struct Call;  ///< one run: its arguments as the model library wants them
 
+  class Ranges;   ///< names of the launches of a run for a profiler
   class Staging;  ///< copies of the tensors of a run that kernels cannot use where they are
 
   std::vector<int64_t> run_on(Runtime& runtime, Call& call, States::Lease& state, const Shapes& shapes, Staging& staging,

@@ -1,4 +1,4 @@
-"""The CUDA runtime on machines without a card: `devices_inside.py`, in a process of its own."""
+"""The CUDA runtime on machines without a card: `devices_inside.py` and `ranges_inside.py`, each in its own process."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ from ait_mlir.lowering.toolchain import cuda_home
 
 
 @pytest.mark.full
-def test_two_devices_of_a_fake() -> None:
+@pytest.mark.parametrize("name", ["devices_inside.py", "ranges_inside.py"])
+def test_devices_of_a_fake(name: str) -> None:
     try:
         cuda_home()
     except ToolchainError:
         pytest.skip("CUDA's headers are not installed")
-    inside = Path(__file__).with_name("devices_inside.py")
+    inside = Path(__file__).with_name(name)
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", str(inside)]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -9,6 +9,7 @@
 #include "error.h"
 #include "forks.h"
 #include "gpu/api.h"
+#include "gpu/ranges.h"
 #include "strided.h"
 
 namespace ait::runtime {
@@ -223,6 +224,10 @@ class GpuDevice : public Device {
     const int times = std::min(1 + launches / 4, 256);
     for (int i = 0; i < times; ++i) check(GPU(MemsetAsync)(scratch.data(), 0, kBytes, as_stream(stream)), "writing memory");
   }
+
+  bool has_ranges() const override { return runtime::has_ranges(); }
+  void open_range(const char* name) override { runtime::open_range(name); }
+  void close_range() override { runtime::close_range(); }
 
   bool has_graphs() const override { return true; }
   std::unique_ptr<Graph> record(const std::function<bool(void*)>& body) override {
