@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import tracemalloc
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -122,15 +123,39 @@ def external(folder: Path, location: str, op: str = "MatMul", **entries: int) ->
     return path
 
 
-def test_external_data_are_mapped(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("op", "name"), [("Add", "w"), ("MatMul", "w.T")])
+def test_external_data_are_mapped(op: str, name: str, tmp_path: Path) -> None:
     (tmp_path / "w.bin").write_bytes(b"skip" + np.arange(16, dtype=np.float32).tobytes())
-    imported = import_model(external(tmp_path, "w.bin", "Add", offset=4, length=64))
-    found = imported.constants["w"]
+    imported = import_model(external(tmp_path, "w.bin", op, offset=4, length=64))
+    found = imported.constants[name]
     base = found
     while base is not None and not isinstance(base, np.memmap):
         base = base.base
     assert isinstance(base, np.memmap)
-    assert found.tolist() == np.arange(16, dtype=np.float32).reshape(4, 4).tolist()
+    expected = np.arange(16, dtype=np.float32).reshape(4, 4)
+    assert found.tolist() == (expected if op == "Add" else expected.T).tolist()
+
+
+def test_import_copies_no_weights(tmp_path: Path) -> None:
+    layers, size = 24, 1024
+    (tmp_path / "w.bin").write_bytes(b"")
+    os.truncate(tmp_path / "w.bin", layers * size * size * 4)  # a file with holes, which takes no room
+    weights = [onnx.TensorProto(name=f"w{i}", data_type=FLOAT, dims=[size, size]) for i in range(layers)]
+    for i, weight in enumerate(weights):
+        weight.data_location = onnx.TensorProto.EXTERNAL
+        weight.external_data.add(key="location", value="w.bin")
+        weight.external_data.add(key="offset", value=str(i * size * size * 4))
+    names = ["x", *(f"h{i}" for i in range(layers - 1)), "y"]
+    nodes = [node("MatMul", [names[i], f"w{i}"], [names[i + 1]]) for i in range(layers)]
+    path = tmp_path / "model.onnx"
+    path.write_bytes(model(nodes, [("x", FLOAT, ["n", size])], initializers=weights).SerializeToString())
+    tracemalloc.start()
+    try:
+        imported = import_model(path)
+        assert tracemalloc.get_traced_memory()[1] < layers * size * size * 4 // 10
+    finally:
+        tracemalloc.stop()
+    assert len(imported.constants) == layers
 
 
 OUTSIDE: dict[str, tuple[str, dict[str, int], str]] = {

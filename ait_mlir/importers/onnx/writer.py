@@ -80,7 +80,7 @@ class OnnxWriter(Writer):
                 name += "_"
             self._stored[id(tensor)] = name
             self._alive.append(tensor)  # its id stays its own
-        return self.store(name, np.ascontiguousarray(array).reshape(array.shape), tensor.element)
+        return self.store(name, array, tensor.element)
 
     def turned(self, weight: Known) -> Known:
         """A matrix of weights with its columns as rows, under the name `NAME.T`."""
