@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 import struct
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from xdsl.context import Context
@@ -86,7 +86,7 @@ class AitParser(Parser):
             hint = _OPTIONS if _EXTERNAL.search(self.source.text, start, self.pos) else ""
             before = self.source.text[start : self.pos]
             end = self.pos if "\n" not in before[len(before.rstrip()) :] else start + len(before.rstrip()) - 1
-            with fixing(*self._result_types(start)):
+            with fixing(*self._result_types(start), *self._operand(end)):
                 self.raise_error(f"expected ':' and the types of the results{hint}", end, end + 1)
         except _UNCLEAN as e:
             with fixing(*fixes_of(e)):
@@ -120,6 +120,13 @@ class AitParser(Parser):
             while len(self.ssa_values) > defined:
                 self.ssa_values.popitem()
         return [Fix(f"add{text}", text, "after")]
+
+    def _operand(self, at: int) -> list[Fix]:
+        """The fix for a value in the place of the result types: a comma or the percent sign is missing before it."""
+        word = _word(self.source.text, at)
+        if word[:1] == "%" and word[1:] in self.ssa_values:
+            return [Fix(f"write a comma before {word}", f", {word}")]
+        return [Fix(f"write %{word}", f"%{word}")] if word in self.ssa_values else []
 
     def _check_fits(self, op: ConstantOp, start: int) -> None:
         """Refuse a finite number that its float type makes infinite."""
@@ -195,7 +202,25 @@ def source_error(e: Exception, source: SourceText, at: int) -> SourceError:
         fixes = (Fix("close the '{' at the end of the text", "}\n", "end"),) if _IS_OPEN in message else ()
     elif message == "Could not parse entire input!":
         message = "an operation expected"
+    elif message == "Expected region!":
+        message = "expected '{' and the operations of the body"
+    elif (slip := _SLIPS.get(message)) is not None and (word := _word(source.text, at)):
+        fixes = fixes or (Fix(f"write {slip(word)}", slip(word)),)
     return error_at(source, at, message, fixes)
+
+
+def _word(text: str, at: int) -> str:
+    """The word or the name of a value at an offset; "" if there is none."""
+    found = re.compile(r"%?[\w$][\w.$]*").match(text, at)
+    return "" if found is None else found[0]
+
+
+_SLIPS: dict[str, Callable[[str], str]] = {
+    "string literal expected": lambda word: f'"{word}"',
+    "type expected": lambda word: f"!{word}",
+    "Expected '=' after operation result list": lambda word: f"= {word}",
+}
+"""For errors of xDSL's parser, the text that is expected instead of the word at the error."""
 
 
 def _unclosed(source: SourceText, at: int) -> str:

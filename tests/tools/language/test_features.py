@@ -202,6 +202,24 @@ def test_an_op_without_types_has_those_that_follow_from_its_operands() -> None:
     assert found == ["15:26: expected ':' and the types of the results"]
 
 
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [
+        ('ait.output "y"', "ait.output y"),
+        ("(%x: !ait.tensor", "(%x: ait.tensor"),
+        ("%2 = ait.gelu", "%2 ait.gelu"),
+        ("%x, %up_w", "%x %up_w"),
+        ("ait.gelu %1", "ait.gelu 1"),
+    ],
+)
+def test_a_sign_that_is_missing_is_offered(right: str, wrong: str) -> None:
+    wrong_text = FFN.replace(right, wrong)
+    document = Document("f", wrong_text)
+    first = document.analyse(CTX)[0]
+    mended = edited(wrong_text, edits_of(document, first, first.fixes[0]))
+    assert mended.replace(" ,", ",") == FFN and errors(Document("f", mended)) == []
+
+
 def test_a_dim_is_declared_beside_others() -> None:
     text = FFN.replace("@ffn(%x: !ait.tensor<batch x 768", "@ffn(%x: !ait.tensor<rows x 768")
     document = Document("f", text)
