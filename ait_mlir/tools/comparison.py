@@ -8,7 +8,8 @@ type. Their distance shows how much rounding changes an output.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -62,6 +63,15 @@ class Errors:
     def good(self) -> bool:
         return not self.misplaced and self.relative <= self.allowed
 
+    def for_json(self) -> dict[str, float | None]:
+        """The numbers by name, as JSON holds them, and whether they are good."""
+        return for_json(asdict(self)) | {"good": self.good}
+
+
+def for_json(numbers: Mapping[str, float]) -> dict[str, float | None]:
+    """Numbers by name, with None for NaN and infinities, for which JSON has no form."""
+    return {name: number if isfinite(number) else None for name, number in numbers.items()}
+
 
 def measure(got: Array, expected: Expected, tolerance: float | None = None) -> Errors:
     """The errors of an output, computed in float64.
@@ -106,18 +116,21 @@ def _at_the_end(found: Array, exact: Array, dtype: np.dtype[Any], allowed: float
     return near & (np.sign(found) == np.sign(exact)) & (np.abs(found) >= largest * (1 - allowed))
 
 
-def compare(outputs: Mapping[str, Array], expected: Mapping[str, Expected], tolerance: float | None) -> int:
-    """Print the errors of each output; returns 1 when one is larger than allowed, else 0."""
-    rows = [["output", "max error", "over max", "rmse", "allowed", ""]]
-    failed = False
+def compare(
+    outputs: Mapping[str, Array], expected: Mapping[str, Expected], tolerance: float | None
+) -> dict[str, Errors]:
+    """The errors of each expected output."""
     for name, want in expected.items():
-        got = outputs[name]
-        if got.shape != want.exact.shape:
-            raise AitError(f"output '{name}' has shape {list(got.shape)}, expected {list(want.exact.shape)}")
-        errors = measure(got, want, tolerance)
-        failed |= not errors.good
+        if (shape := outputs[name].shape) != want.exact.shape:
+            raise AitError(f"output '{name}' has shape {list(shape)}, expected {list(want.exact.shape)}")
+    return {name: measure(outputs[name], want, tolerance) for name, want in expected.items()}
+
+
+def error_table(found: Mapping[str, Errors]) -> str:
+    """A table of the errors of outputs."""
+    rows = [["output", "max error", "over max", "rmse", "allowed", ""]]
+    for name, errors in found.items():
         verdict = "ok" if errors.good else "WRONG: NaN or Inf in other places" if errors.misplaced else "WRONG"
         numbers = (errors.largest, errors.relative, errors.rmse, errors.allowed)
         rows.append([name, *(f"{number:.3g}" for number in numbers), verdict])
-    print(table(rows, right=(1, 2, 3, 4)))
-    return int(failed)
+    return table(rows, right=(1, 2, 3, 4))

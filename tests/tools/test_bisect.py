@@ -91,6 +91,20 @@ def test_a_saved_program_is_bisected_too(capsys: pytest.CaptureFixture[str]) -> 
     assert (found["found"], found["name"]) == ("pass", "fuse-norm") and "ait.sub" in found["text"]
 
 
+@pytest.mark.usefixtures("model", "wrong_pattern")
+def test_an_onnx_file_is_bisected_too(capsys: pytest.CaptureFixture[str]) -> None:
+    from onnx import TensorProto, helper
+
+    nodes = [helper.make_node("Tanh", ["x"], ["t"]), helper.make_node("Sub", ["t", "x"], ["y"])]
+    x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, ["rows", 4]) for name in "xy")
+    opsets = [helper.make_opsetid("", 20)]
+    graph = helper.make_graph(nodes, "net", [x], [y])
+    Path("net.onnx").write_bytes(helper.make_model(graph, opset_imports=opsets, ir_version=10).SerializeToString())
+    assert main(["bisect", "net.onnx", "--dim", "rows=3", "--json"]) == 1
+    found = json.loads(capsys.readouterr().out)
+    assert (found["found"], found["name"]) == ("pass", "fuse-norm") and "ait.sub" in found["text"]
+
+
 @pytest.mark.usefixtures("model", "built_runtime")
 def test_a_wrong_kernel_is_found(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(regions.EXPRESSIONS, TanhOp, "ait::neg({0})")

@@ -9,6 +9,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from ait_mlir.host import progress
@@ -130,5 +131,14 @@ def test_scripts_read_json(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caps
     assert printed("inspect", "g.mlir", "--dim", "b=3")["launches"] == inspected["launches"]
     timed = printed("bench", "g.ait", "--dim", "b=3", "--count", "2", "--repeat", "2")
     assert timed["dims"] == {"b": 3} and timed["ms"] > 0 and timed["arena_bytes"] >= 0
+    ran = printed("run", "g.ait", "--dim", "b=3", "--compare", "reference")
+    assert (ran["outputs"]["y"]["dtype"], ran["outputs"]["y"]["shape"]) == ("float32", [3, 4])
+    assert ran["outputs"]["y"]["min"] == 0 and ran["errors"]["y"]["good"] and "errors" in printed("run", "g.ait")
+    np.save("x.npy", np.full((3, 4), np.inf, np.float32))
+    np.save("zeros.npy", np.zeros((3, 4), np.float32))
+    assert main(["run", "g.ait", "--input", "x=@x.npy", "--compare", "zeros.npy", "--json"]) == 1
+    ran = json.loads(capsys.readouterr().out, parse_constant=pytest.fail)
+    assert ran["outputs"]["y"] == {"dtype": "float32", "shape": [3, 4], "not_finite": 12}
+    assert ran["errors"]["y"]["misplaced"] == 12 and not ran["errors"]["y"]["good"]
     assert printed("cache")["parts"]["libraries"]["files"] > 0
     assert main(["inspect", "g.ait", "--ir", "--json"]) == 1 and "leave out" in capsys.readouterr().err

@@ -99,10 +99,9 @@ def run(options: argparse.Namespace) -> int:
         print(json.dumps({"found": None}) if options.json else "no pass and no launch leaves the reference")
         return 0
     text = f"{found.reduced!s}\n"
-    errors = {"relative": found.errors.relative, "allowed": found.errors.allowed, "misplaced": found.errors.misplaced}
     if options.json:
-        row = {"found": found.kind, "name": found.name, "place": found.place, "output": found.output, **errors}
-        print(json.dumps(row | {"text": text}))
+        row = {"found": found.kind, "name": found.name, "place": found.place, "output": found.output}
+        print(json.dumps(row | found.errors.for_json() | {"text": text}))
     else:
         place = f"{found.place}: " if found.place else ""
         wrong = f"{found.errors.misplaced} elements are NaN or infinite, or should be" if found.errors.misplaced else ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import tempfile
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
@@ -29,7 +30,7 @@ from ait_mlir.tools.commands.common import (
     read_npy,
     set_weights,
 )
-from ait_mlir.tools.comparison import TOLERANCE, Expected, compare
+from ait_mlir.tools.comparison import TOLERANCE, Expected, compare, error_table, for_json
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
@@ -80,6 +81,7 @@ def add(subparsers: Any) -> None:
     p.add_argument("--weights", metavar="FILE", help="a safetensors file for constants, or 'random'")
     p.add_argument("--graph", action="store_true", help="as a CUDA graph (run three times)")
     p.add_argument("--seed", type=natural, default=0, help="of random inputs and weights (default: 0)")
+    p.add_argument("--json", action="store_true", help="print statistics and errors of the outputs as one JSON object")
     p.set_defaults(run=run)
 
 
@@ -90,11 +92,18 @@ def run(options: argparse.Namespace) -> int:
         weights = set_weights(model, options.weights, options.seed)
         inputs = make_inputs(model, options)
         outputs = run_on_host(model, inputs, options.graph)
-        for name, array in outputs.items():
-            print(f"{name}: {array.dtype.name} {list(array.shape)}  {summary(array)}")
+        if not options.json:
+            for name, array in outputs.items():
+                print(f"{name}: {array.dtype.name} {list(array.shape)}  {summary(array)}")
         write_outputs(outputs, options.output)
         expected = _expected(options, model, inputs, outputs, weights)
-    return compare(outputs, expected, options.tolerance) if expected else 0
+    errors = compare(outputs, expected, options.tolerance)
+    if options.json:
+        rows = {n: {"dtype": a.dtype.name, "shape": a.shape, **for_json(statistics(a))} for n, a in outputs.items()}
+        print(json.dumps({"outputs": rows, "errors": {name: found.for_json() for name, found in errors.items()}}))
+    elif errors:
+        print(error_table(errors))
+    return int(not all(found.good for found in errors.values()))
 
 
 @contextmanager
@@ -198,17 +207,26 @@ def _run(model: Model, inputs: Mapping[str, Any], outputs: Any, start: Mapping[s
     return model.run(inputs, outputs, graph_mode=graph)
 
 
+def statistics(array: Array) -> dict[str, float | int]:
+    """Mean, spread and range of the finite elements of an array, if there are any, and the number of all others."""
+    wide = array.astype(np.float64)
+    finite = wide[np.isfinite(wide)]
+    found: dict[str, float | int] = {"not_finite": wide.size - finite.size}
+    if finite.size:
+        with np.errstate(over="ignore", invalid="ignore"):
+            measures = {"mean": finite.mean(), "std": finite.std(), "min": finite.min(), "max": finite.max()}
+        found |= {name: float(value) for name, value in measures.items()}
+    return found
+
+
 def summary(array: Array) -> str:
-    """Mean, spread and range of the finite elements of an array."""
+    """The statistics of an array in words."""
     if array.size == 0:
         return "empty"
-    wide = array.astype(np.float64)
-    bad = int((~np.isfinite(wide)).sum())
-    if bad == wide.size:
-        return f"{bad} not finite"
-    wide = wide[np.isfinite(wide)]
-    summary = f"mean {wide.mean():.4g}  std {wide.std():.4g}  min {wide.min():.4g}  max {wide.max():.4g}"
-    return summary + (f"  {bad} not finite" if bad else "")
+    found = statistics(array)
+    bad = found.pop("not_finite")
+    words = [f"{name} {value:.4g}" for name, value in found.items()]
+    return "  ".join(words + [f"{bad} not finite"] * bool(bad))
 
 
 def _check_outputs(options: argparse.Namespace, known: Mapping[str, int]) -> None:
