@@ -18,9 +18,9 @@ from typing import Any, cast
 import numpy as np
 
 from ait_mlir.errors import InputError
-from ait_mlir.importers.onnx.compiled import build, named
+from ait_mlir.importers.onnx.compiled import build
 from ait_mlir.importers.onnx.errors import UnsupportedOps
-from ait_mlir.importers.onnx.forms import flat, form_of, is_tensor
+from ait_mlir.importers.onnx.forms import form_of, is_tensor
 from ait_mlir.importers.onnx.library import onnx
 from ait_mlir.importers.onnx.program import Imported, import_model
 
@@ -84,7 +84,7 @@ class Rep(base.BackendRep):
                     raise
                 self.needed.update(error.needed)
         imported, runner = self._made[key]
-        found = named(imported, runner(flat({name: given[name] for name in imported.inputs})))
+        found = imported.named(runner(imported.tensors({name: given[name] for name in imported.inputs})))
         return tuple(found[item.name] for item in self._model.graph.output)
 
     def _named(self, inputs: Any) -> dict[str, Any]:

@@ -86,11 +86,7 @@ class Call:
 
     def value(self, index: int) -> Tensor:
         """A tensor input: known, a value or a formula."""
-        found = self.given(index)
-        if not isinstance(found, Known | SSAValue | Affine | Mask | Spread):
-            kind = "a sequence" if isinstance(found, list) else type(found).__name__
-            raise NotSupported(f"input {index} is {kind}, expected a tensor")
-        return cast(Tensor, found)
+        return as_tensor(self.given(index), f"input {index}")
 
     def natural(self, index: int) -> SSAValue:
         """A tensor input as a value, maybe in a smaller shape that broadcasts to its own."""
@@ -231,17 +227,28 @@ _LISTS = frozenset(
 )
 
 
+def as_tensor(found: Any, title: str = "a value") -> Tensor:
+    """A value that must be a tensor of a type of the dialect."""
+    if not isinstance(found, Known | SSAValue | Affine | Mask | Spread):
+        kind = "a sequence" if isinstance(found, list) else type(found).__name__
+        raise NotSupported(f"{title} is {kind}, expected a tensor")
+    return cast(Tensor, found)
+
+
 def natural(w: OnnxWriter, value: Tensor) -> SSAValue:
     """A tensor as a value, maybe in a smaller shape that broadcasts to its own."""
+    value = as_tensor(value)
     return w.written(value) if isinstance(value, Known) else w.natural(value)
 
 
 def full(w: OnnxWriter, value: Tensor) -> SSAValue:
     """A tensor as a value of its shape."""
+    value = as_tensor(value)
     return w.written(value) if isinstance(value, Known) else w.full(value)
 
 
 def shape_of(value: Tensor) -> Shape:
+    value = as_tensor(value)
     return value.dims if isinstance(value, Known) else dims_of(value)
 
 

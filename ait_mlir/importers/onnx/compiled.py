@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 from ait_mlir.errors import InputError
 from ait_mlir.frontend.target import Target, as_target
 from ait_mlir.host.files import copy_atomic
-from ait_mlir.importers.onnx.forms import flat
 from ait_mlir.importers.onnx.program import Imported, import_model
 
 if TYPE_CHECKING:
@@ -98,8 +97,7 @@ class LoadedOnnx:
 
     def run(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
         """The outputs by name, of inputs by name; a sequence is a list, and an optional without a value None."""
-        found = self.model.run_with_tensors(flat(inputs))
-        return named(self.imported, found)
+        return self.imported.named(self.model.run_with_tensors(self.imported.tensors(inputs)))
 
     def save(self, path: str | Path) -> Path:
         """Write the artifact, for `ait_mlir.runtime.Model` and `ait run`; returns its path."""
@@ -109,11 +107,3 @@ class LoadedOnnx:
 
     def __repr__(self) -> str:
         return f"<LoadedOnnx of {self.model!r}>"
-
-
-def named(imported: Imported, found: Mapping[str, Any]) -> dict[str, Any]:
-    """The outputs of the model by name, of those of the module."""
-    return {
-        name: found[parts] if isinstance(parts, str) else parts and [found[part] for part in parts]
-        for name, parts in imported.outputs
-    }

@@ -121,11 +121,11 @@ def opset_of(model: Any, domain: str) -> int:
 # ** tensors **
 
 
-def array_of(tensor: Any, folder: Path | None) -> NDArray[Any]:
+def array_of(tensor: Any, folder: Path | None, dtype: np.dtype[Any] | None = None) -> NDArray[Any]:
     """The elements of a `TensorProto`; data in another file are mapped into memory. Raises `NotSupported` for an
-    element type that the dialect lacks and for data that do not fit the shape.
+    element type that the dialect lacks, unless its `dtype` is given, and for data that do not fit the shape.
     """
-    dtype = numpy_dtype(BY_IR[element_type(tensor.data_type)].name)
+    dtype = numpy_dtype(BY_IR[element_type(tensor.data_type)].name) if dtype is None else dtype
     shape = tuple(int(n) for n in tensor.dims)
     if any(n < 0 for n in shape):
         raise NotSupported(f"tensor {printable(tensor.name)!r} has the shape {list(shape)}, expected sizes from 0 on")

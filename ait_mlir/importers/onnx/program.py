@@ -24,12 +24,13 @@ from ait_mlir.importers.onnx.call import AtMost, Call, SameDims, Tensor, full
 from ait_mlir.importers.onnx.dims import InputDims
 from ait_mlir.importers.onnx.errors import Unsupported, UnsupportedOps, ValueNeeded, operation_of, place_of
 from ait_mlir.importers.onnx.fold import folded
-from ait_mlir.importers.onnx.forms import Form, form_of, is_tensor, parts_of, sizes_of
+from ait_mlir.importers.onnx.forms import Form, flat, form_of, is_tensor, parts_of, sizes_of
 from ait_mlir.importers.onnx.functions import bind_attributes, function_of
 from ait_mlir.importers.onnx.known import Known, element_type
 from ait_mlir.importers.onnx.library import onnx
 from ait_mlir.importers.onnx.model import array_of, opset_of, prepared, read_model
 from ait_mlir.importers.onnx.rows import advice, row_named
+from ait_mlir.importers.onnx.unsigned import HOLDERS, Holder, Unsigned, is_unsigned, translated
 from ait_mlir.importers.onnx.writer import OnnxWriter
 from ait_mlir.passes.assumptions import assume
 from ait_mlir.rewrites.engine.errors import unknown
@@ -53,8 +54,29 @@ class Imported:
     """For each output of the model its name and that of its output of the module; several names for a sequence, None
     for an optional without a value.
     """
+    unsigned: dict[str, Holder] = field(default_factory=dict[str, Holder])
+    """The inputs and outputs of the module that hold tensors of uint16 or uint32 of the model."""
     operations: int = 0
     """How many nodes the model has."""
+
+    def tensors(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
+        """The inputs of the module by name, of those of the model."""
+        found = flat(inputs)
+        for name, holder in self.unsigned.items():
+            if name in found and getattr(found[name], "dtype", None) == holder.outside:
+                found[name] = holder.held(found[name])
+        return found
+
+    def named(self, found: Mapping[str, Any]) -> dict[str, Any]:
+        """The outputs of the model by name, of those of the module."""
+        made = dict(found)
+        for name, holder in self.unsigned.items():
+            if name in made:
+                made[name] = np.asarray(made[name]).astype(holder.outside)
+        return {
+            name: made[parts] if isinstance(parts, str) else parts and [made[part] for part in parts]
+            for name, parts in self.outputs
+        }
 
     @property
     def graph(self) -> GraphOp:
@@ -103,7 +125,10 @@ def _forms(model: Any, examples: Mapping[str, Any]) -> dict[str, Form]:
     types = {item.name: item.type for item in model.graph.input}
     if wrong := [name for name in examples if name not in types]:
         raise ImportFailure(f"forms: {unknown('input', wrong[0], [*types])}")
-    return {name: form_of(name, types[name], example) for name, example in examples.items()}
+    try:
+        return {name: form_of(name, types[name], example) for name, example in examples.items()}
+    except NotSupported as error:
+        raise ImportFailure(f"forms: {error}") from None
 
 
 def _ranges(model: Any, forms: Mapping[str, Form]) -> dict[str, tuple[int, int]]:
@@ -166,6 +191,11 @@ class Importer:
         for (title, _), argument in zip(types, graph_op.block.args, strict=True):
             argument.name_hint = title if title.isidentifier() and title.isascii() else None
             self.env[title] = argument
+        for item in inputs:
+            kind = item.type.tensor_type.elem_type
+            if isinstance(self.env.get(item.name), SSAValue) and kind in HOLDERS:
+                self.env[item.name] = Unsigned(self.env[item.name], kind)
+                self.result.unsigned[item.name] = HOLDERS[kind]
         self.env.update((title, self._of_form(form)) for title, form in forms.items() if title not in values)
 
     def _of_form(self, form: Form) -> Any:
@@ -174,8 +204,14 @@ class Importer:
             return [self._of_form(item) for item in form]
         return None if form is None else self.env[form.name]
 
-    def _fixed(self, item: Any, value: Any) -> Known:
-        element = element_type(item.type.tensor_type.elem_type)
+    def _fixed(self, item: Any, value: Any) -> Known | Unsigned:
+        kind = item.type.tensor_type.elem_type
+        if kind in HOLDERS:
+            return Unsigned(Known(HOLDERS[kind].held(value), HOLDERS[kind].element), kind)
+        try:
+            element = element_type(kind)
+        except NotSupported as error:
+            raise ImportFailure(f"{self.file}: input {printable(item.name)!r}: {error}") from None
         return Known(np.asarray(value), element)
 
     def _input_type(self, item: Any) -> TensorType:
@@ -187,7 +223,9 @@ class Importer:
         if not tensor.HasField("shape"):
             raise ImportFailure(f"{place} has no shape; expected its dims, numbers or names")
         try:
-            return TensorType.get(self.dims.shape(item.name, tensor.shape), element_type(tensor.elem_type))
+            holder = HOLDERS.get(tensor.elem_type)
+            element = element_type(tensor.elem_type) if holder is None else holder.element
+            return TensorType.get(self.dims.shape(item.name, tensor.shape), element)
         except (NotSupported, VerifyException, DimError) as error:
             raise ImportFailure(f"{place}: {error}") from None
 
@@ -220,6 +258,9 @@ class Importer:
 
     def _initializer(self, tensor: Any) -> Any:
         try:
+            if (holder := HOLDERS.get(tensor.data_type)) is not None:
+                array = holder.held(array_of(tensor, self.folder, holder.outside))
+                return Unsigned(Known(array, holder.element, printable(tensor.name)), tensor.data_type)
             array = array_of(tensor, self.folder)
             element = element_type(tensor.data_type)
             is_weight = array.dtype.kind not in "iub" and array.size > 1
@@ -235,7 +276,7 @@ class Importer:
         try:
             inputs = [self._input(name, env) for name in node.input]
             call = Call(node, inputs, version, self.w, self, env)
-            made = self._row(call)
+            made = translated(call, self._row) if is_unsigned(call) else self._row(call)
             results: Sequence[Any] = cast("tuple[Any, ...]", made) if isinstance(made, tuple) else (made,)
             for name, value in zip(node.output, results, strict=False):
                 if name:
@@ -341,9 +382,16 @@ class Importer:
                         raise NotSupported("it has no value")
                     self.result.outputs.append((item.name, None))
                     continue
-                written = full(self.w, cast(Tensor, value))
+                kind = value.kind if isinstance(value, Unsigned) else None
+                if kind is not None:
+                    self.result.unsigned[item.name] = HOLDERS[kind]
+                written = full(self.w, cast(Tensor, value if kind is None else value.value))
                 if item.type.WhichOneof("value") == "tensor_type" and item.type.tensor_type.elem_type:
-                    declared = element_type(item.type.tensor_type.elem_type)
+                    wanted = item.type.tensor_type.elem_type
+                    if kind is not None and kind != wanted:
+                        names = (onnx.TensorProto.DataType.Name(n) for n in (kind, wanted))
+                        raise NotSupported("it has elements of {}, but the model declares {}".format(*names))
+                    declared = element_type(wanted) if kind is None else HOLDERS[kind].element
                     if (found := tensor_type(written).element_type) != declared:
                         raise NotSupported(f"it has elements of {found}, but the model declares {declared}")
                 self._write_output(item.name, written)
