@@ -138,6 +138,18 @@ def write_atomic(path: Path, data: bytes) -> None:
         file.write(data)
 
 
+def check_report(path: Path, *others: str | None) -> None:
+    """Raise `AitError` if no page can be written to `path`, or if that would replace one of the other files of a
+    command; None and "-" are no files.
+    """
+    if not path.absolute().parent.is_dir():
+        raise AitError(f"--report {path}: there is no such folder")
+    target = _target(path)
+    for other in others:
+        if target is not None and other not in (None, "-") and target == Path(other).resolve():
+            raise AitError(f"--report {path}: the page would replace {other}; give it another name")
+
+
 def copy_atomic(source: Path, path: Path) -> None:
     """Copy `source` to `path` atomically."""
     with source.open("rb") as data, atomic_file(path) as file:

@@ -23,7 +23,7 @@ from xdsl.printer import Printer
 
 from ait_mlir.errors import AitError
 from ait_mlir.host import progress
-from ait_mlir.host.files import write_atomic
+from ait_mlir.host.files import check_report, write_atomic
 from ait_mlir.ir.context import context
 from ait_mlir.ir.parser import check, op_place, parse_source
 from ait_mlir.ir.pipeline import run_passes
@@ -187,6 +187,8 @@ def run(options: Options, out: TextIO, err: TextIO, show: Show | None = None, st
         wanted = [expectations(source) if options.verify_diagnostics else [] for source in chunks]
         parse_passes(options.passes)
         printed_ir(options, partial(print_module, options), err)
+        if options.report is not None:
+            check_report(Path(options.report), options.input, options.output)
         if options.explain and options.generate_checks:
             raise AitError("--explain and --generate-checks both replace the printed IR; give one of them")
     except SourceError as e:
@@ -352,8 +354,6 @@ def report_page(options: Options, source: SourceText, module: ModuleOp, trace: T
 
     assert options.report is not None
     path = Path(options.report)
-    if not path.absolute().parent.is_dir():
-        raise AitError(f"--report {path}: there is no such folder")
     path = path if part is None else path.with_name(f"{path.stem}-{part}{path.suffix}")
     write_atomic(path, page(Path(source.name).name, trace, Selections(), None, module, {}).encode())
 

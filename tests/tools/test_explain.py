@@ -5,6 +5,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
+
+from ait_mlir.tools.cli import main
 from tests.lit.runner import run_ait_opt
 
 T = "!ait.tensor<4 x f32>"
@@ -59,6 +62,19 @@ def test_a_report_can_be_written_of_any_passes(tmp_path: Path) -> None:
     assert page.read_text().count('<section class="pass"') == 2 and "relu(relu(x)) = relu(x)" in page.read_text()
     outcome = run_ait_opt(["-", "-p", "simplify", "--report", str(tmp_path / "none" / "page.html")], TEXT)
     assert outcome.code == 1 and "there is no such folder" in outcome.stderr
+
+
+@pytest.mark.parametrize("report", ["a.mlir", "./a.mlir", "out.mlir", "link.html"])
+def test_a_report_replaces_no_other_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, report: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("a.mlir", "out.mlir"):
+        Path(name).write_text(TEXT)
+    Path("link.html").symlink_to("a.mlir")
+    outcome = run_ait_opt(["a.mlir", "-p", "simplify", "--report", report, "-o", "out.mlir"])
+    assert outcome.code == 1 and "the page would replace " in outcome.stderr
+    assert Path("a.mlir").read_text() == Path("out.mlir").read_text() == TEXT
+    assert main(["compile", "a.mlir", "--to", "fused", "--report", report, "-o", "out.mlir"]) == 1
+    assert Path("a.mlir").read_text() == Path("out.mlir").read_text() == TEXT
 
 
 def test_without_passes_there_is_nothing_to_explain() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from ait_mlir.errors import AitError
-from ait_mlir.host.files import write_atomic
+from ait_mlir.host.files import check_report, write_atomic
 from ait_mlir.host.kernel_libraries import add_kernel_library
 from ait_mlir.tools.commands.common import (
     EXAMPLE_ONLY,
@@ -164,8 +164,7 @@ def run(options: argparse.Namespace) -> int:
         return _export(options, chosen, module, source, weights)
     if options.report is None:
         return _compile(options, chosen, module, source, weights, None)
-    if not Path(options.report).absolute().parent.is_dir():
-        raise UsageError(f"--report {options.report}: there is no such folder")
+    check_report(Path(options.report), options.file, options.output, options.weights)
     with counted_rewrites() as statistics, kept_selections() as selections:
         trace = Trace(statistics, module)
         code = _compile(options, chosen, module, source, weights, trace.observe)
