@@ -134,6 +134,7 @@ def test_a_right_model_has_nothing_to_find(capsys: pytest.CaptureFixture[str]) -
         (["--input", "z=random:5x8"], "no input 'z'; the inputs are x"),
         (["--input", "x=random:5x9"], "shape"),
         (["--dim", "b=65"], "from 1 to 64"),
+        (["--input", "x=random:0x8"], "b = 0; expected 1 to 64"),
         (["--weights", "none.safetensors"], "no such file"),
         (["--without", "no-pass"], "no-pass"),
         (["--tolerance", "-1"], "expected a number, 0 or more"),

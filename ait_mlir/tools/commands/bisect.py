@@ -143,8 +143,14 @@ def _dims(options: argparse.Namespace, module: Any, given: dict[str, Array]) -> 
     dims = reduced_maximum(graph, graph.scope, WORK)
     for name, value in graph.inputs():
         for dim, extent in zip(cast(Any, value.type).dims, given[name].shape if name in given else (), strict=False):
-            if str(dim) in dims:
-                dims[str(dim)] = extent
+            if str(dim) not in dims:
+                continue
+            declared = graph.scope[str(dim)]
+            if not declared.lo <= extent <= declared.hi:
+                raise UsageError(
+                    f"--input {name}: its shape gives {dim} = {extent}; expected {declared.lo} to {declared.hi}"
+                )
+            dims[str(dim)] = extent
     named = {text.partition("=")[0] for text in options.dim}
     parsed = parse_dims(options.dim, [driver.dim_info(dim) for dim in graph.scope.dims])
     return dims | {name: value for name, value in parsed.items() if name in named}
