@@ -79,6 +79,10 @@ CASES: dict[str, tuple[Any, str]] = {
     "unknown": (model([node("Relax", ["x"], ["y"], "r")]), "Relax"),
     "rank": (model([RELU], [("x", FLOAT, None)]), "shape"),
     "shapes": (model([node("MatMul", ["x", "w"], ["y"], "mm")], [("x", FLOAT, [2, 3])], initializers=[WEIGHT]), "'mm'"),
+    "ranks": (
+        model([node("InstanceNormalization", ["x", "b", "b"], ["y"], "in")], [("x", FLOAT, [4]), ("b", FLOAT, [4])]),
+        "its inputs of shapes [4], [4], [4], do not fit the operator",
+    ),
     "output": (model([RELU], outputs=["other"]), "other"),
     "reshape": (
         model([node("Reshape", ["x", "s"], ["y"], "r")], [("x", FLOAT, ["n", 4]), ("s", INT, [2])]),

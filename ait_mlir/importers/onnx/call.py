@@ -227,9 +227,13 @@ _LISTS = frozenset(
 )
 
 
+def is_tensor_value(found: Any) -> bool:
+    return isinstance(found, Known | SSAValue | Affine | Mask | Spread)
+
+
 def as_tensor(found: Any, title: str = "a value") -> Tensor:
     """A value that must be a tensor of a type of the dialect."""
-    if not isinstance(found, Known | SSAValue | Affine | Mask | Spread):
+    if not is_tensor_value(found):
         kind = "a sequence" if isinstance(found, list) else type(found).__name__
         raise NotSupported(f"{title} is {kind}, expected a tensor")
     return cast(Tensor, found)

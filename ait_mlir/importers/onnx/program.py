@@ -20,7 +20,7 @@ from ait_mlir.dialects.ait.types import TensorType, as_shape, tensor_type
 from ait_mlir.dims import DimError, Expr
 from ait_mlir.errors import printable
 from ait_mlir.importers.errors import ImportFailure, NotSupported
-from ait_mlir.importers.onnx.call import AtMost, Call, SameDims, Tensor, full
+from ait_mlir.importers.onnx.call import AtMost, Call, SameDims, Tensor, full, is_tensor_value, shape_of
 from ait_mlir.importers.onnx.dims import InputDims
 from ait_mlir.importers.onnx.errors import Unsupported, UnsupportedOps, ValueNeeded, operation_of, place_of
 from ait_mlir.importers.onnx.fold import folded
@@ -273,6 +273,7 @@ class Importer:
         outside, location = self.w.place, self.w.location
         self.w.at(place, number)
         version = self._version(node.domain)
+        inputs: list[Any] = []
         try:
             inputs = [self._input(name, env) for name in node.input]
             call = Call(node, inputs, version, self.w, self, env)
@@ -290,6 +291,11 @@ class Importer:
             if isinstance(error, ValueNeeded):
                 self.needed.update(dict.fromkeys(error.inputs))
             reason = str(error).removeprefix(f"{place}: ")
+            self.problems.append(Unsupported(place, operation_of(node), version, reason))
+            env.update((name, _MISSING) for name in node.output)
+        except (ValueError, IndexError, TypeError, KeyError, AttributeError, ZeroDivisionError):
+            # rows take the ranks and attributes of the operator's definition for granted
+            reason = f"its attributes, or its inputs of shapes {_shapes(inputs)}, do not fit the operator"
             self.problems.append(Unsupported(place, operation_of(node), version, reason))
             env.update((name, _MISSING) for name in node.output)
         self.w.place, self.w.location = outside, location
@@ -401,6 +407,12 @@ class Importer:
 
     def _write_output(self, name: str, value: SSAValue) -> None:
         self.w.graph.block.add_op(OutputOp(name, value))
+
+
+def _shapes(inputs: Sequence[Any]) -> str:
+    """The shapes of inputs, as errors show them."""
+    known = (f"[{', '.join(map(str, shape_of(v)))}]" if is_tensor_value(v) else "none" for v in inputs)
+    return ", ".join(known) or "none"
 
 
 class _Skipped(NotSupported):
