@@ -69,8 +69,9 @@ def _tell_port(port: int) -> None:
 def _ended(port: int, serving: Coroutine[Any, Any, None]) -> int:
     try:
         asyncio.run(serving)
-    except OSError as e:
-        print(f"ait-lsp: error: cannot listen on port {port}: {e.strerror or e}", file=sys.stderr)
+    except (OSError, OverflowError) as e:  # a port above 65,535 overflows
+        reason = getattr(e, "strerror", None) or e
+        print(f"ait-lsp: error: cannot listen on port {port}: {reason}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         pass

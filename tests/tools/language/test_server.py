@@ -12,6 +12,7 @@ import pytest
 from lsprotocol import types as lsp
 from pygls.exceptions import JsonRpcException
 
+from ait_mlir.tools.ait_lsp import main
 from ait_mlir.tools.language.document import MOST_CHARACTERS
 from ait_mlir.tools.language.server import new_server, passes_of_line, serve_tcp
 from tests.tools.language.client import URI, Editor, at, document, edited, session
@@ -182,3 +183,9 @@ def test_without_pygls_the_command_says_what_to_install() -> None:
     code = "import sys; sys.modules['pygls'] = None; from ait_mlir.tools.ait_lsp import main; sys.exit(main([]))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 1 and "pip install 'pygls>=2,<3'" in done.stderr
+
+
+@pytest.mark.parametrize("port", ["65536", "-1"])
+def test_a_number_that_is_no_port_is_an_error(port: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--tcp", port]) == 1
+    assert f"ait-lsp: error: cannot listen on port {port}: " in capsys.readouterr().err
