@@ -98,13 +98,14 @@ class Measurements:
         stream_ptr: int | None = None,
         *,
         trace: str | os.PathLike[str] | None = None,
+        node_data: str | os.PathLike[str] | None = None,
     ) -> Profile:
         """The time of each launch, over `num_iters` runs after one that is not timed.
 
         Writes the rows of the report as JSON to `filename`, by operator and place (`{"gemm_rcr_0": {"ms_per_iter": ...,
-        ...}, ...}`), and the runs as a trace for Chrome (chrome://tracing) or Perfetto to `trace`. On a GPU the
-        launches are timed by events between them, while the device never waits for the host; launches that overlap in a
-        plain run do not overlap here.
+        ...}, ...}`), the runs as a trace for Chrome (chrome://tracing) or Perfetto to `trace`, and the times as data
+        for the nodes of Model Explorer to `node_data`. On a GPU the launches are timed by events between them, while
+        the device never waits for the host; launches that overlap in a plain run do not overlap here.
         """
         num_iters = as_whole("num_iters", num_iters, 1)
         with self._state.private_state(inputs) as inputs:
@@ -123,6 +124,8 @@ class Measurements:
             profile.write(filename)
         if trace is not None:
             profile.write_trace(trace)
+        if node_data is not None:
+            profile.write_node_data(node_data)
         return profile
 
     def profile_with_tensors(
@@ -134,12 +137,13 @@ class Measurements:
         stream_ptr: int | None = None,
         *,
         trace: str | os.PathLike[str] | None = None,
+        node_data: str | os.PathLike[str] | None = None,
     ) -> Profile:
         """`profile` with the outputs and the stream of `run_with_tensors`."""
         outputs = self._runner.make_outputs(inputs) if outputs is None else outputs
         if stream_ptr is None:
             stream_ptr = self._runner.framework_stream(inputs, outputs)
-        return self.profile(inputs, outputs, num_iters, filename, stream_ptr, trace=trace)
+        return self.profile(inputs, outputs, num_iters, filename, stream_ptr, trace=trace, node_data=node_data)
 
     def _shown(self, result: dict[str, Any]) -> dict[str, Any]:
         return {name: value for name, value in result.items() if name not in self._library.state.values()}

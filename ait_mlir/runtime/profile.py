@@ -13,6 +13,11 @@ from typing import Any
 from ait_mlir.host.files import write_atomic
 
 
+def launch_id(index: int) -> str:
+    """The node of a launch in Model Explorer."""
+    return f"launch_{index}"
+
+
 @dataclass(frozen=True)
 class LaunchTime:
     """One launch in one run; `begin` and `duration` are in microseconds, `begin` from the first launch of the run."""
@@ -95,6 +100,13 @@ class Profile:
             )
         return {"traceEvents": events, "displayTimeUnit": "ns"}
 
+    def node_data(self) -> dict[str, Any]:
+        """The milliseconds of each launch in a run, as data for the nodes of the program in Model Explorer."""
+        times = {launch_id(row["index"]): {"value": row["ms_per_iter"]} for row in self.report()["launches"]}
+        colors = enumerate(("#ffffff", "#ff7043"))
+        gradient = [{"stop": stop, "bgColor": color, "textColor": "#000000"} for stop, color in colors]
+        return {self.model: {"name": f"ms on {self.target}", "results": times, "gradient": gradient}}
+
     def by_name(self) -> dict[str, Any]:
         """The rows of the report by operator and number of the launch, such as `gemm_rcr_0`."""
         names = [what.partition(":")[0].partition(" ")[0] for what in self.launches]
@@ -107,3 +119,7 @@ class Profile:
     def write_trace(self, path: str | os.PathLike[str]) -> None:
         """Write the trace as JSON, whole or not at all."""
         write_atomic(Path(path), (json.dumps(self.trace()) + "\n").encode())
+
+    def write_node_data(self, path: str | os.PathLike[str]) -> None:
+        """Write the data for nodes as JSON, whole or not at all."""
+        write_atomic(Path(path), (json.dumps(self.node_data(), indent=1) + "\n").encode())

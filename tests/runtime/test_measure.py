@@ -72,7 +72,8 @@ def test_a_profile_has_each_launch(linear: Model, tmp_path: Path) -> None:
     y = np.empty((4, 8), np.float32)
     expected = np.array(linear.run([X], [y])["y"])
     y[:] = 0
-    profile = linear.profile([X], [y], 3, tmp_path / "report.json", trace=tmp_path / "trace.json")
+    files = {name: tmp_path / f"{name}.json" for name in ("trace", "node_data")}
+    profile = linear.profile([X], [y], 3, tmp_path / "report.json", **files)
     np.testing.assert_array_equal(y, expected)
     report = profile.report()
     assert report["iterations"] == 3 and report["model"] == "linear"
@@ -88,6 +89,8 @@ def test_a_profile_has_each_launch(linear: Model, tmp_path: Path) -> None:
     assert len(events) == 3 * len(report["launches"])
     ends = [event["ts"] + event["dur"] for event in events]
     assert all(later["ts"] >= end - 1e-6 for end, later in zip(ends, events[1:], strict=False))
+    data = json.loads((tmp_path / "node_data.json").read_text())["linear"]
+    assert data["results"] == {f"launch_{row['index']}": {"value": row["ms_per_iter"]} for row in report["launches"]}
 
 
 def test_wrong_profiles_are_refused_and_nothing_is_written(linear: Model, tmp_path: Path) -> None:

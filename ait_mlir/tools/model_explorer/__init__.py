@@ -1,0 +1,1 @@
+"""An extension of Model Explorer, which loads `AitAdapter` from `main.py`."""
