@@ -14,13 +14,15 @@ from ait_mlir.dialects.ait.types import tensor_type
 
 @dataclass(frozen=True)
 class Weights:
-    """The weights of one direction of a layer, by PyTorch's names; biases and the projection may be missing."""
+    """The weights of one direction of a layer, by PyTorch's names; all but the matrices may be missing."""
 
     ih: SSAValue
     hh: SSAValue
     bias_ih: SSAValue | None = None
     bias_hh: SSAValue | None = None
     hr: SSAValue | None = None
+    peepholes: SSAValue | None = None
+    """Of an LSTM: the factors [3 * H] of the cell in the gates i, o and f."""
 
 
 Cell = Callable[[Writer, SSAValue, Sequence[SSAValue], Weights], Sequence[SSAValue]]
@@ -32,8 +34,13 @@ def lstm_cell(w: Writer, given: SSAValue, state: Sequence[SSAValue], weights: We
     gate).
     """
     i, f, g, o = _gates(w, w.add(given, product(w, state[0], weights.hh, weights.bias_hh)), 4)
-    kept = w.mul(w.pointwise("sigmoid", f), state[1])
+    before = state[1]
+    peeps = [] if weights.peepholes is None else _parts(w, weights.peepholes, 0, 3)
+    if peeps:
+        i, f = w.add(i, w.mul(peeps[0], before)), w.add(f, w.mul(peeps[2], before))
+    kept = w.mul(w.pointwise("sigmoid", f), before)
     cell = w.add(kept, w.mul(w.pointwise("sigmoid", i), w.pointwise("tanh", g)))
+    o = w.add(o, w.mul(peeps[1], cell)) if peeps else o
     hidden = w.mul(w.pointwise("sigmoid", o), w.pointwise("tanh", cell))
     return (hidden if weights.hr is None else product(w, hidden, weights.hr)), cell
 
@@ -82,8 +89,13 @@ def _gates(w: Writer, gates: SSAValue, count: int) -> list[SSAValue]:
     width = tensor_type(gates).dims[1].as_int()
     if width is None or width % count:
         raise w.unsupported(f"the gates have {tensor_type(gates).dims[1]} columns, expected a multiple of {count}")
-    size = width // count
-    return [w.slice(gates, 1, i * size, size) for i in range(count)]
+    return _parts(w, gates, 1, count)
+
+
+def _parts(w: Writer, value: SSAValue, axis: int, count: int) -> list[SSAValue]:
+    """A tensor split along an axis into `count` tensors of one size."""
+    size = (tensor_type(value).dims[axis].as_int() or 0) // count
+    return [w.slice(value, axis, i * size, size) for i in range(count)]
 
 
 def layers(
@@ -136,7 +148,7 @@ def _one(
 ) -> Sequence[SSAValue]:
     """One direction of one layer on x [S, B, I]: the state after the last step, and the outputs [S, B, H]."""
     given = product(w, x, weights.ih, weights.bias_ih)
-    captured = {n: v for n in ("hh", "bias_hh", "hr") if (v := getattr(weights, n)) is not None}
+    captured = {n: v for n in ("hh", "bias_hh", "hr", "peepholes") if (v := getattr(weights, n)) is not None}
 
     def step(before: Sequence[SSAValue], slices: Sequence[SSAValue], inner: Sequence[SSAValue]) -> list[SSAValue]:
         now, *going = slices

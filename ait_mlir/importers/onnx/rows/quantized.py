@@ -6,6 +6,7 @@ from xdsl.dialects.builtin import f32, f64, i32
 from xdsl.ir import Attribute, SSAValue
 
 from ait_mlir.compositions import functions
+from ait_mlir.compositions.contraction import product_with_rows
 from ait_mlir.dialects.ait.dtypes import integer_range, is_float, ui8
 from ait_mlir.dialects.ait.types import Shape, tensor_type
 from ait_mlir.importers.onnx.call import Call, NotSupported, Row
@@ -119,9 +120,48 @@ def q_linear_conv(c: Call) -> SSAValue:
     return _quantised(c, scaled, _one(c, c.tensor(7)), tensor_type(c.tensor(7)).element_type)
 
 
+def matmul_n_bits(c: Call) -> SSAValue:
+    """`com.microsoft.MatMulNBits`: a @ b^T + bias, with b [N, blocks, bytes] of 4 or 8 bits and a scale, maybe a zero
+    point, for each block of a row.
+    """
+    bits, size = c.attr("bits", 4), c.attr("block_size", 0)
+    rows, columns = c.attr("N", 0), c.attr("K", 0)
+    if bits not in (4, 8) or size < 16 or rows < 1 or columns < 1:
+        raise NotSupported(f"bits {bits}, block_size {size}, N {rows}, K {columns}; expected 4 or 8 bits and sizes")
+    if c.has(4):
+        raise NotSupported("g_idx is not supported; expected blocks of consecutive columns")
+    x, blocks = c.tensor(0), -(-columns // size)
+    element = tensor_type(x).element_type
+    weight = c.w.cast(_unpacked(c, c.tensor(1), bits, (rows, blocks, size)), f32)
+    if c.has(3):
+        zero = c.tensor(3)
+        if not is_float(tensor_type(zero).element_type):
+            each = -(-blocks * bits // 8) * 8 // bits
+            zero = c.w.slice(_unpacked(c, zero, bits, (rows, each)), 1, 0, blocks)
+        weight = c.w.sub(weight, c.w.reshape(c.w.cast(zero, f32), (rows, blocks, 1)))
+    else:
+        weight = c.w.sub(weight, 1 << bits - 1)
+    weight = c.w.mul(weight, c.w.reshape(c.w.cast(c.tensor(2), f32), (rows, blocks, 1)))
+    whole = c.w.slice(c.w.reshape(weight, (rows, blocks * size)), 1, 0, columns)
+    c.same(tensor_type(x).dims[-1], tensor_type(whole).dims[1])
+    y = product_with_rows(c.w, x, c.w.cast(whole, element))
+    return c.w.add(y, c.tensor(5)) if c.has(5) else y
+
+
+def _unpacked(c: Call, packed: SSAValue, bits: int, dims: tuple[int, ...]) -> SSAValue:
+    """The numbers of 4 or 8 bits in bytes, as i32 of a shape; the lower half of a byte comes first."""
+    wide = c.w.cast(packed, i32)
+    if bits == 4:
+        count = tensor_type(packed).num_elements()
+        flat = c.w.reshape(wide, (count, 1))
+        wide = c.w.concat([c.w.pointwise("bit_and", flat, 15), c.w.pointwise("shift_right", flat, 4)], 1)
+    return c.w.reshape(wide, dims)
+
+
 ROWS: dict[str, Row] = {
     "QuantizeLinear": quantize,
     "DequantizeLinear": dequantize,
     "QLinearMatMul": q_linear_matmul,
     "QLinearConv": q_linear_conv,
+    "com.microsoft.MatMulNBits": matmul_n_bits,
 }

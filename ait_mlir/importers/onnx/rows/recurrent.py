@@ -84,8 +84,6 @@ def _cell(c: Call, gates: int) -> Cell:
     if [a.lower() for a in given] != [a.lower() for a in usual * directions]:
         raise NotSupported(f"activations are {', '.join(given)}, expected {', '.join(usual)}")
     if gates == 4:
-        if c.has(7):
-            raise NotSupported("peepholes are not supported")
         if c.attr("input_forget", 0):
             raise NotSupported("input_forget is not supported")
         return lstm_cell
@@ -112,11 +110,12 @@ def _weights(
         return c.w.concat([c.w.slice(value, 0, gate * hidden, hidden) for gate in order], 0)
 
     width = hidden * len(order)
-    if biases is None:
-        return Weights(ordered(own(w_all)), ordered(own(r_all)))
-    both = own(biases)
-    first, second = (ordered(c.w.slice(both, 0, at, width)) for at in (0, width))
-    return Weights(ordered(own(w_all)), ordered(own(r_all)), first, second)
+    peepholes = own(c.tensor(7)) if c.node.op_type == "LSTM" and c.has(7) else None
+    first = second = None
+    if biases is not None:
+        both = own(biases)
+        first, second = (ordered(c.w.slice(both, 0, at, width)) for at in (0, width))
+    return Weights(ordered(own(w_all)), ordered(own(r_all)), first, second, peepholes=peepholes)
 
 
 def _seen(c: Call, x: SSAValue) -> SSAValue | None:

@@ -1,0 +1,68 @@
+"""Operators that onnx's backend suite lacks, or has in few sizes, beside NumPy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+onnx: Any = pytest.importorskip("onnx", reason="the extra `onnx` is not installed")
+
+from ait_mlir.importers.onnx import backend  # noqa: E402
+from tests.from_onnx import suite  # noqa: E402
+
+helper = onnx.helper
+
+
+def run(node: Any, **inputs: Any) -> Any:
+    values = [
+        helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(a.dtype), a.shape) for n, a in inputs.items()
+    ]
+    results = [helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, ["r"])]
+    opsets = [helper.make_opsetid("", 20), helper.make_opsetid("com.microsoft", 1)]
+    made = helper.make_model(helper.make_graph([node], "g", values, results), opset_imports=opsets, ir_version=10)
+    return backend.Rep(made, "cpu", suite.by_reference).run([*inputs.values()])[0]
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (5, 5), (3, 2, 4, 4)])
+def test_determinants(shape: tuple[int, ...]) -> None:
+    x = np.random.default_rng(0).standard_normal(shape, dtype=np.float32)
+    x[..., 0, 0] = 0  # needs another pivot
+    assert np.allclose(run(helper.make_node("Det", ["x"], ["y"]), x=x), np.linalg.det(x), rtol=1e-5, atol=1e-6)
+
+
+def test_the_determinant_of_a_singular_matrix_is_zero() -> None:
+    x = np.array([[[0, 1, 2], [0, 3, 4], [0, 5, 6]], [[1, 2, 3], [2, 4, 6], [1, 0, 1]]], np.float32)
+    assert run(helper.make_node("Det", ["x"], ["y"]), x=x).tolist() == [0, 0]
+
+
+@pytest.mark.parametrize("bits", [4, 8])
+@pytest.mark.parametrize("zero", ["none", "packed", "float"])
+def test_products_with_weights_of_few_bits(bits: int, zero: str) -> None:
+    rng = np.random.default_rng(0)
+    rows, columns, size = 5, 70, 32  # the last block is not full, and an odd number of zero points
+    blocks = -(-columns // size)
+    numbers = rng.integers(0, 1 << bits, (rows, blocks * size), np.uint8)
+    zeros = rng.integers(0, 1 << bits, (rows, blocks), np.uint8)
+    scales = rng.standard_normal((rows, blocks), dtype=np.float32)
+    x = rng.standard_normal((2, 3, columns), dtype=np.float32)
+
+    def packed(array: Any) -> Any:
+        if bits == 8:
+            return array
+        array = np.pad(array, [(0, 0), (0, array.shape[1] % 2)])
+        return array[:, ::2] | array[:, 1::2] << 4
+
+    inputs = {"x": x, "b": packed(numbers).reshape(rows, blocks, -1), "scales": scales.reshape(-1)}
+    moved = np.full((rows, blocks), 1 << bits - 1, np.float32)
+    if zero == "packed":
+        inputs["zero"], moved = packed(zeros).reshape(-1), zeros.astype(np.float32)
+    elif zero == "float":
+        inputs["zero"] = moved = zeros.astype(np.float32) + 0.5
+    node = helper.make_node(
+        "MatMulNBits", [*inputs], ["y"], domain="com.microsoft", bits=bits, block_size=size, N=rows, K=columns
+    )
+    weight = (numbers.reshape(rows, blocks, size) - moved[:, :, None]) * scales[:, :, None]
+    expected = x @ weight.reshape(rows, -1)[:, :columns].T
+    assert np.allclose(run(node, **inputs), expected, rtol=1e-4, atol=1e-3)
