@@ -37,6 +37,22 @@ def test_the_determinant_of_a_singular_matrix_is_zero() -> None:
     assert run(helper.make_node("Det", ["x"], ["y"]), x=x).tolist() == [0, 0]
 
 
+def test_shapes_are_computed_by_old_versions_of_operators() -> None:
+    """The axes of Unsqueeze and Squeeze are attributes before opset 13."""
+    value = helper.make_tensor_value_info
+    nodes = [
+        helper.make_node("Unsqueeze", ["four"], ["row"], axes=[0]),
+        helper.make_node("Unsqueeze", ["row"], ["rows"], axes=[0]),
+        helper.make_node("Squeeze", ["rows"], ["shape"], axes=[1]),
+        helper.make_node("Reshape", ["x", "shape"], ["y"]),
+    ]
+    four = onnx.numpy_helper.from_array(np.array(4), "four")
+    inputs, outputs = [value("x", onnx.TensorProto.FLOAT, [2, 2])], [value("y", onnx.TensorProto.FLOAT, [4])]
+    opsets = [helper.make_opsetid("", 11)]
+    made = helper.make_model(helper.make_graph(nodes, "g", inputs, outputs, [four]), opset_imports=opsets, ir_version=6)
+    assert backend.Rep(made, "cpu", suite.by_reference).run([np.ones((2, 2), np.float32)])[0].shape == (4,)
+
+
 @pytest.mark.parametrize("bits", [4, 8])
 @pytest.mark.parametrize("zero", ["none", "packed", "float"])
 def test_products_with_weights_of_few_bits(bits: int, zero: str) -> None:

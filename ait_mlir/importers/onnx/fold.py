@@ -33,13 +33,15 @@ def folded(c: Call) -> Any:
     tensors = cast("list[Known]", given)
     if any(t.array.size > LONGEST for t in tensors) or any(a.type in (5, 10) for a in node.attribute):
         return None
-    if any(t.has_dims for t in tensors):
-        rule = RULES.get(node.op_type)
-        try:
-            return None if rule is None else rule(c)
-        except (NotSupported, DimError, ValueError, IndexError, TypeError, AttributeError):
-            return None  # the row writes the values, or says what is wrong
-    return _computed(c)
+    if not any(t.has_dims for t in tensors):
+        made = _computed(c)
+        if made is not None or any(t.array.dtype.kind not in "iu" for t in tensors):
+            return made  # onnx's evaluator lacks old versions of some operators, which the rules have
+    rule = RULES.get(node.op_type)
+    try:
+        return None if rule is None else rule(c)
+    except (NotSupported, DimError, ValueError, IndexError, TypeError, AttributeError):
+        return None  # the row writes the values, or says what is wrong
 
 
 def _computed(c: Call) -> Any:
