@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 onnx: Any = pytest.importorskip("onnx", reason="the extra `onnx` is not installed")
+from onnx.reference import ReferenceEvaluator  # noqa: E402
 
 from ait_mlir.importers.onnx import backend  # noqa: E402
 from tests.from_onnx import suite  # noqa: E402
@@ -35,6 +36,24 @@ def test_determinants(shape: tuple[int, ...]) -> None:
 def test_the_determinant_of_a_singular_matrix_is_zero() -> None:
     x = np.array([[[0, 1, 2], [0, 3, 4], [0, 5, 6]], [[1, 2, 3], [2, 4, 6], [1, 0, 1]]], np.float32)
     assert run(helper.make_node("Det", ["x"], ["y"]), x=x).tolist() == [0, 0]
+
+
+def test_deformed_convolutions_in_groups() -> None:
+    rng = np.random.default_rng(0)
+    groups, offsets, taps, results = 2, 2, (3, 2), (3, 4)
+    inputs = {
+        "x": rng.standard_normal((2, 4, 7, 6), dtype=np.float32),
+        "w": rng.standard_normal((6, 2, *taps), dtype=np.float32),
+        "moves": 2 * rng.standard_normal((2, offsets * 6 * 2, *results), dtype=np.float32),
+        "b": rng.standard_normal(6, dtype=np.float32),
+        "mask": rng.random((2, offsets * 6, *results), dtype=np.float32),
+    }
+    node = helper.make_node(
+        "DeformConv", [*inputs], ["y"], group=groups, offset_group=offsets, strides=[2, 1], dilations=[1, 2],
+        pads=[0, 0, 1, 0],
+    )  # fmt: skip
+    evaluator = ReferenceEvaluator(node, opsets={"": 20})
+    assert np.allclose(run(node, **inputs), evaluator.run(None, inputs)[0], rtol=1e-4, atol=1e-5)
 
 
 def test_shapes_are_computed_by_old_versions_of_operators() -> None:

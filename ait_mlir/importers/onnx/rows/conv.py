@@ -7,10 +7,13 @@ from collections.abc import Sequence
 from xdsl.dialects.builtin import f64, i32, i64
 from xdsl.ir import Attribute, SSAValue
 
+from ait_mlir.building.formulas import Affine
 from ait_mlir.compositions import conv as composed
+from ait_mlir.compositions.contraction import product as matrix_product
 from ait_mlir.compositions.functions import power
 from ait_mlir.compositions.index import scattered
 from ait_mlir.compositions.rearrange import channels_first, channels_last
+from ait_mlir.compositions.sampling import sampled
 from ait_mlir.dialects.ait.pool import OverlapAddOp, PoolOp, pool_properties
 from ait_mlir.dialects.ait.types import Shape, TensorType, tensor_type
 from ait_mlir.dims import Expr, const, floordiv, product
@@ -252,10 +255,47 @@ def conv_integer(c: Call) -> SSAValue:
     return c.w.cast(convolved(c, c.w.cast(x, f64), c.w.cast(weight, f64), None), i32)
 
 
+def deform_conv(c: Call) -> SSAValue:
+    """A convolution whose windows take samples at places that a tensor moves (arXiv:1811.11168)."""
+    x, weight, moves = c.tensor(0), c.tensor(1), c.tensor(2)
+    taps = _taps(weight)
+    rank, count, element = len(taps), _whole(taps), tensor_type(x).element_type
+    stride, dilation = spatial(c, "strides", rank, 1), spatial(c, "dilations", rank, 1)
+    pads = c.int_list("pads", default=[0] * 2 * rank) or []
+    groups, offsets = c.attr("group", 1), c.attr("offset_group", 1)
+    (batch, channels), results = tensor_type(x).dims[:2], tensor_type(moves).dims[2:]
+    own = as_number(channels)
+    if tensor_type(x).rank != rank + 2 or own % offsets or own % groups:
+        raise NotSupported(f"{own} channels of {rank} dims in {groups} groups and {offsets} of offsets do not fit")
+    windows = batch * offsets
+    points = product((const(count), *results))
+    moves = c.w.reshape(moves, (windows, *taps, rank, *results))
+    at: list[SSAValue] = []
+    for axis in range(rank):
+        steps = [const(0)] * (1 + 2 * rank)
+        steps[1 + axis], steps[1 + rank + axis] = const(dilation[axis]), const(stride[axis])
+        only = [const(1)] * (1 + 2 * rank)
+        only[1 + axis], only[1 + rank + axis] = const(taps[axis]), results[axis]
+        places = c.w.full(Affine(tuple(only), tuple(steps), const(-pads[axis]), i64))
+        moved = c.w.reshape(c.w.slice(moves, 1 + rank, axis, 1), (windows, *taps, *results))
+        at.append(c.w.reshape(c.w.add(moved, c.w.cast(places, tensor_type(moved).element_type)), (windows, points)))
+    found = sampled(c.w, c.w.reshape(x, (windows, own // offsets, *tensor_type(x).dims[2:])), at)
+    if c.has(4):
+        found = c.w.mul(found, c.w.reshape(c.tensor(4), (windows, points, 1)))
+    columns = c.w.permute(found, [0, 2, 1])  # channels, then the places in a window, then the windows
+    inner, whole = own // groups * count, product(results)
+    columns = c.w.reshape(columns, (batch, groups, inner, whole))
+    made = as_number(tensor_type(weight).dims[0])
+    rows = c.w.expand(c.w.reshape(weight, (1, groups, made // groups, inner)), (batch, groups, made // groups, inner))
+    y = c.w.reshape(matrix_product(c.w, rows, columns), (batch, made, *results))
+    return y if not c.has(3) else c.w.add(y, c.w.cast(c.w.reshape(c.tensor(3), (made, *(1 for _ in taps))), element))
+
+
 ROWS: dict[str, Row] = {
     "Conv": conv,
     "ConvTranspose": conv_transpose,
     "ConvInteger": conv_integer,
+    "DeformConv": deform_conv,
     "MaxPool": pool("max"),
     "AveragePool": pool("mean"),
     "LpPool": lp_pool,

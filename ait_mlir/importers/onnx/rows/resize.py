@@ -13,12 +13,13 @@ from xdsl.ir import SSAValue
 from ait_mlir.compositions import resize as composed
 from ait_mlir.compositions.index import slices_at
 from ait_mlir.compositions.rearrange import channels_first, channels_last
+from ait_mlir.compositions.sampling import sampled
 from ait_mlir.dialects.ait.dtypes import BY_IR, is_float
 from ait_mlir.dialects.ait.gemm import GemmOp
 from ait_mlir.dialects.ait.pool import MAX_DIMS
 from ait_mlir.dialects.ait.resize import GridSampleOp, ResizeOp
 from ait_mlir.dialects.ait.types import tensor_type
-from ait_mlir.dims import Expr, const, floordiv
+from ait_mlir.dims import Expr, const, floordiv, product
 from ait_mlir.dtypes import numpy_dtype
 from ait_mlir.importers.onnx.call import Call, NotSupported, Row, as_number
 from ait_mlir.importers.onnx.known import Known
@@ -215,12 +216,36 @@ def grid_sample(c: Call) -> SSAValue:
     """x [N, C, H, W] sampled at the points of a grid [N, OH, OW, 2]."""
     x, grid = c.tensor(0), c.tensor(1)
     if tensor_type(x).rank != 4:
-        raise NotSupported(f"the input has rank {tensor_type(x).rank}, expected images of two dims")
+        return _volumes_sampled(c, x, grid)
     given = str(c.attr("mode", "linear"))
     mode = {"bilinear": "linear", "bicubic": "cubic"}.get(given, given)
     outside = c.attr("padding_mode", "zeros")
     op = GridSampleOp(mode, outside, channels_last(c.w, x, 2), grid, bool(c.attr("align_corners", 0)))
     return channels_first(c.w, c.w.put(op))
+
+
+def _volumes_sampled(c: Call, x: SSAValue, grid: SSAValue) -> SSAValue:
+    """x [N, C, sizes...] at the points of a grid [N, result..., dims], as gathers."""
+    batch, channels, *sizes = tensor_type(x).dims
+    *outer, count = tensor_type(grid).dims
+    mode, outside = str(c.attr("mode", "linear")), c.attr("padding_mode", "zeros")
+    if count.as_int() != len(sizes) or mode not in ("linear", "bilinear", "nearest") or outside != "zeros":
+        raise NotSupported(
+            f"volumes with the mode {mode} and padding_mode {outside}, expected linear or nearest, zeros"
+        )
+    element = tensor_type(grid).element_type
+    points = product(outer[1:])
+    at: list[SSAValue] = []
+    for axis, size in enumerate(sizes):  # the last coordinate is that of the first dim
+        one = c.w.reshape(c.w.slice(grid, len(outer), len(sizes) - 1 - axis, 1), (batch, points))
+        span = c.w.number(size, element)
+        moved = c.w.add(one, 1)
+        if c.attr("align_corners", 0):
+            at.append(c.w.mul(c.w.mul(moved, 0.5), c.w.sub(span, 1)))
+        else:
+            at.append(c.w.mul(c.w.sub(c.w.mul(moved, span), 1), 0.5))
+    found = sampled(c.w, x, at, nearest=mode == "nearest")
+    return c.w.reshape(c.w.permute(found, [0, 2, 1]), (batch, channels, *outer[1:]))
 
 
 ROWS: dict[str, Row] = {"Resize Upsample": resize, "GridSample": grid_sample}
