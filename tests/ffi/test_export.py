@@ -252,10 +252,10 @@ ait.graph @f(%x: !ait.tensor<b x 4 x f32>) dims {b = 1 to 64} {
 """
     library = kernels_of(tmp_path, text)
     x, out = torch.randn(3, 4), torch.empty(3)
-    library.reduce_1(library.fused_mul_0(x, torch.tensor([1.0, 2, 3, 4])), out)
+    library.loops_0(x, torch.tensor([1.0, 2, 3, 4]), out)
     torch.testing.assert_close(out, x @ torch.tensor([1.0, 2, 3, 4]))
     with pytest.raises(ValueError, match="input 'a0' has rank 1"):
-        library.reduce_1(out, out)
+        library.loops_0(out, torch.tensor([1.0, 2, 3, 4]), out)
     assert not hasattr(library, "f_copy_0")
 
 

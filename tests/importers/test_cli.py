@@ -93,7 +93,8 @@ def test_check_lists_everything_and_writes_nothing(folder, capsys):
         ("absent.py:build", "there is no such file"),
         ("absent.pt2", "there is no such file"),
         ("broken.pt2", "is no program that torch.export.save has written"),
-        ("model.onnx", "expected FILE.pt2"),
+        ("absent.onnx", "No such file or directory"),
+        ("model.h5", "expected FILE.onnx, FILE.pt2"),
     ],
 )
 def test_bad_sources_are_one_message(folder, capsys, source, message):
