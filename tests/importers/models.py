@@ -109,7 +109,7 @@ CASES: dict[str, Case] = {
     "DistilBertModel": Case(_transformer("DistilBertModel", "DistilBertConfig", **DISTIL), _tokens, TOKENS),
     "GPT2Model": Case(_transformer("GPT2Model", "GPT2Config", **GPT2), _tokens, TOKENS),
     # the first norm is part of the loops that add the embeddings
-    "RobertaModel": Case(_transformer("RobertaModel", "RobertaConfig", **SIZE), _tokens, TOKENS, norms=4),
+    "RobertaModel": Case(_transformer("RobertaModel", "RobertaConfig", **SIZE), _tokens, TOKENS),
     "LlamaModel": Case(_transformer("LlamaModel", "LlamaConfig", **SIZE, **GROUPED), _tokens, TOKENS),
     "LlamaModel, eager attention": Case(
         _transformer("LlamaModel", "LlamaConfig", **SIZE, **GROUPED, attn_implementation="eager"), _ids, IDS
@@ -128,7 +128,7 @@ CASES: dict[str, Case] = {
     ),
     # the last norm is part of the loops that bring infinities of f16 into range
     "T5EncoderModel, half": Case(
-        _transformer("T5EncoderModel", "T5Config", **T5), _tokens, TOKENS, dtype=HALF, norms=4
+        _transformer("T5EncoderModel", "T5Config", **T5), _tokens, TOKENS, dtype=HALF
     ),
     "GPT2Model, half": Case(_transformer("GPT2Model", "GPT2Config", **GPT2), _tokens, TOKENS, dtype=HALF),
 }

@@ -171,7 +171,6 @@ UNSUPPORTED = {
         (x[:, 0] > 0, torch.tensor([0])), x.sum()
     ),
     "indexing with several masks is not supported": lambda x: x[x[:, 0] > 0, x.sum(0) > 0],
-    "k is 3, expected 1 to batch": lambda x: x.topk(3, 0)[0],
 }
 
 
@@ -188,6 +187,12 @@ class Applies(nn.Module):
 def test_what_a_row_cannot_do_is_explained(message):
     with pytest.raises(ImportFailure, match=re.escape(message)):
         from_torch(Applies(UNSUPPORTED[message]).eval(), (X,), dynamic_shapes=BATCH)
+
+
+def test_a_declared_minimum_is_too_small_for_an_operation():
+    batch = ({0: Dim("batch", min=1, max=16)},)
+    with pytest.raises(ImportFailure, match=re.escape("k is 2, expected 1 to batch")):
+        from_torch(Applies(lambda x: x.topk(2, 0)[0]).eval(), (X,), dynamic_shapes=batch)
 
 
 class ScaledOnce(Base):

@@ -14,6 +14,7 @@ from torch.nn import functional as F
 import ait_mlir
 from ait_mlir.driver import run_to_phase
 from ait_mlir.importers.torch import from_torch
+from ait_mlir.options import CompileOptions
 from benchmarks import measure
 from tests.importers.models import BATCH, SEQ
 from tests.importers.spelled import SPELLED, Spelled, operations
@@ -33,9 +34,10 @@ class Between(nn.Module):
 
 
 def fused(module, *inputs, dynamic=None):
+    """The text of the fused graph, before short operations become loops."""
     shapes = (({0: BATCH, 1: SEQ},) * len(inputs)) if dynamic is None else dynamic
     imported = from_torch(module.eval(), inputs, dynamic_shapes=(*shapes,))
-    return str(run_to_phase(imported.module, "fused"))
+    return str(run_to_phase(imported.module, "fused", CompileOptions(without=["form-loops"])))
 
 
 ACTIVATIONS = {

@@ -100,7 +100,7 @@ def test_a_wrong_pattern_file(tmp_path: Path) -> None:
     file.write_text(PATTERN.replace("OPERAND", "%x").replace("REST", "%y"))
     wrong = run_ait_opt([str(model), "-p", passes, "--check-semantics"])
     assert wrong.code == 1 and wrong.stdout == ""
-    place = "g.mlir:1:1: error: pass 'apply-patterns' changes the meaning of @g at b = 1: output 'z': 1 of 1 elements differ"
+    place = "g.mlir:2:3: error: pass 'apply-patterns' changes the meaning of @g at b = 1: output 'z': 1 of 1 elements differ"
     assert place in wrong.stderr
 
 

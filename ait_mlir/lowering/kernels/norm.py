@@ -33,7 +33,7 @@ ROW_RATE = 23e9
 """Bytes per second that one block moves of a long row, on an H200: 347 us for 16 rows of 2 million in f16."""
 
 
-SHORT_ROW = 64
+SHORT_ROW = 32
 """Elements of a row that a CPU computes in more time than it moves them in."""
 ROW_SECONDS = 40e-9
 """Seconds of a short row on a core: 176 us for 2,664 softmaxes of 19 elements, 686 us for 18,600 norms of 4."""

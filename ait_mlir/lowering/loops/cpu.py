@@ -24,8 +24,9 @@ PART = 64 * LANES
 """The most neighbours of one task."""
 FEW_PARTS = 4
 """Tasks in which a short axis is computed."""
-SHORT_ROW = 64
-"""Rows of at most so many elements are computed side by side."""
+SHORT_ROW = 32
+"""Rows of at most so many elements are computed side by side. Each is summed in order: the error of longer ones grows
+beyond PyTorch's."""
 MANY_ROWS = 64
 """So many rows keep all threads busy."""
 FEW_ROWS, LONG_ROW = 4, 32768
