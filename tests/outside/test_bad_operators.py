@@ -38,8 +38,8 @@ from ait_mlir.operators import (
     result_def,
 )
 from ait_mlir.reference import EvaluationError, evaluate_graph
+from ait_mlir.tools.run_lines import Outcome, run_ait_opt
 from tests.frontend.support import graph_of
-from tests.lit.runner import Outcome, run_ait_opt
 
 HERE = Path(__file__)
 GOOD = """
