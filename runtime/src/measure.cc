@@ -1,6 +1,5 @@
 #include "measure.h"
 
-#include <atomic>
 #include <chrono>
 #include <memory>
 #include <utility>
@@ -58,12 +57,11 @@ std::vector<double> benchmark(Model& model, const Tensors& inputs, const Tensors
     }
   }
   const auto batch = [&](int count) {
-    std::atomic<bool> is_stopped{false};
     const auto work = [&](size_t which) {
-      for (int i = 0; i < count && !is_stopped; ++i) model.run(inputs, outputs, runs[which]);
+      for (int i = 0; i < count; ++i) model.run(inputs, outputs, runs[which]);
       model.sync(runs[which].stream);
     };
-    run_threads(runs.size(), work, [&] { is_stopped = true; });
+    run_threads(runs.size(), work);
   };
   batch(2);  // warms up, and records the graphs
   std::vector<double> times;

@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 #include <exception>
+#include <future>
 #include <mutex>
 #include <thread>
 #include <vector>
@@ -79,11 +80,18 @@ int num_threads() {
   return count;
 }
 
-void run_threads(size_t count, const std::function<void(size_t)>& work, const std::function<void()>& stop) {
+void run_threads(size_t count, const std::function<void(size_t)>& work) {
+  // Work that starts threads of its own may end the process where there is no memory for them, so none begins before all threads are there.
+  std::promise<bool> are_all_started;
+  const auto started = are_all_started.get_future().share();
+  const std::function<void(size_t)> when_started = [&](size_t i) {
+    const auto mine = started;
+    if (mine.get()) work(i);
+  };
   Threads threads;
-  const std::exception_ptr refusal = threads.start(count, work);
+  const std::exception_ptr refusal = threads.start(count, when_started);
+  are_all_started.set_value(refusal == nullptr);
   if (refusal == nullptr) return threads.finish(work);
-  stop();
   threads.join();
   try {
     std::rethrow_exception(refusal);

@@ -15,9 +15,8 @@ int num_threads();
 
 /// @brief Calls `work(i)` for each i below `count`, each on a thread of its own, that of 0 on the caller's; returns when all have ended.
 ///
-/// Throws the first exception of a call. If a thread cannot be started, it calls `stop`, waits for those that were started, and throws an
-/// Error of kind kMemory.
-void run_threads(size_t count, const std::function<void(size_t)>& work, const std::function<void()>& stop = [] {});
+/// Throws the first exception of a call. If a thread cannot be started, it makes no call and throws an Error of kind kMemory.
+void run_threads(size_t count, const std::function<void(size_t)>& work);
 
 /// @brief Calls `work` on the caller's thread and on up to `count - 1` others, on fewer where no more can be started: all take pieces of one work.
 /// Throws the first exception of a call.
