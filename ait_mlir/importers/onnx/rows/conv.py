@@ -109,25 +109,26 @@ def pool(kind: str) -> Row:
     """A row for the maximum or the mean of each window."""
 
     def row(c: Call) -> Result:
-        x = c.tensor(0)
-        rank = tensor_type(x).rank - 2
-        window = spatial(c, "kernel_shape", rank, 1)
-        stride, dilation = spatial(c, "strides", rank, 1), spatial(c, "dilations", rank, 1)
-        reach = [d * (n - 1) + 1 for d, n in zip(dilation, window, strict=True)]
-        before, behind = padding(c, tensor_type(x).dims[2:], reach, stride)
-        properties = pool_properties(
-            kind,
-            window,
-            stride,
-            [*before, *behind],
-            dilation,
-            ceil=bool(c.attr("ceil_mode", 0)),
-            exclude_pad=kind == "mean" and not c.attr("count_include_pad", 0) and any((*before, *behind)),
-        )
         wants_places = len(c.node.output) > 1 and bool(c.node.output[1])
-        return pooled(c, x, properties, wants_places)
+        return pooled(c, c.tensor(0), _properties(c, kind), wants_places)
 
     return row
+
+
+def _properties(c: Call, kind: str, divisor: int | None = None) -> dict[str, Attribute]:
+    """The properties of `ait.pool` by the attributes of the node. A mean divides by the elements of the window, without
+    padding unless `count_include_pad` is set, or by `divisor`.
+    """
+    x = c.tensor(0)
+    rank = tensor_type(x).rank - 2
+    window = spatial(c, "kernel_shape", rank, 1)
+    stride, dilation = spatial(c, "strides", rank, 1), spatial(c, "dilations", rank, 1)
+    reach = [d * (n - 1) + 1 for d, n in zip(dilation, window, strict=True)]
+    before, behind = padding(c, tensor_type(x).dims[2:], reach, stride)
+    pads = [*before, *behind]
+    excludes = kind == "mean" and divisor is None and not c.attr("count_include_pad", 0) and any(pads)
+    ceil = bool(c.attr("ceil_mode", 0))
+    return pool_properties(kind, window, stride, pads, dilation, ceil=ceil, exclude_pad=excludes, divisor=divisor)
 
 
 def pooled(c: Call, x: SSAValue, properties: dict[str, Attribute], wants_places: bool = False) -> Result:
@@ -164,15 +165,7 @@ def _column_major(c: Call, places: SSAValue, sizes: Sequence[Expr]) -> SSAValue:
 def lp_pool(c: Call) -> SSAValue:
     """(sum of |x| ** p) ** (1 / p) of each window."""
     x, p = c.tensor(0), c.attr("p", 2)
-    rank = tensor_type(x).rank - 2
-    window = spatial(c, "kernel_shape", rank, 1)
-    stride, dilation = spatial(c, "strides", rank, 1), spatial(c, "dilations", rank, 1)
-    reach = [d * (n - 1) + 1 for d, n in zip(dilation, window, strict=True)]
-    before, behind = padding(c, tensor_type(x).dims[2:], reach, stride)
-    properties = pool_properties(
-        "mean", window, stride, [*before, *behind], dilation, ceil=bool(c.attr("ceil_mode", 0)), divisor=1
-    )
-    summed = pooled(c, power(c.w, c.w.pointwise("abs", x), p), properties)
+    summed = pooled(c, power(c.w, c.w.pointwise("abs", x), p), _properties(c, "mean", divisor=1))
     return power(c.w, summed, 1 / p)
 
 
