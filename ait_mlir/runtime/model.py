@@ -182,7 +182,10 @@ class Model:
         return _from_bytes, (type(self), content, *options)
 
     def close(self) -> None:
-        """Free the model. Further calls raise `RunError`; closing twice is fine."""
+        """Wait for the runs under way and free the model. Further calls raise `RunError`; closing twice is fine.
+
+        Raises `RunError` if a run that nobody waited for failed on its device; the model is free then, too.
+        """
         self._library.close()
 
     def __enter__(self) -> Self:
@@ -191,7 +194,11 @@ class Model:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.close()
+        try:
+            self.close()
+        except RunError:
+            if error is None:  # else the error under way is the reason
+                raise
 
     def run(
         self,

@@ -95,8 +95,17 @@ class OpenedLibrary:
         return self.device
 
     def close(self) -> None:
-        """Free the library; further calls raise `RunError`."""
-        self.run = self.run_whole = self.run_and_return = self.module = None
+        """Wait for the runs under way and free the library; further calls raise `RunError`.
+
+        Raises `RunError` if such a run failed on its device; the library is free then, too.
+        """
+        module, self.module = self.module, None
+        self.run = self.run_whole = self.run_and_return = None
+        try:
+            if module is not None:
+                module.finish()
+        finally:
+            del module  # the traceback of an error would keep it
 
     def describe(self) -> str:
         """The name, the target and the tensors, on one line."""

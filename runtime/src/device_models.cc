@@ -78,10 +78,17 @@ void DeviceModels::sync(void* stream) {
   std::vector<Model*> models;
   {
     const ForkGuard::Use use(fork_guard_);
-  const std::lock_guard<std::mutex> lock(mutex_);
+    const std::lock_guard<std::mutex> lock(mutex_);
     for (const std::unique_ptr<Model>& model : owned_) models.push_back(model.get());
   }
   for (Model* const model : models) model->sync(stream);
+}
+
+void DeviceModels::finish() {
+  if (forks_ != forks()) return;
+  const ForkGuard::Use use(fork_guard_);
+  const std::lock_guard<std::mutex> lock(mutex_);
+  for (const std::unique_ptr<Model>& model : owned_) model->finish();
 }
 
 ModelStats DeviceModels::stats() {

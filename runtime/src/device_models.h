@@ -39,6 +39,8 @@ class DeviceModels {
 
   void state_was_set(uintptr_t begin, size_t bytes);
   void sync(void* stream);
+  /// Waits for all runs. Fails if one failed on its device. In a forked process there is none to wait for.
+  void finish();
   ModelStats stats();
   /// Numbers of the devices that have a model, in the order in which they were made.
   std::vector<int64_t> devices();
@@ -48,6 +50,7 @@ class DeviceModels {
 
   std::function<std::unique_ptr<Model>(int)> make_;
   bool is_fixed_;
+  int forks_ = forks();
   ForkGuard fork_guard_{"the model"};
   std::mutex mutex_;  ///< of the list, and of constants, which a new device must not miss
   std::vector<std::unique_ptr<Model>> owned_;

@@ -240,11 +240,16 @@ Model::Model(ait_model_get_fn get, int num_runtimes, int device)
 
 Model::~Model() {
   try {
-    const DeviceScope scope(*device_);
-    device_->sync_all();
+    finish();
   } catch (const Error&) {
-    // A device that failed has nothing left to wait for.
+    // A device that failed has nothing left to wait for. Callers who want its error call `finish` before.
   }
+}
+
+void Model::finish() {
+  if (!has_launched_.exchange(false)) return;
+  const DeviceScope scope(*device_);
+  device_->sync_all();
 }
 
 std::vector<int64_t> Model::run(const Tensors& inputs, const Tensors& outputs, const RunOptions& options) {
@@ -254,6 +259,7 @@ std::vector<int64_t> Model::run(const Tensors& inputs, const Tensors& outputs, c
     fail(ErrorKind::kInput, "graph mode is not there on target ", device_target(), ", which has no graphs: pass graph_mode=False");
   }
   const Constants::Use constants(constants_);
+  has_launched_.store(true, std::memory_order_relaxed);
   Call call{bind_dims(table, *device_, inputs), {}, {}, *constants, nullptr, table, StreamSets::Lease(stream_sets_)};
   const Shapes shapes(table, call.dims.data());
   check_outputs(table, *device_, shapes, inputs, outputs);
@@ -351,6 +357,7 @@ void Model::launch_in(std::vector<int64_t> dims, std::vector<const void*> inputs
   }
   const DeviceScope scope(*device_);
   if (device_->is_capturing(stream)) constants->is_recorded = true;
+  has_launched_.store(true, std::memory_order_relaxed);
   Call call{std::move(dims), std::move(inputs), std::move(outputs), *constants, arena, table, StreamSets::Lease(stream_sets_)};
   launch_plain(call, stream);
 }

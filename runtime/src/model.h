@@ -3,6 +3,7 @@
 #ifndef AIT_RUNTIME_MODEL_H_
 #define AIT_RUNTIME_MODEL_H_
 
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -67,6 +68,8 @@ class Model {
   void state_was_set(uintptr_t begin, size_t bytes) { states_.set({begin, begin + bytes, ""}); }
   /// Waits for the runs on a stream.
   void sync(void* stream);
+  /// Waits for all runs since the last call. Fails if one of them failed on the device.
+  void finish();
 
   /// The shapes and strides for these values of the dims. Dims that launches bind count as their bounds.
   Shapes shapes_of_dims(std::vector<int64_t> dims) const;
@@ -102,6 +105,7 @@ class Model {
   RuntimePool pool_;
   StreamSets stream_sets_;
   States states_;
+  std::atomic<bool> has_launched_{false};  ///< since the last `finish`
   mutable std::mutex stats_mutex_;
   ModelStats stats_;
 };

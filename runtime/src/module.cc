@@ -138,6 +138,7 @@ class ModelModule : public ffi::ModuleObj {
         guarded([&] { models->sync(reinterpret_cast<void*>(stream)); });
       });
     }
+    if (name == "finish") return ffi::Function::FromTyped([models] { guarded([&] { models->finish(); }); });
     if (name == "state_was_set") {
       return ffi::Function::FromTyped([models](int64_t address, int64_t bytes) {
         guarded([&] { models->state_was_set(static_cast<uintptr_t>(address), static_cast<size_t>(bytes)); });

@@ -215,7 +215,8 @@ def test_a_fault_at_each_step_of_a_load_and_of_setting_constants(tiny: Path, fak
         return Model.from_library(tiny, "cuda", constants={"w": W, "b": B})
 
     loads = 0
-    while _with_fault(fake, loads, lambda: load().close()) is not None:
+    while (error := _with_fault(fake, loads, lambda: load().close())) is not None:
+        assert isinstance(error, RunError | OutOfMemoryError), "a device that fails while a model is closed says so"
         loads += 1
     assert loads > 3 and fake.fake_bytes(0) == 0
     with load() as model:
@@ -229,6 +230,36 @@ def test_a_fault_at_each_step_of_a_load_and_of_setting_constants(tiny: Path, fak
             steps += 1
         assert steps > 3
         del cases, case
+    assert fake.fake_objects() == 0 and fake.fake_bytes(0) == fake.fake_bytes(1) == 0
+
+
+def test_a_run_that_failed_later_is_an_error_of_close(tiny: Path, fake: ctypes.CDLL) -> None:
+    """Unless another error is under way; the model is free either way, and in a forked process nothing is waited for."""
+
+    def model_with_a_run(fails: bool = True) -> Model:
+        model = Model.from_library(tiny, "cuda", constants={"w": W, "b": B})
+        case = Case(model, 0)
+        model.run(case.inputs, case.outputs, sync=False)
+        if fails:
+            fake.fake_fault_after(0)
+        return model
+
+    model = model_with_a_run()
+    with pytest.raises(RunError, match="an earlier run failed on the device"):
+        model.close()
+    model.close()
+    with pytest.raises(RunError, match="an earlier run failed on the device"), model_with_a_run():
+        pass
+    with pytest.raises(ValueError, match="of the caller"), model_with_a_run():
+        raise ValueError("of the caller")
+    assert fake.fake_steps_left() < 0
+    model = model_with_a_run(fails=False)
+    if os.fork() == 0:
+        fake.fake_fault_after(0)
+        model.close()
+        os._exit(0)
+    assert os.wait()[1] == 0
+    model.close()
     assert fake.fake_objects() == 0 and fake.fake_bytes(0) == fake.fake_bytes(1) == 0
 
 

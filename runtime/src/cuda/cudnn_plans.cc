@@ -19,6 +19,13 @@ void load_compiler_part(const std::string& cudnn) {
   globfree(&found);
 }
 
+/// The text of an error, which is cleared: no later launch may take it for its own. Empty for a success.
+std::string reason_of(cudaError_t status) {
+  if (status == cudaSuccess) return {};
+  (void)cudaGetLastError();
+  return cudaGetErrorString(status);
+}
+
 void CUDART_CB unpin(void* plan) { static_cast<Plan*>(plan)->pins.fetch_sub(1); }
 
 }  // namespace
@@ -53,24 +60,27 @@ Plan* Library::find(const PlanKey& key) {
   return found->second->second.get();
 }
 
-Plan* Library::keep(const PlanKey& key, std::unique_ptr<Plan> plan) {
-  evict();
+Plan* Library::keep(const PlanKey& key, std::unique_ptr<Plan> plan, std::string* reason) {
+  if (*reason = evict(); !reason->empty()) return nullptr;
   plans_.emplace_front(key, std::move(plan));
   index_.emplace(key, plans_.begin());
   return plans_.front().second.get();
 }
 
 /// Makes room for one more plan. Kernels of a plan that goes may still run, so the device is waited for.
-void Library::evict() {
+std::string Library::evict() {
   bool waited = false;
   for (auto it = plans_.end(); plans_.size() >= kPlans && it != plans_.begin();) {
     --it;
     if (it->second->pins.load() != 0) continue;
-    if (!waited) (void)cudaDeviceSynchronize();
+    if (!waited) {
+      if (std::string reason = reason_of(cudaDeviceSynchronize()); !reason.empty()) return "an earlier run failed on the device: " + reason;
+    }
     waited = true;
     index_.erase(it->first);
     it = plans_.erase(it);
   }
+  return {};
 }
 
 std::string find_capture(void* stream, int* device, cudaGraph_t* recorded) {
@@ -78,7 +88,7 @@ std::string find_capture(void* stream, int* device, cudaGraph_t* recorded) {
   cudaGraph_t graph = nullptr;
   cudaError_t status = cudaGetDevice(device);
   if (status == cudaSuccess) status = cudaStreamGetCaptureInfo(static_cast<cudaStream_t>(stream), &capture, nullptr, &graph);
-  if (status != cudaSuccess) return cudaGetErrorString(status);
+  if (status != cudaSuccess) return reason_of(status);
   *recorded = capture == cudaStreamCaptureStatusActive ? graph : nullptr;
   return {};
 }
@@ -101,7 +111,7 @@ std::string finish_launches(void* stream, int device, cudaGraph_t recorded) {
     if (status == cudaSuccess) status = cudaGraphAddEmptyNode(&node, recorded, before, count);
     if (status == cudaSuccess) status = cudaStreamUpdateCaptureDependencies(on, &node, nullptr, 1, cudaStreamSetCaptureDependencies);
   }
-  return status == cudaSuccess ? std::string() : cudaGetErrorString(status);
+  return reason_of(status);
 }
 
 bool pin(Plan* plan, cudaGraph_t graph) {
@@ -109,9 +119,11 @@ bool pin(Plan* plan, cudaGraph_t graph) {
   plan->pins.fetch_add(1);
   if (cudaUserObjectCreate(&object, plan, unpin, 1, cudaUserObjectNoDestructorSync) != cudaSuccess) {
     plan->pins.fetch_sub(1);
+    (void)cudaGetLastError();
     return false;
   }
   if (cudaGraphRetainUserObject(graph, object, 1, cudaGraphUserObjectMove) == cudaSuccess) return true;
+  (void)cudaGetLastError();
   (void)cudaUserObjectRelease(object, 1);  // which unpins
   return false;
 }

@@ -66,12 +66,12 @@ struct Library {
   Handle handle_of(int device, std::string* reason);
   /// @brief The plan of `key`, now the most recently used one; null if there is none.
   Plan* find(const PlanKey& key);
-  /// @brief Keeps a plan, and drops others where there are too many.
-  Plan* keep(const PlanKey& key, std::unique_ptr<Plan> plan);
+  /// @brief Keeps a plan, and drops others where there are too many. Null if the device failed meanwhile, with the reason.
+  Plan* keep(const PlanKey& key, std::unique_ptr<Plan> plan, std::string* reason);
 
  private:
   Library();
-  void evict();
+  std::string evict();
 
   using Entry = std::pair<PlanKey, std::unique_ptr<Plan>>;
   std::unordered_map<int, Handle> handles_;
@@ -124,7 +124,12 @@ int32_t run_planned(int64_t kind, PlanKey key, const Args& args, void* stream, s
       *error = "cuDNN " + std::to_string(lib.api.version()) + " cannot compute " + describe(args) + ":" + made->error();
       return 1;
     }
-    plan = static_cast<PlanClass*>(lib.keep(key, std::move(made)));
+    std::string reason;
+    plan = static_cast<PlanClass*>(lib.keep(key, std::move(made), &reason));
+    if (plan == nullptr) {
+      *error = "cuDNN: " + reason;
+      return 1;
+    }
   }
   if (recorded != nullptr && !pin(plan, recorded)) {
     *error = "the plan of " + describe(args) + " cannot be tied to the CUDA graph that launches it";

@@ -163,9 +163,12 @@ class GpuDevice : public Device {
     if (status == GPU(ErrorMemoryAllocation)) {
       (void)GPU(GetLastError)();
       size_t available = 0, total = 0;
-      (void)GPU(MemGetInfo)(&available, &total);
-      fail(ErrorKind::kMemory, "out of memory: ", what, " needs ", bytes, " bytes on ", name(), ", ", available, " of ", total,
-           " bytes are free");
+      const std::string needed = "out of memory: " + std::string(what) + " needs " + std::to_string(bytes) + " bytes on " + name();
+      if (GPU(MemGetInfo)(&available, &total) == gpu::kSuccess) {
+        fail(ErrorKind::kMemory, needed, ", ", available, " of ", total, " bytes are free");
+      }
+      (void)GPU(GetLastError)();
+      fail(ErrorKind::kMemory, needed);
     }
     check(status, "allocating device memory");
     return data;
