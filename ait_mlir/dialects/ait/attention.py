@@ -22,6 +22,7 @@ from xdsl.irdl import (
 )
 
 from ait_mlir.dialects.ait.base import PureOp, ResultTypes, Value, check_broadcastable
+from ait_mlir.dialects.ait.bits import known_number
 from ait_mlir.dialects.ait.dtypes import compute_type, is_float
 from ait_mlir.dialects.ait.region import check_region, check_yield
 from ait_mlir.dialects.ait.syntax import (
@@ -211,6 +212,7 @@ class AttentionOp(Cost, PureOp):
                 raise self.fail(f"{n} has element type {t.element_type}, but q has {q.element_type}")
         if not is_float(q.element_type):
             raise self.fail(f"needs a floating-point type, got {q.element_type}")
+        known_number(self.scale)
         scope = scope_of(self)
         checks = [
             SameDim("batch", "k", k.dims[0], "q", q.dims[0]),
@@ -358,6 +360,7 @@ class RaggedAttentionOp(Cost, PureOp):
             if t.element_type != types[0].element_type or not is_float(t.element_type):
                 raise self.fail(f"{n} has element type {t.element_type}, expected that of q, a float")
         q, k, v = types
+        known_number(self.scale)
         if self.window is not None and self.window.value.data < 1:
             raise self.fail(f"window must be at least 1, got {self.window.value.data}")
         scope = scope_of(self)

@@ -41,10 +41,12 @@ def number_dim(name: str, usual: float) -> Dim:
 
 
 def known_number(attribute: Attribute) -> float | None:
-    """The number of a property; None if it depends on dims of a run."""
+    """The number of a property; None if it depends on dims of a run. Raises `VerifyException` for bits of no number."""
     if isinstance(attribute, FloatAttr):
         return attribute.value.data
     assert isinstance(attribute, ShapeAttr), "a number or its bits"
+    if len(attribute.data) != 1:
+        raise VerifyException(f"the bits of a number are one dim expression, got {len(attribute.data)}")
     bits = attribute.data[0].as_int()
     if bits is not None and not 0 <= bits <= MOST:
         raise VerifyException(f"bits({bits}) are not those of a number of f32 that is at least 0: they are 0 to {MOST}")
