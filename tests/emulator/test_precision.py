@@ -9,6 +9,7 @@ import pytest
 from tests import tiers
 from tests.emulator.library import EmulatedLibrary
 from tests.kernels.contractions import attention
+from tests.kernels.library_gemm import on_kernel
 from tests.kernels.precision import attentions, check_rounded, convolutions, grouped, products
 
 PRODUCTS, CONVOLUTIONS = dict(products()), dict(convolutions())
@@ -40,6 +41,23 @@ def test_attention(tmp_path: Path) -> None:
     errors = [check_rounded(library, case, "high", slack=4) for case in cases.values()]
     assert library.executed and all("attention_mma_kernel" in name for name in library.executed)
     assert TF32 / 64 < max(errors) < 2 * TF32
+
+
+def test_attention_in_parts(tmp_path: Path) -> None:
+    """At the highest setting, a product is the sum of three products of parts of TF32: as exact as plain arithmetic."""
+    configs = ({"warps": 2, "cols": 32}, {"warps": 4, "cols": 16}, {"warps": 1, "cols": 64})
+    cases = tiers.of_tier(attentions(), ("plain", "causal", "window", "80"))
+    plain = [on_kernel(case, "native") for case in cases.values()]
+    parts = [on_kernel(case, "native", configs[i % 3]) for i, case in enumerate(cases.values())]
+    library = EmulatedLibrary([*plain, *parts], tmp_path, "cuda")
+    library.note_executed()
+    for before, case in zip(plain, parts, strict=True):
+        library.executed.clear()
+        bound = check_rounded(library, before, "highest", slack=64)
+        assert all("attention_simt_kernel" in name for name in library.executed)
+        library.executed.clear()
+        assert check_rounded(library, case, "highest", slack=64) <= 1.05 * bound
+        assert library.executed and all("attention_mma_kernel" in name for name in library.executed)
 
 
 def test_groups(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from ait_mlir.lowering.cpp import element_type
 from ait_mlir.lowering.estimates import Terms
 from ait_mlir.lowering.kernels.amounts import bytes_moved, element_bytes, estimate_env
 from ait_mlir.lowering.kernels.base import Arg, Config, Emission, Kernel, Launch, Strides, Target
-from ait_mlir.lowering.kernels.contraction import on_mma
+from ait_mlir.lowering.kernels.contraction import keeps_f32, on_mma
 from ait_mlir.lowering.kernels.loops import broadcast_strides
 from ait_mlir.lowering.regions import functor
 from ait_mlir.lowering.target import HOPPER
@@ -31,6 +31,8 @@ SIMT_RATE, CPU_RATE = 8e12, 80e9
 """Operations per second that the kernels reach, for estimates."""
 MMA_START, MMA_ROWS, MMA_RATE = 2.2e-6, 64, 1.7e12
 """On the tensor cores: seconds of a launch, rows of q of a block, operations per second of a multiprocessor."""
+EXACT_PRODUCTS = 3
+"""Products of parts of TF32 that make a product of f32."""
 
 
 def sizes_of(op: AttentionOp) -> tuple[tuple[Expr, ...], Expr, Expr, Expr]:
@@ -246,8 +248,8 @@ def _bytes(op: AttentionOp) -> int:
 
 
 class AttentionKernel(Kernel[AttentionOp]):
-    """`ait.attention`: tensor cores on CUDA for f16, bf16, and f32 as TF32, plain arithmetic on other GPUs, vectors on
-    the CPU."""
+    """`ait.attention`: tensor cores on CUDA for f16, bf16, and f32 as TF32 or as sums of products of two parts of TF32;
+    plain arithmetic, which f32 may have on CUDA, too; vectors on the CPU."""
 
     name = "attention"
     ops = (AttentionOp,)
@@ -269,7 +271,14 @@ class AttentionKernel(Kernel[AttentionOp]):
         largest = LARGEST_HEAD if _bytes(op) == 2 else LARGEST_TF32
         return on_mma(op, target) and self.head_size(op, scope_of(op)) <= largest
 
+    def has_parts(self, op: AttentionOp, target: Target) -> bool:
+        """Whether the tensor cores can multiply f32 that must not be rounded, in parts of TF32."""
+        exact = tensor_type(op.q).element_type == f32 and keeps_f32(op, target)
+        return exact and target.has("mma") and self.head_size(op, scope_of(op)) <= LARGEST_TF32
+
     def configs(self, op: AttentionOp, target: Target) -> list[dict[str, int]]:
+        if self.has_parts(op, target):
+            return [*({"warps": w, "cols": c} for w, c in ((4, 32), (8, 32), (2, 32), (4, 16))), {}]
         if not self.uses_tensor_cores(op, target):
             return [{}]
         (batch, heads, rows), _, _, _ = sizes_of(op)
@@ -290,9 +299,11 @@ class AttentionKernel(Kernel[AttentionOp]):
         problem = AttentionSizes.of(op)
         _, _, depth, width = sizes_of(op)
         a_row = 2.0 * problem.seen * (depth + width).evaluate(estimate_env(scope))  # operations
-        if self.uses_tensor_cores(op, target):
+        has_parts = self.has_parts(op, target)
+        if has_parts or self.uses_tensor_cores(op, target):
             rounds = -(-(-(-problem.rows // MMA_ROWS) * problem.instances) // target.multiprocessors)
-            compute = rounds * MMA_ROWS * a_row * _bytes(op) / 2 / MMA_RATE
+            products = EXACT_PRODUCTS if has_parts else 1
+            compute = rounds * MMA_ROWS * a_row * products * _bytes(op) / 2 / MMA_RATE
             start = MMA_START
         else:
             start = 2 * target.launch_seconds
@@ -305,6 +316,8 @@ class AttentionKernel(Kernel[AttentionOp]):
         env = estimate_env(scope_of(op))
         columns = depth.evaluate(env) + width.evaluate(env)
         moved = p.bytes / target.bandwidth
+        if self.has_parts(op, target):
+            return None
         if not self.uses_tensor_cores(op, target):
             products = 2.0 * p.instances * p.rows * p.seen * columns / (SIMT_RATE if target.is_gpu else CPU_RATE)
             return Terms({"start": target.launch_seconds}, {"products": products, "bytes": moved}, "plain")
@@ -329,7 +342,7 @@ class AttentionKernel(Kernel[AttentionOp]):
         return accepts_strides(op, position, strides, scope, 1)
 
     def check(self, op: AttentionOp, config: Config, target: Target) -> None:
-        if self.uses_tensor_cores(op, target):
+        if self.uses_tensor_cores(op, target) or (config and self.has_parts(op, target)):
             check_tile(self.head_size(op, scope_of(op)), config, _bytes(op))
 
     def emit(self, launch: Launch[AttentionOp]) -> Emission:
@@ -338,12 +351,13 @@ class AttentionKernel(Kernel[AttentionOp]):
         if target.is_gpu:
             flags = f"{causal}, {'false' if op.window is None else 'true'}"
             size = self.head_size(op, launch.scope)
-            if self.uses_tensor_cores(op, target):
+            in_parts = bool(config) and self.has_parts(op, target)
+            if in_parts or self.uses_tensor_cores(op, target):
                 element = _bytes(op)
                 check_tile(size, config, element)
                 tile = (-(-size // 16) * 16, config.get("warps", 4), config.get("cols", 64))
                 rows = ins[: len(op.own_operands) - (op.mask is not None)]
-                tile += () if element == 2 else (element,)
+                tile += (() if element == 2 else (element,)) + (("true",) if in_parts else ())
                 odd = not all(launch.scope.divisible(s, 16 // element) for arg in rows for s in arg.strides[:3])
                 flags += ", true" if odd else ", false"
                 call = f"attention_mma<ait::gpu::AttentionTile<{', '.join(map(str, tile))}>, {flags}>"

@@ -1,7 +1,8 @@
 /// @file attention_mma.cuh
 /// @brief Attention on the tensor cores of CUDA devices (sm_80 and later). Included by attention.cuh.
 ///
-/// q, k, v and the weights of f32 are rounded to TF32: see gemm_mma.cuh.
+/// q, k, v and the weights of f32 are rounded to TF32: see gemm_mma.cuh. An exact tile splits each of them into two parts of TF32 instead, and adds
+/// three products of parts (mma_parts.cuh).
 #ifndef AIT_KERNELS_GPU_ATTENTION_MMA_CUH_
 #define AIT_KERNELS_GPU_ATTENTION_MMA_CUH_
 
@@ -9,6 +10,7 @@
 #include "ait/kernels/gpu/attention.cuh"
 #include "ait/kernels/gpu/attention_simt.cuh"
 #include "ait/kernels/gpu/mma.cuh"
+#include "ait/kernels/gpu/mma_parts.cuh"
 #include "ait/math.h"
 
 #if defined(AIT_CUDA)
@@ -18,14 +20,17 @@ namespace ait::gpu {
 /// @tparam kWarps_ warps of a block, 16 rows of q each
 /// @tparam kCols_ rows of k and v per step
 /// @tparam kBytes_ of an element
-template <int kDepth_, int kWarps_, int kCols_, int kBytes_ = 2>
+/// @tparam kExact_ whether floats are not rounded to TF32
+template <int kDepth_, int kWarps_, int kCols_, int kBytes_ = 2, bool kExact_ = false>
 struct AttentionTile {
+  static constexpr bool kExact = kExact_;
   static constexpr int kDepth = kDepth_, kWarps = kWarps_, kCols = kCols_, kBytes = kBytes_;
   static constexpr int kThreads = 32 * kWarps, kRows = 16 * kWarps;
   static constexpr int kPitch = kDepth + 16 / kBytes;  ///< elements from row to row: an odd number of 16-byte units where depth is a multiple of 16
   static constexpr int kTileElements = kCols * kPitch;
   static constexpr int kSharedBytes = (kRows * kPitch + 4 * kTileElements) * kBytes;
   static_assert(kDepth % 16 == 0 && kCols % 16 == 0 && kSharedBytes <= 227 * 1024);
+  static_assert(!kExact || kBytes == 4, "only floats have parts");
 };
 
 /// @brief Tiles of `kRows` rows of q, k or v, and where a thread's part of the next one lies in memory.
@@ -87,6 +92,77 @@ struct RowTile {
   }
 };
 
+/// @brief `scores += q @ k^T`, exact: of the 16 rows of q of a warp and the rows of k of a step.
+template <class Tile>
+__device__ __forceinline__ void add_exact_scores(float (&scores)[Tile::kCols / 8][4], const float* q, const float* k) {
+  constexpr int kPitch = Tile::kPitch, kSteps = Tile::kDepth / 8, kSum = 4;  // steps along the depth, and those of a sum on the tensor cores
+  const int lane = int(threadIdx.x) % 32;
+  float small[Tile::kCols / 8][4] = {};
+#pragma unroll
+  for (int first = 0; first < kSteps; first += kSum) {
+    float large[Tile::kCols / 8][4] = {};
+#pragma unroll
+    for (int i = first; i < (first + kSum < kSteps ? first + kSum : kSteps); ++i) {
+      uint32_t a[4], a_low[4];
+      load_matrix_x4(a, shared_address(q + lane % 16 * kPitch + i * 8 + lane / 16 * 4));
+#pragma unroll
+      for (int e = 0; e < 4; ++e) {
+        const Tf32Parts parts = tf32_parts(a[e]);
+        a[e] = parts.high, a_low[e] = parts.low;
+      }
+#pragma unroll
+      for (int j = 0; j < Tile::kCols / 16; ++j) {
+        uint32_t b[4];
+        load_matrix_x4(b, shared_address(k + (j * 16 + lane / 16 * 8 + lane % 8) * kPitch + i * 8 + lane / 8 % 2 * 4));
+        mma_16x8x8_parts(large[2 * j], small[2 * j], a, a_low, tf32_parts(b[0]), tf32_parts(b[1]));
+        mma_16x8x8_parts(large[2 * j + 1], small[2 * j + 1], a, a_low, tf32_parts(b[2]), tf32_parts(b[3]));
+      }
+    }
+#pragma unroll
+    for (int j = 0; j < Tile::kCols / 8; ++j)
+#pragma unroll
+      for (int e = 0; e < 4; ++e) scores[j][e] += large[j][e];
+  }
+#pragma unroll
+  for (int j = 0; j < Tile::kCols / 8; ++j)
+#pragma unroll
+    for (int e = 0; e < 4; ++e) scores[j][e] += small[j][e];
+}
+
+/// @brief The operand of an mma of TF32 that is made of weights in the order of sums. A lane has columns 2 t and 2 t + 1 of them, t = lane % 4, where
+/// the operand has columns t and t + 4: their rows of v trade places, too.
+__device__ __forceinline__ uint32_t weight_of_operand(const float (&weights)[4], int e) {
+  return bit_cast<uint32_t>(weights[e % 2 * 2 + e / 2]);
+}
+
+/// @brief `out += weights @ v`, exact: of the rows of v of a step.
+template <class Tile>
+__device__ __forceinline__ void add_exact_values(float (&out)[Tile::kDepth / 8][4], const float (&weights)[Tile::kCols / 8][4], const float* v) {
+  constexpr int kPitch = Tile::kPitch, kSteps = Tile::kCols / 8;
+  const int lane = int(threadIdx.x) % 32;
+  uint32_t high[kSteps][4], low[kSteps][4];
+#pragma unroll
+  for (int i = 0; i < kSteps; ++i) {
+#pragma unroll
+    for (int e = 0; e < 4; ++e) {
+      const Tf32Parts parts = tf32_parts(weight_of_operand(weights[i], e));
+      high[i][e] = parts.high, low[i][e] = parts.low;
+    }
+  }
+  const uint32_t first = shared_address(v + lane % 4 * 2 * kPitch + lane / 4);
+#pragma unroll
+  for (int j = 0; j < Tile::kDepth / 8; ++j) {
+    float large[4] = {}, small[4] = {};
+#pragma unroll
+    for (int i = 0; i < kSteps; ++i) {
+      const uint32_t at = first + uint32_t((i * 8 * kPitch + j * 8) * 4);
+      mma_16x8x8_parts(large, small, high[i], low[i], tf32_parts(load_matrix_word(at)), tf32_parts(load_matrix_word(at + uint32_t(kPitch * 4))));
+    }
+#pragma unroll
+    for (int e = 0; e < 4; ++e) out[j][e] += large[e] + small[e];
+  }
+}
+
 /// @brief Rows [row0, row0 + Tile::kRows) of a head, of which those from `first_row` on are written to `o`, which points to row 0.
 /// @tparam kStart whether the launch starts here, so that it waits for the one before after it has computed addresses
 template <class Tile, bool kCausal, bool kWindow, bool kAligned, bool kStart, class T, class S, class KvRows>
@@ -128,7 +204,7 @@ __device__ __forceinline__ void attention_mma_rows(const AttentionArgs<T, S>& ar
   load_k(0);
   load_v(0);
 
-  uint32_t q_frag[kDepth / kAlong][4];
+  [[maybe_unused]] uint32_t q_frag[Tile::kExact ? 1 : kDepth / kAlong][4];
   float out[kDepth / 8][4];
 #pragma unroll
   for (int j = 0; j < kDepth / 8; ++j)
@@ -145,7 +221,7 @@ __device__ __forceinline__ void attention_mma_rows(const AttentionArgs<T, S>& ar
     __syncthreads();
     const T* k_tile = k_tiles + (step & 1) * Tile::kTileElements;
     const T* v_tile = v_tiles + (step & 1) * Tile::kTileElements;
-    if (step == 0) {
+    if (!Tile::kExact && step == 0) {
 #pragma unroll
       for (int i = 0; i < kDepth / kAlong; ++i) {
         load_matrix_x4(q_frag[i], shared_address(q_tile + (warp * 16 + lane % 16) * kPitch + i * kAlong + (lane / 16) * kChunk));
@@ -165,20 +241,24 @@ __device__ __forceinline__ void attention_mma_rows(const AttentionArgs<T, S>& ar
     for (int j = 0; j < kCols / 8; ++j)
 #pragma unroll
       for (int e = 0; e < 4; ++e) scores[j][e] = 0.f;
+    if constexpr (Tile::kExact) {
+      add_exact_scores<Tile>(scores, q_tile + warp * 16 * kPitch, k_tile);
+    } else {
 #pragma unroll
-    for (int i = 0; i < kDepth / kAlong; ++i) {
+      for (int i = 0; i < kDepth / kAlong; ++i) {
 #pragma unroll
-      for (int j = 0; j < kCols / 16; ++j) {
-        uint32_t b[4];
-        load_matrix_x4(b, shared_address(k_tile + (j * 16 + (lane / 16) * 8 + lane % 8) * kPitch + i * kAlong + (lane / 8 % 2) * kChunk));
-        if constexpr (kTf32) {
+        for (int j = 0; j < kCols / 16; ++j) {
+          uint32_t b[4];
+          load_matrix_x4(b, shared_address(k_tile + (j * 16 + (lane / 16) * 8 + lane % 8) * kPitch + i * kAlong + (lane / 8 % 2) * kChunk));
+          if constexpr (kTf32) {
 #pragma unroll
-          for (int e = 0; e < 4; ++e) b[e] = round_to_tf32(b[e]);
-          mma_16x8x8(scores[2 * j], q_frag[i], b[0], b[1]);
-          mma_16x8x8(scores[2 * j + 1], q_frag[i], b[2], b[3]);
-        } else {
-          mma_16x8x16<T>(scores[2 * j], q_frag[i], b[0], b[1]);
-          mma_16x8x16<T>(scores[2 * j + 1], q_frag[i], b[2], b[3]);
+            for (int e = 0; e < 4; ++e) b[e] = round_to_tf32(b[e]);
+            mma_16x8x8(scores[2 * j], q_frag[i], b[0], b[1]);
+            mma_16x8x8(scores[2 * j + 1], q_frag[i], b[2], b[3]);
+          } else {
+            mma_16x8x16<T>(scores[2 * j], q_frag[i], b[0], b[1]);
+            mma_16x8x16<T>(scores[2 * j + 1], q_frag[i], b[2], b[3]);
+          }
         }
       }
     }
@@ -215,27 +295,28 @@ __device__ __forceinline__ void attention_mma_rows(const AttentionArgs<T, S>& ar
       const float base = high == -INFINITY ? 0.f : high;
       const float keep = exp2_fast(top[r] - base);
       top[r] = high;
-      sum[r] *= keep;
+      float part = 0.f;
 #pragma unroll
       for (int j = 0; j < kCols / 8; ++j) {
         scores[j][2 * r] = exp2_fast(scores[j][2 * r] - base);
         scores[j][2 * r + 1] = exp2_fast(scores[j][2 * r + 1] - base);
-        sum[r] += scores[j][2 * r] + scores[j][2 * r + 1];
+        part += scores[j][2 * r] + scores[j][2 * r + 1];
       }
+      sum[r] = sum[r] * keep + part;
 #pragma unroll
       for (int j = 0; j < kDepth / 8; ++j) out[j][2 * r] *= keep, out[j][2 * r + 1] *= keep;
     }
 
     copy_async_wait<2>();  // v of this step; k and v of the next may be on their way
     __syncthreads();
-    if constexpr (kTf32) {
-      // A lane has columns 2 t and 2 t + 1 of the weights, t = lane % 4, where the operand has columns t and t + 4: their rows of v trade places, too.
+    if constexpr (Tile::kExact) {
+      add_exact_values<Tile>(out, scores, v_tile);
+    } else if constexpr (kTf32) {
 #pragma unroll
       for (int i = 0; i < kCols / 8; ++i) {
-        const float weights[4] = {scores[i][0], scores[i][2], scores[i][1], scores[i][3]};
         uint32_t p[4];
 #pragma unroll
-        for (int e = 0; e < 4; ++e) p[e] = round_to_tf32(bit_cast<uint32_t>(weights[e]));
+        for (int e = 0; e < 4; ++e) p[e] = round_to_tf32(weight_of_operand(scores[i], e));
         const uint32_t rows_of_v = shared_address(v_tile + (i * 8 + (lane % 4) * 2) * kPitch + lane / 4);
 #pragma unroll
         for (int j = 0; j < kDepth / 8; ++j) {
