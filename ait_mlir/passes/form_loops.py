@@ -15,6 +15,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from ait_mlir.dialects.ait.data import OutputOp
 from ait_mlir.dialects.ait.dtypes import BY_IR
 from ait_mlir.dialects.ait.elementwise import BitAndOp, CompareOp, WhereOp
+from ait_mlir.dialects.ait.gemm import ContractionOp
 from ait_mlir.dialects.ait.index import GatherOp
 from ait_mlir.dialects.ait.loops import AtOp, FoldOp, LoopsOp
 from ait_mlir.dialects.ait.region import FusedElementwiseOp
@@ -137,6 +138,8 @@ class Former:
             return False
         is_cpu = self.target is not None and not self.target.is_gpu
         if is_cpu and isinstance(op, GatherOp) and op.says is not None:  # ait.at has errors of its own
+            return False
+        if is_cpu and isinstance(op, ContractionOp):  # its own kernels are as fast, and sum in more accumulators
             return False
         types = [tensor_type(v) for v in (*op.operands, *op.results)]
         return not any(self.scope.host_symbols(e) for t in types for e in t.dims)

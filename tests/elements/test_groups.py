@@ -6,7 +6,9 @@ import pytest
 
 from ait_mlir.dialects.ait.loops import AtOp, FoldOp, LoopsOp
 from ait_mlir.dialects.ait.types import scope_of
-from ait_mlir.elements import NoElements
+from ait_mlir.elements import NoElements, has_elements
+from ait_mlir.ir.context import context
+from ait_mlir.ir.parser import parse_text
 from tests.elements.support import as_loops, assert_same
 
 DIMS = "b = 0 to 4, s = 0 to 9, r = 1 to 6"
@@ -150,6 +152,16 @@ GROUPS: dict[str, tuple[str, tuple[str, ...]]] = {
         %y = adaptive_pool max %n : b x 3 x s x f32""",
         ("b x 4 x s x f32",),
     ),
+    "matrix-vector": (
+        """%p = add %a, %b : b x s x f32
+        %q = gemm rcr %p, %c epilogue(%d) { ^bb0(%x: f32, %e: f32): %t = ait.add %x, %e : f32 ait.yield %t : f32 } : b x 1 x f32
+        %y = exp %q : b x 1 x f32""",
+        ("b x s x f32", "s x f32", "1 x s x f32", "b x 1 x f32"),
+    ),
+    "vector-matrix": ("%y = gemm ccr %a, %b : 1 x r x f32", ("s x 1 x f32", "r x s x f32")),
+    "vectors-transposed": ("%y = gemm rrc %a, %b : 1 x s x f32", ("s x r x f32", "r x 1 x f32")),
+    "many-rows": ("%y = gemm rrr %a, %b : b x s x 1 x f32", ("b x s x r x f32", "r x 1 x f32")),
+    "batch-of-vectors": ("%y = bmm rrr %a, %b : b x 3 x 1 x s x f32", ("b x 1 x 1 x r x f32", "3 x r x s x f32")),
     "everything": (
         """%p = softmax %a dim 1 : b x s x f32
         %q = mul %p, %b : b x s x f32
@@ -175,6 +187,18 @@ def loops_of(name: str) -> LoopsOp:
 
 def count(loops: LoopsOp, op_class: type[AtOp] | type[FoldOp]) -> int:
     return sum(isinstance(op, op_class) for op in loops.body.walk())
+
+
+@pytest.mark.parametrize("name", ["matrix-vector", "vector-matrix", "many-rows", "batch-of-vectors"])
+def test_a_product_with_a_vector_is_one_fold(name: str) -> None:
+    assert count(loops_of(name), FoldOp) == 1
+
+
+@pytest.mark.parametrize(("rows", "factor"), [("1", 'param "w" : 5 x 3 x f32'), ("s", "neg %b : 5 x 3 x f32")])
+def test_products_of_matrices_and_with_weights_have_no_elements(rows: str, factor: str) -> None:
+    text = graph(f"%w = {factor}\n%y = gemm rrr %a, %w : {rows} x 3 x f32", f"{rows} x 5 x f32", "5 x 3 x f32")
+    product = next(op for op in parse_text(context(), text).walk() if op.name == "ait.gemm")
+    assert not has_elements(product)
 
 
 def test_equal_folds_and_reads_are_one() -> None:

@@ -160,6 +160,7 @@ class Called(torch.nn.Module):
 
 
 ROWS, LABELS = torch.zeros(512, 4096), torch.zeros(512, dtype=torch.long)
+MATRIX = torch.zeros(282, 35329, dtype=torch.bfloat16)
 IMAGE = torch.zeros(64, 64, 112, 112, dtype=torch.float16)
 
 
@@ -173,6 +174,8 @@ IMAGE = torch.zeros(64, 64, 112, 112, dtype=torch.float16)
         (lambda a: (a - a.mean(1, keepdim=True)) / a.std(1, keepdim=True), (ROWS,), 1),
         (lambda a, b: functional.mse_loss(a, b, reduction="none").mean(1), (ROWS, ROWS), 1),
         (functional.cross_entropy, (ROWS, LABELS), 2),
+        (lambda a, b, v, c: torch.mv(a + b, v) + c, (MATRIX, MATRIX, MATRIX[0], MATRIX[:, 0]), 1),
+        (lambda a, b, v: torch.matmul(v, torch.relu(a + b)), (MATRIX, MATRIX, MATRIX[:, 0]), 1),
         (lambda a: functional.max_pool2d(a, 2), (IMAGE,), 1),
         (lambda a: functional.interpolate(functional.relu(a), scale_factor=2), (IMAGE,), 1),
         (lambda a: functional.layer_norm(functional.pad(a, (1, 1)), (4098,)), (ROWS,), 1),

@@ -16,7 +16,7 @@ from ait_mlir.dialects.ait.types import TensorType, scope_of, tensor_type
 from ait_mlir.dims import Scope
 from ait_mlir.lowering.kernels.base import Config, Emission, Kernel, Launch
 from ait_mlir.lowering.loops.cpu import CpuLoops
-from ait_mlir.lowering.loops.estimates import Estimate
+from ait_mlir.lowering.loops.estimates import RESIDENT, Estimate
 from ait_mlir.lowering.loops.gpu import emit, emit_split
 from ait_mlir.lowering.loops.gpu_kernel import fitting
 from ait_mlir.lowering.loops.nest import Axis, Nest, best_lane_of_results, nest_of, turned_axis, turned_reads
@@ -359,6 +359,9 @@ class LoopsSplit(Generated):
                 blocks = math.ceil(count / (config["columns"] * config["lanes"]))
             most = 8 * target.multiprocessors / blocks
             splits = [n for n in (4, 16, 64, 256, 1024) if most / 8 <= n <= max(2 * most, 4)]
+            if "threads" in config and splits:  # as many blocks as run at once
+                splits.insert(0, int(most * RESIDENT / 8 / config["threads"]))
+            splits = [n for n in dict.fromkeys(splits) if 1 < n <= MAX_SPLITS]
             found += [{**{k: v for k, v in config.items() if k != "kept"}, "splits": n} for n in splits]
         return found or [{"threads": 256, "lanes": lanes_of(op), "splits": 4}]
 

@@ -22,7 +22,7 @@ from ait_mlir.dialects.ait.types import tensor_type
 from ait_mlir.dims import Expr
 from ait_mlir.lowering.kernels.amounts import bytes_moved, estimate_env
 from ait_mlir.lowering.loops.nest import Axis, Fold, Nest, Node, Read, Scalar, alignment, picked, step, turned_reads
-from ait_mlir.lowering.loops.rows import Rows, best_lane, nodes_of
+from ait_mlir.lowering.loops.rows import Rows, Walk, best_lane, nodes_of
 from ait_mlir.lowering.target import Target
 
 SECTOR = 32
@@ -222,6 +222,8 @@ class Estimate:
         several walks need stay in registers, else they are read again.
         """
         count = self.points(rows.group)
+        if not columns and not any(self.has_lanes(walk, lanes) for walk in rows.walks()):
+            lanes = 1
         works: list[Work] = []
         seen: set[tuple[int, float]] = set()
         chunks = again = 0.0
@@ -251,7 +253,14 @@ class Estimate:
         work = self.row_instructions(rows, count) / (INSTRUCTION_RATE * self.target.multiprocessors)
         held = max(1.0, chunks * lanes * widest / MOST_HELD) if kept and not columns else 1.0
         seconds = max(self.seconds(works, lane, lanes, total * busy, chunk), work * held)
+        if chunks > 8 and waves < 8:  # the last blocks of long rows have the card to themselves
+            seconds *= math.ceil(waves) / waves
         return seconds + joins + serial * waves + read_again
+
+    def has_lanes(self, walk: Walk, lanes: int) -> bool:
+        """Whether a thread reads `lanes` neighbours of a walk at once."""
+        axis = best_lane(self.nest, walk.axes)
+        return axis is not None and self.nest.around.divisible(axis.count, lanes)
 
     def row_instructions(self, rows: Rows, count: float) -> float:
         """The instructions to compute `count` rows."""

@@ -1,0 +1,50 @@
+"""Elements of products of a matrix and a vector, which read each element of the matrix once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+from xdsl.ir import SSAValue
+
+from ait_mlir.dialects.ait.elementwise import MulOp
+from ait_mlir.dialects.ait.gemm import BmmOp, ContractionOp, GemmOp
+from ait_mlir.dims import Expr
+from ait_mlir.elements.elementwise import broadcast
+from ait_mlir.elements.table import elements_of
+from ait_mlir.elements.writer import ElementWriter, Index
+from ait_mlir.rewrites.conv import follows_from_params
+
+
+def has_vector(op: ContractionOp) -> bool:
+    """Whether a factor of a product is a vector, or one for each batch, and the other no weight: products with weights
+    have kernels that read them before the previous launch ends.
+    """
+    sizes = op.extents()
+    matrix = op.a if sizes.n.as_int() == 1 else op.b if sizes.m.as_int() == 1 else None
+    return matrix is not None and len(op.results) == 1 and not follows_from_params(matrix)
+
+
+@elements_of(GemmOp, BmmOp, when=has_vector)
+def _(op: ContractionOp, w: ElementWriter, position: int, index: Sequence[Index]) -> SSAValue:
+    lead, (row, column) = index[:-2], _in_order(op, 2, *index[-2:])
+
+    def factor(at: int, rows: Index, columns: Index) -> SSAValue:
+        value = op.operands[at]
+        return w.element(value, broadcast(value, [*lead, *_in_order(op, at, rows, columns)]))
+
+    def read(taps: Sequence[Expr]) -> SSAValue:
+        return w.op(MulOp, factor(0, row, taps[0]), factor(1, taps[0], column))
+
+    def total() -> SSAValue:
+        return w.fold("add", [op.split_a()[2]], read)
+
+    if not op.epilogue.blocks:
+        return total()
+    beside = [partial(w.element, v, broadcast(v, index)) for v in op.epilogue_operands]
+    return w.inline(op.epilogue.block, [total, *beside], position)
+
+
+def _in_order(op: ContractionOp, at: int, rows: Index, columns: Index) -> tuple[Index, Index]:
+    """Row and column of a factor, or of the result (2), in the order of its dims, or the other way around."""
+    return (rows, columns) if op.layout.data[at] == "r" else (columns, rows)
