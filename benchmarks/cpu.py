@@ -1,161 +1,402 @@
-"""Products of f32 matrices on the CPU: ours with a packed weight, PyTorch's, and the peak rate on operands in
-registers.
+"""Networks on a CPU beside the engines that people use there: ONNX Runtime, OpenVINO and torch.compile (Inductor).
 
-    python benchmarks/cpu.py --shapes 128x3072x768,1024x768x3072
+    python -m benchmarks.cpu                          # all networks, f32
+    python -m benchmarks.cpu resnet50 lstm --cores 0,1
+    python -m benchmarks.cpu --dtype bf16             # ONNX Runtime has no bf16 on a CPU and is left out
+    python -m benchmarks.cpu --load                   # while another process keeps each of the cores busy
 
-"peak" is the rate of multiply-adds on vector registers, all threads at once, in the same rounds: clocks change with the
-load and with what other tenants of the processor do, so shares of it mean more than rates. "tiles" is the same for f32
-products as six of bf16 on the matrix unit (AMX), operands from the first-level cache; AIT_AMX=0 does without it. Every
-shape (m x n x k) has weights of 256 MB in all, used one after another, so that they come from memory as in a model.
+Each engine runs in a process of its own, bound to the same cores, with a thread for each. The engines take turns, with
+a rest between them in which the threads of the last one stop to spin; the times are medians over the turns. ONNX
+Runtime and OpenVINO load the network as `torch.onnx.export` writes it and use buffers that are bound beforehand. Errors
+are taken against float64, as a ratio to those of ONNX Runtime, or without it of PyTorch's eager mode.
+
+Needs `pip install ait_mlir[torch] onnxscript onnxruntime openvino timm`; an engine that is not installed is left out.
 """
 
 from __future__ import annotations
 
 import argparse
-import ctypes
+import copy
+import importlib
+import importlib.metadata
+import importlib.util
+import math
+import multiprocessing
+import os
+import statistics
+import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from multiprocessing.connection import Connection
 from pathlib import Path
+from typing import Any, cast
 
 import torch
+from torch import nn
+from torch.nn import functional as F
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-
-from ait_mlir.driver import compile_module
-from ait_mlir.ir.context import context
-from ait_mlir.ir.parser import parse_text
-from ait_mlir.lowering.build import build_library
-from ait_mlir.lowering.kernels import Target
-from ait_mlir.runtime import Model
-from ait_mlir.runtime.loading import runtime_library
+from ait_mlir.errors import AitError
 from benchmarks import record
-from benchmarks.measure import median_seconds
+from benchmarks.models import DTYPES, widened
+from benchmarks.networks import network, randomized
+from benchmarks.peers import bert, gpt2, unet
+from benchmarks.random_networks import networks as random_networks
 
-SHAPES = "128x768x768,128x3072x768,128x768x3072,1024x768x768,1024x3072x768,1024x768x3072"
-WEIGHTS = 256 << 20
-STEPS, CHAINS, BLOCKS = 10_000_000, 12, 100_000
-PEAK = """\
-#include <omp.h>
-#include <stdint.h>
-#include "ait/kernels/cpu/amx.h"
-#include "ait/kernels/cpu/vector.h"
-#ifdef AIT_CPU_AMX
-namespace amx = ait::cpu::amx;
-struct Nothing {
-  void begin() {}
-  template <int>
-  void part() {}
-  void end() {}
-};
-#endif
-/// Blocks of 32 x 32 sums of 64 products on the matrix unit, on every thread; returns the number of operations on f32.
-extern "C" int64_t tiles(int64_t blocks) {
-  int64_t done = 0;
-#ifdef AIT_CPU_AMX
-#pragma omp parallel reduction(+ : done)
-  {
-    constexpr int64_t kSteps = 2, kTile = kSteps * amx::kStepBytes;
-    alignas(64) static thread_local char planes[4 * kTile];
-    alignas(64) float out[32 * 32];
-    uint32_t state = 1;
-    const auto numbers = [&state] {
-      amx::Floats x;
-      for (int i = 0; i < 16; ++i) x[i] = float(int32_t(state = state * 1664525u + 1013904223u)) * 0x1p-31f;
-      return x;
-    };
-    for (int64_t step = 0; step < 4 * kSteps; ++step) {
-      char* const to = planes + step * amx::kStepBytes;
-      for (int64_t r = 0; r < amx::kTileRows; ++r) amx::split(numbers(), numbers(), to + r * 64);
-    }
-    const amx::TileRegisters registers;
-    Nothing nothing;
-    const char* const p = planes;
-    for (int64_t i = 0; i < blocks; ++i) {
-      amx::multiply_tiles<2>(p, p + kTile, p + 2 * kTile, p + 3 * kTile, kSteps, out, 32 * 4, nothing);
-    }
-    done += 2 * blocks * 32 * 32 * kSteps * amx::kTileDepth;
-  }
-#endif
-  return done;
+Inputs = list[torch.Tensor]
+Case = tuple[nn.Module, Inputs]
+REST = 0.03
+"""Seconds between turns; libgomp's threads and those of the engines spin for less."""
+_BUSY = "while True: pass"
+
+
+class Gpt2Step(nn.Module):
+    """A step of decoding: a token, its position, and the keys and values of the tokens before it, to the logits and the
+    keys and values of the new token."""
+
+    def __init__(self, config: gpt2.GPT2Config) -> None:
+        super().__init__()
+        self.model = gpt2.GPT2Model(config)
+
+    def forward(self, ids: torch.Tensor, position: torch.Tensor, past: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        x, new = self.model.wte(ids) + self.model.wpe(position), list[torch.Tensor]()
+        for i, block in enumerate(self.model.h):
+            split = (1, 1, block.attn.heads, -1)
+            q, k, v = (t.view(split).transpose(1, 2) for t in block.attn.c_attn(block.ln_1(x)).chunk(3, -1))
+            new += [k, v]
+            keys, values = torch.cat([past[2 * i], k], 2), torch.cat([past[2 * i + 1], v], 2)
+            y = F.scaled_dot_product_attention(q, keys, values)
+            x = x + block.attn.c_proj(y.transpose(1, 2).flatten(2))
+            x = x + block.mlp(block.ln_2(x))
+        return F.linear(self.model.ln_f(x), self.model.wte.weight), torch.stack(new)
+
+
+class UNetBlock(nn.Module):
+    """One level of a denoising network: convolutions with the time, and attention to pixels and text."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.residual, self.transformer = unet.Residual(320, 320, 1280), unet.Transformer(320)
+
+    def forward(self, x: torch.Tensor, time: torch.Tensor, text: torch.Tensor) -> torch.Tensor:
+        return self.transformer(self.residual(x, time), text)
+
+
+class Lstm(nn.Module):
+    """Two recurrent layers and a classifier of the last step."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers, self.head = nn.LSTM(256, 512, 2, batch_first=True), nn.Linear(512, 10)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.head(self.layers(x)[0][:, -1])
+
+
+def plain(make: Callable[[], nn.Module], *inputs: Callable[[], torch.Tensor]) -> Case:
+    return bert.randomize(make()), [given() for given in inputs]
+
+
+def vision(name: str) -> Case:
+    entry = network(f"timm:{name}")
+    return randomized(entry.make()), entry.inputs(1, torch.float32)
+
+
+def detector() -> Case:
+    drawn = random_networks(0, 1, True, ["detection"])[0]
+    return randomized(drawn.make()), drawn.inputs(1, torch.float32)
+
+
+def _ids(length: int) -> Callable[[], torch.Tensor]:
+    return lambda: torch.randint(50257, (1, length))
+
+
+NETWORKS: Mapping[str, Callable[[], Case]] = {
+    "bert": partial(plain, lambda: bert.BertEncoder(bert.BertConfig()), lambda: torch.randn(1, 128, 768)),
+    "vit_s": partial(vision, "vit_small_patch16_224"),
+    "resnet50": partial(vision, "resnet50"),
+    "mobilenetv3": partial(vision, "mobilenetv3_large_100"),
+    "gpt2": partial(
+        plain, lambda: gpt2.GPT2LMHeadModel(gpt2.GPT2Config()), _ids(128), lambda: torch.arange(128).unsqueeze(0)
+    ),
+    "gpt2_step": partial(
+        plain,
+        lambda: Gpt2Step(gpt2.GPT2Config()),
+        _ids(1),
+        lambda: torch.full((1, 1), 128),
+        lambda: torch.randn(24, 1, 12, 128, 64),
+    ),
+    "unet_block": partial(
+        plain,
+        UNetBlock,
+        lambda: torch.randn(1, 320, 32, 32),
+        lambda: torch.randn(1, 1280),
+        lambda: torch.randn(1, unet.WORDS, unet.TEXT),
+    ),
+    "lstm": partial(plain, Lstm, lambda: torch.randn(1, 64, 256)),
+    "detector": detector,
 }
-using V = ait::cpu::Vector<float>;
-/// Multiplies and adds in registers, on every thread; returns the number of floating-point operations.
-extern "C" int64_t peak(int64_t steps, float* out) {
-  int64_t done = 0;
-#pragma omp parallel reduction(+ : done)
-  {
-    V sums[CHAINS], x = V{} + 0.999f, y = V{} + 0.001f;
-#pragma GCC unroll 12
-    for (int i = 0; i < CHAINS; ++i) sums[i] = V{} + float(i + 2);  // 1 would stay 1, and not be computed
-    for (int64_t s = 0; s < steps; ++s) {
-#pragma GCC unroll 12
-      for (int i = 0; i < CHAINS; ++i) sums[i] = sums[i] * x + y;
-    }
-    for (int i = 1; i < CHAINS; ++i) sums[0] += sums[i];
-    *reinterpret_cast<V*>(out + 64 * omp_get_thread_num()) = sums[0];
-    done += 2 * steps * CHAINS * ait::cpu::kLanes<float>;
-  }
-  return done;
-}
-"""
+"""Makes each network in f32, and its inputs at batch 1."""
 
 
-def model_of(m: int, n: int, k: int, count: int, folder: Path) -> Model:
-    """`count` products of one input with a weight each."""
-    body = "".join(
-        f'  %w{i} = ait.param "w{i}" : !ait.tensor<{n} x {k} x f32>\n'
-        f"  %y{i} = ait.gemm rcr %x, %w{i} : !ait.tensor<{m} x {n} x f32>\n"
-        f'  ait.output "y{i}" %y{i} : !ait.tensor<{m} x {n} x f32>\n'
-        for i in range(count)
+def case_of(name: str, dtype: torch.dtype) -> Case:
+    """A network, the same in each process, and its inputs."""
+    torch.manual_seed(0)
+    module, inputs = NETWORKS[name]()
+    return module.to(dtype).eval(), [t.to(dtype) if t.is_floating_point() else t for t in inputs]
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A network in an engine: a function that runs it, and one that returns the first result of the last run."""
+
+    run: Callable[[], object]
+    result: Callable[[], torch.Tensor]
+
+
+@dataclass(frozen=True)
+class Job:
+    """What a process of an engine needs to know."""
+
+    engine: str
+    network: str
+    dtype: str
+    folder: Path
+    cores: tuple[int, ...]
+
+
+def _ours(job: Job) -> Prepared:
+    from ait_mlir.importers.torch import from_torch
+    from ait_mlir.importers.torch.compiled import build
+    from ait_mlir.options import CompileOptions
+
+    module, given = case_of(job.network, DTYPES[job.dtype])
+    imported = from_torch(module, tuple(given), name=job.network)
+    built = build(imported, CompileOptions("cpu"), workdir=job.folder / "ours")
+    inputs = dict(zip([item.name for item in imported.inputs.tensors], given, strict=True))
+    outputs = built.model.run_with_tensors(inputs, sync=True)
+    first = outputs[imported.outputs[0][1]]
+    return Prepared(lambda: built.model.run_with_tensors(inputs, outputs), lambda: first.double())
+
+
+def _compiled(job: Job) -> Prepared:
+    module, given = case_of(job.network, DTYPES[job.dtype])
+    run, last = torch.compile(module, dynamic=False), list[Any]()
+
+    def call() -> None:
+        last[:] = [run(*given)]
+
+    return Prepared(call, lambda: first_of(last[0]).double())
+
+
+def _onnxruntime(job: Job) -> Prepared:
+    ort: Any = importlib.import_module("onnxruntime")
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = len(job.cores)
+    session = ort.InferenceSession(str(job.folder / "model.onnx"), options, providers=["CPUExecutionProvider"])
+    binding = session.io_binding()
+    for item, tensor in zip(session.get_inputs(), _stored_inputs(job), strict=True):
+        binding.bind_cpu_input(item.name, tensor.numpy())
+    for item in session.get_outputs():
+        binding.bind_output(item.name)
+    return Prepared(
+        lambda: session.run_with_iobinding(binding),
+        lambda: torch.from_numpy(binding.copy_outputs_to_cpu()[0]).double(),
     )
-    module = parse_text(context(), f"ait.graph @product(%x: !ait.tensor<{m} x {k} x f32>) {{\n{body}}}\n")
-    return Model(compile_module(module, output=folder / f"{m}_{n}_{k}.ait"))
 
 
-def row(shape: str, peaks: dict[str, Callable[[], int]], folder: Path, budget: float) -> list[str]:
-    """One row of the table."""
-    m, n, k = (int(size) for size in shape.split("x"))
-    count = max(1, WEIGHTS // (4 * n * k))
-    model = model_of(m, n, k, count, folder)
-    weights = [torch.randn(n, k) for _ in range(count)]
-    for i, weight in enumerate(weights):
-        model.set_constant(f"w{i}", weight)
-    x, outputs = torch.randn(m, k), {f"y{i}": torch.empty(m, n) for i in range(count)}
-
-    def torchs() -> None:
-        for weight, out in zip(weights, outputs.values(), strict=True):
-            torch.mm(x, weight.t(), out=out)
-
-    runs = {"ours": lambda: model.run_with_tensors({"x": x}, outputs), "torch": torchs, **peaks}
-    times = median_seconds(runs, "cpu", budget)
-    work = 2.0 * m * n * k * count
-    flops = {"ours": work, "torch": work, **{name: run() for name, run in peaks.items()}}
-    rates = {name: flops[name] / times[name] / 1e9 for name in runs}
-    shares = [f"{rates['ours'] / rates[p]:.0%}" for p in peaks]
-    return [shape, *(f"{rate:.0f}" for rate in rates.values()), *shares, f"{rates['ours'] / rates['torch']:.2f}"]
+def _openvino(job: Job) -> Prepared:
+    ov: Any = importlib.import_module("openvino")
+    core = ov.Core()
+    config = {"PERFORMANCE_HINT": "LATENCY", "INFERENCE_NUM_THREADS": len(job.cores)}
+    config["INFERENCE_PRECISION_HINT"] = {"f32": "f32", "bf16": "bf16"}[job.dtype]
+    compiled = core.compile_model(core.read_model(str(job.folder / "model.onnx")), "CPU", config)
+    request = compiled.create_infer_request()
+    for i, tensor in enumerate(_stored_inputs(job)):
+        request.set_input_tensor(i, ov.Tensor(tensor.numpy()))
+    return Prepared(request.infer, lambda: torch.from_numpy(request.get_output_tensor(0).data).double())
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
-    parser.add_argument("--shapes", default=SHAPES, help="m x n x k, with commas between them (default: %(default)s)")
-    parser.add_argument("--budget", type=float, default=2.0, help="seconds to spend on each time")
+ENGINES: Mapping[str, Callable[[Job], Prepared]] = {
+    "ours": _ours,
+    "onnxruntime": _onnxruntime,
+    "openvino": _openvino,
+    "compile": _compiled,
+}
+"""Prepares a network in each engine."""
+
+
+def _stored_inputs(job: Job) -> Inputs:
+    return torch.load(job.folder / "inputs.pt")
+
+
+def first_of(results: Any) -> torch.Tensor:
+    """The first result of a network that has one or several."""
+    return results if isinstance(results, torch.Tensor) else results[0]
+
+
+def _serve(pipe: Connection, job: Job) -> None:
+    """The process of an engine: sends its result and the seconds that it took to prepare; then runs the network as
+    often as it is told and sends the seconds of a run."""
+    try:
+        torch.set_num_threads(len(job.cores))
+        start = time.perf_counter()
+        with torch.inference_mode():
+            prepared = ENGINES[job.engine](job)
+            prepared.run()
+            pipe.send((prepared.result(), time.perf_counter() - start))
+            while count := pipe.recv():
+                start = time.perf_counter()
+                for _ in range(count):
+                    prepared.run()
+                pipe.send((time.perf_counter() - start) / count)
+    except Exception as error:
+        pipe.send(f"{type(error).__name__}: {str(error).splitlines()[0][:300] if str(error) else ''}")
+
+
+class Engine:
+    """A network in the process of an engine."""
+
+    def __init__(self, job: Job) -> None:
+        context = multiprocessing.get_context("spawn")
+        self.pipe, theirs = context.Pipe()
+        self.process = context.Process(target=_serve, args=(theirs, job), daemon=True)
+        self.process.start()
+        theirs.close()
+        answer = self._answer()
+        self.result, self.prepared = answer
+
+    def _answer(self) -> Any:
+        try:
+            answer = self.pipe.recv()
+        except EOFError:
+            raise AitError("the process ended") from None
+        if isinstance(answer, str):
+            raise AitError(answer)
+        return answer
+
+    def seconds(self, count: int) -> float:
+        """The time of one of `count` runs."""
+        self.pipe.send(count)
+        return self._answer()
+
+    def close(self) -> None:
+        self.pipe.close()
+        self.process.kill()
+        self.process.join()
+
+
+def export(name: str, dtype: torch.dtype, folder: Path) -> tuple[torch.Tensor, torch.Tensor]:
+    """Write the network in f32 as an ONNX file, and its inputs; returns the first result in float64, and eager's."""
+    module, inputs = case_of(name, dtype)
+    exact = first_of(copy.deepcopy(module).double()(*widened(inputs)))
+    eager = first_of(module(*inputs)).double()
+    module, inputs = case_of(name, torch.float32)
+    cast(Any, torch.onnx).export(module, tuple(inputs), folder / "model.onnx", dynamo=True, verbose=False)
+    torch.save(inputs, folder / "inputs.pt")
+    return exact, eager
+
+
+def compare(name: str, args: argparse.Namespace) -> tuple[list[str], float]:
+    """The row of a network, and the ratio of our time to the best peer's."""
+    with tempfile.TemporaryDirectory() as made:
+        folder = Path(made)
+        with torch.inference_mode():
+            exact, eager = export(name, DTYPES[args.dtype], folder)
+        engines: dict[str, Engine] = {}
+        try:
+            for engine in args.engines:
+                try:
+                    engines[engine] = Engine(Job(engine, name, args.dtype, folder, args.cores))
+                except AitError as error:
+                    if engine == "ours":
+                        raise
+                    print(f"{name}: {engine}: {error}", file=sys.stderr, flush=True)
+            seconds = take_turns(engines, args)
+        finally:
+            for engine in engines.values():
+                engine.close()
+    best = min((s, n) for n, s in seconds.items() if n != "ours")
+    ratio = seconds["ours"] / best[0]
+    other = engines["onnxruntime"].result if "onnxruntime" in engines else eager
+    mine, theirs = ((value - exact).abs() for value in (engines["ours"].result, other))
+    worst = mine.max().item() / max(theirs.max().item(), 1e-300)
+    typical = mine.square().mean().sqrt().item() / max(theirs.square().mean().sqrt().item(), 1e-300)
+    times = [f"{seconds[e] * 1e3:.2f}" if e in seconds else "-" for e in args.engines]
+    return [name, *times, f"{ratio:.2f} ({best[1]})", f"{worst:.2f}", f"{typical:.2f}"], ratio
+
+
+def take_turns(engines: Mapping[str, Engine], args: argparse.Namespace) -> dict[str, float]:
+    """The median time of a run of each engine, in seconds."""
+    busy = [
+        subprocess.Popen([sys.executable, "-c", _BUSY], preexec_fn=partial(os.sched_setaffinity, 0, {core}))
+        for core in (args.cores if args.load else ())
+    ]
+    try:
+        single = {name: min(engine.seconds(2), engine.seconds(2)) for name, engine in engines.items()}
+        runs = {name: max(1, min(50, int(0.05 / s))) for name, s in single.items()}
+        slowest = max(single[name] * runs[name] for name in engines)
+        times: dict[str, list[float]] = {name: [] for name in engines}
+        for _ in range(max(7, min(100, int(args.budget / slowest)))):
+            for name, engine in engines.items():
+                time.sleep(REST)
+                engine.seconds(1)  # wakes its threads
+                times[name].append(engine.seconds(runs[name]))
+    finally:
+        for process in busy:
+            process.kill()
+            process.wait()
+    return {name: statistics.median(values) for name, values in times.items()}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Networks on a CPU beside ONNX Runtime, OpenVINO and torch.compile.")
+    parser.add_argument("networks", nargs="*", metavar="NETWORK", help=f"{', '.join(NETWORKS)} (default: all)")
+    parser.add_argument("--dtype", choices=["f32", "bf16"], default="f32", help="default: %(default)s")
+    parser.add_argument("--cores", default="0,1", help="the cores to run on, a thread each (default: %(default)s)")
+    parser.add_argument("--engines", default=",".join(ENGINES), help="default: %(default)s")
+    parser.add_argument("--load", action="store_true", help="with a busy process on each of the cores")
+    parser.add_argument("--budget", type=float, default=4.0, help="seconds for each time (default: %(default)s)")
     record.add_save(parser)
     args = parser.parse_args()
-    with tempfile.TemporaryDirectory() as name, torch.inference_mode():
-        library = build_library({"peak.cc": PEAK.replace("CHAINS", str(CHAINS))}, Target("cpu", "native"), name)
-        functions = ctypes.CDLL(str(library))
-        functions.peak.argtypes, functions.peak.restype = (ctypes.c_int64, ctypes.c_void_p), ctypes.c_int64
-        functions.tiles.argtypes, functions.tiles.restype = (ctypes.c_int64,), ctypes.c_int64
-        sink = torch.zeros(64 * 1024)
-        peaks: dict[str, Callable[[], int]] = {"peak": lambda: functions.peak(STEPS, sink.data_ptr())}
-        if runtime_library("cpu").may_use_amx():
-            peaks["tiles"] = lambda: functions.tiles(BLOCKS)
-        rows = [row(shape, peaks, Path(name), args.budget) for shape in args.shapes.split(",")]
-    heads = [f"{name} GFLOP/s" for name in ("ours", "torch", *peaks)]
-    heads = ["m x n x k", *heads, *(f"ours / {p}" for p in peaks), "ours / torch"]
-    record.show(args.save, heads, rows, "cpu")
+    if wrong := [n for n in args.networks if n not in NETWORKS]:
+        parser.error(f"no network {wrong[0]}; there are {', '.join(NETWORKS)}")
+    args.engines = args.engines.split(",")
+    if wrong := [e for e in args.engines if e not in ENGINES] or "ours" not in args.engines:
+        parser.error(f"the engines are ours and one or more of {', '.join(ENGINES)}")
+    args.cores = tuple(int(core) for core in args.cores.split(","))
+    without = [e for e in args.engines if e in ("onnxruntime", "openvino") and importlib.util.find_spec(e) is None]
+    if args.dtype == "bf16":
+        without.append("onnxruntime")
+    args.engines = [e for e in args.engines if e not in without]
+    os.sched_setaffinity(0, args.cores)
+    os.environ["OMP_NUM_THREADS"] = str(len(args.cores))  # for the processes of the engines
+    versions = [f"{e} {importlib.metadata.version(e)}" for e in args.engines if e in ("onnxruntime", "openvino")]
+    print(", ".join([args.dtype, record.machine("cpu"), f"torch {torch.__version__}", *versions]), flush=True)
+    rows, ratios, failed = list[list[str]](), list[float](), 0
+    for name in args.networks or NETWORKS:
+        try:
+            cells, ratio = compare(name, args)
+        except AitError as error:
+            print(f"failed: {name}: {error}", file=sys.stderr, flush=True)
+            failed = 1
+            continue
+        print("  ".join(cells), flush=True)
+        rows.append(cells)
+        ratios.append(ratio)
+    if rows:
+        heads = ["network", *(f"{e} ms" for e in args.engines), "ours / best peer", "max err / peer's", "rmse / peer's"]
+        record.show(args.save, heads, rows, "cpu")
+        mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
+        print(f"ours / best peer of {len(rows)} networks: geometric mean {mean:.3f}, largest {max(ratios):.2f}")
+    return failed
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        sys.exit(main())
+    except AitError as error:
+        sys.exit(f"error: {error}")
