@@ -17,11 +17,9 @@ from __future__ import annotations
 
 import argparse
 import copy
-import importlib
 import importlib.metadata
 import importlib.util
 import math
-import multiprocessing
 import os
 import statistics
 import subprocess
@@ -29,18 +27,21 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
-from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, cast
 
+import numpy as np
 import torch
 from torch import nn
 from torch.nn import functional as F
 
 from ait_mlir.errors import AitError
+from ait_mlir.importers.torch import from_torch
+from ait_mlir.importers.torch.compiled import build
+from ait_mlir.options import CompileOptions
 from benchmarks import record
+from benchmarks.engines import ENGINES, Engine, Job
 from benchmarks.models import DTYPES, widened
 from benchmarks.networks import network, randomized
 from benchmarks.peers import bert, gpt2, unet
@@ -142,95 +143,12 @@ NETWORKS: Mapping[str, Callable[[], Case]] = {
 """Makes each network in f32, and its inputs at batch 1."""
 
 
-def case_of(name: str, dtype: torch.dtype) -> Case:
+def case_of(name: str, dtype: str) -> Case:
     """A network, the same in each process, and its inputs."""
     torch.manual_seed(0)
     module, inputs = NETWORKS[name]()
-    return module.to(dtype).eval(), [t.to(dtype) if t.is_floating_point() else t for t in inputs]
-
-
-@dataclass(frozen=True)
-class Prepared:
-    """A network in an engine: a function that runs it, and one that returns the first result of the last run."""
-
-    run: Callable[[], object]
-    result: Callable[[], torch.Tensor]
-
-
-@dataclass(frozen=True)
-class Job:
-    """What a process of an engine needs to know."""
-
-    engine: str
-    network: str
-    dtype: str
-    folder: Path
-    cores: tuple[int, ...]
-
-
-def _ours(job: Job) -> Prepared:
-    from ait_mlir.importers.torch import from_torch
-    from ait_mlir.importers.torch.compiled import build
-    from ait_mlir.options import CompileOptions
-
-    module, given = case_of(job.network, DTYPES[job.dtype])
-    imported = from_torch(module, tuple(given), name=job.network)
-    built = build(imported, CompileOptions("cpu"), workdir=job.folder / "ours")
-    inputs = dict(zip([item.name for item in imported.inputs.tensors], given, strict=True))
-    outputs = built.model.run_with_tensors(inputs, sync=True)
-    first = outputs[imported.outputs[0][1]]
-    return Prepared(lambda: built.model.run_with_tensors(inputs, outputs), lambda: first.double())
-
-
-def _compiled(job: Job) -> Prepared:
-    module, given = case_of(job.network, DTYPES[job.dtype])
-    run, last = torch.compile(module, dynamic=False), list[Any]()
-
-    def call() -> None:
-        last[:] = [run(*given)]
-
-    return Prepared(call, lambda: first_of(last[0]).double())
-
-
-def _onnxruntime(job: Job) -> Prepared:
-    ort: Any = importlib.import_module("onnxruntime")
-    options = ort.SessionOptions()
-    options.intra_op_num_threads = len(job.cores)
-    session = ort.InferenceSession(str(job.folder / "model.onnx"), options, providers=["CPUExecutionProvider"])
-    binding = session.io_binding()
-    for item, tensor in zip(session.get_inputs(), _stored_inputs(job), strict=True):
-        binding.bind_cpu_input(item.name, tensor.numpy())
-    for item in session.get_outputs():
-        binding.bind_output(item.name)
-    return Prepared(
-        lambda: session.run_with_iobinding(binding),
-        lambda: torch.from_numpy(binding.copy_outputs_to_cpu()[0]).double(),
-    )
-
-
-def _openvino(job: Job) -> Prepared:
-    ov: Any = importlib.import_module("openvino")
-    core = ov.Core()
-    config = {"PERFORMANCE_HINT": "LATENCY", "INFERENCE_NUM_THREADS": len(job.cores)}
-    config["INFERENCE_PRECISION_HINT"] = {"f32": "f32", "bf16": "bf16"}[job.dtype]
-    compiled = core.compile_model(core.read_model(str(job.folder / "model.onnx")), "CPU", config)
-    request = compiled.create_infer_request()
-    for i, tensor in enumerate(_stored_inputs(job)):
-        request.set_input_tensor(i, ov.Tensor(tensor.numpy()))
-    return Prepared(request.infer, lambda: torch.from_numpy(request.get_output_tensor(0).data).double())
-
-
-ENGINES: Mapping[str, Callable[[Job], Prepared]] = {
-    "ours": _ours,
-    "onnxruntime": _onnxruntime,
-    "openvino": _openvino,
-    "compile": _compiled,
-}
-"""Prepares a network in each engine."""
-
-
-def _stored_inputs(job: Job) -> Inputs:
-    return torch.load(job.folder / "inputs.pt")
+    wanted = DTYPES[dtype]
+    return module.to(wanted).eval(), [t.to(wanted) if t.is_floating_point() else t for t in inputs]
 
 
 def first_of(results: Any) -> torch.Tensor:
@@ -238,66 +156,21 @@ def first_of(results: Any) -> torch.Tensor:
     return results if isinstance(results, torch.Tensor) else results[0]
 
 
-def _serve(pipe: Connection, job: Job) -> None:
-    """The process of an engine: sends its result and the seconds that it took to prepare; then runs the network as
-    often as it is told and sends the seconds of a run."""
-    try:
-        torch.set_num_threads(len(job.cores))
-        start = time.perf_counter()
-        with torch.inference_mode():
-            prepared = ENGINES[job.engine](job)
-            prepared.run()
-            pipe.send((prepared.result(), time.perf_counter() - start))
-            while count := pipe.recv():
-                start = time.perf_counter()
-                for _ in range(count):
-                    prepared.run()
-                pipe.send((time.perf_counter() - start) / count)
-    except Exception as error:
-        pipe.send(f"{type(error).__name__}: {str(error).splitlines()[0][:300] if str(error) else ''}")
+def prepare(name: str, dtype: str, folder: Path) -> tuple[str, torch.Tensor, torch.Tensor]:
+    """Write our artifact of a network, the network in f32 as an ONNX file, and its inputs.
 
-
-class Engine:
-    """A network in the process of an engine."""
-
-    def __init__(self, job: Job) -> None:
-        context = multiprocessing.get_context("spawn")
-        self.pipe, theirs = context.Pipe()
-        self.process = context.Process(target=_serve, args=(theirs, job), daemon=True)
-        self.process.start()
-        theirs.close()
-        answer = self._answer()
-        self.result, self.prepared = answer
-
-    def _answer(self) -> Any:
-        try:
-            answer = self.pipe.recv()
-        except EOFError:
-            raise AitError("the process ended") from None
-        if isinstance(answer, str):
-            raise AitError(answer)
-        return answer
-
-    def seconds(self, count: int) -> float:
-        """The time of one of `count` runs."""
-        self.pipe.send(count)
-        return self._answer()
-
-    def close(self) -> None:
-        self.pipe.close()
-        self.process.kill()
-        self.process.join()
-
-
-def export(name: str, dtype: torch.dtype, folder: Path) -> tuple[torch.Tensor, torch.Tensor]:
-    """Write the network in f32 as an ONNX file, and its inputs; returns the first result in float64, and eager's."""
+    Returns the name of our first output, and the first result in float64 and as eager computes it.
+    """
     module, inputs = case_of(name, dtype)
     exact = first_of(copy.deepcopy(module).double()(*widened(inputs)))
     eager = first_of(module(*inputs)).double()
-    module, inputs = case_of(name, torch.float32)
+    imported = from_torch(module, tuple(inputs), name=name)
+    build(imported, CompileOptions("cpu"), workdir=folder / "build").save(folder / "model.ait")
+    module, inputs = case_of(name, "f32")
     cast(Any, torch.onnx).export(module, tuple(inputs), folder / "model.onnx", dynamo=True, verbose=False)
-    torch.save(inputs, folder / "inputs.pt")
-    return exact, eager
+    arrays: Any = {f"i{n:02}": t.numpy() for n, t in enumerate(inputs)}
+    np.savez(folder / "inputs.npz", **arrays)
+    return imported.outputs[0][1], exact, eager
 
 
 def compare(name: str, args: argparse.Namespace) -> tuple[list[str], float]:
@@ -305,12 +178,12 @@ def compare(name: str, args: argparse.Namespace) -> tuple[list[str], float]:
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
         with torch.inference_mode():
-            exact, eager = export(name, DTYPES[args.dtype], folder)
+            output, exact, eager = prepare(name, args.dtype, folder)
         engines: dict[str, Engine] = {}
         try:
             for engine in args.engines:
                 try:
-                    engines[engine] = Engine(Job(engine, name, args.dtype, folder, args.cores))
+                    engines[engine] = Engine(Job(engine, name, args.dtype, folder, len(args.cores), output))
                 except AitError as error:
                     if engine == "ours":
                         raise
@@ -321,8 +194,9 @@ def compare(name: str, args: argparse.Namespace) -> tuple[list[str], float]:
                 engine.close()
     best = min((s, n) for n, s in seconds.items() if n != "ours")
     ratio = seconds["ours"] / best[0]
-    other = engines["onnxruntime"].result if "onnxruntime" in engines else eager
-    mine, theirs = ((value - exact).abs() for value in (engines["ours"].result, other))
+    ours = torch.from_numpy(engines["ours"].result)
+    other = torch.from_numpy(engines["onnxruntime"].result) if "onnxruntime" in engines else eager
+    mine, theirs = ((value - exact).abs() for value in (ours, other))
     worst = mine.max().item() / max(theirs.max().item(), 1e-300)
     typical = mine.square().mean().sqrt().item() / max(theirs.square().mean().sqrt().item(), 1e-300)
     times = [f"{seconds[e] * 1e3:.2f}" if e in seconds else "-" for e in args.engines]
