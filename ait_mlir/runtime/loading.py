@@ -34,7 +34,8 @@ def runtime_library(kind: TargetKind) -> Any:
     """
     with _lock:
         if kind not in _loaded:
-            import tvm_ffi
+            with _cpu_settings():  # tvm_ffi imports PyTorch, if it is installed, and PyTorch loads OpenMP
+                import tvm_ffi
 
             whole_number("AIT_NUM_THREADS", 4096)
 
@@ -119,7 +120,8 @@ def _cpu_settings() -> Generator[None]:
 
     OpenBLAS treats an AMD CPU with AVX-512 as a Haswell and then runs at half speed. GNU OpenMP's threads spin for
     milliseconds after a loop, which is very slow if there are more threads than free CPUs; 0.1 ms is enough for the
-    gap between two kernels.
+    gap between two kernels. OpenMP reads the variable when it is loaded: in a program that has imported PyTorch before,
+    its threads spin as the user's environment says.
     """
     wanted: dict[str, str] = {}
     if "avx512f" in cpu_flags() and cpu_fields().get("vendor_id") == "AuthenticAMD":
