@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from ait_mlir.lowering.kernels.cumulative import chained_bytes
 from tests.kernels.harness import Library, random_inputs, reference
 from tests.specs.cumulative import CUMULATIVE
 
@@ -34,3 +35,18 @@ def test_extremes_keep_nan(tmp_path: Path) -> None:
         (got,) = library.run(case, {"b": 4, "s": 3}, [x])
         want = (torch.cummax if kind == "max" else torch.cummin)(torch.from_numpy(x), 1)[0].numpy()
         np.testing.assert_array_equal(got, want)
+
+
+def test_logarithms_of_sums_keep_small_terms_and_infinities(tmp_path: Path) -> None:
+    case = CUMULATIVE.case(CUMULATIVE.find("logsumexp-last"), "f32")
+    inf = np.inf
+    x = np.array([[-200, -100, 0], [0, -200, 0], [-inf, -inf, 3], [inf, inf, 1], [-inf, inf, np.nan]], np.float32)
+    (got,) = Library([case], tmp_path).run(case, {"b": 5, "s": 3}, [x])
+    want = np.array([[-200, -100, 0], [0, 0, np.log(2)], [-inf, -inf, 3], [inf, inf, inf], [-inf, inf, np.nan]])
+    np.testing.assert_allclose(got, want, rtol=1e-6)
+
+
+def test_blocks_pass_two_numbers_on_for_logarithms_of_sums() -> None:
+    forms = (CUMULATIVE.case(CUMULATIVE.find(name), "f32").op for name in ("last", "logsumexp-last"))
+    plain, pairs = ((chained_bytes(op) - 32).evaluate({"b": 3, "s": 9000}) for op in forms)
+    assert pairs == 2 * plain > 0

@@ -84,7 +84,8 @@ def chained_bytes(op: CumulativeOp) -> Expr:
     t = tensor_type(op.input)
     axis, size = op.dim.value.data, element_bytes(t)
     rows = product([d for i, d in enumerate(t.dims) if i != axis])
-    message, vector = 2 * max(4, size), min(8, 16 // size)
+    state = max(4, size) * (2 if op.kind.data == "logsumexp" else 1)  # the largest exponent and a sum
+    message, vector = 2 * state, min(8, 16 // size)
     if all(d.as_int() == 1 for d in t.dims[axis + 1 :]):
         tiles = ceildiv(t.dims[axis] + vector - 1, THREADS * vector * CHUNKS)
         return rows * _entries(tiles, 32) * const(message) + const(32)

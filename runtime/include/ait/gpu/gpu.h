@@ -5,6 +5,8 @@
 
 #include <stdint.h>
 
+#include <type_traits>
+
 #include "ait/types.h"
 
 #if defined(AIT_HIP)
@@ -74,13 +76,30 @@ struct alignas(16) uint4 {
 };
 #endif
 
+namespace detail {
+/// @brief `move` of a value; of a struct, such as the state of a fold, `move` of each of its words of 4 bytes.
+template <class T, class Move>
+__device__ __forceinline__ T by_words(T value, Move move) {
+  if constexpr (std::is_class_v<T> && sizeof(T) % 4 == 0) {
+    uint32_t words[sizeof(T) / 4];
+    copy_bytes(words, &value, sizeof(T));
+#pragma unroll
+    for (uint32_t& word : words) word = move(word);
+    copy_bytes(&value, words, sizeof(T));
+    return value;
+  } else {
+    return move(value);
+  }
+}
+}  // namespace detail
+
 /// @brief The value of the lane whose index differs in the bits of `mask`. All lanes of the warp must take part.
 template <class T>
 __device__ __forceinline__ T shuffle_xor(T value, int mask) {
 #if defined(AIT_HIP)
-  return __shfl_xor(value, mask, kWarpSize);
+  return detail::by_words(value, [&](auto word) { return __shfl_xor(word, mask, kWarpSize); });
 #else
-  return __shfl_xor_sync(0xffffffffu, value, mask);
+  return detail::by_words(value, [&](auto word) { return __shfl_xor_sync(0xffffffffu, word, mask); });
 #endif
 }
 
@@ -88,9 +107,9 @@ __device__ __forceinline__ T shuffle_xor(T value, int mask) {
 template <class T>
 __device__ __forceinline__ T shuffle_down(T value, int delta) {
 #if defined(AIT_HIP)
-  return __shfl_down(value, delta, kWarpSize);
+  return detail::by_words(value, [&](auto word) { return __shfl_down(word, delta, kWarpSize); });
 #else
-  return __shfl_down_sync(0xffffffffu, value, delta);
+  return detail::by_words(value, [&](auto word) { return __shfl_down_sync(0xffffffffu, word, delta); });
 #endif
 }
 
@@ -98,9 +117,9 @@ __device__ __forceinline__ T shuffle_down(T value, int delta) {
 template <class T>
 __device__ __forceinline__ T shuffle_up(T value, int delta) {
 #if defined(AIT_HIP)
-  return __shfl_up(value, delta, kWarpSize);
+  return detail::by_words(value, [&](auto word) { return __shfl_up(word, delta, kWarpSize); });
 #else
-  return __shfl_up_sync(0xffffffffu, value, delta);
+  return detail::by_words(value, [&](auto word) { return __shfl_up_sync(0xffffffffu, word, delta); });
 #endif
 }
 
@@ -108,9 +127,9 @@ __device__ __forceinline__ T shuffle_up(T value, int delta) {
 template <class T>
 __device__ __forceinline__ T shuffle(T value, int lane) {
 #if defined(AIT_HIP)
-  return __shfl(value, lane, kWarpSize);
+  return detail::by_words(value, [&](auto word) { return __shfl(word, lane, kWarpSize); });
 #else
-  return __shfl_sync(0xffffffffu, value, lane);
+  return detail::by_words(value, [&](auto word) { return __shfl_sync(0xffffffffu, word, lane); });
 #endif
 }
 

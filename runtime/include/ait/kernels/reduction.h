@@ -77,18 +77,54 @@ struct Prod : Sum {
   }
 };
 
+/// @brief The logarithm of a sum of exponentials: the largest exponent, and the sum of the exponentials divided by that of `most`, at least 1. To join
+/// two takes one exponential.
+template <class C>
+struct Exponentials {
+  C most, sum;
+};
+
+/// @brief The state of a reduction of one element.
+template <class A, class C>
+AIT_FN A state_of(C element) {
+  if constexpr (std::is_arithmetic_v<A>) {
+    return static_cast<A>(element);
+  } else {
+    return A{element, 1};
+  }
+}
+
+/// @brief The result of a state, as an element.
+template <class C, class A>
+AIT_FN C element_of(A state) {
+  if constexpr (std::is_arithmetic_v<A>) {
+    return static_cast<C>(state);
+  } else {
+    return static_cast<C>(state.most + log(state.sum));
+  }
+}
+
 /// @brief log(exp(a) + exp(b)) of all elements, which are floats; -inf without elements.
 struct LogSumExp : Sum {
+  template <class C>
+  using Acc = Exponentials<C>;
   template <class T, class A>
   static AIT_FN A start() {
-    return detail::lowest<T, A>();
+    return state_of<A>(detail::lowest<T, decltype(A::most)>());
   }
-  template <class A>
-  static AIT_FN A join(A a, A b) {
-    const A below = a > b ? b - a : a - b;
-    if (below != below) return a != a ? a : b;  // a NaN, or two infinities of one sign
-    return (a > b ? a : b) + log1p(exp(below));
+  template <class C>
+  static AIT_FN Exponentials<C> join(Exponentials<C> a, Exponentials<C> b) {
+    const bool is_first = a.most > b.most;
+    const C above = is_first ? a.sum : b.sum, below = is_first ? b.sum : a.sum;
+    Exponentials<C> joined;
+    joined.most = is_first ? a.most : b.most;
+    joined.sum = above + below * exp_of_negative(a.most == b.most ? C(0) : is_first ? b.most - a.most : a.most - b.most);  // infinities are equal
+    return joined;
   }
+
+ private:
+  static AIT_FN float exp_of_negative(float x) { return exp_narrow(x); }  // added to at least 1: the error is that of an addition
+  static AIT_FN double exp_of_negative(double x) { return exp(x); }
 };
 
 /// @brief The largest element; NaN if there is one.

@@ -18,7 +18,7 @@ namespace ait::cpu {
 namespace detail {
 /// Sums of f32 are kept in f64: thousands of roundings in a row would show.
 template <class R, class Op>
-using running_t = std::conditional_t<std::is_same_v<typename Op::Value, float>, double, typename R::template Acc<typename Op::Compute>>;
+using running_t = typename R::template Acc<std::conditional_t<std::is_same_v<typename Op::Value, float>, double, typename Op::Compute>>;
 
 /// What no elements come to.
 template <class R, class Op>
@@ -31,7 +31,7 @@ inline constexpr int64_t kFewRows = 16, kSegment = 1 << 15;
 
 template <class R, class Op>
 inline running_t<R, Op> term(typename Op::Value x) {
-  return static_cast<running_t<R, Op>>(static_cast<typename Op::Compute>(x));
+  return state_of<running_t<R, Op>>(static_cast<typename Op::Compute>(x));
 }
 
 /// The sum of `count` elements.
@@ -48,7 +48,7 @@ inline void sum_up(const typename In::Value* from, int64_t step, typename Out::V
   for (int64_t i = 0; i < count; ++i) {
     const running_t<R, In> before = sum;
     sum = R::join(sum, term<R, In>(from[i * step]));
-    to[i * out_step] = static_cast<typename Out::Value>(static_cast<typename In::Compute>(kExclusive ? before : sum));
+    to[i * out_step] = static_cast<typename Out::Value>(element_of<typename In::Compute>(kExclusive ? before : sum));
   }
 }
 
@@ -73,8 +73,8 @@ inline void sum_columns(const typename In::Value* from, int64_t step, typename O
 #pragma omp simd
     for (int64_t c = 0; c < width; ++c) {
       const running_t<R, In> before = sums[c];
-      sums[c] = R::join(sums[c], static_cast<running_t<R, In>>(x[c]));
-      x[c] = static_cast<C>(kExclusive ? before : sums[c]);
+      sums[c] = R::join(sums[c], state_of<running_t<R, In>>(x[c]));
+      x[c] = element_of<C>(kExclusive ? before : sums[c]);
     }
     narrow(x, width, to);
   }

@@ -14,13 +14,13 @@
 
 namespace ait::gpu {
 
-/// Each `kLanes` lanes of a warp have a row.
-template <class R, bool kExclusive, bool kReverse, int kLanes, int kVec, int kOuter, class In, class Out>
+/// Each `kLanes` lanes of a warp have a row, and `kAhead` chunks of it at once.
+template <class R, bool kExclusive, bool kReverse, int kLanes, int kAhead, int kVec, int kOuter, class In, class Out>
 __global__ void __launch_bounds__(kScanThreads) cumulative_rows_kernel(RowSpace<kOuter, 1> space, In in, Out out) {
   using Row = detail::ScanRow<R, kVec, kReverse, In, Out>;
   using A = typename Row::A;
   const A none = detail::scan_start<R, In>();
-  constexpr int kAhead = 4, kStep = kLanes * kAhead, kRows = kScanThreads / kLanes;
+  constexpr int kStep = kLanes * kAhead, kRows = kScanThreads / kLanes;
   wait_for_previous();
   allow_next();
   const int lane = threadIdx.x % kLanes;
@@ -35,12 +35,12 @@ __global__ void __launch_bounds__(kScanThreads) cumulative_rows_kernel(RowSpace<
       typename Row::T raws[kAhead][kVec];
 #pragma unroll
       for (int u = 0; u < kAhead; ++u) row.read(first + u * kLanes, raws[u]);
-      A x[kAhead][kVec];
+      A x[kAhead][kVec], before[kAhead];
 #pragma unroll
-      for (int u = 0; u < kAhead; ++u) Row::widen(raws[u], x[u]);
-      const A total = detail::scan_chunks<R, kExclusive, kLanes>(x, none);
+      for (int u = 0; u < kAhead; ++u) before[u] = row.template scan<kExclusive>(raws[u], x[u]);
+      const A total = detail::scan_before<R, kLanes>(before, none);
 #pragma unroll
-      for (int u = 0; u < kAhead; ++u) row.write(first + u * kLanes, carry, x[u]);
+      for (int u = 0; u < kAhead; ++u) row.write(first + u * kLanes, R::join(carry, before[u]), x[u]);
       carry = R::join(carry, total);
     }
   }
@@ -67,13 +67,14 @@ __global__ void __launch_bounds__(kScanThreads) cumulative_blocks_kernel(RowSpac
       typename Row::T raws[kAhead][kVec];
 #pragma unroll
       for (int u = 0; u < kAhead; ++u) row.read(first + u * kWarpSize, raws[u]);
-      A x[kAhead][kVec], within, total;
+      A x[kAhead][kVec], before[kAhead], within, total;
 #pragma unroll
-      for (int u = 0; u < kAhead; ++u) Row::widen(raws[u], x[u]);
-      detail::join_warps<R>(detail::scan_chunks<R, kExclusive, kWarpSize>(x, none), none, shared[turn], within, total);
+      for (int u = 0; u < kAhead; ++u) before[u] = row.template scan<kExclusive>(raws[u], x[u]);
+      detail::join_warps<R>(detail::scan_before<R, kWarpSize>(before, none), none, shared[turn], within, total);
       turn ^= 1;
+      within = R::join(carry, within);
 #pragma unroll
-      for (int u = 0; u < kAhead; ++u) row.write(first + u * kWarpSize, R::join(carry, within), x[u]);
+      for (int u = 0; u < kAhead; ++u) row.write(first + u * kWarpSize, R::join(within, before[u]), x[u]);
       carry = R::join(carry, total);
     }
   }
@@ -136,7 +137,7 @@ bool may_access_columns(const RowSpace<kOuter, 1>& space, const Op& operand) {
   return aligned && space.rows >= kTileColumns<kVec>;
 }
 
-template <class R, bool kExclusive, bool kReverse, int kLanes, int kVec, int kOuter, class In, class Out>
+template <class R, bool kExclusive, bool kReverse, int kLanes, int kAhead, int kVec, int kOuter, class In, class Out>
 int32_t launch_scan_rows(const Context& ctx, const RowSpace<kOuter, 1>& space, const In& in, const Out& out) {
   LaunchConfig config;
   config.block = dim3(kScanThreads);
@@ -146,7 +147,7 @@ int32_t launch_scan_rows(const Context& ctx, const RowSpace<kOuter, 1>& space, c
     return launch(ctx, config, cumulative_blocks_kernel<R, kExclusive, kReverse, kVec, kOuter, In, Out>, space, in, out);
   } else {
     config.grid = dim3(ceil_div(space.rows, kScanThreads / kLanes, 1 << 20));
-    return launch(ctx, config, cumulative_rows_kernel<R, kExclusive, kReverse, kLanes, kVec, kOuter, In, Out>, space, in, out);
+    return launch(ctx, config, cumulative_rows_kernel<R, kExclusive, kReverse, kLanes, kAhead, kVec, kOuter, In, Out>, space, in, out);
   }
 }
 
@@ -192,9 +193,11 @@ int32_t cumulative(const Context& ctx, const int64_t (&sizes)[kRank], const In& 
     return detail::launch_scan_columns<R, kExclusive, 1>(ctx, space, from, to);
   } else {
     constexpr int kVec = In::kInner == Inner::unit ? vector_width<In>() : 1;
-    if (space.length <= 8 * kVec) return detail::launch_scan_rows<R, kExclusive, kReverse, 8, kVec>(ctx, space, in, out);
-    if (space.length <= 8 * kWarpSize * kVec) return detail::launch_scan_rows<R, kExclusive, kReverse, kWarpSize, kVec>(ctx, space, in, out);
-    return detail::launch_scan_rows<R, kExclusive, kReverse, kScanThreads, kVec>(ctx, space, in, out);
+    if (space.length <= 8 * kVec) return detail::launch_scan_rows<R, kExclusive, kReverse, 8, 1, kVec>(ctx, space, in, out);
+    if (space.length <= kWarpSize * kVec) return detail::launch_scan_rows<R, kExclusive, kReverse, kWarpSize, 1, kVec>(ctx, space, in, out);
+    if (space.length <= 2 * kWarpSize * kVec) return detail::launch_scan_rows<R, kExclusive, kReverse, kWarpSize, 2, kVec>(ctx, space, in, out);
+    if (space.length <= 8 * kWarpSize * kVec) return detail::launch_scan_rows<R, kExclusive, kReverse, kWarpSize, 4, kVec>(ctx, space, in, out);
+    return detail::launch_scan_rows<R, kExclusive, kReverse, kScanThreads, kScanAhead<kVec>, kVec>(ctx, space, in, out);
   }
 }
 

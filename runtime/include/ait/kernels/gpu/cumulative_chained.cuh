@@ -44,8 +44,7 @@ __global__ void __launch_bounds__(kScanThreads, 6) cumulative_chained_rows_kerne
     typename Row::T raw[kVec];
     const typename Row::Word word = held[u][threadIdx.x];
     copy_bytes(&raw, &word, sizeof(raw));
-    Row::widen(raw, x);
-    return detail::scan_thread<R, kExclusive>(x, none);
+    return Row::template scan<kExclusive>(raw, x);
   };
   A before[kAhead], within, total;
 #pragma unroll

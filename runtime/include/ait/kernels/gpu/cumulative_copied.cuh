@@ -71,7 +71,7 @@ struct CopiedColumns : ScanColumns<R, kExclusive, kVec, kOuter, In, Out, 8> {
 #pragma unroll
       for (int j = 0; j < kVec; ++j) {
         const A through = R::join(within[j], x[j]);
-        raw[j] = convert<typename Out::Value>(static_cast<typename In::Compute>(R::join(before[j], kExclusive ? within[j] : through)));
+        raw[j] = convert<typename Out::Value>(element_of<typename In::Compute>(R::join(before[j], kExclusive ? within[j] : through)));
         within[j] = through;
       }
       store<kVec>(this->out.data + Base::row(from, r) * this->out.strides[kOuter], raw);

@@ -37,16 +37,6 @@ __device__ __forceinline__ void keep_lanes(T* to, const T (&from)[kLanes]) {
   store<kLanes, false>(to, from);
 }
 
-/// @brief `shuffle_xor` of a state of a fold.
-template <class A>
-__device__ __forceinline__ A exchanged(A state, int mask) {
-  return shuffle_xor(state, mask);
-}
-template <class C, class P>
-__device__ __forceinline__ Placed<C, P> exchanged(Placed<C, P> state, int mask) {
-  return {shuffle_xor(state.value, mask), shuffle_xor(state.place, mask)};
-}
-
 /// @brief Bytes of shared memory with which a block joins states of `kBytes`.
 template <int kThreads, int kBytes>
 inline constexpr int kJoinBytes = kThreads > kWarpSize ? kThreads / kWarpSize * kBytes : 16;
@@ -58,7 +48,7 @@ template <class F, int kThreads, class A>
 __device__ __forceinline__ A join_threads(A state, char* shared) {
   constexpr int kSpan = kThreads < kWarpSize ? kThreads : kWarpSize;
 #pragma unroll
-  for (int mask = kSpan / 2; mask > 0; mask /= 2) state = F::join(state, exchanged(state, mask));
+  for (int mask = kSpan / 2; mask > 0; mask /= 2) state = F::join(state, shuffle_xor(state, mask));
   if constexpr (kThreads > kWarpSize) {
     A* slots = reinterpret_cast<A*>(shared);
     if (threadIdx.x % kWarpSize == 0) slots[threadIdx.x / kWarpSize] = state;

@@ -47,7 +47,7 @@ __device__ __forceinline__ scan_acc_t<R, Op> scan_start() {
 /// @brief An element that changes nothing.
 template <class R, class Op>
 __device__ __forceinline__ typename Op::Value scan_neutral() {
-  return convert<typename Op::Value>(static_cast<typename Op::Compute>(scan_start<R, Op>()));
+  return convert<typename Op::Value>(element_of<typename Op::Compute>(scan_start<R, Op>()));
 }
 
 /// @brief The sum over this lane and those below it, of each `kLanes` lanes of a warp.
@@ -74,26 +74,8 @@ __device__ __forceinline__ A scan_thread(A (&x)[kCount], A none) {
   return sum;
 }
 
-/// @brief The sums over `kAhead` times `kLanes` chunks in place, and the sum of all. Lane l has chunks l, kLanes + l and so on.
-template <class R, bool kExclusive, int kLanes, int kAhead, int kVec, class A>
-__device__ __forceinline__ A scan_chunks(A (&x)[kAhead][kVec], A none) {
-  A through[kAhead];
-#pragma unroll
-  for (int u = 0; u < kAhead; ++u) through[u] = scan_lanes<R, kLanes>(scan_thread<R, kExclusive>(x[u], none));
-  const int lane = threadIdx.x % kWarpSize;
-  A before = none;
-#pragma unroll
-  for (int u = 0; u < kAhead; ++u) {
-    A offset = shuffle_up(through[u], 1);
-    offset = R::join(before, lane % kLanes == 0 ? none : offset);
-#pragma unroll
-    for (int j = 0; j < kVec; ++j) x[u][j] = R::join(offset, x[u][j]);
-    before = R::join(before, shuffle(through[u], lane / kLanes * kLanes + kLanes - 1));
-  }
-  return before;
-}
-
-/// @brief Replaces the sums of a lane's `kAhead` chunks by the sums before each chunk; returns the sum of all lanes, like `scan_chunks`.
+/// @brief Replaces the sums of a lane's `kAhead` chunks by the sums before each chunk; returns the sum of all lanes. Lane l has chunks l, kLanes + l
+/// and so on.
 template <class R, int kLanes, int kAhead, class A>
 __device__ __forceinline__ A scan_before(A (&sums)[kAhead], A none) {
 #pragma unroll
@@ -177,7 +159,14 @@ struct ScanRow {
   /// What was read, in the order of the sums.
   __device__ __forceinline__ static void widen(const T (&from)[kVec], A (&to)[kVec]) {
 #pragma unroll
-    for (int j = 0; j < kVec; ++j) to[j] = static_cast<A>(convert<typename In::Compute>(from[kReverse ? kVec - 1 - j : j]));
+    for (int j = 0; j < kVec; ++j) to[j] = state_of<A>(convert<typename In::Compute>(from[kReverse ? kVec - 1 - j : j]));
+  }
+
+  /// The sums of what was read, in `to`, and the sum of all of it.
+  template <bool kExclusive>
+  __device__ __forceinline__ static A scan(const T (&from)[kVec], A (&to)[kVec]) {
+    widen(from, to);
+    return scan_thread<R, kExclusive>(to, scan_start<R, In>());
   }
 
   __device__ __forceinline__ void write(int64_t chunk, A before, const A (&sums)[kVec]) const {
@@ -185,7 +174,7 @@ struct ScanRow {
     typename Out::Value raw[kVec];
 #pragma unroll
     for (int j = 0; j < kVec; ++j) {
-      raw[kReverse ? kVec - 1 - j : j] = convert<typename Out::Value>(static_cast<typename In::Compute>(R::join(before, sums[j])));
+      raw[kReverse ? kVec - 1 - j : j] = convert<typename Out::Value>(element_of<typename In::Compute>(R::join(before, sums[j])));
     }
     if constexpr (Out::kInner == Inner::unit) {
       store_within<kVec>(out.data + first, first, length - first, raw);
@@ -239,7 +228,7 @@ struct ScanColumns {
   /// Where the sum of a part and column `j` of this thread lies in shared memory: neighbouring lanes have neighbouring words.
   static __device__ __forceinline__ int place(int part, int j) { return part * kColumns + j * kScanLanes + int(threadIdx.x) % kScanLanes; }
 
-  static __device__ __forceinline__ A widen(T value) { return static_cast<A>(convert<typename In::Compute>(value)); }
+  static __device__ __forceinline__ A widen(T value) { return state_of<A>(convert<typename In::Compute>(value)); }
 
   /// Row `r` of this thread's part of the tile that begins at `from`.
   static __device__ __forceinline__ int64_t row(int64_t from, int r) { return from + threadIdx.x / kScanLanes * kRows + r; }
@@ -303,7 +292,7 @@ struct ScanColumns {
         } else {
           sum = R::join(sum, x[r][j]);
         }
-        raw[j] = convert<typename Out::Value>(static_cast<typename In::Compute>(sum));
+        raw[j] = convert<typename Out::Value>(element_of<typename In::Compute>(sum));
       }
       store<kVec>(out.data + row(from, r) * out.strides[kOuter], raw);
     }
