@@ -111,8 +111,10 @@ class Former:
         group = self._grown(root)
         gains = [0.0, *(max(0.0, self._gain(group[:n])) for n in range(1, len(group) + 1))]
         best = max(range(len(gains)), key=lambda n: (gains[n], n))
-        if 0 < best < len(group):
-            best = max(range(1, len(gains)), key=lambda n: (gains[n] + self._gain_of(group[n:]), n))
+        views = next((n for n, op in enumerate(group) if not isinstance(op, ViewLike)), 0)
+        parts = [*range(1, len(gains))] if 0 < best < len(group) else [views, best] if 0 < views < best else [best]
+        if len(parts) > 1:
+            best = max(parts, key=lambda n: (gains[n] + self._gain_of(group[n:]), n))
         chosen = group[: best if gains[best] > 0 else 1]
         for op in group[len(chosen) :]:  # members that joined late, after those left out
             if (isinstance(op, ViewLike) or is_recomputed(op, self.scope)) and self._joins(op, chosen):
