@@ -109,7 +109,7 @@ ENGINES: Mapping[str, Callable[[Job], Prepared]] = {
 
 
 def serve() -> None:
-    """The process of an engine: reads a job, writes its result; then reads counts of runs, writes the seconds of one."""
+    """The process of an engine: reads a job, writes its result; then reads counts of runs, writes seconds of one."""
     out = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # prints of engines go to stderr
 

@@ -18,7 +18,7 @@ from ait_mlir.lowering.kernels.gemm import ContractionKernel, plain_terms
 from ait_mlir.lowering.weights import is_weight
 
 RATE = 160e9
-"""Operations per second, a tenth above OPENBLAS_RATE, as `python benchmarks/cpu_products.py` measured it with AVX-512."""
+"""Operations per second, a tenth above OPENBLAS_RATE, as `benchmarks/cpu_products.py` measured it with AVX-512."""
 
 
 class PackedGemm(ContractionKernel, PacksWeights):
