@@ -39,6 +39,7 @@ from ait_mlir.lowering.module_target import make_target, target_of
 from ait_mlir.lowering.tables import Literal as TableLiteral
 from ait_mlir.lowering.toolchain import detect_cuda_arch
 from ait_mlir.options import CompileOptions
+from ait_mlir.passes.bufferize import check_outputs
 from ait_mlir.passes.fold_params import fold_params, foldable_params
 from ait_mlir.passes.launch_cost import slow_launches
 from ait_mlir.passes.parse import parse_passes
@@ -74,6 +75,9 @@ def run_to_phase(
     """
     target, start, selection = options.device, options.start or phase_of(module), options.selection()
     passes_between(start, phase)  # refuses the wrong order
+    if phase != start:
+        with errors_with_places(f"phase {phase!r}", module, source):
+            check_outputs(module)
     ctx = context()
     for before, after in pairwise(PHASES[phase_index(start) : phase_index(phase) + 1]):
         pipeline = passes_between(

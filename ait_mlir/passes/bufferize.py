@@ -20,11 +20,19 @@ from ait_mlir.passes.bufferizer import Bufferizer
 from ait_mlir.passes.loops import bufferize_scan
 
 
+def check_outputs(module: ModuleOp) -> None:
+    """Raise `PassError` for a graph without an output: a program computes outputs, and this one would be empty."""
+    for graph in (op for op in module.ops if isinstance(op, GraphOp) and not op.outputs()):
+        message = f"graph @{graph.sym_name.data} has no output, so it would compute nothing"
+        raise PassError(f"{message}; add: ait.output \"y\" %VALUE : TYPE", graph)
+
+
 def bufferize_module(module: ModuleOp) -> None:
     """Replace each graph of the module by its kernels and its program."""
     graphs = [op for op in module.ops if isinstance(op, GraphOp)]
     if not graphs:
         raise PassError("there is no ait.graph to bufferize")
+    check_outputs(module)
     kernels: dict[object, KernelOp] = {}
     for graph in graphs:
         program = Bufferizer(module, graph, bufferize_scan, kernels).run()

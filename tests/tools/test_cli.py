@@ -156,6 +156,8 @@ def test_cache_shows_and_clears(
 WRONG = {
     "compile missing.mlir": "ait: error: cannot read missing.mlir: No such file or directory",
     "compile bad.mlir": "bad.mlir:1:",
+    "compile silent.mlir": "silent.mlir:2:1: error: phase 'planned': graph @tiny has no output",
+    "compile silent.mlir --to canonical": "silent.mlir:2:1: error: phase 'canonical': graph @tiny has no output",
     "compile tiny.mlir --to nowhere": "ait: error: --to nowhere: the phases are imported, canonical, simplified",
     "compile tiny.mlir --from built": "ait: error: --from built: a file can be at imported",
     "compile tiny.mlir --without bufferize": "ait: error: cannot leave out 'bufferize'; a model can be compiled without",
@@ -193,6 +195,7 @@ WRONG = {
 @pytest.mark.parametrize("command", WRONG)
 def test_errors_are_one_message_and_exit_code_1(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     Path("bad.mlir").write_text("ait.graph @f(%x: !ait.tensor<4 x f99>) {}\n")
+    Path("silent.mlir").write_text(re.sub(" *ait.output.*", "", MODEL))
     save_file({"w": W[:4]}, "shape.safetensors")
     try:
         code = main(command.split())
