@@ -13,11 +13,12 @@ from ait_mlir.dims.expr import (
     check_name,
     const,
     from_terms,
+    interned,
     product,
     sym,
     total,
 )
-from ait_mlir.dims.parser import parse
+from ait_mlir.dims.parser import forget_unused, parse
 from ait_mlir.dims.rules import ceildiv, floordiv, maximum, minimum, mod
 from ait_mlir.dims.scope import MAX_DIM, Dim, Jagged, Scope, jagged_dim
 
@@ -38,7 +39,9 @@ __all__ = [
     "check_name",
     "const",
     "floordiv",
+    "forget_unused",
     "from_terms",
+    "interned",
     "jagged_dim",
     "maximum",
     "minimum",

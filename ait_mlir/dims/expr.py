@@ -9,10 +9,12 @@ equality is identity and hashing costs nothing.
 
 from __future__ import annotations
 
+import gc
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NoReturn
+from weakref import ref
 
 from ait_mlir.dims.errors import DimError
 
@@ -113,7 +115,7 @@ class Atom:
 class Expr:
     """An integer expression over named dims, made with `const`, `sym`, `parse` and arithmetic."""
 
-    __slots__ = ("_int", "_symbols", "_terms", "_text", "nesting", "size")
+    __slots__ = ("__weakref__", "_int", "_symbols", "_terms", "_text", "nesting", "size")
 
     def __init__(self, terms: Terms):
         self._terms = terms
@@ -307,6 +309,27 @@ def check_name(name: str) -> None:
         raise DimError(
             f"{name[:40]!r} cannot name a dim; a name has 1 to 128 ASCII letters, digits and '_', and no digit first"
         )
+
+
+def interned() -> int:
+    """The number of expressions that are remembered."""
+    return len(_EXPRS)
+
+
+def forget_unused() -> None:
+    """Forget the expressions that only these tables know. No other thread may make expressions meanwhile."""
+    known = [ref(e) for e in _EXPRS.values()]
+    for table in (_EXPRS, _CONSTS, _SYMS, _ATOMS, _ADDED, _MULTIPLIED):
+        table.clear()
+    gc.collect()
+    used = [e for r in known if (e := r()) is not None]
+    _EXPRS.update((e.terms(), e) for e in used)
+    for atom in {atom for e in used for _, mono in e.terms() for atom in mono}:
+        if atom.op is None:
+            _SYMS[atom.name] = atom.expr()
+        else:
+            _ATOMS[atom.op, atom.args] = atom
+    _CONSTS.update((n, e) for e in used if (n := e.as_int()) is not None)
 
 
 # ** arithmetic on normal forms **

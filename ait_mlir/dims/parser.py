@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from typing import NoReturn
 
 from ait_mlir.dims.errors import DimError, DimSyntaxError
+from ait_mlir.dims import expr
 from ait_mlir.dims.expr import MAX_LITERAL, Atom, Expr, const, sym, total
 from ait_mlir.dims.rules import ceildiv, floordiv, maximum, minimum, mod
 
@@ -40,6 +41,12 @@ def parse(text: str) -> Expr:
     if len(_CACHE) > _CACHE_LIMIT:
         _CACHE.clear()
     return _CACHE.setdefault(text, result)
+
+
+def forget_unused() -> None:
+    """Forget the expressions and texts that nobody uses. No other thread may make expressions meanwhile."""
+    _CACHE.clear()
+    expr.forget_unused()
 
 
 class Tokens:

@@ -21,7 +21,9 @@ from ait_mlir.dims import (
     ceildiv,
     const,
     floordiv,
+    forget_unused,
     from_terms,
+    interned,
     maximum,
     minimum,
     mod,
@@ -227,6 +229,18 @@ def test_threads_see_one_object_for_one_expression():
     with ThreadPoolExecutor(4) as pool:
         results = list(pool.map(make, range(8)))
     assert all(x is y for other in results[1:] for x, y in zip(results[0], other, strict=True))
+
+
+def test_expressions_that_are_used_stay_the_same_objects_when_others_are_forgotten():
+    used = [parse(text) for text in ("2*b*s + s floordiv 64 + min(b, s) + 1", "q*q", "7", "(b mod 3)*s")]
+    before = interned()
+    for i in range(100):
+        parse(f"forgotten{i} + {i}*b + (b + {i}) floordiv 7")
+    forget_unused()
+    assert interned() <= before
+    assert [parse(str(e)) for e in used] == used
+    b, s, q = sym("b"), sym("s"), sym("q")
+    assert [2 * b * s + floordiv(s, const(64)) + minimum(b, s) + 1, q * q, const(6) + 1, b % 3 * s] == used
 
 
 def test_what_is_known_is_looked_up():

@@ -124,6 +124,13 @@ _interned: dict[Any, Any] = {}
 _parsed: dict[str, tuple[ShapeAttr, Attribute]] = {}
 
 
+def forget_unused() -> None:
+    """Forget the types and dims that nobody uses. No other thread may make any meanwhile."""
+    for forget in (_interned.clear, _parsed.clear, in_loops.cache_clear, in_nest.cache_clear):
+        forget()
+    d.forget_unused()
+
+
 class ShapedType(ParametrizedAttribute, TypeAttribute):
     """Base of tensor and buffer types: a shape of dim expressions and an element type."""
 

@@ -10,6 +10,7 @@ from xdsl.context import Context
 from ait_mlir.ir.context import context
 from ait_mlir.ir.source import Diagnostic, SourceError, SourceText, decode
 from ait_mlir.tools.ait_opt import add_xdsl_dialects
+from ait_mlir.tools.language.lines import make_room
 from ait_mlir.tools.language.outline import Outline
 from ait_mlir.tools.language.recovery import Analysis, Memory, analyse
 from ait_mlir.tools.language.tokens import Token, tokens_of
@@ -84,6 +85,7 @@ class Document:
         self.parts = []
         if self.problem is not None:
             return
+        make_room(len(text))
         first = 0
         for last, line in enumerate([*self.lines, "// -----"]):
             if line.startswith("// -----"):

@@ -9,8 +9,8 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 
+from ait_mlir.tools.language.lines import ByLine
 from ait_mlir.tools.language.tokens import Token, tokens_of
 
 SYMBOLS = frozenset(("ait.graph", "ait_rt.kernel", "ait_rt.program", "pdl.pattern", "func.func", "builtin.module"))
@@ -46,7 +46,7 @@ class Place:
     token: Token
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class _Line:
     """What matters of a line for the outline."""
 
@@ -62,7 +62,7 @@ class _Line:
     op: Token | None
 
 
-@lru_cache(maxsize=20_000)
+@ByLine
 def _line(line: str) -> _Line:
     tokens = [t for t in tokens_of(line) if t.kind != "comment"]
     depth = least = 0

@@ -50,6 +50,13 @@ class WrongOp(IRDLOperation):
     outputs = var_result_def()
 
 
+def _around(op: Operation) -> Iterator[Operation]:
+    """The ops around an op, the innermost first."""
+    while (parent := op.parent_op()) is not None:
+        yield parent
+        op = parent
+
+
 @dataclass(eq=False)
 class _Kept:
     """An op that the next analysis may take over."""
@@ -72,6 +79,20 @@ class Memory:
     """Ops that were verified, with their operands."""
     dims: list[str] = field(default_factory=list[str])
     """The dims that the ops of the module declared."""
+    blocks: list[Block] = field(default_factory=list[Block])
+    """The blocks of ops that were parsed. Those that no analysis took over are not needed any more."""
+
+    def take(self, ops: dict[str, list[_Kept]], blocks: list[Block], module: ModuleOp) -> None:
+        """Remember a new analysis. Ops of older ones that it has not taken over stop to use its values; otherwise the
+        values would keep them alive."""
+        alive = {module, *blocks}
+        for block in self.blocks:
+            if block.get_toplevel_object() in alive:
+                blocks.append(block)
+                continue
+            for op in block.ops:
+                op.drop_all_references()
+        self.ops, self.blocks = ops, blocks
 
 
 @dataclass
@@ -187,6 +208,10 @@ class RecoveringParser(AitParser):
         self._kept: dict[str, list[_Kept]] = defaultdict(list)
         self._names: dict[SSAValue, tuple[str, int]] = {}
         self._told_end = False
+        self._blocks: list[Block] = []
+        self._taken_ops: set[Operation] = set()
+        self._torn: set[Operation] = set()
+        """Ops of the last analysis of which an op inside was taken over alone."""
         self._parser_state.lexer = Lexer(Input(source.text, source.name))
         self._resume(0)
 
@@ -206,8 +231,8 @@ class RecoveringParser(AitParser):
         except Cancelled:  # the next analysis takes over what this one has
             for text, kept in self._kept.items():
                 self._memory.ops[text] += kept
+            self._memory.blocks += self._blocks
             raise
-        self._memory.ops = self._kept
         for name in list(self.forward_ssa_references):
             at = max(0, self.source.text.find(f"%{name}"))
             self.diagnostics += error_at(self.source, at, f"%{name} is used, but not defined").diagnostics
@@ -216,7 +241,9 @@ class RecoveringParser(AitParser):
             op.detach()
             self._replace_forward_references(op)
         only = ops[0] if len(ops) == 1 else None
-        return only if isinstance(only, ModuleOp) else ModuleOp(ops)
+        module = only if isinstance(only, ModuleOp) else ModuleOp(ops)
+        self._memory.take(self._kept, [*self._blocks, *module.body.blocks], module)
+        return module
 
     def _parse_between(self) -> None:
         """Parse an alias or metadata; anything else between ops is an error."""
@@ -233,6 +260,7 @@ class RecoveringParser(AitParser):
             self._resume(max(self._after(start), start + 1))
 
     def _parse_block_body(self, block: Block) -> None:
+        self._blocks.append(block)
         while True:
             self._take_over(block)
             at_top = block.parent is None and self._depth == 0
@@ -426,6 +454,11 @@ class RecoveringParser(AitParser):
             values.append(found[index])
         known.pop()
         op = kept.op
+        around = list(_around(op))
+        if op in self._torn or not self._taken_ops.isdisjoint(around):
+            return None
+        self._torn.update(around)
+        self._taken_ops.add(op)
         op.detach()
         for (user, i, _, _), value in zip(kept.uses, values, strict=True):
             if user.operands[i] is not value:

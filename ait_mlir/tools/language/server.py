@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
+from threading import Lock
 from typing import Any, TypeVar, cast
 from urllib.parse import unquote, urlparse
 
@@ -23,6 +24,8 @@ from pygls.lsp.server import LanguageServer
 from pygls.workspace import PositionCodec
 from xdsl.context import Context
 
+from ait_mlir.dialects.ait.types import forget_unused
+from ait_mlir.dims import interned
 from ait_mlir.driver import phase_of
 from ait_mlir.ir.source import Diagnostic
 from ait_mlir.passes.pipelines import PHASES, passes_between, phase_index
@@ -39,6 +42,10 @@ from ait_mlir.version import __version__
 
 T = TypeVar("T")
 
+_IR = Lock()
+"""Held while IR is worked on: clients of one process have a thread each, and share tables of dims and types."""
+MOST_NEW = 1000
+"""After so many new dim expressions, those that no text has any more are forgotten."""
 QUIET = 0.4
 """Seconds without a change after which all ops are verified, not only changed ones and their neighbours."""
 REQUEST_FAILED = -32803
@@ -103,6 +110,7 @@ class AitServer(LanguageServer):
         self._worker = ThreadPoolExecutor(1, "ir")
         self._ctx: Context | None = None
         self._tasks: set[asyncio.Task[None]] = set()
+        self._interned = interned()
 
     @property
     def ctx(self) -> Context:
@@ -116,8 +124,13 @@ class AitServer(LanguageServer):
 
     async def work(self, function: Callable[[], T]) -> T:
         """Call a function on the thread of the IR; a refusal or a bug becomes an error of the request."""
+
+        def locked() -> T:
+            with _IR:
+                return function()
+
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._worker, function)
+            return await asyncio.get_running_loop().run_in_executor(self._worker, locked)
         except Refused as e:
             raise JsonRpcException(str(e), code=REQUEST_FAILED) from None
         except Exception as e:
@@ -167,7 +180,11 @@ class AitServer(LanguageServer):
         if opened.changes != changes:
             return None
         try:
-            return opened.current().analyse(self.ctx, lambda: opened.changes != changes, everything)
+            found = opened.current().analyse(self.ctx, lambda: opened.changes != changes, everything)
+            if interned() > self._interned + MOST_NEW:
+                forget_unused()
+                self._interned = interned()
+            return found
         except Cancelled:
             opened.shown = -1
             return None

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from functools import lru_cache
+from sys import intern
 from typing import Literal, NamedTuple, TypeAlias, cast
+
+from ait_mlir.tools.language.lines import ByLine
 
 Kind: TypeAlias = Literal[
     "comment",
@@ -66,9 +68,7 @@ MAX_LINE = 20_000
 """Longer lines are one token of kind `mark`: they hold data, not text that one writes."""
 
 
-@lru_cache(maxsize=20_000)
-def tokens_of(line: str) -> tuple[Token, ...]:
-    """The tokens of a line."""
+def _tokens(line: str) -> tuple[Token, ...]:
     if len(line) > MAX_LINE:
         return (Token("mark", line, 0),)
     found: list[Token] = []
@@ -82,9 +82,13 @@ def tokens_of(line: str) -> tuple[Token, ...]:
             brackets.append(_contents(text, before, found, brackets))
         elif text in _CLOSING and brackets:
             brackets.pop()
-        found.append(Token(kind, text, match.start()))
+        found.append(Token(kind, intern(text), match.start()))
         before = text
     return tuple(found)
+
+
+tokens_of = ByLine(_tokens)
+"""The tokens of a line."""
 
 
 def _contents(bracket: str, before: str, found: list[Token], brackets: list[str]) -> str:

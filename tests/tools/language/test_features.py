@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import gc
+from collections import Counter
 from pathlib import Path
+from weakref import ref
 
 import pytest
+from xdsl.dialects.builtin import ModuleOp
 
+from ait_mlir.dims import interned
 from ait_mlir.driver import read_module, run_to_phase
 from ait_mlir.errors import Fix
 from ait_mlir.ir.parser import check, parse_source
@@ -15,8 +20,11 @@ from ait_mlir.tools.language.completion import completions_at
 from ait_mlir.tools.language.document import MOST_CHARACTERS, Document, Edit, Refused, new_context
 from ait_mlir.tools.language.formatting import formatted
 from ait_mlir.tools.language.hover import hover_at
+from ait_mlir.tools.language.lines import CHARACTERS, ByLine, make_room
 from ait_mlir.tools.language.mending import edits_of
 from ait_mlir.tools.language.names import named_at, renamed
+from ait_mlir.tools.language.recovery import Cancelled
+from ait_mlir.tools.language.server import MOST_NEW, Opened, new_server
 
 ROOT = Path(__file__).parents[3]
 FFN = (ROOT / "examples" / "ffn.mlir").read_text()
@@ -126,6 +134,78 @@ def test_an_edit_parses_only_what_changed() -> None:
         again = fresh.parts[0].analysis
         assert again is not None and str(analysis.module) == str(again.module)
         assert {line: op.name for line, op in analysis.ops.items()} == {line: op.name for line, op in again.ops.items()}
+
+
+def test_lines_that_are_copied_out_of_a_region_stay_in_it() -> None:
+    tensor = "!ait.tensor<8 x f32>"
+    head = f"ait.graph @g(%x: !ait.tensor<4 x 8 x f32>, %h: {tensor}) {{\n"
+    scan = (
+        f"%r = ait.scan %x init(%h) dim 0 {{\n^bb0(%row: {tensor}, %s: {tensor}):\n"
+        f"%a = ait.relu %h : {tensor}\n%n = ait.add %s, %a : {tensor}\nait.yield %n : {tensor}\n}} : {tensor}\n"
+    )
+    line, end = f"%a = ait.relu %h : {tensor}\n", f'ait.output "y" %r : {tensor}\n}}\n'
+    document = Document("g")
+    for text in (head + scan + end, head + scan + line + end, head + scan + end, head + line + end, head + scan + end):
+        document.update(text)
+        fresh = Document("g", text)
+        assert document.analyse(CTX, verify_all_ops=False) == fresh.analyse(CTX)
+        (after, alone) = (d.parts[0].analysis for d in (document, fresh))
+        assert after is not None and alone is not None and str(after.module) == str(alone.module)
+
+
+# ** memory **
+
+
+def test_edits_leave_no_ops_behind() -> None:
+    """Ops that an edit removes do not stay alive as users of the values of ops that stay."""
+    document = Document("f", FFN)
+    modules: list[ref[ModuleOp]] = []
+    for i in range(9):
+        document.update(FFN.replace("ait.gelu", ("ait.gelo", "ait.tanh", "ait.gelu")[i % 3]))
+        if i == 4:
+            with pytest.raises(Cancelled):
+                document.analyse(CTX, lambda: True)
+            continue
+        document.analyse(CTX, verify_all_ops=False)
+        analysis = document.parts[0].analysis
+        assert analysis is not None
+        modules.append(ref(analysis.module))
+        del analysis
+    gc.collect()
+    assert [module() is not None for module in modules] == [False] * 7 + [True]
+
+
+def test_only_lines_of_the_last_texts_are_remembered() -> None:
+    calls = Counter[str]()
+    length = ByLine(lambda line: len(line) if calls.update([line]) is None else 0)
+    text = [f"{i:0999}" for i in range(CHARACTERS // 1000)]
+    for _ in range(3):
+        assert {length(line) for line in text} == {999}
+    assert set(calls.values()) == {1}
+    for i in range(10 * len(text)):
+        length(f"{i:01000}")
+        assert length.remembered <= 2 * CHARACTERS + 2000
+    long = [f"{i:0997}" for i in range(3 * len(text))]
+    make_room(3 * CHARACTERS)
+    for line in (*long, *long):
+        length(line)
+    make_room(0)
+    assert set(calls.values()) == {1}
+
+
+def test_dims_of_texts_that_are_gone_are_forgotten() -> None:
+    server = new_server()
+    opened = Opened("file:///f", "f", "", None)
+    most = interned() + MOST_NEW + 500
+    for i in range(24):
+        names = [f"d{i}_{n}" for n in range(100)]
+        dims = ", ".join(f"{name} = 1 to 8" for name in names)
+        type_ = f"!ait.tensor<{' x '.join(names)} x i1>"
+        opened.text = f'ait.graph @g(%x: {type_}) dims {{{dims}}} {{\n  ait.output "y" %x : {type_}\n}}\n'
+        opened.changes += 1
+        for everything in (False, True):
+            assert server._found(opened, opened.changes, everything) == []  # pyright: ignore[reportPrivateUsage]
+        assert interned() < most
 
 
 def test_parts_of_a_text_have_their_own_names_and_places() -> None:

@@ -1,0 +1,50 @@
+"""Results by line of text, remembered while the lines are asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+CHARACTERS = 200_000
+"""The lines of so many characters are remembered at least; a text of 2,000 ops has fewer."""
+_room = CHARACTERS
+
+
+def make_room(characters: int) -> None:
+    """Let the lines of a text of so many characters be remembered."""
+    global _room
+    _room = max(CHARACTERS, characters)
+
+
+class ByLine(Generic[T]):
+    """A function of a line that remembers its results for the lines of the last calls.
+
+    Lines of the last calls are in one dict. If it is full, it becomes the older one, and the one before it is dropped.
+    A line that is asked for again moves to the newer dict. The lines in both have at most twice the characters that
+    there is room for.
+    """
+
+    def __init__(self, function: Callable[[str], T]) -> None:
+        self._function = function
+        self._new: dict[str, T] = {}
+        self._old: dict[str, T] = {}
+        self._size = 0
+
+    def __call__(self, line: str) -> T:
+        if (found := self._new.get(line)) is not None:
+            return found
+        found = self._old.pop(line, None)
+        if found is None:
+            found = self._function(line)
+        self._size += len(line) + 1
+        if self._size > _room + 1:
+            self._old, self._new, self._size = self._new, {}, len(line) + 1
+        self._new[line] = found
+        return found
+
+    @property
+    def remembered(self) -> int:
+        """The characters of the lines whose results are remembered."""
+        return sum(len(line) + 1 for lines in (self._old, self._new) for line in lines)
