@@ -12,8 +12,8 @@ import re
 from collections.abc import Callable, Iterator
 from typing import NoReturn
 
-from ait_mlir.dims.errors import DimError, DimSyntaxError
 from ait_mlir.dims import expr
+from ait_mlir.dims.errors import DimError, DimSyntaxError
 from ait_mlir.dims.expr import MAX_LITERAL, Atom, Expr, const, sym, total
 from ait_mlir.dims.rules import ceildiv, floordiv, maximum, minimum, mod
 

@@ -24,7 +24,7 @@ def check_outputs(module: ModuleOp) -> None:
     """Raise `PassError` for a graph without an output: a program computes outputs, and this one would be empty."""
     for graph in (op for op in module.ops if isinstance(op, GraphOp) and not op.outputs()):
         message = f"graph @{graph.sym_name.data} has no output, so it would compute nothing"
-        raise PassError(f"{message}; add: ait.output \"y\" %VALUE : TYPE", graph)
+        raise PassError(f'{message}; add: ait.output "y" %VALUE : TYPE', graph)
 
 
 def bufferize_module(module: ModuleOp) -> None:
