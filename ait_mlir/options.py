@@ -55,7 +55,8 @@ class CompileOptions:
     precision: str = "highest"
     """How products, convolutions and attention of f32 may be computed on a GPU, named as
     `torch.set_float32_matmul_precision` names it: "highest" (exactly), "high" (operands rounded to TF32) or "medium"
-    (to bf16). A CPU computes all of them exactly."""
+    (to bf16). A CPU computes all of them exactly. A CUDA card rounds ops that say `tf32` to TF32 in any case: an
+    imported convolution says what PyTorch's own setting says."""
     deterministic: bool = True
     """Whether each run must give the same bits. With False, kernels of a GPU may add floats in any order, with atomics,
     where that is faster: sums by index, such as `index_add`."""

@@ -27,11 +27,11 @@ def product(w: Writer, x: SSAValue, y: SSAValue) -> SSAValue:
     return w.op(op, x, y, properties={"layout": "rrr"}, regions=1)
 
 
-def product_with_rows(w: Writer, x: SSAValue, weight: SSAValue) -> SSAValue:
+def product_with_rows(w: Writer, x: SSAValue, weight: SSAValue, tf32: bool = False) -> SSAValue:
     """x @ weight^T, for a weight of 2 dims."""
     if not is_float(tensor_type(x).element_type):
         return _integer_product(w, x, weight)
-    return w.op(GemmOp, x, weight, properties={"layout": "rcr"}, regions=1)
+    return w.op(GemmOp, x, weight, properties={"layout": "rcr", "tf32": tf32}, regions=1)
 
 
 def _integer_product(w: Writer, x: SSAValue, y: SSAValue) -> SSAValue:

@@ -26,12 +26,16 @@ def convolution(
     pads: Pads,
     dilation: Sequence[int],
     groups: int,
+    tf32: bool = False,
 ) -> SSAValue:
-    """The convolution of x [batch, channels, sizes...] and a weight [out, channels / groups, taps...]."""
+    """The convolution of x [batch, channels, sizes...] and a weight [out, channels / groups, taps...]; `tf32` as in
+    `ait.conv`.
+    """
     check_rank(w, weight)
     if groups == 1 and are_patches(w, x, weight, stride, pads, dilation):
-        return patches(w, x, weight, bias)
-    return windows(w, x, weight, bias, window(list(stride), (*pads[0], *pads[1]), list(dilation), groups))
+        return patches(w, x, weight, bias, tf32)
+    properties = window(list(stride), (*pads[0], *pads[1]), list(dilation), groups, tf32=tf32)
+    return windows(w, x, weight, bias, properties)
 
 
 def check_rank(w: Writer, weight: SSAValue) -> None:
@@ -76,6 +80,7 @@ def transposed(
     dilation: Sequence[int],
     groups: int,
     output_pad: Sequence[int],
+    tf32: bool = False,
 ) -> SSAValue:
     """A transposed convolution; the weight [channels, out / groups, taps...] becomes [out, channels
     / groups, taps...].
@@ -90,7 +95,7 @@ def transposed(
     weight = w.reshape(swapped, (out * groups, depth, *taps))
     if any(n < 0 for n in (*pads[0], *pads[1], *output_pad)):
         raise w.unsupported("negative padding of a transposed convolution is not supported")
-    properties = window(list(stride), (*pads[0], *pads[1]), list(dilation), groups, True, list(output_pad))
+    properties = window(list(stride), (*pads[0], *pads[1]), list(dilation), groups, True, list(output_pad), tf32)
     return windows(w, x, weight, bias, properties)
 
 
@@ -98,7 +103,7 @@ def _with_bias(w: Writer, y: SSAValue, bias: SSAValue | None) -> SSAValue:
     return y if bias is None else w.add(y, bias)
 
 
-def patches(w: Writer, x: SSAValue, weight: SSAValue, bias: SSAValue | None) -> SSAValue:
+def patches(w: Writer, x: SSAValue, weight: SSAValue, bias: SSAValue | None, tf32: bool = False) -> SSAValue:
     """The convolution as a matrix product with a row for each window."""
     out, depth, *taps = tensor_type(weight).dims
     batch, channels, *sizes = tensor_type(x).dims
@@ -107,5 +112,6 @@ def patches(w: Writer, x: SSAValue, weight: SSAValue, bias: SSAValue | None) -> 
     cut = w.reshape(x, (batch, channels, *(d for pair in zip(counts, taps, strict=True) for d in pair)))
     order = [0, *(2 + 2 * i for i in range(rank)), 1, *(3 + 2 * i for i in range(rank))]
     rows = w.reshape(w.permute(cut, order), (batch, product(counts), product([channels, *taps])))
-    y = _with_bias(w, product_with_rows(w, rows, w.reshape(weight, (out, product([depth, *taps])))), bias)
+    y = product_with_rows(w, rows, w.reshape(weight, (out, product([depth, *taps]))), tf32)
+    y = _with_bias(w, y, bias)
     return w.permute(w.reshape(y, (batch, *counts, out)), [0, rank + 1, *range(1, rank + 1)])

@@ -20,6 +20,7 @@ from ait_mlir.lowering.choices import Selected
 from ait_mlir.lowering.kernels import Target
 from ait_mlir.lowering.kernels.amounts import bytes_moved, element_bytes, estimate_env
 from ait_mlir.lowering.kernels.base import Config
+from ait_mlir.lowering.kernels.contraction import keeps_f32
 
 THREADS = 2048
 """The threads of a multiprocessor."""
@@ -79,10 +80,13 @@ def floor_seconds(op: Operation, target: Target) -> float:
 
 
 def _peak(op: Operation, target: Target) -> float:
-    """Operations a second: those of the matrix units for products of narrow floats, else those of the vector units."""
+    """Operations a second: those of the matrix units for products of narrow floats, and half of them for f32 that is
+    rounded; else those of the vector units."""
     is_product = isinstance(op, ContractionOp | ConvOp | AttentionOp)
     if not target.is_gpu or (is_product and element_bytes(tensor_type(op.operands[0])) <= 2):
         return target.row.flops
+    if is_product and not keeps_f32(op, target):
+        return target.row.flops / 2
     return target.row.flops / VECTOR_SHARE
 
 

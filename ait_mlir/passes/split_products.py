@@ -17,6 +17,7 @@ from ait_mlir.dialects.ait.elementwise import CastOp
 from ait_mlir.dialects.ait.gemm import BmmOp, GemmOp
 from ait_mlir.dialects.ait.reduce import ReduceOp
 from ait_mlir.dialects.ait.region import YieldOp
+from ait_mlir.dialects.ait.syntax import rounding
 from ait_mlir.dialects.ait.types import TensorType, scope_of, tensor_type
 from ait_mlir.dialects.ait.view import PermuteOp, ReshapeOp
 from ait_mlir.dims import floordiv
@@ -107,6 +108,7 @@ def in_parts(op: GemmOp, parts: int) -> list[Operation]:
     block.add_op(YieldOp(block.args[0]))
     sums = TensorType.get((parts, *result.dims), kind)
     new.append(BmmOp(op.layout.data, a, b, (), Region(block), sums))
+    new[-1].properties |= rounding(op)
     new.append(ReduceOp("sum", new[-1].results[0], [0]))
     if result.element_type != kind:
         new.append(CastOp(new[-1].results[0], result.element_type))

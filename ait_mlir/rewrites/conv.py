@@ -13,6 +13,7 @@ from ait_mlir.dialects.ait.dtypes import BY_IR, is_float
 from ait_mlir.dialects.ait.elementwise import MulOp
 from ait_mlir.dialects.ait.gemm import GemmOp
 from ait_mlir.dialects.ait.pad import PadOp
+from ait_mlir.dialects.ait.syntax import rounding
 from ait_mlir.dialects.ait.traits import HasEpilogue
 from ait_mlir.dialects.ait.types import ShapeAttr, TensorType, as_shape, scope_of, tensor_type
 from ait_mlir.dims import Expr, const, floordiv
@@ -195,7 +196,9 @@ def product_at_each_place(r: Rewriter, conv: ConvOp) -> Operation:
     """The product of x at each pixel with the weight [channels of the result, channels of x]."""
     out, *_, depth = tensor_type(conv.weight).dims
     weight = r.reshape(conv.weight, (out, depth))
-    return r.create(GemmOp, [conv.x, weight], [conv.output.type], {"layout": StringAttr("rcr")}, [Region()])
+    return r.create(
+        GemmOp, [conv.x, weight], [conv.output.type], {"layout": StringAttr("rcr")} | rounding(conv), [Region()]
+    )
 
 
 @native

@@ -22,6 +22,7 @@ from ait_mlir.dialects.ait.base import same_shape
 from ait_mlir.dialects.ait.conv import ConvOp, window
 from ait_mlir.dialects.ait.elementwise import ElementwiseOp
 from ait_mlir.dialects.ait.gemm import BmmOp
+from ait_mlir.dialects.ait.syntax import rounding
 from ait_mlir.dialects.ait.types import Shape, TensorType, scope_of, tensor_type
 from ait_mlir.dialects.ait.view import PermuteOp, to_first
 from ait_mlir.dims import Expr, const, floordiv, product
@@ -243,7 +244,7 @@ def _part(
         for i, phase in enumerate(chosen):
             x = r.slice(x, 1 + i, max(0, -phase.before), sizes[i] - phase.unread)
         pads = [max(0, n) for n in (*(p.before for p in chosen), *(p.after for p in chosen))]
-        properties = window(pad=pads, dilation=[p.dilation for p in chosen], groups=conv.num_groups())
+        properties = window(pad=pads, dilation=[p.dilation for p in chosen], groups=conv.num_groups()) | rounding(conv)
         y = r.create(ConvOp, [x, _weight_of(r, axes, chosen, weight)], [kind], properties, [Region()]).results[0]
     else:
         y = r.filled(0.0, kind.dims, kind.element_type)
@@ -270,7 +271,7 @@ def _products(
     columns = tensor_type(weights[0]).dims[0]
     b = r.concat([r.reshape(w, (1, 1, columns, depth)) for w in weights], 0)
     a = r.reshape(conv.x, (1, batch, product(sizes), depth))
-    y = r.op(BmmOp, a, b, properties={"layout": "rcr"}, regions=1)
+    y = r.op(BmmOp, a, b, properties={"layout": "rcr"} | rounding(conv), regions=1)
     y = _followed(r, conv, y, axes, following)
     return [r.reshape(r.slice(y, 0, i, 1), (batch, *sizes, columns)) for i in range(len(weights))]
 

@@ -7,16 +7,19 @@ from pathlib import Path
 import pytest
 from xdsl.dialects.builtin import ModuleOp
 
+from ait_mlir.dialects.ait.conv import ConvOp
 from ait_mlir.dialects.ait.data import GraphOp
 from ait_mlir.driver import compile_module, emit, run_to_phase
 from ait_mlir.errors import AitError
 from ait_mlir.ir.context import context
 from ait_mlir.ir.parser import parse_source
+from ait_mlir.ir.pipeline import run_passes
 from ait_mlir.ir.source import SourceText
-from ait_mlir.lowering.kernels import Target
+from ait_mlir.lowering.kernels import Target, kernels_for
 from ait_mlir.lowering.module_target import target_of
 from ait_mlir.lowering.target import PRECISIONS
 from ait_mlir.options import CompileOptions
+from ait_mlir.passes.parse import parse_passes
 from ait_mlir.runtime import artifact
 from ait_mlir.selection.measure import Selector
 from ait_mlir.selection.tasks import make_task
@@ -128,3 +131,51 @@ def test_the_artifact_describes_it(tmp_path: Path, capsys: pytest.CaptureFixture
         assert artifact.read(path).manifest.precision == precision
         assert main(["inspect", str(path)]) == 0
         assert ("precision high\n" in capsys.readouterr().out) == (precision == "high")
+
+
+CONV = """ait.graph @g(%x: !ait.tensor<64 x 32 x 32 x 64 x T>) {
+  %w = ait.param "w" : !ait.tensor<64 x 3 x 3 x 64 x T>
+  %y = ait.conv %x, %w tf32 pad [1, 1] : !ait.tensor<64 x 32 x 32 x 64 x T>
+  ait.output "y" %y : !ait.tensor<64 x 32 x 32 x 64 x T>
+}
+"""
+
+
+def providers(text: str, target: Target) -> set[str]:
+    op = next(op for op in parsed(text).walk() if isinstance(op, ConvOp))
+    return {kernel.provider for kernel in kernels_for(op, target)}
+
+
+def test_a_convolution_that_may_be_rounded_is_on_tensor_cores() -> None:
+    """At the highest setting, too, on a CUDA card; without the word it is exact."""
+    card = Target("cuda", "sm_90a")
+    assert "mma" in providers(CONV.replace("T>", "f32>"), card)
+    assert "mma" not in providers(CONV.replace("T>", "f32>").replace(" tf32", ""), card)
+    assert "mma" not in providers(CONV.replace("T>", "f32>"), Target("rocm", "gfx90a"))
+    selected = str(run_to_phase(parsed(CONV.replace("T>", "f32>")), "selected", CompileOptions("cuda", "sm_90a")))
+    assert '#ait.kernel<"mma"' in selected
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+def test_a_library_is_told_of_the_lower_precision(precision: str) -> None:
+    """A setting below `high` counts for ops with the word, too."""
+    text = TEXT.replace("T>", "f32>").replace("ait.gemm rcr", "ait.gemm rcr tf32")
+    planned = run_to_phase(parsed(text), "planned", CompileOptions("cuda", "sm_90a", precision=precision))
+    code = "\n".join(emit(planned).files.values())
+    assert f"AIT_PRECISION_{'MEDIUM' if precision == 'medium' else 'HIGH'};" in code
+
+
+@pytest.mark.parametrize(("flag", "count"), [("tf32", 1), ("", 2)], ids=["rounded", "exact"])
+def test_exact_products_are_not_joined_with_others(flag: str, count: int) -> None:
+    module = parsed(f"""ait.graph @g(%x: !ait.tensor<64 x 64 x f32>) {{
+  %w = ait.param "w" : !ait.tensor<64 x 64 x f32>
+  %v = ait.param "v" : !ait.tensor<64 x 64 x f32>
+  %y = ait.gemm rcr tf32 %x, %w : !ait.tensor<64 x 64 x f32>
+  %z = ait.gemm rcr {flag} %x, %v : !ait.tensor<64 x 64 x f32>
+  %s = ait.add %y, %z : !ait.tensor<64 x 64 x f32>
+  ait.output "s" %s : !ait.tensor<64 x 64 x f32>
+}}
+""")
+    run_passes(context(), module, parse_passes("merge-parallel-gemms"))
+    lines = [line for line in str(module).splitlines() if "ait.gemm" in line]
+    assert len(lines) == count and sum("tf32" in line for line in lines) == 1

@@ -16,6 +16,7 @@ from ait_mlir.dialects.ait.epilogue import EPILOGUE, MAX_RESULTS, infer_results
 from ait_mlir.dialects.ait.syntax import (
     INT,
     INTS,
+    TF32,
     Body,
     Flag,
     Operands,
@@ -39,6 +40,7 @@ def window(
     groups: int = 1,
     transposed: bool = False,
     output_pad: Sequence[int] = (),
+    tf32: bool = False,
 ) -> dict[str, Attribute]:
     """The properties of a convolution; default values are left out.
 
@@ -56,6 +58,8 @@ def window(
         found["groups"] = IntegerAttr(groups, i64)
     if transposed:
         found["transposed"] = UnitAttr()
+    if tf32:
+        found["tf32"] = UnitAttr()
     return found
 
 
@@ -88,6 +92,8 @@ class ConvOp(ChannelsLast, HasEpilogue, ContractionExtents, PureOp):
     places p and taps i of x at p times tap i. It has (size - 1) * stride - pads + dilation * (taps - 1) + output_pad +
     1 places. The weight has the same dims and is not mirrored.
 
+    With `tf32`, a CUDA card may round operands of f32 to TF32 (10 bits of mantissa); sums are f32.
+
     ```mlir
     %y = ait.conv %x, %w stride [2, 2] pad [3, 3] epilogue(%b) {
     ^bb0(%acc: f32, %bias: f32):
@@ -102,6 +108,7 @@ class ConvOp(ChannelsLast, HasEpilogue, ContractionExtents, PureOp):
     SYNTAX: ClassVar[Syntax] = (
         Operands(("x", "weight")),
         Flag("transposed"),
+        TF32,
         Unusual("stride", INTS, optional=True),
         Unusual("pad", INTS, optional=True),
         Unusual("dilation", INTS, optional=True),
@@ -113,6 +120,7 @@ class ConvOp(ChannelsLast, HasEpilogue, ContractionExtents, PureOp):
     x = operand_def(TensorType)
     weight = operand_def(TensorType)
     transposed = opt_prop_def(UnitAttr)
+    tf32 = opt_prop_def(UnitAttr)
     stride = opt_prop_def(ArrayAttr[IntegerAttr])
     pad = opt_prop_def(ArrayAttr[IntegerAttr])
     dilation = opt_prop_def(ArrayAttr[IntegerAttr])

@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import ClassVar
 
-from xdsl.dialects.builtin import IntegerAttr, StringAttr
+from xdsl.dialects.builtin import IntegerAttr, StringAttr, UnitAttr
 from xdsl.ir import Attribute, Region, SSAValue
-from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def, var_result_def
+from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def, result_def, var_result_def
 
 from ait_mlir.dialects.ait.base import PureOp, ResultTypes, Value, broadcast_shapes, check_broadcastable
 from ait_mlir.dialects.ait.dtypes import is_float
 from ait_mlir.dialects.ait.epilogue import EPILOGUE, MAX_RESULTS, infer_results
-from ait_mlir.dialects.ait.syntax import INT, Operand, Operands, Prop, Syntax, Word
+from ait_mlir.dialects.ait.syntax import INT, TF32, Operand, Operands, Prop, Syntax, Word
 from ait_mlir.dialects.ait.traits import AffineOperands, ContractionExtents, Cost, Extents, HasEpilogue
 from ait_mlir.dialects.ait.types import Shape, TensorType, scope_of, shape_text, tensor_type
 from ait_mlir.dims import Expr, const, floordiv, product
@@ -27,14 +27,16 @@ class ContractionOp(HasEpilogue, ContractionExtents, AffineOperands, PureOp):
 
     The epilogue region maps the accumulator (first argument, in the compute type) and the elements of the epilogue
     operands, which broadcast to the result's shape, to the value that is rounded once to the result's element type.
-    If the epilogue yields several values, all after the first are the results `further`.
+    If the epilogue yields several values, all after the first are the results `further`. With `tf32`, a CUDA card may
+    round factors of f32 to TF32, as for a convolution.
     """
 
-    SYNTAX: ClassVar[Syntax] = (Word("layout", LAYOUTS, "a layout, "), Operands(("a", "b")), EPILOGUE)
+    SYNTAX: ClassVar[Syntax] = (Word("layout", LAYOUTS, "a layout, "), TF32, Operands(("a", "b")), EPILOGUE)
 
     a = operand_def(TensorType)
     b = operand_def(TensorType)
     layout = prop_def(StringAttr)
+    tf32 = opt_prop_def(UnitAttr)
     output = result_def(TensorType)
     further = var_result_def(TensorType)
 

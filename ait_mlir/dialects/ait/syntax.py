@@ -328,6 +328,15 @@ class Flag(Clause):
         return UnitAttr() if value else None
 
 
+TF32 = Flag("tf32")
+"""Whether operands of f32 may be rounded to TF32."""
+
+
+def rounding(op: Operation) -> dict[str, Attribute]:
+    """The property of an op by which operands of f32 may be rounded, for an op that replaces it."""
+    return {TF32.name: UnitAttr()} if TF32.name in op.properties else {}
+
+
 def _likeness(a: str, b: str) -> tuple[float, int]:
     """How much a word resembles another one: by the letters in common, then by those at the same places."""
     return difflib.SequenceMatcher(None, a, b).ratio(), sum(x == y for x, y in zip(a, b, strict=False))

@@ -17,6 +17,7 @@ from ait_mlir.dialects.ait.dtypes import BY_IR
 from ait_mlir.dialects.ait.gemm import ContractionOp, MatrixOp
 from ait_mlir.dialects.ait.grouped import GroupedGemmOp
 from ait_mlir.dialects.ait.strided import contiguous_strides
+from ait_mlir.dialects.ait.syntax import rounding
 from ait_mlir.dialects.ait.traits import HasEpilogue
 from ait_mlir.dialects.ait.types import TensorType, scope_of, tensor_type
 from ait_mlir.dims import Expr, Scope
@@ -25,6 +26,7 @@ from ait_mlir.lowering.kernels.amounts import estimate_env
 from ait_mlir.lowering.kernels.base import Arg, Emission, Launch, Strides, Target
 from ait_mlir.lowering.kernels.loops import ONE, ZERO, Loop, broadcast_strides, collapse, named_numbers, nest
 from ait_mlir.lowering.regions import functor, functor_name
+from ait_mlir.lowering.target import Precision
 
 
 @dataclass(frozen=True)
@@ -222,14 +224,24 @@ def is_narrow(kind: Attribute) -> bool:
     return isinstance(kind, Float16Type | BFloat16Type)
 
 
+def precision_of(op: Operation, target: Target) -> Precision:
+    """How the products of an op may be computed: as the setting says, or at least as `high` for an op with `tf32` on a
+    CUDA card. Only f32 may be rounded.
+    """
+    if not isinstance(tensor_type(op.operands[0]).element_type, Float32Type):
+        return "highest"
+    rounds = target.kind == "cuda" and target.precision == "highest" and bool(rounding(op))
+    return "high" if rounds else target.precision
+
+
 def keeps_f32(op: Operation, target: Target) -> bool:
-    """Whether products are computed without rounding operands; only f32 may be rounded, if the setting permits it."""
-    return target.precision == "highest" or not isinstance(tensor_type(op.operands[0]).element_type, Float32Type)
+    """Whether products are computed without rounding operands."""
+    return precision_of(op, target) == "highest"
 
 
 def library_precision(op: Operation, target: Target) -> str | None:
     """The `ait_precision` of a library call; None for the highest."""
-    return None if keeps_f32(op, target) else f"AIT_PRECISION_{target.precision.upper()}"
+    return None if keeps_f32(op, target) else f"AIT_PRECISION_{precision_of(op, target).upper()}"
 
 
 def on_mma(op: Operation, target: Target) -> bool:

@@ -10,6 +10,7 @@ from ait_mlir.dialects.ait.dtypes import compute_type
 from ait_mlir.dialects.ait.elementwise import AddOp, MulOp, SubOp
 from ait_mlir.dialects.ait.gemm import GatedGemmOp, GemmOp, RotatedGemmOp
 from ait_mlir.dialects.ait.region import FusedElementwiseOp, YieldOp
+from ait_mlir.dialects.ait.syntax import rounding
 from ait_mlir.dialects.ait.traits import HasEpilogue
 from ait_mlir.dialects.ait.types import TensorType, tensor_type
 from ait_mlir.dialects.ait.view import ConcatOp, ReshapeOp, SplitOp
@@ -82,6 +83,7 @@ class HalvesCut(Cut[GatedGemmOp]):
         *rows, columns = result.dims
         whole = TensorType.get((*rows, op.split_b()[2]), tensor_type(op.a).element_type)
         product = GemmOp(op.layout.data, op.a, op.b, (), None, whole)
+        product.properties |= rounding(op)
         halves = SplitOp(product.output, result.rank - 1, [columns, columns])
         rest = FusedElementwiseOp([*halves.results, *op.epilogue_operands], [result], op.epilogue.clone())
         return product, halves, rest

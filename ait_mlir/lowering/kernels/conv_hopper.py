@@ -24,14 +24,18 @@ from ait_mlir.lowering.kernels.gemm_hopper import (
 
 __all__ = ["KERNELS", "HopperConv"]
 
-MOST_STEP, MOST_PAD, MOST_REACH = 8, 64, 127
-"""The largest step of the window, padding of the input, and distance between the first and the last tap along a dim.
-The copy engine accepts somewhat more: corners from -128 to 127, offsets from 0 to 255."""
+MOST_STEP = 8
+"""The largest step of the window."""
+MOST_PAD = {1: 64, 2: 64, 3: 15}
+"""The largest padding of the input, by the number of spatial dims."""
+MOST_REACH = {1: 127, 2: 127, 3: 15}
+"""The most elements along a dim from the first tap of a window to the last, and to the next window less one. The copy engine
+accepts corners from -128 to 127 and offsets up to 255, for three dims from -16 to 15 and up to 31."""
 
 
 class HopperConv(ConvKernel):
-    """wgmma and bulk tensor copies of windows (im2col), for sm_90a: one or two spatial dims, not transposed. A tile has
-    columns of one group; several groups need input channels in whole steps.
+    """wgmma and bulk tensor copies of windows (im2col), for sm_90a: not transposed. A tile has columns of one group;
+    several groups need input channels in whole steps.
 
     A step along K is one tap and 64 of its channels, so fewer channels than 64 waste the rest of a step.
     """
@@ -40,13 +44,13 @@ class HopperConv(ConvKernel):
 
     def matches(self, op: ConvOp, target: Target) -> bool:
         scope, channels = scope_of(op), tensor_type(op.x).dims[-1]
-        reach = ((taps - 1) * dilation for taps, dilation in zip(op.kernel(), op.dilations(), strict=True))
+        numbers = zip(op.kernel(), op.dilations(), op.strides(), strict=True)
+        reach = ((taps - 1) * dilation + step - 1 for taps, dilation, step in numbers)
         return (
             super().matches(op, target)
             and target.kind == "cuda"
             and target.has("wgmma", "bulk_copies")
             and is_narrow(tensor_type(op.x).element_type)
-            and op.spatial <= 2
             and (
                 op.num_groups() == 1
                 or (scope.divisible(tensor_type(op.weight).dims[-1], STAGE_K) and bool(self._tiles(op)))
@@ -55,8 +59,8 @@ class HopperConv(ConvKernel):
             and scope.positive(channels)
             and scope.divisible(channels, SPAN)
             and max(op.strides()) <= MOST_STEP
-            and all(0 <= pad <= MOST_PAD for pad in op.pads())
-            and max(reach) <= MOST_REACH
+            and all(0 <= pad <= MOST_PAD[op.spatial] for pad in op.pads())
+            and max(reach) <= MOST_REACH[op.spatial]
             and self._steps_well(_contiguous(op))
         )
 

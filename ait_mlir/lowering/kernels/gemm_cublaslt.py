@@ -19,6 +19,7 @@ from ait_mlir.lowering.kernels.contraction import (
     keeps_f32,
     library_epilogue,
     library_precision,
+    precision_of,
 )
 from ait_mlir.lowering.kernels.gemm import ContractionKernel, element_of, has_even_pitches, is_unit
 
@@ -77,7 +78,7 @@ class CublasLtGemm(ContractionKernel, NamesAlgorithms):
         odd = size == 2 and not _has_even_rows(op, Problem.contiguous(op))
         rate = LT_ODD_RATE if odd else LT_RATE[size]
         if not keeps_f32(op, target):
-            rate = LT_ROUNDED_RATE[target.precision]
+            rate = LT_ROUNDED_RATE[precision_of(op, target)]
         busy = max(2.0 * m * n * k * batches / rate, moved + LT_SECONDS_PER_K * k)
         epilogue = library_epilogue(op)
         if epilogue is not None and epilogue.activation is not None:

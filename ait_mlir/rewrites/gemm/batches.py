@@ -14,7 +14,7 @@ from ait_mlir.dialects.ait.base import broadcast_shapes
 from ait_mlir.dialects.ait.data import ParamOp
 from ait_mlir.dialects.ait.elementwise import AddOp
 from ait_mlir.dialects.ait.gemm import BATCH_LOOPS, BmmOp, ContractionOp, GemmOp, batch_loops
-from ait_mlir.dialects.ait.syntax import int_list
+from ait_mlir.dialects.ait.syntax import int_list, rounding
 from ait_mlir.dialects.ait.types import Shape, TensorType, scope_of, tensor_type
 from ait_mlir.dialects.ait.view import ConcatOp, ExpandOp, PermuteOp, ReshapeOp, SplitOp
 from ait_mlir.dims import Expr, product
@@ -190,7 +190,9 @@ def stored_transposed(r: Rewriter, inner: ContractionOp, root: PermuteOp) -> Ope
     """The product with the other layout of its result: c for r, r for c."""
     a, b, c = inner.layout.data
     layout = StringAttr(f"{a}{b}{'c' if c == 'r' else 'r'}")
-    return r.create(type(inner), list(inner.operands), [root.results[0].type], {"layout": layout}, [Region()])
+    return r.create(
+        type(inner), list(inner.operands), [root.results[0].type], {"layout": layout} | rounding(inner), [Region()]
+    )
 
 
 # ** heads **
@@ -254,7 +256,7 @@ def product_by_heads(r: Rewriter, inner: ContractionOp, root: PermuteOp) -> Oper
         r.reshape(value, [c, 1, d]) if (dims := tensor_type(value).dims) and dims[-1] is columns else value
         for value in inner.epilogue_operands
     ]
-    layout = {"layout": StringAttr(f"r{inner.layout.data[1]}r")}
+    layout = {"layout": StringAttr(f"r{inner.layout.data[1]}r")} | rounding(inner)
     return r.create(BmmOp, [x, w, *extras], [root.results[0].type], layout, take_regions(inner))
 
 
@@ -279,7 +281,7 @@ def product_with_heads(r: Rewriter, inner: BmmOp, root: PermuteOp) -> Operation:
     """The permute of a bmm whose factors have the two dims of the reshape as batch."""
     parted = tensor_type(root.operands[0])
     factors = [r.reshape(value, [*parted.dims[:2], *tensor_type(value).dims[1:]]) for value in (inner.a, inner.b)]
-    made = r.create(BmmOp, factors, [parted], {"layout": inner.layout}, [Region()])
+    made = r.create(BmmOp, factors, [parted], {"layout": inner.layout} | rounding(inner), [Region()])
     return r.create(PermuteOp, [made.results[0]], [root.results[0].type], dict(root.properties))
 
 

@@ -14,6 +14,7 @@ from ait_mlir.dialects.ait.data import ParamOp
 from ait_mlir.dialects.ait.elementwise import AddOp, ClampOp, ElementwiseOp, UnaryOp
 from ait_mlir.dialects.ait.gemm import ContractionOp, GatedGemmOp, GemmOp
 from ait_mlir.dialects.ait.region import FusedElementwiseOp, YieldOp
+from ait_mlir.dialects.ait.syntax import rounding
 from ait_mlir.dialects.ait.types import TensorType, scope_of, tensor_type
 from ait_mlir.dialects.ait.view import ConcatOp, SplitOp
 from ait_mlir.rewrites.engine.constraints import not_output
@@ -143,6 +144,7 @@ def is_parallel(op: Operation, root: Operation) -> bool:
         and op.operands[0] is root.operands[0]
         and isinstance(op.operands[1].owner, ParamOp)
         and op.layout.data == "rcr"
+        and rounding(op) == rounding(root)
         and not op.epilogue.blocks
         and "kernel" not in op.attributes
         and not_output(op.results[0])
@@ -185,7 +187,8 @@ def merge_gemms(r: Rewriter, root: GemmOp, gemms: Sequence[Operation]) -> None:
     weights = [hoist(r, op.operands[1], root) for op in group]
     results = [tensor_type(op.results[0]) for op in group]
     weight = r.create(ConcatOp, weights, None, {"dim": IntegerAttr(0, i64)}).results[0]
-    product = r.create(GemmOp, [root.operands[0], weight], None, {"layout": StringAttr("rcr")}, [Region()]).results[0]
+    properties = {"layout": StringAttr("rcr")} | rounding(root)
+    product = r.create(GemmOp, [root.operands[0], weight], None, properties, [Region()]).results[0]
     parts = r.create(SplitOp, [product], results, {"dim": IntegerAttr(results[0].rank - 1, i64)})
     for op, part in zip(group, parts.results, strict=True):
         r.replace(op, [part])
@@ -280,7 +283,9 @@ def gate_product(r: Rewriter, product: GemmOp, halves: SplitOp, root: FusedEleme
     result = _inlined(root.body, [scalar(value, argument) for value, argument in read.items()], block)
     block.add_op(YieldOp(result))
     operands = [*product.own_operands, *(value for value in scalars if value not in halves.results)]
-    return r.create(GatedGemmOp, operands, [root.results[0].type], {"layout": product.layout}, [Region(block)])
+    return r.create(
+        GatedGemmOp, operands, [root.results[0].type], {"layout": product.layout} | rounding(product), [Region(block)]
+    )
 
 
 def _halves(r: Rewriter, product: GemmOp, value: SSAValue, halves: SplitOp) -> tuple[SSAValue, SSAValue]:

@@ -7,6 +7,7 @@ from itertools import product
 from xdsl.ir import Operation, Region, SSAValue
 
 from ait_mlir.dialects.ait.gemm import GemmOp
+from ait_mlir.dialects.ait.syntax import rounding
 from ait_mlir.dialects.ait.types import TensorType, tensor_type
 from ait_mlir.rewrites.engine.driver import Rewriter
 from ait_mlir.rewrites.engine.language import PatternBuilder, pattern, patterns
@@ -58,4 +59,6 @@ def gemm_of_rows(r: Rewriter, product: GemmOp, x: SSAValue) -> Operation:
     *rows, _ = tensor_type(x).dims
     result = tensor_type(product.output)
     type_ = TensorType.get((*rows, result.dims[-1]), result.element_type)
-    return r.create(GemmOp, [x, product.operands[1]], [type_], {"layout": product.layout}, [Region()])
+    return r.create(
+        GemmOp, [x, product.operands[1]], [type_], {"layout": product.layout} | rounding(product), [Region()]
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 
+from xdsl.dialects.builtin import Float32Type
 from xdsl.ir import SSAValue
 
 from ait_mlir.building.formulas import Value
@@ -14,6 +15,7 @@ from ait_mlir.dialects.ait.pad import PadOp
 from ait_mlir.dialects.ait.types import tensor_type
 from ait_mlir.dims import Expr, const, floordiv, product
 from ait_mlir.importers.torch.call import Call, NotSupported, Row
+from ait_mlir.importers.torch.library import torch
 from ait_mlir.importers.torch.rows.common import each
 from ait_mlir.importers.torch.rows.view import cut
 
@@ -31,14 +33,33 @@ def convolution(c: Call) -> Value:
         x = c.w.reshape(x, (1, *tensor_type(x).dims))
     stride, dilation = (each(c[name], rank) for name in ("stride", "dilation"))
     pad, bias = pads(c["padding"], taps, dilation, rank), c.optional("bias")
+    tf32 = may_round(c, x, weight)
     if isinstance(c["groups"], Expr):
-        y = grouped_by_dim(c, x, weight, stride, pad, dilation)
+        y = grouped_by_dim(c, x, weight, stride, pad, dilation, tf32)
     elif c["transposed"] or "transpose" in str(c.node.target):
         output_pad = each(c["output_padding"], rank)
-        y = composed.transposed(c.w, x, weight, bias, stride, pad, dilation, c["groups"], output_pad)
+        y = composed.transposed(c.w, x, weight, bias, stride, pad, dilation, c["groups"], output_pad, tf32)
     else:
-        y = composed.convolution(c.w, x, weight, bias, stride, pad, dilation, c["groups"])
+        y = composed.convolution(c.w, x, weight, bias, stride, pad, dilation, c["groups"], tf32)
     return c.w.reshape(y, c.dims) if single else y
+
+
+def may_round(c: Call, x: SSAValue, weight: SSAValue) -> bool:
+    """Whether PyTorch's convolutions of f32 on a CUDA card may round their operands to TF32, as they do by default.
+    PyTorch computes depthwise ones exactly.
+    """
+    if c["groups"] != 1 and tensor_type(weight).dims[1].as_int() == 1:
+        return False
+    return isinstance(tensor_type(x).element_type, Float32Type) and rounds_convolutions()
+
+
+def rounds_convolutions() -> bool:
+    """PyTorch's setting for convolutions: `torch.backends.cudnn.conv.fp32_precision`, or the older
+    `torch.backends.cudnn.allow_tf32`.
+    """
+    cudnn = torch.backends.cudnn
+    found = getattr(getattr(cudnn, "conv", None), "fp32_precision", None)
+    return found == "tf32" if found in ("tf32", "ieee") else bool(cudnn.allow_tf32)
 
 
 def pads(given: object, taps: Sequence[Expr], dilation: Sequence[int], rank: int) -> tuple[list[int], list[int]]:
@@ -54,7 +75,13 @@ def pads(given: object, taps: Sequence[Expr], dilation: Sequence[int], rank: int
 
 
 def grouped_by_dim(
-    c: Call, x: SSAValue, weight: SSAValue, stride: list[int], pad: tuple[list[int], list[int]], dilation: list[int]
+    c: Call,
+    x: SSAValue,
+    weight: SSAValue,
+    stride: list[int],
+    pad: tuple[list[int], list[int]],
+    dilation: list[int],
+    tf32: bool,
 ) -> SSAValue:
     """A convolution whose number of groups is a dim, such as a weight for each image of a batch: one batched product
     over the groups, with the taps of each place side by side.
@@ -77,7 +104,7 @@ def grouped_by_dim(
         parts.append(c.w.reshape(part, (images, groups, depth, 1, product(places))))
     columns = c.w.reshape(c.w.concat(parts, 3), (images, groups, depth * len(parts), product(places)))
     rows = c.w.reshape(weight, (1, groups, channels_of_group, depth * len(parts)))
-    y = c.w.op(BmmOp, rows, columns, properties={"layout": "rrr"}, regions=1)
+    y = c.w.op(BmmOp, rows, columns, properties={"layout": "rrr", "tf32": tf32}, regions=1)
     y = c.w.reshape(y, (images, out, *places))
     bias = c.optional("bias")
     return y if bias is None else c.w.add(y, c.w.reshape(bias, (out, *(1 for _ in places))))

@@ -43,26 +43,29 @@ void walk(const TensorMap& map, uint32_t shared, const int* at, const Each& each
   }
 }
 
-/// The same for places of a window: along x, then y, then images.
+/// The same for places of a window: along x, then y, maybe z, then images.
 template <class Each>
-void walk_window(const TensorMap& map, uint32_t shared, const int* at, const uint16_t (&offsets)[2], const Each& each) {
-  int64_t place[3] = {at[1], at[2], at[3]};
-  for (int d = 0; d < 2; ++d) {
+void walk_window(const TensorMap& map, uint32_t shared, const int* at, const uint16_t* offsets, const Each& each) {
+  const int spatial = map.spatial();
+  int64_t place[TensorMap::kMostDims - 1];
+  for (int d = 0; d <= spatial; ++d) place[d] = at[d + 1];
+  for (int d = 0; d < spatial; ++d) {
+    if (offsets[d] > (spatial == 3 ? 31 : 255)) fail("a copy of windows is moved by %u", unsigned(offsets[d]));
     const int64_t past = place[d] - map.low[d];
     if (past < 0 || past % map.steps[d] != 0 || place[d] >= int64_t(map.dims[d + 1]) + map.high[d]) fail("a copy of windows begins at no place of them");
   }
   for (uint32_t line = 0; line < map.box[1]; ++line) {
     const char* row = map.data;
     bool exists = true;
-    for (int d = 0; d < 3; ++d) {
-      const int64_t i = place[d] + (d < 2 ? offsets[d] : 0);
+    for (int d = 0; d <= spatial; ++d) {
+      const int64_t i = place[d] + (d < spatial ? offsets[d] : 0);
       exists = exists && i >= 0 && uint64_t(i) < map.dims[d + 1];
       row += i * int64_t(map.strides[d + 1]);
     }
     walk_line(map, shared, line, row, exists, at[0], each);
-    for (int d = 0; d < 3; ++d) {
-      place[d] += d < 2 ? int64_t(map.steps[d]) : 1;
-      if (d == 2 || place[d] < int64_t(map.dims[d + 1]) + map.high[d]) break;
+    for (int d = 0; d <= spatial; ++d) {
+      place[d] += d < spatial ? int64_t(map.steps[d]) : 1;
+      if (d == spatial || place[d] < int64_t(map.dims[d + 1]) + map.high[d]) break;
       place[d] = map.low[d];
     }
   }
@@ -89,9 +92,10 @@ const char* map_problem(const TensorMap& map) {
     if (map.windows && d >= 2 ? map.box[d] != 0 : map.box[d] == 0 || map.box[d] > 256) return "a side of the box is not 1 to 256";
     if (d > 0 && (map.strides[d] % 16 != 0 || map.strides[d] >= uint64_t(1) << 40)) return "a stride is no multiple of 16, or 2^40 or more";
   }
-  for (int d = 0; d < 2 && map.windows; ++d) {
-    if (map.rank != 4) return "windows of another rank than 4 are not emulated";
-    if (map.low[d] < -128 || map.low[d] > 127 || map.high[d] < -128 || map.high[d] > 127) return "a corner is not -128 to 127";
+  if (map.windows && map.rank != 4 && map.rank != 5) return "windows of another rank than 4 and 5 are not emulated";
+  for (int d = 0; map.windows && d < map.spatial(); ++d) {
+    const int most = map.rank == 4 ? 127 : 15;
+    if (map.low[d] < -most - 1 || map.low[d] > most || map.high[d] < -most - 1 || map.high[d] > most) return "a corner is out of its range";
     if (map.steps[d] < 1 || map.steps[d] > 8) return "a step is not 1 to 8";
     if (int64_t(map.dims[d + 1]) + map.high[d] <= map.low[d]) return "there is no place";
   }
@@ -133,7 +137,7 @@ void copy_box(uint32_t to, const TensorMap& map, uint32_t barrier, const int* at
   copy_pieces(to, map, barrier, ranks, [&](uint32_t shared, const auto& each) { walk(map, shared, at, each); });
 }
 
-void copy_window(uint32_t to, const TensorMap& map, uint32_t barrier, const int* at, const uint16_t (&offsets)[2]) {
+void copy_window(uint32_t to, const TensorMap& map, uint32_t barrier, const int* at, const uint16_t* offsets) {
   if (!map.windows) fail("a copy of windows with a map of boxes");
   copy_pieces(to, map, barrier, 0, [&](uint32_t shared, const auto& each) { walk_window(map, shared, at, offsets, each); });
 }

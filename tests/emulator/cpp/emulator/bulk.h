@@ -19,11 +19,13 @@ struct TensorMap {
   uint64_t strides[kMostDims] = {};  ///< bytes
   uint32_t box[kMostDims] = {};
   uint32_t swizzle_bytes = 0;        ///< of a line: 32, 64, 128; 0 for none
-  /// A map of windows: dims are channels, x, y, images; the box is channels by places, of which a line has those from `low` to `high` behind the
-  /// last element, both moved by the offset of a copy, `steps` apart.
+  /// A map of windows: dims are channels, x, y, maybe z, images; the box is channels by places, of which a line has those from `low` to `high`
+  /// behind the last element, both moved by the offset of a copy, `steps` apart.
   bool windows = false;
-  int low[2] = {}, high[2] = {};     ///< of x and y
-  uint32_t steps[2] = {};
+  int low[3] = {}, high[3] = {};     ///< of x, y and z
+  uint32_t steps[3] = {};
+
+  int spatial() const { return rank - 2; }
 };
 
 /// @brief What the driver refuses in a map, or null.
@@ -48,7 +50,7 @@ void send(uint32_t to, uint32_t barrier, const void* from);
 /// @brief cp.async.bulk.tensor from the box at `at`, to each block of `ranks` at the same place; 0: to this block.
 void copy_box(uint32_t to, const TensorMap& map, uint32_t barrier, const int* at, uint16_t ranks);
 /// @brief cp.async.bulk.tensor of im2col: the places from `at` on, moved by the offsets of a tap, to this block.
-void copy_window(uint32_t to, const TensorMap& map, uint32_t barrier, const int* at, const uint16_t (&offsets)[2]);
+void copy_window(uint32_t to, const TensorMap& map, uint32_t barrier, const int* at, const uint16_t* offsets);
 /// @brief cp.async.bulk.tensor to the box at `at`.
 void store_box(const TensorMap& map, uint32_t from, const int* at);
 /// @brief cp.async.bulk of `bytes` from `from`.

@@ -36,7 +36,7 @@ inline CUresult cuTensorMapEncodeTiled(CUtensorMap* to, CUtensorMapDataType type
   return CUDA_SUCCESS;
 }
 
-/// Of rank 4 alone: channels, x, y, images.
+/// Of rank 4 or 5: channels, x, y, maybe z, images.
 inline CUresult cuTensorMapEncodeIm2col(CUtensorMap* to, CUtensorMapDataType type, cuuint32_t rank, void* data, const cuuint64_t* dims,
                                         const cuuint64_t* strides, const int* low, const int* high, cuuint32_t channels, cuuint32_t places,
                                         const cuuint32_t* steps, CUtensorMapInterleave, CUtensorMapSwizzle swizzle, CUtensorMapL2promotion,
@@ -47,10 +47,12 @@ inline CUresult cuTensorMapEncodeIm2col(CUtensorMap* to, CUtensorMapDataType typ
   map.rank = int(rank);
   map.element_bytes = type == CU_TENSOR_MAP_DATA_TYPE_FLOAT32 ? 4 : 2;
   map.swizzle_bytes = swizzle == CU_TENSOR_MAP_SWIZZLE_NONE ? 0 : 16u << int(swizzle);
-  for (int d = 0; d < 4; ++d) map.dims[d] = dims[d], map.strides[d] = d == 0 ? uint64_t(map.element_bytes) : strides[d - 1];
+  for (int d = 0; d < map.rank && d < map.kMostDims; ++d) {
+    map.dims[d] = dims[d], map.strides[d] = d == 0 ? uint64_t(map.element_bytes) : strides[d - 1];
+  }
   map.box[0] = channels, map.box[1] = places;
-  for (int d = 0; d < 2; ++d) map.low[d] = low[d], map.high[d] = high[d], map.steps[d] = steps[d + 1];
-  if (steps[0] != 1 || steps[3] != 1 || ait::emulator::map_problem(map) != nullptr) return CUDA_ERROR_INVALID_VALUE;
+  for (int d = 0; d < map.spatial() && d < 3; ++d) map.low[d] = low[d], map.high[d] = high[d], map.steps[d] = steps[d + 1];
+  if (steps[0] != 1 || steps[map.rank - 1] != 1 || ait::emulator::map_problem(map) != nullptr) return CUDA_ERROR_INVALID_VALUE;
   to->map = map;
   return CUDA_SUCCESS;
 }

@@ -82,6 +82,16 @@ __device__ __forceinline__ void copy_window(uint32_t to, const CUtensorMap* map,
       : "memory");
 }
 
+/// @brief The same for windows over three dims, of which `z` is the first.
+__device__ __forceinline__ void copy_window(uint32_t to, const CUtensorMap* map, uint32_t barrier, int channel, int x, int y, int z, int image,
+                                            uint16_t dx, uint16_t dy, uint16_t dz) {
+  asm volatile(
+      "cp.async.bulk.tensor.5d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4, %5, %6, %7}], [%2], {%8, %9, "
+      "%10};\n" ::"r"(to),
+      "l"(map), "r"(barrier), "r"(channel), "r"(x), "r"(y), "r"(z), "r"(image), "h"(dx), "h"(dy), "h"(dz)
+      : "memory");
+}
+
 /// @brief Starts the copy of a box from shared memory, in the group that the next `store_commit` of this thread closes.
 __device__ __forceinline__ void store_box(const CUtensorMap* map, uint32_t from, int unit, int line, int inner, int outer) {
   asm volatile("cp.async.bulk.tensor.4d.global.shared::cta.bulk_group [%0, {%2, %3, %4, %5}], [%1];\n" ::"l"(map), "r"(from), "r"(unit),

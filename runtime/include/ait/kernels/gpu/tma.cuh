@@ -70,29 +70,32 @@ bool tensor_map(CUtensorMap* map, const T* data, int64_t units, int64_t lines, i
                 CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
 }
 
-/// @brief The input of a convolution as the copy engine sees it: images of 2-byte elements, [image, y, x, channel] with channels contiguous. A
-/// box is 64 channels at `box_places` places of the window, row by row and image by image, swizzled. What lies outside reads as zero.
-/// @param sizes, strides of the dims [image, y, x, channel]; the strides in elements, multiples of 8; `data` is 16-byte aligned
-/// @param low where the window begins at the first place, along y and x: -pad
-/// @param places, step of the window along y and x: how many places, and how far from one to the next
+/// @brief The input of a convolution as the copy engine sees it: images of 2-byte elements, [image, y, x, channel] or, with R = 3,
+/// [image, z, y, x, channel], with channels contiguous. A box is 64 channels at `box_places` places of the window, row by row and image by
+/// image, swizzled. What lies outside reads as zero.
+/// @param sizes, strides of these dims; the strides in elements, multiples of 8; `data` is 16-byte aligned
+/// @param low where the window begins at the first place, along the spatial dims: -pad
+/// @param places, step of the window along these: how many places, and how far from one to the next
 /// @return whether the driver took it
-template <class T>
-bool window_map(CUtensorMap* map, const T* data, const int64_t (&sizes)[4], const int64_t (&strides)[3], const int (&low)[2],
-                const int (&places)[2], const int (&step)[2], int box_places) {
+template <int R, class T>
+bool window_map(CUtensorMap* map, const T* data, const int64_t (&sizes)[R + 2], const int64_t (&strides)[R + 1], const int (&low)[R],
+                const int (&places)[R], const int (&step)[R], int box_places) {
   static_assert(sizeof(T) == 2, "elements have 2 bytes");
   const EncodeWindow encode = encode_window();
   if (encode == nullptr) return false;
-  const cuuint64_t dims[4] = {cuuint64_t(sizes[3]), cuuint64_t(sizes[2]), cuuint64_t(sizes[1]), cuuint64_t(sizes[0])};
-  cuuint64_t bytes[3];
-  for (int d = 0; d < 3; ++d) bytes[d] = cuuint64_t(sizes[2 - d] > 1 ? strides[2 - d] : 8) * 2;  // of a dim of size 1, any will do
+  cuuint64_t dims[R + 2], bytes[R + 1];
+  for (int d = 0; d < R + 2; ++d) dims[d] = cuuint64_t(sizes[R + 1 - d]);
+  for (int d = 0; d < R + 1; ++d) bytes[d] = cuuint64_t(sizes[R - d] > 1 ? strides[R - d] : 8) * 2;  // of a dim of size 1, any will do
   // The last place counts, so the corner behind is where that begins, relative to the last element.
-  int first[2], last[2];
-  for (int d = 0; d < 2; ++d) {
-    first[1 - d] = low[d];
-    last[1 - d] = low[d] + (places[d] - 1) * step[d] + 1 - int(sizes[d + 1]);
+  int first[R], last[R];
+  cuuint32_t steps[R + 2] = {};
+  steps[0] = steps[R + 1] = 1;
+  for (int d = 0; d < R; ++d) {
+    first[R - 1 - d] = low[d];
+    last[R - 1 - d] = low[d] + (places[d] - 1) * step[d] + 1 - int(sizes[d + 1]);
+    steps[R - d] = cuuint32_t(step[d]);
   }
-  const cuuint32_t steps[4] = {1, cuuint32_t(step[1]), cuuint32_t(step[0]), 1};
-  return encode(map, kMapType<T>, 4, const_cast<T*>(data), dims, bytes, first, last, 64, cuuint32_t(box_places), steps,
+  return encode(map, kMapType<T>, R + 2, const_cast<T*>(data), dims, bytes, first, last, 64, cuuint32_t(box_places), steps,
                 CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
                 CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
 }

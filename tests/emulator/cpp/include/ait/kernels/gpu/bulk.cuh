@@ -27,7 +27,14 @@ void copy_box(uint32_t to, const CUtensorMap* map, uint32_t barrier, int unit, i
 }
 inline void copy_window(uint32_t to, const CUtensorMap* map, uint32_t barrier, int channel, int x, int y, int image, uint16_t dx, uint16_t dy) {
   const int at[4] = {channel, x, y, image};
-  emulator::copy_window(to, map->map, barrier, at, {dx, dy});
+  const uint16_t offsets[2] = {dx, dy};
+  emulator::copy_window(to, map->map, barrier, at, offsets);
+}
+inline void copy_window(uint32_t to, const CUtensorMap* map, uint32_t barrier, int channel, int x, int y, int z, int image, uint16_t dx, uint16_t dy,
+                        uint16_t dz) {
+  const int at[5] = {channel, x, y, z, image};
+  const uint16_t offsets[3] = {dx, dy, dz};
+  emulator::copy_window(to, map->map, barrier, at, offsets);
 }
 inline void store_box(const CUtensorMap* map, uint32_t from, int unit, int line, int inner, int outer) {
   const int at[4] = {unit, line, inner, outer};
