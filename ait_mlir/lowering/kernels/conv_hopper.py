@@ -29,8 +29,8 @@ MOST_STEP = 8
 MOST_PAD = {1: 64, 2: 64, 3: 15}
 """The largest padding of the input, by the number of spatial dims."""
 MOST_REACH = {1: 127, 2: 127, 3: 15}
-"""The most elements along a dim from the first tap of a window to the last, and to the next window less one. The copy engine
-accepts corners from -128 to 127 and offsets up to 255, for three dims from -16 to 15 and up to 31."""
+"""The most elements along a dim from the first tap of a window to the last, and to the next window less one. The copy
+engine accepts corners from -128 to 127 and offsets up to 255, for three dims from -16 to 15 and up to 31."""
 
 
 class HopperConv(ConvKernel):
