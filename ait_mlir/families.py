@@ -29,6 +29,7 @@ FAMILIES = (
     "jagged",
     "attention",
     "scan",
+    "recurrence",
     "loops",
     "foreign",
 )

@@ -232,6 +232,7 @@ PASSES: dict[str, Pass | Patterns] = table(
         Pass("store-heads", "passes.store_heads", "StoreHeadsPass", optimizes=True),
         Pass("pad-products", "passes.pad_products", "PadProductsPass", optimizes=True),
         Pass("form-loops", "passes.form_loops", "FormLoopsPass", optimizes=True),
+        Pass("form-recurrences", "passes.form_recurrences", "FormRecurrencesPass", optimizes=True),
         Pass("split-products", "passes.split_products", "SplitProductsPass", optimizes=True),
         Pass("group-products", "passes.group_products", "GroupProductsPass", optimizes=True),
         Pass("group-norms", "passes.group_norms", "GroupNormsPass", optimizes=True),
@@ -293,6 +294,7 @@ PHASE_TABLE: dict[str, Phase] = table(
         Phase(
             "fused",
             (
+                "form-recurrences{{{card}}}",
                 "fuse-attention",
                 "fuse-parallel-gemms",
                 "merge-parallel-gemms",

@@ -26,9 +26,11 @@ from tests.kernels.group_norm import group_norm_cases
 from tests.kernels.harness import Case, Library, check, random_inputs
 from tests.kernels.library_gemm import on_kernel
 from tests.kernels.masked import check_masked, masked_cases
+from tests.kernels.recurrence import recurrence_cases
 from tests.kernels.reduce_split import check_split, split_cases
 from tests.kernels.stream import stream_cases
 from tests.specs.draw import Drawn, draw, sample
+from tests.specs.recurrence import STATES
 from tests.specs.tolerance import BITS, SUMS
 
 Env = Mapping[str, int]
@@ -52,6 +54,7 @@ NOT_EMULATED: dict[Kind, dict[str, str]] = {
         "gemm_mma_kernel": "CUDA only",
         "gemm_rotated_simt_kernel": "CUDA only",
         "map_repeat_kernel": "CUDA only",
+        "recurrence_kernel": "CUDA only",
         "row_bulk_kernel": "CUDA only",
         "row_ring_kernel": "CUDA only",
         "row_split_kernel": "CUDA only",
@@ -397,6 +400,12 @@ FAMILIES = {
         dict.fromkeys(KINDS, frozenset({"cumulative_chained_rows_kernel", "cumulative_chained_columns_kernel"})),
         chained_cumsums,
         lambda library, case, name: SUMS.check(library, case, _type(name)),
+    ),
+    "recurrence": drawn_families("recurrence", cuda=["recurrence_kernel"])["recurrence-cuda"],
+    "recurrence-plans": Family(
+        {"cuda": frozenset({"recurrence_kernel"})},
+        lambda: dict(recurrence_cases()),
+        lambda library, case, name: STATES.check(library, case, _type(name)),
     ),
     **drawn_families("sorting", *SORTING),
     "masked": Family(

@@ -43,6 +43,7 @@ MODULES = (
     "pool",
     "resize",
     "cumulative",
+    "recurrence",
     "sorting",
     "gemm_cublaslt", "gemm", "gemm_hopper", "gemm_rotated", "gemm_stream", "gemm_mfma", "gemm_packed",
     "grouped",

@@ -24,6 +24,9 @@ struct LaunchConfig {
   bool dependent = false;
 };
 
+/// Blocks of a cluster that every card with clusters has room for; a kernel must allow more, up to 16.
+inline constexpr uint32_t kPortableCluster = 8;
+
 /// @brief The extent of a grid, for `LaunchConfig::grid`. One that is too large for its type stays too large, so that `launch` refuses it.
 inline uint32_t grid_size(int64_t blocks) {
   return blocks < 0 || blocks > UINT32_MAX ? UINT32_MAX : static_cast<uint32_t>(blocks);
@@ -66,6 +69,10 @@ int32_t launch(const Context& ctx, const LaunchConfig& config, void (*kernel)(Pa
   if (config.dependent) {
     attributes[count].id = cudaLaunchAttributeProgrammaticStreamSerialization;
     attributes[count++].val.programmaticStreamSerializationAllowed = 1;
+  }
+  if (config.cluster > kPortableCluster) {
+    const Error error = cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel), cudaFuncAttributeNonPortableClusterSizeAllowed, 1);
+    if (error != kSuccess) return fail(ctx, "allowing a cluster of more than 8 blocks", error);
   }
   if (config.cluster > 1) {
     attributes[count].id = cudaLaunchAttributeClusterDimension;
