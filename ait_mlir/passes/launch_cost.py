@@ -11,6 +11,7 @@ from xdsl.ir import Operation
 from ait_mlir.dialects.ait.attention import AttentionOp
 from ait_mlir.dialects.ait.conv import ConvOp
 from ait_mlir.dialects.ait.gemm import ContractionOp
+from ait_mlir.dialects.ait.recurrence import RecurrenceOp
 from ait_mlir.dialects.ait.traits import Cost
 from ait_mlir.dialects.ait.types import scope_of, tensor_type
 from ait_mlir.dialects.ait_rt.loop import program_ops
@@ -30,6 +31,8 @@ VECTOR_SHARE = 16
 """The peak of products of f16 over that of f32 on vector units."""
 TILE = 64
 """Rows and columns of a block of a product, if its configuration does not give them."""
+STEP_SECONDS = 4e-7
+"""The shortest time of a step that waits for the step before."""
 SLOW = 5.0
 """A launch that is estimated above so many times its floor is slow."""
 NOTABLE = 0.01
@@ -72,17 +75,18 @@ def cost_of(op: Operation, provider: str, config: DictionaryAttr, target: Target
 
 def floor_seconds(op: Operation, target: Target) -> float:
     """The shortest time of a launch of an op, at `estimate_env`: of each byte once at the rate of a copy, or of its
-    operations at the peak rate, whichever takes longer."""
+    operations at the peak rate, whichever takes longer. Steps of a recurrence take `STEP_SECONDS` at least."""
     assert isinstance(op, Cost), f"{op.name} does not say what it costs"
     scope = scope_of(op)
     work = op.flops().evaluate(estimate_env(scope)) / _peak(op, target)
-    return target.launch_seconds + max(bytes_moved(op, scope) / target.bandwidth, work)
+    steps = op.steps.evaluate(estimate_env(scope)) if isinstance(op, RecurrenceOp) else 0
+    return target.launch_seconds + max(bytes_moved(op, scope) / target.bandwidth, work, steps * STEP_SECONDS)
 
 
 def _peak(op: Operation, target: Target) -> float:
     """Operations a second: those of the matrix units for products of narrow floats, and half of them for f32 that is
     rounded; else those of the vector units."""
-    is_product = isinstance(op, ContractionOp | ConvOp | AttentionOp)
+    is_product = isinstance(op, ContractionOp | ConvOp | AttentionOp | RecurrenceOp)
     if not target.is_gpu or (is_product and element_bytes(tensor_type(op.operands[0])) <= 2):
         return target.row.flops
     if is_product and not keeps_f32(op, target):
@@ -132,6 +136,8 @@ def _blocks(op: Operation, config: Config, env: Mapping[str, int]) -> float:
         rows = _product(sizes[-1]) / max(columns, 1)
         tile_m, tile_n = config.get("tile_m", TILE), config.get("tile_n", config.get("columns", TILE))
         return -(-rows // max(tile_m, 1)) * -(-columns // max(tile_n, 1)) * max(1, config.get("split", 1))
+    if isinstance(op, RecurrenceOp):
+        return -(-op.batch.evaluate(env) // config.get("rows", 8)) * config.get("cluster", 1)
     return max(_product(s) for s in sizes) / (ELEMENTS * THREADS)
 
 

@@ -88,6 +88,10 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         " : b x 12 x s x 64 x T; b x 12 x s x 64 x T; b x 12 x s x 64 x T; b x i32 -> b x 12 x s x 64 x T",
     ),
     "ragged_gemm": ("%a, %b to %c : s x 64 x T; 8 x 64 x 32 x T; 8 x i32 -> s x 32 x T",),
+    "recurrence": (
+        "%a init(%b) with(%c) { ^bb0(%g: S, %x: S, %h: S): %s = ait.add %g, %x : S %t = ait.tanh %s : S"
+        " ait.yield %t, %t : S, S } : 64 x 64 x T; b x 64 x T; s x b x 64 x T -> b x 64 x T; s x b x 64 x T",
+    ),
     "reduce": ("sum %a dims [1] : b x s x T -> b x T", "max %a dims [1] : b x s x T -> b x T"),
     "reshape": ("%a : b x s x 8 x T -> b x (8*s) x T",),
     "resize": ("nearest %a : b x s x 7 x 16 x T -> b x (2*s) x 14 x 16 x T",),

@@ -129,10 +129,31 @@ def attentions() -> Iterator[tuple[str, str]]:
         yield f"attention_mask_{size}", graph("attention", inputs, ("attention %q, %k, %v mask %m scale 0.125", q))
 
 
+def recurrences() -> Iterator[tuple[str, str]]:
+    """A scan that is one launch on CUDA, with its weight in registers and shared memory of a cluster, and a loop elsewhere."""
+    seq = 50
+    for hidden in (40, 512):
+        state, weight = (f"!ait.tensor<{rows} x {hidden} x f16>" for rows in ("b", hidden))
+        yield (
+            f"recurrence_{hidden}",
+            f"""ait.graph @recurrence(%x: !ait.tensor<{seq} x b x {hidden} x f16>, %h: {state}, %w: {weight}) dims {{b = 0 to 8}} {{
+  %end, %all = ait.scan %x init(%h) with(%w) dim 0 {{
+  ^bb0(%now: {state}, %old: {state}, %u: {weight}):
+    %p = ait.gemm rcr %old, %u : {state}
+    %s = ait.add %p, %now : {state}
+    %new = ait.tanh %s : {state}
+    ait.yield %new, %new : {state}, {state}
+  }} : {state}, !ait.tensor<{seq} x b x {hidden} x f16>
+  ait.output "end" %end : {state}
+  ait.output "all" %all : !ait.tensor<{seq} x b x {hidden} x f16>
+}}""",
+        )
+
+
 def models(full: bool = True) -> Iterator[tuple[str, str]]:
     """`(name, text of a module)` of all cases; float cases once in each float type, or, of the sample, in one of them."""
     yield from specified(full)
-    cases = [*rows(), *reductions(), *selections(), *contractions(), *attentions()]
+    cases = [*rows(), *reductions(), *selections(), *contractions(), *attentions(), *recurrences()]
     cases += [(path.stem, path.read_text()) for path in sorted(EXAMPLES.glob("*.mlir"))]
     for i, (name, text) in enumerate(cases):
         for t in TYPES if full else (TYPES[i % len(TYPES)],):
