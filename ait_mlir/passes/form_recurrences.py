@@ -73,12 +73,12 @@ class Before(Writer):
         block = scan.parent
         assert block is not None
         super().__init__(block)
-        self.scan = scan
+        self.place = scan
         self.new: list[Operation] = []
 
     def insert(self, op: AitOp) -> Operation:
-        op.location = self.scan.location
-        self.block.insert_op_before(op, self.scan)
+        op.location = self.place.location
+        self.block.insert_op_before(op, self.place)
         self.new.append(op)
         return op
 
@@ -105,7 +105,7 @@ class Step:
         self.stacked = used
         """The stacked results that are used."""
         yielded = {r: v for r, v in zip(scan.results, scan.yielded, strict=True)}
-        after = dict(zip(states, scan.yielded, strict=False))
+        after: dict[SSAValue, SSAValue] = dict(zip(states, scan.yielded, strict=False))
         wanted = [*(after[v] for v in self.states), *(yielded[r] for r in used)]
         self._write([self._whole(v) for v in wanted])
 
@@ -196,7 +196,8 @@ class Step:
     def recurrence(self, w: Before) -> RecurrenceOp:
         """Write the op, and the views that it needs, before the scan."""
         scan = self.scan
-        init = dict(zip(scan.block.args[len(scan.scanned) :], scan.init, strict=False))
+        arguments = scan.block.args[len(scan.scanned) :]
+        init: dict[SSAValue, SSAValue] = dict(zip(arguments, scan.init, strict=False))
         weight = self._weight(w)
         inputs = [self._input(w, tensor, index) for tensor, index in self.inputs]
         stacked = [
@@ -264,7 +265,7 @@ class Step:
         return found
 
     def least_seconds(self, target: Target) -> float:
-        """Seconds that the launches of all steps take at least: the products, and a launch for what no epilogue does."""
+        """The least seconds of the launches of all steps: of the products, and of a launch for several gates."""
         scope = scope_of(self.scan)
         steps = self.scan.length.evaluate(estimate_env(scope))
         step = sum(best_seconds(op, target) for op in self.products)

@@ -12,12 +12,18 @@ FACTOR = 0.1
 
 
 def _region(gates: int, inputs: int, states: int, *lines: str) -> str:
-    names = [*(f"%g{i}_" for i in range(gates)), *(f"%x{i}_" for i in range(inputs)), *(f"%s{i}_" for i in range(states))]
+    names = [
+        *(f"%g{i}_" for i in range(gates)),
+        *(f"%x{i}_" for i in range(inputs)),
+        *(f"%s{i}_" for i in range(states)),
+    ]
     scaled = [f"%f_ = ait.constant {FACTOR} : f32", *(f"%p{i}_ = ait.mul %g{i}_, %f_ : f32" for i in range(gates))]
     text = [f"{line} : f32" for line in lines[:-1]]
     count = lines[-1].count(",") + 1
     end = f"ait.yield {lines[-1]} : {', '.join(['f32'] * count)}"
-    return f"{{\n  ^bb0({', '.join(f'{n}: f32' for n in names)}):\n    " + "\n    ".join([*scaled, *text, end]) + "\n  }"
+    return (
+        f"{{\n  ^bb0({', '.join(f'{n}: f32' for n in names)}):\n    " + "\n    ".join([*scaled, *text, end]) + "\n  }"
+    )
 
 
 RNN = _region(1, 2, 1, "%a_ = ait.add %p0_, %x0_", "%b_ = ait.add %a_, %x1_", "%h_ = ait.tanh %b_", "%h_, %h_")

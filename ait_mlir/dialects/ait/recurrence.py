@@ -30,11 +30,11 @@ from ait_mlir.dims import Expr, const, product
 class RecurrenceOp(Cost, PureOp):
     """Steps of a recurrent layer: a product with the state and a function of each of its elements.
 
-    The states are [B, H]; the first one is h. The weight is [G*H, H], and a step computes the G gates h weight^T, [B, H]
-    each. The region maps an element of each gate, of each input and of each state, at one place of [B, H], to the new
-    states, and then to elements of the stacked results [S, B, H]. Inputs have three dims and broadcast to [S, B, H]; the
-    first one has S steps. Values are in the compute type of their tensors. The results are the states after the last
-    step (`init` if S is 0), and the stacked results. `reverse` starts at the last step.
+    The states are [B, H]; the first one is h. The weight is [G*H, H], and a step computes the G gates h weight^T,
+    [B, H] each. The region maps an element of each gate, of each input and of each state, at one place of [B, H], to
+    the new states, and then to elements of the stacked results [S, B, H]. Inputs have three dims and broadcast to
+    [S, B, H]; the first one has S steps. Values are in the compute type of their tensors. The results are the states
+    after the last step (`init` if S is 0), and the stacked results. `reverse` starts at the last step.
 
     ```mlir
     %h, %ys = ait.recurrence %w init(%h0) with(%x) {
@@ -138,9 +138,8 @@ class RecurrenceOp(Cost, PureOp):
         check_yield(self, block.last_op, [compute_type(t.element_type) for t in (*states, *stacked)])
         for i, t in enumerate(stacked):
             if t.rank != 3 or not all(scope.equal(a, b) for a, b in zip(t.dims, shape, strict=True)):
-                raise self.fail(
-                    f"stacked result {i} has shape {shape_text(t.dims)}, expected {shape_text(shape)}: steps, rows, columns"
-                )
+                found, want = shape_text(t.dims), shape_text(shape)
+                raise self.fail(f"stacked result {i} has shape {found}, expected {want}: steps, rows, columns")
         return [*states, *stacked]
 
     def flops(self) -> Expr:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -12,8 +12,7 @@ from ait_mlir.dialects.ait.dtypes import compute_type
 from ait_mlir.dialects.ait.recurrence import RecurrenceOp
 from ait_mlir.dialects.ait.strided import is_contiguous
 from ait_mlir.dialects.ait.types import scope_of, tensor_type
-from ait_mlir.dims import Scope, const
-from ait_mlir.lowering.cpp import element_type
+from ait_mlir.dims import Scope
 from ait_mlir.lowering.kernels.amounts import estimate_env
 from ait_mlir.lowering.kernels.base import Arg, Config, Emission, Kernel, Launch, Strides, Target
 from ait_mlir.lowering.kernels.loops import broadcast_strides, nest, pack
@@ -24,9 +23,12 @@ ROWS = (8, 16, 32)
 MOST_WARPS = 8
 MOST_FRAGMENTS = 160
 """The most fragments of the weight of a warp: their products are one straight piece of code."""
-MOST_ELEMENTS = 32
-"""The most elements of the state of a thread, times inputs, states and results: they are in registers."""
+MOST_VALUES = 128
+"""The most inputs, states and results of its elements that a thread keeps in registers."""
 IN_REGISTERS = 32
+"""The fragments that a thread keeps in registers, as `RecurrencePlan` says."""
+CHUNK = 32
+"""Columns of h that a warp reads at a time."""
 CONFIGS = 6
 # Estimates, in cycles of a multiprocessor.
 CLOCK = 1.7e9
@@ -48,6 +50,11 @@ SPREAD = 0.85
 """The share of the multiprocessors that clusters can use."""
 
 
+def _parts(size: int, part: int) -> int:
+    """The number of parts that cover a size."""
+    return -(-size // part)
+
+
 @dataclass(frozen=True)
 class Plan:
     """How a recurrence is shared out: the numbers of `RecurrencePlan` in the template."""
@@ -66,8 +73,7 @@ class Plan:
     @property
     def own(self) -> int:
         """The sets of columns of a warp."""
-        width = 8 * self.parts * self.across
-        return -(-(-(-self.hidden // self.cluster)) // width)
+        return _parts(_parts(self.hidden, self.cluster), 8 * self.parts * self.across)
 
     @property
     def columns(self) -> int:
@@ -80,7 +86,7 @@ class Plan:
 
     @property
     def chunks(self) -> int:
-        return -(-(-(-self.hidden // 32)) // self.split)
+        return _parts(_parts(self.hidden, CHUNK), self.split)
 
     @property
     def fragments(self) -> int:
@@ -141,11 +147,11 @@ class RecurrenceKernel(Kernel[RecurrenceOp]):
             return
         least = 8 if op.gates % 2 == 0 else 16
         for cluster in CLUSTERS:
-            sets = -(-(-(-hidden // cluster)) // least)
+            sets = _parts(_parts(hidden, cluster), least)
             if cluster > 1 and (not target.has("clusters") or least * (cluster // 2) >= hidden):
                 continue
             for across in (n for n in (8, 4, 2, 1) if n <= sets or n == 1):
-                for split in [n for n in (8, 4, 2, 1) if n * across <= MOST_WARPS and n <= -(-hidden // 32)][:2]:
+                for split in [n for n in (8, 4, 2, 1) if n * across <= MOST_WARPS and n <= _parts(hidden, CHUNK)][:2]:
                     for rows in ROWS:
                         plan = Plan(op.gates, hidden, cluster, rows, across, split)
                         if self._problem(op, plan, target) is None:
@@ -153,22 +159,22 @@ class RecurrenceKernel(Kernel[RecurrenceOp]):
 
     def _problem(self, op: RecurrenceOp, plan: Plan, target: Target) -> str | None:
         """The reason why a plan cannot be compiled; None if it can."""
-        kept = plan.elements * (len(op.inputs) + 2 * len(op.init) + len(op.results) - len(op.init))
+        kept = plan.elements * (len(op.operands) - 1 + len(op.results))
         if plan.fragments > MOST_FRAGMENTS:
             return f"a warp has {plan.fragments} fragments of the weight, at most {MOST_FRAGMENTS} are supported"
-        if kept > 4 * MOST_ELEMENTS:
-            return f"a thread keeps {kept} values, at most {4 * MOST_ELEMENTS} are supported; take fewer rows"
+        if kept > MOST_VALUES:
+            return f"a thread keeps {kept} values, at most {MOST_VALUES} are supported; take fewer rows"
         if plan.shared_bytes > target.shared_bytes:
             return f"a block needs {plan.shared_bytes} bytes of shared memory, at most {target.shared_bytes} are there"
-        if -(-plan.hidden // 32) < plan.split:
+        if _parts(plan.hidden, CHUNK) < plan.split:
             return f"split is {plan.split}, more than there are parts of 32 columns of h"
         return None
 
     def _seconds(self, op: RecurrenceOp, plan: Plan, target: Target) -> float:
         env = estimate_env(scope_of(op))
-        clusters = -(-max(1, op.batch.evaluate(env)) // plan.rows)
+        clusters = _parts(max(1, op.batch.evaluate(env)), plan.rows)
         at_a_time = max(1, int(target.multiprocessors * (SPREAD if plan.cluster > 1 else 1) / plan.cluster))
-        steps = op.steps.evaluate(env) * -(-clusters // at_a_time)
+        steps = op.steps.evaluate(env) * _parts(clusters, at_a_time)
         return target.launch_seconds + START_SECONDS + steps * plan.cycles(op.region_ops()) / CLOCK
 
     def configs(self, op: RecurrenceOp, target: Target) -> list[dict[str, int]]:
@@ -207,15 +213,15 @@ class RecurrenceKernel(Kernel[RecurrenceOp]):
         weight, init, inputs = launch.ins[0], launch.ins[1 : 1 + states], launch.ins[1 + states :]
         shape = (op.steps, op.batch, op.hidden)
 
-        def listed(args: tuple[Arg, ...] | list[Arg], rank: int) -> str:
+        def listed(args: Sequence[Arg], rank: int) -> str:
             loops = nest(shape[3 - rank :], [broadcast_strides(a, shape[3 - rank :]) for a in args])
             return pack(args, loops, 0, dims)
 
         lists = (
-            listed(list(init), 2),
-            listed(list(inputs), 3),
-            listed(list(launch.outs[:states]), 2),
-            listed(list(launch.outs[states:]), 3),
+            listed(init, 2),
+            listed(inputs, 3),
+            listed(launch.outs[:states], 2),
+            listed(launch.outs[states:], 3),
         )
         name = functor_name(op.body.block.ops)
         numbers = ", ".join(map(str, (plan.gates, plan.hidden, plan.cluster, plan.rows, plan.across, plan.split)))
