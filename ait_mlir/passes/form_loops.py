@@ -32,6 +32,7 @@ from ait_mlir.lowering.kernels.amounts import bytes_moved, estimate_env
 from ait_mlir.passes.by_estimate import ByEstimatePass
 from ait_mlir.passes.grouping import best_seconds
 from ait_mlir.passes.remove_duplicates import is_new_state
+from ait_mlir.passes.row_sums import divide_row_sums
 
 MAX_MEMBERS = 32
 """Most ops of a group."""
@@ -63,7 +64,8 @@ class FormLoopsPass(ByEstimatePass):
     name = "form-loops"
 
     def rewrite(self, block: Block, target: Target | None) -> bool:
-        return Former(block, target).run()
+        divided = target is not None and target.is_gpu and divide_row_sums(block)
+        return Former(block, target).run() or divided
 
 
 @dataclass

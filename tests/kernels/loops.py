@@ -86,6 +86,31 @@ COSINE = """for (r = ROWS) {
   %y = ait.mul %xy, %i : S
   ait.yield %y : S
 }"""
+NORMED = """for (r = ROWS) {
+  %xx = ait.fold add for (k = COLS) { %v = ait.at %a_[r, k] : S
+    %p = ait.mul %v, %v : S
+    ait.yield %p : S } : S
+  %n = ait.sqrt %xx : S
+  %xy = ait.fold add for (k = COLS) { %v = ait.at %a_[r, k] : S
+    %q = ait.div %v, %n : S
+    %w = ait.at %b_[r, k] : S
+    %p = ait.mul %q, %w : S
+    ait.yield %p : S } : S
+  ait.yield %xy : S
+}"""
+PICKED = """for (r = ROWS) {
+  %m = ait.fold max for (k = COLS) { %v = ait.at %a_[r, k] : S
+    ait.yield %v : S } : S
+  %s = ait.fold add for (k = COLS) { %v = ait.at %a_[r, k] : S
+    %d = ait.sub %v, %m : S
+    %e = ait.exp %d : S
+    ait.yield %e : S } : S
+  %i = ait.at %b_[r] : i64
+  %x = ait.at %a_[r, %i] : S
+  %y = ait.sub %x, %m : S
+  %z = ait.div %y, %s : S
+  ait.yield %z : S
+}"""
 LAYER_NORM = """for (r = ROWS, c = COLS) {
   %n = ait.constant COUNT : S
   %s = ait.fold add for (k = COLS) { %v = ait.at %a_[r, k] : S
@@ -228,6 +253,8 @@ FORMS = (
         types=FLOATS,
     ),
     nest("cosine", put(COSINE, ROWS="b", COLS=512), "b x 512 x T", "b x 512 x T", to="b x T"),
+    nest("normed", put(NORMED, ROWS="b", COLS=512), "b x 512 x T", "b x 512 x T", to="b x T", types=FLOATS),
+    nest("picked", put(PICKED, ROWS="b", COLS=1000), "b x 1000 x T", "b x i64", to="b x T", below={1: 1000}),
     nest("norm", put(LAYER_NORM, ROWS="b", COLS=96, COUNT="96.0"), "b x 96 x T", "96 x T", to="b x 96 x T"),
     nest("sum-all", put(SUM_ALL, ROWS="b", COLS=1000), "b x 1000 x T", to="T", types=ALL),
     nest("mean-first", put(MEAN_FIRST, ROWS=300, COLS=72, COUNT="300.0"), "300 x 72 x T", to="72 x T", types=FLOATS),

@@ -9,9 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ait_mlir.dialects.ait.loops import LoopsOp
 from ait_mlir.driver import run_to_phase
 from ait_mlir.ir.source import SourceError
 from ait_mlir.lowering.kernels import Target, kernel_of
+from ait_mlir.lowering.kernels.generated import kept_bytes
 from ait_mlir.options import CompileOptions
 from tests import tiers
 from tests.kernels import loops
@@ -108,6 +110,13 @@ def test_functions_of_results_of_2_bytes_are_cheaper_where_digits_only_scale() -
     assert softmax.count("ait::exp_narrow(") == 2 and "ait::div_narrow(" in softmax
     assert "ait::exp(" in logsumexp and "narrow" not in logsumexp  # a logarithm of a sum near 1 has no digits to lose
     assert "narrow" not in wide
+    normed = loops.SPEC.drawn("normed", "f16").emissions(CPU)[0].body
+    assert "ait::div_narrow(" in normed  # terms of a sum, which rounds no less
+
+
+def test_only_what_several_walks_read_stays_in_registers() -> None:
+    op = loops.SPEC.drawn("picked", "f32").op
+    assert isinstance(op, LoopsOp) and kept_bytes(op, threads=1) == 4000
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from ait_mlir.lowering.loops.estimates import RESIDENT, Estimate
 from ait_mlir.lowering.loops.gpu import emit, emit_split
 from ait_mlir.lowering.loops.gpu_kernel import fitting
 from ait_mlir.lowering.loops.nest import Axis, Nest, best_lane_of_results, nest_of, turned_axis, turned_reads
-from ait_mlir.lowering.loops.rows import Rows, best_lane, rows_of
+from ait_mlir.lowering.loops.rows import Rows, best_lane, repeated_reads, rows_of
 from ait_mlir.lowering.target import Target
 
 MAX_LANES = 8
@@ -32,6 +32,8 @@ STATIC_SHARED = 48 * 1024
 STATE_BYTES = 16
 """The largest state of a fold: a value and its place."""
 THREADS = (8, 16, 32, 64, 128, 256, 512, 1024)
+FEW_BLOCKS = 512
+"""Threads of a block that, with a row in its registers, may have a multiprocessor for itself."""
 ITEMS = (1, 2, 4)
 """Chunks of a thread that computes single results."""
 TILES = ((16, 4), (8, 8), (4, 16), (4, 8), (8, 4), (2, 32), (32, 2), (4, 4))
@@ -172,7 +174,9 @@ class LoopsRows(Generated):
         found = [
             {"threads": threads, "lanes": lanes, "kept": 1} for threads in THREADS if self.fits(op, threads, lanes)
         ]
-        return found or [{"threads": threads, "lanes": lanes, "kept": 0} for threads in (256, 512, 1024)]
+        if not found or found[0]["threads"] >= FEW_BLOCKS:
+            found += [{"threads": threads, "lanes": lanes, "kept": 0} for threads in (256, 512, 1024)]
+        return found
 
     def fits(self, op: LoopsOp, threads: int, lanes: int) -> bool:
         """Whether the registers have room for the elements of a row that stay there."""
@@ -207,12 +211,14 @@ def most_kept(block: int) -> int:
 
 
 def kept_bytes(op: LoopsOp, threads: int, lanes: int = 1) -> int:
-    """The most bytes of a row that a thread keeps in registers, if every operand is kept."""
+    """The most bytes of a row that a thread keeps in registers: of the elements that several walks read. Without these,
+    of all operands.
+    """
     nest = nest_known(op)
     rows = rows_known(nest)
     most = max((nest.around.bounds(walk.points)[1] for walk in rows.walks()), default=0)
-    tensors = {read.tensor for read in nest.reads()}
-    width = sum(BY_IR[tensor_type(op.operands[i]).element_type].bytes for i in tensors)
+    reads = repeated_reads(rows) or {read.tensor: read for read in nest.reads()}.values()
+    width = sum(BY_IR[read.element].bytes for read in reads)
     return math.ceil(most / threads) * width * lanes
 
 

@@ -23,7 +23,7 @@ from xdsl.dialects.builtin import BFloat16Type, Float16Type
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from ait_mlir.dialects.ait.dtypes import BY_IR, compute_type, is_float
-from ait_mlir.dialects.ait.elementwise import ExpOp
+from ait_mlir.dialects.ait.elementwise import DivOp, ExpOp
 from ait_mlir.dialects.ait.loops import AtOp, FoldOp
 from ait_mlir.dialects.ait.region import YieldOp
 from ait_mlir.dims import Expr
@@ -122,7 +122,7 @@ class Body:
     """Values that have an element for each lane."""
     kept: Callable[[Read], str | None] = lambda read: None
     """The C++ of a read's element for lane `j`, if its elements are in registers or in shared memory already."""
-    scaled: dict[SSAValue, bool] = field(default_factory=dict[SSAValue, bool])
+    scaled: dict[tuple[SSAValue, bool], bool] = field(default_factory=dict[tuple[SSAValue, bool], bool])
     unrolled: int = 1
     """How often the compiler writes out what is printed now."""
     vectors: list[tuple[Read, str]] = field(default_factory=list[tuple[Read, str]])
@@ -371,19 +371,21 @@ class Body:
         """Whether every result is rounded to 2 bytes."""
         return all(isinstance(t, Float16Type | BFloat16Type) for t in self.nest.elements)
 
-    def only_scaled(self, value: SSAValue) -> bool:
+    def only_scaled(self, value: SSAValue, summed: bool = False) -> bool:
         """Whether a relative error of a value is no larger in the results: the value is only scaled, or its
-        exponentials are summed.
+        exponentials are summed. With `summed`, it may be a term of any sum: an error of a few units in the last place
+        is no more than what the additions round.
         """
-        if (found := self.scaled.get(value)) is None:
-            found = self.scaled[value] = all(self._keeps_error(use.operation, value) for use in value.uses)
+        key = (value, summed)
+        if (found := self.scaled.get(key)) is None:
+            found = self.scaled[key] = all(self._keeps_error(use.operation, value, summed) for use in value.uses)
         return found
 
-    def _keeps_error(self, op: Operation, value: SSAValue) -> bool:
+    def _keeps_error(self, op: Operation, value: SSAValue, summed: bool) -> bool:
         if isinstance(op, YieldOp) and isinstance(fold := op.parent_op(), FoldOp):
-            is_positive = fold.kind.data == "add" and isinstance(value.owner, ExpOp)
-            return is_positive and all(self.only_scaled(r) for r in fold.results)
-        return isinstance(op, KEEP_RELATIVE_ERROR) and all(self.only_scaled(r) for r in op.results)
+            is_exact = fold.kind.data == "add" and (summed or isinstance(value.owner, ExpOp))
+            return is_exact and all(self.only_scaled(r, summed) for r in fold.results)
+        return isinstance(op, KEEP_RELATIVE_ERROR) and all(self.only_scaled(r, summed) for r in op.results)
 
     def counted(self, e: Expr) -> str:
         """The C++ of an index expression as a scalar."""
@@ -391,7 +393,7 @@ class Body:
 
     def scalar(self, node: Scalar) -> str:
         op = node.op
-        if self.is_narrow and self.only_scaled(op.results[0]):
+        if self.is_narrow and self.only_scaled(op.results[0], summed=isinstance(op, DivOp)):
             cheaper = narrow_expression(op, [self.ref(v) for v in op.operands], LOOPS_FORMS)
             if cheaper is not None:
                 return cheaper

@@ -161,3 +161,16 @@ def key_of(read: Read, axes: Sequence[Axis]) -> tuple[int, Expr] | None:
         return None
     put = {axis.name: sym(f"walked_{i}") for i, axis in enumerate(axes)}
     return read.tensor, read.offset.substitute(put)
+
+
+def repeated_reads(rows: Rows) -> list[Read]:
+    """One read for each element of a row that several walks of equal sizes read."""
+    found: dict[object, tuple[Read, set[int]]] = {}
+    for number, each in enumerate(rows.walks()):
+        sizes = tuple(axis.count for axis in each.axes)
+        for axes, nodes in nodes_of(each, rows):
+            for node in nodes:
+                walked = isinstance(node, Read) and any(a.name in node.offset.symbols for a in axes)
+                if isinstance(node, Read) and walked and (key := key_of(node, axes)) is not None:
+                    found.setdefault((key, sizes), (node, set()))[1].add(number)
+    return [read for read, walks in found.values() if len(walks) > 1]
