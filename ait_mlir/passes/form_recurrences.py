@@ -120,7 +120,7 @@ class Step:
     def _write(self, wanted: list[SSAValue]) -> None:
         """Find the function of an element: scalar ops on gates, inputs and states."""
         scan = self.scan
-        members = {op for op in scan.block.ops if has_elements(op)}
+        members = {op for op in scan.block.ops if has_elements(op) and op not in self.products}
         loops = (Induction(ROW, self.batch), Induction(COLUMN, self.hidden))
         scope = scope_of(scan)
         if ROW in scope or COLUMN in scope:

@@ -58,6 +58,22 @@ ait.graph @gates(%x: !ait.tensor<b x s x 16 x f32>, %going: !ait.tensor<b x s x 
   ait.output "ys" %ys : !ait.tensor<b x s x 8 x f32>
 }
 
+// One row: a product with a vector is a product all the same.
+// CHECK-LABEL: ait.graph @one_row
+// CUDA-LABEL: ait.graph @one_row
+ait.graph @one_row(%x: !ait.tensor<s x 1 x 64 x bf16>, %h0: !ait.tensor<1 x 64 x bf16>, %w: !ait.tensor<64 x 64 x bf16>) dims {s = 0 to 64} {
+  // CHECK: ait.recurrence %w init(%h0) with(%x) reverse {
+  // CUDA: ait.recurrence
+  %h = ait.scan %x init(%h0) with(%w) dim 0 reverse {
+  ^bb0(%xt: !ait.tensor<1 x 64 x bf16>, %old: !ait.tensor<1 x 64 x bf16>, %u: !ait.tensor<64 x 64 x bf16>):
+    %p = ait.gemm rcr %old, %u : !ait.tensor<1 x 64 x bf16>
+    %t = ait.add %p, %xt : !ait.tensor<1 x 64 x bf16>
+    %new = ait.tanh %t : !ait.tensor<1 x 64 x bf16>
+    ait.yield %new : !ait.tensor<1 x 64 x bf16>
+  } : !ait.tensor<1 x 64 x bf16>
+  ait.output "h" %h : !ait.tensor<1 x 64 x bf16>
+}
+
 // Products of h with several weights become one; nobody needs the second half of the second weight.
 // CHECK-LABEL: ait.graph @several_weights
 ait.graph @several_weights(%x: !ait.tensor<s x b x 8 x f32>, %h0: !ait.tensor<b x 8 x f32>, %v: !ait.tensor<8 x 8 x f32>, %w: !ait.tensor<16 x 8 x f32>) dims {s = 0 to 64, b = 1 to 4} {
