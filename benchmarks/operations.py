@@ -5,6 +5,7 @@
     python -m benchmarks.operations --seed 1 --count 100 --rows seed-1.jsonl --seconds 500  # is resumed
     python -m benchmarks.operations --seed 1 --count 100 --shard 2/3  # every third case: for several machines
     python -m benchmarks.operations --seed 1 --device cpu             # small ones, beside eager
+    python -m benchmarks.operations --table index_add --any-order     # sums in any order, as PyTorch adds
 
 A case is an operation as a module of its own, imported and compiled as a user does. Ours, eager and torch.compile each
 replay a CUDA graph, in turns; medians. On the CPU the peer is eager. First many processes compile the cases, ours and
@@ -67,6 +68,7 @@ class Plan:
     folder: Path
     measure: Any
     tuning: float | None
+    deterministic: bool
     peers: tuple[str, ...]
     budget: float
 
@@ -76,6 +78,9 @@ class Plan:
         seed, count = self.drawn
         found = operations(seed, count, small=self.device == "cpu")
         return {f"{seed}.{i} {case.name}": case for i, case in enumerate(found)}
+
+    def options(self) -> CompileOptions:
+        return CompileOptions(self.device, measure=self.measure, budget=self.tuning, deterministic=self.deterministic)
 
     def file(self, name: str) -> Path:
         """The artifact of a case."""
@@ -110,7 +115,7 @@ def start_compiling(plan: Plan, card: int) -> Callable[[str], None]:
 
 def compile_case(plan: Plan, name: str, case: Case) -> None:
     imported = from_torch(case.module(), tuple(given.example() for given in case.inputs), name="operation")
-    result = build(imported, CompileOptions(plan.device, measure=plan.measure, budget=plan.tuning))
+    result = build(imported, plan.options())
     result.save(plan.file(name))
     if wrong := [value for kind, value in imported.outputs if kind != "output"]:
         raise AitError(f"a result is no tensor: {wrong[0]}")
@@ -252,6 +257,7 @@ def main() -> int:
         own_folder(args.workdir),
         args.measure,
         args.tuning,
+        not args.any_order,
         args.peers,
         args.budget,
     )
@@ -285,6 +291,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--batch", type=int, default=64, help="cases compiled before they are timed, for each card")
     parser.add_argument("--limit", type=float, default=150, help="seconds for a step of a case (default: %(default)s)")
     parser.add_argument("--seconds", type=float, help="compile no further batch after so many (default: measure all)")
+    parser.add_argument("--any-order", action="store_true", help="compile with deterministic=False, as PyTorch adds")
     parser.add_argument("--peers", default="eager,compile", help="what runs beside ours (default: %(default)s)")
     parser.add_argument("--budget", type=float, default=0.3, help="seconds for each time (default: %(default)s)")
     parser.add_argument("--rows", type=Path, metavar="FILE", help="keep results; what the file has is not done again")
