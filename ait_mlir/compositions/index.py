@@ -166,6 +166,31 @@ def scattered_along(w: Writer, kind: str, x: SSAValue, axis: int, index: SSAValu
     return scattered(w, kind, x, values, indices, dims, [a for a in range(len(whole)) if a not in dims])
 
 
+NARROW = 64
+"""Slices of fewer neighbouring elements are no rows that a copy moves fast."""
+
+
+def mostly_replaced(w: Writer, x: SSAValue, axis: int, count: Expr) -> bool:
+    """Whether `replaced` is faster than an update in place: for narrow slices, at least half of which change."""
+    dims = tensor_type(x).dims
+    return w.scope.lt(product(dims[axis + 1 :]), NARROW) and w.scope.le(dims[axis], 2 * count)
+
+
+def replaced(w: Writer, x: SSAValue, axis: int, rows: SSAValue, position: SSAValue) -> SSAValue:
+    """x with the slices along an axis at the positions in a tensor of one dim replaced by slices of `rows`, or by one
+    number; of several for one position, by the last. Reads each slice from where it comes, so that other loops can take
+    part.
+    """
+    dims, kept = tensor_type(x).dims, [a for a in range(tensor_type(x).rank) if a != axis]
+    none, numbers = w.filled(-1, (dims[axis],), i64), w.places(tensor_type(position).dims[0])
+    sources = scattered(w, "set", none, numbers, [w.cast(position, i64)], [0], [])
+    source = padded(w, sources, axis + 1, len(dims) - axis - 1)
+    taken = rows
+    if tensor_type(rows).rank:
+        taken = w.op(GatherOp, rows, source, properties={"dims": [axis], "kept": kept})
+    return w.where(w.compare("ge", source, 0), taken, x)
+
+
 REDUCTIONS = {"sum": "add", "prod": "mul", "amax": "max", "amin": "min", "mean": "add"}
 """The kinds of `ait.scatter` by PyTorch's names."""
 

@@ -10,7 +10,16 @@ from xdsl.dialects.builtin import i64
 from xdsl.ir import SSAValue
 
 from ait_mlir.building.formulas import Affine, Value, dims_of, is_mask, spread
-from ait_mlir.compositions.index import padded, picked, placed, reduced_into, scattered, scattered_along
+from ait_mlir.compositions.index import (
+    mostly_replaced,
+    padded,
+    picked,
+    placed,
+    reduced_into,
+    replaced,
+    scattered,
+    scattered_along,
+)
 from ait_mlir.dialects.ait.cumulative import CumulativeOp
 from ait_mlir.dialects.ait.index import GatherOp, UpdateSliceOp
 from ait_mlir.dialects.ait.types import tensor_type
@@ -92,14 +101,19 @@ def index_add(c: Call) -> Value:
 
 
 def index_fill(c: Call) -> Value:
-    return _slices(c, "set", c.tensor("self"), operand(c, "value", c.element))
+    x, value, position = c.tensor("self"), operand(c, "value", c.element), c.tensor("index")
+    if (places := tensor_type(position).dims) and c.dims and mostly_replaced(c.w, x, c.axis("dim"), *places):
+        return replaced(c.w, x, c.axis("dim"), value, position)
+    return _slices(c, "set", x, value)
 
 
 def update(c: Call, axis: int, rows: SSAValue, position: SSAValue) -> Value:
     """`self` with rows along an axis replaced, either from one position on or each at its own position."""
     x = c.tensor("self")
-    element = tensor_type(x).element_type
-    return c.w.put(UpdateSliceOp(x, c.w.cast(rows, element), c.w.cast(position, i64), axis))
+    rows, places = c.w.cast(rows, tensor_type(x).element_type), tensor_type(position).dims
+    if places and mostly_replaced(c.w, x, axis, *places):
+        return replaced(c.w, x, axis, rows, position)
+    return c.w.put(UpdateSliceOp(x, rows, c.w.cast(position, i64), axis))
 
 
 def index_copy(c: Call) -> Value:
