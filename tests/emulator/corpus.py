@@ -365,6 +365,9 @@ INDEX = (
     "scatter_kernel",
     "scatter_block_kernel",
     "scatter_row_kernel",
+    "scatter_tile_kernel",
+    "scatter_find_kernel",
+    "scatter_last_kernel",
     "scatter_sorted_kernel",
     "radix_count_kernel",
     "radix_pass_kernel",
@@ -383,7 +386,9 @@ COPIES = (
 SORTING = (
     "sort_tile_kernel",
     "sort_row_kernel",
+    "sort_columns_kernel",
     "kth_value_kernel",
+    "kth_tile_kernel",
     "radix_count_kernel",
     "radix_pass_kernel",
     "search_kernel",
@@ -419,11 +424,11 @@ FAMILIES = {
     ),
     **drawn_families("index", *INDEX),
     "scatter-atomic": Family(
-        dict.fromkeys(KINDS, frozenset({"scatter_atomic_kernel"})),
+        dict.fromkeys(KINDS, frozenset({"scatter_atomic_kernel", "scatter_counters_kernel"})),
         lambda: {
             name: on_kernel(found.case, "atomic")
             for name, found in draw("cuda", ["index"]).items()
-            if name in ("scatter-add-rows-i64", "scatter-add-two-i64")
+            if name in ("scatter-add-rows-i64", "scatter-add-two-i64", "scatter-add-counts-i64")
         },
         lambda library, case, name: BITS.check(library, case, _type(name)),
     ),

@@ -12,7 +12,7 @@ from ait_mlir.lowering.kernels import kernels_for
 from tests.emulator.corpus import KINDS
 from tests.emulator.library import TARGETS, EmulatedLibrary, Kind
 from tests.kernels.library_gemm import on_kernel
-from tests.kernels.scatter import added_along, check_order, in_order, rows_added, sums
+from tests.kernels.scatter import added_along, check_order, elements_added, in_order, rows_added, sums
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -40,6 +40,23 @@ def test_atomics_add_integers_and_where_asked_floats(kind: Kind, tmp_path: Path)
     at = rng.integers(-700, 700, (900, 1))
     (sums_found,) = library.run(floats, {"s": 900}, [y, w, at])
     np.testing.assert_allclose(sums_found, in_order(y, w, at, False), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_blocks_add_to_few_elements_in_shared_memory(kind: Kind, tmp_path: Path) -> None:
+    cases = [on_kernel(elements_added(t), "atomic") for t in ("i64", "f32")]
+    rng = np.random.default_rng(4)
+    library = EmulatedLibrary(cases, tmp_path, kind, deterministic=False)
+    for case, dtype in zip(cases, (np.int64, np.float32), strict=True):
+        for count in (20, 5000):
+            x, v = rng.integers(-9, 9, 13).astype(dtype), rng.integers(-9, 9, count).astype(dtype)
+            i = rng.integers(-16, 16, count)  # some are outside
+            want, known = x.copy(), (i >= -13) & (i < 13)
+            np.add.at(want, i[known], v[known])
+            np.testing.assert_array_equal(
+                library.run(case, {"s": count}, [x, v, i])[0], want
+            )  # floats are whole numbers
+    assert any("scatter_counters_kernel" in name for name in library.executed)
 
 
 def test_floats_are_added_by_atomics_only_where_the_target_need_not_be_deterministic() -> None:

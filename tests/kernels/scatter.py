@@ -21,6 +21,16 @@ def rows_added(t: str) -> Case:
     )
 
 
+def elements_added(t: str) -> Case:
+    """Elements added to a vector of 13."""
+    return Case(
+        f"""ait.graph @g(%x: !ait.tensor<13 x {t}>, %v: !ait.tensor<s x {t}>, %i: !ait.tensor<s x i64>) dims {{s = 1 to 20000}} {{
+          %y = ait.scatter add %x, %v at(%i) dims [0] kept [] : !ait.tensor<13 x {t}>
+          ait.output "y" %y : !ait.tensor<13 x {t}>
+        }}"""
+    )
+
+
 def added_along(t: str, rows: int) -> Case:
     """Elements added along rows, each row at its own places."""
     return Case(

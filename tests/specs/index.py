@@ -131,6 +131,8 @@ GATHER = Spec(
 LONG = ({"b": 2, "s": 4097}, {"b": 3, "s": 300}, {"b": 1, "s": 9000})
 """More places than a block sorts, and fewer."""
 _KINDS = ("set", "add", "mul", "max", "min")
+COLUMNS = ({"b": 1, "s": 300}, {"b": 1, "s": 50})
+"""Places for which a warp has a row, and for which a thread has one."""
 SCATTER = Spec(
     "scatter",
     (
@@ -158,6 +160,10 @@ SCATTER = Spec(
             below={2: 9}, strides={0: ("1", "b"), 1: ("1", "b"), 2: ("3",), 3: ("1", "b")},
         ),
         form("set-scalar", "scatter set %a, %b at(%c) dims [0] kept [1]", "11 x s x T", "T", "1 x i64", below={2: 11}),
+        form(
+            "add-counts", "scatter add %a, %b at(%c) dims [0] kept []", "13 x T", "s x T", "s x i64", below={2: 13},
+            types=("i64",), envs=LONG[:1], few=LONG[:1], both=True,
+        ),
         form("add-vector", "scatter add %a, %b at(%c) dims [0] kept []", "13 x T", "s x T", "s x i32", below={2: 13}),
         form(
             "add-long", "scatter add %a, %b at(%c) dims [0] kept [1]", "600 x 8 x T", "s x 8 x T", "s x 1 x i32", below={2: 600},
@@ -169,6 +175,17 @@ SCATTER = Spec(
                 below={2: 13}, types=("f16", "f32", "i64"), envs=LONG[1:2], few=({"b": 1, "s": 300}, {"b": 1, "s": 3}), both=True,
             )
             for kind in ("add", "set")
+        ),
+        *(
+            form(
+                f"{kind}-columns", f"scatter {kind} %a, %b at(%c) dims [1] kept [0]", "70 x 13 x T", "70 x s x T", "70 x s x i64",
+                below={2: 13}, types=types, envs=COLUMNS, few=COLUMNS, both=True, strides=dict.fromkeys(range(4), ("1", "70")),
+            )
+            for kind, types in (("add", ("f16", "i64")), ("set", ("bf16", "i8")), ("max", ("f32",)))
+        ),
+        form(
+            "set-few", "scatter set %a, %b at(%c) dims [0] kept [1]", "600 x 8 x T", "70 x 8 x T", "70 x 1 x i64", below={2: 600},
+            types=("f16",), envs=LONG[:1], few=LONG[:1], both=True,
         ),
         form(
             "set-long", "scatter set %a, %b at(%c) dims [1] kept [0]", "b x 13 x T", "b x s x T", "b x s x i64", below={2: 13},

@@ -33,6 +33,17 @@ SORT = Spec(
 KTH_LONG = ({"b": 2, "s": 4097}, {"b": 1, "s": 9001}, {"b": 1, "s": 8192})
 MEDIAN = "[s ceildiv 2]"
 KTH_ENVS = ({"b": 3, "s": 5}, {"b": 1, "s": 1}, {"b": 0, "s": 4}, {"b": 70, "s": 33}, {"b": 2, "s": 9001})
+COLUMNS = ("1", "b")
+SHORT = (
+    (3, 2, "", ("f16", "i1"), "", None),
+    (16, 16, " nan_first", ("bf16", "f64"), "-columns", COLUMNS),
+    (57, 16, "", ("bf16", "f32"), "", None),
+    (100, 62, "", ("f16", "i8"), "-columns", COLUMNS),
+    (1000, 425, "", ("f16", "i64"), "-columns", COLUMNS),
+    (1024, 1, " nan_first", ("f32",), "", None),
+    (1500, 700, " nan_first", ("bf16",), "", None),
+)
+"""Rows of one length that a thread, lanes of a warp, or a block hold; read along the rows, or across them."""
 KTH_VALUE = Spec(
     "kth_value",
     (
@@ -44,6 +55,13 @@ KTH_VALUE = Spec(
         form(
             "view", f"kth_value %a k {MEDIAN} dim 1", "b x s x T", to=("b x T", "b x i64"), types=("bf16", "i8"),
             strides={0: ("s + 8", "1"), 1: ("2",), 2: ("1",)}, offset=1,
+        ),
+        *(
+            form(
+                f"{length}{order}", f"kth_value %a k [{k}] dim 1{nan}", f"b x {length} x T", to=("b x T", "b x i64"), types=types,
+                strides={0: strides} if strides else {},
+            )
+            for length, k, nan, types, order, strides in SHORT
         ),
         form(
             "long", f"kth_value %a k {MEDIAN} dim 1 nan_first", "b x s x T", to=("b x T", "b x i64"), types=("f16", "f64"),

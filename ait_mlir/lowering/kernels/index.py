@@ -168,6 +168,18 @@ class TakeKernel(Kernel[GatherOp]):
         return launch.call("take", f"take(ctx, {space}, {launch.cpp(width)}, {x.name}, {y.name}{error})")
 
 
+MANY_ROWS = 64
+"""Rows of places, without columns, that a GPU combines without a sort: `kManyRows` of `gpu/scatter.cuh`."""
+
+
+TILE_TARGETS = 1 << 14
+"""The most elements of a row that lie in shared memory then, about."""
+
+
+LAST_TARGETS = 8
+"""The most elements for each place that a GPU takes numbers for."""
+
+
 class ScatterKernel(Kernel[ScatterOp]):
     """`ait.scatter`, in place: operand 0 and the result share a buffer.
 
@@ -188,8 +200,10 @@ class ScatterKernel(Kernel[ScatterOp]):
         return (TensorType.get(t.dims, compute_type(t.element_type)),) if _combines_wider(op) else ()
 
     def workspace(self, op: ScatterOp, config: Config) -> Expr:
-        """The bytes of the sort by position on a GPU."""
+        """The bytes of the sort by position on a GPU, or of the last place of each element."""
         rows, places = _sorted_rows(op)
+        if _last_of_many(op):
+            return 4 * rows * _targets(op)
         bits, size = (_most_targets(op) - 1).bit_length(), 8 if _key(op) == "uint64_t" else 4
         return radix_bytes(rows, places, bits, size, scope_of(op), kept=True)
 
@@ -198,6 +212,10 @@ class ScatterKernel(Kernel[ScatterOp]):
         if not target.is_gpu:
             return target.launch_seconds + moved
         rows, places = (e.evaluate(estimate_env(scope_of(op))) for e in _sorted_rows(op))
+        if rows >= MANY_ROWS and not _shared_dims(op) and _most_targets(op) <= TILE_TARGETS:
+            return target.launch_seconds + 2 * moved  # no sort
+        if _last_of_many(op):
+            return 3 * target.launch_seconds + 2 * moved + 16 * rows * places / target.bandwidth
         passes = max(1, -(-(_most_targets(op) - 1).bit_length() // DIGIT_BITS))
         launches = 3 if places <= TILE else 3 + 2 * passes
         return launches * target.launch_seconds + 2 * moved + passes * 16 * rows * places / target.bandwidth
@@ -207,7 +225,8 @@ class ScatterKernel(Kernel[ScatterOp]):
         op, gpu = launch.op, launch.target.is_gpu
         groups, space = _scatter_space(launch)
         kind = f"ait::{op.kind.data.capitalize()}Element"
-        template = ", ".join([kind, groups, _key(op)]) if gpu else f"{kind}, {groups}"
+        last = "true" if _last_of_many(op) else "false"
+        template = ", ".join([kind, groups, _key(op), last]) if gpu else f"{kind}, {groups}"
         each = f"{radix_each(*_sorted_rows(op), launch.scope)}, workspace"
         sums = launch.between[0].name if launch.between else "nullptr"
         more = each if gpu else launch.cpp(y.type.num_elements())
@@ -279,10 +298,23 @@ def _key(op: ScatterOp) -> str:
     return "uint32_t" if _most_targets(op) <= 2**32 else "uint64_t"
 
 
-def _most_targets(op: ScatterOp) -> int:
-    """The most elements that the indices can name, for each place along the kept dims."""
+def _targets(op: ScatterOp) -> Expr:
+    """How many elements the indices can name, for each place along the kept dims."""
     dims, _ = op.places()
-    return scope_of(op).bounds(product(tensor_type(op.input).dims[d] for d in dims))[1]
+    return product(tensor_type(op.input).dims[d] for d in dims)
+
+
+def _most_targets(op: ScatterOp) -> int:
+    return scope_of(op).bounds(_targets(op))[1]
+
+
+def _last_of_many(op: ScatterOp) -> bool:
+    """Whether a GPU notes the last place of each element, instead of a sort: so many places replace elements that a
+    number for each element takes little memory.
+    """
+    (_, places), targets = _sorted_rows(op), _targets(op)
+    env = estimate_env(scope_of(op))
+    return op.kind.data == "set" and targets.evaluate(env) <= LAST_TARGETS * places.evaluate(env)
 
 
 def _combines_wider(op: ScatterOp) -> bool:

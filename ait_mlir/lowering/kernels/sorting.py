@@ -11,11 +11,13 @@ from ait_mlir.dims import Expr, ceildiv, const, product
 from ait_mlir.lowering.kernels.amounts import bytes_moved, element_bytes, estimate_env
 from ait_mlir.lowering.kernels.base import Config, Emission, Kernel, Launch, Target
 from ait_mlir.lowering.kernels.loops import ZERO, collapse, nest, operand, single, sizes
-from ait_mlir.lowering.kernels.radix import DIGIT_BITS, TILE, radix_bytes, radix_each
+from ait_mlir.lowering.kernels.radix import DIGIT_BITS, THREADS, TILE, radix_bytes, radix_each
 from ait_mlir.lowering.target import HOPPER
 
 SHORT = 128
 """The longest rows of which a GPU sorts several in a block: `kSortWidth` of `gpu/sort.cuh`."""
+WARP = 32
+"""The most threads of a warp that hold a row together, on any GPU."""
 
 
 def _flag(value: bool) -> str:
@@ -151,6 +153,20 @@ class KthValueKernel(Kernel[KthValueOp]):
     name = "kth_value"
     ops = (KthValueOp,)
 
+    def seconds(self, op: KthValueOp, target: Target) -> float:
+        t, env = tensor_type(op.input), estimate_env(scope_of(op))
+        moved = bytes_moved(op, scope_of(op)) / target.bandwidth
+        elements = t.num_elements().evaluate(env)
+        if not target.is_gpu:
+            return target.launch_seconds + moved + elements * 1e-8
+        length = t.dims[op.dim.value.data].evaluate(env)
+        bits, slower = key_bits(t), HOPPER.bandwidth / target.bandwidth
+        if length <= THREADS * share_items(t):
+            return target.launch_seconds + moved + bits * elements * BIT_SECONDS * slower
+        idle = max(1.0, target.multiprocessors * length / max(elements, 1))  # a row has one multiprocessor
+        passes = -(-bits // DIGIT_BITS)
+        return target.launch_seconds + passes * (moved + elements * DIGIT_SECONDS * slower) * idle
+
     def emit(self, launch: Launch[KthValueOp]) -> Emission:
         op, (x,), outs, dims = launch.op, launch.ins, launch.outs, launch.dims
         axis = op.dim.value.data
@@ -158,11 +174,40 @@ class KthValueKernel(Kernel[KthValueOp]):
         row = loops.pop(axis)
         nested = [*collapse(loops or [single(3)], launch.scope), row]
         first, *results = (operand(a.name, nested, i, dims) for i, a in enumerate((x, *outs)))
+        template = [_flag(op.nan_first is not None)]
+        if launch.target.is_gpu:
+            shares = row_shares(*launch.scope.bounds(row.size), share_items(x.type))
+            template += [f"ait::gpu::RowShare<{lanes}, {items}>" for lanes, items in shares]
         return launch.call(
             "kth_value",
-            f"kth_value<{_flag(op.nan_first is not None)}>(ctx, {sizes(nested, dims)}, {first}, "
+            f"kth_value<{', '.join(template)}>(ctx, {sizes(nested, dims)}, {first}, "
             f"{launch.cpp(*op.k.data)}, {', '.join(results)})",
         )
+
+
+BIT_SECONDS = 1e-13
+"""Of one bit of an element in registers that is compared and counted, on the card of the estimates."""
+DIGIT_SECONDS = 6e-12
+"""Of one digit of an element that is counted in shared memory, on the card of the estimates."""
+
+
+def share_items(t: TensorType) -> int:
+    """The most elements of a row that a thread holds in registers."""
+    return 16 if key_bytes(t) == 8 else 32
+
+
+def row_shares(least: int, most: int, items: int) -> list[tuple[int, int]]:
+    """The pairs of threads and elements a thread, in which rows of `least` to `most` elements are held, the shortest
+    first: a row of one length has as few threads as can hold it in `items` elements each, up to a warp, or a block.
+    """
+    if least == most:
+        lanes = 1
+        while lanes < THREADS and lanes * items < most:
+            lanes = 2 * lanes if lanes < WARP else THREADS
+        return [(lanes, max(4, min(items, -(-most // (4 * lanes)) * 4)))]
+    lengths = [lanes * items for lanes in (1, 8, WARP)]
+    needed = [n for n, before in zip(lengths, [0, *lengths], strict=False) if least <= n and most > before]
+    return [(n // items, items) for n in needed] + ([(THREADS, items)] if most > lengths[-1] else [])
 
 
 class SearchKernel(Kernel[SearchSortedOp]):

@@ -1,5 +1,5 @@
 /// @file radix_select.cuh
-/// @brief Which key is the n-th of a sequence in a block: digit by digit from the highest, without a sort.
+/// @brief Which key is the n-th of a sequence, without a sort: bit by bit of keys in registers, digit by digit of others.
 #ifndef AIT_KERNELS_GPU_RADIX_SELECT_CUH_
 #define AIT_KERNELS_GPU_RADIX_SELECT_CUH_
 
@@ -25,19 +25,41 @@ struct SelectPart {
 };
 }  // namespace detail
 
+/// @brief The key that is `number`-th in order, counted from 1, of the keys that some threads hold; `number` becomes its number among those that are
+/// equal. Missing keys are ~K(0). Bit by bit from the highest: it is set if fewer than `number` keys are below that.
+/// @param bits that keys may have set
+/// @param sum of a count over the threads, for each of them
+template <class K, int kItems, class Sum>
+__device__ __forceinline__ K nth_key(const K (&keys)[kItems], int bits, uint32_t& number, const Sum& sum) {
+  K found = 0;
+  uint32_t below = 0;
+#pragma unroll 1
+  for (int bit = bits - 1; bit >= 0; --bit) {
+    const K tried = found | K(1) << bit;
+    uint32_t count = 0;
+#pragma unroll
+    for (int i = 0; i < kItems; ++i) count += keys[i] < tried ? 1 : 0;
+    count = sum(count);
+    if (count < number) found = tried, below = count;
+  }
+  number -= below;
+  return found;
+}
+
 /// @brief What the threads of a block share when they select.
 struct SelectCounters {
   uint32_t of_digit[kRadixDigits];
   uint32_t sums[kRadixWarps];
   uint32_t digit, before;
   uint32_t less[kRadixWarps], equal[kRadixWarps];
+  uint32_t of_warp[2][kRadixWarps];  ///< in turns
 };
 
-/// @brief The keys of a sequence in the hands of a block: up to kSelectTile of them stay in registers, more are read in each pass.
+/// @brief The keys of a sequence in the hands of a block: up to kTile of them stay in registers, more are read in each pass.
 /// @tparam Sequence has `key(i)`
-template <class K, class Sequence>
+template <class K, class Sequence, int kEachOf = kSelectEach<K>>
 struct BlockSelect {
-  static constexpr int kEach = kSelectEach<K>, kTile = kSelectTile<K>;
+  static constexpr int kEach = kEachOf, kTile = kRadixThreads * kEach;
   const Sequence& sequence;
   int64_t length;
   SelectCounters& shared;
@@ -62,9 +84,27 @@ struct BlockSelect {
     }
   }
 
-  /// @brief The key that is `number`-th in order, counted from 1; `number` becomes its number among those that are equal.
-  __device__ __forceinline__ K nth(int passes, uint32_t& number) {
-    const int thread = threadIdx.x;
+  /// @brief As `nth_key`, of the whole sequence.
+  __device__ __forceinline__ K nth(int bits, uint32_t& number) {
+    if (length <= kTile) return nth_held(bits, number);
+    return nth_read(bits, number);
+  }
+  __device__ __forceinline__ K nth_held(int bits, uint32_t& number) {
+    int turn = 0;
+    return nth_key(keys, bits, number, [&](uint32_t count) {
+#pragma unroll
+      for (int mask = kWarpSize / 2; mask > 0; mask /= 2) count += shuffle_xor(count, mask);
+      turn = 1 - turn;
+      if (threadIdx.x % kWarpSize == 0) shared.of_warp[turn][threadIdx.x / kWarpSize] = count;
+      __syncthreads();
+      uint32_t all = 0;
+#pragma unroll
+      for (int w = 0; w < kRadixWarps; ++w) all += shared.of_warp[turn][w];
+      return all;
+    });
+  }
+  __device__ __forceinline__ K nth_read(int bits, uint32_t& number) {
+    const int thread = threadIdx.x, passes = radix_passes(bits);
     K found = 0;
 #pragma unroll 1
     for (int pass = passes - 1; pass >= 0; --pass) {

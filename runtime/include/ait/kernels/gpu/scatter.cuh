@@ -6,7 +6,9 @@
 #include <stdint.h>
 
 #include "ait/gpu/launch.h"
+#include "ait/kernels/gpu/scatter_last.cuh"
 #include "ait/kernels/gpu/scatter_sorted.cuh"
+#include "ait/kernels/gpu/scatter_tile.cuh"
 #include "ait/kernels/gpu/vector.cuh"
 #include "ait/kernels/indexed_space.h"
 #include "ait/kernels/operand.h"
@@ -117,16 +119,7 @@ __global__ void __launch_bounds__(kWarpSize) scatter_row_kernel(Space space, int
 #pragma unroll
     for (int u = 0; u < kAhead; ++u) {
       const bool known = target[u] < static_cast<uint32_t>(targets);
-      if constexpr (std::is_same_v<Kind, SetElement>) {
-        if (known && (same[u] & ~lanes_below()) == (lanes_t(1) << lane)) sums[target[u]] = value[u];
-        sync_warp();
-      } else {
-        const int before = known ? count_lanes(same[u] & lanes_below()) : 0;
-        for (int turn = 0; turn == 0 || ballot(before >= turn) != 0; ++turn) {
-          if (known && before == turn) sums[target[u]] = Kind::template apply<A>(sums[target[u]], convert<A>(value[u]));
-          sync_warp();
-        }
-      }
+      detail::combine_lanes<Kind>(sums, known, target[u], convert<A>(value[u]), same[u]);
     }
   }
 #pragma unroll 8
@@ -139,9 +132,11 @@ __global__ void __launch_bounds__(kWarpSize) scatter_row_kernel(Space space, int
 /// the next `kKeyed` loops indices differ, too; along the rest, the columns, they do not. If `Kind` rounds 16-bit floats, `out` is contiguous and `sums`
 /// has room for as many elements. A place with an index outside of its dim is skipped.
 /// @tparam K unsigned, for as many numbers as there are elements that indices can name
+/// @tparam kLast whether many places replace elements without a sort
 /// @param each as of `radix_sort`
-/// @param workspace of `radix_bytes` for the places of each row if these may be more than kRadixTile
-template <class Kind, int kSerial, int kKeyed, class K, int kRank, int kIndices, class Id, class T>
+/// @param workspace with kLast 4 bytes for each element of each row that indices can name; else of `radix_bytes` for the places of each row if these may
+/// be more than kRadixTile
+template <class Kind, int kSerial, int kKeyed, class K, bool kLast, int kRank, int kIndices, class Id, class T>
 int32_t scatter(const Context& ctx, const IndexedSpace<kRank, kIndices, Id>& space, const T* values, T* out, combined_t<Kind, T>* sums,
                 int each, void* workspace) {
   using Sorted = ScatterSpace<Kind, kSerial, kKeyed, kRank, kIndices, Id, T>;
@@ -153,6 +148,12 @@ int32_t scatter(const Context& ctx, const IndexedSpace<kRank, kIndices, Id>& spa
   const int64_t ranges = wanted < targets ? wanted : targets;
   const int64_t bytes = targets * int64_t(sizeof(combined_t<Kind, T>));
   constexpr int64_t kManyRows = 64;
+  const bool neighbours = space.index_strides[0][kSerial + kKeyed - 1] == 1 && space.index_strides[0][kSerial - 1] != 1;  // indices of rows
+  if (sorted.columns() == 1 && sorted.rows() >= kManyRows && places * 8 >= targets) {
+    bool warps = false;
+    const int tile_rows = detail::scatter_tile_rows(sorted, neighbours, warps);
+    if (tile_rows > 0) return detail::scatter_tile(ctx, sorted, tile_rows, neighbours, warps);
+  }
   if (sorted.columns() == 1 && sorted.rows() >= kManyRows && bytes <= kScatterRowBytes && places * 8 >= targets) {
     LaunchConfig config;
     config.block = dim3(kWarpSize);
@@ -163,8 +164,14 @@ int32_t scatter(const Context& ctx, const IndexedSpace<kRank, kIndices, Id>& spa
   }
   // Few places cost less than a sort; of a column for each thread, each place is read once.
   constexpr int64_t kFewPlaces = 64;
-  if (places > kFewPlaces && ranges > 1) {
-    constexpr int kVec = 16 / sizeof(T);
+  constexpr int kVec = 16 / sizeof(T);
+  if constexpr (kLast) {
+    static_assert(std::is_same_v<Kind, SetElement>, "the last value of each element");
+    if (places > kFewPlaces) {
+      if (sorted.may_access(kVec)) return detail::scatter_last<kVec>(ctx, sorted, neighbours, workspace);
+      return detail::scatter_last<1>(ctx, sorted, neighbours, workspace);
+    }
+  } else if (places > kFewPlaces && ranges > 1) {
     return sorted.may_access(kVec) ? detail::scatter_sorted<K, kVec>(ctx, sorted, each, workspace) : detail::scatter_sorted<K, 1>(ctx, sorted, each, workspace);
   }
   LaunchConfig config;

@@ -21,7 +21,7 @@ namespace ait::gpu {
 /// @brief A space whose first `kSerialOf` loops are places and the next `kKeyedOf` are rows; the others are columns, at least one.
 template <class Kind, int kSerialOf, int kKeyedOf, int kRank, int kIndices, class Id, class T>
 struct ScatterSpace {
-  static constexpr int kSerial = kSerialOf, kKeyed = kKeyedOf, kFree = kRank - kSerialOf - kKeyedOf;
+  static constexpr int kSerial = kSerialOf, kKeyed = kKeyedOf, kFree = kRank - kSerialOf - kKeyedOf, kNumbers = kIndices;
   static_assert(kSerial > 0 && kKeyed > 0 && kFree > 0, "each group has a loop");
   using Combine = Kind;
   using Value = T;
@@ -45,20 +45,33 @@ struct ScatterSpace {
     return product;
   }
 
+  /// @brief Where each index tensor begins for a row.
+  __device__ __forceinline__ void index_starts(int64_t row, int64_t* starts) const {
+    int64_t at_row[kKeyed];
+    coordinates<kKeyed>(row, space.sizes + kSerial, at_row);
+#pragma unroll
+    for (int k = 0; k < kIndices; ++k) {
+      starts[k] = 0;
+#pragma unroll
+      for (int d = 0; d < kKeyed; ++d) starts[k] += at_row[d] * space.index_strides[k][kSerial + d];
+    }
+  }
   /// @brief The number of the element, among those that indices can name, of a place; -1 if an index is outside of its dim.
   __device__ __forceinline__ int64_t target(int64_t row, int64_t place) const {
-    int64_t at_place[kSerial], at_row[kKeyed];
+    int64_t starts[kIndices];
+    index_starts(row, starts);
+    return target_at(starts, place);
+  }
+  __device__ __forceinline__ int64_t target_at(const int64_t* starts, int64_t place) const {
+    int64_t at_place[kSerial];
     coordinates<kSerial>(place, space.sizes, at_place);
-    coordinates<kKeyed>(row, space.sizes + kSerial, at_row);
     int64_t number = 0;
     bool known = true;
 #pragma unroll
     for (int k = 0; k < kIndices; ++k) {
-      int64_t at = 0;
+      int64_t at = starts[k];
 #pragma unroll
       for (int d = 0; d < kSerial; ++d) at += at_place[d] * space.index_strides[k][d];
-#pragma unroll
-      for (int d = 0; d < kKeyed; ++d) at += at_row[d] * space.index_strides[k][kSerial + d];
       const int64_t given = static_cast<int64_t>(space.indices[k][at]), found = given < 0 ? given + space.extents[k] : given;
       known = known && found >= 0 && found < space.extents[k];
       number = number * space.extents[k] + found;
@@ -107,6 +120,22 @@ struct ScatterSpace {
 
 namespace detail {
 
+/// @brief Combines a value of each lane with elements of shared memory, in the order of the lanes. A warp calls.
+/// @param same the lanes with the element of this one, which are `known`
+template <class Kind, class A>
+__device__ __forceinline__ void combine_lanes(A* elements, bool known, uint32_t target, A value, lanes_t same) {
+  if constexpr (std::is_same_v<Kind, SetElement>) {
+    if (known && (same & ~lanes_below()) == (lanes_t(1) << (threadIdx.x % kWarpSize))) elements[target] = value;
+    sync_warp();
+  } else {
+    const int before = known ? count_lanes(same & lanes_below()) : 0;
+    for (int turn = 0; turn == 0 || ballot(before >= turn) != 0; ++turn) {
+      if (known && before == turn) elements[target] = Kind::template apply<A>(elements[target], value);
+      sync_warp();
+    }
+  }
+}
+
 /// @brief How the columns of a space are cut: a thread has a word of `kVec` neighbours, `lanes` threads of a warp lie side by side, and a part is
 /// what they have together.
 struct ScatterParts {
@@ -126,74 +155,134 @@ ScatterParts scatter_parts(const Space& space) {
 template <class Place>
 inline constexpr Place kSkipped = Place(1) << (8 * sizeof(Place) - 1);
 
-/// @brief Where the run of keys equal to `key` ends, of which all before `from` are.
-template <class K>
-__device__ __forceinline__ int64_t end_of_run(const K* keys, int64_t from, int64_t length, K key) {
-  if (from >= length || keys[from] != key) return from;
-  int64_t known = from, jump = 1;
-  while (known + jump < length && keys[known + jump] == key) known += jump, jump *= 2;
-  int64_t low = known + 1, high = known + jump < length ? known + jump : length;
-  while (low < high) {
-    const int64_t middle = low + (high - low) / 2;
-    if (keys[middle] == key) {
-      low = middle + 1;
+/// @brief The elements of one part of the columns that a warp combines values with. Lanes that lie side by side have a word of `kVec` neighbours each.
+template <int kVec, class Space>
+struct ScatterPart {
+  using T = typename Space::Value;
+  using A = typename Space::Sum;
+  static constexpr int kAhead = 8;  ///< values that a lane reads before the first is combined
+  const Space& space;
+  int lanes, groups, lane, group;  ///< groups of lanes have the same columns
+  bool present;
+  int64_t dense = 0, whole = 0;
+
+  __device__ __forceinline__ ScatterPart(const Space& of, int64_t row, int64_t part, const ScatterParts& cut)
+      : space(of), lanes(cut.lanes), groups(kWarpSize / cut.lanes), lane(threadIdx.x % kWarpSize % cut.lanes), group(threadIdx.x % kWarpSize / cut.lanes) {
+    const int64_t chunk = part * lanes + lane;
+    present = chunk < cut.chunks;
+    space.template step<Space::kSerial, Space::kKeyed>(row, dense, whole);
+    space.template step<Space::kSerial + Space::kKeyed, Space::kFree>(chunk * kVec, dense, whole);
+  }
+  __device__ __forceinline__ T* element(int64_t target) const { return space.out + whole + space.whole_of_target(target); }
+  __device__ __forceinline__ void begin(const T* from, A (&sums)[kVec]) const {
+    T own[kVec];
+    load<kVec>(from, own);
+#pragma unroll
+    for (int j = 0; j < kVec; ++j) sums[j] = convert<A>(own[j]);
+  }
+  __device__ __forceinline__ void end(T* to, const A (&sums)[kVec]) const {
+    T own[kVec];
+#pragma unroll
+    for (int j = 0; j < kVec; ++j) own[j] = convert<T>(sums[j]);
+    store<kVec>(to, own);
+  }
+  template <class Place>
+  __device__ __forceinline__ void read(Place place, T (&values)[kVec]) const {
+    load<kVec>(space.values + dense + space.dense_of_place(static_cast<int64_t>(place)), values);
+  }
+
+  static __device__ __forceinline__ A of_lane(A value, int lane) {
+    if constexpr (sizeof(A) < 4) {
+      return bit_cast<A>(static_cast<word_t<sizeof(A)>>(shuffle(static_cast<uint32_t>(bit_cast<word_t<sizeof(A)>>(value)), lane)));
     } else {
-      high = middle;
+      return shuffle(value, lane);
     }
   }
-  return low;
-}
+
+  /// @brief Combines the values of sorted places. The lanes of a group call.
+  template <class Place>
+  __device__ __forceinline__ void combine(const Place* sorted, int64_t count, int64_t target) const {
+    if (!present) return;
+    A sums[kVec];
+    begin(element(target), sums);
+    for (int64_t first = 0; first < count; first += kAhead) {
+      T values[kAhead][kVec];
+      bool counts[kAhead];
+#pragma unroll
+      for (int u = 0; u < kAhead; ++u) {
+        const Place from = first + u < count ? sorted[first + u] : kSkipped<Place>;
+        counts[u] = (from & kSkipped<Place>) == 0;
+        if (counts[u]) read(from, values[u]);
+      }
+#pragma unroll
+      for (int u = 0; u < kAhead; ++u) {
+        if (!counts[u]) continue;
+#pragma unroll
+        for (int j = 0; j < kVec; ++j) sums[j] = Space::Combine::template apply<A>(sums[j], convert<A>(values[u][j]));
+      }
+    }
+    end(element(target), sums);
+  }
+
+  /// @brief Combines the values of the sorted places that begin a long run of equal keys. A warp calls: each group reads some values, all combine them.
+  template <class K, class Place>
+  __device__ __forceinline__ void combine_run(const K* keys, const Place* sorted, int64_t left) const {
+    const K target = keys[0];
+    A sums[kVec] = {};
+    if (present) begin(element(static_cast<int64_t>(target)), sums);
+    for (int64_t first = 0, ended = 0; !ended; first += kAhead * groups) {
+      T values[kAhead][kVec];
+      lanes_t counted[kAhead];
+#pragma unroll
+      for (int u = 0; u < kAhead; ++u) {
+        const int64_t at = first + u * groups + group;
+        const bool equal = at < left && keys[at] == target;
+        const Place from = equal ? sorted[at] : kSkipped<Place>;
+        const bool counts = (from & kSkipped<Place>) == 0;
+        if (counts && present) read(from, values[u]);
+        counted[u] = ballot(counts);
+        ended = ballot(!equal) != 0;
+      }
+#pragma unroll
+      for (int u = 0; u < kAhead; ++u) {
+        if (counted[u] == 0) continue;
+#pragma unroll 8
+        for (int g = 0; g < groups; ++g) {
+#pragma unroll
+          for (int j = 0; j < kVec; ++j) {
+            const A value = of_lane(convert<A>(values[u][j]), g * lanes + lane);
+            if (counted[u] >> (g * lanes) & 1) sums[j] = Space::Combine::template apply<A>(sums[j], value);
+          }
+        }
+      }
+    }
+    if (present && group == 0) end(element(static_cast<int64_t>(target)), sums);
+  }
+};
 
 /// @brief Combines the values of the elements whose first place is among kWarpSize of a sorted row, for one part of the columns. A warp calls.
 /// @param heads room for kWarpSize numbers
 template <int kVec, class Space, class K, class Place>
 __device__ __forceinline__ void combine_sorted(const Space& space, const K* keys, const Place* sorted, int64_t places, int64_t first, int64_t row,
                                                int64_t part, const ScatterParts& cut, uint8_t* heads) {
-  using T = typename Space::Value;
-  using A = typename Space::Sum;
-  constexpr int kAhead = 8;  // values that are read before the first is combined
   const int lane = threadIdx.x % kWarpSize;
-  const int64_t at = first + lane;
+  const int64_t at = first + lane, last = first + kWarpSize < places ? first + kWarpSize : places;
   const bool begins = at < places && (at == 0 || keys[at - 1] != keys[at]);
   const lanes_t all = ballot(begins);
+  if (all == 0) return;
   sync_warp();  // what was there has been read
   if (begins) heads[count_lanes(all & lanes_below())] = static_cast<uint8_t>(lane);
   sync_warp();
-  const int64_t chunk = part * cut.lanes + lane % cut.lanes;
-  if (chunk >= cut.chunks) return;
-  int64_t dense = 0, whole = 0;
-  space.template step<Space::kSerial, Space::kKeyed>(row, dense, whole);
-  space.template step<Space::kSerial + Space::kKeyed, Space::kFree>(chunk * kVec, dense, whole);
+  const ScatterPart<kVec, Space> columns(space, row, part, cut);
   const int count = count_lanes(all);
-  for (int head = lane / cut.lanes; head < count; head += kWarpSize / cut.lanes) {
-    int64_t place = first + heads[head];
-    const K target = keys[place];
-    const int64_t end = head + 1 < count ? first + heads[head + 1] : end_of_run(keys, first + kWarpSize < places ? first + kWarpSize : places, places, target);
-    T* const to = space.out + whole + space.whole_of_target(static_cast<int64_t>(target));
-    T own[kVec];
-    A sums[kVec];
-    load<kVec>(to, own);
-#pragma unroll
-    for (int j = 0; j < kVec; ++j) sums[j] = convert<A>(own[j]);
-    for (; place < end; place += kAhead) {
-      T read[kAhead][kVec];
-      bool counts[kAhead];
-#pragma unroll
-      for (int u = 0; u < kAhead; ++u) {
-        const Place from = place + u < end ? sorted[place + u] : kSkipped<Place>;
-        counts[u] = (from & kSkipped<Place>) == 0;
-        if (counts[u]) load<kVec>(space.values + dense + space.dense_of_place(static_cast<int64_t>(from)), read[u]);
-      }
-#pragma unroll
-      for (int u = 0; u < kAhead; ++u) {
-        if (!counts[u]) continue;
-#pragma unroll
-        for (int j = 0; j < kVec; ++j) sums[j] = Space::Combine::template apply<A>(sums[j], convert<A>(read[u][j]));
-      }
-    }
-#pragma unroll
-    for (int j = 0; j < kVec; ++j) own[j] = convert<T>(sums[j]);
-    store<kVec>(to, own);
+  const bool goes_on = last < places && keys[last] == keys[last - 1];
+  for (int head = columns.group; head < count - (goes_on ? 1 : 0); head += columns.groups) {
+    const int64_t place = first + heads[head], end = head + 1 < count ? first + heads[head + 1] : last;
+    columns.combine(sorted + place, end - place, static_cast<int64_t>(keys[place]));
+  }
+  if (goes_on) {
+    const int64_t place = first + heads[count - 1];
+    columns.combine_run(keys + place, sorted + place, places - place);
   }
 }
 

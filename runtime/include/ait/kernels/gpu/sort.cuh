@@ -2,7 +2,8 @@
 /// @brief Rows in ascending or descending order, with equal elements in their original order.
 ///
 /// Short rows are sorted several to a block, in shared memory (bitonic: Batcher, 1968): as pairs of a key and a place (`order.h`), which are all
-/// different, so that no step has to be stable. Rows of up to kRadixTile elements have a block each, longer ones several (`radix.cuh`).
+/// different, so that no step has to be stable. Rows of up to kRadixTile elements have a block each, or share one that reads and writes across them;
+/// longer ones have several (`radix.cuh`).
 #ifndef AIT_KERNELS_GPU_SORT_CUH_
 #define AIT_KERNELS_GPU_SORT_CUH_
 
@@ -11,6 +12,7 @@
 #include "ait/gpu/launch.h"
 #include "ait/kernels/gpu/radix.cuh"
 #include "ait/kernels/gpu/row_group.cuh"
+#include "ait/kernels/gpu/row_tile.cuh"
 #include "ait/kernels/gpu/vector.cuh"
 #include "ait/kernels/operand.h"
 #include "ait/kernels/order.h"
@@ -22,19 +24,34 @@ inline constexpr int kSortThreads = 256, kSortTile = 2048, kSortWidth = 128;  //
 /// @brief The results for a row: the first `count` of its elements in order.
 template <bool kDescending, int kOuter, class In, class Values, class Indices>
 struct SortedRows {
-  using K = sort_key_t<typename In::Value>;
-  static constexpr K kLast = ~K(0) >> (8 * sizeof(K) - kSortBits<typename In::Value>);  ///< the last key, of NaN in ascending order
+  using Value = typename In::Value;
+  using K = sort_key_t<Value>;
+  static constexpr K kLast = ~K(0) >> (8 * sizeof(K) - kSortBits<Value>);  ///< the last key, of NaN in ascending order
   RowSpace<kOuter, 1> space;
   int64_t count;
   In in;
   Values values;
   Indices indices;
 
-  __device__ __forceinline__ K key(int64_t row, int64_t i) const {
+  /// Where a row begins, in elements.
+  __device__ __forceinline__ int64_t start(int64_t row) const {
     int64_t coordinate[kOuter];
     coordinates<kOuter>(row, space.outer, coordinate);
-    const In from = detail::at_row(in, coordinate);
-    return sort_key<kDescending>(from.data[i * from.strides[kOuter]]);
+    return detail::at_row(in, coordinate).data - in.data;
+  }
+  __device__ __forceinline__ Value element(int64_t start, int64_t i) const { return in.data[start + i * in.strides[kOuter]]; }
+  static __device__ __forceinline__ K key_of(Value element) { return sort_key<kDescending>(element); }
+  __device__ __forceinline__ K key(int64_t row, int64_t i) const { return key_of(element(start(row), i)); }
+  /// Where the results of a row begin.
+  __device__ __forceinline__ void result_starts(int64_t row, int64_t& value, int64_t& index) const {
+    int64_t coordinate[kOuter];
+    coordinates<kOuter>(row, space.outer, coordinate);
+    value = detail::at_row(values, coordinate).data - values.data;
+    index = detail::at_row(indices, coordinate).data - indices.data;
+  }
+  __device__ __forceinline__ void store_at(int64_t value_start, int64_t index_start, int64_t rank, Value element, int64_t place) const {
+    values.data[value_start + rank * values.strides[kOuter]] = element;
+    indices.data[index_start + rank * indices.strides[kOuter]] = static_cast<typename Indices::Value>(place);
   }
   __device__ __forceinline__ uint32_t place(int64_t, int64_t i) const { return static_cast<uint32_t>(i); }
   __device__ __forceinline__ void store(int64_t row, int64_t rank, K, int64_t place) const {
@@ -50,9 +67,9 @@ struct SortedRows {
 };
 
 /// A block sorts `kSortTile / width` rows of up to `width` elements, a power of two.
-/// @param columns whether neighbouring elements in memory belong to neighbouring rows
+/// @param reads,writes whether neighbours in the memory of the input, of the results, belong to neighbouring rows
 template <class Pair, class Sorted>
-__global__ void __launch_bounds__(kSortThreads) sort_tile_kernel(Sorted sorted, int width, bool columns) {
+__global__ void __launch_bounds__(kSortThreads) sort_tile_kernel(Sorted sorted, int width, bool reads, bool writes) {
   __shared__ Pair shared[kSortTile];
   wait_for_previous();
   allow_next();
@@ -60,7 +77,7 @@ __global__ void __launch_bounds__(kSortThreads) sort_tile_kernel(Sorted sorted, 
   const int64_t length = sorted.space.length, first_row = static_cast<int64_t>(blockIdx.x) * rows;
 #pragma unroll 1
   for (int i = thread; i < kSortTile; i += kSortThreads) {
-    const int row = columns ? i % rows : i / width, place = columns ? i / rows : i % width;
+    const int row = reads ? i % rows : i / width, place = reads ? i / rows : i % width;
     Pair pair = Pair::last();
     if (first_row + row < sorted.space.rows && place < length) pair = Pair::of(sorted.key(first_row + row, place), place);
     shared[row * width + place] = pair;
@@ -78,8 +95,8 @@ __global__ void __launch_bounds__(kSortThreads) sort_tile_kernel(Sorted sorted, 
     }
   }
   for (int i = thread; i < kSortTile; i += kSortThreads) {
-    const int64_t row = first_row + i / width, place = i % width;
-    if (row < sorted.space.rows && place < length) sorted.store(row, place, 0, shared[i].place());
+    const int row = writes ? i % rows : i / width, place = writes ? i / rows : i % width;
+    if (first_row + row < sorted.space.rows && place < length) sorted.store(first_row + row, place, 0, shared[row * width + place].place());
   }
 }
 
@@ -109,6 +126,60 @@ __global__ void __launch_bounds__(kRadixThreads) sort_row_kernel(Sorted sorted, 
   }
 }
 
+/// A block sorts some rows of up to kRadixTile elements one after the other, and reads and writes them in the order of memory.
+/// @param reads,writes whether neighbours in the memory of the input, of the results, belong to neighbouring rows
+template <class Sorted>
+__global__ void __launch_bounds__(kRadixThreads) sort_columns_kernel(Sorted sorted, int most, int each, int passes, bool reads, bool writes) {
+  using K = typename Sorted::K;
+  using T = typename Sorted::Value;
+  using Tile = RowTile<T>;
+  static_assert(kRadixThreads == kRowTileThreads, "the threads that sort read the rows");
+  __shared__ RadixCounters counters;
+  AIT_DYNAMIC_SHARED(16, sort_shared);
+  const int64_t first = static_cast<int64_t>(blockIdx.x) * most;
+  const int length = static_cast<int>(sorted.space.length), pitch = bank_pitch<uint16_t>(length);
+  const Tile tile(sort_shared, most, sorted.space.rows - first, length, reads);
+  char* const exchanged = sort_shared + Tile::bytes(most, length);
+  int64_t* const starts = reinterpret_cast<int64_t*>(exchanged + each * kRadixThreads * sizeof(K));
+  uint16_t* const order = reinterpret_cast<uint16_t*>(starts + 2 * most);
+  wait_for_previous();
+  allow_next();
+  if (threadIdx.x < tile.rows) sorted.result_starts(first + threadIdx.x, starts[2 * threadIdx.x], starts[2 * threadIdx.x + 1]);
+  tile.read(sorted, first);
+#pragma unroll 1
+  for (int row = 0; row < tile.rows; ++row) {
+    K keys[kRadixEach];
+    uint16_t places[kRadixEach];
+#pragma unroll
+    for (int i = 0; i < kRadixEach; ++i) {
+      const int at = detail::radix_element(i, each);
+      keys[i] = i < each && at < length ? sorted.key_of(tile.at(row, at)) : ~K(0);
+      places[i] = static_cast<uint16_t>(at);
+    }
+    radix_sort_block(counters, exchanged, each, passes, keys, places);
+#pragma unroll
+    for (int i = 0; i < kRadixEach; ++i) {
+      const int at = detail::radix_element(i, each);
+      if (i < each && at < length) order[row * pitch + at] = places[i];
+    }
+  }
+  __syncthreads();
+  const int outer = writes ? length : tile.rows;
+  for (typename Tile::Walk walk(tile, writes); walk.other < outer; walk.next()) {
+    if (walk.place() >= sorted.count) continue;
+    const int row = walk.row(), place = order[row * pitch + walk.place()];
+    sorted.store_at(starts[2 * row], starts[2 * row + 1], walk.place(), tile.at(row, place), place);
+  }
+}
+
+namespace detail {
+/// @brief The bytes of shared memory of `sort_columns_kernel`.
+template <class K, class T>
+int64_t sort_columns_bytes(int most, int length, int each) {
+  return RowTile<T>::bytes(most, length) + each * int64_t(kRadixThreads) * int64_t(sizeof(K)) + most * (16 + 2 * int64_t(bank_pitch<uint16_t>(length)));
+}
+}  // namespace detail
+
 /// @brief The rows along the last of `sizes`.
 template <class Sorted, size_t kRank, class In, class Values, class Indices>
 Sorted sorted_rows(const int64_t (&sizes)[kRank], const In& in, int64_t count, const Values& values, const Indices& indices) {
@@ -118,6 +189,12 @@ Sorted sorted_rows(const int64_t (&sizes)[kRank], const In& in, int64_t count, c
   for (int d = 0; d < kOuter; ++d) sorted.space.rows *= sorted.space.outer[d] = sizes[d];
   sorted.space.length = sorted.space.row[0] = sizes[kOuter];
   return sorted;
+}
+
+/// @brief Whether neighbouring elements in memory belong to neighbouring rows.
+template <class In>
+bool memory_has_columns(const In& in) {
+  return In::kRank > 1 && in.strides[In::kRank - 1] != 1 && in.strides[In::kRank - 2] == 1;
 }
 
 /// @brief The first `count` elements along the last of `sizes` in the order of `sort_key`, and their places.
@@ -133,19 +210,33 @@ int32_t sort(const Context& ctx, const int64_t (&sizes)[kRank], const In& in, in
   const int64_t length = sorted.space.length, rows = sorted.space.rows;
   if (rows <= 0 || length <= 0) return 0;
   if (length > kRadixTile) return radix_sort<typename Sorted::K>(ctx, rows, length, each, kBits, sorted, sorted, workspace);
+  const bool reads = memory_has_columns(in), writes = memory_has_columns(indices);
   LaunchConfig config;
   config.dependent = true;
   if (length > kSortWidth) {
+    using T = typename In::Value;
+    const int each = static_cast<int>((length + kRadixThreads - 1) / kRadixThreads), passes = radix_passes(kBits);
     config.block = dim3(kRadixThreads);
+    if (reads || writes) {
+      constexpr int64_t kStatic = 12 * 1024;  // counters
+      const int64_t limit = shared_limit() / 2 - kStatic;
+      const auto bytes = [&](int most) { return detail::sort_columns_bytes<typename Sorted::K, T>(most, static_cast<int>(length), each); };
+      int most = rows_of_tile<T>(1, true);
+      while (most > 2 && bytes(most) > limit) most /= 2;
+      if (bytes(most) <= limit) {
+        config.grid = dim3(grid_size((rows + most - 1) / most));
+        config.shared_bytes = static_cast<uint32_t>(bytes(most));
+        return launch(ctx, config, sort_columns_kernel<Sorted>, sorted, most, each, passes, reads, writes);
+      }
+    }
     config.grid = dim3(grid_size(rows));
-    return launch(ctx, config, sort_row_kernel<Sorted>, sorted, static_cast<int>((length + kRadixThreads - 1) / kRadixThreads), radix_passes(kBits));
+    return launch(ctx, config, sort_row_kernel<Sorted>, sorted, each, passes);
   }
   int width = 2;
   while (width < length) width *= 2;
-  const bool columns = in.strides[kOuter] != 1 && in.strides[kOuter - 1] == 1;
   config.block = dim3(kSortThreads);
   config.grid = dim3(grid_size((rows + kSortTile / width - 1) / (kSortTile / width)));
-  return launch(ctx, config, sort_tile_kernel<Pair, Sorted>, sorted, width, columns);
+  return launch(ctx, config, sort_tile_kernel<Pair, Sorted>, sorted, width, reads, writes);
 }
 
 }  // namespace ait::gpu

@@ -10,47 +10,53 @@
 
 #include "ait/gpu/launch.h"
 #include "ait/kernels/gpu/radix_select.cuh"
+#include "ait/kernels/gpu/row_tile.cuh"
 #include "ait/kernels/gpu/sort.cuh"
 
 namespace ait::gpu {
 
-inline constexpr int kTopkWarps = 4, kTopkShort = 1024, kTopkFew = 16;  ///< warps of a block; the longest row of a warp, the most elements asked for
+inline constexpr int kTopkShort = 1024, kTopkFew = 16;  ///< the longest row of a warp, the most elements asked for
 
-/// Each warp has a row of up to kItems * kWarpSize elements.
+/// A warp has a row of up to kItems * kWarpSize elements. A block has `most` rows, a multiple of its warps.
 template <int kItems, class Sorted>
-__global__ void __launch_bounds__(kTopkWarps* kWarpSize) topk_warp_kernel(Sorted sorted) {
+__global__ void __launch_bounds__(kRowTileThreads) topk_warp_kernel(Sorted sorted, int most, bool columns) {
+  using T = typename Sorted::Value;
+  AIT_DYNAMIC_SHARED(16, topk_shared);
+  const int64_t first = static_cast<int64_t>(blockIdx.x) * most;
+  const int length = static_cast<int>(sorted.space.length), lane = threadIdx.x % kWarpSize;
+  const RowTile<T> tile(topk_shared, most, sorted.space.rows - first, length, columns);
   wait_for_previous();
   allow_next();
-  const int64_t row = static_cast<int64_t>(blockIdx.x) * kTopkWarps + threadIdx.x / kWarpSize, length = sorted.space.length;
-  if (row >= sorted.space.rows) return;
-  const int lane = threadIdx.x % kWarpSize;
-  uint64_t pairs[kItems];
+  tile.read(sorted, first);
+  for (int row = threadIdx.x / kWarpSize; row < tile.rows; row += kRowTileThreads / kWarpSize) {
+    uint64_t pairs[kItems];
 #pragma unroll
-  for (int i = 0; i < kItems; ++i) {
-    const int place = i * kWarpSize + lane;
-    pairs[i] = place < length ? NarrowPair::of(sorted.key(row, place), place).word : NarrowPair::last().word;
-  }
-  uint64_t mine = 0;  // the result of rank `lane`
-  for (int rank = 0; rank < static_cast<int>(sorted.count); ++rank) {
-    uint64_t best = pairs[0];
-#pragma unroll
-    for (int i = 1; i < kItems; ++i) best = pairs[i] < best ? pairs[i] : best;
-#pragma unroll
-    for (int mask = kWarpSize / 2; mask > 0; mask /= 2) {
-      const uint64_t other = shuffle_xor(best, mask);
-      best = other < best ? other : best;
+    for (int i = 0; i < kItems; ++i) {
+      const int place = i * kWarpSize + lane;
+      pairs[i] = place < length ? NarrowPair::of(sorted.key_of(tile.at(row, place)), place).word : NarrowPair::last().word;
     }
+    uint64_t mine = 0;  // the result of rank `lane`
+    for (int rank = 0; rank < static_cast<int>(sorted.count); ++rank) {
+      uint64_t best = pairs[0];
 #pragma unroll
-    for (int i = 0; i < kItems; ++i) pairs[i] = pairs[i] == best ? NarrowPair::last().word : pairs[i];
-    mine = lane == rank ? best : mine;
+      for (int i = 1; i < kItems; ++i) best = pairs[i] < best ? pairs[i] : best;
+#pragma unroll
+      for (int mask = kWarpSize / 2; mask > 0; mask /= 2) {
+        const uint64_t other = shuffle_xor(best, mask);
+        best = other < best ? other : best;
+      }
+#pragma unroll
+      for (int i = 0; i < kItems; ++i) pairs[i] = pairs[i] == best ? NarrowPair::last().word : pairs[i];
+      mine = lane == rank ? best : mine;
+    }
+    if (lane < sorted.count) sorted.store(first + row, lane, 0, NarrowPair{mine}.place());
   }
-  if (lane < sorted.count) sorted.store(row, lane, 0, NarrowPair{mine}.place());
 }
 
 /// Of each part of a row, the `count` elements that come first, in the order of their places.
 template <class K, class From>
 __global__ void __launch_bounds__(kRadixThreads)
-    topk_part_kernel(From from, RadixBuffers<K> to, int64_t length, int64_t parts, int64_t count, int passes) {
+    topk_part_kernel(From from, RadixBuffers<K> to, int64_t length, int64_t parts, int64_t count, int bits) {
   using Part = detail::SelectPart<K, From>;
   using Select = BlockSelect<K, Part>;
   __shared__ SelectCounters shared;
@@ -61,7 +67,7 @@ __global__ void __launch_bounds__(kRadixThreads)
   const Part part{from, row, first};
   Select select(part, here, shared);
   uint32_t wanted = static_cast<uint32_t>(here < count ? here : count);
-  const K last = select.nth(passes, wanted);
+  const K last = select.nth_held(bits, wanted);
   auto before = select.count(0, last);
 #pragma unroll
   for (int i = 0; i < Select::kEach; ++i) {
@@ -111,12 +117,15 @@ inline int64_t topk_left(int64_t length, int64_t count, int64_t tile) {
 }
 
 template <int kItems, class Sorted>
-int32_t topk_short(const Context& ctx, const Sorted& sorted) {
+int32_t topk_short(const Context& ctx, const Sorted& sorted, bool columns) {
+  using T = typename Sorted::Value;
+  const int most = rows_of_tile<T>(kRowTileThreads / kWarpSize, columns);
   LaunchConfig config;
-  config.block = dim3(kTopkWarps * kWarpSize);
-  config.grid = dim3(grid_size((sorted.space.rows + kTopkWarps - 1) / kTopkWarps));
+  config.block = dim3(kRowTileThreads);
+  config.grid = dim3(grid_size((sorted.space.rows + most - 1) / most));
   config.dependent = true;
-  return launch(ctx, config, topk_warp_kernel<kItems, Sorted>, sorted);
+  config.shared_bytes = static_cast<uint32_t>(RowTile<T>::bytes(most, static_cast<int>(sorted.space.length)));
+  return launch(ctx, config, topk_warp_kernel<kItems, Sorted>, sorted, most, columns);
 }
 }  // namespace detail
 
@@ -135,14 +144,14 @@ int32_t topk(const Context& ctx, const int64_t (&sizes)[kRank], const In& in, in
   if (rows <= 0 || count <= 0) return 0;
   if constexpr (sizeof(K) == 4) {
     if (count <= kTopkFew && length <= kTopkShort) {
-      if (length <= 2 * kWarpSize) return detail::topk_short<2>(ctx, sorted);
-      if (length <= 8 * kWarpSize) return detail::topk_short<8>(ctx, sorted);
-      return detail::topk_short<kTopkShort / kWarpSize>(ctx, sorted);
+      if (length <= 2 * kWarpSize) return detail::topk_short<2>(ctx, sorted, memory_has_columns(in));
+      if (length <= 8 * kWarpSize) return detail::topk_short<8>(ctx, sorted, memory_has_columns(in));
+      return detail::topk_short<kTopkShort / kWarpSize>(ctx, sorted, memory_has_columns(in));
     }
   }
   if (length <= kRadixTile || count > kTile / 4) return sort<kDescending>(ctx, sizes, in, count, values, indices, each, workspace);
   if (length > UINT32_MAX) return ctx.fail("topk: a row of more than 2^32 - 1 elements");
-  constexpr int kPasses = (kSortBits<typename In::Value> + kRadixBits - 1) / kRadixBits;
+  constexpr int kBits = kSortBits<typename In::Value>;
   LaunchConfig config;
   config.block = dim3(kRadixThreads);
   config.dependent = true;
@@ -155,19 +164,19 @@ int32_t topk(const Context& ctx, const int64_t (&sizes)[kRank], const In& in, in
   RadixBuffers<K> now = buffers(0, left);
   int64_t parts = (length + kTile - 1) / kTile;
   config.grid = dim3(grid_size(rows * parts));
-  if (const int32_t status = launch(ctx, config, topk_part_kernel<K, Sorted>, sorted, now, length, parts, count, kPasses)) return status;
+  if (const int32_t status = launch(ctx, config, topk_part_kernel<K, Sorted>, sorted, now, length, parts, count, kBits)) return status;
   for (int which = 1; left > kRadixTile; which = 1 - which) {
     const int64_t before = left;
     left = detail::topk_left(before, count, kTile);
     const RadixBuffers<K> to = buffers(which, left);
     parts = (before + kTile - 1) / kTile;
     config.grid = dim3(grid_size(rows * parts));
-    if (const int32_t status = launch(ctx, config, topk_part_kernel<K, RadixBuffers<K>>, now, to, before, parts, count, kPasses)) return status;
+    if (const int32_t status = launch(ctx, config, topk_part_kernel<K, RadixBuffers<K>>, now, to, before, parts, count, kBits)) return status;
     now = to;
   }
   config.grid = dim3(grid_size(rows));
   const int held = static_cast<int>((left + kRadixThreads - 1) / kRadixThreads);
-  return launch(ctx, config, topk_join_kernel<Sorted, K>, sorted, now, left, held, kPasses);
+  return launch(ctx, config, topk_join_kernel<Sorted, K>, sorted, now, left, held, radix_passes(kBits));
 }
 
 }  // namespace ait::gpu

@@ -43,6 +43,13 @@ using word_t = typename WordOf<kBytes>::Type;
 template <class T, int kCount>
 inline constexpr int kAccessBytes = sizeof(T) * kCount < 16 ? sizeof(T) * kCount : 16;
 
+/// @brief The distance of rows of `length` elements in shared memory, such that neighbouring rows begin in different banks.
+template <class T>
+AIT_FN int bank_pitch(int length) {
+  constexpr int kOfWord = sizeof(T) < 4 ? 4 / static_cast<int>(sizeof(T)) : 1;
+  return ((length + kOfWord - 1) / kOfWord | 1) * kOfWord;
+}
+
 /// @brief Reads a word from an address aligned to its size, in one instruction.
 template <class Word>
 __device__ __forceinline__ Word read_word(const Word* from) {
