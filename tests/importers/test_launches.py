@@ -134,3 +134,14 @@ def compare(imported, work, more, fewer):
     )
     assert ours - written == Counter(map(parts, more))
     assert written - ours == Counter(map(parts, fewer))
+
+
+class Copied(torch.nn.Module):
+    def forward(self, x: torch.Tensor, places: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
+        return torch.relu(x).index_copy(2, places, values).transpose(1, 2).contiguous()
+
+
+def test_narrow_slices_that_are_replaced_are_read_in_the_loop_of_their_neighbours():
+    inputs = torch.zeros(4096, 512, 13), torch.zeros(13, dtype=torch.int64), torch.zeros(4096, 512, 13)
+    large = [op for op, _, shapes in launches(from_torch(Copied().eval(), inputs).module) if "4096" in str(shapes)]
+    assert len(large) == 1 and "loops" in large[0]
