@@ -25,6 +25,13 @@ SORT = Spec(
             "view", "sort %a dim 1 descending", "b x s x T", to=("b x s x T", "b x s x i64"), types=("bf16", "i8"),
             strides={0: ("s + 8", "1"), 1: ("2*s", "2"), 2: ("1", "b")}, offset=1,
         ),
+        form(
+            "columns", "sort %a dim 0", "300 x b x T", to=("300 x b x T", "300 x b x i64"), types=("bf16", "f64"), both=True,
+        ),
+        form(
+            "turned", "sort %a dim 0", "300 x b x T", to=("300 x b x T", "300 x b x i64"), types=("f16", "i8"),
+            strides={0: ("1", "300")}, both=True,
+        ),
         form("long", "sort %a dim 1", "b x s x T", to=("b x s x T", "b x s x i64"), types=("f16", "f64"), envs=LONG, few=LONG, both=True),
     ),
     BITS, DIMS, ENVS, FEW, ALL, {"b": 7, "s": 9}, {"graphs": JUMPS},
