@@ -396,8 +396,9 @@ SORTING = (
 )
 DETECTION = ("roi_align_kernel", "nms_overlap_kernel", "nms_pick_kernel")
 CUMULATIVE = ("cumulative_rows_kernel", "cumulative_blocks_kernel", "cumulative_columns_kernel")
+MAPS = ("map_kernel", "map_flat_kernel", "map_pitched_kernel", "map_pairs_kernel")
 FAMILIES = {
-    **drawn_families("elementwise", "map_kernel", "map_flat_kernel", "map_pairs_kernel", cuda=["map_repeat_kernel"]),
+    **drawn_families("elementwise", *MAPS, cuda=["map_repeat_kernel"]),
     **drawn_families("norm", *ROW, prepared=as_run),
     **drawn_families("reduce", *REDUCE, cuda=["reduce_shared_columns_kernel"]),
     **drawn_families("cumulative", *CUMULATIVE, cuda=["cumulative_copied_columns_kernel"]),

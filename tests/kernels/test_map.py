@@ -197,3 +197,12 @@ def test_no_row_repeats(case: Case, why: str) -> None:
 def test_rows_repeat_on_cuda_only() -> None:
     case = fused(("(b*s) x 1003 x ", "1003 x "), "(b*s) x 1003 x ", "f16")
     assert repeated_in(case, Target("cpu", "native")) is None
+
+
+@pytest.mark.parametrize(
+    ("columns", "pitch", "pitched"), [(1003, 1008, True), (1008, 1016, False), (1003, 1005, False), (63, 64, False)]
+)
+def test_rows_of_results_that_lie_apart(columns: int, pitch: int, pitched: bool) -> None:
+    rows = f"(b*s) x {columns} x "
+    case = fused((rows, rows), rows, "f16", strides=dict.fromkeys((2, 3), (str(pitch), "1")))
+    assert (re.search(r"::map<\w+, 0, true>\(", source_of([case], CUDA)) is not None) == pitched

@@ -161,6 +161,9 @@ FUSED = Spec(
             offset=1, strides={0: ("s*85", "85", "1")},
         ),
         total("odd-results", "b x s x 77", to="b x s x 77", offset=5, strides={1: ("s*99", "99", "1")}),
+        total(
+            "pitched-rows", "(b*s) x 77", "(b*s) x 1", "77", to="(b*s) x 77", strides={3: ("88", "1"), 4: ("80", "1")}, both=True,
+        ),
         rotations(),
         neighbours("neighbours", "24"),
         neighbours("pairs", "32", within={1: (0, 1), 3: (2, 1), 5: (4, 1)}, both=True),

@@ -44,6 +44,18 @@ def repeated_rows(loops: Sequence[Loop], ins: Sequence[Arg], outs: Sequence[Arg]
     return repeated
 
 
+def is_pitched(loops: Sequence[Loop], ins: Sequence[Arg], outs: Sequence[Arg], scope: Scope) -> bool:
+    """Whether the results are matrices whose rows lie apart, on boundaries of 16 bytes, and have no whole chunks."""
+    if len(loops) != 2 or scope.bounds(loops[1].size)[1] < SHORT_ROW:
+        return False
+    rows, columns = loops
+    chunk = min(16 // min(element_bytes(a.type) for a in (*ins, *outs)), 8)
+    return not scope.divisible(columns.size, chunk) and all(
+        inner.as_int() == 1 and scope.divisible(outer, chunk)
+        for outer, inner in zip(rows.strides[len(ins) :], columns.strides[len(ins) :], strict=True)
+    )
+
+
 class MapKernel(Kernel[Operation]):
     """`ait.fused_elementwise`, and each elementwise op on tensors."""
 
@@ -80,6 +92,8 @@ class MapKernel(Kernel[Operation]):
             return launch.call("map_masked", call, definitions)
         repeated = repeated_rows(loops, ins, outs, launch.scope) if launch.target.is_gpu else 0
         template = f"{name}, {repeated:#x}" if repeated else name
+        if launch.target.is_gpu and is_pitched(loops, ins, outs, launch.scope):
+            template = f"{name}, 0, true"
         return launch.call(
             "map",
             f"map<{template}>(ctx, {sizes(loops, launch.dims)}, {packs[0]}, {packs[1]})",

@@ -3,7 +3,8 @@
 ///
 /// Where every access of 16 bytes is aligned, a thread computes groups of neighbours along the innermost dim. Else the space is cut, as if it
 /// had one dim, where the first result is aligned: operands that lie in memory as the space does are read and written in 16 bytes all the
-/// same, shifted where they begin elsewhere, and only the others element by element.
+/// same, shifted where they begin elsewhere, and only the others element by element. Results whose rows lie apart, on boundaries of 16 bytes, are
+/// written row by row: then operands may be shifted in each row.
 #ifndef AIT_KERNELS_GPU_MAP_CUH_
 #define AIT_KERNELS_GPU_MAP_CUH_
 
@@ -111,7 +112,13 @@ struct Stretch {
     }
   }
 
+  __device__ __forceinline__ bool exists() const { return first < total && first > -kCount; }
   __device__ __forceinline__ bool has(int j) const { return first + j >= 0 && first + j < total; }
+  /// Where it begins in an operand that lies in memory as the space does.
+  template <class Op>
+  __device__ __forceinline__ typename Op::Element* begin(const Op& operand) const {
+    return operand.data + first;
+  }
   /// Whether the words around them exist, too.
   __device__ __forceinline__ bool deep() const { return first >= 16 && first + kCount + 16 <= total; }
   __device__ __forceinline__ uint32_t live() const {
@@ -128,22 +135,76 @@ struct Stretch {
     space.split(static_cast<Index>(first + j), own);
     return at<1>(operand, own);
   }
+};
 
+/// The stretches of a space that is cut as if it had one dim. The first begins `phase` elements before it.
+template <int kCount, int kRank, bool kWide>
+struct FlatStretches {
+  Space<kRank, kWide> space;
+  int64_t total;
+  int phase;
+
+  __device__ __forceinline__ int64_t count() const { return (total + phase + kCount - 1) / kCount; }
+  __device__ __forceinline__ Stretch<kCount, kRank, kWide> at(int64_t number) const { return {space, number * kCount - phase, total}; }
+};
+
+/// `kCount` elements of a row of a matrix from column `first` on, some of which may be behind its end.
+template <int kCount>
+struct RowStretch {
+  int64_t coordinate[2];
+  int first, total;  ///< columns
+  bool within;
+
+  __device__ __forceinline__ RowStretch(uint32_t row, int from, int columns)
+      : coordinate{row, from}, first(from), total(columns), within(from + kCount <= columns) {}
+
+  __device__ __forceinline__ bool exists() const { return true; }
+  __device__ __forceinline__ bool has(int j) const { return first + j < total; }
   template <class Op>
-  __device__ __forceinline__ void write(const Op& operand, bool linear, const Values<typename Op::Compute, kCount>& values) const {
-    typename Op::Value raw[kCount];
-#pragma unroll
-    for (int j = 0; j < kCount; ++j) raw[j] = convert<typename Op::Value>(values.v[j]);
-    if (Op::kInner == Inner::unit && linear) {
-      store_within<kCount>(operand.data + first, first, total - first, raw);
-      return;
-    }
-#pragma unroll
-    for (int j = 0; j < kCount; ++j) {
-      if (has(j)) *place(operand, j) = raw[j];
-    }
+  __device__ __forceinline__ typename Op::Element* begin(const Op& operand) const {
+    return operand.data + coordinate[0] * operand.strides[0] + first;
+  }
+  __device__ __forceinline__ bool deep() const { return first >= kCount && first + 2 * kCount <= total; }
+  __device__ __forceinline__ uint32_t live() const {
+    constexpr uint32_t kAll = (1u << kCount) - 1;
+    return within ? kAll : (1u << (total - first)) - 1;
+  }
+  template <class Op>
+  __device__ __forceinline__ typename Op::Element* place(const Op& operand, int j) const {
+    const int64_t own[2] = {coordinate[0], first + j};
+    return gpu::at<1>(operand, own);
   }
 };
+
+/// The stretches of the rows of a matrix.
+template <int kCount>
+struct RowStretches {
+  Divider chunks;  ///< of a row
+  uint32_t total;
+  int columns;
+
+  __device__ __forceinline__ int64_t count() const { return total; }
+  __device__ __forceinline__ RowStretch<kCount> at(int64_t number) const {
+    const uint32_t row = chunks.divide(static_cast<uint32_t>(number));
+    return {row, static_cast<int>(static_cast<uint32_t>(number) - row * chunks.divisor) * kCount, columns};
+  }
+};
+
+/// Writes those elements of a stretch that exist.
+template <int kCount, class S, class Op>
+__device__ __forceinline__ void write_stretch(const S& stretch, const Op& operand, bool linear, const Values<typename Op::Compute, kCount>& values) {
+  typename Op::Value raw[kCount];
+#pragma unroll
+  for (int j = 0; j < kCount; ++j) raw[j] = convert<typename Op::Value>(values.v[j]);
+  if (Op::kInner == Inner::unit && linear) {
+    store_within<kCount>(stretch.begin(operand), stretch.first, stretch.total - stretch.first, raw);
+    return;
+  }
+#pragma unroll
+  for (int j = 0; j < kCount; ++j) {
+    if (stretch.has(j)) *stretch.place(operand, j) = raw[j];
+  }
+}
 
 /// What is read of one operand for a stretch: `begin`, then `end`, then `elements`, each after that of all others. `kSame`: operands that lie as the
 /// space does begin at the same boundaries as its stretches.
@@ -157,7 +218,7 @@ struct StretchRead {
   template <class S>
   __device__ __forceinline__ void begin(const S& stretch, const Op& operand, bool linear) {
     if constexpr (kByWords) {
-      if (linear) data.read(operand.data + stretch.first, stretch.deep());
+      if (linear) data.read(stretch.begin(operand), stretch.deep());
     }
   }
   template <class S>
@@ -173,7 +234,7 @@ struct StretchRead {
     if constexpr (kByWords) {
       T elements[kCount];
       if (linear) {
-        data.elements(operand.data + stretch.first, stretch.deep(), stretch.live(), elements);
+        data.elements(stretch.begin(operand), stretch.deep(), stretch.live(), elements);
       } else {
         one_by_one(stretch, operand, elements);
       }
@@ -200,28 +261,29 @@ struct StretchRead {
   }
 };
 
-template <class F, int kCount, bool kSame, int kRank, bool kWide, class... Ins, size_t... I, class... Outs, size_t... O>
-__device__ __forceinline__ void map_stretches(const Space<kRank, kWide>& space, int64_t total, int phase, int each, uint64_t linear,
-                                              const Pack<Ins...>& ins, std::index_sequence<I...> in_indices, const Pack<Outs...>& outs,
+template <class F, int kCount, bool kSame, class Stretches, class... Ins, size_t... I, class... Outs, size_t... O>
+__device__ __forceinline__ void map_stretches(const Stretches& stretches, int each, uint64_t linear, const Pack<Ins...>& ins,
+                                              std::index_sequence<I...> in_indices, const Pack<Outs...>& outs,
                                               std::index_sequence<O...> out_indices) {
-  using S = Stretch<kCount, kRank, kWide>;
   constexpr int kUnroll = kMapUnroll<Ins...> < 2 ? 1 : 2;
-  const int64_t block = static_cast<int64_t>(blockDim.x) * each;
-  for (int64_t number = blockIdx.x * block + threadIdx.x; number * kCount - phase < total; number += gridDim.x * block) {
+  const int64_t block = static_cast<int64_t>(blockDim.x) * each, count = stretches.count();
+  for (int64_t number = blockIdx.x * block + threadIdx.x; number < count; number += gridDim.x * block) {
     Pack<StretchRead<Ins, kCount, kSame>...> reads[kUnroll];
     const auto for_stretches = [&](auto visit) {
 #pragma unroll
       for (int u = 0; u < kUnroll; ++u) {
-        const int64_t first = (number + u * blockDim.x) * kCount - phase;
-        if (u < each && first < total && first > -kCount) visit(S(space, first, total), u);
+        const int64_t own = number + u * blockDim.x;
+        if (u >= each || own >= count) continue;
+        const auto stretch = stretches.at(own);
+        if (stretch.exists()) visit(stretch, u);
       }
     };
-    for_stretches([&](const S& stretch, int u) { (get<I>(reads[u]).begin(stretch, get<I>(ins), (linear >> I & 1) != 0), ...); });
-    for_stretches([&](const S& stretch, int u) { (get<I>(reads[u]).end(stretch, get<I>(ins), (linear >> I & 1) != 0), ...); });
-    for_stretches([&](const S& stretch, int u) {
+    for_stretches([&](const auto& stretch, int u) { (get<I>(reads[u]).begin(stretch, get<I>(ins), (linear >> I & 1) != 0), ...); });
+    for_stretches([&](const auto& stretch, int u) { (get<I>(reads[u]).end(stretch, get<I>(ins), (linear >> I & 1) != 0), ...); });
+    for_stretches([&](const auto& stretch, int u) {
       const Pack<Raw<Ins, kCount, false>...> raws = pack(get<I>(reads[u]).elements(stretch, get<I>(ins), (linear >> I & 1) != 0)...);
       const auto results = compute_raws<F, kCount>(raws, ins, in_indices, outs, out_indices);
-      (stretch.write(get<O>(outs), (linear >> (sizeof...(I) + O) & 1) != 0, get<O>(results)), ...);
+      (write_stretch<kCount>(stretch, get<O>(outs), (linear >> (sizeof...(I) + O) & 1) != 0, get<O>(results)), ...);
     });
   }
 }
@@ -234,7 +296,16 @@ __global__ void __launch_bounds__(256)
     map_flat_kernel(Space<kRank, kWide> space, int64_t total, int phase, int each, uint64_t linear, Ins ins, Outs outs) {
   wait_for_previous();
   allow_next();
-  detail::map_stretches<F, kCount, kSame>(space, total, phase, each, linear, ins, typename Ins::Indices{}, outs, typename Outs::Indices{});
+  const detail::FlatStretches<kCount, kRank, kWide> stretches{space, total, phase};
+  detail::map_stretches<F, kCount, kSame>(stretches, each, linear, ins, typename Ins::Indices{}, outs, typename Outs::Indices{});
+}
+
+/// The same for the stretches of rows. `linear` has a bit for each operand whose rows are contiguous.
+template <class F, int kCount, class Ins, class Outs>
+__global__ void __launch_bounds__(256) map_pitched_kernel(detail::RowStretches<kCount> stretches, int each, uint64_t linear, Ins ins, Outs outs) {
+  wait_for_previous();
+  allow_next();
+  detail::map_stretches<F, kCount, false>(stretches, each, linear, ins, typename Ins::Indices{}, outs, typename Outs::Indices{});
 }
 
 namespace detail {
@@ -311,6 +382,26 @@ int32_t launch_flat(const Context& ctx, const int64_t (&sizes)[kRank], const Pac
                 ins, outs);
 }
 
+/// Launches `map_pitched_kernel` if the rows of the first result begin on boundaries of 16 bytes.
+template <class F, int kCount, class... Ins, class... Outs>
+int32_t launch_pitched(const Context& ctx, const int64_t (&sizes)[2], const Pack<Ins...>& ins, const Pack<Outs...>& outs, bool& done) {
+  static_assert(sizeof...(Ins) + sizeof...(Outs) <= 64, "a bit for each operand");
+  const int64_t chunks = (sizes[1] + kCount - 1) / kCount, total = chunks * sizes[0];
+  if (!may_access<kCount>(get<0>(outs)) || total >= (int64_t(1) << 31) - (int64_t(1) << 20)) return 0;
+  done = true;
+  uint64_t linear = 0;
+  int bit = 0;
+  ((linear |= uint64_t(Ins::kInner == Inner::unit) << bit++), ...);
+  ((linear |= uint64_t(Outs::kInner == Inner::unit) << bit++), ...);
+  LaunchConfig config;
+  const int each = total <= kFewGroups || kMapUnroll<Ins...> < 2 ? 1 : 2;
+  config.block = dim3(256);
+  config.grid = dim3(ceil_div(total, static_cast<int64_t>(config.block.x) * each, 1 << 20));
+  config.dependent = true;
+  const RowStretches<kCount> stretches{Divider(static_cast<uint32_t>(chunks)), static_cast<uint32_t>(total), static_cast<int>(sizes[1])};
+  return launch(ctx, config, map_pitched_kernel<F, kCount, Pack<Ins...>, Pack<Outs...>>, stretches, each, linear, ins, outs);
+}
+
 template <int kCount, class... Ops, size_t... I>
 bool all_may_access(const Pack<Ops...>& operands, std::index_sequence<I...>) {
   return (may_access<kCount>(get<I>(operands)) && ... && true);
@@ -322,7 +413,8 @@ bool all_may_access(const Pack<Ops...>& operands, std::index_sequence<I...>) {
 /// The operands have a stride for each dim of the space (0 where they are broadcast). An output may be the very buffer of an input with the
 /// same strides; no other overlap is allowed.
 /// @tparam kRepeated a bit for each input that is one row for all of a space of two dims, whose rows need not be of whole chunks
-template <class F, uint64_t kRepeated = 0, size_t kRank, class... Ins, class... Outs>
+/// @tparam kPitched whether rows of results of two dims lie apart, on boundaries of 16 bytes, and have no whole chunks
+template <class F, uint64_t kRepeated = 0, bool kPitched = false, size_t kRank, class... Ins, class... Outs>
 int32_t map(const Context& ctx, const int64_t (&sizes)[kRank], const Pack<Ins...>& ins, const Pack<Outs...>& outs) {
   for (size_t d = 0; d < kRank; ++d) {
     if (sizes[d] <= 0) return 0;
@@ -349,6 +441,12 @@ int32_t map(const Context& ctx, const int64_t (&sizes)[kRank], const Pack<Ins...
     if (done) return status;
   }
 #endif
+  if constexpr (kPitched) {
+    static_assert(kRank == 2, "rows that lie apart");
+    bool done = false;
+    const int32_t status = detail::launch_pitched<F, kCount>(ctx, sizes, ins, outs, done);
+    if (done) return status;
+  }
   return detail::launch_flat<F, kCount>(ctx, sizes, ins, std::index_sequence_for<Ins...>{}, outs, std::index_sequence_for<Outs...>{});
 }
 
