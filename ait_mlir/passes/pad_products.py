@@ -2,7 +2,8 @@
 
 Kernels with bulk copies or the widest loads need rows that start at multiples of 16 bytes. Weights are padded when the
 model is compiled, if their data are known then. Other operands are concatenated with zeros, so that the op that
-computes them can write into the larger tensor; the estimates count a launch that copies them.
+computes them can write into the larger tensor; the estimates count a launch that copies them, or for an operand that
+elementwise ops compute for this product alone, the launch that writes the zeros.
 """
 
 from __future__ import annotations
@@ -14,8 +15,10 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
 from ait_mlir.dialects.ait.data import ConstantOp
+from ait_mlir.dialects.ait.elementwise import ElementwiseOp
 from ait_mlir.dialects.ait.gemm import BmmOp, ContractionOp, GemmOp
 from ait_mlir.dialects.ait.pad import PadOp
+from ait_mlir.dialects.ait.region import FusedElementwiseOp
 from ait_mlir.dialects.ait.types import TensorType, tensor_type
 from ait_mlir.dialects.ait.view import ConcatOp, ExpandOp, SliceOp
 from ait_mlir.lowering.candidates import standalone
@@ -27,6 +30,10 @@ from ait_mlir.passes.grouping import GAIN, best_seconds
 from ait_mlir.reference.folds import is_worth_storing
 from ait_mlir.rewrites.conv import follows_from_params
 from ait_mlir.rewrites.gemm.padding import EIGHT, More, fill_up, filled, is_narrow
+
+GAIN_BESIDE = 1.1
+"""The factor by which a padded product must be estimated to be faster if an operand needs no copy: the estimates of
+both products are fitted, and one of them copies that operand. A weight must also save as much as a launch takes."""
 
 
 @dataclass(frozen=True)
@@ -82,21 +89,25 @@ def best(op: ContractionOp, free: Sequence[bool], target: Target) -> More | None
 
 def seconds_if_faster(op: ContractionOp, more: More, free: Sequence[bool], target: Target) -> float | None:
     """The estimated seconds of a padded product at the largest sizes, including the launches that pad operands (except
-    `free` ones) and cut the result; None unless it is faster at all sizes by the factor `GAIN`."""
+    `free` ones) and cut the result; None unless it is faster at all sizes by the factor `GAIN`, or `GAIN_BESIDE`."""
     block = op.parent
     assert block is not None
     new = filled(op, more)
     block.insert_ops_before(new, op)
     product = next(n for n in new if isinstance(n, ContractionOp))
     whole, plain = Standalone(*standalone(product)), Standalone(*standalone(op))
-    moved = [o for o in new if isinstance(o, SliceOp) or (isinstance(o, PadOp) and not is_free(o, op, free))]
+    pads = [o for o in new if isinstance(o, PadOp) and not is_free(o, op, free)]
+    beside = [o for o in pads if is_written(o, op)]
+    moved = [*(o for o in pads if o not in beside), *(o for o in new if isinstance(o, SliceOp))]
+    gain = GAIN_BESIDE if beside or any(free) else GAIN
+    least = target.launch_seconds if any(free) and not beside else 0.0
     seconds = None
     for point in points_between(whole.scope):
         env = whole.environment(point)
-        copies = sum(seconds_of_copy(o, env, target) for o in moved)
+        copies = sum(seconds_of_copy(o, env, target) for o in moved) + len(beside) * target.launch_seconds
         seconds = best_seconds(whole.at(point), target) + copies
         before = best_seconds(plain.at(tuple(env[dim.name] for dim in plain.scope.dims)), target)
-        if GAIN * seconds >= before:
+        if gain * seconds + least >= before:
             seconds = None
             break
     for o in reversed(new):
@@ -109,6 +120,12 @@ def is_free(pad: PadOp, op: ContractionOp, free: Sequence[bool]) -> bool:
     """Whether a pad costs nothing in a run: its operand depends only on params, and its result is worth storing."""
     follows = any(f and pad.input is v for f, v in zip(free, (op.a, op.b), strict=True))
     return follows and is_worth_storing(tensor_type(pad.output), [tensor_type(pad.input)])
+
+
+def is_written(pad: PadOp, op: ContractionOp) -> bool:
+    """Whether elementwise ops compute a pad's operand for a product alone: then they write into the larger tensor."""
+    owner = pad.input.owner
+    return isinstance(owner, ElementwiseOp | FusedElementwiseOp) and {u.operation for u in pad.input.uses} <= {pad, op}
 
 
 def seconds_of_copy(op: PadOp | SliceOp, env: dict[str, int], target: Target) -> float:

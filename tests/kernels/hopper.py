@@ -221,3 +221,21 @@ def odd_cases() -> dict[str, Case]:
         )  # fmt: skip
         cases[f"odd-head-{t}"] = in_eights(contraction("gemm", "rcr", t, heads, sizes=wide), "k")
     return cases
+
+
+def padded_cases() -> dict[str, Case]:
+    """Products of factors with odd rows, each in some of the layouts: both factors, or one; batches; epilogues."""
+    sizes = "dims {b = 1 to 3, m = 0 to 400, n = 0 to 400, k = 1 to 600}"
+    envs = ({"b": 1, "m": 67, "n": 135, "k": 71}, {"b": 1, "m": 1, "n": 1, "k": 1}, {"b": 1, "m": 0, "n": 5, "k": 3})
+    batches = ({"b": 3, "m": 5, "n": 69, "k": 11}, {"b": 2, "m": 70, "n": 7, "k": 65})
+    found: dict[str, Case] = {}
+    for i, layout in enumerate(LAYOUTS):
+        t = ("f16", "bf16")[i % 2]
+        extras, body = ([("n", t), ("m x n", t)], BIAS_RESIDUAL) if layout[2] == "r" else ([], "")
+        found[f"padded-{layout}-{t}"] = contraction("gemm", layout, t, envs, extras=extras, body=body, sizes=sizes)
+    found["padded-batches-f16"] = contraction("bmm", "rrr", "f16", batches, ("b x ",) * 3, sizes=sizes)
+    shared = contraction("bmm", "rcr", "bf16", batches, ("b x ", "1 x ", "b x "), sizes=sizes)
+    found["padded-shared-bf16"] = shared
+    found["padded-columns-f16"] = in_eights(contraction("gemm", "rrr", "f16", envs[:1], sizes=sizes), "k")
+    found["padded-sums-bf16"] = in_eights(contraction("gemm", "rrr", "bf16", envs[:1], sizes=sizes), "n")
+    return found

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import cast
+from typing import Any, cast
 
 from xdsl.ir import Operation, SSAValue
 
@@ -58,18 +58,23 @@ class CopyKernel(Kernel[Operation]):
         return all(_step(group.target, scope) is not None for group in _groups(source, target, None, strides, scope))
 
     def emit(self, launch: Launch[Operation]) -> Emission:
-        dims = launch.dims
-        lines = ["int32_t status = 0;"]
         assert isinstance(launch.op, ViewLike)
-        for part in parts(launch.op, launch.ins, launch.outs, launch.scope):
-            lines.append(
-                f"status = ait::{launch.place}::copy(ctx, {sizes(part.loops, dims)}, "
-                f"{_pointer(part.source, part.source_offset, dims)}, {steps(part.loops, 0, dims)}, "
-                f"{_pointer(part.target, part.target_offset, dims)}, {steps(part.loops, 1, dims)});"
-            )
-            lines.append("if (status != 0) return status;")
-        lines.append("return 0;")
-        return Emission((launch.header("copy"),), "", "\n".join(lines) + "\n")
+        return copies_of(launch, parts(launch.op, launch.ins, launch.outs, launch.scope))
+
+
+def copies_of(launch: Launch[Any], pieces: Iterable[Part]) -> Emission:
+    """The code that makes some copies."""
+    dims = launch.dims
+    lines = ["int32_t status = 0;"]
+    for part in pieces:
+        lines.append(
+            f"status = ait::{launch.place}::copy(ctx, {sizes(part.loops, dims)}, "
+            f"{_pointer(part.source, part.source_offset, dims)}, {steps(part.loops, 0, dims)}, "
+            f"{_pointer(part.target, part.target_offset, dims)}, {steps(part.loops, 1, dims)});"
+        )
+        lines.append("if (status != 0) return status;")
+    lines.append("return 0;")
+    return Emission((launch.header("copy"),), "", "\n".join(lines) + "\n")
 
 
 def parts(op: ViewLike, ins: Sequence[Arg], outs: Sequence[Arg], scope: Scope) -> Iterator[Part]:
