@@ -16,7 +16,8 @@ EMBEDDING = Spec(
         )
         for layout in ("plain", "strided")
         for ids in ("i32", "i64")
-    ),
+    )
+    + (form("long", "embedding %a, %b", "5 x (64*s) x T", "2 x i64", to="2 x (64*s) x T", below={1: 5}),),
     BITS,
     "b = 0 to 9, s = 0 to 900",
     ({"b": 3, "s": 5}, {"b": 1, "s": 1}, {"b": 0, "s": 4}, {"b": 8, "s": 700}),

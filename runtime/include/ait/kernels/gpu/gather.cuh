@@ -35,11 +35,15 @@ __device__ __forceinline__ Word missing_word() {
   return word;
 }
 
-/// Rows `first`, `first + step` ... of the result; `kUnroll` words of each thread are on their way at once.
+/// Words of a row that each thread has on its way at once.
+inline constexpr int kGatherUnroll = 4;
+
+/// Rows `first`, `first + step` ... of the result. Blocks along y share a row.
 template <class T, class Word, int kRank, class Id>
 __device__ __forceinline__ void gather_rows(const GatherSpace<kRank>& space, const Word* table, const Id* ids, Word* out, int64_t first,
                                             int64_t step) {
-  constexpr int kUnroll = 4;
+  constexpr int kUnroll = kGatherUnroll;
+  const int64_t span = static_cast<int64_t>(kUnroll) * blockDim.x;
   for (int64_t i = first; i < space.count; i += step) {
     int64_t coordinate[kRank];
     coordinates<kRank>(i, space.sizes, coordinate);
@@ -52,7 +56,7 @@ __device__ __forceinline__ void gather_rows(const GatherSpace<kRank>& space, con
     const int64_t id = static_cast<int64_t>(ids[from]);
     const bool known = id >= 0 && id < space.rows;
     const Word* row = table + (known ? id : 0) * space.table_stride;
-    for (int64_t word = threadIdx.x; word < space.words; word += kUnroll * blockDim.x) {
+    for (int64_t word = blockIdx.y * span + threadIdx.x; word < space.words; word += gridDim.y * span) {
       Word words[kUnroll];
 #pragma unroll
       for (int k = 0; k < kUnroll; ++k) {
@@ -140,6 +144,9 @@ __global__ void __launch_bounds__(128) gather_grouped_kernel(const AIT_GRID_CONS
 }
 
 namespace detail {
+/// Blocks from which on a launch fills a card.
+constexpr int64_t kGatherBlocks = 4096;
+
 /// Blocks of 128 threads, a row of them for an id; rows have up to `words` words.
 inline LaunchConfig gather_config(int64_t words) {
   LaunchConfig config;
@@ -150,10 +157,17 @@ inline LaunchConfig gather_config(int64_t words) {
   return config;
 }
 
+/// `blocks` along x, and as many along y as long rows need to fill a card.
+inline dim3 gather_grid(const LaunchConfig& config, int64_t blocks, int64_t words) {
+  const int64_t span = static_cast<int64_t>(kGatherUnroll) * config.block.x, parts = (words + span - 1) / span;
+  const int64_t wanted = (kGatherBlocks + blocks - 1) / blocks;
+  return dim3(grid_size(blocks), grid_size(parts < wanted ? parts : wanted));
+}
+
 template <class Word, int kRank, class T, class Id>
 int32_t launch_gather(const Context& ctx, const Lookup<kRank, T, Id>& one) {
   LaunchConfig config = gather_config(one.space.words);
-  config.grid = dim3(ceil_div(one.space.count, config.block.y, 1 << 20));
+  config.grid = gather_grid(config, ceil_div(one.space.count, config.block.y, 1 << 20), one.space.words);
   return launch(ctx, config, gather_kernel<T, Word, kRank, Id>, one.space, reinterpret_cast<const Word*>(one.table), one.ids,
                 reinterpret_cast<Word*>(one.out));
 }
@@ -195,7 +209,7 @@ int32_t gather_grouped(const Context& ctx, const Lookup<kRank, T, Id> (&lookups)
     }
     if (group.count == 0) continue;
     group.first[group.count] = static_cast<int>(blocks);
-    config.grid = dim3(grid_size(blocks));
+    config.grid = detail::gather_grid(config, blocks, words);
     if (const int32_t status = launch(ctx, config, gather_grouped_kernel<kRank, T, Id>, group)) return status;
   }
   return 0;

@@ -13,19 +13,36 @@
 
 namespace ait::gpu {
 
-/// A thread copies one word at a time; `width`, strides and steps of the space are counted in words.
-template <class T, class Word, int kRank, int kIndices, class Id>
-__global__ void __launch_bounds__(128) take_kernel(IndexedSpace<kRank, kIndices, Id> space, int64_t width, int64_t words, const Word* whole,
-                                                   Word* out) {
+/// A thread copies `kUnroll` words, a block apart, and all of them are on their way at once. `places` are the sizes of the space and, last, the
+/// width; strides and steps of the space are counted in words.
+template <class T, class Word, int kRank, int kIndices, class Id, bool kWide>
+__global__ void __launch_bounds__(128) take_kernel(IndexedSpace<kRank, kIndices, Id> space, Space<kRank + 1, kWide> places, int64_t words,
+                                                   const Word* whole, Word* out) {
+  constexpr int kUnroll = 4;
   wait_for_previous();
   allow_next();
-  const int64_t stride = static_cast<int64_t>(gridDim.x) * blockDim.x;
-  for (int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < words; i += stride) {
-    const int64_t run = i / width, within = i - run * width;
-    int64_t coordinate[kRank], to, from;
-    coordinates<kRank>(run, space.sizes, coordinate);
-    const bool known = space.offsets(coordinate, to, from);
-    out[to + within] = known ? whole[from + within] : missing_word<T, Word>();
+  const int64_t span = static_cast<int64_t>(blockDim.x) * kUnroll, stride = gridDim.x * span;
+  for (int64_t first = blockIdx.x * span + threadIdx.x; first < words; first += stride) {
+    int64_t to[kUnroll], from[kUnroll];
+    bool known[kUnroll];
+#pragma unroll
+    for (int k = 0; k < kUnroll; ++k) {
+      const int64_t i = first + k * static_cast<int64_t>(blockDim.x);
+      int64_t split[kRank + 1], coordinate[kRank];
+      places.split(static_cast<typename Space<kRank + 1, kWide>::Index>(i < words ? i : first), split);
+#pragma unroll
+      for (int d = 0; d < kRank; ++d) coordinate[d] = split[d];
+      known[k] = space.offsets(coordinate, to[k], from[k]);
+      to[k] += split[kRank];
+      from[k] += split[kRank];
+    }
+    Word found[kUnroll];
+#pragma unroll
+    for (int k = 0; k < kUnroll; ++k) found[k] = known[k] ? whole[from[k]] : missing_word<T, Word>();
+#pragma unroll
+    for (int k = 0; k < kUnroll; ++k) {
+      if (first + k * static_cast<int64_t>(blockDim.x) < words) out[to[k]] = found[k];
+    }
   }
 }
 
@@ -40,12 +57,19 @@ int32_t launch_take(const Context& ctx, IndexedSpace<kRank, kIndices, Id> space,
   }
   for (int k = 0; k < kIndices; ++k) space.steps[k] /= kFactor;
   const int64_t words = space.count() * width;
+  int64_t sizes[kRank + 1];
+  for (int d = 0; d < kRank; ++d) sizes[d] = space.sizes[d];
+  sizes[kRank] = width;
   LaunchConfig config;
   config.block = dim3(128);
-  config.grid = dim3(ceil_div(words, config.block.x, 1 << 20));
+  config.grid = dim3(ceil_div(words, 4 * config.block.x, 1 << 20));
   config.dependent = true;
-  return launch(ctx, config, take_kernel<T, Word, kRank, kIndices, Id>, space, width, words, reinterpret_cast<const Word*>(whole),
-                reinterpret_cast<Word*>(out));
+  const Word* from = reinterpret_cast<const Word*>(whole);
+  Word* to = reinterpret_cast<Word*>(out);
+  if (words < int64_t(1) << 31) {
+    return launch(ctx, config, take_kernel<T, Word, kRank, kIndices, Id, false>, space, Space<kRank + 1, false>(sizes), words, from, to);
+  }
+  return launch(ctx, config, take_kernel<T, Word, kRank, kIndices, Id, true>, space, Space<kRank + 1, true>(sizes), words, from, to);
 }
 }  // namespace detail
 
