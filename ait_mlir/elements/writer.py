@@ -17,18 +17,33 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, Region
 from ait_mlir.dialects.ait.bits import known_number
 from ait_mlir.dialects.ait.data import ConstantOp
 from ait_mlir.dialects.ait.dtypes import compute_type, is_float
-from ait_mlir.dialects.ait.elementwise import BitAndOp, BitcastOp, CastOp, CompareOp, WhereOp, cast_steps
+from ait_mlir.dialects.ait.elementwise import (
+    AddOp,
+    BitAndOp,
+    BitcastOp,
+    CastOp,
+    CompareOp,
+    MulOp,
+    SubOp,
+    WhereOp,
+    cast_steps,
+)
 from ait_mlir.dialects.ait.index import neutral
 from ait_mlir.dialects.ait.loops import PLACES, AtOp, FoldOp, IndexOp, expressions_of
 from ait_mlir.dialects.ait.numbers import Number
 from ait_mlir.dialects.ait.region import YieldOp
 from ait_mlir.dialects.ait.types import Induction, ShapeAttr, in_nest, tensor_type
 from ait_mlir.dims import Expr, Scope, const, sym
+from ait_mlir.elements.affine import position_of
 from ait_mlir.rewrites.engine.numbers import splat
 
 Index: TypeAlias = Expr | SSAValue
 """An index along a dim: an expression of dims and iteration dims, or an integer scalar."""
 Row: TypeAlias = "Callable[[Operation, ElementWriter, int, Sequence[Index]], SSAValue]"
+
+
+MAX_EXPRESSION = 1 << 62
+"""Expressions of integers stay below, where no sum or product wraps."""
 
 
 class NoElements(Exception):
@@ -93,8 +108,11 @@ class ElementWriter:
             raise NoElements("an index that is a value and outside of its dim would not fail under a condition")
         if by_value and inside and any(size.as_int() == 1 for size in by_value):
             raise NoElements("an index that is a value is checked against the dim that it indexes")
+        exact = [i for i in index if isinstance(i, Expr)]
         if not by_value and (number := splat(tensor)) is not None:
             found = self.constant(number, compute_type(tensor_type(tensor).element_type))
+        elif not by_value and isinstance(owner, ConstantOp) and (e := position_of(owner, exact)) is not None:
+            found = self.index(e)
         elif isinstance(owner, Operation) and inside:
             assert isinstance(tensor, OpResult)
             found = self.rows[owner.name](owner, self, tensor.index, index)
@@ -213,6 +231,24 @@ class ElementWriter:
         else:
             raise NoElements(f"{e} divides by what may be 0")
         return self._add(IndexOp(e), level)
+
+    def expression(self, value: SSAValue) -> Expr | None:
+        """The expression whose value an i64 scalar is; None if there is none."""
+        if value.type != i64:
+            return None
+        if isinstance(value.owner, IndexOp):
+            return value.owner.value
+        return const(int(number)) if isinstance(number := splat(value), int) else None
+
+    def _computed(self, op: Operation) -> SSAValue | None:
+        """The sum, difference or product of two expressions as one expression; None for other ops."""
+        of = {AddOp: Expr.__add__, SubOp: Expr.__sub__, MulOp: Expr.__mul__}.get(type(op))
+        if of is None or op.results[0].type != i64 or not any(isinstance(v.owner, IndexOp) for v in op.operands):
+            return None
+        a, b = map(self.expression, op.operands)
+        if a is None or b is None or self.scope.magnitude(e := of(a, b)) >= MAX_EXPRESSION:
+            return None
+        return self.index(e)
 
     def number(self, e: Expr, element: Attribute) -> SSAValue:
         """The value of an expression in an element type."""
@@ -366,6 +402,9 @@ class ElementWriter:
     def _add(self, op: Operation, level: Level | None = None) -> SSAValue:
         """Write an op at the outermost level that has its operands, or return the result of an equal op there."""
         if level is None:
+            if (computed := self._computed(op)) is not None:
+                op.erase()
+                return computed
             level = self.levels[self._needed(list(op.operands), [])]
         properties = tuple(sorted(op.properties.items(), key=lambda item: item[0]))
         key = op.name, properties, tuple(op.operands), tuple(op.result_types)
@@ -374,6 +413,7 @@ class ElementWriter:
     def _placed(self, op: Operation, level: Level, key: object) -> Operation:
         for outer in self.levels[: self.levels.index(level) + 1]:
             if (found := outer.known.get(key)) is not None:
+                op.erase()  # else its operands would seem to be used
                 return found
         level.known[key] = op
         level.block.add_op(op)

@@ -53,6 +53,10 @@ STRIDED = 8
 """A strided read of elements of this many bytes is taken to be as fast as a copy, of smaller ones slower in proportion:
 four times for f16. A rough estimate: a pool on an H200 that read an image in channels-first order took eight times its
 floor."""
+NARROW = 16
+MOST_NARROW = 3.5
+"""A copy that turns tiles fills them from this size of the last dim on; with fewer elements it takes longer in
+proportion, but at most so many times: a shuffle of pixels by 4 took 3.4 times its floor on an H200."""
 GAIN_MOVES_CPU = 2.5
 """The same factor on a CPU for loops that only move elements, which written copies do in blocks."""
 
@@ -306,9 +310,17 @@ class Former:
                 return 2 * self._number(total(left)) / self.target.bandwidth
         seconds = 2 * self._number(moved) / self.target.bandwidth
         if not self._is_free(op):
-            return self.target.launch_seconds + seconds
+            return self.target.launch_seconds + seconds * self._copy_slowdown(op)
         width = BY_IR[tensor_type(op.results[0]).element_type].bytes
         return 0.0 if self._walks_along(op) else seconds * STRIDED / width
+
+    def _copy_slowdown(self, op: ViewLike) -> float:
+        """The time of a copy of a view over that of its bytes."""
+        assert self.target is not None
+        if not self.target.is_gpu or self._walks(op):
+            return 1.0
+        sizes = [self._number(d) for d in tensor_type(op.results[0]).dims if d.as_int() != 1]
+        return min(MOST_NARROW, max(1.0, NARROW / max(1, sizes[-1]))) if sizes else 1.0
 
     def _fastest(self, op: Operation) -> Candidate | None:
         """The fastest candidate of an op by estimate, found once for equal ops."""
@@ -322,6 +334,12 @@ class Former:
     def _walks_along(self, op: ViewLike) -> bool:
         """Whether memory-bound ops read contiguous elements along the last dim of a view's results."""
         if len(op.operands) != 1 or not any(has_elements(use.operation) for r in op.results for use in r.uses):
+            return True
+        return self._walks(op)
+
+    def _walks(self, op: ViewLike) -> bool:
+        """Whether the elements of a view's results are contiguous in its operand along their last dim."""
+        if len(op.operands) != 1:
             return True
         whole = Strided.whole(tensor_type(op.operands[0]).dims)
         views = [op.result_view(i, whole, self.scope) for i in range(len(op.results))]

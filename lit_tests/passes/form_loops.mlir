@@ -28,6 +28,19 @@ ait.graph @resize_of_a_sum(%x: !ait.tensor<b x h x 8 x 3 x f16>, %z: !ait.tensor
   ait.output "y" %y : !ait.tensor<b x (2*h) x 16 x 3 x f16>
 }
 
+// A roll and its activation: the indices are constants, so they become an expression.
+// CHECK-LABEL: ait.graph @roll
+ait.graph @roll(%x: !ait.tensor<b x 5 x f32>) dims {b = 1 to 8} {
+  // CHECK: %y = ait.loops(%x) for (d0 = b, d1 = 5) {
+  // CHECK-NEXT: ^{{.*}}
+  // CHECK-NEXT: ait.at %{{.*}}[d0, (d1 + 3) mod 5] : f32
+  // CHECK-NEXT: ait.sigmoid
+  %i = ait.constant [-2, -1, 0, 1, 2] : !ait.tensor<5 x i64>
+  %g = ait.gather %x at(%i) dims [1] kept [0] : !ait.tensor<b x 5 x f32>
+  %y = ait.sigmoid %g : !ait.tensor<b x 5 x f32>
+  ait.output "y" %y : !ait.tensor<b x 5 x f32>
+}
+
 // CHECK-LABEL: ait.graph @softmax_of_a_middle_dim
 // SELECTED-LABEL: ait.graph @softmax_of_a_middle_dim
 // SELECTED: ait.loops

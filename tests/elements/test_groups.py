@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from ait_mlir.dialects.ait.elementwise import WhereOp
 from ait_mlir.dialects.ait.loops import AtOp, FoldOp, LoopsOp
 from ait_mlir.dialects.ait.types import scope_of
 from ait_mlir.elements import NoElements, has_elements
@@ -147,6 +148,15 @@ GROUPS: dict[str, tuple[str, tuple[str, ...]]] = {
         %y = rms_norm %p axes 1 eps 1e-06 : s x b x 6 x f16""",
         ("11 x 6 x f16", "b x s x i32"),
     ),
+    "windows-at-constant-places": (
+        """%i = constant [0, 1, 2, 2, 3, 4] : 2 x 3 x 1 x i64
+        %j = constant [-1, 0, 1] : 3 x 1 x i64
+        %k = constant -1 : i64
+        %l = add %j, %k : 3 x 1 x i64
+        %g = gather %a at(%i, %l) dims [1, 2] kept [2] : 2 x 3 x b x f16
+        %y = relu %g : 2 x 3 x b x f16""",
+        ("b x 5 x 3 x f16",),
+    ),
     "groups": (
         """%n = group_norm %a dim 1 groups 2 eps 1e-05 : b x 4 x s x f32
         %y = adaptive_pool max %n : b x 3 x s x f32""",
@@ -178,6 +188,20 @@ def test_groups_compute_what_their_ops_compute(name: str) -> None:
     module, _ = as_loops(text)
     for seed, env in enumerate(ENVS):
         assert_same(text, module, env, seed)
+
+
+def test_places_that_are_an_expression_need_no_table() -> None:
+    loops = loops_of("windows-at-constant-places")
+    assert len(loops.operands) == 1 and not any(isinstance(op, WhereOp) for op in loops.body.walk())
+    assert "[d2, 2*d0 + d1, (d1 + 1) mod 3]" in str(loops)
+
+
+@pytest.mark.parametrize("places", ["[0, 1, 3]", "[3, 4, 5]", "[-6, -5, -4]"])
+def test_other_places_are_read(places: str) -> None:
+    """They are no expression, or it is not proved to be inside of the dim: negative ones are told apart."""
+    body = f"%i = constant {places} : 3 x 1 x i64\n%y = gather %a at(%i) dims [0] kept [1] : 3 x b x f16"
+    _, loops = as_loops(graph(body, "5 x b x f16"))
+    assert any(isinstance(op, WhereOp) for op in loops.body.walk())
 
 
 def loops_of(name: str) -> LoopsOp:

@@ -170,6 +170,15 @@ SHUFFLE = """for (n = N, ch = C, y = 4*H, z = 4*W) {
   %v = ait.at %a_[n, 16*ch + 4*(y mod 4) + z mod 4, y floordiv 4, z floordiv 4] : S
   ait.yield %v : S
 }"""
+WINDOWS = """for (n = N, ch = 9*C, p = (H - 2) * (W - 2)) {
+  %v = ait.at %a_[n, ch floordiv 9, (ch floordiv 3) mod 3 + p floordiv (W - 2), ch mod 3 + p mod (W - 2)] : S
+  ait.yield %v : S
+}"""
+PADDED_WINDOWS = """for (n = N, ch = 9*C, p = H * W) {
+  %v = ait.at %a_[n, p floordiv W + (ch floordiv 3) mod 3 - 1, p mod W + ch mod 3 - 1, ch floordiv 9] else 0.0 : S
+  %y = ait.relu %v : S
+  ait.yield %y : S
+}"""
 PERMUTE = """for (i = I, j = J, k = K) {
   %v = ait.at %a_[k, i, j] : S
   %w = ait.at %b_[i, j, k] : S
@@ -265,6 +274,10 @@ FORMS = (
     nest("nearest-dynamic", image(NEAREST, 2, 3, 5, "u"), "2 x 3 x 5 x u x T", to="2 x 3 x 10 x (2*u) x T", envs=ENVS),
     nest("reflect", put(REFLECT, N=2, H=7, W=10), "2 x 7 x 10 x T", to="2 x 13 x 16 x T"),
     nest("shuffle", image(SHUFFLE, 2, 2, 5, 6), "2 x 32 x 5 x 6 x T", to="2 x 2 x 20 x 24 x T"),
+    nest("windows", image(WINDOWS, 2, 2, 5, 42), "2 x 2 x 5 x 42 x T", to="2 x 18 x 120 x T"),
+    nest("windows-short", image(WINDOWS, 2, 2, 5, 8), "2 x 2 x 5 x 8 x T", to="2 x 18 x 18 x T"),
+    nest("windows-dynamic", image(WINDOWS, 1, 2, 5, "u + 2"), "1 x 2 x 5 x (u + 2) x T", to="1 x 18 x (3*u) x T", envs=ENVS),
+    nest("windows-turned", image(PADDED_WINDOWS, 2, 24, 5, 41), "2 x 5 x 41 x 24 x T", to="2 x 216 x 205 x T"),
     nest("permute", put(PERMUTE, I=24, J=16, K=40), "40 x 24 x 16 x T", "24 x 16 x 40 x T", to="24 x 16 x 40 x T"),
     nest("permute-odd", put(PERMUTE, I=5, J=7, K="s"), "s x 5 x 7 x T", "5 x 7 x s x T", to="5 x 7 x s x T"),
     nest("gather", put(GATHER, ROWS="b", COLS=33), "b x 50 x T", "b x 33 x i64", to="b x 33 x T", below={1: 50}),

@@ -195,6 +195,26 @@ def test_launches_on_a_card(
     assert found.count("ait_rt.launch") + found.count("ait_rt.copy") == launches, found
 
 
+BIG = torch.zeros(8, 64, 128, 128, dtype=torch.float16)
+
+
+@pytest.mark.parametrize(
+    ("function", "place"),
+    [
+        (lambda a: functional.pixel_shuffle(a, 4), "d2 floordiv 4, d3 floordiv 4]"),
+        (lambda a: functional.unfold(a, 3, padding=1), "d1 mod 3 + d2 mod 128 - 1] else 0.0"),
+        (lambda a: torch.sigmoid(a.roll((3, -5), (1, 3))), "(d1 + 61) mod 64, d2, (d3 + 5) mod 128]"),
+    ],
+)
+def test_moves_are_one_launch_of_loops_on_a_card(function: Callable[..., torch.Tensor], place: str) -> None:
+    """Places that are constants are formulas, and no copy is left whose tiles would be nearly empty."""
+    module = from_torch(Called(function).eval(), (BIG,)).module
+    run_to_phase(module, "planned", CompileOptions("cuda", "sm_90a"))
+    found = str(module)
+    assert found.count("ait_rt.launch") == found.count("ait.loops") == 1 and "ait_rt.copy" not in found, found
+    assert place in found, found
+
+
 @pytest.mark.parametrize(("user", "all_read"), [("neg %e", True), ("slice %e offsets [0, 0]", False)])
 def test_on_a_cpu_a_gather_joins_only_where_all_its_indices_are_checked(user: str, all_read: bool) -> None:
     t, ids, z = ("!ait.tensor<4 x 6 x f32>", "!ait.tensor<4 x i64>", "!ait.tensor<3 x 6 x f32>")

@@ -9,15 +9,13 @@ STRIDED = {0: ("30", "1"), 1: ("1", "2*b"), 2: ("s*50", "50", "1")}
 
 EMBEDDING = Spec(
     "embedding",
-    tuple(
-        form(
+    (
+        *(form(
             f"{layout}-{ids}", "embedding %a, %b", "11 x 24 x T", f"b x s x {ids}", to="b x s x 24 x T", below={1: 11},
             strides=STRIDED if layout == "strided" else {}, offset=int(layout == "strided"),
-        )
-        for layout in ("plain", "strided")
-        for ids in ("i32", "i64")
-    )
-    + (form("long", "embedding %a, %b", "5 x (64*s) x T", "2 x i64", to="2 x (64*s) x T", below={1: 5}),),
+        ) for layout in ("plain", "strided") for ids in ("i32", "i64")),
+        form("long", "embedding %a, %b", "5 x (64*s) x T", "2 x i64", to="2 x (64*s) x T", below={1: 5}),
+    ),
     BITS,
     "b = 0 to 9, s = 0 to 900",
     ({"b": 3, "s": 5}, {"b": 1, "s": 1}, {"b": 0, "s": 4}, {"b": 8, "s": 700}),

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal, Self
@@ -34,6 +35,7 @@ from ait_mlir.lowering.loops.nest import (
     Fold,
     Nest,
     Node,
+    Picks,
     Read,
     Scalar,
     alignment,
@@ -255,10 +257,8 @@ class Body:
             return False
         return self.lanes == 1 or alignment(self.nest, read, self.lane, self.lanes) is not None
 
-    def picked(self, read: Read) -> tuple[int, Expr] | None:
-        """For lanes that share elements, as in an upsampling: how many neighbouring elements they read, and which one
-        each lane takes.
-        """
+    def picked(self, read: Read) -> Picks | None:
+        """The accesses that the lanes share, if they do; see `nest.picked`."""
         if self.lane is None or self.lanes == 1:
             return None
         return picked(self.nest, read, self.lane, self.lanes)
@@ -305,13 +305,34 @@ class Body:
         self.vectors.append((read, self.lane))
         name = self.name(read.result)
         t = self.lane_type(read.element if self.place == "gpu" else compute_type(read.element))
-        self.lines.add(f"{t} {name}_lanes[{'kLanes' if pick is None else f'kLanes > 1 ? {pick[0]} : 1'}];")
+        if pick is not None:
+            self.print_picks(read, pick, name, t)
+            return
+        self.lines.add(f"{t} {name}_lanes[kLanes];")
         call = f"ait::{self.place}::load_lanes({self.pointer(read)}, {name}_lanes)"
         inside = self.inside(read)
         if not inside:
             self.lines.add(f"{call};")
             return
         self.lines.add(f"const bool {name}_inside = {inside};", f"if ({name}_inside) {call};")
+        self.complain(read, f"!{name}_inside")
+
+    def print_picks(self, read: Read, pick: Picks, name: str, t: str) -> None:
+        """Print the accesses that lanes share, and which element each lane takes. With one lane it is the first."""
+        sizes = [f"[kLanes > 1 ? {n} : 1]" for n in (len(pick.starts), pick.count)]
+        self.lines.add(f"{t} {name}_lanes{''.join(sizes)};")
+        for word, numbers in (("access", pick.accesses), ("place", pick.places)):
+            self.lines.add(f"constexpr int {name}_{word}[] = {{{', '.join(map(str, numbers))}}};")
+        inside = self.inside(read)
+        if inside:
+            self.lines.add(f"const bool {name}_inside = {inside};")
+        with self.lines.braces(f"if ({name}_inside)") if inside else nullcontext():
+            self.lines.add(f"const auto* const {name}_from = {self.pointer(read)};")
+            with self.lines.braces("if constexpr (kLanes > 1)", "} else {"):
+                for i, start in enumerate(pick.starts):
+                    at = f"{name}_from + ({self.index.text(start)})"
+                    self.lines.add(f"ait::{self.place}::load_lanes({at}, {name}_lanes[{i}]);")
+            self.lines.add(f"  ait::{self.place}::load_lanes({name}_from, {name}_lanes[0]);", "}")
         self.complain(read, f"!{name}_inside")
 
     def complain(self, read: Read, outside: str) -> None:
@@ -332,11 +353,10 @@ class Body:
         compute = element_type(compute_type(read.element))
         kept, pick = self.kept(read), self.picked(read)
         if kept is not None or pick is not None or self.is_vector(read):
-            which = (
-                "j" if pick is None else IndexText(self.nest.scope, frozenset("j"), Numbers(), {"j": "j"}).text(pick[1])
-            )
             lanes = self.names[read.result]
-            source = f"{lanes}_lanes[{which}]" if kept is None else kept
+            parts = ("access", "place") if pick is not None else ()
+            which = "".join(f"[kLanes > 1 ? {lanes}_{part}[j] : 0]" for part in parts) or "[j]"
+            source = f"{lanes}_lanes{which}" if kept is None else kept
             value = f"ait::convert<{compute}>({source})"
             inside = self.inside(read) if kept is not None else f"{lanes}_inside" if self.inside(read) else ""
             return [f"{compute} {name} = {f'{inside} ? {value} : {self.fill(read)}' if inside else value};"]

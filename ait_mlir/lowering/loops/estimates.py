@@ -144,7 +144,7 @@ class Estimate:
             width = BY_IR[work.read.element].bytes
             fewer = picked(self.nest, work.read, work.lane.name, lanes) if work.lane is not None and lanes > 1 else None
             if fewer is not None:
-                asked += width * fewer[0] / lanes * work.times
+                asked += width * len(fewer.starts) * fewer.count / lanes * work.times
                 continue
             near, beyond = self.sectors(
                 work.read.offset, width, work.lane, lanes, self.is_vector(work.read.offset, work.lane, lanes)
@@ -194,8 +194,9 @@ class Estimate:
             times = results * math.prod(inner[name] for name in on if name in inner)
             if isinstance(node, Read):
                 is_one = self.is_vector(node.offset, lane, lanes) and not node.guards
-                each = 2 if is_one else 4 + node.offset.size / 16 + 3 * len(node.guards) + 6 * len(node.gathers)
-                found += times * each
+                shared = lane is not None and lanes > 1 and picked(self.nest, node, lane.name, lanes) is not None
+                index = 4 + node.offset.size / 16 + 3 * len(node.guards) + 6 * len(node.gathers)
+                found += times * (2 if is_one or shared else index)
             elif isinstance(node, Fold):
                 found += times
             elif isinstance(node, Scalar) and isinstance(node.op, ScalarLike):

@@ -280,8 +280,10 @@ class _Builder:
 
 
 def simplified(nest: Nest, merge: bool) -> Nest:
-    """The nest without axes of size 1, and with neighbouring axes merged if every read and result allows it."""
-    nest = _rewritten(nest, _without_ones)
+    """The nest without axes of size 1, with axes split where reads divide them, and with neighbouring axes merged if
+    every read and result allows it.
+    """
+    nest = _parted(_rewritten(nest, _without_ones))
     if merge:
         nest = _rewritten(nest, _merged)
     scope = in_nest(nest.around, tuple(all_axes(nest.axes, nest.nodes)))
@@ -300,6 +302,85 @@ def _rewritten(nest: Nest, rewrite: Rewrite) -> Nest:
     nodes = tuple(_node(node, rewrite, put, nest.scope) for node in nest.nodes)
     offsets = tuple(e.substitute(put) for e in nest.offsets)
     return replace(nest, axes=axes, nodes=nodes, offsets=offsets)
+
+
+SHORT = 32
+"""An axis along which results are contiguous is not split into parts that are shorter: neighbours share accesses."""
+
+
+def _parted(nest: Nest) -> Nest:
+    """The nest with axes of results split in two where reads divide their index: `a floordiv 56` and `a mod 56` become
+    axes of their own, so that reads walk them with constant steps.
+    """
+    numbers = (int(a.name[1:]) for a in all_axes(nest.axes, nest.nodes) if a.name[1:].isdigit())
+    made = max(numbers, default=0) + 1
+    while (found := _divided(nest)) is not None:
+        axis, by = found
+        names: list[str] = []
+        while len(names) < 2:
+            if (name := f"a{made}") not in nest.around:
+                names.append(name)
+            made += 1
+        parts = (Axis(names[0], nest.scope.simplified(axis.count // by)), Axis(names[1], by))
+        at = next(i for i, a in enumerate(nest.axes) if a is axis)
+        axes = (*nest.axes[:at], *parts, *nest.axes[at + 1 :])
+        scope = in_nest(nest.around, tuple(all_axes(axes, nest.nodes)))
+        put = {axis.name: sym(names[0]) * by + sym(names[1])}
+
+        def changed(e: Expr, put: dict[str, Expr] = put, scope: Scope = scope) -> Expr:
+            return scope.simplified(e.substitute(put))
+
+        nodes = tuple(_changed(node, changed) for node in nest.nodes)
+        nest = replace(nest, axes=axes, nodes=nodes, offsets=tuple(map(changed, nest.offsets)), scope=scope)
+    return nest
+
+
+def _divided(nest: Nest) -> tuple[Axis, Expr] | None:
+    """An axis of the results and the largest number that divides both its index in reads and its size; None if there is
+    none.
+    """
+    walked, others = _expressions(nest.nodes)
+    lane = best_lane_of_results(nest)
+    for axis in nest.axes:
+        found = [
+            by
+            for by in dict.fromkeys(by for e in [*walked, *others] for by in _divisors_of(e, axis.name))
+            if is_part(nest, axis.count, by) and not (axis is lane and (by.as_int() or SHORT) < SHORT)
+        ]
+        if found:
+            return axis, max(found, key=lambda by: nest.around.bounds(by)[1])
+    return None
+
+
+def is_part(nest: Nest, count: Expr, by: Expr) -> bool:
+    """Whether a number divides a size that is larger."""
+    around = nest.around
+    if not by.symbols <= {dim.name for dim in around.dims} or not around.positive(by) or around.equal(count, by):
+        return False
+    return around.equal(count // by * by, count)
+
+
+def _divisors_of(e: Expr, axis: str) -> Iterator[Expr]:
+    """The numbers by which an expression divides the index of an axis."""
+    for _, atoms in e.terms():
+        for atom in atoms:
+            if atom.op is not None and atom.op.infix and atom.args[0] is sym(axis):
+                yield atom.args[1]
+            for arg in atom.args:
+                yield from _divisors_of(arg, axis)
+
+
+def _changed(node: Node, changed: Callable[[Expr], Expr]) -> Node:
+    """A node with other expressions."""
+    if isinstance(node, Read):
+        guards = tuple((changed(index), size) for index, size in node.guards)
+        return replace(node, offset=changed(node.offset), guards=guards)
+    if isinstance(node, Count):
+        return replace(node, value=changed(node.value))
+    if isinstance(node, Fold):
+        nodes = tuple(_changed(inner, changed) for inner in node.nodes)
+        return replace(node, nodes=nodes, place=changed(node.place))
+    return node
 
 
 def _node(node: Node, rewrite: Rewrite, put: dict[str, Expr], scope: Scope) -> Node:
@@ -376,27 +457,48 @@ def step(e: Expr, axis: str) -> Expr | None:
     return total(found)
 
 
-LANE = sym("j")
-"""The number of a lane in expressions."""
-
-
-def picked(nest: Nest, read: Read, lane: str, lanes: int) -> tuple[int, Expr] | None:
-    """For lanes that share elements: how many neighbouring elements they read, and which one lane `LANE` takes. None if
-    each lane has an element of its own, or if the elements are not one aligned access.
+@dataclass(frozen=True)
+class Picks:
+    """Which elements lanes take from accesses that they share: `starts` are the offsets of the accesses, each of
+    `count` elements, and lane j takes element `places[j]` of access `accesses[j]`.
     """
-    if read.gathers or any(lane in index.symbols for index, _ in read.guards):
+
+    starts: tuple[Expr, ...]
+    count: int
+    accesses: tuple[int, ...]
+    places: tuple[int, ...]
+
+
+def picked(nest: Nest, read: Read, lane: str, lanes: int) -> Picks | None:
+    """The accesses that lanes share, as in an upsampling, where neighbours read one element, and in a shuffle of
+    pixels, where every fourth lane reads neighbours. None if no elements are neighbours, or if accesses would not be
+    aligned.
+    """
+    if read.gathers or lane not in read.offset.symbols or any(lane in index.symbols for index, _ in read.guards):
         return None
     start = lanes * sym(lane)
     first = read.offset.substitute({lane: start})
-    which = read.offset.substitute({lane: start + LANE}) - first
-    if not which.symbols <= {"j"} or lane not in read.offset.symbols:
-        return None
-    taken = [which.evaluate({"j": j}) for j in range(lanes)]
-    count = max(taken) + 1
-    if min(taken) < 0 or not 1 < count < lanes or count & (count - 1):
-        return None
     axes = frozenset(dim.name for dim in nest.scope.dims if dim.name not in nest.around)
-    return (count, which) if all(nest.around.divisible(c, count) for _, c in grouped(first, axes)) else None
+    starts: list[Expr] = []
+    taken: list[tuple[int, int]] = []
+    for j in range(lanes):
+        at = read.offset.substitute({lane: start + j}) - first
+        if axes & at.symbols:
+            return None
+        near = ((i, (at - s).as_int()) for i, s in enumerate(starts))
+        found = next(((i, place) for i, place in near if place is not None and abs(place) < lanes), None)
+        taken.append(found or (len(starts), 0))
+        if found is None:
+            starts.append(at)
+    lowest = [min(place for i, place in taken if i == access) for access in range(len(starts))]
+    places = tuple(place - lowest[i] for i, place in taken)
+    count, starts = max(places) + 1, [s + n for s, n in zip(starts, lowest, strict=True)]
+    if not 1 < count <= lanes or count & (count - 1) or len(starts) * count > lanes:
+        return None
+    if count == lanes and places == tuple(range(lanes)):  # one access of all lanes, as `alignment` has it
+        return None
+    aligned = all(nest.around.divisible(c, count) for s in starts for _, c in grouped(first + s, axes))
+    return Picks(tuple(starts), count, tuple(i for i, _ in taken), places) if aligned else None
 
 
 def grouped(e: Expr, axes: frozenset[str]) -> list[tuple[Monomial, Expr]]:
