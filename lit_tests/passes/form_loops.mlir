@@ -35,7 +35,7 @@ ait.graph @roll(%x: !ait.tensor<b x 5 x f32>) dims {b = 1 to 8} {
   // CHECK-NEXT: ^{{.*}}
   // CHECK-NEXT: ait.at %{{.*}}[d0, (d1 + 3) mod 5] : f32
   // CHECK-NEXT: ait.sigmoid
-  %i = ait.constant [-2, -1, 0, 1, 2] : !ait.tensor<5 x i64>
+  %i = ait.constant [-2, -1, 0, 1, 2] : !ait.tensor<1 x 5 x i64>
   %g = ait.gather %x at(%i) dims [1] kept [0] : !ait.tensor<b x 5 x f32>
   %y = ait.sigmoid %g : !ait.tensor<b x 5 x f32>
   ait.output "y" %y : !ait.tensor<b x 5 x f32>
