@@ -42,6 +42,12 @@ Index: TypeAlias = Expr | SSAValue
 Row: TypeAlias = "Callable[[Operation, ElementWriter, int, Sequence[Index]], SSAValue]"
 
 
+OF_EXPRESSIONS: dict[type[Operation], Callable[[Expr, Expr], Expr]] = {
+    AddOp: Expr.__add__,
+    SubOp: Expr.__sub__,
+    MulOp: Expr.__mul__,
+}
+"""Scalar ops that stay expressions where their operands are."""
 MAX_EXPRESSION = 1 << 62
 """Expressions of integers stay below, where no sum or product wraps."""
 
@@ -242,7 +248,7 @@ class ElementWriter:
 
     def _computed(self, op: Operation) -> SSAValue | None:
         """The sum, difference or product of two expressions as one expression; None for other ops."""
-        of = {AddOp: Expr.__add__, SubOp: Expr.__sub__, MulOp: Expr.__mul__}.get(type(op))
+        of = OF_EXPRESSIONS.get(type(op))
         if of is None or op.results[0].type != i64 or not any(isinstance(v.owner, IndexOp) for v in op.operands):
             return None
         a, b = map(self.expression, op.operands)
