@@ -231,3 +231,16 @@ def test_compiles(tmp_path: Path) -> None:
         *(split[f"{n}-f16"] for n in ("mask-causal", "pieces-causal", "nan-rows")),
     ]
     assert build_library(sources_of(chosen, CUDA), CUDA, tmp_path).exists()
+
+
+@pytest.mark.parametrize(
+    ("arch", "depth", "tiles"),
+    [("sm_90a", "64", 4), ("sm_90a", "128", 4), ("sm_86", "128", 3), ("sm_90a", "136", 0), ("gfx90a", "64", 0)],
+)
+def test_f32_in_parts_where_its_tiles_fit(arch: str, depth: str, tiles: int) -> None:
+    target = Target("rocm" if arch.startswith("gfx") else "cuda", arch)
+    op = attention("f32", depth=depth, width=depth).op
+    (native,) = (kernel for kernel in kernels_for(op, target) if kernel.provider == "native")
+    configs = native.configs(op, target)
+    assert configs[-1] == {} and len(configs) == tiles + 1
+    assert native.configs(op, Target(target.kind, arch, "high"))[-1] != {} or tiles == 0

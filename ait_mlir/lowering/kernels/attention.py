@@ -217,14 +217,19 @@ def _score_operand(launch: Launch[AttentionOp], arg: Arg) -> str:
     return f"ait::{launch.place}::ScoreOperand<{kind}>{{{arg.name}, {launch.cpp(*steps)}}}"
 
 
+def tile_bytes(size: int, config: Mapping[str, int], element: int) -> int:
+    """The bytes of shared memory of `ait::gpu::AttentionTile`."""
+    rows = 16 * config.get("warps", 4) + 4 * config.get("cols", 64)
+    return rows * ((-(-size // 16) * 16) * element + 16)
+
+
 def check_tile(size: int, config: Mapping[str, int], element: int = 2) -> None:
     """Raise `ValueError` where the static assertions of `ait::gpu::AttentionTile` would fail."""
     warps, cols = config.get("warps", 4), config.get("cols", 64)
-    shared = (16 * warps + 4 * cols) * ((-(-size // 16) * 16) * element + 16)
     problems = {
         "1 to 16 warps": 1 <= warps <= 16,
         "cols is a multiple of 16": cols > 0 and cols % 16 == 0,
-        "at most 227 KiB of shared memory": shared <= HOPPER.shared_bytes,
+        "at most 227 KiB of shared memory": tile_bytes(size, config, element) <= HOPPER.shared_bytes,
     }
     if wrong := [what for what, holds in problems.items() if not holds]:
         raise ValueError(f"no attention has {dict(config)} for heads of {size}: {'; '.join(wrong)}")
@@ -278,7 +283,9 @@ class AttentionKernel(Kernel[AttentionOp]):
 
     def configs(self, op: AttentionOp, target: Target) -> list[dict[str, int]]:
         if self.has_parts(op, target):
-            return [*({"warps": w, "cols": c} for w, c in ((4, 32), (8, 32), (2, 32), (4, 16))), {}]
+            size = self.head_size(op, scope_of(op))
+            tiles = [{"warps": w, "cols": c} for w, c in ((4, 32), (8, 32), (2, 32), (4, 16))]
+            return [*(t for t in tiles if tile_bytes(size, t, _bytes(op)) <= target.shared_bytes), {}]
         if not self.uses_tensor_cores(op, target):
             return [{}]
         (batch, heads, rows), _, _, _ = sizes_of(op)
