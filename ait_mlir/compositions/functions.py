@@ -11,6 +11,7 @@ from xdsl.dialects.builtin import i1, i64
 from xdsl.ir import Attribute, SSAValue
 
 from ait_mlir.building.writer import Operand, Writer
+from ait_mlir.dialects.ait.data import ConstantOp
 from ait_mlir.dialects.ait.dtypes import LARGEST, integer_range, is_float
 from ait_mlir.dialects.ait.elementwise import BitXorOp, ClampOp, PowOp
 from ait_mlir.dialects.ait.index import GatherOp
@@ -151,9 +152,12 @@ DIVIDED_BY_ZERO = "an integer is divided by 0"
 
 
 def divisor(w: Writer, b: SSAValue) -> SSAValue:
-    """b; if b has integers, a run on a CPU fails where one of them is 0, as in PyTorch. On a GPU the quotient is 0."""
+    """b; if b has integers, a run on a CPU fails where one of them is 0, as in PyTorch. On a GPU the quotient is 0.
+
+    Constants without a 0 need no check.
+    """
     t = tensor_type(b)
-    if is_float(t.element_type):
+    if is_float(t.element_type) or (isinstance(b.owner, ConstantOp) and 0 not in b.owner.values()):
         return b
     is_zero = w.reduce("max", w.compare("eq", b, 0), range(t.rank))
     table = w.reshape(w.scalar(0, t.element_type), [1])  # has index 0 only

@@ -232,8 +232,12 @@ class Operator:
         Tensors among the arguments, also in lists, are passed as values, dims as expressions, other arguments
         unchanged.
         """
+        return self.finish(self.written(composition, *arguments, **named))
+
+    def written(self, composition: Callable[..., Value], *arguments: Any, **named: Any) -> Tensor:
+        """Like `write`, for a value in the middle of a call."""
         w, found = self._written(composition, arguments, named)
-        return self.finish(Tensor.of(w.full(found), w.symbols))
+        return Tensor.of(w.full(found), w.symbols)
 
     def write_all(self, composition: Callable[..., Sequence[Value]], *arguments: Any, **named: Any) -> list[Tensor]:
         """Add a composition of several results to the model and return them, which ends the call."""

@@ -62,9 +62,9 @@ FUNCTIONS: list[Row] = [
     *((n, getattr(ops, n), getattr(torch, n, None) or getattr(F, n), (X,)) for n in NAMES.split()),
     *((n, getattr(ops, n), getattr(torch, n, None) or getattr(F, n), (X,)) for n in ("softplus", "softsign", "sqrt")),
     *((n, getattr(ops, n), getattr(torch, n), (X, (X[0][1:], F32))) for n in ("fmod", "pow", "remainder")),
-    # the importer also checks integers of tensors that it divides by, as PyTorch does
-    ("fmod", lambda x: ops.fmod(x, -3), lambda x: torch.fmod(x, -3), (INTEGERS,)),
-    ("remainder", lambda x: ops.remainder(x, -3), lambda x: torch.remainder(x, -3), (INTEGERS,)),
+    *((f"{n} of integers", getattr(ops, n), getattr(torch, n), (INTEGERS, INTEGERS)) for n in ("fmod", "remainder")),
+    ("remainder of numbers", lambda x: ops.remainder(x, -3), lambda x: torch.remainder(x, -3), (INTEGERS,)),
+    ("floor_div of integers", ops.floor_div, torch.floor_divide, (INTEGERS, (INTEGERS[0][1:], I64))),
     *((f"{n} {t}", getattr(ops, n), getattr(torch, n), ((X[0], t),) * (1 + ("not" not in n)))
       for n in ("bitwise_and", "bitwise_not", "bitwise_or", "bitwise_xor") for t in (I64, BOOL, torch.uint8)),
     ("bitwise_left_shift", ops.bitwise_left_shift, torch.bitwise_left_shift, (INTEGERS, INTEGERS)),

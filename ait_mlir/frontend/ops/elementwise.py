@@ -161,6 +161,7 @@ BINARY = {
 }
 
 
+DIVISIONS = {FuncEnum.DIV, FuncEnum.REM, FuncEnum.REMAINDER, FuncEnum.FLOOR_DIV}
 OF_FLOATS = {FuncEnum.HARDSWISH, FuncEnum.LRELU, FuncEnum.ELU, FuncEnum.CELU, FuncEnum.SOFTPLUS}
 
 
@@ -198,6 +199,8 @@ class elementwise(Operator):
         _same_dtype(self, [a for a in given[:arity] if isinstance(a, Tensor)], "the operands have different dtypes")
         operands = in_one_dtype(self, given)
         self._attrs["args"] = operands[:arity]
+        if self.func in DIVISIONS and isinstance(given[1], Tensor):
+            operands[1] = self.written(functions.divisor, operands[1])  # before it is made as large as the other
         operands = aligned(self, operands)
         if function is None:
             return self.finish(self.emit_one(OPS[self.func], operands))
