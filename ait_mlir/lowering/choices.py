@@ -184,6 +184,11 @@ class Selected:
             self.accepted[key] = self._accepts(position, strides, scope)
         return self.accepted[key]
 
+    @property
+    def any_order(self) -> bool:
+        """Whether each candidate writes results as fast if a dim other than the last has neighbours side by side."""
+        return all(candidate[-1].kernel.any_order for candidate in self.candidates)
+
     def _accepts(self, position: int, strides: Strides, scope: Scope) -> bool:
         count = len(self.op.operands)
         return all(

@@ -87,7 +87,8 @@ def write_in_place(p: PatternBuilder) -> None:
 @pattern(benefit=1)
 def write_permuted(p: PatternBuilder) -> None:
     """A buffer's only use is a copy with permuted dims: a kernel that accepts the strides writes the copy's target
-    directly. The kernel's innermost dim must stay innermost, or be contiguous in the target."""
+    directly. The kernel's innermost dim must stay innermost, or be contiguous in the target, unless it writes any order
+    as fast."""
     source, target = p.result(p.op("ait_rt.alloc", [])), p.value()
     view = p.op("ait_rt.view", [source])
     root = p.op("ait_rt.copy", [p.result(view), target], results=0)
@@ -128,11 +129,15 @@ def launch_accepts(use: Use, strides: Shape, scope: Scope) -> bool:
     launch = use.operation
     if not isinstance(launch, LaunchOp) or use.index >= len(launch.ins) + len(launch.outs):
         return False
+    return selected_by(launch).accepts(use.index, strides, scope)
+
+
+def selected_by(launch: LaunchOp) -> Selected:
+    """The kernels that a launch runs."""
     kernel = kernel_of_launch(launch)
     module = kernel.parent_op()
     assert isinstance(module, ModuleOp)
-    selected = Selected.of(kernel.provider.data, kernel.config, kernel.compute_op(), target_of(module))
-    return selected.accepts(use.index, strides, scope)
+    return Selected.of(kernel.provider.data, kernel.config, kernel.compute_op(), target_of(module))
 
 
 def is_write(use: Use) -> bool:
@@ -280,11 +285,15 @@ def is_permutation(view: Operation) -> bool:
 
 @constraint
 def keeps_neighbours(view: Operation, target: SSAValue) -> bool:
-    """A permutation keeps the last dim of the buffer in its place, or `target` has its elements side by side."""
+    """A permutation keeps the last dim of the buffer in its place, or `target` has its elements side by side, or the
+    only kernel that uses the buffer writes any order as fast."""
     order = permutation(cast(ViewOp, view))
     assert order is not None, "keeps_neighbours needs is_permutation"
     last_stays = not order or order[-1] == cast(ViewOp, view).buffer_type.rank - 1
-    return last_stays or inverse_strides(cast(ViewOp, view), target)[-1] is const(1)
+    if last_stays or inverse_strides(cast(ViewOp, view), target)[-1] is const(1):
+        return True
+    launches = [use.operation for use in view.operands[0].uses if isinstance(use.operation, LaunchOp)]
+    return len(launches) == 1 and selected_by(launches[0]).any_order
 
 
 @constraint

@@ -43,7 +43,8 @@ def worth_timing(task: Task, points: Sequence[Point], target: Target) -> list[Ca
             if ratio <= SLOWEST:
                 best[f] = min(ratio, best.get(f, ratio))
     ordered = sorted(best, key=lambda f: best[f])
-    return list(itertools.islice((f for f in ordered if fits(task.op, f, target)), MOST))
+    found = (f for f in ordered if fits(task.op, f, target) and _suits(task.op, f, target))
+    return list(itertools.islice(found, MOST))
 
 
 def code_digest(task: Task, target: Target) -> str:
@@ -52,17 +53,27 @@ def code_digest(task: Task, target: Target) -> str:
     For a kernel with several configurations, the digest contains the code of the first one.
     """
     texts: dict[str, None] = {}
-    seen: set[tuple[str | None, tuple[str, ...]]] = set()
+    seen: dict[tuple[str | None, tuple[str, ...]], bool] = {}
     for candidate in candidates_of(task.op, target, CONFIGS, CONFIGS_CUT):
-        texts[candidate.text] = None
         kernels = candidate.cut, tuple(provider for provider, _ in candidate.kernels)
-        if kernels not in seen:
-            seen.add(kernels)
+        is_new = kernels not in seen
+        if is_new:
+            seen[kernels] = _suits(task.op, candidate, target)
+        if not seen[kernels]:
+            continue
+        texts[candidate.text] = None
+        if is_new:
             texts |= dict.fromkeys(code_of(step, target) for step in steps_of(task.op, candidate, target))
     digest = hashlib.sha256()
     for text in (*texts, *headers_of(texts)):
         digest.update(text.encode() + b"\0")
     return digest.hexdigest()
+
+
+def _suits(op: Operation, candidate: Candidate, target: Target) -> bool:
+    """Whether the kernel of the first part of a candidate, which reads the operands of the op, suits the views around
+    it."""
+    return steps_of(op, candidate, target)[0].kernel.suits(op)
 
 
 def fits(op: Operation, candidate: Candidate, target: Target) -> bool:

@@ -20,7 +20,7 @@ from tests import tiers
 from tests.emulator.library import TARGETS, Kind
 from tests.kernels import attention_gpu, attention_ragged, hopper, loops, rows
 from tests.kernels.contractions import BIAS_GELU, BIAS_RESIDUAL, TANH_MUL_ADD, contraction, gemm_cases
-from tests.kernels.conv import grouped_cases, hopper_cases, mma_cases, patch_cases
+from tests.kernels.conv import grouped_cases, hopper_cases, mma_cases, patch_cases, planes_cases
 from tests.kernels.copies import copies_cases
 from tests.kernels.group_norm import group_norm_cases
 from tests.kernels.harness import Case, Library, check, random_inputs
@@ -474,6 +474,14 @@ FAMILIES = {
         lambda: dict(grouped_cases("cuda")),
         _check_grouped,
     ),
+    **{
+        f"conv-planes-{kind}": Family(
+            {kind: frozenset({"conv_planes_kernel"})},
+            lambda kind=kind: dict(planes_cases(kind)),
+            within(CONTRACTION_ULPS, GEMM_FLOOR),
+        )
+        for kind in KINDS
+    },
     "conv-patch": Family(
         {"cuda": frozenset({"conv_patch_kernel"})},
         lambda: dict(patch_cases("cuda")),

@@ -6,13 +6,13 @@ import pytest
 
 from ait_mlir.lowering.kernels import Target
 from ait_mlir.lowering.toolchain import default_arch
-from tests.kernels.conv import grouped_cases, mma_cases, patch_cases
+from tests.kernels.conv import grouped_cases, mma_cases, patch_cases, planes_cases
 from tests.kernels.harness import Library
 from tests.specs.tolerance import PRODUCTS
 
 pytestmark = pytest.mark.gpu
 
-CASES = dict(mma_cases("gpu")) | dict(grouped_cases("gpu")) | dict(patch_cases("gpu"))
+CASES = dict(mma_cases("gpu")) | dict(grouped_cases("gpu")) | dict(patch_cases("gpu")) | dict(planes_cases("gpu"))
 
 
 @pytest.fixture(scope="module")

@@ -65,6 +65,33 @@ def grouped_cases(consumer: Consumer) -> Iterator[tuple[str, Case]]:
         yield f"grouped-{name}-f16", on_kernel(Case(text, [{}]), "grouped")
 
 
+def planes_cases(consumer: Consumer) -> Iterator[tuple[str, Case]]:
+    """Each form; then images in channels-first order: many small ones, several bands of lines, wide ones, steps, and
+    groups of several channels, more than a block has."""
+    for name, case in forms_of("planes", Target("cuda", "sm_90a"), consumer).items():
+        yield f"planes-{name}", on_kernel(case, "planes")
+    for name, x, w, y, clauses, kind in (
+        ("small", (3, 7, 7, 70), (70, 3, 3, 1), (3, 7, 7, 70), "pad [1, 1] groups 70", "f16"),
+        ("bands", (2, 45, 150, 3), (3, 7, 7, 1), (2, 45, 150, 3), "pad [3, 3] groups 3", "bf16"),
+        ("steps", (2, 29, 31, 6), (6, 3, 5, 1), (2, 15, 16, 6), "stride [2, 2] pad [1, 2] groups 6", "f32"),
+        ("groups", (2, 12, 13, 64), (16, 4, 4, 16), (2, 11, 12, 16), "pad [1, 1] groups 4", "f32"),
+        ("many", (1, 9, 40, 4), (66, 3, 3, 2), (1, 9, 40, 66), "pad [1, 1] groups 2", "f16"),
+        ("doubled", (2, 20, 20, 4), (12, 3, 3, 1), (2, 20, 20, 12), "pad [1, 1] groups 4", "f32"),
+    ):
+        tensors = [f"!ait.tensor<{' x '.join(map(str, dims))} x {kind}>" for dims in (x, w, y)]
+        text = (
+            f"ait.graph @g(%x: {tensors[0]}, %w: {tensors[1]}) {{\n"
+            f'  %y = ait.conv %x, %w {clauses} : {tensors[2]}\n  ait.output "y" %y : {tensors[2]}\n}}'
+        )
+        yield f"planes-{name}-{kind}", on_kernel(Case(text, [{}], {0: _planes(x), 2: _planes(y)}), "planes")
+
+
+def _planes(dims: tuple[int, ...]) -> tuple[str, ...]:
+    """The strides of [images, lines, places, channels] in channels-first order."""
+    _, lines, places, channels = dims
+    return str(lines * places * channels), str(places), "1", str(lines * places)
+
+
 def patch_cases(consumer: Consumer) -> Iterator[tuple[str, Case]]:
     """Each form on one of the tiles, and each tile; the weight of every other one may be read early. Then images that
     share a tile, several tiles of an image, few and odd channels, many columns, and results off boundaries."""

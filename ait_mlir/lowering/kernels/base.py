@@ -126,6 +126,8 @@ class Kernel(ABC, Generic[OpT]):
     """The kernel runs only on GPUs."""
     row_major: ClassVar[bool] = False
     """All its operands and results are row-major; otherwise they may have any strides."""
+    any_order: ClassVar[bool] = False
+    """It writes results as fast if a dim other than the last has neighbours side by side."""
     alone: ClassVar[bool] = False
     """Its launch cannot overlap its neighbours."""
 
@@ -139,6 +141,10 @@ class Kernel(ABC, Generic[OpT]):
     def matches(self, op: OpT, target: Target) -> bool:
         """Whether the kernel can run this op, of a class in `ops`, by its types, regions and dims."""
         return target.is_gpu or not self.gpu_only
+
+    def suits(self, op: OpT) -> bool:
+        """Whether it is worth timing for an op with the views around it, which selection shows to no other method."""
+        return True
 
     def configs(self, op: OpT, target: Target) -> list[dict[str, int]]:
         """The configurations to try, best guess first; `[{}]` if the kernel has no parameters."""

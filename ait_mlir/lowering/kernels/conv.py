@@ -80,14 +80,21 @@ def input_cpp(op: ConvOp, x: Arg, cpp_dims: Mapping[str, str]) -> str:
     return f"ait::ConvInput<{kind}>{{{', '.join(fields)}}}"
 
 
-def call_conv(launch: Launch[ConvOp], header: str, template: str, more: str = "", packed: bool = False) -> Emission:
+def call_conv(
+    launch: Launch[ConvOp],
+    header: str,
+    template: str,
+    more: str = "",
+    packed: bool = False,
+    solved: Problem | None = None,
+) -> Emission:
     """The call of one of our templates. `{epilogue}` in `template` is replaced by the functor; `more` is appended to
-    the arguments.
+    the arguments. The problem is that of `problem`, or another form of it.
 
     A `packed` weight is passed as the pointer to its panels.
     """
     op, place, dims = launch.op, launch.place, launch.dims
-    p = problem(op, launch.ins, launch.outs)
+    p = solved or problem(op, launch.ins, launch.outs)
     definition, functor = epilogue_functor(op, place)
     arguments = ", ".join(
         (
@@ -108,6 +115,13 @@ def is_depthwise(op: ConvOp) -> bool:
     return groups > 1 and all(tensor_type(v).dims[-1].as_int() == groups for v in (op.x, op.output))
 
 
+def is_counted(op: ConvOp) -> bool:
+    """Whether templates can count the places, channels and elements of a window, and take all operands."""
+    scope, result = scope_of(op), tensor_type(op.output)
+    sizes = (product(result.dims[:-1]), op.extents().k, result.dims[-1])
+    return len(op.operands) <= MAX_OPERANDS and all(scope.bounds(size)[1] <= LARGEST for size in sizes)
+
+
 def _filling(op: ConvOp) -> float:
     """The ratio of columns that the tiles on a GPU compute to the columns of a group."""
     if op.num_groups() == 1 or is_depthwise(op):
@@ -126,13 +140,7 @@ class ConvKernel(Kernel[ConvOp]):
     """Whether it computes depthwise convolutions, and nothing else."""
 
     def matches(self, op: ConvOp, target: Target) -> bool:
-        scope, result = scope_of(op), tensor_type(op.output)
-        sizes = (product(result.dims[:-1]), op.extents().k, result.dims[-1])
-        return (
-            is_depthwise(op) == self.depthwise
-            and len(op.operands) <= MAX_OPERANDS
-            and all(scope.bounds(size)[1] <= LARGEST for size in sizes)
-        )
+        return is_depthwise(op) == self.depthwise and is_counted(op)
 
     def seconds(self, op: ConvOp, target: Target) -> float:
         env = estimate_env(scope_of(op))

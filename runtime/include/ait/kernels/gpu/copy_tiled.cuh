@@ -15,15 +15,36 @@ namespace ait::gpu {
 
 namespace detail {
 
-/// Rows are contiguous in the input, columns in the output; both go through shared memory in square tiles.
+/// Rows are contiguous in the input, columns in the output; both go through shared memory in square tiles. Rows may be two dims that are one in the
+/// input, of which the inner one has `period` rows: a step of the outer one is `out_of_period` in the output.
 struct TiledCopy {
   int rank;  // of the outer dims
   int64_t tiles, row_tiles, column_tiles;
   CopyDim rows, columns;
   CopyDim outer[kMaxCopyRank];
+  int period = 0;  // 0 where rows are one dim
+  int64_t out_of_period = 0;
+
+  /// Where a row begins in the output.
+  AIT_FN int64_t out_of(int64_t row) const {
+    if (period == 0) return row * rows.out;
+    const uint32_t number = static_cast<uint32_t>(row) / static_cast<uint32_t>(period);
+    return number * out_of_period + (row - static_cast<int64_t>(number) * period) * rows.out;
+  }
+
+  /// @brief Lets rows that are fewer than `wanted` continue along an outer dim that follows them in the input.
+  void extend_rows(int64_t wanted) {
+    for (int d = 0; d < rank && rows.size < wanted; ++d) {
+      if (outer[d].in != rows.size) continue;
+      period = static_cast<int>(rows.size), out_of_period = outer[d].out;
+      rows.size *= outer[d].size;
+      for (--rank; d < rank; ++d) outer[d] = outer[d + 1];
+      return;
+    }
+  }
 };
 
-/// Where the rows and columns of a tile begin on both sides, in elements.
+/// Where the rows and columns of a tile begin in the input, and the columns in the output, in elements.
 struct TilePlace {
   int64_t row, column, from, to;
 
@@ -33,7 +54,7 @@ struct TilePlace {
     const int64_t batch = linear / plan.row_tiles;
     row = (linear - batch * plan.row_tiles) * tile_rows;
     from = row * plan.rows.in + column * plan.columns.in;
-    to = row * plan.rows.out + column * plan.columns.out;
+    to = column * plan.columns.out;
     linear = batch;
     for (int d = plan.rank - 1; d >= 0; --d) {
       const int64_t quotient = linear / plan.outer[d].size;
@@ -64,7 +85,7 @@ __global__ void __launch_bounds__(kTileThreads) copy_tiled_kernel(TiledCopy plan
     }
     __syncthreads();
     for (int r = group; r < kTile; r += kGroups) {
-      if (r < rows && lane < columns) out[to + r * plan.rows.out + lane] = tile[lane][r];
+      if (r < rows && lane < columns) out[to + plan.out_of(place.row + r) + lane] = tile[lane][r];
     }
     __syncthreads();
   }
@@ -227,7 +248,7 @@ __global__ void __launch_bounds__(kTileThreads) copy_squares_kernel(TiledCopy pl
       const int64_t left = all_columns - column * kN;
       if (row >= all_rows || left <= 0) continue;
       const Run run = read_word(&tile[row][column ^ (row / kN)]);
-      Word* to = out + place.to + row * plan.rows.out + column * kN;
+      Word* to = out + place.to + plan.out_of(place.row + row) + column * kN;
       if (left >= kN) {
         store_word(reinterpret_cast<Run*>(to), run);
       } else {
@@ -245,7 +266,7 @@ __global__ void __launch_bounds__(kTileThreads) copy_squares_kernel(TiledCopy pl
 
 /// Whether every run of `bytes` along the contiguous dim of a side is aligned; `along` is the dim of the other side's.
 inline bool runs_aligned(const TiledCopy& plan, const void* data, int64_t bytes, int64_t element, int64_t CopyDim::*side, const CopyDim& along) {
-  bool aligned = reinterpret_cast<uintptr_t>(data) % bytes == 0 && along.*side * element % bytes == 0;
+  bool aligned = reinterpret_cast<uintptr_t>(data) % bytes == 0 && along.*side * element % bytes == 0 && plan.out_of_period * element % bytes == 0;
   for (int d = 0; d < plan.rank; ++d) aligned = aligned && plan.outer[d].*side * element % bytes == 0;
   return aligned;
 }
@@ -255,14 +276,14 @@ int32_t launch_tiled(const Context& ctx, const CopyPlan& plan, int unit, const v
   constexpr int kTile = sizeof(Word) <= 2 ? 64 : 32, kN = kSquare<Word>;
   TiledCopy tiled;
   tiled.rank = 0;
-  int64_t batches = 1;
   for (int d = 0; d + 1 < plan.rank; ++d) {
-    if (d == unit) continue;
-    tiled.outer[tiled.rank++] = plan.dims[d];
-    batches *= plan.dims[d].size;
+    if (d != unit) tiled.outer[tiled.rank++] = plan.dims[d];
   }
   tiled.rows = plan.dims[unit];
   tiled.columns = plan.dims[plan.rank - 1];
+  if (tiled.columns.size > kFew) tiled.extend_rows(kTile);
+  int64_t batches = 1;
+  for (int d = 0; d < tiled.rank; ++d) batches *= tiled.outer[d].size;
   const auto cut = [&](int rows, int columns) {
     tiled.row_tiles = (tiled.rows.size + rows - 1) / rows;
     tiled.column_tiles = (tiled.columns.size + columns - 1) / columns;
