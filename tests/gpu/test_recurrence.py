@@ -25,6 +25,8 @@ CASES = {
     "rnn-512-bf16": recurrence("bf16", "rnn", 512, plan(4, 8, 8, 1), envs=LARGE),
     "gru-128-bf16": recurrence("bf16", "gru", 128, plan(1, 8, 8, 1), envs=({"b": 200, "s": 5},)),
     "gru-512-f16": recurrence("f16", "gru", 512, plan(16, 8, 2, 4), envs=LARGE),
+    "gru-128-f32": recurrence("f32", "gru", 128, plan(4, 8, 2, 4), envs=LARGE),
+    "lstm-128-f32": recurrence("f32", "lstm", 128, plan(8, 8, 2, 4), envs=({"b": 16, "s": 40},), constants=(0,)),
     "lstm-256-f16": recurrence("f16", "lstm", 256, plan(8, 16, 4, 2), envs=LARGE),
     "lstm-512-f16": recurrence("f16", "lstm", 512, plan(16, 8, 4, 2), envs=({"b": 16, "s": 60},), constants=(0,)),
     "lstm-512-shared-f16": recurrence("f16", "lstm", 512, plan(8, 8, 8, 1), envs=LARGE),
@@ -53,6 +55,7 @@ LAYERS: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...], torch.dtype]] 
     "relu, both ways": (lambda: nn.RNN(64, 128, nonlinearity="relu", bidirectional=True), (70, 1, 64), torch.bfloat16),
     "gru": (lambda: nn.GRU(256, 128, batch_first=True), (9, 100, 256), torch.bfloat16),
     "lstm, two layers": (lambda: nn.LSTM(512, 512, 2, batch_first=True), (16, 70, 512), torch.float16),
+    "f32": (lambda: nn.GRU(128, 256, batch_first=True), (9, 70, 128), torch.float32),
     "odd": (lambda: nn.LSTM(30, 90, batch_first=True, bidirectional=True), (5, 33, 30), torch.float16),
 }
 

@@ -94,6 +94,9 @@ def recurrence_cases() -> dict[str, ConfiguredCase]:
         "lstm-odd-f16": recurrence("f16", "lstm", 90, plan(16, 8, 1, 2), reverse=True),
         "lstm-shared-f16": recurrence("f16", "lstm", 64, plan(1, 8, 1, 1), envs=({"b": 3, "s": 3},)),
         "last-f16": recurrence("f16", "last", 16, plan(1, 8, 1, 1)),
+        "rnn-f32": recurrence("f32", "rnn", 40, plan(1, 8, 1, 2), reverse=True),
+        "gru-cluster-f32": recurrence("f32", "gru", 50, plan(4, 8, 1, 2), envs=({"b": 11, "s": 3}, {"b": 2, "s": 0})),
+        "lstm-f32": recurrence("f32", "lstm", 32, plan(2, 16, 2, 1), envs=({"b": 19, "s": 3},), constants=(0,)),
         "strided-f16": recurrence(
             "f16", "rnn", 24, plan(1, 8, 2, 1),
             strides={2: ("24", "24*s", "1"), 5: ("1", "s", "b*s")}, offset=1,

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import ClassVar
 
-from xdsl.dialects.builtin import bf16, f16, f64
+from xdsl.dialects.builtin import bf16, f16, f32, f64
 
 from ait_mlir.dialects.ait.dtypes import compute_type
 from ait_mlir.dialects.ait.recurrence import RecurrenceOp
 from ait_mlir.dialects.ait.strided import is_contiguous
 from ait_mlir.dialects.ait.types import scope_of, tensor_type
 from ait_mlir.dims import Scope
-from ait_mlir.lowering.kernels.amounts import estimate_env
+from ait_mlir.lowering.kernels.amounts import element_bytes, estimate_env
 from ait_mlir.lowering.kernels.base import Arg, Config, Emission, Kernel, Launch, Strides, Target
 from ait_mlir.lowering.kernels.loops import broadcast_strides, nest, pack
 from ait_mlir.lowering.regions import functor, functor_name
@@ -34,12 +34,16 @@ CONFIGS = 6
 CLOCK = 1.7e9
 PRODUCT = 6.5
 """A product of a tile on a quarter of a multiprocessor."""
+MULTIPLICATIONS = 36
+"""The same of floats: 4 multiplications with each of 8 rows."""
 CHAIN = 34
 """A product that waits for the sum of the one before."""
 WAIT = 120
 """Reading the state, and the barrier of a block."""
 EXCHANGE = 1100
 """The barrier of a cluster, and reading the shared memory of others."""
+COPIED = 24
+"""Bytes that a block reads of the shared memory of others in a cycle."""
 JOIN = 150
 """Adding up the sums of several warps."""
 SCALAR = 14
@@ -65,6 +69,8 @@ class Plan:
     rows: int
     across: int
     split: int
+    bytes: int
+    """Bytes of an element of the weight: 2 on tensor cores, or 4."""
 
     @property
     def parts(self) -> int:
@@ -90,7 +96,7 @@ class Plan:
 
     @property
     def fragments(self) -> int:
-        return self.tiles * self.chunks * 2
+        return self.tiles * self.chunks * self.bytes
 
     @property
     def in_shared(self) -> int:
@@ -107,25 +113,35 @@ class Plan:
 
     @property
     def shared_bytes(self) -> int:
-        pitch = (2 * self.columns + 127) // 128 * 128 + 64
         sums = (self.split - 1) * self.across * self.tiles * (self.rows // 8) * 512
-        return 2 * self.rows * pitch + self.warps * self.in_shared * 512 + sums
+        whole = 0 if self.cluster == 1 else self._pitch(self.cluster * self.columns)
+        return self.rows * (2 * self._pitch(self.columns) + whole) + self.warps * self.in_shared * 512 + sums
+
+    def _pitch(self, columns: int) -> int:
+        return _parts(self.bytes * columns, 128) * 128 + 64
 
     def cycles(self, scalars: int) -> float:
         """The estimated cycles of a step, with a cell of so many scalar ops."""
         batches = self.rows // 8
         tiles = self.tiles * batches
         chains = 1 if tiles >= 4 else 2 if tiles >= 2 else 4
-        busy = PRODUCT * self.fragments * batches * self.warps / min(4, self.warps)
-        reads = (self.in_shared + self.chunks * batches) * self.warps * 4
+        busy = (
+            (PRODUCT if self.bytes == 2 else MULTIPLICATIONS)
+            * self.fragments
+            * batches
+            * self.warps
+            / min(4, self.warps)
+        )
+        reads = (self.in_shared * 4 + self.chunks * batches * (4 if self.bytes == 2 else 16)) * self.warps
         sums = max(busy, CHAIN * self.chunks * 2 / chains, reads)
         join = 0 if self.split == 1 else JOIN + self.tiles * batches * 16 * (self.split - 1)
         cell = SCALAR * scalars * max(1.0, self.elements * self.across / 16)
-        return WAIT + sums + join + cell + (EXCHANGE if self.cluster > 1 else 0)
+        copied = self.rows * self.hidden * self.bytes / COPIED
+        return WAIT + sums + join + cell + (EXCHANGE + copied if self.cluster > 1 else 0)
 
 
 class RecurrenceKernel(Kernel[RecurrenceOp]):
-    """`ait.recurrence` of f16 or bf16 on CUDA, all steps in one launch."""
+    """`ait.recurrence` on CUDA, all steps in one launch: of f16 and bf16 on tensor cores, of f32 by multiplications."""
 
     name = "recurrence"
     ops = (RecurrenceOp,)
@@ -134,7 +150,7 @@ class RecurrenceKernel(Kernel[RecurrenceOp]):
 
     def matches(self, op: RecurrenceOp, target: Target) -> bool:
         types = [tensor_type(v) for v in (*op.operands, *op.results)]
-        if not target.has("mma") or tensor_type(op.weight).element_type not in (f16, bf16):
+        if not target.has("mma") or tensor_type(op.weight).element_type not in (f16, bf16, f32):
             return False
         if any(compute_type(t.element_type) == f64 for t in types):
             return False
@@ -153,15 +169,20 @@ class RecurrenceKernel(Kernel[RecurrenceOp]):
             for across in (n for n in (8, 4, 2, 1) if n <= sets or n == 1):
                 for split in [n for n in (8, 4, 2, 1) if n * across <= MOST_WARPS and n <= _parts(hidden, CHUNK)][:2]:
                     for rows in ROWS:
-                        plan = Plan(op.gates, hidden, cluster, rows, across, split)
+                        plan = Plan(
+                            op.gates, hidden, cluster, rows, across, split, element_bytes(tensor_type(op.weight))
+                        )
                         if self._problem(op, plan, target) is None:
                             yield plan
 
     def _problem(self, op: RecurrenceOp, plan: Plan, target: Target) -> str | None:
         """The reason why a plan cannot be compiled; None if it can."""
         kept = plan.elements * (len(op.operands) - 1 + len(op.results))
-        if plan.fragments > MOST_FRAGMENTS:
-            return f"a warp has {plan.fragments} fragments of the weight, at most {MOST_FRAGMENTS} are supported"
+        most = MOST_FRAGMENTS if plan.bytes == 2 else MOST_FRAGMENTS // 2
+        if plan.fragments > most:
+            return f"a warp has {plan.fragments} fragments of the weight, at most {most} are supported"
+        if plan.bytes == 4 and plan.tiles * plan.rows > 4 * 8:
+            return f"a warp has {plan.tiles} tiles of {plan.rows} rows of the batch, at most 32 rows in all for f32"
         if kept > MOST_VALUES:
             return f"a thread keeps {kept} values, at most {MOST_VALUES} are supported; take fewer rows"
         if plan.shared_bytes > target.shared_bytes:
@@ -185,7 +206,9 @@ class RecurrenceKernel(Kernel[RecurrenceOp]):
         numbers = {**self.configs(op, target)[0], **config}
         hidden = op.hidden.as_int()
         assert hidden is not None, "asked only about what it matches"
-        return Plan(op.gates, hidden, *(numbers[key] for key in self.KEYS))
+        size = element_bytes(tensor_type(op.weight))
+        cluster, rows, across, split = (numbers[key] for key in self.KEYS)
+        return Plan(op.gates, hidden, cluster, rows, across, split, size)
 
     def seconds(self, op: RecurrenceOp, target: Target) -> float:
         return self._seconds(op, self._plan(op, {}, target), target)
@@ -224,7 +247,7 @@ class RecurrenceKernel(Kernel[RecurrenceOp]):
             listed(launch.outs[states:], 3),
         )
         name = functor_name(op.body.block.ops)
-        numbers = ", ".join(map(str, (plan.gates, plan.hidden, plan.cluster, plan.rows, plan.across, plan.split)))
+        numbers = ", ".join(map(str, astuple(plan)))
         constant = "true" if weight.constant else "false"
         backward = "true" if op.reverse is not None else "false"
         return launch.call(
