@@ -18,6 +18,7 @@ from ait_mlir.dialects.ait.elementwise import BitAndOp, CompareOp, WhereOp
 from ait_mlir.dialects.ait.gemm import ContractionOp
 from ait_mlir.dialects.ait.index import GatherOp
 from ait_mlir.dialects.ait.loops import AtOp, FoldOp, LoopsOp
+from ait_mlir.dialects.ait.reduce import ReduceOp
 from ait_mlir.dialects.ait.region import FusedElementwiseOp
 from ait_mlir.dialects.ait.strided import Strided
 from ait_mlir.dialects.ait.structure import op_key
@@ -97,7 +98,8 @@ class Former:
         sweeps = 0
         while sweeps < MAX_SWEEPS and self._sweep():
             sweeps += 1
-        return sweeps > 0
+        joined = self.target is not None and self.target.is_gpu and self._join_siblings()
+        return sweeps > 0 or joined
 
     def _sweep(self) -> bool:
         changed = False
@@ -196,22 +198,24 @@ class Former:
         """The loops of the group that has a key."""
         if key not in self.loops:
             try:
-                made = self._made(group)
+                self.loops[key] = self._standalone(self._made(group), group[0])
             except NoElements:
                 self.loops[key] = None
-            else:
-                self.block.insert_op_after(made, group[0])  # in the block, where the dims are declared
-                _, alone = standalone(made)
-                assert isinstance(alone, LoopsOp)
-                self.loops[key] = alone
-                made.detach()
-                made.erase()
         return self.loops[key]
 
-    def _made(self, group: Sequence[Operation]) -> LoopsOp:
-        """The loops of a group, in no block."""
+    def _standalone(self, made: LoopsOp, place: Operation) -> LoopsOp:
+        """Loops in a graph of their own. The ones given are erased."""
+        self.block.insert_op_after(made, place)  # in the block, where the dims are declared
+        _, alone = standalone(made)
+        assert isinstance(alone, LoopsOp)
+        made.detach()
+        made.erase()
+        return alone
+
+    def _made(self, group: Sequence[Operation], results: int = 1) -> LoopsOp:
+        """The loops of a group whose first ops have its results, in no block."""
         has_errors = self.target is None or not self.target.is_gpu
-        return form_loops([self._result(group[0])], set(group), self.scope, has_errors)
+        return form_loops([self._result(op) for op in group[:results]], set(group), self.scope, has_errors)
 
     @staticmethod
     def _result(root: Operation) -> SSAValue:
@@ -383,15 +387,81 @@ class Former:
         step = steps_of(op, best, self.target)[0]
         return step.kernel.accepts(op, position, view.strides, self.scope)
 
+    # ** reductions side by side **
+
+    def _join_siblings(self) -> bool:
+        """Join reductions of the same elements, such as a mean and a variance, so that these are read once."""
+        changed = False
+        for op in reversed(list(self.block.ops)):
+            others = self._siblings(op) if op not in self.gone and self._is_sibling(op) else set[Operation]()
+            for other in sorted(others, key=self.place.__getitem__, reverse=True):
+                group = self._grown_beside([op, other])
+                if group and self._gain_beside(group) > 0:
+                    self._replace(group, results=2)
+                    changed = True
+                    break
+        return changed
+
+    def _is_sibling(self, op: Operation) -> bool:
+        """Whether an op is a reduction that may be one of two in a launch."""
+        inner = op.block.ops if isinstance(op, LoopsOp) else ()
+        folds = isinstance(op, ReduceOp) or any(isinstance(i, FoldOp) for i in inner)
+        return folds and len(op.results) == 1 and self._may_join(op) and self._is_root(op)
+
+    def _siblings(self, op: Operation) -> set[Operation]:
+        """The earlier reductions to the same shape that read an operand of this one, and of which no op between the two
+        uses the result.
+        """
+        (result,), found = op.results, set[Operation]()
+        for other in {use.operation for value in op.operands for use in value.uses}:
+            if other in self.place and other not in self.gone and self.place[other] < self.place[op]:
+                same = self._is_sibling(other) and tensor_type(other.results[0]).dims == tensor_type(result).dims
+                after = [use.operation for use in other.results[0].uses] if same else [op]
+                if all(self.place.get(user, -1) > self.place[op] for user in after):
+                    found.add(other)
+        return found
+
+    def _grown_beside(self, group: list[Operation]) -> list[Operation]:
+        """Two reductions and the elementwise ops before them that nothing else uses; empty if they do not fit."""
+        while True:
+            try:
+                loops = self._standalone(self._made(group, results=2), group[0])
+            except NoElements:
+                loops = None
+            if loops is None or not self._is_fit(loops, group):
+                return group[:-1] if len(group) > 2 else []
+            before = {v.owner for member in group for v in member.operands}
+            found = [
+                op
+                for op in before
+                if isinstance(op, FusedElementwiseOp | ScalarLike)
+                and op not in group
+                and self._is_inside(op, group)
+                and self._joins(op, group)
+            ]
+            if not found or len(group) == MAX_MEMBERS:
+                return group
+            group = [*group, max(found, key=self.place.__getitem__)]
+
+    def _gain_beside(self, group: Sequence[Operation]) -> float:
+        """The seconds that one launch of two reductions saves; at most 0 unless it is clearly faster."""
+        assert self.target is not None
+        loops = self._standalone(self._made(group, results=2), group[0])
+        before = sum(self._alone(op, group) for op in group[2:]) + sum(
+            best.seconds for op in group[:2] if (best := self._fastest(op)) is not None
+        )
+        return before - GAIN * best_seconds(loops, self.target)
+
     # ** rewriting **
 
-    def _replace(self, group: Sequence[Operation]) -> None:
-        """Replace the last op of a group by the group's loops, and erase members without users."""
+    def _replace(self, group: Sequence[Operation], results: int = 1) -> None:
+        """Replace the ops with the results of a group by the group's loops, and erase members without users."""
         root = group[0]
-        made = self._made(group)
+        made = self._made(group, results)
         made.location = root.location
         self.block.insert_op_before(made, root)
-        self._result(root).replace_all_uses_with(made.results[0])
+        for op, result in zip(group, made.results, strict=False):
+            self._result(op).replace_all_uses_with(result)
         self.place[made] = self.place[root]
         for op in sorted(group, key=self.place.__getitem__, reverse=True):
             if not any(r.uses for r in op.results):

@@ -13,7 +13,7 @@ from ait_mlir.dialects.ait.loops import LoopsOp
 from ait_mlir.driver import run_to_phase
 from ait_mlir.ir.source import SourceError
 from ait_mlir.lowering.kernels import Target, kernel_of
-from ait_mlir.lowering.kernels.generated import kept_bytes
+from ait_mlir.lowering.kernels.generated import kept_bytes, lanes_of_row
 from ait_mlir.options import CompileOptions
 from tests import tiers
 from tests.kernels import loops
@@ -116,7 +116,16 @@ def test_functions_of_results_of_2_bytes_are_cheaper_where_digits_only_scale() -
 
 def test_only_what_several_walks_read_stays_in_registers() -> None:
     op = loops.SPEC.drawn("picked", "f32").op
-    assert isinstance(op, LoopsOp) and kept_bytes(op, threads=1) == 4000
+    assert isinstance(op, LoopsOp) and kept_bytes(op, threads=1, lanes=4) == 4000
+
+
+@pytest.mark.parametrize(("form", "lanes"), [("softmax", 8), ("softmax-odd", 1), ("softmax-shifted", 8)])
+def test_rows_of_any_length_stay_in_registers(form: str, lanes: int) -> None:
+    case = loops.SPEC.drawn(form, "bf16")
+    assert isinstance(case.op, LoopsOp) and lanes_of_row(case.op) == lanes
+    (emission,) = loops.on_kernel(case, "rows", {"threads": 32, "lanes": 8, "kept": 1}).emissions(CUDA)
+    assert "ait::bfloat16 row0[kItems][kLanes];" in emission.definitions
+    assert emission.definitions.count("input0") == 2  # the parameter, and one read
 
 
 @pytest.mark.parametrize(

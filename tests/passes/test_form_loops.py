@@ -180,6 +180,9 @@ IMAGE = torch.zeros(64, 64, 112, 112, dtype=torch.float16)
         (lambda a: functional.interpolate(functional.relu(a), scale_factor=2), (IMAGE,), 1),
         (lambda a: functional.layer_norm(functional.pad(a, (1, 1)), (4098,)), (ROWS,), 1),
         (lambda a, b: functional.kl_div(a.log_softmax(1), b.softmax(1), reduction="sum"), (ROWS, ROWS), 2),
+        (lambda a, b: torch.stack(torch.var_mean(a + b, 0)), (ROWS, ROWS), 1),  # elements are read once
+        (lambda a: torch.stack((a.amax(1), a.mean(1))), (ROWS,), 1),
+        (lambda a: torch.cat((a.amax(1), a.mean(0))), (ROWS,), 2),  # not of the same rows
         # stores across the rows of a softmax would fill a part of each sector
         (lambda a: functional.softmax(a + 1, 1).permute(1, 3, 0, 2).contiguous(), (IMAGE,), 2),
         (lambda a: functional.layer_norm(a, (4096,)).t().contiguous(), (ROWS,), 2),

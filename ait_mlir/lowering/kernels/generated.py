@@ -18,9 +18,8 @@ from ait_mlir.lowering.kernels.base import Config, Emission, Kernel, Launch
 from ait_mlir.lowering.loops.cpu import CpuLoops
 from ait_mlir.lowering.loops.estimates import RESIDENT, Estimate
 from ait_mlir.lowering.loops.gpu import emit, emit_split
-from ait_mlir.lowering.loops.gpu_kernel import fitting
 from ait_mlir.lowering.loops.nest import Axis, Nest, best_lane_of_results, nest_of, turned_axis, turned_reads
-from ait_mlir.lowering.loops.rows import Rows, best_lane, repeated_reads, rows_of
+from ait_mlir.lowering.loops.rows import Rows, best_lane, fitting, repeated_reads, row_lanes, rows_of
 from ait_mlir.lowering.target import Target
 
 MAX_LANES = 8
@@ -62,6 +61,12 @@ def nest_known(op: LoopsOp) -> Nest:
 def rows_known(nest: Nest) -> Rows:
     """The rows of a nest, cached."""
     return rows_of(nest)
+
+
+def lanes_of_row(op: LoopsOp) -> int:
+    """The number of neighbours of an access along a row."""
+    nest = nest_known(op)
+    return row_lanes(nest, rows_known(nest), lanes_of(op))
 
 
 @lru_cache(maxsize=64)
@@ -170,7 +175,7 @@ class LoopsRows(Generated):
         return target.is_gpu and bool(rows_known(nest_known(op)).steps)
 
     def configs(self, op: LoopsOp, target: Target) -> list[dict[str, int]]:
-        lanes = lanes_of(op)
+        lanes = lanes_of_row(op)
         found = [
             {"threads": threads, "lanes": lanes, "kept": 1} for threads in THREADS if self.fits(op, threads, lanes)
         ]
@@ -180,7 +185,7 @@ class LoopsRows(Generated):
 
     def fits(self, op: LoopsOp, threads: int, lanes: int) -> bool:
         """Whether the registers have room for the elements of a row that stay there."""
-        return kept_bytes(op, threads) <= most_kept(max(threads, 256))
+        return kept_bytes(op, threads, lanes) <= most_kept(max(threads, 256))
 
     def seconds_of(self, op: LoopsOp, nest: Nest, config: Config, target: Target) -> float:
         threads = config["threads"]
@@ -210,16 +215,16 @@ def most_kept(block: int) -> int:
     return min(256, 4 * (min(REGISTERS // block, 255) - OTHER_REGISTERS))
 
 
-def kept_bytes(op: LoopsOp, threads: int, lanes: int = 1) -> int:
-    """The most bytes of a row that a thread keeps in registers: of the elements that several walks read. Without these,
-    of all operands.
+def kept_bytes(op: LoopsOp, threads: int, lanes: int, rows: int = 1) -> int:
+    """The most bytes of a row, or of `rows` rows, that a thread keeps in registers: of the elements that several walks
+    read. Without these, of all operands. A register has one element if an access has one, `lanes` being 1.
     """
     nest = nest_known(op)
-    rows = rows_known(nest)
-    most = max((nest.around.bounds(walk.points)[1] for walk in rows.walks()), default=0)
-    reads = repeated_reads(rows) or {read.tensor: read for read in nest.reads()}.values()
-    width = sum(BY_IR[read.element].bytes for read in reads)
-    return math.ceil(most / threads) * width * lanes
+    parts = rows_known(nest)
+    most = max((nest.around.bounds(walk.points)[1] for walk in parts.walks()), default=0)
+    reads = repeated_reads(parts) or {read.tensor: read for read in nest.reads()}.values()
+    width = sum(max(BY_IR[read.element].bytes, 4 if lanes == 1 else 0) for read in reads)
+    return math.ceil(most / threads) * width * rows
 
 
 class LoopsColumns(Generated):
@@ -251,9 +256,9 @@ class LoopsColumns(Generated):
             while here > 1 and 2 * columns * rows * here * state_bytes(op) > STATIC_SHARED:
                 here //= 2
             if 2 * columns * rows * here * state_bytes(op) <= STATIC_SHARED:
-                kept = int(kept_bytes(op, rows, here) <= most_kept(columns * rows))
+                kept = int(kept_bytes(op, rows, here, here) <= most_kept(columns * rows))
                 found.append({"columns": columns, "rows": rows, "lanes": here, "kept": kept})
-                if not kept and here > 1 and kept_bytes(op, rows, here // 2) <= most_kept(columns * rows):
+                if not kept and here > 1 and kept_bytes(op, rows, here // 2, here // 2) <= most_kept(columns * rows):
                     found.append({"columns": columns, "rows": rows, "lanes": here // 2, "kept": 1})
         return found
 
@@ -280,7 +285,7 @@ class LoopsColumns(Generated):
                 f"there are {STATIC_SHARED}"
             )
         check_lanes(self.lane(op), lanes)
-        if config["kept"] and kept_bytes(op, rows, lanes) > most_kept(columns * rows):
+        if config["kept"] and kept_bytes(op, rows, lanes, lanes) > most_kept(columns * rows):
             raise ValueError(f"{rows} threads have no room for the elements of a row in registers; set 'kept' to 0")
 
     def code(self, launch: Launch[LoopsOp]) -> Emission:
@@ -369,12 +374,12 @@ class LoopsSplit(Generated):
                 splits.insert(0, int(most * RESIDENT / 8 / config["threads"]))
             splits = [n for n in dict.fromkeys(splits) if 1 < n <= MAX_SPLITS]
             found += [{**{k: v for k, v in config.items() if k != "kept"}, "splits": n} for n in splits]
-        return found or [{"threads": 256, "lanes": lanes_of(op), "splits": 4}]
+        return found or [{"threads": 256, "lanes": lanes_of_row(op), "splits": 4}]
 
     def of_one_block(self, op: LoopsOp, target: Target) -> list[dict[str, int]]:
         """The configurations of a block's threads."""
         columns = LoopsColumns()
-        rows = [{"threads": threads, "lanes": lanes_of(op)} for threads in (256, 512)]
+        rows = [{"threads": threads, "lanes": lanes_of_row(op)} for threads in (256, 512)]
         return [*rows, *(columns.configs(op, target)[:3] if columns.matches(op, target) else [])]
 
     def seconds_of(self, op: LoopsOp, nest: Nest, config: Config, target: Target) -> float:

@@ -51,7 +51,8 @@ UNROLLED = 64
 """Folds of at most so many steps, with those around them, are written out by the compiler."""
 LOOPS_FORMS: dict[type[Operation], str] = {ExpOp: "ait::exp_narrow({0})"}
 """Cheaper functions beside those of all regions."""
-STRUCTS = {"add": "ait::Sum", "mul": "ait::Prod", "max": "ait::Max", "min": "ait::Min"}
+STRUCTS = {"add": "ait::Sum", "mul": "ait::Prod", "max": "ait::Max", "min": "ait::Min", "moments": "ait::Moments"}
+FIELDS = {"moments": ("count", "sum", "squares")}
 
 
 @dataclass
@@ -70,6 +71,11 @@ class Accumulator:
         return {"add": "sum", "mul": "product"}.get(self.fold.kind, self.fold.kind)
 
     @property
+    def fields(self) -> tuple[str, ...]:
+        """The fields of a state that is a struct."""
+        return ("value", "place") if self.fold.has_place else FIELDS.get(self.fold.kind, ())
+
+    @property
     def kind(self) -> str:
         """`ait::Max`, or `ait::Best<true>` for the largest value and its place."""
         if self.fold.has_place:
@@ -81,6 +87,8 @@ class Accumulator:
         """The type of the state, as `ait/kernels/reduction.h` has it: sums of integers wrap."""
         if self.fold.has_place:
             return f"ait::Placed<{self.value_type}, Index>"
+        if self.fold.kind == "moments":
+            return f"ait::MomentsOf<{self.value_type}>"
         dtype = BY_IR[self.fold.results[0].type]
         if dtype.is_float:
             return self.value_type
@@ -94,6 +102,8 @@ class Accumulator:
 
     def joined(self, state: str, value: str, place: str, in_order: bool = False) -> str:
         """The state joined with one more value; `in_order` if the value comes after all values of the state."""
+        if self.fold.kind == "moments":
+            return f"{self.kind}::join_next({state}, {value})"
         given = f"{self.type}{{{value}, {place}}}" if self.fold.has_place else self.cast(value, self.type)
         return f"{self.kind}::join{'_next' if in_order and self.fold.has_place else ''}({state}, {given})"
 
@@ -101,6 +111,8 @@ class Accumulator:
         """The C++ of the fold's results."""
         if self.fold.has_place:
             return [f"{state}.value", f"static_cast<int64_t>({state}.place)"]
+        if self.fold.kind == "moments":
+            return [f"{state}.sum", f"{state}.squares"]
         return [self.cast(state, self.value_type)]
 
     def cast(self, value: str, to: str) -> str:
@@ -474,7 +486,8 @@ class Body:
         acc = Accumulator(fold)
         laned = self.in_lanes(fold.results[0])
         values = acc.results(f"{state}[j]" if laned else f"{state}[0]" if is_array else state)
-        for result, suffix, value in zip(fold.results, ("", "_place"), values, strict=False):
+        suffixes = ("", "_place" if fold.has_place else "_squares")
+        for result, suffix, value in zip(fold.results, suffixes, values, strict=False):
             t = element_type(result.type)
             if not laned:
                 self.names[result] = f"{state}_value{suffix}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -13,8 +12,9 @@ from ait_mlir.dims import Expr, product, total
 from ait_mlir.lowering.cpp import CppText, comment, element_type
 from ait_mlir.lowering.kernels.base import Emission, Launch
 from ait_mlir.lowering.loops.body import Body
+from ait_mlir.lowering.loops.moments import in_one_pass
 from ait_mlir.lowering.loops.nest import Axis, Fold, Nest, Read, alignment, axes_text, nest_of, picked, step
-from ait_mlir.lowering.loops.rows import Rows, later_values, rows_of
+from ait_mlir.lowering.loops.rows import Rows, fitting, later_values, rows_of
 from ait_mlir.lowering.loops.text import Numbers, comment_of
 
 BLOCK = 256
@@ -62,7 +62,8 @@ class GpuLoops(ABC):
 
     def __init__(self, launch: Launch[LoopsOp]) -> None:
         self.launch, self.config = launch, launch.config
-        self.nest = nest_of(launch.op, [a.strides for a in launch.ins], [a.strides for a in launch.outs])
+        nest = nest_of(launch.op, [a.strides for a in launch.ins], [a.strides for a in launch.outs])
+        self.nest = in_one_pass(nest) if self.config.get("once") else nest
         self.numbers = Numbers()
         self.body = Body.of(self.nest, "gpu", self.numbers)
         self.body.lanes = self.lanes = self.config["lanes"]
@@ -246,14 +247,6 @@ class GpuLoops(ABC):
                     self.need(e)
                 store = f"ait::gpu::store_lanes(output{i} + ({self.body.index.text(self.nest.offsets[i])}), result{i});"
                 self.body.lines.add(f"if ({condition}) {store}" if condition else store)
-
-
-def fitting(count: Expr, lanes: int) -> int:
-    """The largest number of lanes, at most `lanes`, that divides a count. If the count is unknown, the kernel checks it
-    when it runs.
-    """
-    known = count.as_int()
-    return lanes if known is None else math.gcd(known, lanes)
 
 
 def extents(launch: Launch[LoopsOp], nest: Nest) -> list[Expr]:

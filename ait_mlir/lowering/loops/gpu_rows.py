@@ -12,7 +12,7 @@ from ait_mlir.lowering.kernels.base import Launch
 from ait_mlir.lowering.loops.body import Accumulator
 from ait_mlir.lowering.loops.gpu_kernel import BLOCK, GpuLoops
 from ait_mlir.lowering.loops.nest import Axis, Fold, Read
-from ait_mlir.lowering.loops.rows import Walk, best_lane, key_of, later_values, nodes_of
+from ait_mlir.lowering.loops.rows import Walk, best_lane, key_of, later_values, nodes_of, row_lanes
 
 
 class SharedRows(GpuLoops):
@@ -73,9 +73,10 @@ class SharedRows(GpuLoops):
         """The names of the tensors with the states of a fold: its values, and of `argmax` and `argmin` their places."""
         at = 0
         for other in self.rows.folds():
+            count = max(1, len(Accumulator(other).fields))
             if other is fold:
-                return [a.name for a in self.launch.between[at : at + len(fold.results)]]
-            at += len(other.results)
+                return [a.name for a in self.launch.between[at : at + count]]
+            at += count
         raise AssertionError("the fold belongs to the rows")
 
     def taken(self, fold: Fold, state: str, at: str) -> str:
@@ -84,7 +85,7 @@ class SharedRows(GpuLoops):
         parts = [f"{name}[{at}]" for name in self.places(fold)]
         if fold.has_place:
             parts[1] = f"static_cast<Index>({parts[1]})"
-        given = f"{acc.type}{{{', '.join(parts)}}}" if fold.has_place else acc.cast(parts[0], acc.type)
+        given = f"{acc.type}{{{', '.join(parts)}}}" if acc.fields else acc.cast(parts[0], acc.type)
         return f"{state} = {acc.kind}::join({state}, {given});"
 
     def leave(self, of: Callable[[str, str], str], condition: str, at: str) -> None:
@@ -95,9 +96,7 @@ class SharedRows(GpuLoops):
                 for fold in walk.folds:
                     state = of(self.states[fold], "j")
                     acc = Accumulator(fold)
-                    stored = (
-                        [f"{state}.value", f"{state}.place"] if fold.has_place else [acc.cast(state, acc.value_type)]
-                    )
+                    stored = [f"{state}.{name}" for name in acc.fields] or [acc.cast(state, acc.value_type)]
                     lines = [f"{name}[{at}] = {v};" for name, v in zip(self.places(fold), stored, strict=True)]
                     if "[j]" in state:
                         self.body.each_lane(lines)
@@ -174,6 +173,7 @@ class RowThreads(SharedRows):
 
     def print_body(self) -> tuple[str, int, str]:
         body, rows, threads = self.body, self.rows, self.config["threads"]
+        self.lanes = body.lanes = row_lanes(self.nest, rows, self.lanes)
         per_block = max(1, BLOCK // threads) if threads <= self.warp else 1
         block = threads * per_block
         count = self.numbers.text(rows.count)

@@ -99,7 +99,9 @@ class Scalar:
 
 @dataclass(frozen=True, eq=False)
 class Fold:
-    """`results` are the fold of `value` over axes; `argmax` and `argmin` also give its place."""
+    """`results` are the fold of `value` over axes; `argmax` and `argmin` also give its place, and `moments` the sum of
+    squared distances from the mean.
+    """
 
     kind: str
     axes: tuple[Axis, ...]
@@ -120,7 +122,7 @@ class Fold:
 
     @property
     def has_place(self) -> bool:
-        return len(self.results) == 2
+        return self.kind in ("argmax", "argmin")
 
 
 Node = Read | Count | Scalar | Fold

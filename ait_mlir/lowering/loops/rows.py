@@ -163,6 +163,22 @@ def key_of(read: Read, axes: Sequence[Axis]) -> tuple[int, Expr] | None:
     return read.tensor, read.offset.substitute(put)
 
 
+def row_lanes(nest: Nest, rows: Rows, lanes: int) -> int:
+    """The neighbours of an access along a row: the most, at most `lanes`, that divide the contiguous axis of some walk.
+    A row of odd length has one.
+    """
+    axes = [axis for each in rows.walks() if (axis := best_lane(nest, each.axes)) is not None]
+    return max((fitting(axis.count, lanes) for axis in axes), default=lanes)
+
+
+def fitting(count: Expr, lanes: int) -> int:
+    """The largest number of lanes, at most `lanes`, that divides a count. If the count is unknown, the kernel checks it
+    when it runs.
+    """
+    known = count.as_int()
+    return lanes if known is None else math.gcd(known, lanes)
+
+
 def repeated_reads(rows: Rows) -> list[Read]:
     """One read for each element of a row that several walks of equal sizes read."""
     found: dict[object, tuple[Read, set[int]]] = {}
