@@ -5,6 +5,8 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
 from ait_mlir.lowering.kernels.gemm_hopper import TILES, HopperTile
 from tests.kernels.contractions import (
@@ -16,6 +18,7 @@ from tests.kernels.contractions import (
     SILU_MUL,
     TANH_MUL_ADD,
     contraction,
+    resized,
 )
 from tests.kernels.harness import Case
 from tests.kernels.library_gemm import ConfiguredCase, on_kernel
@@ -225,17 +228,23 @@ def odd_cases() -> dict[str, Case]:
 
 def padded_cases() -> dict[str, Case]:
     """Products of factors with odd rows, each in some of the layouts: both factors, or one; batches; epilogues."""
-    sizes = "dims {b = 1 to 3, m = 0 to 400, n = 0 to 400, k = 1 to 600}"
-    envs = ({"b": 1, "m": 67, "n": 135, "k": 71}, {"b": 1, "m": 1, "n": 1, "k": 1}, {"b": 1, "m": 0, "n": 5, "k": 3})
-    batches = ({"b": 3, "m": 5, "n": 69, "k": 11}, {"b": 2, "m": 70, "n": 7, "k": 65})
     found: dict[str, Case] = {}
+
+    def add(name: str, op: str, layout: str, t: str, n: int, k: int, *batch: str, **options: Any) -> None:
+        sizes = "dims {b = 1 to 3, m = 0 to 400, n = 0 to 400, k = 1 to 600}"
+        envs = [{"b": b, "m": m, "n": n, "k": k} for b, m in ((2, 67), (1, 1), (1, 0))]
+        case = contraction(op, layout, t, envs, batch or ("", "", ""), sizes=sizes, **options)  # type: ignore[arg-type]
+        text = resized(case.text, str(n), str(k))
+        if layout[0] == "c":  # rows of the first factor have M elements
+            text = re.sub(r"<[^>]*>", lambda found: re.sub(r"\bm\b", "67", found[0]), text)
+        found[f"padded-{name}-{t}"] = replace(case, text=text)
+
     for i, layout in enumerate(LAYOUTS):
         t = ("f16", "bf16")[i % 2]
-        extras, body = ([("n", t), ("m x n", t)], BIAS_RESIDUAL) if layout[2] == "r" else ([], "")
-        found[f"padded-{layout}-{t}"] = contraction("gemm", layout, t, envs, extras=extras, body=body, sizes=sizes)
-    found["padded-batches-f16"] = contraction("bmm", "rrr", "f16", batches, ("b x ",) * 3, sizes=sizes)
-    shared = contraction("bmm", "rcr", "bf16", batches, ("b x ", "1 x ", "b x "), sizes=sizes)
-    found["padded-shared-bf16"] = shared
-    found["padded-columns-f16"] = in_eights(contraction("gemm", "rrr", "f16", envs[:1], sizes=sizes), "k")
-    found["padded-sums-bf16"] = in_eights(contraction("gemm", "rrr", "bf16", envs[:1], sizes=sizes), "n")
+        options = {"extras": [("n", t), ("m x n", t)], "body": BIAS_RESIDUAL} if layout[2] == "r" else {}
+        add(layout, "gemm", layout, t, 135, 71, **options)
+    add("batches", "bmm", "rrr", "f16", 69, 11, *("b x ",) * 3)
+    add("shared", "bmm", "rcr", "bf16", 7, 65, "b x ", "1 x ", "b x ")
+    add("columns", "gemm", "rrr", "f16", 135, 72)
+    add("sums", "gemm", "rrr", "bf16", 136, 71)
     return found

@@ -7,14 +7,15 @@ from pathlib import Path
 import pytest
 
 from ait_mlir.dialects.ait.gemm import ContractionOp
-from ait_mlir.dialects.ait.types import scope_of
+from ait_mlir.dialects.ait.types import scope_of, tensor_type
 from ait_mlir.dims import parse
 from ait_mlir.errors import AitError
 from ait_mlir.lowering.build import build_library
 from ait_mlir.lowering.kernels import Target, kernel_of, kernels_for
 from ait_mlir.lowering.kernels.gemm_hopper import TILES, HopperTile
+from ait_mlir.lowering.kernels.gemm_padded import padded_type
 from ait_mlir.lowering.toolchain import find_nvcc
-from tests.kernels.contractions import BIAS, BIAS_GELU, BIAS_RESIDUAL, SILU_MUL, contraction
+from tests.kernels.contractions import BIAS, BIAS_GELU, BIAS_RESIDUAL, SILU_MUL, contraction, resized
 from tests.kernels.harness import Case, sources_of
 from tests.kernels.hopper import SIZES, hopper_cases, in_eights, made, rotated
 from tests.kernels.library_gemm import on_kernel
@@ -194,3 +195,24 @@ def test_compiles(tmp_path: Path) -> None:
         )
     ]
     assert build_library(sources_of(chosen, CUDA), CUDA, tmp_path).exists()
+
+
+@pytest.mark.parametrize(
+    ("layout", "t", "m", "n", "k", "positions"),
+    [
+        ("rrr", "f16", "m", "818", "859", (0, 1)),
+        ("rrr", "bf16", "m", "634", "352", (1,)),
+        ("rcr", "f16", "m", "n", "859", (0, 1)),
+        ("rcr", "f16", "m", "818", "864", None),  # rows of the result may start anywhere
+        ("rrr", "f16", "m", "n", "864", None),  # n may be a multiple of 8
+        ("rrr", "f32", "m", "818", "859", None),
+    ],
+)
+def test_rows_that_are_copied(layout: str, t: str, m: str, n: str, k: str, positions: tuple[int, ...] | None) -> None:
+    case = contraction("gemm", layout, t, [], m=m, n=n)
+    op = Case(resized(case.text, n, k), []).op
+    found = [kernel for kernel in kernels_for(op, CUDA) if kernel.provider == "padded"]
+    assert [kernel.between(op, {}, CUDA) for kernel in found] == (
+        [] if positions is None else [tuple(padded_type(tensor_type(op.operands[i])) for i in positions)]
+    )
+    assert not [kernel for kernel in kernels_for(op, Target("cuda", "sm_80")) if kernel.provider == "padded"]

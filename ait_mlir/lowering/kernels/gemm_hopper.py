@@ -308,7 +308,11 @@ class HopperGemm(ContractionKernel):
     def check(self, op: ContractionOp, config: Config, target: Target) -> None:
         _tile_of(config, Problem.contiguous(op), op)
 
-    def emit(self, launch: Launch[ContractionOp]) -> Emission:
+    def emit(self, launch: Launch[ContractionOp]) -> Emission | tuple[Emission, ...]:
+        return self.product(launch)
+
+    def product(self, launch: Launch[ContractionOp]) -> Emission:
+        """The launch of the product."""
         op, problem = launch.op, Problem.of(launch.op, launch.ins, launch.outs)
         tile = _tile_of(launch.config, problem, op)
         a_k, b_k = _is_one(problem.a.col), _is_one(problem.b.row)
