@@ -83,7 +83,8 @@ def test_hopper_is_for_whole_pieces() -> None:
         ("conv-long_line-bf16", True),
         ("conv-same-f32", False),
         ("conv-point-f16", False),  # 3 channels
-        ("conv-deep_volume-f16", False),
+        ("conv-deep_volume-f16", True),
+        ("conv-volume-f16", False),  # 5 channels
         ("conv-groups-f16", False),  # 8 channels in a group
         ("conv-wide_groups-bf16", True),
         ("conv-spread-f16", False),
@@ -111,6 +112,17 @@ def test_hopper_keeps_within_what_the_copy_engine_takes(clauses: str, taps: int,
         f'  %y = ait.conv %x, %w {clauses} : !ait.tensor<{y}>\n  ait.output "y" %y : !ait.tensor<{y}>\n}}'
     )
     assert ("hopper" in offered(Case(text, []))) is taken
+
+
+@pytest.mark.parametrize(
+    ("stride", "pad", "dilation", "taken"),
+    [(1, 15, 1, True), (1, 16, 1, False), (1, 1, 7, True), (1, 1, 8, False), (8, 1, 4, True), (8, 1, 5, False)],
+)
+def test_hopper_takes_smaller_windows_of_volumes(stride: int, pad: int, dilation: int, taken: bool) -> None:
+    places = (40 + 2 * pad - 2 * dilation - 1) // stride + 1
+    clauses = f"stride [{stride}, 1, 1] pad [{pad}, 1, 1] dilation [{dilation}, 1, 1]"
+    case = conv("2 x 40 x 9 x 9 x 16", "24 x 3 x 3 x 3 x 16", f"2 x {places} x 9 x 9 x 24", clauses)
+    assert ("hopper" in offered(case)) is taken
 
 
 @pytest.mark.parametrize(
@@ -359,3 +371,25 @@ def test_depthwise_strides(name: str, strides: tuple[str, ...], accepted: bool) 
         kernel = kernel_of("native", op, target)
         assert kernel.accepts(op, 0, tuple(parse(s) for s in strides), scope_of(op)) is accepted
         assert [k.provider for k in kernels_for(op, target)].count("native") == 1
+
+
+@pytest.mark.parametrize(
+    ("case", "taken"),
+    [
+        (grouped_conv(64, "64 x 3 x 3 x 1", 64, 64, "pad [1, 1]"), True),
+        (grouped_conv(64, "64 x 3 x 3 x 1", 64, 64, "pad [1, 1]", t="f32"), True),
+        (grouped_conv(64, "16 x 3 x 3 x 16", 16, 4, "pad [1, 1]", t="f32"), True),
+        (grouped_conv(64, "64 x 9 x 9 x 1", 64, 64, "pad [4, 4]"), True),
+        (grouped_conv(64, "64 x 11 x 11 x 1", 64, 64, "pad [5, 5]"), False),  # a window above 9 x 9
+        (grouped_conv(64, "64 x 3 x 3 x 1", 64, 64, "pad [2, 2] dilation [2, 2]"), False),
+        (grouped_conv(64, "64 x 3 x 3 x 1", 64, 64, "transposed pad [1, 1]"), False),
+        (grouped_conv(128, "128 x 3 x 3 x 64", 128, 2, "pad [1, 1]"), False),  # more than 32 channels in a group
+        (grouped_conv(16, "16 x 3 x 3 x 16", 16, 1, "pad [1, 1]"), False),
+        (conv("2 x 50 x 16", "16 x 3 x 1", "2 x 50 x 16", "pad [1] groups 16"), False),  # a line
+        (conv("2 x 50 x 50 x 16", "16 x 3 x 3 x 1", "2 x 17 x 17 x 16", "stride [3, 3] pad [1, 1] groups 16"), False),
+    ],
+)
+def test_planes_are_for_groups_of_few_channels(case: Case, taken: bool) -> None:
+    assert ("planes" in offered(case)) is taken
+    assert ("planes" in offered(case, Target("rocm", "gfx90a"))) is taken
+    assert "planes" not in offered(case, Target("cpu", "native"))
