@@ -6,11 +6,11 @@ import pytest
 
 from tests.gpu.hopper import hopper_library
 from tests.kernels.harness import Library, check
-from tests.kernels.hopper import hopper_cases
+from tests.kernels.hopper import hopper_cases, padded_cases
 
 pytestmark = pytest.mark.gpu
 
-CASES = hopper_cases()
+CASES = hopper_cases() | padded_cases()
 
 
 @pytest.fixture(scope="module")

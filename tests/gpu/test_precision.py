@@ -89,6 +89,18 @@ def test_rounded_operands(library: Library, suite: str, precision: Precision, na
     check_rounded(library, SUITES[suite][name], "high" if suite in OURS else precision, SLACK.get(suite, 1))
 
 
+def test_attention_in_parts(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """At the highest setting, in parts of TF32: no less exact than plain arithmetic."""
+    plain = [on_kernel(case, "native") for case in ATTENTION.values()]
+    tiles = ({"warps": 4, "cols": 32}, {"warps": 8, "cols": 32}, {"warps": 4, "cols": 16})
+    parts = [on_kernel(case, "native", tiles[i % 3]) for i, case in enumerate(ATTENTION.values())]
+    target = Target("cuda", default_arch("cuda"))
+    library = Library([*plain, *parts], tmp_path_factory.mktemp("parts"), target)
+    for before, case in zip(plain, parts, strict=True):
+        bound = check_rounded(library, before, "highest", slack=64)
+        assert check_rounded(library, case, "highest", slack=64) <= 1.5 * bound
+
+
 @pytest.mark.parametrize("precision", PRECISIONS)
 def test_a_network(precision: Precision) -> None:
     """Its error is at most twice that of PyTorch at the same setting, or at the bound of the format."""

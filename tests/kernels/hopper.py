@@ -226,9 +226,9 @@ def odd_cases() -> dict[str, Case]:
     return cases
 
 
-def padded_cases() -> dict[str, Case]:
+def padded_cases() -> dict[str, ConfiguredCase]:
     """Products of factors with odd rows, each in some of the layouts: both factors, or one; batches; epilogues."""
-    found: dict[str, Case] = {}
+    found: dict[str, ConfiguredCase] = {}
 
     def add(name: str, op: str, layout: str, t: str, n: int, k: int, *batch: str, **options: Any) -> None:
         sizes = "dims {b = 1 to 3, m = 0 to 400, n = 0 to 400, k = 1 to 600}"
@@ -237,7 +237,8 @@ def padded_cases() -> dict[str, Case]:
         text = resized(case.text, str(n), str(k))
         if layout[0] == "c":  # rows of the first factor have M elements
             text = re.sub(r"<[^>]*>", lambda found: re.sub(r"\bm\b", "67", found[0]), text)
-        found[f"padded-{name}-{t}"] = replace(case, text=text)
+        tile = HopperTile(64, (64, 128)[len(found) % 2], 4, 1, 1, 1)
+        found[f"padded-{name}-{t}"] = on_kernel(replace(case, text=text), "padded", tile.config())
 
     for i, layout in enumerate(LAYOUTS):
         t = ("f16", "bf16")[i % 2]
