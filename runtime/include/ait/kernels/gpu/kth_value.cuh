@@ -71,7 +71,7 @@ __global__ void __launch_bounds__(kRowTileThreads, 4) kth_tile_kernel(Sorted sor
 }
 
 template <bool kNanFirst, int kEach, class Sorted>
-__global__ void __launch_bounds__(kRadixThreads) kth_value_kernel(Sorted sorted, uint32_t k, int bits) {
+__global__ void __launch_bounds__(kRadixThreads, 2) kth_value_kernel(Sorted sorted, uint32_t k, int bits) {
   using K = typename Sorted::K;
   using Row = detail::SelectPart<K, Sorted>;
   using Select = BlockSelect<K, Row, kEach>;

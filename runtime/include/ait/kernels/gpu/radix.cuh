@@ -26,7 +26,7 @@ inline constexpr int kRadixWarps = kRadixThreads / kWarpSize;
 inline constexpr int kRadixFan = 16;  ///< counts that a block asks for at once
 
 /// @brief How many passes sort keys of so many bits, at least one.
-inline int radix_passes(int bits) { return bits <= kRadixBits ? 1 : (bits + kRadixBits - 1) / kRadixBits; }
+AIT_FN int radix_passes(int bits) { return bits <= kRadixBits ? 1 : (bits + kRadixBits - 1) / kRadixBits; }
 
 /// @brief The bits of the largest key.
 inline int key_bits(uint64_t largest) {
