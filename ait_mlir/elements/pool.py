@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from xdsl.ir import SSAValue
 
 from ait_mlir.dialects.ait.dtypes import compute_type
-from ait_mlir.dialects.ait.elementwise import DivOp
-from ait_mlir.dialects.ait.pool import AdaptivePoolOp, PoolBase, PoolOp
+from ait_mlir.dialects.ait.elementwise import DivOp, WhereOp
+from ait_mlir.dialects.ait.pool import AdaptivePoolOp, OverlapAddOp, PoolBase, PoolOp
 from ait_mlir.dialects.ait.types import tensor_type
 from ait_mlir.dims import Expr, ceildiv, const, maximum, minimum, product
 from ait_mlir.elements.table import elements_of
@@ -81,3 +81,43 @@ def _(op: AdaptivePoolOp, w: ElementWriter, position: int, index: Sequence[Index
 
     folded = w.fold("add" if mean else "max", sizes, read)
     return w.op(DivOp, folded, w.number(product(n for _, n in spans), compute)) if mean else folded
+
+
+@elements_of(OverlapAddOp)
+def _(op: OverlapAddOp, w: ElementWriter, position: int, index: Sequence[Index]) -> SSAValue:
+    """An element sums the windows that lie over it: without a dilation, of every stride-th place of a window one."""
+    strides, dilations, before = op.numbers()
+    n = len(strides)
+    windows = tensor_type(op.x).dims[-2 * n : -n]
+    outer = index[: len(index) - n]
+    at = [i + cut for i, cut in zip(index[len(outer) :], before, strict=True) if isinstance(i, Expr)]
+    if len(at) < n:
+        raise NoElements("a dim that windows cover is read at a value")
+    dense = [dilation == 1 for dilation in dilations]
+    sizes = [
+        ceildiv(size, stride) if is_dense else size
+        for size, stride, is_dense in zip(windows, strides, dense, strict=True)
+    ]
+    compute = compute_type(tensor_type(op.x).element_type)
+    zero = w.constant(0, compute)
+
+    def read(taps: Sequence[Expr]) -> SSAValue:
+        places: list[Expr] = []
+        numbers: list[Expr] = []
+        whole: list[SSAValue] = []
+        for axis, tap in enumerate(taps):
+            stride, here = strides[axis], at[axis]
+            if dense[axis]:
+                places.append(here % stride + stride * tap)
+                numbers.append(here // stride - tap)
+                continue
+            rest = here - dilations[axis] * tap
+            places.append(tap)
+            numbers.append(rest // stride)
+            if stride > 1:
+                whole.append(w.compare("eq", rest % stride, const(0)))
+        found = w.element_or(op.x, [*outer, *places, *numbers], 0)
+        condition = w.all_of(whole)
+        return found if condition is None else w.op(WhereOp, condition, found, zero)
+
+    return w.fold("add", sizes, read)

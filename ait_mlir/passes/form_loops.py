@@ -20,6 +20,7 @@ from ait_mlir.dialects.ait.index import GatherOp
 from ait_mlir.dialects.ait.loops import AtOp, FoldOp, LoopsOp
 from ait_mlir.dialects.ait.reduce import ReduceOp
 from ait_mlir.dialects.ait.region import FusedElementwiseOp
+from ait_mlir.dialects.ait.resize import GridSampleOp
 from ait_mlir.dialects.ait.strided import Strided
 from ait_mlir.dialects.ait.structure import op_key
 from ait_mlir.dialects.ait.traits import ChecksIndices, ReadsAll, ScalarLike, ViewLike
@@ -54,6 +55,8 @@ STRIDED = 8
 """A strided read of elements of this many bytes is taken to be as fast as a copy, of smaller ones slower in proportion:
 four times for f16. A rough estimate: a pool on an H200 that read an image in channels-first order took eight times its
 floor."""
+SAMPLED = 32
+"""The same of an image that is sampled at the places of a grid: each element of a channel is a sector of its own."""
 NARROW = 16
 MOST_NARROW = 3.5
 """A copy that turns tiles fills them from this size of the last dim on; with fewer elements it takes longer in
@@ -316,7 +319,8 @@ class Former:
         if not self._is_free(op):
             return self.target.launch_seconds + seconds * self._copy_slowdown(op)
         width = BY_IR[tensor_type(op.results[0]).element_type].bytes
-        return 0.0 if self._walks_along(op) else seconds * STRIDED / width
+        is_sampled = any(isinstance(use.operation, GridSampleOp) for r in op.results for use in r.uses)
+        return 0.0 if self._walks_along(op) else seconds * (SAMPLED if is_sampled else STRIDED) / width
 
     def _copy_slowdown(self, op: ViewLike) -> float:
         """The time of a copy of a view over that of its bytes."""
@@ -337,7 +341,8 @@ class Former:
 
     def _walks_along(self, op: ViewLike) -> bool:
         """Whether memory-bound ops read contiguous elements along the last dim of a view's results."""
-        if len(op.operands) != 1 or not any(has_elements(use.operation) for r in op.results for use in r.uses):
+        users = [use.operation for r in op.results for use in r.uses]
+        if not any(has_elements(user) or isinstance(user, GridSampleOp) for user in users):
             return True
         return self._walks(op)
 

@@ -204,6 +204,10 @@ BIG = torch.zeros(8, 64, 128, 128, dtype=torch.float16)
 @pytest.mark.parametrize(
     ("function", "place"),
     [
+        (
+            lambda a: functional.fold(a.reshape(8, 256, 4096), (126, 126), 4, stride=2, padding=2),
+            "d2 mod 2",
+        ),
         (lambda a: functional.pixel_shuffle(a, 4), "d2 floordiv 4, d3 floordiv 4]"),
         (lambda a: functional.unfold(a, 3, padding=1), "d1 mod 3 + d2 mod 128 - 1] else 0.0"),
         (lambda a: torch.sigmoid(a.roll((3, -5), (1, 3))), "(d1 + 61) mod 64, d2, (d3 + 5) mod 128]"),
@@ -216,6 +220,14 @@ def test_moves_are_one_launch_of_loops_on_a_card(function: Callable[..., torch.T
     found = str(module)
     assert found.count("ait_rt.launch") == found.count("ait.loops") == 1 and "ait_rt.copy" not in found, found
     assert place in found, found
+
+
+def test_a_sampled_image_is_turned_first_on_a_card() -> None:
+    """The kernel reads neighbouring channels: in an image with channels first each is a sector of its own."""
+    grid = torch.zeros(8, 128, 128, 2, dtype=torch.float16)
+    module = from_torch(Called(functional.grid_sample).eval(), (BIG, grid)).module
+    run_to_phase(module, "selected", CompileOptions("cuda", "sm_90a"))
+    assert str(module).count("ait.loops") == 1, module
 
 
 @pytest.mark.parametrize(("user", "all_read"), [("neg %e", True), ("slice %e offsets [0, 0]", False)])
