@@ -25,8 +25,8 @@ MOST_FRAGMENTS = 160
 """The most fragments of the weight of a warp: their products are one straight piece of code."""
 MOST_VALUES = 128
 """The most inputs, states and results of its elements that a thread keeps in registers."""
-IN_REGISTERS = 32
-"""The fragments that a thread keeps in registers, as `RecurrencePlan` says."""
+IN_REGISTERS = {2: 32, 4: 24}
+"""By bytes of an element: the most fragments that a thread keeps in registers, as `RecurrencePlan` says."""
 CHUNK = 32
 """Columns of h that a warp reads at a time."""
 CONFIGS = 6
@@ -100,7 +100,7 @@ class Plan:
 
     @property
     def in_shared(self) -> int:
-        return max(0, self.fragments - IN_REGISTERS)
+        return max(0, self.fragments - IN_REGISTERS[self.bytes])
 
     @property
     def warps(self) -> int:

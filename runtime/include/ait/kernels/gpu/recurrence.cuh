@@ -40,7 +40,8 @@ struct RecurrencePlan {
   static constexpr int kChunkColumns = 32;                           ///< of h: two products on tensor cores
   static constexpr int kChunks = ((kHidden + kChunkColumns - 1) / kChunkColumns + kSplit - 1) / kSplit;  ///< of a warp
   static constexpr int kFragments = kTiles * kChunks * kBytes;       ///< of the weight, of a warp: 16 bytes of each thread
-  static constexpr int kInRegisters = kFragments < 32 ? kFragments : 32;
+  static constexpr int kMostInRegisters = kBytes == 2 ? 32 : 24;     ///< sums of floats take more registers
+  static constexpr int kInRegisters = kFragments < kMostInRegisters ? kFragments : kMostInRegisters;
   static constexpr int kInShared = kFragments - kInRegisters;
   static constexpr int pitch(int columns) { return (kBytes * columns + 127) / 128 * 128 + 64; }  ///< 8 lanes read two rows without a conflict
   static constexpr int kPitch = pitch(kColumns);                     ///< bytes from row to row of h in its block
