@@ -29,12 +29,13 @@ class Fix:
 
     `place` says where `text` goes: `word`: instead of the word or name at the error. `result`: instead of the type of
     result `index` of the op. `dim`: instead of the name of a dim in the op; `text` is `NAME>OTHER`. `dims`: into the
-    dims that the graph around the op declares. `after`: after the op. `end`: after the last line.
+    dims that the graph around the op declares. `swap`: the first two operands of the op are swapped, without a text.
+    `after`: after the op. `end`: after the last line.
     """
 
     title: str
     text: str
-    place: Literal["word", "result", "dim", "dims", "after", "end"] = "word"
+    place: Literal["word", "result", "dim", "dims", "swap", "after", "end"] = "word"
     index: int = 0
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 import struct
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
@@ -35,6 +36,8 @@ _EXTERNAL = re.compile(r"(^|=\s*)external\.")
 _OPTIONS = "; arguments of an operator's constructor are written as in: options {scale = 2.0}"
 _LOAD = "; if a Python file defines it, give the file with --load"
 _IS_OPEN = ", but the text ends"
+_UNCLOSED_STRING = "End of file reached before closing string literal."
+_NAME = re.compile(r'"[\w.$/-]+')
 _UNCLEAN = (
     *(VerifyException, ValueError, KeyError, IndexError, TypeError, AttributeError, AssertionError, OverflowError),
     *(MemoryError, struct.error),
@@ -200,6 +203,12 @@ def source_error(e: Exception, source: SourceText, at: int) -> SourceError:
     elif message == "in block definition":
         at, message = max(0, at), _unclosed(source, at)
         fixes = (Fix("close the '{' at the end of the text", "}\n", "end"),) if _IS_OPEN in message else ()
+    elif message == _UNCLOSED_STRING:
+        string = source.text[at:].partition("\n")[0]
+        name = _NAME.match(string)
+        end = len(string.rstrip()) if name is None else name.end()
+        message = "the string is not closed: '\"' is expected on this line"
+        fixes = (Fix(f'write {string[:end]}"', f'{string[:end]}"{string[end:]}'),)
     elif message == "Could not parse entire input!":
         message = "an operation expected"
     elif message == "Expected region!":
@@ -315,12 +324,37 @@ def _block_of(value: Any) -> Any:
     return owner.parent if isinstance(owner, Operation) else owner
 
 
+def merged(errors: Iterable[WrongOp]) -> list[WrongOp]:
+    """The errors, but for a dim that a graph does not declare only the first, with the number of the other ops."""
+    found: list[WrongOp] = []
+    first: dict[tuple[Operation, Fix], int] = {}
+    more = Counter[int]()
+    for op, message, fixes in errors:
+        if len(fixes) == 1 and fixes[0].place == "dims":
+            at = first.setdefault((_outermost(op), fixes[0]), len(found))
+            if at < len(found):
+                more[at] += 1
+                continue
+        found.append((op, message, fixes))
+    for at, count in more.items():
+        op, message, fixes = found[at]
+        found[at] = op, f"{message}; {count + 1} ops name it", fixes
+    return found
+
+
+def _outermost(op: Operation) -> Operation:
+    """The op around an op, or the op itself, that is directly in the module."""
+    while (parent := op.parent_op()) is not None and parent.parent_op() is not None:
+        op = parent
+    return op
+
+
 def diagnostics_of(
     module: Operation, source: SourceText | None, limit: int = 20, only: Iterable[Operation] | None = None
 ) -> list[Diagnostic]:
     """The verification errors of a module, or of `only` some of its ops, as diagnostics."""
     found: list[Diagnostic] = []
-    for op, message, fixes in verify_all(module, only):
+    for op, message, fixes in merged(verify_all(module, only)):
         place = op_place(op)
         if place is None:
             found.append(Diagnostic("<ir>", 0, 0, message))

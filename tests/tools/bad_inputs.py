@@ -61,7 +61,7 @@ BAD_INPUTS: dict[str, tuple[str | bytes, str]] = {
         graph("  %0 = ait.qqqqqq %x : " + RELU),
         r"2:8: error: Operation ait.qqqqqq is not registered$",
     ),
-    "unterminated string": (graph('  ait.output "' + "y" * 60 + " %x"), r"2:14: error: End of file reached before"),
+    "unterminated string": (graph('  ait.output "' + "y" * 60 + " %x"), r"2:14: error: the string is not closed"),
     "unterminated string with escapes": (graph('  ait.output "' + "\\n" * 60), r"2:14: error: "),
     "escaped byte that is no UTF-8": (
         graph('  ait.output "\\FF" %x : ' + RELU),

@@ -147,8 +147,8 @@ class AitOp(IRDLOperation):
         for i, (result, want) in enumerate(zip(self.results, expected, strict=True)):
             if not same_type(result.type, want, scope):
                 which = f"result {i}" if len(expected) > 1 else "the result"
-                error = self.fail(f"{which} is {result.type}, expected {want}")
-                raise with_fixes(error, Fix(f"write {want}", str(want), "result", i))
+                error = self.fail(f"{which} is {result.type}, expected {want}{_operands_text(self)}")
+                raise with_fixes(error, *_swap(self, scope), Fix(f"write {want}", str(want), "result", i))
             if isinstance(result.type, TensorType) and result.type not in scope.memo:
                 check_declared(self, scope, result.type)
                 check_sizes(self, scope, result.type)
@@ -192,6 +192,37 @@ def _verification_key(op: AitOp) -> object | None:
     except (KeyError, ValueError):  # a value from outside of the region, several blocks
         return None
     return (type(op), op.operand_types, op.result_types, *op.properties.items(), *regions)
+
+
+def _operands_text(op: AitOp) -> str:
+    """The operands from which the types of results follow, with their types."""
+    told = [
+        f"operand {i} ({value.type.body_text()})"
+        for i, value in enumerate(op.operands)
+        if isinstance(value.type, ShapedType)
+    ]
+    return f"; it follows from {' and '.join(told)}" if len(told) == 2 else ""
+
+
+def _swap(op: AitOp, scope: Scope) -> list[Fix]:
+    """The fix that swaps the first two operands, if the results then have the types that are written."""
+    if len(op.operands) < 2:
+        return []
+    first, second, *rest = op.operands
+    swapped = type(op).create(
+        operands=[second, first, *rest],
+        result_types=op.result_types,
+        properties=op.properties,
+        regions=[region.clone() for region in op.regions],
+    )
+    try:
+        expected = swapped.infer_result_types()
+    except VerifyException:
+        return []
+    finally:
+        swapped.drop_all_references()
+    fits = all(same_type(result.type, want, scope) for result, want in zip(op.results, expected, strict=True))
+    return [Fix("swap the first two operands", "", "swap")] if fits else []
 
 
 def same_type(a: Attribute, b: Attribute, scope: Scope) -> bool:

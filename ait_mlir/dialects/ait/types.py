@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import difflib
 import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, Self, cast
+from typing import Any, NoReturn, Self, cast
 
 from xdsl.dialects.builtin import DictionaryAttr, StringAttr
 from xdsl.ir import Attribute, Data, Operation, ParametrizedAttribute, SSAValue, TypeAttribute
@@ -19,10 +20,12 @@ from xdsl.utils.exceptions import VerifyException
 from ait_mlir import dims as d
 from ait_mlir.dialects.ait.dtypes import BY_IR, BY_MLIR, is_element_type
 from ait_mlir.dims import Expr, Scope
+from ait_mlir.errors import Fix, fixing
 
 MAX_BYTES = 1 << 48
 """The most bytes of a tensor of known sizes, and the largest coefficient in the bytes of a tensor with dims."""
 _SPLIT = re.compile(r"\s+x\s+|[()]")
+_WORD = re.compile(r"\w+")
 
 Shape = tuple[Expr, ...]
 
@@ -91,13 +94,18 @@ def parse_dims(parser: AttrParser, body: str, start: int) -> Shape:
     return tuple(parse_dim(parser, text, start + at) for text, at in split_at_commas(body))
 
 
-def parse_dim(parser: AttrParser, text: str, start: int) -> Expr:
-    """Parse one dim expression; a syntax error points into the source."""
+def parse_dim(parser: AttrParser, text: str, start: int, of_shape: bool = False) -> Expr:
+    """Parse one dim expression, of a shape with ' x ' between dims if `of_shape`; a syntax error points into the
+    source."""
     try:
         return d.parse(text)
     except d.DimSyntaxError as e:
         at = start + max(0, min(e.offset, len(text)))
-        parser.raise_error(e.message, at, at + 1)
+        word = _WORD.match(text, e.offset) if of_shape and text[: e.offset].strip() else None
+        if word is None:
+            parser.raise_error(e.message, at, at + 1)
+        with fixing(Fix(f"write x before {word[0]}", f"x {word[0]}")):
+            parser.raise_error(f"{e.message}; ' x ' stands between the dims", at, at + 1)
 
 
 def scan_to(parser: AttrParser, opening: str, closing: str) -> tuple[str, int]:
@@ -194,18 +202,29 @@ class ShapedType(ParametrizedAttribute, TypeAttribute):
             *dims, (element, offset) = _split_shape(body)
             dtype = BY_MLIR.get(element.strip())
             if dtype is None:
-                parser.raise_error(
-                    f"element type expected ({', '.join(BY_MLIR)}) after the dims, each followed by ' x '",
-                    start + offset,
-                    start + max(offset + 1, len(body)),
-                )
-            shape = tuple(parse_dim(parser, text, start + at) for text, at in dims)
+                cls._refuse_element(parser, element, start + offset)
+            shape = tuple(parse_dim(parser, text, start + at, of_shape=True) for text, at in dims)
             try:
                 cls.get(shape, dtype.ir)
             except VerifyException as e:
                 parser.raise_error(str(e), start, start + len(body))
             found = _parsed[body] = (ShapeAttr(shape), dtype.ir)
         return found
+
+    @staticmethod
+    def _refuse_element(parser: AttrParser, element: str, start: int) -> NoReturn:
+        """Raise for the text after the last ' x ', at the offset `start`, which is no element type."""
+        *before, last = element.split() or [""]
+        known = before and last in BY_MLIR
+        fixes = [Fix(f"write x before {last}", f"x {last}")] if known else []
+        if not before:
+            near = difflib.get_close_matches(last, BY_MLIR, 3, 0.5)
+            near.sort(key=lambda name: sorted(name) != sorted(last))  # swapped characters are the likeliest slip
+            fixes = [Fix(f"write {name}", name) for name in near]
+        start += element.rfind(last) if known else len(element) - len(element.lstrip())
+        with fixing(*fixes):
+            message = f"element type expected ({', '.join(BY_MLIR)}) after the dims, each followed by ' x '"
+            parser.raise_error(message, start, start + max(1, len(last)))
 
     def print_parameters(self, printer: Printer) -> None:
         printer.print_string(f"<{self.body_text()}>")

@@ -7,8 +7,8 @@ from typing import Generic, TypeVar
 
 T = TypeVar("T")
 
-CHARACTERS = 200_000
-"""The lines of so many characters are remembered at least; a text of 2,000 ops has fewer."""
+CHARACTERS = 50_000
+"""The lines of so many characters are remembered at least."""
 _room = CHARACTERS
 
 

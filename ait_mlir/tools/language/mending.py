@@ -38,6 +38,10 @@ def edits_of(document: Document, d: Diagnostic, fix: Fix) -> list[Edit]:
             start, end = spans[fix.index]
             at = s.last + part.first
             return [Edit(at, start, at, end, fix.text)]
+        case "swap" if s is not None:
+            values = [p for p in part.outline.tokens(s, nested=False) if p.token.kind == "value"]
+            first, second = values[len(part.outline.results(s)) :][:2]
+            return [_instead(part, first, second.token.text), _instead(part, second, first.token.text)]
         case "dims" if s is not None:
             return _declared(part, s, fix.text)
         case "after" if s is not None:

@@ -14,19 +14,21 @@ from functools import cached_property, lru_cache
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import FileLineColLoc, IntAttr, ModuleOp, NoneAttr, StringAttr
-from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
-from xdsl.irdl import IRDLOperation, irdl_op_definition, var_result_def
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
+from xdsl.irdl import IRDLOperation, irdl_op_definition, traits_def, var_result_def
 from xdsl.parser.core import ForwardDeclaredValue
+from xdsl.traits import NoTerminator
 from xdsl.utils.exceptions import ParseError
 from xdsl.utils.lexer import Input, Span
 from xdsl.utils.mlir_lexer import MLIRTokenKind, PunctuationSpelling
 
-from ait_mlir.dialects.ait.types import DimsAttr
+from ait_mlir.dialects.ait.types import EMPTY_SCOPE, DimsAttr
+from ait_mlir.dims import DimError, Scope
 from ait_mlir.errors import Fix, fixes_of
 from ait_mlir.ir.collector import rare_collections
-from ait_mlir.ir.parser import PARSE_ERRORS, AitParser, Lexer, op_place, source_error, verify_all
+from ait_mlir.ir.parser import PARSE_ERRORS, AitParser, Lexer, merged, op_place, source_error, verify_all
 from ait_mlir.ir.source import Diagnostic, SourceText, error_at
-from ait_mlir.tools.language.outline import Outline, Statement
+from ait_mlir.tools.language.outline import Outline, Place, Statement
 
 MOST = 100
 """The most errors that are reported for a text."""
@@ -34,6 +36,8 @@ _UNKNOWN = "used or defined with type none"
 _ENDS = (MLIRTokenKind.EOF, MLIRTokenKind.R_BRACE, MLIRTokenKind.CARET_IDENT)
 _DEPENDS = re.compile(r"->|dims \{|[@!#]\w+[^\w.]|^\s*\"")
 """Texts of ops that name types of operands, dims, symbols or aliases."""
+_WITH_DIMS = ("ait.graph", "ait_rt.program")
+_DIMS = re.compile(r"\bdims\s*\{([^{}]*)\}")
 _ALIASES = (MLIRTokenKind.HASH_IDENT, MLIRTokenKind.EXCLAMATION_IDENT)
 _BETWEEN = (*_ALIASES, MLIRTokenKind.FILE_METADATA_BEGIN)
 
@@ -44,10 +48,12 @@ class Cancelled(Exception):
 
 @irdl_op_definition
 class WrongOp(IRDLOperation):
-    """Stands for an op that could not be parsed; it has the results that the op's text names."""
+    """Stands for an op that could not be parsed; it has the results that the op's text names, and the body of a graph
+    or program whose head is wrong, with the dims of the head, if these are right."""
 
     name = "ait_lsp.wrong"
     outputs = var_result_def()
+    traits = traits_def(NoTerminator())
 
 
 def _around(op: Operation) -> Iterator[Operation]:
@@ -142,7 +148,7 @@ def analyse(
         module = parser.parse_whole()
         found = list(parser.diagnostics)
         is_whole = not found
-        for op, message, fixes in _verified(module, parser.unknown, memory, verify_all_ops):
+        for op, message, fixes in merged(_verified(module, parser.unknown, memory, verify_all_ops)):
             _, line, column = op_place(op) or (source.name, source.line_offset + 1, 1)
             found.append(Diagnostic(source.name, line, column, message, source.line_text(line), fixes=fixes))
             if len(found) >= MOST:
@@ -157,6 +163,8 @@ def _verified(
     """The errors of the verifiers; ops next to a text that was not parsed are left out."""
     every = list(module.walk())
     left_out = {op.parent_op() for op in every if type(op) is WrongOp}
+    for wrong_op in (op for op in every if type(op) is WrongOp and op.regions and "dims" not in op.properties):
+        left_out.update(wrong_op.walk())  # their dims are not known
     ops = [
         op
         for op in every
@@ -287,8 +295,11 @@ class RecoveringParser(AitParser):
                 self.ssa_values.popitem()
             del self._parser_state.dialect_stack[stack:]
             self.blocks, self.forward_block_references, self._depth = blocks, forward, depth
+            head = self.source.line_column(self.pos)[0] - 1 - self.source.line_offset
             self._resume(max(self._after(start), start + 1))
-            block.add_op(self._stand_in(start, fixes_of(e)))
+            stand_in = self._stand_in(start, fixes_of(e))
+            block.add_op(stand_in)
+            self._parse_body_of(stand_in, start, head)
             return
         self.parsed += 1
         if (statement := self._statement(start)) is not None:
@@ -378,6 +389,55 @@ class RecoveringParser(AitParser):
         self.unknown.update(() if is_known else op.results)
         op.location = self.location(start)
         return op
+
+    def _parse_body_of(self, op: WrongOp, start: int, at: int) -> None:
+        """Parse the body of a wrong graph, kernel or program whose error, in the line `at`, is before its body."""
+        s = self._statement(start)
+        if s is None or not s.children or at >= s.children[0].first or self._outline.op(s) not in _WITH_DIMS:
+            return
+        after, defined, stack, depth = self.pos, len(self.ssa_values), len(self._parser_state.dialect_stack), self._depth
+        blocks, forward = self.blocks, self.forward_block_references
+        arguments = self._outline.arguments(s)
+        types = [self._type_at(place) for place in arguments]
+        body = Block(arg_types=types)
+        op.add_region(Region(body))
+        if (dims := self._dims_of(s)) is not None:
+            op.properties["dims"] = dims
+        for place, value in zip(arguments, body.args, strict=True):
+            self.ssa_values[place.token.text[1:]] = (value,)
+            self._names[value] = (place.token.text[1:], 0)
+            if isinstance(value.type, NoneAttr):
+                self.unknown.add(value)
+        self._depth += 1
+        self._resume(self.source.starts[s.children[0].first])
+        try:
+            self._parse_block_body(body)
+        except PARSE_ERRORS as e:  # two ops in a line
+            self._tell(e, self.pos)
+        del self._parser_state.dialect_stack[stack:]
+        self.blocks, self.forward_block_references, self._depth = blocks, forward, depth
+        while len(self.ssa_values) > defined:
+            self.ssa_values.popitem()
+        self._resume(after)
+
+    def _type_at(self, place: Place) -> Attribute:
+        """The type after a value in the head of an op; `none` if there is none or it is wrong."""
+        text = self._outline.lines[place.line][place.token.end :].lstrip()
+        try:
+            return AitParser(self.ctx, SourceText("type", text.removeprefix(":"))).parse_type()
+        except PARSE_ERRORS:
+            return NoneAttr()
+
+    def _dims_of(self, s: Statement) -> DimsAttr | None:
+        """The dims that the head of an op declares; None if their text is wrong."""
+        head = "\n".join(self._outline.lines[s.first : s.children[0].first])
+        declared = _DIMS.search(head)
+        if declared is None:
+            return None if re.search(r"\bdims\b", head) else DimsAttr(EMPTY_SCOPE)
+        try:
+            return DimsAttr(Scope.parse(declared[1]))
+        except DimError:
+            return None
 
     def _replace_forward_references(self, top: Operation) -> None:
         """Give uses of values that are not defined a value; ops with it are not verified."""

@@ -13,7 +13,7 @@ from xdsl.dialects.builtin import ModuleOp
 from ait_mlir.dims import interned
 from ait_mlir.driver import read_module, run_to_phase
 from ait_mlir.errors import Fix
-from ait_mlir.ir.parser import check, parse_source
+from ait_mlir.ir.parser import check, parse_source, parse_text
 from ait_mlir.ir.source import SourceError, SourceText
 from ait_mlir.options import CompileOptions
 from ait_mlir.tools.language.completion import completions_at
@@ -248,6 +248,11 @@ BROKEN = {
     "no dims": (" dims {batch = 1 to 64}", "", "declare batch = 1 to 64"),
     "near dim": ("@ffn(%x: !ait.tensor<batch x", "@ffn(%x: !ait.tensor<bach x", "write batch for bach"),
     "layout": ("gemm rcr %x", "gemm rcx %x", "write rcr"),
+    "string": ('"up.weight"', '"up.weight', 'write "up.weight"'),
+    "element type": ("<3072 x f16>", "<3072 x f61>", "write f16"),
+    "x before a dim": ("3072 x 768 x f16", "3072 768 x f16", "write x before 768"),
+    "x before the element type": ("batch x 768 x f16", "batch x 768 f16", "write x before f16"),
+    "operands of a product": ("%2, %down_w", "%down_w, %2", "swap the first two operands"),
     "value without a likeness": ("ait.add %0, %up_b", "ait.add %o, %up_b", "write %0"),
     "brace": ("\n}\n", "\n", "close the '{' at the end of the text"),
 }
@@ -262,6 +267,40 @@ def test_the_hint_of_an_error_mends_it(name: str) -> None:
     fixes = [(d, fix) for d in document.analyse(CTX) for fix in d.fixes if fix.title == title]
     assert fixes, [(str(d), d.fixes) for d in document.analyse(CTX)]
     assert edited(text, edits_of(document, *fixes[0])).rstrip("\n") == FFN.rstrip("\n")
+
+
+@pytest.mark.parametrize(
+    ("head", "wrong", "column"),
+    [
+        ("batch x 768 x f16>) dims", "batch x 768 f16>) dims", 44),
+        ("dims {batch = 1 to 64}", "dims {batch = 1 64}", 68),
+        ("dims {batch = 1 to 64}", "dims batch = 1 to 64", 57),
+        ("ait.graph @ffn", "ait.graph ffn", 11),
+    ],
+)
+def test_an_error_in_the_head_of_a_graph_hides_none_of_its_body(head: str, wrong: str, column: int) -> None:
+    text = FFN.replace(head, wrong, 1).replace("ait.gelu", "ait.gelo").replace("%4 =", "%q =")
+    assert [e[: e.index(": ")] for e in errors(Document("f", text))] == [f"6:{column}", "11:8", "16:18"]
+    body = FFN.replace(head, wrong, 1).replace("%down_b : !ait.tensor<batch x 768", "%down_b : !ait.tensor<batch x 769")
+    found = errors(Document("f", body))
+    verified = [e for e in found if "expected !ait.tensor<batch x 768 x f16>" in e]
+    assert len(verified) == (column in (44, 11))  # types are only checked if the dims are known
+
+
+def test_a_dim_that_is_not_declared_is_one_error() -> None:
+    text = FFN.replace(" dims {batch = 1 to 64}", "")
+    (found,) = errors(Document("f", text))
+    assert found.startswith("6:1: ait.graph: dim 'batch' of ") and found.endswith("; 6 ops name it")
+    with pytest.raises(SourceError) as raised:
+        parse_text(CTX, text, "f")
+    assert [f"{d.line}:{d.column}: {d.message}" for d in raised.value.diagnostics] == [found]
+    twice = f"{text}\n// -----\n{text}"
+    assert len(errors(Document("f", twice))) == 2
+
+
+def test_the_error_of_a_product_names_the_types_that_its_result_follows_from() -> None:
+    (found,) = errors(Document("f", FFN.replace("%2, %down_w", "%down_w, %2")))
+    assert found.endswith("; it follows from operand 0 (768 x 3072 x f16) and operand 1 (batch x 3072 x f16)")
 
 
 def test_the_nearest_word_is_offered_first() -> None:
