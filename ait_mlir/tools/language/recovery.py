@@ -395,8 +395,8 @@ class RecoveringParser(AitParser):
         s = self._statement(start)
         if s is None or not s.children or at >= s.children[0].first or self._outline.op(s) not in _WITH_DIMS:
             return
-        after, defined, stack, depth = self.pos, len(self.ssa_values), len(self._parser_state.dialect_stack), self._depth
-        blocks, forward = self.blocks, self.forward_block_references
+        after, defined, stack = self.pos, len(self.ssa_values), len(self._parser_state.dialect_stack)
+        blocks, forward, depth = self.blocks, self.forward_block_references, self._depth
         arguments = self._outline.arguments(s)
         types = [self._type_at(place) for place in arguments]
         body = Block(arg_types=types)
