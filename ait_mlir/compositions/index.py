@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import functools
+from collections.abc import Callable, Iterable, Sequence
 
 from xdsl.dialects.builtin import i1, i32, i64
 from xdsl.ir import SSAValue
@@ -13,9 +14,31 @@ from ait_mlir.compositions.functions import floor_divide
 from ait_mlir.dialects.ait.dtypes import is_float
 from ait_mlir.dialects.ait.index import EmbeddingOp, GatherOp, MaskedSelectOp, ScatterOp, neutral
 from ait_mlir.dialects.ait.types import Shape, TensorType, tensor_type
-from ait_mlir.dims import Expr, const, product
+from ait_mlir.dims import Expr, const, maximum, product
 
 ONE = const(1)
+
+
+def at_least(w: Writer, x: SSAValue, axis: int, count: int, says: str) -> SSAValue:
+    """x, whose size along `axis` is proved to be `count` or more: if an op has bound the size, a run on a CPU checks it
+    and fails with this text. On a GPU, elements that are not there are NaN, or 0 if x has no floats.
+    """
+    dims = tensor_type(x).dims
+    symbols = [w.scope[name] for name in dims[axis].symbols]
+    is_bound = any(dim.upper is not None and dim.jagged is None for dim in symbols)
+    if not is_bound or w.scope.le(count, dims[axis]):
+        return x
+    size = maximum(dims[axis], count)  # a place behind the last element is invalid
+    places = w.reshape(w.places(size), (size, *(ONE for _ in dims[axis + 1 :])))
+    return w.put(GatherOp(x, [places], [axis], [a for a in range(len(dims)) if a != axis], says))
+
+
+OF_NOTHING = "nothing has no largest, smallest or middle element"
+
+
+def not_empty(w: Writer, x: SSAValue, axes: Iterable[int]) -> SSAValue:
+    """x, which has an element along each of `axes`: `at_least` one."""
+    return functools.reduce(lambda y, axis: at_least(w, y, axis, 1, OF_NOTHING), axes, x)
 
 
 # ** places **

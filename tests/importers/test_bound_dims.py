@@ -11,6 +11,10 @@ torch = pytest.importorskip("torch")
 
 import ait_mlir  # noqa: E402
 from ait_mlir.errors import RunError  # noqa: E402
+from ait_mlir.importers.torch import from_torch  # noqa: E402
+from ait_mlir.reference.core import EvaluationError  # noqa: E402
+from ait_mlir.reference.graph import evaluate_graph  # noqa: E402
+from tests.importers.blind import Function  # noqa: E402
 
 
 class Select(torch.nn.Module):
@@ -109,3 +113,43 @@ def test_too_few_values_for_a_mask_are_an_error() -> None:
     np.testing.assert_array_equal(compiled(torch.tensor([-1.0, 2, -1, 3]), torch.tensor([7.0, 8])), [-1, 7, -1, 8])
     with pytest.raises(RunError, match="the mask is true in more places than there are values"):
         compiled(torch.ones(4), torch.ones(2))
+
+
+class Extremes(torch.nn.Module):
+    def forward(self, x: Any) -> Any:
+        y = x[x > 9]
+        return y.amax(), *y.max(0), y.argmin(), y.median(0).values, y.mode(0).values, y.topk(2).values, y[0], y[-2]
+
+
+def test_extremes_of_what_a_mask_selects() -> None:
+    """As in PyTorch; of too few elements, an error of the run."""
+    compiled = ait_mlir.compile(Extremes().eval(), (torch.zeros(4),), target="cpu")
+    for values in ([10.0, 3, 11], [12.0, 12, 10, 13], [-torch.inf, torch.inf, 11]):
+        x = torch.zeros(4)
+        x[: len(values)] = torch.tensor(values)
+        for found, want in zip(compiled(x), Extremes()(x), strict=True):
+            np.testing.assert_array_equal(found, want)
+    with pytest.raises(RunError, match="nothing has no largest, smallest or middle element"):
+        compiled(torch.zeros(4))
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (lambda x: x.nonzero()[0], "there is no element at index 0"),
+        (lambda x: x[x > 0].cumsum(0)[-1], "there is no element at index -1"),
+        (lambda x: x[x > 0].topk(2).values, "there are fewer than 2 elements"),
+        (lambda x: x[x[:, 0] > 0].amax(0), "nothing has no largest"),
+        (lambda x: x[x > 0].aminmax(), "nothing has no largest"),
+    ],
+)
+def test_elements_that_are_not_there_are_an_error_of_the_run(function: Any, message: str) -> None:
+    imported = from_torch(Function(function).eval(), (torch.ones(3, 2),))
+    name = imported.inputs.tensors[0].name
+    for x in (torch.ones(3, 2), torch.tensor([[1.0, 3], [-1, 4], [0, 0]])):
+        values = evaluate_graph(imported.graph, {name: x.numpy()}, imported.constants, {})
+        found = [values[value] for _, value in imported.outputs]
+        for got, want in zip(found, torch.utils._pytree.tree_leaves(function(x)), strict=True):
+            np.testing.assert_array_equal(got, want)
+    with pytest.raises(EvaluationError, match=message):
+        evaluate_graph(imported.graph, {name: np.zeros((3, 2), np.float32)}, imported.constants, {})

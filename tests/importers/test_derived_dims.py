@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -11,6 +12,7 @@ from torch.nn import functional as F
 import ait_mlir
 from ait_mlir.errors import InputError
 from ait_mlir.importers.torch import ImportFailure, from_torch
+from ait_mlir.reference.graph import evaluate_graph
 
 
 class Lambda(nn.Module):
@@ -90,17 +92,32 @@ ORDINARY = {
     "largest": lambda x: x.max(1),
     "attention": lambda x: torch.nn.functional.scaled_dot_product_attention(x, x, x, is_causal=True),
 }
+UNSOLVED = {
+    "pool": lambda x: torch.nn.functional.avg_pool1d(x.mT, 3, 2),
+    "strided convolution": lambda x: torch.conv1d(x.mT, torch.ones(3, 8, 4), stride=2),
+    "quantile": lambda x: x.quantile(0.5, 1),
+    "first of three": lambda x: x.split(3, 1)[0],
+}
+"""Functions whose conditions PyTorch cannot solve for a declared dim."""
 
 
-@pytest.mark.parametrize("name", ORDINARY)
-def test_a_dim_without_a_minimum_imports_what_one_with_a_minimum_does(name: str) -> None:
-    class Model(torch.nn.Module):
-        def forward(self, x):
-            return ORDINARY[name](x)
+@pytest.mark.parametrize("name", UNSOLVED)
+def test_a_dim_without_a_minimum_imports_what_an_automatic_one_does(name: str) -> None:
+    model = Lambda(UNSOLVED[name]).eval()
+    for dim in (Dim.AUTO, Dim("d"), Dim("d", max=64)):
+        imported = from_torch(model, (torch.randn(2, 6, 8),), dynamic_shapes={"x": {1: dim}})
+        (found,) = imported.graph.scope
+        assert found.lo <= 4
+        for size in (max(found.lo, 1), 9):
+            x = torch.randn(2, size, 8)
+            values = evaluate_graph(imported.graph, {"x": x.numpy()}, imported.constants, {found.name: size})
+            np.testing.assert_allclose(values[imported.outputs[0][1]], model(x).numpy(), rtol=1e-5, atol=1e-5)
 
-    for dim in (Dim("d"), Dim("d", max=64)):
-        imported = from_torch(Model().eval(), (torch.randn(2, 6, 8),), dynamic_shapes=({1: dim},))
-        assert [d.lo for d in imported.graph.scope if d.name == "d"] in ([0], [1])
+
+def test_a_condition_of_an_automatic_dim_is_refused() -> None:
+    model = Lambda(lambda x: x * 2 if x.shape[0] % 8 else x).eval()
+    with pytest.raises(ImportFailure, match=r"the model requires .*8.*Dim\.AUTO"):
+        from_torch(model, (torch.randn(6, 4),), dynamic_shapes={"x": {0: Dim.AUTO}})
 
 
 def test_a_dim_that_may_be_empty_stays_so() -> None:

@@ -37,9 +37,9 @@ def test_a_row_says_what_both_compute(call: str, inputs: str, theirs: str, ours:
     names = list(given)
     function = eval(f"lambda {', '.join(names)}: {call}", NAMES)
     model, arguments = Function(function).eval(), tuple(given.values())
-    assert outcome(model, *arguments) == theirs
+    assert theirs in ("undefined", outcome(model, *arguments))
     assert outcome(ait_mlir.compile(model, arguments), *arguments) == ours
 
 
 def test_there_are_rows() -> None:
-    assert len(rows()) >= 6
+    assert len(rows()) >= 9

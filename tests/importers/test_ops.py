@@ -69,6 +69,7 @@ CASES = {
     "long_ranges": (lambda x: (torch.arange(70000)[-3:] + x.shape[1], torch.arange(x.shape[1] * 20000)[-3:] + x.shape[0] * 70000, torch.arange(x.shape[1] * 20000, dtype=torch.float64).sum()), x3, True),
     "bits": (lambda i: (i & 3, i | 4, i ^ i[:1], ~i, i << 2, i >> 1, (i > 2) ^ (i < 4), (i > 2) | (i == 0)), lambda: (torch.arange(10).view(2, 5),), (TOKENS,)),
     "activations": (lambda x: F.relu(x) + F.silu(x) + F.gelu(x) + F.gelu(x, approximate="tanh") + x.sigmoid(), x3, True),
+    "inactive": (lambda x: F.rrelu(x, 0.1, 0.3) + F.dropout(x, 0.0, training=True), x3, True),
     "more_activations": (lambda x: F.hardswish(x) + F.leaky_relu(x, 0.1) + F.relu6(x) + F.hardtanh(x), x3, True),
     "unary": (lambda x: x.tanh() + x.exp() + x.erf() + x.abs() + (x * x + 1).log() + (x * x + 1).rsqrt(), x3, True),
     "inverse_functions": (lambda x: (x.asin(), x.acos(), x.atan(), x.sinh(), x.cosh(), x.asinh(), x.acosh(), x.atanh(), torch.atan2(x, x[:1, :1]), torch.hypot(x, x[..., :1])), x3, True),

@@ -13,7 +13,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Any, cast
 
 from ait_mlir.importers.torch.compositions import BoundSizes, compositions
-from ait_mlir.importers.torch.conditions import ASSERTION, is_proved
+from ait_mlir.importers.torch.conditions import ASSERTION, is_proved, unproved_guards
 from ait_mlir.importers.torch.dims import DimTable
 from ait_mlir.importers.torch.errors import ImportFailure, place_in_source
 from ait_mlir.importers.torch.library import quiet, torch
@@ -62,7 +62,7 @@ def capture(
     loops, numbers = Loops(), BufferNumbers(module)
 
     def export(**options: Any) -> Any:
-        options |= {"dynamic_shapes": dynamic_shapes, "strict": False}
+        options = {"dynamic_shapes": dynamic_shapes, "strict": False, **options}
         while True:  # until the code of each loop over a dynamic dim is converted
             watches = loops.watched(), _adapted(), numbers.watched(), _autocast_inside(module)
             with contextlib.suppress(LoopFound), torch.no_grad(), contextlib.ExitStack() as stack:
@@ -77,12 +77,21 @@ def capture(
                 _call_once(module, given, named)
                 program = export()
             numbers.check(program)
+            if may_call and _has_automatic(dynamic_shapes) and (wrong := _unproved(program)):
+                raise ImportFailure(
+                    f"the model requires {wrong[0]}, which does not hold for all sizes of dims that PyTorch chooses "
+                    "(Dim.AUTO): declare dims for which it holds, such as 8 * Dim('blocks'), or leave them fixed"
+                )
             return _with_minima(program, roots), names
     except ImportFailure:
         raise
     except Exception as error:
         if _is_about_dims(str(error)):
-            for again in (_with_conditions, functools.partial(_with_suggested_minima, error)):
+            for again in (
+                _with_conditions,
+                functools.partial(_with_suggested_minima, error),
+                functools.partial(_with_automatic_dims, dynamic_shapes),
+            ):
                 if (program := again(export, roots)) is not None:
                     return program, names
         raise ImportFailure(explain(error, export, loops.refused)) from error
@@ -257,6 +266,51 @@ def _with_suggested_minima(error: Exception, export: Callable[..., Any], dims: M
             stack.callback(setattr, dim, "min", dim.min)
             dim.min = suggested[str(dim.__name__)]
         return _with_minima(export(), dims)
+    return None
+
+
+def _has_automatic(spec: Any) -> bool:
+    """Whether a specification has dims that PyTorch chooses: `Dim.AUTO`, `Dim.DYNAMIC`."""
+    return type(spec) is type(torch.export.Dim.AUTO) or any(_has_automatic(inner) for _, inner in _items(spec))
+
+
+def _unproved(program: Any) -> list[str]:
+    """The conditions of a program's trace that its ranges do not prove."""
+    table = DimTable()
+    declare_dims(table, program, read_inputs(program), {}, {})
+    return unproved_guards(program, table)
+
+
+def _with_automatic_dims(dynamic_shapes: Any, export: Callable[..., Any], dims: Mapping[tuple[int, int], Any]) -> Any:
+    """The program exported with dims whose range PyTorch finds, in place of those without a declared minimum; None if
+    it fixes one of them, finds two dims of one name to be different, or needs a condition that is not proved.
+
+    PyTorch refuses a declared dim for the condition that a result, as of a convolution, does not have size 1. Our dims
+    never broadcast, so this needs no condition.
+    """
+    free = {id(dim) for dim in dims.values() if dim.min == 0}
+    automatic = torch.export.Dim.AUTO
+
+    def replaced(spec: Any) -> Any:
+        if id(spec) in free:
+            return automatic(max=spec.max) if isinstance(spec.max, int) else automatic
+        if isinstance(spec, Mapping):
+            return {key: replaced(inner) for key, inner in cast("Mapping[Any, Any]", spec).items()}
+        return type(spec)(map(replaced, spec)) if type(spec) in (list, tuple) else spec
+
+    with contextlib.suppress(Exception), quiet():
+        program = export(dynamic_shapes=replaced(dynamic_shapes))
+        if _unproved(program):
+            return None
+        program = _with_minima(program, dims)
+        symbols: dict[str, set[str]] = {}
+        for item in read_inputs(program).tensors:
+            for axis, size in enumerate(item.node.meta["val"].shape):
+                if (dim := dims.get((item.leaf, axis))) is not None and id(dim) in free:
+                    symbols.setdefault(dim.__name__, set()).add(str(size))
+        found = [symbol for same in symbols.values() for symbol in same]
+        if len(found) == len(symbols) == len(set(found)) and not any(map(str.isdigit, found)):
+            return program
     return None
 
 

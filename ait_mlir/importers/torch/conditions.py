@@ -43,6 +43,43 @@ def is_proved(condition: Any, table: DimTable) -> bool:
         return False
 
 
+_KINDS = {
+    "Equality": "eq",
+    "Unequality": "ne",
+    "LessThan": "le",
+    "StrictLessThan": "lt",
+    "GreaterThan": "ge",
+    "StrictGreaterThan": "gt",
+}
+"""The relations of SymPy."""
+
+
+def unproved_guards(program: Any, table: DimTable) -> list[str]:
+    """The conditions of a program's trace, as text, that are not proved to hold for all values of the dims.
+
+    That a size is not 1 is none: PyTorch asks whether it broadcasts, and our dims never do.
+    """
+    sizes = (s for n in program.graph.nodes for s in getattr(n.meta.get("val"), "shape", ()) if not isinstance(s, int))
+    environment = next((size.node.shape_env for size in sizes), None)
+    guards = [environment.simplify(guard.expr) for guard in environment.guards] if environment is not None else []
+    return list(dict.fromkeys(str(guard) for guard in guards if not _is_true(guard, table)))
+
+
+def _is_true(condition: Any, table: DimTable) -> bool:
+    """Whether a condition of SymPy holds for all values of the dims."""
+    kind = type(condition).__name__
+    if kind in ("And", "Or"):
+        return (all if kind == "And" else any)(_is_true(part, table) for part in condition.args)
+    if kind not in _KINDS:
+        return kind == "BooleanTrue"
+    try:
+        a, b = map(table.converted, condition.args)
+    except NotSupported:
+        return False
+    of_one = kind == "Unequality" and 1 in (a.as_int(), b.as_int())
+    return of_one or _RELATIONS[_KINDS[kind]](table.scope(), a, b)
+
+
 def is_about_values(condition: Any) -> bool:
     """Whether a node of a condition depends on a number that a tensor holds, or on a size that the run binds."""
     if not hasattr(condition, "all_input_nodes"):

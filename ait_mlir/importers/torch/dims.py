@@ -168,9 +168,10 @@ class DimTable:
 
     def expr(self, size: Any) -> Expr:
         """An int or a `SymInt` of the program as an expression over the named dims, simplified by their ranges."""
-        if isinstance(size, int):
-            return const(size)
-        source = size.node.expr
+        return const(size) if isinstance(size, int) else self.converted(size.node.expr)
+
+    def converted(self, source: Any) -> Expr:
+        """A SymPy expression of the program over the named dims, simplified by their ranges."""
         if (found := self._converted.get(source)) is None:
             found = self._converted[source] = self.scope().simplified(self._convert(source))
         return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from xdsl.dialects.builtin import i1
@@ -16,6 +16,7 @@ from ait_mlir.dialects.ait.dtypes import compute_type
 from ait_mlir.dialects.ait.types import tensor_type
 from ait_mlir.dims import const
 from ait_mlir.importers.torch.call import Call, Row
+from ait_mlir.importers.torch.errors import NotSupported
 from ait_mlir.importers.torch.rows.common import operand
 from ait_mlir.importers.torch.rows.elementwise import compute
 from ait_mlir.importers.torch.rows.reduction import axes_of
@@ -64,6 +65,14 @@ def divide_rounding(c: Call) -> Any:
     """torch.div: exact, or rounded towards zero or down."""
     divisions = {"floor": functions.floor_divide, "trunc": functions.trunc_divide, None: Writer.div}
     return of_divisor(divisions[c["rounding_mode"]])(c)
+
+
+def random_leaky_relu(c: Call) -> Sequence[Value]:
+    """Outside of training the slope is the middle of its range; the second result is the noise, unused."""
+    if c["training"]:
+        raise NotSupported("rrelu is random in training; call model.eval() before the export")
+    slope = (float(c["lower"]) + float(c["upper"])) / 2
+    return [functions.leaky_relu(c.w, c.tensor("self"), slope), c.value("noise")]
 
 
 def power(c: Call) -> Value:
@@ -135,6 +144,7 @@ ROWS: dict[str, Row] = {
     "aten.round.decimals": of_one(functions.round_decimals, "decimals"),
     "aten.elu.default": of_one(functions.elu, "alpha", "scale", "input_scale"),
     "aten.celu.default": of_one(functions.celu, "alpha"),
+    "aten.rrelu_with_noise_functional.default": random_leaky_relu,
     "aten.leaky_relu.default": of_one(functions.leaky_relu, "negative_slope"),
     "aten.softplus.default": of_one(functions.softplus, "beta", "threshold"),
     "aten.nan_to_num.default": of_one(functions.nan_to_num, "nan", "posinf", "neginf"),

@@ -8,6 +8,7 @@ from xdsl.dialects.builtin import i1
 from xdsl.ir import SSAValue
 
 from ait_mlir.building.formulas import Affine, Mask, Value, dims_of
+from ait_mlir.compositions.index import not_empty
 from ait_mlir.dialects.ait.dtypes import compute_type, is_float
 from ait_mlir.dialects.ait.elementwise import SqrtOp
 from ait_mlir.dialects.ait.reduce import ReduceOp
@@ -25,7 +26,8 @@ def reduce(kind: str) -> Row:
         t = tensor_type(x)
         if is_float(c.element) or kind in ("sum", "prod"):
             x = c.w.cast(x, c.element)
-        return reduced(c, kind, x, axes_of(c, t.rank))
+        axes = axes_of(c, t.rank)
+        return reduced(c, kind, not_empty(c.w, x, axes) if kind in ("max", "min") else x, axes)
 
     return row
 
@@ -90,6 +92,7 @@ def extremes(c: Call) -> Sequence[Value]:
     """The smallest and the largest elements."""
     x = c.tensor("self")
     axes = axes_of(c, tensor_type(x).rank) if tensor_type(x).rank else []
+    x = not_empty(c.w, x, axes)
     return [c.w.reshape(c.w.put(ReduceOp(kind, x, axes)), c.type(0).dims) for kind in ("min", "max")]
 
 

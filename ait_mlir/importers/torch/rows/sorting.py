@@ -9,6 +9,7 @@ from xdsl.ir import Attribute, SSAValue
 
 from ait_mlir.building.formulas import Value
 from ait_mlir.compositions import sorting
+from ait_mlir.compositions.index import at_least, not_empty
 from ait_mlir.dialects.ait.dtypes import is_float
 from ait_mlir.dialects.ait.index import GatherOp
 from ait_mlir.dialects.ait.reduce import ArgmaxOp, ReduceOp, TopkOp
@@ -59,14 +60,17 @@ def kth_value(c: Call, x: SSAValue) -> Sequence[SSAValue]:
 @_with_indices
 def median(c: Call, x: SSAValue) -> Sequence[SSAValue]:
     """The lower median along a dim, or NaN if there is one, and its index."""
-    return sorting.median(c.w, x, c.axis("dim"), keep=bool(c["keepdim"]))
+    axis = c.axis("dim")
+    return sorting.median(c.w, not_empty(c.w, x, [axis]), axis, keep=bool(c["keepdim"]))
 
 
 @_with_indices
 def mode(c: Call, x: SSAValue) -> Sequence[SSAValue]:
     """The most frequent element along a dim (the least of several) and its last index. NaN is not counted."""
+    axis = c.axis("dim")
+    x = not_empty(c.w, x, [axis])
     dims, element = tensor_type(x).dims, tensor_type(x).element_type
-    axis, last = c.axis("dim"), len(dims) - 1
+    last = len(dims) - 1
     rows = c.w.permute(c.w.cast(x, i32) if element == i1 else x, [*(a for a in range(len(dims)) if a != axis), axis])
     values, places = list(c.w.put_all(SortOp(rows, last)))
     ends, starts = (c.w.put(SearchSortedOp(values, values, right)) for right in (True, False))
@@ -119,6 +123,7 @@ def topk(c: Call, x: SSAValue) -> Sequence[SSAValue]:
     if not isinstance(k, int) or k == 0 or t.element_type == i1:
         ordered = list(c.w.put_all(SortOp(x, axis, not smallest)))
         return [c.w.slice(result, axis, const(0), as_expr(k)) for result in ordered]
+    x = at_least(c.w, x, axis, k, f"there are fewer than {k} elements to take the {k} extreme ones from")
     return list(c.w.put_all(TopkOp(x, k, dim=None if axis == t.rank - 1 else axis, smallest=smallest)))
 
 
@@ -131,10 +136,12 @@ def place_of_extreme(smallest: bool) -> Row:
         x = c.tensor("self")
         x = c.w.cast(x, i32) if tensor_type(x).element_type == i1 else x
         if c["dim"] is None:
-            return c.w.reshape(c.w.put(ArgmaxOp(_flat(c, x), 0, smallest=smallest)), c.dims)
+            flat = not_empty(c.w, _flat(c, x), [0])
+            return c.w.reshape(c.w.put(ArgmaxOp(flat, 0, smallest=smallest)), c.dims)
         if not tensor_type(x).dims:
             return c.w.scalar(0, i64)
-        return c.w.reshape(c.w.put(ArgmaxOp(x, c.axis("dim"), smallest=smallest)), c.dims)
+        axis = c.axis("dim")
+        return c.w.reshape(c.w.put(ArgmaxOp(not_empty(c.w, x, [axis]), axis, smallest=smallest)), c.dims)
 
     return row
 
@@ -147,6 +154,7 @@ def extreme(kind: str) -> Row:
         if not tensor_type(x).dims:
             return [x, c.w.scalar(0, i64)]
         axis = c.axis("dim")
+        x = not_empty(c.w, x, [axis])
         values = c.w.reshape(c.w.put(ReduceOp(kind, x, [axis])), dims)
         if all(user.args[1] == 0 for user in c.node.users):
             return [values]

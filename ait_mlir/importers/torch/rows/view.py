@@ -9,7 +9,7 @@ from xdsl.ir import SSAValue
 
 from ait_mlir.building.formulas import Affine, Mask, Spread, Value, dims_of
 from ait_mlir.compositions.bits import reinterpreted
-from ait_mlir.compositions.index import slices_at
+from ait_mlir.compositions.index import at_least, slices_at
 from ait_mlir.compositions.rearrange import every
 from ait_mlir.dialects.ait.types import Shape, TensorType, tensor_type
 from ait_mlir.dialects.ait.view import SplitOp
@@ -28,8 +28,8 @@ def same(name: str = "self") -> Row:
 
 
 def dropout(c: Call) -> Value:
-    """The input itself; dropout in training is refused."""
-    if c["train"]:
+    """The input itself; dropout in training is refused, unless its probability is 0."""
+    if c["train"] and c["p"] != 0:
         raise NotSupported("dropout is active; call model.eval() before the export")
     return c.value("input")
 
@@ -215,7 +215,11 @@ def select(c: Call) -> Value:
     if isinstance(at := c.arguments["index"], SSAValue):  # a number that only the run knows
         ids = c.w.reshape(cast(SSAValue, at), (ONE,))
         return reshaped(c, slices_at(c.w, c.tensor("self"), axis, ids, from_end=True), c.dims)
-    part = cut(c, c.value("self"), axis, part_start(c, c["index"], c.shape("self")[axis]), ONE)
+    x, index = c.value("self"), c["index"]
+    if isinstance(x, SSAValue) and isinstance(index, int):
+        least = index + 1 if index >= 0 else -index
+        x = at_least(c.w, x, axis, least, f"there is no element at index {index}")
+    part = cut(c, x, axis, part_start(c, index, dims_of(x)[axis]), ONE)
     if isinstance(part, Affine):
         return part.without(axis)
     return reshaped(c, part, c.dims)
