@@ -128,11 +128,52 @@ TRIED: dict[str, Callable[[], None]] = {
 """What tries a row, by the start of its first cell."""
 
 
-def rows() -> list[str]:
+HELD_BY: dict[str, tuple[str, ...]] = {
+    "`Model.get_output_dtype` returns": ("runtime/test_model.py", "test_maps_and_descriptions"),
+    "`compile_model` leaves the tensors": ("frontend/test_compile.py", "test_the_graph_that_a_model_was_compiled_from"),
+    "Places of `concatenate` that": (
+        "frontend/test_from_aitemplate_ops.py",
+        "test_masked_inputs_of_a_concatenation_are_zeros",
+    ),
+    "A weight that only your own operators read": (
+        "outside/test_templates.py",
+        "test_what_follows_from_weights_is_computed_once",
+    ),
+    "Fused elementwise operators round once": ("importers/test_differences.py", "test_a_row_says_what_both_compute"),
+    "Values that follow from weights without data": (
+        "frontend/test_compile_arguments.py",
+        "test_folding_at_load_and_no_optimization",
+    ),
+    "The compiler fuses more than": ("frontend/test_products.py", "test_b2b_bmm_is_one_launch"),
+    "`ait inspect` and": ("tools/test_explain.py", "test_a_report_can_be_written_of_any_passes"),
+    "As in AITemplate's graph": (
+        "frontend/test_documented_graph.py",
+        "test_norms_that_do_not_wait_for_each_other_are_a_group",
+        "frontend/test_documented_places.py",
+        "test_what_is_read_and_written_in_place",
+    ),
+    "AITemplate's graph has more tensors": (),
+    "Tests that count these": (),
+    "Files that AITemplate writes": (),
+}
+"""The files and functions of the tests that hold each sentence below the table, by its start; none for one about
+AITemplate.
+"""
+
+
+def section() -> str:
     page = (Path(__file__).parents[2] / "docs" / "from_aitemplate.md").read_text()
-    _, _, rest = page.partition("## What is refused, and why")
-    table = re.findall(r"^\| (.*?) \|", rest.partition("\n## ")[0], re.MULTILINE)
+    return page.partition("## What is refused, and why")[2].partition("\n## ")[0]
+
+
+def rows() -> list[str]:
+    table = re.findall(r"^\| (.*?) \|", section(), re.MULTILINE)
     return [cell for cell in table if not cell.startswith("|")]
+
+
+def sentences() -> list[str]:
+    prose = " ".join(line for line in section().splitlines() if not line.startswith("|"))
+    return re.split(r"(?<=\.) +(?=[`A-Z])", prose.strip())
 
 
 @pytest.mark.parametrize("row", rows())
@@ -143,3 +184,12 @@ def test_the_row_is_true(row: str) -> None:
 
 def test_every_attempt_has_a_row() -> None:
     assert len(rows()) == len(TRIED)
+
+
+def test_each_sentence_below_the_table_has_a_test() -> None:
+    root = Path(__file__).parents[1]
+    for sentence in sentences():
+        (held,) = [tests for start, tests in HELD_BY.items() if sentence.startswith(start)]
+        for file, function in zip(held[::2], held[1::2], strict=True):
+            assert f"def {function}(" in (root / file).read_text(), sentence
+    assert len(sentences()) == len(HELD_BY)

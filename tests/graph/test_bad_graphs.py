@@ -44,6 +44,12 @@ def test_tensor_that_no_address_reaches():
         g.validate()
 
 
+def test_a_tensor_that_is_to_be_reordered():
+    x = new().tensor([4], name="x")
+    with raises(NotSupported, "tensor 'x'", "reordered", "only NONE"):
+        x.set_reordering_type(cudnn.tensor_reordering.F8_128x4)
+
+
 @pytest.mark.parametrize("dims", [[4, -1], [4, "x"], 4, [4, 1.5], [True, 2]])
 def test_dims_that_are_no_numbers(dims: Any):
     with raises(Graph, "the dims of tensor 'a'", "whole numbers"):
@@ -237,6 +243,9 @@ SDPA: dict[str, tuple[type[Exception], tuple[str, ...], Callable[[Any], dict[str
     "left bound of 0": (Graph, ("left bound is 0",), lambda g: {"diagonal_band_left_bound": 0}),
     "alibi without causal": (NotSupported, ("use_alibi_mask",), lambda g: {"use_alibi_mask": True}),
     "bias": (Graph, ("tensor 'bias'", "[3, 1, 8, 8]"), lambda g: {"bias": g.tensor([3, 1, 8, 8], name="bias")}),
+    "score_mod_bprop": (NotSupported, ("score_mod_bprop",), lambda g: {"score_mod_bprop": lambda graph, score: score}),
+    "rng_dump": (NotSupported, ("rng_dump",), lambda g: {"rng_dump": g.tensor([2, 1, 1, 8])}),
+    "kv_mask": (NotSupported, ("kv_mask",), lambda g: {"kv_mask": g.tensor([2, 1, 1, 8])}),
     "scale": (Graph, ("attn_scale",), lambda g: {"attn_scale": float("nan")}),
     "mask in place of a bias": (
         NotSupported,
@@ -290,6 +299,17 @@ WRONG: dict[str, tuple[type[Exception], tuple[str, ...], Callable[[Any, Any], An
         Graph,
         ("(rope)", "3 elements"),
         lambda g, x: g.rope(g.tensor([4, 8]), g.tensor([4, 3]), rope_dim=3),
+    ),
+    "peer_stats": (
+        NotSupported,
+        ("(batchnorm)", "peer_stats"),
+        lambda g, x: g.batchnorm(
+            input=x,
+            scale=g.tensor([1, 3, 1]),
+            bias=g.tensor([1, 3, 1]),
+            epsilon=g.tensor_scalar(1e-5),
+            peer_stats=[g.tensor([1, 3, 1])],
+        )[0],
     ),
     "running statistics": (
         Graph,

@@ -87,3 +87,9 @@ def test_the_page_has_the_operations_and_what_is_refused():
     for name in methods:
         with pytest.raises(cudnn.cudnnGraphNotSupportedError, match=rf"\({name}\)"):
             getattr(cudnn.pygraph(handle=cudnn.create_handle(device="cpu")), name)()
+    arguments = set(re.findall(r"`(?:\w+\()?(\w+)[=`]", refused.partition("Functions of")[0])) - {*REFUSED, *OPERATIONS}
+    cases = Path(__file__).with_name("test_bad_graphs.py").read_text()
+    assert {"peer_stats", "kv_mask", "group_offset", "in_place_index"} <= arguments
+    for name in arguments - {"cudnnGraphNotSupportedError"}:
+        assert f'"{name}"' in cases or f"{name}=" in cases, f"no test refuses {name}"
+    assert not hasattr(cudnn, "gnn_mha_gat_forward") and hasattr(cudnn.ops, "causal_conv1d")
