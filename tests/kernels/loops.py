@@ -6,7 +6,12 @@ import random
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
+from xdsl.ir import Operation
+
+from ait_mlir.dialects.ait.loops import LoopsOp
 from ait_mlir.lowering.kernels import Target, kernels_for
+from ait_mlir.lowering.kernels.generated import nest_known
+from ait_mlir.lowering.loops import moments
 from tests import tiers
 from tests.kernels.harness import Case, Library, random_inputs, reference
 from tests.kernels.library_gemm import on_kernel
@@ -85,6 +90,18 @@ COSINE = """for (r = ROWS) {
   %i = ait.rsqrt %c : S
   %y = ait.mul %xy, %i : S
   ait.yield %y : S
+}"""
+MOMENTS = """for (r = ROWS) {
+  %n = ait.constant COUNT : S
+  %s = ait.fold add for (k = COLS) { %v = ait.at %a_[r, k] : S
+    ait.yield %v : S } : S
+  %mean = ait.div %s, %n : S
+  %q = ait.fold add for (k = COLS) { %v = ait.at %a_[r, k] : S
+    %d = ait.sub %v, %mean : S
+    %dd = ait.mul %d, %d : S
+    ait.yield %dd : S } : S
+  %var = ait.div %q, %n : S
+  ait.yield %var, %mean : S, S
 }"""
 NORMED = """for (r = ROWS) {
   %xx = ait.fold add for (k = COLS) { %v = ait.at %a_[r, k] : S
@@ -262,6 +279,10 @@ FORMS = (
         types=FLOATS,
     ),
     nest("cosine", put(COSINE, ROWS="b", COLS=512), "b x 512 x T", "b x 512 x T", to="b x T"),
+    nest(
+        "moments", put(MOMENTS, ROWS="b", COLS=100, COUNT="100.0"), "b x 100 x T", to=("b x T", "b x T"),
+        types=FLOATS,
+    ),
     nest("normed", put(NORMED, ROWS="b", COLS=512), "b x 512 x T", "b x 512 x T", to="b x T", types=FLOATS),
     nest("picked", put(PICKED, ROWS="b", COLS=1000), "b x 1000 x T", "b x i64", to="b x T", below={1: 1000}),
     nest("norm", put(LAYER_NORM, ROWS="b", COLS=96, COUNT="96.0"), "b x 96 x T", "96 x T", to="b x 96 x T"),
@@ -309,6 +330,15 @@ def few_blocks(config: dict[str, int]) -> dict[str, int]:
     return config | {"splits": min(config["splits"], 4)} if "splits" in config else config
 
 
+def in_one_pass(op: Operation, configs: Sequence[dict[str, int]]) -> list[dict[str, int]]:
+    """A configuration that computes moments in one pass, if the op has some and none of `configs` does so."""
+    assert isinstance(op, LoopsOp)
+    nest = nest_known(op)
+    if moments.in_one_pass(nest) is nest or "kept" not in configs[0] or any("once" in config for config in configs):
+        return []
+    return [{**configs[0], "kept": 0, "once": 1}]
+
+
 def cases(target: Target) -> Iterator[tuple[str, Case]]:
     """Each form on each kernel that takes it, with types and configurations in turn; of `make test-full`, all."""
     consumer = target.kind if target.is_gpu else "cpu"
@@ -322,7 +352,8 @@ def cases(target: Target) -> Iterator[tuple[str, Case]]:
                 case = spec.case(spec.find(name), t, few=True)
                 for kernel in kernels_for(case.op, target):
                     configs = kernel.configs(case.op, target)
-                    for config in configs if tiers.FULL else [configs[turn % len(configs)]]:
+                    chosen = configs if tiers.FULL else [configs[turn % len(configs)]]
+                    for config in [*chosen, *in_one_pass(case.op, configs)]:
                         config = few_blocks(config)
                         tag = "".join(f"-{key}{value}" for key, value in config.items())
                         yield f"{name}-{kernel.provider}{tag}-{t}", on_kernel(case, kernel.provider, config)

@@ -13,9 +13,11 @@ from ait_mlir.dialects.ait.loops import LoopsOp
 from ait_mlir.driver import run_to_phase
 from ait_mlir.ir.source import SourceError
 from ait_mlir.lowering.kernels import Target, kernel_of
-from ait_mlir.lowering.kernels.generated import kept_bytes, lanes_of_row
+from ait_mlir.lowering.kernels.generated import kept_bytes, lanes_of_row, nest_known
+from ait_mlir.lowering.loops.moments import in_one_pass
 from ait_mlir.options import CompileOptions
 from tests import tiers
+from tests.emulator.library import EmulatedLibrary
 from tests.kernels import loops
 from tests.kernels.harness import CPU, Case, Library
 from tests.selection.cards import parse
@@ -25,6 +27,7 @@ from tests.specs.spec import Spec
 CASES = dict(loops.cases(CPU))
 OUTSIDE = loops.SPEC.drawn("gather", "f32")
 CUDA = Target("cuda", "sm_90a")
+SHIFTED = "%s = ait.fold add for (k = 96) { %v = ait.at %a_[r, 95 - k]"
 
 
 @pytest.fixture(scope="module")
@@ -117,6 +120,36 @@ def test_functions_of_results_of_2_bytes_are_cheaper_where_digits_only_scale() -
 def test_only_what_several_walks_read_stays_in_registers() -> None:
     op = loops.SPEC.drawn("picked", "f32").op
     assert isinstance(op, LoopsOp) and kept_bytes(op, threads=1, lanes=4) == 4000
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "folds"),
+    [
+        ("", "", 1),
+        ("96.0", "95.0", 2),  # not the mean
+        ("ait.sub %v, %mean", "ait.sub %mean, %v", 2),  # could be joined as well
+        ("%dd = ait.mul %d, %d", "%dd = ait.mul %d, %v", 2),  # not a square
+        ("%q = ait.fold add", "%q = ait.fold max", 2),
+        ("%s = ait.fold add for (k = 96) { %v = ait.at %a_[r, k]", SHIFTED, 2),  # of other elements
+    ],
+)
+def test_moments_take_one_pass(old: str, new: str, folds: int) -> None:
+    text = loops.put(loops.LAYER_NORM, ROWS="b", COLS=96, COUNT="96.0")
+    assert old in text
+    form = loops.nest("moments", text.replace(old, new) if old else text, "b x 96 x T", "96 x T", to="b x 96 x T")
+    op = loops.SPEC.case(form, "f32").op
+    assert isinstance(op, LoopsOp)
+    assert len(in_one_pass(nest_known(op)).folds()) == folds
+
+
+def test_moments_of_elements_that_are_not_finite(tmp_path: Path) -> None:
+    config = {"threads": 32, "lanes": 4, "kept": 0, "once": 1}
+    case = loops.on_kernel(loops.SPEC.drawn("moments", "f32"), "rows", config)
+    x = np.full((3, 100), 16, np.float32)
+    x[0, 40], x[1, 7], x[2, ::2] = np.inf, np.nan, 17
+    squares, mean = EmulatedLibrary([case], tmp_path, "cuda").run(case, {"b": 3, "s": 0, "u": 1, "t": 1}, [x])
+    np.testing.assert_array_equal(mean, [np.inf, np.nan, 16.5])
+    np.testing.assert_allclose(squares, [np.nan, np.nan, 0.25], rtol=1e-5)
 
 
 @pytest.mark.parametrize(("form", "lanes"), [("softmax", 8), ("softmax-odd", 1), ("softmax-shifted", 8)])

@@ -15,9 +15,11 @@ from ait_mlir.dialects.ait.loops import LoopsOp
 from ait_mlir.dialects.ait.types import TensorType, scope_of, tensor_type
 from ait_mlir.dims import Scope
 from ait_mlir.lowering.kernels.base import Config, Emission, Kernel, Launch
+from ait_mlir.lowering.loops.body import Accumulator
 from ait_mlir.lowering.loops.cpu import CpuLoops
 from ait_mlir.lowering.loops.estimates import RESIDENT, Estimate
 from ait_mlir.lowering.loops.gpu import emit, emit_split
+from ait_mlir.lowering.loops.moments import in_one_pass
 from ait_mlir.lowering.loops.nest import Axis, Nest, best_lane_of_results, nest_of, turned_axis, turned_reads
 from ait_mlir.lowering.loops.rows import Rows, best_lane, fitting, repeated_reads, row_lanes, rows_of
 from ait_mlir.lowering.target import Target
@@ -55,6 +57,18 @@ def _nest_in(op: LoopsOp, scope: Scope) -> Nest:
 def nest_known(op: LoopsOp) -> Nest:
     """The nest of an op with row-major tensors, cached."""
     return _nest_in(op, scope_of(op))
+
+
+def nest_for(op: LoopsOp, config: Config) -> Nest:
+    """The nest of an op as a configuration computes it: with `once`, sums and squared distances in one pass."""
+    nest = nest_known(op)
+    return in_one_pass(nest) if config.get("once") else nest
+
+
+def read_once(op: LoopsOp, config: dict[str, int]) -> dict[str, int]:
+    """A configuration with `once` if rows that are not kept in registers would be read a second time for squares."""
+    nest = nest_known(op)
+    return config if config.get("kept") or in_one_pass(nest) is nest else {**config, "once": 1}
 
 
 @lru_cache(maxsize=64)
@@ -120,7 +134,7 @@ class Generated(Kernel[LoopsOp]):
 
     def check(self, op: LoopsOp, config: Config, target: Target) -> None:
         for key, value in config.items():
-            if key not in ("kept", "splits") and (value < 1 or value & (value - 1)):
+            if key not in ("kept", "once", "splits") and (value < 1 or value & (value - 1)):
                 raise ValueError(f"configuration {key!r} is {value}, expected a power of two")
         if config.get("lanes", 1) > MAX_LANES:
             raise ValueError(f"configuration 'lanes' is {config['lanes']}, expected at most {MAX_LANES}")
@@ -181,14 +195,14 @@ class LoopsRows(Generated):
         ]
         if not found or found[0]["threads"] >= FEW_BLOCKS:
             found += [{"threads": threads, "lanes": lanes, "kept": 0} for threads in (256, 512, 1024)]
-        return found
+        return [read_once(op, config) for config in found]
 
     def fits(self, op: LoopsOp, threads: int, lanes: int) -> bool:
         """Whether the registers have room for the elements of a row that stay there."""
         return kept_bytes(op, threads, lanes) <= most_kept(max(threads, 256))
 
     def seconds_of(self, op: LoopsOp, nest: Nest, config: Config, target: Target) -> float:
-        threads = config["threads"]
+        threads, nest = config["threads"], nest_for(op, config)
         return estimate_of(op, nest, target).rows_seconds(
             rows_known(nest), None, config["lanes"], threads, 0, threads, bool(config["kept"])
         )
@@ -249,20 +263,21 @@ class LoopsColumns(Generated):
     def configs(self, op: LoopsOp, target: Target) -> list[dict[str, int]]:
         lane = self.lane(op)
         assert lane is not None
-        lanes = fitting(lane.count, lanes_of(op))
+        lanes, state = fitting(lane.count, lanes_of(op)), state_bytes(in_one_pass(nest_known(op)))
         found: list[dict[str, int]] = []
         for columns, rows in ROW_COLUMNS:
             here = lanes
-            while here > 1 and 2 * columns * rows * here * state_bytes(op) > STATIC_SHARED:
+            while here > 1 and 2 * columns * rows * here * state > STATIC_SHARED:
                 here //= 2
-            if 2 * columns * rows * here * state_bytes(op) <= STATIC_SHARED:
+            if 2 * columns * rows * here * state <= STATIC_SHARED:
                 kept = int(kept_bytes(op, rows, here, here) <= most_kept(columns * rows))
                 found.append({"columns": columns, "rows": rows, "lanes": here, "kept": kept})
                 if not kept and here > 1 and kept_bytes(op, rows, here // 2, here // 2) <= most_kept(columns * rows):
                     found.append({"columns": columns, "rows": rows, "lanes": here // 2, "kept": 1})
-        return found
+        return [read_once(op, config) for config in found]
 
     def seconds_of(self, op: LoopsOp, nest: Nest, config: Config, target: Target) -> float:
+        nest = nest_for(op, config)
         rows = rows_known(nest)
         lane = best_lane(nest, rows.group)
         columns, below = config["columns"], config["rows"]
@@ -278,7 +293,7 @@ class LoopsColumns(Generated):
             raise ValueError(
                 f"{columns} columns of {rows} rows are {columns * rows} threads, a block has {MAX_THREADS}"
             )
-        shared = 2 * columns * rows * lanes * state_bytes(op)
+        shared = 2 * columns * rows * lanes * state_bytes(nest_for(op, config))
         if shared > STATIC_SHARED:
             raise ValueError(
                 f"the folds of {columns} columns of {rows} rows take {shared} bytes of shared memory, "
@@ -292,12 +307,12 @@ class LoopsColumns(Generated):
         return emit(launch, "columns")
 
 
-def state_bytes(op: LoopsOp) -> int:
+def state_bytes(nest: Nest) -> int:
     """The bytes of the largest state of a fold that threads join."""
     found = 4
-    for fold in rows_known(nest_known(op)).folds():
+    for fold in rows_known(nest).folds():
         width = max(4, BY_IR[fold.results[0].type].bytes)
-        found = max(found, STATE_BYTES if fold.has_place else width)
+        found = max(found, STATE_BYTES if fold.has_place else width * max(1, len(Accumulator(fold).fields)))
     return found
 
 
@@ -374,7 +389,8 @@ class LoopsSplit(Generated):
                 splits.insert(0, int(most * RESIDENT / 8 / config["threads"]))
             splits = [n for n in dict.fromkeys(splits) if 1 < n <= MAX_SPLITS]
             found += [{**{k: v for k, v in config.items() if k != "kept"}, "splits": n} for n in splits]
-        return found or [{"threads": 256, "lanes": lanes_of_row(op), "splits": 4}]
+        found = found or [{"threads": 256, "lanes": lanes_of_row(op), "splits": 4}]
+        return [read_once(op, config) for config in found]
 
     def of_one_block(self, op: LoopsOp, target: Target) -> list[dict[str, int]]:
         """The configurations of a block's threads."""
@@ -383,6 +399,7 @@ class LoopsSplit(Generated):
         return [*rows, *(columns.configs(op, target)[:3] if columns.matches(op, target) else [])]
 
     def seconds_of(self, op: LoopsOp, nest: Nest, config: Config, target: Target) -> float:
+        nest = nest_for(op, config)
         rows = rows_known(nest)
         estimate = estimate_of(op, nest, target)
         columns, splits = config.get("columns", 0), config["splits"]
@@ -403,14 +420,15 @@ class LoopsSplit(Generated):
             raise ValueError(f"configuration 'splits' is {config['splits']}, expected 1 to {MAX_SPLITS}")
 
     def between(self, op: LoopsOp, config: Config, target: Target) -> tuple[TensorType, ...]:
-        """The tensors with the states of the folds of each block: values, and places."""
-        rows = rows_known(nest_known(op))
+        """The tensors with the states of the folds of each block: a tensor for each number of a state."""
+        rows = rows_known(nest_for(op, config))
         count = rows.count * self.full(config)["splits"]
         types: list[TensorType] = []
         for fold in rows.folds():
             value = fold.results[0].type
             state = value if BY_IR[value].is_float or BY_IR[value].bytes >= 4 or fold.has_place else i32
-            types += [TensorType.get([count], t) for t in (state, i64)[: len(fold.results)]]
+            states = (state, i64) if fold.has_place else (state,) * max(1, len(Accumulator(fold).fields))
+            types += [TensorType.get([count], t) for t in states]
         return tuple(types)
 
     def code(self, launch: Launch[LoopsOp]) -> tuple[Emission, ...]:

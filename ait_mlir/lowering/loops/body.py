@@ -112,7 +112,7 @@ class Accumulator:
         if self.fold.has_place:
             return [f"{state}.value", f"static_cast<int64_t>({state}.place)"]
         if self.fold.kind == "moments":
-            return [f"{state}.sum", f"{state}.squares"]
+            return [f"{state}.sum", f"{state}.distances()"]
         return [self.cast(state, self.value_type)]
 
     def cast(self, value: str, to: str) -> str:

@@ -41,6 +41,8 @@ INSTRUCTION_RATE = 1.6e9 * 128 * 0.95
 """Instructions of threads that a multiprocessor executes in a second."""
 MOST_HELD = 128
 """Bytes of a row in the registers of a thread beyond which fewer threads hide the time of instructions."""
+MOMENTS = 12
+"""Instructions that add an element to a sum and to squared distances from the mean."""
 JOIN = 0.3e-6
 """Seconds in which the threads of a row join a fold."""
 
@@ -285,6 +287,7 @@ class Estimate:
             points = count * self.points(walk.axes)
             for _, nodes in nodes_of(walk, rows):
                 found += points * (2 + sum(self.cost(node) for node in nodes))
+            found += points * MOMENTS * sum(fold.kind == "moments" for fold in walk.folds)
         return found
 
     def cost(self, node: Node) -> float:

@@ -80,5 +80,46 @@ struct Best {
   }
 };
 
+/// @brief How many elements there are, their sum, and the sum of their squared distances from their mean.
+template <class C>
+struct MomentsOf {
+  C count, sum, squares;
+  /// The squared distances; NaN if an element is not finite, as its distance from the mean is.
+  AIT_FN C distances() const { return squares + (sum - sum); }
+};
+
+/// @brief A sum and squared distances from the mean in one pass (Youngs and Cramer, 1971; Chan, Golub and LeVeque, 1979).
+struct Moments {
+  template <class C, class A>
+  static AIT_FN A start() {
+    return A{0, 0, 0};
+  }
+  template <class C>
+  static AIT_FN MomentsOf<C> join(MomentsOf<C> a, MomentsOf<C> b) {
+    const C count = a.count + b.count, distance = b.sum / b.count - a.sum / a.count;
+    const C between = a.count > 0 && b.count > 0 ? distance * distance * (a.count * (b.count / count)) : C(0);
+    return {count, a.sum + b.sum, a.squares + b.squares + between};
+  }
+  /// `join` with one element.
+  template <class C>
+  static AIT_FN MomentsOf<C> join_next(MomentsOf<C> a, C x) {
+    const C count = a.count + 1, distance = x - a.sum * inverse(a.count);
+    return {count, a.sum + x, a.count > 0 ? a.squares + distance * distance * (a.count * inverse(count)) : C(0)};
+  }
+
+ private:
+  /// To 1 ulp: the mean of the elements before may be off by as much.
+  static AIT_FN float inverse(float x) {
+#if defined(AIT_DEVICE_MATH) && defined(AIT_CUDA)
+    float y;
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+#else
+    return 1.f / x;
+#endif
+  }
+  static AIT_FN double inverse(double x) { return 1.0 / x; }
+};
+
 }  // namespace ait
 #endif  // AIT_KERNELS_LOOPS_H_
