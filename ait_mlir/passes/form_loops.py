@@ -25,7 +25,7 @@ from ait_mlir.dialects.ait.strided import Strided
 from ait_mlir.dialects.ait.structure import op_key
 from ait_mlir.dialects.ait.traits import ChecksIndices, ReadsAll, ScalarLike, ViewLike
 from ait_mlir.dialects.ait.types import TensorType, scope_of, tensor_type
-from ait_mlir.dialects.ait.view import ReshapeOp
+from ait_mlir.dialects.ait.view import PermuteOp, ReshapeOp
 from ait_mlir.dims import Expr, Scope, product, total
 from ait_mlir.elements import NoElements, form_loops, has_elements
 from ait_mlir.lowering.candidates import Candidate, candidates_of, standalone, steps_of
@@ -123,6 +123,7 @@ class Former:
         gains = [0.0, *(max(0.0, self._gain(group[:n])) for n in range(1, len(group) + 1))]
         best = max(range(len(gains)), key=lambda n: (gains[n], n))
         views = next((n for n, op in enumerate(group) if not isinstance(op, ViewLike)), 0)
+        views = views if any(isinstance(op, PermuteOp) for op in group[:views]) else 0
         parts = [*range(1, len(gains))] if 0 < best < len(group) else [views, best] if 0 < views < best else [best]
         if len(parts) > 1:
             best = max(parts, key=lambda n: (gains[n] + self._gain_of(group[n:]), n))
