@@ -296,7 +296,7 @@ struct Boxes {
       const bool alone = begins || ends, twice = begins && ends;  // one element alone, or both
       D *pair_at = line + col, *alone_at = begins ? line : pair_at;
       const uint32_t pair_shift = odd * 16, alone_shift = begins ? 0 : odd * 16;
-#pragma unroll(kBatch > 1 ? 8 : 1)
+#pragma unroll(kBatch > 2 ? 8 : 1)
       for (int first = 0; first < 8; first += kBatch) {
         uint32_t low[kBatch];
 #pragma unroll
@@ -349,7 +349,7 @@ struct FragmentRounds {
   using Extra = Fragments<kEights, kVectors, kStaged, kAligned, kHead / 2, E...>;
   /// Whether operands of the next round are read before one is finished, which takes registers.
   static constexpr bool kAhead = kSpare - 2 * Extra::kWords >= 56;
-  static constexpr int kBatch = kSpare >= 64 ? 4 : 1;
+  static constexpr int kBatch = kSpare >= 64 ? 4 : 2;
   static_assert(kCols % kPartCols == 0);
   static_assert(kHead == 0 || (kHead % 16 == 0 && kCols % kHead == 0 && kHalves == 1), "a tile has whole heads");
 
