@@ -151,8 +151,34 @@ def writes_slices(x, h):
     return y, h
 
 
+def reads_neighbours(x, h):
+    for t in range(x.shape[1] - 1):
+        h = h * 0.5 + x[:, t + 1] - x[:, t]
+    for t in range(1, x.shape[1]):
+        h = h * 0.5 + x[:, t - 1] * x[0, t]
+    return h
+
+
+def reads_windows(x, h):
+    width, rows = 3, []
+    longer = torch.cat([x, x[:, :1], x[:, :1] * 2], 1)
+    for t in range(x.shape[1]):
+        h = h * 0.5 + longer[:, t : t + width].sum(1) + longer[0, t + 1 : t + 3, :1].mean(0)
+        rows.append(h)
+    return torch.stack(rows, 1)
+
+
+def reads_blocks(x, h):
+    twice = torch.cat([x, x * 2], 1)
+    for t in range(0, twice.shape[1], 2):
+        h = h * 0.5 + twice[:, t : t + 2].amax(1)
+    for t in range(twice.shape[1] - 1, 0, -1):
+        h = h * 0.5 + twice[:, t - 1 : t + 1].amax(1) * t
+    return h
+
+
 FUNCTIONS = [
-    starts_later, takes_every_other, goes_back, writes_slices,
+    reads_neighbours, reads_windows, reads_blocks, starts_later, takes_every_other, goes_back, writes_slices,
     rows_of_a_list, rows_behind_others, rows_of_a_tensor, spellings_of_a_slice, the_number_of_a_step, nothing_carried,
     several_carried, composed_in_a_step, in_place, two_loops,
 ]  # fmt: skip
@@ -321,8 +347,28 @@ def reads_the_one_before(x, h):
     return h
 
 
+def reads_every_second(x, h):
+    for t in range(x.shape[1] // 2):
+        h = h + x[:, t * 2]
+    return h
+
+
+def reads_cut_windows(x, h):
+    for t in range(0, x.shape[1], 2):
+        h = h + x[:, t : t + 2].sum(1)
+    return h
+
+
+def reads_too_far(x, h):
+    for t in range(x.shape[1]):
+        h = h + x[:, t : t + 2].sum(1)
+    return h
+
+
 REFUSED = {
-    reads_the_one_before: r"it reads `x\[:, t - 1\]`",
+    reads_the_one_before: "it takes elements from -1 on, which count from the end",
+    reads_every_second: r"it reads `x\[:, t \* 2\]`", reads_too_far: "that may lie behind the last one",
+    reads_cut_windows: "that may lie behind the last one",
     leaves_early: "`break`", takes_a_list: "only `for name in range", writes_to_a_dict: "it writes to `found",
     appends_twice: "rows has several uses", appends_to_a_set: "calls `found.add`",
     reads_what_it_writes: "y has several uses", reads_the_last: "last is read after the loop",

@@ -93,6 +93,7 @@ def _converted(loop: ast.For) -> list[ast.stmt]:
     slices = [f"_ait_slice_{i}" for i in range(len(step.sliced))]
     if not slices or any(name == loop.target.id for statement in body for name, _ in _names(statement)):
         slices.append(loop.target.id)
+    parts = ["(" + ", ".join(map(str, part)) + ")" for part in step.sliced]
     values = [f"_ait_rows_{i}" for i in range(len(step.results))]
     head = "".join(f"    {name} = []\n" for name in values)
     made = _parse(
@@ -102,7 +103,7 @@ def _converted(loop: ast.For) -> list[ast.stmt]:
         f"    {_tuple(slices)} = _ait_slices\n{head}"
         f"    return {_tuple(carried)}, {_tuple(values)}\n"
         f"{_tuple(carried)}, _ait_results = {STEPS}.run(_ait_step, _ait_range, {_tuple(carried)}, "
-        f"[{', '.join(f'({tensor}, {axis})' for tensor, axis in step.sliced)}], "
+        f"[{', '.join(parts)}], "
         f"{slices[-1] == loop.target.id}, {[r.name for r in step.results]!r})\n"
         + "".join(
             f"{r.name} = {STEPS}.collected({r.name}, _ait_results[{i}])\n"
@@ -162,7 +163,10 @@ class _Step(ast.NodeTransformer):
 
     def __init__(self, index: str, written: set[str]) -> None:
         self.index, self.written = index, written
-        self.sliced: list[tuple[str, int]] = []
+        self.sliced: list[tuple[str, int, str, str | None]] = []
+        """The tensors that a step reads a part of: text, axis, where the part starts behind the loop's index, and how
+        wide it is; None is one element without the axis.
+        """
         self.results: list[Result] = []
 
     def check(self, body: Sequence[ast.stmt]) -> None:
@@ -194,7 +198,7 @@ class _Step(ast.NodeTransformer):
         target = node.targets[0]
         if len(node.targets) == 1 and isinstance(target, ast.Subscript) and isinstance(target.value, ast.Name):
             items = _items(target.slice)
-            at = self._position(items)
+            at = self._position(items, [self._is_index(item) for item in items])
             rest = [item for item in items if not self._is_index(item)]
             if at is not None and len(rest) == len(items) - 1 and all(map(_is_whole, rest)):
                 is_slice = any(isinstance(item, ast.Slice) and self._is_index(item) for item in items)
@@ -219,20 +223,29 @@ class _Step(ast.NodeTransformer):
 
     def visit_Subscript(self, node: ast.Subscript) -> Any:
         items = _items(node.slice)
-        at = self._position(items)
+        places = [self._place(item) for item in items]
+        at = self._position(items, [place is not None for place in places])
         read = {n.id for n in ast.walk(node.value) if isinstance(n, ast.Name)}
         is_plain = isinstance(node.value, ast.Name | ast.Attribute) and not read & (self.written | {self.index})
         if at is None or not is_plain or not isinstance(node.ctx, ast.Load):
             if self.index in {name for item in items for name in _identifiers(item)}:
                 raise LoopError(
-                    f"it reads `{ast.unparse(node)}`; with `{self.index}` as an index, x[{self.index}] and the like can"
+                    f"it reads `{ast.unparse(node)}`; with `{self.index}` as an index, x[{self.index} + 1], "
+                    f"x[{self.index}:{self.index} + 3] and the like can"
                 )
             return self.generic_visit(node)
-        key = (ast.unparse(node.value), at)
+        (offset, width) = next(place for place in places if place is not None)
+        key = (ast.unparse(node.value), at, offset, width)
         if key not in self.sliced:
             self.sliced.append(key)
-        kept = [ast.Constant(None) if isinstance(i, ast.Slice) and self._is_index(i) else i for i in items]
-        kept = [item for item in kept if not self._is_index(item)]
+        kept: list[ast.expr] = []
+        for item, place in zip(items, places, strict=True):
+            if place is None:
+                kept.append(item)
+            elif width is not None:
+                kept.append(ast.Slice())
+            elif isinstance(item, ast.Slice):
+                kept.append(ast.Constant(None))
         name = ast.Name(f"_ait_slice_{self.sliced.index(key)}", ast.Load())
         made = ast.Subscript(name, ast.Tuple(kept, ast.Load()), ast.Load()) if kept else name
         return _at(made, node)
@@ -254,10 +267,39 @@ class _Step(ast.NodeTransformer):
         texts = (self.index, f"{self.index}:{self.index} + 1")
         return ast.unparse(item) in texts
 
-    def _position(self, items: Sequence[ast.expr]) -> int | None:
+    def _place(self, item: ast.expr) -> tuple[str, str | None] | None:
+        """Where an item of an index starts behind the loop's index, and how wide it is, both as text: `t + 1` is ("1",
+        None), `t:t + k` is ("0", "k - 0"). None for an item without the loop's index, or with another formula of it.
+        """
+        if self._is_index(item):
+            return "0", None
+        if not isinstance(item, ast.Slice):
+            start = self._behind(item)
+            return None if start is None else (start, None)
+        if item.step is not None or item.lower is None or item.upper is None:
+            return None
+        start, end = self._behind(item.lower), self._behind(item.upper)
+        return None if start is None or end is None else (start, f"({end}) - ({start})")
+
+    def _behind(self, item: ast.expr) -> str | None:
+        """The text of E in `t`, `t + E`, `E + t` and `t - E`, if no step changes E."""
+        if isinstance(item, ast.Name) and item.id == self.index:
+            return "0"
+        if not isinstance(item, ast.BinOp) or not isinstance(item.op, ast.Add | ast.Sub):
+            return None
+        for part, rest in ((item.left, item.right), (item.right, item.left)):
+            inner = self._behind(part)
+            if inner is None or {*_identifiers(rest)} & (self.written | {self.index}):
+                continue
+            if isinstance(item.op, ast.Add):
+                return f"{inner} + ({ast.unparse(rest)})"
+            return f"{inner} - ({ast.unparse(rest)})" if part is item.left else None
+        return None
+
+    def _position(self, items: Sequence[ast.expr], of_index: Sequence[bool]) -> int | None:
         """The axis of the loop's index among the items of an index, if the others are slices, None and numbers."""
-        found = [i for i, item in enumerate(items) if self._is_index(item)]
-        others = [item for item in items if not self._is_index(item)]
+        found = [i for i, is_index in enumerate(of_index) if is_index]
+        others = [item for item, is_index in zip(items, of_index, strict=True) if not is_index]
         if (
             len(found) != 1
             or not all(map(_is_fixed, others))

@@ -46,12 +46,26 @@ class Range:
             torch._check(count >= 0)
         return Range(start, stop, by, count)
 
+    def behind(self, offset: Any) -> Range:
+        """The range with each number increased. Raises `LoopError` if a number may be below 0."""
+        if is_dynamic(offset):
+            raise LoopError("it takes elements at a distance that is a dim, expected a number")
+        moved = Range(self.start + int(offset), self.stop + int(offset), self.by, self.count)
+        if not _is_known(moved.first >= 0):
+            raise LoopError(f"it takes elements from {moved.first} on, which count from the end")
+        return moved
+
+    @property
+    def first(self) -> Any:
+        """The smallest number."""
+        return self.start if self.by > 0 else self.start + (self.count - 1) * self.by
+
     def of_axis(self, tensor: Any, axis: int) -> Any:
         """The elements of a tensor at these numbers of an axis, first; for a step below 0, the last number first."""
         moved = tensor.movedim(axis, 0)
-        if torch.fx.experimental.symbolic_shapes.statically_known_true(moved.shape[0] == self.count):
+        first = self.first
+        if _is_known(moved.shape[0] == self.count) and _is_known(first == 0):
             return moved
-        first = self.start if self.by > 0 else self.start + (self.count - 1) * self.by
         step = abs(self.by)
         if step == 1:
             return moved.narrow(0, first, self.count)
@@ -62,9 +76,13 @@ class Range:
         return values if self.by > 0 else values.flip(0)
 
 
+def _is_known(condition: Any) -> bool:
+    """Whether a condition on sizes holds for all sizes, without recording it."""
+    return bool(torch.fx.experimental.symbolic_shapes.statically_known_true(condition))
+
+
 def without_axis(value: Any, tensor: Any, axis: int) -> Any:
-    """A value for one index of a tensor's axis, without that axis; a value that broadcasts may lack the axis already.
-    """
+    """A value for one index of a tensor's axis, without that axis; one that broadcasts may lack the axis already."""
     if not isinstance(value, torch.Tensor):
         return torch.full((), value, dtype=tensor.dtype, device=tensor.device)
     behind = axis if axis < 0 else axis - tensor.dim()
@@ -80,17 +98,18 @@ def run(
     step: Step,
     numbers: Range,
     carried: Any,
-    sliced: Sequence[tuple[Any, int]],
+    sliced: Sequence[tuple[Any, int, Any, Any]],
     counts: bool,
     names: Sequence[str],
 ) -> Any:
     """Run a step for each number.
 
-    A step gets the carried values, a slice of each tensor of `sliced` along its axis and, if `counts`, the number
-    as a scalar. Returns the last carried values, and for each name the values of all steps, stacked along dim
-    0. Raises `LoopError`.
+    A step gets the carried values, a part of each tensor of `sliced` and, if `counts`, the number as a scalar. A part
+    is taken along an axis; it starts so many elements behind the number, and is so wide; None is one element, without
+    the axis. Returns the last carried values, and for each name the values of all steps, stacked along dim 0. Raises
+    `LoopError`.
     """
-    xs = [_slices(tensor, axis, numbers) for tensor, axis in sliced]
+    xs = [_slices(*part, numbers) for part in sliced]
     if counts:
         xs.append(torch.arange(numbers.count) * numbers.by + numbers.start)
     tree = torch.utils._pytree
@@ -121,9 +140,20 @@ def run(
     return tree.tree_unflatten(list(last)[: len(start)], spec), list(stacked)
 
 
-def _slices(tensor: Any, axis: int, numbers: Range) -> Any:
+def _slices(tensor: Any, axis: int, offset: Any, width: Any, numbers: Range) -> Any:
     if not isinstance(tensor, torch.Tensor):
         raise LoopError(f"it takes elements of a {type(tensor).__name__} by the index of the step")
+    if offset != 0:
+        numbers = numbers.behind(offset)
+    is_part = width is not None
+    if is_part:
+        if is_dynamic(width) or int(width) < 1:
+            raise LoopError(f"it takes {width} elements at once, expected a number from 1 on")
+        axis %= tensor.dim()
+        tensor = tensor.unfold(axis, int(width), 1).movedim(-1, axis + 1)
+    last = numbers.first + (numbers.count - 1) * abs(numbers.by)
+    if (is_part or offset != 0) and not _is_known(last < tensor.shape[axis]):
+        raise LoopError("it takes elements that may lie behind the last one")
     return numbers.in_order(numbers.of_axis(tensor, axis))
 
 
