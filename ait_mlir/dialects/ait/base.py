@@ -21,7 +21,7 @@ from xdsl.utils.exceptions import VerifyException
 from ait_mlir.dialects.ait.bits import LEAST, MOST
 from ait_mlir.dialects.ait.operands import parse_signature, resolve
 from ait_mlir.dialects.ait.structure import region_key
-from ait_mlir.dialects.ait.syntax import NUMBER, Body, Operands, Prop, Syntax, properties_of, values
+from ait_mlir.dialects.ait.syntax import DIM, NUMBER, Body, Operands, Prop, Syntax, properties_of, values
 from ait_mlir.dialects.ait.types import EMPTY_SCOPE, Shape, ShapeAttr, ShapedType, TensorType, scope_of, shape_text
 from ait_mlir.dims import Expr, Scope
 from ait_mlir.errors import Fix, with_fixes
@@ -139,6 +139,11 @@ class AitOp(IRDLOperation):
         raise underlying_error
 
     def verify_(self) -> None:
+        for clause in self.SYNTAX:
+            if isinstance(clause, Prop) and clause.kind is DIM:
+                given = self.properties.get(clause.name)
+                if isinstance(given, ShapeAttr) and len(given.data) != 1:
+                    raise self.fail(f"{clause.name} is one dim expression, got {len(given.data)}")
         expected = self.infer_result_types()
         scope = scope_of(self)
         for clause in self.SYNTAX:

@@ -481,3 +481,15 @@ ait.graph @g() {
   ^bb0:
   } : !ait.tensor<4 x f16>
 }
+
+// -----
+
+ait.graph @g(%x: !ait.tensor<n x 4 x f16>) dims {n = 0 to 8} {
+  %y = ait.loops(%x) for (d0 = n, d1 = 4) {
+  ^bb0(%a: !ait.tensor<n x 4 x f16>):
+    // expected-error @below {{ait.index: expression is one dim expression, got 0}}
+    %i = "ait.index"() <{expression = #ait.shape<>}> : () -> i64
+    %v = ait.at %a[d0, d1] : f32
+    ait.yield %v : f32
+  } : !ait.tensor<n x 4 x f16>
+}
