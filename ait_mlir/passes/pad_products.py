@@ -21,6 +21,7 @@ from ait_mlir.dialects.ait.pad import PadOp
 from ait_mlir.dialects.ait.region import FusedElementwiseOp
 from ait_mlir.dialects.ait.types import TensorType, tensor_type
 from ait_mlir.dialects.ait.view import ConcatOp, ExpandOp, SliceOp
+from ait_mlir.elements.gemm import has_vector
 from ait_mlir.lowering.candidates import standalone
 from ait_mlir.lowering.estimates import table_for
 from ait_mlir.lowering.kernels import Target
@@ -63,6 +64,8 @@ def pad_products(block: Block, target: Target | None, weights: bool = False) -> 
         if isinstance(op, GemmOp | BmmOp) and is_narrow(op):
             free = tuple(weights and follows_from_params(v) for v in (op.a, op.b))
             if (weights and not any(free)) or not any(fill_up(op, EIGHT)):
+                continue
+            if target is not None and has_vector(op):  # loops read rows that start on any address
                 continue
             key = (type(op), *op.operand_types, op.layout, free)
             if key not in known:

@@ -51,7 +51,10 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         " : s x 512 x T; 1024 x 512 x T -> s x 512 x T",
     ),
     "gather": ("%a at(%b) dims [0] kept [1] : 100 x 24 x T; s x 1 x i64 -> s x 24 x T",),
-    "gemm": ("rcr %a, %b : s x 512 x T; param 1024 x 512 x T -> s x 1024 x T",),
+    "gemm": (
+        "rcr %a, %b : s x 512 x T; param 1024 x 512 x T -> s x 1024 x T",
+        "rcr %a, %b : s x 501 x T; 1024 x 501 x T -> s x 1024 x T",
+    ),
     "grid_sample": ("linear zeros %a, %b : b x s x 7 x 16 x T; b x 3 x s x 2 x T -> b x 3 x s x 16 x T",),
     "group_norm": ("%a dim 3 groups 4 eps 1e-05 : b x 14 x 14 x 64 x T -> b x 14 x 14 x 64 x T",),
     "grouped_embedding": ("%a, %b, %c, %d : 9 x 24 x T; b x i64; 9 x 24 x T; b x i64 -> b x 24 x T; b x 24 x T",),
