@@ -184,7 +184,7 @@ class Model:
     def close(self) -> None:
         """Wait for the runs under way and free the model. Further calls raise `RunError`; closing twice is fine.
 
-        Raises `RunError` if a run that nobody waited for failed on its device; the model is free then, too.
+        Raises `RunError` if the device of its runs has failed, also by one that nobody waited for; the model is freed.
         """
         self._library.close()
 

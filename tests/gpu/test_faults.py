@@ -132,7 +132,6 @@ def artifacts(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 def test_a_stray_write_is_an_error_of_this_and_all_later_runs(artifacts: tuple[Path, Path], how: str) -> None:
     """CUDA lets nothing more run in the process then: each call says why, none hangs, and the process ends as it should."""
     found = printed_by("tests.gpu.faults_inside", how, *map(str, artifacts))
-    assert found.pop("closing") is None
     if how == "unwaited" and found["the launch"] is None:
         del found["the launch"]  # else the fault was there before the call returned
     assert len(found) >= 7

@@ -109,7 +109,7 @@ def test_a_network(precision: Precision) -> None:
         torch.nn.Conv2d(32, 64, 3, padding=1), torch.nn.ReLU(), torch.nn.Flatten(), torch.nn.Linear(64 * 64, 256)
     ).eval()
     x = torch.randn(16, 32, 8, 8)
-    with torch.no_grad():
+    with torch.no_grad(), torch.backends.cudnn.flags(allow_tf32=precision != "highest"):
         exact = model.double()(x.double())
         compiled = ait_mlir.compile(model.float(), (x,), target="cuda", precision=precision)
         got = compiled(x.cuda()).cpu().double()

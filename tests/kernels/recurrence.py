@@ -8,7 +8,12 @@ from tests.kernels.harness import Case
 from tests.kernels.library_gemm import ConfiguredCase, on_kernel
 
 FACTOR = 0.1
-"""Of products with random weights, so that errors do not grow from step to step."""
+"""Of products of 32 columns with random weights: with a larger factor, errors grow from step to step."""
+
+
+def scaled(region: str, hidden: int) -> str:
+    """A region with the factor for another number of columns."""
+    return region.replace(f"ait.constant {FACTOR} ", f"ait.constant {FACTOR * (32 / hidden) ** 0.5:.4f} ")
 
 
 def _region(gates: int, inputs: int, states: int, *lines: str) -> str:
@@ -69,7 +74,7 @@ def recurrence(
     text = (
         f"ait.graph @g({', '.join(f'%{n}: {of}' for n, of in given)}) dims {{b = 0 to 200, s = 0 to 64}} {{\n"
         f"  {', '.join(named)} = ait.recurrence %w init({', '.join(f'%i{n}' for n in range(states))}) "
-        f"with({', '.join(f'%x{n}' for n in range(len(inputs)))}){' reverse' if reverse else ''} {region} : "
+        f"with({', '.join(f'%x{n}' for n in range(len(inputs)))}){' reverse' if reverse else ''} {scaled(region, hidden)} : "
         f"{', '.join(results)}\n"
         + "".join(f'  ait.output "{n[1:]}" {n} : {of}\n' for n, of in zip(named, results, strict=True))
         + "}"
