@@ -199,7 +199,8 @@ def test_names_from_python_are_checked_too() -> None:
 
 
 def test_two_programs_are_no_model() -> None:
-    text = "ait.graph @f() {}\nait.graph @g() {}"
+    body = '(%x: !ait.tensor<3 x f32>) {\n  ait.output "y" %x : !ait.tensor<3 x f32>\n}\n'
+    text = f"ait.graph @f{body}ait.graph @g{body}"
     module = parse_text(context(), text)
     run_to_phase(module, "planned")
     with pytest.raises(CompileError, match="a model is one program; the module has 2"):
