@@ -126,9 +126,11 @@ def is_free(pad: PadOp, op: ContractionOp, free: Sequence[bool]) -> bool:
 
 
 def is_written(pad: PadOp, op: ContractionOp) -> bool:
-    """Whether elementwise ops compute a pad's operand for a product alone: then they write into the larger tensor."""
+    """Whether elementwise ops or a concat make a pad's operand for a product alone: then they write into the larger
+    tensor."""
     owner = pad.input.owner
-    return isinstance(owner, ElementwiseOp | FusedElementwiseOp) and {u.operation for u in pad.input.uses} <= {pad, op}
+    writes = isinstance(owner, ElementwiseOp | FusedElementwiseOp | ConcatOp)
+    return writes and {use.operation for use in pad.input.uses} <= {pad, op}
 
 
 def seconds_of_copy(op: PadOp | SliceOp, env: dict[str, int], target: Target) -> float:

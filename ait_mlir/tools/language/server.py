@@ -11,7 +11,7 @@ import re
 import sys
 import traceback
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock
@@ -143,6 +143,12 @@ class AitServer(LanguageServer):
             raise JsonRpcException(f"{uri} is not open", code=REQUEST_FAILED)
         return found
 
+    def forget_done(self) -> None:
+        """Drop the futures of finished notifications: pygls 2 keeps one for each, and drops those of requests alone."""
+        kept: dict[Any, Future[Any]] = self.protocol._request_futures  # pyright: ignore[reportPrivateUsage]
+        for key in [key for key, future in kept.items() if future.done()]:
+            del kept[key]
+
     # ** changes **
 
     def changed(self, uri: str) -> None:
@@ -152,6 +158,7 @@ class AitServer(LanguageServer):
         opened = self.opened.setdefault(uri, Opened(uri, name, "", None, document=Document(name)))
         opened.text, opened.version = source.source, source.version
         opened.changes += 1
+        self.forget_done()
         task = asyncio.get_running_loop().create_task(self._check(opened))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
@@ -189,3 +190,13 @@ def test_without_pygls_the_command_says_what_to_install() -> None:
 def test_a_number_that_is_no_port_is_an_error(port: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--tcp", port]) == 1
     assert f"ait-lsp: error: cannot listen on port {port}: " in capsys.readouterr().err
+
+
+def test_futures_of_finished_notifications_are_dropped() -> None:
+    """pygls keeps a future for each notification that a generator handles; one that is under way stays."""
+    server = new_server()
+    kept = server.protocol._request_futures  # pyright: ignore[reportPrivateUsage]
+    kept["done"], kept["under way"] = Future(), Future()
+    kept["done"].set_result(None)
+    server.forget_done()
+    assert list(kept) == ["under way"]
