@@ -84,15 +84,3 @@ ait.graph @read_again(%x: !ait.tensor<8192 x 859 x f16>, %r: !ait.tensor<8192 x 
   ait.output "s" %s : !ait.tensor<8192 x 859 x f16>
   ait.output "y" %y : !ait.tensor<8192 x 818 x f16>
 }
-
-// A concat writes into rows with zeros behind, and the weight is padded when the model is compiled.
-// WEIGHTS-LABEL: ait.graph @joined
-// WEIGHTS: ait.concat %a, %b, {{.*}} dim 1 : !ait.tensor<batch x 480 x f16>
-// WEIGHTS: ait.pad constant %w before [0, 0] : !ait.tensor<1024 x 480 x f16>
-// WEIGHTS: ait.gemm rcr {{.*}} : !ait.tensor<batch x 1024 x f16>
-ait.graph @joined(%a: !ait.tensor<batch x 128 x f16>, %b: !ait.tensor<batch x 351 x f16>) dims {batch = 1 to 4096} {
-  %w = ait.param "w" : !ait.tensor<1024 x 479 x f16>
-  %s = ait.concat %a, %b dim 1 : !ait.tensor<batch x 479 x f16>
-  %y = ait.gemm rcr %s, %w : !ait.tensor<batch x 1024 x f16>
-  ait.output "y" %y : !ait.tensor<batch x 1024 x f16>
-}
