@@ -21,21 +21,21 @@ struct LastPlaces {
   __device__ __forceinline__ uint32_t* of(int64_t row, int64_t target) const {
     return numbers + (columns ? target * rows + row : row * targets + target);
   }
-  /// Row and place of a number, such that neighbours read neighbouring indices.
-  __device__ __forceinline__ void split(int64_t number, int64_t& row, int64_t& place) const {
-    if (columns) {
-      divide(number, rows, place, row);
-    } else {
-      divide(number, places, row, place);
-    }
+  struct Parts {
+    int64_t quotient, rest;
+  };
+  static __device__ __forceinline__ Parts divide(int64_t a, int64_t b) {
+    const bool narrow = static_cast<uint64_t>(a | b) >> 32 == 0;
+    const int64_t quotient = narrow ? static_cast<uint32_t>(a) / static_cast<uint32_t>(b) : a / b;
+    return {quotient, a - quotient * b};
   }
-  static __device__ __forceinline__ void divide(int64_t a, int64_t b, int64_t& quotient, int64_t& rest) {
-    if (static_cast<uint64_t>(a | b) >> 32 == 0) {
-      quotient = static_cast<uint32_t>(a) / static_cast<uint32_t>(b);
-    } else {
-      quotient = a / b;
-    }
-    rest = a - quotient * b;
+  struct Place {
+    int64_t row, place;
+  };
+  /// Row and place of a number, such that neighbours read neighbouring indices.
+  __device__ __forceinline__ Place split(int64_t number) const {
+    const Parts parts = divide(number, columns ? rows : places);
+    return {columns ? parts.rest : parts.quotient, columns ? parts.quotient : parts.rest};
   }
 };
 
@@ -46,8 +46,7 @@ __global__ void __launch_bounds__(256) scatter_find_kernel(Space space, LastPlac
   const int64_t stride = static_cast<int64_t>(gridDim.x) * blockDim.x;
 #pragma unroll 4
   for (int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += stride) {
-    int64_t row, place;
-    last.split(i, row, place);
+    const auto [row, place] = last.split(i);
     const int64_t target = space.target(row, place);
     if (target >= 0) atomicMax(last.of(row, target), static_cast<uint32_t>(place) + 1);
   }
@@ -62,9 +61,8 @@ __global__ void __launch_bounds__(256) scatter_last_kernel(Space space, LastPlac
   const int64_t stride = static_cast<int64_t>(gridDim.x) * blockDim.x;
 #pragma unroll 4
   for (int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += stride) {
-    int64_t number, chunk, row, place;
-    LastPlaces::divide(i, chunks, number, chunk);
-    last.split(number, row, place);
+    const auto [number, chunk] = LastPlaces::divide(i, chunks);
+    const auto [row, place] = last.split(number);
     const int64_t target = space.target(row, place);
     if (target < 0 || *last.of(row, target) != static_cast<uint32_t>(place) + 1) continue;
     int64_t dense = space.dense_of_place(place), whole = space.whole_of_target(target);
