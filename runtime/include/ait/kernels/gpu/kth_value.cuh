@@ -30,8 +30,8 @@ __global__ void __launch_bounds__(kRowTileThreads, 4) kth_tile_kernel(Sorted sor
   AIT_DYNAMIC_SHARED(16, kth_shared);
   const int thread = threadIdx.x, length = static_cast<int>(sorted.space.length);
   const int64_t first = static_cast<int64_t>(blockIdx.x) * most;
-  const RowTile<T> tile(kth_shared, most, sorted.space.rows - first, length, columns);
-  uint32_t* const places = reinterpret_cast<uint32_t*>(kth_shared + RowTile<T>::bytes(most, length));
+  const TileOfRows<T> tile(kth_shared, most, sorted.space.rows - first, length, columns);
+  uint32_t* const places = reinterpret_cast<uint32_t*>(kth_shared + TileOfRows<T>::bytes(most, length));
   wait_for_previous();
   allow_next();
   tile.read(sorted, first);
@@ -135,7 +135,7 @@ int32_t kth_value_with(const Context& ctx, const Sorted& sorted, uint32_t k, int
     const int most = rows_of_tile<T>(kRowTileThreads / Share::kLanes, columns);
     config.block = dim3(kRowTileThreads);
     config.grid = dim3(grid_size((sorted.space.rows + most - 1) / most));
-    config.shared_bytes = static_cast<uint32_t>(RowTile<T>::bytes(most, static_cast<int>(length)) + most * int64_t(sizeof(uint32_t)));
+    config.shared_bytes = static_cast<uint32_t>(TileOfRows<T>::bytes(most, static_cast<int>(length)) + most * int64_t(sizeof(uint32_t)));
     return launch(ctx, config, kth_tile_kernel<kNanFirst, Share, Sorted>, sorted, k, bits, most, columns);
   }
 }

@@ -14,7 +14,7 @@ inline constexpr int kRowTileThreads = 256;
 
 /// @brief The elements of some rows, and where each row begins in the input.
 template <class T>
-struct RowTile {
+struct TileOfRows {
   int rows, length, pitch;
   bool columns;  ///< whether neighbours in the memory of the input belong to neighbouring rows
   int64_t* starts;
@@ -23,7 +23,7 @@ struct RowTile {
   static AIT_FN int64_t bytes(int rows, int length) {
     return (rows * (int64_t(sizeof(int64_t)) + bank_pitch<T>(length) * int64_t(sizeof(T))) + 15) / 16 * 16;
   }
-  __device__ __forceinline__ RowTile(char* memory, int most, int64_t left, int length_, bool columns_)
+  __device__ __forceinline__ TileOfRows(char* memory, int most, int64_t left, int length_, bool columns_)
       : rows(left < most ? static_cast<int>(left) : most), length(length_), pitch(bank_pitch<T>(length_)), columns(columns_) {
     starts = reinterpret_cast<int64_t*>(memory);
     elements = reinterpret_cast<T*>(starts + most);
@@ -34,7 +34,7 @@ struct RowTile {
   struct Walk {
     int inner, at, other;
     bool columns;
-    __device__ __forceinline__ Walk(const RowTile& tile, bool across) : inner(across ? tile.rows : tile.length), columns(across) {
+    __device__ __forceinline__ Walk(const TileOfRows& tile, bool across) : inner(across ? tile.rows : tile.length), columns(across) {
       at = static_cast<int>(threadIdx.x) % inner;
       other = static_cast<int>(threadIdx.x) / inner;
     }

@@ -132,7 +132,7 @@ template <class Sorted>
 __global__ void __launch_bounds__(kRadixThreads) sort_columns_kernel(Sorted sorted, int most, int each, int passes, bool reads, bool writes) {
   using K = typename Sorted::K;
   using T = typename Sorted::Value;
-  using Tile = RowTile<T>;
+  using Tile = TileOfRows<T>;
   static_assert(kRadixThreads == kRowTileThreads, "the threads that sort read the rows");
   __shared__ RadixCounters counters;
   AIT_DYNAMIC_SHARED(16, sort_shared);
@@ -176,7 +176,7 @@ namespace detail {
 /// @brief The bytes of shared memory of `sort_columns_kernel`.
 template <class K, class T>
 int64_t sort_columns_bytes(int most, int length, int each) {
-  return RowTile<T>::bytes(most, length) + each * int64_t(kRadixThreads) * int64_t(sizeof(K)) + most * (16 + 2 * int64_t(bank_pitch<uint16_t>(length)));
+  return TileOfRows<T>::bytes(most, length) + each * int64_t(kRadixThreads) * int64_t(sizeof(K)) + most * (16 + 2 * int64_t(bank_pitch<uint16_t>(length)));
 }
 }  // namespace detail
 

@@ -24,7 +24,7 @@ __global__ void __launch_bounds__(kRowTileThreads) topk_warp_kernel(Sorted sorte
   AIT_DYNAMIC_SHARED(16, topk_shared);
   const int64_t first = static_cast<int64_t>(blockIdx.x) * most;
   const int length = static_cast<int>(sorted.space.length), lane = threadIdx.x % kWarpSize;
-  const RowTile<T> tile(topk_shared, most, sorted.space.rows - first, length, columns);
+  const TileOfRows<T> tile(topk_shared, most, sorted.space.rows - first, length, columns);
   wait_for_previous();
   allow_next();
   tile.read(sorted, first);
@@ -124,7 +124,7 @@ int32_t topk_short(const Context& ctx, const Sorted& sorted, bool columns) {
   config.block = dim3(kRowTileThreads);
   config.grid = dim3(grid_size((sorted.space.rows + most - 1) / most));
   config.dependent = true;
-  config.shared_bytes = static_cast<uint32_t>(RowTile<T>::bytes(most, static_cast<int>(sorted.space.length)));
+  config.shared_bytes = static_cast<uint32_t>(TileOfRows<T>::bytes(most, static_cast<int>(sorted.space.length)));
   return launch(ctx, config, topk_warp_kernel<kItems, Sorted>, sorted, most, columns);
 }
 }  // namespace detail
