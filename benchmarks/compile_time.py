@@ -38,6 +38,7 @@ from ait_mlir.lowering.build import build_runtime
 from benchmarks import measure, record
 from benchmarks.models import DTYPES
 from benchmarks.networks import network, randomized
+from benchmarks.peers.lstm import Lstm
 from benchmarks.workloads import MODELS
 
 Case = tuple[nn.Module, list[torch.Tensor]]
@@ -56,17 +57,6 @@ class Chain(nn.Module):
 
     def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
         return nn.functional.gelu(x * 2 + y) * torch.sigmoid(x - y)
-
-
-class Lstm(nn.Module):
-    """Two recurrent layers and a classifier of the last step."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.layers, self.head = nn.LSTM(256, 256, 2, batch_first=True), nn.Linear(256, 10)
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return self.head(self.layers(x)[0][:, -1])
 
 
 def plain(make: Callable[[], nn.Module], *shapes: tuple[int, ...], dtype: torch.dtype) -> Case:

@@ -45,6 +45,7 @@ from benchmarks.engines import ENGINES, Engine, Job
 from benchmarks.models import DTYPES, widened
 from benchmarks.networks import network, randomized
 from benchmarks.peers import bert, gpt2, unet
+from benchmarks.peers.lstm import Lstm
 from benchmarks.random_networks import networks as random_networks
 
 Inputs = list[torch.Tensor]
@@ -84,17 +85,6 @@ class UNetBlock(nn.Module):
 
     def forward(self, x: torch.Tensor, time: torch.Tensor, text: torch.Tensor) -> torch.Tensor:
         return self.transformer(self.residual(x, time), text)
-
-
-class Lstm(nn.Module):
-    """Two recurrent layers and a classifier of the last step."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.layers, self.head = nn.LSTM(256, 512, 2, batch_first=True), nn.Linear(512, 10)
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return self.head(self.layers(x)[0][:, -1])
 
 
 def plain(make: Callable[[], nn.Module], *inputs: Callable[[], torch.Tensor]) -> Case:
@@ -137,7 +127,7 @@ NETWORKS: Mapping[str, Callable[[], Case]] = {
         lambda: torch.randn(1, 1280),
         lambda: torch.randn(1, unet.WORDS, unet.TEXT),
     ),
-    "lstm": partial(plain, Lstm, lambda: torch.randn(1, 64, 256)),
+    "lstm": partial(plain, lambda: Lstm(256, 512), lambda: torch.randn(1, 64, 256)),
     "detector": detector,
 }
 """Makes each network in f32, and its inputs at batch 1."""

@@ -91,7 +91,7 @@ COSINE = """for (r = ROWS) {
   %y = ait.mul %xy, %i : S
   ait.yield %y : S
 }"""
-MOMENTS = """for (r = ROWS) {
+_STATISTICS = """
   %n = ait.constant COUNT : S
   %s = ait.fold add for (k = COLS) { %v = ait.at %a_[r, k] : S
     ait.yield %v : S } : S
@@ -100,9 +100,11 @@ MOMENTS = """for (r = ROWS) {
     %d = ait.sub %v, %mean : S
     %dd = ait.mul %d, %d : S
     ait.yield %dd : S } : S
-  %var = ait.div %q, %n : S
+  %var = ait.div %q, %n : S"""
+"""The mean and the variance of a row."""
+MOMENTS = f"""for (r = ROWS) {{{_STATISTICS}
   ait.yield %var, %mean : S, S
-}"""
+}}"""
 NORMED = """for (r = ROWS) {
   %xx = ait.fold add for (k = COLS) { %v = ait.at %a_[r, k] : S
     %p = ait.mul %v, %v : S
@@ -128,16 +130,7 @@ PICKED = """for (r = ROWS) {
   %z = ait.div %y, %s : S
   ait.yield %z : S
 }"""
-LAYER_NORM = """for (r = ROWS, c = COLS) {
-  %n = ait.constant COUNT : S
-  %s = ait.fold add for (k = COLS) { %v = ait.at %a_[r, k] : S
-    ait.yield %v : S } : S
-  %mean = ait.div %s, %n : S
-  %q = ait.fold add for (k = COLS) { %v = ait.at %a_[r, k] : S
-    %d = ait.sub %v, %mean : S
-    %dd = ait.mul %d, %d : S
-    ait.yield %dd : S } : S
-  %var = ait.div %q, %n : S
+LAYER_NORM = f"""for (r = ROWS, c = COLS) {{{_STATISTICS}
   %eps = ait.constant 1.0e-5 : S
   %sum = ait.add %var, %eps : S
   %scale = ait.rsqrt %sum : S
@@ -147,7 +140,7 @@ LAYER_NORM = """for (r = ROWS, c = COLS) {
   %g = ait.at %b_[c] : S
   %y = ait.mul %z, %g : S
   ait.yield %y : S
-}"""
+}}"""
 SUM_ALL = """for () {
   %s = ait.fold add for (k = ROWS, l = COLS) { %v = ait.at %a_[k, l] : S
     ait.yield %v : S } : S

@@ -82,7 +82,7 @@ def add_precision(parser: argparse.ArgumentParser) -> None:
         default="highest",
         metavar="NAME",
         help="of products, convolutions and attention of f32 on a GPU: highest (exact, the default), high (TF32) or "
-        "medium (bf16)",
+        "medium (bf16). On CUDA, ops with the word tf32 are TF32 at highest, too",
     )
 
 
