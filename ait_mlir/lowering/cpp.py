@@ -53,6 +53,12 @@ def dim(expr: Expr, names: Mapping[str, str]) -> CppText:
     return CppText(expr.cpp({name: identifier(cpp) for name, cpp in names.items()}))
 
 
+def dim_variable(index: int) -> CppText:
+    """The C++ variable of a dim of a program, by the place of the dim in its table. The underscore matters: CUDA has a
+    type `dim3`, which a variable of that name would hide."""
+    return CppText(f"dim_{number(index)}")
+
+
 def header(path: str) -> CppText:
     """`"ait/types.h"`: the name of a header of the runtime or of the program, as `#include` takes it; raises
     `ValueError` for others."""

@@ -37,7 +37,7 @@ from ait_mlir.dims import Expr, Fields, Noted
 from ait_mlir.ir.pipeline import PassError
 from ait_mlir.lowering.candidates import Step
 from ait_mlir.lowering.choices import Buffer, Selected, step_results
-from ait_mlir.lowering.cpp import CppText
+from ait_mlir.lowering.cpp import CppText, dim_variable
 from ait_mlir.lowering.kernels import Arg, Emission, Kernel, Launch, Target
 from ait_mlir.lowering.kernels.amounts import element_bytes
 from ait_mlir.lowering.layout import laid_out
@@ -125,7 +125,7 @@ class _ProgramPrinter:
         self.module, self.program, self.target, self.entry = module, program, target, entry
         self.scope = program.scope
         self.tables = program_tables(program)
-        self.dims = Noted({d.name: f"dim{i}" for i, d in enumerate(self.scope.dims)})
+        self.dims = Noted({d.name: dim_variable(i) for i, d in enumerate(self.scope.dims)})
         self.steps: dict[str, str] = {}  # the C++ variables of the loops around
         self.names: dict[SSAValue, str] = {}
         self.counts: Counter[str] = Counter()

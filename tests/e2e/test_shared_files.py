@@ -107,4 +107,23 @@ def test_a_function_is_called_with_the_sizes_of_each_launch():
     assert re.findall(rf"int32_t ({name}_\d)\(", files["program.cc"]) == [f"{name}_0", f"{name}_1"]
     assert re.findall(rf"status = {name}_(\d)\(", files["program.cc"]) == ["0", "0", "1"]
     for n in (64, 32):
-        assert f"  sizes.m = dim0;\n  sizes.n = {n};\n  sizes.k = 64;\n" in files["program.cc"]
+        assert f"  sizes.m = dim_0;\n  sizes.n = {n};\n  sizes.k = 64;\n" in files["program.cc"]
+
+
+def test_no_variable_of_a_dim_hides_a_type_of_cuda():
+    sizes = " x ".join("abcde")
+    text = f"""
+    ait.graph @g(%x: !ait.tensor<{sizes} x f16>) dims {{{", ".join(f"{d} = 1 to 8" for d in "abcde")}}} {{
+      %y = ait.loops(%x) for (i = a, j = b, k = c, l = d, m = e) {{
+      ^bb0(%t: !ait.tensor<{sizes} x f16>):
+        %v = ait.at %t[i, j, k, l, (e - m) - 1] : f32
+        ait.yield %v : f32
+      }} : !ait.tensor<{sizes} x f16>
+      ait.output "y" %y : !ait.tensor<{sizes} x f16>
+    }}
+    """
+    files = emit(run_to_phase(parse_text(context(), text), "planned", CompileOptions("cuda"))).files
+    (code,) = [text for name, text in files.items() if name.startswith("k_")]
+    assert "config.grid = dim3(" in code
+    names = re.findall(r"int64_t (\w+)[,)]", code)
+    assert len(names) == 5 and "dim3" not in names

@@ -28,6 +28,7 @@ from ait_mlir.elements import kernel_op
 from ait_mlir.ir.parser import parse_text
 from ait_mlir.lowering.candidates import Candidate, Step
 from ait_mlir.lowering.choices import Choice, Selected
+from ait_mlir.lowering.cpp import dim_variable
 from ait_mlir.lowering.kernels import Arg, Emission, Kernel, Launch, Target, kernels_for
 from ait_mlir.reference.core import storage_dtype
 from ait_mlir.reference.graph import evaluate_graph
@@ -135,7 +136,7 @@ class Case:
         """The code of each launch."""
         kernel, config = self.chosen(target)
         ins, outs = self.args()
-        dims = {name: f"dim{i}" for i, name in enumerate(self.dims())}
+        dims = {name: dim_variable(i) for i, name in enumerate(self.dims())}
         emitted = kernel.emit(Launch(self.op, ins, outs, dims, config, target, self.between(target)[0]))
         return (emitted,) if isinstance(emitted, Emission) else emitted
 
@@ -144,7 +145,7 @@ class Case:
         ins, outs = self.args()
         results = [*outs, *self.between(target)[0]]
         pointers = [f"const {cpp_type(a)}* {a.name}" for a in ins] + [f"{cpp_type(a)}* {a.name}" for a in results]
-        dims = [f"dim{i}" for i in range(len(self.dims()))]
+        dims = [dim_variable(i) for i in range(len(self.dims()))]
         parameters = ", ".join([*pointers, "void* workspace", *(f"int64_t {d}" for d in dims)])
         includes: dict[str, None] = {}
         lines: list[str] = []

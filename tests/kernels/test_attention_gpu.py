@@ -190,7 +190,7 @@ def test_code_names_the_template() -> None:
     assert "attention_split<ait::gpu::SplitTile<64, 2, 4>, false, false>" in code and ", 16);" in code
     assert "changed_scores<ait::AddMask>(ait::gpu::ScoreOperand<ait::half, false, ait::ScoreColumns::kUnit>{" in code
     _, code = on_kernel(made("f16", then="3"), "split", {}).code(0, CUDA)
-    assert "dim2 + 3, " in code.replace("(dim2 + 3)", "dim2 + 3") and ", 16, ait::gpu::SecondPiece<ait::half>{" in code
+    assert "dim_2 + 3, " in code.replace("(dim_2 + 3)", "dim_2 + 3") and ", 16, ait::gpu::SecondPiece<ait::half>{" in code
 
 
 def longest(instances: int, row_tiles: int, section: int, sms: int = 132) -> int:

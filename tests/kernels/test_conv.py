@@ -272,14 +272,14 @@ def test_cudnn_takes_a_line_as_an_image_of_one_row() -> None:
     _, code = on_kernel(DRAWN["conv-long_line-f16"], "cudnn").code(0, CUDA)
     for field in (
         "in_height = 1",
-        "in_width = dim1",
+        "in_width = dim_1",
         "out_height = 1",
         "kernel[0] = 1",
         "kernel[1] = 9",
         "stride[1] = 2",
     ):
         assert f"args.{field};" in code, code
-    for field in ("pad_before[0] = 0", "pad_before[1] = 4", "strides_x[0] = (32 * dim1)", "strides_x[1] = (32 * dim1)"):
+    for field in ("pad_before[0] = 0", "pad_before[1] = 4", "strides_x[0] = (32 * dim_1)", "strides_x[1] = (32 * dim_1)"):
         assert f"args.{field};" in code, code
     assert "args.strides_x[2] = 32;" in code and "args.strides_y[2] = 16;" in code, code
 

@@ -101,8 +101,8 @@ def test_what_it_is_told() -> None:
         "args.causal = 1;",
         "args.window = 0;",
         "args.groups = 3;",
-        "args.cols = dim1;",
-        "args.strides_q[1] = (64 * dim1);",
+        "args.cols = dim_1;",
+        "args.strides_q[1] = (64 * dim_1);",
         "args.scale = 0x1.0000000000000p-3f;",
         "return ait::library_attention(ctx, args);",
     ):

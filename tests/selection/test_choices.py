@@ -46,7 +46,7 @@ def test_ranges_run(tmp_path: Path):
     w, v = rng.standard_normal((128, 64), dtype=np.float32), rng.standard_normal(128, dtype=np.float32)
     path = compile_module(module, output=tmp_path / "g.ait", workdir=tmp_path / "work", constants={"w": w, "v": v})
     program = (tmp_path / "work" / "program.cc").read_text()
-    assert "if (dim0 <= 2) {" in program and "else if (dim0 <= 11) {" in program
+    assert "if (dim_0 <= 2) {" in program and "else if (dim_0 <= 11) {" in program
     again = parse((tmp_path / "work" / "planned.mlir").read_text())
     check(again)
     assert str(again) == str(module)
@@ -72,7 +72,7 @@ def test_ranges_make_cuda_source():
         'cut = "epilogue"}]}>'
     )
     files = emit(run_to_phase(parse(pinned(choice, "f16")), "planned", CompileOptions("cuda", "sm_90a"))).files
-    assert "if (dim0 <= 8) {" in files["program.cc"]
+    assert "if (dim_0 <= 8) {" in files["program.cc"]
     assert sum(name.endswith(".cu") for name in files) == 3 and "copy_tensor_2.cu" in files
     (text,) = (text for text in files.values() if "ait::library_gemm(ctx, args)" in text)
     assert "algorithm = {{66, 0, 0, 0, 0, 0, 0, 0, 2}};" in text
@@ -215,7 +215,7 @@ def test_a_gated_product_runs_where_no_kernel_has_it(kernel: str, tmp_path: Path
     w, r = rng.standard_normal((48, 40), dtype=np.float32), rng.standard_normal(24, dtype=np.float32)
     path = compile_module(module, output=tmp_path / "g.ait", workdir=tmp_path / "work", constants={"w": w})
     program = (tmp_path / "work" / "program.cc").read_text()
-    assert ("if (dim0 <= 5) {" in program) is bool(kernel)
+    assert ("if (dim_0 <= 5) {" in program) is bool(kernel)
     with Model(path) as model:
         for b in (1, 5, 6, 300):
             x = rng.standard_normal((b, 40), dtype=np.float32)

@@ -70,7 +70,7 @@ class Launch(Generic[OpT]):
         return "gpu" if self.target.is_gpu else "cpu"
 
     def cpp(self, *exprs: Expr) -> str:
-        """The expressions in C++, with commas between: `dim0, 768`."""
+        """The expressions in C++, with commas between: `dim_0, 768`."""
         return ", ".join(e.cpp(self.dims) for e in exprs)
 
     def size(self, expr: Expr, called: str) -> str:

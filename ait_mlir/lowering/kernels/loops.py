@@ -87,12 +87,12 @@ def inner_kind(stride: Expr) -> str:
 
 
 def braces(exprs: Iterable[Expr], cpp_dims: Mapping[str, str], called: str = "") -> str:
-    """`{dim0, 768}`; in code whose sizes are fields of a struct, the fields are named `called` and a number."""
+    """`{dim_0, 768}`; in code whose sizes are fields of a struct, the fields are named `called` and a number."""
     return "{" + ", ".join(e.cpp(cpp_dims, called and f"{called}{i}") for i, e in enumerate(exprs)) + "}"
 
 
 def named_numbers(cpp_dims: Mapping[str, str], prefix: str, **exprs: Expr) -> str:
-    """`/*m=*/dim0, /*n=*/256`: the numbers of a struct, with comments that name its fields. In code whose sizes are
+    """`/*m=*/dim_0, /*n=*/256`: the numbers of a struct, with comments that name its fields. In code whose sizes are
     fields of a struct: `sizes.m, sizes.n`, with `prefix` before these names."""
     texts = {name: e.cpp(cpp_dims, f"{prefix}{name}") for name, e in exprs.items()}
     if isinstance(cpp_dims, Fields):
