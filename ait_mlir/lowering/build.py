@@ -23,7 +23,8 @@ from typing import TYPE_CHECKING
 from ait_mlir.errors import CompileError, ToolchainError
 from ait_mlir.host.cache import Scratch, cache_dir, is_kept, keep, locked, uses_kept
 from ait_mlir.host.files import copy_atomic, write_atomic
-from ait_mlir.lowering.ninja import ONCE, Unit, build_file, ninja_output, run_ninja
+from ait_mlir.lowering.joining import joined_cost, joined_units, keep_object, kept_objects
+from ait_mlir.lowering.ninja import ONCE, Unit, build_file, jobs, ninja_output, run_ninja
 from ait_mlir.lowering.target import DEFAULT_ARCH, TargetKind
 from ait_mlir.lowering.toolchain import Toolchain, cpp_root, cuda_home, optimization, toolchain
 
@@ -72,16 +73,35 @@ def refused_sources(
     """
     tools = toolchain(target.kind, target.arch)
     units = _library_units(sources, tools, Path(workdir).resolve())
-    missing = {f"o{i}.o": unit for i, unit in enumerate(units) if not is_kept(unit.object, unit.key)}
+    kept = kept_objects(units)
+    missing = [unit for unit in units if unit.key not in kept]
     if not missing:
         return set()
+    refused: list[Unit] = []
     with uses_kept(), Scratch() as scratch:
-        (scratch / "build.ninja").write_text(build_file(tools, missing, None))
-        ninja_output(scratch, tools, len(missing), "compiling kernels to time", keep_going=True, stop=stop)
-        made = {name for name in missing if (scratch / name).is_file()}
-        for name in made:
-            keep(scratch / name, missing[name].object, missing[name].key)
-    return {unit.source.name for name, unit in missing.items() if name not in made}
+        todo = _by_object(joined_units(missing, jobs(), scratch))
+        while todo:
+            (scratch / "build.ninja").write_text(build_file(tools, todo, None))
+            ninja_output(scratch, tools, len(todo), "compiling kernels to time", keep_going=True, stop=stop)
+            failed = {name: unit for name, unit in todo.items() if not (scratch / name).is_file()}
+            for name in todo.keys() - failed.keys():
+                keep_object(scratch / name, todo[name])
+            if stop is not None and stop.is_set():
+                refused += [part for unit in failed.values() for part in unit.parts or (unit,)]
+                break
+            refused += [unit for unit in failed.values() if not unit.parts]
+            todo = _apart({name: unit for name, unit in failed.items() if unit.parts})
+    return {unit.source.name for unit in refused}
+
+
+def _by_object(units: Iterable[Unit]) -> dict[str, Unit]:
+    """The units by the names of their objects in a build."""
+    return {f"o{i}.o": unit for i, unit in enumerate(units)}
+
+
+def _apart(joined: Mapping[str, Unit]) -> dict[str, Unit]:
+    """The parts of joined units by the names of their objects in a build."""
+    return {f"{i}_{name}": part for name, unit in joined.items() for i, part in enumerate(unit.parts)}
 
 
 def sources_digest(sources: Mapping[str, str], target: Target) -> str:
@@ -125,15 +145,16 @@ def _library_units(sources: Mapping[str, str], tools: Toolchain, directory: Path
         write_atomic(directory / name, text.encode())
     local = {name: text for name, text in sources.items() if not _is_compiled(name)}
     return [
-        Unit(directory / name, _unit_key(used, local, name, text), used)
+        _unit(directory / name, used, local, text)
         for name, text in sources.items()
         if _is_compiled(name)
         for used in (tools.host if tools.host is not None and Path(name).suffix == _HOST else tools,)
     ]
 
 
-def _unit_key(tools: Toolchain, local: Mapping[str, str], name: str, text: str) -> str:
-    """A digest of all inputs of an object. Of the headers `local` of its library, those that it includes count."""
+def _unit(source: Path, tools: Toolchain, local: Mapping[str, str], text: str) -> Unit:
+    """The unit of a source. Its key is a digest of all inputs of the object; of the headers `local` of its library,
+    those that it includes count."""
     included: dict[str, str] = {}
     todo = [text]
     while todo:
@@ -142,7 +163,9 @@ def _unit_key(tools: Toolchain, local: Mapping[str, str], name: str, text: str) 
                 included[header] = local[header]
                 todo.append(local[header])
     own = [part for header in sorted(included) for part in (header, included[header])]
-    return _digest(tools.identity, *_flags(tools), *own, name, text, *headers_of([text, *included.values()]))
+    headers = list(headers_of([text, *included.values()]))
+    key = _digest(tools.identity, *_flags(tools), *own, source.name, text, *headers)
+    return Unit(source, key, tools, joined_cost(source.name, text, headers))
 
 
 _RUNTIME_SOURCES: dict[TargetKind, tuple[str, ...]] = {
@@ -307,14 +330,31 @@ def _build(tools: Toolchain, units: list[Unit], label: str) -> Path:
         if is_kept(library, key):
             return library
         with Scratch() as scratch:
-            missing = {f"o{i}.o": unit for i, unit in enumerate(units) if not is_kept(unit.object, unit.key)}
-            objects = [next((n for n, u in missing.items() if u is unit), str(unit.object)) for unit in units]
-            (scratch / "build.ninja").write_text(build_file(tools, missing, objects))
-            run_ninja(scratch, tools, missing, label)
+            kept = kept_objects(units)
+            missing = _by_object(joined_units([u for u in units if u.key not in kept], jobs(), scratch))
+            _write_build(scratch, tools, units, missing, kept)
+            try:
+                run_ninja(scratch, tools, missing, label)
+            except CompileError:
+                refused = {n: u for n, u in missing.items() if u.parts and not (scratch / n).is_file()}
+                if not refused:
+                    raise
+                missing = {n: u for n, u in missing.items() if n not in refused} | _apart(refused)
+                _write_build(scratch, tools, units, missing, kept)
+                run_ninja(scratch, tools, missing, label)
             for name, unit in missing.items():
-                keep(scratch / name, unit.object, unit.key)
+                keep_object(scratch / name, unit)
             keep(scratch / "model.so", library, key)
     return library
+
+
+def _write_build(
+    scratch: Path, tools: Toolchain, units: Sequence[Unit], missing: Mapping[str, Unit], kept: Mapping[str, Path]
+) -> None:
+    """Write the build file of a library of `units`."""
+    made = {part.key: name for name, unit in missing.items() for part in unit.parts or (unit,)}
+    objects = dict.fromkeys(str(kept[u.key]) if u.key in kept else made[u.key] for u in units)
+    (scratch / "build.ninja").write_text(build_file(tools, missing, objects))
 
 
 def _is_compiled(name: str) -> bool:

@@ -39,10 +39,19 @@ class Unit:
     key: str
     tools: Toolchain | None = None
     """Its compiler and flags, if not those of the whole library."""
+    cost: int = 0
+    """An estimate of its time in a joined unit (`lowering/joining.py`); 0 if it is compiled alone."""
+    parts: tuple[Unit, ...] = ()
+    """The units that a joined unit has."""
 
     @property
     def object(self) -> Path:
-        return cache_dir() / "objects" / self.key[:2] / f"{self.key}.o"
+        return object_of(self.key)
+
+
+def object_of(key: str) -> Path:
+    """The path of the object of a unit in the cache."""
+    return cache_dir() / "objects" / key[:2] / f"{key}.o"
 
 
 def build_file(tools: Toolchain, missing: Mapping[str, Unit], objects: Iterable[str] | None) -> str:
@@ -94,8 +103,12 @@ def _usable(tools: Toolchain, text: str) -> str:
 
 
 def run_ninja(scratch: Path, tools: Toolchain, missing: Mapping[str, Unit], label: str) -> None:
-    """Run the build file in `scratch`. Raises `CompileError` with the first errors of the compiler."""
-    status, output = ninja_output(scratch, tools, len(missing) + 1, label)
+    """Run the build file in `scratch`. Raises `CompileError` with the first errors of the compiler.
+
+    If a joined unit is refused, the others are compiled first.
+    """
+    joined = any(unit.parts for unit in missing.values())
+    status, output = ninja_output(scratch, tools, len(missing) + 1, label, keep_going=joined)
     if status != 0:
         raise CompileError(_failure(output, missing))
 
@@ -114,7 +127,7 @@ def ninja_output(
     cannot use every folder name.
     """
     environment = {**compiler_environment(tools), "NINJA_STATUS": "[%f/%t] ", "TMPDIR": "."}
-    command = [str(find_ninja()), "-C", str(scratch), "-j", str(_jobs()), *(("-k", "0") if keep_going else ())]
+    command = [str(find_ninja()), "-C", str(scratch), "-j", str(jobs()), *(("-k", "0") if keep_going else ())]
     output: list[str] = []
     with started(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=environment) as process:
         assert process.stdout is not None
@@ -208,6 +221,6 @@ def find_ninja() -> Path:
     return Path(found)
 
 
-def _jobs() -> int:
+def jobs() -> int:
     """The number of compilers to run at once: `AIT_BUILD_JOBS`, else one for each CPU that this process may use."""
     return whole_number("AIT_BUILD_JOBS", 4096) or len(os.sched_getaffinity(0))

@@ -3,8 +3,9 @@
 Without `--full` this is the sample of the tests: each form of each op in one element type, each element type of each op.
 
 The runtime library of each target is compiled and linked as well. Every model goes through the whole pipeline twice,
-once with the kernels that selection prefers and once with the native ones. The sources are deduplicated by content, compiled a few to a translation unit, and remembered by everything that
-goes into them, so that a second run compiles what has changed. Where a compiler is missing, what was skipped is said.
+once with the kernels that selection prefers and once with the native ones. The sources are deduplicated by content, joined a few to
+a unit as a library joins them, and remembered by everything that goes into them, so that a second run compiles what has changed. The
+headers of all kernels are compiled in one unit, too: any two of them may meet in one. Where a compiler is missing, what was skipped is said.
 HIP kernels that use scratch memory are errors, except for those of `tests/codegen/scratch.py`.
 """
 
@@ -32,6 +33,7 @@ from ait_mlir.ir.source import SourceError
 from ait_mlir.lowering.build import build_runtime
 from ait_mlir.lowering.candidates import Candidate
 from ait_mlir.lowering.choices import Choice
+from ait_mlir.lowering.joining import MOST, joined_cost
 from ait_mlir.lowering.kernels import Target, kernels_for
 from ait_mlir.lowering.module_target import make_target
 from ait_mlir.lowering.target import TargetKind
@@ -44,7 +46,6 @@ from tests.codegen.scratch import REMARKS, problems, scratch_bytes
 ROOT = Path(__file__).parents[2]
 TARGETS: tuple[tuple[TargetKind, str], ...] = (("cuda", "sm_90a"), ("cuda", "sm_80"), ("rocm", "gfx90a"))
 SUFFIX = {"cuda": ".cu", "rocm": ".hip"}
-SOURCES_A_UNIT = 6
 
 
 @dataclass(frozen=True)
@@ -100,15 +101,6 @@ def generate(kind: str, arch: str, full: bool) -> tuple[dict[str, str], list[str
     return headers | {f"{digest[:16]}{SUFFIX[kind]}": text for digest, text in sources.items()}, failures, total
 
 
-def in_namespace(name: str, text: str) -> str:
-    """A source in a namespace of its own after its headers: equal definitions have equal names in all sources."""
-    lines = text.splitlines()
-    headers = [line for line in lines if line.startswith("#include ")]
-    rest = ["" if line in headers else line for line in lines]
-    stem = name.partition(".")[0]
-    return "\n".join([*headers, f"namespace source_{stem} {{", f'#line 1 "{name}"', *rest, "}", ""])
-
-
 def units(sources: dict[str, str], kind: str, tools: Toolchain) -> Iterator[Unit]:
     flags = (*tools.compile_flags, REMARKS) if kind == "rocm" else tools.compile_flags
     headers = hashlib.sha256()
@@ -118,9 +110,11 @@ def units(sources: dict[str, str], kind: str, tools: Toolchain) -> Iterator[Unit
     own = {name: text for name, text in sources.items() if name.endswith(".h")}
     # sources that include the same headers share a unit: each header's cost once
     names = sorted(sources.keys() - own.keys(), key=lambda n: ([line for line in sources[n].splitlines() if "#include" in line], n))
-    for i in range(0, len(names), SOURCES_A_UNIT):
-        part = tuple(names[i : i + SOURCES_A_UNIT])
-        text = "".join(in_namespace(name, sources[name]) for name in part)
+    together = [name for name in names if joined_cost(f"k_{name}", sources[name], ())]
+    parts = [tuple(together[i : i + MOST]) for i in range(0, len(together), MOST)]
+    parts += [(name,) for name in names if name not in together]
+    for part in parts:
+        text = "".join(f'#line 1 "{name}"\n{sources[name]}' for name in part)
         included = {name: own[name] for name in own if f'"{name}"' in text}
         whole = "\0".join([tools.identity, *flags, headers.hexdigest(), *included.values(), text])
         yield Unit(part, text, included, flags, hashlib.sha256(whole.encode()).hexdigest())
@@ -190,6 +184,23 @@ def check(kind: str, arch: str, jobs: int, keep: Path | None, full: bool) -> boo
     return not failures and not errors and not spilled
 
 
+def check_headers(kind: TargetKind, arch: str) -> bool:
+    """Compile the headers of all kernels in one unit; whether they stand in one."""
+    try:
+        tools = toolchain(kind, arch)
+    except ToolchainError as error:
+        print(f"{kind} {arch} headers: SKIPPED: {error}")
+        return True
+    root = cpp_root() / "include"
+    names = sorted(str(path.relative_to(root)) for path in (root / "ait" / "kernels" / "gpu").rglob("*.cuh"))
+    text = "".join(f'#include "{name}"\n' for name in names)
+    with tempfile.TemporaryDirectory(prefix="ait_codegen_") as done:
+        unit = Unit(tuple(names), text, {}, tools.compile_flags, "headers")
+        problem, _ = compile_unit(unit, kind, tools, Path(done))
+    print(f"{kind} {arch}: the {len(names)} headers of kernels {'stand in one unit' if problem is None else f'clash: {problem}'}")
+    return problem is None
+
+
 def check_runtime(kind: TargetKind) -> bool:
     """Compile and link the runtime library of a target; whether that went well."""
     begin = time.monotonic()
@@ -216,6 +227,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = parser.parse_args(argv)
     wanted = [(kind, arch) for kind, arch in TARGETS if not args.targets or kind in args.targets]
     good = [check(kind, arch, args.jobs, args.keep, args.full) for kind, arch in wanted]
+    good += [check_headers(kind, arch) for kind, arch in wanted]
     good += [check_runtime(kind) for kind in dict.fromkeys(kind for kind, _ in wanted)]
     return 0 if all(good) else 1
 

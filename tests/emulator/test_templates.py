@@ -5,14 +5,15 @@ from __future__ import annotations
 import hashlib
 import itertools
 import re
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from ait_mlir.lowering.toolchain import cpp_root
+from ait_mlir.lowering.toolchain import cpp_root, find_cxx
 from tests.emulator.corpus import FAMILIES, KINDS, MULTIPROCESSORS, NOT_EMULATED, templates
-from tests.emulator.library import EmulatedLibrary, Kind
+from tests.emulator.library import COMMON, CPP, EmulatedLibrary, Kind
 from tests.kernels import rows
 from tests.kernels.harness import Case, assert_close, check, random_inputs, reference
 
@@ -137,3 +138,16 @@ def test_every_kernel_is_a_template() -> None:
         for above, line in itertools.pairwise(lines):
             if line.startswith("__global__"):
                 assert above.startswith("template <") or above.endswith(">"), f"{path.name}: {line[:100]}"
+
+
+@pytest.mark.parametrize("flags", [("-D__CUDACC__", "-DAIT_SM=80"), ("-D__CUDACC__", "-DAIT_SM=90"), ("-D__HIPCC__",)])
+def test_the_headers_of_all_kernels_stand_in_one_unit(flags: tuple[str, ...]) -> None:
+    """Kernels that are compiled together include any of them."""
+    root = cpp_root() / "include"
+    asks_driver = "read_dim.cuh"  # for what the emulator does not have
+    paths = [p for p in sorted((root / "ait/kernels/gpu").rglob("*.cuh")) if p.name != asks_driver]
+    text = "".join(f'#include "{path.relative_to(root)}"\n' for path in paths)
+    include = [part for path in (CPP / "include", CPP, root) for part in ("-I", str(path))]
+    command = [str(find_cxx()), *COMMON, *flags, *include, "-fsyntax-only", "-x", "c++", "-"]
+    ran = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
+    assert len(paths) > 80 and ran.returncode == 0, ran.stderr

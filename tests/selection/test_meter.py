@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ait_mlir.lowering import build
+from ait_mlir.lowering import joining
 from ait_mlir.lowering.build import refused_sources, sources_digest
 from ait_mlir.lowering.candidates import Candidate
 from ait_mlir.lowering.kernels import Target
@@ -117,13 +117,13 @@ def test_inputs_are_neither_zero_nor_unusual(dtype: str):
 def test_sources_that_another_process_compiles_too_are_not_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """Its object, which differs in a time or a name, may stand there, with the digest of ours."""
     monkeypatch.setenv("AIT_CACHE_DIR", str(tmp_path / "cache"))
-    keep = build.keep
+    keep = joining.keep
 
     def and_another(source: Path, path: Path, key: str) -> None:
         keep(source, path, key)
         path.write_bytes(path.read_bytes() + b"\0")
 
-    monkeypatch.setattr(build, "keep", and_another)
+    monkeypatch.setattr(joining, "keep", and_another)
     source = {"good.cc": 'extern "C" int f() { return 1; }\n'}
     assert refused_sources(source, CPU, tmp_path / "w") == set()
 
