@@ -28,6 +28,7 @@ FAMILIES = (
     "index",
     "jagged",
     "attention",
+    "collective",
     "scan",
     "recurrence",
     "loops",

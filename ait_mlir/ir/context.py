@@ -29,7 +29,13 @@ def _pdl() -> Dialect:
     return PDL
 
 
-DIALECTS: dict[str, Callable[[], Dialect]] = {"ait": _ait, "ait_rt": _ait_rt}
+def _sdy() -> Dialect:
+    from ait_mlir.dialects.sdy import SDY
+
+    return SDY
+
+
+DIALECTS: dict[str, Callable[[], Dialect]] = {"ait": _ait, "ait_rt": _ait_rt, "sdy": _sdy}
 
 
 def _outside(name: str) -> Dialect:

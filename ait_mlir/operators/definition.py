@@ -30,7 +30,7 @@ from ait_mlir.rewrites.engine.errors import PatternError
 from ait_mlir.rewrites.engine.language import PatternFamily, PatternSet
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*\.[a-z][a-z0-9_]*")
-_RESERVED = frozenset(("ait", "ait_rt", "builtin", "pdl", "external"))
+_RESERVED = frozenset(("ait", "ait_rt", "builtin", "pdl", "sdy", "external"))
 _EXTRAS = ("reference", "kernels", "patterns", "torch", "cpp", "SYNTAX", "OPERAND_NAMES", "WORK", "CHEAP", "MONOTONE")
 """Attributes of the class that are no fields of the op."""
 

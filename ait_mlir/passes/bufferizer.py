@@ -11,6 +11,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from ait_mlir.dialects.ait.data import ConstantOp, GraphOp, OutputOp, ParamOp
 from ait_mlir.dialects.ait.naming import derived_name
+from ait_mlir.dialects.ait.ranks import ALONE, ranks_of
 from ait_mlir.dialects.ait.region import YieldOp
 from ait_mlir.dialects.ait.scan import ScanOp, tensor_ops
 from ait_mlir.dialects.ait.strided import ZERO, Strided, contiguous_strides, extent, is_contiguous
@@ -105,6 +106,8 @@ class Bufferizer:
                 constant.erase()
         program = ProgramOp(self.graph.sym_name.data, self.scope, const(0), Region(self.block))
         program.location = self.graph.location
+        if (ranks := ranks_of(self.graph)) is not ALONE:
+            program.ranks = ranks.attribute()
         return program
 
     def memory(self, t: TensorType, strides: Shape) -> tuple[BufferType, Strided]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias, TypeVar, cast
+from typing import Any, Protocol, TypeAlias, TypeVar, cast
 
 import ml_dtypes
 import numpy as np
@@ -19,6 +19,8 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from ait_mlir.dialects.ait.bits import from_bits, known_number
 from ait_mlir.dialects.ait.dtypes import DTYPES, is_float
+from ait_mlir.dialects.ait.ranks import ALONE, Part, Ranks
+from ait_mlir.dialects.ait.traits import Collective
 from ait_mlir.dialects.ait.types import ShapeAttr, TensorType
 from ait_mlir.outside import row_of
 
@@ -120,6 +122,8 @@ class Evaluation:
     dims: Mapping[str, int]
     params: Mapping[str, Array] = field(default_factory=dict[str, Array])
     rounding: bool = False
+    ranks: Ranks = ALONE
+    rank: int = 0
     outputs: dict[str, Array] = field(default_factory=dict[str, Array])
 
     def bind(self, dim: str, value: int) -> None:
@@ -143,25 +147,7 @@ class Evaluation:
 
         `env` holds the values from outside; a value is removed after its last use by these ops.
         """
-        ops = list(ops)
-        uses = Counter(operand for op in ops for operand in op.operands)
-        with np.errstate(all="ignore"):
-            for op in ops:
-                try:
-                    arrays = [env[operand] for operand in op.operands]
-                except KeyError:
-                    raise EvaluationError(
-                        f"{op.name} uses a value that is defined outside of its region or after it"
-                    ) from None
-                if op.name in TERMINATORS:
-                    return tuple(arrays)
-                for result, array in zip(op.results, self.run_op(op, arrays), strict=True):
-                    env[result] = array
-                for operand in op.operands:
-                    uses[operand] -= 1
-                    if not uses[operand]:
-                        del env[operand]
-        return ()
+        return run_together([self], ops, [env])[0]
 
     def run_op(self, op: Operation, arrays: list[Array]) -> list[Array]:
         """Evaluate one op on the values of its operands; tensor results have exactly the shapes of their types."""
@@ -170,8 +156,12 @@ class Evaluation:
             raise EvaluationError(
                 f"{op.name} has no reference semantics: register one with @reference in ait_mlir/reference/"
             )
+        return self.results_of(op, rule(op, arrays, self))
+
+    def results_of(self, op: Operation, arrays: Arrays) -> list[Array]:
+        """The results that a rule has made for an op, checked, and rounded if this run rounds."""
         results: list[Array] = []
-        for array, result in zip(rule(op, arrays, self), op.results, strict=True):
+        for array, result in zip(arrays, op.results, strict=True):
             self._check(op, result.type, array)
             results.append(round_to(array, element_type_of(result.type)) if self.rounding else array)
         return results
@@ -199,6 +189,67 @@ class Evaluation:
             raise EvaluationError(
                 f"the reference of {op.name} made shape {array.shape} where {type_} is {self.shape(type_)}"
             )
+
+
+class OnRank(Protocol):
+    """A run on one rank."""
+
+    @property
+    def ranks(self) -> Ranks: ...
+    @property
+    def rank(self) -> int: ...
+
+
+def piece(run: OnRank, part: Part, name: str, whole: Array) -> Array:
+    """A rank's piece of an input or param."""
+    whole = np.asarray(whole)
+    return whole[run.ranks.place(part, name, whole.shape, run.rank)]
+
+
+def run_together(
+    runs: Sequence[Evaluation], ops: Iterable[Operation], envs: Sequence[dict[SSAValue, Array]]
+) -> list[tuple[Array, ...]]:
+    """Evaluate ops in order, each on all ranks before the next one; return each rank's operands of the terminator.
+
+    The rule of a collective gets the operands of all members of a group and returns their results.
+    """
+    ops = list(ops)
+    uses = Counter(operand for op in ops for operand in op.operands)
+    with np.errstate(all="ignore"):
+        for op in ops:
+            try:
+                arrays = [[env[operand] for operand in op.operands] for env in envs]
+            except KeyError:
+                raise EvaluationError(
+                    f"{op.name} uses a value that is defined outside of its region or after it"
+                ) from None
+            if op.name in TERMINATORS:
+                return [tuple(found) for found in arrays]
+            if isinstance(op, Collective):
+                results = meet(runs, op, arrays)
+            else:
+                results = [run.run_op(op, found) for run, found in zip(runs, arrays, strict=True)]
+            for env, found in zip(envs, results, strict=True):
+                env.update(zip(op.results, found, strict=True))
+            for operand in op.operands:
+                uses[operand] -= 1
+                if not uses[operand]:
+                    for env in envs:
+                        del env[operand]
+    return [() for _ in runs]
+
+
+def meet(runs: Sequence[Evaluation], op: Collective, arrays: Sequence[Sequence[Array]]) -> list[list[Array]]:
+    """Evaluate a collective on all ranks."""
+    mesh = op.ranks()
+    if len(runs) != mesh.size:
+        raise EvaluationError(f"{op.name} needs the {mesh.size} ranks of {mesh}, got {len(runs)}")
+    results: list[list[Array]] = []
+    for rank, run in enumerate(runs):
+        group = mesh.group(rank, op.group_axes())
+        found = RULES[op.name](op, [arrays[member][0] for member in group], run)
+        results.append(run.results_of(op, [found[group.index(rank)]]))
+    return results
 
 
 TERMINATORS = frozenset(("ait.yield", "ait_rt.return"))

@@ -11,6 +11,7 @@ from ait_mlir.reference.core import (
     Evaluation,
     EvaluationError,
     element_type_of,
+    piece,
     reference,
     storage_dtype,
     value_dtype,
@@ -26,7 +27,7 @@ def _(op: ParamOp, arrays: Arrays, ev: Evaluation) -> Arrays:
     name = op.param_name.data
     if name not in ev.params:
         raise EvaluationError(f"no value for parameter {name!r}")
-    return (widen(ev.params[name], element_type_of(op.results[0].type)),)
+    return (widen(piece(ev, "params", name, ev.params[name]), element_type_of(op.results[0].type)),)
 
 
 @reference(ConstantOp)

@@ -16,6 +16,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from ait_mlir.dialects.ait.numbers import literal_values
+from ait_mlir.dialects.ait.ranks import ALONE, Ranks, ranks_of
 from ait_mlir.dialects.ait.traits import InPlace, UpdatesOperand
 from ait_mlir.dialects.ait.types import ShapedType
 from ait_mlir.dialects.ait_rt.buffers import (
@@ -32,7 +33,17 @@ from ait_mlir.dialects.ait_rt.loop import LoopOp
 from ait_mlir.dialects.ait_rt.program import KernelOp, LaunchOp, ProgramOp
 from ait_mlir.dialects.ait_rt.streams import EventOp
 from ait_mlir.dims import DimError, Scope, sym
-from ait_mlir.reference.core import Array, DType, Evaluation, EvaluationError, storage_dtype, value_dtype
+from ait_mlir.reference.core import (
+    Array,
+    DType,
+    Evaluation,
+    EvaluationError,
+    piece,
+    run_together,
+    storage_dtype,
+    value_dtype,
+)
+from ait_mlir.reference.graph import joined_outputs
 from ait_mlir.reference.memory import Memory, View
 
 
@@ -46,6 +57,8 @@ class Run:
     exact: bool
     arena: Memory
     kernels: Mapping[str, KernelOp]
+    ranks: Ranks = ALONE
+    rank: int = 0
     owners: int = 0
     """The number of buffers made so far; an allocation in a loop makes a new buffer in each step."""
     views: dict[SSAValue, View] = field(default_factory=dict[SSAValue, View])
@@ -107,11 +120,11 @@ class Run:
                 if op.strides is not None:
                     memory = Memory.fresh(f"input {name!r}", self.bytes_of(op.results[0].type), self.exact)
                     view = self.seen(op, self.place(op, memory.name, memory))
-                    if (array := np.asarray(self.inputs[name])).shape != view.shape:
+                    if (array := piece(self, "inputs", name, self.inputs[name])).shape != view.shape:
                         raise EvaluationError(f"input {name!r} has shape {array.shape}, expected {view.shape}")
                     view.write(array)
                     return
-                view = self.hold(op, f"input {name!r}", np.asarray(self.inputs[name]))
+                view = self.hold(op, f"input {name!r}", piece(self, "inputs", name, self.inputs[name]))
                 if op.is_state:
                     memory = Memory.fresh(view.name, self.bytes_of(op.results[0].type), self.exact)
                     self.place(op, view.name, memory).write(view.values())
@@ -209,29 +222,44 @@ class Run:
         for name in names:
             if name not in self.params:
                 raise EvaluationError(f"no value for parameter {name!r}")
-        arrays = [np.asarray(self.params[name]) for name in names]
+        arrays = [piece(self, "params", name, self.params[name]) for name in names]
         return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
 
     def launch(self, op: LaunchOp) -> None:
         """Run a kernel: read its operands, evaluate its body, store its results."""
-        kernel = self.kernels.get(op.kernel_name)
-        if kernel is None:
-            raise EvaluationError(f"no kernel @{op.kernel_name}")
+        launch_together([self], op)
+
+    def operands(self, op: LaunchOp, kernel: KernelOp) -> dict[SSAValue, Array]:
+        """Read the operands of a kernel, and spoil its workspace."""
         ins, outs = [self.views[v] for v in op.ins], [self.views[v] for v in op.outs]
         scratch = [self.views[v] for v in op.workspace]
         check_places(kernel, ins, outs, scratch)
-        evaluation = Evaluation(self.dims, self.params)
         env: dict[SSAValue, Array] = {}
         for i, (argument, view) in enumerate(zip(kernel.block.args, ins, strict=True)):
             array = self.read(view, f"operand {i} of @{op.kernel_name}")
             env[argument] = array.astype(value_dtype(cast(ShapedType, argument.type).element_type), copy=False)
         for view in scratch:
             view.clobber()
-        for view, array in zip(outs, evaluation.run_ops(kernel.block.ops, env), strict=True):
+        return env
+
+    def store(self, op: LaunchOp, results: Sequence[Array]) -> None:
+        """Store the results of a kernel."""
+        for view, array in zip([self.views[v] for v in op.outs], results, strict=True):
             if array.shape != view.shape:  # of a dim that the kernel binds: the leading elements of the largest buffer
                 view = replace(view, shape=array.shape, strides=row_major(array.shape))
             with np.errstate(all="ignore"):
                 view.write(array)
+
+
+def launch_together(runs: Sequence[Run], op: LaunchOp) -> None:
+    """Run a kernel on several ranks, which meet in a collective."""
+    kernel = runs[0].kernels.get(op.kernel_name)
+    if kernel is None:
+        raise EvaluationError(f"no kernel @{op.kernel_name}")
+    evaluations = [Evaluation(run.dims, run.params, ranks=run.ranks, rank=run.rank) for run in runs]
+    results = run_together(evaluations, kernel.block.ops, [run.operands(op, kernel) for run in runs])
+    for run, found in zip(runs, results, strict=True):
+        run.store(op, found)
 
 
 def count(shape: Sequence[int]) -> int:
@@ -292,17 +320,30 @@ def run_program(
     `strict`, or if they are integers, the read is an `EvaluationError`. So are views outside of their buffer or the
     arena, a launch that writes memory it reads (unless it reads each element only for the same element of the result),
     and a missing input or parameter. `order` lists the program's ops in another order of execution.
+
+    A program with ranks runs on all of them, as a graph does (`evaluate_graph`).
     """
     program = cast(ProgramOp, program)
+    ranks = ranks_of(program)
     kernels = {op.sym_name.data: op for op in module.body.block.ops if isinstance(op, KernelOp)}
     try:
-        arena = Memory.fresh("the arena", program.arena_size.evaluate(dims), exact)
-        run = Run(dict(dims) | unread(program.scope, dims), inputs, params, exact, arena, kernels)
+        size, dims = program.arena_size.evaluate(dims), dict(dims) | unread(program.scope, dims)
+        runs = [
+            Run(dims, inputs, params, exact, Memory.fresh("the arena", size, exact), kernels, ranks, rank)
+            for rank in range(ranks.mesh.size)
+        ]
         for op in program.block.ops if order is None else order:
-            run.run(op)
-        outputs = {name: run.read(view, f"the caller, of output {name!r},") for name, view in run.outputs.items()}
+            if isinstance(op, LaunchOp) and op.masked is None:
+                launch_together(runs, op)
+            else:
+                for run in runs:
+                    run.run(op)
+        outputs = [
+            {name: run.read(view, f"the caller, of output {name!r},") for name, view in run.outputs.items()}
+            for run in runs
+        ]
     except DimError as e:
         raise EvaluationError(str(e)) from None
-    if strict and run.stray:
-        raise EvaluationError("; ".join(run.stray))
-    return outputs
+    if strict and (stray := [text for run in runs for text in run.stray]):
+        raise EvaluationError("; ".join(dict.fromkeys(stray)))
+    return joined_outputs(ranks, outputs)

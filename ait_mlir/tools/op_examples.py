@@ -197,6 +197,10 @@ NO_KERNEL = {
     "at": "it stands in the region of ait.loops",
     "fold": "it stands in the region of ait.loops",
     "index": "it stands in the region of ait.loops",
+    **dict.fromkeys(
+        ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", "all_slice"),
+        "ranks meet in it, which needs several processes",
+    ),
 }
 """Ops without a kernel of ours, with the reason."""
 

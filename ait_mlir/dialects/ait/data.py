@@ -35,10 +35,12 @@ from ait_mlir.dialects.ait.base import (
 from ait_mlir.dialects.ait.dtypes import integer_range, is_element_type, is_float
 from ait_mlir.dialects.ait.layouts import check_strides, strides_by_name
 from ait_mlir.dialects.ait.numbers import Number, literal_values, number_text
+from ait_mlir.dialects.ait.ranks import Part, check_ranks
 from ait_mlir.dialects.ait.strided import ZERO, Strided
 from ait_mlir.dialects.ait.syntax import LITERAL, SHAPE, STRING, Flag, Operand, Operands, Prop, Syntax
 from ait_mlir.dialects.ait.traits import BindsDim
 from ait_mlir.dialects.ait.types import DimsAttr, Shape, ShapeAttr, TensorType, scope_of, shape_text
+from ait_mlir.dialects.sdy import SHARDING, Sharding, ShardingAttr
 from ait_mlir.dims import Expr, Scope
 
 
@@ -64,6 +66,14 @@ class GraphOp(AitOp):
     ```mlir
     ait.graph @f(%x: !ait.tensor<rows x 768 x f16> strides [8*pitch, 1]) dims {rows = 1 to 64, pitch = 96 to 512} {
     ```
+
+    An input may have a sharding, which the pass `partition` follows. A graph with `ranks` is partitioned: it runs once
+    on each rank of a mesh, and its types are those of one rank's pieces (`ranks.py`).
+
+    ```mlir
+    ait.graph @f(%x: !ait.tensor<8 x 4 x f32> {sdy.sharding = #sdy.sharding<@mesh, [{"tp"}, {}]>}) {
+    ait.graph @f(%x: !ait.tensor<8 x 4 x f32>) ranks {mesh = #sdy.mesh<["tp"=2]>} {
+    ```
     """
 
     name = "ait.graph"
@@ -73,6 +83,8 @@ class GraphOp(AitOp):
     input_names = prop_def(ArrayAttr[StringAttr])
     donated_names = opt_prop_def(ArrayAttr[StringAttr])
     input_strides = opt_prop_def(DictionaryAttr)
+    input_shardings = opt_prop_def(DictionaryAttr)
+    ranks = opt_prop_def(DictionaryAttr)
     body = region_def("single_block")
     traits = traits_def(IsolatedFromAbove(), NoTerminator(), SymbolOpInterface())
 
@@ -119,6 +131,12 @@ class GraphOp(AitOp):
             return {}
         return {name: cast(ShapeAttr, attr).data for name, attr in self.input_strides.data.items()}
 
+    def shardings(self) -> dict[str, Sharding]:
+        """The shardings of inputs, by name."""
+        if self.input_shardings is None:
+            return {}
+        return {name: cast(ShardingAttr, attr).data for name, attr in self.input_shardings.data.items()}
+
     def outputs(self) -> list[OutputOp]:
         return [op for op in self.block.ops if isinstance(op, OutputOp)]
 
@@ -131,6 +149,7 @@ class GraphOp(AitOp):
         names: list[StringAttr] = []
         donated: list[str] = []
         strides: dict[str, Shape] = {}
+        shardings: dict[str, Attribute] = {}
 
         def parse_input() -> Parser.Argument:
             given = parser.parse_optional_str_literal()
@@ -140,12 +159,21 @@ class GraphOp(AitOp):
                 strides[names[-1].data] = cast(ShapeAttr, SHAPE.parse(parser)).data
             if parser.parse_optional_keyword("donated") is not None:
                 donated.append(names[-1].data)
+            start = parser.pos
+            given_attributes = parser.parse_optional_attr_dict()
+            if (sharding := given_attributes.pop(SHARDING, None)) is not None:
+                shardings[names[-1].data] = sharding
+            if given_attributes:
+                parser.raise_error(f"an input has the attribute {SHARDING} only", start, parser.pos)
             return argument
 
         arguments = parser.parse_comma_separated_list(parser.Delimiter.PAREN, parse_input)
         dims = DimsAttr(Scope.parse(""))
         if parser.parse_optional_keyword("dims") is not None:
             dims = DimsAttr.parse_braces(parser)
+        ranks = None
+        if parser.parse_optional_keyword("ranks") is not None:
+            ranks = DictionaryAttr(parser.parse_optional_attr_dict())
         attributes = parser.parse_optional_attr_dict_with_keyword()
         body = parser.parse_region(arguments)
         properties: dict[str, Attribute] = {"sym_name": name, "dims": dims, "input_names": ArrayAttr(names)}
@@ -153,6 +181,10 @@ class GraphOp(AitOp):
             properties["donated_names"] = state
         if (laid_out := strides_by_name(strides)) is not None:
             properties["input_strides"] = laid_out
+        if shardings:
+            properties["input_shardings"] = DictionaryAttr(shardings)
+        if ranks is not None:
+            properties["ranks"] = ranks
         return cls.create(
             properties=properties,
             attributes=dict(attributes.data) if attributes is not None else {},
@@ -172,9 +204,15 @@ class GraphOp(AitOp):
             if (laid_out := self.strides().get(name.data)) is not None:
                 printer.print_string(f" strides {shape_text(laid_out)}")
             printer.print_string(" donated" if name.data in self.donated() else "")
+            if self.input_shardings is not None and (sharding := self.input_shardings.data.get(name.data)) is not None:
+                printer.print_string(" ")
+                printer.print_attr_dict({SHARDING: sharding})
         printer.print_string(")")
         if self.scope.dims:
             printer.print_string(f" dims {{{self.scope}}}")
+        if self.ranks is not None:
+            printer.print_string(" ranks ")
+            printer.print_attr_dict(self.ranks.data)
         if self.attributes:
             printer.print_string(" attributes")
             printer.print_op_attributes(self.attributes)
@@ -197,6 +235,7 @@ class GraphOp(AitOp):
         _check_unique(self, "outputs", [o.output_name.data for o in outputs])
         self.check_donated(outputs)
         self.check_strides()
+        self.check_shardings()
         if self.scope.bound:
             self.check_bound_dims()
         params: dict[str, Attribute] = {}
@@ -256,6 +295,22 @@ class GraphOp(AitOp):
             if name in self.donated():
                 raise self.fail(f"input {name!r} is donated and has strides; a donated input is row-major")
             check_strides(self, self.scope, f"input {name!r}", cast(TensorType, inputs[name].type), strides)
+
+    def check_shardings(self) -> None:
+        """Raise unless the shardings of inputs, and the ranks, are valid."""
+        if self.input_shardings is not None:
+            names = {name for name, _ in self.inputs()}
+            for name, sharding in self.input_shardings.data.items():
+                if name not in names:
+                    raise self.fail(f"input {name!r} has a sharding, but there is no such input")
+                if not isinstance(sharding, ShardingAttr):
+                    raise self.fail(f"input {name!r} has {sharding}, expected a #sdy.sharding")
+        tensors: dict[Part, list[tuple[str, SSAValue]]] = {
+            "inputs": self.inputs(),
+            "params": [(op.param_name.data, op.output) for op in self.params()],
+            "outputs": [(op.output_name.data, op.value) for op in self.outputs()],
+        }
+        check_ranks(self, ((part, n, cast(TensorType, v.type)) for part, rows in tensors.items() for n, v in rows))
 
     def infer_result_types(self) -> ResultTypes:
         return []

@@ -20,6 +20,7 @@ from ait_mlir.dialects.ait.dtypes import compute_type
 from ait_mlir.dialects.ait.strided import Strided
 from ait_mlir.dialects.ait.syntax import int_list, int_list_attr
 from ait_mlir.dialects.ait.types import Shape, ShapedType, TensorType, tensor_type
+from ait_mlir.dialects.sdy import Mesh
 from ait_mlir.dims import Expr, Scope, const, product, total
 
 __all__ = [
@@ -29,6 +30,7 @@ __all__ = [
     "BindsDim",
     "ChannelsLast",
     "ChecksIndices",
+    "Collective",
     "Commutative",
     "ContractionExtents",
     "Cost",
@@ -169,6 +171,31 @@ class ScalarLike(ReadsAll, InPlace, Cost):
     def arity(self) -> int:
         """The number of operands."""
         return len(self.operands)
+
+
+# ** ranks **
+
+
+class Collective(Interface):
+    """All ranks of a group run the op at the same time, each on its own operand; a rank's result depends on the
+    operands of the others or on its own number.
+
+    Such an op stands in the body of a graph, where all ranks run it equally often, or alone in a kernel.
+    """
+
+    SELF_CONTAINED: ClassVar[bool] = False
+
+    def group_axes(self) -> tuple[str, ...]:
+        """The axes of the mesh along which the members of a group differ."""
+        raise NotImplementedError
+
+    def ranks(self) -> Mesh:
+        """The mesh of all ranks."""
+        raise NotImplementedError
+
+    def members(self) -> int:
+        """The number of members of a group."""
+        return self.ranks().extent(self.group_axes())
 
 
 # ** views **
@@ -346,7 +373,19 @@ class AffineOperands(Interface):
 INTERFACES: dict[str, type[Interface]] = {
     cls.__name__: cls
     for cls in (
-        *(BindsDim, Cost, InPlace, ReadsAll, ChecksIndices, UpdatesOperand, ScalarLike, ViewLike, Reduction, RowLike),
+        *(
+            BindsDim,
+            Collective,
+            Cost,
+            InPlace,
+            ReadsAll,
+            ChecksIndices,
+            UpdatesOperand,
+            ScalarLike,
+            ViewLike,
+            Reduction,
+            RowLike,
+        ),
         *(ReduceLike, AlongDims, ChannelsLast, HasEpilogue, HasOffsets, ContractionExtents, AffineOperands),
     )
 }

@@ -49,7 +49,7 @@ from ait_mlir.dialects.ait.syntax import (
 )
 from ait_mlir.dialects.ait.types import Shape, ShapeAttr, TensorType, scope_of, shape_text
 from ait_mlir.dialects.ait_rt.types import BufferType
-from ait_mlir.dims import Expr
+from ait_mlir.dims import Expr, const
 
 PANEL_LAYOUTS = ("kn", "nk", "winograd")
 
@@ -251,6 +251,13 @@ class ConstantOp(BufferOp):
     def rows(self) -> tuple[int, ...]:
         """The number of rows along dim 0 of each param; empty for a single param."""
         return () if self.row_counts is None else int_list(self.row_counts)
+
+    def param_dims(self) -> list[tuple[str, Shape]]:
+        """The name and shape of each param."""
+        names, dims = self.param_names(), self.buffer_type.dims
+        if not self.rows():
+            return [(name, dims) for name in names]
+        return [(name, (const(rows), *dims[1:])) for name, rows in zip(names, self.rows(), strict=False)]
 
     def infer_result_types(self) -> ResultTypes:
         (t,) = super().infer_result_types()

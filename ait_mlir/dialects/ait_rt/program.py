@@ -33,6 +33,7 @@ from xdsl.traits import IsolatedFromAbove, IsTerminator, NoTerminator, SymbolOpI
 from xdsl.utils.exceptions import VerifyException
 
 from ait_mlir.dialects.ait.base import AitOp, ResultTypes, check_expressions, check_name
+from ait_mlir.dialects.ait.ranks import Part, check_ranks
 from ait_mlir.dialects.ait.syntax import (
     INT,
     STRING,
@@ -186,6 +187,8 @@ class ProgramOp(AitOp):
     ait_rt.program @branches arena (6144) streams if recorded {
     }
     ```
+
+    `ranks` are those of the graph: the program runs once on each rank, on its pieces of the tensors.
     """
 
     name = "ait_rt.program"
@@ -194,6 +197,7 @@ class ProgramOp(AitOp):
     dims = prop_def(DimsAttr)
     arena = prop_def(ShapeAttr)
     streams_if_recorded = opt_prop_def(UnitAttr)
+    ranks = opt_prop_def(DictionaryAttr)
     body = region_def("single_block")
     traits = traits_def(IsolatedFromAbove(), NoTerminator(), SymbolOpInterface())
 
@@ -242,6 +246,8 @@ class ProgramOp(AitOp):
             parser.parse_keyword("if")
             parser.parse_keyword("recorded")
             properties["streams_if_recorded"] = UnitAttr()
+        if parser.parse_optional_keyword("ranks") is not None:
+            properties["ranks"] = DictionaryAttr(parser.parse_optional_attr_dict())
         body = parser.parse_region()
         if not body.blocks:
             body.add_block(Block())
@@ -253,6 +259,10 @@ class ProgramOp(AitOp):
         _print_dims(printer, self.dims)
         when = "" if self.streams_if_recorded is None else "streams if recorded "
         printer.print_string(f" arena ({self.arena_size}) {when}")
+        if self.ranks is not None:
+            printer.print_string("ranks ")
+            printer.print_attr_dict(self.ranks.data)
+            printer.print_string(" ")
         printer.print_region(self.body, print_entry_block_args=False, print_empty_block=False)
 
     def verify_(self) -> None:
@@ -269,6 +279,16 @@ class ProgramOp(AitOp):
                         raise self.fail(f"two buffers of one kind are named {op.buffer_name.data!r}")
                     seen.add(op.buffer_name.data)
         self.check_donated()
+        check_ranks(self, self.named_tensors())
+
+    def named_tensors(self) -> Iterator[tuple[Part, str, TensorType]]:
+        """The callers' tensors and the params, by part and name."""
+        for op in (*self.inputs(), *self.outputs()):
+            part: Part = "inputs" if isinstance(op, InputOp) else "outputs"
+            yield part, op.buffer_name.data, TensorType.get(op.dims, op.buffer_type.element_type)
+        for constant in self.constants():
+            for name, dims in constant.param_dims():
+                yield "params", name, TensorType.get(dims, constant.buffer_type.element_type)
 
     def check_donated(self) -> None:
         """Raise unless exactly one output is in place of each donated input."""

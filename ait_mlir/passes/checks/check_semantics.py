@@ -32,9 +32,10 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.utils.exceptions import DiagnosticException, VerifyException
 
 from ait_mlir.dialects.ait.data import GraphOp, OutputOp
+from ait_mlir.dialects.ait.ranks import ranks_of
 from ait_mlir.dialects.ait.traits import Cost
 from ait_mlir.dialects.ait.types import DimsAttr, ShapedType, TensorType, tensor_type
-from ait_mlir.dialects.ait_rt.buffers import ConstantOp, InputOp
+from ait_mlir.dialects.ait_rt.buffers import InputOp
 from ait_mlir.dialects.ait_rt.program import ProgramOp
 from ait_mlir.dims import Dim, Scope
 from ait_mlir.passes.checks.rounded_constants import Refit, replaced_constants
@@ -146,10 +147,11 @@ class SemanticsChecker:
 
     def inputs(self, root: Operation, dims: Mapping[str, int], special: bool = False) -> dict[str, Array]:
         """Return random inputs for a graph or program at some dims; with `special`, NaN and infinities among them."""
+        ranks = ranks_of(root)
         return {
             name: random_input(
                 name,
-                tuple(d.evaluate(dims) for d in cast(ShapedType, value.type).dims),
+                tuple(d.evaluate(dims) for d in ranks.whole("inputs", name, cast(ShapedType, value.type).dims)),
                 cast(ShapedType, value.type),
                 index_bound(value),
                 self.seed,
@@ -290,19 +292,16 @@ def named_inputs(root: Operation) -> list[tuple[str, SSAValue]]:
 
 
 def param_types(module: ModuleOp) -> dict[str, ShapedType]:
-    """Return the types of all parameters by name."""
+    """Return the types of all parameters by name; of a param of which each rank has a piece, that of the whole."""
     types: dict[str, ShapedType] = {}
     for root in callables(module).values():
+        ranks = ranks_of(root)
         if isinstance(root, GraphOp):
-            types |= {op.param_name.data: tensor_type(op.output) for op in root.params()}
-            continue
-        for op in root.block.ops:
-            if isinstance(op, ConstantOp):
-                names, type_ = op.param_names(), op.buffer_type
-                if not op.rows():
-                    types |= dict.fromkeys(names, type_)
-                for name, rows in zip(names, op.rows(), strict=False):
-                    types[name] = TensorType.get((rows, *type_.dims[1:]), type_.element_type)
+            found = [(op.param_name.data, tensor_type(op.output)) for op in root.params()]
+        else:
+            found = [(name, t) for part, name, t in root.named_tensors() if part == "params"]
+        for name, t in found:
+            types[name] = TensorType.get(ranks.whole("params", name, t.dims), t.element_type)
     return types
 
 

@@ -1,0 +1,258 @@
+"""Collectives: ops that all ranks of a group run at the same time, each on its own piece.
+
+An op names the whole mesh, so that it means the same in a graph and in a kernel: `over ["tp"] of <["dp"=2, "tp"=4]>`.
+The ranks that differ along the named axes only are a group. The members of a group are numbered by their places along
+these axes, the last axis fastest.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, cast
+
+from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, StringAttr, i1
+from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+
+from ait_mlir.dialects.ait.base import PureOp, ResultTypes, Value
+from ait_mlir.dialects.ait.syntax import INT, Kind, Operands, Prop, Syntax, Word
+from ait_mlir.dialects.ait.traits import Collective, Cost, ReadsAll
+from ait_mlir.dialects.ait.types import Shape, TensorType, scope_of, shape_text
+from ait_mlir.dialects.sdy import Mesh, MeshAttr, parse_axis, parse_mesh
+from ait_mlir.dims import Expr
+
+KINDS = ("sum", "max")
+
+
+def _parse_axes(parser: Parser) -> ArrayAttr[StringAttr]:
+    found: list[str] = []
+    parser.parse_comma_separated_list(parser.Delimiter.SQUARE, lambda: found.append(parse_axis(parser, found)))
+    return ArrayAttr([StringAttr(axis) for axis in found])
+
+
+def _print_axes(printer: Printer, axes: ArrayAttr[StringAttr]) -> None:
+    printer.print_string("[")
+    printer.print_list(axes.data, lambda axis: printer.print_string_literal(axis.data))
+    printer.print_string("]")
+
+
+OVER: Syntax = (
+    Prop("axes", Kind(_parse_axes, _print_axes, lambda axes: ArrayAttr([StringAttr(axis) for axis in axes])), "over"),
+    Prop(
+        "mesh",
+        Kind(lambda p: MeshAttr(parse_mesh(p)), lambda p, mesh: p.print_string(str(mesh.data)), MeshAttr),
+        "of",
+    ),
+)
+"""`over ["tp"] of <["dp"=2, "tp"=4]>`"""
+
+
+class CollectiveOp(Collective, Cost, PureOp):
+    """Base of collectives with one operand and one result."""
+
+    input = operand_def(TensorType)
+    axes = prop_def(ArrayAttr[StringAttr])
+    mesh = prop_def(MeshAttr)
+    output = result_def(TensorType)
+
+    def group_axes(self) -> tuple[str, ...]:
+        return tuple(axis.data for axis in self.axes.data)
+
+    def ranks(self) -> Mesh:
+        return self.mesh.data
+
+    def piece_type(self) -> TensorType:
+        """The type of the operand; raises for a group that is none."""
+        t = self.expect_tensor(self.operands[0], "the input")
+        if (around := self.parent_op()) is not None and around.name not in ("ait.graph", "ait_rt.kernel"):
+            raise self.fail(f"stands in {around.name}; ranks meet in the body of an ait.graph only")
+        axes = self.group_axes()
+        if not axes:
+            raise self.fail("needs at least one axis")
+        if unknown := [axis for axis in axes if axis not in self.ranks().names]:
+            raise self.fail(f"axis '{unknown[0]}' is not in the mesh {self.ranks()}")
+        if len(set(axes)) < len(axes):
+            raise self.fail(f"an axis stands twice in {list(axes)}")
+        return t
+
+    def axis_of(self, t: TensorType, name: str) -> int:
+        """The dim that a property names; raises if the operand has no such dim."""
+        axis = cast(IntegerAttr, self.properties[name]).value.data
+        if not 0 <= axis < t.rank:
+            raise self.fail(f"{name} {axis} is out of range for shape {shape_text(t.dims)}")
+        return axis
+
+    def check_kind(self, t: TensorType) -> None:
+        kind = cast(StringAttr, self.properties["kind"]).data
+        if kind not in KINDS:
+            raise self.fail(f'unknown kind "{kind}"; expected one of {", ".join(KINDS)}')
+        if t.element_type == i1:
+            raise self.fail(f"{kind} of i1 has no meaning; convert with ait.cast")
+
+    def joined(self, t: TensorType, axis: int) -> TensorType:
+        """The type where a dim holds the pieces of all members of the group."""
+        return _with_dim(t, axis, t.dims[axis] * self.members())
+
+    def parted(self, t: TensorType, axis: int) -> TensorType:
+        """The type of one piece of a dim; raises unless the members divide it."""
+        if not scope_of(self).divisible(t.dims[axis], self.members()):
+            raise self.fail(
+                f"dim {axis} of {shape_text(t.dims)} is not proved to be a multiple of {self.members()}, "
+                f"the number of ranks over {', '.join(self.group_axes())}"
+            )
+        return _with_dim(t, axis, divided(t.dims[axis], self.members()))
+
+
+def divided(dim: Expr, parts: int) -> Expr:
+    """One part of a dim that is a multiple of `parts`."""
+    return dim // parts
+
+
+def _with_dim(t: TensorType, axis: int, dim: Expr) -> TensorType:
+    dims: Shape = (*t.dims[:axis], dim, *t.dims[axis + 1 :])
+    return TensorType.get(dims, t.element_type)
+
+
+@irdl_op_definition
+class AllReduceOp(ReadsAll, CollectiveOp):
+    """The sum or the largest of the operands of all members of the group, for each element; the same on each member.
+
+    Sums are rounded once: the members add in the order of their numbers.
+
+    ```mlir
+    %y = ait.all_reduce sum %x over ["tp"] of <["tp"=2]> : !ait.tensor<batch x 768 x f32>
+    ```
+    """
+
+    name = "ait.all_reduce"
+    SYNTAX: ClassVar[Syntax] = (Word("kind", KINDS), Operands(), *OVER)
+
+    kind = prop_def(StringAttr)
+
+    def __init__(self, kind: str, input: Value, axes: tuple[str, ...], mesh: Mesh) -> None:
+        self.set_up([input], kind=kind, axes=axes, mesh=mesh)
+
+    def infer_result_types(self) -> ResultTypes:
+        t = self.piece_type()
+        self.check_kind(t)
+        return [t]
+
+
+@irdl_op_definition
+class AllGatherOp(ReadsAll, CollectiveOp):
+    """The operands of all members of the group, joined along a dim; the same on each member.
+
+    ```mlir
+    %y = ait.all_gather %x dim 1 over ["tp"] of <["tp"=2]> : !ait.tensor<batch x 1536 x f32>
+    ```
+    """
+
+    name = "ait.all_gather"
+    SYNTAX: ClassVar[Syntax] = (Operands(), Prop("dim", INT), *OVER)
+    WORK: ClassVar[int] = 0
+
+    dim = prop_def(IntegerAttr)
+
+    def __init__(self, input: Value, dim: int, axes: tuple[str, ...], mesh: Mesh) -> None:
+        self.set_up([input], dim=dim, axes=axes, mesh=mesh)
+
+    def infer_result_types(self) -> ResultTypes:
+        t = self.piece_type()
+        return [self.joined(t, self.axis_of(t, "dim"))]
+
+
+@irdl_op_definition
+class ReduceScatterOp(ReadsAll, CollectiveOp):
+    """Of the sum or the largest over all members of the group, the piece of a dim that belongs to this member.
+
+    ```mlir
+    %y = ait.reduce_scatter sum %x dim 0 over ["tp"] of <["tp"=2]> : !ait.tensor<batch x 768 x f32>
+    ```
+    """
+
+    name = "ait.reduce_scatter"
+    SYNTAX: ClassVar[Syntax] = (Word("kind", KINDS), Operands(), Prop("dim", INT), *OVER)
+
+    kind = prop_def(StringAttr)
+    dim = prop_def(IntegerAttr)
+
+    def infer_result_types(self) -> ResultTypes:
+        t = self.piece_type()
+        self.check_kind(t)
+        return [self.parted(t, self.axis_of(t, "dim"))]
+
+
+@irdl_op_definition
+class AllToAllOp(ReadsAll, CollectiveOp):
+    """Piece j of dim `split` goes to member j, which joins the pieces that it receives along dim `concat`.
+
+    ```mlir
+    %y = ait.all_to_all %x split 1 concat 0 over ["tp"] of <["tp"=2]> : !ait.tensor<(2*batch) x 384 x f32>
+    ```
+    """
+
+    name = "ait.all_to_all"
+    SYNTAX: ClassVar[Syntax] = (Operands(), Prop("split", INT), Prop("concat", INT), *OVER)
+    WORK: ClassVar[int] = 0
+
+    split = prop_def(IntegerAttr)
+    concat = prop_def(IntegerAttr)
+
+    def __init__(self, input: Value, split: int, concat: int, axes: tuple[str, ...], mesh: Mesh) -> None:
+        self.set_up([input], split=split, concat=concat, axes=axes, mesh=mesh)
+
+    def infer_result_types(self) -> ResultTypes:
+        t = self.piece_type()
+        split, concat = self.axis_of(t, "split"), self.axis_of(t, "concat")
+        return [self.joined(self.parted(t, split), concat)]
+
+
+@irdl_op_definition
+class BroadcastOp(CollectiveOp):
+    """The operand of the member `root` of the group; the same on each member.
+
+    ```mlir
+    %y = ait.broadcast %x root 0 over ["tp"] of <["tp"=2]> : !ait.tensor<batch x 768 x f32>
+    ```
+    """
+
+    name = "ait.broadcast"
+    SYNTAX: ClassVar[Syntax] = (Operands(), Prop("root", INT), *OVER)
+    WORK: ClassVar[int] = 0
+
+    root = prop_def(IntegerAttr)
+
+    def infer_result_types(self) -> ResultTypes:
+        t = self.piece_type()
+        if not 0 <= (root := self.root.value.data) < self.members():
+            raise self.fail(f"root is {root}, expected 0 to {self.members() - 1}, a member of the group")
+        return [t]
+
+
+@irdl_op_definition
+class AllSliceOp(CollectiveOp):
+    """The piece of a dim that belongs to this member of the group. Nothing is sent.
+
+    ```mlir
+    %y = ait.all_slice %x dim 1 over ["tp"] of <["tp"=2]> : !ait.tensor<batch x 384 x f32>
+    ```
+    """
+
+    name = "ait.all_slice"
+    SYNTAX: ClassVar[Syntax] = (Operands(), Prop("dim", INT), *OVER)
+    WORK: ClassVar[int] = 0
+
+    dim = prop_def(IntegerAttr)
+
+    def __init__(self, input: Value, dim: int, axes: tuple[str, ...], mesh: Mesh) -> None:
+        self.set_up([input], dim=dim, axes=axes, mesh=mesh)
+
+    def bytes_read(self, position: int) -> Expr:
+        return self.bytes_written(0)
+
+    def infer_result_types(self) -> ResultTypes:
+        t = self.piece_type()
+        return [self.parted(t, self.axis_of(t, "dim"))]
+
+
+OPS = (AllReduceOp, AllGatherOp, ReduceScatterOp, AllToAllOp, BroadcastOp, AllSliceOp)

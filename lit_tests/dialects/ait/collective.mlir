@@ -1,0 +1,45 @@
+// RUN: ait-opt %s | filecheck %s
+// RUN: ait-opt %s --print-op-generic | filecheck %s --check-prefix=GENERIC
+// RUN: ait-opt %s -p remove-duplicates,simplify --check-semantics | filecheck %s --check-prefix=ONCE
+
+// CHECK: sdy.mesh @mesh = <["dp"=2, "tp"=2]>
+// GENERIC: "sdy.mesh"() <{sym_name = "mesh", mesh = #sdy.mesh<["dp"=2, "tp"=2]>}> : () -> ()
+sdy.mesh @mesh = <["dp"=2, "tp"=2]>
+
+// CHECK: ait.graph @all(%x: !ait.tensor<(4*b) x 8 x f32>) dims {b = 0 to 4} ranks {mesh = #sdy.mesh<["dp"=2, "tp"=2]>, inputs = {x = #sdy.sharding<@mesh, [{}, {"dp"}]>}, outputs = {y = #sdy.sharding<@mesh, [{}, {"tp", "dp"}]>}} {
+ait.graph @all(%x: !ait.tensor<(4*b) x 8 x f32>) dims {b = 0 to 4}
+    ranks {mesh = #sdy.mesh<["dp"=2, "tp"=2]>, inputs = {x = #sdy.sharding<@mesh, [{}, {"dp"}]>},
+           outputs = {y = #sdy.sharding<@mesh, [{}, {"tp", "dp"}]>}} {
+  // CHECK-NEXT: ait.all_reduce sum %x over ["tp"] of <["dp"=2, "tp"=2]> : !ait.tensor<(4*b) x 8 x f32>
+  // GENERIC: "ait.all_reduce"(%x) <{kind = "sum", axes = ["tp"], mesh = #sdy.mesh<["dp"=2, "tp"=2]>}>
+  %0 = ait.all_reduce sum %x over ["tp"] of <["dp"=2, "tp"=2]> : !ait.tensor<(4*b) x 8 x f32>
+  // CHECK-NEXT: ait.all_gather %0 dim 1 over ["tp", "dp"] of <["dp"=2, "tp"=2]> : !ait.tensor<(4*b) x 32 x f32>
+  %1 = ait.all_gather %0 dim 1 over ["tp", "dp"] of <["dp"=2, "tp"=2]> : !ait.tensor<(4*b) x 32 x f32>
+  // CHECK-NEXT: ait.all_slice %1 dim 0 over ["tp"] of <["dp"=2, "tp"=2]> : !ait.tensor<(2*b) x 32 x f32>
+  %2 = ait.all_slice %1 dim 0 over ["tp"] of <["dp"=2, "tp"=2]> : !ait.tensor<(2*b) x 32 x f32>
+  // CHECK-NEXT: ait.all_to_all %2 split 0 concat 1 over ["dp"] of <["dp"=2, "tp"=2]> : !ait.tensor<b x 64 x f32>
+  %3 = ait.all_to_all %2 split 0 concat 1 over ["dp"] of <["dp"=2, "tp"=2]> : !ait.tensor<b x 64 x f32>
+  // CHECK-NEXT: ait.broadcast %3 root 1 over ["dp"] of <["dp"=2, "tp"=2]> : !ait.tensor<b x 64 x f32>
+  %4 = ait.broadcast %3 root 1 over ["dp"] of <["dp"=2, "tp"=2]> : !ait.tensor<b x 64 x f32>
+  // CHECK-NEXT: ait.reduce_scatter max %4 dim 1 over ["dp", "tp"] of <["dp"=2, "tp"=2]> : !ait.tensor<b x 16 x f32>
+  %5 = ait.reduce_scatter max %4 dim 1 over ["dp", "tp"] of <["dp"=2, "tp"=2]> : !ait.tensor<b x 16 x f32>
+  ait.output "y" %5 : !ait.tensor<b x 16 x f32>
+}
+
+// An elementwise op does not cross a sum over ranks, a product has no collective in its epilogue, and equal collectives
+// are one.
+// CHECK: ait.graph @fusion(%x: !ait.tensor<4 x 8 x f32> {sdy.sharding = #sdy.sharding<@mesh, [{"dp", ?}, {?}]>}) {
+// ONCE: ait.graph @fusion
+ait.graph @fusion(%x: !ait.tensor<4 x 8 x f32> {sdy.sharding = #sdy.sharding<@mesh, [{"dp", ?}, {?}]>}) {
+  // CHECK-NEXT: ait.param "w" {sdy.sharding = #sdy.sharding<@mesh, [{}, {"tp"}]>} : !ait.tensor<8 x 8 x f32>
+  %w = ait.param "w" {sdy.sharding = #sdy.sharding<@mesh, [{}, {"tp"}]>} : !ait.tensor<8 x 8 x f32>
+  // ONCE: %[[P:.*]] = ait.gemm rcr %x, %w :
+  %0 = ait.gemm rcr %x, %w : !ait.tensor<4 x 8 x f32>
+  // ONCE-NEXT: %[[R:.*]] = ait.all_reduce sum %[[P]] over ["tp"]
+  // ONCE-NOT: all_reduce
+  %1 = ait.all_reduce sum %0 over ["tp"] of <["dp"=2, "tp"=2]> : !ait.tensor<4 x 8 x f32>
+  %2 = ait.all_reduce sum %0 over ["tp"] of <["dp"=2, "tp"=2]> : !ait.tensor<4 x 8 x f32>
+  %3 = ait.relu %1 : !ait.tensor<4 x 8 x f32>
+  %4 = ait.add %3, %2 : !ait.tensor<4 x 8 x f32>
+  ait.output "y" %4 : !ait.tensor<4 x 8 x f32>
+}
