@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from xdsl.dialects.builtin import i64
+from xdsl.dialects.builtin import i32, i64
 from xdsl.ir import SSAValue
 
 from ait_mlir.building.writer import Writer
-from ait_mlir.dialects.ait.dtypes import is_float
+from ait_mlir.dialects.ait.dtypes import is_byte, is_float
 from ait_mlir.dialects.ait.gemm import BmmOp, GemmOp
 from ait_mlir.dialects.ait.index import EmbeddingOp
 from ait_mlir.dialects.ait.types import tensor_type
@@ -20,8 +20,10 @@ ONE = const(1)
 
 def product(w: Writer, x: SSAValue, y: SSAValue) -> SSAValue:
     """x @ y, of at least 2 dims each, batches broadcast."""
-    rank = tensor_type(y).rank
-    if not is_float(tensor_type(x).element_type):
+    rank, element = tensor_type(y).rank, tensor_type(x).element_type
+    if is_byte(element):
+        return w.cast(product_of_bytes(w, x, y), element)
+    if not is_float(element):
         return _integer_product(w, x, w.permute(y, [*range(rank - 2), rank - 1, rank - 2]))
     op = GemmOp if rank == 2 else BmmOp
     return w.op(op, x, y, properties={"layout": "rrr"}, regions=1)
@@ -29,9 +31,44 @@ def product(w: Writer, x: SSAValue, y: SSAValue) -> SSAValue:
 
 def product_with_rows(w: Writer, x: SSAValue, weight: SSAValue, tf32: bool = False) -> SSAValue:
     """x @ weight^T, for a weight of 2 dims."""
-    if not is_float(tensor_type(x).element_type):
+    element = tensor_type(x).element_type
+    if is_byte(element):
+        return w.cast(product_of_bytes(w, x, weight, rows=True), element)
+    if not is_float(element):
         return _integer_product(w, x, weight)
     return w.op(GemmOp, x, weight, properties={"layout": "rcr", "tf32": tf32}, regions=1)
+
+
+def product_of_bytes(w: Writer, x: SSAValue, y: SSAValue, rows: bool = False) -> SSAValue:
+    """x @ y of integers of 8 bits in i32, of at least 2 dims each; with `rows` x @ y^T for a y of 2 dims."""
+    op = GemmOp if tensor_type(y).rank == 2 else BmmOp
+    return w.op(op, x, y, properties={"layout": "rcr" if rows else "rrr"}, regions=1)
+
+
+def centred_product(
+    w: Writer, x: SSAValue, y: SSAValue, x_zero: SSAValue | None, y_zero: SSAValue | None, rows: bool = False
+) -> SSAValue:
+    """(x - x_zero) @ (y - y_zero) of integers of 8 bits in i32, with `rows` of a y [n, k].
+
+    x_zero: of all of x, or [..., m, 1]; y_zero: of all of y, or [n]. The sums of rows and columns make up for the zero
+    points: those of a weight are known before the run.
+    """
+    result = product_of_bytes(w, x, y, rows)
+    if y_zero is not None:
+        sums = w.reduce("sum", w.cast(x, i32), [tensor_type(x).rank - 1])
+        sums = w.reshape(sums, (*tensor_type(sums).dims, ONE))
+        result = w.sub(result, w.mul(sums, w.cast(y_zero, i32)))
+    if x_zero is not None:
+        wide = w.cast(y, i32)
+        if y_zero is not None:
+            zero = w.cast(y_zero, i32)
+            own = tensor_type(zero).dims
+            wide = w.sub(wide, w.reshape(zero, (own[-1], ONE)) if rows and own else zero)
+        axis = tensor_type(y).rank - (1 if rows else 2)
+        sums = w.reduce("sum", wide, [axis])
+        dims = tensor_type(sums).dims
+        result = w.sub(result, w.mul(w.cast(x_zero, i32), w.reshape(sums, (*dims[:-1], ONE, dims[-1]))))
+    return result
 
 
 def _integer_product(w: Writer, x: SSAValue, y: SSAValue) -> SSAValue:

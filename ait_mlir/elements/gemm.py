@@ -7,8 +7,10 @@ from functools import partial
 
 from xdsl.ir import SSAValue
 
+from ait_mlir.dialects.ait.dtypes import is_float
 from ait_mlir.dialects.ait.elementwise import MulOp
 from ait_mlir.dialects.ait.gemm import BmmOp, ContractionOp, GemmOp
+from ait_mlir.dialects.ait.types import tensor_type
 from ait_mlir.dims import Expr
 from ait_mlir.elements.elementwise import broadcast
 from ait_mlir.elements.table import elements_of
@@ -17,9 +19,11 @@ from ait_mlir.rewrites.conv import follows_from_params
 
 
 def has_vector(op: ContractionOp) -> bool:
-    """Whether a factor of a product is a vector, or one for each batch, and the other no weight: products with weights
-    have kernels that read them before the previous launch ends.
+    """Whether a factor of a product of floats is a vector, or one for each batch, and the other no weight: products
+    with weights have kernels that read them before the previous launch ends.
     """
+    if not is_float(tensor_type(op.a).element_type):
+        return False
     sizes = op.extents()
     matrix = op.a if sizes.n.as_int() == 1 else op.b if sizes.m.as_int() == 1 else None
     return matrix is not None and len(op.results) == 1 and not follows_from_params(matrix)

@@ -268,13 +268,19 @@ def lower(
     return Lowered(ModuleOp([graph]), ins, outs)
 
 
-def product_types(node: Node, a: tensor, b: tensor, terms: int) -> tuple[data_type, Attribute, bool]:
-    """The data type of the operands of a product, the type in which they are multiplied, and whether they are integers.
+def multiplies_integers(node: Node, a: tensor, b: tensor) -> bool:
+    """Whether a product is one of 8-bit integers, with integer sums."""
+    return a.dtype in SMALL and b.dtype in SMALL and node.compute_type() not in FLOATS
 
-    Products of 8-bit integers are computed in floats that hold all sums of `terms` products exactly: f16, whose sums
-    are f32, or f64.
+
+def product_types(node: Node, a: tensor, b: tensor, terms: int) -> tuple[data_type, Attribute, bool]:
+    """The data type of the operands of a convolution, the type in which they are multiplied, and whether they are
+    integers.
+
+    Convolutions of 8-bit integers are computed in floats that hold all sums of `terms` products exactly: f16, whose
+    sums are f32, or f64.
     """
-    if a.dtype in SMALL and b.dtype in SMALL and node.compute_type() not in FLOATS:
+    if multiplies_integers(node, a, b):
         largest = math.prod(255 if t.dtype is data_type.UINT8 else 128 for t in (a, b))
         return node.compute_type(), f16 if terms * largest <= EXACT else f64, True
     compute = node.compute_float()
@@ -357,4 +363,4 @@ def _unique(names: Sequence[str]) -> list[str]:
     return found
 
 
-__all__ = ["Lowered", "Lowering", "Slot", "f32", "lower", "product_types", "rename", "slots_of"]
+__all__ = ["Lowered", "Lowering", "Slot", "f32", "lower", "multiplies_integers", "product_types", "rename", "slots_of"]

@@ -272,6 +272,7 @@ def panels_bytes(layout: str, t: BufferType) -> int | None:
     n, k = (first, others) if layout == "nk" else (others, first)
     size = BY_IR[t.element_type].bytes
     columns = PANEL_BYTES // max(size, 4)
+    k = -(-k // 4) * 4 if size == 1 else k  # bytes lie in fours
     return -(-n // columns) * columns * size * k
 
 

@@ -96,6 +96,8 @@ class Step:
         if len(sources) != 1 or (h := sources.pop()) not in states:
             raise NoElements("the products of a step do not all multiply one carried value")
         for op in self.products:
+            if not is_float(tensor_type(op.a).element_type):
+                raise NoElements("a product of a step is one of integers")
             if op.layout.data != "rcr" or op.epilogue.blocks or op.b not in arguments[count + carry :]:
                 raise NoElements("a product of a step is not with the rows of a captured tensor")
         self.states = [h, *(v for v in states if v is not h)]

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.rewriter import Rewriter
 
-from ait_mlir.dialects.ait.dtypes import compute_type
+from ait_mlir.dialects.ait.dtypes import accumulator_type
 from ait_mlir.dialects.ait.elementwise import CastOp
 from ait_mlir.dialects.ait.gemm import BmmOp, GemmOp
 from ait_mlir.dialects.ait.reduce import ReduceOp
@@ -90,7 +90,7 @@ def parts_of(op: GemmOp, multiprocessors: int) -> list[int]:
 
 def in_parts(op: GemmOp, parts: int) -> list[Operation]:
     """The ops that compute a product in parts: views, a batched product, its sum, and a cast."""
-    result, kind = tensor_type(op.output), compute_type(tensor_type(op.a).element_type)
+    result, kind = tensor_type(op.output), accumulator_type(tensor_type(op.a).element_type)
     new: list[Operation] = []
 
     def view(value: SSAValue, k_first: bool) -> SSAValue:

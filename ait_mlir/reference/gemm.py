@@ -1,4 +1,5 @@
-"""Reference semantics of contractions: a matrix product in float64, then the epilogue region on the whole result."""
+"""Reference semantics of contractions: a matrix product in float64, or of integers in i32, then the epilogue region on
+the whole result."""
 
 from __future__ import annotations
 
@@ -33,7 +34,11 @@ def contract(a: Array, b: Array, layout: str) -> Array:
 @reference(GemmOp, GatedGemmOp, BmmOp)
 def _(gemm: ContractionOp, arrays: Arrays, ev: Evaluation) -> Arrays:
     a, b, *others = arrays
-    result = contract(a, b, gemm.layout.data)
+    if a.dtype.kind == "f":
+        result = contract(a, b, gemm.layout.data)
+    else:  # float64 holds the sums exactly
+        whole = contract(a.astype(np.float64), b.astype(np.float64), gemm.layout.data)
+        result = whole.astype(np.int64).astype(np.int32)
     if gemm.epilogue.blocks:
         sums = np.split(result, gemm.SUMS, axis=-1)
         results = ev.run_region(gemm.epilogue, [*sums, *others])

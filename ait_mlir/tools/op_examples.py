@@ -27,7 +27,10 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "attention": (
         "%a, %b, %c scale 0.125 : b x 12 x s x 64 x T; b x 12 x s x 64 x T; b x 12 x s x 64 x T -> b x 12 x s x 64 x T",
     ),
-    "bmm": ("rcr %a, %b : b x s x 64 x T; b x 128 x 64 x T -> b x s x 128 x T",),
+    "bmm": (
+        "rcr %a, %b : b x s x 64 x T; b x 128 x 64 x T -> b x s x 128 x T",
+        "rcr %a, %b : b x s x 64 x T; b x 128 x 64 x T -> b x s x 128 x i32",
+    ),
     "bitcast": tuple(f"%a : b x T -> b x {t}" for t in ("i32", "f32", "i64", "f64")),
     "cast": ("%a : b x T -> b x f32",),
     "clamp": ("%a min 0.0 max 1.0 : b x T -> b x T", "%a min 0 max 1 : b x T -> b x T"),
@@ -54,6 +57,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "gemm": (
         "rcr %a, %b : s x 512 x T; param 1024 x 512 x T -> s x 1024 x T",
         "rcr %a, %b : s x 501 x T; 1024 x 501 x T -> s x 1024 x T",
+        "rcr %a, %b : s x 512 x T; param 1024 x 512 x T -> s x 1024 x i32",
     ),
     "grid_sample": ("linear zeros %a, %b : b x s x 7 x 16 x T; b x 3 x s x 2 x T -> b x 3 x s x 16 x T",),
     "group_norm": ("%a dim 3 groups 4 eps 1e-05 : b x 14 x 14 x 64 x T -> b x 14 x 14 x 64 x T",),

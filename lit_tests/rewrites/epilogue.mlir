@@ -693,3 +693,25 @@ ait.graph @dead_readers(%x: !ait.tensor<b x 8 x f32>) dims {b = 1 to 4} {
   %4 = ait.sin %1 : !ait.tensor<b x 4 x f32>
   ait.output "y" %2 : !ait.tensor<b x 4 x f32>
 }
+
+// Scales, moves and casts join a product of integers; a comparison does not.
+// CHECK-LABEL: ait.graph @bytes
+ait.graph @bytes(%x: !ait.tensor<b x 4 x i8>, %w: !ait.tensor<8 x 4 x i8>, %z: !ait.tensor<8 x i32>, %s: !ait.tensor<b x 1 x f32>) dims {b = 1 to 8} {
+  // CHECK:      ait.gemm rcr %x, %w epilogue(%z, %s) {
+  // CHECK-NEXT: ^bb0(%acc: i32, [[Z:%[0-9a-z_]+]]: i32, [[S:%[0-9a-z_]+]]: f32):
+  // CHECK-NEXT:   ait.sub %acc, [[Z]] : i32
+  // CHECK:        ait.mul
+  // CHECK:        ait.cast {{.*}} : i8
+  // CHECK:      } : !ait.tensor<b x 8 x i8>
+  %p = ait.gemm rcr %x, %w : !ait.tensor<b x 8 x i32>
+  %moved = ait.sub %p, %z : !ait.tensor<b x 8 x i32>
+  %f = ait.cast %moved : !ait.tensor<b x 8 x f32>
+  %scaled = ait.mul %f, %s : !ait.tensor<b x 8 x f32>
+  %q = ait.cast %scaled : !ait.tensor<b x 8 x i8>
+  ait.output "q" %q : !ait.tensor<b x 8 x i8>
+  // CHECK:      %p1 = ait.gemm rcr %x, %w : !ait.tensor<b x 8 x i32>
+  // CHECK-NEXT: ait.compare lt %p1, %z
+  %p1 = ait.gemm rcr %x, %w : !ait.tensor<b x 8 x i32>
+  %less = ait.compare lt %p1, %z : !ait.tensor<b x 8 x i1>
+  ait.output "less" %less : !ait.tensor<b x 8 x i1>
+}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -27,6 +28,7 @@ EPILOGUE = """ epilogue(%e{i}, %r{i}) {{
   }}"""
 KINDS = [("f32", "rcr"), ("f32", "rrr"), ("f64", "rcr"), ("f64", "rrr"), ("f16", "rcr"), ("bf16", "rrr")]
 SHAPES = [(1, 2), (5, 130), (45, 7), (48, 16), (96, 515), (129, 70), (7, 0)]  # n, k
+BYTES = [("i8", "rcr", 70), ("ui8", "rcr", 3), ("i8", "rrr", 67), ("ui8", "rrr", 64)]  # k
 NARROW = (1, 4, 6)
 """The shapes that are products of f16 and bf16, too."""
 
@@ -81,6 +83,23 @@ def test_every_weight_lies_in_panels(gemms: Compiled) -> None:
 def test_products(gemms: Compiled, m: int) -> None:
     assert gemms.problems({"b": 1, "m": m}) == []
     assert gemms.problems({"b": 3, "m": m}, seed=1) == []
+
+
+def test_products_of_bytes(tmp_path: Path) -> None:
+    """Weights of 8 bits, also of several params, lie in panels of fours; products with inputs have the kernel for any
+    strides."""
+    made = [one(i, t, layout, 101, k, False) for i, (t, layout, k) in enumerate(BYTES)]
+    inputs = [i for i, _ in made]
+    body = "".join(re.sub(r"(%y\d+.*|output.*) i?u?i8>", r"\1 i32>", text) for _, text in made)
+    inputs.append("%v: !ait.tensor<70 x m x i8>")
+    body += "  %z = ait.gemm ccr %v, %w0 : !ait.tensor<m x 101 x i32>\n"
+    body += '  ait.output "z" %z : !ait.tensor<m x 101 x i32>\n'
+    text = f"ait.graph @g({', '.join(inputs)}) dims {{b = 1 to 3, m = 0 to 300}} {{\n{body}}}\n"
+    compiled = compile_graph(text, tmp_path)
+    constants = [op for op in compiled.planned.walk() if isinstance(op, ConstantOp)]
+    assert sorted(str(op.panels and op.panels.data) for op in constants) == ["None", "kn", "kn", "nk", "nk"]
+    for m in (0, 1, 9, 300):
+        assert compiled.problems({"b": 2, "m": m}) == []
 
 
 @pytest.fixture(scope="module")

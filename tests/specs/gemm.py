@@ -62,6 +62,37 @@ def product(
     return form(name, text, a, b, *extras, to=[f"{shape} x {t}" for t in stored_as.values()], **options)
 
 
+def byte_product(
+    name: str,
+    op: str,
+    layout: str,
+    *lines: str,
+    batch: tuple[str, str, str] = ("", "", ""),
+    sizes: tuple[str, str, str] = ("m", "n", "k"),
+    b_type: str = "i8",
+    extras: Sequence[str] = (),
+    result: str = "i32",
+    **options: object,
+) -> Form:
+    """A product of integers of 8 bits, A of `T` by B of `b_type`, of at most two operands in its epilogue, whose lines
+    have the types of their values."""
+    m, n, k = sizes
+    a, b = f"{batch[0]}{stored(layout[0], m, k)} x T", f"{batch[1]}{stored(layout[1], k, n)} x {b_type}"
+    kinds = [t.rpartition(" x ")[2] for t in extras]
+    arguments = ["%acc: i32", *(f"%{c}_in: {kind}" for c, kind in zip("cd", kinds, strict=False))]
+    body = "".join(f"    {line}\n" for line in lines)
+    epilogue = f" epilogue({', '.join(f'%{c}' for c in 'cd'[: len(extras)])}) {{\n  ^bb0({', '.join(arguments)}):\n{body}  }}"
+    to = f"{batch[2]}{stored(layout[2], m, n)} x {result}"
+    return form(name, f"{op} {layout} %a, %b{epilogue if lines else ''}", a, b, *extras, to=to, types=BYTES, **options)
+
+
+BYTES = ("i8", "ui8")
+SCALED = (
+    "%f = ait.cast %acc : f32", "%s = ait.mul %f, %c_in : f32", "%t = ait.mul %s, %d_in : f32",
+    "%y = ait.relu %t : f32", "ait.yield %y : f32",
+)  # fmt: skip
+"""A sum with scales by row and by column."""
+MOVED = ("%s = ait.sub %acc, %c_in : i32", "%t = ait.add %s, %d_in : i32", "%y = ait.cast %t : i8", "ait.yield %y : i8")
 NARROW = ("f16", "bf16", "f32")
 EIGHTS = ("m", "(8*n)", "(8*k)")
 LESS = tuple({**env, "n": -(-env["n"] // 8), "k": -(-env["k"] // 8)} for env in ENVS)
@@ -135,6 +166,21 @@ GEMM = Spec(
             "summed-view", "gemm", "rcr", *SUMMED, batch=LEAD, extras=[ROW, RESIDUAL], further={"%s": "T"}, offset=3,
             strides={4: ("n", "b*n", "1"), 5: ("3*n*m", "3*n", "1")},
         ),
+        # integers of 8 bits
+        *(byte_product(f"bytes-{layout}", "gemm", layout) for layout in LAYOUTS),
+        byte_product("bytes-unsigned", "gemm", "rcr", b_type="ui8", batch=LEAD),
+        byte_product(
+            "bytes-scaled", "gemm", "rcr", *SCALED, batch=LEAD, extras=["b x m x 1 x f32", "n x f32"], result="f16",
+        ),
+        byte_product("bytes-moved", "gemm", "rrr", *MOVED, extras=["m x 1 x i32", "n x i32"], result="i8"),
+        byte_product(
+            "bytes-even", "gemm", "rcr", *SCALED, sizes=("m", "(16*n)", "(16*k)"), extras=["m x 1 x f32", "(16*n) x f32"],
+            result="f32", envs=LESS,
+        ),
+        byte_product(
+            "bytes-view", "gemm", "rcr", batch=LEAD, offset=3,
+            strides={0: ("m*(k + 9)", "k + 9", "1"), 1: ("2*k + 1", "1"), 2: ("3*n*m", "3*n", "1")},
+        ),
     ),
     PRODUCTS, DIMS, ENVS, FEW,
 )  # fmt: skip
@@ -191,6 +237,11 @@ BMM = Spec(
             "summed", "bmm", "rrr", *SUMMED, batch=("b x 3 x ", "3 x ", "b x 3 x "),
             extras=["3 x 1 x n x T", "b x 3 x m x n x T"], further={"%s": "T"}, envs=ENVS[:6],
             strides={5: ("3*m*n", "n", "3*n", "1")},
+        ),
+        *(byte_product(f"bytes-{layout}", "bmm", layout, batch=BATCHES) for layout in ("rrr", "rcr", "crc")),
+        byte_product(
+            "bytes-scaled", "bmm", "rcr", *SCALED, batch=("b x 3 x ", "3 x ", "b x 3 x "), b_type="ui8",
+            extras=["b x 3 x m x 1 x f32", "3 x 1 x n x f32"], result="bf16",
         ),
     ),
     PRODUCTS, DIMS, ENVS, FEW,

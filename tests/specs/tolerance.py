@@ -116,7 +116,7 @@ PARTIAL_SUMS = Tolerance(
 )
 """Each sum has the roundings of all before it: their error is measured against the largest of them."""
 PRODUCTS = Tolerance(
-    {"f16": 0.6, "bf16": 0.6, "f32": 2, "f64": 2},
+    {"f16": 0.6, "bf16": 0.6, "f32": 2, "f64": 2, "i8": 2, "ui8": 2},
     {"f16": 1e-6, "bf16": 1e-6, "f32": 6e-7, "f64": 1e-14},
     gpu_floor={"f16": 2e-6, "bf16": 2e-6, "f32": 2e-6, "f64": 1e-14},
 )

@@ -86,3 +86,13 @@ def is_element_type(attribute: Attribute) -> bool:
 def compute_type(element_type: Attribute) -> Attribute:
     """The type in which kernels compute values of `element_type`: f32 for narrower floats, else the type itself."""
     return f32 if isinstance(element_type, Float16Type | BFloat16Type) else element_type
+
+
+def accumulator_type(element_type: Attribute) -> Attribute:
+    """The type of the sums of products of `element_type`: i32 for integers of 8 bits, else the compute type."""
+    return i32 if is_byte(element_type) else compute_type(element_type)
+
+
+def is_byte(element_type: Attribute) -> bool:
+    """Whether the element type is an integer of 8 bits."""
+    return element_type in (i8, ui8)

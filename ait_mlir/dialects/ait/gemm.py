@@ -12,7 +12,7 @@ from xdsl.ir import Attribute, Region, SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def, result_def, var_result_def
 
 from ait_mlir.dialects.ait.base import PureOp, ResultTypes, Value, broadcast_shapes, check_broadcastable
-from ait_mlir.dialects.ait.dtypes import is_float
+from ait_mlir.dialects.ait.dtypes import accumulator_type, is_byte, is_float
 from ait_mlir.dialects.ait.epilogue import EPILOGUE, MAX_RESULTS, infer_results
 from ait_mlir.dialects.ait.syntax import INT, TF32, Operand, Operands, Prop, Syntax, Word
 from ait_mlir.dialects.ait.traits import AffineOperands, ContractionExtents, Cost, Extents, HasEpilogue
@@ -29,9 +29,14 @@ class ContractionOp(HasEpilogue, ContractionExtents, AffineOperands, PureOp):
     operands, which broadcast to the result's shape, to the value that is rounded once to the result's element type.
     If the epilogue yields several values, all after the first are the results `further`. With `tf32`, a CUDA card may
     round factors of f32 to TF32, as for a convolution.
+
+    Both operands have one type of floats, or each has integers of 8 bits, i8 or ui8. Products of integers are added in
+    i32, which wraps, and without an epilogue the result is i32.
     """
 
     SYNTAX: ClassVar[Syntax] = (Word("layout", LAYOUTS, "a layout, "), TF32, Operands(("a", "b")), EPILOGUE)
+    MULTIPLIES_BYTES: ClassVar[bool] = True
+    """Whether the operands may be integers of 8 bits."""
 
     a = operand_def(TensorType)
     b = operand_def(TensorType)
@@ -88,10 +93,7 @@ class ContractionOp(HasEpilogue, ContractionExtents, AffineOperands, PureOp):
             raise self.fail(f"unknown layout {layout!r}; expected one of {', '.join(LAYOUTS)}")
         if a.rank < 2 or b.rank < 2:
             raise self.fail(f"A and B need at least 2 dims, got {shape_text(a.dims)} and {shape_text(b.dims)}")
-        if a.element_type != b.element_type:
-            raise self.fail(f"B has element type {b.element_type}, but A has {a.element_type}")
-        if not is_float(a.element_type):
-            raise self.fail(f"needs a floating-point type, got {a.element_type}")
+        self.check_elements(a.element_type, b.element_type)
         batch_a, m, k = self.split_a()
         batch_b, k_b, n = self.split_b()
         if k is not k_b and not scope_of(self).equal(k, k_b):
@@ -102,7 +104,18 @@ class ContractionOp(HasEpilogue, ContractionExtents, AffineOperands, PureOp):
         batch = self.infer_batch(batch_a, batch_b)
         columns = self.infer_columns(n)
         shape = (*batch, m, columns) if layout[2] == "r" else (*batch, columns, m)
-        return infer_results(self, TensorType.get(shape, a.element_type))
+        sums = accumulator_type(a.element_type) if is_byte(a.element_type) else a.element_type
+        return infer_results(self, TensorType.get(shape, sums))
+
+    def check_elements(self, a: Attribute, b: Attribute) -> None:
+        """Raise `VerifyException` for element types of A and B that are not multiplied."""
+        if is_byte(a) and is_byte(b) and self.MULTIPLIES_BYTES:
+            return
+        if a != b:
+            raise self.fail(f"B has element type {b}, but A has {a}")
+        if not is_float(a):
+            also = ", or integers of 8 bits" if self.MULTIPLIES_BYTES else ""
+            raise self.fail(f"needs a floating-point type{also}, got {a}")
 
 
 class MatrixOp(ContractionOp):
@@ -155,6 +168,7 @@ class GatedGemmOp(MatrixOp):
 
     name = "ait.gated_gemm"
     SUMS: ClassVar[int] = 2
+    MULTIPLIES_BYTES: ClassVar[bool] = False
 
     def infer_columns(self, n: Expr) -> Expr:
         if not self.epilogue.blocks:

@@ -16,7 +16,7 @@ from xdsl.ir import Attribute, Operation, Region, SSAValue
 from xdsl.irdl import region_def, var_operand_def
 from xdsl.traits import Commutative, OpTrait, Pure
 
-from ait_mlir.dialects.ait.dtypes import compute_type
+from ait_mlir.dialects.ait.dtypes import accumulator_type
 from ait_mlir.dialects.ait.strided import Strided
 from ait_mlir.dialects.ait.syntax import int_list, int_list_attr
 from ait_mlir.dialects.ait.types import Shape, ShapedType, TensorType, tensor_type
@@ -309,8 +309,9 @@ class HasEpilogue(Interface):
     """The epilogue, a region on scalars, computes the result from the accumulators. Products, grouped products and
     convolutions have it.
 
-    The first `SUMS` arguments of the region are the accumulators, in the compute type; the others are the elements of
-    the epilogue operands, which are the last operands and broadcast to the result's shape. The yielded value is rounded
+    The first `SUMS` arguments of the region are the accumulators, in the compute type, or in i32 for integers of 8
+    bits; the others are the elements of the epilogue operands, which are the last operands and broadcast to the
+    result's shape. The yielded value is rounded
     once to the result's element type. Without a region, the result is the accumulator.
 
     An op with `MAX_RESULTS` above 1 may yield several values: each is a result of the same shape, rounded to its own
@@ -331,8 +332,8 @@ class HasEpilogue(Interface):
         return self.operands[: len(self.operands) - len(self.epilogue_operands)]
 
     def accumulator_types(self) -> list[Attribute]:
-        """The type of each accumulator: the compute type of the first operand."""
-        return [compute_type(tensor_type(self.operands[0]).element_type)] * self.SUMS
+        """The type of each accumulator, by the type of the first operand."""
+        return [accumulator_type(tensor_type(self.operands[0]).element_type)] * self.SUMS
 
     def properties_with(self, extras: int) -> dict[str, Attribute]:
         """The properties of the op with `extras` epilogue operands."""

@@ -29,6 +29,7 @@ from ait_mlir.dialects.ait.base import (
     check_param_name,
     check_sizes,
 )
+from ait_mlir.dialects.ait.dtypes import is_byte
 from ait_mlir.dialects.ait.layouts import check_strides
 from ait_mlir.dialects.ait.numbers import literal_values, parse_literal, print_literal
 from ait_mlir.dialects.ait.strided import ZERO, Strided, extent
@@ -283,8 +284,9 @@ class ConstantOp(BufferOp):
     def check_panels(self, layout: str, t: BufferType) -> None:
         if layout not in PANEL_LAYOUTS:
             raise self.fail(f"has panels '{layout}', expected nk, kn or winograd")
-        if self.params is None or t.rank < 2 or not isinstance(t.element_type, AnyFloat):
-            raise self.fail(f"only params of floats with two or more dims lie in panels, got {t}")
+        is_narrow = is_byte(t.element_type) and layout != "winograd"
+        if self.params is None or t.rank < 2 or not (is_narrow or isinstance(t.element_type, AnyFloat)):
+            raise self.fail(f"only params of floats, or of bytes, with two or more dims lie in panels, got {t}")
         row = prod((t.static_shape() or ())[1:])
         if layout == "winograd" and (row % 9 != 0 or isinstance(t.element_type, Float64Type)):
             raise self.fail(f"only weights of n rows of 3 x 3 x channels f16, bf16 or f32 are transformed, got {t}")

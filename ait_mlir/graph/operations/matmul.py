@@ -10,7 +10,7 @@ from xdsl.ir import SSAValue
 from ait_mlir.dialects.ait.gemm import BmmOp, GemmOp
 from ait_mlir.dialects.ait.types import tensor_type
 from ait_mlir.graph.enums import FLOATS, SMALL
-from ait_mlir.graph.lowering import Lowering, product_types
+from ait_mlir.graph.lowering import Lowering, multiplies_integers, product_types
 from ait_mlir.graph.nodes import Dims, Node, Operation, Shapes
 
 
@@ -57,8 +57,11 @@ def _swapped(w: Lowering, value: SSAValue) -> SSAValue:
 
 def _lower(node: Node, w: Lowering) -> Mapping[str, SSAValue]:
     a, b = (node.inputs[name] for name in ("A", "B"))
-    narrow, element, is_whole = product_types(node, a, b, node.dims("A")[-1])
-    x, y = w.cast(w.value(a), element), w.cast(w.value(b), element)
+    if is_whole := multiplies_integers(node, a, b):
+        narrow, x, y = node.compute_type(), w.value(a), w.value(b)
+    else:
+        narrow, element, _ = product_types(node, a, b, node.dims("A")[-1])
+        x, y = w.cast(w.value(a), element), w.cast(w.value(b), element)
     dims_b = node.dims("B")
     columns_a = _is_column_major(node.dims("A"), node.strides("A"))
     columns_b = _is_column_major(dims_b, node.strides("B"))
@@ -75,8 +78,8 @@ def _lower(node: Node, w: Lowering) -> Mapping[str, SSAValue]:
     layout = f"{'c' if columns_a else 'r'}{'c' if columns_b else 'r'}r"
     operands = [_swapped(w, x) if columns_a else x, _swapped(w, y) if columns_b else y]
     op_class = GemmOp if tensor_type(y).rank == 2 else BmmOp
-    result = w.contraction(op_class, operands, {"layout": StringAttr(layout)}, is_whole or w.is_wide(out, narrow))
-    return {"C": w.reshape(w.whole(result) if is_whole else result, out.dims or ())}
+    is_wide = not is_whole and w.is_wide(out, narrow)
+    return {"C": w.reshape(w.contraction(op_class, operands, {"layout": StringAttr(layout)}, is_wide), out.dims or ())}
 
 
 OPERATIONS = (

@@ -322,13 +322,6 @@ def fake_quantize_tensor(x: Any, scale: Any, zero: Any, enabled: Any, low: int, 
     return torch.where(enabled != 0, result, x), inside | (enabled == 0)
 
 
-def int_mm(a: Any, b: Any) -> Any:
-    """`torch._int_mm`: the product of 8-bit integers, whose sums floats hold exactly."""
-    k = a.shape[1]
-    wide = torch.float32 if isinstance(k, int) and k <= 1 << 10 else torch.float64
-    return (a.to(wide) @ b.to(wide)).to(torch.int32)
-
-
 def table() -> dict[Any, Callable[..., Any]]:
     """The function for each operation."""
     aten = torch.ops.aten
@@ -342,7 +335,6 @@ def table() -> dict[Any, Callable[..., Any]]:
         aten.fake_quantize_per_tensor_affine_cachemask.default: fake_quantize,
         aten._fake_quantize_per_tensor_affine_cachemask_tensor_qparams.default: fake_quantize_tensor,
         aten.fake_quantize_per_channel_affine_cachemask.default: fake_quantize_channels,
-        aten._int_mm.default: int_mm,
         aten._pdist_forward.default: pdist,
         aten.segment_reduce.default: segment_reduce,
         aten.fractional_max_pool2d.default: fractional_max_pool(2),

@@ -8,7 +8,7 @@ from typing import cast
 from xdsl.dialects.builtin import BFloat16Type, Float32Type, Float64Type
 from xdsl.ir import Attribute
 
-from ait_mlir.dialects.ait.dtypes import BY_IR
+from ait_mlir.dialects.ait.dtypes import BY_IR, is_byte
 from ait_mlir.dialects.ait.gemm import BATCH_LOOPS, ContractionOp
 from ait_mlir.dialects.ait.types import TensorType, scope_of
 from ait_mlir.dims import Expr, Scope, const
@@ -32,8 +32,10 @@ LARGEST = 2**31 - 1
 MAX_CONFIGS = 8
 
 # Operations per second.
-SIMT_RATE = {2: 20e12, 4: 20e12, 8: 10e12}
+SIMT_RATE = {1: 20e12, 2: 20e12, 4: 20e12, 8: 10e12}
 CPU_RATE = 133e9
+BYTE_RATE = 3 * CPU_RATE
+"""Operations per second of integers of 8 bits."""
 TILE_RATE, TILE_ROWS = 800e9, 8
 """Operations per second of bf16 on AMX, and the number of rows above which the template uses AMX."""
 OPENBLAS_RATE, OPENBLAS_PACK_SECONDS = 145e9, 0.5e-9
@@ -194,6 +196,7 @@ class NativeGemm(ContractionKernel):
         flops = 2.0 * m * n * k * batches
         if not target.is_gpu:
             rate = TILE_RATE if m > TILE_ROWS and _uses_tiles(op, target) else CPU_RATE
+            rate = BYTE_RATE if is_byte(element_of(op)) else rate
             return target.launch_seconds + flops / rate
         size = BY_IR[element_of(op)].bytes
         if not self.uses_tensor_cores(op, target):
@@ -216,6 +219,7 @@ class NativeGemm(ContractionKernel):
         definition, functor = epilogue_functor(op, launch.place)
         arguments = ", ".join(problem.arguments(launch))
         calls: list[str] = []
+        header = "gemm_bytes" if launch.place == "cpu" and is_byte(element_of(op)) else "gemm"
         if self.uses_tensor_cores(op, target):
             odd = not self._has_even_pitches(op, problem)
             flags = (is_unit(problem.a.col), is_unit(problem.b.row), odd)
@@ -228,9 +232,9 @@ class NativeGemm(ContractionKernel):
                 few = f"if ({launch.size(problem.m, 'm')} <= {int(config['small_rows'])}) " if prefix else ""
                 calls.append(f"{few}return ait::gpu::{call};")
         else:
-            name = "gemm_simt" if target.is_gpu else "gemm"
+            name = "gemm_simt" if target.is_gpu else header
             calls.append(f"return ait::{launch.place}::{name}<{functor}>({arguments});")
-        return Emission(("ait/math.h", launch.header("gemm")), definition, "\n".join(calls) + "\n")
+        return Emission(("ait/math.h", launch.header(header)), definition, "\n".join(calls) + "\n")
 
 
 def plain_terms(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from xdsl.dialects.builtin import IntegerAttr
+from xdsl.dialects.builtin import IntegerAttr, i1, i32
 from xdsl.ir import Block, Operation, SSAValue
 
 from ait_mlir.dialects.ait.base import same_shape
@@ -30,7 +30,7 @@ def join_epilogue(p: PatternBuilder) -> None:
     root = p.op(operands=[p.rest(), acc, p.rest()], trait="ScalarLike")
     p.require("only_user", p.result(acc), root)
     p.require("result_has_shape_of", root, p.result(acc))
-    p.require("is_floating", p.result(root))
+    p.require("yields_number_of", root, acc)
     p.require("stays_in_type", acc, root)
     p.require("no_attribute", acc, "kernel")
     p.require("operands_fit", acc, root, MAX_OPERANDS)
@@ -83,6 +83,13 @@ def stays_in_type(op: HasEpilogue, root: ElementwiseOp) -> bool:
     if not isinstance(op, NormOp):
         return True
     return compute_type(element_type_of(root.results[0])) == op.accumulator_types()[0]
+
+
+@constraint
+def yields_number_of(root: ElementwiseOp, op: HasEpilogue) -> bool:
+    """The result is a float or, of a product of integers, an integer."""
+    element = element_type_of(root.results[0])
+    return is_float(element) or (op.accumulator_types()[0] == i32 and element != i1)
 
 
 @constraint
@@ -179,10 +186,10 @@ def append_group_to_epilogue(r: Rewriter, root: ElementwiseOp, limit: IntegerAtt
 
 def group_of(root: ElementwiseOp, limit: int) -> tuple[HasEpilogue, list[ElementwiseOp]] | None:
     """A contraction and the elementwise operations from it to `root`; None with other users or too many operands."""
-    if not isinstance(root.results[0].type, TensorType) or not is_float(element_type_of(root.results[0])):
+    if not isinstance(root.results[0].type, TensorType):
         return None
     for contraction in contractions_before(root):
-        if not stays_in_type(contraction, root):
+        if not stays_in_type(contraction, root) or not yields_number_of(root, contraction):
             continue
         members = users_up_to(contraction, root)
         if members is not None and len(contraction.operands) + len(read_beside(contraction, members)) <= limit:

@@ -11,6 +11,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 
 from ait_mlir.dialects.ait.base import same_type
 from ait_mlir.dialects.ait.data import ParamOp
+from ait_mlir.dialects.ait.dtypes import is_float
 from ait_mlir.dialects.ait.elementwise import AddOp, ClampOp, ElementwiseOp, UnaryOp
 from ait_mlir.dialects.ait.gemm import ContractionOp, GatedGemmOp, GemmOp
 from ait_mlir.dialects.ait.region import FusedElementwiseOp, YieldOp
@@ -136,13 +137,14 @@ def followers(value: SSAValue) -> set[Operation]:
 
 
 def is_parallel(op: Operation, root: Operation) -> bool:
-    """Whether an operation is a plain gemm of the root's A with a param, in the root's block."""
+    """Whether an operation is a plain gemm of the root's A with a param like the root's, in the root's block."""
     return (
         isinstance(op, GemmOp)
         and op.parent is root.parent
         and len(op.operands) == 2
         and op.operands[0] is root.operands[0]
         and isinstance(op.operands[1].owner, ParamOp)
+        and tensor_type(op.b).element_type == tensor_type(root.operands[1]).element_type
         and op.layout.data == "rcr"
         and rounding(op) == rounding(root)
         and not op.epilogue.blocks
@@ -250,11 +252,11 @@ def is_halved(product: GemmOp, value: SSAValue) -> bool | None:
 
 @constraint
 def gates_with(product: GemmOp, root: FusedElementwiseOp, limit: IntegerAttr) -> bool:
-    """The epilogue of the product can be computed for each half of its columns, and with the root there are at most
-    `limit` operands."""
+    """The epilogue of a product of floats can be computed for each half of its columns, and with the root there are at
+    most `limit` operands."""
     halved = [is_halved(product, value) for value in product.epilogue_operands]
     count = sum(2 if both else 1 for both in halved) + len(root.operands)  # a and b for the halves
-    return None not in halved and count <= limit.value.data
+    return None not in halved and count <= limit.value.data and is_float(tensor_type(product.a).element_type)
 
 
 @native

@@ -32,6 +32,24 @@ ait.graph @leading(%x: !ait.tensor<b x s x 16 x bf16>, %w: !ait.tensor<8 x 16 x 
   ait.output "y" %0 : !ait.tensor<b x s x 8 x bf16>
 }
 
+// Products of integers of 8 bits have sums in i32.
+// CHECK-LABEL: ait.graph @bytes
+ait.graph @bytes(%x: !ait.tensor<s x 16 x i8>, %u: !ait.tensor<s x 16 x ui8>, %w: !ait.tensor<8 x 16 x i8>, %c: !ait.tensor<8 x f32>) dims {s = 1 to 8} {
+  // CHECK: ait.gemm rcr %x, %w : !ait.tensor<s x 8 x i32>
+  %0 = ait.gemm rcr %x, %w : !ait.tensor<s x 8 x i32>
+  // CHECK-NEXT: ait.bmm rcr %u, %w : !ait.tensor<s x 8 x i32>
+  %1 = ait.bmm rcr %u, %w : !ait.tensor<s x 8 x i32>
+  // CHECK-NEXT: ait.gemm rcr %u, %w epilogue(%c) {
+  // CHECK-NEXT: ^bb0(%acc: i32, %scale: f32):
+  %2 = ait.gemm rcr %u, %w epilogue(%c) {
+  ^bb0(%acc: i32, %scale: f32):
+    %f = ait.cast %acc : f32
+    %y = ait.mul %f, %scale : f32
+    ait.yield %y : f32
+  } : !ait.tensor<s x 8 x f16>
+  ait.output "y" %2 : !ait.tensor<s x 8 x f16>
+}
+
 // CHECK-LABEL: ait.graph @batched
 ait.graph @batched(%q: !ait.tensor<b x 12 x s x 64 x f32>, %k: !ait.tensor<b x 12 x l x 64 x f32>, %one: !ait.tensor<1 x 64 x s x f32>, %w: !ait.tensor<64 x 32 x f32>) dims {b = 1 to 4, s = 1 to 8, l = 1 to 8} {
   // CHECK: ait.bmm rcr %q, %k : !ait.tensor<b x 12 x s x l x f32>

@@ -29,7 +29,7 @@ ait.graph @elements(%a: !ait.tensor<4 x 16 x f16>, %w: !ait.tensor<8 x 16 x f32>
 // -----
 
 ait.graph @integers(%a: !ait.tensor<4 x 16 x i32>, %w: !ait.tensor<8 x 16 x i32>) {
-  // expected-error @below {{ait.gemm: needs a floating-point type, got i32}}
+  // expected-error @below {{ait.gemm: needs a floating-point type, or integers of 8 bits, got i32}}
   %0 = ait.gemm rcr %a, %w : !ait.tensor<4 x 8 x i32>
 }
 
@@ -180,6 +180,31 @@ ait.graph @batches(%a: !ait.tensor<2 x 4 x 16 x f16>, %w: !ait.tensor<2 x 8 x 16
 ait.graph @rotated_rank(%x: !ait.tensor<8 x f16>, %w: !ait.tensor<32 x 8 x f16>, %c: !ait.tensor<4 x f16>) {
   // expected-error @below {{ait.rotated_gemm: A needs at least 2 dims and B has 2, got [8] and [32, 8]}}
   %y = ait.rotated_gemm %x, %w cosines %c sines %c heads 2 size 8 : !ait.tensor<32 x f16>
+}
+
+// -----
+
+ait.graph @bytes_and_floats(%a: !ait.tensor<4 x 16 x i8>, %w: !ait.tensor<8 x 16 x f16>) {
+  // expected-error @below {{ait.gemm: B has element type f16, but A has i8}}
+  %0 = ait.gemm rcr %a, %w : !ait.tensor<4 x 8 x i32>
+}
+
+// -----
+
+ait.graph @sums_of_bytes(%a: !ait.tensor<4 x 16 x i8>, %w: !ait.tensor<8 x 16 x i8>) {
+  // expected-error @below {{ait.gemm: the result is !ait.tensor<4 x 8 x i8>, expected !ait.tensor<4 x 8 x i32>}}
+  %0 = ait.gemm rcr %a, %w : !ait.tensor<4 x 8 x i8>
+}
+
+// -----
+
+ait.graph @gated_bytes(%a: !ait.tensor<4 x 16 x i8>, %w: !ait.tensor<8 x 16 x i8>) {
+  // expected-error @below {{ait.gated_gemm: needs a floating-point type, got i8}}
+  %0 = ait.gated_gemm rcr %a, %w epilogue() {
+  ^bb0(%p: i32, %q: i32):
+    %s = ait.add %p, %q : i32
+    ait.yield %s : i32
+  } : !ait.tensor<4 x 4 x i32>
 }
 
 // -----

@@ -100,21 +100,21 @@ ait_rt.program @panels arena (0) {
 // -----
 
 ait_rt.program @integers_in_panels arena (0) {
-  // expected-error @below {{ait_rt.constant: only params of floats with two or more dims lie in panels, got !ait_rt.buffer<4 x 4 x i32>}}
+  // expected-error @below {{ait_rt.constant: only params of floats, or of bytes, with two or more dims lie in panels, got !ait_rt.buffer<4 x 4 x i32>}}
   %c = ait_rt.constant ["w"] panels kn : !ait_rt.buffer<4 x 4 x i32>
 }
 
 // -----
 
 ait_rt.program @flat_panels arena (0) {
-  // expected-error @below {{ait_rt.constant: only params of floats with two or more dims lie in panels, got !ait_rt.buffer<16 x f32>}}
+  // expected-error @below {{ait_rt.constant: only params of floats, or of bytes, with two or more dims lie in panels, got !ait_rt.buffer<16 x f32>}}
   %c = ait_rt.constant ["w"] panels nk : !ait_rt.buffer<16 x f32>
 }
 
 // -----
 
 ait_rt.program @literal_panels arena (0) {
-  // expected-error @below {{ait_rt.constant: only params of floats with two or more dims lie in panels}}
+  // expected-error @below {{ait_rt.constant: only params of floats, or of bytes, with two or more dims lie in panels}}
   %c = "ait_rt.constant"() <{value = [1.0, 2.0], panels = "nk"}> : () -> !ait_rt.buffer<1 x 2 x f32>
 }
 

@@ -47,11 +47,32 @@ inline void transpose_block(const T* from, int64_t stride, T* to, int64_t to_str
   }
 }
 
+/// @brief Stores an element of bytes at each place of a panel that has rows [first, last) of k and columns [begin, end): element(k, c). After
+/// the last k come zeros.
+template <class T, class Element>
+inline void pack_fours(int64_t first, int64_t last, int64_t begin, int64_t end, int64_t k, const Element& element, T* panel) {
+  constexpr int64_t kColumns = kPanelColumns<T>, kSteps = kPanelSteps<T>;
+  const int64_t stop = last == k ? (k + kSteps - 1) / kSteps * kSteps : last;
+  for (int64_t r = first; r < stop; ++r) {
+    T* const line = panel + r / kSteps * kSteps * kColumns + r % kSteps;
+    for (int64_t c = begin; c < end; ++c) line[c * kSteps] = r < last ? element(r, c) : T(0);
+  }
+}
+
 /// @brief Stores rows [first, first + rows) of a [k, n] matrix into its panels; `from` holds them row-major. The panels are packed in
 /// parallel where the code is compiled with OpenMP.
 template <class T>
 void pack_panels_kn(const T* from, int64_t first, int64_t rows, int64_t k, int64_t n, T* to) {
   constexpr int64_t kColumns = kPanelColumns<T>;
+  if constexpr (kPanelSteps<T> > 1) {
+    const int64_t pitch = (k + kPanelSteps<T> - 1) / kPanelSteps<T> * kPanelSteps<T>;
+#pragma omp parallel for schedule(static)
+    for (int64_t n0 = 0; n0 < n; n0 += kColumns) {
+      const auto element = [&](int64_t r, int64_t c) { return n0 + c < n ? from[(r - first) * n + n0 + c] : T(0); };
+      pack_fours(first, first + rows, 0, kColumns, k, element, to + n0 * pitch);
+    }
+    return;
+  }
 #pragma omp parallel for schedule(static)
   for (int64_t n0 = 0; n0 < n; n0 += kColumns) {
     const int64_t columns = n - n0 < kColumns ? n - n0 : kColumns;
@@ -72,6 +93,17 @@ template <class T>
 void pack_panels_nk(const T* from, int64_t first, int64_t rows, int64_t k, int64_t n, T* to) {
   constexpr int64_t kColumns = kPanelColumns<T>, kStep = 64 / int64_t(sizeof(T));
   const int64_t last = first + rows, end = last == n ? (n + kColumns - 1) / kColumns * kColumns : last;
+  if constexpr (kPanelSteps<T> > 1) {
+    const int64_t pitch = (k + kPanelSteps<T> - 1) / kPanelSteps<T> * kPanelSteps<T>;
+#pragma omp parallel for schedule(static)
+    for (int64_t n0 = first / kColumns * kColumns; n0 < end; n0 += kColumns) {
+      const auto element = [&](int64_t r, int64_t c) { return n0 + c < last ? from[(n0 + c - first) * k + r] : T(0); };
+      for (int64_t c = first > n0 ? first - n0 : 0; c < kColumns && n0 + c < end; ++c) {
+        pack_fours(0, k, c, c + 1, k, element, to + n0 * pitch);
+      }
+    }
+    return;
+  }
 #pragma omp parallel for schedule(static)
   for (int64_t n0 = first / kColumns * kColumns; n0 < end; n0 += kColumns) {
     const int64_t begin = first > n0 ? first - n0 : 0, stop = end - n0 < kColumns ? end - n0 : kColumns;

@@ -169,6 +169,8 @@ class CpuDevice : public Device {
       pack_as<uint64_t>(to, from, constant, packing);
     } else if (constant.rank >= 2 && (constant.dtype == AIT_F16 || constant.dtype == AIT_BF16)) {
       pack_as<uint16_t>(to, from, constant, packing);
+    } else if (constant.rank >= 2 && (constant.dtype == AIT_I8 || constant.dtype == AIT_UI8)) {
+      pack_as<uint8_t>(to, from, constant, packing);
     } else {
       Device::pack(to, from, constant, packing);
     }

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import f32, i32
+from collections.abc import Callable
+
+from xdsl.dialects.builtin import f32
 from xdsl.ir import SSAValue
 
+from ait_mlir.building.writer import Writer
 from ait_mlir.compositions import contraction
 from ait_mlir.dialects.ait.dtypes import is_float
 from ait_mlir.dialects.ait.gemm import GemmOp
@@ -16,10 +19,12 @@ from ait_mlir.importers.onnx.rows.attention import recognised
 from ait_mlir.importers.onnx.rows.common import broadcast
 
 ONE = const(1)
+Multiply = Callable[[Writer, SSAValue, SSAValue], SSAValue]
+"""The product of two tensors of at least 2 dims."""
 
 
-def matmul(c: Call, a: SSAValue, b: SSAValue) -> SSAValue:
-    """a @ b as in NumPy: a vector is a row on the left, a column on the right."""
+def matmul(c: Call, a: SSAValue, b: SSAValue, multiply: Multiply = contraction.product) -> SSAValue:
+    """a @ b as in NumPy: a vector is a row on the left, a column on the right. `multiply` computes the product."""
     s, t = tensor_type(a).dims, tensor_type(b).dims
     if not s or not t:
         raise NotSupported("a product of a scalar; expected matrices")
@@ -29,7 +34,7 @@ def matmul(c: Call, a: SSAValue, b: SSAValue) -> SSAValue:
     for x, y in zip(tensor_type(a).dims[-3::-1], tensor_type(b).dims[-3::-1], strict=False):
         if x is not ONE and y is not ONE:
             c.same(x, y)
-    y = contraction.product(c.w, a, b)
+    y = multiply(c.w, a, b)
     dims = tensor_type(y).dims
     kept = [d for i, d in enumerate(dims) if not (len(s) == 1 and i == len(dims) - 2)]
     kept = kept[:-1] if len(t) == 1 else kept
@@ -105,13 +110,36 @@ def fused_matmul(c: Call) -> SSAValue:
 
 def matmul_integer(c: Call) -> SSAValue:
     """The product of integers of 8 bits minus their zero points, in 32 bits."""
-    a, b = c.w.cast(c.tensor(0), i32), c.w.cast(c.tensor(1), i32)
-    if c.has(2):
-        zero = c.w.cast(c.tensor(2), i32)
-        a = c.w.sub(a, c.w.reshape(zero, (*tensor_type(zero).dims, ONE)) if tensor_type(zero).rank == 1 else zero)
-    if c.has(3):
-        b = c.w.sub(b, c.w.cast(c.tensor(3), i32))
-    return matmul(c, a, b)
+    return centred_matmul(c, (0, 2), (1, 3))
+
+
+def centred_matmul(c: Call, first: tuple[int, int], second: tuple[int, int]) -> SSAValue:
+    """The product in i32 of two inputs of 8 bits minus their zero points, which may be missing: each pair is an input
+    and its zero point, of one number, or one for each row of the first or column of the second. A weight is stored with
+    its columns as rows.
+    """
+    x_zero, y_zero = _zero_point(c, *first), _zero_point(c, *second)
+    if x_zero is not None and tensor_type(x_zero).rank == 1:
+        x_zero = c.w.reshape(x_zero, (*tensor_type(x_zero).dims, ONE))
+    if (rows := _stored_rows(c, second[0])) is not None and c.rank(first[0]) > 1:
+        c.same(c.shape(first[0])[-1], tensor_type(rows).dims[1])
+        return contraction.centred_product(c.w, c.tensor(first[0]), rows, x_zero, y_zero, rows=True)
+
+    def multiply(w: Writer, x: SSAValue, y: SSAValue) -> SSAValue:
+        return contraction.centred_product(w, x, y, x_zero, y_zero)
+
+    return matmul(c, c.tensor(first[0]), c.tensor(second[0]), multiply)
+
+
+def _zero_point(c: Call, index: int, zero: int) -> SSAValue | None:
+    """The zero point of an input; None where it is missing or 0."""
+    if not c.has(zero):
+        return None
+    value = c.value(zero)
+    if isinstance(value, Known) and not value.has_dims and not value.array.any():
+        return None
+    found, dims = c.tensor(zero), tensor_type(c.tensor(zero)).dims
+    return c.w.reshape(found, ()) if all(d.as_int() == 1 for d in dims) else found
 
 
 def einsum(c: Call) -> SSAValue:

@@ -10,7 +10,7 @@ from ait_mlir.compositions.contraction import product_with_rows
 from ait_mlir.dialects.ait.dtypes import integer_range, is_float, ui8
 from ait_mlir.dialects.ait.types import Shape, tensor_type
 from ait_mlir.importers.onnx.call import Call, NotSupported, Row
-from ait_mlir.importers.onnx.rows.contraction import matmul
+from ait_mlir.importers.onnx.rows.contraction import centred_matmul
 from ait_mlir.importers.onnx.rows.conv import convolved
 
 
@@ -87,8 +87,7 @@ def _centred(c: Call, index: int, axis_from_end: int) -> SSAValue:
 
 def q_linear_matmul(c: Call) -> SSAValue:
     """a @ b of quantised matrices, quantised again."""
-    a, b = _centred(c, 0, 2), _centred(c, 3, 1)
-    y = c.w.cast(matmul(c, a, b), f32)
+    y = c.w.cast(centred_matmul(c, (0, 2), (3, 5)), f32)
     first, second = c.w.cast(c.tensor(1), f32), c.w.cast(c.tensor(4), f32)
     first, second = (_one(c, v) for v in (first, second))
     if len(tensor_type(first).dims) == 1:

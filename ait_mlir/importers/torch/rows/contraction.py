@@ -5,7 +5,7 @@ from __future__ import annotations
 from xdsl.ir import SSAValue
 
 from ait_mlir.building.formulas import Value
-from ait_mlir.compositions.contraction import product, product_with_rows
+from ait_mlir.compositions.contraction import product, product_of_bytes, product_with_rows
 from ait_mlir.dialects.ait.grouped import RaggedGemmOp
 from ait_mlir.dialects.ait.types import tensor_type
 from ait_mlir.importers.torch.call import Call, NotSupported, Row
@@ -111,6 +111,7 @@ ROWS: dict[str, Row] = {
     "aten.matmul.default": matmul("self", "other"),
     "aten.mm.default aten.bmm.default": matmul("self", "mat2"),
     "aten.mv.default": matmul("self", "vec"),
+    "aten._int_mm.default": lambda c: product_of_bytes(c.w, c.tensor("self"), c.tensor("mat2")),
     "aten.addbmm.default": addbmm,
     "aten.addmm.default": addmm("mat1", "mat2"),
     "aten._grouped_mm.default": grouped,

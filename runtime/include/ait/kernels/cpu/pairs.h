@@ -21,10 +21,29 @@
 
 namespace ait::cpu {
 
+/// Whether an element of a row or of a panel is a group of steps of k, with its own functions `add_product` and `load`.
+template <class T>
+inline constexpr bool kIsGroup = false;
+
 /// @brief Two neighbouring numbers of bf16, the first in the low half.
 struct Pair {
   uint32_t bits;
+
+  static __attribute__((always_inline)) Vector<uint32_t> load(const Pair* from) { return *reinterpret_cast<const Vector<uint32_t>*>(from); }
+
+  /// acc += this * x, for each lane.
+  __attribute__((always_inline)) void add_product(Vector<float>& acc, const Vector<uint32_t>& x) const {
+#if defined(__AVX512BF16__)
+    const auto two = reinterpret_cast<__m512bh>(_mm512_set1_epi32(int(bits)));
+    acc = reinterpret_cast<Vector<float>>(_mm512_dpbf16_ps(reinterpret_cast<__m512>(acc), reinterpret_cast<__m512bh>(x), two));
+#else
+    acc += reinterpret_cast<Vector<float>>(x << 16) * bit_cast<float>(bits << 16);
+    acc += reinterpret_cast<Vector<float>>(x & 0xffff0000u) * bit_cast<float>(bits & 0xffff0000u);
+#endif
+  }
 };
+template <>
+inline constexpr bool kIsGroup<Pair> = true;
 
 /// @brief The type in which rows are multiplied: pairs where that is faster, else the compute type.
 template <class T>
@@ -37,24 +56,18 @@ inline constexpr int64_t kStepsOf = std::is_same_v<R, Pair> ? 2 : 1;
 /// @brief acc += x * y, for each lane of a sum.
 template <class V, class X, class R>
 inline __attribute__((always_inline)) void add_product(V& acc, const X& x, R y) {
-  if constexpr (!std::is_same_v<R, Pair>) {
-    acc += x * y;
+  if constexpr (kIsGroup<R>) {
+    y.add_product(acc, x);
   } else {
-#if defined(__AVX512BF16__)
-    const auto two = reinterpret_cast<__m512bh>(_mm512_set1_epi32(int(y.bits)));
-    acc = reinterpret_cast<V>(_mm512_dpbf16_ps(reinterpret_cast<__m512>(acc), reinterpret_cast<__m512bh>(x), two));
-#else
-    acc += reinterpret_cast<V>(x << 16) * bit_cast<float>(y.bits << 16);
-    acc += reinterpret_cast<V>(x & 0xffff0000u) * bit_cast<float>(y.bits & 0xffff0000u);
-#endif
+    acc += x * y;
   }
 }
 
 /// @brief A register of neighbouring elements of a panel.
 template <class P>
 inline __attribute__((always_inline)) auto load_line(const P* from) {
-  if constexpr (std::is_same_v<P, Pair>) {
-    return *reinterpret_cast<const Vector<uint32_t>*>(from);
+  if constexpr (kIsGroup<P>) {
+    return P::load(from);
   } else {
     return load_vector<P>(from);
   }

@@ -73,7 +73,7 @@ __global__ void __launch_bounds__(kSimtThreads) conv_simt_kernel(const ConvArgs<
 #pragma unroll
     for (int j = 0; j < 4; ++j) acc[i][j] = A(0);
   SimtGather<T, X> fa(args.x, int64_t(batch) * args.m + m0, args.m - m0);
-  SimtFetch<T> fb;
+  SimtFetch<T, 1> fb;
   fb.place(args.b.row == 1);
   fa.load(args.x, group, 0, args.k);
   fb.load(b, args.b.col, args.b.row, n_end - n0, args.k, args.b_aligned);

@@ -19,6 +19,48 @@ struct Matrices {
   int64_t outer = 0, inner = 0;
 };
 
+/// @brief An 8-bit integer of an operand of a product; its type says which of the operands have unsigned ones.
+template <bool kUnsignedA, bool kUnsignedB>
+struct Byte {
+  uint8_t bits;
+};
+
+template <class T>
+inline constexpr bool is_byte = false;
+template <bool kUnsignedA, bool kUnsignedB>
+inline constexpr bool is_byte<Byte<kUnsignedA, kUnsignedB>> = true;
+
+/// @brief The type of the sums of products of `T`, and of its elements in ordinary arithmetic.
+template <class T>
+using sum_t = std::conditional_t<is_byte<T>, int32_t, compute_t<T>>;
+
+/// @brief An element of operand a (`kOperand` 0) or b (1) as a number.
+template <int kOperand, class T>
+__device__ __forceinline__ sum_t<T> factor(T element) {
+  return convert<compute_t<T>>(element);
+}
+template <int kOperand, bool kUnsignedA, bool kUnsignedB>
+__device__ __forceinline__ int32_t factor(Byte<kUnsignedA, kUnsignedB> element) {
+  constexpr bool kUnsigned = kOperand == 0 ? kUnsignedA : kUnsignedB;
+  return kUnsigned ? int32_t(element.bits) : int32_t(int8_t(element.bits));
+}
+
+/// @brief Matrices of int8_t or uint8_t as matrices of bytes.
+template <class T, class From>
+inline Matrices<const T> as_bytes(const Matrices<From>& x) {
+  static_assert(sizeof(From) == 1);
+  return {reinterpret_cast<const T*>(x.data), x.row, x.col, x.outer, x.inner};
+}
+
+/// @brief The type of bytes for operands of these types.
+template <class A, class B>
+using ByteOf = Byte<std::is_same_v<A, uint8_t>, std::is_same_v<B, uint8_t>>;
+
+/// @brief Whether both are int8_t or uint8_t.
+template <class A, class B>
+inline constexpr bool are_integers_of_8_bits =
+    (std::is_same_v<A, int8_t> || std::is_same_v<A, uint8_t>) && (std::is_same_v<B, int8_t> || std::is_same_v<B, uint8_t>);
+
 /// @brief Whether 16-byte accesses along dimension "unit" are safe: it is contiguous and each of its rows starts 16-byte aligned.
 template <class T>
 inline bool rows_aligned(const Matrices<T>& x, int64_t unit, int64_t other) {

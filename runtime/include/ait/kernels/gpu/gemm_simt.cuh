@@ -17,9 +17,10 @@ struct SimtTile {
 };
 
 /// @brief Four elements of an operand tile for each thread: neighbours along whichever dim is contiguous.
-template <class T>
+/// @tparam kOperand a (0) or b (1)
+template <class T, int kOperand>
 struct SimtFetch {
-  compute_t<T> v[4];
+  sum_t<T> v[4];
   int along, depth;      ///< place of the first: index in the tile's m or n, and in k
   bool k_contiguous;
 
@@ -38,18 +39,18 @@ struct SimtFetch {
     if (aligned && whole) {
       const Four four = *reinterpret_cast<const Four*>(at);
 #pragma unroll
-      for (int i = 0; i < 4; ++i) v[i] = convert<compute_t<T>>(four.v[i]);
+      for (int i = 0; i < 4; ++i) v[i] = factor<kOperand>(four.v[i]);
     } else {
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
         const int da = k_contiguous ? 0 : i, dk = k_contiguous ? i : 0;
-        v[i] = compute_t<T>(0);
-        if (along + da < along_left && depth + dk < k_left) v[i] = convert<compute_t<T>>(at[da * along_stride + dk * k_stride]);
+        v[i] = sum_t<T>(0);
+        if (along + da < along_left && depth + dk < k_left) v[i] = factor<kOperand>(at[da * along_stride + dk * k_stride]);
       }
     }
   }
 
-  __device__ __forceinline__ void store(compute_t<T> (*to)[kSimtPitch]) const {
+  __device__ __forceinline__ void store(sum_t<T> (*to)[kSimtPitch]) const {
 #pragma unroll
     for (int i = 0; i < 4; ++i) to[depth + (k_contiguous ? i : 0)][along + (k_contiguous ? 0 : i)] = v[i];
   }
@@ -63,9 +64,9 @@ using SimtStaged = A[kSimtTile / 4][kSimtPitch];
 
 /// @brief One tile of `d = epilogue(a @ b)`; with two halves `d = epilogue(a @ b[:, :n], a @ b[:, n:])`.
 template <class F, int kHalves, class T, class D, class... E>
-__device__ __forceinline__ void simt_tile(const GemmArgs<T, D, E...>& args, const TileWork<T>& work, SimtOperand<compute_t<T>>& a_tile,
-                                          SimtOperand<compute_t<T>>& b_tile, SimtStaged<compute_t<T>> (&staged)[kHalves]) {
-  using A = compute_t<T>;
+__device__ __forceinline__ void simt_tile(const GemmArgs<T, D, E...>& args, const TileWork<T>& work, SimtOperand<sum_t<T>>& a_tile,
+                                          SimtOperand<sum_t<T>>& b_tile, SimtStaged<sum_t<T>> (&staged)[kHalves]) {
+  using A = sum_t<T>;
   const int64_t outer = work.outer, inner = work.inner;
   const int m0 = work.m0, n0 = work.n0;
   const T* a = work.a + m0 * args.a.row;
@@ -73,7 +74,8 @@ __device__ __forceinline__ void simt_tile(const GemmArgs<T, D, E...>& args, cons
   const int row = int(threadIdx.x) / 16, col = int(threadIdx.x) % 16;  // of the 4 x 4 results: rows 4 row + i, columns 4 col + j
 
   A acc[kHalves][4][4];
-  SimtFetch<T> fa, fb;
+  SimtFetch<T, 0> fa;
+  SimtFetch<T, 1> fb;
   fa.place(args.a.col == 1);
   fb.place(args.b.row == 1);
 #pragma unroll
@@ -143,7 +145,7 @@ __device__ __forceinline__ void simt_tile(const GemmArgs<T, D, E...>& args, cons
 /// @brief A block for each tile of each product of `Launch`; grid: tiles.
 template <class F, int kHalves, class T, class Launch>
 __global__ void __launch_bounds__(kSimtThreads) gemm_simt_kernel(const AIT_GRID_CONSTANT Launch products) {
-  using A = compute_t<T>;
+  using A = sum_t<T>;
   __shared__ SimtOperand<A> a_tile;
   __shared__ SimtOperand<A> b_tile;
   __shared__ SimtStaged<A> staged[kHalves];
@@ -164,7 +166,7 @@ GemmArgs<T, D, E...> gemm_args(const GemmShape& shape, Matrices<const T> a, Matr
 }
 
 /// @brief Launches `gemm_simt_kernel`: any strides. With two halves b has twice as many columns as d.
-template <class F, int kHalves = 1, class T, class D, class... E>
+template <class F, int kHalves = 1, class T, class D, class... E, std::enable_if_t<!are_integers_of_8_bits<T, T>, int> = 0>
 int32_t gemm_simt(const Context& ctx, const GemmShape& shape, Matrices<const T> a, Matrices<const T> b, Matrices<D> d,
                   Operands<E...> operands) {
   if (shape.m == 0 || shape.n == 0 || shape.outer * shape.inner == 0) return 0;
@@ -174,6 +176,14 @@ int32_t gemm_simt(const Context& ctx, const GemmShape& shape, Matrices<const T> 
   config.block = dim3(kSimtThreads);
   config.dependent = true;
   return launch(ctx, config, gemm_simt_kernel<F, kHalves, T, OneProduct<T, D, E...>>, OneProduct<T, D, E...>{args});
+}
+
+/// @brief The same for integers of 8 bits, signed or not, with sums of int32_t.
+template <class F, int kHalves = 1, class A, class B, class D, class... E, std::enable_if_t<are_integers_of_8_bits<A, B>, int> = 0>
+int32_t gemm_simt(const Context& ctx, const GemmShape& shape, Matrices<const A> a, Matrices<const B> b, Matrices<D> d,
+                  Operands<E...> operands) {
+  using T = ByteOf<A, B>;
+  return gemm_simt<F, kHalves, T>(ctx, shape, as_bytes<T>(a), as_bytes<T>(b), d, operands);
 }
 
 }  // namespace ait::gpu
