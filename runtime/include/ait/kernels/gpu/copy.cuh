@@ -93,8 +93,9 @@ inline int64_t access_bytes(const CopyPlan& plan, int64_t element, const void* i
 }
 }  // namespace detail
 
-/// @brief The copy of one piece.
-template <size_t kBytes>
+/// @brief The copy of one piece, of fewer than 2^31 elements if it is `kLean`: then it has half the kernels, which compile in half the time, and only
+/// short rows and columns off boundaries of 16 bytes take longer.
+template <bool kLean = false, size_t kBytes>
 int32_t copy(const Context& ctx, const CopyPiece<kBytes>& piece) {
   using Element = word_t<kBytes>;
   constexpr int64_t kElement = kBytes;
@@ -104,18 +105,22 @@ int32_t copy(const Context& ctx, const CopyPiece<kBytes>& piece) {
   if (plan.empty) return 0;
   if (plan.rank == 0) plan.dims[plan.rank++] = {1, 1, 1};
   const int64_t elements = piece.elements();
-  if (elements >= int64_t(1) << 31) return detail::launch_strided<Element, true>(ctx, plan, 1, in, out);
+  if constexpr (!kLean) {
+    if (elements >= int64_t(1) << 31) return detail::launch_strided<Element, true>(ctx, plan, 1, in, out);
+  }
   const CopyDim& inner = plan.dims[plan.rank - 1];
   const int unit = plan.input_unit_dim();
-  if (inner.out == 1 && inner.in != 1 && inner.in != 0 && unit >= 0) return detail::launch_tiled<Element>(ctx, plan, unit, in, out);
+  if (inner.out == 1 && inner.in != 1 && inner.in != 0 && unit >= 0) return detail::launch_tiled<Element, kLean>(ctx, plan, unit, in, out);
   const int64_t bytes = detail::access_bytes(plan, kElement, in, out);
   if constexpr (kElement < 16) {
     const bool rows = bytes < 16 && inner.in == 1 && inner.out == 1 && inner.size * kElement >= detail::kShortRow;
     if (rows) return detail::launch_rows<Element>(ctx, plan, elements / inner.size, in, out);
   }
   if (bytes >= 16) return detail::launch_strided<uint4>(ctx, plan, 16 / kElement, in, out);
-  if (bytes >= 8 && kElement < 8) return detail::launch_strided<uint2>(ctx, plan, 8 / kElement, in, out);
-  if (bytes >= 4 && kElement < 4) return detail::launch_strided<uint32_t>(ctx, plan, 4 / kElement, in, out);
+  if constexpr (!kLean) {
+    if (bytes >= 8 && kElement < 8) return detail::launch_strided<uint2>(ctx, plan, 8 / kElement, in, out);
+    if (bytes >= 4 && kElement < 4) return detail::launch_strided<uint32_t>(ctx, plan, 4 / kElement, in, out);
+  }
   return detail::launch_strided<Element>(ctx, plan, 1, in, out);
 }
 

@@ -7,14 +7,30 @@
 
 namespace ait::gpu {
 
-/// @brief Copies elements of `kBytes` bytes; `copy.rank` is at most `kMaxCopyRank`.
-template <size_t kBytes>
+/// @brief Copies elements of `kBytes` bytes, at most `kMost` in one launch; `copy.rank` is at most `kMaxCopyRank`.
+template <size_t kBytes, int64_t kMost = (int64_t(1) << 31) - 1>
 int32_t copy_tensor(const Context& ctx, const ait_copy_v1& copy) {
   using Word = typename UnsignedOf<kBytes>::Type;
-  int64_t sizes[kMaxCopyRank], from[kMaxCopyRank] = {}, to[kMaxCopyRank] = {};
+  int64_t sizes[kMaxCopyRank], from[kMaxCopyRank] = {}, to[kMaxCopyRank] = {}, elements = 1;
   for (int d = 0; d < kMaxCopyRank; ++d) sizes[d] = 1;
-  for (int d = 0; d < copy.rank; ++d) sizes[d] = copy.shape[d], from[d] = copy.from_strides[d], to[d] = copy.to_strides[d];
-  return gpu::copy(ctx, sizes, static_cast<const Word*>(copy.from), from, static_cast<Word*>(copy.to), to);
+  for (int d = 0; d < copy.rank; ++d) {
+    sizes[d] = copy.shape[d], from[d] = copy.from_strides[d], to[d] = copy.to_strides[d];
+    elements *= sizes[d];
+  }
+  if (elements > kMost) {  // in halves along the longest dim
+    int longest = 0;
+    for (int d = 1; d < copy.rank; ++d) longest = sizes[d] > sizes[longest] ? d : longest;
+    const int64_t half = sizes[longest] / 2, whole = sizes[longest];
+    ait_copy_v1 part = copy;
+    part.shape = sizes;
+    sizes[longest] = half;
+    if (const int32_t status = copy_tensor<kBytes, kMost>(ctx, part)) return status;
+    sizes[longest] = whole - half;
+    part.from = static_cast<const Word*>(copy.from) + half * from[longest];
+    part.to = static_cast<Word*>(copy.to) + half * to[longest];
+    return copy_tensor<kBytes, kMost>(ctx, part);
+  }
+  return gpu::copy<true>(ctx, copy_piece(sizes, static_cast<const Word*>(copy.from), from, static_cast<Word*>(copy.to), to));
 }
 
 }  // namespace ait::gpu

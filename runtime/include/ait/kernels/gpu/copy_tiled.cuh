@@ -271,7 +271,8 @@ inline bool runs_aligned(const TiledCopy& plan, const void* data, int64_t bytes,
   return aligned;
 }
 
-template <class Word>
+/// With `kLean`, squares are not made of columns that begin at no boundary of 16 bytes.
+template <class Word, bool kLean>
 int32_t launch_tiled(const Context& ctx, const CopyPlan& plan, int unit, const void* in, void* out) {
   constexpr int kTile = sizeof(Word) <= 2 ? 64 : 32, kN = kSquare<Word>;
   TiledCopy tiled;
@@ -303,12 +304,13 @@ int32_t launch_tiled(const Context& ctx, const CopyPlan& plan, int unit, const v
     return launch(ctx, config, copy_few_kernel<Word>, tiled, total, few, many, from, to);
   }
   if constexpr (sizeof(Word) < 16) {
-    if (tiled.rows.size >= kN && tiled.columns.size >= kN && runs_aligned(tiled, out, kBytes, kSize, &CopyDim::out, tiled.rows)) {
+    const bool aligned = runs_aligned(tiled, in, kBytes, kSize, &CopyDim::in, tiled.columns);
+    const bool written = tiled.rows.size >= kN && tiled.columns.size >= kN && runs_aligned(tiled, out, kBytes, kSize, &CopyDim::out, tiled.rows);
+    if (written && (aligned || !kLean)) {
       cut(kSquaresOfSide * kN, kSquaresOfSide * kN);
       config.block = dim3(kTileThreads);
       config.grid = dim3(ceil_div(tiled.tiles, 1, 1 << 20));
-      const bool aligned = runs_aligned(tiled, in, kBytes, kSize, &CopyDim::in, tiled.columns);
-      return launch(ctx, config, aligned ? copy_squares_kernel<Word, true> : copy_squares_kernel<Word, false>, tiled, from, to);
+      return launch(ctx, config, aligned || kLean ? copy_squares_kernel<Word, true> : copy_squares_kernel<Word, kLean>, tiled, from, to);
     }
   }
   cut(kTile, kTile);
