@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, Literal, TypeVar
 
@@ -166,10 +166,17 @@ class Kernel(ABC, Generic[OpT]):
         """The parts of the time with a configuration, for estimates fitted to a card; None if there is no fit."""
         return None
 
+    def terms_of(self, op: OpT, target: Target) -> Callable[[Config], Terms | None]:
+        """`terms` for any configuration. Kernels with many configurations find the sizes of `op` once for all."""
+        return lambda config: self.terms(op, config, target)
+
     def estimate(self, op: OpT, config: Config, target: Target) -> float:
         """Estimated seconds with a configuration: fitted to the card if there is a table, else by `seconds` and the
         order of `configs`, each 1 % slower than the one before."""
-        if (fitted := self._fitted(op, config, target)) is not None:
+        return self._estimate(op, config, target, self._fitted(op, target)(config))
+
+    def _estimate(self, op: OpT, config: Config, target: Target, fitted: float | None) -> float:
+        if fitted is not None:
             return fitted
         configs = self.configs(op, target)
         place = configs.index(dict(config)) if config in configs else len(configs)
@@ -177,23 +184,33 @@ class Kernel(ABC, Generic[OpT]):
 
     def is_fitted(self, op: OpT, config: Config, target: Target) -> bool:
         """Whether the estimate is fitted to the card."""
-        return self._fitted(op, config, target) is not None
+        return self._fitted(op, target)(config) is not None
 
     def ranked(self, op: OpT, target: Target) -> list[tuple[dict[str, int], float]]:
         """The configurations with their estimates, the best first."""
         configs = self.configs(op, target)
-        if not configs or self._fitted(op, configs[0], target) is None:
+        fitted = self._fitted(op, target)
+        if not configs or fitted(configs[0]) is None:
             seconds = self.seconds(op, target) if configs else 0.0
             return [(config, seconds * (1 + 0.01 * i)) for i, config in enumerate(configs)]
-        found = [(config, self.estimate(op, config, target)) for config in self.every_config(op, target)]
+        every = self.every_config(op, target)
+        found = [(config, self._estimate(op, config, target, fitted(config))) for config in every]
         return sorted(found, key=lambda pair: pair[1])
 
-    def _fitted(self, op: OpT, config: Config, target: Target) -> float | None:
+    def _fitted(self, op: OpT, target: Target) -> Callable[[Config], float | None]:
+        """The estimate of a configuration that is fitted to the card; None without a fit."""
         table = table_for(target.arch)
-        if table is None or (terms := self.terms(op, config, target)) is None:
-            return None
-        fit = table.fit(*(self.fitted_as or (self.provider, self.name)), terms.kind)
-        return None if fit is None else in_a_model(fit.seconds(terms), self.alone and target.kind == "cuda")
+        if table is None:
+            return lambda _: None
+        terms_of, alone = self.terms_of(op, target), self.alone and target.kind == "cuda"
+
+        def seconds(config: Config) -> float | None:
+            if (terms := terms_of(config)) is None:
+                return None
+            fit = table.fit(*(self.fitted_as or (self.provider, self.name)), terms.kind)
+            return None if fit is None else in_a_model(fit.seconds(terms), alone)
+
+        return seconds
 
     def accepts(self, op: OpT, position: int, strides: Strides, scope: Scope) -> bool:
         """Whether operand `position` (results follow the operands) may have these strides."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 from ait_mlir.dialects.ait.conv import ConvOp
 from ait_mlir.dialects.ait.types import scope_of, tensor_type
@@ -105,7 +106,11 @@ class HopperConv(ConvKernel):
         return self._tiles(op)[0].seconds(*self._sizes(op), Finish.of(op))
 
     def terms(self, op: ConvOp, config: Config, target: Target) -> Terms:
-        return HopperTile.of(config).terms(*self._sizes(op), Finish.of(op), target)
+        return self.terms_of(op, target)(config)
+
+    def terms_of(self, op: ConvOp, target: Target) -> Callable[[Config], Terms]:
+        sizes, finish = self._sizes(op), Finish.of(op)
+        return lambda config: HopperTile.of(config).terms(*sizes, finish, target)
 
     def emit(self, launch: Launch[ConvOp]) -> Emission:
         op, tile = launch.op, HopperTile.of(launch.config)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 
 from ait_mlir.dialects.ait.conv import ConvOp
@@ -85,12 +85,19 @@ class MmaConv(ConvKernel):
         return busy + matrices_beside(op) * size * groups * m * n / target.bandwidth
 
     def terms(self, op: ConvOp, config: Config, target: Target) -> Terms:
+        return self.terms_of(op, target)(config)
+
+    def terms_of(self, op: ConvOp, target: Target) -> Callable[[Config], Terms]:
         m, n, k, groups = self._sizes(op, estimate_env(scope_of(op)))
-        found = GemmTile.of(config).terms(m, n, k, groups, target)
         operand = matrices_beside(op) * element_bytes(tensor_type(op.x)) * groups * m * n / target.bandwidth
         gather = 0.0 if self._in_chunks(op) else groups * m * k * 2 / element_bytes(tensor_type(op.x)) / ELEMENT_RATE
-        work = {**found.work, "rest": bytes_moved(op, scope_of(op)) / target.bandwidth, "gather": gather}
-        return Terms({**found.first, "operand": operand}, work)
+        rest = bytes_moved(op, scope_of(op)) / target.bandwidth
+
+        def terms(config: Config) -> Terms:
+            found = GemmTile.of(config).terms(m, n, k, groups, target)
+            return Terms({**found.first, "operand": operand}, {**found.work, "rest": rest, "gather": gather})
+
+        return terms
 
     def accepts(self, op: ConvOp, position: int, strides: Strides, scope: Scope) -> bool:
         chunked = self._in_chunks(op)

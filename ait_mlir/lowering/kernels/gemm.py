@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import cast
 
 from xdsl.dialects.builtin import BFloat16Type, Float32Type, Float64Type
@@ -175,14 +175,15 @@ class NativeGemm(ContractionKernel):
         return found if few is None else [(best | {"small_rows": few[1]} | few[0].config("small_"), seconds), *found]
 
     def terms(self, op: ContractionOp, config: Config, target: Target) -> Terms | None:
+        return self.terms_of(op, target)(config)
+
+    def terms_of(self, op: ContractionOp, target: Target) -> Callable[[Config], Terms | None]:
         problem, kind = Problem.contiguous(op), element_of(op)
         m, n, k, batches = problem.sizes(scope_of(op))
         if not self.uses_tensor_cores(op, target):
             rates = SIMT_RATE if target.is_gpu else None
             name = f"{kind} tiles" if not target.is_gpu and _uses_tiles(op, target) else str(kind)
-            return plain_terms(m, n, k, batches, BY_IR[kind].bytes, rates, name, target)
-        tile = GemmTile.of({key: value for key, value in config.items() if not key.startswith("small_")})
-        found = tile.terms(m, n * op.SUMS, in_halves(k, kind), batches, target)
+            return lambda _: plain_terms(m, n, k, batches, BY_IR[kind].bytes, rates, name, target)
         erf = op.epilogue.blocks and any(o.name in ("ait.gelu", "ait.erf") for o in op.epilogue.block.ops)
         each = m * n * batches
         first = {
@@ -190,7 +191,13 @@ class NativeGemm(ContractionKernel):
             "operand": matrices_beside(op) * BY_IR[kind].bytes * each / target.bandwidth,
         }
         even = self._has_even_pitches(op, problem)
-        return Terms({**found.first, **first}, found.work, "" if even else "odd")
+
+        def terms(config: Config) -> Terms:
+            tile = GemmTile.of({key: value for key, value in config.items() if not key.startswith("small_")})
+            found = tile.terms(m, n * op.SUMS, in_halves(k, kind), batches, target)
+            return Terms({**found.first, **first}, found.work, "" if even else "odd")
+
+        return terms
 
     def seconds_at(self, op: ContractionOp, m: int, n: int, k: int, batches: int, target: Target) -> float:
         flops = 2.0 * m * n * k * batches

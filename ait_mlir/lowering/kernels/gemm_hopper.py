@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import cast
 
@@ -301,9 +301,14 @@ class HopperGemm(ContractionKernel):
         return max(best, START_SECONDS + streaming)
 
     def terms(self, op: ContractionOp, config: Config, target: Target) -> Terms:
+        return self.terms_of(op, target)(config)
+
+    def terms_of(self, op: ContractionOp, target: Target) -> Callable[[Config], Terms]:
         m, n, k, batches = Problem.contiguous(op).sizes(scope_of(op))
-        found = HopperTile.of(config).terms(m, n * op.SUMS, k, batches, Finish.of(op), target)
-        return replace(found, kind="" if op.SUMS == 1 else "gated")
+        finish, kind = Finish.of(op), "" if op.SUMS == 1 else "gated"
+        return lambda config: replace(
+            HopperTile.of(config).terms(m, n * op.SUMS, k, batches, finish, target), kind=kind
+        )
 
     def check(self, op: ContractionOp, config: Config, target: Target) -> None:
         _tile_of(config, Problem.contiguous(op), op)

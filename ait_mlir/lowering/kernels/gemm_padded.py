@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from ait_mlir.dialects.ait.gemm import ContractionOp
@@ -46,9 +47,14 @@ class PaddedHopperGemm(HopperGemm):
     def seconds_at(self, op: ContractionOp, m: int, n: int, k: int, batches: int, target: Target) -> float:
         return super().seconds_at(op, m, n, k, batches, target) + copy_seconds(op, target)
 
-    def terms(self, op: ContractionOp, config: Config, target: Target) -> Terms:
-        found = super().terms(op, config, target)
-        return replace(found, first={**found.first, "copies of rows": copy_seconds(op, target)})
+    def terms_of(self, op: ContractionOp, target: Target) -> Callable[[Config], Terms]:
+        whole, copies = super().terms_of(op, target), copy_seconds(op, target)
+
+        def terms(config: Config) -> Terms:
+            found = whole(config)
+            return replace(found, first={**found.first, "copies of rows": copies})
+
+        return terms
 
     def between(self, op: ContractionOp, config: Config, target: Target) -> tuple[TensorType, ...]:
         return tuple(padded_type(tensor_type(op.operands[i])) for i in copied(op))
