@@ -168,6 +168,13 @@ POOL = """for (n = N, ch = C, y = (H - 1) floordiv 2 + 1, z = (W - 1) floordiv 2
     ait.yield %v : S } : S
   ait.yield %m : S
 }"""
+POOL_TURNED = """for (n = N, ch = C, y = (H - 1) floordiv 2 + 1, z = (W - 1) floordiv 2 + 1) {
+  %m = ait.fold max for (k = 3, l = 3) { %v = ait.at %a_[n, 2*z + l - 1, 2*y + k - 1, ch] else -inf : S
+    ait.yield %v : S } : S
+  %w = ait.at %b_[n, ch, y, z] : S
+  %r = ait.add %m, %w : S
+  ait.yield %r : S
+}"""
 NEAREST = """for (n = N, ch = C, y = 2*H, z = 2*W) {
   %v = ait.at %a_[n, ch, y floordiv 2, z floordiv 2] : S
   ait.yield %v : S
@@ -284,6 +291,10 @@ FORMS = (
     nest("argmax", put(ARGMAX, ROWS="b", COLS=300), "b x 300 x T", to=("b x T", "b x i64"), types=ALL),
     nest("argmin-columns", put(ARGMIN_COLUMNS, ROWS=300, COLS=40), "300 x 40 x T", to="40 x i64", types=("f16", "i32")),
     nest("pool", image(POOL, 2, 3, 13, 16), "2 x 3 x 13 x 16 x T", to="2 x 3 x 7 x 8 x T", types=FLOATS),
+    nest(
+        "pool-turned", image(POOL_TURNED, 2, 2, 41, 63), "2 x 63 x 41 x 2 x T", "2 x 2 x 21 x 32 x T",
+        to="2 x 2 x 21 x 32 x T", types=FLOATS,
+    ),
     nest("nearest", image(NEAREST, 2, 3, 5, 8), "2 x 3 x 5 x 8 x T", to="2 x 3 x 10 x 16 x T", types=(*ALL, "i1")),
     nest("nearest-dynamic", image(NEAREST, 2, 3, 5, "u"), "2 x 3 x 5 x u x T", to="2 x 3 x 10 x (2*u) x T", envs=ENVS),
     nest("reflect", put(REFLECT, N=2, H=7, W=10), "2 x 7 x 10 x T", to="2 x 13 x 16 x T"),

@@ -20,6 +20,7 @@ from tests import tiers
 from tests.emulator.library import EmulatedLibrary
 from tests.kernels import loops
 from tests.kernels.harness import CPU, Case, Library
+from tests.kernels.library_gemm import on_kernel
 from tests.selection.cards import parse
 from tests.specs.loops import FOLDS, MAPPED
 from tests.specs.spec import Spec
@@ -115,6 +116,13 @@ def test_functions_of_results_of_2_bytes_are_cheaper_where_digits_only_scale() -
     assert "narrow" not in wide
     normed = loops.SPEC.drawn("normed", "f16").emissions(CPU)[0].body
     assert "ait::div_narrow(" in normed  # terms of a sum, which rounds no less
+
+
+def test_a_row_divides_by_one_number_with_one_division() -> None:
+    for name in ("softmax", "middle", "normed"):
+        kernel = on_kernel(loops.SPEC.drawn(name, "f16"), "columns" if name == "middle" else "rows")
+        code = str(kernel.emissions(CUDA)[0].definitions)
+        assert code.count("ait::divisor(") == code.count("ait::div_by(") == 1, code
 
 
 def test_only_what_several_walks_read_stays_in_registers() -> None:

@@ -19,8 +19,17 @@ from ait_mlir.lowering.loops.body import Accumulator
 from ait_mlir.lowering.loops.cpu import CpuLoops
 from ait_mlir.lowering.loops.estimates import RESIDENT, Estimate
 from ait_mlir.lowering.loops.gpu import emit, emit_split
+from ait_mlir.lowering.loops.gpu_kernel import STATIC_SHARED
 from ait_mlir.lowering.loops.moments import in_one_pass
-from ait_mlir.lowering.loops.nest import Axis, Nest, best_lane_of_results, nest_of, turned_axis, turned_reads
+from ait_mlir.lowering.loops.nest import (
+    Axis,
+    Nest,
+    best_lane_of_results,
+    nest_of,
+    turned_axis,
+    turned_folds,
+    turned_reads,
+)
 from ait_mlir.lowering.loops.rows import Rows, best_lane, fitting, repeated_reads, row_lanes, rows_of
 from ait_mlir.lowering.target import Target
 
@@ -28,8 +37,6 @@ MAX_LANES = 8
 MAX_ITEMS = 16
 MAX_SPLITS = 4096
 MAX_THREADS = 1024
-STATIC_SHARED = 48 * 1024
-"""Shared memory that a kernel may declare."""
 STATE_BYTES = 16
 """The largest state of a fold: a value and its place."""
 THREADS = (8, 16, 32, 64, 128, 256, 512, 1024)
@@ -38,7 +45,8 @@ FEW_BLOCKS = 512
 ITEMS = (1, 2, 4)
 """Chunks of a thread that computes single results."""
 TILES = ((16, 4), (8, 8), (4, 16), (4, 8), (8, 4), (2, 32), (32, 2), (4, 4))
-"""Pieces of 16 bytes along the axis of the operands, and along that of the results."""
+"""Pieces of 16 bytes along the axis of the operands, and along that of the results; as many elements if lanes have
+fewer."""
 ROW_COLUMNS = ((8, 32), (4, 64), (16, 16), (32, 8), (2, 128), (8, 64), (8, 128))
 """Threads side by side, and threads that share the elements of a row."""
 
@@ -334,7 +342,8 @@ class LoopsTiles(Generated):
         lane = best_lane_of_results(nest)
         assert lane is not None
         lanes = fitting(lane.count, lanes_of(op))
-        found = [{"along": along, "across": across, "lanes": lanes} for along, across in TILES]
+        wider = lanes_of(op) // lanes
+        found = [{"along": along * wider, "across": across * wider, "lanes": lanes} for along, across in TILES]
         return [c for c in found if tile_bytes(op, nest, c) <= STATIC_SHARED] or [{"along": 1, "across": 1, "lanes": 1}]
 
     def seconds_of(self, op: LoopsOp, nest: Nest, config: Config, target: Target) -> float:
@@ -355,9 +364,11 @@ class LoopsTiles(Generated):
 def tile_bytes(op: LoopsOp, nest: Nest, config: Config) -> int:
     """The bytes of all tiles."""
     lane, turn = best_lane_of_results(nest), turned_axis(nest)
-    reads = [] if lane is None or turn is None else turned_reads(nest, lane.name, turn.name)
-    elements = config["along"] * config["across"] * config["lanes"] ** 2
-    return sum(elements * BY_IR[read.element].bytes for read in reads)
+    if lane is None or turn is None:
+        return 0
+    types = [read.element for read in turned_reads(nest, lane.name, turn.name)]
+    types += [fold.results[0].type for fold in turned_folds(nest, lane.name, turn.name)]
+    return sum(config["along"] * config["across"] * config["lanes"] ** 2 * BY_IR[t].bytes for t in types)
 
 
 class LoopsSplit(Generated):

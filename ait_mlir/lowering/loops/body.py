@@ -20,9 +20,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal, Self
 
-from xdsl.dialects.builtin import BFloat16Type, Float16Type
+from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type
 from xdsl.ir import Attribute, Operation, SSAValue
 
+from ait_mlir.dialects.ait.data import ConstantOp
 from ait_mlir.dialects.ait.dtypes import BY_IR, compute_type, is_float
 from ait_mlir.dialects.ait.elementwise import DivOp, ExpOp
 from ait_mlir.dialects.ait.loops import AtOp, FoldOp
@@ -42,6 +43,7 @@ from ait_mlir.lowering.loops.nest import (
     operands_of,
     picked,
     step,
+    walk,
 )
 from ait_mlir.lowering.loops.text import IndexText, Lines, Numbers
 from ait_mlir.lowering.regions import KEEP_RELATIVE_ERROR, narrow_expression, scalar_expression, word_of
@@ -136,6 +138,8 @@ class Body:
     """Values that have an element for each lane."""
     kept: Callable[[Read], str | None] = lambda read: None
     """The C++ of a read's element for lane `j`, if its elements are in registers or in shared memory already."""
+    divisors: dict[SSAValue, str] = field(default_factory=dict[SSAValue, str])
+    """The C++ variable with the reciprocal of a value by which many are divided."""
     scaled: dict[tuple[SSAValue, bool], bool] = field(default_factory=dict[tuple[SSAValue, bool], bool])
     unrolled: int = 1
     """How often the compiler writes out what is printed now."""
@@ -419,13 +423,37 @@ class Body:
             return is_exact and all(self.only_scaled(r, summed) for r in fold.results)
         return isinstance(op, KEEP_RELATIVE_ERROR) and all(self.only_scaled(r, summed) for r in op.results)
 
+    def may_be_narrow(self, op: Operation) -> bool:
+        """Whether a function is exact enough in its form for results that are rounded to 2 bytes."""
+        return self.is_narrow and self.only_scaled(op.results[0], summed=isinstance(op, DivOp))
+
+    def print_divisors(self, nodes: Sequence[Node]) -> None:
+        """Print the reciprocals of values by which nodes divide again and again, and which are computed before them."""
+        inside = {v for node in walk(nodes) for v in node.results}
+        for node in walk(nodes):
+            if not isinstance(node, Scalar) or not isinstance(node.op, DivOp) or not self.may_be_narrow(node.op):
+                continue
+            by = node.op.operands[1]
+            is_known = by in self.divisors or by in inside or isinstance(by.owner, ConstantOp)
+            if is_known or not isinstance(by.type, Float32Type):
+                continue
+            self.divisors[by] = name = self.new("divisor")
+            if by in self.arrays:
+                self.lines.add(f"ait::Divisor {name}[kLanes];")
+                self.each_lane([f"{name}[j] = ait::divisor({self.ref(by)});"])
+            else:
+                self.lines.add(f"const ait::Divisor {name} = ait::divisor({self.ref(by)});")
+
     def counted(self, e: Expr) -> str:
         """The C++ of an index expression as a scalar."""
         return f"static_cast<int64_t>({self.index.text(e)})"
 
     def scalar(self, node: Scalar) -> str:
         op = node.op
-        if self.is_narrow and self.only_scaled(op.results[0], summed=isinstance(op, DivOp)):
+        if self.may_be_narrow(op):
+            if isinstance(op, DivOp) and (divisor := self.divisors.get(op.operands[1])) is not None:
+                place = "[j]" if op.operands[1] in self.arrays else ""
+                return f"ait::div_by({self.ref(op.operands[0])}, {divisor}{place})"
             cheaper = narrow_expression(op, [self.ref(v) for v in op.operands], LOOPS_FORMS)
             if cheaper is not None:
                 return cheaper

@@ -8,6 +8,7 @@ they do not reach the bandwidth of the memory.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,7 +22,20 @@ from ait_mlir.dialects.ait.traits import ScalarLike
 from ait_mlir.dialects.ait.types import tensor_type
 from ait_mlir.dims import Expr
 from ait_mlir.lowering.kernels.amounts import bytes_moved, estimate_env
-from ait_mlir.lowering.loops.nest import Axis, Fold, Nest, Node, Read, Scalar, alignment, picked, step, turned_reads
+from ait_mlir.lowering.loops.nest import (
+    Axis,
+    Fold,
+    Nest,
+    Node,
+    Read,
+    Scalar,
+    alignment,
+    picked,
+    step,
+    turned_folds,
+    turned_reads,
+    walk,
+)
 from ait_mlir.lowering.loops.rows import Rows, Walk, best_lane, nodes_of
 from ait_mlir.lowering.target import Target
 
@@ -33,6 +47,10 @@ L2_SHARE = 1.3
 SCATTERED_STORES = 0.5
 """The rate of stores that fill only a part of each sector, in bytes of whole sectors, over that of the memory. Measured
 on an H200: a softmax and a layer norm whose results lie across their rows stored 66 billion elements in a second."""
+SCATTERED_READS = 0.5
+"""The rate of the sectors of rows that lie across the memory, over that of the memory: other rows read the other
+elements of a sector, at other times. Measured on an H200: a group norm of rows of 18,816 elements of f32, of which 8
+neighbours are in 8 rows, read 65 billion elements in a second."""
 LATENCY = 800e-9
 """Seconds of an access to memory."""
 RESIDENT = 2048
@@ -43,6 +61,8 @@ MOST_HELD = 128
 """Bytes of a row in the registers of a thread beyond which fewer threads hide the time of instructions."""
 MOMENTS = 12
 """Instructions that add an element to a sum and to squared distances from the mean."""
+MAX_WINDOW = 64
+"""The most points of a fold that are looked at."""
 JOIN = 0.3e-6
 """Seconds in which the threads of a row join a fold."""
 
@@ -88,9 +108,7 @@ class Estimate:
         """The value of an offset at each place along an axis, with the other axes at their middle. A place beyond the
         end of the axis continues along the next outer axes of the results.
         """
-        around = self.nest.around
-        env = {d.name: self.number(d.upper + 1) // 2 for d in self.nest.scope.dims if d.name not in around and d.upper}
-        env |= self.env
+        env = self.middle()
         if axis is None:
             return [offset.evaluate(env)] * len(places)
         order = [axis, *(a for a in reversed(self.nest.axes) if a is not axis)]
@@ -137,8 +155,18 @@ class Estimate:
                 found += self.executed(node.nodes, times * self.points(node.axes), lane)
         return found
 
-    def seconds(self, works: list[Work], lane: Axis | None, lanes: int, threads: float, chunk: float) -> float:
-        """Seconds of `threads` threads that each have `chunk` bytes in flight."""
+    def seconds(
+        self,
+        works: list[Work],
+        lane: Axis | None,
+        lanes: int,
+        threads: float,
+        chunk: float,
+        far_rate: float = L2_SHARE,
+    ) -> float:
+        """Seconds of `threads` threads that each have `chunk` bytes in flight. Sectors that the first-level cache does
+        not have come at `far_rate` times the rate of the memory.
+        """
         target = self.target
         moved = self.moved
         asked = far = scattered = 0.0
@@ -163,7 +191,7 @@ class Estimate:
         on_the_way = min(threads, target.multiprocessors * RESIDENT) * chunk
         rate = target.bandwidth * min(1.0, on_the_way / (target.bandwidth * LATENCY))
         l1 = asked / (L1_RATE * target.multiprocessors)
-        beyond = far / (L2_SHARE * target.bandwidth), scattered / (SCATTERED_STORES * target.bandwidth)
+        beyond = far / (far_rate * target.bandwidth), scattered / (SCATTERED_STORES * target.bandwidth)
         return target.launch_seconds + max(moved / rate, l1, *beyond)
 
     def map_seconds(self, lane: Axis | None, lanes: int, items: int) -> float:
@@ -216,13 +244,42 @@ class Estimate:
         results = self.points(self.nest.axes)
         works = self.executed(self.nest.nodes, results, None)
         turned = {read.result for read in turned_reads(self.nest, lane.name, turn.name)}
+        folds = turned_folds(self.nest, lane.name, turn.name)
+        inside = [(fold, node) for fold in folds for node in walk(fold.nodes) if isinstance(node, Read)]
+        turned |= {read.result for _, read in inside}
         works = [w for w in works if w.read.result not in turned]
+        near = far = 0.0
+        for fold, read in inside:
+            asked, _ = self.sectors(read.offset, BY_IR[read.element].bytes, turn, 1, is_vector=False)
+            near += asked * results * self.points(fold.axes)
+            far += self.window_bytes(fold, read, turn) * results
         widths = [BY_IR[read.element].bytes for read in self.nest.reads()]
         piece = config["lanes"] * max(widths)
         seconds = self.seconds(works, lane, config["lanes"], results / config["lanes"], float(piece))
         narrow = max(1.0, 64 / (piece * min(config["along"], config["across"])))
+        l1 = near / (L1_RATE * self.target.multiprocessors)
+        seconds = max(seconds, l1, far / (L2_SHARE * self.target.bandwidth))
         busy = self.busy_seconds(results, lane, config["lanes"], 1)
         return max(seconds * 1.1 * narrow**0.5, busy) / used**0.5
+
+    def window_bytes(self, fold: Fold, read: Read, axis: Axis) -> float:
+        """The bytes of sectors that a read of a fold needs for each result, if a warp computes neighbours along an axis
+        and the first-level cache keeps what several points of the fold read.
+        """
+        sizes = [min(self.number(a.count), MAX_WINDOW) for a in fold.axes]
+        names = [a.name for a in fold.axes]
+        found: set[int] = set()
+        for place in range(32):
+            for point in itertools.islice(itertools.product(*map(range, sizes)), MAX_WINDOW):
+                here = {**self.middle(), axis.name: place, **dict(zip(names, point, strict=True))}
+                found.add(read.offset.evaluate(here) * BY_IR[read.element].bytes // SECTOR)
+        return len(found) * SECTOR / 32
+
+    def middle(self) -> dict[str, int]:
+        """The dims, and each axis at its middle."""
+        around = self.nest.around
+        env = {d.name: self.number(d.upper + 1) // 2 for d in self.nest.scope.dims if d.name not in around and d.upper}
+        return {**env, **self.env}
 
     def rows_seconds(
         self,
@@ -245,11 +302,11 @@ class Estimate:
         works: list[Work] = []
         seen: set[tuple[int, float]] = set()
         chunks = again = 0.0
-        for walk in rows.walks():
+        for each in rows.walks():
             before = set(seen)
-            points = self.points(walk.axes)
-            place = walk.axes.index(best_lane(self.nest, walk.axes) or walk.axes[-1])
-            for axes, nodes in nodes_of(walk, rows):
+            points = self.points(each.axes)
+            place = each.axes.index(best_lane(self.nest, each.axes) or each.axes[-1])
+            for axes, nodes in nodes_of(each, rows):
                 for work in self.executed(nodes, count * points, lane if columns else axes[place]):
                     key = (work.read.tensor, points)
                     if key in before:
@@ -270,7 +327,9 @@ class Estimate:
         read_again = 0.0 if kept else again / (L2_SHARE * self.target.bandwidth)
         work = self.row_instructions(rows, count) / (INSTRUCTION_RATE * self.target.multiprocessors)
         held = max(1.0, chunks * lanes * widest / MOST_HELD) if kept and not columns else 1.0
-        seconds = max(self.seconds(works, lane, lanes, total * busy, chunk), work * held)
+        shares = not columns and self.moved > self.target.row.l2_bytes
+        far_rate = SCATTERED_READS if shares else L2_SHARE
+        seconds = max(self.seconds(works, lane, lanes, total * busy, chunk, far_rate), work * held)
         if chunks > 8 and waves < 8:  # the last blocks of long rows have the card to themselves
             seconds *= math.ceil(waves) / waves
         return seconds + joins + serial * waves + read_again
@@ -283,11 +342,11 @@ class Estimate:
     def row_instructions(self, rows: Rows, count: float) -> float:
         """The instructions to compute `count` rows."""
         found = 0.0
-        for walk in rows.walks():
-            points = count * self.points(walk.axes)
-            for _, nodes in nodes_of(walk, rows):
+        for each in rows.walks():
+            points = count * self.points(each.axes)
+            for _, nodes in nodes_of(each, rows):
                 found += points * (2 + sum(self.cost(node) for node in nodes))
-            found += points * MOMENTS * sum(fold.kind == "moments" for fold in walk.folds)
+            found += points * MOMENTS * sum(fold.kind == "moments" for fold in each.folds)
         return found
 
     def cost(self, node: Node) -> float:

@@ -19,6 +19,8 @@ from ait_mlir.lowering.loops.text import Numbers, comment_of
 
 BLOCK = 256
 """Threads of a block where the schedule does not say how many."""
+STATIC_SHARED = 48 * 1024
+"""Bytes of shared memory that a kernel may declare."""
 NARROW = 2**31 - 2**24
 """Indices that are proved to be below are counted in 32 bits; a thread counts a little beyond the last element."""
 NARROW_RUN = 2**30

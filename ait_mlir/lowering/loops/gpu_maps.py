@@ -3,12 +3,26 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Generator, Sequence
+from dataclasses import replace
 
+from ait_mlir.dialects.ait.dtypes import BY_IR
 from ait_mlir.dims import product
 from ait_mlir.lowering.cpp import element_type
-from ait_mlir.lowering.loops.gpu_kernel import BLOCK, GpuLoops
-from ait_mlir.lowering.loops.nest import Axis, Read, best_lane_of_results, turned_axis, turned_reads
+from ait_mlir.lowering.loops.gpu_kernel import BLOCK, STATIC_SHARED, GpuLoops
+from ait_mlir.lowering.loops.nest import (
+    Axis,
+    Fold,
+    Read,
+    best_lane_of_results,
+    operands_of,
+    step,
+    turned_axis,
+    turned_folds,
+    turned_reads,
+    walk,
+)
 
 
 class Maps(GpuLoops):
@@ -90,7 +104,9 @@ class Maps(GpuLoops):
 
 
 class Tiles(Maps):
-    """A block reads a tile along the contiguous axis of the operands, and writes it along that of the results."""
+    """A block reads a tile along the contiguous axis of the operands, and writes it along that of the results. Folds
+    are computed where they are read, and their results turned.
+    """
 
     kind = "tiles"
 
@@ -100,17 +116,23 @@ class Tiles(Maps):
         turn = turned_axis(self.nest)
         if lane is None or turn is None:  # with the strides of this launch nothing is to be turned
             return super().print_body()
+        reads, folds = turned_reads(self.nest, lane.name, turn.name), turned_folds(self.nest, lane.name, turn.name)
+        elements = {**{read: read.element for read in reads}, **{fold: fold.results[0].type for fold in folds}}
+        size = config["along"] * config["across"] * config["lanes"] ** 2
+        if size * sum(BY_IR[t].bytes for t in elements.values()) > STATIC_SHARED:
+            return super().print_body()
         self.fit(lane)
         width = config["lanes"]
         along, across = config["along"] * width, config["across"] * width
-        others = [a for a in self.nest.axes if a not in (lane, turn)]
+        others = self.in_order_of_reads([a for a in self.nest.axes if a not in (lane, turn)], folds)
         sizes = self.numbers.text(lane.count), self.numbers.text(turn.count)
-        reads = [r for r in turned_reads(self.nest, lane.name, turn.name) if self.vector_along(r, turn.name)]
-        names: dict[Read, str] = {}
-        for read in reads:
-            names[read] = body.new("tile")
-            t = element_type(read.element)
-            lines.add(f"__shared__ __align__(16) {t} {names[read]}[{along * across}];")
+        reads = [read for read in reads if self.vector_along(read, turn.name)]
+        names: dict[Read | Fold, str] = {}
+        for node, element in elements.items():
+            if node not in reads and node not in folds:
+                continue
+            names[node] = body.new("tile")
+            lines.add(f"__shared__ __align__(16) {element_type(element)} {names[node]}[{along * across}];")
         lines.add(
             f"const Index across = ({sizes[0]} + {across - 1}) / {across};",
             f"const Index along = ({sizes[1]} + {along - 1}) / {along};",
@@ -122,28 +144,40 @@ class Tiles(Maps):
         self.split("ait::quotient<Index>(stripe, along)", others, None)
 
         @contextlib.contextmanager
-        def pieces(outer: str, inner: str, length: int) -> Generator[None]:
+        def pieces(outer: str, inner: str, length: int, piece: str = "kLanes") -> Generator[None]:
             """A loop over the pieces of a tile that one thread moves; `length` elements are adjacent along `inner`."""
             lines.add("#pragma unroll")
-            count = f"{along * across} / kLanes"
+            count = f"{along * across} / {piece}"
             with lines.braces(f"for (int item = 0; item < ({count} + {BLOCK - 1}) / {BLOCK}; ++item)"):
                 lines.add(
                     f"const int chunk = item * {BLOCK} + threadIdx.x;",
-                    f"const int {outer} = chunk / ({length} / kLanes), {inner} = chunk % ({length} / kLanes) * kLanes;",
+                    f"const int {outer} = chunk / ({length} / {piece});",
+                    f"const int {inner} = chunk % ({length} / {piece}) * {piece};",
                     f"const Index {at[lane]} = first_{at[lane]} + row, {at[turn]} = first_{at[turn]} + column;",
                 )
                 with lines.braces(f"if (chunk < {count} && {at[lane]} < {sizes[0]} && {at[turn]} < {sizes[1]})"):
                     lines.add(f"const int place = ait::gpu::turned<{width}, {along}>(row, column);")
                     yield
 
-        with pieces("row", "column", along):
-            for read, name in names.items():
-                body.vectors.append((read, turn.name))
-                lines.add(
-                    f"{element_type(read.element)} {name}_lanes[kLanes];",
-                    f"ait::gpu::load_lanes({body.pointer(read)}, {name}_lanes);",
-                    f"ait::gpu::keep_lanes({name} + place, {name}_lanes);",
-                )
+        if reads:
+            with pieces("row", "column", along):
+                for read in reads:
+                    name = names[read]
+                    body.vectors.append((read, turn.name))
+                    lines.add(
+                        f"{element_type(read.element)} {name}_lanes[kLanes];",
+                        f"ait::gpu::load_lanes({body.pointer(read)}, {name}_lanes);",
+                        f"ait::gpu::keep_lanes({name} + place, {name}_lanes);",
+                    )
+        if folds:
+            used = {v for fold in folds for v in operands_of(fold)}
+            outside = [n for n in self.nest.nodes if n not in folds and not used.isdisjoint(n.results)]
+            with pieces("row", "column", along, "1"):
+                body.print_nodes([*outside, *folds])
+                lines.add(*(f"{names[fold]}[place] = {body.ref(fold.results[0])};" for fold in folds))
+            for fold in folds:
+                body.names[fold.results[0]] = f"{names[fold]}[place + j * {along}]"
+            self.rows = replace(self.rows, once=tuple(n for n in self.rows.once if n not in folds))
         lines.add("__syncthreads();")
         self.need(turn.count)
         with pieces("column", "row", across):
@@ -155,3 +189,14 @@ class Tiles(Maps):
         steps = [f"(({self.launch.cpp(a.count)} + {n - 1}) / {n})" for a, n in ((lane, across), (turn, along))]
         what = f"A block transposes tiles of {along} by {across}; a thread moves {width} neighbours at a time."
         return f"{total} * {' * '.join(steps)}", BLOCK, what
+
+    def in_order_of_reads(self, axes: list[Axis], folds: Sequence[Fold]) -> list[Axis]:
+        """Axes in the order in which folds read: neighbouring blocks then read parts of the same sectors."""
+        reads = [node for fold in folds for node in walk(fold.nodes) if isinstance(node, Read)]
+
+        def apart(axis: Axis) -> float:
+            steps = [step(read.offset, axis.name) for read in reads]
+            known = [by.as_int() for by in steps if by is not None]
+            return min((abs(n) for n in known if n), default=math.inf)
+
+        return sorted(axes, key=apart, reverse=True) if reads else axes

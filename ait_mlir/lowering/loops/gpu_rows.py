@@ -334,6 +334,7 @@ class _Walking:
 
     def __enter__(self) -> None:
         code, lines = self.code, self.code.body.lines
+        code.body.print_divisors([node for _, nodes in nodes_of(self.walk, code.rows) for node in nodes])
         chunks = code.chunks(self.walk.points, self.lane)
         if self.keeps:
             lines.add("#pragma unroll")
