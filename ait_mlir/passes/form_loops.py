@@ -32,6 +32,7 @@ from ait_mlir.lowering.candidates import Candidate, candidates_of, standalone, s
 from ait_mlir.lowering.kernels import Target
 from ait_mlir.lowering.kernels.amounts import bytes_moved, estimate_env
 from ait_mlir.passes.by_estimate import ByEstimatePass
+from ait_mlir.passes.counted_sums import count_sums
 from ait_mlir.passes.grouping import best_seconds
 from ait_mlir.passes.remove_duplicates import is_new_state
 from ait_mlir.passes.row_sums import divide_row_sums
@@ -72,8 +73,9 @@ class FormLoopsPass(ByEstimatePass):
     name = "form-loops"
 
     def rewrite(self, block: Block, target: Target | None) -> bool:
-        divided = target is not None and target.is_gpu and divide_row_sums(block)
-        return Former(block, target).run() or divided
+        if target is None or not target.is_gpu:
+            return Former(block, target).run()
+        return any([count_sums(block, target), divide_row_sums(block), Former(block, target).run()])
 
 
 @dataclass
@@ -319,9 +321,22 @@ class Former:
         seconds = 2 * self._number(moved) / self.target.bandwidth
         if not self._is_free(op):
             return self.target.launch_seconds + seconds * self._copy_slowdown(op)
+        if (more := self._slower_reads(op)) is not None:
+            return more
         width = BY_IR[tensor_type(op.results[0]).element_type].bytes
         is_sampled = any(isinstance(use.operation, GridSampleOp) for r in op.results for use in r.uses)
         return 0.0 if self._walks_along(op) else seconds * (SAMPLED if is_sampled else STRIDED) / width
+
+    def _slower_reads(self, op: ViewLike) -> float | None:
+        """The seconds that loops, the only user of a view, take longer if they read its operand in place; None if other
+        ops use it.
+        """
+        assert self.target is not None
+        users = {use.operation for r in op.results for use in r.uses}
+        user = next(iter(users)) if len(users) == 1 else None
+        if not isinstance(user, LoopsOp) or user in self.gone or (joined := self._formed([user, op])) is None:
+            return None
+        return max(0.0, best_seconds(joined, self.target) - best_seconds(user, self.target))
 
     def _copy_slowdown(self, op: ViewLike) -> float:
         """The time of a copy of a view over that of its bytes."""

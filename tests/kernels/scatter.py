@@ -21,12 +21,13 @@ def rows_added(t: str) -> Case:
     )
 
 
-def elements_added(t: str) -> Case:
-    """Elements added to a vector of 13."""
+def elements_added(t: str, size: int = 13, values: str = "s x") -> Case:
+    """Elements, or one value, added to a vector."""
+    x = f"!ait.tensor<{size} x {t}>"
     return Case(
-        f"""ait.graph @g(%x: !ait.tensor<13 x {t}>, %v: !ait.tensor<s x {t}>, %i: !ait.tensor<s x i64>) dims {{s = 1 to 20000}} {{
-          %y = ait.scatter add %x, %v at(%i) dims [0] kept [] : !ait.tensor<13 x {t}>
-          ait.output "y" %y : !ait.tensor<13 x {t}>
+        f"""ait.graph @g(%x: {x}, %v: !ait.tensor<{values} {t}>, %i: !ait.tensor<s x i64>) dims {{s = 1 to 200000}} {{
+          %y = ait.scatter add %x, %v at(%i) dims [0] kept [] : {x}
+          ait.output "y" %y : {x}
         }}"""
     )
 

@@ -186,6 +186,9 @@ IMAGE = torch.zeros(64, 64, 112, 112, dtype=torch.float16)
         # stores across the rows of a softmax would fill a part of each sector
         (lambda a: functional.softmax(a + 1, 1).permute(1, 3, 0, 2).contiguous(), (IMAGE,), 2),
         (lambda a: functional.layer_norm(a, (4096,)).t().contiguous(), (ROWS,), 2),
+        # rows that lie across the memory, or whose elements are read many times, are turned first
+        (lambda a: functional.group_norm(a.permute(3, 2, 0, 1), 4), (torch.zeros(56, 14, 96, 260),), 2),
+        (lambda a: functional.unfold(a.permute(3, 2, 0, 1), 4), (IMAGE[:1].reshape(112, 112, 64, 1),), 2),
     ],
 )
 def test_launches_on_a_card(
@@ -210,6 +213,7 @@ BIG = torch.zeros(8, 64, 128, 128, dtype=torch.float16)
         ),
         (lambda a: functional.pixel_shuffle(a, 4), "d2 floordiv 4, d3 floordiv 4]"),
         (lambda a: functional.unfold(a, 3, padding=1), "d1 mod 3 + d2 mod 128 - 1] else 0.0"),
+        (lambda a: functional.interpolate(a.transpose(2, 3), scale_factor=0.5, mode="area"), '"tiles" {across'),
         (lambda a: torch.sigmoid(a.roll((3, -5), (1, 3))), "(d1 + 61) mod 64, d2, (d3 + 5) mod 128]"),
     ],
 )

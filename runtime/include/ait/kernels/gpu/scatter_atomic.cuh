@@ -8,6 +8,7 @@
 #include <type_traits>
 
 #include "ait/gpu/launch.h"
+#include "ait/gpu/multiprocessors.h"
 #include "ait/kernels/gpu/scatter_sorted.cuh"
 
 namespace ait::gpu {
@@ -17,7 +18,12 @@ template <class T>
 using atomic_word_t = std::conditional_t<!std::is_integral_v<T>, T, std::conditional_t<sizeof(T) == 8, unsigned long long, unsigned>>;
 
 inline constexpr int kScatterAtomicThreads = 256;
-inline constexpr int kScatterCountersBytes = 48 * 1024;  ///< of the sums that a block keeps in shared memory
+inline constexpr int kScatterCounterThreads = 1024, kScatterCountersAhead = 8;  ///< places of a thread that are read before the first is added
+
+/// @brief How the elements of one row are cut: a block has `part` of them in shared memory, each `copies` times, so that few lanes add to one word.
+struct ScatterCounters {
+  int part, parts, copies;
+};
 
 /// A thread adds a value.
 template <class Space>
@@ -37,27 +43,57 @@ __global__ void __launch_bounds__(kScatterAtomicThreads) scatter_atomic_kernel(S
   }
 }
 
-/// Few elements of one row: a block adds its values in shared memory first, so that blocks seldom wait for each other.
+/// Few elements of one row: a block adds the values of its part of the elements in shared memory first, so that blocks seldom wait for each other.
+/// @param same whether all places have one value
 template <class Space>
-__global__ void __launch_bounds__(kScatterAtomicThreads) scatter_counters_kernel(Space space, int64_t places, int targets) {
-  using Word = atomic_word_t<typename Space::Value>;
+__global__ void __launch_bounds__(kScatterCounterThreads)
+    scatter_counters_kernel(Space space, int64_t places, int targets, ScatterCounters cut, bool same) {
+  using T = typename Space::Value;
+  using Word = atomic_word_t<T>;
   AIT_DYNAMIC_SHARED(16, scatter_counters);
   Word* const sums = reinterpret_cast<Word*>(scatter_counters);
-  for (int t = threadIdx.x; t < targets; t += kScatterAtomicThreads) sums[t] = Word(0);
+  const int first = static_cast<int>(blockIdx.x) % cut.parts * cut.part, here = targets - first < cut.part ? targets - first : cut.part;
+  const int copy = static_cast<int>(threadIdx.x) & (cut.copies - 1);
+  for (int t = threadIdx.x; t < here * cut.copies; t += kScatterCounterThreads) sums[t] = Word(0);
   wait_for_previous();
   allow_next();
   __syncthreads();
-  const int64_t stride = static_cast<int64_t>(gridDim.x) * kScatterAtomicThreads;
-#pragma unroll 4
-  for (int64_t place = static_cast<int64_t>(blockIdx.x) * kScatterAtomicThreads + threadIdx.x; place < places; place += stride) {
-    const int64_t target = space.target(0, place);
-    if (target >= 0) atomicAdd(sums + target, static_cast<Word>(space.values[space.dense_of_place(place)]));
+  constexpr int64_t kEach = int64_t(kScatterCounterThreads) * kScatterCountersAhead;
+  const T one = same ? space.values[0] : T{};
+  for (int64_t begin = blockIdx.x / cut.parts * kEach; begin < places; begin += gridDim.x / cut.parts * kEach) {
+    int64_t target[kScatterCountersAhead];
+    T value[kScatterCountersAhead];
+#pragma unroll
+    for (int u = 0; u < kScatterCountersAhead; ++u) {
+      const int64_t place = begin + u * kScatterCounterThreads + threadIdx.x;
+      target[u] = place < places ? space.target(0, place) - first : -1;
+      value[u] = !same && place < places ? space.values[space.dense_of_place(place)] : one;
+    }
+#pragma unroll
+    for (int u = 0; u < kScatterCountersAhead; ++u) {
+      if (target[u] >= 0 && target[u] < here) atomicAdd(sums + target[u] * cut.copies + copy, static_cast<Word>(value[u]));
+    }
   }
   __syncthreads();
-  for (int t = threadIdx.x; t < targets; t += kScatterAtomicThreads) {
-    if (sums[t] != Word(0)) atomicAdd(reinterpret_cast<Word*>(space.out + space.whole_of_target(t)), sums[t]);
+  for (int t = threadIdx.x; t < here; t += kScatterCounterThreads) {
+    Word sum = Word(0);
+    for (int c = 0; c < cut.copies; ++c) sum += sums[t * cut.copies + c];
+    if (sum != Word(0)) atomicAdd(reinterpret_cast<Word*>(space.out + space.whole_of_target(first + t)), sum);
   }
 }
+
+namespace detail {
+/// @brief How the elements of one row are cut if blocks have them in shared memory; no parts if each block would have too few.
+template <class T>
+ScatterCounters scatter_counters(int64_t places, int64_t targets) {
+  constexpr int64_t kMostParts = 4, kCopied = 4096, kMostCopies = 32;
+  const int64_t room = shared_limit() / sizeof(T), parts = (targets + room - 1) / room;
+  if (places < 4 * targets || parts > kMostParts) return {0, 0, 0};
+  int copies = 1;
+  while (copies < kMostCopies && 2 * copies * targets <= kCopied) copies *= 2;
+  return {static_cast<int>((targets + parts - 1) / parts), static_cast<int>(parts), copies};
+}
+}  // namespace detail
 
 /// @brief Adds values to the elements of `out` that a space names; the groups of loops are those of `scatter`. A place with an index outside of its dim
 /// is skipped. `T` has 32 or 64 bits.
@@ -70,12 +106,20 @@ int32_t scatter_atomic(const Context& ctx, const IndexedSpace<kRank, kIndices, I
   LaunchConfig config;
   config.block = dim3(kScatterAtomicThreads);
   config.dependent = true;
-  constexpr int64_t kEach = 16, kBlocks = 512;  // values of a thread, at least; blocks that fill a card
-  const int64_t bytes = targets * int64_t(sizeof(T));
-  if (count == places && bytes <= kScatterCountersBytes && places >= 4 * targets && places >= kEach * kScatterAtomicThreads) {
-    config.grid = dim3(ceil_div(places, kEach * kScatterAtomicThreads, kBlocks));
-    config.shared_bytes = static_cast<uint32_t>(bytes);
-    return launch(ctx, config, scatter_counters_kernel<Space>, all, places, static_cast<int>(targets));
+  if (count == places) {
+    const ScatterCounters cut = detail::scatter_counters<T>(places, targets);
+    if (cut.parts > 0) {
+      // Blocks that fill the card, but no more than have as many places as elements, which each of them adds in the end.
+      const int64_t bytes = int64_t(cut.part) * cut.copies * int64_t(sizeof(T)), resident = 2 * bytes <= shared_limit() ? 2 : 1;
+      const int64_t fill = multiprocessors() * resident / cut.parts, needed = places / targets;
+      const int64_t most = fill < needed ? fill : needed;
+      bool same = true;
+      for (int d = 0; d < kRank; ++d) same = same && (space.sizes[d] == 1 || space.dense_strides[d] == 0);
+      config.block = dim3(kScatterCounterThreads);
+      config.grid = dim3(cut.parts * ceil_div(places, kScatterCounterThreads * kScatterCountersAhead, most < 1 ? 1 : static_cast<uint32_t>(most)));
+      config.shared_bytes = static_cast<uint32_t>(bytes);
+      return launch(ctx, config, scatter_counters_kernel<Space>, all, places, static_cast<int>(targets), cut, same);
+    }
   }
   config.grid = dim3(ceil_div(count, kScatterAtomicThreads, 1 << 20));
   return launch(ctx, config, scatter_atomic_kernel<Space>, all, places, columns, count);
