@@ -21,8 +21,10 @@ from xdsl.ir import Operation
 from ait_mlir.dialects.ait.dtypes import BY_IR
 from ait_mlir.dialects.ait.foreign import CallFfiOp
 from ait_mlir.dialects.ait.naming import derived_name
+from ait_mlir.dialects.ait.ranks import ALONE, ranks_of
 from ait_mlir.dialects.ait_rt.buffers import ConstantOp, NamedBufferOp
 from ait_mlir.dialects.ait_rt.program import ProgramOp
+from ait_mlir.dialects.sdy import parse_axes
 from ait_mlir.dims import Dim
 from ait_mlir.errors import AitError, CompileError, InputError, SlowLaunchWarning, printable
 from ait_mlir.folding import Folding, needs_kernels
@@ -43,6 +45,7 @@ from ait_mlir.passes.bufferize import check_outputs
 from ait_mlir.passes.fold_params import fold_params, foldable_params
 from ait_mlir.passes.launch_cost import slow_launches
 from ait_mlir.passes.parse import parse_passes
+from ait_mlir.passes.partition import declare_mesh
 from ait_mlir.passes.pipelines import PHASES, passes_between, phase_index
 from ait_mlir.reference.folds import Fold, write_folds
 
@@ -78,6 +81,8 @@ def run_to_phase(
     if phase != start:
         with errors_with_places(f"phase {phase!r}", module, source):
             check_outputs(module)
+    if options.mesh:
+        declare_mesh(module, parse_axes(options.mesh))
     ctx = context()
     for before, after in pairwise(PHASES[phase_index(start) : phase_index(phase) + 1]):
         pipeline = passes_between(
@@ -91,7 +96,8 @@ def run_to_phase(
             waves=options.waves,
         )
         run_passes(ctx, module, parse_passes(pipeline), source=source, verify="end", observe=observe)
-        if after == "simplified" and options.fold and (known or folding is not None or options.fold == "load"):
+        folds = options.fold and not any(ranks_of(op) is not ALONE for op in module.ops)  # a rank has other data
+        if after == "simplified" and folds and (known or folding is not None or options.fold == "load"):
             compute = None if folding is None else folding.compute
             with errors_with_places("folding of params", module, source):
                 now = folding is not None and options.fold != "load"

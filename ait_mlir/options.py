@@ -10,6 +10,7 @@ from typing import Literal, cast
 import numpy as np
 
 from ait_mlir.dialects.ait_rt.program import MAX_STREAMS
+from ait_mlir.dialects.sdy import parse_axes
 from ait_mlir.errors import AitError
 from ait_mlir.host.settings import measure_budget
 from ait_mlir.ir.pipeline import PassError
@@ -66,6 +67,9 @@ class CompileOptions:
     waves: int = 0
     """The most launches of a GPU that run at once, in waves over `streams` streams, whether it pays or not; 0:
     estimates decide."""
+    mesh: str = ""
+    """The mesh of the ranks that run the model, such as "tp=2" or "dp=2,tp=4", in place of the mesh that the module
+    declares; "" for that one. Each rank has the pieces of the tensors that the module's shardings name."""
     fold: bool | Literal["load"] = True
     """Whether values that depend only on params with known data are computed at compile time. With "load", the loaded
     model also computes values that depend on other params, when it gets their data.
@@ -89,6 +93,8 @@ class CompileOptions:
         if self.start is not None:
             phase_index(self.start)
         check_optional(self.without)
+        if self.mesh:
+            parse_axes(self.mesh)
         for name, accepted, expected in _ALLOWED:
             if not accepted(value := getattr(self, name)):
                 raise AitError(f"{name} is {value!r}, expected {expected}")

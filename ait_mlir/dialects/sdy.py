@@ -7,6 +7,7 @@ open: the partitioner may divide it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
@@ -18,6 +19,8 @@ from xdsl.irdl import IRDLOperation, irdl_attr_definition, irdl_op_definition, p
 from xdsl.parser import AttrParser, Parser
 from xdsl.printer import Printer
 from xdsl.traits import SymbolOpInterface
+
+from ait_mlir.errors import AitError
 
 MOST_RANKS = 1 << 16
 
@@ -83,6 +86,23 @@ class Sharding:
         dims = zip(self.dims, self.open, strict=True)
         texts = [", ".join([*(f'"{axis}"' for axis in axes), *(["?"] if more else [])]) for axes, more in dims]
         return f"<@{self.mesh}, [{', '.join('{' + text + '}' for text in texts)}]>"
+
+
+_AXIS = re.compile(r"\s*([A-Za-z_]\w*)\s*=\s*(\d+)\s*")
+
+
+def parse_axes(text: str) -> Mesh:
+    """The mesh of `dp=2,tp=4`; `AitError` for another text."""
+    axes: list[tuple[str, int]] = []
+    for part in text.split(","):
+        found = _AXIS.fullmatch(part)
+        if found is None:
+            raise AitError(f"mesh {text!r}: expected axes with their numbers of ranks, as in tp=2 or dp=2,tp=4")
+        axes.append((found[1], int(found[2])))
+    mesh = Mesh(tuple(axes))
+    if len(dict(axes)) < len(axes) or not 1 <= mesh.size <= MOST_RANKS:
+        raise AitError(f"mesh {text!r}: expected axes of different names, and 1 to {MOST_RANKS} ranks")
+    return mesh
 
 
 def parse_axis(parser: AttrParser, seen: Sequence[str]) -> str:

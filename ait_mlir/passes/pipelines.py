@@ -63,6 +63,7 @@ SIMPLIFY = (
 PASSES: dict[str, Pass | Patterns] = table(
     "passes",
     (
+        Pass("partition", "passes.partition", "PartitionPass"),
         Patterns(
             "narrow-row-ops",
             "Compute norms and softmax of widened values from the narrow type, where a framework's rounding may go.",
@@ -289,7 +290,7 @@ PHASE_TABLE: dict[str, Phase] = table(
     "phases",
     (
         Phase("imported"),
-        Phase("canonical", ("narrow-row-ops", "fuse-masked-attention", "channels-last")),
+        Phase("canonical", ("partition", "narrow-row-ops", "fuse-masked-attention", "channels-last")),
         Phase("simplified", ("unroll-scans", "simplify", "remove-duplicates")),
         Phase(
             "fused",

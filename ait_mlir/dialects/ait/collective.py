@@ -14,7 +14,7 @@ from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 
-from ait_mlir.dialects.ait.base import PureOp, ResultTypes, Value
+from ait_mlir.dialects.ait.base import PureOp, ResultTypes
 from ait_mlir.dialects.ait.syntax import INT, Kind, Operands, Prop, Syntax, Word
 from ait_mlir.dialects.ait.traits import Collective, Cost, ReadsAll
 from ait_mlir.dialects.ait.types import Shape, TensorType, scope_of, shape_text
@@ -129,9 +129,6 @@ class AllReduceOp(ReadsAll, CollectiveOp):
 
     kind = prop_def(StringAttr)
 
-    def __init__(self, kind: str, input: Value, axes: tuple[str, ...], mesh: Mesh) -> None:
-        self.set_up([input], kind=kind, axes=axes, mesh=mesh)
-
     def infer_result_types(self) -> ResultTypes:
         t = self.piece_type()
         self.check_kind(t)
@@ -152,9 +149,6 @@ class AllGatherOp(ReadsAll, CollectiveOp):
     WORK: ClassVar[int] = 0
 
     dim = prop_def(IntegerAttr)
-
-    def __init__(self, input: Value, dim: int, axes: tuple[str, ...], mesh: Mesh) -> None:
-        self.set_up([input], dim=dim, axes=axes, mesh=mesh)
 
     def infer_result_types(self) -> ResultTypes:
         t = self.piece_type()
@@ -198,9 +192,6 @@ class AllToAllOp(ReadsAll, CollectiveOp):
     split = prop_def(IntegerAttr)
     concat = prop_def(IntegerAttr)
 
-    def __init__(self, input: Value, split: int, concat: int, axes: tuple[str, ...], mesh: Mesh) -> None:
-        self.set_up([input], split=split, concat=concat, axes=axes, mesh=mesh)
-
     def infer_result_types(self) -> ResultTypes:
         t = self.piece_type()
         split, concat = self.axis_of(t, "split"), self.axis_of(t, "concat")
@@ -243,9 +234,6 @@ class AllSliceOp(CollectiveOp):
     WORK: ClassVar[int] = 0
 
     dim = prop_def(IntegerAttr)
-
-    def __init__(self, input: Value, dim: int, axes: tuple[str, ...], mesh: Mesh) -> None:
-        self.set_up([input], dim=dim, axes=axes, mesh=mesh)
 
     def bytes_read(self, position: int) -> Expr:
         return self.bytes_written(0)

@@ -106,6 +106,13 @@ def add(subparsers: Any) -> None:
         "it pays)",
     )
     p.add_argument(
+        "--mesh",
+        default="",
+        metavar="AXES",
+        help="the ranks that run the model, as in tp=2 or dp=2,tp=4, in place of the mesh that the text declares; "
+        "shardings in the text say which pieces each rank has",
+    )
+    p.add_argument(
         "--without",
         action="append",
         default=[],
@@ -187,7 +194,7 @@ def _chosen(options: argparse.Namespace) -> CompileOptions:
     if len(options.cpu) > 1 and (options.emit != "artifact" or options.to != "built"):
         given = f"--to {options.to}" if options.emit == "artifact" else f"--emit {options.emit}"
         raise UsageError(f"only an artifact has code for several CPUs: with {given}, give --cpu once")
-    names = ("target", "start", "measure", "budget", "points", "precision", "streams", "without")
+    names = ("target", "start", "measure", "budget", "points", "precision", "streams", "mesh", "without")
     return CompileOptions(
         **{name: getattr(options, name) for name in names},
         arch=options.cpu[0] if options.cpu else options.arch,
