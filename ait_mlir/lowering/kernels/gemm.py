@@ -123,8 +123,8 @@ class ContractionKernel(Kernel[ContractionOp]):
 
 
 class NativeGemm(ContractionKernel):
-    """Our own contraction, with any epilogue: mma.sync on CUDA for f16, bf16, and f32 that may be rounded, otherwise
-    plain arithmetic; vectors on the CPU."""
+    """Our own contraction, with any epilogue: mma.sync on CUDA for f16, bf16, f32 that may be rounded, and integers of
+    8 bits whose rows lie along k; otherwise plain arithmetic; vectors on the CPU."""
 
     max_sums = 2
     one_instance = True
@@ -135,6 +135,8 @@ class NativeGemm(ContractionKernel):
         return len(op.operands) <= 16 and (op.SUMS == 1 or gates)
 
     def uses_tensor_cores(self, op: ContractionOp, target: Target) -> bool:
+        if is_byte(element_of(op)):
+            return target.has("mma") and op.layout.data[:2] == "rc"
         return on_mma(op, target)
 
     def _has_even_pitches(self, op: ContractionOp, problem: Problem) -> bool:
@@ -227,7 +229,8 @@ class NativeGemm(ContractionKernel):
         arguments = ", ".join(problem.arguments(launch))
         calls: list[str] = []
         header = "gemm_bytes" if launch.place == "cpu" and is_byte(element_of(op)) else "gemm"
-        if self.uses_tensor_cores(op, target):
+        along_k = is_unit(problem.a.col) and is_unit(problem.b.row)
+        if self.uses_tensor_cores(op, target) and (along_k or not is_byte(element_of(op))):
             odd = not self._has_even_pitches(op, problem)
             flags = (is_unit(problem.a.col), is_unit(problem.b.row), odd)
             template = ", ".join("true" if flag else "false" for flag in flags)

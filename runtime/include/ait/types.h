@@ -87,9 +87,9 @@ static_assert(sizeof(half) == 2 && sizeof(bfloat16) == 2 && sizeof(bool) == 1, "
 template <class T>
 inline constexpr bool is_narrow_float = std::is_same_v<T, half> || std::is_same_v<T, bfloat16>;
 
-/// @brief An integer of as many bits as an element of 2 or 4 bytes.
+/// @brief An integer of as many bits as an element of 1, 2 or 4 bytes.
 template <class T>
-using Bits = std::conditional_t<sizeof(T) == 4, uint32_t, uint16_t>;
+using Bits = std::conditional_t<sizeof(T) == 4, uint32_t, std::conditional_t<sizeof(T) == 2, uint16_t, uint8_t>>;
 
 /// @brief The type in which scalars of `T` are computed: `float` for `half` and `bfloat16`, else `T`.
 template <class T>

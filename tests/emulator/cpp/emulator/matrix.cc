@@ -109,6 +109,39 @@ void multiply_tf32(void** brought, int) {
   }
 }
 
+struct ByteFragment {
+  int32_t* c;
+  uint32_t a[4], b[2];
+  bool unsigned_a, unsigned_b;
+};
+
+/// Byte `index` of a register as a number.
+int32_t byte_part(uint32_t word, int index, bool is_unsigned) {
+  const uint32_t bits = word >> (8 * index) & 0xffu;
+  return is_unsigned ? int32_t(bits) : int32_t(int8_t(bits));
+}
+
+void multiply_bytes(void** brought, int) {
+  int32_t a[16][32], b[32][8];
+  for (int lane = 0; lane < 32; ++lane) {
+    const auto& mine = *static_cast<ByteFragment*>(brought[lane]);
+    const int g = lane / 4, t = lane % 4;
+    for (int e = 0; e < 4; ++e) {
+      for (int i = 0; i < 4; ++i) a[g + 8 * (i % 2)][4 * t + 16 * (i / 2) + e] = byte_part(mine.a[i], e, mine.unsigned_a);
+      for (int i = 0; i < 2; ++i) b[4 * t + 16 * i + e][g] = byte_part(mine.b[i], e, mine.unsigned_b);
+    }
+  }
+  for (int lane = 0; lane < 32; ++lane) {
+    int32_t* c = static_cast<ByteFragment*>(brought[lane])->c;
+    for (int i = 0; i < 4; ++i) {
+      const int row = lane / 4 + 8 * (i / 2), col = 2 * (lane % 4) + i % 2;
+      uint32_t sum = uint32_t(c[i]);
+      for (int k = 0; k < 32; ++k) sum += uint32_t(a[row][k] * b[k][col]);
+      c[i] = int32_t(sum);
+    }
+  }
+}
+
 struct Square {
   int size;
   float* c;
@@ -186,6 +219,11 @@ void multiply_16x8x16(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32
 void multiply_16x8x8(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1, Site site) {
   Fragment mine{c, {a[0], a[1], a[2], a[3]}, {b0, b1}, Narrow::half};
   meet(Scope::warp, "mma", false, multiply_tf32, &mine, site);
+}
+
+void multiply_16x8x32(int32_t (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1, bool unsigned_a, bool unsigned_b, Site site) {
+  ByteFragment mine{c, {a[0], a[1], a[2], a[3]}, {b0, b1}, unsigned_a, unsigned_b};
+  meet(Scope::warp, "mma", false, multiply_bytes, &mine, site);
 }
 
 void multiply_mfma(int size, float* c, const uint16_t (&a)[4], const uint16_t (&b)[4], Narrow type, Site site) {

@@ -30,6 +30,10 @@ void multiply_16x8x16(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32
 /// have are ignored.
 void multiply_16x8x8(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1, Site site);
 
+/// @brief mma.m16n8k32 of 8-bit integers: lane l holds a[g + 8 (i % 2)][4 t + 16 (i / 2) + {0 .. 3}] in a[i], b[4 t + 16 i + {0 .. 3}][g] in b[i],
+/// c as above. Sums wrap.
+void multiply_16x8x32(int32_t (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1, bool unsigned_a, bool unsigned_b, Site site);
+
 /// @brief mfma.f32.SxSxD of CDNA, S 32 or 16 and D 256 / S: c += a @ b. With g = l / S, lane l holds a[l % S][4 g + i] and b[4 g + i][l % S]
 /// in element i of `a` and `b`, and c[8 (r / 4) + 4 g + r % 4][l % S] in c[r]. As on gfx90a, a subnormal element or sum is taken for zero.
 void multiply_mfma(int size, float* c, const uint16_t (&a)[4], const uint16_t (&b)[4], Narrow type, Site site);

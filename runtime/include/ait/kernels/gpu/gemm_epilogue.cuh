@@ -23,12 +23,23 @@ struct Matrices {
 template <bool kUnsignedA, bool kUnsignedB>
 struct Byte {
   uint8_t bits;
+  static constexpr bool kFirstUnsigned = kUnsignedA, kSecondUnsigned = kUnsignedB;
 };
 
 template <class T>
 inline constexpr bool is_byte = false;
 template <bool kUnsignedA, bool kUnsignedB>
 inline constexpr bool is_byte<Byte<kUnsignedA, kUnsignedB>> = true;
+
+/// @brief Two and four neighbouring sums in one access.
+template <class A>
+struct alignas(8) SumPair {
+  A v[2];
+};
+template <class A>
+struct alignas(16) SumQuad {
+  A v[4];
+};
 
 /// @brief The type of the sums of products of `T`, and of its elements in ordinary arithmetic.
 template <class T>

@@ -5,7 +5,7 @@
 /// The accumulators pass through shared memory, so that the epilogue sees whole spans of a row and its global accesses are 16 bytes wide;
 /// with `split` > 1 the blocks of a cluster share the K range of one tile and add up there (sm_90 and later).
 ///
-/// Operands of f32 are rounded to TF32. A chunk has four of them, and a matrix of ldmatrix, eight rows of 16 bytes, is what mma.m16n8k8 wants
+/// Bytes, whose sums are int32_t, lie as half the number of elements of 2 bytes would. Operands of f32 are rounded to TF32. A chunk has four of them, and a matrix of ldmatrix, eight rows of 16 bytes, is what mma.m16n8k8 wants
 /// where K is contiguous; where it is not, elements are read one by one.
 #ifndef AIT_KERNELS_GPU_GEMM_MMA_CUH_
 #define AIT_KERNELS_GPU_GEMM_MMA_CUH_
@@ -130,7 +130,10 @@ struct OperandTile {
 template <class Tile, bool kAK, bool kBK, bool kAligned, class F, class OpenA, class T, class D, class... E>
 __device__ __forceinline__ void mma_tile_of(const GemmArgs<T, D, E...>& args, const TileWork<T>& work, int split, int rank, bool early,
                                             const OpenA& open_a) {
-  static_assert(is_narrow_float<T> || std::is_same_v<T, float>, "the tensor cores are used for half and bfloat16, and for float as TF32");
+  static_assert(is_narrow_float<T> || std::is_same_v<T, float> || is_byte<T>,
+                "the tensor cores are used for half and bfloat16, for float as TF32, and for bytes");
+  static_assert(!is_byte<T> || (kAK && kBK), "K is the contiguous dim of both operands of bytes");
+  using Sum = sum_t<T>;
   constexpr bool kTf32 = std::is_same_v<T, float>;
   constexpr int kDepth = Tile::template kDepth<T>;
   using BTile = OperandTile<T, kBK ? Tile::kCols : kDepth, kBK ? kDepth : Tile::kN, Tile::kThreads, kBK>;
@@ -169,13 +172,13 @@ __device__ __forceinline__ void mma_tile_of(const GemmArgs<T, D, E...>& args, co
     }
   }
 
-  float acc[Tile::kMmaM][Tile::kMmaN][4];
+  Sum acc[Tile::kMmaM][Tile::kMmaN][4];
 #pragma unroll
   for (int i = 0; i < Tile::kMmaM; ++i)
 #pragma unroll
     for (int j = 0; j < Tile::kMmaN; ++j)
 #pragma unroll
-      for (int e = 0; e < 4; ++e) acc[i][j][e] = 0.f;
+      for (int e = 0; e < 4; ++e) acc[i][j][e] = Sum(0);
 
   wait_for_previous();
   uint32_t a_frag[2][Tile::kMmaM][4], b_frag[2][Tile::kMmaN / 2][4];
@@ -256,6 +259,8 @@ __device__ __forceinline__ void mma_tile_of(const GemmArgs<T, D, E...>& args, co
         for (int j = 0; j < Tile::kMmaN; ++j) {
           if constexpr (kTf32) {
             mma_16x8x8(acc[i][j], fa[i], fb[j / 2][(j % 2) * 2], fb[j / 2][(j % 2) * 2 + 1]);
+          } else if constexpr (is_byte<T>) {
+            mma_16x8x32<T::kFirstUnsigned, T::kSecondUnsigned>(acc[i][j], fa[i], fb[j / 2][(j % 2) * 2], fb[j / 2][(j % 2) * 2 + 1]);
           } else {
             mma_16x8x16<T>(acc[i][j], fa[i], fb[j / 2][(j % 2) * 2], fb[j / 2][(j % 2) * 2 + 1]);
           }
@@ -265,7 +270,7 @@ __device__ __forceinline__ void mma_tile_of(const GemmArgs<T, D, E...>& args, co
   copy_async_wait<0>();
   allow_next();
 
-  float* staged = reinterpret_cast<float*>(shared);
+  Sum* staged = reinterpret_cast<Sum*>(shared);
   constexpr int kSpans = Tile::kCols / kSpan;
 #pragma unroll
   for (int phase = 0; phase < Tile::kPhases; ++phase) {
@@ -275,10 +280,10 @@ __device__ __forceinline__ void mma_tile_of(const GemmArgs<T, D, E...>& args, co
     for (int i = 0; i < Tile::kPhaseM; ++i) {
 #pragma unroll
       for (int j = 0; j < Tile::kMmaN; ++j) {
-        const float(&c)[4] = acc[phase * Tile::kPhaseM + i][j];
-        float* to = staged + (staged_row + i * 16 + lane / 4) * Tile::kPitch + warp_n + j * 8 + (lane % 4) * 2;
-        *reinterpret_cast<float2*>(to) = make_float2(c[0], c[1]);
-        *reinterpret_cast<float2*>(to + 8 * Tile::kPitch) = make_float2(c[2], c[3]);
+        const Sum(&c)[4] = acc[phase * Tile::kPhaseM + i][j];
+        Sum* to = staged + (staged_row + i * 16 + lane / 4) * Tile::kPitch + warp_n + j * 8 + (lane % 4) * 2;
+        *reinterpret_cast<SumPair<Sum>*>(to) = {{c[0], c[1]}};
+        *reinterpret_cast<SumPair<Sum>*>(to + 8 * Tile::kPitch) = {{c[2], c[3]}};
       }
     }
     if (Tile::kPhases == 1 && split > 1) {
@@ -303,25 +308,26 @@ __device__ __forceinline__ void mma_tile_of(const GemmArgs<T, D, E...>& args, co
       for (int u = 0; u < kBatch; ++u) {
         if (rows[u] >= work.m || cols[u] >= work.n) continue;
         const int id = first + u * each;
-        const float* from = staged + (id / kSpans) * Tile::kPitch + (id % kSpans) * kSpan;
-        Span<float> sums[Tile::kHalves];
+        const Sum* from = staged + (id / kSpans) * Tile::kPitch + (id % kSpans) * kSpan;
+        Span<Sum> sums[Tile::kHalves];
 #pragma unroll
         for (int half = 0; half < Tile::kHalves; ++half) {
-          const float* const at = from + half * Tile::kCols;
+          const Sum* const at = from + half * Tile::kCols;
 #pragma unroll
           for (int h = 0; h < 2; ++h) {
-            float4 part;
+            SumQuad<Sum> part;
             if (Tile::kPhases == 1 && split > 1) {
-              part = load_cluster_float4(shared_address(at + 4 * h), 0);
+              part = bit_cast<SumQuad<Sum>>(load_cluster_float4(shared_address(at + 4 * h), 0));
               for (int other = 1; other < split; ++other) {
-                const float4 more = load_cluster_float4(shared_address(at + 4 * h), uint32_t(other));
-                part.x += more.x, part.y += more.y, part.z += more.z, part.w += more.w;
+                const auto more = bit_cast<SumQuad<Sum>>(load_cluster_float4(shared_address(at + 4 * h), uint32_t(other)));
+#pragma unroll
+                for (int e = 0; e < 4; ++e) part.v[e] += more.v[e];
               }
             } else {
-              part = reinterpret_cast<const float4*>(at)[h];
+              part = reinterpret_cast<const SumQuad<Sum>*>(at)[h];
             }
-            Span<float>& sum = sums[half];
-            sum.v[4 * h] = part.x, sum.v[4 * h + 1] = part.y, sum.v[4 * h + 2] = part.z, sum.v[4 * h + 3] = part.w;
+#pragma unroll
+            for (int e = 0; e < 4; ++e) sums[half].v[4 * h + e] = part.v[e];
           }
         }
         if constexpr (Tile::kHalves == 2) {
@@ -375,7 +381,8 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks) gemm_mma_kernel
 /// @brief Launches `gemm_mma_kernel`. `split` blocks, one cluster, share a tile (1, 2, 4 or 8; more than 1 needs sm_90).
 /// Gated, K is contiguous in b, which has twice as many columns as d.
 /// @tparam kOddPitches whether rows of a or b may start off 16-byte boundaries. If not, only a pointer can be misaligned: rare, and then slow.
-template <class Tile, bool kAK, bool kBK, bool kOddPitches, class F, class T, class D, class... E>
+template <class Tile, bool kAK, bool kBK, bool kOddPitches, class F, class T, class D, class... E,
+          std::enable_if_t<!are_integers_of_8_bits<T, T>, int> = 0>
 int32_t gemm_mma(const Context& ctx, const GemmShape& shape, Matrices<const T> a, Matrices<const T> b, Matrices<D> d,
                  Operands<E...> operands, int split = 1, bool early = false) {
   if (shape.m == 0 || shape.n == 0 || shape.outer * shape.inner == 0) return 0;
@@ -397,6 +404,15 @@ int32_t gemm_mma(const Context& ctx, const GemmShape& shape, Matrices<const T> a
     if (!aligned) return launch(ctx, config, gemm_mma_kernel<Tile, kAK, kBK, false, F, Product>, product);
   }
   return launch(ctx, config, gemm_mma_kernel<Tile, kAK, kBK, true, F, Product>, product);
+}
+
+/// @brief The same for integers of 8 bits, signed or not.
+template <class Tile, bool kAK, bool kBK, bool kOddPitches, class F, class A, class B, class D, class... E,
+          std::enable_if_t<are_integers_of_8_bits<A, B>, int> = 0>
+int32_t gemm_mma(const Context& ctx, const GemmShape& shape, Matrices<const A> a, Matrices<const B> b, Matrices<D> d,
+                 Operands<E...> operands, int split = 1, bool early = false) {
+  using T = ByteOf<A, B>;
+  return gemm_mma<Tile, kAK, kBK, kOddPitches, F, T>(ctx, shape, as_bytes<T>(a), as_bytes<T>(b), d, operands, split, early);
 }
 
 }  // namespace ait::gpu

@@ -51,6 +51,11 @@ void mma_16x8x16(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1
   emulator::multiply_16x8x16(c, a, b0, b1, kNarrow<T>, AIT_EMULATOR_SITE);
 }
 
+template <bool kUnsignedA, bool kUnsignedB>
+void mma_16x8x32(int32_t (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
+  emulator::multiply_16x8x32(c, a, b0, b1, kUnsignedA, kUnsignedB, AIT_EMULATOR_SITE);
+}
+
 inline uint32_t round_to_tf32(uint32_t value) {
   if ((value & 0x7f800000u) == 0x7f800000u) return value & 0xffffe000u;
   return (value + 0x1000u) & 0xffffe000u;
