@@ -51,7 +51,7 @@ from benchmarks.random_networks import networks as random_networks
 Inputs = list[torch.Tensor]
 Case = tuple[nn.Module, Inputs]
 REST = 0.03
-"""Seconds between turns; libgomp's threads and those of the engines spin for less."""
+"""Seconds between turns; the threads of the engines spin for less."""
 _BUSY = "while True: pass"
 
 

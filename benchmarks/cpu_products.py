@@ -16,6 +16,7 @@ import ctypes
 import sys
 import tempfile
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -25,8 +26,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from ait_mlir.driver import compile_module
 from ait_mlir.ir.context import context
 from ait_mlir.ir.parser import parse_text
-from ait_mlir.lowering.build import build_library
-from ait_mlir.lowering.kernels import Target
+from ait_mlir.lowering.build import build_with
+from ait_mlir.lowering.toolchain import toolchain
 from ait_mlir.runtime import Model
 from ait_mlir.runtime.loading import runtime_library
 from benchmarks import record
@@ -143,7 +144,9 @@ def main() -> None:
     record.add_save(parser)
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as name, torch.inference_mode():
-        library = build_library({"peak.cc": PEAK.replace("CHAINS", str(CHAINS))}, Target("cpu", "native"), name)
+        tools, openmp = toolchain("cpu", "native"), ("-fopenmp",)
+        tools = replace(tools, compile_flags=tools.compile_flags + openmp, link_flags=tools.link_flags + openmp)
+        library = build_with(tools, {"peak.cc": PEAK.replace("CHAINS", str(CHAINS))}, name, "compiling the peak")
         functions = ctypes.CDLL(str(library))
         functions.peak.argtypes, functions.peak.restype = (ctypes.c_int64, ctypes.c_void_p), ctypes.c_int64
         functions.tiles.argtypes, functions.tiles.restype = (ctypes.c_int64,), ctypes.c_int64

@@ -1,7 +1,6 @@
 """The engines of `benchmarks/cpu.py`, each in a process of its own that runs a network when it is told to.
 
-Only the process of torch.compile imports PyTorch: OpenMP reads how long its threads spin when it is loaded, and PyTorch
-loads it with the default of 3 ms.
+Only the process of torch.compile imports PyTorch, whose OpenMP threads spin for 3 ms after each loop.
 """
 
 from __future__ import annotations

@@ -180,9 +180,6 @@ _FFI_SOURCES = frozenset(("module.cc", "timing_module.cc", "kernel_libraries.cc"
 """The sources that need tvm-ffi: the functions that Python calls, and calls of kernel libraries."""
 _PYTHON_SOURCES = frozenset(("module.cc", "timing_module.cc", "device_models.cc", "timing.cc", "measure.cc"))
 """The sources that only Python uses."""
-_OF_DEVICE = frozenset(("threads.cc",))
-"""The sources directly in `runtime/src` that depend on the device, because they use OpenMP if it is linked. All runtime
-libraries share the objects of the other sources."""
 
 
 def build_runtime(kind: TargetKind) -> Path:
@@ -250,7 +247,7 @@ def _runtime_units(
     common = _common_toolchain(sanitizer)
 
     def unit(path: Path) -> Unit:
-        used = common if path.parent == root / "src" and path.name not in _OF_DEVICE else tools
+        used = common if path.parent == root / "src" else tools  # all runtime libraries share these objects
         return Unit(path, _digest(used.identity, *used.compile_flags, headers, path.read_text()), used)
 
     return [unit(path) for path in (*sources, *more)]
@@ -290,8 +287,7 @@ def _runtime_toolchain(kind: TargetKind, link_to: Iterable[str]) -> Toolchain:
         flags += ["-DAIT_HIP", "--cuda-host-only", arch, "-x", "hip"]
         link.append(arch)
     elif kind == "cpu":
-        flags += ["-fno-gnu-unique", "-fopenmp"]
-        link.append("-fopenmp")
+        flags += ["-fno-gnu-unique", "-fopenmp-simd"]
     else:
         flags.append("-fno-gnu-unique")
         home = cuda_home()

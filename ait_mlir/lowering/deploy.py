@@ -14,7 +14,7 @@ from ait_mlir.version import __version__
 
 _HEADERS = ("model.h", "model_abi.h")
 _SYSTEM_LIBRARIES: dict[TargetKind, str] = {
-    "cpu": "-fopenmp -ldl -lpthread",
+    "cpu": "-ldl -lpthread",
     "cuda": "-lcudart_static -lrt -ldl -lpthread",
     "rocm": "-lamdhip64 -ldl -lpthread",
 }

@@ -20,7 +20,7 @@ from ait_mlir.host.settings import whole_number
 from ait_mlir.lowering.target import DEFAULT_ARCH, TargetKind, architecture_problem
 
 _WARN = ("-fdiagnostics-color=never",)
-_CPU_FLAGS = ("-fopenmp", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=fast", "-fPIC", "-std=c++17")
+_CPU_FLAGS = ("-fopenmp-simd", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=fast", "-fPIC", "-std=c++17")
 _X86_FLAGS = ("-mprefer-vector-width=512",)  # elementwise loops run 1.3 to 1.6 times as fast where there is AVX-512
 _WITHOUT_SPECIAL_FUNCTIONS = "-D_GLIBCXX_BITS_SPECFUN_H"
 """The include guard of a header of libstdc++ with Bessel functions and the like. <cmath>, which CUDA includes in every
@@ -225,7 +225,7 @@ def toolchain(kind: TargetKind, arch: str) -> Toolchain:
         x86 = _X86_FLAGS if platform.machine() in ("x86_64", "AMD64") else ()
         flags = (f"-O{optimization()}", *_CPU_FLAGS, f"-march={arch}", *x86, "-fno-gnu-unique", *_WARN, *include)
         machine = _cpu_identity() if arch == "native" else ""
-        link = ("-shared", "-fopenmp", "-Wl,-z,defs")
+        link = ("-shared", "-Wl,-z,defs")
         return Toolchain(compiler, flags, link, _identity(compiler, machine), is_for_cpu_kernels=True)
     if kind == "cuda":
         arch = default_arch(kind) if arch == "native" else arch

@@ -1,9 +1,7 @@
 """Builds and loads the runtime libraries, once for each process, and configures the paths of external libraries.
 
-Threads on the CPU: runs use AIT_NUM_THREADS threads, by default as many as OpenMP would (OMP_NUM_THREADS, else one
-for each CPU of this process). A run takes the free threads and always its caller's thread, so concurrent runs do not
-wait for each other. The OpenMP regions of the generated code and OpenBLAS use the same number. After every run the
-number for the caller's own OpenMP regions (also those of PyTorch) is restored.
+Threads on the CPU: runs use AIT_NUM_THREADS threads, by default OMP_NUM_THREADS, else one for each CPU of this process. A
+run takes the free threads and always its caller's thread, so concurrent runs do not wait for each other.
 """
 
 from __future__ import annotations
@@ -34,8 +32,7 @@ def runtime_library(kind: TargetKind) -> Any:
     """
     with _lock:
         if kind not in _loaded:
-            with _cpu_settings():  # tvm_ffi imports PyTorch, if it is installed, and PyTorch loads OpenMP
-                import tvm_ffi
+            import tvm_ffi
 
             whole_number("AIT_NUM_THREADS", 4096)
 
@@ -116,18 +113,13 @@ def _load_first(candidates: list[str]) -> None:
 
 @contextlib.contextmanager
 def _cpu_settings() -> Generator[None]:
-    """Set environment variables while OpenBLAS and OpenMP are loaded; variables of the user stay unchanged.
+    """Set environment variables while OpenBLAS is loaded; variables of the user stay unchanged.
 
-    OpenBLAS treats an AMD CPU with AVX-512 as a Haswell and then runs at half speed. GNU OpenMP's threads spin for
-    milliseconds after a loop, which is very slow if there are more threads than free CPUs; 0.1 ms is enough for the
-    gap between two kernels. OpenMP reads the variable when it is loaded: in a program that has imported PyTorch before,
-    its threads spin as the user's environment says.
+    OpenBLAS treats an AMD CPU with AVX-512 as a Haswell and then runs at half speed.
     """
     wanted: dict[str, str] = {}
     if "avx512f" in cpu_flags() and cpu_fields().get("vendor_id") == "AuthenticAMD":
         wanted["OPENBLAS_CORETYPE"] = "SkylakeX"
-    if "OMP_WAIT_POLICY" not in os.environ:
-        wanted["GOMP_SPINCOUNT"] = "2000"
     added = {name: value for name, value in wanted.items() if name not in os.environ}
     os.environ.update(added)
     try:

@@ -19,13 +19,12 @@ endforeach()
 # ait::cpu_static, from `ait runtime --static`: a program with it needs no libait_cpu.so.
 set(_ait_archive "${_ait_prefix}/lib/libait_cpu.a")
 if(EXISTS "${_ait_archive}" AND NOT TARGET ait::cpu_static)
-  find_package(OpenMP REQUIRED COMPONENTS CXX)
   find_package(Threads REQUIRED)
   add_library(ait::cpu_static STATIC IMPORTED)
   set_target_properties(ait::cpu_static PROPERTIES
     IMPORTED_LOCATION "${_ait_archive}"
     INTERFACE_INCLUDE_DIRECTORIES "${_ait_prefix}/include"
-    INTERFACE_LINK_LIBRARIES "OpenMP::OpenMP_CXX;Threads::Threads;${CMAKE_DL_LIBS}")
+    INTERFACE_LINK_LIBRARIES "Threads::Threads;${CMAKE_DL_LIBS}")
 endif()
 
 foreach(_ait_component ${ait_FIND_COMPONENTS})

@@ -8,7 +8,6 @@ namespace ait::runtime {
 namespace {
 
 std::atomic<int> fork_count{0};
-thread_local bool is_copy = false;
 std::atomic<ProcessMutex*> process_mutexes[ProcessMutex::kRanks];
 ProcessMutex* held_for_fork[ProcessMutex::kRanks];  ///< of the thread that forks now: the C library lets one fork at a time
 
@@ -28,7 +27,6 @@ void unlock_all() {
 
 void begin_child() {
   unlock_all();
-  is_copy = true;
   ++fork_count;
 }
 
@@ -37,8 +35,6 @@ void begin_child() {
 }  // namespace
 
 int forks() { return fork_count.load(std::memory_order_relaxed); }
-
-bool is_forked_thread() { return is_copy; }
 
 void ForkGuard::enter() const {
   const int now = forks();

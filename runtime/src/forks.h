@@ -11,10 +11,6 @@ namespace ait::runtime {
 /// @brief The number of forks between this process and the process that loaded the library.
 int forks();
 
-/// @brief Whether the calling thread is the copy of a thread that forked. Its OpenMP waits for ever for the threads that the parent had, so it
-/// uses one thread. Threads that the child starts have as many as those of any other process.
-bool is_forked_thread();
-
 /// @brief Refuses an object in a forked process if a thread of the parent was using it: locks and memory that the thread held are never released.
 class ForkGuard {
  public:

@@ -1,5 +1,8 @@
 #include "threads.h"
 
+#include <sched.h>
+
+#include <algorithm>
 #include <cstdlib>
 #include <exception>
 #include <future>
@@ -9,25 +12,24 @@
 
 #include "error.h"
 
-#ifdef _OPENMP
-#include <omp.h>
-#endif
-
 namespace ait::runtime {
 namespace {
 
+/// The number that a variable begins with, before its end or a comma; 0 if that is no number of threads.
+int number_in(const char* variable) {
+  const char* const text = std::getenv(variable);
+  char* end = nullptr;
+  const long count = text == nullptr ? 0 : std::strtol(text, &end, 10);
+  return count >= 1 && count <= 4096 && (*end == '\0' || *end == ',') ? static_cast<int>(count) : 0;
+}
+
 int count_threads() {
-  if (const char* text = std::getenv("AIT_NUM_THREADS")) {
-    char* end = nullptr;
-    const long count = std::strtol(text, &end, 10);
-    if (end != text && *end == '\0' && count >= 1 && count <= 4096) return static_cast<int>(count);
+  for (const char* const variable : {"AIT_NUM_THREADS", "OMP_NUM_THREADS"}) {
+    if (const int count = number_in(variable)) return count;
   }
-#ifdef _OPENMP
-  return omp_get_max_threads();
-#else
-  const unsigned count = std::thread::hardware_concurrency();
-  return count == 0 ? 1 : static_cast<int>(count);
-#endif
+  cpu_set_t mine;
+  if (sched_getaffinity(0, sizeof mine, &mine) == 0) return std::max(1, CPU_COUNT(&mine));
+  return static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
 }
 
 /// Threads that keep the first exception, and are joined whatever happens.

@@ -8,9 +8,8 @@
 
 namespace ait::runtime {
 
-/// @brief The number of CPU threads for the runs of this process: AIT_NUM_THREADS, else OpenMP's number when the runtime library was loaded.
-/// A run has the threads that no other run has, and its caller's (`src/cpu/device.cc`); its OpenMP regions and the gemm
-/// library use as many.
+/// @brief The number of CPU threads for the runs of this process: AIT_NUM_THREADS, else OMP_NUM_THREADS, else one for each CPU that the process
+/// might use at the first call. A run has the threads that no other run has, and its caller's (`src/cpu/pool.h`).
 int num_threads();
 
 /// @brief Calls `work(i)` for each i below `count`, each on a thread of its own, that of 0 on the caller's; returns when all have ended.

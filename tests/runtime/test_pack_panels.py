@@ -12,6 +12,12 @@ from ait_mlir.lowering.toolchain import cpp_root, find_cxx
 
 SOURCE = """
 #include "ait/pack_panels.h"
+#ifdef BACKWARDS
+const ait_threads_service_v1 kThreads{[]() -> int32_t { return 3; }, [](auto chunk, const void* self, int64_t chunks) {
+  while (chunks-- > 0) chunk(self, chunks);
+}};
+const bool set = (ait::detail::needed_service<ait_threads_service_v1>.entry.table = &kThreads, true);
+#endif
 #define AIT_PACK(T)                                                                                                            \\
   extern "C" void kn_##T(const T* from, int64_t first, int64_t rows, int64_t k, int64_t n, T* to) {                          \\
     ait::pack_panels_kn(from, first, rows, k, n, to);                                                                         \\
@@ -26,7 +32,7 @@ AIT_PACK(uint64_t)
 DTYPES = {"uint16_t": np.uint16, "uint32_t": np.uint32, "uint64_t": np.uint64}
 
 
-@pytest.fixture(scope="module", params=["", "-fopenmp"], ids=["serial", "parallel"])
+@pytest.fixture(scope="module", params=["", "-DBACKWARDS"], ids=["serial", "in chunks"])
 def packing(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
     folder = tmp_path_factory.mktemp("packing")
     (folder / "packing.cc").write_text(SOURCE)

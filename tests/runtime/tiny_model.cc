@@ -45,7 +45,6 @@ void compute(const void* work) {
   auto* y = static_cast<float*>(const_cast<void*>(given.y));
   auto* s = static_cast<float*>(const_cast<void*>(given.s));
   for (int64_t i = 0; i < batch * columns; ++i) scratch[i] = x[i] * w;
-#pragma omp parallel for
   for (int64_t r = 0; r < batch; ++r) {
     float sum = 0;
     for (int64_t c = 0; c < columns; ++c) {

@@ -27,6 +27,8 @@ FEW_PARTS = 4
 SHORT_ROW = 32
 """Rows of at most so many elements are computed side by side. Each is summed in order: the error of longer ones grows
 beyond PyTorch's."""
+_BY_VALUE = "[="
+"""How the captures of a shared loop begin: copies of values stay in registers."""
 MANY_ROWS = 64
 """So many rows keep all threads busy."""
 FEW_ROWS, LONG_ROW = 4, 32768
@@ -87,6 +89,8 @@ class CpuLoops:
         sizes = [f"const Index {name} = {self.launch.cpp(e)};" for e, name in self.numbers.names.items()]
         loops = self.body.lines.text()
         checked = "outside" in loops
+        if checked:
+            loops = loops.replace(_BY_VALUE, f"{_BY_VALUE}, &outside")
         head = ["using Index = int64_t;", *sizes, *(["ait::cpu::Outside outside;"] if checked else [])]
         end = "return outside.found ? outside.fail(ctx) : 0;" if checked else "return 0;"
         text = "".join(f"{line}\n" for line in head) + loops + end + "\n"
@@ -103,8 +107,8 @@ class CpuLoops:
         lines.add(
             f"const Index kPart = few < {PART} ? (few > 0 ? few : 1) : {PART}, parts = (lanes + kPart - 1) / kPart;"
         )
-        self.parallel(outer, "parts")
-        with lines.braces("for (Index task = 0; task < tasks; ++task)"):
+        self.count_tasks(outer, "parts")
+        with lines.braces(self.head_of_tasks(), "});"):
             lines.add("const Index begin = task % parts * kPart, end = begin + kPart < lanes ? begin + kPart : lanes;")
             self.split("task / parts", outer)
             variable = "lane" if lane is None else body.variable(lane)
@@ -169,9 +173,10 @@ class CpuLoops:
 
     def print_rows(self) -> None:
         lines, body, rows = self.body.lines, self.body, self.rows
-        is_shared = any(self.are_shared(walk) for walk in rows.walks())
-        self.parallel(rows.group, "1", is_shared)
-        with lines.braces("for (Index task = 0; task < tasks; ++task)"):
+        shares_rows = any(self.are_shared(walk) for walk in rows.walks())
+        each = "for (Index task = 0; task < tasks; ++task)" if shares_rows else self.head_of_tasks()
+        self.count_tasks(rows.group)
+        with lines.braces(each, "}" if shares_rows else "});"):
             self.split("task", rows.group)
             for step_ in rows.steps:
                 body.print_nodes(step_.nodes)
@@ -207,8 +212,14 @@ class CpuLoops:
             lines.add(f"const Index {block} = ait::max<Index>({least}, {LANES});")
             for acc, name in zip(accumulators, parts, strict=True):
                 lines.add(f"{acc.type} {name}[{PARTS}];", f"for ({acc.type}& start : {name}) start = {acc.start};")
-            lines.add(f"#pragma omp parallel for schedule(static) if ({size} >= ait::cpu::kParallelElements)")
-        with lines.braces(f"for (Index begin = 0; begin < {size}; begin += {block})"):
+        each = (
+            shared_loop(f"({size} + {block} - 1) / {block}", size, "part", parts)
+            if shared
+            else f"for (Index begin = 0; begin < {size}; begin += {block})"
+        )
+        with lines.braces(each, "});" if shared else "}"):
+            if shared:
+                lines.add(f"const Index begin = part * {block};")
             lines.add(f"const Index end = begin + {block} < {size} ? begin + {block} : {size};")
             states = [body.new(acc.word) for acc in accumulators]
             for acc, state in zip(accumulators, states, strict=True):
@@ -257,21 +268,14 @@ class CpuLoops:
 
     # ** pieces **
 
-    def parallel(self, outer: Sequence[Axis], parts: str, is_shared: bool = False) -> None:
-        """The number of tasks, and the OpenMP pragma that shares them between threads. Without a pragma, the threads
-        share the work inside each task.
-        """
-        lines = self.body.lines
+    def count_tasks(self, outer: Sequence[Axis], parts: str = "1") -> None:
+        """Define the number of tasks."""
         count = self.numbers.text(product(a.count for a in outer))
-        work = self.numbers.text(work_of(self.nest))
-        lines.add(
-            f"const Index tasks = {count}{'' if parts == '1' else f' * {parts}'};",
-            *(
-                ()
-                if is_shared
-                else (f"#pragma omp parallel for schedule(static) if ({work} >= ait::cpu::kParallelElements)",)
-            ),
-        )
+        self.body.lines.add(f"const Index tasks = {count}{'' if parts == '1' else f' * {parts}'};")
+
+    def head_of_tasks(self) -> str:
+        """The head of the loop over the tasks, which threads share."""
+        return shared_loop("tasks", self.numbers.text(work_of(self.nest)), "task")
 
     def split(self, task: str, axes: Sequence[Axis]) -> None:
         """Define the variables of axes from the number of a task."""
@@ -337,6 +341,12 @@ class CpuLoops:
             for i, arg in enumerate(self.launch.outs):
                 t = self.body.lane_type(compute_type(arg.type.element_type))
                 self.body.lines.add(f"{t} result{i}[kLanes];")
+
+
+def shared_loop(count: str, work: str, variable: str, written: Sequence[str] = ()) -> str:
+    """The head of a loop that threads share if it computes enough values; its iterations write `written`."""
+    captured = "".join(f", &{name}" for name in written)
+    return f"ait::parallel_for({count}, {work} >= ait::cpu::kParallelElements, {_BY_VALUE}{captured}](Index {variable})"
 
 
 def work_of(nest: Nest) -> Expr:

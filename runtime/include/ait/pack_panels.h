@@ -9,6 +9,7 @@
 #endif
 
 #include "ait/panels.h"
+#include "ait/parallel.h"
 
 namespace ait {
 
@@ -59,53 +60,54 @@ inline void pack_fours(int64_t first, int64_t last, int64_t begin, int64_t end, 
   }
 }
 
-/// @brief Stores rows [first, first + rows) of a [k, n] matrix into its panels; `from` holds them row-major. The panels are packed in
-/// parallel where the code is compiled with OpenMP.
+/// @brief Calls each(n0) for the first column n0 of each panel that has some of the columns [first, end). Threads share the panels.
+template <class Each>
+void share_panels(int64_t first, int64_t end, int64_t columns, const Each& each) {
+  const int64_t before = first / columns;
+  parallel_for((end + columns - 1) / columns - before, true, [&](int64_t panel) { each((before + panel) * columns); });
+}
+
+/// @brief Stores rows [first, first + rows) of a [k, n] matrix into its panels; `from` holds them row-major.
 template <class T>
 void pack_panels_kn(const T* from, int64_t first, int64_t rows, int64_t k, int64_t n, T* to) {
   constexpr int64_t kColumns = kPanelColumns<T>;
   if constexpr (kPanelSteps<T> > 1) {
     const int64_t pitch = (k + kPanelSteps<T> - 1) / kPanelSteps<T> * kPanelSteps<T>;
-#pragma omp parallel for schedule(static)
-    for (int64_t n0 = 0; n0 < n; n0 += kColumns) {
+    share_panels(0, n, kColumns, [=](int64_t n0) {
       const auto element = [&](int64_t r, int64_t c) { return n0 + c < n ? from[(r - first) * n + n0 + c] : T(0); };
       pack_fours(first, first + rows, 0, kColumns, k, element, to + n0 * pitch);
-    }
+    });
     return;
   }
-#pragma omp parallel for schedule(static)
-  for (int64_t n0 = 0; n0 < n; n0 += kColumns) {
+  share_panels(0, n, kColumns, [=](int64_t n0) {
     const int64_t columns = n - n0 < kColumns ? n - n0 : kColumns;
     for (int64_t r = 0; r < rows; ++r) {
       T* line = to + n0 * k + (first + r) * kColumns;
       for (int64_t c = 0; c < columns; ++c) line[c] = from[r * n + n0 + c];
       for (int64_t c = columns; c < kColumns; ++c) line[c] = T(0);
     }
-  }
+  });
 }
 
 /// @brief Stores columns [first, first + rows) of a [k, n] matrix into its panels; `from` holds them transposed: [rows, k], row-major.
 ///
 /// A cache line of each row at a time: rows that are a multiple of a page apart share few sets of the cache. The next line is fetched
-/// early, because the processor follows fewer rows than a panel has columns. The panels are packed in parallel where the code is compiled
-/// with OpenMP.
+/// early, because the processor follows fewer rows than a panel has columns.
 template <class T>
 void pack_panels_nk(const T* from, int64_t first, int64_t rows, int64_t k, int64_t n, T* to) {
   constexpr int64_t kColumns = kPanelColumns<T>, kStep = 64 / int64_t(sizeof(T));
   const int64_t last = first + rows, end = last == n ? (n + kColumns - 1) / kColumns * kColumns : last;
   if constexpr (kPanelSteps<T> > 1) {
     const int64_t pitch = (k + kPanelSteps<T> - 1) / kPanelSteps<T> * kPanelSteps<T>;
-#pragma omp parallel for schedule(static)
-    for (int64_t n0 = first / kColumns * kColumns; n0 < end; n0 += kColumns) {
+    share_panels(first, end, kColumns, [=](int64_t n0) {
       const auto element = [&](int64_t r, int64_t c) { return n0 + c < last ? from[(n0 + c - first) * k + r] : T(0); };
       for (int64_t c = first > n0 ? first - n0 : 0; c < kColumns && n0 + c < end; ++c) {
         pack_fours(0, k, c, c + 1, k, element, to + n0 * pitch);
       }
-    }
+    });
     return;
   }
-#pragma omp parallel for schedule(static)
-  for (int64_t n0 = first / kColumns * kColumns; n0 < end; n0 += kColumns) {
+  share_panels(first, end, kColumns, [=](int64_t n0) {
     const int64_t begin = first > n0 ? first - n0 : 0, stop = end - n0 < kColumns ? end - n0 : kColumns;
     for (int64_t k0 = 0; k0 < k; k0 += kStep) {
       const int64_t count = k - k0 < kStep ? k - k0 : kStep;
@@ -122,20 +124,18 @@ void pack_panels_nk(const T* from, int64_t first, int64_t rows, int64_t k, int64
         for (int64_t i = 0; i < count; ++i) lines[i * kColumns + c] = inside ? row[i] : T(0);
       }
     }
-  }
+  });
 }
 
 /// @brief Stores columns [first, first + rows) of the transformed weight of a 3 x 3 convolution into panels of f32; `from` holds [rows, 3, 3, channels].
 ///
 /// Per channel the weight g becomes G g G^T, 4 x 4, with G = [1 0 0; 1/2 1/2 1/2; 1/2 -1/2 1/2; 0 0 1]. The matrix has a row for each
-/// channel of each of the 16 products, `n` columns, and lies as `pack_panels_kn` would store it. The panels are packed in parallel where
-/// the code is compiled with OpenMP.
+/// channel of each of the 16 products, `n` columns, and lies as `pack_panels_kn` would store it.
 template <class T>
 void pack_panels_winograd(const T* from, int64_t first, int64_t rows, int64_t channels, int64_t n, float* to) {
   constexpr int64_t kColumns = kPanelColumns<float>, kStep = 16;
   const int64_t last = first + rows, end = last == n ? (n + kColumns - 1) / kColumns * kColumns : last;
-#pragma omp parallel for schedule(static)
-  for (int64_t n0 = first / kColumns * kColumns; n0 < end; n0 += kColumns) {
+  share_panels(first, end, kColumns, [=](int64_t n0) {
     const int64_t begin = first > n0 ? first - n0 : 0, stop = end - n0 < kColumns ? end - n0 : kColumns;
     float* const panel = to + n0 * kWinogradTaps * channels;
     for (int64_t c0 = 0; c0 < channels; c0 += kStep) {
@@ -157,7 +157,7 @@ void pack_panels_winograd(const T* from, int64_t first, int64_t rows, int64_t ch
         }
       }
     }
-  }
+  });
 }
 
 }  // namespace ait

@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
@@ -12,14 +11,9 @@
 
 #include "ait/kernels/cpu/copy.h"
 #include "ait/pack_panels.h"
+#include "cpu/pool.h"
 #include "error.h"
-#include "forks.h"
 #include "strided.h"
-#include "threads.h"
-
-#ifdef _OPENMP
-#include <omp.h>
-#endif
 
 namespace ait::runtime {
 namespace {
@@ -50,40 +44,6 @@ class CpuTimeline : public Timeline {
   std::vector<std::chrono::steady_clock::time_point> marks_;
 };
 
-/// @brief What a thread that runs models has of the threads of the process: all that are free, and always itself. So runs at the same time
-/// have no more threads together than there are, and one for each caller.
-class ThreadShare {
- public:
-  int enter() {
-    if (depth_++ == 0) {
-      std::atomic<int>& free = free_threads();
-      int found = free.load();
-      do taken_ = found > 1 && !is_forked_thread() ? found : 1;
-      while (!free.compare_exchange_weak(found, found - taken_));
-    }
-    return taken_;
-  }
-  void leave() noexcept {
-    if (--depth_ == 0) free_threads() += taken_;
-  }
-
- private:
-  /// Below zero where there are more callers than threads. All are free in a process that was just forked, whatever its parent's threads had.
-  static std::atomic<int>& free_threads() {
-    static std::atomic<int> count{num_threads()}, of_fork{forks()};
-    const int now = forks();
-    if (of_fork.load(std::memory_order_relaxed) != now && of_fork.exchange(now) != now) count = num_threads();
-    return count;
-  }
-
-  int depth_ = 0, taken_ = 1;
-};
-
-ThreadShare& share() {
-  static thread_local ThreadShare mine;
-  return mine;
-}
-
 /// Bits are moved, whatever they mean.
 template <class T>
 void pack_as(void* to, const void* from, const ait_constant_v1& constant, const ait_packing_v1& packing) {
@@ -111,25 +71,11 @@ class CpuDevice : public Device {
   std::string name() const override { return "cpu"; }
   size_t tensor_alignment() const override { return 1; }
 
-  /// Gives the OpenMP regions of a run its share of our threads, and the caller's own regions theirs afterwards.
   int enter() override {
-#ifdef _OPENMP
-    const int previous = omp_get_max_threads();
-    const int ours = share().enter();
-    if (previous != ours) omp_set_num_threads(ours);
-    return previous;
-#else
+    enter_run();
     return 0;
-#endif
   }
-  void leave(int previous) noexcept override {
-#ifdef _OPENMP
-    share().leave();
-    if (previous != omp_get_max_threads()) omp_set_num_threads(previous);
-#else
-    (void)previous;
-#endif
-  }
+  void leave(int) noexcept override { leave_run(); }
 
   void* allocate(size_t bytes, const char* what) override {
     constexpr size_t kHugePage = size_t{2} << 20;
@@ -148,11 +94,10 @@ class CpuDevice : public Device {
   void copy(void* to, const void* from, size_t bytes) override {
     constexpr size_t kPiece = size_t{4} << 20;
     const auto pieces = static_cast<int64_t>((bytes + kPiece - 1) / kPiece);
-#pragma omp parallel for schedule(static) if (pieces > 2)
-    for (int64_t i = 0; i < pieces; ++i) {
+    parallel_for(pieces, pieces > 2, [=](int64_t i) {
       const size_t begin = static_cast<size_t>(i) * kPiece;
       std::memcpy(static_cast<char*>(to) + begin, static_cast<const char*>(from) + begin, std::min(kPiece, bytes - begin));
-    }
+    });
   }
   void copy_on(void* to, const void* from, size_t bytes, void*) override { copy(to, from, bytes); }
   void pack(void* to, const void* from, const ait_constant_v1& constant, const ait_packing_v1& packing) override {
@@ -234,6 +179,8 @@ class CpuDevice : public Device {
 const char* device_target() { return "cpu"; }
 
 std::unique_ptr<Device> make_device(int id) {
+  static const bool has_threads = (detail::needed_service<ait_threads_service_v1>.entry.table = &kThreadsService, true);  // for loops in here
+  (void)has_threads;
   if (id != 0) fail(ErrorKind::kRun, "there is no cpu:", id, ": the only CPU device is 0");
   return std::make_unique<CpuDevice>();
 }

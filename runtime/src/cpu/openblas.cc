@@ -1,8 +1,7 @@
 /// @file openblas.cc
 /// @brief `compute_gemm` on OpenBLAS, for f32 and f64.
 ///
-/// OpenBLAS is used with one thread; the parallelism is OpenMP's, here or in the caller, so that one pool of threads serves a whole run.
-#include <omp.h>
+/// OpenBLAS is used with one thread; the parallelism is that of our loops, here or in the caller, so that one pool of threads serves a whole run.
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,6 +10,7 @@
 #include <vector>
 
 #include "ait/math.h"
+#include "ait/parallel.h"
 #include "dynamic_library.h"
 #include "gemm.h"
 
@@ -106,7 +106,7 @@ void piece(const Library& lib, const Gemm& g, int64_t batch, int64_t m0, int64_t
 
 template <class T>
 void run(const Library& lib, const Gemm& g) {
-  const int threads = omp_in_parallel() || g.batch * g.m * g.n * g.k < 65536 ? 1 : omp_get_max_threads();
+  const int threads = threads_for(g.batch * g.m * g.n * g.k);
   // Cut the longer side of each product: the other operand is packed once for every piece.
   const bool by_rows = g.m > g.n;
   const int64_t side = by_rows ? g.m : g.n;
@@ -114,15 +114,14 @@ void run(const Library& lib, const Gemm& g) {
   int64_t step = (side + cuts - 1) / cuts;
   step = threads == 1 ? side : (step + 31) / 32 * 32;
   cuts = (side + step - 1) / step;
-#pragma omp parallel for schedule(dynamic, 1) num_threads(threads) if (threads > 1)
-  for (int64_t task = 0; task < g.batch * cuts; ++task) {
+  parallel_tasks(g.batch * cuts, threads, [&](int64_t task) {
     const int64_t begin = task % cuts * step, end = begin + step < side ? begin + step : side;
     if (by_rows) {
       piece<T>(lib, g, task / cuts, begin, end, 0, g.n);
     } else {
       piece<T>(lib, g, task / cuts, 0, g.m, begin, end);
     }
-  }
+  });
 }
 
 }  // namespace

@@ -7,7 +7,6 @@
 #define AIT_KERNELS_CPU_ATTENTION_H_
 
 #include <math.h>
-#include <omp.h>
 #include <stdint.h>
 
 #include <tuple>
@@ -17,6 +16,7 @@
 #include "ait/kernels/attention_window.h"
 #include "ait/kernels/cpu/gemm.h"
 #include "ait/math.h"
+#include "ait/parallel.h"
 
 namespace ait::cpu {
 
@@ -321,25 +321,22 @@ int32_t attention(const Context& ctx, const AttentionShape& s, Heads<const T> q,
   constexpr int64_t kRows = kStrip<compute_t<T>, 2>;
   const int64_t blocks = (s.rows + kRows - 1) / kRows, heads = s.batch * s.heads;
   if (blocks * heads == 0 || s.width == 0) return 0;
-  const int threads = blocks * heads * s.cols * (s.depth + s.width) * kRows < 65536 ? 1 : omp_get_max_threads();
+  const int threads = threads_for(blocks * heads * s.cols * (s.depth + s.width) * kRows);
   // A head is cut only as far as the threads need work: each part lays out its keys and values again.
   const int64_t wanted = heads >= 4 * threads ? 1 : (4 * threads + heads - 1) / heads;
   const int64_t step = (blocks + (wanted < blocks ? wanted : blocks) - 1) / (wanted < blocks ? wanted : blocks) * kRows;
   const int64_t parts = (s.rows + step - 1) / step, tasks = heads * parts;
-  bool enough = true;
-#pragma omp parallel for schedule(dynamic, 1) num_threads(threads) reduction(&& : enough)
-  for (int64_t task = 0; task < tasks; ++task) {
+  AllOf enough;
+  parallel_tasks(tasks, threads, [&](int64_t task) {
     const int64_t row0 = (parts - 1 - task % parts) * step, head = task / parts % s.heads, batch = task / parts / s.heads;
     const int64_t kv = head / s.group;
     const int64_t row1 = row0 + step < s.rows ? row0 + step : s.rows;
-    enough = detail::attention_head<kCausal>(s, q.data + batch * q.batch + head * q.head, q.row,
-                                             detail::HeadRows<T>::of(k, second.k, second.first, batch, kv),
-                                             detail::HeadRows<T>::of(v, second.v, second.first, batch, kv),
-                                             o.data + batch * o.batch + head * o.head, o.row, changed.from(batch, head, 0, 0), log_sums.from(batch, head), row0,
-                                             row1) &&
-             enough;
-  }
-  return enough ? 0 : ctx.fail("attention: no memory for a tile of scores");
+    enough.note(detail::attention_head<kCausal>(
+        s, q.data + batch * q.batch + head * q.head, q.row, detail::HeadRows<T>::of(k, second.k, second.first, batch, kv),
+        detail::HeadRows<T>::of(v, second.v, second.first, batch, kv), o.data + batch * o.batch + head * o.head, o.row, changed.from(batch, head, 0, 0),
+        log_sums.from(batch, head), row0, row1));
+  });
+  return enough.all() ? 0 : ctx.fail("attention: no memory for a tile of scores");
 }
 
 }  // namespace ait::cpu

@@ -7,6 +7,7 @@
 
 #include "ait/kernels/attention_ragged.h"
 #include "ait/kernels/cpu/attention.h"
+#include "ait/parallel.h"
 
 namespace ait::cpu {
 namespace detail {
@@ -77,13 +78,12 @@ int32_t attention_ragged(const Context& ctx, const AttentionShape& s, Heads<cons
   }
   const int64_t groups = s.heads / (s.group > 0 ? s.group : 1), pairs = ragged.sequences * groups;
   if (pairs == 0 || s.rows == 0 || s.width == 0) return 0;
-  const int threads = pairs * s.group * s.rows * s.cols * (s.depth + s.width) < 65536 ? 1 : omp_get_max_threads();
+  const int threads = threads_for(pairs * s.group * s.rows * s.cols * (s.depth + s.width));
   const int64_t strips = (s.rows + kRows - 1) / kRows, wanted = pairs >= 4 * threads ? 1 : (4 * threads + pairs - 1) / pairs;
   const int64_t parts = wanted < strips ? wanted : strips;
   const int64_t reach = kCausal ? 1 : s.window;
-  bool enough = true;
-#pragma omp parallel for schedule(dynamic, 1) num_threads(threads) reduction(&& : enough)
-  for (int64_t task = 0; task < pairs * parts; ++task) {
+  AllOf enough;
+  parallel_tasks(pairs * parts, threads, [&](int64_t task) {
     static thread_local Scratch scratch;
     const int64_t part = task % parts, kv = task / parts % groups, b = task / parts / groups, batch = packed ? 0 : b;
     const Sequence seq = sequence_of(ragged, b, s.rows, s.cols);
@@ -96,8 +96,8 @@ int32_t attention_ragged(const Context& ctx, const AttentionShape& s, Heads<cons
     if (ragged.pages != nullptr && from < to) {
       gathered = static_cast<A*>(scratch.get(size_t(seq.cols * (s.depth + s.width)) * sizeof(A)));
       if (gathered == nullptr) {
-        enough = false;
-        continue;
+        enough.note(false);
+        return;
       }
       detail::gather_pages<T, A>(k, ragged, b, kv, seq.cols, s.depth, gathered);
       detail::gather_pages<T, A>(v, ragged, b, kv, seq.cols, s.width, gathered + seq.cols * s.depth);
@@ -113,16 +113,16 @@ int32_t attention_ragged(const Context& ctx, const AttentionShape& s, Heads<cons
         const int64_t rows = to - row < kRows ? to - row : kRows;
         if (gathered != nullptr) {
           const detail::HeadRows<A> keys{gathered, s.depth}, values{gathered + seq.cols * s.depth, s.width};
-          enough = detail::attention_rows<kCausal, T, A>(shape, q_rows, q.row, keys, values, o_rows, o.row, PlainScores{}, {}, row, rows) && enough;
+          enough.note(detail::attention_rows<kCausal, T, A>(shape, q_rows, q.row, keys, values, o_rows, o.row, PlainScores{}, {}, row, rows));
         } else {
           const detail::HeadRows<T> keys{k.data + batch * k.batch + kv * k.head + seq.col0 * k.row, k.row};
           const detail::HeadRows<T> values{v.data + batch * v.batch + kv * v.head + seq.col0 * v.row, v.row};
-          enough = detail::attention_rows<kCausal, T, T>(shape, q_rows, q.row, keys, values, o_rows, o.row, PlainScores{}, {}, row, rows) && enough;
+          enough.note(detail::attention_rows<kCausal, T, T>(shape, q_rows, q.row, keys, values, o_rows, o.row, PlainScores{}, {}, row, rows));
         }
       }
     }
-  }
-  return enough ? 0 : ctx.fail("ragged_attention: no memory for a tile of scores");
+  });
+  return enough.all() ? 0 : ctx.fail("ragged_attention: no memory for a tile of scores");
 }
 
 }  // namespace ait::cpu

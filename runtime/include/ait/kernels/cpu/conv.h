@@ -3,7 +3,6 @@
 #ifndef AIT_KERNELS_CPU_CONV_H_
 #define AIT_KERNELS_CPU_CONV_H_
 
-#include <omp.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -11,6 +10,7 @@
 #include "ait/kernels/conv_shape.h"
 #include "ait/kernels/cpu/gemm.h"
 #include "ait/kernels/cpu/transpose.h"
+#include "ait/parallel.h"
 
 namespace ait::cpu {
 
@@ -99,17 +99,15 @@ int32_t conv_parallel(const Context& ctx, const GemmShape& shape, const ConvInpu
   block_m = block_m < kStripOf ? kStripOf : (block_m > 256 ? 256 : block_m);
   const int64_t blocks_m = (shape.m + block_m - 1) / block_m, columns = shape.n / x.groups;
   const int64_t pieces = blocks_m * x.groups * shape.outer * shape.inner;
-  bool enough = true;
-#pragma omp parallel for schedule(dynamic, 1) reduction(&& : enough) if (shape.m * columns * shape.k * pieces / blocks_m >= 65536)
-  for (int64_t piece = 0; piece < pieces; ++piece) {
+  AllOf enough;
+  parallel_tasks(pieces, threads_for(shape.m * columns * shape.k * pieces / blocks_m), [&](int64_t piece) {
     const int64_t m0 = piece % blocks_m * block_m, m1 = m0 + block_m < shape.m ? m0 + block_m : shape.m;
     const int64_t group = piece / blocks_m % x.groups, batch = piece / blocks_m / x.groups;
     const auto pack = [&](int64_t m, int64_t count, int strip, A* to) { gather_strip(x, group, batch * shape.m + m, count, strip, to); };
-    enough = gemm_piece<kVectors, F>(batch / shape.inner, batch % shape.inner, m0, m1, group * columns, (group + 1) * columns, shape.k, pack, w, d,
-                                     extra) &&
-             enough;
-  }
-  return enough ? 0 : ctx.fail("conv: no memory for packing the input");
+    enough.note(gemm_piece<kVectors, F>(batch / shape.inner, batch % shape.inner, m0, m1, group * columns, (group + 1) * columns, shape.k, pack, w,
+                                        d, extra));
+  });
+  return enough.all() ? 0 : ctx.fail("conv: no memory for packing the input");
 }
 
 }  // namespace detail

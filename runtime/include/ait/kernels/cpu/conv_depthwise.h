@@ -6,12 +6,12 @@
 #ifndef AIT_KERNELS_CPU_CONV_DEPTHWISE_H_
 #define AIT_KERNELS_CPU_CONV_DEPTHWISE_H_
 
-#include <omp.h>
 #include <stdint.h>
 
 #include "ait/context.h"
 #include "ait/kernels/conv_shape.h"
 #include "ait/kernels/cpu/gemm.h"
+#include "ait/parallel.h"
 
 namespace ait::cpu {
 
@@ -146,26 +146,24 @@ int32_t depthwise_blocks(const Context& ctx, const GemmShape& shape, const ConvI
   constexpr int64_t kChannels = kDepthwiseVectors * kLanes<A>;
   const int64_t height = R == 1 ? 1 : x.places[0], images = shape.m * shape.outer * shape.inner / (height * x.places[R - 1]);
   const int64_t blocks = (shape.n + kChannels - 1) / kChannels;
-  const bool alone = shape.m * shape.outer * shape.inner * shape.n * shape.k < 65536;
-  const int threads = alone ? 1 : omp_get_max_threads();
+  const int threads = threads_for(shape.m * shape.outer * shape.inner * shape.n * shape.k);
   // Lines are cut into pieces for the cache, and so that the threads have work; each piece copies the lines that its windows read.
   const int64_t line = x.places[R - 1] * x.stride[R - 1] * kChannels * int64_t(sizeof(A)) * (R == 1 ? 1 : x.stride[0]);
   int64_t pieces = (height * line + kDepthwiseBytes - 1) / kDepthwiseBytes;
   while (pieces * images * blocks < 2 * threads && pieces < height) ++pieces;
   const int64_t share = (height + pieces - 1) / pieces;
   pieces = (height + share - 1) / share;
-  bool enough = true;
-#pragma omp parallel for schedule(dynamic, 1) num_threads(threads) reduction(&& : enough)
-  for (int64_t task = 0; task < images * pieces * blocks; ++task) {
+  AllOf enough;
+  parallel_tasks(images * pieces * blocks, threads, [&](int64_t task) {
     const int64_t c0 = task % blocks * kChannels, rest = task / blocks, h0 = rest % pieces * share;
     const int64_t h1 = h0 + share < height ? h0 + share : height, left = shape.n - c0;
     if (left <= kChannels / kDepthwiseVectors) {
-      enough = depthwise_lines<1, F>(shape, x, w, d, extra, rest / pieces, h0, h1, c0, left) && enough;
+      enough.note(depthwise_lines<1, F>(shape, x, w, d, extra, rest / pieces, h0, h1, c0, left));
     } else {
-      enough = depthwise_lines<kDepthwiseVectors, F>(shape, x, w, d, extra, rest / pieces, h0, h1, c0, left < kChannels ? left : kChannels) && enough;
+      enough.note(depthwise_lines<kDepthwiseVectors, F>(shape, x, w, d, extra, rest / pieces, h0, h1, c0, left < kChannels ? left : kChannels));
     }
-  }
-  return enough ? 0 : ctx.fail("conv: no memory for the input of a block of channels");
+  });
+  return enough.all() ? 0 : ctx.fail("conv: no memory for the input of a block of channels");
 }
 
 }  // namespace detail
@@ -189,8 +187,7 @@ int32_t conv_depthwise(const Context& ctx, const GemmShape& shape, const ConvInp
     for (int64_t c = 0; c < channels; ++c) weight[t * channels + c] = static_cast<A>(from[t * w.row + c * w.col]);
   }
   const int64_t step = x.strides[R + 1];
-#pragma omp parallel for schedule(static) if (rows * channels * taps >= 65536)
-  for (int64_t number = 0; number < rows; ++number) {
+  parallel_for(rows, rows * channels * taps >= 65536, [=](int64_t number) {
     const int64_t batch = number / shape.m, row = number % shape.m;
     const auto place = x.place(number);
     A acc[kGemmColumns];
@@ -203,7 +200,7 @@ int32_t conv_depthwise(const Context& ctx, const GemmShape& shape, const ConvInp
       }
       finish_row<F>(extra, d, batch / shape.inner, batch % shape.inner, row, c0, count, acc);
     }
-  }
+  });
   return 0;
 }
 

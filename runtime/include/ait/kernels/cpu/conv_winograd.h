@@ -10,13 +10,13 @@
 #ifndef AIT_KERNELS_CPU_CONV_WINOGRAD_H_
 #define AIT_KERNELS_CPU_CONV_WINOGRAD_H_
 
-#include <omp.h>
 #include <stdint.h>
 
 #include "ait/context.h"
 #include "ait/kernels/conv_shape.h"
 #include "ait/kernels/cpu/gemm_few.h"
 #include "ait/kernels/cpu/gemm_stage.h"
+#include "ait/parallel.h"
 
 namespace ait::cpu {
 
@@ -194,7 +194,7 @@ int32_t conv_winograd(const Context& ctx, const GemmShape& shape, const ConvInpu
   // Lines of a power of two would share few sets of the first-level cache.
   work.pitch = (x.depth + Call::kLine - 1) / Call::kLine * Call::kLine + Call::kLine;
   const int64_t tiles = work.tiles(), panels_count = (shape.n + Call::kColumns - 1) / Call::kColumns;
-  const int threads = shape.m * shape.outer * shape.inner * shape.n * shape.k < 65536 ? 1 : omp_get_max_threads();
+  const int threads = threads_for(shape.m * shape.outer * shape.inner * shape.n * shape.k);
   int64_t most = detail::kWinogradBytes / int64_t(sizeof(float)) / (Call::kTaps * work.pitch);
   most = most < detail::kWinogradLeast ? detail::kWinogradLeast : (most < detail::kWinogradMost ? most : detail::kWinogradMost);
   while (most > 2 * detail::kWinogradLeast && (tiles + most - 1) / most < 2 * threads) most /= 2;
@@ -205,13 +205,12 @@ int32_t conv_winograd(const Context& ctx, const GemmShape& shape, const ConvInpu
   const int64_t wanted = blocks >= threads ? 1 : (threads + blocks - 1) / blocks;
   const int64_t share = (panels_count + (wanted < panels_count ? wanted : panels_count) - 1) / (wanted < panels_count ? wanted : panels_count);
   const int64_t cuts = (panels_count + share - 1) / share;
-  bool enough = true;
-#pragma omp parallel for schedule(dynamic, 1) num_threads(threads) reduction(&& : enough)
-  for (int64_t task = 0; task < blocks * cuts; ++task) {
+  AllOf enough;
+  parallel_tasks(blocks * cuts, threads, [&](int64_t task) {
     static thread_local Scratch scratch;
     float* const inputs = static_cast<float*>(scratch.get(size_t(work.input_floats() + work.sum_floats()) * sizeof(float)));
-    enough = enough && inputs != nullptr;
-    if (!enough) continue;
+    enough.note(inputs != nullptr);
+    if (inputs == nullptr) return;
     float* const sums = inputs + work.input_floats();
     const int64_t t0 = task / cuts * work.block, t1 = t0 + work.block < tiles ? t0 + work.block : tiles;
     const int64_t begin = task % cuts * share, end = begin + share < panels_count ? begin + share : panels_count;
@@ -220,8 +219,8 @@ int32_t conv_winograd(const Context& ctx, const GemmShape& shape, const ConvInpu
       work.multiply(t1 - t0, n0, inputs, sums);
       work.finish(t0, t1, n0, sums);
     }
-  }
-  return enough ? 0 : ctx.fail("conv: no memory for transformed inputs");
+  });
+  return enough.all() ? 0 : ctx.fail("conv: no memory for transformed inputs");
 }
 
 }  // namespace ait::cpu

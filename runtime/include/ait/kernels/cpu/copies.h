@@ -8,6 +8,7 @@
 
 #include "ait/context.h"
 #include "ait/kernels/cpu/copy.h"
+#include "ait/parallel.h"
 
 namespace ait::cpu {
 
@@ -21,8 +22,7 @@ int32_t copies(const Context&, const CopyPiece<kBytes> (&pieces)[kCount]) {
     largest = own > largest ? own : largest;
   }
   const bool shared = bytes >= detail::kParallelBytes && largest < detail::kParallelBytes;
-#pragma omp parallel for schedule(dynamic) if (shared)
-  for (size_t i = 0; i < kCount; ++i) copy(pieces[i]);
+  parallel_tasks(static_cast<int64_t>(kCount), shared ? num_threads() : 1, [&](int64_t i) { copy(pieces[i]); });
   return 0;
 }
 

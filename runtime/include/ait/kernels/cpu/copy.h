@@ -8,6 +8,7 @@
 
 #include "ait/context.h"
 #include "ait/kernels/copy_plan.h"
+#include "ait/parallel.h"
 
 namespace ait::cpu {
 
@@ -44,14 +45,13 @@ void copy_runs(const CopyPlan& plan, const Word* in, Word* out) {
   const int64_t run = kRunBytes / static_cast<int64_t>(sizeof(Word));
   const int64_t parts = (n + run - 1) / run;
   const int64_t elements = total(plan);
-#pragma omp parallel for schedule(static) if (elements * static_cast<int64_t>(sizeof(Word)) >= kParallelBytes)
-  for (int64_t task = 0; task < elements / n * parts; ++task) {
+  parallel_for(elements / n * parts, elements * static_cast<int64_t>(sizeof(Word)) >= kParallelBytes, [=](int64_t task) {
     const int64_t row = task / parts;
     const int64_t begin = (task - row * parts) * run;
     const int64_t count = n - begin < run ? n - begin : run;
     const Offsets at(plan.dims, outer, row);
     memcpy(out + at.out + begin, in + at.in + begin, static_cast<size_t>(count) * sizeof(Word));
-  }
+  });
 }
 
 /// The input is contiguous along dim `unit`, the output is written along the last one: tile by tile, so that both stay in cache.
@@ -66,8 +66,7 @@ void copy_tiles(const CopyPlan& plan, int unit, const Word* in, Word* out) {
   const int64_t bands = (rows.size + kTile - 1) / kTile;
   const int64_t elements = total(plan);
   const int64_t tasks = elements / (rows.size * columns.size) * bands;
-#pragma omp parallel for schedule(static) if (elements * static_cast<int64_t>(sizeof(Word)) >= kParallelBytes)
-  for (int64_t task = 0; task < tasks; ++task) {
+  parallel_for(tasks, elements * static_cast<int64_t>(sizeof(Word)) >= kParallelBytes, [=](int64_t task) {
     const Offsets at(outer, rank, task / bands);
     const int64_t first_row = task % bands * kTile;
     const int64_t end_row = first_row + kTile < rows.size ? first_row + kTile : rows.size;
@@ -79,7 +78,7 @@ void copy_tiles(const CopyPlan& plan, int unit, const Word* in, Word* out) {
         for (int64_t c = first; c < end; ++c) to[c * columns.out] = from[c * columns.in];
       }
     }
-  }
+  });
 }
 
 /// Any strides.
@@ -88,11 +87,10 @@ void copy_strided(const CopyPlan& plan, const Word* in, Word* out) {
   const int outer = plan.rank - 1;
   const CopyDim inner = plan.dims[outer];
   const int64_t elements = total(plan);
-#pragma omp parallel for schedule(static) if (elements * static_cast<int64_t>(sizeof(Word)) >= kParallelBytes)
-  for (int64_t row = 0; row < elements / inner.size; ++row) {
+  parallel_for(elements / inner.size, elements * static_cast<int64_t>(sizeof(Word)) >= kParallelBytes, [=](int64_t row) {
     const Offsets at(plan.dims, outer, row);
     for (int64_t i = 0; i < inner.size; ++i) out[at.out + i * inner.out] = in[at.in + i * inner.in];
-  }
+  });
 }
 }  // namespace detail
 

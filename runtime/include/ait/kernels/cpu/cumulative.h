@@ -12,6 +12,7 @@
 #include "ait/kernels/cpu/block.h"
 #include "ait/kernels/operand.h"
 #include "ait/kernels/reduction.h"
+#include "ait/parallel.h"
 
 namespace ait::cpu {
 
@@ -98,28 +99,26 @@ int32_t cumulative(const Context&, const int64_t (&sizes)[kRank], const In& inpu
   const int64_t step = in.strides[kOuter], out_step = out.strides[kOuter];
   if constexpr (kColumns) {
     const int64_t columns = sizes[kOuter - 1], parts = (columns + kBlock - 1) / kBlock;
-#pragma omp parallel for schedule(static) if (rows * length >= kParallelElements)
-    for (int64_t task = 0; task < rows / columns * parts; ++task) {
+    parallel_for(rows / columns * parts, rows * length >= kParallelElements, [=](int64_t task) {
       int64_t coordinate[kRank] = {};
       if constexpr (kOuter > 1) coordinates<kOuter - 1>(task / parts, sizes, coordinate);
       const int64_t first = coordinate[kOuter - 1] = task % parts * kBlock, left = columns - first;
       detail::sum_columns<R, kExclusive, In, Out>(at(in, coordinate, kOuter), step, at(out, coordinate, kOuter), out_step,
                                                left < kBlock ? left : kBlock, length);
-    }
+    });
     return 0;
   }
   const int64_t segments = rows < detail::kFewRows ? (length + detail::kSegment - 1) / detail::kSegment : 1;
   const int64_t size = segments == 1 ? length : detail::kSegment;
   /// visit(segment of all rows, in, out, elements)
   const auto each = [&](auto visit) {
-#pragma omp parallel for schedule(static) if (rows * length >= kParallelElements)
-    for (int64_t task = 0; task < rows * segments; ++task) {
+    parallel_for(rows * segments, rows * length >= kParallelElements, [=](int64_t task) {
       int64_t coordinate[kRank] = {};
       coordinates<kOuter>(task / segments, sizes, coordinate);
       const int64_t first = task % segments * size;
       visit(task, at(in, coordinate, kOuter) + first * step, at(out, coordinate, kOuter) + first * out_step,
             length - first < size ? length - first : size);
-    }
+    });
   };
   const std::unique_ptr<detail::running_t<R, In>[]> before(new detail::running_t<R, In>[rows * segments]);
   for (int64_t i = 0; i < rows * segments; ++i) before[i] = detail::nothing<R, In>();

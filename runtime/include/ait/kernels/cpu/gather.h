@@ -9,6 +9,7 @@
 
 #include "ait/context.h"
 #include "ait/kernels/operand.h"
+#include "ait/parallel.h"
 
 namespace ait::cpu {
 
@@ -22,9 +23,8 @@ int32_t gather(const Context& ctx, const int64_t (&sizes)[kRank], const T* table
   int64_t count = 1;
   for (size_t d = 0; d < kRank; ++d) count *= sizes[d];
   if (count <= 0) return 0;
-  int64_t wrong = count;
-#pragma omp parallel for schedule(static) reduction(min : wrong) if (count * width * static_cast<int64_t>(sizeof(T)) >= 256 * 1024)
-  for (int64_t i = 0; i < count; ++i) {
+  Smallest first_wrong(count);
+  parallel_for(count, count * width * static_cast<int64_t>(sizeof(T)) >= 256 * 1024, [=, &first_wrong](int64_t i) {
     int64_t coordinate[kRank];
     coordinates<static_cast<int>(kRank)>(i, sizes, coordinate);
     int64_t from = 0, to = 0;
@@ -34,11 +34,12 @@ int32_t gather(const Context& ctx, const int64_t (&sizes)[kRank], const T* table
     }
     const int64_t id = static_cast<int64_t>(ids[from]);
     if (id < 0 || id >= rows) {
-      wrong = i < wrong ? i : wrong;
+      first_wrong.note(i);
     } else if (width > 0) {
       memcpy(out + to, table + id * table_stride, static_cast<size_t>(width) * sizeof(T));
     }
-  }
+  });
+  const int64_t wrong = first_wrong.get();
   if (wrong == count) return 0;
   int64_t coordinate[kRank];
   coordinates<static_cast<int>(kRank)>(wrong, sizes, coordinate);

@@ -6,7 +6,6 @@
 #ifndef AIT_KERNELS_CPU_GEMM_H_
 #define AIT_KERNELS_CPU_GEMM_H_
 
-#include <omp.h>
 #include <stdint.h>
 
 #include "ait/amx_service.h"
@@ -16,6 +15,7 @@
 #include "ait/kernels/cpu/gemm_block.h"
 #include "ait/kernels/cpu/gemm_few.h"
 #include "ait/kernels/cpu/gemm_shape.h"
+#include "ait/parallel.h"
 
 namespace ait::cpu {
 
@@ -100,7 +100,7 @@ int32_t gemm_parallel(const Context& ctx, const GemmShape& shape, const Matrices
                       const Matrices<D>& d, const Operands<E...>& extra) {
   using A = compute_t<T>;
   constexpr int64_t kStripOf = kStrip<A, kVectors>;
-  const int threads = shape.m * shape.n * shape.k * shape.outer * shape.inner < 65536 ? 1 : omp_get_max_threads();
+  const int threads = threads_for(shape.m * shape.n * shape.k * shape.outer * shape.inner);
   // Rows of a that are packed together: what fills about half of a second-level cache, at most 256.
   int64_t block_m = int64_t(768 * 1024 / sizeof(A)) / (shape.k > 0 ? shape.k : 1) / kStripOf * kStripOf;
   block_m = block_m < kStripOf ? kStripOf : (block_m > 256 ? 256 : block_m);
@@ -113,9 +113,8 @@ int32_t gemm_parallel(const Context& ctx, const GemmShape& shape, const Matrices
   block_n = (block_n + kGemmColumns - 1) / kGemmColumns * kGemmColumns;
   cuts = (shape.n + block_n - 1) / block_n;
   const int64_t pieces = others * cuts;
-  bool enough = true;
-#pragma omp parallel for schedule(dynamic, 1) num_threads(threads) reduction(&& : enough)
-  for (int64_t piece = 0; piece < pieces; ++piece) {
+  AllOf enough;
+  parallel_tasks(pieces, threads, [&](int64_t piece) {
     const int64_t n0 = piece % cuts * block_n, rest = piece / cuts;
     const int64_t m0 = rest % blocks_m * block_m, batch = rest / blocks_m;
     const int64_t m1 = m0 + block_m < shape.m ? m0 + block_m : shape.m, n1 = n0 + block_n < shape.n ? n0 + block_n : shape.n;
@@ -123,9 +122,9 @@ int32_t gemm_parallel(const Context& ctx, const GemmShape& shape, const Matrices
     const auto pack = [&](int64_t m, int64_t count, int strip, A* to) {
       pack_strip<T, A>(rows + m * a.row, a.row, a.col, count, shape.k, strip, to);
     };
-    enough = gemm_piece<kVectors, F>(batch / shape.inner, batch % shape.inner, m0, m1, n0, n1, shape.k, pack, b, d, extra) && enough;
-  }
-  return enough ? 0 : ctx.fail("gemm: no memory for packing an operand");
+    enough.note(gemm_piece<kVectors, F>(batch / shape.inner, batch % shape.inner, m0, m1, n0, n1, shape.k, pack, b, d, extra));
+  });
+  return enough.all() ? 0 : ctx.fail("gemm: no memory for packing an operand");
 }
 
 }  // namespace detail
@@ -163,7 +162,7 @@ int32_t gemm_library(const Context& ctx, const GemmShape& shape, Matrices<const 
   whole.b.ld = whole.b.transposed ? b.col : b.row;
   whole.d.ld = d.row;
   whole.alpha = 1.f;
-  const int threads = shape.m * shape.n * shape.k * batches < 65536 ? 1 : omp_get_max_threads();
+  const int threads = threads_for(shape.m * shape.n * shape.k * batches);
   // Pieces of the longer side: two a thread, and small enough that the epilogue finds its piece in the second-level cache.
   const bool by_rows = shape.m > shape.n;
   const int64_t side = by_rows ? shape.m : shape.n, other = by_rows ? shape.n : shape.m;
@@ -194,9 +193,8 @@ int32_t gemm_library(const Context& ctx, const GemmShape& shape, Matrices<const 
   empty.m = 0;
   const int32_t usable = library_gemm(ctx, empty);  // on this thread: only one may report why the library cannot be used
   if (usable != 0) return usable;
-  int32_t status = 0;
-#pragma omp parallel for schedule(dynamic, 1) num_threads(threads) reduction(| : status)
-  for (int64_t task = 0; task < batches * cuts; ++task) status |= compute(task);
+  std::atomic<int32_t> status{0};
+  parallel_tasks(batches * cuts, threads, [&](int64_t task) { status |= compute(task); });
   return status;
 }
 

@@ -7,12 +7,12 @@
 #ifndef AIT_KERNELS_CPU_GEMM_AMX_H_
 #define AIT_KERNELS_CPU_GEMM_AMX_H_
 
-#include <omp.h>
 #include <stdint.h>
 #include <string.h>
 
 #include "ait/kernels/cpu/amx.h"
 #include "ait/kernels/cpu/gemm_stage.h"
+#include "ait/parallel.h"
 
 #ifdef AIT_CPU_AMX
 namespace ait::cpu {
@@ -321,27 +321,23 @@ int32_t gemm_amx(const Context& ctx, const GemmShape& shape, Matrices<const floa
                  Operands<E...> extra) {
   constexpr int64_t kUnit = detail::kAmxUnit, kPair = 2 * amx::kTileRows;
   const int64_t call = detail::panel_call(), batches = shape.outer * shape.inner, units = (shape.n + kUnit - 1) / kUnit;
-  const int threads = shape.m * shape.n * shape.k * batches < 65536 ? 1 : omp_get_max_threads();
+  const int threads = threads_for(shape.m * shape.n * shape.k * batches);
   const int64_t most = (shape.m + detail::kAmxRows - 1) / detail::kAmxRows;
   const int64_t block = ((shape.m + most - 1) / most + kPair - 1) / kPair * kPair, blocks = (shape.m + block - 1) / block;
   // Two tasks for each thread, for balance, unless each of them has to cut its rows into planes anew.
   const int64_t tasks = (shape.k > detail::kAmxDepth ? 1 : 2) * threads;
   const int64_t wanted = (tasks + batches * blocks - 1) / (batches * blocks);
   const int64_t share = (units + (wanted < units ? wanted : units) - 1) / (wanted < units ? wanted : units), cuts = (units + share - 1) / share;
-  bool enough = true;
-#pragma omp parallel num_threads(threads) reduction(&& : enough)
-  {
+  AllOf enough;
+  parallel_tasks(batches * blocks * cuts, threads, [&](int64_t task) {
     const amx::TileRegisters registers;
-#pragma omp for schedule(dynamic, 1)
-    for (int64_t task = 0; task < batches * blocks * cuts; ++task) {
-      const int64_t piece = task / cuts, batch = piece / blocks;
-      const int64_t m0 = piece % blocks * block, m1 = m0 + block, n0 = task % cuts * share * kUnit, n1 = n0 + share * kUnit;
-      const detail::AmxWork<E...> work{shape, a, panels, d, extra, batch / shape.inner, batch % shape.inner, m0, m1 < shape.m ? m1 : shape.m,
-                                       n0, n1 < shape.n ? n1 : shape.n, share * kUnit, call, piece};
-      enough = detail::AmxTask<F, E...>(work).run(detail::amx_scratch()) && enough;
-    }
-  }
-  return enough ? 0 : ctx.fail("gemm: no memory for planes of rows");
+    const int64_t piece = task / cuts, batch = piece / blocks;
+    const int64_t m0 = piece % blocks * block, m1 = m0 + block, n0 = task % cuts * share * kUnit, n1 = n0 + share * kUnit;
+    const detail::AmxWork<E...> work{shape, a, panels, d, extra, batch / shape.inner, batch % shape.inner, m0, m1 < shape.m ? m1 : shape.m,
+                                     n0, n1 < shape.n ? n1 : shape.n, share * kUnit, call, piece};
+    enough.note(detail::AmxTask<F, E...>(work).run(detail::amx_scratch()));
+  });
+  return enough.all() ? 0 : ctx.fail("gemm: no memory for planes of rows");
 }
 
 }  // namespace ait::cpu

@@ -6,7 +6,6 @@
 #ifndef AIT_KERNELS_CPU_GEMM_AMX_BF16_H_
 #define AIT_KERNELS_CPU_GEMM_AMX_BF16_H_
 
-#include <omp.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -15,6 +14,7 @@
 #include "ait/kernels/cpu/gemm_block.h"
 #include "ait/kernels/cpu/gemm_shape.h"
 #include "ait/kernels/cpu/transpose.h"
+#include "ait/parallel.h"
 #include "ait/types.h"
 
 #ifdef AIT_CPU_AMX
@@ -126,27 +126,22 @@ int32_t gemm_amx_bf16(const Context& ctx, const GemmShape& shape, Matrices<const
                       Operands<E...> extra) {
   constexpr int64_t kPair = 2 * amx::kTileRows;
   const int64_t batches = shape.outer * shape.inner, units = (shape.n + kPair - 1) / kPair;
-  const int threads = shape.m * shape.n * shape.k * batches < 65536 ? 1 : omp_get_max_threads();
+  const int threads = threads_for(shape.m * shape.n * shape.k * batches);
   const int64_t room = detail::kAmxBf16Bytes / (2 * shape.k) / kPair * kPair, most = room < kPair ? kPair : room;
   const int64_t blocks = (shape.m + most - 1) / most, block = ((shape.m + blocks - 1) / blocks + kPair - 1) / kPair * kPair;
   // Columns are cut only as far as the threads need work: each cut lays out rows again.
   const int64_t wanted = (threads + batches * blocks - 1) / (batches * blocks);
   const int64_t share = (units + (wanted < units ? wanted : units) - 1) / (wanted < units ? wanted : units), cuts = (units + share - 1) / share;
-  bool enough = true;
-#pragma omp parallel num_threads(threads) reduction(&& : enough)
-  {
+  AllOf enough;
+  parallel_tasks(batches * blocks * cuts, threads, [&](int64_t task) {
     const amx::TileRegisters registers;
-#pragma omp for schedule(dynamic, 1)
-    for (int64_t task = 0; task < batches * blocks * cuts; ++task) {
-      const int64_t piece = task / cuts, batch = piece / blocks;
-      const int64_t m0 = piece % blocks * block, m1 = m0 + block, n0 = task % cuts * share * kPair, n1 = n0 + share * kPair;
-      if (m0 >= shape.m) continue;
-      enough = detail::gemm_amx_bf16_task<F>(shape, batch / shape.inner, batch % shape.inner, m0, m1 < shape.m ? m1 : shape.m, n0,
-                                             n1 < shape.n ? n1 : shape.n, a, b, d, extra) &&
-               enough;
-    }
-  }
-  return enough ? 0 : ctx.fail("gemm: no memory for rows in pairs");
+    const int64_t piece = task / cuts, batch = piece / blocks;
+    const int64_t m0 = piece % blocks * block, m1 = m0 + block, n0 = task % cuts * share * kPair, n1 = n0 + share * kPair;
+    if (m0 >= shape.m) return;
+    enough.note(detail::gemm_amx_bf16_task<F>(shape, batch / shape.inner, batch % shape.inner, m0, m1 < shape.m ? m1 : shape.m, n0,
+                                           n1 < shape.n ? n1 : shape.n, a, b, d, extra));
+  });
+  return enough.all() ? 0 : ctx.fail("gemm: no memory for rows in pairs");
 }
 
 }  // namespace ait::cpu

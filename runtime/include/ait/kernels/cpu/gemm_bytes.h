@@ -7,7 +7,6 @@
 #ifndef AIT_KERNELS_CPU_GEMM_BYTES_H_
 #define AIT_KERNELS_CPU_GEMM_BYTES_H_
 
-#include <omp.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -17,6 +16,7 @@
 #include "ait/kernels/cpu/gemm_shape.h"
 #include "ait/kernels/cpu/gemm_stage.h"
 #include "ait/panels.h"
+#include "ait/parallel.h"
 
 #if defined(__AVX2__)
 #include <immintrin.h>
@@ -227,7 +227,7 @@ int32_t gemm_by_fours(const Context& ctx, const GemmShape& shape, const Matrices
   const int64_t batches = shape.outer * shape.inner;
   if (shape.m == 0 || shape.n == 0 || batches == 0) return 0;
   const int64_t fours = (shape.k + 3) / 4, units = (shape.n + kByteColumns - 1) / kByteColumns;
-  const int threads = shape.m * shape.n * shape.k * batches < 4 * 65536 ? 1 : omp_get_max_threads();
+  const int threads = threads_for(shape.m * shape.n * shape.k * batches / 4);
   int64_t most = kGatherBytes / 4 / (fours > 0 ? fours : 1);
   most = most < kPanelRows ? kPanelRows : (most < kGatherRows ? most : kGatherRows);
   const int64_t pieces = (shape.m + most - 1) / most;
@@ -235,9 +235,8 @@ int32_t gemm_by_fours(const Context& ctx, const GemmShape& shape, const Matrices
   const int64_t wanted = threads == 1 ? 1 : (2 * threads + batches * blocks - 1) / (batches * blocks);
   const int64_t share = (units + (wanted < units ? wanted : units) - 1) / (wanted < units ? wanted : units), cuts = (units + share - 1) / share;
   const int64_t call = panel_call();
-  bool enough = true;
-#pragma omp parallel for schedule(dynamic, 1) num_threads(threads) reduction(&& : enough)
-  for (int64_t task = 0; task < batches * blocks * cuts; ++task) {
+  AllOf enough;
+  parallel_tasks(batches * blocks * cuts, threads, [&](int64_t task) {
     GatherScratch& scratch = gather_scratch();
     const int64_t piece = task / cuts, batch = piece / blocks, o = batch / shape.inner, i = batch % shape.inner;
     const int64_t m0 = piece % blocks * block, m1 = m0 + block < shape.m ? m0 + block : shape.m;
@@ -246,8 +245,8 @@ int32_t gemm_by_fours(const Context& ctx, const GemmShape& shape, const Matrices
     constexpr int64_t kStaged = kPanelStage * kByteColumns;
     uint32_t* const rows = static_cast<uint32_t*>(scratch.rows.get(size_t(block * (fours + 1)) * 4));
     int32_t* const staged = static_cast<int32_t*>(scratch.staged.get(size_t(kStaged * 4 + Panels::bytes(fours))));
-    enough = enough && rows != nullptr && staged != nullptr;
-    if (!enough) continue;
+    enough.note(rows != nullptr && staged != nullptr);
+    if (rows == nullptr || staged == nullptr) return;
     int32_t* const moved = reinterpret_cast<int32_t*>(rows + block * fours);
     if (scratch.call != call || scratch.piece != piece) {
       lay_out_rows(a.at(o, i) + m0 * a.row, a.row, a.col, m1 - m0, shape.k, rows);
@@ -266,8 +265,8 @@ int32_t gemm_by_fours(const Context& ctx, const GemmShape& shape, const Matrices
         multiply_bytes<F>(shape, o, i, m, end, n, first, kMoves ? moved + (m - m0) : nullptr, panel, end < m1 ? panel : after, d, extra, staged);
       }
     }
-  }
-  return enough ? 0 : ctx.fail("gemm: no memory for rows of bytes");
+  });
+  return enough.all() ? 0 : ctx.fail("gemm: no memory for rows of bytes");
 }
 
 }  // namespace detail

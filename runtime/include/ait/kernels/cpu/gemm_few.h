@@ -6,7 +6,6 @@
 #ifndef AIT_KERNELS_CPU_GEMM_FEW_H_
 #define AIT_KERNELS_CPU_GEMM_FEW_H_
 
-#include <omp.h>
 #include <stdint.h>
 
 #include "ait/context.h"
@@ -14,6 +13,7 @@
 #include "ait/kernels/cpu/gemm_block.h"
 #include "ait/kernels/cpu/gemm_shape.h"
 #include "ait/kernels/cpu/vector.h"
+#include "ait/parallel.h"
 
 namespace ait::cpu {
 
@@ -127,14 +127,13 @@ template <class F, class T, class D, class... E>
 int32_t gemm_few(const GemmShape& shape, const Matrices<const T>& a, const Matrices<const T>& b, const Matrices<D>& d,
                  const Operands<E...>& extra) {
   const int64_t batches = shape.outer * shape.inner;
-  const int threads = shape.m * shape.n * shape.k * batches < 65536 ? 1 : omp_get_max_threads();
+  const int threads = threads_for(shape.m * shape.n * shape.k * batches);
   // Pieces of columns only where there are fewer batches than threads could use.
   int64_t cuts = threads == 1 || batches >= 4 * threads ? 1 : (4 * threads + batches - 1) / batches;
   int64_t step = (shape.n + cuts - 1) / cuts;
   step = (step + 15) / 16 * 16;
   cuts = (shape.n + step - 1) / step;
-#pragma omp parallel for schedule(dynamic, 1) num_threads(threads)
-  for (int64_t piece = 0; piece < batches * cuts; ++piece) {
+  parallel_tasks(batches * cuts, threads, [&](int64_t piece) {
     const int64_t batch = piece / cuts, n0 = piece % cuts * step, n1 = n0 + step < shape.n ? n0 + step : shape.n;
     const int64_t o = batch / shape.inner, i = batch % shape.inner;
     switch (shape.m) {
@@ -143,7 +142,7 @@ int32_t gemm_few(const GemmShape& shape, const Matrices<const T>& a, const Matri
       case 3: detail::dot_columns<3, F>(o, i, n0, n1, shape.k, a, b, d, extra); break;
       default: detail::dot_columns<4, F>(o, i, n0, n1, shape.k, a, b, d, extra); break;
     }
-  }
+  });
   return 0;
 }
 

@@ -6,13 +6,13 @@
 #ifndef AIT_KERNELS_CPU_GEMM_GATHERED_H_
 #define AIT_KERNELS_CPU_GEMM_GATHERED_H_
 
-#include <omp.h>
 #include <stdint.h>
 #include <string.h>
 
 #include "ait/context.h"
 #include "ait/kernels/cpu/gemm_amx.h"
 #include "ait/kernels/cpu/gemm_stage.h"
+#include "ait/parallel.h"
 
 namespace ait::cpu::detail {
 
@@ -62,7 +62,7 @@ int32_t gemm_gathered(const Context& ctx, const GemmShape& shape, const Gather& 
   const int64_t pitch = (shape.k + kStepsOf<R> - 1) / kStepsOf<R>;
   constexpr int64_t kUnit = (kMatrixUnit ? 2 : 1) * kPanelColumns<T>;  // columns of a task
   const int64_t batches = shape.outer * shape.inner, units = (shape.n + kUnit - 1) / kUnit;
-  const int threads = shape.m * shape.n * shape.k * batches < 65536 ? 1 : omp_get_max_threads();
+  const int threads = threads_for(shape.m * shape.n * shape.k * batches);
   int64_t most = kGatherBytes / int64_t(sizeof(R)) / (pitch > 0 ? pitch : 1);
   most = most < kPanelRows ? kPanelRows : (most < kGatherRows ? most : kGatherRows);
   const int64_t pieces = (shape.m + most - 1) / most;
@@ -71,50 +71,46 @@ int32_t gemm_gathered(const Context& ctx, const GemmShape& shape, const Gather& 
   const int64_t wanted = (2 * threads + batches * blocks - 1) / (batches * blocks);
   const int64_t share = (units + (wanted < units ? wanted : units) - 1) / (wanted < units ? wanted : units), cuts = (units + share - 1) / share;
   const int64_t call = panel_call();
-  bool enough = true;
-#pragma omp parallel num_threads(threads) reduction(&& : enough)
-  {
+  AllOf enough;
+  parallel_tasks(batches * blocks * cuts, threads, [&](int64_t task) {
 #ifdef AIT_CPU_AMX
     const std::conditional_t<kMatrixUnit, amx::TileRegisters, bool> registers{};
     (void)registers;
 #endif
     GatherScratch& scratch = gather_scratch();
-#pragma omp for schedule(dynamic, 1)
-    for (int64_t task = 0; task < batches * blocks * cuts; ++task) {
-      const int64_t piece = task / cuts, batch = piece / blocks, o = batch / shape.inner, i = batch % shape.inner;
-      const int64_t m0 = piece % blocks * block, m1 = m0 + block < shape.m ? m0 + block : shape.m;
-      const int64_t n0 = task % cuts * share * kUnit, n1 = n0 + share * kUnit < shape.n ? n0 + share * kUnit : shape.n;
-      R* const rows = static_cast<R*>(scratch.rows.get(size_t(block * pitch + 1) * sizeof(R)));
-      A* const staged = static_cast<A*>(scratch.staged.get(size_t(kStageBytes<T>)));
-      enough = enough && rows != nullptr && staged != nullptr;
-      if (!enough) continue;
-      if (scratch.call != call || scratch.piece != piece) {
-        if constexpr (kPairs) {
-          gather_pairs(gather, batch, m0, m1 - m0, shape.k, reinterpret_cast<T*>(rows));
-        } else {
-          gather(batch, m0, m1 - m0, rows);
-        }
-      }
-      scratch.call = call, scratch.piece = piece;
-      const Matrices<const R> a{rows - m0 * pitch, pitch, 1};
-#ifdef AIT_CPU_AMX
-      if constexpr (kMatrixUnit) {
-        const AmxWork<E...> work{shape, a, panels, d, extra, o, i, m0, m1, n0, n1, share * kUnit, call, piece};
-        enough = AmxTask<F, E...>(work).run(amx_scratch()) && enough;
-        continue;
-      }
-#endif
-      for (int64_t n = n0; n < n1; n += kPanelColumns<T>) {
-        const T* const panel = panels + n * shape.k;
-        const T* const after = panel + kPanelColumns<T> * shape.k;
-        for (int64_t m = m0; m < m1; m += kPanelStage) {
-          const int64_t end = m + kPanelStage < m1 ? m + kPanelStage : m1;
-          gemm_stage<F>(shape, o, i, m, end, n, a, panel, end < m1 ? panel : after, d, extra, staged);
-        }
+    const int64_t piece = task / cuts, batch = piece / blocks, o = batch / shape.inner, i = batch % shape.inner;
+    const int64_t m0 = piece % blocks * block, m1 = m0 + block < shape.m ? m0 + block : shape.m;
+    const int64_t n0 = task % cuts * share * kUnit, n1 = n0 + share * kUnit < shape.n ? n0 + share * kUnit : shape.n;
+    R* const rows = static_cast<R*>(scratch.rows.get(size_t(block * pitch + 1) * sizeof(R)));
+    A* const staged = static_cast<A*>(scratch.staged.get(size_t(kStageBytes<T>)));
+    enough.note(rows != nullptr && staged != nullptr);
+    if (rows == nullptr || staged == nullptr) return;
+    if (scratch.call != call || scratch.piece != piece) {
+      if constexpr (kPairs) {
+        gather_pairs(gather, batch, m0, m1 - m0, shape.k, reinterpret_cast<T*>(rows));
+      } else {
+        gather(batch, m0, m1 - m0, rows);
       }
     }
-  }
-  return enough ? 0 : ctx.fail(what);
+    scratch.call = call, scratch.piece = piece;
+    const Matrices<const R> a{rows - m0 * pitch, pitch, 1};
+#ifdef AIT_CPU_AMX
+    if constexpr (kMatrixUnit) {
+      const AmxWork<E...> work{shape, a, panels, d, extra, o, i, m0, m1, n0, n1, share * kUnit, call, piece};
+      enough.note(AmxTask<F, E...>(work).run(amx_scratch()));
+      return;
+    }
+#endif
+    for (int64_t n = n0; n < n1; n += kPanelColumns<T>) {
+      const T* const panel = panels + n * shape.k;
+      const T* const after = panel + kPanelColumns<T> * shape.k;
+      for (int64_t m = m0; m < m1; m += kPanelStage) {
+        const int64_t end = m + kPanelStage < m1 ? m + kPanelStage : m1;
+        gemm_stage<F>(shape, o, i, m, end, n, a, panel, end < m1 ? panel : after, d, extra, staged);
+      }
+    }
+  });
+  return enough.all() ? 0 : ctx.fail(what);
 }
 
 }  // namespace ait::cpu::detail

@@ -3,11 +3,11 @@
 #ifndef AIT_KERNELS_CPU_GEMM_GROUPED_H_
 #define AIT_KERNELS_CPU_GEMM_GROUPED_H_
 
-#include <omp.h>
 #include <stdint.h>
 
 #include "ait/context.h"
 #include "ait/kernels/cpu/gemm.h"
+#include "ait/parallel.h"
 
 namespace ait::cpu {
 
@@ -20,8 +20,8 @@ int32_t gemm_ragged(const Context& ctx, const GemmShape& shape, Matrices<const T
                     const I* ends, int64_t groups) {
   using A = compute_t<T>;
   if (shape.m == 0 || shape.n == 0) return 0;
-  const int threads = shape.m * shape.n * shape.k < 65536 ? 1 : omp_get_max_threads();
-  bool enough = true;
+  const int threads = threads_for(shape.m * shape.n * shape.k);
+  AllOf enough;
   int64_t begin = 0;
   for (int64_t group = 0; group <= groups; ++group) {
     const int64_t found = group < groups ? int64_t(ends[group]) : shape.m;
@@ -38,17 +38,16 @@ int32_t gemm_ragged(const Context& ctx, const GemmShape& shape, Matrices<const T
     int64_t cuts = threads == 1 || blocks_m >= 4 * threads ? 1 : (2 * threads + blocks_m - 1) / blocks_m;
     const int64_t block_n = ((shape.n + cuts - 1) / cuts + kGemmColumns - 1) / kGemmColumns * kGemmColumns;
     cuts = (shape.n + block_n - 1) / block_n;
-#pragma omp parallel for schedule(dynamic, 1) num_threads(threads) reduction(&& : enough)
-    for (int64_t piece = 0; piece < blocks_m * cuts; ++piece) {
+    parallel_tasks(blocks_m * cuts, threads, [&](int64_t piece) {
       const int64_t n0 = piece % cuts * block_n, n1 = n0 + block_n < shape.n ? n0 + block_n : shape.n;
       const int64_t m0 = begin + piece / cuts * block_m, m1 = m0 + block_m < end ? m0 + block_m : end;
       const bool done = rows <= kLanes<A> ? detail::gemm_piece<1, F>(0, 0, m0, m1, n0, n1, depth, pack, own, d, extra)
                                           : detail::gemm_piece<2, F>(0, 0, m0, m1, n0, n1, depth, pack, own, d, extra);
-      enough = done && enough;
-    }
+      enough.note(done);
+    });
     begin = end;
   }
-  return enough ? 0 : ctx.fail("ragged_gemm: no memory for packing an operand");
+  return enough.all() ? 0 : ctx.fail("ragged_gemm: no memory for packing an operand");
 }
 
 }  // namespace ait::cpu

@@ -7,13 +7,13 @@
 #ifndef AIT_KERNELS_CPU_GEMM_PACKED_H_
 #define AIT_KERNELS_CPU_GEMM_PACKED_H_
 
-#include <omp.h>
 #include <stdint.h>
 
 #include "ait/context.h"
 #include "ait/kernels/cpu/gemm_amx.h"
 #include "ait/kernels/cpu/gemm_gathered.h"
 #include "ait/kernels/cpu/gemm_stage.h"
+#include "ait/parallel.h"
 
 namespace ait::cpu {
 
@@ -30,15 +30,14 @@ int32_t gemm_in_place(const Context& ctx, const GemmShape& shape, const Matrices
     if (shape.m > kAmxFew && shape.k > 0 && may_use_amx()) return gemm_amx<F>(ctx, shape, a, panels, d, extra);
   }
 #endif
-  const int threads = shape.m * shape.n * shape.k * batches < 65536 ? 1 : omp_get_max_threads();
+  const int threads = threads_for(shape.m * shape.n * shape.k * batches);
   const int64_t count = (shape.n + kColumns - 1) / kColumns;
   int64_t block = kPanelTask;
   while (block > kPanelStage && block * shape.k * int64_t(sizeof(T)) > kPanelRowsBytes) block /= 2;
   while (block > 32 && (shape.m + block - 1) / block * count * batches < 2 * threads) block /= 2;
   const int64_t blocks = (shape.m + block - 1) / block;
-  bool enough = true;
-#pragma omp parallel for schedule(dynamic, 1) num_threads(threads) reduction(&& : enough)
-  for (int64_t task = 0; task < batches * blocks * count; ++task) {
+  AllOf enough;
+  parallel_tasks(batches * blocks * count, threads, [&](int64_t task) {
     static thread_local Scratch scratch;
     T* const staged = static_cast<T*>(scratch.get(size_t(kStageBytes<T>)));
     const int64_t n0 = task % count * kColumns, rest = task / count;
@@ -46,13 +45,13 @@ int32_t gemm_in_place(const Context& ctx, const GemmShape& shape, const Matrices
     const int64_t m1 = m0 + block < shape.m ? m0 + block : shape.m;
     const T* const panel = panels + n0 * shape.k;
     const T* const after = panel + threads * kColumns * shape.k;
-    enough = enough && staged != nullptr;
-    for (int64_t m = m0; enough && m < m1; m += kPanelStage) {
+    enough.note(staged != nullptr);
+    for (int64_t m = m0; staged != nullptr && m < m1; m += kPanelStage) {
       const int64_t end = m + kPanelStage < m1 ? m + kPanelStage : m1;
       gemm_stage<F>(shape, batch / shape.inner, batch % shape.inner, m, end, n0, a, panel, end < m1 ? panel : after, d, extra, staged);
     }
-  }
-  return enough ? 0 : ctx.fail("gemm: no memory for a tile of results");
+  });
+  return enough.all() ? 0 : ctx.fail("gemm: no memory for a tile of results");
 }
 
 }  // namespace detail

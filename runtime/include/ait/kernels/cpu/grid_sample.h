@@ -8,6 +8,7 @@
 #include "ait/context.h"
 #include "ait/kernels/cpu/block.h"
 #include "ait/kernels/grid.h"
+#include "ait/parallel.h"
 
 namespace ait::cpu {
 
@@ -17,8 +18,7 @@ int32_t grid_sample(const Context&, const GridShape& shape, const SpatialTensor<
                     const SpatialTensor<T>& y) {
   using A = compute_t<T>;
   const int64_t sizes[3] = {shape.batch, shape.places[0], shape.places[1]}, tasks = sizes[0] * sizes[1] * sizes[2];
-#pragma omp parallel for schedule(static) if (tasks * shape.channels >= kParallelElements / 8)
-  for (int64_t task = 0; task < tasks; ++task) {
+  parallel_for(tasks, tasks * shape.channels >= kParallelElements / 8, [=](int64_t task) {
     int64_t at[3];
     coordinates<3>(task, sizes, at);
     const T* const place = grid.at(at[0], 0, at[1], at[2]);
@@ -39,7 +39,7 @@ int32_t grid_sample(const Context&, const GridShape& shape, const SpatialTensor<
       });
       for (int64_t c = 0; c < count; ++c) to[(c0 + c) * y.strides[4]] = static_cast<T>(sums[c]);
     }
-  }
+  });
   return 0;
 }
 

@@ -11,6 +11,7 @@
 #include "ait/context.h"
 #include "ait/kernels/jagged.h"
 #include "ait/math.h"
+#include "ait/parallel.h"
 
 namespace ait::cpu {
 
@@ -63,9 +64,8 @@ int32_t embedding_bag(const Context& ctx, const BagSpace& space, const T* table,
   using C = compute_t<T>;
   const int64_t ends = space.closed ? space.bags : space.bags - 1;
   if (const int32_t status = check_offsets(ctx, "embedding_bag", 0, offsets, ends, space.count, space.count)) return status;
-  int64_t wrong = space.count;
-#pragma omp parallel for schedule(static) reduction(min : wrong) if (space.count * space.width * static_cast<int64_t>(sizeof(T)) >= detail::kJaggedParallelBytes)
-  for (int64_t i = 0; i < space.bags; ++i) {
+  Smallest first_wrong(space.count);
+  parallel_for(space.bags, space.count * space.width * static_cast<int64_t>(sizeof(T)) >= detail::kJaggedParallelBytes, [=, &first_wrong](int64_t i) {
     const Span bag = bag_span(space, offsets, i);
     for (int64_t first = 0; first < space.width; first += detail::kBagColumns) {
       const int64_t width = space.width - first < detail::kBagColumns ? space.width - first : detail::kBagColumns;
@@ -74,7 +74,7 @@ int32_t embedding_bag(const Context& ctx, const BagSpace& space, const T* table,
       for (int64_t j = bag.begin; j < bag.end; ++j) {
         const int64_t id = static_cast<int64_t>(ids[j]);
         if (id < 0 || id >= space.rows) {
-          wrong = j < wrong ? j : wrong;
+          first_wrong.note(j);
           continue;
         }
         if (id == space.padding) continue;
@@ -94,7 +94,8 @@ int32_t embedding_bag(const Context& ctx, const BagSpace& space, const T* table,
       T* to = out + i * space.out_stride + first;
       for (int64_t c = 0; c < width; ++c) to[c] = convert<T>(kKind == Bag::mean ? sums[c] / count : sums[c]);
     }
-  }
+  });
+  int64_t wrong = first_wrong.get();
   for (int64_t j = 0; wrong == space.count && space.width == 0 && j < space.count; ++j) {
     if (static_cast<int64_t>(ids[j]) < 0 || static_cast<int64_t>(ids[j]) >= space.rows) wrong = j;
   }
@@ -112,8 +113,7 @@ int32_t jagged_pad(const Context& ctx, const char* op, const JaggedSpace<kLevels
   if (const int32_t status = check_offsets(ctx, op, space)) return status;
   const int64_t places = space.places();
   const T fill = cast<T>(value);
-#pragma omp parallel for schedule(static) if (places * width * static_cast<int64_t>(sizeof(T)) >= detail::kJaggedParallelBytes)
-  for (int64_t place = 0; place < places; ++place) {
+  parallel_for(places, places * width * static_cast<int64_t>(sizeof(T)) >= detail::kJaggedParallelBytes, [=](int64_t place) {
     const int64_t row = space.row_at(place);
     T* to = out + place * width;
     if (row < 0) {
@@ -121,7 +121,7 @@ int32_t jagged_pad(const Context& ctx, const char* op, const JaggedSpace<kLevels
     } else if (width > 0) {
       memcpy(to, x + row * width, static_cast<size_t>(width) * sizeof(T));
     }
-  }
+  });
   return 0;
 }
 
@@ -130,13 +130,12 @@ template <int kLevels, class Offset, class T>
 int32_t jagged_unpad(const Context& ctx, const char* op, const JaggedSpace<kLevels, Offset>& space, int64_t width, const T* x, T* out,
                      bool partial = false) {
   if (const int32_t status = check_offsets(ctx, op, space)) return status;
-#pragma omp parallel for schedule(static) if (space.total * width * static_cast<int64_t>(sizeof(T)) >= detail::kJaggedParallelBytes)
-  for (int64_t row = 0; row < space.total; ++row) {
+  parallel_for(space.total, space.total * width * static_cast<int64_t>(sizeof(T)) >= detail::kJaggedParallelBytes, [=](int64_t row) {
     const int64_t place = space.place_of(row);
-    if (partial && place < 0) continue;
+    if (partial && place < 0) return;
     T* to = out + row * width;
     for (int64_t c = 0; c < width; ++c) to[c] = place < 0 ? convert<T>(0.0) : x[place * width + c];
-  }
+  });
   return 0;
 }
 
@@ -146,8 +145,7 @@ int32_t jagged_vector_product(const Context& ctx, const char* op, const JaggedSp
                               const T* vectors, const T* matrices, T* out) {
   using C = compute_t<T>;
   if (const int32_t status = check_offsets(ctx, op, space)) return status;
-#pragma omp parallel for schedule(static) if (space.total * heads * width * static_cast<int64_t>(sizeof(T)) >= detail::kJaggedParallelBytes)
-  for (int64_t i = 0; i < space.sequences[0] * heads; ++i) {
+  parallel_for(space.sequences[0] * heads, space.total * heads * width * static_cast<int64_t>(sizeof(T)) >= detail::kJaggedParallelBytes, [=](int64_t i) {
     const Span rows = space.span(0, i / heads);
     const T* vector = vectors + i * space.longest[0];
     for (int64_t first = 0; first < width; first += detail::kBagColumns) {
@@ -160,7 +158,7 @@ int32_t jagged_vector_product(const Context& ctx, const char* op, const JaggedSp
       }
       for (int64_t c = 0; c < columns; ++c) out[i * width + first + c] = convert<T>(sums[c]);
     }
-  }
+  });
   return 0;
 }
 

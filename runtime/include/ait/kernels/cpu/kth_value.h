@@ -12,6 +12,7 @@
 #include "ait/kernels/cpu/block.h"
 #include "ait/kernels/operand.h"
 #include "ait/kernels/order.h"
+#include "ait/parallel.h"
 
 namespace ait::cpu {
 
@@ -24,11 +25,9 @@ int32_t kth_value(const Context&, const int64_t (&sizes)[kRank], const In& in, i
   int64_t rows = 1;
   for (int d = 0; d < kOuter; ++d) rows *= sizes[d];
   if (rows <= 0 || n <= 0) return 0;
-#pragma omp parallel if (rows * n >= kParallelElements)
-  {
+  parallel_ranges(rows, rows * n >= kParallelElements, [&](int64_t begin, int64_t end) {
     const std::unique_ptr<WidePair[]> pairs(new WidePair[n]);
-#pragma omp for schedule(static)
-    for (int64_t r = 0; r < rows; ++r) {
+    for (int64_t r = begin; r < end; ++r) {
       int64_t coordinate[kRank] = {};
       coordinates<kOuter>(r, sizes, coordinate);
       const auto* from = at(in, coordinate, kOuter);
@@ -48,7 +47,7 @@ int32_t kth_value(const Context&, const int64_t (&sizes)[kRank], const In& in, i
       *at(values, coordinate, kOuter) = from[place * in.strides[kOuter]];
       *at(indices, coordinate, kOuter) = static_cast<typename Indices::Value>(place);
     }
-  }
+  });
   return 0;
 }
 

@@ -12,6 +12,7 @@
 #include "ait/context.h"
 #include "ait/kernels/cpu/block.h"
 #include "ait/kernels/loops.h"
+#include "ait/parallel.h"
 
 namespace ait::cpu {
 
@@ -54,13 +55,15 @@ struct Outside {
   bool found = false;
   int64_t value = 0, dim = 0, size = 0;
   const char* says = nullptr;  // the error, or null for the usual one
+  std::atomic_flag is_changing = ATOMIC_FLAG_INIT;
 
   /// @brief Keeps the index if it is outside of its dim; of several, the smallest of the first dim, whatever the order of the threads.
   ///        Threads may call it at the same time.
   template <class T>
   void note(T index, int64_t of, int64_t elements, const char* text = nullptr) {
     if (within(index, elements)) return;
-#pragma omp critical(ait_loops_outside)
+    while (is_changing.test_and_set(std::memory_order_acquire)) {
+    }
     if (!found || std::make_tuple(of, elements, static_cast<int64_t>(index)) < std::make_tuple(dim, size, value)) {
       found = true;
       value = static_cast<int64_t>(index);
@@ -68,6 +71,7 @@ struct Outside {
       size = elements;
       says = text;
     }
+    is_changing.clear(std::memory_order_release);
   }
   int32_t fail(const Context& ctx) const {
     char message[400];

@@ -9,6 +9,7 @@
 #include "ait/kernels/cpu/block.h"
 #include "ait/kernels/operand.h"
 #include "ait/math.h"
+#include "ait/parallel.h"
 
 namespace ait::cpu {
 
@@ -45,15 +46,14 @@ int32_t map(const Context&, const int64_t (&sizes)[kRank], const Pack<Ins...>& i
   const int64_t n = sizes[kInner];
   if (rows <= 0 || n <= 0) return 0;
   const int64_t parts = (n + kTask - 1) / kTask;
-#pragma omp parallel for schedule(static) if (rows * n >= kParallelElements)
-  for (int64_t task = 0; task < rows * parts; ++task) {
+  parallel_for(rows * parts, rows * n >= kParallelElements, [=](int64_t task) {
     const int64_t row = task / parts;
     const int64_t begin = (task - row * parts) * kTask;
     const int64_t end = begin + kTask < n ? begin + kTask : n;
     int64_t coordinate[kRank] = {};
     if constexpr (kInner > 0) coordinates<kInner>(row, sizes, coordinate);
     detail::map_run<F>(ins, std::index_sequence_for<Ins...>{}, outs, std::index_sequence_for<Outs...>{}, coordinate, kInner, begin, end);
-  }
+  });
   return 0;
 }
 

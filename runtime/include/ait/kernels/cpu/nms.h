@@ -10,6 +10,7 @@
 #include "ait/context.h"
 #include "ait/kernels/box.h"
 #include "ait/kernels/cpu/block.h"
+#include "ait/parallel.h"
 
 namespace ait::cpu {
 
@@ -17,8 +18,7 @@ namespace ait::cpu {
 template <class T>
 int32_t nms(const Context&, int64_t batch, int64_t count, const T* boxes, const bool* valid, double iou, bool* keep) {
   using A = compute_t<T>;
-#pragma omp parallel for schedule(dynamic, 1) if (batch > 1 && batch * count >= kParallelElements / 64)
-  for (int64_t b = 0; b < batch; ++b) {
+  parallel_tasks(batch, batch > 1 && batch * count >= kParallelElements / 64 ? num_threads() : 1, [&](int64_t b) {
     std::vector<Box<A>> kept;
     for (int64_t i = 0; i < count; ++i) {
       const int64_t at = b * count + i;
@@ -28,7 +28,7 @@ int32_t nms(const Context&, int64_t batch, int64_t count, const T* boxes, const 
       if (remains) kept.push_back(box);
       keep[at] = remains;
     }
-  }
+  });
   return 0;
 }
 

@@ -7,8 +7,9 @@
 
 #include "ait/context.h"
 #include "ait/kernels/cpu/block.h"
-#include "ait/kernels/overlap_shape.h"
 #include "ait/kernels/operand.h"
+#include "ait/kernels/overlap_shape.h"
+#include "ait/parallel.h"
 
 namespace ait::cpu {
 
@@ -22,8 +23,7 @@ int32_t overlap_add(const Context&, const OverlapShape<kOuter, kAxes>& shape, co
   int64_t sizes[kOuter + kAxes];
   for (int d = 0; d < kOuter; ++d) sizes[d] = shape.outer[d];
   for (int a = 0; a < kAxes; ++a) sizes[kOuter + a] = shape.axes[a].size;
-#pragma omp parallel for schedule(static) if (count >= kParallelElements)
-  for (int64_t line = 0; line < count / inner.size; ++line) {
+  parallel_for(count / inner.size, count >= kParallelElements, [=](int64_t line) {
     int64_t coordinate[kOuter + kAxes], at[kAxes];
     coordinates<kOuter + kAxes>(line * inner.size, sizes, coordinate);
     const T* from = x;
@@ -40,7 +40,7 @@ int32_t overlap_add(const Context&, const OverlapShape<kOuter, kAxes>& shape, co
       at[kAxes - 1] = i;
       to[i * inner.y] = convert<T>(shape.template sum<A>(from, at));
     }
-  }
+  });
   return 0;
 }
 

@@ -9,6 +9,7 @@
 #include "ait/context.h"
 #include "ait/kernels/cpu/block.h"
 #include "ait/kernels/pad_shape.h"
+#include "ait/parallel.h"
 
 namespace ait::cpu {
 
@@ -47,13 +48,12 @@ int32_t pad(const Context&, const PadDims<kRank>& shape, const T* in, T* out, T 
   for (int d = 0; d < kOuter; ++d) rows *= sizes[d] = shape.dims[d].out;
   const PadDim& row = shape.dims[kOuter];
   if (rows * row.out == 0) return 0;
-#pragma omp parallel for schedule(static) if (rows * row.out >= kParallelElements)
-  for (int64_t task = 0; task < rows; ++task) {
+  parallel_for(rows, rows * row.out >= kParallelElements, [=](int64_t task) {
     int64_t at[kRank] = {}, from, to;
     if constexpr (kOuter > 0) coordinates<kOuter>(task, sizes, at);
     const bool inside = shape.template place<kMode, kOuter>(at, from, to);
     detail::pad_row<kMode>(row, in + (inside ? from : 0), out + to, value, inside);
-  }
+  });
   return 0;
 }
 

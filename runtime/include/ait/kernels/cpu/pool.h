@@ -9,6 +9,7 @@
 #include "ait/kernels/cpu/block.h"
 #include "ait/kernels/pool_shape.h"
 #include "ait/kernels/reduction.h"
+#include "ait/parallel.h"
 
 namespace ait::cpu {
 
@@ -90,8 +91,7 @@ int32_t pool(const PoolShape& shape, const SpatialTensor<const T>& x, const Spat
   const int64_t sizes[5] = {shape.batch, outer, shape.axes[0].places, shape.axes[1].places, shape.axes[2].places};
   const int64_t tasks = sizes[0] * sizes[1] * sizes[2] * sizes[3], elements = tasks * sizes[4] * (shape.channels / (outer < 1 ? 1 : outer));
   if (elements == 0) return 0;
-#pragma omp parallel for schedule(static) if (elements >= kParallelElements / 8)
-  for (int64_t task = 0; task < tasks; ++task) {
+  parallel_for(tasks, elements >= kParallelElements / 8, [=](int64_t task) {
     int64_t at[4];
     coordinates<4>(task, sizes, at);
     const auto [n, c, d, h] = at;
@@ -105,7 +105,7 @@ int32_t pool(const PoolShape& shape, const SpatialTensor<const T>& x, const Spat
         pool_one<kMax, kPlaces>(shape, x, n, c, w, y.at(n, d, h, i) + c * y.strides[4], kPlaces ? place + c * places.strides[4] : nullptr);
       }
     }
-  }
+  });
   return 0;
 }
 }  // namespace detail

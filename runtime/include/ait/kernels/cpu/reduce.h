@@ -10,6 +10,7 @@
 #include "ait/kernels/cpu/row.h"
 #include "ait/kernels/operand.h"
 #include "ait/kernels/reduction.h"
+#include "ait/parallel.h"
 
 namespace ait::cpu {
 
@@ -141,22 +142,20 @@ int32_t reduce(const Context&, const int64_t (&sizes)[kRank], const In& in, cons
   if (results <= 0) return 0;
   if constexpr (kColumns) {
     const int64_t columns = sizes[kKept - 1], parts = (columns + kBlock - 1) / kBlock;
-#pragma omp parallel for schedule(static) if (results * length >= kParallelElements)
-    for (int64_t task = 0; task < results / columns * parts; ++task) {
+    parallel_for(results / columns * parts, results * length >= kParallelElements, [=](int64_t task) {
       int64_t coordinate[kRank] = {};
       if constexpr (kKept > 1) coordinates<kKept - 1>(task / parts, sizes, coordinate);
       const int64_t first = task % parts * kBlock;
       coordinate[kKept - 1] = first;
       detail::reduce_columns<R, kKept>(sizes, in, out, coordinate, columns - first < kBlock ? columns - first : kBlock, length, correction);
-    }
+    });
   } else {
-#pragma omp parallel for schedule(static) if (results * length >= kParallelElements)
-    for (int64_t r = 0; r < results; ++r) {
+    parallel_for(results, results * length >= kParallelElements, [=](int64_t r) {
       int64_t coordinate[kRank] = {};
       coordinates<kKept>(r, sizes, coordinate);
       const auto value = detail::reduce_row<R, kKept>(sizes, in, coordinate, length, correction);
       *at(out, coordinate, kKept) = static_cast<typename Out::Value>(static_cast<typename In::Compute>(value));
-    }
+    });
   }
   return 0;
 }

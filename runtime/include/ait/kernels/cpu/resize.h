@@ -9,6 +9,7 @@
 #include "ait/context.h"
 #include "ait/kernels/cpu/block.h"
 #include "ait/kernels/resize_shape.h"
+#include "ait/parallel.h"
 
 namespace ait::cpu {
 
@@ -63,8 +64,7 @@ int32_t resize(const Context&, const ResizeShape& shape, const SpatialTensor<con
   const int64_t sizes[4] = {shape.batch, outer, shape.axes[0].out, shape.axes[1].out}, width = shape.axes[2].out;
   const int64_t tasks = sizes[0] * sizes[1] * sizes[2] * sizes[3];
   if (tasks * width * shape.channels == 0) return 0;
-#pragma omp parallel for schedule(static) if (tasks * width * (kChannels ? shape.channels : 1) >= kParallelElements / 4)
-  for (int64_t task = 0; task < tasks; ++task) {
+  parallel_for(tasks, tasks * width * (kChannels ? shape.channels : 1) >= kParallelElements / 4, [=](int64_t task) {
     int64_t at[4];
     coordinates<4>(task, sizes, at);
     for (int64_t i = 0; i < width; ++i) {
@@ -76,7 +76,7 @@ int32_t resize(const Context&, const ResizeShape& shape, const SpatialTensor<con
         detail::resize_one<kMode, kDims>(shape, x, at[0], at[1], place, to + at[1] * y.strides[4]);
       }
     }
-  }
+  });
   return 0;
 }
 

@@ -9,6 +9,7 @@
 #include "ait/context.h"
 #include "ait/kernels/cpu/block.h"
 #include "ait/kernels/roi.h"
+#include "ait/parallel.h"
 
 namespace ait::cpu {
 
@@ -25,8 +26,7 @@ int32_t roi_align(const Context& ctx, const RoiShape<T, R, kLevels>& shape, T* y
     return ctx.fail(message);
   }
   const int64_t tasks = shape.regions * shape.bins[0];
-#pragma omp parallel for schedule(dynamic, 4) if (tasks * shape.bins[1] * shape.channels >= kParallelElements / 8)
-  for (int64_t task = 0; task < tasks; ++task) {
+  parallel_tasks(tasks, tasks * shape.bins[1] * shape.channels >= kParallelElements / 8 ? num_threads() : 1, [&](int64_t task) {
     const int64_t n = task / shape.bins[0], row = task % shape.bins[0];
     const Roi<A> roi = shape.template roi<A>(n);
     const int64_t step = shape.step(roi.level) * (shape.sensitive ? shape.bins[0] * shape.bins[1] : 1);
@@ -50,7 +50,7 @@ int32_t roi_align(const Context& ctx, const RoiShape<T, R, kLevels>& shape, T* y
         for (int64_t c = 0; c < left; ++c) to[(c0 + c) * strides[3]] = convert<T>(sums[c] / samples);
       }
     }
-  }
+  });
   return 0;
 }
 

@@ -16,6 +16,7 @@
 #include "ait/kernels/norm_eps.h"
 #include "ait/kernels/operand.h"
 #include "ait/math.h"
+#include "ait/parallel.h"
 
 namespace ait::cpu {
 
@@ -209,12 +210,10 @@ int32_t norm(const int64_t (&sizes)[kRank], const Pack<Ins...>& ins, const Pack<
     g[i] = scale != nullptr ? static_cast<C>(scale[i]) : C(1);
     b[i] = bias != nullptr ? static_cast<C>(bias[i]) : C(0);
   }
-#pragma omp parallel if (rows * n >= kParallelElements)
-  {
+  parallel_ranges(rows, rows * n >= kParallelElements, [&](int64_t begin, int64_t end) {
     const std::unique_ptr<C[]> staged(new C[n]);
     C* const row = staged.get();
-#pragma omp for schedule(static)
-    for (int64_t r = 0; r < rows; ++r) {
+    for (int64_t r = begin; r < end; ++r) {
       int64_t coordinate[kRank] = {};
       coordinates<kOuter>(r, sizes, coordinate);
       load_row<F, kRowRank>(sizes, ins, std::index_sequence_for<Ins...>{}, outs, std::make_index_sequence<sizeof...(Outs) - 1>{},
@@ -234,7 +233,7 @@ int32_t norm(const int64_t (&sizes)[kRank], const Pack<Ins...>& ins, const Pack<
         store_row<kRowRank>(sizes, get<0>(outs), coordinate, row);
       }
     }
-  }
+  });
   return 0;
 }
 }  // namespace detail
@@ -265,12 +264,10 @@ void softmax_rows(const int64_t (&sizes)[kRank], const In& in, const Out& out, i
   constexpr int kOuter = static_cast<int>(kRank) - 1;
   using C = typename In::Compute;
   const int64_t n = sizes[kOuter];
-#pragma omp parallel if (rows * n >= kParallelElements)
-  {
+  parallel_ranges(rows, rows * n >= kParallelElements, [&](int64_t begin, int64_t end) {
     const std::unique_ptr<C[]> staged(new C[n]);
     C* const row = staged.get();
-#pragma omp for schedule(static)
-    for (int64_t r = 0; r < rows; ++r) {
+    for (int64_t r = begin; r < end; ++r) {
       int64_t coordinate[kRank] = {};
       coordinates<kOuter>(r, sizes, coordinate);
       widen(at(in, coordinate, kOuter), n, row);
@@ -283,7 +280,7 @@ void softmax_rows(const int64_t (&sizes)[kRank], const In& in, const Out& out, i
       for (int64_t i = 0; i < n; ++i) to[i] = row[i] * inverse;
       if (to == row) narrow(row, n, at(out, coordinate, kOuter));
     }
-  }
+  });
 }
 
 /// Rows that step through memory, as columns beside each other along the dim before: blocks of columns are reduced together.
@@ -296,8 +293,7 @@ void softmax_columns(const int64_t (&sizes)[kRank], const In& in, const Out& out
   using T = typename Out::Value;
   const int64_t n = sizes[kRow], columns = sizes[kColumn], parts = (columns + kWidth - 1) / kWidth;
   const int64_t in_column = in.strides[kColumn], out_column = out.strides[kColumn];
-#pragma omp parallel for schedule(static) if (rows * n >= kParallelElements)
-  for (int64_t task = 0; task < rows / columns * parts; ++task) {
+  parallel_for(rows / columns * parts, rows * n >= kParallelElements, [=](int64_t task) {
     int64_t coordinate[kRank] = {};
     if constexpr (kColumn > 0) coordinates<kColumn>(task / parts, sizes, coordinate);
     const int64_t first = task % parts * kWidth;
@@ -340,7 +336,7 @@ void softmax_columns(const int64_t (&sizes)[kRank], const In& in, const Out& out
         for (int64_t c = 0; c < width; ++c) row[c * out_column] = static_cast<T>(x[c]);
       }
     }
-  }
+  });
 }
 }  // namespace detail
 

@@ -9,6 +9,7 @@
 #include "ait/kernels/cpu/take.h"
 #include "ait/kernels/indexed_space.h"
 #include "ait/kernels/operand.h"
+#include "ait/parallel.h"
 
 namespace ait::cpu {
 namespace detail {
@@ -65,15 +66,14 @@ int32_t scatter(const Context& ctx, const IndexedSpace<kRank, kIndices, Id>& spa
   if constexpr (kApart) {
     for (int64_t i = 0; i < size; ++i) sums[i] = convert<A>(out[i]);
   }
-#pragma omp parallel for schedule(dynamic) if (places * columns >= 64 * 1024)
-  for (int64_t part = 0; part < parts; ++part) {
+  parallel_tasks(parts, places * columns >= 64 * 1024 ? num_threads() : 1, [&](int64_t part) {
     const int64_t first = columns * part / parts, last = columns * (part + 1) / parts;
     if constexpr (kApart) {
       detail::scatter_columns<Kind, kSerial>(space, places, first, last, values, sums);
     } else {
       detail::scatter_columns<Kind, kSerial>(space, places, first, last, values, out);
     }
-  }
+  });
   if constexpr (kApart) {
     for (int64_t i = 0; i < size; ++i) out[i] = convert<T>(sums[i]);
   }

@@ -11,6 +11,7 @@
 #include "ait/context.h"
 #include "ait/kernels/cpu/block.h"
 #include "ait/kernels/operand.h"
+#include "ait/parallel.h"
 
 namespace ait::cpu {
 
@@ -26,8 +27,7 @@ int32_t select(const Context&, const int64_t (&sizes)[kRank], const In& in, int6
   int64_t rows = 1;
   for (int d = 0; d < kOuter; ++d) rows *= sizes[d];
   if (rows <= 0 || count <= 0) return 0;
-#pragma omp parallel if (rows * n >= kParallelElements)
-  {
+  parallel_ranges(rows, rows * n >= kParallelElements, [&](int64_t begin, int64_t end) {
     const std::unique_ptr<C[]> row(new C[n]);
     const std::unique_ptr<int64_t[]> order(new int64_t[n]);
     const auto before = [&](int64_t i, int64_t j) {
@@ -36,8 +36,7 @@ int32_t select(const Context&, const int64_t (&sizes)[kRank], const In& in, int6
       const bool above = kSmallest ? a < b : a > b, below = kSmallest ? b < a : b > a;
       return above || (!below && i < j);
     };
-#pragma omp for schedule(static)
-    for (int64_t r = 0; r < rows; ++r) {
+    for (int64_t r = begin; r < end; ++r) {
       int64_t coordinate[kRank] = {};
       coordinates<kOuter>(r, sizes, coordinate);
       const auto* from = at(in, coordinate, kOuter);
@@ -54,7 +53,7 @@ int32_t select(const Context&, const int64_t (&sizes)[kRank], const In& in, int6
         if constexpr (kValues) largest[k * values.strides[kOuter]] = from[order[k] * in.strides[kOuter]];
       }
     }
-  }
+  });
   return 0;
 }
 

@@ -10,6 +10,7 @@
 #include "ait/context.h"
 #include "ait/kernels/indexed_space.h"
 #include "ait/kernels/operand.h"
+#include "ait/parallel.h"
 
 namespace ait::cpu {
 
@@ -24,13 +25,13 @@ int32_t check_indices(const Context& ctx, const char* op, IndexedSpace<kRank, kI
     if (!varies) space.sizes[d] = 1;
   }
   const int64_t count = space.count();
-  int64_t wrong = count;
-#pragma omp parallel for schedule(static) reduction(min : wrong) if (count >= 64 * 1024)
-  for (int64_t i = 0; i < count; ++i) {
+  Smallest first_wrong(count);
+  parallel_for(count, count >= 64 * 1024, [=, &first_wrong](int64_t i) {
     int64_t coordinate[kRank], dense, whole;
     coordinates<kRank>(i, space.sizes, coordinate);
-    if (!space.offsets(coordinate, dense, whole)) wrong = i < wrong ? i : wrong;
-  }
+    if (!space.offsets(coordinate, dense, whole)) first_wrong.note(i);
+  });
+  const int64_t wrong = first_wrong.get();
   if (wrong == count) return 0;
   if (says != nullptr) return ctx.fail(says);
   int64_t coordinate[kRank];
@@ -56,13 +57,12 @@ int32_t take(const Context& ctx, const IndexedSpace<kRank, kIndices, Id>& space,
   const int64_t count = space.count();
   if (count <= 0 || width <= 0) return 0;
   if (const int32_t status = check_indices(ctx, "gather", space, says)) return status;
-#pragma omp parallel for schedule(static) if (count * width * static_cast<int64_t>(sizeof(T)) >= 256 * 1024)
-  for (int64_t i = 0; i < count; ++i) {
+  parallel_for(count, count * width * static_cast<int64_t>(sizeof(T)) >= 256 * 1024, [=](int64_t i) {
     int64_t coordinate[kRank], to, from;
     coordinates<kRank>(i, space.sizes, coordinate);
     (void)space.offsets(coordinate, to, from);
     memcpy(out + to, whole + from, static_cast<size_t>(width) * sizeof(T));
-  }
+  });
   return 0;
 }
 

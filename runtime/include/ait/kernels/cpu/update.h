@@ -10,6 +10,7 @@
 #include "ait/context.h"
 #include "ait/kernels/operand.h"
 #include "ait/kernels/update_space.h"
+#include "ait/parallel.h"
 
 namespace ait::cpu {
 
@@ -30,8 +31,7 @@ int32_t update_slice(const Context& ctx, const UpdateSpace<kRank>& space, const 
              static_cast<long long>(place), static_cast<long long>(row), static_cast<long long>(space.extent));
     return ctx.fail(message);
   }
-#pragma omp parallel for schedule(static) if (count * space.width * static_cast<int64_t>(sizeof(T)) >= 256 * 1024)
-  for (int64_t i = 0; i < count; ++i) {
+  parallel_for(count, count * space.width * static_cast<int64_t>(sizeof(T)) >= 256 * 1024, [=](int64_t i) {
     int64_t coordinate[kRank];
     coordinates<kRank>(i, space.sizes, coordinate);
     const int64_t place = space.place(positions, coordinate[space.axis]);
@@ -41,7 +41,7 @@ int32_t update_slice(const Context& ctx, const UpdateSpace<kRank>& space, const 
       to += coordinate[d] * space.out_strides[d];
     }
     memcpy(out + to, rows + from, static_cast<size_t>(space.width) * sizeof(T));
-  }
+  });
   return 0;
 }
 
