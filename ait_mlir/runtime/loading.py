@@ -1,7 +1,7 @@
 """Builds and loads the runtime libraries, once for each process, and configures the paths of external libraries.
 
-Threads on the CPU: runs use AIT_NUM_THREADS threads, by default OMP_NUM_THREADS, else one for each CPU of this process. A
-run takes the free threads and always its caller's thread, so concurrent runs do not wait for each other.
+Threads on the CPU: runs use AIT_NUM_THREADS threads, by default OMP_NUM_THREADS, else one for each CPU of this process.
+A run takes the free threads and always its caller's thread, so concurrent runs do not wait for each other.
 """
 
 from __future__ import annotations
