@@ -6,6 +6,7 @@ which it is monotone to an end of its interval. Where intervals prove nothing, t
     n*(a floordiv n) >= a - n + 1      n*(a floordiv n) <= a      a mod n = a - n*(a floordiv n)      for n >= 1
     min(a, b) <= a                     max(a, b) >= a                    2*max(a, b) >= a + b
     i <= n - 1                         i floordiv b <= (n - 1) floordiv b    for the index i of a loop over n
+    a ceildiv 8 <= a ceildiv 4         where that is proved
 
 and a small search eliminates atoms by these rules, the outermost first. True means proved; False means unknown.
 """
@@ -169,7 +170,9 @@ class Prover:
         self._steps = 0
         try:
             e = _reduced(e.substitute(self._fixed))
-            return self.bounds(e)[0] >= 0 or self._eliminate(e, 1, 0) or self._at_upper(e) or self._enumerate(e)
+            if self.bounds(e)[0] >= 0 or self._eliminate(e, 1, 0):
+                return True
+            return self._at_upper(e) or self._by_order(e) or self._enumerate(e)
         except DimError:
             return False
 
@@ -180,6 +183,18 @@ class Prover:
                 continue
             if self.bounds(_derivative(e, atom))[1] <= 0 and all(mono.count(atom) < 2 for _, mono in e.terms()):
                 return self.nonnegative(_put(e, atom, self._uppers[atom.name]))
+        return False
+
+    def _by_order(self, e: Expr) -> bool:
+        """Whether e >= 0 is proved with a greater quotient in place of a quotient in which `e` decreases:
+        3*(a ceildiv 4) - 2*(a ceildiv 8) is at least a ceildiv 4.
+        """
+        factors = {mono[0]: c for c, mono in e.terms() if len(mono) == 1 and mono[0].op is FLOORDIV}
+        for less, c in factors.items():
+            for more, d in factors.items():
+                order = more.expr() - less.expr()
+                if c < 0 < d and order is not e and self.nonnegative(order):
+                    return self.nonnegative(_put(e, less, more.expr()))
         return False
 
     def _eliminate(self, e: Expr, scale: int, depth: int) -> bool:

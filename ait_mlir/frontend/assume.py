@@ -22,6 +22,12 @@ from ait_mlir.frontend.intvar import DimLike, IntVar, Symbol, Symbols, as_dim, m
 EQUATIONS = "_ait_equations"
 """The attribute of an op that holds its assumed equations."""
 
+MOST_EVERY = 256
+"""The largest number of which `as_multiples` makes dims multiples."""
+
+MOST_TRIED = 1 << 13
+"""The most values of a dim that `within_range` tries."""
+
 Equation = tuple[Expr, Expr]
 
 
@@ -65,6 +71,53 @@ class AssumingScope(Scope):
         self.solution = found
         self.equations.append((left, right))
         return True
+
+
+def as_multiples(solution: Solution, left: Expr, right: Expr) -> Solution | None:
+    """The solution under which two expressions are also equal because dims are multiples of a power of two; None if
+    there is none up to `MOST_EVERY`.
+    """
+    e = solution.of(left - right)
+    names = [name for name in solution.symbols if name in e.symbols and _is_free(solution.symbols[name])]
+    every = 2
+    while every <= MOST_EVERY:
+        for chosen in ([name] for name in names) if len(names) == 1 else (*([name] for name in names), names):
+            found: Solution | None = solution
+            for name in chosen:
+                found = None if found is None else _divided(found, name, every)
+            if found is not None and scope_from(found.symbols).equal(found.of(e), 0):
+                return found
+        every *= 2
+    return None
+
+
+def within_range(solution: Solution, left: Expr, right: Expr) -> Solution | None:
+    """The solution under which two expressions are also equal because one dim is within a smaller range; None if no
+    range of its first `MOST_TRIED` values is the only one.
+    """
+    e = _reduced(solution.of(left - right), scope_from(solution.symbols))
+    if len(e.symbols) != 1:
+        return None
+    (name,) = e.symbols
+    symbol = solution.symbols.get(name)
+    if symbol is None or not _is_free(symbol):
+        return None
+    fits = [n for n in range(symbol.lo, min(symbol.hi, symbol.lo + MOST_TRIED) + 1) if e.evaluate({name: n}) == 0]
+    if not fits or fits[-1] - fits[0] != len(fits) - 1:
+        return None
+    low, high = fits[0], fits[-1]
+    hints = tuple(h for h in symbol.hints if low <= h <= high)
+    found = Solution(solution.values, {**solution.symbols, name: replace(symbol, lo=low, hi=high, hints=hints)})
+    return found if scope_from(found.symbols).equal(e, 0) else None
+
+
+def _divided(solution: Solution, name: str, every: int) -> Solution | None:
+    """The solution under which a dim is also a multiple of a number."""
+    part = _part_of(solution.symbols[name], every, 0, solution.symbols)
+    if part is None:
+        return None
+    rest = {s: found for s, found in solution.symbols.items() if s != name}
+    return solution.and_then(name, dims.sym(part.symbol) * every, {**rest, part.symbol: part})
 
 
 def solve_all(symbols: Symbols, equations: Iterable[Equation]) -> Solution:

@@ -173,6 +173,8 @@ def interleaved_phases(r: Rewriter, conv: ConvOp) -> None:
     axes = axes_of(conv)
     assert axes is not None, "interleaved_phases needs has_phases"
     following = _following(conv)
+    if following:  # whose other operands may be defined after the convolution
+        r.move(conv, before=following[-1])
     weight = _in_order_of_phases(r, conv, axes)
     all_chosen = list(combinations(*(axis.phases for axis in axes)))
     if len(all_chosen) > 1 and all(_is_point(axis, conv) for axis in axes):

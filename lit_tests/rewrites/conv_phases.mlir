@@ -26,6 +26,19 @@ ait.graph @whole(%x: !ait.tensor<n x h x 5 x 6 x f32>) dims {n = 0 to 3, h = 1 t
   ait.output "y" %2 : !ait.tensor<n x (2*h) x 15 x 8 x f32>
 }
 
+// A bias that is defined after the convolution is added to the product.
+
+// CHECK-LABEL: ait.graph @late_bias
+ait.graph @late_bias(%x: !ait.tensor<n x h x 5 x 6 x f32>) dims {n = 0 to 3, h = 1 to 9} {
+  // CHECK: %[[Y:.*]] = ait.gemm rcr %x, %{{[0-9]+}} : !ait.tensor<n x h x 5 x 12 x f32>
+  // CHECK: ait.add %[[Y]], %{{[0-9]+}} : !ait.tensor<n x h x 5 x 12 x f32>
+  %w = ait.param "late_bias.w" : !ait.tensor<2 x 2 x 3 x 6 x f32>
+  %0 = ait.conv %x, %w transposed stride [2, 3] : !ait.tensor<n x (2*h) x 15 x 2 x f32>
+  %b = ait.constant [1.0, 2.0] : !ait.tensor<2 x f32>
+  %1 = ait.add %0, %b : !ait.tensor<n x (2*h) x 15 x 2 x f32>
+  ait.output "y" %1 : !ait.tensor<n x (2*h) x 15 x 2 x f32>
+}
+
 // A permute to channels-first is part of the interleaving. Phases along the rows are then parts of their own, here of a batched product, those along
 // the columns channels: so are they where places are cut off, for windows twice as large as the step.
 

@@ -140,6 +140,7 @@ def test_bounds(text: str, bounds: tuple[int, int]):
         ("4*batch*seq", "64*((batch*seq) ceildiv 16)"),
         ("8*(max(seq - 7, 0) ceildiv 16)", "64*(max(seq - 7, 0) ceildiv 128)"),
         ("8*(seq ceildiv 16)", "64*(seq ceildiv 128) + 3"),
+        ("14*(seq ceildiv 8)", "18*(seq ceildiv 4) + 2"),
         ("min(seq, batch)*batch", "batch*max(seq, 3)"),
         ("min(seq, batch)", "max(seq, batch)"),
         ("max(seq, batch)", "seq + batch"),

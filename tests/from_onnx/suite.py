@@ -56,8 +56,10 @@ def dims_of(graph: Any, inputs: Mapping[str, Any]) -> dict[str, int]:
     dims: dict[str, int] = {}
     for name, value in graph.inputs():
         for e, n in zip(value.type.dims, np.shape(inputs[name]), strict=True):
-            if str(e) in graph.scope:
-                dims[str(e)] = n
+            if len(e.symbols) == 1:
+                (symbol,) = e.symbols
+                start = e.evaluate({symbol: 0})
+                dims.setdefault(symbol, (n - start) // (e.evaluate({symbol: 1}) - start))
     return dims
 
 

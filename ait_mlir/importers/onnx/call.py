@@ -16,6 +16,7 @@ from ait_mlir.building.formulas import Affine, Mask, Spread, Value, dims_of
 from ait_mlir.dialects.ait.data import GraphOp
 from ait_mlir.dialects.ait.types import Shape, tensor_type
 from ait_mlir.dims import Expr, Scope
+from ait_mlir.importers.onnx.dims import Conditions, Narrower, same_dims
 from ait_mlir.importers.onnx.errors import NotSupported, ValueNeeded
 from ait_mlir.importers.onnx.known import Known, element_type
 from ait_mlir.importers.onnx.library import onnx
@@ -42,22 +43,6 @@ class Around(Protocol):
     def inner(self, graph: Any, env: Mapping[str, Any], arguments: Sequence[Any]) -> list[Any]:
         """The results of a graph of a node, on some arguments."""
         ...
-
-
-class SameDims(Exception):
-    """Two dims of the inputs must be one dim; the import starts again with one."""
-
-    def __init__(self, a: str, b: str) -> None:
-        self.pair = a, b
-        super().__init__(f"dims {a} and {b} must be equal")
-
-
-class AtMost(Exception):
-    """A dim of the inputs must be at most a number; the import starts again with this range."""
-
-    def __init__(self, name: str, most: int) -> None:
-        self.name, self.most = name, most
-        super().__init__(f"dim {name} must be at most {most}")
 
 
 @dataclass
@@ -194,19 +179,20 @@ class Call:
             raise NotSupported(f"{name} is {axis!r}, expected a number from {-rank} to {rank - 1}")
         return axis + rank if axis < 0 else axis
 
-    def same(self, a: Expr, b: Expr) -> bool:
-        """Whether two dims are equal; dims of inputs that must be equal become one dim, or get a smaller range."""
+    def same(self, a: Expr, b: Expr) -> None:
+        """Requires two dims to be equal, by conditions on dims of the inputs if there are any; the op says the rest."""
         if self.w.scope.equal(a, b):
-            return True
+            return
         if self.importer.may_unite(a, b):
-            raise SameDims(str(a), str(b))
+            raise same_dims(str(a), str(b))
         for dim, other in ((a, b), (b, a)):  # `seq` and `min(512, seq)`, rows of a table that is long enough
             most = self.w.scope.bounds(other)[1]
             if str(dim) in self.w.scope and self.importer.may_unite(dim, dim) and self.w.scope[str(dim)].lo <= most:
-                narrow = [replace(d, hi=min(d.hi, most), hints=()) if d.name == str(dim) else d for d in self.w.scope]
-                if Scope(narrow).equal(a, b):
-                    raise AtMost(str(dim), most)
-        return False
+                own = self.w.scope[str(dim)]
+                less = replace(own, hi=min(own.hi, most), hints=tuple(h for h in own.hints if h <= most))
+                if Scope([less if d is own else d for d in self.w.scope]).equal(a, b):
+                    raise Narrower(Conditions(ranges={own.name: less}))
+        self.w.restrict(a.symbols | b.symbols, lambda scope: scope.equal(a, b))
 
     def subgraph(self, name: str) -> Any:
         """A graph of the node."""
@@ -291,4 +277,4 @@ def as_number(e: Expr) -> int:
     return found
 
 
-__all__ = ["Call", "NotSupported", "Result", "Row", "SameDims", "Tensor", "as_number"]
+__all__ = ["Call", "NotSupported", "Result", "Row", "Tensor", "as_number"]

@@ -12,7 +12,7 @@ from xdsl.ir import Attribute
 
 from ait_mlir.dialects.ait.dtypes import BY_IR, BY_NAME
 from ait_mlir.dialects.ait.types import Shape
-from ait_mlir.dims import Expr, const
+from ait_mlir.dims import MAX_LITERAL, Expr, const
 from ait_mlir.dtypes import numpy_dtype
 from ait_mlir.importers.errors import NotSupported
 from ait_mlir.importers.onnx.library import onnx
@@ -42,8 +42,8 @@ class Known:
         return self.array.dtype == object
 
     def exprs(self) -> list[Expr]:
-        """The elements in row-major order, as expressions."""
-        return [n if isinstance(n, Expr) else const(int(n)) for n in self.array.reshape(-1).tolist()]
+        """The elements in row-major order, as expressions; -2^63, which none holds, becomes the next number."""
+        return [n if isinstance(n, Expr) else const(max(int(n), -MAX_LITERAL)) for n in self.array.reshape(-1).tolist()]
 
 
 def known(values: Any, element: Attribute) -> Known:

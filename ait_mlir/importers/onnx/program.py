@@ -20,8 +20,8 @@ from ait_mlir.dialects.ait.types import TensorType, as_shape, tensor_type
 from ait_mlir.dims import DimError, Expr
 from ait_mlir.errors import printable
 from ait_mlir.importers.errors import ImportFailure, NotSupported
-from ait_mlir.importers.onnx.call import AtMost, Call, SameDims, Tensor, full, is_tensor_value, shape_of
-from ait_mlir.importers.onnx.dims import InputDims
+from ait_mlir.importers.onnx.call import Call, Tensor, full, is_tensor_value, shape_of
+from ait_mlir.importers.onnx.dims import Conditions, InputDims, Narrower
 from ait_mlir.importers.onnx.errors import Unsupported, UnsupportedOps, ValueNeeded, operation_of, place_of
 from ait_mlir.importers.onnx.fold import folded
 from ait_mlir.importers.onnx.forms import Form, flat, form_of, is_tensor, parts_of, sizes_of
@@ -96,8 +96,9 @@ def import_model(
 
     `dims` gives ranges of dynamic dims by name, else each is 1 to 4,096; `hints` sizes to choose kernels for. `values`
     fixes inputs that decide shapes. `forms` has an example for each input that is a sequence or an optional: a list,
-    an array or None; the module takes as many tensors of these shapes. Dims that a node requires to be equal become
-    one. Raises `UnsupportedOps`, which lists every node that cannot be imported, and `ImportFailure`.
+    an array or None; the module takes as many tensors of these shapes. Conditions of nodes on dims, such as equal dims,
+    become conditions on the inputs. Raises `UnsupportedOps`, which lists every node that cannot be imported, and
+    `ImportFailure`.
     """
     if isinstance(source, onnx.ModelProto):
         file, folder, model = "the model", None, prepared(source, "the model")
@@ -107,17 +108,13 @@ def import_model(
     title = name or (re.sub(r"[^A-Za-z0-9_-]", "_", Path(file).stem)[:64] if folder is not None else "model")
     examples = _forms(model, forms or {})
     ranges = {**_ranges(model, examples), **(dims or {})}
-    same: dict[str, str] = {}
-    most: dict[str, int] = {}
+    conditions = Conditions()
     while True:
-        found = InputDims(ranges, hints or {}, same, most)
+        found = InputDims(ranges, hints or {}, conditions)
         try:
             return Importer(model, title, file, folder, found, values or {}, examples).run()
-        except SameDims as equal:  # the dims are declared before the first node: start again
-            a, b = equal.pair
-            same[b] = a
-        except AtMost as limit:
-            most[limit.name] = limit.most
+        except Narrower as narrower:  # the dims are declared before the first node: start again
+            conditions.add(narrower.conditions)
 
 
 def _forms(model: Any, examples: Mapping[str, Any]) -> dict[str, Form]:
@@ -179,9 +176,7 @@ class Importer:
                 types += [(p.name, TensorType.get(as_shape(p.shape), p.element)) for p in parts_of(forms[item.name])]
             else:
                 types.append((item.name, self._input_type(item)))
-        for given in (dims_given for dims_given in (dims._ranges, dims._hints)):  # pyright: ignore[reportPrivateUsage]
-            if wrong := [n for n in given if n not in {*dims, *dims._same}]:  # pyright: ignore[reportPrivateUsage]
-                raise ImportFailure(f"dims: {unknown('dim', wrong[0], [*dims])}")
+        dims.check_given()
         if twice := [n for n, k in Counter(title for title, _ in types).items() if k > 1]:
             raise ImportFailure(f"{file}: two tensors of the inputs have the name {printable(twice[0])!r}")
         graph_op = GraphOp(name, types, dims.scope())

@@ -3,6 +3,7 @@ params."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -14,10 +15,11 @@ from ait_mlir.building.formulas import Affine
 from ait_mlir.building.writer import Writer
 from ait_mlir.dialects.ait.base import AitOp
 from ait_mlir.dialects.ait.data import GraphOp
-from ait_mlir.dialects.ait.types import DimsAttr, TensorType, as_shape
+from ait_mlir.dialects.ait.types import DimsAttr, Shape, TensorType, as_shape
 from ait_mlir.dims import Dim, Expr, Scope, sym
 from ait_mlir.dtypes import numpy_dtype
 from ait_mlir.importers.errors import ImportFailure, NotSupported
+from ait_mlir.importers.onnx.dims import Narrower, conditions_for
 from ait_mlir.importers.onnx.known import Known
 
 LARGEST_LITERAL = 64
@@ -55,6 +57,31 @@ class OnnxWriter(Writer):
 
     def unsupported(self, message: str) -> Exception:
         return NotSupported(message)
+
+    def check(self, op: AitOp, infer: bool = False) -> None:
+        """Verify an op; one that fails only for some sizes of the inputs restricts these sizes."""
+        try:
+            super().check(op, infer)
+        except ImportFailure:
+            names = dict.fromkeys(s for v in op.operands for d in _dims(v.type) for s in sorted(d.symbols))
+            self.restrict(names, lambda scope: self._verifies(scope, op, infer))
+            raise
+
+    def _verifies(self, scope: Scope, op: AitOp, infer: bool) -> bool:
+        before = self.graph.properties["dims"]
+        self.graph.properties["dims"] = DimsAttr(scope)
+        try:
+            super().check(op, infer)
+        except ImportFailure:
+            return False
+        finally:
+            self.graph.properties["dims"] = before
+        return True
+
+    def restrict(self, names: Iterable[str], holds: Callable[[Scope], bool]) -> None:
+        """Start the import again with conditions on the dims `names` under which something holds, if there are any."""
+        if (names := list(names)) and (found := conditions_for(self.scope, names, holds)) is not None:
+            raise Narrower(found)
 
     def store(self, name: str, data: NDArray[Any], element: Attribute) -> SSAValue:
         self.constants.setdefault(name, data)
@@ -102,6 +129,10 @@ class OnnxWriter(Writer):
         dim = Dim(unique, 0, scope.bounds(upper)[1], upper=upper)
         self.graph.properties["dims"] = DimsAttr(Scope([*scope, dim]))
         return sym(unique)
+
+
+def _dims(type_: Attribute) -> Shape:
+    return type_.dims if isinstance(type_, TensorType) else ()
 
 
 def _plain(dtype: np.dtype[Any]) -> np.dtype[Any]:

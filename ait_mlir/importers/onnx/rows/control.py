@@ -13,7 +13,8 @@ from ait_mlir.compositions.rearrange import flip
 from ait_mlir.dialects.ait.types import TensorType, tensor_type
 from ait_mlir.dialects.ait.view import SplitOp
 from ait_mlir.dims import Expr, const
-from ait_mlir.importers.onnx.call import Call, NotSupported, Result, Row, Tensor, as_number, full, shape_of
+from ait_mlir.importers.onnx.call import Call, NotSupported, Result, Row, Tensor, as_number, full, shape_of, sources
+from ait_mlir.importers.onnx.dims import Narrower
 from ait_mlir.importers.onnx.known import Known, element_type
 from ait_mlir.importers.onnx.library import onnx
 
@@ -28,7 +29,13 @@ def if_(c: Call) -> Result:
     if isinstance(condition, Known) and not condition.has_dims:
         taken = bool(condition.array.reshape(-1)[0])
         return tuple(c.importer.inner(c.subgraph("then_branch" if taken else "else_branch"), c.env, []))
-    yes, no = (c.importer.inner(c.subgraph(name), c.env, []) for name in ("then_branch", "else_branch"))
+    try:
+        yes, no = (c.importer.inner(c.subgraph(name), c.env, []) for name in ("then_branch", "else_branch"))
+    except Narrower:
+        if not sources(c.tensor(0)):
+            raise  # the sizes decide which branch is taken
+        c.known(0)  # says of which input the value is needed
+        raise NotSupported("both branches are computed, and one of them does not take all sizes") from None
     chosen = c.w.reshape(c.tensor(0), ())
     found: list[SSAValue] = []
     for a, b in zip(yes, no, strict=True):

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import i64
+from xdsl.dialects.builtin import i32, i64
 from xdsl.ir import SSAValue
 
 from ait_mlir.building.formulas import Affine
+from ait_mlir.building.writer import Writer
 from ait_mlir.compositions.rearrange import flip
 from ait_mlir.compositions.recurrent import (
     Cell,
@@ -21,6 +22,7 @@ from ait_mlir.compositions.recurrent import (
 from ait_mlir.dialects.ait.types import tensor_type
 from ait_mlir.dims import const
 from ait_mlir.importers.onnx.call import Call, NotSupported, Result, Row, as_number
+from ait_mlir.importers.onnx.rows.quantized import rounded_to_bytes
 
 LSTM_ORDER = (0, 2, 3, 1)
 """ONNX has the gates in the order i, o, f, c; the cell in the order i, f, c, o."""
@@ -28,12 +30,16 @@ GRU_ORDER = (1, 0, 2)
 """ONNX has z, r, h; the cell r, z, h."""
 
 
-def recurrent(states: int, gates: int, order: Sequence[int]) -> Row:
-    """A row for a layer of one or two directions."""
+def recurrent(states: int, gates: int, order: Sequence[int], quantised: bool = False) -> Row:
+    """A row for a layer of one or two directions; the products of a quantised one round x and h to 8 bits."""
 
     def row(c: Call) -> Result:
         cell = _cell(c, gates)
-        x, w_all, r_all = c.tensor(0), c.tensor(1), c.tensor(2)
+        if quantised:
+            x, w_all, r_all = rounded_to_bytes(c.w, c.tensor(0)), _of_bytes(c, 1, 8), _of_bytes(c, 2, 10)
+            cell = _rounding(cell)
+        else:
+            x, w_all, r_all = c.tensor(0), c.tensor(1), c.tensor(2)
         batch_first = bool(c.attr("layout", 0))
         x = c.w.permute(x, [1, 0, 2]) if batch_first else x
         steps, batch, _ = tensor_type(x).dims
@@ -70,6 +76,26 @@ def recurrent(states: int, gates: int, order: Sequence[int]) -> Row:
         return (y, *ends)
 
     return row
+
+
+def _of_bytes(c: Call, index: int, scale_at: int) -> SSAValue:
+    """Weights [directions, columns, gates * H] of 8 bits as floats, with the columns as the last dim."""
+    weight, scale, zero = c.tensor(index), c.tensor(scale_at), c.tensor(scale_at + 1)
+    directions, _, rows = tensor_type(weight).dims
+    element = tensor_type(scale).element_type
+    shape = (directions, 1, rows if tensor_type(scale).rank == 2 else 1)
+    scale, zero = (c.w.reshape(v, shape) for v in (scale, zero))
+    whole = c.w.cast(c.w.sub(c.w.cast(weight, i32), c.w.cast(zero, i32)), element)
+    return c.w.permute(c.w.mul(whole, scale), [0, 2, 1])
+
+
+def _rounding(cell: Cell) -> Cell:
+    """A cell whose products read h rounded to 8 bits."""
+
+    def rounding(w: Writer, given: SSAValue, state: Sequence[SSAValue], weights: Weights) -> Sequence[SSAValue]:
+        return cell(w, given, (rounded_to_bytes(w, state[0]), *state[1:]), weights)
+
+    return rounding
 
 
 def _cell(c: Call, gates: int) -> Cell:
@@ -110,7 +136,7 @@ def _weights(
         return c.w.concat([c.w.slice(value, 0, gate * hidden, hidden) for gate in order], 0)
 
     width = hidden * len(order)
-    peepholes = own(c.tensor(7)) if c.node.op_type == "LSTM" and c.has(7) else None
+    peepholes = own(c.tensor(7)) if len(order) == 4 and c.has(7) else None
     first = second = None
     if biases is not None:
         both = own(biases)
@@ -130,4 +156,5 @@ ROWS: dict[str, Row] = {
     "LSTM": recurrent(2, 4, LSTM_ORDER),
     "GRU": recurrent(1, 3, GRU_ORDER),
     "RNN": recurrent(1, 1, (0,)),
+    "com.microsoft.DynamicQuantizeLSTM": recurrent(2, 4, LSTM_ORDER, quantised=True),
 }

@@ -15,7 +15,7 @@ from ait_mlir.compositions.rearrange import every, flip, pixel_unshuffle, triang
 from ait_mlir.dialects.ait.dtypes import is_float
 from ait_mlir.dialects.ait.types import Shape, TensorType, tensor_type
 from ait_mlir.dialects.ait.view import SplitOp
-from ait_mlir.dims import Expr, ceildiv, const, floordiv, maximum, minimum, product
+from ait_mlir.dims import MAX_DIM, MAX_LITERAL, Expr, ceildiv, const, floordiv, maximum, minimum, product
 from ait_mlir.importers.onnx.call import Call, NotSupported, Result, Row, Tensor, as_number, full
 from ait_mlir.importers.onnx.known import Known
 
@@ -83,7 +83,9 @@ def squeeze(c: Call) -> Result:
         taken = {a for a, d in enumerate(dims) if d is ONE}
     else:
         taken = {c.placed(a, len(dims), "axes") for a in axes}
-        if wrong := [a for a in sorted(taken) if dims[a] is not ONE]:
+        for a in sorted(taken):
+            c.same(dims[a], ONE)
+        if wrong := [a for a in sorted(taken) if not c.w.scope.equal(dims[a], 1)]:
             raise NotSupported(f"dim {wrong[0]} is {dims[wrong[0]]}, expected 1")
     return reshaped(c, [d for a, d in enumerate(dims) if a not in taken])
 
@@ -136,22 +138,32 @@ def tile(c: Call) -> SSAValue:
 def _clamped(c: Call, given: Expr, extent: Expr) -> Expr:
     """A start or end of a slice, counted from the front, within 0 and `extent`."""
     scope = c.w.scope
+    given = _within_reach(given)
     if scope.lt(given, 0):
         given = given + extent
         if not scope.le(0, given):
             given = maximum(given, const(0))
     elif not scope.le(0, given):
+        c.w.restrict(given.symbols, lambda other: other.le(0, given))
         raise NotSupported(f"a slice begins or ends at {given}, which may be negative or not; narrow the dims")
     if scope.le(given, extent):
         return given
     return extent if scope.le(extent, given) else minimum(given, extent)
 
 
+def _within_reach(at: Expr) -> Expr:
+    """An index as it is, or one beyond all dims for a number that says "to the end"."""
+    n = at.as_int()
+    return at if n is None else const(max(-MAX_DIM - 1, min(n, MAX_DIM)))
+
+
 def slice_(c: Call) -> Result:
     value = c.value(0)
     dims = c.shape(0)
-    starts = c.exprs(1) if c.has(1) else [const(n) for n in c.int_list("starts") or []]
-    ends = c.exprs(2) if c.has(2) else [const(n) for n in c.int_list("ends") or []]
+    starts, ends = (
+        c.exprs(i) if c.has(i) else [const(max(n, -MAX_LITERAL)) for n in c.int_list(name) or []]
+        for i, name in ((1, "starts"), (2, "ends"))
+    )
     axes = c.int_list("axes", 3, list(range(len(starts)))) or []
     steps = c.ints(4) if c.has(4) else [1] * len(starts)
     if not len(starts) == len(ends) == len(axes) == len(steps):
@@ -187,7 +199,7 @@ def sliced(c: Call, x: SSAValue, axis: int, start: Expr, end: Expr, step: int) -
 
 def _mirrored(c: Call, at: Expr, extent: Expr) -> Expr:
     """An index of a tensor as one of the reversed tensor; before the first element it is behind the last."""
-    scope = c.w.scope
+    scope, at = c.w.scope, _within_reach(at)
     if scope.lt(at, 0):
         at = at + extent
         return extent if scope.lt(at, 0) else extent - 1 - at
