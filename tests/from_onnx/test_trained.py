@@ -111,5 +111,5 @@ def test_a_trained_file_is_as_exact_as_onnxruntime(name: str) -> None:
             assert np.shape(ours[title]) == other.shape
             size = np.sqrt(np.mean(np.square(true)))
             for i, found in enumerate((ours[title], other)):
-                squares[i] += np.mean(np.square(np.asarray(found, np.float64) - true)) / size**2
+                squares[i] += np.mean(np.square(np.subtract(found, true, dtype=np.float64))) / size**2
     assert squares[0] ** 0.5 <= case.allowed * squares[1] ** 0.5
