@@ -21,6 +21,7 @@ def test_sums_have_the_bits_of_one_place_after_the_other(kind: Kind, tmp_path: P
     library = EmulatedLibrary([case for case, _, _ in cases], tmp_path, kind)
     check_order(library, cases, (1, 40, 300))
     check_order(library, [case for case in cases if case[2] < 64], (4096, 4100))
+    check_order(library, [case for case in cases if case[2] == 64], (4200,))
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -56,6 +57,18 @@ def test_blocks_add_to_few_elements_in_shared_memory(kind: Kind, tmp_path: Path)
             np.testing.assert_array_equal(
                 library.run(case, {"s": count}, [x, v, i])[0], want
             )  # floats are whole numbers
+    assert any("scatter_counters_kernel" in name for name in library.executed)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_blocks_count_in_parts_of_elements_that_shared_memory_has_no_room_for(kind: Kind, tmp_path: Path) -> None:
+    case = on_kernel(elements_added("i64", 30_000, "1 x"), "atomic")
+    library = EmulatedLibrary([case], tmp_path, kind)
+    rng = np.random.default_rng(5)
+    x, v, i = rng.integers(-9, 9, 30_000), np.array([3]), rng.integers(-31_000, 31_000, 125_000)  # some are outside
+    known = (i >= -30_000) & (i < 30_000)
+    (got,) = library.run(case, {"s": len(i)}, [x, v, i])
+    np.testing.assert_array_equal(got, x + 3 * np.bincount(i[known] % 30_000, minlength=30_000))
     assert any("scatter_counters_kernel" in name for name in library.executed)
 
 

@@ -73,59 +73,6 @@ __global__ void __launch_bounds__(128) scatter_kernel(IndexedSpace<kRank, kIndic
   }
 }
 
-inline constexpr int kScatterRowBytes = 32 * 1024;  ///< of the elements of a row in shared memory
-
-/// A block of one warp has a row, whose elements lie in shared memory, and goes through its places in order, one for each lane. Lanes with one element
-/// take turns.
-template <class Space>
-__global__ void __launch_bounds__(kWarpSize) scatter_row_kernel(Space space, int bits) {
-  using T = typename Space::Value;
-  using A = typename Space::Sum;
-  using Kind = typename Space::Combine;
-  constexpr int kAhead = 8;
-  AIT_DYNAMIC_SHARED(16, scatter_row);
-  A* const sums = reinterpret_cast<A*>(scatter_row);
-  wait_for_previous();
-  allow_next();
-  const int64_t row = blockIdx.x, places = space.places();
-  const int lane = threadIdx.x, targets = static_cast<int>(space.targets());
-  int64_t dense = 0, whole = 0;
-  space.template step<Space::kSerial, Space::kKeyed>(row, dense, whole);
-#pragma unroll 8
-  for (int t = lane; t < targets; t += kWarpSize) sums[t] = convert<A>(space.out[whole + space.whole_of_target(t)]);
-  uint32_t next_target[kAhead];
-  T next_value[kAhead];
-  const auto read = [&](int64_t first) {
-#pragma unroll
-    for (int u = 0; u < kAhead; ++u) {
-      const int64_t place = first + u * kWarpSize + lane;
-      next_target[u] = targets;
-      if (place >= places) continue;
-      const int64_t target = space.target(row, place);
-      if (target >= 0) next_target[u] = static_cast<uint32_t>(target);
-      next_value[u] = space.values[dense + space.dense_of_place(place)];
-    }
-  };
-  read(0);
-  sync_warp();
-  for (int64_t first = 0; first < places; first += kAhead * kWarpSize) {
-    uint32_t target[kAhead];
-    T value[kAhead];
-    lanes_t same[kAhead];
-#pragma unroll
-    for (int u = 0; u < kAhead; ++u) target[u] = next_target[u], value[u] = next_value[u];
-    read(first + kAhead * kWarpSize);
-    detail::lanes_with(target, bits, same);
-#pragma unroll
-    for (int u = 0; u < kAhead; ++u) {
-      const bool known = target[u] < static_cast<uint32_t>(targets);
-      detail::combine_lanes<Kind>(sums, known, target[u], convert<A>(value[u]), same[u]);
-    }
-  }
-#pragma unroll 8
-  for (int t = lane; t < targets; t += kWarpSize) space.out[whole + space.whole_of_target(t)] = convert<T>(sums[t]);
-}
-
 /// @brief Combines values with the elements of `out` that a space names; values for one element are combined in row-major order.
 ///
 /// Places of the first `kSerial` loops may name the same element; each step of these loops has one index tuple; along the others elements differ. Along
@@ -146,21 +93,12 @@ int32_t scatter(const Context& ctx, const IndexedSpace<kRank, kIndices, Id>& spa
   constexpr int64_t kThreads = 1 << 15;  // one range a thread, and each thread reads all places, so more threads would read more
   const int64_t wanted = columns < kThreads ? kThreads / columns : 1;
   const int64_t ranges = wanted < targets ? wanted : targets;
-  const int64_t bytes = targets * int64_t(sizeof(combined_t<Kind, T>));
   constexpr int64_t kManyRows = 64;
   const bool neighbours = space.index_strides[0][kSerial + kKeyed - 1] == 1 && space.index_strides[0][kSerial - 1] != 1;  // indices of rows
   if (sorted.columns() == 1 && sorted.rows() >= kManyRows && places * 8 >= targets) {
-    bool warps = false;
-    const int tile_rows = detail::scatter_tile_rows(sorted, neighbours, warps);
-    if (tile_rows > 0) return detail::scatter_tile(ctx, sorted, tile_rows, neighbours, warps);
-  }
-  if (sorted.columns() == 1 && sorted.rows() >= kManyRows && bytes <= kScatterRowBytes && places * 8 >= targets) {
-    LaunchConfig config;
-    config.block = dim3(kWarpSize);
-    config.grid = dim3(grid_size(sorted.rows()));
-    config.dependent = true;
-    config.shared_bytes = static_cast<uint32_t>(bytes);
-    return launch(ctx, config, scatter_row_kernel<Sorted>, sorted, key_bits(static_cast<uint64_t>(targets)));
+    bool fits = false;
+    const int32_t status = detail::scatter_tile(ctx, sorted, neighbours, fits);
+    if (fits) return status;
   }
   // Few places cost less than a sort; of a column for each thread, each place is read once.
   constexpr int64_t kFewPlaces = 64;

@@ -124,15 +124,10 @@ namespace detail {
 /// @param same the lanes with the element of this one, which are `known`
 template <class Kind, class A>
 __device__ __forceinline__ void combine_lanes(A* elements, bool known, uint32_t target, A value, lanes_t same) {
-  if constexpr (std::is_same_v<Kind, SetElement>) {
-    if (known && (same & ~lanes_below()) == (lanes_t(1) << (threadIdx.x % kWarpSize))) elements[target] = value;
+  const int before = known ? count_lanes(same & lanes_below()) : 0;
+  for (int turn = 0; turn == 0 || ballot(before >= turn) != 0; ++turn) {
+    if (known && before == turn) elements[target] = Kind::template apply<A>(elements[target], value);
     sync_warp();
-  } else {
-    const int before = known ? count_lanes(same & lanes_below()) : 0;
-    for (int turn = 0; turn == 0 || ballot(before >= turn) != 0; ++turn) {
-      if (known && before == turn) elements[target] = Kind::template apply<A>(elements[target], value);
-      sync_warp();
-    }
   }
 }
 
@@ -180,7 +175,7 @@ struct ScatterPart {
 #pragma unroll
     for (int j = 0; j < kVec; ++j) sums[j] = convert<A>(own[j]);
   }
-  __device__ __forceinline__ void end(T* to, const A (&sums)[kVec]) const {
+  __device__ __forceinline__ void end_at(T* to, const A (&sums)[kVec]) const {
     T own[kVec];
 #pragma unroll
     for (int j = 0; j < kVec; ++j) own[j] = convert<T>(sums[j]);
@@ -199,29 +194,42 @@ struct ScatterPart {
     }
   }
 
-  /// @brief Combines the values of sorted places. The lanes of a group call.
-  template <class Place>
-  __device__ __forceinline__ void combine(const Place* sorted, int64_t count, int64_t target) const {
-    if (!present) return;
-    A sums[kVec];
-    begin(element(target), sums);
-    for (int64_t first = 0; first < count; first += kAhead) {
-      T values[kAhead][kVec];
+  /// @brief Combines the values of sorted places that each lane of the warp has one of: those from `begin` to `end`, of which the first is that of a new
+  /// element. A warp calls, with a range for each group.
+  /// @param heads the lanes with the first place of an element
+  template <class K, class Place>
+  __device__ __forceinline__ void combine(K key, Place place, lanes_t heads, int begin, int end) const {
+    A sums[kVec] = {};
+    T* to = nullptr;
+    for (int first = begin; ballot(first < end) != 0; first += kAhead) {
+      T values[kAhead][kVec], elements[kAhead][kVec];
+      T* of[kAhead];
       bool counts[kAhead];
 #pragma unroll
       for (int u = 0; u < kAhead; ++u) {
-        const Place from = first + u < count ? sorted[first + u] : kSkipped<Place>;
-        counts[u] = (from & kSkipped<Place>) == 0;
-        if (counts[u]) read(from, values[u]);
+        const int at = (first + u) % kWarpSize;
+        const K target = shuffle(key, at);
+        const uint32_t from = shuffle(static_cast<uint32_t>(place), at);
+        const bool inside = present && first + u < end;
+        counts[u] = inside && (from & kSkipped<Place>) == 0;
+        of[u] = inside && (heads >> at & 1) != 0 ? element(static_cast<int64_t>(target)) : nullptr;
+        if (counts[u]) read(static_cast<Place>(from), values[u]);
+        if (of[u] != nullptr) load<kVec>(of[u], elements[u]);
       }
 #pragma unroll
       for (int u = 0; u < kAhead; ++u) {
+        if (of[u] != nullptr) {
+          if (to != nullptr) end_at(to, sums);
+          to = of[u];
+#pragma unroll
+          for (int j = 0; j < kVec; ++j) sums[j] = convert<A>(elements[u][j]);
+        }
         if (!counts[u]) continue;
 #pragma unroll
         for (int j = 0; j < kVec; ++j) sums[j] = Space::Combine::template apply<A>(sums[j], convert<A>(values[u][j]));
       }
     }
-    end(element(target), sums);
+    if (to != nullptr) end_at(to, sums);
   }
 
   /// @brief Combines the values of the sorted places that begin a long run of equal keys. A warp calls: each group reads some values, all combine them.
@@ -256,34 +264,38 @@ struct ScatterPart {
         }
       }
     }
-    if (present && group == 0) end(element(static_cast<int64_t>(target)), sums);
+    if (present && group == 0) end_at(element(static_cast<int64_t>(target)), sums);
   }
 };
 
-/// @brief Combines the values of the elements whose first place is among kWarpSize of a sorted row, for one part of the columns. A warp calls.
-/// @param heads room for kWarpSize numbers
+/// @brief The number of the lowest of some lanes, at most `most`.
+__device__ __forceinline__ int lowest_lane(lanes_t lanes, int most) {
+  const int found = lanes == 0 ? most : count_lanes((lanes & (~lanes + 1)) - 1);
+  return found < most ? found : most;
+}
+
+/// @brief Combines the values of the elements whose first place is among kWarpSize of a sorted row, for one part of the columns. A warp calls: each lane
+/// reads one of the places, and each group of lanes combines those from its first element on to that of the next group.
 template <int kVec, class Space, class K, class Place>
 __device__ __forceinline__ void combine_sorted(const Space& space, const K* keys, const Place* sorted, int64_t places, int64_t first, int64_t row,
-                                               int64_t part, const ScatterParts& cut, uint8_t* heads) {
+                                               int64_t part, const ScatterParts& cut) {
   const int lane = threadIdx.x % kWarpSize;
-  const int64_t at = first + lane, last = first + kWarpSize < places ? first + kWarpSize : places;
-  const bool begins = at < places && (at == 0 || keys[at - 1] != keys[at]);
-  const lanes_t all = ballot(begins);
-  if (all == 0) return;
-  sync_warp();  // what was there has been read
-  if (begins) heads[count_lanes(all & lanes_below())] = static_cast<uint8_t>(lane);
-  sync_warp();
+  const int64_t at = first + lane, left = places - first;
+  const int here = left < kWarpSize ? static_cast<int>(left) : kWarpSize;
+  const bool there = lane < here;
+  const K key = there ? keys[at] : K(0);
+  const Place place = there ? sorted[at] : kSkipped<Place>;
+  const bool begins = there && (at == 0 || keys[at - 1] != key), goes_on = here < left && keys[first + here] == keys[first + here - 1];
+  const lanes_t heads = ballot(begins), last = ballot(begins && heads >> lane == 1);
+  if (heads == 0) return;
   const ScatterPart<kVec, Space> columns(space, row, part, cut);
-  const int count = count_lanes(all);
-  const bool goes_on = last < places && keys[last] == keys[last - 1];
-  for (int head = columns.group; head < count - (goes_on ? 1 : 0); head += columns.groups) {
-    const int64_t place = first + heads[head], end = head + 1 < count ? first + heads[head + 1] : last;
-    columns.combine(sorted + place, end - place, static_cast<int64_t>(keys[place]));
-  }
-  if (goes_on) {
-    const int64_t place = first + heads[count - 1];
-    columns.combine_run(keys + place, sorted + place, places - place);
-  }
+  const int stop = goes_on ? lowest_lane(last, kWarpSize) : here, size = kWarpSize / columns.groups;
+  const auto from_group = [&](int group) {
+    const int lower = group * size;
+    return lower < kWarpSize ? lowest_lane(heads & ~((lanes_t(1) << lower) - 1), stop) : stop;
+  };
+  columns.combine(key, place, heads, from_group(columns.group), from_group(columns.group + 1));
+  if (goes_on) columns.combine_run(keys + first + stop, sorted + first + stop, left - stop);
 }
 
 /// @brief Keys of a space for `radix_sort`.
@@ -304,7 +316,6 @@ struct ScatterKeys {
 template <int kVec, class Space, class K>
 __global__ void __launch_bounds__(kRadixThreads)
     scatter_sorted_kernel(Space space, RadixBuffers<K> sorted, int64_t windows, int64_t items, detail::ScatterParts cut) {
-  __shared__ uint8_t heads[kRadixWarps][kWarpSize];
   wait_for_previous();
   allow_next();
   const int warp = threadIdx.x / kWarpSize;
@@ -313,7 +324,7 @@ __global__ void __launch_bounds__(kRadixThreads)
   const int64_t part = item % cut.parts, window = item / cut.parts % windows, row = item / cut.parts / windows;
   const K* const keys = sorted.keys + row * sorted.length;
   const uint32_t* const places = sorted.places + row * sorted.length;
-  detail::combine_sorted<kVec>(space, keys, places, sorted.length, window * kWarpSize, row, part, cut, heads[warp]);
+  detail::combine_sorted<kVec>(space, keys, places, sorted.length, window * kWarpSize, row, part, cut);
 }
 
 /// Sorts the places of a row, at most kRadixTile, and combines some parts of the columns: a block for each.
@@ -323,7 +334,6 @@ __global__ void __launch_bounds__(kRadixThreads)
   __shared__ RadixCounters counters;
   __shared__ K keys[kRadixTile];
   __shared__ uint16_t sorted[kRadixTile];
-  __shared__ uint8_t heads[kRadixWarps][kWarpSize];
   wait_for_previous();
   allow_next();
   const int64_t row = static_cast<int64_t>(blockIdx.x) / shares, share = static_cast<int64_t>(blockIdx.x) % shares;
@@ -351,7 +361,7 @@ __global__ void __launch_bounds__(kRadixThreads)
   const int windows = (places + kWarpSize - 1) / kWarpSize;
   const int64_t first = cut.parts * share / shares, last = cut.parts * (share + 1) / shares;
   for (int64_t item = warp; item < windows * (last - first); item += kRadixWarps) {
-    detail::combine_sorted<kVec>(space, keys, sorted, places, item % windows * kWarpSize, row, first + item / windows, cut, heads[warp]);
+    detail::combine_sorted<kVec>(space, keys, sorted, places, item % windows * kWarpSize, row, first + item / windows, cut);
   }
 }
 
