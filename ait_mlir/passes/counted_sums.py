@@ -21,6 +21,7 @@ from ait_mlir.dialects.ait.view import ExpandOp, ReshapeOp
 from ait_mlir.dims import product
 from ait_mlir.lowering.target import Target
 from ait_mlir.passes.grouping import best_seconds
+from ait_mlir.passes.remove_duplicates import is_new_state
 
 
 def count_sums(block: Block, target: Target) -> bool:
@@ -31,10 +32,11 @@ def count_sums(block: Block, target: Target) -> bool:
 
 def one_value(op: ScatterOp) -> list[Operation] | None:
     """The ops, in no block, that compute the value that a sum by index adds at all places; the last one has it. None
-    if values differ, are integers, or go on along kept dims or along dims without an index.
+    if values differ, are integers, or go on along kept dims or along dims without an index, or if the sums replace an
+    input, which the op updates in place.
     """
     element = tensor_type(op.input).element_type
-    if op.kept.data or not is_float(element) or compute_type(element) != f32:
+    if op.kept.data or not is_float(element) or compute_type(element) != f32 or is_new_state(op.output):
         return None
     if not scope_of(op).equal(product(op.space()), tensor_type(op.indices[0]).num_elements()):
         return None

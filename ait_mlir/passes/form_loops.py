@@ -336,7 +336,8 @@ class Former:
         user = next(iter(users)) if len(users) == 1 else None
         if not isinstance(user, LoopsOp) or user in self.gone or (joined := self._formed([user, op])) is None:
             return None
-        return max(0.0, best_seconds(joined, self.target) - best_seconds(user, self.target))
+        apart, together = self._fastest(user), self._fastest(joined)
+        return None if apart is None or together is None else max(0.0, together.seconds - apart.seconds)
 
     def _copy_slowdown(self, op: ViewLike) -> float:
         """The time of a copy of a view over that of its bytes."""
