@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -68,12 +68,14 @@ def sums(many: int = 64) -> list[Sums]:
     ]
 
 
-def check_order(library: Library, cases: Iterable[Sums], counts: Iterable[int]) -> None:
-    """That all of these numbers of places, in few and in many elements, some outside, are combined in order."""
+def check_order(
+    library: Library, cases: Iterable[Sums], counts: Iterable[int], elements: Sequence[int] = (1, 5, 300)
+) -> None:
+    """That all of these numbers of places, in one element, few and many, some outside, are combined in order."""
     rng = np.random.default_rng(7)
     for case, dtype, rows in cases:
         for count in counts:
-            for most in (1, 5, 300):  # one element, few, many
+            for most in elements:
                 x = rng.normal(size=(rows, 300) if rows else (600, 8)).astype(dtype)
                 v = (rng.normal(size=(rows, count) if rows else (count, 8)) * 10).astype(dtype)
                 i = rng.integers(-most, most, size=(rows, count) if rows else (count, 1))
