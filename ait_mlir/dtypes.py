@@ -30,15 +30,19 @@ class DType:
     """Mantissa bits of a float, without the leading 1; 0 for other types."""
     max_exponent: int = 0
     """The exponent of the largest float, as a power of two."""
+    ends_early: bool = False
+    """Whether the last mantissa of the largest exponent is NaN instead of the largest float."""
+    is_stored_only: bool = False
+    """Whether values of the type are only moved and converted: no op computes in it."""
 
     @property
     def is_float(self) -> bool:
-        return self.mantissa > 0
+        return self.max_exponent > 0
 
     @property
     def largest(self) -> float:
         """The largest finite number of a float type."""
-        return (2 - 2.0**-self.mantissa) * 2.0**self.max_exponent
+        return (2 - 2.0**-self.mantissa * (1 + self.ends_early)) * 2.0**self.max_exponent
 
     def holds(self, other: DType) -> bool:
         """Whether every value of another float type is one of this float type."""
@@ -57,9 +61,17 @@ DTYPES: tuple[DType, ...] = (
     DType("i64", "int64", 8, 7, "int64_t", 0, "I64"),
     DType("ui8", "uint8", 1, 8, "uint8_t", 1, "U8"),
     DType("i16", "int16", 2, 9, "int16_t", 0, "I16"),
+    DType("f8E4M3FN", "float8_e4m3fn", 1, 10, "ait::float8_e4m3fn", 10, "F8_E4M3", 3, 8, True, True),
+    DType("f8E5M2", "float8_e5m2", 1, 11, "ait::float8_e5m2", 12, "F8_E5M2", 2, 15, False, True),
+    DType("f8E8M0FNU", "float8_e8m0fnu", 1, 12, "ait::float8_e8m0fnu", 14, "F8_E8M0", 0, 127, False, True),
+    DType("i4", "int4", 1, 13, "ait::int4_t", 0, "I4", is_stored_only=True),
+    DType("ui4", "uint4", 1, 14, "ait::uint4_t", 1, "U4", is_stored_only=True),
 )
+"""A tensor of `i4` or `ui4` has an element in each byte, as in NumPy; `ait.unpack` reads two from each byte of ui8."""
 
 BY_NAME: dict[str, DType] = {d.name: d for d in DTYPES}
+BEYOND_NUMPY = frozenset(("bfloat16", *(d.name for d in DTYPES if d.is_stored_only)))
+"""The types that NumPy has only with the package ml_dtypes; NumPy does not export them through DLPack."""
 
 
 def numpy_dtype(name: str) -> np.dtype[Any]:
@@ -67,4 +79,4 @@ def numpy_dtype(name: str) -> np.dtype[Any]:
     import ml_dtypes
     import numpy as np
 
-    return np.dtype(ml_dtypes.bfloat16) if name == "bfloat16" else np.dtype(name)
+    return np.dtype(getattr(ml_dtypes, name) if name in BEYOND_NUMPY else name)

@@ -14,6 +14,7 @@ FAMILIES = (
     "data",
     "detection",
     "elementwise",
+    "quantize",
     "gemm",
     "grouped",
     "conv",

@@ -54,13 +54,7 @@ def trunc(w: Writer, x: SSAValue) -> SSAValue:
 
 def round_to_even(w: Writer, x: SSAValue) -> SSAValue:
     """x rounded to the nearest whole number, a tie to the even number."""
-    if not is_float(element_of(x)):
-        return x
-    low, high = floor(w, x), ceil(w, x)
-    rest = w.sub(x, low)
-    even = w.mul(floor(w, w.mul(low, 0.5)), 2)
-    nearest = _select(w, "lt", rest, 0.5, low, high)
-    return _select(w, "eq", rest, 0.5, _select(w, "eq", low, even, low, high), nearest)
+    return w.pointwise("round", x) if is_float(element_of(x)) else x
 
 
 def round_decimals(w: Writer, x: SSAValue, decimals: int) -> SSAValue:

@@ -33,6 +33,8 @@ class Op(Cost, PureOp):
     By default its text is the operands, then each property after its name: `mine.rotate %x angle 0.5 : T`.
     """
 
+    TAKES_STORED: ClassVar[bool] = True
+
 
 class Elementwise(ElementwiseOp):
     """Base of an elementwise operator from outside: one definition for tensors, with broadcasting, and for scalars.

@@ -296,8 +296,8 @@ def product(exprs: Iterable[Expr | int]) -> Expr:
 
 
 _KEYWORDS = ("x", "to", "hints", "min", "max", "mod", "floordiv", "ceildiv", "jagged")
-_INTEGERS = ("i1", "i4", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "ui8")
-_ELEMENT_TYPES = ("f8", "f16", "bf16", "f32", "f64", *_INTEGERS)
+_INTEGERS = ("i1", "i4", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "ui4", "ui8")
+_ELEMENT_TYPES = ("f8", "f8E4M3FN", "f8E5M2", "f8E8M0FNU", "f16", "bf16", "f32", "f64", *_INTEGERS)
 RESERVED = frozenset(_KEYWORDS + _ELEMENT_TYPES)
 
 

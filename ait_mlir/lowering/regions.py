@@ -31,7 +31,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from ait_mlir.dialects.ait import elementwise as e
 from ait_mlir.dialects.ait.data import ConstantOp
-from ait_mlir.dialects.ait.dtypes import compute_type, integer_range
+from ait_mlir.dialects.ait.dtypes import compute_type, integer_range, is_float
 from ait_mlir.dialects.ait.types import TensorType
 from ait_mlir.dialects.outside import Elementwise
 from ait_mlir.lowering.authored import scalar_cpp
@@ -99,9 +99,16 @@ def op_functor(op: Operation, name: str) -> str:
     Floats narrower than f32 are given and returned as f32; storing the result rounds it.
     """
     inputs = [compute_type(cast(TensorType, v.type).element_type) for v in op.operands]
-    outputs = [compute_type(cast(TensorType, v.type).element_type) for v in op.results]
-    value = scalar_expression(op, [f"in{i}" for i in range(len(inputs))], inputs, outputs[0])
+    stored = [cast(TensorType, v.type).element_type for v in op.results]
+    outputs = [compute_type(t) for t in stored]
+    # A cast to 4 bits saturates there; the store would wrap.
+    value = scalar_expression(op, [f"in{i}" for i in range(len(inputs))], inputs, _target(op, stored[0], outputs[0]))
     return _struct(name, [element_type(t) for t in inputs], [element_type(t) for t in outputs], [f"out0 = {value};"])
+
+
+def _target(op: Operation, stored: Attribute, computed: Attribute) -> Attribute:
+    """The type that the expression of an op has: that of the stored result for a cast to a narrow integer."""
+    return stored if isinstance(op, e.CastOp) and not is_float(stored) else computed
 
 
 def identity_functor(t: Attribute, name: str) -> str:

@@ -12,16 +12,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias, TypeVar, cast
 
-import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from ait_mlir.dialects.ait.bits import from_bits, known_number
-from ait_mlir.dialects.ait.dtypes import DTYPES, is_float
+from ait_mlir.dialects.ait.dtypes import DTYPES, Float8, compute_type, is_float
 from ait_mlir.dialects.ait.ranks import ALONE, Part, Ranks
 from ait_mlir.dialects.ait.traits import Collective
 from ait_mlir.dialects.ait.types import ShapeAttr, TensorType
+from ait_mlir.dtypes import numpy_dtype
 from ait_mlir.outside import row_of
 
 Array: TypeAlias = npt.NDArray[Any]
@@ -44,9 +44,7 @@ class WrongReference(EvaluationError):
         self.op = op
 
 
-STORAGE: Mapping[Attribute, DType] = {
-    d.ir: np.dtype(cast(Any, ml_dtypes).bfloat16 if d.name == "bfloat16" else d.name) for d in DTYPES
-}
+STORAGE: Mapping[Attribute, DType] = {d.ir: numpy_dtype(d.name) for d in DTYPES}
 FLOAT64 = np.dtype(np.float64)
 
 
@@ -61,8 +59,9 @@ def storage_dtype(element_type: Attribute) -> DType:
 
 
 def value_dtype(element_type: Attribute) -> DType:
-    """Return the dtype that values are held in while evaluating: float64 for every float, else the storage dtype."""
-    return FLOAT64 if is_float(element_type) else storage_dtype(element_type)
+    """Return the dtype that values are held in while evaluating: float64 for floats, a byte for integers of 4 bits, else
+    the storage dtype."""
+    return FLOAT64 if is_float(element_type) else storage_dtype(compute_type(element_type))
 
 
 def element_type_of(type_: Attribute) -> Attribute:
@@ -77,11 +76,29 @@ def widen(array: Array, element_type: Attribute) -> Array:
 
 def round_to(array: Array, element_type: Attribute) -> Array:
     """Return float64 values rounded to an element type (to nearest, ties to even)."""
-    dtype = storage_dtype(element_type)
-    if dtype == array.dtype:
+    if storage_dtype(element_type) == array.dtype:
         return array
+    return to_storage(array, element_type).astype(value_dtype(element_type))
+
+
+def to_storage(array: Array, element_type: Attribute) -> Array:
+    """Return values as an array of the dtype that stores an element type; floats are rounded once."""
     with np.errstate(all="ignore"):
-        return array.astype(dtype).astype(value_dtype(element_type))
+        if isinstance(element_type, Float8) and array.dtype == np.float64:
+            array = _to_odd(array)
+        return array.astype(storage_dtype(element_type))
+
+
+def _to_odd(array: Array) -> Array:
+    """Return float64 values as float32 that round to the same float of 8 bits: truncated, with a sticky last bit.
+
+    The package ml_dtypes converts by way of float32, and would round twice.
+    """
+    nearest = array.astype(np.float32)
+    bits = np.atleast_1d(nearest).view(np.uint32)
+    exact = (nearest == array) | np.isnan(array)
+    truncated = bits - (np.abs(nearest) > np.abs(array)).astype(np.uint32)
+    return np.where(exact, bits, truncated | np.uint32(1)).view(np.float32).reshape(array.shape)
 
 
 RULES: dict[str, Rule] = {}

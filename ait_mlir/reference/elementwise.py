@@ -9,7 +9,7 @@ import numpy as np
 from xdsl.ir import Attribute, Operation
 
 from ait_mlir.dialects.ait import elementwise as ops
-from ait_mlir.dialects.ait.dtypes import BY_IR, is_float
+from ait_mlir.dialects.ait.dtypes import BY_IR, integer_range, is_float
 from ait_mlir.dialects.ait.elementwise import BitcastOp, CastOp, ClampOp, CompareOp, WhereOp
 from ait_mlir.dialects.ait.region import FusedElementwiseOp
 from ait_mlir.reference.core import (
@@ -20,6 +20,7 @@ from ait_mlir.reference.core import (
     element_type_of,
     reference,
     storage_dtype,
+    to_storage,
     value_dtype,
 )
 
@@ -86,6 +87,7 @@ UNARY: dict[str, Callable[[Array], Array]] = {
     "silu": silu,
     "abs": np.abs,
     "floor": np.floor,
+    "round": np.rint,
     "sin": np.sin,
     "cos": np.cos,
     "log1p": np.log1p,
@@ -176,14 +178,16 @@ def cast_values(x: Array, source: Attribute, target: Attribute) -> Array:
         return np.not_equal(x, 0)
     if is_float(target):
         exact = is_float(source) and BY_IR[target].holds(BY_IR[source])
-        return x if exact else x.astype(dtype).astype(value_dtype(target))
-    if x.dtype.kind != "f":
-        return x.astype(dtype)
-    info = np.iinfo(dtype)
+        return x if exact else to_storage(x, target).astype(value_dtype(target))
+    held = value_dtype(target)
+    if x.dtype != np.float64:
+        return x.astype(dtype).astype(held)
+    ends_of = integer_range(target)
+    assert ends_of is not None, "an integer type"
     whole = np.trunc(np.nan_to_num(x, nan=0.0))
-    inside = (whole >= float(info.min)) & (whole < float(int(info.max) + 1))
-    ends = np.where(whole > 0, np.array(info.max, dtype), np.array(info.min, dtype))
-    return np.where(inside, np.where(inside, whole, 0.0).astype(dtype), ends)
+    inside = (whole >= float(ends_of[0])) & (whole < float(ends_of[1] + 1))
+    ends = np.where(whole > 0, np.array(ends_of[1], held), np.array(ends_of[0], held))
+    return np.where(inside, np.where(inside, whole, 0.0).astype(held), ends)
 
 
 def arithmetic(function: Callable[..., Array]) -> Rule:

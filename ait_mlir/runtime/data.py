@@ -9,10 +9,9 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, cast
 
-import ml_dtypes
 import numpy as np
 
-from ait_mlir.dtypes import DTYPES
+from ait_mlir.dtypes import BEYOND_NUMPY, DTYPES, numpy_dtype
 from ait_mlir.errors import InputError, OutOfMemoryError
 
 
@@ -55,7 +54,7 @@ _DTYPES: dict[str, tuple[int, int]] = {
     **{f"uint{bits}": (_UINT, bits) for bits in (16, 32, 64)},
 }
 """DLPack's type code and bits: of the element types, and of others that a tensor may have."""
-_EXPORTED = frozenset(np.dtype(name) for name in _DTYPES if name != "bfloat16")
+_EXPORTED = frozenset(np.dtype(name) for name in _DTYPES if name not in BEYOND_NUMPY)
 CPU = (1, 0)
 """The DLPack device (type, number) of host memory."""
 
@@ -86,8 +85,9 @@ def to_numpy(value: Any) -> np.ndarray[Any, Any]:
         return np.asarray(value)
     torch = torch_module()
     tensor = value.detach().cpu().contiguous()
-    if tensor.dtype == torch.bfloat16:
-        return cast("np.ndarray[Any, Any]", tensor.view(torch.int16).numpy()).view(ml_dtypes.bfloat16)
+    if (name := str(tensor.dtype).removeprefix("torch.")) in BEYOND_NUMPY:
+        bits = torch.int16 if tensor.element_size() == 2 else torch.uint8
+        return cast("np.ndarray[Any, Any]", tensor.view(bits).numpy()).view(numpy_dtype(name))
     return tensor.numpy()
 
 

@@ -10,12 +10,16 @@ import re
 from xdsl.ir import Operation
 
 from ait_mlir.dialects.ait import AIT
+from ait_mlir.dialects.ait.dtypes import BY_MLIR, compute_type
 from ait_mlir.dialects.ait.elementwise import ElementwiseOp
 from ait_mlir.ir.context import context
 from ait_mlir.ir.parser import parse_text
 from ait_mlir.ir.source import SourceError
 
-ELEMENT_TYPES = ("f16", "bf16", "f32", "f64", "i1", "i8", "ui8", "i16", "i32", "i64")
+ELEMENT_TYPES = (
+    "f16", "bf16", "f32", "f64", "i1", "i8", "ui8", "i16", "i32", "i64", "f8E4M3FN", "f8E5M2",
+    "f8E8M0FNU", "i4", "ui4",
+)  # fmt: skip
 _DIMS = ("b = 1 to 64", "s = 1 to 512", "count = 0 to b*s bound", "words = jagged(s, b, 0 to 7)")
 
 EXAMPLES: dict[str, tuple[str, ...]] = {
@@ -43,6 +47,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     ),
     "copies": ("%a, %b : b x s x T; b x 24 x T -> b x s x T; b x 24 x T",),
     "cumulative": ("sum %a dim 1 : b x s x T -> b x s x T",),
+    "dequantize": ("%a scale %b : b x 768 x T; f32 -> b x 768 x f16",),
     "embedding": ("%a, %b : 100 x 24 x T; b x s x i64 -> b x s x 24 x T",),
     "embedding_bag": ("sum %a, %b, %c : 100 x 24 x T; s x i64; b x i64 -> b x 24 x T",),
     "expand": ("%a : s x 1 x T -> b x s x 8 x T",),
@@ -101,6 +106,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     ),
     "reduce": ("sum %a dims [1] : b x s x T -> b x T", "max %a dims [1] : b x s x T -> b x T"),
     "reshape": ("%a : b x s x 8 x T -> b x (8*s) x T",),
+    "quantize": ("%a scale %b : b x 768 x f32; f32 -> b x 768 x T",),
     "resize": ("nearest %a : b x s x 7 x 16 x T -> b x (2*s) x 14 x 16 x T",),
     "rms_norm": ("%a axes 1 eps 1e-05 : b x s x 768 x T -> b x s x 768 x T",),
     "roi_align": ("%a rois %b scales [0.5] sampling 2 : 1 x s x s x 16 x T; b x 5 x T -> b x 3 x 2 x 16 x T",),
@@ -118,6 +124,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "sort": ("%a dim 1 : b x s x T -> b x s x T; b x s x i64",),
     "split": ("%a dim 1 : b x 24 x T -> b x 8 x T; b x 16 x T",),
     "topk": ("%a k 3 : b x 24 x T -> b x 3 x T; b x 3 x i64",),
+    "unpack": ("%a : b x s x ui8 -> b x (2*s) x T",),
     "update_slice": ("%a, %b at %c dim 1 : b x 9 x T; b x 1 x T; i64 -> b x 9 x T",),
     "where": ("%a, %b, %c : b x i1; b x T; b x T -> b x T",),
 }
@@ -250,4 +257,4 @@ def _graph(op: str, text: str, t: str) -> str:
         *(f'ait.output "r{i}" %r{i} : {x}' for i, x in enumerate(results)),
         "}",
     ]
-    return re.sub(r"\bS\b", "f32" if t in ("f16", "bf16") else t, re.sub(r"\bT\b", t, "\n".join(lines)))
+    return re.sub(r"\bS\b", str(compute_type(BY_MLIR[t].ir)), re.sub(r"\bT\b", t, "\n".join(lines)))

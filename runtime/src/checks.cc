@@ -38,6 +38,14 @@ int64_t count(const int64_t* shape, int32_t rank) {
 }
 
 std::string dl_dtype_name(DLDataType type) {
+  switch (type.code) {
+    case kDLFloat8_e4m3fn: return "float8_e4m3fn";
+    case kDLFloat8_e4m3fnuz: return "float8_e4m3fnuz";
+    case kDLFloat8_e5m2: return "float8_e5m2";
+    case kDLFloat8_e5m2fnuz: return "float8_e5m2fnuz";
+    case kDLFloat8_e8m0fnu: return "float8_e8m0fnu";
+    default: break;
+  }
   const char* base = type.code == kDLFloat ? "float" : type.code == kDLBfloat ? "bfloat" : type.code == kDLInt ? "int"
                      : type.code == kDLUInt ? "uint" : type.code == kDLComplex ? "complex" : type.code == kDLBool ? "bool" : "type";
   if (type.code == kDLBool && type.bits == 8) return base;
@@ -181,6 +189,11 @@ DLDataType dl_dtype(int32_t dtype) {
     case AIT_BOOL: return {kDLBool, bits, 1};
     case AIT_I8: case AIT_I16: case AIT_I32: case AIT_I64: return {kDLInt, bits, 1};
     case AIT_UI8: return {kDLUInt, bits, 1};
+    case AIT_I4: return {kDLInt, bits, 1};
+    case AIT_UI4: return {kDLUInt, bits, 1};
+    case AIT_F8E4M3FN: return {kDLFloat8_e4m3fn, bits, 1};
+    case AIT_F8E5M2: return {kDLFloat8_e5m2, bits, 1};
+    case AIT_F8E8M0FNU: return {kDLFloat8_e8m0fnu, bits, 1};
     default: return {kDLFloat, bits, 1};
   }
 }

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <string>
 
+#include "ait/types.h"
 #include "error.h"
 
 namespace ait::runtime {
@@ -42,6 +43,11 @@ double value_at(const char* at, int32_t dtype) {
     case AIT_I8: return read<int8_t>(at);
     case AIT_UI8: return read<uint8_t>(at);
     case AIT_I16: return read<int16_t>(at);
+    case AIT_F8E4M3FN: return read<float8_e4m3fn>(at);
+    case AIT_F8E5M2: return read<float8_e5m2>(at);
+    case AIT_F8E8M0FNU: return read<float8_e8m0fnu>(at);
+    case AIT_I4: return read<int4_t>(at);
+    case AIT_UI4: return read<uint4_t>(at);
     case AIT_I32: return read<int32_t>(at);
     default: return static_cast<double>(read<int64_t>(at));
   }

@@ -23,7 +23,8 @@ struct DtypeInfo {
 
 constexpr DtypeInfo kDtypes[] = {{"float16", 2}, {"bfloat16", 2}, {"float32", 4}, {"float64", 8},
                                  {"bool", 1},    {"int8", 1},     {"int32", 4},   {"int64", 8},
-                                 {"uint8", 1},   {"int16", 2}};
+                                 {"uint8", 1},   {"int16", 2},    {"float8_e4m3fn", 1}, {"float8_e5m2", 1},
+                                 {"float8_e8m0fnu", 1}, {"int4", 1}, {"uint4", 1}};
 static_assert(std::size(kDtypes) == AIT_DTYPES);
 
 const DtypeInfo& dtype_info(int32_t dtype) {

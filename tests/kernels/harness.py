@@ -19,7 +19,7 @@ from xdsl.dialects.builtin import Builtin
 
 from ait_mlir.dialects.ait import AIT
 from ait_mlir.dialects.ait.data import GraphOp, OutputOp, ParamOp
-from ait_mlir.dialects.ait.dtypes import BY_IR
+from ait_mlir.dialects.ait.dtypes import BY_IR, f8E8M0FNU
 from ait_mlir.dialects.ait.strided import contiguous_strides
 from ait_mlir.dialects.ait.traits import BindsDim, UpdatesOperand
 from ait_mlir.dialects.ait.types import scope_of, tensor_type
@@ -296,7 +296,7 @@ def lay_out(
         raw = np.full(size + 64, 0xA5, np.uint8)
         start = -raw.ctypes.data % 64
         canvas = raw[start : start + size].view(dtype)
-    view = np.lib.stride_tricks.as_strided(canvas[offset:], shape, [s * dtype.itemsize for s in strides])
+    view = np.ndarray(shape, dtype, canvas, offset * dtype.itemsize, [s * dtype.itemsize for s in strides])
     return canvas, view
 
 
@@ -318,6 +318,8 @@ def random_inputs(case: Case, env: Mapping[str, int], seed: int = 0) -> list[np.
         elif position in case.offsets:
             rows, longest = case.offsets[position]
             arrays.append(random_offsets(rng, shape[0], parse(rows).evaluate(env), longest).astype(dtype))
+        elif t.element_type == f8E8M0FNU:
+            arrays.append(np.exp2(rng.integers(-9, 10, shape)).astype(dtype))
         elif dtype.kind in "iu":
             arrays.append(rng.integers(-9, 10, shape).astype(dtype))
         else:
@@ -370,7 +372,7 @@ def assert_close(
     `stored` is a value on the way that the kernel under test also rounds to the dtype: half an ulp of it is allowed on top.
     """
     assert got.shape == want.shape
-    if got.dtype.kind in "iub":
+    if got.dtype.kind in "iub" or got.dtype.name in ("int4", "uint4"):
         np.testing.assert_array_equal(got, want)
         return
     with np.errstate(over="ignore"):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ait_mlir.dialects.ait.elementwise import BINARY, PREDICATES, UNARY
-from tests.specs.spec import FLOATS, INTEGERS, Form, Spec, form
+from tests.specs.spec import FLOATS, INTEGERS, STORED, Form, Spec, form
 from tests.specs.tolerance import BITS, MAPS, ROUNDED, Tolerance
 
 N = "n = 0 to 100000"
@@ -83,7 +83,11 @@ BITCAST = Spec(
 )  # fmt: skip
 CAST = Spec(
     "cast",
-    tuple(form(f"to-{t}", "cast %a", "n x T", to=f"n x {t}") for t in ("i1", *INTEGERS, *FLOATS)),
+    (
+        *(form(f"to-{t}", "cast %a", "n x T", to=f"n x {t}") for t in ("i1", *INTEGERS, *FLOATS)),
+        *(form(f"to-{t}", "cast %a", "n x T", to=f"n x {t}", types=("f32", "f64", "bf16", "i32")) for t in STORED),
+        *(form(f"stored-{t}", "cast %a", "n x T", to=f"n x {t}", types=STORED) for t in ("f32", "bf16", "i8", "i1")),
+    ),
     ROUNDED, N, ENVS, FEW, TYPES, SPECIAL,
 )  # fmt: skip
 

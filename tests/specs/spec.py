@@ -25,6 +25,10 @@ CONSUMERS: tuple[Consumer, ...] = ("cpu", "gpu", "cuda", "rocm", "codegen", "gra
 
 FLOATS = ("f16", "bf16", "f32", "f64")
 INTEGERS = ("i8", "ui8", "i16", "i32", "i64")
+STORED = ("f8E4M3FN", "f8E5M2", "f8E8M0FNU", "i4", "ui4")
+"""Types that are only moved and converted."""
+WIDE = {"f16": "f32", "bf16": "f32", **dict.fromkeys(STORED[:3], "f32"), "i4": "i8", "ui4": "ui8"}
+"""The types of scalars in a region, where they are others."""
 _NAME = re.compile(r"%([a-z]\w*)")
 
 
@@ -58,7 +62,7 @@ class Form:
         """The form at an element type."""
 
         def put(text: str) -> str:
-            return re.sub(r"\bS\b", "f64" if t == "f64" else "f32" if t in FLOATS else t, re.sub(r"\bT\b", t, text))
+            return re.sub(r"\bS\b", WIDE.get(t, t), re.sub(r"\bT\b", t, text))
 
         return Form(self.name, put(self.text), tuple(map(put, self.operands)), tuple(map(put, self.results)))
 

@@ -19,9 +19,11 @@ from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
 from ait_mlir.dialects.ait.bits import LEAST, MOST
+from ait_mlir.dialects.ait.dtypes import STORED_ONLY
 from ait_mlir.dialects.ait.operands import parse_signature, resolve
 from ait_mlir.dialects.ait.structure import region_key
 from ait_mlir.dialects.ait.syntax import DIM, NUMBER, Body, Operands, Prop, Syntax, properties_of, values
+from ait_mlir.dialects.ait.traits import Cost
 from ait_mlir.dialects.ait.types import EMPTY_SCOPE, Shape, ShapeAttr, ShapedType, TensorType, scope_of, shape_text
 from ait_mlir.dims import Expr, Scope
 from ait_mlir.errors import Fix, with_fixes
@@ -43,6 +45,9 @@ class AitOp(IRDLOperation):
     SELF_CONTAINED: ClassVar[bool] = False
     """Whether verification depends only on the op's own types, properties and regions, and on the dims declared around
     it: not on the definitions of operands, the uses of results, or the parent op."""
+
+    TAKES_STORED: ClassVar[bool] = False
+    """Whether the op takes element types that are only stored (`is_stored_only`): it moves or converts elements."""
 
     def set_up(
         self,
@@ -145,6 +150,8 @@ class AitOp(IRDLOperation):
                 if isinstance(given, ShapeAttr) and len(given.data) != 1:
                     raise self.fail(f"{clause.name} is one dim expression, got {len(given.data)}")
         expected = self.infer_result_types()
+        if not (self.TAKES_STORED or (isinstance(self, Cost) and self.MOVES_ONLY)):
+            self._refuse_stored()
         scope = scope_of(self)
         for clause in self.SYNTAX:
             if isinstance(clause, Prop) and clause.kind is NUMBER:
@@ -158,6 +165,15 @@ class AitOp(IRDLOperation):
                 check_declared(self, scope, result.type)
                 check_sizes(self, scope, result.type)
                 scope.memo[result.type] = True
+
+    def _refuse_stored(self) -> None:
+        """Raise for an operand or a result of an element type that no op computes in."""
+        for value in (*self.operands, *self.results):
+            t = value.type.element_type if isinstance(value.type, TensorType) else value.type
+            if t in STORED_ONLY:
+                raise self.fail(
+                    f"cannot compute in {t}, which only stores values; convert with ait.cast before and behind"
+                )
 
     def infer_result_types(self) -> ResultTypes:
         """The result types that follow from operands and properties; `VerifyException` if these do not fit together.

@@ -359,6 +359,7 @@ class ParamOp(PureOp):
     """
 
     name = "ait.param"
+    TAKES_STORED: ClassVar[bool] = True
     SYNTAX: ClassVar[Syntax] = (Prop("param_name", STRING, ""),)
     SELF_CONTAINED: ClassVar[bool] = True
 
@@ -387,6 +388,7 @@ class ConstantOp(PureOp):
     """
 
     name = "ait.constant"
+    TAKES_STORED: ClassVar[bool] = True
     SYNTAX: ClassVar[Syntax] = (Prop("value", LITERAL, ""),)
 
     value = prop_def(ArrayAttr | FloatAttr | IntegerAttr)
@@ -445,6 +447,7 @@ class OutputOp(AitOp):
     """
 
     name = "ait.output"
+    TAKES_STORED: ClassVar[bool] = True
     SYNTAX: ClassVar[Syntax] = (
         Prop("output_name", STRING, ""),
         Operands(("value",)),

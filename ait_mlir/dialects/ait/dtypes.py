@@ -7,6 +7,9 @@ from dataclasses import asdict, dataclass
 
 from xdsl.dialects.builtin import (
     BFloat16Type,
+    Float8E4M3FNType,
+    Float8E5M2Type,
+    Float8E8M0FNUType,
     Float16Type,
     Float32Type,
     Float64Type,
@@ -26,7 +29,8 @@ from xdsl.ir import Attribute
 
 from ait_mlir import dtypes
 
-Float = Float16Type | BFloat16Type | Float32Type | Float64Type
+Float8 = Float8E4M3FNType | Float8E5M2Type | Float8E8M0FNUType
+Float = Float16Type | BFloat16Type | Float32Type | Float64Type | Float8
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,8 +46,12 @@ class DType(dtypes.DType):
 
 
 ui8 = IntegerType(8, Signedness.UNSIGNED)
+i4, ui4 = IntegerType(4), IntegerType(4, Signedness.UNSIGNED)
+f8E4M3FN, f8E5M2, f8E8M0FNU = Float8E4M3FNType(), Float8E5M2Type(), Float8E8M0FNUType()
 
-_IR: dict[str, Attribute] = {str(t): t for t in (f16, bf16, f32, f64, i1, i8, i32, i64, ui8, i16)}
+_IR: dict[str, Attribute] = {
+    str(t): t for t in (f16, bf16, f32, f64, i1, i8, i32, i64, ui8, i16, f8E4M3FN, f8E5M2, f8E8M0FNU, i4, ui4)
+}
 
 DTYPES: tuple[DType, ...] = tuple(DType(**asdict(row), ir=_IR[row.mlir]) for row in dtypes.DTYPES)
 
@@ -51,18 +59,23 @@ BY_IR: dict[Attribute, DType] = {d.ir: d for d in DTYPES}
 BY_MLIR: dict[str, DType] = {d.mlir: d for d in DTYPES}
 BY_NAME: dict[str, DType] = {d.name: d for d in DTYPES} | {"float": BY_MLIR["f32"], "int": BY_MLIR["i32"]}
 
+STORED_ONLY: frozenset[Attribute] = frozenset(d.ir for d in DTYPES if d.is_stored_only)
+"""The types whose values are only moved and converted."""
 LARGEST: dict[Attribute, float] = {d.ir: d.largest for d in DTYPES if d.is_float}
 """The largest finite number of each float type."""
 _INFINITE: dict[Attribute, float] = {
     f16: 65520.0,
     bf16: float.fromhex("0x1.ffp127"),
     f32: float.fromhex("0x1.ffffffp127"),
+    f8E4M3FN: math.nextafter(464.0, math.inf),
+    f8E5M2: 61440.0,
+    f8E8M0FNU: float.fromhex("0x1.8p127"),
 }
-"""The least number that rounds to infinity."""
+"""The least number that rounds to infinity, or to NaN in a type without infinity."""
 
 
 def overflows(number: float, element: Attribute) -> bool:
-    """Whether a finite number becomes infinite in a float type."""
+    """Whether a finite number becomes infinite in a float type, or NaN if the type has no infinity."""
     return math.isfinite(number) and abs(number) >= _INFINITE.get(element, math.inf)
 
 
@@ -74,8 +87,10 @@ def integer_range(element_type: Attribute) -> tuple[int, int] | None:
     """The least and the largest value of an integer type; None for any other type and for i1."""
     if element_type not in BY_IR or is_float(element_type) or element_type == i1:
         return None
-    bits = 8 * BY_IR[element_type].bytes
-    return (0, (1 << bits) - 1) if element_type == ui8 else (-(1 << bits - 1), (1 << bits - 1) - 1)
+    assert isinstance(element_type, IntegerType)
+    bits = element_type.width.data
+    is_unsigned = element_type.signedness.data == Signedness.UNSIGNED
+    return (0, (1 << bits) - 1) if is_unsigned else (-(1 << bits - 1), (1 << bits - 1) - 1)
 
 
 def is_element_type(attribute: Attribute) -> bool:
@@ -84,8 +99,14 @@ def is_element_type(attribute: Attribute) -> bool:
 
 
 def compute_type(element_type: Attribute) -> Attribute:
-    """The type in which kernels compute values of `element_type`: f32 for narrower floats, else the type itself."""
-    return f32 if isinstance(element_type, Float16Type | BFloat16Type) else element_type
+    """The type in which kernels compute values of `element_type`: f32 for narrower floats, an integer of a byte for one
+    of 4 bits, else the type itself."""
+    if isinstance(element_type, Float16Type | BFloat16Type | Float8):
+        return f32
+    return _BYTES.get(element_type, element_type)
+
+
+_BYTES: dict[Attribute, Attribute] = {i4: i8, ui4: ui8}
 
 
 def accumulator_type(element_type: Attribute) -> Attribute:

@@ -117,6 +117,7 @@ FastGeluOp = _unary("fast_gelu", "x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3
 SiluOp = _unary("silu", "x * sigmoid(x) (arXiv:1702.03118).")
 AbsOp = _unary("abs", "x without its sign; of the least integer, that integer.", cheap=True, floats_only=False)
 FloorOp = _unary("floor", "The largest whole number that is not above x.", "up", cheap=True)
+RoundOp = _unary("round", "The nearest whole number, of two the even one.", "up", cheap=True)
 SinOp = _unary("sin", "Sine of an angle in radians; NaN at infinity.")
 CosOp = _unary("cos", "Cosine of an angle in radians; NaN at infinity.")
 Log1pOp = _unary("log1p", "log(1 + x), exact near 0; -inf at -1, NaN below.", "up")
@@ -252,6 +253,7 @@ class WhereOp(ElementwiseOp):
     """
 
     name = "ait.where"
+    TAKES_STORED: ClassVar[bool] = True
     OPERAND_NAMES: ClassVar[tuple[str, ...]] = ("condition", "a", "b")
     CHEAP: ClassVar[bool] = True
 
@@ -335,6 +337,7 @@ class CastOp(ElementwiseOp):
     """
 
     name = "ait.cast"
+    TAKES_STORED: ClassVar[bool] = True
     OPERAND_NAMES: ClassVar[tuple[str, ...]] = ("input",)
     CHEAP: ClassVar[bool] = True
     WORK: ClassVar[int] = 0

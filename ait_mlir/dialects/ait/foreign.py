@@ -80,6 +80,7 @@ class CallFfiOp(Cost, PureOp):
     """
 
     name = "ait.call_ffi"
+    TAKES_STORED: ClassVar[bool] = True
     SYNTAX: ClassVar[Syntax] = (
         Prop("workspace", DIM, optional=True),
         Flag("strided"),

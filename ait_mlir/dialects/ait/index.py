@@ -18,7 +18,7 @@ from xdsl.irdl import (
 )
 
 from ait_mlir.dialects.ait.base import AitOp, PureOp, ResultTypes, Value, broadcast_shapes, same_shape
-from ait_mlir.dialects.ait.dtypes import integer_range
+from ait_mlir.dialects.ait.dtypes import STORED_ONLY, integer_range
 from ait_mlir.dialects.ait.syntax import (
     INT,
     INTS,
@@ -208,6 +208,7 @@ class MaskedSelectOp(BindsDim, Cost, PureOp):
     """
 
     name = "ait.masked_select"
+    TAKES_STORED: ClassVar[bool] = True
 
     input = operand_def(TensorType)
     mask = operand_def(TensorType)
@@ -393,6 +394,7 @@ class ScatterOp(UpdatesOperand, IndexedOp):
     """
 
     name = "ait.scatter"
+    TAKES_STORED: ClassVar[bool] = True
     SYNTAX: ClassVar[Syntax] = (
         Word("kind", SCATTERS), Operands(("input", "values")), Group("indices", "at"), Prop("dims", INTS),
         Prop("kept", INTS),
@@ -433,8 +435,9 @@ class ScatterOp(UpdatesOperand, IndexedOp):
             raise self.fail(f"unknown kind {self.kind}; expected one of {', '.join(SCATTERS)}")
         if values.element_type != whole.element_type:
             raise self.fail(f"values are {values.element_type}, the tensor is {whole.element_type}")
-        if whole.element_type == i1 and self.kind.data != "set":
-            raise self.fail(f"cannot {self.kind.data} booleans; cast them to integers, or use 'set'")
+        if whole.element_type in (i1, *STORED_ONLY) and self.kind.data != "set":
+            what = "booleans; cast them to integers" if whole.element_type == i1 else f"{whole.element_type}; cast them"
+            raise self.fail(f"cannot {self.kind.data} {what}, or use 'set'")
         self.space()
         return [whole]
 

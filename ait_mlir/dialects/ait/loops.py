@@ -195,6 +195,7 @@ class AtOp(PureOp):
     """
 
     name = "ait.at"
+    TAKES_STORED: ClassVar[bool] = True
     SYNTAX: ClassVar[Syntax] = (Read(), Else(), Says())
 
     tensor = operand_def(TensorType)
@@ -398,6 +399,7 @@ class LoopsOp(ChecksIndices, Cost, Iterating):
     """
 
     name = "ait.loops"
+    TAKES_STORED: ClassVar[bool] = True
     SYNTAX: ClassVar[Syntax] = (Inputs(), For(), PlainRegion())
 
     inputs = var_operand_def(TensorType)

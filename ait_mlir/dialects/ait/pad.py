@@ -35,6 +35,7 @@ class PadOp(AlongDims, Cost, PureOp):
     """
 
     name = "ait.pad"
+    TAKES_STORED: ClassVar[bool] = True
     SYNTAX: ClassVar[Syntax] = (
         Word("mode", MODES),
         Operands(),

@@ -26,6 +26,7 @@ class YieldOp(AitOp):
     """
 
     name = "ait.yield"
+    TAKES_STORED: ClassVar[bool] = True
     OPERAND_TYPES: ClassVar[str] = "values"
 
     values = var_operand_def()
@@ -90,6 +91,7 @@ class FusedElementwiseOp(ReadsAll, InPlace, Cost, PureOp):
     """
 
     name = "ait.fused_elementwise"
+    TAKES_STORED: ClassVar[bool] = True
     SYNTAX: ClassVar[Syntax] = (RegionClause("inputs"),)
     WORK: ClassVar[int] = 0
 

@@ -48,6 +48,7 @@ class ScanOp(Cost, PureOp):
     """
 
     name = "ait.scan"
+    TAKES_STORED: ClassVar[bool] = True
     SYNTAX: ClassVar[Syntax] = (
         Operands(("scanned",)),
         Group("init", "init", optional=True),

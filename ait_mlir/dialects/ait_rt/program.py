@@ -161,6 +161,7 @@ class ReturnOp(AitOp):
     """
 
     name = "ait_rt.return"
+    TAKES_STORED: ClassVar[bool] = True
     SYNTAX: ClassVar[Syntax] = (Operands(),)
     OPERAND_TYPES: ClassVar[str] = "values"
 

@@ -257,6 +257,8 @@ AIT_FN float digamma(float x) { return static_cast<float>(digamma(static_cast<do
 
 AIT_FN float floor(float x) { return ::floorf(x); }
 AIT_FN double floor(double x) { return ::floor(x); }
+AIT_FN float round(float x) { return ::rintf(x); }
+AIT_FN double round(double x) { return ::rint(x); }
 AIT_FN float sin(float x) { return ::sinf(x); }
 AIT_FN double sin(double x) { return ::sin(x); }
 AIT_FN float cos(float x) { return ::cosf(x); }
@@ -376,6 +378,7 @@ AIT_NARROW(silu)
 AIT_NARROW(gelu)
 AIT_NARROW(fast_gelu)
 AIT_NARROW(floor)
+AIT_NARROW(round)
 AIT_NARROW(sin)
 AIT_NARROW(cos)
 AIT_NARROW(log1p)
@@ -439,7 +442,12 @@ AIT_FN T where(bool condition, T a, T b) {
 /// integers wrap; anything to bool is x != 0.
 template <class To, class From>
 AIT_FN To cast(From x) {
-  if constexpr (std::is_integral<To>::value && !std::is_same<To, bool>::value && !std::is_integral<From>::value) {
+  if constexpr (is_nibble<To> && !std::is_integral<compute_t<From>>::value) {
+    using Wide = compute_t<To>;
+    const Wide wide = cast<Wide>(x), last = std::is_signed<Wide>::value ? Wide(7) : Wide(15);
+    const Wide first = std::is_signed<Wide>::value ? Wide(-8) : Wide(0);
+    return To(wide > last ? last : wide < first ? first : wide);
+  } else if constexpr (std::is_integral<To>::value && !std::is_same<To, bool>::value && !std::is_integral<compute_t<From>>::value) {
     using Real = compute_t<From>;
     const Real v = convert<Real>(x);
     constexpr bool kSigned = std::is_signed<To>::value;

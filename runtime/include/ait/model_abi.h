@@ -24,9 +24,14 @@ typedef enum ait_dtype {
   AIT_I32 = 6,
   AIT_I64 = 7,
   AIT_UI8 = 8,
-  AIT_I16 = 9
+  AIT_I16 = 9,
+  AIT_F8E4M3FN = 10,
+  AIT_F8E5M2 = 11,
+  AIT_F8E8M0FNU = 12,
+  AIT_I4 = 13,   ///< an element in each byte, from -8 to 7
+  AIT_UI4 = 14   ///< an element in each byte, from 0 to 15
 } ait_dtype;
-#define AIT_DTYPES 10  ///< how many there are
+#define AIT_DTYPES 15  ///< how many there are
 
 #define AIT_MAX_RUNTIMES 4096  ///< the most runs of a model that may be under way at the same time
 

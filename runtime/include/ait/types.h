@@ -6,6 +6,8 @@
 /// | f16  | `_Float16`     | `__half`        | `_Float16`     |
 /// | bf16 | 16-bit struct  | `__nv_bfloat16` | 16-bit struct  |
 /// | i1   | `bool`, one byte everywhere                       |
+/// | f8E4M3FN, f8E5M2, f8E8M0FNU | structs of one byte everywhere |
+/// | i4, ui4 | structs of one byte everywhere, whose upper 4 bits do not count |
 #ifndef AIT_TYPES_H_
 #define AIT_TYPES_H_
 
@@ -84,6 +86,95 @@ struct bfloat16 {
 
 static_assert(sizeof(half) == 2 && sizeof(bfloat16) == 2 && sizeof(bool) == 1, "element sizes are part of the ABI");
 
+/// @brief A float of 8 bits with a sign (arXiv:2209.05433).
+///
+/// @tparam kMantissa bits of the mantissa, @tparam kBias what the exponent's bits are above the exponent
+/// @tparam kInfinite whether the largest exponent is that of infinity and NaN; else NaN alone has all bits but the sign
+template <int kMantissa, int kBias, bool kInfinite>
+struct float8 {
+  uint8_t bits;
+
+  float8() = default;
+  AIT_FN explicit float8(float value) : bits(round(value)) {}
+
+  /// The exact value.
+  AIT_FN operator float() const {
+    constexpr uint32_t kShift = 23 - kMantissa, kExponents = 127 - kBias;
+    const uint32_t magnitude = static_cast<uint32_t>(bits & 0x7fu) << kShift;
+    const float normal = bit_cast<float>(magnitude + (kExponents << 23));
+    // Below the least normal number the hidden 1 is missing: have one, and take it off again.
+    const float subnormal = bit_cast<float>(magnitude + ((kExponents + 1) << 23)) - bit_cast<float>((kExponents + 1) << 23);
+    const uint32_t finite = bit_cast<uint32_t>((bits & 0x7fu) >> kMantissa ? normal : subnormal);
+    const uint32_t beyond = kInfinite && (bits & 0x7fu) == kTop ? 0x7f800000u : 0x7fc00000u;
+    const uint32_t found = (bits & 0x7fu) >= kTop ? beyond : finite;
+    return bit_cast<float>(found | static_cast<uint32_t>(bits & 0x80u) << 24);
+  }
+
+  /// To nearest, ties to even. Beyond the largest number: infinity, or NaN in a type without infinity.
+  static AIT_FN uint8_t round(float value) {
+    constexpr uint32_t kShift = 23 - kMantissa, kExponents = 127 - kBias;
+    const uint32_t word = bit_cast<uint32_t>(value), magnitude = word & 0x7fffffffu;
+    // The sum with this power of 2 has the last place of a subnormal number as its own last place.
+    constexpr uint32_t kPower = (kExponents + 1 + kShift) << 23;
+    const uint32_t subnormal = bit_cast<uint32_t>(bit_cast<float>(magnitude) + bit_cast<float>(kPower)) - kPower;
+    const uint32_t odd = (magnitude >> kShift) & 1u;
+    const uint32_t normal = (magnitude - (kExponents << 23) + (1u << (kShift - 1)) - 1u + odd) >> kShift;
+    uint32_t found = magnitude < ((kExponents + 1) << 23) ? subnormal : normal;
+    found = magnitude >= 0x7f800000u || found > kTop ? kTop : found;
+    found = magnitude > 0x7f800000u ? kNan : found;
+    return static_cast<uint8_t>(found | (word >> 24 & 0x80u));
+  }
+
+ private:
+  static constexpr uint32_t kTop = kInfinite ? 0x7fu << kMantissa & 0x7fu : 0x7fu;  ///< the bits of infinity, else those of NaN
+  static constexpr uint32_t kNan = kInfinite ? kTop | 1u << (kMantissa - 1) : kTop;
+};
+using float8_e4m3fn = float8<3, 7, false>;
+using float8_e5m2 = float8<2, 15, true>;
+
+/// @brief A power of 2 from 2^-127 to 2^127, or NaN: the scale of a block of numbers.
+struct float8_e8m0fnu {
+  uint8_t bits;
+
+  float8_e8m0fnu() = default;
+  AIT_FN explicit float8_e8m0fnu(float value) : bits(round(value)) {}
+  AIT_FN operator float() const {
+    const uint32_t power = bits == 0 ? 0x00400000u : static_cast<uint32_t>(bits) << 23;
+    return bit_cast<float>(bits == 0xffu ? 0x7fc00000u : power);
+  }
+
+  /// To the nearest power, of two the larger one; above 2^-127 to 2^-126; NaN for 0 and numbers below it.
+  static AIT_FN uint8_t round(float value) {
+    const uint32_t word = bit_cast<uint32_t>(value);
+    const uint32_t normal = (word + 0x00400000u) >> 23, subnormal = word > 0x00400000u ? 1u : 0u;
+    const uint32_t found = word < 0x00800000u ? subnormal : normal;
+    return static_cast<uint8_t>(word == 0 || word >= 0x7f800000u ? 0xffu : found);
+  }
+};
+
+/// @brief An integer of 4 bits in a byte.
+template <bool kSigned>
+struct nibble {
+  using Wide = std::conditional_t<kSigned, int8_t, uint8_t>;
+  uint8_t bits;
+
+  nibble() = default;
+  /// Wraps.
+  template <class T>
+  AIT_FN explicit nibble(T value) : bits(static_cast<uint8_t>(static_cast<int32_t>(value) & 15)) {}
+  AIT_FN operator Wide() const {
+    return static_cast<Wide>(kSigned ? ((bits & 15) ^ 8) - 8 : bits & 15);
+  }
+};
+using int4_t = nibble<true>;
+using uint4_t = nibble<false>;
+
+template <class T>
+inline constexpr bool is_float8 = std::is_same_v<T, float8_e4m3fn> || std::is_same_v<T, float8_e5m2> || std::is_same_v<T, float8_e8m0fnu>;
+template <class T>
+inline constexpr bool is_nibble = std::is_same_v<T, int4_t> || std::is_same_v<T, uint4_t>;
+
+/// Whether an element is a float of 16 bits.
 template <class T>
 inline constexpr bool is_narrow_float = std::is_same_v<T, half> || std::is_same_v<T, bfloat16>;
 
@@ -91,9 +182,20 @@ inline constexpr bool is_narrow_float = std::is_same_v<T, half> || std::is_same_
 template <class T>
 using Bits = std::conditional_t<sizeof(T) == 4, uint32_t, std::conditional_t<sizeof(T) == 2, uint16_t, uint8_t>>;
 
-/// @brief The type in which scalars of `T` are computed: `float` for `half` and `bfloat16`, else `T`.
+namespace detail {
 template <class T>
-using compute_t = std::conditional_t<is_narrow_float<T>, float, T>;
+struct Computed {
+  using Type = std::conditional_t<is_narrow_float<T> || is_float8<T>, float, T>;
+};
+template <bool kSigned>
+struct Computed<nibble<kSigned>> {
+  using Type = typename nibble<kSigned>::Wide;
+};
+}  // namespace detail
+
+/// @brief The type in which scalars of `T` are computed: `float` for narrower floats, a byte for 4 bits, else `T`.
+template <class T>
+using compute_t = typename detail::Computed<T>::Type;
 
 /// @brief `value` as a `float`, exact for every element type no wider than 24 bits.
 template <class T>
@@ -146,7 +248,7 @@ AIT_FN To convert(From value) {
     return value;
   } else if constexpr (std::is_same_v<To, bool>) {
     return static_cast<compute_t<From>>(value) != compute_t<From>(0);
-  } else if constexpr (is_narrow_float<To>) {
+  } else if constexpr (is_narrow_float<To> || is_float8<To>) {
     // A float holds neither every double nor every int32: go there with a sticky bit, so that only one rounding shows.
     if constexpr (std::is_same_v<From, double> || std::is_same_v<From, int32_t>) {
       return from_float<To>(round_to_odd(static_cast<double>(value)));

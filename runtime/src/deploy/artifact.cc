@@ -46,7 +46,7 @@ struct Code {
   size_t bytes;
 };
 constexpr Code kCodes[] = {{"F16", 2}, {"BF16", 2}, {"F32", 4}, {"F64", 8}, {"BOOL", 1}, {"I8", 1}, {"I32", 4}, {"I64", 8},
-                            {"U8", 1},  {"I16", 2}};
+                            {"U8", 1},  {"I16", 2}, {"F8_E4M3", 1}, {"F8_E5M2", 1}, {"F8_E8M0", 1}, {"I4", 1}, {"U4", 1}};
 static_assert(std::size(kCodes) == AIT_DTYPES);
 
 std::set<std::string> cpu_flags() {
