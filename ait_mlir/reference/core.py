@@ -58,9 +58,14 @@ def storage_dtype(element_type: Attribute) -> DType:
     return dtype
 
 
+def is_integer(dtype: DType) -> bool:
+    """Whether a dtype holds integers; NumPy gives the kind of those of 4 bits as that of no number."""
+    return dtype.kind in "iu" or dtype.name in ("int4", "uint4")
+
+
 def value_dtype(element_type: Attribute) -> DType:
-    """Return the dtype that values are held in while evaluating: float64 for floats, a byte for integers of 4 bits, else
-    the storage dtype."""
+    """Return the dtype that values are held in while evaluating: float64 for floats, a byte for 4 bits, else the
+    storage dtype."""
     return FLOAT64 if is_float(element_type) else storage_dtype(compute_type(element_type))
 
 

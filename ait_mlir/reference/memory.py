@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from ait_mlir.reference.core import Array, DType, EvaluationError
+from ait_mlir.reference.core import Array, DType, EvaluationError, is_integer
 
 EXACT_CELL = 8
 """Bytes held for each byte of the program in exact mode: the size of the widest element."""
@@ -114,7 +114,7 @@ class View:
         count = int(np.count_nonzero(stray))
         if not count:
             return values.copy(), 0
-        if values.dtype.kind != "f" and values.dtype.kind != "V":
+        if is_integer(values.dtype) or values.dtype == np.bool_:
             raise EvaluationError(
                 f"{count} of the {self.size} integers read from {self.name} were never written or were overwritten "
                 "through another buffer"

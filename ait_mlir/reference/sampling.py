@@ -23,7 +23,7 @@ from ait_mlir.dialects.ait.types import ShapedType, TensorType, scope_of, tensor
 from ait_mlir.dialects.ait_rt.loop import LoopOp
 from ait_mlir.dialects.ait_rt.program import KernelOp, LaunchOp, program_around
 from ait_mlir.dims import Expr, Scope, total
-from ait_mlir.reference.core import Array, DType, storage_dtype
+from ait_mlir.reference.core import Array, DType, is_integer, storage_dtype
 
 ELEMENT_WORK = 16
 """The cost of one element of a result in NumPy, in operations of a matrix product."""
@@ -39,10 +39,13 @@ def generator(seed: int, name: str) -> np.random.Generator:
 def random_values(
     rng: np.random.Generator, shape: tuple[int, ...], dtype: DType, below: int, spread: float = 1.0
 ) -> Array:
-    """Return normal floats of a spread, rounded to the dtype, integers in [0, below), or booleans."""
+    """Return normal floats of a spread, rounded to the dtype, integers in [0, below), booleans, or powers of 2 for a
+    type that has no other numbers."""
     if dtype == np.bool_:
         return rng.integers(0, 2, shape).astype(dtype)
-    if dtype.kind in "iu":
+    if dtype.name == "float8_e8m0fnu":
+        return np.exp2(rng.integers(-4, 5, shape)).astype(dtype)
+    if is_integer(dtype):
         return rng.integers(0, max(1, below), shape).astype(dtype)
     return (rng.standard_normal(shape, np.float32) * np.float32(spread)).astype(dtype)
 
@@ -68,7 +71,9 @@ class RandomParams(Mapping[str, Array]):
                 found = random_values(rng, shape, dtype, 2, 1.0 / max(1, shape[-1]) ** 0.5)
             else:
                 values = random_values(rng, shape, dtype, 2, 0.5)
-                found = values if dtype.kind in "iub" else (values.astype(np.float32) + np.float32(0.5)).astype(dtype)
+                if dtype != np.bool_ and dtype.name != "float8_e8m0fnu" and not is_integer(dtype):
+                    values = (values.astype(np.float32) + np.float32(0.5)).astype(dtype)
+                found = values
             self._drawn[name] = found
         return found
 
@@ -88,7 +93,7 @@ def random_input(
     """
     rng = generator(seed, f"input {name} {shape}")
     values = random_values(rng, shape, storage_dtype(type_.element_type), below)
-    if special and values.dtype.kind not in "iub":
+    if special and values.dtype != np.bool_ and not is_integer(values.dtype):
         places = rng.permutation(values.size)[: min(len(SPECIAL), values.size // 4)]
         values.reshape(-1)[places] = SPECIAL[: len(places)]
     return values
@@ -128,7 +133,7 @@ def index_bound(value: SSAValue) -> int:
                 continue
             computes = isinstance(op, Cost) and not op.MOVES_ONLY and not isinstance(op, CastOp | LoopsOp)
             for result in reached(op, use.index):
-                if result not in seen and storage_dtype(element(result)).kind in "iu":
+                if result not in seen and is_integer(storage_dtype(element(result))):
                     seen.add(result)
                     work.append((result, part * 4 if computes else part))
     return 8 if bound == 1 << 40 else min(bound, 1000)

@@ -47,7 +47,10 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     ),
     "copies": ("%a, %b : b x s x T; b x 24 x T -> b x s x T; b x 24 x T",),
     "cumulative": ("sum %a dim 1 : b x s x T -> b x s x T",),
-    "dequantize": ("%a scale %b : b x 768 x T; f32 -> b x 768 x f16",),
+    "dequantize": (
+        "%a scale %b : b x 768 x T; f32 -> b x 768 x f16",
+        "%a scale %b : b x 768 x i8; f32 -> b x 768 x T",
+    ),
     "embedding": ("%a, %b : 100 x 24 x T; b x s x i64 -> b x s x 24 x T",),
     "embedding_bag": ("sum %a, %b, %c : 100 x 24 x T; s x i64; b x i64 -> b x 24 x T",),
     "expand": ("%a : s x 1 x T -> b x s x 8 x T",),
@@ -106,7 +109,10 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     ),
     "reduce": ("sum %a dims [1] : b x s x T -> b x T", "max %a dims [1] : b x s x T -> b x T"),
     "reshape": ("%a : b x s x 8 x T -> b x (8*s) x T",),
-    "quantize": ("%a scale %b : b x 768 x f32; f32 -> b x 768 x T",),
+    "quantize": (
+        "%a scale %b : b x 768 x f32; f32 -> b x 768 x T",
+        "%a scale %b : b x 768 x T; f32 -> b x 768 x i8",
+    ),
     "resize": ("nearest %a : b x s x 7 x 16 x T -> b x (2*s) x 14 x 16 x T",),
     "rms_norm": ("%a axes 1 eps 1e-05 : b x s x 768 x T -> b x s x 768 x T",),
     "roi_align": ("%a rois %b scales [0.5] sampling 2 : 1 x s x s x 16 x T; b x 5 x T -> b x 3 x 2 x 16 x T",),

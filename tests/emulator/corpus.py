@@ -402,6 +402,7 @@ MAPS = ("map_kernel", "map_flat_kernel", "map_pitched_kernel", "map_pairs_kernel
 FAMILIES = {
     **drawn_families("elementwise", *MAPS, cuda=["map_repeat_kernel"]),
     **drawn_families("norm", *ROW, prepared=as_run),
+    **drawn_families("quantize"),
     **drawn_families("reduce", *REDUCE, cuda=["reduce_shared_columns_kernel"]),
     **drawn_families("cumulative", *CUMULATIVE, cuda=["cumulative_copied_columns_kernel"]),
     "cumulative-chained": Family(

@@ -17,6 +17,7 @@ OUTSIDE = "most numbers are outside of its domain, and little is left to compare
 POLES = "near a pole it turns the last bits of a sum into all"
 UNARY_NOT_IN_GRAPHS = {
     "ait.floor": "it jumps where a sum is nearly whole",
+    "ait.round": "it jumps where a sum is nearly a half",
     **dict.fromkeys(("ait.asin", "ait.acos", "ait.acosh", "ait.atanh", "ait.erfinv"), OUTSIDE),
     **dict.fromkeys(("ait.lgamma", "ait.digamma", "ait.tan"), POLES),
 }

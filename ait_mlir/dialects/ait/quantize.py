@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 from typing import ClassVar
 
-from xdsl.dialects.builtin import bf16, f16, f32, f64, i8, i16
+from xdsl.dialects.builtin import bf16, f16, f32, f64, i8, i16, i32
 from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
@@ -31,7 +31,7 @@ from ait_mlir.dialects.ait.types import ShapeAttr, TensorType, scope_of, shape_t
 from ait_mlir.dims import Expr, ceildiv, const
 
 QUANTIZED: tuple[Attribute, ...] = (i8, ui8, i16, i4, ui4, f8E4M3FN, f8E5M2)
-"""The element types of quantised tensors."""
+"""The element types of the results of `ait.quantize`. `ait.dequantize` also takes i32, sums of products of these."""
 WIDE: tuple[Attribute, ...] = (f16, bf16, f32, f64)
 """The element types of the numbers that they stand for."""
 
@@ -48,6 +48,8 @@ class ScaledOp(Cost, PureOp):
     SEGMENTED: ClassVar[bool] = True
     SELF_CONTAINED: ClassVar[bool] = False  # a constant scale is checked
     TAKES_STORED: ClassVar[bool] = True
+    STORED: ClassVar[tuple[Attribute, ...]] = QUANTIZED
+    """The element types of the stored numbers."""
     WORK: ClassVar[int] = 2
 
     input = operand_def(TensorType)
@@ -68,7 +70,6 @@ class ScaledOp(Cost, PureOp):
     ) -> None:
         dims = tensor_type(SSAValue.get(input)).dims
         self.set_up([input, scale, zero], [TensorType.get(dims, element_type)], blocks=blocks)
-        self.infer_result_types()
 
     def block(self) -> tuple[Expr, ...] | None:
         """The sizes of a block along the dims; None if the scale broadcasts."""
@@ -173,6 +174,7 @@ class DequantizeOp(ScaledOp):
     """
 
     name = "ait.dequantize"
+    STORED: ClassVar[tuple[Attribute, ...]] = (*QUANTIZED, i32)
 
     def infer_result_types(self) -> ResultTypes:
         x, y = self.expect_tensor(self.input, "the input"), self.expect_tensor(self.output, "the result")
@@ -201,7 +203,6 @@ class UnpackOp(Cost, PureOp):
     def __init__(self, input: Value, size: Expr | int, element_type: Attribute) -> None:
         dims = tensor_type(SSAValue.get(input)).dims
         self.set_up([input], [TensorType.get((*dims[:-1], size), element_type)])
-        self.infer_result_types()
 
     def infer_result_types(self) -> ResultTypes:
         x, y = self.expect_tensor(self.input, "the input"), self.expect_tensor(self.output, "the result")

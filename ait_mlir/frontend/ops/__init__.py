@@ -25,6 +25,7 @@ from ait_mlir.frontend.ops.pad import *
 from ait_mlir.frontend.ops.permuted import *
 from ait_mlir.frontend.ops.pool import *
 from ait_mlir.frontend.ops.products import *
+from ait_mlir.frontend.ops.quantize import *
 from ait_mlir.frontend.ops.ranges import *
 from ait_mlir.frontend.ops.rearrange import *
 from ait_mlir.frontend.ops.reduce import *

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from xdsl.dialects.builtin import i1
 
-from ait_mlir.dialects.ait.dtypes import BY_NAME, is_float
+from ait_mlir.dialects.ait.dtypes import BY_NAME, STORED_ONLY, is_float
 from ait_mlir.dims import DimError, Expr, Scope, const, floordiv, maximum, minimum, mod, product, total
 from ait_mlir.importers.onnx.call import Call, NotSupported
 from ait_mlir.importers.onnx.known import LONGEST, Known, element_type, known, objects
@@ -208,7 +208,7 @@ def _split(c: Call) -> Any:
 
 def _cast(c: Call) -> Known | None:
     to = element_type(c.attr("to"))
-    return None if is_float(to) or to == i1 else Known(c.inputs[0].array, to)
+    return None if is_float(to) or to == i1 or to in STORED_ONLY else Known(c.inputs[0].array, to)
 
 
 def _where(c: Call) -> Known | None:

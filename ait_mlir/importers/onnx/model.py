@@ -132,11 +132,10 @@ def array_of(tensor: Any, folder: Path | None, dtype: np.dtype[Any] | None = Non
     count = math.prod(shape)
     if tensor.data_location == onnx.TensorProto.EXTERNAL:
         return _mapped(tensor, folder, dtype, count).reshape(shape)
-    if tensor.HasField("raw_data") and len(tensor.raw_data) != count * dtype.itemsize:
-        raise NotSupported(
-            f"tensor {printable(tensor.name)!r} of shape {list(shape)} has {len(tensor.raw_data)} bytes, expected "
-            f"{count * dtype.itemsize}"
-        )
+    size = -(-count // 2) if dtype.name in ("int4", "uint4") else count * dtype.itemsize
+    if tensor.HasField("raw_data") and len(tensor.raw_data) != size:
+        found = f"tensor {printable(tensor.name)!r} of shape {list(shape)} has {len(tensor.raw_data)} bytes"
+        raise NotSupported(f"{found}, expected {size}")
     try:
         return np.asarray(onnx.numpy_helper.to_array(tensor)).astype(dtype, copy=False).reshape(shape)
     except (ValueError, TypeError, OverflowError) as error:

@@ -15,9 +15,11 @@ from ait_mlir.building.formulas import Affine
 from ait_mlir.building.writer import Writer
 from ait_mlir.dialects.ait.base import AitOp
 from ait_mlir.dialects.ait.data import GraphOp
+from ait_mlir.dialects.ait.dtypes import i4, ui4, ui8
+from ait_mlir.dialects.ait.quantize import UnpackOp
 from ait_mlir.dialects.ait.types import DimsAttr, Shape, TensorType, as_shape
 from ait_mlir.dims import Dim, Expr, Scope, sym
-from ait_mlir.dtypes import numpy_dtype
+from ait_mlir.dtypes import BEYOND_NUMPY, BY_NAME
 from ait_mlir.importers.errors import ImportFailure, NotSupported
 from ait_mlir.importers.onnx.dims import Narrower, conditions_for
 from ait_mlir.importers.onnx.known import Known
@@ -107,6 +109,9 @@ class OnnxWriter(Writer):
                 name += "_"
             self._stored[id(tensor)] = name
             self._alive.append(tensor)  # its id stays its own
+        if tensor.element in (i4, ui4) and array.ndim:
+            packed = self.store(name, _packed(array), ui8)
+            return self.op(UnpackOp, packed, results=[TensorType.get(dims, tensor.element)])
         return self.store(name, array, tensor.element)
 
     def turned(self, weight: Known) -> Known:
@@ -137,4 +142,13 @@ def _dims(type_: Attribute) -> Shape:
 
 def _plain(dtype: np.dtype[Any]) -> np.dtype[Any]:
     """A type of NumPy's own that holds the numbers of a dtype."""
-    return np.dtype(np.float64) if dtype == numpy_dtype("bfloat16") else dtype
+    if dtype.name not in BEYOND_NUMPY:
+        return dtype
+    return np.dtype(np.float64 if BY_NAME[dtype.name].is_float else np.int8)
+
+
+def _packed(array: NDArray[Any]) -> NDArray[Any]:
+    """Numbers of 4 bits as bytes with two along the last dim, the first one in the lower bits."""
+    halves = array.astype(np.int8).view(np.uint8) & 15
+    halves = np.pad(halves, [*((0, 0) for _ in array.shape[:-1]), (0, array.shape[-1] % 2)])
+    return halves[..., ::2] | halves[..., 1::2] << 4

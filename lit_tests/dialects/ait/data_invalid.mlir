@@ -154,7 +154,7 @@ ait.graph @hint(%a: !ait.tensor<b x f16>) dims {b = 1 to 4 hints [9]} {
 
 // -----
 
-// expected-error @below {{element type expected (f16, bf16, f32, f64, i1, i8, i32, i64, ui8, i16)}}
+// expected-error @below {{element type expected (f16, bf16, f32, f64, i1, i8, i32, i64, ui8, i16, f8E4M3FN, f8E5M2, f8E8M0FNU, i4, ui4)}}
 ait.graph @element(%a: !ait.tensor<4 x ui16>) {
 }
 

@@ -305,3 +305,11 @@ ait.graph @bits(%a: !ait.tensor<b x 8 x i32>, %c: !ait.tensor<8 x i32>, %x: !ait
   ait.output "y" %5 : !ait.tensor<b x 8 x i32>
   ait.output "z" %6 : !ait.tensor<8 x f16>
 }
+
+// CHECK-LABEL: ait.graph @round
+ait.graph @round(%x: !ait.tensor<4 x f16>) {
+  // CHECK: ait.round %x : !ait.tensor<4 x f16>
+  // GENERIC: "ait.round"
+  %0 = ait.round %x : !ait.tensor<4 x f16>
+  ait.output "y" %0 : !ait.tensor<4 x f16>
+}

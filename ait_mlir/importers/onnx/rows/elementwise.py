@@ -12,8 +12,8 @@ from ait_mlir.building.formulas import INTEGERS, Affine
 from ait_mlir.compositions import functions
 from ait_mlir.compositions.bits import reinterpreted
 from ait_mlir.compositions.index import broadcast_shapes
-from ait_mlir.dialects.ait.dtypes import LARGEST, compute_type, is_float
-from ait_mlir.dialects.ait.elementwise import BitXorOp, PowOp
+from ait_mlir.dialects.ait.dtypes import LARGEST, Float8, compute_type, f8E8M0FNU, i4, is_float, ui4
+from ait_mlir.dialects.ait.elementwise import BitcastOp, BitXorOp, PowOp
 from ait_mlir.dialects.ait.types import tensor_type
 from ait_mlir.importers.onnx.call import Call, NotSupported, Result, Row, Tensor, element_of
 from ait_mlir.importers.onnx.known import Known
@@ -229,8 +229,33 @@ def is_infinite(c: Call, x: SSAValue) -> SSAValue:
 
 
 def converted(c: Call, x: SSAValue, to: Attribute) -> SSAValue:
-    """x converted to an element type."""
+    """x converted to an element type; the attribute `saturate` limits it to the range of a float of 8 bits. Integers of
+    4 bits wrap, also those of floats."""
+    if to == f8E8M0FNU:
+        return _power_of_2(c, x)
+    if isinstance(to, Float8) and c.attr("saturate", 1):
+        wide = f64 if tensor_type(x).element_type == f64 else f32
+        x = functions.clamp(c.w, c.w.cast(x, wide), -LARGEST[to], LARGEST[to])
+    if to in (i4, ui4) and is_float(tensor_type(x).element_type):
+        x = c.w.cast(x, i32)
     return c.w.cast(x, to)
+
+
+def _power_of_2(c: Call, x: SSAValue) -> SSAValue:
+    """x rounded up, down or to the nearest power of 2, by the attribute `round_mode`."""
+    mode = c.attr("round_mode", "up")
+    x = c.w.cast(x, f32)
+    if c.attr("saturate", 1):
+        x = functions.clamp(c.w, x, 2.0**-127, LARGEST[f8E8M0FNU])
+    if mode == "nearest":
+        return c.w.cast(x, f8E8M0FNU)
+    if mode not in ("up", "down"):
+        raise NotSupported(f"round_mode is {mode!r}, expected up, down or nearest")
+    bits = c.w.op(BitcastOp, x)
+    if mode == "up":
+        bits = c.w.add(bits, (1 << 23) - 1)
+    power = c.w.op(BitcastOp, c.w.pointwise("bit_and", bits, 255 << 23))
+    return c.w.cast(c.w.where(c.w.compare("eq", x, x), power, x), f8E8M0FNU)
 
 
 def cast(c: Call) -> Result:

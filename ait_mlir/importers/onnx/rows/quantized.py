@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+
+import numpy as np
 from xdsl.dialects.builtin import f32, f64, i32
 from xdsl.ir import Attribute, SSAValue
 
@@ -9,31 +12,52 @@ from ait_mlir.building.writer import Writer
 from ait_mlir.compositions import functions
 from ait_mlir.compositions.contraction import product_with_rows
 from ait_mlir.dialects.ait.dtypes import integer_range, is_float, ui8
+from ait_mlir.dialects.ait.quantize import QUANTIZED, DequantizeOp, QuantizeOp
 from ait_mlir.dialects.ait.types import Shape, tensor_type
-from ait_mlir.importers.onnx.call import Call, NotSupported, Row
+from ait_mlir.importers.onnx.call import Call, NotSupported, Row, element_of
+from ait_mlir.importers.onnx.known import Known
 from ait_mlir.importers.onnx.rows.contraction import centred_matmul
 from ait_mlir.importers.onnx.rows.conv import convolved
 
 
-def _spread(c: Call, value: SSAValue, dims: Shape, axis: int, block: int) -> SSAValue:
-    """A scale or zero point for a tensor of these dims: for all of it, each slice along an axis, or each block."""
+def _placed(c: Call, value: SSAValue, dims: Shape, axis: int, block: int) -> SSAValue:
+    """A scale or zero point that broadcasts to these dims, or has a number for each block along an axis."""
     own = tensor_type(value).dims
-    if not own or (len(own) == 1 and own[0].as_int() == 1 and not block):
+    if block:
+        return value
+    if not own or (len(own) == 1 and own[0].as_int() == 1):
         return c.w.reshape(value, ())
-    if len(own) == 1 and not block:
+    if len(own) == 1:
         return c.w.reshape(value, (own[0], *(1 for _ in dims[axis + 1 :])))
-    if not block:
-        raise NotSupported(f"a scale of rank {len(own)} without block_size; expected one for all or along an axis")
-    wide = c.w.expand(
-        c.w.reshape(value, (*own[: axis + 1], 1, *own[axis + 1 :])), (*own[: axis + 1], block, *own[axis + 1 :])
-    )
-    whole = c.w.reshape(wide, (*own[:axis], own[axis] * block, *own[axis + 1 :]))
-    return c.w.slice(whole, axis, 0, dims[axis])
+    raise NotSupported(f"a scale of rank {len(own)} without block_size; expected one for all or along an axis")
 
 
 def _axis(c: Call, dims: Shape) -> int:
     """The attribute `axis`, which counts only if there is more than one scale."""
     return 0 if all(d.as_int() == 1 for d in c.shape(1)) and not c.attr("block_size", 0) else c.axis(1, len(dims))
+
+
+def _blocks(c: Call, dims: Shape, axis: int) -> list[int] | None:
+    """The sizes of blocks along all dims; None if the scale broadcasts."""
+    block = c.attr("block_size", 0)
+    return [block if i == axis else 1 for i in range(len(dims))] if block else None
+
+
+def _check_scale(c: Call) -> None:
+    """Raise for a scale of known numbers that no value can have."""
+    scale = c.value(1)
+    if isinstance(scale, Known) and not scale.has_dims:
+        numbers = scale.array.astype(np.float64).reshape(-1)
+        if bad := [n for n in numbers.tolist() if not (n > 0 and math.isfinite(n))]:
+            name = c.node.input[1]
+            raise NotSupported(f"the scale {name!r} has the number {bad[0]}, expected finite numbers above 0")
+
+
+def _zero_of_float(c: Call) -> None:
+    """Raise for a zero point of a float type that is known not to be 0."""
+    zero = c.value(2) if c.has(2) else None
+    if isinstance(zero, Known) and np.any(zero.array.astype(np.float64) != 0):
+        raise NotSupported(f"the zero point {c.node.input[2]!r} of {zero.element} is not 0")
 
 
 def _quantised(c: Call, scaled: SSAValue, zero: SSAValue | None, to: Attribute) -> SSAValue:
@@ -60,16 +84,20 @@ def quantize(c: Call) -> SSAValue:
     x = c.tensor(0)
     dims, block = tensor_type(x).dims, c.attr("block_size", 0)
     axis = _axis(c, dims)
-    wide = f64 if tensor_type(x).element_type == f64 else f32
-    scale = _spread(c, c.w.cast(c.tensor(1), wide), dims, axis, block)
-    zero = _spread(c, c.tensor(2), dims, axis, block) if c.has(2) else None
-    if zero is not None:
-        to = tensor_type(zero).element_type
-    else:
-        to = c.element_attr("output_dtype") if c.attr("output_dtype", 0) else ui8
+    named = c.element_attr("output_dtype") if c.attr("output_dtype", 0) else ui8
+    to = element_of(c.value(2)) if c.has(2) else named
+    _check_scale(c)
+    if not is_float(tensor_type(x).element_type):
+        x = c.w.cast(x, f32)
+    scale, zero = _placed(c, c.tensor(1), dims, axis, block), None
     if is_float(to):
-        raise NotSupported(f"a result of {to} is not supported; expected integers")
-    return _quantised(c, c.w.div(c.w.cast(x, wide), scale), zero, to)
+        _zero_of_float(c)
+    elif c.has(2):
+        zero = _placed(c, c.tensor(2), dims, axis, block)
+    if to not in QUANTIZED and not block:  # of uint16, which an i32 holds
+        wide = f64 if tensor_type(x).element_type == f64 else f32
+        return _quantised(c, c.w.div(c.w.cast(x, wide), c.w.cast(scale, wide)), zero, to)
+    return c.w.put(QuantizeOp(x, scale, to, zero, _blocks(c, dims, axis)))
 
 
 def dequantize(c: Call) -> SSAValue:
@@ -77,12 +105,14 @@ def dequantize(c: Call) -> SSAValue:
     x = c.tensor(0)
     dims, block = tensor_type(x).dims, c.attr("block_size", 0)
     axis = _axis(c, dims)
-    scale = _spread(c, c.tensor(1), dims, axis, block)
+    _check_scale(c)
+    scale, zero = _placed(c, c.tensor(1), dims, axis, block), None
     to = c.element_attr("output_dtype") if c.attr("output_dtype", 0) else tensor_type(scale).element_type
-    value = c.w.cast(x, i32)
-    if c.has(2):
-        value = c.w.sub(value, _spread(c, c.w.cast(c.tensor(2), i32), dims, axis, block))
-    return c.w.cast(c.w.mul(c.w.cast(value, f32), c.w.cast(scale, f32)), to)
+    if is_float(tensor_type(x).element_type):
+        _zero_of_float(c)
+    elif c.has(2):
+        zero = _placed(c, c.tensor(2), dims, axis, block)
+    return c.w.put(DequantizeOp(x, scale, to, zero, _blocks(c, dims, axis)))
 
 
 def _centred(c: Call, index: int, axis_from_end: int) -> SSAValue:

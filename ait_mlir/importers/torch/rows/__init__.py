@@ -16,8 +16,8 @@ from ait_mlir.importers.torch.call import Row
 
 MODULES = (
     "complex", "elementwise", "functions", "contraction", "conv", "pad", "pool", "detection", "resize",
-    "attention", "norm", "reduction", "sorting", "data_dependent", "cumulative", "recurrent", "view", "jagged", "data",
-    "index", "scatter", "rearrange",
+    "attention", "norm", "reduction", "sorting", "quantize", "data_dependent", "cumulative", "recurrent", "view",
+    "jagged", "data", "index", "scatter", "rearrange",
 )  # fmt: skip
 """The files of rows. An operation has one row, but for those of complex numbers, which other rows replace."""
 

@@ -13,7 +13,7 @@ from ait_mlir.building.formulas import INTEGERS, Affine, Mask, Spread, Value, as
 from ait_mlir.compositions import functions
 from ait_mlir.dialects.ait import elementwise as ait
 from ait_mlir.dialects.ait.base import AitOp
-from ait_mlir.dialects.ait.dtypes import LARGEST
+from ait_mlir.dialects.ait.dtypes import LARGEST, f8E4M3FN
 from ait_mlir.dialects.ait.types import tensor_type
 from ait_mlir.dims import DimError, Expr
 from ait_mlir.importers.torch.call import Call, Row, as_expr, element_type
@@ -263,7 +263,10 @@ def convert(c: Call) -> Value:
         return Affine.filled(c.dims, int(always), c.element)
     if is_mask(source) and c.element == i1:
         return source
-    made = c.w.cast(c.w.natural(source), c.element)
+    x = c.w.natural(source)
+    if c.element == f8E4M3FN:  # PyTorch gives the largest number for larger ones
+        x = functions.clamp(c.w, c.w.cast(x, f64 if tensor_type(x).element_type == f64 else f32), -448.0, 448.0)
+    made = c.w.cast(x, c.element)
     return Mask(c.dims, (), (made,)) if c.element == i1 else spread(made, c.dims)
 
 

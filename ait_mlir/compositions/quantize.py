@@ -1,0 +1,80 @@
+"""Numbers with a scale: scales that follow from the values, and the two conversions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import f32, f64
+from xdsl.ir import Attribute, SSAValue
+
+from ait_mlir.building.writer import Writer
+from ait_mlir.dialects.ait.dtypes import LARGEST, integer_range
+from ait_mlir.dialects.ait.quantize import QUANTIZED, DequantizeOp, QuantizeOp, UnpackOp
+from ait_mlir.dialects.ait.types import tensor_type
+from ait_mlir.dims import Expr
+
+SMALLEST = 2.0**-100
+"""The least scale: that of a block of zeros."""
+
+Blocks = Sequence[Expr | int | None]
+"""The size of a block along each dim; None is the whole dim."""
+
+
+def sizes_of(x: SSAValue, blocks: Blocks) -> list[Expr | int]:
+    """The size of a block along each dim of x."""
+    return [dim if size is None else size for size, dim in zip(blocks, tensor_type(x).dims, strict=True)]
+
+
+def dynamic_scale(w: Writer, x: SSAValue, element: Attribute, blocks: Blocks | None) -> SSAValue:
+    """The scale of each block of x, so that its largest magnitude becomes the largest number of a type.
+
+    The result is f32, or f64 for x of f64, and has a dim for each of x. Without blocks it is one number. Dims must be
+    multiples of their block.
+    """
+    t = tensor_type(x)
+    if element not in QUANTIZED:
+        raise w.unsupported(f"{element} stores no quantised numbers; expected one of {', '.join(map(str, QUANTIZED))}")
+    largest = LARGEST.get(element) or float((integer_range(element) or (0, 1))[1])
+    x = w.pointwise("abs", w.cast(x, f64 if t.element_type == f64 else f32))
+    if blocks is None:
+        most = w.reduce("max", x, range(t.rank))
+    else:
+        parts: list[Expr | int] = []
+        inner: list[int] = []
+        kept: list[Expr | int] = []
+        for dim, size in zip(t.dims, sizes_of(x, blocks), strict=True):
+            count = 1 if size is dim else dim if size == 1 else dim // size
+            parts += [count, size]
+            inner.append(len(parts) - 1)
+            kept.append(count)
+        most = w.reshape(w.reduce("max", w.reshape(x, parts), inner), kept)
+    return w.maximum(w.div(most, largest), SMALLEST)
+
+
+def quantize(
+    w: Writer,
+    x: SSAValue,
+    scale: SSAValue,
+    element: Attribute,
+    zero: SSAValue | None = None,
+    blocks: Blocks | None = None,
+) -> SSAValue:
+    """x / scale, rounded to a type of quantised numbers, in the shape of x."""
+    return w.put(QuantizeOp(x, scale, element, zero, None if blocks is None else sizes_of(x, blocks)))
+
+
+def dequantize(
+    w: Writer,
+    x: SSAValue,
+    scale: SSAValue,
+    element: Attribute,
+    zero: SSAValue | None = None,
+    blocks: Blocks | None = None,
+) -> SSAValue:
+    """(x - zero) * scale in a float type, in the shape of x."""
+    return w.put(DequantizeOp(x, scale, element, zero, None if blocks is None else sizes_of(x, blocks)))
+
+
+def unpack(w: Writer, x: SSAValue, size: Expr | int, element: Attribute) -> SSAValue:
+    """The numbers of 4 bits in bytes, `size` along the last dim."""
+    return w.put(UnpackOp(x, size, element))

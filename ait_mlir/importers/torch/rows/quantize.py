@@ -1,0 +1,117 @@
+"""Numbers with a scale, as torch.export writes them for models quantised by pt2e: `quantized_decomposed`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from xdsl.dialects.builtin import f32, i32
+from xdsl.ir import Attribute, SSAValue
+
+from ait_mlir.building.formulas import Value
+from ait_mlir.compositions import functions
+from ait_mlir.dialects.ait.dtypes import LARGEST, integer_range, is_float
+from ait_mlir.dialects.ait.quantize import QUANTIZED, DequantizeOp, QuantizeOp
+from ait_mlir.dialects.ait.types import tensor_type
+from ait_mlir.dims import Expr, const
+from ait_mlir.importers.torch.call import Call, NotSupported, Row
+
+Places = tuple[SSAValue, SSAValue | None, "Sequence[Expr] | None"]
+"""A scale, a zero point, and the sizes of a block."""
+
+
+def for_all(c: Call) -> Places:
+    """One scale and one zero point, as numbers or as tensors of one element."""
+    scale, zero = c["scale"], c["zero_point"]
+    if isinstance(scale, float | int):
+        if not scale > 0:
+            raise NotSupported(f"the scale is {scale}, expected a number above 0")
+        return c.w.scalar(float(scale), f32), None if zero == 0 else c.w.scalar(int(zero), i32), None
+    return c.w.reshape(c.tensor("scale"), ()), c.w.reshape(c.tensor("zero_point"), ()), None
+
+
+def for_slices(c: Call) -> Places:
+    """A scale for each index of an axis."""
+    x = tensor_type(c.tensor("input"))
+    axis = c.axis("axis", x.rank)
+
+    def along(value: SSAValue) -> SSAValue:
+        return c.w.reshape(value, (x.dims[axis], *(1 for _ in range(x.rank - axis - 1))))
+
+    zero = c.optional("zero_points")
+    return along(c.tensor("scales")), None if zero is None else along(zero), None
+
+
+def for_tokens(c: Call) -> Places:
+    """A scale for each row."""
+    return c.tensor("scales"), c.tensor("zero_points"), None
+
+
+def for_groups(c: Call) -> Places:
+    """A scale for each group of neighbours in a row."""
+    rank = tensor_type(c.tensor("input")).rank
+    blocks = (*(const(1) for _ in range(rank - 1)), c.size("group_size"))
+    return c.tensor("scales"), c.optional("zero_points"), blocks
+
+
+def _limits(c: Call, element: Attribute) -> tuple[int, int] | None:
+    """The range of the stored numbers, if it is less than that of their type."""
+    low, high = c["quant_min"], c["quant_max"]
+    if not isinstance(low, int) or not isinstance(high, int):
+        raise NotSupported("quant_min and quant_max are tensors, expected numbers")
+    if is_float(element):
+        if low > -LARGEST[element] or high < LARGEST[element]:
+            raise NotSupported(f"numbers of {element} from {low} to {high} are not supported; leave out the limits")
+        return None
+    ends = integer_range(element) or (low, high)
+    return None if low <= ends[0] and high >= ends[1] else (max(low, ends[0]), min(high, ends[1]))
+
+
+def quantize(places: Callable[[Call], Places]) -> Row:
+    """A row that quantises with the scales that `places` finds."""
+
+    def row(c: Call) -> Value:
+        element = c.element
+        if element not in QUANTIZED:
+            known = ", ".join(map(str, QUANTIZED))
+            raise NotSupported(f"quantised numbers of {element} are not supported; expected one of {known}")
+        x = c.tensor("input")
+        scale, zero, blocks = places(c)
+        made = c.w.put(QuantizeOp(x, scale, element, _zero(element, zero), blocks))
+        limits = _limits(c, element)
+        return made if limits is None else functions.clamp(c.w, made, *limits)
+
+    return row
+
+
+def _zero(element: Attribute, zero: SSAValue | None) -> SSAValue | None:
+    """The zero point of integers; floats have none."""
+    if zero is None or is_float(element):
+        return None
+    if is_float(tensor_type(zero).element_type):
+        raise NotSupported("a zero point is a float, expected an integer")
+    return zero
+
+
+def dequantize(places: Callable[[Call], Places]) -> Row:
+    """A row that gives the values of stored numbers, with the scales that `places` finds."""
+
+    def row(c: Call) -> Value:
+        x = c.tensor("input")
+        scale, zero, blocks = places(c)
+        return c.w.put(DequantizeOp(x, scale, c.element, _zero(tensor_type(x).element_type, zero), blocks))
+
+    return row
+
+
+PLACES: dict[str, Callable[[Call], Places]] = {
+    "per_tensor.default": for_all,
+    "per_tensor.tensor": for_all,
+    "per_channel.default": for_slices,
+    "per_token.default": for_tokens,
+    "per_channel_group.default": for_groups,
+}
+"""By the name of an overload, without the direction."""
+ROWS: dict[str, Row] = {
+    **{f"quantized_decomposed.quantize_{name}": quantize(places) for name, places in PLACES.items()},
+    **{f"quantized_decomposed.dequantize_{name}": dequantize(places) for name, places in PLACES.items()},
+}
