@@ -56,6 +56,7 @@ SIMPLIFY = (
     "norm:SPELLINGS",
     "gemm.spellings:SPELLINGS",
     "rotary:ROTARY",
+    "quantize:STORED",
     "view:VIEWS",
     "concat:CONCATS",
 )

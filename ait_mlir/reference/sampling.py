@@ -16,6 +16,7 @@ from ait_mlir.dialects.ait.elementwise import CastOp
 from ait_mlir.dialects.ait.index import EmbeddingOp, GroupedEmbeddingOp, IndexedOp, UpdateSliceOp
 from ait_mlir.dialects.ait.jagged import EmbeddingBagOp
 from ait_mlir.dialects.ait.loops import AtOp, FoldOp, LoopsOp
+from ait_mlir.dialects.ait.quantize import ScaledOp
 from ait_mlir.dialects.ait.region import YieldOp
 from ait_mlir.dialects.ait.scan import ScanOp
 from ait_mlir.dialects.ait.traits import Cost, HasOffsets
@@ -85,18 +86,33 @@ class RandomParams(Mapping[str, Array]):
 
 
 def random_input(
-    name: str, shape: tuple[int, ...], type_: ShapedType, below: int, seed: int, special: bool = False
+    name: str,
+    shape: tuple[int, ...],
+    type_: ShapedType,
+    below: int,
+    seed: int,
+    special: bool = False,
+    is_scale: bool = False,
 ) -> Array:
     """Return the values of an input: floats that their element type can hold, integers in [0, below).
 
-    With `special`, up to four floats, at most every fourth, are NaN, the infinities and a negative zero.
+    With `special`, up to four floats, at most every fourth, are NaN, the infinities and a negative zero. The numbers of
+    a scale are finite and above 0 in any case.
     """
     rng = generator(seed, f"input {name} {shape}")
-    values = random_values(rng, shape, storage_dtype(type_.element_type), below)
+    dtype = storage_dtype(type_.element_type)
+    values = random_values(rng, shape, dtype, below)
+    if is_scale:
+        return np.maximum(np.abs(values.astype(np.float64)), 2.0**-6).astype(dtype)
     if special and values.dtype != np.bool_ and not is_integer(values.dtype):
         places = rng.permutation(values.size)[: min(len(SPECIAL), values.size // 4)]
         values.reshape(-1)[places] = SPECIAL[: len(places)]
     return values
+
+
+def is_scale(value: SSAValue) -> bool:
+    """Whether an op reads an input as a scale, whose numbers are finite and above 0."""
+    return any(isinstance(use.operation, ScaledOp) and use.operation.scale is value for use in value.uses)
 
 
 def index_bound(value: SSAValue) -> int:

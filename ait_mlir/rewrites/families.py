@@ -32,6 +32,7 @@ FAMILIES: tuple[str, ...] = (
     "norm",
     "concat",
     "rotary",
+    "quantize",
     "documented",
     "view",
     "buffers",

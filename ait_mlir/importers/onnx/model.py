@@ -130,9 +130,12 @@ def array_of(tensor: Any, folder: Path | None, dtype: np.dtype[Any] | None = Non
     if any(n < 0 for n in shape):
         raise NotSupported(f"tensor {printable(tensor.name)!r} has the shape {list(shape)}, expected sizes from 0 on")
     count = math.prod(shape)
+    is_packed = dtype.name in ("int4", "uint4")
+    size = -(-count // 2) if is_packed else count * dtype.itemsize
     if tensor.data_location == onnx.TensorProto.EXTERNAL:
+        if is_packed:
+            return unpacked(_mapped(tensor, folder, np.dtype(np.uint8), size), count, dtype).reshape(shape)
         return _mapped(tensor, folder, dtype, count).reshape(shape)
-    size = -(-count // 2) if dtype.name in ("int4", "uint4") else count * dtype.itemsize
     if tensor.HasField("raw_data") and len(tensor.raw_data) != size:
         found = f"tensor {printable(tensor.name)!r} of shape {list(shape)} has {len(tensor.raw_data)} bytes"
         raise NotSupported(f"{found}, expected {size}")
@@ -140,6 +143,12 @@ def array_of(tensor: Any, folder: Path | None, dtype: np.dtype[Any] | None = Non
         return np.asarray(onnx.numpy_helper.to_array(tensor)).astype(dtype, copy=False).reshape(shape)
     except (ValueError, TypeError, OverflowError) as error:
         raise NotSupported(f"tensor {printable(tensor.name)!r} cannot be read: {printable(str(error))}") from None
+
+
+def unpacked(packed: NDArray[Any], count: int, dtype: np.dtype[Any]) -> NDArray[Any]:
+    """The first numbers of 4 bits in bytes, each with the first of two in its lower bits."""
+    halves = np.stack([packed & 15, packed >> 4], -1).reshape(-1)[:count].astype(np.int8)
+    return (halves if dtype.name == "uint4" else (halves ^ 8) - 8).astype(dtype)
 
 
 def _mapped(tensor: Any, folder: Path | None, dtype: np.dtype[Any], count: int) -> NDArray[Any]:

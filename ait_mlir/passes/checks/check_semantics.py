@@ -42,7 +42,7 @@ from ait_mlir.passes.checks.rounded_constants import Refit, replaced_constants
 from ait_mlir.passes.step_order import has_streams, shuffled
 from ait_mlir.reference import EvaluationError, evaluate_graph, run_program
 from ait_mlir.reference.core import Array, WrongReference
-from ait_mlir.reference.sampling import RandomParams, index_bound, middle, random_input, reduced_maximum
+from ait_mlir.reference.sampling import RandomParams, index_bound, is_scale, middle, random_input, reduced_maximum
 
 WORK_BUDGET = 2 * 10**9
 """Operations of one evaluation at the reduced maximum: a fraction of a second on two cores."""
@@ -156,6 +156,7 @@ class SemanticsChecker:
                 index_bound(value),
                 self.seed,
                 special,
+                is_scale(value),
             )
             for name, value in named_inputs(root)
         }
