@@ -24,6 +24,7 @@ ROOT = Path(__file__).parents[2]
 GUIDES: tuple[tuple[str, str], ...] = (
     ("Importing models", "importing.md"),
     ("Running and serving", "runtime.md"),
+    ("Numbers with a scale", "quantisation.md"),
     ("Trust", "trust.md"),
     ("Patterns", "patterns.md"),
     ("Add an operator", "add_an_operator.md"),
