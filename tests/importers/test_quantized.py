@@ -75,6 +75,25 @@ def test_groups_along_a_row() -> None:
     np.testing.assert_array_equal(next(iter(got.values())), model(q).numpy())
 
 
+@pytest.mark.parametrize("scales", ["whole", "rows"])
+def test_scaled_products(scales: str) -> None:
+    shapes = {"whole": ((), ()), "rows": ((4, 1), (1, 16))}[scales]
+    torch.manual_seed(0)
+    a, b = (torch.randn(n, 256).to(torch.float8_e4m3fn) for n in (4, 16))
+    x, y = (torch.rand(shape) + 0.5 for shape in shapes)
+
+    class Model(torch.nn.Module):
+        def forward(self, a: torch.Tensor, b: torch.Tensor, x: torch.Tensor, y: torch.Tensor) -> Any:
+            return torch._scaled_mm(a, b.t(), x, y, out_dtype=torch.bfloat16)
+
+    imported = from_torch(Model().eval(), (a, b, x, y))
+    want = (a.double() * x.double()) @ (b.t().double() * y.double())
+    names = [item.name for item in imported.inputs.tensors]
+    arrays = dict(zip(names, (a.double().numpy(), b.double().numpy(), x.numpy(), y.numpy()), strict=True))
+    (got,) = evaluate_graph(imported.graph, arrays, imported.constants, {}).values()
+    np.testing.assert_allclose(got, want.bfloat16().double().numpy(), rtol=1e-6)
+
+
 class Stored(torch.nn.Module):
     """A product with a weight of 8-bit floats."""
 

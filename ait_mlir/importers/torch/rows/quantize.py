@@ -9,9 +9,10 @@ from xdsl.ir import Attribute, SSAValue
 
 from ait_mlir.building.formulas import Value
 from ait_mlir.compositions import functions
+from ait_mlir.compositions.contraction import product
 from ait_mlir.dialects.ait.dtypes import LARGEST, integer_range, is_float
-from ait_mlir.dialects.ait.quantize import QUANTIZED, DequantizeOp, QuantizeOp
-from ait_mlir.dialects.ait.types import tensor_type
+from ait_mlir.dialects.ait.quantize import QUANTIZED, DequantizeOp, QuantizeOp, blocks_along
+from ait_mlir.dialects.ait.types import shape_text, tensor_type
 from ait_mlir.dims import Expr, const
 from ait_mlir.importers.torch.call import Call, NotSupported, Row
 
@@ -103,6 +104,38 @@ def dequantize(places: Callable[[Call], Places]) -> Row:
     return row
 
 
+def scaled_mm(c: Call) -> Value:
+    """`torch._scaled_mm`: the product of the values of two matrices, with a scale for each whole, for rows of the first
+    and columns of the second, or for blocks of 128."""
+    if c.optional("scale_result") is not None:
+        raise NotSupported("scale_result is not supported; scale the result by a product")
+    operands = [_values(c, name, scale) for name, scale in (("self", "scale_a"), ("mat2", "scale_b"))]
+    y = product(c.w, *operands)
+    if (bias := c.optional("bias")) is not None:
+        y = c.w.add(y, c.w.cast(bias, f32))
+    return c.w.cast(y, c.element)
+
+
+def _values(c: Call, name: str, scale_name: str) -> SSAValue:
+    """The values in f32 of a matrix and its scale."""
+    x, scale = c.tensor(name), c.tensor(scale_name)
+    dims, own = tensor_type(x).dims, tensor_type(scale).dims
+    if tensor_type(scale).element_type != f32:
+        raise NotSupported(f"{scale_name} has {tensor_type(scale).element_type}, expected f32")
+    if all(d.as_int() == 1 for d in own):
+        return c.w.put(DequantizeOp(x, c.w.reshape(scale, ()), f32))
+    blocks: list[Expr] = []
+    for dim, count in zip(dims, own, strict=False):
+        sizes = [dim, const(1), const(128)]
+        blocks += [size for size in sizes if c.w.scope.equal(blocks_along(dim, size), count)][:1]
+    if len(blocks) != 2 or len(own) != 2:
+        raise NotSupported(
+            f"{scale_name} has shape {shape_text(own)} for {name} of {shape_text(dims)}; expected a scale for all, for "
+            "each row or column, or for blocks of 128"
+        )
+    return c.w.put(DequantizeOp(x, scale, f32, blocks=blocks))
+
+
 PLACES: dict[str, Callable[[Call], Places]] = {
     "per_tensor.default": for_all,
     "per_tensor.tensor": for_all,
@@ -112,6 +145,7 @@ PLACES: dict[str, Callable[[Call], Places]] = {
 }
 """By the name of an overload, without the direction."""
 ROWS: dict[str, Row] = {
+    "aten._scaled_mm.default": scaled_mm,
     **{f"quantized_decomposed.quantize_{name}": quantize(places) for name, places in PLACES.items()},
     **{f"quantized_decomposed.dequantize_{name}": dequantize(places) for name, places in PLACES.items()},
 }
