@@ -86,8 +86,7 @@ def _(op: UnpackOp, w: ElementWriter, position: int, index: Sequence[Index]) -> 
         raise NoElements("an index of packed numbers that is a value")
     byte = w.cast(w.element(op.input, [*index[:-1], last // 2]), ui8, i32)
     half = w.simplified(last % 2)
-    shift = w.constant(4 * half.as_int(), i32) if half.as_int() is not None else w.number(4 * half, i32)
-    bits = w.op(BitAndOp, w.op(ShiftRightOp, byte, shift), w.constant(15, i32))
+    bits = w.op(BitAndOp, w.op(ShiftRightOp, byte, w.number(4 * half, i32)), w.constant(15, i32))
     if element == i4:
         bits = w.op(SubOp, w.op(BitXorOp, bits, w.constant(8, i32)), w.constant(8, i32))
     return w.cast(bits, i32, element)

@@ -87,9 +87,8 @@ def integer_range(element_type: Attribute) -> tuple[int, int] | None:
     """The least and the largest value of an integer type; None for any other type and for i1."""
     if element_type not in BY_IR or is_float(element_type) or element_type == i1:
         return None
-    assert isinstance(element_type, IntegerType)
-    bits = element_type.width.data
-    is_unsigned = element_type.signedness.data == Signedness.UNSIGNED
+    bits = 4 if element_type in (i4, ui4) else 8 * BY_IR[element_type].bytes
+    is_unsigned = element_type in (ui8, ui4)
     return (0, (1 << bits) - 1) if is_unsigned else (-(1 << bits - 1), (1 << bits - 1) - 1)
 
 
