@@ -715,3 +715,13 @@ ait.graph @bytes(%x: !ait.tensor<b x 4 x i8>, %w: !ait.tensor<8 x 4 x i8>, %z: !
   %less = ait.compare lt %p1, %z : !ait.tensor<b x 8 x i1>
   ait.output "less" %less : !ait.tensor<b x 8 x i1>
 }
+
+// No product stores 8-bit floats.
+// CHECK-LABEL: ait.graph @stored_only
+ait.graph @stored_only(%a: !ait.tensor<4 x 8 x f32>, %b: !ait.tensor<16 x 8 x f32>) {
+  // CHECK: ait.gemm rcr %a, %b : !ait.tensor<4 x 16 x f32>
+  // CHECK-NEXT: ait.cast
+  %0 = ait.gemm rcr %a, %b : !ait.tensor<4 x 16 x f32>
+  %1 = ait.cast %0 : !ait.tensor<4 x 16 x f8E5M2>
+  ait.output "y" %1 : !ait.tensor<4 x 16 x f8E5M2>
+}

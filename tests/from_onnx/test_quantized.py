@@ -86,7 +86,7 @@ BAD = {
     "blocks": (weighted(int4(), axis=1, block_size=4), "the scale has shape [8, 3], expected [8, 2]"),
     "axis": (weighted(int4(), axis=0, block_size=2), "the scale has shape [8, 3], expected [4, 5]"),
     "no blocks": (weighted(int4(), axis=1), "a scale of rank 2 without block_size"),
-    "bytes": (weighted(CUT), "has 19 bytes, expected 20"),
+    "bytes": (weighted(CUT), "raw_data size (19 bytes) is too small"),
     "zero point": (
         weighted(E4M3, zero=helper.make_tensor("z", TensorProto.FLOAT8E4M3FN, [8, 3], np.ones(24, np.float32))),
         "the zero point 'z' of f8E4M3FN is not 0",

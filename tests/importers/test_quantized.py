@@ -39,7 +39,7 @@ CASES: dict[str, Callable[[torch.Tensor], Any]] = {
     "narrow": there_and_back("per_tensor", 0.5, 0, -8, 7, I8),
     "in-tensors": there_and_back("per_tensor", torch.tensor(0.25), torch.tensor(-1), -128, 127, I8),
     "channels": there_and_back("per_channel", SCALES, ZEROS, 1, -128, 127, I8),
-    "tokens": there_and_back("per_token", SCALES[:, None], ZEROS[:, None], -128, 127, I8, after=(torch.float32,)),
+    "tokens": there_and_back("per_token", SCALES.repeat(2).reshape(2, 4, 1), ZEROS.repeat(2).reshape(2, 4, 1), -128, 127, I8, after=(torch.float32,)),
     "casts": lambda x: (
         (x * 300).to(torch.float8_e4m3fn).float(),
         (x * 1e5).to(torch.float8_e5m2),

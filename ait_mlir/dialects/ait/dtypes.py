@@ -83,6 +83,11 @@ def is_float(element_type: Attribute) -> bool:
     return isinstance(element_type, Float)
 
 
+def is_computed_float(element_type: Attribute) -> bool:
+    """Whether ops compute floats of this type: not those of 8 bits, which only store values."""
+    return is_float(element_type) and element_type not in STORED_ONLY
+
+
 def integer_range(element_type: Attribute) -> tuple[int, int] | None:
     """The least and the largest value of an integer type; None for any other type and for i1."""
     if element_type not in BY_IR or is_float(element_type) or element_type == i1:

@@ -13,7 +13,7 @@ from ait_mlir.dialects.ait.base import broadcasts_to as shape_broadcasts_to
 from ait_mlir.dialects.ait.base import same_shape as same_dims
 from ait_mlir.dialects.ait.base import same_type as equal_types
 from ait_mlir.dialects.ait.data import OutputOp
-from ait_mlir.dialects.ait.dtypes import compute_type, is_float
+from ait_mlir.dialects.ait.dtypes import compute_type, is_computed_float
 from ait_mlir.dialects.ait.types import TensorType, scope_of, tensor_type
 from ait_mlir.dims import Scope
 from ait_mlir.rewrites.engine.driver import Rewriter
@@ -130,8 +130,8 @@ def is_single(value: SSAValue, axis: IntegerAttr) -> bool:
 
 @constraint
 def is_floating(value: SSAValue) -> bool:
-    """The elements are floating-point numbers."""
-    return is_float(element_type_of(value))
+    """The elements are floating-point numbers that ops compute in."""
+    return is_computed_float(element_type_of(value))
 
 
 @constraint

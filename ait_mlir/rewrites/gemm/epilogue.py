@@ -8,7 +8,7 @@ from xdsl.dialects.builtin import IntegerAttr, i1, i32
 from xdsl.ir import Block, Operation, SSAValue
 
 from ait_mlir.dialects.ait.base import same_shape
-from ait_mlir.dialects.ait.dtypes import compute_type, is_float
+from ait_mlir.dialects.ait.dtypes import STORED_ONLY, compute_type, is_float
 from ait_mlir.dialects.ait.elementwise import CastOp, ElementwiseOp
 from ait_mlir.dialects.ait.norm import NormOp
 from ait_mlir.dialects.ait.traits import Commutative, HasEpilogue
@@ -87,9 +87,11 @@ def stays_in_type(op: HasEpilogue, root: ElementwiseOp) -> bool:
 
 @constraint
 def yields_number_of(root: ElementwiseOp, op: HasEpilogue) -> bool:
-    """The result is a float or, of a product of integers, an integer."""
+    """The result is a float or, of a product of integers, an integer; no kernel of these ops stores types that are only
+    stored."""
     element = element_type_of(root.results[0])
-    return is_float(element) or (op.accumulator_types()[0] == i32 and element != i1)
+    from_integers = op.accumulator_types()[0] == i32 and element != i1
+    return (is_float(element) or from_integers) and element not in STORED_ONLY
 
 
 @constraint

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from xdsl.ir import Block, Operation, Region, SSAValue
 
-from ait_mlir.dialects.ait.dtypes import is_float
+from ait_mlir.dialects.ait.dtypes import is_computed_float
 from ait_mlir.dialects.ait.region import FusedElementwiseOp, YieldOp
 from ait_mlir.dialects.ait.traits import HasEpilogue
 from ait_mlir.rewrites.elementwise.merge import FUSED, join_after, kept_results, put_as_one, take_block
@@ -48,8 +48,8 @@ def contraction_that_makes(value: SSAValue) -> Iterator[Operation]:
 
 @constraint
 def makes_floats(op: Operation) -> bool:
-    """All results are of floating-point numbers."""
-    return all(is_float(element_type_of(result)) for result in op.results)
+    """All results are of floating-point numbers that ops compute in."""
+    return all(is_computed_float(element_type_of(result)) for result in op.results)
 
 
 @constraint
