@@ -155,7 +155,8 @@ template <int kVec, class Space>
 struct ScatterPart {
   using T = typename Space::Value;
   using A = typename Space::Sum;
-  static constexpr int kAhead = 8;  ///< values that a lane reads before the first is combined
+  static constexpr int kAhead = 8;  ///< values of a long run that a lane reads before the first is combined
+  static constexpr int kBeside = sizeof(T) * kVec < 16 ? 8 : 4;  ///< values of short runs, each perhaps with its element: more words need more registers
   const Space& space;
   int lanes, groups, lane, group;  ///< groups of lanes have the same columns
   bool present;
@@ -201,12 +202,12 @@ struct ScatterPart {
   __device__ __forceinline__ void combine(K key, Place place, lanes_t heads, int begin, int end) const {
     A sums[kVec] = {};
     T* to = nullptr;
-    for (int first = begin; ballot(first < end) != 0; first += kAhead) {
-      T values[kAhead][kVec], elements[kAhead][kVec];
-      T* of[kAhead];
-      bool counts[kAhead];
+    for (int first = begin; ballot(first < end) != 0; first += kBeside) {
+      T values[kBeside][kVec], elements[kBeside][kVec];
+      T* of[kBeside];
+      bool counts[kBeside];
 #pragma unroll
-      for (int u = 0; u < kAhead; ++u) {
+      for (int u = 0; u < kBeside; ++u) {
         const int at = (first + u) % kWarpSize;
         const K target = shuffle(key, at);
         const uint32_t from = shuffle(static_cast<uint32_t>(place), at);
@@ -217,7 +218,7 @@ struct ScatterPart {
         if (of[u] != nullptr) load<kVec>(of[u], elements[u]);
       }
 #pragma unroll
-      for (int u = 0; u < kAhead; ++u) {
+      for (int u = 0; u < kBeside; ++u) {
         if (of[u] != nullptr) {
           if (to != nullptr) end_at(to, sums);
           to = of[u];
