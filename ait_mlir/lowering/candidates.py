@@ -62,7 +62,12 @@ class Candidate:
 
     @staticmethod
     def read(text: str) -> Candidate:
-        cut, kernels = json.loads(text)
+        return Candidate.of_parts(json.loads(text))
+
+    @staticmethod
+    def of_parts(parts: Any) -> Candidate:
+        """The candidate of the value that its text is in JSON."""
+        cut, kernels = parts
         return Candidate.of(cut, [(p, c) for p, c in kernels])
 
     @cached_property

@@ -249,7 +249,7 @@ def read_shipped(path: Path, any_structure: bool = False) -> Shipped:
             return Shipped(data["arch"], Setting(**data["setting"]), ())
         records: list[Record] = []
         for item in data["records"]:
-            times = {Candidate.read(json.dumps(w)): Times(us * 1e-6, spread, s) for w, us, spread, s in item["times"]}
+            times = {Candidate.of_parts(w): Times(us * 1e-6, spread, s) for w, us, spread, s in item["times"]}
             op = json.dumps(data["ops"][item["op"]], separators=(",", ":"))
             records.append(Record(op, tuple(item["point"]), item["static"], times))
         return Shipped(data["arch"], Setting(**data["setting"]), tuple(records))
