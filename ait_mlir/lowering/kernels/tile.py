@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import ClassVar, Self
+from typing import ClassVar, Self, cast
 
 
 @dataclass(frozen=True)
@@ -25,7 +26,7 @@ class Tile:
         raise NotImplementedError
 
     def values(self) -> tuple[int, ...]:
-        return tuple(getattr(self, field.name) for field in fields(self))
+        return tuple([getattr(self, name) for name in _entries(type(self))])
 
     def config(self, prefix: str = "") -> dict[str, int]:
         """The tile as a configuration in the IR; `prefix` goes before each key."""
@@ -34,12 +35,25 @@ class Tile:
     @classmethod
     def of(cls, config: Mapping[str, int], prefix: str = "") -> Self:
         """The tile of a config; missing entries come from `first`. `ValueError` if there is no such tile."""
-        tile = cls(*(int(config.get(key, value)) for key, value in cls.first().config(prefix).items()))
-        tile.check()
-        return tile
+        return cast(Self, _tile_of(cls, tuple(config.items()), prefix))
 
     def check(self) -> None:
         """Raise `ValueError` if an entry is not positive or one of the `problems` does not hold."""
         problems = self.problems() if min(self.values()) > 0 else {"every entry is at least 1": False}
         if wrong := [what for what, holds in problems.items() if not holds]:
             raise ValueError(f"no {self.kernel} has the tile {self.config()}: {'; '.join(wrong)}")
+
+
+@functools.cache
+def _entries(cls: type[Tile]) -> tuple[str, ...]:
+    """The names of the fields of a class."""
+    return tuple(field.name for field in fields(cls))
+
+
+@functools.lru_cache(maxsize=4096)
+def _tile_of(cls: type[Tile], config: tuple[tuple[str, int], ...], prefix: str) -> Tile:
+    """`Tile.of`: estimates of a network ask for the same few tiles thousands of times."""
+    given = dict(config)
+    tile = cls(*(int(given.get(key, value)) for key, value in cls.first().config(prefix).items()))
+    tile.check()
+    return tile
