@@ -158,6 +158,17 @@ def test_a_dim_without_a_minimum_gets_the_one_that_an_operation_needs() -> None:
         from_torch(model, (torch.randn(3, 6),), dynamic_shapes={"x": {0: Dim("rows"), 1: Dim("seq", min=1)}})
 
 
+class Several(torch.nn.Module):
+    def forward(self, x, y):
+        return x[torch.arange(4)].sum(0) + y.sum(0) + y.topk(2, 1).values.sum()
+
+
+def test_each_dim_gets_the_least_minimum_that_operations_need() -> None:
+    shapes = {"x": {0: Dim("a")}, "y": {0: Dim("b"), 1: Dim("c")}}
+    imported = from_torch(Several().eval(), (torch.randn(9, 1), torch.randn(7, 5)), dynamic_shapes=shapes)
+    assert {d.name: d.lo for d in imported.graph.scope} == {"a": 4, "b": 1, "c": 2}
+
+
 class StepsFromTheSecond(torch.nn.Module):
     def forward(self, x):
         y, h = torch.zeros_like(x), x[:, 0]
@@ -179,3 +190,17 @@ def test_a_multiple_that_the_model_fixes_is_refused() -> None:
     model = Lambda(lambda x: sum(x[:, t : t + 2] for t in range(0, x.shape[1], 2))).eval()
     with pytest.raises(ImportFailure, match="a dim that was to be dynamic is not"):
         from_torch(model, (torch.randn(2, 6),), dynamic_shapes={"x": {1: 2 * Dim("half", max=20)}})
+
+
+BY_FLOATS = {
+    "a choice": lambda x: x + 1 if x.shape[1] * 0.5 > 2.2 else x - 1,
+    "a whole number": lambda x: x[:, : int(x.shape[1] * 0.5)],
+    "a constant": lambda x: x.new_tensor([x.shape[1] * 1.0, 2.0]),
+}
+
+
+@pytest.mark.parametrize("name", BY_FLOATS)
+def test_a_decision_by_a_float_of_a_size_is_refused(name) -> None:
+    """PyTorch's own conditions leave such a decision out."""
+    with pytest.raises(ImportFailure, match="a dim that was to be dynamic is not"):
+        from_torch(Lambda(BY_FLOATS[name]).eval(), (torch.randn(2, 6),), dynamic_shapes={"x": {1: Dim("seq")}})

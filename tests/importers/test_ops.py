@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 import torch
 from torch.nn import functional as F
@@ -61,6 +63,10 @@ CASES = {
     "matrix_exponentials": (lambda x: (torch.matrix_exp(x), torch.linalg.matrix_exp(x * 9), torch.matrix_exp(x[0] - x[0].mT), torch.matrix_exp(x * 0)), lambda: (floats(2, 5, 5),), ({0: B},)),
     "fake_quantized": (lambda x: (torch.fake_quantize_per_tensor_affine(x.float(), 0.1, 3, -128, 127), torch.fake_quantize_per_tensor_affine(x.float(), torch.tensor(0.1), torch.tensor(3, dtype=torch.int32), 0, 15), torch.fake_quantize_per_channel_affine(x.float(), torch.arange(1.0, 9) / 7, torch.arange(8, dtype=torch.int32) - 3, 2, -8, 7)), x3, True),
     "products_of_8_bit_integers": (lambda i: torch._int_mm((i - 125).to(torch.int8), (i - 125).to(torch.int8).mT.contiguous()), lambda: (torch.arange(32 * 24).remainder(251).view(32, 24),), (None,)),
+    "floats_of_sizes": (lambda x: (x / x.shape[1] ** 0.5, x / math.sqrt(x.shape[1]) - math.sqrt(x.shape[0] * 0.5), x * (x.shape[0] / x.shape[1]), torch.add(x, x, alpha=x.shape[1] ** 0.5), x.masked_fill(x > x.shape[1] ** -0.5, 1 / x.shape[1])), x3, True),
+    "sizes_as_arguments": (lambda x: (torch.linspace(0.5, x.shape[1] - 0.5, x.shape[1]), torch.linspace(-1, 1, steps=2 * x.shape[1] + 1, dtype=x.dtype), F.one_hot(x.shape[1] - 1 - torch.arange(x.shape[1]), x.shape[1]), torch.cartesian_prod(x[:, 0, 0], torch.arange(3, dtype=x.dtype))), x3, True),
+    "sections": (lambda x: (*x.tensor_split(1), *x.tensor_split(2, 1), *x.tensor_split(3, 2)), x3, ({0: B},)),
+    "chosen_by_sizes": (lambda x: (torch.cond(x.shape[1] > 4, lambda x: x + 1, lambda x: x * 2, (x,)), torch.cond(x.shape[1] % 2 == x.shape[0], lambda x: x.sin(), lambda x: x.cos(), (x,))), x3, True),
     "chosen_by_a_condition": (lambda x: torch.cond(x.sum() > 0, lambda x: (x.sin(), x), lambda x: (x.cos() + 1, -x), (x,)), x3, (None,)),
     "batches_of_three_dims_that_broadcast_crosswise": (lambda a, b: (a @ b, b.mT @ a[0].mT, a[:, :, None] @ b[:, :, None]), lambda: (floats(2, 1, 3, 5, 4), floats(1, 6, 1, 4, 7)), ({0: B}, {1: S})),
     "batches_that_broadcast_crosswise": (lambda a, b: (a[:, None] @ b[None], torch.einsum("bmk,hkn->bhmn", a, b), (a[:, None].long() * 3) @ b[None].long()), lambda: (floats(2, 3, 4), floats(5, 4, 6)), ({0: B}, {0: S})),

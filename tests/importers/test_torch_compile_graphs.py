@@ -210,6 +210,22 @@ def test_absolute_positions_are_compiled_up_to_the_size_of_the_table():
         fast(torch.randn(2, 65, 8))
 
 
+def test_an_integer_that_is_only_computed_with_may_have_any_value():
+    fast = torch.compile(lambda x, n: x * (1 - n / 1000) + n, backend="ait")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", FallbackWarning)
+        for n in (3, 999, 0, 1, -2, 2**40):
+            torch.testing.assert_close(fast(X, n), X * (1 - n / 1000) + n)
+
+
+def test_an_integer_that_is_a_size_is_a_dim():
+    fast = torch.compile(lambda x, n: x[:n] * n, backend="ait")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", FallbackWarning)
+        for n in (3, 2, 1):
+            torch.testing.assert_close(fast(X, n), X[:n] * n)
+
+
 # ** autocast **
 
 
@@ -266,6 +282,38 @@ def test_autocast_around_has_the_types_of_pytorch(way, dtype):
         assert "forward" not in vars(model)
     assert ours.dtype == theirs.dtype == dtype
     torch.testing.assert_close(ours, theirs, rtol=2e-2, atol=2e-2)
+
+
+COMPOSED = {
+    "einsum": lambda x: torch.einsum("ij,kj->ik", x, x) + 1,
+    "einsum of three": lambda x: torch.einsum("ij,kj,kl->il", x, x, x),
+    "tensordot": lambda x: torch.tensordot(x, x, dims=([1], [1])),
+    "inner": lambda x: torch.inner(x, x),
+    "multi_dot": lambda x: torch.linalg.multi_dot([x, x.t(), x]),
+    "linalg.matmul": lambda x: torch.linalg.matmul(x, x.t()),
+    "lstm": nn.LSTM(8, 4),
+    "gru": nn.GRU(8, 4),
+}
+
+
+@pytest.mark.parametrize("name", COMPOSED)
+def test_autocast_reaches_the_parts_of_compositions(name):
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.function = COMPOSED[name]
+
+        def forward(self, x):
+            with torch.autocast("cpu", dtype=torch.bfloat16), torch.no_grad():
+                return self.function(x)
+
+    model, rows = Net().eval(), torch.export.Dim("rows", min=1, max=9)
+    fixed = name == "multi_dot"  # PyTorch orders its products by numbers
+    compiled = ait_mlir.compile(model, (X,), dynamic_shapes=None if fixed else ({0: rows},))
+    found, wanted = (torch.utils._pytree.tree_leaves(f(X)) for f in (compiled, model))
+    for ours, theirs in zip(found, wanted, strict=True):
+        assert ours.dtype == theirs.dtype
+        torch.testing.assert_close(ours, theirs, rtol=2e-2, atol=2e-2)
 
 
 def test_a_row_that_writes_other_elements_than_the_trace_declares_is_refused(monkeypatch):

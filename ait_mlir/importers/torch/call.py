@@ -14,6 +14,8 @@ from ait_mlir.dialects.ait.types import Shape, TensorType
 from ait_mlir.dims import Expr, const
 from ait_mlir.importers.torch.dims import DimTable
 from ait_mlir.importers.torch.errors import NotSupported, place_of
+from ait_mlir.importers.torch.library import torch
+from ait_mlir.importers.torch.size_floats import size_float
 from ait_mlir.importers.torch.writer import ImportWriter
 
 Row = Callable[["Call"], "Value | Sequence[Value] | Expr | float | None"]
@@ -83,6 +85,8 @@ class Call:
     def value(self, name: str) -> Value:
         """A tensor argument: an SSA value, or a formula, mask or broadcast that is not in the IR yet."""
         found = self.arguments.get(name)
+        if isinstance(found, torch.SymFloat):
+            return size_float(self.w, found, self.table)
         if not isinstance(found, SSAValue | Affine | Mask | Spread):
             raise NotSupported(f"{name} is {found!r}, expected a tensor")
         return cast(Value, found)

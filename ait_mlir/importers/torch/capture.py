@@ -12,7 +12,7 @@ import traceback
 from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Any, cast
 
-from ait_mlir.importers.torch.compositions import BoundSizes, compositions
+from ait_mlir.importers.torch.compositions import KeptSizes, compositions
 from ait_mlir.importers.torch.conditions import ASSERTION, is_proved, unproved_guards
 from ait_mlir.importers.torch.dims import DimTable
 from ait_mlir.importers.torch.errors import ImportFailure, place_in_source
@@ -24,7 +24,13 @@ from ait_mlir.importers.torch.packed import packed_sequences
 from ait_mlir.importers.torch.recurrent import whole_layers
 from ait_mlir.importers.torch.signature import declare_dims, read_inputs
 from ait_mlir.importers.torch.steps import LoopError
-from ait_mlir.importers.torch.tracing import any_size, orders_by_example, without_checks, without_layouts
+from ait_mlir.importers.torch.tracing import (
+    any_size,
+    orders_by_example,
+    symbolic_roots,
+    without_checks,
+    without_layouts,
+)
 
 DimNames = dict[tuple[int, int], str]
 """Names of dims by leaf of the example inputs and axis."""
@@ -109,7 +115,8 @@ def _adapted() -> Generator[None]:
         without_checks(),
         orders_by_example(),
         compositions(),
-        BoundSizes(),
+        symbolic_roots(),
+        KeptSizes(),
     ):
         yield
 
@@ -215,7 +222,7 @@ def _with_conditions(export: Callable[..., Any], dims: Mapping[tuple[int, int], 
     needed: list[tuple[str, int]] = []
     with contextlib.suppress(Exception), quiet(), without_layouts(), any_size():
         program = _with_minima(export(prefer_deferred_runtime_asserts_over_guards=True), dims)
-        if _fixes_a_dim(program):
+        if _fixes_a_dim(program) or _decides_by_floats(program):
             return None
         without = {place: dim for place, dim in dims.items() if dim.min == 0}
         if (minimum := _proving_minimum(program, without)) is not None:
@@ -243,6 +250,16 @@ def _fixes_a_dim(program: Any) -> bool:
     symbols = {symbol for size in sizes if not isinstance(size, int) for symbol in size.node.expr.free_symbols}
     ranges = [program.range_constraints[symbol] for symbol in symbols if symbol in program.range_constraints]
     return any(found.lower == found.upper for found in ranges)
+
+
+def _decides_by_floats(program: Any) -> bool:
+    """Whether the trace has a condition on a float of dims, such as `x.shape[0] * 0.5 > 2`. PyTorch asserts conditions
+    on whole numbers only, and leaves the others out.
+    """
+    sizes = [s for item in read_inputs(program).tensors for s in item.node.meta["val"].shape if not isinstance(s, int)]
+    deferred = sizes[0].node.shape_env.deferred_runtime_asserts.values() if sizes else ()
+    floats = torch.utils._sympy.functions.ToFloat
+    return any(condition.expr.has(floats) for group in deferred for condition in group)
 
 
 _SUGGESTED = re.compile(r"^\s*(\w+) = Dim\('\1', min=(\d+)(?:, max=\d+)?\)", re.MULTILINE)

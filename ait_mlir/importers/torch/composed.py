@@ -298,6 +298,13 @@ def gru_cell(a: Any, b: Any, hidden: Any, bias_a: Any = None, bias_b: Any = None
     return new + kept * (hidden - new), torch.cat([a, b[:, : 2 * hidden.shape[1]]], 1)
 
 
+def cartesian_product(tensors: Any) -> Any:
+    """`torch.cartesian_prod`"""
+    if len(tensors) == 1:
+        return tensors[0]
+    return torch.stack([t.flatten() for t in torch.meshgrid(*tensors, indexing="ij")], 1)
+
+
 # ** quantized numbers **
 
 
@@ -329,6 +336,7 @@ def table() -> dict[Any, Callable[..., Any]]:
         aten.frexp.Tensor: frexp,
         aten.nextafter.default: nextafter,
         aten.bincount.default: bincount,
+        aten.cartesian_prod.default: cartesian_product,
         aten.repeat_interleave.Tensor: repeat_interleave,
         aten._thnn_fused_lstm_cell.default: lstm_cell,
         aten._thnn_fused_gru_cell.default: gru_cell,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from typing import Any
 
 from ait_mlir.importers.torch import composed
@@ -100,6 +100,35 @@ def _split(x: Any, size: Any, dim: int = 0, most: int = 1) -> Any:
     return x.split_with_sizes([*[size] * (count - 1), n - (count - 1) * size], dim)
 
 
+def _sections(x: Any, sections: int, dim: int = 0) -> Any:
+    """`torch.tensor_split` into a number of pieces: the first ones are longer by one element if the rest demands it."""
+    n = x.shape[dim]
+    if isinstance(n, int) and n == 0:
+        sizes = [0] * (sections - 1)
+    else:
+        sizes = [(n + sections - 1 - i) // sections for i in range(sections - 1)]
+    return x.split_with_sizes([*sizes, n - sum(sizes)], dim)
+
+
+def _evenly_spaced(start: Any, end: Any, steps: Any, *, dtype: Any = None, device: Any = None, **rest: Any) -> Any:
+    """`torch.linspace`, whose number of steps may be a dim: PyTorch would fix it. Floats are counted from the nearer
+    end.
+    """
+    made = dtype or torch.get_default_dtype()
+    if not isinstance(steps, torch.SymInt) or not made.is_floating_point:
+        return torch.linspace(start, end, steps, dtype=dtype, device=device, **rest)
+    places = torch.arange(steps, device=device).to(made)
+    step = (end - start) / torch.sym_max(steps - 1, 1)
+    return torch.where(places < torch.sym_max(steps // 2, 1), start + step * places, end - step * (steps - 1 - places))
+
+
+def _one_hot(x: Any, num_classes: Any = -1) -> Any:
+    """`one_hot`, whose number of classes may be a dim: PyTorch would fix it."""
+    if not isinstance(num_classes, torch.SymInt):
+        return torch.nn.functional.one_hot(x, num_classes)
+    return (x[..., None] == torch.arange(num_classes, device=x.device)).to(torch.int64)
+
+
 def _take_along(x: Any, indices: Any, dim: int | None = None) -> Any:
     """`torch.take_along_dim`: a gather after the other dims are broadcast."""
     if dim is None:
@@ -177,17 +206,21 @@ def _fill_diagonal(x: Any, fill_value: Any, wrap: bool = False) -> Any:
 _Mode: Any = torch.overrides.TorchFunctionMode
 
 
-class BoundSizes(_Mode):  # pyright: ignore[reportUntypedBaseClass]
-    """A context for a trace in which a data-dependent size keeps its lower bound: `bincount(minlength=4)` has the size
-    `4 + count`.
+_ON_SIZES: Mapping[Any, Callable[..., Any]] = {
+    torch.bincount: composed.bincount_in_parts,
+    torch.Tensor.bincount: composed.bincount_in_parts,
+    torch.linspace: _evenly_spaced,
+    torch.nn.functional.one_hot: _one_hot,
+}
 
-    PyTorch uses one symbol for such a size, which the functions of this file cannot replace.
+
+class KeptSizes(_Mode):  # pyright: ignore[reportUntypedBaseClass]
+    """A context for a trace in which sizes stay dims that PyTorch would change before it calls an operation
+    of `compositions`: `bincount(minlength=4)` has the size `4 + count`, and `linspace` any number of steps.
     """
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if func in (torch.bincount, torch.Tensor.bincount):
-            func = composed.bincount_in_parts
-        return func(*args, **(kwargs or {}))
+        return _ON_SIZES.get(func, func)(*args, **(kwargs or {}))
 
 
 @contextlib.contextmanager
@@ -210,6 +243,7 @@ def compositions() -> Generator[None]:
         aten.max_pool1d_with_indices.default: _max_pool_and_places,
         aten.split.Tensor: _split,
         aten.take_along_dim.default: _take_along,
+        aten.tensor_split.sections: _sections,
     }
     autograd = torch._C.DispatchKey.Autograd
     keys = (torch._C.DispatchKey.CompositeImplicitAutograd, autograd)

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from xdsl.dialects.builtin import i1
+from xdsl.ir import SSAValue
+
+from ait_mlir.building.formulas import Affine
 from ait_mlir.dims import Expr, Scope
 from ait_mlir.importers.torch.dims import DimTable
 from ait_mlir.importers.torch.errors import NotSupported
 from ait_mlir.importers.torch.library import torch
+from ait_mlir.importers.torch.writer import ImportWriter
 
 ASSERTION = "aten._assert_scalar.default"
 ITEM, SIZE = "aten.item.default", "aten.sym_size.int"
@@ -63,6 +69,22 @@ def unproved_guards(program: Any, table: DimTable) -> list[str]:
     environment = next((size.node.shape_env for size in sizes), None)
     guards = [environment.simplify(guard.expr) for guard in environment.guards] if environment is not None else []
     return list(dict.fromkeys(str(guard) for guard in guards if not _is_true(guard, table)))
+
+
+def written(w: ImportWriter, condition: Any, table: DimTable) -> SSAValue:
+    """A condition of SymPy on the dims as a bool of rank 0. Raises `NotSupported` for other conditions."""
+    kind = type(condition).__name__
+    if kind in ("And", "Or"):
+        parts = [written(w, part, table) for part in condition.args]
+        return functools.reduce(w.both if kind == "And" else w.either, parts)
+    if kind == "Not":
+        return w.where(written(w, condition.args[0], table), 0, w.scalar(1, i1))
+    if kind in ("BooleanTrue", "BooleanFalse"):
+        return w.scalar(int(kind == "BooleanTrue"), i1)
+    if kind not in _KINDS:
+        raise NotSupported(f"the condition {condition} is not one of dims; choose with torch.where")
+    a, b = (w.natural(Affine.filled((), table.converted(side))) for side in condition.args)
+    return w.compare(_KINDS[kind], a, b)
 
 
 def _is_true(condition: Any, table: DimTable) -> bool:

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import operator
+from collections.abc import Generator, Iterable
 from typing import Any
 
 from ait_mlir.importers.torch import composed
 from ait_mlir.importers.torch.compositions import compositions
 from ait_mlir.importers.torch.errors import ImportFailure
 from ait_mlir.importers.torch.library import torch
-from ait_mlir.importers.torch.recurrent import whole_layers
+from ait_mlir.importers.torch.recurrent import is_cast_layer, whole_layers
 from ait_mlir.importers.torch.rows import row_named
 from ait_mlir.importers.torch.scan import is_flip_of_scan, is_scan
-from ait_mlir.importers.torch.tracing import any_size, without_layouts
+from ait_mlir.importers.torch.tracing import any_size, example_size, without_layouts
 from ait_mlir.importers.torch.writes import without_writes
 
 INLINED = "wrap_with_set_grad_enabled"
@@ -58,7 +59,11 @@ def simpler(program: Any) -> Any:
     if found := {n for n in _calls(program) if _is_rewritten(n)}:
         only_writes = all(_is_mutable(n) and n.graph is program.graph for n in found)
         rewritten = without_writes(program, lambda n: n not in found) if only_writes else None
-        program = _decomposed(program, {}) if rewritten is None else rewritten
+        if rewritten is None:
+            with _autocast_parts(found):
+                program = _decomposed(program, {})
+        else:
+            program = rewritten
     checking: set[Any] = set()
     for _ in range(4):
         missing = {n.target for n in unsupported(program)}
@@ -73,6 +78,77 @@ def simpler(program: Any) -> Any:
             continue
         program = parts
     return _composed(program)
+
+
+@contextlib.contextmanager
+def _autocast_parts(nodes: Iterable[Any]) -> Generator[None]:
+    """A context in which compositions of PyTorch, such as `einsum`, in an autocast of `nodes` are calls of their parts,
+    and recurrent layers cast their operands: PyTorch's decomposition of an autocast casts the operands of operations
+    whose names it knows only.
+    """
+    changed: list[tuple[Any, Any]] = []
+    for region in (n for n in nodes if AUTOCAST in str(n.target)):
+        kind, dtype, enabled, _, body = region.args[:5]
+        for node in _operations_of(region.graph.owning_module.get_submodule(body.target)):
+            if enabled and is_cast_layer(node.target, kind):
+                changed.append((node, node.target))
+                node.target, node.args = _cast, (node.target, dtype, *node.args)
+            elif _is_cast_inside(node):
+                changed.append((node, node.target))
+                node.target, node.args = _parts, (node.target, *node.args)
+    try:
+        yield
+    finally:
+        for node, op in changed:
+            node.target, node.args = op, node.args[2 if node.target is _cast else 1 :]
+
+
+def _operations_of(body: Any) -> Generator[Any]:
+    """The operations of an autocast, without those of an autocast inside of it."""
+    for node in body.graph.nodes:
+        if node.op != "call_function" or AUTOCAST in str(node.target):
+            continue
+        yield node
+        for inner in node.all_input_nodes if is_inlined(node) else ():
+            if inner.op == "get_attr":
+                yield from _operations_of(body.get_submodule(inner.target))
+
+
+def _parts(op: Any, *args: Any, **kwargs: Any) -> Any:
+    """A composition, calling PyTorch's function of its parts. PyTorch's dispatcher in Python would hide the parts from
+    autocast.
+    """
+    with torch._C._DisablePythonDispatcher():
+        return op._op_dk(torch._C.DispatchKey.CompositeImplicitAutograd, *args, **kwargs)
+
+
+def _cast(op: Any, dtype: Any, *args: Any) -> Any:
+    """An operation on operands of a type."""
+    return op(*torch.utils._pytree.tree_map_only(torch.Tensor, lambda x: x.to(dtype), args))
+
+
+def _is_cast_inside(node: Any) -> bool:
+    """Whether the trace of a composition has results of another dtype than a call without autocast, or such a call
+    fails.
+    """
+    op = node.target
+    if not isinstance(op, torch._ops.OpOverload) or not op._can_decompose() or row_named(str(op)) is not None:
+        return False
+    try:
+        with torch.no_grad(), torch._subclasses.FakeTensorMode():
+            args, kwargs = torch.fx.node.map_arg((node.args, node.kwargs), lambda n: _example(n.meta.get("val")))
+            found = op(*args, **kwargs)
+    except Exception:
+        return True
+    leaves = torch.utils._pytree.tree_leaves
+    return [getattr(x, "dtype", None) for x in leaves(found)] != [x.dtype for x in leaves(node.meta["val"])]
+
+
+def _example(value: Any) -> Any:
+    """A tensor without data in place of one of a trace, with the example's sizes; a size of the example for a dim."""
+    if isinstance(value, torch.Tensor):
+        return torch.empty([example_size(n) for n in value.shape], dtype=value.dtype, device=value.device)
+    return example_size(value) if isinstance(value, torch.SymInt) else value
 
 
 def _is_rewritten(node: Any) -> bool:
@@ -174,8 +250,10 @@ def is_size(node: Any) -> bool:
 
 
 def is_choice(node: Any) -> bool:
-    """Whether a node is `torch.cond` of a tensor, both sides of which can be computed."""
-    return node.target is torch.ops.higher_order.cond and isinstance(node.args[0].meta.get("val"), torch.Tensor)
+    """Whether a node is `torch.cond` of a tensor or of dims, both sides of which can be computed."""
+    if node.target is not torch.ops.higher_order.cond:
+        return False
+    return isinstance(getattr(node.args[0], "meta", {}).get("val"), torch.Tensor | torch.SymBool)
 
 
 def is_inlined(node: Any) -> bool:

@@ -37,8 +37,8 @@ class Required:
     defined: dict[str, Expr] = field(default_factory=dict[str, Expr])
     """Expressions over symbols that take the place of other symbols."""
     most: dict[str, int] = field(default_factory=dict[str, int])
-    least: int = 0
-    """The least value of the dims of inputs."""
+    least: Mapping[str, int] = field(default_factory=dict[str, int])
+    """The least values of symbols whose dims have no declared minimum."""
 
     def add(self, found: DimRequired) -> None:
         """Add the requirement of an operation."""
@@ -64,7 +64,7 @@ class DimTable:
         self._converted: dict[Any, Expr] = {}
         self._defined: dict[str, Expr] = dict(required.defined) if required else {}
         self._most: dict[str, int] = dict(required.most) if required else {}
-        self.least = required.least if required else 0
+        self.least: Mapping[str, int] = required.least if required else {}
         self._examples: Mapping[str, int] = examples or {}
 
     def declare(self, symbol: str, name: str, lo: int, hi: int, hints: Sequence[int] = ()) -> None:
@@ -176,10 +176,6 @@ class DimTable:
             found = self._converted[source] = self.scope().simplified(self._convert(source))
         return found
 
-    def fraction(self, value: Any) -> tuple[Expr, int]:
-        """A `SymFloat` of the program as a fraction: a dim expression, divided by a whole number."""
-        return self._fraction(value.node.expr)
-
     def shape(self, sizes: Sequence[Any]) -> Shape:
         """The sizes of a tensor of the program."""
         return tuple(self.expr(size) for size in sizes)
@@ -201,7 +197,7 @@ class DimTable:
         if (rounded := _ROUNDED.get(type(e).__name__)) is not None:
             if (scaled := self._scaled(e.args[0], type(e).__name__)) is not None:
                 return rounded(*scaled)
-            numerator, denominator = self._fraction(e.args[0])
+            numerator, denominator = self.fraction(e.args[0])
             if type(e).__name__ == "TruncToInt" and not self.scope().le(0, numerator):
                 raise NotSupported(f"the size {e} may be rounded from a number below 0")
             return rounded(numerator, denominator)
@@ -230,7 +226,7 @@ class DimTable:
             return None
         return inner * ratio.numerator, ratio.denominator
 
-    def _fraction(self, e: Any) -> tuple[Expr, int]:
+    def fraction(self, e: Any) -> tuple[Expr, int]:
         """A real number of sympy as a fraction: a dim expression, divided by a whole number. Raises `NotSupported` for
         others.
         """
@@ -242,15 +238,15 @@ class DimTable:
             case "ToFloat":
                 return self._convert(e.args[0]), 1
             case "FloatTrueDiv" | "IntTrueDiv":
-                (a, b), (c, d) = map(self._fraction, e.args)
+                (a, b), (c, d) = map(self.fraction, e.args)
                 divisor = c.as_int()
                 if divisor:
                     return a * (d if divisor > 0 else -d), b * abs(divisor)
             case "Mul":
-                parts = [self._fraction(argument) for argument in e.args]
+                parts = [self.fraction(argument) for argument in e.args]
                 return product([n for n, _ in parts]), math.prod(d for _, d in parts)
             case "Add":
-                parts = [self._fraction(argument) for argument in e.args]
+                parts = [self.fraction(argument) for argument in e.args]
                 common = math.lcm(*(d for _, d in parts))
                 return total([n * (common // d) for n, d in parts]), common
             case _:

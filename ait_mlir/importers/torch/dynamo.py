@@ -91,7 +91,8 @@ class Graph:
     """A graph of dynamo as a callable: a compiled part, and a part that PyTorch runs on the results of the first.
 
     Floats of Python are arguments of the graph. Those that kernels can read are inputs of the compiled part; for the
-    values of the others, such as the epsilon of a norm, it is compiled again.
+    values of the others, such as the epsilon of a norm, it is compiled again. Integers that kernels can read are
+    inputs, too; others become dims, which are not negative.
     """
 
     def __init__(
@@ -114,13 +115,16 @@ class Graph:
         if not self._parts.computes:
             LOG.info("a graph of %s makes only views and sizes, as PyTorch does", _operations(graph))
             return
-        try:
-            self._compile(example_inputs)
-        except Exception:
-            if self._fixed == floats:
-                raise
-            self._fixed = floats
-            self._compile(example_inputs)
+        ways = [(self._fixed, True)]
+        ways += [(floats, True)] if self._fixed != floats else []
+        ways += [(floats, False)] if any(not hasattr(x, "shape") for x in example_inputs) else []
+        for n, (self._fixed, self._reads_integers) in enumerate(ways):
+            try:
+                self._compile(example_inputs)
+                break
+            except Exception:
+                if n == len(ways) - 1:
+                    raise
 
     def __call__(self, *args: Any) -> Any:
         """Run compiled, in PyTorch where the arguments do not fit."""
@@ -149,7 +153,9 @@ class Graph:
 
     def _compile(self, args: Sequence[Any]) -> None:
         numbers = {i: float(args[i]) for i in self._fixed}
-        self._variants[tuple(numbers.values())] = Part(self._parts.computed, args, numbers, *self._how)
+        self._variants[tuple(numbers.values())] = Part(
+            self._parts.computed, args, numbers, self._reads_integers, *self._how
+        )
         LOG.info("a graph of %s is compiled", _operations(self._graph))
 
     def _call_falls_back(self, error: Exception | None, reason: str) -> None:
@@ -182,6 +188,7 @@ class Part:
         graph: Any,
         example_inputs: Sequence[Any],
         numbers: Mapping[int, float],
+        reads_integers: bool,
         options: CompileOptions,
         load: Mapping[str, Any],
         freeze: bool,
@@ -195,9 +202,10 @@ class Part:
         given = {i: _source(holders, i, self._taken) for i, x in enumerate(example_inputs) if not hasattr(x, "shape")}
         self._numbers = [i for i, source in given.items() if source is None]
         """The positions of integer arguments that are not the size of a tensor: each becomes the size of an empty
-        tensor.
+        tensor, or is held by a tensor.
         """
-        carried = {i: (len(self._taken) + n, 0) for n, i in enumerate(self._numbers)}
+        self._held = {i for i in self._numbers if reads_integers and may_vary(holders[i])}
+        carried = {i: (len(self._taken) + n, None if i in self._held else 0) for n, i in enumerate(self._numbers)}
         sizes = {i: source or carried[i] for i, source in given.items()}
         self._device = graph_device([*tensors.values(), *_made(graph)])
         self._moved = {
@@ -207,7 +215,10 @@ class Part:
         }
         """The positions of single numbers on the CPU that the graph copies to its device."""
         values = (*(_real(x, i in weights) for i, x in self._inputs(example_inputs)), *self._carriers(example_inputs))
-        shapes = tuple(_dynamic_axes(holders[i]) for i in self._taken) + ({0: torch.export.Dim.AUTO},) * len(carried)
+        shapes = (
+            *(_dynamic_axes(holders[i]) for i in self._taken),
+            *({} if i in self._held else {0: torch.export.Dim.AUTO} for i in self._numbers),
+        )
         symbols = [_symbols(holders[i]) for i in self._taken]
         same = {(leaf, axis): name for leaf, axes in enumerate(symbols) for axis, name in axes.items()}
         module = _Bound(graph, len(holders), inner, sizes, numbers, self._taken, self._moved).eval()
@@ -283,13 +294,16 @@ class Part:
         ]
 
     def _carriers(self, args: Sequence[Any]) -> list[Any]:
-        """For each integer argument, an empty tensor with that size: it carries the integer as a dim. Raises
-        `InputError` for other numbers.
+        """For each integer argument, a tensor that holds it, or an empty tensor with that size, which carries the
+        integer as a dim. Raises `InputError` for a number that is no size.
         """
-        numbers = [args[i].node.hint if isinstance(args[i], torch.SymInt) else args[i] for i in self._numbers]
-        if wrong := [x for x in numbers if not isinstance(x, int) or x < 0]:
+        numbers = {i: args[i].node.hint if isinstance(args[i], torch.SymInt) else args[i] for i in self._numbers}
+        if wrong := [x for i, x in numbers.items() if not isinstance(x, int) or (x < 0 and i not in self._held)]:
             raise InputError(f"an argument of the graph is the number {wrong[0]!r}, expected a whole number from 0 on")
-        return [torch.empty((x, 0), device=self._device) for x in numbers]
+        return [
+            torch.tensor(x, device=self._device) if i in self._held else torch.empty((x, 0), device=self._device)
+            for i, x in numbers.items()
+        ]
 
 
 @dataclass(frozen=True)
@@ -324,7 +338,7 @@ def _bound_class() -> Any:
             graph: Any,
             count: int,
             weights: Mapping[int, Any],
-            sizes: Mapping[int, tuple[int, int]],
+            sizes: Mapping[int, tuple[int, int | None]],
             numbers: Mapping[int, float],
             taken: Sequence[int],
             moved: Collection[int],
@@ -354,7 +368,7 @@ def _bound_class() -> Any:
             for i, number in self.numbers.items():
                 given[i] = number
             for i, (position, axis) in self.sizes.items():
-                given[i] = inputs[position].shape[axis]
+                given[i] = inputs[position].item() if axis is None else inputs[position].shape[axis]
             with torch.fx.traceback.preserve_node_meta():  # keeps the places in the model's source
                 return Autocasting(self.graph).run(*given)
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import operator
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -20,6 +21,7 @@ from ait_mlir.dialects.ait.types import Shape, TensorType, tensor_type
 from ait_mlir.dims import DimError, const, product
 from ait_mlir.importers.torch.call import Call, NotSupported, bind, element_type
 from ait_mlir.importers.torch.conditions import is_about_values, is_only_asserted
+from ait_mlir.importers.torch.conditions import written as written_condition
 from ait_mlir.importers.torch.constants import Stored, stored_value
 from ait_mlir.importers.torch.decomposition import is_choice, is_inlined, is_size, row_name, simpler, unused
 from ait_mlir.importers.torch.dims import DimRequired, DimTable, Required
@@ -83,19 +85,46 @@ def import_program(
     with quiet():
         program = simpler(program)
     required = Required()
-    while True:
-        try:
-            return Importer(program, name, dim_names or {}, hints or {}, same_dims, required).run()
-        except DimRequired as found:  # the dims are declared before the first operation: start again
-            required.add(found)
-        except (UnsupportedOps, ImportFailure):
-            if required.least == LEAST or not _may_be_empty(program):
-                raise
-            required.least += 1  # the default of `torch.export.Dim` is 0, which few functions allow
+
+    def run() -> Imported:
+        while True:
+            try:
+                return Importer(program, name, dim_names or {}, hints or {}, same_dims, required).run()
+            except DimRequired as found:  # the dims are declared before the first operation: start again
+                required.add(found)
+
+    try:
+        return run()
+    except (UnsupportedOps, ImportFailure):
+        if not _may_be_empty(program):
+            raise
+    return _with_minima(run, required, examples_of(read_inputs(program)))
 
 
-LEAST = 2
-"""The largest minimum that dims without a declared one get where operations need it; the trace assumes it, too."""
+def _with_minima(run: Callable[[], Imported], required: Required, examples: Mapping[str, int]) -> Imported:
+    """The import with minima for the dims without a declared one, the default of which is 0: the smallest that the
+    operations allow, at most the example's sizes.
+    """
+
+    def found(least: Mapping[str, int]) -> Imported | None:
+        required.least = least
+        with contextlib.suppress(UnsupportedOps, ImportFailure):
+            return run()
+        return None
+
+    if (imported := found(dict.fromkeys(examples, 1))) is not None:  # enough for most operations
+        return imported
+    least = required.least = dict(examples)
+    imported = run()
+    for symbol, enough in examples.items():
+        low, high = 1, enough
+        while low < high:
+            tried = 1 if low == 1 else (low + high) // 2
+            if (better := found({**least, symbol: tried})) is not None:
+                imported, least[symbol], high = better, tried, tried
+            else:
+                low = tried + 1
+    return imported
 
 
 def _may_be_empty(program: Any) -> bool:
@@ -288,8 +317,11 @@ class Importer:
             holders = [n for n in inner.graph.nodes if n.op == "placeholder"]
             self.values.update(zip(holders, given, strict=True))
             sides.append([self.w.full(cast(Value, self._resolve(r))) for r in self._translate(inner)])
-        chosen = self.w.natural(self._resolve(condition))
-        return [self.w.where(self.w.reshape(chosen, ()), a, b) for a, b in zip(*sides, strict=True)]
+        val = condition.meta["val"]
+        of_dims = isinstance(val, torch.SymBool)
+        chosen = written_condition(self.w, val.node.expr, self.table) if of_dims else self._resolve(condition)
+        chosen = self.w.reshape(self.w.natural(chosen), ())
+        return [self.w.where(chosen, a, b) for a, b in zip(*sides, strict=True)]
 
     def _resolve(self, argument: Any) -> Any:
         """An argument with nodes replaced by their values."""

@@ -46,6 +46,12 @@ SHAPES: dict[str, Callable[..., tuple[Any, ...]]] = {
 }
 
 
+def is_cast_layer(op: Any, kind: str) -> bool:
+    """Whether autocast computes a layer in its type: each on a CUDA card, on a CPU only an LSTM."""
+    names = SHAPES if kind == "cuda" else ("lstm",)
+    return any(op is getattr(torch.ops.aten, name).input for name in names)
+
+
 @contextlib.contextmanager
 def whole_layers() -> Generator[None]:
     """During a trace, give `aten.lstm.input` and its siblings results of the right shapes, without values."""

@@ -144,7 +144,7 @@ def declare_dims(
                     lo, hi = _bounds(ranges.get(str(symbol)))
                     if wrong := [hint for hint in hints.get(name, ()) if not lo <= hint <= hi]:
                         raise ImportFailure(f"hints: {name!r} has the hint {wrong[0]} outside its range {lo} to {hi}")
-                    lo = lo or min(table.least, hi)  # a declared minimum stays
+                    lo = lo or min(table.least.get(str(symbol), 0), hi)  # a declared minimum stays
                     table.declare(str(symbol), name, lo, hi, hints.get(name, ()))
 
 

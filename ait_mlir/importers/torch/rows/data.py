@@ -17,6 +17,7 @@ from ait_mlir.compositions.index import rows_of
 from ait_mlir.dialects.ait.dtypes import is_float
 from ait_mlir.dims import DimError, Expr, const, floordiv, maximum
 from ait_mlir.importers.torch.call import Call, NotSupported, Row, as_expr
+from ait_mlir.importers.torch.size_floats import size_float
 
 ONE, ZERO = const(1), const(0)
 
@@ -40,11 +41,10 @@ def _in_fractions(c: Call, start: Any, step: Any) -> Value:
 
 
 def _real(c: Call, value: Any, element: Attribute) -> SSAValue:
-    """A scalar argument, which may be a dim expression or a fraction of one."""
+    """A scalar argument, which may be a dim expression or a float of one."""
     if isinstance(value, int | float | Expr):
         return c.w.number(value, element)
-    numerator, denominator = c.table.fraction(value)
-    return c.w.div(c.w.number(numerator, element), c.w.scalar(denominator, element))
+    return c.w.cast(size_float(c.w, value, c.table), element)
 
 
 def linspace(c: Call) -> Value:
