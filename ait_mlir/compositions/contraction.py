@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from xdsl.dialects.builtin import i32, i64
-from xdsl.ir import SSAValue
+from xdsl.dialects.builtin import f32, f64, i32, i64
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from ait_mlir.building.writer import Writer
 from ait_mlir.dialects.ait.dtypes import is_byte, is_float
+from ait_mlir.dialects.ait.elementwise import CastOp, MulOp, SubOp
 from ait_mlir.dialects.ait.gemm import BmmOp, GemmOp
 from ait_mlir.dialects.ait.index import EmbeddingOp
+from ait_mlir.dialects.ait.region import YieldOp
 from ait_mlir.dialects.ait.types import tensor_type
 from ait_mlir.dims import const
 from ait_mlir.dims import product as extent
@@ -40,35 +42,72 @@ def product_with_rows(w: Writer, x: SSAValue, weight: SSAValue, tf32: bool = Fal
 
 
 def product_of_bytes(w: Writer, x: SSAValue, y: SSAValue, rows: bool = False) -> SSAValue:
-    """x @ y of integers of 8 bits in i32, of at least 2 dims each; with `rows` x @ y^T for a y of 2 dims."""
+    """x @ y of integers of 8 bits in i32, of at least 2 dims each; with `rows` x @ y^T."""
     op = GemmOp if tensor_type(y).rank == 2 else BmmOp
     return w.op(op, x, y, properties={"layout": "rcr" if rows else "rrr"}, regions=1)
 
 
-def centred_product(
-    w: Writer, x: SSAValue, y: SSAValue, x_zero: SSAValue | None, y_zero: SSAValue | None, rows: bool = False
-) -> SSAValue:
-    """(x - x_zero) @ (y - y_zero) of integers of 8 bits in i32, with `rows` of a y [n, k].
+def for_columns(w: Writer, value: SSAValue, rows: bool) -> SSAValue:
+    """A number for each column of y, which broadcasts to y, as one that broadcasts to a product x @ y; with `rows` for
+    each row of y, and x @ y^T."""
+    dims = tensor_type(value).dims
+    return w.reshape(value, (*dims[:-2], dims[-1], dims[-2])) if rows and len(dims) > 1 else value
 
-    x_zero: of all of x, or [..., m, 1]; y_zero: of all of y, or [n]. The sums of rows and columns make up for the zero
-    points: those of a weight are known before the run.
+
+def centred_product(
+    w: Writer,
+    x: SSAValue,
+    y: SSAValue,
+    x_zero: SSAValue | None,
+    y_zero: SSAValue | None,
+    rows: bool = False,
+    scales: Sequence[SSAValue] = (),
+    element: Attribute = i32,
+) -> SSAValue:
+    """(x - x_zero) @ (y - y_zero) of integers of 8 bits, added in i32, with `rows` (x - x_zero) @ (y - y_zero)^T; then
+    times the scales, as numbers of a float type `element`.
+
+    The zero points broadcast to x and y and are equal along the sums; the scales broadcast to the product. The sums of
+    rows and columns make up for zero points: those of a weight are known before the run.
     """
-    result = product_of_bytes(w, x, y, rows)
+    op_class = GemmOp if tensor_type(y).rank == 2 else BmmOp
+    plain = op_class("rcr" if rows else "rrr", x, y)
+    block, beside = Block(arg_types=[i32]), list[SSAValue]()
+    value: SSAValue = block.args[0]
+    value.name_hint = "acc"
+
+    def scalar(tensor: SSAValue) -> SSAValue:
+        beside.append(tensor)
+        return block.insert_arg(tensor_type(tensor).element_type, len(block.args))
+
+    def put(op: Operation) -> SSAValue:
+        block.add_op(op)
+        return op.results[0]
+
     if y_zero is not None:
         sums = w.reduce("sum", w.cast(x, i32), [tensor_type(x).rank - 1])
         sums = w.reshape(sums, (*tensor_type(sums).dims, ONE))
-        result = w.sub(result, w.mul(sums, w.cast(y_zero, i32)))
+        moved = put(MulOp(scalar(sums), scalar(for_columns(w, w.cast(y_zero, i32), rows))))
+        value = put(SubOp(value, moved))
     if x_zero is not None:
         wide = w.cast(y, i32)
         if y_zero is not None:
-            zero = w.cast(y_zero, i32)
-            own = tensor_type(zero).dims
-            wide = w.sub(wide, w.reshape(zero, (own[-1], ONE)) if rows and own else zero)
-        axis = tensor_type(y).rank - (1 if rows else 2)
-        sums = w.reduce("sum", wide, [axis])
+            wide = w.sub(wide, w.cast(y_zero, i32))
+        sums = w.reduce("sum", wide, [tensor_type(y).rank - (1 if rows else 2)])
         dims = tensor_type(sums).dims
-        result = w.sub(result, w.mul(w.cast(x_zero, i32), w.reshape(sums, (*dims[:-1], ONE, dims[-1]))))
-    return result
+        moved = put(MulOp(scalar(w.cast(x_zero, i32)), scalar(w.reshape(sums, (*dims[:-1], ONE, dims[-1])))))
+        value = put(SubOp(value, moved))
+    if element != i32:
+        wide_element = f64 if element == f64 else f32
+        value = put(CastOp(value, wide_element))
+        for scale in scales:
+            value = put(MulOp(value, scalar(w.cast(scale, wide_element))))
+    if value is block.args[0]:
+        return w.put(plain)
+    block.add_op(YieldOp(value))
+    product = plain.with_epilogue(beside, Region(block), element)
+    plain.erase()
+    return w.put(product)
 
 
 def _integer_product(w: Writer, x: SSAValue, y: SSAValue) -> SSAValue:

@@ -139,6 +139,11 @@ PASSES: dict[str, Pass | Patterns] = table(
             "Multiply one input with several params at once, whatever reads the products; add their biases at once.",
             ("gemm.products:SINGLE_SOURCE",),
         ),
+        Patterns(
+            "multiply-stored",
+            "Multiply integers of 8 bits as they are stored, and scale the sums.",
+            ("gemm.scaled:STORED",),
+        ),
         Patterns("fuse-bias", "Let a product add the bias that alone uses it.", ("gemm.epilogue:BIAS",)),
         Patterns(
             "fuse-epilogue",
@@ -291,7 +296,10 @@ PHASE_TABLE: dict[str, Phase] = table(
     "phases",
     (
         Phase("imported"),
-        Phase("canonical", ("partition", "narrow-row-ops", "fuse-masked-attention", "channels-last")),
+        Phase(
+            "canonical",
+            ("partition", "multiply-stored", "narrow-row-ops", "fuse-masked-attention", "channels-last"),
+        ),
         Phase("simplified", ("unroll-scans", "simplify", "remove-duplicates")),
         Phase(
             "fused",

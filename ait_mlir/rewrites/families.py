@@ -28,6 +28,7 @@ FAMILIES: tuple[str, ...] = (
     "gemm.padding",
     "gemm.products",
     "gemm.reshaped",
+    "gemm.scaled",
     "gemm.spellings",
     "norm",
     "concat",

@@ -234,3 +234,30 @@ def test_weights_in_another_shape(tmp_path: Path) -> None:
     layouts = {(op.param_names()[0], None if op.panels is None else op.panels.data) for op in constants}
     assert layouts == {("nk", "nk"), ("kn", "kn"), ("nk", None), ("row", None), ("window", "winograd")}
     assert compiled.problems({"b": 9}) == []
+
+
+def test_dequantised_operands_are_multiplied_as_they_are_stored(tmp_path: Path) -> None:
+    """One launch reads the stored bytes of the weight, in panels, and scales the sums; zero points are sums of their own."""
+    text = """ait.graph @g(%q: !ait.tensor<m x 64 x ui8>, %s: !ait.tensor<m x 1 x f32>, %r: !ait.tensor<m x 64 x i8>, %z: !ait.tensor<ui8>)
+      dims {m = 1 to 40} {
+  %w = ait.param "w" : !ait.tensor<50 x 64 x i8>
+  %t = ait.param "t" : !ait.tensor<50 x 1 x f32>
+  %c = ait.param "c" : !ait.tensor<50 x f32>
+  %v = ait.dequantize %w scale %t : !ait.tensor<50 x 64 x f32>
+  %x = ait.dequantize %r scale %s : !ait.tensor<m x 64 x f32>
+  %a = ait.gemm rcr %x, %v : !ait.tensor<m x 50 x f32>
+  %b = ait.add %a, %c : !ait.tensor<m x 50 x f32>
+  %y = ait.relu %b : !ait.tensor<m x 50 x f32>
+  %u = ait.dequantize %q scale %s zero %z : !ait.tensor<m x 64 x f32>
+  %d = ait.gemm rcr %u, %v : !ait.tensor<m x 50 x f32>
+  ait.output "y" %y : !ait.tensor<m x 50 x f32>
+  ait.output "d" %d : !ait.tensor<m x 50 x f32>
+}
+"""
+    compiled = compile_graph(text, tmp_path)
+    kernels = [op for op in compiled.planned.walk() if isinstance(op, KernelOp) and "gemm" in op.sym_name.data]
+    assert [op.provider.data for op in kernels] == ["packed", "packed"]
+    panels = [op.panels.data for op in compiled.planned.walk() if isinstance(op, ConstantOp) and op.panels is not None]
+    assert panels == ["nk"]
+    for m in (1, 13, 40):
+        assert compiled.problems({"m": m}) == []

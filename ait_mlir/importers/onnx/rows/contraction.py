@@ -123,6 +123,8 @@ def centred_matmul(c: Call, first: tuple[int, int], second: tuple[int, int]) -> 
         x_zero = c.w.reshape(x_zero, (*tensor_type(x_zero).dims, ONE))
     if (rows := _stored_rows(c, second[0])) is not None and c.rank(first[0]) > 1:
         c.same(c.shape(first[0])[-1], tensor_type(rows).dims[1])
+        if y_zero is not None and (own := tensor_type(y_zero).dims):
+            y_zero = c.w.reshape(y_zero, (own[-1], ONE))
         return contraction.centred_product(c.w, c.tensor(first[0]), rows, x_zero, y_zero, rows=True)
 
     def multiply(w: Writer, x: SSAValue, y: SSAValue) -> SSAValue:
