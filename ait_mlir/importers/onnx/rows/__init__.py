@@ -12,7 +12,7 @@ from ait_mlir.importers.onnx.library import onnx
 
 MODULES = (
     "elementwise", "attention", "contraction", "conv", "data", "view", "reduction", "norm", "index", "control",
-    "resize", "recurrent", "detection", "fourier", "quantized", "linear_algebra",
+    "resize", "recurrent", "detection", "fourier", "quantized", "linear_algebra", "contributed",
 )  # fmt: skip
 
 TABLE: dict[str, Row] = {

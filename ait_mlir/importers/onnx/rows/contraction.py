@@ -93,19 +93,26 @@ def _scaled(c: Call, x: SSAValue, factor: float) -> SSAValue:
 
 
 def fused_matmul(c: Call) -> SSAValue:
-    """`com.microsoft.FusedMatMul`: alpha * a' @ b'."""
-    if c.attr("transBatchA", 0) or c.attr("transBatchB", 0):
-        raise NotSupported("transBatchA and transBatchB are not supported")
+    """`com.microsoft.FusedMatMul`: alpha * a' @ b'. With transBatch the batch is the dim before the last one; the first
+    one is then the rows.
+    """
     a, b = c.tensor(0), c.tensor(1)
     a, b = (
-        c.w.permute(x, [*range(tensor_type(x).rank - 2), tensor_type(x).rank - 1, tensor_type(x).rank - 2])
-        if c.attr(name, 0) and tensor_type(x).rank > 1
-        else x
-        for x, name in ((a, "transA"), (b, "transB"))
+        _transposed(c, x, bool(c.attr(f"transBatch{name}", 0)), bool(c.attr(f"trans{name}", 0)))
+        for x, name in ((a, "A"), (b, "B"))
     )
     y = matmul(c, a, b)
     alpha = c.attr("alpha", 1.0)
     return y if alpha == 1 else c.w.mul(y, alpha)
+
+
+def _transposed(c: Call, x: SSAValue, batch: bool, last: bool) -> SSAValue:
+    rank = tensor_type(x).rank
+    if rank < 2 or not (batch or last):
+        return x
+    order = [*range(1, rank - 1), 0, rank - 1] if batch and rank > 2 else list(range(rank))
+    order[-2:] = reversed(order[-2:]) if last else order[-2:]
+    return c.w.permute(x, order)
 
 
 def matmul_integer(c: Call) -> SSAValue:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from xdsl.dialects.builtin import f32, f64, i32
+from xdsl.dialects.builtin import f32, f64, i32, i64
 from xdsl.ir import Attribute, SSAValue
 
 from ait_mlir.building.writer import Writer
 from ait_mlir.compositions import functions
 from ait_mlir.compositions.contraction import product_with_rows
+from ait_mlir.compositions.index import slices_at
 from ait_mlir.dialects.ait.dtypes import integer_range, is_float, ui8
 from ait_mlir.dialects.ait.quantize import QUANTIZED, DequantizeOp, QuantizeOp
 from ait_mlir.dialects.ait.types import Shape, tensor_type
@@ -163,27 +164,32 @@ def q_linear_conv(c: Call) -> SSAValue:
 
 def matmul_n_bits(c: Call) -> SSAValue:
     """`com.microsoft.MatMulNBits`: a @ b^T + bias, with b [N, blocks, bytes] of 4 or 8 bits and a scale, maybe a zero
-    point, for each block of a row.
+    point, for each block of a row; `g_idx` may give each column another block.
     """
     bits, size = c.attr("bits", 4), c.attr("block_size", 0)
     rows, columns = c.attr("N", 0), c.attr("K", 0)
     if bits not in (4, 8) or size < 16 or rows < 1 or columns < 1:
         raise NotSupported(f"bits {bits}, block_size {size}, N {rows}, K {columns}; expected 4 or 8 bits and sizes")
-    if c.has(4):
-        raise NotSupported("g_idx is not supported; expected blocks of consecutive columns")
     x, blocks = c.tensor(0), -(-columns // size)
     element = tensor_type(x).element_type
     weight = c.w.cast(_unpacked(c, c.tensor(1), bits, (rows, blocks, size)), f32)
+    scale = c.w.reshape(c.w.cast(c.tensor(2), f32), (rows, blocks, 1))
+    zero = None
     if c.has(3):
         zero = c.tensor(3)
         if not is_float(tensor_type(zero).element_type):
             each = -(-blocks * bits // 8) * 8 // bits
             zero = c.w.slice(_unpacked(c, zero, bits, (rows, each)), 1, 0, blocks)
-        weight = c.w.sub(weight, c.w.reshape(c.w.cast(zero, f32), (rows, blocks, 1)))
-    else:
-        weight = c.w.sub(weight, 1 << bits - 1)
-    weight = c.w.mul(weight, c.w.reshape(c.w.cast(c.tensor(2), f32), (rows, blocks, 1)))
-    whole = c.w.slice(c.w.reshape(weight, (rows, blocks * size)), 1, 0, columns)
+        zero = c.w.reshape(c.w.cast(zero, f32), (rows, blocks, 1))
+    if c.has(4):  # the block of each column, which need not be the one that holds it
+        weight = c.w.slice(c.w.reshape(weight, (rows, blocks * size, 1)), 1, 0, columns)
+        ids = c.w.cast(c.w.slice(c.tensor(4), 0, 0, columns), i64)
+        scale, zero = (None if v is None else c.w.full(slices_at(c.w, v, 1, ids)) for v in (scale, zero))
+        assert scale is not None
+    weight = c.w.sub(weight, 1 << bits - 1) if zero is None else c.w.sub(weight, zero)
+    weight = c.w.mul(weight, scale)
+    taken = columns if c.has(4) else blocks * size
+    whole = c.w.slice(c.w.reshape(weight, (rows, taken)), 1, 0, columns)
     c.same(tensor_type(x).dims[-1], tensor_type(whole).dims[1])
     y = product_with_rows(c.w, x, c.w.cast(whole, element))
     return c.w.add(y, c.tensor(5)) if c.has(5) else y
