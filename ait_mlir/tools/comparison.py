@@ -21,9 +21,12 @@ from ait_mlir.tools.report import table
 
 Array = npt.NDArray[Any]
 
-TOLERANCE = {"float16": 4e-3, "bfloat16": 3e-2, "float32": 2e-5, "float64": 1e-12}
-"""The tolerance by element type, relative to the largest magnitude of the expected output; integers and booleans must
-be equal."""
+TOLERANCE = {
+    **{"float16": 4e-3, "bfloat16": 3e-2, "float32": 2e-5, "float64": 1e-12},
+    **{"float8_e4m3fn": 0.13, "float8_e5m2": 0.26, "float8_e8m0fnu": 1.0},
+}
+"""The tolerance by element type, relative to the largest magnitude of the expected output: of 8-bit floats the distance
+of two neighbours. Integers and booleans must be equal."""
 MARGIN = 2.0
 """The allowed error over the effect of rounding: a run sums in another order than the reference, so it rounds other
 numbers."""

@@ -99,6 +99,25 @@ def test_run_reads_and_writes_files(capsys: pytest.CaptureFixture[str]) -> None:
     assert "WRONG" in capsys.readouterr().out
 
 
+NARROW = """ait.graph @narrow(%x: !ait.tensor<4 x TYPE>, %s: !ait.tensor<f8E8M0FNU>) {
+  %y = ait.dequantize %x scale %s : !ait.tensor<4 x f32>
+  %z = ait.cast %y : !ait.tensor<4 x TYPE>
+  ait.output "z" %z : !ait.tensor<4 x TYPE>
+}
+"""
+
+
+@pytest.mark.usefixtures("here")
+def test_files_of_types_that_numpy_has_not_hold_their_bytes() -> None:
+    Path("narrow.mlir").write_text(NARROW.replace("TYPE", "f8E5M2"))
+    assert main(["compile", "narrow.mlir", "-o", "narrow.ait"]) == 0
+    assert main(["run", "narrow.ait", "--output", "z=@z.npy", "--compare", "reference"]) == 0
+    assert main(["run", "narrow.ait", "--compare", "z=z.npy"]) == 0
+    assert main(["run", "narrow.ait", "--input", "x=@z.npy"]) == 0
+    np.save("wrong.npy", np.ones(4, np.float32))
+    assert main(["run", "narrow.ait", "--input", "x=@wrong.npy"]) == 1
+
+
 @pytest.mark.usefixtures("here")
 def test_run_makes_inputs_from_dims(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["run", "tiny.ait", "--dim", "batch=6"]) == 0

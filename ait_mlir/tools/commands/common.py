@@ -12,7 +12,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from ait_mlir.dtypes import numpy_dtype
+from ait_mlir.dtypes import BEYOND_NUMPY, numpy_dtype
 from ait_mlir.errors import AitError, InputError
 from ait_mlir.host.files import is_written_through
 from ait_mlir.runtime.manifest import DimInfo
@@ -112,7 +112,7 @@ def parse_dims(texts: Iterable[str], dims: Sequence[DimInfo]) -> dict[str, int]:
 def parse_input(text: str, dtype: str, seed: int) -> Array:
     """An input from `random:8x768`, `zeros:8x768`, `ones:8x768` or `@file.npy`."""
     if text.startswith("@"):
-        array = _bf16(text[1:]) if dtype == "bfloat16" else read_npy(text[1:])
+        array = _raw(text[1:], dtype) if dtype in BEYOND_NUMPY else read_npy(text[1:])
         if array.dtype != numpy_dtype(dtype):
             raise InputError(f"{text[1:]} has dtype {array.dtype}, expected {dtype}")
         return array
@@ -132,7 +132,7 @@ def parse_shape(text: str) -> tuple[int, ...]:
 
 
 def filled(kind: str, shape: tuple[int, ...], dtype: str, seed: int) -> Array:
-    """Zeros, ones, or random numbers: normal floats, integers 0 and 1, booleans."""
+    """Zeros, ones, or random numbers: normal floats, powers of 2 for scales, integers 0 and 1, booleans."""
     if math.prod(shape) > 1 << 48:
         raise UsageError(f"{'x'.join(map(str, shape))} is too large a shape: no tensor has more than 2^48 elements")
     if kind == "zeros":
@@ -140,6 +140,8 @@ def filled(kind: str, shape: tuple[int, ...], dtype: str, seed: int) -> Array:
     if kind == "ones":
         return np.ones(shape, numpy_dtype(dtype))
     random = np.random.default_rng(seed)
+    if dtype == "float8_e8m0fnu":  # a scale
+        return np.exp2(random.integers(-4, 5, shape)).astype(numpy_dtype(dtype))
     if dtype.startswith(("int", "uint", "bool")):
         return np.asarray(random.integers(0, 2, shape)).astype(numpy_dtype(dtype))
     return np.asarray(random.standard_normal(shape, np.float32)).astype(numpy_dtype(dtype))
@@ -158,12 +160,23 @@ def read_npy(path: str) -> Array:
     return cast(Array, found)
 
 
-def _bf16(path: str) -> Array:
-    """The bfloat16 array of a .npy file, which NumPy writes as raw 16-bit data."""
+def _raw(path: str, dtype: str) -> Array:
+    """The array of a .npy file of a type that NumPy does not have, and writes as raw data: bfloat16, 8-bit floats."""
+    array, kind = read_npy(path), numpy_dtype(dtype)
+    if array.dtype.itemsize != kind.itemsize or array.dtype.kind not in "Vui":
+        raise InputError(f"{path} has dtype {array.dtype}, expected the {8 * kind.itemsize}-bit data of {dtype}")
+    return array.view(kind)
+
+
+def read_values(path: str, dtype: str) -> Array:
+    """An array from a .npy file to compare with one of `dtype`; raw data are of this type."""
     array = read_npy(path)
-    if array.dtype.itemsize != 2 or array.dtype.kind not in "Vui":
-        raise InputError(f"{path} has dtype {array.dtype}, expected the 16-bit data of bfloat16")
-    return array.view(numpy_dtype("bfloat16"))
+    return _raw(path, dtype) if array.dtype.kind == "V" and dtype in BEYOND_NUMPY else array
+
+
+def as_raw(array: Array) -> Array:
+    """An array as a .npy file holds it: raw data of a type that NumPy does not have."""
+    return array.view(f"V{array.itemsize}") if array.dtype.name in BEYOND_NUMPY else array
 
 
 def set_weights(model: Model, weights: str | None, seed: int) -> dict[str, Array]:

@@ -23,11 +23,12 @@ from ait_mlir.tools.commands.common import (
     TRUST,
     Array,
     UsageError,
+    as_raw,
     name_and_value,
     natural,
     parse_dims,
     parse_input,
-    read_npy,
+    read_values,
     set_weights,
 )
 from ait_mlir.tools.comparison import TOLERANCE, Expected, compare, error_table, for_json
@@ -249,7 +250,7 @@ def write_outputs(outputs: Mapping[str, Array], texts: list[str]) -> None:
     for text in texts:
         name, value = name_and_value(text, "--output")
         with atomic_file(Path(value.removeprefix("@"))) as file:
-            np.save(file, outputs[name])
+            np.save(file, as_raw(outputs[name]))
 
 
 def _expected(
@@ -268,7 +269,7 @@ def _expected(
             expected |= evaluate_reference(options.artifact, model, inputs, outputs, weights)
             continue
         name, path = what.split("=", 1) if "=" in what else (next(iter(outputs)), what)
-        expected[name] = Expected(read_npy(path))
+        expected[name] = Expected(read_values(path, outputs[name].dtype.name if name in outputs else ""))
     return expected
 
 
