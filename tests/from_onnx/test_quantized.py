@@ -24,7 +24,10 @@ def weighted(weight: Any, scale: Any = SCALE, zero: Any = None, **attributes: An
     """x + the values of a quantised weight."""
     given = [t for t in (weight, scale, zero) if t is not None]
     attributes = attributes or {"axis": 1, "block_size": 2}
-    nodes = [node("DequantizeLinear", [t.name for t in given], ["d"], "dq", **attributes), node("Add", ["x", "d"], ["y"])]
+    nodes = [
+        node("DequantizeLinear", [t.name for t in given], ["d"], "dq", **attributes),
+        node("Add", ["x", "d"], ["y"]),
+    ]
     return model(nodes, [("x", FLOAT, [8, 5])], initializers=given, opset=21)
 
 
@@ -91,7 +94,10 @@ BAD = {
         weighted(E4M3, zero=helper.make_tensor("z", TensorProto.FLOAT8E4M3FN, [8, 3], np.ones(24, np.float32))),
         "the zero point 'z' of f8E4M3FN is not 0",
     ),
-    "fnuz": (weighted(helper.make_tensor("w", TensorProto.FLOAT8E4M3FNUZ, [8, 5], np.ones(40, np.float32))), "tensors of FLOAT8E4M3FNUZ are not supported"),
+    "fnuz": (
+        weighted(helper.make_tensor("w", TensorProto.FLOAT8E4M3FNUZ, [8, 5], np.ones(40, np.float32))),
+        "tensors of FLOAT8E4M3FNUZ are not supported",
+    ),
 }
 
 

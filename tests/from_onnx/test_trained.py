@@ -45,6 +45,7 @@ def voices(length: int) -> tuple[dict[str, tuple[int, ...]], ...]:
     return tuple({"input": (n, length), "state": (2, n, HIDDEN)} for n in (1, 3, 8))
 
 
+TEXTS = ((4, 3, 48, 192), (4, 3, 48, 192), (4, 3, 48, 192), (2, 3, 48, 163))
 CASES: dict[str, Trained] = {
     "voice": Trained("silero_vad", "silero_vad_half.onnx", voices(576)),
     "voice-16k": Trained("silero_vad", "silero_vad.onnx", voices(576), {"sr": 16000}),
@@ -59,10 +60,13 @@ CASES: dict[str, Trained] = {
     ),
     "file-type": Trained("magika", "model.onnx", ({"bytes": (1, 2048)}, {"bytes": (3, 2048)}), integers=257),
     "text-boxes-4": Trained("rapidocr_onnxruntime", "ch_PP-OCRv4_det_infer.onnx", images((1, 3, 96, 160))),
-    "text-4": Trained("rapidocr_onnxruntime", "ch_PP-OCRv4_rec_infer.onnx", images((2, 3, 48, 320), (1, 3, 48, 163))),
-    "text-direction": Trained("rapidocr_onnxruntime", "ch_ppocr_mobile_v2.0_cls_infer.onnx", images((2, 3, 48, 192))),
+    "text-4": Trained("rapidocr_onnxruntime", "ch_PP-OCRv4_rec_infer.onnx", images(*TEXTS)),
+    # means of images are sums of a thousand numbers in one order: four times the error of the first means
+    "text-direction": Trained(
+        "rapidocr_onnxruntime", "ch_ppocr_mobile_v2.0_cls_infer.onnx", images(*TEXTS[:3]), allowed=5.0
+    ),
     "text-boxes-6": Trained("rapidocr", "PP-OCRv6_det_small.onnx", images((1, 3, 96, 160))),
-    "text-6": Trained("rapidocr", "PP-OCRv6_rec_small.onnx", images((2, 3, 48, 320), (1, 3, 48, 163))),
+    "text-6": Trained("rapidocr", "PP-OCRv6_rec_small.onnx", images(*TEXTS)),
     "captcha": Trained("ddddocr", "common.onnx", images((1, 1, 64, 96), (1, 1, 64, 163), name="input1")),
     "captcha-boxes": Trained("ddddocr", "common_det.onnx", images((1, 3, 416, 416), name="images")),
     # numbers near a tie round to one or the other integer of 8 bits: each model has its own such numbers
