@@ -21,7 +21,7 @@ from xdsl.ir import Operation
 from ait_mlir.dialects.ait.dtypes import BY_IR
 from ait_mlir.dialects.ait.foreign import CallFfiOp
 from ait_mlir.dialects.ait.naming import derived_name
-from ait_mlir.dialects.ait.ranks import ALONE, ranks_of
+from ait_mlir.dialects.ait.ranks import ALONE, Ranks, ranks_of
 from ait_mlir.dialects.ait_rt.buffers import ConstantOp, NamedBufferOp
 from ait_mlir.dialects.ait_rt.program import ProgramOp
 from ait_mlir.dialects.sdy import parse_axes
@@ -219,8 +219,18 @@ def compile_module(
             variant.arch: build_library(files, replace(target_of(module), arch=variant.arch), folder / variant.arch)
             for variant in variants
         }
-        manifest = replace(manifest, kernel_libraries=called, variants=variants)
-        return artifact.write(output, manifest, text, library, data, {k.sha256: k.path for k in libraries}, built)
+        ranks = ranks_of(program)
+        pieces = [pieces_of(ranks, data, rank) for rank in range(ranks.mesh.size)]
+        manifest = replace(manifest, kernel_libraries=called, variants=variants, ranks=len(pieces))
+        stored_libraries = {k.sha256: k.path for k in libraries}
+        return artifact.write(output, manifest, text, library, pieces[0], stored_libraries, built, pieces[1:])
+
+
+def pieces_of(ranks: Ranks, data: dict[str, Any], rank: int) -> dict[str, Any]:
+    """The constants of a rank. Raises `AitError` for a param whose data do not have the shape of the whole."""
+    if ranks is ALONE:
+        return data
+    return {name: np.ascontiguousarray(a[ranks.place("params", name, a.shape, rank)]) for name, a in data.items()}
 
 
 def warn_of_slow_launches(module: ModuleOp, program: ProgramOp) -> None:

@@ -45,6 +45,7 @@ from ait_mlir.runtime.json_values import JsonError, JsonValue, parse_json
 from ait_mlir.runtime.manifest import (
     KernelLibraryInfo,
     Manifest,
+    constants_part,
     library_part,
     manifest_from_json,
     part_from_json,
@@ -88,18 +89,30 @@ class Artifact:
     libraries: Mapping[str, bytes]
     """The contents of the parts with code, by name."""
     verify_weights: bool
+    rank: int = 0
+    """The rank whose constants are used."""
+
+    @property
+    def digest(self) -> int:
+        """64 bits of the hash of all parts: ranks that run one model have the same."""
+        return int.from_bytes(blake3("".join(part.blake3 for part in self.parts.values()).encode()).digest()[:8])
+
+    @property
+    def _own(self) -> Part:
+        """The part with the constants."""
+        return self.parts[constants_part(self.rank)]
 
     @property
     def constants_key(self) -> str:
         """The key under which models share these constants: the hash of the library, which defines their layout, and
         the hash of the constants.
         """
-        return f"{self.parts[self._chosen()].blake3}-{self.parts['constants'].blake3}"
+        return f"{self.parts[self._chosen()].blake3}-{self._own.blake3}"
 
     @cached_property
     def constants(self) -> dict[str, np.ndarray[Any, Any]]:
         """The bound constants by name, in memory of this process. Raises `ArtifactError` if they are damaged."""
-        data = self._memory[: self.parts["constants"].size]
+        data = self._memory[: self._own.size]
         self._read_constants(data)
         data.setflags(write=False)
         try:
@@ -110,7 +123,7 @@ class Artifact:
     @cached_property
     def _pages(self) -> mmap.mmap:
         """Address space for all constants; only pages that are written take memory."""
-        size = max(self.parts["constants"].size, 1)
+        size = max(self._own.size, 1)
         try:
             return mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
         except OSError as error:
@@ -122,7 +135,7 @@ class Artifact:
 
     def constant_bytes(self) -> dict[str, int]:
         """The bytes of each bound constant, without reading their values. Raises `ArtifactError`."""
-        part = self.parts["constants"]
+        part = self._own
         try:
             header = self.bytes.read(
                 part.offset, safetensors_part.header_bytes(self.bytes.read(part.offset, 8), part.size)
@@ -151,7 +164,7 @@ class Artifact:
 
         Holes of the file stay untouched in `to`, so they take no memory.
         """
-        part = self.parts["constants"]
+        part = self._own
         window = np.empty(min(part.size, _BLOCK), np.uint8)
         zeros = np.zeros(window.size, np.uint8)
         digest = _parallel_blake3()
@@ -166,7 +179,7 @@ class Artifact:
                 if self.verify_weights:
                     digest.update(piece.data)
         if self.verify_weights and digest.hexdigest() != part.blake3:
-            raise _damaged(self.path, "constants")
+            raise _damaged(self.path, constants_part(self.rank))
 
     def extract_library(self) -> Path:
         """A private copy of the library for this machine, named by its hash. A copy that is already there is checked.
@@ -312,11 +325,12 @@ def write(
     constants: Mapping[str, np.ndarray[Any, Any] | Deferred],
     kernel_libraries: Mapping[str, Path] | None = None,
     variants: Mapping[str, Path] | None = None,
+    further: Sequence[Mapping[str, np.ndarray[Any, Any] | Deferred]] = (),
 ) -> Path:
     """Write an artifact, whole or not at all. Each constant is made, written and dropped before the next one.
 
     `kernel_libraries` are the files of the kernel libraries to store in the artifact, by SHA-256; `variants` are the
-    libraries for the other CPUs of the manifest, by arch.
+    libraries for the other CPUs of the manifest, by arch; `further` are the constants of the ranks from 1 on.
 
     Raises `ArtifactError` for a bad name or dtype, `OSError` from the disk.
     """
@@ -326,14 +340,15 @@ def write(
         )
     code = library if isinstance(library, bytes) else Path(library).read_bytes()
     text = ir_text.encode()
-    header, size = safetensors_part.encode_header(constants)
     contents: dict[str, Iterable[Piece]] = {"ir": [text], "library": [code]}
     sizes = {"ir": len(text), "library": len(code)}
     for variant in manifest.variants:
         data = (variants or {})[variant.arch].read_bytes()
         contents[variant_part(variant)], sizes[variant_part(variant)] = [data], len(data)
-    contents["constants"] = itertools.chain([header], safetensors_part.encode_data(constants))
-    sizes["constants"] = len(header) + size
+    for rank, own in enumerate((constants, *further)):
+        header, size = safetensors_part.encode_header(own)
+        contents[constants_part(rank)] = itertools.chain([header], safetensors_part.encode_data(own))
+        sizes[constants_part(rank)] = len(header) + size
     for stored in manifest.kernel_libraries:
         if not stored.path:
             data = (kernel_libraries or {})[stored.sha256].read_bytes()
@@ -380,7 +395,7 @@ def read(path: str | os.PathLike[str], *, verify_weights: bool = True, defer_wei
             is_inside = end <= part.offset < end + PAGE and part.offset + part.size <= file.size
             if not is_inside or any(file.read(end, part.offset - end)):
                 raise ArtifactError(f"{file.path} is damaged: part '{name}' is not where the manifest says")
-            if name != "constants":
+            if not name.startswith("constants"):
                 if (holes := file.holes(part.offset, part.size)) > _MAX_HOLES:
                     raise ArtifactError(
                         f"{file.path} is damaged: {holes} bytes of part '{name}' were never written: copy it again"

@@ -50,6 +50,22 @@ def runtime_library(kind: TargetKind) -> Any:
         return _loaded[kind]
 
 
+def rank_among(ranks: int, digest: int) -> int:
+    """This process's number among the ranks that run one model, all of which must have the same digest.
+
+    Raises `RunError` with the reason: MPI is missing, there are more or fewer processes, one does not answer or has
+    another file.
+    """
+    whole_number("AIT_RANKS_TIMEOUT", 1_000_000)  # which the runtime library reads
+    runtime_library("cpu")
+    agree = ctypes.CDLL(str(build_runtime("cpu"))).ait_ranks_agree
+    rank, reason = ctypes.c_int64(), ctypes.create_string_buffer(1024)
+    failed = agree(ctypes.c_int64(ranks), ctypes.c_uint64(digest), ctypes.byref(rank), reason, ctypes.c_int64(1024))
+    if failed:
+        raise errors.RunError(reason.value.decode(errors="replace"))
+    return rank.value
+
+
 def openblas_candidates() -> list[str]:
     """Where OpenBLAS may be: `AIT_OPENBLAS`, the pip package, the system."""
     candidates = named_library("AIT_OPENBLAS")
@@ -57,6 +73,11 @@ def openblas_candidates() -> list[str]:
     for place in spec.submodule_search_locations or [] if spec else []:
         candidates += [str(found) for found in sorted((Path(place) / "lib").glob("libscipy_openblas*.so"))]
     return [*candidates, "libopenblas.so.0"]
+
+
+def mpi_candidates() -> list[str]:
+    """Where Open MPI may be: `AIT_MPI`, the system."""
+    return [*named_library("AIT_MPI"), "libmpi.so.40"]
 
 
 def cublaslt_candidates() -> list[str]:
@@ -91,7 +112,7 @@ def cudnn_candidates() -> list[str]:
 
 
 _LIBRARIES: dict[TargetKind, dict[str, Callable[[], list[str]]]] = {
-    "cpu": {"openblas": openblas_candidates},
+    "cpu": {"openblas": openblas_candidates, "mpi": mpi_candidates},
     "cuda": {"cublaslt": cublaslt_candidates, "cudnn": cudnn_candidates},
     "rocm": {"hipblaslt": hipblaslt_candidates},
 }

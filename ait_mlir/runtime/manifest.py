@@ -84,11 +84,13 @@ class Manifest:
     """The weights from which alone values follow that each run computes, because some had no data."""
     kernel_libraries: tuple[KernelLibraryInfo, ...] = ()
     variants: tuple[Variant, ...] = ()
+    ranks: int = 1
+    """The number of processes that run the model; each has constants of its own."""
 
     def part_names(self) -> list[str]:
         """The parts of the file in order."""
         stored = (library_part(library) for library in self.kernel_libraries if not library.path)
-        return ["ir", *(part for _, _, part in self.libraries()), "constants", *stored]
+        return ["ir", *(part for _, _, part in self.libraries()), *map(constants_part, range(self.ranks)), *stored]
 
     def libraries(self) -> list[tuple[str, tuple[str, ...], str]]:
         """The libraries of the model: the arch of each, the instruction sets that it needs, and its part."""
@@ -101,6 +103,11 @@ class Manifest:
 def variant_part(variant: Variant) -> str:
     """The name of the part that stores the library for another CPU."""
     return f"library.{variant.arch}"
+
+
+def constants_part(rank: int) -> str:
+    """The name of the part that stores the constants of a rank."""
+    return f"constants.{rank}" if rank else "constants"
 
 
 def library_part(library: KernelLibraryInfo) -> str:
@@ -135,6 +142,7 @@ def manifest_from_json(raw: JsonValue) -> Manifest:
         variants=tuple(
             Variant(v.at("arch").text(), v.at("instruction_sets").texts()) for v in raw.get("variants", []).items()
         ),
+        ranks=raw.get("ranks", 1).whole(1, 1 << 16),
     )
 
 

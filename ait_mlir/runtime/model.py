@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self
@@ -17,7 +18,7 @@ from ait_mlir.runtime.benchmark import Measurements
 from ait_mlir.runtime.constants import ModelConstants
 from ait_mlir.runtime.inspection import Inspection
 from ait_mlir.runtime.kinds import AITemplateAllocatorKind
-from ait_mlir.runtime.loading import runtime_library
+from ait_mlir.runtime.loading import rank_among, runtime_library
 from ait_mlir.runtime.manifest import Manifest
 from ait_mlir.runtime.memory import DeviceMemory
 from ait_mlir.runtime.on_host import HostOutputs
@@ -86,6 +87,8 @@ class Model:
         if manifest.target not in ("cpu", "cuda", "rocm"):
             raise ArtifactError(f"{path} is for target '{manifest.target}', which this ait_mlir does not know")
         artifact.check_machine(manifest, lambda: detect_cuda_arch(device or 0))
+        if manifest.ranks > 1:
+            loaded = replace(loaded, rank=rank_among(manifest.ranks, loaded.digest))
         is_shared = share_constants and verify_weights
         if is_shared and runtime_library(manifest.target).has_constants(
             "cpu" if manifest.target == "cpu" else f"{manifest.target}:{device or 0}", loaded.constants_key

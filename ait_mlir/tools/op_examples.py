@@ -27,6 +27,10 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "mean %a : b x s x 11 x 16 x T -> b x 7 x 4 x 16 x T",
         "max %a : b x s x 11 x 16 x T -> b x 7 x 4 x 16 x T",
     ),
+    "all_gather": ('%a dim 1 over ["tp"] of <["tp"=2]> : b x s x T -> b x (2*s) x T',),
+    "all_reduce": ('sum %a over ["tp"] of <["tp"=2]> : b x s x T -> b x s x T',),
+    "all_slice": ('%a dim 1 over ["tp"] of <["tp"=2]> : b x 24 x T -> b x 12 x T',),
+    "all_to_all": ('%a split 1 concat 0 over ["tp"] of <["tp"=2]> : b x 24 x T -> (2*b) x 12 x T',),
     "argmax": ("%a dim 1 : b x s x T -> b x i64",),
     "attention": (
         "%a, %b, %c scale 0.125 : b x 12 x s x 64 x T; b x 12 x s x 64 x T; b x 12 x s x 64 x T -> b x 12 x s x 64 x T",
@@ -36,6 +40,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "rcr %a, %b : b x s x 64 x T; b x 128 x 64 x T -> b x s x 128 x i32",
     ),
     "bitcast": tuple(f"%a : b x T -> b x {t}" for t in ("i32", "f32", "i64", "f64")),
+    "broadcast": ('%a root 0 over ["tp"] of <["tp"=2]> : b x s x T -> b x s x T',),
     "cast": ("%a : b x T -> b x f32",),
     "clamp": ("%a min 0.0 max 1.0 : b x T -> b x T", "%a min 0 max 1 : b x T -> b x T"),
     "compare": ("eq %a, %b : b x T; b x T -> b x i1",),
@@ -108,6 +113,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         " ait.yield %t, %t : S, S } : 64 x 64 x T; b x 64 x T; s x b x 64 x T -> b x 64 x T; s x b x 64 x T",
     ),
     "reduce": ("sum %a dims [1] : b x s x T -> b x T", "max %a dims [1] : b x s x T -> b x T"),
+    "reduce_scatter": ('sum %a dim 1 over ["tp"] of <["tp"=2]> : b x 24 x T -> b x 12 x T',),
     "reshape": ("%a : b x s x 8 x T -> b x (8*s) x T",),
     "quantize": (
         "%a scale %b : b x 768 x f32; f32 -> b x 768 x T",
@@ -214,10 +220,6 @@ NO_KERNEL = {
     "at": "it stands in the region of ait.loops",
     "fold": "it stands in the region of ait.loops",
     "index": "it stands in the region of ait.loops",
-    **dict.fromkeys(
-        ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", "all_slice"),
-        "ranks meet in it, which needs several processes",
-    ),
 }
 """Ops without a kernel of ours, with the reason."""
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 from ait_mlir import families
 from tests.specs.spec import Consumer, Spec
 
-NO_SPECS = ("data", "foreign", "collective")
-"""Families whose ops hold data of the model, call what others wrote, or need several processes (tests/ranks)."""
+NO_SPECS = ("data", "foreign")
+"""Families whose ops hold data of the model, or call what others wrote."""
 NAMES = tuple(name for name in families.FAMILIES if name not in NO_SPECS)
 FAMILIES: dict[str, tuple[Spec, ...]] = {
     name: file.SPECS for name, file in zip(NAMES, families.modules(__name__, NAMES), strict=True)

@@ -50,6 +50,7 @@ MODULES = (
     "grouped",
     "attention_hopper", "attention_split", "attention", "attention_cudnn",
     "attention_ragged", "attention_ragged_hopper",
+    "collective",
     "foreign",
 )  # fmt: skip
 """The modules of kernels; a family may have several. Kernels of earlier modules are preferred on a tie."""

@@ -2,6 +2,7 @@
 
 #include "cpu/amx.h"
 #include "cpu/pool.h"
+#include "cpu/ranks.h"
 #include "gemm.h"
 #include "kernel_libraries.h"
 
@@ -9,7 +10,7 @@ namespace ait::runtime {
 
 const std::vector<Service>& device_services() {
   static const std::vector<Service> list{service_of(kGemmService), service_of(kAmxService), service_of(kThreadsService),
-                                         service_of(kFfiService)};
+                                         service_of(kFfiService), service_of(kRanksService)};
   return list;
 }
 

@@ -198,6 +198,9 @@ void Artifact::open() {
     if (manifest.object().count("kernel_libraries") != 0 && !manifest.at("kernel_libraries").list().empty()) {
       fail(ErrorKind::kArtifact, "it calls functions of kernel libraries, which the library for C and C++ programs does not have");
     }
+    if (manifest.object().count("ranks") != 0 && manifest.at("ranks").integer() != 1) {
+      fail(ErrorKind::kArtifact, "several ranks run it, which the library for C and C++ programs cannot do: run it from Python");
+    }
     const Json& parts = manifest.at("parts");
     std::string library_hash;
     for (const std::string& name : part_names(manifest)) {
