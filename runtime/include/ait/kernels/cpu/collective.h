@@ -8,6 +8,7 @@
 
 #include "ait/context.h"
 #include "ait/kernels/reduction.h"
+#include "ait/parallel.h"
 #include "ait/ranks_service.h"
 
 namespace ait::cpu {
@@ -43,13 +44,12 @@ inline void copy_rows(const char* from, int64_t from_step, char* to, int64_t to_
 /// out[i] = the parts of element i, joined in the order of the members.
 template <class Join, class Compute, class T>
 void join_parts(int64_t members, int64_t count, const T* parts, T* out) {
-#pragma omp parallel for if (count >= 1 << 16)
-  for (int64_t i = 0; i < count; ++i) {
-    using A = typename Join::template Acc<Compute>;
+  using A = typename Join::template Acc<Compute>;
+  parallel_for(count, count >= 1 << 16, [=](int64_t i) {
     A total = static_cast<A>(static_cast<Compute>(parts[i]));
     for (int64_t member = 1; member < members; ++member) total = Join::join(total, static_cast<A>(static_cast<Compute>(parts[member * count + i])));
     out[i] = static_cast<T>(total);
-  }
+  });
 }
 
 }  // namespace detail
