@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 onnx: Any = pytest.importorskip("onnx", reason="the extra `onnx` is not installed")
 
 from ait_mlir.importers.onnx import UnsupportedOps, backend, import_model  # noqa: E402
+from ait_mlir.tools.cli import main  # noqa: E402
 from tests.from_onnx import suite  # noqa: E402
 
 helper = onnx.helper
@@ -72,3 +74,22 @@ def test_other_operators_on_unsigned_tensors_are_refused(dtype: Any, op: str) ->
     graph = helper.make_graph([node], "g", inputs, [helper.make_tensor_value_info("y", kind, ["n"])])
     with pytest.raises(UnsupportedOps, match=f"tensors of {np.dtype(dtype).name.upper()} are not supported by it"):
         import_model(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=10))
+
+
+def test_the_command_takes_and_gives_unsigned_types(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    kind = onnx.TensorProto.UINT16
+    values = [helper.make_tensor_value_info(n, kind, [2]) for n in "aby"]
+    graph = helper.make_graph([helper.make_node("Add", ["a", "b"], ["y"])], "g", values[:2], values[2:])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=10), "sum.onnx")
+    np.save("a.npy", np.array([65535, 4], np.uint16))
+    np.save("y.npy", np.array([0, 5], np.uint16))
+    given = ["--input", "a=@a.npy", "--input", "b=ones:2"]
+    assert main(["run", "sum.onnx", *given, "--compare", "y=y.npy", "--output", "y=@found.npy"]) == 0
+    assert "y: uint16 [2]" in capsys.readouterr().out
+    assert np.load("found.npy").tolist() == [0, 5] and np.load("found.npy").dtype == np.uint16
+    np.save("a.npy", np.array([1, 4], np.int32))
+    assert main(["run", "sum.onnx", *given]) != 0
+    assert "has dtype int32, expected uint16" in capsys.readouterr().err

@@ -93,14 +93,15 @@ def run(options: argparse.Namespace) -> int:
         weights = set_weights(model, options.weights, options.seed)
         inputs = make_inputs(model, options)
         outputs = run_on_host(model, inputs, options.graph)
+        shown = {name: _outside(options, name, array) for name, array in outputs.items()}
         if not options.json:
-            for name, array in outputs.items():
+            for name, array in shown.items():
                 print(f"{name}: {array.dtype.name} {list(array.shape)}  {summary(array)}")
-        write_outputs(outputs, options.output)
+        write_outputs(shown, options.output)
         expected = _expected(options, model, inputs, outputs, weights)
     errors = compare(outputs, expected, options.tolerance)
     if options.json:
-        rows = {n: {"dtype": a.dtype.name, "shape": a.shape, **for_json(statistics(a))} for n, a in outputs.items()}
+        rows = {n: {"dtype": a.dtype.name, "shape": a.shape, **for_json(statistics(a))} for n, a in shown.items()}
         print(json.dumps({"outputs": rows, "errors": {name: found.for_json() for name, found in errors.items()}}))
     elif errors:
         print(error_table(errors))
@@ -110,7 +111,7 @@ def run(options: argparse.Namespace) -> int:
 @contextmanager
 def _opened(options: argparse.Namespace) -> Generator[Model]:
     """The model of an artifact, or of an ONNX file, which is compiled for the CPU first."""
-    options.onnx = None
+    options.onnx, options.holders = None, {}
     if not options.artifact.endswith(".onnx"):
         with Model(options.artifact) as model:
             yield model
@@ -119,9 +120,30 @@ def _opened(options: argparse.Namespace) -> Generator[Model]:
 
     with tempfile.TemporaryDirectory(prefix="ait_") as folder:
         options.onnx = options.artifact
-        options.artifact = str(load_onnx(options.onnx).save(Path(folder) / "model.ait"))
+        loaded = load_onnx(options.onnx)
+        options.holders = loaded.imported.unsigned  # types that the artifact holds in others
+        options.artifact = str(loaded.save(Path(folder) / "model.ait"))
         with Model(options.artifact) as model:
             yield model
+
+
+def _outside(options: argparse.Namespace, name: str, array: Array) -> Array:
+    """A tensor of the artifact in the element type of the ONNX model."""
+    holder = options.holders.get(name)
+    return array if holder is None else array.astype(holder.outside)
+
+
+def _held(options: argparse.Namespace, name: str, array: Array) -> Array:
+    """A tensor of the ONNX model in the element type of the artifact."""
+    holder = options.holders.get(name)
+    return array if holder is None else holder.held(array)
+
+
+def _parsed(model: Model, options: argparse.Namespace, name: str, text: str, seed: int) -> Array:
+    """An input from a text, in the element type of the artifact."""
+    holder = options.holders.get(name)
+    dtype = model.get_input_dtype(name) if holder is None else holder.outside.name
+    return _held(options, name, parse_input(text, dtype, seed))
 
 
 def make_inputs(model: Model, options: argparse.Namespace) -> dict[str, Array]:
@@ -132,13 +154,13 @@ def make_inputs(model: Model, options: argparse.Namespace) -> dict[str, Array]:
         name, value = name_and_value(text, "--input")
         if name not in known:
             raise UsageError(f"--input {text}: there is no input '{name}'; the inputs are {', '.join(known) or 'none'}")
-        given[name] = parse_input(value, model.get_input_dtype(name), options.seed + known[name])
+        given[name] = _parsed(model, options, name, value, options.seed + known[name])
     if len(given) < len(known):
         dims = _dims_of(model, given, options.dim)
         shapes, strides = model.input_shapes(dims), model.input_strides(dims)
         for name in known.keys() - given.keys():
             text = "random:" + "x".join(map(str, shapes[name]))
-            made = parse_input(text, model.get_input_dtype(name), options.seed + known[name])
+            made = _parsed(model, options, name, text, options.seed + known[name])
             given[name] = empty_strided(made.dtype, made.shape, strides[name])
             given[name][...] = made
     return {name: given[name] for name in known}
@@ -263,7 +285,9 @@ def _expected(
     expected: dict[str, Expected] = {}
     for what in options.compare:
         if what == "onnxruntime":
-            expected |= _by_onnxruntime(options.onnx, inputs)
+            given = {name: _outside(options, name, array) for name, array in inputs.items()}
+            found = _by_onnxruntime(options.onnx, given)
+            expected |= {name: Expected(_held(options, name, array)) for name, array in found.items()}
             continue
         if what == "reference":
             expected |= evaluate_reference(options.artifact, model, inputs, outputs, weights)
@@ -273,7 +297,7 @@ def _expected(
     return expected
 
 
-def _by_onnxruntime(path: str | None, inputs: Mapping[str, Array]) -> dict[str, Expected]:
+def _by_onnxruntime(path: str | None, inputs: Mapping[str, Array]) -> dict[str, Array]:
     """The outputs that ONNX Runtime computes on the CPU."""
     if path is None:
         raise UsageError("--compare onnxruntime is for .onnx files; give the model instead of its artifact")
@@ -283,7 +307,7 @@ def _by_onnxruntime(path: str | None, inputs: Mapping[str, Array]) -> dict[str, 
         raise UsageError(f"--compare onnxruntime needs onnxruntime ({error}); pip install onnxruntime") from None
     session = runtime.InferenceSession(path, providers=["CPUExecutionProvider"])
     names = [output.name for output in session.get_outputs()]
-    return dict(zip(names, map(Expected, session.run(names, dict(inputs))), strict=True))
+    return dict(zip(names, session.run(names, dict(inputs)), strict=True))
 
 
 def evaluate_reference(
