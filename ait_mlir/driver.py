@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
+from ait_mlir.dialects.ait.data import GraphOp
 from ait_mlir.dialects.ait.dtypes import BY_IR
 from ait_mlir.dialects.ait.foreign import CallFfiOp
 from ait_mlir.dialects.ait.naming import derived_name
@@ -45,7 +46,7 @@ from ait_mlir.passes.bufferize import check_outputs
 from ait_mlir.passes.fold_params import fold_params, foldable_params
 from ait_mlir.passes.launch_cost import slow_launches
 from ait_mlir.passes.parse import parse_passes
-from ait_mlir.passes.partition import declare_mesh
+from ait_mlir.passes.partition import declare_mesh, is_sharded
 from ait_mlir.passes.pipelines import PHASES, passes_between, phase_index
 from ait_mlir.reference.folds import Fold, write_folds
 
@@ -82,6 +83,11 @@ def run_to_phase(
         with errors_with_places(f"phase {phase!r}", module, source):
             check_outputs(module)
     if options.mesh:
+        if not any(isinstance(op, GraphOp) and is_sharded(op) for op in module.ops):
+            raise AitError(
+                f"mesh {options.mesh!r} divides nothing: no param, input, output or op of the module has a sharding "
+                "(docs/ranks.md), or the module is partitioned already"
+            )
         declare_mesh(module, parse_axes(options.mesh))
     ctx = context()
     for before, after in pairwise(PHASES[phase_index(start) : phase_index(phase) + 1]):

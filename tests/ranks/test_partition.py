@@ -106,3 +106,9 @@ def test_a_wrong_mesh_is_refused(mesh: str, said: str) -> None:
 def test_a_mesh_that_does_not_divide_is_refused() -> None:
     with pytest.raises(AitError, match="dim 0 of param 'up', 32, is not proved to be a multiple of 3"):
         run_to_phase(parse_text(context(), FEED_FORWARD), "fused", CompileOptions(mesh="tp=3"))
+
+
+def test_a_mesh_for_a_text_without_shardings_is_refused() -> None:
+    plain = FEED_FORWARD.replace('{sdy.sharding = #sdy.sharding<@mesh, [{"tp"}, {}]>} ', "")
+    with pytest.raises(AitError, match="mesh 'tp=2' divides nothing: no param, input, output or op of the module has"):
+        run_to_phase(parse_text(context(), plain), "fused", CompileOptions(mesh="tp=2"))
