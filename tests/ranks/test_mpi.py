@@ -23,6 +23,7 @@ from ait_mlir.options import CompileOptions
 from ait_mlir.reference import evaluate_graph
 from ait_mlir.runtime import Model
 from ait_mlir.runtime.artifact import read
+from ait_mlir.tools.cli import main
 from ait_mlir.tools.commands.compile import param_types
 
 ROOT = Path(__file__).parents[2]
@@ -140,11 +141,15 @@ def test_four_ranks_compute_what_one_process_does(tmp_path: Path) -> None:
         np.testing.assert_array_equal(got["z"], want["z"][4 * tp :][:4])
 
 
-def test_an_artifact_has_the_program_once_and_the_weights_of_each_rank(tmp_path: Path) -> None:
+def test_an_artifact_has_the_program_once_and_the_weights_of_each_rank(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     data = compiled(BLOCK, tmp_path, "block.ait", {})
     artifact = read(tmp_path / "block.ait")
     assert artifact.manifest.part_names() == ["ir", "library", "constants", *(f"constants.{r}" for r in (1, 2, 3))]
     np.testing.assert_array_equal(artifact.constants["up"], data["up"][:16])
+    assert main(["inspect", str(tmp_path / "block.ait")]) == 0
+    assert "ranks     4, each with constants of its own" in capsys.readouterr().out
     with pytest.raises(
         RunError, match="the model needs 4 ranks, this process is rank 0 of 1: start it with mpirun -n 4"
     ):

@@ -121,6 +121,8 @@ def _print_manifest(loaded: Artifact) -> None:
     print(f"target    {manifest.target} {manifest.arch}")
     if manifest.precision != "highest":
         print(f"precision {manifest.precision}")
+    if manifest.ranks > 1:
+        print(f"ranks     {manifest.ranks}, each with constants of its own")
     for dim in manifest.dims:
         hints = f" hints {list(dim.hints)}" if dim.hints else ""
         bound = " bound by a launch" if dim.bound else ""

@@ -290,6 +290,11 @@ def _expected(
             expected |= {name: Expected(_held(options, name, array)) for name, array in found.items()}
             continue
         if what == "reference":
+            if model.manifest is not None and model.manifest.ranks > 1:
+                raise AitError(
+                    "--compare reference needs the whole weights, but a rank has its pieces alone: "
+                    "check the text with ait-opt -p partition --check-semantics"
+                )
             expected |= evaluate_reference(options.artifact, model, inputs, outputs, weights)
             continue
         name, path = what.split("=", 1) if "=" in what else (next(iter(outputs)), what)
