@@ -21,7 +21,11 @@ def run(node: Any, **inputs: Any) -> Any:
         helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(a.dtype), a.shape) for n, a in inputs.items()
     ]
     results = [helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, ["r"])]
-    opsets = [helper.make_opsetid("", 20), helper.make_opsetid("com.microsoft", 1)]
+    opsets = [
+        helper.make_opsetid("", 20),
+        helper.make_opsetid("com.microsoft", 1),
+        helper.make_opsetid("ai.onnx.ml", 1),
+    ]
     made = helper.make_model(helper.make_graph([node], "g", values, results), opset_imports=opsets, ir_version=10)
     return backend.Rep(made, "cpu", suite.by_reference).run([*inputs.values()])[0]
 
@@ -101,3 +105,26 @@ def test_products_with_weights_of_few_bits(bits: int, zero: str) -> None:
     weight = (numbers.reshape(rows, blocks, size) - moved[:, :, None]) * scales[:, :, None]
     expected = x @ weight.reshape(rows, -1)[:, :columns].T
     assert np.allclose(run(node, **inputs), expected, rtol=1e-4, atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("op", "attributes"),
+    [
+        ("ArrayFeatureExtractor", {}),
+        ("Binarizer", {"threshold": 0.2}),
+        ("Scaler", {"offset": [0.5], "scale": [1.0, 2.0, 3.0, 4.0]}),
+        ("LinearRegressor", {"coefficients": [1.0, 2.0, 3.0, 4.0, -1.0, 0.5, 0.0, 2.0], "intercepts": [1.0, 2.0], "targets": 2}),
+    ],
+)  # fmt: skip
+def test_features_of_classical_models(op: str, attributes: dict[str, Any]) -> None:
+    x, ids = np.random.default_rng(0).standard_normal((3, 4), dtype=np.float32), np.array([[2, 0]])
+    inputs = {"x": x, "ids": ids} if op == "ArrayFeatureExtractor" else {"x": x}
+    weights = np.array(attributes.get("coefficients", [0.0] * 8), np.float32).reshape(2, 4)
+    expected = {
+        "ArrayFeatureExtractor": x[:, [2, 0]],
+        "Binarizer": (x > 0.2).astype(np.float32),
+        "Scaler": (x - 0.5) * np.array([1, 2, 3, 4], np.float32),
+        "LinearRegressor": x @ weights.T + np.array([1, 2], np.float32),
+    }
+    found = run(helper.make_node(op, [*inputs], ["y"], domain="ai.onnx.ml", **attributes), **inputs)
+    np.testing.assert_allclose(found, expected[op], rtol=1e-5, atol=1e-6)

@@ -77,6 +77,19 @@ def test_compiled_tests_pass_by_the_backend(name: str, monkeypatch: pytest.Monke
     assert suite.outcome(case, backend.compiled) == suite.Outcome("passed")
 
 
+PARTS = 40
+"""The parts in which all tests are compiled, each within some minutes."""
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("part", range(PARTS))
+def test_tests_that_the_reference_passes_pass_compiled(part: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    tiers.quickly(monkeypatch)
+    passed = [case for case in suite.cases()[part::PARTS] if suite.outcome(case).kind == "passed"]
+    found = {case.name: suite.outcome(case, backend.compiled) for case in passed}
+    assert passed and not {name: o.reason for name, o in found.items() if o.kind != "passed"}
+
+
 def test_the_backend_is_one_of_onnx() -> None:
     assert issubclass(backend.AitBackend, onnx.backend.base.Backend)
     assert backend.supports_device("CPU") and not backend.supports_device("TPU")

@@ -13,6 +13,7 @@ from ait_mlir.importers.onnx.library import onnx
 MODULES = (
     "elementwise", "attention", "contraction", "conv", "data", "view", "reduction", "norm", "index", "control",
     "resize", "recurrent", "detection", "fourier", "quantized", "linear_algebra", "contributed",
+    "numeric_ml",
 )  # fmt: skip
 
 TABLE: dict[str, Row] = {
