@@ -33,7 +33,7 @@ def precision_problem(name: object) -> str | None:
     return f'precision is {name!r}, expected "highest" (exact f32), "high" (TF32) or "medium" (bf16)'
 
 
-Capability = Literal["mma", "clusters", "bulk_copies", "wgmma", "mfma"]
+Capability = Literal["mma", "clusters", "bulk_copies", "wgmma", "mfma", "mfma_bytes"]
 """Instructions that kernels need: `mma.sync` of f16 and bf16; clusters of blocks that read each other's shared memory;
 copies by the bulk copy engine (TMA); `wgmma`; AMD's matrix cores, bf16 with four elements a lane among them."""
 
@@ -81,7 +81,7 @@ ARCHITECTURES: dict[str, Architecture] = {
     "sm_120": _row("cuda", 170, 99 * KiB, 96 * MiB, 1.5e12, 419e12, can=_SINCE_90),
     "gfx906": _row("rocm", 60, 64 * KiB, 4 * MiB, 0.8e12, 26e12),
     "gfx908": _row("rocm", 120, 64 * KiB, 8 * MiB, 1e12, 46e12),
-    "gfx90a": _row("rocm", 110, 64 * KiB, 8 * MiB, 1.3e12, 191e12, can=("mfma",)),
+    "gfx90a": _row("rocm", 110, 64 * KiB, 8 * MiB, 1.3e12, 191e12, can=("mfma", "mfma_bytes")),
     "gfx942": _row("rocm", 304, 64 * KiB, 256 * MiB, 4e12, 1307e12, can=("mfma",)),
 }
 HOPPER = ARCHITECTURES["sm_90a"]

@@ -30,6 +30,7 @@ from tests.kernels.recurrence import recurrence_cases
 from tests.kernels.reduce_split import check_split, split_cases
 from tests.kernels.stream import stream_cases
 from tests.specs.draw import Drawn, draw, sample
+from tests.specs.gemm import GEMM
 from tests.specs.recurrence import STATES
 from tests.specs.tolerance import BITS, SUMS
 
@@ -322,14 +323,16 @@ def _mfmas() -> Iterator[tuple[str, Case]]:
                 "gemm", layout, t, [{"b": 1, "m": 200, "n": 136, "k": 136}], extras=[("n", t)], body=BIAS_GELU
             )
             yield f"{'x'.join(map(str, tile.values()))}-{layout}-{t}", on_kernel(case, "mfma", tile.config())
+        case = GEMM.case(GEMM.find("bytes-moved"), "i8", few=True)
+        yield f"{'x'.join(map(str, tile.values()))}-moved-i8", on_kernel(case, "mfma", tile.config())
 
 
-GEMM_FLOOR = {"f16": 2e-6, "bf16": 2e-6, "f32": 2e-6, "f64": 1e-14}
+GEMM_FLOOR = {"f16": 2e-6, "bf16": 2e-6, "f32": 2e-6, "f64": 1e-14, "i8": 0.0}
 # The weights of the tensor-core form are rounded to the element type before the second product.
 ATTENTION_FLOOR = {"f16": 1e-3, "bf16": 8e-3, "f32": 2e-5, "f64": 3e-14}
 ROW_ULPS = {"f16": 0.6, "bf16": 0.51, "f32": 16.0, "f64": 64.0}
 ROW_FLOOR = {"f16": 1e-6, "bf16": 1e-6, "f32": 1e-6, "f64": 1e-14}
-CONTRACTION_ULPS = {"f16": 0.6, "bf16": 0.6, "f32": 2.0, "f64": 2.0}
+CONTRACTION_ULPS = {"f16": 0.6, "bf16": 0.6, "f32": 2.0, "f64": 2.0, "i8": 0.0}
 
 
 def _check_grouped(library: Library, case: Case, name: str) -> None:

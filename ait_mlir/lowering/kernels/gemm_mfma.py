@@ -1,10 +1,12 @@
-"""Contractions of f16 and bf16 on the matrix cores of AMD's CDNA cards, with any elementwise epilogue inside."""
+"""Contractions of f16, bf16 and i8 on the matrix cores of AMD's CDNA cards, with any elementwise epilogue inside."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import cast
+
+from xdsl.dialects.builtin import i8
 
 from ait_mlir.dialects.ait.gemm import ContractionOp
 from ait_mlir.dialects.ait.types import TensorType, scope_of
@@ -73,8 +75,9 @@ class MfmaGemm(ContractionKernel):
     provider = "mfma"
 
     def takes(self, op: ContractionOp, target: Target) -> bool:
-        kind = cast(TensorType, op.a.type).element_type
-        return target.has("mfma") and is_narrow(kind) and len(op.operands) <= 16
+        kinds = [cast(TensorType, v.type).element_type for v in (op.a, op.b)]
+        has_type = target.has("mfma_bytes") if kinds == [i8, i8] else target.has("mfma") and is_narrow(kinds[0])
+        return has_type and len(op.operands) <= 16
 
     def _best(self, m: int, n: int, k: int, batches: int, target: Target) -> list[MfmaTile]:
         units = target.multiprocessors

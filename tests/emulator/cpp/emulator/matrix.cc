@@ -174,6 +174,33 @@ void multiply_squares(void** brought, int) {
     }
   }
 }
+
+struct ByteSquare {
+  int size;
+  int32_t* c;
+  uint8_t a[4], b[4];
+};
+
+void multiply_byte_squares(void** brought, int) {
+  const int size = static_cast<ByteSquare*>(brought[0])->size, depth = 256 / size;
+  int32_t a[32][16], b[16][32];
+  for (int lane = 0; lane < 64; ++lane) {
+    const auto& mine = *static_cast<ByteSquare*>(brought[lane]);
+    for (int i = 0; i < 4; ++i) {
+      a[lane % size][4 * (lane / size) + i] = int8_t(mine.a[i]);
+      b[4 * (lane / size) + i][lane % size] = int8_t(mine.b[i]);
+    }
+  }
+  for (int lane = 0; lane < 64; ++lane) {
+    int32_t* c = static_cast<ByteSquare*>(brought[lane])->c;
+    for (int r = 0; r < size * size / 64; ++r) {
+      const int row = 8 * (r / 4) + 4 * (lane / size) + r % 4;
+      uint32_t sum = uint32_t(c[r]);
+      for (int k = 0; k < depth; ++k) sum += uint32_t(a[row][k] * b[k][lane % size]);
+      c[r] = int32_t(sum);
+    }
+  }
+}
 }  // namespace
 
 float widen(uint16_t bits, Narrow type) {
@@ -229,6 +256,11 @@ void multiply_16x8x32(int32_t (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint
 void multiply_mfma(int size, float* c, const uint16_t (&a)[4], const uint16_t (&b)[4], Narrow type, Site site) {
   Square mine{size, c, {a[0], a[1], a[2], a[3]}, {b[0], b[1], b[2], b[3]}, type};
   meet(Scope::warp, "mfma", false, multiply_squares, &mine, site);
+}
+
+void multiply_mfma_bytes(int size, int32_t* c, const uint8_t (&a)[4], const uint8_t (&b)[4], Site site) {
+  ByteSquare mine{size, c, {a[0], a[1], a[2], a[3]}, {b[0], b[1], b[2], b[3]}};
+  meet(Scope::warp, "mfma", false, multiply_byte_squares, &mine, site);
 }
 
 }  // namespace ait::emulator

@@ -38,5 +38,8 @@ void multiply_16x8x32(int32_t (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint
 /// in element i of `a` and `b`, and c[8 (r / 4) + 4 g + r % 4][l % S] in c[r]. As on gfx90a, a subnormal element or sum is taken for zero.
 void multiply_mfma(int size, float* c, const uint16_t (&a)[4], const uint16_t (&b)[4], Narrow type, Site site);
 
+/// @brief mfma.i32.SxSxD of gfx90a: as `multiply_mfma`, of signed bytes, with sums that wrap.
+void multiply_mfma_bytes(int size, int32_t* c, const uint8_t (&a)[4], const uint8_t (&b)[4], Site site);
+
 }  // namespace ait::emulator
 #endif  // AIT_EMULATOR_MATRIX_H_

@@ -34,11 +34,12 @@ struct MfmaTile {
 
 /// @brief The part of a tile of `kRows` lines along k that a thread brings: pieces of 8 elements along the contiguous dim.
 /// @tparam kAlongK whether that is k
-template <class Tile, int kRows, bool kAlongK>
+/// @tparam Word the bits of an element
+template <class Tile, class Word, int kRows, bool kAlongK>
 struct MfmaFetch {
   static constexpr int kPieces8 = kRows * Tile::kK / 8, kEach = (kPieces8 + Tile::kThreads - 1) / Tile::kThreads;
-  struct alignas(16) Chunk {
-    uint16_t v[8];
+  struct alignas(8 * sizeof(Word)) Chunk {
+    Word v[8];
   };
   Chunk chunks[kEach];
 
@@ -64,13 +65,13 @@ struct MfmaFetch {
         chunks[i] = *reinterpret_cast<const Chunk*>(at);
       } else {
 #pragma unroll
-        for (int e = 0; e < 8; ++e) chunks[i].v[e] = e < valid ? reinterpret_cast<const uint16_t*>(at)[e] : uint16_t(0);
+        for (int e = 0; e < 8; ++e) chunks[i].v[e] = e < valid ? reinterpret_cast<const Word*>(at)[e] : Word(0);
       }
     }
   }
 
   /// Writes to the tile, in which k is contiguous.
-  __device__ __forceinline__ void store(uint16_t* tile) const {
+  __device__ __forceinline__ void store(Word* tile) const {
 #pragma unroll
     for (int i = 0; i < kEach; ++i) {
       const int piece = i * Tile::kThreads + int(threadIdx.x);
@@ -91,10 +92,12 @@ struct MfmaFetch {
 /// @tparam kAK, kBK whether k is the contiguous dim of the operand; the other one is if not
 template <class Tile, bool kAK, bool kBK, class F, class T, class D, class... E>
 __global__ void __launch_bounds__(Tile::kThreads) gemm_mfma_kernel(const GemmArgs<T, D, E...> args) {
-  using Matrix = Mfma<T, Tile::kSize>;
+  using Matrix = std::conditional_t<is_byte<T>, MfmaBytes<Tile::kSize>, Mfma<T, Tile::kSize>>;
+  using Word = Bits<T>;
+  using Four = typename Matrix::Four;
   AIT_DYNAMIC_SHARED(16, mfma_shared);
-  uint16_t* a_tile = reinterpret_cast<uint16_t*>(mfma_shared);
-  uint16_t* b_tile = a_tile + Tile::kM * Tile::kPitch;
+  Word* a_tile = reinterpret_cast<Word*>(mfma_shared);
+  Word* b_tile = a_tile + Tile::kM * Tile::kPitch;
 
   wait_for_previous();
   const TileIndex tile(blockIdx.x, args.tiles_m, args.tiles_n);
@@ -111,10 +114,10 @@ __global__ void __launch_bounds__(Tile::kThreads) gemm_mfma_kernel(const GemmArg
 #pragma unroll
     for (int j = 0; j < Tile::kMmaN; ++j)
 #pragma unroll
-      for (int e = 0; e < Matrix::kElements; ++e) acc[i][j][e] = 0.f;
+      for (int e = 0; e < Matrix::kElements; ++e) acc[i][j][e] = 0;
 
-  MfmaFetch<Tile, Tile::kM, kAK> fetch_a;
-  MfmaFetch<Tile, Tile::kN, kBK> fetch_b;
+  MfmaFetch<Tile, Word, Tile::kM, kAK> fetch_a;
+  MfmaFetch<Tile, Word, Tile::kN, kBK> fetch_b;
   auto load = [&](int k0) {
     fetch_a.load(a + k0 * args.a.col, kAK ? args.a.row : args.a.col, args.m - m0, args.k - k0, args.a_aligned);
     fetch_b.load(b + k0 * args.b.row, kBK ? args.b.col : args.b.row, args.n - n0, args.k - k0, args.b_aligned);
@@ -122,8 +125,8 @@ __global__ void __launch_bounds__(Tile::kThreads) gemm_mfma_kernel(const GemmArg
   load(0);
   // Where this lane's elements of the first square and the first step are.
   const int first = Matrix::line(lane) * Tile::kPitch + Matrix::k(lane);
-  const uint16_t* a_from = a_tile + wave_m * Tile::kWaveM * Tile::kPitch + first;
-  const uint16_t* b_from = b_tile + wave_n * Tile::kWaveN * Tile::kPitch + first;
+  const Word* a_from = a_tile + wave_m * Tile::kWaveM * Tile::kPitch + first;
+  const Word* b_from = b_tile + wave_n * Tile::kWaveN * Tile::kPitch + first;
   for (int k0 = 0; k0 < args.k; k0 += Tile::kK) {
     fetch_a.store(a_tile);
     fetch_b.store(b_tile);
@@ -131,11 +134,11 @@ __global__ void __launch_bounds__(Tile::kThreads) gemm_mfma_kernel(const GemmArg
     if (k0 + Tile::kK < args.k) load(k0 + Tile::kK);
 #pragma unroll
     for (int k = 0; k < Tile::kK; k += Matrix::kDepth) {
-      Quad a_quads[Tile::kMmaM], b_quads[Tile::kMmaN];
+      Four a_quads[Tile::kMmaM], b_quads[Tile::kMmaN];
 #pragma unroll
-      for (int i = 0; i < Tile::kMmaM; ++i) a_quads[i] = *reinterpret_cast<const Quad*>(a_from + i * Tile::kSize * Tile::kPitch + k);
+      for (int i = 0; i < Tile::kMmaM; ++i) a_quads[i] = *reinterpret_cast<const Four*>(a_from + i * Tile::kSize * Tile::kPitch + k);
 #pragma unroll
-      for (int j = 0; j < Tile::kMmaN; ++j) b_quads[j] = *reinterpret_cast<const Quad*>(b_from + j * Tile::kSize * Tile::kPitch + k);
+      for (int j = 0; j < Tile::kMmaN; ++j) b_quads[j] = *reinterpret_cast<const Four*>(b_from + j * Tile::kSize * Tile::kPitch + k);
 #pragma unroll
       for (int i = 0; i < Tile::kMmaM; ++i)
 #pragma unroll
@@ -145,7 +148,8 @@ __global__ void __launch_bounds__(Tile::kThreads) gemm_mfma_kernel(const GemmArg
   }
   allow_next();
 
-  float* staged = reinterpret_cast<float*>(mfma_shared);
+  using Sum = sum_t<T>;
+  Sum* staged = reinterpret_cast<Sum*>(mfma_shared);
 #pragma unroll
   for (int i = 0; i < Tile::kMmaM; ++i) {  // a square of rows of each wave at a time
     if (i > 0) __syncthreads();
@@ -165,8 +169,8 @@ __global__ void __launch_bounds__(Tile::kThreads) gemm_mfma_kernel(const GemmArg
       if (row >= args.m || col >= args.n) continue;
       typename Operands<E...>::Raw raw;
       args.operands.fetch(outer, inner, row, col, args.n - col, raw);
-      const float* from = staged + staged_row * Tile::kStagedPitch + id % kSpans * kSpan;
-      Span<float> sum;
+      const Sum* from = staged + staged_row * Tile::kStagedPitch + id % kSpans * kSpan;
+      Span<Sum> sum;
 #pragma unroll
       for (int e = 0; e < kSpan; ++e) sum.v[e] = from[e];
       args.template finish<F>(outer, inner, row, col, sum, raw);
@@ -174,8 +178,8 @@ __global__ void __launch_bounds__(Tile::kThreads) gemm_mfma_kernel(const GemmArg
   }
 }
 
-/// @brief Launches `gemm_mfma_kernel`: half or bfloat16 operands, each contiguous along k or along its other dim.
-template <class Tile, bool kAK, bool kBK, class F, class T, class D, class... E>
+/// @brief Launches `gemm_mfma_kernel`: half or bfloat16 operands, or signed bytes on gfx90a, each contiguous along k or along its other dim.
+template <class Tile, bool kAK, bool kBK, class F, class T, class D, class... E, std::enable_if_t<!are_integers_of_8_bits<T, T>, int> = 0>
 int32_t gemm_mfma(const Context& ctx, const GemmShape& shape, Matrices<const T> a, Matrices<const T> b, Matrices<D> d,
                   Operands<E...> operands) {
   if (shape.m == 0 || shape.n == 0 || shape.outer * shape.inner == 0) return 0;
@@ -189,6 +193,14 @@ int32_t gemm_mfma(const Context& ctx, const GemmShape& shape, Matrices<const T> 
   config.shared_bytes = Tile::kSharedBytes;
   config.dependent = true;
   return launch(ctx, config, gemm_mfma_kernel<Tile, kAK, kBK, F, T, D, E...>, args);
+}
+
+/// @brief The same for int8_t.
+template <class Tile, bool kAK, bool kBK, class F, class D, class... E>
+int32_t gemm_mfma(const Context& ctx, const GemmShape& shape, Matrices<const int8_t> a, Matrices<const int8_t> b, Matrices<D> d,
+                  Operands<E...> operands) {
+  using T = ByteOf<int8_t, int8_t>;
+  return gemm_mfma<Tile, kAK, kBK, F, T>(ctx, shape, as_bytes<T>(a), as_bytes<T>(b), d, operands);
 }
 
 }  // namespace ait::gpu

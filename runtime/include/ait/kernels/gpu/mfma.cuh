@@ -1,6 +1,7 @@
 /// @file mfma.cuh
 /// @brief The matrix instructions of AMD's CDNA cards (gfx90a, gfx942): a wave multiplies kSize x kDepth by kDepth x kSize tiles of half or
-/// bfloat16 from registers, and accumulates in float. gfx90a takes subnormal operands and results for zero.
+/// bfloat16 from registers, and accumulates in float; on gfx90a also of signed bytes, with sums of int32_t. gfx90a takes subnormal operands and
+/// results for zero.
 #ifndef AIT_KERNELS_GPU_MFMA_CUH_
 #define AIT_KERNELS_GPU_MFMA_CUH_
 
@@ -23,6 +24,7 @@ template <class T, int kSize_>
 struct Mfma : MfmaLayout<kSize_> {
   static_assert(is_narrow_float<T>, "half and bfloat16");
   using MfmaLayout<kSize_>::kSize;
+  using Four = Quad;
   typedef float Accumulators __attribute__((vector_size(MfmaLayout<kSize_>::kElements * sizeof(float))));
 
   /// c += a @ b
@@ -43,6 +45,32 @@ struct Mfma : MfmaLayout<kSize_> {
         c = __builtin_amdgcn_mfma_f32_16x16x16bf16_1k(bit_cast<Shorts>(a), bit_cast<Shorts>(b), c, 0, 0, 0);
       }
     }
+#endif
+  }
+};
+
+/// @brief Four signed bytes along k, as a lane holds them.
+struct alignas(4) ByteQuad {
+  uint8_t v[4];
+};
+
+/// @brief As `Mfma`, for signed bytes.
+template <int kSize_>
+struct MfmaBytes : MfmaLayout<kSize_> {
+  using MfmaLayout<kSize_>::kSize;
+  using Four = ByteQuad;
+  typedef int Accumulators __attribute__((vector_size(MfmaLayout<kSize_>::kElements * sizeof(int))));
+
+  /// c += a @ b
+  static __device__ __forceinline__ void run(Accumulators& c, const ByteQuad& a, const ByteQuad& b) {
+#if defined(__gfx90a__)
+    if constexpr (kSize == 32) {
+      c = __builtin_amdgcn_mfma_i32_32x32x8i8(bit_cast<int>(a), bit_cast<int>(b), c, 0, 0, 0);
+    } else {
+      c = __builtin_amdgcn_mfma_i32_16x16x16i8(bit_cast<int>(a), bit_cast<int>(b), c, 0, 0, 0);
+    }
+#elif defined(__HIP_DEVICE_COMPILE__)
+    static_assert(kSize < 0, "only gfx90a has these instructions");
 #endif
   }
 };

@@ -18,6 +18,7 @@ struct alignas(8) Quad {
 template <class T, int kSize_>
 struct Mfma : MfmaLayout<kSize_> {
   static_assert(is_narrow_float<T>, "half and bfloat16");
+  using Four = Quad;
   struct Accumulators {
     float v[MfmaLayout<kSize_>::kElements];
     float& operator[](int i) { return v[i]; }
@@ -26,6 +27,23 @@ struct Mfma : MfmaLayout<kSize_> {
   static void run(Accumulators& c, const Quad& a, const Quad& b) {
     constexpr auto kType = std::is_same_v<T, half> ? emulator::Narrow::half : emulator::Narrow::bfloat16;
     emulator::multiply_mfma(kSize_, c.v, a.v, b.v, kType, AIT_EMULATOR_SITE);
+  }
+};
+
+struct alignas(4) ByteQuad {
+  uint8_t v[4];
+};
+
+template <int kSize_>
+struct MfmaBytes : MfmaLayout<kSize_> {
+  using Four = ByteQuad;
+  struct Accumulators {
+    int32_t v[MfmaLayout<kSize_>::kElements];
+    int32_t& operator[](int i) { return v[i]; }
+  };
+
+  static void run(Accumulators& c, const ByteQuad& a, const ByteQuad& b) {
+    emulator::multiply_mfma_bytes(kSize_, c.v, a.v, b.v, AIT_EMULATOR_SITE);
   }
 };
 
