@@ -115,6 +115,24 @@ def test_too_few_values_for_a_mask_are_an_error() -> None:
         compiled(torch.ones(4), torch.ones(2))
 
 
+class Routed(torch.nn.Module):
+    """The model computes a mask again for each use."""
+
+    def forward(self, x: Any, is_text: Any) -> Any:
+        y = x.clone()
+        y[~is_text] += x[~is_text] * 2
+        y[is_text] *= x[is_text].cumsum(0)
+        return y, x[is_text] + x[is_text.nonzero()[:, 0]]
+
+
+def test_one_mask_selects_one_number_of_elements() -> None:
+    x = torch.arange(8.0).view(4, 2)
+    compiled = ait_mlir.compile(Routed().eval(), (x, torch.tensor([True, False, False, True])), target="cpu")
+    for mask in ([True, False, True, True], [False] * 4, [True] * 4):
+        for found, want in zip(compiled(x, torch.tensor(mask)), Routed()(x, torch.tensor(mask)), strict=True):
+            torch.testing.assert_close(found, want)
+
+
 class Extremes(torch.nn.Module):
     def forward(self, x: Any) -> Any:
         y = x[x > 9]

@@ -124,7 +124,11 @@ def _parts(op: Any, *args: Any, **kwargs: Any) -> Any:
 
 def _cast(op: Any, dtype: Any, *args: Any) -> Any:
     """An operation on operands of a type."""
-    return op(*torch.utils._pytree.tree_map_only(torch.Tensor, lambda x: x.to(dtype), args))
+
+    def cast(x: Any) -> Any:
+        return x.to(dtype)
+
+    return op(*torch.utils._pytree.tree_map_only(torch.Tensor, cast, args))
 
 
 def _is_cast_inside(node: Any) -> bool:
@@ -136,16 +140,17 @@ def _is_cast_inside(node: Any) -> bool:
         return False
     try:
         with torch.no_grad(), torch._subclasses.FakeTensorMode():
-            args, kwargs = torch.fx.node.map_arg((node.args, node.kwargs), lambda n: _example(n.meta.get("val")))
+            args, kwargs = torch.fx.node.map_arg((node.args, node.kwargs), _example)
             found = op(*args, **kwargs)
     except Exception:
         return True
-    leaves = torch.utils._pytree.tree_leaves
-    return [getattr(x, "dtype", None) for x in leaves(found)] != [x.dtype for x in leaves(node.meta["val"])]
+    ours, traced = map(torch.utils._pytree.tree_leaves, (found, node.meta["val"]))
+    return [getattr(x, "dtype", None) for x in ours] != [getattr(x, "dtype", None) for x in traced]
 
 
-def _example(value: Any) -> Any:
-    """A tensor without data in place of one of a trace, with the example's sizes; a size of the example for a dim."""
+def _example(node: Any) -> Any:
+    """A tensor without data in place of a node, with the example's sizes; a size of the example for a dim."""
+    value = node.meta.get("val")
     if isinstance(value, torch.Tensor):
         return torch.empty([example_size(n) for n in value.shape], dtype=value.dtype, device=value.device)
     return example_size(value) if isinstance(value, torch.SymInt) else value

@@ -69,7 +69,7 @@ class DimTable:
 
     def declare(self, symbol: str, name: str, lo: int, hi: int, hints: Sequence[int] = ()) -> None:
         """Give a symbol its name and range; a second declaration changes nothing."""
-        if (symbol := self._chief(symbol)) in self._defined:
+        if (symbol := self.chief(symbol)) in self._defined:
             return
         hi = min(hi, self._most.get(symbol, hi))
         if (known := self._dims.get(symbol)) is not None:
@@ -97,11 +97,11 @@ class DimTable:
 
     def unite(self, a: str, b: str) -> None:
         """Make two symbols one dim. Call it before either is declared."""
-        a, b = self._chief(a), self._chief(b)
+        a, b = self.chief(a), self.chief(b)
         if a != b:
             self._defined[b] = sym(a)
 
-    def _chief(self, symbol: str) -> str:
+    def chief(self, symbol: str) -> str:
         """The symbol that represents all symbols equal to this one."""
         while (value := self._defined.get(symbol)) is not None and value.symbols == frozenset((str(value),)):
             symbol = str(value)
@@ -148,17 +148,17 @@ class DimTable:
 
     def bind(self, symbol: str, upper: Expr) -> None:
         """Give a name and an upper bound to the symbol of a size that an operation binds."""
-        symbol = self._chief(symbol)
+        symbol = self.chief(symbol)
         most = self.scope().bounds(upper)[1]
         self.declare(symbol, "count", 0, most)
         self._set(symbol, replace(self._dims[symbol], upper=upper))
 
     def __contains__(self, symbol: str) -> bool:
-        return self._chief(symbol) in self._dims
+        return self.chief(symbol) in self._dims
 
     def knows(self, symbol: str) -> bool:
         """Whether a symbol is a dim, or follows from dims."""
-        return symbol in self or symbol in self._known or self._chief(symbol) in self._defined
+        return symbol in self or symbol in self._known or self.chief(symbol) in self._defined
 
     def scope(self) -> Scope:
         """The dims in the order in which they were declared."""
@@ -183,12 +183,12 @@ class DimTable:
     def _convert(self, e: Any) -> Expr:
         if e.is_Integer:
             return const(int(e))
-        if e.is_Symbol and (value := self._defined.get(self._chief(e.name))) is not None:
-            return value.substitute({s: sym(self._dims[self._chief(s)].name) for s in value.symbols})
+        if e.is_Symbol and (value := self._defined.get(self.chief(e.name))) is not None:
+            return value.substitute({s: sym(self._dims[self.chief(s)].name) for s in value.symbols})
         if e.is_Symbol:
             if (value := self._known.get(e.name)) is not None:
                 return value
-            if (found := self._dims.get(self._chief(e.name))) is None:
+            if (found := self._dims.get(self.chief(e.name))) is None:
                 raise NotSupported(
                     f"the size {e.name} depends on the values of a tensor; shapes may depend on the shapes of the "
                     "inputs only, so the model has to compute with the largest size and mask what is left over"

@@ -167,7 +167,10 @@ SELECTING = {
 
 
 def bind_dims(table: DimTable, program: Any) -> None:
-    """Declare the sizes that operations bind, for example the number of true elements of a mask."""
+    """Declare the sizes that operations bind, for example the number of true elements of a mask. A mask that the model
+    computes again has the same number.
+    """
+    equal, first = _first_equals(program.graph), dict[Any, str]()
     for node in program.graph.nodes:
         target = str(node.target)
         among: list[Any] = list(
@@ -180,10 +183,35 @@ def bind_dims(table: DimTable, program: Any) -> None:
         symbols = (d for d in value.shape if not isinstance(d, int) and d.node.expr.is_Symbol)
         if (size := next((d for d in symbols if str(d) not in table), None)) is None:
             continue
+        of_masks = target in ("aten.index.Tensor", "aten.nonzero.default")
+        same = first.setdefault(tuple(equal.get(n) for n in among) if of_masks else equal[node], str(size))
+        if same != str(size):
+            table.unite(same, str(size))
+            continue
         shapes = [table.shape(n.meta["val"].shape) for n in among if n is not None]
         if (axis := _axis_of_distinct(node)) is not None and shapes[0]:
             shapes = [(shapes[0][axis],)]
         table.bind(str(size), max((product(shape) for shape in shapes), key=lambda e: table.scope().bounds(e)[1]))
+
+
+def _first_equals(graph: Any) -> dict[Any, Any]:
+    """For each node of a graph, the first one that computes the same from the same."""
+    first: dict[Any, Any] = {}
+    found: dict[Any, Any] = {}
+    for node in graph.nodes:
+        schema = getattr(node.target, "_schema", None)
+        if node.op != "call_function" or (schema is not None and schema.is_mutable) or _is_random(node.target):
+            found[node] = node
+        else:
+            # as text, since slices and lists have no hash
+            found[node] = first.setdefault(
+                (node.target, str(torch.fx.node.map_arg((node.args, node.kwargs), found.__getitem__))), node
+            )
+    return found
+
+
+def _is_random(target: Any) -> bool:
+    return torch.Tag.nondeterministic_seeded in getattr(target, "tags", ())
 
 
 def _axis_of_distinct(node: Any) -> int | None:

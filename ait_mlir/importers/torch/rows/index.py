@@ -61,9 +61,10 @@ def _is_only_selection(c: Call) -> bool:
     """Whether no other operation selects with the same mask. PyTorch gives such results one size, which only one
     operation can bind: they must share the indices of the mask.
     """
-    size = str(c.node.meta["val"].shape[0])
+    size = c.table.chief(str(c.node.meta["val"].shape[0]))
     selections = (n for n in c.node.graph.nodes if str(n.target) in ("aten.index.Tensor", "aten.nonzero.default"))
-    return all(n is c.node or size not in map(str, n.meta["val"].shape) for n in selections)
+    others = (str(d) for n in selections if n is not c.node for d in n.meta["val"].shape)
+    return all(c.table.chief(other) != size for other in others)
 
 
 def _indexed_dims(given: Sequence[Value | None]) -> list[int]:
