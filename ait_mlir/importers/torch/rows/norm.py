@@ -103,10 +103,7 @@ def instance_norm(c: Call) -> SSAValue:
     """Instance norm: each channel is normalised, then scaled and shifted."""
     if not c["use_input_stats"]:
         return batch_norm(c)
-    channels = c.shape("input")[1].as_int()
-    if channels is None:
-        raise NotSupported(f"instance norm needs a fixed number of channels, found {c.shape('input')[1]}")
-    return norm_of_channels(c)
+    return norm_of_rows(c) if c.shape("input")[1].as_int() is None else norm_of_channels(c)
 
 
 @in_one_type
@@ -117,14 +114,20 @@ def norm_of_channels(c: Call) -> SSAValue:
     return c.w.put(GroupNormOp(x, c.optional("weight"), c.optional("bias"), 1, channels, float(c["eps"])))
 
 
-@in_one_type
 def norm_of_batch(c: Call) -> SSAValue:
     """Batch norm with the statistics of a batch of 1, the form of traced instance norms and of standardized weights."""
+    if c.shape("input")[0].as_int() != 1:
+        raise NotSupported(TRAINING)
+    return norm_of_rows(c)
+
+
+@in_one_type
+def norm_of_rows(c: Call) -> SSAValue:
+    """A norm of each channel of each element of the batch, scaled and shifted."""
     x = c.tensor("input")
     batch, channels, *places = tensor_type(x).dims
-    if batch.as_int() != 1:
-        raise NotSupported(TRAINING)
-    rows = c.w.reshape(x, [channels, product(places)])
+    lead = [channels] if batch.as_int() == 1 else [batch, channels]
+    rows = c.w.reshape(x, [*lead, product(places)])
     y = c.w.put(LayerNormOp(rows, None, None, 1, float(c["eps"]), result_types=[rows.type]))
     for op, given in ((ait.MulOp, c.optional("weight")), (ait.AddOp, c.optional("bias"))):
         if given is not None:
