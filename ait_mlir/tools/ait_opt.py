@@ -97,7 +97,7 @@ def argument_parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     p.add_argument("input", nargs="?", default="-", help="an .mlir file, or - for standard input")
-    p.add_argument("-o", "--output", help="write there instead of to standard output")
+    p.add_argument("-o", "--output", help="write there; '-' and the default are standard output")
     p.add_argument("-p", "--passes", default="", help="passes to run, as in 'simplify,fuse-epilogue'")
     p.add_argument(
         "--load",
@@ -235,7 +235,7 @@ def run(options: Options, out: TextIO, err: TextIO, show: Show | None = None, st
     if failed and not options.split_input_file:
         return 1
     text = "".join(texts)
-    if options.output is None:
+    if options.output in (None, "-"):
         out.write(text)
     else:
         try:

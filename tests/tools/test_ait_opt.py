@@ -159,3 +159,9 @@ def test_names_of_mlir_opt_are_accepted(tmp_path: Path) -> None:
         for flag in ("--print-stats", "--mlir-pass-statistics")
     ]
     assert counts[0] == counts[1] != []
+
+
+def test_a_hyphen_is_standard_output(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    outcome = run_ait_opt(["-", "-o", "-"], GOOD)
+    assert outcome.code == 0 and "ait.graph @g" in outcome.stdout and not list(tmp_path.iterdir())
