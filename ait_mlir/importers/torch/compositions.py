@@ -206,9 +206,24 @@ def _fill_diagonal(x: Any, fill_value: Any, wrap: bool = False) -> Any:
 _Mode: Any = torch.overrides.TorchFunctionMode
 
 
+def _filled(own: Callable[..., Any], ones: Callable[..., Any]) -> Callable[..., Any]:
+    """`torch.full` and its kin, whose number may be a float of dims: PyTorch would fix it, without a condition."""
+
+    def filled(*args: Any, **options: Any) -> Any:
+        value = options["fill_value"] if "fill_value" in options else args[1]
+        if not isinstance(value, torch.SymFloat):
+            return own(*args, **options)
+        made = ones(*args[:1], **{name: option for name, option in options.items() if name != "fill_value"})
+        return (made * value).to(made.dtype)
+
+    return filled
+
+
 _ON_SIZES: Mapping[Any, Callable[..., Any]] = {
     torch.bincount: composed.bincount_in_parts,
     torch.Tensor.bincount: composed.bincount_in_parts,
+    torch.full: _filled(torch.full, torch.ones),
+    torch.full_like: _filled(torch.full_like, torch.ones_like),
     torch.linspace: _evenly_spaced,
     torch.nn.functional.one_hot: _one_hot,
 }
