@@ -10,12 +10,13 @@ import numpy as np
 import pytest
 
 from ait_mlir.dialects.ait.loops import LoopsOp
-from ait_mlir.driver import run_to_phase
+from ait_mlir.driver import compile_module, run_to_phase
 from ait_mlir.ir.source import SourceError
 from ait_mlir.lowering.kernels import Target, kernel_of
 from ait_mlir.lowering.kernels.generated import kept_bytes, lanes_of_row, nest_known
 from ait_mlir.lowering.loops.moments import in_one_pass
 from ait_mlir.options import CompileOptions
+from ait_mlir.runtime import Model
 from tests import tiers
 from tests.emulator.library import EmulatedLibrary
 from tests.kernels import loops
@@ -201,6 +202,24 @@ def test_indices_have_64_bits_only_in_runs_that_need_them() -> None:
     assert "template <int kLanes, class Index>" in wide.definitions
     assert "const bool is_narrow = " in wide.body and "kernel_@ID@<1, int64_t>" in wide.body
     assert "using Index = int32_t;" in narrow.definitions and "int64_t>" not in narrow.body
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(20_000, 33), (20_001, 1)])
+def test_long_sums_on_a_cpu_are_exact(rows: int, columns: int, tmp_path: Path) -> None:
+    """Sums of neighbouring columns, one after the other, would be off by more than 1e-5."""
+    text = f"""ait.graph @g(%x: !ait.tensor<{rows} x {columns} x f32>) {{
+      %y = ait.loops(%x) for (c = {columns}) {{
+      ^bb0(%t: !ait.tensor<{rows} x {columns} x f32>):
+        %s = ait.fold add for (r = {rows}) {{ %v = ait.at %t[r, c] : f32
+          ait.yield %v : f32 }} : f32
+        ait.yield %s : f32
+      }} : !ait.tensor<{columns} x f32>
+      ait.output "y" %y : !ait.tensor<{columns} x f32>
+    }}"""
+    x = np.full((rows, columns), 0.1, np.float32)
+    with Model(compile_module(parse(text), output=tmp_path / "g.ait")) as model:
+        y = model.run_with_tensors({"x": x})["y"]
+    np.testing.assert_allclose(y, x.sum(axis=0, dtype=np.float64), rtol=1e-6)
 
 
 def test_nests_at_random(tmp_path: Path) -> None:

@@ -470,24 +470,48 @@ class Body:
         laned = self.in_lanes(fold.value)
         points = fold.points.as_int()
         unrolls = self.place == "gpu" and points is not None and self.unrolled * points <= UNROLLED
-        heads: list[str] = []
-        for axis in fold.axes:
-            variable = self.variable(axis)
-            if unrolls:
-                heads.append("#pragma unroll")
-            heads.append(
-                f"for (Index {variable} = 0; {variable} < {self.index.numbers.text(axis.count)}; ++{variable}) {{"
-            )
-        for head in heads:
-            self.lines.add(head)
-            self.lines.depth += not head.startswith("#")
+        run, part = self.run_of(fold), state
+        for axis in fold.axes[:-1] if run else fold.axes:
+            self.open_loop(axis, unrolls)
+        if run:
+            last = fold.axes[-1]
+            first, end = self.new("first"), self.new("end")
+            size = self.index.numbers.text(last.count)
+            self.lines.add(f"for (Index {first} = 0; {first} < {size}; {first} += {run}) {{")
+            self.lines.depth += 1
+            part = self.declare(acc)
+            self.lines.add(f"const Index {end} = {first} + {run} < {size} ? {first} + {run} : {size};")
+            self.open_loop(last, begin=first, end=end)
         around, self.unrolled = self.unrolled, self.unrolled * (points if unrolls and points else 1)
-        self.print_nodes(fold.nodes, lambda: [self.join_line(acc, state, laned, in_order=True)], [fold.value])
+        self.print_nodes(fold.nodes, lambda: [self.join_line(acc, part, laned, in_order=True)], [fold.value])
         self.unrolled = around
-        for _ in fold.axes:
+        if run:
+            self.close_loops(1)
+            if laned:
+                self.each_lane([f"{state}[j] = {acc.kind}::join({state}[j], {part}[j]);"])
+            else:
+                self.lines.add(f"{state} = {acc.kind}::join({state}, {part});")
+        self.close_loops(len(fold.axes))
+        self.take_results(fold, state)
+
+    def run_of(self, fold: Fold) -> int:
+        """How many values along the last axis of a fold are joined before they are joined to its state; 0 for all."""
+        return 0
+
+    def open_loop(self, axis: Axis, unrolls: bool = False, begin: str = "0", end: str = "") -> None:
+        """Print the head of a loop over an axis, or over a part of it."""
+        variable = self.variable(axis)
+        if unrolls:
+            self.lines.add("#pragma unroll")
+        end = end or self.index.numbers.text(axis.count)
+        self.lines.add(f"for (Index {variable} = {begin}; {variable} < {end}; ++{variable}) {{")
+        self.lines.depth += 1
+
+    def close_loops(self, count: int) -> None:
+        """Print the ends of loops."""
+        for _ in range(count):
             self.lines.depth -= 1
             self.lines.add("}")
-        self.take_results(fold, state)
 
     def join_line(self, acc: Accumulator, state: str, laned: bool, in_order: bool = False) -> str:
         """The statement that joins a value to the state of a fold; `in_order` if it comes after all values of the

@@ -35,7 +35,7 @@ FEW_ROWS, LONG_ROW = 4, 32768
 """Up to so many rows of at least so many elements, threads share the elements of a row."""
 PARTS = 64
 """The parts of such a row."""
-BLOCK = 4096
+BLOCK = 128
 """Values that a lane's sums take up before they are added to those of the row, so that long sums stay exact."""
 
 

@@ -6,6 +6,7 @@ lie outside of its tensor is an access of all lanes where all of them lie inside
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -13,12 +14,14 @@ from dataclasses import dataclass, field
 from xdsl.dialects.builtin import i1
 from xdsl.ir import Attribute, SSAValue
 
-from ait_mlir.dialects.ait.dtypes import compute_type
+from ait_mlir.dialects.ait.dtypes import compute_type, is_float
 from ait_mlir.dialects.ait.traits import ScalarLike
 from ait_mlir.lowering.cpp import element_type
 from ait_mlir.lowering.loops.body import Body
-from ait_mlir.lowering.loops.nest import Axis, Node, Read, Scalar, operands_of, step
+from ait_mlir.lowering.loops.nest import Axis, Fold, Node, Read, Scalar, operands_of, step
 
+RUN = 32
+"""The least values that are summed in order, where a sum has many: long chains of additions lose more."""
 FEW_SCALARS = 2
 """Cheap scalar ops that share a loop with reads lane by lane; more of them pay a loop of their own."""
 
@@ -33,6 +36,12 @@ class CpuBody(Body):
     def lane_type(self, element: Attribute) -> str:
         """Compilers make no vectors of arrays of `bool`."""
         return "uint8_t" if element == i1 else element_type(element)
+
+    def run_of(self, fold: Fold) -> int:
+        most = self.nest.around.bounds(fold.points)[1]
+        if fold.kind != "add" or not is_float(fold.results[0].type) or most <= 2 * RUN:
+            return 0
+        return max(RUN, math.isqrt(fold.axes[-1].count.as_int() or 0))
 
     # ** loops over lanes **
 
