@@ -11,7 +11,7 @@ from torch.nn import functional as F
 
 import ait_mlir
 from ait_mlir.errors import InputError
-from ait_mlir.importers.torch import ImportFailure, from_torch
+from ait_mlir.importers.torch import ImportFailure, UnsupportedOps, from_torch
 from ait_mlir.reference.graph import evaluate_graph
 
 
@@ -197,6 +197,13 @@ BY_FLOATS = {
     "a whole number": lambda x: x[:, : int(x.shape[1] * 0.5)],
     "a constant": lambda x: x.new_tensor([x.shape[1] * 1.0, 2.0]),
 }
+
+
+def test_an_attribute_that_is_a_float_of_a_size_is_refused() -> None:
+    """PyTorch gives the float of the example."""
+    model = Lambda(lambda x: torch.nn.functional.leaky_relu(x, x.shape[1] ** 0.5)).eval()
+    with pytest.raises(UnsupportedOps, match=r"leaky_relu(?s:.)*the float FloatPow.* depends on dims"):
+        from_torch(model, (torch.randn(2, 6),), dynamic_shapes={"x": {1: Dim("seq")}})
 
 
 @pytest.mark.parametrize("name", BY_FLOATS)

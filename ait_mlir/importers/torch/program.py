@@ -34,6 +34,7 @@ from ait_mlir.importers.torch.rows.pairs import Interleaved, Pair
 from ait_mlir.importers.torch.run_numbers import is_run_number, written
 from ait_mlir.importers.torch.scan import is_flip_of_scan, is_reversed, is_scan
 from ait_mlir.importers.torch.signature import Inputs, bind_dims, declare_dims, examples_of, read_inputs, skeleton
+from ait_mlir.importers.torch.size_floats import no_example_floats
 from ait_mlir.importers.torch.writer import ImportWriter
 from ait_mlir.passes.assumptions import assume
 from ait_mlir.rewrites.engine.errors import unknown
@@ -199,7 +200,8 @@ class Importer:
 
     def run(self) -> Imported:
         """Translate every node, then the outputs; raises `UnsupportedOps` with all problems."""
-        self._translate(self.program.graph_module)
+        with no_example_floats():
+            self._translate(self.program.graph_module)
         if self.problems:
             raise UnsupportedOps(
                 Unsupported(name, len(uses), place_of(uses[0][0]), uses[0][1]) for name, uses in self.problems.items()

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
 from typing import Any
 
 from xdsl.dialects.builtin import f64
@@ -11,6 +12,7 @@ from xdsl.ir import SSAValue
 
 from ait_mlir.importers.torch.dims import DimTable
 from ait_mlir.importers.torch.errors import NotSupported
+from ait_mlir.importers.torch.library import torch
 from ait_mlir.importers.torch.writer import ImportWriter
 
 _OF_TWO: Mapping[str, Callable[[ImportWriter, SSAValue, SSAValue], SSAValue]] = {
@@ -46,3 +48,23 @@ def _written(w: ImportWriter, e: Any, table: DimTable) -> SSAValue:
     if kind == "OpaqueUnaryFn_sqrt":
         return w.pointwise("sqrt", _written(w, e.args[0], table))
     raise NotSupported(f"the float {e} of dims is not supported; compute it with tensors")
+
+
+@contextlib.contextmanager
+def no_example_floats() -> Generator[None]:
+    """A context in which `float()` of a float that depends on dims raises `NotSupported`: PyTorch would give its value
+    in the example.
+    """
+    node = torch.fx.experimental.sym_node.SymNode
+    own = node.guard_float
+
+    def guard_float(self: Any, file: str, line: int) -> float:
+        if self.expr.free_symbols:
+            raise NotSupported(f"the float {self.expr} depends on dims, but a number is needed; compute with tensors")
+        return own(self, file, line)
+
+    node.guard_float = guard_float
+    try:
+        yield
+    finally:
+        node.guard_float = own

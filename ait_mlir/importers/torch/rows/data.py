@@ -17,6 +17,7 @@ from ait_mlir.compositions.index import rows_of
 from ait_mlir.dialects.ait.dtypes import is_float
 from ait_mlir.dims import DimError, Expr, const, floordiv, maximum
 from ait_mlir.importers.torch.call import Call, NotSupported, Row, as_expr
+from ait_mlir.importers.torch.library import torch
 from ait_mlir.importers.torch.size_floats import size_float
 
 ONE, ZERO = const(1), const(0)
@@ -87,6 +88,8 @@ def filled(value_of: Callable[[Call], Any]) -> Row:
                 return Affine.filled(c.dims, as_expr(value if isinstance(value, Expr) else int(value)), c.element)
         if isinstance(value, Expr):
             return spread(c.w.cast(c.w.natural(Affine.filled((), value)), c.element), c.dims)
+        if isinstance(value, torch.SymFloat):
+            return spread(c.w.cast(size_float(c.w, value, c.table), c.element), c.dims)
         return spread(c.w.scalar(float(value) if is_float(c.element) else int(value), c.element), c.dims)
 
     return row

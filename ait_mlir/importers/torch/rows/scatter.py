@@ -25,6 +25,7 @@ from ait_mlir.dialects.ait.index import GatherOp, UpdateSliceOp
 from ait_mlir.dialects.ait.types import tensor_type
 from ait_mlir.dims import Expr, const, product
 from ait_mlir.importers.torch.call import Call, NotSupported, Row, as_expr
+from ait_mlir.importers.torch.library import torch
 from ait_mlir.importers.torch.rows.common import operand
 from ait_mlir.importers.torch.rows.view import cut, part_start
 
@@ -51,7 +52,7 @@ def _along(c: Call, kind: str, x: SSAValue, src: Any) -> SSAValue:
     own = dims_of(ids) or (ONE,)
     whole, element = tensor_type(x).dims, tensor_type(x).element_type
     index = padded(c.w, c.w.full(ids), len(whole))
-    if isinstance(src, bool | int | float | Expr):
+    if isinstance(src, bool | int | float | torch.SymFloat | Expr):
         values = operand(c, "value", element)
     else:
         for a, d in enumerate(own[: len(dims_of(src))]):
