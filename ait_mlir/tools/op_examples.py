@@ -136,7 +136,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "sort": ("%a dim 1 : b x s x T -> b x s x T; b x s x i64",),
     "split": ("%a dim 1 : b x 24 x T -> b x 8 x T; b x 16 x T",),
     "topk": ("%a k 3 : b x 24 x T -> b x 3 x T; b x 3 x i64",),
-    "unpack": ("%a : b x s x ui8 -> b x (2*s) x T",),
+    "unpack": ("%a : b x s x ui8 -> b x (2*s) x i4",),
     "update_slice": ("%a, %b at %c dim 1 : b x 9 x T; b x 1 x T; i64 -> b x 9 x T",),
     "where": ("%a, %b, %c : b x i1; b x T; b x T -> b x T",),
 }

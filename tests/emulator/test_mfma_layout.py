@@ -163,7 +163,7 @@ PERMUTED = {
     ),
     "emulator: two rows change places": (EMULATOR, "(lane / size) + r % 4", "(lane / size) + (r ^ 1) % 4"),
     "emulator: two rows of a change places": (EMULATOR, "a[lane % size]", "a[(lane ^ 1) % size]"),
-    "emulator: k of b in another order": (EMULATOR, "b[4 * (lane / size) + i]", "b[4 * (lane / size) + (i ^ 1)]"),
+    "emulator: k of b in another order": (EMULATOR, "b[lane % size][4 * (lane / size) + i]", "b[lane % size][4 * (lane / size) + (i ^ 1)]"),
 }  # fmt: skip
 
 

@@ -10,6 +10,7 @@ has passed is remembered in build/fuzz_text; a text that failed is written there
 from __future__ import annotations
 
 import functools
+import gc
 import random
 import re
 import sys
@@ -139,12 +140,15 @@ def calls_of(most: int) -> Iterator[Callable[[], Calls]]:
             sys.setprofile(None)
             raise AssertionError(f"more than {most} calls")
 
-    before = sys.getprofile()
+    before, collects = sys.getprofile(), gc.isenabled()
+    gc.disable()  # a collection in the block would call what belongs to other texts
     sys.setprofile(count)
     try:
         yield lambda: frozenset(found)
     finally:
         sys.setprofile(before)
+        if collects:
+            gc.enable()
 
 
 def check(text: str) -> tuple[bool, Calls]:

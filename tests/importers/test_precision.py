@@ -20,11 +20,11 @@ def text_of(module: nn.Module, *inputs: torch.Tensor) -> str:
     return str(from_torch(module.eval().requires_grad_(False), inputs or (X,)).module)
 
 
-def test_it_is_the_one_of_pytorch(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_is_the_one_of_pytorch() -> None:
     module = nn.Conv2d(8, 16, 3)
     assert "tf32" in text_of(module)
-    monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", False)
-    assert "tf32" not in text_of(module)
+    with torch.backends.cudnn.flags(allow_tf32=False):
+        assert "tf32" not in text_of(module)
 
 
 @pytest.mark.parametrize(

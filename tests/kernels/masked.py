@@ -9,6 +9,7 @@ import numpy as np
 from xdsl.dialects.builtin import i64
 
 from ait_mlir.dialects.ait.types import TensorType
+from ait_mlir.lowering.cpp import dim_variable
 from ait_mlir.lowering.kernels import Arg, Emission, Launch, Target
 from tests.kernels.harness import Case, Library, assert_close, random_inputs, reference
 
@@ -28,7 +29,7 @@ class MaskedCase(Case):
         kernel, config = self.chosen(target)
         assert kernel.masks(self.op, target)
         ins, outs = super().args()
-        dims = {name: f"dim{i}" for i, name in enumerate(self.dims())}
+        dims = {name: dim_variable(i) for i, name in enumerate(self.dims())}
         emitted = kernel.emit(Launch(self.op, ins, outs, dims, config, target, (), "count"))
         return (emitted,) if isinstance(emitted, Emission) else emitted
 

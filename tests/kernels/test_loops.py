@@ -123,7 +123,7 @@ def test_a_row_divides_by_one_number_with_one_division() -> None:
     for name in ("softmax", "middle", "normed"):
         kernel = on_kernel(loops.SPEC.drawn(name, "f16"), "columns" if name == "middle" else "rows")
         code = str(kernel.emissions(CUDA)[0].definitions)
-        assert code.count("ait::divisor(") == code.count("ait::div_by(") == 1, code
+        assert code.count("ait::divisor_narrow(") == code.count("ait::div_by_narrow(") == 1, code
 
 
 def test_only_what_several_walks_read_stays_in_registers() -> None:

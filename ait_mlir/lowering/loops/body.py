@@ -440,9 +440,9 @@ class Body:
             self.divisors[by] = name = self.new("divisor")
             if by in self.arrays:
                 self.lines.add(f"ait::Divisor {name}[kLanes];")
-                self.each_lane([f"{name}[j] = ait::divisor({self.ref(by)});"])
+                self.each_lane([f"{name}[j] = ait::divisor_narrow({self.ref(by)});"])
             else:
-                self.lines.add(f"const ait::Divisor {name} = ait::divisor({self.ref(by)});")
+                self.lines.add(f"const ait::Divisor {name} = ait::divisor_narrow({self.ref(by)});")
 
     def counted(self, e: Expr) -> str:
         """The C++ of an index expression as a scalar."""
@@ -453,7 +453,7 @@ class Body:
         if self.may_be_narrow(op):
             if isinstance(op, DivOp) and (divisor := self.divisors.get(op.operands[1])) is not None:
                 place = "[j]" if op.operands[1] in self.arrays else ""
-                return f"ait::div_by({self.ref(op.operands[0])}, {divisor}{place})"
+                return f"ait::div_by_narrow({self.ref(op.operands[0])}, {divisor}{place})"
             cheaper = narrow_expression(op, [self.ref(v) for v in op.operands], LOOPS_FORMS)
             if cheaper is not None:
                 return cheaper

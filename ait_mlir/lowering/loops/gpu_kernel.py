@@ -130,7 +130,7 @@ class GpuLoops(ABC):
         lines: list[str] = []
         if self.is_wide:
             most = [f"{launch.cpp(e)} < {NARROW_RUN}" for e in extents(self.launch, self.nest)]
-            lines.append(f"const bool is_narrow = {' && '.join(dict.fromkeys(most))};")
+            lines.append(f"const bool is_narrow = {' && '.join(dict.fromkeys(most)) or 'true'};")
             checks = ["is_narrow", *checks]
         kernel, lanes = f"{name}<{self.lanes}{index}>", str(self.lanes)
         if self.lanes > 1 and (aligned or checks):
@@ -252,12 +252,15 @@ class GpuLoops(ABC):
 
 
 def extents(launch: Launch[LoopsOp], nest: Nest) -> list[Expr]:
-    """Numbers that are as large as any index of a run: the last places of tensors, and the points of loops."""
+    """Numbers that are as large as any index of a run, but for small known ones: the last places of tensors, and the
+    points of loops.
+    """
     tensors = [
         total((d - 1) * s for d, s in zip(a.type.dims, a.strides, strict=True)) for a in (*launch.ins, *launch.outs)
     ]
     folds = [fold.points for fold in nest.walk() if isinstance(fold, Fold)]
-    return [e for e in (*tensors, product(a.count for a in nest.axes), *folds) if e.as_int() is None]
+    found = (*tensors, product(a.count for a in nest.axes), *folds)
+    return [e for e in found if (known := e.as_int()) is None or known >= NARROW_RUN]
 
 
 def is_wide(nest: Nest) -> bool:

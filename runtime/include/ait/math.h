@@ -310,11 +310,11 @@ AIT_FN float div_narrow(float a, float b) {
 struct Divisor {
   float scale, reciprocal;
 };
-AIT_FN Divisor divisor(float b) {
+AIT_FN Divisor divisor_narrow(float b) {
   const float size = detail::magnitude(b), scale = size < 0x1p-64f ? 0x1p64f : size > 0x1p64f ? 0x1p-64f : 1.f;
   return {scale, 1.f / (b * scale)};
 }
-AIT_FN float div_by(float a, const Divisor& b) { return a * b.scale * b.reciprocal; }
+AIT_FN float div_by_narrow(float a, const Divisor& b) { return a * b.scale * b.reciprocal; }
 
 /// @brief silu for results that are rounded to half or bfloat16: without what makes `exp` and a quotient exact to the last bits.
 AIT_FN float silu_narrow(float x) {

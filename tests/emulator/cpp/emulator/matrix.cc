@@ -152,27 +152,38 @@ struct Square {
 /// What gfx90a takes a number for: zero if it is below the smallest normal one of its type.
 float flushed(float x, float smallest) { return fabsf(x) < smallest ? copysignf(0.f, x) : x; }
 
-void multiply_squares(void** brought, int) {
-  const int size = static_cast<Square*>(brought[0])->size, depth = 256 / size;
-  const Narrow type = static_cast<Square*>(brought[0])->type;
-  const float smallest = type == Narrow::half ? 0x1p-14f : FLT_MIN;
-  float a[32][16], b[16][32];
+/// Multiplies squares whose registers lie in the lanes as AMD's tables say: `read` converts an element of a or b, and `add` adds the product of
+/// a row of a and a column of b to an element of c.
+template <class Lane, class T, class Read, class Add>
+void multiply_lanes(void** brought, const Read& read, const Add& add) {
+  const int size = static_cast<Lane*>(brought[0])->size, depth = 256 / size;
+  T a[32][16], b[32][16];
   for (int lane = 0; lane < 64; ++lane) {
-    const auto& mine = *static_cast<Square*>(brought[lane]);
+    const auto& mine = *static_cast<Lane*>(brought[lane]);
     for (int i = 0; i < 4; ++i) {
-      a[lane % size][4 * (lane / size) + i] = flushed(widen(mine.a[i], type), smallest);
-      b[4 * (lane / size) + i][lane % size] = flushed(widen(mine.b[i], type), smallest);
+      a[lane % size][4 * (lane / size) + i] = read(mine.a[i]);
+      b[lane % size][4 * (lane / size) + i] = read(mine.b[i]);
     }
   }
   for (int lane = 0; lane < 64; ++lane) {
-    float* c = static_cast<Square*>(brought[lane])->c;
+    auto* c = static_cast<Lane*>(brought[lane])->c;
     for (int r = 0; r < size * size / 64; ++r) {
       const int row = 8 * (r / 4) + 4 * (lane / size) + r % 4;
-      double sum = flushed(c[r], FLT_MIN);
-      for (int k = 0; k < depth; ++k) sum += double(a[row][k]) * double(b[k][lane % size]);
-      c[r] = flushed(float(sum), FLT_MIN);
+      c[r] = add(c[r], a[row], b[lane % size], depth);
     }
   }
+}
+
+void multiply_squares(void** brought, int) {
+  const Narrow type = static_cast<Square*>(brought[0])->type;
+  const float smallest = type == Narrow::half ? 0x1p-14f : FLT_MIN;
+  multiply_lanes<Square, float>(
+      brought, [=](uint16_t bits) { return flushed(widen(bits, type), smallest); },
+      [](float c, const float* a, const float* b, int depth) {
+        double sum = flushed(c, FLT_MIN);
+        for (int k = 0; k < depth; ++k) sum += double(a[k]) * double(b[k]);
+        return flushed(float(sum), FLT_MIN);
+      });
 }
 
 struct ByteSquare {
@@ -182,24 +193,13 @@ struct ByteSquare {
 };
 
 void multiply_byte_squares(void** brought, int) {
-  const int size = static_cast<ByteSquare*>(brought[0])->size, depth = 256 / size;
-  int32_t a[32][16], b[16][32];
-  for (int lane = 0; lane < 64; ++lane) {
-    const auto& mine = *static_cast<ByteSquare*>(brought[lane]);
-    for (int i = 0; i < 4; ++i) {
-      a[lane % size][4 * (lane / size) + i] = int8_t(mine.a[i]);
-      b[4 * (lane / size) + i][lane % size] = int8_t(mine.b[i]);
-    }
-  }
-  for (int lane = 0; lane < 64; ++lane) {
-    int32_t* c = static_cast<ByteSquare*>(brought[lane])->c;
-    for (int r = 0; r < size * size / 64; ++r) {
-      const int row = 8 * (r / 4) + 4 * (lane / size) + r % 4;
-      uint32_t sum = uint32_t(c[r]);
-      for (int k = 0; k < depth; ++k) sum += uint32_t(a[row][k] * b[k][lane % size]);
-      c[r] = int32_t(sum);
-    }
-  }
+  multiply_lanes<ByteSquare, int32_t>(
+      brought, [](uint8_t bits) { return int8_t(bits); },
+      [](int32_t c, const int32_t* a, const int32_t* b, int depth) {
+        uint32_t sum = uint32_t(c);
+        for (int k = 0; k < depth; ++k) sum += uint32_t(a[k] * b[k]);
+        return int32_t(sum);
+      });
 }
 }  // namespace
 
