@@ -27,8 +27,8 @@ from tests.tools.test_cli import MODEL
 ROOT = Path(__file__).parents[2]
 DEVICES = {"null": (1, 3), "zero": (1, 5), "full": (1, 7), "random": (1, 8), "urandom": (1, 9)}
 LINKS = {"fd": "/proc/self/fd", "stdin": "fd/0", "stdout": "fd/1", "stderr": "fd/2"}
-NOT_OURS = {"__pycache__", ".git", ".venv", "build", ".pytest_cache", ".ruff_cache", FOLDER}
-"""Folders that other processes write to, and the cache."""
+NOT_OURS = {"__pycache__", ".git", ".venv", "build", ".pytest_cache", ".ruff_cache", ".hypothesis", "chromium", "dconf", FOLDER}
+"""Folders that other processes write to, such as tests beside this one, and the cache."""
 COMMANDS = """
 ait-opt tiny.mlir -o OUT
 ait-opt tiny.mlir -p simplify --check-semantics -o OUT
