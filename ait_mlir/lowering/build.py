@@ -15,7 +15,7 @@ import re
 import shutil
 import subprocess
 import threading
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -82,16 +82,25 @@ def refused_sources(
         todo = _by_object(joined_units(missing, jobs(), scratch))
         while todo:
             (scratch / "build.ninja").write_text(build_file(tools, todo, None))
-            ninja_output(scratch, tools, len(todo), "compiling kernels to time", keep_going=True, stop=stop)
+            label, made = "compiling kernels to time", _keeps_objects(scratch, todo)
+            ninja_output(scratch, tools, len(todo), label, made, keep_going=True, stop=stop)
             failed = {name: unit for name, unit in todo.items() if not (scratch / name).is_file()}
-            for name in todo.keys() - failed.keys():
-                keep_object(scratch / name, todo[name])
             if stop is not None and stop.is_set():
                 refused += [part for unit in failed.values() for part in unit.parts or (unit,)]
                 break
             refused += [unit for unit in failed.values() if not unit.parts]
             todo = _apart({name: unit for name, unit in failed.items() if unit.parts})
     return {unit.source.name for unit in refused}
+
+
+def _keeps_objects(scratch: Path, missing: Mapping[str, Unit]) -> Callable[[str], None]:
+    """A function that keeps an object of these units in the cache, so that a build that is ended goes on from there."""
+
+    def keep_made(name: str) -> None:
+        if name in missing and (scratch / name).is_file():
+            keep_object(scratch / name, missing[name])
+
+    return keep_made
 
 
 def _by_object(units: Iterable[Unit]) -> dict[str, Unit]:
@@ -330,16 +339,14 @@ def _build(tools: Toolchain, units: list[Unit], label: str) -> Path:
             missing = _by_object(joined_units([u for u in units if u.key not in kept], jobs(), scratch))
             _write_build(scratch, tools, units, missing, kept)
             try:
-                run_ninja(scratch, tools, missing, label)
+                run_ninja(scratch, tools, missing, label, _keeps_objects(scratch, missing))
             except CompileError:
                 refused = {n: u for n, u in missing.items() if u.parts and not (scratch / n).is_file()}
                 if not refused:
                     raise
                 missing = {n: u for n, u in missing.items() if n not in refused} | _apart(refused)
                 _write_build(scratch, tools, units, missing, kept)
-                run_ninja(scratch, tools, missing, label)
-            for name, unit in missing.items():
-                keep_object(scratch / name, unit)
+                run_ninja(scratch, tools, missing, label, _keeps_objects(scratch, missing))
             keep(scratch / "model.so", library, key)
     return library
 

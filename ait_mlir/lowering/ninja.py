@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,6 +27,8 @@ _ERROR_LINE = re.compile(r"(error|fatal|undefined reference|multiple definition|
 _FOR_SHELL = re.compile(r'[$`"\\]')
 """The characters with a special meaning for a shell between double quotes."""
 _SHOWN_ERROR_LINES = 12
+_STEP = re.compile(r"\[(\d+)/\d+\] (\S*)")
+"""Ninja's line for a step that has ended: how many have ended, and the name of its file."""
 ONCE = " (once)"
 """The end of the label of a build that all later models share; without a progress bar, a line announces that build."""
 
@@ -61,7 +63,7 @@ def build_file(tools: Toolchain, missing: Mapping[str, Unit], objects: Iterable[
     for t in (tools, *used):
         _usable(t, str(cache_dir()))
     lines = [
-        f"rule {rule}\n  command = {_command(t, _compile_command(t, used[t]))} -c $in -o $out"
+        f"rule {rule}\n  command = {_command(t, _compile_command(t, used[t]))} -c $in -o $out\n  description = $out"
         for t, rule in rules.items()
     ]
     for name, unit in missing.items():
@@ -70,7 +72,7 @@ def build_file(tools: Toolchain, missing: Mapping[str, Unit], objects: Iterable[
     if objects is not None:
         link = f"{_command(tools, [str(tools.compiler)])} $in -o $out {_command(tools, tools.link_flags)}"
         names = list(objects)
-        lines += [f"rule link\n  command = {link}"]
+        lines += [f"rule link\n  command = {link}\n  description = $out"]
         lines += [_variable(f"object_{i}", tools, Path(name)) for i, name in enumerate(names)]
         lines += [f"build model.so: link {' '.join(f'${{object_{i}}}' for i in range(len(names)))}"]
     return "\n".join(lines) + "\n"
@@ -102,13 +104,16 @@ def _usable(tools: Toolchain, text: str) -> str:
     return text
 
 
-def run_ninja(scratch: Path, tools: Toolchain, missing: Mapping[str, Unit], label: str) -> None:
-    """Run the build file in `scratch`. Raises `CompileError` with the first errors of the compiler.
+def run_ninja(
+    scratch: Path, tools: Toolchain, missing: Mapping[str, Unit], label: str, made: Callable[[str], None]
+) -> None:
+    """Run the build file in `scratch`, with `made` as in `ninja_output`. Raises `CompileError` with the first errors of
+    the compiler.
 
     If a joined unit is refused, the others are compiled first.
     """
     joined = any(unit.parts for unit in missing.values())
-    status, output = ninja_output(scratch, tools, len(missing) + 1, label, keep_going=joined)
+    status, output = ninja_output(scratch, tools, len(missing) + 1, label, made, keep_going=joined)
     if status != 0:
         raise CompileError(_failure(output, missing))
 
@@ -118,10 +123,13 @@ def ninja_output(
     tools: Toolchain,
     steps: int,
     label: str,
+    made: Callable[[str], None],
     keep_going: bool = False,
     stop: threading.Event | None = None,
 ) -> tuple[int, list[str]]:
     """Run ninja on the build file in `scratch`, at most until `stop` is set; returns its exit status and its lines.
+
+    `made` is called with the name of each object or library when it is complete, while others are still compiled.
 
     The compilers start in `scratch` and make their temporary files there, too: some leave empty folders, and nvcc
     cannot use every folder name.
@@ -134,10 +142,17 @@ def ninja_output(
         if stop is not None:
             threading.Thread(target=_end_when, args=(process, stop), daemon=True).start()
         with _Progress(steps, label) as progress:
+            name = ""  # of a step that has ended; the next line says if it failed
             for line in process.stdout:
                 output.append(line.rstrip("\n"))
-                if match := re.match(r"\[(\d+)/\d+\]", line):
+                if name and not line.startswith("FAILED: "):
+                    made(name)
+                name = ""
+                if match := _STEP.match(line):
                     progress.reached(int(match[1]))
+                    name = match[2]
+            if name:
+                made(name)
     return process.returncode, output
 
 

@@ -73,6 +73,28 @@ def test_objects_are_shared_between_libraries(tmp_path: Path, fresh_cache: Path)
     assert len(objects(fresh_cache)) == 3
 
 
+def test_objects_made_before_a_build_ends_early_are_kept(
+    tmp_path: Path, fresh_cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each when its compiler has ended, not all with the library: a killed build goes on from there."""
+    monkeypatch.setenv("AIT_BUILD_JOBS", "1")
+    sources = {"a.cc": SOURCE, "b.cc": "int b = 1;"}
+    kept: list[int] = []
+    keep_object = build.keep_object
+
+    def counted(made: Path, unit: build.Unit) -> None:
+        keep_object(made, unit)
+        kept.append(len(objects(fresh_cache)))
+        assert not list(fresh_cache.rglob("*.so"))
+
+    monkeypatch.setattr(build, "keep_object", counted)
+    with pytest.raises(CompileError, match=r"refused .*c\.cc"):
+        build_library({**sources, "c.cc": "no C++"}, CPU, tmp_path / "w")
+    assert kept == [1, 2]
+    build_library(sources, CPU, tmp_path / "w")
+    assert kept == [1, 2]
+
+
 def test_an_object_is_made_again_only_when_a_header_it_includes_changes(
     tmp_path: Path, fresh_cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
