@@ -16,6 +16,7 @@ from collections import Counter
 import pytest
 
 from tests import full, tiers
+from tests.gpu import sampling
 
 
 @pytest.fixture(scope="session")
@@ -40,6 +41,7 @@ def _cuda_devices() -> int:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--shard", type=full.shard, help="with 3/8: the third of eight parts of the tests")
+    parser.addoption("--sample", type=sampling.sample, help="with 40: of tests/gpu at most 40 of each file and family")
     parser.addoption("--build-only", action="store_true", help="with -m gpu: compile, run nothing; needs no card")
 
 

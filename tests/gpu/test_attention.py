@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.gpu.hopper import hopper_library
+from tests.gpu.libraries import hopper_library
 from tests.kernels import attention_ragged
 from tests.kernels.attention_gpu import hopper_cases, split_cases
 from tests.kernels.harness import Library, check
@@ -19,8 +19,8 @@ FLOOR = {"f16": 1e-3, "bf16": 8e-3}
 
 
 @pytest.fixture(scope="module")
-def library(tmp_path_factory: pytest.TempPathFactory) -> Library:
-    return hopper_library([*HOPPER.values(), *SPLIT.values(), *RAGGED.values()], tmp_path_factory, "attention")
+def library(request: pytest.FixtureRequest) -> Library:
+    return hopper_library(request, HOPPER, SPLIT, RAGGED)
 
 
 @pytest.mark.parametrize("name", HOPPER)

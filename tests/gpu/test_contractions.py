@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import pytest
 
 from ait_mlir.dialects.ait.types import scope_of
 from ait_mlir.lowering.kernels import Target, kernels_for
 from ait_mlir.lowering.kernels.gemm_tiles import TILES
-from ait_mlir.lowering.toolchain import default_arch
+from tests.gpu.libraries import library_of
 from tests.kernels.contractions import BIAS_GELU, BIAS_RESIDUAL, TANH_MUL_ADD, contraction, gemm_cases
 from tests.kernels.harness import Case, Library, check
 from tests.kernels.library_gemm import GemmLibrary, on_kernel
@@ -71,20 +69,14 @@ def tiled() -> dict[str, Case]:
 TILED = tiled()
 
 
-def library_of(
-    cases: Mapping[str, Case], tmp_path_factory: pytest.TempPathFactory, kind: type[Library] = Library
-) -> Library:
-    return kind(list(cases.values()), tmp_path_factory.mktemp("gpu"), Target("cuda", default_arch("cuda")))
+@pytest.fixture(scope="module")
+def tiles(request: pytest.FixtureRequest) -> Library:
+    return library_of(request, TILED)
 
 
 @pytest.fixture(scope="module")
-def tiles(tmp_path_factory: pytest.TempPathFactory) -> Library:
-    return library_of(TILED, tmp_path_factory)
-
-
-@pytest.fixture(scope="module")
-def cublaslt(tmp_path_factory: pytest.TempPathFactory) -> Library:
-    return library_of(CUBLASLT, tmp_path_factory, GemmLibrary)
+def cublaslt(request: pytest.FixtureRequest) -> Library:
+    return library_of(request, CUBLASLT, kind=GemmLibrary)
 
 
 def _type(name: str) -> str:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ait_mlir.lowering.kernels import Target
-from ait_mlir.lowering.toolchain import default_arch
+from tests.gpu.libraries import library_of
 from tests.kernels.conv import grouped_cases, mma_cases, patch_cases, planes_cases
 from tests.kernels.harness import Library
 from tests.specs.tolerance import PRODUCTS
@@ -16,8 +15,8 @@ CASES = dict(mma_cases("gpu")) | dict(grouped_cases("gpu")) | dict(patch_cases("
 
 
 @pytest.fixture(scope="module")
-def library(tmp_path_factory: pytest.TempPathFactory) -> Library:
-    return Library(list(CASES.values()), tmp_path_factory.mktemp("conv"), Target("cuda", default_arch("cuda")))
+def library(request: pytest.FixtureRequest) -> Library:
+    return library_of(request, CASES)
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ait_mlir.lowering.kernels import Target
-from ait_mlir.lowering.target import DEFAULT_ARCH
+from tests.gpu.libraries import library_of
 from tests.kernels.copies import copies_cases
 from tests.kernels.harness import Library
 from tests.specs.tolerance import BITS
@@ -16,8 +15,8 @@ CASES = copies_cases()
 
 
 @pytest.fixture(scope="module")
-def library(tmp_path_factory: pytest.TempPathFactory) -> Library:
-    return Library(list(CASES.values()), tmp_path_factory.mktemp("copies"), Target("cuda", DEFAULT_ARCH["cuda"]))
+def library(request: pytest.FixtureRequest) -> Library:
+    return library_of(request, CASES)
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -11,11 +11,10 @@ from ait_mlir.dialects.ait_rt.program import LaunchOp
 from ait_mlir.driver import compile_module
 from ait_mlir.ir.context import context
 from ait_mlir.ir.parser import parse_text
-from ait_mlir.lowering.kernels import Target
-from ait_mlir.lowering.toolchain import default_arch
 from ait_mlir.options import CompileOptions
 from ait_mlir.runtime import Model
 from ait_mlir.runtime.loading import cudnn_candidates
+from tests.gpu.libraries import library_of
 from tests.kernels.cudnn import ENVS, cudnn_attention, cudnn_cases
 from tests.kernels.harness import Case, Library, check
 from tests.kernels.library_gemm import GemmLibrary, on_kernel
@@ -40,10 +39,9 @@ BESIDE = {
 
 
 @pytest.fixture(scope="module")
-def library(tmp_path_factory: pytest.TempPathFactory) -> Library:
+def library(request: pytest.FixtureRequest) -> Library:
     os.environ.setdefault("AIT_CUDNN", cudnn_candidates()[0])
-    cases = [*CASES.values(), *BESIDE.values()]
-    return GemmLibrary(cases, tmp_path_factory.mktemp("cudnn"), Target("cuda", default_arch("cuda")))
+    return library_of(request, CASES, BESIDE, kind=GemmLibrary)
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ait_mlir.lowering.kernels import Target
-from ait_mlir.lowering.toolchain import default_arch
 from tests.emulator.corpus import chained_cumsums
+from tests.gpu.libraries import library_of
 from tests.kernels.harness import Library, random_inputs
 from tests.kernels.library_gemm import on_kernel
 from tests.specs.cumulative import CUMULATIVE
@@ -24,8 +23,8 @@ CASES = {**chained_cumsums(), **LARGE}
 
 
 @pytest.fixture(scope="module")
-def library(tmp_path_factory: pytest.TempPathFactory) -> Library:
-    return Library(list(CASES.values()), tmp_path_factory.mktemp("cumulative"), Target("cuda", default_arch("cuda")))
+def library(request: pytest.FixtureRequest) -> Library:
+    return library_of(request, CASES)
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.gpu.hopper import hopper_library
+from tests.gpu.libraries import hopper_library
 from tests.kernels.group_norm import group_norm, group_norm_cases, plan
 from tests.kernels.harness import Library, check, random_inputs
 
@@ -20,8 +20,8 @@ CASES = {
 
 
 @pytest.fixture(scope="module")
-def library(tmp_path_factory: pytest.TempPathFactory) -> Library:
-    return hopper_library(list(CASES.values()), tmp_path_factory, "group_norm")
+def library(request: pytest.FixtureRequest) -> Library:
+    return hopper_library(request, CASES)
 
 
 @pytest.mark.parametrize("name", CASES)

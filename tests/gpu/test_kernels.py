@@ -7,8 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ait_mlir.lowering.kernels import Target
-from ait_mlir.lowering.toolchain import default_arch
+from tests.gpu.libraries import library_of
 from tests.kernels import rows as kernel_rows
 from tests.kernels import test_map, test_pipeline, test_row
 from tests.kernels.harness import Case, Library, assert_close, check, random_inputs, reference
@@ -17,23 +16,19 @@ from tests.specs import SPECS
 pytestmark = pytest.mark.gpu
 
 
-def library_of(cases: list[Case], tmp_path_factory: pytest.TempPathFactory) -> Library:
-    return Library(cases, tmp_path_factory.mktemp("gpu"), Target("cuda", default_arch("cuda")))
+@pytest.fixture(scope="module")
+def maps(request: pytest.FixtureRequest) -> Library:
+    return library_of(request, test_map.POWERS, test_map.CASTS)
 
 
 @pytest.fixture(scope="module")
-def maps(tmp_path_factory: pytest.TempPathFactory) -> Library:
-    return library_of([*test_map.POWERS.values(), *test_map.CASTS.values()], tmp_path_factory)
+def rows(request: pytest.FixtureRequest) -> Library:
+    return library_of(request, {"norm": test_row.NORM}, test_row.SPECIAL, LONG)
 
 
 @pytest.fixture(scope="module")
-def rows(tmp_path_factory: pytest.TempPathFactory) -> Library:
-    return library_of([test_row.NORM, *test_row.SPECIAL.values(), *LONG.values()], tmp_path_factory)
-
-
-@pytest.fixture(scope="module")
-def gathers(tmp_path_factory: pytest.TempPathFactory) -> Library:
-    return library_of([*GATHERS.values()], tmp_path_factory)
+def gathers(request: pytest.FixtureRequest) -> Library:
+    return library_of(request, GATHERS)
 
 
 def _ulps(t: str) -> float:
@@ -57,8 +52,8 @@ LARGE_MAPS = {
 
 
 @pytest.fixture(scope="module")
-def large_maps(tmp_path_factory: pytest.TempPathFactory) -> Library:
-    return library_of([*LARGE_MAPS.values()], tmp_path_factory)
+def large_maps(request: pytest.FixtureRequest) -> Library:
+    return library_of(request, LARGE_MAPS)
 
 
 @pytest.mark.parametrize("key", LARGE_MAPS)
@@ -123,8 +118,8 @@ SHORT = kernel_rows.short(160)
 
 
 @pytest.fixture(scope="module")
-def shorts(tmp_path_factory: pytest.TempPathFactory) -> Library:
-    return library_of([*SHORT.values()], tmp_path_factory)
+def shorts(request: pytest.FixtureRequest) -> Library:
+    return library_of(request, SHORT)
 
 
 @pytest.mark.parametrize("key", SHORT)
@@ -133,8 +128,8 @@ def test_short_rows(shorts: Library, key: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def rings(tmp_path_factory: pytest.TempPathFactory) -> Library:
-    return library_of([*RING.values()], tmp_path_factory)
+def rings(request: pytest.FixtureRequest) -> Library:
+    return library_of(request, RING)
 
 
 @pytest.mark.parametrize("key", RING)
@@ -213,8 +208,8 @@ HUGE_ROWS = Case(
 
 
 @pytest.fixture(scope="module")
-def huge(tmp_path_factory: pytest.TempPathFactory) -> Library:
-    return library_of([HUGE_MAP, HUGE_COPY, HUGE_ROWS], tmp_path_factory)
+def huge(request: pytest.FixtureRequest) -> Library:
+    return library_of(request, dict(enumerate((HUGE_MAP, HUGE_COPY, HUGE_ROWS))))
 
 
 @pytest.mark.parametrize("shift", [0, 1])

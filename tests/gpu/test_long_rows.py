@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 import torch
 
-from ait_mlir.lowering.kernels import Target
-from ait_mlir.lowering.toolchain import default_arch
 from benchmarks.kernel_cases import LARGE, Measured, norm, residual_norm, softmax
 from benchmarks.kernels import buffer
+from tests.gpu.libraries import library_of
 from tests.kernels.harness import Library
 
 pytestmark = pytest.mark.gpu
@@ -27,9 +26,8 @@ CASES = {
 
 
 @pytest.fixture(scope="module")
-def library(tmp_path_factory: pytest.TempPathFactory) -> Library:
-    cases = [measured.case for measured in CASES.values()]
-    return Library(cases, tmp_path_factory.mktemp("long_rows"), Target("cuda", default_arch("cuda")))
+def library(request: pytest.FixtureRequest) -> Library:
+    return library_of(request, {key: measured.case for key, measured in CASES.items()})
 
 
 def exact(measured: Measured, inputs: list[torch.Tensor]) -> torch.Tensor:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ait_mlir.lowering.kernels import Target
-from ait_mlir.lowering.toolchain import default_arch
+from tests.gpu.libraries import library_of
 from tests.kernels import loops
 from tests.kernels.harness import Library
 
@@ -15,8 +15,8 @@ CASES = dict(loops.cases(Target("cuda", "sm_90a")))
 
 
 @pytest.fixture(scope="module")
-def library(tmp_path_factory: pytest.TempPathFactory) -> Library:
-    return Library(list(CASES.values()), tmp_path_factory.mktemp("loops"), Target("cuda", default_arch("cuda")))
+def library(request: pytest.FixtureRequest) -> Library:
+    return library_of(request, CASES)
 
 
 @pytest.mark.parametrize("name", CASES)

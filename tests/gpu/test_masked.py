@@ -6,8 +6,7 @@ import pytest
 import torch
 
 import ait_mlir
-from ait_mlir.lowering.kernels import Target
-from ait_mlir.lowering.toolchain import default_arch
+from tests.gpu.libraries import library_of
 from tests.importers.test_bound_dims import Select
 from tests.kernels.harness import Library
 from tests.kernels.masked import check_masked, masked_cases
@@ -18,8 +17,8 @@ CASES = masked_cases()
 
 
 @pytest.fixture(scope="module")
-def library(tmp_path_factory: pytest.TempPathFactory) -> Library:
-    return Library(list(CASES.values()), tmp_path_factory.mktemp("masked"), Target("cuda", default_arch("cuda")))
+def library(request: pytest.FixtureRequest) -> Library:
+    return library_of(request, CASES)
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -13,6 +13,7 @@ from ait_mlir.lowering.kernels import Target, kernels_for
 from ait_mlir.lowering.target import PRECISIONS, Precision
 from ait_mlir.lowering.toolchain import default_arch
 from ait_mlir.runtime.loading import cudnn_candidates
+from tests.gpu.libraries import library_of
 from tests.kernels.contractions import BIAS_RELU, contraction
 from tests.kernels.harness import Case, Library
 from tests.kernels.library_gemm import GemmLibrary, on_kernel
@@ -72,15 +73,14 @@ def library(
     libraries: dict[tuple[str, Precision], Library],
     suite: str,
     precision: Precision,
-    tmp_path_factory: pytest.TempPathFactory,
+    request: pytest.FixtureRequest,
 ) -> Library:
     os.environ.setdefault("AIT_CUDNN", cudnn_candidates()[0])
     if (suite, precision) not in libraries:
         target = Target("cuda", default_arch("cuda"), precision)
-        names = [name for s, p, name in ROUNDED if (s, p) == (suite, precision)]
         kind = Library if suite in OURS else GemmLibrary
-        cases = [SUITES[suite][name] for name in names]
-        libraries[suite, precision] = kind(cases, tmp_path_factory.mktemp(f"{suite}_{precision}"), target)
+        keys = {(s, p, name): SUITES[s][name] for s, p, name in ROUNDED if (s, p) == (suite, precision)}
+        libraries[suite, precision] = library_of(request, keys, kind=kind, target=target)
     return libraries[suite, precision]
 
 

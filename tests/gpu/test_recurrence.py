@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 import ait_mlir
-from tests.gpu.hopper import hopper_library
+from tests.gpu.libraries import hopper_library
 from tests.kernels.harness import Library, random_inputs
 from tests.kernels.recurrence import plan, recurrence, recurrence_cases
 from tests.specs.recurrence import STATES
@@ -34,8 +34,8 @@ CASES = {
 
 
 @pytest.fixture(scope="module")
-def library(tmp_path_factory: pytest.TempPathFactory) -> Library:
-    return hopper_library(list(CASES.values()), tmp_path_factory, "recurrence")
+def library(request: pytest.FixtureRequest) -> Library:
+    return hopper_library(request, CASES)
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ait_mlir.lowering.kernels import Target
-from ait_mlir.lowering.toolchain import default_arch
+from tests.gpu.libraries import library_of
 from tests.kernels.harness import Library
 from tests.specs import FAMILIES
 from tests.specs.draw import draw
@@ -24,11 +23,10 @@ def libraries() -> dict[str, Library]:
 
 
 @pytest.fixture
-def library(libraries: dict[str, Library], family: str, tmp_path_factory: pytest.TempPathFactory) -> Library:
+def library(libraries: dict[str, Library], family: str, request: pytest.FixtureRequest) -> Library:
     if family not in libraries:
-        cases = [drawn.case for drawn in DRAWN[family].values()]
-        folder = tmp_path_factory.mktemp(family)
-        libraries[family] = Library(cases, folder, Target("cuda", default_arch("cuda")))
+        suite = {(family, name): drawn.case for name, drawn in DRAWN[family].items()}
+        libraries[family] = library_of(request, suite)
     return libraries[family]
 
 

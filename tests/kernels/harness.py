@@ -7,6 +7,7 @@ NumPy arrays laid out with any strides inside of a larger canvas, so that writes
 from __future__ import annotations
 
 import ctypes
+import hashlib
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -34,6 +35,7 @@ from ait_mlir.reference.core import storage_dtype
 from ait_mlir.reference.graph import evaluate_graph
 
 CPU = Target("cpu", "native")
+SUFFIX = {"cpu": "cc", "cuda": "cu", "rocm": "hip"}
 CANVAS_MARGIN = 24
 """Elements behind the last one of each buffer, to see writes that go too far."""
 
@@ -46,6 +48,12 @@ static int32_t test_fail(void* self, const char* message) {
   return 1;
 }
 """
+
+
+CASE_HEADER = "case.h"
+"""The header with `PRELUDE`, for translation units of one case."""
+_LABEL = "@CASE@"
+"""Stands for the label of a case in its code."""
 
 
 def parse_graph(text: str) -> GraphOp:
@@ -140,7 +148,7 @@ class Case:
         emitted = kernel.emit(Launch(self.op, ins, outs, dims, config, target, self.between(target)[0]))
         return (emitted,) if isinstance(emitted, Emission) else emitted
 
-    def code(self, index: int, target: Target = CPU) -> tuple[tuple[str, ...], str]:
+    def code(self, index: int | str, target: Target = CPU) -> tuple[tuple[str, ...], str]:
         """Includes and the C++ of this case, as the emitter makes it: a function for each launch."""
         ins, outs = self.args()
         results = [*outs, *self.between(target)[0]]
@@ -159,7 +167,7 @@ class Case:
             ]
         return tuple(includes), "\n".join(lines)
 
-    def entry(self, index: int, target: Target = CPU) -> str:
+    def entry(self, index: int | str, target: Target = CPU) -> str:
         """The function that runs the launches of a case, one after the other."""
         ins, outs = self.args()
         between, offsets, scratch = self.between(target)
@@ -181,8 +189,8 @@ class Case:
         )
 
 
-def launch_names(index: int, emissions: Sequence[Emission]) -> list[tuple[str, Emission]]:
-    """The unique name of each launch of the case with this number: `3`, then `3_1`."""
+def launch_names(index: int | str, emissions: Sequence[Emission]) -> list[tuple[str, Emission]]:
+    """The unique name of each launch of the case with this number or label: `3`, then `3_1`."""
     return [(f"{index}_{j}" if j else str(index), emission) for j, emission in enumerate(emissions)]
 
 
@@ -205,20 +213,48 @@ def source_of(cases: Sequence[Case], target: Target = CPU, first: int = 0) -> st
 
 def sources_of(cases: Sequence[Case], target: Target = CPU, size: int = 64) -> dict[str, str]:
     """The cases in translation units of `size`, so that they compile side by side."""
-    suffix = {"cpu": "cc", "cuda": "cu", "rocm": "hip"}[target.kind]
-    return {f"cases{i}.{suffix}": source_of(cases[i : i + size], target, i) for i in range(0, len(cases), size)}
+    return {
+        f"cases{i}.{SUFFIX[target.kind]}": source_of(cases[i : i + size], target, i) for i in range(0, len(cases), size)
+    }
+
+
+def labeled_source(case: Case, target: Target) -> tuple[str, str]:
+    """A label that the code of a case determines, and its translation unit, with names that have the label.
+
+    The unit does not depend on the other cases of a library, and can stand in one unit with others.
+    """
+    includes, code = case.code(_LABEL, target)
+    headers = dict.fromkeys((CASE_HEADER, "ait/types.h", *includes, "ait/dims.h"))
+    text = "".join(f'#include "{p}"\n' for p in headers) + f"\n{code}\n{case.entry(_LABEL, target)}"
+    label = hashlib.sha256(text.encode()).hexdigest()[:16]
+    return label, text.replace(_LABEL, label)
 
 
 class Library:
-    """The compiled cases of a suite, for the CPU or for the card of this machine."""
+    """The compiled cases of a suite, for the CPU or for the card of this machine.
+
+    For a card each case is a source of its own, so the cache has its object whichever other cases a library has; the
+    build joins sources in units (`lowering/joining.py`).
+    """
 
     def __init__(self, cases: Sequence[Case], workdir: Path, target: Target = CPU) -> None:
         from ait_mlir.lowering.build import build_library
 
         self.target = target
-        self.index = {id(case): i for i, case in enumerate(cases)}
-        size = 16 if target.is_gpu else 64
-        self.lib = ctypes.CDLL(str(build_library(sources_of(cases, target, size), target, workdir)))
+        self.index: dict[int, int | str] = {}
+        sources = self.sources(cases, workdir)
+        self.lib = ctypes.CDLL(str(build_library(sources, target, workdir)))
+
+    def sources(self, cases: Sequence[Case], workdir: Path) -> dict[str, str]:
+        """The sources of the library, by name; sets the number or label of each case."""
+        if not self.target.is_gpu:
+            self.index |= {id(case): i for i, case in enumerate(cases)}
+            return sources_of(cases, self.target)
+        sources = {CASE_HEADER: "#pragma once\n" + PRELUDE}
+        for case in cases:
+            self.index[id(case)], text = labeled_source(case, self.target)
+            sources[f"k_{self.index[id(case)]}.{SUFFIX[self.target.kind]}"] = text
+        return sources
 
     def call(
         self, case: Case, env: Mapping[str, int], pointers: Sequence[int], stream: int = 0, workspace: int = 0

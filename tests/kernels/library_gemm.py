@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import ctypes
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from ait_mlir.lowering.build import build_library
 from ait_mlir.lowering.kernels import Kernel, Target, kernel_of
-from tests.kernels.harness import CPU, Case, Library, sources_of
+from tests.kernels.harness import CPU, Case, Library
 
 SRC = Path(__file__).parents[2] / "runtime/src"
 GLUE = """\
@@ -68,13 +66,13 @@ class ConfiguredCase(Case):
     def chosen(self, target: Target) -> tuple[Kernel, Mapping[str, int]]:
         return kernel_of(self.provider, self.op, target), self.config
 
-    def code(self, index: int, target: Target = CPU) -> tuple[tuple[str, ...], str]:
+    def code(self, index: int | str, target: Target = CPU) -> tuple[tuple[str, ...], str]:
         includes, text = super().code(index, target)
         if self.provider not in WITH_WORKSPACE:
             text = text.replace("args.workspace_bytes = ", "args.workspace_bytes = 0 * ")
         return includes, text
 
-    def entry(self, index: int, target: Target = CPU) -> str:
+    def entry(self, index: int | str, target: Target = CPU) -> str:
         text = super().entry(index, target)
         if self.provider not in SERVICES:
             return text
@@ -109,20 +107,18 @@ def whole_source(path: Path) -> str:
 class GemmLibrary(Library):
     """The compiled cases with the service that they call."""
 
-    def __init__(self, cases: Sequence[Case], workdir: Path, target: Target = CPU) -> None:
+    def sources(self, cases: Sequence[Case], workdir: Path) -> dict[str, str]:
         files = ["dynamic_library.cc", "cpu/openblas.cc"]
-        if target.is_gpu:
+        if self.target.is_gpu:
             files = [
                 "dynamic_library.cc",
                 "gpu/gemm_lt.cc",
                 *(f"cuda/cudnn_{n}.cc" for n in ("attention", "conv", "plans")),
             ]
-        sources = sources_of(cases, target, 16 if target.is_gpu else 64)
+        sources = super().sources(cases, workdir)
         sources |= {Path(file).name: whole_source(SRC / file) for file in files}
         glue = Path(workdir) / "glue" / "glue.cc"
         glue.parent.mkdir(parents=True, exist_ok=True)
-        glue.write_text(GLUE + (CUDA_GLUE if target.is_gpu else ""))
+        glue.write_text(GLUE + (CUDA_GLUE if self.target.is_gpu else ""))
         sources["glue.cc"] = whole_source(glue)
-        self.target = target
-        self.index = {id(case): i for i, case in enumerate(cases)}
-        self.lib = ctypes.CDLL(str(build_library(sources, target, workdir)))
+        return sources
