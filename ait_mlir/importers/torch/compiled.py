@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, cast
 from ait_mlir.errors import InputError
 from ait_mlir.frontend.target import Target, as_target
 from ait_mlir.host.files import copy_atomic
+from ait_mlir.importers.checkpoints import read_checkpoint, use_checkpoint
 from ait_mlir.importers.torch.capture import capture
 from ait_mlir.importers.torch.errors import ImportFailure
 from ait_mlir.importers.torch.library import torch
@@ -45,6 +46,7 @@ def compile(
     streams: int | None = None,
     num_runtimes: int = 1,
     graph_mode: bool = False,
+    checkpoint: str | Path | None = None,
 ) -> CompiledModule:
     """Compile an unmodified `torch.nn.Module` or a program of `torch.export`.
 
@@ -52,7 +54,7 @@ def compile(
     maximum gets 4,096. `hints` are sizes to choose kernels for, by the name of a `torch.export.Dim`. `measure`,
     `budget`, `precision`, `deterministic` and `streams` are explained in `CompileOptions`, `num_runtimes` in `Model`.
     With `graph_mode`, runs on a GPU are replayed as CUDA graphs. Generated sources and IR are kept in `workdir` if it
-    is given.
+    is given. The weights of a `checkpoint` replace those of the module, as they are stored: see `read_checkpoint`.
 
     Raises `ImportFailure` for a model that cannot be imported, with the place in its source; nothing is written then.
     """
@@ -69,6 +71,8 @@ def compile(
         streams=streams,
     )
     imported = from_torch(module, example_inputs, example_kwargs, dynamic_shapes=dynamic_shapes, name=name, hints=hints)
+    if checkpoint is not None:
+        use_checkpoint(imported.module, imported.constants, read_checkpoint(checkpoint))
     compiled = build(imported, options, workdir=workdir, num_runtimes=num_runtimes, graph_mode=graph_mode)
     is_program = isinstance(module, torch.export.ExportedProgram)
     compiled.adopt(module.module(check_guards=False) if is_program else module)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 _EXAMPLE = """examples:
   ait import bert.pt2 -o bert.mlir          # and bert.safetensors
   ait import model.onnx                     # model.mlir and model.safetensors
+  ait import llama.py:build --checkpoint Llama-8B-AWQ  # weights as they are stored
   ait import --check model.py:build         # everything that cannot be imported, at once
   ait compile bert.mlir --weights bert.safetensors -o bert.ait
 
@@ -42,6 +43,18 @@ def add(subparsers: Any) -> None:
     p.add_argument("source", metavar="MODEL", help="FILE.onnx, FILE.pt2, or FILE.py:FUNCTION")
     p.add_argument("-o", "--output", metavar="FILE.mlir", help="where to write the IR (default: NAME.mlir)")
     p.add_argument("--weights", metavar="FILE", help="where to write the weights (default: beside the IR)")
+    p.add_argument(
+        "--checkpoint",
+        metavar="PATH",
+        help="a GGUF file or a folder of safetensors whose weights replace the model's, as they are stored",
+    )
+    p.add_argument(
+        "--keep",
+        metavar="PATTERN",
+        action="append",
+        default=[],
+        help="with --checkpoint: params of these names keep the model's values, as in '*.inv_freq'; may be repeated",
+    )
     p.add_argument("--name", help="the name of the model (default: that of its file or class)")
     phases = ("imported", "canonical")
     p.add_argument("--to", default="canonical", choices=phases, help="the phase to write (default: canonical)")
@@ -57,9 +70,19 @@ def run(options: argparse.Namespace) -> int:
     if options.weights is None and output.exists() and not output.is_file():
         raise UsageError(f"{output} is no regular file, so weights cannot be put beside it: name theirs with --weights")
     imported = load(options.source, options.name, trust_pickle=options.trust_pickle)
+    stored = ""
+    if options.checkpoint is not None:
+        from ait_mlir.importers.checkpoints import read_checkpoint, use_checkpoint
+
+        done = use_checkpoint(
+            imported.module, imported.constants, read_checkpoint(options.checkpoint), keep=options.keep
+        )
+        stored = f", of them {len(done.stored)} as stored; {len(done.kept)} kept"
+    elif options.keep:
+        raise UsageError("--keep is for --checkpoint, which is not given")
     params = len(imported.constants)
     size = sum(array.nbytes for array in imported.constants.values())
-    summary = f"{imported.operations} operations, {params} weights of {size} bytes"
+    summary = f"{imported.operations} operations, {params} weights of {size} bytes{stored}"
     if options.check:
         print(f"{options.source} can be imported: {summary}")
         return 0

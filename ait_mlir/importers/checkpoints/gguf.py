@@ -1,0 +1,194 @@
+"""GGUF: blocks of 32 and 256 numbers. The package `gguf` reads the file; scales and minima of K types have scales."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ait_mlir.importers.checkpoints.errors import CheckpointError
+from ait_mlir.importers.checkpoints.stored import Array, Scaled, StoredWeight, packed
+
+PLAIN = {"F32": "float32", "F16": "float16", "BF16": "bfloat16", "F64": "float64"}
+SMALL, LARGE = 32, 256
+"""The numbers of a block: of the plain types, and of the K types."""
+
+
+def read(path: Path) -> tuple[dict[str, StoredWeight], dict[str, Array]]:
+    """The quantised weights and the other tensors of a file, by GGUF's names."""
+    try:
+        from gguf import GGUFReader
+    except ImportError:
+        raise CheckpointError(f"{path}: reading GGUF needs the package gguf: pip install gguf") from None
+    try:
+        reader: Any = GGUFReader(path)
+    except (ValueError, KeyError, IndexError, TypeError, OverflowError, MemoryError, OSError) as error:
+        raise CheckpointError(f"{path}: is no GGUF file, or a damaged one: {error}") from None
+    weights: dict[str, StoredWeight] = {}
+    plain: dict[str, Array] = {}
+    for tensor in reader.tensors:
+        kind, name = tensor.tensor_type.name, str(tensor.name)
+        shape = tuple(int(n) for n in reversed(tensor.shape))
+        if kind in PLAIN:
+            plain[name] = _plain(tensor.data, PLAIN[kind], shape)
+            continue
+        if kind not in READ:
+            raise CheckpointError(f"{path}: tensor {name!r} has type {kind}, expected one of {', '.join(READ)}")
+        if len(shape) != 2:
+            raise CheckpointError(f"{path}: tensor {name!r} has {len(shape)} dims, expected 2")
+        block = LARGE if kind.endswith("_K") else SMALL
+        blocks = np.ascontiguousarray(tensor.data).view(np.uint8).reshape(shape[0], shape[1] // block, -1)
+        weights[name] = READ[kind](blocks)
+        for part, numbers in weights[name].parts("").items():
+            if numbers.dtype == np.float16 and not np.isfinite(numbers).all():
+                where = [int(i) for i in np.argwhere(~np.isfinite(numbers))[0]]
+                raise CheckpointError(f"{path}: tensor {name!r} has a {part[1:]} at {where} that is not finite")
+    return weights, plain
+
+
+def _plain(data: Array, dtype: str, shape: tuple[int, ...]) -> Array:
+    if dtype != "bfloat16":
+        return data.reshape(shape)
+    import ml_dtypes
+
+    return np.ascontiguousarray(data).view(ml_dtypes.bfloat16).reshape(shape)
+
+
+# ** parts of blocks: arrays [rows, blocks, bytes] **
+
+
+def _halves(part: Array) -> Array:
+    """f16 numbers, [rows, blocks]."""
+    return np.ascontiguousarray(part).view(np.float16)[..., 0]
+
+
+def _rows(numbers: Array) -> Array:
+    """The numbers of all blocks of a row side by side."""
+    return np.ascontiguousarray(numbers).reshape(numbers.shape[0], -1)
+
+
+def _parts(data: Array, count: int, bits: int, run: int) -> Array:
+    """Numbers of `bits`: byte i of a run of bytes has numbers i, i + run, i + 2 run, ..., the lowest bits first."""
+    rows, blocks, _ = data.shape
+    shifts = np.arange(0, 8, bits, dtype=np.uint8)[:, None]
+    found = data.reshape(rows, blocks, -1, 1, run) >> shifts & np.uint8(2**bits - 1)
+    return found.reshape(rows, blocks, -1)[..., :count]
+
+
+def _four(numbers: Array, element: str) -> tuple[str, int, Array]:
+    """Numbers of 4 bits of all rows, packed."""
+    found = _rows(numbers)
+    return element, found.shape[1], packed(found)
+
+
+def _eight(numbers: Array) -> tuple[str, int, Array]:
+    """Signed numbers in bytes."""
+    found = _rows(numbers.astype(np.int8))
+    return "int8", found.shape[1], found
+
+
+def _fifth(data: Array) -> Array:
+    """Bits 0 to 31 of words of 4 bytes."""
+    return np.unpackbits(np.ascontiguousarray(data), axis=-1, bitorder="little")
+
+
+# ** types **
+
+
+def _q4_0(b: Array) -> StoredWeight:
+    numbers = _parts(b[..., 2:], SMALL, 4, 16)
+    return StoredWeight("float32", Scaled(*_four(numbers ^ 8, "int4"), _halves(b[..., :2]), (1, SMALL)))
+
+
+def _q4_1(b: Array) -> StoredWeight:
+    numbers = _parts(b[..., 4:], SMALL, 4, 16)
+    scaled = Scaled(*_four(numbers, "uint4"), _halves(b[..., :2]), (1, SMALL))
+    return StoredWeight("float32", scaled, less=-_halves(b[..., 2:4]))
+
+
+def _q5_0(b: Array) -> StoredWeight:
+    numbers = _parts(b[..., 6:], SMALL, 4, 16) | _fifth(b[..., 2:6]) << np.uint8(4)
+    return StoredWeight("float32", Scaled(*_eight(numbers.astype(np.int8) - 16), _halves(b[..., :2]), (1, SMALL)))
+
+
+def _q5_1(b: Array) -> StoredWeight:
+    numbers = _parts(b[..., 8:], SMALL, 4, 16) | _fifth(b[..., 4:8]) << np.uint8(4)
+    scaled = Scaled(*_eight(numbers), _halves(b[..., :2]), (1, SMALL))
+    return StoredWeight("float32", scaled, less=-_halves(b[..., 2:4]))
+
+
+def _q8_0(b: Array) -> StoredWeight:
+    numbers = np.ascontiguousarray(b[..., 2:]).view(np.int8)
+    return StoredWeight("float32", Scaled(*_eight(numbers), _halves(b[..., :2]), (1, SMALL)))
+
+
+def _k(
+    numbers: tuple[str, int, Array],
+    scales: Array,
+    scale: Array,
+    minima: Array | None = None,
+    minimum: Array | None = None,
+) -> StoredWeight:
+    """A K type: groups of 16 or 32 numbers, whose scales and minima are numbers with a scale for each block of 256."""
+    each = scales.shape[-1]
+
+    def of(values: Array, unit: Array) -> Scaled:
+        rows = _rows(values)
+        return Scaled(rows.dtype.name, rows.shape[1], rows, _halves(unit), (1, each))
+
+    less = None if minima is None or minimum is None else of(minima, minimum)
+    return StoredWeight("float32", Scaled(*numbers, of(scales, scale), (1, LARGE // each)), less=less)
+
+
+def _six_bits(b: Array) -> tuple[Array, Array]:
+    """The 8 scales and the 8 minima of 6 bits in 12 bytes."""
+    low, middle, high = b[..., :4], b[..., 4:8], b[..., 8:12]
+    scales = np.concatenate([low & 63, high & 15 | low >> 2 & 48], -1)
+    return scales, np.concatenate([middle & 63, high >> 4 | middle >> 2 & 48], -1)
+
+
+def _q2_k(b: Array) -> StoredWeight:
+    packed_scales, data = b[..., :16], _parts(b[..., 16:80], LARGE, 2, 32)
+    return _k(_four(data, "uint4"), packed_scales & 15, b[..., 80:82], packed_scales >> 4, b[..., 82:84])
+
+
+def _q3_k(b: Array) -> StoredWeight:
+    high = _parts(b[..., :32], LARGE, 1, 32)
+    numbers = _parts(b[..., 32:96], LARGE, 2, 32).astype(np.int8) - (4 * (1 - high.astype(np.int8)))
+    low, top = b[..., 96:104], b[..., 104:108]
+    scales = np.concatenate([low & 15, low >> 4], -1)
+    scales = scales | np.concatenate([top >> shift & 3 for shift in (0, 2, 4, 6)], -1) << np.uint8(4)
+    return _k(_four(numbers, "int4"), scales.astype(np.int8) - 32, b[..., 108:110])
+
+
+def _q4_k(b: Array) -> StoredWeight:
+    scales, minima = _six_bits(b[..., 4:16])
+    return _k(_four(_parts(b[..., 16:], LARGE, 4, 32), "uint4"), scales, b[..., :2], minima, b[..., 2:4])
+
+
+def _q5_k(b: Array) -> StoredWeight:
+    scales, minima = _six_bits(b[..., 4:16])
+    numbers = _parts(b[..., 48:], LARGE, 4, 32) | _parts(b[..., 16:48], LARGE, 1, 32) << np.uint8(4)
+    return _k(_eight(numbers), scales, b[..., :2], minima, b[..., 2:4])
+
+
+def _q6_k(b: Array) -> StoredWeight:
+    numbers = _parts(b[..., :128], LARGE, 4, 64) | _parts(b[..., 128:192], LARGE, 2, 32) << np.uint8(4)
+    scales = np.ascontiguousarray(b[..., 192:208]).view(np.int8)
+    return _k(_eight(numbers.astype(np.int8) - 32), scales, b[..., 208:210])
+
+
+READ: dict[str, Callable[[Array], StoredWeight]] = {
+    "Q4_0": _q4_0,
+    "Q4_1": _q4_1,
+    "Q5_0": _q5_0,
+    "Q5_1": _q5_1,
+    "Q8_0": _q8_0,
+    "Q2_K": _q2_k,
+    "Q3_K": _q3_k,
+    "Q4_K": _q4_k,
+    "Q5_K": _q5_k,
+    "Q6_K": _q6_k,
+}

@@ -1,0 +1,124 @@
+"""Puts the weights of a checkpoint, as they are stored, in place of the params of an imported model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
+
+from ait_mlir.building.writer import Writer
+from ait_mlir.dialects.ait.base import AitOp
+from ait_mlir.dialects.ait.data import GraphOp, ParamOp
+from ait_mlir.dialects.ait.dtypes import BY_IR, is_float
+from ait_mlir.dialects.ait.types import tensor_type
+from ait_mlir.dtypes import numpy_dtype
+from ait_mlir.importers.checkpoints.checkpoint import Checkpoint
+from ait_mlir.importers.checkpoints.errors import CheckpointError
+from ait_mlir.importers.checkpoints.stored import Array, StoredWeight
+
+MADE = "constant."
+"""How the names of params begin that an importer computed; no checkpoint has them."""
+
+
+@dataclass
+class Replaced:
+    """What became of the params of a model."""
+
+    stored: list[str] = field(default_factory=list[str])
+    """Params that are now computed from the stored numbers."""
+    plain: list[str] = field(default_factory=list[str])
+    """Params with a tensor of the checkpoint."""
+    kept: list[str] = field(default_factory=list[str])
+    """Params that keep the value of the model."""
+
+
+class _Before(Writer):
+    """Writes before an op of a graph."""
+
+    def __init__(self, graph: GraphOp, place: Operation) -> None:
+        super().__init__(graph.block)
+        self._place = place
+
+    def insert(self, op: AitOp) -> Operation:
+        self.block.insert_op_before(op, self._place)
+        return op
+
+
+def use_checkpoint(
+    module: ModuleOp,
+    constants: dict[str, Array],
+    checkpoint: Checkpoint,
+    *,
+    names: Callable[[str], str] | None = None,
+    keep: Sequence[str] = (),
+) -> Replaced:
+    """Let a module read the weights of a checkpoint as they are stored; `constants` get the stored arrays.
+
+    A quantised weight becomes `ait.dequantize` of its stored numbers, in the type of the param. Other tensors replace
+    the value of a param, converted to its type. `names` gives the name in the checkpoint for the name of a param; by
+    default they are equal. Params whose names match one of the patterns `keep` keep their value. Raises
+    `CheckpointError` for a param that the checkpoint does not have, and for one of another shape.
+    """
+    graph = next(op for op in module.ops if isinstance(op, GraphOp))
+    done = Replaced()
+    for param in list(graph.params()):
+        name = param.param_name.data
+        if name.startswith(MADE) or any(fnmatchcase(name, pattern) for pattern in keep):
+            done.kept.append(name)
+            continue
+        wanted = names(name) if names is not None else name
+        if wanted in checkpoint.weights:
+            _store(graph, param, constants, checkpoint, wanted)
+            done.stored.append(name)
+        elif wanted in checkpoint.plain:
+            constants[name] = _converted(param, checkpoint, wanted)
+            done.plain.append(name)
+        else:
+            also = "" if wanted == name else f", under the name {wanted!r}"
+            raise CheckpointError(
+                f"{checkpoint.path}: the model's param {name!r} is not in the checkpoint{also}; give its name there, "
+                "or keep the model's value"
+            )
+    return done
+
+
+def _store(graph: GraphOp, param: ParamOp, constants: dict[str, Array], checkpoint: Checkpoint, wanted: str) -> None:
+    weight: StoredWeight = checkpoint.weights[wanted]
+    t, name = tensor_type(param.output), param.param_name.data
+    _check_shape(param, checkpoint, wanted, weight.shape)
+    if not is_float(t.element_type):
+        raise CheckpointError(
+            f"{checkpoint.path}: tensor {wanted!r} is a quantised weight, but the model's param {name!r} has elements "
+            f"of {t.element_type}"
+        )
+    value = weight.write(_Before(graph, param), name, t.element_type)
+    param.output.replace_all_uses_with(value)
+    param.detach()
+    param.erase()
+    constants.pop(name, None)
+    constants.update(weight.parts(name))
+
+
+def _converted(param: ParamOp, checkpoint: Checkpoint, wanted: str) -> Array:
+    array = checkpoint.plain[wanted]
+    _check_shape(param, checkpoint, wanted, array.shape)
+    found, meant = array.dtype.name, BY_IR[tensor_type(param.output).element_type]
+    is_number = "float" in found
+    if found != meant.name and not (is_number and meant.is_float):
+        raise CheckpointError(
+            f"{checkpoint.path}: tensor {wanted!r} has dtype {found}, but the model's param has elements of "
+            f"{meant.mlir}"
+        )
+    return array.astype(numpy_dtype(meant.name))
+
+
+def _check_shape(param: ParamOp, checkpoint: Checkpoint, wanted: str, shape: tuple[int, ...]) -> None:
+    meant = tensor_type(param.output).static_shape()
+    if meant != shape:
+        raise CheckpointError(
+            f"{checkpoint.path}: tensor {wanted!r} has shape {list(shape)}, but the model's param "
+            f"{param.param_name.data!r} has shape {list(meant or ())}"
+        )

@@ -1,0 +1,168 @@
+"""A weight as a checkpoint stores it: numbers in few bits, scales, zero points, and ops that make values of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from xdsl.dialects.builtin import f32
+from xdsl.ir import Attribute, SSAValue
+
+from ait_mlir.building.writer import Writer
+from ait_mlir.compositions.index import slices_at
+from ait_mlir.compositions.quantize import dequantize, unpack
+from ait_mlir.dialects.ait.dtypes import BY_NAME
+from ait_mlir.dialects.ait.types import TensorType, as_shape
+from ait_mlir.dtypes import numpy_dtype
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Scaled:
+    """A matrix of numbers in few bits: (q - zero) * scale.
+
+    `numbers` are [rows, columns]. Those of 4 bits lie two in a byte, the lower half first: [rows, (columns + 1) // 2]
+    of uint8. Without `blocks` the scale and the zero point broadcast; else there is a number for each block.
+    """
+
+    element: str
+    """The element type of the numbers: "int4", "uint4", "int8", "uint8" or "float8_e4m3fn"."""
+    columns: int
+    numbers: Array
+    scale: Array | Scaled
+    blocks: tuple[int, int] | None = None
+    zero: Array | None = None
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.numbers.shape[0], self.columns
+
+    def parts(self, name: str) -> dict[str, Array]:
+        """The arrays that are stored, by the names of their params."""
+        scale = self.scale.parts(f"{name}.scale") if isinstance(self.scale, Scaled) else {f"{name}.scale": self.scale}
+        zero = {} if self.zero is None else {f"{name}.zero": self.zero}
+        return {f"{name}.numbers": self.numbers, **scale, **zero}
+
+    def values(self) -> NDArray[np.float32]:
+        """The numbers that are meant, in f32."""
+        q = self.whole_numbers().astype(np.float32)
+        if self.zero is not None:
+            q -= spread(self.zero, self.blocks, self.shape).astype(np.float32)
+        scale = self.scale.values() if isinstance(self.scale, Scaled) else self.scale.astype(np.float32)
+        return q * spread(scale, self.blocks, self.shape)
+
+    def whole_numbers(self) -> Array:
+        """The stored numbers, an element each."""
+        if self.element not in ("int4", "uint4"):
+            return self.numbers
+        found = nibbles(self.numbers)[:, : self.columns]
+        return found if self.element == "uint4" else (found.view(np.int8) ^ 8) - 8
+
+    def with_columns(self, order: Array) -> Scaled:
+        """The same scales on the stored numbers in another order of columns."""
+        found = self.whole_numbers()[:, order]
+        return replace(self, numbers=packed(found) if self.element in ("int4", "uint4") else found)
+
+    def write(self, w: Writer, name: str, element: Attribute) -> SSAValue:
+        """The ops that compute the values in a float type."""
+        numbers = _param(w, f"{name}.numbers", self.numbers)
+        if self.element in ("int4", "uint4"):
+            numbers = unpack(w, numbers, self.columns, BY_NAME[self.element].ir)
+        if isinstance(self.scale, Scaled):
+            scale = self.scale.write(w, f"{name}.scale", f32)
+        else:
+            scale = _param(w, f"{name}.scale", self.scale)
+        zero = None if self.zero is None else _param(w, f"{name}.zero", self.zero)
+        return dequantize(w, numbers, scale, element, zero, self.blocks)
+
+
+@dataclass(frozen=True)
+class StoredWeight:
+    """A weight of a checkpoint: [rows, columns], as `torch.nn.Linear` has it.
+
+    `less` are numbers that are subtracted from the values, one for each block. Column i of the weight is column
+    `order[i]` of the stored one.
+    """
+
+    dtype: str
+    """The type of the values: "float16", "bfloat16" or "float32"."""
+    scaled: Scaled
+    less: Scaled | Array | None = None
+    order: NDArray[np.int64] | None = None
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.scaled.shape
+
+    def parts(self, name: str) -> dict[str, Array]:
+        """The arrays that are stored, by the names of their params."""
+        less = {} if self.less is None else {f"{name}.less": self.less}
+        found = less if not isinstance(self.less, Scaled) else self.less.parts(f"{name}.less")
+        order = {} if self.order is None else {f"{name}.order": self.order}
+        return {**self.scaled.parts(name), **found, **order}  # type: ignore[dict-item]
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of the stored arrays."""
+        return sum(array.nbytes for array in self.parts("").values())
+
+    def values(self) -> Array:
+        """The weight that the library of the format would make of it, to the bit."""
+        found = self.scaled.values()
+        if self.less is not None:
+            less = self.less.values() if isinstance(self.less, Scaled) else self.less.astype(np.float32)
+            found = found - spread(less, self.scaled.blocks, self.shape)
+        found = found if self.order is None else found[:, self.order]
+        return found.astype(numpy_dtype(self.dtype))
+
+    def write(self, w: Writer, name: str, element: Attribute) -> SSAValue:
+        """The ops that compute the weight in a float type, from params of the names of `parts`."""
+        if self.less is None:
+            value = self.scaled.write(w, name, element)
+        else:
+            assert self.scaled.blocks is not None
+            rows, size = self.shape[0], self.scaled.blocks[1]
+            value = self.scaled.write(w, name, f32)
+            stored = self.less
+            less = (
+                stored.write(w, f"{name}.less", f32)
+                if isinstance(stored, Scaled)
+                else _param(w, f"{name}.less", stored)
+            )
+            groups = self.shape[1] // size
+            value = w.reshape(value, as_shape([rows, groups, size]))
+            value = w.sub(value, w.reshape(w.cast(less, f32), as_shape([rows, groups, 1])))
+            value = w.cast(w.reshape(value, as_shape(self.shape)), element)
+        if self.order is not None:
+            value = w.full(slices_at(w, value, 1, _param(w, f"{name}.order", self.order)))
+        return value
+
+
+def _param(w: Writer, name: str, data: Array) -> SSAValue:
+    """A param in the type of its data."""
+    return w.param(name, TensorType.get(as_shape(data.shape), BY_NAME[data.dtype.name].ir))
+
+
+def spread(numbers: Array, blocks: tuple[int, int] | None, shape: Sequence[int]) -> Array:
+    """A number for each element of a matrix: of its block, or by broadcasting."""
+    if blocks is None:
+        return np.broadcast_to(numbers, tuple(shape))
+    return numbers.repeat(blocks[0], 0)[: shape[0]].repeat(blocks[1], 1)[:, : shape[1]]
+
+
+def nibbles(data: Array) -> NDArray[np.uint8]:
+    """The two numbers of each byte along the last dim, the lower half first."""
+    data = np.ascontiguousarray(data).view(np.uint8)
+    return np.stack([data & 15, data >> 4], -1).reshape(*data.shape[:-1], -1)
+
+
+def packed(numbers: Array) -> NDArray[np.uint8]:
+    """Numbers of 4 bits in bytes, two of each along the last dim, the first in the lower half."""
+    data = numbers.astype(np.int8).view(np.uint8) & np.uint8(15)
+    if data.shape[-1] % 2:
+        data = np.concatenate([data, np.zeros_like(data[..., :1])], -1)
+    return (data[..., ::2] | data[..., 1::2] << np.uint8(4)).astype(np.uint8)
