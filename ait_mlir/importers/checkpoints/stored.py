@@ -160,9 +160,9 @@ def nibbles(data: Array) -> NDArray[np.uint8]:
     return np.stack([data & 15, data >> 4], -1).reshape(*data.shape[:-1], -1)
 
 
-def packed(numbers: Array) -> NDArray[np.uint8]:
+def packed(numbers: Array) -> Array:
     """Numbers of 4 bits in bytes, two of each along the last dim, the first in the lower half."""
     data = numbers.astype(np.int8).view(np.uint8) & np.uint8(15)
     if data.shape[-1] % 2:
         data = np.concatenate([data, np.zeros_like(data[..., :1])], -1)
-    return (data[..., ::2] | data[..., 1::2] << np.uint8(4)).astype(np.uint8)
+    return data[..., ::2] | data[..., 1::2] << np.uint8(4)
