@@ -39,6 +39,8 @@ ANCHOR = """
 static thread_local char ait_emulator_anchor;
 extern "C" void* ait_emulator_anchor_address() { return &ait_emulator_anchor; }
 """
+GUARD = "guard"
+"""Of the compiler, for an array of a class in shared memory: no memory of a card."""
 
 
 def _tools(kind: Kind, flags: Sequence[str], link: Sequence[str] = ()) -> Toolchain:
@@ -107,7 +109,9 @@ class EmulatedLibrary(Library):
         anchor = next(offset for _, name, offset, _ in self.variables if name == "ait_emulator_anchor")
         self.emulator.ait_emulator_use(ctypes.c_void_p(self.lib.ait_emulator_anchor_address() - anchor))
         for kernel, name, offset, size in self.variables:
-            if kernel:
+            if name == GUARD:
+                self.emulator.ait_emulator_guard(ctypes.c_size_t(offset), ctypes.c_size_t(size))
+            elif kernel:
                 self.emulator.ait_emulator_variable(
                     kernel.encode(), name.encode(), ctypes.c_size_t(offset), ctypes.c_size_t(size)
                 )
@@ -165,6 +169,8 @@ def shared_variables(library: Path) -> list[tuple[str, str, int, int]]:
         symbol, offset, size = fields[7], int(fields[1], 16), int(fields[2], 0)
         if symbol.startswith("_ZL"):
             found[symbol] = ("", re.sub(r"^_ZL\d+", "", symbol), offset, size)
+        elif symbol.startswith("_ZGVZ"):
+            found[symbol] = ("", GUARD, offset, size)
         elif symbol.startswith("_ZZ"):
             # _ZZ <encoding of the kernel> E <length> <name>
             local = re.fullmatch(r"_ZZ(.*)E(\d+)(\w+?)", symbol)

@@ -9,8 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.emulator.library import EmulatedLibrary, Kind
+from tests.emulator.library import GUARD, EmulatedLibrary, Kind
+from tests.kernels import loops
 from tests.kernels.harness import PRELUDE
+from tests.kernels.library_gemm import on_kernel
 
 KINDS: tuple[Kind, ...] = ("cuda", "rocm")
 THREADS = 128
@@ -277,3 +279,12 @@ def test_atomics_may_meet(tmp_path: Path) -> None:
         assert right.run()[0] == sum(range(THREADS))
         with pytest.raises(RuntimeError, match="with no barrier between"):
             plant(body.replace("ADD", "sum += in[threadIdx.x];"), kind, tmp_path / f"wrong-{kind}").run()
+
+
+def test_guards_of_the_compiler_are_no_shared_memory(tmp_path: Path) -> None:
+    """g++ notes beside an array of a class in a template whether it is initialised, here behind the last tile."""
+    case = loops.SPEC.case(loops.random_form(2962), "bf16")
+    tiled = on_kernel(case, "tiles", {"along": 32, "across": 32, "lanes": 1})
+    library = EmulatedLibrary([tiled], tmp_path, "cuda")
+    assert any(name == GUARD for _, name, _, _ in library.variables)
+    loops.check_loops(library, tiled, "random-bf16")

@@ -36,6 +36,7 @@ std::vector<Variable> variables;
 std::vector<const Variable*> launched_variables;
 std::vector<Buffer> buffers;
 uintptr_t static_begin = 0, static_end = 0;
+std::vector<std::pair<uintptr_t, size_t>> guards;  ///< of the compiler, beside variables in shared memory: it notes whether they are initialised
 struct Range {
   uintptr_t begin, end;
 };
@@ -118,6 +119,10 @@ void check_held(const Fiber& self, uintptr_t address, size_t bytes, Access acces
   }
 }
 
+bool is_guard(uintptr_t address) {
+  return std::any_of(guards.begin(), guards.end(), [&](const auto& guard) { return address - guard.first < guard.second; });
+}
+
 void check_static(Block& block, uintptr_t address, size_t bytes, Access access) {
   const size_t offset = address - static_begin;
   const Toucher by = thread_touching();
@@ -129,6 +134,7 @@ void check_static(Block& block, uintptr_t address, size_t bytes, Access access) 
     }
     return;
   }
+  if (is_guard(address)) return;
   const Variable* nearest = nullptr;
   for (const Variable* variable : launched_variables) {
     if (variable->offset <= offset && (nearest == nullptr || variable->offset > nearest->offset)) nearest = variable;
@@ -191,6 +197,7 @@ void check(uintptr_t address, size_t bytes, Access access) {
       if (address - uintptr_t(fiber->stack) < kStackBytes) fail("%s of a local variable of thread %u", access_name(access), fiber->thread);
     }
   }
+  if (is_guard(address)) return;
   if (!launched_variables.empty() && address - static_end < 4096) check_static(block, address, bytes, access);  // which fails
   const Buffer* near = nullptr;
   ptrdiff_t distance = 1 << 20;
@@ -317,6 +324,7 @@ extern "C" void ait_emulator_use(void* static_base) {
   using namespace ait::emulator;
   variables.clear();
   program.clear();
+  guards.clear();
   static_begin = static_end = uintptr_t(static_base);
 }
 
@@ -325,6 +333,11 @@ extern "C" void ait_emulator_variable(const char* kernel, const char* name, size
   using namespace ait::emulator;
   variables.push_back({kernel, name, offset, bytes});
   static_end = std::max(static_end, static_begin + offset + bytes);
+}
+
+/// A guard of the compiler in the same memory.
+extern "C" void ait_emulator_guard(size_t offset, size_t bytes) {
+  ait::emulator::guards.emplace_back(ait::emulator::static_begin + offset, bytes);
 }
 
 extern "C" void ait_emulator_forget_buffers() { ait::emulator::buffers.clear(); }
