@@ -182,6 +182,18 @@ SCATTER = Spec(
             )
             for kind, types in (("add", ("f16", "i64")), ("set", ("bf16", "i8")), ("max", ("f32",)))
         ),
+        *(
+            form(
+                f"{kind}-wide{name}", f"scatter {kind} %a, %b at(%c) dims [1] kept [0]", "72 x 16 x T", "72 x s x T", "72 x s x i64",
+                below={2: 16}, types=types, envs=COLUMNS, few=COLUMNS, both=True, strides=strides,
+            )
+            for kind, types in (("add", ("f16",)), ("set", ("f16", "f32")))
+            for name, strides in (("", {}), ("-columns", dict.fromkeys(range(4), ("1", "72"))))
+        ),
+        form(
+            "set-tags", "scatter set %a, %b at(%c) dims [1] kept [0]", "64 x 3001 x T", "64 x s x T", "64 x s x i32", below={2: 3001},
+            types=("f32",), envs=({"b": 1, "s": 520},), few=({"b": 1, "s": 520},), both=True,
+        ),
         form(
             "set-few", "scatter set %a, %b at(%c) dims [0] kept [1]", "600 x 8 x T", "70 x 8 x T", "70 x 1 x i64", below={2: 600},
             types=("f16",), envs=LONG[:1], few=LONG[:1], both=True,

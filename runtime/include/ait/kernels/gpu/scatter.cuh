@@ -7,8 +7,8 @@
 
 #include "ait/gpu/launch.h"
 #include "ait/kernels/gpu/scatter_last.cuh"
+#include "ait/kernels/gpu/scatter_rows.cuh"
 #include "ait/kernels/gpu/scatter_sorted.cuh"
-#include "ait/kernels/gpu/scatter_tile.cuh"
 #include "ait/kernels/gpu/vector.cuh"
 #include "ait/kernels/indexed_space.h"
 #include "ait/kernels/operand.h"
@@ -97,7 +97,7 @@ int32_t scatter(const Context& ctx, const IndexedSpace<kRank, kIndices, Id>& spa
   const bool neighbours = space.index_strides[0][kSerial + kKeyed - 1] == 1 && space.index_strides[0][kSerial - 1] != 1;  // indices of rows
   if (sorted.columns() == 1 && sorted.rows() >= kManyRows && places * 8 >= targets) {
     bool fits = false;
-    const int32_t status = detail::scatter_tile(ctx, sorted, neighbours, fits);
+    const int32_t status = detail::scatter_rows(ctx, sorted, neighbours, fits);
     if (fits) return status;
   }
   // Few places cost less than a sort; of a column for each thread, each place is read once.

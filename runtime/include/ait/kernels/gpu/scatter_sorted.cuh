@@ -25,6 +25,7 @@ struct ScatterSpace {
   static_assert(kSerial > 0 && kKeyed > 0 && kFree > 0, "each group has a loop");
   using Combine = Kind;
   using Value = T;
+  using Index = Id;
   using Sum = combined_t<Kind, T>;
   IndexedSpace<kRank, kIndices, Id> space;
   const T* values;
@@ -63,16 +64,29 @@ struct ScatterSpace {
     return target_at(starts, place);
   }
   __device__ __forceinline__ int64_t target_at(const int64_t* starts, int64_t place) const {
+    Id ids[kIndices];
+    ids_at(starts, place, ids);
+    return target_of(ids);
+  }
+  /// @brief The indices of a place as they are stored.
+  __device__ __forceinline__ void ids_at(const int64_t* starts, int64_t place, Id (&ids)[kIndices]) const {
     int64_t at_place[kSerial];
     coordinates<kSerial>(place, space.sizes, at_place);
-    int64_t number = 0;
-    bool known = true;
 #pragma unroll
     for (int k = 0; k < kIndices; ++k) {
       int64_t at = starts[k];
 #pragma unroll
       for (int d = 0; d < kSerial; ++d) at += at_place[d] * space.index_strides[k][d];
-      const int64_t given = static_cast<int64_t>(space.indices[k][at]), found = given < 0 ? given + space.extents[k] : given;
+      ids[k] = space.indices[k][at];
+    }
+  }
+  /// @brief The number of the element that indices name; -1 if one is outside of its dim.
+  __device__ __forceinline__ int64_t target_of(const Id (&ids)[kIndices]) const {
+    int64_t number = 0;
+    bool known = true;
+#pragma unroll
+    for (int k = 0; k < kIndices; ++k) {
+      const int64_t given = static_cast<int64_t>(ids[k]), found = given < 0 ? given + space.extents[k] : given;
       known = known && found >= 0 && found < space.extents[k];
       number = number * space.extents[k] + found;
     }
@@ -116,20 +130,18 @@ struct ScatterSpace {
     const uintptr_t bits = reinterpret_cast<uintptr_t>(values) | reinterpret_cast<uintptr_t>(out);
     return fits && bits % (count * sizeof(T)) == 0;
   }
+  /// @brief Whether `count` elements can be accessed as one word: those of neighbouring rows, or those of a row that a single index names.
+  bool may_access_rows(int count, bool of_rows) const {
+    constexpr int kLast = kSerial + kKeyed - 1;
+    bool fits = reinterpret_cast<uintptr_t>(out) % (count * sizeof(T)) == 0;
+    for (int d = kSerial; d <= kLast; ++d) fits = fits && (space.sizes[d] == 1 || space.whole_strides[d] % count == 0 || (of_rows && d == kLast));
+    if (!of_rows) return fits && kIndices == 1 && space.steps[0] == 1 && space.extents[0] % count == 0;
+    for (int k = 0; k < kIndices; ++k) fits = fits && space.steps[k] % count == 0;
+    return fits && space.whole_strides[kLast] == 1 && space.sizes[kLast] % count == 0;
+  }
 };
 
 namespace detail {
-
-/// @brief Combines a value of each lane with elements of shared memory, in the order of the lanes. A warp calls.
-/// @param same the lanes with the element of this one, which are `known`
-template <class Kind, class A>
-__device__ __forceinline__ void combine_lanes(A* elements, bool known, uint32_t target, A value, lanes_t same) {
-  const int before = known ? count_lanes(same & lanes_below()) : 0;
-  for (int turn = 0; turn == 0 || ballot(before >= turn) != 0; ++turn) {
-    if (known && before == turn) elements[target] = Kind::template apply<A>(elements[target], value);
-    sync_warp();
-  }
-}
 
 /// @brief How the columns of a space are cut: a thread has a word of `kVec` neighbours, `lanes` threads of a warp lie side by side, and a part is
 /// what they have together.
