@@ -209,6 +209,12 @@ def keep(source: Path, path: Path, key: str) -> None:
         shutil.copyfileobj(data, file, 1 << 20)
 
 
+def keep_bytes(data: bytes, path: Path, key: str) -> None:
+    """Write `data` to `path` in the cache so that `is_kept` holds for `key`. The files are not flushed."""
+    put(_record_of(path), _record(key, hashlib.sha256(data).hexdigest()))
+    put(path, data)
+
+
 def is_kept(path: Path, key: str) -> bool:
     """Whether `path` has the content that `keep` wrote for `key`, and its path contains no link.
 

@@ -82,6 +82,7 @@ def environment_of(loader: jinja2.BaseLoader) -> jinja2.Environment:
         keep_trailing_newline=True,
         auto_reload=False,
         autoescape=False,
+        optimized=False,  # the code that is kept must not depend on filters
     )
     environment.globals.clear()
     environment.globals["range"] = range
@@ -95,7 +96,11 @@ def environment_of(loader: jinja2.BaseLoader) -> jinja2.Environment:
 def _environment(folder: Path) -> jinja2.Environment:
     import jinja2
 
-    return environment_of(jinja2.FileSystemLoader(folder))
+    from ait_mlir.lowering.compiled_templates import CompiledTemplates
+
+    environment = environment_of(jinja2.FileSystemLoader(folder))
+    environment.bytecode_cache = CompiledTemplates()
+    return environment
 
 
 def _only_cpp(value: object) -> object:

@@ -13,6 +13,7 @@ from ait_mlir.dims import parse
 from ait_mlir.driver import emit, run_to_phase
 from ait_mlir.ir.context import context
 from ait_mlir.ir.parser import parse_text
+from ait_mlir.lowering import template as templates
 from ait_mlir.lowering.cpp import CppText, identifier
 from ait_mlir.lowering.template import TEMPLATES, TemplateError, environment_of, render, render_with
 
@@ -30,6 +31,26 @@ def test_filters_make_what_is_printed():
     printed = _render(template, name="v1", n=3, text='"\\\n', size=parse("2*b"), dims={"b": "d0"})
     assert printed == 'f(v1, 3, "\\042\\134\\012", (2 * d0));  // "..\n'
     assert type(render("statements.j2", statements=[], dims={}, kernel_dims=[])) is CppText
+
+
+@pytest.mark.parametrize("damage", [None, b"", b"other"])
+def test_the_code_of_templates_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: bytes | None) -> None:
+    monkeypatch.setenv("AIT_CACHE_DIR", str(tmp_path))
+    made: list[str] = []
+    compile_template = jinja2.Environment.compile
+
+    def counted(self: jinja2.Environment, source: str, name: str, filename: str) -> object:
+        made.append(name)
+        return compile_template(self, source, name, filename)
+
+    monkeypatch.setattr(jinja2.Environment, "compile", counted)
+    for _ in range(2):
+        templates._environment.cache_clear()
+        assert render("sizes.j2", name=identifier("s"), fields=[]).endswith("};\n")
+        for path in [*tmp_path.rglob("templates/*")] if damage is not None else []:
+            path.write_bytes(damage)
+    templates._environment.cache_clear()
+    assert made == ["sizes.j2"] * (1 if damage is None else 2)
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ _PARTS = {
     "objects": "compiled sources",
     "headers": "precompiled headers of the standard library",
     "libraries": "linked models and runtime libraries",
+    "templates": "compiled templates of generated code",
     "models": "libraries taken out of artifacts",
     "prefix": "the library for C and C++ programs",
     "tmp": "builds that are under way, or were killed",
