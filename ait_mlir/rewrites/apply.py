@@ -1,4 +1,4 @@
-"""Applies our own pattern sets, which are compiled on first use."""
+"""Applies our own pattern sets, which are compiled as far as they are used."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from ait_mlir.rewrites.engine.driver import Statistics, apply_patterns
 from ait_mlir.rewrites.engine.language import PatternSet
 from ait_mlir.rewrites.engine.steps import Universe
 from ait_mlir.rewrites.families import CONSTRAINTS, FINDERS, NATIVES
+from ait_mlir.rewrites.on_demand import OnDemand, keep_roots, known_roots
 
 Applies = Callable[[Operation], bool]
 
@@ -29,16 +30,21 @@ def universe(operations: Mapping[str, type[Operation]] | None = None) -> Univers
 
 
 @cache
-def _compiled(patterns: PatternSet, dialect: str, generation: int) -> CompiledPatterns:
+def _compiled(patterns: PatternSet, dialect: str, generation: int) -> CompiledPatterns | OnDemand:
     operations = {op.name: op for op in DIALECTS[dialect]().operations}
-    if dialect == "ait":
-        operations |= outside_operations()
-    return compile_patterns(patterns.patterns, universe(operations))
+    from_outside = outside_operations()
+    names = universe(operations | (from_outside if dialect == "ait" else {}))
+    if not from_outside and (roots := known_roots(patterns, dialect)) is not None:
+        return OnDemand(patterns, names, roots)
+    found = compile_patterns(patterns.patterns, names)
+    if not from_outside:
+        keep_roots(patterns, dialect, found.roots)
+    return found
 
 
-def compiled(patterns: PatternSet, dialect: str = "ait") -> CompiledPatterns:
+def compiled(patterns: PatternSet, dialect: str = "ait") -> CompiledPatterns | OnDemand:
     """The compiled form of a set of patterns over the operations of the dialect of this name; operators from outside
-    count as operations of `ait`."""
+    count as operations of `ait`. A set of the package that the cache knows is compiled on demand."""
     return _compiled(patterns, dialect, outside.generation())
 
 
@@ -49,7 +55,10 @@ def outside_operations() -> dict[str, type[Operation]]:
 
 def rewrite(scope: Operation, patterns: PatternSet, *, dialect: str = "ait", reverse: bool = False) -> Statistics:
     """Apply a set of patterns to everything nested in `scope` until none matches."""
-    return apply_patterns(scope, compiled(patterns, dialect), reverse=reverse)
+    found = compiled(patterns, dialect)
+    if isinstance(found, OnDemand):
+        found.prepare({type(op) for op in scope.walk()})
+    return apply_patterns(scope, found, reverse=reverse)
 
 
 @contextmanager

@@ -47,6 +47,8 @@ class CompiledPatterns:
     dispatch: dict[type[Operation], Matcher]
     names: tuple[str, ...]
     source: str
+    roots: dict[str, frozenset[str]]
+    """The names of the ops that are roots of the patterns of a name."""
 
 
 def compile_patterns(patterns: Iterable[pdl.PatternOp], universe: Universe) -> CompiledPatterns:
@@ -55,10 +57,12 @@ def compile_patterns(patterns: Iterable[pdl.PatternOp], universe: Universe) -> C
     constants = Constants()
     generator = _Generator(constants)
     by_class: dict[type[Operation], list[int]] = {}
+    roots: dict[str, frozenset[str]] = {}
     for rank, pattern in enumerate(ordered):
         steps = lower(pattern, universe, constants)
         action, arguments = lower_action(f"act{rank}", pattern, steps, universe, constants)
         generator.add(steps, action, arguments)
+        roots[steps.name] = roots.get(steps.name, frozenset()) | {cls.name for cls in steps.roots}
         for cls in steps.roots:
             by_class.setdefault(cls, []).append(rank)
     # Classes that are roots of the same patterns share one matcher.
@@ -71,7 +75,7 @@ def compile_patterns(patterns: Iterable[pdl.PatternOp], universe: Universe) -> C
     dispatch: dict[type[Operation], Matcher] = {
         cls: namespace[functions[tuple(ranks)]] for cls, ranks in by_class.items()
     }
-    return CompiledPatterns(dispatch, tuple(p.name for p in generator.patterns), generator.source())
+    return CompiledPatterns(dispatch, tuple(p.name for p in generator.patterns), generator.source(), roots)
 
 
 @dataclass

@@ -39,11 +39,17 @@ Matcher = Callable[["Rewriter", Operation], "tuple[int, Match, tuple[object, ...
 """Finds the pattern to apply to an operation: (rank, match, arguments of the action)."""
 
 
+class Dispatch(Protocol):
+    """Finds the matcher of a class of operations."""
+
+    def get(self, cls: type[Operation], /) -> Matcher | None: ...
+
+
 class Compiled(Protocol):
     """The interface of compiled patterns to the driver: a matcher for each class of root operation."""
 
     @property
-    def dispatch(self) -> Mapping[type[Operation], Matcher]: ...
+    def dispatch(self) -> Dispatch: ...
 
 
 @dataclass(frozen=True)

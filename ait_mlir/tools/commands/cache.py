@@ -20,6 +20,7 @@ _PARTS = {
     "headers": "precompiled headers of the standard library",
     "libraries": "linked models and runtime libraries",
     "templates": "compiled templates of generated code",
+    "patterns": "the ops that patterns match",
     "models": "libraries taken out of artifacts",
     "prefix": "the library for C and C++ programs",
     "tmp": "builds that are under way, or were killed",
