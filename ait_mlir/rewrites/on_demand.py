@@ -66,7 +66,7 @@ class OnDemand:
 
 
 def known_roots(patterns: PatternSet, dialect: str) -> list[list[str]] | None:
-    """The roots of each family of a set, if the cache has them. None for a set with families from outside."""
+    """The roots of each family of a set, if the cache has them."""
     with contextlib.suppress(AitError, OSError):
         if (path := _path(patterns, dialect)) is not None and is_kept(path, path.name):
             return cast("list[list[str]]", json.loads(path.read_bytes()))
@@ -82,11 +82,13 @@ def keep_roots(patterns: PatternSet, dialect: str, roots_of: dict[str, frozenset
 
 
 def _path(patterns: PatternSet, dialect: str) -> Path | None:
-    """The place of the roots in the cache; None for a set with families from outside."""
+    """The place of the roots in the cache; None for a set with families from outside, and in a package without
+    sources."""
     names = [_name(family) for family in patterns.families]
-    if not all(name.startswith("ait_mlir.") for name in names):
+    sources = _sources()
+    if sources is None or not all(name.startswith("ait_mlir.") for name in names):
         return None
-    key = hashlib.sha256("\0".join((_sources(), dialect, *names)).encode()).hexdigest()
+    key = hashlib.sha256("\0".join((sources, dialect, *names)).encode()).hexdigest()
     return cache_dir() / "patterns" / key
 
 
@@ -95,11 +97,15 @@ def _name(family: PatternFamily) -> str:
 
 
 @functools.cache
-def _sources() -> str:
-    """A digest of the sources of patterns and of ops, and the version of xDSL."""
+def _sources() -> str | None:
+    """A digest of the sources of patterns and of ops, and the version of xDSL; None if the package has no sources, as
+    where it is installed as bytecode."""
     digest = hashlib.sha256(importlib.metadata.version("xdsl").encode())
     for folder in _DECISIVE:
-        for path in sorted((_PACKAGE / folder).rglob("*.py")):
+        paths = sorted((_PACKAGE / folder).rglob("*.py"))
+        if not paths:
+            return None
+        for path in paths:
             data = path.read_bytes()
             digest.update(f"{path.relative_to(_PACKAGE)} {len(data)}\n".encode() + data)
     return digest.hexdigest()

@@ -72,8 +72,9 @@ def test_roots_count_only_for_the_sources_that_they_were_made_of(monkeypatch: py
         path.write_bytes(b"[]")
         assert on_demand.known_roots(VIEWS, "ait") is None
         path.write_bytes(kept)
-    monkeypatch.setattr(on_demand, "_sources", lambda: "other")
-    assert on_demand.known_roots(VIEWS, "ait") is None
+    for sources in ("other", None):
+        monkeypatch.setattr(on_demand, "_sources", lambda found=sources: found)
+        assert on_demand.known_roots(VIEWS, "ait") is None
 
 
 def test_patterns_from_outside_are_compiled_at_once() -> None:
