@@ -1,7 +1,7 @@
 """Compiles the patterns of the package as far as a module needs them: those whose roots are ops of its classes.
 
 All patterns take 0.4 s in each process, as long as it takes to plan one op otherwise. Which ops are roots of which
-family is known once the set was compiled; the cache keeps this, by the sources that decide it.
+family is known once the set was compiled; the cache keeps this, by the sources of the package.
 """
 
 from __future__ import annotations
@@ -26,8 +26,6 @@ from ait_mlir.rewrites.engine.language import PatternFamily, PatternSet
 from ait_mlir.rewrites.engine.steps import Universe
 
 _PACKAGE = Path(__file__).resolve().parent.parent
-_DECISIVE = ("rewrites", "dialects")
-"""The folders of the package with the patterns and with the classes of ops."""
 
 
 class OnDemand:
@@ -98,14 +96,11 @@ def _name(family: PatternFamily) -> str:
 
 @functools.cache
 def _sources() -> str | None:
-    """A digest of the sources of patterns and of ops, and the version of xDSL; None if the package has no sources, as
-    where it is installed as bytecode."""
+    """A digest of the sources of the package, and the version of xDSL; None if the package has no sources, as where it
+    is installed as bytecode."""
     digest = hashlib.sha256(importlib.metadata.version("xdsl").encode())
-    for folder in _DECISIVE:
-        paths = sorted((_PACKAGE / folder).rglob("*.py"))
-        if not paths:
-            return None
-        for path in paths:
-            data = path.read_bytes()
-            digest.update(f"{path.relative_to(_PACKAGE)} {len(data)}\n".encode() + data)
-    return digest.hexdigest()
+    paths = sorted(_PACKAGE.rglob("*.py"))
+    for path in paths:
+        data = path.read_bytes()
+        digest.update(f"{path.relative_to(_PACKAGE)} {len(data)}\n".encode() + data)
+    return digest.hexdigest() if paths else None
