@@ -98,9 +98,11 @@ def _name(family: PatternFamily) -> str:
 def _sources() -> str | None:
     """A digest of the sources of the package, and the version of xDSL; None if the package has no sources, as where it
     is installed as bytecode."""
-    digest = hashlib.sha256(importlib.metadata.version("xdsl").encode())
     paths = sorted(_PACKAGE.rglob("*.py"))
+    if not paths:
+        return None
+    digest = hashlib.sha256(importlib.metadata.version("xdsl").encode())
     for path in paths:
         data = path.read_bytes()
         digest.update(f"{path.relative_to(_PACKAGE)} {len(data)}\n".encode() + data)
-    return digest.hexdigest() if paths else None
+    return digest.hexdigest()
