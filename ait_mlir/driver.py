@@ -142,16 +142,21 @@ def program_of(module: ModuleOp) -> ProgramOp:
 
 
 def emit(
-    module: ModuleOp, source: SourceText | None = None, entry: str = "ait_model_get", inspected: bool = False
+    module: ModuleOp,
+    source: SourceText | None = None,
+    entry: str = "ait_model_get",
+    inspected: bool = False,
+    verified: bool = False,
 ) -> Source:
     """The C++ of a planned module; `entry` is its function that returns the table of the model. With `inspected`, runs
     can show what each launch computes.
 
-    The plan is verified first, because it may come from a text file. Raises `SourceError` if the module is
-    not planned, and `CompileError` unless it has one program.
+    The plan is verified first, because it may come from a text file, unless this process has `verified` it. Raises
+    `SourceError` if the module is not planned, and `CompileError` unless it has one program.
     """
     program = program_of(module)
-    run_passes(context(), module, parse_passes("verify-plan"), source=source, verify=False)
+    if not verified:
+        run_passes(context(), module, parse_passes("verify-plan"), source=source, verify=False)
     with errors_with_places("C++", module, source):
         return emit_program(module, program, target_of(module), entry, inspected, copies=True)
 
@@ -199,12 +204,13 @@ def compile_module(
     from ait_mlir.runtime.manifest import KernelLibraryInfo, Variant
 
     features = {cpu: cpu_features(cpu) for cpu in options.cpus}  # refuses unknown CPUs before the work begins
+    is_planned = (options.start or phase_of(module)) == "planned"
     folding = plan_model(
         module, options, constants=constants, place=Path(output).parent, source=source, observe=observe
     )
     program = program_of(module)
     warn_of_slow_launches(module, program)
-    code = emit(module, source, inspected=options.inspected)
+    code = emit(module, source, inspected=options.inspected, verified=not is_planned)
     files = code.joined()
     with nullcontext(Path(workdir)) if workdir is not None else Scratch() as folder:
         folder.mkdir(parents=True, exist_ok=True)

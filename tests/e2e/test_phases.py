@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ait_mlir.driver import emit, phase_of, run_to_phase
+from ait_mlir.driver import compile_module, emit, phase_of, run_to_phase
 from ait_mlir.ir.context import context
 from ait_mlir.ir.parser import check, parse_text
 from ait_mlir.ir.source import SourceError, SourceText
@@ -17,6 +17,7 @@ from ait_mlir.lowering.kernels.gemm_hopper import HopperTile
 from ait_mlir.lowering.kernels.gemm_stream import StreamTile
 from ait_mlir.lowering.kernels.gemm_tiles import GemmTile
 from ait_mlir.options import CompileOptions
+from ait_mlir.passes.checks import verify_plan
 from ait_mlir.passes.pipelines import PHASES
 from tests.generator import random_graph
 
@@ -151,3 +152,15 @@ def test_stock_xdsl_opt_knows_our_dialects_and_passes(tool: str, tmp_path: Path)
     assert done.stdout.count("ait.gemm") == 2 and "epilogue(" in done.stdout
     module = parse_text(context(), done.stdout)
     assert str(module).strip() == done.stdout.strip()
+
+
+def test_each_plan_is_verified_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Before its C++: a plan of this process by its last pass, a plan of a text when it is compiled."""
+    verified: list[str] = []
+    verify = verify_plan.verify_program
+    monkeypatch.setattr(verify_plan, "verify_program", lambda program: verified.append("plan") or verify(program))
+    module = parse_text(context(), TEXTS["ffn"])
+    compile_module(module, output=tmp_path / "a.ait")
+    assert len(verified) == 1
+    compile_module(parse_text(context(), str(module)), output=tmp_path / "b.ait")
+    assert len(verified) == 2
