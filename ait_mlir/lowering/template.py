@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ait_mlir.host.cache import can_keep
 from ait_mlir.lowering.cpp import (
     CppText,
     comment,
@@ -99,7 +100,8 @@ def _environment(folder: Path) -> jinja2.Environment:
     from ait_mlir.lowering.compiled_templates import CompiledTemplates
 
     environment = environment_of(jinja2.FileSystemLoader(folder))
-    environment.bytecode_cache = CompiledTemplates()
+    if can_keep():
+        environment.bytecode_cache = CompiledTemplates()
     return environment
 
 

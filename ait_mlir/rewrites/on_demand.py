@@ -19,7 +19,7 @@ from xdsl.dialects import pdl
 from xdsl.ir import Operation
 
 from ait_mlir.errors import AitError
-from ait_mlir.host.cache import cache_dir, is_kept, keep_bytes
+from ait_mlir.host.cache import cache_dir, can_keep, is_kept, keep_bytes
 from ait_mlir.rewrites.engine.compile import compile_patterns
 from ait_mlir.rewrites.engine.driver import Matcher
 from ait_mlir.rewrites.engine.language import PatternFamily, PatternSet
@@ -80,10 +80,10 @@ def keep_roots(patterns: PatternSet, dialect: str, roots_of: dict[str, frozenset
 
 
 def _path(patterns: PatternSet, dialect: str) -> Path | None:
-    """The place of the roots in the cache; None for a set with families from outside, and in a package without
-    sources."""
+    """The place of the roots in the cache; None for a set with families from outside, in a package without sources,
+    and where nothing can be kept."""
     names = [_name(family) for family in patterns.families]
-    sources = _sources()
+    sources = _sources() if can_keep() else None
     if sources is None or not all(name.startswith("ait_mlir.") for name in names):
         return None
     key = hashlib.sha256("\0".join((sources, dialect, *names)).encode()).hexdigest()
