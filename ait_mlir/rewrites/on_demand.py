@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import hashlib
-import importlib.metadata
 import json
 from collections.abc import Collection, Sequence
 from pathlib import Path
@@ -98,6 +97,8 @@ def _name(family: PatternFamily) -> str:
 def _sources() -> str | None:
     """A digest of the sources of the package, and the version of xDSL; None if the package has no sources, as where it
     is installed as bytecode."""
+    import importlib.metadata
+
     paths = sorted(_PACKAGE.rglob("*.py"))
     if not paths:
         return None
