@@ -16,7 +16,6 @@ import pwd
 import re
 import shutil
 import stat
-import sys
 import tempfile
 from collections.abc import Generator
 from pathlib import Path
@@ -68,11 +67,6 @@ def cache_dir() -> Path:
             f"{home} cannot be the cache directory: {problem}; set AIT_CACHE_DIR to one that can be written"
         ) from error
     return folder
-
-
-def can_keep() -> bool:
-    """Whether files of this process last: those of a page in a browser do not."""
-    return sys.platform != "emscripten"
 
 
 def has_cache() -> bool:

@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ait_mlir.host.cache import can_keep
 from ait_mlir.lowering.cpp import (
     CppText,
     comment,
@@ -83,7 +82,6 @@ def environment_of(loader: jinja2.BaseLoader) -> jinja2.Environment:
         keep_trailing_newline=True,
         auto_reload=False,
         autoescape=False,
-        optimized=False,  # the code that is kept must not depend on filters
     )
     environment.globals.clear()
     environment.globals["range"] = range
@@ -97,11 +95,12 @@ def environment_of(loader: jinja2.BaseLoader) -> jinja2.Environment:
 def _environment(folder: Path) -> jinja2.Environment:
     import jinja2
 
+    from ait_mlir.host.sources import package_digest
     from ait_mlir.lowering.compiled_templates import CompiledTemplates
 
     environment = environment_of(jinja2.FileSystemLoader(folder))
-    if can_keep():
-        environment.bytecode_cache = CompiledTemplates()
+    if (digest := package_digest()) is not None:
+        environment.bytecode_cache = CompiledTemplates(digest)
     return environment
 
 

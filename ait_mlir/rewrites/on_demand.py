@@ -7,7 +7,6 @@ family is known once the set was compiled; the cache keeps this, by the sources 
 from __future__ import annotations
 
 import contextlib
-import functools
 import hashlib
 import json
 from collections.abc import Collection, Sequence
@@ -18,13 +17,12 @@ from xdsl.dialects import pdl
 from xdsl.ir import Operation
 
 from ait_mlir.errors import AitError
-from ait_mlir.host.cache import cache_dir, can_keep, is_kept, keep_bytes
+from ait_mlir.host.cache import cache_dir, is_kept, keep_bytes
+from ait_mlir.host.sources import package_digest
 from ait_mlir.rewrites.engine.compile import compile_patterns
 from ait_mlir.rewrites.engine.driver import Matcher
 from ait_mlir.rewrites.engine.language import PatternFamily, PatternSet
 from ait_mlir.rewrites.engine.steps import Universe
-
-_PACKAGE = Path(__file__).resolve().parent.parent
 
 
 class OnDemand:
@@ -79,11 +77,11 @@ def keep_roots(patterns: PatternSet, dialect: str, roots_of: dict[str, frozenset
 
 
 def _path(patterns: PatternSet, dialect: str) -> Path | None:
-    """The place of the roots in the cache; None for a set with families from outside, in a package without sources,
-    and where nothing can be kept."""
+    """The place of the roots in the cache; None if the digest of the package's sources does not decide them: without a
+    digest, and for a set with families from outside or with functions that are made when the package runs."""
     names = [_name(family) for family in patterns.families]
-    sources = _sources() if can_keep() else None
-    if sources is None or not all(name.startswith("ait_mlir.") for name in names):
+    sources = package_digest()
+    if sources is None or not all(name.startswith("ait_mlir.") and "<locals>" not in name for name in names):
         return None
     key = hashlib.sha256("\0".join((sources, dialect, *names)).encode()).hexdigest()
     return cache_dir() / "patterns" / key
@@ -91,19 +89,3 @@ def _path(patterns: PatternSet, dialect: str) -> Path | None:
 
 def _name(family: PatternFamily) -> str:
     return f"{family.function.__module__}.{family.function.__qualname__} {len(family.over)}"
-
-
-@functools.cache
-def _sources() -> str | None:
-    """A digest of the sources of the package, and the version of xDSL; None if the package has no sources, as where it
-    is installed as bytecode."""
-    import importlib.metadata
-
-    paths = sorted(_PACKAGE.rglob("*.py"))
-    if not paths:
-        return None
-    digest = hashlib.sha256(importlib.metadata.version("xdsl").encode())
-    for path in paths:
-        data = path.read_bytes()
-        digest.update(f"{path.relative_to(_PACKAGE)} {len(data)}\n".encode() + data)
-    return digest.hexdigest()

@@ -33,8 +33,11 @@ def test_filters_make_what_is_printed():
     assert type(render("statements.j2", statements=[], dims={}, kernel_dims=[])) is CppText
 
 
-@pytest.mark.parametrize("damage", [None, b"", b"other"])
-def test_the_code_of_templates_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: bytes | None) -> None:
+@pytest.mark.parametrize("change", [None, b"", b"other", "the package"])
+def test_the_code_of_templates_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: bytes | str | None
+) -> None:
+    """For these sources of the package, and undamaged; else it is made again."""
     monkeypatch.setenv("AIT_CACHE_DIR", str(tmp_path))
     made: list[str] = []
     compile_template = jinja2.Environment.compile
@@ -47,10 +50,14 @@ def test_the_code_of_templates_is_kept(tmp_path: Path, monkeypatch: pytest.Monke
     for _ in range(2):
         templates._environment.cache_clear()
         assert render("sizes.j2", name=identifier("s"), fields=[]).endswith("};\n")
-        for path in [*tmp_path.rglob("templates/*")] if damage is not None else []:
-            path.write_bytes(damage)
+        kept = [*tmp_path.rglob("templates/*")]
+        assert kept and {path.parent.stat().st_mode & 0o777 for path in kept} == {0o700}
+        for path in kept if isinstance(change, bytes) else []:
+            path.write_bytes(change)
+        if isinstance(change, str):
+            monkeypatch.setattr("ait_mlir.host.sources.package_digest", lambda: "another")
     templates._environment.cache_clear()
-    assert made == ["sizes.j2"] * (1 if damage is None else 2)
+    assert made == ["sizes.j2"] * (1 if change is None else 2)
 
 
 @pytest.mark.parametrize(

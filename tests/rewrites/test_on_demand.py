@@ -73,7 +73,7 @@ def test_roots_count_only_for_the_sources_that_they_were_made_of(monkeypatch: py
         assert on_demand.known_roots(VIEWS, "ait") is None
         path.write_bytes(kept)
     for sources in ("other", None):
-        monkeypatch.setattr(on_demand, "_sources", lambda found=sources: found)
+        monkeypatch.setattr(on_demand, "package_digest", lambda found=sources: found)
         assert on_demand.known_roots(VIEWS, "ait") is None
 
 

@@ -191,7 +191,7 @@ def _cache() -> Finding:
         folder = cache_dir()
     except (AitError, OSError) as error:
         return Finding("cache", "needed", str(error), cost)
-    parts = ("objects", "headers", "libraries", "templates", "models") if existed else ()
+    parts = ("objects", "headers", "libraries", "templates", "patterns", "models") if existed else ()
     size = sum(size_of(part)[1] for part in parts)
     return Finding("cache", "ok", f"{folder}, {text_of_bytes(size)}")
 
