@@ -23,7 +23,7 @@ from ait_mlir.rows import table
 
 PACKAGE = Path(ait_mlir.__file__).parent
 REWRITES = PACKAGE / "rewrites"
-SHARED = {"apply", "families", "file", "regions", "elementwise.chunks"}
+SHARED = {"apply", "families", "file", "on_demand", "regions", "elementwise.chunks"}
 """Modules of `rewrites` that belong to no family: they have no patterns, constraints or natives."""
 
 
