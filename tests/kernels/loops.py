@@ -141,6 +141,44 @@ LAYER_NORM = f"""for (r = ROWS, c = COLS) {{{_STATISTICS}
   %y = ait.mul %z, %g : S
   ait.yield %y : S
 }}"""
+GROUP_NORM = """for (n = N, ch = 2*W, p = PLACES) {
+  %n = ait.constant COUNT : S
+  %s = ait.fold add for (k = W, l = PLACES) { %v = ait.at %a_[n, k + W*(ch floordiv W), l] : S
+    ait.yield %v : S } : S
+  %mean = ait.div %s, %n : S
+  %q = ait.fold add for (k = W, l = PLACES) { %v = ait.at %a_[n, k + W*(ch floordiv W), l] : S
+    %d = ait.sub %v, %mean : S
+    %dd = ait.mul %d, %d : S
+    ait.yield %dd : S } : S
+  %var = ait.div %q, %n : S
+  %v = ait.at %a_[n, ch, p] : S
+  %d = ait.sub %v, %mean : S
+  %z = ait.div %d, %var : S
+  %g = ait.at %b_[ch] : S
+  %y = ait.mul %z, %g : S
+  ait.yield %y : S
+}"""
+DIVERGENCE = """for (r = ROWS) {
+  %m = ait.fold max for (k = COLS) { %v = ait.at %a_[r, k] : S
+    ait.yield %v : S } : S
+  %n = ait.fold max for (k = COLS) { %v = ait.at %b_[r, k] : S
+    %w = ait.silu %v : S
+    ait.yield %w : S } : S
+  %s = ait.fold add for (k = COLS) { %v = ait.at %a_[r, k] : S
+    %d = ait.sub %v, %m : S
+    %e = ait.exp %d : S
+    ait.yield %e : S } : S
+  %t = ait.fold add for (k = COLS) { %v = ait.at %a_[r, k] : S
+    %d = ait.sub %v, %m : S
+    %e = ait.exp %d : S
+    %p = ait.div %e, %s : S
+    %w = ait.at %b_[r, k] : S
+    %g = ait.silu %w : S
+    %h = ait.sub %g, %n : S
+    %q = ait.mul %p, %h : S
+    ait.yield %q : S } : S
+  ait.yield %t : S
+}"""
 SUM_ALL = """for () {
   %s = ait.fold add for (k = ROWS, l = COLS) { %v = ait.at %a_[k, l] : S
     ait.yield %v : S } : S
@@ -324,6 +362,11 @@ FORMS = (
         "middle-turned", put(MIDDLE, OUTER="b", ROWS=40, COLS=24), "b x 40 x 24 x T", to="b x 40 x 24 x T",
         strides={0: ("960", "1", "40"), 1: ("2000", "1", "41")},
     ),
+    nest(
+        "group-norm", put(GROUP_NORM, N=2, W=6, PLACES=40, COUNT="240.0"), "2 x 12 x 40 x T", "12 x T",
+        to="2 x 12 x 40 x T", types=FLOATS,
+    ),
+    nest("divergence", put(DIVERGENCE, ROWS="b", COLS=77), "b x 77 x T", "b x 77 x T", to="b x T"),
     nest("turned", put(SOFTMAX, ROWS=40, COLS=72), "40 x 72 x T", to="40 x 72 x T", strides={0: ("1", "40")}),
 )  # fmt: skip
 SPEC = Spec("loops", FORMS, CLOSE, DIMS, SMALL, SMALL, ("f16", "f32"))

@@ -59,6 +59,8 @@ def test_an_index_outside_of_its_dim_fails_and_is_named(library: Library) -> Non
         ("middle-odd", "native", {"lanes": 2}, "'lanes' is 2, which does not divide the 13 neighbours of a result"),
         ("softmax", "rows", {"threads": 2048, "lanes": 8, "kept": 0}, "a block has at most 1024"),
         ("softmax", "rows", {"threads": 2, "lanes": 8, "kept": 1}, "no room for the elements of a row in registers"),
+        ("softmax", "rows", {"threads": 4, "lanes": 8, "kept": 2}, "in registers; set 'kept' to 1 or 0"),
+        ("softmax", "rows", {"threads": 64, "lanes": 8, "kept": 3}, "'kept' is 3, expected 0, 1 or 2"),
         ("middle", "columns", {"columns": 64, "rows": 32, "lanes": 8}, "2048 threads, a block has 1024"),
         ("middle", "columns", {"columns": 32, "rows": 32, "lanes": 8}, "65536 bytes of shared memory, there are 49152"),
         ("middle-odd", "columns", {"columns": 8, "rows": 8, "lanes": 2}, "does not divide the 13 neighbours"),
@@ -88,6 +90,13 @@ def test_a_schedule_in_the_text_that_does_not_fit_is_refused_with_its_place() ->
         run_to_phase(parse(pinned), "selected", CompileOptions("cuda", "sm_90a"))
 
 
+def test_a_small_tile_has_a_small_block() -> None:
+    case = loops.SPEC.drawn("permute", "f32")
+    config = {"along": 4, "across": 4, "lanes": 4}
+    (emission,) = loops.on_kernel(case, "tiles", config).emissions(CUDA)
+    assert "__launch_bounds__(64)" in emission.definitions and "config.block = dim3(64);" in emission.body
+
+
 def test_only_short_folds_are_written_out() -> None:
     text = """for (r = 8) {
       %s = ait.fold add for (k = 8) {
@@ -115,6 +124,12 @@ def test_functions_of_results_of_2_bytes_are_cheaper_where_digits_only_scale() -
     assert softmax.count("ait::exp_narrow(") == 2 and "ait::div_narrow(" in softmax
     assert "ait::exp(" in logsumexp and "narrow" not in logsumexp  # a logarithm of a sum near 1 has no digits to lose
     assert "narrow" not in wide
+    gated = loops.SPEC.case(
+        loops.nest("gated", loops.put(loops.SOFTMAX, ROWS="b", COLS=64).replace(
+            "  ait.yield %y : S\n}", "  %z = ait.silu %y : S\n  ait.yield %z : S\n}"
+        ), "b x 64 x T", to="b x 64 x T"), "f16",
+    ).emissions(CPU)[0].body  # fmt: skip
+    assert gated.count("ait::exp_narrow(") == 2 and "ait::div_narrow(" in gated
     normed = loops.SPEC.drawn("normed", "f16").emissions(CPU)[0].body
     assert "ait::div_narrow(" in normed  # terms of a sum, which rounds no less
 
@@ -168,6 +183,39 @@ def test_rows_of_any_length_stay_in_registers(form: str, lanes: int) -> None:
     (emission,) = loops.on_kernel(case, "rows", {"threads": 32, "lanes": 8, "kept": 1}).emissions(CUDA)
     assert "ait::bfloat16 row0[kItems][kLanes];" in emission.definitions
     assert emission.definitions.count("input0") == 2  # the parameter, and one read
+
+
+def test_rows_that_are_walked_in_parts_stay_in_registers() -> None:
+    case = loops.SPEC.drawn("group-norm", "f32")
+    (emission,) = loops.on_kernel(case, "rows", {"threads": 32, "lanes": 4, "kept": 1}).emissions(CUDA)
+    assert "a8 < 6, a2 < 40; folds: a4 < 240" in emission.definitions
+    assert emission.definitions.count("input0") == 2  # the parameter, and one read
+
+
+@pytest.mark.parametrize(
+    ("form", "provider", "config", "calls"),
+    [
+        ("softmax", "rows", {"threads": 32, "lanes": 8}, {"ait::exp_narrow(": 1}),
+        ("middle", "columns", {"columns": 8, "rows": 32, "lanes": 4}, {"ait::exp_narrow(": 1}),
+        ("divergence", "rows", {"threads": 32, "lanes": 1}, {"ait::exp(": 1, "ait::silu(": 1}),
+    ],
+)
+def test_functions_are_computed_once_where_their_values_stay_in_registers(
+    form: str, provider: str, config: dict[str, int], calls: dict[str, int], tmp_path: Path
+) -> None:
+    plain, kept = (
+        loops.on_kernel(loops.SPEC.drawn(form, "f16"), provider, {**config, "kept": kept}) for kept in (1, 2)
+    )
+    for call, count in calls.items():
+        before, after = (case.emissions(CUDA)[0].definitions.count(call) for case in (plain, kept))
+        assert (before, after) == (2 * count, count)
+    loops.check_loops(EmulatedLibrary([kept], tmp_path, "cuda"), kept, f"{form}-f16")
+
+
+def test_values_of_functions_stay_in_registers_if_they_take_few() -> None:
+    op = loops.SPEC.drawn("softmax", "f16").op
+    kept = {c["threads"]: c["kept"] for c in kernel_of("rows", op, CUDA).configs(op, CUDA)}
+    assert kept[8] == 1 and kept[16] == kept[256] == 2  # 256 and 128 bytes of a thread
 
 
 @pytest.mark.parametrize(

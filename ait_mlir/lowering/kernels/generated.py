@@ -20,6 +20,7 @@ from ait_mlir.lowering.loops.cpu import CpuLoops
 from ait_mlir.lowering.loops.estimates import RESIDENT, Estimate
 from ait_mlir.lowering.loops.gpu import emit, emit_split
 from ait_mlir.lowering.loops.gpu_kernel import STATIC_SHARED
+from ait_mlir.lowering.loops.kept import VALUES, Kept, kept_of
 from ait_mlir.lowering.loops.moments import in_one_pass
 from ait_mlir.lowering.loops.nest import (
     Axis,
@@ -30,7 +31,7 @@ from ait_mlir.lowering.loops.nest import (
     turned_folds,
     turned_reads,
 )
-from ait_mlir.lowering.loops.rows import Rows, best_lane, fitting, repeated_reads, row_lanes, rows_of
+from ait_mlir.lowering.loops.rows import Rows, best_lane, fitting, row_lanes, rows_of
 from ait_mlir.lowering.target import Target
 
 MAX_LANES = 8
@@ -159,6 +160,15 @@ def check_lanes(axis: Axis | None, lanes: int) -> None:
         )
 
 
+def check_kept(op: LoopsOp, kept: int, threads: int, lanes: int, block: int, rows: int = 1) -> None:
+    """Raise `ValueError` unless `threads` threads of a block have room for what they keep."""
+    if not 0 <= kept <= VALUES:
+        raise ValueError(f"configuration 'kept' is {kept}, expected 0, 1 or {VALUES}")
+    if kept and kept_bytes(op, threads, lanes, rows, kept) > most_kept(block):
+        less = "0" if kept == 1 else "1 or 0"
+        raise ValueError(f"{threads} threads have no room for the elements of a row in registers; set 'kept' to {less}")
+
+
 class LoopsKernel(Generated):
     """Any loops: one thread computes neighbouring results, folds included. On a CPU, rows or columns are vectorised."""
 
@@ -198,29 +208,23 @@ class LoopsRows(Generated):
 
     def configs(self, op: LoopsOp, target: Target) -> list[dict[str, int]]:
         lanes = lanes_of_row(op)
-        found = [
-            {"threads": threads, "lanes": lanes, "kept": 1} for threads in THREADS if self.fits(op, threads, lanes)
-        ]
+        kept = {threads: most_to_keep(op, threads, lanes, max(threads, 256)) for threads in THREADS}
+        found = [{"threads": threads, "lanes": lanes, "kept": n} for threads, n in kept.items() if n]
         if not found or found[0]["threads"] >= FEW_BLOCKS:
             found += [{"threads": threads, "lanes": lanes, "kept": 0} for threads in (256, 512, 1024)]
         return [read_once(op, config) for config in found]
 
-    def fits(self, op: LoopsOp, threads: int, lanes: int) -> bool:
-        """Whether the registers have room for the elements of a row that stay there."""
-        return kept_bytes(op, threads, lanes) <= most_kept(max(threads, 256))
-
     def seconds_of(self, op: LoopsOp, nest: Nest, config: Config, target: Target) -> float:
         threads, nest = config["threads"], nest_for(op, config)
         return estimate_of(op, nest, target).rows_seconds(
-            rows_known(nest), None, config["lanes"], threads, 0, threads, bool(config["kept"])
+            rows_known(nest), None, config["lanes"], threads, 0, threads, keeping_of(nest, config["kept"])
         )
 
     def check_full(self, op: LoopsOp, config: Config) -> None:
         threads = config["threads"]
         if threads > MAX_THREADS:
             raise ValueError(f"configuration 'threads' is {threads}, a block has at most {MAX_THREADS}")
-        if config["kept"] and not self.fits(op, threads, config["lanes"]):
-            raise ValueError(f"{threads} threads have no room for the elements of a row in registers; set 'kept' to 0")
+        check_kept(op, config["kept"], threads, config["lanes"], max(threads, 256))
 
     def code(self, launch: Launch[LoopsOp]) -> Emission:
         return emit(launch, "rows")
@@ -237,16 +241,41 @@ def most_kept(block: int) -> int:
     return min(256, 4 * (min(REGISTERS // block, 255) - OTHER_REGISTERS))
 
 
-def kept_bytes(op: LoopsOp, threads: int, lanes: int, rows: int = 1) -> int:
-    """The most bytes of a row, or of `rows` rows, that a thread keeps in registers: of the elements that several walks
-    read. Without these, of all operands. A register has one element if an access has one, `lanes` being 1.
+def kept_bytes(op: LoopsOp, threads: int, lanes: int, rows: int = 1, kept: int = 1) -> int:
+    """The most bytes of a row, or of `rows` rows, that a thread has in registers between walks. Without any, those of
+    all operands. A register has one element if an access has one, `lanes` being 1.
     """
     nest = nest_known(op)
-    parts = rows_known(nest)
+    parts, keeping = rows_known(nest), keeping_of(nest, kept)
     most = max((nest.around.bounds(walk.points)[1] for walk in parts.walks()), default=0)
-    reads = repeated_reads(parts) or {read.tensor: read for read in nest.reads()}.values()
-    width = sum(max(BY_IR[read.element].bytes, 4 if lanes == 1 else 0) for read in reads)
+    least = 4 if lanes == 1 else 0
+    width = keeping.bytes(least)
+    if not keeping.slots:
+        width = sum(max(BY_IR[t].bytes, least) for t in {read.tensor: read.element for read in nest.reads()}.values())
     return math.ceil(most / threads) * width * rows
+
+
+@lru_cache(maxsize=64)
+def keeping_of(nest: Nest, kept: int) -> Kept:
+    """What a row keeps in registers with a `kept` of a configuration, cached."""
+    if not kept:
+        return Kept()
+    return kept_of(nest, rows_known(nest), lambda walk: best_lane(nest, walk.axes), kept == VALUES)
+
+
+def most_to_keep(op: LoopsOp, threads: int, lanes: int, block: int, rows: int = 1) -> int:
+    """The `kept` of a configuration: values of functions, if they take few registers or no more than elements do;
+    elements, if there is room.
+    """
+    elements, most = kept_bytes(op, threads, lanes, rows), most_kept(block)
+    has_values = bool(keeping_of(nest_known(op), VALUES).put)
+    if has_values and kept_bytes(op, threads, lanes, rows, VALUES) <= min(max(FEW_BYTES, elements), most):
+        return VALUES
+    return int(elements <= most)
+
+
+FEW_BYTES = 128
+"""Bytes of a thread that leave a multiprocessor enough threads to hide the time of instructions."""
 
 
 class LoopsColumns(Generated):
@@ -278,10 +307,10 @@ class LoopsColumns(Generated):
             while here > 1 and 2 * columns * rows * here * state > STATIC_SHARED:
                 here //= 2
             if 2 * columns * rows * here * state <= STATIC_SHARED:
-                kept = int(kept_bytes(op, rows, here, here) <= most_kept(columns * rows))
+                kept = most_to_keep(op, rows, here, columns * rows, here)
                 found.append({"columns": columns, "rows": rows, "lanes": here, "kept": kept})
-                if not kept and here > 1 and kept_bytes(op, rows, here // 2, here // 2) <= most_kept(columns * rows):
-                    found.append({"columns": columns, "rows": rows, "lanes": here // 2, "kept": 1})
+                if not kept and here > 1 and (kept := most_to_keep(op, rows, here // 2, columns * rows, here // 2)):
+                    found.append({"columns": columns, "rows": rows, "lanes": here // 2, "kept": kept})
         return [read_once(op, config) for config in found]
 
     def seconds_of(self, op: LoopsOp, nest: Nest, config: Config, target: Target) -> float:
@@ -291,7 +320,7 @@ class LoopsColumns(Generated):
         columns, below = config["columns"], config["rows"]
         block = columns * below
         seconds = estimate_of(op, nest, target).rows_seconds(
-            rows, lane, config["lanes"], below, columns, block, bool(config["kept"])
+            rows, lane, config["lanes"], below, columns, block, keeping_of(nest, config["kept"])
         )
         return seconds * max(1.0, 64 / (columns * config["lanes"] * operand_width(op))) ** 0.5
 
@@ -308,8 +337,7 @@ class LoopsColumns(Generated):
                 f"there are {STATIC_SHARED}"
             )
         check_lanes(self.lane(op), lanes)
-        if config["kept"] and kept_bytes(op, rows, lanes, lanes) > most_kept(columns * rows):
-            raise ValueError(f"{rows} threads have no room for the elements of a row in registers; set 'kept' to 0")
+        check_kept(op, config["kept"], rows, lanes, columns * rows, lanes)
 
     def code(self, launch: Launch[LoopsOp]) -> Emission:
         return emit(launch, "columns")
@@ -417,7 +445,7 @@ class LoopsSplit(Generated):
         lane = best_lane(nest, rows.group) if columns else None
         threads = config["rows"] if columns else config["threads"]
         block = threads * max(columns, 1)
-        once = estimate.rows_seconds(rows, lane, config["lanes"], threads * splits, columns, block, False)
+        once = estimate.rows_seconds(rows, lane, config["lanes"], threads * splits, columns, block)
         if columns:
             once *= max(1.0, 128 / (columns * config["lanes"] * operand_width(op))) ** 0.25
         return once + len(rows.steps) * (target.launch_seconds + JOIN_SECONDS)

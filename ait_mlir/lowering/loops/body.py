@@ -25,7 +25,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from ait_mlir.dialects.ait.data import ConstantOp
 from ait_mlir.dialects.ait.dtypes import BY_IR, compute_type, is_float
-from ait_mlir.dialects.ait.elementwise import DivOp, ExpOp
+from ait_mlir.dialects.ait.elementwise import AbsOp, DivOp, ExpOp, ReluOp, SigmoidOp, SiluOp, TanhOp
 from ait_mlir.dialects.ait.loops import AtOp, FoldOp
 from ait_mlir.dialects.ait.region import YieldOp
 from ait_mlir.dims import Expr
@@ -53,6 +53,9 @@ UNROLLED = 64
 """Folds of at most so many steps, with those around them, are written out by the compiler."""
 LOOPS_FORMS: dict[type[Operation], str] = {ExpOp: "ait::exp_narrow({0})"}
 """Cheaper functions beside those of all regions."""
+KEEP_DIGITS = (*KEEP_RELATIVE_ERROR, AbsOp, ReluOp, TanhOp, SiluOp, SigmoidOp)
+"""Ops of loops whose results have as many right digits as their operands. Silu and sigmoid of x < 0 lose a few: their
+relative error is up to 1 + |x| times that of x, and from -88 on their result is 0."""
 STRUCTS = {"add": "ait::Sum", "mul": "ait::Prod", "max": "ait::Max", "min": "ait::Min", "moments": "ait::Moments"}
 FIELDS = {"moments": ("count", "sum", "squares")}
 
@@ -136,8 +139,10 @@ class Body:
     names: dict[SSAValue, str] = field(default_factory=dict[SSAValue, str])
     arrays: set[SSAValue] = field(default_factory=set[SSAValue])
     """Values that have an element for each lane."""
-    kept: Callable[[Read], str | None] = lambda read: None
-    """The C++ of a read's element for lane `j`, if its elements are in registers or in shared memory already."""
+    kept: Callable[[SSAValue], str | None] = lambda value: None
+    """The C++ of an element or of another value for lane `j`, if it is in registers or in shared memory already."""
+    put: Callable[[SSAValue], str | None] = lambda value: None
+    """The register of a value for lane `j`, if code after the nodes takes it from there."""
     divisors: dict[SSAValue, str] = field(default_factory=dict[SSAValue, str])
     """The C++ variable with the reciprocal of a value by which many are divided."""
     scaled: dict[tuple[SSAValue, bool], bool] = field(default_factory=dict[tuple[SSAValue, bool], bool])
@@ -315,7 +320,7 @@ class Body:
         lanes.
         """
         pick = self.picked(read)
-        if self.kept(read) is not None or (pick is None and not self.is_vector(read)):
+        if self.kept(read.result) is not None or (pick is None and not self.is_vector(read)):
             return
         assert self.lane is not None
         self.vectors.append((read, self.lane))
@@ -367,7 +372,7 @@ class Body:
     def read_value(self, read: Read, name: str) -> list[str]:
         """The statements that define the value of a read."""
         compute = element_type(compute_type(read.element))
-        kept, pick = self.kept(read), self.picked(read)
+        kept, pick = self.kept(read.result), self.picked(read)
         if kept is not None or pick is not None or self.is_vector(read):
             lanes = self.names[read.result]
             parts = ("access", "place") if pick is not None else ()
@@ -397,10 +402,10 @@ class Body:
             lines = self.read_value(node, name)
             lines[0] = f"const {lines[0]}"
             return [*lines, f"{self.ref(result)} = {name};"] if is_array else lines
-        value = self.counted(node.value) if isinstance(node, Count) else self.scalar(node)
-        if is_array:
-            return [f"{self.ref(result)} = {value};"]
-        return [f"const {element_type(result.type)} {self.name(result)} = {value};"]
+        value = self.kept(result) or (self.counted(node.value) if isinstance(node, Count) else self.scalar(node))
+        name = self.ref(result) if is_array else self.name(result)
+        left = [] if (place := self.put(result)) is None else [f"{place} = {name};"]
+        return [f"{name} = {value};" if is_array else f"const {element_type(result.type)} {name} = {value};", *left]
 
     @cached_property
     def is_narrow(self) -> bool:
@@ -421,7 +426,7 @@ class Body:
         if isinstance(op, YieldOp) and isinstance(fold := op.parent_op(), FoldOp):
             is_exact = fold.kind.data == "add" and (summed or isinstance(value.owner, ExpOp))
             return is_exact and all(self.only_scaled(r, summed) for r in fold.results)
-        return isinstance(op, KEEP_RELATIVE_ERROR) and all(self.only_scaled(r, summed) for r in op.results)
+        return isinstance(op, KEEP_DIGITS) and all(self.only_scaled(r, summed) for r in op.results)
 
     def may_be_narrow(self, op: Operation) -> bool:
         """Whether a function is exact enough in its form for results that are rounded to 2 bytes."""

@@ -22,6 +22,7 @@ from ait_mlir.dialects.ait.traits import ScalarLike
 from ait_mlir.dialects.ait.types import tensor_type
 from ait_mlir.dims import Expr
 from ait_mlir.lowering.kernels.amounts import bytes_moved, estimate_env
+from ait_mlir.lowering.loops.kept import Kept
 from ait_mlir.lowering.loops.nest import (
     Axis,
     Fold,
@@ -61,6 +62,7 @@ MOST_HELD = 128
 """Bytes of a row in the registers of a thread beyond which fewer threads hide the time of instructions."""
 MOMENTS = 12
 """Instructions that add an element to a sum and to squared distances from the mean."""
+NOTHING = Kept()
 MAX_WINDOW = 64
 """The most points of a fold that are looked at."""
 JOIN = 0.3e-6
@@ -289,12 +291,12 @@ class Estimate:
         threads: int,
         columns: int,
         block: int,
-        kept: bool = True,
+        kept: Kept = NOTHING,
     ) -> float:
         """Seconds of the schedules of rows: `threads` threads compute one row, a block has `block` threads.
 
-        If `columns` is not 0, a block computes that many rows side by side along `lane`. If `kept`, elements that
-        several walks need stay in registers, else they are read again.
+        If `columns` is not 0, a block computes that many rows side by side along `lane`. `kept` stays in registers;
+        other elements that several walks need are read again.
         """
         count = self.points(rows.group)
         if not columns and not any(self.has_lanes(walk, lanes) for walk in rows.walks()):
@@ -324,9 +326,10 @@ class Estimate:
         waves = max(1.0, total / (self.target.multiprocessors * RESIDENT))
         joins = len(rows.steps) * JOIN * waves * (1 + block / 256)
         serial = max(0.0, chunks - 8) * LATENCY / 8
-        read_again = 0.0 if kept else again / (L2_SHARE * self.target.bandwidth)
-        work = self.row_instructions(rows, count) / (INSTRUCTION_RATE * self.target.multiprocessors)
-        held = max(1.0, chunks * lanes * widest / MOST_HELD) if kept and not columns else 1.0
+        read_again = 0.0 if kept.slots else again / (L2_SHARE * self.target.bandwidth)
+        work = self.row_instructions(rows, count, kept.skipped) / (INSTRUCTION_RATE * self.target.multiprocessors)
+        width = max(widest, kept.bytes(0)) if kept.put else widest
+        held = max(1.0, chunks * lanes * width / MOST_HELD) if kept.slots and not columns else 1.0
         shares = not columns and self.moved > self.target.row.l2_bytes
         far_rate = SCATTERED_READS if shares else L2_SHARE
         seconds = max(self.seconds(works, lane, lanes, total * busy, chunk, far_rate), work * held)
@@ -339,13 +342,13 @@ class Estimate:
         axis = best_lane(self.nest, walk.axes)
         return axis is not None and self.nest.around.divisible(axis.count, lanes)
 
-    def row_instructions(self, rows: Rows, count: float) -> float:
-        """The instructions to compute `count` rows."""
+    def row_instructions(self, rows: Rows, count: float, skipped: frozenset[Node]) -> float:
+        """The instructions to compute `count` rows, of which nodes may be skipped."""
         found = 0.0
         for each in rows.walks():
             points = count * self.points(each.axes)
             for _, nodes in nodes_of(each, rows):
-                found += points * (2 + sum(self.cost(node) for node in nodes))
+                found += points * (2 + sum(self.cost(node) for node in nodes if node not in skipped))
             found += points * MOMENTS * sum(fold.kind == "moments" for fold in each.folds)
         return found
 

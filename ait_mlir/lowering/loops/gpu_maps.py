@@ -123,6 +123,7 @@ class Tiles(Maps):
             return super().print_body()
         self.fit(lane)
         width = config["lanes"]
+        block = min(BLOCK, size // (1 if folds else width))
         along, across = config["along"] * width, config["across"] * width
         others = self.in_order_of_reads([a for a in self.nest.axes if a not in (lane, turn)], folds)
         sizes = self.numbers.text(lane.count), self.numbers.text(turn.count)
@@ -148,9 +149,9 @@ class Tiles(Maps):
             """A loop over the pieces of a tile that one thread moves; `length` elements are adjacent along `inner`."""
             lines.add("#pragma unroll")
             count = f"{along * across} / {piece}"
-            with lines.braces(f"for (int item = 0; item < ({count} + {BLOCK - 1}) / {BLOCK}; ++item)"):
+            with lines.braces(f"for (int item = 0; item < ({count} + {block - 1}) / {block}; ++item)"):
                 lines.add(
-                    f"const int chunk = item * {BLOCK} + threadIdx.x;",
+                    f"const int chunk = item * {block} + threadIdx.x;",
                     f"const int {outer} = chunk / ({length} / {piece});",
                     f"const int {inner} = chunk % ({length} / {piece}) * {piece};",
                     f"const Index {at[lane]} = first_{at[lane]} + row, {at[turn]} = first_{at[turn]} + column;",
@@ -180,15 +181,16 @@ class Tiles(Maps):
             self.rows = replace(self.rows, once=tuple(n for n in self.rows.once if n not in folds))
         lines.add("__syncthreads();")
         self.need(turn.count)
+        tiles = {node.result: name for node, name in names.items() if isinstance(node, Read)}
         with pieces("column", "row", across):
-            body.kept = lambda read: f"{names[read]}[place + j * {along}]" if read in names else None
+            body.kept = lambda value: f"{tiles[value]}[place + j * {along}]" if value in tiles else None
             self.set_lane(lane)
             self.print_results(self.rows, "")
-            body.kept = lambda read: None
+            body.kept = lambda value: None
         total = f"{self.launch.cpp(product(a.count for a in others))}"
         steps = [f"(({self.launch.cpp(a.count)} + {n - 1}) / {n})" for a, n in ((lane, across), (turn, along))]
         what = f"A block transposes tiles of {along} by {across}; a thread moves {width} neighbours at a time."
-        return f"{total} * {' * '.join(steps)}", BLOCK, what
+        return f"{total} * {' * '.join(steps)}", block, what
 
     def in_order_of_reads(self, axes: list[Axis], folds: Sequence[Fold]) -> list[Axis]:
         """Axes in the order in which folds read: neighbouring blocks then read parts of the same sectors."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+
+from xdsl.ir import SSAValue
 
 from ait_mlir.dialects.ait.loops import LoopsOp
 from ait_mlir.dims import Expr, product
@@ -11,8 +13,9 @@ from ait_mlir.lowering.cpp import element_type
 from ait_mlir.lowering.kernels.base import Launch
 from ait_mlir.lowering.loops.body import Accumulator
 from ait_mlir.lowering.loops.gpu_kernel import BLOCK, GpuLoops
+from ait_mlir.lowering.loops.kept import VALUES, Kept, Slot, kept_of
 from ait_mlir.lowering.loops.nest import Axis, Fold, Read
-from ait_mlir.lowering.loops.rows import Walk, best_lane, key_of, later_values, nodes_of, row_lanes
+from ait_mlir.lowering.loops.rows import Walk, best_lane, later_values, nodes_of, row_lanes
 
 
 class SharedRows(GpuLoops):
@@ -27,10 +30,9 @@ class SharedRows(GpuLoops):
         self.phase = phase
         self.name += "" if phase is None else f"_step{phase}"
         self.states: dict[Fold, str] = {}
-        self.kept_keys: dict[tuple[int, Expr], str] = {}
-        """The registers that hold a read."""
-        self.kept_walk: tuple[Expr, ...] = ()
-        """The sizes of the walks that read them."""
+        self.keeping = Kept()
+        self.registers: dict[Slot, str] = {}
+        """The C++ arrays of what stays in registers."""
         self.splits = self.config.get("splits", 1)
         self.is_last = phase is None or phase == len(self.rows.steps)
         self.is_split = phase is not None and (not self.is_last or bool(self.rows.rest))
@@ -58,12 +60,12 @@ class SharedRows(GpuLoops):
             body.index.variables[own.name] = body.index.variables[shared.name]
             if outside == shared.name:
                 body.lane = own.name
-        acc = Accumulator(fold)
+        acc, nodes = Accumulator(fold), self.keeping.left(fold.nodes)
         last = body.lane in (None, fold.axes[-1].name) or body.lane not in {a.name for a in fold.axes}
         if body.in_lanes(fold.value) or body.lane is None:
-            body.print_nodes(fold.nodes, lambda: [body.join_line(acc, state, laned, last)], [fold.value])
+            body.print_nodes(nodes, lambda: [body.join_line(acc, state, laned, last)], [fold.value])
         else:  # a value that is the same in all lanes counts for each of them
-            body.print_nodes(fold.nodes)
+            body.print_nodes(nodes)
             body.each_lane([body.join_line(acc, state, laned, last)])
         body.lane = outside
 
@@ -106,60 +108,43 @@ class SharedRows(GpuLoops):
     # ** elements that stay in registers **
 
     def print_kept(self, threads: int, thread: str) -> None:
-        """Print the loads of elements that several walks need, into registers."""
+        """Choose what stays in registers between walks, and print the loads of elements into registers."""
         if not self.config.get("kept") or self.phase is not None:
             return
-        counts: dict[tuple[tuple[int, Expr], tuple[Expr, ...]], int] = {}
-        where: dict[tuple[tuple[int, Expr], tuple[Expr, ...]], tuple[Walk, Axis | None, Read]] = {}
-        in_lanes = self.body.lane is not None
-        for walk in self.rows.walks():
-            lane = None if in_lanes else self.lane_of(walk)
-            seen: set[tuple[tuple[int, Expr], tuple[Expr, ...]]] = set()
-            for axes, nodes in nodes_of(walk, self.rows):
-                mine = self.body.lane if in_lanes else axes[walk.axes.index(lane)].name if lane is not None else None
-                for node in nodes:
-                    if isinstance(node, Read) and mine is not None and self.vector_along(node, mine):
-                        key = key_of(node, axes)
-                        if key is not None and any(a.name in node.offset.symbols for a in axes):
-                            full = (key, tuple(a.count for a in walk.axes))
-                            seen.add(full)
-                            where.setdefault(full, (walk, lane, node))
-            for full in seen:
-                counts[full] = counts.get(full, 0) + 1
-        found = [full for full, n in counts.items() if n > 1]
-        if not found:
+        lane = None if self.body.lane is not None else self.lane_of
+        self.keeping = kept_of(
+            self.nest,
+            self.rows,
+            lane or (lambda walk: None),
+            self.config["kept"] == VALUES,
+            lambda read, own: self.is_loaded(read, own.name if own is not None else self.body.lane),
+            self.body.may_be_narrow,
+        )
+        if not self.keeping.slots:
             return
-        for full in found:
-            self.kept_keys[full[0]] = self.body.new("row")
-        first = where[found[0]]
-        same = [full for full in found if full[1] == found[0][1]]
-        for full in found:
-            if full not in same:
-                del self.kept_keys[full[0]]
-        self.kept_walk = found[0][1]
-        walk, lane, _ = first
-        most = f"{self.most(walk.points)}{' / kLanes' if lane is not None else ''}"
+        walk = self.keeping.walks[0]
+        most = f"{self.most(walk.points)}{' / kLanes' if lane is not None and lane(walk) is not None else ''}"
         self.body.lines.add(f"constexpr int kItems = ({most} + {threads - 1}) / {threads};")
-        for full in same:
-            t = element_type(where[full][2].element)
-            self.body.lines.add(f"{t} {self.kept_keys[full[0]]}[kItems][kLanes];")
-        outside = self.body.lane
-        with _Walking(self, walk, threads, thread, lane, preload=True):
-            for full in same:
-                read = where[full][2]
-                # the read may stand in another walk with the same sizes
-                self.place_axes(read, where[full][0], walk)
-                self.body.lines.add(
-                    f"ait::gpu::load_lanes({self.body.pointer(read)}, {self.kept_keys[full[0]]}[item]);"
-                )
-                self.pointers[f"input{read.tensor}"] = None
-        self.body.lane = outside
+        for slot in self.keeping.slots:
+            self.registers[slot] = name = self.body.new("row" if slot.first < 0 else "kept")
+            self.body.lines.add(f"{element_type(slot.element)} {name}[kItems][kLanes];")
+        for walk, reads in self.keeping.reads:
+            with _Walking(self, walk, threads, thread, None if lane is None else lane(walk)):
+                for read, slot in reads:
+                    self.place_axes(read, walk)
+                    to = f"{self.registers[slot]}[item]"
+                    self.body.lines.add(f"ait::gpu::load_lanes({self.body.pointer(read)}, {to});")
+                    self.pointers[f"input{read.tensor}"] = None
 
-    def place_axes(self, read: Read, walk: Walk, first: Walk) -> None:
-        """Map the axes of a walk to the variables of another walk with the same sizes."""
+    def is_loaded(self, read: Read, lane: str | None) -> bool:
+        """Whether a thread loads the elements of its lanes with one access."""
+        return lane is not None and self.vector_along(read, lane)
+
+    def place_axes(self, read: Read, walk: Walk) -> None:
+        """Map the axes of the fold that has a read to the variables of its walk."""
         for axes, nodes in nodes_of(walk, self.rows):
             if read in nodes:
-                for own, shared in zip(axes, first.axes, strict=True):
+                for own, shared in zip(axes, walk.axes, strict=True):
                     self.body.index.variables[own.name] = self.body.index.variables[shared.name]
 
     def most(self, e: Expr) -> int:
@@ -240,7 +225,8 @@ class RowThreads(SharedRows):
                     self.print_fold_of_walk(walk, fold, state, laned=False)
             else:
                 self.declare_stores()
-                body.print_nodes(self.rows.nodes, self.stores(present), self.nest.yields, each=True)
+                nodes = self.keeping.left(self.rows.nodes)
+                body.print_nodes(nodes, self.stores(present), self.nest.yields, each=True)
                 self.flush_stores(present)
         body.lane = None
         for fold, state in zip(walk.folds, states, strict=True):
@@ -311,7 +297,8 @@ class ColumnThreads(SharedRows):
             body.print_nodes(rows.once, later=later_values(self.nest, rows.once))
             with self.walking(rows.last, y * self.part, start, None):
                 self.declare_stores()
-                body.print_nodes(rows.nodes, self.stores("present"), self.nest.yields, each=True)
+                nodes = self.keeping.left(rows.nodes)
+                body.print_nodes(nodes, self.stores("present"), self.nest.yields, each=True)
                 self.flush_stores("present")
         else:
             self.print_results(rows, "present && y == 0")
@@ -325,40 +312,44 @@ class ColumnThreads(SharedRows):
 class _Walking:
     """The loop over a thread's chunks of a walk, or over the chunks in registers."""
 
-    def __init__(
-        self, code: SharedRows, walk: Walk, threads: int, thread: str, lane: Axis | None, preload: bool = False
-    ) -> None:
+    def __init__(self, code: SharedRows, walk: Walk, threads: int, thread: str, lane: Axis | None) -> None:
         self.code, self.walk, self.threads, self.thread, self.lane = code, walk, threads, thread, lane
-        counts = tuple(a.count for a in walk.axes)
-        self.keeps = preload or bool(code.kept_keys and counts == code.kept_walk)
+        self.keeps = walk in code.keeping.walks
 
     def __enter__(self) -> None:
         code, lines = self.code, self.code.body.lines
-        code.body.print_divisors([node for _, nodes in nodes_of(self.walk, code.rows) for node in nodes])
+        code.body.print_divisors(
+            [node for _, nodes in nodes_of(self.walk, code.rows) for node in code.keeping.left(nodes)]
+        )
         chunks = code.chunks(self.walk.points, self.lane)
         if self.keeps:
+            # of a known number of chunks, only the last ones of the threads need a condition
+            all_are = f"(item + 1) * {self.threads} <= {chunks} || " if self.walk.points.as_int() is not None else ""
             lines.add("#pragma unroll")
             lines.add("for (int item = 0; item < kItems; ++item) {")
             lines.depth += 1
-            lines.add(f"const Index chunk = item * {self.threads} + {self.thread};", f"if (chunk < {chunks}) {{")
+            lines.add(f"const Index chunk = item * {self.threads} + {self.thread};")
+            lines.add(f"if ({all_are}chunk < {chunks}) {{")
             lines.depth += 1
-            code.body.kept = self.kept
+            code.body.kept, code.body.put = self.of(code.keeping.taken), self.of(code.keeping.put)
         else:
             lines.add("#pragma unroll 4")  # so that several accesses are on their way
             lines.add(f"for (Index chunk = {self.thread}; chunk < {chunks}; chunk += {self.threads}) {{")
             lines.depth += 1
         code.split("chunk", self.walk.axes, self.lane)
 
-    def kept(self, read: Read) -> str | None:
-        """The C++ of a read's element in registers; None if it is not there."""
-        for axes, nodes in nodes_of(self.walk, self.code.rows):
-            if read in nodes and (key := key_of(read, axes)) is not None and key in self.code.kept_keys:
-                return f"{self.code.kept_keys[key]}[item][j]"
-        return None
+    def of(self, slots: Mapping[SSAValue, Slot]) -> Callable[[SSAValue], str | None]:
+        """A function that gives the C++ of a value's register; None if it has none."""
+
+        def found(value: SSAValue) -> str | None:
+            slot = slots.get(value)
+            return None if slot is None else f"{self.code.registers[slot]}[item][j]"
+
+        return found
 
     def __exit__(self, *error: object) -> None:
         code = self.code
-        code.body.kept = lambda read: None
+        code.body.kept = code.body.put = lambda value: None
         for _level in range(2 if self.keeps else 1):
             code.body.lines.depth -= 1
             code.body.lines.add("}")

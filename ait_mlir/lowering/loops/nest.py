@@ -288,7 +288,7 @@ def simplified(nest: Nest, merge: bool) -> Nest:
     """
     nest = _parted(_rewritten(nest, _without_ones))
     if merge:
-        nest = _rewritten(nest, _merged)
+        nest = _rewritten(nest, merged)
     scope = in_nest(nest.around, tuple(all_axes(nest.axes, nest.nodes)))
     return replace(nest, scope=scope)
 
@@ -420,7 +420,10 @@ def _without_ones(axes: Sequence[Axis], walked: Sequence[Expr], others: Sequence
     return tuple(a for a in axes if a.count.as_int() != 1), {a.name: const(0) for a in axes if a.count.as_int() == 1}
 
 
-def _merged(axes: Sequence[Axis], walked: Sequence[Expr], others: Sequence[Expr], scope: Scope) -> Put:
+def merged(axes: Sequence[Axis], walked: Sequence[Expr], others: Sequence[Expr], scope: Scope) -> Put:
+    """The axes, of which neighbours are one if each expression of `walked` steps through them as through one, and no
+    expression of `others` depends on them.
+    """
     found: list[Axis] = []
     put: dict[str, Expr] = {}
     fixed = frozenset[str]().union(*(e.symbols for e in others))

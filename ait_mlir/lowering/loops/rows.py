@@ -13,9 +13,9 @@ from functools import lru_cache
 
 from xdsl.ir import SSAValue
 
-from ait_mlir.dims import Expr, product, sym
+from ait_mlir.dims import Expr, product
 from ait_mlir.lowering.kernels.amounts import estimate_env
-from ait_mlir.lowering.loops.nest import Axis, Fold, Nest, Node, Read, operands_of, step, walk
+from ait_mlir.lowering.loops.nest import Axis, Fold, Nest, Node, operands_of, step, walk
 
 SERIAL = 32
 """Folds of at most so many values are computed by one thread, where there is a choice."""
@@ -153,16 +153,6 @@ def nodes_of(walk_: Walk, rows: Rows) -> list[tuple[tuple[Axis, ...], tuple[Node
     return [(walk_.axes, rows.nodes)]
 
 
-def key_of(read: Read, axes: Sequence[Axis]) -> tuple[int, Expr] | None:
-    """A key that is equal for the same read in two walks: the tensor, and the offset with numbers for axes. None if the
-    read has indices that are values, or guards.
-    """
-    if read.gathers or read.guards:
-        return None
-    put = {axis.name: sym(f"walked_{i}") for i, axis in enumerate(axes)}
-    return read.tensor, read.offset.substitute(put)
-
-
 def row_lanes(nest: Nest, rows: Rows, lanes: int) -> int:
     """The neighbours of an access along a row: the most, at most `lanes`, that divide the contiguous axis of some walk.
     A row of odd length has one.
@@ -177,16 +167,3 @@ def fitting(count: Expr, lanes: int) -> int:
     """
     known = count.as_int()
     return lanes if known is None else math.gcd(known, lanes)
-
-
-def repeated_reads(rows: Rows) -> list[Read]:
-    """One read for each element of a row that several walks of equal sizes read."""
-    found: dict[object, tuple[Read, set[int]]] = {}
-    for number, each in enumerate(rows.walks()):
-        sizes = tuple(axis.count for axis in each.axes)
-        for axes, nodes in nodes_of(each, rows):
-            for node in nodes:
-                walked = isinstance(node, Read) and any(a.name in node.offset.symbols for a in axes)
-                if isinstance(node, Read) and walked and (key := key_of(node, axes)) is not None:
-                    found.setdefault((key, sizes), (node, set()))[1].add(number)
-    return [read for read, walks in found.values() if len(walks) > 1]
