@@ -100,17 +100,18 @@ int32_t scatter(const Context& ctx, const IndexedSpace<kRank, kIndices, Id>& spa
     const int32_t status = detail::scatter_rows(ctx, sorted, neighbours, fits);
     if (fits) return status;
   }
-  // Few places cost less than a sort; of a column for each thread, each place is read once.
+  // Few places cost less than a sort; of a column for each thread, each place is read once. Many columns are moved in words.
   constexpr int64_t kFewPlaces = 64;
   constexpr int kVec = 16 / sizeof(T);
+  const bool in_words = sorted.may_access(kVec), wide = in_words && ranges == 1 && sorted.columns() >= kWarpSize * kVec;
   if constexpr (kLast) {
     static_assert(std::is_same_v<Kind, SetElement>, "the last value of each element");
-    if (places > kFewPlaces) {
-      if (sorted.may_access(kVec)) return detail::scatter_last<kVec>(ctx, sorted, neighbours, workspace);
+    if (places > kFewPlaces || wide) {
+      if (in_words) return detail::scatter_last<kVec>(ctx, sorted, neighbours, workspace);
       return detail::scatter_last<1>(ctx, sorted, neighbours, workspace);
     }
-  } else if (places > kFewPlaces && ranges > 1) {
-    return sorted.may_access(kVec) ? detail::scatter_sorted<K, kVec>(ctx, sorted, each, workspace) : detail::scatter_sorted<K, 1>(ctx, sorted, each, workspace);
+  } else if (wide || (places > kFewPlaces && ranges > 1)) {
+    return in_words ? detail::scatter_sorted<K, kVec>(ctx, sorted, each, workspace) : detail::scatter_sorted<K, 1>(ctx, sorted, each, workspace);
   }
   LaunchConfig config;
   config.block = dim3(128);

@@ -10,6 +10,7 @@
 #include "ait/gpu/launch.h"
 #include "ait/gpu/multiprocessors.h"
 #include "ait/kernels/gpu/scatter_sorted.cuh"
+#include "ait/kernels/gpu/vector.cuh"
 
 namespace ait::gpu {
 
@@ -17,29 +18,59 @@ namespace ait::gpu {
 template <class T>
 using atomic_word_t = std::conditional_t<!std::is_integral_v<T>, T, std::conditional_t<sizeof(T) == 8, unsigned long long, unsigned>>;
 
-inline constexpr int kScatterAtomicThreads = 256;
-inline constexpr int kScatterCounterThreads = 1024, kScatterCountersAhead = 8;  ///< places of a thread that are read before the first is added
+inline constexpr int kScatterAtomicThreads = 256, kScatterAtomicAhead = 4;
+inline constexpr int kScatterCounterThreads = 1024, kScatterCountersAhead = 8;  ///< places of a thread that are read while those before are added
 
 /// @brief How the elements of one row are cut: a block has `part` of them in shared memory, each `copies` times, so that few lanes add to one word.
 struct ScatterCounters {
   int part, parts, copies;
 };
 
-/// A thread adds a value.
-template <class Space>
-__global__ void __launch_bounds__(kScatterAtomicThreads) scatter_atomic_kernel(Space space, int64_t places, int64_t columns, int64_t count) {
-  using Word = atomic_word_t<typename Space::Value>;
+/// @brief Adds neighbours, at an address aligned to their size up to 16 bytes.
+template <int kVec, class T>
+__device__ __forceinline__ void add_atomically(T* to, const T (&values)[kVec]) {
+#if defined(AIT_CUDA) && defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  if constexpr (std::is_same_v<T, float> && kVec == 4) {
+    asm volatile("red.relaxed.gpu.global.add.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(__cvta_generic_to_global(to)), "f"(values[0]), "f"(values[1]),
+                 "f"(values[2]), "f"(values[3])
+                 : "memory");
+    return;
+  }
+#endif
+  using Word = atomic_word_t<T>;
+#pragma unroll
+  for (int j = 0; j < kVec; ++j) atomicAdd(reinterpret_cast<Word*>(to) + j, static_cast<Word>(values[j]));
+}
+
+/// A thread adds `kVec` columns of some places, which it reads before it adds the first.
+template <int kVec, class Space>
+__global__ void __launch_bounds__(kScatterAtomicThreads) scatter_atomic_kernel(Space space, int64_t places, int64_t chunks, int64_t count) {
+  using T = typename Space::Value;
   wait_for_previous();
   allow_next();
   const int64_t stride = static_cast<int64_t>(gridDim.x) * blockDim.x;
-  for (int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += stride) {
-    const int64_t column = i % columns, rest = i / columns, place = rest % places, row = rest / places;
-    const int64_t target = space.target(row, place);
-    if (target < 0) continue;
-    int64_t dense = space.dense_of_place(place), whole = space.whole_of_target(target);
-    space.template step<Space::kSerial, Space::kKeyed>(row, dense, whole);
-    space.template step<Space::kSerial + Space::kKeyed, Space::kFree>(column, dense, whole);
-    atomicAdd(reinterpret_cast<Word*>(space.out + whole), static_cast<Word>(space.values[dense]));
+  for (int64_t begin = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; begin < count; begin += stride * kScatterAtomicAhead) {
+    T values[kScatterAtomicAhead][kVec];
+    T* to[kScatterAtomicAhead];
+#pragma unroll
+    for (int u = 0; u < kScatterAtomicAhead; ++u) {
+      to[u] = nullptr;
+      const int64_t i = begin + u * stride;
+      if (i >= count) continue;
+      const auto [number, chunk] = detail::divide(i, chunks);
+      const auto [row, place] = detail::divide(number, places);
+      const int64_t target = space.target(row, place);
+      if (target < 0) continue;
+      int64_t dense = space.dense_of_place(place), whole = space.whole_of_target(target);
+      space.template step<Space::kSerial, Space::kKeyed>(row, dense, whole);
+      space.template step<Space::kSerial + Space::kKeyed, Space::kFree>(chunk * kVec, dense, whole);
+      load<kVec>(space.values + dense, values[u]);
+      to[u] = space.out + whole;
+    }
+#pragma unroll
+    for (int u = 0; u < kScatterAtomicAhead; ++u) {
+      if (to[u] != nullptr) add_atomically<kVec>(to[u], values[u]);
+    }
   }
 }
 
@@ -60,18 +91,36 @@ __global__ void __launch_bounds__(kScatterCounterThreads)
   __syncthreads();
   constexpr int64_t kEach = int64_t(kScatterCounterThreads) * kScatterCountersAhead;
   const T one = same ? space.values[0] : T{};
-  for (int64_t begin = blockIdx.x / cut.parts * kEach; begin < places; begin += gridDim.x / cut.parts * kEach) {
-    int64_t target[kScatterCountersAhead];
-    T value[kScatterCountersAhead];
+  int64_t starts[Space::kNumbers];
+  space.index_starts(0, starts);
+  typename Space::Index ids[kScatterCountersAhead][Space::kNumbers];
+  T asked[kScatterCountersAhead];
+  const auto request = [&](int64_t from) {
 #pragma unroll
     for (int u = 0; u < kScatterCountersAhead; ++u) {
-      const int64_t place = begin + u * kScatterCounterThreads + threadIdx.x;
-      target[u] = place < places ? space.target(0, place) - first : -1;
-      value[u] = !same && place < places ? space.values[space.dense_of_place(place)] : one;
+      const int64_t place = from + u * kScatterCounterThreads + threadIdx.x;
+      if (place >= places) continue;
+      space.ids_at(starts, place, ids[u]);
+      if (!same) asked[u] = space.values[space.dense_of_place(place)];
     }
+  };
+  const int64_t step = gridDim.x / cut.parts * kEach;
+  int64_t begin = blockIdx.x / cut.parts * kEach;
+  request(begin);
+  for (; begin < places; begin += step) {
+    int element[kScatterCountersAhead];
+    T values[kScatterCountersAhead];
 #pragma unroll
     for (int u = 0; u < kScatterCountersAhead; ++u) {
-      if (target[u] >= 0 && target[u] < here) atomicAdd(sums + target[u] * cut.copies + copy, static_cast<Word>(value[u]));
+      const bool there = begin + u * kScatterCounterThreads + threadIdx.x < places;
+      const int64_t target = there ? space.target_of(ids[u]) - first : -1;
+      element[u] = target < 0 || target >= here ? -1 : static_cast<int>(target) * cut.copies + copy;
+      values[u] = there && !same ? asked[u] : one;
+    }
+    request(begin + step);
+#pragma unroll
+    for (int u = 0; u < kScatterCountersAhead; ++u) {
+      if (element[u] >= 0) atomicAdd(sums + element[u], static_cast<Word>(values[u]));
     }
   }
   __syncthreads();
@@ -121,8 +170,11 @@ int32_t scatter_atomic(const Context& ctx, const IndexedSpace<kRank, kIndices, I
       return launch(ctx, config, scatter_counters_kernel<Space>, all, places, static_cast<int>(targets), cut, same);
     }
   }
-  config.grid = dim3(ceil_div(count, kScatterAtomicThreads, 1 << 20));
-  return launch(ctx, config, scatter_atomic_kernel<Space>, all, places, columns, count);
+  constexpr int kVec = 16 / sizeof(T);
+  const bool wide = all.may_access(kVec);
+  const int64_t chunks = wide ? columns / kVec : columns, words = count / columns * chunks;
+  config.grid = dim3(ceil_div(words, kScatterAtomicThreads * kScatterAtomicAhead, 1 << 20));
+  return launch(ctx, config, wide ? scatter_atomic_kernel<kVec, Space> : scatter_atomic_kernel<1, Space>, all, places, chunks, words);
 }
 
 }  // namespace ait::gpu

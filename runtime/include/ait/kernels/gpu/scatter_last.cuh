@@ -21,20 +21,12 @@ struct LastPlaces {
   __device__ __forceinline__ uint32_t* of(int64_t row, int64_t target) const {
     return numbers + (columns ? target * rows + row : row * targets + target);
   }
-  struct Parts {
-    int64_t quotient, rest;
-  };
-  static __device__ __forceinline__ Parts divide(int64_t a, int64_t b) {
-    const bool narrow = static_cast<uint64_t>(a | b) >> 32 == 0;
-    const int64_t quotient = narrow ? static_cast<uint32_t>(a) / static_cast<uint32_t>(b) : a / b;
-    return {quotient, a - quotient * b};
-  }
   struct Place {
     int64_t row, place;
   };
   /// Row and place of a number, such that neighbours read neighbouring indices.
   __device__ __forceinline__ Place split(int64_t number) const {
-    const Parts parts = divide(number, columns ? rows : places);
+    const detail::Quotient parts = detail::divide(number, columns ? rows : places);
     return {columns ? parts.rest : parts.quotient, columns ? parts.quotient : parts.rest};
   }
 };
@@ -61,7 +53,7 @@ __global__ void __launch_bounds__(256) scatter_last_kernel(Space space, LastPlac
   const int64_t stride = static_cast<int64_t>(gridDim.x) * blockDim.x;
 #pragma unroll 4
   for (int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += stride) {
-    const auto [number, chunk] = LastPlaces::divide(i, chunks);
+    const auto [number, chunk] = detail::divide(i, chunks);
     const auto [row, place] = last.split(number);
     const int64_t target = space.target(row, place);
     if (target < 0 || *last.of(row, target) != static_cast<uint32_t>(place) + 1) continue;

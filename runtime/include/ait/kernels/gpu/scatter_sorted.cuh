@@ -143,6 +143,16 @@ struct ScatterSpace {
 
 namespace detail {
 
+struct Quotient {
+  int64_t quotient, rest;
+};
+/// @brief Divides in 32 bits where the numbers fit.
+__device__ __forceinline__ Quotient divide(int64_t a, int64_t b) {
+  const bool narrow = static_cast<uint64_t>(a | b) >> 32 == 0;
+  const int64_t quotient = narrow ? static_cast<uint32_t>(a) / static_cast<uint32_t>(b) : a / b;
+  return {quotient, a - quotient * b};
+}
+
 /// @brief How the columns of a space are cut: a thread has a word of `kVec` neighbours, `lanes` threads of a warp lie side by side, and a part is
 /// what they have together.
 struct ScatterParts {
