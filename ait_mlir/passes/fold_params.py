@@ -56,7 +56,8 @@ def fold_params(
 
     Rewrites that make more values foldable run first, except with `partial`. If all data are known, or with `unbound`,
     factors join weights, and transposed convolutions become plain ones. For a GPU, transposed convolutions become plain
-    ones in any case, because no kernel on tensor cores computes them. If the target `fill_for` has tensor cores,
+    ones in any case, because no kernel on tensor cores computes them, and products of channels-first images read these
+    as they are (rewrites/gemm/planes.py). If the target `fill_for` has tensor cores,
     weights of convolutions and products are then padded for kernels that need it (rewrites/conv.py, pad_products.py).
 
     With `outside`, ops from outside are folded, too, for a caller that computes them now: an artifact does not contain
@@ -73,6 +74,8 @@ def fold_params(
         rewrite(module, pattern_set("conv:FACTORS", "view:VIEWS"))
     if not partial and (whole or (fill_for is not None and fill_for.is_gpu)):
         rewrite(module, pattern_set("conv_phases:PHASES", "conv:POINTS", "view:VIEWS"))
+    if not partial and fill_for is not None and fill_for.is_gpu:
+        rewrite(module, pattern_set("gemm.planes:PLANES", "view:VIEWS"))
     if whole and fill_for is not None and fill_for.has("mma"):
         blocks = ["conv:BLOCKS"] if assumes(module, "finite_images") else []
         rewrite(module, pattern_set(*blocks, "conv:CHANNELS", "view:VIEWS"))

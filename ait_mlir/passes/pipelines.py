@@ -96,6 +96,11 @@ PASSES: dict[str, Pass | Patterns] = table(
             ("conv_phases:PHASES", "view:VIEWS"),
         ),
         Patterns(
+            "multiply-planes",
+            "Multiply channels-first images as they lie in memory; a compilation for a GPU that folds params does so.",
+            ("gemm.planes:PLANES", "view:VIEWS"),
+        ),
+        Patterns(
             "merge-concats",
             "Make one concat or split of nested ones; take pieces from what was joined; join neighbours by a slice.",
             ("view:VIEWS", "concat:CONCATS"),

@@ -26,6 +26,7 @@ FAMILIES: tuple[str, ...] = (
     "gemm.epilogue",
     "gemm.results",
     "gemm.padding",
+    "gemm.planes",
     "gemm.products",
     "gemm.reshaped",
     "gemm.scaled",

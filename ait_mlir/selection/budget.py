@@ -17,7 +17,8 @@ import functools
 import json
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from ait_mlir.dialects.ait.traits import ContractionExtents
@@ -137,7 +138,7 @@ class BudgetSelector(Selector):
             return None
         estimated = best_by_estimate(fitting)
         candidates = worth_timing(task, points, self.target)
-        libraries = [w for w in candidates if w.asks_a_library or w.only_timed][:LIBRARY]
+        libraries = in_turn(w for w in candidates if w.asks_a_library or w.only_timed)[:LIBRARY]
         rest = [w for w in candidates if w not in libraries and not w.only_timed and w != estimated][:COMPILED]
         if not libraries and not rest:
             return None
@@ -275,6 +276,19 @@ class BudgetSelector(Selector):
             return None
         seconds, whole, text = found
         return Choice.read(text) if whole or seconds >= self.budget.seconds else None
+
+
+def in_turn(candidates: Iterable[Candidate]) -> list[Candidate]:
+    """The candidates in their order, but the first one of each provider before the second one of any: a library with
+    many algorithms leaves room for other kernels."""
+    seen = Counter[str]()
+
+    def turn(candidate: Candidate) -> int:
+        provider = candidate.kernels[0][0]
+        seen[provider] += 1
+        return seen[provider]
+
+    return sorted(candidates, key=turn)
 
 
 @dataclass

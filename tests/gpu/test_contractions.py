@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from ait_mlir.dialects.ait.types import scope_of
@@ -10,6 +12,7 @@ from ait_mlir.lowering.kernels.gemm_tiles import TILES
 from tests.gpu.libraries import library_of
 from tests.kernels.contractions import BIAS_GELU, BIAS_RESIDUAL, TANH_MUL_ADD, contraction, gemm_cases
 from tests.kernels.harness import Case, Library, check
+from tests.kernels.hopper import padded_cases
 from tests.kernels.library_gemm import GemmLibrary, on_kernel
 from tests.specs.tolerance import PRODUCTS
 
@@ -36,7 +39,20 @@ def cublaslt_cases() -> dict[str, Case]:
     return cases
 
 
-CUBLASLT = cublaslt_cases()
+def copied_cases() -> dict[str, Case]:
+    """Products of factors with odd rows that cuBLASLt computes of copies."""
+    made = {
+        name.replace("padded", "copied"): on_kernel(replace(case, envs=case.envs[:2]), "padded-cublaslt")
+        for name, case in padded_cases().items()
+    }
+    return {
+        name: case
+        for name, case in made.items()
+        if any(kernel.provider == "padded-cublaslt" for kernel in kernels_for(case.op, CUDA))
+    }
+
+
+CUBLASLT = cublaslt_cases() | copied_cases()
 TILE_ENVS = (
     {"b": 1, "m": 131, "n": 264, "k": 200},
     {"b": 1, "m": 300, "n": 137, "k": 71},

@@ -77,6 +77,8 @@ def planes_cases(consumer: Consumer) -> Iterator[tuple[str, Case]]:
         ("groups", (2, 12, 13, 64), (16, 4, 4, 16), (2, 11, 12, 16), "pad [1, 1] groups 4", "f32"),
         ("many", (1, 9, 40, 4), (66, 3, 3, 2), (1, 9, 40, 66), "pad [1, 1] groups 2", "f16"),
         ("doubled", (2, 20, 20, 4), (12, 3, 3, 1), (2, 20, 20, 12), "pad [1, 1] groups 4", "f32"),
+        ("deep", (2, 30, 27, 64), (16, 4, 4, 32), (2, 29, 26, 16), "pad [1, 1] groups 2", "f32"),
+        ("one", (1, 8, 9, 62), (2, 9, 9, 31), (1, 4, 5, 2), "stride [2, 2] pad [4, 4] groups 2", "f16"),
     ):
         tensors = [f"!ait.tensor<{' x '.join(map(str, dims))} x {kind}>" for dims in (x, w, y)]
         text = (

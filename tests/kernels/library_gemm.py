@@ -50,6 +50,7 @@ extern "C" const ait_conv_service_v1 ait_test_conv{test_conv};
 SERVICES = {
     "openblas": ("ait_gemm_service_v2", "ait_test_gemm"),
     "cublaslt": ("ait_gemm_service_v2", "ait_test_gemm"),
+    "padded-cublaslt": ("ait_gemm_service_v2", "ait_test_gemm"),
     "cudnn": ("ait_attention_service_v1", "ait_test_attention"),
     "conv": ("ait_conv_service_v1", "ait_test_conv"),
 }

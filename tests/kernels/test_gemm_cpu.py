@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from ait_mlir.dialects.ait.types import scope_of
+from ait_mlir.dialects.ait.types import scope_of, tensor_type
 from ait_mlir.dims import parse
+from ait_mlir.lowering.candidates import candidates_of
 from ait_mlir.lowering.kernels import Target, kernel_of, kernels_for
 from tests.kernels.contractions import BIAS_GELU, BIAS_RELU, BIAS_RESIDUAL, BIAS_TANH, contraction, gemm_cases, resized
 from tests.kernels.harness import CPU, Case
@@ -112,6 +113,31 @@ def test_cublaslt_wants_even_rows_for_bias_and_residual() -> None:
         for pitch, accepted in ((good, True), (bad, False)):
             strides = tuple(parse(e) for e in (f"m*{pitch}", pitch, "1"))
             assert kernel.accepts(op, position, strides, scope_of(op)) == accepted, (position, pitch)
+
+
+@pytest.mark.parametrize(
+    ("arch", "layout", "n", "k", "t", "copied"),
+    [
+        ("sm_90a", "rcr", 44, 60, "f16", [0, 1]),
+        ("sm_80", "rcr", 44, 60, "bf16", [0, 1]),
+        ("sm_80", "rrr", 44, 64, "f16", [1]),
+        ("sm_80", "rcr", 44, 64, "f16", []),
+        ("sm_80", "rcr", 44, 60, "f32", []),
+    ],
+)
+def test_cublaslt_multiplies_copies_of_odd_rows(
+    arch: str, layout: str, n: int, k: int, t: str, copied: list[int]
+) -> None:
+    case = contraction("gemm", layout, t, [], ("b x ", "", "b x "))
+    op = Case(resized(case.text, str(n), str(k)), []).op
+    target = Target("cuda", arch)
+    found = [kernel for kernel in kernels_for(op, target) if kernel.provider == "padded-cublaslt"]
+    assert [tensor_type(op.operands[i]).dims[:-1] for i in copied] == [
+        t.dims[:-1] for kernel in found for t in kernel.between(op, {}, target)
+    ]
+    assert all(t.dims[-1].as_int() in (48, 64) for kernel in found for t in kernel.between(op, {}, target))
+    timed = [c for c in candidates_of(op, target) if ("padded-cublaslt", ()) in c.kernels]
+    assert len(timed) == len(found) and all(c.only_timed for c in timed)
 
 
 def test_cublaslt_needs_a_sum() -> None:

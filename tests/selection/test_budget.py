@@ -157,6 +157,24 @@ def test_the_best_estimate_is_compiled_before_other_candidates():
     assert best in slow and slow[0] == best
 
 
+CONV = """
+ait.graph @g(%x: !ait.tensor<45 x 64 x 28 x 28 x f32>) {
+  %w = ait.param "w" : !ait.tensor<16 x 4 x 4 x 16 x f32>
+  %0 = ait.permute %x [0, 2, 3, 1] : !ait.tensor<45 x 28 x 28 x 64 x f32>
+  %1 = ait.conv %0, %w tf32 pad [1, 1] groups 4 : !ait.tensor<45 x 27 x 27 x 16 x f32>
+  ait.output "y" %1 : !ait.tensor<45 x 27 x 27 x 16 x f32>
+}
+"""
+
+
+def test_plans_of_a_library_leave_room_for_other_kernels_that_are_only_timed():
+    (task,) = (t for t in tasks_of(CONV) if t.op.name == "ait.conv")
+    meter = SlowCompiler(lambda candidate, dims: 1e-6 if candidate.kernels[0][0] == "planes" else 20e-6)
+    (choice,) = budgeted(meter).choose([task])
+    assert {"cudnn", "planes", "mma"} <= {w.kernels[0][0] for w in timed(meter)}
+    assert choice is not None and choice.candidates[0].kernels[0][0] == "planes"
+
+
 def test_what_a_machine_builds_once_does_not_count(clock: Clock):
     meter = SlowCompiler(library_first, preparation=100.0)
     choosing = budgeted(meter, seconds=0.3)
@@ -228,7 +246,7 @@ def test_wrong_budgets_are_refused(budget, monkeypatch: pytest.MonkeyPatch):
 
 
 def test_wrong_words_are_refused(monkeypatch: pytest.MonkeyPatch):
-    with pytest.raises(AitError, match="measure is 'sometimes', expected True, False, \"auto\" or \"known\""):
+    with pytest.raises(AitError, match='measure is \'sometimes\', expected True, False, "auto" or "known"'):
         CompileOptions("cuda", measure="sometimes").selection()  # type: ignore[arg-type]
     monkeypatch.setenv("AIT_MEASURE_BUDGET", "soon")
     with pytest.raises(InputError, match="AIT_MEASURE_BUDGET is 'soon'"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from ait_mlir.dialects.ait.conv import ConvOp
@@ -24,6 +25,8 @@ MOST_CHANNELS = 32
 """The most channels of x in a group."""
 LINES = 8
 """The places of a thread, as `kPlaneLines` of the template."""
+MOST_OWN, MOST_UNROLLED = 4, 128
+"""The most channels of the result of a thread, and the most of its multiply-adds at a place, which are unrolled."""
 START_SECONDS = 3e-6
 
 
@@ -72,8 +75,15 @@ class PlanesConv(ConvKernel):
     def emit(self, launch: Launch[ConvOp]) -> Emission:
         op = launch.op
         (down, across), (step, _) = op.kernel(), op.strides()
-        template = f"conv_planes<{down}, {across}, {step}, {{epilogue}}>"
+        template = f"conv_planes<{down}, {across}, {step}, {_own(op)}, {{epilogue}}>"
         return call_conv(launch, "conv_planes", template, solved=_by_planes(op, launch.ins, launch.outs))
+
+
+def _own(op: ConvOp) -> int:
+    """The channels of the result of a thread, for which it reads an element of x once."""
+    channels = op.extents().n.as_int() or MOST_OWN
+    fitting = MOST_OWN if MOST_OWN * math.prod(op.kernel()) <= MOST_UNROLLED else MOST_OWN // 2
+    return min(fitting, channels)
 
 
 def _by_planes(op: ConvOp, ins: Sequence[Arg], outs: Sequence[Arg]) -> Problem:
@@ -101,12 +111,14 @@ def _by_planes(op: ConvOp, ins: Sequence[Arg], outs: Sequence[Arg]) -> Problem:
 
 
 def _work(op: ConvOp, target: Target) -> dict[str, float]:
-    """Seconds for memory, and for the reads of shared memory: a column of the window for each tap of a line."""
+    """Seconds for memory, and for the reads of shared memory: a column of the window for each tap of a line, and the
+    weights."""
     env, scope = estimate_env(scope_of(op)), scope_of(op)
     (down, across), (step, _) = op.kernel(), op.strides()
     depth = tensor_type(op.weight).dims[-1].evaluate(env)
-    warps = tensor_type(op.output).num_elements().evaluate(env) / (32 * LINES)
-    reads = across * ((LINES - 1) * step + 2 * down) * depth
+    own = _own(op)
+    warps = tensor_type(op.output).num_elements().evaluate(env) / (32 * LINES * own)
+    reads = across * ((LINES - 1) * step + (1 + own) * down) * depth
     return {
         "bytes": bytes_moved(op, scope) / target.bandwidth,
         "reads": warps * reads / target.multiprocessors / CLOCK,

@@ -193,11 +193,14 @@ class NativeGemm(ContractionKernel):
             "operand": matrices_beside(op) * BY_IR[kind].bytes * each / target.bandwidth,
         }
         even = self._has_even_pitches(op, problem)
+        # Rows that start on 4 bytes, as all of f32 do, are copied in the background, in more instructions.
+        words = not even and BY_IR[kind].bytes == 4
 
         def terms(config: Config) -> Terms:
             tile = GemmTile.of({key: value for key, value in config.items() if not key.startswith("small_")})
             found = tile.terms(m, n * op.SUMS, in_halves(k, kind), batches, target)
-            return Terms({**found.first, **first}, found.work, "" if even else "odd")
+            work = {**found.work, "copies": 2 * found.work["copies"]} if words else found.work
+            return Terms({**found.first, **first}, work, "" if even or words else "odd")
 
         return terms
 

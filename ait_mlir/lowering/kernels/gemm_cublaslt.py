@@ -75,8 +75,7 @@ class CublasLtGemm(ContractionKernel, NamesAlgorithms):
     def seconds_at(self, op: ContractionOp, m: int, n: int, k: int, batches: int, target: Target) -> float:
         size = BY_IR[element_of(op)].bytes
         moved = size * batches * (m * k + k * n + m * n) / target.bandwidth
-        odd = size == 2 and not _has_even_rows(op, Problem.contiguous(op))
-        rate = LT_ODD_RATE if odd else LT_RATE[size]
+        rate = LT_ODD_RATE if self.is_odd(op) else LT_RATE[size]
         if not keeps_f32(op, target):
             rate = LT_ROUNDED_RATE[precision_of(op, target)]
         busy = max(2.0 * m * n * k * batches / rate, moved + LT_SECONDS_PER_K * k)
@@ -116,8 +115,11 @@ class CublasLtGemm(ContractionKernel, NamesAlgorithms):
             "b": size * n * k * batches / target.bandwidth,
             "rest": size * m * (k + n) * batches / target.bandwidth,
         }
-        odd = size == 2 and not _has_even_rows(op, problem)
-        return Terms(first, work, "odd" if odd else "" if size == 2 else str(element_of(op)))
+        return Terms(first, work, "odd" if self.is_odd(op) else "" if size == 2 else str(element_of(op)))
+
+    def is_odd(self, op: ContractionOp) -> bool:
+        """Whether rows of 2-byte elements start on any address, so that the library has slow kernels only."""
+        return is_narrow(element_of(op)) and not _has_even_rows(op, Problem.contiguous(op))
 
     def accepts_extra(self, op: ContractionOp, position: int, problem: Problem, scope: Scope) -> bool:
         found = library_epilogue(op)
@@ -136,7 +138,11 @@ class CublasLtGemm(ContractionKernel, NamesAlgorithms):
         if "id" not in config:
             raise ValueError(f"{dict(config)} names no algorithm: it has no id")
 
-    def emit(self, launch: Launch[ContractionOp]) -> Emission:
+    def emit(self, launch: Launch[ContractionOp]) -> Emission | tuple[Emission, ...]:
+        return self.product(launch)
+
+    def product(self, launch: Launch[ContractionOp]) -> Emission:
+        """The call of the library."""
         op, config = launch.op, launch.config
         problem = Problem.of(op, launch.ins, launch.outs)
         epilogue = library_epilogue(op)

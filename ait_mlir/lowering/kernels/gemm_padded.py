@@ -1,7 +1,8 @@
-"""Products of matrices whose rows start on any address, on Hopper's own matrix instruction: rows are copied apart."""
+"""Products of matrices whose rows start on any address, by kernels that need boundaries: rows are copied apart."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -12,28 +13,29 @@ from ait_mlir.dims import Scope, ceildiv, product
 from ait_mlir.lowering.estimates import Terms
 from ait_mlir.lowering.kernels.amounts import estimate_env
 from ait_mlir.lowering.kernels.base import Arg, Config, Emission, Launch, Strides, Target
-from ait_mlir.lowering.kernels.contraction import Problem
+from ait_mlir.lowering.kernels.contraction import Problem, is_narrow
+from ait_mlir.lowering.kernels.gemm import ContractionKernel, element_of
+from ait_mlir.lowering.kernels.gemm_cublaslt import CublasLtGemm
 from ait_mlir.lowering.kernels.gemm_hopper import SPAN, HopperGemm, is_aligned
 from ait_mlir.lowering.kernels.loops import collapse, nest
 from ait_mlir.lowering.kernels.view import Part, copies_of
 
-__all__ = ["KERNELS", "PaddedHopperGemm"]
+__all__ = ["KERNELS", "PaddedHopperGemm", "PaddedLtGemm"]
 
 COPY_SHARE = 0.75
 """The share of memory bandwidth that a copy of rows reaches if they start on any address."""
 
 
-class PaddedHopperGemm(HopperGemm):
-    """`HopperGemm` for factors whose rows do not start on 16-byte boundaries: a launch for each such factor copies its
-    rows to such boundaries. Nothing is written between the rows, because the copy engine reads no further than K or N.
+class CopiesRows(ContractionKernel):
+    """A kernel for factors whose rows do not start on 16-byte boundaries: launches copy the rows of each such factor to
+    such boundaries, then the kernel of its other base runs. Nothing is written between the rows, because no kernel
+    reads further than K or N.
     """
 
-    provider = "padded"
-    fitted_as = ("hopper", "gemm")
     max_sums = 1
 
     def matches(self, op: ContractionOp, target: Target) -> bool:
-        if not super(HopperGemm, self).matches(op, target):
+        if not ContractionKernel.matches(self, op, target):
             return False
         problem = Problem.contiguous(op)
         others = (*problem.extras, *problem.results())
@@ -47,15 +49,6 @@ class PaddedHopperGemm(HopperGemm):
     def seconds_at(self, op: ContractionOp, m: int, n: int, k: int, batches: int, target: Target) -> float:
         return super().seconds_at(op, m, n, k, batches, target) + copy_seconds(op, target)
 
-    def terms_of(self, op: ContractionOp, target: Target) -> Callable[[Config], Terms]:
-        whole, copies = super().terms_of(op, target), copy_seconds(op, target)
-
-        def terms(config: Config) -> Terms:
-            found = whole(config)
-            return replace(found, first={**found.first, "copies of rows": copies})
-
-        return terms
-
     def between(self, op: ContractionOp, config: Config, target: Target) -> tuple[TensorType, ...]:
         return tuple(padded_type(tensor_type(op.operands[i])) for i in copied(op))
 
@@ -68,6 +61,51 @@ class PaddedHopperGemm(HopperGemm):
             emitted.append(copies_of(launch, [Part(ins[i], target, loops)]))
             ins[i] = target
         return *emitted, self.product(replace(launch, ins=ins))
+
+    @abstractmethod
+    def product(self, launch: Launch[ContractionOp]) -> Emission:
+        """The launch of the product, whose factors are the copies."""
+
+
+class PaddedHopperGemm(CopiesRows, HopperGemm):
+    """`HopperGemm` for factors whose rows start on any address: they are copied."""
+
+    provider = "padded"
+    fitted_as = ("hopper", "gemm")
+
+    def terms_of(self, op: ContractionOp, target: Target) -> Callable[[Config], Terms]:
+        whole, copies = super().terms_of(op, target), copy_seconds(op, target)
+        return lambda config: with_copies(whole(config), copies)
+
+    def product(self, launch: Launch[ContractionOp]) -> Emission:
+        return HopperGemm.product(self, launch)
+
+
+class PaddedLtGemm(CopiesRows, CublasLtGemm):
+    """cuBLASLt for factors of 2-byte elements whose rows start on any address: they are copied, because the library has
+    only slow kernels for such factors. Chosen only by time: estimates do not know its kernels for such results."""
+
+    provider = "padded-cublaslt"
+    fitted_as = ("cublaslt", "gemm")
+    only_timed = True
+
+    def takes(self, op: ContractionOp, target: Target) -> bool:
+        return is_narrow(element_of(op)) and super().takes(op, target)
+
+    def is_odd(self, op: ContractionOp) -> bool:
+        return False
+
+    def terms(self, op: ContractionOp, config: Config, target: Target) -> Terms | None:
+        whole = super().terms(op, config, target)
+        return None if whole is None else with_copies(whole, copy_seconds(op, target))
+
+    def product(self, launch: Launch[ContractionOp]) -> Emission:
+        return CublasLtGemm.product(self, launch)
+
+
+def with_copies(terms: Terms, seconds: float) -> Terms:
+    """The terms of a product, with the time of the launches before it."""
+    return replace(terms, first={**terms.first, "copies of rows": seconds})
 
 
 def copied(op: ContractionOp) -> tuple[int, ...]:
@@ -92,4 +130,4 @@ def copy_seconds(op: ContractionOp, target: Target) -> float:
     return found
 
 
-KERNELS = (PaddedHopperGemm(),)
+KERNELS = (PaddedHopperGemm(), PaddedLtGemm())

@@ -94,8 +94,9 @@ void check_write_of_warp(uint32_t address, size_t bytes);
 /// @brief As `check_read`, of shared memory of block `rank` of the cluster.
 void check_remote_read(const void* from, size_t bytes);
 
-/// @brief cp.async: 16 bytes to shared memory, of which the first `bytes` come from `from`. They appear when their group is waited for.
-void copy_async(void* to, const void* from, int bytes);
+/// @brief cp.async: `size` bytes (4 or 16) to shared memory, of which the first `bytes` come from `from`. They appear when their group is waited
+/// for.
+void copy_async(void* to, const void* from, int size, int bytes);
 void copy_async_commit();
 void copy_async_wait(int pending);
 

@@ -24,7 +24,7 @@ inline constexpr size_t kDefaultShared = 48 * 1024, kMostShared = 227 * 1024;  /
 struct AsyncCopy {
   char* to;
   const char* from;
-  int bytes;
+  int size, bytes;  ///< what is written, and how much of it is read
 };
 
 /// @brief A barrier in shared memory (mbarrier).

@@ -71,6 +71,7 @@ struct OperandTile {
   int64_t pitch;
   int rows, cols;       ///< how many rows and columns exist from there on
   uint32_t to;          ///< where that chunk goes in a tile
+  int access;           ///< the bytes of which all chunks of the tiles start on multiples: 16, 4, or fewer
 
   /// The byte offset of a chunk.
   static __device__ __forceinline__ uint32_t offset(int row, int chunk) {
@@ -89,9 +90,12 @@ struct OperandTile {
     rows = rows_ - row;
     cols = cols_ - chunk * kChunk;
     to = offset(row, chunk);
+    const uintptr_t starts = reinterpret_cast<uintptr_t>(data) | uintptr_t(pitch * int64_t(sizeof(T)));
+    access = starts % 16 == 0 ? 16 : starts % 4 == 0 ? 4 : 1;
   }
 
   /// Starts the copy of the next tile to `tile`, and steps on. What does not exist is zero.
+  /// @tparam kAligned whether chunks start on 16 bytes; otherwise they are copied in the largest pieces that can be, or element by element
   template <bool kAligned>
   __device__ __forceinline__ void load(char* tile) {
     const int valid = cols < 0 ? 0 : (cols > kChunk ? kChunk : cols);
@@ -101,8 +105,15 @@ struct OperandTile {
       const int count = i * kStep < rows ? valid : 0;
       uint32_t offset_here = to + uint32_t(i * kStep * kChunks * 16);  // rows that are a multiple of 8 apart are permuted alike
       if constexpr (kStep % 8 != 0) offset_here = offset(int(threadIdx.x) / kChunks + i * kStep, int(threadIdx.x) % kChunks);
-      if constexpr (kAligned) {
+      if (kAligned || access == 16) {
         copy_async_16(shared_address(tile) + offset_here, from + i * step, count * int(sizeof(T)));
+      } else if (access == 4) {
+        constexpr int kWord = 4 / int(sizeof(T));
+#pragma unroll
+        for (int e = 0; e < kChunk; e += kWord) {
+          const int exist = count - e < 0 ? 0 : count - e < kWord ? count - e : kWord;
+          copy_async_4(shared_address(tile) + offset_here + uint32_t(e * int(sizeof(T))), from + i * step + e, exist * int(sizeof(T)));
+        }
       } else {
         using Word = Bits<T>;
         Chunk16<Word> values;

@@ -21,6 +21,11 @@ __device__ __forceinline__ void copy_async_16(uint32_t to, const void* from, int
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;\n" ::"r"(to), "l"(from), "r"(bytes) : "memory");
 }
 
+/// @brief The same for a copy of 4 bytes, of which the first `bytes` (0 to 4) are read.
+__device__ __forceinline__ void copy_async_4(uint32_t to, const void* from, int bytes) {
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;\n" ::"r"(to), "l"(from), "r"(bytes) : "memory");
+}
+
 /// @brief Closes the group of copies started since the last call.
 __device__ __forceinline__ void copy_async_commit() { asm volatile("cp.async.commit_group;\n" ::: "memory"); }
 

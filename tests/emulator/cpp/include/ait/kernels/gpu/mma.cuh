@@ -11,7 +11,8 @@ namespace ait::gpu {
 
 inline uint32_t shared_address(const void* pointer) { return emulator::shared_address(pointer); }
 
-inline void copy_async_16(uint32_t to, const void* from, int bytes) { emulator::copy_async(emulator::shared_pointer(to), from, bytes); }
+inline void copy_async_16(uint32_t to, const void* from, int bytes) { emulator::copy_async(emulator::shared_pointer(to), from, 16, bytes); }
+inline void copy_async_4(uint32_t to, const void* from, int bytes) { emulator::copy_async(emulator::shared_pointer(to), from, 4, bytes); }
 inline void copy_async_commit() { emulator::copy_async_commit(); }
 template <int kPending>
 void copy_async_wait() {
