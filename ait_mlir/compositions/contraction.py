@@ -8,7 +8,7 @@ from xdsl.dialects.builtin import f32, f64, i32, i64
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from ait_mlir.building.writer import Writer
-from ait_mlir.dialects.ait.dtypes import is_byte, is_float
+from ait_mlir.dialects.ait.dtypes import accumulator_type, is_byte, is_float
 from ait_mlir.dialects.ait.elementwise import CastOp, MulOp, SubOp
 from ait_mlir.dialects.ait.gemm import BmmOp, GemmOp
 from ait_mlir.dialects.ait.index import EmbeddingOp
@@ -65,14 +65,15 @@ def centred_product(
     element: Attribute = i32,
 ) -> SSAValue:
     """(x - x_zero) @ (y - y_zero) of integers of 8 bits, added in i32, with `rows` (x - x_zero) @ (y - y_zero)^T; then
-    times the scales, as numbers of a float type `element`.
+    times the scales, as numbers of a float type `element`. Floats of 8 bits have no zero points.
 
     The zero points broadcast to x and y and are equal along the sums; the scales broadcast to the product. The sums of
     rows and columns make up for zero points: those of a weight are known before the run.
     """
     op_class = GemmOp if tensor_type(y).rank == 2 else BmmOp
     plain = op_class("rcr" if rows else "rrr", x, y)
-    block, beside = Block(arg_types=[i32]), list[SSAValue]()
+    sum_type = accumulator_type(tensor_type(x).element_type)
+    block, beside = Block(arg_types=[sum_type]), list[SSAValue]()
     value: SSAValue = block.args[0]
     value.name_hint = "acc"
 
@@ -99,7 +100,8 @@ def centred_product(
         value = put(SubOp(value, moved))
     if element != i32:
         wide_element = f64 if element == f64 else f32
-        value = put(CastOp(value, wide_element))
+        if sum_type != wide_element:
+            value = put(CastOp(value, wide_element))
         for scale in scales:
             value = put(MulOp(value, scalar(w.cast(scale, wide_element))))
     if value is block.args[0]:

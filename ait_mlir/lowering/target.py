@@ -33,8 +33,8 @@ def precision_problem(name: object) -> str | None:
     return f'precision is {name!r}, expected "highest" (exact f32), "high" (TF32) or "medium" (bf16)'
 
 
-Capability = Literal["mma", "clusters", "bulk_copies", "wgmma", "mfma", "mfma_bytes"]
-"""Instructions that kernels need: `mma.sync` of f16 and bf16; clusters of blocks that read each other's shared memory;
+Capability = Literal["mma", "float8", "clusters", "bulk_copies", "wgmma", "mfma", "mfma_bytes"]
+"""Instructions that kernels need: `mma.sync` of f16 and bf16; of floats of 8 bits; clusters of blocks that read each other's shared memory;
 copies by the bulk copy engine (TMA); `wgmma`; AMD's matrix cores, bf16 with four elements a lane among them."""
 
 
@@ -67,14 +67,14 @@ def _row(kind: TargetKind, *numbers: float, can: tuple[Capability, ...] = ()) ->
 
 
 KiB, MiB = 1 << 10, 1 << 20
-_SINCE_90: tuple[Capability, ...] = ("mma", "clusters", "bulk_copies")
+_SINCE_90: tuple[Capability, ...] = ("mma", "float8", "clusters", "bulk_copies")
 
 ARCHITECTURES: dict[str, Architecture] = {
     #                    units       shared       l2  bytes/s    flop/s
     "native": _row("cpu", 1, 32 * KiB, 32 * MiB, 20e9, 80e9),
     "sm_80": _row("cuda", 108, 163 * KiB, 40 * MiB, 1.5e12, 312e12, can=("mma",)),
     "sm_86": _row("cuda", 84, 99 * KiB, 6 * MiB, 1.5e12, 155e12, can=("mma",)),
-    "sm_89": _row("cuda", 142, 99 * KiB, 96 * MiB, 1.5e12, 362e12, can=("mma",)),
+    "sm_89": _row("cuda", 142, 99 * KiB, 96 * MiB, 1.5e12, 362e12, can=("mma", "float8")),
     "sm_90": _row("cuda", 132, 227 * KiB, 50 * MiB, 4.2e12, 989e12, can=_SINCE_90),
     "sm_90a": _row("cuda", 132, 227 * KiB, 50 * MiB, 4.2e12, 989e12, can=(*_SINCE_90, "wgmma")),
     "sm_100": _row("cuda", 148, 227 * KiB, 126 * MiB, 4.2e12, 2250e12, can=_SINCE_90),

@@ -32,7 +32,7 @@ from tests.kernels.stream import stream_cases
 from tests.specs.draw import Drawn, draw, sample
 from tests.specs.gemm import GEMM
 from tests.specs.recurrence import STATES
-from tests.specs.tolerance import BITS, SUMS
+from tests.specs.tolerance import BITS, PRODUCTS, SUMS
 
 Env = Mapping[str, int]
 Check = Callable[[Library, Case, str], None]
@@ -288,6 +288,15 @@ def _hoppers() -> Iterator[tuple[str, Case]]:
         yield name, on_kernel(at(case, [*rounds, *few[-2:]]), case.provider, case.config, case.constants)
 
 
+def _hopper_bytes() -> Iterator[tuple[str, Case]]:
+    for i, (name, case) in enumerate(hopper.byte_cases().items()):
+        yield name, on_kernel(at(case, case.envs[i % 3 : i % 3 + 1]), "hopper", case.config, case.constants)
+
+
+def _check_sums(library: Library, case: Case, name: str) -> None:
+    PRODUCTS.on_gpu().check(library, case, _type(name))
+
+
 def _hopper_attentions() -> Iterator[tuple[str, Case]]:
     cases = attention_gpu.hopper_cases()
     tiles = {name: case for name, case in cases.items() if name[0].isdigit()}
@@ -513,6 +522,7 @@ FAMILIES = {
     "stream": Family(
         {"cuda": frozenset({"gemm_stream_kernel"})}, lambda: dict(_streams()), within(CONTRACTION_ULPS, GEMM_FLOOR)
     ),
+    "hopper-bytes": Family({"cuda": frozenset({"gemm_wgmma_kernel"})}, lambda: dict(_hopper_bytes()), _check_sums),
     "hopper": Family(
         {"cuda": frozenset({"gemm_wgmma_kernel", "gemm_rotated_simt_kernel"})}, half(_hoppers), _check_hopper
     ),

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ait_mlir.lowering.kernels.gemm_hopper import TILES, HopperTile
+from ait_mlir.lowering.kernels.gemm_hopper import SHORT_SUM_TILES, TILES, HopperTile
 from tests.kernels.contractions import (
     BIAS,
     BIAS_GELU,
@@ -22,6 +22,7 @@ from tests.kernels.contractions import (
 )
 from tests.kernels.harness import Case
 from tests.kernels.library_gemm import ConfiguredCase, on_kernel
+from tests.specs.gemm import FLOATS8, GEMM
 
 SIZES = "dims {b = 0 to 9, m = 0 to 400, n = 0 to 400, k = 1 to 600}"
 ENVS = (
@@ -122,6 +123,25 @@ def hopper_cases() -> dict[str, ConfiguredCase]:
         case = made("gemm", "rcr", "f16", ODD_ENVS, "k", extras=extras, body=BIAS_RESIDUAL, further={"%s": "f16"})
         found[f"summed-odd-{name}-f16"] = on_kernel(case, "hopper", tile.config(), (1,))
     return found | gated_cases() | rotated_cases()
+
+
+BYTE_ENVS = (
+    {"b": 1, "m": 200, "n": 17, "k": 25},
+    {"b": 1, "m": 1, "n": 1, "k": 1},
+    {"b": 1, "m": 129, "n": 9, "k": 72},
+)
+"""16 k is no multiple of a step of 128, or of 9 steps: splits of k have parts of one, two or no steps."""
+
+
+def byte_cases() -> dict[str, ConfiguredCase]:
+    """Products of 8-bit floats on each of their tiles, and of integers."""
+    cases: dict[str, ConfiguredCase] = {}
+    for i, tile in enumerate((*SHORT_SUM_TILES, *(TILES[j] for j in (0, 3, 4, 10, 12, 20, 25, 29)))):
+        t = FLOATS8[i % 2] if tile.short_sums else ("i8", "ui8")[i % 2]
+        case = GEMM.drawn("float8-even" if tile.short_sums else "bytes-even", t)
+        case = replace(case, text=case.text.replace("k = 0 to", "k = 1 to"), envs=BYTE_ENVS)
+        cases[f"{'x'.join(map(str, tile.values()))}-{t}"] = on_kernel(case, "hopper", tile.config(), (1,))
+    return cases
 
 
 def gated_cases() -> dict[str, ConfiguredCase]:

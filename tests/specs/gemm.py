@@ -71,27 +71,36 @@ def byte_product(
     sizes: tuple[str, str, str] = ("m", "n", "k"),
     b_type: str = "i8",
     extras: Sequence[str] = (),
-    result: str = "i32",
+    sums: str = "i32",
+    result: str = "",
+    types: tuple[str, ...] = ("i8", "ui8"),
     **options: object,
 ) -> Form:
-    """A product of integers of 8 bits, A of `T` by B of `b_type`, of at most two operands in its epilogue, whose lines
-    have the types of their values."""
+    """A product of numbers of 8 bits, A of `T` by B of `b_type`, with sums of a type, and of at most two operands in its
+    epilogue, whose lines have the types of their values."""
     m, n, k = sizes
     a, b = f"{batch[0]}{stored(layout[0], m, k)} x T", f"{batch[1]}{stored(layout[1], k, n)} x {b_type}"
     kinds = [t.rpartition(" x ")[2] for t in extras]
-    arguments = ["%acc: i32", *(f"%{c}_in: {kind}" for c, kind in zip("cd", kinds, strict=False))]
+    arguments = [f"%acc: {sums}", *(f"%{c}_in: {kind}" for c, kind in zip("cd", kinds, strict=False))]
     body = "".join(f"    {line}\n" for line in lines)
     epilogue = f" epilogue({', '.join(f'%{c}' for c in 'cd'[: len(extras)])}) {{\n  ^bb0({', '.join(arguments)}):\n{body}  }}"
-    to = f"{batch[2]}{stored(layout[2], m, n)} x {result}"
-    return form(name, f"{op} {layout} %a, %b{epilogue if lines else ''}", a, b, *extras, to=to, types=BYTES, **options)
+    to = f"{batch[2]}{stored(layout[2], m, n)} x {result or sums}"
+    return form(name, f"{op} {layout} %a, %b{epilogue if lines else ''}", a, b, *extras, to=to, types=types, **options)
 
 
-BYTES = ("i8", "ui8")
+def float_product(name: str, op: str, *lines: str, b_type: str = "f8E4M3FN", **options: object) -> Form:
+    """A product of 8-bit floats whose rows lie along k, for cards that multiply these."""
+    options |= {"without": frozenset(("cpu", "rocm", "graphs")), "types": FLOATS8, "sums": "f32"}
+    return byte_product(name, op, "rcr", *lines, b_type=b_type, **options)  # type: ignore[arg-type]
+
+
+FLOATS8 = ("f8E4M3FN", "f8E5M2")
 SCALED = (
     "%f = ait.cast %acc : f32", "%s = ait.mul %f, %c_in : f32", "%t = ait.mul %s, %d_in : f32",
     "%y = ait.relu %t : f32", "ait.yield %y : f32",
 )  # fmt: skip
 """A sum with scales by row and by column."""
+FLOAT_SCALED = ("%s = ait.mul %acc, %c_in : f32", *SCALED[2:])
 MOVED = ("%s = ait.sub %acc, %c_in : i32", "%t = ait.add %s, %d_in : i32", "%y = ait.cast %t : i8", "ait.yield %y : i8")
 NARROW = ("f16", "bf16", "f32")
 EIGHTS = ("m", "(8*n)", "(8*k)")
@@ -177,6 +186,17 @@ GEMM = Spec(
             "bytes-even", "gemm", "rcr", *SCALED, sizes=("m", "(16*n)", "(16*k)"), extras=["m x 1 x f32", "(16*n) x f32"],
             result="f32", envs=LESS,
         ),
+        # floats of 8 bits
+        float_product("float8", "gemm"),
+        float_product("float8-e5m2", "gemm", *FLOAT_SCALED, b_type="f8E5M2", batch=LEAD, extras=["b x m x 1 x f32", "n x f32"]),
+        float_product(
+            "float8-even", "gemm", *FLOAT_SCALED, sizes=("m", "(16*n)", "(16*k)"), extras=["m x 1 x f32", "(16*n) x f32"],
+            result="f16", envs=LESS,
+        ),
+        float_product(
+            "float8-view", "gemm", batch=LEAD, offset=3,
+            strides={0: ("m*(k + 9)", "k + 9", "1"), 1: ("2*k + 1", "1"), 2: ("3*n*m", "3*n", "1")},
+        ),
         byte_product(
             "bytes-view", "gemm", "rcr", batch=LEAD, offset=3,
             strides={0: ("m*(k + 9)", "k + 9", "1"), 1: ("2*k + 1", "1"), 2: ("3*n*m", "3*n", "1")},
@@ -243,6 +263,7 @@ BMM = Spec(
             "bytes-scaled", "bmm", "rcr", *SCALED, batch=("b x 3 x ", "3 x ", "b x 3 x "), b_type="ui8",
             extras=["b x 3 x m x 1 x f32", "3 x 1 x n x f32"], result="bf16",
         ),
+        float_product("float8", "bmm", batch=BATCHES),
     ),
     PRODUCTS, DIMS, ENVS, FEW,
 )  # fmt: skip

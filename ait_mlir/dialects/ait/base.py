@@ -166,9 +166,13 @@ class AitOp(IRDLOperation):
                 check_sizes(self, scope, result.type)
                 scope.memo[result.type] = True
 
+    def computed_values(self) -> Sequence[SSAValue]:
+        """The operands and results whose element types must be more than stored, unless the op takes these."""
+        return (*self.operands, *self.results)
+
     def _refuse_stored(self) -> None:
         """Raise for an operand or a result of an element type that no op computes in."""
-        for value in (*self.operands, *self.results):
+        for value in self.computed_values():
             t = value.type.element_type if isinstance(value.type, TensorType) else value.type
             if t in STORED_ONLY:
                 raise self.fail(

@@ -121,3 +121,8 @@ def accumulator_type(element_type: Attribute) -> Attribute:
 def is_byte(element_type: Attribute) -> bool:
     """Whether the element type is an integer of 8 bits."""
     return element_type in (i8, ui8)
+
+
+def is_float8(element_type: Attribute) -> bool:
+    """Whether the element type is a float of 8 bits that products multiply; f8E8M0FNU is for scales."""
+    return element_type in (f8E4M3FN, f8E5M2)

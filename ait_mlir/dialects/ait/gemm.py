@@ -12,7 +12,7 @@ from xdsl.ir import Attribute, Region, SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def, result_def, var_result_def
 
 from ait_mlir.dialects.ait.base import PureOp, ResultTypes, Value, broadcast_shapes, check_broadcastable
-from ait_mlir.dialects.ait.dtypes import accumulator_type, is_byte, is_float
+from ait_mlir.dialects.ait.dtypes import accumulator_type, is_byte, is_computed_float, is_float, is_float8
 from ait_mlir.dialects.ait.epilogue import EPILOGUE, MAX_RESULTS, infer_results
 from ait_mlir.dialects.ait.syntax import INT, TF32, Operand, Operands, Prop, Syntax, Word
 from ait_mlir.dialects.ait.traits import AffineOperands, ContractionExtents, Cost, Extents, HasEpilogue
@@ -30,13 +30,14 @@ class ContractionOp(HasEpilogue, ContractionExtents, AffineOperands, PureOp):
     If the epilogue yields several values, all after the first are the results `further`. With `tf32`, a CUDA card may
     round factors of f32 to TF32, as for a convolution.
 
-    Both operands have one type of floats, or each has integers of 8 bits, i8 or ui8. Products of integers are added in
-    i32, which wraps, and without an epilogue the result is i32.
+    Both operands have one type of floats, or each has integers of 8 bits, i8 or ui8, or each has floats of 8 bits,
+    f8E4M3FN or f8E5M2. Products of integers are added in i32, which wraps, those of 8-bit floats in f32; without an
+    epilogue the result has this type.
     """
 
     SYNTAX: ClassVar[Syntax] = (Word("layout", LAYOUTS, "a layout, "), TF32, Operands(("a", "b")), EPILOGUE)
     MULTIPLIES_BYTES: ClassVar[bool] = True
-    """Whether the operands may be integers of 8 bits."""
+    """Whether the operands may be integers or floats of 8 bits."""
 
     a = operand_def(TensorType)
     b = operand_def(TensorType)
@@ -104,18 +105,22 @@ class ContractionOp(HasEpilogue, ContractionExtents, AffineOperands, PureOp):
         batch = self.infer_batch(batch_a, batch_b)
         columns = self.infer_columns(n)
         shape = (*batch, m, columns) if layout[2] == "r" else (*batch, columns, m)
-        sums = accumulator_type(a.element_type) if is_byte(a.element_type) else a.element_type
+        is_narrow = is_byte(a.element_type) or is_float8(a.element_type)
+        sums = accumulator_type(a.element_type) if is_narrow else a.element_type
         return infer_results(self, TensorType.get(shape, sums))
 
     def check_elements(self, a: Attribute, b: Attribute) -> None:
         """Raise `VerifyException` for element types of A and B that are not multiplied."""
-        if is_byte(a) and is_byte(b) and self.MULTIPLIES_BYTES:
+        if self.MULTIPLIES_BYTES and ((is_byte(a) and is_byte(b)) or (is_float8(a) and is_float8(b))):
             return
         if a != b:
             raise self.fail(f"B has element type {b}, but A has {a}")
-        if not is_float(a):
-            also = ", or integers of 8 bits" if self.MULTIPLIES_BYTES else ""
+        if not is_computed_float(a):
+            also = ", or integers or floats of 8 bits" if self.MULTIPLIES_BYTES else ""
             raise self.fail(f"needs a floating-point type{also}, got {a}")
+
+    def computed_values(self) -> Sequence[SSAValue]:
+        return (*self.operands[2:], *self.results)
 
 
 class MatrixOp(ContractionOp):

@@ -8,7 +8,7 @@ from typing import cast
 from xdsl.dialects.builtin import BFloat16Type, Float32Type, Float64Type
 from xdsl.ir import Attribute
 
-from ait_mlir.dialects.ait.dtypes import BY_IR, is_byte
+from ait_mlir.dialects.ait.dtypes import BY_IR, is_byte, is_float8
 from ait_mlir.dialects.ait.gemm import BATCH_LOOPS, ContractionOp
 from ait_mlir.dialects.ait.types import TensorType, scope_of
 from ait_mlir.dims import Expr, Scope, const
@@ -46,6 +46,11 @@ ERF_CYCLES = 0.02
 def element_of(op: ContractionOp) -> Attribute:
     """The element type of the operands."""
     return cast(TensorType, op.a.type).element_type
+
+
+def is_of_bytes(op: ContractionOp) -> bool:
+    """Whether the operands are integers or floats of 8 bits."""
+    return is_byte(element_of(op)) or is_float8(element_of(op))
 
 
 def is_unit(stride: Expr) -> bool:
@@ -123,19 +128,22 @@ class ContractionKernel(Kernel[ContractionOp]):
 
 
 class NativeGemm(ContractionKernel):
-    """Our own contraction, with any epilogue: mma.sync on CUDA for f16, bf16, f32 that may be rounded, and integers of
-    8 bits whose rows lie along k; otherwise plain arithmetic; vectors on the CPU."""
+    """Our own contraction, with any epilogue: mma.sync on CUDA for f16, bf16, f32 that may be rounded, and numbers of
+    8 bits whose rows lie along k; otherwise plain arithmetic; vectors on the CPU. Floats of 8 bits are for cards that
+    multiply them (`multiply-float8` converts them for others)."""
 
     max_sums = 2
     one_instance = True
     optional_keys = frozenset({"small_rows", *TILES[0].config("small_")})
 
     def takes(self, op: ContractionOp, target: Target) -> bool:
+        if is_float8(element_of(op)) and not target.has("float8"):
+            return False
         gates = is_narrow(element_of(op)) and self.uses_tensor_cores(op, target) and op.layout.data[1] == "c"
         return len(op.operands) <= 16 and (op.SUMS == 1 or gates)
 
     def uses_tensor_cores(self, op: ContractionOp, target: Target) -> bool:
-        if is_byte(element_of(op)):
+        if is_of_bytes(op):
             return target.has("mma") and op.layout.data[:2] == "rc"
         return on_mma(op, target)
 
@@ -233,7 +241,7 @@ class NativeGemm(ContractionKernel):
         calls: list[str] = []
         header = "gemm_bytes" if launch.place == "cpu" and is_byte(element_of(op)) else "gemm"
         along_k = is_unit(problem.a.col) and is_unit(problem.b.row)
-        if self.uses_tensor_cores(op, target) and (along_k or not is_byte(element_of(op))):
+        if self.uses_tensor_cores(op, target) and (along_k or not is_of_bytes(op)):
             odd = not self._has_even_pitches(op, problem)
             flags = (is_unit(problem.a.col), is_unit(problem.b.row), odd)
             template = ", ".join("true" if flag else "false" for flag in flags)

@@ -1,11 +1,13 @@
-"""Contractions of f16 and bf16 on Hopper's own matrix instruction, with any elementwise epilogue inside."""
+"""Contractions of f16, bf16 and numbers of 8 bits on Hopper's own matrix instruction, with any elementwise epilogue
+inside."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import cast
+from typing import ClassVar, cast
 
+from ait_mlir.dialects.ait.dtypes import is_float8
 from ait_mlir.dialects.ait.gemm import ContractionOp
 from ait_mlir.dialects.ait.traits import HasEpilogue
 from ait_mlir.dialects.ait.types import TensorType, scope_of
@@ -13,16 +15,17 @@ from ait_mlir.dims import Expr, Scope
 from ait_mlir.lowering.estimates import Terms
 from ait_mlir.lowering.kernels.amounts import element_bytes
 from ait_mlir.lowering.kernels.base import Config, Emission, Launch, Strides, Target
-from ait_mlir.lowering.kernels.contraction import Matrix, Problem, arg_name, call_template, is_narrow
-from ait_mlir.lowering.kernels.gemm import ContractionKernel
+from ait_mlir.lowering.kernels.contraction import Matrix, Problem, arg_name, call_template, in_halves, is_narrow
+from ait_mlir.lowering.kernels.gemm import ContractionKernel, element_of, is_of_bytes
 from ait_mlir.lowering.kernels.tile import Tile
 from ait_mlir.lowering.target import HOPPER
 
-__all__ = ["KERNELS", "HopperGemm", "HopperTile"]
+__all__ = ["KERNELS", "HopperGemm", "HopperTile", "ShortSumTile"]
 
 SPAN = 8
 """Columns that a thread finishes at a time; 16 bytes of f16."""
 STAGE_K = 64
+"""Elements of 2 bytes of a step along K."""
 SHARED_LIMIT, SMS = HOPPER.shared_bytes, HOPPER.multiprocessors
 CLUSTERED = {4: 120, 8: 112}
 """Multiprocessors that clusters of so many blocks reach, because a cluster stays within one part of the chip."""
@@ -58,8 +61,8 @@ class Finish:
 
     @staticmethod
     def of(op: HasEpilogue) -> Finish:
-        shapes = [cast(TensorType, v.type).dims[:-1] for v in op.operands[2:]]
-        rows = sum(all(d.as_int() == 1 for d in lead) for lead in shapes)
+        shapes = [cast(TensorType, v.type).dims for v in op.operands[2:]]
+        rows = sum(all(d.as_int() == 1 for d in dims[:-1]) or dims[-1].as_int() == 1 for dims in shapes)
         names = {o.name for o in op.epilogue.block.ops} if op.epilogue.blocks else set[str]()
         return Finish(len(shapes) - rows + len(op.results) - 1, bool(names & {"ait.gelu", "ait.erf"}))
 
@@ -70,6 +73,8 @@ class HopperTile(Tile):
 
     kernel = "Hopper gemm"
     keys = ("tile_m", "tile_n", "stages", "cluster", "teams", "groups", "split")
+    short_sums: ClassVar[bool] = False
+    """Whether the sums of a step are kept apart from those of all steps, as of 8-bit floats."""
 
     m: int
     n: int
@@ -81,6 +86,7 @@ class HopperTile(Tile):
 
     def cpp(self, sums: int = 1, head: int = 0) -> str:
         more = f", false, {head}" if head else ", true" if sums == 2 else ""
+        more = f", {str(sums == 2).lower()}, {head}, true" if self.short_sums else more
         return f"ait::gpu::HopperTile<{', '.join(map(str, self.values()))}{more}>"
 
     @classmethod
@@ -106,6 +112,11 @@ class HopperTile(Tile):
         return self.m * self.n // (128 * self.groups)
 
     @property
+    def held(self) -> int:
+        """The number of sums that a thread holds."""
+        return self.results * (2 if self.short_sums else 1)
+
+    @property
     def registers(self) -> int:
         """Registers of a thread that computes."""
         return {1: 248, 2: 232, 3: 160}.get(self.teams * self.groups, 112)
@@ -116,7 +127,7 @@ class HopperTile(Tile):
             "a group computes a multiple of 64 rows": self.m % (64 * self.groups) == 0,
             "at most 256 rows": self.m <= 256,
             "tile_n is a multiple of 32 up to 256": self.n % 32 == 0 and self.n <= 256,
-            "the results of a thread fit in registers": self.results + 40 <= self.registers,
+            "the results of a thread fit in registers": self.held + 40 <= self.registers,
             "cluster is 1, 2 or 4": self.cluster in (1, 2, 4),
             "at least 2 stages": self.stages >= 2,
             "split is 1, 2, 4 or 8": self.split in (1, 2, 4, 8),
@@ -174,7 +185,7 @@ class HopperTile(Tile):
     @property
     def resident(self) -> int:
         """Blocks that share a multiprocessor."""
-        if self.teams * self.groups > 2 or self.results > 64 or self.shared_bytes > 113 * 1024:
+        if self.teams * self.groups > 2 or self.held > 64 or self.shared_bytes > 113 * 1024:
             return 1
         return 3 if self.shared_bytes <= 75 * 1024 and self.teams * self.groups == 1 else 2
 
@@ -231,14 +242,53 @@ TILES = (
 )
 
 
-def best_tiles(m: int, n: int, k: int, batches: int, finish: Finish) -> list[HopperTile]:
-    """All tiles whose split of K leaves no part empty, best estimate first."""
-    whole = (tile for tile in TILES if tile.split <= max(1, -(-k // STAGE_K)))
+@dataclass(frozen=True)
+class ShortSumTile(HopperTile):
+    """Tiles for 8-bit floats."""
+
+    short_sums: ClassVar[bool] = True
+
+    @classmethod
+    def first(cls) -> ShortSumTile:
+        return SHORT_SUM_TILES[0]
+
+
+SHORT_SUM_TILES = (
+    ShortSumTile(128, 128, 5, 1, 1, 2),
+    ShortSumTile(128, 128, 6, 2, 1, 2),
+    ShortSumTile(128, 128, 5, 1, 1, 2, 2),
+    ShortSumTile(128, 192, 4, 1, 1, 2),
+    ShortSumTile(128, 192, 4, 2, 1, 2),
+    ShortSumTile(128, 96, 6, 1, 1, 2),
+    ShortSumTile(128, 96, 6, 1, 1, 2, 4),
+    ShortSumTile(128, 64, 6, 1, 1, 2),
+    ShortSumTile(128, 64, 6, 1, 1, 2, 8),
+    ShortSumTile(64, 128, 5, 1, 2, 1),
+    ShortSumTile(64, 128, 8, 1, 1, 1),
+    ShortSumTile(64, 128, 6, 1, 1, 1, 4),
+    ShortSumTile(64, 64, 8, 1, 1, 1),
+    ShortSumTile(64, 64, 6, 1, 1, 1, 2),
+    ShortSumTile(64, 64, 6, 1, 1, 1, 4),
+    ShortSumTile(64, 32, 8, 1, 1, 1),
+    ShortSumTile(64, 32, 6, 1, 1, 1, 2),
+    ShortSumTile(64, 64, 6, 1, 1, 1, 8),
+)
+
+
+def best_tiles(
+    m: int, n: int, k: int, batches: int, finish: Finish, tiles: tuple[HopperTile, ...] = TILES
+) -> list[HopperTile]:
+    """All tiles whose split of K leaves no part empty, best estimate first. K in elements of 2 bytes."""
+    whole = (tile for tile in tiles if tile.split <= max(1, -(-k // STAGE_K)))
     return sorted(whole, key=lambda tile: tile.seconds(m, n, k, batches, finish))
 
 
 def _is_one(stride: Expr) -> bool:
     return stride.as_int() == 1
+
+
+def _is_zero(stride: Expr) -> bool:
+    return stride.as_int() == 0
 
 
 def is_aligned(x: Matrix, scope: Scope) -> bool:
@@ -256,13 +306,15 @@ class HopperGemm(ContractionKernel):
     provider = "hopper"
     max_sums = 2
     one_instance = True
+    takes_bytes: ClassVar[bool] = True
+    """Whether operands may be integers or floats of 8 bits."""
 
     def takes(self, op: ContractionOp, target: Target) -> bool:
-        kind = cast(TensorType, op.a.type).element_type
+        bytes_along_k = self.takes_bytes and is_of_bytes(op) and op.layout.data[:2] == "rc"
         return (
             target.kind == "cuda"
             and target.has("wgmma", "bulk_copies")
-            and is_narrow(kind)
+            and (is_narrow(element_of(op)) or bytes_along_k)
             and len(op.operands) <= 16
             and scope_of(op).positive(op.split_a()[2])
         )
@@ -271,17 +323,24 @@ class HopperGemm(ContractionKernel):
         if not super().matches(op, target):
             return False
         problem, scope = Problem.contiguous(op), scope_of(op)
-        return all(self._steps_well(x, problem, scope) for x in problem.matrices())
+        return all(self._steps_well(x, problem, scope) for x in problem.matrices()) and self._along_k(op, problem)
+
+    def _along_k(self, op: ContractionOp, problem: Problem) -> bool:
+        """Whether K is the contiguous dim of both factors if they have 8 bits."""
+        return not is_of_bytes(op) or (_is_one(problem.a.col) and _is_one(problem.b.row))
 
     def _steps_well(self, x: Matrix, problem: Problem, scope: Scope) -> bool:
-        """Whether factor `x` can be copied in 16-byte pieces; results and extra operands need contiguous columns."""
-        return is_aligned(x, scope) if x is problem.a or x is problem.b else _is_one(x.col)
+        """Whether factor `x` can be copied in 16-byte pieces; results and extra operands need contiguous columns, or an
+        extra operand one column."""
+        if x is problem.a or x is problem.b:
+            return is_aligned(x, scope)
+        return _is_one(x.col) or (x in problem.extras and _is_zero(x.col))
 
     def accepts(self, op: ContractionOp, position: int, strides: Strides, scope: Scope) -> bool:
         if not super().accepts(op, position, strides, scope):
             return False
         problem = Problem.contiguous(op, position, strides)
-        return self._steps_well(problem.one_of(arg_name(op, position)), problem, scope)
+        return self._steps_well(problem.one_of(arg_name(op, position)), problem, scope) and self._along_k(op, problem)
 
     def configs(self, op: ContractionOp, target: Target) -> list[dict[str, int]]:
         sizes = Problem.contiguous(op).sizes(scope_of(op))
@@ -293,13 +352,15 @@ class HopperGemm(ContractionKernel):
     def _tiles(self, op: ContractionOp, m: int, n: int, k: int, batches: int) -> list[HopperTile]:
         """The tiles that fit, the best estimate first."""
         sums, b_k = op.SUMS, _is_one(Problem.contiguous(op).b.row)
-        tiles = best_tiles(m, n * sums, k, batches, Finish.of(op))
+        of_type = SHORT_SUM_TILES if is_float8(element_of(op)) else TILES
+        tiles = best_tiles(m, n * sums, in_halves(k, element_of(op)), batches, Finish.of(op), of_type)
         return [tile for tile in tiles if tile.misfit(b_k, sums) is None]
 
     def seconds_at(self, op: ContractionOp, m: int, n: int, k: int, batches: int, target: Target) -> float:
         columns = n * op.SUMS
-        streaming = 2.0 * columns * k * batches / (STREAM_SHARE * target.bandwidth)
-        best = self._tiles(op, m, n, k, batches)[0].seconds(m, columns, k, batches, Finish.of(op))
+        halves = in_halves(k, element_of(op))
+        streaming = 2.0 * columns * halves * batches / (STREAM_SHARE * target.bandwidth)
+        best = self._tiles(op, m, n, k, batches)[0].seconds(m, columns, halves, batches, Finish.of(op))
         return max(best, START_SECONDS + streaming)
 
     def terms(self, op: ContractionOp, config: Config, target: Target) -> Terms:
@@ -308,8 +369,9 @@ class HopperGemm(ContractionKernel):
     def terms_of(self, op: ContractionOp, target: Target) -> Callable[[Config], Terms]:
         m, n, k, batches = Problem.contiguous(op).sizes(scope_of(op))
         finish, kind = Finish.of(op), "" if op.SUMS == 1 else "gated"
+        tile, halves = tile_class(op), in_halves(k, element_of(op))
         return lambda config: replace(
-            HopperTile.of(config).terms(m, n * op.SUMS, k, batches, finish, target), kind=kind
+            tile.of(config).terms(m, n * op.SUMS, halves, batches, finish, target), kind=kind
         )
 
     def check(self, op: ContractionOp, config: Config, target: Target) -> None:
@@ -325,14 +387,20 @@ class HopperGemm(ContractionKernel):
         a_k, b_k = _is_one(problem.a.col), _is_one(problem.b.row)
         flags = ", ".join("true" if flag else "false" for flag in (a_k, b_k, has_aligned_rows(problem, launch.scope)))
         early = ", ".join("true" if x.arg.constant else "false" for x in (problem.a, problem.b))
-        vectors = sum(1 << i for i, x in enumerate(problem.extras) if x.row.as_int() == 0)
+        rows = sum(1 << i for i, x in enumerate(problem.extras) if _is_zero(x.row))
+        vectors = rows + sum(1 << 16 + i for i, x in enumerate(problem.extras) if _is_zero(x.col))
         template = f"gemm_wgmma<{tile.cpp(op.SUMS)}, {flags}, {vectors}, {{epilogue}}>"
         return call_template(launch, "gemm_wgmma", template, f", {early}")
 
 
+def tile_class(op: ContractionOp) -> type[HopperTile]:
+    """The class of the tiles of a product."""
+    return ShortSumTile if is_float8(element_of(op)) else HopperTile
+
+
 def _tile_of(config: Config, problem: Problem, op: ContractionOp) -> HopperTile:
     """The tile of a config; `ValueError` if there is no such tile or it does not fit the problem."""
-    tile = HopperTile.of(config)
+    tile = tile_class(op).of(config)
     if (misfit := tile.misfit(_is_one(problem.b.row), op.SUMS)) is not None:
         raise ValueError(f"the tile {tile.config()} {misfit}")
     return tile
@@ -340,7 +408,8 @@ def _tile_of(config: Config, problem: Problem, op: ContractionOp) -> HopperTile:
 
 def has_aligned_rows(problem: Problem, scope: Scope) -> bool:
     """Whether rows of the results and of extra operands start on 16-byte boundaries if the first does."""
-    return scope.divisible(problem.n, SPAN) and all(is_aligned(x, scope) for x in (*problem.results(), *problem.extras))
+    rows = (*problem.results(), *(x for x in problem.extras if not _is_zero(x.col)))
+    return scope.divisible(problem.n, SPAN) and all(is_aligned(x, scope) for x in rows)
 
 
 KERNELS = (HopperGemm(),)

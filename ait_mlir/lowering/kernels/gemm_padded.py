@@ -33,6 +33,7 @@ class CopiesRows(ContractionKernel):
     """
 
     max_sums = 1
+    takes_bytes = False
 
     def matches(self, op: ContractionOp, target: Target) -> bool:
         if not ContractionKernel.matches(self, op, target):

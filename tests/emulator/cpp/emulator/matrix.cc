@@ -109,35 +109,37 @@ void multiply_tf32(void** brought, int) {
   }
 }
 
+template <class Sum>
 struct ByteFragment {
-  int32_t* c;
+  Sum* c;
   uint32_t a[4], b[2];
-  bool unsigned_a, unsigned_b;
+  Narrow a_type, b_type;
 };
 
 /// Byte `index` of a register as a number.
-int32_t byte_part(uint32_t word, int index, bool is_unsigned) {
-  const uint32_t bits = word >> (8 * index) & 0xffu;
-  return is_unsigned ? int32_t(bits) : int32_t(int8_t(bits));
-}
+float byte_part(uint32_t word, int index, Narrow type) { return widen(uint16_t(word >> (8 * index) & 0xffu), type); }
 
+int32_t sum_of_bytes(int32_t c, double products) { return int32_t(uint32_t(c) + uint32_t(int64_t(products))); }
+float sum_of_bytes(float c, double products) { return short_sum(double(c) + products); }
+
+template <class Sum>
 void multiply_bytes(void** brought, int) {
-  int32_t a[16][32], b[32][8];
+  float a[16][32], b[32][8];
   for (int lane = 0; lane < 32; ++lane) {
-    const auto& mine = *static_cast<ByteFragment*>(brought[lane]);
+    const auto& mine = *static_cast<ByteFragment<Sum>*>(brought[lane]);
     const int g = lane / 4, t = lane % 4;
     for (int e = 0; e < 4; ++e) {
-      for (int i = 0; i < 4; ++i) a[g + 8 * (i % 2)][4 * t + 16 * (i / 2) + e] = byte_part(mine.a[i], e, mine.unsigned_a);
-      for (int i = 0; i < 2; ++i) b[4 * t + 16 * i + e][g] = byte_part(mine.b[i], e, mine.unsigned_b);
+      for (int i = 0; i < 4; ++i) a[g + 8 * (i % 2)][4 * t + 16 * (i / 2) + e] = byte_part(mine.a[i], e, mine.a_type);
+      for (int i = 0; i < 2; ++i) b[4 * t + 16 * i + e][g] = byte_part(mine.b[i], e, mine.b_type);
     }
   }
   for (int lane = 0; lane < 32; ++lane) {
-    int32_t* c = static_cast<ByteFragment*>(brought[lane])->c;
+    Sum* c = static_cast<ByteFragment<Sum>*>(brought[lane])->c;
     for (int i = 0; i < 4; ++i) {
       const int row = lane / 4 + 8 * (i / 2), col = 2 * (lane % 4) + i % 2;
-      uint32_t sum = uint32_t(c[i]);
-      for (int k = 0; k < 32; ++k) sum += uint32_t(a[row][k] * b[k][col]);
-      c[i] = int32_t(sum);
+      double products = 0;
+      for (int k = 0; k < 32; ++k) products += double(a[row][k]) * double(b[k][col]);
+      c[i] = sum_of_bytes(c[i], products);
     }
   }
 }
@@ -209,10 +211,28 @@ float widen(uint16_t bits, Narrow type) {
     memcpy(&x, &bits, 2);
     return float(x);
   }
+  if (type == Narrow::s8) return float(int8_t(bits));
+  if (type == Narrow::u8) return float(uint8_t(bits));
+  if (type == Narrow::e4m3 || type == Narrow::e5m2) {
+    const int mantissa = type == Narrow::e4m3 ? 3 : 2, bias = type == Narrow::e4m3 ? 7 : 15;
+    const int exponent = (bits & 0x7f) >> mantissa, fraction = bits & ((1 << mantissa) - 1), top = type == Narrow::e4m3 ? 15 : 31;
+    const float sign = bits & 0x80 ? -1.f : 1.f;
+    if (exponent == top && type == Narrow::e5m2) return fraction == 0 ? sign * INFINITY : NAN;
+    if (exponent == top && fraction == 7) return NAN;
+    const int whole = exponent == 0 ? fraction : fraction + (1 << mantissa);
+    return sign * ldexpf(float(whole), (exponent == 0 ? 1 : exponent) - bias - mantissa);
+  }
   const uint32_t wide = uint32_t(bits) << 16;
   float x;
   memcpy(&x, &wide, 4);
   return x;
+}
+
+float short_sum(double sum) {
+  if (!isfinite(sum)) return float(sum);
+  int exponent;
+  const double mantissa = frexp(sum, &exponent);
+  return float(ldexp(trunc(ldexp(mantissa, 14)), exponent - 14));
 }
 
 void load_matrices(uint32_t (&r)[4], uint32_t address, bool transposed, Site site) {
@@ -248,9 +268,14 @@ void multiply_16x8x8(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_
   meet(Scope::warp, "mma", false, multiply_tf32, &mine, site);
 }
 
-void multiply_16x8x32(int32_t (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1, bool unsigned_a, bool unsigned_b, Site site) {
-  ByteFragment mine{c, {a[0], a[1], a[2], a[3]}, {b0, b1}, unsigned_a, unsigned_b};
-  meet(Scope::warp, "mma", false, multiply_bytes, &mine, site);
+void multiply_16x8x32(int32_t (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1, Narrow a_type, Narrow b_type, Site site) {
+  ByteFragment<int32_t> mine{c, {a[0], a[1], a[2], a[3]}, {b0, b1}, a_type, b_type};
+  meet(Scope::warp, "mma", false, multiply_bytes<int32_t>, &mine, site);
+}
+
+void multiply_16x8x32(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1, Narrow a_type, Narrow b_type, Site site) {
+  ByteFragment<float> mine{c, {a[0], a[1], a[2], a[3]}, {b0, b1}, a_type, b_type};
+  meet(Scope::warp, "mma", false, multiply_bytes<float>, &mine, site);
 }
 
 void multiply_mfma(int size, float* c, const uint16_t (&a)[4], const uint16_t (&b)[4], Narrow type, Site site) {

@@ -121,10 +121,11 @@ struct Meeting {
 
 /// @brief The accumulators of products that a warpgroup has not waited for: what they will be. The registers hold a mark until then.
 struct Accumulator {
-  std::vector<float*> registers;  ///< of each thread
+  std::vector<char*> registers;  ///< of each thread
   int columns = 0;
   uint32_t group = 0;             ///< of the last product
-  std::vector<float> values;      ///< [64, columns]
+  bool integers = false;          ///< whether the registers hold int32_t
+  std::vector<double> values;     ///< [64, columns]
 };
 
 /// @brief Registers that hold an operand of a product, and what they held when it started.

@@ -10,7 +10,7 @@
 
 namespace ait::emulator {
 namespace {
-constexpr int kThreads = 128, kDepth = 16;
+constexpr int kThreads = 128, kDepthBytes = 32;
 constexpr uint32_t kMark = 0x7fc5a5a5;  ///< no number; in accumulators that are not complete
 
 Warpgroup& warpgroup() { return current->block->products[current->thread / kThreads]; }
@@ -35,7 +35,7 @@ struct Operand {
     if ((start >> 7 & (lines - 1)) != base) fail("wgmma: the operand at %u starts inside of a swizzle pattern of %u bytes, with base offset %u", start, swizzle * 8, base);
   }
 
-  /// The address of eight neighbouring elements along the contiguous dim: `along` of it, a multiple of 8, and `across`.
+  /// The address of 16 bytes along the contiguous dim: from `along` on, in elements of 2 bytes, a multiple of 8, and `across`.
   uint32_t at(uint32_t along, uint32_t across, bool transposed) const {
     if (swizzle == 0) {
       // Blocks of 8 x 8 elements, 128 bytes each.
@@ -49,25 +49,27 @@ struct Operand {
   }
 };
 
-/// Reads `count` x 16 elements: to[k][i] for K and the other dim.
+/// Reads `count` lines of K: to[k][i] for K and the other dim.
 void gather(const char* name, uint64_t word, int count, bool transposed, Narrow type, const Toucher& by, std::vector<float>& to) {
   Block& block = *current->block;
   const Operand operand(word);
-  to.resize(size_t(count) * kDepth);
-  const int contiguous = transposed ? count : kDepth, other = transposed ? kDepth : count;
-  if (!transposed && operand.swizzle != 0 && operand.start % operand.swizzle + kDepth * 2 > operand.swizzle) {
+  const int bytes = bytes_of(type), depth = kDepthBytes / bytes, piece = 16 / bytes;
+  if (bytes == 1 && transposed) fail("wgmma: operand %s of 8-bit numbers is not contiguous along K", name);
+  to.resize(size_t(count) * depth);
+  const int contiguous = transposed ? count : depth, other = transposed ? depth : count;
+  if (!transposed && operand.swizzle != 0 && operand.start % operand.swizzle + kDepthBytes > operand.swizzle) {
     fail("wgmma: operand %s crosses the end of its lines", name);
   }
   for (int across = 0; across < other; ++across) {
-    for (int along = 0; along < contiguous; along += 8) {
-      const uint32_t address = operand.at(uint32_t(along), uint32_t(across), transposed);
+    for (int along = 0; along < contiguous; along += piece) {
+      const uint32_t address = operand.at(uint32_t(along * bytes / 2), uint32_t(across), transposed);
       if (address % 16 != 0 || address >= kWindowBytes) fail("wgmma: operand %s at %u of shared memory", name, address);
       touch_dynamic(block, address, 16, read, by);
-      uint16_t bits[8];
-      memcpy(bits, block.window + address, 16);
-      for (int i = 0; i < 8; ++i) {
+      for (int i = 0; i < piece; ++i) {
+        uint16_t bits = 0;
+        memcpy(&bits, block.window + address + i * bytes, size_t(bytes));
         const int k = transposed ? across : along + i, x = transposed ? along + i : across;
-        to[size_t(k) * count + x] = widen(bits[i], type);
+        to[size_t(k) * count + x] = widen(bits, type);
       }
     }
   }
@@ -76,6 +78,15 @@ void gather(const char* name, uint64_t word, int count, bool transposed, Narrow 
 /// The row and column of register `r` of a thread.
 int row_of(int thread, int r) { return thread / 32 * 16 + thread % 32 / 4 + r / 2 % 2 * 8; }
 int column_of(int thread, int r) { return r / 4 * 8 + thread % 4 * 2 + r % 2; }
+
+/// What a register of results holds.
+double register_value(const char* at, bool integer) {
+  int32_t whole;
+  float number;
+  memcpy(&whole, at, 4);
+  memcpy(&number, at, 4);
+  return integer ? double(whole) : double(number);
+}
 
 Accumulator& accumulator(Warpgroup& group, void** brought, const std::vector<Fiber*>& threads) {
   const auto& first = *static_cast<const Product*>(brought[0]);
@@ -88,18 +99,25 @@ Accumulator& accumulator(Warpgroup& group, void** brought, const std::vector<Fib
   if (!group.fenced) fail("wgmma with no wgmma.fence after its registers were accessed");
   Accumulator made;
   made.columns = first.columns;
+  made.integers = is_integer(first.a_type);
   made.values.resize(size_t(64) * first.columns);
   for (int t = 0; t < kThreads; ++t) {
-    float* d = static_cast<Product*>(brought[t])->d;
+    char* d = static_cast<char*>(static_cast<Product*>(brought[t])->d);
     made.registers.push_back(d);
     for (int r = 0; r < made.columns / 2; ++r) {
-      if (first.accumulate) made.values[size_t(row_of(t, r)) * made.columns + column_of(t, r)] = d[r];
-      memcpy(d + r, &kMark, 4);
+      if (first.accumulate) made.values[size_t(row_of(t, r)) * made.columns + column_of(t, r)] = register_value(d + r * 4, made.integers);
+      memcpy(d + r * 4, &kMark, 4);
     }
-    threads[t]->held.push_back({reinterpret_cast<const char*>(d), size_t(made.columns) * 2, true});
+    threads[t]->held.push_back({d, size_t(made.columns) * 2, true});
   }
   group.accumulators.push_back(std::move(made));
   return group.accumulators.back();
+}
+
+/// A sum as the tensor cores keep it.
+double kept(double sum, Narrow type) {
+  if (is_integer(type)) return double(int32_t(uint32_t(int64_t(sum))));
+  return bytes_of(type) == 1 ? short_sum(sum) : float(sum);
 }
 
 void multiply(void** brought, int count) {
@@ -116,17 +134,17 @@ void multiply(void** brought, int count) {
   const Toucher by{known, group.actor, group.group, Toucher::kNobody, true, "wgmma: "};
   const int columns = first.columns;
   static std::vector<float> a, b;
-  gather("b", first.b, columns, first.b_transposed, first.type, by, b);
+  gather("b", first.b, columns, first.b_transposed, first.b_type, by, b);
   if (first.a_registers == nullptr) {
-    gather("a", first.a, 64, first.a_transposed, first.type, by, a);
+    gather("a", first.a, 64, first.a_transposed, first.a_type, by, a);
   } else {
-    a.resize(64 * kDepth);
+    a.resize(64 * kDepthBytes / 2);
     for (int t = 0; t < kThreads; ++t) {
       const uint32_t* words = static_cast<const Product*>(brought[t])->a_registers;
       for (int i = 0; i < 4; ++i) {
         for (int e = 0; e < 2; ++e) {
           const int row = t / 32 * 16 + t % 32 / 4 + 8 * (i % 2), k = t % 4 * 2 + 8 * (i / 2) + e;
-          a[size_t(k) * 64 + row] = widen(uint16_t(words[i] >> (16 * e)), first.type);
+          a[size_t(k) * 64 + row] = widen(uint16_t(words[i] >> (16 * e)), first.a_type);
         }
       }
       group.operands.push_back({threads[t], words, {words[0], words[1], words[2], words[3]}, group.group});
@@ -135,16 +153,17 @@ void multiply(void** brought, int count) {
   }
   Accumulator& into = accumulator(group, brought, threads);
   into.group = group.started = group.group;
+  const int depth = kDepthBytes / bytes_of(first.a_type);
   double sums[256];
   for (int row = 0; row < 64; ++row) {
-    float* const values = &into.values[size_t(row) * columns];
+    double* const values = &into.values[size_t(row) * columns];
     for (int j = 0; j < columns; ++j) sums[j] = first.accumulate ? values[j] : 0.;
-    for (int k = 0; k < kDepth; ++k) {
+    for (int k = 0; k < depth; ++k) {
       const double x = a[size_t(k) * 64 + row];
       const float* const y = &b[size_t(k) * columns];
       for (int j = 0; j < columns; ++j) sums[j] += x * y[j];
     }
-    for (int j = 0; j < columns; ++j) values[j] = float(sums[j]);
+    for (int j = 0; j < columns; ++j) values[j] = kept(sums[j], first.a_type);
   }
 }
 
@@ -165,8 +184,12 @@ void complete(Warpgroup& group, uint32_t last) {
     }
     for (int t = 0; t < int(threads.size()); ++t) {
       for (int r = 0; r < done.columns / 2; ++r) {
-        if (memcmp(done.registers[t] + r, &kMark, 4) != 0) fail("accumulator %d of thread %u was written while a wgmma used it", r, threads[t]->thread);
-        done.registers[t][r] = done.values[size_t(row_of(t, r)) * done.columns + column_of(t, r)];
+        char* const at = done.registers[t] + r * 4;
+        if (memcmp(at, &kMark, 4) != 0) fail("accumulator %d of thread %u was written while a wgmma used it", r, threads[t]->thread);
+        const double value = done.values[size_t(row_of(t, r)) * done.columns + column_of(t, r)];
+        const int32_t whole = done.integers ? int32_t(value) : 0;
+        const float number = float(value);
+        memcpy(at, done.integers ? static_cast<const void*>(&whole) : &number, 4);
       }
       let_go(*threads[t], done.registers[t]);
     }

@@ -10,15 +10,15 @@
 
 namespace ait::emulator {
 
-/// @brief wgmma.mma_async m64nNk16: what one thread brings.
+/// @brief wgmma.mma_async m64nN, of K of 32 bytes: what one thread brings.
 struct Product {
-  float* d;                  ///< N / 2 registers: the layout is that of wgmma.cuh
+  void* d;                   ///< N / 2 registers of float, or of int32_t for integers: the layout is that of wgmma.cuh
   int columns;               ///< N
   const uint32_t* a_registers;  ///< four registers, as `multiply_16x8x16` has them; null if `a` describes the operand
   uint64_t a, b;             ///< matrix descriptors
   bool a_transposed, b_transposed;  ///< M or N is the contiguous dim
   bool accumulate;
-  Narrow type;
+  Narrow a_type, b_type;
 };
 
 void wgmma(const Product& product, Site site);

@@ -13,7 +13,12 @@ enum CUresult { CUDA_SUCCESS = 0, CUDA_ERROR_INVALID_VALUE = 1 };
 struct alignas(64) CUtensorMap {
   ait::emulator::TensorMap map;
 };
-enum CUtensorMapDataType { CU_TENSOR_MAP_DATA_TYPE_FLOAT16, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, CU_TENSOR_MAP_DATA_TYPE_FLOAT32 };
+enum CUtensorMapDataType { CU_TENSOR_MAP_DATA_TYPE_UINT8, CU_TENSOR_MAP_DATA_TYPE_FLOAT16, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, CU_TENSOR_MAP_DATA_TYPE_FLOAT32 };
+
+inline int element_bytes_of(CUtensorMapDataType type) {
+  return type == CU_TENSOR_MAP_DATA_TYPE_FLOAT32 ? 4 : type == CU_TENSOR_MAP_DATA_TYPE_UINT8 ? 1 : 2;
+}
+
 enum CUtensorMapInterleave { CU_TENSOR_MAP_INTERLEAVE_NONE };
 enum CUtensorMapSwizzle { CU_TENSOR_MAP_SWIZZLE_NONE, CU_TENSOR_MAP_SWIZZLE_32B, CU_TENSOR_MAP_SWIZZLE_64B, CU_TENSOR_MAP_SWIZZLE_128B };
 enum CUtensorMapL2promotion { CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_L2_PROMOTION_L2_256B };
@@ -25,7 +30,7 @@ inline CUresult cuTensorMapEncodeTiled(CUtensorMap* to, CUtensorMapDataType type
   ait::emulator::TensorMap map;
   map.data = static_cast<char*>(data);
   map.rank = int(rank);
-  map.element_bytes = type == CU_TENSOR_MAP_DATA_TYPE_FLOAT32 ? 4 : 2;
+  map.element_bytes = element_bytes_of(type);
   map.swizzle_bytes = swizzle == CU_TENSOR_MAP_SWIZZLE_NONE ? 0 : 16u << int(swizzle);
   for (int d = 0; d < map.rank && d < map.kMostDims; ++d) {
     map.dims[d] = dims[d], map.box[d] = box[d], map.strides[d] = d == 0 ? uint64_t(map.element_bytes) : strides[d - 1];
@@ -45,7 +50,7 @@ inline CUresult cuTensorMapEncodeIm2col(CUtensorMap* to, CUtensorMapDataType typ
   map.windows = true;
   map.data = static_cast<char*>(data);
   map.rank = int(rank);
-  map.element_bytes = type == CU_TENSOR_MAP_DATA_TYPE_FLOAT32 ? 4 : 2;
+  map.element_bytes = element_bytes_of(type);
   map.swizzle_bytes = swizzle == CU_TENSOR_MAP_SWIZZLE_NONE ? 0 : 16u << int(swizzle);
   for (int d = 0; d < map.rank && d < map.kMostDims; ++d) {
     map.dims[d] = dims[d], map.strides[d] = d == 0 ? uint64_t(map.element_bytes) : strides[d - 1];

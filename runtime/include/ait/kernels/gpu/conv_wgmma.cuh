@@ -78,7 +78,7 @@ int32_t conv_wgmma(const Context& ctx, const GemmShape& shape, const X& x, Matri
   constexpr int kMapped = kVolumes ? 3 : 2;  // spatial dims of the map
   static_assert(!X::kSpreads);
   if (shape.m == 0 || shape.n == 0 || shape.outer * shape.inner == 0) return 0;
-  const bool rows = kAligned ? rows_aligned(d, d.col, d.row) && all_aligned(operands) && shape.n % kSpan == 0 : d.col == 1 && all_rows(operands);
+  const bool rows = kAligned ? rows_aligned(d, d.col, d.row) && all_aligned<kVectors>(operands) && shape.n % kSpan == 0 : d.col == 1 && all_rows<kVectors>(operands);
   const int y = kVolumes ? 1 : 0, x_ = kRank - 1;  // of one dim, both are that dim; there is then one row
   if (!rows_aligned(w, w.row, w.col) || reinterpret_cast<uintptr_t>(x.data) % 16 != 0 || !rows || x.size[0] == 0 || x.size[y] == 0 ||
       x.size[x_] == 0) {

@@ -19,17 +19,27 @@ struct Matrices {
   int64_t outer = 0, inner = 0;
 };
 
-/// @brief An 8-bit integer of an operand of a product; its type says which of the operands have unsigned ones.
-template <bool kUnsignedA, bool kUnsignedB>
+/// @brief A number of 8 bits of an operand of a product; its type names the element types of both operands: integers or floats.
+template <class A, class B>
 struct Byte {
+  using First = A;
+  using Second = B;
+  using Sum = std::conditional_t<is_float8<A>, float, int32_t>;
+  static_assert(is_float8<A> == is_float8<B>, "integers are multiplied by integers, floats by floats");
   uint8_t bits;
-  static constexpr bool kFirstUnsigned = kUnsignedA, kSecondUnsigned = kUnsignedB;
 };
 
 template <class T>
 inline constexpr bool is_byte = false;
-template <bool kUnsignedA, bool kUnsignedB>
-inline constexpr bool is_byte<Byte<kUnsignedA, kUnsignedB>> = true;
+template <class A, class B>
+inline constexpr bool is_byte<Byte<A, B>> = true;
+
+/// @brief Whether the tensor cores add products of `T` with fewer bits than a float has, so that sums must not become long: about 14 bits, of
+/// products of 8-bit floats.
+template <class T>
+inline constexpr bool has_short_sums = false;
+template <class A, class B>
+inline constexpr bool has_short_sums<Byte<A, B>> = is_float8<A>;
 
 /// @brief Two and four neighbouring sums in one access.
 template <class A>
@@ -43,34 +53,37 @@ struct alignas(16) SumQuad {
 
 /// @brief The type of the sums of products of `T`, and of its elements in ordinary arithmetic.
 template <class T>
-using sum_t = std::conditional_t<is_byte<T>, int32_t, compute_t<T>>;
+struct SumOf {
+  using Type = compute_t<T>;
+};
+template <class A, class B>
+struct SumOf<Byte<A, B>> {
+  using Type = typename Byte<A, B>::Sum;
+};
+template <class T>
+using sum_t = typename SumOf<T>::Type;
 
 /// @brief An element of operand a (`kOperand` 0) or b (1) as a number.
 template <int kOperand, class T>
 __device__ __forceinline__ sum_t<T> factor(T element) {
   return convert<compute_t<T>>(element);
 }
-template <int kOperand, bool kUnsignedA, bool kUnsignedB>
-__device__ __forceinline__ int32_t factor(Byte<kUnsignedA, kUnsignedB> element) {
-  constexpr bool kUnsigned = kOperand == 0 ? kUnsignedA : kUnsignedB;
-  return kUnsigned ? int32_t(element.bits) : int32_t(int8_t(element.bits));
+template <int kOperand, class A, class B>
+__device__ __forceinline__ sum_t<Byte<A, B>> factor(Byte<A, B> element) {
+  return static_cast<sum_t<Byte<A, B>>>(bit_cast<std::conditional_t<kOperand == 0, A, B>>(element.bits));
 }
 
-/// @brief Matrices of int8_t or uint8_t as matrices of bytes.
+/// @brief Matrices of numbers of 8 bits as matrices of bytes.
 template <class T, class From>
 inline Matrices<const T> as_bytes(const Matrices<From>& x) {
   static_assert(sizeof(From) == 1);
   return {reinterpret_cast<const T*>(x.data), x.row, x.col, x.outer, x.inner};
 }
 
-/// @brief The type of bytes for operands of these types.
+/// @brief Whether both are int8_t or uint8_t, or both floats of 8 bits.
 template <class A, class B>
-using ByteOf = Byte<std::is_same_v<A, uint8_t>, std::is_same_v<B, uint8_t>>;
-
-/// @brief Whether both are int8_t or uint8_t.
-template <class A, class B>
-inline constexpr bool are_integers_of_8_bits =
-    (std::is_same_v<A, int8_t> || std::is_same_v<A, uint8_t>) && (std::is_same_v<B, int8_t> || std::is_same_v<B, uint8_t>);
+inline constexpr bool are_bytes = ((std::is_same_v<A, int8_t> || std::is_same_v<A, uint8_t>) && (std::is_same_v<B, int8_t> || std::is_same_v<B, uint8_t>)) ||
+                                  (is_float8<A> && is_float8<B>);
 
 /// @brief Whether 16-byte accesses along dimension "unit" are safe: it is contiguous and each of its rows starts 16-byte aligned.
 template <class T>

@@ -42,6 +42,13 @@ struct FragmentPlace {
   bool whole;   ///< whether all columns exist
 };
 
+/// @brief Of the operands that `kVectors` describes, whether the first is one row that all rows share, or one column that all columns share. The
+/// bits of an operand are `i` and `16 + i`, so that those of the others follow from a shift; there are at most 14 operands.
+template <uint32_t kVectors>
+inline constexpr bool is_one_row = (kVectors & 1) != 0;
+template <uint32_t kVectors>
+inline constexpr bool is_one_column = (kVectors >> 16 & 1) != 0;
+
 /// @brief Of the extra operands, the first that the copy engine can bring to where the results will be: 2 bytes wide, with rows of its own.
 /// -1 if there is none.
 template <uint32_t kVectors, int kAt = 0>
@@ -50,7 +57,7 @@ constexpr int staged_operand() {
 }
 template <uint32_t kVectors, int kAt, class E, class... Rest>
 constexpr int staged_operand() {
-  if constexpr ((std::is_same_v<E, half> || std::is_same_v<E, bfloat16>) && (kVectors & 1) == 0) {
+  if constexpr ((std::is_same_v<E, half> || std::is_same_v<E, bfloat16>) && !is_one_row<kVectors> && !is_one_column<kVectors>) {
     return kAt;
   } else {
     return staged_operand<(kVectors >> 1), kAt + 1, Rest...>();
@@ -59,7 +66,7 @@ constexpr int staged_operand() {
 
 /// @brief The extra operands and further results of 16 rows and `kEights` times 8 columns: of each, the pairs of a thread. `run` is called for
 /// the first element of a pair, then for the second; the further results are written in pairs.
-/// @tparam kVectors bit i: operand i is one row that all rows share
+/// @tparam kVectors which operands are one row or one column
 /// @tparam kStaged the operand whose pairs `run` is given as words, as `load_matrix_x4` reads them; -1 for none
 /// @tparam kAligned whether rows start on 16 bytes, and have a multiple of 8 columns
 /// @tparam kPeriod after how many columns operands repeat, a multiple of 8, with aligned rows; 0: they do not
@@ -69,8 +76,8 @@ struct Fragments {
 
   __device__ __forceinline__ void fetch(const Operands<>&, const FragmentPlace&) {}
 
-  template <class F, class O, class... Loaded>
-  __device__ __forceinline__ void run(const uint32_t (&)[4], int, int, int, float acc, O& out, const Loaded&... loaded) {
+  template <class F, class A, class O, class... Loaded>
+  __device__ __forceinline__ void run(const uint32_t (&)[4], int, int, int, A acc, O& out, const Loaded&... loaded) {
     F::apply(acc, loaded..., out);
   }
 
@@ -84,12 +91,12 @@ struct Fragments {
 template <int kEights, uint32_t kVectors, int kStaged, bool kAligned, int kPeriod, class E, class... Rest>
 struct Fragments<kEights, kVectors, kStaged, kAligned, kPeriod, E, Rest...> {
   static_assert(kPeriod % 8 == 0 && (kPeriod == 0 || kAligned));
-  static constexpr bool kVector = (kVectors & 1) != 0;
-  static constexpr int kRows = kVector ? 1 : 2;
+  static constexpr bool kVector = is_one_row<kVectors>, kColumn = is_one_column<kVectors>;
+  static constexpr int kRows = kVector ? 1 : 2, kPairs = kStaged == 0 || kColumn ? 1 : kEights;
   using Others = Fragments<kEights, (kVectors >> 1), kStaged - 1, kAligned, kPeriod, Rest...>;
   static constexpr int kPairWords = kAligned ? int(sizeof(Pair<E>) + 3) / 4 : 2 * (int(sizeof(E) + 3) / 4);
-  static constexpr int kWords = Others::kWords + (kStaged == 0 ? 0 : kEights * kRows * kPairWords);
-  Pair<E> pairs[kStaged == 0 ? 1 : kEights][kRows];
+  static constexpr int kWords = Others::kWords + (kStaged == 0 ? 0 : kPairs * kRows * kPairWords);
+  Pair<E> pairs[kPairs][kRows];  ///< of a column, the first element of each
   Others rest;
 
   __device__ __forceinline__ void fetch(const Operands<E, Rest...>& operands, const FragmentPlace& at) {
@@ -99,7 +106,9 @@ struct Fragments<kEights, kVectors, kStaged, kAligned, kPeriod, E, Rest...> {
 #pragma unroll
       for (int r = 0; r < kRows; ++r) {
         const E* const row = data + (kVector ? 0 : at.rows[r] * x.row);
-        if constexpr (!kAligned) {
+        if constexpr (kColumn) {
+          pairs[0][r].v[0] = *row;
+        } else if constexpr (!kAligned) {
           // A branch for rows that happen to be aligned pays where all threads take it.
           if (kVector && at.whole && reinterpret_cast<uintptr_t>(data) % sizeof(Pair<E>) == 0) {
 #pragma unroll
@@ -131,10 +140,12 @@ struct Fragments<kEights, kVectors, kStaged, kAligned, kPeriod, E, Rest...> {
   }
 
   /// The result of the eight columns `i`, row `r`, column `e` of the pair.
-  template <class F, class O, class... Loaded>
-  __device__ __forceinline__ void run(const uint32_t (&words)[4], int i, int r, int e, float acc, O& out, const Loaded&... loaded) {
+  template <class F, class A, class O, class... Loaded>
+  __device__ __forceinline__ void run(const uint32_t (&words)[4], int i, int r, int e, A acc, O& out, const Loaded&... loaded) {
     if constexpr (kStaged == 0) {
       rest.template run<F>(words, i, r, e, acc, out, loaded..., convert<compute_t<E>>(bit_cast<Pair<E>>(words[i % 2 * 2 + r]).v[e]));
+    } else if constexpr (kColumn) {
+      rest.template run<F>(words, i, r, e, acc, out, loaded..., convert<compute_t<E>>(pairs[0][kVector ? 0 : r].v[0]));
     } else {
       rest.template run<F>(words, i, r, e, acc, out, loaded..., convert<compute_t<E>>(pairs[i][kVector ? 0 : r].v[e]));
     }
@@ -228,8 +239,8 @@ struct Fragments<kEights, kVectors, kStaged, kAligned, kPeriod, Further<D>, Rest
     rest.fetch(operands.rest, at);
   }
 
-  template <class F, class O, class... Loaded>
-  __device__ __forceinline__ void run(const uint32_t (&)[4], int i, int r, int e, float acc, O& out, const Loaded&... loaded) {
+  template <class F, class A, class O, class... Loaded>
+  __device__ __forceinline__ void run(const uint32_t (&)[4], int i, int r, int e, A acc, O& out, const Loaded&... loaded) {
     finish<F>(i, r, e, acc, loaded..., out);
   }
 
@@ -392,7 +403,7 @@ __device__ __forceinline__ void fetch_extra(const GemmArgs<T, D, E...>& args, ty
 template <class Rounds, int kBoxes, class F, bool kFetched, class T, class D, class... E, class Boxes, class Ready>
 __device__ __forceinline__ void finish_fragments(const GemmArgs<T, D, E...>& args, const typename Rounds::Extra& first, const CUtensorMap* to,
                                                  const CUtensorMap* staged, Boxes& boxes,
-                                                 float (&acc)[Rounds::kM][Rounds::kHalves * Rounds::kCols / 2], int m0, int n0, int outer, int inner,
+                                                 sum_t<T> (&acc)[Rounds::kM][Rounds::kHalves * Rounds::kCols / 2], int m0, int n0, int outer, int inner,
                                                  bool staged_inner, bool staged_outer, const Ready& ready, int turned = 0) {
   constexpr int kParts = Rounds::kParts, kPartCols = Rounds::kPartCols;
   constexpr bool kStaged = Rounds::kStaged >= 0;
@@ -429,7 +440,7 @@ __device__ __forceinline__ void finish_fragments(const GemmArgs<T, D, E...>& arg
             const int at = (part * Rounds::kEights + eight) * 4 + r * 2 + e;
             if constexpr (Rounds::kHead > 0) {
               const int own = part * Rounds::kEights + eight;
-              const float other = acc[i][Rounds::other(own) * 4 + r * 2 + e];
+              const sum_t<T> other = acc[i][Rounds::other(own) * 4 + r * 2 + e];
               extra[round % 2].template run<F>(words, eight, r, e, acc[i][at], out[c][r][e], Rounds::is_first(own) ? -other : other);
               if (col + eight * 8 >= turned) out[c][r][e] = acc[i][at];
             } else if constexpr (Rounds::kHalves == 2) {

@@ -179,7 +179,7 @@ __global__ void __launch_bounds__(Tile::kThreads) gemm_mfma_kernel(const GemmArg
 }
 
 /// @brief Launches `gemm_mfma_kernel`: half or bfloat16 operands, or signed bytes on gfx90a, each contiguous along k or along its other dim.
-template <class Tile, bool kAK, bool kBK, class F, class T, class D, class... E, std::enable_if_t<!are_integers_of_8_bits<T, T>, int> = 0>
+template <class Tile, bool kAK, bool kBK, class F, class T, class D, class... E, std::enable_if_t<!are_bytes<T, T>, int> = 0>
 int32_t gemm_mfma(const Context& ctx, const GemmShape& shape, Matrices<const T> a, Matrices<const T> b, Matrices<D> d,
                   Operands<E...> operands) {
   if (shape.m == 0 || shape.n == 0 || shape.outer * shape.inner == 0) return 0;
@@ -199,7 +199,7 @@ int32_t gemm_mfma(const Context& ctx, const GemmShape& shape, Matrices<const T> 
 template <class Tile, bool kAK, bool kBK, class F, class D, class... E>
 int32_t gemm_mfma(const Context& ctx, const GemmShape& shape, Matrices<const int8_t> a, Matrices<const int8_t> b, Matrices<D> d,
                   Operands<E...> operands) {
-  using T = ByteOf<int8_t, int8_t>;
+  using T = Byte<int8_t, int8_t>;
   return gemm_mfma<Tile, kAK, kBK, F, T>(ctx, shape, as_bytes<T>(a), as_bytes<T>(b), d, operands);
 }
 

@@ -5,7 +5,8 @@
 /// The accumulators pass through shared memory, so that the epilogue sees whole spans of a row and its global accesses are 16 bytes wide;
 /// with `split` > 1 the blocks of a cluster share the K range of one tile and add up there (sm_90 and later).
 ///
-/// Bytes, whose sums are int32_t, lie as half the number of elements of 2 bytes would. Operands of f32 are rounded to TF32. A chunk has four of them, and a matrix of ldmatrix, eight rows of 16 bytes, is what mma.m16n8k8 wants
+/// Bytes lie as half the number of elements of 2 bytes would. The sums of integers are int32_t. Those of 8-bit floats have few bits in the tensor
+/// cores: each product of 32 steps along K is added to them in float. Operands of f32 are rounded to TF32. A chunk has four of them, and a matrix of ldmatrix, eight rows of 16 bytes, is what mma.m16n8k8 wants
 /// where K is contiguous; where it is not, elements are read one by one.
 #ifndef AIT_KERNELS_GPU_GEMM_MMA_CUH_
 #define AIT_KERNELS_GPU_GEMM_MMA_CUH_
@@ -270,8 +271,13 @@ __device__ __forceinline__ void mma_tile_of(const GemmArgs<T, D, E...>& args, co
         for (int j = 0; j < Tile::kMmaN; ++j) {
           if constexpr (kTf32) {
             mma_16x8x8(acc[i][j], fa[i], fb[j / 2][(j % 2) * 2], fb[j / 2][(j % 2) * 2 + 1]);
+          } else if constexpr (has_short_sums<T>) {
+            float part[4] = {};
+            mma_16x8x32<typename T::First, typename T::Second>(part, fa[i], fb[j / 2][(j % 2) * 2], fb[j / 2][(j % 2) * 2 + 1]);
+#pragma unroll
+            for (int e = 0; e < 4; ++e) acc[i][j][e] += part[e];
           } else if constexpr (is_byte<T>) {
-            mma_16x8x32<T::kFirstUnsigned, T::kSecondUnsigned>(acc[i][j], fa[i], fb[j / 2][(j % 2) * 2], fb[j / 2][(j % 2) * 2 + 1]);
+            mma_16x8x32<typename T::First, typename T::Second>(acc[i][j], fa[i], fb[j / 2][(j % 2) * 2], fb[j / 2][(j % 2) * 2 + 1]);
           } else {
             mma_16x8x16<T>(acc[i][j], fa[i], fb[j / 2][(j % 2) * 2], fb[j / 2][(j % 2) * 2 + 1]);
           }
@@ -393,7 +399,7 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks) gemm_mma_kernel
 /// Gated, K is contiguous in b, which has twice as many columns as d.
 /// @tparam kOddPitches whether rows of a or b may start off 16-byte boundaries. If not, only a pointer can be misaligned: rare, and then slow.
 template <class Tile, bool kAK, bool kBK, bool kOddPitches, class F, class T, class D, class... E,
-          std::enable_if_t<!are_integers_of_8_bits<T, T>, int> = 0>
+          std::enable_if_t<!are_bytes<T, T>, int> = 0>
 int32_t gemm_mma(const Context& ctx, const GemmShape& shape, Matrices<const T> a, Matrices<const T> b, Matrices<D> d,
                  Operands<E...> operands, int split = 1, bool early = false) {
   if (shape.m == 0 || shape.n == 0 || shape.outer * shape.inner == 0) return 0;
@@ -417,12 +423,12 @@ int32_t gemm_mma(const Context& ctx, const GemmShape& shape, Matrices<const T> a
   return launch(ctx, config, gemm_mma_kernel<Tile, kAK, kBK, true, F, Product>, product);
 }
 
-/// @brief The same for integers of 8 bits, signed or not.
+/// @brief The same for numbers of 8 bits: integers, signed or not, or floats.
 template <class Tile, bool kAK, bool kBK, bool kOddPitches, class F, class A, class B, class D, class... E,
-          std::enable_if_t<are_integers_of_8_bits<A, B>, int> = 0>
+          std::enable_if_t<are_bytes<A, B>, int> = 0>
 int32_t gemm_mma(const Context& ctx, const GemmShape& shape, Matrices<const A> a, Matrices<const B> b, Matrices<D> d,
                  Operands<E...> operands, int split = 1, bool early = false) {
-  using T = ByteOf<A, B>;
+  using T = Byte<A, B>;
   return gemm_mma<Tile, kAK, kBK, kOddPitches, F, T>(ctx, shape, as_bytes<T>(a), as_bytes<T>(b), d, operands, split, early);
 }
 

@@ -57,7 +57,7 @@ int32_t gemm_rotated(const Context& ctx, const GemmShape& shape, Matrices<const 
                      Operands<T, T> tables, int64_t turned, bool a_early = false, bool b_early = false) {
   if (shape.m == 0 || shape.n == 0 || shape.outer * shape.inner == 0) return 0;
   const bool aligned = rows_aligned(a, a.col, a.row) && (kBK ? rows_aligned(b, b.row, b.col) : rows_aligned(b, b.col, b.row)) &&
-                       rows_aligned(d, d.col, d.row) && all_aligned(tables) && shape.n % kSpan == 0 && shape.k > 0;
+                       rows_aligned(d, d.col, d.row) && all_aligned<0>(tables) && shape.n % kSpan == 0 && shape.k > 0;
   if (!aligned) {
     LaunchConfig config;
     config.block = dim3(128);

@@ -166,7 +166,7 @@ GemmArgs<T, D, E...> gemm_args(const GemmShape& shape, Matrices<const T> a, Matr
 }
 
 /// @brief Launches `gemm_simt_kernel`: any strides. With two halves b has twice as many columns as d.
-template <class F, int kHalves = 1, class T, class D, class... E, std::enable_if_t<!are_integers_of_8_bits<T, T>, int> = 0>
+template <class F, int kHalves = 1, class T, class D, class... E, std::enable_if_t<!are_bytes<T, T>, int> = 0>
 int32_t gemm_simt(const Context& ctx, const GemmShape& shape, Matrices<const T> a, Matrices<const T> b, Matrices<D> d,
                   Operands<E...> operands) {
   if (shape.m == 0 || shape.n == 0 || shape.outer * shape.inner == 0) return 0;
@@ -178,11 +178,11 @@ int32_t gemm_simt(const Context& ctx, const GemmShape& shape, Matrices<const T> 
   return launch(ctx, config, gemm_simt_kernel<F, kHalves, T, OneProduct<T, D, E...>>, OneProduct<T, D, E...>{args});
 }
 
-/// @brief The same for integers of 8 bits, signed or not, with sums of int32_t.
-template <class F, int kHalves = 1, class A, class B, class D, class... E, std::enable_if_t<are_integers_of_8_bits<A, B>, int> = 0>
+/// @brief The same for numbers of 8 bits: integers, with sums of int32_t, or floats.
+template <class F, int kHalves = 1, class A, class B, class D, class... E, std::enable_if_t<are_bytes<A, B>, int> = 0>
 int32_t gemm_simt(const Context& ctx, const GemmShape& shape, Matrices<const A> a, Matrices<const B> b, Matrices<D> d,
                   Operands<E...> operands) {
-  using T = ByteOf<A, B>;
+  using T = Byte<A, B>;
   return gemm_simt<F, kHalves, T>(ctx, shape, as_bytes<T>(a), as_bytes<T>(b), d, operands);
 }
 

@@ -11,6 +11,9 @@
 ///
 /// The columns of a rotated product are heads, and those of the first heads are turned: a tile has whole heads, so that a thread has both columns
 /// of a pair, which lie half a head apart.
+///
+/// Of 8-bit numbers a step has twice as many elements along K. The tensor cores add products of 8-bit floats with few bits, so that the sums of a
+/// step, 128 products long, are added to those of the other steps in float. Meanwhile other warpgroups of the multiprocessor multiply.
 #ifndef AIT_KERNELS_GPU_GEMM_WGMMA_CUH_
 #define AIT_KERNELS_GPU_GEMM_WGMMA_CUH_
 
@@ -28,22 +31,28 @@ namespace ait::gpu {
 
 /// @brief The shape of a block's work.
 /// @tparam kM_, kN_ tile of the result
-/// @tparam kStages_ steps of 64 along K in flight
+/// @tparam kStages_ steps of 128 bytes along K in flight
 /// @tparam kCluster_ blocks of a cluster that share columns of b: 1, 2 or 4
 /// @tparam kTeams_, kGroups_ how many tiles are worked on at a time; warpgroups that share one
 /// @tparam kSplit_ blocks of a cluster that share the K range of a tile: 1, 2, 4 or 8
 /// @tparam kGated_ whether a result is made of two columns, one of either half of b; the tile is `kN / 2` results wide
 /// @tparam kHead_ columns of a head of a rotated product; 0 for any other product
-template <int kM_, int kN_, int kStages_, int kCluster_, int kTeams_, int kGroups_, int kSplit_ = 1, bool kGated_ = false, int kHead_ = 0>
+/// @tparam kShortSums_ whether the sums of a step are kept apart from those of all steps
+template <int kM_, int kN_, int kStages_, int kCluster_, int kTeams_, int kGroups_, int kSplit_ = 1, bool kGated_ = false, int kHead_ = 0,
+          bool kShortSums_ = false>
 struct HopperTile {
   static constexpr int kM = kM_, kN = kN_, kK = 64, kStages = kStages_, kCluster = kCluster_, kTeams = kTeams_, kGroups = kGroups_;
   static constexpr int kSplit = kSplit_, kHalves = kGated_ ? 2 : 1, kHead = kHead_;
   static constexpr int kConsumers = 128 * kTeams * kGroups;
   static constexpr int kMmaM = kM / kGroups / 64;  ///< times 64 rows of a warpgroup
-  static constexpr int kAccumulators = kMmaM * kN / 2;
+  static constexpr bool kShortSums = kShortSums_;
+  static constexpr int kAccumulators = kMmaM * kN / 2, kHeld = kAccumulators * (kShortSums ? 2 : 1);
   /// Whether threads that compute get registers of those that copy, which whole warpgroups do.
-  static constexpr bool kMoves = kConsumers > 256 || (kConsumers > 128 && kAccumulators > 64);
+  static constexpr bool kMoves = kConsumers > 256 || (kConsumers > 128 && kHeld > 64);
   static constexpr int kThreads = kConsumers + (kMoves ? 128 : 32);
+  /// Elements of a step along K.
+  template <class T>
+  static constexpr int kDepth = kK * 2 / int(sizeof(T));
   static constexpr int kABytes = kM * kK * 2, kBBytes = kN * kK * 2, kStageBytes = kABytes + kBBytes;
   static constexpr int kCols = kN / kHalves;          ///< columns of results
   static constexpr int kShare = kCols / kSplit;       ///< those that a block finishes
@@ -60,7 +69,7 @@ struct HopperTile {
 
   /// Small blocks leave room for others on the multiprocessor: of the next launch, which then copies ahead. A grid that has no more blocks
   /// than there are multiprocessors does not (spread.h).
-  static constexpr int kResident = kAccumulators > 64 ? 1 : kSharedBytes <= 75 * 1024 && kConsumers == 128 ? 3 : kSharedBytes <= 113 * 1024 ? 2 : 1;
+  static constexpr int kResident = kHeld > 64 ? 1 : kSharedBytes <= 75 * 1024 && kConsumers == 128 ? 3 : kSharedBytes <= 113 * 1024 ? 2 : 1;
 
   /// Registers of a thread at the start, of one that copies and of one that computes: together no more than at the start.
   static constexpr int kWarpsOfQuarter = (kThreads * kResident / 32 + 3) / 4, kMost = 512 / kWarpsOfQuarter / 8 * 8;
@@ -70,7 +79,7 @@ struct HopperTile {
 
   static_assert((kTeams == 1 || kTeams == 2) && kTeams * kGroups <= 4, "at most four warpgroups compute");
   static_assert(kM % (64 * kGroups) == 0 && kM <= 256 && kN % 32 == 0 && kN <= 256, "a warpgroup computes multiples of 64 x 32");
-  static_assert(kAccumulators + 40 <= kRegisters, "the accumulators fit in registers");
+  static_assert(kHeld + 40 <= kRegisters, "the accumulators fit in registers");
   static_assert(kCols % (8 * kCluster) == 0 && kStages >= 2 && kSharedBytes <= 227 * 1024);
   static_assert(kTileBoxes == 1 || kBoxes >= 2, "a warp has two boxes of results on their way");
   static_assert(kHalves == 1 || (kSplit == 1 && kCols % 16 == 0), "a gated tile is not split, and multiples of 16 results wide");
@@ -104,7 +113,7 @@ __device__ __forceinline__ void copy_operand(uint32_t to, const CUtensorMap* map
     constexpr int kPart = kLines / kShares;
     copy_box<(kShares > 1)>(to + share * kPart * 128, map, barrier, k, line + share * kPart, inner, outer, kMask);
   } else {
-    constexpr int kPart = Tile::kK / kShares;
+    constexpr int kPart = Tile::kK / kShares;  // of elements of 2 bytes: those of 8 bits have K contiguous
 #pragma unroll
     for (int i = 0; i < kLines / 64; ++i) {
       copy_box<(kShares > 1)>(to + i * Tile::kK * 128 + share * kPart * 128, map, barrier, line + i * 64, k + share * kPart, inner, outer, kMask);
@@ -112,12 +121,15 @@ __device__ __forceinline__ void copy_operand(uint32_t to, const CUtensorMap* map
   }
 }
 
-/// @brief Whether spans of all operands are read in 16-byte pieces.
-inline bool all_aligned(const Operands<>&) { return true; }
+/// @brief Whether spans of all operands but columns can be read in 16-byte pieces.
+template <uint32_t kVectors>
+bool all_aligned(const Operands<>&) {
+  return true;
+}
 
-template <class E, class... Rest>
+template <uint32_t kVectors, class E, class... Rest>
 bool all_aligned(const Operands<E, Rest...>& operands) {
-  return operands.aligned && all_aligned(operands.rest);
+  return (is_one_column<kVectors> ? operands.first.col == 0 : operands.aligned) && all_aligned<(kVectors >> 1)>(operands.rest);
 }
 
 /// @brief Where a block's tile is.
@@ -139,24 +151,43 @@ template <class Tile, bool kAK, bool kBK, class T, class D, class... E>
 __device__ __forceinline__ void copy_step(const HopperArgs<InMatrices, T, D, E...>& args, uint32_t to, uint32_t barrier,
                                           const TilePlace<Tile>& tile, int step, int rank, bool a, bool b) {
   const InMatrices& from = args.from;
+  const int k = step * Tile::template kDepth<T>;
   if (a) {
-    copy_operand<Tile, Tile::kM, kAK, 1>(to, &args.a_map, barrier, tile.m0, step * Tile::kK, from.a_inner ? tile.inner : 0,
+    copy_operand<Tile, Tile::kM, kAK, 1>(to, &args.a_map, barrier, tile.m0, k, from.a_inner ? tile.inner : 0,
                                          from.a_outer ? tile.outer : 0, 0);
   }
   if (b) {
 #pragma unroll
     for (int half = 0; half < Tile::kHalves; ++half) {
       copy_operand<Tile, Tile::kCols, kBK, Tile::kCluster>(to + Tile::kABytes + half * Tile::kCols * 128, &args.b_map, barrier,
-                                                           tile.n0 + half * args.gemm.n, step * Tile::kK, from.b_inner ? tile.inner : 0,
+                                                           tile.n0 + half * args.gemm.n, k, from.b_inner ? tile.inner : 0,
                                                            from.b_outer ? tile.outer : 0, Tile::kCluster > 1 ? rank : 0);
     }
   }
 }
 
+/// @brief Zeros.
+template <class Sum, int kM, int kN>
+__device__ __forceinline__ void zero_sums(Sum (&sums)[kM][kN]) {
+#pragma unroll
+  for (int i = 0; i < kM; ++i)
+#pragma unroll
+    for (int r = 0; r < kN; ++r) sums[i][r] = Sum(0);
+}
+
+/// @brief Adds the sums of a step, which the tensor cores have finished, to those of the steps before.
+template <class Sum, int kM, int kN>
+__device__ __forceinline__ void add_sums(Sum (&sums)[kM][kN], const Sum (&part)[kM][kN]) {
+#pragma unroll
+  for (int i = 0; i < kM; ++i)
+#pragma unroll
+    for (int r = 0; r < kN; ++r) sums[i][r] += part[i][r];
+}
+
 /// @brief Sends the partial sums of other blocks' columns to them and adds up this block's own. In the order of the ranks, so that a result
 /// never depends on who came first.
-template <class Tile>
-__device__ __forceinline__ void exchange_sums(const float (&acc)[Tile::kMmaM][Tile::kN / 2], float (&sum)[Tile::kMmaM][Tile::kShare / 2],
+template <class Tile, class Sum>
+__device__ __forceinline__ void exchange_sums(const Sum (&acc)[Tile::kMmaM][Tile::kN / 2], Sum (&sum)[Tile::kMmaM][Tile::kShare / 2],
                                               uint32_t inbox, uint32_t received, int rank) {
   constexpr int kQuads = Tile::kShare / 8;
   const uint32_t mine = inbox + threadIdx.x * 16;
@@ -175,8 +206,8 @@ __device__ __forceinline__ void exchange_sums(const float (&acc)[Tile::kMmaM][Ti
       for (int i = 0; i < Tile::kMmaM; ++i)
 #pragma unroll
         for (int q = 0; q < kQuads; ++q) {
-          const float* v = &acc[i][to * (Tile::kShare / 2) + q * 4];
-          send(remote + place(slot, i, q), barrier, v[0], v[1], v[2], v[3]);
+          const Sum* v = &acc[i][to * (Tile::kShare / 2) + q * 4];
+          send(remote + place(slot, i, q), barrier, bit_cast<float>(v[0]), bit_cast<float>(v[1]), bit_cast<float>(v[2]), bit_cast<float>(v[3]));
         }
     }
   }
@@ -190,7 +221,7 @@ __device__ __forceinline__ void exchange_sums(const float (&acc)[Tile::kMmaM][Ti
         float v[4];
         load_shared_floats(v, mine + place(slot, i, q));
 #pragma unroll
-        for (int e = 0; e < 4; ++e) sum[i][q * 4 + e] += v[e];
+        for (int e = 0; e < 4; ++e) sum[i][q * 4 + e] += bit_cast<Sum>(v[e]);
       }
   }
 }
@@ -209,12 +240,15 @@ const auto& operand_at(const Operands<E, Rest...>& operands) {
 /// step along K.
 /// @tparam kAK, kBK whether K is the contiguous dim of the operand
 /// @tparam kAligned whether rows of d and of extra operands start on 16 bytes, and have a multiple of 8 columns
-/// @tparam kVectors bit i: extra operand i is one row that all rows share
+/// @tparam kVectors bit i: extra operand i is one row that all rows share; bit 16 + i: one column that all columns share
 template <class Tile, bool kAK, bool kBK, bool kAligned, uint32_t kVectors, class F, class From, class T, class D, class... E>
 __global__ void __launch_bounds__(Tile::kThreads, Tile::kResident) gemm_wgmma_kernel(const __grid_constant__ HopperArgs<From, T, D, E...> args) {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
   AIT_DYNAMIC_SHARED(16, shared);
-  constexpr int kClusterBlocks = Tile::kCluster * Tile::kSplit, kSpare = Tile::kRegisters - Tile::kAccumulators;
+  static_assert(!is_byte<T> || (kAK && kBK), "K is the contiguous dim of both operands of 8-bit numbers");
+  using Sum = sum_t<T>;
+  static_assert(Tile::kShortSums == has_short_sums<T>, "the tile keeps the sums of a step apart where they are short");
+  constexpr int kClusterBlocks = Tile::kCluster * Tile::kSplit, kSpare = Tile::kRegisters - Tile::kHeld;
   using Rounds = FragmentRounds<Tile::kMmaM, Tile::kShare, Tile::kHalves, Tile::kBoxCols, kSpare, kAligned, Tile::kHead, kVectors, D, E...>;
   const uint32_t stages = (shared_address(shared) + 1023u) & ~1023u, staging = stages + Tile::kStages * Tile::kStageBytes;
   const uint32_t full = staging + Tile::kStagingBytes, empty = full + Tile::kStages * 8, turns = empty + Tile::kStages * 8, received = turns + 16, landed = received + 8;
@@ -309,40 +343,47 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kResident) gemm_wgmma_ke
       load_staged<Rounds, WarpBoxes, Tile::kBoxes>(&args.e_map, boxes, m0, n0, args.e_outer ? outer : 0, args.e_inner ? inner : 0);
       typename Rounds::Extra first_extra;
       if constexpr (kEarlyExtra) fetch_extra<Rounds>(gemm, first_extra, 0, m0, n0, outer, inner);
-      float acc[Tile::kMmaM][Tile::kN / 2];
+      Sum acc[Tile::kMmaM][Tile::kN / 2];
       uint32_t previous = 0;
+      if constexpr (Tile::kShortSums) zero_sums(acc);
       for (int step = 0; step < steps; ++step) {
         barrier_wait(full + place.stage * 8, place.parity);
         using Operand = WgmmaOperand<Tile::kK * 128>;
         const uint32_t stage_at = Operand::sixteenths(stages) + place.stage * (Tile::kStageBytes >> 4), b_at = stage_at + (Tile::kABytes >> 4);
         const uint32_t at = stage_at + uint32_t(group) * (Tile::kMmaM * 64 * 128 >> 4);
-        wgmma_fence();
+        auto multiply = [&](Sum(&sums)[Tile::kMmaM][Tile::kN / 2], bool adds) {
+          wgmma_fence();
 #pragma unroll
-        for (int k = 0; k < Tile::kK / 16; ++k) {
-          const uint64_t b_operand = Operand::at(b_at + (kBK ? k * 32 : k * 2048) / 16);
+          for (int k = 0; k < Tile::kK / 16; ++k) {
+            const uint64_t b_operand = Operand::at(b_at + (kBK ? k * 32 : k * 2048) / 16);
 #pragma unroll
-          for (int i = 0; i < Tile::kMmaM; ++i) {
-            const uint64_t a_operand = Operand::at(at + (i * 64 * 128 + (kAK ? k * 32 : k * 2048)) / 16);
-            Wgmma<Tile::kN>::template run<T, !kAK, !kBK>(acc[i], a_operand, b_operand, k > 0 || step > 0);
+            for (int i = 0; i < Tile::kMmaM; ++i) {
+              const uint64_t a_operand = Operand::at(at + (i * 64 * 128 + (kAK ? k * 32 : k * 2048)) / 16);
+              Wgmma<Tile::kN>::template run<T, !kAK, !kBK>(sums[i], a_operand, b_operand, k > 0 || adds);
+            }
           }
+          wgmma_commit();
+        };
+        if constexpr (Tile::kShortSums) {
+          Sum part[Tile::kMmaM][Tile::kN / 2];
+          multiply(part, false);
+          wgmma_wait<0>();
+          release(place.stage);
+          add_sums(acc, part);
+        } else {
+          multiply(acc, step > 0);
+          wgmma_wait<1>();  // the products of the step before are done with their stage
+          if (step > 0) release(previous);
+          previous = place.stage;
         }
-        wgmma_commit();
-        wgmma_wait<1>();  // the products of the step before are done with their stage
-        if (step > 0) release(previous);
-        previous = place.stage;
         place.next();
       }
       if (Tile::kTeams > 1 && lane == 0) barrier_arrive(turns + (team ^ 1) * 8);
       place.skip(uint32_t((Tile::kTeams - 1) * steps));
       if constexpr (Tile::kSplit > 1) {
         wgmma_wait<0>();
-        if (steps == 0) {
-#pragma unroll
-          for (int i = 0; i < Tile::kMmaM; ++i)
-#pragma unroll
-            for (int r = 0; r < Tile::kN / 2; ++r) acc[i][r] = 0.f;
-        }
-        float sum[Tile::kMmaM][Tile::kShare / 2];
+        if (!Tile::kShortSums && steps == 0) zero_sums(acc);
+        Sum sum[Tile::kMmaM][Tile::kShare / 2];
         finish_fragments<Rounds, Tile::kBoxes, F, kEarlyExtra>(gemm, first_extra, &args.d_map, &args.e_map, boxes, sum, m0, n0, outer, inner,
                                                                args.e_inner, args.e_outer,
                                                                [&] { exchange_sums<Tile>(acc, sum, staging, received, rank); });
@@ -350,6 +391,7 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kResident) gemm_wgmma_ke
         finish_fragments<Rounds, Tile::kBoxes, F, kEarlyExtra>(gemm, first_extra, &args.d_map, &args.e_map, boxes, acc, m0, n0, outer, inner,
                                                                args.e_inner, args.e_outer,
                                                                [&] {
+                                                                 if (Tile::kShortSums) return;
                                                                  wgmma_wait<0>();
                                                                  release(previous);
                                                                },
@@ -366,12 +408,15 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kResident) gemm_wgmma_ke
 #endif
 }
 
-/// @brief Whether columns of all operands are contiguous, which is all that kernels for rows that start anywhere need.
-inline bool all_rows(const Operands<>&) { return true; }
+/// @brief Whether columns of all operands are contiguous, or one, which is all that kernels for rows that start anywhere need.
+template <uint32_t kVectors>
+bool all_rows(const Operands<>&) {
+  return true;
+}
 
-template <class E, class... Rest>
+template <uint32_t kVectors, class E, class... Rest>
 bool all_rows(const Operands<E, Rest...>& operands) {
-  return operands.first.col == 1 && all_rows(operands.rest);
+  return operands.first.col == (is_one_column<kVectors> ? 0 : 1) && all_rows<(kVectors >> 1)>(operands.rest);
 }
 
 /// @brief Describes result and extra operands to the copy engine, and launches `gemm_wgmma_kernel`. `args` has maps of a and b, the product,
@@ -415,7 +460,7 @@ int32_t launch_matrices(const Context& ctx, const GemmShape& shape, Matrices<con
   args.gemm = {int(shape.m), int(shape.n), int(shape.k), int(shape.inner), tiles_of(shape.m, Tile::kM * Tile::kCluster),
                tiles_of(shape.n, Tile::kCols), a, b, d, true, true, true, operands};
   args.from = {a.inner != 0, a.outer != 0, b.inner != 0, b.outer != 0};
-  args.steps = tiles_of(shape.k, Tile::kK);
+  args.steps = tiles_of(shape.k, Tile::template kDepth<T>);
   args.a_early = a_early, args.b_early = b_early, args.turned = turned;
   const int64_t b_cols = shape.n * Tile::kHalves;
   const bool mapped =
@@ -426,22 +471,32 @@ int32_t launch_matrices(const Context& ctx, const GemmShape& shape, Matrices<con
   return launch_wgmma<Tile, kAK, kBK, kAligned, kVectors, F>(ctx, shape, args, mapped);
 }
 
-/// @brief Launches `gemm_wgmma_kernel`: half or bfloat16 operands, each with one stride of 1. Where rows of a or b start off 16-byte
+/// @brief Launches `gemm_wgmma_kernel`: half or bfloat16 operands, each with one stride of 1, or bytes. Where rows of a or b start off 16-byte
 /// boundaries, columns of d or an extra operand are not contiguous, or K is 0, a slow kernel takes over; so it does, if `kAligned`, where rows
 /// of d or an extra operand start off 16-byte boundaries, or N is no multiple of 8.
 /// @param shape of a gated product as well: N is how many columns d has, b has twice as many
 /// @param a_early, b_early whether the operand is never written, as weights are
-template <class Tile, bool kAK, bool kBK, bool kAligned, uint32_t kVectors, class F, class T, class D, class... E>
+template <class Tile, bool kAK, bool kBK, bool kAligned, uint32_t kVectors, class F, class T, class D, class... E,
+          std::enable_if_t<!are_bytes<T, T>, int> = 0>
 int32_t gemm_wgmma(const Context& ctx, const GemmShape& shape, Matrices<const T> a, Matrices<const T> b, Matrices<D> d,
                    Operands<E...> operands, bool a_early = false, bool b_early = false) {
   if (shape.m == 0 || shape.n == 0 || shape.outer * shape.inner == 0) return 0;
   const bool aligned = (kAK ? rows_aligned(a, a.col, a.row) : rows_aligned(a, a.row, a.col)) &&
                        (kBK ? rows_aligned(b, b.row, b.col) : rows_aligned(b, b.col, b.row));
-  const bool rows = kAligned ? rows_aligned(d, d.col, d.row) && all_aligned(operands) && shape.n % kSpan == 0 : d.col == 1 && all_rows(operands);
+  const bool rows = kAligned ? rows_aligned(d, d.col, d.row) && all_aligned<kVectors>(operands) && shape.n % kSpan == 0 : d.col == 1 && all_rows<kVectors>(operands);
   if (!aligned || !rows || shape.k == 0) {
     return gemm_simt<F, Tile::kHalves>(ctx, shape, a, b, d, operands);
   }
   return launch_matrices<Tile, kAK, kBK, kAligned, kVectors, F>(ctx, shape, a, b, d, operands, a_early, b_early);
+}
+
+/// @brief The same for numbers of 8 bits, integers or floats.
+template <class Tile, bool kAK, bool kBK, bool kAligned, uint32_t kVectors, class F, class A, class B, class D, class... E,
+          std::enable_if_t<are_bytes<A, B>, int> = 0>
+int32_t gemm_wgmma(const Context& ctx, const GemmShape& shape, Matrices<const A> a, Matrices<const B> b, Matrices<D> d, Operands<E...> operands,
+                   bool a_early = false, bool b_early = false) {
+  using T = Byte<A, B>;
+  return gemm_wgmma<Tile, kAK, kBK, kAligned, kVectors, F, T>(ctx, shape, as_bytes<T>(a), as_bytes<T>(b), d, operands, a_early, b_early);
 }
 
 }  // namespace ait::gpu

@@ -1,6 +1,6 @@
 /// @file mma.cuh
 /// @brief Tensor-core building blocks for CUDA (sm_80 and later): asynchronous copies, ldmatrix, mma.sync m16n8k16, m16n8k8 of
-/// TF32, and m16n8k32 of 8-bit integers.
+/// TF32, and m16n8k32 of 8-bit integers and, since sm_89, 8-bit floats.
 #ifndef AIT_KERNELS_GPU_MMA_CUH_
 #define AIT_KERNELS_GPU_MMA_CUH_
 
@@ -100,12 +100,13 @@ __device__ __forceinline__ void mma_16x8x16(float (&c)[4], const uint32_t (&a)[4
 /// @brief c += a @ b for a 16 x 32 (row-major), b 32 x 8 (column-major) of 8-bit integers, signed or not, c 16 x 8 of int32_t, which wraps.
 /// Lane l holds four bytes from a[l / 4 + 8 (i % 2)][4 (l % 4) + 16 (i / 2)] on in a[i], from b[4 (l % 4) + 16 i][l / 4] on in the operand bi,
 /// and c as in `mma_16x8x16`.
-template <bool kUnsignedA, bool kUnsignedB>
+template <class A, class B>
 __device__ __forceinline__ void mma_16x8x32(int32_t (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
 #define AIT_MMA_BYTES(types)                                                                                                            \
   asm volatile("mma.sync.aligned.m16n8k32.row.col.s32." types ".s32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};\n" \
                : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3])                                                                         \
                : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1))
+  constexpr bool kUnsignedA = std::is_same_v<A, uint8_t>, kUnsignedB = std::is_same_v<B, uint8_t>;
   if constexpr (kUnsignedA && kUnsignedB) {
     AIT_MMA_BYTES("u8.u8");
   } else if constexpr (kUnsignedA) {
@@ -116,6 +117,26 @@ __device__ __forceinline__ void mma_16x8x32(int32_t (&c)[4], const uint32_t (&a)
     AIT_MMA_BYTES("s8.s8");
   }
 #undef AIT_MMA_BYTES
+}
+
+/// @brief The same for 8-bit floats (sm_89 and later), with c of float, whose sums have about 14 bits.
+template <class A, class B>
+__device__ __forceinline__ void mma_16x8x32(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
+#define AIT_MMA_FLOATS(types)                                                                                                           \
+  asm volatile("mma.sync.aligned.m16n8k32.row.col.f32." types ".f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};\n" \
+               : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])                                                                         \
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1))
+  constexpr bool kWideA = std::is_same_v<A, float8_e5m2>, kWideB = std::is_same_v<B, float8_e5m2>;
+  if constexpr (kWideA && kWideB) {
+    AIT_MMA_FLOATS("e5m2.e5m2");
+  } else if constexpr (kWideA) {
+    AIT_MMA_FLOATS("e5m2.e4m3");
+  } else if constexpr (kWideB) {
+    AIT_MMA_FLOATS("e4m3.e5m2");
+  } else {
+    AIT_MMA_FLOATS("e4m3.e4m3");
+  }
+#undef AIT_MMA_FLOATS
 }
 
 /// @brief `value` rounded to TF32 (10 bits of mantissa, ties away from zero), as the bits of a float.

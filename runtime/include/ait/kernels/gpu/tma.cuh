@@ -44,28 +44,30 @@ inline EncodeWindow encode_window() {
 }
 
 template <class T>
-constexpr CUtensorMapDataType kMapType = std::is_same_v<T, half> ? CU_TENSOR_MAP_DATA_TYPE_FLOAT16 : CU_TENSOR_MAP_DATA_TYPE_BFLOAT16;
+constexpr CUtensorMapDataType kMapType = sizeof(T) == 1            ? CU_TENSOR_MAP_DATA_TYPE_UINT8
+                                         : std::is_same_v<T, half> ? CU_TENSOR_MAP_DATA_TYPE_FLOAT16
+                                                                   : CU_TENSOR_MAP_DATA_TYPE_BFLOAT16;
 
-/// @brief A batch of matrices of 2-byte elements as the copy engine sees it: [outer, inner, lines, units] with units contiguous. A box is
-/// `box_units` units, one line of 64 or 128 bytes in shared memory, swizzled, by `box_lines` lines. What lies outside reads as zero and is
+/// @brief A batch of matrices of elements of 1 or 2 bytes as the copy engine sees it: [outer, inner, lines, units] with units contiguous. A box
+/// is `box_units` units, one line of 64 or 128 bytes in shared memory, swizzled, by `box_lines` lines. What lies outside reads as zero and is
 /// not written.
-/// @param pitch elements from line to line, a multiple of 8; as are the batch strides, and `data` is 16-byte aligned
-/// @param box_units 64 or 32
+/// @param pitch elements from line to line, a multiple of 16 bytes; as are the batch strides, and `data` is 16-byte aligned
 /// @return whether the driver took it
 template <class T>
 bool tensor_map(CUtensorMap* map, const T* data, int64_t units, int64_t lines, int64_t pitch, int64_t inner, int64_t inner_stride,
-                int64_t outer, int64_t outer_stride, int box_lines, int box_units = 64) {
-  static_assert(sizeof(T) == 2, "elements have 2 bytes");
+                int64_t outer, int64_t outer_stride, int box_lines, int box_units = 128 / sizeof(T)) {
+  constexpr int kBytes = sizeof(T);
+  static_assert(kBytes <= 2, "elements have 1 or 2 bytes");
   const EncodeTiled encode = encode_tiled();
   if (encode == nullptr) return false;
   // A dim of size 1, or one that broadcasts, is never stepped along; its stride only has to be valid.
   const bool steps_inner = inner > 1 && inner_stride != 0, steps_outer = outer > 1 && outer_stride != 0;
   const cuuint64_t dims[4] = {cuuint64_t(units), cuuint64_t(lines), cuuint64_t(steps_inner ? inner : 1), cuuint64_t(steps_outer ? outer : 1)};
-  const int64_t line = lines > 1 ? pitch : 8;
-  const cuuint64_t strides[3] = {cuuint64_t(line) * 2, cuuint64_t(steps_inner ? inner_stride : line) * 2,
-                                 cuuint64_t(steps_outer ? outer_stride : line) * 2};
+  const int64_t line = lines > 1 ? pitch : 16 / kBytes;
+  const cuuint64_t strides[3] = {cuuint64_t(line) * kBytes, cuuint64_t(steps_inner ? inner_stride : line) * kBytes,
+                                 cuuint64_t(steps_outer ? outer_stride : line) * kBytes};
   const cuuint32_t box[4] = {cuuint32_t(box_units), cuuint32_t(box_lines), 1, 1}, steps[4] = {1, 1, 1, 1};
-  const auto swizzle = box_units == 64 ? CU_TENSOR_MAP_SWIZZLE_128B : CU_TENSOR_MAP_SWIZZLE_64B;
+  const auto swizzle = box_units * kBytes == 128 ? CU_TENSOR_MAP_SWIZZLE_128B : CU_TENSOR_MAP_SWIZZLE_64B;
   return encode(map, kMapType<T>, 4, const_cast<T*>(data), dims, strides, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle,
                 CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
 }

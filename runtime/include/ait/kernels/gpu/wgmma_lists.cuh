@@ -1,7 +1,8 @@
 /// @file wgmma_lists.cuh
 /// @brief The lists of result registers that the assembly of the warpgroup products names.
 ///
-/// `AIT_R0` to `AIT_R7` are the operand numbers of 16 to 128 results, `AIT_D0` to `AIT_D7` the constraints of the same elements of `d`.
+/// `AIT_R0` to `AIT_R7` are the operand numbers of 16 to 128 results, `AIT_D0` to `AIT_D7` the constraints of the same elements of `d`
+/// if they are floats, `AIT_I0` to `AIT_I7` if they are integers.
 #ifndef AIT_KERNELS_GPU_WGMMA_LISTS_CUH_
 #define AIT_KERNELS_GPU_WGMMA_LISTS_CUH_
 
@@ -22,5 +23,14 @@
 #define AIT_D5 AIT_D4, AIT_QUAD(80), AIT_QUAD(84), AIT_QUAD(88), AIT_QUAD(92)
 #define AIT_D6 AIT_D5, AIT_QUAD(96), AIT_QUAD(100), AIT_QUAD(104), AIT_QUAD(108)
 #define AIT_D7 AIT_D6, AIT_QUAD(112), AIT_QUAD(116), AIT_QUAD(120), AIT_QUAD(124)
+#define AIT_INTS(i) "+r"(d[i]), "+r"(d[i + 1]), "+r"(d[i + 2]), "+r"(d[i + 3])
+#define AIT_I0 AIT_INTS(0), AIT_INTS(4), AIT_INTS(8), AIT_INTS(12)
+#define AIT_I1 AIT_I0, AIT_INTS(16), AIT_INTS(20), AIT_INTS(24), AIT_INTS(28)
+#define AIT_I2 AIT_I1, AIT_INTS(32), AIT_INTS(36), AIT_INTS(40), AIT_INTS(44)
+#define AIT_I3 AIT_I2, AIT_INTS(48), AIT_INTS(52), AIT_INTS(56), AIT_INTS(60)
+#define AIT_I4 AIT_I3, AIT_INTS(64), AIT_INTS(68), AIT_INTS(72), AIT_INTS(76)
+#define AIT_I5 AIT_I4, AIT_INTS(80), AIT_INTS(84), AIT_INTS(88), AIT_INTS(92)
+#define AIT_I6 AIT_I5, AIT_INTS(96), AIT_INTS(100), AIT_INTS(104), AIT_INTS(108)
+#define AIT_I7 AIT_I6, AIT_INTS(112), AIT_INTS(116), AIT_INTS(120), AIT_INTS(124)
 
 #endif  // AIT_KERNELS_GPU_WGMMA_LISTS_CUH_

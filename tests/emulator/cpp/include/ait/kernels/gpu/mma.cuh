@@ -44,7 +44,12 @@ inline __attribute__((noinline, no_sanitize("thread"))) void load_shared_floats(
 }
 
 template <class T>
-inline constexpr emulator::Narrow kNarrow = std::is_same_v<T, half> ? emulator::Narrow::half : emulator::Narrow::bfloat16;
+inline constexpr emulator::Narrow kNarrow = std::is_same_v<T, half>            ? emulator::Narrow::half
+                                            : std::is_same_v<T, int8_t>        ? emulator::Narrow::s8
+                                            : std::is_same_v<T, uint8_t>       ? emulator::Narrow::u8
+                                            : std::is_same_v<T, float8_e4m3fn> ? emulator::Narrow::e4m3
+                                            : std::is_same_v<T, float8_e5m2>   ? emulator::Narrow::e5m2
+                                                                               : emulator::Narrow::bfloat16;
 
 template <class T>
 void mma_16x8x16(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
@@ -52,9 +57,10 @@ void mma_16x8x16(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1
   emulator::multiply_16x8x16(c, a, b0, b1, kNarrow<T>, AIT_EMULATOR_SITE);
 }
 
-template <bool kUnsignedA, bool kUnsignedB>
-void mma_16x8x32(int32_t (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
-  emulator::multiply_16x8x32(c, a, b0, b1, kUnsignedA, kUnsignedB, AIT_EMULATOR_SITE);
+template <class A, class B, class Sum>
+void mma_16x8x32(Sum (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
+  static_assert(is_float8<A> == std::is_same_v<Sum, float>, "sums of floats are floats");
+  emulator::multiply_16x8x32(c, a, b0, b1, kNarrow<A>, kNarrow<B>, AIT_EMULATOR_SITE);
 }
 
 inline uint32_t round_to_tf32(uint32_t value) {

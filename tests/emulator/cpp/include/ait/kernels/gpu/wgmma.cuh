@@ -30,10 +30,17 @@ template <int kN>
 struct Wgmma {
   static_assert(kN % 32 == 0 && 32 <= kN && kN <= 256);
 
-  template <class Element, int kAT, int kBT>
-  static void run(float (&d)[kN / 2], uint64_t a, uint64_t b, int accumulate, AIT_EMULATOR_CALLER) {
-    static_assert(is_narrow_float<Element>, "operands are half or bfloat16");
-    emulator::wgmma({d, kN, nullptr, a, b, kAT != 0, kBT != 0, accumulate != 0, kNarrow<Element>}, {file, line});
+  template <class Element, int kAT, int kBT, class Sum>
+  static void run(Sum (&d)[kN / 2], uint64_t a, uint64_t b, int accumulate, AIT_EMULATOR_CALLER) {
+    if constexpr (is_narrow_float<Element>) {
+      static_assert(std::is_same_v<Sum, float>);
+      emulator::wgmma({d, kN, nullptr, a, b, kAT != 0, kBT != 0, accumulate != 0, kNarrow<Element>, kNarrow<Element>}, {file, line});
+    } else {
+      static_assert(kAT == 0 && kBT == 0, "K is the contiguous dim of both operands of 8-bit numbers");
+      static_assert(std::is_same_v<Sum, typename Element::Sum>);
+      constexpr auto kA = kNarrow<typename Element::First>, kB = kNarrow<typename Element::Second>;
+      emulator::wgmma({d, kN, nullptr, a, b, false, false, accumulate != 0, kA, kB}, {file, line});
+    }
   }
 };
 

@@ -18,7 +18,7 @@ struct WgmmaFromRegisters {
   template <class Element>
   static void run(float (&d)[kN / 2], const uint32_t (&a)[4], uint64_t b, AIT_EMULATOR_CALLER) {
     static_assert(is_narrow_float<Element>, "operands are half or bfloat16");
-    emulator::wgmma({d, kN, a, 0, b, false, true, true, kNarrow<Element>}, {file, line});
+    emulator::wgmma({d, kN, a, 0, b, false, true, true, kNarrow<Element>, kNarrow<Element>}, {file, line});
   }
 };
 
