@@ -34,8 +34,9 @@ def precision_problem(name: object) -> str | None:
 
 
 Capability = Literal["mma", "float8", "clusters", "bulk_copies", "wgmma", "mfma", "mfma_bytes"]
-"""Instructions that kernels need: `mma.sync` of f16 and bf16; of floats of 8 bits; clusters of blocks that read each other's shared memory;
-copies by the bulk copy engine (TMA); `wgmma`; AMD's matrix cores, bf16 with four elements a lane among them."""
+"""Instructions that kernels need: `mma.sync` of f16 and bf16; of floats of 8 bits; clusters of blocks that read each
+other's shared memory; copies by the bulk copy engine (TMA); `wgmma`; AMD's matrix cores, bf16 with four elements a lane
+among them; of bytes."""
 
 
 @dataclass(frozen=True)

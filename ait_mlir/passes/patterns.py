@@ -11,6 +11,8 @@ from xdsl.dialects.builtin import ModuleOp
 
 from ait_mlir import outside
 from ait_mlir.ir.pipeline import TellingPass
+from ait_mlir.lowering.module_target import make_target
+from ait_mlir.lowering.target import Capability
 from ait_mlir.passes.assumptions import assumes
 from ait_mlir.rewrites.apply import rewrite
 from ait_mlir.rewrites.engine.language import PatternSet
@@ -53,16 +55,42 @@ class AssumingPatternPass(PatternPass):
         return self.applies_to(module) and super().changes(ctx, module)
 
 
+@dataclass(frozen=True)
+class TargetPatternPass(PatternPass):
+    """A pass whose patterns apply for targets that have a capability, or for those that lack it; without a `target`
+    everywhere."""
+
+    capability: ClassVar[Capability]
+    lacking: ClassVar[bool] = False
+    target: str = ""
+    arch: str = ""
+
+    def changes(self, ctx: Context, module: ModuleOp) -> bool:
+        applies = not self.target or make_target(self.target, self.arch).has(self.capability) != self.lacking
+        return applies and super().changes(ctx, module)
+
+
 @cache
 def pattern_pass(
-    name: str, summary: str, sets: tuple[str, ...], dialect: str, assumption: str = ""
+    name: str,
+    summary: str,
+    sets: tuple[str, ...],
+    dialect: str,
+    assumption: str = "",
+    capability: Capability | None = None,
+    lacking: bool = False,
 ) -> type[PatternPass]:
-    """The class of a pass that applies these sets of patterns; with an assumption, only to modules that declare it."""
+    """The class of a pass that applies these sets of patterns; with an assumption, only to modules that declare it;
+    with a capability, only for targets that have it, or lack it."""
     title = "".join(part.capitalize() for part in name.split("-"))
-    members = {"name": name, "sets": sets, "dialect": dialect, "__doc__": summary, "__module__": __name__}
+    members: dict[str, object] = {"name": name, "sets": sets, "dialect": dialect, "__doc__": summary}
+    members["__module__"] = __name__
+    base: type[PatternPass] = PatternPass
     if assumption:
-        members["assumption"] = assumption
-    base: type[PatternPass] = AssumingPatternPass if assumption else PatternPass
+        members["assumption"], base = assumption, AssumingPatternPass
+    if capability is not None:
+        members |= {"capability": capability, "lacking": lacking}
+        base = TargetPatternPass
     made = cast("type[PatternPass]", type(f"{title}Pass", (base,), members))
     return dataclass(frozen=True)(made)
 

@@ -14,6 +14,7 @@ from ait_mlir.errors import AitError
 from ait_mlir.rows import Row, table
 
 if TYPE_CHECKING:
+    from ait_mlir.lowering.target import Capability
     from ait_mlir.rewrites.engine.language import PatternSet
 
 
@@ -41,12 +42,17 @@ class Patterns(Row):
     """The dialect whose operations the patterns may match by trait or name."""
     assumption: str = ""
     """The assumption that a module must declare for the pass to apply (`assumptions.py`); empty if none."""
+    capability: Capability | None = None
+    """The capability that the target must have for the pass to apply, or that it must lack; None if any will do."""
+    lacking: bool = False
 
     def load(self) -> type[Any]:
         """The class of the pass."""
         from ait_mlir.passes.patterns import pattern_pass
 
-        return pattern_pass(self.name, self.summary, self.sets, self.dialect, self.assumption)
+        return pattern_pass(
+            self.name, self.summary, self.sets, self.dialect, self.assumption, self.capability, self.lacking
+        )
 
 
 SIMPLIFY = (
@@ -148,6 +154,19 @@ PASSES: dict[str, Pass | Patterns] = table(
             "multiply-stored",
             "Multiply integers of 8 bits as they are stored, and scale the sums.",
             ("gemm.scaled:STORED",),
+        ),
+        Patterns(
+            "multiply-float8",
+            "Multiply floats of 8 bits as they are stored, and scale the sums, on a card that multiplies them.",
+            ("gemm.scaled:FLOATS",),
+            capability="float8",
+        ),
+        Patterns(
+            "widen-float8",
+            "Convert 8-bit floats that a target does not multiply.",
+            ("gemm.scaled:WIDENED",),
+            capability="float8",
+            lacking=True,
         ),
         Patterns("fuse-bias", "Let a product add the bias that alone uses it.", ("gemm.epilogue:BIAS",)),
         Patterns(
@@ -303,7 +322,15 @@ PHASE_TABLE: dict[str, Phase] = table(
         Phase("imported"),
         Phase(
             "canonical",
-            ("partition", "multiply-stored", "narrow-row-ops", "fuse-masked-attention", "channels-last"),
+            (
+                "partition",
+                "multiply-stored",
+                "multiply-float8{{{card}}}",
+                "widen-float8{{{card}}}",
+                "narrow-row-ops",
+                "fuse-masked-attention",
+                "channels-last",
+            ),
         ),
         Phase("simplified", ("unroll-scans", "simplify", "remove-duplicates")),
         Phase(

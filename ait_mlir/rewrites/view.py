@@ -5,6 +5,7 @@ from __future__ import annotations
 from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, StringAttr
 from xdsl.ir import Attribute, Operation
 
+from ait_mlir.dialects.ait.dtypes import is_float8
 from ait_mlir.dialects.ait.gemm import ContractionOp
 from ait_mlir.dialects.ait.syntax import int_list, int_list_attr
 from ait_mlir.dialects.ait.types import ShapeAttr, tensor_type
@@ -95,6 +96,7 @@ def transpose_into_layout(p: PatternBuilder, mnemonic: str, position: int) -> No
         # The leading dims of A belong to M in layout r only.
         p.require("has_rank", operand, 2)
     p.require("no_attribute", root, "kernel")
+    p.require("may_turn", root, position)
     p.replace(root, "fold_transpose", permute, root)
 
 
@@ -151,6 +153,13 @@ def compose_slices(r: Rewriter, inner: SliceOp, outer: SliceOp) -> Operation:
     """One slice for a slice of a slice: the offsets add up."""
     offsets = [a + b for a, b in zip(inner.offsets.data, outer.offsets.data, strict=True)]
     return r.create(SliceOp, [inner.operands[0]], [outer.results[0].type], {"offsets": ShapeAttr(tuple(offsets))})
+
+
+@constraint
+def may_turn(root: ContractionOp, position: IntegerAttr) -> bool:
+    """An operand may be read in the other layout: one of 8-bit floats must have rows along k."""
+    along_k = root.layout.data[position.value.data] == "rc"[position.value.data]
+    return not (along_k and is_float8(tensor_type(root.a).element_type))
 
 
 @native

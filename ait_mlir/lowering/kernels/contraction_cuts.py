@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
-from ait_mlir.dialects.ait.dtypes import compute_type
+from ait_mlir.dialects.ait.dtypes import STORED_ONLY, compute_type
 from ait_mlir.dialects.ait.elementwise import AddOp, MulOp, SubOp
 from ait_mlir.dialects.ait.gemm import GatedGemmOp, GemmOp, RotatedGemmOp
 from ait_mlir.dialects.ait.region import FusedElementwiseOp, YieldOp
@@ -47,7 +47,7 @@ class EpilogueCut(Cut[HasEpilogue]):
         if any(v in made for o in (*tail, last) for v in o.operands):
             return None
         element = tensor_type(op.operands[0]).element_type
-        if crossing.type != compute_type(element):
+        if crossing.type != compute_type(element) or element in STORED_ONLY:
             return None
         extras = list(op.epilogue_operands)
         operands, region = _copy_ops(block, head, accumulator, [crossing], extras) if head else ([], Region())

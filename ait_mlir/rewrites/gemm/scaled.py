@@ -1,14 +1,16 @@
-"""Products of stored numbers: integers of 8 bits are multiplied as they are stored, and scales come behind the sums."""
+"""Products of stored numbers: integers and floats of 8 bits are multiplied as they are stored, and scales come behind
+the sums."""
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import IntegerAttr
-from xdsl.ir import Operation
+from xdsl.dialects.builtin import IntegerAttr, StringAttr, f16, f64
+from xdsl.ir import Block, Operation, Region, SSAValue
 
 from ait_mlir.compositions.contraction import centred_product, for_columns
-from ait_mlir.dialects.ait.dtypes import integer_range, is_byte
+from ait_mlir.dialects.ait.dtypes import accumulator_type, integer_range, is_byte, is_float8
 from ait_mlir.dialects.ait.gemm import ContractionOp
 from ait_mlir.dialects.ait.quantize import DequantizeOp
+from ait_mlir.dialects.ait.region import YieldOp
 from ait_mlir.dialects.ait.types import scope_of, tensor_type
 from ait_mlir.rewrites.engine.driver import Rewriter
 from ait_mlir.rewrites.engine.language import PatternBuilder, pattern, patterns
@@ -35,7 +37,43 @@ def product_of_stored(p: PatternBuilder) -> None:
     p.replace(root, "product_of_bytes_scaled", root, first, second)
 
 
+@pattern()
+def product_of_floats(p: PatternBuilder) -> None:
+    """dequantize(q, s) @ dequantize(r, t) = (q @ r) * s * t, of floats of 8 bits with scales that are equal along k"""
+    first, second = p.op("ait.dequantize", [p.rest()]), p.op("ait.dequantize", [p.rest()])
+    root = p.op(operands=[p.result(first), p.result(second)], trait="AffineOperands")
+    p.require("no_region", root)
+    p.require("no_attribute", root, "kernel")
+    p.require("keeps_rows_of_first", root)
+    p.require("sums_in_f32", root)
+    for position, operand in enumerate((first, second)):
+        p.require("stores_float8", operand)
+        p.require("scales_across", root, operand, position)
+    p.replace(root, "product_of_bytes_scaled", root, first, second)
+
+
+@pattern()
+def product_along_k(p: PatternBuilder) -> None:
+    """A product of 8-bit floats reads operands whose rows lie along k, which is all that tensor cores multiply."""
+    root = p.op(operands=[p.rest()], trait="AffineOperands")
+    p.require("multiplies_float8", root)
+    p.require("no_attribute", root, "kernel")
+    p.require("is_not_along_k", root)
+    p.replace(root, "turned_along_k", root)
+
+
+@pattern()
+def product_of_widened(p: PatternBuilder) -> None:
+    """q @ r = cast(q) @ cast(r), of 8-bit floats in f16, which has all their values"""
+    root = p.op(operands=[p.rest()], trait="AffineOperands")
+    p.require("multiplies_float8", root)
+    p.require("no_attribute", root, "kernel")
+    p.replace(root, "product_in_f16", root)
+
+
 STORED = patterns(product_of_stored)
+FLOATS = patterns(product_of_floats, product_along_k)
+WIDENED = patterns(product_of_widened)
 
 
 # ** constraints and natives **
@@ -48,6 +86,30 @@ def stores_bytes(op: DequantizeOp) -> bool:
 
 
 @constraint
+def stores_float8(op: DequantizeOp) -> bool:
+    """The stored numbers are floats of 8 bits."""
+    return is_float8(tensor_type(op.input).element_type)
+
+
+@constraint
+def sums_in_f32(root: ContractionOp) -> bool:
+    """The product is not one in f64."""
+    return tensor_type(root.output).element_type != f64
+
+
+@constraint
+def multiplies_float8(root: ContractionOp) -> bool:
+    """The operands are floats of 8 bits."""
+    return is_float8(tensor_type(root.a).element_type)
+
+
+@constraint
+def is_not_along_k(root: ContractionOp) -> bool:
+    """An operand is stored so that its rows do not lie along k."""
+    return root.layout.data[:2] != "rc"
+
+
+@constraint
 def keeps_rows_of_first(root: ContractionOp) -> bool:
     """The first operand and the result are stored by rows."""
     return root.layout.data[0] == root.layout.data[2] == "r"
@@ -55,10 +117,13 @@ def keeps_rows_of_first(root: ContractionOp) -> bool:
 
 @constraint
 def scales_across(root: ContractionOp, op: DequantizeOp, position: IntegerAttr) -> bool:
-    """The scale and the zero point of an operand have no blocks and are equal along k."""
+    """The scale and the zero point of an operand broadcast to it and are equal along k. They do if all their blocks are
+    one number, or whole."""
     axis = root.matrix_axes(position.value.data)[1 - position.value.data]
     given = [tensor_type(v).dims for v in (op.scale, op.zero) if v is not None]
-    return op.block() is None and all(len(dims) < -axis or dims[axis].as_int() == 1 for dims in given)
+    scope, sizes = scope_of(root), zip(op.block() or (), tensor_type(op.input).dims, strict=False)
+    broadcasts = all(size.as_int() == 1 or scope.equal(size, dim) for size, dim in sizes)
+    return broadcasts and all(len(dims) < -axis or dims[axis].as_int() == 1 for dims in given)
 
 
 @constraint
@@ -80,3 +145,32 @@ def product_of_bytes_scaled(r: Rewriter, root: ContractionOp, first: DequantizeO
     owner = centred_product(r, first.input, second.input, first.zero, second.zero, rows, scales, element).owner
     assert isinstance(owner, Operation)
     return owner
+
+
+@native
+def turned_along_k(r: Rewriter, root: ContractionOp) -> Operation:
+    """The product with operands whose rows lie along k."""
+
+    def turned(value: SSAValue) -> SSAValue:
+        rank = tensor_type(value).rank
+        return r.permute(value, [*range(rank - 2), rank - 1, rank - 2])
+
+    layout = root.layout.data
+    a = turned(root.a) if layout[0] == "c" else root.a
+    b = turned(root.b) if layout[1] == "r" else root.b
+    properties = root.properties | {"layout": StringAttr(f"rc{layout[2]}")}
+    return r.create(
+        type(root), [a, b, *root.operands[2:]], root.result_types, properties, [root.detach_region(root.epilogue)]
+    )
+
+
+@native
+def product_in_f16(r: Rewriter, root: ContractionOp) -> Operation:
+    """The product of the operands in f16, with the same sums in f32."""
+    region = root.detach_region(root.epilogue)
+    if not region.blocks:
+        block = Block(arg_types=[accumulator_type(f16)])
+        block.add_op(YieldOp(block.args[0]))
+        region = Region(block)
+    operands = [r.cast(root.a, f16), r.cast(root.b, f16), *root.operands[2:]]
+    return r.create(type(root), operands, root.result_types, root.properties, [region])

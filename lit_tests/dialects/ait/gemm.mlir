@@ -156,3 +156,11 @@ ait.graph @without_a_configuration(%x: !ait.tensor<8 x 4 x f16>) {
   %0 = ait.relu %x {kernel = #ait.kernel<"native">} : !ait.tensor<8 x 4 x f16>
   ait.output "y" %0 : !ait.tensor<8 x 4 x f16>
 }
+
+// Products of floats of 8 bits have sums of f32.
+// CHECK-LABEL: ait.graph @float8
+ait.graph @float8(%x: !ait.tensor<2 x 16 x f8E4M3FN>, %w: !ait.tensor<8 x 16 x f8E5M2>) {
+  // CHECK: ait.gemm rcr %x, %w : !ait.tensor<2 x 8 x f32>
+  %0 = ait.gemm rcr %x, %w : !ait.tensor<2 x 8 x f32>
+  ait.output "y" %0 : !ait.tensor<2 x 8 x f32>
+}

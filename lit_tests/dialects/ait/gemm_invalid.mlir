@@ -29,7 +29,7 @@ ait.graph @elements(%a: !ait.tensor<4 x 16 x f16>, %w: !ait.tensor<8 x 16 x f32>
 // -----
 
 ait.graph @integers(%a: !ait.tensor<4 x 16 x i32>, %w: !ait.tensor<8 x 16 x i32>) {
-  // expected-error @below {{ait.gemm: needs a floating-point type, or integers of 8 bits, got i32}}
+  // expected-error @below {{ait.gemm: needs a floating-point type, or integers or floats of 8 bits, got i32}}
   %0 = ait.gemm rcr %a, %w : !ait.tensor<4 x 8 x i32>
 }
 
@@ -341,4 +341,45 @@ ait.graph @configuration(%x: !ait.tensor<8 x 4 x f16>) {
   // expected-error @below {{a configuration expected, as in {split = 2 : i64}}}
   %0 = ait.relu %x {kernel = #ait.kernel<"native", 3>} : !ait.tensor<8 x 4 x f16>
   ait.output "y" %0 : !ait.tensor<8 x 4 x f16>
+}
+
+// -----
+
+ait.graph @float8_sums(%a: !ait.tensor<2 x 16 x f8E4M3FN>, %w: !ait.tensor<8 x 16 x f8E5M2>) {
+  // expected-error @below {{ait.gemm: the result is !ait.tensor<2 x 8 x f16>, expected !ait.tensor<2 x 8 x f32>}}
+  %0 = ait.gemm rcr %a, %w : !ait.tensor<2 x 8 x f16>
+}
+
+// -----
+
+ait.graph @float8_by_another(%a: !ait.tensor<2 x 16 x f8E4M3FN>, %w: !ait.tensor<8 x 16 x f16>) {
+  // expected-error @below {{ait.gemm: B has element type f16, but A has f8E4M3FN}}
+  %0 = ait.gemm rcr %a, %w : !ait.tensor<2 x 8 x f32>
+}
+
+// -----
+
+ait.graph @scales(%a: !ait.tensor<2 x 16 x f8E8M0FNU>) {
+  // expected-error @below {{ait.gemm: needs a floating-point type, or integers or floats of 8 bits, got f8E8M0FNU}}
+  %0 = ait.gemm rcr %a, %a : !ait.tensor<2 x 2 x f32>
+}
+
+// -----
+
+ait.graph @float8_result(%a: !ait.tensor<2 x 16 x f8E4M3FN>) {
+  // expected-error @below {{ait.gemm: cannot compute in f8E4M3FN, which only stores values}}
+  %0 = ait.gemm rcr %a, %a epilogue() {
+  ^bb0(%acc: f32):
+    ait.yield %acc : f32
+  } : !ait.tensor<2 x 2 x f8E4M3FN>
+}
+
+// -----
+
+ait.graph @gated_float8(%a: !ait.tensor<2 x 16 x f8E4M3FN>) {
+  // expected-error @below {{ait.gated_gemm: needs a floating-point type, got f8E4M3FN}}
+  %0 = ait.gated_gemm rcr %a, %a epilogue() {
+  ^bb0(%gate: f32, %up: f32):
+    ait.yield %gate : f32
+  } : !ait.tensor<2 x 1 x f32>
 }
