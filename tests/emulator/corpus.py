@@ -248,7 +248,7 @@ def _splits() -> Iterator[tuple[str, Case]]:
 
 ROUNDS = {"b": 1, "m": 200, "n": 33, "k": 25}
 """More tiles than blocks run at once, and in all more steps than a ring has stages."""
-FORMS = ("gelu", "offset", "wide", "shared", "one", "heads", "odd", "odd-ccr", "odd-bmm", "odd-rows", "odd-wide", "odd-mask", "odd-view")  # fmt: skip
+FORMS = ("gelu", "offset", "columns", "odd-columns", "wide", "shared", "one", "heads", "odd", "odd-ccr", "odd-bmm", "odd-rows", "odd-wide", "odd-mask", "odd-view")  # fmt: skip
 
 
 def _hoppers() -> Iterator[tuple[str, Case]]:

@@ -91,6 +91,9 @@ def hopper_cases() -> dict[str, ConfiguredCase]:
         cases[f"gelu-{t}"] = made("gemm", "rrr", t, ROW_ENVS, batch=lead, extras=extras[:1], body=BIAS_GELU)
         cases[f"tanh-{t}"] = made("gemm", "rcr", t, ROW_ENVS, batch=lead, extras=extras[:1], body=BIAS_TANH)
         cases[f"wide-{t}"] = made("gemm", "rcr", t, extras=[("n", "f32")], body=BIAS, result="f32")
+        columns = [("b x m x 1", t), ("", "f32")]
+        cases[f"columns-{t}"] = made("gemm", "rcr", t, ENVS[:4], batch=lead, extras=columns, body=BIAS_RESIDUAL)
+        cases[f"odd-columns-{t}"] = made("gemm", "rcr", t, ODD_ENVS, "k", batch=lead, extras=columns, body=BIAS_RESIDUAL)
         shared = ("b x 3 x ", "3 x ", "b x 3 x ")
         cases[f"shared-{t}"] = made("bmm", "rcr", t, batch=shared, extras=[("3 x 1 x n", t)], body=BIAS)
         cases[f"one-{t}"] = made("bmm", "rrr", t, batch=("b x 1 x ", "1 x 2 x ", "b x 2 x "))

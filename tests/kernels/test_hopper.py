@@ -44,13 +44,16 @@ def test_matches() -> None:
 
 
 @pytest.mark.parametrize(
-    ("extra", "t", "taken"),
-    [("n", "f16", True), ("m x n", "f32", True), ("1 x n", "f16", True), ("m x 1", "f16", False), ("", "f32", False),
-     ("m x n", "i1", True), ("m x 1", "i1", False)],
-)  # fmt: skip
-def test_extra_operands_have_contiguous_columns(extra: str, t: str, taken: bool) -> None:
+    ("extra", "t"),
+    [("n", "f16"), ("m x n", "f32"), ("1 x n", "f16"), ("m x 1", "f16"), ("", "f32"), ("m x n", "i1"), ("m x 1", "i1")],
+)
+def test_extra_operands_have_contiguous_columns_or_one(extra: str, t: str) -> None:
     body = BIAS if t != "i1" else "    %y = ait.where %0, %acc, %acc : T\n"
-    assert offered(made("gemm", "rcr", "f16", extras=[(extra, t)], body=body)) is taken
+    case = made("gemm", "rcr", "f16", extras=[(extra, t)], body=body)
+    assert offered(case)
+    apart = [parse(text) for text in ("16*n", "2")][-len(tensor_type(case.op.operands[2]).dims) :]
+    accepted = kernel_of("hopper", case.op, CUDA).accepts(case.op, 2, tuple(apart) if extra else (), scope_of(case.op))
+    assert accepted == (not extra.endswith("n"))
 
 
 @pytest.mark.parametrize(
