@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.gpu.hopper import hopper_library
+from tests.gpu.libraries import hopper_library
 from tests.kernels.harness import Library
 from tests.kernels.hopper import byte_cases
 from tests.specs.tolerance import PRODUCTS
@@ -15,8 +15,8 @@ CASES = byte_cases()
 
 
 @pytest.fixture(scope="module")
-def library(tmp_path_factory: pytest.TempPathFactory) -> Library:
-    return hopper_library(list(CASES.values()), tmp_path_factory, "hopper_bytes")
+def library(request: pytest.FixtureRequest) -> Library:
+    return hopper_library(request, CASES)
 
 
 @pytest.mark.parametrize("name", CASES)

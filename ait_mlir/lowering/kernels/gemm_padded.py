@@ -33,7 +33,6 @@ class CopiesRows(ContractionKernel):
     """
 
     max_sums = 1
-    takes_bytes = False
 
     def matches(self, op: ContractionOp, target: Target) -> bool:
         if not ContractionKernel.matches(self, op, target):
@@ -72,6 +71,7 @@ class PaddedHopperGemm(CopiesRows, HopperGemm):
     """`HopperGemm` for factors whose rows start on any address: they are copied."""
 
     provider = "padded"
+    takes_bytes = False
     fitted_as = ("hopper", "gemm")
 
     def terms_of(self, op: ContractionOp, target: Target) -> Callable[[Config], Terms]:
