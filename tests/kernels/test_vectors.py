@@ -19,6 +19,26 @@ EXPRESSIONS = (
 """Functions of functions. GCC 12 makes no vectors where one condition chooses between others."""
 
 
+BOUNDS = {"ait::relu(x)": 1, "ait::max(x, 1.5f)": 1, "ait::min(x, 1.5f)": 1, "ait::clamp(x, 0.f, 6.f)": 4}
+"""Functions of a number and constants, and their comparisons: one for a bound, none for NaN. GCC 12 doubles those of two bounds."""
+
+
+def _compile(source: Path, arch: str, *flags: str) -> str:
+    """Compile as a kernel is compiled; the messages of the compiler."""
+    tools = toolchain("cpu", arch)
+    command = [
+        str(tools.compiler),
+        *tools.compile_flags,
+        "-O3",
+        *flags,
+        str(source),
+        "-o",
+        str(source.with_suffix(".o")),
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return done.stdout + done.stderr
+
+
 def test_functions_of_functions_are_vectors(tmp_path: Path) -> None:
     """GCC names the line of each loop that it has made a loop over vectors."""
     loops = [
@@ -27,19 +47,18 @@ def test_functions_of_functions_are_vectors(tmp_path: Path) -> None:
     ]
     source = tmp_path / "loops.cc"
     source.write_text('#include "ait/math.h"\n' + "\n".join(loops) + "\n")
-    tools = toolchain("cpu", "native")
-    command = [
-        str(tools.compiler),
-        *tools.compile_flags,
-        "-O3",
-        "-fopt-info-vec",
-        "-c",
-        str(source),
-        "-o",
-        str(tmp_path / "loops.o"),
-    ]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    vectors = {
-        int(n) for n in re.findall(r"loops\.cc:(\d+):\d+: optimized: loop vectorized", done.stdout + done.stderr)
-    }
+    messages = _compile(source, "native", "-fopt-info-vec", "-c")
+    vectors = {int(n) for n in re.findall(r"loops\.cc:(\d+):\d+: optimized: loop vectorized", messages)}
     assert [e for i, e in enumerate(EXPRESSIONS, 2) if i not in vectors] == []
+
+
+def test_a_bound_is_one_comparison(tmp_path: Path) -> None:
+    source = tmp_path / "bounds.cc"
+    heads = [f'extern "C" void f{i}(const float* a, float* b)' for i in range(len(BOUNDS))]
+    body = "{{ for (int i = 0; i < 1024; ++i) {{ const float x = a[i]; b[i] = {}; }} }}"
+    loops = [f"{head} {body.format(e)}" for head, e in zip(heads, BOUNDS, strict=True)]
+    source.write_text('#include "ait/math.h"\n' + "\n".join(loops) + "\n")
+    _compile(source, "x86-64-v4", "-S")
+    bodies = re.split(r"^f\d+:$", source.with_suffix(".o").read_text(), flags=re.MULTILINE)[1:]
+    found = [len(re.findall(r"\tv(?:cmp|max|min)\w*ps\t.*%zmm", body)) for body in bodies]
+    assert dict(zip(BOUNDS, found, strict=True)) == BOUNDS

@@ -115,8 +115,8 @@ AIT_FN T max(T a, T b) {
   if constexpr (is_narrow_float<T>) {
     return from_float<T>(max(to_float(a), to_float(b)));
   } else {
-    const T larger = a > b ? a : b;  // b when unordered
-    return a == a ? larger : a;
+    const T larger = a <= b ? b : a;  // a when unordered
+    return b == b ? larger : b;  // a constant b leaves one comparison
   }
 }
 
@@ -126,8 +126,8 @@ AIT_FN T min(T a, T b) {
   if constexpr (is_narrow_float<T>) {
     return from_float<T>(min(to_float(a), to_float(b)));
   } else {
-    const T smaller = a < b ? a : b;
-    return a == a ? smaller : a;
+    const T smaller = a >= b ? b : a;
+    return b == b ? smaller : b;
   }
 }
 
