@@ -45,6 +45,16 @@ struct ConvInput {
     found.batch = number;
     return found;
   }
+  /// @brief Makes a place the next one.
+  AIT_FN void advance(Place& from) const {
+    for (int d = R - 1; d >= 0; --d) {
+      const int64_t first = kTransposed ? pad[d] : -pad[d], step = kTransposed ? 1 : stride[d];
+      from.at[d] += step;
+      if (from.at[d] < first + places[d] * step) return;
+      from.at[d] = first;
+    }
+    ++from.batch;
+  }
   /// @brief A place where there are zeros only.
   AIT_FN Place nowhere() const {
     Place found{};

@@ -126,6 +126,18 @@ inline __attribute__((always_inline)) Vector<compute_t<T>> load_some(const T* fr
   return load_vector<T>(some);
 }
 
+/// @brief Stores the first `count` elements of a register, fewer than it has.
+template <class A>
+inline __attribute__((always_inline)) void store_some(Vector<A> from, int64_t count, A* to) {
+#if defined(__AVX512F__)
+  if constexpr (std::is_same_v<A, float>) {
+    _mm512_mask_storeu_ps(to, static_cast<__mmask16>((1u << count) - 1u), reinterpret_cast<__m512>(from));
+    return;
+  }
+#endif
+  memcpy(static_cast<void*>(to), static_cast<const void*>(&from), size_t(count) * sizeof(A));
+}
+
 // ---- blocks of operands -----------------------------------------------------------------------------------------------------------------
 
 /// @brief One value that reads as an array of equal values.

@@ -104,9 +104,7 @@ bool depthwise_lines(const GemmShape& shape, const ConvInput<T, R>& x, const Mat
   if (memory == nullptr) return false;
   block.input = memory, block.weight = memory + inputs;
   A* const sums = block.weight + weights;
-  for (int64_t t = 0; t < shape.k; ++t) {
-    for (int64_t c = 0; c < kChannels; ++c) block.weight[t * kChannels + c] = c < count ? static_cast<A>(w.data[t * w.row + (c0 + c) * w.col]) : A(0);
-  }
+  pack_strip<T, A>(w.data + c0 * w.col, w.col, w.row, count, shape.k, kChannels, block.weight);
   const int64_t first = h0 * block.stride[0] - (R == 1 ? 0 : x.pad[0]);
   A* to = block.input;
   for (int64_t line = 0; line < lines; ++line) {
@@ -119,7 +117,11 @@ bool depthwise_lines(const GemmShape& shape, const ConvInput<T, R>& x, const Mat
       } else if (count == kChannels) {
         widen<T>(from + along * x.strides[R], kChannels, to);
       } else {
-        for (int64_t c = 0; c < kChannels; ++c) to[c] = c < count ? static_cast<A>(from[along * x.strides[R] + c]) : A(0);
+        for (int64_t c = 0; c < kChannels; c += kLanes<A>) {
+          const int64_t left = count - c;
+          *reinterpret_cast<Vector<A>*>(to + c) = left < kLanes<A> ? load_some<T>(from + along * x.strides[R] + c, left > 0 ? left : 0)
+                                                                  : load_vector<T>(from + along * x.strides[R] + c);
+        }
       }
     }
   }
@@ -127,9 +129,10 @@ bool depthwise_lines(const GemmShape& shape, const ConvInput<T, R>& x, const Mat
     for (int64_t p = 0; p < places; p += kDepthwisePlaces) {
       const int64_t some = places - p < kDepthwisePlaces ? places - p : kDepthwisePlaces;
       sum_some<A, kVectors>(some, block, block.input + ((h - h0) * block.stride[0] * block.across + p * block.stride[1]) * kChannels, sums);
-      for (int64_t i = 0; i < some; ++i) {
-        const int64_t number = (image * height + h) * places + p + i, batch = number / shape.m;
-        finish_row<F>(extra, d, batch / shape.inner, batch % shape.inner, number % shape.m, c0, count, sums + i * kChannels);
+      for (int64_t i = 0, run; i < some; i += run) {
+        const int64_t number = (image * height + h) * places + p + i, batch = number / shape.m, row = number % shape.m;
+        run = some - i < shape.m - row ? some - i : shape.m - row;
+        finish_rows<F>(extra, d, batch / shape.inner, batch % shape.inner, row, run, c0, count, sums + i * kChannels, kChannels);
       }
     }
   }

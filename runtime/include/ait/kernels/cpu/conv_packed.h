@@ -28,19 +28,27 @@ void gather_rows(const ConvInput<T, R, kTransposed>& x, int64_t first, int64_t r
     }
     to += count;
   };
-  for (int64_t r = 0; r < rows; ++r) {
-    const auto place = x.place(first + r);
+  auto place = x.place(first);
+  for (int64_t r = 0; r < rows; ++r, x.advance(place)) {
     if (!joined) {
       for (int64_t tap = 0; tap < taps; ++tap) copy(x.at(place, int(tap), 0), x.depth);
       continue;
     }
     const int64_t before = -place.at[R - 1], inside = x.size[R - 1] + before;
     const int64_t begin = before < 0 ? 0 : (before < across ? before : across), end = inside < begin ? begin : (inside < across ? inside : across);
+    int64_t line[R] = {};  // of the window: a place along each dim but the last
     for (int64_t tap = 0; tap < taps; tap += across) {
-      const T* const from = begin < end ? x.at(place, int(tap + begin), 0) : nullptr;
-      copy(nullptr, begin * x.depth);
-      copy(from, (end - begin) * x.depth);
-      copy(nullptr, (across - end) * x.depth);
+      bool is_inside = begin < end;
+      int64_t offset = place.batch * x.strides[0] + (begin - before) * x.strides[R];
+      for (int d = 0; d < R - 1; ++d) {
+        const int64_t along = place.at[d] + line[d] * x.dilation[d];
+        is_inside = is_inside && along >= 0 && along < x.size[d];
+        offset += along * x.strides[d + 1];
+      }
+      if (begin > 0) copy(nullptr, begin * x.depth);
+      copy(is_inside ? x.data + offset : nullptr, (end - begin) * x.depth);
+      if (end < across) copy(nullptr, (across - end) * x.depth);
+      for (int d = R - 2; d >= 0 && ++line[d] == x.kernel[d]; --d) line[d] = 0;
     }
   }
 }

@@ -89,7 +89,7 @@ bool gemm_piece(int64_t o, int64_t bi, int64_t m0, int64_t m1, int64_t n0, int64
       }
       const int64_t m = m0 + s * kStripOf;
       const int64_t rows = m1 - m < kStripOf ? m1 - m : kStripOf;
-      for (int64_t r = 0; r < rows; ++r) finish_row<F>(extra, d, o, bi, m + r, n, columns, staged + r * kGemmColumns);
+      finish_rows<F>(extra, d, o, bi, m, rows, n, columns, staged, kGemmColumns);
     }
   }
   return true;
@@ -180,11 +180,9 @@ int32_t gemm_library(const Context& ctx, const GemmShape& shape, Matrices<const 
     part.m = m1 - m0, part.n = n1 - n0;
     const int32_t status = library_gemm(ctx, part);
     if constexpr (!std::is_same_v<F, NoEpilogue>) {
-      for (int64_t m = m0; m < m1; ++m) {
-        for (int64_t n = n0; n < n1; n += kGemmColumns) {
-          const int64_t count = n1 - n < kGemmColumns ? n1 - n : kGemmColumns;
-          finish_row<F>(extra, d, o, i, m, n, count, d.at(o, i) + m * d.row + n);
-        }
+      for (int64_t n = n0; n < n1; n += kGemmColumns) {
+        const int64_t count = n1 - n < kGemmColumns ? n1 - n : kGemmColumns;
+        finish_rows<F>(extra, d, o, i, m0, m1 - m0, n, count, d.at(o, i) + m0 * d.row + n, d.row);
       }
     }
     return status;

@@ -62,13 +62,18 @@ inline void pack_strip(const T* a, int64_t row, int64_t col, int64_t rows, int64
   for (int64_t k0 = 0; k0 < depth; k0 += kStep) {
     const int64_t count = depth - k0 < kStep ? depth - k0 : kStep;
     int64_t m = 0;
-    for (; count == kStep && m < whole; m += kStep) {
+    for (; m < whole; m += kStep) {
       Vector<A> block[kStep];
 #pragma GCC unroll 16
-      for (int i = 0; i < kStep; ++i) block[i] = load_vector<T>(a + (m + i) * row + k0);
+      for (int i = 0; i < kStep; ++i) {
+        const T* const from = a + (m + i) * row + k0;
+        block[i] = count == kStep ? load_vector<T>(from) : load_some<T>(from, count);
+      }
       transpose<A>(block);
 #pragma GCC unroll 16
-      for (int i = 0; i < kStep; ++i) *reinterpret_cast<Vector<A>*>(to + (k0 + i) * strip + m) = block[i];
+      for (int i = 0; i < kStep; ++i) {
+        if (i < count) *reinterpret_cast<Vector<A>*>(to + (k0 + i) * strip + m) = block[i];
+      }
     }
     for (; m < rows; ++m) {
       const T* from = a + m * row + k0 * col;
@@ -173,9 +178,23 @@ inline void store_run(const compute_t<D>* from, int64_t count, D* to, int64_t st
 }
 
 /// @brief Extra operands of an epilogue, then its further results. `run` finishes `count` neighbouring columns of a row, at most kGemmColumns
-/// of them.
+/// of them. `run_line` does the same for kCount columns, where all columns that are read and written are contiguous: the compiler knows the
+/// number, and makes an instruction or two of each step.
 template <class... E>
 struct Operands {
+  bool are_lines() const { return true; }
+
+  template <class F, int kCount, class A, class O, class... Loaded>
+  __attribute__((always_inline)) void run_line(int64_t outer, int64_t inner, int64_t row, int64_t col, const A* acc, O* out,
+                                               const Loaded*... loaded) const {
+    finish_line<F, kCount>(outer, inner, row, col, acc, loaded..., out);
+  }
+  template <class F, int kCount, class... Columns>
+  __attribute__((always_inline)) void finish_line(int64_t, int64_t, int64_t, int64_t, Columns*... columns) const {
+#pragma omp simd
+    for (int i = 0; i < kCount; ++i) F::apply(columns[i]...);
+  }
+
   template <class F, class A, class O, class... Loaded>
   void run(int64_t outer, int64_t inner, int64_t row, int64_t col, int64_t count, const A* acc, O* out, const Loaded*... loaded) const {
     finish<F>(outer, inner, row, col, count, acc, loaded..., out);
@@ -193,6 +212,21 @@ template <class E, class... Rest>
 struct Operands<E, Rest...> {
   Matrices<const E> first;
   Operands<Rest...> rest;
+
+  bool are_lines() const { return first.col == 1 && rest.are_lines(); }
+
+  template <class F, int kCount, class A, class O, class... Loaded>
+  __attribute__((always_inline)) void run_line(int64_t outer, int64_t inner, int64_t row, int64_t col, const A* acc, O* out,
+                                               const Loaded*... loaded) const {
+    const E* const from = first.at(outer, inner) + row * first.row + col;
+    if constexpr (std::is_same_v<compute_t<E>, E>) {
+      rest.template run_line<F, kCount>(outer, inner, row, col, acc, out, loaded..., from);
+    } else {
+      compute_t<E> values[kCount];
+      widen<E>(from, kCount, values);
+      rest.template run_line<F, kCount>(outer, inner, row, col, acc, out, loaded..., static_cast<const compute_t<E>*>(values));
+    }
+  }
 
   template <class F, class A, class O, class... Loaded>
   void run(int64_t outer, int64_t inner, int64_t row, int64_t col, int64_t count, const A* acc, O* out, const Loaded*... loaded) const {
@@ -222,6 +256,20 @@ struct Operands<Further<D>, Rest...> {
   Matrices<D> first;
   Operands<Rest...> rest;
 
+  bool are_lines() const { return first.col == 1 && rest.are_lines(); }
+
+  template <class F, int kCount, class A, class O, class... Loaded>
+  __attribute__((always_inline)) void run_line(int64_t outer, int64_t inner, int64_t row, int64_t col, const A* acc, O* out,
+                                               const Loaded*... loaded) const {
+    finish_line<F, kCount>(outer, inner, row, col, acc, loaded..., out);
+  }
+  template <class F, int kCount, class... Columns>
+  __attribute__((always_inline)) void finish_line(int64_t outer, int64_t inner, int64_t row, int64_t col, Columns*... columns) const {
+    compute_t<D> values[kCount];
+    rest.template finish_line<F, kCount>(outer, inner, row, col, columns..., values);
+    narrow<D>(values, kCount, first.at(outer, inner) + row * first.row + col);
+  }
+
   template <class F, class A, class O, class... Loaded>
   void run(int64_t outer, int64_t inner, int64_t row, int64_t col, int64_t count, const A* acc, O* out, const Loaded*... loaded) const {
     finish<F>(outer, inner, row, col, count, acc, loaded..., out);
@@ -244,21 +292,45 @@ inline Operands<typename OperandOf<T>::Type, typename OperandOf<Rest>::Type...> 
   return {first, operands(rest...)};
 }
 
-/// @brief Finishes `count` columns of a row and stores them, rounded once.
+/// @brief Finishes `count` columns of `rows` rows, which lie `pitch` elements apart in `acc`, and stores them, rounded once.
+template <class F, class A, class D, class... E>
+__attribute__((noinline)) void finish_rows(const Operands<E...>& operands, const Matrices<D>& results, int64_t o, int64_t b, int64_t row, int64_t rows,
+                                           int64_t col, int64_t count, const A* acc, int64_t pitch) {
+  using O = compute_t<D>;
+  constexpr int64_t kLine = kLanes<A>;
+  const Operands<E...> extra = operands;  // of its own, so that its numbers stay in registers
+  const Matrices<D> d = results;
+  const int64_t whole = d.col == 1 && extra.are_lines() ? count / kLine * kLine : 0;
+  D* to = d.at(o, b) + row * d.row + col * d.col;
+  for (const int64_t end = row + rows; row < end; ++row, to += d.row, acc += pitch) {
+#pragma GCC unroll 1
+    for (int64_t c = 0; c < whole; c += kLine) {
+      if constexpr (std::is_same_v<O, D>) {
+        extra.template run_line<F, kLine>(o, b, row, col + c, acc + c, to + c);
+      } else {
+        O values[kLine];
+        extra.template run_line<F, kLine>(o, b, row, col + c, acc + c, values);
+        narrow<D>(values, kLine, to + c);
+      }
+    }
+    if (whole == count) continue;
+    if constexpr (std::is_same_v<O, D>) {
+      if (d.col == 1) {
+        extra.template run<F>(o, b, row, col + whole, count - whole, acc + whole, to + whole);
+        continue;
+      }
+    }
+    O values[kGemmColumns];
+    extra.template run<F>(o, b, row, col + whole, count - whole, acc + whole, values);
+    store_run<D>(values, count - whole, to + whole * d.col, d.col);
+  }
+}
+
+/// @brief `finish_rows` of one row.
 template <class F, class A, class D, class... E>
 inline void finish_row(const Operands<E...>& extra, const Matrices<D>& d, int64_t o, int64_t b, int64_t row, int64_t col, int64_t count,
                        const A* acc) {
-  using O = compute_t<D>;
-  D* to = d.at(o, b) + row * d.row + col * d.col;
-  if constexpr (std::is_same_v<O, D>) {
-    if (d.col == 1) {
-      extra.template run<F>(o, b, row, col, count, acc, to);
-      return;
-    }
-  }
-  O values[kGemmColumns];
-  extra.template run<F>(o, b, row, col, count, acc, values);
-  store_run<D>(values, count, to, d.col);
+  finish_rows<F>(extra, d, o, b, row, 1, col, count, acc, 0);
 }
 
 }  // namespace ait::cpu

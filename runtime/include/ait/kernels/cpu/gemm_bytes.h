@@ -210,7 +210,7 @@ void multiply_bytes(const GemmShape& shape, int64_t o, int64_t i, int64_t m0, in
       const int count = int(m1 - m0 - m < kPanelRows ? m1 - m0 - m : kPanelRows);
       int32_t* const out = staged + m * kByteColumns;
       multiply_rows<P>(count, columns, rows + m * fours + at, fours, block, depth, at > 0 || moved != nullptr, out, next + tile * depth * step, step);
-      for (int r = 0; last && r < count; ++r) finish_row<F>(extra, d, o, i, m0 + m + r, n0, columns, out + r * kByteColumns);
+      if (last) finish_rows<F>(extra, d, o, i, m0 + m, count, n0, columns, out, kByteColumns);
     }
     at += depth;
   } while (at < fours);

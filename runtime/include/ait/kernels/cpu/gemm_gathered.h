@@ -33,7 +33,12 @@ inline GatherScratch& gather_scratch() {
 /// @brief `count` numbers, as they are or in their compute type.
 template <class T, class To>
 inline void copy_or_widen(const T* from, int64_t count, To* to) {
-  if constexpr (std::is_same_v<T, To>) {
+  if constexpr (std::is_same_v<T, To> && std::is_same_v<T, float> && kVectorBytes == 64) {
+    constexpr int64_t kStep = kLanes<T>;
+    int64_t i = 0;
+    for (; i + kStep <= count; i += kStep) *reinterpret_cast<Vector<T>*>(to + i) = load_vector<T>(from + i);
+    if (i < count) store_some<T>(load_some<T>(from + i, count - i), count - i, to + i);
+  } else if constexpr (std::is_same_v<T, To>) {
     memcpy(static_cast<void*>(to), static_cast<const void*>(from), size_t(count) * sizeof(T));
   } else {
     widen<T>(from, count, to);

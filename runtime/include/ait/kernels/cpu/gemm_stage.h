@@ -162,7 +162,7 @@ void gemm_stage(const GemmShape& shape, int64_t o, int64_t i, int64_t m0, int64_
       } else {
         multiply_rows<T>(rows, columns, first + m * a.row + k, a.row, block, depth, k > 0, out, fetched, step);
       }
-      for (int r = 0; last && r < rows; ++r) finish_row<F>(extra, d, o, i, m0 + m + r, n0, columns, out + r * kColumns);
+      if (last) finish_rows<F>(extra, d, o, i, m0 + m, rows, n0, columns, out, kColumns);
     }
     k += depth;
   } while (k < shape.k);
