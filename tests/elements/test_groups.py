@@ -22,13 +22,16 @@ def graph(body: str, *inputs: str) -> str:
     typed = [
         f"{name} = ait.{text} : !ait.tensor<{'>, !ait.tensor<'.join(t.split('; '))}>"
         for name, text, t in (
-            (part.strip() for part in (line.partition("=")[0], *line.partition("=")[2].rsplit(":", 1))) for line in lines
+            (part.strip() for part in (line.partition("=")[0], *line.partition("=")[2].rsplit(":", 1)))
+            for line in lines
         )
     ]
     result = typed[-1].rsplit(" : ", 1)[1]
     arguments = ", ".join(f"%{n}: !ait.tensor<{t}>" for n, t in zip("abcdef", inputs, strict=False))
     return (
-        f"ait.graph @g({arguments}) dims {{{DIMS}}} {{\n  " + "\n  ".join(typed) + f'\n  ait.output "y" %y : {result}\n}}'
+        f"ait.graph @g({arguments}) dims {{{DIMS}}} {{\n  "
+        + "\n  ".join(typed)
+        + f'\n  ait.output "y" %y : {result}\n}}'
     )
 
 
@@ -172,6 +175,13 @@ GROUPS: dict[str, tuple[str, tuple[str, ...]]] = {
     "vectors-transposed": ("%y = gemm rrc %a, %b : 1 x s x f32", ("s x r x f32", "r x 1 x f32")),
     "many-rows": ("%y = gemm rrr %a, %b : b x s x 1 x f32", ("b x s x r x f32", "r x 1 x f32")),
     "batch-of-vectors": ("%y = bmm rrr %a, %b : b x 3 x 1 x s x f32", ("b x 1 x 1 x r x f32", "3 x r x s x f32")),
+    "depthwise": (
+        """%p = permute %a [0, 2, 3, 1] : b x 7 x 9 x 6 x f32
+        %q = relu %p : b x 7 x 9 x 6 x f32
+        %t = conv %q, %b stride [2, 1] pad [1, 0] dilation [1, 2] groups 6 epilogue(%c) { ^bb0(%x: f32, %e: f32): %s = ait.add %x, %e : f32 ait.yield %s : f32 } : b x 4 x 5 x 6 x f32
+        %y = permute %t [0, 3, 1, 2] : b x 6 x 4 x 5 x f32""",
+        ("b x 6 x 7 x 9 x f32", "6 x 3 x 3 x 1 x f32", "6 x f32"),
+    ),
     "everything": (
         """%p = softmax %a dim 1 : b x s x f32
         %q = mul %p, %b : b x s x f32
@@ -223,6 +233,32 @@ def test_products_of_matrices_and_with_weights_have_no_elements(rows: str, facto
     text = graph(f"%w = {factor}\n%y = gemm rrr %a, %w : {rows} x 3 x f32", f"{rows} x 5 x f32", "5 x 3 x f32")
     product = next(op for op in parse_text(context(), text).walk() if op.name == "ait.gemm")
     assert not has_elements(product)
+
+
+PLANES = ("b x 6 x 7 x 9 x f32", "6 x 3 x 3 x 1 x f32", "6 x 5 x 5 x 1 x f32", "6 x 3 x 3 x 2 x f32")
+
+
+@pytest.mark.parametrize(
+    ("body", "has"),
+    [
+        ("%p = permute %a [0, 2, 3, 1] : b x 7 x 9 x 6 x f32\n%y = conv %p, %b groups 6 : b x 5 x 7 x 6 x f32", True),
+        ("%y = conv %a, %e groups 9 : b x 4 x 5 x 9 x f32", False),
+        ("%p = permute %a [0, 3, 2, 1] : b x 9 x 7 x 6 x f32\n%y = conv %p, %b groups 6 : b x 7 x 5 x 6 x f32", False),
+        ("%p = permute %a [0, 2, 3, 1] : b x 7 x 9 x 6 x f32\n%y = conv %p, %c groups 6 : b x 3 x 5 x 6 x f32", False),
+        ("%p = permute %a [0, 2, 3, 1] : b x 7 x 9 x 6 x f32\n%y = conv %p, %d groups 3 : b x 5 x 7 x 6 x f32", False),
+        (
+            "%p = permute %a [0, 2, 3, 1] : b x 7 x 9 x 6 x f32\n"
+            "%y = conv %p, %b transposed groups 6 : b x 9 x 11 x 6 x f32",
+            False,
+        ),
+    ],
+    ids=["planes", "channels-last", "other-order", "large-window", "groups", "transposed"],
+)
+def test_depthwise_convolutions_of_planes_have_elements(body: str, has: bool) -> None:
+    conv = next(
+        op for op in parse_text(context(), graph(body, *PLANES, "9 x 3 x 3 x 1 x f32")).walk() if op.name == "ait.conv"
+    )
+    assert has_elements(conv) == has
 
 
 def test_equal_folds_and_reads_are_one() -> None:
