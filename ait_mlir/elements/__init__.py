@@ -6,7 +6,9 @@ from ait_mlir.elements.forming import form_loops, kernel_op
 from ait_mlir.elements.table import ROWS, NoElements, has_elements
 from ait_mlir.families import modules
 
-FAMILIES = ("elementwise", "quantize", "view", "pad", "pool", "conv", "resize", "reduce", "norm", "gemm", "index", "loops")
+FAMILIES = (
+    "elementwise", "quantize", "view", "pad", "pool", "conv", "resize", "reduce", "norm", "gemm", "index", "loops",
+)  # fmt: skip
 """The families that have rows; the ops of others stay as they are."""
 
 modules(__name__, FAMILIES)

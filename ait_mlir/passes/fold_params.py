@@ -74,12 +74,12 @@ def fold_params(
         rewrite(module, pattern_set("conv:FACTORS", "view:VIEWS"))
     if not partial and (whole or (fill_for is not None and fill_for.is_gpu)):
         rewrite(module, pattern_set("conv_phases:PHASES", "conv:POINTS", "view:VIEWS"))
-    if not partial and fill_for is not None and fill_for.is_gpu:
-        rewrite(module, pattern_set("gemm.planes:PLANES", "view:VIEWS"))
     if whole and fill_for is not None and fill_for.has("mma"):
         blocks = ["conv:BLOCKS"] if assumes(module, "finite_images") else []
         rewrite(module, pattern_set(*blocks, "conv:CHANNELS", "view:VIEWS"))
         pad_products(graph.block, fill_for, weights=True)
+    if not partial and fill_for is not None and fill_for.is_gpu:  # the last: views would not turn the weight
+        rewrite(module, pattern_set("gemm.planes:PLANES"))
     taken = set(params)
     fixed = _fixed(graph, allowed, outside)
     found: list[tuple[SSAValue, Fold]] = []

@@ -156,7 +156,7 @@ class Former:
         is_cpu = self.target is not None and not self.target.is_gpu
         if is_cpu and isinstance(op, GatherOp) and op.says is not None:  # ait.at has errors of its own
             return False
-        if is_cpu and isinstance(op, ContractionOp | ConvOp):  # its own kernels are as fast, and sum in more accumulators
+        if is_cpu and isinstance(op, ContractionOp | ConvOp):  # kernels of their own sum in more accumulators
             return False
         types = [tensor_type(v) for v in (*op.operands, *op.results)]
         return not any(self.scope.host_symbols(e) for t in types for e in t.dims)

@@ -104,7 +104,7 @@ PASSES: dict[str, Pass | Patterns] = table(
         Patterns(
             "multiply-planes",
             "Multiply channels-first images as they lie in memory; a compilation for a GPU that folds params does so.",
-            ("gemm.planes:PLANES", "view:VIEWS"),
+            ("gemm.planes:PLANES",),
         ),
         Patterns(
             "merge-concats",

@@ -24,13 +24,14 @@ ait.graph @images(%x: !ait.tensor<n x 8 x 8 x 10 x f32>, %r: !ait.tensor<n x 6 x
   ait.output "y" %5 : !ait.tensor<n x 6 x 8 x 10 x f32>
 }
 
-// One image is no batch. An activation before the product is computed before the image was turned; the bias is defined last.
+// One image is no batch. The weight has whole accesses only along its other dim. An activation before the product is computed before the image was turned; the bias is defined last.
 
 // CHECK-LABEL: ait.graph @volume
 ait.graph @volume(%x: !ait.tensor<1 x 5 x 4 x 4 x 8 x f32>) {
   // CHECK: %[[X:.*]] = ait.relu %x : !ait.tensor<1 x 5 x 4 x 4 x 8 x f32>
   // CHECK-NEXT: %[[P:.*]] = ait.reshape %[[X]] : !ait.tensor<5 x 128 x f32>
-  // CHECK-NEXT: %[[Y:.*]] = ait.gemm rrr %w, %[[P]] : !ait.tensor<4 x 128 x f32>
+  // CHECK-NEXT: %[[W:.*]] = ait.permute %w [1, 0] : !ait.tensor<5 x 4 x f32>
+  // CHECK-NEXT: %[[Y:.*]] = ait.gemm crr %[[W]], %[[P]] : !ait.tensor<4 x 128 x f32>
   // CHECK: ait.mul %{{.*}}, %[[Y]] : !ait.tensor<4 x 128 x f32>
   %w = ait.param "volume.w" : !ait.tensor<4 x 5 x f32>
   %0 = ait.permute %x [0, 2, 3, 4, 1] : !ait.tensor<1 x 4 x 4 x 8 x 5 x f32>
@@ -44,7 +45,7 @@ ait.graph @volume(%x: !ait.tensor<1 x 5 x 4 x 4 x 8 x f32>) {
   ait.output "y" %6 : !ait.tensor<1 x 4 x 4 x 4 x 8 x f32>
 }
 
-// Left alone: rows of planes, or those of a weight of two-byte elements, are not whole accesses of 16 bytes; small planes.
+// Left alone: rows of planes, or those of the weight along both dims, are not whole accesses of 16 bytes; small planes.
 
 // CHECK-LABEL: ait.graph @odd_places
 ait.graph @odd_places(%x: !ait.tensor<2 x 8 x 9 x 9 x f32>) {

@@ -416,6 +416,26 @@ def test_values_that_follow_from_one_another_are_computed_from_the_params_of_the
     np.testing.assert_allclose(after, before, rtol=1e-6)
 
 
+@pytest.mark.parametrize(("depth", "stored"), [(163, "163 x 64"), (164, "64 x 164")])
+def test_the_weight_of_planes_is_stored_with_rows_of_whole_accesses(depth: int, stored: str):
+    """On a GPU, a channels-first image is multiplied as it lies."""
+    image, result = f"!ait.tensor<1 x {depth} x 8 x 8 x f32>", "!ait.tensor<1 x 64 x 8 x 8 x f32>"
+    text = f"""
+    ait.graph @g(%x: {image}) {{
+      %w = ait.param "w" : !ait.tensor<64 x {depth} x 1 x 1 x f32>
+      %0 = ait.permute %x [0, 2, 3, 1] : !ait.tensor<1 x 8 x 8 x {depth} x f32>
+      %1 = ait.permute %w [0, 2, 3, 1] : !ait.tensor<64 x 1 x 1 x {depth} x f32>
+      %2 = ait.conv %0, %1 : !ait.tensor<1 x 8 x 8 x 64 x f32>
+      %3 = ait.permute %2 [0, 3, 1, 2] : {result}
+      ait.output "y" %3 : {result}
+    }}"""
+    on_gpu = run_to_phase(parsed(text), "fused", CompileOptions("cuda", "sm_90a"), known={"w"})
+    layout = "crr" if stored.startswith("163") else "rrr"
+    found = str(on_gpu)
+    assert f"!ait.tensor<{stored} x f32>" in found and f"ait.gemm {layout}" in found and "ait.permute" not in found
+    assert "ait.gemm rcr" in str(run_to_phase(parsed(text), "fused", CompileOptions("cpu"), known={"w"}))
+
+
 def test_a_weight_is_filled_before_the_run_where_estimates_say_so():
     module = parsed("""
 ait.graph @g(%x: !ait.tensor<2048 x 1023 x f16>) {

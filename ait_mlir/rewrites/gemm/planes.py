@@ -22,8 +22,8 @@ from ait_mlir.rewrites.engine.registry import constraint, native
 
 LEAST_PLACES = 64
 """The fewest places of a plane: an image is a batch of its own, and a tile has so many columns."""
-SPAN_BYTES, WORDS = 16, 4
-"""The bytes of a whole access, and how many elements it has if each can be copied by itself."""
+SPAN_BYTES = 16
+"""The bytes of a whole access."""
 
 
 @pattern()
@@ -96,16 +96,19 @@ def turn_behind(gemm: GemmOp) -> PermuteOp | None:
     return last if isinstance(last, PermuteOp) and list(last.order()) == to_first(rank) else None
 
 
+def span_of(gemm: GemmOp) -> int:
+    """The elements in a whole access."""
+    return SPAN_BYTES // BY_IR[tensor_type(gemm.a).element_type].bytes
+
+
 @constraint
 def is_between_planes(gemm: GemmOp) -> bool:
     """The product reads pixels of a channels-first image, and its result becomes one. Rows of both images are whole
-    accesses of 16 bytes, and so are those of the weight, unless each element is copied by itself."""
+    accesses of 16 bytes, and so are rows or columns of the weight."""
     if image_before(gemm) is None or turn_behind(gemm) is None:
         return False
-    _, *sizes, depth = tensor_type(gemm.a).dims
-    scope, places = scope_of(gemm), product(sizes)
-    span = SPAN_BYTES // BY_IR[tensor_type(gemm.a).element_type].bytes
-    whole = span <= WORDS or scope.divisible(depth, span)
+    scope, span, places = scope_of(gemm), span_of(gemm), product(tensor_type(gemm.a).dims[1:-1])
+    whole = any(scope.divisible(d, span) for d in tensor_type(gemm.b).dims)
     return whole and scope.divisible(places, span) and scope.le(const(LEAST_PLACES), places)
 
 
@@ -121,8 +124,11 @@ def product_of_planes(r: Rewriter, gemm: GemmOp) -> None:
         image = r.create(type(op), operands, [image.type], op.properties | op.attributes).results[0]
     batch, depth, *sizes = tensor_type(image).dims
     planes = r.reshape(image, (*([] if batch.as_int() == 1 else [batch]), depth, product(sizes)))
+    # The folded weight has rows that are whole accesses, along either of its dims.
+    along = scope_of(gemm).divisible(depth, span_of(gemm))
+    weight, layout = (gemm.b, "rrr") if along else (r.permute(gemm.b, [1, 0]), "crr")
     product_op = GemmOp if batch.as_int() == 1 else BmmOp
-    y = r.op(product_op, gemm.b, planes, properties={"layout": "rrr"} | rounding(gemm), regions=1)
+    y = r.op(product_op, weight, planes, properties={"layout": layout} | rounding(gemm), regions=1)
     channels = tensor_type(gemm.output).dims[-1]
     read: SSAValue = gemm.output
     for op in behind:
