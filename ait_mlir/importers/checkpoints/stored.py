@@ -154,7 +154,7 @@ def spread(numbers: Array, blocks: tuple[int, int] | None, shape: Sequence[int])
     return numbers.repeat(blocks[0], 0)[: shape[0]].repeat(blocks[1], 1)[:, : shape[1]]
 
 
-def nibbles(data: Array) -> NDArray[np.uint8]:
+def nibbles(data: Array) -> Array:
     """The two numbers of each byte along the last dim, the lower half first."""
     data = np.ascontiguousarray(data).view(np.uint8)
     return np.stack([data & 15, data >> 4], -1).reshape(*data.shape[:-1], -1)
