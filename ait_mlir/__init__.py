@@ -11,9 +11,10 @@ from ait_mlir.version import __version__
 if TYPE_CHECKING:
     from ait_mlir.host.kernel_libraries import add_kernel_library
     from ait_mlir.importers.onnx.compiled import load_onnx
+    from ait_mlir.importers.quantized import quantize
     from ait_mlir.importers.torch.compiled import compile
 
-__all__ = ["__version__", "add_kernel_library", "compile", "load_onnx"]
+__all__ = ["__version__", "add_kernel_library", "compile", "load_onnx", "quantize"]
 
 
 def __getattr__(name: str) -> object:
@@ -21,6 +22,10 @@ def __getattr__(name: str) -> object:
         from ait_mlir.importers.torch.compiled import compile
 
         return compile
+    if name == "quantize":
+        from ait_mlir.importers.quantized import quantize
+
+        return quantize
     if name == "load_onnx":
         from ait_mlir.importers.onnx.compiled import load_onnx
 

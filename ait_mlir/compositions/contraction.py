@@ -10,7 +10,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from ait_mlir.building.writer import Writer
 from ait_mlir.dialects.ait.dtypes import accumulator_type, is_byte, is_float
 from ait_mlir.dialects.ait.elementwise import CastOp, MulOp, SubOp
-from ait_mlir.dialects.ait.gemm import BmmOp, GemmOp
+from ait_mlir.dialects.ait.gemm import BmmOp, GemmOp, StoredGemmOp
 from ait_mlir.dialects.ait.index import EmbeddingOp
 from ait_mlir.dialects.ait.region import YieldOp
 from ait_mlir.dialects.ait.types import tensor_type
@@ -45,6 +45,16 @@ def product_of_bytes(w: Writer, x: SSAValue, y: SSAValue, rows: bool = False) ->
     """x @ y of integers of 8 bits in i32, of at least 2 dims each; with `rows` x @ y^T."""
     op = GemmOp if tensor_type(y).rank == 2 else BmmOp
     return w.op(op, x, y, properties={"layout": "rcr" if rows else "rrr"}, regions=1)
+
+
+def stored_product(
+    w: Writer, x: SSAValue, numbers: SSAValue, scale: SSAValue, zero: SSAValue | None, group: int, signed: bool
+) -> SSAValue:
+    """x @ weight^T for a weight of 2 dims in 4 or 8 bits, as `ait.stored_gemm` has it, in the type of x."""
+    dims = tensor_type(x).dims
+    flat = w.reshape(x, (extent(dims[:-1]), dims[-1]))
+    y = w.put(StoredGemmOp(flat, numbers, scale, zero, group, signed))
+    return w.reshape(y, (*dims[:-1], tensor_type(numbers).dims[0]))
 
 
 def for_columns(w: Writer, value: SSAValue, rows: bool) -> SSAValue:

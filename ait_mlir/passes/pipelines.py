@@ -152,8 +152,9 @@ PASSES: dict[str, Pass | Patterns] = table(
         ),
         Patterns(
             "multiply-stored",
-            "Multiply integers of 8 bits as they are stored, and scale the sums.",
-            ("gemm.scaled:STORED",),
+            "Multiply integers of 8 bits as they are stored, and scale the sums; read large weights of 4 and 8 bits as"
+            " they are stored.",
+            ("gemm.scaled:STORED", "gemm.stored:WEIGHTS"),
         ),
         Patterns(
             "multiply-float8",

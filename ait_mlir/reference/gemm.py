@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 
-from ait_mlir.dialects.ait.gemm import BmmOp, ContractionOp, GatedGemmOp, GemmOp, RotatedGemmOp
+from ait_mlir.dialects.ait.gemm import BmmOp, ContractionOp, GatedGemmOp, GemmOp, RotatedGemmOp, StoredGemmOp
 from ait_mlir.reference.core import Array, Arrays, Evaluation, reference
 
 
@@ -45,6 +45,23 @@ def _(gemm: ContractionOp, arrays: Arrays, ev: Evaluation) -> Arrays:
     else:
         results = [result]
     return ev.whole(results, gemm)
+
+
+@reference(StoredGemmOp)
+def _(gemm: StoredGemmOp, arrays: Arrays, ev: Evaluation) -> Arrays:
+    own = len(gemm.own_operands)
+    a, numbers, scale, *zero = arrays[:own]
+    if gemm.bits == 4:
+        numbers = np.stack([numbers & 15, numbers >> 4], -1).reshape(len(numbers), -1)[:, : a.shape[1]].astype(np.int8)
+        numbers = (numbers ^ 8) - 8 if gemm.is_signed else numbers
+    groups = np.arange(a.shape[1]) // gemm.group.value.data
+    weight = numbers.astype(np.float64)
+    if zero:
+        weight = weight - zero[0].astype(np.float64)[:, groups]
+    result = contract(a, weight * scale[:, groups], "rcr")
+    if not gemm.epilogue.blocks:
+        return ev.whole([result], gemm)
+    return ev.whole(ev.run_region(gemm.epilogue, [result, *arrays[own:]]), gemm)
 
 
 @reference(RotatedGemmOp)

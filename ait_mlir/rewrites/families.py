@@ -31,6 +31,7 @@ FAMILIES: tuple[str, ...] = (
     "gemm.reshaped",
     "gemm.scaled",
     "gemm.spellings",
+    "gemm.stored",
     "norm",
     "concat",
     "rotary",

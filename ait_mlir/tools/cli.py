@@ -42,6 +42,7 @@ def argument_parser() -> argparse.ArgumentParser:
         doctor,
         import_,
         inspect,
+        quantize,
         reduce,
         run,
         runtime,
@@ -53,7 +54,8 @@ def argument_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action=VersionAction)
     subparsers = parser.add_subparsers(metavar="COMMAND", required=True, parser_class=_Parser)
-    for command in (compile, import_, run, bench, inspect, reduce, bisect, update_checks, cache, runtime, doctor):
+    commands = (compile, import_, quantize, run, bench, inspect, reduce, bisect, update_checks, cache, runtime, doctor)
+    for command in commands:
         command.add(subparsers)
     completion.add(subparsers, parser)
     for name, command in subparsers.choices.items():

@@ -108,6 +108,10 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         " : b x 12 x s x 64 x T; b x 12 x s x 64 x T; b x 12 x s x 64 x T; b x i32 -> b x 12 x s x 64 x T",
     ),
     "ragged_gemm": ("%a, %b to %c : s x 64 x T; 8 x 64 x 32 x T; 8 x i32 -> s x 32 x T",),
+    "stored_gemm": (
+        "%a by %b scale %c group 64 : s x 128 x T; 32 x 128 x i8; 32 x 2 x f16 -> s x 32 x T",
+        "%a by %b scale %c zero %d group 32 : s x 64 x T; 32 x 32 x ui8; 32 x 2 x f32; 32 x 2 x ui8 -> s x 32 x T",
+    ),
     "recurrence": (
         "%a init(%b) with(%c) { ^bb0(%g: S, %x: S, %h: S): %s = ait.add %g, %x : S %t = ait.tanh %s : S"
         " ait.yield %t, %t : S, S } : 64 x 64 x T; b x 64 x T; s x b x 64 x T -> b x 64 x T; s x b x 64 x T",

@@ -28,6 +28,7 @@ from tests.kernels.library_gemm import on_kernel
 from tests.kernels.masked import check_masked, masked_cases
 from tests.kernels.recurrence import recurrence_cases
 from tests.kernels.reduce_split import check_split, split_cases
+from tests.kernels.stored import stored_cases
 from tests.kernels.stream import stream_cases
 from tests.specs.draw import Drawn, draw, sample
 from tests.specs.gemm import GEMM
@@ -60,6 +61,7 @@ NOT_EMULATED: dict[Kind, dict[str, str]] = {
         "row_ring_kernel": "CUDA only",
         "row_split_kernel": "CUDA only",
         "reduce_shared_columns_kernel": "CUDA only",
+        "gemm_stored_mma_kernel": "CUDA only",
         "gemm_stream_kernel": "CUDA only",
         "gemm_wgmma_kernel": "CUDA only",
     },
@@ -448,7 +450,9 @@ FAMILIES = {
         lambda library, case, name: BITS.check(library, case, _type(name)),
     ),
     **drawn_families("jagged", *JAGGED),
-    **drawn_families("gemm", "gemm_simt_kernel", cuda=["gemm_mma_kernel", "gemm_wgmma_kernel"]),
+    **drawn_families(
+        "gemm", "gemm_simt_kernel", "gemm_stored_kernel", cuda=["gemm_mma_kernel", "gemm_stored_mma_kernel", "gemm_wgmma_kernel"]
+    ),
     **drawn_families("grouped", *GROUPED, cuda=["gemm_mma_kernel"], arguments=("GroupedProducts", "RaggedProducts")),
     **drawn_families("conv", *CONV),
     **drawn_families("pad", "pad_kernel", "pad_rows_kernel"),
@@ -523,6 +527,11 @@ FAMILIES = {
         {"cuda": frozenset({"gemm_stream_kernel"})}, lambda: dict(_streams()), within(CONTRACTION_ULPS, GEMM_FLOOR)
     ),
     "hopper-bytes": Family({"cuda": frozenset({"gemm_wgmma_kernel"})}, lambda: dict(_hopper_bytes()), _check_sums),
+    "stored": Family(
+        {"cuda": frozenset({"gemm_stored_mma_kernel"})},
+        lambda: dict(stored_cases(few=True)),
+        within(CONTRACTION_ULPS, GEMM_FLOOR),
+    ),
     "hopper": Family(
         {"cuda": frozenset({"gemm_wgmma_kernel", "gemm_rotated_simt_kernel"})}, half(_hoppers), _check_hopper
     ),

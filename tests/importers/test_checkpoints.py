@@ -267,6 +267,8 @@ def test_a_model_reads_what_is_stored(name: str, tmp_path: Path) -> None:
     done = use_checkpoint(imported.module, imported.constants, read_checkpoint(path))
     imported.module.verify()
     assert done.stored == [f"{MODULE}.weight"] and f"{MODULE}.weight" not in imported.constants
+    products = [op for op in imported.graph.block.ops if op.name == "ait.gemm"]
+    assert [type(op.operands[1].owner).__name__ for op in products] == ["DequantizeOp"]
     got = evaluate_graph(imported.graph, {imported.inputs.tensors[0].name: x.numpy()}, imported.constants, {})
     found, expected = next(iter(got.values())), x.double() @ in_f32(path).double().T
     np.testing.assert_allclose(found, expected.numpy(), rtol=1e-5, atol=1e-5)

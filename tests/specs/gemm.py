@@ -268,4 +268,48 @@ BMM = Spec(
     PRODUCTS, DIMS, ENVS, FEW,
 )  # fmt: skip
 
-SPECS = (GEMM, GATED_GEMM, ROTATED_GEMM, BMM)
+def stored_product(
+    name: str, k: str, numbers: str, scale: str, rest: str, *extras: str, n: str = "n", epilogue: str = "", **options: object
+) -> Form:
+    """One product with a stored weight of n rows; `rest` has the clauses after the scale, `%d` is the first of the extra
+    operands."""
+    text = f"stored_gemm %a by %b scale %c {rest}{epilogue}"
+    return form(name, text, f"m x {k} x T", f"{n} x {numbers}", f"{n} x {scale}", *extras, to=f"m x {n} x T", **options)
+
+
+STORED_SUM = " epilogue({names}) {{\n  ^bb0(%acc: S, %y: S, %z: S):\n    %s = ait.add %acc, %y : S\n    %t = ait.relu %s : S\n    %u = ait.add %t, %z : S\n    ait.yield %u : S\n  }}"
+STORED_GEMM = Spec(
+    "stored_gemm",
+    (
+        stored_product("bytes", "k", "k x i8", "(k ceildiv 32) x f32", "group 32"),
+        stored_product("unsigned", "k", "k x ui8", "(k ceildiv 7) x f16", "zero %d group 7", "n x (k ceildiv 7) x i8"),
+        stored_product("packed", "k", "(k ceildiv 2) x ui8", "(k ceildiv 10) x bf16", "group 10 signed"),
+        stored_product(
+            "sum", "(2*k + 1)", "(k + 1) x ui8", "((2*k + 1) ceildiv 16) x f16", "zero %d group 16",
+            "n x ((2*k + 1) ceildiv 16) x ui8", "n x T", "m x n x T", epilogue=STORED_SUM.format(names="%e, %f"),
+            strides={0: ("2*k + 9", "1"), 4: ("1",), 5: ("3*n", "1"), 6: ("2*n", "1")}, offset=1,
+        ),
+        # as tensor cores take them
+        stored_product("columns-8", "208", "208 x i8", "1 x f32", "group 208", "n x T", "m x n x T", epilogue=STORED_SUM.format(names="%d, %e")),
+        stored_product("columns-4", "224", "112 x ui8", "1 x f16", "zero %d group 224", "n x 1 x ui8"),
+        stored_product("group-8", "448", "448 x ui8", "7 x f16", "zero %d group 64", "n x 7 x ui8"),
+        stored_product("group-4", "608", "304 x ui8", "5 x f32", "group 128 signed", "n x T", "m x n x T", epilogue=STORED_SUM.format(names="%d, %e")),
+        stored_product("lane-8", "144", "144 x i8", "5 x f16", "zero %d group 32", "n x 5 x i8"),
+        stored_product("lane-4", "160", "80 x ui8", "5 x f16", "zero %d group 32", "n x 5 x ui8"),
+        stored_product("lane-signed", "192", "96 x ui8", "3 x bf16", "group 64 signed"),
+    ),
+    PRODUCTS,
+    "m = 0 to 70, n = 0 to 100, k = 0 to 700",
+    (
+        {"m": 1, "n": 45, "k": 70},
+        {"m": 7, "n": 100, "k": 601},
+        {"m": 13, "n": 1, "k": 1},
+        {"m": 70, "n": 72, "k": 64},
+        {"m": 0, "n": 4, "k": 3},
+        {"m": 5, "n": 0, "k": 3},
+        {"m": 2, "n": 9, "k": 0},
+    ),
+    ({"m": 1, "n": 45, "k": 37}, {"m": 18, "n": 33, "k": 6}, {"m": 2, "n": 9, "k": 0}),
+    ("f16", "bf16", "f32"),
+)  # fmt: skip
+SPECS = (GEMM, GATED_GEMM, ROTATED_GEMM, BMM, STORED_GEMM)

@@ -1,5 +1,5 @@
 """Contractions: `gemm` and `bmm` in every layout with an optional epilogue region, `gated_gemm` with a required one,
-and `rotated_gemm`, whose columns are heads."""
+`rotated_gemm`, whose columns are heads, and `stored_gemm`, whose weight is stored in few bits."""
 
 from __future__ import annotations
 
@@ -7,17 +7,28 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import ClassVar
 
-from xdsl.dialects.builtin import IntegerAttr, StringAttr, UnitAttr
+from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, StringAttr, UnitAttr, bf16, f16, f32, f64, i8, i32
 from xdsl.ir import Attribute, Region, SSAValue
-from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def, result_def, var_result_def
+from xdsl.irdl import (
+    AttrSizedOperandSegments,
+    irdl_op_definition,
+    operand_def,
+    opt_operand_def,
+    opt_prop_def,
+    prop_def,
+    region_def,
+    result_def,
+    var_operand_def,
+    var_result_def,
+)
 
 from ait_mlir.dialects.ait.base import PureOp, ResultTypes, Value, broadcast_shapes, check_broadcastable
-from ait_mlir.dialects.ait.dtypes import accumulator_type, is_byte, is_computed_float, is_float, is_float8
-from ait_mlir.dialects.ait.epilogue import EPILOGUE, MAX_RESULTS, infer_results
-from ait_mlir.dialects.ait.syntax import INT, TF32, Operand, Operands, Prop, Syntax, Word
+from ait_mlir.dialects.ait.dtypes import accumulator_type, is_byte, is_computed_float, is_float, is_float8, ui8
+from ait_mlir.dialects.ait.epilogue import EPILOGUE, MAX_RESULTS, infer_results, infer_through_epilogue
+from ait_mlir.dialects.ait.syntax import INT, TF32, Flag, Operand, Operands, Prop, Syntax, Word
 from ait_mlir.dialects.ait.traits import AffineOperands, ContractionExtents, Cost, Extents, HasEpilogue
 from ait_mlir.dialects.ait.types import Shape, TensorType, scope_of, shape_text, tensor_type
-from ait_mlir.dims import Expr, const, floordiv, product
+from ait_mlir.dims import Expr, ceildiv, const, floordiv, product
 
 LAYOUTS = ("rrr", "rrc", "rcr", "rcc", "crr", "crc", "ccr", "ccc")
 
@@ -285,4 +296,99 @@ class BmmOp(ContractionOp):
         return broadcast_shapes(self, ("the batch of A", "the batch of B"), (a, b))
 
 
-OPS = (GemmOp, GatedGemmOp, RotatedGemmOp, BmmOp)
+@irdl_op_definition
+class StoredGemmOp(HasEpilogue, ContractionExtents, PureOp):
+    """A product with a weight that stays as it is stored: x w^T, where w = (numbers - zero) * scale.
+
+    x is [M, K] of floats. The numbers are [N, K] of i8 or ui8, or [N, K / 2] of ui8 with two numbers of 4 bits in each
+    byte, the lower half first: ui4, or i4 with `signed`. `scale` has a float, and `zero` an integer, for each group of
+    numbers along K: they are [N, K / group], rounded up.
+
+    ```mlir
+    %y = ait.stored_gemm %x by %w scale %s zero %z group 128 : !ait.tensor<batch x 11008 x f16>
+    %v = ait.stored_gemm %x by %w scale %s group 128 signed : !ait.tensor<batch x 11008 x f16>
+    ```
+    """
+
+    name = "ait.stored_gemm"
+    SYNTAX: ClassVar[Syntax] = (
+        Operand("a"),
+        Operand("numbers", "by"),
+        Operand("scale", "scale"),
+        Operand("zero", "zero", optional=True),
+        Prop("group", INT),
+        Flag("signed"),
+        EPILOGUE,
+    )
+    SEGMENTED: ClassVar[bool] = True
+
+    a = operand_def(TensorType)
+    numbers = operand_def(TensorType)
+    scale = operand_def(TensorType)
+    zero = opt_operand_def(TensorType)
+    epilogue_operands = var_operand_def(TensorType)
+    group = prop_def(IntegerAttr)
+    signed = opt_prop_def(UnitAttr)
+    output = result_def(TensorType)
+    epilogue = region_def()
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+
+    def __init__(
+        self, a: Value, numbers: Value, scale: Value, zero: Value | None, group: int, signed: bool = False
+    ) -> None:
+        self.set_up([a, numbers, scale, zero, []], regions=[Region()], group=group, signed=signed)
+
+    def properties_with(self, extras: int) -> dict[str, Attribute]:
+        sizes = [1, 1, 1, int(self.zero is not None), extras]
+        return {**self.properties, "operandSegmentSizes": DenseArrayBase.from_list(i32, sizes)}
+
+    @property
+    def bits(self) -> int:
+        """The bits of a stored number: 4 or 8."""
+        return 8 if tensor_type(self.numbers).dims[1] is tensor_type(self.a).dims[1] else 4
+
+    @property
+    def is_signed(self) -> bool:
+        """Whether the stored numbers have a sign."""
+        return self.signed is not None or tensor_type(self.numbers).element_type == i8
+
+    def extents(self) -> Extents:
+        m, k = tensor_type(self.a).dims
+        return Extents((), m, tensor_type(self.numbers).dims[0], k)
+
+    def infer_result_types(self) -> ResultTypes:
+        a, numbers = self.expect_tensor(self.a, "A"), self.expect_tensor(self.numbers, "the numbers")
+        if a.rank != 2 or numbers.rank != 2:
+            raise self.fail(f"A and the numbers have 2 dims, got {shape_text(a.dims)} and {shape_text(numbers.dims)}")
+        if not is_computed_float(a.element_type) or a.element_type == f64:
+            raise self.fail(f"A has element type {a.element_type}, expected f16, bf16 or f32")
+        if not is_byte(numbers.element_type):
+            raise self.fail(f"the numbers have element type {numbers.element_type}, expected i8 or ui8")
+        k, n, group = a.dims[1], numbers.dims[0], self.group.value.data
+        halves = ceildiv(k, const(2))
+        if numbers.dims[1] is not k and (numbers.dims[1] is not halves or numbers.element_type != ui8):
+            raise self.fail(
+                f"the numbers have shape {shape_text(numbers.dims)} of {numbers.element_type} for rows of {k}: "
+                f"expected {k} in the last dim, or {halves} of ui8, which hold two each"
+            )
+        if self.signed is not None and self.bits == 8:
+            raise self.fail("'signed' is for numbers of 4 bits; those of 8 bits have i8 or ui8")
+        if group < 1 or (group % 2 and self.bits == 4 and not scope_of(self).le(k, group)):
+            raise self.fail(f"group is {group}, expected at least 1, and even for numbers of 4 bits")
+        places = (n, ceildiv(k, const(group)))
+        scale = self.expect_tensor(self.scale, "the scale")
+        if scale.element_type not in (f16, bf16, f32):
+            raise self.fail(f"the scale has element type {scale.element_type}, expected f16, bf16 or f32")
+        zero = None if self.zero is None else self.expect_tensor(self.zero, "the zero point")
+        if zero is not None and not is_byte(zero.element_type):
+            raise self.fail(f"the zero point has element type {zero.element_type}, expected i8 or ui8")
+        for what, t in (("scale", scale), ("zero point", zero)):
+            if t is not None and t.dims != places:
+                raise self.fail(
+                    f"the {what} has shape {shape_text(t.dims)}, expected {shape_text(places)}: a number for each "
+                    f"group of {group} along {k}"
+                )
+        return [infer_through_epilogue(self, TensorType.get((a.dims[0], n), a.element_type))]
+
+
+OPS = (GemmOp, GatedGemmOp, RotatedGemmOp, BmmOp, StoredGemmOp)

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 
-from xdsl.dialects.builtin import ModuleOp
+import numpy as np
+from xdsl.dialects.builtin import ModuleOp, i64
 from xdsl.ir import Operation
 
 from ait_mlir.building.writer import Writer
+from ait_mlir.compositions.index import slices_at
 from ait_mlir.dialects.ait.base import AitOp
 from ait_mlir.dialects.ait.data import GraphOp, ParamOp
 from ait_mlir.dialects.ait.dtypes import BY_IR, is_float
-from ait_mlir.dialects.ait.types import tensor_type
+from ait_mlir.dialects.ait.gemm import GemmOp
+from ait_mlir.dialects.ait.types import TensorType, as_shape, tensor_type
 from ait_mlir.dtypes import numpy_dtype
 from ait_mlir.importers.checkpoints.checkpoint import Checkpoint
 from ait_mlir.importers.checkpoints.errors import CheckpointError
@@ -35,11 +38,13 @@ class Replaced:
     """Params that keep the value of the model."""
 
 
-class _Before(Writer):
+class WriterBefore(Writer):
     """Writes before an op of a graph."""
 
-    def __init__(self, graph: GraphOp, place: Operation) -> None:
-        super().__init__(graph.block)
+    def __init__(self, place: Operation) -> None:
+        block = place.parent
+        assert block is not None
+        super().__init__(block)
         self._place = place
 
     def insert(self, op: AitOp) -> Operation:
@@ -57,10 +62,11 @@ def use_checkpoint(
 ) -> Replaced:
     """Let a module read the weights of a checkpoint as they are stored; `constants` get the stored arrays.
 
-    A quantised weight becomes `ait.dequantize` of its stored numbers, in the type of the param. Other tensors replace
-    the value of a param, converted to its type. `names` gives the name in the checkpoint for the name of a param; by
-    default they are equal. Params whose names match one of the patterns `keep` keep their value. Raises
-    `CheckpointError` for a param that the checkpoint does not have, and for one of another shape.
+    A quantised weight becomes `ait.dequantize` of its stored numbers, in the type of the param. Where its columns are
+    in another order, the products with it read x in that order. Other tensors replace the value of a param, converted
+    to its type. `names` gives the name in the checkpoint for the name of a param; by default they are equal. Params
+    whose names match one of the patterns `keep` keep their value. Raises `CheckpointError` for a param that the
+    checkpoint does not have, and for one of another shape.
     """
     graph = next(op for op in module.ops if isinstance(op, GraphOp))
     done = Replaced()
@@ -71,7 +77,7 @@ def use_checkpoint(
             continue
         wanted = names(name) if names is not None else name
         if wanted in checkpoint.weights:
-            _store(graph, param, constants, checkpoint, wanted)
+            _store(param, constants, checkpoint, wanted)
             done.stored.append(name)
         elif wanted in checkpoint.plain:
             constants[name] = _converted(param, checkpoint, wanted)
@@ -85,7 +91,7 @@ def use_checkpoint(
     return done
 
 
-def _store(graph: GraphOp, param: ParamOp, constants: dict[str, Array], checkpoint: Checkpoint, wanted: str) -> None:
+def _store(param: ParamOp, constants: dict[str, Array], checkpoint: Checkpoint, wanted: str) -> None:
     weight: StoredWeight = checkpoint.weights[wanted]
     t, name = tensor_type(param.output), param.param_name.data
     _check_shape(param, checkpoint, wanted, weight.shape)
@@ -94,12 +100,36 @@ def _store(graph: GraphOp, param: ParamOp, constants: dict[str, Array], checkpoi
             f"{checkpoint.path}: tensor {wanted!r} is a quantised weight, but the model's param {name!r} has elements "
             f"of {t.element_type}"
         )
-    value = weight.write(_Before(graph, param), name, t.element_type)
+    if weight.order is not None and (products := _products(param)):
+        weight = _with_ordered_rows(products, weight, name, constants)
+    value = weight.write(WriterBefore(param), name, t.element_type)
     param.output.replace_all_uses_with(value)
     param.detach()
     param.erase()
     constants.pop(name, None)
     constants.update(weight.parts(name))
+
+
+def _products(param: ParamOp) -> list[GemmOp]:
+    """The products x @ w^T that read a weight; none if something else reads it, too."""
+    users = [use.operation for use in param.output.uses if use.index == 1]
+    products = [op for op in users if isinstance(op, GemmOp) and op.layout.data == "rcr" and not op.epilogue.blocks]
+    return products if len(products) == len(list(param.output.uses)) else []
+
+
+def _with_ordered_rows(
+    products: Sequence[GemmOp], weight: StoredWeight, name: str, constants: dict[str, Array]
+) -> StoredWeight:
+    """Let products read x in the order of the stored columns; returns the weight without its order."""
+    assert weight.order is not None
+    columns = np.argsort(weight.order).astype(np.int64)
+    constants[f"{name}.columns"] = columns
+    t = TensorType.get(as_shape(columns.shape), i64)
+    for product in products:
+        w = WriterBefore(product)
+        rows = slices_at(w, product.a, tensor_type(product.a).rank - 1, w.param(f"{name}.columns", t))
+        product.operands[0] = w.full(rows)
+    return replace(weight, order=None)
 
 
 def _converted(param: ParamOp, checkpoint: Checkpoint, wanted: str) -> Array:

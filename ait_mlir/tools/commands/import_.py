@@ -67,8 +67,7 @@ def run(options: argparse.Namespace) -> int:
     """Import; returns the exit code."""
     stem = Path(options.source.partition(".py:")[2] or options.source).stem
     output = Path(options.output or f"{stem}.mlir")
-    if options.weights is None and output.exists() and not output.is_file():
-        raise UsageError(f"{output} is no regular file, so weights cannot be put beside it: name theirs with --weights")
+    weights = weights_beside(output, options.weights)
     imported = load(options.source, options.name, trust_pickle=options.trust_pickle)
     stored = ""
     if options.checkpoint is not None:
@@ -89,14 +88,21 @@ def run(options: argparse.Namespace) -> int:
     from ait_mlir.driver import run_to_phase
     from ait_mlir.runtime.safetensors_part import encode
 
-    weights = Path(options.weights or output.with_suffix(".safetensors"))
-    if weights == output:
-        raise UsageError(f"{output} cannot hold both the IR and the weights; give --weights another name")
     with atomic_file(weights) as data, atomic_file(output) as text:  # both or none
         data.writelines(encode(imported.constants))
         text.write((str(run_to_phase(imported.module, options.to)) + "\n").encode())
     tell_written(output, f"wrote {output} and {weights}: {summary}")
     return 0
+
+
+def weights_beside(output: Path, weights: str | None) -> Path:
+    """Where the weights of a text are written: by default beside it."""
+    found = Path(weights or output.with_suffix(".safetensors"))
+    if found == output:
+        raise UsageError(f"{output} cannot hold both the IR and the weights; give --weights another name")
+    if weights is None and output.exists() and not output.is_file():
+        raise UsageError(f"{output} is no regular file, so weights cannot be put beside it: name theirs with --weights")
+    return found
 
 
 def load(source: str, name: str | None = None, *, trust_pickle: bool = False) -> Imported | ImportedOnnx:
@@ -120,9 +126,9 @@ def import_pt2(path: str, name: str | None = None, *, trust_pickle: bool = False
     return from_torch(read_program(path, trust_pickle=trust_pickle), name=name or Path(path).stem)
 
 
-def _built(file: str, function: str, name: str | None) -> Imported:
-    from ait_mlir.importers.torch import from_torch
-
+def made_by(file: str, function: str) -> dict[str, Any]:
+    """What FUNCTION of FILE.py returns: `module`, and `example_inputs`, `example_kwargs` and `dynamic_shapes` if it
+    gives them."""
     if not Path(file).is_file():
         raise UsageError(f"{file}: there is no such file")
     spec = spec_from_file_location(Path(file).stem, file)
@@ -141,15 +147,20 @@ def _built(file: str, function: str, name: str | None) -> Imported:
         raise UsageError(f"{file}:{function} failed: {type(error).__name__}: {error}") from error
     finally:
         sys.path.pop(0)
-    keys = ("example_inputs", "example_kwargs", "dynamic_shapes")
+    keys = ("module", "example_inputs", "example_kwargs", "dynamic_shapes")
     if isinstance(made, Mapping):
         given = dict(cast("Mapping[str, Any]", made))
-        target = given.pop("module", None)
         if unknown := sorted(given.keys() - set(keys)):
-            raise UsageError(f"{file}:{function} returns {unknown[0]!r}; expected module, {', '.join(keys)}")
-        return from_torch(target, **given, name=name)
+            raise UsageError(f"{file}:{function} returns {unknown[0]!r}; expected {', '.join(keys)}")
+        return {"module": None, **given}
     if not isinstance(made, tuple) or not 2 <= len(cast("tuple[Any, ...]", made)) <= 3:
         found = type(cast(object, made)).__name__
         raise UsageError(f"{file}:{function} returns {found}; expected (module, example_inputs[, dynamic_shapes])")
-    target, inputs, *shapes = cast("tuple[Any, ...]", made)
-    return from_torch(target, inputs, dynamic_shapes=shapes[0] if shapes else None, name=name)
+    return dict(zip(("module", "example_inputs", "dynamic_shapes"), cast("tuple[Any, ...]", made), strict=False))
+
+
+def _built(file: str, function: str, name: str | None) -> Imported:
+    from ait_mlir.importers.torch import from_torch
+
+    given = made_by(file, function)
+    return from_torch(given.pop("module"), **given, name=name)

@@ -126,6 +126,24 @@ ait.graph @rotated(%x: !ait.tensor<batch x seq x 512 x f16>, %w: !ait.tensor<768
   ait.output "y" %0 : !ait.tensor<batch x seq x 768 x f16>
 }
 
+// CHECK-LABEL: ait.graph @stored
+ait.graph @stored(%x: !ait.tensor<m x 64 x f16>, %b: !ait.tensor<24 x 64 x i8>, %p: !ait.tensor<24 x 32 x ui8>, %s: !ait.tensor<24 x 2 x f32>, %z: !ait.tensor<24 x 2 x ui8>, %r: !ait.tensor<24 x f16>) dims {m = 0 to 8} {
+  // CHECK: %0 = ait.stored_gemm %x by %b scale %s group 32 : !ait.tensor<m x 24 x f16>
+  // GENERIC: "ait.stored_gemm"(%x, %b, %s) <{group = 32 : i64, operandSegmentSizes = array<i32: 1, 1, 1, 0, 0>}> ({
+  %0 = ait.stored_gemm %x by %b scale %s group 32 : !ait.tensor<m x 24 x f16>
+  // CHECK: %1 = ait.stored_gemm %x by %p scale %s zero %z group 48 epilogue(%r) {
+  %1 = ait.stored_gemm %x by %p scale %s zero %z group 48 epilogue(%r) {
+  ^bb0(%acc: f32, %bias: f32):
+    %t = ait.add %acc, %bias : f32
+    ait.yield %t : f32
+  } : !ait.tensor<m x 24 x f16>
+  // CHECK: %2 = ait.stored_gemm %x by %p scale %s group 32 signed : !ait.tensor<m x 24 x f16>
+  %2 = ait.stored_gemm %x by %p scale %s group 32 signed : !ait.tensor<m x 24 x f16>
+  ait.output "0" %0 : !ait.tensor<m x 24 x f16>
+  ait.output "1" %1 : !ait.tensor<m x 24 x f16>
+  ait.output "2" %2 : !ait.tensor<m x 24 x f16>
+}
+
 // An epilogue may yield several values: each is a result with its own element type.
 // CHECK-LABEL: ait.graph @several
 ait.graph @several(%x: !ait.tensor<m x 16 x f16>, %w: !ait.tensor<8 x 16 x f16>, %q: !ait.tensor<2 x m x 16 x f16>, %v: !ait.tensor<8 x 1 x f16>) dims {m = 1 to 64} {

@@ -383,3 +383,80 @@ ait.graph @gated_float8(%a: !ait.tensor<2 x 16 x f8E4M3FN>) {
     ait.yield %gate : f32
   } : !ait.tensor<2 x 1 x f32>
 }
+
+// -----
+
+ait.graph @stored_rank(%a: !ait.tensor<2 x 4 x 8 x f16>, %w: !ait.tensor<6 x 8 x i8>, %s: !ait.tensor<6 x 1 x f16>) {
+  // expected-error @below {{ait.stored_gemm: A and the numbers have 2 dims, got [2, 4, 8] and [6, 8]}}
+  %0 = ait.stored_gemm %a by %w scale %s group 8 : !ait.tensor<2 x 6 x f16>
+}
+
+// -----
+
+ait.graph @stored_wide(%a: !ait.tensor<4 x 8 x f64>, %w: !ait.tensor<6 x 8 x i8>, %s: !ait.tensor<6 x 1 x f16>) {
+  // expected-error @below {{ait.stored_gemm: A has element type f64, expected f16, bf16 or f32}}
+  %0 = ait.stored_gemm %a by %w scale %s group 8 : !ait.tensor<4 x 6 x f64>
+}
+
+// -----
+
+ait.graph @stored_numbers(%a: !ait.tensor<4 x 8 x f16>, %w: !ait.tensor<6 x 8 x i4>, %s: !ait.tensor<6 x 1 x f16>) {
+  // expected-error @below {{ait.stored_gemm: the numbers have element type i4, expected i8 or ui8}}
+  %0 = ait.stored_gemm %a by %w scale %s group 8 : !ait.tensor<4 x 6 x f16>
+}
+
+// -----
+
+ait.graph @stored_columns(%a: !ait.tensor<4 x 8 x f16>, %w: !ait.tensor<6 x 4 x i8>, %s: !ait.tensor<6 x 1 x f16>) {
+  // expected-error @below {{ait.stored_gemm: the numbers have shape [6, 4] of i8 for rows of 8: expected 8 in the last dim, or 4 of ui8, which hold two each}}
+  %0 = ait.stored_gemm %a by %w scale %s group 8 : !ait.tensor<4 x 6 x f16>
+}
+
+// -----
+
+ait.graph @stored_signed(%a: !ait.tensor<4 x 8 x f16>, %w: !ait.tensor<6 x 8 x ui8>, %s: !ait.tensor<6 x 1 x f16>) {
+  // expected-error @below {{ait.stored_gemm: 'signed' is for numbers of 4 bits; those of 8 bits have i8 or ui8}}
+  %0 = ait.stored_gemm %a by %w scale %s group 8 signed : !ait.tensor<4 x 6 x f16>
+}
+
+// -----
+
+ait.graph @stored_odd_group(%a: !ait.tensor<4 x 8 x f16>, %w: !ait.tensor<6 x 4 x ui8>, %s: !ait.tensor<6 x 3 x f16>) {
+  // expected-error @below {{ait.stored_gemm: group is 3, expected at least 1, and even for numbers of 4 bits}}
+  %0 = ait.stored_gemm %a by %w scale %s group 3 : !ait.tensor<4 x 6 x f16>
+}
+
+// -----
+
+ait.graph @stored_no_group(%a: !ait.tensor<4 x 8 x f16>, %w: !ait.tensor<6 x 8 x i8>, %s: !ait.tensor<6 x 3 x f16>) {
+  // expected-error @below {{ait.stored_gemm: group is 0, expected at least 1}}
+  %0 = ait.stored_gemm %a by %w scale %s group 0 : !ait.tensor<4 x 6 x f16>
+}
+
+// -----
+
+ait.graph @stored_scale_type(%a: !ait.tensor<4 x 8 x f16>, %w: !ait.tensor<6 x 8 x i8>, %s: !ait.tensor<6 x 1 x f64>) {
+  // expected-error @below {{ait.stored_gemm: the scale has element type f64, expected f16, bf16 or f32}}
+  %0 = ait.stored_gemm %a by %w scale %s group 8 : !ait.tensor<4 x 6 x f16>
+}
+
+// -----
+
+ait.graph @stored_scale_shape(%a: !ait.tensor<4 x 8 x f16>, %w: !ait.tensor<6 x 8 x i8>, %s: !ait.tensor<6 x 1 x f16>) {
+  // expected-error @below {{ait.stored_gemm: the scale has shape [6, 1], expected [6, 2]: a number for each group of 4 along 8}}
+  %0 = ait.stored_gemm %a by %w scale %s group 4 : !ait.tensor<4 x 6 x f16>
+}
+
+// -----
+
+ait.graph @stored_zero_type(%a: !ait.tensor<4 x 8 x f16>, %w: !ait.tensor<6 x 8 x i8>, %s: !ait.tensor<6 x 1 x f16>) {
+  // expected-error @below {{ait.stored_gemm: the zero point has element type f16, expected i8 or ui8}}
+  %0 = ait.stored_gemm %a by %w scale %s zero %s group 8 : !ait.tensor<4 x 6 x f16>
+}
+
+// -----
+
+ait.graph @stored_zero_shape(%a: !ait.tensor<4 x 8 x f16>, %w: !ait.tensor<6 x 8 x i8>, %s: !ait.tensor<6 x 1 x f16>) {
+  // expected-error @below {{ait.stored_gemm: the zero point has shape [6, 8], expected [6, 1]}}
+  %0 = ait.stored_gemm %a by %w scale %s zero %w group 8 : !ait.tensor<4 x 6 x f16>
+}

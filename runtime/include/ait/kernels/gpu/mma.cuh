@@ -237,6 +237,18 @@ __device__ __forceinline__ float2 load_cluster_float2(uint32_t address, uint32_t
   return v;
 }
 
+/// @brief a + b of pairs of T.
+template <class T>
+__device__ __forceinline__ uint32_t add_pairs(uint32_t a, uint32_t b) {
+  uint32_t sum;
+  if constexpr (std::is_same_v<T, half>) {
+    asm("add.rn.f16x2 %0, %1, %2;\n" : "=r"(sum) : "r"(a), "r"(b));
+  } else {
+    asm("fma.rn.bf16x2 %0, %1, %2, %3;\n" : "=r"(sum) : "r"(a), "r"(0x3f803f80u), "r"(b));  // times 1: sm_80 has no sum
+  }
+  return sum;
+}
+
 /// @brief Reads 16 bytes of memory that is read only once, or zeros.
 __device__ __forceinline__ uint4 read_once(const void* from, bool exists) {
   uint4 v = {0, 0, 0, 0};

@@ -77,6 +77,12 @@ uint32_t pack_pair(float low, float high) {
   return uint32_t(bit_cast<uint16_t>(from_float<T>(low))) | uint32_t(bit_cast<uint16_t>(from_float<T>(high))) << 16;
 }
 
+template <class T>
+uint32_t add_pairs(uint32_t a, uint32_t b) {
+  const auto part = [](uint32_t pair, int i) { return to_float(bit_cast<T>(uint16_t(pair >> (16 * i)))); };
+  return pack_pair<T>(part(a, 0) + part(b, 0), part(a, 1) + part(b, 1));
+}
+
 inline float exp2_fast(float x) { return x < -126.f ? 0.f : ::exp2f(x); }
 
 inline float max_or_nan(float a, float b) { return b > a || b != b ? b : a; }

@@ -1,0 +1,204 @@
+"""Products with weights that stay in 4 or 8 bits: dot products on the CPU, tensor cores on CUDA, plain arithmetic
+elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ait_mlir.dialects.ait.gemm import StoredGemmOp
+from ait_mlir.dialects.ait.strided import is_contiguous
+from ait_mlir.dialects.ait.types import scope_of, tensor_type
+from ait_mlir.dims import Scope, const
+from ait_mlir.lowering.cpp import element_type
+from ait_mlir.lowering.kernels.amounts import bytes_moved, estimate_env
+from ait_mlir.lowering.kernels.base import Config, Emission, Kernel, Launch, Strides, Target
+from ait_mlir.lowering.kernels.contraction import Matrix, Problem, epilogue_functor, is_narrow
+from ait_mlir.lowering.kernels.gemm import LARGEST, SIMT_RATE
+from ait_mlir.lowering.kernels.loops import broadcast_strides
+from ait_mlir.lowering.kernels.tile import Tile
+from ait_mlir.lowering.target import HOPPER
+
+__all__ = ["KERNELS", "MmaStoredGemm", "StoredGemm", "StoredTile"]
+
+MAX_OPERANDS = 16
+CPU_RATE = 40e9
+"""Operations per second of the dot products of a core with AVX-512."""
+SHARED_LIMIT = HOPPER.shared_bytes
+START_SECONDS = 2e-6
+RATE = 0.8
+"""The share of the target's bandwidth that the kernel on tensor cores reaches."""
+UNPACK_RATE = 15e12
+"""Numbers per second that a card unpacks."""
+
+
+class StoredGemm(Kernel[StoredGemmOp]):
+    """Vectors along k on the CPU; a warp for each column in ordinary arithmetic on a GPU."""
+
+    name = "stored_gemm"
+    ops = (StoredGemmOp,)
+    one_instance = True
+
+    def matches(self, op: StoredGemmOp, target: Target) -> bool:
+        extents, scope = op.extents(), scope_of(op)
+        sizes = (extents.m, extents.n, extents.k)
+        return len(op.operands) <= MAX_OPERANDS and all(scope.bounds(e)[1] <= LARGEST for e in sizes)
+
+    def accepts(self, op: StoredGemmOp, position: int, strides: Strides, scope: Scope) -> bool:
+        if position == 0 or position == len(op.operands):
+            return strides[1].as_int() == 1
+        if position < len(op.own_operands):
+            return is_contiguous(tensor_type(op.operands[position]).dims, strides, scope)
+        return True
+
+    def seconds(self, op: StoredGemmOp, target: Target) -> float:
+        moved = bytes_moved(op, scope_of(op)) / target.bandwidth
+        flops = op.flops().evaluate(estimate_env(scope_of(op)))
+        if target.is_gpu:  # a byte at a time
+            return target.launch_seconds + max(4 * moved, flops * 8 / SIMT_RATE[4])
+        return target.launch_seconds + max(moved, flops / CPU_RATE)
+
+    def template(self, launch: Launch[StoredGemmOp], functor: str) -> tuple[str, str, str]:
+        """The stem of the header, the call, and arguments after the common ones."""
+        return "gemm_stored", f"gemm_stored<{functor}>", ""
+
+    def emit(self, launch: Launch[StoredGemmOp]) -> Emission:
+        op, place, dims = launch.op, launch.place, launch.dims
+        own = len(op.own_operands)
+        a, numbers, scale, *zero = launch.ins[:own]
+        (out,) = launch.outs
+        steps = [broadcast_strides(e, out.type.dims) for e in launch.ins[own:]]
+        problem = Problem(
+            *(*out.type.dims, a.type.dims[1], ()),
+            Matrix(a, *a.strides, ()),
+            Matrix(numbers, *numbers.strides, ()),
+            Matrix(out, *out.strides, ()),
+            tuple(Matrix(e, *step, ()) for e, step in zip(launch.ins[own:], steps, strict=True)),
+        )
+        kinds = [element_type(scale.type.element_type), element_type(zero[0].type.element_type) if zero else "uint8_t"]
+        weight = ", ".join(
+            (
+                f"reinterpret_cast<const uint8_t*>({numbers.name})",
+                scale.name,
+                zero[0].name if zero else "nullptr",
+                launch.cpp(numbers.type.dims[1], scale.type.dims[1], const(op.group.value.data)),
+                "true" if op.is_signed else "false",
+            )
+        )
+        definition, functor = epilogue_functor(op, place)
+        header, call, more = self.template(launch, functor)
+        arguments = (
+            f"ctx, {problem.shape_cpp(place, dims)}, {problem.a.cpp(place, dims)}, "
+            f"ait::StoredMatrix<{op.bits}, {', '.join(kinds)}>{{{weight}}}, "
+            f"{problem.d.cpp(place, dims, const=False)}, {problem.extras_cpp(place, dims)}{more}"
+        )
+        headers = ("ait/math.h", launch.header(header))
+        return Emission(headers, definition, f"return ait::{place}::{call}({arguments});\n")
+
+
+@dataclass(frozen=True)
+class StoredTile(Tile):
+    """Template arguments of `ait::gpu::StoredTile`, and the blocks of a cluster that share k."""
+
+    kernel = "gemm of stored weights"
+    keys = ("sixteens", "eights", "warps", "ahead", "blocks", "split")
+
+    sixteens: int
+    eights: int
+    warps: int
+    ahead: int
+    blocks: int
+    split: int
+
+    @property
+    def cpp(self) -> str:
+        return f"ait::gpu::StoredTile<{', '.join(map(str, self.values()[:-1]))}>"
+
+    @classmethod
+    def first(cls) -> StoredTile:
+        return TILES[0]
+
+    @property
+    def shared_bytes(self) -> int:
+        return self.warps * 8 * self.eights * (16 * self.sixteens + 4) * 4
+
+    @property
+    def registers(self) -> int:
+        """Registers of a thread for the weight on its way, for x, and for the sums of a group and of all groups."""
+        return 12 * self.sixteens * self.ahead + 20 * self.eights + 4 * self.sixteens * self.eights
+
+    def problems(self) -> Mapping[str, bool]:
+        return {
+            "sixteens is 1, 2 or 4": self.sixteens in (1, 2, 4),
+            "eights is 1, 2 or 4": self.eights in (1, 2, 4),
+            "warps is 4, 8 or 16": self.warps in (4, 8, 16),
+            "ahead is 1 to 4": 1 <= self.ahead <= 4,
+            "blocks is 1 to 4": 1 <= self.blocks <= 4,
+            "split is 1, 2, 4 or 8": self.split in (1, 2, 4, 8),
+            "what a thread holds fits in registers": (self.registers + 30) * 32 * self.warps * self.blocks <= 65536,
+            "at most 227 KiB of shared memory": self.blocks * self.shared_bytes <= SHARED_LIMIT,
+        }
+
+
+TILES = (
+    StoredTile(1, 1, 8, 2, 2, 1),
+    StoredTile(1, 1, 4, 2, 4, 1),
+    StoredTile(1, 1, 8, 3, 2, 1),
+    StoredTile(2, 1, 8, 2, 2, 1),
+    StoredTile(1, 1, 16, 2, 1, 1),
+    StoredTile(1, 1, 8, 2, 2, 2),
+    StoredTile(2, 1, 8, 2, 2, 2),
+    StoredTile(1, 2, 8, 2, 2, 1),
+    StoredTile(2, 2, 8, 1, 1, 1),
+    StoredTile(1, 2, 8, 2, 2, 2),
+    StoredTile(1, 4, 8, 1, 1, 1),
+    StoredTile(2, 4, 8, 1, 1, 1),
+    StoredTile(2, 4, 4, 1, 2, 1),
+)
+
+
+class MmaStoredGemm(StoredGemm):
+    """Warps that read the weight into registers and unpack it for mma.sync: x of f16 and bf16 on CUDA, sm_80 and
+    later. Blocks of a cluster share k from sm_90 on."""
+
+    provider = "stream"
+
+    def matches(self, op: StoredGemmOp, target: Target) -> bool:
+        if not super().matches(op, target) or target.kind != "cuda" or not target.has("mma"):
+            return False
+        k, lane, group = op.extents().k.as_int(), 128 // op.bits, op.group.value.data
+        if not k or not is_narrow(tensor_type(op.a).element_type):
+            return False
+        return k % lane == 0 and (group >= k or group % lane == 0)
+
+    def accepts(self, op: StoredGemmOp, position: int, strides: Strides, scope: Scope) -> bool:
+        if not super().accepts(op, position, strides, scope):
+            return False
+        return position != 0 or tensor_type(op.a).dims[0].as_int() == 1 or scope.divisible(strides[0], 8)
+
+    def configs(self, op: StoredGemmOp, target: Target) -> list[dict[str, int]]:
+        rows = op.extents().m.evaluate(estimate_env(scope_of(op)))
+        eights = 1 if rows <= 8 else 2 if rows <= 16 else 4
+        return [t.config() for t in TILES if t.eights == eights and (t.split == 1 or target.has("clusters"))]
+
+    def seconds(self, op: StoredGemmOp, target: Target) -> float:
+        scope = scope_of(op)
+        extents, env = op.extents(), estimate_env(scope)
+        m, n, k = (e.evaluate(env) for e in (extents.m, extents.n, extents.k))
+        passes = -(-m // 32)
+        unpacked = passes * n * k / UNPACK_RATE
+        return START_SECONDS + max(bytes_moved(op, scope) / (RATE * target.bandwidth), unpacked)
+
+    def check(self, op: StoredGemmOp, config: Config, target: Target) -> None:
+        StoredTile.of(config)
+
+    def template(self, launch: Launch[StoredGemmOp], functor: str) -> tuple[str, str, str]:
+        op, tile = launch.op, StoredTile.of(launch.config)
+        group, step = op.group.value.data, 512 // op.bits
+        by_word = group < (op.extents().k.as_int() or 0) and group % step != 0
+        early = all(arg.constant for arg in launch.ins[1 : len(op.own_operands)])
+        call = f"gemm_stored_mma<{tile.cpp}, {'true' if by_word else 'false'}, {functor}>"
+        return "gemm_stored_mma", call, f", {launch.cpp(const(tile.split))}, {'true' if early else 'false'}"
+
+
+KERNELS = (MmaStoredGemm(), StoredGemm())

@@ -1,0 +1,149 @@
+"""`ait_mlir.quantize`: recipes by rounding to the nearest, layers left out, and the report against PyTorch."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import ait_mlir
+from ait_mlir.errors import InputError
+from ait_mlir.importers.quantized import RECIPES, Quantized, recipe_named
+from ait_mlir.tools.cli import main
+
+
+class Network(torch.nn.Module):
+    """Two layers in a row, one whose weight is [columns, rows], and a tied one."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.table = torch.nn.Embedding(40, 96)
+        self.up, self.down = torch.nn.Linear(96, 200), torch.nn.Linear(200, 96)
+        self.turned = torch.nn.Parameter(torch.randn(96, 96) / 10)
+
+    def forward(self, ids: torch.Tensor) -> torch.Tensor:
+        x = self.table(ids)
+        x = x + self.down(torch.relu(self.up(x)))
+        return torch.addmm(torch.zeros(96), x, self.turned) @ self.table.weight.T
+
+
+def ids(seed: int) -> torch.Tensor:
+    return torch.randint(0, 40, (6,), generator=torch.Generator().manual_seed(seed))
+
+
+@pytest.fixture(scope="module")
+def network() -> Network:
+    return Network().eval()
+
+
+def stored(made: Quantized, name: str) -> np.ndarray:
+    """The values of a quantised weight, from the arrays of the model: what the recipe made of it."""
+    arrays = {n.removeprefix(f"{name}."): a for n, a in made.imported.constants.items() if n.startswith(name)}
+    numbers = arrays["numbers"]
+    if numbers.dtype == np.uint8:
+        numbers = ((np.stack([numbers & 15, numbers >> 4], -1).reshape(len(numbers), -1).astype(np.int8)) ^ 8) - 8
+    scale = np.repeat(arrays["scale"], -(-numbers.shape[1] // arrays["scale"].shape[1]), 1)[:, : numbers.shape[1]]
+    return numbers.astype(np.float32) * scale
+
+
+BOUNDS = {"w8a16": 0.01, "w4a16": 0.15, "w8a8": 0.02}
+PRODUCTS = {"w8a16": 0, "w4a16": 0, "w8a8": 3}
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_the_report_says_what_the_model_does(recipe: str, network: Network) -> None:
+    examples = [(ids(1),), (ids(2),)]
+    made = ait_mlir.quantize(network, examples, recipe)
+    report = made.report
+    assert [layer.name for layer in report.layers] == ["up", "down", "turned"] and not report.left_out
+    compiled = made.compile("cpu")
+    with torch.no_grad():
+        exact, found = (torch.cat([model(*e) for e in examples]) for model in (network, compiled))
+        p, q = exact.double().log_softmax(-1), found.double().log_softmax(-1)
+        kl = (p.exp() * (p - q)).sum(-1).mean()
+        assert report.error == pytest.approx(float((found - exact).norm() / exact.norm()), rel=1e-3)
+        assert report.kl == pytest.approx(float(kl), rel=1e-2)
+        assert report.top1 == (exact.argmax(-1) == found.argmax(-1)).double().mean()
+        assert 0 < report.error < BOUNDS[recipe]
+    for layer, weight in zip(report.layers, (network.up.weight, network.down.weight, network.turned.T), strict=True):
+        whole = weight.detach().numpy()
+        name = layer.name if layer.name == "turned" else f"{layer.name}.weight"
+        values = stored(made, name)
+        size = RECIPES[recipe].group or whole.shape[1]
+        for at in range(0, whole.shape[1], size):  # no number is further away than half a step
+            part, near = whole[:, at : at + size], values[:, at : at + size]
+            step = np.abs(part).max(1, keepdims=True) / (2 ** (RECIPES[recipe].bits - 1) - 1)
+            assert (np.abs(part - near) <= step * 0.5001).all()
+        assert layer.weight_error == pytest.approx(np.linalg.norm(values - whole) / np.linalg.norm(whole), rel=1e-3)
+        assert 0 < layer.result_error < BOUNDS[recipe]
+    text = compiled.ir("canonical")
+    assert text.count("i32") >= PRODUCTS[recipe] and ("ait.quantize" in text) == (recipe == "w8a8")
+
+
+def test_layers_left_out(network: Network) -> None:
+    made = ait_mlir.quantize(network, [(ids(1),)], "w4a16", leave_out=["up", "t*"])
+    assert [layer.name for layer in made.report.layers] == ["down"] and made.report.left_out == ("up", "turned")
+    np.testing.assert_array_equal(made.imported.constants["up.weight"], network.up.weight.detach().numpy())
+
+
+def test_groups_of_zeros_and_f16() -> None:
+    weight = np.zeros((2, 300), np.float16)
+    weight[0, 200] = 3
+    stored_weight = recipe_named("w4a16").store(weight)
+    np.testing.assert_array_equal(stored_weight.values(), weight)
+    assert stored_weight.parts("w")["w.scale"].dtype == np.float16
+
+
+class NoLinear(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x.relu()
+
+
+def test_what_is_refused(network: Network) -> None:
+    for arguments, message in (
+        ((network, [], "w8a16"), "needs examples"),
+        ((network, [ids(1)], "w8a16"), "an example is a Tensor, expected a tuple"),
+        ((network, [(ids(1),)], "w3a16"), "no recipe 'w3a16'; expected one of w8a8, w8a16, w4a16"),
+        ((NoLinear(), [(torch.zeros(2),)], "w8a16"), "the model has no linear layer to quantise"),
+    ):
+        with pytest.raises(InputError, match=message):
+            ait_mlir.quantize(*arguments)
+    with pytest.raises(InputError, match="no layer matches 'head', which is to be left out; the layers are up, down, turned"):
+        ait_mlir.quantize(network, [(ids(1),)], leave_out=["head"])
+    with pytest.raises(InputError, match="no linear layer to quantise that is not left out"):
+        ait_mlir.quantize(network, [(ids(1),)], leave_out=["*"])
+    broken = Network().eval()
+    broken.up.weight.data[3, 4] = float("nan")
+    with pytest.raises(InputError, match=r"the weight 'up.weight' has numbers that are not finite"):
+        ait_mlir.quantize(broken, [(ids(1),)])
+
+
+SOURCE = """
+import torch
+
+
+def build():
+    torch.manual_seed(0)
+    return torch.nn.Sequential(torch.nn.Linear(8, 4), torch.nn.ReLU()).eval(), (torch.randn(2, 8),)
+"""
+
+
+def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "model.py").write_text(SOURCE)
+    assert main(["quantize", "model.py:build", "--recipe", "w8a16", "-o", "q.mlir", "--report", "q.json"]) == 0
+    out = capsys.readouterr().out
+    assert "wrote q.mlir and q.safetensors" in out and "KL" in out
+    report: dict[str, Any] = json.loads((tmp_path / "q.json").read_text())
+    assert [layer["name"] for layer in report["layers"]] == ["0"]
+    assert "ait.dequantize" in (tmp_path / "q.mlir").read_text()
+    assert main(["compile", "q.mlir", "--weights", "q.safetensors", "--to", "selected"]) == 0
+    assert main(["quantize", "model.py:build", "--recipe", "int3"]) == 1
+    assert "no recipe 'int3'" in capsys.readouterr().err
+    assert main(["quantize", "model.onnx"]) == 1
+    assert "expected FILE.pt2" in capsys.readouterr().err
