@@ -52,9 +52,10 @@ def _(gemm: StoredGemmOp, arrays: Arrays, ev: Evaluation) -> Arrays:
     own = len(gemm.own_operands)
     a, numbers, scale, *zero = arrays[:own]
     if gemm.bits == 4:
-        numbers = np.stack([numbers & 15, numbers >> 4], -1).reshape(len(numbers), -1)[:, : a.shape[1]].astype(np.int8)
+        pairs = np.stack([numbers & 15, numbers >> 4], -1).reshape(len(numbers), 2 * numbers.shape[1])
+        numbers = pairs[:, : a.shape[1]].astype(np.int8)
         numbers = (numbers ^ 8) - 8 if gemm.is_signed else numbers
-    groups = np.arange(a.shape[1]) // gemm.group.value.data
+    groups: Array = np.arange(a.shape[1]) // gemm.group.value.data
     weight = numbers.astype(np.float64)
     if zero:
         weight = weight - zero[0].astype(np.float64)[:, groups]

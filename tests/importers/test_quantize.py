@@ -41,14 +41,13 @@ def network() -> Network:
     return Network().eval()
 
 
-def stored(made: Quantized, name: str) -> np.ndarray:
+def stored(made: Quantized, name: str, size: int) -> np.ndarray:
     """The values of a quantised weight, from the arrays of the model: what the recipe made of it."""
     arrays = {n.removeprefix(f"{name}."): a for n, a in made.imported.constants.items() if n.startswith(name)}
     numbers = arrays["numbers"]
     if numbers.dtype == np.uint8:
         numbers = ((np.stack([numbers & 15, numbers >> 4], -1).reshape(len(numbers), -1).astype(np.int8)) ^ 8) - 8
-    scale = np.repeat(arrays["scale"], -(-numbers.shape[1] // arrays["scale"].shape[1]), 1)[:, : numbers.shape[1]]
-    return numbers.astype(np.float32) * scale
+    return numbers.astype(np.float32) * np.repeat(arrays["scale"], size, 1)[:, : numbers.shape[1]]
 
 
 BOUNDS = {"w8a16": 0.01, "w4a16": 0.15, "w8a8": 0.02}
@@ -73,8 +72,8 @@ def test_the_report_says_what_the_model_does(recipe: str, network: Network) -> N
     for layer, weight in zip(report.layers, (network.up.weight, network.down.weight, network.turned.T), strict=True):
         whole = weight.detach().numpy()
         name = layer.name if layer.name == "turned" else f"{layer.name}.weight"
-        values = stored(made, name)
         size = RECIPES[recipe].group or whole.shape[1]
+        values = stored(made, name, size)
         for at in range(0, whole.shape[1], size):  # no number is further away than half a step
             part, near = whole[:, at : at + size], values[:, at : at + size]
             step = np.abs(part).max(1, keepdims=True) / (2 ** (RECIPES[recipe].bits - 1) - 1)
@@ -109,7 +108,7 @@ def test_what_is_refused(network: Network) -> None:
         ((network, [], "w8a16"), "needs examples"),
         ((network, [ids(1)], "w8a16"), "an example is a Tensor, expected a tuple"),
         ((network, [(ids(1),)], "w3a16"), "no recipe 'w3a16'; expected one of w8a8, w8a16, w4a16"),
-        ((NoLinear(), [(torch.zeros(2),)], "w8a16"), "the model has no linear layer to quantise"),
+        ((NoLinear().eval(), [(torch.zeros(2),)], "w8a16"), "the model has no linear layer to quantise"),
     ):
         with pytest.raises(InputError, match=message):
             ait_mlir.quantize(*arguments)

@@ -279,7 +279,6 @@ def batch_loops(a: Shape, b: Shape) -> int:
     return len([kind for kind, _ in groupby(r for r in repeated if not all(r))])
 
 
-
 @irdl_op_definition
 class BmmOp(ContractionOp):
     """Batched matrix product over leading dims, which broadcast where one is a literal 1 or missing.

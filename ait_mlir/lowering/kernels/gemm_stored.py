@@ -12,7 +12,7 @@ from ait_mlir.dialects.ait.types import scope_of, tensor_type
 from ait_mlir.dims import Scope, const
 from ait_mlir.lowering.cpp import element_type
 from ait_mlir.lowering.kernels.amounts import bytes_moved, estimate_env
-from ait_mlir.lowering.kernels.base import Config, Emission, Kernel, Launch, Strides, Target
+from ait_mlir.lowering.kernels.base import Arg, Config, Emission, Kernel, Launch, Strides, Target
 from ait_mlir.lowering.kernels.contraction import Matrix, Problem, epilogue_functor, is_narrow
 from ait_mlir.lowering.kernels.gemm import LARGEST, SIMT_RATE
 from ait_mlir.lowering.kernels.loops import broadcast_strides
@@ -68,12 +68,16 @@ class StoredGemm(Kernel[StoredGemmOp]):
         a, numbers, scale, *zero = launch.ins[:own]
         (out,) = launch.outs
         steps = [broadcast_strides(e, out.type.dims) for e in launch.ins[own:]]
+        m, n = out.type.dims
         problem = Problem(
-            *(*out.type.dims, a.type.dims[1], ()),
-            Matrix(a, *a.strides, ()),
-            Matrix(numbers, *numbers.strides, ()),
-            Matrix(out, *out.strides, ()),
-            tuple(Matrix(e, *step, ()) for e, step in zip(launch.ins[own:], steps, strict=True)),
+            m,
+            n,
+            a.type.dims[1],
+            (),
+            _matrix(a, a.strides),
+            _matrix(numbers, numbers.strides),
+            _matrix(out, out.strides),
+            tuple(_matrix(e, step) for e, step in zip(launch.ins[own:], steps, strict=True)),
         )
         kinds = [element_type(scale.type.element_type), element_type(zero[0].type.element_type) if zero else "uint8_t"]
         weight = ", ".join(
@@ -94,6 +98,11 @@ class StoredGemm(Kernel[StoredGemmOp]):
         )
         headers = ("ait/math.h", launch.header(header))
         return Emission(headers, definition, f"return ait::{place}::{call}({arguments});\n")
+
+
+def _matrix(arg: Arg, strides: Strides) -> Matrix:
+    """An operand of two dims."""
+    return Matrix(arg, strides[0], strides[1], ())
 
 
 @dataclass(frozen=True)
