@@ -55,7 +55,7 @@ def _(gemm: StoredGemmOp, arrays: Arrays, ev: Evaluation) -> Arrays:
         pairs = np.stack([numbers & 15, numbers >> 4], -1).reshape(len(numbers), 2 * numbers.shape[1])
         numbers = pairs[:, : a.shape[1]].astype(np.int8)
         numbers = (numbers ^ 8) - 8 if gemm.is_signed else numbers
-    groups: Array = np.arange(a.shape[1]) // gemm.group.value.data
+    groups = [k // gemm.group.value.data for k in range(a.shape[1])]
     weight = numbers.astype(np.float64)
     if zero:
         weight = weight - zero[0].astype(np.float64)[:, groups]
