@@ -12,8 +12,8 @@ import traceback
 from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Any, cast
 
-from ait_mlir.importers.torch.compositions import KeptSizes, compositions
-from ait_mlir.importers.torch.conditions import ASSERTION, is_proved, unproved_guards
+from ait_mlir.importers.torch.compositions import compositions
+from ait_mlir.importers.torch.conditions import ASSERTION, is_proved, is_true_of_floats, unproved_guards
 from ait_mlir.importers.torch.dims import DimTable
 from ait_mlir.importers.torch.errors import ImportFailure, place_in_source
 from ait_mlir.importers.torch.library import quiet, torch
@@ -23,11 +23,12 @@ from ait_mlir.importers.torch.numbers import BufferNumbers
 from ait_mlir.importers.torch.packed import packed_sequences
 from ait_mlir.importers.torch.recurrent import whole_layers
 from ait_mlir.importers.torch.signature import declare_dims, read_inputs
+from ait_mlir.importers.torch.size_floats import float_functions
+from ait_mlir.importers.torch.sized import KeptSizes
 from ait_mlir.importers.torch.steps import LoopError
 from ait_mlir.importers.torch.tracing import (
     any_size,
     orders_by_example,
-    symbolic_roots,
     without_checks,
     without_layouts,
 )
@@ -115,7 +116,7 @@ def _adapted() -> Generator[None]:
         without_checks(),
         orders_by_example(),
         compositions(),
-        symbolic_roots(),
+        float_functions(),
         KeptSizes(),
     ):
         yield
@@ -205,8 +206,14 @@ def _call_once(module: Any, args: Any, kwargs: Any) -> None:
         module(*args, **kwargs)
 
 
-_ABOUT_DIMS = ("specialized", "Constraints violated", "Expected op to be '=='", "Cannot create Dim with inconsistent")
-"""Parts of PyTorch's errors for conditions on dims; the last two are failures of its solver of conditions."""
+_ABOUT_DIMS = (
+    "specialized",
+    "Constraints violated",
+    "Expected op to be '=='",
+    "Cannot create Dim with inconsistent",
+    "too many values to unpack (expected 2)",
+)
+"""Parts of PyTorch's errors for conditions on dims; the last three are failures of its solver of conditions."""
 
 
 def _is_about_dims(text: str) -> bool:
@@ -253,13 +260,19 @@ def _fixes_a_dim(program: Any) -> bool:
 
 
 def _decides_by_floats(program: Any) -> bool:
-    """Whether the trace has a condition on a float of dims, such as `x.shape[0] * 0.5 > 2`. PyTorch asserts conditions
-    on whole numbers only, and leaves the others out.
+    """Whether the trace has a condition on a float of dims, such as `x.shape[0] * 0.5 > 2`, that does not hold for all
+    sizes. PyTorch asserts conditions on whole numbers only, and leaves the others out.
     """
     sizes = [s for item in read_inputs(program).tensors for s in item.node.meta["val"].shape if not isinstance(s, int)]
     deferred = sizes[0].node.shape_env.deferred_runtime_asserts.values() if sizes else ()
-    floats = torch.utils._sympy.functions.ToFloat
-    return any(condition.expr.has(floats) for group in deferred for condition in group)
+    found = [c.expr for group in deferred for c in group if _has_floats(c.expr)]
+    return bool(found) and not all(is_true_of_floats(condition, _table(program)) for condition in found)
+
+
+def _has_floats(e: Any) -> bool:
+    """Whether an expression of SymPy has a part that is no whole number and no condition."""
+    is_number = hasattr(e, "is_integer") and not e.is_Boolean and not e.is_Relational
+    return (is_number and not e.is_integer) or any(map(_has_floats, e.args))
 
 
 _SUGGESTED = re.compile(r"^\s*(\w+) = Dim\('\1', min=(\d+)(?:, max=\d+)?\)", re.MULTILINE)
@@ -293,9 +306,13 @@ def _has_automatic(spec: Any) -> bool:
 
 def _unproved(program: Any) -> list[str]:
     """The conditions of a program's trace that its ranges do not prove."""
+    return unproved_guards(program, _table(program))
+
+
+def _table(program: Any) -> DimTable:
     table = DimTable()
     declare_dims(table, program, read_inputs(program), {}, {})
-    return unproved_guards(program, table)
+    return table
 
 
 def _with_automatic_dims(dynamic_shapes: Any, export: Callable[..., Any], dims: Mapping[tuple[int, int], Any]) -> Any:

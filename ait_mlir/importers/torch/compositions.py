@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator
 from typing import Any
 
 from ait_mlir.importers.torch import composed
@@ -110,25 +110,6 @@ def _sections(x: Any, sections: int, dim: int = 0) -> Any:
     return x.split_with_sizes([*sizes, n - sum(sizes)], dim)
 
 
-def _evenly_spaced(start: Any, end: Any, steps: Any, *, dtype: Any = None, device: Any = None, **rest: Any) -> Any:
-    """`torch.linspace`, whose number of steps may be a dim: PyTorch would fix it. Floats are counted from the nearer
-    end.
-    """
-    made = dtype or torch.get_default_dtype()
-    if not isinstance(steps, torch.SymInt) or not made.is_floating_point:
-        return torch.linspace(start, end, steps, dtype=dtype, device=device, **rest)
-    places = torch.arange(steps, device=device).to(made)
-    step = (end - start) / torch.sym_max(steps - 1, 1)
-    return torch.where(places < torch.sym_max(steps // 2, 1), start + step * places, end - step * (steps - 1 - places))
-
-
-def _one_hot(x: Any, num_classes: Any = -1) -> Any:
-    """`one_hot`, whose number of classes may be a dim: PyTorch would fix it."""
-    if not isinstance(num_classes, torch.SymInt):
-        return torch.nn.functional.one_hot(x, num_classes)
-    return (x[..., None] == torch.arange(num_classes, device=x.device)).to(torch.int64)
-
-
 def _take_along(x: Any, indices: Any, dim: int | None = None) -> Any:
     """`torch.take_along_dim`: a gather after the other dims are broadcast."""
     if dim is None:
@@ -201,41 +182,6 @@ def _fill_diagonal(x: Any, fill_value: Any, wrap: bool = False) -> Any:
     else:
         chosen = functools.reduce(lambda a, b: a & b, (place == places[0] for place in places[1:]))
     return x.copy_(torch.where(chosen, fill_value, x))
-
-
-_Mode: Any = torch.overrides.TorchFunctionMode
-
-
-def _filled(own: Callable[..., Any], ones: Callable[..., Any]) -> Callable[..., Any]:
-    """`torch.full` and its kin, whose number may be a float of dims: PyTorch would fix it, without a condition."""
-
-    def filled(*args: Any, **options: Any) -> Any:
-        value = options["fill_value"] if "fill_value" in options else args[1]
-        if not isinstance(value, torch.SymFloat):
-            return own(*args, **options)
-        made = ones(*args[:1], **{name: option for name, option in options.items() if name != "fill_value"})
-        return (made * value).to(made.dtype)
-
-    return filled
-
-
-_ON_SIZES: Mapping[Any, Callable[..., Any]] = {
-    torch.bincount: composed.bincount_in_parts,
-    torch.Tensor.bincount: composed.bincount_in_parts,
-    torch.full: _filled(torch.full, torch.ones),
-    torch.full_like: _filled(torch.full_like, torch.ones_like),
-    torch.linspace: _evenly_spaced,
-    torch.nn.functional.one_hot: _one_hot,
-}
-
-
-class KeptSizes(_Mode):  # pyright: ignore[reportUntypedBaseClass]
-    """A context for a trace in which sizes stay dims that PyTorch would change before it calls an operation
-    of `compositions`: `bincount(minlength=4)` has the size `4 + count`, and `linspace` any number of steps.
-    """
-
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        return _ON_SIZES.get(func, func)(*args, **(kwargs or {}))
 
 
 @contextlib.contextmanager

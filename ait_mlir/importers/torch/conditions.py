@@ -14,6 +14,7 @@ from ait_mlir.dims import Expr, Scope
 from ait_mlir.importers.torch.dims import DimTable
 from ait_mlir.importers.torch.errors import NotSupported
 from ait_mlir.importers.torch.library import torch
+from ait_mlir.importers.torch.trials import Unknown, values
 from ait_mlir.importers.torch.writer import ImportWriter
 
 ASSERTION = "aten._assert_scalar.default"
@@ -100,6 +101,14 @@ def _is_true(condition: Any, table: DimTable) -> bool:
         return False
     of_one = kind == "Unequality" and 1 in (a.as_int(), b.as_int())
     return of_one or _RELATIONS[_KINDS[kind]](table.scope(), a, b)
+
+
+def is_true_of_floats(condition: Any, table: DimTable) -> bool:
+    """Whether a condition of SymPy on floats of one dim holds for each of its values."""
+    try:
+        return all(holds for _, _, holds in values(condition, table.symbols_of(condition), table.scope()))
+    except (NotSupported, Unknown):
+        return False
 
 
 def is_about_values(condition: Any) -> bool:

@@ -14,6 +14,7 @@ from ait_mlir.importers.torch.library import torch
 from ait_mlir.importers.torch.recurrent import is_cast_layer, whole_layers
 from ait_mlir.importers.torch.rows import row_named
 from ait_mlir.importers.torch.scan import is_flip_of_scan, is_scan
+from ait_mlir.importers.torch.size_floats import float_functions
 from ait_mlir.importers.torch.tracing import any_size, example_size, without_layouts
 from ait_mlir.importers.torch.writes import without_writes
 
@@ -176,7 +177,7 @@ def _decomposed(program: Any, table: Any) -> Any:
     names = ", ".join(sorted(str(op) for op in table)) or "operations in place"
     dynamic = _dynamic_dims(program)
     try:
-        with whole_layers(), without_layouts(), any_size(), compositions():
+        with whole_layers(), without_layouts(), any_size(), compositions(), float_functions():
             program = program.run_decompositions(table)
     except Exception as error:
         raise ImportFailure(f"PyTorch cannot decompose {names} in this model: {error}") from error
@@ -204,7 +205,14 @@ def _composed(program: Any) -> Any:
     if not chosen:
         return program
     # a decomposition may not know these operands
-    with contextlib.suppress(Exception), whole_layers(), without_layouts(), any_size(), compositions():
+    with (
+        contextlib.suppress(Exception),
+        whole_layers(),
+        without_layouts(),
+        any_size(),
+        compositions(),
+        float_functions(),
+    ):
         found = program.run_decompositions(chosen)
         if {n.target for n in unsupported(found)} < missing:
             return found

@@ -13,6 +13,7 @@ from ait_mlir.dialects.ait.types import Shape
 from ait_mlir.dims import MAX_DIM, Dim, Expr, Scope, const, floordiv, maximum, minimum, mod, product, sym, total
 from ait_mlir.dims.expr import RESERVED
 from ait_mlir.importers.torch.errors import NotSupported
+from ait_mlir.importers.torch.trials import QUOTIENTS, Unknown, values
 
 UNBOUNDED = 4096
 """The maximum of a dim to which neither `torch.export.Dim` nor the model set one."""
@@ -195,9 +196,13 @@ class DimTable:
                 )
             return sym(found.name)
         if (rounded := _ROUNDED.get(type(e).__name__)) is not None:
-            if (scaled := self._scaled(e.args[0], type(e).__name__)) is not None:
-                return rounded(*scaled)
-            numerator, denominator = self.fraction(e.args[0])
+            try:
+                numerator, denominator = self.fraction(e.args[0])
+            except NotSupported:
+                if (found := self._by_trial(e)) is not None:
+                    return found
+                raise
+            denominator = const(denominator)
             if type(e).__name__ == "TruncToInt" and not self.scope().le(0, numerator):
                 raise NotSupported(f"the size {e} may be rounded from a number below 0")
             return rounded(numerator, denominator)
@@ -206,25 +211,52 @@ class DimTable:
             raise NotSupported(f"the size {e} uses {type(e).__name__}, which no dim expression has")
         return build([self._convert(argument) for argument in e.args])
 
-    def _scaled(self, e: Any, rounding: str) -> tuple[Expr, int] | None:
-        """A dim times a float that stands for a ratio, such as 1.2 for 6 / 5, as a dim over a whole number.
+    def symbols_of(self, e: Any) -> dict[Any, Expr]:
+        """The symbols of a SymPy expression over the named dims."""
+        return {symbol: self._convert(symbol) for symbol in e.free_symbols}
 
-        None unless both are rounded to the same number for every value of the dim.
+    def _by_trial(self, e: Any) -> Expr | None:
+        """A whole number that floats compute from one dim, such as ceil(1 / (1 / n)), as a dim expression, or None.
+        Raises `NotSupported` unless floats give its number for every value of the dim.
         """
-        if type(e).__name__ != "Mul" or len(e.args) != 2 or type(e.args[0]).__name__ != "Float":
+        scope, ratio = self.scope(), self._ratio(e.args[0])
+        if ratio is None or not scope.lt(0, ratio[1]):
             return None
-        factor, size = float(e.args[0]), e.args[1]
-        if type(size).__name__ != "ToFloat":
+        numerator, denominator = ratio
+        whole = scope.simplified(floordiv(numerator, denominator))
+        is_exact = scope.equal(whole * denominator, numerator)
+        found = whole if is_exact else scope.simplified(_ROUNDED[type(e).__name__](numerator, denominator))
+        try:
+            for name, n, size in values(e, self.symbols_of(e), scope):
+                if size is None:  # an error in PyTorch, too
+                    continue
+                if size != (expected := found.evaluate({name: n})):
+                    raise NotSupported(
+                        f"the size {e} is {size} for {name} = {n}, because floats are rounded, where {found} is "
+                        f"{expected}; use whole numbers, as in torch.arange(n) / n, or declare "
+                        f"Dim({name!r}, max={n - 1})"
+                    )
+        except Unknown:
             return None
-        inner = self._convert(size.args[0])
-        low, high = self.scope().bounds(inner)
-        ratio = Fraction(factor).limit_denominator(LARGEST_DENOMINATOR)
-        if low < 0 or factor < 0 or high - low > MOST_TRIED:
-            return None
-        to_whole = _ROUNDINGS[rounding]
-        if any(to_whole(factor * n) != to_whole(ratio * n) for n in range(low, high + 1)):
-            return None
-        return inner * ratio.numerator, ratio.denominator
+        return found
+
+    def _ratio(self, e: Any) -> tuple[Expr, Expr] | None:
+        """A real number of SymPy as a quotient of dim expressions, floats as the ratios that they stand for."""
+        kind = type(e).__name__
+        if e.is_number:
+            exact = Fraction(float(e))
+            value = exact if exact.denominator <= LARGEST_DENOMINATOR else exact.limit_denominator(LARGEST_DENOMINATOR)
+            return const(value.numerator), const(value.denominator)
+        if kind in ("Add", "Mul", *QUOTIENTS):
+            parts = [self._ratio(argument) for argument in e.args]
+            (a, b), *others = [part for part in parts if part is not None]
+            if len(others) + 1 < len(parts):
+                return None
+            for c, d in others:
+                pairs = {"Add": (a * d + b * c, b * d), "Mul": (a * c, b * d)}
+                a, b = pairs.get(kind, (a * d, b * c))
+            return a, b
+        return self._convert(e.args[0] if kind == "ToFloat" else e), const(1)
 
     def fraction(self, e: Any) -> tuple[Expr, int]:
         """A real number of sympy as a fraction: a dim expression, divided by a whole number. Raises `NotSupported` for
@@ -254,24 +286,17 @@ class DimTable:
         raise NotSupported(f"the size is rounded from {e}, which floats do not compute exactly")
 
 
-def _ceil(numerator: Expr, denominator: int) -> Expr:
-    return floordiv(numerator + (denominator - 1), const(denominator))
+def _ceil(numerator: Expr, denominator: Expr) -> Expr:
+    return floordiv(numerator + (denominator - 1), denominator)
 
 
-def _floor(numerator: Expr, denominator: int) -> Expr:
-    return floordiv(numerator, const(denominator))
-
-
-_ROUNDED: Mapping[str, Callable[[Expr, int], Expr]] = {"CeilToInt": _ceil, "FloorToInt": _floor, "TruncToInt": _floor}
-_ROUNDINGS: Mapping[str, Callable[[Any], int]] = {
-    "CeilToInt": math.ceil,
-    "FloorToInt": math.floor,
-    "TruncToInt": math.trunc,
+_ROUNDED: Mapping[str, Callable[[Expr, Expr], Expr]] = {
+    "CeilToInt": _ceil,
+    "FloorToInt": floordiv,
+    "TruncToInt": floordiv,
 }
 LARGEST_DENOMINATOR = 1 << 10
 """Of the ratio that a float stands for."""
-MOST_TRIED = 1 << 16
-"""The most values of a dim for which a ratio is tried."""
 
 
 def _power(args: list[Expr]) -> Expr:

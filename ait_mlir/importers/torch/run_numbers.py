@@ -20,6 +20,7 @@ from ait_mlir.dims import Expr
 from ait_mlir.importers.torch.call import NotSupported
 from ait_mlir.importers.torch.dims import DimTable
 from ait_mlir.importers.torch.library import torch
+from ait_mlir.importers.torch.size_floats import FUNCTIONS
 from ait_mlir.importers.torch.writer import ImportWriter
 
 _OPERATOR: Any = operator  # some of its functions have no complete types
@@ -48,7 +49,7 @@ _OF_ONE: Mapping[Any, Callable[[ImportWriter, SSAValue], SSAValue]] = {
     torch.sym_float: lambda w, a: a,
     **{
         function: lambda w, a, name=name: w.pointwise(name, a)
-        for name in ("sqrt", "exp", "log", "sin", "cos", "tan")
+        for name in ("exp", "log", *FUNCTIONS)
         for function in (getattr(math, name), getattr(torch, f"_sym_{name}", None))
         if function is not None
     },

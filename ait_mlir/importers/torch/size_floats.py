@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import math
 from collections.abc import Callable, Generator, Mapping
 from typing import Any
 
+import numpy as np
 from xdsl.dialects.builtin import f64
 from xdsl.ir import SSAValue
 
@@ -25,6 +27,9 @@ _OF_TWO: Mapping[str, Callable[[ImportWriter, SSAValue, SSAValue], SSAValue]] = 
     "Min": ImportWriter.minimum,
 }
 """By the class of an expression of SymPy."""
+FUNCTIONS = ("sqrt", "cos", "cosh", "sin", "sinh", "tan", "tanh", "asin", "acos", "atan", "log2")
+"""The functions of `math` that PyTorch computes of dims; the names of our ops, too."""
+_OPAQUE = "OpaqueUnaryFn_"
 
 
 def size_float(w: ImportWriter, value: Any, table: DimTable) -> SSAValue:
@@ -43,10 +48,14 @@ def _written(w: ImportWriter, e: Any, table: DimTable) -> SSAValue:
     kind = type(e).__name__
     if e.is_number:
         return w.scalar(float(e), f64)
+    if kind == "FloatPow" and e.args[0].is_number and float(e.args[0]) == math.e:
+        return w.pointwise("exp", _written(w, e.args[1], table))
+    if kind == "Pow" and e.args[1].is_Integer and e.args[1] > 0:  # SymPy's form of a product of equal factors
+        return functools.reduce(w.mul, [_written(w, e.args[0], table)] * int(e.args[1]))
     if kind in _OF_TWO:
         return functools.reduce(functools.partial(_OF_TWO[kind], w), (_written(w, a, table) for a in e.args))
-    if kind == "OpaqueUnaryFn_sqrt":
-        return w.pointwise("sqrt", _written(w, e.args[0], table))
+    if kind.removeprefix(_OPAQUE) in FUNCTIONS:
+        return w.pointwise(kind.removeprefix(_OPAQUE), _written(w, e.args[0], table))
     raise NotSupported(f"the float {e} of dims is not supported; compute it with tensors")
 
 
@@ -68,3 +77,64 @@ def no_example_floats() -> Generator[None]:
         yield
     finally:
         node.guard_float = own
+
+
+def _logarithm(x: Any, base: float = math.e) -> Any:
+    return torch._sym_log2(x) * (1 / math.log2(base))
+
+
+_COMPOSED: Mapping[str, Callable[..., Any]] = {
+    "log": _logarithm,
+    "log10": lambda x: _logarithm(x, 10),
+    "log1p": lambda x: _logarithm(x + 1),
+    "exp": lambda x: math.e ** torch.sym_float(x),
+    "exp2": lambda x: 2.0 ** torch.sym_float(x),
+    "radians": lambda x: x * (math.pi / 180),
+    "degrees": lambda x: x * (180 / math.pi),
+}
+"""Functions of `math` by others."""
+
+
+@contextlib.contextmanager
+def float_functions() -> Generator[None]:
+    """A context in which functions of `math` and NumPy keep numbers that depend on dims: `math.log(x.shape[0])`. Their
+    own functions need a float, which would fix the dim. PyTorch's check of a program accepts them.
+    """
+    verifier = torch._export.verifier.Verifier
+    of_dims = {name: getattr(torch, f"_sym_{name}") for name in FUNCTIONS} | dict(_COMPOSED)
+    allowed = verifier.allowed_op_types
+
+    def allowed_op_types(self: Any) -> tuple[Any, ...]:
+        return *allowed(self), _OfDims
+
+    with contextlib.ExitStack() as stack:
+        for place in (math, np):
+            for name, function in of_dims.items():
+                if (own := getattr(place, name, None)) is not None:
+                    stack.callback(setattr, place, name, own)
+                    setattr(place, name, _of_either(own, function))
+        stack.callback(setattr, verifier, "allowed_op_types", allowed)
+        verifier.allowed_op_types = allowed_op_types
+        yield
+
+
+def _of_either(own: Callable[..., Any], of_dims: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that calls `of_dims` for numbers that depend on dims, and `own` for others."""
+
+    @functools.wraps(own)
+    def function(*args: Any, **kwargs: Any) -> Any:
+        is_of_dims = bool(args) and isinstance(args[0], torch.SymInt | torch.SymFloat)
+        return (of_dims if is_of_dims else own)(*args, **kwargs)
+
+    return function
+
+
+class _OfDimsType(type):
+    """The type of `_OfDims`, whose instances are functions of PyTorch."""
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return getattr(instance, "__name__", "").removeprefix("_sym_") in FUNCTIONS
+
+
+class _OfDims(metaclass=_OfDimsType):
+    """PyTorch's functions of numbers that depend on dims."""

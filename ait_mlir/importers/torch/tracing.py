@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import math
 from collections.abc import Callable, Generator
 from typing import Any
 
@@ -58,23 +57,6 @@ def orders_by_example() -> Generator[None]:
         yield
     finally:
         package.contract_path = choose
-
-
-@contextlib.contextmanager
-def symbolic_roots() -> Generator[None]:
-    """A context for a trace in which `math.sqrt` keeps a number that depends on dims: `math.sqrt(x.shape[0])`.
-    Python's own function needs a float, which would fix the dim.
-    """
-    own = math.sqrt
-
-    def sqrt(x: Any) -> Any:
-        return torch.sym_sqrt(x) if isinstance(x, torch.SymInt | torch.SymFloat) else own(x)
-
-    math.sqrt = sqrt
-    try:
-        yield
-    finally:
-        math.sqrt = own
 
 
 def example_size(size: Any) -> int:
