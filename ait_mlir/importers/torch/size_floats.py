@@ -83,14 +83,36 @@ def _logarithm(x: Any, base: float = math.e) -> Any:
     return torch._sym_log2(x) * (1 / math.log2(base))
 
 
+def _decimal_logarithm(x: Any) -> Any:
+    return _logarithm(x, 10)
+
+
+def _logarithm_of_next(x: Any) -> Any:
+    return _logarithm(x + 1)
+
+
+def _power_of(base: float) -> Callable[[Any], Any]:
+    def power(x: Any) -> Any:
+        return base ** torch.sym_float(x)
+
+    return power
+
+
+def _times(factor: float) -> Callable[[Any], Any]:
+    def product(x: Any) -> Any:
+        return x * factor
+
+    return product
+
+
 _COMPOSED: Mapping[str, Callable[..., Any]] = {
     "log": _logarithm,
-    "log10": lambda x: _logarithm(x, 10),
-    "log1p": lambda x: _logarithm(x + 1),
-    "exp": lambda x: math.e ** torch.sym_float(x),
-    "exp2": lambda x: 2.0 ** torch.sym_float(x),
-    "radians": lambda x: x * (math.pi / 180),
-    "degrees": lambda x: x * (180 / math.pi),
+    "log10": _decimal_logarithm,
+    "log1p": _logarithm_of_next,
+    "exp": _power_of(math.e),
+    "exp2": _power_of(2.0),
+    "radians": _times(math.pi / 180),
+    "degrees": _times(180 / math.pi),
 }
 """Functions of `math` by others."""
 

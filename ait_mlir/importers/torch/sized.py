@@ -42,6 +42,19 @@ def _powers_spaced(
     return base ** _evenly_spaced(start, end, steps, dtype=made, device=device)
 
 
+def _frequencies(own: Callable[..., Any], half: bool) -> Callable[..., Any]:
+    """`torch.fft.fftfreq`, and `rfftfreq` for `half` of them."""
+
+    def frequencies(n: Any, d: float = 1.0, *, dtype: Any = None, device: Any = None, **rest: Any) -> Any:
+        if not _is_dynamic(n):
+            return own(n, d, dtype=dtype, device=device, **rest)
+        places = torch.arange(n // 2 + 1 if half else n, device=device)
+        whole = places if half else torch.where(places <= (n - 1) // 2, places, places - n)
+        return whole.to(dtype or torch.get_default_dtype()) * (1 / (n * d))
+
+    return frequencies
+
+
 def _one_hot(x: Any, num_classes: Any = -1) -> Any:
     if not _is_dynamic(num_classes):
         return torch.nn.functional.one_hot(x, num_classes)
@@ -183,7 +196,7 @@ def _pool_of_mean(own: Callable[..., Any], rank: int) -> Callable[..., Any]:
 
 def _sizes_of_parts(x: Any, output_size: Any, rank: int) -> list[Any]:
     """How many parts each of the last `rank` dims has: one number is for all of them, None for each element."""
-    given = output_size if isinstance(output_size, Sequence) else [output_size] * rank
+    given: Sequence[Any] = [output_size] * rank if isinstance(output_size, int | torch.SymInt | None) else output_size
     return [n if size is None else size for n, size in zip(x.shape[-rank:], given, strict=True)]
 
 
@@ -234,11 +247,15 @@ def _affine_grid(own: Callable[..., Any]) -> Callable[..., Any]:
 # ** the table **
 
 
+def _nothing(x: Any) -> bool:
+    return False
+
+
 def _without_any(own: Callable[..., Any]) -> Callable[..., Any]:
     """`own`, which raises an error if any value is out of range, without this check."""
 
     def unchecked(*args: Any, **options: Any) -> Any:
-        kept, torch.any = torch.any, lambda _: False
+        kept, torch.any = torch.any, _nothing
         try:
             return own(*args, **options)
         finally:
@@ -263,6 +280,8 @@ def _table() -> Mapping[Any, Callable[..., Any]]:
         torch.full_like: _filled(torch.full_like, torch.ones_like),
         torch.linspace: _evenly_spaced,
         torch.logspace: _powers_spaced,
+        torch.fft.fftfreq: _frequencies(torch.fft.fftfreq, half=False),
+        torch.fft.rfftfreq: _frequencies(torch.fft.rfftfreq, half=True),
         functional.one_hot: _one_hot,
         **{f: _window(f, made) for n, made in windows.items() for f in (getattr(torch, f"{n}_window"),)},
         torch.tril_indices: _triangle_indices(torch.tril_indices, lower=True),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Generator, Mapping
 from typing import Any
 
 from ait_mlir.dims import Expr, Scope, sym
@@ -13,7 +13,7 @@ MOST_TRIED = 1 << 16
 """The most values of a dim for which floats are tried."""
 QUOTIENTS = ("FloatTrueDiv", "IntTrueDiv")
 _OPERATOR: Any = operator  # some of its functions have no complete types
-_FUNCTIONS: Mapping[str, Callable[..., Any]] = {
+_FUNCTIONS: dict[str, Any] = {
     **dict.fromkeys(QUOTIENTS, _OPERATOR.truediv),
     **dict.fromkeys(("FloorDiv", "CleanDiv"), _OPERATOR.floordiv),
     **dict.fromkeys(("Mod", "PythonMod"), _OPERATOR.mod),
