@@ -12,7 +12,7 @@ from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
 
 from ait_mlir.building.writer import Writer
 from ait_mlir.dialects.ait.base import AitOp
-from ait_mlir.dialects.ait.dtypes import compute_type, is_float
+from ait_mlir.dialects.ait.dtypes import compute_type, is_computed_float, is_float
 from ait_mlir.dialects.ait.gemm import GemmOp
 from ait_mlir.dialects.ait.loops import AtOp, FoldOp, IndexOp
 from ait_mlir.dialects.ait.recurrence import RecurrenceOp
@@ -96,8 +96,8 @@ class Step:
         if len(sources) != 1 or (h := sources.pop()) not in states:
             raise NoElements("the products of a step do not all multiply one carried value")
         for op in self.products:
-            if not is_float(tensor_type(op.a).element_type):
-                raise NoElements("a product of a step is one of integers")
+            if not is_computed_float(tensor_type(op.a).element_type):
+                raise NoElements("a product of a step is one of integers or of 8-bit floats")
             if op.layout.data != "rcr" or op.epilogue.blocks or op.b not in arguments[count + carry :]:
                 raise NoElements("a product of a step is not with the rows of a captured tensor")
         self.states = [h, *(v for v in states if v is not h)]

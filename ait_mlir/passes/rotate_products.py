@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from xdsl.dialects.builtin import IntegerAttr, i64
 from xdsl.ir import Block, Operation, SSAValue
 
+from ait_mlir.dialects.ait.dtypes import is_computed_float
 from ait_mlir.dialects.ait.elementwise import AddOp, MulOp, SubOp
 from ait_mlir.dialects.ait.gemm import GemmOp, RotatedGemmOp
 from ait_mlir.dialects.ait.types import Shape, scope_of, tensor_type
@@ -146,6 +147,8 @@ def seconds_of_pass(op: RotatedGemmOp, target: Target) -> float:
 def rotations(gemm: GemmOp) -> list[Turned]:
     """The rotations of the first parts of a product, up to the first part without one or with other tables or sizes."""
     if gemm.layout.data != "rcr" or gemm.epilogue.blocks or "kernel" in gemm.attributes:
+        return []
+    if not is_computed_float(tensor_type(gemm.a).element_type):
         return []
     split = reader(gemm.output)
     last = tensor_type(gemm.output).rank - 1

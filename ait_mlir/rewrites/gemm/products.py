@@ -11,7 +11,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 
 from ait_mlir.dialects.ait.base import same_type
 from ait_mlir.dialects.ait.data import ParamOp
-from ait_mlir.dialects.ait.dtypes import is_float
+from ait_mlir.dialects.ait.dtypes import is_computed_float
 from ait_mlir.dialects.ait.elementwise import AddOp, ClampOp, ElementwiseOp, UnaryOp
 from ait_mlir.dialects.ait.gemm import ContractionOp, GatedGemmOp, GemmOp
 from ait_mlir.dialects.ait.region import FusedElementwiseOp, YieldOp
@@ -256,7 +256,7 @@ def gates_with(product: GemmOp, root: FusedElementwiseOp, limit: IntegerAttr) ->
     most `limit` operands."""
     halved = [is_halved(product, value) for value in product.epilogue_operands]
     count = sum(2 if both else 1 for both in halved) + len(root.operands)  # a and b for the halves
-    return None not in halved and count <= limit.value.data and is_float(tensor_type(product.a).element_type)
+    return None not in halved and count <= limit.value.data and is_computed_float(tensor_type(product.a).element_type)
 
 
 @native
