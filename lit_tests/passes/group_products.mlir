@@ -82,3 +82,16 @@ ait.graph @single(%x: !ait.tensor<4 x 4 x f32>, %d: !ait.tensor<m x 4 x f32>, %t
   ait.output "y7" %7 : !ait.tensor<4 x 4 x f32>
   ait.output "y8" %8 : !ait.tensor<4 x 4 x f32>
 }
+
+// Products of 8-bit floats have kernels of their own.
+// CHECK-LABEL: ait.graph @float8
+ait.graph @float8(%x: !ait.tensor<4 x 16 x f8E4M3FN>, %z: !ait.tensor<4 x 16 x f8E4M3FN>) {
+  // CHECK-NOT: ait.grouped_gemm
+  // CHECK: ait.output
+  %v = ait.param "v" : !ait.tensor<6 x 16 x f8E4M3FN>
+  %w = ait.param "w" : !ait.tensor<6 x 16 x f8E4M3FN>
+  %0 = ait.gemm rcr %x, %v : !ait.tensor<4 x 6 x f32>
+  %1 = ait.gemm rcr %z, %w : !ait.tensor<4 x 6 x f32>
+  ait.output "y" %0 : !ait.tensor<4 x 6 x f32>
+  ait.output "z" %1 : !ait.tensor<4 x 6 x f32>
+}

@@ -610,3 +610,18 @@ ait.graph @operands_1(%x: !ait.tensor<b x 4 x f16>, %w: !ait.tensor<12 x 4 x f16
   } : !ait.tensor<b x 6 x f16>
   ait.output "y" %1 : !ait.tensor<b x 6 x f16>
 }
+
+// Factors are 8-bit floats, of which no gated product is made.
+// CHECK-LABEL: ait.graph @float8(
+// CHECK-NOT: ait.gated_gemm
+// CHECK: ait.output
+ait.graph @float8(%x: !ait.tensor<b x 16 x f8E4M3FN>, %w: !ait.tensor<12 x 16 x f8E4M3FN>) dims {b = 1 to 8} {
+  %0 = ait.gemm rcr %x, %w : !ait.tensor<b x 12 x f32>
+  %g, %u = ait.split %0 dim 1 : !ait.tensor<b x 6 x f32>, !ait.tensor<b x 6 x f32>
+  %1 = ait.fused_elementwise(%u, %g) {
+  ^bb0(%2: f32, %3: f32):
+    %4 = ait.mul %2, %3 : f32
+    ait.yield %4 : f32
+  } : !ait.tensor<b x 6 x f32>
+  ait.output "y" %1 : !ait.tensor<b x 6 x f32>
+}

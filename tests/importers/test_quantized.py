@@ -11,11 +11,17 @@ import torch
 import torch.ao.quantization.fx._decomposed
 
 import ait_mlir
+from ait_mlir.dialects.ait.dtypes import f8E4M3FN
+from ait_mlir.dialects.ait.gemm import GemmOp
+from ait_mlir.dialects.ait.types import tensor_type
+from ait_mlir.driver import run_to_phase
 from ait_mlir.importers.errors import ImportFailure
 from ait_mlir.importers.torch import from_torch
+from ait_mlir.options import CompileOptions
 from ait_mlir.reference.graph import evaluate_graph
 from tests.importers.test_ops import Lambda
 
+F: Any = torch.nn.functional
 QD: Any = torch.ops.quantized_decomposed
 I8, U8 = torch.int8, torch.uint8
 SCALES = torch.tensor([0.5, 0.125, 0.25, 1.0])
@@ -75,8 +81,11 @@ def test_groups_along_a_row() -> None:
     np.testing.assert_array_equal(next(iter(got.values())), model(q).numpy())
 
 
+@pytest.mark.parametrize("by_recipe", [False, True], ids=["_scaled_mm", "scaled_mm"])
 @pytest.mark.parametrize("scales", ["whole", "rows"])
-def test_scaled_products(scales: str) -> None:
+def test_scaled_products(scales: str, by_recipe: bool) -> None:
+    """On a card that multiplies 8-bit floats each is one launch."""
+    recipe = F.ScalingType.TensorWise if scales == "whole" else F.ScalingType.RowWise
     shapes = {"whole": ((), ()), "rows": ((4, 1), (1, 16))}[scales]
     torch.manual_seed(0)
     a, b = (torch.randn(n, 256).to(torch.float8_e4m3fn) for n in (4, 16))
@@ -84,9 +93,15 @@ def test_scaled_products(scales: str) -> None:
 
     class Model(torch.nn.Module):
         def forward(self, a: torch.Tensor, b: torch.Tensor, x: torch.Tensor, y: torch.Tensor) -> Any:
+            if by_recipe:
+                return F.scaled_mm(a, b.t(), x, recipe, y, recipe, output_dtype=torch.bfloat16)
             return torch._scaled_mm(a, b.t(), x, y, out_dtype=torch.bfloat16)
 
     imported = from_torch(Model().eval(), (a, b, x, y))
+    module = imported.module.clone()
+    run_to_phase(module, "selected", CompileOptions("cuda", "sm_90a"))
+    (launch,) = (op for op in module.walk() if "kernel" in op.attributes)
+    assert isinstance(launch, GemmOp) and tensor_type(launch.a).element_type == f8E4M3FN
     want = (a.double() * x.double()) @ (b.t().double() * y.double())
     names = [item.name for item in imported.inputs.tensors]
     arrays = dict(zip(names, (a.double().numpy(), b.double().numpy(), x.numpy(), y.numpy()), strict=True))

@@ -109,16 +109,36 @@ def scaled_mm(c: Call) -> Value:
     and columns of the second, or for blocks of 128."""
     if c.optional("scale_result") is not None:
         raise NotSupported("scale_result is not supported; scale the result by a product")
-    operands = [_values(c, name, scale) for name, scale in (("self", "scale_a"), ("mat2", "scale_b"))]
+    return _scaled_product(c, c.tensor("scale_a"), c.tensor("scale_b"))
+
+
+def scaled_mm_of_recipes(c: Call) -> Value:
+    """`torch.nn.functional.scaled_mm`: as `scaled_mm`, with one scale for each matrix, in the order of its rows."""
+    if c["contraction_dim"]:
+        raise NotSupported("contraction_dim is not supported; transpose the matrices")
+    scales: list[SSAValue] = []
+    for name in ("a", "b"):
+        if any(c[f"swizzle_{name}"]):
+            raise NotSupported(f"swizzle_{name} is not supported; expected scales in the order of the matrix's rows")
+        given = c[f"scale_{name}"]
+        if len(given) != 1:
+            raise NotSupported(f"scale_{name} has {len(given)} tensors, expected one")
+        scales.append(c.w.full(given[0]))
+    return _scaled_product(c, *scales)
+
+
+def _scaled_product(c: Call, first: SSAValue, second: SSAValue) -> Value:
+    """The product of the values of `self` and `mat2`, plus the bias if there is one."""
+    operands = [_values(c, "self", "scale_a", first), _values(c, "mat2", "scale_b", second)]
     y = product(c.w, *operands)
     if (bias := c.optional("bias")) is not None:
         y = c.w.add(y, c.w.cast(bias, f32))
     return c.w.cast(y, c.element)
 
 
-def _values(c: Call, name: str, scale_name: str) -> SSAValue:
-    """The values in f32 of a matrix and its scale."""
-    x, scale = c.tensor(name), c.tensor(scale_name)
+def _values(c: Call, name: str, scale_name: str, scale: SSAValue) -> SSAValue:
+    """The values in f32 of a matrix with a scale."""
+    x = c.tensor(name)
     dims, own = tensor_type(x).dims, tensor_type(scale).dims
     if tensor_type(scale).element_type != f32:
         raise NotSupported(f"{scale_name} has {tensor_type(scale).element_type}, expected f32")
@@ -146,6 +166,7 @@ PLACES: dict[str, Callable[[Call], Places]] = {
 """By the name of an overload, without the direction."""
 ROWS: dict[str, Row] = {
     "aten._scaled_mm.default": scaled_mm,
+    "aten._scaled_mm_v2.default": scaled_mm_of_recipes,
     **{f"quantized_decomposed.quantize_{name}": quantize(places) for name, places in PLACES.items()},
     **{f"quantized_decomposed.dequantize_{name}": dequantize(places) for name, places in PLACES.items()},
 }
