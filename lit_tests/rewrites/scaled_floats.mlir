@@ -73,7 +73,7 @@ ait.graph @epilogue(%x: !ait.tensor<9 x 64 x f8E4M3FN>, %w: !ait.tensor<24 x 64 
 // lie across, other types.
 // CHECK-LABEL: ait.graph @others
 // WIDE-LABEL:  ait.graph @others
-ait.graph @others(%x: !ait.tensor<8 x 64 x f8E4M3FN>, %one: !ait.tensor<f32>, %g: !ait.tensor<24 x 2 x f32>, %h: !ait.tensor<2 x 1 x f32>, %k: !ait.tensor<64 x f32>, %w: !ait.tensor<24 x 64 x f8E4M3FN>, %i: !ait.tensor<24 x 64 x i8>, %t: !ait.tensor<64 x 8 x f8E4M3FN>, %two: !ait.tensor<f64>) {
+ait.graph @others(%x: !ait.tensor<8 x 64 x f8E4M3FN>, %one: !ait.tensor<f32>, %g: !ait.tensor<24 x 2 x f32>, %h: !ait.tensor<2 x 1 x f32>, %k: !ait.tensor<64 x f32>, %w: !ait.tensor<24 x 64 x f8E4M3FN>, %i: !ait.tensor<24 x 64 x i8>, %t: !ait.tensor<64 x 8 x f8E4M3FN>, %two: !ait.tensor<f64>, %j: !ait.tensor<8 x 64 x i8>) {
   // CHECK-NOT: %w epilogue(%
   // CHECK-NOT: ait.permute
   // CHECK:     ait.output "y0"
@@ -84,6 +84,7 @@ ait.graph @others(%x: !ait.tensor<8 x 64 x f8E4M3FN>, %one: !ait.tensor<f32>, %g
   %a2 = ait.dequantize %x scale %h blocks [4, 64] : !ait.tensor<8 x 64 x f32>
   %a3 = ait.dequantize %x scale %two : !ait.tensor<8 x 64 x f64>
   %a4 = ait.dequantize %t scale %one : !ait.tensor<64 x 8 x f32>
+  %a5 = ait.dequantize %j scale %one : !ait.tensor<8 x 64 x f32>
   %w0 = ait.dequantize %w scale %one : !ait.tensor<24 x 64 x f32>
   %w1 = ait.dequantize %w scale %g blocks [1, 32] : !ait.tensor<24 x 64 x f32>
   %w2 = ait.dequantize %w scale %k : !ait.tensor<24 x 64 x f32>
@@ -95,6 +96,7 @@ ait.graph @others(%x: !ait.tensor<8 x 64 x f8E4M3FN>, %one: !ait.tensor<f32>, %g
   %y3 = ait.gemm rcr %a, %w1 : !ait.tensor<8 x 24 x f32>
   %y4 = ait.gemm rcr %a, %w2 : !ait.tensor<8 x 24 x f32>
   %y5 = ait.gemm rcr %a, %w4 : !ait.tensor<8 x 24 x f32>
+  %z2 = ait.gemm rcr %a5, %w0 : !ait.tensor<8 x 24 x f32>
   %y6 = ait.gemm rcr %a, %w0 epilogue() {
   ^bb0(%acc: f32):
     %r = ait.relu %acc : f32
@@ -117,4 +119,5 @@ ait.graph @others(%x: !ait.tensor<8 x 64 x f8E4M3FN>, %one: !ait.tensor<f32>, %g
   ait.output "y9" %y9 : !ait.tensor<24 x 8 x f32>
   ait.output "z0" %z0 : !ait.tensor<8 x 24 x f32>
   ait.output "z1" %z1 : !ait.tensor<8 x 24 x f32>
+  ait.output "z2" %z2 : !ait.tensor<8 x 24 x f32>
 }

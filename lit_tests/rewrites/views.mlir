@@ -158,3 +158,19 @@ ait.graph @expand_of_rows(%x: !ait.tensor<1 x 1 x 64 x f32>, %w: !ait.tensor<4 x
   %1 = ait.bmm rrr %0, %w : !ait.tensor<4 x 16 x 8 x f32>
   ait.output "y" %1 : !ait.tensor<4 x 16 x 8 x f32>
 }
+
+// Products of 8-bit floats read operands whose rows lie along k: a transpose becomes a layout only if they do then.
+// CHECK-LABEL: ait.graph @transposes_of_float8
+ait.graph @transposes_of_float8(%x: !ait.tensor<64 x m x f8E4M3FN>, %w: !ait.tensor<64 x 24 x f8E4M3FN>, %u: !ait.tensor<m x 64 x f8E4M3FN>) dims {m = 1 to 8} {
+  // CHECK: [[V:%.*]] = ait.permute %x [1, 0] : !ait.tensor<m x 64 x f8E4M3FN>
+  // CHECK: [[W:%.*]] = ait.permute %w [1, 0] : !ait.tensor<24 x 64 x f8E4M3FN>
+  // CHECK: ait.gemm rcr [[V]], [[W]] : !ait.tensor<m x 24 x f32>
+  // CHECK: ait.gemm rrr %u, %w : !ait.tensor<m x 24 x f32>
+  %v = ait.permute %x [1, 0] : !ait.tensor<m x 64 x f8E4M3FN>
+  %t = ait.permute %w [1, 0] : !ait.tensor<24 x 64 x f8E4M3FN>
+  %0 = ait.gemm rcr %v, %t : !ait.tensor<m x 24 x f32>
+  %1 = ait.permute %u [1, 0] : !ait.tensor<64 x m x f8E4M3FN>
+  %2 = ait.gemm crr %1, %w : !ait.tensor<m x 24 x f32>
+  ait.output "y" %0 : !ait.tensor<m x 24 x f32>
+  ait.output "z" %2 : !ait.tensor<m x 24 x f32>
+}
