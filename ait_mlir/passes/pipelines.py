@@ -325,8 +325,8 @@ PHASE_TABLE: dict[str, Phase] = table(
             "canonical",
             (
                 "partition",
-                "multiply-stored",
                 "multiply-float8{{{card}}}",
+                "multiply-stored",
                 "widen-float8{{{card}}}",
                 "narrow-row-ops",
                 "fuse-masked-attention",
