@@ -18,6 +18,7 @@ KINDS: tuple[Kind, ...] = ("cuda", "rocm")
 THREADS = 128
 HEAD = """
 #include "ait/gpu/launch.h"
+#include "ait/kernels/gpu/vector.cuh"
 #include "ait/types.h"
 #if defined(AIT_CUDA)
 #include "ait/kernels/gpu/bulk.cuh"
@@ -168,6 +169,10 @@ MISTAKES = {
     "divergent-shuffle": (
         "if (threadIdx.x % 2 == 0) out[threadIdx.x] = shuffle_xor(in[threadIdx.x], 2);",
         r"threads wait for others that never come: threads 0, 2, 4, .* wait at __shfl_xor",
+    ),
+    "global-store": (
+        "__shared__ uint4 tile[128]; store_word(tile + threadIdx.x, uint4{}); out[threadIdx.x] = 0.f;",
+        r"an address of shared memory, where an instruction accesses global memory alone",
     ),
     "local-of-another": (
         "__shared__ const float* place; float mine = 1.f; if (threadIdx.x == 0) place = &mine;\n __syncthreads(); out[threadIdx.x] = *place + mine;",

@@ -9,11 +9,11 @@ import numpy as np
 from tests.kernels.harness import Case, Library
 
 
-def rows_added(t: str) -> Case:
+def rows_added(t: str, places: str = "1 to 20000") -> Case:
     """Rows of 8 added to rows of a tensor."""
     return Case(
         f"""ait.graph @g(%x: !ait.tensor<600 x 8 x {t}>, %v: !ait.tensor<s x 8 x {t}>, %i: !ait.tensor<s x 1 x i64>)
-          dims {{s = 1 to 20000}} {{
+          dims {{s = {places}}} {{
           %y = ait.scatter add %x, %v at(%i) dims [0] kept [1] : !ait.tensor<600 x 8 x {t}>
           ait.output "y" %y : !ait.tensor<600 x 8 x {t}>
         }}""",
@@ -59,12 +59,17 @@ Sums = tuple[Case, type[np.generic], int]
 """A case of `rows_added`, or of `added_along` with its number of rows; its element type; the rows or 0."""
 
 
+BUCKETED: Sums = (rows_added("f32", "1 to 100000 hints [100000]"), np.float32, 0)
+"""So many places that a card sorts them in buckets."""
+
+
 def sums(many: int = 64) -> list[Sums]:
     return [
         (rows_added("f32"), np.float32, 0),
         (rows_added("f16"), np.float16, 0),
         (added_along("f32", 5), np.float32, 5),
         (added_along("f16", many), np.float16, many),
+        BUCKETED,
     ]
 
 

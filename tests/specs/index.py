@@ -194,13 +194,6 @@ SCATTER = Spec(
             "set-tags", "scatter set %a, %b at(%c) dims [1] kept [0]", "64 x 3001 x T", "64 x s x T", "64 x s x i32", below={2: 3001},
             types=("f32",), envs=({"b": 1, "s": 520},), few=({"b": 1, "s": 520},), both=True,
         ),
-        *(
-            form(
-                f"{kind}-words", f"scatter {kind} %a, %b at(%c) dims [0] kept [1]", "5 x 32768 x T", "7 x 32768 x T", "7 x 1 x i64",
-                below={2: 5}, types=("f16",), envs=LONG[:1], few=LONG[:1], both=True,
-            )
-            for kind in ("add", "set")
-        ),
         form(
             "set-few", "scatter set %a, %b at(%c) dims [0] kept [1]", "600 x 8 x T", "70 x 8 x T", "70 x 1 x i64", below={2: 600},
             types=("f16",), envs=LONG[:1], few=LONG[:1], both=True,

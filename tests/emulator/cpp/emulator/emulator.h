@@ -77,6 +77,9 @@ int warp_lanes();  ///< 32 or 64
 /// @brief Dynamic shared memory of the block, as aligned as the kernel declares it and no more.
 char* dynamic_shared(size_t alignment);
 
+/// @brief Fails for an address of shared memory, for an instruction that accesses global memory alone.
+void check_global(const void* address);
+
 /// @brief The place of a pointer into shared memory in the shared window, and back.
 uint32_t shared_address(const void* pointer);
 void* shared_pointer(uint32_t address, int rank = -1);

@@ -255,6 +255,14 @@ void start_block(Block& block) {
   for (const Variable* variable : launched_variables) memset(reinterpret_cast<char*>(static_begin) + variable->offset, 0xff, variable->bytes);
 }
 
+void check_global(const void* address) {
+  const uintptr_t at = uintptr_t(address);
+  const bool is_static = at >= static_begin && at < static_end;
+  if (current != nullptr && (is_static || at - uintptr_t(current->block->window) < kWindowBytes)) {
+    fail("an address of shared memory, where an instruction accesses global memory alone");
+  }
+}
+
 char* dynamic_shared(size_t alignment) {
   Block& block = *current->block;
   if (block.dynamic_begin == 0) {

@@ -80,10 +80,11 @@ __global__ void __launch_bounds__(128) scatter_kernel(IndexedSpace<kRank, kIndic
 /// has room for as many elements. A place with an index outside of its dim is skipped.
 /// @tparam K unsigned, for as many numbers as there are elements that indices can name
 /// @tparam kLast whether many places replace elements without a sort
+/// @tparam kBuckets of `scatter_sorted`
 /// @param each as of `radix_sort`
 /// @param workspace with kLast 4 bytes for each element of each row that indices can name; else of `radix_bytes` for the places of each row if these may
 /// be more than kRadixTile
-template <class Kind, int kSerial, int kKeyed, class K, bool kLast, int kRank, int kIndices, class Id, class T>
+template <class Kind, int kSerial, int kKeyed, class K, bool kLast, bool kBuckets, int kRank, int kIndices, class Id, class T>
 int32_t scatter(const Context& ctx, const IndexedSpace<kRank, kIndices, Id>& space, const T* values, T* out, combined_t<Kind, T>* sums,
                 int each, void* workspace) {
   using Sorted = ScatterSpace<Kind, kSerial, kKeyed, kRank, kIndices, Id, T>;
@@ -100,18 +101,19 @@ int32_t scatter(const Context& ctx, const IndexedSpace<kRank, kIndices, Id>& spa
     const int32_t status = detail::scatter_rows(ctx, sorted, neighbours, fits);
     if (fits) return status;
   }
-  // Few places cost less than a sort; of a column for each thread, each place is read once. Many columns are moved in words.
+  // Few places cost less than a sort; of a column for each thread, each place is read once.
   constexpr int64_t kFewPlaces = 64;
   constexpr int kVec = 16 / sizeof(T);
-  const bool in_words = sorted.may_access(kVec), wide = in_words && ranges == 1 && sorted.columns() >= kWarpSize * kVec;
+  const bool in_words = sorted.may_access(kVec);
   if constexpr (kLast) {
     static_assert(std::is_same_v<Kind, SetElement>, "the last value of each element");
-    if (places > kFewPlaces || wide) {
+    if (places > kFewPlaces) {
       if (in_words) return detail::scatter_last<kVec>(ctx, sorted, neighbours, workspace);
       return detail::scatter_last<1>(ctx, sorted, neighbours, workspace);
     }
-  } else if (wide || (places > kFewPlaces && ranges > 1)) {
-    return in_words ? detail::scatter_sorted<K, kVec>(ctx, sorted, each, workspace) : detail::scatter_sorted<K, 1>(ctx, sorted, each, workspace);
+  } else if (places > kFewPlaces && ranges > 1) {
+    if (in_words) return detail::scatter_sorted<K, kBuckets, kVec>(ctx, sorted, each, workspace);
+    return detail::scatter_sorted<K, kBuckets, 1>(ctx, sorted, each, workspace);
   }
   LaunchConfig config;
   config.block = dim3(128);

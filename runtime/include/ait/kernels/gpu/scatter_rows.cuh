@@ -39,7 +39,7 @@ struct ScatterRows {
   using T = typename Space::Value;
   using A = typename Space::Sum;
   using Id = typename Space::Index;
-  static constexpr int kNumbers = Space::kNumbers, kAhead = kScatterRowsAhead, kWide = sizeof(T) < 16 ? 16 / sizeof(T) : 1;
+  static constexpr int kNumbers = Space::kNumbers, kAhead = kScatterRowsAhead, kTagged = 32 / kAhead, kWide = sizeof(T) < 16 ? 16 / sizeof(T) : 1;
   static constexpr bool kReplaces = std::is_same_v<typename Space::Combine, SetElement>, kExact = std::is_same_v<A, T>;
 
   /// Places that have been asked for.
@@ -53,7 +53,7 @@ struct ScatterRows {
   int lane, warp, thread, threads;  ///< `threads` read together: those of the block if `columns`, else of the warp
   int row_bits, here;               ///< these have `1 << row_bits` rows, of which `here` exist
   uint32_t places, targets, count, step;
-  uint32_t turn = 1;
+  uint32_t batches = 0;
   int64_t *index_starts, *dense_starts, *whole_starts;
   A *elements, *own;  ///< of the rows that are read together; of those of the warp
   uint32_t* tags;
@@ -154,7 +154,7 @@ struct ScatterRows {
         if (to[u] == nullptr) continue;
         if constexpr (kVec > 1 && kExact) {
           if (!plan.columns) {
-            store<kVec>(to[u], read[u]);
+            store<kVec, false>(to[u], read[u]);  // in shared memory
             continue;
           }
         }
@@ -240,11 +240,22 @@ struct ScatterRows {
   }
 
   /// @brief Combines a value of each lane, some of which name one element.
-  __device__ __forceinline__ void combine_clashing(int named, T value) const {
-    const uint32_t numbers[1] = {static_cast<uint32_t>(named)};
-    lanes_t same[1];
-    detail::lanes_with(numbers, plan.bits, same);
-    const lanes_t lanes = same[0] & ballot(named >= 0);
+  /// @param late lanes whose tag another lane had taken, perhaps for another element
+  __device__ __forceinline__ void combine_clashing(int named, T value, lanes_t late) const {
+    constexpr int kFew = 4;
+    lanes_t lanes = lanes_t(1) << lane;  // that name the element of this one
+    if (count_lanes(late) <= kFew) {
+      for (; late != 0; late &= late - 1) {
+        const int other = shuffle(named, detail::lowest_lane(late, kWarpSize - 1));
+        const lanes_t same = ballot(named == other);
+        if (named == other) lanes = same;
+      }
+    } else {
+      const uint32_t numbers[1] = {static_cast<uint32_t>(named)};
+      lanes_t same[1];
+      detail::lanes_with(numbers, plan.bits, same);
+      lanes = same[0] & ballot(named >= 0);
+    }
     if constexpr (kReplaces) {
       if (named >= 0 && lanes >> lane == 1) own[named] = value;  // the last one
     } else {
@@ -259,17 +270,23 @@ struct ScatterRows {
   }
   /// @brief Combines a batch with the elements of the warp, in order.
   __device__ __forceinline__ void combine(const int (&named)[kAhead], const T (&values)[kAhead]) {
+    // A tag has a bit for each item of a lane in some batches: lanes need not wait for each other.
+    const uint32_t first = batches % kTagged * kAhead;
+    if (first == 0 && batches > 0) {
+      for (int t = lane; t < plan.tags; t += kWarpSize) tags[t] = 0;
+      sync_warp();
+    }
+    ++batches;
     uint32_t clashes = 0;
 #pragma unroll
     for (int u = 0; u < kAhead; ++u) {
-      if (named[u] >= 0 && atomicExch(tags + (named[u] & (plan.tags - 1)), turn + u) == turn + u) clashes |= 1u << u;
-      sync_warp();
+      const uint32_t bit = 1u << u << first;
+      if (named[u] >= 0 && (atomicOr(tags + (named[u] & (plan.tags - 1)), bit) & bit) != 0) clashes |= 1u << u;
     }
-    turn += kAhead;
 #pragma unroll
     for (int u = 0; u < kAhead; ++u) {
-      if (ballot((clashes >> u & 1) != 0) != 0) {
-        combine_clashing(named[u], values[u]);
+      if (const lanes_t late = ballot((clashes >> u & 1) != 0)) {
+        combine_clashing(named[u], values[u], late);
       } else if (named[u] >= 0) {
         A& element = own[named[u]];
         element = Space::Combine::template apply<A>(kReplaces ? A{} : element, convert<A>(values[u]));

@@ -96,7 +96,9 @@ __device__ __forceinline__ void keep_whole(Word& word) {
 /// forgets how it is aligned, and makes four stores of a word of 16 bytes, each with 4 bytes of every 16.
 template <class Word>
 __device__ __forceinline__ void store_word(Word* to, const Word& word) {
-#if defined(AIT_CUDA) && !defined(AIT_EMULATED)
+#if defined(AIT_EMULATED)
+  ::ait::emulator::check_global(to);
+#elif defined(AIT_CUDA)
   if constexpr (sizeof(Word) == 16) {
     asm volatile("st.global.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(__cvta_generic_to_global(to)), "r"(word.x), "r"(word.y), "r"(word.z), "r"(word.w) : "memory");
     return;
@@ -104,7 +106,7 @@ __device__ __forceinline__ void store_word(Word* to, const Word& word) {
     asm volatile("st.global.v2.b32 [%0], {%1, %2};" ::"l"(__cvta_generic_to_global(to)), "r"(word.x), "r"(word.y) : "memory");
     return;
   }
-#elif defined(AIT_HIP) && !defined(AIT_EMULATED)
+#elif defined(AIT_HIP)
   typedef uint32_t Native __attribute__((vector_size(sizeof(Word) < 4 ? 4 : sizeof(Word)), may_alias));
   if constexpr (sizeof(Word) == 16) {
     *reinterpret_cast<Native*>(to) = Native{word.x, word.y, word.z, word.w};
