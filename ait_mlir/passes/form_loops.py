@@ -26,7 +26,7 @@ from ait_mlir.dialects.ait.strided import Strided
 from ait_mlir.dialects.ait.structure import op_key
 from ait_mlir.dialects.ait.traits import ChecksIndices, ReadsAll, ScalarLike, ViewLike
 from ait_mlir.dialects.ait.types import TensorType, scope_of, tensor_type
-from ait_mlir.dialects.ait.view import PermuteOp, ReshapeOp
+from ait_mlir.dialects.ait.view import PermuteOp, ReshapeOp, to_first
 from ait_mlir.dims import Expr, Scope, product, total
 from ait_mlir.elements import NoElements, form_loops, has_elements
 from ait_mlir.lowering.candidates import Candidate, candidates_of, standalone, steps_of
@@ -59,6 +59,8 @@ four times for f16. A rough estimate: a pool on an H200 that read an image in ch
 floor."""
 SAMPLED = 32
 """The same of an image that is sampled at the places of a grid: each element of a channel is a sector of its own."""
+SMALL_PLANE = 8192
+"""Bytes of a channel of an image that the first-level cache keeps while the channel is sampled."""
 NARROW = 16
 MOST_NARROW = 3.5
 """A copy that turns tiles fills them from this size of the last dim on; with fewer elements it takes longer in
@@ -324,9 +326,23 @@ class Former:
             return self.target.launch_seconds + seconds * self._copy_slowdown(op)
         if (more := self._slower_reads(op)) is not None:
             return more
+        if self._walks_along(op) or self._is_sampled_by_planes(op):
+            return 0.0
         width = BY_IR[tensor_type(op.results[0]).element_type].bytes
         is_sampled = any(isinstance(use.operation, GridSampleOp) for r in op.results for use in r.uses)
-        return 0.0 if self._walks_along(op) else seconds * (SAMPLED if is_sampled else STRIDED) / width
+        return seconds * (SAMPLED if is_sampled else STRIDED) / width
+
+    def _is_sampled_by_planes(self, op: ViewLike) -> bool:
+        """Whether a view is an image of small channels that is only sampled, to results of channels side by side."""
+        users = [use.operation for r in op.results for use in r.uses]
+        if not all(isinstance(user, GridSampleOp) for user in users):
+            return False
+        image = tensor_type(op.results[0])
+        plane = self._number(product(image.dims[1:3])) * BY_IR[image.element_type].bytes
+        after = [use.operation for user in users for r in user.results for use in r.uses]
+        return plane <= SMALL_PLANE and all(
+            isinstance(user, PermuteOp) and list(user.order()) == to_first(image.rank) for user in after
+        )
 
     def _slower_reads(self, op: ViewLike) -> float | None:
         """The seconds that loops, the only user of a view, take longer if they read its operand in place; None if other

@@ -88,7 +88,7 @@ def write_in_place(p: PatternBuilder) -> None:
 def write_permuted(p: PatternBuilder) -> None:
     """A buffer's only use is a copy with permuted dims: a kernel that accepts the strides writes the copy's target
     directly. The kernel's innermost dim must stay innermost, or be contiguous in the target, unless it writes any order
-    as fast."""
+    as fast or writes few elements."""
     source, target = p.result(p.op("ait_rt.alloc", [])), p.value()
     view = p.op("ait_rt.view", [source])
     root = p.op("ait_rt.copy", [p.result(view), target], results=0)
@@ -104,6 +104,9 @@ def write_permuted(p: PatternBuilder) -> None:
 REMOVE_COPIES = patterns(read_in_place, write_output, write_reshaped, write_in_place, write_permuted)
 
 # ** constraints **
+
+FEW_ELEMENTS = 1 << 16
+"""A GPU stores so many elements, each in a sector of its own, in less time than it starts a launch."""
 
 
 def strides_of(buffer: SSAValue) -> Shape:
@@ -286,14 +289,19 @@ def is_permutation(view: Operation) -> bool:
 @constraint
 def keeps_neighbours(view: Operation, target: SSAValue) -> bool:
     """A permutation keeps the last dim of the buffer in its place, or `target` has its elements side by side, or the
-    only kernel that uses the buffer writes any order as fast."""
+    only kernel that uses the buffer writes any order as fast, or so few elements that a launch would take longer."""
     order = permutation(cast(ViewOp, view))
     assert order is not None, "keeps_neighbours needs is_permutation"
     last_stays = not order or order[-1] == cast(ViewOp, view).buffer_type.rank - 1
     if last_stays or inverse_strides(cast(ViewOp, view), target)[-1] is const(1):
         return True
     launches = [use.operation for use in view.operands[0].uses if isinstance(use.operation, LaunchOp)]
-    return len(launches) == 1 and selected_by(launches[0]).any_order
+    if len(launches) != 1:
+        return False
+    selected = selected_by(launches[0])
+    elements = product(cast(ViewOp, view).buffer_type.dims)
+    is_small = selected.target.is_gpu and _scope(view.results[0]).le(elements, FEW_ELEMENTS)
+    return is_small or selected.any_order
 
 
 @constraint

@@ -456,7 +456,7 @@ FAMILIES = {
     **drawn_families("grouped", *GROUPED, cuda=["gemm_mma_kernel"], arguments=("GroupedProducts", "RaggedProducts")),
     **drawn_families("conv", *CONV),
     **drawn_families("pad", "pad_kernel", "pad_rows_kernel"),
-    **drawn_families("resize", "resize_kernel", "resize_double_kernel", "grid_sample_kernel", prepared=filling),
+    **drawn_families("resize", "resize_kernel", "resize_double_kernel", "grid_sample_kernel", "grid_sample_planes_kernel", prepared=filling),
     **drawn_families("detection", *DETECTION),
     **drawn_families("pool", "pool_kernel", "pool_tile_kernel", "overlap_add_kernel", prepared=filling),
     **drawn_families(

@@ -234,6 +234,14 @@ def test_a_sampled_image_is_turned_first_on_a_card() -> None:
     assert str(module).count("ait.loops") == 1, module
 
 
+@pytest.mark.parametrize(("size", "launches"), [(14, 1), (128, 2)])
+def test_an_image_of_small_channels_is_sampled_as_it_is(size: int, launches: int) -> None:
+    x, grid = torch.zeros(60, 32, size, size), torch.zeros(60, size, size, 2)
+    module = from_torch(Called(functional.grid_sample).eval(), (x, grid)).module
+    run_to_phase(module, "planned", CompileOptions("cuda", "sm_90a"))
+    assert str(module).count("ait_rt.launch") == launches, module
+
+
 @pytest.mark.parametrize(("user", "all_read"), [("neg %e", True), ("slice %e offsets [0, 0]", False)])
 def test_on_a_cpu_a_gather_joins_only_where_all_its_indices_are_checked(user: str, all_read: bool) -> None:
     t, ids, z = ("!ait.tensor<4 x 6 x f32>", "!ait.tensor<4 x i64>", "!ait.tensor<3 x 6 x f32>")

@@ -50,6 +50,10 @@ GRID_SAMPLE = Spec(
         form("nearest", "grid_sample nearest reflection %a, %b align_corners", "b x h x 6 x 8 x T", "b x 3 x 4 x 2 x T", to="b x 3 x 4 x 8 x T"),
         form("cubic", "grid_sample cubic zeros %a, %b", "b x h x 7 x 8 x T", "b x 3 x 4 x 2 x T", to="b x 3 x 4 x 8 x T"),
         form(
+            "zeros-nchw", "grid_sample linear zeros %a, %b", "b x h x 7 x 21 x T", "b x 3 x 4 x 2 x T", to="b x 3 x 4 x 21 x T",
+            strides={0: ("147*h", "7", "1", "7*h"), 2: ("252", "4", "1", "12")},
+        ),
+        form(
             "cubic-view", "grid_sample cubic border %a, %b", "b x h x 7 x 8 x T", "b x 3 x 4 x 2 x T", to="b x 3 x 4 x 8 x T",
             strides={0: NCHW, 1: ("24", "4", "1", "12"), 2: ("96", "4", "1", "12")}, offset=1,
         ),

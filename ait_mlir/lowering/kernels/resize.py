@@ -36,10 +36,13 @@ class ResizeKernel(Kernel[ResizeOp]):
 
 
 class GridSampleKernel(Kernel[GridSampleOp]):
-    """`ait.grid_sample`: each thread computes some channels of one place."""
+    """`ait.grid_sample`: each thread computes some channels of one place. Neighbouring threads have other channels, or
+    other places where results have these side by side.
+    """
 
     name = "grid_sample"
     ops = (GridSampleOp,)
+    any_order = True
 
     def emit(self, launch: Launch[GridSampleOp]) -> Emission:
         op, (x, grid), (y,) = launch.op, launch.ins, launch.outs
