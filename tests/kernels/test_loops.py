@@ -97,6 +97,14 @@ def test_a_small_tile_has_a_small_block() -> None:
     assert "__launch_bounds__(64)" in emission.definitions and "config.block = dim3(64);" in emission.body
 
 
+@pytest.mark.parametrize(("items", "line"), [(4, "const Index row0 = a3 * 4 + item;"), (8, "compute(first + item);")])
+def test_rows_of_a_thread_share_their_index_if_they_are_neighbours_along_an_axis(items: int, line: str) -> None:
+    case = loops.SPEC.drawn("windows", "f32")
+    (emission,) = loops.on_kernel(case, "native", {"lanes": 4, "items": items}).emissions(CUDA)
+    assert "results: a3 < 4, a5 < 3, a6 < 3, a7 < 3, a8 < 40" in emission.definitions
+    assert line in emission.definitions
+
+
 def test_only_short_folds_are_written_out() -> None:
     text = """for (r = 8) {
       %s = ait.fold add for (k = 8) {

@@ -66,26 +66,39 @@ class Maps(GpuLoops):
 
     def print_map_of_rows(self, lane: Axis, others: Sequence[Axis], items: int) -> tuple[str, int, str]:
         """Print the body for threads that compute the same neighbours in several rows, with one computation of their
-        index.
+        index. The rows are neighbours along an axis that has a multiple of `items`, so that they share it, too.
         """
         body, lines = self.body, self.body.lines
+        name = body.variable(lane)
+        along = next((a for a in reversed(others) if self.nest.around.divisible(a.count, items)), None)
         rows = product(a.count for a in others)
-        name, count = body.variable(lane), self.numbers.text(rows)
+        groups = rows // items if along is not None else (rows + (items - 1)) // items
+        what = f"A thread computes {self.lanes} neighbouring results in each of {items} rows."
         lines.add(
             f"const Index thread = static_cast<Index>(blockIdx.x) * {BLOCK} + threadIdx.x;",
             f"const Index columns = {self.numbers.text(lane.count)} / kLanes;",
-            f"const Index first = ait::quotient<Index>(thread, columns) * {items};",
             f"const Index {name} = ait::remainder<Index>(thread, columns) * kLanes;",
-            f"if (first >= {count}) return;",
         )
-        self.set_lane(lane)
-        with lines.braces("const auto compute = [&](const Index row)", "};"):
-            self.split("row", others, None)
-            self.print_results(self.rows, "")
-        self.compute_items(items, f"first + {items}", "item", count)
-        groups = f"(({self.launch.cpp(rows)} + {items - 1}) / {items})"
-        threads = f"{groups} * ({self.launch.cpp(lane.count)} / lanes)"
-        what = f"A thread computes {self.lanes} neighbouring results in each of {items} rows."
+        group = "ait::quotient<Index>(thread, columns)"
+        if along is not None:
+            lines.add(f"const Index group = {group};", f"if (group >= {self.numbers.text(groups)}) return;")
+            self.split("group", [Axis(a.name, a.count // items) if a is along else a for a in others], None)
+            first = body.variable(along)
+            body.index.variables[along.name] = row = body.new("row")
+            self.set_lane(lane)
+            lines.add("#pragma unroll")
+            with lines.braces(f"for (int item = 0; item < {items}; ++item)"):
+                lines.add(f"const Index {row} = {first} * {items} + item;")
+                self.print_results(self.rows, "")
+        else:
+            count = self.numbers.text(rows)
+            lines.add(f"const Index first = {group} * {items};", f"if (first >= {count}) return;")
+            self.set_lane(lane)
+            with lines.braces("const auto compute = [&](const Index row)", "};"):
+                self.split("row", others, None)
+                self.print_results(self.rows, "")
+            self.compute_items(items, f"first + {items}", "item", count)
+        threads = f"({self.launch.cpp(groups)}) * ({self.launch.cpp(lane.count)} / lanes)"
         return f"({threads} + {BLOCK - 1}) / {BLOCK}", BLOCK, what
 
     def compute_items(self, items: int, end: str, step: str, count: str) -> None:

@@ -76,9 +76,9 @@ __global__ void __launch_bounds__(256) grid_sample_planes_kernel(Space<4, kWide>
 }
 
 namespace detail {
-/// The channels of a thread whose neighbours have other places: those of a sector of memory.
+/// The channels of a thread whose neighbours have other places.
 template <class T>
-inline constexpr int kPlaneChannels = static_cast<int>(32 / sizeof(T));
+inline constexpr int kPlaneChannels = sizeof(T) < 8 ? 8 : 4;
 
 template <ResizeMode kMode, GridOutside kOutside, class T>
 int32_t launch_grid_sample_planes(const Context& ctx, const GridShape& shape, const SpatialTensor<const T>& x,
