@@ -20,7 +20,7 @@ from ait_mlir.dims import product as extent
 ONE = const(1)
 
 
-def product(w: Writer, x: SSAValue, y: SSAValue) -> SSAValue:
+def product(w: Writer, x: SSAValue, y: SSAValue, tf32: bool = False) -> SSAValue:
     """x @ y, of at least 2 dims each, batches broadcast."""
     rank, element = tensor_type(y).rank, tensor_type(x).element_type
     if is_byte(element):
@@ -28,7 +28,7 @@ def product(w: Writer, x: SSAValue, y: SSAValue) -> SSAValue:
     if not is_float(element):
         return _integer_product(w, x, w.permute(y, [*range(rank - 2), rank - 1, rank - 2]))
     op = GemmOp if rank == 2 else BmmOp
-    return w.op(op, x, y, properties={"layout": "rrr"}, regions=1)
+    return w.op(op, x, y, properties={"layout": "rrr", "tf32": tf32}, regions=1)
 
 
 def product_with_rows(w: Writer, x: SSAValue, weight: SSAValue, tf32: bool = False) -> SSAValue:

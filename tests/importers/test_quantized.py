@@ -109,6 +109,17 @@ def test_scaled_products(scales: str, by_recipe: bool) -> None:
     np.testing.assert_allclose(got, want.bfloat16().double().numpy(), rtol=1e-6)
 
 
+def test_scaled_products_with_blocks_may_round_what_bfloat16_results_lose() -> None:
+    """Those are not multiplied as they are stored, but on tensor cores."""
+    a, b = (torch.randn(n, 256).to(torch.float8_e4m3fn) for n in (128, 256))
+    x, y = torch.rand(128, 2) + 0.5, torch.rand(2, 2) + 0.5
+    model = Lambda(lambda a, b, x, y: torch._scaled_mm(a, b.t(), x, y, out_dtype=torch.bfloat16)).eval()
+    imported = from_torch(model, (a, b, x, y))
+    assert "blocks [1, 128]" in str(imported.module) and "blocks [128, 128]" in str(imported.module)
+    (product,) = (op for op in imported.module.walk() if isinstance(op, GemmOp))
+    assert product.tf32 is not None
+
+
 class Stored(torch.nn.Module):
     """A product with a weight of 8-bit floats."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from xdsl.dialects.builtin import f32, i32
+from xdsl.dialects.builtin import bf16, f16, f32, i32
 from xdsl.ir import Attribute, SSAValue
 
 from ait_mlir.building.formulas import Value
@@ -130,7 +130,7 @@ def scaled_mm_of_recipes(c: Call) -> Value:
 def _scaled_product(c: Call, first: SSAValue, second: SSAValue) -> Value:
     """The product of the values of `self` and `mat2`, plus the bias if there is one."""
     operands = [_values(c, "self", "scale_a", first), _values(c, "mat2", "scale_b", second)]
-    y = product(c.w, *operands)
+    y = product(c.w, *operands, tf32=c.element in (f16, bf16))  # where the numbers are not multiplied as stored
     if (bias := c.optional("bias")) is not None:
         y = c.w.add(y, c.w.cast(bias, f32))
     return c.w.cast(y, c.element)
