@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from ait_mlir.dialects.ait.types import tensor_type
 from tests.kernels.harness import Case, Library
 
 
@@ -32,13 +33,13 @@ def elements_added(t: str, size: int = 13, values: str = "s x") -> Case:
     )
 
 
-def added_along(t: str, rows: int) -> Case:
+def added_along(t: str, rows: int, width: int = 300) -> Case:
     """Elements added along rows, each row at its own places."""
     return Case(
-        f"""ait.graph @g(%x: !ait.tensor<{rows} x 300 x {t}>, %v: !ait.tensor<{rows} x s x {t}>,
+        f"""ait.graph @g(%x: !ait.tensor<{rows} x {width} x {t}>, %v: !ait.tensor<{rows} x s x {t}>,
                      %i: !ait.tensor<{rows} x s x i64>) dims {{s = 1 to 20000}} {{
-          %y = ait.scatter add %x, %v at(%i) dims [1] kept [0] : !ait.tensor<{rows} x 300 x {t}>
-          ait.output "y" %y : !ait.tensor<{rows} x 300 x {t}>
+          %y = ait.scatter add %x, %v at(%i) dims [1] kept [0] : !ait.tensor<{rows} x {width} x {t}>
+          ait.output "y" %y : !ait.tensor<{rows} x {width} x {t}>
         }}"""
     )
 
@@ -69,6 +70,7 @@ def sums(many: int = 64) -> list[Sums]:
         (rows_added("f16"), np.float16, 0),
         (added_along("f32", 5), np.float32, 5),
         (added_along("f16", many), np.float16, many),
+        (added_along("f32", many, 304), np.float32, many),
         BUCKETED,
     ]
 
@@ -81,7 +83,7 @@ def check_order(
     for case, dtype, rows in cases:
         for count in counts:
             for most in elements:
-                x = rng.normal(size=(rows, 300) if rows else (600, 8)).astype(dtype)
+                x = rng.normal(size=[dim.as_int() for dim in tensor_type(case.op.operands[0]).dims]).astype(dtype)
                 v = (rng.normal(size=(rows, count) if rows else (count, 8)) * 10).astype(dtype)
                 i = rng.integers(-most, most, size=(rows, count) if rows else (count, 1))
                 i[..., rng.integers(0, count, 3) % i.shape[-1]] *= 1000  # some are outside

@@ -40,6 +40,8 @@ struct ScatterRows {
   using A = typename Space::Sum;
   using Id = typename Space::Index;
   static constexpr int kNumbers = Space::kNumbers, kAhead = kScatterRowsAhead, kTagged = 32 / kAhead, kWide = sizeof(T) < 16 ? 16 / sizeof(T) : 1;
+  static constexpr int kBatchBits = kScatterRowsBatch == 256 ? 8 : 9;
+  static_assert(kScatterRowsBatch == 1 << kBatchBits, "rows of a batch are found by shifts");
   static constexpr bool kReplaces = std::is_same_v<typename Space::Combine, SetElement>, kExact = std::is_same_v<A, T>;
 
   /// Places that have been asked for.
@@ -188,14 +190,16 @@ struct ScatterRows {
 
   // ** the places **
 
+  /// @brief The place of item `u` in a row of a block, from the first of the batch on.
+  __device__ __forceinline__ uint32_t read_place(int u) const { return (thread >> row_bits) + u * (threads >> row_bits); }
   /// @brief Row and place of item `u` from `begin` on; false if there is none.
   __device__ __forceinline__ bool locate(int u, uint32_t begin, uint32_t& row, uint32_t& place) const {
-    const uint32_t i = u * threads + thread;
     if (plan.columns) {
-      row = i & ((1u << row_bits) - 1);
-      place = begin + (i >> row_bits);
+      row = thread & ((1u << row_bits) - 1);  // the same for all items
+      place = begin + read_place(u);
       return row < static_cast<uint32_t>(here) && place < places;
     }
+    const uint32_t i = u * kWarpSize + lane;
     row = (begin + i) * plan.by_places >> kScatterRowsShift;
     place = begin + i - row * places;
     return begin + i < count;
@@ -226,14 +230,15 @@ struct ScatterRows {
     __syncthreads();  // what was there has been read
 #pragma unroll
     for (int u = 0; u < kAhead; ++u) {
-      const uint32_t i = u * threads + thread, at = (i & ((1u << row_bits) - 1)) * plan.stage + (i >> row_bits);
+      const uint32_t at = (thread & ((1u << row_bits) - 1)) * plan.stage + read_place(u);
       staged_elements[at] = named[u];
       staged_values[at] = values[u];
     }
     __syncthreads();
 #pragma unroll
     for (int u = 0; u < kAhead; ++u) {
-      const uint32_t i = u * kWarpSize + lane, row = i / step, at = ((warp << plan.each_bits) + row) * plan.stage + (i - row * step);
+      const uint32_t i = u * kWarpSize + lane, row = i >> (kBatchBits - plan.each_bits);
+      const uint32_t at = ((warp << plan.each_bits) + row) * plan.stage + (i & (step - 1));
       named[u] = staged_elements[at];
       values[u] = staged_values[at];
     }
