@@ -45,6 +45,7 @@ NOT_EMULATED: dict[Kind, dict[str, str]] = {
         "gemm_mfma_kernel": "HIP only",
     },
     "rocm": {
+        "align_rows_kernel": "CUDA only",
         "attention_hopper_kernel": "CUDA only",
         "attention_mma_kernel": "CUDA only",
         "attention_ragged_mma_kernel": "CUDA only",
@@ -533,7 +534,9 @@ FAMILIES = {
         within(CONTRACTION_ULPS, GEMM_FLOOR),
     ),
     "hopper": Family(
-        {"cuda": frozenset({"gemm_wgmma_kernel", "gemm_rotated_simt_kernel"})}, half(_hoppers), _check_hopper
+        {"cuda": frozenset({"gemm_wgmma_kernel", "gemm_rotated_simt_kernel", "align_rows_kernel"})},
+        half(_hoppers),
+        _check_hopper,
     ),
     "mfma": Family({"rocm": frozenset({"gemm_mfma_kernel"})}, half(_mfmas), within(CONTRACTION_ULPS, GEMM_FLOOR)),
     "split": Family(

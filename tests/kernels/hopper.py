@@ -93,7 +93,9 @@ def hopper_cases() -> dict[str, ConfiguredCase]:
         cases[f"wide-{t}"] = made("gemm", "rcr", t, extras=[("n", "f32")], body=BIAS, result="f32")
         columns = [("b x m x 1", t), ("", "f32")]
         cases[f"columns-{t}"] = made("gemm", "rcr", t, ENVS[:4], batch=lead, extras=columns, body=BIAS_RESIDUAL)
-        cases[f"odd-columns-{t}"] = made("gemm", "rcr", t, ODD_ENVS, "k", batch=lead, extras=columns, body=BIAS_RESIDUAL)
+        cases[f"odd-columns-{t}"] = made(
+            "gemm", "rcr", t, ODD_ENVS, "k", batch=lead, extras=columns, body=BIAS_RESIDUAL
+        )
         shared = ("b x 3 x ", "3 x ", "b x 3 x ")
         cases[f"shared-{t}"] = made("bmm", "rcr", t, batch=shared, extras=[("3 x 1 x n", t)], body=BIAS)
         cases[f"one-{t}"] = made("bmm", "rrr", t, batch=("b x 1 x ", "1 x 2 x ", "b x 2 x "))
@@ -270,5 +272,7 @@ def padded_cases() -> dict[str, ConfiguredCase]:
     add("batches", "bmm", "rrr", "f16", 69, 11, *("b x ",) * 3)
     add("shared", "bmm", "rcr", "bf16", 7, 65, "b x ", "1 x ", "b x ")
     add("columns", "gemm", "rrr", "f16", 135, 72)
+    add("words", "gemm", "rcr", "f16", 134, 71)
+    add("words-of-batches", "bmm", "rrr", "bf16", 98, 12, *("b x ",) * 3)
     add("sums", "gemm", "rrr", "bf16", 136, 71)
     return found

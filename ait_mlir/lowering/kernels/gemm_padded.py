@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from ait_mlir.dialects.ait.gemm import ContractionOp
 from ait_mlir.dialects.ait.strided import contiguous_strides
 from ait_mlir.dialects.ait.types import TensorType, scope_of, tensor_type
 from ait_mlir.dims import Scope, ceildiv, product
+from ait_mlir.lowering.cpp import element_type
 from ait_mlir.lowering.estimates import Terms
 from ait_mlir.lowering.kernels.amounts import estimate_env
 from ait_mlir.lowering.kernels.base import Arg, Config, Emission, Launch, Strides, Target
@@ -17,7 +18,7 @@ from ait_mlir.lowering.kernels.contraction import Problem, is_narrow
 from ait_mlir.lowering.kernels.gemm import ContractionKernel, element_of
 from ait_mlir.lowering.kernels.gemm_cublaslt import CublasLtGemm
 from ait_mlir.lowering.kernels.gemm_hopper import SPAN, HopperGemm, is_aligned
-from ait_mlir.lowering.kernels.loops import collapse, nest
+from ait_mlir.lowering.kernels.loops import collapse, nest, single
 from ait_mlir.lowering.kernels.view import Part, copies_of
 
 __all__ = ["KERNELS", "PaddedHopperGemm", "PaddedLtGemm"]
@@ -27,7 +28,7 @@ COPY_SHARE = 0.75
 
 
 class CopiesRows(ContractionKernel):
-    """A kernel for factors whose rows do not start on 16-byte boundaries: launches copy the rows of each such factor to
+    """A kernel for factors whose rows do not start on 16-byte boundaries: a launch copies the rows of such factors to
     such boundaries, then the kernel of its other base runs. Nothing is written between the rows, because no kernel
     reads further than K or N.
     """
@@ -54,13 +55,15 @@ class CopiesRows(ContractionKernel):
 
     def emit(self, launch: Launch[ContractionOp]) -> tuple[Emission, ...]:
         op, ins = launch.op, list(launch.ins)
-        emitted: list[Emission] = []
+        parts: list[Part] = []
         for i, buffer in zip(copied(op), launch.between, strict=True):
             target = Arg(buffer.name, ins[i].type, contiguous_strides(buffer.type.dims))
             loops = collapse(nest(ins[i].type.dims, [ins[i].strides, target.strides]), launch.scope)
-            emitted.append(copies_of(launch, [Part(ins[i], target, loops)]))
+            parts.append(Part(ins[i], target, loops))
             ins[i] = target
-        return *emitted, self.product(replace(launch, ins=ins))
+        one = all(len(part.loops) <= 2 and part.loops[-1].strides[0].as_int() == 1 for part in parts)
+        copies = [copies_of_rows(launch, parts)] if one else [copies_of(launch, [part]) for part in parts]
+        return *copies, self.product(replace(launch, ins=ins))
 
     @abstractmethod
     def product(self, launch: Launch[ContractionOp]) -> Emission:
@@ -102,6 +105,18 @@ class PaddedLtGemm(CopiesRows, CublasLtGemm):
 
     def product(self, launch: Launch[ContractionOp]) -> Emission:
         return CublasLtGemm.product(self, launch)
+
+
+def copies_of_rows(launch: Launch[ContractionOp], parts: Sequence[Part]) -> Emission:
+    """One launch that copies all rows of one or two matrices."""
+    matrices: list[str] = []
+    for i, part in enumerate(parts):
+        rows, row = (part.loops[0], part.loops[-1]) if len(part.loops) == 2 else (single(2), part.loops[-1])
+        numbers = {"rows": rows.size, "length": row.size, "from_pitch": rows.strides[0], "to_pitch": rows.strides[1]}
+        sizes = ", ".join(launch.size(e, f"copy{i}_{name}") for name, e in numbers.items())
+        matrices.append(f"{{{part.source.name}, {part.target.name}, {sizes}}}")
+    element = element_type(parts[0].source.type.element_type)
+    return launch.call("align_rows", f"align_rows<{element}>(ctx, {', '.join(matrices)})")
 
 
 def with_copies(terms: Terms, seconds: float) -> Terms:

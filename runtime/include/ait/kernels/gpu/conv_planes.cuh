@@ -19,7 +19,7 @@ namespace ait::gpu {
 /// Threads of a block, places of a thread, columns of a block at most, and the shared memory that its planes fill at most.
 inline constexpr int kPlaneThreads = 256, kPlaneLines = kSpan, kPlaneWidth = 128, kPlaneBytes = 48 * 1024;
 /// The elements of a line that a lane has on their way at a time, and the blocks of a multiprocessor that should be busy.
-inline constexpr int kPlaneLoads = 8, kPlaneBlocks = 2;
+inline constexpr int kPlaneLoads = 8, kPlaneBlocks = 4;
 
 /// @brief The weights of a tap for the channels of a thread, in one access where they fill one.
 template <class A, int kOwn>

@@ -297,6 +297,27 @@ struct Boxes {
     const int lane = int(threadIdx.x) % 32, word = lane % kRowWords;
     const uint32_t box = base + place.stage * kBytes;
     __syncwarp();  // the results of all lanes are there
+    const bool pairs = reinterpret_cast<uintptr_t>(to) % 4 == 0 && pitch % 2 == 0 && (cols >= kCols || cols % 2 == 0);
+    if (kBatch > 2 && pairs) {  // with few registers, a second way would spill
+      // All rows start on 4 bytes and have whole pairs: no element goes from lane to lane.
+      constexpr int kStep = 32 / kRowWords, kRows = 16 / kStep;
+      const int row = lane / kRowWords;
+      D* at = to + row * pitch + word * 2;
+      const bool column = word * 2 < cols;
+#pragma unroll 1
+      for (int first = 0; first < kRows; first += kBatch) {
+        uint32_t words[kBatch];
+#pragma unroll
+        for (int i = 0; i < kBatch; ++i) words[i] = word_at(box, row + (first + i) * kStep, word);
+#pragma unroll
+        for (int i = 0; i < kBatch; ++i) {
+          if (column && row + (first + i) * kStep < rows) *reinterpret_cast<uint32_t*>(at) = words[i];
+          at += pitch * kStep;
+        }
+      }
+      place.next();
+      return;
+    }
 #pragma unroll
     for (int c = 0; c < kRowWords / 16; ++c) {
       // Every other row, as these start alike: on 4 bytes, or 2 bytes off.
