@@ -105,6 +105,15 @@ def test_rows_of_a_thread_share_their_index_if_they_are_neighbours_along_an_axis
     assert line in emission.definitions
 
 
+def test_a_block_of_tiles_computes_all_of_an_axis_that_shares_sectors(tmp_path: Path) -> None:
+    """Neighbours of a channels-last image of two channels: both are in a sector."""
+    case = loops.on_kernel(loops.SPEC.drawn("pool-turned", "f32"), "tiles", {"along": 4, "across": 8, "lanes": 4})
+    (emission,) = case.emissions(CUDA)
+    assert emission.definitions.count("for (Index a1 = 0; a1 < 2; ++a1)") == 2, emission.definitions
+    assert "float tile0[1024];" in emission.definitions
+    loops.check_loops(EmulatedLibrary([case], tmp_path, "cuda"), case, "pool-turned-f32")
+
+
 def test_only_short_folds_are_written_out() -> None:
     text = """for (r = 8) {
       %s = ait.fold add for (k = 8) {

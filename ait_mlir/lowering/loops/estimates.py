@@ -31,6 +31,7 @@ from ait_mlir.lowering.loops.nest import (
     Read,
     Scalar,
     alignment,
+    beside_axis,
     picked,
     step,
     turned_folds,
@@ -250,11 +251,12 @@ class Estimate:
         inside = [(fold, node) for fold in folds for node in walk(fold.nodes) if isinstance(node, Read)]
         turned |= {read.result for _, read in inside}
         works = [w for w in works if w.read.result not in turned]
+        beside = beside_axis(self.nest, lane.name, turn.name)
         near = far = 0.0
         for fold, read in inside:
             asked, _ = self.sectors(read.offset, BY_IR[read.element].bytes, turn, 1, is_vector=False)
             near += asked * results * self.points(fold.axes)
-            far += self.window_bytes(fold, read, turn) * results
+            far += self.window_bytes(fold, read, turn) * results / (1 if beside is None else self.number(beside.count))
         widths = [BY_IR[read.element].bytes for read in self.nest.reads()]
         piece = config["lanes"] * max(widths)
         seconds = self.seconds(works, lane, config["lanes"], results / config["lanes"], float(piece))

@@ -15,6 +15,7 @@ from ait_mlir.lowering.loops.nest import (
     Axis,
     Fold,
     Read,
+    beside_axis,
     best_lane_of_results,
     operands_of,
     step,
@@ -138,7 +139,11 @@ class Tiles(Maps):
         width = config["lanes"]
         block = min(BLOCK, size // (1 if folds else width))
         along, across = config["along"] * width, config["across"] * width
-        others = self.in_order_of_reads([a for a in self.nest.axes if a not in (lane, turn)], folds)
+        beside = beside_axis(self.nest, lane.name, turn.name)
+        deep = 1 if beside is None else beside.count.as_int() or 1
+        if deep * size * sum(BY_IR[t].bytes for t in elements.values()) > STATIC_SHARED:
+            beside, deep = None, 1
+        others = self.in_order_of_reads([a for a in self.nest.axes if a not in (lane, turn, beside)], folds)
         sizes = self.numbers.text(lane.count), self.numbers.text(turn.count)
         reads = [read for read in reads if self.vector_along(read, turn.name)]
         names: dict[Read | Fold, str] = {}
@@ -146,7 +151,7 @@ class Tiles(Maps):
             if node not in reads and node not in folds:
                 continue
             names[node] = body.new("tile")
-            lines.add(f"__shared__ __align__(16) {element_type(element)} {names[node]}[{along * across}];")
+            lines.add(f"__shared__ __align__(16) {element_type(element)} {names[node]}[{deep * along * across}];")
         lines.add(
             f"const Index across = ({sizes[0]} + {across - 1}) / {across};",
             f"const Index along = ({sizes[1]} + {along - 1}) / {along};",
@@ -173,6 +178,11 @@ class Tiles(Maps):
                     lines.add(f"const int place = ait::gpu::turned<{width}, {along}>(row, column);")
                     yield
 
+        each_beside = layer = ""
+        if beside is not None:
+            layer_of = body.variable(beside)
+            each_beside = f"for (Index {layer_of} = 0; {layer_of} < {deep}; ++{layer_of})"
+            layer = f"{layer_of} * {along * across} + "
         if reads:
             with pieces("row", "column", along):
                 for read in reads:
@@ -186,16 +196,16 @@ class Tiles(Maps):
         if folds:
             used = {v for fold in folds for v in operands_of(fold)}
             outside = [n for n in self.nest.nodes if n not in folds and not used.isdisjoint(n.results)]
-            with pieces("row", "column", along, "1"):
+            with pieces("row", "column", along, "1"), self.unrolled(each_beside):
                 body.print_nodes([*outside, *folds])
-                lines.add(*(f"{names[fold]}[place] = {body.ref(fold.results[0])};" for fold in folds))
+                lines.add(*(f"{names[fold]}[{layer}place] = {body.ref(fold.results[0])};" for fold in folds))
             for fold in folds:
-                body.names[fold.results[0]] = f"{names[fold]}[place + j * {along}]"
+                body.names[fold.results[0]] = f"{names[fold]}[{layer}place + j * {along}]"
             self.rows = replace(self.rows, once=tuple(n for n in self.rows.once if n not in folds))
         lines.add("__syncthreads();")
         self.need(turn.count)
         tiles = {node.result: name for node, name in names.items() if isinstance(node, Read)}
-        with pieces("column", "row", across):
+        with pieces("column", "row", across), self.unrolled(each_beside):
             body.kept = lambda value: f"{tiles[value]}[place + j * {along}]" if value in tiles else None
             self.set_lane(lane)
             self.print_results(self.rows, "")
@@ -204,6 +214,16 @@ class Tiles(Maps):
         steps = [f"(({self.launch.cpp(a.count)} + {n - 1}) / {n})" for a, n in ((lane, across), (turn, along))]
         what = f"A block transposes tiles of {along} by {across}; a thread moves {width} neighbours at a time."
         return f"{total} * {' * '.join(steps)}", block, what
+
+    @contextlib.contextmanager
+    def unrolled(self, loop: str) -> Generator[None]:
+        """A loop that the compiler writes out; nothing if there is none."""
+        if not loop:
+            yield
+            return
+        self.body.lines.add("#pragma unroll")
+        with self.body.lines.braces(loop):
+            yield
 
     def in_order_of_reads(self, axes: list[Axis], folds: Sequence[Fold]) -> list[Axis]:
         """Axes in the order in which folds read: neighbouring blocks then read parts of the same sectors."""

@@ -6,6 +6,7 @@ neighbouring axes are merged if all reads and results step through them as throu
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -584,6 +585,18 @@ def turned_folds(nest: Nest, lane: str, axis: str) -> list[Fold]:
     return [node for node in nest.nodes if isinstance(node, Fold) and is_turned(node)][:MAX_TILES]
 
 
+def beside_axis(nest: Nest, lane: str, turn: str) -> Axis | None:
+    """A short axis along which folds, and nothing else that is turned, read between the neighbours of `turn`: a block
+    that computes all of it reads sectors once.
+    """
+    folds = turned_folds(nest, lane, turn)
+    reads = [node for fold in folds for node in walk(fold.nodes) if isinstance(node, Read)]
+    if not reads or turned_reads(nest, lane, turn):
+        return None
+    short = (a for a in nest.axes if a.name not in (lane, turn) and (a.count.as_int() or math.inf) <= MOST_BESIDE)
+    return next((a for a in short if all(_is_near(read, a.name) for read in reads)), None)
+
+
 def _is_near(read: Read, axis: str) -> bool:
     """Whether neighbours along an axis are at most a sector of memory apart."""
     by = step(read.offset, axis)
@@ -593,5 +606,7 @@ def _is_near(read: Read, axis: str) -> bool:
 
 NEAR = 32
 """Bytes between the neighbours of folds that a block turns."""
+MOST_BESIDE = 4
+"""The most elements of an axis of which a block computes all."""
 MAX_TILES = 4
 """The most tensors whose tiles a block turns."""
