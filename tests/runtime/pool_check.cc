@@ -1,5 +1,7 @@
 // Checks the threads of the CPU (src/cpu/pool.cc) by themselves. Prints what is wrong, if anything.
+#include <sched.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -126,11 +128,35 @@ void check_fork() {
   expect(status == 0, "loops in the child of a fork");
 }
 
+int64_t nanoseconds(clockid_t clock) {
+  timespec found;
+  clock_gettime(clock, &found);
+  return found.tv_sec * int64_t{1000000000} + found.tv_nsec;
+}
+
+/// A helper on the processor of its caller does not look for the next loop again and again: it would keep the caller from making one.
+void check_one_processor() {
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(sched_getcpu(), &one);
+  sched_setaffinity(0, sizeof one, &one);  // helpers start with the first loop, on this processor
+  const int loops = 200;
+  std::atomic<int> met{0};
+  for (int round = 0; round < loops; ++round) {
+    ait::parallel_tasks(2, 2, [&](int64_t) { ++met; });
+    usleep(100);
+  }
+  expect(met == 2 * loops, "loops on one processor");
+  const int64_t used = nanoseconds(CLOCK_PROCESS_CPUTIME_ID) - nanoseconds(CLOCK_THREAD_CPUTIME_ID);
+  expect(used < loops * int64_t{30000}, "a helper sleeps instead of looking for 50 us of a processor's time");
+}
+
 }  // namespace
 
-/// With an argument, prints the number of threads.
-int main(int count, char**) {
+/// With the argument "one", checks loops on one processor; with another, prints the number of threads.
+int main(int count, char** arguments) {
   ait::detail::needed_service<ait_threads_service_v1>.entry.table = &kThreadsService;
+  if (count > 1 && arguments[1] == std::string("one")) return check_one_processor(), wrong;
   if (count > 1) return std::printf("%d\n", ait::num_threads()), 0;
   check_counts();
   check_nested();

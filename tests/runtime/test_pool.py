@@ -39,6 +39,13 @@ def test_loops(program: Path, threads: int) -> None:
     assert (ran.returncode, ran.stdout, ran.stderr) == (0, "", "")
 
 
+def test_one_processor(program: Path) -> None:
+    """A helper leaves its caller the processor that both are on."""
+    environment = {**os.environ, "AIT_NUM_THREADS": "2"}
+    ran = subprocess.run([str(program), "one"], env=environment, capture_output=True, text=True)
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "", "")
+
+
 @pytest.mark.parametrize(
     ("ours", "openmp", "told"), [("", "3", 3), ("", "3,2", 3), ("2", "3", 2), ("", "many", None), ("", "", None)]
 )

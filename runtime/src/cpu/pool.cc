@@ -2,6 +2,7 @@
 
 #include <linux/futex.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -31,8 +32,18 @@ int wake_at(Word& word, int count) { return std::max(0, int(syscall(SYS_futex, &
 /// How long a thread looks again and again before it sleeps: about as long as the kernel takes to wake one.
 constexpr std::chrono::microseconds kHelperSpins{50}, kCallerSpins{20};
 
-/// Looks until the word is no longer `value`, for a while; returns whether it has changed.
-bool spin_at(const Word& word, uint32_t value, std::chrono::microseconds most) {
+/// The processor on which a thread was when it noted that. A thread that waits for one on its own processor keeps it from its work.
+class Processor {
+ public:
+  void note() { number_.store(sched_getcpu(), std::memory_order_relaxed); }
+  bool is_here() const { return number_.load(std::memory_order_relaxed) == sched_getcpu(); }
+
+ private:
+  std::atomic<int> number_{-1};
+};
+
+/// Looks until the word is no longer `value`, for a while, unless the one who changes it needs this processor; returns whether it has changed.
+bool spin_at(const Word& word, uint32_t value, std::chrono::microseconds most, const Processor& others) {
   const auto late = std::chrono::steady_clock::now() + most;
   do {
     for (int i = 0; i < 32; ++i) {
@@ -43,7 +54,7 @@ bool spin_at(const Word& word, uint32_t value, std::chrono::microseconds most) {
       __asm__ volatile("yield");
 #endif
     }
-  } while (std::chrono::steady_clock::now() < late);
+  } while (!others.is_here() && std::chrono::steady_clock::now() < late);
   return false;
 }
 
@@ -73,6 +84,7 @@ class alignas(128) Job {
   bool help() {
     int64_t i = take(false, true);
     if (i < 0) return false;
+    helper_.note();
     uint32_t own = 0;
     // While a chunk is not counted, the loop cannot end, so the next one is of the same loop.
     for (; i >= 0; i = take(false, false), ++own) compute(i);
@@ -117,7 +129,7 @@ class alignas(128) Job {
   void wait(uint32_t chunks) {
     uint32_t found = helped_.load(std::memory_order_acquire);
     while (found != chunks) {
-      if (!spin_at(helped_, found, kCallerSpins)) {
+      if (!spin_at(helped_, found, kCallerSpins, helper_)) {
         is_waiting_.store(true, std::memory_order_seq_cst);
         if (helped_.load(std::memory_order_seq_cst) == found) (void)sleep_at(helped_, found);
         is_waiting_.store(false, std::memory_order_relaxed);
@@ -129,6 +141,7 @@ class alignas(128) Job {
   std::atomic<uint64_t> left_{0};
   alignas(64) Word helped_{0};  ///< chunks that helpers have computed
   std::atomic<bool> is_waiting_{false};
+  Processor helper_;  ///< of the helper that came last
   alignas(64) std::atomic<bool> has_failed_{false};
   Chunk chunk_ = nullptr;
   const void* self_ = nullptr;
@@ -189,6 +202,7 @@ class Pool {
   }
 
   void announce(int count) {
+    caller_.note();
     announced_.fetch_add(1, std::memory_order_seq_cst);
     if (sleepers_.load(std::memory_order_seq_cst) > 0) sleepers_.fetch_sub(wake_at(announced_, count), std::memory_order_relaxed);
   }
@@ -205,7 +219,7 @@ class Pool {
       for (uint64_t open = open_.load(std::memory_order_acquire); open != 0; open &= open - 1) {
         has_helped = jobs_[__builtin_ctzll(open)].help() || has_helped;
       }
-      if (has_helped || is_ending_.load() || spin_at(announced_, seen, kHelperSpins)) continue;
+      if (has_helped || is_ending_.load() || spin_at(announced_, seen, kHelperSpins, caller_)) continue;
       sleepers_.fetch_add(1, std::memory_order_seq_cst);
       // The one who wakes a helper counts it, so that it does not wake it again before the helper runs.
       if (!sleep_at(announced_, seen)) sleepers_.fetch_sub(1, std::memory_order_relaxed);
@@ -216,6 +230,7 @@ class Pool {
   Job jobs_[kJobs];
   alignas(64) std::atomic<uint64_t> open_{0};  ///< bit i: job i is in use
   alignas(64) Word announced_{0};              ///< loops so far
+  Processor caller_;                           ///< of the last loop
   alignas(64) std::atomic<int> sleepers_{0};
   std::atomic<bool> has_started_{false}, is_ending_{false};
   std::mutex starting_;
