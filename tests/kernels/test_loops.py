@@ -287,6 +287,30 @@ def test_long_sums_on_a_cpu_are_exact(rows: int, columns: int, tmp_path: Path) -
     np.testing.assert_allclose(y, x.sum(axis=0, dtype=np.float64), rtol=1e-6)
 
 
+def test_an_index_that_is_a_condition(tmp_path: Path) -> None:
+    """GCC makes wrong vectors of such a read."""
+    text = """ait.graph @g(%x: !ait.tensor<n x 8 x f32>, %t: !ait.tensor<2 x f32>) dims {n = 1 to 99} {
+      %y = ait.loops(%x, %t) for () {
+      ^bb0(%a: !ait.tensor<n x 8 x f32>, %b: !ait.tensor<2 x f32>):
+        %zero = ait.constant 0.0 : f32
+        %s = ait.fold add for (r = n) {
+          %m = ait.fold add for (c = 8) { %v = ait.at %a[r, c] : f32
+            ait.yield %v : f32 } : f32
+          %p = ait.compare gt %m, %zero : i1
+          %i = ait.cast %p : i64
+          %e = ait.at %b[%i] : f32
+          ait.yield %e : f32 } : f32
+        ait.yield %s : f32
+      } : !ait.tensor<f32>
+      ait.output "y" %y : !ait.tensor<f32>
+    }"""
+    table = np.array([1, 2], np.float32)
+    with Model(compile_module(parse(text), output=tmp_path / "g.ait")) as model:
+        for n in (1, 9, 32, 99):
+            x = np.repeat(np.where(np.arange(n) % 3, 1, -1), 8).reshape(n, 8).astype(np.float32)
+            assert model.run_with_tensors({"x": x, "t": table})["y"] == table[(x[:, 0] > 0).astype(int)].sum()
+
+
 def test_nests_at_random(tmp_path: Path) -> None:
     cases = dict(loops.random_cases(CPU, range(200 if tiers.FULL else 25)))
     library = Library(list(cases.values()), tmp_path)

@@ -13,6 +13,16 @@ MOST_TRIED = 1 << 16
 """The most values of a dim for which floats are tried."""
 QUOTIENTS = ("FloatTrueDiv", "IntTrueDiv")
 _OPERATOR: Any = operator  # some of its functions have no complete types
+
+
+def _sum(*terms: Any) -> Any:
+    return sum(terms)
+
+
+def _product(*factors: Any) -> Any:
+    return math.prod(factors)
+
+
 _FUNCTIONS: dict[str, Any] = {
     **dict.fromkeys(QUOTIENTS, _OPERATOR.truediv),
     **dict.fromkeys(("FloorDiv", "CleanDiv"), _OPERATOR.floordiv),
@@ -26,8 +36,8 @@ _FUNCTIONS: dict[str, Any] = {
     "CeilToInt": math.ceil,
     "FloorToInt": math.floor,
     "TruncToInt": math.trunc,
-    "Add": lambda *terms: sum(terms),
-    "Mul": lambda *factors: math.prod(factors),
+    "Add": _sum,
+    "Mul": _product,
     "Max": max,
     "Min": min,
     "Equality": operator.eq,

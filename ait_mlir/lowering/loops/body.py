@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal, Self
 
-from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type
+from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type, i1
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from ait_mlir.dialects.ait.data import ConstantOp
@@ -122,6 +122,24 @@ class Accumulator:
 
     def cast(self, value: str, to: str) -> str:
         return value if self.type == self.value_type else f"static_cast<{to}>({value})"
+
+
+HIDDEN_ZERO = "hidden_zero"
+"""A number in the code of a CPU; see `hidden_zero` in `ait/kernels/cpu/loops.h`."""
+
+
+def is_of_conditions(value: SSAValue) -> bool:
+    """Whether a scalar is computed from conditions, without a load or a fold between."""
+    seen, todo = set[SSAValue](), [value]
+    while todo:
+        if (x := todo.pop()) in seen:
+            continue
+        seen.add(x)
+        if x.type == i1:
+            return True
+        if isinstance(x.owner, Operation) and not x.owner.regions and not isinstance(x.owner, AtOp):
+            todo += x.owner.operands
+    return False
 
 
 @dataclass
@@ -292,6 +310,8 @@ class Body:
         text = self.index.text(read.offset)
         for g in read.gathers:
             place = f"static_cast<Index>({self.ref(g.value)})"
+            if self.place == "cpu" and is_of_conditions(g.value):
+                place = f"({place} ^ {HIDDEN_ZERO})"
             text += f" + {place} * {self.index.numbers.text(g.stride)}"
         return text
 

@@ -10,7 +10,7 @@ from ait_mlir.dialects.ait.traits import ScalarLike
 from ait_mlir.dims import Expr, const, product, sym
 from ait_mlir.lowering.cpp import CppText, element_type
 from ait_mlir.lowering.kernels.base import Emission, Launch
-from ait_mlir.lowering.loops.body import Accumulator
+from ait_mlir.lowering.loops.body import HIDDEN_ZERO, Accumulator
 from ait_mlir.lowering.loops.cpu_body import CpuBody
 from ait_mlir.lowering.loops.nest import Axis, Nest, Read, Scalar, nest_of, step
 from ait_mlir.lowering.loops.rows import Rows, Walk, best_lane, later_values, nodes_of, rows_of
@@ -91,6 +91,8 @@ class CpuLoops:
         checked = "outside" in loops
         if checked:
             loops = loops.replace(_BY_VALUE, f"{_BY_VALUE}, &outside")
+        if HIDDEN_ZERO in loops:
+            sizes.append(f"const Index {HIDDEN_ZERO} = ait::cpu::hidden_zero();")
         head = ["using Index = int64_t;", *sizes, *(["ait::cpu::Outside outside;"] if checked else [])]
         end = "return outside.found ? outside.fail(ctx) : 0;" if checked else "return 0;"
         text = "".join(f"{line}\n" for line in head) + loops + end + "\n"

@@ -16,6 +16,14 @@
 
 namespace ait::cpu {
 
+/// @brief 0, which compilers do not know. GCC 12 reads wrong elements in a vectorised loop if an index is a converted condition,
+///        as in `table[x > 0]`; `(x > 0) ^ hidden_zero()` is none.
+inline int64_t hidden_zero() {
+  int64_t zero = 0;
+  __asm__("" : "+r"(zero));
+  return zero;
+}
+
 /// @brief Reads neighbours in their compute type.
 template <class T, int kLanes>
 inline __attribute__((always_inline)) void load_lanes(const T* from, compute_t<T> (&to)[kLanes]) {
