@@ -35,6 +35,14 @@ def test_nan_payloads_survive(library: Library) -> None:
     np.testing.assert_array_equal(got.view(np.uint32), bits.T)
 
 
+@pytest.mark.parametrize("channels", [1, 2, 3, 4, 5])
+def test_channels_become_the_last_dim(library: Library, channels: int) -> None:
+    """Of few channels each row is written out."""
+    image = np.arange(channels * 37, dtype=np.float32).reshape(channels, 37)
+    (got,) = library.run(TRANSPOSE, {"b": channels, "s": 37}, [image])
+    np.testing.assert_array_equal(got, image.T)
+
+
 def test_reshape_refuses_results_that_are_cut_within_a_dim() -> None:
     from ait_mlir.dialects.ait.types import scope_of
     from ait_mlir.dims import parse

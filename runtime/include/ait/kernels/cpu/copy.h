@@ -54,6 +54,17 @@ void copy_runs(const CopyPlan& plan, const Word* in, Word* out) {
   });
 }
 
+/// Rows [begin, end) of kColumns elements, where the input is contiguous along the rows.
+template <int kColumns, class Word>
+void copy_columns(const CopyDim& rows, const CopyDim& columns, int64_t begin, int64_t end, const Word* in, Word* out) {
+  const int64_t from = columns.in, to = columns.out, step = rows.out;
+  for (int64_t r = begin; r < end; ++r) {
+    Word row[kColumns];
+    for (int c = 0; c < kColumns; ++c) row[c] = in[r + c * from];
+    for (int c = 0; c < kColumns; ++c) out[r * step + c * to] = row[c];
+  }
+}
+
 /// The input is contiguous along dim `unit`, the output is written along the last one: tile by tile, so that both stay in cache.
 template <class Word>
 void copy_tiles(const CopyPlan& plan, int unit, const Word* in, Word* out) {
@@ -70,11 +81,18 @@ void copy_tiles(const CopyPlan& plan, int unit, const Word* in, Word* out) {
     const Offsets at(outer, rank, task / bands);
     const int64_t first_row = task % bands * kTile;
     const int64_t end_row = first_row + kTile < rows.size ? first_row + kTile : rows.size;
+    const Word* const from_rows = in + at.in;
+    Word* const to_rows = out + at.out;
+    switch (columns.size) {  // channels of images, written out
+      case 2: return copy_columns<2>(rows, columns, first_row, end_row, from_rows, to_rows);
+      case 3: return copy_columns<3>(rows, columns, first_row, end_row, from_rows, to_rows);
+      case 4: return copy_columns<4>(rows, columns, first_row, end_row, from_rows, to_rows);
+    }
     for (int64_t first = 0; first < columns.size; first += kTile) {
       const int64_t end = first + kTile < columns.size ? first + kTile : columns.size;
       for (int64_t r = first_row; r < end_row; ++r) {
-        const Word* from = in + at.in + r;
-        Word* to = out + at.out + r * rows.out;
+        const Word* from = from_rows + r;
+        Word* to = to_rows + r * rows.out;
         for (int64_t c = first; c < end; ++c) to[c * columns.out] = from[c * columns.in];
       }
     }
